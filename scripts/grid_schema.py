@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """grid_schema.py [--check]: writes the axes of schema/json/grid.schema.json from schema/fields.def, the section launch and the
-tables of docs/*.md that list its settings from the launchers' launch_keys.def, and the strategies' words, also to
+lists of its settings in docs/*.md from the launchers' launch_keys.def, and the strategies' words, also to
 status.schema.json, from schema/strategies.def.
 
 --check writes nothing; it exits 1 if a file is out of date. The list of hardware is left as it is: a unit test compares it with
@@ -10,6 +10,7 @@ import json
 import pathlib
 import re
 import sys
+import textwrap
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -42,7 +43,7 @@ DEFS = '  "$defs": {\n'
 ONE = '    "one": {\n      "type": "object",\n      "minProperties": 1,\n      "additionalProperties": false,\n      "properties": {\n'
 MANY = ONE.replace('"one"', '"many"')
 MODEL = '        "model": {'
-SET_BY_WORKLOAD = {"workload", "program"}  # by the section of that name; no grid sets them as axes
+SET_BY_WORKLOAD = {"workload", "program"}  # the section of that name sets them; no grid sets them as axes
 
 
 class Axis(NamedTuple):
@@ -218,20 +219,22 @@ def launch_section(hardware: list[str]) -> str:
     return f"{LAUNCH}{head}{sections}\n      }}\n    }}\n  }},\n{DEFS}{defs}"
 
 
-def launch_rows(name: str) -> str:
-    """The table of a document: the settings of a launcher, or of a map among them."""
+def launch_list(name: str) -> str:
+    """The list of a document: the settings of a launcher, or of a map among them."""
     table = next(each for each in launch_tables() if each.name == name)
-    rows = ["| key | default | meaning |\n|---|---|---|\n"]
+    lines = []
     for key in table.keys:
-        option = f"; `{key.option if key.option.startswith('-') else '--' + key.option}`" if key.option else ""
+        default = f", default {key.absent()}" if key.absent() else ""
         words = "; one of " + ", ".join(json.loads(f"[{key.arguments}]")) if key.check == "words" else ""
-        rows.append(f"| `{key.key}` | {key.absent()} | {key.meaning()}{words}{option} |\n")
-    return "".join(rows)
+        option = f"; `{key.option if key.option.startswith('-') else '--' + key.option}`" if key.option else ""
+        lines.append(textwrap.fill(f"- `{key.key}`{default}: {key.meaning()}{words}{option}", 120, subsequent_indent="  ",
+                                   break_long_words=False, break_on_hyphens=False))
+    return "\n".join(lines) + "\n"
 
 
 def renewed_document(text: str) -> str:
-    """With the tables between the marks <!-- launch: NAME --> and <!-- end -->."""
-    return MARKS.sub(lambda m: f"{m[1]}\n{launch_rows(m[2])}\n{m[3]}", text)
+    """With the lists between the marks <!-- launch: NAME --> and <!-- end -->."""
+    return MARKS.sub(lambda m: f"{m[1]}\n{launch_list(m[2])}\n{m[3]}", text)
 
 
 def with_strategies(text: str) -> str:

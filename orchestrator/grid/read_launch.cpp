@@ -43,7 +43,7 @@ class LaunchReader {
         status = read(key, entry, setting.value);
       });
     if (status && !T::kRequired.empty() && node.find(T::kRequired) == nullptr)
-      return refuse(at, {codes::kMissing, T::kRequired},
+      return refuse(at, {ErrorKind::kMissing, T::kRequired},
                     fmt::format("{} has no {}; add it: {}", what, T::kRequired, required));
     return status;
   }
@@ -108,7 +108,7 @@ class LaunchReader {
     SWEEP_TRY(need_list(document_, node, key.key));
     for (const NodePtr& item : node.items) SWEEP_TRY(read_item(*item, out.emplace_back()));
     if (out.empty())
-      return refuse(node.place, {codes::kEmpty, key.key},
+      return refuse(node.place, {ErrorKind::kInvalidValue, key.key},
                     fmt::format("{} is empty; fill it or remove it", key.key));
     return {};
   }
@@ -117,7 +117,7 @@ class LaunchReader {
     SWEEP_TRY(keep(read_word(document_, node, key.key, key.check.longest), out));
     const auto& check = key.check;
     const auto bad = [&](std::string_view why) {
-      return refuse(node.place, {codes::kBadForm, key.key}, fmt::format("{} {}", key.key, why));
+      return refuse(node.place, {ErrorKind::kInvalidValue, key.key}, fmt::format("{} {}", key.key, why));
     };
     switch (check.form) {
       case Form::kDirective:
@@ -158,7 +158,7 @@ class LaunchReader {
   Status word(const LaunchKey& key, const Node& node, const std::string& text) const {
     const auto known = given(key.check);
     if (std::ranges::find(known, text) != known.end()) return {};
-    return refuse(node.place, {codes::kUnknownValue, text},
+    return refuse(node.place, {ErrorKind::kInvalidValue, text},
                   fmt::format("{} is '{}'; use one of {}", key.key, text, fmt::join(known, ", ")));
   }
 
@@ -166,13 +166,13 @@ class LaunchReader {
   Status option(const LaunchKey& key, const Node& node, const std::string& text) const {
     if (!text.starts_with(key.check.begins))
       return refuse(
-          node.place, {codes::kBadForm, text},
+          node.place, {ErrorKind::kInvalidValue, text},
           fmt::format("'{}' in {} is no option: it does not begin with {}", text, key.key, key.check.begins));
     const auto name = std::string_view(text).substr(0, text.find_first_of("= "));
     const auto taken = given(key.check);
     if (std::ranges::find(taken, name) == taken.end()) return {};
     return refuse(
-        node.place, {codes::kUnknownValue, name},
+        node.place, {ErrorKind::kInvalidValue, name},
         fmt::format("{} cannot be in {}; leave it out. {} takes {}", name, key.key, key.key, key.sentence));
   }
 
@@ -190,7 +190,7 @@ class LaunchReader {
   Status check_host(Place at, const std::string& name) const {
     if (name[0] != '-' && name.find_first_of(" \t\r\n") == std::string::npos) return {};
     return refuse(
-        at, {codes::kBadName, name},
+        at, {ErrorKind::kInvalidValue, name},
         fmt::format("'{}' is not the name of a host; write an alias, a name or an address, as ssh takes it",
                     name));
   }
@@ -200,7 +200,7 @@ class LaunchReader {
     const auto [first, is_new] = seen.emplace(name, at);
     if (is_new) return {};
     return refuse(
-        at, {codes::kGivenTwice, name},
+        at, {ErrorKind::kConflict, name},
         fmt::format("{} is named twice, first in line {}; for trials side by side on one host give it slots: "
                     "{{host: {}, slots: 2}}",
                     name, first->second.line, name));

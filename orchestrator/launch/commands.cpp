@@ -123,6 +123,14 @@ void Commands::run(std::vector<std::string> argv, double limit_s, Answer answer)
   made->start(std::move(argv), limit_s);
 }
 
+awaitable<CommandResult> Commands::result(std::vector<std::string> argv, double limit_s,
+                                          const std::function<void()>& counted) {
+  counted();
+  return wait_for_call<CommandResult>([this, argv = std::move(argv), limit_s](Answer answer) mutable {
+    run(std::move(argv), limit_s, std::move(answer));
+  });
+}
+
 CommandResult run_alone(std::vector<std::string> argv, double limit_s) {
   boost::asio::io_context io;
   Commands commands(io);

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/coroutine.h"
+
 namespace sweep::launch {
 
 struct CommandResult {
@@ -32,6 +34,9 @@ class Commands {
 
   // argv[0] is looked up in PATH. The answer comes from the event loop, exactly once.
   virtual void run(std::vector<std::string> argv, double limit_s, Answer answer);
+  // The same for a coroutine, which does not go on after the destructor. `counted` is called first.
+  awaitable<CommandResult> result(std::vector<std::string> argv, double limit_s,
+                                  const std::function<void()>& counted);
 
  private:
   class Running;

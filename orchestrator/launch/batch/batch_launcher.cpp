@@ -80,37 +80,39 @@ class BatchLauncher final : public HeldAllocations<BatchJob>, public BatchHost {
       const auto jobs = held_;  // what is said may request another
       for (const auto& [id, job] : jobs) job->look();
       std::erase_if(held_, [](const auto& each) { return each.second->closed(); });
-      if (!querying_ && !held_.empty() && pace_.due(steady_s())) query();
+      if (!querying_ && !held_.empty() && pace_.due(steady_s()))
+        start_coroutine(timer_.get_executor(), query());
       tick();
     });
   }
 
-  void query() {
+  awaitable<void> query() {
     querying_ = true;
     std::vector<JobKey> keys;
     for (const auto& [id, job] : held_) {
       keys.push_back(job->key());
       job->asked();
     }
-    scheduler_->query(keys, counted(), [this](const Expected<QueryAnswer>& answer) {
-      answer ? answered(*answer) : failed(answer.error().message);
-    });
+    const auto answer = co_await scheduler_->query(std::move(keys), counted());
+    pace_.round_over(steady_s());
+    if (answer) {
+      failures_ = 0;
+      learn(*answer);
+      if (co_await scheduler_->count_idle(counted())) {
+        had_nodes_.clear();
+        for (const auto& [id, job] : held_)
+          if (job->had_nodes()) had_nodes_.insert(id);
+      }
+    }
+    querying_ = false;
+    if (!answer) failed(answer.error().message);
   }
 
   Scheduler::Counted counted() {
     return [this] { pace_.asked(steady_s()); };
   }
 
-  void answered(const QueryAnswer& answer) {
-    failures_ = 0;
-    scheduler_->count_idle(counted(), [this](bool counted) {
-      if (counted) {
-        had_nodes_.clear();
-        for (const auto& [id, job] : held_)
-          if (job->had_nodes()) had_nodes_.insert(id);
-      }
-      rest();
-    });
+  void learn(const QueryAnswer& answer) {
     const auto jobs = held_;  // what is said may request another
     for (const auto& [id, job] : jobs) {
       const auto name = job->key().name;
@@ -121,15 +123,9 @@ class BatchLauncher final : public HeldAllocations<BatchJob>, public BatchHost {
   }
 
   void failed(const std::string& why) {
-    rest();
     if (++failures_ != kFailuresToTell || held_.empty() || !sink_) return;
     sink_(Notice{held_.begin()->first, fmt::format("{} does not answer ({}); nothing is concluded from that",
                                                    scheduler_->name(), why)});
-  }
-
-  void rest() {
-    querying_ = false;
-    pace_.round_over(steady_s());
   }
 
   std::unique_ptr<Scheduler> scheduler_;

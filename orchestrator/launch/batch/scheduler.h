@@ -1,6 +1,7 @@
 // Scheduler: what a batch job needs of a batch system: submit, cancel, query, and to read its answers. Slurm
 // is one (slurm_scheduler.h). It keeps no job: states and decisions are BatchJob's. REQUIRES: answers come
-// from the event loop, never from inside a call, and none after the destructor returned.
+// from the event loop, never from inside a call, and none after the destructor returned; a coroutine that waits for
+// one does not go on then.
 #pragma once
 #include <functional>
 #include <map>
@@ -13,6 +14,7 @@
 #include "base/expected.h"
 #include "orchestrator/launch/batch/job_phase.h"
 #include "orchestrator/launch/launcher.h"
+#include "runtime/coroutine.h"
 
 namespace sweep::launch {
 
@@ -62,7 +64,6 @@ struct QueryAnswer {
 class Scheduler {
  public:
   using Submitted = std::function<void(const SubmitAnswer&)>;
-  using Queried = std::function<void(const Expected<QueryAnswer>&)>;
   // Called for each single command that a query takes: their rate is limited.
   using Counted = std::function<void()>;
 
@@ -78,7 +79,7 @@ class Scheduler {
   // `done`: the command has ended, and whether it worked. The job may go on for a while.
   virtual void cancel(const JobKey&, std::function<void(bool worked)> done) = 0;
   // Error: no clear answer; nothing is concluded from it.
-  virtual void query(const std::vector<JobKey>&, const Counted&, Queried) = 0;
+  virtual awaitable<Expected<QueryAnswer>> query(std::vector<JobKey>, Counted) = 0;
 
   // Number of the job whose steps are started instead of jobs. Absent: jobs of our own.
   virtual std::optional<i64> existing_job() const { return std::nullopt; }
@@ -88,8 +89,8 @@ class Scheduler {
   // limit.
   virtual std::optional<double> usable_s(const AllocationRequest&, std::optional<double> left) const = 0;
 
-  // Counts the idle nodes, if it is time to; `done`: whether they were counted.
-  virtual void count_idle(const Counted&, std::function<void(bool counted)> done) = 0;
+  // Counts the idle nodes, if it is time to; whether they were counted.
+  virtual awaitable<bool> count_idle(Counted) = 0;
   virtual i64 idle_nodes(const std::string& hardware) const = 0;
 };
 

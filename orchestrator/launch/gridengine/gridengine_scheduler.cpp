@@ -26,14 +26,6 @@ double unix_s_now() {
 
 }  // namespace
 
-// One query under way.
-struct GridEngineScheduler::Query {
-  std::vector<JobKey> to_confirm;
-  Counted counted;
-  Queried done;
-  QueryAnswer answer;
-};
-
 std::string login_name() {
   const passwd* entry = ::getpwuid(::geteuid());
   return entry != nullptr ? entry->pw_name : std::to_string(::geteuid());
@@ -86,53 +78,42 @@ std::optional<double> GridEngineScheduler::usable_s(const AllocationRequest& req
   return left.value_or(request.seconds) - *options_.signal_seconds;
 }
 
-void GridEngineScheduler::ask(const Shared& query, std::vector<std::string> words, Commands::Answer answer) {
-  query->counted();
-  commands_->run(std::move(words), kCommandLimit, std::move(answer));
+// Those whose turn it is to be asked about by number.
+std::vector<JobKey> GridEngineScheduler::next_to_confirm(std::vector<JobKey> jobs) {
+  if (jobs.size() <= kMostByNumber) return jobs;
+  std::rotate(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(turn_++ % jobs.size()), jobs.end());
+  jobs.resize(kMostByNumber);
+  return jobs;
 }
 
-void GridEngineScheduler::query(const std::vector<JobKey>& jobs, const Counted& counted, Queried done) {
-  const auto query = std::make_shared<Query>(Query{{}, counted, std::move(done), {}});
-  ask(query, qstat_of_user(login_name()), [this, query, jobs](const CommandResult& said) {
-    const auto listed = said.ok() ? read_qstat(said.out) : fail(gridengine_reason(said.err));
-    if (!listed) return query->done(tl::unexpected(listed.error()));
-    const double now = unix_s_now();
-    for (const auto& job : jobs) {
-      const auto found = std::ranges::find_if(*listed, [&job](const GridEngineJob& each) {
-        return each.name == job.name && (!job.number || each.number == *job.number);
-      });
-      const bool there = found != listed->end();
-      if (there) query->answer.jobs[job.name].push_back(status_of(*found, now));
-      if (!there && !job.number) query->answer.denied.push_back(job.name);
-      if (job.number && (!there || phase_of(found->state) == Phase::kEnded)) query->to_confirm.push_back(job);
-    }
-    if (auto& rest = query->to_confirm; rest.size() > kMostByNumber) {  // the others' turn comes
-      std::rotate(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(turn_++ % rest.size()),
-                  rest.end());
-      rest.resize(kMostByNumber);
-    }
-    confirm_next(query);
-  });
-}
-
-void GridEngineScheduler::confirm_next(const Shared& query) {
-  if (query->to_confirm.empty()) return query->done(std::move(query->answer));
-  const JobKey job = query->to_confirm.back();
-  query->to_confirm.pop_back();
-  ask(query, {"qacct", "-j", std::to_string(*job.number)}, [this, query, job](const CommandResult& said) {
-    const auto end = said.ok() ? read_qacct(said.out, job.name) : std::nullopt;
-    if (end) query->answer.jobs[job.name] = {*end};
-    if (end || query->answer.jobs.contains(job.name)) return confirm_next(query);
-    confirm(query, job);
-  });
-}
-
-// Neither qstat nor the accounting has it.
-void GridEngineScheduler::confirm(const Shared& query, const JobKey& job) {
-  ask(query, {"qstat", "-j", std::to_string(*job.number)}, [this, query, job](const CommandResult& said) {
-    if (is_unknown_job(said.out + said.err)) query->answer.denied.push_back(job.name);
-    confirm_next(query);
-  });
+awaitable<Expected<QueryAnswer>> GridEngineScheduler::query(std::vector<JobKey> jobs, Counted counted) {
+  const CommandResult said = co_await commands_->result(qstat_of_user(login_name()), kCommandLimit, counted);
+  const auto listed = said.ok() ? read_qstat(said.out) : fail(gridengine_reason(said.err));
+  if (!listed) co_return tl::unexpected(listed.error());
+  QueryAnswer answer;
+  std::vector<JobKey> to_confirm;
+  const double now = unix_s_now();
+  for (const auto& job : jobs) {
+    const auto found = std::ranges::find_if(*listed, [&job](const GridEngineJob& each) {
+      return each.name == job.name && (!job.number || each.number == *job.number);
+    });
+    const bool there = found != listed->end();
+    if (there) answer.jobs[job.name].push_back(status_of(*found, now));
+    if (!there && !job.number) answer.denied.push_back(job.name);
+    if (job.number && (!there || phase_of(found->state) == Phase::kEnded)) to_confirm.push_back(job);
+  }
+  to_confirm = next_to_confirm(std::move(to_confirm));
+  for (const JobKey& job : to_confirm) {
+    std::vector<std::string> words{"qacct", "-j", std::to_string(*job.number)};
+    const CommandResult accounted = co_await commands_->result(words, kCommandLimit, counted);
+    const auto end = accounted.ok() ? read_qacct(accounted.out, job.name) : std::nullopt;
+    if (end) answer.jobs[job.name] = {*end};
+    if (answer.jobs.contains(job.name)) continue;
+    words[0] = "qstat";  // neither its list nor the accounting has the job
+    const CommandResult denied = co_await commands_->result(words, kCommandLimit, counted);
+    if (is_unknown_job(denied.out + denied.err)) answer.denied.push_back(job.name);
+  }
+  co_return answer;
 }
 
 }  // namespace sweep::launch

@@ -22,7 +22,7 @@ class GridEngineScheduler final : public Scheduler {
   Expected<void> prepare(const AllocationRequest&) override;
   void submit(const AllocationRequest&, Submitted) override;
   void cancel(const JobKey&, std::function<void(bool worked)> done) override;
-  void query(const std::vector<JobKey>&, const Counted&, Queried) override;
+  awaitable<Expected<QueryAnswer>> query(std::vector<JobKey>, Counted) override;
 
   std::optional<double> longest_wait_s() const override {
     return pending_limit_s(options_.max_pending_minutes);
@@ -30,15 +30,11 @@ class GridEngineScheduler final : public Scheduler {
   std::optional<double> usable_s(const AllocationRequest&, std::optional<double> left) const override;
 
   // Idle hosts are not counted.
-  void count_idle(const Counted&, std::function<void(bool counted)> done) override { done(false); }
+  awaitable<bool> count_idle(Counted) override { co_return false; }
   i64 idle_nodes(const std::string&) const override { return 0; }
 
  private:
-  struct Query;
-  using Shared = std::shared_ptr<Query>;
-  void ask(const Shared&, std::vector<std::string> words, Commands::Answer);
-  void confirm_next(const Shared&);
-  void confirm(const Shared&, const JobKey&);
+  std::vector<JobKey> next_to_confirm(std::vector<JobKey> jobs);
 
   std::unique_ptr<Commands> commands_;
   const GridEngineSettings options_;

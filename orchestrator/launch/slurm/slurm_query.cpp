@@ -14,6 +14,49 @@ JobStatus::Wait wait_of(const std::string& reason) {
                                                                          : JobStatus::Wait::kNoteworthy;
 }
 
+void note(const std::vector<JobFacts>& facts, QueryAnswer& answer) {
+  for (const auto& each : facts) answer.jobs[each.name].push_back(status_of(each));
+}
+
+std::vector<std::string> names_of(const std::vector<JobKey>& jobs) {
+  std::vector<std::string> out;
+  for (const auto& job : jobs) out.push_back(job.name);
+  return out;
+}
+
+// A job of the same name and another number is another user's or an older one.
+std::vector<JobKey> unlisted(const std::vector<JobKey>& jobs, const QueryAnswer& answer) {
+  std::vector<JobKey> out;
+  for (const auto& job : jobs) {
+    const auto found = answer.jobs.find(job.name);
+    const bool listed =
+        found != answer.jobs.end() && std::ranges::any_of(found->second, [&job](const JobStatus& status) {
+          return !job.number || status.number == *job.number;
+        });
+    if (!listed) out.push_back(job);
+  }
+  return out;
+}
+
+// Those that are asked about by number; a job without one is denied.
+std::vector<JobKey> to_confirm(const std::vector<JobKey>& missing, QueryAnswer& answer, std::size_t& turn) {
+  std::vector<JobKey> out;
+  for (const auto& job : missing)
+    if (job.number)
+      out.push_back(job);
+    else
+      answer.denied.push_back(job.name);
+  if (out.size() > kMostQuestionsByNumber) {  // the others' turn comes; nothing is concluded of them yet
+    std::rotate(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(turn++ % out.size()), out.end());
+    out.resize(kMostQuestionsByNumber);
+  }
+  return out;
+}
+
+tl::unexpected<Error> no_answer(const CommandResult& said) {
+  return fail(said.timed_out ? "no answer in time" : said.err.substr(0, said.err.find('\n')));
+}
+
 }  // namespace
 
 JobStatus status_of(const JobFacts& facts) {
@@ -31,121 +74,59 @@ JobStatus status_of(const JobFacts& facts) {
   return out;
 }
 
-SlurmQuery::SlurmQuery(Commands& commands, SlurmQueryMemory& memory, std::vector<JobKey> jobs,
-                       Scheduler::Counted counted, Scheduler::Queried done)
-    : commands_(commands),
-      memory_(memory),
-      jobs_(std::move(jobs)),
-      counted_(std::move(counted)),
-      done_(std::move(done)) {}
-
-void SlurmQuery::ask(std::vector<std::string> words, Commands::Answer answer) {
-  counted_();
-  commands_.run(std::move(words), kSlurmAnswerLimit, std::move(answer));
-}
-
-void SlurmQuery::ask_about_jobs() {
-  std::vector<std::string> names;
-  for (const auto& job : jobs_) names.push_back(job.name);
-  ask(squeue_by_name(names), [self = shared_from_this(), this](const CommandResult& said) {
-    if (!said.ok()) return failed(said);
-    note(read_squeue(said.out));
-    std::vector<std::string> missing;
-    for (const auto& job : unlisted()) missing.push_back(job.name);
-    if (missing.empty() || memory_.no_accounting) return confirm_missing();
-    ask(sacct_by_name(missing), [self = shared_from_this(), this](const CommandResult& old) {
-      memory_.no_accounting = old.err.find("accounting storage is disabled") != std::string::npos;
-      if (!old.ok() && !memory_.no_accounting) return failed(old);
-      note(read_sacct(old.out));
-      confirm_missing();
-    });
-  });
+awaitable<Expected<QueryAnswer>> query_jobs(Commands& commands, SlurmQueryMemory& memory,
+                                            std::vector<JobKey> jobs, Scheduler::Counted counted) {
+  QueryAnswer answer;
+  const CommandResult listed =
+      co_await commands.result(squeue_by_name(names_of(jobs)), kSlurmAnswerLimit, counted);
+  if (!listed.ok()) co_return no_answer(listed);
+  note(read_squeue(listed.out), answer);
+  const auto missing = unlisted(jobs, answer);
+  if (!missing.empty() && !memory.no_accounting) {
+    const CommandResult old =
+        co_await commands.result(sacct_by_name(names_of(missing)), kSlurmAnswerLimit, counted);
+    memory.no_accounting = old.err.find("accounting storage is disabled") != std::string::npos;
+    if (!old.ok() && !memory.no_accounting) co_return no_answer(old);
+    note(read_sacct(old.out), answer);
+  }
+  const auto numbered = to_confirm(unlisted(missing, answer), answer, memory.turn);
+  for (const JobKey& job : numbered) {
+    std::vector<std::string> words{"scontrol", "show", "job", "--oneliner", std::to_string(*job.number)};
+    const CommandResult said = co_await commands.result(std::move(words), kSlurmAnswerLimit, counted);
+    const auto facts = said.ok() ? read_scontrol(said.out) : std::nullopt;
+    const bool gone = facts ? facts->name != job.name  // Slurm gave its number to another job
+                            : said.err.find("Invalid job id") != std::string::npos;
+    if (gone)
+      answer.denied.push_back(job.name);
+    else if (facts)
+      note({*facts}, answer);
+  }
+  co_return answer;
 }
 
 // The job is known; of its steps those we started are our children, and an adopted one is looked for.
-void SlurmQuery::ask_about_steps(i64 existing_job) {
-  ask(squeue_of_job(existing_job),
-      [self = shared_from_this(), this, existing_job](const CommandResult& said) {
-        if (!said.ok()) return failed(said);
-        ask(squeue_of_steps(existing_job),
-            [self = shared_from_this(), this, facts = read_squeue(said.out)](const CommandResult& steps) {
-              if (!steps.ok()) return failed(steps);
-              read_steps_of(facts, read_steps(steps.out));
-            });
-      });
-}
-
-void SlurmQuery::read_steps_of(const std::vector<JobFacts>& facts, const std::vector<StepFacts>& steps) {
+awaitable<Expected<QueryAnswer>> query_steps(Commands& commands, i64 existing_job, std::vector<JobKey> jobs,
+                                             Scheduler::Counted counted) {
+  const CommandResult listed =
+      co_await commands.result(squeue_of_job(existing_job), kSlurmAnswerLimit, counted);
+  if (!listed.ok()) co_return no_answer(listed);
+  const CommandResult said =
+      co_await commands.result(squeue_of_steps(existing_job), kSlurmAnswerLimit, counted);
+  if (!said.ok()) co_return no_answer(said);
+  const auto facts = read_squeue(listed.out);
+  const auto steps = read_steps(said.out);
   const bool runs = !facts.empty() && meaning_of(facts.front().state).phase != Phase::kEnded;
-  for (const auto& job : jobs_) {
+  QueryAnswer answer;
+  for (const auto& job : jobs) {
     const bool there =
         std::ranges::any_of(steps, [&job](const StepFacts& step) { return step.name == job.name; });
-    if (runs && !there && job.adopted) answer_.denied.push_back(job.name);
+    if (runs && !there && job.adopted) answer.denied.push_back(job.name);
     if (facts.empty() || (runs && !there)) continue;
     JobFacts own = facts.front();
     own.name = job.name;
-    note({own});
+    note({own}, answer);
   }
-  answered();
-}
-
-void SlurmQuery::note(const std::vector<JobFacts>& facts) {
-  for (const auto& each : facts) answer_.jobs[each.name].push_back(status_of(each));
-}
-
-// A job of the same name and another number is another user's or an older one.
-std::vector<JobKey> SlurmQuery::unlisted() const {
-  std::vector<JobKey> out;
-  for (const auto& job : jobs_) {
-    const auto found = answer_.jobs.find(job.name);
-    const bool listed =
-        found != answer_.jobs.end() && std::ranges::any_of(found->second, [&job](const JobStatus& status) {
-          return !job.number || status.number == *job.number;
-        });
-    if (!listed) out.push_back(job);
-  }
-  return out;
-}
-
-void SlurmQuery::confirm_missing() {
-  std::vector<JobKey> by_number;
-  for (const auto& job : unlisted())
-    if (job.number)
-      by_number.push_back(job);
-    else
-      answer_.denied.push_back(job.name);
-  if (by_number.size() >
-      kMostQuestionsByNumber) {  // the others' turn comes; nothing is concluded of them yet
-    const auto first = by_number.begin() + static_cast<std::ptrdiff_t>(memory_.turn++ % by_number.size());
-    std::rotate(by_number.begin(), first, by_number.end());
-    by_number.resize(kMostQuestionsByNumber);
-  }
-  confirm_next(std::move(by_number));
-}
-
-void SlurmQuery::confirm_next(std::vector<JobKey> rest) {
-  if (rest.empty()) return answered();
-  const JobKey job = rest.back();
-  rest.pop_back();
-  ask({"scontrol", "show", "job", "--oneliner", std::to_string(*job.number)},
-      [self = shared_from_this(), this, job, rest = std::move(rest)](const CommandResult& said) {
-        const auto facts = said.ok() ? read_scontrol(said.out) : std::nullopt;
-        const bool gone = facts ? facts->name != job.name  // Slurm gave its number to another job
-                                : said.err.find("Invalid job id") != std::string::npos;
-        if (gone)
-          answer_.denied.push_back(job.name);
-        else if (facts)
-          note({*facts});
-        confirm_next(rest);
-      });
-}
-
-void SlurmQuery::failed(const CommandResult& said) {
-  done_(fail(said.timed_out ? "no answer in time" : said.err.substr(0, said.err.find('\n'))));
-}
-
-void SlurmQuery::answered() {
-  done_(std::move(answer_));
+  co_return answer;
 }
 
 }  // namespace sweep::launch

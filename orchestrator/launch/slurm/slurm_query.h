@@ -1,10 +1,7 @@
-// SlurmQuery: one question about several jobs, put to Slurm in rounds. squeue is asked about all of them;
-// sacct, where there is accounting, about those that squeue does not list; scontrol, one by one, about those
-// whose number is known. Only a denial by number is a fact. Steps of an existing job are looked for in squeue
-// alone. The object lives until its answer is given.
+// One query about several jobs, put to Slurm in rounds. squeue is asked about all of them; sacct, where there is
+// accounting, about those that squeue does not list; scontrol, one by one, about those whose number is known. Only a
+// denial by number is a fact. Steps of an existing job are looked for in squeue alone.
 #pragma once
-#include <memory>
-
 #include "orchestrator/launch/batch/scheduler.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm/slurm_state.h"
@@ -23,31 +20,10 @@ struct SlurmQueryMemory {
   std::size_t turn = 0;
 };
 
-class SlurmQuery : public std::enable_shared_from_this<SlurmQuery> {
- public:
-  // REQUIRES: commands and memory outlive the answer.
-  SlurmQuery(Commands& commands, SlurmQueryMemory& memory, std::vector<JobKey> jobs,
-             Scheduler::Counted counted, Scheduler::Queried done);
-
-  void ask_about_jobs();
-  void ask_about_steps(i64 existing_job);
-
- private:
-  void ask(std::vector<std::string> words, Commands::Answer);
-  void read_steps_of(const std::vector<JobFacts>& job, const std::vector<StepFacts>& steps);
-  void note(const std::vector<JobFacts>&);
-  std::vector<JobKey> unlisted() const;
-  void confirm_missing();
-  void confirm_next(std::vector<JobKey> rest);
-  void failed(const CommandResult&);
-  void answered();
-
-  Commands& commands_;
-  SlurmQueryMemory& memory_;
-  const std::vector<JobKey> jobs_;
-  const Scheduler::Counted counted_;
-  const Scheduler::Queried done_;
-  QueryAnswer answer_;
-};
+// Both end with the Commands, which they use like the memory.
+awaitable<Expected<QueryAnswer>> query_jobs(Commands&, SlurmQueryMemory&, std::vector<JobKey>,
+                                            Scheduler::Counted);
+awaitable<Expected<QueryAnswer>> query_steps(Commands&, i64 existing_job, std::vector<JobKey>,
+                                             Scheduler::Counted);
 
 }  // namespace sweep::launch

@@ -108,23 +108,19 @@ std::optional<double> SlurmScheduler::usable_s(const AllocationRequest& request,
   return usable_seconds(request.seconds, options_);
 }
 
-void SlurmScheduler::query(const std::vector<JobKey>& jobs, const Counted& counted, Queried queried) {
-  const auto query = std::make_shared<SlurmQuery>(*commands_, memory_, jobs, counted, std::move(queried));
+awaitable<Expected<QueryAnswer>> SlurmScheduler::query(std::vector<JobKey> jobs, Counted counted) {
   if (const auto job = existing_job())
-    query->ask_about_steps(*job);
-  else
-    query->ask_about_jobs();
+    return query_steps(*commands_, *job, std::move(jobs), std::move(counted));
+  return query_jobs(*commands_, memory_, std::move(jobs), std::move(counted));
 }
 
 // Asked with the other questions, as often as poll_seconds allows.
-void SlurmScheduler::count_idle(const Counted& counted, std::function<void(bool)> done) {
-  if (existing_job() || steady_s() - idle_asked_s_ < *options_.poll_seconds) return done(false);
+awaitable<bool> SlurmScheduler::count_idle(Counted counted) {
+  if (existing_job() || steady_s() - idle_asked_s_ < *options_.poll_seconds) co_return false;
   idle_asked_s_ = steady_s();
-  counted();
-  commands_->run(sinfo_idle(), kSlurmAnswerLimit, [this, done = std::move(done)](const CommandResult& said) {
-    if (said.ok()) idle_ = read_idle(said.out);
-    done(said.ok());
-  });
+  const CommandResult said = co_await commands_->result(sinfo_idle(), kSlurmAnswerLimit, counted);
+  if (said.ok()) idle_ = read_idle(said.out);
+  co_return said.ok();
 }
 
 i64 SlurmScheduler::idle_nodes(const std::string& hardware) const {

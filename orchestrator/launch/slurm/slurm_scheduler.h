@@ -23,7 +23,7 @@ class SlurmScheduler final : public Scheduler {
   Expected<void> prepare(const AllocationRequest&) override;
   void submit(const AllocationRequest&, Submitted) override;
   void cancel(const JobKey&, std::function<void(bool worked)> done) override;
-  void query(const std::vector<JobKey>&, const Counted&, Queried) override;
+  awaitable<Expected<QueryAnswer>> query(std::vector<JobKey>, Counted) override;
 
   std::optional<i64> existing_job() const override;
   std::optional<double> longest_wait_s() const override {
@@ -31,7 +31,7 @@ class SlurmScheduler final : public Scheduler {
   }
   std::optional<double> usable_s(const AllocationRequest&, std::optional<double> left) const override;
 
-  void count_idle(const Counted&, std::function<void(bool counted)> done) override;
+  awaitable<bool> count_idle(Counted) override;
   i64 idle_nodes(const std::string& hardware) const override;
 
  private:

@@ -27,8 +27,9 @@ SshShell::CommandResult ask_host(const SshOptions& options, const std::string& h
   boost::asio::io_context io;
   SshShell shell(io, options);
   SshShell::CommandResult result;
-  shell.ask(host, line, std::move(input), limit_s,
-            [&](const SshShell::CommandResult& answer) { result = answer; });
+  boost::asio::co_spawn(
+      io, shell.ask(host, line, std::move(input), limit_s),
+      [&](std::exception_ptr, SshShell::CommandResult answer) { result = std::move(answer); });
   io.run();
   return result;
 }

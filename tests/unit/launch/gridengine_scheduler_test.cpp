@@ -23,7 +23,7 @@ CommandResult answer_of(int code, std::string out, std::string err = "") {
   return result;
 }
 
-// By program; qstat -j apart from the list.
+// Gives each program its answers; those of qstat -j are apart from the list.
 class AnsweredCommands final : public Commands {
  public:
   explicit AnsweredCommands(boost::asio::io_context& io) : Commands(io), loop_(io) {}
@@ -45,8 +45,8 @@ class GridEngineSchedulerTest : public ::testing::Test {
   Expected<QueryAnswer> query(std::vector<JobKey> keys) {
     std::optional<Expected<QueryAnswer>> out;
     commands_->asked.clear();
-    scheduler_.query(
-        keys, [this] { ++counted_; }, [&](const Expected<QueryAnswer>& answer) { out = answer; });
+    boost::asio::co_spawn(io_, scheduler_.query(keys, [this] { ++counted_; }),
+                          [&](std::exception_ptr, Expected<QueryAnswer> answer) { out = std::move(answer); });
     io_.restart();
     io_.run();
     EXPECT_TRUE(out) << "no answer";

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 
+#include "runtime/coroutine.h"
 #include "schema/agent_message.h"
 #include "schema/trial.h"
 #include "worker/agent/net/peer_clock.h"
@@ -21,10 +22,10 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   using OnClosed = std::function<void(const std::string& why)>;
 
   PeerConnection(boost::asio::ip::tcp::socket socket, double lease_s, FrameReader reader);
-  // What is no message closes the connection.
+  // Bytes that are no message close the connection.
   void start(OnMessage, OnClosed);
   void send(const Frame&);
-  // What was sent is still delivered, as far as the connection takes it at once.
+  // Sent frames are still delivered, as far as the connection takes them at once.
   void close();
   bool open() const { return state_ == State::kOpen; }
   bool written() const { return state_ == State::kBroken || outgoing_.frames.empty(); }
@@ -35,11 +36,12 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
  private:
   // Closing: frames that were sent before close() are still written.
   enum class State { kOpen, kClosing, kBroken };
-  void receive();
+  using Self = std::shared_ptr<PeerConnection>;
+  awaitable<void> receive(Self);
+  awaitable<void> beat(Self);
   void take(std::string_view bytes);
   bool is_beat(const Frame&);
   void write_more();
-  void arm();
   void lost(const std::string& why);
 
   boost::asio::ip::tcp::socket socket_;
