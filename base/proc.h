@@ -1,5 +1,5 @@
-// What /proc says of a process. `pid` is a folder of /proc: a number, or "self". A process that ends meanwhile
-// is as one that was never there.
+// Reads what /proc says of a process. `pid` is a folder of /proc: a number, or "self". A process that ends
+// meanwhile reads like one that never existed.
 #pragma once
 #include <sys/types.h>
 
@@ -18,7 +18,7 @@ struct Stat {
   i64 start_ticks = 0;  // since boot, of sysconf(_SC_CLK_TCK) a second
 };
 std::optional<Stat> stat_of(std::string_view pid);
-// Of the text of that file. Absent: it is not as proc_pid_stat(5) says.
+// Parses the text of that file. nullopt: it has not the form of proc_pid_stat(5).
 std::optional<Stat> read_stat(std::string_view text);
 
 // The environment a process was started with. Variables that it may not show to us are absent.

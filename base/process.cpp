@@ -85,7 +85,7 @@ bool place_streams(const ChildProgram& wanted, int& report) {
   ::_exit(127);
 }
 
-// What the child wrote before it ended; 0: it has executed its program.
+// The errno that the child wrote before it ended; 0: it has executed its program.
 int read_report(int fd) {
   int cause = 0;
   ssize_t got = 0;

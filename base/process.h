@@ -1,5 +1,5 @@
 // Process: the one way to start another program, and what is needed around it: find it on PATH, wait for it,
-// hear of its end. A child inherits no descriptor but those that it is given, no signal mask, and no signal
+// learn of its end. A child inherits no descriptor but those that it is given, no signal mask, and no signal
 // that this process ignores or handles. No shell is in between.
 #pragma once
 #include <signal.h>
@@ -18,19 +18,20 @@ struct ChildProgram {
   // In which process group it runs.
   enum class Group {
     kOurs,     // a terminal's Ctrl-C reaches it
-    kJoin,     // that of `leader`
+    kJoin,     // the group of `leader`
     kNew,      // its own: kill(-pid) reaches it with its children
     kSession,  // a session of its own: it outlives the terminal
   };
-  static constexpr int kInherit = -1;  // as this process has it
+  static constexpr int kInherit = -1;  // the descriptor of this process
   static constexpr int kNothing = -2;  // /dev/null
 
   std::vector<std::string> argv;
   std::filesystem::path program{};                        // empty: argv[0], looked up on PATH
-  std::optional<std::vector<std::string>> environment{};  // NAME=VALUE; absent: that of this process
+  std::optional<std::vector<std::string>> environment{};  // NAME=VALUE; nullopt: that of this process
   std::filesystem::path folder{};                         // working folder; empty: that of this process
   int in = kNothing, out = kInherit, err = kInherit;      // descriptors that it gets as 0, 1 and 2
-  int extra = kInherit;                                   // that it gets as 3; kInherit: it has no 3
+  // Descriptor that it gets as 3; kInherit: it has no 3.
+  int extra = kInherit;
   Group group = Group::kOurs;
   pid_t leader = 0;
   bool dies_with_us = false;  // SIGKILL when the thread that started it ends
@@ -39,14 +40,14 @@ struct ChildProgram {
 // Starts it. Error: it cannot be executed, with the reason; no process is left then.
 Expected<pid_t> start_program(const ChildProgram&);
 
-// As execvp finds it. Absent: there is no such program.
+// Finds a program like execvp. nullopt: there is none of this name.
 std::optional<std::filesystem::path> find_program(const std::string& name);
 
 struct ProcessEnd {
   int code = -1;   // exit code; -1: a signal ended it
-  int signal = 0;  // that ended it
+  int signal = 0;  // the signal that ended it
 };
-// Of waitpid's status.
+// Converts waitpid's status.
 ProcessEnd end_of(int status);
 // Waits for a child of this process.
 ProcessEnd wait_for(pid_t child);

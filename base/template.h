@@ -20,7 +20,8 @@ using ValueOf = std::function<std::optional<std::string>(std::string_view name)>
 // Puts values in the place of names, and leaves a template: a brace in a value is doubled, doubled braces
 // stay.
 Expected<std::string> fill(std::string_view text, const ValueOf&);
-// As fill(), and the end of it: doubled braces become single ones. Error: a name without a value.
+// Does the same as fill() and ends the filling: doubled braces become single ones. Error: a name without a
+// value.
 Expected<std::string> finish(std::string_view text, const ValueOf&);
 
 }  // namespace sweep::templates

@@ -33,9 +33,9 @@ std::string attempt_token(std::string_view key, i64 attempt);
 void mark_this_process(i64 attempt);
 
 struct MarkedProcess {
-  pid_t pid = 0;  // as seen from the caller
+  pid_t pid = 0;  // its number as the caller sees it
   i64 attempt = 0;
-  char state = '?';  // of /proc/PID/stat; zombies are never listed
+  char state = '?';  // state in /proc/PID/stat; zombies are never listed
   std::string command;
 };
 // Every live process of this key that the caller may see and signal, itself left out. all_nodes: of every

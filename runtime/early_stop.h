@@ -11,7 +11,7 @@ namespace sweep {
 
 class EarlyStop {
  public:
-  // stop_above_ms: Attempt's; absent: it never stops early.
+  // stop_above_ms: Attempt's; nullopt: it never stops early.
   explicit EarlyStop(std::optional<double> stop_above_ms) : bound_ms_(stop_above_ms) {}
   bool in_force() const { return bound_ms_.has_value(); }
   void add(i64 step_ns);

@@ -12,7 +12,7 @@ namespace sweep {
 Expected<void> keep_to_place(const RankLaunch& launch) {
   if (!launch.devices.empty() && setenv("CUDA_VISIBLE_DEVICES", launch.devices.c_str(), 1) != 0)
     return fail(std::string("cannot set CUDA_VISIBLE_DEVICES: ") + std::strerror(errno));
-  // As NVML numbers them: CUDA's own order would be by speed.
+  // Numbers GPUs like NVML: CUDA's own order would be by speed.
   if (setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1) != 0)
     return fail(std::string("cannot set CUDA_DEVICE_ORDER: ") + std::strerror(errno));
   if (launch.cores.empty()) return {};

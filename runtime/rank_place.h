@@ -1,4 +1,4 @@
-// Where a rank runs on its node: the GPUs it sees and the cores it keeps to.
+// RankPlace: the GPUs that a rank sees on its node and the cores that it keeps to.
 #pragma once
 #include "base/expected.h"
 #include "schema/rank_launch.h"

@@ -1,5 +1,4 @@
-// What a rank does to its own process: who ends it, where its output goes, and what the kernel counted for
-// it.
+// Settings of a rank's own process: who ends it, where its output goes, and what the kernel counted for it.
 #pragma once
 #include "base/expected.h"
 #include "schema/attempt.h"
@@ -20,10 +19,10 @@ void set_process_name(i64 rank);
 // All of it, in order, for a rank that was executed: name, group, PDEATHSIG, output, place.
 Expected<void> become_rank(const RankLaunch&);
 
-// Of its attempt_file. Error: the path and what is wrong with it.
+// Reads its attempt_file. Error: the path and what is wrong with it.
 Expected<Attempt> read_attempt(const RankLaunch&);
 
-i64 usable_cores();  // by this process's affinity
+i64 usable_cores();  // counted by this process's affinity
 // Intra-op threads of a rank: those of the trial; where a GPU's optimizer is updated on the host and the
 // trial leaves them at 1, this rank's share of the cores.
 i64 threads_of(const Trial&, i64 cores);

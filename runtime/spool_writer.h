@@ -32,7 +32,7 @@ class Writer {
   int fd_ = -1;
   std::string path_, allocation_;
   i64 incarnation_ = 0, seq_ = 0;
-  std::uint64_t end_ = 0;  // of the last whole line
+  std::uint64_t end_ = 0;  // end of the last whole line
   bool torn_ = false;      // the file ends in a part of a line
 };
 

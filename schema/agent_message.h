@@ -68,7 +68,7 @@ struct MessageRefusal {
 };
 
 std::string_view kind_of(const AgentMessage&);
-// Of which attempt it speaks; 0: of none.
+// The attempt that the message is about; 0: none.
 i64 attempt_of(const AgentMessage&);
 
 Frame to_frame(const AgentMessage&);

@@ -39,19 +39,20 @@ struct Attempt {
   Deadlines deadlines;
   i64 log_limit_bytes = 16 << 20;  // per rank
   RankStart start = RankStart::kZygote;
-  // What the site says a node costs; absent: the catalogue's price.
+  // The site's price of a node; nullopt: the catalogue's price holds.
   std::optional<double> usd_per_node_hour{};
   // Seconds the whole attempt is expected to take, at the pace so far.
   std::optional<double> predicted_s{};
   // With early_stop: the step time that the best trial so far allows. A trial ends once the confidence interval
-  // of its median step time lies above it. Absent: it runs to its last step.
+  // of its median step time lies above it. nullopt: it runs to its last step.
   std::optional<double> stop_above_ms{};
-  // Of a rehearsal on phantom GPUs: the ranks that are started, ascending, all of them on one node. Empty: a
-  // real run, which starts every rank.
+  // The ranks that a rehearsal on phantom GPUs starts, ascending, all of them on one node. Empty: a real run,
+  // which starts every rank.
   std::vector<i64> rehearsed_ranks{};
   bool operator==(const Attempt&) const = default;
 
-  // Of the workload `command`: its ranks run trial.program (command_from()) instead of the built-in step.
+  // True for the workload `command`: its ranks run trial.program (command_from()) instead of the built-in
+  // step.
   bool runs_command() const { return trial.workload != Workload::kCalibrate && !trial.program.empty(); }
   bool is_rehearsal() const { return !rehearsed_ranks.empty(); }
   i64 nodes_needed() const { return is_rehearsal() ? 1 : std::max<i64>(trial.nodes, 1); }

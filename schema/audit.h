@@ -16,7 +16,7 @@ inline constexpr std::string_view kMemoryRule = "memory", kHistoryRule = "histor
 bool is_fit_rule(std::string_view);
 bool is_rank_rule(std::string_view);
 
-// By the trial's id alone: the same trials each time, every trial with the same chance.
+// Decides by the trial's id alone: the same trials each time, every trial with the same chance.
 bool is_in_audit(std::string_view trial_id, double share);
 inline bool is_audited(const PlanEntry& entry) {
   return entry.admitted && !entry.rule.empty();

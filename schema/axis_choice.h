@@ -32,7 +32,7 @@ namespace sweep {
 #undef AXIS
 #undef SWEEP_ENUMERATOR
 
-// Of each enum: the key of its axis, its words in the order of the enumerators, and how many of them a grid
+// For each enum: the key of its axis, its words in the order of the enumerators, and how many of them a grid
 // may ask for.
 template <class Enum>
 struct ChoiceWords;
@@ -62,12 +62,12 @@ template <AxisChoice Enum>
 constexpr std::string_view to_string(Enum value) {
   return ChoiceWords<Enum>::kWords[static_cast<std::size_t>(value)];
 }
-// As ids and databases spell it.
+// The word in the spelling of ids and databases.
 template <AxisChoice Enum>
 constexpr std::string_view stored_word(Enum value) {
   return stored_word(ChoiceWords<Enum>::kKey, to_string(value));
 }
-// Of either spelling; absent: not a value of this axis.
+// Reads a word in either spelling; nullopt: not a value of this axis.
 template <AxisChoice Enum>
 constexpr std::optional<Enum> choice_from(std::string_view word) {
   const std::string_view current = current_word(ChoiceWords<Enum>::kKey, word);

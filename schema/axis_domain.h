@@ -12,9 +12,9 @@ namespace sweep {
 
 struct AxisDomain {
   std::string_view key;
-  // Of a whole-number axis, both included.
+  // The range of a whole-number axis, both ends included.
   std::int64_t min = 0, max = 0;
-  // Of an axis with a list of values; else empty.
+  // The words of an axis with a list of values; else empty.
   std::span<const std::string_view> words = {};
 };
 
@@ -53,7 +53,7 @@ inline constexpr AxisDomain kAll[] = {
 };
 }  // namespace domain
 
-// Absent (nullptr) for axes without one: hardware (its catalogue has the values) and flags.
+// Null for axes without a domain: hardware (its catalogue has the values) and flags.
 constexpr const AxisDomain* axis_domain(std::string_view key) {
   for (const AxisDomain& d : domain::kAll) {
     if (d.key == key) return d.words.empty() && d.min == d.max ? nullptr : &d;

@@ -27,7 +27,7 @@ constexpr std::string_view stored_key(std::string_view key) {
     if (axis.key == key) return axis.stored;
   return key;
 }
-// Of either spelling; a name that is no axis comes back as it is.
+// The current key of a name in either spelling; a name that is no axis comes back unchanged.
 constexpr std::string_view current_key(std::string_view name) {
   for (const RenamedAxis& axis : kRenamedAxes)
     if (axis.stored == name) return axis.key;

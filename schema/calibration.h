@@ -16,7 +16,7 @@ struct CalibrationRequest {
   bool machine = false;
   // The collectives of a group: "tp", neighbours in rank order; "dp", one rank of each node. Empty: none.
   std::string group;
-  std::vector<std::string> precisions;  // of matrix products
+  std::vector<std::string> precisions;  // precisions of matrix products
   i64 smallest_bytes = 1024, largest_bytes = i64{16} << 20;
   double item_s = 0.05;  // about how long one measurement may take
   bool operator==(const CalibrationRequest&) const = default;
@@ -53,7 +53,7 @@ struct CalibrationFindings {
 std::string to_text(const CalibrationRequest&);
 Expected<CalibrationRequest> calibration_request_from(std::string_view text);
 std::string to_text(const CalibrationFindings&);
-// What a rank sent: untrusted. Numbers that are not finite or negative are refused.
+// Reads what a rank sent, which is untrusted. Numbers that are not finite or negative are refused.
 Expected<CalibrationFindings> calibration_findings_from(std::string_view text);
 
 }  // namespace sweep

@@ -35,7 +35,7 @@ bool is_absent(const T& member) {
     return false;
 }
 
-// What is absent is left out: a reader takes the default, which is absent.
+// Leaves out absent members: a reader takes the default, which is absent.
 template <class T>
 json write(const T& object) {
   json j = json::object();
@@ -131,7 +131,7 @@ json columns(const std::vector<StepSample>& samples) {
   struct Column {
     const char* key;
     json::array_t values;
-    bool known;  // of any sample
+    bool known;  // true if any sample has it
   };
   std::vector<Column> lists;
   for_each_field(kNoSample, [&](const auto& field, const auto& none) {

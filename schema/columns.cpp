@@ -34,7 +34,7 @@ template <class T>
 Value value_of(const std::optional<T>& v) {
   return v ? value_of(*v) : Value{};
 }
-// Of an axis: NULL where it was never resolved.
+// The value of an axis: NULL if it was never resolved.
 template <bool kZeroIsUnresolved, class T>
 Value axis_value(const T& v) {
   if constexpr (kZeroIsUnresolved && std::is_same_v<T, i64>) {
@@ -46,7 +46,7 @@ Value text_or_null(const std::string& v) {
   return v.empty() ? Value{} : Value{v};
 }
 
-// Whether the trial has a value of this axis: a program of a workload has not heard of all.
+// Whether the trial has a value of this axis: a program of a workload does not know all axes.
 bool known(const ResultRow& row, std::string_view axis) {
   if (row.trial.workload != Workload::kCommand || axis == "workload" || axis == "program") return true;
   return knows_axis(row.trial.labels, axis);

@@ -17,14 +17,14 @@ struct Column {
   Role role;
   Value (*get)(
       const ResultRow&);  // NULL (monostate) for not measured and for non-finite numbers; a flag is 0 or 1
-  Value default_value;    // of an axis: the frozen default; else NULL
+  Value default_value;    // an axis's frozen default; else NULL
   std::string_view stored = key;  // the key that databases use (axis_names.h)
-  Better better = Better::kNone;  // of a metric
-  std::string_view title = {};    // of a metric: how pages call it; empty: by its key
+  Better better = Better::kNone;  // direction of a metric
+  std::string_view title = {};    // a metric's name on pages; empty: its key
 };
 
 std::span<const Column> columns();
-// Of either spelling of an axis; nullptr: no such column.
+// Finds an axis in either spelling; nullptr: no such column.
 const Column* find_column(std::string_view key);
 // The value of a column that a database holds in the stored spelling.
 Value current_value(const Column&, Value stored);

@@ -42,7 +42,7 @@ inline constexpr std::array<std::string_view, 8> kRankNames{
 // Reading it (from_json, codec.h) refuses wrong types, unknown keys, no program, a file outside of the
 // folder, a variable that sweep sets itself.
 nlohmann::json to_json(const CommandSpec&);
-// Of a trial's axis `program`.
+// Reads a trial's axis `program`.
 Expected<CommandSpec> command_from(std::string_view program);
 // Why a relative path cannot be one of `files`; empty: it can.
 std::string why_not_a_file(std::string_view path);

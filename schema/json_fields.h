@@ -55,7 +55,7 @@ json value(const T& v) {
   }
 }
 
-// Of an axis: as ids, databases and spools spell it.
+// The value of an axis in the spelling of ids, databases and spools.
 template <class T>
 json stored_value(const T& v) {
   if constexpr (AxisChoice<T>)

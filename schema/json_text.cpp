@@ -95,7 +95,7 @@ struct Builder {
   }
 
   std::vector<json*> open_;  // arrays and objects around the next value; a parent does not move while open
-  json* member_ = nullptr;   // of the innermost object, waiting for its value
+  json* member_ = nullptr;   // member of the innermost object that waits for its value
   std::string parts_;
 };
 

@@ -13,7 +13,7 @@ inline constexpr std::string_view kLabelUnits = "@units";
 inline constexpr std::string_view kLabelAxes = "@axes";
 bool knows_axis(std::string_view labels, std::string_view axis);
 
-// Of the members: what begins otherwise belongs to sweep itself.
+// True for members that are labels; those that begin with @ belong to sweep itself.
 inline bool is_label_name(std::string_view member) {
   return !member.starts_with('@');
 }

@@ -6,9 +6,9 @@
 
 namespace sweep {
 
-// Of a step's line: step (its number), step_ms, step_s (its time, in milliseconds or seconds), steps_per_s (its
-// inverse), loss, tokens. Of the whole run: mean_step_ms, mean_step_s, mean_steps_per_s (its mean step) and
-// reserved_gib (peak of the allocator).
+// The line of a step may hold: step (its number), step_ms, step_s (its time, in milliseconds or seconds),
+// steps_per_s (its inverse), loss, tokens. These are of the whole run: mean_step_ms, mean_step_s,
+// mean_steps_per_s (its mean step) and reserved_gib (peak of the allocator).
 inline constexpr std::array<std::string_view, 10> kLogNumbers{
     "step",   "step_ms",      "step_s",      "steps_per_s",      "loss",
     "tokens", "mean_step_ms", "mean_step_s", "mean_steps_per_s", "reserved_gib"};

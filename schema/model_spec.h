@@ -36,8 +36,8 @@ struct ModelSpec {
   double norm_eps = 1e-5;
   double rope_theta = 10000.0;
   std::optional<RopeScaling> rope_scaling;
-  std::optional<std::int64_t> sliding_window;  // mistral; absent: full causal attention
-  std::int64_t experts = 0;  // of each MoE layer (mixtral), each intermediate_size wide; 0: a dense MLP
+  std::optional<std::int64_t> sliding_window;  // mistral; nullopt: full causal attention
+  std::int64_t experts = 0;  // experts of a MoE layer (mixtral), each intermediate_size wide; 0: a dense MLP
   std::int64_t experts_per_token = 0;  // top-k
   double router_aux_coef = 0;          // weight of the load-balancing loss
   bool operator==(const ModelSpec&) const = default;

@@ -7,7 +7,7 @@
 
 namespace sweep {
 
-// Of one attempt: anything above is damage.
+// The most ranks of one attempt; a larger number is damage.
 inline constexpr i64 kMaxRanks = 1 << 16;
 
 struct NodePart {
@@ -16,7 +16,7 @@ struct NodePart {
   i64 ranks = 1;
   // No other node takes part.
   bool whole = true;
-  // Of the node, one for each rank.
+  // Slots of the node, one for each rank.
   std::vector<i64> slots;
   // Other attempts may run on the node meanwhile.
   bool beside = false;

@@ -21,7 +21,7 @@ enum class Outcome {
 
 enum class OomKind { kDevice = 0, kHost = 1 };
 
-// Where a trial or an attempt is.
+// The progress of a trial or an attempt.
 enum class State {
   kPending = 0,   // to be run
   kPosted = 1,    // in an allocation's inbox

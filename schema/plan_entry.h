@@ -18,9 +18,10 @@ struct PlanEntry {
   std::string id;  // trial id
   Trial trial;
   bool admitted = true;
-  Outcome verdict = Outcome::kPruned;  // of one that was not admitted: kPruned or kUnsupported
-  std::string rule;  // of a pruned one: rank_algebra, divisibility, memory, where, exclude, unsupported, ...
-  std::string reason;  // of a pruned one: a sentence with the equation or the numbers
+  Outcome verdict = Outcome::kPruned;  // verdict on an entry that was not admitted: kPruned or kUnsupported
+  // Rule that pruned it: rank_algebra, divisibility, memory, where, exclude, unsupported, ...
+  std::string rule;
+  std::string reason;  // a sentence with the equation or the numbers, if it was pruned
   Prediction predicted;
   i64 order = 0;       // place in the run order
   std::string source;  // file:line of the grid that gave it

@@ -10,7 +10,7 @@
 
 namespace sweep {
 
-// Where a rank or an attempt is, from its start to its end.
+// The phases of a rank or an attempt, from its start to its end.
 enum class Phase : std::uint32_t {
   kStart = 0,
   kInit = 1,
@@ -29,7 +29,7 @@ enum class Part : std::uint32_t {
   kCommunication = 4
 };
 
-// What ranks do with each other. kJoin: they meet, before there is a group.
+// The operations among ranks. kJoin: they meet, before there is a group.
 enum class Collective : std::uint8_t {
   kAllReduce,
   kReduceScatter,
@@ -58,7 +58,7 @@ struct CollectiveName {
   bool operator==(const CollectiveName&) const = default;
 };
 
-// Where a page keeps one.
+// The place of one on a heartbeat page.
 class CollectiveSlot {
  public:
   void put(const CollectiveName& name) {

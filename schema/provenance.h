@@ -18,11 +18,11 @@ struct Environment {
   i64 results = 0;  // trials of the sweep whose final attempt ran in this allocation
 };
 
-// Of one trial's final attempt.
+// The provenance of one trial's final attempt.
 struct Provenance {
   std::string trial_id;
   std::string launcher;            // local, ssh, slurm, import, ...
-  std::vector<Environment> nodes;  // of its allocation
+  std::vector<Environment> nodes;  // nodes of its allocation
   std::string effective;           // JSON object of rank 0: what was really used; empty: not told
 };
 

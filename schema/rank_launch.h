@@ -4,7 +4,7 @@
 //   exec:    sweep-rank run --launch '<RankLaunch as JSON>'
 //   zygote:  sweep-rank zygote
 //
-// The zygote speaks on file descriptor 3, a SOCK_SEQPACKET pair made by the agent, one JSON object per
+// The zygote communicates on file descriptor 3, a SOCK_SEQPACKET pair made by the agent, one JSON object per
 // message. It first sends {"ready": true, "version": v}. A request is a RankLaunch; the answer is {"pid": n}
 // or {"error": text}. It forks twice, so that the agent, a subreaper, adopts the rank and waits for it; it
 // sends the rank's pid once the process group is set. End of file on 3 ends the zygote.
@@ -35,11 +35,11 @@ struct RankLaunch {
   i64 world = 1;
   i64 agent_pid = 0;
   i64 pgid = 0;
-  // Of an attempt that spans nodes, else empty:
+  // These are set for an attempt that spans nodes, else empty:
   std::string store;      // absolute path of the agent's socket for the ranks' rendezvous (store_client.h)
   std::string address;    // this node's address, by which the ranks of other nodes reach it
   std::string interface;  // the network interface that has it
-  // Of an attempt that others may run beside, else empty:
+  // These are set for an attempt that others may run beside, else empty:
   std::string devices;  // CUDA_VISIBLE_DEVICES of the attempt on this node; local_rank counts in it
   std::string cores;    // the only ones the rank may use, as numbers with commas
   bool operator==(const RankLaunch&) const = default;

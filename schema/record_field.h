@@ -6,7 +6,7 @@
 
 namespace sweep {
 
-// Where a field is kept. A null name: as the member is called.
+// The place of a field. A null name means the member's name.
 struct FieldPlace {
   bool stored = true;
   const char* column = nullptr;
@@ -47,7 +47,7 @@ template <bool kStored>
 struct RecordField {
   static constexpr bool kIsStored = kStored;
   const char* key;
-  const char* column;  // of one that is stored
+  const char* column;  // column of a stored field
   bool absent_is_empty, zero_keeps;
 };
 

@@ -1,6 +1,6 @@
-// What ranks and agents report about an attempt. Raw measurements only: nothing here is derived. The members,
-// with their meaning, are in schema/records.def. for_each_field(record, f) calls f(const RecordField<>&,
-// member) for each, in that order.
+// Records: the reports of ranks and agents about an attempt. They are raw measurements: nothing here is
+// derived. The members, with their meaning, are in schema/records.def. for_each_field(record, f) calls
+// f(const RecordField<>&, member) for each, in that order.
 #pragma once
 #include <optional>
 #include <string>

@@ -8,9 +8,9 @@
 namespace sweep {
 
 inline constexpr std::string_view kRehearsalSuffix = ".rehearsal";
-inline constexpr std::string_view kRehearsalLauncher = "rehearsal";  // of its allocations
+inline constexpr std::string_view kRehearsalLauncher = "rehearsal";  // launcher of its allocations
 
-// What stands on every page and under every table of a rehearsal.
+// The note on every page and under every table of a rehearsal.
 inline constexpr std::string_view kRehearsedNote =
     "REHEARSED on phantom GPUs: bytes are those of the real allocator, times are modelled; no GPU was "
     "measured";

@@ -21,10 +21,9 @@ struct ResultRow {
   Trial trial;
   Metrics metrics;
   i64 attempts = 0;
-  std::string rule;  // of the plan, by which a pruned one was not run
+  std::string rule;  // rule of the plan that pruned the trial
   std::optional<i64> finished_unix_ns;
-  std::optional<State> again =
-      {};  // of one that is to be run again: where it is; the outcome is the former one
+  std::optional<State> again = {};  // state of a trial that is to be run again; the outcome is the former one
 };
 
 using Value = std::variant<std::monostate, i64, double, std::string>;  // monostate: NULL

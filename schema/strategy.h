@@ -15,7 +15,7 @@ enum class StrategyKind {
 #undef STRATEGY
 };
 
-// What a strategy decides on by itself: nothing, since every trial is run; trials that differ by their
+// The scope in which a strategy decides: nothing, since every trial is run; trials that differ by their
 // micro-batch alone; or trials of one model, hardware and sequence length, of which it looks for the best.
 enum class StrategyScope { kEveryTrial, kLayout, kQuestion };
 
@@ -36,7 +36,7 @@ constexpr const StrategyInfo& info_of(StrategyKind kind) {
 constexpr std::string_view to_string(StrategyKind kind) {
   return info_of(kind).word;
 }
-// Absent: no strategy has this word.
+// nullopt: no strategy has this word.
 std::optional<StrategyKind> strategy_from(std::string_view word);
 std::vector<std::string> strategy_words();
 // "grid: every trial, ...; search: ..."
@@ -46,18 +46,18 @@ struct Strategy {
   StrategyKind kind = StrategyKind::kGrid;
   // search: the most trials of each model, hardware and sequence length.
   i64 max_trials = 12;
-  // search: it stops when the best trial that is left promises less than this share.
+  // search: it stops when the expected gain of the best trial that is left is below this share.
   double least_gain = 0.01;
   // Trials that may run before the results of the others are known.
   i64 at_once = 1;
   // The grid says `micro_batch_size: auto`: of each layout only the sizes are run that show the largest that
   // fits and the fastest.
   bool auto_micro_batch = false;
-  // What an out-of-memory trial says of larger micro-batches of its layout is believed. Absent: unless every
-  // trial is run.
+  // An out-of-memory trial rules out larger micro-batches of its layout. nullopt: only if not every trial is
+  // run.
   std::optional<bool> history{};
-  // A trial with recomputation is not run where the same without it fits. Absent: by strategies that ask for
-  // the best trial alone.
+  // A trial with recomputation is not run if the same without it fits. nullopt: only strategies that ask for
+  // the best trial alone do so.
   std::optional<bool> skip_recompute{};
   // Share of the trials pruned for memory, by history or by the strategy that are run anyway.
   double audit = 0;

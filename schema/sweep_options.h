@@ -11,7 +11,8 @@
 
 namespace sweep {
 
-// Absent or empty: the sweep does not state it, and the reader's default holds.
+// Options of a sweep. If one is nullopt or empty, the sweep does not state it, and the reader's default
+// holds.
 struct SweepOptions {
   // Its results come from a file; nothing of it runs here.
   bool imported = false;
@@ -23,11 +24,11 @@ struct SweepOptions {
   std::optional<MeasurePlan> measure;
   std::optional<i64> retries_crash, retries_hang, retries_timeout, retries_infra;
   std::optional<double> trial_seconds, hang_seconds, start_seconds, gpu_hours;
-  // What `gpu_hours` was asked for in; absent: in GPU-hours.
+  // The limit in USD from which `gpu_hours` was computed; nullopt: the limit was given in GPU-hours.
   std::optional<double> usd;
   std::optional<i64> slots;
   std::string start, screen;
-  // Of a rehearsal: the most ranks of a trial.
+  // The most ranks of a trial in a rehearsal.
   std::optional<i64> rehearse_ranks;
   // The sweep whose ranking this one measures again.
   std::string confirms;

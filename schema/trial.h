@@ -36,7 +36,7 @@ struct Trial {
 
 struct FieldInfo {
   std::string_view key, type, unit, sentence;
-  // Of an axis: the key that ids and databases use (axis_names.h).
+  // The key of an axis that ids and databases use (axis_names.h).
   std::string_view stored = key;
 };
 

@@ -33,7 +33,7 @@ LAUNCHER = re.compile(r'^LAUNCHER\((\w+), (?:true|false), "([^"]*)"\)$', re.MULT
 LAUNCH_KEY = re.compile(r'^LAUNCH_KEY\((\w+), (\w+), (\w+), "([^"]*)"\)$', re.MULTILINE)
 LAUNCH_WORDS = re.compile(r"^LAUNCH_WORDS\((\w+), (.*)\)$", re.MULTILINE)
 TEXT: dict[str, object] = {"type": "string", "minLength": 1}
-# What a setting of each kind (schema/launch_keys.h) looks like; those with words and those that are maps are made below.
+# The schema of a setting of each kind (schema/launch_keys.h); those with words and those that are maps are made below.
 KINDS: dict[str, dict[str, object]] = {
     "kText": TEXT,
     "kPath": TEXT,
@@ -52,7 +52,7 @@ DEFS = '  "$defs": {\n'
 ONE = '    "one": {\n      "type": "object",\n      "minProperties": 1,\n      "additionalProperties": false,\n      "properties": {\n'
 MANY = ONE.replace('"one"', '"many"')
 MODEL = '        "model": {'
-SET_BY_WORKLOAD = {"workload", "program"}  # by the section of that name; no grid sets them as axes
+SET_BY_WORKLOAD = {"workload", "program"}  # the section of that name sets them; no grid sets them as axes
 
 
 class Axis(NamedTuple):

@@ -21,9 +21,10 @@ using Kind = Collective;
 inline constexpr std::size_t kKinds = kCollectives;
 using sweep::name_of;
 
-// What one rank has put on the wire, by kind of operation. Bytes follow the ring algorithms' lower bound
-// (Thakur et al. 2005; nccl-tests, PERFORMANCE.md): all-reduce 2 (n-1)/n of the payload, reduce-scatter,
-// all-gather and even all-to-all (n-1)/n of the whole tensor, a send its tensor, a receive nothing.
+// Counts what one rank has put on the wire, by kind of operation. Bytes follow the ring algorithms' lower
+// bound (Thakur et al. 2005; nccl-tests, PERFORMANCE.md): all-reduce 2 (n-1)/n of the payload,
+// reduce-scatter, all-gather and even all-to-all (n-1)/n of the whole tensor, a send its tensor, a receive
+// nothing.
 struct Traffic {
   std::array<std::int64_t, kKinds> calls{}, bytes{};
   std::int64_t total_bytes() const;

@@ -23,10 +23,10 @@ struct CudaDevice {
   std::int64_t memory_bytes = 0;
 };
 
-// What the driver says when it is asked, after something failed.
+// The driver's state after something failed.
 struct CudaCondition {
   bool answers = false;         // it still does; false: an error sticks, and the memory is not known
-  std::int64_t free_bytes = 0;  // of the device, whoever holds the rest
+  std::int64_t free_bytes = 0;  // free memory of the device, whoever holds the rest
   bool cublas = false;          // a cuBLAS handle is there or could be made
 };
 

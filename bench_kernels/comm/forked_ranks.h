@@ -14,9 +14,9 @@
 namespace sweep::comm {
 
 struct RankEnd {
-  int status = -1;         // as waitpid gives it; 0: the body returned
+  int status = -1;         // waitpid's status; 0: the body returned
   bool lost_peer = false;  // it failed because another rank did
-  std::string text;        // what the body returned, or why it failed
+  std::string text;        // the result of the body, or the reason why it failed
 };
 using RankBody = std::function<std::string(const GroupOptions&)>;
 // Throws std::runtime_error when no folder or process can be made.

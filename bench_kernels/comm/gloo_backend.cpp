@@ -21,7 +21,7 @@ BackendPtr make_gloo(const GroupOptions& options) {
   gloo_options->devices.push_back(Gloo::createDeviceForHostname(address, /*lazyInit=*/true));
   gloo_options->threads = 1;
   BackendPtr backend = c10::make_intrusive<Gloo>(store, options.rank, options.world, std::move(gloo_options));
-  wait(*backend->barrier());  // as with the other backends, whoever returns knows that all have joined
+  wait(*backend->barrier());  // when this returns, all ranks have joined, like with the other backends
   return backend;
 }
 

@@ -21,36 +21,37 @@ namespace sweep::comm {
 using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 
 struct GroupOptions {
-  // Of ranks on several nodes: how they find each other, and this node's address for the others. Null: one
-  // node, files in the directory serve.
+  // Ranks on several nodes find each other through this store; `address` is this node's, for the others.
+  // Null: all ranks are on one node and use files in the directory.
   c10::intrusive_ptr<c10d::Store> rendezvous;
   std::string address;
   std::string directory;              // on memory, shared by the ranks, empty of earlier groups of this name
   std::string name = "world";         // tells groups in one directory apart
-  std::string label = "world";        // what people call it: its dimension
+  std::string label = "world";        // the group's name for people: its dimension
   std::vector<std::int64_t> members;  // its ranks, as the world counts them
   // NCCL: split the group from this one. REQUIRES: every rank of the parent makes a group now, of members
   // that no other rank's group has. Null: the members make it alone.
   BackendPtr parent;
-  // Of a rehearsal that starts one rank for each role, and not this one's peers: phantom NCCL takes them for
-  // mirrors of it, on so many nodes. 0: the members are there.
+  // A rehearsal starts one rank for each role, without this rank's peers: phantom NCCL then treats the peers
+  // as mirrors of this rank, on so many nodes. 0: the members are there.
   int mirrored_on_nodes = 0;
-  int device = 0;  // of this rank's GPU
+  int device = 0;  // the index of this rank's GPU
   int rank = 0;
   int world = 1;
-  bool on_cuda = false;                        // tensors are on a GPU
-  std::chrono::milliseconds timeout{600'000};  // of joining, and of each collective without its own
+  bool on_cuda = false;  // tensors are on a GPU
+  // Limit for joining, and for each collective that has no limit of its own.
+  std::chrono::milliseconds timeout{600'000};
 };
 
-// What the trial's `backend` axis means on this device: "auto" is nccl on CUDA; on the CPU it is shm within a
+// Resolves the trial's `backend` axis on this device: "auto" is nccl on CUDA; on the CPU it is shm within a
 // node and gloo across nodes.
 CommBackend resolved_backend(const Trial&, bool on_cuda);
 // Joins the group; returns once every rank has. Throws c10::DistError when a peer is lost or late,
 // c10::NotImplementedError for a backend this build or machine does not have.
 BackendPtr make_backend(CommBackend resolved, const GroupOptions&);
 
-// Where the ranks of this group find each other; `backend` keeps several backends of one name apart. Inline:
-// the GPU plug-in links no room.
+// Returns the store in which the ranks of this group find each other; `backend` keeps several backends of one
+// name apart. It is inline because the GPU plug-in links no room.
 inline c10::intrusive_ptr<c10d::Store> group_store(const GroupOptions& options, const std::string& backend) {
   const std::string name = backend + "_" + options.name;
   if (options.rendezvous) return c10::make_intrusive<c10d::PrefixStore>(name, options.rendezvous);

@@ -42,7 +42,7 @@ void take_larger(A* largest, const T* from, std::size_t n) {
   }
 }
 
-// By a power of two the reciprocal is exact, and a multiplication several times as fast as a division.
+// The reciprocal of a power of two is exact, and a multiplication is several times as fast as a division.
 template <class A>
 void divide(A* sum, std::size_t n, std::size_t ranks) {
   if constexpr (std::is_floating_point_v<A>) {

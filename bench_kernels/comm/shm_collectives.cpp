@@ -207,7 +207,7 @@ ShmBackend::WorkPtr ShmBackend::_reduce_scatter_base(at::Tensor& output, at::Ten
   const size_t bytes = output.nbytes(), width = c10::elementSize(type);
   TORCH_CHECK(input.nbytes() == bytes * size_ && output.scalar_type() == type,
               "_reduce_scatter_base: the input must hold ", size_, " outputs of the same type");
-  const size_t part = segment_.piece_bytes() / size_ / 64 * 64;  // of an area, for each receiving rank
+  const size_t part = segment_.piece_bytes() / size_ / 64 * 64;  // bytes of an area for each receiving rank
   std::byte *to = bytes_of(output), *from = bytes_of(input);
   auto operation = std::make_shared<ShmOperation>();
   operation->kind = c10d::OpType::_REDUCE_SCATTER_BASE;

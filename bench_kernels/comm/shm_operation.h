@@ -22,7 +22,7 @@ struct ShmOperation {
       copy_out;  // reduce_share: absent where nothing is reduced before the pieces leave
   std::uint32_t pieces = 1, arrived = 0, reduced = 0, left = 0;
 
-  int peer = -1;  // of mail
+  int peer = -1;  // the peer of a mail operation
   bool sends = false;
   std::uint32_t tag = 0;
   std::byte* data = nullptr;

@@ -37,9 +37,9 @@ class ShmSegment {
     std::uint32_t bytes;
   };
   struct alignas(64) Mailbox {
-    std::atomic<std::uint32_t> written;           // by the sender
-    MailHead heads[kMail];                        // of each piece in flight
-    alignas(64) std::atomic<std::uint32_t> read;  // by the receiver
+    std::atomic<std::uint32_t> written;           // set by the sender
+    MailHead heads[kMail];                        // one for each piece in flight
+    alignas(64) std::atomic<std::uint32_t> read;  // set by the receiver
   };
 
   // Creates or opens the file and waits until all ranks have. Throws c10::DistError on timeout or abort, and
@@ -88,7 +88,7 @@ class ShmSegment {
   Line* lines_ = nullptr;
   Mailbox* mailboxes_ = nullptr;
   int spins_;
-  std::vector<int> pidfds_;  // of each peer; -1: this rank
+  std::vector<int> pidfds_;  // one for each peer; -1: this rank
   std::vector<bool> mail_reserved_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-// What arrived in host memory goes to the device when it is waited for, on the waiting thread.
+// Copies what arrived in host memory to the device when it is waited for, on the waiting thread.
 class StagedWork final : public c10d::Work {
  public:
   StagedWork(WorkPtr inner, at::Tensor device, at::Tensor host)

@@ -8,7 +8,8 @@
 namespace sweep::comm {
 namespace {
 
-constexpr std::int64_t kElement = 4, kPeriod = 13;  // of fp32; values repeat, so that sums of them are exact
+// Bytes of an fp32; values repeat, so that their sums are exact.
+constexpr std::int64_t kElement = 4, kPeriod = 13;
 constexpr double kMostCalls = 1000;
 
 using Clock = std::chrono::steady_clock;
@@ -63,7 +64,7 @@ class Exercise {
     if (kind_ == Kind::kAllReduce) return pattern_ * n + ranks;
     if (kind_ == Kind::kReduceScatter) return part(me_) * n + ranks;
     if (kind_ == Kind::kSend) return pattern_ + static_cast<float>((me_ + n_ - 1) % n_ + 1);
-    std::vector<at::Tensor> parts;  // of every rank: its first part, or what it has for this rank
+    std::vector<at::Tensor> parts;  // for every rank: its first part, or what it has for this rank
     for (std::int64_t r = 0; r < n_; ++r)
       parts.push_back(part(kind_ == Kind::kAllGather ? 0 : me_) + static_cast<float>(r + 1));
     return at::cat(parts);

@@ -9,14 +9,15 @@
 
 namespace sweep::comm {
 
-// What is measured. kSend is an exchange: every rank sends to the next one of its group and receives from the
-// one before.
+// The kinds that are measured. kSend is an exchange: every rank sends to the next one of its group and
+// receives from the one before.
 inline constexpr Kind kMeasuredKinds[] = {Kind::kAllReduce, Kind::kAllGather, Kind::kReduceScatter,
                                           Kind::kAllToAll, Kind::kSend};
 
 struct CollectiveTiming {
-  std::int64_t bytes = 0;  // as nccl-tests count them: the whole tensor, of kSend the message
-  double seconds = 0;      // of one call on the slowest rank of the group: the mean of many, as nccl-tests
+  std::int64_t bytes = 0;  // counted like nccl-tests: the whole tensor; for kSend the message
+  // Time of one call on the slowest rank of the group; mean of many calls, like nccl-tests.
+  double seconds = 0;
   std::int64_t wrong = 0;  // elements of this rank's result that are not what they should be
 };
 

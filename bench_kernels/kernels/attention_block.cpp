@@ -37,7 +37,7 @@ void cpu_block_backward(const BlockInputs& in, const BlockGrads& out) {
 }
 
 void cuda_block_backward(const BlockInputs& in, const BlockGrads& out) {
-  if (in.q.is_meta()) {  // as cuda_flash_backward of attention.cpp
+  if (in.q.is_meta()) {  // the same as cuda_flash_backward of attention.cpp
     auto sizes = in.q.sizes().vec();
     const at::Tensor dq = at::empty(sizes, in.q.options()), dk = at::empty(in.k.sizes(), in.k.options()),
                      dv = at::empty_like(dk);

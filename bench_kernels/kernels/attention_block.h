@@ -20,7 +20,7 @@ void merge_blocks(const AttentionBlock& sum, const AttentionBlock& part);
 
 struct BlockInputs {
   at::Tensor dout, q, k, v;
-  AttentionBlock all;  // of these queries over all keys
+  AttentionBlock all;  // the result of these queries over all keys
   bool causal = false;
   double scale = 1;
 };

@@ -1,4 +1,4 @@
-// What a BlockTrace of the counting allocator keeps: each allocation and free in order.
+// BlockEvents: the allocations and frees, in order, that a BlockTrace of the counting allocator keeps.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -13,7 +13,8 @@ class BlockEvents {
   void freed(const void* block) { events_.push_back({block, 0}); }
   void mark() { marks_.push_back(events_.size()); }
   std::vector<LiveBlocks> at_peak() const;
-  // What a caching allocator has reserved in the end, with `first` bytes more from the first mark on.
+  // The bytes that a caching allocator has reserved in the end, with `first` bytes more from the first mark
+  // on.
   std::int64_t reserved(std::int64_t first) const;
 
  private:

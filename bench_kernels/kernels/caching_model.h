@@ -14,14 +14,14 @@ namespace sweep::memory {
 class CachingModel {
  public:
   void allocate(const void* id, std::int64_t bytes);
-  void free(const void* id);  // of an id that was not allocated: nothing
+  void free(const void* id);  // does nothing for an id that was not allocated
   std::int64_t reserved() const { return reserved_; }
 
  private:
   struct Block {
     std::int64_t bytes, address;
     bool small = false, is_free = true;
-    Block *before = nullptr, *after = nullptr;  // of the same segment
+    Block *before = nullptr, *after = nullptr;  // neighbours in the same segment
   };
   struct BySize {
     bool operator()(const Block* a, const Block* b) const {

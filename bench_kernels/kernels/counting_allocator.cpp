@@ -17,10 +17,11 @@ namespace {
 
 constexpr std::int64_t kGranule = 512;  // the CUDA caching allocator's smallest block
 constexpr std::size_t kNumber = 16;     // the largest block that holds one number
-constexpr std::size_t kAlignment = 64;  // what LibTorch's CPU kernels expect
+constexpr std::size_t kAlignment = 64;  // LibTorch's CPU kernels expect this
 constexpr std::int64_t kNoCap = INT64_MAX;
 
-// What a block stands for. Numbers the library wraps (at most 16 bytes) are scratch on any device.
+// The kind of memory that a block stands for. Numbers the library wraps (at most 16 bytes) are scratch on any
+// device.
 enum class Tag : std::uint8_t { kDevice, kScratch, kHost };
 thread_local int scratch_depth = 0, host_depth = 0;
 thread_local bool counted_thread = false;
@@ -35,7 +36,7 @@ struct Counters {
   std::atomic<std::int64_t> current{0}, peak{0}, ooms{0}, asked{0}, cap{kNoCap};
   std::atomic<std::int64_t> host_current{0}, host_peak{0};
   std::atomic<std::uint32_t> epoch{0};
-  BlockEvents* trace = nullptr;  // of the BlockTrace that lives
+  BlockEvents* trace = nullptr;  // events of the BlockTrace that is active
 };
 
 // Stands in front of the bytes of a CPU block; alone on kMeta.

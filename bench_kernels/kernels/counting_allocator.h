@@ -35,7 +35,7 @@ struct Stats {
 
 Stats stats(c10::DeviceType);
 void reset_peak(c10::DeviceType);
-// Bytes that live device blocks may take together; absent: no cap.
+// Bytes that live device blocks may take together; nullopt: no cap.
 void set_cap(c10::DeviceType, std::optional<std::int64_t>);
 // Forgets everything counted so far: blocks that live now stay uncounted, also when they are freed later; no
 // cap. What a forked rank calls first (its parent's blocks are not its own), and a rank started by exec after
@@ -65,8 +65,8 @@ class BlockTrace {
 
   void mark();                              // a step begins
   std::vector<LiveBlocks> at_peak() const;  // largest total first
-  // What CUDA's caching allocator would have reserved for all of it (caching_model.h), and for `library` bytes
-  // that a library takes at its first use, in the first step.
+  // The bytes that CUDA's caching allocator would have reserved for all of it (caching_model.h), and for
+  // `library` bytes that a library takes at its first use, in the first step.
   std::int64_t reserved(std::int64_t library) const;
 
  private:
@@ -83,7 +83,7 @@ class ScratchScope {
   ScratchScope& operator=(const ScratchScope&) = delete;
 };
 
-// As ScratchScope, tagging blocks as host memory; a ScratchScope inside wins.
+// Tags blocks as host memory, the way ScratchScope tags scratch; a ScratchScope inside wins.
 class HostScope {
  public:
   HostScope();

@@ -45,9 +45,9 @@ void over_rows(std::int64_t rows, std::int64_t width, const F& f) {
   at::parallel_for(0, rows, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, width)), f);
 }
 
-// As over_rows for loops that also sum over rows: f(begin, end, sums) with `columns` zeroed sums of its own
-// per range; the ranges depend on the thread count only and are added in order, so a result repeats bit by
-// bit.
+// Like over_rows, for loops that also sum over rows: f(begin, end, sums) gets `columns` zeroed sums of its
+// own per range; the ranges depend on the thread count only and are added in order, so a result repeats bit
+// by bit.
 template <class A, class F>
 std::vector<A> over_rows_summing(std::int64_t rows, std::int64_t columns, const F& f) {
   const std::int64_t parts =

@@ -7,10 +7,10 @@
 namespace sweep::kernels {
 namespace {
 
-constexpr double kLeastLargest = 1e-30;  // of a tensor of zeros
+constexpr double kLeastLargest = 1e-30;  // stands for the largest value of a tensor of zeros
 
 struct Rounded {
-  at::Tensor values, scale;  // what is meant: values times scale
+  at::Tensor values, scale;  // the tensor is values times scale
 };
 
 double largest_of(Eight form) {

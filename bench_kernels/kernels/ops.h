@@ -18,7 +18,7 @@ enum class Path { kFused, kPlain };
 void set_path(Path);
 Path path();
 
-// Where a parameter's gradient goes: into `grad` (allocated, same shape), on top of what is there when `add`.
+// The destination of a parameter's gradient: `grad` (allocated, same shape), added to its content if `add`.
 struct GradOut {
   at::Tensor grad;
   bool add = false;
@@ -72,7 +72,7 @@ void activation_backward(Activation, const at::Tensor& in, const at::Tensor& gra
 struct AttentionShape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
   bool flash = true;
-  std::optional<std::int64_t> window;  // of keys a query sees, itself included; absent: all before it
+  std::optional<std::int64_t> window;  // number of keys a query sees, itself included; nullopt: all before it
 };
 struct AttentionState {
   at::Tensor out;    // [B * S, heads * head_dim]
@@ -87,7 +87,7 @@ AttentionState attention(const at::Tensor& qkv, const AttentionShape&, const at:
 void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape&,
                         const AttentionState&, const at::Tensor& dqkv);
 
-// The first entry of the share of the vocabulary that is held; absent: all of it is.
+// The first entry of the share of the vocabulary that is held; nullopt: all of it is.
 using FirstEntry = std::optional<std::int64_t>;
 
 // Tokens [B * S]; one whose entry is not held has a row of zeros. places (int64 [S]; undefined: 0, 1, ...)

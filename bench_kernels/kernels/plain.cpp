@@ -29,7 +29,7 @@ at::Tensor gelu_slope(const at::Tensor& x, const at::Tensor& t) {
   return t.square().neg_().add_(1).mul_(x).mul_(inner).add_(t).add_(1).mul_(0.5);
 }
 
-// Where tokens stand in a share of the vocabulary, and which do not stand there (they index entry 0).
+// The positions of tokens in a share of the vocabulary, and a mask of those outside it (they index entry 0).
 struct HeldTokens {
   at::Tensor index, outside;  // outside: undefined when all of the vocabulary is held
   HeldTokens(const at::Tensor& ids, FirstEntry first, std::int64_t held) : index(ids) {

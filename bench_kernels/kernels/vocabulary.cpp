@@ -1,4 +1,5 @@
-// What is indexed by tokens: the embedding and the cross-entropy, whole or over a share of the vocabulary.
+// The operations that tokens index: the embedding and the cross-entropy, whole or over a share of the
+// vocabulary.
 #include <ATen/ATen.h>
 
 #include "bench_kernels/kernels/counting_allocator.h"

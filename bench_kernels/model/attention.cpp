@@ -76,7 +76,7 @@ class AttentionUnit final : public Unit {
   }
 
  private:
-  // That this rank's weights give.
+  // Number of columns that this rank's weights give.
   std::int64_t columns() const {
     return (spec().heads + 2 * spec().kv_heads) * spec().head_dim / layout().tp();
   }

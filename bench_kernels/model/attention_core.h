@@ -19,7 +19,7 @@ class AttentionCore {
   };
   virtual ~AttentionCore() = default;
   virtual Kept forward(at::Tensor qkv) const = 0;
-  // Of a Kept that has lost all but qkv: computes the rest again.
+  // Computes again what a Kept that has only qkv lacks.
   virtual void recall(Kept&) const = 0;
   // The gradient of qkv as forward was given it.
   virtual at::Tensor backward(at::Tensor dout, Kept) const = 0;

@@ -18,7 +18,7 @@ class HostStore {
   HostStore(const HostStore&) = delete;
   HostStore& operator=(const HostStore&) = delete;
 
-  // Where tensors of one block are. Default: nowhere else.
+  // The saved tensors of one block, and where they are. By default they are on the device alone.
   struct Parcel {
     enum class Place { kDevice, kHost, kUnderWay };
     Place place = Place::kDevice;
@@ -47,7 +47,7 @@ class HostStore {
   void wait_for(std::optional<c10::Event>&) const;
 
   at::Device device_;
-  std::optional<c10::Stream> stream_;  // absent: copies are over when they return
+  std::optional<c10::Stream> stream_;  // nullopt: copies are complete when they return
   std::vector<at::Tensor> leaving_;
   std::optional<c10::Event> left_;
 };

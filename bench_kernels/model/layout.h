@@ -19,7 +19,7 @@ struct Chunk {
 struct Layout {
   comm::Channel *tensor, *context, *expert;
   comm::Channel* data;              // the ranks with the same parameters and other tokens
-  comm::Channel* key_value;         // of the tensor group those whose queries read the same key-value head
+  comm::Channel* key_value;         // ranks of the tensor group whose queries read the same key-value head
   std::int64_t token_rank = 0;      // this rank's number among them: dp rank x cp + cp rank
   bool sequence_parallel = false;   // residuals and norms on tokens / tensor->size()
   bool tensor_overlap = false;      // tensor-parallel communication in pieces, beside the matmul

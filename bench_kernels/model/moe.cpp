@@ -82,7 +82,7 @@ class MoeUnit final : public Unit {
   at::Tensor backward(const MicroBatch& micro, at::Tensor grad, SavedPtr saved) const override {
     auto& s = static_cast<MoeSaved&>(*saved);
     const at::Tensor dweights = at::empty_like(s.weights);
-    at::Tensor drows = at::empty_like(s.returned);  // of the returned rows, in sending order
+    at::Tensor drows = at::empty_like(s.returned);  // gradient of the returned rows, in sending order
     kernels::gather_rows(whole(grad), s.order, spec().experts_per_token, drows);
     kernels::weight_gradients(drows, s.returned, s.order, dweights);
     layout().tensor->all_reduce(dweights).wait();  // each rank has its share of the experts' results
@@ -218,7 +218,7 @@ class MoeUnit final : public Unit {
     return summed(all, s.x).add_(s.x);
   }
 
-  // Of drows, the gradient of the experts' results: that of their inputs.
+  // Returns the gradient of the experts' inputs; drows is that of their results.
   at::Tensor backward_experts(MoeSaved& s, const at::Tensor& drows) const {
     const at::Tensor wide = at::empty({drows.size(0), width()}, drows.options());
     for_each_expert(s.dispatch, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {

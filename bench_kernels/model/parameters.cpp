@@ -14,7 +14,7 @@ namespace sweep::model {
 
 namespace {
 
-constexpr double kStd = 0.02;            // of every weight, as GPT-2 and Llama start
+constexpr double kStd = 0.02;            // standard deviation of every initial weight, as in GPT-2 and Llama
 constexpr std::int64_t kAlignment = 64;  // bytes: vector loads like aligned stacks
 
 std::uint64_t key_of(std::uint64_t seed, const std::string& name) {

@@ -19,7 +19,7 @@
 
 namespace sweep::model {
 
-// Where the rows (dimension 0) or columns (1) that a rank holds stand in the whole tensor, in order.
+// The positions in the whole tensor, in order, of the rows (dimension 0) or columns (1) that a rank holds.
 struct Slice {
   std::int64_t dimension = 0;
   std::int64_t whole = 0;  // size of that dimension in the whole tensor; 0: not split
@@ -39,9 +39,9 @@ class Parameters {
 
   struct Part {
     std::string name;
-    std::int64_t rows = 0;     // that this rank holds, padding included
-    Slice slice;               // of the whole tensor
-    std::int64_t padding = 0;  // of the rows, the last so many: zeros that are no part of the whole tensor
+    std::int64_t rows = 0;     // rows that this rank holds, padding included
+    Slice slice;               // its place in the whole tensor
+    std::int64_t padding = 0;  // number of last rows that are zeros and no part of the whole tensor
     std::int64_t real_rows() const { return rows - padding; }
   };
   struct Stack {
@@ -111,8 +111,8 @@ class Parameters {
   at::Tensor view(Id id, const at::Tensor& flat) const;
   at::Tensor view(Id id, std::size_t part, const at::Tensor& flat) const;
 
-  // Where the gradient goes: overwritten by the first writer since forget_gradients(), added to by later
-  // ones. Where the gradient buffer is of another type than the values, a temporary of the values' type takes
+  // The destination of the gradient: the first writer since forget_gradients() overwrites it, later ones add
+  // to it. If the gradient buffer is of another type than the values, a temporary of the values' type takes
   // what this micro-batch writes, and ready() adds it to the buffer.
   kernels::GradOut grad(Id id) const;
   void forget_gradients(const Bucket&);

@@ -15,7 +15,7 @@ struct RotaryTables {
 RotaryTables rotary_tables(const ModelSpec&, const std::vector<std::int64_t>& positions,
                            const at::TensorOptions&);
 
-// As a tensor of whole numbers on the device.
+// Copies the positions to the device, as a tensor of whole numbers.
 at::Tensor position_tensor(const std::vector<std::int64_t>& positions, at::Device);
 
 // The positions of a sequence that a rank of a context-parallel group holds, in order: all of them alone.

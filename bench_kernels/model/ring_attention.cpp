@@ -82,8 +82,8 @@ class RingAttention final : public AttentionCore {
   struct Pair {
     Run queries, keys;
   };
-  // What this rank's queries see of the keys that arrive with the step: of an earlier rank's, all queries the
-  // early half; of a later rank's, the late queries all.
+  // Returns which of this rank's queries see which of the keys that arrive with the step. Keys of an earlier
+  // rank: all queries see the early half. Keys of a later rank: the late queries see all.
   Pair pair_of(int step, std::int64_t positions) const {
     const std::int64_t piece = positions / 2;
     if (ring().rank() >= step) return {{0, positions}, {0, piece}};

@@ -85,7 +85,7 @@ void Stage::keep(std::size_t b, Tape& tape) {
   saved.parcel = host_.send(tensors);
 }
 
-// What block b needs is there; what the block before it needs is on its way.
+// Waits for what block b needs, and starts to fetch what the block before it needs.
 void Stage::bring_back(std::size_t b, Tape& tape) {
   host_.fetch(tape.blocks[b].parcel);
   host_.arrive(tape.blocks[b].parcel);
@@ -137,7 +137,7 @@ void Stage::backward_weights(Later later) {
   const Below below;
   for (std::size_t b = blocks_.size(); b-- > 0;) {
     need(b, Pass::kBackwardWeights);
-    for (auto& work : later[b]) std::exchange(work, nullptr)();  // what it kept goes with it
+    for (auto& work : later[b]) std::exchange(work, nullptr)();  // frees what it kept
     done(b, Pass::kBackwardWeights);
   }
 }

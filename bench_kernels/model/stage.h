@@ -31,12 +31,12 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  // What forward saved of one micro-batch, per block and unit.
+  // The tensors that forward saved for one micro-batch, per block and unit.
   struct Tape {
     struct Block {
       at::Tensor in;  // kept where a recomputation starts
       std::vector<SavedPtr> units;
-      HostStore::Parcel parcel;  // of what waits in host memory
+      HostStore::Parcel parcel;  // the tensors that wait in host memory
     };
     std::vector<Block> blocks;
   };

@@ -5,7 +5,7 @@
 namespace sweep::model {
 namespace {
 
-constexpr std::int64_t kPieces = 4;  // of an overlapped exchange
+constexpr std::int64_t kPieces = 4;  // pieces of an overlapped exchange
 
 struct Range {
   std::int64_t begin, size;

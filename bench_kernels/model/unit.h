@@ -19,14 +19,14 @@
 namespace sweep::model {
 
 enum class Attention { kMath, kFlash };
-// What backward computes again: nothing; the attention from q, k and v; all of a layer but its input.
+// Recomputation in backward: nothing; the attention from q, k and v; all of a layer but its input.
 
 struct Options {
   at::Device device = at::kCPU;
-  at::ScalarType type = at::kFloat;  // of values and activations
+  at::ScalarType type = at::kFloat;  // type of values and activations
   bool fp8 = false;                  // products of the blocks' dense linear layers
   Attention attention = Attention::kFlash;
-  std::int64_t seq_len = 0;         // of a whole sequence
+  std::int64_t seq_len = 0;         // length of a whole sequence
   std::int64_t vocab_multiple = 1;  // token tables are padded to a multiple of it x tp rows
   std::uint64_t seed = 1;
   // Mixture of experts: hot_percent of skewed choices go to the hot experts; capacity in percent of an even
@@ -35,8 +35,8 @@ struct Options {
   std::int64_t hot_percent = 50, capacity_percent = 0;
   Recompute recompute = Recompute::kNone;
   std::int64_t recompute_every = 1;  // kFull: layers that share one kept input
-  bool activation_offload = false;   // what layers save waits in host memory
-  Parameters::Source source;         // of the initial values; empty: drawn from the seed
+  bool activation_offload = false;   // saved activations wait in host memory
+  Parameters::Source source;         // source of the initial values; empty: drawn from the seed
   std::function<void()> filled;      // told while the initial values are made, after each tensor
 };
 
@@ -50,15 +50,16 @@ struct RoutingLoad {
 // One micro-batch, as far as this rank sees it.
 struct MicroBatch {
   at::Tensor tokens, labels;  // int64 [batch * seq_len / cp]
-  double scale = 1.0;         // of the loss (mean over this rank's tokens), before its gradient is taken
-  at::Tensor total;           // float64 [1] on the device: grows by the sum of the tokens' losses
+  // Factor of the loss (mean over this rank's tokens) before its gradient is taken.
+  double scale = 1.0;
+  at::Tensor total;  // float64 [1] on the device: grows by the sum of the tokens' losses
 };
 
 // Work that writes parameters' gradients, put off: what a backward that is split in two leaves for its second
 // part (Qi et al. 2024, arXiv 2401.10241). Each piece keeps the tensors it reads, and is done once, in order.
 using LaterWork = std::vector<std::function<void()>>;
 
-// What all units of a stage share. cos and sin: [positions of this rank, head_dim / 2].
+// The context that all units of a stage share. cos and sin: [positions of this rank, head_dim / 2].
 struct StageContext {
   ModelSpec spec;
   Options options;
@@ -67,13 +68,14 @@ struct StageContext {
   at::Tensor cos, sin, mask;
   at::Tensor places;  // int64: this rank's positions, where learned ones are not taken from the first on
   RoutingLoad* load = nullptr;
-  LaterWork* later = nullptr;  // where a backward puts the weights' part; null: it does that part itself
+  // List to which a backward defers the weights' part; null: it computes that part itself.
+  LaterWork* later = nullptr;
 
   std::int64_t local_seq() const { return options.seq_len / layout.cp(); }
   // Heads that this rank attends with; one that several ranks share counts whole (key_value.h).
   std::int64_t heads() const { return spec.heads / layout.tp(); }
   std::int64_t kv_heads() const { return spec.kv_heads * layout.key_value->size() / layout.tp(); }
-  // Of a token table, on each rank of the tensor group; padding included.
+  // Rows of a token table on each rank of the tensor group, padding included.
   std::int64_t vocabulary_rows() const {
     return shape::padded_vocab(spec.vocab_size, options.vocab_multiple, layout.tp()) / layout.tp();
   }

@@ -30,7 +30,7 @@ class FileStates {
   AdamWKind kind_;
   optim::AdamWOptions options_;
   std::unique_ptr<ScratchFile> file_;  // none on meta tensors
-  std::vector<std::int64_t> offsets_;  // of each bucket
+  std::vector<std::int64_t> offsets_;  // one for each bucket
   at::Tensor step_tensor_;
   std::int64_t count_ = 0;
 };

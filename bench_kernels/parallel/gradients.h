@@ -35,14 +35,14 @@ class Gradients {
   at::Tensor part(std::size_t bucket) const;
   // The whole bucket, of the parts after finish(); a collective of the shard group.
   at::Tensor whole(std::size_t bucket) const;
-  std::int64_t bytes() const;  // that last from step to step
+  std::int64_t bytes() const;  // bytes that last from step to step
 
  private:
   struct State {
     std::size_t missing = 0;  // stacks without their gradient in this backward
     comm::Pending reduction;
     at::Tensor shard;       // ZeRO 2 and 3
-    at::Tensor addition;    // of a later micro-step, until it is added to the shard
+    at::Tensor addition;    // gradient of a later micro-step, until it is added to the shard
     bool reducing = false;  // under way, to be settled
     bool started = false;   // the shard has this step's earlier micro-steps
     std::vector<std::pair<std::int64_t, std::int64_t>> gaps;  // padding: offset, size

@@ -28,7 +28,7 @@ const char* strategy_of(Dimension dimension) {
   return "dp";
 }
 
-// What people call a group of several dimensions: by the first that says more than "world".
+// A group's name for people: that of the first dimension that says more than "world".
 std::string label_of(const shape::ParallelDims& dims, i64 rank, const std::vector<i64>& members) {
   for (std::size_t d = 0; d < shape::kDimensions; ++d) {
     const auto dimension = static_cast<Dimension>(d);

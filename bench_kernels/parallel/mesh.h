@@ -24,7 +24,7 @@ class Mesh {
     std::string name;          // no other group has it
     std::string label;         // its dimension, as people call it
     int rank = 0;              // this one, among the members
-    std::vector<i64> members;  // as the world counts them
+    std::vector<i64> members;  // ranks of the world
     bool by_all = false;       // every rank of the world joins one of this dimension now
     int size() const { return static_cast<int>(members.size()); }
   };
@@ -36,7 +36,7 @@ class Mesh {
   i64 rank() const { return rank_; }
   shape::Place place() const { return dims_.place(rank_); }
   comm::Channel& operator[](Dimension d) const { return *channels_[static_cast<std::size_t>(d)]; }
-  // What this rank sent since reset_traffic(), over all channels.
+  // Traffic that this rank sent since reset_traffic(), over all channels.
   comm::Traffic traffic() const;
   void reset_traffic();
   // The same by strategy: dp (with what ZeRO shards over), tp (with shared key-value heads), pp (with tied

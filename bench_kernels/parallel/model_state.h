@@ -51,7 +51,7 @@ class ModelState final : public model::Keeper {
   at::Tensor gradient(const model::Parameters::Named&) const;
   at::Tensor value(const model::Parameters::Named&) const;
 
-  // What lasts on this rank's device from step to step, in bytes, padding included; step counts are not.
+  // Bytes that last on this rank's device from step to step, with padding, without step counts.
   struct Bytes {
     std::int64_t weights = 0, gradients = 0, optimizer = 0;
   };
@@ -59,7 +59,7 @@ class ModelState final : public model::Keeper {
   // Elements of all buckets, and how many of them are padding.
   std::int64_t elements() const;
   std::int64_t padding() const;
-  std::int64_t expert_elements() const;  // of those, in buckets of experts
+  std::int64_t expert_elements() const;  // the part in buckets of experts
   // Elements of buckets that more than one group reads (a tied table).
   std::int64_t shared_elements() const { return values_.shared_elements(); }
 

@@ -27,7 +27,7 @@ class OptimizerState {
   const StatePlan& plan_;
   Values& values_;
   std::size_t buckets_;
-  std::vector<at::Tensor> updated_;  // what AdamW updates, per bucket; empty: in the file
+  std::vector<at::Tensor> updated_;  // tensors that AdamW updates, per bucket; empty: they are in the file
   std::optional<optim::AdamW> adamw_;
   std::optional<FileStates> file_;
 };

@@ -52,11 +52,11 @@ class Pipeline {
     at::Tensor tensor;
     comm::Pending pending;
   };
-  struct Flight {                  // of one chunk and micro-batch
+  struct Flight {                  // one chunk and micro-batch in flight
     Message activation, gradient;  // on the way in
     at::Tensor result;             // on the way out
     model::Stage::Tape tape;
-    model::Stage::Later later;  // of a backward in two parts
+    model::Stage::Later later;  // second part of a split backward
   };
   Flight& flight(const shape::Action& a) {
     return flights_[static_cast<std::size_t>(a.chunk * plan_.micros + a.micro)];
@@ -74,7 +74,7 @@ class Pipeline {
   i64 place_ = 0;  // this rank's in the pipeline
   shape::ActionList actions_;
   std::vector<std::unique_ptr<Part>> parts_;
-  std::vector<i64> backwards_left_;  // that write gradients, per chunk
+  std::vector<i64> backwards_left_;  // backwards left that write gradients, per chunk
   std::vector<Flight> flights_;
   std::map<i64, comm::Pending> sends_;  // the last one to each peer
   std::vector<i64> message_shape_;

@@ -35,7 +35,7 @@ struct BucketPeers {
   comm::Channel* shard = nullptr;    // each holds an equal part of what is sharded
   comm::Channel* copies = nullptr;   // same part, other tokens: gradients are averaged over both
   std::vector<comm::Channel*> sums;  // parts of the gradient that must be added, beyond the average
-  double scale = 1;                  // of the average
+  double scale = 1;                  // factor of the average
 };
 BucketPeers peers_of(model::Role, const StatePlan&, const Mesh&, comm::Channel& alone);
 // Bucket sizes are multiples of this many elements, so that every share of every role is whole and aligned.

@@ -18,7 +18,7 @@ std::optional<double> StepGuard::judge(const std::vector<const ModelState*>& sta
   squares_.zero_();
   for (const ModelState* state : states) state->add_squares(squares_);
   mesh_[Dimension::kWorld].all_reduce(squares_).wait();
-  if (squares_.is_meta()) return 0.5;  // as if clipped
+  if (squares_.is_meta()) return 0.5;  // a dry run counts as clipped
   const double norm = std::sqrt(squares_.item<double>()) / scale_;
   norm_ = norm;
   const double unscaled = 1 / scale_;

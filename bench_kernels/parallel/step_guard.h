@@ -27,7 +27,7 @@ class StepGuard {
   // After finish_gradients() of all states of this rank: what the gradients are to be multiplied by; absent:
   // the step is skipped. A collective of all ranks where there is something to agree on.
   std::optional<double> judge(const std::vector<const ModelState*>&);
-  // Of the last judged step, before clipping; absent where nothing asked for it.
+  // The norm of the last judged step before clipping; nullopt if nothing asked for it.
   std::optional<double> norm() const { return norm_; }
 
  private:

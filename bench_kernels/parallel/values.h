@@ -2,7 +2,7 @@
 // read is there. It owns what lasts (the bucket itself, or a shard, or a wider type, or host memory) and the
 // gathers under way; it knows nothing of gradients or updates.
 //
-// Where copies come and go, need() takes storage for a group's buckets and fills it (cast, gather), done()
+// If copies come and go, need() takes storage for a group's buckets and fills it (cast, gather), done()
 // gives it back, and the next groups in the order of use are started ahead. Storage is taken when a gather
 // starts, so that peaks do not depend on timing.
 #pragma once
@@ -24,9 +24,9 @@ class Values {
   // Called before (true) and after each wait for a gather, in need() and finish_spread().
   void watch_waits(std::function<void(bool begins)> watch) { watch_ = std::move(watch); }
 
-  // What this rank's optimizer updates: its part of the values that last.
+  // The part of the lasting values that this rank's optimizer updates.
   at::Tensor part(std::size_t bucket) const;
-  // That part of the initial values in fp32, once, for a master copy; undefined where the plan has none.
+  // Returns that part of the initial values in fp32, once, for a master copy; undefined if the plan has none.
   at::Tensor take_master(std::size_t bucket) { return std::move(masters_[bucket]); }
   // After the update of a part: sends it to those who keep the whole.
   void start_spread(std::size_t bucket);
@@ -35,7 +35,7 @@ class Values {
   at::Tensor whole(std::size_t bucket) const;
 
   const BucketPeers& peers(std::size_t bucket) const { return peers_[bucket]; }
-  std::int64_t bytes() const;  // that last, on the device
+  std::int64_t bytes() const;  // bytes that last on the device
   // Elements of buckets that more than one group reads.
   std::int64_t shared_elements() const;
 

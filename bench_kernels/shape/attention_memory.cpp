@@ -33,7 +33,7 @@ class Attention {
   double lse() const { return s_.sums(s_.whole * s_.heads); }
   // One set of keys and values, as the ring passes it on.
   double keys_values() const { return s_.element * s_.whole * 2 * s_.key_value; }
-  // Of this rank's own weights: less than qkv() where ranks share a key-value head.
+  // Columns that this rank's own weights give: fewer than qkv() if ranks share a key-value head.
   double columns() const { return s_.query + 2 * s_.key_value / s_.kv_sharers; }
 
   void forward(Moments& m) const {

@@ -15,25 +15,25 @@ namespace sweep::shape {
 
 struct Price {
   double usd_per_node_hour = 0;
-  std::string source;  // where it was published
+  std::string source;  // the publication
   std::string date;    // ISO date of that price
 };
 
 struct Hardware {
   std::string name;  // h100-sxm-80gb, cpu, ...
-  std::string gpu;   // as the driver names it; empty for cpu
+  std::string gpu;   // the driver's name for it; empty for cpu
   i64 gpus_per_node = 1;
   std::optional<i64> memory_bytes;           // per GPU; absent for cpu (host memory, or memory_cap_bytes)
   std::map<std::string, double> peak_flops;  // dense, by precision: fp32 (tf32 apart), tf32, fp16, bf16, fp8
   double memory_bandwidth = 0;               // bytes/s per GPU
   double intra_node_bandwidth = 0;           // bytes/s per GPU and direction
   double inter_node_bandwidth = 0;           // bytes/s per GPU and direction
-  std::optional<Price> price;                // absent where no public price is known
+  std::optional<Price> price;                // nullopt if no public price is known
   std::vector<Price> earlier_prices;         // the oldest first
   std::string compute_capability;            // "9.0"; empty for cpu
-  i64 multiprocessors = 0;                   // of a GPU; 0 for cpu
+  i64 multiprocessors = 0;                   // number on a GPU; 0 for cpu
   // Dense peak for a training precision (fp32, bf16, fp16, fp8, and forms of one such as bf16_master);
-  // absent: the hardware has no such units.
+  // nullopt if the hardware has no such units.
   std::optional<double> peak_for(Precision) const;
   // Bus bandwidth in bytes/s of an all-reduce, all-gather or reduce-scatter of `ranks` over `nodes`: a ring leaves
   // each node once, by the NICs of all its ranks there, which is why nccl-tests' busbw over nodes of 8 x 50 GB/s is
@@ -54,9 +54,9 @@ Expected<Hardware> find_hardware(std::string_view name);
 const Hardware* known_hardware(std::string_view name);
 Expected<ModelSpec> find_model(std::string_view name);
 
-// The catalogue's price of this amount, now or earlier; absent: no list has this amount.
+// The catalogue's price of this amount, now or earlier; nullopt: no list has this amount.
 std::optional<Price> published_price(std::string_view hardware, double usd_per_node_hour);
-// By the day, as ISO dates; today may be a longer ISO time.
+// Compares ISO dates by the day; `today` may be a longer ISO time.
 bool older_than_a_year(const Price&, std::string_view today);
 
 // The dimensions from the text of a Hugging Face config.json (llama, mistral, qwen2, gpt2). Untrusted input:

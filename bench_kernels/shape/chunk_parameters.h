@@ -17,7 +17,7 @@ struct GroupElements {
   double all() const { return dense + partial + experts; }
 };
 
-// Of what buckets a group's gradients lie in.
+// Room for the buckets that a group's gradients lie in.
 struct GradientRoom {
   // Bytes, while either half of a layer is at work (of ends: at_mlp), and when the group's backward is over.
   double at_mlp = 0, at_attention = 0, at_end = 0;
@@ -36,7 +36,7 @@ class ChunkParameters : public ChunkContents {
  public:
   ChunkParameters(const Trial&, const StepSizes&, const StageShare&);
 
-  // Of all groups; padding included.
+  // The sum over all groups, padding included.
   GroupElements all() const;
   GroupElements largest_bucket() const;  // dense and experts, each of its role
   // Groups in order of forward: embedding (if here), layers, head (if here).
@@ -56,7 +56,7 @@ class ChunkParameters : public ChunkContents {
 
   StepSizes s_;
   double multiple_ = 1, bucket_bytes_ = 0;
-  // Of a bucket that is being reduced: itself, and what is added to its shard.
+  // Copies of a bucket while it is reduced: the bucket itself, and what is added to its shard.
   double under_way_ = 1, experts_under_way_ = 1;
   i64 again_ = 1;
   std::vector<std::pair<double, int>>

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "base/expected.h"
 #include "base/integers.h"
-#include "bench_kernels/shape/error_codes.h"
 #include "schema/codec.h"
 #include "schema/model_spec.h"
 
@@ -56,17 +56,17 @@ class ConfigReader {
   }
   i64 required(const char* key) {
     const auto value = integer(key);
-    if (!value) refuse(codes::kMissingKey, key, fmt::format("it has no '{}'", key));
+    if (!value) refuse(ErrorKind::kMissing, key, fmt::format("it has no '{}'", key));
     return value.value_or(0);
   }
-  void refuse(ErrorCode code, std::string_view key, std::string why) {
-    if (!error_) error_ = Error{std::move(why), code, std::string(key)};
+  void refuse(ErrorKind kind, std::string_view key, std::string why) {
+    if (!error_) error_ = Error{std::move(why), kind, std::string(key)};
   }
   const std::optional<Error>& error() const { return error_; }  // the first
 
  private:
   std::nullopt_t wrong(const char* key, const char* wanted) {
-    refuse(codes::kWrongType, key,
+    refuse(ErrorKind::kInvalidValue, key,
            fmt::format("'{}' is {}, not {}", key, short_text(object_.at(key)), wanted));
     return std::nullopt;
   }
@@ -81,8 +81,8 @@ class ConfigReader {
 
 // Text of a file in a message.
 std::string clipped(const std::string&);
-// What decoders with rotary positions and a gated MLP share. `kv_heads`: their number where the file does not
-// say it; 0: as many as heads.
+// Reads what decoders with rotary positions and a gated MLP share. `kv_heads` is their number if the file
+// does not say it; 0: as many as heads.
 void read_decoder(ConfigReader&, ModelSpec&, i64 kv_heads, double norm_eps);
 // `supported`: the words of `key` that mean the family's activation; the first is the default.
 void read_activation(ConfigReader&, const ModelSpec&, const char* key,

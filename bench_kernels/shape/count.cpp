@@ -8,7 +8,7 @@ i64 attention_weights(const ModelSpec& m) {
   return m.hidden_size * (q + 2 * kv) + q * m.hidden_size;
 }
 
-// Of one MLP: a dense layer's, or one expert's.
+// Weights of one MLP: a dense layer's, or one expert's.
 i64 mlp_weights(const ModelSpec& m) {
   return (m.swiglu ? 3 : 2) * m.hidden_size * m.intermediate_size;
 }
@@ -17,7 +17,7 @@ i64 router_weights(const ModelSpec& m) {
   return m.experts * m.hidden_size;
 }
 
-// Of one layer: all that is there, and what multiplies one token (its top-k experts).
+// MLP weights of one layer: all of them, and below it those that multiply one token (its top-k experts).
 i64 all_mlp_weights(const ModelSpec& m) {
   return m.experts > 0 ? m.experts * mlp_weights(m) + router_weights(m) : mlp_weights(m);
 }

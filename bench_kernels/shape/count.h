@@ -6,13 +6,13 @@
 namespace sweep::shape {
 
 i64 parameter_count(const ModelSpec&);         // all, a tied table once
-i64 expert_parameter_count(const ModelSpec&);  // those of all experts; 0 for a dense model
+i64 expert_parameter_count(const ModelSpec&);  // parameters of all experts; 0 for a dense model
 i64 multiplied_parameter_count(
-    const ModelSpec&);  // those in matmuls per token: head once, no input table, no norms/biases
+    const ModelSpec&);  // parameters in matmuls per token: head once, no input table, no norms/biases
 // Model FLOPs per token, forward + backward: 6 x multiplied parameters + 12 x layers x heads x head_dim x
 // seq_len (attention not halved for causality; Chowdhery et al. 2022, appendix B). No recomputation.
 double model_flops_per_token(const ModelSpec&, i64 seq_len);
-// As above plus the forward FLOPs that `recompute` runs again.
+// The same plus the forward FLOPs that `recompute` runs again.
 double hardware_flops_per_token(const ModelSpec&, i64 seq_len, Recompute);
 
 }  // namespace sweep::shape

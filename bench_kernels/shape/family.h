@@ -11,7 +11,7 @@ namespace sweep::shape {
 
 class ConfigReader;
 
-// Of the modules in a checkpoint of transformers. Those of a layer follow `layers` and its number.
+// Names of the modules in a checkpoint of transformers. Those of a layer follow `layers` and its number.
 struct TensorNames {
   std::string_view token_table = "model.embed_tokens.weight";
   std::string_view position_table = "model.embed_positions.weight";
@@ -30,9 +30,9 @@ struct TensorNames {
 };
 
 struct Family {
-  // As config.json's model_type and as `family` of a grid.
+  // The family's word: config.json's model_type, and `family` of a grid.
   std::string_view name;
-  // The class of transformers.
+  // The family's class in transformers.
   std::string_view architecture;
   // Reads what is its own from config.json; vocab_size is read.
   void (*read)(ConfigReader&, ModelSpec&);
@@ -54,7 +54,7 @@ struct Family {
 std::span<const Family* const> all_families();
 // nullptr: no such family.
 const Family* find_family(std::string_view name);
-// Of a model; an imported model without known dimensions counts as a llama.
+// The family of a model; an imported model without known dimensions counts as a llama.
 const Family& family_of(const ModelSpec&);
 // "llama, mistral, ..."
 std::string family_names();

@@ -13,7 +13,7 @@ namespace sweep::shape {
 struct FoundGpu {
   std::string name;
   std::string compute_capability;   // "9.0"; empty: unknown
-  std::optional<i64> memory_bytes;  // absent: unknown, or not to be compared
+  std::optional<i64> memory_bytes;  // nullopt: unknown, or not to be compared
 };
 
 // Code for X.y runs on X.z, z >= y (binary compatibility within a major version).
@@ -24,7 +24,8 @@ bool has_code_for(const std::vector<std::string>& archs, const std::string& comp
 // that is not known, nothing is excluded.
 bool runs_flash(const std::string& hardware);
 
-// Why it is not the declared hardware, with what is there and what to do; absent: it may be.
+// Says why it is not the declared hardware, with what is there and what to do; nullopt: it may be the
+// declared one.
 std::optional<std::string> not_the_declared(const Hardware& declared, const FoundGpu&);
 
 }  // namespace sweep::shape

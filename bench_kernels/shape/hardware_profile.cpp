@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "bench_kernels/shape/error_codes.h"
+#include "base/expected.h"
 #include "bench_kernels/shape/nonnegative_fit.h"
 #include "bench_kernels/shape/step_sizes.h"
 #include "schema/codec.h"
@@ -92,7 +92,7 @@ Expected<void> read_collectives(const Json& whole, std::vector<CollectiveRow>& o
                     integer_of(j, "nodes"), integer_of(j, "bytes"), number_of(j, "seconds"),
                     integer_of(j, "wrong")};
     if (r.ranks < 2 || r.nodes < 1 || r.bytes < 1 || !std::isfinite(r.seconds) || r.seconds <= 0)
-      return fail(codes::kNotAProfile, "collectives",
+      return fail(ErrorKind::kInvalidValue, "collectives",
                   "collectives holds a measurement that cannot be: " + dump(j));
     out.push_back(std::move(r));
   }
@@ -175,7 +175,7 @@ std::string to_json(const HardwareProfile& p) {
 Expected<HardwareProfile> hardware_profile_from_json(std::string_view text) {
   auto whole = parse_json(text);
   if (!whole) return tl::unexpected(whole.error());
-  if (!whole->is_object()) return fail(codes::kNotAProfile, "", "it is no JSON object");
+  if (!whole->is_object()) return fail(ErrorKind::kInvalidValue, "", "it is no JSON object");
   HardwareProfile p;
   SWEEP_TRY(read_collectives(*whole, p.collectives));
   (*whole)["collectives"] = Json::array();
@@ -188,7 +188,7 @@ Expected<HardwareProfile> hardware_profile_from_json(std::string_view text) {
   p.build = text_of(*whole, "build"), p.date = text_of(*whole, "date");
   p.threads = std::max<i64>(1, integer_of(*whole, "threads"));
   if (p.name.empty() || p.hardware.empty())
-    return fail(codes::kNotAProfile, "name",
+    return fail(ErrorKind::kInvalidValue, "name",
                 "it has no name, or names no hardware: it is no hardware profile");
   p.fit();
   return p;

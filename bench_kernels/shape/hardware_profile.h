@@ -14,15 +14,15 @@ namespace sweep::shape {
 // A collective of one group: the slowest group of its kind counts.
 struct CollectiveRow {
   std::string kind, backend;
-  i64 ranks = 2, nodes = 1;  // of one group
-  i64 bytes = 0;             // as nccl-tests count them: the whole tensor, of send the message
+  i64 ranks = 2, nodes = 1;  // size of one group
+  i64 bytes = 0;             // counted like nccl-tests: the whole tensor; for send the message
   double seconds = 0;
   i64 wrong = 0;
   bool operator==(const CollectiveRow&) const = default;
 };
 
-// As nccl-tests define them (PERFORMANCE.md): bytes over time; and that times what the links carry for each
-// byte, so that kinds and group sizes compare with the speed of a link.
+// Bandwidths as nccl-tests define them (PERFORMANCE.md): bytes over time; and that times what the links carry
+// for each byte, so that kinds and group sizes compare with the speed of a link.
 double algorithm_bandwidth(const CollectiveRow&);
 double bus_factor(std::string_view kind, i64 ranks);
 double bus_bandwidth(const CollectiveRow&);
@@ -30,7 +30,7 @@ double bus_bandwidth(const CollectiveRow&);
 // seconds = overhead + operations / rate + bytes / bandwidth, each 0 or more.
 struct MatmulCost {
   std::string precision;
-  double overhead_s = 0, flops = 0, bandwidth = 0;  // of a term that does not show: infinite
+  double overhead_s = 0, flops = 0, bandwidth = 0;  // a term that does not show is infinite
   double element = 4;                               // bytes
   double error = 0;                                 // nine of ten measured products lie within this share
   double seconds(double m, double n, double k) const;
@@ -45,21 +45,21 @@ struct LinkCost {
 };
 
 struct HardwareProfile {
-  std::string name;      // as the user calls it; by default the catalogue's name
-  std::string hardware;  // of the catalogue
+  std::string name;      // the user's name for it; by default the catalogue's
+  std::string hardware;  // the catalogue's name
   std::string hosts, build, date;
-  i64 threads = 1;  // of a rank on processors
+  i64 threads = 1;  // threads of a CPU rank
   std::vector<MatmulTiming> matmul;
   std::vector<CopyTiming> copies;
   double launch_s = 0;
   std::vector<CollectiveRow> collectives;
-  // What is fitted to them: fit() fills it. Not in the JSON.
+  // The costs that fit() fits to the measurements. They are not in the JSON.
   std::vector<MatmulCost> products;
   std::vector<LinkCost> links;
-  double copy_bandwidth = 0;  // of the largest copy, which no cache holds; 0: not measured
+  double copy_bandwidth = 0;  // bandwidth of the largest copy, which no cache holds; 0: not measured
 
   void fit();
-  // Of that precision, else of the nearest that was measured; null: none was.
+  // The cost in that precision, else in the nearest that was measured; null: none was.
   const MatmulCost* product(std::string_view precision) const;
   // The kind's row of that backend: nodes first, then ranks, the nearest by ratio. Null: it was not measured.
   const LinkCost* link(std::string_view kind, std::string_view backend, double ranks, double nodes) const;

@@ -57,7 +57,7 @@ struct Numbers {
   double all = 0, shared = 0;
 };
 
-// Of numbers sharded over n ranks, of which there are so many copies.
+// Traffic of numbers that are sharded over n ranks, with so many copies of each.
 StateTraffic sent_by(const Trial& t, Numbers numbers, double n, double copies) {
   const StateTypes types = state_types(t);
   const auto width = [](Number number) { return static_cast<double>(bytes_of(number)); };

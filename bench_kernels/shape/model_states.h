@@ -18,8 +18,8 @@ i64 bytes_of(Number);
 // rounded for each product; nothing is kept in eight bits: Micikevicius et al. 2022, arXiv 2209.05433).
 // bf16_mixed: fp32 all, and a bf16 copy of a block for as long as it is used (PyTorch FSDP's MixedPrecision).
 struct StateTypes {
-  Number compute = Number::kFp32;    // of the values the kernels read, and of activations
-  Number weights = Number::kFp32;    // of the values that last from step to step
+  Number compute = Number::kFp32;    // type of the values the kernels read, and of activations
+  Number weights = Number::kFp32;    // type of the values that last from step to step
   Number gradients = Number::kFp32;  // accumulated and reduced in
   Number moments = Number::kFp32;
   bool master = false;  // fp32 values beside the weights

@@ -48,7 +48,7 @@ class NonnegativeFit {
   }
 
   // Normal equations over the terms of the set; columns are scaled, for their sizes differ by many powers of
-  // ten. Absent: they have no solution, or one with a negative factor.
+  // ten. nullopt: they have no solution, or one with a negative factor.
   std::optional<Terms> solve(unsigned set) const {
     std::vector<std::size_t> of;
     for (std::size_t i = 0; i < N; ++i)

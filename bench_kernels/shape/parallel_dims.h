@@ -11,7 +11,7 @@
 
 namespace sweep::shape {
 
-// Where a rank stands in each dimension, 0-based.
+// A rank's coordinate in each dimension, 0-based.
 struct Place {
   i64 tp = 0, cp = 0, dp = 0, pp = 0;
   bool operator==(const Place&) const = default;

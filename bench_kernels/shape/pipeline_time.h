@@ -7,7 +7,8 @@
 
 namespace sweep::shape {
 
-// Of one micro-batch on one virtual stage. Where the schedule splits the backward, each part is half of it.
+// Times of one micro-batch on one virtual stage. If the schedule splits the backward, each part is half of
+// it.
 struct StageSeconds {
   double forward = 0, backward = 0;
 };

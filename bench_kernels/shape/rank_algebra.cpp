@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "bench_kernels/shape/error_codes.h"
+#include "base/expected.h"
 
 namespace sweep::shape {
 namespace {
@@ -33,7 +33,7 @@ i64 sequences(const RankSizes& s) {
   return product({s.dp, s.micro_batch_size, s.grad_accum});
 }
 
-// What the relation gives or, of one that compares, what is usually wrong.
+// Names the size that the relation gives or, if it compares, the one that is usually wrong.
 std::string_view size_of(Relation relation) {
   constexpr std::array<std::string_view, 10> kSizes{
       "gpus_per_node", "dp", "world",    "grad_accum",       "global_batch_size", "",
@@ -187,7 +187,8 @@ std::string sentence(const Violation& v, const RankSizes& s, std::string_view ha
 }
 
 Error error_of(const Violation& v, const RankSizes& s) {
-  constexpr std::array kCodes{codes::kBelowOne, codes::kNotWhole, codes::kTooLarge, codes::kUnequal};
+  constexpr std::array kCodes{ErrorKind::kInvalidValue, ErrorKind::kInvalidValue, ErrorKind::kInvalidValue,
+                              ErrorKind::kConflict};
   const std::string_view subject = v.fault == Fault::kBelowOne ? v.size : size_of(v.relation);
   return {sentence(v, s), kCodes[static_cast<std::size_t>(v.fault)], std::string(subject)};
 }

@@ -20,7 +20,7 @@ struct SafetensorsEntry {
 };
 
 struct SafetensorsHeader {
-  std::vector<SafetensorsEntry> tensors;  // by place in the file
+  std::vector<SafetensorsEntry> tensors;  // ordered by their place in the file
 };
 
 inline constexpr std::uint64_t kMaxSafetensorsHeader = 100u << 20;  // the reference implementation's limit

@@ -67,7 +67,7 @@ bool earlier(const Posted& a, const Posted& b) {
   return std::tie(a.time, a.number) < std::tie(b.time, b.number);
 }
 
-// Where in the list of a rank a message is posted: a send as soon as its result is there. With one chunk a
+// Places messages in the list of a rank. A send is posted as soon as its result is there. With one chunk a
 // receive comes one computation before the one that needs it, in the order of the messages with its peer: ranks
 // need not run at the planned pace then, and no circle can close, since each peer is a neighbour in the line. With
 // several chunks the line is a ring: all messages keep one order, whichever their peers, and a receive comes
@@ -99,7 +99,7 @@ ActionList with_messages(const Pipeline& p, i64 rank, const std::vector<Span>& s
   return out;
 }
 
-// What a computation of that rank sends on, if anything.
+// The message that sends on the result of a computation of that rank, if there is one.
 std::optional<Act> result_goes(const Pipeline& p, i64 rank, const Action& a) {
   const i64 stage = p.stage(rank, a.chunk);
   if (a.act == Act::kForward && stage + 1 < p.stages()) return Act::kSendForward;

@@ -63,7 +63,8 @@ struct Pipeline {
 using ActionList = std::vector<Action>;
 // The computations of one rank, in order.
 ActionList computations(const Pipeline&, i64 rank);
-// Of every rank. REQUIRES: chunks 1 unless interleaved on several ranks, and then micros % ranks == 0.
+// The schedule of every rank. REQUIRES: chunks 1 unless interleaved on several ranks, and then micros % ranks
+// == 0.
 std::vector<ActionList> make_schedule(const Pipeline&);
 
 // The other end of a message that a rank posts, as a rank of the pipeline.
@@ -71,8 +72,8 @@ i64 peer_of(const Pipeline&, i64 rank, const Action&);
 // The same number at both ends of a message, different between all messages of a step.
 i64 message_number(const Pipeline&, i64 rank, const Action&);
 
-// As many micro-batches as show the same peak of memory on every rank as `micros`: warm-up and a few turns of
-// the steady state. At most `micros`.
+// The number of micro-batches that show the same peak of memory on every rank as `micros`: warm-up and a few
+// turns of the steady state. It is at most `micros`.
 i64 micros_with_same_peak(const Pipeline&);
 
 }  // namespace sweep::shape

@@ -6,7 +6,7 @@
 
 namespace sweep::shape {
 
-// Of one micro-batch through one rank's share of the layers (all its chunks); any unit. Where the schedule
+// Costs of one micro-batch in one rank's share of the layers (all its chunks), in any unit. If the schedule
 // splits the backward, the weight part is taken from it.
 struct Costs {
   double forward = 1, backward = 2, backward_weight = 1;
@@ -25,9 +25,9 @@ std::vector<std::vector<Span>> run_computations(const Pipeline&, const std::vect
 
 struct ScheduleReport {
   double makespan = 0;
-  std::vector<double> idle;  // of each rank: makespan less its own computations
-  // Of each rank: the most micro-batches (of a chunk, each) between the start of their forward and the end of
-  // their (weight) backward.
+  std::vector<double> idle;  // for each rank, the makespan less its own computations
+  // For each rank, the most micro-batches (of a chunk, each) between the start of their forward and the end
+  // of their (weight) backward.
   std::vector<i64> in_flight;
   // Waiting over all ranks' time: (p - 1) / (m v + p - 1) for 1f1b, and interleaved with forward : backward 1
   // : 2.

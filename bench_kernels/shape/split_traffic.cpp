@@ -18,7 +18,7 @@ i64 width(const Trial& t) {
   return t.precision == Precision::kFp32 ? 4 : 2;
 }
 
-// Of one micro-batch, as a context-parallel rank sees it.
+// Tokens of one micro-batch that a context-parallel rank sees.
 i64 tokens_of(const Trial& t) {
   return t.micro_batch_size * t.seq_len / t.cp;
 }
@@ -35,7 +35,7 @@ i64 rounded_up(i64 n, i64 multiple) {
   return (n + multiple - 1) / multiple * multiple;
 }
 
-// What a rank of the pipeline computes, over all its chunks.
+// The parts of the model that a rank of the pipeline computes, over all its chunks.
 struct Held {
   i64 layers = 0, embeddings = 0, heads = 0;
 };

@@ -29,8 +29,9 @@ struct TensorTraffic {
 // bucket). Pieces of an overlapped exchange count as one call.
 TensorTraffic tensor_traffic(const Trial&, i64 pipeline_rank = 0);
 
-// Where ranks share a key-value head (tp > kv_heads): per layer and micro-batch the head's k and v are
-// gathered from its ranks' pieces, once more by recompute full, and their gradients are summed and scattered.
+// Traffic of ranks that share a key-value head (tp > kv_heads). Per layer and micro-batch the head's k and v
+// are gathered from its ranks' pieces, once more by recompute full, and their gradients are summed and
+// scattered.
 struct KeyValueTraffic {
   Volume all_gather, reduce_scatter;
 };

@@ -24,9 +24,9 @@ inline i64 padded_vocab(const Trial& t) {
   return padded_vocab(t.spec.vocab_size, t.vocab_multiple, t.tp);
 }
 
-// What does not divide, with its numbers ("heads 6 % tp 4 = 2"). REQUIRES: degrees are at least 1.
+// Says what does not divide, with its numbers ("heads 6 % tp 4 = 2"). REQUIRES: degrees are at least 1.
 std::optional<std::string> uneven_split(const Trial&);
-// A combination that divides and is not built, with the reason and the way out.
+// Names a combination that divides but is not built, with the reason and the way out.
 std::optional<std::string> split_not_built(const Trial&);
 
 }  // namespace sweep::shape

@@ -10,13 +10,13 @@
 namespace sweep::shape {
 namespace {
 
-// What one more layer, and the ends, add to a stage: FLOPs per token and parameters.
+// The cost that one more layer, or an end, adds to a stage: FLOPs per token and parameters.
 struct Cost {
   double flops = 0;
   i64 parameters = 0;
 };
 
-// As the difference of two models, so that what a layer costs is written once (count.h).
+// Computed as the difference of two models, so that a layer's cost is written once (count.h).
 Cost layer_cost(const ModelSpec& spec, i64 seq_len) {
   ModelSpec one = spec, none = spec;
   one.layers = 1, none.layers = 0;

@@ -29,10 +29,10 @@ std::optional<std::string> recompute_objection(const Trial&);
 // The most layers a rank of the trial holds, over all its chunks.
 i64 most_layers_of_a_rank(const Trial&);
 
-// What a rank of the pipeline sends in one step: of each chunk and micro-batch the activations to the next
-// stage and their gradient to the previous one, [micro_batch_size x seq_len / cp, hidden_size] each; under
-// sequence parallelism a tensor-parallel rank holds, and sends, its share of the rows (Korthikanti et al.
-// 2022).
+// Messages that a rank of the pipeline sends in one step: for each chunk and micro-batch the activations to
+// the next stage and their gradient to the previous one, [micro_batch_size x seq_len / cp, hidden_size] each;
+// under sequence parallelism a tensor-parallel rank holds, and sends, its share of the rows (Korthikanti et
+// al. 2022).
 struct PipelineTraffic {
   i64 sends = 0, receives = 0, bytes = 0;
 };

@@ -114,7 +114,7 @@ void ChunkMemory::count_copies() {
   if (p_.has_head) copies_.push_back(bytes(p_.head));
 }
 
-// Of the group at work and those fetched ahead; and of those that stay until their backward.
+// Copies of the group at work and of those fetched ahead, and those that stay until their backward.
 double ChunkMemory::copies_at(i64 group, bool forward) const {
   if (!p_.copies) return 0;
   const i64 ahead = forward ? t_.prefetch_forward : t_.prefetch_backward;
@@ -128,7 +128,7 @@ double ChunkMemory::copies_at(i64 group, bool forward) const {
   return sum;
 }
 
-// Of a group whose backward begins, and of one before it that is computed again first.
+// Copies of a group whose backward begins, and of one before it that is computed again first.
 double ChunkMemory::copies_between(i64 first, i64 group) const {
   if (!p_.copies || !t_.reshard_after_forward) return copies_at(group, false);
   double sum = copies_at(group, false);
@@ -262,7 +262,7 @@ PartBytes ChunkMemory::fullest(const Others& others) {
   return most;
 }
 
-// What is there while a micro-batch of one chunk is at work: others that are in flight, and what other chunks
+// Memory held while a micro-batch of one chunk is at work: others that are in flight, and what other chunks
 // keep.
 class InFlight {
  public:

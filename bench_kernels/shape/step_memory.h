@@ -12,12 +12,12 @@
 
 namespace sweep::shape {
 
-// Of which ranks of the pipeline. kFullest leaves those at zero that hold no more than an earlier one: the same
-// layers, and fewer micro-batches in flight.
+// Selects the ranks of the pipeline that are computed. kFullest leaves those at zero that hold no more than
+// an earlier one: the same layers, and fewer micro-batches in flight.
 enum class Ranks { kAll, kFullest };
 // One entry for each rank. REQUIRES: the trial's degrees, stages and heads divide (plan/rules.h).
 std::vector<PartBytes> step_memory(const Trial&, KernelPath, Ranks = Ranks::kAll);
-// What LibTorch's cuBLAS handle takes from the caching allocator at its first product and keeps.
+// Bytes that LibTorch's cuBLAS handle takes from the caching allocator at its first product and keeps.
 double library_workspace(const Trial&);
 
 }  // namespace sweep::shape

@@ -13,8 +13,8 @@
 namespace sweep::shape {
 namespace {
 
-// Of a rank's choices, those that go to the experts of the expert group's first rank (the fullest where
-// routing is skewed: hot experts are the first eighth), and those that are served at all.
+// The shares of a rank's choices that go to the experts of the expert group's first rank (the fullest if
+// routing is skewed: hot experts are the first eighth), and that are served at all.
 struct Served {
   double first_rank = 0, all = 0;
 };

@@ -36,9 +36,10 @@ struct StepSizes {
   double tp, cp, ep, kv_sharers,
       pieces;  // pieces of an exchange that are there at once, of all of them: 1, or 1/2
   double batch, seq, local_seq;
-  double rows, whole;                                          // of the residual stream, and of a micro-batch
-  double hidden, head_dim, heads, kv_heads, query, key_value;  // of a rank: columns of q; of k (or v)
-  double width, vocabulary;                // of a rank: columns of the MLP; rows of the token table
+  // Rows of the residual stream, and of a micro-batch.
+  double rows, whole;
+  double hidden, head_dim, heads, kv_heads, query, key_value;  // a rank's columns of q; of k (or v)
+  double width, vocabulary;                // a rank's columns of the MLP; its rows of the token table
   double experts, local_experts, choices;  // choices: experts per token
   double sent = 0, received = 0;           // rows to and from experts
 

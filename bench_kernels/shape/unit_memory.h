@@ -1,6 +1,6 @@
-// What the units of a model hold in memory, and for how long: the allocations of their forward and backward
-// in order, as bench_kernels/model and kernels make them. A unit that allocates otherwise must say so here:
-// the dry run of the step is compared with this (tests/parity, memory_accuracy).
+// Models what the units of a model hold in memory, and for how long: the allocations of their forward and
+// backward in order, as bench_kernels/model and kernels make them. A unit that allocates otherwise must say
+// so here: the dry run of the step is compared with this (tests/parity, memory_accuracy).
 #pragma once
 #include "bench_kernels/shape/memory_parts.h"
 #include "bench_kernels/shape/step_sizes.h"

@@ -26,7 +26,7 @@ using nlohmann::json;
 constexpr i64 kMostRanks = 64;
 
 struct Sequences {
-  i64 length = 0;  // of the inputs
+  i64 length = 0;  // length of the inputs
   std::vector<std::vector<i64>> rows;
 };
 
@@ -125,7 +125,7 @@ Expected<std::vector<json>> run_all(const Trial& t, const Given& given) {
   return answers;
 }
 
-// Of the whole tensors: each share once, however many ranks hold it.
+// Squares of the whole tensors: each share counts once, however many ranks hold it.
 json merged(const std::vector<json>& ranks, const std::map<std::string, std::string>& names) {
   std::map<std::string, std::map<std::string, double>> squares;
   double loss = 0, tokens = 0;

@@ -33,8 +33,8 @@ class PathScope {
 
 struct Peak {
   i64 bytes = 0, reserved = 0;
-  parallel::ModelState::Bytes states;      // of all chunks
-  std::vector<memory::LiveBlocks> blocks;  // where they were asked for
+  parallel::ModelState::Bytes states;      // states of all chunks
+  std::vector<memory::LiveBlocks> blocks;  // filled if the caller asked for them
 };
 
 Peak peak_of_rank(const Trial& trial, i64 rank, i64 workspace, bool tensors) {

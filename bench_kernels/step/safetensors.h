@@ -16,7 +16,7 @@ class Checkpoint {
  public:
   static Expected<Checkpoint> open(const std::filesystem::path& folder);
 
-  // By the parameter's name, the name its tensor has in the file (files of a bare model lack the leading
+  // Maps a parameter's name to the name of its tensor in the file (files of a bare model lack the leading
   // "transformer." or "model."). A missing tensor, another shape, a type other than F32, BF16 and F16, or a
   // tensor that the model does not know is an error. REQUIRES: the parameters of the whole model.
   Expected<std::map<std::string, std::string>> names(const model::Parameters& whole) const;

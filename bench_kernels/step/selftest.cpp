@@ -19,7 +19,8 @@ using nlohmann::json;
 using shape::Dimension;
 using Sentences = std::vector<std::string>;
 
-constexpr double kFloor = 1e-7;  // of the global norm: what a gradient below it differs by is not counted
+// Share of the global norm; differences of a gradient below it are not counted.
+constexpr double kFloor = 1e-7;
 
 // The same model and global batch on one rank, without anything that says how and not what is computed.
 Trial plain_trial(const Trial& t) {
@@ -99,7 +100,7 @@ void compare(const ProofInput& in, json& out) {
   out.update({{"loss", loss}, {"gradient", gradient}, {"value", value}, {"worst", worst}});
 }
 
-// What lasts from step to step, of all chunks, against the ZeRO formulas (of experts: per parameter of all
+// Compares what lasts from step to step, in all chunks, with the ZeRO formulas (experts: per parameter of all
 // ranks').
 Sentences state_faults(const ProofInput& in) {
   Sentences faults;
@@ -133,7 +134,7 @@ Sentences collective_faults(comm::Channel& world, at::Device device) {
     if (!at::equal(got, wanted))
       faults.push_back(std::string(what) + " gave wrong numbers on rank " + std::to_string(me));
   };
-  const double all = static_cast<double>(n * (n + 1)) / 2;  // of factors 1 to n
+  const double all = static_cast<double>(n * (n + 1)) / 2;  // sum of the factors 1 to n
   const at::Tensor mine = ramp * static_cast<double>(me + 1);
   at::Tensor out = mine.clone();
   world.all_reduce(out).wait();
@@ -161,7 +162,7 @@ void compare_bytes(const ProofInput& in, json& out) {
   const auto line = dry_run_line(in.trial, in.device.is_cuda() ? Backend::kCuda : Backend::kCpu);
   Sentences faults = state_faults(in);
   const auto& world = in.mesh[Dimension::kWorld].backend();
-  // What tokens choose by themselves decides how many rows an expert gets, and no dry run knows it.
+  // Tokens that choose by themselves decide how many rows an expert gets, and no dry run knows that.
   const bool even = in.trial.spec.experts == 0 || in.trial.routing == Routing::kBalanced;
   const bool exactly = even && in.device.is_cpu() && (!world || world->getBackendName() == "shm");
   out.update({{"peak_bytes", in.peak_bytes}, {"exact", exactly}});

@@ -19,8 +19,8 @@ struct ProofInput {
   at::Device device;
   parallel::Mesh& mesh;
   TrainStep& step;                             // built with kProofOptimizer
-  std::vector<std::pair<double, i64>> losses;  // of the steps it has run: this rank's mean and its tokens
-  i64 peak_bytes = 0;                          // of this rank's device over them, its baseline taken off
+  std::vector<std::pair<double, i64>> losses;  // one for each step: this rank's mean and its tokens
+  i64 peak_bytes = 0;                          // peak of this rank's device in them, less its baseline
 };
 
 // Runs one more step, the same model and global batch on this rank alone, and every collective. Returns a

@@ -96,7 +96,7 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
 }
 
 struct TrainStep::Impl {
-  // Where in the step a wait or a computation began and ended.
+  // The begin and end of a wait or computation in the step.
   struct Stretch {
     PartClock::Mark begin = 0, end = 0;
     parallel::Pipeline::Moment kind = parallel::Pipeline::Moment::kBegins;
@@ -122,8 +122,7 @@ struct TrainStep::Impl {
       part->state.watch_waits([this](bool begins) { wait_of_zero(begins); });
   }
 
-  // What ZeRO waits for within forward, backward and the update. The end of the averaging is timed as a
-  // whole.
+  // Times ZeRO's waits within forward, backward and the update. The end of the averaging is timed as a whole.
   void wait_of_zero(bool begins) {
     if (!times_waits) return;
     if (begins)

@@ -29,7 +29,8 @@ struct StepTimes {
   // Mean over this rank's tokens of the step, before the update; 0 with tokens 0 on a rank without the head.
   double loss = 0;
   std::int64_t tokens = 0;
-  // The busiest expert's rows over an expert's mean, the largest over layers and micro-steps; absent: dense.
+  // The busiest expert's rows over an expert's mean, the largest over layers and micro-steps; nullopt: the
+  // model is dense.
   std::optional<double> expert_load;
   // fp16: the scale after the step, and whether its update was left out.
   std::optional<double> loss_scale;
@@ -66,7 +67,7 @@ class TrainStep {
     at::Tensor value, gradient;
   };
   std::vector<Tensor> tensors();
-  // Of each chunk of the model this rank holds; and of the first one.
+  // The states of each chunk of the model that this rank holds; and the state of the first one.
   std::vector<const parallel::ModelState*> states() const;
   const parallel::ModelState& state() const { return *states().front(); }
   std::string effective() const;  // JSON object: attention, optimizer, precision, device

@@ -80,6 +80,15 @@ void print_document(Io& io, const json& document) {
   io.out << document.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
 }
 
+void print_error(Io& io, const Error& error) {
+  json told = {{"kind", word_of(error.kind)}, {"message", error.message}};
+  if (!error.subject.empty()) told["subject"] = error.subject;
+  if (!error.file.empty()) told["file"] = error.file;
+  if (error.line > 0) told["line"] = error.line;
+  if (error.column > 0) told["column"] = error.column;
+  io.err << json{{"error", told}}.dump(-1, ' ', false, json::error_handler_t::replace) << '\n';
+}
+
 Expected<json> status_json(const Opened& opened, const run::Snapshot& shot) {
   auto& store = *opened.store;
   const auto holder = store.lease(opened.sweep.id);
@@ -129,7 +138,7 @@ Expected<json> status_json(const Opened& opened, const run::Snapshot& shot) {
   return document;
 }
 
-json explain_json(const report::ExplainView& view, const std::string& sweep) {
+json explain_json(const answers::ExplainView& view, const std::string& sweep) {
   const PlanEntry& entry = view.entry;
   json attempts = json::array();
   for (const auto& each : view.attempts)

@@ -5,11 +5,11 @@
 #include <map>
 #include <ostream>
 
+#include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/statistics/best.h"
+#include "orchestrator/answers/tables/best_print.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/interop/trainer_config.h"
-#include "orchestrator/report/rehearsed.h"
-#include "orchestrator/report/statistics/best.h"
-#include "orchestrator/report/tables/best_print.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {
@@ -24,7 +24,7 @@ struct BestCommand {
 using ByTrial = std::map<std::string, Provenance>;
 
 Expected<ByTrial> provenance_of_winners(store::Store& store, i64 sweep,
-                                        std::span<const report::BestOfGroup> groups) {
+                                        std::span<const answers::BestOfGroup> groups) {
   std::vector<std::string> ids;
   for (const auto& group : groups) {
     if (group.winner) ids.push_back(group.winner->trial_id);
@@ -37,9 +37,9 @@ Expected<ByTrial> provenance_of_winners(store::Store& store, i64 sweep,
 }
 
 // The winners as another trainer takes them; what its flags do not cover goes to stderr.
-int print_forms(Io& io, std::string_view tool, std::span<const report::BestOfGroup> groups) {
+int print_forms(Io& io, std::string_view tool, std::span<const answers::BestOfGroup> groups) {
   const auto won = std::ranges::count_if(
-      groups, [](const report::BestOfGroup& group) { return group.winner.has_value(); });
+      groups, [](const answers::BestOfGroup& group) { return group.winner.has_value(); });
   if (won == 0) return refuse(io, {"there is no winner to write for another trainer; `sweep best` says why"});
   if (won > 1)
     return refuse(
@@ -58,28 +58,28 @@ int print_forms(Io& io, std::string_view tool, std::span<const report::BestOfGro
 }
 
 int best(Io& io, const BestCommand& o) {
-  report::BestOptions options;
+  answers::BestOptions options;
   if (!o.by.empty()) options.group_by = split_list(o.by);
   options.metric = o.metric;
   if (!o.headroom.empty()) {
-    const auto fraction = report::parse_share(o.headroom, "headroom");
+    const auto fraction = answers::parse_share(o.headroom, "headroom");
     if (!fraction) return refuse(io, fraction.error());
     options.headroom = *fraction;
   }
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
   store::Store& store = *opened->store;
-  const auto columns = store.result_columns(opened->sweep.id, report::best_columns_with_axes(options));
+  const auto columns = store.result_columns(opened->sweep.id, answers::best_columns_with_axes(options));
   if (!columns) return refuse(io, columns.error());
-  const auto differ = report::varying(*columns);
-  if (o.by.empty()) options.group_by = report::comparable_groups(differ);
+  const auto differ = answers::varying(*columns);
+  if (o.by.empty()) options.group_by = answers::comparable_groups(differ);
   for (const auto& field : differ) options.form.swept.push_back(field.name());
   options.rehearsed = is_rehearsal(opened->sweep.name);
-  options.form.measure = report::measure_of(opened->sweep.options_json);
-  const auto groups = report::best(*columns, options,
-                                   [&](std::span<const i64> entries) { return store.results_of(entries); });
+  options.form.measure = answers::measure_of(opened->sweep.options_json);
+  const auto groups = answers::best(*columns, options,
+                                    [&](std::span<const i64> entries) { return store.results_of(entries); });
   if (!groups) return refuse(io, groups.error());
-  if (!o.tool.empty()) io.err << report::rehearsed_line(options.rehearsed);
+  if (!o.tool.empty()) io.err << answers::rehearsed_line(options.rehearsed);
   if (!o.tool.empty()) return print_forms(io, o.tool, *groups);
   const auto known = provenance_of_winners(store, opened->sweep.id, *groups);
   if (!known) return refuse(io, known.error());
@@ -87,9 +87,9 @@ int best(Io& io, const BestCommand& o) {
     const auto it = known->find(row.trial_id);
     return it == known->end() ? nullptr : &it->second;
   };
-  io.out << (o.json   ? report::best_json(*groups, options)
-             : o.yaml ? report::best_yaml(*groups, options)
-                      : report::best_text(differ, *groups, options, io.out_is_terminal ? io.width : 0));
+  io.out << (o.json   ? answers::best_json(*groups, options)
+             : o.yaml ? answers::best_yaml(*groups, options)
+                      : answers::best_text(differ, *groups, options, io.out_is_terminal ? io.width : 0));
   return kAnswered;
 }
 

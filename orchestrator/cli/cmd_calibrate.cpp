@@ -10,12 +10,12 @@
 
 #include "base/files.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/answers/charts/bandwidth.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/driver/calibration.h"
-#include "orchestrator/report/charts/bandwidth.h"
-#include "orchestrator/report/format.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -68,19 +68,19 @@ void print_machine(Io& io, const shape::HardwareProfile& p) {
   io.out << fmt::format("{:<10} {:>7} {:>7} {:>7} {:>12} {:>12}\n", "product", "m", "n", "k", "time us",
                         "GFLOP/s");
   for (const auto& r : p.matmul)
-    io.out << fmt::format("{:<10} {:>7} {:>7} {:>7} {:>12} {:>12}\n", report::safe_text(r.precision), r.m,
-                          r.n, r.k, report::significant(r.seconds * 1e6),
-                          report::significant(2e-9 * static_cast<double>(r.m) * static_cast<double>(r.n) *
-                                              static_cast<double>(r.k) / r.seconds));
+    io.out << fmt::format("{:<10} {:>7} {:>7} {:>7} {:>12} {:>12}\n", answers::safe_text(r.precision), r.m,
+                          r.n, r.k, answers::significant(r.seconds * 1e6),
+                          answers::significant(2e-9 * static_cast<double>(r.m) * static_cast<double>(r.n) *
+                                               static_cast<double>(r.k) / r.seconds));
   io.out << "\n";
   for (const auto& r : p.copies)
-    io.out << fmt::format("copy of {:>8}: {:>8} GB/s read and written\n", report::size_text(r.bytes / 2),
-                          report::significant(static_cast<double>(r.bytes) / r.seconds * 1e-9));
-  io.out << fmt::format("host time of a small operation: {} us\n\n", report::significant(p.launch_s * 1e6));
+    io.out << fmt::format("copy of {:>8}: {:>8} GB/s read and written\n", answers::size_text(r.bytes / 2),
+                          answers::significant(static_cast<double>(r.bytes) / r.seconds * 1e-9));
+  io.out << fmt::format("host time of a small operation: {} us\n\n", answers::significant(p.launch_s * 1e6));
 }
 
 std::string per_second(double rate, const char* unit) {
-  return rate > 1e300 ? "-" : report::significant(rate * 1e-9) + " " + unit;
+  return rate > 1e300 ? "-" : answers::significant(rate * 1e-9) + " " + unit;
 }
 
 // What predictions are made of.
@@ -89,16 +89,16 @@ void print_fits(Io& io, const shape::HardwareProfile& p) {
     io.out << fmt::format("{:<10} {:>12} {:>18} {:>14} {:>8}\n", "product", "overhead us", "rate", "memory",
                           "within");
   for (const auto& c : p.products)
-    io.out << fmt::format("{:<10} {:>12} {:>18} {:>14} {:>6.0f} %\n", report::safe_text(c.precision),
-                          report::significant(c.overhead_s * 1e6), per_second(c.flops, "GFLOP/s"),
+    io.out << fmt::format("{:<10} {:>12} {:>18} {:>14} {:>6.0f} %\n", answers::safe_text(c.precision),
+                          answers::significant(c.overhead_s * 1e6), per_second(c.flops, "GFLOP/s"),
                           per_second(c.bandwidth, "GB/s"), 100 * c.error);
   if (!p.links.empty())
     io.out << fmt::format("\n{:<16} {:<8} {:>6} {:>6} {:>12} {:>14} {:>8}\n", "collective", "backend",
                           "ranks", "nodes", "latency us", "bus bandwidth", "within");
   for (const auto& c : p.links)
-    io.out << fmt::format("{:<16} {:<8} {:>6} {:>6} {:>12} {:>14} {:>6.0f} %\n", report::safe_text(c.kind),
-                          report::safe_text(c.backend), c.ranks, c.nodes,
-                          report::significant(c.latency_s * 1e6), per_second(c.bandwidth, "GB/s"),
+    io.out << fmt::format("{:<16} {:<8} {:>6} {:>6} {:>12} {:>14} {:>6.0f} %\n", answers::safe_text(c.kind),
+                          answers::safe_text(c.backend), c.ranks, c.nodes,
+                          answers::significant(c.latency_s * 1e6), per_second(c.bandwidth, "GB/s"),
                           100 * c.error);
 }
 
@@ -108,9 +108,9 @@ Expected<void> keep(Io& io, const CalibrateCommand& o, const shape::HardwareProf
   const std::string text = shape::to_json(p);
   SWEEP_TRY((*store)->save_hardware_profile({p.name, p.hardware, 0, text}));
   if (!o.out.empty()) SWEEP_TRY(write_output(io, o.out, text));
-  if (!o.heatmap.empty()) SWEEP_TRY(write_output(io, o.heatmap, report::bandwidth_svg(p)));
-  io.err << fmt::format("profile '{}' is stored in {}\n", report::safe_text(p.name),
-                        report::safe_text(o.request.db));
+  if (!o.heatmap.empty()) SWEEP_TRY(write_output(io, o.heatmap, answers::bandwidth_svg(p)));
+  io.err << fmt::format("profile '{}' is stored in {}\n", answers::safe_text(p.name),
+                        answers::safe_text(o.request.db));
   return {};
 }
 
@@ -139,11 +139,11 @@ int calibrate(Io& io, CalibrateCommand o) {
     io.out << shape::to_json(p);
   } else {
     if (o.bed.machine) print_machine(io, p);
-    if (!p.collectives.empty()) io.out << report::bandwidth_table(p) << "\n";
+    if (!p.collectives.empty()) io.out << answers::bandwidth_table(p) << "\n";
     print_fits(io, p);
   }
-  for (const auto& failure : report->failures) io.err << report::safe_text(failure) << "\n";
-  if (!report->why.empty()) io.err << report::safe_text(report->why) << "\n";
+  for (const auto& failure : report->failures) io.err << answers::safe_text(failure) << "\n";
+  if (!report->why.empty()) io.err << answers::safe_text(report->why) << "\n";
   if (!report->failures.empty() || !report->why.empty()) {
     io.err << "no profile was stored: a measurement is missing or wrong\n";
     return kUnanswered;

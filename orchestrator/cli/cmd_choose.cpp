@@ -8,11 +8,11 @@
 #include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/count.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/plan/planner.h"
-#include "orchestrator/report/format.h"
 
 namespace sweep::cli {
 namespace {

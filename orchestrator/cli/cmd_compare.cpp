@@ -4,14 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/statistics/best.h"
+#include "orchestrator/answers/statistics/compare.h"
+#include "orchestrator/answers/tables/compare_print.h"
 #include "orchestrator/cli/compare_transfer.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
-#include "orchestrator/report/format.h"
-#include "orchestrator/report/rehearsed.h"
-#include "orchestrator/report/statistics/best.h"
-#include "orchestrator/report/statistics/compare.h"
-#include "orchestrator/report/tables/compare_print.h"
 #include "schema/codec.h"
 #include "schema/rehearsal.h"
 
@@ -21,15 +21,15 @@ namespace {
 struct CompareCommand {
   std::string db = "sweep.db", a, b, fail_on;
   std::vector<std::string> only_a, only_b;
-  report::CompareOptions options;
+  answers::CompareOptions options;
   TransferCommand transfer;
   bool json = false, csv = false;
 };
 
 // For programs. `sides`: a column that names them where one was rehearsed.
-Table comparison(const report::Comparison& found, const report::CompareOptions& options,
+Table comparison(const answers::Comparison& found, const answers::CompareOptions& options,
                  const std::string& sides) {
-  Table table = report::compare_table(found, options);
+  Table table = answers::compare_table(found, options);
   if (sides.empty()) return table;
   table.columns.emplace_back("rehearsed");
   for (auto& row : table.rows) row.emplace_back(sides);
@@ -38,7 +38,7 @@ Table comparison(const report::Comparison& found, const report::CompareOptions& 
 
 int compare_sweeps(Io& io, CompareCommand o) {
   if (!o.fail_on.empty()) {
-    const auto share = report::parse_share(o.fail_on, "regression");
+    const auto share = answers::parse_share(o.fail_on, "regression");
     if (!share) return refuse(io, share.error());
     o.options.fail_on = *share;
   }
@@ -54,13 +54,13 @@ int compare_sweeps(Io& io, CompareCommand o) {
   }
   if (is_same_sweep(*a, *b))
     io.err << "A and B are the same sweep: each configuration is compared with itself\n";
-  const auto found = report::compare(a->rows, b->rows, o.options);
+  const auto found = answers::compare(a->rows, b->rows, o.options);
   if (!found) return refuse(io, found.error());
   if (found->pairs.empty() && found->unanswered == 0)
     return refuse(
         io, {fmt::format("'{}' and '{}' have no configuration in common ({} and {} rows); `sweep compare A B "
                          "--transfer` says in which axes they differ and compares across these",
-                         report::safe_text(a->sweep.name), report::safe_text(b->sweep.name), a->rows.size(),
+                         answers::safe_text(a->sweep.name), answers::safe_text(b->sweep.name), a->rows.size(),
                          b->rows.size())});
   const auto sides = rehearsed_sides(*a, *b);
   Expected<void> written;
@@ -70,8 +70,8 @@ int compare_sweeps(Io& io, CompareCommand o) {
     written = exports::write_csv(io.out, comparison(*found, o.options, sides), {});
   else
     written = write_output(io, "",
-                           report::compare_text(*found, o.options, io.out_is_terminal ? io.width : 0) +
-                               (sides.empty() ? "" : sides + ": " + report::rehearsed_line(true)));
+                           answers::compare_text(*found, o.options, io.out_is_terminal ? io.width : 0) +
+                               (sides.empty() ? "" : sides + ": " + answers::rehearsed_line(true)));
   if (!written) return refuse(io, written.error());
   print_differences(io, *a, *b);
   if (o.json || o.csv)

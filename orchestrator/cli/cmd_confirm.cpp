@@ -4,13 +4,13 @@
 
 #include <ostream>
 
+#include "orchestrator/answers/fields.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/driver/confirmation.h"
 #include "orchestrator/driver/remeasured.h"
-#include "orchestrator/report/fields.h"
-#include "orchestrator/report/format.h"
 
 namespace sweep::cli {
 namespace {
@@ -24,10 +24,10 @@ struct ConfirmCommand {
 
 int answer(Io& io, const driver::ConfirmReport& report, const std::string& metric) {
   if (report.ended_early) {
-    io.err << report::safe_text(report.ended_early->why) << "; the same command goes on from here\n";
+    io.err << answers::safe_text(report.ended_early->why) << "; the same command goes on from here\n";
     return report.ended_early->end == run::End::kInterrupted ? kInterrupted : kUnanswered;
   }
-  const auto found = report::confirmed(report.measured, metric);
+  const auto found = answers::confirmed(report.measured, metric);
   io.out << found.text << std::flush;
   return found.holds ? kAnswered : kUnanswered;
 }

@@ -4,11 +4,11 @@
 #include <ostream>
 #include <sstream>
 
+#include "orchestrator/answers/fields.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/export_trackers.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
-#include "orchestrator/report/fields.h"
 
 namespace sweep::cli {
 namespace {
@@ -19,12 +19,12 @@ int export_benchmark(Io& io, const ExportOptions& o, const std::vector<ResultRow
   if (o.format == "bencher") {
     text = exports::bencher_json(named);
   } else {
-    const auto metric = report::resolve_ranked(o.metric);
+    const auto metric = answers::resolve_ranked(o.metric);
     if (!metric) return refuse(io, metric.error());
     text = exports::github_benchmark_json(named, *find_column(metric->name()));
     io.err << fmt::format(
         "{}: give github-action-benchmark this file with tool: '{}'\n", metric->name(),
-        report::lower_is_better(metric->name()) ? "customSmallerIsBetter" : "customBiggerIsBetter");
+        answers::lower_is_better(metric->name()) ? "customSmallerIsBetter" : "customBiggerIsBetter");
   }
   const auto written = write_output(io, o.output, text);
   return written ? kAnswered : refuse(io, written.error());

@@ -5,19 +5,19 @@
 #include <sstream>
 
 #include "base/expected.h"
+#include "orchestrator/answers/charts/heatmap.h"
+#include "orchestrator/answers/charts/png.h"
+#include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/statistics/filter.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/export/csv.h"
-#include "orchestrator/report/charts/heatmap.h"
-#include "orchestrator/report/charts/png.h"
-#include "orchestrator/report/rehearsed.h"
-#include "orchestrator/report/statistics/filter.h"
 
 namespace sweep::cli {
 namespace {
 
 struct HeatmapCommand {
   SweepSelector where;
-  report::HeatmapOptions options;
+  answers::HeatmapOptions options;
   std::vector<std::string> only;
   std::string output;
 };
@@ -25,13 +25,13 @@ struct HeatmapCommand {
 constexpr double kPngScale = 2;  // pixels per unit: sharp in print and on dense screens
 
 // The picture in the form that the ending of the file asks for.
-Expected<std::string> rendered(const std::string& ending, const report::Heatmap& map,
+Expected<std::string> rendered(const std::string& ending, const answers::Heatmap& map,
                                const std::vector<ResultRow>& rows) {
-  if (ending == ".html") return report::to_html(map, rows);
-  if (ending == ".svg") return report::to_svg(map);
-  if (ending == ".png") return report::to_png(report::to_svg(map), kPngScale);
+  if (ending == ".html") return answers::to_html(map, rows);
+  if (ending == ".svg") return answers::to_svg(map);
+  if (ending == ".png") return answers::to_png(answers::to_svg(map), kPngScale);
   std::ostringstream text;
-  SWEEP_TRY(exports::write_csv(text, report::cells_table(map), {}));
+  SWEEP_TRY(exports::write_csv(text, answers::cells_table(map), {}));
   return text.str();
 }
 
@@ -43,28 +43,28 @@ int draw(Io& io, const HeatmapCommand& o) {
   if (!opened) return refuse(io, opened.error());
   auto all = opened->store->results(opened->sweep.id);
   if (!all) return refuse(io, all.error());
-  const auto rows = report::keep_only(std::move(*all), o.only);
+  const auto rows = answers::keep_only(std::move(*all), o.only);
   if (!rows) return refuse(io, rows.error());
   auto options = o.options;
   if (options.title.empty()) options.title = opened->sweep.name;
   options.question = opened->sweep.question;
   for (const auto& request : o.only) options.chosen.push_back(request.substr(0, request.find('=')));
-  const auto map = report::heatmap(*rows, options);
+  const auto map = answers::heatmap(*rows, options);
   if (!map) return refuse(io, map.error());
   auto picture = rendered(ending, *map, *rows);
   if (!picture) return refuse(io, picture.error());
   if (const auto written = write_output(io, o.output, *picture); !written) return refuse(io, written.error());
   io.err << fmt::format("{}: {} by {}, {} x {} cells of {}\n", o.output, map->rows.name(), map->cols.name(),
                         map->row_keys.size(), map->col_keys.size(), map->value.name());
-  if (const auto text = report::slices_text(*map); !text.empty()) {
+  if (const auto text = answers::slices_text(*map); !text.empty()) {
     io.err << fmt::format(
         "only {} is drawn: other values do not compare with it; --only {}=VALUE chooses another{}, several "
         "values mix "
         "them\n",
         text, map->slices.front().axis.name(), ending == ".html" ? " (the page can, too)" : "");
   }
-  io.err << report::rehearsed_line(map->rehearsed);
-  if (const auto text = report::mix_warning(*map); !text.empty()) io.err << text << "\n";
+  io.err << answers::rehearsed_line(map->rehearsed);
+  if (const auto text = answers::mix_warning(*map); !text.empty()) io.err << text << "\n";
   return kAnswered;
 }
 

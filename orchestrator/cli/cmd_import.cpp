@@ -5,10 +5,10 @@
 
 #include "base/input_file.h"
 #include "base/text.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/import/import.h"
 #include "orchestrator/metrics/derive.h"
-#include "orchestrator/report/format.h"
 #include "orchestrator/run/retry_policy.h"
 
 namespace sweep::cli {
@@ -46,8 +46,8 @@ Expected<void> none_above_peak(const std::vector<ImportedRow>& rows) {
         fmt::format("{}: {} tokens/s per rank are {} times what {} can compute in {} for model '{}'; check "
                     "the unit of the "
                     "column (--map COLUMN=FIELD:UNIT), the hardware and the model's dimensions (--model)",
-                    row.entry.source, report::significant(m.tokens_per_s_gpu.value_or(0)),
-                    report::significant(*m.mfu), t.hardware, t.precision, t.model));
+                    row.entry.source, answers::significant(m.tokens_per_s_gpu.value_or(0)),
+                    answers::significant(*m.mfu), t.hardware, t.precision, t.model));
   }
   return {};
 }
@@ -87,7 +87,7 @@ int import_file(Io& io, const ImportCommand& o) {
                                          : store::Earlier::kRefuse;
   const auto counts = (*store)->import_rows(sweep, read->rows, earlier);
   if (!counts) return refuse(io, counts.error());
-  for (const auto& note : read->notes) io.err << report::safe_text(note) << '\n';
+  for (const auto& note : read->notes) io.err << answers::safe_text(note) << '\n';
   if (read->left_out > 0) io.err << fmt::format("{} rows without an answer are left out\n", read->left_out);
   if (counts->repeated > 0)
     io.err << fmt::format("more than one row: {}; all are kept, the last one counts\n",
@@ -96,8 +96,8 @@ int import_file(Io& io, const ImportCommand& o) {
     io.err << fmt::format("replaced: {} of an earlier import of these lines\n",
                           counted(counts->replaced, "configuration"));
   io.err << fmt::format("{}: sweep '{}' in {}: {} ({}), {} results new, {} known; mfu computed for {}\n",
-                        report::safe_text(file->shown_as), report::safe_text(sweep.name),
-                        report::safe_text(o.db), counted(counts->trials, "configuration"),
+                        answers::safe_text(file->shown_as), answers::safe_text(sweep.name),
+                        answers::safe_text(o.db), counted(counts->trials, "configuration"),
                         by_outcome(read->rows), counts->added, counts->known, with_mfu);
   return kAnswered;
 }

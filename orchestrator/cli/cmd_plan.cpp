@@ -6,6 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/tables/explain.h"
+#include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/gpu_hours.h"
@@ -18,10 +22,6 @@
 #include "orchestrator/driver/script_preview.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/grid/site.h"
-#include "orchestrator/report/format.h"
-#include "orchestrator/report/rehearsed.h"
-#include "orchestrator/report/tables/explain.h"
-#include "orchestrator/report/tables/tables.h"
 #include "schema/codec.h"
 #include "schema/rehearsal.h"
 
@@ -82,16 +82,16 @@ void print_pruned(Io& io, const std::vector<PlanEntry>& entries) {
     if (++count == 1) example = entry.reason;
   }
   for (const auto& [rule, seen] : rules)
-    io.out << fmt::format("  {:>6}  {:<14} e.g. {}\n", seen.first, rule, report::safe_text(seen.second));
+    io.out << fmt::format("  {:>6}  {:<14} e.g. {}\n", seen.first, rule, answers::safe_text(seen.second));
 }
 
 // Every trial with what varies, the prediction and, where there is one, its rehearsal.
 Expected<Table> plan_table(const std::vector<PlanEntry>& entries, const driver::RehearsedTrials& rehearsed) {
   std::vector<ResultRow> rows;
   for (const auto& entry : entries) rows.push_back(as_row(entry));
-  report::TableOptions options;
+  answers::TableOptions options;
   options.metrics = {"predicted_ms", "predicted_bytes"};
-  auto table = report::select(rows, options);
+  auto table = answers::select(rows, options);
   if (table && !rehearsed.empty()) driver::add_rehearsed(*table, rehearsed);
   return table;
 }
@@ -120,7 +120,7 @@ Expected<void> list_plan(Io& io, const std::vector<PlanEntry>& entries,
   const auto table = plan_table(entries, rehearsed);
   if (!table) return tl::unexpected(table.error());
   if (csv) return exports::write_csv(io.out, *table, {});
-  io.out << '\n' << report::to_text(*table, io.out_is_terminal ? io.width : 0);
+  io.out << '\n' << answers::to_text(*table, io.out_is_terminal ? io.width : 0);
   return {};
 }
 
@@ -148,8 +148,9 @@ std::string total_line(const std::vector<PlanEntry>& entries, std::optional<doub
   if (known == 0 && unknown > 0)
     return "estimated total: not known before the first result; nothing predicts this program's time\n";
   return fmt::format(
-      "estimated total, run serially: {} and {} GPU-hours{}{}\n", report::rough_duration(seconds),
-      report::rough_hours(driver::predicted_gpu_hours(entries)), usd ? fmt::format(", {:.2f} USD", *usd) : "",
+      "estimated total, run serially: {} and {} GPU-hours{}{}\n", answers::rough_duration(seconds),
+      answers::rough_hours(driver::predicted_gpu_hours(entries)),
+      usd ? fmt::format(", {:.2f} USD", *usd) : "",
       unknown > 0 ? fmt::format("; {} trials more, whose time nothing predicts", unknown) : "");
 }
 
@@ -157,18 +158,18 @@ std::string total_line(const std::vector<PlanEntry>& entries, std::optional<doub
 Expected<void> print_costs(Io& io, const driver::Planned& planned, const std::string& db) {
   const auto& entries = planned.entries;
   io.out << fmt::format("{}: {}\n", planned.grid.name, driver::summary(planned));
-  if (!planned.grid.question.empty()) io.out << report::safe_lines(planned.grid.question) << '\n';
+  if (!planned.grid.question.empty()) io.out << answers::safe_lines(planned.grid.question) << '\n';
   const auto site = grid::read_site(grid::site_files());
   if (!site) return tl::unexpected(site.error());
   if (const auto strategy = chosen_strategy(planned.grid, {}); strategy && !strategy->runs_all()) {
     const auto most = most_run(entries, *strategy);
     io.out << fmt::format("strategy {}: {}; of them at most {} run, for at most {} GPU-hours\n",
                           to_string(strategy->kind), strategy_sentence(*strategy), most.trials,
-                          report::rough_hours(most.cost));
+                          answers::rough_hours(most.cost));
   }
   const auto usd = driver::predicted_usd(entries, site->usd_per_node_hour);
   io.out << total_line(entries, usd);
-  for (const auto& origin : planned.times_from) io.out << "times of " << report::safe_text(origin) << '\n';
+  for (const auto& origin : planned.times_from) io.out << "times of " << answers::safe_text(origin) << '\n';
   if (usd) {
     for (const auto& price : driver::prices_of(entries, site->usd_per_node_hour))
       io.out << "price: " << price << '\n';
@@ -218,7 +219,7 @@ int plan_grid(Io& io, const PlanOptions& o) {
 
 // What the sweep's events say of its attempts; and, while it has no answer, of hosts that are out and of what
 // waits.
-Expected<void> add_events(report::ExplainView& view, store::Store& store, i64 sweep) {
+Expected<void> add_events(answers::ExplainView& view, store::Store& store, i64 sweep) {
   constexpr i64 kLookBack = 1000, kShown = 10;
   const bool waits = view.entry.admitted && !view.final_attempt;
   const auto concerns = [&](const std::string& kind, const Value& about) {
@@ -237,13 +238,13 @@ Expected<void> add_events(report::ExplainView& view, store::Store& store, i64 sw
 }
 
 // The attempt behind the answer, which `run --reuse` may have taken from another sweep.
-Expected<void> add_final(report::ExplainView& view, store::Store& store, i64 sweep) {
+Expected<void> add_final(answers::ExplainView& view, store::Store& store, i64 sweep) {
   const auto final_attempt = store.final_attempt(sweep, view.entry.id);
   if (!final_attempt) return tl::unexpected(final_attempt.error());
   view.final_attempt = *final_attempt;
   if (!*final_attempt) return {};
   const i64 id = **final_attempt;
-  if (std::ranges::find(view.attempts, id, &report::ExplainAttempt::id) != view.attempts.end()) return {};
+  if (std::ranges::find(view.attempts, id, &answers::ExplainAttempt::id) != view.attempts.end()) return {};
   const auto result = store.result_of(id);
   if (!result) return tl::unexpected(result.error());
   const auto from = store.sweep_of(id);
@@ -265,7 +266,7 @@ int explain(Io& io, const SweepSelector& where, const std::string& prefix, bool 
   if (entry == plan->end()) return refuse(io, {fmt::format("trial {} is not in the plan", *id)});
   const auto attempts = store.attempts(opened->sweep.id, *id);
   if (!attempts) return refuse(io, attempts.error());
-  report::ExplainView view{*entry, {}, std::nullopt, {}, command_of(*entry)};
+  answers::ExplainView view{*entry, {}, std::nullopt, {}, command_of(*entry)};
   for (const auto& row : *attempts) {
     const auto result = store.result_of(row.id);
     if (!result) return refuse(io, result.error());
@@ -274,8 +275,8 @@ int explain(Io& io, const SweepSelector& where, const std::string& prefix, bool 
   if (auto added = add_final(view, store, opened->sweep.id); !added) return refuse(io, added.error());
   if (auto added = add_events(view, store, opened->sweep.id); !added) return refuse(io, added.error());
   if (as_json) return print_document(io, explain_json(view, opened->sweep.name)), kAnswered;
-  io.out << report::explain(view, io.out_is_terminal ? io.width : 0)
-         << report::rehearsed_line(is_rehearsal(opened->sweep.name));
+  io.out << answers::explain(view, io.out_is_terminal ? io.width : 0)
+         << answers::rehearsed_line(is_rehearsal(opened->sweep.name));
   return kAnswered;
 }
 

@@ -7,14 +7,15 @@
 
 #include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/profiles.h"
 #include "orchestrator/driver/calibration.h"
 #include "orchestrator/import/configs.h"
-#include "orchestrator/plan/fit.h"
-#include "orchestrator/plan/measured_hardware.h"
-#include "orchestrator/plan/predict.h"
-#include "orchestrator/report/format.h"
+#include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/fit.h"
+#include "orchestrator/predict/measured_hardware.h"
+#include "orchestrator/predict/predict.h"
 
 namespace sweep::cli {
 namespace {
@@ -63,21 +64,21 @@ Expected<imports::Configs> read_rows(const PredictCommand& o, const std::string&
   return configs;
 }
 
-Expected<plan::TrainerProfile> fitted(const PredictCommand& o, const plan::TrainerProfile& start,
-                                      const shape::Hardware& h) {
+Expected<predict::TrainerProfile> fitted(const PredictCommand& o, const predict::TrainerProfile& start,
+                                         const shape::Hardware& h) {
   const auto configs = read_rows(o, o.fit);
   if (!configs) return tl::unexpected<Error>(configs.error());
-  std::vector<plan::MeasuredRow> rows;
+  std::vector<predict::MeasuredRow> rows;
   for (const auto& row : configs->rows) {
-    plan::MeasuredRow m;
-    plan::make_layout(row.trial, start, m.layout);
+    predict::MeasuredRow m;
+    predict::make_layout(row.trial, start, m.layout);
     m.ran = row.outcome ? *row.outcome == Outcome::kOk : row.tokens_per_s_gpu > 0;
     m.reported_bytes = row.reported_bytes;
     if (row.tokens_per_s_gpu > 0)
       m.step_s = m.layout.tokens * m.layout.micros / (row.tokens_per_s_gpu * m.layout.tp * m.layout.pp);
     rows.push_back(std::move(m));
   }
-  auto profile = plan::fit_profile(start, rows, h);
+  auto profile = predict::fit_profile(start, rows, h);
   if (profile) profile->source = fmt::format("fitted to {} rows of {}", rows.size(), o.fit);
   return profile;
 }
@@ -96,7 +97,7 @@ struct Answer {
   std::string reason;
 };
 
-Answer answer_of(const plan::TrialPrediction& predicted, const plan::TrainerProfile& p) {
+Answer answer_of(const predict::TrialPrediction& predicted, const predict::TrainerProfile& p) {
   if (const auto& refused = predicted.refusal) return {false, true, refused->rule + ": " + refused->reason};
   const auto& m = predicted.memory;
   if (m.limit <= 0) return {true, false, "the memory of the hardware is not known"};
@@ -113,7 +114,7 @@ Answer answer_of(const plan::TrialPrediction& predicted, const plan::TrainerProf
 
 class Printer {
  public:
-  Printer(Io& io, const plan::TrainerProfile& profile, const shape::Hardware& hardware)
+  Printer(Io& io, const predict::TrainerProfile& profile, const shape::Hardware& hardware)
       : io_(io), p_(profile), h_(hardware) {}
 
   void header(const std::vector<std::string>& columns) {
@@ -124,7 +125,7 @@ class Printer {
   }
 
   void row(const imports::ConfigRow& row) {
-    plan::predict_trial(row.trial, p_, h_, predicted_);
+    predict::predict_trial(row.trial, p_, h_, plan::step_refusal, predicted_);
     const auto& m = predicted_.memory;
     const auto& t = predicted_.time;
     const Answer a = answer_of(predicted_, p_);
@@ -142,16 +143,16 @@ class Printer {
          {t.compute_s, t.pipeline_s, t.slow_messages_s, t.retry_s, t.data_parallel_s, t.optimizer_s})
       fmt::format_to(out, ",{:.6g}", s);
     const auto& layout = predicted_.layout;
-    fmt::format_to(out, ",{:.3f},{:.3f}\n", p_.error.*plan::memory_kind(layout),
-                   std::exp(p_.error.*plan::time_kind(layout)));
+    fmt::format_to(out, ",{:.3f},{:.3f}\n", p_.error.*predict::memory_kind(layout),
+                   std::exp(p_.error.*predict::time_kind(layout)));
     io_.out << line_;
   }
 
  private:
   Io& io_;
-  const plan::TrainerProfile& p_;
+  const predict::TrainerProfile& p_;
   const shape::Hardware& h_;
-  plan::TrialPrediction predicted_;
+  predict::TrialPrediction predicted_;
   std::string line_;
 };
 
@@ -176,8 +177,8 @@ Expected<Figures> figures_of(const std::string& name) {
 void say_figures(Io& io, const Figures& figures) {
   if (figures.measured)
     io.err << fmt::format("hardware figures: profile '{}', measured on {}\n",
-                          report::safe_text(figures.measured->name),
-                          report::safe_text(figures.measured->date));
+                          answers::safe_text(figures.measured->name),
+                          answers::safe_text(figures.measured->date));
   else
     io.err << fmt::format("hardware figures: the catalogue's of {}\n", figures.hardware.name);
 }
@@ -191,7 +192,7 @@ int predict(Io& io, PredictCommand o) {
   o.hardware = hardware->name;
   auto profile = find_profile(o.profile);
   if (!profile) return refuse(io, profile.error());
-  if (figures->measured) plan::use_measured(*figures->measured, *hardware, *profile);
+  if (figures->measured) predict::use_measured(*figures->measured, *hardware, *profile);
   if (!o.fit.empty()) {
     profile = fitted(o, *profile, *hardware);
     if (!profile) return refuse(io, profile.error());
@@ -200,8 +201,8 @@ int predict(Io& io, PredictCommand o) {
   if (!o.save.empty()) {
     const auto path = save_profile(o.save, *profile);
     if (!path) return refuse(io, path.error());
-    io.err << fmt::format("profile '{}' is saved as {}\n", report::safe_text(o.save),
-                          report::safe_text(path->string()));
+    io.err << fmt::format("profile '{}' is saved as {}\n", answers::safe_text(o.save),
+                          answers::safe_text(path->string()));
   }
   if (o.configs.empty()) return kAnswered;
   const auto configs = read_rows(o, o.configs);
@@ -225,7 +226,7 @@ void add_predict(Registry r) {
   c->add_option("--hardware", o->hardware, "hardware catalogue name, or a profile of sweep calibrate")
       ->capture_default_str();
   c->add_option("--profile", o->profile,
-                "trainer profile: " + plan::built_in_profiles() + ", a saved one, or a path")
+                "trainer profile: " + predict::built_in_profiles() + ", a saved one, or a path")
       ->capture_default_str();
   c->add_option("--fit", o->fit, "fit the profile to these measured rows first")->type_name("FILE.csv");
   c->add_option("--save", o->save, "save the profile under this name, or as this path that ends in .json")

@@ -10,11 +10,11 @@
 #include <ostream>
 #include <thread>
 
+#include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/saved_queries.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
-#include "orchestrator/report/tables/tables.h"
 
 namespace sweep::cli {
 namespace {
@@ -101,7 +101,7 @@ int list_queries(Io& io) {
   table.columns = {"name", "what it answers", "where"};
   for (auto& query : saved_queries(query_folder()))
     table.rows.push_back({std::move(query.name), std::move(query.sentence), std::move(query.place)});
-  io.out << report::to_text_raw(table, io.out_is_terminal ? io.width : 0);
+  io.out << answers::to_text_raw(table, io.out_is_terminal ? io.width : 0);
   return kAnswered;
 }
 
@@ -138,7 +138,7 @@ int query(Io& io, const QueryCommand& o) {
   else if (o.csv)
     written = exports::write_csv(io.out, *table, {.raw_text = true, .line_end = "\n"});
   else
-    written = write_output(io, "", report::to_text_raw(*table, io.out_is_terminal ? io.width : 0));
+    written = write_output(io, "", answers::to_text_raw(*table, io.out_is_terminal ? io.width : 0));
   return written ? kAnswered : refuse(io, written.error());
 }
 

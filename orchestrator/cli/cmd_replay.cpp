@@ -9,11 +9,12 @@
 
 #include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/profiles.h"
 #include "orchestrator/import/configs.h"
-#include "orchestrator/plan/predict.h"
-#include "orchestrator/report/format.h"
+#include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/predict.h"
 #include "orchestrator/search/replay.h"
 
 namespace sweep::cli {
@@ -33,15 +34,15 @@ struct Cell {
 // By model, nodes, GPUs of a node, sequence length.
 using Cells = std::map<std::tuple<std::string, i64, i64, i64>, Cell>;
 
-Cells cells_of(const imports::Configs& configs, const plan::TrainerProfile& profile,
+Cells cells_of(const imports::Configs& configs, const predict::TrainerProfile& profile,
                const shape::Hardware& hardware) {
   Cells out;
-  plan::TrialPrediction predicted;
+  predict::TrialPrediction predicted;
   for (std::size_t i = 0; i < configs.rows.size(); ++i) {
     const auto& row = configs.rows[i];
     const Trial& t = row.trial;
     Cell& cell = out[{t.model, t.nodes, t.gpus_per_node, t.seq_len}];
-    plan::predict_trial(t, profile, hardware, predicted);
+    predict::predict_trial(t, profile, hardware, plan::step_refusal, predicted);
     const auto& memory = predicted.memory;
     search::Candidate c;
     c.trial = &t;
@@ -76,7 +77,7 @@ int replay(Io& io, const ReplayCommand& o) {
     for (const auto& answer : cell.answers) best = std::max(best, answer.rate);
     i64 number = 0;
     for (const std::size_t i : search::replay(cell.before, cell.answers, strategy))
-      io.out << fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.4f}\n", report::safe_text(std::get<0>(key)),
+      io.out << fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.4f}\n", answers::safe_text(std::get<0>(key)),
                             std::get<1>(key), std::get<3>(key), ++number, cell.rows[i] + 2,
                             *cell.before[i].predicted_rate, cell.answers[i].rate,
                             best > 0 ? cell.answers[i].rate / best : 0);

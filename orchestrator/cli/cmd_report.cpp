@@ -5,14 +5,14 @@
 #include <ostream>
 
 #include "base/text.h"
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/pages/report_page.h"
+#include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/compare_sides.h"
 #include "orchestrator/cli/shortcuts.h"
 #include "orchestrator/interop/trainer_config.h"
-#include "orchestrator/report/format.h"
-#include "orchestrator/report/pages/report_page.h"
-#include "orchestrator/report/rehearsed.h"
-#include "orchestrator/report/statistics/best.h"
 #include "schema/columns.h"
 #include "schema/rehearsal.h"
 #include "schema/version.h"
@@ -23,19 +23,19 @@ namespace {
 struct ReportCommand {
   SweepSelector where;
   std::string output, headroom = "5%", beside, match;
-  report::ReportInput input;
+  answers::ReportInput input;
 };
 
-std::vector<report::ForeignConfig> foreign_configs(const ResultRow& row) {
-  std::vector<report::ForeignConfig> out;
+std::vector<answers::ForeignConfig> foreign_configs(const ResultRow& row) {
+  std::vector<answers::ForeignConfig> out;
   for (interop::TrainerConfig& one : interop::trainer_configs(row.trial))
     out.push_back({std::move(one.trainer), std::move(one.text), std::move(one.unsupported_settings)});
   return out;
 }
 
 int write_report(Io& io, const ReportCommand& o) {
-  report::ReportInput in = o.input;
-  const auto headroom = report::parse_share(o.headroom, "headroom");
+  answers::ReportInput in = o.input;
+  const auto headroom = answers::parse_share(o.headroom, "headroom");
   if (!headroom) return refuse(io, headroom.error());
   in.headroom = *headroom;
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
@@ -72,12 +72,12 @@ int write_report(Io& io, const ReportCommand& o) {
     in.beside = other.sweep.name, in.beside_rows = other.rows;
     if (!o.match.empty()) in.beside_match = split_list(o.match);
   }
-  const auto page = report::report_html(in);
+  const auto page = answers::report_html(in);
   if (!page) return refuse(io, page.error());
   if (const auto written = write_output(io, o.output, *page); !written) return refuse(io, written.error());
   io.err << fmt::format("{}: {} of {}\n", o.output, counted(i64(rows->size()), "configuration"),
-                        report::safe_text(opened->sweep.name))
-         << report::rehearsed_line(is_rehearsal(opened->sweep.name));
+                        answers::safe_text(opened->sweep.name))
+         << answers::rehearsed_line(is_rehearsal(opened->sweep.name));
   return kAnswered;
 }
 

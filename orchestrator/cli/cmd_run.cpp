@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "base/text.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/detach.h"
 #include "orchestrator/cli/gpu_hours.h"
@@ -17,7 +18,6 @@
 #include "orchestrator/driver/rehearsal_check.h"
 #include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/plan/memory_pruning.h"
-#include "orchestrator/report/format.h"
 #include "orchestrator/run/retry_policy.h"
 #include "runtime/own_job.h"
 #include "schema/rehearsal.h"
@@ -102,7 +102,7 @@ void say_how_to_ask(Io& io, SweepDriver& driver) {
   if (!is_rehearsal(driver.sweep().name)) return;
   const bool usual = driver.db() == std::filesystem::absolute("sweep.db");
   const std::string of = driver.sweep().name + (usual ? "" : " --db " + shell_word(driver.db().string()));
-  io.err << report::safe_text(
+  io.err << answers::safe_text(
                 fmt::format("next: `sweep best {0}`, `sweep heatmap {0}`, `sweep status {0}`", of))
          << '\n';
 }
@@ -111,11 +111,11 @@ int finish(Io& io, SweepDriver& driver, const run::RunEnd& end) {
   const auto finish = driver.finish(end);
   if (!finish) return refuse(io, finish.error());
   if (end.end == run::End::kInterrupted)
-    io.err << report::safe_text(end.why) << "; `sweep resume` goes on from here\n";
+    io.err << answers::safe_text(end.why) << "; `sweep resume` goes on from here\n";
   else if (end.end == run::End::kLeft)
-    io.err << report::safe_text(end.why) << '\n';
+    io.err << answers::safe_text(end.why) << '\n';
   else if (end.end != run::End::kDone)
-    io.err << "sweep: " << report::safe_text(end.why) << '\n';
+    io.err << "sweep: " << answers::safe_text(end.why) << '\n';
   if (end.end == run::End::kDone) say_how_to_ask(io, driver);
   return exit_code_of(*finish);
 }
@@ -130,7 +130,7 @@ std::optional<int> watch(Io& io, SweepDriver& driver, const store::LeaseHolder& 
   if (!end) return refuse(io, end.error());
   if (end->end == run::End::kSilent) return std::nullopt;
   if (end->end != run::End::kInterrupted) return finish(io, driver, *end);
-  io.err << report::safe_text(end->why) << '\n';  // only the watching: there is nothing to resume
+  io.err << answers::safe_text(end->why) << '\n';  // only the watching: there is nothing to resume
   return kInterrupted;
 }
 

@@ -6,9 +6,9 @@
 #include <ostream>
 
 #include "base/expected.h"
+#include "orchestrator/answers/charts/heatmap.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/report/charts/heatmap.h"
-#include "orchestrator/report/format.h"
 #include "orchestrator/serve/server.h"
 
 namespace sweep::cli {
@@ -16,14 +16,14 @@ namespace {
 
 struct ServeCommand {
   SweepSelector where;
-  report::HeatmapOptions options;
+  answers::HeatmapOptions options;
   int port = 0;
 };
 
 // The page and its data, made anew when the database has changed, and not more often than costs little.
 class LivePage {
  public:
-  LivePage(Opened opened, report::HeatmapOptions options)
+  LivePage(Opened opened, answers::HeatmapOptions options)
       : opened_(std::move(opened)), options_(std::move(options)) {
     if (options_.title.empty()) options_.title = opened_.sweep.name;
     options_.question = opened_.sweep.question;
@@ -37,11 +37,11 @@ class LivePage {
     if (made_ && *version == version_) return {};
     const auto rows = opened_.store->results(opened_.sweep.id);
     if (!rows) return tl::unexpected<Error>(rows.error());
-    const auto map = report::heatmap(*rows, options_);
+    const auto map = answers::heatmap(*rows, options_);
     if (!map) return tl::unexpected<Error>(map.error());
     options_.rows = map->rows.name(), options_.cols = map->cols.name();  // the page keeps its axes
-    page_ = std::make_shared<const std::string>(report::to_live_html(*map, *rows));
-    data_ = std::make_shared<const std::string>(report::page_data(*map, *rows));
+    page_ = std::make_shared<const std::string>(answers::to_live_html(*map, *rows));
+    data_ = std::make_shared<const std::string>(answers::page_data(*map, *rows));
     version_ = *version, made_ = true, ++made_times_;
     next_look_ = Clock::now() + kCostShare * (Clock::now() - now);
     return {};
@@ -59,7 +59,7 @@ class LivePage {
   static constexpr int kCostShare = 10;  // at most a tenth of the time goes into making the page
 
   Opened opened_;
-  report::HeatmapOptions options_;
+  answers::HeatmapOptions options_;
   std::shared_ptr<const std::string> page_, data_;
   i64 version_ = 0, made_times_ = 0;
   bool made_ = false;
@@ -73,7 +73,7 @@ std::string tunnel_line(const std::string& address) {
   char host[256] = "HOST";
   if (::gethostname(host, sizeof host) == 0) host[sizeof host - 1] = '\0';
   return fmt::format("from another machine: ssh -L {0}:127.0.0.1:{0} {1}, then the same address there\n",
-                     port, report::safe_text(host));
+                     port, answers::safe_text(host));
 }
 
 int serve_sweep(Io& io, const ServeCommand& o) {

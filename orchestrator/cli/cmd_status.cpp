@@ -4,20 +4,20 @@
 #include <csignal>
 #include <ostream>
 
+#include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/cli/status_board.h"
 #include "orchestrator/driver/holder.h"
-#include "orchestrator/report/rehearsed.h"
 #include "orchestrator/run/run_sweep.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {
 
-int watch_it(Io& io, Opened& opened, std::vector<report::Field> shown) {
+int watch_it(Io& io, Opened& opened, std::vector<answers::Field> shown) {
   std::signal(SIGPIPE, SIG_DFL);  // `| head` ends it; it writes no file
   StatusBoard board(io, *opened.store, opened.sweep, std::move(shown));
   const auto end = run::watch(*opened.store, opened.sweep.id, board, driver::job_word_on);
@@ -44,8 +44,8 @@ int status(Io& io, const SweepSelector& where, bool watch, bool as_json) {
   auto view = status_view(opened->sweep.name, *shot, *shown);
   if (auto added = add_details(view, *opened->store, opened->sweep, shot->counts.running, *shown); !added)
     return refuse(io, added.error());
-  io.out << report::status_block(view, io.out_is_terminal ? static_cast<std::size_t>(io.width) : 0)
-         << report::rehearsed_line(is_rehearsal(opened->sweep.name));
+  io.out << answers::status_block(view, io.out_is_terminal ? static_cast<std::size_t>(io.width) : 0)
+         << answers::rehearsed_line(is_rehearsal(opened->sweep.name));
   return kAnswered;
 }
 

@@ -6,8 +6,8 @@
 #include <ostream>
 #include <tuple>
 
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/report/format.h"
 
 namespace sweep::cli {
 namespace {
@@ -85,7 +85,7 @@ Expected<std::map<Place, Seen>> seen_in(store::Store& store, const std::vector<s
 void print(Io& io, const Place& place, const Seen& seen) {
   const ResultRow& best = fastest_of(seen.ran);
   const Trial& t = best.trial;
-  const auto word = [](std::string_view text) { return report::safe_text(std::string(text)); };
+  const auto word = [](std::string_view text) { return answers::safe_text(std::string(text)); };
   io.out
       << fmt::format(
              "# {} on {} node{} with {} x {}: fastest of {} that ran, {:.4g} tokens/s per rank (trial {})\n",
@@ -107,8 +107,8 @@ int suggest(Io& io, const SuggestCommand& o) {
   if (!places) return refuse(io, places.error());
   if (places->empty()) {
     io.err << fmt::format("sweep: {} has no measured trial{}; run a grid first, or `sweep predict`\n",
-                          report::safe_text(o.where.db),
-                          o.model.empty() ? "" : " of " + report::safe_text(o.model));
+                          answers::safe_text(o.where.db),
+                          o.model.empty() ? "" : " of " + answers::safe_text(o.model));
     return kUnanswered;
   }
   for (const auto& [place, seen] : *places) print(io, place, seen);

@@ -3,13 +3,13 @@
 #include <ostream>
 #include <sstream>
 
+#include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/statistics/prices.h"
+#include "orchestrator/answers/tables/source_tables.h"
+#include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
-#include "orchestrator/report/rehearsed.h"
-#include "orchestrator/report/statistics/prices.h"
-#include "orchestrator/report/tables/source_tables.h"
-#include "orchestrator/report/tables/tables.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {
@@ -18,7 +18,7 @@ namespace {
 struct TableCommand {
   SweepSelector where;
   std::string kind, output;
-  report::SourceTableOptions options;
+  answers::SourceTableOptions options;
   bool json = false, csv = false, markdown = false;
 };
 
@@ -30,8 +30,8 @@ int print_table(Io& io, const TableCommand& o) {
   const auto rows = opened->store->results(opened->sweep.id);
   if (!rows) return refuse(io, rows.error());
   const bool rehearsed = is_rehearsal(opened->sweep.name);
-  auto answer = report::source_table(*report::source_table_from(o.kind), *rows, o.options);
-  if (rehearsed && (o.json || o.csv)) report::mark_rehearsed(answer.table);
+  auto answer = answers::source_table(*answers::source_table_from(o.kind), *rows, o.options);
+  if (rehearsed && (o.json || o.csv)) answers::mark_rehearsed(answer.table);
   std::ostringstream text;
   Expected<void> written;
   if (o.json)
@@ -39,16 +39,16 @@ int print_table(Io& io, const TableCommand& o) {
   else if (o.csv)
     written = exports::write_csv(text, answer.table, {});
   else if (o.markdown)
-    text << report::to_markdown(report::for_people(answer.table))
-         << (rehearsed ? "\n" + report::rehearsed_line(true) : "");
+    text << answers::to_markdown(answers::for_people(answer.table))
+         << (rehearsed ? "\n" + answers::rehearsed_line(true) : "");
   else
-    text << report::to_text(report::for_people(answer.table), io.out_is_terminal ? io.width : 0)
-         << report::rehearsed_line(rehearsed);
+    text << answers::to_text(answers::for_people(answer.table), io.out_is_terminal ? io.width : 0)
+         << answers::rehearsed_line(rehearsed);
   if (written) written = write_output(io, o.output, text.str());
   if (!written) return refuse(io, written.error());
   for (const auto& note : answer.notes) io.err << note << '\n';
   if (std::ranges::find(answer.table.columns, "cost_per_mt") != answer.table.columns.end()) {
-    for (const auto& price : report::price_sentences(*rows, report::today()))
+    for (const auto& price : answers::price_sentences(*rows, answers::today()))
       io.err << "price: " << price << '\n';
   }
   return kAnswered;
@@ -60,7 +60,7 @@ void add_table(Registry r) {
   auto* c = r.app.add_subcommand(
       "table", "cost, batch, scaling and largest-batch tables as published benchmarks print them");
   auto o = std::make_shared<TableCommand>();
-  std::vector<std::string> kinds(report::source_table_names().begin(), report::source_table_names().end());
+  std::vector<std::string> kinds(answers::source_table_names().begin(), answers::source_table_names().end());
   c->add_option(
        "KIND", o->kind,
        "cost (context x batch: MT/hour, MFU, $/MT), batch (memory, usage, time, star), scaling (best by "

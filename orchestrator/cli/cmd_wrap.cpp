@@ -4,11 +4,11 @@
 #include <chrono>
 #include <ostream>
 
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/driver/wrapped.h"
-#include "orchestrator/report/format.h"
 
 namespace sweep::cli {
 namespace {
@@ -35,10 +35,11 @@ int wrap(Io& io, const driver::WrapRequest& request, bool quiet) {
   const auto report = driver::run_wrapped(request, progress_lines(io, quiet));
   if (!report) return refuse(io, report.error());
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-  io.out << report::safe_lines(fmt::format("{}: {}\n", report->sweep, sentence_of(*report, seconds)));
-  if (!report->log.empty()) io.out << report::safe_text(fmt::format("log: {}", report->log.string())) << '\n';
+  io.out << answers::safe_lines(fmt::format("{}: {}\n", report->sweep, sentence_of(*report, seconds)));
+  if (!report->log.empty())
+    io.out << answers::safe_text(fmt::format("log: {}", report->log.string())) << '\n';
   if (report->result)
-    io.out << report::safe_text(fmt::format("more: sweep explain {} --db {}", report->trial, request.db))
+    io.out << answers::safe_text(fmt::format("more: sweep explain {} --db {}", report->trial, request.db))
            << '\n';
   if (report->end.end == run::End::kInterrupted) return kInterrupted;
   return report->result && report->result->outcome == Outcome::kOk ? kAnswered : kUnanswered;

@@ -6,8 +6,8 @@
 #include <ostream>
 #include <set>
 
-#include "orchestrator/report/format.h"
-#include "orchestrator/report/statistics/filter.h"
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/statistics/filter.h"
 #include "schema/codec.h"
 #include "schema/rehearsal.h"
 
@@ -28,10 +28,10 @@ SweepSelector side_of(const std::string& word, const std::string& db) {
 std::set<std::string> values_of(const CompareSide& side, const std::string& fact) {
   std::set<std::string> out;
   for (const Environment& node : side.nodes) {
-    if (fact == "host") out.insert(report::safe_text(node.host));
+    if (fact == "host") out.insert(answers::safe_text(node.host));
     const auto facts = parse_json(node.facts);
     if (facts && facts->is_object() && facts->contains(fact))
-      out.insert(report::safe_text(dump(facts->at(fact))));
+      out.insert(answers::safe_text(dump(facts->at(fact))));
   }
   return out;
 }
@@ -45,7 +45,7 @@ Expected<CompareSide> read_compare_side(const std::string& word, const std::stri
   if (!opened) return tl::unexpected(opened.error());
   auto rows = opened->store->results(opened->sweep.id);
   if (!rows) return tl::unexpected(rows.error());
-  auto kept = report::keep_only(std::move(*rows), only);
+  auto kept = answers::keep_only(std::move(*rows), only);
   if (!kept) return tl::unexpected(kept.error());
   auto nodes = opened->store->environments(opened->sweep.id);
   if (!nodes) return tl::unexpected(nodes.error());

@@ -7,12 +7,12 @@
 #include <ostream>
 
 #include "base/text.h"
+#include "orchestrator/answers/charts/png.h"
+#include "orchestrator/answers/charts/transfer_chart.h"
+#include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/tables/transfer_print.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/export/csv.h"
-#include "orchestrator/report/charts/png.h"
-#include "orchestrator/report/charts/transfer_chart.h"
-#include "orchestrator/report/rehearsed.h"
-#include "orchestrator/report/tables/transfer_print.h"
 
 namespace sweep::cli {
 namespace {
@@ -21,27 +21,27 @@ constexpr double kChartPngScale = 2;  // pixels per unit: sharp in print and on 
 
 // What people call a side: its sweep, with the database's sweeps of one name told from each other by their
 // place.
-report::TransferNames side_names(const CompareSide& a, const CompareSide& b) {
+answers::TransferNames side_names(const CompareSide& a, const CompareSide& b) {
   if (a.sweep.name != b.sweep.name) return {a.sweep.name, b.sweep.name};
   return {a.sweep.name + " in A", b.sweep.name + " in B"};
 }
 
 Expected<void> write_chart(Io& io, const std::string& file, const std::string& svg) {
   if (file.ends_with(".svg")) return write_output(io, file, svg);
-  const auto png = report::to_png(svg, kChartPngScale);
+  const auto png = answers::to_png(svg, kChartPngScale);
   if (!png) return tl::unexpected(png.error());
   return write_output(io, file, *png);
 }
 
-Expected<void> print_answer(Io& io, const report::Transfer& found, const TransferCommand& o,
+Expected<void> print_answer(Io& io, const answers::Transfer& found, const TransferCommand& o,
                             const std::string& rehearsed) {
-  if (o.csv) return exports::write_csv(io.out, report::transfer_table(found, o.options), {});
+  if (o.csv) return exports::write_csv(io.out, answers::transfer_table(found, o.options), {});
   if (!o.json)
     return write_output(
         io, "",
-        report::transfer_text(found, o.options, io.out_is_terminal ? std::size_t(io.width) : 0) +
-            (rehearsed.empty() ? "" : "\n" + rehearsed + ": " + report::rehearsed_line(true)));
-  auto document = report::transfer_json(found, o.options);
+        answers::transfer_text(found, o.options, io.out_is_terminal ? std::size_t(io.width) : 0) +
+            (rehearsed.empty() ? "" : "\n" + rehearsed + ": " + answers::rehearsed_line(true)));
+  auto document = answers::transfer_json(found, o.options);
   document["rehearsed"] = rehearsed.empty() ? nlohmann::json(nullptr) : nlohmann::json(rehearsed);
   print_document(io, document);
   return {};
@@ -78,17 +78,17 @@ int print_transfer(Io& io, const CompareSide& a, const CompareSide& b, const Tra
   TransferCommand command = o;
   if (!o.by.empty()) command.options.by = split_list(o.by);
   if (!o.match.empty()) command.options.match = split_list(o.match);
-  const auto found = report::transfer(a.rows, b.rows, command.options);
+  const auto found = answers::transfer(a.rows, b.rows, command.options);
   if (!found) return refuse(io, found.error());
   if (const auto written = print_answer(io, *found, command, rehearsed_sides(a, b)); !written)
     return refuse(io, written.error());
   if (!o.chart.empty()) {
     const auto drawn =
-        write_chart(io, o.chart, report::transfer_svg(*found, command.options, side_names(a, b)));
+        write_chart(io, o.chart, answers::transfer_svg(*found, command.options, side_names(a, b)));
     if (!drawn) return refuse(io, drawn.error());
     io.err << fmt::format(
         "{}: {} that ran on both sides\n", o.chart,
-        counted(std::ranges::count_if(found->shared, &report::SharedConfiguration::measured),
+        counted(std::ranges::count_if(found->shared, &answers::SharedConfiguration::measured),
                 "configuration"));
   }
   print_differences(io, a, b);

@@ -9,6 +9,8 @@
 #include <sstream>
 
 #include "base/expected.h"
+#include "orchestrator/answers/fields.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/deliver.h"
 #include "orchestrator/export/interrupt.h"
@@ -17,8 +19,6 @@
 #include "orchestrator/export/wandb_online.h"
 #include "orchestrator/export/wandb_wire.h"
 #include "orchestrator/metrics/steps.h"
-#include "orchestrator/report/fields.h"
-#include "orchestrator/report/format.h"
 #include "schema/codec.h"
 
 namespace sweep::cli {
@@ -205,13 +205,13 @@ std::string first_of(const std::string& option, const char* variable, const std:
 }  // namespace
 
 std::vector<exports::NamedRow> named_rows(const std::vector<ResultRow>& rows, bool with_sweep) {
-  const auto shown = report::varying(rows);
+  const auto shown = answers::varying(rows);
   std::vector<exports::NamedRow> out;
   for (const ResultRow& row : rows) {
     std::string name = with_sweep ? row.sweep + "/" + row.trial.model : row.trial.model;
-    for (const report::Field& field : shown)
+    for (const answers::Field& field : shown)
       if (field.name() != "model")
-        name += fmt::format(" {}={}", report::short_name(field.name()), report::show(field.of(row)));
+        name += fmt::format(" {}={}", answers::short_name(field.name()), answers::show(field.of(row)));
     out.push_back({std::move(name), &row});
   }
   return exports::distinct_names(std::move(out));

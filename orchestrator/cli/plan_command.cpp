@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/template.h"
-#include "orchestrator/report/format.h"
+#include "orchestrator/answers/format.h"
 #include "schema/command_spec.h"
 
 namespace sweep::cli {
@@ -47,7 +47,7 @@ std::string first_command(const std::vector<PlanEntry>& entries) {
   if (first == nullptr) return {};
   const std::string command = command_of(*first);
   if (command.empty()) return {};
-  return report::safe_lines(fmt::format("the first trial, {}, runs:\n  {}", first->id, command)) + "\n";
+  return answers::safe_lines(fmt::format("the first trial, {}, runs:\n  {}", first->id, command)) + "\n";
 }
 
 }  // namespace sweep::cli

@@ -7,12 +7,12 @@
 #include <ostream>
 
 #include "base/text.h"
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/driver/dry_runs.h"
-#include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/memory_pruning.h"
 #include "orchestrator/plan/rules.h"
-#include "orchestrator/report/format.h"
-#include "orchestrator/report/tables/tables.h"
+#include "orchestrator/predict/memory.h"
 
 namespace sweep::cli {
 namespace {
@@ -28,7 +28,7 @@ Expected<std::map<std::string, double>> asked(Io& io, const std::vector<const Pl
     if (run.error.empty())
       bytes[id] = run.bytes;
     else
-      io.err << fmt::format("trial {}: {}; its prediction stays\n", id, report::safe_text(run.error));
+      io.err << fmt::format("trial {}: {}; its prediction stays\n", id, answers::safe_text(run.error));
   }
   return bytes;
 }
@@ -39,7 +39,7 @@ bool has_memory(const PlanEntry& e) {
 
 std::optional<double> limit_of(const Trial& t) {
   const shape::Hardware* hardware = shape::known_hardware(t.hardware);
-  return hardware ? plan::memory_budget(t, *hardware) : std::nullopt;
+  return hardware ? predict::memory_budget(t, *hardware) : std::nullopt;
 }
 
 }  // namespace
@@ -76,8 +76,8 @@ Expected<void> print_memory(Io& io, const driver::Planned& planned, const std::s
   if (std::find_if(entry + 1, planned.entries.end(), is_meant) != planned.entries.end())
     return fail(fmt::format("several trials begin with '{}'; give more of the id", id));
   if (!has_memory(*entry))
-    return fail(fmt::format("trial {} has no prediction: {}", entry->id, report::safe_text(entry->reason)));
-  const auto estimate = plan::estimate_memory(entry->trial, shape::Ranks::kAll);
+    return fail(fmt::format("trial {} has no prediction: {}", entry->id, answers::safe_text(entry->reason)));
+  const auto estimate = predict::estimate_memory(entry->trial, shape::Ranks::kAll);
   Table table{{"stage"}, {}};
   for (const char* part : shape::kMemoryPartNames) table.columns.emplace_back(part);
   table.columns.emplace_back("total");
@@ -92,13 +92,13 @@ Expected<void> print_memory(Io& io, const driver::Planned& planned, const std::s
   io.out << fmt::format(
                 "trial {}: memory of a rank of each pipeline stage at its fullest moment, profile sweep{}\n",
                 entry->id, limit ? ", limit " + human_bytes(*limit) : "")
-         << report::to_text(table, io.out_is_terminal ? io.width : 0);
+         << answers::to_text(table, io.out_is_terminal ? io.width : 0);
   return {};
 }
 
 nlohmann::json memory_json(const PlanEntry& e) {
   if (!has_memory(e) || e.trial.workload != Workload::kStep) return nullptr;
-  const auto estimate = plan::estimate_memory(e.trial);
+  const auto estimate = predict::estimate_memory(e.trial);
   const auto limit = limit_of(e.trial);
   nlohmann::json parts = nlohmann::json::object();
   for (std::size_t i = 0; i < shape::kMemoryParts; ++i)

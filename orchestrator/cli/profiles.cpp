@@ -25,24 +25,24 @@ Expected<std::filesystem::path> profile_path(const std::string& name) {
 
 }  // namespace
 
-Expected<plan::TrainerProfile> find_profile(const std::string& name) {
-  if (const auto* built_in = plan::built_in_profile(name)) return *built_in;
+Expected<predict::TrainerProfile> find_profile(const std::string& name) {
+  if (const auto* built_in = predict::built_in_profile(name)) return *built_in;
   const auto path = profile_path(name);
   if (!path) return tl::unexpected<Error>(path.error());
   if (!std::filesystem::exists(*path))
     return fail(fmt::format(
         "profile '{}' is neither built in ({}) nor saved as {}; `sweep predict --fit FILE.csv --save NAME` "
         "makes one",
-        name, plan::built_in_profiles(), path->string()));
+        name, predict::built_in_profiles(), path->string()));
   const auto file = read_input(*path, kMostProfileBytes, Streams::kRefused);
   if (!file) return tl::unexpected<Error>(file.error());
-  auto profile = plan::profile_from_json(file->bytes);
+  auto profile = predict::profile_from_json(file->bytes);
   if (!profile) return fail(fmt::format("{}: {}", path->string(), profile.error().message));
   return profile;
 }
 
-Expected<std::filesystem::path> save_profile(const std::string& name, plan::TrainerProfile profile) {
-  if (plan::built_in_profile(name) != nullptr)
+Expected<std::filesystem::path> save_profile(const std::string& name, predict::TrainerProfile profile) {
+  if (predict::built_in_profile(name) != nullptr)
     return fail(fmt::format("profile '{}' is built in; choose another name", name));
   const auto path = profile_path(name);
   if (!path) return path;
@@ -50,7 +50,7 @@ Expected<std::filesystem::path> save_profile(const std::string& name, plan::Trai
   std::error_code ec;
   if (path->has_parent_path()) std::filesystem::create_directories(path->parent_path(), ec);
   std::ofstream out(*path, std::ios::binary | std::ios::trunc);
-  out << plan::to_json(profile);
+  out << predict::to_json(profile);
   out.close();
   if (!out) return fail(fmt::format("{}: it cannot be written", path->string()));
   return path;

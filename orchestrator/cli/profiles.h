@@ -4,13 +4,13 @@
 #include <string>
 
 #include "base/expected.h"
-#include "orchestrator/plan/trainer_profile.h"
+#include "orchestrator/predict/trainer_profile.h"
 
 namespace sweep::cli {
 
 // A built-in name, a name in $XDG_CONFIG_HOME/sweep/profiles (else ~/.config), or a path that ends in .json.
-Expected<plan::TrainerProfile> find_profile(const std::string& name);
+Expected<predict::TrainerProfile> find_profile(const std::string& name);
 // The path it was written to. Error: no profile of the user's may have a built-in name.
-Expected<std::filesystem::path> save_profile(const std::string& name, plan::TrainerProfile);
+Expected<std::filesystem::path> save_profile(const std::string& name, predict::TrainerProfile);
 
 }  // namespace sweep::cli

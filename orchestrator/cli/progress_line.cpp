@@ -4,9 +4,9 @@
 
 #include <ostream>
 
-#include "orchestrator/report/fields.h"
-#include "orchestrator/report/format.h"
-#include "orchestrator/report/tables/status.h"
+#include "orchestrator/answers/fields.h"
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/tables/status.h"
 
 namespace sweep::cli {
 namespace {
@@ -16,7 +16,7 @@ constexpr auto kSameLineEvery = std::chrono::minutes(5);  // a log of a night in
 
 }  // namespace
 
-Expected<std::vector<report::Field>> varying_axes(store::Store& store, i64 sweep) {
+Expected<std::vector<answers::Field>> varying_axes(store::Store& store, i64 sweep) {
   const auto entries = store.plan(sweep);
   if (!entries) return tl::unexpected(entries.error());
   std::vector<ResultRow> rows;
@@ -25,12 +25,12 @@ Expected<std::vector<report::Field>> varying_axes(store::Store& store, i64 sweep
     row.trial = entry.trial;
     rows.push_back(std::move(row));
   }
-  return report::varying(rows);
+  return answers::varying(rows);
 }
 
-report::StatusView status_view(const std::string& sweep, const run::Snapshot& shot,
-                               std::span<const report::Field> shown) {
-  report::StatusView view;
+answers::StatusView status_view(const std::string& sweep, const run::Snapshot& shot,
+                                std::span<const answers::Field> shown) {
+  answers::StatusView view;
   view.sweep = sweep;
   view.total = shot.counts.total;
   view.pending = shot.counts.pending;
@@ -39,8 +39,8 @@ report::StatusView status_view(const std::string& sweep, const run::Snapshot& sh
   if (shot.elapsed_s > 0) view.elapsed_s = shot.elapsed_s;
   view.left_s = shot.seconds_left;
   if (shot.best && shot.best->metrics.tokens_per_s_gpu)
-    view.best = report::StatusView::Best{"tokens_per_s_gpu", *shot.best->metrics.tokens_per_s_gpu,
-                                         report::setting_text(*shot.best, shown), shot.best->trial_id};
+    view.best = answers::StatusView::Best{"tokens_per_s_gpu", *shot.best->metrics.tokens_per_s_gpu,
+                                          answers::setting_text(*shot.best, shown), shot.best->trial_id};
   return view;
 }
 
@@ -51,14 +51,14 @@ void ProgressLine::clear_line() {
 
 void ProgressLine::on_note(const std::string& sentence) {
   clear_line();
-  io_.err << report::safe_text(sentence) << '\n';
+  io_.err << answers::safe_text(sentence) << '\n';
 }
 
 void ProgressLine::on_result(const PlanEntry& entry, const Result& result) {
   if (quiet_ || is_answer(result.outcome)) return;
   clear_line();
   io_.err << fmt::format("{} {}: {}\n", entry.id, to_string(result.outcome),
-                         report::safe_text(result.reason));
+                         answers::safe_text(result.reason));
 }
 
 void ProgressLine::on_snapshot(const run::Snapshot& shot) {
@@ -67,12 +67,12 @@ void ProgressLine::on_snapshot(const run::Snapshot& shot) {
   const auto view = status_view(sweep_, shot, shown_);
   if (io_.err_is_terminal) {
     clear_line();
-    io_.err << report::status_bar(view, static_cast<std::size_t>(io_.width - 1)) << std::flush;
+    io_.err << answers::status_bar(view, static_cast<std::size_t>(io_.width - 1)) << std::flush;
     drawn_ = true;
     return;
   }
   const auto now = std::chrono::steady_clock::now();
-  auto line = report::status_line(view);
+  auto line = answers::status_line(view);
   const bool same = line == line_;
   unsaid_ = !same;
   if (!line_.empty() && now - said_ < (same ? std::chrono::seconds(kSameLineEvery) : kPlainLineEvery)) return;
@@ -85,7 +85,7 @@ void ProgressLine::on_snapshot(const run::Snapshot& shot) {
 void ProgressLine::close() {
   clear_line();
   if (!quiet_ && last_ && (io_.err_is_terminal || unsaid_))
-    io_.err << report::status_line(status_view(sweep_, *last_, shown_)) << std::flush;
+    io_.err << answers::status_line(status_view(sweep_, *last_, shown_)) << std::flush;
   last_.reset();
 }
 

@@ -6,22 +6,22 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/answers/fields.h"
+#include "orchestrator/answers/tables/status.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/observer.h"
-#include "orchestrator/report/fields.h"
-#include "orchestrator/report/tables/status.h"
 #include "orchestrator/run/observer.h"
 
 namespace sweep::cli {
 
 // The view of a snapshot; `shown`: the axes that name the best configuration.
-report::StatusView status_view(const std::string& sweep, const run::Snapshot&,
-                               std::span<const report::Field> shown);
+answers::StatusView status_view(const std::string& sweep, const run::Snapshot&,
+                                std::span<const answers::Field> shown);
 
 class ProgressLine : public run::Observer {
  public:
   // `shown`: the axes that vary in the sweep.
-  ProgressLine(Io& io, std::string sweep, std::vector<report::Field> shown, bool quiet)
+  ProgressLine(Io& io, std::string sweep, std::vector<answers::Field> shown, bool quiet)
       : io_(io), sweep_(std::move(sweep)), shown_(std::move(shown)), quiet_(quiet) {}
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -35,7 +35,7 @@ class ProgressLine : public run::Observer {
   void clear_line();
   Io& io_;
   std::string sweep_;
-  std::vector<report::Field> shown_;
+  std::vector<answers::Field> shown_;
   bool quiet_, drawn_ = false, unsaid_ = false;
   std::optional<run::Snapshot> last_;
   std::chrono::steady_clock::time_point said_{};
@@ -46,6 +46,6 @@ class ProgressLine : public run::Observer {
 driver::MakeObserver progress_lines(Io&, bool quiet);
 
 // The axes that vary among the plan's trials.
-Expected<std::vector<report::Field>> varying_axes(store::Store&, i64 sweep);
+Expected<std::vector<answers::Field>> varying_axes(store::Store&, i64 sweep);
 
 }  // namespace sweep::cli

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <ostream>
 
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/plan/planner.h"
-#include "orchestrator/report/format.h"
-#include "orchestrator/report/statistics/best.h"
 #include "schema/sweep_options.h"
 #include "schema/version.h"
 
@@ -29,7 +29,7 @@ Expected<void> take_over_answers(Io& io, driver::SweepDriver& driver, const driv
   const auto from = reused->sweeps.empty() ? "" : fmt::format(" ({})", fmt::join(reused->sweeps, ", "));
   const auto text = fmt::format("{} trials have their answers from earlier sweeps{} and are not run again",
                                 reused->trials, from);
-  io.err << "reuse: " << report::safe_text(text) << '\n';
+  io.err << "reuse: " << answers::safe_text(text) << '\n';
   if (reused->trials == 0) return {};
   return driver.store().add_event(driver.sweep().id, "reuse", text);
 }
@@ -49,7 +49,7 @@ void add_strategy_options(CLI::App& c, StrategyFlags& o) {
        "often pruning is wrong (2%)")
       ->type_name("SHARE")
       ->check([](const std::string& text) {
-        const auto share = report::parse_share(text, "share of an audit");
+        const auto share = answers::parse_share(text, "share of an audit");
         return share ? std::string() : share.error().message;
       });
   c.add_option("--usd", o.usd,
@@ -79,7 +79,7 @@ std::optional<Strategy> chosen_strategy(const grid::Grid& grid, const StrategyFl
     sizes.at_once = out.at_once, sizes.history = sizes.skip_recompute = false;
     return sizes;
   }
-  if (!o.audit.empty()) out.audit = report::parse_share(o.audit, "share of an audit").value_or(0);
+  if (!o.audit.empty()) out.audit = answers::parse_share(o.audit, "share of an audit").value_or(0);
   return out;
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/files.h"
 #include "bench_kernels/shape/catalogue.h"
-#include "orchestrator/report/format.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/store/built_in_queries.h"
 
 namespace sweep::cli {
@@ -21,7 +21,7 @@ std::string first_comment(const std::string& sql) {
   if (!sql.starts_with("--")) return "";
   const auto text = sql.find_first_not_of("- \t");
   const auto end = sql.find('\n');
-  return text == std::string::npos || text >= end ? "" : report::safe_text(sql.substr(text, end - text));
+  return text == std::string::npos || text >= end ? "" : answers::safe_text(sql.substr(text, end - text));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/report/format.h"
+#include "orchestrator/answers/format.h"
 #include "schema/audit.h"
 
 namespace sweep::cli {
@@ -37,7 +37,7 @@ Expected<std::vector<std::string>> shortcuts(store::Store& store, i64 sweep) {
   std::vector<std::string> out;
   if (found->stopped_early > 0)
     out.push_back(fmt::format("{} stopped early, clearly slower than the best so far; this saved {}",
-                              trials(found->stopped_early), report::rough_duration(found->seconds_saved)));
+                              trials(found->stopped_early), answers::rough_duration(found->seconds_saved)));
   for (const auto& each : found->audited)
     if (is_judged(each)) out.push_back(audited(each));
   return out;

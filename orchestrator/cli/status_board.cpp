@@ -61,8 +61,8 @@ Expected<AllocationStatus> allocation_status(store::Store& store, store::Allocat
   return out;
 }
 
-Expected<void> add_allocations(report::StatusView& view, store::Store& store, i64 sweep,
-                               const std::vector<report::Field>& shown) {
+Expected<void> add_allocations(answers::StatusView& view, store::Store& store, i64 sweep,
+                               const std::vector<answers::Field>& shown) {
   const auto held = allocation_statuses(store, sweep);
   if (!held) return tl::unexpected(held.error());
   for (const auto& each : *held) {
@@ -71,7 +71,7 @@ Expected<void> add_allocations(report::StatusView& view, store::Store& store, i6
       if (view.now.size() > kUnderWay) break;
       ResultRow trial;
       trial.trial = attempt.attempt.trial;
-      view.now.push_back(fmt::format("{}  {}", attempt.trial_id, report::setting_text(trial, shown)));
+      view.now.push_back(fmt::format("{}  {}", attempt.trial_id, answers::setting_text(trial, shown)));
     }
   }
   return {};
@@ -97,8 +97,8 @@ std::optional<double> gpu_hour_limit(const store::SweepRow& sweep) {
   return driver::smaller_limit(kept ? kept->gpu_hours : std::nullopt, site ? site->gpu_hours : std::nullopt);
 }
 
-Expected<void> add_details(report::StatusView& view, store::Store& store, const store::SweepRow& sweep,
-                           i64 running, const std::vector<report::Field>& shown) {
+Expected<void> add_details(answers::StatusView& view, store::Store& store, const store::SweepRow& sweep,
+                           i64 running, const std::vector<answers::Field>& shown) {
   const auto holder = driver::holder_of(store, sweep.id);
   if (!holder) return tl::unexpected(holder.error());
   if (*holder) view.now.push_back(driver::standing_text(**holder));
@@ -124,7 +124,7 @@ void StatusBoard::on_snapshot(const run::Snapshot& shot) {
   if (const auto left_s = seconds_left(store_, sweep_, shot)) view.left_s = *left_s;
   if (!io_.out_is_terminal) {
     view.elapsed_s.reset(), view.left_s.reset();  // a line says what changed, not that time goes by
-    const std::string line = report::status_line(view);
+    const std::string line = answers::status_line(view);
     if (line != said_) io_.out << line << std::flush;
     said_ = line;
     return;
@@ -132,7 +132,7 @@ void StatusBoard::on_snapshot(const run::Snapshot& shot) {
   if (auto added = add_details(view, store_, sweep_, shot.counts.running, shown_); !added)
     view.events.push_back(added.error().message);
   const Size size = terminal_size(io_);
-  draw(report::status_block(view, size.columns - 1), size.rows - 1);
+  draw(answers::status_block(view, size.columns - 1), size.rows - 1);
 }
 
 // Back to the first line of the picture before, then line by line over it, and away with what is below.

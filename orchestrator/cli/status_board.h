@@ -4,17 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/answers/fields.h"
+#include "orchestrator/answers/tables/status.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/report/fields.h"
-#include "orchestrator/report/tables/status.h"
 #include "orchestrator/run/observer.h"
 
 namespace sweep::cli {
 
 // Adds to a picture what the database tells beyond counts: who runs the sweep, its allocations with their
 // nodes, the trials under way, the last events. `shown`: the axes that vary.
-Expected<void> add_details(report::StatusView&, store::Store&, const store::SweepRow&, i64 running,
-                           const std::vector<report::Field>& shown);
+Expected<void> add_details(answers::StatusView&, store::Store&, const store::SweepRow&, i64 running,
+                           const std::vector<answers::Field>& shown);
 
 // An allocation that is held: its hosts, its results so far, the attempts that run in it.
 struct AllocationStatus {
@@ -30,7 +30,7 @@ std::optional<double> gpu_hour_limit(const store::SweepRow&);
 
 class StatusBoard : public run::Observer {
  public:
-  StatusBoard(Io& io, store::Store& store, store::SweepRow sweep, std::vector<report::Field> shown)
+  StatusBoard(Io& io, store::Store& store, store::SweepRow sweep, std::vector<answers::Field> shown)
       : io_(io), store_(store), sweep_(std::move(sweep)), shown_(std::move(shown)) {}
   void on_note(const std::string&) override {}
   void on_result(const PlanEntry&, const Result&) override {}
@@ -41,7 +41,7 @@ class StatusBoard : public run::Observer {
   Io& io_;
   store::Store& store_;
   store::SweepRow sweep_;
-  std::vector<report::Field> shown_;
+  std::vector<answers::Field> shown_;
   std::size_t drawn_ = 0;  // lines
   std::string said_;
 };

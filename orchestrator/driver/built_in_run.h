@@ -10,7 +10,7 @@
 
 namespace sweep::driver {
 
-// Where and with what.
+// The place and the settings of a self-test.
 struct SelfTestRequest {
   LaunchRequest launch;
   std::string grid;  // a file whose launch section is used; empty: none

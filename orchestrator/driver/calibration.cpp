@@ -71,7 +71,7 @@ void add(shape::HardwareProfile& p, const shape::CollectiveRow& row) {
   same->wrong += row.wrong;
 }
 
-// What one attempt left: findings into the profile, or why there are none into the failures.
+// Takes the result of one attempt: its findings into the profile, or the reason for none into the failures.
 Expected<void> take(store::Store& store, i64 sweep, const PlanEntry& entry, CalibrationReport& out) {
   const auto final = store.final_attempt(sweep, entry.id);
   if (!final) return tl::unexpected(final.error());

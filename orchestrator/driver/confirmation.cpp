@@ -62,14 +62,14 @@ std::vector<PlanEntry> rotated(const std::vector<PlanEntry>& plan, std::size_t r
   return out;
 }
 
-std::size_t allocations_done(const std::vector<report::Remeasured>& all) {
+std::size_t allocations_done(const std::vector<answers::Remeasured>& all) {
   std::size_t out = 0;
   for (const auto& each : all) out = std::max(out, each.visits.size());
   return out;
 }
 
-bool is_enough(const std::vector<report::Remeasured>& all, i64 allocations) {
-  return std::ranges::all_of(all, [&](const report::Remeasured& each) {
+bool is_enough(const std::vector<answers::Remeasured>& all, i64 allocations) {
+  return std::ranges::all_of(all, [&](const answers::Remeasured& each) {
     return !each.problem.empty() || static_cast<i64>(each.visits.size()) >= allocations;
   });
 }
@@ -121,7 +121,7 @@ class Confirmation {
     const auto choice = kept ? kept_launcher(*kept, request_.launch) : tl::unexpected(kept.error());
     if (!choice) return tl::unexpected(choice.error());
     const auto plan = rotated(plan_, round);
-    auto report = run_errand(driver_, {plan, measure_, {Outcome::kOk}}, [&](SweepDriver& own) {
+    auto report = run_with_lease(driver_, {plan, measure_, {Outcome::kOk}}, [&](SweepDriver& own) {
       say_(fmt::format("{}: allocation {} of {}, {} configurations, {} x {} steps each", own.sweep().name,
                        round + 1, request_.allocations, plan.size(), measure_.repeats, measure_.steps));
       return own.run(*choice, request_.launch, std::nullopt, make_observer_);

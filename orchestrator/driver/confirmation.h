@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/answers/statistics/confirm.h"
 #include "orchestrator/driver/sweep_driver.h"
-#include "orchestrator/report/statistics/confirm.h"
 #include "schema/sweep_options.h"
 
 namespace sweep::driver {
@@ -19,7 +19,7 @@ struct ConfirmRequest {
 };
 
 struct ConfirmReport {
-  std::vector<report::Remeasured> measured;
+  std::vector<answers::Remeasured> measured;
   std::optional<run::RunEnd> ended_early;  // the same command goes on from there
 };
 

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/answers/statistics/prices.h"
 #include "orchestrator/driver/calibration.h"
 #include "orchestrator/interop/recipes.h"
-#include "orchestrator/report/statistics/prices.h"
 #include "orchestrator/search/history.h"
 
 namespace sweep::driver {
@@ -22,7 +22,7 @@ std::vector<std::string> origins_of_times(const std::vector<PlanEntry>& entries,
     if (entry.admitted && entry.predicted.step_ms) names.insert(entry.trial.hardware);
   std::vector<std::string> out;
   for (const auto& name : names) {
-    if (const auto* p = plan::profile_for(profiles, name))
+    if (const auto* p = predict::profile_for(profiles, name))
       out.push_back(
           fmt::format("{}: by the profile '{}', measured on {} on {}", name, p->name, p->date, p->hosts));
     else
@@ -55,7 +55,7 @@ Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>&
                                  profiles.error().message);
     profiles = std::vector<shape::HardwareProfile>();
   }
-  plan::decide(planned.entries, planned.grid.measure, *plan::calibrated(*profiles));
+  plan::decide(planned.entries, planned.grid.measure, *predict::calibrated(*profiles));
   if (const auto& strategy = planned.grid.strategy; strategy && strategy->is_grid_with_history())
     search::smaller_first(planned.entries);
   for (auto& origin : origins_of_times(planned.entries, *profiles))
@@ -92,7 +92,7 @@ std::optional<double> predicted_usd(const std::vector<PlanEntry>& entries,
 
 Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>& entries,
                                const std::map<std::string, double>& usd_per_node_hour) {
-  double dearest = 0;  // of a GPU-hour
+  double highest = 0;  // highest price of a GPU-hour
   for (const auto& entry : entries) {
     const auto hardware = shape::find_hardware(entry.trial.hardware);
     if (!entry.admitted || !hardware) continue;
@@ -102,10 +102,10 @@ Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>& entries
           fmt::format("no price is known of {}: name one in the site profile (prices), or give --gpu-hours",
                       hardware->name));
     const double node = own != usd_per_node_hour.end() ? own->second : hardware->price->usd_per_node_hour;
-    dearest = std::max(dearest, node / static_cast<double>(hardware->gpus_per_node));
+    highest = std::max(highest, node / static_cast<double>(hardware->gpus_per_node));
   }
-  if (dearest <= 0) return fail("nothing of it would be run, so that no price is known");
-  return usd / dearest;
+  if (highest <= 0) return fail("nothing of it would be run, so that no price is known");
+  return usd / highest;
 }
 
 std::vector<std::string> prices_of(const std::vector<PlanEntry>& entries,
@@ -122,7 +122,7 @@ std::vector<std::string> prices_of(const std::vector<PlanEntry>& entries,
       used.emplace(name, hardware->price->usd_per_node_hour);
   }
   std::vector<std::string> out;
-  for (const auto& [name, usd] : used) out.push_back(report::price_sentence(name, usd, report::today()));
+  for (const auto& [name, usd] : used) out.push_back(answers::price_sentence(name, usd, answers::today()));
   return out;
 }
 

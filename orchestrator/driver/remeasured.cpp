@@ -7,9 +7,9 @@
 #include <map>
 
 #include "base/quantiles.h"
+#include "orchestrator/answers/fields.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/metrics/steps.h"
-#include "orchestrator/report/fields.h"
-#include "orchestrator/report/format.h"
 
 namespace sweep::driver {
 namespace {
@@ -22,7 +22,7 @@ std::optional<double> value_of(const Metrics& metrics, const std::string& metric
   ResultRow row;
   row.metrics = metrics;
   const Column* column = find_column(metric);
-  return column ? report::number(column->get(row)) : std::nullopt;
+  return column ? answers::number(column->get(row)) : std::nullopt;
 }
 
 // The median step time of each repeat, in milliseconds.
@@ -57,15 +57,15 @@ bool follows_from_step_time(const std::string& metric) {
          std::find(kTimes.begin(), kTimes.end(), metric) != kTimes.end();
 }
 
-Expected<std::vector<report::Remeasured>> remeasured(store::Store& store, i64 confirming,
-                                                     std::span<const ResultRow> best,
-                                                     const MeasurePlan& measure, const std::string& metric) {
-  const auto shown = report::varying(best);
-  std::vector<report::Remeasured> out;
+Expected<std::vector<answers::Remeasured>> remeasured(store::Store& store, i64 confirming,
+                                                      std::span<const ResultRow> best,
+                                                      const MeasurePlan& measure, const std::string& metric) {
+  const auto shown = answers::varying(best);
+  std::vector<answers::Remeasured> out;
   for (const auto& row : best) {
-    report::Remeasured each;
+    answers::Remeasured each;
     each.trial_id = row.trial_id;
-    each.configuration = report::setting_text(row, shown);
+    each.configuration = answers::setting_text(row, shown);
     each.before = value_of(row.metrics, metric).value_or(0);
     const auto attempts = store.attempts(confirming, row.trial_id);
     if (!attempts) return tl::unexpected(attempts.error());

@@ -15,7 +15,7 @@ namespace sweep::driver {
 Expected<std::vector<launch::Preview>> preview_scripts(std::span<const PlanEntry>, const std::string& launch,
                                                        const std::filesystem::path& db);
 
-// What pending trials of this plan need, as a run counts it.
+// The demand of this plan's pending trials, counted like in a run.
 Expected<std::vector<store::Demand>> demand_of(std::span<const PlanEntry>);
 
 }  // namespace sweep::driver

@@ -24,7 +24,7 @@ void append_once(std::vector<std::string>& all, const nlohmann::json& answer, co
 
 void keep_largest(double& kept, const nlohmann::json& answer, const char* key) {
   const double value = answer.contains(key) && answer[key].is_number() ? answer[key].get<double>() : 1e30;
-  kept = std::max(kept, value);  // what is not a number is no small distance
+  kept = std::max(kept, value);  // a NaN is no small distance
 }
 
 Expected<std::optional<SelfTestOutcome>> outcome_of(store::Store& store, i64 sweep, const std::string& id) {

@@ -110,7 +110,7 @@ StepResult run_step(const Step& step, const GridSpec& spec, const AlgebraSlots& 
   if (!step.relation) {
     result = run_derived(spec.derived[step.derived], point, failure);
   } else {
-    bool ready = true;  // what it reads is there
+    bool ready = true;  // the values it reads are known
     for (const Slot slot : step.reads) ready = ready && point.held[slot] == Presence::kValue;
     if (ready && run_relation(step, spec, slots, given, point)) result = StepResult::kDone;
   }

@@ -14,7 +14,7 @@ namespace sweep::grid {
 namespace {
 
 tl::unexpected<ExpressionError> fail_at(std::size_t at, Fault fault, std::string message) {
-  return tl::unexpected(ExpressionError{at, std::move(message), fault.code, std::string(fault.subject)});
+  return tl::unexpected(ExpressionError{at, std::move(message), fault.kind, std::string(fault.subject)});
 }
 
 class Compiler : private CodeWriter {
@@ -23,11 +23,12 @@ class Compiler : private CodeWriter {
       : CodeWriter(std::string(text)), scope_(scope), tokens_(std::move(tokens)) {}
 
   tl::expected<Code, ExpressionError> run() {
-    if (token().kind == Token::Kind::kEnd) return fail_at(0, {codes::kEmpty, ""}, "the expression is empty");
+    if (token().kind == Token::Kind::kEnd)
+      return fail_at(0, {ErrorKind::kInvalidValue, ""}, "the expression is empty");
     const Parsed whole = any();
     if (!whole) return tl::unexpected(whole.error());
     if (token().kind != Token::Kind::kEnd) {
-      return fail_here({codes::kSyntax, shown(token())},
+      return fail_here({ErrorKind::kInvalidValue, shown(token())},
                        fmt::format("an operator or the end was expected here, not '{}'", shown(token())));
     }
     code.type = whole->type;
@@ -59,7 +60,7 @@ class Compiler : private CodeWriter {
 
   tl::expected<void, ExpressionError> room() const {
     if (code.ops.size() <= kMaxOps) return {};
-    return fail_here({codes::kTooLong, ""},
+    return fail_here({ErrorKind::kInvalidValue, ""},
                      fmt::format("the expression needs more than {} steps; split it", kMaxOps));
   }
 
@@ -138,11 +139,11 @@ class Compiler : private CodeWriter {
     }
     if (a.type != b.type) {
       return fail_at(
-          span.begin, {codes::kTypeMismatch, shown(span)},
+          span.begin, {ErrorKind::kInvalidValue, shown(span)},
           fmt::format("'{}' compares {} with {}", shown(span), type_name(a.type), type_name(b.type)));
     }
     if (!equality)
-      return fail_at(span.begin, {codes::kTypeMismatch, shown(span)},
+      return fail_at(span.begin, {ErrorKind::kInvalidValue, shown(span)},
                      fmt::format("'{}': only == and != compare {}", shown(span),
                                  a.type == Type::kText ? "words" : "true and false"));
     SWEEP_TRY(known_word(a, b));
@@ -161,7 +162,7 @@ class Compiler : private CodeWriter {
       code.constants[code.ops[word.code].arg].i = scope_.words.id(current);
       return {};
     }
-    return fail_at(word.span.begin, {codes::kUnknownValue, *word.word},
+    return fail_at(word.span.begin, {ErrorKind::kInvalidValue, *word.word},
                    fmt::format("'{}' is not a value of {}{}", *word.word, name.symbol->name,
                                suggestion(*word.word, values)));
   }
@@ -169,9 +170,10 @@ class Compiler : private CodeWriter {
   Parsed membership(const Operand& left) {
     const bool negated = take_if("not");
     if (!take_if("in"))
-      return fail_here({codes::kSyntax, "not"},
+      return fail_here({ErrorKind::kInvalidValue, "not"},
                        "'not' stands here without 'in'; write 'x not in [a, b]' or 'not (x)'");
-    if (!take_if("[")) return fail_here({codes::kSyntax, "in"}, "a list follows 'in'; write it as [1, 2, 4]");
+    if (!take_if("["))
+      return fail_here({ErrorKind::kInvalidValue, "in"}, "a list follows 'in'; write it as [1, 2, 4]");
     const std::size_t left_end = code.ops.size();
     std::vector<std::size_t> jumps;
     for (bool first = true;; first = false) {
@@ -187,7 +189,8 @@ class Compiler : private CodeWriter {
       if (auto ok = compare(item, *value, kComparisons[0]); !ok) return tl::unexpected(ok.error());
       SWEEP_TRY(room());
       if (take_if("]")) break;
-      if (!take_if(",")) return fail_here({codes::kSyntax, ""}, "',' or ']' was expected in the list");
+      if (!take_if(","))
+        return fail_here({ErrorKind::kInvalidValue, ""}, "',' or ']' was expected in the list");
     }
     for (const std::size_t j : jumps) land(j);
     const Span span{left.span.begin, last_end()};
@@ -232,7 +235,7 @@ class Compiler : private CodeWriter {
     if (!is_number(b.type)) return needs(b, Type::kReal, row.sign);
     Type type = to_common(a, b);
     if (row.whole == row.real && type == Type::kReal) {
-      return fail_at(span.begin, {codes::kTypeMismatch, shown(span)},
+      return fail_at(span.begin, {ErrorKind::kInvalidValue, shown(span)},
                      fmt::format("'{}': {} takes whole numbers; use floor(a / b)", shown(span), row.sign));
     }
     Op op = type == Type::kReal ? row.real : row.whole;
@@ -279,12 +282,13 @@ class Compiler : private CodeWriter {
         return token().is("(") ? call(t) : name(t);
       case Token::Kind::kSign:
         if (t.text == "(") return parentheses(t);
-        return fail_at(t.span.begin, {codes::kSyntax, t.text},
+        return fail_at(t.span.begin, {ErrorKind::kInvalidValue, t.text},
                        fmt::format("a value was expected here, not '{}'", t.text));
       case Token::Kind::kEnd:
         break;
     }
-    return fail_at(t.span.begin, {codes::kSyntax, ""}, "the expression ends where a value was expected");
+    return fail_at(t.span.begin, {ErrorKind::kInvalidValue, ""},
+                   "the expression ends where a value was expected");
   }
 
   Parsed parentheses(const Token& open) {
@@ -292,7 +296,7 @@ class Compiler : private CodeWriter {
     if (!deeper.ok) return too_deep();
     Parsed inner = any();
     if (!inner) return inner;
-    if (!take_if(")")) return fail_here({codes::kNotClosed, "("}, "')' was expected here");
+    if (!take_if(")")) return fail_here({ErrorKind::kInvalidValue, "("}, "')' was expected here");
     inner->span = {open.span.begin, last_end()};
     return inner;
   }
@@ -305,7 +309,7 @@ class Compiler : private CodeWriter {
     }
     const auto slot = scope_.find(t.text);
     if (!slot) {
-      return fail_at(t.span.begin, {codes::kUnknownName, t.text},
+      return fail_at(t.span.begin, {ErrorKind::kUnknownName, t.text},
                      fmt::format("'{}' is not a name known here{}{}", t.text,
                                  suggestion(t.text, scope_.names()), "; a word is written in quotes"));
     }
@@ -317,7 +321,7 @@ class Compiler : private CodeWriter {
     if (t.text == "min" || t.text == "max") return extremum(t);
     if (t.text == "ceil" || t.text == "floor") return rounding(t);
     return fail_at(
-        t.span.begin, {codes::kUnknownFunction, t.text},
+        t.span.begin, {ErrorKind::kUnknownName, t.text},
         fmt::format("'{}' is not a function{}", t.text, suggestion(t.text, {"min", "max", "ceil", "floor"})));
   }
 
@@ -341,9 +345,9 @@ class Compiler : private CodeWriter {
     }
     if (!left) return left;
     if (count < 2)
-      return fail_at(t.span.begin, {codes::kBadForm, t.text},
+      return fail_at(t.span.begin, {ErrorKind::kInvalidValue, t.text},
                      fmt::format("{} takes two values or more", t.text));
-    if (!take_if(")")) return fail_here({codes::kNotClosed, "("}, "',' or ')' was expected here");
+    if (!take_if(")")) return fail_here({ErrorKind::kInvalidValue, "("}, "',' or ')' was expected here");
     left->span = {t.span.begin, last_end()};
     left->symbol = nullptr;
     return left;
@@ -358,7 +362,7 @@ class Compiler : private CodeWriter {
     rational_ = outer;
     if (!inner) return inner;
     if (!is_number(inner->type)) return needs(*inner, Type::kReal, t.text);
-    if (!take_if(")")) return fail_here({codes::kNotClosed, "("}, "')' was expected here");
+    if (!take_if(")")) return fail_here({ErrorKind::kInvalidValue, "("}, "')' was expected here");
     const Span span{t.span.begin, last_end()};
     if (code.ops.back().op == Op::kDivReal) {  // the last instruction is the root
       code.ops.back().op = t.text == "ceil" ? Op::kCeilDiv : Op::kFloorDiv;  // exact on 64 bits
@@ -370,12 +374,12 @@ class Compiler : private CodeWriter {
   }
 
   tl::unexpected<ExpressionError> needs(const Operand& operand, Type type, std::string_view by) const {
-    return fail_at(operand.span.begin, {codes::kTypeMismatch, shown(operand.span)},
+    return fail_at(operand.span.begin, {ErrorKind::kInvalidValue, shown(operand.span)},
                    fmt::format("'{}' is {}; '{}' takes {}", shown(operand.span), type_name(operand.type), by,
                                type == Type::kBool ? "true or false" : "numbers"));
   }
   tl::unexpected<ExpressionError> too_deep() const {
-    return fail_here({codes::kTooDeep, ""},
+    return fail_here({ErrorKind::kInvalidValue, ""},
                      fmt::format("nested deeper than {} levels; split the expression", kMaxDepth));
   }
 

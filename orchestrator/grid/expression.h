@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "orchestrator/grid/error_codes.h"
+#include "orchestrator/grid/fault.h"
 #include "orchestrator/grid/scope.h"
 
 namespace sweep::grid {
@@ -85,14 +85,14 @@ struct Code {
   Type type = Type::kBool;
   std::vector<Instruction> ops;
   std::vector<Cell> constants;
-  std::vector<Span> spans;  // of each instruction: the part of the text it computes
+  std::vector<Span> spans;  // for each instruction, the part of the text it computes
   std::vector<Slot> reads;  // distinct slots, sorted
 };
 
 struct ExpressionError {
   std::size_t at = 0;  // byte of the text
   std::string message;
-  ErrorCode code = {};
+  ErrorKind kind = ErrorKind::kFailed;
   std::string subject = {};  // the name, word or sign that is wrong
 };
 
@@ -115,7 +115,7 @@ bool evaluate(const Code&, const Point&, Cell& value, Failure& failure);
 // The part of the text with every name replaced by its value: "256 / (3 * 2)".
 std::string with_values(const Code&, Span, const Scope&, const Point&);
 std::string whole_with_values(const Code&, const Scope&, const Point&);
-// What the expression reads: "tp is 2, optimizer is plain".
+// The values that the expression reads: "tp is 2, optimizer is plain".
 std::string values_read(const Code&, const Scope&, const Point&);
 // A sentence without full stop: "global_batch_size / 6 = 256 / 6 = 42.67 is not whole".
 std::string explain(const Failure&, const Code&, const Scope&, const Point&);

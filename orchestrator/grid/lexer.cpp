@@ -50,7 +50,7 @@ class Lexer {
 
  private:
   bool refuse(std::size_t at, Fault fault, std::string message) {
-    error_ = {at, std::move(message), fault.code, std::string(fault.subject)};
+    error_ = {at, std::move(message), fault.kind, std::string(fault.subject)};
     return false;
   }
 
@@ -82,10 +82,11 @@ class Lexer {
     }
     if (got.ec == std::errc::result_out_of_range ||
         (real && got.ec == std::errc{} && !std::isfinite(token.number.r))) {
-      return refuse(begin, {codes::kBadNumber, digits}, fmt::format("the number {} is too large", digits));
+      return refuse(begin, {ErrorKind::kInvalidValue, digits},
+                    fmt::format("the number {} is too large", digits));
     }
     if (got.ec != std::errc{} || got.ptr != end) {
-      return refuse(begin, {codes::kBadNumber, digits},
+      return refuse(begin, {ErrorKind::kInvalidValue, digits},
                     fmt::format("'{}' is not a number; write it as 12 or 1.5", digits));
     }
     token.kind = real ? Token::Kind::kReal : Token::Kind::kInt;
@@ -106,7 +107,7 @@ class Lexer {
   bool word(Token& token, char quote) {
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos)
-      return refuse(at_, {codes::kNotClosed, ""}, fmt::format("the quote {} is not closed", quote));
+      return refuse(at_, {ErrorKind::kInvalidValue, ""}, fmt::format("the quote {} is not closed", quote));
     token.text = std::string(text_.substr(at_ + 1, end - at_ - 1));
     token.kind = Token::Kind::kText;
     at_ = end + 1;
@@ -116,11 +117,11 @@ class Lexer {
   bool sign(Token& token) {
     const std::string_view rest = text_.substr(at_);
     if (rest.starts_with("=") && !rest.starts_with("==")) {
-      return refuse(at_, {codes::kSyntax, "="}, "'=' sets nothing here; write '==' to compare");
+      return refuse(at_, {ErrorKind::kInvalidValue, "="}, "'=' sets nothing here; write '==' to compare");
     }
     for (const auto& foreign : kForeign) {
       if (rest.starts_with(foreign.sign) && !rest.starts_with("!=")) {
-        return refuse(at_, {codes::kSyntax, foreign.sign},
+        return refuse(at_, {ErrorKind::kInvalidValue, foreign.sign},
                       fmt::format("'{}' is not known here; {}", foreign.sign, foreign.way_out));
       }
     }
@@ -132,7 +133,7 @@ class Lexer {
       return true;
     }
     return refuse(
-        at_, {codes::kSyntax, ""},
+        at_, {ErrorKind::kInvalidValue, ""},
         fmt::format("'{}' means nothing in an expression", static_cast<unsigned char>(rest[0]) < 0x80
                                                                ? std::string(rest.substr(0, 1))
                                                                : std::string("a character outside ASCII")));
@@ -150,7 +151,7 @@ tl::expected<std::vector<Token>, ExpressionError> lex(std::string_view text) {
   if (text.size() > kMaxExpressionBytes) {
     return tl::unexpected(ExpressionError{
         0, fmt::format("the expression has {} bytes; at most {}, split it", text.size(), kMaxExpressionBytes),
-        codes::kTooLong});
+        ErrorKind::kInvalidValue});
   }
   return Lexer(text).run();
 }

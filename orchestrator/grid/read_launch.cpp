@@ -50,7 +50,7 @@ class LaunchReader {
       auto read = value(entry, find_launch_key(keys, entry.key)->kind);
       if (!read) return read;
       if (directives && read->is_string() && !fits_a_directive(read->get<std::string>()))
-        return refuse(entry.value->place, {codes::kBadForm, entry.key},
+        return refuse(entry.value->place, {ErrorKind::kInvalidValue, entry.key},
                       fmt::format("{} holds a quote, a backslash or a control character, which a directive "
                                   "of a batch script cannot carry; leave it out",
                                   entry.key));
@@ -108,13 +108,13 @@ class LaunchReader {
     if (!word) return tl::unexpected(word.error());
     if (kind == LaunchKind::kTime && !is_slurm_time(*word))
       return refuse(
-          entry.value->place, {codes::kBadForm, "time"},
+          entry.value->place, {ErrorKind::kInvalidValue, "time"},
           fmt::format(
               "time is '{}'; write it as \"HH:MM:SS\" or \"D-HH:MM:SS\", minutes and seconds below 60",
               *word));
     const auto words = launch_words(kind);
     if (!words.empty() && std::ranges::find(words, *word) == words.end())
-      return refuse(entry.value->place, {codes::kUnknownValue, *word},
+      return refuse(entry.value->place, {ErrorKind::kInvalidValue, *word},
                     fmt::format("{} is '{}'; use one of {}", entry.key, *word, fmt::join(words, ", ")));
     return Json(*word);
   }
@@ -128,7 +128,7 @@ class LaunchReader {
       out.push_back(*word);
     }
     if (out.empty())
-      return refuse(node.place, {codes::kEmpty, what},
+      return refuse(node.place, {ErrorKind::kInvalidValue, what},
                     fmt::format("{} is empty; fill it or remove it", what));
     return out;
   }
@@ -151,7 +151,7 @@ class LaunchReader {
   Expected<Json> container(const Entry& entry) const {
     auto out = table(*entry.value, entry.place, entry.key, launch_keys("container"), false);
     if (out && !out->contains("image"))
-      return refuse(entry.place, {codes::kMissing, "image"},
+      return refuse(entry.place, {ErrorKind::kMissing, "image"},
                     "container has no image; name the file or address it starts from");
     return out;
   }
@@ -170,7 +170,8 @@ class LaunchReader {
                                 (alone ? *host : (*host)["host"]).get<std::string>(), seen));
       out.push_back(std::move(*host));
     }
-    if (out.empty()) return refuse(node.place, {codes::kEmpty, "hosts"}, "hosts is empty; name at least one");
+    if (out.empty())
+      return refuse(node.place, {ErrorKind::kInvalidValue, "hosts"}, "hosts is empty; name at least one");
     return out;
   }
 
@@ -179,7 +180,7 @@ class LaunchReader {
     auto out = table(item, item.place, "a host", launch_keys("host"), false);
     if (!out) return out;
     if (!out->contains("host"))
-      return refuse(item.place, {codes::kMissing, "host"}, "a host needs its name: {host: NAME}");
+      return refuse(item.place, {ErrorKind::kMissing, "host"}, "a host needs its name: {host: NAME}");
     if (!out->contains("hardware")) return out;
     if (const auto known = shape::find_hardware((*out)["hardware"].get<std::string>()); !known)
       return refuse(item.find("hardware")->place, known.error(), known.error().message);
@@ -192,13 +193,13 @@ class LaunchReader {
                          std::map<std::string, Place>& seen) const {
     if (name[0] == '-' || name.find_first_of(" \t\r\n") != std::string::npos)
       return refuse(
-          node.place, {codes::kBadName, name},
+          node.place, {ErrorKind::kInvalidValue, name},
           fmt::format("'{}' is not the name of a host; write an alias, a name or an address, as ssh "
                       "takes it",
                       name));
     const auto [first, is_new] = seen.emplace(name, node.place);
     if (is_new) return {};
-    return refuse(node.place, {codes::kGivenTwice, name},
+    return refuse(node.place, {ErrorKind::kConflict, name},
                   fmt::format("{} is named twice, first in line {}; for trials side by side on one host "
                               "give it slots: {{host: {}, slots: 2}}",
                               name, first->second.line, name));

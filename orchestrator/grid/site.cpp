@@ -44,7 +44,7 @@ Status read_prices(const Document& document, Site& site) {
     SWEEP_TRY(check_keys(document, *each.value, kPriceKeys, "of a price"));
     const Node *node = each.value->find("node_hour"), *gpu = each.value->find("gpu_hour");
     if ((node == nullptr) == (gpu == nullptr))
-      return tl::unexpected(document.error(each.place, {codes::kConflict, "node_hour"},
+      return tl::unexpected(document.error(each.place, {ErrorKind::kConflict, "node_hour"},
                                            "a price is given as node_hour or as gpu_hour, in USD"));
     const auto usd = read_real(document, node != nullptr ? *node : *gpu, "a price", 1e-6, 1e6);
     if (!usd) return tl::unexpected(usd.error());

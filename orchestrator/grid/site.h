@@ -14,9 +14,9 @@ namespace sweep::grid {
 
 struct Site {
   std::string launch = "{}";                        // JSON by launcher, validated
-  std::optional<double> gpu_hours;                  // of one sweep, at most
-  std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site says
-  std::vector<std::filesystem::path> files;         // that were read
+  std::optional<double> gpu_hours;                  // limit of one sweep
+  std::map<std::string, double> usd_per_node_hour;  // key: hardware for which the site has a price
+  std::vector<std::filesystem::path> files;         // the files that were read
 };
 
 // Files that do not exist are none; later ones win, key by key.

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/order.h"
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/memory.h"
 
 namespace sweep::plan {
 namespace {
@@ -22,23 +22,23 @@ void reject(PlanEntry& e, const Objection& o) {
 // Only a certain no: the model states, which nothing avoids, against the budget. Close calls are run.
 std::optional<Objection> beyond_memory(const PlanEntry& e) {
   const shape::Hardware* h = shape::known_hardware(e.trial.hardware);
-  const auto budget = h ? memory_budget(e.trial, *h) : std::nullopt;
+  const auto budget = h ? predict::memory_budget(e.trial, *h) : std::nullopt;
   // The states are a part of what is predicted.
-  if (!budget || (e.predicted.bytes && real(*e.predicted.bytes) <= *budget)) return {};
-  const MemoryEstimate m = estimate_memory(e.trial);
+  if (!budget || (e.predicted.bytes && shape::real(*e.predicted.bytes) <= *budget)) return {};
+  const predict::MemoryEstimate m = predict::estimate_memory(e.trial);
   if (m.states() <= *budget) return {};
-  return Objection{"memory", memory_sentence(m, *budget) + "; the model states alone exceed it",
+  return Objection{"memory", predict::memory_sentence(m, *budget) + "; the model states alone exceed it",
                    Outcome::kPruned};
 }
 
-// What can never be (rules, memory) comes before what is only not built yet, so that a plan stays true as
-// more is built.
-void judge(PlanEntry& e, const MeasurePlan& measure, const Predictor& predictor) {
+// Reasons that always hold (rules, memory) come before "not built yet", so that a plan stays true as more is
+// built.
+void judge(PlanEntry& e, const MeasurePlan& measure, const predict::Predictor& predictor) {
   if (!e.admitted) return;
   const auto impossible = first_objection(e.trial);
   if (impossible && impossible->verdict != Outcome::kUnsupported) return reject(e, *impossible);
   if (!has_model(e.trial)) return;  // a command that the plan knows nothing of
-  e.predicted = predictor.predict(e.trial, measure);
+  if (!impossible || impossible->rule == "precision") e.predicted = predictor.predict(e.trial, measure);
   if (impossible) return reject(e, *impossible);
   if (const auto o = beyond_memory(e)) return reject(e, *o);
   if (const auto o = not_built_yet(e.trial)) return reject(e, *o);
@@ -56,7 +56,7 @@ std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
     return no(
         fmt::format("needs {} CPU ranks at once, this machine offers {}", t.gpus_per_node, r.cpu_slots));
   if (!has_model(t)) return {};
-  const double all = estimate_memory(t).states() * static_cast<double>(t.gpus_per_node);
+  const double all = predict::estimate_memory(t).states() * static_cast<double>(t.gpus_per_node);
   if (r.host_memory_bytes > 0 && all > static_cast<double>(r.host_memory_bytes))
     return no(fmt::format("the model states of {} ranks need {}, this machine has {}", t.gpus_per_node,
                           human_bytes(all), human_bytes(static_cast<double>(r.host_memory_bytes))));
@@ -65,7 +65,8 @@ std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
 
 }  // namespace
 
-void decide(std::vector<PlanEntry>& entries, const MeasurePlan& measure, const Predictor& predictor) {
+void decide(std::vector<PlanEntry>& entries, const MeasurePlan& measure,
+            const predict::Predictor& predictor) {
   for (PlanEntry& e : entries) judge(e, measure, predictor);
   set_order(entries);
 }

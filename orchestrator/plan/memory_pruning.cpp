@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/memory.h"
 #include "schema/audit.h"
 
 namespace sweep::plan {
@@ -15,19 +15,19 @@ namespace {
 std::optional<double> limit_of(const Trial& t) {
   if (t.workload != Workload::kStep) return std::nullopt;
   const shape::Hardware* hardware = shape::known_hardware(t.hardware);
-  return hardware ? memory_budget(t, *hardware) : std::nullopt;
+  return hardware ? predict::memory_budget(t, *hardware) : std::nullopt;
 }
 
 std::string sentence(const PlanEntry& e, double bytes, double limit, bool dry_run, double margin) {
   if (dry_run)
     return fmt::format("a dry run of the step needs {} on the fullest rank, the limit is {}",
                        human_bytes(bytes), human_bytes(limit));
-  return memory_sentence(estimate_memory(e.trial), limit) +
+  return predict::memory_sentence(predict::estimate_memory(e.trial), limit) +
          fmt::format("; that is {:.0f} % above it, more than the margin of {:.0f} %",
                      100 * (bytes / limit - 1), 100 * margin);
 }
 
-// Those that run stay in their order, before the others.
+// Entries that run stay in their order, before the others.
 void number_again(std::vector<PlanEntry>& entries) {
   std::vector<PlanEntry*> order;
   for (PlanEntry& e : entries) order.push_back(&e);

@@ -7,9 +7,9 @@
 #include <tuple>
 
 #include "bench_kernels/shape/catalogue.h"
-#include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/memory.h"
 
 namespace sweep::plan {
 namespace {
@@ -20,7 +20,7 @@ auto placement(const PlanEntry& e) {
   return std::tuple(!e.admitted, std::string_view(e.trial.hardware), e.trial.nodes, e.trial.gpus_per_node);
 }
 
-// Of a step; what the same model and sequence length are compared by.
+// Seconds per token of a step: trials of the same model and sequence length are compared by it.
 double seconds_per_token(const PlanEntry& e) {
   const double step = e.predicted.step_ms.value_or(kLast);
   const double tokens = static_cast<double>(e.trial.global_batch_size) * static_cast<double>(e.trial.seq_len);
@@ -54,9 +54,9 @@ void set_order(std::vector<PlanEntry>& entries) {
 std::optional<double> memory_share(const PlanEntry& entry) {
   const auto hardware = shape::find_hardware(entry.trial.hardware);
   if (!entry.predicted.bytes || !hardware || first_objection(entry.trial)) return {};
-  const auto budget = memory_budget(entry.trial, *hardware);
+  const auto budget = predict::memory_budget(entry.trial, *hardware);
   if (!budget || *budget <= 0) return {};
-  return real(*entry.predicted.bytes) / *budget;
+  return shape::real(*entry.predicted.bytes) / *budget;
 }
 
 }  // namespace sweep::plan

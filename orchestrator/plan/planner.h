@@ -1,45 +1,28 @@
 // The planner decides for each trial: admitted, or pruned with a rule and a sentence; and in which order they
 // run.
 #pragma once
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/expected.h"
-#include "bench_kernels/shape/hardware_profile.h"
+#include "orchestrator/predict/predictor.h"
 #include "schema/attempt.h"
 #include "schema/plan_entry.h"
 
 namespace sweep::plan {
 
-// What the machine or allocation offers; the planner prunes what cannot run there.
+// The resources of the machine or allocation; the planner prunes what cannot run there.
 struct Resources {
   i64 cpu_slots = 1;  // CPU ranks at once on this machine
   i64 gpus = 0;       // GPUs of this machine
   i64 host_memory_bytes = 0;
 };
 
-// A predictor of memory and time.
-class Predictor {
- public:
-  virtual ~Predictor() = default;
-  virtual Prediction predict(const Trial&, const MeasurePlan&) const = 0;
-};
-// By the catalogue's figures alone.
-const Predictor& roofline();
-// By what `sweep calibrate` measured of a trial's hardware, where there is a profile of its name; else as
-// roofline().
-std::unique_ptr<Predictor> calibrated(std::vector<shape::HardwareProfile>);
-// The profile that plans for this hardware use: that of its name. Null: there is none, or it has no matrix
-// products.
-const shape::HardwareProfile* profile_for(std::span<const shape::HardwareProfile>, std::string_view hardware);
-
 // Fills admitted, rule, reason, predicted and order of each entry (already-pruned entries keep their reason).
 // Order: set_order (order.h). Pure.
-void decide(std::vector<PlanEntry>&, const MeasurePlan&, const Predictor& = roofline());
+void decide(std::vector<PlanEntry>&, const MeasurePlan&, const predict::Predictor& = predict::roofline());
 
 // Prunes admitted trials that this machine cannot hold at all: more ranks than slots, GPUs it lacks, host
 // memory below what the model states of the CPU ranks need. For the local launcher; an allocation elsewhere

@@ -139,4 +139,10 @@ std::optional<Objection> first_objection(const Trial& t) {
   return out;
 }
 
+std::optional<predict::Refusal> step_refusal(const Trial& t) {
+  auto objection = first_objection(t);
+  if (!objection) return std::nullopt;
+  return predict::Refusal{std::move(objection->rule), std::move(objection->reason)};
+}
+
 }  // namespace sweep::plan

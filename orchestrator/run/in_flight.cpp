@@ -43,7 +43,7 @@ std::optional<i64> steps_saved(const Attempt& attempt, const Metrics& m) {
   return saved > 0 ? std::optional(saved) : std::nullopt;
 }
 
-// Why an attempt has no result although every rank reported ok; absent: it has one.
+// Why an attempt has no result although every rank reported ok; nullopt: it has one.
 std::optional<std::string> disbelieved(const Attempt& attempt, const std::vector<RankRecord>& records,
                                        const Metrics& derived) {
   const bool phantoms = std::ranges::any_of(records, &RankRecord::phantom);

@@ -10,9 +10,9 @@
 #include <fstream>
 #include <random>
 
+#include "base/expected.h"
 #include "base/proc.h"
 #include "base/time.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/record_sql.h"
 #include "orchestrator/store/stored_rows.h"
 #include "runtime/own_job.h"
@@ -72,9 +72,9 @@ std::optional<LeaseHolder> Leases::read(Transaction& work, i64 sweep) {
 }
 
 // The process table knows the processes of this boot, host and PID namespace: of a container that shares the
-// kernel nothing is seen. On a filesystem of this machine alone, a holder of this name that was last heard before
-// the machine was started went with the boot before. One that was heard since, or has another name, may be a
-// virtual machine that shares the disk: its heartbeats decide.
+// kernel nothing is seen. On a filesystem of this machine alone, a holder of this name whose last heartbeat
+// is older than the machine's start ended with the boot before. One that sent a heartbeat since, or has
+// another name, may be a virtual machine that shares the disk: its heartbeats decide.
 Process Leases::process_of(const LeaseHolder& holder) const {
   const LeaseHolder& self = *seams_.self;
   const bool same_name = holder.host == self.host;
@@ -165,7 +165,7 @@ void Leases::guard(Transaction& work, i64 sweep) {
         fmt::format("the lease on this sweep in '{}' was lost{}; nothing was written. Only the holder may "
                     "go on: end this run",
                     work.db().path().string(), row ? " to " + describe(*row) : ""),
-        codes::kLeaseLost, work.db().path().string()});
+        ErrorKind::kBusy, work.db().path().string()});
   }
   if (const auto row = holder(work, sweep))
     work.refuse(
@@ -173,13 +173,13 @@ void Leases::guard(Transaction& work, i64 sweep) {
                           "(`sweep stop`), or look at it "
                           "with `sweep status`",
                           work.db().path().string(), describe(*row), row->silent_s),
-              codes::kHeld, work.db().path().string()});
+              ErrorKind::kBusy, work.db().path().string()});
 }
 
 void Leases::require(Transaction& work, i64 sweep) {
   if (!tokens_.contains(sweep))
     return work.refuse(
-        Error{"no attempt may begin before this process has taken the sweep's lease", codes::kNoLease});
+        Error{"no attempt may begin before this process has taken the sweep's lease", ErrorKind::kRefused});
   guard(work, sweep);
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/expected.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/merge_rows.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/upgrade.h"
@@ -56,7 +55,7 @@ Expected<void> refuse_running(const fs::path& file, const StoreDependencies& sea
                     "sweep '{}' of '{}' is being run by process {} on host '{}'; let it end, or stop it with "
                     "`sweep stop {} --db {}`, then merge",
                     name, file.string(), holder->pid, holder->host, name, file.string()),
-                codes::kHeld, name});
+                ErrorKind::kBusy, name});
   return work.commit();
 }
 
@@ -67,10 +66,10 @@ Expected<void> check_files(const fs::path& into, std::span<const fs::path> files
   for (const auto& file : files) {
     std::error_code ignored;
     if (!fs::is_regular_file(file, ignored))
-      return fail(codes::kNoDatabase, file.string(),
+      return fail(ErrorKind::kNotFound, file.string(),
                   fmt::format("there is no database '{}' to merge", file.string()));
     if (fs::equivalent(file, into, ignored))
-      return fail(codes::kSameFile, file.string(),
+      return fail(ErrorKind::kConflict, file.string(),
                   fmt::format("'{}' is the database that is merged into; name another one", file.string()));
   }
   return {};

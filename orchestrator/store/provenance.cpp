@@ -1,4 +1,4 @@
-// Where results were measured: nodes of allocations, and what rank 0 really used.
+// Reads where results were measured: nodes of allocations, and what rank 0 really used.
 #include <fmt/format.h>
 
 #include <map>

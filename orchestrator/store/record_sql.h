@@ -1,5 +1,5 @@
-// What follows for SQL from the list of a record's fields (schema/records.def, stored_rows.h): lists of
-// columns, statements, binding and reading. All in the order of the list.
+// Derives SQL from the list of a record's fields (schema/records.def, stored_rows.h): lists of columns,
+// statements, binding and reading, all in the order of the list.
 #pragma once
 #include <cmath>
 #include <initializer_list>
@@ -18,7 +18,7 @@ namespace sweep::store {
 
 struct StoredField {
   std::string column;
-  const char* type;  // as SQLite's strict tables know it
+  const char* type;  // its type in SQLite's strict tables
   bool zero_keeps;
 };
 
@@ -84,7 +84,7 @@ template <class T>
 void read_value(const Rows& rows, int at, T& value) {
   rows.read(at, value);
 }
-// As a JSON list. If the text is not such a list (never written by a store), the value stays empty.
+// Stored as a JSON list. If the text is not such a list (never written by a store), the value stays empty.
 void put_value(Statement&, int at, const std::vector<SentTraffic>&);
 void read_value(const Rows&, int at, std::vector<SentTraffic>&);
 

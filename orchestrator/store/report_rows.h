@@ -1,4 +1,4 @@
-// What ranks and agents reported of an attempt, written into the database and read back.
+// Writes what ranks and agents reported of an attempt into the database, and reads it back.
 #pragma once
 #include <span>
 

@@ -7,7 +7,6 @@
 
 #include "base/expected.h"
 #include "base/time.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/sweep_rows.h"
@@ -35,7 +34,7 @@ StoreDependencies with_defaults(StoreDependencies seams) {
 // On a network filesystem the write-ahead log is not safe; see filesystem.cpp. Every commit is synced: an
 // inbox line must never outlive the row it stands for. The indices behind `best` scatter each batch over
 // hundreds of pages, so the log is copied into the file after 8192 pages (32 MiB), not after SQLite's 1000.
-// What need not be durable has no other readers: its file stays locked and its journal in memory.
+// A file that need not be durable has no other readers: it stays locked, with its journal in memory.
 Expected<void> configure(Db& db, bool network, bool durable) {
   if (auto done =
           db.execute("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL; "
@@ -49,13 +48,13 @@ Expected<void> configure(Db& db, bool network, bool durable) {
                             : "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 8192");
 }
 
-// What is at the path, before SQLite opens it: opening a FIFO would wait for a writer for ever.
+// Checks what is at the path before SQLite opens it: opening a FIFO would wait for a writer for ever.
 Expected<void> check_path(const fs::path& path, bool may_be_absent) {
   std::error_code error;
   const auto kind = fs::status(path, error).type();
   const auto refuse = [&](const char* what) {
     return fail(
-        codes::kNotADatabase, path.string(),
+        ErrorKind::kUnreadable, path.string(),
         fmt::format("'{}' is {}, not a database; name a database file with --db", path.string(), what));
   };
   switch (kind) {
@@ -65,7 +64,7 @@ Expected<void> check_path(const fs::path& path, bool may_be_absent) {
     case fs::file_type::not_found:
       if (may_be_absent) return {};
       return fail(
-          codes::kNoDatabase, path.string(),
+          ErrorKind::kNotFound, path.string(),
           fmt::format("there is no database '{}'; `sweep run` makes one, or name another file with --db",
                       path.string()));
     case fs::file_type::directory:
@@ -96,7 +95,7 @@ Expected<std::unique_ptr<Db>> open_file(const fs::path& path, const fs::path& sh
       check_identity(**db, migrations());  // before anything is written into a stranger's file
   if (!identity) return tl::unexpected<Error>(identity.error());
   if (found == Found::kExisting && *identity == 0)
-    return fail(codes::kNotADatabase, path.string(), not_ours(path));
+    return fail(ErrorKind::kUnreadable, path.string(), not_ours(path));
   SWEEP_TRY(configure(**db, network, seams.durable));
   if (seams.most_pages) SWEEP_TRY((*db)->pragma(fmt::format("max_page_count = {}", *seams.most_pages)));
   SWEEP_TRY(bring_up_to_date(**db, migrations()));
@@ -111,7 +110,7 @@ Expected<void> create(const fs::path& path, const StoreDependencies& seams, bool
   for (const char* part : {"", "-wal", "-shm", "-journal"}) fs::remove(unfinished.string() + part, ignored);
   auto db = open_file(unfinished, path, Found::kNew, seams, network);
   const auto made = db ? Expected<void>() : tl::unexpected(db.error());
-  if (db) db->reset();  // what its log holds goes into the file
+  if (db) db->reset();  // moves its log into the file
   if (made) fs::create_hard_link(unfinished, path, error);
   const bool no_links = error && error != std::errc::file_exists;
   if (no_links && !fs::exists(path, ignored)) fs::rename(unfinished, path, error);
@@ -132,7 +131,7 @@ Expected<std::unique_ptr<Db>> open_read_only(const fs::path& path, const StoreDe
   if (!db) return db;
   const auto version = check_identity(**db, migrations());
   if (!version) return tl::unexpected<Error>(version.error());
-  if (*version == 0) return fail(codes::kNotADatabase, path.string(), not_ours(path));
+  if (*version == 0) return fail(ErrorKind::kUnreadable, path.string(), not_ours(path));
   return db;
 }
 
@@ -226,7 +225,7 @@ Expected<SweepRow> SweepBook::find_sweep(const std::optional<std::string>& name)
   if (!all) return tl::unexpected<Error>(all.error());
   if (all->empty())
     return fail(
-        codes::kUnknownSweep, "",
+        ErrorKind::kNotFound, "",
         fmt::format("database '{}' holds no sweep; `sweep run GRID` makes one", file_.db->path().string()));
   // Without a name: the latest one that was measured. A rehearsal is taken only by its name.
   const auto measured =
@@ -234,7 +233,7 @@ Expected<SweepRow> SweepBook::find_sweep(const std::optional<std::string>& name)
   if (!name && measured != all->rend()) return *measured;
   if (!name && all->size() == 1) return all->front();  // it is meant
   if (!name)
-    return fail(codes::kUnknownSweep, "",
+    return fail(ErrorKind::kNotFound, "",
                 fmt::format("database '{}' holds rehearsals only; name one, for example '{}'",
                             file_.db->path().string(), all->back().name));
   std::string list;
@@ -243,7 +242,7 @@ Expected<SweepRow> SweepBook::find_sweep(const std::optional<std::string>& name)
     list += (list.empty() ? "" : ", ") + row.name;
   }
   return fail(
-      codes::kUnknownSweep, *name,
+      ErrorKind::kNotFound, *name,
       fmt::format("database '{}' holds no sweep '{}'; it holds: {}", file_.db->path().string(), *name, list));
 }
 

@@ -6,10 +6,10 @@
 #include <ctime>
 
 #include "bench_kernels/shape/catalogue.h"
-#include "orchestrator/plan/memory.h"
-#include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"
-#include "orchestrator/plan/step_cost.h"
+#include "orchestrator/predict/memory.h"
+#include "orchestrator/predict/predictor.h"
+#include "orchestrator/predict/step_cost.h"
 
 namespace {
 
@@ -59,15 +59,15 @@ void measure(const char* figure, const std::vector<Trial>& trials, const auto& v
 int main() {
   const auto gpus = trials_of("h100-sxm-80gb", 8, 8), cpus = trials_of("cpu", 1, 8);
   const shape::Hardware h100 = shape::find_hardware("h100-sxm-80gb").value();
-  shape::HardwareProfile profile = plan::catalogue_profile(h100);
+  shape::HardwareProfile profile = predict::catalogue_profile(h100);
   measure("rules_and_memory", gpus, [](const Trial& t) {
-    return plan::first_objection(t) ? 0 : plan::estimate_memory(t).total() * 1e-9;
+    return plan::first_objection(t) ? 0 : predict::estimate_memory(t).total() * 1e-9;
   });
-  const auto by = [](const plan::Predictor& predictor) {
+  const auto by = [](const predict::Predictor& predictor) {
     return [&predictor](const Trial& t) { return predictor.predict(t, {}).step_ms.value_or(0); };
   };
-  measure("gpu_by_trainer_profile", gpus, by(plan::roofline()));
-  const auto calibrated = plan::calibrated({profile});
+  measure("gpu_by_trainer_profile", gpus, by(predict::roofline()));
+  const auto calibrated = predict::calibrated({profile});
   measure("gpu_by_hardware_profile", gpus, by(*calibrated));
-  measure("cpu", cpus, by(plan::roofline()));
+  measure("cpu", cpus, by(predict::roofline()));
 }

@@ -15,8 +15,8 @@ ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \| (.+) \|$", re.MULTILINE
 # Beside the rooms that use an axis, its name stands in the table, in a document for people, and in what is made from the table.
 WRITTEN = {"schema/fields.def", "docs/grid.md"}
 MADE = {"schema/json/grid.schema.json", "docs/fields.md"}
-CONSUMERS = ("bench_kernels", "worker", "tests", "orchestrator/plan", "orchestrator/interop")
-EXAMPLE = "initial_scale_power"  # of CONTRIBUTING.md, "Example: an axis"
+CONSUMERS = ("bench_kernels", "worker", "tests", "orchestrator/plan", "orchestrator/predict", "orchestrator/interop")
+EXAMPLE = "initial_scale_power"  # the axis of CONTRIBUTING.md, "Example: an axis"
 LISTED = re.compile(r"^\| `([\w./]+)` \| (\d+) \| ", re.MULTILINE)
 ORDINARY = ("hot_percent", "capacity_percent", "vocab_multiple", "prefetch_forward", "prefetch_backward")
 

@@ -14,7 +14,7 @@ TORCH_ROOMS = {"comm", "model", "kernels", "optim", "parallel", "step", "rank"}
 HOMES = [
     (re.compile(r"sqlite3\.h$"), {"store"}),
     (re.compile(r"csv\.h$"), {"import"}),
-    (re.compile(r"(librsvg|cairo)/?.*\.h$"), {"report"}),
+    (re.compile(r"(librsvg|cairo)/?.*\.h$"), {"answers"}),
     (re.compile(r"curl/"), {"export"}),
     (re.compile(r"sodium\.h$"), {"agent"}),
     (re.compile(r"boost/beast"), {"serve"}),

@@ -150,7 +150,7 @@ class CommandTest(unittest.TestCase):
         it.finish()
 
     def test_one_process_a_node(self):
-        """As torchrun: the node's command starts the others, each reports as its own rank."""
+        """Like torchrun, the node's command starts the others, and each reports as its own rank."""
         it = self.agents()
         for mode, outcome in (("ok", "ok"), ("oom", "oom")):
             with self.subTest(mode):
@@ -173,7 +173,7 @@ class CommandTest(unittest.TestCase):
         return {each["rank"]: each for each in json.loads(end["evidence"])["ranks"]}
 
     def test_a_hang_shows_where_each_rank_stands(self):
-        """By the module that trainers report with."""
+        """The trainer reports by the module `sweep_trial`."""
         it = self.agents()
         ranks = self.hung(it)
         self.assertRegex(ranks[1]["stacks"], r'"MainThread"\n +<module> \(.*train.py:\d+\)')
@@ -354,7 +354,7 @@ class CommandTest(unittest.TestCase):
         it.finish()
 
     def test_an_agent_whose_program_was_replaced_still_runs_commands(self):
-        """As after a build or an upgrade during a sweep."""
+        """A build or an upgrade during a sweep does this."""
         copied = pathlib.Path(self.folder.name) / "bin"
         copied.mkdir()
         shutil.copy2(BIN / "sweep-agent", copied)

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "orchestrator/report/charts/heatmap.h"
+#include "orchestrator/answers/charts/heatmap.h"
 #include "schema/columns.h"
 
 namespace {
@@ -82,12 +82,12 @@ int main(int argc, char** argv) {
       set(rows[r], csv[0][c], csv[r + 1][c]);
   }
   const auto start = std::chrono::steady_clock::now();
-  const auto map = sweep::report::heatmap(rows, {.rows = argv[2],
-                                                 .cols = argv[3],
-                                                 .value = argv[4],
-                                                 .objective = "",
-                                                 .title = "",
-                                                 .question = argc > 6 ? argv[6] : ""});
+  const auto map = sweep::answers::heatmap(rows, {.rows = argv[2],
+                                                  .cols = argv[3],
+                                                  .value = argv[4],
+                                                  .objective = "",
+                                                  .title = "",
+                                                  .question = argc > 6 ? argv[6] : ""});
   if (!map) return std::cerr << map.error().message << "\n", 2;
   const std::string prefix = argv[5];
   const std::string html = to_html(*map, rows), svg = to_svg(*map);
@@ -98,10 +98,10 @@ int main(int argc, char** argv) {
   // One line per cell: rows, cols, state, value as shown.
   std::ofstream cells(prefix + ".cells.tsv", std::ios::binary);
   const auto largest = std::max(map->high.value_or(0), -map->low.value_or(0));
-  const auto scale = sweep::report::scale_for(map->value.unit(), largest);
+  const auto scale = sweep::answers::scale_for(map->value.unit(), largest);
   for (const auto& line : cells_table(*map).rows) {
     for (std::size_t c = 0; c < line.size(); ++c) {
-      cells << (c == 0 ? "" : "\t") << (c == 3 ? show(line[c], scale) : sweep::report::show(line[c]));
+      cells << (c == 0 ? "" : "\t") << (c == 3 ? show(line[c], scale) : sweep::answers::show(line[c]));
     }
     cells << "\n";
   }

@@ -63,7 +63,7 @@ class NodesTest(unittest.TestCase):
         started = it.lines("started", 1)
         self.assertEqual((len(started), len(started[0]["body"]["pids"])), (1, 6))
         evidence = json.loads(ends[4]["evidence"])
-        self.assertEqual(sorted(rank["rank"] for rank in evidence["ranks"]), list(range(6)))  # where each one was
+        self.assertEqual(sorted(rank["rank"] for rank in evidence["ranks"]), list(range(6)))  # evidence has each rank's position
         self.assertEqual(sorted(line["body"]["node"] for line in it.lines("node")), [0, 1, 2])
         self.assertEqual(it.finish(), [0, 0, 0], it.tell())
         self.assertEqual(it.lines()[-1]["body"]["reason"], "finished")
@@ -216,7 +216,7 @@ class NodesTest(unittest.TestCase):
         it.finish()
 
     def test_a_crowd_of_strangers(self):
-        """Those that never speak, that speak a byte at a time, that hang up halfway or half: the true nodes join beside them."""
+        """Some strangers never send, some send a byte at a time, some hang up halfway or half: the true nodes join beside them."""
         it = self.agents(3)
         ready = it.start_head()
 

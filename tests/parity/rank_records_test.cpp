@@ -1,5 +1,5 @@
-// What sweep-rank records, through its real processes: the same by exec and by zygote, the same bytes as
-// the dry run, and the right outcome at the cap, without a peer, and for what it does not support.
+// Tests what sweep-rank records, through its real processes: the same by exec and by zygote, the same bytes
+// as the dry run, and the right outcome at the cap, without a peer, and for what it does not support.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>

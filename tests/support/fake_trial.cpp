@@ -154,7 +154,7 @@ class FakeTrial {
     ::_exit(9);
   }
 
-  // What a look at the node would measure, times SWEEP_FAKE_SLOW="RANK FACTOR" on that rank.
+  // The figures that a look at the node would measure, times SWEEP_FAKE_SLOW="RANK FACTOR" on that rank.
   std::string screened() const {
     double factor = 1;
     if (const char* slow = std::getenv("SWEEP_FAKE_SLOW"); slow != nullptr) {
@@ -169,7 +169,7 @@ class FakeTrial {
     return dump({{"backend", "fake"}, {"screen", said}});
   }
 
-  // As NCCL would with NCCL_DEBUG_FILE.
+  // Writes the log that NCCL would write with NCCL_DEBUG_FILE.
   void leave_nccl_words(const char* words) const {
     std::ofstream(spool::nccl_log(launch_.attempt_dir, launch_.rank)) << words << "\n";
   }

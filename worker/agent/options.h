@@ -20,7 +20,7 @@ enum class Peers {
   kSlurm,
   kLauncher,
 };
-// What becomes of nodes that are slower than the others before the first attempt.
+// The treatment of nodes that are slower than the others before the first attempt.
 enum class Screen {
   // The nodes are not measured.
   kNone,
@@ -44,10 +44,10 @@ struct Options {
   // Seconds without work and without an inbox line after which the agent leaves; 0: never.
   double idle_limit_s = 0;
   bool zygote = true;
-  // Where the system allows it.
+  // Ranks run in a PID namespace if the system allows it.
   bool pid_namespace = true;
 
-  // Of the allocation; more than one: this is its head agent.
+  // Nodes of the allocation; if more than one, this is its head agent.
   i64 nodes = 1;
   // Which of them this is; 0: the head agent's.
   i64 node = 0;
@@ -61,7 +61,7 @@ struct Options {
   double lease_s = 15;
   // Seconds without an orchestrator after which the agent ends everything; 0: no limit.
   double contact_limit_s = 0;
-  // Seconds from the agent's start until the allocation ends; absent: it does not end.
+  // Seconds from the agent's start until the allocation ends; nullopt: it does not end.
   std::optional<double> time_limit_s;
   // One line of JSON is written there once the agent serves; -1: nowhere.
   int ready_fd = -1;

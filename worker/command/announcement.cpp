@@ -10,7 +10,8 @@ namespace sweep::command {
 namespace {
 
 constexpr double kAskEvery = 0.5;  // seconds between questions to the store, which the head agent answers
-constexpr double kAskAgain = 30;   // where it did not answer: the rank shows no progress while it waits
+// Seconds after a question without an answer: the rank shows no progress while it waits.
+constexpr double kAskAgain = 30;
 constexpr auto kAnswerWithin = std::chrono::seconds(10);
 
 }  // namespace
@@ -25,7 +26,7 @@ double Announcement::settle_s() const {
   return address_.empty() ? kAskEvery : 4 * kAskEvery;
 }
 
-// Absent: it is not there, or not yet time for the next question.
+// Null: there is no store, or it is not yet time for the next question.
 StoreClient* Announcement::store(bool at_once) {
   if (!at_once && steady_s() < next_s_) return nullptr;
   next_s_ = steady_s() + kAskEvery;

@@ -61,13 +61,13 @@ class CommandRank {
   Expected<Meeting> meet();
   bool starts_the_program() const { return !command_.per_node || launch_.local_rank == 0; }
   i64 node() const { return launch_.rank / std::max<i64>(1, attempt_.trial.gpus_per_node); }
-  // Of a node's command: the rank that starts it, and writes its log.
+  // The rank that starts a node's command and writes its log.
   i64 starting_rank() const { return command_.per_node ? launch_.rank - launch_.local_rank : launch_.rank; }
   Expected<void> prepare_to_follow();
   ProgramEnd follow();
   std::optional<TrainerProcess::End> program_end(int wait_ms);
   void wait_for_an_end(int wait_ms) const;
-  // What the rank waits for once it ends the program, or no longer waits for its end.
+  // The reason for which the rank ends the program, or no longer waits for its end.
   enum class Leaving { kStopped, kComplete, kLingers };
   void consider_leaving(double now_s);
   bool was_stopped(const TrainerProcess::End&);
@@ -94,8 +94,8 @@ class CommandRank {
     Announcement steps_begun;
   };
   std::optional<Told> told_;
-  // What the heartbeat page has shown so far, when the trainer's first error was seen, and until when the trainer
-  // may go on.
+  // The state shown on the heartbeat page so far, the time when the trainer's first error was seen, and the
+  // time until which the trainer may go on.
   struct {
     i64 steps = 0, lines = 0;
     bool process_is_gone = false, complete = false;
@@ -154,7 +154,7 @@ Expected<void> CommandRank::prepare_to_follow() {
   return {};
 }
 
-// Of the program, or of the launcher's process that reports as this rank.
+// Waits for the end of the program, or of the launcher's process that reports as this rank.
 void CommandRank::wait_for_an_end(int wait_ms) const {
   const bool gone = shown_.process_is_gone;
   std::array<pollfd, 2> ends{pollfd{program_ ? program_->handle() : -1, POLLIN, 0},
@@ -175,8 +175,8 @@ std::optional<TrainerProcess::End> CommandRank::program_end(int wait_ms) {
   return end;
 }
 
-// Of this rank, which is complete, and of those ranks of its node that report too. Until they are, this one makes
-// progress: if one of them hangs, that one is the cause.
+// True once this rank, which is complete, and those ranks of its node that report too are complete. Until
+// then this rank makes progress: if one of the others hangs, that one is the cause.
 bool CommandRank::node_is_complete() {
   const auto marker = [this](i64 rank) {
     return fs::path(launch_.rendezvous_dir) / fmt::format("command_{}.complete", rank);

@@ -7,8 +7,8 @@
 namespace sweep::command {
 
 // `sweep-agent command --launch JSON`. The exit code is that of schema/rank_launch.h.
-// Where the program was killed by a signal, this process ends by the same signal, so that the agent can tell
-// an OOM kill.
+// If a signal killed the program, this process ends by the same signal, so that the agent can tell an OOM
+// kill.
 int run_command_rank(const RankLaunch&);
 
 }  // namespace sweep::command

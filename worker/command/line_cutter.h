@@ -12,7 +12,8 @@ class LineCutter {
   // A line ends at '\n', and where it says so at '\r' too: a progress bar draws over itself that way.
   LineCutter(std::size_t longest, bool ends_at_return) : longest_(longest), ends_at_return_(ends_at_return) {}
 
-  // Calls on_line(std::optional<std::string_view>) for each line that ends in these bytes; absent: it was too long.
+  // Calls on_line(std::optional<std::string_view>) for each line that ends in these bytes; nullopt: it was
+  // too long.
   template <class OnLine>
   void feed(std::string_view bytes, OnLine&& on_line) {
     while (!bytes.empty()) {
@@ -42,7 +43,7 @@ class LineCutter {
     rest_.clear();
     skipping_ = false;
   }
-  // Of the line under way some bytes are missing.
+  // Drops the line under way, because bytes of it are missing.
   void drop() {
     skipping_ = true;
     rest_.clear();

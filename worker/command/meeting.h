@@ -1,5 +1,6 @@
-// Where the processes of a command meet (MASTER_ADDR and MASTER_PORT). Rank 0 reserves a free port on its
-// node and tells the others: by a file where all are on one node, else by the attempt's rendezvous store.
+// Meeting: the address at which the processes of a command meet (MASTER_ADDR and MASTER_PORT). Rank 0
+// reserves a free port on its node and tells the others: by a file where all are on one node, else by the
+// attempt's rendezvous store.
 #pragma once
 #include <chrono>
 #include <string>
@@ -25,7 +26,7 @@ class ReservedPort {
 };
 
 struct Meeting {
-  std::string address;  // of rank 0's node
+  std::string address;  // address of rank 0's node
   int port = 0;
 };
 // Rank 0 calls it; `port` is kept for as long as the command runs.

@@ -14,7 +14,7 @@
 namespace sweep::command {
 namespace {
 
-constexpr i64 kMostGpus = 16;  // of a phantom node
+constexpr i64 kMostGpus = 16;  // limit of a phantom node
 constexpr std::size_t kLongestCounters = 64u << 10;
 
 // `rank`: a number, or %r for that of the process.

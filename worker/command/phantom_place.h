@@ -22,7 +22,7 @@ i64 local_rank_of(const Attempt&, const RankLaunch&);
 // node of their own, with as many GPUs as the trial has.
 std::map<std::string, std::string> phantom_variables(const Attempt&, const RankLaunch&);
 
-// What phantom GPUs counted of this rank's program; absent: it used none.
+// The counters of phantom GPUs for this rank's program; nullopt: it used none.
 std::optional<nlohmann::json> phantom_counters(const RankLaunch&);
 
 // A crash on phantom GPUs, by what they counted of the program: a call that they do not answer makes it

@@ -17,7 +17,7 @@ class RankProcessWatch {
   void follow(const TrainerReport&);
   // Readable once the process has ended; -1: there is none.
   int handle() const { return handle_ ? handle_->get() : -1; }
-  // Absent: it runs, or is not known. To be called soon after the handle is readable.
+  // Time of its end. nullopt: it runs, or is not known. Call this soon after the handle is readable.
   std::optional<i64> ended_unix_ns();
 
  private:

@@ -36,7 +36,7 @@ class TrainerOutput {
   bool log_has_grown();
 
   const TrainerReport& report() const { return report_; }
-  // Where the steps came from, and what the log holds: for the record's `effective`.
+  // Adds to the record's `effective` where the steps came from and what the log holds.
   void describe(nlohmann::json& effective) const;
 
  private:

@@ -43,8 +43,8 @@ std::map<std::string, std::string, std::less<>> rank_names(const Attempt& attemp
           {"master_port", std::to_string(meeting.port)}};
 }
 
-// What torchrun sets for a process of its own, and where the trainer reports. One process a node sets the
-// ranks' own variables itself.
+// The variables that torchrun sets for its processes, and the path where the trainer reports. If there is one
+// process a node, it sets the ranks' own variables itself.
 std::map<std::string, std::string> own_variables(const CommandSpec& spec, const Attempt& attempt,
                                                  const RankLaunch& launch, const Meeting& meeting) {
   const auto results = results_file(launch, launch.rank);

@@ -19,7 +19,7 @@ namespace sweep::command {
 std::filesystem::path files_folder(const RankLaunch&);
 std::filesystem::path results_file(const RankLaunch&, i64 rank);
 
-// What is started, as the process sees it.
+// The program to start, with its environment and files.
 struct Prepared {
   std::vector<std::string> argv;
   std::map<std::string, std::string> environment;  // set on top of this process's own
@@ -42,7 +42,7 @@ class TrainerProcess {
   int handle() const { return handle_; }
   struct End {
     std::optional<int> exit_code, signal;
-    i64 peak_rss_bytes = 0;  // of it and of the children it waited for, the largest
+    i64 peak_rss_bytes = 0;  // the largest of the process and the children it waited for
   };
   // Waits at most so long; none: it still runs.
   std::optional<End> wait_ms(int milliseconds);

@@ -163,7 +163,7 @@ bool TrainerReport::understand(std::string_view text) {
     auto error = error_from(in);
     if (!error) return false;
     error->after_end = ended_;
-    if (!error_) error_ = std::move(error);  // what follows the first error is its consequence
+    if (!error_) error_ = std::move(error);  // later errors are consequences of the first
     return begun_ = true;
   }
   return kind == "step" && understand_step(in);

@@ -21,17 +21,17 @@ struct TrainerError {
   Outcome outcome = Outcome::kCrash;  // crash, oom, unsupported
   std::optional<OomKind> oom_kind;
   std::optional<i64> asked_bytes;
-  std::string part;     // of an oom: build, forward, backward, optimizer, communication
+  std::string part;     // part of an oom: build, forward, backward, optimizer, communication
   std::string message;  // "type: text"
   bool consequential = false;
-  // When it happened, by the trainer's clock; absent: it did not say.
+  // When it happened, by the trainer's clock; nullopt: it did not say.
   std::optional<i64> unix_ns;
-  bool after_end = false;  // of the run
+  bool after_end = false;  // it came after the end of the run
 };
 
 struct TrainerStep {
   i64 number = 0;  // from 1, warm-up included
-  // Absent: the trainer does not know when the step began.
+  // nullopt: the trainer does not know when the step began.
   std::optional<double> ms;
   std::optional<double> forward_ms, backward_ms, optimizer_ms, loss;
   std::optional<i64> tokens, alloc_retries;
@@ -43,7 +43,7 @@ class TrainerReport {
   void feed(std::string_view bytes);
   // A step that its log told. Steps that the trainer reports itself replace these.
   void add_logged(TrainerStep);
-  // What its log says of the whole run; used where the trainer does not say it itself.
+  // Sets what its log says of the whole run; it is used if the trainer does not say it itself.
   void set_logged_run(std::optional<TrainerStep> mean_step, std::optional<i64> peak_reserved_bytes);
 
   bool has_begun() const { return begun_; }
@@ -57,12 +57,12 @@ class TrainerReport {
   const std::optional<TrainerError>& error() const { return error_; }
   // It said that it came to its end.
   bool has_ended() const { return ended_; }
-  // Of its caching allocator, as it said last.
+  // The last report of its caching allocator.
   struct Memory {
     std::optional<i64> peak_allocated_bytes, peak_reserved_bytes, alloc_retries, ooms;
   };
   Memory memory() const;
-  // What it said of its process; as untrusted as the rest.
+  // The trainer's statements about its process; they are untrusted like the rest.
   struct Identity {
     std::optional<i64> pid, world;
   };

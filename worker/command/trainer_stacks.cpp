@@ -44,7 +44,7 @@ bool wait_until(double seconds, Done&& done) {
   return true;
 }
 
-// What /proc says of one process of this attempt.
+// A process of this attempt, as /proc shows it.
 struct Candidate {
   PythonProcess process;
   pid_t parent = 0;
@@ -88,7 +88,7 @@ fs::path stacks_pipe(const RankLaunch& launch, std::string_view rank) {
 
 std::optional<PythonProcess> python_of(i64 rank) {
   const char* token = std::getenv(kAttemptVariable);
-  // Where /proc shows another PID namespace its numbers are not those that py-spy needs.
+  // If /proc shows another PID namespace, its numbers are not those that py-spy needs.
   std::error_code ec;
   if (token == nullptr || fs::read_symlink("/proc/self", ec) != std::to_string(::getpid()))
     return std::nullopt;

@@ -37,7 +37,7 @@ class TrainerStacks {
 };
 
 // The Python process of a rank: it carries this process's mark and the rank's number, and its parent does not
-// (data loader workers inherit both). Absent: there is none.
+// (data loader workers inherit both). nullopt: there is none.
 struct PythonProcess {
   pid_t pid = 0;
   std::string path;     // PATH of its environment

@@ -21,7 +21,7 @@ StepSample sample_of(const TrainerStep& step, const MeasurePlan& plan) {
   sample.backward_ns = nanoseconds(step.backward_ms);
   sample.optimizer_ns = nanoseconds(step.optimizer_ms);
   sample.tokens = step.tokens.value_or(0);
-  sample.loss = step.loss.value_or(0);  // as of the parts: 0 is not reported
+  sample.loss = step.loss.value_or(0);  // 0 means not reported, as for the parts
   sample.alloc_retries = step.alloc_retries.value_or(0);
   return sample;
 }

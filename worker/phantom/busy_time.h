@@ -16,7 +16,7 @@ class BusyTime {
     std::int64_t added = end - begin;
     auto at = spans_.upper_bound(begin);
     if (at != spans_.begin() && std::prev(at)->second >= begin) --at;
-    while (at != spans_.end() && at->first <= end) {  // what it touches becomes one span with it
+    while (at != spans_.end() && at->first <= end) {  // spans that it touches become one with it
       const std::int64_t low = at->first > begin ? at->first : begin,
                          high = at->second < end ? at->second : end;
       if (high > low) added -= high - low;

@@ -88,7 +88,7 @@ class Clocks {
  private:
   void push(std::unique_lock<std::mutex>& lock, Stream& stream, Work work);
   bool advance(std::unique_lock<std::mutex>& lock, Stream& stream);
-  Ns work(Ns host);  // of the host; its clock afterwards
+  Ns work(Ns host);  // adds work of the host; returns its clock afterwards
   void finish(Stream& stream, Ns begin, Ns end);
   bool wait_real(std::unique_lock<std::mutex>& lock, const std::function<bool()>& met, int limit_ms);
   std::mutex mutex_;

@@ -115,7 +115,7 @@ void file_name(const char* pattern, Text& out) {
   }
 }
 
-const char* pattern = nullptr;  // of SWEEP_PHANTOM_COUNTERS; read before main
+const char* pattern = nullptr;  // value of SWEEP_PHANTOM_COUNTERS; read before main
 
 void on_signal(int) {
   write_counters();

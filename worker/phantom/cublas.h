@@ -1,4 +1,4 @@
-// What cuBLAS and cuBLASLt share: products as kernels of the modelled length.
+// Shared by cuBLAS and cuBLASLt: products run as kernels of the modelled length.
 #pragma once
 #include <cublas_v2.h>
 

@@ -19,7 +19,7 @@ namespace {
 
 struct Piece {
   cudnnBackendDescriptorType_t type{};
-  std::map<int, std::vector<std::shared_ptr<Piece>>> parts;  // by attribute
+  std::map<int, std::vector<std::shared_ptr<Piece>>> parts;  // key: attribute
   std::map<int, std::vector<std::int64_t>> numbers;
 };
 using PiecePtr = std::shared_ptr<Piece>;

@@ -1,4 +1,4 @@
-// What else LibTorch imports of cuDNN and a handle would be needed for: refused by name.
+// Refuses by name the other functions that LibTorch imports from cuDNN and that need a handle.
 #include "worker/phantom/counters.h"
 #include "worker/phantom/export.h"
 

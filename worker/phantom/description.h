@@ -41,7 +41,7 @@ struct Profile {
 struct Description {
   Device device;
   Profile profile;
-  int gpus = 1;      // of this node
+  int gpus = 1;      // number on this node
   std::string node;  // names the node's shared file; ranks of one node name the same
 };
 

@@ -1,5 +1,5 @@
-// What LibTorch looks up in the driver and phantoms do not offer: memory shared between processes by handle,
-// multicast, green contexts. Refused by name.
+// Refuses by name what LibTorch looks up in the driver and phantoms do not offer: memory shared between
+// processes by handle, multicast, green contexts.
 #include "worker/phantom/description.h"
 #include "worker/phantom/export.h"
 

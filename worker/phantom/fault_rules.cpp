@@ -21,7 +21,7 @@ constexpr double kMostRanks = 1e6, kMostDevices = 16, kMostXid = 1e6, kMostFacto
   throw std::runtime_error("\"" + std::string(word) + "\" " + std::string(why));
 }
 
-// What comes before the next separator; the rest follows it.
+// Returns the text before the next separator; `rest` becomes what follows it.
 std::string_view take(std::string_view& rest, char separator) {
   const auto end = std::min(rest.find(separator), rest.size());
   const auto out = rest.substr(0, end);

@@ -25,7 +25,7 @@ enum class Fault : int {
 struct FaultRule {
   Fault fault = Fault::kMallocOom;
   std::int64_t at = 1;         // the n-th
-  std::int64_t times = 1;      // that many from there on
+  std::int64_t times = 1;      // how many from there on
   int rank = -1, device = -1;  // -1: any
   double factor = 2;
   std::uint64_t code = 79;

@@ -7,7 +7,7 @@
 
 namespace sweep::phantom {
 
-// What the registered name of a kernel says about its cost; threads x bytes where the name has no sizes.
+// Models a kernel's cost by its registered name; threads x bytes if the name has no sizes.
 class KernelModel {
  public:
   KernelModel() = default;
@@ -22,7 +22,7 @@ class KernelModel {
 // longer.
 struct Product {
   double m = 0, n = 0, k = 0, batch = 1;
-  double bytes = 2;  // of an element
+  double bytes = 2;  // bytes of an element
   std::string type = "bf16";
 };
 Ns product_time(const Product& product);

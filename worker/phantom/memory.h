@@ -22,7 +22,7 @@ class Memory {
   void map(void* at, std::size_t bytes, int device);
   void unmap(void* at, std::size_t bytes);
   void pin(void* at, std::size_t bytes);
-  std::optional<std::size_t> unpin(void* at);  // its size; absent: it was not pinned
+  std::optional<std::size_t> unpin(void* at);  // its size; nullopt: it was not pinned
   struct Range {
     char* begin = nullptr;
     std::size_t bytes = 0;

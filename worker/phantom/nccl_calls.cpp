@@ -14,7 +14,7 @@ namespace {
 
 struct Group {
   int depth = 0;
-  std::vector<std::pair<Stream*, std::vector<Part>>> parts;  // by stream, in the order they came
+  std::vector<std::pair<Stream*, std::vector<Part>>> parts;  // grouped by stream, in the order they came
 };
 thread_local Group group;
 
@@ -29,15 +29,15 @@ void end_group() {
   for (auto& [stream, parts] : std::exchange(group.parts, {})) put(*stream, std::move(parts));
 }
 
-// What instructions make of this operation.
-void strike(Part& part) {
+// Applies the injected faults to this operation.
+void inject_faults(Part& part) {
   Faults& faults = Faults::get();
   if (!faults.any()) return;
   const int device = part.comm->device;
-  if (faults.strikes(Fault::kHostHang, device) != nullptr)
+  if (faults.triggered(Fault::kHostHang, device) != nullptr)
     for (;;) ::pause();
-  part.never_met = faults.strikes(Fault::kHang, device) != nullptr;
-  if (faults.strikes(Fault::kNcclError, device) != nullptr) {
+  part.never_met = faults.triggered(Fault::kHang, device) != nullptr;
+  if (faults.triggered(Fault::kNcclError, device) != nullptr) {
     part.never_met = true;
     const auto held = Clocks::get().lock();
     part.comm->own_error = ncclRemoteError;
@@ -60,7 +60,7 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t handle, const void* from, void* 
   const auto kind = static_cast<std::size_t>(operation.kind);
   ++counters().collectives[kind];
   counters().collective_bytes[kind] += payload_of(operation, part.comm->ranks);
-  strike(part);
+  inject_faults(part);
   Stream* stream = &stream_of(handle);
   if (group.depth == 0) {
     put(*stream, {std::move(part)});

@@ -31,8 +31,8 @@ bool reduces(Kind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
 }
 
-// Of the link, by the group's nodes; between two entries (each twice the nodes of the last) on a straight
-// line.
+// The share of the link's bandwidth for a group on so many nodes. Between two entries (each has twice the
+// nodes of the last) it is interpolated linearly.
 double share(const std::vector<double>& shares, int nodes) {
   const double at = std::log2(static_cast<double>(std::max(nodes, 1)));
   const auto below = std::min(static_cast<std::size_t>(at), shares.size() - 1);
@@ -106,7 +106,7 @@ ncclResult_t Communicator::make(CommunicatorPtr& out, const std::string& name, i
   if (counters().rank < 0) counters().rank = rank;
   Node* node = Node::open();
   if (node == nullptr) return ncclUnhandledCudaError;
-  const bool refused = Faults::get().strikes(Fault::kNcclOom, device) != nullptr;
+  const bool refused = Faults::get().triggered(Fault::kNcclOom, device) != nullptr;
   if (refused) node->fill(device);  // who asks for the reason finds a device that is full
   if (refused || !node->charge(device, 0)) return ncclUnhandledCudaError;
   CommunicatorPtr made(new Communicator);

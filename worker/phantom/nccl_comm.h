@@ -22,7 +22,8 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Of ranks whose peers are not there: each peer is assumed to do what this one does, so there is no waiting.
+  // True if the ranks' peers are not there: each peer is assumed to do what this one does, so there is no
+  // waiting.
   bool mirrored() const { return segment == nullptr; }
   bool complete() const { return mirrored() || segment->complete(); }
   int nodes() const { return mirrored() ? mirror_nodes : segment->nodes(); }
@@ -37,7 +38,7 @@ class Communicator {
     std::vector<std::uint64_t> begun, done;  // with each peer
   } sends, receives;
   std::uint64_t splits = 0;
-  std::vector<double> scalars;  // of the reductions made by ncclRedOpCreatePreMulSum
+  std::vector<double> scalars;  // factors of the reductions made by ncclRedOpCreatePreMulSum
   ncclResult_t own_error = ncclSuccess;
 
   // Takes NCCL's memory with the first operation, as NCCL connects to its peers then (NCCL_RUNTIME_CONNECT);
@@ -60,7 +61,7 @@ struct Part {
   void* to = nullptr;
   Operation operation{};  // root: of a collective; the peer of a send or receive
   Ns lasts = 0;
-  bool never_met = false;  // by instruction
+  bool never_met = false;  // set by a fault instruction
   // where it is
   std::uint64_t number = 0;
   bool posted = false;

@@ -103,7 +103,7 @@ void Part::collective_of_mirrors(Ns ready) {
   end = ready + lasts;
 }
 
-// What this rank gets, out of the payloads of all.
+// Computes this rank's result from the payloads of all.
 void Part::deliver(const std::vector<const std::byte*>& all) {
   const auto n = static_cast<std::size_t>(comm->ranks), me = static_cast<std::size_t>(comm->rank);
   const std::size_t one = operation.count * size_of(operation.type);

@@ -13,7 +13,7 @@
 
 namespace sweep::phantom {
 
-constexpr std::size_t kPayload = 64 << 10;  // what is at most really sent
+constexpr std::size_t kPayload = 64 << 10;  // the most that is really sent
 constexpr int kLane = 8;                    // messages under way for a pair
 
 struct Operation {  // plain data, the same on all ranks that agree
@@ -35,7 +35,7 @@ struct alignas(64) Post {  // a receiver that waits
   Ns ready;
 };
 
-struct alignas(64) Lane {            // of one pair, one direction
+struct alignas(64) Lane {            // one direction of one pair
   std::atomic<std::uint64_t> taken;  // messages that have ended for the receiver
   Post posts[2];
   Place messages[kLane];

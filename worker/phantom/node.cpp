@@ -60,7 +60,7 @@ Node* Node::open() {
   return node;
 }
 
-// Where the kernel cannot be asked, it does.
+// An entry counts as alive if the kernel cannot be asked.
 bool Node::lives(int entry) const {
   if (entry == entry_) return true;
   auto range = byte_of(entry, F_WRLCK);

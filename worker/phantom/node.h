@@ -16,7 +16,7 @@ namespace sweep::phantom {
 
 constexpr int kMostDevices = 16, kMostProcesses = 512;
 
-struct NodeEntry {  // of one process, in the shared file
+struct NodeEntry {  // a process's entry in the shared file
   std::atomic<std::int32_t> pid;
   std::atomic<std::uint32_t> context;  // bit d: has a context on device d
   std::atomic<std::uint64_t> bytes[kMostDevices];

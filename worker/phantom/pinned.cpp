@@ -13,7 +13,8 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kTrue = std::size_t{1}
                               << 20;  // up to here memory is true: larger copies are not carried out
 constexpr std::size_t kShown =
-    std::size_t{16} << 20;  // what large pieces show; a mapping each, of which a process may have 65,530
+    // Size of the file that large pieces show; each is a mapping, and a process may have 65,530.
+    std::size_t{16} << 20;
 
 std::size_t whole_pages(std::size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;

@@ -8,6 +8,6 @@ namespace sweep::phantom {
 
 // nullptr: the system refuses.
 void* make_pinned(std::size_t bytes);
-void drop_pinned(void* at, std::size_t bytes);  // of make_pinned, with the same size
+void drop_pinned(void* at, std::size_t bytes);  // frees what make_pinned gave, with the same size
 
 }  // namespace sweep::phantom

@@ -67,7 +67,7 @@ Runtime::Runtime() {
   std::istringstream items(listed);
   for (std::string item; std::getline(items, item, ',');) {
     const int device = named(item);
-    if (device < 0) break;  // as CUDA does: those before the first that is not there
+    if (device < 0) break;  // CUDA does so too: devices before the first unknown one count
     devices_.push_back(device);
   }
 }
@@ -94,7 +94,7 @@ int current_device() {
     counters().peak_held_bytes = std::max<std::uint64_t>(counters().peak_held_bytes, counters().held_bytes);
     if (counters().device < 0) {
       counters().device = device;
-      write_counters();  // that this process used a phantom is known even where it is killed later
+      write_counters();  // records that this process used a phantom, even if it is killed later
     }
   }
   return device;
@@ -138,7 +138,7 @@ std::string pci_id_of(int device) {
 
 namespace {
 
-// What every later call answers once a GPU has reported it; success: the program goes on.
+// The answer of every later call once a GPU has reported this Xid; success: the program goes on.
 cudaError_t after_xid(std::uint64_t code) {
   switch (code) {
     case 48:
@@ -169,9 +169,9 @@ cudaError_t run_kernel(Stream& stream, Ns lasts) {
   ++counters().launches;
   Faults& faults = Faults::get();
   if (faults.any()) {
-    if (faults.strikes(Fault::kLaunchFailure, stream.device) != nullptr)
+    if (faults.triggered(Fault::kLaunchFailure, stream.device) != nullptr)
       Runtime::get().stick(cudaErrorIllegalAddress);
-    if (const FaultRule* rule = faults.strikes(Fault::kXid, stream.device)) {
+    if (const FaultRule* rule = faults.triggered(Fault::kXid, stream.device)) {
       if (Node* node = Node::open()) node->raise_xid(stream.device, rule->code);
       say("NVRM: Xid (PCI:" + pci_id_of(stream.device) + "): " + std::to_string(rule->code));
       if (const auto error = after_xid(rule->code)) Runtime::get().stick(error);

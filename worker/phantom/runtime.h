@@ -30,8 +30,8 @@ class Runtime {
 };
 
 int current_ordinal();
-int current_device();          // of the node; makes the context on it
-bool has_context(int device);  // of the node
+int current_device();          // its number on the node; makes the context on it
+bool has_context(int device);  // `device` is its number on the node
 bool set_current(int ordinal);
 cudaError_t result(cudaError_t error);  // remembered for cudaGetLastError, where it is one
 Stream& stream_of(cudaStream_t stream);
@@ -42,11 +42,11 @@ struct EventState {
   MarkPtr mark;
 };
 
-// A kernel of the modelled length on the stream: counted, and struck by faults.
+// A kernel of the modelled length on the stream: it is counted, and faults apply to it.
 cudaError_t run_kernel(Stream& stream, Ns lasts);
 Ns kernel_time(double threads);
 Ns copy_time(std::size_t bytes, cudaMemcpyKind kind);
 constexpr std::size_t kMovedBytes = 64
-                                    << 10;  // what is at most really moved; contents of more stay as they are
+                                    << 10;  // the most that is really moved; larger contents stay as they are
 
 }  // namespace sweep::phantom

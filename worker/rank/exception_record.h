@@ -8,11 +8,11 @@
 
 namespace sweep::rank {
 
-// What a rank on a GPU knows beside the exception. Default: a rank without a GPU.
+// Facts that a rank on a GPU knows beside the exception. Default: a rank without a GPU.
 struct FailureFacts {
   bool on_gpu = false;
   bool driver_answers = false;  // false: an error of the GPU sticks
-  i64 free_bytes = 0;           // of the device, as the driver says
+  i64 free_bytes = 0;           // free bytes of the device, by the driver
   bool cublas = true;           // a cuBLAS handle is there or can be made
   LibraryStatus status;
   bool memory_scarce() const;  // less is free than a library needs to begin its work

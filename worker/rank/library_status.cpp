@@ -7,7 +7,7 @@ namespace {
 
 thread_local LibraryStatus last;
 
-// What the function of that name in the library itself says.
+// Calls the library's own function of that name, which describes a status.
 const char* library_says(const char* symbol, int status, const char* otherwise) {
   using Function = const char* (*)(int);
   const auto function = reinterpret_cast<Function>(dlsym(RTLD_NEXT, symbol));

@@ -14,6 +14,6 @@ struct LibraryStatus {
 inline constexpr int kCublasNotInitialized = 1, kCublasAllocFailed = 3;
 inline constexpr int kNcclUnhandledCudaError = 1, kNcclInvalidArgument = 4, kNcclInvalidUsage = 5;
 
-LibraryStatus last_library_status();  // of the calling thread
+LibraryStatus last_library_status();  // the calling thread's
 
 }  // namespace sweep::rank

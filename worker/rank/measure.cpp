@@ -38,7 +38,7 @@ struct Usage {
   }
 };
 
-// What the timed steps say beside their times.
+// Collects what the timed steps report beside their times.
 class Findings {
  public:
   void add(const step::StepTimes& times) {

@@ -67,7 +67,7 @@ nlohmann::json parsed_object(const std::string& text) {
   return parsed.is_object() ? std::move(parsed) : nlohmann::json::object();
 }
 
-// What a step cost, from the phantom GPUs' counters before and after it.
+// The cost of a step: the phantom GPUs' counters after it less those before it.
 nlohmann::json difference(const nlohmann::json& before, const nlohmann::json& after) {
   nlohmann::json out = nlohmann::json::object();
   for (const auto& [key, value] : after.items()) {
@@ -132,7 +132,7 @@ void RankRun::join(const Attempt& attempt) {
       trial, attempt.is_rehearsal() ? local_rank_on_phantoms(attempt, launch_.rank) : launch_.local_rank);
   processes_ = attempt.processes();
   // LibTorch connects groups of more ranks than this (128 unless it is told) through several of their ranks, and waits for them.
-  // Of a rehearsal by roles they may not be there.
+  // In a rehearsal by roles they may not be there.
   if (processes_ < launch_.world)
     ::setenv("TORCH_NCCL_RANKS_PER_ROOT", std::to_string(launch_.world).c_str(), 1);
   comm::GroupOptions& options = meeting_;

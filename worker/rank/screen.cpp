@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kTries = 5;          // the best of them counts
-constexpr i64 kAllPairsUpTo = 16;  // ranks; beyond, each one hears from those 1, 2, 4, ... before it
+constexpr i64 kAllPairsUpTo = 16;  // ranks; beyond, each one receives from those 1, 2, 4, ... before it
 
 void settle(const Device& device) {
   if (device.is_cuda()) comm::cuda_plugin()->synchronize(device.place().index());
@@ -53,7 +53,7 @@ double memory_gb_s(const Device& device) {
   return 2.0 * static_cast<double>(bytes) / seconds * 1e-9;
 }
 
-// Each rank sends to the one `stride` after it and hears from the one before: no two share a link's end.
+// Each rank sends to the one `stride` after it and receives from the one before: no two share a link's end.
 double link_gb_s(const Device& device, comm::Channel& world, i64 stride) {
   const i64 bytes = device.is_cuda() ? i64{32} << 20 : i64{2} << 20;
   const auto options = at::TensorOptions(device.place()).dtype(at::kFloat);

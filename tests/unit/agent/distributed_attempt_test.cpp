@@ -125,7 +125,7 @@ TEST_F(DistributedAttemptTest, TroubleOfOneEndsTheOthersAndItsCauseIsTheAttempts
   EXPECT_EQ(evidence["ranks"].size(), 2u);
 }
 
-// Of each type something that is no default.
+// Sets a value that is not the default of its type.
 template <class T>
 void fill(T& member, i64 of) {
   if constexpr (std::is_same_v<T, std::string>)

@@ -51,7 +51,7 @@ TEST(FlightTrace, IsToldInFewWords) {
   EXPECT_EQ(told[1]["number"], 47);
 }
 
-// As PyTorch 2.11 writes it: its group has no name, and no operation a state.
+// The text is PyTorch 2.11's: its group has no name, and no operation has a state.
 TEST(FlightTrace, OfGlooWhatIsNotOverIsWaitedFor) {
   const auto trace =
       read_flight_trace(R"({"pg_config": {"": {"desc": "", "name": "", "ranks": "[0, 1]"}}, "entries": [

@@ -1,4 +1,4 @@
-// What the agent reads of its machine: OOM kills, facts, load.
+// The agent reads its machine: OOM kills, facts, load.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "orchestrator/report/format.h"
-#include "orchestrator/report/statistics/best.h"
-#include "orchestrator/report/tables/best_print.h"
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/statistics/best.h"
+#include "orchestrator/answers/tables/best_print.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace sweep {
@@ -57,34 +57,34 @@ class BestColumns : public store::StoreTest {
     return must(store_->results(sweep_));
   }
 
-  std::vector<report::BestOfGroup> from_store(const report::BestOptions& options) {
-    const auto columns = must(store_->result_columns(sweep_, report::best_columns_with_axes(options)));
-    return must(report::best(columns, options,
-                             [&](std::span<const i64> entries) { return store_->results_of(entries); }));
+  std::vector<answers::BestOfGroup> from_store(const answers::BestOptions& options) {
+    const auto columns = must(store_->result_columns(sweep_, answers::best_columns_with_axes(options)));
+    return must(answers::best(columns, options,
+                              [&](std::span<const i64> entries) { return store_->results_of(entries); }));
   }
 };
 
-bool is_in(const report::BestOfGroup& group, const ResultRow& row, const std::vector<report::Field>& keys) {
+bool is_in(const answers::BestOfGroup& group, const ResultRow& row, const std::vector<answers::Field>& keys) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const auto value = keys[i].of(row);
-    if (report::value_less(value, group.key[i]) || report::value_less(group.key[i], value)) return false;
+    if (answers::value_less(value, group.key[i]) || answers::value_less(group.key[i], value)) return false;
   }
   return true;
 }
 
 // Ranks one group the long way.
-void check_group(const report::BestOfGroup& group, const std::vector<ResultRow>& rows,
-                 const report::BestOptions& options) {
-  const auto metric = *report::resolve_metric(options.metric);
-  const bool lower = report::lower_is_better(options.metric);
-  std::vector<report::Field> keys;
-  for (const auto& name : options.group_by) keys.push_back(*report::Field::resolve(name, rows));
+void check_group(const answers::BestOfGroup& group, const std::vector<ResultRow>& rows,
+                 const answers::BestOptions& options) {
+  const auto metric = *answers::resolve_metric(options.metric);
+  const bool lower = answers::lower_is_better(options.metric);
+  std::vector<answers::Field> keys;
+  for (const auto& name : options.group_by) keys.push_back(*answers::Field::resolve(name, rows));
   std::vector<std::pair<double, const ResultRow*>> ranked;
   i64 not_run = 0, pruned = 0, not_ok = 0, not_measured = 0, too_full = 0, unknown = 0;
   for (const ResultRow& row : rows) {
     if (!is_in(group, row, keys)) continue;
-    const auto value = report::number(metric.of(row));
-    const auto memory = report::device_memory(row);
+    const auto value = answers::number(metric.of(row));
+    const auto memory = answers::device_memory(row);
     const auto peak = row.metrics.peak_allocated_bytes;
     if (row.state != State::kFinished)
       ++not_run;
@@ -112,10 +112,10 @@ void check_group(const report::BestOfGroup& group, const std::vector<ResultRow>&
   });
   const ResultRow& winner = *ranked.front().second;
   EXPECT_EQ(group.winner->trial_id, winner.trial_id);
-  const auto interval = report::interval_of(winner, options.metric);
+  const auto interval = answers::interval_of(winner, options.metric);
   std::vector<std::string> ties, others;
   for (std::size_t i = 1; i < ranked.size(); ++i) {
-    const auto other = report::interval_of(*ranked[i].second, options.metric);
+    const auto other = answers::interval_of(*ranked[i].second, options.metric);
     const bool tie =
         ranked[i].first == ranked.front().first || (interval && other && interval->overlaps(*other));
     (tie ? ties : others).push_back(ranked[i].second->trial_id);
@@ -133,10 +133,10 @@ TEST_F(BestColumns, AreRankedAsTheRowsAre) {
       for (const char* metric :
            {"tokens_per_s_gpu", "step_ms", "cost_per_mt", "peak_allocated_bytes", "mfu"}) {
         for (const std::optional<double> headroom : {std::optional<double>(), std::optional<double>(0.05)}) {
-          const report::BestOptions options{.group_by = by, .metric = metric, .headroom = headroom};
+          const answers::BestOptions options{.group_by = by, .metric = metric, .headroom = headroom};
           const auto groups = from_store(options);
-          EXPECT_EQ(report::best_json(groups, options),
-                    report::best_json(*report::best(rows, options), options));
+          EXPECT_EQ(answers::best_json(groups, options),
+                    answers::best_json(*answers::best(rows, options), options));
           for (const auto& group : groups) check_group(group, rows, options);
         }
       }
@@ -148,19 +148,19 @@ TEST_F(BestColumns, AreRankedAsTheRowsAre) {
 
 TEST_F(BestColumns, TellTheSameAxesApart) {
   const auto rows = bring(3);
-  const auto columns = must(store_->result_columns(sweep_, report::best_columns_with_axes({})));
+  const auto columns = must(store_->result_columns(sweep_, answers::best_columns_with_axes({})));
   std::vector<std::string> of_rows, of_columns;
-  for (const auto& field : report::varying(rows)) of_rows.push_back(field.name());
-  for (const auto& field : report::varying(columns)) of_columns.push_back(field.name());
+  for (const auto& field : answers::varying(rows)) of_rows.push_back(field.name());
+  for (const auto& field : answers::varying(columns)) of_columns.push_back(field.name());
   EXPECT_EQ(of_columns, of_rows);
 }
 
 TEST_F(BestColumns, AnUnknownNameIsRefusedAlike) {
   const auto rows = bring(4);
-  const report::BestOptions options{.group_by = {"siz"}};
-  const auto columns = must(store_->result_columns(sweep_, report::best_columns(options)));
-  EXPECT_EQ(store::message_of(report::best(columns, options, {})),
-            store::message_of(report::best(rows, options)));
+  const answers::BestOptions options{.group_by = {"siz"}};
+  const auto columns = must(store_->result_columns(sweep_, answers::best_columns(options)));
+  EXPECT_EQ(store::message_of(answers::best(columns, options, {})),
+            store::message_of(answers::best(rows, options)));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the trial of doctor over the nodes shows, and what the ranks of a selftest report.
+// Tests what doctor's trial over the nodes shows, and what the ranks of a selftest report.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -42,7 +42,7 @@ TEST_F(SweepDriverTest, ASecondDriverIsToldWhoHoldsTheLease) {
   EXPECT_FALSE(second.holds_lease());
   const auto entries = plan(1);
   const auto report =
-      run_errand(second, {entries, {0, 2, 1}}, [&](SweepDriver& own) { return run_all(own); });
+      run_with_lease(second, {entries, {0, 2, 1}}, [&](SweepDriver& own) { return run_all(own); });
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().problem, DriveProblem::kBusy);
   ASSERT_TRUE(report.error().holder);
@@ -94,10 +94,10 @@ TEST_F(SweepDriverTest, AnErrandReopensAndRunsAnew) {
   auto driver = open();
   const auto entries = plan(2);
   const auto once = [&](SweepDriver& own) { return run_all(own); };
-  ASSERT_TRUE(run_errand(driver, {entries, {0, 2, 1}}, once));
-  ASSERT_TRUE(run_errand(driver, {entries, {0, 2, 1}}, once));
+  ASSERT_TRUE(run_with_lease(driver, {entries, {0, 2, 1}}, once));
+  ASSERT_TRUE(run_with_lease(driver, {entries, {0, 2, 1}}, once));
   EXPECT_EQ(driver.store().attempts(driver.sweep().id, entries[0].id)->size(), 1u) << "it has an answer";
-  ASSERT_TRUE(run_errand(driver, {entries, {0, 2, 1}, outcomes_of_runs()}, once));
+  ASSERT_TRUE(run_with_lease(driver, {entries, {0, 2, 1}, outcomes_of_runs()}, once));
   EXPECT_EQ(driver.store().attempts(driver.sweep().id, entries[0].id)->size(), 2u);
 }
 

@@ -1,5 +1,5 @@
-// What is published with the program: the example grids expand, and the JSON Schema knows what the reader
-// knows.
+// Tests of what is published with the program: the example grids expand, and the JSON Schema knows what the
+// reader knows.
 #include <gmock/gmock.h>
 
 #include <fstream>

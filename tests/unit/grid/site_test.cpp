@@ -8,8 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "bench_kernels/shape/error_codes.h"
-#include "orchestrator/grid/error_codes.h"
+#include "base/expected.h"
 #include "tests/support/error_matchers.h"
 
 namespace sweep::grid {
@@ -71,31 +70,31 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
   struct Refusal {
     const char* text;
     int column;
-    ErrorCode code;
+    ErrorKind kind;
     const char* subject;
   };
-  for (const auto& [text, column, code, subject] : std::initializer_list<Refusal>{
-           {"slurm: {partion: gpu}\n", 9, codes::kUnknownKey, "partion"},
-           {"slurn: {partition: gpu}\n", 1, codes::kUnknownKey, "slurn"},
-           {"slurm: {container: {runtime: apptainer}}\n", 9, codes::kMissing, "image"},
-           {"slurm: {time: \"99:99:99\"}\n", 15, codes::kBadForm, "time"},
-           {"slurm: {partition: 'a\"b'}\n", 20, codes::kBadForm, "partition"},
-           {"slurm: {account: \"a\\nb\"}\n", 18, codes::kBadForm, "account"},
-           {"slurm: {head: {mem: 'a\\b'}}\n", 21, codes::kBadForm, "mem"},
-           {"slurm: {head: {qos: high}}\n", 16, codes::kUnknownKey, "qos"},
-           {"slurm: {exclusive: maybe}\n", 20, codes::kWrongType, "exclusive"},
-           {"limits: {gpu_hours: -1}\n", 21, codes::kOutOfRange, "gpu_hours"},
-           {"prices: {h100: {node_hour: 30}}\n", 10, shape::codes::kUnknownHardware, "h100"},
-           {"prices: {h100-sxm-80gb: 30}\n", 10, codes::kWrongType, "h100-sxm-80gb"},
-           {"prices: {h100-sxm-80gb: {}}\n", 10, codes::kEmpty, "h100-sxm-80gb"},
-           {"prices: {h100-sxm-80gb: {node_hour: 30, gpu_hour: 4}}\n", 10, codes::kConflict, "node_hour"},
-           {"prices: {h100-sxm-80gb: {node_hour: 0}}\n", 37, codes::kOutOfRange, "a price"},
-           {"[1, 2]\n", 1, codes::kWrongType, ""},
-           {"", 1, codes::kWrongType, ""},
+  for (const auto& [text, column, kind, subject] : std::initializer_list<Refusal>{
+           {"slurm: {partion: gpu}\n", 9, ErrorKind::kUnknownName, "partion"},
+           {"slurn: {partition: gpu}\n", 1, ErrorKind::kUnknownName, "slurn"},
+           {"slurm: {container: {runtime: apptainer}}\n", 9, ErrorKind::kMissing, "image"},
+           {"slurm: {time: \"99:99:99\"}\n", 15, ErrorKind::kInvalidValue, "time"},
+           {"slurm: {partition: 'a\"b'}\n", 20, ErrorKind::kInvalidValue, "partition"},
+           {"slurm: {account: \"a\\nb\"}\n", 18, ErrorKind::kInvalidValue, "account"},
+           {"slurm: {head: {mem: 'a\\b'}}\n", 21, ErrorKind::kInvalidValue, "mem"},
+           {"slurm: {head: {qos: high}}\n", 16, ErrorKind::kUnknownName, "qos"},
+           {"slurm: {exclusive: maybe}\n", 20, ErrorKind::kInvalidValue, "exclusive"},
+           {"limits: {gpu_hours: -1}\n", 21, ErrorKind::kInvalidValue, "gpu_hours"},
+           {"prices: {h100: {node_hour: 30}}\n", 10, ErrorKind::kUnknownName, "h100"},
+           {"prices: {h100-sxm-80gb: 30}\n", 10, ErrorKind::kInvalidValue, "h100-sxm-80gb"},
+           {"prices: {h100-sxm-80gb: {}}\n", 10, ErrorKind::kInvalidValue, "h100-sxm-80gb"},
+           {"prices: {h100-sxm-80gb: {node_hour: 30, gpu_hour: 4}}\n", 10, ErrorKind::kConflict, "node_hour"},
+           {"prices: {h100-sxm-80gb: {node_hour: 0}}\n", 37, ErrorKind::kInvalidValue, "a price"},
+           {"[1, 2]\n", 1, ErrorKind::kInvalidValue, ""},
+           {"", 1, ErrorKind::kInvalidValue, ""},
        }) {
     const Error error = error_in(read_site({file("bad.yaml", text)}));
     EXPECT_TRUE(error.file.ends_with("bad.yaml")) << error.file;
-    EXPECT_THAT(error, testing::AllOf(At(1, column), IsError(code, subject))) << text;
+    EXPECT_THAT(error, testing::AllOf(At(1, column), IsError(kind, subject))) << text;
   }
 }
 

@@ -1,4 +1,4 @@
-// What a trial that is a command ends as, by what its ranks reported of its steps.
+// The outcome of a trial that is a command, by what its ranks reported of its steps.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Verdicts: who is the cause, and when is a number not to be believed.
+// Verdicts: who is the cause, and when is a number wrong.
 #include <gmock/gmock.h>
 
 #include <cmath>

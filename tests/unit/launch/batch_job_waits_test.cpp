@@ -1,4 +1,4 @@
-// What a Slurm job waits for before it runs: room for one more of this user's, its turn in the queue.
+// A Slurm job waits before it runs: for room for one more of this user's, for its turn in the queue.
 #include "tests/unit/launch/batch_job_fixture.h"
 
 namespace sweep::launch {

@@ -8,7 +8,7 @@
 namespace sweep::launch {
 namespace {
 
-// As Slurm 22.05 wrote them; the format is squeue_by_name()'s.
+// Lines that Slurm 22.05 wrote; the format is squeue_by_name()'s.
 constexpr const char* kSqueue =
     "17|RUNNING|9:41|n[1-2]|sweep-a0001-0badcafe|2|None\n"
     "18|PENDING|10:00||sweep-a0002-0badcafe|5|PartitionConfig\n"

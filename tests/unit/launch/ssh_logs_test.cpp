@@ -27,7 +27,7 @@ class SshLogsTest : public ::testing::Test {
     fs::create_directories((root_ / "far" / file).parent_path());
     std::ofstream(root_ / "far" / file) << text;
   }
-  // What lies in `far` is sent as node's archive, and taken away.
+  // Sends the content of `far` as the node's archive, and removes it.
   void send(std::size_t node, const std::string& members = "attempts agent.log") {
     const fs::path archive = root_ / "logs.tar";
     ASSERT_EQ(std::system(("tar -C " + (root_ / "far").string() + " -cf " + archive.string() + " " + members +

@@ -25,7 +25,7 @@ exec /bin/sh -c "$3"
 class SshTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::signal(SIGPIPE, SIG_IGN);  // as sweep does: an ssh may end before it has read its input
+    std::signal(SIGPIPE, SIG_IGN);  // sweep does so too: an ssh may end before it has read its input
     char folder[] = "/tmp/sweep-ssh-test-XXXXXX";
     ASSERT_NE(::mkdtemp(folder), nullptr);
     home_ = folder;

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/planner.h"
+#include "orchestrator/predict/memory.h"
 
 namespace sweep::plan {
 namespace {
@@ -16,7 +16,7 @@ PlanEntry with_share(double share, const std::string& id) {
   PlanEntry e;
   e.id = id;
   e.trial.model = "tiny-llama", e.trial.spec = *shape::find_model("tiny-llama");
-  e.trial.memory_cap_bytes = static_cast<i64>(estimate_memory(e.trial).total() / share);
+  e.trial.memory_cap_bytes = static_cast<i64>(predict::estimate_memory(e.trial).total() / share);
   return e;
 }
 

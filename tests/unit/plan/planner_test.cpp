@@ -4,9 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "bench_kernels/shape/catalogue.h"
-#include "bench_kernels/shape/count.h"
-#include "orchestrator/plan/memory.h"
 #include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/memory.h"
 
 namespace sweep::plan {
 namespace {
@@ -90,11 +89,17 @@ TEST(Planner, PrunesWhatTheModelStatesAloneExceed) {
 
 TEST(Planner, CloseCallsRunSoThatTheyCanOom) {
   Trial t = tiny();
-  const double states = estimate_memory(t).states();
+  const double states = predict::estimate_memory(t).states();
   t.memory_cap_bytes = static_cast<i64>(states);  // leaves nothing for activations: sure to OOM, but run
   EXPECT_TRUE(decided(t).admitted);
   t.memory_cap_bytes = static_cast<i64>(states) - 512;
   EXPECT_EQ(decided(t).rule, "memory");
+}
+
+TEST(Planner, ImpossibleTrialsHaveNoPrediction) {
+  Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  t.dp = 7;
+  EXPECT_FALSE(decided(t).predicted.bytes.has_value());
 }
 
 TEST(Planner, KeepsWhatTheGridHasPruned) {
@@ -147,172 +152,6 @@ TEST(Planner, TensorParallelismAcrossNodesIsWarnedOf) {
   EXPECT_TRUE(warnings(t).empty());
   t.tp = 16;
   EXPECT_THAT(warnings(t), testing::ElementsAre(HasSubstr("tp 16 > gpus_per_node 8")));
-}
-
-TEST(Memory, StatesFollowTheZeroFormulas) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb");
-  // A few elements of padding, so that shards are whole.
-  const auto expect_states = [&](double bytes) {
-    EXPECT_NEAR(estimate_memory(t).states(), bytes, 1e-6 * bytes);
-  };
-  const double n = 8030261248.0;
-  expect_states(8 * n);
-  t.precision = Precision::kFp32;
-  expect_states(16 * n);
-  t.zero = 1;
-  expect_states(8 * n + 8 * n / 8);
-  t.zero = 2;
-  expect_states(4 * n + 12 * n / 8);
-  t.zero = 3;
-  expect_states(16 * n / 8);
-  t.dp_shard = 4;
-  expect_states(16 * n / 4);
-}
-
-TEST(Memory, RowsOfPaddingCount) {
-  using shape::MemoryPart;
-  Trial t = trial("gpt2", "h100-sxm-80gb");
-  t.seq_len = 1024, t.tp = 4, t.dp = 2;
-  const MemoryEstimate least = estimate_memory(t);  // 50,260 rows
-  t.vocab_multiple = 128;                           // 50,688 rows, of one tied table
-  const MemoryEstimate more = estimate_memory(t);
-  EXPECT_NEAR(more.of(MemoryPart::kWeights) - least.of(MemoryPart::kWeights), 2 * 107.0 * 768, 512);
-  // At the loss: as computed, and twice in fp32.
-  EXPECT_NEAR(more.of(MemoryPart::kLogits) - least.of(MemoryPart::kLogits), 1024 * 107.0 * (2 + 8), 2048);
-}
-
-TEST(Memory, ActivationsGrowAsTheyMust) {
-  const Trial t = trial("llama3-8b", "h100-sxm-80gb");
-  const auto kept = [](const Trial& of) { return estimate_memory(of).of(shape::MemoryPart::kActivations); };
-  const double one = kept(t);
-  Trial twice = t, longer = t, math = t, full = t;
-  twice.micro_batch_size = 2;
-  longer.seq_len = 2 * t.seq_len;
-  math.attention = AttentionKind::kMath;
-  full.recompute = Recompute::kFull;
-  EXPECT_NEAR(kept(twice), 2 * one, 1e-3 * one);
-  EXPECT_NEAR(kept(longer), 2 * one, 1e-3 * one);  // flash attention: linear in the length
-  // 32 layers x 32 heads x 4096^2 pairs x 2 bytes of softmax, in place of 4 bytes of log-sum-exp per head and
-  // token.
-  EXPECT_NEAR(kept(math) - one, 32.0 * 32 * 4096 * (4096 * 2 - 4), 0.05 * one);
-  EXPECT_LT(kept(full), one / 4);
-}
-
-TEST(Memory, SequenceParallelismDividesWhatTensorParallelismLeavesWhole) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb");
-  t.tp = 8, t.dp = 1;
-  const double whole = estimate_memory(t).total();
-  t.sp = true;
-  const double tensors = 32 * 4;  // of hidden_size: four a layer; less what is gathered for a moment
-  EXPECT_NEAR(whole - estimate_memory(t).total(), tensors * 2 * 4096 * 4096 * 7 / 8, 0.1 * whole);
-}
-
-TEST(Memory, LogitsStandOnTheLastStage) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb");
-  t.pp = 8, t.dp = 1, t.grad_accum = t.global_batch_size = 8;
-  const double logits = 4096 * 128256.0 * 10;       // of a sequence
-  const MemoryEstimate first = estimate_memory(t);  // eight micro-batches in flight: the fullest
-  EXPECT_EQ(first.fullest, 0u);
-  EXPECT_EQ(first.of(shape::MemoryPart::kLogits), 0);
-  EXPECT_NEAR(first.of_ranks.back()[shape::MemoryPart::kLogits], logits, 0.01 * logits);
-  t.grad_accum = 1, t.micro_batch_size = t.global_batch_size = 8;  // one: the last stage is the fullest
-  EXPECT_EQ(estimate_memory(t).fullest, 7u);
-}
-
-// Ranks that hold no more than an earlier one are left out, and the fullest is found all the same.
-TEST(Memory, TheFullestRankIsThatOfAllRanks) {
-  i64 compared = 0;
-  for (const char* model : {"llama3-8b", "gpt2-large", "mixtral-8x7b"})
-    for (const Schedule schedule :
-         {Schedule::kGpipe, Schedule::k1f1b, Schedule::kInterleaved, Schedule::kZeroBubble})
-      for (const i64 pp : {2, 4, 6, 8})
-        for (const i64 micros : {1, 3, 8, 24})
-          for (const i64 zero : {0, 3})
-            for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
-              Trial t = trial(model, "h100-sxm-80gb");
-              t.pp = pp, t.dp = 2, t.zero = zero, t.recompute = recompute, t.schedule = schedule;
-              t.gpus_per_node = 2 * pp, t.vpp = schedule == Schedule::kInterleaved ? 2 : 1;
-              t.grad_accum = micros, t.global_batch_size = 2 * micros, t.reshard_after_forward = micros > 3;
-              if (first_objection(t)) continue;
-              const MemoryEstimate all = estimate_memory(t, shape::Ranks::kAll), found = estimate_memory(t);
-              EXPECT_EQ(found.fullest, all.fullest)
-                  << t.model << " pp " << pp << ", " << micros << " micro-steps";
-              EXPECT_EQ(found.total(), all.total());
-              ++compared;
-            }
-  EXPECT_GT(compared, 200);
-}
-
-TEST(Memory, ExpertsAreDividedOverTheirRanks) {
-  Trial t = trial("mixtral-8x7b", "h100-sxm-80gb");
-  const double whole = estimate_memory(t).states();
-  t.ep = 8;
-  EXPECT_LT(estimate_memory(t).states(), whole / 4);
-}
-
-// The dry run's peaks (sweep-rank dry-run --backend cuda) of 8 ranks, sequences of 1024.
-struct DryRun {
-  const char* model;
-  i64 layers, tp, ep, zero, micro_batch, grad_accum;
-  Recompute recompute;
-  double megabytes;
-};
-TEST(Memory, IsNearTheDryRun) {
-  constexpr DryRun kPeaks[] = {{"llama3-8b", 8, 1, 1, 0, 2, 1, Recompute::kFull, 25193},
-                               {"llama3-8b", 8, 1, 1, 0, 2, 1, Recompute::kSelective, 26737},
-                               {"llama3-8b", 8, 1, 1, 0, 8, 1, Recompute::kNone, 40297},
-                               {"llama3-8b", 8, 4, 1, 0, 2, 1, Recompute::kNone, 7172},
-                               {"llama3-8b", 8, 1, 1, 1, 2, 2, Recompute::kNone, 17089},
-                               {"llama3-8b", 8, 1, 1, 2, 2, 1, Recompute::kNone, 13247},
-                               {"llama3-8b", 8, 1, 1, 3, 2, 1, Recompute::kNone, 9842},
-                               {"llama3-8b", 8, 1, 1, 3, 2, 1, Recompute::kFull, 8162},
-                               {"gpt2-xl", 8, 1, 1, 0, 2, 1, Recompute::kNone, 4331},
-                               {"gpt2-xl", 8, 1, 1, 0, 2, 1, Recompute::kFull, 3752},
-                               {"mixtral-8x7b", 4, 1, 1, 0, 2, 1, Recompute::kNone, 51996},
-                               {"mixtral-8x7b", 4, 1, 8, 0, 2, 1, Recompute::kNone, 12536}};
-  for (const DryRun& d : kPeaks) {
-    Trial t = trial(d.model, "h100-sxm-80gb");
-    t.spec.layers = d.layers, t.tp = d.tp, t.dp = 8 / d.tp, t.ep = d.ep, t.zero = d.zero, t.seq_len = 1024;
-    t.micro_batch_size = d.micro_batch, t.grad_accum = d.grad_accum, t.recompute = d.recompute;
-    t.global_batch_size = t.dp * t.micro_batch_size * t.grad_accum;
-    EXPECT_NEAR(estimate_memory(t).total() / 1e6, d.megabytes, 0.01 * d.megabytes)
-        << d.model << " zero " << d.zero;
-  }
-}
-
-TEST(Roofline, AComputeBoundStepIsNearItsFlops) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb", 1, 1);
-  const Prediction p = roofline().predict(t, MeasurePlan{3, 10, 2});
-  const double seconds = 4096 * shape::model_flops_per_token(t.spec, 4096) / 989.4e12;
-  EXPECT_GT(*p.step_ms, 1.6e3 * seconds);  // 30 to 60 % of the peak
-  EXPECT_LT(*p.step_ms, 3.3e3 * seconds);
-  EXPECT_NEAR(*p.seconds, 20 + 13 * 2 * *p.step_ms / 1e3, 1e-6);
-}
-
-TEST(Roofline, TwoNodesPayForTheNetwork) {
-  Trial one = trial("llama3-8b", "a100-80gb", 1), two = trial("llama3-8b", "a100-80gb", 2);
-  const auto a = roofline().predict(one, {}), b = roofline().predict(two, {});
-  EXPECT_GT(*b.step_ms, *a.step_ms);  // the same work per rank
-}
-
-TEST(Roofline, MicroBatchesThatAreTooSmallCostLaunches) {
-  Trial small = trial("tiny-llama", "h100-sxm-80gb"), large = small;
-  small.seq_len = large.seq_len = 256;
-  small.grad_accum = 16, large.micro_batch_size = 16;
-  small.global_batch_size = large.global_batch_size = 8 * 16;
-  EXPECT_GT(*roofline().predict(small, {}).step_ms, 5 * *roofline().predict(large, {}).step_ms);
-}
-
-TEST(Roofline, PipelineBubbleAndImpossibleTrials) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb");
-  t.pp = 8;
-  t.dp = 1;
-  t.grad_accum = t.global_batch_size = 8;
-  Trial fewer = t;
-  fewer.grad_accum = fewer.global_batch_size = 1;
-  EXPECT_GT(8 * *roofline().predict(fewer, {}).step_ms, 3 * *roofline().predict(t, {}).step_ms);
-  t.dp = 7;
-  EXPECT_FALSE(roofline().predict(t, {}).bytes.has_value());
 }
 
 TEST(Deadlines, HaveFloors) {

@@ -121,7 +121,7 @@ TEST_F(IngestRowsTest, AnUnknownAllocationIsAnError) {
   start(1);
   IngestBatch batch;
   batch.allocation = "nowhere", batch.new_offset = 5;
-  EXPECT_THAT(error_in(store_->ingest(batch)), IsError(codes::kUnknownAllocation, "nowhere"));
+  EXPECT_THAT(error_in(store_->ingest(batch)), IsError(ErrorKind::kNotFound, "nowhere"));
 }
 
 TEST_F(IngestRowsTest, AStartMakesATrialRunning) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/expected.h"
 #include "orchestrator/run/retry_policy.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/store.h"
 #include "schema/codec.h"
 #include "tests/support/error_matchers.h"
@@ -122,7 +122,7 @@ class StoreTest : public ::testing::Test {
     must(store_->ingest(batch));
     return attempt.id;
   }
-  // What the public view says about one column, in plan order of the trials.
+  // One column of the public view, in plan order of the trials.
   std::vector<Value> column(const std::string& name) {
     const Table table = must(store_->query("SELECT " + name + " FROM results ORDER BY micro_batch_size"));
     std::vector<Value> out;

@@ -107,7 +107,7 @@ void add_entry(const json& entry, FlightTrace& trace) {
   FlightTrace::Group& group = found->second;
   if (group.label.empty() && name->size() > 1 && (*name)[1].is_string() && (*name)[1] != kNotNamed)
     group.label = (*name)[1].get<std::string>().substr(0, kLongestLabel);
-  // Of Gloo the recorder only knows that an operation is over.
+  // For Gloo the recorder only knows that an operation is over.
   const bool done = text(entry, "state") == "completed" || flag(entry, "retired");
   const bool message = flag(entry, "is_p2p");
   const i64 place = number(entry, message ? "op_id" : "collective_seq_id");

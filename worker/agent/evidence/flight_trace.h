@@ -15,11 +15,11 @@ namespace sweep::agent {
 
 struct FlightTrace {
   struct Waiting {
-    // Of the collective in its group, from 1; of a message its place among the group's operations.
+    // Number of the collective in its group, from 1; for a message, its place among the group's operations.
     i64 number = 0;
-    // As all_reduce or send.
+    // The word for it: all_reduce, send, ...
     std::string operation;
-    // Of a message: the other rank, as the world counts.
+    // The other rank of a message, as the world counts.
     std::optional<i64> peer;
   };
   struct Group {
@@ -33,7 +33,7 @@ struct FlightTrace {
     std::string last;
     std::optional<Waiting> waits;
   };
-  // By NCCL's name of the group.
+  // The key is NCCL's name of the group.
   std::map<std::string, Group> groups;
   bool empty() const { return groups.empty(); }
 };

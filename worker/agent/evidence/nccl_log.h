@@ -17,9 +17,9 @@ namespace sweep::agent {
 struct NcclLog {
   // "2.18.3"; empty: not said.
   std::string version;
-  // What goes between nodes: IB, Socket, or a plug-in's name.
+  // The network between nodes: IB, Socket, or a plug-in's name.
   std::string network;
-  // Of channels: P2P/CUMEM, SHM/direct, NET/IB, NET/IB/GDRDMA, NET/Socket, ...
+  // The transports of channels: P2P/CUMEM, SHM/direct, NET/IB, NET/IB/GDRDMA, NET/Socket, ...
   std::set<std::string> transports;
   // "AllReduce RING/SIMPLE"; only where NCCL_DEBUG_SUBSYS has TUNING.
   std::set<std::string> algorithms;

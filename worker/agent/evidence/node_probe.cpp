@@ -74,7 +74,7 @@ std::optional<std::int64_t> xids() {
   return count;
 }
 
-const char* standing_of(const std::string& path) {
+const char* access_of(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return "absent";
   if (S_ISDIR(info.st_mode)) return ::access(path.c_str(), W_OK | X_OK) == 0 ? "writable" : "readable";
@@ -97,7 +97,7 @@ NodeRecord probe_node(const Nvml* nvml) {
   if (const auto model = first_value("/proc/cpuinfo", "model name"); !model.empty()) facts["cpu"] = model;
   if (const auto mhz = first_value("/proc/cpuinfo", "cpu MHz"); !mhz.empty())
     facts["clocks"] = {{"cpu_mhz", mhz}};
-  facts["cores"] = std::thread::hardware_concurrency();  // those this process may use
+  facts["cores"] = std::thread::hardware_concurrency();  // the cores that this process may use
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0) facts["memory_bytes"] = static_cast<std::int64_t>(pages) * page;
   if (const auto boot = whole("/proc/sys/kernel/random/boot_id"); !boot.empty()) facts["boot_id"] = boot;
@@ -118,7 +118,7 @@ std::string probe_machine(const Nvml* nvml, const std::vector<std::string>& path
   auto out = parse_json(node.facts).value_or(nlohmann::json::object());
   out["host"] = node.host;
   out["paths"] = nlohmann::json::object();
-  for (const auto& path : paths) out["paths"][path] = standing_of(path);
+  for (const auto& path : paths) out["paths"][path] = access_of(path);
   std::error_code ec;
   if (const auto shm = std::filesystem::space("/dev/shm", ec); !ec) out["shm_bytes"] = shm.available;
   out["unix_ns"] = unix_ns_now();  // last, so that it is as close to the answer as can be

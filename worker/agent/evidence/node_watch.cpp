@@ -30,7 +30,7 @@ std::optional<double> mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-std::optional<double> deviation(const std::vector<double>& values) {  // of a sample: n - 1
+std::optional<double> deviation(const std::vector<double>& values) {  // of a sample: divides by n - 1
   if (values.size() < 2) return std::nullopt;
   double squares = 0;
   for (const double value : values) squares += (value - *mean(values)) * (value - *mean(values));
@@ -48,7 +48,7 @@ std::vector<std::string> visible_gpus(int count) {
   return out;
 }
 
-// What NVML calls these slots' GPUs; empty: one of them is not known to it.
+// NVML's numbers of these slots' GPUs; empty: it does not know one of them.
 std::vector<int> gpus_of(const Nvml& nvml, const std::vector<i64>& slots) {
   const auto visible = visible_gpus(nvml.count());
   std::vector<int> out;

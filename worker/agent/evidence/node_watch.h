@@ -21,7 +21,7 @@ class NodeWatch {
   explicit NodeWatch(std::unique_ptr<Nvml> nvml);
   ~NodeWatch();
 
-  // What is observed during one attempt.
+  // The observation of one attempt.
   class Span {
    public:
     // on_gpu: the load is that of the slots' GPUs, and not known where NVML does not know them; else the
@@ -46,7 +46,7 @@ class NodeWatch {
     NodeWatch& node_;
     bool on_gpu_;
     i64 oom_kills_before_;
-    // Of the attempt, as NVML numbers them.
+    // The attempt's GPUs, by NVML's numbers.
     std::vector<int> gpus_;
     std::unique_ptr<GpuSampler> sampler_;
     std::unique_ptr<Nvml::Xids> xids_;

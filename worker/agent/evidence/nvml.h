@@ -55,7 +55,7 @@ class Nvml {
     ~Xids();
     Xids(const Xids&) = delete;
     Xids& operator=(const Xids&) = delete;
-    // Those since the last time; does not wait.
+    // The events since the last call; it does not wait.
     std::vector<One> take();
 
    private:

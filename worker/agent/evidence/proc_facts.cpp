@@ -29,7 +29,7 @@ std::string slurp(const std::string& path, std::size_t max_bytes = 1u << 14) {
 struct Status {
   std::string name;
   char state = 'X';
-  long parent = 0;  // as this /proc counts
+  long parent = 0;  // number in this /proc
   std::vector<pid_t> pids;
 };
 

@@ -1,4 +1,4 @@
-// What /proc tells of a process by its pid as seen from the agent, also where /proc shows another PID
+// Reads what /proc says of a process by its pid as seen from the agent, also if /proc shows another PID
 // namespace.
 #pragma once
 #include <sys/types.h>

@@ -11,7 +11,7 @@
 
 namespace sweep::agent {
 
-// What a node agent is told on standard input: {"address", "port", "token", "node"}.
+// The line that a node agent gets on standard input: {"address", "port", "token", "node"}.
 struct Join {
   std::string address;
   int port = 0;
@@ -20,7 +20,7 @@ struct Join {
   i64 node = 0;
 };
 Expected<Join> read_join(int fd);
-std::string join_line(const Join&);  // what read_join() reads
+std::string join_line(const Join&);  // the line for read_join()
 
 struct HeadClient {
   std::shared_ptr<PeerConnection> link;

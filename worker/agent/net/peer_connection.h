@@ -22,10 +22,10 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
   using OnClosed = std::function<void(const std::string& why)>;
 
   PeerConnection(boost::asio::ip::tcp::socket socket, double lease_s, FrameReader reader);
-  // What is no message closes the connection.
+  // Bytes that are no message close the connection.
   void start(OnMessage, OnClosed);
   void send(const Frame&);
-  // What was sent is still delivered, as far as the connection takes it at once.
+  // Sent frames are still delivered, as far as the connection takes them at once.
   void close();
   bool open() const { return state_ == State::kOpen; }
   bool written() const { return state_ == State::kBroken || outgoing_.frames.empty(); }

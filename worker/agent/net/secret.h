@@ -22,7 +22,7 @@ class Secret {
   ~Secret();
   std::string hex() const;
 
-  // What `role` ("head" or "node") says to the challenge `theirs`, having sent `ours`.
+  // The answer of `role` ("head" or "node") to the challenge `theirs`, after it has sent `ours`.
   std::string proof(std::string_view role, std::string_view theirs, std::string_view ours) const;
   // Whether the other side's proof is right; takes the same time whatever is wrong with it.
   bool proven(std::string_view role, std::string_view ours, std::string_view theirs,

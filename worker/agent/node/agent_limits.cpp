@@ -24,7 +24,7 @@ std::optional<std::string> AgentLimits::exceeded(const Activity& activity, doubl
   if (activity.busy) busy_s_ = now_s;
   if (activity.last_line_s) busy_s_ = std::max(busy_s_, *activity.last_line_s);
   if (options_.idle_limit_s > 0 && now_s - busy_s_ > options_.idle_limit_s) return "idle";
-  // What runs ends a little before the scheduler would end it, so that the ranks' records are written.
+  // Attempts end a little before the scheduler would end them, so that the ranks' records are written.
   if (activity.out_of_time) return "time limit";
   return std::nullopt;
 }

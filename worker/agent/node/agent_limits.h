@@ -18,10 +18,10 @@ class AgentLimits {
     // Something runs or waits, or the agent does not serve yet.
     bool busy = false;
     bool out_of_time = false;
-    // When the inbox had its last line; absent: never.
+    // When the inbox had its last line; nullopt: never.
     std::optional<double> last_line_s;
   };
-  // Why it has to leave now; absent: it goes on. Times are of the steady clock.
+  // Why it has to leave now; nullopt: it goes on. Times are of the steady clock.
   std::optional<std::string> exceeded(const Activity& activity, double now_s);
   // Once, when several looks in a row found no mailbox: a file system may be away for a moment.
   bool mailbox_lost(bool gone);

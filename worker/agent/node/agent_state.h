@@ -26,7 +26,7 @@ enum class AgentState {
   kScreening,
   // Attempts are read, started and ended.
   kServing,
-  // As serving, until no attempt waits.
+  // Like serving, until no attempt waits.
   kFinishing,
   // Nothing is started any more; what runs is awaited.
   kLeaving,

@@ -17,7 +17,7 @@
 
 namespace sweep::agent {
 
-// What happens on nodes, for who places attempts on them.
+// Receives what happens on nodes, for the class that places attempts on them.
 class NodeEvents {
  public:
   virtual ~NodeEvents() = default;
@@ -45,9 +45,9 @@ class AllocationNodes final : public AttemptNodes, public HeadServerListener, pr
   // Every node is told to leave; AgentControl::all_left() follows.
   void leave();
   NodeRunner& runner() { return runner_; }
-  // Of nodes that have joined.
+  // The records of nodes that have joined.
   std::map<i64, NodeRecord> records() const;
-  // Of a node that has a record.
+  // REQUIRES: the node has a record.
   void set_facts(i64 node, std::string facts);
   // Names the nodes that never joined, for the reason that the agent gives when it leaves; empty: all joined.
   std::string absent() const;
@@ -60,10 +60,10 @@ class AllocationNodes final : public AttemptNodes, public HeadServerListener, pr
   enum class Phase { kJoining, kJoined, kLeaving };
   struct Node {
     std::unique_ptr<NodeLink> link;
-    // Absent: it has not joined, or sent none.
+    // nullopt: it has not joined, or sent none.
     std::optional<NodeRecord> record;
     bool absent = false;
-    // Of a lost node: its ranks may run until then.
+    // The time until which the ranks of a lost node may run.
     std::optional<double> dead_at_s;
   };
   void node_joined(i64 node, const nlohmann::json& hello) override;

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "base/error_codes.h"
+#include "base/expected.h"
 #include "base/files.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
@@ -31,7 +31,7 @@ Expected<fs::path> make_rendezvous(const fs::path& root, const fs::path& attempt
   const fs::path wanted = root / std::to_string(id);
   fs::remove_all(wanted, ec);
   if (private_folder(root.parent_path()) && private_folder(root) && private_folder(wanted)) return wanted;
-  const fs::path beside = attempt_dir / fmt::format("rendezvous_{:05}", first_rank);  // of this node
+  const fs::path beside = attempt_dir / fmt::format("rendezvous_{:05}", first_rank);  // this node's own
   fs::remove_all(beside, ec);
   if (private_folder(beside)) return beside;
   return fail(fmt::format("neither {} nor {} can be made: {}", wanted.string(), beside.string(),
@@ -74,7 +74,7 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
   if (!written) return tl::unexpected(written.error());
   for (i64 index = 0; index < part.ranks; ++index) {
     const i64 rank = part.rank(index);
-    fs::remove(spool::rank_record(out.dir_, rank), ec);  // of an earlier incarnation
+    fs::remove(spool::rank_record(out.dir_, rank), ec);  // the record of an earlier start
     const auto page = make_page(spool::rank_progress(out.dir_, rank));
     if (!page) return tl::unexpected(page.error());
     out.pages_.emplace_back(*page);
@@ -113,7 +113,7 @@ Heartbeat AttemptFiles::heartbeat(i64 index) const {
 Expected<std::optional<RankRecord>> AttemptFiles::record(i64 rank) const {
   const fs::path path = spool::rank_record(dir_, rank);
   const auto bytes = files::read(path, kMaxRecord);
-  if (!bytes && bytes.error().code == codes::kNoSuchFile) return std::nullopt;
+  if (!bytes && bytes.error().kind == ErrorKind::kNotFound) return std::nullopt;
   const auto parsed = bytes ? parse_json(*bytes, kMaxRecord) : tl::unexpected(bytes.error());
   auto record = parsed ? from_json<RankRecord>(*parsed) : tl::unexpected(parsed.error());
   if (!record) return fail(fmt::format("{}: {}", path.string(), record.error().message));

@@ -28,7 +28,7 @@ class AttemptFiles {
   const std::filesystem::path& dir() const { return dir_; }
   const std::filesystem::path& attempt_file() const { return attempt_file_; }
   const std::filesystem::path& rendezvous() const { return rendezvous_; }
-  // Of this node's ranks, counted from 0.
+  // REQUIRES: an index of this node's ranks, counted from 0.
   Heartbeat heartbeat(i64 index) const;
   // The rank's record, checked to be of that rank; none: it wrote none. Damage is an error.
   Expected<std::optional<RankRecord>> record(i64 rank) const;

@@ -21,10 +21,10 @@ namespace {
 
 constexpr std::size_t kMostNcclBytes = 8u << 20;
 constexpr std::size_t kMostFlightBytes = 32u << 20;
-// Of one rank, and of all of an attempt: evidence is read up to a megabyte.
+// Limits for one rank, and for all of an attempt: evidence is read up to a megabyte.
 constexpr std::size_t kMostStackBytes = 12u << 10, kAllStackBytes = 384u << 10;
 
-// What NCCL wrote beside a rank's log.
+// Reads what NCCL wrote beside a rank's log.
 NcclLog nccl_log_of(const std::filesystem::path& dir, i64 rank) {
   std::error_code ec;
   const auto path = spool::nccl_log(dir, rank);
@@ -52,7 +52,7 @@ nlohmann::json flight_of(const std::filesystem::path& dir, i64 rank) {
   return to_json(read_flight_trace(bytes ? *bytes : ""));
 }
 
-// Where the threads of a command's rank were. Null: it was not asked, or could not say.
+// The stacks of a command's rank. Null: it was not asked, or could not say.
 nlohmann::json stacks_of(const std::filesystem::path& dir, i64 rank, i64 ranks) {
   const std::size_t most = kAllStackBytes / static_cast<std::size_t>(std::max<i64>(ranks, 1));
   const auto text = files::read_from(spool::rank_stacks(dir, rank), 0, std::min(kMostStackBytes, most));
@@ -155,14 +155,15 @@ void AttemptReport::send_exits(const RankProcesses& ranks, const AttemptResource
     out.killed_by_agent = each.killed_by_agent;
     out.oom_killed = each.oom_killed;
     out.ended_unix_ns = each.ended ? each.ended_unix_ns : unix_ns_now();
-    // What a launcher's ranks write is in the log of the rank that started it.
+    // The output of a launcher's ranks is in the log of the rank that started it.
     const RankProcess& writer = one_log ? ranks.all().front() : each;
     if (!each.ended || has_failed(each, *resources.files)) out.log_tail = writer.log->tail();
     sink_.send(std::move(out));
   }
 }
 
-// By the ranks of the attempt. A rehearsal's ranks count the GPUs of each node of the trial from 0.
+// Errors of the GPUs that the ranks of the attempt use. A rehearsal's ranks count the GPUs of each node of
+// the trial from 0.
 std::vector<GpuError> AttemptReport::gpu_errors(const RankProcesses& ranks,
                                                 AttemptResources& resources) const {
   const Attempt& attempt = part_.attempt;

@@ -17,15 +17,15 @@
 
 namespace sweep::agent {
 
-// What an attempt has on its node once it is prepared.
+// The resources of an attempt on its node once it is prepared.
 struct AttemptResources {
   std::optional<AttemptFiles> files;
-  // Of an attempt that spans nodes.
+  // Set for an attempt that spans nodes.
   std::unique_ptr<RendezvousServer> door;
   std::optional<NodeWatch::Span> span;
 };
 
-// Where each rank is: phase, step, last collective, flight recorder. REQUIRES: files and span.
+// The position of each rank: phase, step, last collective, flight recorder. REQUIRES: files and span.
 nlohmann::json rank_evidence(const RankProcesses&, const AttemptResources&, const Watchdog&);
 // Whether the rank ended without an ok record.
 bool has_failed(const RankProcess&, const AttemptFiles&);
@@ -44,7 +44,7 @@ class AttemptReport {
   // Why its ranks could not be started; empty: they could.
   const std::string& start_error() const { return start_error_; }
   void set_start_error(std::string why) { start_error_ = std::move(why); }
-  // What could not be ended, for people.
+  // Records, for people, what could not be ended.
   void set_cleanup_failure(std::string what) { cleanup_failure_ = std::move(what); }
   // A start is tried anew: nothing went wrong yet.
   void start_again();

@@ -37,7 +37,7 @@ std::vector<i64> ranks_of(const NodePart& part) {
   return out;
 }
 
-// What a rank is told when it starts.
+// The launch message of a rank.
 RankLaunch launch_of(const AttemptContext& context, const NodePart& part, const AttemptResources& resources,
                      std::size_t index) {
   RankLaunch out;
@@ -197,7 +197,7 @@ void AttemptRun::watch() {
   resources_.span->sample(pids, measuring);
   const auto found = watchdog_.look(seen, steady_s());
   // A node that starts late has a deadline of its own for that.
-  if (!peers_started_) watchdog_.excuse();
+  if (!peers_started_) watchdog_.reset_idle();
   if (!found || stage_ != Stage::kRunning) return;
   // A dead child explains more than a silent one.
   context_.host.reap();
@@ -209,7 +209,7 @@ void AttemptRun::watch() {
       return ask_ranks(EndCause::kHang, std::move(why));
     case Watchdog::Verdict::kTimeout:
       return ask_ranks(EndCause::kTimeout, std::move(why));
-    case Watchdog::Verdict::kLingers:
+    case Watchdog::Verdict::kDoesNotExit:
       return ask_ranks(EndCause::kDone, std::move(why));
   }
 }

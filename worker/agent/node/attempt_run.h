@@ -33,7 +33,7 @@
 
 namespace sweep::agent {
 
-// What an attempt asks of the node that runs it.
+// The services of the node that runs an attempt.
 class AttemptHost : public MessageSink {
  public:
   // No other attempt runs on the node.
@@ -46,7 +46,7 @@ class AttemptHost : public MessageSink {
   virtual std::optional<int> claim(pid_t pid) = 0;
 };
 
-// What all attempts of a node share.
+// The context that all attempts of a node share.
 struct AttemptContext {
   boost::asio::io_context& io;
   const Options& options;
@@ -57,7 +57,7 @@ struct AttemptContext {
   // Options::key()
   std::string key;
   std::filesystem::path rendezvous_root;
-  // Of an agent among several: its address for the ranks of other nodes.
+  // The address of an agent among several for the ranks of other nodes.
   Endpoint here;
 };
 

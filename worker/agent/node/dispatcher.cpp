@@ -43,8 +43,8 @@ void Dispatcher::send_cancelled(i64 attempt, EndCause cause) {
                                   : "cancelled before it started");
 }
 
-// What cannot end before the allocation does is not started here: it stays pending, and another allocation
-// runs it.
+// An attempt that cannot end before the allocation does is not started: it stays pending, and another
+// allocation runs it.
 void Dispatcher::cancel_late() {
   while (const Attempt* next = placement_.next()) {
     if (time_.allows(*next, steady_s())) return;

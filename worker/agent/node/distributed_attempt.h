@@ -77,7 +77,7 @@ class DistributedAttempt {
   std::function<void(DistributedAttempt&)> finished_;
   std::map<i64, PartState> parts_;
   RendezvousStore store_;
-  // Absent: nothing went wrong yet.
+  // nullopt: nothing went wrong yet.
   std::optional<EndCause> cause_;
   // The node whose part failed first; -1: none, the end was ordered.
   i64 cause_node_ = -1;

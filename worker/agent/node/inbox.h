@@ -20,7 +20,7 @@ class Inbox {
   // Nothing is read before.
   void open();
   void look();
-  // When a line was read last, on the steady clock; absent: none was.
+  // When a line was read last, on the steady clock; nullopt: none was.
   std::optional<double> last_line_s() const { return last_line_s_; }
 
  private:

@@ -1,4 +1,4 @@
-// What is left of an attempt after its ranks were ended.
+// Finds and ends what is left of an attempt after its ranks were ended.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>

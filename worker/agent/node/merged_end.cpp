@@ -10,7 +10,7 @@
 namespace sweep::agent {
 namespace {
 
-// A field of one part's end, and how many ranks it speaks for.
+// A field of one part's end, and the number of ranks that it covers.
 template <class T>
 struct OfPart {
   const T& value;

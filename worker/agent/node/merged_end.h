@@ -12,7 +12,7 @@ struct PartEnd {
   i64 ranks = 0;
 };
 
-// What only the head agent knows (attempt, cause, evidence, neighbours, unclean_nodes) is left to the caller.
+// The caller fills in what only the head agent knows (attempt, cause, evidence, neighbours, unclean_nodes).
 AttemptEnd merged_end(const std::vector<PartEnd>& parts);
 
 }  // namespace sweep::agent

@@ -10,7 +10,7 @@ namespace sweep::agent {
 class NodeLink {
  public:
   virtual ~NodeLink() = default;
-  // What is sent to a lost node is dropped.
+  // A message to a lost node is dropped.
   virtual void send(const AgentMessage& message) = 0;
   // The node's UTC clock minus this one's.
   virtual i64 clock_offset_ns() const = 0;

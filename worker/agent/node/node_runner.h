@@ -21,7 +21,7 @@ class NodeRunnerListener {
   virtual void runner_said(AgentMessage message) = 0;
   // The end of its part was reported; the node is free again.
   virtual void attempt_finished(i64 attempt) = 0;
-  // As SignalListener's.
+  // The same as SignalListener's.
   virtual void stop_requested(const std::string& reason, bool at_once) = 0;
 };
 

@@ -22,7 +22,7 @@ class Placement {
     Attempt attempt;
     // In rank order.
     std::vector<i64> nodes;
-    // Of each of them, those it holds.
+    // The slots that each of them holds.
     std::vector<std::vector<i64>> slots;
     // Others may run on its node meanwhile.
     bool beside = false;

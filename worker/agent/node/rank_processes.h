@@ -15,11 +15,11 @@
 namespace sweep::agent {
 
 struct RankProcess {
-  // Of the attempt.
+  // Rank in the attempt.
   i64 rank = 0;
   // 0: not started.
   pid_t pid = 0;
-  // As seen from outside the PID namespace.
+  // The process id as seen from outside the PID namespace.
   i64 outside_pid = 0;
   // Its start worked or failed.
   bool answered = false;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kSlowNode = 0.7, kSlowLinks = 0.5;
 
-// Of an even number the upper one: of two nodes the faster sets the measure.
+// The upper median if the number is even: of two nodes the faster sets the measure.
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

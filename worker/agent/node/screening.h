@@ -18,7 +18,7 @@ inline constexpr i64 kScreenAttempt = i64{1} << 40;
 // One rank for each GPU of a node, one where there is none.
 Attempt screen_attempt(i64 nodes, i64 gpus_per_node, bool zygote);
 
-// Of one node, from what its ranks measured: the slowest rank's, and each link's other node with its speed.
+// The result for one node: the figures of its slowest rank, and each link's other node with its speed.
 struct NodeScreen {
   double matmul_gflops = 0, memory_gb_s = 0;
   std::vector<std::pair<i64, double>> links;

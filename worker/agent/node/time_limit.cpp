@@ -6,7 +6,7 @@ namespace sweep::agent {
 
 namespace {
 constexpr double kToEnd = 1;       // seconds to take an attempt's ranks away and to say so
-constexpr double kMostOfIt = 0.8;  // of the limit
+constexpr double kMostOfIt = 0.8;  // share of the limit
 constexpr double kAtLeast =
     0.1;  // seconds of a prediction: its ratio to what was measured means nothing below
 }  // namespace

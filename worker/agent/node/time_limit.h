@@ -10,7 +10,7 @@ namespace sweep::agent {
 
 class TimeLimit {
  public:
-  // The allocation ends `limit_s` after `now_s` (steady clock); absent: nothing ends it.
+  // The allocation ends `limit_s` after `now_s` (steady clock); nullopt: nothing ends it.
   TimeLimit(std::optional<double> limit_s, double now_s) : began_s_(now_s), limit_s_(limit_s) {}
 
   bool over(double now_s) const { return limit_s_ && now_s - began_s_ >= *limit_s_; }
@@ -24,7 +24,7 @@ class TimeLimit {
  private:
   double began_s_;
   std::optional<double> limit_s_;
-  // Of all that have ended.
+  // Sums over all attempts that have ended.
   double took_s_ = 0, predicted_s_ = 0;
   // The longest any took beyond its prediction: starting costs the same for all.
   double most_beyond_s_ = 0;

@@ -1,4 +1,4 @@
-// What an agent does to its own process before it serves: the mark by which it is found, the lock that says
+// Prepares the agent's own process before it serves: the mark by which it is found, the lock that says
 // it lives, and leaving the connection that started it.
 #pragma once
 #include <nlohmann/json.hpp>

@@ -1,0 +1,131 @@
+// Heatmap: the best configuration of every cell over two axes, why a cell has none, and how many
+// configurations each cell holds. Drawn as SVG here, and as one self-contained HTML page that computes the
+// same cells again under filters.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "orchestrator/answers/charts/palette.h"
+#include "orchestrator/answers/fields.h"
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/names.h"
+
+namespace sweep::answers {
+
+// How a configuration ended, as coarse as a cell can show.
+enum class CellOutcome {
+  kOk,
+  kOom,
+  kPruned,
+  kFailed,
+  kPending
+};  // kPruned: unsupported too; kPending: no answer yet
+inline constexpr std::size_t kCellOutcomes = 5;
+CellOutcome cell_outcome_of(const ResultRow&);
+std::string_view to_string(CellOutcome);
+
+enum class CellState {
+  kMeasured,     // at least one ok configuration with a value
+  kNotMeasured,  // ok ones, none of which has this metric
+  kOom,
+  kPruned,
+  kFailed,   // all of one kind
+  kPending,  // none ok so far, and some have no answer yet
+  kMixed,    // none ok, for several reasons, and none is left to run
+  kEmpty,    // the grid has no such configuration
+};
+std::string_view to_string(CellState);
+
+struct Cell {
+  CellState state = CellState::kEmpty;
+  const ResultRow* best = nullptr;    // of kMeasured; one that was stopped early only where no other ended ok
+  std::optional<double> value, goal;  // of the best: what is shown, and what decided
+  bool tied = false;                  // no worse than the best of all, as far as can be told; of the best too
+  i64 count[kCellOutcomes] = {};
+  i64 total() const;
+};
+
+struct HeatmapOptions {
+  std::string rows = {}, cols = {};        // axis or label names; empty: the two that vary with most values
+  std::string value = "tokens_per_s_gpu";  // shown
+  std::string objective = {};              // decides which is best; empty: value
+  std::string title = {}, question = {};
+  // Axes whose values the user chose: cells may mix those that are left. Other axes of kKeptApart are fixed
+  // to one value each where they vary and are neither rows nor columns.
+  std::vector<std::string> chosen = {};
+};
+
+// What makes results comparable: a cell holds one model, hardware and sequence length unless the user asks
+// for a mix.
+inline constexpr std::string_view kKeptApart[] = {"model", "hardware", "seq_len"};
+
+// An axis that is fixed to one of its values.
+struct Slice {
+  Field axis;
+  std::vector<Value> values;  // all of them, ascending
+  std::size_t kept = 0;       // the combination with most results
+};
+// An axis over which cells take the best.
+struct Hidden {
+  Field axis;
+  std::size_t values = 0;
+};
+
+struct Heatmap {
+  Field rows, cols, value, objective;
+  Names names;
+  std::string title, question;
+  bool rehearsed = false;                 // of phantom GPUs: every form of it says so
+  std::vector<Value> row_keys, col_keys;  // ascending, numbers as numbers
+  std::vector<Cell> cells;                // row by row
+  std::vector<Field> varying;             // every axis that differs between rows
+  std::vector<std::string> apart;         // of kKeptApart: those whose values the user did not choose
+  std::vector<Slice> slices;              // those fixed; what follows is of the rows that pass
+  std::vector<Hidden> hidden;             // those that differ within cells
+  Colours colours;
+  std::optional<double> low, high;  // of the measured cells
+  std::optional<std::size_t> best;  // the best cell; one that was stopped early is never the best
+  std::vector<std::optional<std::size_t>> best_of_row, best_of_col;  // likewise; absent: nothing measured
+  i64 count[kCellOutcomes] = {};
+  const Cell& at(std::size_t row, std::size_t col) const { return cells[row * col_keys.size() + col]; }
+};
+
+// Error: unknown names, rows and cols the same, or a grid of more than 10,000 cells. Pointers are into rows.
+Expected<Heatmap> heatmap(std::span<const ResultRow>, const HeatmapOptions&);
+
+// The axes under a cell's value, line by line: what must not be mixed and the cluster's size, parallelism,
+// batch and ZeRO, the rest. Rows, columns and what does not vary are left out; of the first and the last
+// line, so is what the shown configurations agree on.
+using CellLines = std::vector<std::vector<Field>>;
+inline constexpr std::size_t kCellLines = 4;
+CellLines cell_lines(const Heatmap&);
+CellLines possible_cell_lines(const Heatmap&);  // rows, columns and what cells agree on included
+inline constexpr std::string_view kNotResolved =
+    "not resolved";  // of an axis that a pruned configuration lacks
+std::vector<std::string> cell_text(const ResultRow&, const CellLines&);  // without empty lines
+
+// Sentences for people: what is shown; which values were fixed; what a cell is the best over.
+std::string what_is_shown(const Heatmap&);
+bool has_winner(const Heatmap&);          // one cell is the best of all, and no other ties with it
+std::string best_words(const Heatmap&);   // how the best cells are marked; empty: nothing measured
+std::string slices_text(const Heatmap&);  // "model = 1B (of 2)"; empty: none
+std::string hidden_text(const Heatmap&);
+std::vector<std::string> prices_shown(const Heatmap&);  // where the value is in USD
+std::string mix_warning(const Heatmap&);                // empty: cells compare like with like
+std::string_view words_of(CellState);                   // "OOM", "not run yet", ...
+
+std::string title_of(const Heatmap&);  // the title given, else "Best MFU by model and nodes"
+
+std::string to_svg(const Heatmap&);
+// rows: those the heatmap was made from.
+std::string to_html(const Heatmap&, std::span<const ResultRow> rows);
+// The same page as `sweep serve` shows it: it asks for `data.json` beside itself and draws what is new.
+std::string to_live_html(const Heatmap&, std::span<const ResultRow> rows);
+std::string page_data(const Heatmap&, std::span<const ResultRow> rows);  // that data.json
+// One row per cell: keys, state, value, counts by outcome, the best trial and its layout. For CSV and JSON
+// (export/).
+Table cells_table(const Heatmap&);
+
+}  // namespace sweep::answers

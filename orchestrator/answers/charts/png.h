@@ -1,0 +1,13 @@
+// Png: one of our own SVG pictures as PNG bytes, drawn by librsvg. Home of librsvg; it is loaded when first
+// asked for, so that a program that draws nothing starts without it and one without librsvg still runs.
+#pragma once
+#include <string>
+
+#include "base/expected.h"
+
+namespace sweep::answers {
+
+// scale: pixels per unit of the picture; made smaller where the picture would be too large for one image.
+Expected<std::string> to_png(const std::string& svg, double scale);
+
+}  // namespace sweep::answers

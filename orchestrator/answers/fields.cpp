@@ -1,0 +1,283 @@
+#include "orchestrator/answers/fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+
+#include "base/expected.h"
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/statistics/grouping.h"
+#include "schema/labels.h"
+#include "schema/ranking.h"
+
+namespace sweep::answers {
+namespace {
+
+// Labels are a JSON object of scalars; anything else counts as no labels.
+nlohmann::json labels_of(const ResultRow& row) {
+  if (row.trial.labels.empty()) return nlohmann::json::object();
+  auto parsed = nlohmann::json::parse(row.trial.labels, nullptr, false);
+  return parsed.is_object() ? parsed : nlohmann::json::object();
+}
+
+Value value_of(const nlohmann::json& v) {
+  if (v.is_boolean()) return Value{std::string(v.get<bool>() ? "true" : "false")};
+  if (v.is_number_integer()) return Value{v.get<i64>()};
+  if (v.is_number()) return Value{v.get<double>()};
+  if (v.is_string()) return Value{v.get<std::string>()};
+  return {};
+}
+
+// Name -> unit; empty: it has none.
+using LabelUnits = std::map<std::string, std::string>;
+
+void add_names(LabelUnits& names, const ResultRow& row) {
+  if (row.trial.labels.empty()) return;
+  const auto labels = labels_of(row);
+  for (const auto& item : labels.items())
+    if (is_label_name(item.key())) names.try_emplace(item.key());
+  const auto units = labels.find(kLabelUnits);
+  if (units == labels.end() || !units->is_object()) return;
+  for (const auto& item : units->items())
+    if (const auto name = names.find(item.key()); name != names.end() && item.value().is_string())
+      name->second = item.value().get<std::string>();
+}
+
+LabelUnits label_names(std::span<const ResultRow> rows) {
+  LabelUnits names;
+  for (const ResultRow& row : rows) add_names(names, row);
+  return names;
+}
+
+LabelUnits label_names(const ResultColumns& columns) {
+  LabelUnits names;
+  const auto labels = columns.coded.find("labels");
+  if (labels == columns.coded.end()) return names;
+  ResultRow row;
+  for (const Value& value : labels->second.values) {
+    const auto* text = std::get_if<std::string>(&value);
+    row.trial.labels = text ? *text : "";
+    add_names(names, row);
+  }
+  return names;
+}
+
+std::string suggestion(std::string_view name, const std::vector<std::string>& known) {
+  const auto near = shape::nearest(name, known);
+  return near ? fmt::format("; did you mean '{}'?", *near)
+              : "; `sweep query \"select * from results limit 1\"` shows them all.";
+}
+
+}  // namespace
+
+Expected<Field> Field::resolve(std::string_view name, std::span<const ResultRow> rows) {
+  if (const Column* column = find_column(name)) return Field(*column);
+  return among(name, label_names(rows));
+}
+
+Expected<Field> Field::resolve(std::string_view name, const ResultColumns& columns) {
+  if (const Column* column = find_column(name)) return Field(*column);
+  return among(name, label_names(columns));
+}
+
+Expected<Field> Field::among(std::string_view name, const std::map<std::string, std::string>& labels) {
+  if (const auto label = labels.find(std::string(name)); label != labels.end())
+    return Field(label->first, label->second);
+  std::vector<std::string> known;
+  for (const auto& [label, unit] : labels) known.push_back(label);
+  for (const Column& c : columns()) known.emplace_back(c.key);
+  return fail(
+      ErrorKind::kUnknownName, name,
+      fmt::format("There is no axis, label or metric '{}'{}", safe_text(name), suggestion(name, known)));
+}
+
+Value Field::of(const ResultRow& row) const {
+  if (column_) return column_->get(row);
+  const auto labels = labels_of(row);
+  const auto it = labels.find(name_);
+  return it == labels.end() ? Value{} : value_of(*it);
+}
+
+Expected<Field> resolve_metric(std::string_view name) {
+  const Column* column = find_column(name);
+  if (column && column->role == Role::kMetric && column->type != "text") return Field(*column);
+  std::vector<std::string> known;
+  for (const Column& c : columns()) {
+    if (c.role == Role::kMetric && c.type != "text") known.emplace_back(c.key);
+  }
+  return fail(ErrorKind::kInvalidValue, name,
+              fmt::format("'{}' is not a metric with numbers{}", safe_text(name), suggestion(name, known)));
+}
+
+Expected<Field> resolve_ranked(std::string_view name) {
+  auto metric = resolve_metric(name);
+  if (metric && find_column(name)->better == Better::kNone)
+    return fail(
+        ErrorKind::kInvalidValue, name,
+        fmt::format("No value of '{}' is better than another, so nothing can be ranked by it. Rank by "
+                    "one of these: {}.",
+                    name, ranked_metrics()));
+  return metric;
+}
+
+bool lower_is_better(std::string_view metric) {
+  const Column* column = find_column(metric);
+  return column && column->better == Better::kLower;
+}
+
+std::vector<Field> varying(std::span<const ResultRow> rows) {
+  std::vector<Field> out;
+  if (rows.empty()) return out;
+  const auto differs = [&](const Field& field) {
+    const Value first = field.of(rows.front());
+    return std::any_of(rows.begin() + 1, rows.end(),
+                       [&](const ResultRow& r) { return field.of(r) != first; });
+  };
+  for (const Column& column : columns()) {
+    if (column.role == Role::kAxis && differs(Field(column))) out.emplace_back(column);
+  }
+  for (const auto& [name, unit] : label_names(rows)) {
+    if (find_column(name)) continue;
+    const auto field = Field::resolve(name, rows);
+    if (field && differs(*field)) out.push_back(*field);
+  }
+  return out;
+}
+
+std::vector<Field> varying(const ResultColumns& columns) {
+  std::vector<Field> out;
+  for (const Column& column : sweep::columns()) {
+    if (column.role == Role::kAxis && columns.coded.find(column.key)->second.values.size() > 1)
+      out.emplace_back(column);
+  }
+  for (const auto& [name, unit] : label_names(columns)) {
+    if (find_column(name)) continue;
+    const auto field = Field::resolve(name, columns);
+    if (field && coded_values(columns, *field).values.size() > 1) out.push_back(*field);
+  }
+  return out;
+}
+
+std::vector<Field> varying_among_ok(std::span<const ResultRow> rows) {
+  const auto ended_ok = [](const ResultRow& r) {
+    return r.state == State::kFinished && r.outcome == Outcome::kOk;
+  };
+  const auto first = std::find_if(rows.begin(), rows.end(), ended_ok);
+  std::vector<Field> out = varying(rows);
+  std::erase_if(out, [&](const Field& field) {
+    if (first == rows.end()) return false;
+    const Value value = field.of(*first);
+    return std::none_of(first, rows.end(),
+                        [&](const ResultRow& r) { return ended_ok(r) && field.of(r) != value; });
+  });
+  return out;
+}
+
+std::vector<Field> telling_apart(std::span<const Field> fields, std::span<const ResultRow* const> rows) {
+  std::vector<Field> out(fields.begin(), fields.end());
+  std::erase_if(out, [&](const Field& field) { return index_of(rows, field).keys.size() < 2; });
+  const auto told = [&] {
+    std::set<std::string> texts;
+    for (const ResultRow* row : rows) texts.insert(setting_text(*row, out));
+    return texts.size();
+  };
+  const std::size_t all = told();
+  for (const char* follows : {"global_batch_size", "gpus_per_node", "grad_accum"}) {
+    const auto at = std::ranges::find(out, follows, &Field::name);
+    if (at == out.end()) continue;
+    const Field field = *at;
+    const auto place = out.erase(at);
+    if (told() < all) out.insert(place, field);
+  }
+  return out;
+}
+
+Indexed index_of(std::span<const ResultRow* const> rows, const Field& field) {
+  Indexed out;
+  out.of.reserve(rows.size());
+  std::unordered_map<Value, std::size_t> first_seen;
+  std::vector<Value> seen;
+  for (const ResultRow* row : rows) {
+    const auto [it, added] = first_seen.try_emplace(field.of(*row), seen.size());
+    if (added) seen.push_back(it->first);
+    out.of.push_back(it->second);
+  }
+  std::vector<std::size_t> order(seen.size()), place(seen.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const bool a_null = seen[a].index() == 0, b_null = seen[b].index() == 0;
+    return a_null != b_null ? b_null : value_less(seen[a], seen[b]);
+  });
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    place[order[i]] = i;
+    out.keys.push_back(seen[order[i]]);
+  }
+  for (std::size_t& at : out.of) at = place[at];
+  return out;
+}
+
+Indexed index_of(std::span<const ResultRow> rows, const Field& field) {
+  std::vector<const ResultRow*> pointers;
+  pointers.reserve(rows.size());
+  for (const ResultRow& row : rows) pointers.push_back(&row);
+  return index_of(pointers, field);
+}
+
+std::string_view short_name(std::string_view axis) {
+  static constexpr std::pair<std::string_view, std::string_view> kShort[] = {{"dp", "DP"},
+                                                                             {"tp", "TP"},
+                                                                             {"pp", "PP"},
+                                                                             {"cp", "CP"},
+                                                                             {"ep", "EP"},
+                                                                             {"grad_accum", "GAS"},
+                                                                             {"micro_batch_size", "MBS"},
+                                                                             {"zero", "ZeRO"}};
+  for (const auto& [name, brief] : kShort) {
+    if (name == axis) return brief;
+  }
+  return axis;
+}
+
+std::string layout(const ResultRow& row, std::span<const Field> shown) {
+  static constexpr std::string_view kOrder[] = {
+      "dp", "tp", "pp", "cp", "ep", "grad_accum", "micro_batch_size", "zero"};
+  std::string out;
+  for (const std::string_view axis : kOrder) {
+    const auto field =
+        std::find_if(shown.begin(), shown.end(), [&](const Field& f) { return f.name() == axis; });
+    if (field == shown.end()) continue;
+    const Value value = field->of(row);
+    if (value.index() != 0)
+      out += fmt::format("{}{}{}", out.empty() ? "" : " ", short_name(axis), show(value));
+  }
+  return out;
+}
+
+std::string unit_of_label(const Field& field) {
+  return field.is_label() && !field.unit().empty() ? " " + safe_text(field.unit()) : "";
+}
+
+std::string setting_text(const ResultRow& row, std::span<const Field> shown) {
+  std::string out = layout(row, shown);
+  const auto has = [&](std::string_view name) {
+    return std::ranges::any_of(shown, [&](const Field& f) { return f.name() == name; });
+  };
+  const bool batch_follows = has("micro_batch_size") && has("grad_accum");
+  for (const Field& field : shown) {
+    if (field.name() == "global_batch_size" && batch_follows) continue;
+    if (short_name(field.name()) != field.name()) continue;  // layout() has said it
+    const Value value = field.of(row);
+    if (value.index() != 0)
+      out += fmt::format("{}{}={}{}", out.empty() ? "" : " ", safe_text(field.name()), show(value),
+                         unit_of_label(field));
+  }
+  return out;
+}
+
+}  // namespace sweep::answers

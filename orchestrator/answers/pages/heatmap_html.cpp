@@ -1,0 +1,266 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "orchestrator/answers/charts/heatmap.h"
+#include "orchestrator/answers/charts/palette.h"
+#include "orchestrator/answers/pages/heatmap_assets.h"
+#include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/statistics/prices.h"
+#include "orchestrator/answers/statistics/statistics.h"
+
+namespace sweep::answers {
+namespace {
+
+constexpr std::size_t kReasonColumns = 240;       // longer reasons are cut: `sweep explain` has the whole
+constexpr std::size_t kDistinctReasons = 20'000;  // further ones are left out of the page
+constexpr std::string_view kMetrics[] = {"tokens_per_s_gpu",
+                                         "mfu",
+                                         "hfu",
+                                         "step_ms",
+                                         "tflops_gpu",
+                                         "cost_per_mt",
+                                         "mt_per_hour",
+                                         "util_mean",
+                                         "peak_allocated_bytes",
+                                         "peak_reserved_bytes",
+                                         "predicted_bytes",
+                                         "mfu_reported",
+                                         "memory_reported_bytes"};
+
+// JSON text safe inside a script element: no '<', '>' or '&' survives in a string, so no `</script>` and no
+// `<!--`.
+std::string json_string(std::string_view text) {
+  const auto harmless = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '_' || c == '-';
+  };
+  if (std::all_of(text.begin(), text.end(), harmless))
+    return fmt::format("\"{}\"", text);  // ids: most of a page
+  std::string out;
+  for (const char c : nlohmann::json(safe_text(text)).dump()) {
+    switch (c) {
+      case '<':
+        out += "\\u003c";
+        break;
+      case '>':
+        out += "\\u003e";
+        break;
+      case '&':
+        out += "\\u0026";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+class Page {
+ public:
+  Page(const Heatmap& map, std::span<const ResultRow> rows) : map_(map), rows_(rows) {
+    out_.reserve(rows.size() * 80 + 4096);
+  }
+
+  std::string data() {
+    put("{{\"n\":{},\"rows\":{},\"cols\":{},\"value\":{},\"objective\":{},\"log_ratio\":{},\"unresolved\":{}"
+        ",",
+        rows_.size(), json_string(map_.rows.name()), json_string(map_.cols.name()),
+        json_string(map_.value.name()), json_string(map_.objective.name()), kLogRatio,
+        json_string(kNotResolved));
+    list("palette", kViridis, [&](std::string_view colour) { out_ += json_string(colour); });
+    list("prices", price_sentences(rows_, today()),
+         [&](const std::string& price) { out_ += json_string(price); });
+    list("apart", map_.apart, [&](const std::string& key) { out_ += json_string(key); });
+    list("kept", map_.slices,
+         [&](const Slice& slice) { put("[{},{}]", json_string(slice.axis.name()), slice.kept); });
+    axes();
+    metrics();
+    layouts();
+    cell_outcomes();
+    reasons();
+    certainty();
+    list("ids", rows_, [&](const ResultRow& row) { out_ += json_string(row.trial_id); });
+    out_.back() = '}';  // the comma behind the last list
+    return std::move(out_);
+  }
+
+ private:
+  template <class... T>
+  void put(fmt::format_string<T...> format, T&&... values) {
+    fmt::format_to(std::back_inserter(out_), format, std::forward<T>(values)...);
+  }
+
+  template <class Range, class F>
+  void list(std::string_view key, const Range& range, F&& each) {
+    put("\"{}\":[", key);
+    bool first = true;
+    for (const auto& item : range) {
+      if (!first) out_ += ',';
+      first = false;
+      each(item);
+    }
+    out_ += "],";
+  }
+
+  // Every axis that varies, and rows and cols in any case: distinct values ascending, and each row's place
+  // among them.
+  void axes() {
+    std::vector<Field> shown = map_.varying;
+    for (const Field* field : {&map_.rows, &map_.cols}) {
+      if (std::none_of(shown.begin(), shown.end(), [&](const Field& f) { return f.name() == field->name(); }))
+        shown.push_back(*field);
+    }
+    list("axes", shown, [&](const Field& field) {
+      const Indexed index = index_of(rows_, field);
+      const bool numbers = std::none_of(index.keys.begin(), index.keys.end(), [](const Value& v) {
+        return std::holds_alternative<std::string>(v);
+      });
+      put("{{\"key\":{},\"name\":{},\"unit\":{},\"after\":{},\"short\":{},\"number\":{},",
+          json_string(field.name()), json_string(map_.names.of(field)), json_string(field.unit()),
+          json_string(unit_of_label(field)), json_string(short_name(field.name())), numbers);
+      list("values", index.keys, [&](const Value& value) {
+        out_ += json_string(value.index() == 0 ? std::string(kNotResolved) : show(value));
+      });
+      list("of", index.of, [&](std::size_t place) { put("{}", place); });
+      out_.back() = '}';
+    });
+  }
+
+  // Who may be best, and how far the ends of the step time's interval are from it; both empty: no interval.
+  void certainty() {
+    std::vector<std::size_t> stopped;
+    for (std::size_t i = 0; i < rows_.size(); ++i)
+      if (rows_[i].metrics.steps_saved) stopped.push_back(i);
+    list("stopped", stopped, [&](std::size_t i) { put("{}", i); });
+    for (const bool high : {false, true}) {
+      put("\"{}\":\"", high ? "step_high" : "step_low");
+      for (std::size_t i = 0; i < rows_.size(); ++i) {
+        if (i > 0) out_ += ',';
+        const auto interval = interval_of(rows_[i], "step_ms");
+        if (interval) put("{:.9g}", (high ? interval->high : interval->low) / *rows_[i].metrics.step_ms);
+      }
+      out_ += "\",";
+    }
+  }
+
+  void metrics() {
+    std::vector<Field> shown = {map_.value};
+    if (map_.objective.name() != map_.value.name()) shown.push_back(map_.objective);
+    for (const std::string_view key : kMetrics) {
+      const Field field(*find_column(key));
+      const bool there =
+          std::any_of(shown.begin(), shown.end(), [&](const Field& f) { return f.name() == key; });
+      const bool measured = std::any_of(rows_.begin(), rows_.end(),
+                                        [&](const ResultRow& r) { return field.of(r).index() != 0; });
+      if (!there && measured) shown.push_back(field);
+    }
+    list("metrics", shown, [&](const Field& field) {
+      put("{{\"key\":{},\"name\":{},\"unit\":{},\"lower\":{},\"ranks\":{},\"follows\":{},\"of\":\"",
+          json_string(field.name()), json_string(map_.names.of(field)), json_string(field.unit()),
+          lower_is_better(field.name()), find_column(field.name())->better != Better::kNone,
+          int(follows_step(field.name())));
+      for (std::size_t i = 0; i < rows_.size(); ++i) {
+        if (i > 0) out_ += ',';
+        if (const auto value = number(field.of(rows_[i]))) put("{:.9g}", *value);
+      }
+      out_ += "\"}";
+    });
+  }
+
+  // What may stand in a cell, line by line; the page leaves out rows, columns and what its cells agree on.
+  void layouts() {
+    list("layout", possible_cell_lines(map_), [&](const std::vector<Field>& line) {
+      out_ += '[';
+      for (std::size_t i = 0; i < line.size(); ++i)
+        put("{}{}", i > 0 ? "," : "", json_string(line[i].name()));
+      out_ += ']';
+    });
+  }
+
+  void cell_outcomes() {
+    out_ += "\"cell_outcome\":\"";
+    for (const ResultRow& row : rows_) out_ += static_cast<char>('0' + int(cell_outcome_of(row)));
+    out_ += "\",";
+    std::vector<std::string> names;
+    for (int i = 0; i <= int(Outcome::kFailedUnknown); ++i) names.emplace_back(to_string(Outcome(i)));
+    names.emplace_back("not run yet");
+    list("outcomes", names, [&](const std::string& name) { out_ += json_string(name); });
+    const auto pending = names.size() - 1;
+    list("outcome", rows_, [&](const ResultRow& row) {
+      put("{}", row.state == State::kFinished ? static_cast<std::size_t>(row.outcome) : pending);
+    });
+  }
+
+  void reasons() {
+    std::unordered_map<std::string, std::size_t> seen;
+    std::vector<std::string> texts = {""};
+    std::vector<std::size_t> of;
+    of.reserve(rows_.size());
+    for (const ResultRow& row : rows_) {
+      if (row.reason.empty() || row.state != State::kFinished) {
+        of.push_back(0);
+        continue;
+      }
+      const std::string text = fit(safe_text(row.reason), kReasonColumns);
+      const bool room = texts.size() < kDistinctReasons;
+      const auto it = room ? seen.try_emplace(text, texts.size()).first : seen.find(text);
+      of.push_back(it == seen.end() ? 0 : it->second);
+      if (it != seen.end() && it->second == texts.size()) texts.push_back(text);
+    }
+    list("reasons", texts, [&](const std::string& text) { out_ += json_string(text); });
+    list("reason", of, [&](std::size_t i) { put("{}", i); });
+  }
+
+  const Heatmap& map_;
+  std::span<const ResultRow> rows_;
+  std::string out_;
+};
+
+std::string whole_page(const Heatmap& map, std::span<const ResultRow> rows, bool live) {
+  const std::string title = title_of(map);
+  const Script program = live ? heatmap_live_script() : heatmap_script();
+  std::string out =
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  // The page may not load or send anything and runs its own two scripts alone, whatever a result says; a live
+  // one asks its own server alone.
+  out += fmt::format(
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src {} {}; base-uri 'none'; form-action 'none'{}\">\n",
+      csp_hash(vega_script()), csp_hash(program), live ? "; connect-src 'self'" : "");
+  out += fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<header>\n<h1>{}</h1>\n",
+                     escape_xml(title), heatmap_css(), escape_xml(title));
+  out += rehearsed_banner(map.rehearsed);
+  if (!map.question.empty()) out += fmt::format("<p class=\"question\">{}</p>\n", escape_xml(map.question));
+  out +=
+      "<div id=\"summary\"></div>\n</header>\n<div id=\"controls\"></div>\n<details "
+      "id=\"filters\"></details>\n<main>\n"
+      "<div id=\"chart\" tabindex=\"0\"></div>\n<div id=\"keys\"></div>\n"
+      "<section id=\"list\" hidden></section>\n</main>\n<div id=\"tip\" role=\"tooltip\" "
+      "hidden></div>\n<noscript>\n";
+  out += to_svg(map);
+  out += "</noscript>\n<script type=\"application/json\" id=\"data\">";
+  out += Page(map, rows).data();
+  out += fmt::format("</script>\n<script>{}</script>\n<script>{}</script>\n</body>\n</html>\n",
+                     vega_script().text, program.text);
+  return out;
+}
+
+}  // namespace
+
+std::string to_html(const Heatmap& map, std::span<const ResultRow> rows) {
+  return whole_page(map, rows, false);
+}
+
+std::string to_live_html(const Heatmap& map, std::span<const ResultRow> rows) {
+  return whole_page(map, rows, true);
+}
+
+std::string page_data(const Heatmap& map, std::span<const ResultRow> rows) {
+  return Page(map, rows).data();
+}
+
+}  // namespace sweep::answers

@@ -1,0 +1,254 @@
+// The report's answer, its cost and its heatmap.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/answers/charts/heatmap.h"
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/pages/report_parts.h"
+#include "orchestrator/answers/statistics/prices.h"
+#include "orchestrator/answers/tables/best_print.h"
+#include "orchestrator/answers/tables/measured.h"
+#include "schema/ranking.h"
+
+namespace sweep::answers::parts {
+namespace {
+
+constexpr std::size_t kSpeltOut = 4;  // groups whose best configuration is spelt out
+constexpr std::size_t kCosts = 12;    // groups with a table of costs
+constexpr double kTrillion = 1e12;
+
+std::string value_of(const ResultRow& row, std::string_view metric) {
+  const Column& column = *find_column(metric);
+  const auto value = number(column.get(row));
+  if (!value) return "";
+  const Scale scale = scale_for(column.unit, std::abs(*value));
+  return fmt::format("{}{}{}", scale(*value), scale.unit.empty() ? "" : " ", scale.unit);
+}
+
+std::string facts_of(const ResultRow& row, const Names& names) {
+  std::string out;
+  for (const char* metric :
+       {"tokens_per_s", "tokens_per_s_gpu", "mfu", "step_ms", "peak_allocated_bytes", "cost_per_mt"}) {
+    const std::string value = value_of(row, metric);
+    if (value.empty()) continue;
+    const auto price = row.metrics.usd_per_node_hour
+                           ? shape::published_price(row.trial.hardware, *row.metrics.usd_per_node_hour)
+                           : std::nullopt;
+    const bool dated = price && find_column(metric)->unit == "USD";
+    out += fmt::format("<li><b>{}</b> {}{}</li>", escape_xml(value), escape_xml(names.of(metric)),
+                       dated ? escape_xml(fmt::format(", price of {}", price->date)) : "");
+  }
+  return fmt::format("<ul class=\"facts\">{}</ul>\n", out);
+}
+
+std::string certainty(const BestOfGroup& group, const BestOptions& options) {
+  std::string out;
+  if (group.interval) {
+    const Scale scale = scale_for(find_column(options.metric)->unit, group.value);
+    out = fmt::format("95 % interval {} to {} {}. ", scale(group.interval->low), scale(group.interval->high),
+                      scale.unit);
+  }
+  if (!group.ties.empty()) {
+    std::string names;
+    for (std::size_t i = 0; i < std::min<std::size_t>(5, group.ties.size()); ++i)
+      names += (i ? ", " : "") + safe_text(group.ties[i]);
+    return out + fmt::format("Tied with {} more: {}, so any of them may be the best ({}{}).",
+                             group.ties.size(),
+                             group.interval ? "their 95 % intervals overlap" : "they have the same value",
+                             names, group.ties.size() > 5 ? ", ..." : "");
+  }
+  if (group.ranked < 2) return out + "The only configuration measured.";
+  if (!group.interval)
+    return out + fmt::format("Ties unknown: {}.", to_string(why_no_interval(group, options)));
+  return out + "Ahead of every other by more than the 95 % intervals.";
+}
+
+// Closed until asked for; printed open.
+std::string form(std::string_view name, const std::string& body) {
+  return fmt::format("<details class=\"form\"><summary>{}</summary>\n{}</details>\n", escape_xml(name), body);
+}
+
+std::string forms(const ReportInput& in, const ResultRow& row, const GridForm& grid) {
+  std::string out = "<div class=\"forms\">\n" + form("Grid file for sweep", block(as_grid_yaml(row, grid)));
+  if (!in.foreign_configs) return out + "</div>\n";
+  for (const ForeignConfig& one : in.foreign_configs(row)) {
+    std::string body = block(one.text);
+    if (!one.unsupported_settings.empty()) {
+      body += "<p class=\"small\">Not covered by these flags:</p>\n<ul class=\"small\">";
+      for (const auto& sentence : one.unsupported_settings)
+        body += fmt::format("<li>{}</li>", escape_xml(sentence));
+      body += "</ul>\n";
+    }
+    out += form(fmt::format("For {}", one.trainer), body);
+  }
+  return out + "</div>\n";
+}
+
+std::string one_answer(const ReportInput& in, const BestOfGroup& group, const BestOptions& options,
+                       std::span<const Field> differ, bool named) {
+  std::string out;
+  if (named) out += fmt::format("<h3>{}</h3>\n", escape_xml(heading_of(group, options)));
+  if (!group.winner) return out + paragraph(group.why_none + ".");
+  const ResultRow& row = *group.winner;
+  const Names names(in.rows);
+  out += fmt::format(
+      "<p class=\"winner\"><b>{}</b> <span class=\"small\">trial {}, best of {} by {}</span></p>\n",
+      escape_xml(name_of(row, differ)), escape_xml(row.trial_id), group.ranked,
+      escape_xml(names.of(in.metric)));
+  out += gain(in, group, options, differ);
+  out += facts_of(row, names) + paragraph(certainty(group, options));
+  const auto from = in.provenance_of ? in.provenance_of(row) : std::nullopt;
+  std::string measured;
+  for (const auto& line : measured_lines(row, from ? &*from : nullptr))
+    measured += (measured.empty() ? "" : "; ") + line;
+  out += fmt::format("<p class=\"small\">Measured: {}.</p>\n", escape_xml(measured));
+  return out + forms(in, row, options.form);
+}
+
+// One way to be best, for the table of costs.
+struct Pick {
+  const char* what;
+  const char* metric;
+};
+constexpr Pick kPicks[] = {
+    {"fastest job", "tokens_per_s"}, {"fastest per GPU", "tokens_per_s_gpu"}, {"cheapest", "cost_per_mt"}};
+
+const ResultRow* pick(std::span<const ResultRow* const> rows, const std::string& metric) {
+  const Column& column = *find_column(metric);
+  const ResultRow* out = nullptr;
+  double best = 0;
+  for (const ResultRow* row : rows) {
+    if (!may_be_best(*row)) continue;
+    const auto value = number(column.get(*row));
+    if (!value || (out && !ranks_before(column.better, *value, row->trial_id, best, out->trial_id))) continue;
+    out = row, best = *value;
+  }
+  return out;
+}
+
+// Of rows that compare.
+Table cost_of(std::span<const ResultRow* const> rows, std::span<const Field> differ) {
+  Table table;
+  table.columns = {"best by",
+                   "configuration",
+                   "nodes",
+                   "million tokens per hour",
+                   "USD per million tokens",
+                   "days for 1 T tokens",
+                   "USD for 1 T tokens",
+                   "trial"};
+  for (const Pick& one : kPicks) {
+    const ResultRow* row = pick(rows, one.metric);
+    if (!row) continue;
+    const auto &speed = row->metrics.mt_per_hour, &price = row->metrics.cost_per_mt;
+    const auto real = [](std::optional<double> v) { return v ? Value{significant(*v)} : Value{}; };
+    const auto same = std::ranges::find_if(
+        table.rows, [&](const auto& line) { return line.back() == Value{row->trial_id}; });
+    if (same != table.rows.end()) {
+      same->front() = fmt::format("{}, {}", show(same->front()), one.what);
+      continue;
+    }
+    table.rows.push_back({std::string(one.what), name_of(*row, differ), row->trial.nodes, real(speed),
+                          real(price), speed && *speed > 0 ? real(kTrillion / 1e6 / *speed / 24) : Value{},
+                          price ? Value{si(*price * kTrillion / 1e6)} : Value{}, row->trial_id});
+  }
+  return table;
+}
+
+// What tells configurations of one group apart.
+std::vector<Field> within_groups(const ReportInput& in, const BestOptions& options) {
+  auto out = varying_among_ok(in.rows);
+  std::erase_if(out, [&](const Field& field) {
+    return std::ranges::find(options.group_by, field.name()) != options.group_by.end();
+  });
+  return out;
+}
+
+}  // namespace
+
+std::string heading_of(const BestOfGroup& group, const BestOptions& options) {
+  std::string out;
+  for (std::size_t i = 0; i < group.key.size(); ++i) {
+    const std::string& axis = options.group_by[i];
+    const bool plain = axis == "model" || axis == "hardware";
+    out += fmt::format("{}{}{}", out.empty() ? "" : ", ", plain ? "" : Names({}).of(axis) + " ",
+                       show(group.key[i]));
+  }
+  return out;
+}
+
+bool belongs(const ResultRow& row, const BestOfGroup& group, const BestOptions& options) {
+  for (std::size_t i = 0; i < group.key.size(); ++i) {
+    if (find_column(options.group_by[i])->get(row) != group.key[i]) return false;
+  }
+  return true;
+}
+
+std::string answer(const ReportInput& in, std::span<const BestOfGroup> groups, const BestOptions& options) {
+  if (groups.empty()) return paragraph("The sweep has no configurations yet.");
+  const auto differ = within_groups(in, options);
+  std::string out;
+  for (std::size_t i = 0; i < std::min(groups.size(), kSpeltOut); ++i)
+    out += one_answer(in, groups[i], options, differ, groups.size() > 1);
+  if (groups.size() > kSpeltOut)
+    out += paragraph(fmt::format("{} more groups: `sweep best --by {}` has their configurations.",
+                                 groups.size() - kSpeltOut, fmt::join(options.group_by, ",")));
+  return out;
+}
+
+std::string cost(const ReportInput& in, std::span<const BestOfGroup> groups, const BestOptions& options) {
+  auto differ = within_groups(in, options);
+  std::erase_if(differ, [](const Field& field) { return field.name() == "nodes"; });  // a column of its own
+  const Names names(in.rows);
+  std::string out;
+  std::size_t tables = 0, more = 0;
+  for (const BestOfGroup& group : groups) {
+    std::vector<const ResultRow*> rows;
+    for (const ResultRow& row : in.rows) {
+      if (belongs(row, group, options)) rows.push_back(&row);
+    }
+    const Table table = cost_of(rows, differ);
+    if (table.rows.empty()) continue;
+    if (++tables > kCosts && ++more > 0) continue;
+    if (groups.size() > 1) out += fmt::format("<h3>{}</h3>\n", escape_xml(heading_of(group, options)));
+    out += html_table(table, names);
+  }
+  if (tables == 0) return paragraph("Nothing was measured that a cost follows from.");
+  if (more > 0)
+    out += paragraph(fmt::format("{} more groups are not listed; `sweep table cost` has them.", more));
+  const auto prices = price_sentences(in.rows, in.made_at);
+  for (const std::string& price : prices)
+    out += fmt::format("<p class=\"small price\">Price of {}. Whole nodes are counted.</p>\n",
+                       escape_xml(price));
+  const bool costed =
+      std::ranges::any_of(in.rows, [](const ResultRow& row) { return row.metrics.cost_per_mt.has_value(); });
+  if (prices.empty() && costed) {
+    out += "<p class=\"small\">The price behind these costs was not recorded.</p>\n";
+  } else if (prices.empty()) {
+    out +=
+        "<p class=\"small\">No cost: neither the site file nor the hardware catalogue has a price for this "
+        "hardware.</p>\n";
+  }
+  return out;
+}
+
+std::string landscape(const ReportInput& in) {
+  if (in.rows.empty()) return paragraph("No configurations to draw.");
+  // Nodes across and models down where they vary, as people compare clusters; else the axes with most values.
+  const auto differs = [&](const char* axis) {
+    const Field field(*find_column(axis));
+    const Value first = field.of(in.rows.front());
+    return std::any_of(in.rows.begin(), in.rows.end(),
+                       [&](const ResultRow& r) { return field.of(r) != first; });
+  };
+  std::string across = in.heatmap_cols, down = in.heatmap_rows;
+  if (across.empty() && down != "nodes" && differs("nodes")) across = "nodes";
+  if (down.empty() && across != "model" && differs("model")) down = "model";
+  const auto map = heatmap(in.rows, {.rows = down, .cols = across, .value = in.metric});
+  if (!map) return paragraph(map.error().message);
+  return fmt::format("<div class=\"wide chart\">{}</div>\n", to_svg(*map));
+}
+
+}  // namespace sweep::answers::parts

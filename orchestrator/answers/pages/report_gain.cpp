@@ -1,0 +1,75 @@
+// What the best configuration is worth: over the median, and over what one would try first.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "orchestrator/answers/charts/heatmap.h"
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/pages/report_parts.h"
+
+namespace sweep::answers::parts {
+namespace {
+
+// These follow from the others, or are the machine itself: they make no guess.
+constexpr std::string_view kNoGuess[] = {"model", "hardware", "nodes",      "gpus_per_node",    "seq_len",
+                                         "dp",    "workload", "grad_accum", "global_batch_size"};
+
+i64 at_default(const ResultRow& row, std::span<const Column* const> axes) {
+  return std::ranges::count_if(axes, [&](const Column* c) { return c->get(row) == c->default_value; });
+}
+
+// On the best one's nodes, the configuration with most axes at their default, then with the smallest
+// micro-batch; of those that ran.
+const ResultRow* first_guess(const ReportInput& in, const BestOfGroup& group, const BestOptions& options) {
+  std::vector<const Column*> axes;
+  for (const Field& field : varying(in.rows)) {
+    const Column* column = find_column(field.name());
+    if (column && std::ranges::find(kNoGuess, column->key) == std::end(kNoGuess)) axes.push_back(column);
+  }
+  const Trial& best = group.winner->trial;
+  const ResultRow* out = nullptr;
+  const auto rank = [&](const ResultRow& row) {
+    return std::tuple(-at_default(row, axes), row.trial.micro_batch_size, std::string_view(row.trial_id));
+  };
+  for (const ResultRow& row : in.rows) {
+    const CellOutcome outcome = cell_outcome_of(row);
+    if ((outcome != CellOutcome::kOk && outcome != CellOutcome::kOom) || !belongs(row, group, options))
+      continue;
+    if (row.trial.nodes != best.nodes || row.trial.gpus_per_node != best.gpus_per_node) continue;
+    if (!out || rank(row) < rank(*out)) out = &row;
+  }
+  return out;
+}
+
+std::string times(double best, double other, bool lower) {
+  return significant(lower ? other / best : best / other);
+}
+
+}  // namespace
+
+std::string gain(const ReportInput& in, const BestOfGroup& group, const BestOptions& options,
+                 std::span<const Field> differ) {
+  const Field metric(*find_column(options.metric));
+  const bool lower = lower_is_better(options.metric);
+  std::vector<std::string> said;
+  if (group.median && group.ranked > 2 && *group.median > 0 && group.value > 0)
+    said.push_back(fmt::format("<b>{}×</b> the median of {} measured configurations",
+                               times(group.value, *group.median, lower), group.ranked));
+  const ResultRow* guess = first_guess(in, group, options);
+  if (guess && group.ranked > 1) {
+    const std::string name = escape_xml(name_of(*guess, differ));
+    const auto value = number(metric.of(*guess));
+    if (guess->trial_id == group.winner->trial_id)
+      said.push_back("the first guess, all defaults, is the best");
+    else if (cell_outcome_of(*guess) == CellOutcome::kOom)
+      said.push_back(fmt::format("the first guess ({}) ran out of memory", name));
+    else if (value && *value > 0 && group.value > 0)
+      said.push_back(fmt::format("<b>{}×</b> the first guess ({}: {})", times(group.value, *value, lower),
+                                 name,
+                                 escape_xml(show(metric.of(*guess), scale_for(metric.unit(), *value)))));
+  }
+  if (said.empty()) return "";
+  return fmt::format("<p class=\"gain\">{}.</p>\n", fmt::join(said, "; "));
+}
+
+}  // namespace sweep::answers::parts

@@ -1,0 +1,38 @@
+// Parts of the report page, private to answers/: each gives the inside of one section as HTML.
+#pragma once
+#include <span>
+#include <string>
+
+#include "orchestrator/answers/names.h"
+#include "orchestrator/answers/pages/report_page.h"
+#include "orchestrator/answers/statistics/best.h"
+
+namespace sweep::answers::parts {
+
+std::string answer(const ReportInput&, std::span<const BestOfGroup>, const BestOptions&);
+std::string cost(const ReportInput&, std::span<const BestOfGroup>, const BestOptions&);
+std::string landscape(const ReportInput&);
+std::string memory_and_speed(const ReportInput&);
+std::string scaling(const ReportInput&);
+std::string batches(const ReportInput&);
+std::string time_split(const ReportInput&);
+std::string failures(const ReportInput&);
+std::string predictions(const ReportInput&);
+Expected<std::string> beside(const ReportInput&);
+std::string environment(const ReportInput&);
+std::string reproduce(const ReportInput&);
+
+// How much the best is worth: over the median of its group, and over what one would try first.
+std::string gain(const ReportInput&, const BestOfGroup&, const BestOptions&, std::span<const Field> differ);
+// Whether a row belongs to a group of `best`.
+bool belongs(const ResultRow&, const BestOfGroup&, const BestOptions&);
+std::string heading_of(const BestOfGroup&, const BestOptions&);  // "8B, sequence length 4096"
+
+// What varies, told as "TP2 ZeRO1 recompute=full"; the model where nothing varies.
+std::string name_of(const ResultRow&, std::span<const Field> varying);
+std::string paragraph(std::string_view text);  // escaped
+std::string block(std::string_view text);      // escaped, several lines, selected whole by a click
+// Heads by their names for people. Axes that are the same in every row are said in a sentence above instead.
+std::string html_table(Table, const Names&);
+
+}  // namespace sweep::answers::parts

@@ -1,0 +1,14 @@
+// What tells people and programs that an answer is of a rehearsal on phantom GPUs (schema/rehearsal.h). The
+// texts are empty for a sweep that was measured.
+#pragma once
+#include <string>
+
+#include "schema/result_row.h"
+
+namespace sweep::answers {
+
+std::string rehearsed_banner(bool rehearsed);  // at the top of an HTML page
+std::string rehearsed_line(bool rehearsed);    // under text, newline included
+void mark_rehearsed(Table&);                   // a column `rehearsed` of 1, for CSV and JSON
+
+}  // namespace sweep::answers

@@ -1,0 +1,83 @@
+// The best configuration of each group of results by one metric, and those it ties with.
+#pragma once
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "orchestrator/answers/fields.h"
+#include "orchestrator/answers/statistics/statistics.h"
+#include "schema/attempt.h"
+#include "schema/provenance.h"
+
+namespace sweep::answers {
+
+// Device memory of a rank of this row: memory_cap_bytes, else what the hardware catalogue says; absent: not
+// known.
+std::optional<i64> device_memory(const ResultRow&);
+
+// How a configuration is written as a grid file.
+struct GridForm {
+  std::vector<std::string> swept = {};  // axes that are written though they are at their default
+  std::optional<MeasurePlan> measure = {};
+};
+// How the sweep measured, of the options it keeps; absent: it does not say.
+std::optional<MeasurePlan> measure_of(const std::string& options_json);
+
+// What makes results comparable, to group by: the model, and hardware and sequence length where they are
+// among `differ`.
+std::vector<std::string> comparable_groups(std::span<const Field> differ);
+
+struct BestOptions {
+  std::vector<std::string> group_by = {"model"};
+  std::string metric = "tokens_per_s_gpu";
+  std::optional<double> headroom = std::nullopt;  // a fraction of device memory that must stay free: 0.05
+  std::size_t runners_up = 3;                     // next best kept per group, beside the ties
+  // Where a winner was measured; empty: nothing is said about it.
+  std::function<const Provenance*(const ResultRow&)> provenance_of = {};
+  GridForm form = {};
+  bool rehearsed = false;  // the results are of phantom GPUs
+};
+
+struct BestOfGroup {
+  std::vector<Value> key;           // one per group_by name
+  std::optional<ResultRow> winner;  // absent: nothing in the group could be ranked; `why_none` says why
+  double value = 0;
+  std::optional<Interval> interval;  // 95 %
+  // Ids of trials, best first.
+  std::vector<std::string> ties;        // 95 % intervals overlap the winner's, or the values are equal
+  std::vector<std::string> runners_up;  // ties not among them
+  i64 without_interval = 0;      // ranked, but neither tied nor slower: they, or the winner, have no interval
+  std::optional<double> median;  // of the metric over the ranked rows
+  i64 ranked = 0, not_run = 0, not_ok = 0, not_measured = 0;
+  i64 pruned = 0;            // the plan never ran them
+  i64 stopped_early = 0;     // left out: they ended when they were clearly slower than the best so far
+  i64 too_full = 0;          // left out: less headroom than asked
+  i64 unknown_headroom = 0;  // left out: peak or device memory not known
+  std::string why_none;
+};
+
+// Every configuration of the group is pruned: there never was anything to rank.
+bool is_all_pruned(const BestOfGroup&);
+// Why a winner has no interval: the metric does not follow from the step time, the times are modelled, the
+// result was imported without its steps, or too few steps were timed.
+enum class NoInterval { kMetric, kModelled, kImported, kFewSteps };
+NoInterval why_no_interval(const BestOfGroup&, const BestOptions&);
+std::string_view to_string(NoInterval);  // as the end of a sentence
+
+// Groups in natural order of their keys. Error: an unknown name, or a headroom outside [0, 1).
+Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const BestOptions&);
+
+// The same from columns of the results, so that a hundred thousand of them take milliseconds; only the
+// winners are read in full, by their entries.
+using ReadRows = std::function<Expected<std::vector<ResultRow>>(std::span<const i64> entries)>;
+Expected<std::vector<BestOfGroup>> best(const ResultColumns&, const BestOptions&, const ReadRows&);
+// What that needs of them, and with the axes also what varying() and the table below need.
+ColumnSelection best_columns(const BestOptions&);
+ColumnSelection best_columns_with_axes(const BestOptions&);
+
+// "5%" or "0.05" -> 0.05; anything outside [0, 1) or unreadable is refused with a sentence that names `what`.
+Expected<double> parse_share(std::string_view, std::string_view what);
+
+}  // namespace sweep::answers

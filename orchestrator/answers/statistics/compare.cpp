@@ -1,0 +1,120 @@
+#include "orchestrator/answers/statistics/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <unordered_map>
+
+#include "orchestrator/answers/format.h"
+
+namespace sweep::answers {
+namespace {
+
+// What an allocator counts is the same in every run of a configuration: no noise, so no interval is needed.
+bool is_exact(std::string_view metric) {
+  static const std::set<std::string_view> kExact = {"peak_allocated_bytes", "predicted_bytes",
+                                                    "predicted_ms"};
+  return kExact.contains(metric);
+}
+
+bool ended_ok(const ResultRow& row) {
+  return row.state == State::kFinished && row.outcome == Outcome::kOk;
+}
+bool ended_otherwise(const ResultRow& row) {
+  return row.state == State::kFinished && row.outcome != Outcome::kOk && !is_infrastructure(row.outcome);
+}
+
+// Fills in values, share and p; the verdict waits for the correction.
+void measure_pair(Pair& pair, const Field& metric, bool exact) {
+  pair.before = number(metric.of(*pair.a)), pair.after = number(metric.of(*pair.b));
+  if (!pair.before || !pair.after || *pair.before == 0) return;
+  pair.share = *pair.after / *pair.before - 1;
+  pair.worse = lower_is_better(metric.name()) ? *pair.share > 0 : *pair.share < 0;
+  if (exact) {
+    pair.p = *pair.share == 0 ? 1 : 0;
+    pair.interval = Interval{*pair.share, *pair.share};
+    return;
+  }
+  const auto a = interval_of(*pair.a, metric.name()), b = interval_of(*pair.b, metric.name());
+  if (!a || !b) return;
+  if (const auto found = ratio_change(*pair.before, *a, *pair.after, *b)) {
+    pair.interval = found->share;
+    pair.p = found->p;
+  }
+}
+
+void correct(std::vector<Pair>& pairs, double rate) {
+  std::vector<double> p;
+  for (const Pair& pair : pairs) {
+    if (pair.p) p.push_back(*pair.p);
+  }
+  const auto q = benjamini_hochberg(p);
+  std::size_t next = 0;
+  for (Pair& pair : pairs) {
+    if (!pair.p) continue;
+    pair.q = q[next++];
+    pair.change = *pair.q > rate ? Change::kUnclear : pair.worse ? Change::kSlower : Change::kFaster;
+  }
+}
+
+void sort_pairs(std::vector<Pair>& pairs) {
+  std::sort(pairs.begin(), pairs.end(), [](const Pair& x, const Pair& y) {
+    if (x.change != y.change) return x.change < y.change;
+    const double a = std::fabs(x.share.value_or(0)), b = std::fabs(y.share.value_or(0));
+    if (a != b) return a > b;
+    return x.a->trial_id < y.a->trial_id;
+  });
+}
+
+}  // namespace
+
+std::string_view to_string(Change change) {
+  static constexpr std::string_view kNames[] = {"broke",   "worse",       "better",
+                                                "unclear", "no interval", "repaired"};
+  return kNames[std::size_t(change)];
+}
+
+Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const ResultRow> b,
+                             const CompareOptions& options) {
+  const auto metric = resolve_ranked(options.metric);
+  if (!metric) return tl::unexpected(metric.error());
+  Comparison out;
+  out.exact = is_exact(options.metric);
+  std::unordered_map<std::string_view, const ResultRow*> of_b;
+  for (const ResultRow& row : b) of_b.emplace(row.trial_id, &row);
+  for (const ResultRow& row : a) {
+    const auto other = of_b.find(row.trial_id);
+    if (other == of_b.end()) {
+      out.only_a.push_back(&row);
+      continue;
+    }
+    Pair pair;
+    pair.a = &row, pair.b = other->second;
+    of_b.erase(other);
+    const bool before = ended_ok(row), after = ended_ok(*pair.b);
+    if (before && after) {
+      measure_pair(pair, *metric, out.exact);
+    } else if (before && ended_otherwise(*pair.b)) {
+      pair.change = Change::kBroke;
+    } else if (after && ended_otherwise(row)) {
+      pair.change = Change::kRepaired;
+    } else {
+      ++out.unanswered;
+      continue;
+    }
+    out.pairs.push_back(pair);
+  }
+  for (const ResultRow& row : b) {
+    if (of_b.contains(row.trial_id)) out.only_b.push_back(&row);
+  }
+  correct(out.pairs, options.false_discovery_rate);
+  for (Pair& pair : out.pairs) {
+    const bool large = pair.share && options.fail_on && std::fabs(*pair.share) >= *options.fail_on;
+    pair.regression = pair.change == Change::kBroke || (pair.change == Change::kSlower && large);
+    out.regressions += pair.regression ? 1 : 0;
+  }
+  sort_pairs(out.pairs);
+  return out;
+}
+
+}  // namespace sweep::answers

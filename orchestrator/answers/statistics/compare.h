@@ -1,0 +1,56 @@
+// Comparison: the configurations that two sweeps have in common, what changed in one metric, and which
+// changes are more than noise when that many are looked at.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "orchestrator/answers/fields.h"
+#include "orchestrator/answers/statistics/statistics.h"
+
+namespace sweep::answers {
+
+struct CompareOptions {
+  std::string metric = "tokens_per_s_gpu";
+  double false_discovery_rate = 0.05;  // of the differences called significant, the share expected to be none
+  std::optional<double> fail_on = {};  // a regression of at least this share counts: 0.05
+};
+
+// Verdicts in the order in which they are shown.
+enum class Change {
+  kBroke,      // ok in A, not in B
+  kSlower,     // significantly worse
+  kFaster,     // significantly better
+  kUnclear,    // not told from noise
+  kNoMeasure,  // a value without an interval on one side: the change is shown, its significance is not known
+  kRepaired,   // not ok in A, ok in B
+};
+std::string_view to_string(Change);
+
+struct Pair {
+  const ResultRow* a = nullptr;
+  const ResultRow* b = nullptr;
+  Change change = Change::kNoMeasure;
+  std::optional<double> before, after;  // of the metric
+  std::optional<double> share;          // after / before - 1
+  std::optional<Interval> interval;     // 95 %, of that share
+  std::optional<double> p, q;           // two-sided; q adjusted for all pairs compared (Benjamini-Hochberg)
+  bool worse = false;                   // the share points to the bad side of this metric
+  bool regression = false;              // counts for fail_on
+};
+
+struct Comparison {
+  std::vector<Pair> pairs;  // in the order of Change; within one, the largest change first
+  std::vector<const ResultRow*> only_a, only_b;
+  i64 unanswered = 0;  // in both, ok in neither or not finished
+  i64 regressions = 0;
+  bool exact = false;  // a metric without noise: every difference is real
+};
+
+// Matched by trial id: the same configuration whatever the sweep, database or labels. Error: an unknown
+// metric.
+Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const ResultRow> b,
+                             const CompareOptions&);
+
+}  // namespace sweep::answers

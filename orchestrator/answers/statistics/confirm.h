@@ -1,0 +1,60 @@
+// Confirmation: whether the order of a few configurations holds when each was measured again in several
+// allocations. Pure statistics over values that follow from step times; docs/confirm.md has the formulas.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/answers/statistics/statistics.h"
+
+namespace sweep::answers {
+
+// One configuration measured again: a value for each repeat of each allocation.
+struct Remeasured {
+  std::string trial_id, configuration;
+  double before = 0;  // the value it was chosen for
+  struct Visit {
+    std::string allocation;
+    std::vector<double> values;  // above 0
+  };
+  std::vector<Visit> visits;
+  std::string problem;  // why it has no further values; empty: it was measured as asked
+};
+
+// Shares: 0.01 is 1 % of the value.
+struct Spread {
+  double value = 0;               // geometric mean over allocations
+  std::optional<Interval> range;  // its 95 % interval, from the allocations' means; absent for one allocation
+  std::optional<double> between;  // standard deviation between allocations, beyond what repeats explain
+  std::optional<double> within;   // standard deviation between repeats of one allocation
+};
+std::optional<Spread> spread_of(const Remeasured&);
+
+enum class RankingStatus {
+  kLeader,   // it was first before
+  kBehind,   // clearly behind the leader
+  kTied,     // its interval against the leader holds 0
+  kAhead,    // clearly ahead of the leader: the ranking does not hold
+  kUnknown,  // fewer than two allocations in common
+};
+// Against the leader, pair by pair within the allocations both were measured in.
+struct Versus {
+  RankingStatus standing = RankingStatus::kUnknown;
+  std::optional<double> share;    // value / leader's value - 1
+  std::optional<Interval> range;  // 95 %
+};
+// `larger_is_better`: of the values. one.visits and leader.visits are matched by allocation.
+Versus versus(const Remeasured& one, const Remeasured& leader, bool larger_is_better);
+
+// The two-sided 95 % quantile of Student's t.
+double student_t95(std::size_t degrees_of_freedom);
+
+// The table and the sentence below it. `all`: in the order before, the leader first. `metric`: of the table
+// of fields.
+struct Confirmed {
+  std::string text;
+  bool holds = true;  // no configuration is clearly ahead of the leader, and the leader was measured
+};
+Confirmed confirmed(const std::vector<Remeasured>& all, const std::string& metric);
+
+}  // namespace sweep::answers

@@ -1,0 +1,285 @@
+#include "orchestrator/answers/tables/explain.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/answers/fields.h"
+#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/tables/stacks.h"
+#include "schema/labels.h"
+
+namespace sweep::answers {
+namespace {
+
+constexpr std::size_t kLabel = 11;  // columns of the label at the left
+constexpr std::size_t kEvidenceLines = 20, kStackLines = 30;
+
+class Lines {
+ public:
+  explicit Lines(std::size_t width) : width_(width) {}
+  void add(std::string_view label, const std::string& text) {
+    const std::string line = fmt::format("{:<{}}{}", label, kLabel, text);
+    out_ += (width_ == 0 ? line : fit(line, width_)) + "\n";
+  }
+  // Long sentences are wrapped at blanks, never cut.
+  void wrapped(std::string_view label, std::string_view text) {
+    std::string rest = safe_text(text);
+    const std::size_t room = width_ > kLabel + 20 ? width_ - kLabel : std::string::npos;
+    while (display_width(rest) > room) {
+      auto cut = rest.rfind(' ', room);
+      if (cut == std::string::npos || cut == 0) break;
+      out_ += fmt::format("{:<{}}{}\n", label, kLabel, rest.substr(0, cut));
+      rest.erase(0, cut + 1);
+      label = "";
+    }
+    out_ += fmt::format("{:<{}}{}\n", label, kLabel, rest);
+  }
+  std::string take() { return std::move(out_); }
+
+ private:
+  std::size_t width_;
+  std::string out_;
+};
+
+// Every axis that is not at its default, as key=value.
+std::string configuration(const Trial& trial) {
+  ResultRow row;
+  row.trial = trial;
+  std::string out = fmt::format("model={}", safe_text(trial.model));
+  auto labels = nlohmann::json::parse(trial.labels, nullptr, false);
+  if (!labels.is_object()) labels = nlohmann::json::object();
+  for (const auto& [name, value] : labels.items())  // a grid's own axes, and what it derives
+    if (is_label_name(name))
+      out += fmt::format(" {}={}", safe_text(name),
+                         safe_text(value.is_string() ? value.get<std::string>() : value.dump()));
+  for (const Column& c : columns()) {
+    if (c.role != Role::kAxis || c.key == "model") continue;
+    const Value value = c.get(row);
+    if (value.index() == 0 || value == c.default_value) continue;
+    out += fmt::format(" {}={}", c.key,
+                       c.type == "flag" ? (std::get<i64>(value) != 0 ? "true" : "false") : show(value));
+  }
+  return out;
+}
+
+std::string bytes(i64 n) {
+  const Scale scale = scale_for("bytes", static_cast<double>(n));
+  return fmt::format("{} {}", scale(static_cast<double>(n)), scale.unit);
+}
+
+std::string predicted(const Prediction& p) {
+  std::vector<std::string> parts;
+  if (p.bytes) parts.push_back(bytes(*p.bytes) + " on the fullest rank");
+  if (p.step_ms) parts.push_back(significant(*p.step_ms) + " ms a step");
+  if (p.seconds) parts.push_back(duration(*p.seconds) + " in all");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string outcome_of(const Result& r) {
+  std::string out(to_string(r.outcome));
+  if (r.oom_kind) out += fmt::format(" ({})", to_string(*r.oom_kind));
+  if (r.rank) out += fmt::format(", first at rank {}", *r.rank);
+  if (r.phase) out += fmt::format(", in {}", to_string(*r.phase));
+  if (r.metrics.oom_part) out += fmt::format(" ({})", safe_text(*r.metrics.oom_part));
+  return out;
+}
+
+// What a rank sends in a step, by strategy.
+std::string sent_by(const Metrics& m) {
+  struct Sent {
+    const char* strategy;
+    const std::optional<i64>& bytes_sent;
+    const std::optional<i64>& calls;
+  };
+  const Sent all[] = {{"dp", m.sent_bytes_dp, m.calls_dp},
+                      {"tp", m.sent_bytes_tp, m.calls_tp},
+                      {"pp", m.sent_bytes_pp, m.calls_pp},
+                      {"cp", m.sent_bytes_cp, m.calls_cp},
+                      {"ep", m.sent_bytes_ep, m.calls_ep}};
+  std::vector<std::string> parts;
+  for (const Sent& s : all)
+    if (s.bytes_sent && s.calls)
+      parts.push_back(fmt::format("{} {} in {} calls", s.strategy, bytes(*s.bytes_sent), *s.calls));
+  return parts.empty() ? "" : fmt::format("a rank sends in a step: {}", fmt::join(parts, ", "));
+}
+
+// The peak of an attempt that did not end ok is what it had reached: nothing to hold a prediction against.
+void add_metrics(Lines& lines, const Metrics& metrics, bool ended_ok) {
+  static constexpr std::string_view kShown[] = {"step_ms", "tokens_per_s_gpu", "mfu", "peak_allocated_bytes",
+                                                "cost_per_mt"};
+  ResultRow row;
+  row.metrics = metrics;
+  std::vector<std::string> parts;
+  for (const std::string_view key : kShown) {
+    const Column* c = find_column(key);
+    const auto value = number(c->get(row));
+    if (!value) continue;
+    const Scale scale = scale_for(c->unit, *value);
+    parts.push_back(fmt::format("{} {}{}{}", key, scale(*value), scale.unit.empty() ? "" : " ", scale.unit));
+  }
+  if (ended_ok && metrics.peak_allocated_bytes && metrics.predicted_bytes && *metrics.predicted_bytes > 0) {
+    const double ratio =
+        static_cast<double>(*metrics.peak_allocated_bytes) / static_cast<double>(*metrics.predicted_bytes);
+    parts.push_back(fmt::format("peak {} of the prediction", significant(ratio)));
+  }
+  if (!parts.empty()) lines.wrapped("", fmt::format("{}", fmt::join(parts, ", ")));
+  if (const std::string sent = sent_by(metrics); !sent.empty()) lines.wrapped("", sent);
+}
+
+// Where a rank was when its attempt was given up. What a record lacks, or has in another type, is "?".
+std::string rank_line(const nlohmann::json& rank) {
+  const auto show = [&](const char* key) -> std::string {
+    const auto it = rank.find(key);
+    if (it == rank.end()) return "?";
+    return it->is_string() ? safe_text(it->get<std::string>()) : safe_text(it->dump());
+  };
+  std::string out =
+      fmt::format("rank {}: phase {}, part {}, step {}, {} of {} collectives done, last {}", show("rank"),
+                  show("phase"), show("part"), show("step"), show("collectives_done"),
+                  show("collectives_entered"), show("last_collective"));
+  if (rank.contains("waits_for")) out += ", waits for " + show("waits_for");
+  if (const auto alive = rank.find("alive");
+      alive != rank.end() && alive->is_boolean() && !alive->get<bool>())
+    out += "; process gone";
+  return out;
+}
+
+void add_stacks(Lines& lines, const nlohmann::json& evidence) {
+  const auto stacks = deciding_stacks(evidence);
+  if (!stacks) return;
+  std::string_view text = stacks->text;
+  for (std::size_t printed = 0; !text.empty(); ++printed) {
+    if (printed == kStackLines) return lines.add("", "... (`--json` has them all)");
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string of = printed == 0 ? fmt::format("rank {}: ", stacks->rank) : "";
+    lines.wrapped(printed == 0 ? "stacks" : "", of + std::string(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+// Without a cause the agent recorded nothing but where a hang was.
+bool ended_by_silence(const nlohmann::json& evidence) {
+  const auto cause = evidence.find("cause");
+  if (cause == evidence.end()) return true;
+  const auto known = cause->is_string() ? end_cause_from(cause->get<std::string>()) : std::nullopt;
+  return known == EndCause::kHang || known == EndCause::kTimeout;
+}
+
+// Takes the ranks out of an agent's evidence and shows each on a line of its own.
+void add_ranks(Lines& lines, nlohmann::json& evidence) {
+  std::size_t printed = 0;
+  for (nlohmann::json* of : {&evidence, evidence.contains("hang") ? &evidence["hang"] : nullptr}) {
+    if (of == nullptr || !of->is_object() || !of->contains("ranks") || !(*of)["ranks"].is_array()) continue;
+    for (const auto& rank : (*of)["ranks"]) {
+      if (++printed > kEvidenceLines || !rank.is_object()) continue;
+      lines.wrapped(printed == 1 ? "ranks" : "", rank_line(rank));
+    }
+    of->erase("ranks");
+  }
+  // The agent describes the end of every attempt there. Of one that did not hang, the description is the
+  // reason above.
+  if (auto description = evidence.find("hang");
+      !ended_by_silence(evidence) && description != evidence.end() && description->is_object()) {
+    description->erase("why");
+    if (description->empty()) evidence.erase(description);
+  }
+  if (printed > kEvidenceLines) lines.add("", fmt::format("... and {} more", printed - kEvidenceLines));
+}
+
+std::string plain_text(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+// A member of the evidence as a sentence; empty: the lines above say it already. What has no sentence here is
+// shown by its key.
+std::string sentence_of(const std::string& key, const nlohmann::json& value, const std::string& rank,
+                        i64 world) {
+  if (key == "phase" || key == "cause_rank") return "";
+  if (value.is_object() && value.contains("records") && value.contains("exits"))
+    return fmt::format("{} of {} ranks left a record, {} an exit status", plain_text(value["records"]), world,
+                       plain_text(value["exits"]));
+  if (key == "cause") return "the agent reported: " + plain_text(value);
+  if (key == "exit_code") return fmt::format("{} exited with code {}", rank, plain_text(value));
+  if (key == "signal") return fmt::format("{} was ended by {}", rank, plain_text(value));
+  if (key == "log_tail") return fmt::format("the log of {} ends:\n{}", rank, plain_text(value));
+  return safe_text(key) + ": " + plain_text(value);
+}
+
+// The evidence, a sentence for each member; long texts (log tails) with their own lines, bounded.
+void add_evidence(Lines& lines, const std::string& evidence, i64 world) {
+  if (evidence.empty()) return;
+  auto json = nlohmann::json::parse(evidence, nullptr, false);
+  if (!json.is_object()) return lines.wrapped("evidence", evidence);
+  std::size_t printed = 0;
+  add_stacks(lines, json);
+  add_ranks(lines, json);
+  const std::string rank = json.contains("cause_rank") ? "rank " + plain_text(json["cause_rank"]) : "a rank";
+  for (const auto& [key, value] : json.items()) {
+    std::string text = sentence_of(key, value, rank, world);
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    if (text.empty()) continue;
+    std::string label = printed == 0 ? "evidence" : "";
+    for (std::size_t from = 0; from <= text.size() && printed < kEvidenceLines; ++printed) {
+      const std::size_t end = std::min(text.find('\n', from), text.size());
+      lines.wrapped(label, (from == 0 ? "" : "  ") + text.substr(from, end - from));
+      label = "";
+      from = end + 1;
+    }
+  }
+  if (printed >= kEvidenceLines) lines.add("", "... (`sweep logs` shows a rank's whole log)");
+}
+
+// Of an attempt that ended well nothing is left to explain but what its GPUs reported meanwhile.
+void add_gpu_errors(Lines& lines, const std::string& evidence) {
+  const auto json = nlohmann::json::parse(evidence, nullptr, false);
+  if (!json.is_object() || !json.contains("gpu_errors") || !json["gpu_errors"].is_array()) return;
+  std::size_t printed = 0;
+  for (const auto& error : json["gpu_errors"])
+    if (error.is_string() && printed++ < kEvidenceLines)
+      lines.wrapped("", safe_text(error.get<std::string>()));
+}
+
+void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final, i64 world) {
+  std::string head = fmt::format("{}: ", a.id);
+  head += a.result ? outcome_of(*a.result) + (is_final ? " (final)" : "") : std::string(to_string(a.state));
+  if (!a.where.empty()) head += fmt::format("  {}", safe_text(a.where));
+  lines.add("attempt", head);
+  if (!a.result) return;
+  if (!a.result->reason.empty()) lines.wrapped("", a.result->reason);
+  add_metrics(lines, a.result->metrics, a.result->outcome == Outcome::kOk);
+  if (a.result->outcome == Outcome::kOk)
+    add_gpu_errors(lines, a.result->evidence);
+  else
+    add_evidence(lines, a.result->evidence, world);
+}
+
+}  // namespace
+
+std::string explain(const ExplainView& view, std::size_t width) {
+  Lines lines(width);
+  const PlanEntry& entry = view.entry;
+  lines.add("trial", fmt::format("{}{}{}", safe_text(entry.id), entry.source.empty() ? "" : "  from ",
+                                 safe_text(entry.source)));
+  lines.wrapped("", configuration(entry.trial));
+  std::string_view command = view.command;
+  for (bool first = true; !command.empty(); first = false) {
+    const std::size_t end = std::min(command.find('\n'), command.size());
+    lines.wrapped(first ? "command" : "", command.substr(0, end));
+    command.remove_prefix(std::min(end + 1, command.size()));
+  }
+  if (entry.admitted) {
+    lines.add("plan", fmt::format("admitted, number {} in the run order", entry.order + 1));
+  } else {
+    lines.wrapped("plan", fmt::format("{} by {}: {}", to_string(entry.verdict), entry.rule, entry.reason));
+  }
+  if (const std::string text = predicted(entry.predicted); !text.empty()) lines.wrapped("predicted", text);
+  for (const auto& attempt : view.attempts)
+    add_attempt(lines, attempt, view.final_attempt == attempt.id, entry.trial.world());
+  if (entry.admitted && view.attempts.empty()) lines.add("result", "not run yet");
+  for (std::size_t i = 0; i < view.events.size(); ++i) lines.wrapped(i == 0 ? "events" : "", view.events[i]);
+  return lines.take();
+}
+
+}  // namespace sweep::answers

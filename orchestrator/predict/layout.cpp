@@ -1,0 +1,92 @@
+#include "orchestrator/predict/layout.h"
+
+#include <algorithm>
+
+#include "bench_kernels/shape/stage_split.h"
+#include "orchestrator/predict/memory.h"
+
+namespace sweep::predict {
+namespace {
+
+void model_numbers(const Trial& t, Layout& l) {
+  const ModelSpec& m = t.spec;
+  l.hidden = real(m.hidden_size);
+  l.heads = real(m.heads);
+  l.kv_heads = real(m.kv_heads);
+  l.width = real(m.heads * m.head_dim);
+  l.kv_width = real(m.kv_heads * m.head_dim);
+  l.intermediate = real(m.intermediate_size);
+  l.vocab = real(m.vocab_size);
+  l.tied = m.tie_embeddings;
+  const double attention = l.hidden * (2 * l.width + 2 * l.kv_width);
+  const double mlp = (m.swiglu ? 3 : 2) * l.hidden * l.intermediate;
+  l.top_k = m.experts > 0 ? real(m.experts_per_token) : 1;
+  l.layer_parameters = attention + mlp * (m.experts > 0 ? real(m.experts) / real(t.ep) : 1);
+  l.active_parameters = attention + mlp * l.top_k;
+}
+
+// Micro-batches whose activations a stage holds at once, in numbers of whole stages.
+double in_flight(const Trial& t, i64 stage) {
+  const i64 micros = t.grad_accum, behind = t.pp - stage;
+  if (t.schedule == Schedule::kGpipe) return real(micros);
+  if (t.vpp <= 1) return real(std::min(micros, behind));
+  const i64 chunks = std::min(t.pp * (t.vpp - 1) + 2 * behind - 1, micros * t.vpp);
+  return real(chunks) / real(t.vpp);
+}
+
+void by_cost(const Trial& t, std::vector<StageWork>& stages) {
+  thread_local std::vector<shape::CostShare> shares;
+  shape::split_by_cost(t.spec, t.pp, shares);
+  stages.clear();
+  for (const auto& s : shares)
+    stages.push_back({real(s.layers), 0, 1, s.embedding, s.head, s.loss, s.empty()});
+}
+
+void evenly(const Trial& t, std::vector<StageWork>& stages) {
+  stages.assign(static_cast<std::size_t>(t.pp), {});
+  if (t.pp > t.spec.layers) {
+    for (auto& s : stages) s.empty = true;
+    return;
+  }
+  const auto shares = shape::split_stages(t.spec, t.pp, t.seq_len);
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    stages[i] = {real(shares[i].layers), 0, 1, shares[i].embedding, shares[i].head, shares[i].head, false};
+}
+
+void fill_stages(const Trial& t, const TrainerProfile& p, Layout& l) {
+  p.facts.splits_by_cost ? by_cost(t, l.stages) : evenly(t, l.stages);
+  for (std::size_t i = 0; i < l.stages.size(); ++i) {
+    StageWork& s = l.stages[i];
+    const double tables = s.embedding && s.head && l.tied ? 1 : real(s.embedding) + real(s.head);
+    s.parameters = (s.layers * l.layer_parameters + tables * l.vocab * l.hidden) / l.tp;
+    s.in_flight = in_flight(t, static_cast<i64>(i));
+  }
+}
+
+}  // namespace
+
+void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
+  l.nodes = real(t.nodes);
+  l.gpus_per_node = real(t.gpus_per_node);
+  l.dp = real(t.dp);
+  l.tp = real(t.tp);
+  l.pp = real(t.pp);
+  l.cp = real(t.cp);
+  l.ep = real(t.ep);
+  l.zero = real(t.zero);
+  l.micros = real(t.grad_accum);
+  l.micro_batch = real(t.micro_batch_size);
+  l.sequence = real(t.seq_len);
+  l.tokens = l.sequence * l.micro_batch / l.cp;
+  l.precision = t.precision;
+  l.is_fp32 = t.precision == Precision::kFp32;
+  l.element = l.is_fp32 ? 4 : 2;
+  l.recompute = t.recompute == Recompute::kFull;
+  l.casts = shape::state_types(t).casts();
+  l.states = shape::state_bytes(t);
+  l.pipeline = shape::Pipeline::of(t);
+  model_numbers(t, l);
+  fill_stages(t, p, l);
+}
+
+}  // namespace sweep::predict

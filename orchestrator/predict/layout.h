@@ -1,0 +1,39 @@
+// Layout: what the predictors read of a trial, as numbers; and its pipeline stages.
+#pragma once
+#include <vector>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/cost_split.h"
+#include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/schedule.h"
+#include "orchestrator/predict/trainer_profile.h"
+#include "schema/trial.h"
+
+namespace sweep::predict {
+
+struct StageWork {
+  double layers = 0, parameters = 0, in_flight = 1;  // parameters of one tensor-parallel rank
+  bool embedding = false, head = false, loss = false, empty = false;
+};
+
+struct Layout {
+  double nodes = 1, gpus_per_node = 8, dp = 1, tp = 1, pp = 1, cp = 1, ep = 1, zero = 0, micros = 1,
+         micro_batch = 1;
+  double sequence = 0, tokens = 0;  // of a micro-batch on one rank
+  double hidden = 0, heads = 0, kv_heads = 0, width = 0, kv_width = 0, intermediate = 0, vocab = 0;
+  double layer_parameters = 0, active_parameters = 0;  // of one layer; those that a token passes
+  double element = 2;                                  // bytes of an activation
+  double top_k = 1;
+  Precision precision = Precision::kFp32;
+  bool tied = false, recompute = false, is_fp32 = false;
+  bool casts = false;        // weights are kept in another type than the one that computes
+  shape::StateBytes states;  // per parameter and rank, as the precision wants them
+  shape::Pipeline pipeline;
+  std::vector<StageWork> stages;
+  const StageWork& first() const { return stages.front(); }
+};
+
+// REQUIRES: degrees >= 1 and a completed model. Reuses the memory of `out`.
+void make_layout(const Trial&, const TrainerProfile&, Layout& out);
+
+}  // namespace sweep::predict

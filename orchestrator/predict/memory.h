@@ -1,0 +1,38 @@
+// Memory of a trial under our own step: bytes of the fullest rank by part (shape/step_memory.h), and what it
+// may use. REQUIRES of every function: a trial without a first_objection (rules.h).
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/step_memory.h"
+#include "schema/trial.h"
+
+namespace sweep::predict {
+
+using shape::real;
+
+struct MemoryEstimate {
+  std::vector<shape::PartBytes> of_ranks;  // of the pipeline, each at its fullest moment; zero: not asked for
+  std::size_t fullest = 0;
+  const shape::PartBytes& parts() const { return of_ranks[fullest]; }
+  double of(shape::MemoryPart part) const { return parts()[part]; }
+  // Model states: what nothing avoids.
+  double states() const {
+    return of(shape::MemoryPart::kWeights) + of(shape::MemoryPart::kGradients) +
+           of(shape::MemoryPart::kOptimizer);
+  }
+  double total() const { return parts().total(); }
+};
+
+// Bytes of a number in weights, gradients and activations.
+double element_bytes(Precision);
+MemoryEstimate estimate_memory(const Trial&, shape::Ranks = shape::Ranks::kFullest);
+// What a rank may use: the trial's cap, else 95 % of the GPU's memory (context, communication buffers);
+// absent: unknown.
+std::optional<double> memory_budget(const Trial&, const shape::Hardware&);
+// "needs 93.4 GiB per rank (weights 31.2 GiB, ...), budget 76.0 GiB"
+std::string memory_sentence(const MemoryEstimate&, double budget);
+
+}  // namespace sweep::predict

@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <cmath>
+
+#include "bench_kernels/shape/pipeline_time.h"
+#include "orchestrator/predict/predict.h"
+
+namespace sweep::predict {
+namespace {
+
+// Tensor-parallel collectives of a layer with its sequence divided: 4 forward, 6 backward, where what was
+// gathered forward is gathered again.
+constexpr double kCollectives = 10;
+// Bytes the optimizer reads and writes per parameter.
+constexpr double kOptimizerTraffic = 30;
+
+// By log-log interpolation; beyond the table its ends.
+double bandwidth(const std::vector<double>& nodes, const std::vector<double>& values, double n) {
+  if (n <= nodes.front()) return values.front();
+  for (std::size_t i = 1; i < nodes.size(); ++i)
+    if (n <= nodes[i]) {
+      const double at = std::log(n / nodes[i - 1]) / std::log(nodes[i] / nodes[i - 1]);
+      return values[i - 1] * std::exp(at * std::log(values[i] / values[i - 1]));
+    }
+  return values.back();
+}
+
+struct Links {
+  const Layout& l;
+  const TrainerProfile& p;
+  const shape::Hardware& h;
+  bool measured() const { return !p.links.nodes.empty() && p.hardware == h.name; }
+  double plain(double nodes) const { return nodes <= 1 ? h.intra_node_bandwidth : h.inter_node_bandwidth; }
+  double all_gather(double ranks, double nodes) const {
+    return measured() ? bandwidth(p.links.nodes, p.links.all_gather, nodes) : h.ring_bandwidth(ranks, nodes);
+  }
+  double all_reduce(double ranks, double nodes) const {
+    return measured() ? bandwidth(p.links.nodes, p.links.all_reduce, nodes) : h.ring_bandwidth(ranks, nodes);
+  }
+};
+
+double tensor_seconds(const Links& k) {
+  const Layout& l = k.l;
+  if (l.tp <= 1) return 0;
+  const TimeParameters& t = k.p.time;
+  const double bytes = l.tokens * l.hidden * l.element * (l.tp - 1) / l.tp;
+  const double span = l.tp / l.gpus_per_node;
+  if (span <= 1) return kCollectives * (t.near_latency_s + bytes / (k.h.intra_node_bandwidth * t.near_share));
+  return kCollectives * (t.far_latency_s * span + bytes / (k.all_gather(l.tp, span) * t.far_share));
+}
+
+// Keys and values around the ring of cp, forward, and with their gradients backward.
+double context_seconds(const Links& k) {
+  const Layout& l = k.l;
+  if (l.cp <= 1) return 0;
+  const double bytes = 6 * (l.cp - 1) * l.tokens * l.kv_width / l.tp * l.element;
+  return bytes / k.plain(l.tp * l.cp / l.gpus_per_node);
+}
+
+// Tokens to their experts and back, forward and backward.
+double expert_seconds(const Links& k) {
+  const Layout& l = k.l;
+  if (l.ep <= 1) return 0;
+  const double bytes = 4 * l.tokens * l.top_k * l.hidden / l.tp * l.element * (l.ep - 1) / l.ep;
+  return bytes / k.plain(l.tp * l.ep / l.gpus_per_node);
+}
+
+double data_parallel_seconds(const Links& k, double parameters) {
+  const Layout& l = k.l;
+  if (l.dp * l.cp <= 1) return 0;
+  const ProfileFacts& f = k.p.facts;
+  const double span = std::clamp(l.dp * l.cp * l.tp / l.gpus_per_node, 1.0, std::max(1.0, l.nodes));
+  const double reduce = f.gradient_bytes * parameters / k.all_reduce(l.dp * l.cp, span);
+  const double gather = f.weight_bytes * parameters / k.all_gather(l.dp * l.cp, span);
+  if (l.zero < 1) return reduce;
+  if (l.zero < 3) return 0.5 * reduce + gather;
+  return l.micros * (0.5 * reduce + 2 * gather);
+}
+
+// From the first forward to the last backward. Under 1f1b the slowest stage works on every micro-batch and
+// the others add their one, which is what a walk gives; other schedules are walked.
+double pipeline_seconds(const Layout& l, const std::vector<double>& stages) {
+  double slowest = 0, all = 0;
+  for (const double s : stages) slowest = std::max(slowest, s), all += s;
+  const shape::Pipeline& p = l.pipeline;
+  constexpr i64 kMostWalked = 256;
+  const bool can_be = p.ranks <= kMostWalked && (p.chunks == 1 || p.micros % p.ranks == 0);
+  if (p.kind == Schedule::k1f1b || p.ranks == 1 || !can_be) return (l.micros - 1) * slowest + all;
+  thread_local std::vector<shape::StageSeconds> virtual_stages;
+  virtual_stages.clear();
+  for (i64 chunk = 0; chunk < p.chunks; ++chunk)
+    for (const double s : stages)
+      virtual_stages.push_back(
+          {s / 3 / static_cast<double>(p.chunks), s * 2 / 3 / static_cast<double>(p.chunks)});
+  return shape::pipeline_seconds(p, virtual_stages, 0);
+}
+
+}  // namespace
+
+void stage_times(const Layout& l, const TrainerProfile& p, const shape::Hardware& h, StageTimes& out) {
+  const TimeParameters& t = p.time;
+  const Links links{l, p, h};
+  const double peak = h.peak_for(l.precision).value_or(1e12);
+  const double flops = peak * t.matmul_share / (1 + t.half_width * l.tp / l.hidden);
+  const double memory = h.memory_bandwidth * t.bandwidth_share;
+  const double products =
+      6 * l.active_parameters / l.tp * l.tokens + 7 * l.tokens * l.sequence * l.width / l.tp;
+  const double saved =
+      (p.facts.hidden_saved * l.hidden + p.facts.intermediate_saved * l.intermediate * l.top_k) / l.tp;
+  const double again = l.recompute ? 4.0 / 3 : 1;
+  out.layer_gpu = again * (products / flops + 3 * l.element * saved * l.tokens / memory) +
+                  tensor_seconds(links) + context_seconds(links) + expert_seconds(links);
+  const bool slow_start = (l.pp > 1 && l.nodes > 1) || slow_collectives(l);
+  out.layer_host = again * t.layer_launch_s + (slow_start ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0);
+  const double logits = l.tokens * l.vocab / l.tp;
+  const double head = 6 * logits * l.hidden / flops + 24 * logits / memory;
+  out.of.clear();
+  for (const StageWork& s : l.stages)
+    out.of.push_back(
+        {s.layers * out.layer_gpu + (s.head ? head : 0), s.layers * out.layer_host + t.stage_launch_s});
+}
+
+double slow_share(const Layout& l) {
+  constexpr double kManyMicros = 16, kManyReplicas = 4, kAll = 64, kSome = 32, kMostReplicas = 128;
+  if (l.pp <= 1 || l.nodes < 2) return 0;
+  if (l.nodes >= kAll) return 1;
+  if (l.zero < 1) {
+    const bool enough = l.dp >= kManyReplicas || (l.dp >= 2 && l.nodes >= 8);
+    return enough && l.dp < kSome && l.micros >= kManyMicros ? 1 : 0;
+  }
+  if (l.nodes < kSome) return 0;
+  if (l.dp >= kSome) return l.dp < kMostReplicas ? 1 : 0;
+  return l.micro_batch > 1 ? 0.2 : 0;
+}
+
+bool slow_collectives(const Layout& l) {
+  constexpr double kWide = 8, kManyNodes = 64, kManyReplicas = 32, kSomeNodes = 4, kFewReplicas = 4,
+                   kLongBatch = 16;
+  if (l.pp > 1 || l.tp < kWide) return false;
+  if (l.nodes >= kManyNodes) return l.dp >= kManyReplicas;
+  return l.nodes >= kSomeNodes && l.dp >= 2 && l.dp <= kFewReplicas && l.micro_batch >= kLongBatch;
+}
+
+TimePrediction predict_time(const Layout& l, const StageTimes& times, const MemoryPrediction& memory,
+                            const TrainerProfile& p, const shape::Hardware& h) {
+  const TimeParameters& t = p.time;
+  const Links links{l, p, h};
+  double slowest = 0, parameters = 0;
+  thread_local std::vector<double> stages;
+  stages.clear();
+  for (const StageTime& s : times.of) {
+    stages.push_back(std::pow(std::pow(s.gpu, 8) + std::pow(s.host, 8), 1.0 / 8));  // a smooth maximum
+    slowest = std::max(slowest, stages.back());
+  }
+  for (const StageWork& s : l.stages) parameters = std::max(parameters, s.parameters);
+  TimePrediction out;
+  out.compute_s = l.micros * slowest;
+  out.pipeline_s = pipeline_seconds(l, stages) - out.compute_s;
+  const double messages = l.pp > 2 ? 4 : l.pp > 1 ? 2 : 0;
+  const double slow = messages * t.slow_message_s * slow_share(l);
+  out.slow_messages_s = slow * (l.micros + (l.pp - 1) / 2);
+  if (memory.limit > 0) {
+    const double share = memory.wanted * p.facts.need_share / memory.limit;
+    out.retry_s = l.micros * t.retry_s * std::clamp((share - p.facts.retry_share) / 0.025, 0.0, 1.0);
+  }
+  out.data_parallel_s = t.data_parallel_share * data_parallel_seconds(links, parameters);
+  const double owners = l.zero >= 1 ? l.dp * l.cp : 1;
+  out.optimizer_s = t.optimizer_share * parameters * kOptimizerTraffic / owners / h.memory_bandwidth;
+  out.step_s = out.compute_s + out.pipeline_s + out.slow_messages_s + out.retry_s + out.data_parallel_s +
+               out.optimizer_s;
+  out.tokens_per_s_gpu = l.tokens * l.micros / (out.step_s * l.tp * l.pp);
+  return out;
+}
+
+}  // namespace sweep::predict

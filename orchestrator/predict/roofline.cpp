@@ -1,0 +1,79 @@
+// The predictor of our own step: bytes stage by stage (memory.h). Time: on hardware that `sweep calibrate`
+// has measured, and on processors, part by part from a hardware profile (step_cost.h); on other GPUs as
+// `sweep predict` reckons it, under the trainer profile of our step.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "orchestrator/predict/memory.h"
+#include "orchestrator/predict/predict.h"
+#include "orchestrator/predict/predictor.h"
+#include "orchestrator/predict/step_cost.h"
+
+namespace sweep::predict {
+namespace {
+
+// Start-up until the first step: a forked CPU rank, a GPU rank with context and communicators.
+constexpr double kCpuStartupSeconds = 0.5, kGpuStartupSeconds = 20;
+
+double gpu_step_seconds(const Trial& t, const shape::Hardware& h) {
+  thread_local Layout layout;
+  thread_local StageTimes times;
+  const TrainerProfile& profile = step_profile();
+  make_layout(t, profile, layout);
+  stage_times(layout, profile, h, times);
+  return predict_time(layout, times, {}, profile, h).step_s;
+}
+
+i64 saturated(double x) {
+  return x < 9e18 ? static_cast<i64>(std::llround(x)) : std::numeric_limits<i64>::max();
+}
+
+// REQUIRES of the times: a precision that the hardware has.
+double catalogue_step_seconds(const Trial& t, const shape::Hardware& h) {
+  if (!h.gpu.empty()) return gpu_step_seconds(t, h);
+  static const shape::HardwareProfile processors = catalogue_profile(h);
+  return step_cost(t, processors, h).step_s;
+}
+
+class Roofline final : public Predictor {
+ public:
+  explicit Roofline(std::vector<shape::HardwareProfile> profiles) : profiles_(std::move(profiles)) {}
+
+  Prediction predict(const Trial& t, const MeasurePlan& plan) const override {
+    Prediction p;
+    const shape::Hardware* h = shape::known_hardware(t.hardware);
+    p.bytes = saturated(estimate_memory(t).total());
+    if (!h->gpu.empty() && !h->peak_for(t.precision)) return p;
+    const auto* measured = profile_for(profiles_, t.hardware);
+    const double step =
+        measured != nullptr ? step_cost(t, *measured, *h).step_s : catalogue_step_seconds(t, *h);
+    p.step_ms = 1e3 * step;
+    const double startup = h->gpu.empty() ? kCpuStartupSeconds : kGpuStartupSeconds;
+    p.seconds = startup + step * real(plan.warmup_steps + plan.steps) * real(plan.repeats);
+    return p;
+  }
+
+ private:
+  std::vector<shape::HardwareProfile> profiles_;
+};
+
+}  // namespace
+
+const Predictor& roofline() {
+  static const Roofline instance({});
+  return instance;
+}
+
+std::unique_ptr<Predictor> calibrated(std::vector<shape::HardwareProfile> profiles) {
+  return std::make_unique<Roofline>(std::move(profiles));
+}
+
+const shape::HardwareProfile* profile_for(std::span<const shape::HardwareProfile> profiles,
+                                          std::string_view hardware) {
+  for (const auto& p : profiles)
+    if (p.name == hardware && !p.products.empty()) return &p;
+  return nullptr;
+}
+
+}  // namespace sweep::predict

@@ -1,0 +1,306 @@
+#include "orchestrator/predict/step_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench_kernels/shape/count.h"
+#include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/pipeline_time.h"
+#include "bench_kernels/shape/split_traffic.h"
+#include "bench_kernels/shape/splits.h"
+#include "bench_kernels/shape/stage_split.h"
+#include "orchestrator/predict/memory.h"
+
+namespace sweep::predict {
+namespace {
+
+// Small operations that a layer launches forward and backward, of head and loss, and of the optimizer for
+// each tensor: counted in the step's code. Those of a fused optimizer go over all tensors at once.
+constexpr double kForwardLaunches = 14, kBackwardLaunches = 30, kHeadLaunches = 20, kLayerTensors = 9;
+// Passes over the activations that a layer keeps: each is written forward, read backward, and its gradient
+// written.
+constexpr double kActivationPasses = 3;
+// Bytes of a logit at the loss and its gradient, in fp32 and in the type of the products.
+constexpr double kLogitPasses = 6;
+// Attention skips what is masked: half the products of a long sequence.
+constexpr double kCausal = 0.5;
+
+double passes_of(AdamWKind kind) {
+  return kind == AdamWKind::kFused ? 1 : kind == AdamWKind::kForeach ? 2.5 : 3;
+}
+
+// As if nothing were offloaded.
+shape::StateBytes state_bytes_on_device(const Trial& t) {
+  if (t.offload == Offload::kNone) return shape::state_bytes(t);
+  Trial all = t;
+  all.offload = Offload::kNone;
+  return shape::state_bytes(all);
+}
+
+const char* backend_name(const Trial& t) {
+  if (t.backend != CommBackend::kAuto) return to_string(t.backend).data();
+  return t.hardware != "cpu" ? "nccl" : t.nodes > 1 ? "gloo" : "shm";
+}
+
+// What one trial costs on one profile, part by part.
+class Reckoning {
+ public:
+  Reckoning(const Trial& t, const shape::HardwareProfile& p, const shape::Hardware& h)
+      : t_(t), p_(p), h_(h), backend_(backend_name(t)), product_(p.product(to_string(t.precision))) {
+    const ModelSpec& m = t.spec;
+    tp_ = real(t.tp), element_ = element_bytes(t.precision);
+    tokens_ = real(t.micro_batch_size) * real(t.seq_len) / real(t.cp);
+    hidden_ = real(m.hidden_size), width_ = real(m.heads * m.head_dim) / tp_;
+    kv_width_ = real(shape::kv_heads_of_rank(t) * m.head_dim), intermediate_ = real(m.intermediate_size);
+  }
+
+  StepCost cost();
+
+ private:
+  struct Pass {
+    double forward = 0, backward = 0;
+  };
+  double product(double m, double n, double k) const { return product_ ? product_->seconds(m, n, k) : 0; }
+  // A product and, backward, those of its two gradients.
+  Pass linear(double m, double n, double k) const {
+    return {product(m, n, k), product(m, k, n) + product(n, k, m)};
+  }
+  double memory(double bytes) const;
+  double wire(const char* kind, double calls, double bytes, double ranks, double span) const;
+  double wire(const char* kind, const shape::Volume& v, i64 ranks, i64 span) const {
+    return v.calls > 0 ? wire(kind, real(v.calls), real(v.bytes), real(ranks), real(span)) : 0;
+  }
+  double gates() const { return t_.spec.swiglu ? 2 : 1; }
+  Pass attention() const;
+  Pass mlp() const;
+  Pass layer() const;
+  Pass head() const;
+  double expert_load() const;
+  double tensor() const;
+  double context() const;
+  double experts() const;
+  double message() const;
+  double data_parallel(double parameters) const;
+  void stages(StepCost&) const;
+  void optimizer(double parameters, StepCost&) const;
+
+  const Trial& t_;
+  const shape::HardwareProfile& p_;
+  const shape::Hardware& h_;
+  const char* backend_;
+  const shape::MatmulCost* product_;
+  double tp_ = 1, element_ = 4, tokens_ = 0, hidden_ = 0, width_ = 0, kv_width_ = 0, intermediate_ = 0;
+};
+
+// By the measured copy nearest in size: caches hold small ones.
+double Reckoning::memory(double bytes) const {
+  const CopyTiming* near = nullptr;
+  double least = 1e300;
+  for (const CopyTiming& c : p_.copies)
+    if (const double away = std::abs(std::log(real(c.bytes) / std::max(bytes, 1.0))); away < least)
+      near = &c, least = away;
+  const double bandwidth = near != nullptr ? real(near->bytes) / near->seconds : h_.memory_bandwidth;
+  return bytes / bandwidth;
+}
+
+// `bytes` are those on the wire, as the bus bandwidth counts them; `span`: ranks from the group's first to
+// its last.
+double Reckoning::wire(const char* kind, double calls, double bytes, double ranks, double span) const {
+  if (ranks <= 1) return 0;
+  const double nodes = std::max(1.0, span / real(t_.gpus_per_node));
+  if (const auto* link = p_.link(kind, backend_, std::min(ranks, span), nodes))
+    return calls * link->latency_s + bytes / link->bandwidth;
+  constexpr double kLatency = 20e-6;
+  const std::string_view what = kind;
+  const bool ring = what == "all_reduce" || what == "all_gather" || what == "reduce_scatter";
+  return calls * kLatency + bytes / h_.ring_bandwidth(ring ? ranks : 1, nodes);
+}
+
+Reckoning::Pass Reckoning::attention() const {
+  const Pass in = linear(tokens_, width_ + 2 * kv_width_, hidden_), out = linear(tokens_, hidden_, width_);
+  const double flops = 4 * tokens_ * real(t_.seq_len) * width_ * kCausal;
+  const double inner = product_ != nullptr ? flops / product_->flops : 0;
+  return {in.forward + inner + out.forward, in.backward + 2.5 * inner + out.backward};
+}
+
+// Rows of the busiest rank's experts over an even share (routing.cpp: hot experts are the first eighth),
+// bounded by the capacity. Of the ranks of a step the slowest counts.
+double Reckoning::expert_load() const {
+  if (t_.routing != Routing::kSkewed || t_.ep <= 1) return 1;
+  const double experts = real(t_.spec.experts), own = experts / real(t_.ep);
+  const double hot = std::max(1.0, std::floor(experts / 8)), share = real(t_.hot_percent) / 100;
+  const double rest = hot < experts ? (1 - share) / (experts - hot) : 0;
+  const double busiest = std::min(hot, own) * share / hot + std::max(0.0, own - hot) * rest;
+  const double load = std::max(1.0, busiest * real(t_.ep));
+  return t_.capacity_percent > 0 ? std::min(load, std::max(1.0, real(t_.capacity_percent) / 100)) : load;
+}
+
+Reckoning::Pass Reckoning::mlp() const {
+  const double many = t_.spec.experts > 0 ? real(t_.spec.experts) / real(t_.ep) : 1;
+  const double rows =
+      t_.spec.experts > 0 ? tokens_ * real(t_.spec.experts_per_token) * expert_load() / many : tokens_;
+  const Pass up = linear(rows, gates() * intermediate_ / tp_, hidden_),
+             down = linear(rows, hidden_, intermediate_ / tp_);
+  return {many * (up.forward + down.forward), many * (up.backward + down.backward)};
+}
+
+Reckoning::Pass Reckoning::layer() const {
+  const Pass a = attention(), m = mlp();
+  const double choices = t_.spec.experts > 0 ? real(t_.spec.experts_per_token) : 1;
+  const double whole =
+      4 * hidden_ / (t_.sp ? tp_ : 1) + 4 * width_ + 2 * gates() * choices * intermediate_ / tp_;
+  const double moved = memory(kActivationPasses * element_ * tokens_ * whole);
+  Pass out{a.forward + m.forward + moved / 3 + kForwardLaunches * p_.launch_s,
+           a.backward + m.backward + moved * 2 / 3 + kBackwardLaunches * p_.launch_s};
+  if (t_.recompute == Recompute::kFull) out.backward += out.forward;
+  if (t_.recompute == Recompute::kSelective && product_ != nullptr)
+    out.backward += 4 * tokens_ * real(t_.seq_len) * width_ * kCausal / product_->flops;
+  if (t_.activation_offload) {
+    const double away = memory(2 * element_ * tokens_ * whole);
+    out.forward += away, out.backward += away;
+  }
+  return out;
+}
+
+Reckoning::Pass Reckoning::head() const {
+  const double vocab = real(shape::padded_vocab(t_)) / tp_;
+  const Pass p = linear(tokens_, vocab, hidden_);
+  const double moved = memory(kLogitPasses * 4 * tokens_ * vocab) / 2;
+  const double launched = kHeadLaunches * p_.launch_s / 2;
+  return {p.forward + moved + launched, p.backward + moved + launched};
+}
+
+double Reckoning::tensor() const {
+  if (t_.tp <= 1) return 0;
+  const auto v = shape::tensor_traffic(t_);
+  const auto kv = shape::key_value_traffic(t_);
+  return wire("all_reduce", v.all_reduce, t_.tp, t_.tp) + wire("all_gather", v.all_gather, t_.tp, t_.tp) +
+         wire("reduce_scatter", v.reduce_scatter, t_.tp, t_.tp) +
+         wire("all_gather", kv.all_gather, t_.tp, t_.tp) +
+         wire("reduce_scatter", kv.reduce_scatter, t_.tp, t_.tp);
+}
+
+double Reckoning::context() const {
+  if (t_.cp <= 1) return 0;
+  const auto v = shape::context_traffic(t_);
+  return wire("send", v.send, t_.cp, t_.tp * t_.cp) + wire("all_to_all", v.all_to_all, t_.cp, t_.tp * t_.cp);
+}
+
+double Reckoning::experts() const {
+  if (t_.ep <= 1) return 0;
+  const auto v = shape::expert_traffic(t_);
+  return expert_load() * wire("all_to_all", v.all_to_all, t_.ep, t_.tp * t_.ep) +
+         wire("all_to_all", v.counts, t_.ep, t_.tp * t_.ep) +
+         wire("all_reduce", v.load, t_.dp, t_.tp * t_.dp);
+}
+
+double Reckoning::message() const {
+  const double bytes = tokens_ * hidden_ * element_ / (t_.sp ? tp_ : 1);
+  return wire("send", 1, bytes, 2, t_.world());
+}
+
+double Reckoning::data_parallel(double parameters) const {
+  const i64 ranks = t_.dp * t_.cp, span = t_.tp * t_.cp * t_.dp;
+  if (ranks <= 1) return 0;
+  const auto v = shape::state_traffic(t_, parameters);
+  const double buckets =
+      std::max(1.0, std::ceil(parameters * element_ / (real(t_.grad_bucket_mb) * 1024 * 1024)));
+  // ZeRO-3 gathers each layer and both ends for themselves, before forward and backward, and reduces them so.
+  const double units = real(t_.grad_accum) * (real(t_.spec.layers) / real(t_.pp) + 2);
+  const double gathers = t_.zero < 3 ? buckets : t_.reshard_after_forward ? 2 * units : units;
+  const double reduces = t_.zero >= 3 ? units : t_.zero == 2 ? real(t_.grad_accum) * buckets : buckets;
+  double out = 0;
+  if (v.all_reduce > 0) out += wire("all_reduce", buckets, v.all_reduce, real(ranks), real(span));
+  if (v.reduce_scatter > 0) out += wire("reduce_scatter", reduces, v.reduce_scatter, real(ranks), real(span));
+  if (v.all_gather > 0) out += wire("all_gather", gathers, v.all_gather, real(ranks), real(span));
+  return out;
+}
+
+void Reckoning::stages(StepCost& out) const {
+  const shape::Pipeline p = shape::Pipeline::of(t_);
+  const Pass each = layer(), last = head();
+  thread_local std::vector<shape::StageSeconds> seconds;
+  seconds.clear();
+  if (p.ranks == 1) {
+    const double layers = real(t_.spec.layers);
+    seconds.push_back({layers * each.forward + last.forward, layers * each.backward + last.backward});
+    out.compute_s = real(t_.grad_accum) * (seconds[0].forward + seconds[0].backward);
+    return;
+  }
+  for (const auto& s : shape::split_stages(t_.spec, p.stages(), t_.seq_len)) {
+    const double layers = real(s.layers);
+    seconds.push_back({layers * each.forward + (s.head ? last.forward : 0),
+                       layers * each.backward + (s.head ? last.backward : 0)});
+  }
+  // Messages of processors keep both ends busy: they copy.
+  double between = message();
+  if (h_.gpu.empty()) {
+    for (auto& s : seconds) s.forward += between, s.backward += between;
+    between = 0;
+  }
+  std::vector<double> busy(static_cast<std::size_t>(p.ranks), 0.0);
+  for (i64 stage = 0; stage < p.stages(); ++stage) {
+    const auto& s = seconds[static_cast<std::size_t>(stage)];
+    busy[static_cast<std::size_t>(p.rank_of(stage))] += s.forward + s.backward;
+  }
+  out.compute_s = real(t_.grad_accum) * *std::max_element(busy.begin(), busy.end());
+  out.pipeline_s =
+      shape::pipeline_seconds(p, {seconds.data(), static_cast<std::size_t>(p.stages())}, between) -
+      out.compute_s;
+}
+
+void Reckoning::optimizer(double parameters, StepCost& out) const {
+  const auto split = shape::state_split(t_);
+  const auto bytes = state_bytes_on_device(t_);
+  // Values, gradients and moments are read, values and moments written.
+  const double traffic =
+      parameters * (2 * bytes.optimizer + bytes.gradients + 2 * element_ / real(split.optimizer));
+  const double tensors = kLayerTensors * real(t_.spec.layers) / real(t_.pp);
+  const double passes = passes_of(t_.optimizer);
+  out.optimizer_s = passes * memory(traffic) + (passes > 1 ? 4 * passes * tensors : 4) * p_.launch_s;
+  if (t_.grad_clip) out.optimizer_s += memory(parameters * bytes.gradients * 2);
+  if (t_.offload == Offload::kNone) return;
+  out.offload_s = memory(2 * traffic);
+  if (t_.offload == Offload::kParameters)
+    out.offload_s += real(t_.grad_accum) * memory(2 * parameters * bytes.weights);
+}
+
+StepCost Reckoning::cost() {
+  StepCost out;
+  const double parameters = real(shape::parameter_count(t_.spec)) / (tp_ * real(t_.pp));
+  stages(out);
+  out.tensor_s = tensor(), out.context_s = context(), out.expert_s = experts();
+  out.data_parallel_s = data_parallel(parameters);
+  optimizer(parameters, out);
+  out.step_s = out.compute_s + out.pipeline_s + out.tensor_s + out.context_s + out.expert_s +
+               out.data_parallel_s + out.optimizer_s + out.offload_s;
+  return out;
+}
+
+// A CPU thread in fp32, kept low on purpose. One thread of an AMD EPYC (AVX2) running linear layers forward
+// and backward in PyTorch 2.11: 28 GFLOP/s at width 64 and 64 tokens, 55 at 256 tokens, 86-94 at width 256
+// and more.
+constexpr double kCpuThreadFlops = 20e9;
+constexpr double kCpuLaunch = 1e-6, kGpuLaunch = 5e-6, kGpuShare = 0.5;
+
+}  // namespace
+
+StepCost step_cost(const Trial& t, const shape::HardwareProfile& p, const shape::Hardware& h) {
+  return Reckoning(t, p, h).cost();
+}
+
+shape::HardwareProfile catalogue_profile(const shape::Hardware& h) {
+  shape::HardwareProfile p;
+  p.name = p.hardware = h.name;
+  const bool on_cpu = h.gpu.empty();
+  p.launch_s = on_cpu ? kCpuLaunch : kGpuLaunch;
+  for (const auto& [precision, flops] : h.peak_flops)
+    p.products.push_back(
+        {precision, 0, flops * kGpuShare, h.memory_bandwidth, precision == "fp32" ? 4.0 : 2.0, 0});
+  if (on_cpu)  // casts below fp32
+    for (const auto& [precision, share] : {std::pair("fp32", 1.0), std::pair("bf16", 0.5)})
+      p.products.push_back({precision, 0, kCpuThreadFlops * share, h.memory_bandwidth, share * 4, 0});
+  return p;
+}
+
+}  // namespace sweep::predict

@@ -1,0 +1,24 @@
+// The time of one step of our own on hardware of which a profile says what products, memory, launches and
+// collectives cost (`sweep calibrate` measures it; where it has not, the catalogue's figures make one). Pure.
+#pragma once
+#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/hardware_profile.h"
+#include "schema/trial.h"
+
+namespace sweep::predict {
+
+// Parts of step_s. What communication hides behind computing is not counted.
+struct StepCost {
+  double compute_s = 0;   // of the slowest stage: products, memory-bound parts, launches
+  double pipeline_s = 0;  // what the walk through the schedule adds: fill, drain, messages
+  double tensor_s = 0, context_s = 0, expert_s = 0, data_parallel_s = 0, optimizer_s = 0, offload_s = 0;
+  double step_s = 0;
+};
+
+// REQUIRES: a trial without a first_objection (rules.h).
+StepCost step_cost(const Trial&, const shape::HardwareProfile&, const shape::Hardware&);
+
+// A profile of the catalogue's figures: its peaks and bandwidths, at shares that training reaches.
+shape::HardwareProfile catalogue_profile(const shape::Hardware&);
+
+}  // namespace sweep::predict

@@ -1,0 +1,133 @@
+#include "orchestrator/answers/statistics/compare.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "orchestrator/answers/tables/compare_print.h"
+#include "tests/unit/answers/rows.h"
+
+namespace sweep::answers {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(RatioChange, WorkedOutByHand) {
+  // 100 (90 to 110) against 120 (110 to 132): on logarithms, the reach towards 0 is
+  // sqrt(ln(120/110)^2 + ln(110/100)^2) = 0.12910.
+  const auto found = ratio_change(100, {90, 110}, 120, {110, 132});
+  ASSERT_TRUE(found);
+  const double change = std::log(1.2), down = std::hypot(std::log(120 / 110.0), std::log(1.1));
+  EXPECT_NEAR(found->share.low, std::exp(change - down) - 1, 1e-12);
+  EXPECT_NEAR(found->p, std::erfc(change / down * 1.959963984540054 / std::sqrt(2.0)), 1e-12);
+  EXPECT_LT(found->p, 0.05);  // the interval agrees: it lies above 0
+  EXPECT_GT(found->share.low, 0);
+}
+
+TEST(RatioChange, TheIntervalTouchesZeroWherePIsFivePercent) {
+  const double reach = std::hypot(std::log(1.1), std::log(1.05));
+  const double after = 100 * std::exp(reach);
+  const auto found = ratio_change(100, {90, 110}, after, {after / 1.05, after * 1.05});
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(found->share.low, 0, 1e-12);
+  EXPECT_NEAR(found->p, 0.05, 1e-9);
+}
+
+TEST(RatioChange, RefusesWhatIsNoInterval) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(ratio_change(100, {0, 110}, 100, {90, 110}));
+  EXPECT_FALSE(ratio_change(100, {101, 110}, 100, {90, 110}));
+  EXPECT_FALSE(ratio_change(nan, {90, 110}, 100, {90, 110}));
+  EXPECT_EQ(ratio_change(5, {5, 5}, 5, {5, 5})->p, 1);
+  EXPECT_EQ(ratio_change(5, {5, 5}, 6, {6, 6})->p, 0);
+}
+
+TEST(BenjaminiHochberg, TheirOwnExample) {
+  // Benjamini and Hochberg (1995), section 3.2: of 15 p-values the first four are significant at 5 %.
+  const std::vector<double> p = {0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344,
+                                 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0000};
+  const auto q = benjamini_hochberg(p);
+  for (std::size_t i = 0; i < p.size(); ++i) EXPECT_EQ(q[i] <= 0.05, i < 4) << i;
+  EXPECT_NEAR(q[3], 0.0095 * 15 / 4, 1e-12);
+  EXPECT_TRUE(benjamini_hochberg({}).empty());
+}
+
+TEST(Compare, RegressionsComeFirstAndOnlyLargeSignificantOnesCount) {
+  const std::vector<ResultRow> a = {ok_row("slow", 1, 100),
+                                    ok_row("noise", 2, 100),
+                                    ok_row("fast", 3, 100),
+                                    ok_row("broke", 4, 100),
+                                    ok_row("small", 5, 100, 0.001),
+                                    bad_row("fixed", 6, Outcome::kOom, "too large"),
+                                    ok_row("gone", 7, 1)};
+  const std::vector<ResultRow> b = {ok_row("slow", 1, 80),
+                                    ok_row("noise", 2, 100.4),
+                                    ok_row("fast", 3, 140),
+                                    bad_row("broke", 4, Outcome::kHang, "rank 3"),
+                                    ok_row("small", 5, 98, 0.001),
+                                    ok_row("fixed", 6, 50),
+                                    ok_row("new", 8, 1)};
+  const CompareOptions options{.fail_on = 0.05};
+  const auto found = compare(a, b, options);
+  ASSERT_TRUE(found);
+  std::vector<std::string> order;
+  for (const Pair& pair : found->pairs)
+    order.push_back(pair.a->trial_id + std::string(" ") + std::string(to_string(pair.change)));
+  EXPECT_THAT(order, ElementsAre("broke broke", "slow worse", "small worse", "fast better", "noise unclear",
+                                 "fixed repaired"));
+  EXPECT_EQ(found->regressions, 2);  // broke and slow; `small` is significant, but only 2 %
+  EXPECT_EQ(found->only_a.front()->trial_id, "gone");
+  EXPECT_EQ(found->only_b.front()->trial_id, "new");
+  EXPECT_NEAR(*found->pairs[1].share, -0.2, 1e-12);
+  EXPECT_THAT(compare_text(*found, options, 0), HasSubstr("hang: rank 3"));
+}
+
+TEST(Compare, WithoutIntervalsNothingIsSignificant) {
+  ResultRow before = ok_row("x", 1, 100), after = ok_row("x", 1, 50);
+  after.metrics.step_ms_ci_low.reset();
+  const std::vector<ResultRow> a = {before}, b = {after};
+  const auto found = compare(a, b, {.fail_on = 0.05});
+  EXPECT_EQ(found->pairs.front().change, Change::kNoMeasure);
+  EXPECT_NEAR(*found->pairs.front().share, -0.5, 1e-12);
+  EXPECT_EQ(found->regressions, 0);
+  EXPECT_THAT(compare_text(*found, {}, 0), HasSubstr("never called significant"));
+}
+
+TEST(Compare, ExactMetricsNeedNoInterval) {
+  ResultRow before = ok_row("x", 1, 100), after = before;
+  before.metrics.peak_allocated_bytes = 1000, after.metrics.peak_allocated_bytes = 1100;
+  const std::vector<ResultRow> a = {before}, b = {after};
+  const auto found = compare(a, b, {.metric = "peak_allocated_bytes", .fail_on = 0.05});
+  EXPECT_EQ(found->pairs.front().change, Change::kSlower);
+  EXPECT_EQ(found->regressions, 1);
+}
+
+TEST(Compare, ManyPairsOfNoiseAreNotCalledSignificant) {
+  // 40 pairs whose single p-values include some below 5 %: none survives the correction.
+  std::vector<ResultRow> a, b;
+  for (int i = 0; i < 40; ++i) {
+    const std::string id = "t" + std::to_string(i);
+    a.push_back(ok_row(id, i + 1, 100));
+    b.push_back(ok_row(id, i + 1, i < 2 ? 101.5 : 100.2));
+  }
+  const auto found = compare(a, b, {});
+  EXPECT_LT(*found->pairs.front().p, 0.05);
+  for (const Pair& pair : found->pairs) EXPECT_EQ(pair.change, Change::kUnclear);
+}
+
+TEST(Compare, NullAndNanAreNoValues) {
+  ResultRow before = ok_row("x", 1, 100), after = before;
+  after.metrics.tokens_per_s_gpu = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<ResultRow> a = {before}, b = {after};
+  const auto found = compare(a, b, {});
+  EXPECT_EQ(found->pairs.front().after, std::nullopt);
+  EXPECT_EQ(compare_table(*found, {}).rows.front()[4], Value{});
+  EXPECT_FALSE(compare(a, b, {.metric = "no such"}));
+  EXPECT_TRUE(compare({}, {}, {})->pairs.empty());
+}
+
+}  // namespace
+}  // namespace sweep::answers

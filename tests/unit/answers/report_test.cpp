@@ -1,0 +1,260 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "orchestrator/answers/charts/chart.h"
+#include "orchestrator/answers/pages/report_page.h"
+#include "orchestrator/answers/statistics/prices.h"
+#include "orchestrator/answers/tables/measured.h"
+#include "tests/unit/answers/rows.h"
+
+namespace sweep::answers {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kHostile = "\"'><script>pwned()</script>&é漢\x01\xff";
+
+std::string page_of(std::span<const ResultRow> rows) {
+  ReportInput in;
+  in.sweep = in.question = in.grid_path = in.grid_text = in.db = kHostile;
+  in.options_json = R"({"launcher":"<script>pwned()</script>"})";
+  in.rows = rows;
+  Environment node;
+  node.allocation = "a1", node.launcher = node.host = kHostile, node.results = 1;
+  node.facts = R"({"driver":"<script>pwned()</script>","gpus":[{"name":"<script>pwned()</script>"}]})";
+  in.environments = {node};
+  in.foreign_configs = [](const ResultRow&) {
+    return std::vector<ForeignConfig>{{kHostile, kHostile, {kHostile}}};
+  };
+  const auto page = report_html(in);
+  return page ? *page : "ERROR " + page.error().message;
+}
+
+ResultRow full_row(std::string id, i64 batch) {
+  ResultRow row = ok_row(std::move(id), 1, 1000 + double(batch));
+  row.trial.micro_batch_size = batch;
+  row.trial.model = kHostile;
+  row.trial.labels = nlohmann::json{{"<script>pwned()</script>", kHostile + std::to_string(batch)}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  row.metrics.peak_allocated_bytes = batch << 30;
+  row.metrics.forward_ms = 1, row.metrics.backward_ms = 2, row.metrics.alloc_retries = 0;
+  return row;
+}
+
+TEST(Report, TextOfResultsNeverBecomesMarkup) {
+  std::vector<ResultRow> rows = {full_row("a", 1), full_row("b", 2),
+                                 bad_row(kHostile, 4, Outcome::kOom, kHostile)};
+  rows[2].evidence = R"({"log_tail":"<script>pwned()</script>"})";
+  const std::string page = page_of(rows);
+  EXPECT_EQ(page.find("<script"), page.rfind("<script")) << "one script, the page's own";
+  EXPECT_THAT(page, HasSubstr("&lt;script"));
+  EXPECT_THAT(page, Not(HasSubstr("ERROR ")));
+}
+
+TEST(Report, EverySectionSaysSomethingWhateverIsMissing) {
+  ResultRow nan = full_row("n", 1);
+  nan.metrics.tokens_per_s_gpu = std::numeric_limits<double>::quiet_NaN();
+  nan.metrics.step_ms = std::numeric_limits<double>::infinity();
+  ResultRow pending = full_row("p", 2);
+  pending.state = State::kPending;
+  const std::vector<ResultRow> cases[] = {
+      {},
+      {bad_row("a", 1, Outcome::kOom, "r"), bad_row("b", 2, Outcome::kOom, "r")},
+      {full_row("one", 1)},
+      {nan},
+      {pending}};
+  for (const auto& rows : cases) {
+    const std::string page = page_of(rows);
+    for (const char* id : {"answer", "cost", "heatmap", "memory", "scaling", "batch", "time", "failures",
+                           "predictions", "environment", "reproduce"}) {
+      const auto at = page.find(std::string("<section id=\"") + id + "\"");
+      ASSERT_NE(at, std::string::npos) << id << "\n" << page.substr(0, 300);
+      const auto body =
+          page.substr(page.find("</h2>", at), page.find("</section>", at) - page.find("</h2>", at));
+      EXPECT_GT(body.size(), 30u) << id << " of " << rows.size() << " rows is empty";
+    }
+    EXPECT_THAT(page, Not(testing::ContainsRegex("[^a-z]nan[^a-z]")));
+  }
+}
+
+// The inside of a section.
+std::string section_of(const std::string& page, const std::string& id) {
+  const auto at = page.find("<section id=\"" + id + "\"");
+  return page.substr(at, page.find("</section>", at) - at);
+}
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t out = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++out;
+  return out;
+}
+
+// With 1B and 8B in one sweep the table showed the 1B alone.
+TEST(Report, AnswerAndCostCompareLikeWithLike) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 2, 90), ok_row("c", 1, 70),
+                                 ok_row("d", 2, 60)};
+  for (auto& row : rows) row.metrics.tokens_per_s = 1, row.metrics.mt_per_hour = 1;
+  rows[2].trial.model = rows[3].trial.model = "tiny";
+  for (const char* id : {"answer", "cost"}) {
+    const std::string part = section_of(page_of(rows), id);
+    EXPECT_EQ(count_of(part, "<h3>"), 2u) << part;
+    EXPECT_THAT(part, HasSubstr("<h3>tiny</h3>"));
+  }
+  for (std::size_t i = 1; i < rows.size(); i += 2) rows[i].trial.seq_len = 4096;
+  EXPECT_EQ(count_of(section_of(page_of(rows), "cost"), "<h3>"), 4u) << "sequence lengths are not equal work";
+}
+
+TEST(Report, EachPredictionThatWasMeasuredStandsWithItsError) {
+  std::vector<ResultRow> rows = {full_row("near", 1), full_row("off", 2), full_row("unmeasured", 4)};
+  rows[0].metrics.predicted_bytes = (i64{1} << 30) * 102 / 100, rows[0].metrics.predicted_ms = 500;
+  rows[1].metrics.predicted_bytes = (i64{2} << 30) * 90 / 100;
+  rows[2].metrics.predicted_bytes = 1 << 30, rows[2].metrics.peak_allocated_bytes.reset();
+  const std::string part = section_of(page_of(rows), "predictions");
+  EXPECT_THAT(part, HasSubstr("+2.0 %"));
+  EXPECT_THAT(part, HasSubstr("-10.0 %"));
+  EXPECT_THAT(part, Not(HasSubstr("unmeasured")));
+  EXPECT_LT(part.find("off"), part.find("near")) << "the largest error first";
+  EXPECT_THAT(part, HasSubstr("Warning: the memory of 1 configuration is"));
+  rows[1].metrics.predicted_bytes = 2ll << 30;
+  EXPECT_THAT(section_of(page_of(rows), "predictions"), Not(HasSubstr("Warning")));
+}
+
+// The peak of a trial that ran out is less than it needs: the prediction was right.
+TEST(Report, APeakOfATrialThatRanOutIsALowerBoundAndNoError) {
+  std::vector<ResultRow> rows = {full_row("fits", 1), full_row("ran_out", 2)};
+  rows[0].metrics.predicted_bytes = *rows[0].metrics.peak_allocated_bytes;
+  rows[1].outcome = Outcome::kOom;
+  rows[1].metrics.peak_allocated_bytes = i64{77} << 30, rows[1].metrics.predicted_bytes = i64{116} << 30;
+  const std::string part = section_of(page_of(rows), "predictions");
+  EXPECT_THAT(part, Not(HasSubstr("Warning")));
+  EXPECT_THAT(part, HasSubstr("of 1 predictions of memory: 0.0 %"));
+  EXPECT_THAT(part, HasSubstr("≥ 77"));
+  EXPECT_EQ(count_of(part, "(ran out)"), 1u);
+  EXPECT_THAT(part, Not(HasSubstr("+50")));
+}
+
+// Labels of bars hold what differs between the bars, all of it.
+TEST(Report, LabelsOfTheTimeSplitTellTheBarsApartAndAreNotCut) {
+  std::vector<ResultRow> rows = {full_row("a", 1), full_row("b", 1), full_row("c", 1)};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].trial.micro_batch_size = i64{1} << i, rows[i].trial.global_batch_size = i64{8} << i;
+    rows[i].metrics.forward_ms = 1, rows[i].metrics.backward_ms = 2;
+  }
+  rows.push_back(bad_row("other", 2, Outcome::kOom, ""));
+  rows.back().trial.model = "a-model-that-no-bar-is-of-and-whose-name-is-long";
+  const std::string part = section_of(page_of(rows), "time");
+  for (const char* label : {">MBS1<", ">MBS2<", ">MBS4<"}) EXPECT_EQ(count_of(part, label), 1u) << part;
+  EXPECT_EQ(count_of(part, "…"), 0u);
+}
+
+TEST(Charts, LongLabelsStandAboveTheirBars) {
+  StackedBars bars{.title = "t", .unit = "ms", .names = {"forward"}, .bars = {}};
+  const std::string one = std::string(90, 'a') + "1", two = std::string(90, 'a') + "2";
+  bars.bars = {{one, {1}}, {two, {2}}};
+  const std::string svg = to_svg(bars);
+  EXPECT_THAT(svg, HasSubstr(">" + one + "<"));
+  EXPECT_THAT(svg, HasSubstr(">" + two + "<"));
+  EXPECT_THAT(svg, Not(HasSubstr("text-anchor=\"end\"")));
+}
+
+TEST(Report, AnotherSweepStandsBesideThisOne) {
+  std::vector<ResultRow> rows, published;
+  for (const i64 batch : {7, 8, 9}) {
+    for (auto* side : {&rows, &published}) {
+      ResultRow& row = side->emplace_back(ok_row(std::to_string(batch), 1, 100));
+      row.trial.micro_batch_size = batch;
+      row.metrics.peak_reserved_bytes = (side == &rows ? 102 : 100) * (batch << 20);
+      row.metrics.alloc_retries = batch > 7;
+    }
+  }
+  published[2].outcome = Outcome::kOom;
+  ReportInput in;
+  in.sweep = "ours", in.rows = rows, in.beside = "published", in.beside_rows = published;
+  const auto page = report_html(in);
+  ASSERT_TRUE(page) << page.error().message;
+  const std::string part = section_of(*page, "beside");
+  EXPECT_EQ(count_of(part, "ok ★"), 2u) << part;
+  EXPECT_EQ(count_of(part, "+2.0 %"), 2u) << "the one that ran out of memory has no figures: " << part;
+  EXPECT_EQ(count_of(part, "<td>oom</td>"), 1u) << part;
+  EXPECT_EQ(count_of(page_of(rows), "<section id=\"beside\""), 0u);
+  for (ResultRow& row : published) row.trial.micro_batch_size += 100;
+  EXPECT_FALSE(report_html(in)) << "nothing in common";
+}
+
+TEST(Report, BeginsWithAnswerGainCostHeatmapAndFailures) {
+  const std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 2, 300), ok_row("c", 4, 200),
+                                       bad_row("d", 8, Outcome::kOom, "full")};
+  const std::string page = page_of(rows);
+  std::size_t last = 0;
+  for (const char* id : {"answer", "cost", "heatmap", "failures", "memory"}) {
+    const auto at = page.find(std::string("<section id=\"") + id + "\"");
+    EXPECT_GT(at, last) << id;
+    last = at;
+  }
+  const std::string answer = section_of(page, "answer");
+  EXPECT_THAT(answer, HasSubstr("<b>1.50×</b> the median of 3"));
+  EXPECT_THAT(answer, HasSubstr("<b>3.00×</b> the first guess"));
+  EXPECT_EQ(count_of(answer, "<details class=\"form\">"), 2u)
+      << "the grid file, and one foreign configuration";
+  EXPECT_EQ(count_of(answer, " open"), 0u) << "configurations are folded away";
+}
+
+TEST(Report, ItsPolicyLetsItsOwnScriptRunAlone) {
+  const std::string page = page_of({});
+  EXPECT_THAT(page, HasSubstr("script-src 'sha256-"));
+  EXPECT_THAT(page.substr(0, page.find("<body>")), Not(HasSubstr("script-src 'unsafe-inline'")));
+}
+
+TEST(Prices, StandWithTheirDateAndWarnWhenOld) {
+  EXPECT_THAT(price_sentence("h100-sxm-80gb", 55.04, "2026-11-22"),
+              testing::AllOf(HasSubstr("2026-11-09"), Not(HasSubstr("WARNING"))));
+  EXPECT_THAT(price_sentence("h100-sxm-80gb", 55.04, "2027-11-10"), HasSubstr("WARNING"));
+  EXPECT_THAT(price_sentence("h100-sxm-80gb", 98.32, "2026-11-22"),
+              testing::AllOf(HasSubstr("2023-07-26"), HasSubstr("WARNING: superseded by 55.04")));
+  EXPECT_THAT(price_sentence("h100-sxm-80gb", 20, "2026-11-22"), HasSubstr("own price"));
+}
+
+TEST(Report, AnUnknownMetricIsRefused) {
+  ReportInput in;
+  in.metric = "speed";
+  EXPECT_FALSE(report_html(in));
+}
+
+TEST(Measured, SaysWhatWasToldAndWhatWasNot) {
+  ResultRow row = ok_row("a", 2, 100);
+  row.trial.dp = 4;
+  EXPECT_THAT(measured_lines(row, nullptr), Contains(HasSubstr("unknown")));
+  Provenance from{"a", "local", {}, R"({"backend":"nccl"})"};
+  Environment node;
+  node.host = "n1", node.facts = R"({"gpus":[{"name":"H100"},{"name":"H100"}]})";
+  from.nodes = {node};
+  row.metrics.sm_clock_mhz = 1755, row.metrics.throttle = "power_cap";
+  const auto lines = measured_lines(row, &from);
+  EXPECT_THAT(lines, Contains(HasSubstr("1 node: n1; 2 x H100")));
+  EXPECT_THAT(lines, Contains(HasSubstr("transport nccl; SM clock 1755 MHz mean, throttled (power_cap)")));
+  from.launcher = "import";
+  EXPECT_THAT(measured_lines(row, &from).front(), HasSubstr("an import"));
+}
+
+TEST(Chart, TicksAreRound) {
+  EXPECT_EQ(round_ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(round_ticks(3, 3, 5), (std::vector<double>{3}));
+  EXPECT_LT(round_ticks(0, 1e300, 5).size(), 12u);
+}
+
+TEST(Chart, NothingToDrawIsSaid) {
+  EXPECT_THAT(to_svg(Chart{}), HasSubstr("nothing measured"));
+  EXPECT_THAT(to_svg(StackedBars{}), HasSubstr("nothing measured"));
+  Chart chart;
+  chart.series = {{"<b>", {{1, 1, "<i>", "star"}}}};
+  EXPECT_THAT(to_svg(chart), Not(HasSubstr("<i>")));
+  EXPECT_THAT(to_svg(chart), HasSubstr("class=\"star\""));
+}
+
+}  // namespace
+}  // namespace sweep::answers

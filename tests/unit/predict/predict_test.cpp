@@ -1,0 +1,326 @@
+#include "orchestrator/predict/predict.h"
+
+#include <gtest/gtest.h>
+
+#include "orchestrator/plan/rules.h"
+#include "orchestrator/predict/fit.h"
+#include "orchestrator/predict/memory.h"
+
+namespace sweep::predict {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024 * 1024;
+
+Trial trial(const char* model, i64 nodes, i64 dp, i64 tp, i64 pp, i64 micros, i64 micro_batch, i64 zero) {
+  Trial t;
+  t.spec = *shape::find_model(model);
+  t.hardware = "h100-sxm-80gb", t.nodes = nodes, t.gpus_per_node = 8;
+  t.dp = dp, t.tp = tp, t.pp = pp, t.grad_accum = micros, t.micro_batch_size = micro_batch, t.zero = zero;
+  t.seq_len = 4096, t.precision = Precision::kBf16;
+  return t;
+}
+
+struct Predicted {
+  Layout layout;
+  StageTimes times;
+  MemoryPrediction memory;
+  TimePrediction time;
+};
+Predicted predicted(const Trial& t, const TrainerProfile& p = nanotron_profile()) {
+  Predicted out;
+  const auto h = *shape::find_hardware(t.hardware);
+  make_layout(t, p, out.layout);
+  stage_times(out.layout, p, h, out.times);
+  out.memory = predict_memory(out.layout, out.times, p, h);
+  out.time = predict_time(out.layout, out.times, out.memory, p, h);
+  return out;
+}
+
+// 16 layers of 4 x 2048^2 + 3 x 2048 x 8192, and one table of 131072 x 2048.
+constexpr double kOneB = 16 * 67108864.0 + 268435456.0;
+
+TEST(PredictMemory, StatesFollowZero) {
+  const auto all = predicted(trial("playbook-1b", 1, 8, 1, 1, 32, 1, 0)).memory.parts;
+  EXPECT_DOUBLE_EQ(all.weights, 2 * kOneB);
+  EXPECT_DOUBLE_EQ(all.gradients, 4 * kOneB);
+  EXPECT_DOUBLE_EQ(all.optimizer, 12 * kOneB);
+  const auto sharded = predicted(trial("playbook-1b", 1, 8, 1, 1, 32, 1, 1)).memory.parts;
+  EXPECT_DOUBLE_EQ(sharded.optimizer, 12 * kOneB / 8);
+  EXPECT_DOUBLE_EQ(sharded.gradients, all.gradients);
+}
+
+TEST(PredictMemory, ActivationsOfALayerAreWhatAutogradSaves) {
+  // Per token: 10 tensors of 2048, 4 of 8192 in 16 bit, a statistic for each of 32 heads in 32 bit.
+  const double token = 2 * (10 * 2048.0 + 4 * 8192) + 4 * 32;
+  const auto parts = predicted(trial("playbook-1b", 1, 8, 1, 1, 32, 1, 0)).memory.parts;
+  EXPECT_DOUBLE_EQ(parts.activations, 4096 * 16 * token);
+  EXPECT_DOUBLE_EQ(parts.logits, 8.0 * 4096 * 131072);
+  const auto halves = predicted(trial("playbook-1b", 1, 4, 2, 1, 32, 1, 0)).memory.parts;
+  EXPECT_DOUBLE_EQ(halves.activations, parts.activations / 2);
+}
+
+TEST(PredictMemory, AnotherSequenceTakesWhatItTakesOnPhantomGpus) {
+  // nanotron on phantom H100s allocates 35.6 GiB with one sequence and 46.2 GiB with two.
+  const auto of = [](i64 sequences) {
+    const auto parts = predicted(trial("playbook-1b", 1, 8, 1, 1, 32 / sequences, sequences, 0)).memory.parts;
+    return parts.activations + parts.logits;
+  };
+  EXPECT_NEAR((of(2) - of(1)) / kGiB, 46.2 - 35.6, 0.15);
+}
+
+TEST(PredictMemory, OneTensorHoldsQueriesKeysAndValuesOfOneWidth) {
+  // With fewer heads of keys and values each is a tensor of its own, and what was copied from is freed.
+  const auto parts = predicted(trial("llama3-8b", 1, 8, 1, 1, 32, 1, 0)).memory.parts;
+  const double token = 2 * (4 * 4096.0 + 2 * 4096 + 2 * 1024 + 4 * 14336) + 4 * 32;
+  EXPECT_DOUBLE_EQ(parts.activations, 4096 * 32 * token);
+}
+
+TEST(PredictMemory, ReplicasWithoutZeroHaveASetOf16BitGradients) {
+  const auto of = [](i64 nodes, i64 dp, i64 zero) {
+    return predicted(trial("playbook-8b", nodes, dp, 1, 16, 128, 1, zero)).memory;
+  };
+  // The charted difference.
+  EXPECT_NEAR((of(4, 2, 0).reserved - of(2, 1, 0).reserved) / kGiB, 62.8 - 60.4, 0.15);
+  EXPECT_NEAR(of(4, 2, 0).need - of(2, 1, 0).need, of(2, 1, 0).parts.weights, 1e6);
+}
+
+TEST(PredictMemory, FreedTensorsWaitWhereThePipelineIsFullAndTheGpuIsSlower) {
+  const auto held = [](i64 micros, i64 sequences) {
+    const auto out = predicted(trial("playbook-1b", 2, 4, 2, 2, micros, sequences, 1));
+    return out.memory.parts.held / (out.layout.tokens * out.layout.hidden * out.layout.element);
+  };
+  EXPECT_GT(held(8, 8), held(2, 8) + 10);    // two micro-batches only fill two stages
+  EXPECT_GT(held(8, 16), held(64, 1) + 10);  // the host is slower with one sequence
+}
+
+TEST(PredictMemory, TheFirstStageHoldsAMicroBatchForEachStage) {
+  const double token = 2 * (10 * 4096.0 + 4 * 14336) + 4 * 32;
+  EXPECT_DOUBLE_EQ(predicted(trial("playbook-8b", 1, 1, 2, 4, 256, 1, 0)).memory.parts.activations,
+                   4096 * 9 * 4 * token / 2);
+  EXPECT_DOUBLE_EQ(predicted(trial("playbook-8b", 1, 1, 2, 4, 2, 1, 0)).memory.parts.activations,
+                   4096 * 9 * 2 * token / 2);
+  auto every = trial("playbook-8b", 1, 1, 2, 4, 8, 1, 0);
+  every.schedule = Schedule::kGpipe;
+  EXPECT_DOUBLE_EQ(predicted(every).memory.parts.activations, 4096 * 9 * 8 * token / 2);
+}
+
+TEST(PredictMemory, RecomputationKeepsTheInputsOfLayers) {
+  auto t = trial("playbook-8b", 1, 8, 1, 1, 32, 1, 3);
+  t.recompute = Recompute::kFull;
+  const double token = 2 * (10 * 4096.0 + 4 * 14336) + 4 * 32;
+  EXPECT_DOUBLE_EQ(predicted(t).memory.parts.activations, 4096 * (32 * 2 * 4096.0 + token));
+}
+
+TEST(PredictMemory, MeasuredRowsComeOut) {
+  // Rows of the Ultra-Scale Playbook, with the charted GB.
+  const auto near = [](const Trial& t, double gb) {
+    EXPECT_NEAR(predicted(t).memory.reserved / nanotron_profile().facts.reported_unit / 1e9, gb, 0.08 * gb);
+  };
+  near(trial("playbook-1b", 1, 8, 1, 1, 16, 2, 0), 50.2);
+  near(trial("playbook-8b", 1, 2, 1, 4, 128, 1, 1), 63.1);
+  near(trial("playbook-8b", 16, 8, 8, 2, 16, 2, 1), 13.0);
+}
+
+TEST(PredictMemory, WhatNeedsMoreThanTheLimitDoesNotRun) {
+  const auto fits = predicted(trial("playbook-8b", 2, 4, 4, 1, 16, 4, 1)).memory;
+  EXPECT_LT(fits.need, fits.limit);
+  const auto beyond = predicted(trial("playbook-8b", 1, 8, 1, 1, 32, 1, 0)).memory;
+  EXPECT_GT(beyond.need, beyond.limit);
+  EXPECT_GT(beyond.wanted, 80 * kGiB);
+}
+
+TEST(PredictTime, MeasuredRatesComeOut) {
+  const auto near = [](const Trial& t, double rate) {
+    EXPECT_NEAR(predicted(t).time.tokens_per_s_gpu, rate, 0.12 * rate);
+  };
+  near(trial("playbook-1b", 1, 8, 1, 1, 16, 2, 0), 40150);
+  near(trial("playbook-8b", 2, 4, 4, 1, 16, 4, 1), 7290);
+  near(trial("playbook-8b", 16, 8, 8, 2, 16, 2, 1), 1286);
+}
+
+TEST(PredictTime, ASmallMicroBatchIsBoundByTheHost) {
+  const auto one = predicted(trial("playbook-1b", 1, 1, 8, 1, 256, 1, 0));
+  EXPECT_GT(one.times.layer_host, one.times.layer_gpu);
+  const auto many = predicted(trial("playbook-1b", 1, 1, 8, 1, 16, 16, 0));
+  EXPECT_LT(many.times.layer_host, many.times.layer_gpu);
+  EXPECT_LT(many.time.step_s, one.time.step_s / 3);
+}
+
+TEST(PredictTime, APipelineCostsItsFillAndDrain) {
+  const auto t = predicted(trial("playbook-8b", 1, 1, 2, 4, 8, 1, 0)).time;
+  EXPECT_GT(t.pipeline_s, t.compute_s / 8 * 2);
+  EXPECT_LT(t.pipeline_s, t.compute_s / 8 * 3.01);
+}
+
+TEST(Refusal, NamesItsRule) {
+  const auto rule = [](const Trial& t) {
+    const auto r = refusal(predicted(t).layout, nanotron_profile());
+    return r ? r->rule : std::string();
+  };
+  EXPECT_EQ(rule(trial("playbook-1b", 2, 1, 1, 16, 64, 4, 0)), "empty_stage");
+  EXPECT_EQ(rule(trial("playbook-8b", 2, 1, 1, 16, 8, 4, 0)), "pipeline");
+  EXPECT_EQ(rule(trial("playbook-1b", 2, 4, 2, 2, 64, 1, 0)), "tied_hang");
+  EXPECT_EQ(rule(trial("llama3-8b", 2, 1, 16, 1, 64, 1, 0)), "divisibility");  // 8 key-value heads
+  EXPECT_EQ(rule(trial("playbook-8b", 2, 4, 2, 2, 64, 1, 0)), "");
+}
+
+TEST(SlowCollectives, HoldNoTensorsAndCostHostTime) {
+  const auto few = predicted(trial("playbook-1b", 4, 2, 16, 1, 4, 32, 0));
+  const auto one = predicted(trial("playbook-1b", 2, 1, 16, 1, 8, 32, 0));
+  EXPECT_EQ(few.memory.parts.held, 0);
+  EXPECT_GT(one.memory.parts.held, 10e9);
+  EXPECT_GT(few.times.layer_host, 5 * one.times.layer_host);
+  EXPECT_NEAR(few.memory.reserved / 1.073741824e9, 25.3, 0.1 * 25.3);  // measured
+  EXPECT_NEAR(one.memory.reserved / 1.073741824e9, 48.8, 0.1 * 48.8);
+}
+
+Trial eager_trial(const char* model, i64 dp, Precision precision, i64 micro_batch, i64 micros = 1,
+                  Recompute recompute = Recompute::kNone) {
+  Trial t = trial(model, std::max<i64>(1, dp / 8), dp, 1, 1, micros, micro_batch, 3);
+  t.gpus_per_node = std::min<i64>(8, dp);
+  t.precision = precision, t.recompute = recompute;
+  return t;
+}
+
+double peak_gb(const Trial& t, const TrainerProfile& p) {
+  TrialPrediction out;
+  predict_trial(t, p, *shape::find_hardware(t.hardware), plan::step_refusal, out);
+  EXPECT_FALSE(out.refusal);
+  return out.memory.wanted / 1e9;
+}
+
+TEST(Fsdp2Profile, IsWithinFivePercentOfTheTracker) {
+  const auto near = [](double gb, const Trial& t, const TrainerProfile& p = fsdp2_profile()) {
+    EXPECT_NEAR(peak_gb(t, p) / gb, 1, 0.05) << gb;
+  };
+  const auto full = Recompute::kFull;
+  const auto mixed = Precision::kBf16Mixed, half = Precision::kBf16;
+  // The rows from which the profile's facts were chosen.
+  near(41.50, eager_trial("llama3-8b", 8, mixed, 1));
+  near(69.90, eager_trial("llama3-8b", 8, mixed, 2));
+  near(20.54, eager_trial("llama3-8b", 8, mixed, 1, 1, full));
+  near(27.99, eager_trial("llama3-8b", 8, mixed, 2, 1, full));
+  near(45.51, eager_trial("llama3-8b", 8, mixed, 1, 2));
+  near(35.48, eager_trial("llama3-8b", 8, half, 1));
+  near(19.80, eager_trial("llama3.2-1b", 1, half, 1));
+  near(56.96, eager_trial("llama3.2-1b", 1, half, 4));
+  near(33.29, eager_trial("llama3.2-1b", 1, Precision::kFp32, 1));
+  // Measured later.
+  near(32.16, eager_trial("llama2-7b", 8, mixed, 1));
+  near(21.23, eager_trial("llama2-7b", 8, mixed, 4, 1, full));
+  near(8.79, eager_trial("llama2-7b", 8, half, 1, 1, full));
+  near(7.01, eager_trial("mistral-7b", 16, half, 1, 4, full));
+  near(30.55, eager_trial("playbook-1b", 4, mixed, 2));
+  near(53.73, eager_trial("llama3.2-1b", 64, mixed, 8, 1, full));
+  Trial kept = eager_trial("playbook-1b", 8, mixed, 1);
+  kept.zero = 2;
+  near(17.63, kept);
+  // The review's own, extrapolated from fewer layers.
+  Trial tensor = trial("llama3-8b", 1, 1, 4, 1, 1, 1, 0);
+  tensor.gpus_per_node = 4, tensor.sp = true;
+  near(24.20, tensor);
+}
+
+TEST(LightningProfile, PublishedTablesComeOut) {
+  const auto gpt2 = [](i64 layers, i64 batch, Recompute recompute) {
+    Trial t = eager_trial("gpt2-xl", 4, Precision::kFp16, batch, 1, recompute);
+    t.spec.layers = layers, t.spec.tie_embeddings = false;
+    t.hardware = "v100-16gb", t.seq_len = 128;
+    TrialPrediction out;
+    predict_trial(t, lightning_profile(), *shape::find_hardware(t.hardware), plan::step_refusal, out);
+    return out.memory;
+  };
+  const auto near = [&](double mib, i64 layers, i64 batch, Recompute recompute) {
+    const auto m = gpt2(layers, batch, recompute);
+    EXPECT_LE(m.need, m.limit);
+    EXPECT_NEAR(m.reserved / 1024 / 1024 / mib, 1, 0.1) << layers << " layers, batch " << batch;
+  };
+  const auto none = Recompute::kNone, full = Recompute::kFull;
+  near(9028, 48, 1, none), near(10510, 48, 2, none), near(12488, 48, 4, none), near(14736, 48, 7, none);
+  near(14992, 48, 8, none);
+  const auto nine = gpt2(48, 9, none);
+  EXPECT_GT(nine.need, nine.limit);
+  near(8458, 48, 8, full), near(8604, 48, 16, full), near(10188, 48, 32, full), near(11490, 48, 64, full);
+  near(14340, 96, 8, full), near(14984, 96, 16, full), near(14992, 96, 32, full);
+}
+
+TEST(StepProfile, PredictsWhatThePlanDoes) {
+  Trial t = trial("llama3-8b", 1, 2, 2, 2, 4, 1, 1);
+  t.global_batch_size = 8;
+  TrialPrediction out;
+  predict_trial(t, step_profile(), *shape::find_hardware(t.hardware), plan::step_refusal, out);
+  ASSERT_FALSE(out.refusal) << out.refusal->reason;
+  EXPECT_DOUBLE_EQ(out.memory.wanted, estimate_memory(t).total());
+  EXPECT_DOUBLE_EQ(out.memory.parts.reserved(), out.memory.wanted);
+  t.tp = 3;
+  predict_trial(t, step_profile(), *shape::find_hardware(t.hardware), plan::step_refusal, out);
+  EXPECT_TRUE(out.refusal);
+}
+
+TEST(Profile, IsFoundByItsName) {
+  for (const char* name : {"nanotron", "sweep", "fsdp2", "transformers", "lightning"}) {
+    const auto* p = built_in_profile(name);
+    ASSERT_NE(p, nullptr) << name;
+    EXPECT_EQ(to_json(*profile_from_json(to_json(*p))), to_json(*p));
+  }
+  EXPECT_EQ(built_in_profile("unknown"), nullptr);
+}
+
+TEST(Profile, OfAnEarlierVersionIsRead) {
+  std::string text = to_json(nanotron_profile());
+  const auto from = text.find("\"error\""), to = text.find("\"links\"");
+  text.replace(from, to - from, R"("memory_error": 0.2, "time_error": 0.7, )");
+  const auto read = profile_from_json(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->error.memory_tensor, 0.2);
+  EXPECT_EQ(read->error.time_many, 0.7);
+}
+
+TEST(Profile, SurvivesItsJson) {
+  const auto read = profile_from_json(to_json(nanotron_profile()));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(to_json(*read), to_json(nanotron_profile()));
+}
+
+TEST(Profile, AMissingParameterIsNamed) {
+  std::string text = to_json(nanotron_profile());
+  text.replace(text.find("half_width"), 4, "full");
+  const auto read = profile_from_json(text);
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().message.find("half_width"), std::string::npos);
+}
+
+// Rows made by a profile whose numbers are other than the start's.
+std::vector<MeasuredRow> rows_of(const TrainerProfile& p) {
+  std::vector<MeasuredRow> rows;
+  for (const i64 tp : {1, 2, 4, 8})
+    for (const i64 pp : {1, 2, 4})
+      for (const i64 batch : {1, 2, 4})
+        for (const i64 zero : {0, 1}) {
+          const auto made = predicted(trial("playbook-1b", 8, 64 / tp / pp, tp, pp, 8, batch, zero), p);
+          rows.push_back(
+              {made.layout, true, made.memory.parts.reserved() / p.facts.reported_unit, made.time.step_s});
+        }
+  return rows;
+}
+
+TEST(Fit, FindsTheParametersThatMadeTheRows) {
+  TrainerProfile other = nanotron_profile();
+  other.time.matmul_share = 0.4, other.time.layer_launch_s = 6e-3, other.memory.gradient_copies = 2;
+  const auto rows = rows_of(other);
+  const auto h = *shape::find_hardware("h100-sxm-80gb");
+  const auto fitted = fit_profile(nanotron_profile(), rows, h);
+  ASSERT_TRUE(fitted);
+  EXPECT_NEAR(fitted->time.matmul_share, 0.4, 0.03);
+  EXPECT_NEAR(fitted->time.layer_launch_s, 6e-3, 2e-4);
+  EXPECT_NEAR(fitted->memory.gradient_copies, 2, 0.1);
+  EXPECT_LT(fitted->error.time, 0.05);
+}
+
+TEST(Fit, RefusesAHandfulOfRows) {
+  const auto h = *shape::find_hardware("h100-sxm-80gb");
+  EXPECT_FALSE(fit_profile(nanotron_profile(), {}, h));
+}
+
+}  // namespace
+}  // namespace sweep::predict

@@ -1,0 +1,142 @@
+// Step costs from a hardware profile: what each axis adds, and that a profile decides.
+#include "orchestrator/predict/step_cost.h"
+
+#include <gtest/gtest.h>
+
+#include "orchestrator/predict/measured_hardware.h"
+#include "orchestrator/predict/predictor.h"
+
+namespace sweep::predict {
+namespace {
+
+shape::Hardware cpu() {
+  return shape::find_hardware("cpu").value();
+}
+
+// Products at 10 GFLOP/s, copies at 10 GB/s, collectives of 20 us and 1 GB/s; launches cost nothing.
+shape::HardwareProfile plain() {
+  shape::HardwareProfile p;
+  p.name = p.hardware = "cpu";
+  p.products = {{"fp32", 0, 10e9, 1e300, 4, 0}};
+  p.copies = {{1 << 20, (1 << 20) / 10e9}};
+  for (const char* kind : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"})
+    p.links.push_back({kind, "shm", 2, 1, 20e-6, 1e9, 0});
+  return p;
+}
+
+Trial trial() {
+  Trial t;
+  t.hardware = "cpu", t.gpus_per_node = 2;
+  t.spec.layers = 4, t.spec.hidden_size = 256, t.spec.heads = t.spec.kv_heads = 4, t.spec.head_dim = 64;
+  t.spec.intermediate_size = 1024, t.spec.vocab_size = 512;
+  t.seq_len = 256, t.dp = 2, t.grad_accum = 4, t.global_batch_size = 8;
+  return t;
+}
+
+StepCost cost(const Trial& t) {
+  return step_cost(t, plain(), cpu());
+}
+
+TEST(StepCost, ProductsAreCountedOnceForwardAndTwiceBackward) {
+  Trial t = trial();
+  const double h = 256, layer = h * h * 4 + 3 * h * 1024, tokens = 256;
+  const double products = 6 * tokens * (4 * layer + 512 * h) + 4 * 3.5 * 4 * tokens * 256 * h * 0.5;
+  const StepCost c = cost(t);
+  EXPECT_GT(c.compute_s, 4 * products / 10e9);
+  EXPECT_LT(c.compute_s, 1.25 * 4 * products / 10e9);
+  EXPECT_EQ(c.tensor_s + c.context_s + c.expert_s + c.offload_s + c.pipeline_s, 0);
+  EXPECT_DOUBLE_EQ(c.step_s, c.compute_s + c.data_parallel_s + c.optimizer_s);
+}
+
+TEST(StepCost, MicroBatchesAccumulateAndRecomputationRepeatsForward) {
+  Trial t = trial(), again = t;
+  again.recompute = Recompute::kFull;
+  EXPECT_NEAR(cost(again).compute_s / cost(t).compute_s, 4.0 / 3, 0.05);
+  Trial half = t;
+  half.grad_accum = 2, half.global_batch_size = 4;
+  EXPECT_NEAR(cost(t).compute_s / cost(half).compute_s, 2, 1e-9);
+  EXPECT_DOUBLE_EQ(cost(t).data_parallel_s, cost(half).data_parallel_s);
+}
+
+TEST(StepCost, EachStrategyPaysForItsCollectives) {
+  Trial t = trial();
+  EXPECT_GT(cost(t).data_parallel_s, 4e6 * 4 / 1e9);
+  t.dp = 1, t.tp = 2, t.global_batch_size = 4;
+  const StepCost split = cost(t);
+  EXPECT_GT(split.tensor_s,
+            4 * 4 * 4 * (20e-6 + 256 * 256 * 4 / 1e9));  // four all-reduces a layer and micro-step
+  EXPECT_EQ(split.data_parallel_s, 0);
+  t.tp = 1, t.cp = 2;
+  EXPECT_GT(cost(t).context_s, 0);
+  Trial zero = trial(), three = zero;
+  three.zero = 3;
+  EXPECT_GT(cost(three).data_parallel_s, 2 * cost(zero).data_parallel_s);
+  EXPECT_LT(cost(three).optimizer_s, 0.6 * cost(zero).optimizer_s);
+}
+
+TEST(StepCost, AStageWaitsForItsFirstMicroBatchAsTheScheduleSays) {
+  Trial t = trial();
+  t.dp = 1, t.pp = 2, t.grad_accum = 8;
+  const StepCost flat = cost(t);
+  EXPECT_GT(flat.pipeline_s, 0.05 * flat.compute_s);
+  t.schedule = Schedule::kInterleaved, t.vpp = 2;
+  EXPECT_LT(cost(t).pipeline_s, flat.pipeline_s);
+}
+
+TEST(StepCost, ExpertsThatAreHotSlowTheirRankDown) {
+  Trial t = trial();
+  t.spec.family = "mixtral", t.spec.experts = 8, t.spec.experts_per_token = 2, t.ep = 2;
+  const double even = cost(t).compute_s;
+  t.routing = Routing::kSkewed, t.hot_percent = 90;
+  const double skewed = cost(t).compute_s;
+  EXPECT_GT(skewed, 1.3 * even);
+  t.capacity_percent = 100;
+  EXPECT_LT(cost(t).compute_s, skewed);
+}
+
+TEST(StepCost, WhatIsOffloadedTravels) {
+  Trial t = trial();
+  t.offload = Offload::kOptimizer;
+  const double optimizer = cost(t).offload_s;
+  EXPECT_GT(optimizer, 0);
+  t.offload = Offload::kParameters;
+  EXPECT_GT(cost(t).offload_s, optimizer);
+}
+
+TEST(CalibratedPlan, UsesTheProfileOfTheHardwaresNameAndNoOther) {
+  const MeasurePlan measure{0, 1, 1};
+  shape::HardwareProfile p = plain();
+  for (const i64 m : {32, 512})
+    p.matmul.push_back({"fp32", m, 256, 256, 2.0 * static_cast<double>(m) * 256 * 256 / 1e9});
+  p.fit();
+  const double before = *roofline().predict(trial(), measure).step_ms;
+  EXPECT_GT(*calibrated({p})->predict(trial(), measure).step_ms, 5 * before);  // twenty times slower products
+  p.name = "another";
+  EXPECT_EQ(*calibrated({p})->predict(trial(), measure).step_ms, before);
+  EXPECT_EQ(profile_for(std::vector{p}, "cpu"), nullptr);
+}
+
+TEST(MeasuredHardware, GivesPredictItsBandwidthsByNumberOfNodes) {
+  shape::HardwareProfile p;
+  p.copy_bandwidth = 2e12;
+  p.links = {{"all_reduce", "nccl", 8, 1, 0, 400e9, 0},
+             {"all_gather", "nccl", 2, 1, 0, 100e9, 0},
+             {"all_gather", "nccl", 8, 1, 0, 300e9, 0},
+             {"all_gather", "nccl", 16, 2, 0, 150e9, 0},
+             {"all_reduce", "nccl", 16, 2, 0, 200e9, 0}};
+  p.products = {{"bf16", 0, 5e14, 1e12, 2, 0}};
+  shape::Hardware h = shape::find_hardware("h100-sxm-80gb").value();
+  const double peak = h.peak_flops.at("bf16");
+  TrainerProfile trainer;
+  use_measured(p, h, trainer);
+  EXPECT_EQ(h.memory_bandwidth, 2e12);
+  EXPECT_EQ(h.intra_node_bandwidth, 300e9);
+  EXPECT_EQ(h.inter_node_bandwidth, 150e9 / 8) << "each GPU has an eighth of what the ring had";
+  EXPECT_EQ(h.ring_bandwidth(16, 2), 150e9);
+  EXPECT_EQ(h.peak_flops.at("bf16"), peak);
+  EXPECT_EQ(trainer.links.nodes, (std::vector<double>{1, 2}));
+  EXPECT_EQ(trainer.links.all_reduce, (std::vector<double>{400e9, 200e9}));
+}
+
+}  // namespace
+}  // namespace sweep::predict
