@@ -90,10 +90,10 @@ void SshHosts::prepare() {
 }
 
 awaitable<void> SshHosts::prepare_host(Owner, std::size_t node) {
-  if (!co_await make_folder(node)) co_return;
-  if (places_[node].agent.empty() && !co_await bring_agent(node)) co_return;
-  if (!co_await probe(node)) co_return;
-  if (--waited_for_ == 0) events_->hosts_ready();
+  bool can_run = co_await make_folder(node);
+  if (can_run && places_[node].agent.empty()) can_run = co_await bring_agent(node);
+  if (can_run) can_run = co_await probe(node);
+  if (can_run && --waited_for_ == 0) events_->hosts_ready();
 }
 
 awaitable<std::optional<std::string>> SshHosts::ask(std::size_t node, std::string line, std::string input,
@@ -203,7 +203,7 @@ void SshHosts::start() {
 awaitable<void> SshHosts::start_head(Owner owner) {
   const auto out = co_await ask(0, agent_line(0), "", kStart, "the head agent does not start");
   places_[0].starting = false;
-  if (places_[0].removal_due) co_return co_await remove(owner, 0);
+  if (places_[0].removal_due) co_await remove(owner, 0);
   if (!out) co_return;
   const auto ready = parse_json(last_line(*out));
   if (!ready || !flag_of(*ready, "ready")) co_return events_->host_failed(hosts_[0].name, last_line(*out));
