@@ -22,7 +22,7 @@ Expected<CompareSide> read_compare_side(const std::string& word, const std::stri
 
 bool is_same_sweep(const CompareSide& a, const CompareSide& b);
 
-// What differs between the machines and builds of the two, to stderr: the first suspects.
+// Prints the differences of the two machines and builds to stderr: they are the first suspects.
 void print_differences(Io&, const CompareSide& a, const CompareSide& b);
 
 // "A", "B", "A and B"; empty: both were measured.

@@ -19,8 +19,7 @@ namespace {
 
 constexpr double kChartPngScale = 2;  // pixels per unit: sharp in print and on dense screens
 
-// What people call a side: its sweep, with the database's sweeps of one name told from each other by their
-// place.
+// The names of the sides: the sweep's name; two sweeps of one name are told apart by their database.
 answers::TransferNames side_names(const CompareSide& a, const CompareSide& b) {
   if (a.sweep.name != b.sweep.name) return {a.sweep.name, b.sweep.name};
   return {a.sweep.name + " in A", b.sweep.name + " in B"};

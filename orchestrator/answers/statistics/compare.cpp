@@ -10,7 +10,7 @@
 namespace sweep::answers {
 namespace {
 
-// What an allocator counts is the same in every run of a configuration: no noise, so no interval is needed.
+// An allocator's counts are the same in every run of a configuration: no noise, so no interval is needed.
 bool is_exact(std::string_view metric) {
   static const std::set<std::string_view> kExact = {"peak_allocated_bytes", "predicted_bytes",
                                                     "predicted_ms"};

@@ -107,7 +107,7 @@ TEST(Codec, TheEndOfAnAttemptRoundTripsWithEveryCause) {
 
 TEST(SweepOptions, TheStoredTextIsThatOfEarlierVersions) {
   SweepOptions run;
-  run.build = "0.1.0 abc", run.launcher = "slurm", run.launch = R"({ "slurm": {"partition": "gpu"} })";
+  run.build = "0.1.0 abc", run.launcher = "slurm", run.launch.emplace().slurm.emplace().partition = "gpu";
   run.measure = MeasurePlan{.warmup_steps = 1, .steps = 2, .repeats = 3};
   run.retries_crash = 1, run.retries_infra = 3, run.gpu_hours = 2.5;
   EXPECT_EQ(to_text(run), R"({"build":"0.1.0 abc","gpu_hours":2.5,"launch":{"slurm":{"partition":"gpu"}},)"
@@ -123,7 +123,7 @@ TEST(SweepOptions, ReadWhatWasWritten) {
   const SweepOptions all{.imported = true,
                          .build = "b",
                          .launcher = "ssh",
-                         .launch = "{}",
+                         .launch = LaunchSettings(),
                          .measure = MeasurePlan(),
                          .retries_crash = 1,
                          .retries_hang = 2,
