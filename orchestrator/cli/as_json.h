@@ -3,19 +3,15 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/answers/tables/explain.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/doctor_rules.h"
 #include "orchestrator/driver/selftest_results.h"
-#include "orchestrator/run/observer.h"
 
 namespace sweep::cli {
 
 // One line for each key, then a line end.
 void print_document(Io&, const nlohmann::json&);
 
-Expected<nlohmann::json> status_json(const Opened&, const run::Snapshot&);
-nlohmann::json explain_json(const answers::ExplainView&, const std::string& sweep);
 nlohmann::json doctor_json(const std::vector<driver::Finding>&, const driver::SelfTestResults& here);
 
 }  // namespace sweep::cli
