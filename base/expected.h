@@ -7,33 +7,17 @@
 #include <tl/expected.hpp>
 #include <utility>
 
+#include "base/error_kind.h"
+
 namespace sweep {
 
-// What is wrong, as a short name for programs, scripts and tests: `grid.unknown_key`. Messages may be
-// reworded; codes stay. Each room lists its own in an error_codes.h.
-class ErrorCode {
- public:
-  constexpr ErrorCode() = default;  // none: only the message says what is wrong
-  consteval explicit ErrorCode(const char* name) : name_(name) {}
-  constexpr std::string_view name() const { return name_; }
-  friend constexpr bool operator==(ErrorCode a, ErrorCode b) { return a.name() == b.name(); }
-
- private:
-  const char* name_ = "";
-};
-
 struct Error {
-  std::string message;       // a full sentence: file, line, cause and the way out where they are known
-  ErrorCode code = {};       // decisions and tests compare this, never the message
-  std::string subject = {};  // the key, axis, value or path that is wrong; empty: no single one
-  std::string file = {};     // place of the error, if a text is wrong
-  int line = 0, column = 0;  // counted from 1; 0: not in a text
+  std::string message;  // a full sentence: file, line, cause and the way out where they are known
+  ErrorKind kind = ErrorKind::kFailed;  // decisions and tests compare this, never the message
+  std::string subject = {};             // the key, axis, value or path that is wrong; empty: no single one
+  std::string file = {};                // place of the error, if a text is wrong
+  int line = 0, column = 0;             // counted from 1; 0: not in a text
 };
-
-namespace codes {
-// Nothing is wrong but that: free space, and the same command goes on.
-inline constexpr ErrorCode kDiskFull{"disk_full"};
-}  // namespace codes
 
 // errno of a write: no space, the quota, or the limit of the file's size.
 inline bool is_disk_full(int error) {
@@ -47,8 +31,8 @@ inline tl::unexpected<Error> fail(std::string message) {
   return tl::unexpected<Error>(Error{std::move(message)});
 }
 
-inline tl::unexpected<Error> fail(ErrorCode code, std::string_view subject, std::string message) {
-  return tl::unexpected<Error>(Error{std::move(message), code, std::string(subject)});
+inline tl::unexpected<Error> fail(ErrorKind kind, std::string_view subject, std::string message) {
+  return tl::unexpected<Error>(Error{std::move(message), kind, std::string(subject)});
 }
 
 // The same error, told with what the caller knows.

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <thread>
 
-#include "base/error_codes.h"
+#include "base/expected.h"
 
 namespace sweep {
 
@@ -21,10 +21,17 @@ Descriptor::~Descriptor() {
 
 tl::unexpected<Error> file_error(std::string_view what, const std::filesystem::path& path, int error) {
   return tl::unexpected(Error{fmt::format("{}: {}: {}", path.string(), what, std::strerror(error)),
-                              is_disk_full(error) ? codes::kDiskFull
-                              : error == ESTALE   ? codes::kStale
-                                                  : ErrorCode(),
+                              is_disk_full(error) ? ErrorKind::kDiskFull
+                              : error == ESTALE   ? ErrorKind::kBusy
+                                                  : ErrorKind::kUnwritable,
                               path.string()});
+}
+
+// errno says why.
+static tl::unexpected<Error> unreadable(const std::filesystem::path& path) {
+  auto error = file_error("cannot be read", path).value();
+  if (error.kind == ErrorKind::kUnwritable) error.kind = ErrorKind::kUnreadable;
+  return tl::unexpected(std::move(error));
 }
 
 bool write_all(int fd, std::string_view bytes) {
@@ -45,9 +52,9 @@ namespace {
 Expected<std::string> read_open(const Descriptor& in, const std::filesystem::path& file, std::uint64_t offset,
                                 std::size_t max_bytes) {
   struct stat info {};
-  if (::fstat(in.get(), &info) != 0) return file_error("cannot be read", file);
+  if (::fstat(in.get(), &info) != 0) return unreadable(file);
   if (S_ISDIR(info.st_mode))
-    return fail(codes::kIsDirectory, file.string(),
+    return fail(ErrorKind::kUnreadable, file.string(),
                 fmt::format("{}: is a folder, a file is expected", file.string()));
   const auto size = static_cast<std::uint64_t>(info.st_size);
   if (size <= offset) return std::string();
@@ -57,7 +64,7 @@ Expected<std::string> read_open(const Descriptor& in, const std::filesystem::pat
     const ssize_t n =
         ::pread(in.get(), bytes.data() + have, bytes.size() - have, static_cast<off_t>(offset + have));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return file_error("cannot be read", file);
+    if (n < 0) return unreadable(file);
     if (n == 0) break;
     have += static_cast<std::size_t>(n);
   }
@@ -74,17 +81,17 @@ Expected<std::string> read_from(const std::filesystem::path& file, std::uint64_t
   const Descriptor in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (in.get() >= 0) return read_open(in, file, offset, max_bytes);
   if (errno == ENOENT) return std::string();
-  return file_error("cannot be read", file);
+  return unreadable(file);
 }
 
 Expected<std::string> read(const std::filesystem::path& path, std::size_t max_bytes) {
   const Descriptor in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (in.get() < 0 && (errno == ENOENT || errno == ENOTDIR))
-    return fail(codes::kNoSuchFile, path.string(), fmt::format("{}: no such file", path.string()));
-  if (in.get() < 0) return file_error("cannot be read", path);
+    return fail(ErrorKind::kNotFound, path.string(), fmt::format("{}: no such file", path.string()));
+  if (in.get() < 0) return unreadable(path);
   auto bytes = read_open(in, path, 0, max_bytes + 1);
   if (bytes && bytes->size() > max_bytes)
-    return fail(codes::kFileTooLarge, path.string(),
+    return fail(ErrorKind::kUnreadable, path.string(),
                 fmt::format("{}: longer than the {} bytes allowed", path.string(), max_bytes));
   return bytes;
 }
@@ -93,9 +100,9 @@ Expected<std::string> read_existing(const std::filesystem::path& path, std::chro
   const auto until = std::chrono::steady_clock::now() + within;
   while (true) {
     auto bytes = read(path);
-    const bool there = bytes
-                           ? !bytes->empty()
-                           : bytes.error().code != codes::kNoSuchFile && bytes.error().code != codes::kStale;
+    const bool there =
+        bytes ? !bytes->empty()
+              : bytes.error().kind != ErrorKind::kNotFound && bytes.error().kind != ErrorKind::kBusy;
     if (there || std::chrono::steady_clock::now() >= until) return bytes;
     std::this_thread::sleep_for(kLookAgain);
   }

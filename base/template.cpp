@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error_codes.h"
+#include "base/expected.h"
 
 namespace sweep::templates {
 namespace {
@@ -31,7 +31,7 @@ Expected<void> walk(std::string_view text, Listener&& listener) {
     const std::size_t end = brace == '{' ? text.find('}', next) : std::string_view::npos;
     const std::string_view name = end == std::string_view::npos ? "" : text.substr(next + 1, end - next - 1);
     if (!is_word(name))
-      return fail(codes::kBadTemplate, text.substr(next, 40),
+      return fail(ErrorKind::kUnknownName, text.substr(next, 40),
                   "'" + std::string(text.substr(next, 40)) +
                       "' is no name in braces; a brace that is meant is written twice");
     SWEEP_TRY(listener.name(name));
@@ -75,7 +75,8 @@ struct Finished {
   void brace(char c) { out += c; }
   Expected<void> name(std::string_view name) {
     const auto value = value_of(name);
-    if (!value) return fail(codes::kBadTemplate, name, "there is no value for {" + std::string(name) + "}");
+    if (!value)
+      return fail(ErrorKind::kUnknownName, name, "there is no value for {" + std::string(name) + "}");
     out += *value;
     return {};
   }

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/expected.h"
 #include "base/files.h"
-#include "runtime/error_codes.h"
 #include "schema/spool.h"
 
 namespace sweep::spool {
@@ -19,7 +19,7 @@ Expected<std::uint64_t> append_copy(const fs::path& file, std::uint64_t offset, 
                                     Copy how) {
   const std::uint64_t size = files::size_of(file);
   if (offset > size)
-    return fail(codes::kMissingBytes, file.string(),
+    return fail(ErrorKind::kUnwritable, file.string(),
                 fmt::format("{}: bytes {} to {} of it are missing", file.string(), size, offset));
   bytes.remove_prefix(std::min<std::size_t>(bytes.size(), size - offset));
   if (bytes.empty()) return size;
@@ -51,7 +51,7 @@ Expected<i64> Writer::append(std::string_view kind, const nlohmann::json& body) 
   const off_t before = ::lseek(fd_, 0, SEEK_END);
   if (before >= 0 && static_cast<std::uint64_t>(before) < end_)
     return fail(
-        codes::kCutByOthers, path_,
+        ErrorKind::kUnwritable, path_,
         fmt::format("{}: another process cut it to {} bytes, of {} that were written", path_, before, end_));
   if (!write_all(fd_, bytes) || ::fdatasync(fd_) != 0) {
     const int error = errno;

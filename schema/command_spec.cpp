@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/expected.h"
 #include "schema/codec.h"
-#include "schema/error_codes.h"
 
 namespace sweep {
 namespace {
@@ -44,9 +44,9 @@ Expected<void> check(const CommandSpec& spec) {
     if (const auto why = why_not_a_file(path); !why.empty()) return fail(why);
   for (const auto& [name, value] : spec.environment) {
     if (name.empty() || name.find('=') != std::string::npos)
-      return fail(codes::kBadVariable, name, fmt::format("env: '{}' is no name of a variable", name));
+      return fail(ErrorKind::kInvalidValue, name, fmt::format("env: '{}' is no name of a variable", name));
     if (std::ranges::find(kOwnVariables, name) != kOwnVariables.end())
-      return fail(codes::kBadVariable, name, fmt::format("env: {} is set by sweep for each rank", name));
+      return fail(ErrorKind::kInvalidValue, name, fmt::format("env: {} is set by sweep for each rank", name));
   }
   if (!spec.folder.empty() && spec.folder.front() != '/')
     return fail(fmt::format("folder: '{}' is no absolute path", spec.folder));

@@ -7,9 +7,9 @@ namespace sweep {
 // The member that holds the units: an object, name -> unit. No axis and no label can have that name.
 inline constexpr std::string_view kLabelUnits = "@units";
 
-// The member that lists the axes which the program of a workload knows, a space before and after each name. Of
-// other axes the trial has no value, though its id is made of all of them. Absent: all are known. It is the
-// first member of the text.
+// The member that lists the axes which the program of a workload knows, a space before and after each name.
+// The trial has no value of other axes, though its id is made of all of them. If the member is missing, all
+// are known. It is the first member of the text.
 inline constexpr std::string_view kLabelAxes = "@axes";
 bool knows_axis(std::string_view labels, std::string_view axis);
 

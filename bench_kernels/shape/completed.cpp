@@ -8,7 +8,6 @@
 
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
-#include "bench_kernels/shape/error_codes.h"
 #include "bench_kernels/shape/family.h"
 
 namespace sweep::shape {
@@ -21,7 +20,7 @@ Expected<const Family*> known_family(const std::string& name) {
   std::vector<std::string> names;
   for (const Family* family : all_families()) names.emplace_back(family->name);
   const auto close = nearest(name, names);
-  return fail(codes::kUnknownFamily, name,
+  return fail(ErrorKind::kUnknownName, name,
               fmt::format("unknown model family '{}'{}; known: {}", name,
                           close ? fmt::format(" (did you mean '{}'?)", *close) : "", family_names()));
 }
@@ -36,7 +35,7 @@ Expected<void> imply_family(ModelSpec& m) {
   if (family.experts && m.experts == 0) m.experts = 8;  // MixtralConfig's default
   if (family.experts && m.experts_per_token == 0) m.experts_per_token = 2;
   if (!family.experts && (m.experts != 0 || m.experts_per_token != 0 || m.router_aux_coef != 0))
-    return fail(codes::kNoExperts, m.family,
+    return fail(ErrorKind::kUnsupported, m.family,
                 fmt::format("family '{}' has no experts; use family: mixtral", m.family));
   if (family.rotary) {
     m.max_positions = 0;
@@ -51,7 +50,8 @@ Expected<void> imply_family(ModelSpec& m) {
 
 Expected<void> in_range(const char* name, i64 value, i64 low, i64 high) {
   if (value >= low && value <= high) return {};
-  return fail(codes::kOutOfRange, name, fmt::format("{} = {} is outside {} .. {}", name, value, low, high));
+  return fail(ErrorKind::kInvalidValue, name,
+              fmt::format("{} = {} is outside {} .. {}", name, value, low, high));
 }
 
 Expected<void> check_ranges(const ModelSpec& m) {
@@ -74,24 +74,24 @@ Expected<void> check_ranges(const ModelSpec& m) {
   for (const Range& r : ranges)
     if (auto ok = in_range(r.name, r.value, r.low, r.high); !ok) return ok;
   if (!(m.router_aux_coef >= 0 && m.router_aux_coef <= 10))
-    return fail(codes::kOutOfRange, "router_aux_coef",
+    return fail(ErrorKind::kInvalidValue, "router_aux_coef",
                 fmt::format("router_aux_coef = {} is outside 0 .. 10", m.router_aux_coef));
   if (!(m.norm_eps > 0 && m.norm_eps <= 0.1))
-    return fail(codes::kOutOfRange, "norm_eps",
+    return fail(ErrorKind::kInvalidValue, "norm_eps",
                 fmt::format("norm_eps = {} is outside 0 (excluded) .. 0.1", m.norm_eps));
   if (!(m.rope_theta >= 1 && m.rope_theta <= 1e12))
-    return fail(codes::kOutOfRange, "rope_theta",
+    return fail(ErrorKind::kInvalidValue, "rope_theta",
                 fmt::format("rope_theta = {} is outside 1 .. 1e12", m.rope_theta));
   return {};
 }
 
 Expected<void> check_rope_scaling(const RopeScaling& s) {
   if (!(s.factor >= 1 && s.factor <= 1e6))
-    return fail(codes::kOutOfRange, "rope factor",
+    return fail(ErrorKind::kInvalidValue, "rope factor",
                 fmt::format("rope factor = {} is outside 1 .. 1e6", s.factor));
   if (!(s.low_freq_factor > 0 && s.high_freq_factor > s.low_freq_factor && s.high_freq_factor <= 1e6))
     return fail(
-        codes::kOutOfRange, "rope low_freq_factor",
+        ErrorKind::kInvalidValue, "rope low_freq_factor",
         fmt::format("rope low_freq_factor {} and high_freq_factor {} must satisfy 0 < low < high <= 1e6",
                     s.low_freq_factor, s.high_freq_factor));
   return in_range("rope original_max_positions", s.original_max_positions, 1, i64{1} << 40);
@@ -101,7 +101,7 @@ Expected<void> complete_head_dim(ModelSpec& m) {
   if (m.head_dim == 0) {
     if (m.hidden_size % m.heads != 0)
       return fail(
-          codes::kNotDivisible, "hidden_size",
+          ErrorKind::kInvalidValue, "hidden_size",
           fmt::format("hidden_size {} % heads {} = {}; give head_dim, or heads that divide hidden_size",
                       m.hidden_size, m.heads, m.hidden_size % m.heads));
     m.head_dim = m.hidden_size / m.heads;
@@ -109,11 +109,11 @@ Expected<void> complete_head_dim(ModelSpec& m) {
   if (auto ok = in_range("head_dim", m.head_dim, 1, 65536); !ok) return ok;
   if (auto ok = in_range("heads x head_dim", m.heads * m.head_dim, 1, 4 * kMaxWidth); !ok) return ok;
   if (m.heads % m.kv_heads != 0)
-    return fail(codes::kNotDivisible, "heads",
+    return fail(ErrorKind::kInvalidValue, "heads",
                 fmt::format("heads {} % kv_heads {} = {}; each key-value head serves equally many heads",
                             m.heads, m.kv_heads, m.heads % m.kv_heads));
   if (m.rope && m.head_dim % 2 != 0)
-    return fail(codes::kOdd, "head_dim",
+    return fail(ErrorKind::kInvalidValue, "head_dim",
                 fmt::format("head_dim {} is odd; rotary positions turn pairs of numbers", m.head_dim));
   return {};
 }

@@ -1,7 +1,7 @@
 // Hugging Face config.json -> ModelSpec. families/ knows the keys of each family.
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/config_reader.h"
-#include "bench_kernels/shape/error_codes.h"
 #include "bench_kernels/shape/family.h"
 
 namespace sweep::shape {
@@ -14,7 +14,7 @@ constexpr int kMaxDepth = 32;
 const Family* family_in(ConfigReader& r) {
   if (const auto type = r.word("model_type")) {
     if (const Family* family = find_family(*type)) return family;
-    r.refuse(codes::kUnsupported, "model_type",
+    r.refuse(ErrorKind::kUnsupported, "model_type",
              fmt::format("model_type '{}' is not supported; supported: {}", clipped(*type), family_names()));
     return nullptr;
   }
@@ -23,17 +23,17 @@ const Family* family_in(ConfigReader& r) {
     const auto name = names->front().get<std::string>();
     for (const Family* family : all_families())
       if (family->architecture == name) return family;
-    r.refuse(codes::kUnsupported, "architectures",
+    r.refuse(ErrorKind::kUnsupported, "architectures",
              fmt::format("architecture '{}' is not supported", clipped(name)));
   }
-  r.refuse(codes::kMissingKey, "model_type", "it has no 'model_type'");
+  r.refuse(ErrorKind::kMissing, "model_type", "it has no 'model_type'");
   return nullptr;
 }
 
 void refuse_experts(ConfigReader& r) {
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"})
     if (r.integer(key).value_or(0) > 1)
-      r.refuse(codes::kUnsupported, key, fmt::format("mixture of experts ('{}') is not supported", key));
+      r.refuse(ErrorKind::kUnsupported, key, fmt::format("mixture of experts ('{}') is not supported", key));
 }
 
 tl::unexpected<Error> told(const Error& error) {
@@ -44,8 +44,9 @@ tl::unexpected<Error> told(const Error& error) {
 
 Expected<ModelSpec> model_from_config_json(std::string_view text) {
   const auto parsed = parse_json(text, kMaxBytes, kMaxDepth);
-  if (!parsed) return fail(codes::kNotJson, "", "config.json: " + parsed.error().message);
-  if (!parsed->is_object()) return fail(codes::kNotJson, "", "config.json: the text is not a JSON object");
+  if (!parsed) return fail(ErrorKind::kInvalidValue, "", "config.json: " + parsed.error().message);
+  if (!parsed->is_object())
+    return fail(ErrorKind::kInvalidValue, "", "config.json: the text is not a JSON object");
   ConfigReader r(*parsed);
   ModelSpec m;
   const Family* family = family_in(r);

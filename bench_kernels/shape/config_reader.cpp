@@ -16,7 +16,7 @@ void read_activation(ConfigReader& r, const ModelSpec& m, const char* key,
                      std::initializer_list<const char*> supported) {
   const std::string found = r.word(key).value_or(*supported.begin());
   if (std::ranges::find(supported, found) == supported.end())
-    r.refuse(codes::kUnsupported, key,
+    r.refuse(ErrorKind::kUnsupported, key,
              fmt::format("{} '{}' is not supported by {}; supported: {}", key, clipped(found), m.family,
                          *supported.begin()));
 }
@@ -32,7 +32,7 @@ void read_decoder(ConfigReader& r, ModelSpec& m, i64 kv_heads, double norm_eps) 
   m.tie_embeddings = r.flag("tie_word_embeddings").value_or(false);
   m.norm_eps = r.number("rms_norm_eps").value_or(norm_eps);
   if (r.flag("mlp_bias").value_or(false))
-    r.refuse(codes::kUnsupported, "mlp_bias", "'mlp_bias' is not supported");
+    r.refuse(ErrorKind::kUnsupported, "mlp_bias", "'mlp_bias' is not supported");
 }
 
 // rope_scaling (older writers; the type under "rope_type" or "type") or rope_parameters (newer, which hold
@@ -40,32 +40,34 @@ void read_decoder(ConfigReader& r, ModelSpec& m, i64 kv_heads, double norm_eps) 
 void read_rope(ConfigReader& r, ModelSpec& m, double theta) {
   m.rope_theta = r.number("rope_theta").value_or(theta);
   if (r.number("partial_rotary_factor").value_or(1.0) != 1.0)
-    r.refuse(codes::kUnsupported, "partial_rotary_factor", "'partial_rotary_factor' is not supported");
+    r.refuse(ErrorKind::kUnsupported, "partial_rotary_factor", "'partial_rotary_factor' is not supported");
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
     const json* j = r.find(key);
     if (!j) continue;
-    if (!j->is_object()) return r.refuse(codes::kWrongType, key, fmt::format("'{}' is not an object", key));
+    if (!j->is_object())
+      return r.refuse(ErrorKind::kInvalidValue, key, fmt::format("'{}' is not an object", key));
     ConfigReader rope(*j);
     m.rope_theta = rope.number("rope_theta").value_or(m.rope_theta);
     if (rope.number("partial_rotary_factor").value_or(1.0) != 1.0)
-      rope.refuse(codes::kUnsupported, "partial_rotary_factor", "'partial_rotary_factor' is not supported");
+      rope.refuse(ErrorKind::kUnsupported, "partial_rotary_factor",
+                  "'partial_rotary_factor' is not supported");
     auto type = rope.word("rope_type");
     if (!type) type = rope.word("type");
     if (type.value_or("default") == "llama3") {
       for (const char* need :
            {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})
         if (!rope.find(need))
-          rope.refuse(codes::kMissingKey, need, fmt::format("rope type 'llama3' has no '{}'", need));
+          rope.refuse(ErrorKind::kMissing, need, fmt::format("rope type 'llama3' has no '{}'", need));
       m.rope_scaling =
           RopeScaling{rope.number("factor").value_or(0), rope.number("low_freq_factor").value_or(0),
                       rope.number("high_freq_factor").value_or(0),
                       rope.integer("original_max_position_embeddings").value_or(0)};
     } else if (type.value_or("default") != "default") {
-      rope.refuse(codes::kUnsupported, *type,
+      rope.refuse(ErrorKind::kUnsupported, *type,
                   fmt::format("rope type '{}' is not supported; supported: default, llama3", clipped(*type)));
     }
     if (const auto& e = rope.error())
-      return r.refuse(e->code, e->subject, fmt::format("in '{}': {}", key, e->message));
+      return r.refuse(e->kind, e->subject, fmt::format("in '{}': {}", key, e->message));
     return;
   }
 }
@@ -73,7 +75,8 @@ void read_rope(ConfigReader& r, ModelSpec& m, double theta) {
 void read_layer_types(ConfigReader& r, ModelSpec& m) {
   const json* types = r.find("layer_types");
   if (!types) return;
-  if (!types->is_array()) return r.refuse(codes::kWrongType, "layer_types", "'layer_types' is not a list");
+  if (!types->is_array())
+    return r.refuse(ErrorKind::kInvalidValue, "layer_types", "'layer_types' is not a list");
   bool sliding = false, full = false;
   for (const json& t : *types) {
     if (t == "sliding_attention")
@@ -81,11 +84,11 @@ void read_layer_types(ConfigReader& r, ModelSpec& m) {
     else if (t == "full_attention")
       full = true;
     else
-      return r.refuse(codes::kUnsupported, "layer_types",
+      return r.refuse(ErrorKind::kUnsupported, "layer_types",
                       "'layer_types' names a kind of attention that is not supported");
   }
   if (sliding && full)
-    return r.refuse(codes::kUnsupported, "layer_types",
+    return r.refuse(ErrorKind::kUnsupported, "layer_types",
                     "'layer_types' mixes sliding and full attention, which is not supported");
   if (full) m.sliding_window.reset();
 }

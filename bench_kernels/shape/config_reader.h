@@ -1,5 +1,5 @@
 // ConfigReader: the members of a Hugging Face config.json, and what the readers of several families share.
-// Absent keys take the defaults of the family's configuration class in the transformers package; sizes that
+// Missing keys take the defaults of the family's configuration class in the transformers package; sizes that
 // define the model must be there. Dropout is not read: the step has none.
 #pragma once
 #include <fmt/format.h>
@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "base/expected.h"
 #include "base/integers.h"
-#include "bench_kernels/shape/error_codes.h"
 #include "schema/codec.h"
 #include "schema/model_spec.h"
 
@@ -56,17 +56,17 @@ class ConfigReader {
   }
   i64 required(const char* key) {
     const auto value = integer(key);
-    if (!value) refuse(codes::kMissingKey, key, fmt::format("it has no '{}'", key));
+    if (!value) refuse(ErrorKind::kMissing, key, fmt::format("it has no '{}'", key));
     return value.value_or(0);
   }
-  void refuse(ErrorCode code, std::string_view key, std::string why) {
-    if (!error_) error_ = Error{std::move(why), code, std::string(key)};
+  void refuse(ErrorKind kind, std::string_view key, std::string why) {
+    if (!error_) error_ = Error{std::move(why), kind, std::string(key)};
   }
   const std::optional<Error>& error() const { return error_; }  // the first
 
  private:
   std::nullopt_t wrong(const char* key, const char* wanted) {
-    refuse(codes::kWrongType, key,
+    refuse(ErrorKind::kInvalidValue, key,
            fmt::format("'{}' is {}, not {}", key, short_text(object_.at(key)), wanted));
     return std::nullopt;
   }

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
-#include "bench_kernels/shape/error_codes.h"
 
 namespace sweep::shape {
 namespace {
@@ -240,7 +240,7 @@ Expected<Hardware> find_hardware(std::string_view name) {
   std::vector<std::string> names;
   for (const Hardware& h : all_hardware()) names.push_back(h.name);
   const auto close = meant_hardware(name, names);
-  return fail(codes::kUnknownHardware, name,
+  return fail(ErrorKind::kUnknownName, name,
               fmt::format("unknown hardware '{}'{}; known: {}", name,
                           close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(names, ", ")));
 }

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "bench_kernels/shape/error_codes.h"
+#include "base/expected.h"
 #include "bench_kernels/shape/nonnegative_fit.h"
 #include "bench_kernels/shape/step_sizes.h"
 #include "schema/codec.h"
@@ -92,7 +92,7 @@ Expected<void> read_collectives(const Json& whole, std::vector<CollectiveRow>& o
                     integer_of(j, "nodes"), integer_of(j, "bytes"), number_of(j, "seconds"),
                     integer_of(j, "wrong")};
     if (r.ranks < 2 || r.nodes < 1 || r.bytes < 1 || !std::isfinite(r.seconds) || r.seconds <= 0)
-      return fail(codes::kNotAProfile, "collectives",
+      return fail(ErrorKind::kInvalidValue, "collectives",
                   "collectives holds a measurement that cannot be: " + dump(j));
     out.push_back(std::move(r));
   }
@@ -163,8 +163,7 @@ const LinkCost* HardwareProfile::link(std::string_view kind, std::string_view ba
 }
 
 std::string to_json(const HardwareProfile& p) {
-  const CalibrationFindings measured{p.matmul, p.copies, p.launch_s, {}};
-  Json out = Json::parse(to_text(measured));
+  Json out = to_json(CalibrationFindings{p.matmul, p.copies, p.launch_s, {}});
   out["name"] = p.name, out["hardware"] = p.hardware, out["hosts"] = p.hosts;
   out["build"] = p.build, out["date"] = p.date, out["threads"] = p.threads;
   out["collectives"] = Json::array();
@@ -175,12 +174,13 @@ std::string to_json(const HardwareProfile& p) {
 Expected<HardwareProfile> hardware_profile_from_json(std::string_view text) {
   auto whole = parse_json(text);
   if (!whole) return tl::unexpected(whole.error());
-  if (!whole->is_object()) return fail(codes::kNotAProfile, "", "it is no JSON object");
+  if (!whole->is_object()) return fail(ErrorKind::kInvalidValue, "", "it is no JSON object");
   HardwareProfile p;
   SWEEP_TRY(read_collectives(*whole, p.collectives));
   (*whole)["collectives"] = Json::array();
-  auto measured = calibration_findings_from(dump(*whole));
+  auto measured = from_json<CalibrationFindings>(*whole);
   if (!measured) return tl::unexpected(measured.error());
+  SWEEP_TRY(check(*measured));
   p.matmul = std::move(measured->matmul), p.copies = std::move(measured->copies),
   p.launch_s = measured->launch_s;
   p.name = text_of(*whole, "name"), p.hardware = text_of(*whole, "hardware"),
@@ -188,7 +188,7 @@ Expected<HardwareProfile> hardware_profile_from_json(std::string_view text) {
   p.build = text_of(*whole, "build"), p.date = text_of(*whole, "date");
   p.threads = std::max<i64>(1, integer_of(*whole, "threads"));
   if (p.name.empty() || p.hardware.empty())
-    return fail(codes::kNotAProfile, "name",
+    return fail(ErrorKind::kInvalidValue, "name",
                 "it has no name, or names no hardware: it is no hardware profile");
   p.fit();
   return p;

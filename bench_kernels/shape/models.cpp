@@ -3,8 +3,8 @@
 
 #include <stdexcept>
 
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
-#include "bench_kernels/shape/error_codes.h"
 
 namespace sweep::shape {
 namespace {
@@ -157,7 +157,7 @@ Expected<ModelSpec> find_model(std::string_view name) {
   for (const NamedModel& m : all_models()) names.push_back(m.name);
   const auto close = nearest(name, names);
   return fail(
-      codes::kUnknownModel, name,
+      ErrorKind::kUnknownName, name,
       fmt::format("unknown model '{}'{}; known: {}. Another model: {{config_json: PATH}} or its dimensions",
                   name, close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(names, ", ")));
 }

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "bench_kernels/shape/error_codes.h"
+#include "base/expected.h"
 
 namespace sweep::shape {
 namespace {
@@ -187,7 +187,8 @@ std::string sentence(const Violation& v, const RankSizes& s, std::string_view ha
 }
 
 Error error_of(const Violation& v, const RankSizes& s) {
-  constexpr std::array kCodes{codes::kBelowOne, codes::kNotWhole, codes::kTooLarge, codes::kUnequal};
+  constexpr std::array kCodes{ErrorKind::kInvalidValue, ErrorKind::kInvalidValue, ErrorKind::kInvalidValue,
+                              ErrorKind::kConflict};
   const std::string_view subject = v.fault == Fault::kBelowOne ? v.size : size_of(v.relation);
   return {sentence(v, s), kCodes[static_cast<std::size_t>(v.fault)], std::string(subject)};
 }

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "base/expected.h"
-#include "bench_kernels/shape/error_codes.h"
 
 namespace sweep::shape {
 
@@ -113,14 +112,14 @@ class HeaderReader {
     if (metadata_) return true;
     const unsigned bit = v == "dtype" ? 1 : v == "shape" ? 2 : v == "data_offsets" ? 4 : 0;
     if (bit == 0) return stop("has a key other than dtype, shape and data_offsets");
-    if (seen_ & bit) return stop("has the key '" + v + "' twice", codes::kRepeated);
+    if (seen_ & bit) return stop("has the key '" + v + "' twice", ErrorKind::kConflict);
     seen_ |= bit;
     key_ = v;
     return true;
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) {
-    error = {fmt::format("the header is not valid JSON at byte {}.", position), codes::kBadHeader};
+    error = {fmt::format("the header is not valid JSON at byte {}.", position), ErrorKind::kInvalidValue};
     return false;
   }
 
@@ -129,7 +128,7 @@ class HeaderReader {
     key_.clear();
     if (v.size() > kMaxNameBytes) return stop("is followed by a name longer than 4096 bytes");
     if (!names_.insert(v).second) {
-      error = {"the name '" + v + "' appears twice.", codes::kRepeated, v};
+      error = {"the name '" + v + "' appears twice.", ErrorKind::kConflict, v};
       return false;
     }
     metadata_ = v == "__metadata__";
@@ -146,9 +145,9 @@ class HeaderReader {
     return stop(fmt::format("holds {} where the format has none", what).c_str());
   }
 
-  bool stop(const std::string& why, ErrorCode code = codes::kBadHeader) {
+  bool stop(const std::string& why, ErrorKind kind = ErrorKind::kInvalidValue) {
     const std::string tensor = entries.empty() ? "" : entries.back().name;
-    error = {(entries.empty() ? "the header " : "tensor '" + tensor + "' ") + why + ".", code, tensor};
+    error = {(entries.empty() ? "the header " : "tensor '" + tensor + "' ") + why + ".", kind, tensor};
     return false;
   }
 
@@ -164,20 +163,20 @@ class HeaderReader {
 Expected<void> check_extent(const SafetensorsEntry& e) {
   const auto width = bytes_per_element(e.dtype);
   if (!width)
-    return fail(codes::kUnknownDtype, e.name,
+    return fail(ErrorKind::kUnsupported, e.name,
                 fmt::format("tensor '{}' has the unknown dtype '{}'.", e.name, e.dtype));
   if (e.end < e.begin)
-    return fail(codes::kWrongSize, e.name, fmt::format("tensor '{}' ends before it begins.", e.name));
+    return fail(ErrorKind::kInvalidValue, e.name, fmt::format("tensor '{}' ends before it begins.", e.name));
   std::uint64_t bytes = *width;
   for (const std::int64_t d : e.shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(d), &bytes)) {
-      return fail(codes::kWrongSize, e.name,
+      return fail(ErrorKind::kInvalidValue, e.name,
                   fmt::format("the shape of tensor '{}' overflows 64 bits.", e.name));
     }
   }
   if (bytes != e.end - e.begin) {
     return fail(
-        codes::kWrongSize, e.name,
+        ErrorKind::kInvalidValue, e.name,
         fmt::format("tensor '{}' needs {} bytes for its shape and dtype, but its data_offsets span {}.",
                     e.name, bytes, e.end - e.begin));
   }
@@ -188,17 +187,18 @@ Expected<void> check_extent(const SafetensorsEntry& e) {
 
 Expected<std::uint64_t> safetensors_data_offset(std::string_view first_bytes, std::uint64_t file_size) {
   if (first_bytes.size() < 8 || file_size < 8)
-    return fail(codes::kBadLength, "", "the file is shorter than the 8 bytes of a safetensors length.");
+    return fail(ErrorKind::kInvalidValue, "",
+                "the file is shorter than the 8 bytes of a safetensors length.");
   std::uint64_t length = 0;
   for (int i = 7; i >= 0; --i)
     length = length << 8 | static_cast<unsigned char>(first_bytes[static_cast<std::size_t>(i)]);
   if (length > kMaxSafetensorsHeader) {
     return fail(
-        codes::kBadLength, "",
+        ErrorKind::kInvalidValue, "",
         fmt::format("the header claims {} bytes; more than {} is refused.", length, kMaxSafetensorsHeader));
   }
   if (length > file_size - 8)
-    return fail(codes::kBadLength, "",
+    return fail(ErrorKind::kInvalidValue, "",
                 fmt::format("the header claims {} bytes, the file has {}.", length, file_size));
   return 8 + length;
 }
@@ -207,11 +207,11 @@ Expected<SafetensorsHeader> parse_safetensors_header(std::string_view bytes, std
   const auto data = safetensors_data_offset(bytes, file_size);
   if (!data) return tl::unexpected(data.error());
   if (bytes.size() < *data)
-    return fail(codes::kBadLength, "",
+    return fail(ErrorKind::kInvalidValue, "",
                 fmt::format("the header has {} bytes, {} are there.", *data, bytes.size()));
   const std::string_view text = bytes.substr(8, *data - 8);
   if (text.empty() || text.front() != '{')
-    return fail(codes::kBadHeader, "", "the header does not begin with '{'.");
+    return fail(ErrorKind::kInvalidValue, "", "the header does not begin with '{'.");
   HeaderReader reader;
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &reader))
     return tl::unexpected(std::move(reader.error));
@@ -227,14 +227,14 @@ Expected<SafetensorsHeader> parse_safetensors_header(std::string_view bytes, std
   for (SafetensorsEntry& e : header.tensors) {
     if (e.begin != place) {
       return fail(
-          e.begin < place ? codes::kOverlap : codes::kHole, e.name,
+          e.begin < place ? ErrorKind::kInvalidValue : ErrorKind::kInvalidValue, e.name,
           fmt::format("tensor '{}' begins at byte {} of the data, {} {}.", e.name, e.begin,
                       e.begin < place ? "inside the one before, which ends at" : "leaving a hole after",
                       place));
     }
     place = e.end;
     if (place > file_size - *data) {
-      return fail(codes::kTruncated, e.name,
+      return fail(ErrorKind::kInvalidValue, e.name,
                   fmt::format("tensor '{}' ends at byte {} of the data, which has {}.", e.name, place,
                               file_size - *data));
     }
@@ -242,7 +242,7 @@ Expected<SafetensorsHeader> parse_safetensors_header(std::string_view bytes, std
     e.end += *data;
   }
   if (place != file_size - *data) {
-    return fail(codes::kHole, "",
+    return fail(ErrorKind::kInvalidValue, "",
                 fmt::format("{} bytes after the last tensor belong to none.", file_size - *data - place));
   }
   return header;

@@ -9,7 +9,7 @@
 #include <optional>
 #include <set>
 
-#include "bench_kernels/shape/error_codes.h"
+#include "base/expected.h"
 
 namespace sweep::shape {
 namespace {
@@ -97,26 +97,27 @@ class Machine {
 std::optional<Error> Machine::order_fault(i64 rank, const Action& a) const {
   const Rank& r = ranks_[static_cast<std::size_t>(rank)];
   if (a.chunk < 0 || a.chunk >= p_.chunks || a.micro < 0 || a.micro >= p_.micros)
-    return Error{"does not exist", codes::kUnknownAction};
-  if (r.done.contains({a.act, a.chunk, a.micro})) return Error{"comes twice", codes::kActionTwice};
+    return Error{"does not exist", ErrorKind::kInvalidValue, "unknown_action"};
+  if (r.done.contains({a.act, a.chunk, a.micro}))
+    return Error{"comes twice", ErrorKind::kConflict, "action_twice"};
   const auto needs = [&](Act act) { return !r.done.contains({act, a.chunk, a.micro}); };
   if (a.act == Act::kBackward && needs(Act::kForward))
-    return Error{"comes before its forward", codes::kActionMissing};
+    return Error{"comes before its forward", ErrorKind::kMissing, "action_missing"};
   if (a.act == Act::kBackwardWeight && needs(Act::kBackward))
-    return Error{"comes before its backward", codes::kActionMissing};
+    return Error{"comes before its backward", ErrorKind::kMissing, "action_missing"};
   if (a.act == Act::kSendForward && needs(Act::kForward))
-    return Error{"comes before its forward", codes::kActionMissing};
+    return Error{"comes before its forward", ErrorKind::kMissing, "action_missing"};
   if (a.act == Act::kSendBackward && needs(Act::kBackward))
-    return Error{"comes before its backward", codes::kActionMissing};
+    return Error{"comes before its backward", ErrorKind::kMissing, "action_missing"};
   const i64 stage = p_.stage(rank, a.chunk);
   if (a.act == Act::kForward && stage > 0 && needs(Act::kRecvForward))
-    return Error{"has no receive", codes::kNoReceive};
+    return Error{"has no receive", ErrorKind::kMissing, "no_receive"};
   if (a.act == Act::kBackward && stage + 1 < p_.stages() && needs(Act::kRecvBackward))
-    return Error{"has no receive", codes::kNoReceive};
+    return Error{"has no receive", ErrorKind::kMissing, "no_receive"};
   const bool inward = a.act == Act::kRecvForward || a.act == Act::kSendBackward;
   const bool outward = a.act == Act::kSendForward || a.act == Act::kRecvBackward;
   if ((inward && stage == 0) || (outward && stage + 1 == p_.stages()))
-    return Error{"has no peer", codes::kNoPeer};
+    return Error{"has no peer", ErrorKind::kInvalidValue, "no_peer"};
   return std::nullopt;
 }
 
@@ -190,7 +191,7 @@ bool Machine::pass_front(i64 rank) {
   if (theirs == other.posts.end()) return false;
   if (theirs->number != post.number) {
     fault_ = Error{fmt::format("ranks {} and {} post their messages in different orders", rank, post.peer),
-                   codes::kMessageOrder};
+                   ErrorKind::kConflict, "message_order"};
     return false;
   }
   if (theirs != other.posts.begin()) return false;
@@ -211,12 +212,12 @@ Expected<ScheduleReport> Machine::report() const {
           r.done.begin(), r.done.end(), [&](const auto& done) { return std::get<0>(done) == act; }));
       const bool wanted = act != Act::kBackwardWeight || splits_backward(p_.kind);
       if (found != (wanted ? count : 0))
-        return fail(codes::kActionMissing, name_of(act),
+        return fail(ErrorKind::kMissing, "action_missing",
                     fmt::format("rank {} has {} of {} {} computations", &r - ranks_.data(), found,
                                 wanted ? count : 0, name_of(act)));
     }
     if (!r.posts.empty())
-      return fail(codes::kDeadlock, "",
+      return fail(ErrorKind::kConflict, "deadlock",
                   fmt::format("a message between ranks {} and {} never passes", &r - ranks_.data(),
                               r.posts.front().peer));
     out.makespan = std::max(out.makespan, r.clock);
@@ -239,7 +240,7 @@ Expected<ScheduleReport> Machine::run() {
   }
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
     if (ranks_[rank].next < lists_[rank].size())
-      return fail(codes::kDeadlock, "",
+      return fail(ErrorKind::kConflict, "deadlock",
                   described(static_cast<i64>(rank), lists_[rank][ranks_[rank].next]) + " waits for ever");
   return report();
 }
@@ -274,7 +275,7 @@ std::vector<std::vector<Span>> run_computations(const Pipeline& p,
 Expected<ScheduleReport> check_schedule(const Pipeline& p, const std::vector<ActionList>& lists,
                                         const Costs& costs) {
   if (static_cast<i64>(lists.size()) != p.ranks)
-    return fail(codes::kListCount, "",
+    return fail(ErrorKind::kConflict, "list_count",
                 fmt::format("{} lists of actions for {} ranks", lists.size(), p.ranks));
   return Machine(p, lists, costs).run();
 }

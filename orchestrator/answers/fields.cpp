@@ -9,8 +9,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
-#include "orchestrator/answers/error_codes.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/grouping.h"
 #include "schema/labels.h"
@@ -93,7 +93,7 @@ Expected<Field> Field::among(std::string_view name, const std::map<std::string, 
   for (const auto& [label, unit] : labels) known.push_back(label);
   for (const Column& c : columns()) known.emplace_back(c.key);
   return fail(
-      codes::kUnknownField, name,
+      ErrorKind::kUnknownName, name,
       fmt::format("There is no axis, label or metric '{}'{}", safe_text(name), suggestion(name, known)));
 }
 
@@ -111,7 +111,7 @@ Expected<Field> resolve_metric(std::string_view name) {
   for (const Column& c : columns()) {
     if (c.role == Role::kMetric && c.type != "text") known.emplace_back(c.key);
   }
-  return fail(codes::kNotAMetric, name,
+  return fail(ErrorKind::kInvalidValue, name,
               fmt::format("'{}' is not a metric with numbers{}", safe_text(name), suggestion(name, known)));
 }
 
@@ -119,7 +119,7 @@ Expected<Field> resolve_ranked(std::string_view name) {
   auto metric = resolve_metric(name);
   if (metric && find_column(name)->better == Better::kNone)
     return fail(
-        codes::kNotRanked, name,
+        ErrorKind::kInvalidValue, name,
         fmt::format("No value of '{}' is better than another, so nothing can be ranked by it. Rank by "
                     "one of these: {}.",
                     name, ranked_metrics()));

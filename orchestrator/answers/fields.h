@@ -32,7 +32,7 @@ class Field {
   static Expected<Field> among(std::string_view name, const std::map<std::string, std::string>& labels);
   Field(std::string label, std::string unit) : name_(std::move(label)), label_unit_(std::move(unit)) {}
   std::string name_, label_unit_;
-  const Column* column_ = nullptr;  // absent: a label
+  const Column* column_ = nullptr;  // null: a label
 };
 
 // A metric of the table with numbers; error: names the nearest metric.

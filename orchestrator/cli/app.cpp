@@ -66,7 +66,28 @@ std::optional<Error> unknown_command(const CLI::App& app, std::span<const std::s
   if (std::ranges::find(names, words.front()) != names.end()) return std::nullopt;
   const auto close = shape::nearest(words.front(), names);
   return Error{fmt::format("'{}' is not a command{}; `sweep --help` lists them", words.front(),
-                           close ? fmt::format("; did you mean '{}'?", *close) : "")};
+                           close ? fmt::format("; did you mean '{}'?", *close) : ""),
+               ErrorKind::kUnknownName, words.front()};
+}
+
+bool has_json(std::span<const std::string> words) {
+  const auto own = std::ranges::find(words, "--");  // words after it are another program's
+  return std::find(words.begin(), own, "--json") != own;
+}
+
+ErrorKind kind_of(const CLI::ParseError& error) {
+  switch (static_cast<CLI::ExitCodes>(error.get_exit_code())) {
+    case CLI::ExitCodes::ExtrasError:
+      return ErrorKind::kUnknownName;
+    case CLI::ExitCodes::RequiredError:
+    case CLI::ExitCodes::RequiresError:
+    case CLI::ExitCodes::ArgumentMismatch:
+      return ErrorKind::kMissing;
+    case CLI::ExitCodes::ExcludesError:
+      return ErrorKind::kConflict;
+    default:
+      return ErrorKind::kInvalidValue;
+  }
 }
 
 std::string footer() {
@@ -75,19 +96,21 @@ std::string footer() {
   return out + "Start here: sweep plan GRID, then sweep run GRID, then sweep best.";
 }
 
-// What the command could not write changes its exit code, unless that names a greater fault.
+// A failure to write changes the exit code, unless that names a greater fault.
 int checked(Io& io, const StandardOutput& output, int code) {
   io.out.flush();
   if (output.error() == 0 || output.error() == EPIPE) return code;
   const int told =
       refuse(io, {fmt::format("standard output cannot be written ({}); what was to be printed is incomplete",
-                              std::strerror(output.error()))});
+                              std::strerror(output.error())),
+                  ErrorKind::kUnwritable});
   return code == kExitDiskFull || code == kInterrupted ? code : told;
 }
 
 }  // namespace
 
 int run(Io& io, std::span<const std::string> words) {
+  io.json = has_json(words);
   CLI::App app("Benchmark sweeps of distributed training configurations.", "sweep");
   app.set_version_flag("--version", std::string(kVersion) + " (" + kBuild + ")");
   app.require_subcommand(1);
@@ -104,7 +127,8 @@ int run(Io& io, std::span<const std::string> words) {
     if (app.exit(e, io.out, unused) == 0) return kAnswered;
     const auto given = app.get_subcommands();
     return refuse(io, {fmt::format("{}; `sweep {}--help` shows what can be given", e.what(),
-                                   given.empty() ? "" : given.front()->get_name() + " ")});
+                                   given.empty() ? "" : given.front()->get_name() + " "),
+                       kind_of(e)});
   } catch (const std::exception& e) {
     return refuse(io, {std::string("internal fault: ") + e.what()});
   }

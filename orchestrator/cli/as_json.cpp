@@ -12,6 +12,15 @@ void print_document(Io& io, const json& document) {
   io.out << document.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
 }
 
+void print_error(Io& io, const Error& error) {
+  json told = {{"kind", word_of(error.kind)}, {"message", error.message}};
+  if (!error.subject.empty()) told["subject"] = error.subject;
+  if (!error.file.empty()) told["file"] = error.file;
+  if (error.line > 0) told["line"] = error.line;
+  if (error.column > 0) told["column"] = error.column;
+  io.err << json{{"error", told}}.dump(-1, ' ', false, json::error_handler_t::replace) << '\n';
+}
+
 json doctor_json(const std::vector<driver::Finding>& findings, const driver::SelfTestResults& here) {
   json found = json::array(), strategies = json::array();
   bool healthy = true;

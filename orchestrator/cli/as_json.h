@@ -11,6 +11,8 @@ namespace sweep::cli {
 
 // One line for each key, then a line end.
 void print_document(Io&, const nlohmann::json&);
+// One line on standard error: the kind, the message, and of the rest what is known.
+void print_error(Io&, const Error&);
 
 nlohmann::json doctor_json(const std::vector<driver::Finding>&, const driver::SelfTestResults& here);
 

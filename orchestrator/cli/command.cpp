@@ -6,14 +6,18 @@
 
 #include "base/files.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/cli/as_json.h"
 #include "orchestrator/run/retry_policy.h"
 #include "schema/spool.h"
 
 namespace sweep::cli {
 
 int refuse(Io& io, const Error& error) {
-  io.err << "sweep: " << answers::safe_lines(error.message) << '\n';
-  return error.code == codes::kDiskFull ? kExitDiskFull : kBadInput;
+  if (io.json)
+    print_error(io, error);
+  else
+    io.err << "sweep: " << answers::safe_lines(error.message) << '\n';
+  return error.kind == ErrorKind::kDiskFull ? kExitDiskFull : kBadInput;
 }
 
 void add_db(CLI::App& command, SweepSelector& where) {
@@ -30,7 +34,8 @@ void add_sweep(CLI::App& command, SweepSelector& where) {
 Expected<Opened> open_sweep(const SweepSelector& where, store::Mode mode) {
   std::error_code ec;
   if (!std::filesystem::exists(where.db, ec))
-    return fail(fmt::format("{}: no such database; `sweep run GRID --db {}` makes one", where.db, where.db));
+    return fail(ErrorKind::kNotFound, where.db,
+                fmt::format("{}: no such database; `sweep run GRID --db {}` makes one", where.db, where.db));
   auto store = run::open_store(where.db, mode);
   if (!store) return tl::unexpected(store.error());
   auto sweep = (*store)->find_sweep(where.sweep);

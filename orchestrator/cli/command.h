@@ -1,4 +1,4 @@
-// What every command shares: where text goes, how an error ends, how the database and the sweep are named.
+// Shared by all commands: where text goes, how an error ends, how the database and the sweep are named.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <filesystem>
@@ -38,6 +38,7 @@ struct Io {
   bool err_is_terminal = false;
   int width = 100;             // columns of the terminal, or what a pipe gets
   std::istream* in = nullptr;  // a terminal, where a person can be asked; null: there is none
+  bool json = false;           // --json is among the arguments: an error is printed as a JSON object
 };
 
 using Action = std::function<int()>;
@@ -84,7 +85,7 @@ void add_manual(Registry);
 void add_init(Registry);
 void add_wrap(Registry);
 
-// Prints the sentence and gives its exit code: bad input, or a full disk.
+// Prints the error (with --json as one JSON object) and gives its exit code: bad input, or a full disk.
 int refuse(Io&, const Error&);
 
 // --db and the name of a sweep, as most commands take them.

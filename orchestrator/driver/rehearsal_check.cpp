@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "orchestrator/driver/error_codes.h"
+#include "base/expected.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/launch/capture.h"
 #include "schema/codec.h"
@@ -32,7 +32,7 @@ std::optional<Error> too_little(std::string_view what, const std::optional<doubl
   if (!has || *has >= needs) return std::nullopt;
   return Error{fmt::format("{} has {:.0f} MiB free, and {} ranks need {:.0f} MiB: {}", what, *has / kMiB,
                            ranks, needs / kMiB, way_out),
-               codes::kTooLittle, std::string(what)};
+               ErrorKind::kRefused, std::string(what)};
 }
 
 }  // namespace
@@ -65,18 +65,19 @@ std::optional<Error> cannot_rehearse(const RehearsalFacts& facts, i64 ranks) {
             "sweep_cuda sweep_phantom_cuda sweep_phantom_nvidia-ml; they need the headers of a CUDA wheel of "
             "torch",
             file, facts.phantoms.parent_path().string()),
-        codes::kNoPhantoms, file};
+        ErrorKind::kNotFound, file};
   if (!facts.rank)
-    return Error{"sweep-rank does not answer: " + facts.rank.error().message, codes::kNoRank, "sweep-rank"};
+    return Error{"sweep-rank does not answer: " + facts.rank.error().message, ErrorKind::kFailed,
+                 "sweep-rank"};
   const auto& rank = *facts.rank;
   if (!rank.is_object() || text_of(rank, "cuda").empty())
     return Error{
         "sweep-rank is built with a LibTorch without CUDA; install the CUDA wheel of torch and build with "
         "-DSWEEP_TORCH naming it",
-        codes::kNoCuda};
+        ErrorKind::kUnsupported};
   if (!flag_of(rank, "gpu_plugin"))
     return Error{"libsweep_cuda.so, the GPU plug-in, is not beside sweep-rank; build the target sweep_cuda",
-                 codes::kNoPlugin};
+                 ErrorKind::kNotFound};
   const auto count = static_cast<double>(ranks);
   if (auto why = too_little("/dev/shm", facts.shm_free_bytes, kShm + kShmOfRank * count, ranks,
                             "free some, mount it larger (docker: --shm-size), or lower --rehearse-ranks"))

@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/expected.h"
 #include "base/files.h"
-#include "orchestrator/driver/error_codes.h"
 
 namespace sweep::driver {
 namespace {
@@ -21,7 +21,7 @@ bool is_trusted(const Stat& file, const fs::path& db) {
 
 tl::unexpected<Error> unsafe(const fs::path& root, const std::string& what) {
   return fail(
-      codes::kUnsafeSpool, root.string(),
+      ErrorKind::kRefused, root.string(),
       fmt::format("the spool folder {} {}: who can write there can give orders to the agents. Remove it if "
                   "it is not yours, or name a database in a folder of your own with --db",
                   root.string(), what));

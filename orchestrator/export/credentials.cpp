@@ -8,10 +8,8 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "base/error_codes.h"
 #include "base/expected.h"
 #include "base/files.h"
-#include "orchestrator/export/error_codes.h"
 #include "schema/spool.h"
 
 namespace sweep::exports {
@@ -67,7 +65,7 @@ Expected<std::optional<Login>> login_from_file(const KeySources& sources, const 
   struct stat info {};
   if (file.empty() || ::stat(file.c_str(), &info) != 0) {
     if (sources.key_file.empty()) return std::optional<Login>();
-    return fail(sweep::codes::kNoSuchFile, file.string(),
+    return fail(ErrorKind::kNotFound, file.string(),
                 fmt::format("--key-file {}: no such file", file.string()));
   }
   const auto text = files::read(file, 1u << 20);
@@ -75,11 +73,11 @@ Expected<std::optional<Login>> login_from_file(const KeySources& sources, const 
   auto login = entry_of(*text, host);
   if (!login || login->password.empty()) return std::optional<Login>();
   if ((info.st_mode & 077) != 0)
-    return fail(codes::kKeyNotPrivate, file.string(),
+    return fail(ErrorKind::kRefused, file.string(),
                 fmt::format("{} holds a key for {} and others may read it (mode {:04o}); run: chmod 600 {}",
                             file.string(), host, info.st_mode & 07777, file.string()));
   if (info.st_uid != ::geteuid())
-    return fail(codes::kKeyNotPrivate, file.string(),
+    return fail(ErrorKind::kRefused, file.string(),
                 fmt::format("{} holds a key for {} and belongs to another user; use a file of your own",
                             file.string(), host));
   return login;
@@ -89,7 +87,7 @@ Expected<std::optional<Login>> login_from_file(const KeySources& sources, const 
 Expected<void> check_key(const std::string& key, const std::string& from) {
   if (std::all_of(key.begin(), key.end(), [](unsigned char c) { return c > ' ' && c < 127; })) return {};
   return fail(
-      codes::kBadKey, from,
+      ErrorKind::kInvalidValue, from,
       fmt::format("the key from {} holds a space, a line break or another character no key has", from));
 }
 
@@ -126,13 +124,13 @@ Expected<Credentials> wandb_credentials(const KeySources& sources, const std::st
   }
   if (!key)
     return fail(
-        codes::kNoKey, host,
+        ErrorKind::kMissing, host,
         fmt::format("no key for {}: set WANDB_API_KEY, or put 'machine {} login user password KEY' into a "
                     "file with mode 600 (~/.netrc, or --key-file)",
                     host, host));
   SWEEP_TRY(check_key(*key, from));
   if (key->size() < kShortestWandbKey)
-    return fail(codes::kBadKey, from,
+    return fail(ErrorKind::kInvalidValue, from,
                 fmt::format("the key from {} has {} characters, W&B's have {} or more; is it cut off?", from,
                             key->size(), kShortestWandbKey));
   return basic("api", *key);
@@ -143,7 +141,7 @@ Expected<Credentials> mlflow_credentials(const KeySources& sources, const std::s
   const auto password = sources.environment("MLFLOW_TRACKING_PASSWORD");
   if (user.has_value() != password.has_value())
     return fail(
-        codes::kHalfALogin, host,
+        ErrorKind::kMissing, host,
         "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD belong together; one of them is not set");
   if (user) return basic(*user, *password);
   const auto bearer = [](const std::string& token, const std::string& from) -> Expected<Credentials> {

@@ -16,7 +16,7 @@
 namespace sweep::exports {
 namespace {
 
-// Absent: not measured.
+// nullopt: not measured.
 std::optional<Json> json_value(const Value& value, bool flag) {
   if (const auto* v = std::get_if<i64>(&value)) return flag ? Json(*v != 0) : Json(*v);
   if (const auto* v = std::get_if<double>(&value))

@@ -24,7 +24,7 @@ Expected<Bounds> bounds_of(const Document& document, const Node& node) {
   SWEEP_TRY(check_keys(document, node, std::array{kAuto}, fmt::format("of {}", kAxis)));
   const Node& list = *node.entries[0].value;
   if (!list.is_list() || list.items.size() != 2)
-    return tl::unexpected(document.error(list.place, {codes::kBadForm, kAuto},
+    return tl::unexpected(document.error(list.place, {ErrorKind::kInvalidValue, kAuto},
                                          "auto takes [first, last], as in {auto: [1, 64]}"));
   const i64 most = axis_domain(kAxis)->max;
   const auto first = read_int(document, *list.items[0], kAxis, 1, most);
@@ -33,7 +33,7 @@ Expected<Bounds> bounds_of(const Document& document, const Node& node) {
   if (!last) return tl::unexpected(last.error());
   if (*first >= *last)
     return tl::unexpected(document.error(
-        list.place, {codes::kEmptyRange, kAuto},
+        list.place, {ErrorKind::kInvalidValue, kAuto},
         fmt::format("auto from {} to {} leaves nothing to choose; write the smaller number first, "
                     "or a single value",
                     *first, *last)));

@@ -32,7 +32,7 @@ std::size_t first_bad_byte(std::string_view s) {
   return std::string_view::npos;
 }
 
-// What is wrong with the byte, and the way out.
+// Says what is wrong with the byte, and the way out.
 std::string why_bad(unsigned char byte) {
   if (byte == 0) return "a NUL byte; a grid file is text (was it saved as UTF-16?)";
   if (byte == 0x1B) return "an ESC byte (0x1b); write \"\\e\" in double quotes, or remove it";
@@ -95,7 +95,7 @@ std::string_view Node::kind_name() const {
 
 Error Document::error(Place at, Fault fault, std::string_view message) const {
   return Error{fmt::format("{}:{}:{}: {}", shown_as_, at.line, at.column, message),
-               fault.code,
+               fault.kind,
                std::string(fault.subject),
                shown_as_,
                at.line,
@@ -141,14 +141,14 @@ Expected<Document> Document::parse(std::string text, std::string shown_as) {
   document.shown_as_ = std::move(shown_as);
   if (text.size() > kMaxFileBytes) {
     return tl::unexpected(document.error(
-        {}, {codes::kTooLarge, ""},
+        {}, {ErrorKind::kInvalidValue, ""},
         fmt::format("the file is {} bytes; a grid file has at most {}", text.size(), kMaxFileBytes)));
   }
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
   use_line_feeds(text);
   document.text_ = std::move(text);
   if (const auto bad = first_bad_byte(document.text_); bad != std::string_view::npos) {
-    return tl::unexpected(document.error(document.place_of(bad), {codes::kNotText, ""},
+    return tl::unexpected(document.error(document.place_of(bad), {ErrorKind::kInvalidValue, ""},
                                          why_bad(static_cast<unsigned char>(document.text_[bad]))));
   }
   auto root = read_yaml(document.text_);
@@ -156,13 +156,13 @@ Expected<Document> Document::parse(std::string text, std::string shown_as) {
     const YamlProblem& problem = root.error();
     const bool invalid = problem.kind == YamlProblem::Kind::kInvalid;
     return tl::unexpected(
-        document.error(document.place_of(problem.offset), {problem.code, problem.subject},
+        document.error(document.place_of(problem.offset), {problem.error, problem.subject},
                        fmt::format("{}{}", invalid ? "not valid YAML: " : "", problem.message)));
   }
   document.root_ = std::move(*root);
   if (!document.root_ || !document.root_->is_map()) {
     return tl::unexpected(
-        document.error({}, {codes::kWrongType, ""},
+        document.error({}, {ErrorKind::kInvalidValue, ""},
                        fmt::format("a grid file is a map of keys (name, model, grid, ...), this one holds {}",
                                    document.root_ ? document.root_->kind_name() : "nothing")));
   }

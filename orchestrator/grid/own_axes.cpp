@@ -26,13 +26,13 @@ bool is_axis_name(std::string_view name) {
 Status axis_type(const DocumentPtr& document, const Entry& entry, OwnAxis& out) {
   const Node* type = entry.value->find("type");
   if (type == nullptr)
-    return refuse(document, entry.place, {codes::kMissing, "type"},
+    return refuse(document, entry.place, {ErrorKind::kMissing, "type"},
                   fmt::format("{} has no 'type': integer, number, flag or text", entry.key));
   const auto word = read_word(*document, *type, "type");
   if (!word) return tl::unexpected(word.error());
   const auto known = kTypes.find(*word);
   if (known == kTypes.end())
-    return refuse(document, type->place, {codes::kUnknownValue, *word},
+    return refuse(document, type->place, {ErrorKind::kInvalidValue, *word},
                   fmt::format("'{}' is not a type; use integer, number, flag or text", *word));
   out.type = known->second;
   return {};
@@ -43,7 +43,7 @@ Status axis_values(const DocumentPtr& document, const Entry& entry, OwnAxis& out
   if (values == nullptr) return {};
   SWEEP_TRY(need_list(*document, *values->value, "values"));
   if (out.type != Type::kText)
-    return refuse(document, values->place, {codes::kConflict, "values"},
+    return refuse(document, values->place, {ErrorKind::kConflict, "values"},
                   fmt::format("{} is no text; 'values' lists the words of a text", entry.key));
   for (const NodePtr& item : values->value->items) {
     auto word = read_word(*document, *item, "values");
@@ -55,7 +55,7 @@ Status axis_values(const DocumentPtr& document, const Entry& entry, OwnAxis& out
 
 Expected<OwnAxis> own_axis(const DocumentPtr& document, const Entry& entry) {
   if (!is_axis_name(entry.key))
-    return refuse(document, entry.place, {codes::kBadName, entry.key},
+    return refuse(document, entry.place, {ErrorKind::kInvalidValue, entry.key},
                   fmt::format("'{}' is no name of an axis: lower-case letters, digits and _", entry.key));
   SWEEP_TRY(need_map(*document, *entry.value, entry.place, entry.key));
   SWEEP_TRY(check_keys(*document, *entry.value, kAxisKeys, fmt::format("of {}", entry.key)));
@@ -66,7 +66,7 @@ Expected<OwnAxis> own_axis(const DocumentPtr& document, const Entry& entry) {
   SWEEP_TRY(axis_type(document, entry, out));
   const Entry* preset = entry.value->entry("default");
   if (preset == nullptr)
-    return refuse(document, entry.place, {codes::kMissing, "default"},
+    return refuse(document, entry.place, {ErrorKind::kMissing, "default"},
                   fmt::format("{} has no 'default': its value where the grid gives none", entry.key));
   out.preset = preset->value;
   if (const Node* unit = entry.value->find("unit")) {
@@ -83,7 +83,7 @@ Expected<OwnAxis> own_axis(const DocumentPtr& document, const Entry& entry) {
 Status read_own_axes(const DocumentPtr& document, const Entry& part, std::vector<OwnAxis>& axes) {
   SWEEP_TRY(need_map(*document, *part.value, part.place, "axes"));
   if (part.value->entries.size() + axes.size() > kMostAxes)
-    return refuse(document, part.place, {codes::kTooMany, part.key},
+    return refuse(document, part.place, {ErrorKind::kInvalidValue, part.key},
                   fmt::format("at most {} axes can be declared", kMostAxes));
   for (const Entry& each : part.value->entries) {
     auto one = own_axis(document, each);

@@ -22,13 +22,13 @@ bool is_name_char(char c, bool first) {
 Status read_header(const Reading& in, Grid& grid) {
   const Entry* name = in.section("name");
   if (name == nullptr)
-    return in.refuse({}, {codes::kMissing, "name"},
+    return in.refuse({}, {ErrorKind::kMissing, "name"},
                      "'name' is missing; give the sweep a name, as in 'name: llama-8b'");
   const auto text = read_word(in.document, *name->value, "name", 100);
   if (!text) return tl::unexpected(text.error());
   for (std::size_t i = 0; i < text->size(); ++i) {
     if (!is_name_char((*text)[i], i == 0))
-      return in.refuse(name->value->place, {codes::kBadName, "name"},
+      return in.refuse(name->value->place, {ErrorKind::kInvalidValue, "name"},
                        "name takes letters, digits, '.', '_' and '-', and starts with a letter or digit");
   }
   grid.name = *text;
@@ -76,7 +76,7 @@ Status read_command(Reading& in, const Grid& grid, const BuiltInRecipes& recipes
   for (OwnAxis& axis : workload->axes) {
     if (in.spec.scope.find(axis.name))
       return refuse(
-          axis.document, axis.place, {codes::kNameTaken, axis.name},
+          axis.document, axis.place, {ErrorKind::kConflict, axis.name},
           fmt::format("sweep itself uses the name '{}'; choose another one for the axis", axis.name));
     axis.slot = in.spec.scope.add_own_axis(axis.name, axis.type);
     in.spec.scope.set_values(axis.slot, axis.values);
@@ -128,7 +128,7 @@ Status all_in_use(Reading& in) {
   if (unused == nullptr) return {};
   const std::string& name = in.spec.scope.at(unused->slots.front()).name;
   return in.refuse(
-      unused->place, {codes::kUnusedAxis, name},
+      unused->place, {ErrorKind::kUnsupported, name},
       fmt::format("'{0}' has {1} values, and the program gets none of them: neither its command nor its "
                   "variables and files name it, so the same program would run {1} times. Name it, as in "
                   "`command: [..., --{0}, \"{{{0}}}\"]` or `env: {{{2}: \"{{{0}}}\"}}`, or remove it",

@@ -28,11 +28,11 @@ Status AxisSections::claim(Slot slot, const Entry& entry, std::string_view secti
   for (const Derived& derived : in_.spec.derived) {
     if (derived.slot == slot)
       return in_.refuse(
-          entry.place, {codes::kGivenTwice, name},
+          entry.place, {ErrorKind::kConflict, name},
           fmt::format("'{}' is also set by derive at line {}; keep one of them", name, derived.place.line));
   }
   if (in_.spec.given[slot])
-    return in_.refuse(entry.place, {codes::kGivenTwice, name},
+    return in_.refuse(entry.place, {ErrorKind::kConflict, name},
                       fmt::format("'{}' is given twice: here under {}, and under {}; keep one of them", name,
                                   section, homes_[slot]));
   in_.spec.given[slot] = true;
@@ -91,7 +91,7 @@ Expected<Dimension> AxisSections::axis(const Entry& item, std::string_view secti
   if (!slot) return tl::unexpected(slot.error());
   if (is_auto_sizes(item, *slot))
     return in_.refuse(
-        item.place, {codes::kConflict, item.key},
+        item.place, {ErrorKind::kConflict, item.key},
         "micro_batch_size: auto stands under grid or base; it does not move together with other "
         "axes of a zip group");
   SWEEP_TRY(claim(*slot, item, section));
@@ -106,7 +106,7 @@ Status AxisSections::axes() {
     if (in_.section("zip") != nullptr || in_.section("include") != nullptr) return {};
     in_.spec.base_only = in_.section("base") != nullptr;  // one point: what `best --yaml` prints
     if (in_.spec.base_only) return {};
-    return in_.refuse({}, {codes::kMissing, "grid"},
+    return in_.refuse({}, {ErrorKind::kMissing, "grid"},
                       "'grid' is missing; list axes with their values, as in 'grid: {tp: [1, 2]}'");
   }
   in_.spec.grid_place = entry->place;
@@ -131,11 +131,11 @@ Status AxisSections::zips() {
   SWEEP_TRY(need_list(in_.document, *entry->value, "zip"));
   if (in_.spec.dimensions.empty()) in_.spec.grid_place = entry->place;
   if (entry->value->items.empty())
-    return in_.refuse(entry->place, {codes::kEmpty, "zip"}, "zip is empty; fill it or remove it");
+    return in_.refuse(entry->place, {ErrorKind::kInvalidValue, "zip"}, "zip is empty; fill it or remove it");
   for (const NodePtr& group : entry->value->items) {
     SWEEP_TRY(need_map(in_.document, *group, group->place, "a group of zip"));
     if (group->entries.size() < 2)
-      return in_.refuse(group->place, {codes::kBadForm, "zip"},
+      return in_.refuse(group->place, {ErrorKind::kInvalidValue, "zip"},
                         "a group of zip moves two axes or more together; put a single one under grid");
     Dimension all;
     for (const Entry& item : group->entries) {
@@ -144,7 +144,7 @@ Status AxisSections::zips() {
       if (&item == &group->entries.front()) {
         all = std::move(*dimension);
       } else if (dimension->count != all.count) {
-        return in_.refuse(item.place, {codes::kUnequalLengths, item.key},
+        return in_.refuse(item.place, {ErrorKind::kConflict, item.key},
                           fmt::format("'{}' has {} values, but '{}' of the same zip group has {}; they move "
                                       "together, so give each as many",
                                       item.key, dimension->count, group->entries.front().key, all.count));
@@ -181,7 +181,7 @@ Status AxisSections::count_points(const ReadOptions& options) {
   if (saturated) in_.spec.points = std::numeric_limits<std::uint64_t>::max();
   if (in_.spec.points <= options.max_points) return {};
   return in_.refuse(
-      in_.spec.grid_place, {codes::kTooManyPoints, "grid"},
+      in_.spec.grid_place, {ErrorKind::kInvalidValue, "grid"},
       fmt::format("the grid has {}{} combinations before `where`, more than {}: {}; {}",
                   saturated ? "more than " : "", in_.spec.points, options.max_points, factors(),
                   in_.spec.points <= kMostAllowed
@@ -193,7 +193,7 @@ Status AxisSections::count_points(const ReadOptions& options) {
 Status AxisSections::need_model() const {
   if (!in_.spec.workload && (!in_.spec.dimensions.empty() || in_.spec.base_only) &&
       !in_.spec.given[in_.spec.scope.slot("model")]) {
-    return in_.refuse({}, {codes::kMissing, "model"},
+    return in_.refuse({}, {ErrorKind::kMissing, "model"},
                       "'model' is missing; name one, as in 'model: llama3-8b', or list several under grid");
   }
   return {};

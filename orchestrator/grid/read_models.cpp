@@ -39,11 +39,11 @@ Status ValueReader::remember(const ModelEntry& entry, Place at) {
     if (known.word == entry.word && known.spec == entry.spec) return {};
     if (known.word == entry.word)
       return tl::unexpected(document_.error(
-          at, {codes::kNameTaken, label},
+          at, {ErrorKind::kConflict, label},
           fmt::format("two models are called '{}' but differ; give each its own name", label)));
     if (known.spec == entry.spec) {
       return tl::unexpected(document_.error(
-          at, {codes::kSameModel, label},
+          at, {ErrorKind::kConflict, label},
           fmt::format(
               "the models '{}' and '{}' have the same dimensions, so their trials are the same; keep one",
               spec_.scope.words.at(known.word), label)));
@@ -52,13 +52,13 @@ Status ValueReader::remember(const ModelEntry& entry, Place at) {
   for (const auto& named : shape::all_models()) {
     if (named.name == label && named.spec != entry.spec) {
       return tl::unexpected(document_.error(
-          at, {codes::kNameTaken, label},
+          at, {ErrorKind::kConflict, label},
           fmt::format("'{}' is a model of the catalogue with other dimensions; give this one its own name",
                       label)));
     }
   }
   if (spec_.models.size() >= kMaxModels) {
-    return tl::unexpected(document_.error(at, {codes::kTooMany, "model"},
+    return tl::unexpected(document_.error(at, {ErrorKind::kInvalidValue, "model"},
                                           fmt::format("more than {} models; split the grid", kMaxModels)));
   }
   spec_.models.push_back(entry);
@@ -137,7 +137,7 @@ Expected<ModelEntry> ValueReader::model_from_map(const Node& node) {
       continue;
     }
     if (entry.key == "family" && start->given)
-      return tl::unexpected(document_.error(entry.place, {codes::kConflict, "family"},
+      return tl::unexpected(document_.error(entry.place, {ErrorKind::kConflict, "family"},
                                             "the family comes from the model that is changed; remove it"));
     SWEEP_TRY(set_dimension(entry, m));
     changes += fmt::format("-{}-{}", entry.key, entry.value->text);
@@ -155,7 +155,7 @@ Expected<ModelEntry> ValueReader::model_from_map(const Node& node) {
 Expected<ValueReader::Start> ValueReader::start_of(const Node& node) {
   const Node *base = node.find("base"), *file = node.find("config_json");
   if (base != nullptr && file != nullptr)
-    return tl::unexpected(document_.error(node.place, {codes::kConflict, "base"},
+    return tl::unexpected(document_.error(node.place, {ErrorKind::kConflict, "base"},
                                           "a model starts from base or from config_json; keep one of them"));
   Start start;
   start.given = base != nullptr || file != nullptr;

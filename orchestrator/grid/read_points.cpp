@@ -13,10 +13,10 @@ Status PointSections::included() {
   if (entry == nullptr) return {};
   SWEEP_TRY(need_list(in_.document, *entry->value, "include"));
   if (in_.spec.dimensions.empty() && entry->value->items.empty())
-    return in_.refuse(entry->place, {codes::kMissing, "grid"},
+    return in_.refuse(entry->place, {ErrorKind::kMissing, "grid"},
                       "there is neither a grid nor an include; nothing to run");
   if (entry->value->items.size() > kMaxItems)
-    return in_.refuse(entry->place, {codes::kTooMany, "include"},
+    return in_.refuse(entry->place, {ErrorKind::kInvalidValue, "include"},
                       fmt::format("include has more than {} items", kMaxItems));
   for (const NodePtr& item : entry->value->items) {
     SWEEP_TRY(need_map(in_.document, *item, item->place, "an item of include"));
@@ -25,7 +25,7 @@ Status PointSections::included() {
     point.given = base_given();
     for (const Entry& axis : item->entries) SWEEP_TRY(include_axis(axis, point));
     if (!in_.spec.workload && !point.given[in_.spec.scope.slot("model")])
-      return in_.refuse(item->place, {codes::kMissing, "model"},
+      return in_.refuse(item->place, {ErrorKind::kMissing, "model"},
                         "this point has no model; add 'model: NAME' to it or to the file");
     in_.spec.include.push_back(std::move(point));
   }
@@ -45,7 +45,7 @@ Status PointSections::include_axis(const Entry& axis, Included& point) {
   if (!slot) return tl::unexpected(slot.error());
   for (const Derived& derived : in_.spec.derived) {
     if (derived.slot == *slot)
-      return in_.refuse(axis.place, {codes::kNotSettable, axis.key},
+      return in_.refuse(axis.place, {ErrorKind::kUnsupported, axis.key},
                         fmt::format("'{}' is set by derive at line {}; an included point cannot set it",
                                     axis.key, derived.place.line));
   }
@@ -64,7 +64,7 @@ Status PointSections::exclude() {
   if (entry == nullptr) return {};
   SWEEP_TRY(need_list(in_.document, *entry->value, "exclude"));
   if (entry->value->items.size() > kMaxItems)
-    return in_.refuse(entry->place, {codes::kTooMany, "exclude"},
+    return in_.refuse(entry->place, {ErrorKind::kInvalidValue, "exclude"},
                       fmt::format("exclude has more than {} items", kMaxItems));
   for (const NodePtr& item : entry->value->items) {
     SWEEP_TRY(need_map(in_.document, *item, item->place, "an item of exclude"));
@@ -106,7 +106,7 @@ Expected<Exclusion::Match> PointSections::exclude_models(const Entry& axis, Excl
     if (!label) return tl::unexpected(label.error());
     if (std::find(labels.begin(), labels.end(), *label) == labels.end())
       return in_.refuse(
-          node->place, {codes::kUnknownModel, *label},
+          node->place, {ErrorKind::kUnknownName, *label},
           fmt::format("'{}' is not a model of this grid{}", *label, suggestion(*label, labels)));
     match.any_of.push_back({in_.spec.scope.words.id(*label)});
   }

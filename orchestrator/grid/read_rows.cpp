@@ -17,10 +17,10 @@ constexpr std::array<std::string_view, 3> kSentenceKeys{"when", "why", "of"};
 // A scalar that is not too long.
 Status check_text(const DocumentPtr& document, const Node& node, std::string_view what) {
   if (!node.is_scalar())
-    return refuse(document, node.place, {codes::kWrongType, what},
+    return refuse(document, node.place, {ErrorKind::kInvalidValue, what},
                   fmt::format("{} takes a text, not {}", what, node.kind_name()));
   if (node.text.size() > kLongestText)
-    return refuse(document, node.place, {codes::kTooLong, what},
+    return refuse(document, node.place, {ErrorKind::kInvalidValue, what},
                   fmt::format("{} is longer than {} bytes", what, kLongestText));
   return {};
 }
@@ -62,7 +62,7 @@ Expected<RowText> read_row(const DocumentPtr& document, const Entry& entry) {
   }
   const std::vector<NodePtr> cases = node.is_list() ? node.items : std::vector<NodePtr>{entry.value};
   if (cases.size() > kMaxCases)
-    return refuse(document, entry.place, {codes::kTooMany, entry.key},
+    return refuse(document, entry.place, {ErrorKind::kInvalidValue, entry.key},
                   fmt::format("{} has more than {} cases", entry.key, kMaxCases));
   for (const NodePtr& each : cases) {
     if (each->is_scalar()) {
@@ -87,7 +87,7 @@ tl::unexpected<Error> refuse(const DocumentPtr& document, Place at, Fault fault,
 Expected<TableText> read_table(const DocumentPtr& document, const Entry& entry) {
   SWEEP_TRY(need_map(*document, *entry.value, entry.place, entry.key));
   if (entry.value->entries.size() > kMaxRows)
-    return refuse(document, entry.place, {codes::kTooMany, entry.key},
+    return refuse(document, entry.place, {ErrorKind::kInvalidValue, entry.key},
                   fmt::format("{} has more than {} rows", entry.key, kMaxRows));
   TableText out;
   for (const Entry& each : entry.value->entries) {
@@ -101,7 +101,7 @@ Expected<TableText> read_table(const DocumentPtr& document, const Entry& entry) 
 Expected<std::vector<CaseText>> read_sentences(const DocumentPtr& document, const Entry& entry) {
   SWEEP_TRY(need_list(*document, *entry.value, entry.key));
   if (entry.value->items.size() > kMaxRows)
-    return refuse(document, entry.place, {codes::kTooMany, entry.key},
+    return refuse(document, entry.place, {ErrorKind::kInvalidValue, entry.key},
                   fmt::format("{} has more than {} rows", entry.key, kMaxRows));
   std::vector<CaseText> out;
   for (const NodePtr& item : entry.value->items) {
@@ -109,7 +109,7 @@ Expected<std::vector<CaseText>> read_sentences(const DocumentPtr& document, cons
     auto one = read_case(document, *item, item->place, entry.key, kSentenceKeys);
     if (!one) return tl::unexpected(one.error());
     if (!one->value)
-      return refuse(document, item->place, {codes::kMissing, "why"},
+      return refuse(document, item->place, {ErrorKind::kMissing, "why"},
                     fmt::format("{} has a case without 'why'; say it in a sentence", entry.key));
     out.push_back(std::move(*one));
   }

@@ -31,7 +31,7 @@ Status read_measure(const Document& document, Grid& grid) {
   SWEEP_TRY(check_keys(document, map, kMeasureKeys, "of measure"));
   if (const Node* twice = map.find("repeats");
       twice != nullptr && document.root().entry("repeats") != nullptr) {
-    return tl::unexpected(document.error(twice->place, {codes::kGivenTwice, "repeats"},
+    return tl::unexpected(document.error(twice->place, {ErrorKind::kConflict, "repeats"},
                                          "repeats is also given at the top of the file; keep one of them"));
   }
   SWEEP_TRY(optional_int(document, map, "warmup_steps", 0, kMaxSteps, grid.measure.warmup_steps));
@@ -44,7 +44,7 @@ Status read_measure(const Document& document, Grid& grid) {
   return optional_int(document, map, "repeats", 1, kMaxRepeats, grid.measure.repeats);
 }
 
-// Absent and `auto` leave it to the prediction.
+// A missing key and `auto` leave it to the prediction.
 Status seconds_or_auto(const Document& document, const Node& map, std::string_view key,
                        std::optional<double>& out) {
   const Node* node = map.find(key);

@@ -17,7 +17,7 @@ Status read_kind(const Document& document, const Node& node, Strategy& to) {
   const auto kind = strategy_from(*word);
   if (!kind)
     return tl::unexpected(document.error(
-        node.place, {codes::kUnknownValue, *word},
+        node.place, {ErrorKind::kInvalidValue, *word},
         fmt::format("strategy is '{}'; it is one of {}", *word, fmt::join(strategy_words(), ", "))));
   to.kind = *kind;
   return {};
@@ -57,7 +57,7 @@ Status read_strategy(const Document& document, Grid& grid) {
   SWEEP_TRY(check_keys(document, node, kStrategyKeys, "of strategy"));
   const Node* kind = node.find("kind");
   if (kind == nullptr)
-    return tl::unexpected(document.error(entry->place, {codes::kMissing, "kind"},
+    return tl::unexpected(document.error(entry->place, {ErrorKind::kMissing, "kind"},
                                          "strategy has no kind; write {kind: search, ...}"));
   SWEEP_TRY(read_kind(document, *kind, out));
   SWEEP_TRY(read_count(document, node, "max_trials", kMostTrials, out.max_trials));

@@ -44,23 +44,23 @@ Expected<Slot> ValueReader::axis(const Entry& entry, std::string_view section) c
   const auto slot = spec_.scope.find(entry.key);
   if (entry.key == "workload" || entry.key == "program") {
     return tl::unexpected(
-        document_.error(entry.place, {codes::kNotSettable, entry.key},
+        document_.error(entry.place, {ErrorKind::kUnsupported, entry.key},
                         fmt::format("'{}' is set by the grid's section 'workload'", entry.key)));
   }
   if (slot && spec_.scope.is_axis(*slot)) return *slot;
   if (slot && spec_.scope.at(*slot).origin == Origin::kDimension) {
     return tl::unexpected(
-        document_.error(entry.place, {codes::kNotSettable, entry.key},
+        document_.error(entry.place, {ErrorKind::kUnsupported, entry.key},
                         fmt::format("'{}' is a dimension of the model, not an axis; list models "
                                     "with their dimensions under grid: model",
                                     entry.key)));
   }
   if (slot && spec_.scope.at(*slot).origin == Origin::kWorld) {
     return tl::unexpected(
-        document_.error(entry.place, {codes::kNotSettable, entry.key},
+        document_.error(entry.place, {ErrorKind::kUnsupported, entry.key},
                         "'world' follows from dp x tp x pp x cp; give those, or use it in where"));
   }
-  return tl::unexpected(document_.error(entry.place, {codes::kUnknownAxis, entry.key},
+  return tl::unexpected(document_.error(entry.place, {ErrorKind::kUnknownName, entry.key},
                                         fmt::format("'{}' is not an axis {}{}", entry.key, section,
                                                     suggestion(entry.key, spec_.scope.axis_names()))));
 }
@@ -71,7 +71,7 @@ Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {
   const bool model = spec_.scope.at(slot).origin == Origin::kModel;
   if (node.is_list() || (node.is_map() && !model)) {
     return tl::unexpected(
-        document_.error(node.place, {codes::kWrongType, name},
+        document_.error(node.place, {ErrorKind::kInvalidValue, name},
                         fmt::format("{} takes a single value here, not {}; several values belong under grid",
                                     name, node.kind_name())));
   }
@@ -85,7 +85,7 @@ Expected<Dimension> ValueReader::many(const Node& node, Slot slot) {
   const bool forms = node.is_map() && symbol.origin != Origin::kModel;
   if (node.is_list()) {
     if (node.items.empty())
-      return tl::unexpected(document_.error(node.place, {codes::kEmpty, symbol.name},
+      return tl::unexpected(document_.error(node.place, {ErrorKind::kInvalidValue, symbol.name},
                                             fmt::format("{} has no values; list at least one", symbol.name)));
     for (const NodePtr& item : node.items) SWEEP_TRY(append(*item, slot, out));
   } else if (forms) {
@@ -93,12 +93,12 @@ Expected<Dimension> ValueReader::many(const Node& node, Slot slot) {
                          fmt::format("of {}", symbol.name)));
     if (node.entries.size() != 1)
       return tl::unexpected(document_.error(
-          node.place, {codes::kBadForm, symbol.name},
+          node.place, {ErrorKind::kInvalidValue, symbol.name},
           fmt::format("{} takes one form: a list, {{pow2: [a, b]}} or {{range: [a, b, step]}}",
                       symbol.name)));
     if (symbol.type != Type::kInt)
       return tl::unexpected(
-          document_.error(node.place, {codes::kWrongType, symbol.name},
+          document_.error(node.place, {ErrorKind::kInvalidValue, symbol.name},
                           fmt::format("{} does not take whole numbers; list its values", symbol.name)));
     SWEEP_TRY(node.entries[0].key == "pow2" ? append_pow2(node, slot, out) : append_range(node, slot, out));
   } else {
@@ -112,7 +112,7 @@ Expected<std::pair<i64, i64>> ValueReader::bounds(const Entry& entry, Slot slot,
   const Node& list = *entry.value;
   if (!list.is_list() || list.items.size() != numbers) {
     return tl::unexpected(document_.error(
-        list.place, {codes::kBadForm, entry.key},
+        list.place, {ErrorKind::kInvalidValue, entry.key},
         fmt::format("{} takes {}", entry.key,
                     numbers == 2 ? "[first, last], both powers of two" : "[first, last, step]")));
   }
@@ -123,7 +123,7 @@ Expected<std::pair<i64, i64>> ValueReader::bounds(const Entry& entry, Slot slot,
   if (!last) return tl::unexpected(last.error());
   if (*first > *last) {
     return tl::unexpected(document_.error(
-        list.place, {codes::kEmptyRange, entry.key},
+        list.place, {ErrorKind::kInvalidValue, entry.key},
         fmt::format("{} from {} to {} is empty; write the smaller number first", entry.key, *first, *last)));
   }
   return std::pair(*first, *last);
@@ -136,7 +136,7 @@ Status ValueReader::append_pow2(const Node& node, Slot slot, Dimension& out) {
   for (const i64 end : {first, last}) {
     if (end >= 1 && std::has_single_bit(static_cast<std::uint64_t>(end))) continue;
     return tl::unexpected(
-        document_.error(node.entries[0].value->place, {codes::kNotAPowerOfTwo, fmt::format("{}", end)},
+        document_.error(node.entries[0].value->place, {ErrorKind::kInvalidValue, fmt::format("{}", end)},
                         fmt::format("pow2: {} is not a power of two; take 1, 2, 4, 8, ...", end)));
   }
   out.slots = {slot};
@@ -155,7 +155,7 @@ Status ValueReader::append_range(const Node& node, Slot slot, Dimension& out) {
   if (!step) return tl::unexpected(step.error());
   if (static_cast<std::uint64_t>((last - first) / *step) >= kMaxAxisValues) {
     return tl::unexpected(
-        document_.error(node.entries[0].value->place, {codes::kTooMany, spec_.scope.at(slot).name},
+        document_.error(node.entries[0].value->place, {ErrorKind::kInvalidValue, spec_.scope.at(slot).name},
                         fmt::format("range gives {} values; at most {} an axis, take a larger step",
                                     (last - first) / *step + 1, kMaxAxisValues)));
   }
@@ -205,7 +205,7 @@ Expected<Cell> ValueReader::cell(const Node& node, Slot slot) {
     *value = current_word(symbol.name, *value);
     if (!symbol.values.empty() &&
         std::find(symbol.values.begin(), symbol.values.end(), *value) == symbol.values.end()) {
-      return tl::unexpected(document_.error(node.place, {codes::kUnknownValue, *value},
+      return tl::unexpected(document_.error(node.place, {ErrorKind::kInvalidValue, *value},
                                             fmt::format("'{}' is not a value of {}{}", *value, symbol.name,
                                                         suggestion(*value, symbol.values))));
     }

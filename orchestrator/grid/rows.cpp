@@ -38,7 +38,7 @@ Expected<std::vector<std::string>> RowBinder::names_of(std::string_view text) co
     if (scope_.find(name) || is_rank_name(name)) continue;
     auto known = scope_.names();
     known.insert(known.end(), kRankNames.begin(), kRankNames.end());
-    return fail(codes::kUnknownName, name,
+    return fail(ErrorKind::kUnknownName, name,
                 fmt::format("workload: {{{}}} is neither an axis nor a name that a command knows{}", name,
                             suggestion(name, known)));
   }
@@ -53,10 +53,10 @@ Expected<std::vector<std::string>> RowBinder::use(std::string_view text) {
   return names;
 }
 
-Expected<Code> RowBinder::compiled(const CaseText& at, const Node& node) {
-  auto code = compile(node.text, scope_);
+Expected<Expression> RowBinder::compiled(const CaseText& at, const Node& node) {
+  auto code = parse(node.text, scope_);
   if (code) return std::move(*code);
-  return refuse(at, at.document->place_in(node, code.error().at), {code.error().code, code.error().subject},
+  return refuse(at, at.document->place_in(node, code.error().at), {code.error().kind, code.error().subject},
                 fmt::format("{} (in \"{}\")", code.error().message, node.text.substr(0, 200)));
 }
 
@@ -82,7 +82,7 @@ Status RowBinder::add_axes(const CaseText& from, const std::set<Slot>& read, Cas
   for (const std::string& name : *from.of) {
     const auto slot = scope_.find(name);
     if (!slot)
-      return refuse(from, from.place, {codes::kUnknownAxis, name},
+      return refuse(from, from.place, {ErrorKind::kUnknownName, name},
                     fmt::format("of: '{}' is not an axis{}", name, suggestion(name, scope_.axis_names())));
     to.of.push_back(*slot);
   }
@@ -95,10 +95,10 @@ Expected<Case> RowBinder::bind(const CaseText& from) {
   if (from.when) {
     auto code = compiled(from, *from.when);
     if (!code) return tl::unexpected(code.error());
-    if (code->type != Type::kBool)
-      return refuse(from, from.when->place, {codes::kNotACondition, from.when->text},
+    if (code->type() != Type::kBool)
+      return refuse(from, from.when->place, {ErrorKind::kInvalidValue, from.when->text},
                     fmt::format("\"{}\" is {}, not a condition; compare it with something", from.when->text,
-                                type_name(code->type)));
+                                type_name(code->type())));
     for (const Slot slot : code->reads) trace(slot, in_when);
     out.when = std::move(*code);
   }
@@ -143,25 +143,25 @@ Expected<std::vector<Row>> RowBinder::derived(const TableText& from) {
     const CaseText& first = row.cases.front();
     if (!may_be_derived(row.key) || is_rank_name(row.key))
       return refuse(
-          first, first.place, {codes::kBadName, row.key},
+          first, first.place, {ErrorKind::kInvalidValue, row.key},
           fmt::format("'{}' cannot name a derived value; take lower-case letters, digits and '_'", row.key));
     if (scope_.find(row.key))
-      return refuse(first, first.place, {codes::kNameTaken, row.key},
+      return refuse(first, first.place, {ErrorKind::kConflict, row.key},
                     fmt::format("'{}' is a name already; derive another one", row.key));
     Row made{row.key, {}, 0};
     std::set<Slot> reads;
     std::optional<Type> type;
     for (const CaseText& each : row.cases) {
       if (!each.value)
-        return refuse(each, each.place, {codes::kMissing, "value"},
+        return refuse(each, each.place, {ErrorKind::kMissing, "value"},
                       fmt::format("{} has a case without a value", row.key));
       auto value = compiled(each, *each.value);
       if (!value) return tl::unexpected(value.error());
-      if (type && *type != value->type)
-        return refuse(each, each.value->place, {codes::kTypeMismatch, row.key},
-                      fmt::format("{} is {} here, and {} in the case before", row.key, type_name(value->type),
-                                  type_name(*type)));
-      type = value->type;
+      if (type && *type != value->type())
+        return refuse(each, each.value->place, {ErrorKind::kInvalidValue, row.key},
+                      fmt::format("{} is {} here, and {} in the case before", row.key,
+                                  type_name(value->type()), type_name(*type)));
+      type = value->type();
       CaseText condition = each;
       condition.value = nullptr;
       auto bound = bind(condition);

@@ -40,7 +40,7 @@ Status CommandTemplates::bind_words(RowBinder& binder) const {
       if (const auto names = binder.use(word.text); !names) {
         if (text_.script.empty() && word.text.find("{script}") != std::string::npos)
           return tl::unexpected(text_.document->error(
-              text_.place, {codes::kMissing, "script"},
+              text_.place, {ErrorKind::kMissing, "script"},
               "this recipe runs a script of yours; name it, as in {recipe: torchrun, script: train.py}"));
         return refuse(word, names.error(), names.error().message);
       }
@@ -64,7 +64,7 @@ Status CommandTemplates::bind_files(RowBinder& binder) {
   return {};
 }
 
-// What the ranks' side would refuse is refused here, where the file is known.
+// Refuses what the ranks' side would refuse, because the file is known here.
 Status CommandTemplates::check_command() const {
   CommandSpec spec;
   for (const PlacedText& word : text_.command) spec.argv.push_back(word.text);
@@ -97,7 +97,7 @@ Status CommandTemplates::bind(const Scope& scope, const MeasurePlan& measure) {
   for (const auto& [axis, values] : text_.spelling)
     if (!scope.find(axis))
       return tl::unexpected(text_.document->error(
-          text_.place, {codes::kUnknownAxis, axis},
+          text_.place, {ErrorKind::kUnknownName, axis},
           fmt::format("spelling: '{}' is not an axis{}", axis, suggestion(axis, scope.axis_names()))));
   return {};
 }

@@ -55,7 +55,7 @@ class WorkloadReader {
     if (!name) return tl::unexpected(name.error());
     if (depth_ >= kMostRecipes)
       return refuse(
-          node.place, {codes::kTooMany, *name},
+          node.place, {ErrorKind::kInvalidValue, *name},
           fmt::format("recipe '{}': more than {} recipes lie over one another", *name, kMostRecipes));
     if (is_path(*name)) {
       const auto path = folder_ / *name;
@@ -65,7 +65,7 @@ class WorkloadReader {
     }
     const auto text = recipes_.find ? recipes_.find(*name) : std::nullopt;
     if (!text)
-      return refuse(node.place, {codes::kUnknownRecipe, *name},
+      return refuse(node.place, {ErrorKind::kUnknownName, *name},
                     fmt::format("'{}' is no recipe{}; a recipe of your own is a file: ./{}.yaml", *name,
                                 suggestion(*name, recipes_.names), *name));
     return nested(*text, "recipe " + *name, folder_);
@@ -120,10 +120,10 @@ class WorkloadReader {
   // A word or a number as it is written; it may be empty.
   Expected<std::string> plain(const Node& node, std::string_view what) const {
     if (!node.is_scalar())
-      return refuse(node.place, {codes::kWrongType, what},
+      return refuse(node.place, {ErrorKind::kInvalidValue, what},
                     fmt::format("{} takes a text, not {}", what, node.kind_name()));
     if (node.text.size() > kLongestText)
-      return refuse(node.place, {codes::kTooLong, what},
+      return refuse(node.place, {ErrorKind::kInvalidValue, what},
                     fmt::format("{} is longer than {} bytes", what, kLongestText));
     return node.text;
   }
@@ -146,7 +146,7 @@ class WorkloadReader {
       to.push_back({std::move(*word), document_, item->place});
     }
     if (part.key == "command" && to.empty())
-      return refuse(part.value->place, {codes::kEmpty, "command"},
+      return refuse(part.value->place, {ErrorKind::kInvalidValue, "command"},
                     "command is empty; list the program and its arguments");
     return {};
   }
@@ -172,7 +172,7 @@ class WorkloadReader {
       auto text = plain(*each.value, each.key);  // no template: braces count repetitions there
       if (!text) return tl::unexpected(text.error());
       if (const auto why = why_no_log_pattern(each.key, *text); !why.empty())
-        return refuse(each.value->place, {codes::kBadForm, each.key}, why);
+        return refuse(each.value->place, {ErrorKind::kInvalidValue, each.key}, why);
       out_.log_patterns[each.key] = std::move(*text);
     }
     return {};
@@ -182,7 +182,7 @@ class WorkloadReader {
     SWEEP_TRY(need_map(*document_, *part.value, part.place, "files"));
     for (const Entry& each : part.value->entries) {
       if (const auto why = why_not_a_file(each.key); !why.empty())
-        return refuse(each.place, {codes::kNotAFile, each.key}, why);
+        return refuse(each.place, {ErrorKind::kInvalidValue, each.key}, why);
       SWEEP_TRY(file(each, out_.files[each.key]));
     }
     return {};
@@ -202,7 +202,7 @@ class WorkloadReader {
     const Entry* set = each.value->entry("set");
     const bool of_settings = to.of_settings || set != nullptr;
     if (from == nullptr && set == nullptr)
-      return refuse(each.place, {codes::kMissing, "set"},
+      return refuse(each.place, {ErrorKind::kMissing, "set"},
                     fmt::format("{} has neither 'from' nor 'set'", each.key));
     if (!of_settings) to = {};
     to.of_settings = of_settings;
@@ -217,7 +217,7 @@ class WorkloadReader {
     const auto word = read_word(*document_, *named, "format");
     if (!word) return tl::unexpected(word.error());
     if (*word != "json" && *word != "yaml")
-      return refuse(named->place, {codes::kUnknownValue, *word},
+      return refuse(named->place, {ErrorKind::kInvalidValue, *word},
                     fmt::format("format is json or yaml, not '{}'", *word));
     to.format = *word == "yaml" ? ConfigFormat::kYaml : ConfigFormat::kJson;
     return {};
@@ -244,7 +244,7 @@ class WorkloadReader {
     const auto word = read_word(*document_, node, "processes");
     if (!word) return tl::unexpected(word.error());
     if (*word != "per_rank" && *word != "per_node")
-      return refuse(node.place, {codes::kUnknownValue, *word},
+      return refuse(node.place, {ErrorKind::kInvalidValue, *word},
                     fmt::format("processes is per_rank or per_node, not '{}'", *word));
     out_.per_node = *word == "per_node";
     return {};
@@ -273,7 +273,7 @@ class WorkloadReader {
 Status check_whole(const WorkloadText& text) {
   if (text.command.empty())
     return tl::unexpected(text.document->error(
-        text.place, {codes::kMissing, "command"},
+        text.place, {ErrorKind::kMissing, "command"},
         "workload has no 'command'; list the program and its arguments, or name a recipe"));
   return {};
 }
@@ -288,7 +288,7 @@ Expected<WorkloadText> read_workload(const Document& document, const Entry& entr
   SWEEP_TRY(
       WorkloadReader(out.document, folder, recipes, 0, out).read(*entry.value, entry.place, kWorkloadKeys));
   SWEEP_TRY(check_whole(out));
-  // Of a path relative to the grid file; no slash at the end.
+  // The folder's path is relative to the grid file, without a slash at the end.
   const auto path =
       std::filesystem::absolute(folder / (out.folder.empty() ? "." : out.folder)).lexically_normal();
   out.folder = (path.has_filename() ? path : path.parent_path()).string();

@@ -64,7 +64,7 @@ void YamlEvents::explain(const YAML::Exception& exception) {
     YamlRefusal::invalid(
         there,
         fmt::format("the alias '*{0}' has no anchor before it; write '&{0}' where it is first used", name),
-        codes::kBadAlias, name);
+        ErrorKind::kInvalidValue, name);
   }
   const bool no_entry = error == YAML::ErrorMsg::END_OF_MAP || error == YAML::ErrorMsg::END_OF_SEQ;
   if (no_entry && text.column() == text.indentation()) text.aligned(std::max(at_.indent(), 0));

@@ -16,7 +16,7 @@ struct YamlProblem {
   Kind kind = Kind::kInvalid;
   std::size_t offset = 0;  // byte of the text
   std::string message;     // cause and way out
-  ErrorCode code = codes::kInvalidYaml;
+  ErrorKind error = ErrorKind::kInvalidValue;
   std::string subject = {};  // the key or the name of the alias
 };
 

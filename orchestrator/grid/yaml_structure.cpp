@@ -93,7 +93,7 @@ void YamlStructure::refuse_stray(const YamlMark& since) const {
       text.mark(),
       fmt::format("indented by {} where it needs {} or more to belong to the key or '-' above it",
                   text.indentation(), indent() + 1),
-      codes::kIndentation);
+      ErrorKind::kInvalidValue);
 }
 
 void YamlStructure::to_node(bool anchored) {

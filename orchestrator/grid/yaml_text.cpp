@@ -4,22 +4,23 @@
 
 namespace sweep::grid {
 
-void YamlRefusal::invalid(const YamlMark& at, std::string message, ErrorCode code, std::string subject) {
-  throw YamlRefusal{{YamlProblem::Kind::kInvalid, at.at, std::move(message), code, std::move(subject)}};
+void YamlRefusal::invalid(const YamlMark& at, std::string message, ErrorKind error, std::string subject) {
+  throw YamlRefusal{{YamlProblem::Kind::kInvalid, at.at, std::move(message), error, std::move(subject)}};
 }
 
-void YamlRefusal::unsupported(const YamlMark& at, std::string message, ErrorCode code, std::string subject) {
-  throw YamlRefusal{{YamlProblem::Kind::kUnsupported, at.at, std::move(message), code, std::move(subject)}};
+void YamlRefusal::unsupported(const YamlMark& at, std::string message, ErrorKind error, std::string subject) {
+  throw YamlRefusal{{YamlProblem::Kind::kUnsupported, at.at, std::move(message), error, std::move(subject)}};
 }
 
 void YamlRefusal::tab_indents(const YamlMark& at) {
-  YamlRefusal::invalid(at, "a tab in the indentation; YAML indents with spaces only", codes::kIndentation);
+  YamlRefusal::invalid(at, "a tab in the indentation; YAML indents with spaces only",
+                       ErrorKind::kInvalidValue);
 }
 
 void YamlRefusal::too_deep(const YamlMark& at) {
   YamlRefusal::unsupported(
       at, fmt::format("nested deeper than {} levels; a grid file needs fewer than 10", kMaxNesting),
-      codes::kTooDeep);
+      ErrorKind::kInvalidValue);
 }
 
 void YamlRefusal::misread(const YamlMark& at) {
@@ -45,13 +46,13 @@ void YamlText::skip_flow_lines(int n) {
   if (end() || mark().line == line) return;
   if (at_marker())
     YamlRefusal::invalid(mark(), "a document ends here inside an open '[' or '{'; close it first",
-                         codes::kNotClosed);
+                         ErrorKind::kInvalidValue);
   if (indentation() <= n)
     YamlRefusal::invalid(
         mark(),
         fmt::format("a line inside [ ] or {{ }} needs at least {} spaces before it, its closing bracket too",
                     n + 1),
-        codes::kIndentation);
+        ErrorKind::kInvalidValue);
 }
 
 void YamlText::aligned(int to) {
@@ -61,7 +62,7 @@ void YamlText::aligned(int to) {
         mark(),
         fmt::format("indented by {} where the lines it belongs to are indented by {}; align them", column(),
                     to),
-        codes::kIndentation);
+        ErrorKind::kInvalidValue);
 }
 
 void YamlText::end_of_document() {
@@ -121,7 +122,7 @@ void YamlText::never_closed(const YamlMark& open) {
   back_to(open);
   YamlRefusal::invalid(
       open, fmt::format("this '{}' is never closed; add the '{}'", peek(), peek() == '{' ? '}' : ']'),
-      codes::kNotClosed);
+      ErrorKind::kInvalidValue);
 }
 
 }  // namespace sweep::grid

@@ -75,14 +75,14 @@ void YamlText::walk_quoted(std::string_view* value, int n) {
     if (end())
       YamlRefusal::invalid(open,
                            fmt::format("this quote is never closed; close it with {}, or remove it", quote),
-                           codes::kNotClosed);
+                           ErrorKind::kInvalidValue);
     if (mark().line != here.line && indentation() <= n)
       YamlRefusal::invalid(
           mark(),
           fmt::format("this line is still inside the quotes opened in line {}: close them there, or indent "
                       "it by {} or more",
                       open.line, n + 1),
-          codes::kNotClosed);
+          ErrorKind::kInvalidValue);
     take_off(value, text, here);
   }
   take();

@@ -9,7 +9,7 @@ void YamlTree::add(const YamlToken& token) {
   if (const auto found = anchors_.find(token.anchor); found != anchors_.end())
     return attach(found->second, token.start);
   YamlRefusal::unsupported(token.start, "an alias stands inside its own anchor; spell the values out",
-                           codes::kBadAlias, token.text);
+                           ErrorKind::kInvalidValue, token.text);
 }
 
 void YamlTree::open(Node::Kind kind, const YamlMark& at, std::size_t anchor) {
@@ -25,14 +25,14 @@ void YamlTree::close() {
 
 void YamlTree::key(const YamlToken& token) {
   if (token.kind == YamlToken::Kind::kAlias)
-    YamlRefusal::unsupported(token.start, "an alias cannot be a key; write the key out", codes::kBadAlias,
-                             token.text);
+    YamlRefusal::unsupported(token.start, "an alias cannot be a key; write the key out",
+                             ErrorKind::kInvalidValue, token.text);
   Frame& frame = frames_.back();
   if (const auto [first, fresh] = frame.lines.emplace(token.text, token.start.line); !fresh)
     YamlRefusal::invalid(
         token.start,
         fmt::format("the key '{}' is already given at line {}; keep one of them", token.text, first->second),
-        codes::kRepeatedKey, token.text);
+        ErrorKind::kConflict, token.text);
   if (token.anchor != 0) anchors_[token.anchor] = scalar(token);
   frame.pending = Entry{token.text, token.start.place(), nullptr};
 }
@@ -72,7 +72,7 @@ void YamlTree::attach(NodePtr node, const YamlMark& at) {
         at,
         fmt::format("more than {} values once aliases are expanded; use ranges, or fewer aliases",
                     kMaxYamlNodes),
-        codes::kTooMany);
+        ErrorKind::kInvalidValue);
   if (!frame.pending) {
     frame.node->items.push_back(std::move(node));
     return;

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "orchestrator/import/error_codes.h"
+#include "base/expected.h"
 #include "schema/axis_domain.h"
 
 namespace sweep::imports {
@@ -33,7 +33,7 @@ Expected<i64> read_whole(std::string_view cell, double factor) {
   if (!number) return tl::unexpected<Error>(number.error());
   const double value = in_field_unit(*number, factor);
   if (std::abs(value) > kLargestWhole || (factor == 1 && value != std::floor(value)))
-    return fail(codes::kNotWhole, cell, fmt::format("{} is not a whole number", quoted(cell)));
+    return fail(ErrorKind::kInvalidValue, cell, fmt::format("{} is not a whole number", quoted(cell)));
   return static_cast<i64>(std::llround(value));
 }
 
@@ -42,7 +42,7 @@ Expected<Enum> read_choice(std::string_view word) {
   const auto& words = axis_domain(ChoiceWords<Enum>::kKey)->words;
   const auto choice = choice_from<Enum>(word);
   if (choice && std::ranges::find(words, to_string(*choice)) != words.end()) return *choice;
-  return fail(codes::kUnknownValue, word,
+  return fail(ErrorKind::kInvalidValue, word,
               fmt::format("{} is not a value of {}; there are: {}", quoted(word), ChoiceWords<Enum>::kKey,
                           fmt::join(words, ", ")));
 }
@@ -52,7 +52,7 @@ Expected<i64> read_whole_axis(const Column& axis, double factor, std::string_vie
   const AxisDomain* domain = axis_domain(axis.key);
   if (value && domain && (*value < domain->min || *value > domain->max))
     return fail(
-        codes::kOutOfRange, cell,
+        ErrorKind::kInvalidValue, cell,
         fmt::format("{} is outside {} .. {} for {}", quoted(cell), domain->min, domain->max, axis.key));
   return value;
 }
@@ -61,7 +61,7 @@ Expected<bool> read_flag(std::string_view cell) {
   const std::string word = lower_case(cell);
   if (word == "true" || word == "1" || word == "yes") return true;
   if (word == "false" || word == "0" || word == "no") return false;
-  return fail(codes::kUnknownValue, cell, fmt::format("{} is neither true nor false", quoted(cell)));
+  return fail(ErrorKind::kInvalidValue, cell, fmt::format("{} is neither true nor false", quoted(cell)));
 }
 
 struct AxisWriter {
@@ -108,7 +108,7 @@ struct MetricWriter {
       done = tl::unexpected<Error>(value.error());
     else if (*value < 0)
       done =
-          fail(codes::kOutOfRange, cell,
+          fail(ErrorKind::kInvalidValue, cell,
                fmt::format("{} is negative; leave the field empty where nothing was measured", quoted(cell)));
     else
       member = *value;
@@ -143,7 +143,7 @@ Expected<double> read_number(std::string_view cell) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error == std::errc{} && end == digits.data() + digits.size() && std::isfinite(value)) return value;
   const bool comma = cell.find(',') != std::string_view::npos;
-  return fail(codes::kNotANumber, cell,
+  return fail(ErrorKind::kInvalidValue, cell,
               fmt::format("{} is not a number{}", quoted(cell),
                           comma ? "; write it with a decimal point and without separators of thousands"
                                 : "; an empty field or nan means not measured"));
@@ -187,7 +187,7 @@ Expected<std::optional<Outcome>> read_outcome(std::string_view cell) {
   if (const auto known = kWords.find(word); known != kWords.end()) return known->second;
   const auto outcome = outcome_from(word);
   if (!outcome)
-    return fail(codes::kUnknownValue, cell,
+    return fail(ErrorKind::kInvalidValue, cell,
                 fmt::format("{} is not a known outcome; write ok, oom, timeout, hang, crash, or failed "
                             "where no more is known",
                             quoted(cell)));

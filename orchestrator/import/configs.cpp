@@ -6,10 +6,10 @@
 #include <cmath>
 #include <map>
 
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/rank_algebra.h"
 #include "orchestrator/import/cells.h"
-#include "orchestrator/import/error_codes.h"
 #include "orchestrator/import/layout.h"
 #include "schema/columns.h"
 
@@ -22,11 +22,11 @@ enum class Holds { kKept, kModel, kSpec, kAxis, kGpus, kStatus, kMemory, kRate }
 
 struct ConfigColumn {
   Holds kind = Holds::kKept;
-  std::string name;                  // of the column in the file
-  const Column* axis = nullptr;      // of kAxis
-  i64 ModelSpec::*number = nullptr;  // of kSpec, where it is a number
+  std::string name;                  // name of the column in the file
+  const Column* axis = nullptr;      // the axis of a kAxis column
+  i64 ModelSpec::*number = nullptr;  // the member of a kSpec column, if it is a number
   std::string_view number_name;      // its dimension
-  double factor = 1;                 // of kMemory: bytes in one
+  double factor = 1;                 // bytes in one unit of a kMemory column
 };
 
 // Other names of our columns. Compared without case.
@@ -89,7 +89,7 @@ class ConfigReader {
     for (const auto& text : o_.models) {
       const auto equals = text.find('=');
       if (equals == std::string::npos)
-        return fail(codes::kBadOption, "--model", fmt::format("--model {}: write LABEL=NAME", text));
+        return fail(ErrorKind::kInvalidValue, "--model", fmt::format("--model {}: write LABEL=NAME", text));
       const auto spec = shape::find_model(text.substr(equals + 1));
       if (!spec)
         return tl::unexpected(
@@ -108,7 +108,7 @@ class ConfigReader {
       return wrong(
           {fmt::format("{} fields, where the header names {}; a field that holds a comma needs quotes",
                        cells.cells.size(), targets_.size()),
-           codes::kFieldCount});
+           ErrorKind::kInvalidValue});
     ConfigRow out;
     out.trial = base_, stated_.clear(), own_ = {}, gpus_ = 0;
     for (std::size_t i = 0; i < targets_.size(); ++i) {
@@ -156,7 +156,7 @@ class ConfigReader {
     if (!number) return tl::unexpected<Error>(number.error());
     out = *number * factor;
     if (out >= 0 && out <= most) return {};
-    return fail(codes::kOutOfRange, cell, fmt::format("'{}' is outside 0 .. {}", cell, most / factor));
+    return fail(ErrorKind::kInvalidValue, cell, fmt::format("'{}' is outside 0 .. {}", cell, most / factor));
   }
 
   Expected<void> dimension(const ConfigColumn& t, std::string_view cell) {
@@ -164,7 +164,7 @@ class ConfigReader {
       double value = 0;
       if (const auto done = keep_number(cell, 1, 1e9, value); !done) return done;
       if (value != std::floor(value))
-        return fail(codes::kNotWhole, cell, fmt::format("'{}' is not a whole number", cell));
+        return fail(ErrorKind::kInvalidValue, cell, fmt::format("'{}' is not a whole number", cell));
       own_.numbers[t.number_name] = {t.number, static_cast<i64>(value)};
       return {};
     }
@@ -175,14 +175,14 @@ class ConfigReader {
     }
     own_.ties = word == "true" || word == "1" || word == "yes";
     if (*own_.ties || word == "false" || word == "0" || word == "no") return {};
-    return fail(codes::kUnknownValue, cell, fmt::format("'{}' is neither true nor false", cell));
+    return fail(ErrorKind::kInvalidValue, cell, fmt::format("'{}' is neither true nor false", cell));
   }
 
   Expected<void> finish(Trial& t) {
     if (const auto done = find_spec(t); !done) return done;
     if (!stated_.contains("sp")) t.sp = t.tp > 1;
     if (t.micro_batch_size < 1 || t.grad_accum < 1 || t.seq_len < 1)
-      return fail(codes::kOutOfRange, "micro_batch_size",
+      return fail(ErrorKind::kInvalidValue, "micro_batch_size",
                   "micro_batch_size, grad_accum and seq_len must be at least 1");
     const auto sizes = shape::RankSizes::of(t);
     for (const auto relation : {shape::Relation::kPositive, shape::Relation::kWorld})
@@ -191,7 +191,7 @@ class ConfigReader {
     if (const auto done = complete_dp(t); !done) return done;
     if (const auto assumed = complete(t, stated_); !assumed) return tl::unexpected(assumed.error());
     if (t.gpus_per_node > gpus_per_node_ && !stated_.contains("gpus_per_node"))
-      return fail(codes::kUnequal, "nodes",
+      return fail(ErrorKind::kConflict, "nodes",
                   fmt::format("column 'nodes': {} nodes of {} GPUs do not hold {} ranks", t.nodes,
                               gpus_per_node_, t.world()));
     return {};
@@ -202,12 +202,12 @@ class ConfigReader {
     const i64 gpus = static_cast<i64>(gpus_), split = t.tp * t.pp * t.cp;
     if (!stated_.contains("dp")) {
       if (gpus % split != 0)
-        return fail(codes::kUnequal, "gpus",
+        return fail(ErrorKind::kConflict, "gpus",
                     fmt::format("column 'gpus': {} are not divisible by tp x pp x cp = {}", gpus, split));
       t.dp = gpus / split, stated_.insert("dp");
     }
     if (t.world() == gpus) return {};
-    return fail(codes::kUnequal, "gpus",
+    return fail(ErrorKind::kConflict, "gpus",
                 fmt::format("column 'gpus': {}, and dp x tp x pp x cp = {}", gpus, t.world()));
   }
 
@@ -221,7 +221,7 @@ class ConfigReader {
 
   Expected<void> find_spec(Trial& t) {
     if (t.model.empty() && !own_.numbers.contains("layers"))
-      return fail(codes::kMissing, "model",
+      return fail(ErrorKind::kMissing, "model",
                   "the row names no model: fill the column 'model', or layers, hidden_size, heads, ...");
     auto base = t.model.empty() ? Expected<ModelSpec>(ModelSpec{}) : named(t.model);
     if (!base && !own_.numbers.contains("layers")) return tl::unexpected(in_column("model", base.error()));
@@ -237,9 +237,9 @@ class ConfigReader {
     return {};
   }
 
-  // What a row says of its model.
+  // The model that a row describes.
   struct Own {
-    std::map<std::string_view, std::pair<i64 ModelSpec::*, i64>> numbers;  // by dimension
+    std::map<std::string_view, std::pair<i64 ModelSpec::*, i64>> numbers;  // key: dimension
     std::optional<std::string> family;
     std::optional<bool> ties;
     bool empty() const { return numbers.empty() && !family && !ties; }
@@ -273,7 +273,7 @@ Expected<Configs> read_configs(std::string_view text, const ConfigOptions& optio
   auto header = csv->next();
   if (!header) return tl::unexpected<Error>(header.error());
   if (!*header)
-    return fail(codes::kEmptyFile, "",
+    return fail(ErrorKind::kInvalidValue, "",
                 fmt::format("{}: the file is empty; its first row names the columns", options.shown_as));
   Configs out;
   for (auto& name : (*header)->cells) name = std::string(trimmed(name));
@@ -285,7 +285,7 @@ Expected<Configs> read_configs(std::string_view text, const ConfigOptions& optio
     if (!row) return tl::unexpected<Error>(row.error());
     if (!*row) break;
     if (out.rows.size() >= kMostConfigs)
-      return fail(codes::kTooLong, "",
+      return fail(ErrorKind::kInvalidValue, "",
                   fmt::format("{}: more than {} rows; split the file", options.shown_as, kMostConfigs));
     auto read = reader.row(std::move(**row));
     if (!read) return tl::unexpected<Error>(read.error());

@@ -8,7 +8,6 @@
 #include <new>
 
 #include "base/expected.h"
-#include "orchestrator/import/error_codes.h"
 
 namespace sweep::imports {
 namespace {
@@ -43,7 +42,7 @@ Expected<void> check_text(std::string_view text, const std::string& shown_as) {
                                   text[i] == '\0' ? "the file holds a NUL byte, as UTF-16 and binary files do"
                                                   : "the text is not UTF-8",
                                   static_cast<unsigned char>(text[i])),
-                      codes::kNotText});
+                      ErrorKind::kInvalidValue});
     }
     line += text[i] == '\n';
     i += length;
@@ -58,7 +57,7 @@ struct CsvReader::Parser {
   std::size_t line = 0;  // being read
   CsvRow row;            // being read
   std::deque<CsvRow> done;
-  std::string refused;  // by a callback
+  std::string refused;  // the error of a callback
   bool finished = false;
 
   Parser() {
@@ -97,7 +96,7 @@ tl::unexpected<Error> fail_at(const std::string& shown_as, std::size_t line, con
 }
 
 Error in_column(const std::string& column, const Error& cause) {
-  return {fmt::format("column '{}': {}", column, cause.message), cause.code, column};
+  return {fmt::format("column '{}': {}", column, cause.message), cause.kind, column};
 }
 
 CsvReader::CsvReader(std::string_view text, std::string shown_as)
@@ -114,16 +113,16 @@ Expected<CsvReader> CsvReader::open(std::string_view text, std::string shown_as)
 // One line of the file, so that libcsv's callbacks happen on a known line.
 Expected<void> CsvReader::feed() {
   Parser& p = *parser_;
-  const auto stop = [&](std::size_t line, ErrorCode code, const std::string& cause) {
+  const auto stop = [&](std::size_t line, ErrorKind kind, const std::string& cause) {
     p.finished = true;
-    return fail_at(shown_as_, line, {cause, code});
+    return fail_at(shown_as_, line, {cause, kind});
   };
   if (rest_.empty()) {
     p.finished = true;
     if (csv_fini(&p.state, Parser::on_cell, Parser::on_row, &p) != 0)
-      return stop(p.row.line, codes::kBadQuote,
+      return stop(p.row.line, ErrorKind::kInvalidValue,
                   "a quoted field that begins in this row is never closed; end it with \"");
-    return p.refused.empty() ? Expected<void>{} : stop(p.row.line, codes::kTooLong, p.refused);
+    return p.refused.empty() ? Expected<void>{} : stop(p.row.line, ErrorKind::kInvalidValue, p.refused);
   }
   const std::string_view chunk = rest_.substr(0, std::min(rest_.find('\n'), rest_.size() - 1) + 1);
   ++p.line;
@@ -133,16 +132,16 @@ Expected<void> CsvReader::feed() {
       csv_parse(&p.state, chunk.data(), chunk.size(), Parser::on_cell, Parser::on_row, &p);
   if (read != chunk.size()) {
     if (csv_error(&p.state) != CSV_EPARSE)
-      return stop(p.line, codes::kTooLong, csv_strerror(csv_error(&p.state)));
-    return stop(p.line, codes::kBadQuote,
+      return stop(p.line, ErrorKind::kInvalidValue, csv_strerror(csv_error(&p.state)));
+    return stop(p.line, ErrorKind::kInvalidValue,
                 fmt::format("a quote where none may stand, at byte {} of the line; write a field that "
                             "holds quotes as \"...\", each quote in it twice",
                             read));
   }
-  if (!p.refused.empty()) return stop(p.row.line, codes::kTooLong, p.refused);
+  if (!p.refused.empty()) return stop(p.row.line, ErrorKind::kInvalidValue, p.refused);
   if (csv_get_buffer_size(&p.state) > 2 * kMostCellBytes && p.state.entry_pos > kMostCellBytes)
     return stop(
-        p.row.line, codes::kTooLong,
+        p.row.line, ErrorKind::kInvalidValue,
         fmt::format("a field of this row has more than {} bytes; is a quote missing?", kMostCellBytes));
   rest_.remove_prefix(chunk.size());
   return {};

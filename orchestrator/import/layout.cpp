@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/rank_algebra.h"
-#include "orchestrator/import/error_codes.h"
 
 namespace sweep::imports {
 namespace {
@@ -51,7 +51,7 @@ Expected<std::string> complete_ranks(Trial& t, const Stated& stated) {
     assumed = full_nodes("dp = nodes x GPUs / (tp x pp x cp)", t, gpus, stated);
   } else if (!stated.contains("dp") && stated.contains("nodes")) {
     return fail(
-        codes::kMissing, "dp",
+        ErrorKind::kMissing, "dp",
         fmt::format("nothing says how many GPUs {} nodes of '{}' have, so dp is not known; add a column "
                     "dp, or give --set dp=N or --set gpus_per_node=N",
                     t.nodes, t.hardware));

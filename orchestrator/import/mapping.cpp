@@ -9,7 +9,6 @@
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/import/cells.h"
-#include "orchestrator/import/error_codes.h"
 #include "orchestrator/import/units.h"
 
 namespace sweep::imports {
@@ -63,19 +62,20 @@ class Mapper {
     const auto equals = text.rfind('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
       return fail(
-          codes::kBadOption, "--map",
+          ErrorKind::kInvalidValue, "--map",
           fmt::format("--map {}: write COLUMN=FIELD, COLUMN=FIELD:UNIT, COLUMN=label:NAME or COLUMN=-",
                       text));
     const std::string column = text.substr(0, equals), what = text.substr(equals + 1);
     if (std::ranges::find(header_.cells, column) == header_.cells.end())
-      return fail(codes::kNoSuchColumn, column,
+      return fail(ErrorKind::kUnknownName, column,
                   fmt::format("--map {}: {} has no column '{}'; it has: {}", text, shown_as_, column,
                               fmt::join(header_.cells, ", ")));
     ColumnRequest request{what, "", false};
     if (const auto colon = what.find(':'); colon != std::string::npos && !what.starts_with("label:"))
       request = {what.substr(0, colon), what.substr(colon + 1), true};
     if (!requests_.emplace(column, request).second)
-      return fail(codes::kRepeated, column, fmt::format("--map names column '{}' twice; keep one", column));
+      return fail(ErrorKind::kConflict, column,
+                  fmt::format("--map names column '{}' twice; keep one", column));
     return {};
   }
 
@@ -86,13 +86,13 @@ class Mapper {
   }
 
  private:
-  tl::unexpected<Error> refuse(const std::string& name, ErrorCode code, const std::string& cause) const {
-    return fail_at(shown_as_, header_.line, {fmt::format("column '{}' {}", name, cause), code, name});
+  tl::unexpected<Error> refuse(const std::string& name, ErrorKind kind, const std::string& cause) const {
+    return fail_at(shown_as_, header_.line, {fmt::format("column '{}' {}", name, cause), kind, name});
   }
 
   Expected<void> column(const std::string& name) {
     if (!seen_.insert(name).second)
-      return refuse(name, codes::kRepeated, "is there twice; rename or remove one of them in the file");
+      return refuse(name, ErrorKind::kConflict, "is there twice; rename or remove one of them in the file");
     // Even where --map leaves it out: a rehearsed row must not pass for a measured one.
     if (lower_case(name) == "rehearsed") {
       out_.targets.push_back({Meaning::kRehearsed, name, nullptr, "", 1});
@@ -101,9 +101,9 @@ class Mapper {
     const auto requested = requests_.find(name);
     if (requested != requests_.end()) return place_as(name, requested->second);
     if (name.empty())
-      return leave_rest_
-                 ? leave(name)
-                 : refuse(name, codes::kNoName, "has no name; name it in the file, or give --leave-rest");
+      return leave_rest_ ? leave(name)
+                         : refuse(name, ErrorKind::kMissing,
+                                  "has no name; name it in the file, or give --leave-rest");
     const std::string key = lower_case(name);
     if (key == "mfu" && names_.contains("mfu_reported")) return leave(name);  // both: `mfu` was computed
     if (std::ranges::find(kOurs, key) != std::end(kOurs)) return leave(name);
@@ -117,7 +117,7 @@ class Mapper {
       return place_as(name, {std::string(field->key), std::string(field->unit), true});
     if (leave_rest_) return leave(name);
     return refuse(
-        name, codes::kUnknownField,
+        name, ErrorKind::kUnknownName,
         fmt::format("is not a field of this tool{}; say what it is with --map '{}=FIELD:UNIT', keep "
                     "it for grouping with --map '{}=label:{}', or leave it out with --map "
                     "'{}=-' (all such columns: --leave-rest)",
@@ -137,27 +137,28 @@ class Mapper {
     const std::string taken = target.meaning == Meaning::kLabel ? request.field : canonical(request.field);
     const auto [other, free] = taken_.emplace(taken, name);
     if (!free)
-      return refuse(name, codes::kRepeated,
+      return refuse(name, ErrorKind::kConflict,
                     fmt::format("and column '{}' are both '{}'; leave one out with --map '{}=-'",
                                 other->second, taken, name));
     if (target.meaning == Meaning::kIgnored) {
       target.field = find_column(request.field);
       const bool ours = std::ranges::find(kOurs, request.field) != std::end(kOurs) || request.field == "mfu";
       if (ours)
-        return refuse(name, codes::kComputed,
+        return refuse(name, ErrorKind::kUnsupported,
                       fmt::format("cannot become '{}', which is computed here; a claim of the file is "
                                   "'mfu_reported', a rate 'tokens_per_s_gpu'",
                                   request.field));
-      const bool program = request.field == "program";  // of a command; its axes are the labels
+      const bool program = request.field == "program";  // the program of a command; its axes are the labels
       if (!target.field || (target.field->role == Role::kIdentity && !program))
-        return refuse(name, codes::kUnknownField,
+        return refuse(name, ErrorKind::kUnknownName,
                       fmt::format("is mapped to '{}', which is not a field{}; `sweep query \"select * from "
                                   "results limit 1\"` and docs/fields.md list them",
                                   request.field, fields_like(request.field)));
       target.meaning = target.field->role != Role::kMetric ? Meaning::kAxis : Meaning::kMetric;
       if (auto known = unit(name, request, target); !known) return known;
     } else if (request.stated_unit && !request.unit.empty()) {
-      return refuse(name, codes::kUnit, fmt::format("is mapped to '{}', which has no unit", request.field));
+      return refuse(name, ErrorKind::kInvalidValue,
+                    fmt::format("is mapped to '{}', which has no unit", request.field));
     }
     out_.targets.push_back(std::move(target));
     return {};
@@ -168,12 +169,13 @@ class Mapper {
     if (request.stated_unit) {
       const auto factor = factor_to(unit, request.unit);
       if (!factor)
-        return refuse(name, codes::kUnit, fmt::format("({}): {}", request.field, factor.error().message));
+        return refuse(name, ErrorKind::kInvalidValue,
+                      fmt::format("({}): {}", request.field, factor.error().message));
       target.factor = *factor;
       return {};
     }
     if (!is_ambiguous(unit)) return {};
-    return refuse(name, codes::kUnit,
+    return refuse(name, ErrorKind::kInvalidValue,
                   fmt::format("is mapped to '{0}' without a unit; state it, for example --map '{1}={0}:{2}'; "
                               "units: {3}",
                               request.field, name, unit, units_for(unit)));
@@ -216,7 +218,7 @@ Expected<Mapping> map_columns(const CsvRow& header, std::span<const std::string>
     return fail_at(shown_as, header.line,
                    {"the columns are not separated by commas; save the file as comma-separated CSV (with a "
                     "decimal point)",
-                    codes::kSeparator});
+                    ErrorKind::kInvalidValue});
   Mapper mapper(header, leave_rest, shown_as);
   for (const auto& text : maps) SWEEP_TRY(mapper.add_request(text));
   return mapper.map();

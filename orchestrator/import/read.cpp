@@ -7,10 +7,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/expected.h"
 #include "base/formula_guard.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/import/cells.h"
-#include "orchestrator/import/error_codes.h"
 #include "orchestrator/import/import.h"
 #include "orchestrator/import/layout.h"
 #include "orchestrator/import/mapping.h"
@@ -41,7 +41,7 @@ Expected<std::pair<std::string, std::string>> split_assignment(std::string_view 
                                                                const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    return fail(codes::kBadOption, flag,
+    return fail(ErrorKind::kInvalidValue, flag,
                 fmt::format("{} {}: write two words with = between them, as {} {}", flag, text, flag,
                             flag == "--set" ? "seq_len=4096" : "8B=llama3-8b"));
   return std::pair(text.substr(0, equals), text.substr(equals + 1));
@@ -51,7 +51,7 @@ Expected<ModelSpec> spec_from(const std::string& name) {
   if (!name.ends_with(".json")) return shape::find_model(name);
   std::ifstream in(name, std::ios::binary);
   if (!in)
-    return fail(codes::kBadOption, name,
+    return fail(ErrorKind::kInvalidValue, name,
                 fmt::format("{}: it cannot be read; name a Hugging Face config.json", name));
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   auto spec = shape::model_from_config_json(text);
@@ -77,7 +77,7 @@ class Importer {
                        {fmt::format("nothing says {}; map a column to it with --map, or give --set {}=VALUE "
                                     "for every row",
                                     needed, needed),
-                        codes::kMissing, std::string(needed)});
+                        ErrorKind::kMissing, std::string(needed)});
     return {};
   }
 
@@ -87,9 +87,9 @@ class Importer {
       return wrong(
           {fmt::format("{} fields, where the header names {}; a field that holds a comma needs quotes",
                        row.cells.size(), mapping_.targets.size()),
-           codes::kFieldCount});
+           ErrorKind::kInvalidValue});
     if (out_.rows.size() >= kMostRows)
-      return wrong({fmt::format("more than {} rows; split the file", kMostRows), codes::kTooLong});
+      return wrong({fmt::format("more than {} rows; split the file", kMostRows), ErrorKind::kInvalidValue});
     if (const auto done = read_row(row); !done) return wrong(done.error());
     return {};
   }
@@ -148,11 +148,11 @@ class Importer {
   Expected<void> set(std::string_view key, std::string_view value, const std::string& who) {
     const Column* axis = find_column(key);
     if (!axis || axis->role != Role::kAxis)
-      return fail(codes::kUnknownField, key,
+      return fail(ErrorKind::kUnknownName, key,
                   fmt::format("{}: '{}' is not an axis; docs/fields.md lists them", who, key));
     if (mapping_.has(key))
       return fail(
-          codes::kRepeated, key,
+          ErrorKind::kConflict, key,
           fmt::format("{}: the file has a column for {}; leave that out with --map 'COLUMN=-', or drop the "
                       "--set",
                       who, key));
@@ -187,7 +187,7 @@ class Importer {
     for (std::size_t i = 0; i < row.cells.size(); ++i)
       if (auto done = read_cell(mapping_.targets[i], unguarded(trimmed(row.cells[i])), draft); !done)
         return tl::unexpected(in_column(mapping_.targets[i].column, done.error()));
-    if (draft.trial.model.empty()) return fail(codes::kMissing, "model", "the row names no model");
+    if (draft.trial.model.empty()) return fail(ErrorKind::kMissing, "model", "the row names no model");
     draft.trial.spec = spec_of(draft.trial.model);
     const auto assumed = complete(draft.trial, draft.stated);
     if (!assumed) return tl::unexpected(assumed.error());
@@ -236,7 +236,7 @@ class Importer {
   static Expected<void> refuse_rehearsed(std::string_view cell) {
     if (cell == "0" || cell == "false" || cell == "False") return {};
     return fail(
-        codes::kRehearsed, cell,
+        ErrorKind::kRefused, cell,
         fmt::format(
             "'{}': the row was rehearsed on phantom GPUs, so its times are modelled and not measured; remove "
             "such "
@@ -258,7 +258,8 @@ class Importer {
   static Expected<void> read_labels(std::string_view cell, Draft& draft) {
     const auto parsed = parse_json(cell, kMostCellBytes, 4);
     if (!parsed || !parsed->is_object())
-      return fail(codes::kNotJson, "labels", "labels are a JSON object, as `sweep export csv` writes them");
+      return fail(ErrorKind::kInvalidValue, "labels",
+                  "labels are a JSON object, as `sweep export csv` writes them");
     draft.labels.update(*parsed);
     return {};
   }
@@ -288,8 +289,8 @@ class Importer {
     return {};
   }
 
-  // What ended ok took time and trained on tokens. Beyond `kMost` the figures that follow from a rate are no
-  // numbers any more, so they would not show that it is wrong.
+  // A trial that ended ok took time and trained on tokens. Beyond `kMost` the figures that follow from a rate
+  // are no numbers any more, so they would not show that it is wrong.
   static Expected<void> rates_are_possible(const Metrics& m) {
     constexpr double kMost = 1e15;
     const std::pair<const char*, const std::optional<double>*> rates[] = {
@@ -299,7 +300,7 @@ class Importer {
     for (const auto& [name, value] : rates)
       if (*value && (**value <= 0 || **value > kMost))
         return fail(
-            codes::kOutOfRange, name,
+            ErrorKind::kInvalidValue, name,
             fmt::format(
                 "{} is {} in a row that ended ok; leave the cell empty where it was not measured, or say "
                 "how the row ended",
@@ -325,7 +326,7 @@ class Importer {
     out.oom_kind = outcome == Outcome::kOom ? oom_kind_from(draft.oom_kind) : std::nullopt;
     out.metrics = draft.metrics;
     if (outcome == Outcome::kOk) return out;
-    Metrics memory;  // of a trial that did not end ok, its rates mean nothing
+    Metrics memory;  // rates of a trial that did not end ok mean nothing
     memory.peak_allocated_bytes = draft.metrics.peak_allocated_bytes;
     memory.peak_reserved_bytes = draft.metrics.peak_reserved_bytes;
     memory.memory_reported_bytes = draft.metrics.memory_reported_bytes;
@@ -338,7 +339,7 @@ class Importer {
     return out;
   }
 
-  // Of a label without stated dimensions: none, and a family that keeps two such models apart.
+  // The dimensions of a label. If none are stated: none, and a family that keeps two such models apart.
   const ModelSpec& spec_of(const std::string& label) {
     const auto known = specs_.find(label);
     if (known != specs_.end()) return known->second;
@@ -359,7 +360,7 @@ class Importer {
   Mapping mapping_;
   Trial base_;
   Stated stated_;
-  std::map<std::string, ModelSpec> specs_;  // by label
+  std::map<std::string, ModelSpec> specs_;  // key: label
   std::vector<std::string> unknown_hardware_;
   std::string last_hardware_;
   i64 crooked_ = 0;
@@ -379,7 +380,7 @@ Expected<Imported> read(std::string_view text, const Options& options) {
   auto header = reader->next();
   if (!header) return tl::unexpected<Error>(header.error());
   if (!*header)
-    return fail(codes::kEmptyFile, "",
+    return fail(ErrorKind::kInvalidValue, "",
                 fmt::format("{}: the file is empty; its first row names the columns", options.shown_as));
   for (auto& name : (*header)->cells) name = std::string(trimmed(name));
   auto mapping = map_columns(**header, options.map, options.leave_rest, options.shown_as);

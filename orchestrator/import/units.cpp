@@ -6,7 +6,7 @@
 #include <iterator>
 #include <string>
 
-#include "orchestrator/import/error_codes.h"
+#include "base/expected.h"
 
 namespace sweep::imports {
 namespace {
@@ -55,7 +55,7 @@ Expected<double> factor_to(std::string_view field_unit, std::string_view stated)
   if (stated == field_unit) return 1.0;
   for (const Unit& unit : kUnits)
     if (unit.field == field_unit && unit.name == stated) return unit.factor;
-  return fail(codes::kUnit, stated,
+  return fail(ErrorKind::kInvalidValue, stated,
               fmt::format("'{}' is not a unit for it; there are: {}", stated, units_for(field_unit)));
 }
 

@@ -53,7 +53,7 @@ Expected<void> Allocations::request(const Wanted& wanted, std::vector<std::strin
   const auto asked =
       ec ? Expected<void>(tl::unexpected(
                Error{fmt::format("{}: the spool folder cannot be made: {}", row->spool, ec.message()),
-                     is_disk_full(ec.value()) ? codes::kDiskFull : ErrorCode(), row->spool}))
+                     is_disk_full(ec.value()) ? ErrorKind::kDiskFull : ErrorKind::kFailed, row->spool}))
          : context_.launcher.request(held.request);
   if (asked) return {};
   held_.erase(row->id);
@@ -109,7 +109,7 @@ HeldAllocation Allocations::take(const std::string& id) {
 Expected<void> Allocations::close(const HeldAllocation& ended, const std::string& reason) {
   const auto& request = ended.request;
   if (ended.since || !ended.adopted) return context_.store.end_allocation(request.id, reason);
-  SWEEP_TRY(context_.store.end_allocation(request.id, reason, last_word_unix_ns(request.spool)));
+  SWEEP_TRY(context_.store.end_allocation(request.id, reason, last_message_unix_ns(request.spool)));
   const auto rows = context_.store.allocations(context_.settings.sweep);
   if (!rows) return tl::unexpected(rows.error());
   for (const auto& row : *rows)

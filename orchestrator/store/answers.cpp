@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/expected.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/result_rows.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/trial_rows.h"
@@ -167,7 +166,7 @@ Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
       std::ranges::all_of(prefix, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
   if (prefix.empty() || !hex)
     return fail(
-        codes::kBadTrialId, prefix,
+        ErrorKind::kInvalidValue, prefix,
         fmt::format(
             "'{}' is no trial id: ids are hexadecimal digits (0-9, a-f), as `sweep plan --list` shows them",
             prefix));
@@ -184,13 +183,13 @@ Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
   }
   SWEEP_TRY(work.commit());
   if (found.empty())
-    return fail(codes::kUnknownTrial, prefix,
+    return fail(ErrorKind::kNotFound, prefix,
                 fmt::format("no trial of this sweep has an id that begins with '{}'", prefix));
   if (found.size() == 1) return found.front();
   std::string list;
   for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), kShown); ++i)
     list += (i ? ", " : "") + found[i];
-  return fail(codes::kAmbiguousTrial, prefix,
+  return fail(ErrorKind::kInvalidValue, prefix,
               fmt::format("several trials have ids that begin with '{}': {}{}; give more digits", prefix,
                           list, found.size() > kShown ? ", ..." : ""));
 }

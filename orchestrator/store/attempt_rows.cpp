@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "orchestrator/store/error_codes.h"
+#include "base/expected.h"
 #include "orchestrator/store/record_sql.h"
 
 namespace sweep::store {
@@ -11,7 +11,7 @@ std::optional<i64> sweep_of_allocation(Transaction& work, const std::string& id)
   const auto sweep = work.one<i64>("SELECT sweep FROM allocation WHERE id = ?", id);
   if (!sweep)
     work.refuse(Error{fmt::format("database '{}' knows no allocation '{}'", work.db().path().string(), id),
-                      codes::kUnknownAllocation, id});
+                      ErrorKind::kNotFound, id});
   return sweep;
 }
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "base/expected.h"
 #include "orchestrator/store/columns.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/store_file.h"
 #include "schema/ranking.h"
 
@@ -16,7 +16,7 @@ constexpr const char* kStoppedEarly = "steps_saved";
 Expected<std::vector<ResultRow>> Answers::best(i64 sweep, const std::string& metric, i64 limit) {
   const sweep::Column* column = find_column(metric);
   if (!column || column->better == Better::kNone)
-    return fail(codes::kUnknownMetric, metric,
+    return fail(ErrorKind::kUnknownName, metric,
                 fmt::format("'{}' is no metric with a best; these have one: {}", metric, ranked_metrics()));
   const auto columns = result_columns(sweep, {{"outcome"}, {metric, kStoppedEarly}});
   if (!columns) return tl::unexpected<Error>(columns.error());

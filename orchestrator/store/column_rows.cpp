@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "orchestrator/store/error_codes.h"
+#include "base/expected.h"
 #include "orchestrator/store/packed_column.h"
 #include "orchestrator/store/result_rows.h"
 #include "orchestrator/store/store_file.h"
@@ -41,7 +41,7 @@ void for_each_block(Transaction& work, i64 sweep, std::string_view name, const s
     const std::string_view bytes = rows.blob(1);
     const auto packed = PackedColumn::parse(bytes);
     if (!packed || packed->size() != block.size)
-      return work.refuse(Error{std::string(kPackedDamaged), codes::kDamaged});
+      return work.refuse(Error{std::string(kPackedDamaged), ErrorKind::kUnreadable});
     each(block, &*packed, bytes);
   }
 }
@@ -60,7 +60,7 @@ std::vector<KeptRows> kept_rows(Transaction& work, i64 sweep, std::vector<i64>& 
   while (rows.next()) {
     const auto packed = PackedColumn::parse(rows.blob(1));
     if (!packed) {
-      work.refuse(Error{std::string(kPackedDamaged), codes::kDamaged});
+      work.refuse(Error{std::string(kPackedDamaged), ErrorKind::kUnreadable});
       break;
     }
     KeptRows& block = out.emplace_back(KeptRows{rows.get<i64>(0), packed->size(), {}});

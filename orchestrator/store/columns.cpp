@@ -7,8 +7,8 @@
 #include <set>
 #include <type_traits>
 
+#include "base/expected.h"
 #include "orchestrator/store/enumerators.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/stored_rows.h"
 #include "schema/axis_domain.h"
 #include "schema/rehearsal.h"
@@ -320,7 +320,7 @@ int read_axes(const Rows& rows, int column, Trial& trial) {
         return rows.refuse(Error{
             fmt::format("{} is '{}' in the database, and this version knows {}; a later version wrote it",
                         info.key, word, fmt::join(ChoiceWords<T>::kWords, ", ")),
-            codes::kUnknownWord, std::string(word)});
+            ErrorKind::kUnsupported, std::string(word)});
       member = *choice;
     } else {
       rows.read(column++, member);

@@ -8,8 +8,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/expected.h"
 #include "orchestrator/store/enumerators.h"
-#include "orchestrator/store/error_codes.h"
 
 namespace sweep::store {
 namespace {
@@ -125,23 +125,21 @@ Expected<i64> Db::pragma(const std::string& name) {
 
 namespace {
 
-ErrorCode code_of(int sqlite) {
+ErrorKind kind_of(int sqlite) {
   switch (sqlite & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return codes::kLocked;
+      return ErrorKind::kBusy;
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
-      return codes::kNotWritable;
+      return ErrorKind::kUnwritable;
     case SQLITE_IOERR:
-      return codes::kIoError;
     case SQLITE_NOTADB:
-      return codes::kNotADatabase;
     case SQLITE_CORRUPT:
-      return codes::kDamaged;
+      return ErrorKind::kUnreadable;
     default:
-      return {};
+      return ErrorKind::kFailed;
   }
 }
 
@@ -160,7 +158,7 @@ Error Db::explain(int code) const {
   const int told = handle_ ? sqlite3_system_errno(handle_) : 0;
   const int system = told != 0 ? told : size_limit_of(code);
   const bool full = (code & 0xff) == SQLITE_FULL || ((code & 0xff) == SQLITE_IOERR && is_disk_full(system));
-  return {sentence(code, system), full ? codes::kDiskFull : code_of(code), path_.string()};
+  return {sentence(code, system), full ? ErrorKind::kDiskFull : kind_of(code), path_.string()};
 }
 
 std::string Db::sentence(int code, int system) const {

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/expected.h"
 #include "orchestrator/store/attempt_rows.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/packed_rows.h"
 #include "orchestrator/store/report_rows.h"
 #include "orchestrator/store/settle.h"
@@ -33,7 +33,7 @@ i64 brought_sweep(Transaction& work, const SweepRow& wanted, i64 now) {
     work.refuse(Error{
         fmt::format("sweep '{}' was run here, so nothing is imported into it; name another with --sweep",
                     wanted.name),
-        codes::kRunHere, wanted.name});
+        ErrorKind::kRefused, wanted.name});
   if (!options) {
     SweepRow row = wanted;
     row.grid_text.clear();
@@ -135,7 +135,7 @@ i64 clear_earlier(Transaction& work, const SweepRow& wanted, i64 sweep, std::spa
             "sweep '{}' holds {} configuration{} that an earlier import read from the same lines of {}, "
             "and that are others now; --replace puts these in their place, --sweep NAME keeps both apart",
             wanted.name, others.size(), others.size() == 1 ? "" : "s", wanted.grid_path),
-        codes::kReadOtherwise, wanted.name});
+        ErrorKind::kConflict, wanted.name});
   for (const i64 entry : others) {
     if (work.failed()) break;
     work.run("UPDATE plan_entry SET state = State::kRetired WHERE key = ?", entry);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/expected.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/merge_rows.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/upgrade.h"
@@ -39,10 +38,10 @@ Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& sc
 
 // Sweeps of the other file that a living process runs. It is asked about on the file itself: a lease's holder
 // may be on a host that shares its filesystem.
-Expected<void> refuse_running(const fs::path& file, const StoreDependencies& seams) {
-  auto db = open_for_reading(file, seams.busy_timeout_ms);
+Expected<void> refuse_running(const fs::path& file, const StoreDependencies& dependencies) {
+  auto db = open_for_reading(file, dependencies.busy_timeout_ms);
   if (!db) return tl::unexpected<Error>(db.error());
-  Leases leases(seams, seams.network_filesystem(file));
+  Leases leases(dependencies, dependencies.network_filesystem(file));
   Transaction work(**db, Transaction::kRead);
   std::vector<std::pair<i64, std::string>> sweeps;
   {
@@ -56,7 +55,7 @@ Expected<void> refuse_running(const fs::path& file, const StoreDependencies& sea
                     "sweep '{}' of '{}' is being run by process {} on host '{}'; let it end, or stop it with "
                     "`sweep stop {} --db {}`, then merge",
                     name, file.string(), holder->pid, holder->host, name, file.string()),
-                codes::kHeld, name});
+                ErrorKind::kBusy, name});
   return work.commit();
 }
 
@@ -67,10 +66,10 @@ Expected<void> check_files(const fs::path& into, std::span<const fs::path> files
   for (const auto& file : files) {
     std::error_code ignored;
     if (!fs::is_regular_file(file, ignored))
-      return fail(codes::kNoDatabase, file.string(),
+      return fail(ErrorKind::kNotFound, file.string(),
                   fmt::format("there is no database '{}' to merge", file.string()));
     if (fs::equivalent(file, into, ignored))
-      return fail(codes::kSameFile, file.string(),
+      return fail(ErrorKind::kConflict, file.string(),
                   fmt::format("'{}' is the database that is merged into; name another one", file.string()));
   }
   return {};

@@ -1,10 +1,10 @@
-// What keeps two databases from being merged, and the columns that they have.
+// Finds what keeps two databases from being merged, and the columns that they have.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "base/expected.h"
 #include "orchestrator/store/columns.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/merge_columns.h"
 #include "orchestrator/store/merge_rows.h"
 
@@ -34,9 +34,9 @@ Names copied(Transaction& work, const std::string& from, const char* table,
 namespace {
 
 void refuse_if(Transaction& work, const std::string& sql, std::string_view sentence, const std::string& shown,
-               ErrorCode code = {}) {
+               ErrorKind kind = ErrorKind::kFailed) {
   const auto found = work.one<std::string>(sql);
-  if (found) work.refuse(Error{fmt::format(fmt::runtime(sentence), shown, *found), code, *found});
+  if (found) work.refuse(Error{fmt::format(fmt::runtime(sentence), shown, *found), kind, *found});
 }
 
 void refuse_unknown_columns(Transaction& work, const std::string& from, const std::string& shown) {
@@ -49,7 +49,7 @@ void refuse_unknown_columns(Transaction& work, const std::string& from, const st
                                       "know; merge with the newer "
                                       "sweep that wrote it",
                                       shown, name, table),
-                          codes::kUnknownColumn, name});
+                          ErrorKind::kUnknownName, name});
   }
 }
 
@@ -95,7 +95,7 @@ void check_mergeable(Transaction& work, const std::string& from, const std::stri
                   differs),
       "trial '{1}' of '{0}' is another configuration than the trial with the same id here; the file was "
       "altered by hand",
-      shown, codes::kOtherTrial);
+      shown, ErrorKind::kConflict);
 }
 
 }  // namespace sweep::store

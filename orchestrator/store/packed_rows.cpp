@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <map>
 
-#include "orchestrator/store/error_codes.h"
+#include "base/expected.h"
 #include "orchestrator/store/packed_column.h"
 #include "orchestrator/store/result_rows.h"
 #include "schema/columns.h"
@@ -36,7 +36,7 @@ std::optional<PackedColumn> old_column(Transaction& work, const OldBlock& old, s
   const auto it = old.find(name);
   if (it == old.end()) return std::nullopt;
   auto parsed = PackedColumn::parse(it->second);
-  if (!parsed) work.refuse(Error{std::string(kPackedDamaged), codes::kDamaged});
+  if (!parsed) work.refuse(Error{std::string(kPackedDamaged), ErrorKind::kUnreadable});
   return parsed;
 }
 

@@ -7,7 +7,6 @@
 #include <charconv>
 
 #include "base/expected.h"
-#include "orchestrator/store/error_codes.h"
 #include "orchestrator/store/store_file.h"
 
 namespace sweep::store {
@@ -24,7 +23,7 @@ int authorize(void*, int action, const char* first, const char* second, const ch
       return SQLITE_OK;
     case SQLITE_FUNCTION:
       return second && std::string_view(second) == "load_extension" ? SQLITE_DENY : SQLITE_OK;
-    case SQLITE_PRAGMA:  // as the table-valued functions pragma_table_info(...) and so on
+    case SQLITE_PRAGMA:  // the table-valued functions pragma_table_info(...) and so on ask for this
       return first && std::ranges::find(kPragmas, std::string_view(first)) != kPragmas.end() ? SQLITE_OK
                                                                                              : SQLITE_DENY;
     default:
@@ -98,7 +97,7 @@ Expected<void> bind(sqlite3_stmt* statement, const QueryOptions& options) {
     const std::string plain = name ? name + 1 : fmt::format("{}", i);
     const auto given = std::ranges::find(options.values, plain, &std::pair<std::string, std::string>::first);
     if (given == options.values.end())
-      return fail(codes::kParameter, plain,
+      return fail(ErrorKind::kMissing, plain,
                   fmt::format("the SQL has a parameter '{}' without a value; give it with --set {}=VALUE",
                               plain, plain));
     const std::string& text = given->second;
@@ -118,7 +117,7 @@ Expected<void> bind(sqlite3_stmt* statement, const QueryOptions& options) {
     const bool known = std::ranges::any_of(std::string_view(":@$"), [&, &key = name](char mark) {
       return sqlite3_bind_parameter_index(statement, (mark + key).c_str()) > 0;
     });
-    if (!known) return fail(codes::kParameter, name, fmt::format("the SQL has no parameter :{}", name));
+    if (!known) return fail(ErrorKind::kMissing, name, fmt::format("the SQL has no parameter :{}", name));
   }
   return {};
 }
@@ -141,7 +140,7 @@ Expected<Table> read_all(Db& db, Statement& statement, std::string_view sql, con
     for (int c = 0; c < width; ++c) bytes += bytes_of(row.emplace_back(value_at(statement.handle(), c)));
     if (static_cast<i64>(table.rows.size()) > options.most_rows || bytes > options.most_bytes)
       return fail(
-          codes::kAnswerTooLarge, "",
+          ErrorKind::kRefused, "",
           fmt::format("the answer is larger than {} rows or {} MiB; add a LIMIT, aggregate, or read the file "
                       "with the sqlite3 shell",
                       options.most_rows, options.most_bytes >> 20));
@@ -151,10 +150,10 @@ Expected<Table> read_all(Db& db, Statement& statement, std::string_view sql, con
   const bool of_file =
       (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_IOERR || (code & 0xff) == SQLITE_CORRUPT;
   if (of_file) return tl::unexpected(db.explain(code));
-  return fail(codes::kBadSql, "", explain_sql(db.handle(), sql, code));
+  return fail(ErrorKind::kInvalidValue, "", explain_sql(db.handle(), sql, code));
 }
 
-// What follows the first statement: only spaces, semicolons and comments may.
+// True if nothing follows the first statement but spaces, semicolons and comments.
 bool only_one(Db& db, std::string_view rest) {
   while (!rest.empty()) {
     sqlite3_stmt* more = nullptr;
@@ -173,7 +172,7 @@ bool only_one(Db& db, std::string_view rest) {
 Expected<Table> Answers::query(std::string_view sql, const QueryOptions& options) {
   constexpr std::size_t kLongest = 1u << 20;
   if (sql.size() > kLongest)
-    return fail(codes::kBadSql, "", fmt::format("the SQL is longer than {} bytes", kLongest));
+    return fail(ErrorKind::kInvalidValue, "", fmt::format("the SQL is longer than {} bytes", kLongest));
   if (!file_.query_db) {
     auto opened = open_for_reading(file_.db->path(), file_.dependencies.busy_timeout_ms);
     if (!opened) return tl::unexpected<Error>(opened.error());
@@ -192,13 +191,14 @@ Expected<Table> Answers::query(std::string_view sql, const QueryOptions& options
   sqlite3_stmt* raw = nullptr;
   const char* tail = nullptr;
   const int code = sqlite3_prepare_v2(db, sql.data(), static_cast<int>(sql.size()), &raw, &tail);
-  if (code != SQLITE_OK) return fail(codes::kBadSql, "", explain_sql(db, sql, code));
+  if (code != SQLITE_OK) return fail(ErrorKind::kInvalidValue, "", explain_sql(db, sql, code));
   Statement statement(raw);
   if (!raw)
-    return fail(codes::kBadSql, "",
+    return fail(ErrorKind::kInvalidValue, "",
                 "the SQL is empty; for example: SELECT trial, mfu FROM results ORDER BY mfu DESC LIMIT 5");
   if (!only_one(*file_.query_db, sql.substr(static_cast<std::size_t>(tail - sql.data()))))
-    return fail(codes::kBadSql, "", "only one SQL statement is allowed; there is text after the first one");
+    return fail(ErrorKind::kInvalidValue, "",
+                "only one SQL statement is allowed; there is text after the first one");
   SWEEP_TRY(bind(raw, options));
   return read_all(*file_.query_db, statement, sql, options);
 }

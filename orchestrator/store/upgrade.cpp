@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
+#include "base/expected.h"
 #include "orchestrator/store/columns.h"
-#include "orchestrator/store/error_codes.h"
 
 namespace sweep::store {
 namespace {
@@ -62,11 +62,11 @@ Expected<i64> check_identity(Db& db, std::span<const Migration> steps) {
   if (!schema) return schema;
   if (*application == 0 && *version == 0 && *schema == 0) return 0;
   if (*application != kApplicationId)
-    return fail(codes::kNotADatabase, db.path().string(), not_ours(db.path()));
+    return fail(ErrorKind::kUnreadable, db.path().string(), not_ours(db.path()));
   const i64 ours = steps.back().version;
   if (*version > ours)
     return fail(
-        codes::kNewerVersion, db.path().string(),
+        ErrorKind::kUnsupported, db.path().string(),
         fmt::format(
             "database '{}' has version {}, this sweep knows versions up to {}; use the newer sweep that "
             "wrote it, or another file with --db",

@@ -10,7 +10,7 @@ namespace sweep::store {
 inline constexpr i64 kApplicationId = 0x53574550;  // "SWEP", in the file's header
 
 struct Migration {
-  int version;  // of the file once it ran
+  int version;  // the file's version after it
   std::string_view sql;
 };
 // Embedded from schema/sqlite, numbered 1, 2, ... without gaps.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "orchestrator/store/error_codes.h"
+#include "base/expected.h"
 
 namespace sweep::store {
 namespace {
@@ -21,7 +21,7 @@ Expected<void> fold_log(Db& db) {
   const auto file = db.path().string();
   const bool busy = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
   return fail(
-      codes::kLogNotFolded, file,
+      ErrorKind::kBusy, file,
       fmt::format("what was stored last is in '{}-wal', not yet in '{}' ({}); nothing is lost, but keep "
                   "the two files together: the next sweep command that can joins them",
                   file, file, busy ? "another process reads the file" : db.explain(code).message));

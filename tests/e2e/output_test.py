@@ -99,6 +99,26 @@ def each_document_follows_its_schema(b):
     assert not pruned["admitted"] and pruned["rule"] == "divisibility" and not pruned["attempts"], pruned
 
 
+def an_error_is_an_object_where_json_was_asked_for(b):
+    grid = b.folder / "wrong.yaml"
+    grid.write_text("name: s\nmodel: tiny-llama\ngrid:\n  micro_bach_size: [1]\n")
+    nothing = b.folder / "none.db"
+    for words, expected in [
+            (["plan", grid], {"kind": "unknown_name", "subject": "micro_bach_size", "file": str(grid), "line": 4, "column": 3}),
+            (["plan", b.folder / "none.yaml"], {"kind": "not_found", "subject": str(b.folder / "none.yaml")}),
+            (["best", "--metric", "tokens_s", *DB], {"kind": "invalid_value", "subject": "tokens_s"}),
+            (["status", "--db", nothing], {"kind": "not_found", "subject": str(nothing)}),
+            (["status", "no-such-sweep", *DB], {"kind": "not_found", "subject": "no-such-sweep"}),
+            (["query", *DB], {"kind": "failed"}), (["best", "--no-such-option", *DB], {"kind": "unknown_name"}),
+            (["bets"], {"kind": "unknown_name", "subject": "bets"})]:
+        done = b.sweep(*words, "--json")
+        error = json.loads(done.stderr.splitlines()[-1])["error"]
+        assert (done.returncode, done.stdout) == (2, ""), done
+        assert error.pop("message") and error == expected, (words, error)
+        plain = b.sweep(*words)
+        assert plain.returncode == 2 and plain.stderr.startswith("sweep: "), plain
+
+
 def as_if_it_ran(db):
     """The database of a run that is at its last trial."""
     with contextlib.closing(sqlite3.connect(db)) as connection, connection:
@@ -197,6 +217,7 @@ def a_read_only_file_system_is_named(b):
 
 
 CASES = [the_table_above_names_every_command, help_manual_and_documents_name_the_same_exit_codes, each_document_follows_its_schema,
+         an_error_is_an_object_where_json_was_asked_for,
          what_cannot_be_printed_is_an_error,
          a_closed_standard_output_is_an_error_and_no_file_gets_its_number, a_reader_that_leaves_is_no_error,
          what_is_no_database_is_refused_and_left_alone, a_full_disk_has_an_exit_code_of_its_own_and_leaves_no_half_database,

@@ -1,4 +1,4 @@
-// What is wrong, with what, and where: matchers of an Error. They look at its fields; only
+// Matchers of an Error: what is wrong, with what, and where. They look at its fields; only
 // Suggests looks at its message.
 #pragma once
 #include <gmock/gmock.h>
@@ -10,21 +10,21 @@
 
 namespace sweep {
 
-inline void PrintTo(const ErrorCode& code, std::ostream* out) {
-  *out << (code == ErrorCode() ? "no code" : code.name());
+inline void PrintTo(ErrorKind kind, std::ostream* out) {
+  *out << word_of(kind);
 }
 
 inline void PrintTo(const Error& error, std::ostream* out) {
-  *out << ::testing::PrintToString(error.code) << " of '" << error.subject << "' at " << error.file << ':'
+  *out << ::testing::PrintToString(error.kind) << " of '" << error.subject << "' at " << error.file << ':'
        << error.line << ':' << error.column << " (" << error.message << ')';
 }
 
-inline ::testing::Matcher<const Error&> IsError(ErrorCode code) {
-  return ::testing::Field("code", &Error::code, code);
+inline ::testing::Matcher<const Error&> IsError(ErrorKind kind) {
+  return ::testing::Field("kind", &Error::kind, kind);
 }
 
-inline ::testing::Matcher<const Error&> IsError(ErrorCode code, const std::string& subject) {
-  return ::testing::AllOf(IsError(code), ::testing::Field("subject", &Error::subject, subject));
+inline ::testing::Matcher<const Error&> IsError(ErrorKind kind, const std::string& subject) {
+  return ::testing::AllOf(IsError(kind), ::testing::Field("subject", &Error::subject, subject));
 }
 
 inline ::testing::Matcher<const Error&> At(int line) {

@@ -18,7 +18,7 @@ extern const Family kGemma{
           read_activation(r, m, "hidden_activation", {"gelu_pytorch_tanh"});
           for (const char* key : {"attention_bias", "use_bidirectional_attention"})
             if (r.flag(key).value_or(false))
-              r.refuse(codes::kUnsupported, key, fmt::format("'{}' is not supported", key));
+              r.refuse(ErrorKind::kUnsupported, key, fmt::format("'{}' is not supported", key));
           read_rope(r, m, 10000.0);
         },
     .norm_adds_one = true,

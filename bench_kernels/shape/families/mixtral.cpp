@@ -13,7 +13,7 @@ void read_experts(ConfigReader& r, ModelSpec& m) {
   if (r.flag("output_router_logits").value_or(false))  // else the reference leaves the auxiliary loss out
     m.router_aux_coef = r.number("router_aux_loss_coef").value_or(0.001);
   if (r.number("router_jitter_noise").value_or(0.0) != 0.0)
-    r.refuse(codes::kUnsupported, "router_jitter_noise", "'router_jitter_noise' is not supported");
+    r.refuse(ErrorKind::kUnsupported, "router_jitter_noise", "'router_jitter_noise' is not supported");
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ void read_window(ConfigReader& r, ModelSpec& m) {
     m.sliding_window = r.integer("sliding_window").value_or(4096);
   if (from > 0 && from < m.layers && !each_layer)
     r.refuse(
-        codes::kUnsupported, "max_window_layers",
+        ErrorKind::kUnsupported, "max_window_layers",
         fmt::format(
             "'max_window_layers' {} of {} layers mixes sliding and full attention, which is not supported",
             from, m.layers));

@@ -1,4 +1,4 @@
-// What a heatmap says in words: the lines of a cell, and the sentences above the picture.
+// The words of a heatmap: the lines of a cell, and the sentences above the picture.
 #include <fmt/format.h>
 
 #include <algorithm>

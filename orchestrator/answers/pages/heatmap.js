@@ -1,5 +1,5 @@
-// What people do with the page: controls, filters, the box under the pointer, the list of a cell, the keyboard, saving.
-// Everything a result says enters the page as text.
+// The page's interaction: controls, filters, the box under the pointer, the list of a cell, the keyboard,
+// saving. Every text of a result enters the page as text, never as HTML.
 const el = (id) => document.getElementById(id);
 const make = (tag, words, cls) => {
   const node = document.createElement(tag);

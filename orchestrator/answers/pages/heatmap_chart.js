@@ -1,7 +1,7 @@
 // The drawing: one Vega view for the page's life, fed with the cells as they are computed. Vega owns scales, axes, the
 // legend's ramp and which cell is under the pointer; expressions go through its interpreter, so that the page needs no
 // permission to make code from text.
-const MARGIN = 10, SIDE = 78, FOOT = 26;  // of the row and column bests
+const MARGIN = 10, SIDE = 78, FOOT = 26;  // sizes of the row and column bests
 const LINE = 12, GAP = 3, LABEL = 12, FONT = "system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif";
 const LOOKS = {
   oom: ["#fbe9e7", "#7a1f1f", "#e3a49c"], pruned: ["#e6e8eb", "#4d565f", null], failed: ["#fff3dc", "#5b3a00", "#e3b35f"],
@@ -94,7 +94,7 @@ const textWidth = (() => {
   return (words, size, weight) => { pen.font = `${weight} ${size}px ${FONT}`; return pen.measureText(words).width; };
 })();
 
-// Of a cell that is the best, or cannot be told from it.
+// The mark of a cell that is the best, or cannot be told from it.
 const markOf = (at) => (view.tied.has(at) ? (view.winner ? "best" : "tied") : "");
 
 // The lines of one cell: [words, size, weight].

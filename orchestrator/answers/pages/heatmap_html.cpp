@@ -179,7 +179,7 @@ class Page {
     });
   }
 
-  // What may stand in a cell, line by line; the page leaves out rows, columns and what its cells agree on.
+  // Lists what may be in a cell, line by line; the page leaves out rows, columns and what its cells agree on.
   void layouts() {
     list("layout", possible_cell_lines(map_), [&](const std::vector<Field>& line) {
       out_ += '[';

@@ -10,7 +10,6 @@
 
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
-#include "orchestrator/answers/error_codes.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/grouping.h"
 #include "schema/ranking.h"
@@ -20,7 +19,7 @@ namespace {
 
 constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
 
-// What ranking looks at of each row; NaN: not measured.
+// The columns that ranking uses; NaN: not measured.
 struct Measured {
   std::span<const double> value, step, low, high;
   std::span<const std::string_view> id;
@@ -133,7 +132,7 @@ std::vector<std::string> ids_of(const Measured& of, std::vector<std::uint32_t>& 
   return out;
 }
 
-// Returns the row of the winner; absent: nothing to rank.
+// Returns the row of the winner; nullopt: nothing to rank.
 std::optional<std::uint32_t> finish(BestOfGroup& out, const std::vector<std::uint32_t>& ranked,
                                     const Measured& of, const BestOptions& options) {
   out.ranked = static_cast<i64>(ranked.size());
@@ -165,7 +164,7 @@ std::optional<std::uint32_t> finish(BestOfGroup& out, const std::vector<std::uin
 Expected<void> check(const BestOptions& options) {
   SWEEP_TRY(resolve_ranked(options.metric));
   if (options.headroom && !(*options.headroom >= 0 && *options.headroom < 1)) {
-    return fail(codes::kOutOfRange, "headroom",
+    return fail(ErrorKind::kInvalidValue, "headroom",
                 fmt::format("A headroom of {} is not a fraction of memory; give one from 0 to below 1.",
                             *options.headroom));
   }
@@ -288,7 +287,7 @@ Expected<double> parse_share(std::string_view text, std::string_view what) {
   if (percent) value /= 100;
   if (!read || value < 0 || value >= 1) {
     return fail(
-        codes::kOutOfRange, text,
+        ErrorKind::kInvalidValue, text,
         fmt::format("'{}' is no {}: give a share from 0 to below 1, as 5% or 0.05.", safe_text(text), what));
   }
   return value;

@@ -6,14 +6,14 @@
 #include <charconv>
 #include <limits>
 
-#include "orchestrator/answers/error_codes.h"
+#include "base/expected.h"
 #include "orchestrator/answers/format.h"
 
 namespace sweep::answers {
 namespace {
 
 struct ValueMatch {
-  std::string word;                           // as shown, or
+  std::string word;                           // the shown text, or
   std::optional<double> low = {}, high = {};  // a range, both ends included
 };
 
@@ -59,7 +59,7 @@ Expected<std::vector<ResultRow>> keep_only(std::vector<ResultRow> rows,
     const auto equals = condition.find('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == condition.size())
       return fail(
-          codes::kBadCondition, condition,
+          ErrorKind::kInvalidValue, condition,
           fmt::format("--only {}: write an axis and its values, as tp=1,8 or nodes=4..64", condition));
     const auto field = Field::resolve(condition.substr(0, equals), rows);
     if (!field)
@@ -73,7 +73,7 @@ Expected<std::vector<ResultRow>> keep_only(std::vector<ResultRow> rows,
     }
     const auto passes = [&](const ResultRow& row) { return fulfils(field->of(row), choices); };
     if (!rows.empty() && std::ranges::none_of(rows, passes))
-      return fail(codes::kNoSuchValue, field->name(),
+      return fail(ErrorKind::kNotFound, field->name(),
                   fmt::format("--only {}: no configuration has such a {}; there are: {}", condition,
                               field->name(), values_there(rows, *field)));
     std::erase_if(rows, [&](const ResultRow& row) { return !passes(row); });

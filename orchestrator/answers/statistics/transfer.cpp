@@ -24,7 +24,7 @@ bool ran(const ResultRow& row) {
   return row.state == State::kFinished && row.outcome == Outcome::kOk;
 }
 
-// Absent: neither, by how it ended.
+// nullopt: neither, by how it ended.
 std::optional<bool> fits(const ResultRow& row) {
   if (row.state != State::kFinished) return std::nullopt;
   if (row.outcome == Outcome::kOk) return true;
@@ -123,7 +123,7 @@ Expected<void> choose_axes(Transfer& out, std::span<const ResultRow> a, std::spa
   return {};
 }
 
-// Of several rows of one configuration the best one stands for it: one that ran before one that did not fit.
+// The best of several rows stands for a configuration: one that ran before one that did not fit.
 bool stands_before(const ResultRow& row, const ResultRow& other, const Field& metric) {
   if (ran(row) != ran(other)) return ran(row);
   if (!ran(row)) return fits(row).has_value() && !fits(other).has_value();

@@ -114,7 +114,7 @@ std::string grid_name(std::string_view s) {
   return out;
 }
 
-// What all winners agree on, as the base; the model too where it is one.
+// The base: values on which all winners agree; the model too if it is one.
 std::string common_yaml(std::span<const ResultRow* const> winners, const std::vector<const Column*>& shared,
                         const GridForm& form) {
   std::string out;

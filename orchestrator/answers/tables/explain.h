@@ -8,7 +8,7 @@
 
 #include "orchestrator/store/store.h"
 #include "schema/plan_entry.h"
-#include "schema/result.h"
+#include "schema/records.h"
 
 namespace sweep::answers {
 

@@ -17,13 +17,6 @@ json metrics_json(const Metrics& metrics) {
   return out;
 }
 
-// What the agent and the ranks recorded: an object where it is one.
-json evidence_json(const std::string& evidence) {
-  if (evidence.empty()) return nullptr;
-  const auto parsed = parse_json(evidence);
-  return parsed && parsed->is_object() ? *parsed : json(evidence);
-}
-
 json result_json(const Result& r) {
   return {{"outcome", to_string(r.outcome)},
           {"oom_kind", r.oom_kind ? json(to_string(*r.oom_kind)) : json(nullptr)},
@@ -32,7 +25,7 @@ json result_json(const Result& r) {
           {"phase", r.phase ? json(to_string(*r.phase)) : json(nullptr)},
           {"finished", utc_time(r.finished_unix_ns)},
           {"metrics", metrics_json(r.metrics)},
-          {"evidence", evidence_json(r.evidence)}};
+          {"evidence", r.evidence == Evidence() ? json(nullptr) : to_json(r.evidence)}};
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/answers/error_codes.h"
+#include "base/expected.h"
 #include "orchestrator/answers/tables/best_print.h"
 #include "tests/support/error_matchers.h"
 #include "tests/unit/answers/rows.h"
@@ -142,9 +142,9 @@ TEST(Best, ReadsHeadroom) {
 TEST(Best, UnknownNamesAreRefusedWithTheNearest) {
   const std::vector<ResultRow> rows = {ok_row("a", 1, 1)};
   EXPECT_THAT(best(rows, {.metric = "tokens_per_s_gpus"}).error(),
-              AllOf(IsError(codes::kNotAMetric, "tokens_per_s_gpus"), Suggests("tokens_per_s_gpu")));
+              AllOf(IsError(ErrorKind::kInvalidValue, "tokens_per_s_gpus"), Suggests("tokens_per_s_gpu")));
   EXPECT_THAT(best(rows, {.group_by = {"node"}}).error(),
-              AllOf(IsError(codes::kUnknownField, "node"), Suggests("nodes")));
+              AllOf(IsError(ErrorKind::kUnknownName, "node"), Suggests("nodes")));
   EXPECT_FALSE(best(rows, {.metric = "throttle"}));
 }
 

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/expected.h"
 #include "orchestrator/answers/charts/heatmap.h"
-#include "orchestrator/answers/error_codes.h"
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/statistics/compare.h"
 #include "orchestrator/answers/statistics/transfer.h"
@@ -73,7 +73,7 @@ TEST(Direction, AMetricThatHasNoneIsNotRanked) {
     ++none;
     const std::string key(metric->key);
     const auto rows = less_and_more(*metric);
-    const auto refused = IsError(codes::kNotRanked, key);
+    const auto refused = IsError(ErrorKind::kInvalidValue, key);
     EXPECT_THAT(error_in(best(rows, {.metric = key})), refused);
     EXPECT_THAT(error_in(heatmap(rows, {.value = key})), refused);
     EXPECT_THAT(error_in(compare(rows, rows, {.metric = key})), refused);
@@ -83,7 +83,7 @@ TEST(Direction, AMetricThatHasNoneIsNotRanked) {
   EXPECT_GT(none, 0);
 }
 
-// What an effort, a time, an amount of memory or traffic, or a price is, is better when it is less.
+// Less is better for an effort, a time, an amount of memory or traffic, and a price.
 TEST(Direction, CostsAreBetterLowAndRatesHigh) {
   for (const Column* metric : number_metrics()) {
     const std::string key(metric->key);

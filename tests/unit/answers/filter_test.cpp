@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "orchestrator/answers/error_codes.h"
+#include "base/expected.h"
 #include "tests/support/error_matchers.h"
 #include "tests/unit/answers/rows.h"
 
@@ -42,9 +42,9 @@ TEST(KeepOnly, WhatFitsNothingIsRefusedWithWhatThereIs) {
   const auto refused = [](const std::string& condition) {
     return error_in(keep_only(rows_of_tp({1, 2, 4, 8, 16}), std::vector{condition}));
   };
-  EXPECT_THAT(refused("tp=3"), IsError(codes::kNoSuchValue, "tp"));
-  EXPECT_THAT(refused("tpp=3"), AllOf(IsError(codes::kUnknownField, "tpp"), Suggests("tp")));
-  EXPECT_THAT(refused("tp"), IsError(codes::kBadCondition, "tp"));
+  EXPECT_THAT(refused("tp=3"), IsError(ErrorKind::kNotFound, "tp"));
+  EXPECT_THAT(refused("tpp=3"), AllOf(IsError(ErrorKind::kUnknownName, "tpp"), Suggests("tp")));
+  EXPECT_THAT(refused("tp"), IsError(ErrorKind::kInvalidValue, "tp"));
   EXPECT_TRUE(keep_only({}, std::vector<std::string>{"tp=3"})->empty())
       << "an empty sweep is no mistake of the condition";
 }

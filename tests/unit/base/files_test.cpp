@@ -11,7 +11,7 @@
 #include <future>
 #include <optional>
 
-#include "base/error_codes.h"
+#include "base/expected.h"
 
 namespace sweep {
 namespace {
@@ -105,9 +105,9 @@ TEST_F(ReadExisting, AFileThatIsStillEmptyIsReadAgain) {
 }
 
 TEST_F(ReadExisting, WhatDoesNotComeIsAnErrorAndWhatIsNoFileIsOneAtOnce) {
-  EXPECT_EQ(files::read_existing(folder_ / "none", std::chrono::milliseconds(20)).error().code,
-            codes::kNoSuchFile);
-  EXPECT_EQ(files::read_existing(folder_).error().code, codes::kIsDirectory);
+  EXPECT_EQ(files::read_existing(folder_ / "none", std::chrono::milliseconds(20)).error().kind,
+            ErrorKind::kNotFound);
+  EXPECT_EQ(files::read_existing(folder_).error().kind, ErrorKind::kUnreadable);
 }
 
 TEST(WriteOnce, AFileThatOthersReadIsNotReplacedByTheSame) {
@@ -128,8 +128,8 @@ TEST(WriteOnce, AFileThatOthersReadIsNotReplacedByTheSame) {
 }
 
 TEST(ReadFile, AFileThatVanishesIsAnErrorAndNotEmpty) {
-  EXPECT_EQ(files::read("/no/such/file").error().code, codes::kNoSuchFile);
-  EXPECT_EQ(files::read("/proc/self/cmdline/none").error().code, codes::kNoSuchFile);
+  EXPECT_EQ(files::read("/no/such/file").error().kind, ErrorKind::kNotFound);
+  EXPECT_EQ(files::read("/proc/self/cmdline/none").error().kind, ErrorKind::kNotFound);
   EXPECT_EQ(*files::read_from("/no/such/file", 0), "");
 }
 

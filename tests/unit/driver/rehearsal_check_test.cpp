@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "orchestrator/driver/error_codes.h"
+#include "base/expected.h"
 #include "tests/support/error_matchers.h"
 
 namespace sweep::driver {
@@ -25,23 +25,23 @@ TEST(RehearsalCheck, AMachineWithEverythingCan) {
 TEST(RehearsalCheck, NamesTheFirstThingThatIsMissing) {
   auto facts = able();
   facts.missing = "libcuda.so.1";
-  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(codes::kNoPhantoms, "/opt/phantom/libcuda.so.1"));
+  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(ErrorKind::kNotFound, "/opt/phantom/libcuda.so.1"));
   facts = able(), facts.rank = fail("no such program");
-  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(codes::kNoRank));
+  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(ErrorKind::kFailed));
   facts = able(), (*facts.rank)["cuda"] = "";
-  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(codes::kNoCuda));
+  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(ErrorKind::kUnsupported));
   facts = able(), (*facts.rank)["gpu_plugin"] = false;
-  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(codes::kNoPlugin));
+  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(ErrorKind::kNotFound));
 }
 
 TEST(RehearsalCheck, SpaceIsCountedByRanks) {
   auto facts = able();
   facts.shm_free_bytes = 100 << 20;
   EXPECT_FALSE(cannot_rehearse(facts, 4));
-  EXPECT_THAT(*cannot_rehearse(facts, 16), IsError(codes::kTooLittle, "/dev/shm"));
+  EXPECT_THAT(*cannot_rehearse(facts, 16), IsError(ErrorKind::kRefused, "/dev/shm"));
   facts = able(), facts.memory_free_bytes = 1100 << 20;
   EXPECT_FALSE(cannot_rehearse(facts, 4));
-  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(codes::kTooLittle, "memory"));
+  EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(ErrorKind::kRefused, "memory"));
   facts.memory_free_bytes.reset();
   EXPECT_FALSE(cannot_rehearse(facts, 8)) << "what is not known refuses nothing";
 }

@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-#include "orchestrator/driver/error_codes.h"
+#include "base/expected.h"
 #include "orchestrator/launch/batch/script_file.h"
 #include "tests/support/error_matchers.h"
 #include "tests/unit/driver/driver_fixture.h"
@@ -26,7 +26,7 @@ class SpoolRootTest : public DriverTest {
     root_ = dir_ / "s.db.spool";
   }
   Expected<void> prepare() { return prepare_spool_root(root_, db_); }
-  void expect_refused() { EXPECT_THAT(error_in(prepare()), IsError(codes::kUnsafeSpool, root_.string())); }
+  void expect_refused() { EXPECT_THAT(error_in(prepare()), IsError(ErrorKind::kRefused, root_.string())); }
   fs::path db_, root_;
 };
 
@@ -83,7 +83,7 @@ TEST_F(SpoolRootTest, ARunDoesNotUseAnUnsafeOne) {
   ASSERT_TRUE(driver.sync_plan(plan(1), {0, 2, 1}));
   const auto report = run_all(driver);
   ASSERT_FALSE(report);
-  EXPECT_EQ(report.error().error.code, codes::kUnsafeSpool);
+  EXPECT_EQ(report.error().error.kind, ErrorKind::kRefused);
   EXPECT_TRUE(fs::is_empty(root));
   EXPECT_FALSE(driver.holds_lease());
 }

@@ -7,8 +7,7 @@
 #include <fstream>
 #include <map>
 
-#include "base/error_codes.h"
-#include "orchestrator/export/error_codes.h"
+#include "base/expected.h"
 #include "tests/support/error_matchers.h"
 
 namespace sweep::exports {
@@ -58,7 +57,7 @@ TEST_F(CredentialsTest, AFileOthersMayReadIsRefusedWithTheCommandThatMendsIt) {
   for (const auto mode : {fs::perms::group_read, fs::perms::others_read, fs::perms::group_write}) {
     file("machine h login user password " + kKey, mode | fs::perms::owner_read | fs::perms::owner_write);
     const std::string message = said(wandb_credentials(sources_, "h"));
-    EXPECT_THAT(error_in(wandb_credentials(sources_, "h")), IsError(codes::kKeyNotPrivate, file_.string()));
+    EXPECT_THAT(error_in(wandb_credentials(sources_, "h")), IsError(ErrorKind::kRefused, file_.string()));
     EXPECT_EQ(message.find(kKey), std::string::npos);
   }
   EXPECT_TRUE(mlflow_credentials(sources_, "unmentioned"))
@@ -66,7 +65,7 @@ TEST_F(CredentialsTest, AFileOthersMayReadIsRefusedWithTheCommandThatMendsIt) {
 }
 
 TEST_F(CredentialsTest, WhatIsNoKeyIsRefusedWithoutShowingIt) {
-  EXPECT_THAT(error_in(wandb_credentials(sources_, "h")), IsError(codes::kNoKey, "h"));
+  EXPECT_THAT(error_in(wandb_credentials(sources_, "h")), IsError(ErrorKind::kMissing, "h"));
   for (const std::string& bad : {std::string("short"), kKey + "\r\nX-Other: 1", kKey + " "}) {
     variables_["WANDB_API_KEY"] = bad;
     const std::string message = said(wandb_credentials(sources_, "h"));
@@ -75,8 +74,7 @@ TEST_F(CredentialsTest, WhatIsNoKeyIsRefusedWithoutShowingIt) {
   }
   sources_.key_file = "/nowhere/keys";
   variables_.clear();
-  EXPECT_THAT(error_in(wandb_credentials(sources_, "h")),
-              IsError(sweep::codes::kNoSuchFile, "/nowhere/keys"));
+  EXPECT_THAT(error_in(wandb_credentials(sources_, "h")), IsError(ErrorKind::kNotFound, "/nowhere/keys"));
 }
 
 TEST_F(CredentialsTest, MlflowTakesPasswordsThenTokensThenNothing) {
@@ -86,7 +84,7 @@ TEST_F(CredentialsTest, MlflowTakesPasswordsThenTokensThenNothing) {
   variables_["MLFLOW_TRACKING_TOKEN"] = "abc";
   EXPECT_EQ(mlflow_credentials(sources_, "h")->authorization, "Bearer abc");
   variables_["MLFLOW_TRACKING_USERNAME"] = "me";
-  EXPECT_THAT(error_in(mlflow_credentials(sources_, "h")), IsError(codes::kHalfALogin, "h"));
+  EXPECT_THAT(error_in(mlflow_credentials(sources_, "h")), IsError(ErrorKind::kMissing, "h"));
   variables_["MLFLOW_TRACKING_PASSWORD"] = "pass word";
   EXPECT_EQ(mlflow_credentials(sources_, "h")->authorization, "Basic " + base64("me:pass word"));
 }

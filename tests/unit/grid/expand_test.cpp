@@ -65,9 +65,9 @@ TEST(GridExpand, FormerNamesOfAxesAndWordsGiveTheSameTrials) {
 
 TEST(GridExpand, AnAxisUnderBothOfItsNamesIsGivenTwice) {
   EXPECT_THAT(error_of(kHead + "base: {clip: true}\ngrid: {grad_clip: [true, false]}\n"),
-              AllOf(At(4, 8), IsError(codes::kGivenTwice, "grad_clip")));
+              AllOf(At(4, 8), IsError(ErrorKind::kConflict, "grad_clip")));
   EXPECT_THAT(error_of(kHead + "base: {clip: true}\nderive: {grad_clip: 'dp > 1'}\n"),
-              AllOf(At(3, 8), IsError(codes::kGivenTwice, "grad_clip")));
+              AllOf(At(3, 8), IsError(ErrorKind::kConflict, "grad_clip")));
 }
 
 TEST(GridExpand, DeriveSetsAnAxisByEitherName) {
@@ -296,7 +296,8 @@ TEST(GridExpand, OverflowOfAnExpressionIsAnError) {
   ASSERT_TRUE(grid);
   const auto counts = expand(*grid, [](PlanEntry&&) { return true; });
   ASSERT_FALSE(counts);
-  EXPECT_THAT(counts.error(), AllOf(At(4, 9), IsError(codes::kOverflow, "seq_len * seq_len * seq_len > 1")));
+  EXPECT_THAT(counts.error(),
+              AllOf(At(4, 9), IsError(ErrorKind::kInvalidValue, "seq_len * seq_len * seq_len > 1")));
 }
 
 TEST(GridExpand, DegreesWhoseProductIsHugePrune) {

@@ -1,11 +1,11 @@
-// What the grid tests share: reading a text, its error, and all entries of its expansion.
+// Functions that the grid tests share: reading a text, its error, and all entries of its expansion.
 #pragma once
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "orchestrator/grid/error_codes.h"
+#include "orchestrator/grid/fault.h"
 #include "orchestrator/grid/grid.h"
 #include "tests/support/error_matchers.h"
 

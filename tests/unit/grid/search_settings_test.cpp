@@ -1,4 +1,4 @@
-// What a grid says of searches: automatic micro-batch sizes, early stops, limits, what results rule out.
+// Settings of searches in a grid: automatic micro-batch sizes, early stops, limits, what results rule out.
 #include <gmock/gmock.h>
 
 #include "grid_text.h"
@@ -30,11 +30,11 @@ TEST(GridSearch, AutomaticMicroBatchSizes) {
 TEST(GridSearch, WrongAutomaticMicroBatchSizesAreRefusedWithTheirPlace) {
   const auto refused = [](const std::string& text) { return error_of(kHead + text); };
   EXPECT_THAT(refused("grid: {micro_batch_size: {auto: [8, 2]}}\n"),
-              AllOf(At(3, 33), IsError(codes::kEmptyRange, "auto")));
+              AllOf(At(3, 33), IsError(ErrorKind::kInvalidValue, "auto")));
   EXPECT_THAT(refused("grid: {micro_batch_size: {auto: 8}}\n"),
-              AllOf(At(3, 33), IsError(codes::kBadForm, "auto")));
+              AllOf(At(3, 33), IsError(ErrorKind::kInvalidValue, "auto")));
   EXPECT_THAT(refused("zip: [{micro_batch_size: auto, tp: [1, 2]}]\n"),
-              AllOf(At(3, 8), IsError(codes::kConflict, "micro_batch_size")));
+              AllOf(At(3, 8), IsError(ErrorKind::kConflict, "micro_batch_size")));
   EXPECT_THAT(refused("grid: {tp: auto}\n"), At(3, 12));
   EXPECT_THAT(refused("grid: {micro_batch_size: [auto, 4]}\n"), At(3, 27));
 }

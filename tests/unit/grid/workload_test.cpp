@@ -4,11 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/error_codes.h"
+#include "base/expected.h"
 #include "grid_text.h"
 #include "schema/codec.h"
 #include "schema/columns.h"
-#include "schema/error_codes.h"
 
 namespace sweep::grid {
 namespace {
@@ -16,7 +15,7 @@ namespace {
 // A text that is refused at a place ("g.yaml:3:1:") with a code and a subject.
 struct Refusal {
   std::string text, place;
-  ErrorCode code;
+  ErrorKind kind;
   std::string subject;
 };
 
@@ -86,24 +85,24 @@ TEST(GridWorkload, ExpressionsReadOwnAxes) {
 // The values of an axis must reach the program: in its words, or in what follows from them.
 TEST(GridWorkload, AnAxisWithSeveralValuesThatReachNoProgramIsRefused) {
   const std::string own = "  command: [a]\n  axes: {lr: {type: number, default: 1}}\n";
-  for (const auto& [text, place, code, subject] : std::initializer_list<Refusal>{
+  for (const auto& [text, place, kind, subject] : std::initializer_list<Refusal>{
            {with("  command: [a]\n", "grid:\n  dp: [1, 2]\n  micro_batch_size: [1, 2, 4]\n"),
-            "g.yaml:6:3:", codes::kUnusedAxis, "micro_batch_size"},
+            "g.yaml:6:3:", ErrorKind::kUnsupported, "micro_batch_size"},
            {with("  command: [a]\n", "grid: {micro_batch_size: auto}\nbase: {global_batch_size: 8}\n"),
-            "g.yaml:4:8:", codes::kUnusedAxis, "micro_batch_size"},
-           {with(own, "grid: {lr: [1, 2]}\n"), "g.yaml:5:8:", codes::kUnusedAxis, "lr"},
+            "g.yaml:4:8:", ErrorKind::kUnsupported, "micro_batch_size"},
+           {with(own, "grid: {lr: [1, 2]}\n"), "g.yaml:5:8:", ErrorKind::kUnsupported, "lr"},
            {with("  command: [a]\n  derive: {twice: zero * 2}\n", "grid: {zero: [0, 1]}\n"),
-            "g.yaml:5:8:", codes::kUnusedAxis, "zero"},
+            "g.yaml:5:8:", ErrorKind::kUnsupported, "zero"},
            {with("  command: [a]\n", "grid: {zero: [0, 1]}\nderive: {twice: zero * 2}\n"),
-            "g.yaml:4:8:", codes::kUnusedAxis, "zero"},
+            "g.yaml:4:8:", ErrorKind::kUnsupported, "zero"},
            {with("  command: [a]\n", "zip: [{zero: [0, 1], seq_len: [64, 128]}]\n"),
-            "g.yaml:4:8:", codes::kUnusedAxis, "zero"},
+            "g.yaml:4:8:", ErrorKind::kUnsupported, "zero"},
            {with("  command: [a]\n", "base: {nodes: 1, gpus_per_node: 4}\ngrid: {tp: [1, 2]}\n"),
-            "g.yaml:5:8:", codes::kUnusedAxis, "tp"},
+            "g.yaml:5:8:", ErrorKind::kUnsupported, "tp"},
        }) {
     const Error error = error_of(text);
     EXPECT_EQ(place_of(error), place) << text << error.message;
-    EXPECT_THAT(error, IsError(code, subject)) << text;
+    EXPECT_THAT(error, IsError(kind, subject)) << text;
   }
 }
 
@@ -164,39 +163,41 @@ TEST(GridWorkload, TheSameCommandIsTheSameTrial) {
 }
 
 TEST(GridWorkload, WhatIsWrongIsRefusedWithItsPlace) {
-  for (const auto& [text, place, code, subject] : std::initializer_list<Refusal>{
-           {with("  folder: .\n"), "g.yaml:2:1:", codes::kMissing, "command"},
-           {with("  command: []\n"), "g.yaml:3:12:", codes::kEmpty, "command"},
-           {with("  command: [a]\n  log_patterns: {step: '((('}\n"), "g.yaml:4:24:", codes::kBadForm, "step"},
-           {with("  command: [a]\n  log_patterns: {step: '[0-9]+'}\n"), "g.yaml:4:24:", codes::kBadForm,
+  for (const auto& [text, place, kind, subject] : std::initializer_list<Refusal>{
+           {with("  folder: .\n"), "g.yaml:2:1:", ErrorKind::kMissing, "command"},
+           {with("  command: []\n"), "g.yaml:3:12:", ErrorKind::kInvalidValue, "command"},
+           {with("  command: [a]\n  log_patterns: {step: '((('}\n"), "g.yaml:4:24:", ErrorKind::kInvalidValue,
             "step"},
-           {with("  command: [a]\n  log_patterns: {steps: '([0-9]+)'}\n"), "g.yaml:4:18:", codes::kUnknownKey,
-            "steps"},
-           {with("  command: train.py\n"), "g.yaml:3:12:", codes::kWrongType, "command"},
-           {with("  command: [\"{nowhere}\"]\n"), "g.yaml:3:13:", codes::kUnknownName, "nowhere"},
-           {with("  command: [\"{\"]\n"), "g.yaml:3:13:", sweep::codes::kBadTemplate, ""},
-           {with("  command: [a]\n  shell: true\n"), "g.yaml:4:3:", codes::kUnknownKey, "shell"},
-           {with("  command: [a]\n  files: {../x: y}\n"), "g.yaml:4:11:", codes::kNotAFile, "../x"},
+           {with("  command: [a]\n  log_patterns: {step: '[0-9]+'}\n"),
+            "g.yaml:4:24:", ErrorKind::kInvalidValue, "step"},
+           {with("  command: [a]\n  log_patterns: {steps: '([0-9]+)'}\n"),
+            "g.yaml:4:18:", ErrorKind::kUnknownName, "steps"},
+           {with("  command: train.py\n"), "g.yaml:3:12:", ErrorKind::kInvalidValue, "command"},
+           {with("  command: [\"{nowhere}\"]\n"), "g.yaml:3:13:", ErrorKind::kUnknownName, "nowhere"},
+           {with("  command: [\"{\"]\n"), "g.yaml:3:13:", ErrorKind::kUnknownName, ""},
+           {with("  command: [a]\n  shell: true\n"), "g.yaml:4:3:", ErrorKind::kUnknownName, "shell"},
+           {with("  command: [a]\n  files: {../x: y}\n"), "g.yaml:4:11:", ErrorKind::kInvalidValue, "../x"},
            {with("  command: [a]\n  files: {x: {from: nowhere.json}}\n"),
-            "g.yaml:4:21:", sweep::codes::kNoSuchFile, ""},
-           {with("  command: [a]\n  processes: many\n"), "g.yaml:4:14:", codes::kUnknownValue, "many"},
+            "g.yaml:4:21:", ErrorKind::kNotFound, ""},
+           {with("  command: [a]\n  processes: many\n"), "g.yaml:4:14:", ErrorKind::kInvalidValue, "many"},
            {with("  command: [a]\n  axes: {tp: {type: integer, default: 1}}\n"),
-            "g.yaml:4:10:", codes::kNameTaken, "tp"},
+            "g.yaml:4:10:", ErrorKind::kConflict, "tp"},
            {with("  command: [a]\n  axes: {lr: {type: real, default: 1}}\n"),
-            "g.yaml:4:21:", codes::kUnknownValue, "real"},
-           {with("  command: [a]\n  axes: {lr: {type: number}}\n"), "g.yaml:4:10:", codes::kMissing,
+            "g.yaml:4:21:", ErrorKind::kInvalidValue, "real"},
+           {with("  command: [a]\n  axes: {lr: {type: number}}\n"), "g.yaml:4:10:", ErrorKind::kMissing,
             "default"},
            {with("  command: [a]\n  axes: {lr: {type: integer, default: 0.5}}\n"),
-            "g.yaml:4:39:", codes::kWrongType, "lr"},
-           {with("  command: [a]\n", "grid: {lr: [1]}\n"), "g.yaml:4:8:", codes::kUnknownAxis, "lr"},
-           {with("  command: [a]\n", "base: {program: x}\n"), "g.yaml:4:8:", codes::kNotSettable, "program"},
-           {kHead + "base: {workload: command}\n", "g.yaml:3:8:", codes::kNotSettable, "workload"},
-           {with("  command: [a]\n  spelling: {nowhere: {a: b}}\n"), "g.yaml:2:1:", codes::kUnknownAxis,
+            "g.yaml:4:39:", ErrorKind::kInvalidValue, "lr"},
+           {with("  command: [a]\n", "grid: {lr: [1]}\n"), "g.yaml:4:8:", ErrorKind::kUnknownName, "lr"},
+           {with("  command: [a]\n", "base: {program: x}\n"), "g.yaml:4:8:", ErrorKind::kUnsupported,
+            "program"},
+           {kHead + "base: {workload: command}\n", "g.yaml:3:8:", ErrorKind::kUnsupported, "workload"},
+           {with("  command: [a]\n  spelling: {nowhere: {a: b}}\n"), "g.yaml:2:1:", ErrorKind::kUnknownName,
             "nowhere"},
        }) {
     const Error error = error_of(text);
     EXPECT_EQ(place_of(error), place) << text << error.message;
-    EXPECT_THAT(error, IsError(code)) << text;
+    EXPECT_THAT(error, IsError(kind)) << text;
     if (!subject.empty()) {
       EXPECT_EQ(error.subject, subject) << text;
     }
@@ -247,31 +248,33 @@ TEST(GridWorkload, AShellRunsThePrologueAndAContainerTheCommand) {
 
 TEST(GridWorkload, HostileTablesAreRefusedWithTheirPlace) {
   const std::string head = "  command: [a]\n";
-  for (const auto& [text, place, code, subject] : std::initializer_list<Refusal>{
-           {"  flags: [a]\n", "g.yaml:4:3:", codes::kWrongType, "flags"},
-           {"  flags: {--x: {when: \"tp >\", value: a}}\n", "g.yaml:4:28:", codes::kSyntax, ""},
-           {"  flags: {--x: {when: tp, value: a}}\n", "g.yaml:4:23:", codes::kNotACondition, "tp"},
-           {"  flags: {--x: {values: a}}\n", "g.yaml:4:17:", codes::kUnknownKey, "values"},
-           {"  flags: {--x: \"{nowhere}\"}\n", "g.yaml:4:16:", codes::kUnknownName, "nowhere"},
-           {"  flags: {--x: {value: a, of: [nowhere]}}\n", "g.yaml:4:16:", codes::kUnknownAxis, "nowhere"},
-           {"  derive: {tp: 1}\n", "g.yaml:4:16:", codes::kNameTaken, "tp"},
-           {"  derive: {x: y, y: 1}\n", "g.yaml:4:15:", codes::kUnknownName, "y"},
-           {"  derive: {x: [{when: true, value: 1}, \"true\"]}\n", "g.yaml:4:40:", codes::kTypeMismatch, "x"},
-           {"  unsupported: [{when: true}]\n", "g.yaml:4:17:", codes::kMissing, "why"},
-           {"  unsupported: {a: b}\n", "g.yaml:4:16:", codes::kWrongType, "unsupported"},
-           {"  files: {a: {set: {x: \"{nowhere}\"}}}\n", "g.yaml:4:24:", codes::kUnknownName, "nowhere"},
-           {"  files: {a: {set: {x: 1}, format: xml}}\n", "g.yaml:4:36:", codes::kUnknownValue, "xml"},
-           {"  env: {RANK: 1}\n", "g.yaml:2:1:", sweep::codes::kBadVariable, "RANK"},
-           {"  axes: {a: {type: integer, default: 1, values: [x]}}\n", "g.yaml:4:41:", codes::kConflict,
+  for (const auto& [text, place, kind, subject] : std::initializer_list<Refusal>{
+           {"  flags: [a]\n", "g.yaml:4:3:", ErrorKind::kInvalidValue, "flags"},
+           {"  flags: {--x: {when: \"tp >\", value: a}}\n", "g.yaml:4:28:", ErrorKind::kInvalidValue, ""},
+           {"  flags: {--x: {when: tp, value: a}}\n", "g.yaml:4:23:", ErrorKind::kInvalidValue, "tp"},
+           {"  flags: {--x: {values: a}}\n", "g.yaml:4:17:", ErrorKind::kUnknownName, "values"},
+           {"  flags: {--x: \"{nowhere}\"}\n", "g.yaml:4:16:", ErrorKind::kUnknownName, "nowhere"},
+           {"  flags: {--x: {value: a, of: [nowhere]}}\n", "g.yaml:4:16:", ErrorKind::kUnknownName,
+            "nowhere"},
+           {"  derive: {tp: 1}\n", "g.yaml:4:16:", ErrorKind::kConflict, "tp"},
+           {"  derive: {x: y, y: 1}\n", "g.yaml:4:15:", ErrorKind::kUnknownName, "y"},
+           {"  derive: {x: [{when: true, value: 1}, \"true\"]}\n", "g.yaml:4:40:", ErrorKind::kInvalidValue,
+            "x"},
+           {"  unsupported: [{when: true}]\n", "g.yaml:4:17:", ErrorKind::kMissing, "why"},
+           {"  unsupported: {a: b}\n", "g.yaml:4:16:", ErrorKind::kInvalidValue, "unsupported"},
+           {"  files: {a: {set: {x: \"{nowhere}\"}}}\n", "g.yaml:4:24:", ErrorKind::kUnknownName, "nowhere"},
+           {"  files: {a: {set: {x: 1}, format: xml}}\n", "g.yaml:4:36:", ErrorKind::kInvalidValue, "xml"},
+           {"  env: {RANK: 1}\n", "g.yaml:2:1:", ErrorKind::kInvalidValue, "RANK"},
+           {"  axes: {a: {type: integer, default: 1, values: [x]}}\n", "g.yaml:4:41:", ErrorKind::kConflict,
             "values"},
-           {"  axes: {a: {type: text, default: z, values: [x]}}\n", "g.yaml:4:35:", codes::kUnknownValue,
+           {"  axes: {a: {type: text, default: z, values: [x]}}\n", "g.yaml:4:35:", ErrorKind::kInvalidValue,
             "z"},
-           {"  recipe: nowhere\n", "g.yaml:4:11:", codes::kUnknownRecipe, "nowhere"},
-           {"  recipe: ./nowhere.yaml\n", "g.yaml:4:11:", sweep::codes::kNoSuchFile, "./nowhere.yaml"},
+           {"  recipe: nowhere\n", "g.yaml:4:11:", ErrorKind::kUnknownName, "nowhere"},
+           {"  recipe: ./nowhere.yaml\n", "g.yaml:4:11:", ErrorKind::kNotFound, "./nowhere.yaml"},
        }) {
     const Error error = error_of(with(head + text));
     EXPECT_EQ(place_of(error), place) << text << error.message;
-    EXPECT_THAT(error, IsError(code, subject)) << text;
+    EXPECT_THAT(error, IsError(kind, subject)) << text;
   }
 }
 
@@ -293,13 +296,13 @@ TEST(GridWorkload, RecipesLieOverOneAnotherAndErrorsNameTheirFile) {
   ASSERT_TRUE(expand(
       *high, [&](PlanEntry&& entry) { return argv = command_of(entry).argv, true; }, 0));
   EXPECT_EQ(argv, (std::vector<std::string>{"low", "s.py", "--a", "3"}));
-  for (const auto& [name, place, code, subject] :
-       std::initializer_list<Refusal>{{"wrong", "recipe wrong:2:14:", codes::kUnknownName, "nowhere"},
-                                      {"circle", "recipe circle:1:9:", codes::kTooMany, "circle"},
-                                      {"low", "g.yaml:2:1:", codes::kMissing, "script"}}) {
+  for (const auto& [name, place, kind, subject] :
+       std::initializer_list<Refusal>{{"wrong", "recipe wrong:2:14:", ErrorKind::kUnknownName, "nowhere"},
+                                      {"circle", "recipe circle:1:9:", ErrorKind::kInvalidValue, "circle"},
+                                      {"low", "g.yaml:2:1:", ErrorKind::kMissing, "script"}}) {
     const Error error = error_of("name: t\nworkload: " + name + "\nbase: {dp: 1}\n", options);
     EXPECT_EQ(place_of(error), place) << error.message;
-    EXPECT_THAT(error, IsError(code, subject));
+    EXPECT_THAT(error, IsError(kind, subject));
   }
 }
 

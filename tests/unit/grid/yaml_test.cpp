@@ -1,5 +1,5 @@
-// What yaml-cpp takes, drops or reads in its own way, and the layer above it: most rows were found by a fuzzer that
-// compared it with a reader by the specification.
+// Tests of what yaml-cpp takes, drops or reads in its own way, and of the layer above it: most rows were
+// found by a fuzzer that compared it with a reader by the specification.
 #include "orchestrator/grid/yaml.h"
 
 #include <gmock/gmock.h>
@@ -12,57 +12,57 @@ namespace {
 
 struct Refused {
   std::string text;
-  ErrorCode code;
+  ErrorKind kind;
   int line, column;
 };
 
 const Refused kRefused[] = {
     // A quote that is never closed: yaml-cpp ends it at the end of the file, or at the next quote.
-    {"a: \"x\n", codes::kNotClosed, 1, 4},
-    {"a: \"x", codes::kNotClosed, 1, 4},
-    {"a: 'x\nb: 1\n", codes::kNotClosed, 2, 1},
-    {"a: \"x\nb: [c == \"y\"]\n", codes::kNotClosed, 2, 1},
-    {"a: [\"x, 2]\nb: 1\n", codes::kNotClosed, 2, 1},
+    {"a: \"x\n", ErrorKind::kInvalidValue, 1, 4},
+    {"a: \"x", ErrorKind::kInvalidValue, 1, 4},
+    {"a: 'x\nb: 1\n", ErrorKind::kInvalidValue, 2, 1},
+    {"a: \"x\nb: [c == \"y\"]\n", ErrorKind::kInvalidValue, 2, 1},
+    {"a: [\"x, 2]\nb: 1\n", ErrorKind::kInvalidValue, 2, 1},
     // A bracket: at the end of the file yaml-cpp takes what is in it for keys.
-    {"a: {b: 1, c:{ 10}\n", codes::kNotClosed, 1, 4},
-    {"a: [1,\n  [2\n", codes::kNotClosed, 2, 3},
-    {"[\n", codes::kNotClosed, 1, 1},
-    {"a: [1\nb: 2\n", codes::kIndentation, 2, 1},
+    {"a: {b: 1, c:{ 10}\n", ErrorKind::kInvalidValue, 1, 4},
+    {"a: [1,\n  [2\n", ErrorKind::kInvalidValue, 2, 3},
+    {"[\n", ErrorKind::kInvalidValue, 1, 1},
+    {"a: [1\nb: 2\n", ErrorKind::kInvalidValue, 2, 1},
     // Structure that is left out or added.
-    {"a:\n  b: 1\nc\n", codes::kInvalidYaml, 3, 1},
-    {"a: 1\nb\n  c: [1]\n", codes::kInvalidYaml, 2, 1},
-    {"a: [1,, 2]\n", codes::kInvalidYaml, 1, 7},
-    {"a: [, 1]\n", codes::kInvalidYaml, 1, 5},
-    {"a: {, b: 1}\n", codes::kUnusedYaml, 1, 5},
-    {"a: [1] 2\n", codes::kInvalidYaml, 1, 8},
-    {"a: [1]#c\n", codes::kInvalidYaml, 1, 7},
-    {"a: \"x\"#c\n", codes::kInvalidYaml, 1, 7},
-    {"a: |#c\n  x\n", codes::kInvalidYaml, 1, 5},
-    {"a:\n&b\nc: 1\n", codes::kIndentation, 2, 1},
-    {"a:\n&b\n- 1\n", codes::kIndentation, 2, 1},
-    {"a:\n\"x\"\n", codes::kIndentation, 2, 1},
-    {"a: 1\n... b: 2\n", codes::kUnusedYaml, 2, 5},
-    {"a: 1\n...\nb: 2\n", codes::kUnusedYaml, 3, 1},
+    {"a:\n  b: 1\nc\n", ErrorKind::kInvalidValue, 3, 1},
+    {"a: 1\nb\n  c: [1]\n", ErrorKind::kInvalidValue, 2, 1},
+    {"a: [1,, 2]\n", ErrorKind::kInvalidValue, 1, 7},
+    {"a: [, 1]\n", ErrorKind::kInvalidValue, 1, 5},
+    {"a: {, b: 1}\n", ErrorKind::kUnsupported, 1, 5},
+    {"a: [1] 2\n", ErrorKind::kInvalidValue, 1, 8},
+    {"a: [1]#c\n", ErrorKind::kInvalidValue, 1, 7},
+    {"a: \"x\"#c\n", ErrorKind::kInvalidValue, 1, 7},
+    {"a: |#c\n  x\n", ErrorKind::kInvalidValue, 1, 5},
+    {"a:\n&b\nc: 1\n", ErrorKind::kInvalidValue, 2, 1},
+    {"a:\n&b\n- 1\n", ErrorKind::kInvalidValue, 2, 1},
+    {"a:\n\"x\"\n", ErrorKind::kInvalidValue, 2, 1},
+    {"a: 1\n... b: 2\n", ErrorKind::kUnsupported, 2, 5},
+    {"a: 1\n...\nb: 2\n", ErrorKind::kUnsupported, 3, 1},
     {"\xEF\xBB\xBF\xEF\xBB\xBF"
      "a: 1\n",
-     codes::kInvalidYaml, 1, 1},
+     ErrorKind::kInvalidValue, 1, 1},
     // Lines of a list or a text that are indented too little.
-    {"a:\n  b: [1,\n  2]\n", codes::kIndentation, 3, 3},
-    {"a:\n  b: \"x\n  y\"\n", codes::kNotClosed, 3, 3},
-    {"a: 1\n\t\nb: 2\n", codes::kIndentation, 2, 1},
+    {"a:\n  b: [1,\n  2]\n", ErrorKind::kInvalidValue, 3, 3},
+    {"a:\n  b: \"x\n  y\"\n", ErrorKind::kInvalidValue, 3, 3},
+    {"a: 1\n\t\nb: 2\n", ErrorKind::kInvalidValue, 2, 1},
     // Bytes that are not UTF-8, and an escape that YAML does not know.
-    {"a: \"x\\_y\"\n", codes::kInvalidYaml, 1, 6},
-    {"a: \"x\\Ny\"\n", codes::kInvalidYaml, 1, 6},
-    {"a: \"x\\'y\"\n", codes::kInvalidYaml, 1, 6},
+    {"a: \"x\\_y\"\n", ErrorKind::kInvalidValue, 1, 6},
+    {"a: \"x\\Ny\"\n", ErrorKind::kInvalidValue, 1, 6},
+    {"a: \"x\\'y\"\n", ErrorKind::kInvalidValue, 1, 6},
     // Blank lines before the closing quote become one.
-    {"a: 'x\n\n\n  '\n", codes::kInvalidYaml, 1, 6},
+    {"a: 'x\n\n\n  '\n", ErrorKind::kInvalidValue, 1, 6},
     // A '?' within brackets begins a key.
-    {"a: [b ? c : d]\n", codes::kInvalidYaml, 1, 7},
-    {"a: [why?]\n", codes::kInvalidYaml, 1, 8},
-    {"a: [? b : c]\n", codes::kUnusedYaml, 1, 5},
-    {"a: !t b\n", codes::kUnusedYaml, 1, 4},
-    {"a: *b\n", codes::kBadAlias, 1, 4},
-    {"a: &b [1, *b]\n", codes::kBadAlias, 1, 11},
+    {"a: [b ? c : d]\n", ErrorKind::kInvalidValue, 1, 7},
+    {"a: [why?]\n", ErrorKind::kInvalidValue, 1, 8},
+    {"a: [? b : c]\n", ErrorKind::kUnsupported, 1, 5},
+    {"a: !t b\n", ErrorKind::kUnsupported, 1, 4},
+    {"a: *b\n", ErrorKind::kInvalidValue, 1, 4},
+    {"a: &b [1, *b]\n", ErrorKind::kInvalidValue, 1, 11},
 };
 
 // "{key: value}", a quoted text as "value" and nothing as ~.
@@ -85,7 +85,7 @@ TEST(GridYaml, WhatYamlCppTakesOrMisplacesIsRefusedWhereItStands) {
   for (const Refused& row : kRefused) {
     const auto document = Document::parse(row.text, "g.yaml");
     ASSERT_FALSE(document) << row.text << shown(document->root());
-    EXPECT_THAT(document.error(), testing::AllOf(IsError(row.code), At(row.line, row.column))) << row.text;
+    EXPECT_THAT(document.error(), testing::AllOf(IsError(row.kind), At(row.line, row.column))) << row.text;
   }
 }
 

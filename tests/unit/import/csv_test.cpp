@@ -3,8 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench_kernels/shape/error_codes.h"
-#include "orchestrator/import/error_codes.h"
+#include "base/expected.h"
 #include "tests/support/error_matchers.h"
 
 namespace sweep::imports {
@@ -68,28 +67,28 @@ TEST(Csv, NothingAtAllHasNoRows) {
 }
 
 TEST(Csv, BrokenQuotesAreRefusedWithTheirLine) {
-  EXPECT_THAT(error_of("a,b\n1,\"2\n3,4\n"), AllOf(At(2), IsError(codes::kBadQuote)));
-  EXPECT_THAT(error_of("a,b\n1,2\n3,x\"y\"\n"), AllOf(At(3), IsError(codes::kBadQuote)));
-  EXPECT_THAT(error_of("a\n\"b\"c\n"), AllOf(At(2), IsError(codes::kBadQuote)));
+  EXPECT_THAT(error_of("a,b\n1,\"2\n3,4\n"), AllOf(At(2), IsError(ErrorKind::kInvalidValue)));
+  EXPECT_THAT(error_of("a,b\n1,2\n3,x\"y\"\n"), AllOf(At(3), IsError(ErrorKind::kInvalidValue)));
+  EXPECT_THAT(error_of("a\n\"b\"c\n"), AllOf(At(2), IsError(ErrorKind::kInvalidValue)));
 }
 
 TEST(Csv, WhatIsNoTextIsRefusedWithTheWayOut) {
-  EXPECT_THAT(error_of(std::string_view("a,b\n1,\0\n", 8)), AllOf(At(2), IsError(codes::kNotText)));
-  EXPECT_THAT(error_of("a\nM\xfcnchen\n"), AllOf(At(2), IsError(codes::kNotText)));
+  EXPECT_THAT(error_of(std::string_view("a,b\n1,\0\n", 8)), AllOf(At(2), IsError(ErrorKind::kInvalidValue)));
+  EXPECT_THAT(error_of("a\nM\xfcnchen\n"), AllOf(At(2), IsError(ErrorKind::kInvalidValue)));
   EXPECT_THAT(error_of("\xff\xfe"
                        "a"),
-              AllOf(At(1), IsError(codes::kNotText)));
+              AllOf(At(1), IsError(ErrorKind::kInvalidValue)));
   EXPECT_EQ(rows_of("name\nGröße 模型 🙂\n")[1].cells[0], "Größe 模型 🙂");
 }
 
 TEST(Csv, RowsThatAreTooLargeAreRefused) {
   EXPECT_THAT(error_of("a\n" + std::string(kMostCells + 1, ',') + "\n"),
-              AllOf(At(2), IsError(codes::kTooLong)));
+              AllOf(At(2), IsError(ErrorKind::kInvalidValue)));
   EXPECT_THAT(error_of("a\n" + std::string(kMostCellBytes + 1, 'x') + "\n"),
-              AllOf(At(2), IsError(codes::kTooLong)));
+              AllOf(At(2), IsError(ErrorKind::kInvalidValue)));
   std::string endless = "a\n\"";
   for (int i = 0; i < 40; ++i) endless += std::string(100'000, 'x') + "\n";
-  EXPECT_THAT(error_of(endless), AllOf(At(2), IsError(codes::kTooLong)));
+  EXPECT_THAT(error_of(endless), AllOf(At(2), IsError(ErrorKind::kInvalidValue)));
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <csignal>
 #include <fstream>
 
+#include "base/expected.h"
 #include "base/files.h"
-#include "runtime/error_codes.h"
 #include "schema/spool.h"
 #include "tests/support/error_matchers.h"
 
@@ -100,13 +100,13 @@ TEST_F(SpoolFile, NothingIsAppendedToATruncatedFile) {
   fs::resize_file(file_, files::size_of(file_) / 2);
   EXPECT_TRUE(w->displaced());
   const auto refused = w->append(kAttempt, {{"n", 3}});
-  EXPECT_THAT(error_in(refused), IsError(codes::kCutByOthers, file_.string()));
-  auto next = Writer::open(file_, "a1", 2);  // what is left of it is a file like any other
+  EXPECT_THAT(error_in(refused), IsError(ErrorKind::kUnwritable, file_.string()));
+  auto next = Writer::open(file_, "a1", 2);  // the rest is a file like any other
   ASSERT_TRUE(next && next->append(kAttempt, {{"n", 4}}));
   EXPECT_FALSE(next->displaced());
 }
 
-// Where the file cannot be shortened (append-only, a server that fails), its torn line must not swallow the
+// If the file cannot be shortened (append-only, a server that fails), its torn line must not swallow the
 // next one.
 TEST_F(SpoolFile, ATornLineThatCannotBeCutOffTakesNoOtherWithIt) {
   const int fd = ::memfd_create("spool", MFD_ALLOW_SEALING);
@@ -139,7 +139,7 @@ TEST_F(SpoolFile, PiecesOfACopyMayComeTwiceButNotLeaveAGap) {
   EXPECT_EQ(*append_copy(file_, 0, "abc", Copy::kSynced), 5u);
   EXPECT_EQ(*append_copy(file_, 5, "", Copy::kSynced), 5u);
   const auto gap = append_copy(file_, 6, "g", Copy::kSynced);
-  EXPECT_THAT(error_in(gap), IsError(codes::kMissingBytes, file_.string()));
+  EXPECT_THAT(error_in(gap), IsError(ErrorKind::kUnwritable, file_.string()));
   EXPECT_EQ(bytes(), "abcde");
   EXPECT_EQ(fs::status(file_).permissions() & fs::perms::others_all, fs::perms::none);
   EXPECT_FALSE(append_copy(dir_ / "absent" / "file", 0, "x", Copy::kSynced));

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "bench_kernels/shape/error_codes.h"
+#include "base/expected.h"
 #include "bench_kernels/shape/schedule_check.h"
 #include "tests/support/error_matchers.h"
 
@@ -97,18 +97,21 @@ TEST(ScheduleCheck, NamesWhatIsWrong) {
   const auto find = [](ActionList& list, Act act, i64 micro) {
     return std::find(list.begin(), list.end(), Action{act, 0, micro});
   };
-  EXPECT_THAT(fault([](auto&) {}), IsError(ErrorCode()));
+  EXPECT_THAT(fault([](auto&) {}), IsError(ErrorKind::kFailed));
   EXPECT_THAT(fault([&](auto& l) { l[1].erase(find(l[1], Act::kSendBackward, 1)); }),
-              IsError(codes::kMessageOrder));
+              IsError(ErrorKind::kConflict, "message_order"));
   EXPECT_THAT(fault([&](auto& l) { l[1].erase(find(l[1], Act::kSendBackward, 2)); }),
-              IsError(codes::kDeadlock));
+              IsError(ErrorKind::kConflict, "deadlock"));
   EXPECT_THAT(fault([&](auto& l) { l[1].erase(find(l[1], Act::kRecvForward, 0)); }),
-              IsError(codes::kNoReceive));
+              IsError(ErrorKind::kMissing, "no_receive"));
   EXPECT_THAT(fault([&](auto& l) { l[0].erase(find(l[0], Act::kForward, 2)); }),
-              IsError(codes::kActionMissing));
-  EXPECT_THAT(fault([&](auto& l) { l[0].push_back({Act::kForward, 0, 0}); }), IsError(codes::kActionTwice));
-  EXPECT_THAT(fault([&](auto& l) { l[1].pop_back(); }), IsError(codes::kDeadlock));
-  EXPECT_THAT(fault([&](auto& l) { l.pop_back(); }), IsError(codes::kListCount));
+              IsError(ErrorKind::kMissing, "action_missing"));
+  EXPECT_THAT(fault([&](auto& l) {
+                l[0].push_back({Act::kForward, 0, 0});
+              }),
+              IsError(ErrorKind::kConflict, "action_twice"));
+  EXPECT_THAT(fault([&](auto& l) { l[1].pop_back(); }), IsError(ErrorKind::kConflict, "deadlock"));
+  EXPECT_THAT(fault([&](auto& l) { l.pop_back(); }), IsError(ErrorKind::kConflict, "list_count"));
 }
 
 TEST(ScheduleCheck, SeesACircleOfReceives) {
@@ -138,7 +141,7 @@ TEST(ScheduleCheck, SeesACircleThroughSeveralPeers) {
   first.insert(find(first, Act::kSendForward, 0), from_last);
   const auto report = check_schedule(p, lists);
   ASSERT_FALSE(report);
-  EXPECT_THAT(report.error(), IsError(codes::kDeadlock));
+  EXPECT_THAT(report.error(), IsError(ErrorKind::kConflict, "deadlock"));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST_F(ImportRows, LinesThatAreReadOtherwiseNowAreRefusedOrReplaced) {
   };
   bring({at(2, 1, 10), at(3, 2, 99)});
   const std::vector corrected = {at(2, 4, 10), at(3, 8, 9)};
-  EXPECT_THAT(error_in(store_->import_rows(brought_, corrected)), IsError(codes::kReadOtherwise, "brought"));
+  EXPECT_THAT(error_in(store_->import_rows(brought_, corrected)), IsError(ErrorKind::kConflict, "brought"));
   EXPECT_EQ(must(store_->results(1)).size(), 2u) << "nothing has changed";
   EXPECT_EQ(must(store_->import_rows(brought_, corrected, Earlier::kReplace)).replaced, 2);
   EXPECT_EQ(must(store_->results(1)).size(), 2u);
@@ -100,7 +100,7 @@ TEST_F(ImportRows, ASweepThatWasRunHereTakesNone) {
   start(1);
   brought_.name = "s";
   const auto refused = store_->import_rows(brought_, std::vector{row(1, Outcome::kOk, 1)});
-  EXPECT_THAT(error_in(refused), IsError(codes::kRunHere, "s"));
+  EXPECT_THAT(error_in(refused), IsError(ErrorKind::kRefused, "s"));
   EXPECT_EQ(count("attempt"), 0);
 }
 

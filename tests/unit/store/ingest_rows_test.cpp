@@ -121,7 +121,7 @@ TEST_F(IngestRowsTest, AnUnknownAllocationIsAnError) {
   start(1);
   IngestBatch batch;
   batch.allocation = "nowhere", batch.new_offset = 5;
-  EXPECT_THAT(error_in(store_->ingest(batch)), IsError(codes::kUnknownAllocation, "nowhere"));
+  EXPECT_THAT(error_in(store_->ingest(batch)), IsError(ErrorKind::kNotFound, "nowhere"));
 }
 
 TEST_F(IngestRowsTest, AStartMakesATrialRunning) {
@@ -131,7 +131,7 @@ TEST_F(IngestRowsTest, AStartMakesATrialRunning) {
   IngestBatch batch;
   batch.allocation = allocation_, batch.new_offset = 5, batch.started = {{attempt.id, 3}};
   NodeRecord node;
-  node.host = "n1", node.facts = "{}";
+  node.host = "n1";
   batch.nodes = {node};
   must(store_->ingest(batch));
   EXPECT_EQ(must(store_->progress(sweep_)).running, 1);

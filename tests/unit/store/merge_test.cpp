@@ -32,9 +32,9 @@ class Merge : public StoreTest {
   fs::path database(const std::string& file, int count, const std::vector<Run>& runs,
                     const std::string& name = "s") {
     path_ = dir_ / file;
-    StoreDependencies seams = quick();
-    seams.now_unix_ns = [this] { return clock_ += 10; };
-    store_ = open(seams);
+    StoreDependencies dependencies = quick();
+    dependencies.now_unix_ns = [this] { return clock_ += 10; };
+    store_ = open(dependencies);
     SweepRow row;
     row.name = name;
     sweep_ = must(store_->ensure_sweep(row)).id;
@@ -219,17 +219,17 @@ TEST_F(Merge, AnOlderFileIsUpgradedAsACopy) {
 TEST_F(Merge, WhatCannotBeJoinedIsRefusedWithTheWayOut) {
   const auto a = database("a.db", 1, {{0, Outcome::kOk, 10}});
   sql("PRAGMA user_version = 99");
-  EXPECT_THAT(error_in(try_merge({a})), IsError(codes::kNewerVersion));
+  EXPECT_THAT(error_in(try_merge({a})), IsError(ErrorKind::kUnsupported));
   sql("SELECT 1");
   path_ = a, sql(fmt::format("PRAGMA user_version = {}", migrations().back().version));
   sql("ALTER TABLE trial ADD COLUMN quantum INTEGER");
-  EXPECT_THAT(error_in(try_merge({a})), IsError(codes::kUnknownColumn, "quantum"));
+  EXPECT_THAT(error_in(try_merge({a})), IsError(ErrorKind::kUnknownName, "quantum"));
   path_ = a, sql("ALTER TABLE trial DROP COLUMN quantum");
-  EXPECT_THAT(error_in(try_merge({into_})), IsError(codes::kSameFile, into_.string()));
+  EXPECT_THAT(error_in(try_merge({into_})), IsError(ErrorKind::kConflict, into_.string()));
   EXPECT_THAT(error_in(try_merge({dir_ / "none.db"})),
-              IsError(codes::kNoDatabase, (dir_ / "none.db").string()));
+              IsError(ErrorKind::kNotFound, (dir_ / "none.db").string()));
   std::ofstream(dir_ / "text.db") << "not a database at all, but long enough to look at";
-  EXPECT_THAT(error_in(try_merge({dir_ / "text.db"})), IsError(codes::kNotADatabase));
+  EXPECT_THAT(error_in(try_merge({dir_ / "text.db"})), IsError(ErrorKind::kUnreadable));
   EXPECT_EQ(count("sweep"), 0) << "nothing of a refused merge is stored";
 }
 
@@ -238,7 +238,7 @@ TEST_F(Merge, ARefusedFileTakesTheOthersWithIt) {
   const auto b = database("b.db", 1, {{0, Outcome::kOk, 10}});
   sql("UPDATE trial SET nodes = 64");
   const auto refused = try_merge({a, b});
-  EXPECT_THAT(error_in(refused), IsError(codes::kOtherTrial));
+  EXPECT_THAT(error_in(refused), IsError(ErrorKind::kConflict));
   EXPECT_EQ(count("sweep"), 0);
 }
 
@@ -247,7 +247,7 @@ TEST_F(Merge, ASweepThatRunsIsRefusedHereAndThere) {
   path_ = a;
   auto running = open();
   ASSERT_FALSE(must(running->take_lease(1)).has_value());
-  EXPECT_THAT(error_in(try_merge({a})), IsError(codes::kHeld, "s"));
+  EXPECT_THAT(error_in(try_merge({a})), IsError(ErrorKind::kBusy, "s"));
   must(running->release_lease(1));
   running.reset();
   merge(a);
@@ -255,7 +255,7 @@ TEST_F(Merge, ASweepThatRunsIsRefusedHereAndThere) {
   path_ = into_;
   auto runner = open();
   ASSERT_FALSE(must(runner->take_lease(1)).has_value());
-  EXPECT_THAT(error_in(try_merge({b})), IsError(codes::kHeld, into_.string()));
+  EXPECT_THAT(error_in(try_merge({b})), IsError(ErrorKind::kBusy, into_.string()));
 }
 
 TEST_F(Merge, HostileNamesAreNamesOnly) {

@@ -26,8 +26,8 @@ std::string slurp(const fs::path& file) {
 
 class OpenTest : public StoreTest {
  protected:
-  Error refusal(Mode mode = Mode::kReadWrite, StoreDependencies seams = quick()) {
-    return error_in(Store::open(path_, mode, std::move(seams)));
+  Error refusal(Mode mode = Mode::kReadWrite, StoreDependencies dependencies = quick()) {
+    return error_in(Store::open(path_, mode, std::move(dependencies)));
   }
   void spill(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
   i64 pragma(const std::string& name) {
@@ -60,9 +60,9 @@ TEST_F(OpenTest, EveryTableIsStrict) {
 }
 
 TEST_F(OpenTest, ANetworkFilesystemGetsARollbackJournal) {
-  StoreDependencies seams = quick();
-  seams.network_filesystem = [](const fs::path&) { return true; };
-  open(seams);
+  StoreDependencies dependencies = quick();
+  dependencies.network_filesystem = [](const fs::path&) { return true; };
+  open(dependencies);
   EXPECT_EQ(text_pragma("journal_mode"), "delete");
   EXPECT_FALSE(fs::exists(path_.string() + "-wal"));
 }
@@ -80,14 +80,14 @@ TEST_F(OpenTest, ANewerFileIsRefused) {
   open();
   sql("PRAGMA user_version = 99");
   for (const Mode mode : {Mode::kReadWrite, Mode::kReadOnly}) {
-    EXPECT_THAT(refusal(mode), IsError(codes::kNewerVersion, path_.string()));
+    EXPECT_THAT(refusal(mode), IsError(ErrorKind::kUnsupported, path_.string()));
   }
 }
 
 TEST_F(OpenTest, AForeignDatabaseIsRefusedAndLeftAlone) {
   sql("CREATE TABLE mine(a)");
   const std::string before = slurp(path_);
-  EXPECT_THAT(refusal(), IsError(codes::kNotADatabase, path_.string()));
+  EXPECT_THAT(refusal(), IsError(ErrorKind::kUnreadable, path_.string()));
   EXPECT_EQ(slurp(path_), before);
 }
 
@@ -237,7 +237,7 @@ TEST_F(OpenTest, APathThatIsTooLongForSqliteIsNamedAsTheReason) {
   fs::create_directories(folder);
   path_ = folder / "t.db";
   const auto error = refusal();
-  EXPECT_EQ(error.code, codes::kNotWritable);
+  EXPECT_EQ(error.kind, ErrorKind::kUnwritable);
   EXPECT_NE(error.message.find(fmt::format("{} bytes", path_.string().size())), std::string::npos)
       << error.message;
 }
@@ -245,26 +245,26 @@ TEST_F(OpenTest, APathThatIsTooLongForSqliteIsNamedAsTheReason) {
 TEST_F(OpenTest, AFolderThatIsMissingIsNamedAsTheReason) {
   path_ = dir_ / "missing" / "t.db";
   const auto error = refusal();
-  EXPECT_EQ(error.code, codes::kNotWritable);
+  EXPECT_EQ(error.kind, ErrorKind::kUnwritable);
   EXPECT_NE(error.message.find(fmt::format("no folder '{}'", (dir_ / "missing").string())), std::string::npos)
       << error.message;
 }
 
 TEST_F(OpenTest, AFolderIsNoDatabase) {
   path_ = dir_;
-  EXPECT_THAT(refusal(), IsError(codes::kNotADatabase, path_.string()));
+  EXPECT_THAT(refusal(), IsError(ErrorKind::kUnreadable, path_.string()));
 }
 
 TEST_F(OpenTest, ReadingWhatIsNotThereNamesTheWayOut) {
-  EXPECT_THAT(refusal(Mode::kReadOnly), IsError(codes::kNoDatabase, path_.string()));
+  EXPECT_THAT(refusal(Mode::kReadOnly), IsError(ErrorKind::kNotFound, path_.string()));
   EXPECT_FALSE(fs::exists(path_));
   path_ = dir_ / "no" / "folder" / "x.db";
-  EXPECT_THAT(refusal(), IsError(codes::kNotWritable, path_.string()));
+  EXPECT_THAT(refusal(), IsError(ErrorKind::kUnwritable, path_.string()));
 }
 
 TEST_F(OpenTest, BytesThatAreNoDatabaseAreRefused) {
   spill("step,mfu\n1,0.5\n" + std::string(5000, 'x'));
-  EXPECT_THAT(refusal(), IsError(codes::kNotADatabase, path_.string()));
+  EXPECT_THAT(refusal(), IsError(ErrorKind::kUnreadable, path_.string()));
 }
 
 TEST_F(OpenTest, ADamagedFileIsAnErrorNeverACrash) {
@@ -303,7 +303,7 @@ TEST_F(OpenTest, AReadOnlyFileIsRefusedForWritingAndReadFromAReadOnlyFolder) {
           ::setuid(65534))
         ::_exit(3);
     }
-    const bool refused = refusal().code == codes::kNotWritable;
+    const bool refused = refusal().kind == ErrorKind::kUnwritable;
     auto reader = Store::open(path_, Mode::kReadOnly, quick());
     const bool read = reader && (*reader)->plan(sweep_) && (*reader)->query("SELECT count(*) FROM results");
     ::_exit((refused ? 0 : 1) + (read ? 0 : 2));
@@ -318,7 +318,7 @@ TEST_F(OpenTest, ALockedFileIsAClearErrorAfterTheTimeout) {
   start(1);
   auto other = must(Db::open(path_.string(), SQLITE_OPEN_READWRITE, 1000, path_));
   must(other->execute("BEGIN IMMEDIATE"));
-  EXPECT_THAT(error_in(store_->beat(sweep_)), IsError(codes::kLocked, path_.string()));
+  EXPECT_THAT(error_in(store_->beat(sweep_)), IsError(ErrorKind::kBusy, path_.string()));
   EXPECT_TRUE(store_->progress(sweep_)) << "readers go on";
   must(other->execute("ROLLBACK"));
   EXPECT_TRUE(store_->beat(sweep_));
@@ -329,9 +329,9 @@ TEST_F(OpenTest, AFullDiskStoresNothingOfTheBatchAndSaysWhatToDo) {
   const Attempt attempt = begin(plan_[0]);
   store_.reset();
   sql("PRAGMA wal_checkpoint(TRUNCATE)");
-  StoreDependencies seams = quick();
-  seams.most_pages = pragma("page_count") + 8;
-  store_ = must(Store::open(path_, Mode::kReadWrite, seams));
+  StoreDependencies dependencies = quick();
+  dependencies.most_pages = pragma("page_count") + 8;
+  store_ = must(Store::open(path_, Mode::kReadWrite, dependencies));
   sql("DELETE FROM lease");
   must(store_->take_lease(sweep_));
   IngestBatch batch;
@@ -339,7 +339,7 @@ TEST_F(OpenTest, AFullDiskStoresNothingOfTheBatchAndSaysWhatToDo) {
   batch.rank_records = {record(attempt, 0, 20000), record(attempt, 1, 2)};
   const auto stored = store_->ingest(batch);
   ASSERT_FALSE(stored);
-  EXPECT_EQ(stored.error().code, codes::kDiskFull) << stored.error().message;
+  EXPECT_EQ(stored.error().kind, ErrorKind::kDiskFull) << stored.error().message;
   EXPECT_EQ(stored.error().subject, path_.string());
   EXPECT_EQ(must(store_->open_allocations(sweep_)).at(0).offset, 0u);
   EXPECT_TRUE(must(store_->records_of(attempt.id)).records.empty());
@@ -362,8 +362,8 @@ TEST_F(OpenTest, AFileSizeLimitStoresNothingOfTheBatchAndSaysWhatToDo) {
     IngestBatch batch;
     batch.allocation = allocation_, batch.new_offset = 77;
     batch.rank_records = {record(attempt, 0, 50000)};
-    const ErrorCode code = error_in(store->ingest(batch)).code;
-    const bool clear = code == codes::kDiskFull;
+    const ErrorKind kind = error_in(store->ingest(batch)).kind;
+    const bool clear = kind == ErrorKind::kDiskFull;
     const bool whole = must(store->records_of(attempt.id)).records.empty();
     ::_exit((clear ? 0 : 1) + (whole ? 0 : 2));
   }

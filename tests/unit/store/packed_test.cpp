@@ -240,7 +240,7 @@ TEST_F(PackedRows, DamageIsAnErrorWithACode) {
   const i64 sweep = bring(8);
   sql("UPDATE packed SET data = x'0102' WHERE name = 'model'");
   EXPECT_THAT(error_in(store_->result_columns(sweep, {.coded = {"model"}, .numbers = {}})),
-              IsError(codes::kDamaged));
+              IsError(ErrorKind::kUnreadable));
   sql("DELETE FROM packed; INSERT OR IGNORE INTO loose SELECT key FROM plan_entry");
   expect_same(sweep);
 }

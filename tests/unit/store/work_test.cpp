@@ -271,16 +271,16 @@ TEST_F(WorkTest, TwoSweepsShareATrialButNotItsResult) {
   must(store_->sync_plan(second, plan_, {}));
   EXPECT_EQ(must(store_->pending(second, 10)).size(), 1u);
   EXPECT_EQ(must(store_->find_sweep(std::nullopt)).name, "t");
-  EXPECT_THAT(error_in(store_->find_sweep("u")), IsError(codes::kUnknownSweep, "u"));
+  EXPECT_THAT(error_in(store_->find_sweep("u")), IsError(ErrorKind::kNotFound, "u"));
 }
 
 TEST_F(WorkTest, TrialsAreFoundByThePrefixOfTheirId) {
   start(20);
   EXPECT_EQ(must(store_->find_trial(sweep_, plan_[3].id)), plan_[3].id);
   EXPECT_EQ(must(store_->find_trial(sweep_, plan_[3].id.substr(0, 10))), plan_[3].id);
-  EXPECT_THAT(error_in(store_->find_trial(sweep_, "zz")), IsError(codes::kBadTrialId, "zz"));
-  EXPECT_THAT(error_in(store_->find_trial(sweep_, "")), IsError(codes::kBadTrialId, ""));
-  EXPECT_THAT(error_in(store_->find_trial(sweep_, plan_[3].id + "0")), IsError(codes::kUnknownTrial));
+  EXPECT_THAT(error_in(store_->find_trial(sweep_, "zz")), IsError(ErrorKind::kInvalidValue, "zz"));
+  EXPECT_THAT(error_in(store_->find_trial(sweep_, "")), IsError(ErrorKind::kInvalidValue, ""));
+  EXPECT_THAT(error_in(store_->find_trial(sweep_, plan_[3].id + "0")), IsError(ErrorKind::kNotFound));
 }
 
 TEST_F(WorkTest, AnEventNamesTheAttemptItIsAbout) {

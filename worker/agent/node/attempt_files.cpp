@@ -11,7 +11,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "base/error_codes.h"
+#include "base/expected.h"
 #include "base/files.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
@@ -113,7 +113,7 @@ Heartbeat AttemptFiles::heartbeat(i64 index) const {
 Expected<std::optional<RankRecord>> AttemptFiles::record(i64 rank) const {
   const fs::path path = spool::rank_record(dir_, rank);
   const auto bytes = files::read(path, kMaxRecord);
-  if (!bytes && bytes.error().code == codes::kNoSuchFile) return std::nullopt;
+  if (!bytes && bytes.error().kind == ErrorKind::kNotFound) return std::nullopt;
   const auto parsed = bytes ? parse_json(*bytes, kMaxRecord) : tl::unexpected(bytes.error());
   auto record = parsed ? from_json<RankRecord>(*parsed) : tl::unexpected(parsed.error());
   if (!record) return fail(fmt::format("{}: {}", path.string(), record.error().message));
