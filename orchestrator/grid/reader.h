@@ -65,7 +65,7 @@ class ExpressionSections {
  private:
   Status compile_derived(Derived& derived, const Node& node);
   // An optional axis that nothing sets has no value anywhere: a mistake, not a condition.
-  Status check_reads(const Code& code, const Node& node) const;
+  Status check_reads(const Expression& code, const Node& node) const;
   tl::unexpected<Error> refuse_expression(const Node& node, const ExpressionError& error) const;
   tl::unexpected<Error> refuse_cycle(const Cycle& cycle) const;
 

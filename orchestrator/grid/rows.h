@@ -49,9 +49,9 @@ void overlay(TableText& table, TableText over);
 
 // A case, checked.
 struct Case {
-  std::optional<Code> when;
+  std::optional<Expression> when;
   std::optional<std::string> text;  // a template
-  std::optional<Code> value;        // value of a derived name
+  std::optional<Expression> value;  // value of a derived name
   bool of_any = true;               // it holds whatever the grid gives
   bool of_sweep = false;            // no axis decides it: how the sweep runs the program
   std::vector<Slot> of;
@@ -84,7 +84,7 @@ class RowBinder {
 
  private:
   Expected<Case> bind(const CaseText&);
-  Expected<Code> compiled(const CaseText&, const Node&);
+  Expected<Expression> compiled(const CaseText&, const Node&);
   Status add_axes(const CaseText&, const std::set<Slot>& read, Case&) const;
   void trace(Slot, std::set<Slot>& axes) const;
 

@@ -34,7 +34,7 @@ struct ModelEntry {
 struct Derived {
   std::string name;
   Slot slot = 0;
-  Code code;
+  Expression code;
   Place place;
   i64 min = 0, max = 0;  // range of a whole-number axis; equal: a label or a flag, anything goes
 };
@@ -50,7 +50,7 @@ struct Step {
 using Program = std::vector<Step>;  // in an order in which every step finds what it reads
 
 struct Clause {
-  Code code;
+  Expression code;
   Place place;
 };
 

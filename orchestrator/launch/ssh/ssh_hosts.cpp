@@ -116,7 +116,7 @@ awaitable<std::optional<std::string>> SshHosts::ask(std::size_t node, std::strin
 awaitable<bool> SshHosts::make_folder(std::size_t node) {
   const auto line =
       fmt::format("umask 077 && mkdir -p {0} && cd {0} && mkdir -p bin spool && echo \"$HOME\" && pwd -P",
-                  remote_word(around_.options.directory));
+                  remote_word(*around_.options.directory));
   const auto out =
       co_await ask(node, line, "", kShort, "its folder cannot be made (name another one with directory)");
   if (!out) co_return false;
@@ -179,13 +179,13 @@ std::string SshHosts::agent_line(std::size_t node) const {
   call.detach = true;
   call.join = node > 0;
   call.rank_program = rank_on(host, around_.programs);
-  call.lease_s = around_.options.lease_s;
+  call.lease_s = *around_.options.lease_seconds;
   call.zygote = around_.programs.zygote;
   call.bind = request_.slots > 1;
   call.interface = host.interface;
   if (node == 0) {
     call.nodes = static_cast<i64>(hosts_.size());
-    call.contact_limit_s = around_.options.silence_s;
+    call.contact_limit_s = *around_.options.silence_seconds;
     call.screen = around_.programs.screen;
     if (hosts_.size() > 1) call.peers = "launcher";
   }
@@ -254,7 +254,7 @@ awaitable<void> SshHosts::remove(Owner, std::size_t node) {
         fmt::format("{} could not be cleaned up ({}); agents there end by themselves after {:.0f} s "
                     "without contact, and {} stays until `sweep clean --yes` removes it",
                     hosts_[node].name, said.timed_out ? "no answer in time" : last_line(said.err),
-                    around_.options.silence_s, place.spool));
+                    *around_.options.silence_seconds, place.spool));
   co_await unpack_logs(around_.io, archive, request_.spool, node);
   one_cleaned();
 }
