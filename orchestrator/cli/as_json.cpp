@@ -56,13 +56,6 @@ json event_json(const std::vector<Value>& row) {
   return {{"time", text(0)}, {"kind", text(1)}, {"text", text(2)}};
 }
 
-// What the agent and the ranks recorded: an object where it is one.
-json evidence_json(const std::string& evidence) {
-  if (evidence.empty()) return nullptr;
-  const auto parsed = parse_json(evidence);
-  return parsed && parsed->is_object() ? *parsed : json(evidence);
-}
-
 json result_json(const Result& r) {
   return {{"outcome", to_string(r.outcome)},
           {"oom_kind", r.oom_kind ? json(to_string(*r.oom_kind)) : json(nullptr)},
@@ -71,7 +64,7 @@ json result_json(const Result& r) {
           {"phase", r.phase ? json(to_string(*r.phase)) : json(nullptr)},
           {"finished", utc_time(r.finished_unix_ns)},
           {"metrics", metrics_json(r.metrics)},
-          {"evidence", evidence_json(r.evidence)}};
+          {"evidence", r.evidence == Evidence() ? json(nullptr) : to_json(r.evidence)}};
 }
 
 }  // namespace

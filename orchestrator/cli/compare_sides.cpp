@@ -29,9 +29,8 @@ std::set<std::string> values_of(const CompareSide& side, const std::string& fact
   std::set<std::string> out;
   for (const Environment& node : side.nodes) {
     if (fact == "host") out.insert(answers::safe_text(node.host));
-    const auto facts = parse_json(node.facts);
-    if (facts && facts->is_object() && facts->contains(fact))
-      out.insert(answers::safe_text(dump(facts->at(fact))));
+    const auto facts = to_json(node.facts);
+    if (facts.contains(fact)) out.insert(answers::safe_text(dump(facts[fact])));
   }
   return out;
 }

@@ -13,6 +13,7 @@
 #include "base/expected.h"
 #include "orchestrator/grid/recipes.h"
 #include "schema/attempt.h"
+#include "schema/launch_settings.h"
 #include "schema/plan_entry.h"
 #include "schema/strategy.h"
 
@@ -39,7 +40,7 @@ struct Grid {
   Limits limits;
   std::optional<Strategy> strategy;  // nullopt: the file states none
   bool auto_micro_batch = false;     // `micro_batch_size: auto`
-  std::string launch;                // JSON of the launch section, validated; empty: none
+  LaunchSettings launch;             // checked
   std::shared_ptr<const GridSpec> spec;
 };
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "schema/plan_entry.h"
-#include "schema/result.h"
+#include "schema/records.h"
 
 namespace sweep::answers {
 

@@ -8,6 +8,7 @@
 
 #include "orchestrator/ingest/ingest.h"
 #include "schema/codec.h"
+#include "tests/support/filled_records.h"
 
 namespace sweep::ingest {
 namespace {
@@ -24,9 +25,10 @@ class JudgeTest : public ::testing::Test {
     for (i64 rank = 0; rank < 4; ++rank) ok(rank);
   }
 
-  void end(EndCause cause, const std::string& evidence = "") {
+  void end(EndCause cause, const std::string& evidence = "{}") {
     AttemptEnd e;
-    e.attempt = 7, e.cause = cause, e.evidence = evidence, e.ended_unix_ns = kNow + 1000;
+    e.attempt = 7, e.cause = cause, e.evidence = sweep::testing::read_text<AgentEvidence>(evidence),
+    e.ended_unix_ns = kNow + 1000;
     t_.end = e;
   }
   RankRecord& ok(i64 rank) {
@@ -61,7 +63,7 @@ class JudgeTest : public ::testing::Test {
     return e;
   }
   Result verdict() { return judge(attempt_, t_); }
-  nlohmann::json evidence() { return *parse_json(verdict().evidence); }
+  nlohmann::json evidence() { return to_json(verdict().evidence); }
 
   Attempt attempt_;
   AttemptReports t_;
@@ -324,7 +326,7 @@ TEST_F(JudgeTest, EvidenceHoldsTheCausesLogTailBoundedAndAsText) {
   RankExit& e = silent(1, 10);
   e.signal = SIGABRT;
   e.log_tail = std::string(1 << 20, 'x') + "\xff\xfe the end";
-  end(EndCause::kRankFailed, std::string(100, '['));
+  end(EndCause::kRankFailed);
   const auto j = evidence();
   EXPECT_EQ(j["cause_rank"], 1);
   EXPECT_EQ(j["signal"], "SIGABRT");
