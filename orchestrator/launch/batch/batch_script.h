@@ -1,4 +1,4 @@
-// What batch scripts of all schedulers have in common: their first lines, and the call of the agent.
+// The common parts of batch scripts for all schedulers: their first lines, and the call of the agent.
 #pragma once
 #include <string>
 #include <string_view>
@@ -17,8 +17,8 @@ namespace sweep::launch {
 // would start a line of shell, so a control character anywhere is an error.
 Expected<std::string> batch_script_head(std::string_view mark, const std::vector<std::string>& directives);
 
-// What is stated for options of the batch system, in the order of the table: (option, value). A list gives one pair for each
-// item.
+// The stated options of the batch system, in the order of the table: (option, value). A list gives one pair
+// for each item.
 using BatchOptions = std::vector<std::pair<std::string, std::string>>;
 template <LaunchTable T>
 BatchOptions batch_options(const T& table) {
