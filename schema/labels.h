@@ -1,5 +1,6 @@
 // Labels of a trial (Trial::labels): a JSON object of scalars, and the units of those that have one.
 #pragma once
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
 namespace sweep {
@@ -17,5 +18,8 @@ bool knows_axis(std::string_view labels, std::string_view axis);
 inline bool is_label_name(std::string_view member) {
   return !member.starts_with('@');
 }
+
+// The members of the text, those that begin with @ among them. A text that is no JSON object has none.
+nlohmann::json label_members(std::string_view labels);
 
 }  // namespace sweep

@@ -19,13 +19,6 @@
 namespace sweep::answers {
 namespace {
 
-// Labels are a JSON object of scalars; anything else counts as no labels.
-nlohmann::json labels_of(const ResultRow& row) {
-  if (row.trial.labels.empty()) return nlohmann::json::object();
-  auto parsed = nlohmann::json::parse(row.trial.labels, nullptr, false);
-  return parsed.is_object() ? parsed : nlohmann::json::object();
-}
-
 Value value_of(const nlohmann::json& v) {
   if (v.is_boolean()) return Value{std::string(v.get<bool>() ? "true" : "false")};
   if (v.is_number_integer()) return Value{v.get<i64>()};
@@ -39,7 +32,7 @@ using LabelUnits = std::map<std::string, std::string>;
 
 void add_names(LabelUnits& names, const ResultRow& row) {
   if (row.trial.labels.empty()) return;
-  const auto labels = labels_of(row);
+  const auto labels = label_members(row.trial.labels);
   for (const auto& item : labels.items())
     if (is_label_name(item.key())) names.try_emplace(item.key());
   const auto units = labels.find(kLabelUnits);
@@ -99,7 +92,7 @@ Expected<Field> Field::among(std::string_view name, const std::map<std::string, 
 
 Value Field::of(const ResultRow& row) const {
   if (column_) return column_->get(row);
-  const auto labels = labels_of(row);
+  const auto labels = label_members(row.trial.labels);
   const auto it = labels.find(name_);
   return it == labels.end() ? Value{} : value_of(*it);
 }

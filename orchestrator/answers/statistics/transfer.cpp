@@ -58,9 +58,8 @@ std::set<std::string> labels_of(std::span<const ResultRow> rows) {
   std::set<std::string> out, texts;
   for (const ResultRow& row : rows) texts.insert(row.trial.labels);
   for (const auto& text : texts) {
-    const auto labels = parse_json(text.empty() ? "{}" : text);
-    if (!labels || !labels->is_object()) continue;
-    for (const auto& item : labels->items())
+    const auto labels = label_members(text);
+    for (const auto& item : labels.items())
       if (!find_column(item.key()) && is_label_name(item.key())) out.insert(item.key());
   }
   return out;

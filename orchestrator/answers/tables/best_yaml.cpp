@@ -184,8 +184,7 @@ std::string workload_yaml(const ResultRow& row) {
                      {"processes", in.value("per_node", false) ? "per_node" : "per_rank"}};
   for (const char* key : {"env", "files", "folder", "stop_after_steps", "log_patterns"})
     if (in.contains(key)) out[key] = in[key];
-  nlohmann::json labels = nlohmann::json::parse(row.trial.labels, nullptr, false);
-  if (!labels.is_object()) labels = nlohmann::json::object();
+  const auto labels = label_members(row.trial.labels);
   if (in.contains("axes"))
     for (const auto& [name, value] : in["axes"].items()) out["axes"][name] = own_axis(labels, name, value);
   return "workload: " + out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

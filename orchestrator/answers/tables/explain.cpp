@@ -48,8 +48,7 @@ std::string configuration(const Trial& trial) {
   ResultRow row;
   row.trial = trial;
   std::string out = fmt::format("model={}", safe_text(trial.model));
-  auto labels = nlohmann::json::parse(trial.labels, nullptr, false);
-  if (!labels.is_object()) labels = nlohmann::json::object();
+  const auto labels = label_members(trial.labels);
   for (const auto& [name, value] : labels.items())  // a grid's own axes, and what it derives
     if (is_label_name(name))
       out += fmt::format(" {}={}", safe_text(name),

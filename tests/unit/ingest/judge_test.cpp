@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/ingest/ingest.h"
-#include "schema/codec.h"
 #include "tests/support/filled_records.h"
 
 namespace sweep::ingest {
@@ -26,10 +25,9 @@ class JudgeTest : public ::testing::Test {
   }
 
   void end(EndCause cause, const std::string& evidence = "{}") {
-    AttemptEnd e;
-    e.attempt = 7, e.cause = cause, e.evidence = sweep::testing::read_text<AgentEvidence>(evidence),
-    e.ended_unix_ns = kNow + 1000;
-    t_.end = e;
+    AttemptEnd& e = t_.end.emplace();
+    e.attempt = 7, e.cause = cause, e.ended_unix_ns = kNow + 1000;
+    e.evidence = sweep::testing::read_text<AgentEvidence>(evidence);
   }
   RankRecord& ok(i64 rank) {
     RankRecord r;
@@ -327,11 +325,11 @@ TEST_F(JudgeTest, EvidenceHoldsTheCausesLogTailBoundedAndAsText) {
   e.signal = SIGABRT;
   e.log_tail = std::string(1 << 20, 'x') + "\xff\xfe the end";
   end(EndCause::kRankFailed);
-  const auto j = evidence();
-  EXPECT_EQ(j["cause_rank"], 1);
-  EXPECT_EQ(j["signal"], "SIGABRT");
-  EXPECT_LT(j["log_tail"].get<std::string>().size(), 10000u);
-  EXPECT_THAT(j["log_tail"].get<std::string>(), HasSubstr("the end"));
+  const Evidence said = verdict().evidence;
+  EXPECT_EQ(said.cause_rank, 1);
+  EXPECT_EQ(said.signal, "SIGABRT");
+  EXPECT_LT(said.log_tail.size(), 10000u);
+  EXPECT_THAT(said.log_tail, HasSubstr("the end"));
 }
 
 TEST_F(JudgeTest, AnOomSaysWhatWasGoingOn) {

@@ -1,7 +1,7 @@
 // Every record of schema/records.def as JSON and as text: nothing is lost, and nothing hostile is taken.
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "schema/codec.h"
@@ -24,13 +24,6 @@ void for_each_record(F&& f) {
 #undef RECORD_OF
 #undef FIELD
 #undef RECORD_END
-}
-
-// Calls f on each value inside of a value, and on the value itself.
-void for_each_inner(json& value, const std::function<void(json&)>& f) {
-  f(value);
-  if (value.is_structured())
-    for (json& each : value) for_each_inner(each, f);
 }
 
 TEST(RecordsCodec, EveryFieldComesBackAsItWasWritten) {
@@ -57,28 +50,30 @@ TEST(RecordsCodec, KeysOfANewerWriterAreIgnoredAndAbsentOnesTakeTheDefault) {
   });
 }
 
-// Each value, also those of nested records, is replaced by others of a wrong type or size.
+// Each field is replaced by values of a wrong type or size; the records inside of records have their own turn.
 TEST(RecordsCodec, HostileValuesAreAnErrorAndNeverAFault) {
-  const json hostile[] = {nullptr, true,           -1,  1e300,          "x", std::numeric_limits<std::uint64_t>::max(),
-                          json::array({{}, 1}),    json::object({{"rank", "x"}})};
+  const json hostile[] = {nullptr,
+                          true,
+                          -1,
+                          1e300,
+                          "x",
+                          std::numeric_limits<std::uint64_t>::max(),
+                          json::array({json::object(), 1}),
+                          json::object({{"rank", "x"}})};
   for_each_record([&]<class T>(Of<T>) {
     const json whole = to_json(sweep::testing::Filler().filled<T>());
-    json changed = whole;
-    std::size_t refused = 0, places = 0;
-    for_each_inner(changed, [&](json& place) {
-      const json before = place;
-      ++places;
-      for (const json& value : hostile) {
-        place = value;
-        if (const auto read = from_json<T>(changed); !read) {
-          ++refused;
-          EXPECT_FALSE(read.error().message.empty());
-        }
+    std::size_t refused = 0;
+    for (const auto& [key, value] : whole.items())
+      for (const json& other : hostile) {
+        json changed = whole;
+        changed[key] = other;
+        const auto read = from_json<T>(changed);
+        refused += !read;
+        if (!read) EXPECT_NE(read.error().message.find(key), std::string::npos) << "it names the key";
       }
-      place = before;
-    });
-    EXPECT_EQ(changed, whole);
-    EXPECT_GT(refused, places) << "most of them are no values of the field";
+    EXPECT_GT(refused, 2 * whole.size()) << "most of them are no values of the field";
+    for (const json& other : hostile)
+      if (!other.is_object()) EXPECT_FALSE(from_json<T>(other));
   });
 }
 
