@@ -273,4 +273,16 @@ std::string setting_text(const ResultRow& row, std::span<const Field> shown) {
   return out;
 }
 
+std::vector<std::string> setting_names(std::span<const ResultRow> rows, bool with_sweep) {
+  const auto shown = varying(rows);
+  std::vector<std::string> out;
+  for (const ResultRow& row : rows) {
+    auto& name = out.emplace_back(with_sweep ? row.sweep + "/" + row.trial.model : row.trial.model);
+    for (const Field& field : shown)
+      if (field.name() != "model")
+        name += fmt::format(" {}={}", short_name(field.name()), show(field.of(row)));
+  }
+  return out;
+}
+
 }  // namespace sweep::answers

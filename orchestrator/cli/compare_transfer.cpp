@@ -10,6 +10,7 @@
 #include "orchestrator/answers/charts/png.h"
 #include "orchestrator/answers/charts/transfer_chart.h"
 #include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/statistics/compare.h"
 #include "orchestrator/answers/tables/transfer_print.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/export/csv.h"
@@ -90,7 +91,7 @@ int print_transfer(Io& io, const CompareSide& a, const CompareSide& b, const Tra
         counted(std::ranges::count_if(found->shared, &answers::SharedConfiguration::measured),
                 "configuration"));
   }
-  print_differences(io, a, b);
+  io.err << answers::machine_differences(a.nodes, b.nodes);
   return kAnswered;
 }
 

@@ -116,6 +116,22 @@ std::string hidden_text(const Heatmap&);
 std::vector<std::string> prices_shown(const Heatmap&);  // not empty if the value is in USD
 std::string mix_warning(const Heatmap&);                // empty: cells compare like with like
 std::string_view words_of(CellState);                   // "OOM", "not run yet", ...
+// Of the states without a value, in the order of a legend: how the page's script and style sheet call it, the word in
+// a cell, and what a legend says.
+struct StateWords {
+  CellState state;
+  std::string_view key, word, meaning;
+};
+inline constexpr StateWords kStateWords[] = {
+    {CellState::kOom, "oom", "OOM", "out of memory"},
+    {CellState::kPruned, "pruned", "pruned", "pruned: not run, the plan says why"},
+    {CellState::kFailed, "failed", "failed", "failed"},
+    {CellState::kMixed, "mixed", "none succeeded", "none succeeded, for several reasons"},
+    {CellState::kPending, "pending", "not run yet", "not run yet"},
+    {CellState::kNotMeasured, "unmeasured", "not measured", "ran, without this metric"},
+    {CellState::kEmpty, "empty", "–", "no such configuration"}};
+// Columns of a row's and a column's label; longer ones lose what they have in common.
+inline constexpr std::size_t kRowLabel = 44, kColLabel = 26;
 
 std::string title_of(const Heatmap&);  // the title given, else "Best MFU by model and nodes"
 

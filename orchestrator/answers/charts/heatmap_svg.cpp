@@ -22,7 +22,6 @@ constexpr double kBetween = 3, kMarginGap = 10,
                  kMarginHeight = 26;  // between cells; around the row and column bests
 // Limits of title and question, and of the lines below.
 constexpr std::size_t kTextColumns = 110, kSmallColumns = 170;
-constexpr std::size_t kRowLabel = 44, kColLabel = 26;  // longer labels lose what they have in common
 constexpr std::string_view kDark = "#16202a", kFaint = "#4d565f";
 
 // The counts of a cell in which no trial ended ok: "2 OOM · 1 pruned".
@@ -318,16 +317,8 @@ class Drawing {
   }
 
   double legend_of_states(double x, double y) {
-    static constexpr std::pair<CellState, std::string_view> kShown[] = {
-        {CellState::kOom, "out of memory"},
-        {CellState::kPruned, "pruned: not run, the plan says why"},
-        {CellState::kFailed, "failed"},
-        {CellState::kMixed, "none succeeded, for several reasons"},
-        {CellState::kPending, "not run yet"},
-        {CellState::kNotMeasured, "ran, without this metric"},
-        {CellState::kEmpty, "no such configuration"}};
     double sy = y;
-    for (const auto& [state, meaning] : kShown) {
+    for (const auto& [state, key, word, meaning] : kStateWords) {
       if (std::none_of(map_.cells.begin(), map_.cells.end(),
                        [&, shown = state](const Cell& c) { return c.state == shown; }))
         continue;

@@ -32,14 +32,12 @@ const drawSummary = () => {
 };
 const drawKeys = () => {
   const keys = el("keys");
-  const words = { oom: "out of memory", pruned: "pruned: not run, the plan says why", failed: "failed", mixed: "none succeeded, for several reasons", pending: "not run yet",
-    unmeasured: "ran, without this metric", empty: "no such configuration" };
   keys.replaceChildren();
   const shown = view.many ? [] : view.rows.flatMap((r) => view.cols.map((c) => view.cells[r * view.width + c].state));
-  for (const state of Object.keys(words)) {
+  for (const [state, , words] of D.states) {
     if (!shown.includes(state)) continue;
     const key = make("div", undefined, "key");
-    key.append(make("span", state === "empty" ? "–" : "", "swatch " + state), make("span", words[state]));
+    key.append(make("span", state === "empty" ? "–" : "", "swatch " + state), make("span", words));
     keys.append(key);
   }
 };

@@ -133,7 +133,7 @@ const drawnCells = (rows, cols, here, labels) => {
   for (const { at, r, c, x, y, words: own } of all) {
     const cell = view.cells[at], mark = markOf(at);
     const share = cell.best >= 0 ? view.colours.share(view.V.of[cell.best]) : -1;
-    const [fill, ink, stripe] = share >= 0 ? ["", paint(share).ink, null] : LOOKS[cell.state];
+    const [fill, ink, stripe] = share >= 0 ? ["", inkOn(share), null] : LOOKS[cell.state];
     const open = S.open === cellKey(r, c), isHere = here === cellKey(r, c);
     cells.push({ r: y, c: x, row: r, col: c, share, fill, open, here: isHere, mark, edge: isHere ? "#16202a" : mark ? BEST : EDGES[cell.state] ?? null,
       hatch: hatch(cell.state, w - GAP, h - GAP), stripe, label: cellLabel(cell, r, c, mark), state: cell.state });
@@ -152,7 +152,7 @@ const marginals = (keys, bests, others) => (others.length < 2 || !view.measured 
   const cell = view.cells[bests.get(key) ?? -1];
   if (!cell) return [];
   const value = view.V.of[cell.best], share = view.colours.share(value);
-  return [{ at, share, ink: paint(share).ink, text: view.scale.show(value) }];
+  return [{ at, share, ink: inkOn(share), text: view.scale.show(value) }];
 }));
 
 const MANY_CELLS = 1500;  // beyond: a canvas, whose redrawing does not grow with the number of nodes
@@ -181,11 +181,10 @@ const legend = () => {
   return { ends, words: `${withUnit(view.V, view.scale.unit)}; brighter is ${view.V.ranks ? "better" : "more"}${how}` };
 };
 
-const LONGEST_ROW = 44, LONGEST_COL = 26;
 // here: the key of the cell that the keyboard is on, or none. Answers when the picture stands.
 const drawChart = (here) => {
   const rows = view.many ? [] : view.rows, cols = view.many ? [] : view.cols;
-  const rowNames = shortened(rows.map((r) => view.R.values[r]), LONGEST_ROW), colNames = shortened(cols.map((c) => view.C.values[c]), LONGEST_COL);
+  const rowNames = rows.map((r) => (view.R.row_labels ?? view.R.values)[r]), colNames = cols.map((c) => (view.C.col_labels ?? view.C.values)[c]);
   const widest = (names, first) => names.reduce((m, s) => Math.max(m, textWidth(s, LABEL, 400)), first);
   const { cells, words, w, h } = drawnCells(rows, cols, here, { rows: widest(rowNames, textWidth(view.R.name, 13, 600)), cols: widest(colNames, 0) });
   const kind = cells.length > MANY_CELLS ? "canvas" : "svg";

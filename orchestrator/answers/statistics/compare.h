@@ -8,6 +8,7 @@
 
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/statistics/statistics.h"
+#include "schema/provenance.h"
 
 namespace sweep::answers {
 
@@ -53,5 +54,8 @@ struct Comparison {
 // metric.
 Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const ResultRow> b,
                              const CompareOptions&);
+
+// What differs between the machines and builds of the two, a line for each fact: the first suspects.
+std::string machine_differences(std::span<const Environment> a, std::span<const Environment> b);
 
 }  // namespace sweep::answers

@@ -132,7 +132,7 @@ TEST_F(DistributedAttemptTest, NoFieldOfThePartsEndsIsLostInTheWholes) {
   attempt_->meet(beside);
   const AttemptEnd none;
   for (const i64 node : {1, 3}) {
-    auto end = sweep::testing::Filler().filled<AttemptEnd>();
+    auto end = sweep::filled::Filler().filled<AttemptEnd>();
     end.attempt = 7, end.evidence.oom_kills = node;
     say(node, end);
   }

@@ -25,7 +25,7 @@ class CommandJudgeTest : public ::testing::Test {
     for (std::size_t rank = 0; rank < steps.size(); ++rank) {
       RankRecord record;
       record.attempt = 7, record.rank = static_cast<i64>(rank), record.outcome = Outcome::kOk;
-      record.effective = testing::read_text<EffectiveSettings>(effective);
+      record.effective = sweep::filled::read_text<EffectiveSettings>(effective);
       for (int step = 0; step < steps[rank]; ++step) {
         StepSample& sample = record.samples.emplace_back();
         sample.step = step, sample.warmup = step == 0, sample.step_ns = 4'000'000;
@@ -95,7 +95,7 @@ TEST_F(CommandJudgeTest, ALogThatSpeaksOfMemoryIsACrash) {
   crashed(0);
   const auto speaks = [&](const std::string& log_tail, const char* effective = R"({"report":"none"})") {
     said_.exits[0].log_tail = log_tail;
-    said_.records[0].effective = testing::read_text<EffectiveSettings>(effective);
+    said_.records[0].effective = sweep::filled::read_text<EffectiveSettings>(effective);
     EXPECT_EQ(verdict().outcome, Outcome::kCrash);
     return evidence().contains("log_speaks_of_memory");
   };

@@ -27,7 +27,7 @@ class JudgeTest : public ::testing::Test {
   void end(EndCause cause, const std::string& evidence = "{}") {
     AttemptEnd& e = t_.end.emplace();
     e.attempt = 7, e.cause = cause, e.ended_unix_ns = kNow + 1000;
-    e.evidence = sweep::testing::read_text<AgentEvidence>(evidence);
+    e.evidence = sweep::filled::read_text<AgentEvidence>(evidence);
   }
   RankRecord& ok(i64 rank) {
     RankRecord r;

@@ -16,7 +16,7 @@ class Standstill : public ::testing::Test {
   Standstill() { attempt_.id = 7, attempt_.trial.dp = 4; }
   void end(EndCause cause, const std::string& evidence) {
     AttemptEnd e;
-    e.attempt = 7, e.cause = cause, e.evidence = sweep::testing::read_text<AgentEvidence>(evidence),
+    e.attempt = 7, e.cause = cause, e.evidence = sweep::filled::read_text<AgentEvidence>(evidence),
     e.ended_unix_ns = 1000;
     t_.end = e;
   }

@@ -48,7 +48,7 @@ TEST(Counted, OfARealGpuNothingIsCounted) {
                                 R"({"phantom": {"step":
             {"launches": -1, "host_syncs": 1, "host_work_ns": 1, "device_ns": 1, "busy_ns": 1}}})"}) {
     std::vector<RankRecord> records = of_two_ranks();
-    for (RankRecord& r : records) r.effective = testing::read_text<EffectiveSettings>(effective);
+    for (RankRecord& r : records) r.effective = sweep::filled::read_text<EffectiveSettings>(effective);
     const Metrics m = derive(Trial(), records, nullptr);
     EXPECT_FALSE(m.step_launches || m.step_host_syncs || m.step_host_ms || m.pinned_bytes) << effective;
   }

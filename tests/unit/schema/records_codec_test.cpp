@@ -28,7 +28,7 @@ void for_each_record(F&& f) {
 
 TEST(RecordsCodec, EveryFieldComesBackAsItWasWritten) {
   for_each_record([]<class T>(Of<T>) {
-    const T filled = sweep::testing::Filler().filled<T>();
+    const T filled = sweep::filled::Filler().filled<T>();
     const auto back = from_text<T>(to_text(filled));
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_TRUE(*back == filled) << to_text(*back) << "\n" << to_text(filled);
@@ -40,7 +40,7 @@ TEST(RecordsCodec, EveryFieldComesBackAsItWasWritten) {
 
 TEST(RecordsCodec, KeysOfANewerWriterAreIgnoredAndAbsentOnesTakeTheDefault) {
   for_each_record([]<class T>(Of<T>) {
-    const T filled = sweep::testing::Filler().filled<T>();
+    const T filled = sweep::filled::Filler().filled<T>();
     json newer = to_json(filled);
     newer["a key of a later version"] = {1, {{"x", nullptr}}};
     ASSERT_TRUE(from_json<T>(newer));
@@ -61,7 +61,7 @@ TEST(RecordsCodec, HostileValuesAreAnErrorAndNeverAFault) {
                           json::array({json::object(), 1}),
                           json::object({{"rank", "x"}})};
   for_each_record([&]<class T>(Of<T>) {
-    const json whole = to_json(sweep::testing::Filler().filled<T>());
+    const json whole = to_json(sweep::filled::Filler().filled<T>());
     std::size_t refused = 0;
     for (const auto& [key, value] : whole.items())
       for (const json& other : hostile) {

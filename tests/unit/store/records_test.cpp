@@ -15,7 +15,7 @@ namespace {
 
 using Text = std::string;
 
-using sweep::testing::Filler;
+using sweep::filled::Filler;
 
 template <class T>
 Text shown(const T& value) {
