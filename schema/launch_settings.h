@@ -166,7 +166,7 @@ void for_each_setting(F&& f) {
   LaunchKeysOf<T>::for_each(f);
 }
 
-// The launchers that a grid, the site profiles, or both together name. Absent: none is named.
+// The launchers that a grid, the site profiles, or both together name. nullopt: none is named.
 struct LaunchSettings {
 #define LAUNCH_TABLE(...)
 #define LAUNCHER(Struct, name, sentence) std::optional<Struct> name;

@@ -38,7 +38,7 @@ BatchOptions batch_options(const T& table) {
   return out;
 }
 
-// The longest that a job may wait in the queue. Absent: without limit.
+// The longest that a job may wait in the queue. nullopt: without limit.
 std::optional<double> pending_limit_s(const Setting<double>& max_pending_minutes);
 
 // How the script calls the agent, as far as schedulers do not differ. idle_s: after so long without work it

@@ -17,7 +17,7 @@ struct SlurmOptions : SlurmSettings {
   std::map<std::string, i64> idle{};
   // The number of an allocation that is there already: steps of it are started instead of jobs. 0: none.
   i64 existing_job = 0;
-  std::optional<double> existing_job_seconds_left{};  // until it ends; absent: it does not
+  std::optional<double> existing_job_seconds_left{};  // until it ends; nullopt: it does not
 };
 
 // Error: settings that do not fit together. They may come from two files.
