@@ -1,5 +1,5 @@
-// What `sweep doctor --on ssh` asks every host: is it reached, does its agent run, and what does the agent
-// see there.
+// The checks of `sweep doctor --on ssh` on every host: is it reached, does its agent run, and what does the
+// agent see there.
 #include <fmt/format.h>
 
 #include <boost/asio/io_context.hpp>
