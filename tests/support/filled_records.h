@@ -6,7 +6,7 @@
 
 #include "schema/codec.h"
 
-namespace sweep::testing {
+namespace sweep::filled {
 
 template <Recorded T>
 T read_text(std::string_view text) {
@@ -71,4 +71,4 @@ class Filler {
   i64 last_ = 1000;
 };
 
-}  // namespace sweep::testing
+}  // namespace sweep::filled

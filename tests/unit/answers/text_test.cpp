@@ -248,7 +248,7 @@ TEST(Explain, AHangShowsWhereEachRankWasAndAnOkTrialWhatARankSends) {
   view.entry.trial.model = "m";
   Result hang;
   hang.outcome = Outcome::kHang;
-  hang.evidence = sweep::testing::read_text<Evidence>(
+  hang.evidence = sweep::filled::read_text<Evidence>(
       R"({"hang":{"ranks":[{"rank":0,"phase":"step","part":"backward","step":4,"alive":true,"collectives_done":6,
       "collectives_entered":7,"last_collective":"all_reduce 7 of tp","waits_for":"all_reduce 7 of tp"},{"rank":1,"alive":false}],
       "why":"too long"}})");
