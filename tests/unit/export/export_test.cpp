@@ -9,9 +9,9 @@
 #include <sstream>
 
 #include "orchestrator/export/csv.h"
-#include "orchestrator/export/fields_doc.h"
 #include "orchestrator/export/json.h"
 #include "schema/columns.h"
+#include "tests/support/fields_doc.h"
 
 namespace sweep::exports {
 namespace {

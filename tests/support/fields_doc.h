@@ -1,5 +1,5 @@
-#include "orchestrator/export/fields_doc.h"
-
+// The reference of every column as Markdown, from the table in schema/fields.def; docs/fields.md is this text.
+#pragma once
 #include <fmt/format.h>
 
 #include "orchestrator/export/text.h"
@@ -7,15 +7,13 @@
 #include "schema/columns.h"
 
 namespace sweep::exports {
-namespace {
-
-std::string type_name(std::string_view type) {
+inline std::string type_name(std::string_view type) {
   if (type == "i64" || type == "opt_i64") return "integer";
   if (type == "f64") return "number";
   return type == "flag" ? "true or false" : "text";
 }
 
-std::string default_of(const Column& c) {
+inline std::string default_of(const Column& c) {
   if (c.key == "model") return "(required)";
   if (c.type == "flag") return std::get<i64>(c.default_value) != 0 ? "true" : "false";
   if (const auto* v = std::get_if<i64>(&c.default_value)) return std::to_string(*v);
@@ -24,7 +22,7 @@ std::string default_of(const Column& c) {
   return "none";
 }
 
-std::string cell(std::string_view text) {
+inline std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '|') out += '\\';
@@ -33,24 +31,24 @@ std::string cell(std::string_view text) {
   return out;
 }
 
-std::string values_of(const Column& c) {
+inline std::string values_of(const Column& c) {
   const AxisDomain* domain = axis_domain(c.key);
   if (!domain) return c.type == "flag" ? "true, false" : "";
   return domain->words.empty() ? fmt::format("{} to {}", domain->min, domain->max)
                                : fmt::format("{}", fmt::join(domain->words, ", "));
 }
 
-std::string_view better_of(const Column& c) {
+inline std::string_view better_of(const Column& c) {
   return c.better == Better::kNone ? "" : c.better == Better::kLower ? "lower" : "higher";
 }
 
 // The cells of one role between unit and meaning.
-std::string details_of(const Column& c) {
+inline std::string details_of(const Column& c) {
   if (c.role == Role::kAxis) return fmt::format(" {} | {} |", cell(default_of(c)), values_of(c));
   return c.role == Role::kMetric ? fmt::format(" {} |", better_of(c)) : "";
 }
 
-std::string section(Role role) {
+inline std::string section(Role role) {
   std::string out = role == Role::kAxis ? "| key | type | unit | default | values | meaning |\n"
                                           "| --- | --- | --- | --- | --- | --- |\n"
                     : role == Role::kMetric
@@ -64,9 +62,7 @@ std::string section(Role role) {
   return out;
 }
 
-}  // namespace
-
-std::string fields_markdown() {
+inline std::string fields_markdown() {
   return "# Fields\n\n"
          "<!-- Written from schema/fields.def; do not edit. A test says when it is out of date and how to "
          "renew it. -->\n\n"
