@@ -1,5 +1,5 @@
 // Process: the one way to start another program, and what is needed around it: find it on PATH, wait for it,
-// hear of its end. A child inherits no descriptor but those that it is given, no signal mask, and no signal
+// learn of its end. A child inherits no descriptor but those that it is given, no signal mask, and no signal
 // that this process ignores or handles. No shell is in between.
 #pragma once
 #include <signal.h>

@@ -109,7 +109,7 @@ class Report:
 
 
 def _out_of_memory(error):
-    """Where in the step, by the outermost of PyTorch's functions, and how many bytes were asked for: PyTorch tells these in its message alone."""
+    """The part of the step, by the outermost of PyTorch's functions, and the bytes asked for: PyTorch tells these in its message alone."""
     out = {}
     for frame in traceback.extract_tb(error.__traceback__):
         folder = frame.filename.replace(os.sep, "/")
@@ -176,7 +176,7 @@ def _settle():
 
 
 def _stacks():
-    """Where each thread is, the main one first, its innermost call first, as `py-spy dump` shows it."""
+    """The stack of each thread, the main one first, the innermost call first, as `py-spy dump` shows it."""
     names = {each.ident: each.name for each in threading.enumerate()}
     main, out = threading.main_thread().ident, []
     for thread, frame in sorted(sys._current_frames().items(), key=lambda item: item[0] != main):
@@ -658,7 +658,7 @@ def _say_how_processes_end():
 
 
 def watch_child():
-    """What sitecustomize calls in a child of `python -m sweep_trial` that imports PyTorch."""
+    """sitecustomize calls this in a child of `python -m sweep_trial` that imports PyTorch."""
     _say_how_processes_end()
     watch_any_optimizer()
 

@@ -1,5 +1,5 @@
 // StoreClient: a rank's end of the rendezvous store of an attempt that spans nodes. The map itself is held by
-// the head agent; a rank speaks to the agent of its own node over a Unix socket, frame by frame (frame.h),
+// the head agent; a rank connects to the agent of its own node over a Unix socket, frame by frame (frame.h),
 // one request and one answer at a time, so that no rank opens a port or looks up a name for it.
 //
 //   request {"id": n, "op": "...", "keys": [..]} and a blob      answer {"id": n, ...} and a blob

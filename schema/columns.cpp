@@ -46,7 +46,7 @@ Value text_or_null(const std::string& v) {
   return v.empty() ? Value{} : Value{v};
 }
 
-// Whether the trial has a value of this axis: a program of a workload has not heard of all.
+// Whether the trial has a value of this axis: a program of a workload does not know all axes.
 bool known(const ResultRow& row, std::string_view axis) {
   if (row.trial.workload != Workload::kCommand || axis == "workload" || axis == "program") return true;
   return knows_axis(row.trial.labels, axis);

@@ -4,7 +4,7 @@
 //   exec:    sweep-rank run --launch '<RankLaunch as JSON>'
 //   zygote:  sweep-rank zygote
 //
-// The zygote speaks on file descriptor 3, a SOCK_SEQPACKET pair made by the agent, one JSON object per
+// The zygote communicates on file descriptor 3, a SOCK_SEQPACKET pair made by the agent, one JSON object per
 // message. It first sends {"ready": true, "version": v}. A request is a RankLaunch; the answer is {"pid": n}
 // or {"error": text}. It forks twice, so that the agent, a subreaper, adopts the rank and waits for it; it
 // sends the rank's pid once the process group is set. End of file on 3 ends the zygote.

@@ -11,7 +11,7 @@ STARTS_SQL = "select t.seq_len, a.started_unix_ns / 1e9 from attempt a join plan
 
 
 def gaps(sweep):
-    """Of every hang that another trial followed: (script, seconds from its ranks' start to the next start, less the deadline)."""
+    """For every hang that another trial followed: (script, seconds from its ranks' start to the next start, less the deadline)."""
     scripts = {length: script for length, script, _ in sweep.trials}
     starts = sweep.rows(STARTS_SQL)
     return [(scripts[length], after - begun - DEADLINE_S) for (length, begun), (_, after) in zip(starts, starts[1:])]

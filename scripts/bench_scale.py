@@ -38,7 +38,7 @@ MEASURED_SQL = """select sum(ns * nodes) from (select s.attempt, sum(s.step_ns) 
 join attempt a on a.id = s.attempt join plan_entry p on p.key = a.entry join trial t on t.key = p.trial where s.rank = 0 group by s.attempt)"""
 SPANS_SQL = "select (select min(started_unix_ns) from attempt) as first, (select max(ended_unix_ns) from allocation) as last"
 ALLOCATIONS, LOOKED_AT_S = 64, 60
-# As many steps as make each trial's prediction long enough for an allocation of its own.
+# It has so many steps that each trial's prediction is long enough for an allocation of its own.
 IDLE = """name: idle
 model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
 base: {{hardware: cpu, gpus_per_node: 1, nodes: 1}}
@@ -189,7 +189,7 @@ def idle_cost(emit, build, folder, query):
             busy = "select count(distinct allocation) as n from attempt where state = 2"
             run.wait_for(lambda: run.db.exists() and query(run.db, busy)[0]["n"] == ALLOCATIONS, f"{ALLOCATIONS} allocations")
             before, begun = run.cpu_s(), time.monotonic()
-            time.sleep(LOOKED_AT_S)  # what it costs is looked at over this span
+            time.sleep(LOOKED_AT_S)  # its cost is measured over this span
             after, span = run.cpu_s(), time.monotonic() - begun
             own, children = ((b - a) / span for a, b in zip(before, after))
             still = query(run.db, busy)[0]["n"]
@@ -210,7 +210,7 @@ def counting_programs(cluster, folder):
 
 
 def questions(emit, build, folder, query):
-    """What the scheduler is asked while ten thousand trials wait and short ones end all the time."""
+    """Counts the queries to the scheduler while ten thousand trials wait and short ones end all the time."""
     with slurm_cluster(folder / "slurm-asked") as cluster:
         environment, log = counting_programs(cluster, folder)
         with Started(cluster, build, folder, WAITING.format(last=63 + PENDING // 100, nodes=NODES), environment) as run:

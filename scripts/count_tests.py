@@ -20,7 +20,7 @@ def message_of(case, element):
 
 
 def failure_reason(case):
-    """What ctest says, and the end of what the test printed: where a script's traceback is."""
+    """ctest's message, and the end of the test's output, which holds a script's traceback."""
     lines = [line for line in (case.findtext("system-out") or "").splitlines() if line.strip()][-12:]
     return "\n    ".join([message_of(case, "failure") or "failed", *lines])
 
@@ -45,7 +45,7 @@ def case_lines(output):
 
 
 def cases_of(case):
-    """What a GoogleTest program says of its cases; None: the test is no such program."""
+    """The cases that a GoogleTest program lists; None: the test is no such program."""
     output = case.findtext("system-out") or ""
     started = re.search(r"^\[=+\] Running (\d+) tests? from ", output, re.MULTILINE)
     if not started:
@@ -93,7 +93,7 @@ def worth_a_second_run(path):
 
 
 def read_with_second_run(path):
-    """As read_junit; what failed in `path` and passed in its second run is `unstable`."""
+    """Does the same as read_junit; a case that failed in `path` and passed in its second run is `unstable`."""
     again = path.with_name(f"{path.stem}-again.xml")
     passed = {case.get("name") for case in ElementTree.parse(again).getroot().iter("testcase")
               if case.get("status") == "run"} if again.exists() else set()

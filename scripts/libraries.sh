@@ -1,6 +1,6 @@
 # Sourced by package and gpu_bundle: the libraries that programs need where nothing of ours is installed.
 
-# What belongs to glibc is never taken along: it must be of one piece with the loader.
+# Libraries of glibc are never taken along: they must be of one version with the loader.
 glibc_names='^(ld-linux.*|lib(c|m|dl|rt|pthread|resolv|util|anl|mvec|nss_.*))\.so'
 
 # copy_libraries FOLDER LEFT PROGRAM...: every library that the programs load and that is neither glibc's nor matches LEFT (an

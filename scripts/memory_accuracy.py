@@ -74,7 +74,7 @@ def grid_of(points):
 
 
 def planned(bin_dir, points):
-    """What `sweep plan --json` says of them: those that the step runs, whatever memory they take."""
+    """The answer of `sweep plan --json` for those that the step runs, whatever memory they take."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "grid.yaml"
         file.write_text(json.dumps(grid_of(points)))
@@ -86,7 +86,7 @@ def planned(bin_dir, points):
 
 
 def sampled(bin_dir, count, seed):
-    """As many plan entries as asked for; each batch is drawn from the same sequence, so that a seed repeats."""
+    """So many plan entries; each batch is drawn from the same sequence, so that a seed repeats."""
     draw = random.Random(seed)
     found: dict[str, dict] = {}
     while len(found) < count:

@@ -40,7 +40,7 @@ KNOWN = {"Number of microbatches": "refused: fewer micro-steps than stages - 1",
 
 
 def how_it_failed(outcome, reason, pp):
-    """What nanotron says where it crashed, else the outcome, with the pipeline stage of the rank that failed first."""
+    """nanotron's message if it crashed, else the outcome, with the pipeline stage of the rank that failed first."""
     rank = re.search(r"rank (\d+)", reason or "")
     said = next((meaning for words, meaning in KNOWN.items() if words in (reason or "")), outcome)
     return said + (f", stage {int(rank.group(1)) // (8 // pp)}" if rank and pp > 1 and "oom" in said else "")

@@ -20,7 +20,7 @@ def megatron(folder):
     if not hasattr(typing, "override"):  # before Python 3.12
         setattr(typing, "override", lambda method: method)  # noqa: B010 (no attribute that a type checker knows)
     from megatron.training import arguments
-    arguments.get_device_arch_version = lambda: 9  # of a GPU, which is not needed to parse
+    arguments.get_device_arch_version = lambda: 9  # stands for a GPU, which is not needed to parse
 
     def read(words, trial, files):
         os.environ.update(WORLD_SIZE=str(trial["nodes"] * trial["gpus_per_node"]), RANK="0", LOCAL_RANK="0",
@@ -80,7 +80,7 @@ def huggingface(folder):
     """HfArgumentParser and the checks of TrainingArguments, as on a GPU that knows bf16."""
     from transformers import HfArgumentParser, TrainingArguments, training_args
     training_args.is_torch_bf16_gpu_available = lambda: True
-    # What it imports at its first use is imported here: each trial is parsed in a process of its own.
+    # Imports here what it would import at its first use: each trial is parsed in a process of its own.
     HfArgumentParser(TrainingArguments).parse_args_into_dataclasses(["--output_dir", "/tmp", "--use_cpu", "True"], look_for_args_file=False)
 
     def read(words, trial, files):
@@ -123,7 +123,7 @@ PARSERS = {each.__name__: each for each in (megatron, nanotron, torchtitan, hugg
 
 
 def filled(text, files):
-    """What the agent makes of a rendered text: names that only a rank knows have values, doubled braces are single ones."""
+    """The text that the agent makes of a rendered one: names that only a rank knows have values, doubled braces are single ones."""
     for name, value in (("files", str(files)), ("node", "0"), ("master_addr", "127.0.0.1"), ("master_port", "29500")):
         text = text.replace("{" + name + "}", value)
     return text.replace("{{", "{").replace("}}", "}")

@@ -28,7 +28,7 @@ DENSE = [
     {"pp": 2, "vpp": 2, "schedule": "interleaved", "grad_accum": 4}, {"cp": 2, "zero": 1}, {"cp": 4, "zero": 3, "cp_comm_type": "all_to_all"},
     {"cp": 2, "tp": 2, "pp": 2, "grad_accum": 2}, {"recompute": "selective", "zero": 1}, {"recompute": "full", "zero": 3, "micro_batch_size": 4},
     {"recompute": "full", "recompute_every": 2}, {"activation_offload": True, "zero": 1}, {"zero": 1, "micro_batch_size": 8}]
-SMALL = [{"offload": "optimizer", "zero": 1}, {"offload": "parameters", "zero": 3}]  # what is offloaded is this machine's memory
+SMALL = [{"offload": "optimizer", "zero": 1}, {"offload": "parameters", "zero": 3}]  # offloaded states take this machine's memory
 EXPERTS = [
     {"precision": "bf16", "ep": 8}, {"ep": 8, "zero": 1}, {"ep": 4, "zero": 3}, {"precision": "bf16_master", "ep": 2, "tp": 2, "zero": 1},
     {"ep": 4, "pp": 2, "grad_accum": 2, "recompute": "full"}]
@@ -51,9 +51,9 @@ def label(point):
     return ", ".join([point["model"], point.get("precision", BASE["precision"]), *words])
 
 
-MOST_RANKS = 8  # of a random configuration
-FIRST_LINE = 2  # of the points in a grid's file
-ROOM = 0.97  # of the limit: what needs more may end out of memory
+MOST_RANKS = 8  # limit of a random configuration
+FIRST_LINE = 2  # line of the first point in a grid's file
+ROOM = 0.97  # share of the limit: a trial that needs more may end out of memory
 
 
 def random_grid(bin_dir, file, count, seed):

@@ -70,14 +70,14 @@ def taken_apart(tensors, trial):
 
 
 def states_of(lasting, trial):
-    """What lasts in our step, by the formula of docs/grid.md: weights, moments, gradients."""
+    """Bytes that last in our step, by the formula of docs/grid.md: weights, moments, gradients."""
     shared = {0: (1, 1, 1), 2: (1, 2, 2), 3: (2, 2, 2)}[trial["zero"]]
     shares = [width / by for width, by in zip(STATES[trial["precision"]], shared)]
     return {part: lasting * share / sum(shares) for part, share in zip(PARTS, shares)}
 
 
 def ours(bin_dir, db):
-    """Of each case: trial, what the rehearsal found, parts and tensors of the dry run's peak."""
+    """For each case: trial, the rehearsal's findings, parts and tensors of the dry run's peak."""
     # The grid names the models; its own points are dropped.
     grid = {"name": "pytorch", "base": {k: v for k, v in BASE.items() if k != "model"}, "measure": {"warmup_steps": 1, "steps": 1},
             "grid": {"model": [LLAMA, GPT2]}, "where": ["gpus_per_node > 2"], "include": [{"model": BASE["model"], **case} for case, _ in CASES]}

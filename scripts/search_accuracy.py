@@ -55,7 +55,7 @@ class Tool:
 
 
 def trials_until_near(order, best):
-    """Of an order that ends before: None."""
+    """Number of trials until one is near the best; None: the order ends before."""
     return next((count for count, row in enumerate(order, 1) if rate(row) >= NEAR * best), None)
 
 
@@ -68,7 +68,7 @@ def random_trials(rows, best):
 
 
 def tuner_order(rows):
-    """As DeepSpeed's: least model parallelism first; of each layout and ZeRO stage micro-batches from 1 on, until one fails or is slower."""
+    """A tuner like DeepSpeed's: least model parallelism first; for each layout and ZeRO stage micro-batches from 1 on, until one fails or is slower."""
     groups, order = collections.defaultdict(list), []
     for row in sorted(rows, key=lambda r: number(r, "mbs")):
         groups[number(row, "tp", "pp", "zero")].append(row)

@@ -16,7 +16,7 @@ LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\](?:\([^)]*\))?)*)\]\(([^\s)]+)\)
 
 
 def site_path(repository_path: str) -> str | None:
-    """Where the site has a file of the repository; None: it has not."""
+    """The place of a repository file on the site; None: the site has it not."""
     if repository_path in ROOT_PAGES:
         return ROOT_PAGES[repository_path]
     if repository_path.startswith("docs/") and (ROOT / repository_path).is_file():

@@ -1,5 +1,5 @@
 # Sourced by quickstart and test: runs named steps, remembers how long each took, and knows how many compile jobs fit.
-# What one clone has compiled is not compiled again in another: paths below the clone count as relative.
+# One clone does not compile again what another has compiled: paths below the clone count as relative.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$repo} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
 step_names=()
 step_seconds=()

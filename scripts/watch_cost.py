@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What sweep_trial.watch() costs: watch_cost.py [--steps N] [--micro-steps N]. CPU time of one step of a model that computes nothing, with and
+"""The cost of sweep_trial.watch(): watch_cost.py [--steps N] [--micro-steps N]. CPU time of one step of a model that computes nothing, with and
 without it, in turn: its own cost in microseconds. Then a step of the example's Llama on one core, and the cost as a share of it."""
 import argparse
 import os

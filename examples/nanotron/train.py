@@ -16,7 +16,7 @@ import torch.utils._pytree
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), os.environ["NANOTRON"] + "/src"]
 os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")  # its tensor parallelism asks for it
-sys.modules["wandb"] = None  # as if it were not installed: nanotron would report there
+sys.modules["wandb"] = None  # looks as if it were not installed: nanotron would report there
 functorch.dim.tree_map = torch.utils._pytree.tree_map
 for name in ("datasets", "datasets.download", "datasets.download.streaming_download_manager"):
     sys.modules[name] = types.ModuleType(name)

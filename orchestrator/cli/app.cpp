@@ -58,21 +58,20 @@ void add_commands(Registry registry) {
 }
 
 // A first word that is no command, with the nearest one.
-std::optional<Error> unknown_command(const CLI::App& app, int argc, char** argv) {
-  if (argc < 2 || argv[1][0] == '-') return std::nullopt;
+std::optional<Error> unknown_command(const CLI::App& app, std::span<const std::string> words) {
+  if (words.empty() || words.front().starts_with('-')) return std::nullopt;
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
-  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return std::nullopt;
-  const auto close = shape::nearest(argv[1], names);
-  return Error{fmt::format("'{}' is not a command{}; `sweep --help` lists them", argv[1],
+  if (std::ranges::find(names, words.front()) != names.end()) return std::nullopt;
+  const auto close = shape::nearest(words.front(), names);
+  return Error{fmt::format("'{}' is not a command{}; `sweep --help` lists them", words.front(),
                            close ? fmt::format("; did you mean '{}'?", *close) : ""),
-               ErrorKind::kUnknownName, argv[1]};
+               ErrorKind::kUnknownName, words.front()};
 }
 
-bool has_json(int argc, char** argv) {
-  const std::vector<std::string_view> words(argv + std::min(argc, 1), argv + argc);
-  const auto own = std::find(words.begin(), words.end(), "--");  // what follows is another program's
+bool has_json(std::span<const std::string> words) {
+  const auto own = std::ranges::find(words, "--");  // words after it are another program's
   return std::find(words.begin(), own, "--json") != own;
 }
 
@@ -97,31 +96,7 @@ std::string footer() {
   return out + "Start here: sweep plan GRID, then sweep run GRID, then sweep best.";
 }
 
-int parse_and_do(Io& io, int argc, char** argv) {
-  CLI::App app("Benchmark sweeps of distributed training configurations.", "sweep");
-  app.set_version_flag("--version", std::string(kVersion) + " (" + kBuild + ")");
-  app.require_subcommand(1);
-  Action chosen;
-  app.footer("The help of `sweep` itself lists the exit codes.");  // each command takes it over
-  add_commands({app, io, chosen});
-  app.footer(footer());
-  if (const auto unknown = unknown_command(app, argc, argv)) return refuse(io, *unknown);
-  try {
-    app.parse(argc, argv);
-    return chosen ? chosen() : kBadInput;
-  } catch (const CLI::ParseError& e) {
-    std::ostringstream words;
-    if (app.exit(e, io.out, words) == 0) return kAnswered;
-    const auto given = app.get_subcommands();
-    return refuse(io, {fmt::format("{}; `sweep {}--help` shows what can be given", e.what(),
-                                   given.empty() ? "" : given.front()->get_name() + " "),
-                       kind_of(e)});
-  } catch (const std::exception& e) {
-    return refuse(io, {std::string("internal fault: ") + e.what()});
-  }
-}
-
-// What the command could not write changes its exit code, unless that names a greater fault.
+// A failure to write changes the exit code, unless that names a greater fault.
 int checked(Io& io, const StandardOutput& output, int code) {
   io.out.flush();
   if (output.error() == 0 || output.error() == EPIPE) return code;
@@ -134,6 +109,31 @@ int checked(Io& io, const StandardOutput& output, int code) {
 
 }  // namespace
 
+int run(Io& io, std::span<const std::string> words) {
+  io.json = has_json(words);
+  CLI::App app("Benchmark sweeps of distributed training configurations.", "sweep");
+  app.set_version_flag("--version", std::string(kVersion) + " (" + kBuild + ")");
+  app.require_subcommand(1);
+  Action chosen;
+  app.footer("The help of `sweep` itself lists the exit codes.");  // each command takes it over
+  add_commands({app, io, chosen});
+  app.footer(footer());
+  if (const auto unknown = unknown_command(app, words)) return refuse(io, *unknown);
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    return chosen ? chosen() : kBadInput;
+  } catch (const CLI::ParseError& e) {
+    std::ostringstream unused;
+    if (app.exit(e, io.out, unused) == 0) return kAnswered;
+    const auto given = app.get_subcommands();
+    return refuse(io, {fmt::format("{}; `sweep {}--help` shows what can be given", e.what(),
+                                   given.empty() ? "" : given.front()->get_name() + " "),
+                       kind_of(e)});
+  } catch (const std::exception& e) {
+    return refuse(io, {std::string("internal fault: ") + e.what()});
+  }
+}
+
 int run(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // beyond `ulimit -f` a write fails then, as on a full disk
@@ -141,11 +141,11 @@ int run(int argc, char** argv) {
   StandardOutput output(STDOUT_FILENO);
   std::ostream out(&output);
   Io io{out, std::cerr, ::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1, terminal_width()};
-  io.json = has_json(argc, argv);
   if (io.out_is_terminal) out << std::unitbuf;
   std::ostream* const before = std::cerr.tie(&out);  // on one terminal both keep their order
   if (::isatty(STDIN_FILENO) == 1 && io.err_is_terminal) io.in = &std::cin;
-  const int code = checked(io, output, parse_and_do(io, argc, argv));
+  const int code =
+      checked(io, output, run(io, std::vector<std::string>(argv + std::min(argc, 1), argv + argc)));
   std::cerr.tie(before);
   return code;
 }

@@ -2,13 +2,16 @@
 // it.
 #pragma once
 
-namespace CLI {
-class App;
-}
+#include <span>
+#include <string>
 
 namespace sweep::cli {
 
+struct Io;
+
 // The exit code: one of those in command.h.
 int run(int argc, char** argv);
+// The same on these streams, in a program that goes on afterwards. `words` begin with the command.
+int run(Io&, std::span<const std::string> words);
 
 }  // namespace sweep::cli

@@ -13,7 +13,7 @@
 
 namespace sweep::driver {
 
-// Where, and what is measured.
+// The place, and what is measured.
 struct CalibrationBed {
   std::string hardware = "cpu";
   i64 nodes = 1, ranks_per_node = 2, threads = 1;
@@ -38,15 +38,15 @@ Expected<void> add_findings(shape::HardwareProfile&, const Trial&, const std::ve
 struct CalibrationReport {
   shape::HardwareProfile profile;     // without a name; fitted
   std::vector<std::string> failures;  // a sentence for each attempt without a good end
-  std::string why;                    // of a run that ended early
+  std::string why;                    // reason why the run ended early
 };
-// hang_seconds: absent: as long as any trial.
+// hang_seconds: nullopt: as long as any trial.
 Expected<CalibrationReport> run_calibration(const SelfTestRequest&, const CalibrationBed&,
                                             std::optional<double> hang_seconds, const MakeObserver&);
 
 // The profiles of the database, those that can be read. A database that is not there has none.
 Expected<std::vector<shape::HardwareProfile>> stored_profiles(const std::filesystem::path& db);
-// Where `sweep calibrate` keeps them unless it is told otherwise.
+// The database in which `sweep calibrate` keeps them by default.
 std::filesystem::path calibration_db();
 
 }  // namespace sweep::driver

@@ -12,7 +12,7 @@ namespace sweep::driver {
 
 struct ClusterCheckRequest {
   SelfTestRequest selftest;      // db: where the user's own database would lie
-  std::string hardware = "cpu";  // of the trial over the nodes
+  std::string hardware = "cpu";  // hardware of the trial over the nodes
   i64 nodes = 2;
 };
 
@@ -22,7 +22,7 @@ Expected<std::vector<Finding>> check_cluster(const ClusterCheckRequest&, const M
 // Ports and the trial over the nodes. Nothing is left of its database.
 Expected<std::vector<Finding>> try_nodes(const ClusterCheckRequest&, i64 nodes, const MakeObserver&);
 
-// What the trial over the nodes shows. there: nodes whose agents connected; events: the first thing that went
+// Judges the trial over the nodes. there: nodes whose agents connected; events: the first thing that went
 // wrong, or empty.
 std::vector<Finding> judge_node_trial(const SelfTestReport&, const Trial&, i64 there,
                                       const std::string& events);

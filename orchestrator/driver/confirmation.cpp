@@ -121,7 +121,7 @@ class Confirmation {
     const auto choice = kept ? kept_launcher(*kept, request_.launch) : tl::unexpected(kept.error());
     if (!choice) return tl::unexpected(choice.error());
     const auto plan = rotated(plan_, round);
-    auto report = run_errand(driver_, {plan, measure_, {Outcome::kOk}}, [&](SweepDriver& own) {
+    auto report = run_with_lease(driver_, {plan, measure_, {Outcome::kOk}}, [&](SweepDriver& own) {
       say_(fmt::format("{}: allocation {} of {}, {} configurations, {} x {} steps each", own.sweep().name,
                        round + 1, request_.allocations, plan.size(), measure_.repeats, measure_.steps));
       return own.run(*choice, request_.launch, std::nullopt, make_observer_);

@@ -1,4 +1,5 @@
-// What `sweep doctor` concludes from facts: pure functions of what the companions and the machine answered.
+// The conclusions of `sweep doctor` from facts: pure functions of what the companions and the machine
+// answered.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -17,12 +18,12 @@ using launch::Finding, launch::Health, launch::NodeWants;
 // archs). One finding for the driver, one per kind of GPU; "no GPU" is good news for CPU trials and says so.
 std::vector<Finding> judge_gpus(const nlohmann::json& node, const nlohmann::json& rank);
 
-// What the answer of a node to `sweep-agent --probe` says of it.
+// Judges a node by its answer to `sweep-agent --probe`.
 std::vector<Finding> judge_node(const nlohmann::json& probe, const NodeWants&);
 
 // Why the GPUs of a node, by its facts, are not the declared hardware, or fewer than the `needed`, and what
-// to do; absent: they are, or the facts do not tell of GPUs (no NVML there): each rank then looks for itself.
-std::optional<std::string> unfit_gpus(const nlohmann::json& facts, const std::string& hardware,
+// to do; nullopt: they are, or the facts do not tell of GPUs (no NVML there): each rank then looks for itself.
+std::optional<std::string> unfit_gpus(const NodeFacts& facts, const std::string& hardware,
                                       std::int64_t needed);
 
 // free_bytes of /dev/shm and of the database's folder.

@@ -11,11 +11,11 @@
 namespace sweep::driver {
 
 struct DryRun {
-  double bytes = 0;   // of the fullest rank
+  double bytes = 0;   // bytes of the fullest rank
   std::string error;  // why the step does not run it; bytes are 0 then
 };
 
-// By trial id. progress(done): after each batch. Error: sweep-rank is missing or fails.
+// The dry runs by trial id. progress(done) is called after each batch. Error: sweep-rank is missing or fails.
 Expected<std::map<std::string, DryRun>> dry_runs(const std::vector<const PlanEntry*>&,
                                                  const std::function<void(std::size_t done)>& progress);
 

@@ -37,7 +37,7 @@ std::string silence_text(const LeaseHolder& holder) {
                      time_text(holder.heartbeat_unix_ns), holder.silent_s, known);
 }
 
-// One attempt after another to take a lease whose holder is not heard.
+// Tries again and again to take a lease whose holder sends no heartbeat.
 class Obtaining {
  public:
   Obtaining(store::Store& store, const store::SweepRow& sweep, std::string db, bool take_over, const Say& say,

@@ -34,9 +34,9 @@ inline bool uncertain(const Holder& holder) {
 // "process 631 on n3 (Slurm job 12)"
 std::string holder_name(const store::LeaseHolder&);
 bool is_heard(const store::LeaseHolder&);
-// "run by process 631 on n3, last heartbeat 2 s ago", or since when nothing was heard of it.
+// "run by process 631 on n3, last heartbeat 2 s ago", or since when it has sent no heartbeat.
 std::string standing_text(const store::LeaseHolder&);
-// What to type where a person knows that it is gone.
+// The command to type for a person who knows that it is gone.
 std::string take_over_text(const std::string& sweep, const std::string& db);
 
 }  // namespace sweep::driver

@@ -26,19 +26,18 @@ struct LaunchRequest {
 struct LaunchChoice {
   std::string on;
   std::shared_ptr<launch::LaunchConfig> config;     // never null
-  std::optional<double> gpu_hours;                  // what a site allows one sweep
-  std::map<std::string, double> usd_per_node_hour;  // by hardware, where the site says
+  std::optional<double> gpu_hours;                  // the site's limit for one sweep
+  std::map<std::string, double> usd_per_node_hour;  // key: hardware for which the site has a price
   std::string sites;                                // the profiles that were read, for people
   i64 existing_job = 0;                             // the job whose nodes are used; 0: new ones
 };
 
-// `launch`: the grid's section, or what a sweep has kept of it. Error: a section, profile or setting that no
-// launcher takes.
-Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchRequest&);
+// The settings of the grid, or what a sweep has kept of them. Error: settings or a profile that no launcher takes.
+Expected<LaunchChoice> choose_launcher(const LaunchSettings&, const LaunchRequest&);
 // The launcher that a sweep has kept, unless the request names another. Rehearsals: rehearsal_choice().
 Expected<LaunchChoice> kept_launcher(const SweepOptions&, const LaunchRequest&);
 // A launcher that submits scripts: the one that the section names, else the first one that does.
-Expected<LaunchChoice> choose_script_launcher(const std::string& launch);
+Expected<LaunchChoice> choose_script_launcher(const LaunchSettings&);
 
 // Trials side by side need a GPU for each slot: refuses more slots than nodes of these kinds of hardware have
 // GPUs, as far as that is known before a node is seen. On CPU slots are free.

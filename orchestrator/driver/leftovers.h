@@ -1,4 +1,4 @@
-// What ended runs of a database have left: processes of this machine, jobs of schedulers, processes and
+// Leftovers of the ended runs of a database: processes of this machine, jobs of schedulers, processes and
 // folders of other hosts.
 #pragma once
 #include <memory>

@@ -12,7 +12,7 @@ namespace sweep::driver {
 using MakeObserver =
     std::function<Expected<std::unique_ptr<run::Observer>>(store::Store&, const store::SweepRow&)>;
 
-// Of a run that no person watches.
+// The observer of a run that no person watches.
 class QuietObserver final : public run::Observer {
  public:
   void on_note(const std::string&) override {}

@@ -28,7 +28,7 @@ launch::CommandResult ask_slurm(std::vector<std::string> words) {
   return answer;
 }
 
-// The job of this name that waits or runs; absent: Slurm knows none.
+// The job of this name that waits or runs; nullopt: Slurm knows none.
 Expected<std::optional<launch::JobFacts>> living_job(const std::string& name) {
   const auto answer = ask_slurm(launch::squeue_by_name({name}));
   if (!answer.ok()) return fail("squeue does not answer: " + answer.err);

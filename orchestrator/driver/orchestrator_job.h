@@ -17,12 +17,12 @@ struct OrchestratorJobRequest {
   std::vector<std::string> words;
 };
 
-// Where `--as-job` hands the sweep to.
+// The job that `--as-job` hands the sweep to.
 struct SubmittedJob {
   i64 number = 0;
   bool was_there = false;     // a job of this sweep waits or runs already
-  std::string state;          // of one that was there, in Slurm's word
-  std::filesystem::path log;  // of a new one
+  std::string state;          // Slurm's word for the state of a job that was there
+  std::filesystem::path log;  // log of a new job
 };
 
 // Error: the launcher's trials would run in the job, or that is no name of a partition.
@@ -38,7 +38,8 @@ struct SubmitError {
 tl::expected<SubmittedJob, SubmitError> submit_orchestrator(const OrchestratorJobRequest&,
                                                             const LaunchChoice&);
 
-// Cancels the sweep's orchestrator while it waits in Slurm's queue: its number. Absent: there was none.
+// Cancels the sweep's orchestrator while it waits in Slurm's queue. Returns its number; nullopt: there was
+// none.
 Expected<std::optional<i64>> cancel_waiting_job(const std::filesystem::path& db, const std::string& sweep);
 
 }  // namespace sweep::driver

@@ -92,7 +92,7 @@ std::optional<double> predicted_usd(const std::vector<PlanEntry>& entries,
 
 Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>& entries,
                                const std::map<std::string, double>& usd_per_node_hour) {
-  double dearest = 0;  // of a GPU-hour
+  double highest = 0;  // highest price of a GPU-hour
   for (const auto& entry : entries) {
     const auto hardware = shape::find_hardware(entry.trial.hardware);
     if (!entry.admitted || !hardware) continue;
@@ -102,10 +102,10 @@ Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>& entries
           fmt::format("no price is known of {}: name one in the site profile (prices), or give --gpu-hours",
                       hardware->name));
     const double node = own != usd_per_node_hour.end() ? own->second : hardware->price->usd_per_node_hour;
-    dearest = std::max(dearest, node / static_cast<double>(hardware->gpus_per_node));
+    highest = std::max(highest, node / static_cast<double>(hardware->gpus_per_node));
   }
-  if (dearest <= 0) return fail("nothing of it would be run, so that no price is known");
-  return usd / dearest;
+  if (highest <= 0) return fail("nothing of it would be run, so that no price is known");
+  return usd / highest;
 }
 
 std::vector<std::string> prices_of(const std::vector<PlanEntry>& entries,

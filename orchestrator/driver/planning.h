@@ -19,24 +19,24 @@ struct Planned {
 };
 
 // Reads, expands and decides, by the hardware profiles of calibration_db(). `here` adds what only this
-// machine can tell (absent: plan for any machine).
+// machine can tell (nullopt: plan for any machine).
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
                             const std::optional<plan::Resources>& here);
 
 // The same of a grid that was read.
 Expected<Planned> plan_of(grid::Grid, const std::optional<plan::Resources>& here);
 
-// Of admitted trials, one after another; those without a prediction count nothing.
+// GPU-hours of the admitted trials, one after another; those without a prediction count nothing.
 double predicted_gpu_hours(const std::vector<PlanEntry>&);
 
-// What they cost so, in whole nodes, at these prices (by hardware), else the catalogue's; absent: some have
-// none.
+// Their cost, in whole nodes, at these prices (by hardware), else the catalogue's; nullopt: some have no
+// price.
 std::optional<double> predicted_usd(const std::vector<PlanEntry>&,
                                     const std::map<std::string, double>& usd_per_node_hour);
 // GPU-hours that this budget buys, computed with the most expensive hardware of the trials. Error: some have no price.
 Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>&,
                                const std::map<std::string, double>& usd_per_node_hour);
-// Those prices, a sentence each, with their dates.
+// The prices, a sentence each, with their dates.
 std::vector<std::string> prices_of(const std::vector<PlanEntry>&,
                                    const std::map<std::string, double>& usd_per_node_hour);
 

@@ -21,10 +21,10 @@ namespace sweep::driver {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr i64 kMostGpus = 16;  // of a phantom node
+constexpr i64 kMostGpus = 16;  // limit of a phantom node
 
-// What the phantom GPUs of one rehearsal share, removed with it. Its lock ends with this process: the next
-// rehearsal removes what a killed one left.
+// The folder that the phantom GPUs of one rehearsal share; it is removed with the rehearsal. Its lock ends
+// with this process: the next rehearsal removes what a killed one left.
 class SharedFolder {
  public:
   SharedFolder() {
@@ -65,7 +65,7 @@ class SharedFolder {
   int lock_ = -1;
 };
 
-// What a process needs to find phantom GPUs of this kind instead of a driver (docs/phantom.md).
+// The environment in which a process finds phantom GPUs of this kind instead of a driver (docs/phantom.md).
 std::vector<std::string> environment_for(const shape::Hardware& hardware, const SharedFolder& shared) {
   const auto dir = phantom_dir();
   // Programs that were moved find their own libraries by it.
@@ -91,7 +91,7 @@ std::vector<std::string> environment_for(const shape::Hardware& hardware, const 
   return out;
 }
 
-// Why a trial cannot be rehearsed here; absent: it can.
+// Why a trial cannot be rehearsed here; nullopt: it can.
 std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
   if (trial.hardware == "cpu")
     return "hardware: cpu has no GPU to rehearse; `sweep run` runs it on this machine";
@@ -126,7 +126,7 @@ class RehearsalConfig final : public launch::LaunchConfig {
   }
 
  private:
-  std::unique_ptr<SharedFolder> shared_;  // of the run that is prepared
+  std::unique_ptr<SharedFolder> shared_;  // folder of the run that is prepared
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace sweep::driver {
 
 inline constexpr i64 kRehearsedRanks =
-    8;  // of a trial of at most so many all are started, unless --rehearse-ranks says so
+    8;  // up to this many ranks of a trial, all are started, unless --rehearse-ranks says otherwise
 
 // Beside the programs' folder; made with the LibTorch half.
 std::filesystem::path phantom_dir();
@@ -19,13 +19,13 @@ std::filesystem::path phantom_dir();
 struct RehearsalFacts {
   std::filesystem::path phantoms;                    // the folder of the phantom libraries
   std::string missing;                               // the first of them that is not there; empty: none
-  Expected<nlohmann::json> rank = nlohmann::json();  // what `sweep-rank facts` answers
-  std::optional<double> shm_free_bytes, memory_free_bytes;  // absent: not known
+  Expected<nlohmann::json> rank = nlohmann::json();  // the answer of `sweep-rank facts`
+  std::optional<double> shm_free_bytes, memory_free_bytes;  // nullopt: not known
 };
 
 RehearsalFacts rehearsal_facts(const std::filesystem::path& rank_program);
 
-// Why trials of `ranks` ranks cannot be rehearsed, and what to do; absent: they can.
+// Why trials of `ranks` ranks cannot be rehearsed, and what to do; nullopt: they can.
 std::optional<Error> cannot_rehearse(const RehearsalFacts&, i64 ranks);
 
 }  // namespace sweep::driver

@@ -1,5 +1,5 @@
-// What the rehearsals in a database found for the configurations of a plan; `sweep plan` shows it beside the
-// predictions.
+// RehearsedTrials: the findings of the rehearsals in a database for the configurations of a plan; `sweep
+// plan` shows them beside the predictions.
 #pragma once
 #include <map>
 #include <optional>
@@ -12,11 +12,11 @@ namespace sweep::driver {
 
 struct Rehearsed {
   Outcome outcome = Outcome::kOk;
-  std::optional<i64> allocated_bytes, reserved_bytes;  // of the rank with most; absent: not reached
+  std::optional<i64> allocated_bytes, reserved_bytes;  // bytes of the rank with most; nullopt: not reached
 };
-using RehearsedTrials = std::map<std::string, Rehearsed, std::less<>>;  // by trial id
+using RehearsedTrials = std::map<std::string, Rehearsed, std::less<>>;  // key: trial id
 
-// Of all rehearsals in the database, the newest of a trial; empty where there is no such file.
+// The newest rehearsal of each trial in the database; empty if there is no such file.
 Expected<RehearsedTrials> rehearsed_in(const std::string& db);
 
 // The columns rehearsed_outcome, rehearsed_allocated_bytes and rehearsed_reserved_bytes; `table` has the ids

@@ -12,7 +12,7 @@ namespace sweep::driver {
 // True of metrics that are proportional to the step time or to its inverse.
 bool follows_from_step_time(const std::string& metric);
 
-// Of each row of `best`, in that order: its ok attempts in sweep `confirming` that were measured by this
+// For each row of `best`, in that order: its ok attempts in sweep `confirming` that were measured by this
 // plan.
 Expected<std::vector<answers::Remeasured>> remeasured(store::Store&, i64 confirming,
                                                       std::span<const ResultRow> best, const MeasurePlan&,

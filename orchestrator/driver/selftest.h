@@ -12,10 +12,10 @@
 
 namespace sweep::driver {
 
-// What all ranks of a trial reported: the largest of each distance, and every fault once.
+// The reports of all ranks of a trial: the largest of each distance, and every fault once.
 struct SelfTestOutcome {
   Outcome outcome = Outcome::kCrash;
-  std::string reason;  // of an outcome other than ok
+  std::string reason;  // reason of an outcome other than ok
   double loss = 0, gradient = 0, value = 0;
   std::string worst;
   bool bytes_exact = false;
@@ -28,10 +28,10 @@ bool passed(const SelfTestOutcome&, const Tolerance&);
 void add_rank(SelfTestOutcome&, const RankRecord&, bool first);
 
 struct SelfTestReport {
-  std::map<std::string, SelfTestOutcome> outcomes;  // by trial id; trials without an answer are absent
-  std::string why;                                  // of a run that ended early
+  std::map<std::string, SelfTestOutcome> outcomes;  // key: trial id; trials without an answer are missing
+  std::string why;                                  // reason why the run ended early
   std::vector<std::string>
-      hosts;  // of the last allocation, by node, as its launcher names them; empty: it names none
+      hosts;  // hosts of the last allocation, by node, as its launcher names them; empty: it names none
 };
 
 // Everything is run anew, whatever the database knows.

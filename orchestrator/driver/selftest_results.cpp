@@ -40,7 +40,7 @@ Expected<SelfTestResults> read_selftest_results(const fs::path& file) {
   for (const auto& each : (*parsed)["proofs"]) {
     if (!each.is_object()) continue;
     std::string strategy = text_of(each, "strategy");
-    if (strategy == "pp_afab") strategy = "pp_gpipe";  // as older files call it
+    if (strategy == "pp_afab") strategy = "pp_gpipe";  // its name in older files
     out[{std::move(strategy), text_of(each, "backend")}] = {text_of(each, "date"), flag_of(each, "passed"),
                                                             text_of(each, "where"), text_of(each, "build")};
   }

@@ -1,5 +1,6 @@
-// What `sweep selftest` found on the user's machines: which strategy passed on which backend, and when. It is
-// a file in the user's state folder; a later run replaces the entries that it ran again and no others.
+// The results of `sweep selftest` on the user's machines: which strategy passed on which backend, and when.
+// They are a file in the user's state folder; a later run replaces the entries that it ran again and no
+// others.
 #pragma once
 #include <filesystem>
 #include <map>

@@ -12,7 +12,7 @@
 
 namespace sweep::driver {
 
-// What ranks communicate over.
+// The transport between ranks.
 enum class Backend { kShm, kGloo, kNcclNode, kNcclNodes };
 inline constexpr std::size_t kBackends = 4;
 inline constexpr std::array<const char*, kBackends> kBackendNames = {"shm", "gloo", "nccl", "nccl-nodes"};
@@ -21,7 +21,7 @@ inline constexpr std::array<const char*, kBackends> kBackendTitles = {
 Backend backend_of(const Trial&);
 
 struct Strategy {
-  std::string_view name;   // of selftest's rows
+  std::string_view name;   // name in selftest's rows
   std::string_view title;  // for people
   // When the project's tests last passed there, an ISO date; empty: never.
   std::array<std::string_view, kBackends> tested;
@@ -34,7 +34,7 @@ struct Tolerance {
 };
 Tolerance tolerance_of(const Trial&);
 
-// Where strategies are tested.
+// The machines on which strategies are tested.
 struct TestBed {
   std::string hardware = "cpu";
   CommBackend backend = CommBackend::kAuto;
@@ -42,8 +42,8 @@ struct TestBed {
 };
 struct SelfTestTrial {
   std::string strategy;        // its name
-  std::optional<Trial> trial;  // absent: it cannot be tested there
-  std::string why;             // of an absent one, a sentence
+  std::optional<Trial> trial;  // nullopt: it cannot be tested there
+  std::string why;             // why there is no trial, a sentence
 };
 // One for each strategy, in the table's order.
 std::vector<SelfTestTrial> selftest_trials(const TestBed&);

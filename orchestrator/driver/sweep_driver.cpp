@@ -45,17 +45,17 @@ Expected<std::vector<PlanEntry>> added_plan(store::Store& store, i64 sweep,
   return out;
 }
 
-Expected<void> prepare(SweepDriver& driver, const Errand& errand) {
+Expected<void> prepare(SweepDriver& driver, const LeasedRun& leased) {
   store::Store& store = driver.store();
   const i64 sweep = driver.sweep().id;
-  if (!errand.adds) {
-    SWEEP_TRY(driver.sync_plan(errand.plan, errand.measure));
-    return errand.reopen.empty() ? Expected<void>() : store.reopen(sweep, errand.reopen);
+  if (!leased.adds) {
+    SWEEP_TRY(driver.sync_plan(leased.plan, leased.measure));
+    return leased.reopen.empty() ? Expected<void>() : store.reopen(sweep, leased.reopen);
   }
-  const auto plan = added_plan(store, sweep, errand.plan);
+  const auto plan = added_plan(store, sweep, leased.plan);
   if (!plan) return tl::unexpected(plan.error());
-  SWEEP_TRY(driver.sync_plan(*plan, errand.measure));
-  for (const PlanEntry& each : errand.plan) SWEEP_TRY(store.reopen(sweep, errand.reopen, each.id));
+  SWEEP_TRY(driver.sync_plan(*plan, leased.measure));
+  for (const PlanEntry& each : leased.plan) SWEEP_TRY(store.reopen(sweep, leased.reopen, each.id));
   return {};
 }
 
@@ -170,7 +170,7 @@ Driven<RunReport> SweepDriver::loop(const run::Settings& settings, const run::Ma
   return report;
 }
 
-// What was left for the next start, or taken by another process, is not ours to release.
+// Releases the lease, unless the sweep was left for the next start or taken by another process.
 Driven<RunReport> SweepDriver::released(Driven<RunReport> report) {
   const bool left = report && report->end.end == run::End::kLeft;
   const bool lost = !report && report.error().problem == DriveProblem::kLeaseLost;
@@ -190,15 +190,15 @@ Expected<Finish> SweepDriver::finish(const run::RunEnd& end) {
   return run::exit_code_for(*progress) == 0 ? Finish::kAnswered : Finish::kUnanswered;
 }
 
-Driven<RunReport> run_errand(SweepDriver& driver, const Errand& errand,
-                             const std::function<Driven<RunReport>(SweepDriver&)>& run) {
+Driven<RunReport> run_with_lease(SweepDriver& driver, const LeasedRun& leased,
+                                 const std::function<Driven<RunReport>(SweepDriver&)>& run) {
   auto holder = driver.take_lease();
   if (!holder) return failed(DriveProblem::kDatabase, holder.error());
   if (*holder)
     return tl::unexpected(DriveError{DriveProblem::kBusy,
                                      {"sweep '" + driver.sweep().name + "': " + standing_text(**holder)},
                                      std::move(*holder)});
-  if (const auto ready = prepare(driver, errand); !ready)
+  if (const auto ready = prepare(driver, leased); !ready)
     return failed(DriveProblem::kDatabase, ready.error());
   return run(driver);
 }

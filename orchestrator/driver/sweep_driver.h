@@ -31,7 +31,7 @@ enum class DriveProblem {
 struct DriveError {
   DriveProblem problem = DriveProblem::kDatabase;
   Error error;
-  Holder holder{};  // of kBusy
+  Holder holder{};  // the holder, if kBusy
 };
 template <class T>
 using Driven = tl::expected<T, DriveError>;
@@ -39,12 +39,12 @@ using Driven = tl::expected<T, DriveError>;
 // How a run ended.
 struct RunReport {
   run::RunEnd end;
-  // Of each allocation that started in this run: its hosts by node, as the launcher names them; empty: it
+  // The hosts of each allocation that started in this run, by node, as the launcher names them; empty: it
   // names none.
   std::map<std::string, std::vector<std::string>> hosts;
 };
 
-// What a command that ran or watched a sweep answers.
+// The answer of a command that ran or watched a sweep.
 enum class Finish {
   kAnswered,     // every trial has an answer
   kUnanswered,   // some have none
@@ -70,8 +70,9 @@ class SweepDriver {
   void use(store::SweepRow sweep);
 
   using TakeLease = std::function<Expected<Holder>(store::Store&, const store::SweepRow&)>;
-  // Absent: taken, or held already. Else the holder. `take` decides what to do about a holder that does not
-  // answer; without it the answer is the database's own.
+  // Returns the holder that keeps us from the lease; none: the lease is taken now, or was held already.
+  // `take` decides what to do about a holder that does not answer; without it the answer is the database's
+  // own.
   Expected<Holder> take_lease(const TakeLease& take = {});
   bool holds_lease() const { return held_; }
   Expected<void> release_lease();
@@ -102,7 +103,7 @@ class SweepDriver {
 };
 
 // One run from the lease to its release; if another process holds the lease, it is not watched.
-struct Errand {
+struct LeasedRun {
   std::span<const PlanEntry> plan;
   MeasurePlan measure;
   std::vector<Outcome> reopen{};  // trials with these outcomes are run again
@@ -110,8 +111,8 @@ struct Errand {
   bool adds = false;
 };
 // Takes the lease, stores the plan, reopens, and runs by `run`. kBusy: another process holds the lease.
-Driven<RunReport> run_errand(SweepDriver&, const Errand&,
-                             const std::function<Driven<RunReport>(SweepDriver&)>& run);
+Driven<RunReport> run_with_lease(SweepDriver&, const LeasedRun&,
+                                 const std::function<Driven<RunReport>(SweepDriver&)>& run);
 
 // Every outcome that a trial can be run again for.
 std::vector<Outcome> outcomes_of_runs();

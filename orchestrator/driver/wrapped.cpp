@@ -19,7 +19,7 @@
 namespace sweep::driver {
 namespace {
 
-constexpr i64 kMostSteps = 1000;  // of a run of unknown length: further ones are not kept
+constexpr i64 kMostSteps = 1000;  // steps kept of a run of unknown length
 
 std::string word_of(const std::string& text) {
   std::string out;
@@ -71,7 +71,7 @@ i64 ranks_of(const std::vector<std::string>& words) {
   return 1;
 }
 
-// As a grid, so that what a grid refuses is refused, and `best --yaml` and a later edit start from one.
+// Writes a grid, so that what a grid refuses is refused, and `best --yaml` and a later edit start from one.
 std::string grid_of(const WrapRequest& request, i64 ranks) {
   std::string words;
   for (const std::string& word : request.words) words += (words.empty() ? "" : ", ") + word_of(word);
@@ -91,7 +91,7 @@ std::string grid_of(const WrapRequest& request, i64 ranks) {
 store::SweepRow sweep_row(const Planned& planned) {
   SweepOptions options;
   options.launcher = "local";
-  options.launch = "{}";
+  options.launch = LaunchSettings();
   options.measure = planned.grid.measure;
   options.retries_crash = options.retries_hang = options.retries_timeout = options.retries_infra = 0;
   options.hang_seconds = planned.grid.limits.hang_seconds;
@@ -105,7 +105,7 @@ store::SweepRow sweep_row(const Planned& planned) {
   return out;
 }
 
-// Of the last attempt.
+// Adds the result of the last attempt.
 Expected<void> add_result(SweepDriver& driver, WrapReport& out) {
   const auto attempts = driver.store().attempts(driver.sweep().id, out.trial);
   if (!attempts) return tl::unexpected(attempts.error());
@@ -148,14 +148,14 @@ Expected<WrapReport> run_wrapped(const WrapRequest& request, const MakeObserver&
   const auto own_rank = program_dir() / "sweep-rank";
   if (launch.rank.empty() && !std::filesystem::exists(own_rank))
     launch.rank = launch.agent.empty() ? (program_dir() / "sweep-agent").string() : launch.agent;
-  const auto choice = choose_launcher("", launch);
+  const auto choice = choose_launcher({}, launch);
   if (!choice) return tl::unexpected(choice.error());
   auto driver = SweepDriver::open(request.db);
   if (!driver) return tl::unexpected(driver.error());
   SWEEP_TRY(driver->make(sweep_row(*planned)));
   const auto run =
-      run_errand(*driver, {planned->entries, planned->grid.measure, outcomes_of_runs(), true},
-                 [&](SweepDriver& own) { return own.run(*choice, launch, std::nullopt, make_observer); });
+      run_with_lease(*driver, {planned->entries, planned->grid.measure, outcomes_of_runs(), true},
+                     [&](SweepDriver& own) { return own.run(*choice, launch, std::nullopt, make_observer); });
   if (!run) return tl::unexpected(run.error().error);
   WrapReport out{planned->grid.name, entry.id, run->end, std::nullopt, {}};
   SWEEP_TRY(add_result(*driver, out));

@@ -20,7 +20,7 @@ struct CsvOptions {
   // Text that a spreadsheet would run as a formula stays as it is, for programs that read the file; else it
   // is guarded (base/formula_guard.h).
   bool raw_text = false;
-  std::string_view line_end = "\r\n";  // as RFC 4180 has it; the filters of Unix expect "\n"
+  std::string_view line_end = "\r\n";  // RFC 4180's; the filters of Unix expect "\n"
 };
 
 Expected<void> write_csv(std::ostream&, const RowSource&, const CsvOptions& = {});

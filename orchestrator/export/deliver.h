@@ -24,7 +24,7 @@ struct DeliveryPlan {
   std::function<Expected<TrackerRun>(i64 index)> run;  // read one at a time
   std::function<void(const Deliveries&, i64 index)> progress;
   std::function<bool()> interrupted;
-  bool again = false;  // believe the server instead of the journal
+  bool again = false;  // use the server's state instead of the journal's
 };
 
 // Error: the database or the journal failed; what the tracker said is in Deliveries.

@@ -22,7 +22,7 @@ struct Request {
 struct Reply {
   long status = 0;
   std::string body;
-  std::optional<double> retry_after_s;  // what the server asks for
+  std::optional<double> retry_after_s;  // the wait that the server asks for
 };
 
 // No whole answer came.

@@ -251,7 +251,7 @@ Delivered<std::string> Mlflow::deliver(const TrackerRun& run, const std::optiona
                                   tag("mlflow.source.type", "LOCAL")}}});
     if (!made) return tl::unexpected(made.error());
     remote = std::move(*made);
-    earlier.reset();  // what was delivered before is no longer there
+    earlier.reset();  // the earlier delivery is no longer there
   }
   delivered_[run.id] = remote.id;
   SWEEP_TRY(log(run, remote.id, earlier));

@@ -48,7 +48,7 @@ class Mlflow final : public Tracker {
   std::function<void(const std::string&)> note_;
   std::string experiment_;
   Remote parent_;
-  std::map<std::string, Remote> children_;        // by our key, as the server had them at the beginning
+  std::map<std::string, Remote> children_;        // key: ours; the runs that the server had at the beginning
   std::map<std::string, std::string> delivered_;  // our key -> run id
   bool said_no_artifacts_ = false;
 };

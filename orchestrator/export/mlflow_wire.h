@@ -9,7 +9,7 @@
 namespace sweep::exports {
 
 inline constexpr const char* kMlflowKeyTag = "sweep.key";
-inline constexpr std::size_t kMlflowMetrics = 1000;  // of one request
+inline constexpr std::size_t kMlflowMetrics = 1000;  // limit of one request
 
 std::string mlflow_key(std::string key);  // characters that MLflow takes, at most 250
 std::string mlflow_text(const Json& value);
@@ -22,7 +22,7 @@ std::vector<Json> mlflow_metrics(const TrackerRun&, i64 revision);
 std::string mlflow_status(Outcome);
 i64 unix_ms(double unix_s);
 
-// What the server lacks or has otherwise; empty: all is there.
+// Says what the server lacks or has otherwise; empty: it has everything.
 std::string mlflow_difference(const TrackerRun&, const nlohmann::json& run_data);
 
 }  // namespace sweep::exports

@@ -26,13 +26,13 @@ inline tl::unexpected<DeliveryError> refused(std::string sentence) {
 }
 
 struct RetryPolicy {
-  int tries = 8;           // of one request
+  int tries = 8;           // tries of one request
   int tries_to_reach = 4;  // while no connection comes about at all
   double first_pause_s = 0.5, longest_pause_s = 60;
   double longest_asked_s = 600;  // a server that asks for more gets nothing now: export again later
 };
 
-// What the client needs from outside: a clock, sleep, randomness.
+// The services that the client needs: a clock, sleep, randomness.
 struct Surroundings {
   Wire wire;
   std::function<bool(double seconds)> pause;     // false: interrupted

@@ -11,10 +11,10 @@
 
 namespace sweep::exports {
 
-// What is remembered of something that was delivered in full.
+// The receipt for something that was delivered in full.
 struct Receipt {
   std::string remote;  // how the server calls it
-  std::string digest;  // of what was sent
+  std::string digest;  // digest of what was sent
   i64 revision = 0;    // how often its numbers were sent anew because they had changed
 };
 

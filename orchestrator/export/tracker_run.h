@@ -35,13 +35,13 @@ struct TrackerRun {
   std::string record;  // the whole row as JSON, for people to download
 };
 
-// What a step gives to the history, times in nanoseconds.
+// The values of a step for the history, times in nanoseconds.
 struct StepValues {
   i64 step_ns = 0;
   std::vector<std::pair<std::string, double>> values;
 };
 
-// A row with a result. The steps have no stamps of their own: they are reckoned back from when the trial
+// A row with a result. The steps have no stamps of their own: they are computed back from when the trial
 // ended.
 TrackerRun tracker_run(const ResultRow&, std::vector<StepValues> steps, const std::string& name,
                        const std::string& question);

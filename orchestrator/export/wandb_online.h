@@ -28,7 +28,7 @@ class WandbOnline final : public Tracker {
  private:
   struct Bucket {
     std::string storage_id, entity, project, name;
-    i64 lines = 0;  // of history that the server holds
+    i64 lines = 0;  // lines of history that the server holds
     bool inserted = true;
   };
   Delivered<nlohmann::json> graphql(const std::string& name, const std::string& query, const Json& variables);

@@ -68,7 +68,7 @@ StepResult run_derived(const Derived& derived, Point& point, Failure& failure) {
     return failure.trouble == EvalError::kOverflow ? StepResult::kOverflow : StepResult::kNoValue;
   }
   if (!is_axis_value(derived, value.i)) {
-    failure = {EvalError::kNone, 0, value, {0}};
+    failure = {EvalError::kNone, {}, value, {0}};
     return StepResult::kNoValue;
   }
   point.cells[derived.slot] = value;
@@ -78,13 +78,14 @@ StepResult run_derived(const Derived& derived, Point& point, Failure& failure) {
 Reason explain_derived(const Derived& d, const GridSpec& spec, const Point& point, const Failure& failure) {
   if (failure.trouble != EvalError::kNone) {
     const std::string why = explain(failure, d.code, spec.scope, point);
-    const Span span = d.code.spans[failure.op];
+    const Span span = failure.at;
     const bool all = span.begin == 0 && span.end == d.code.text.size();
     return {failure.trouble == EvalError::kAbsent ? "derive" : "divisibility",
             all ? fmt::format("{} = {}", d.name, why) : fmt::format("{} = {}: {}", d.name, d.code.text, why)};
   }
-  return {"derive", fmt::format("{} = {} = {} = {} is outside {} to {}", d.name, d.code.text,
-                                whole_with_values(d.code, spec.scope, point), failure.a.i, d.min, d.max)};
+  return {"derive",
+          fmt::format("{} = {} = {} = {} is outside {} to {}", d.name, d.code.text,
+                      with_values(d.code, d.code.whole(), spec.scope, point), failure.a.i, d.min, d.max)};
 }
 
 }  // namespace
@@ -106,11 +107,11 @@ AlgebraSlots::AlgebraSlots(const Scope& s)
 StepResult run_step(const Step& step, const GridSpec& spec, const AlgebraSlots& slots,
                     const std::vector<bool>& given, Point& point, Failure& failure) {
   StepResult result = StepResult::kNoValue;
-  failure = {EvalError::kAbsent, 0, {0}, {0}};
+  failure = {EvalError::kAbsent, {}, {0}, {0}};
   if (!step.relation) {
     result = run_derived(spec.derived[step.derived], point, failure);
   } else {
-    bool ready = true;  // what it reads is there
+    bool ready = true;  // the values it reads are known
     for (const Slot slot : step.reads) ready = ready && point.held[slot] == Presence::kValue;
     if (ready && run_relation(step, spec, slots, given, point)) result = StepResult::kDone;
   }

@@ -21,7 +21,7 @@ std::size_t first_bad_byte(std::string_view s) {
   return std::string_view::npos;
 }
 
-// What is wrong with the byte, and the way out.
+// Says what is wrong with the byte, and the way out.
 std::string why_bad(unsigned char byte) {
   if (byte == 0) return "a NUL byte; a grid file is text (was it saved as UTF-16?)";
   if (byte == 0x1B) return "an ESC byte (0x1b); write \"\\e\" in double quotes, or remove it";

@@ -35,12 +35,12 @@ struct Entry {
 struct Node {
   enum class Kind { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
-  std::string text;     // of a scalar
+  std::string text;     // the text of a scalar
   bool quoted = false;  // a quoted or block scalar is text, never a number
   Place place;
   std::size_t offset = 0;      // byte of the text where it starts
-  std::vector<NodePtr> items;  // of a list
-  std::vector<Entry> entries;  // of a map, in file order, keys distinct
+  std::vector<NodePtr> items;  // the items of a list
+  std::vector<Entry> entries;  // the entries of a map, in file order, keys distinct
   std::uint64_t weight = 1;    // nodes in it, aliases spelt out
 
   bool is_map() const { return kind == Kind::kMap; }
@@ -59,7 +59,7 @@ class Document {
   const std::string& text() const { return text_; }
   // "file:line:column: message"
   Error error(Place at, Fault fault, std::string_view message) const;
-  // Where byte `index` of a scalar's value stands in the file (quotes, escapes and folded lines counted).
+  // The place in the file of byte `index` of a scalar's value (quotes, escapes and folded lines counted).
   Place place_in(const Node& scalar, std::size_t index) const;
 
  private:

@@ -1,3 +1,4 @@
+// Evaluates the tree of an expression for one point, and says with the point's numbers why it has no value.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,15 +8,11 @@
 
 #include "bench_kernels/shape/rank_algebra.h"
 #include "orchestrator/grid/expression.h"
-#include "orchestrator/grid/lexer.h"
 
 namespace sweep::grid {
 namespace {
 
-// Each open parenthesis, function or sign can hold at most four values back (compile.cpp); kMaxDepth of them
-// can be open.
-constexpr std::size_t kStack = 4 * kMaxDepth + 8;
-constexpr i64 kLowest = std::numeric_limits<i64>::min();
+using TreeNode = Expression::Node;
 
 i64 floor_div(i64 a, i64 b) {
   return a / b - ((a % b != 0 && (a % b < 0) != (b < 0)) ? 1 : 0);
@@ -24,265 +21,195 @@ i64 ceil_div(i64 a, i64 b) {
   return a / b + ((a % b != 0 && (a % b < 0) == (b < 0)) ? 1 : 0);
 }
 
-// Division of whole numbers; the quotient of the lowest number by -1 has no 64 bits.
-EvalError divide(Op op, i64 a, i64 b, Cell& out) {
+double as_real(Cell cell, Type type) {
+  return type == Type::kReal ? cell.r : static_cast<double>(cell.i);
+}
+
+template <class Number>
+bool compare(Op op, Number a, Number b) {
+  if (op == Op::kNe) return a != b;
+  if (op == Op::kLt) return a < b;
+  if (op == Op::kLe) return a <= b;
+  if (op == Op::kGt) return a > b;
+  if (op == Op::kGe) return a >= b;
+  return a == b;  // kEq, kIn
+}
+
+EvalError divide(Op op, i64 a, i64 b, i64& out) {
   if (b == 0) return EvalError::kDivisionByZero;
-  if (op == Op::kDivReal) {
-    out.r = static_cast<double>(a) / static_cast<double>(b);
-    return EvalError::kNone;
-  }
-  if (a == kLowest && b == -1) return EvalError::kOverflow;
-  switch (op) {
-    case Op::kDivExact:
-      if (a % b != 0) return EvalError::kNotWhole;
-      out.i = a / b;
-      break;
-    case Op::kFloorDiv:
-      out.i = floor_div(a, b);
-      break;
-    case Op::kCeilDiv:
-      out.i = ceil_div(a, b);
-      break;
-    default:
-      out.i = a - floor_div(a, b) * b;
-      break;  // kMod: the sign of b, as in Python
-  }
+  if (a == std::numeric_limits<i64>::min() && b == -1) return EvalError::kOverflow;  // 2^63
+  if (op == Op::kDivide && a % b != 0) return EvalError::kNotWhole;
+  out = op == Op::kCeilDiv ? ceil_div(a, b) : floor_div(a, b);
+  if (op == Op::kMod) out = a - out * b;  // the sign of b, as in Python
   return EvalError::kNone;
 }
 
-EvalError whole(Op op, i64 a, i64 b, Cell& out) {
+EvalError whole(Op op, i64 a, i64 b, i64& out) {
+  bool overflow = false;
   switch (op) {
     case Op::kAdd:
-      return __builtin_add_overflow(a, b, &out.i) ? EvalError::kOverflow : EvalError::kNone;
+      overflow = __builtin_add_overflow(a, b, &out);
+      break;
     case Op::kSub:
-      return __builtin_sub_overflow(a, b, &out.i) ? EvalError::kOverflow : EvalError::kNone;
+      overflow = __builtin_sub_overflow(a, b, &out);
+      break;
     case Op::kMul:
-      return __builtin_mul_overflow(a, b, &out.i) ? EvalError::kOverflow : EvalError::kNone;
+      overflow = __builtin_mul_overflow(a, b, &out);
+      break;
     case Op::kMin:
-      out.i = std::min(a, b);
-      return EvalError::kNone;
     case Op::kMax:
-      out.i = std::max(a, b);
-      return EvalError::kNone;
-    case Op::kEq:
-      out.i = a == b;
-      return EvalError::kNone;
-    case Op::kNe:
-      out.i = a != b;
-      return EvalError::kNone;
-    case Op::kLt:
-      out.i = a < b;
-      return EvalError::kNone;
-    case Op::kLe:
-      out.i = a <= b;
-      return EvalError::kNone;
-    case Op::kGt:
-      out.i = a > b;
-      return EvalError::kNone;
-    case Op::kGe:
-      out.i = a >= b;
-      return EvalError::kNone;
+      out = op == Op::kMin ? std::min(a, b) : std::max(a, b);
+      break;
     default:
       return divide(op, a, b, out);
   }
+  return overflow ? EvalError::kOverflow : EvalError::kNone;
 }
 
-EvalError real(Op op, double a, double b, Cell& out) {
-  switch (op) {
-    case Op::kAddR:
-      out.r = a + b;
-      break;
-    case Op::kSubR:
-      out.r = a - b;
-      break;
-    case Op::kMulR:
-      out.r = a * b;
-      break;
-    case Op::kMinR:
-      out.r = std::min(a, b);
-      break;
-    case Op::kMaxR:
-      out.r = std::max(a, b);
-      break;
-    case Op::kDivR:
-      if (b == 0) return EvalError::kDivisionByZero;
-      out.r = a / b;
-      break;
-    case Op::kEqR:
-      out.i = a == b;
-      return EvalError::kNone;
-    case Op::kNeR:
-      out.i = a != b;
-      return EvalError::kNone;
-    case Op::kLtR:
-      out.i = a < b;
-      return EvalError::kNone;
-    case Op::kLeR:
-      out.i = a <= b;
-      return EvalError::kNone;
-    case Op::kGtR:
-      out.i = a > b;
-      return EvalError::kNone;
-    default:
-      out.i = a >= b;
-      return EvalError::kNone;
-  }
-  return std::isfinite(out.r) ? EvalError::kNone : EvalError::kOverflow;
+EvalError real(Op op, double a, double b, double& out) {
+  if (op == Op::kDivide && b == 0) return EvalError::kDivisionByZero;
+  out = op == Op::kAdd   ? a + b
+        : op == Op::kSub ? a - b
+        : op == Op::kMul ? a * b
+        : op == Op::kMin ? std::min(a, b)
+        : op == Op::kMax ? std::max(a, b)
+                         : a / b;
+  return std::isfinite(out) ? EvalError::kNone : EvalError::kOverflow;
 }
 
 // Operators of one value.
-EvalError single(Op op, Cell& top) {
-  switch (op) {
-    case Op::kNot:
-      top.i = top.i == 0;
-      return EvalError::kNone;
-    case Op::kToReal:
-      top.r = static_cast<double>(top.i);
-      return EvalError::kNone;
-    case Op::kNegR:
-      top.r = -top.r;
-      return EvalError::kNone;
-    case Op::kNeg:
-      return __builtin_sub_overflow(i64{0}, top.i, &top.i) ? EvalError::kOverflow : EvalError::kNone;
-    default:
-      break;  // kCeilR, kFloorR
+EvalError single(const TreeNode& n, Cell& value) {
+  if (n.op == Op::kNegate && n.type == Type::kInt) return whole(Op::kSub, 0, value.i, value.i);
+  if (n.op == Op::kNot) {
+    value.i = value.i == 0;
+  } else if (n.op == Op::kNegate) {
+    value.r = -value.r;
+  } else {
+    const double out = n.op == Op::kCeil ? std::ceil(value.r) : std::floor(value.r);
+    if (!(std::abs(out) < 9.2e18)) return EvalError::kOverflow;
+    value.i = static_cast<i64>(out);
   }
-  const double rounded = op == Op::kCeilR ? std::ceil(top.r) : std::floor(top.r);
-  if (!(std::abs(rounded) < 9.2e18)) return EvalError::kOverflow;
-  top.i = static_cast<i64>(rounded);
   return EvalError::kNone;
 }
 
-// Operators of two values; the result replaces the left one.
-EvalError pair(Op op, Cell& left, Cell b, Failure& failure) {
-  const Cell a = left;
-  const EvalError trouble = op >= Op::kAddR ? real(op, a.r, b.r, left) : whole(op, a.i, b.i, left);
-  if (trouble != EvalError::kNone) failure.a = a, failure.b = b;
-  return trouble;
-}
+// One evaluation. False: there is no value, and the failure says why.
+struct Evaluation {
+  const TreeNode* nodes;
+  const Point& point;
+  Failure& failure;
+
+  bool done(EvalError trouble, const TreeNode& at, Cell a = {0}, Cell b = {0}) const {
+    if (trouble != EvalError::kNone) failure = {trouble, at.span, a, b};
+    return trouble == EvalError::kNone;
+  }
+
+  bool value(const TreeNode& n, Cell& out) const {
+    switch (n.op) {
+      case Op::kConstant:
+        out = n.value;
+        return true;
+      case Op::kSlot: {
+        const auto slot = static_cast<std::size_t>(n.value.i);
+        out = point.cells[slot];
+        return done(point.held[slot] == Presence::kValue ? EvalError::kNone : EvalError::kAbsent, n);
+      }
+      case Op::kAnd:
+      case Op::kOr:
+        return value(nodes[n.left], out) && ((out.i != 0) == (n.op == Op::kOr) || value(nodes[n.right], out));
+      case Op::kNot:
+      case Op::kNegate:
+      case Op::kCeil:
+      case Op::kFloor:
+        return value(nodes[n.left], out) && done(single(n, out), n);
+      default: {
+        Cell left{0};
+        return n.op <= Op::kIn ? comparison(n, out, left) : computed(n, out);
+      }
+    }
+  }
+
+  bool computed(const TreeNode& n, Cell& out) const {
+    Cell a{0}, b{0};
+    if (!value(nodes[n.left], a) || !value(nodes[n.right], b)) return false;
+    if (n.type == Type::kInt) return done(whole(n.op, a.i, b.i, out.i), n, a, b);
+    return done(real(n.op, as_real(a, n.of_left), as_real(b, n.of_right), out.r), n);
+  }
+
+  // `kept`: the operand that the next comparison or item goes on with.
+  bool comparison(const TreeNode& n, Cell& out, Cell& kept) const {
+    const bool list = n.op == Op::kIn;
+    if (!(n.linked ? comparison(nodes[n.left], out, kept) : value(nodes[n.left], kept))) return false;
+    if (n.linked && (out.i != 0) == list) return true;
+    Cell right{0};
+    if (!value(nodes[n.right], right)) return false;
+    const bool of_reals = n.of_left == Type::kReal || n.of_right == Type::kReal;
+    out.i = of_reals ? compare(n.op, as_real(kept, n.of_left), as_real(right, n.of_right))
+                     : compare(n.op, kept.i, right.i);
+    if (!list) kept = right;
+    return true;
+  }
+};
 
 }  // namespace
 
-bool evaluate(const Code& code, const Point& point, Cell& value, Failure& failure) {
-  Cell stack[kStack];
-  std::size_t top = 0;  // values on the stack
-  const Instruction* const ops = code.ops.data();
-  const std::size_t count = code.ops.size();
-  for (std::size_t at = 0; at < count; ++at) {
-    const Instruction op = ops[at];
-    switch (op.op) {
-      case Op::kConst:
-        stack[top++] = code.constants[op.arg];
-        continue;
-      case Op::kLoad:
-        if (point.held[op.arg] != Presence::kValue) {
-          failure = {EvalError::kAbsent, static_cast<std::uint32_t>(at), {0}, {0}};
-          return false;
-        }
-        stack[top++] = point.cells[op.arg];
-        continue;
-      case Op::kJumpIfFalse:
-      case Op::kJumpIfTrue:
-        if ((stack[top - 1].i != 0) == (op.op == Op::kJumpIfTrue)) {
-          at += op.arg;
-        } else {
-          --top;
-        }
-        continue;
-      case Op::kToRealUnder:
-        stack[top - 2].r = static_cast<double>(stack[top - 2].i);
-        continue;
-      case Op::kNot:
-      case Op::kToReal:
-      case Op::kNeg:
-      case Op::kNegR:
-      case Op::kCeilR:
-      case Op::kFloorR:
-        failure.trouble = single(op.op, stack[top - 1]);
-        break;
-      default:
-        --top;
-        failure.trouble = pair(op.op, stack[top - 1], stack[top], failure);
-        break;
-    }
-    if (failure.trouble != EvalError::kNone) {
-      failure.op = static_cast<std::uint32_t>(at);
-      return false;
-    }
-  }
-  value = stack[0];
+bool evaluate(const Expression& e, const Point& point, Cell& value, Failure& failure) {
+  Cell out{0};
+  if (!Evaluation{e.nodes.data(), point, failure}.value(e.nodes.back(), out)) return false;
+  value = out;
   return true;
 }
 
 std::string value_text(Cell cell, Type type, const Words& words) {
-  switch (type) {
-    case Type::kInt:
-      return fmt::format("{}", cell.i);
-    case Type::kReal:
-      return fmt::format("{:.6g}", cell.r);
-    case Type::kBool:
-      return cell.i != 0 ? "true" : "false";
-    case Type::kText:
-      return fmt::format("\"{}\"", words.at(cell.i));
-  }
-  return "";
+  if (type == Type::kInt) return fmt::format("{}", cell.i);
+  if (type == Type::kReal) return fmt::format("{:.6g}", cell.r);
+  if (type == Type::kBool) return cell.i != 0 ? "true" : "false";
+  return fmt::format("\"{}\"", words.at(cell.i));
 }
 
-std::string with_values(const Code& code, Span span, const Scope& scope, const Point& point) {
+std::string with_values(const Expression& e, Span span, const Scope& scope, const Point& point) {
   std::string out;
-  const auto tokens = lex(code.text);
-  if (!tokens) return out;
   std::uint32_t copied = span.begin;
-  for (const Token& token : *tokens) {
-    if (token.kind != Token::Kind::kName || token.span.begin < span.begin || token.span.end > span.end)
-      continue;
-    const auto slot = scope.find(token.text);
-    if (!slot) continue;
-    out += code.text.substr(copied, token.span.begin - copied);
-    out += point.held[*slot] == Presence::kValue
-               ? value_text(point.cells[*slot], scope.at(*slot).type, scope.words)
-               : token.text;
-    copied = token.span.end;
+  for (const TreeNode& node : e.nodes) {
+    if (node.op != Op::kSlot || node.span.begin < span.begin || node.span.end > span.end) continue;
+    const auto slot = static_cast<Slot>(node.value.i);
+    if (point.held[slot] != Presence::kValue) continue;
+    out += e.text.substr(copied, node.span.begin - copied);
+    out += value_text(point.cells[slot], scope.at(slot).type, scope.words);
+    copied = node.span.end;
   }
-  return out + code.text.substr(copied, span.end - copied);
+  return out + e.text.substr(copied, span.end - copied);
 }
 
-std::string values_read(const Code& code, const Scope& scope, const Point& point) {
+std::string values_read(const Expression& e, const Scope& scope, const Point& point) {
   std::string out;
   std::set<Slot> seen;
-  const auto tokens = lex(code.text);
-  if (!tokens) return out;
-  for (const Token& token : *tokens) {
-    const auto slot = token.kind == Token::Kind::kName ? scope.find(token.text) : std::nullopt;
-    if (!slot || !seen.insert(*slot).second) continue;
-    const Symbol& symbol = scope.at(*slot);
-    const bool held = point.held[*slot] == Presence::kValue;
+  for (const TreeNode& node : e.nodes) {
+    const auto slot = static_cast<Slot>(node.value.i);
+    if (node.op != Op::kSlot || !seen.insert(slot).second) continue;
+    const Symbol& symbol = scope.at(slot);
+    const bool held = point.held[slot] == Presence::kValue;
     out +=
         fmt::format("{}{} is {}", out.empty() ? "" : ", ", symbol.name,
                     !held                        ? "null"
-                    : symbol.type == Type::kText ? scope.words.at(point.cells[*slot].i)
-                                                 : value_text(point.cells[*slot], symbol.type, scope.words));
+                    : symbol.type == Type::kText ? scope.words.at(point.cells[slot].i)
+                                                 : value_text(point.cells[slot], symbol.type, scope.words));
   }
   return out.empty() ? "it is never true" : out;
 }
 
-std::string whole_with_values(const Code& code, const Scope& scope, const Point& point) {
-  return with_values(code, {0, static_cast<std::uint32_t>(code.text.size())}, scope, point);
-}
-
-std::string explain(const Failure& failure, const Code& code, const Scope& scope, const Point& point) {
-  const Span span = code.spans[failure.op];
-  const std::string part = code.text.substr(span.begin, span.end - span.begin);
+std::string explain(const Failure& failure, const Expression& e, const Scope& scope, const Point& point) {
+  const std::string part = e.text.substr(failure.at.begin, failure.at.end - failure.at.begin);
+  const std::string numbers = with_values(e, failure.at, scope, point);
   switch (failure.trouble) {
     case EvalError::kNotWhole:
-      return fmt::format("{} = {} = {} is not whole", part, with_values(code, span, scope, point),
+      return fmt::format("{} = {} = {} is not whole", part, numbers,
                          shape::quotient_text(failure.a.i, failure.b.i));
     case EvalError::kDivisionByZero:
-      return fmt::format("{} = {} divides by zero", part, with_values(code, span, scope, point));
+      return fmt::format("{} = {} divides by zero", part, numbers);
     case EvalError::kAbsent:
       return fmt::format("{} has no value", part);
     case EvalError::kOverflow:
-      return fmt::format("{} = {} is too large for 64 bits", part, with_values(code, span, scope, point));
+      return fmt::format("{} = {} is too large for 64 bits", part, numbers);
     case EvalError::kNone:
       break;
   }

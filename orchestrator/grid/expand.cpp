@@ -52,7 +52,7 @@ nlohmann::json as_json(Cell cell, Type type, const Words& words) {
 
 }  // namespace
 
-// Of a pruned point, what did not come out whole is 0 (no axis takes 0 there).
+// In the trial of a pruned point, a number that did not come out whole is 0 (no axis takes 0 there).
 Trial Walker::trial(std::string& unsupported) const {
   Trial trial;
   const Words& words = spec_.scope.words;

@@ -1,6 +1,6 @@
-// Expressions of `where` and `derive`: text is compiled once to a short typed program over the slots of a
-// Point, then run per point without allocation. Refuses unknown names, mixed types and overflow; names the
-// place in the text.
+// Expressions of `where` and `derive`: text is parsed once to a typed tree over the slots of a Point, which is
+// evaluated per point without allocation. Refuses unknown names, mixed types and overflow; names the place in
+// the text.
 //
 //   or, and, not | == != < <= > >= (chained: 1 < tp <= 8), in [a, b], not in | + - | * / // % | -x
 //   min(a, b, ...) max(a, b, ...) ceil(x) floor(x) | names | 12, 1.5, "bf16", true, false
@@ -13,13 +13,12 @@
 #include <string_view>
 #include <vector>
 
-#include "orchestrator/grid/fault.h"
+#include "base/expected.h"
 #include "orchestrator/grid/scope.h"
 
 namespace sweep::grid {
 
 inline constexpr std::size_t kMaxExpressionBytes = 4096;
-inline constexpr std::size_t kMaxOps = 4096;
 inline constexpr int kMaxDepth = 64;
 
 // One combination: a cell per slot of the Scope, and whether it holds anything.
@@ -29,64 +28,37 @@ struct Point {
   std::vector<Presence> held;
 };
 
+// The operators; those of numbers compute on whole or on real numbers, as the node's type says.
 enum class Op : std::uint8_t {
-  kConst,
-  kLoad,
-  kToReal,
-  kToRealUnder,
-  kNot,
-  kJumpIfFalse,
-  kJumpIfTrue,
-  kNeg,
-  kAdd,
-  kSub,
-  kMul,
-  kDivExact,
-  kDivReal,
-  kFloorDiv,
-  kMod,
-  kCeilDiv,
-  kMin,
-  kMax,
-  kEq,
-  kNe,
-  kLt,
-  kLe,
-  kGt,
-  kGe,
-  kNegR,
-  kAddR,
-  kSubR,
-  kMulR,
-  kDivR,
-  kMinR,
-  kMaxR,
-  kCeilR,
-  kFloorR,
-  kEqR,
-  kNeR,
-  kLtR,
-  kLeR,
-  kGtR,
-  kGeR,
-};
-
-struct Instruction {
-  Op op;
-  std::uint32_t arg = 0;  // slot, index of a constant, or how many instructions a jump skips
+  // clang-format off
+  kConstant, kSlot, kAnd, kOr,
+  kNot, kNegate, kCeil, kFloor,               // of one operand
+  kEq, kNe, kLt, kLe, kGt, kGe, kIn,          // kIn: one item of a list
+  kAdd, kSub, kMul, kDivide, kFloorDiv, kCeilDiv, kMod, kMin, kMax,
+  // clang-format on
 };
 
 struct Span {
   std::uint32_t begin = 0, end = 0;  // bytes of the text
 };
 
-struct Code {
+struct Expression {
+  struct Node {
+    Op op = Op::kConstant;
+    Type type = Type::kBool;            // of its value
+    Span span;                          // the part of the text it computes
+    Cell value{0};                      // of a constant; of a name, its slot
+    std::uint32_t left = 0, right = 0;  // the operands, by their places among the nodes
+    Type of_left = type, of_right = type;
+    // `left` is the comparison before this one (a < b < c), or the item before it (a in [b, c]). If that
+    // decides, this one is not asked; else it compares the operand that `left` kept (b; a).
+    bool linked = false;
+  };
   std::string text;
-  Type type = Type::kBool;
-  std::vector<Instruction> ops;
-  std::vector<Cell> constants;
-  std::vector<Span> spans;  // of each instruction: the part of the text it computes
+  std::vector<Node> nodes;  // operands before their operator; the last is the root
   std::vector<Slot> reads;  // distinct slots, sorted
+  Type type() const { return nodes.back().type; }
+  Span whole() const { return {0, static_cast<std::uint32_t>(text.size())}; }
 };
 
 struct ExpressionError {
@@ -97,7 +69,7 @@ struct ExpressionError {
 };
 
 // New words of the text are added to scope.words.
-tl::expected<Code, ExpressionError> compile(std::string_view text, Scope& scope);
+tl::expected<Expression, ExpressionError> parse(std::string_view text, Scope& scope);
 
 // The distinct names in a text, as far as it can be read; for ordering `derive` before types are known.
 std::vector<std::string> names_in(std::string_view text);
@@ -105,20 +77,19 @@ std::vector<std::string> names_in(std::string_view text);
 enum class EvalError : std::uint8_t { kNone, kNotWhole, kDivisionByZero, kAbsent, kOverflow };
 struct Failure {
   EvalError trouble = EvalError::kNone;
-  std::uint32_t op = 0;
+  Span at;          // the part of the text without a value
   Cell a{0}, b{0};  // operands of an inexact division
 };
 
 // False: `failure` says why there is no value.
-bool evaluate(const Code&, const Point&, Cell& value, Failure& failure);
+bool evaluate(const Expression&, const Point&, Cell& value, Failure& failure);
 
 // The part of the text with every name replaced by its value: "256 / (3 * 2)".
-std::string with_values(const Code&, Span, const Scope&, const Point&);
-std::string whole_with_values(const Code&, const Scope&, const Point&);
-// What the expression reads: "tp is 2, optimizer is plain".
-std::string values_read(const Code&, const Scope&, const Point&);
+std::string with_values(const Expression&, Span, const Scope&, const Point&);
+// The values that the expression reads: "tp is 2, optimizer is plain".
+std::string values_read(const Expression&, const Scope&, const Point&);
 // A sentence without full stop: "global_batch_size / 6 = 256 / 6 = 42.67 is not whole".
-std::string explain(const Failure&, const Code&, const Scope&, const Point&);
+std::string explain(const Failure&, const Expression&, const Scope&, const Point&);
 std::string value_text(Cell, Type, const Words&);
 
 }  // namespace sweep::grid

@@ -13,6 +13,7 @@
 #include "base/expected.h"
 #include "orchestrator/grid/recipes.h"
 #include "schema/attempt.h"
+#include "schema/launch_settings.h"
 #include "schema/plan_entry.h"
 #include "schema/strategy.h"
 
@@ -20,9 +21,9 @@ namespace sweep::grid {
 
 struct Limits {
   std::optional<double> gpu_hours, usd;
-  std::optional<double> trial_seconds;  // absent: auto
-  std::optional<double> hang_seconds;   // absent: auto
-  std::optional<double> start_seconds;  // before the first step is done; absent: hang_seconds
+  std::optional<double> trial_seconds;  // nullopt: auto
+  std::optional<double> hang_seconds;   // nullopt: auto
+  std::optional<double> start_seconds;  // before the first step is done; nullopt: hang_seconds
   i64 retries_crash = 1;                // further tries after a crash
   i64 retries_infra = 3;                // further tries after node_lost
   double memory_margin = 0.1;  // predicted memory above the limit by more than this share does not run
@@ -32,20 +33,20 @@ class GridSpec;  // private to the room: axes, expressions with their places in 
 
 struct Grid {
   std::string name, question;
-  std::filesystem::path path;  // as shown: "<stdin>" or "<pipe>" for a stream
+  std::filesystem::path path;  // path for messages: "<stdin>" or "<pipe>" for a stream
   bool from_stream = false;    // it cannot be read again: what goes on later needs `text`
   std::string text;            // the file as read
   MeasurePlan measure;
   Limits limits;
-  std::optional<Strategy> strategy;  // absent: the file states none
+  std::optional<Strategy> strategy;  // nullopt: the file states none
   bool auto_micro_batch = false;     // `micro_batch_size: auto`
-  std::string launch;                // JSON of the launch section, validated; empty: none
+  LaunchSettings launch;             // checked
   std::shared_ptr<const GridSpec> spec;
 };
 
 struct ReadOptions {
   std::uint64_t max_points = 100'000'000;  // before `where`
-  BuiltInRecipes recipes = {};             // that a workload may name
+  BuiltInRecipes recipes = {};             // recipes that a workload may name
 };
 
 // A file, or a stream: "-", /dev/stdin, a pipe.

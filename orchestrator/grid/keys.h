@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 15> kModelKeys{
     "hidden_size", "heads",         "kv_heads",       "head_dim", "intermediate_size",
     "vocab_size",  "max_positions", "tie_embeddings", "experts",  "experts_per_token"};
 
-// Of the section `workload`, and of a recipe's file.
+// Keys of the section `workload`, and of a recipe's file.
 inline constexpr std::array<std::string_view, 18> kWorkloadKeys{
     "recipe", "script",    "command",  "arguments", "container",        "prologue",
     "env",    "flags",     "derive",   "files",     "unsupported",      "notes",
@@ -32,10 +32,10 @@ inline constexpr std::array<std::string_view, 22> kRecipeKeys{
     "derive",      "files",  "folder",  "processes", "spelling",  "stop_after_steps", "log_patterns", "axes",
     "unsupported", "notes",  "trainer", "checked",   "paste",     "first_grid"};
 
-// Of a site profile, beside the launchers, which have the same keys as in a grid.
+// Keys of a site profile, beside the launchers, which have the same keys as in a grid.
 inline constexpr std::array<std::string_view, 2> kSiteKeys{"limits", "prices"};
 inline constexpr std::array<std::string_view, 1> kSiteLimitKeys{"gpu_hours"};
-// Of prices.<catalogue name>, in USD; one of them.
+// Keys of prices.<catalogue name>, in USD; one of them is given.
 inline constexpr std::array<std::string_view, 2> kPriceKeys{"node_hour", "gpu_hour"};
 
 }  // namespace sweep::grid

@@ -86,7 +86,7 @@ class Sorter {
   const GridSpec& spec_;
   std::vector<Step> steps_;
   std::vector<Seen> seen_;
-  std::vector<std::size_t> writer_;  // by slot
+  std::vector<std::size_t> writer_;  // index: slot
   std::vector<std::size_t> path_;
   Program sorted_;
   Cycle cycle_;

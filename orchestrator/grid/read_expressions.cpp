@@ -111,23 +111,23 @@ tl::unexpected<Error> ExpressionSections::refuse_cycle(const Cycle& cycle) const
 }
 
 Status ExpressionSections::compile_derived(Derived& derived, const Node& node) {
-  auto code = compile(node.text, in_.spec.scope);
+  auto code = parse(node.text, in_.spec.scope);
   if (!code) return refuse_expression(node, code.error());
   SWEEP_TRY(check_reads(*code, node));
   const Symbol& symbol = in_.spec.scope.at(derived.slot);
   if (symbol.origin == Origin::kLabel) {
-    in_.spec.scope.set_type(derived.slot, code->type);
-  } else if (symbol.type != code->type) {
+    in_.spec.scope.set_type(derived.slot, code->type());
+  } else if (symbol.type != code->type()) {
     return in_.refuse(
         node.place, {ErrorKind::kInvalidValue, derived.name},
         fmt::format("{} is {}, but the expression gives {}{}", derived.name, type_name(symbol.type),
-                    type_name(code->type), code->type == Type::kReal ? "; use floor() or ceil()" : ""));
+                    type_name(code->type()), code->type() == Type::kReal ? "; use floor() or ceil()" : ""));
   }
   derived.code = std::move(*code);
   return {};
 }
 
-Status ExpressionSections::check_reads(const Code& code, const Node& node) const {
+Status ExpressionSections::check_reads(const Expression& code, const Node& node) const {
   for (const Slot slot : code.reads) {
     if (!in_.spec.scope.at(slot).optional || in_.spec.given[slot]) continue;
     const std::size_t at = code.text.find(in_.spec.scope.at(slot).name);
@@ -151,12 +151,12 @@ Status ExpressionSections::where() {
       return in_.refuse(
           item->place, {ErrorKind::kInvalidValue, "where"},
           fmt::format("a clause of where is an expression, not {}; write it in quotes", item->kind_name()));
-    auto code = compile(item->text, in_.spec.scope);
+    auto code = parse(item->text, in_.spec.scope);
     if (!code) return refuse_expression(*item, code.error());
-    if (code->type != Type::kBool)
+    if (code->type() != Type::kBool)
       return in_.refuse(in_.document.place_in(*item, 0), {ErrorKind::kInvalidValue, item->text},
                         fmt::format("\"{}\" is {}, not a condition; compare it with something", item->text,
-                                    type_name(code->type)));
+                                    type_name(code->type())));
     SWEEP_TRY(check_reads(*code, *item));
     in_.spec.where.push_back({std::move(*code), in_.document.place_in(*item, 0)});
   }

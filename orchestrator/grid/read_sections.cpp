@@ -44,7 +44,7 @@ Status read_measure(const Document& document, Grid& grid) {
   return optional_int(document, map, "repeats", 1, kMaxRepeats, grid.measure.repeats);
 }
 
-// Absent and `auto` leave it to the prediction.
+// A missing key and `auto` leave it to the prediction.
 Status seconds_or_auto(const Document& document, const Node& map, std::string_view key,
                        std::optional<double>& out) {
   const Node* node = map.find(key);

@@ -47,7 +47,7 @@ class ValueReader {
   struct Start {
     ModelSpec spec;
     std::string label;   // empty: none
-    bool given = false;  // by base or config_json
+    bool given = false;  // base or config_json gave a model
   };
   Expected<ModelEntry> named_model(const std::string& name, Place);
   Expected<ModelEntry> model_from_map(const Node&);

@@ -8,10 +8,10 @@
 
 namespace sweep::grid {
 
-inline constexpr std::size_t kMaxClauses = 256;   // of where, of derive
-inline constexpr std::size_t kMaxItems = 10'000;  // of include, of exclude
+inline constexpr std::size_t kMaxClauses = 256;   // limit of `where`, and of `derive`
+inline constexpr std::size_t kMaxItems = 10'000;  // limit of `include`, and of `exclude`
 
-// What they share: the file, and what is read of it so far.
+// The state that the readers share: the file, and what is read of it so far.
 struct Reading {
   const Document& document;
   GridSpec& spec;
@@ -65,7 +65,7 @@ class ExpressionSections {
  private:
   Status compile_derived(Derived& derived, const Node& node);
   // An optional axis that nothing sets has no value anywhere: a mistake, not a condition.
-  Status check_reads(const Code& code, const Node& node) const;
+  Status check_reads(const Expression& code, const Node& node) const;
   tl::unexpected<Error> refuse_expression(const Node& node, const ExpressionError& error) const;
   tl::unexpected<Error> refuse_cycle(const Cycle& cycle) const;
 
@@ -80,7 +80,7 @@ class PointSections {
   Status exclude();
 
  private:
-  // What an included point starts from: base and derive, not the grid's axes.
+  // The axes that an included point starts from: base and derive, not the grid's.
   std::vector<bool> base_given() const;
   Status include_axis(const Entry& axis, Included& point);
   Expected<Exclusion::Match> exclude_axis(const Entry& axis);

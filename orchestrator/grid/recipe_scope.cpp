@@ -109,7 +109,7 @@ Point RecipeScope::point_of(Point point, const Trial& t) const {
 
 Point point_of(const Trial& trial, Scope& scope) {
   Point out;
-  const std::size_t known = scope.slot("world") + std::size_t{1};  // what follows is added by point_of()
+  const std::size_t known = scope.slot("world") + std::size_t{1};  // point_of() adds what follows
   out.cells.assign(known, Cell{0});
   out.held.assign(known, Presence::kValue);
   Slot slot = 0;

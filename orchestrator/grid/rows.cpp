@@ -53,8 +53,8 @@ Expected<std::vector<std::string>> RowBinder::use(std::string_view text) {
   return names;
 }
 
-Expected<Code> RowBinder::compiled(const CaseText& at, const Node& node) {
-  auto code = compile(node.text, scope_);
+Expected<Expression> RowBinder::compiled(const CaseText& at, const Node& node) {
+  auto code = parse(node.text, scope_);
   if (code) return std::move(*code);
   return refuse(at, at.document->place_in(node, code.error().at), {code.error().kind, code.error().subject},
                 fmt::format("{} (in \"{}\")", code.error().message, node.text.substr(0, 200)));
@@ -95,10 +95,10 @@ Expected<Case> RowBinder::bind(const CaseText& from) {
   if (from.when) {
     auto code = compiled(from, *from.when);
     if (!code) return tl::unexpected(code.error());
-    if (code->type != Type::kBool)
+    if (code->type() != Type::kBool)
       return refuse(from, from.when->place, {ErrorKind::kInvalidValue, from.when->text},
                     fmt::format("\"{}\" is {}, not a condition; compare it with something", from.when->text,
-                                type_name(code->type)));
+                                type_name(code->type())));
     for (const Slot slot : code->reads) trace(slot, in_when);
     out.when = std::move(*code);
   }
@@ -157,11 +157,11 @@ Expected<std::vector<Row>> RowBinder::derived(const TableText& from) {
                       fmt::format("{} has a case without a value", row.key));
       auto value = compiled(each, *each.value);
       if (!value) return tl::unexpected(value.error());
-      if (type && *type != value->type)
+      if (type && *type != value->type())
         return refuse(each, each.value->place, {ErrorKind::kInvalidValue, row.key},
-                      fmt::format("{} is {} here, and {} in the case before", row.key, type_name(value->type),
-                                  type_name(*type)));
-      type = value->type;
+                      fmt::format("{} is {} here, and {} in the case before", row.key,
+                                  type_name(value->type()), type_name(*type)));
+      type = value->type();
       CaseText condition = each;
       condition.value = nullptr;
       auto bound = bind(condition);

@@ -20,8 +20,8 @@ using DocumentPtr = std::shared_ptr<const Document>;
 // "file:line:column: message"
 tl::unexpected<Error> refuse(const DocumentPtr&, Place, Fault, std::string_view message);
 
-inline constexpr std::size_t kMaxRows = 1000;  // of a table
-inline constexpr std::size_t kMaxCases = 100;  // of a row
+inline constexpr std::size_t kMaxRows = 1000;  // limit of a table
+inline constexpr std::size_t kMaxCases = 100;  // limit of a row
 inline constexpr std::size_t kLongestText = 64u << 10;
 
 // A case as the file has it.
@@ -31,7 +31,7 @@ struct CaseText {
   NodePtr when;   // null: always
   NodePtr value;  // null: the row has no value (a flag alone)
   std::optional<std::vector<std::string>>
-      of;  // axes, one of which the grid must give; absent: those that the case reads
+      of;  // axes, one of which the grid must give; nullopt: those that the case reads
 };
 struct RowText {
   std::string key;
@@ -49,9 +49,9 @@ void overlay(TableText& table, TableText over);
 
 // A case, checked.
 struct Case {
-  std::optional<Code> when;
+  std::optional<Expression> when;
   std::optional<std::string> text;  // a template
-  std::optional<Code> value;        // of a derived name
+  std::optional<Expression> value;  // value of a derived name
   bool of_any = true;               // it holds whatever the grid gives
   bool of_sweep = false;            // no axis decides it: how the sweep runs the program
   std::vector<Slot> of;
@@ -59,10 +59,10 @@ struct Case {
 struct Row {
   std::string key;
   std::vector<Case> cases;
-  Slot slot = 0;  // of a derived name
+  Slot slot = 0;  // slot of a derived name
 };
 
-// What a rank fills in later: it stays in braces.
+// True for a name that a rank fills in later: it stays in braces.
 bool is_rank_name(std::string_view name);
 
 // Checks tables against a scope, and adds the names that they derive to it.
@@ -72,7 +72,7 @@ class RowBinder {
   RowBinder(Scope& scope, std::map<Slot, std::set<Slot>> reads) : scope_(scope), reads_(std::move(reads)) {}
 
   Expected<std::vector<Row>> table(const TableText&);
-  // Of expressions; each key becomes a name that later rows may read.
+  // Reads rows of expressions; each key becomes a name that later rows may read.
   Expected<std::vector<Row>> derived(const TableText&);
   Expected<std::vector<Case>> sentences(const std::vector<CaseText>&);
   // The names in a template: each must be known. Error: the message alone.
@@ -84,7 +84,7 @@ class RowBinder {
 
  private:
   Expected<Case> bind(const CaseText&);
-  Expected<Code> compiled(const CaseText&, const Node&);
+  Expected<Expression> compiled(const CaseText&, const Node&);
   Status add_axes(const CaseText&, const std::set<Slot>& read, Case&) const;
   void trace(Slot, std::set<Slot>& axes) const;
 
@@ -110,7 +110,7 @@ class RowValues {
   // A template with all values in their places; rank names stay in it. None: it names what has no value in
   // this trial.
   std::optional<std::string> filled(std::string_view text) const;
-  // As filled(), a name without a value is empty.
+  // Does the same as filled(), but a name without a value is empty.
   std::string lenient(std::string_view text) const;
 
  private:

@@ -10,17 +10,8 @@
 namespace sweep::grid {
 
 std::string_view type_name(Type type) {
-  switch (type) {
-    case Type::kInt:
-      return "a whole number";
-    case Type::kReal:
-      return "a number";
-    case Type::kBool:
-      return "true or false";
-    case Type::kText:
-      return "a word";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"a whole number", "a number", "true or false", "a word"};
+  return kNames[static_cast<std::size_t>(type)];
 }
 
 i64 Words::id(std::string_view word) {

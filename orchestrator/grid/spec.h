@@ -34,14 +34,14 @@ struct ModelEntry {
 struct Derived {
   std::string name;
   Slot slot = 0;
-  Code code;
+  Expression code;
   Place place;
-  i64 min = 0, max = 0;  // of a whole-number axis; equal: a label or a flag, anything goes
+  i64 min = 0, max = 0;  // range of a whole-number axis; equal: a label or a flag, anything goes
 };
 
 // One thing that follows from others: a relation of the rank algebra, or a `derive` entry.
 struct Step {
-  std::optional<shape::Relation> relation;  // absent: entry `derived` of derive
+  std::optional<shape::Relation> relation;  // nullopt: entry `derived` of derive
   std::uint16_t derived = 0;
   std::vector<Slot> reads;
   std::optional<Slot> writes;  // a relation that compares writes nothing
@@ -50,7 +50,7 @@ struct Step {
 using Program = std::vector<Step>;  // in an order in which every step finds what it reads
 
 struct Clause {
-  Code code;
+  Expression code;
   Place place;
 };
 
@@ -78,7 +78,7 @@ class GridSpec {
  public:
   Scope scope;
   std::vector<ModelEntry> models;
-  std::vector<std::int32_t> gpus_per_node;  // by the number of a hardware name; 0: cpu or no hardware
+  std::vector<std::int32_t> gpus_per_node;  // index: the number of a hardware name; 0: cpu or no hardware
   Point start;                              // defaults and `base`
   std::vector<bool> given;                  // slots set by base, grid, zip or derive (by size of the scope)
   std::vector<Dimension> dimensions;        // outermost first
@@ -114,9 +114,9 @@ struct Cycle {
 tl::expected<Program, Cycle> order_steps(const GridSpec&, const std::vector<bool>& given, bool any_cpu,
                                          const std::vector<std::vector<Slot>>& derived_reads);
 
-// Of a grid with a workload: the slots whose values change what the program gets, in its words, variables and
-// files or in how many processes it has; also by way of `derive`, of the algebra or of `where`. REQUIRES: the
-// workload is bound.
+// For a grid with a workload: the slots whose values change what the program gets, in its words, variables
+// and files or in how many processes it has; also by way of `derive`, of the algebra or of `where`. REQUIRES:
+// the workload is bound.
 std::vector<bool> used_slots(const GridSpec&);
 // Names of the axes that are in use, are given by the grid, place the trial, or follow from such, with a space
 // before and after each.

@@ -1,4 +1,4 @@
-// Which axes a grid's program hears of.
+// Finds the axes whose values a grid's program gets.
 #include <algorithm>
 
 #include "orchestrator/grid/spec.h"

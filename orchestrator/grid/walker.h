@@ -9,7 +9,7 @@
 
 namespace sweep::grid {
 
-// What is shared by all walks of one expansion.
+// The state that all walks of one expansion share.
 struct Expansion {
   const Grid& grid;
   const std::function<bool(PlanEntry&&)>& sink;

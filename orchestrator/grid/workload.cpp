@@ -64,7 +64,7 @@ Status CommandTemplates::bind_files(RowBinder& binder) {
   return {};
 }
 
-// What the ranks' side would refuse is refused here, where the file is known.
+// Refuses what the ranks' side would refuse, because the file is known here.
 Status CommandTemplates::check_command() const {
   CommandSpec spec;
   for (const PlacedText& word : text_.command) spec.argv.push_back(word.text);

@@ -39,7 +39,7 @@ class CommandTemplates {
   };
   // given: the slots that the grid sets; what the grid does not set is left to the program.
   Rendered render(const Scope&, const Point&, const Trial&, const std::vector<bool>& given) const;
-  // Of a trial that comes from no grid: every axis is given; what concerns the sweep alone (numbers of
+  // Renders a trial that comes from no grid: every axis is given; what concerns the sweep alone (numbers of
   // steps, where output goes) is left out.
   Rendered render(const Trial&) const;
 
@@ -57,7 +57,7 @@ class CommandTemplates {
   WorkloadText text_;
   std::optional<RecipeScope> scope_;
   std::vector<Row> derived_, environment_, flags_;
-  std::map<std::string, std::vector<Row>> settings_;  // of each file
+  std::map<std::string, std::vector<Row>> settings_;  // rows of each file
   std::vector<Case> unsupported_, notes_;
   std::set<Slot> used_;
   std::string known_;

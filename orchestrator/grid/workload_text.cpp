@@ -288,7 +288,7 @@ Expected<WorkloadText> read_workload(const Document& document, const Entry& entr
   SWEEP_TRY(
       WorkloadReader(out.document, folder, recipes, 0, out).read(*entry.value, entry.place, kWorkloadKeys));
   SWEEP_TRY(check_whole(out));
-  // Of a path relative to the grid file; no slash at the end.
+  // The folder's path is relative to the grid file, without a slash at the end.
   const auto path =
       std::filesystem::absolute(folder / (out.folder.empty() ? "." : out.folder)).lexically_normal();
   out.folder = (path.has_filename() ? path : path.parent_path()).string();

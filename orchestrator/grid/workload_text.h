@@ -44,8 +44,8 @@ struct WorkloadText {
   std::map<std::string, FileText> files;
   std::vector<OwnAxis> axes;
   RowValues::Spelling spelling;
-  // Of a recipe: the trainer, the version whose parser was asked, the file that `best --for` prints (empty:
-  // the command line), and a first grid.
+  // These describe a recipe: the trainer, the version whose parser was asked, the file that `best --for`
+  // prints (empty: the command line), and a first grid.
   std::string trainer, checked, paste, first_grid;
   // The section itself.
   DocumentPtr document;

@@ -37,9 +37,9 @@ class YamlStructure {
  private:
   struct Level {
     Style style;
-    YamlMark start;          // of a block: its column is that of its keys or dashes
+    YamlMark start;          // start of a block: its column is that of its keys or dashes
     bool first = true;       // nothing of it was read yet
-    bool value_due = false;  // of a map: a key was read
+    bool value_due = false;  // a key of the map was read
     YamlMark key = {};
     bool is_map() const { return style != Style::kBlockList && style != Style::kFlowList; }
     bool has_brackets() const { return style == Style::kFlowList || style == Style::kFlowMap; }

@@ -35,7 +35,7 @@ class YamlText : public YamlSource {
   void aligned(int column);              // a line begins here, at this column
   void end_of_document();                // nothing follows
   void expect(char sign, char closing);  // `sign` stands here, or `closing` is missing
-  std::string_view skip_name();          // of an anchor or an alias, with the sign before it
+  std::string_view skip_name();          // name of an anchor or an alias, with the sign before it
   bool at_dash() const { return peek() == '-' && white(1); }
   bool at_block_colon() const { return peek() == ':' && white(1); }
 

@@ -14,7 +14,7 @@ namespace sweep::grid {
 struct YamlToken {
   enum class Kind { kPlain, kQuoted, kAlias };  // a block scalar counts as quoted: it is text
   Kind kind = Kind::kPlain;
-  std::string text;  // of an alias: its name
+  std::string text;  // name of an alias
   YamlMark start;
   std::size_t anchor = 0;  // its number; 0: none. Of an alias: what it stands for
 };
@@ -33,7 +33,7 @@ class YamlTree {
     YamlMark start;
     std::size_t anchor = 0;
     std::optional<Entry> pending;                   // a key waiting for its value
-    std::map<std::string, int, std::less<>> lines;  // of the keys so far
+    std::map<std::string, int, std::less<>> lines;  // lines of the keys so far
   };
 
   static std::shared_ptr<Node> leaf(Node::Kind kind, const YamlMark& at);
@@ -42,7 +42,7 @@ class YamlTree {
   void attach(NodePtr node, const YamlMark& at);
 
   std::vector<Frame> frames_;
-  std::map<std::size_t, NodePtr> anchors_;  // of nodes that are complete
+  std::map<std::size_t, NodePtr> anchors_;  // anchors of complete nodes
   NodePtr root_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace sweep::imports {
 
-std::string lower_case(std::string_view);  // of ASCII letters
+std::string lower_case(std::string_view);  // changes ASCII letters only
 std::string_view trimmed(std::string_view);
 bool says_nothing(std::string_view);  // empty, nan, null, none, n/a, -
 

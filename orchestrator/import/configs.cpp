@@ -24,11 +24,11 @@ enum class Holds { kKept, kModel, kSpec, kAxis, kGpus, kStatus, kMemory, kRate }
 
 struct ConfigColumn {
   Holds kind = Holds::kKept;
-  std::string name;                  // of the column in the file
-  const Column* axis = nullptr;      // of kAxis
-  i64 ModelSpec::*number = nullptr;  // of kSpec, where it is a number
+  std::string name;                  // name of the column in the file
+  const Column* axis = nullptr;      // the axis of a kAxis column
+  i64 ModelSpec::*number = nullptr;  // the member of a kSpec column, if it is a number
   std::string_view number_name;      // its dimension
-  double factor = 1;                 // of kMemory: bytes in one
+  double factor = 1;                 // bytes in one unit of a kMemory column
 };
 
 // Other names of a model's dimensions; those of fields are import's.
@@ -236,9 +236,9 @@ class ConfigReader {
     return {};
   }
 
-  // What a row says of its model.
+  // The model that a row describes.
   struct Own {
-    std::map<std::string_view, std::pair<i64 ModelSpec::*, i64>> numbers;  // by dimension
+    std::map<std::string_view, std::pair<i64 ModelSpec::*, i64>> numbers;  // key: dimension
     std::optional<std::string> family;
     std::optional<bool> ties;
     bool empty() const { return numbers.empty() && !family && !ties; }

@@ -16,14 +16,14 @@ namespace sweep::imports {
 
 struct ConfigOptions {
   std::string shown_as;             // the file's name in errors
-  std::string hardware;             // of the catalogue
+  std::string hardware;             // a name of the catalogue
   std::vector<std::string> models;  // "LABEL=NAME" of the catalogue
 };
 
 struct ConfigRow {
   CsvRow row;
   Trial trial;
-  std::optional<Outcome> outcome;  // as measured
+  std::optional<Outcome> outcome;  // the measured outcome
   double reported_bytes = 0;       // 0: not stated
   double tokens_per_s_gpu = 0;     // 0: not stated
 };
@@ -33,7 +33,7 @@ struct Configs {
   std::vector<ConfigRow> rows;
 };
 
-// What is not stated: 1 for degrees, one sequence, 4096 tokens, bf16, sp with tp.
+// Defaults of what is not stated: 1 for degrees, one sequence, 4096 tokens, bf16, sp with tp.
 Expected<Configs> read_configs(std::string_view text, const ConfigOptions&);
 
 }  // namespace sweep::imports

@@ -39,7 +39,7 @@ struct CsvReader::Parser {
   std::size_t line = 0;  // being read
   CsvRow row;            // being read
   std::deque<CsvRow> done;
-  std::string refused;  // by a callback
+  std::string refused;  // the error of a callback
   bool finished = false;
 
   Parser() {

@@ -18,8 +18,8 @@ struct CsvRow {
   std::vector<std::string> cells;
 };
 
-inline constexpr std::size_t kMostCells = 4096;           // of a row
-inline constexpr std::size_t kMostCellBytes = 1u << 20u;  // of a cell
+inline constexpr std::size_t kMostCells = 4096;           // limit of a row
+inline constexpr std::size_t kMostCellBytes = 1u << 20u;  // limit of a cell
 
 class CsvReader {
  public:
@@ -30,7 +30,7 @@ class CsvReader {
   CsvReader(const CsvReader&) = delete;
   CsvReader& operator=(const CsvReader&) = delete;
 
-  // The next row that is not blank; absent: no more. After an error there is no more.
+  // The next row that is not blank; nullopt: no more. After an error there is no more.
   Expected<std::optional<CsvRow>> next();
 
  private:

@@ -20,7 +20,7 @@ struct Options {
 
 struct Imported {
   std::vector<ImportedRow> rows;   // in the order of the file
-  std::vector<std::string> notes;  // what people should know
+  std::vector<std::string> notes;  // messages for people
   i64 left_out = 0;                // rows without an answer: pending, cancelled
 };
 

@@ -11,8 +11,8 @@ namespace sweep::imports {
 
 using Stated = std::set<std::string_view>;  // keys of axes
 
-// What was assumed on the way, as a sentence; empty: every number follows from those stated. Error: the
-// equation that does not come out whole, or a degree that nothing tells.
+// Completes the trial; returns what was assumed, as a sentence. Empty: every number follows from those
+// stated. Error: the equation that does not come out whole, or a degree that nothing tells.
 Expected<std::string> complete(Trial&, const Stated&);
 // dp x micro_batch_size x grad_accum is the global batch.
 bool batch_multiplies_out(const Trial&);

@@ -143,7 +143,7 @@ class Mapper {
                       fmt::format("cannot become '{}', which is computed here; a claim of the file is "
                                   "'mfu_reported', a rate 'tokens_per_s_gpu'",
                                   request.field));
-      const bool program = request.field == "program";  // of a command; its axes are the labels
+      const bool program = request.field == "program";  // the program of a command; its axes are the labels
       if (!target.field || (target.field->role == Role::kIdentity && !program))
         return refuse(name, ErrorKind::kUnknownName,
                       fmt::format("is mapped to '{}', which is not a field{}; `sweep query \"select * from "

@@ -28,8 +28,8 @@ enum class Meaning {
 struct Target {
   Meaning meaning = Meaning::kIgnored;
   std::string column;             // its name in the file
-  const Column* field = nullptr;  // of kAxis and kMetric
-  std::string label;              // of kLabel
+  const Column* field = nullptr;  // the field of kAxis and kMetric
+  std::string label;              // the label of kLabel
   double factor = 1;              // from the file's unit to the field's
 };
 
@@ -42,7 +42,7 @@ const Alias* find_alias(std::string_view column);
 
 struct Mapping {
   std::vector<Target> targets;     // one per column
-  std::vector<std::string> notes;  // what people should know: columns left out, units taken from a name
+  std::vector<std::string> notes;  // messages: columns left out, units taken from a name
   bool has(std::string_view field) const;
 };
 

@@ -289,8 +289,8 @@ class Importer {
     return {};
   }
 
-  // What ended ok took time and trained on tokens. Beyond `kMost` the figures that follow from a rate are no
-  // numbers any more, so they would not show that it is wrong.
+  // A trial that ended ok took time and trained on tokens. Beyond `kMost` the figures that follow from a rate
+  // are no numbers any more, so they would not show that it is wrong.
   static Expected<void> rates_are_possible(const Metrics& m) {
     constexpr double kMost = 1e15;
     const std::pair<const char*, const std::optional<double>*> rates[] = {
@@ -326,7 +326,7 @@ class Importer {
     out.oom_kind = outcome == Outcome::kOom ? oom_kind_from(draft.oom_kind) : std::nullopt;
     out.metrics = draft.metrics;
     if (outcome == Outcome::kOk) return out;
-    Metrics memory;  // of a trial that did not end ok, its rates mean nothing
+    Metrics memory;  // rates of a trial that did not end ok mean nothing
     memory.peak_allocated_bytes = draft.metrics.peak_allocated_bytes;
     memory.peak_reserved_bytes = draft.metrics.peak_reserved_bytes;
     memory.memory_reported_bytes = draft.metrics.memory_reported_bytes;
@@ -339,7 +339,7 @@ class Importer {
     return out;
   }
 
-  // Of a label without stated dimensions: none, and a family that keeps two such models apart.
+  // The dimensions of a label. If none are stated: none, and a family that keeps two such models apart.
   const ModelSpec& spec_of(const std::string& label) {
     const auto known = specs_.find(label);
     if (known != specs_.end()) return known->second;
@@ -360,7 +360,7 @@ class Importer {
   Mapping mapping_;
   Trial base_;
   Stated stated_;
-  std::map<std::string, ModelSpec> specs_;  // by label
+  std::map<std::string, ModelSpec> specs_;  // key: label
   std::vector<std::string> unknown_hardware_;
   std::string last_hardware_;
   i64 crooked_ = 0;

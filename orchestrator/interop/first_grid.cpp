@@ -49,7 +49,7 @@ struct Draft {
   bool per_node = false, stops = false;      // stops: it is told how many steps to take
   std::string more;                          // further lines of the workload
   std::map<std::string, std::string> axes;   // sweep's own: name -> value
-  std::map<std::string, std::string> own;    // of the program alone
+  std::map<std::string, std::string> own;    // arguments of the program alone
   std::map<std::string, std::string> ranks;  // nodes, gpus_per_node
 
   std::string text() const;
@@ -167,7 +167,7 @@ std::string finished(Draft& draft) {
   return draft.text();
 }
 
-// Where the script stands among torchrun's words: after its own options.
+// The place of the script among torchrun's words: after torchrun's own options.
 std::optional<std::size_t> script_of_torchrun(std::span<const std::string> words, Draft& draft) {
   std::vector<std::string> ignored;  // the recipe writes torchrun's options itself
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -202,7 +202,7 @@ std::map<std::string, std::string> axes_of(const grid::WorkloadText& recipe, con
   return out;
 }
 
-// What a recipe knows of `values` (flag or path -> value) becomes axes; whole numbers alone, and no sum of
+// Turns what a recipe knows of `values` (flag or path -> value) into axes; whole numbers alone, and no sum of
 // others.
 void take_axes(Draft& draft, const std::map<std::string, std::string>& known,
                const std::map<std::string, std::string>& values) {

@@ -11,7 +11,7 @@ namespace sweep::interop {
 struct RecipeText {
   std::string_view name, yaml;
 };
-// By name.
+// The texts of all built-in recipes, by name.
 std::span<const RecipeText> recipe_texts();
 
 // For readers of grids.

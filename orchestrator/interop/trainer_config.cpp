@@ -38,7 +38,7 @@ const std::vector<Writer>& writers() {
   return all;
 }
 
-// What a rank fills in: each node runs the line, and its job sets the variables.
+// Names that a rank fills in: each node runs the line, and its job sets the variables.
 std::optional<std::string> pasted_name(std::string_view name) {
   static const std::map<std::string_view, const char*> names{
       {"master_addr", "\"$MASTER_ADDR\""}, {"master_port", "29500"}, {"node", "$NODE_RANK"}, {"files", "."}};
@@ -70,7 +70,7 @@ std::string command_line(const grid::CommandTemplates::Rendered& rendered) {
   return out + "\n";
 }
 
-// What was measured otherwise than any trainer does it.
+// Notes what was measured otherwise than any trainer does it.
 void note_common_gaps(const Trial& t, std::vector<std::string>& open) {
   if (t.memory_cap_bytes)
     open.push_back(fmt::format("the cap of {} bytes on device memory", *t.memory_cap_bytes));

@@ -11,7 +11,7 @@
 namespace sweep::interop {
 
 struct TrainerConfig {
-  // As `best --for` takes it: "torchtitan", "Megatron-LM".
+  // The name for `best --for`: "torchtitan", "Megatron-LM".
   std::string trainer;
   // Ready to paste.
   std::string text;

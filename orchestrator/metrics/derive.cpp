@@ -82,11 +82,9 @@ std::optional<double> tokens_per_s(const Trial& t, double step_ms) {
   return ratio(real(t.global_batch_size) * real(t.seq_len), step_ms / 1e3);
 }
 
-// Of a trainer that reports nothing itself.
+// True if the trainer reports nothing itself.
 bool is_from_log(const RankRecord& record) {
-  if (record.effective.find("from_log") == std::string::npos) return false;  // parsing is slower than looking
-  const auto used = parse_json(record.effective);
-  return used && used->is_object() && text_of(*used, "report") == "from_log";
+  return record.effective.report == "from_log";
 }
 
 // Tokens of a command's step: what its ranks reported, of which those of a tensor-parallel or pipeline group
@@ -108,7 +106,8 @@ std::optional<double> command_tokens(const Trial& t, std::span<const RankRecord>
   return real(t.global_batch_size) * real(t.seq_len);
 }
 
-// What of the ranks' timed steps is neither computation nor the optimizer, over all but the optimizer.
+// The time of the ranks' timed steps that is neither computation nor the optimizer, over all but the
+// optimizer.
 std::optional<double> bubble(const Trial& t, std::span<const RankRecord> records) {
   if (t.pp == 1) return std::nullopt;
   double waited = 0, all = 0;
@@ -202,8 +201,8 @@ void losses(Metrics& m, std::span<const RankRecord> records) {
   m.loss_last = finite(steps.back().loss);
 }
 
-// Of rehearsed trials only. Their load follows from the modelled clocks of all ranks: for the agent's samples
-// they are too short.
+// Applies to rehearsed trials only. Their load follows from the modelled clocks of all ranks: they are too
+// short for the agent's samples.
 void counted(Metrics& m, std::span<const RankRecord> records) {
   double busy = 0;
   i64 ranks = 0;

@@ -12,19 +12,19 @@ inline constexpr i64 kFormulaVersion = 1;
 
 // Metrics of an attempt from its ranks' records and the agent's end: reductions over ranks and steps, then
 // rates, MFU, cost. Fields that cannot be computed stay absent. Warm-up steps are never averaged in.
-// usd_per_node_hour: what a node costs here; absent: the catalogue's public price. ranks: how many were
-// started; absent: all of the trial's.
+// usd_per_node_hour: price of a node here; nullopt: the catalogue's public price. ranks: how many were
+// started; nullopt: all of the trial's.
 Metrics derive(const Trial&, std::span<const RankRecord>, const AttemptEnd*,
                std::optional<double> usd_per_node_hour = std::nullopt,
                std::optional<i64> ranks = std::nullopt);
 
-// Of a measurement that came without raw samples: what follows from its rate (tokens_per_s_gpu, else
-// tokens_per_s, else step_ms) by the same formulas. What is stated stays; step times and mfu_reported are
-// never computed.
+// For a measurement that came without raw samples: computes what follows from its rate (tokens_per_s_gpu,
+// else tokens_per_s, else step_ms) by the same formulas. What is stated stays; step times and mfu_reported
+// are never computed.
 Metrics derive_from_rate(const Trial&, const Metrics& stated);
 
 // Why rates cannot be true, with the numbers: the FLOPs of a step would exceed the peak of the catalogue.
-// Absent: they may be.
+// nullopt: they are possible.
 std::optional<std::string> beyond_peak(const Trial&, const Metrics&);
 
 }  // namespace sweep::metrics

@@ -19,10 +19,11 @@ struct WholeStep {
   i64 tokens = 0, alloc_retries = 0;
   std::optional<double> loss;
 };
-// Of `processes` ranks, how many must have reported a step so that it counts: all of them; one, where the step is
-// a user's program: of most trainers one rank alone prints its steps.
+// The number of `processes` ranks that must have reported a step so that it counts: all of them; one, if the
+// step is a user's program, because in most trainers one rank alone prints its steps.
 i64 ranks_needed(const Trial&, i64 processes);
-// By repeat and step; warm-up included and marked. Steps that fewer ranks than `needed` reported are left out.
+// The steps by repeat and number; warm-up included and marked. Steps that fewer ranks than `needed` reported
+// are left out.
 std::vector<WholeStep> whole_steps(std::span<const RankRecord>, i64 needed);
 
 // Milliseconds; one value per timed step that enough ranks reported, with a step time above 0. A part that some

@@ -31,8 +31,8 @@ std::optional<Objection> beyond_memory(const PlanEntry& e) {
                    Outcome::kPruned};
 }
 
-// What can never be (rules, memory) comes before what is only not built yet, so that a plan stays true as
-// more is built.
+// Reasons that always hold (rules, memory) come before "not built yet", so that a plan stays true as more is
+// built.
 void judge(PlanEntry& e, const MeasurePlan& measure, const predict::Predictor& predictor) {
   if (!e.admitted) return;
   const auto impossible = first_objection(e.trial);

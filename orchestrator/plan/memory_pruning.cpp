@@ -27,7 +27,7 @@ std::string sentence(const PlanEntry& e, double bytes, double limit, bool dry_ru
                      100 * (bytes / limit - 1), 100 * margin);
 }
 
-// Those that run stay in their order, before the others.
+// Entries that run stay in their order, before the others.
 void number_again(std::vector<PlanEntry>& entries) {
   std::vector<PlanEntry*> order;
   for (PlanEntry& e : entries) order.push_back(&e);

@@ -1,4 +1,4 @@
-// What the training step does not build yet. A strategy that gets built deletes its line here, nothing else.
+// Refuses what the training step does not build yet. When a strategy is built, its line here is deleted.
 #include <fmt/format.h>
 
 #include "bench_kernels/shape/model_states.h"

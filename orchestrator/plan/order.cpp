@@ -20,7 +20,7 @@ auto placement(const PlanEntry& e) {
   return std::tuple(!e.admitted, std::string_view(e.trial.hardware), e.trial.nodes, e.trial.gpus_per_node);
 }
 
-// Of a step; what the same model and sequence length are compared by.
+// Seconds per token of a step: trials of the same model and sequence length are compared by it.
 double seconds_per_token(const PlanEntry& e) {
   const double step = e.predicted.step_ms.value_or(kLast);
   const double tokens = static_cast<double>(e.trial.global_batch_size) * static_cast<double>(e.trial.seq_len);

@@ -2,31 +2,30 @@
 // trial.
 #pragma once
 #include <optional>
-#include <string>
 
-#include "orchestrator/predict/predict.h"
+#include "orchestrator/predict/memory_model.h"
 #include "schema/outcome.h"
 #include "schema/trial.h"
 
 namespace sweep::plan {
 
-struct Objection {
-  std::string rule;
-  std::string reason;  // a sentence with the equation or the numbers
+// Its reason is a sentence with the equation or the numbers.
+struct Objection : predict::Refusal {
   Outcome verdict = Outcome::kPruned;
 };
 
 // The first rule the trial breaks: range, hardware, rank_algebra, divisibility, pipeline, recompute, zero,
 // positions, precision.
-// Of a command only what any program must keep to; with a model the model's rules too.
+// The first rule that the trial breaks. A command must keep to the rules of any program; with a model the
+// model's rules hold too.
 std::optional<Objection> first_objection(const Trial&);
 // The same, as a prediction under the profile of our own step asks for it.
 std::optional<predict::Refusal> step_refusal(const Trial&);
 // False of a command whose grid names no model: nothing is known of its memory and time.
 bool has_model(const Trial&);
 
-// What the training step does not build yet: rule "unsupported". One table; a strategy that gets built
-// deletes its line.
+// The objection "unsupported": the training step does not build this yet. It is one table; when a strategy is
+// built, its line is deleted.
 std::optional<Objection> not_built_yet(const Trial&);
 
 }  // namespace sweep::plan

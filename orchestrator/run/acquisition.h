@@ -28,7 +28,7 @@ class Acquisition {
   struct Result {
     // Trials wait for a host that is requested again in a moment.
     bool waits = false;
-    // Why none of the trials that wait can ever be run; absent: some can, or none waits.
+    // Why none of the trials that wait can ever be run; nullopt: some can, or none waits.
     std::optional<std::string> nothing_fits;
   };
   // Requests what the waiting trials are worth.
@@ -50,7 +50,7 @@ class Acquisition {
   std::string told_;
 };
 
-// Which trials the allocation can take; absent: all of them.
+// Which trials the allocation can take; nullopt: all of them.
 std::optional<store::Fit> fit_of(const HeldAllocation&, const Settings&);
 
 }  // namespace sweep::run

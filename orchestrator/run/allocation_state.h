@@ -29,7 +29,7 @@ enum class AllocationState {
   kServing,
   // It takes no more trials and ends when those that run have ended.
   kFinishing,
-  // As finishing; its agent cancelled trials that the run loop did not cancel.
+  // Like finishing; its agent cancelled trials that the run loop did not cancel.
   kReturning,
   // It holds no node.
   kEnded,

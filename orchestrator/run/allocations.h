@@ -30,20 +30,20 @@ class Allocations {
   // Closes in the store what take() gave.
   Expected<void> close(const HeldAllocation&, const std::string& reason);
 
-  // Absent: not held. Valid until the next request() or take().
+  // Null: not held. The result is valid until the next request() or take().
   HeldAllocation* find(const std::string& id);
   const std::map<std::string, HeldAllocation>& all() const { return held_; }
   std::vector<std::string> ids() const;
   bool empty() const { return held_.empty(); }
 
-  // Of those that are held.
+  // Nodes of the held allocations, and how many of these have work.
   i64 nodes() const;
   i64 at_work() const;
   std::vector<Capacity> capacities() const;
   bool may_request_more() const;
   // GPU-seconds of all runs of the sweep, until now.
   double gpu_seconds() const;
-  // Of all allocations of this run: 10 where trials take ten times as long as predicted.
+  // The slowdown over all allocations of this run: 10 if trials take ten times as long as predicted.
   double slowdown() const;
 
  private:
@@ -52,7 +52,7 @@ class Allocations {
 
   const RunContext& context_;
   std::map<std::string, HeldAllocation> held_;
-  // Of allocations that have ended: of all runs, and of this one.
+  // Sums over allocations that have ended: of all runs, and of this one.
   double ended_gpu_s_ = 0;
   SlowdownEstimate ended_slowdown_;
 };

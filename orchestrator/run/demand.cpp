@@ -33,7 +33,7 @@ bool serves(const Capacity& held, const store::Demand& group) {
          held.gpus_per_node >= group.gpus_per_node;
 }
 
-// What the held ones can take of a group's node-seconds.
+// The part of a group's node-seconds that the held allocations can take.
 double cover(const store::Demand& group, double work, std::vector<Capacity>& held) {
   for (Capacity& each : held) {
     if (!serves(each, group)) continue;
@@ -44,7 +44,7 @@ double cover(const store::Demand& group, double work, std::vector<Capacity>& hel
   return work;
 }
 
-// What may still be requested.
+// The nodes and allocations that may still be requested.
 struct Room {
   i64 nodes, places, idle;
 };

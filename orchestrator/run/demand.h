@@ -20,7 +20,7 @@ struct Bounds {
   i64 max_allocations = 1;
   // The longest time that may be requested.
   std::optional<double> time_s;
-  // Of one allocation, unless a trial needs more; 0: what max_nodes leaves.
+  // The most nodes of one allocation, unless a trial needs more; 0: what max_nodes leaves.
   i64 most_nodes_each = 0;
   // An allocation takes whatever max_nodes leaves: those nodes are held anyway.
   bool all_nodes = false;
@@ -30,7 +30,7 @@ struct Bounds {
   i64 idle_nodes = 0;
   // 0: idle nodes make no difference.
   double spread_s = 10;
-  // So much work is worth nodes of its own: half an hour where there is a queue.
+  // This much work per node is worth further nodes: half an hour if there is a queue.
   double min_work_per_node_s = 1800;
 };
 
@@ -38,7 +38,7 @@ struct Bounds {
 struct SlowdownEstimate {
   // Nodes were there for the work.
   double held_s = 0;
-  // Of what was done in that time or is under way.
+  // Predicted time of the trials that ended in that time or are under way.
   double predicted_s = 0;
   void add(const SlowdownEstimate& other) { held_s += other.held_s, predicted_s += other.predicted_s; }
   // 1 or more; 1 until enough has been seen.
@@ -73,7 +73,7 @@ std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>&, std::v
 // soon.
 double target_seconds(const Bounds&);
 
-// Why nothing of this can ever be requested; absent: something can.
+// Why nothing of this can ever be requested; nullopt: something can.
 std::optional<std::string> beyond_bounds(const std::vector<store::Demand>&, const Bounds&);
 
 }  // namespace sweep::run

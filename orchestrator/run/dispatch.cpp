@@ -84,7 +84,7 @@ Expected<void> Dispatch::fill(HeldAllocation& held, bool run_ends) {
 
 Expected<bool> Dispatch::wants_more(const HeldAllocation& held) {
   const i64 queued = held.attempts.nodes();
-  // What waits in an inbox has the bound of an earlier best, and can no longer be ruled out.
+  // An attempt that waits in an inbox has the bound of an earlier best, and can no longer be ruled out.
   const Settings& settings = context_.settings;
   const bool learns = settings.measure.early_stop || settings.strategy.is_grid_with_history();
   const i64 ahead = learns ? 0 : held.ahead(context_.now(), settings.ahead);

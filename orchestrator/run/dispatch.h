@@ -22,7 +22,7 @@ Fill choose_fill(i64 queued, i64 width, i64 ahead, bool only_allocation);
 // all allocations that can take them.
 bool within_share(i64 queued, i64 width, i64 work, i64 all_width);
 
-// What the agent gets for a trial; its number comes from the store.
+// The attempt that the agent gets for a trial; its number comes from the store.
 Expected<Attempt> attempt_for(const PlanEntry&, const Settings&, double slowdown);
 
 class Dispatch {
@@ -36,7 +36,7 @@ class Dispatch {
 
   // Before the first trial: what the results that are there already say of those that wait.
   Expected<void> begin() { return guide_.begin(); }
-  // What a result says of the trials that wait.
+  // Applies what a result says of the trials that wait.
   Expected<void> learn(const FinishedAttempt&);
   // The store has a new answer for a trial, or it waits again.
   Expected<void> changed(const std::string& trial_id);

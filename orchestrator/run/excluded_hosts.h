@@ -32,7 +32,7 @@ class ExcludedHosts {
   // Ends the quarantine of hosts whose time is up; returns their names.
   std::vector<std::string> release_due(Clock::Point now);
 
-  // Those that wait for a moment and are not in quarantine.
+  // Hosts that are paused and are not in quarantine.
   std::vector<std::string> cooling(Clock::Point now) const;
   std::vector<std::string> quarantined() const { return quarantine_.hosts(); }
   // Both.

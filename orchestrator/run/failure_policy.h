@@ -47,7 +47,7 @@ struct LossDecision {
 };
 LossDecision decide_loss(const Loss&, LossCounts before, const LossLimits&);
 
-// What follows from an attempt that its agent cancelled.
+// The consequence of an attempt that its agent cancelled.
 enum class AfterCancel {
   // The run loop asked for it.
   kNothing,
@@ -56,11 +56,11 @@ enum class AfterCancel {
   // The agent is leaving and cancels whatever it gets: it gets no more work, and that counts as a loss.
   kReturned,
 };
-// asked: the run or the allocation ends. cause: by the agent; absent: it stated none. results: attempts that
+// asked: the run or the allocation ends. cause: by the agent; nullopt: it stated none. results: attempts that
 // ended in the allocation before.
 AfterCancel decide_cancelled(bool asked, std::optional<EndCause> cause, i64 results);
 
-// What an attempt comes to that its allocation left unfinished. One that had not started uses up no retry.
+// The outcome of an attempt that its allocation left unfinished. One that had not started uses up no retry.
 Outcome outcome_of_unfinished(bool run_ends, bool preempted, bool started);
 
 }  // namespace sweep::run

@@ -11,7 +11,7 @@
 namespace sweep::run {
 namespace {
 
-// By tokens per second and rank; of a program that reports step times alone, by steps per second.
+// The rate is tokens per second and rank; for a program that reports step times alone, steps per second.
 double rate_of(const Metrics& m) {
   if (m.tokens_per_s_gpu) return *m.tokens_per_s_gpu;
   return m.step_ms && *m.step_ms > 0 ? 1e3 / *m.step_ms : 0;
@@ -58,7 +58,7 @@ Expected<void> Guide::begin() {
   return gone ? Expected<void>() : tl::unexpected(gone.error());
 }
 
-// Absent: the learner is not told.
+// nullopt: the learner is not told.
 std::optional<search::Known> Guide::known_of(const ResultRow& row, std::size_t place) {
   apart_.erase(place);
   const bool audited = is_audited(plan_[place]);
@@ -103,8 +103,8 @@ Expected<std::vector<std::string>> Guide::rule_out(const std::vector<search::Rul
   return store_ruled_out(context_, rows);
 }
 
-// What is run only to see whether it was pruned rightly waits until the strategy has decided everything: it
-// must not change what is decided.
+// Trials that run only to check their pruning wait until the strategy has decided everything: they must not
+// change what is decided.
 Expected<std::vector<PlanEntry>> Guide::choose() {
   const auto decision = learner_->next();
   if (const auto gone = rule_out(decision.ruled_out); !gone) return tl::unexpected(gone.error());

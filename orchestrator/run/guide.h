@@ -26,7 +26,7 @@ class Guide {
   Expected<std::vector<std::string>> finished(const std::string& trial_id);
   // To start now, the best first; those that run are not among them. REQUIRES chooses().
   Expected<std::vector<PlanEntry>> choose();
-  // Of the chosen ones, with the time that the rest of the search may take.
+  // The demand of the chosen trials, with the time that the rest of the search may take.
   std::vector<store::Demand> demand(const std::vector<PlanEntry>& chosen) const;
 
  private:
@@ -38,7 +38,7 @@ class Guide {
   std::vector<PlanEntry> plan_;  // when the run began
   std::unordered_map<std::string, std::size_t> places_;
   std::optional<search::Learner> learner_;
-  // That wait and are run whatever the strategy decides: to check their pruning, or because a person asks.
+  // Trials that run whatever the strategy decides: to check their pruning, or because a person asks.
   std::set<std::size_t> apart_;
   std::string told_;
 };

@@ -23,7 +23,7 @@ struct HeldAllocation {
   // them.
   i64 results = 0;
   double predicted_s = 0;
-  // By node; from its launcher, else from its agents.
+  // Host names by node; from its launcher, else from its agents.
   Hosts hosts;
   // Since when its nodes are held; when its scheduler ends it; seconds between the two.
   std::optional<Clock::Point> since, until;
@@ -43,8 +43,8 @@ struct HeldAllocation {
   // How many attempts it keeps busy at once, in nodes (in slots where trials share a node).
   i64 width() const { return request.nodes * request.slots; }
   // Attempts to keep in the inbox beyond those at work: as many as end, at the rate so far, until the run
-  // loop has heard of it and the next ones have arrived; at least `least`. Short trials that end together all
-  // find a next one.
+  // loop has learned of it and the next ones have arrived; at least `least`. Short trials that end together
+  // all find a next one.
   i64 ahead(Clock::Point now, i64 least) const;
   // How long its trials take compared with their prediction.
   SlowdownEstimate slowdown(Clock::Point now) const;

@@ -38,7 +38,7 @@ class InFlightAttempts {
 
   struct Note {
     std::string text;
-    std::optional<i64> attempt;  // that it is about
+    std::optional<i64> attempt;  // the attempt that it is about
   };
   struct IngestedChunk {
     store::IngestBatch batch;
@@ -59,7 +59,7 @@ class InFlightAttempts {
   InFlightAttempt* find(i64 attempt);
   void count(const InFlightAttempt&, i64 sign);
 
-  // By number.
+  // The key is the attempt's number.
   std::map<i64, InFlightAttempt> attempts_;
   // People are told once for an allocation.
   bool told_of_sockets_ = false;

@@ -14,7 +14,7 @@ namespace sweep::run {
 class Leaders {
  public:
   explicit Leaders(const RunContext& context) : context_(context) {}
-  // Attempt::stop_above_ms; absent: nothing is known to compare with, or the sweep does not stop early.
+  // Attempt::stop_above_ms; nullopt: nothing is known to compare with, or the sweep does not stop early.
   Expected<std::optional<double>> bound_for(const Trial&);
   // A result; only `ok` ones that ran to their end count.
   void add(const Trial&, Outcome, const Metrics&);

@@ -18,7 +18,7 @@ class Losses {
 
   // An allocation had a result.
   void reset() { counts_ = {}; }
-  // others_at_work: allocations that run now. Returns why the run ends; absent: it goes on.
+  // others_at_work: allocations that run now. Returns why the run ends; nullopt: it goes on.
   Expected<std::optional<std::string>> lost(const HeldAllocation&, const launch::Ended&, i64 others_at_work);
   ExcludedHosts& hosts() { return hosts_; }
 

@@ -5,7 +5,7 @@
 
 #include "orchestrator/store/store.h"
 #include "schema/plan_entry.h"
-#include "schema/result.h"
+#include "schema/records.h"
 
 namespace sweep::run {
 
@@ -13,7 +13,7 @@ struct Snapshot {
   store::Progress counts;
   double elapsed_s = 0;
   std::optional<double> seconds_left;
-  // By tokens per second and rank.
+  // The best by tokens per second and rank.
   std::optional<ResultRow> best;
 };
 

@@ -7,7 +7,7 @@
 
 namespace sweep::run {
 
-Expected<OutboxReader::Effects> OutboxReader::take_in(HeldAllocation& held, const launch::Outbox& outbox,
+Expected<OutboxReader::Effects> OutboxReader::process(HeldAllocation& held, const launch::Outbox& outbox,
                                                       bool run_ends) {
   const auto chunk = held.attempts.ingest_chunk(outbox.id, outbox.offset, outbox.bytes);
   SWEEP_TRY(context_.store.ingest(chunk.batch));

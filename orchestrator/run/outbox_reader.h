@@ -26,8 +26,8 @@ class OutboxReader {
     std::optional<std::string> wrong_node;
   };
   // run_ends: the run loop is ending its allocations.
-  Expected<Effects> take_in(HeldAllocation&, const launch::Outbox&, bool run_ends);
-  // What an allocation that ended left unfinished.
+  Expected<Effects> process(HeldAllocation&, const launch::Outbox&, bool run_ends);
+  // Finishes the attempts that an ended allocation left unfinished.
   Expected<void> close_unfinished(HeldAllocation&, const launch::Ended&, bool run_ends);
 
  private:

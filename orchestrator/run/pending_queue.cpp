@@ -18,7 +18,7 @@ Expected<std::optional<PlanEntry>> PendingQueue::next(const std::optional<store:
       fit ? std::tuple(fit->nodes, fit->hardware, fit->gpus_per_node) : std::tuple(i64{0}, "", i64{0});
   if (!pages_.contains(key) && pages_.size() >= kMostPages) pages_.clear();
   Page& page = pages_[key];
-  // What a guide chose before the last result may be ruled out by now.
+  // Trials that a guide chose before the last result may be ruled out by now.
   if (guide_ != nullptr && page.version != version_) SWEEP_TRY(read(page, fit));
   for (;;) {
     if (const PlanEntry* found = look(page, look_ahead, takes)) return std::optional(*found);

@@ -22,11 +22,11 @@ class PendingQueue {
   PendingQueue(store::Store& store, i64 sweep, Guide* guide = nullptr)
       : store_(store), sweep_(sweep), guide_(guide) {}
 
-  // The first of the next `look_ahead` waiting trials that `takes` accepts; absent: none of them. Without a
+  // The first of the next `look_ahead` waiting trials that `takes` accepts; nullopt: none of them. Without a
   // fit every trial may be offered.
   Expected<std::optional<PlanEntry>> next(const std::optional<store::Fit>&, i64 look_ahead,
                                           const std::function<bool(const PlanEntry&)>& takes);
-  // What waits, by what it needs.
+  // The waiting trials, grouped by what they need.
   Expected<std::vector<store::Demand>> demand();
   // Nodes that the waiting trials of this hardware need side by side.
   Expected<i64> waiting_nodes(const std::string& hardware);
@@ -56,7 +56,7 @@ class PendingQueue {
   store::Store& store_;
   i64 sweep_;
   Guide* guide_;
-  // By the guide, and not handed out since.
+  // Trials that the guide chose and that were not handed out since.
   std::optional<std::vector<PlanEntry>> chosen_;
   i64 version_ = 0;
   std::map<std::tuple<i64, std::string, i64>, Page> pages_;

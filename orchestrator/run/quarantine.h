@@ -12,7 +12,7 @@
 
 namespace sweep::run {
 
-// Of an allocation, by node.
+// The host names of an allocation, by node.
 using Hosts = std::map<i64, std::string>;
 
 class Quarantine {
@@ -31,11 +31,11 @@ class Quarantine {
 
  private:
   std::vector<std::string> add(const std::string& host, const std::string& why);
-  // By host.
+  // The key is the host.
   std::map<std::string, std::string> reasons_;
   // Allocations lost there without a result.
   std::map<std::string, int> losses_;
-  // Those in quarantine for losses alone.
+  // Hosts that are in quarantine for losses alone.
   std::set<std::string> may_return_;
 };
 

@@ -37,7 +37,7 @@ Expected<void> ingest_rest(store::Store& store, const store::AllocationRow& row,
 
 using Plan = std::map<std::string, PlanEntry>;
 
-// Of a trial that is no longer in the plan.
+// The entry of a trial that is no longer in the plan.
 PlanEntry entry_of(const store::AttemptRow& row) {
   PlanEntry entry;
   entry.id = row.trial_id;
@@ -45,7 +45,7 @@ PlanEntry entry_of(const store::AttemptRow& row) {
   return entry;
 }
 
-// What was stored of an attempt before the crash; the rest of the outbox adds to it.
+// The records of an attempt that were stored before the crash; the rest of the outbox adds to them.
 Expected<ingest::AttemptReports> known_of(store::Store& store, i64 attempt) {
   auto stored = store.records_of(attempt);
   if (!stored) return tl::unexpected(stored.error());
@@ -84,12 +84,12 @@ Expected<void> close(store::Store& store, const store::AllocationRow& row, const
         abandoned(each.attempt, Outcome::kCancelled, "the run that started it ended before it did");
     SWEEP_TRY(store.finish_attempt(result));
   }
-  return store.end_allocation(row.id, "left behind by an earlier run", last_word_unix_ns(row.spool));
+  return store.end_allocation(row.id, "left behind by an earlier run", last_message_unix_ns(row.spool));
 }
 
-// Of one that may still run: what comes later is taken in by the run that adopts it.
-Expected<void> take_in(store::Store& store, const store::AllocationRow& row, const Plan& plan,
-                       Observer& observer) {
+// Ingests an allocation that may still run: the run that adopts it ingests what comes later.
+Expected<void> ingest_open(store::Store& store, const store::AllocationRow& row, const Plan& plan,
+                           Observer& observer) {
   auto attempts = unfinished_of(store, row, plan);
   if (!attempts) return tl::unexpected(attempts.error());
   SWEEP_TRY(ingest_rest(store, row, *attempts, observer));
@@ -141,7 +141,7 @@ Expected<std::optional<HeldAllocation>> adopt(store::Store& store, const store::
 
 }  // namespace
 
-i64 last_word_unix_ns(const std::filesystem::path& spool) {
+i64 last_message_unix_ns(const std::filesystem::path& spool) {
   struct stat found {};
   if (::stat(spool::outbox(spool).c_str(), &found) != 0) return 0;
   return i64{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec;
@@ -158,7 +158,7 @@ Expected<store::GpuSeconds> gpu_seconds_held(store::Store& store, i64 sweep) {
   if (!rows) return tl::unexpected(rows.error());
   held->open = 0;
   for (const auto& row : *rows) {
-    const double silent_s = static_cast<double>(unix_ns_now() - last_word_unix_ns(row.spool)) * 1e-9;
+    const double silent_s = static_cast<double>(unix_ns_now() - last_message_unix_ns(row.spool)) * 1e-9;
     held->open += std::clamp(row.held_s - silent_s, 0.0, row.held_s) * static_cast<double>(row.gpus);
   }
   return held;
@@ -190,7 +190,7 @@ Expected<std::vector<HeldAllocation>> recover(store::Store& store, i64 sweep, Ob
     const bool left = by.leave && launch::has_record(row.spool);
     if (*taken)
       adopted.push_back(std::move(**taken));
-    else if (auto closed = left ? take_in(store, row, plan, observer) : close(store, row, plan, observer);
+    else if (auto closed = left ? ingest_open(store, row, plan, observer) : close(store, row, plan, observer);
              !closed)
       return tl::unexpected(closed.error());
   }

@@ -16,17 +16,17 @@ namespace sweep::run {
 // still run are stored as far as they have come, and stay open.
 struct Adopter {
   launch::Launcher* launcher = nullptr;
-  // As its allocations name it in the database.
+  // The name that its allocations have in the database.
   std::string name{};
   bool leave = false;
 };
 Expected<std::vector<HeldAllocation>> recover(store::Store&, i64 sweep, Observer&, const Adopter& by = {});
 
 // When an allocation's agent last wrote to its outbox; 0: never.
-i64 last_word_unix_ns(const std::filesystem::path& spool);
+i64 last_message_unix_ns(const std::filesystem::path& spool);
 
-// What the allocations of a sweep have held, as people are told. Where no run is heard, those that were left open
-// count until their agents' last message, as they will once they are closed.
+// GPU time that the allocations of a sweep have held, for messages. If no run sends heartbeats, allocations
+// that were left open count until their agents' last message, as they will once they are closed.
 Expected<store::GpuSeconds> gpu_seconds_held(store::Store&, i64 sweep);
 
 // The result of an attempt that reported none.

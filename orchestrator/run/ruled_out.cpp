@@ -37,7 +37,7 @@ Expected<std::vector<std::string>> store_ruled_out(const RunContext& context,
   if (trials.empty()) return out;
   const auto stored = context.store.rule_out(context.settings.sweep, trials);
   if (!stored) return stored;
-  std::map<std::string, std::map<std::string, i64>> reasons;  // of each rule
+  std::map<std::string, std::map<std::string, i64>> reasons;  // reasons of each rule
   i64 audited = 0;
   for (const auto& each : trials) {
     if (std::ranges::find(*stored, each.trial_id) == stored->end()) continue;

@@ -21,7 +21,7 @@
 
 namespace sweep::run {
 
-// Why a node is not the hardware that the sweep's trials declare, by its agent's record; absent: it may be.
+// Why a node is not the hardware that the sweep's trials declare, by its agent's record; nullopt: it may be.
 // hardware: of its allocation, empty for any. gpus: the most that a trial of the allocation uses of a node;
 // 0: not known.
 using JudgeNode =
@@ -55,22 +55,22 @@ struct Settings {
   double quarantine_initial_s = 300;
   // Which trials are run, in which order.
   Strategy strategy;
-  // Bound on one attempt; absent: from the predicted time.
+  // Bound on one attempt; nullopt: from the predicted time.
   std::optional<double> trial_seconds;
-  // Without progress, in any phase; absent: from the predicted time.
+  // The longest without progress, in any phase; nullopt: from the predicted time.
   std::optional<double> hang_seconds;
-  // The same before the first step is done; absent: hang_seconds.
+  // The same before the first step is done; nullopt: hang_seconds.
   std::optional<double> start_seconds;
   // Bound on allocated time x GPUs (or slots), over all runs of the sweep.
   std::optional<double> gpu_hours;
-  // The money that it stands for; absent: it was asked for in GPU-hours.
+  // The limit in USD that it was computed from; nullopt: it was given in GPU-hours.
   std::optional<double> usd;
-  // A rehearsal on phantom GPUs: up to this many ranks, all are started; above it, one per role. Absent: a real
-  // run.
+  // A rehearsal on phantom GPUs: up to this many ranks, all are started; above it, one per role. nullopt: a
+  // real run.
   std::optional<i64> rehearse_most;
   // Called before an allocation's first trial; empty: nodes are not judged.
   JudgeNode judge_node{};
-  // By hardware, where the site has prices of its own.
+  // The site's own prices; the key is the hardware.
   std::map<std::string, double> usd_per_node_hour;
   // Rewritten atomically for watchers that cannot open the database.
   std::optional<std::filesystem::path> status_file;
@@ -90,7 +90,7 @@ enum class End {
   kBroken,
   // A signal that ends this process alone; nothing was written since.
   kLeft,
-  // Of watch(): the process that runs the sweep is gone without releasing it, or silent.
+  // watch() only: the process that runs the sweep is gone without releasing it, or silent.
   kSilent,
 };
 
@@ -104,7 +104,7 @@ using MakeLauncher =
 
 Expected<RunEnd> run_sweep(store::Store&, const Settings&, const MakeLauncher&, Observer&);
 
-// What the scheduler says of the job that a holder is part of.
+// Asks the scheduler about the job that a holder is part of.
 using AskJob = std::function<store::JobWord(const store::LeaseHolder&)>;
 
 // Follows a sweep that another process runs, until it ends or a signal asks to stop watching. `ask` is called

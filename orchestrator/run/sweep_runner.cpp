@@ -77,7 +77,7 @@ void SweepRunner::on_outbox(const launch::Outbox& outbox) {
   HeldAllocation* held = allocations_.find(outbox.id);
   // After an error its bytes stay in the outbox for close_after_failure().
   if (held == nullptr || ending_.error) return;
-  const auto taken = outbox_reader_.take_in(*held, outbox, ending_.begun());
+  const auto taken = outbox_reader_.process(*held, outbox, ending_.begun());
   if (!taken) return fail_with(taken.error());
   if (taken->results) losses_.reset();
   if (taken->finish) allocations_.finish(*held, false);
@@ -176,7 +176,7 @@ void SweepRunner::on_tick() {
   status_.show_if_due();
 }
 
-// One that asks for more than what goes on (`sweep stop`, then `sweep stop --now`) is heard too.
+// A request for more than what goes on (`sweep stop`, then `sweep stop --now`) is obeyed too.
 void SweepRunner::on_stop_request(bool now) {
   if (!ending_.end || (now && !ending_.now)) end_with(End::kStopped, "asked to stop by `sweep stop`", now);
 }

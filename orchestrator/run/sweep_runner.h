@@ -33,7 +33,7 @@ class SweepRunner {
   // How the run ends, as soon as that is known. No attempt is posted from then on.
   struct Ending {
     std::optional<RunEnd> end;
-    // What could not be stored or posted: nothing must be measured that cannot be kept.
+    // The reason why something could not be stored or posted: nothing must be measured that cannot be kept.
     std::optional<Error> error;
     // Another process runs the sweep from now on: nothing more is requested, told or stored.
     bool left = false;

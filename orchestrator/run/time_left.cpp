@@ -30,7 +30,7 @@ Fit fit_of(const std::vector<store::Workload::Done>& done) {
   if (n == 0) return fit;
   p /= n, t /= n;
   const double spread = pp / n - p * p, together = pt / n - p * t;
-  constexpr double kSpread = 0.1;  // of the mean: predictions closer than that tell no slope
+  constexpr double kSpread = 0.1;  // share of the mean: predictions closer than that tell no slope
   const bool told = n >= 3 && spread > kSpread * p * kSpread * p;
   const double slope = told ? together / spread : 1;
   if (slope > 0 && t - slope * p >= 0) return {t - slope * p, slope, fit.mean};
@@ -79,7 +79,7 @@ std::optional<double> seconds_left(const store::Workload& work) {
     const double all =
         fit.fixed * known + fit.slope * group.predicted_s + fit.mean * static_cast<double>(group.unpredicted);
     const double share =
-        trials / static_cast<double>(std::max<i64>(1, group.trials));  // what runs is half done
+        trials / static_cast<double>(std::max<i64>(1, group.trials));  // running trials count as half done
     const auto nodes = static_cast<double>(std::max<i64>(1, group.nodes));
     node_s += nodes * all * share;
     at_once += nodes * static_cast<double>(group.trials);

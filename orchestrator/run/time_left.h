@@ -7,7 +7,8 @@
 
 namespace sweep::run {
 
-// Absent: nothing is left. Waiting in a queue is not counted, because its length is not known.
+// nullopt: nothing is left, or nothing is known. Waiting in a queue is not counted, because its length is not
+// known.
 std::optional<double> seconds_left(const store::Workload&);
 
 }  // namespace sweep::run

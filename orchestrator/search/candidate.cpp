@@ -8,15 +8,15 @@
 namespace sweep::search {
 namespace {
 
-// The layout that promises most first.
+// The layout with the highest score first.
 void order_by_promise(std::span<const Candidate> all, std::vector<Group>& layouts) {
-  const auto promise = [&](const Group& layout) {
+  const auto score = [&](const Group& layout) {
     double best = 0;
     for (const std::size_t i : layout)
       best = std::max(best, all[i].fit_chance * all[i].predicted_rate.value_or(0));
     return -best;
   };
-  std::ranges::stable_sort(layouts, {}, promise);
+  std::ranges::stable_sort(layouts, {}, score);
 }
 
 }  // namespace

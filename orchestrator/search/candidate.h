@@ -20,31 +20,31 @@ enum class Standing {
   kFailed,  // it has an answer or gave up, and it is no rate
 };
 
-// Of what is not predicted.
+// The chance to fit of a trial without a prediction.
 inline constexpr double kUnknownFit = 0.95;
-// Of what is predicted not to run.
+// The chance of a trial that is predicted not to fit.
 inline constexpr double kLeastFit = 0.02;
 
-// What is known of a trial's run.
+// The known facts about a trial's run.
 struct Known {
   Standing standing = Standing::kWaiting;
-  bool tried = false;     // of a failed one: a trial was spent on it
+  bool tried = false;     // it failed, and a trial was spent on it
   bool host_oom = false;  // it was the host's memory, which others use too
-  double rate = 0;        // of a measured one
-  i64 alloc_retries = 0;  // of a measured one
+  double rate = 0;        // rate, if measured
+  i64 alloc_retries = 0;  // allocator retries, if measured
 };
 
 struct Candidate : Known {
   const Trial* trial = nullptr;
   std::string_view id{};
-  // Tokens per second and rank; absent: nothing is predicted.
+  // Tokens per second and rank; nullopt: nothing is predicted.
   std::optional<double> predicted_rate{};
   std::optional<i64> predicted_bytes{};
   // How likely it is that it fits, by the plan's prediction.
   double fit_chance = kUnknownFit;
 };
 
-// What a plan says of a trial, and nothing is known yet of its run.
+// A candidate by the plan alone: nothing is known yet of its run.
 Candidate candidate_of(const PlanEntry&, std::optional<double> memory_share);
 
 // A trial that the strategy never starts, and why. The rule is kHistoryRule, kRecomputeRule or the strategy's
@@ -58,14 +58,14 @@ struct Decision {
   // To start now, in this order; never more than at_once with those that run.
   std::vector<std::size_t> next;
   std::vector<RuledOut> ruled_out;
-  // What was decided, for people; empty: nothing new.
+  // Messages about the decision; empty: nothing new.
   std::vector<std::string> notes;
 };
 
 // The most trials that a strategy starts of these, most of them unknown yet. All of them where it runs all.
 struct Most {
   i64 trials = 0;
-  // Of the most expensive so many of each group that it decides on, by `cost` of a candidate's place.
+  // Cost of that many of the most expensive trials of each group; `cost` is indexed by the candidate.
   double cost = 0;
 };
 Most most_trials(std::span<const Candidate>, const Strategy&, std::span<const double> cost);

@@ -45,7 +45,7 @@ Features::Features(std::span<const Candidate> all, const Group& group) : size_(g
     for_each_axis(*candidates[i].trial, [&](const FieldInfo& info, const auto&, const auto& value) {
       using T = std::decay_t<decltype(value)>;
       if (info.key == "program") {
-        words[axis] = true;  // what differs in it are axes of the workload, which are labels
+        words[axis] = true;  // trials differ by axes of the workload, which are labels
       } else if constexpr (std::is_same_v<T, std::string>) {
         words[axis] = true, columns[axis][i] = numbering[axis].of(value);
       } else if constexpr (std::is_same_v<T, std::optional<i64>>) {

@@ -9,7 +9,7 @@ namespace sweep::search {
 
 class Features {
  public:
-  // Of a group, by place in it.
+  // Features of a group; the index is the place in it.
   Features(std::span<const Candidate>, const Group&);
   std::size_t size() const { return size_; }
   std::size_t axes() const { return is_word_.size(); }
@@ -28,7 +28,7 @@ class Features {
   std::size_t size_ = 0;
   std::vector<std::string> names_;
   std::vector<bool> is_word_;
-  std::vector<std::vector<double>> values_;  // by axis
+  std::vector<std::vector<double>> values_;  // index: axis
 };
 
 }  // namespace sweep::search

@@ -1,5 +1,5 @@
-// search: the trial that promises most, by the prediction corrected with what was measured so far; until
-// little is promised.
+// search: the trial with the highest expected gain, by the prediction corrected with what was measured so
+// far; until little gain is expected.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace sweep::search {
 namespace {
 
-// Measured trials before a small promise ends the search; without predictions so many and twice the axes.
+// Measured trials before a small score ends the search; without predictions so many and twice the axes.
 constexpr i64 kLeastMeasured = 5;
 
 // A number that looks random, the same each time (splitmix64).
@@ -37,7 +37,7 @@ class FewTrials final : public Chooser {
  private:
   struct Choice {
     std::size_t member = 0;
-    double promise = 0;
+    double score = 0;
   };
   const Candidate& at(std::size_t member) const { return all_[group_[member]]; }
   bool waits(std::size_t member) const {
@@ -60,12 +60,13 @@ class FewTrials final : public Chooser {
   const Strategy& strategy_;
   Features features_;
   Likeness likeness_;
-  bool predicted_;  // of any of them
-  // Of the decision that is being made, by place in the group.
+  bool predicted_;  // any of them is predicted
+  // State of the decision that is being made; the index is the place in the group.
   std::vector<Observation> seen_;
   std::vector<std::size_t> running_;
   std::vector<std::pair<const Likeness::Column*, bool>> ended_;  // with whether it was measured
-  std::vector<std::size_t> tried_;                               // that a trial was spent on, or is being
+  // The candidates that a trial was spent on, or is being.
+  std::vector<std::size_t> tried_;
   // Without predictions: the mean of what was measured, as a logarithm.
   double level_ = 0;
   std::optional<double> best_;
@@ -105,15 +106,15 @@ double FewTrials::chance(std::size_t member) const {
   return sum / weight;
 }
 
-// By the share that each is expected to gain over the best one so far; without one: by how it compares with
-// the others. What runs counts as measured with the rate that is expected of it.
+// The trial with the largest expected gain over the best one so far; without one, the best predicted; both
+// times the chance to fit. Running trials count as measured, with the rate that is expected of them.
 std::optional<FewTrials::Choice> FewTrials::most_promising() {
   std::vector<std::size_t> waiting;
   for (std::size_t i = 0; i < group_.size(); ++i)
     if (waits(i)) waiting.push_back(i);
   std::optional<Choice> out;
-  const auto consider = [&](std::size_t member, double promise) {
-    if (!out || promise > out->promise) out = Choice{member, promise};
+  const auto consider = [&](std::size_t member, double score) {
+    if (!out || score > out->score) out = Choice{member, score};
   };
   if (!best_) {
     double most = -1e300;
@@ -134,7 +135,7 @@ std::optional<FewTrials::Choice> FewTrials::most_promising() {
   return out;
 }
 
-// What is expected of it beyond the best one so far.
+// The expected gain over the best one so far.
 double FewTrials::gain(double predicted, const Estimate& e) const {
   if (e.deviation <= 0) return 0;
   const double mean = predicted + e.mean, z = (mean - *best_) / e.deviation;
@@ -150,14 +151,14 @@ std::optional<FewTrials::Choice> FewTrials::least_tried() const {
   bool all_tried = true;
   for (std::size_t i = 0; i < group_.size(); ++i) {
     if (!waits(i)) continue;
-    double promise = 1e-9 * static_cast<double>(scrambled(i) >> 40);
+    double score = 1e-9 * static_cast<double>(scrambled(i) >> 40);
     for (std::size_t axis = 0; axis < features_.axes(); ++axis) {
       const auto as_this = [&](std::size_t k) { return features_.distance(axis, i, k) == 0; };
       const auto count = std::ranges::count_if(tried_, as_this);
-      promise += 1.0 / static_cast<double>(1 + count);
+      score += 1.0 / static_cast<double>(1 + count);
       all_tried = all_tried && count > 0;
     }
-    if (!out || promise > out->promise) out = Choice{i, promise};
+    if (!out || score > out->score) out = Choice{i, score};
   }
   return all_tried ? std::nullopt : out;
 }
@@ -187,7 +188,7 @@ void FewTrials::decide(i64& left, Decision& decision) {
   for (bool none_runs = running_.empty(); left > 0 || none_runs; none_runs = false) {
     const auto best = chosen();
     if (!best) return;
-    if (const auto why = why_enough(best->promise); !why.empty()) {
+    if (const auto why = why_enough(best->score); !why.empty()) {
       if (none_runs) rule_out_rest(all_, group_, to_string(StrategyKind::kSearch), why, decision);
       return;
     }

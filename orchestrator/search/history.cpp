@@ -17,7 +17,7 @@ bool same_shape(const Trial& a, const Trial& b) {
          a.cp == b.cp && a.zero == b.zero && a.precision == b.precision && a.nodes == b.nodes;
 }
 
-// What is left to compare once the axes that may differ are set alike. A command holds its axes' values: they
+// The trial with the axes that may differ set alike, for comparison. A command holds its axes' values: they
 // are compared as axes and labels.
 Trial stripped(Trial t) {
   t.program.clear();

@@ -11,7 +11,7 @@ bool out_of_memory_too(const Candidate& oom, const Candidate& larger);
 // Whether `with` does what `fits` does, with recomputation besides.
 bool only_recomputes(const Candidate& fits, const Candidate& with);
 
-// What is concluded from trials that have ended.
+// The kinds of conclusions from trials that have ended.
 struct Conclusions {
   bool memory = true, recompute = false;
 };
@@ -19,7 +19,7 @@ struct Conclusions {
 class History {
  public:
   History(std::span<const Candidate>, Conclusions);
-  // What follows from the standing of this one: the waiting ones that it rules out, or itself. Each reason
+  // The conclusions from the standing of this one: the waiting ones that it rules out, or itself. Each reason
   // names the trial that ended. REQUIRES the candidates that it was made of, with any standing.
   std::vector<RuledOut> concluded_from(std::span<const Candidate>, std::size_t candidate) const;
 

@@ -33,7 +33,7 @@ class Learner {
   Strategy strategy_;
   History history_;
   std::vector<Group> groups_;
-  std::vector<std::size_t> group_of_;  // by candidate; empty: every trial is run
+  std::vector<std::size_t> group_of_;  // index: candidate; empty: every trial is run
   std::vector<std::unique_ptr<Chooser>> choosers_;
   // Groups with something new, and groups where trials wait.
   std::set<std::size_t> changed_, open_;

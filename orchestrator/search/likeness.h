@@ -17,7 +17,7 @@ class Likeness {
   };
   // `prior` of a candidate with itself.
   double self() const { return features_.axes() > 0 ? 2 : 1; }
-  // Of every candidate with this one. The reference stays valid.
+  // The likeness of every candidate with this one. The reference stays valid.
   const Column& with(std::size_t candidate);
 
  private:

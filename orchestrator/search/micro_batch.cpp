@@ -91,9 +91,9 @@ std::optional<i64> doubled(const Sizes& sizes) {
   return next;
 }
 
-// Where the largest that fits may be, by the plan's prediction and, for a third, anywhere: the trial that
-// halves what is open. Its cost is at most log2 of the number of sizes, and 2, whatever the prediction is
-// worth.
+// Chooses the trial that halves the range in which the largest fitting size may be, by the plan's prediction
+// and, for a third, anywhere. Its cost is at most log2 of the number of sizes, and 2, whatever the prediction
+// is worth.
 std::optional<i64> bracket(const Sizes& sizes) {
   constexpr double kAnywhere = 1.0 / 3;
   const i64 fits = sizes.largest_that_fits(), too_large = sizes.smallest_too_large();
@@ -102,7 +102,7 @@ std::optional<i64> bracket(const Sizes& sizes) {
     if (at < 0) return 1.0;
     return at < sizes.count() ? sizes.of(at).fit_chance : 0.0;
   };
-  const auto mass = [&](i64 at) {  // that `at` is the largest that fits
+  const auto mass = [&](i64 at) {  // probability that `at` is the largest that fits
     return kAnywhere / static_cast<double>(sizes.count() + 1) +
            (1 - kAnywhere) * std::max(0.0, chance(at) - chance(at + 1));
   };

@@ -17,7 +17,7 @@ namespace {
 
 // Axes that follow from others: a neighbour may differ in them besides.
 constexpr std::array<std::string_view, 3> kFollow = {"dp", "grad_accum", "global_batch_size"};
-// What is changed first while tuning; the others follow in the order of the table.
+// The axes that are changed first while tuning; the others follow in the order of the table.
 constexpr std::array<std::string_view, 5> kTuned = {"micro_batch_size", "tp", "zero", "pp", "recompute"};
 // Below it a neighbour is not worth a trial: of fitting, and of its predicted rate over that of the best.
 constexpr double kLeastChance = 0.2, kLeastShare = 0.7;
@@ -38,14 +38,14 @@ class Playbook final : public Chooser {
   bool waits(std::size_t i) const { return at(i).standing == Standing::kWaiting; }
   const Trial& trial(std::size_t i) const { return *at(i).trial; }
 
-  // Absent: nothing is left that the book asks for.
+  // nullopt: nothing is left that the playbook asks for.
   std::optional<Step> next() const {
     if (!best_) return fit();
     if (auto step = reach_batch()) return step;
     return tune();
   }
 
-  // Of the largest global batch that was measured.
+  // The fastest with the largest global batch that was measured.
   std::optional<std::size_t> fastest() const {
     const auto key = [&](std::size_t i) { return std::tuple(trial(i).global_batch_size, at(i).rate); };
     std::optional<std::size_t> best;
@@ -95,7 +95,7 @@ class Playbook final : public Chooser {
                                      reached, t.global_batch_size, t.dp, t.grad_accum)};
   }
 
-  // The axis in which a candidate alone differs from the best; absent: several, or none.
+  // The axis in which a candidate alone differs from the best; nullopt: several, or none.
   std::optional<std::size_t> only_change(std::size_t i) const {
     std::optional<std::size_t> changed;
     for (std::size_t axis = 0; axis < features_.axes(); ++axis) {
@@ -147,7 +147,7 @@ class Playbook final : public Chooser {
   const Group& group_;
   const Strategy& strategy_;
   Features features_;
-  // Of the decision that is being made, by place in the group.
+  // State of the decision that is being made; the index is the place in the group.
   std::vector<std::size_t> tried_;
   std::optional<std::size_t> best_;
 };

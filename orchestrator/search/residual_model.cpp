@@ -6,9 +6,9 @@
 namespace sweep::search {
 namespace {
 
-constexpr double kCommon = 1.5;  // of the logarithm of the common factor: nothing is known of it
-// Of one measurement. Of the configurations in sweeps/data one in ten was slower than its neighbours without
-// a known cause.
+constexpr double kCommon = 1.5;  // deviation of the logarithm of the common factor: nothing is known of it
+// The deviation of one measurement. One in ten of the configurations in sweeps/data was slower than its
+// neighbours without a known cause.
 constexpr double kNoise = 0.1;
 constexpr double kLikelySpread = 0.4, kSpreadWidth = 0.7;
 constexpr double kSpreads[] = {0.12, 0.25, 0.5, 1.0};

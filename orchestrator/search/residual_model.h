@@ -29,7 +29,7 @@ class ResidualModel {
   double factorize(double spread);
 
   std::vector<Observation> seen_;
-  std::vector<const Likeness::Column*> columns_;  // of those seen
+  std::vector<const Likeness::Column*> columns_;  // columns of the observed trials
   double self_ = 0, spread_ = 0;
   std::vector<double> lower_, weights_;  // Cholesky factor by rows; covariance^-1 x residuals
 };

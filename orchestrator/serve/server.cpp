@@ -22,7 +22,7 @@ std::string random_digits() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
 }
 
-// What connections share; it lives until the last of them is gone.
+// The state that connections share; it lives until the last of them is gone.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   Core(asio::io_context& io, Site site, Limits limits)
@@ -51,7 +51,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const std::string& token() const { return shared_.token; }
 
  private:
-  // Where all connections are taken and none waits for a request, new ones wait in the kernel's queue.
+  // If all connections are taken and none waits for a request, new ones wait in the kernel's queue.
   void accept() {
     if (closed_ || accepting_ || !has_room()) return;
     accepting_ = true;

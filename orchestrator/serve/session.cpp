@@ -13,7 +13,8 @@ namespace http = beast::http;
 using Request = http::request<http::empty_body>;
 using Response = http::response<http::span_body<const char>>;
 
-constexpr std::size_t kMostDrained = 1 << 20;  // of a refused request, so that the refusal reaches its sender
+// Bytes read of a refused request, so that the refusal reaches its sender.
+constexpr std::size_t kMostDrained = 1 << 20;
 
 struct Answer {
   http::status status = http::status::ok;
@@ -26,7 +27,7 @@ Answer plain(http::status status, std::string sentence) {
           {"text/plain; charset=utf-8", std::make_shared<const std::string>(std::move(sentence)), ""}};
 }
 
-// What follows the token and its slash in the target; absent: another token. A query is no part of the name.
+// The part of the target after the token and its slash, without a query; nullopt: another token.
 std::optional<std::string_view> name_behind(std::string_view target, std::string_view token) {
   target = target.substr(0, target.find('?'));
   const std::size_t slash = target.find('/', 1);
@@ -111,7 +112,7 @@ class Session final : public Connection, public std::enable_shared_from_this<Ses
     const std::string& body = *answer_.document.body;
     response_->body() = {body.data(), unchanged || head ? 0 : body.size()};
     response_->keep_alive(keep_alive);
-    if (!unchanged) response_->content_length(body.size());  // what a GET would bring
+    if (!unchanged) response_->content_length(body.size());  // the length that a GET would have
     stream_.expires_after(shared_.limits.silence);
     http::async_write(stream_, *response_,
                       [self = shared_from_this(), keep_alive](beast::error_code error, std::size_t) {

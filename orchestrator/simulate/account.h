@@ -22,10 +22,10 @@ struct NodeTime {
 struct Account {
   NodeTime time;
   i64 attempts = 0, allocations = 0, nodes_broken = 0, allocations_broken = 0, preempted = 0, out_of_time = 0;
-  double waited_s = 0;  // of all allocations, from asking to getting
+  double waited_s = 0;  // sum over all allocations, from request to start
 };
 
-// What came of it.
+// The result of a simulation.
 struct Forecast {
   Assumptions assumed;
   Account account;
@@ -33,7 +33,7 @@ struct Forecast {
   i64 trials = 0, pending = 0;
   std::vector<std::pair<Outcome, i64>> outcomes;
   double makespan_s = 0;
-  double wall_s = 0;  // that the simulation itself took
+  double wall_s = 0;  // time that the simulation itself took
 
   double available() const { return static_cast<double>(assumed.nodes) * makespan_s; }
   double efficiency() const {

@@ -11,10 +11,10 @@ namespace sweep::simulate {
 
 struct Assumptions {
   Strategy strategy;            // which trials run
-  i64 nodes = 512;              // that the sweep may hold at once
+  i64 nodes = 512;              // nodes that the sweep may hold at once
   i64 spares = 10;              // further nodes, which stand in for broken ones
   i64 jobs = 16;                // allocations at once
-  i64 job_nodes = 64;           // of one allocation, unless a trial needs more
+  i64 job_nodes = 64;           // nodes of one allocation, unless a trial needs more
   double spread_s = 10;         // predicted work worth a further node while nodes stand idle
   std::optional<double> job_s;  // the longest an allocation may last
   double queue_s = 300;         // mean wait for an allocation (exponential), before nodes are looked for
@@ -23,8 +23,8 @@ struct Assumptions {
   // 3.3.4).
   double node_mtbf_h = 6336;
   double repair_h = 4;            // a broken node is away so long
-  double preempted_per_h = 0.01;  // of each allocation
-  // Of a hundred attempts, so many end so (drawn anew for each attempt).
+  double preempted_per_h = 0.01;  // preemptions of each allocation
+  // The numbers of attempts in a hundred that end so (drawn anew for each attempt).
   double oom_percent = 3, crash_percent = 1, hang_percent = 0.2;
   double spread = 0.3;  // standard deviation of the logarithm of real over predicted time
   i64 retries_crash = 1, retries_infra = 3;

@@ -1,4 +1,5 @@
-// What the agents of a simulated allocation do: they run attempts in the order in which they were posted.
+// SimAgent: stands for the agents of a simulated allocation. It runs attempts in the order in which they were
+// posted.
 #include <fmt/format.h>
 
 #include "orchestrator/simulate/sim_launcher.h"

@@ -115,7 +115,7 @@ void SimLauncher::end(Job& job, const std::string& reason, bool lost, bool preem
   start_eligible();
 }
 
-// What is still running gave no answer.
+// Attempts that still run gave no answer.
 void SimLauncher::settle(const Job& job) {
   const double now = clock_.seconds(), held_s = now - job.since_s;
   const auto nodes = static_cast<double>(job.request.nodes);

@@ -21,7 +21,7 @@ class SimOutbox {
   void acknowledge(std::uint64_t offset);
 
   const std::string& unread() const { return unread_; }
-  std::uint64_t offset() const { return offset_; }  // of the first unread byte
+  std::uint64_t offset() const { return offset_; }  // offset of the first unread byte
 
  private:
   void add(std::string_view kind, const nlohmann::json& body);

@@ -34,7 +34,7 @@ class SimulatedOutcomes {
   };
   double uniform();
   const Assumptions& assumed_;
-  std::map<std::string, Known> predicted_;  // by trial
+  std::map<std::string, Known> predicted_;  // key: trial
   std::mt19937_64 random_;
 };
 

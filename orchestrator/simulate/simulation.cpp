@@ -31,7 +31,7 @@ Expected<driver::SweepDriver> stored_plan(const std::filesystem::path& scratch,
 
 run::Settings settings_of(const Assumptions& assumed, SimClock& clock, const std::filesystem::path& scratch) {
   run::Settings s;
-  s.measure = {0, 1, 1};  // what a rank says of its steps is not what a simulation is asked for
+  s.measure = {0, 1, 1};  // a simulation needs no samples of a rank's steps
   s.spool_root = scratch / "spool";
   s.launcher = "simulated";
   s.allocate_per_shape = true;

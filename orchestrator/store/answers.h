@@ -11,7 +11,7 @@
 #include "base/expected.h"
 #include "schema/outcome.h"
 #include "schema/provenance.h"
-#include "schema/result.h"
+#include "schema/records.h"
 #include "schema/result_columns.h"
 #include "schema/result_row.h"
 
@@ -19,22 +19,22 @@ namespace sweep::store {
 
 struct StoreFile;
 
-// What is left to run of a sweep, how long the last trials took, and on what.
+// The work that is left of a sweep, how long the last trials took, and on what.
 struct Workload {
-  struct Group {  // by nodes
+  struct Group {  // trials that need this many nodes
     i64 nodes = 1, trials = 0, running = 0;
     double predicted_s = 0;
     i64 unpredicted = 0;
   };
   struct Done {
     std::optional<double> predicted_s;
-    double started_s = 0, ended_s = 0;  // by one allocation's clock
+    double started_s = 0, ended_s = 0;  // times of one allocation's clock
     i64 nodes = 1;
     std::string allocation;
     double took_s() const { return ended_s - started_s; }
   };
   std::vector<Group> to_do;
-  std::vector<Done> done;                           // that were measured: the last ones, newest first
+  std::vector<Done> done;                           // the last measured trials, newest first
   std::vector<std::pair<std::string, i64>> open{};  // allocations at work, with their nodes
 };
 
@@ -47,18 +47,19 @@ using sweep::ResultRow;
 using sweep::Table;
 using sweep::Value;
 
-// What a person's own SQL may take. `stop` is asked while it runs: true ends it.
+// Limits for a person's own SQL. `stop` is called while it runs: true ends it.
 struct QueryOptions {
   std::vector<std::pair<std::string, std::string>> values =
-      {};  // of :name in the SQL; numbers are bound as numbers
+      {};  // values of :name in the SQL; numbers are bound as numbers
   std::function<bool()> stop = {};
   i64 most_rows = 10'000'000;
-  i64 most_bytes = i64{256} << 20;  // of the whole answer
-  i64 most_heap = 0;                // of SQLite in the whole process: values, sorting, caches; 0: no bound
+  i64 most_bytes = i64{256} << 20;  // limit of the whole answer
+  // Limit of SQLite in the whole process: values, sorting, caches; 0: no limit.
+  i64 most_heap = 0;
 };
 inline constexpr std::string_view kStopped = "stopped before the answer was complete";
 
-// What a sweep did not measure to the end, and how often leaving it out was wrong.
+// The trials that a sweep did not measure to the end, and how often leaving them out was wrong.
 struct Shortcuts {
   i64 stopped_early = 0;
   double seconds_saved = 0;
@@ -82,7 +83,7 @@ class Answers {
   Expected<i64> version();
 
   Expected<std::vector<ResultRow>> results(i64 sweep);  // every trial of the plan, in its order
-  // One of them; absent: it is not in the plan.
+  // One of them; nullopt: it is not in the plan.
   Expected<std::optional<ResultRow>> result(i64 sweep, const std::string& trial_id);
   // Columns of every trial of the plan, in no promised order; what results() would say of them.
   Expected<ResultColumns> result_columns(i64 sweep, const ColumnSelection&);
@@ -91,7 +92,7 @@ class Answers {
   // The best `limit` ok trials by a metric, in the order of schema/ranking.h.
   Expected<std::vector<ResultRow>> best(i64 sweep, const std::string& metric, i64 limit);
   Expected<std::optional<Result>> result_of(i64 attempt);
-  // The attempt whose outcome is the trial's answer; absent: none yet, or the plan's decision alone.
+  // The attempt whose outcome is the trial's answer; nullopt: none yet, or the plan's decision alone.
   Expected<std::optional<i64>> final_attempt(i64 sweep, const std::string& trial_id);
   // The sweep that an attempt was made for.
   Expected<std::string> sweep_of(i64 attempt);
@@ -99,7 +100,7 @@ class Answers {
 
   // Every node of every allocation that holds a final answer of the sweep, oldest first.
   Expected<std::vector<Environment>> environments(i64 sweep);
-  // Of the trials named, in their order; those without a final attempt are left out.
+  // The provenance of the named trials, in their order; those without a final attempt are left out.
   Expected<std::vector<Provenance>> provenance(i64 sweep, std::span<const std::string> trial_ids);
 
   // One SELECT, read-only, enforced by an authorizer on a connection that cannot write.

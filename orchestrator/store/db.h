@@ -85,7 +85,7 @@ class Db {
 
   sqlite3* handle() const { return handle_; }
   const std::filesystem::path& path() const { return path_; }
-  // Prepared once and kept. Absent: the error is in explain(sqlite3_errcode).
+  // Prepared once and kept. Null: the error is in explain(sqlite3_errcode).
   Statement* prepare(std::string_view sql);
   // Ends what prepared statements hold; they are prepared anew when asked for.
   void forget_statements() { statements_.clear(); }
@@ -178,7 +178,7 @@ class Transaction {
     }
     return Rows(*this, s);
   }
-  // The first column of the first row; absent: no row, NULL, or failed.
+  // The first column of the first row; nullopt: no row, NULL, or failed.
   template <class T, class... A>
   std::optional<T> one(std::string_view sql, const A&... values) {
     Rows found = rows(sql, values...);

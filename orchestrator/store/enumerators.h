@@ -8,7 +8,7 @@
 namespace sweep::store {
 
 struct Enumerator {
-  std::string_view name;  // as C++ spells it, with its enumeration
+  std::string_view name;  // its C++ name, with the enumeration's
   int number;
 };
 // Every enumerator of the enumerations that the database keeps as numbers.

@@ -42,10 +42,10 @@ LeaseStatus lease_status_of(Process, JobWord, Beat, bool watched);
 struct LeaseHolder {
   std::string host, boot_id;
   i64 pid = 0, pid_start = 0, heartbeat_unix_ns = 0;
-  i64 slurm_job = 0;  // that it is part of; 0: none
+  i64 slurm_job = 0;  // the job that it is part of; 0: none
   std::string slurm_cluster{};
   i64 pid_namespace = 0;  // in which its pid counts; 0: not known
-  // What is known of it now.
+  // The rest is what is known of it now.
   std::string token{};
   i64 beats = 0;
   Process process = Process::kOutOfSight;
@@ -53,15 +53,15 @@ struct LeaseHolder {
   Beat beat = Beat::kRecent;
   LeaseStatus standing = LeaseStatus::kHeld;
   double silent_s = 0;      // since its last heartbeat
-  bool watched = false;     // as standing_of()
+  bool watched = false;     // the last argument of lease_status_of()
   bool heartbeats = false;  // they come while this process looks
 };
 
-// What one who wants a lease knows or asks for beyond what the store sees.
+// The knowledge and wishes of a process that wants a lease, beyond what the store sees.
 struct Claim {
   bool take_over = false;  // a person says that a silent holder is gone
   JobWord job = JobWord::kUnknown;
-  std::string job_of{};  // the token of the lease that `job` speaks of
+  std::string job_of{};  // the token of the lease that `job` is about
 };
 
 }  // namespace sweep::store

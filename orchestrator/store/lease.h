@@ -18,9 +18,10 @@ i64 boot_unix_ns();
 
 class Leases {
  public:
-  Leases(StoreDependencies seams, bool network) : seams_(std::move(seams)), network_(network) {}
+  Leases(StoreDependencies dependencies, bool network)
+      : dependencies_(std::move(dependencies)), network_(network) {}
 
-  // The other that keeps us from taking it; absent: taken.
+  // The holder that keeps us from taking it; nullopt: we took it.
   std::optional<LeaseHolder> take(Transaction&, i64 sweep, const Claim&);
   void beat(Transaction&, i64 sweep);
   void release(Transaction&, i64 sweep);
@@ -33,12 +34,12 @@ class Leases {
   void refuse_if_lost(Transaction& work, i64 sweep) {
     if (tokens_.contains(sweep)) guard(work, sweep);
   }
-  // As guard, and refuses when we hold no lease.
+  // The same as guard, but also refuses if we hold no lease.
   void require(Transaction&, i64 sweep);
   bool held_by_other(Transaction&, i64 sweep);
   // To be called when the transaction of take or release was committed.
   void committed(i64 sweep, bool held);
-  i64 now() const { return seams_.now_unix_ns(); }
+  i64 now() const { return dependencies_.now_unix_ns(); }
 
  private:
   struct Look {
@@ -51,10 +52,10 @@ class Leases {
   void judge(LeaseHolder&, i64 sweep, const Claim&);
   Process process_of(const LeaseHolder&) const;
 
-  StoreDependencies seams_;
+  StoreDependencies dependencies_;
   bool network_;
   std::string pending_token_;
-  std::map<i64, std::string> tokens_;  // of leases taken and not released
+  std::map<i64, std::string> tokens_;  // tokens of leases taken and not released
   std::map<i64, Look> looks_;          // at the beats of others
   std::set<i64> lost_;                 // sweeps whose lease was taken from us
 };

@@ -1,4 +1,4 @@
-// What keeps two databases from being merged, and the columns that they have.
+// Finds what keeps two databases from being merged, and the columns that they have.
 #include <fmt/format.h>
 
 #include <algorithm>

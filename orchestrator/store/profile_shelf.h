@@ -23,7 +23,7 @@ class ProfileShelf {
 
   // Replaces one of the same name. created_unix_ns 0: now.
   Expected<void> save_hardware_profile(const ProfileRow&);
-  // By name. A file of a version before profiles, opened for reading, has none.
+  // The profiles by name. A file of a version before profiles, opened for reading, has none.
   Expected<std::vector<ProfileRow>> hardware_profiles();
 
  private:

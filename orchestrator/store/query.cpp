@@ -23,7 +23,7 @@ int authorize(void*, int action, const char* first, const char* second, const ch
       return SQLITE_OK;
     case SQLITE_FUNCTION:
       return second && std::string_view(second) == "load_extension" ? SQLITE_DENY : SQLITE_OK;
-    case SQLITE_PRAGMA:  // as the table-valued functions pragma_table_info(...) and so on
+    case SQLITE_PRAGMA:  // the table-valued functions pragma_table_info(...) and so on ask for this
       return first && std::ranges::find(kPragmas, std::string_view(first)) != kPragmas.end() ? SQLITE_OK
                                                                                              : SQLITE_DENY;
     default:
@@ -153,7 +153,7 @@ Expected<Table> read_all(Db& db, Statement& statement, std::string_view sql, con
   return fail(ErrorKind::kInvalidValue, "", explain_sql(db.handle(), sql, code));
 }
 
-// What follows the first statement: only spaces, semicolons and comments may.
+// True if nothing follows the first statement but spaces, semicolons and comments.
 bool only_one(Db& db, std::string_view rest) {
   while (!rest.empty()) {
     sqlite3_stmt* more = nullptr;

@@ -1,5 +1,5 @@
-// What follows for SQL from the list of a record's fields (schema/records.def, stored_rows.h): lists of
-// columns, statements, binding and reading. All in the order of the list.
+// Derives SQL from the list of a record's fields (schema/records.def, stored_rows.h): lists of columns,
+// statements, binding and reading, all in the order of the list.
 #pragma once
 #include <cmath>
 #include <initializer_list>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "orchestrator/store/db.h"
+#include "schema/codec.h"
 #include "schema/record_field.h"
 #include "schema/records.h"
 
@@ -18,7 +19,7 @@ namespace sweep::store {
 
 struct StoredField {
   std::string column;
-  const char* type;  // as SQLite's strict tables know it
+  const char* type;  // its type in SQLite's strict tables
   bool zero_keeps;
 };
 
@@ -83,6 +84,18 @@ void put_value(Statement& statement, int at, const T& value) {
 template <class T>
 void read_value(const Rows& rows, int at, T& value) {
   rows.read(at, value);
+}
+// A record is stored as JSON text, one that says nothing as ''. If the text is no such record (never written by a
+// store), the value stays empty.
+template <Recorded T>
+void put_value(Statement& statement, int at, const T& record) {
+  statement.put_copy(at, record == T() ? std::string() : to_text(record));
+}
+template <Recorded T>
+void read_value(const Rows& rows, int at, T& record) {
+  const std::string_view text = rows.text(at);
+  if (text.empty()) return;
+  if (auto found = from_text<T>(text)) record = std::move(*found);
 }
 // As a JSON list. If the text is not such a list (never written by a store), the value stays empty.
 void put_value(Statement&, int at, const std::vector<SentTraffic>&);

@@ -1,10 +1,9 @@
-// What ranks and agents reported of an attempt, written into the database and read back.
+// Writes what ranks and agents reported of an attempt into the database, and reads it back.
 #pragma once
 #include <span>
 
 #include "orchestrator/store/record_sql.h"
 #include "schema/records.h"
-#include "schema/result.h"
 
 namespace sweep::store {
 

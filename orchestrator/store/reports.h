@@ -8,13 +8,12 @@
 
 #include "base/expected.h"
 #include "schema/records.h"
-#include "schema/result.h"
 
 namespace sweep::store {
 
 struct StoreFile;
 
-// What one stretch of outbox bytes reported; applied with the new read offset in one transaction.
+// The reports in one stretch of outbox bytes; applied with the new read offset in one transaction.
 struct IngestBatch {
   std::string allocation;
   std::uint64_t new_offset = 0;
@@ -28,8 +27,8 @@ struct IngestBatch {
 
 // All that was reported of one attempt and stored so far: its outcome is decided from it after a crash.
 struct StoredRecords {
-  std::vector<RankRecord> records;  // by rank, samples included
-  std::vector<RankExit> exits;      // by rank
+  std::vector<RankRecord> records;  // one for each rank, samples included
+  std::vector<RankExit> exits;      // one for each rank
   std::optional<AttemptEnd> end;
 };
 
@@ -45,7 +44,7 @@ class Reports {
   // An outcome without reports: node_lost, cancelled. Changes nothing when the attempt has one by reports.
   Expected<void> finish_attempt(const Result&);
   Expected<StoredRecords> records_of(i64 attempt);
-  // What the nodes of an allocation reported of themselves, by their numbers.
+  // The reports of an allocation's nodes about themselves, by their numbers.
   Expected<std::vector<NodeRecord>> nodes_of(const std::string& allocation);
   // Each node number that any allocation had, once.
   Expected<std::vector<NodeRecord>> nodes_seen();

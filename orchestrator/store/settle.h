@@ -23,7 +23,7 @@ void reopen_entries(Transaction&, i64 sweep, std::span<const Outcome>,
                     const std::optional<std::string>& trial = {});
 // Ended attempts of an entry since it was last reopened.
 struct Tries {
-  // By what ended them: the trial itself, or the machine.
+  // Counted by what ended them: the trial itself, or the machine.
   i64 counted = 0, infra = 0;
 };
 Tries tries_of(Transaction&, i64 entry);

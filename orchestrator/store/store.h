@@ -39,7 +39,7 @@ struct StoreDependencies {
   bool durable = true;  // false: a simulation's: it may be lost in a crash, and no other process opens it
   // A sentence for people where nobody waits for an error; empty: standard error.
   std::function<void(const std::string&)> warn;
-  std::optional<i64> most_pages;  // the file may not grow beyond; absent: what the disk holds
+  std::optional<i64> most_pages;  // limit of the file; nullopt: the disk's
 };
 
 class Store final : public SweepBook,

@@ -15,12 +15,12 @@ Expected<std::unique_ptr<Db>> open_for_reading(const std::filesystem::path&, int
 
 // An answer of progress(), valid until the next write.
 struct CountedProgress {
-  i64 sweep = 0, others = 0, own = 0;  // what SQLite counts of writes by other connections and by this one
+  i64 sweep = 0, others = 0, own = 0;  // SQLite's counts of writes by other connections and by this one
   Progress progress;
 };
 
 struct StoreFile {
-  // What was stored is in the file itself then, as far as other processes let it.
+  // Moves what was stored into the file itself, as far as other processes let it.
   ~StoreFile();
   std::unique_ptr<Db> db;
   StoreDependencies dependencies;

@@ -22,7 +22,7 @@ struct StoredAllocation {
   i64 created_unix_ns = 0;
   std::optional<i64> ended_unix_ns;
   std::optional<std::string> end_reason;
-  // What it holds from its start to its end; absent: it has not started.
+  // The resources that it holds from its start to its end; nullopt: it has not started.
   std::optional<i64> nodes, gpus, started_unix_ns;
 };
 
@@ -60,7 +60,7 @@ void for_each_field(R& row, F&& f) {
   SWEEP_FIELD(created_unix_ns);
 }
 
-// What a lease says of its holder; the rest of LeaseHolder is concluded from it.
+// The columns of a lease about its holder; the rest of LeaseHolder is concluded from them.
 template <RefersTo<LeaseHolder> R, class F>
 void for_each_field(R& row, F&& f) {
   SWEEP_FIELD(host);
@@ -75,7 +75,7 @@ void for_each_field(R& row, F&& f) {
   SWEEP_FIELD(pid_namespace);
 }
 
-// What the plan says of a trial of one sweep. The trial itself is in its own table.
+// The plan's columns about a trial of one sweep. The trial itself is in its own table.
 template <RefersTo<PlanEntry> R, class F>
 void for_each_field(R& row, F&& f) {
   SWEEP_FIELD_IN("model", trial.model);

@@ -26,7 +26,7 @@ struct SyncCounts {
   i64 added = 0, kept = 0, retired = 0, reopened = 0, pruned = 0;
 };
 
-// What becomes of configurations that an earlier import read from a place (file and line) that says another
+// The treatment of configurations that an earlier import read from a place (file and line) that says another
 // one now, as after a corrected flag: they would stand beside the corrected ones.
 enum class Earlier { kRefuse, kReplace, kKeep };
 
@@ -38,21 +38,21 @@ struct ImportCounts {
   i64 replaced = 0;  // configurations of an earlier import, retired
 };
 
-// What a merge brought; all zero but for `known` and `unfinished`: it changed nothing.
+// The changes of a merge. All are zero but for `known` and `unfinished` if it changed nothing.
 struct MergeCounts {
   i64 sweeps = 0, trials = 0, attempts = 0, events = 0;  // new here
   i64 replaced = 0;                // answered only by the machine's fault here, by records there
   i64 known = 0;                   // attempts that were here already
   i64 unfinished = 0;              // attempts without a verdict there: left out
-  std::vector<std::string> notes;  // what of the other file does not agree with this one
+  std::vector<std::string> notes;  // disagreements of the other file with this one
 };
 
 class SweepBook {
  public:
   explicit SweepBook(StoreFile& file) : file_(file) {}
 
-  // By name; updates question, grid, options. While another process holds the sweep's lease nothing is
-  // updated: the stored row comes back, so that a second `sweep run` can watch.
+  // Finds or adds the sweep by its name; updates question, grid, options. While another process holds the
+  // sweep's lease nothing is updated: the stored row comes back, so that a second `sweep run` can watch.
   Expected<SweepRow> ensure_sweep(const SweepRow&);
   Expected<std::vector<SweepRow>> sweeps();
   // Without a name: the latest one that was measured. The error lists the sweeps.
@@ -74,7 +74,7 @@ class SweepBook {
   // read (an older one is upgraded as a private copy); a sweep that is being run, here or there, is refused.
   Expected<std::vector<MergeCounts>> merge(std::span<const std::filesystem::path>);
 
-  // `attempt`: the one that it is about; absent: the sweep as a whole.
+  // `attempt`: the one that it is about; nullopt: the sweep as a whole.
   Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text,
                            std::optional<i64> attempt = {});
   // The last ones, the oldest of them first: time, kind, text, attempt.

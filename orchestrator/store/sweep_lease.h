@@ -14,13 +14,13 @@ class SweepLease {
  public:
   explicit SweepLease(StoreFile& file) : file_(file) {}
 
-  // The holder that keeps us from the lease; absent: taken. A holder that is known to be gone is taken over
-  // (holder.h), a silent one only when the claim says so and it was watched. Every writing call on a sweep
-  // fails once this store's lease on it was lost, or while another holds it. Taking the lease makes trials
-  // whose only answer is node_lost or cancelled pending again, and withdraws an old stop request.
+  // The holder that keeps us from the lease; nullopt: we took it. A holder that is known to be gone is taken
+  // over (holder.h), a silent one only when the claim says so and it was watched. Every writing call on a
+  // sweep fails once this store's lease on it was lost, or while another holds it. Taking the lease makes
+  // trials whose only answer is node_lost or cancelled pending again, and withdraws an old stop request.
   Expected<std::optional<LeaseHolder>> take_lease(i64 sweep, const Claim& claim);
   Expected<std::optional<LeaseHolder>> take_lease(i64 sweep) { return take_lease(sweep, Claim{}); }
-  // Absent: none, or its holder is gone.
+  // nullopt: there is none, or its holder is gone.
   Expected<std::optional<LeaseHolder>> lease(i64 sweep, const Claim& known);
   Expected<std::optional<LeaseHolder>> lease(i64 sweep) { return lease(sweep, Claim{}); }
   // Whether a lease is there that nobody released, by a holder that lives or one that is gone.
@@ -34,7 +34,7 @@ class SweepLease {
   Expected<void> release_lease(i64 sweep);
   // Stop requests reach the lease holder through the database.
   Expected<void> request_stop(i64 sweep, bool now);
-  Expected<std::optional<bool>> stop_requested(i64 sweep);  // absent: no; else `now`
+  Expected<std::optional<bool>> stop_requested(i64 sweep);  // nullopt: no; else `now`
 
  private:
   StoreFile& file_;

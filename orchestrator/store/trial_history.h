@@ -1,6 +1,6 @@
-// What the rules of a sweep see of a trial, and what they decide. The store reads the one and writes the
-// other in the transaction that changes the trial; it decides nothing of it (orchestrator/run/retry_policy.h
-// does).
+// The history of a trial that the rules of a sweep see, and their decision. The store reads the one and
+// writes the other in the transaction that changes the trial; it decides nothing of it
+// (orchestrator/run/retry_policy.h does).
 #pragma once
 #include <functional>
 #include <optional>
@@ -13,7 +13,7 @@ namespace sweep::store {
 
 struct PastAttempt {
   i64 id = 0;
-  // Absent: it has not ended, and `state` says how far it is.
+  // nullopt: it has not ended, and `state` says how far it is.
   std::optional<Outcome> outcome;
   State state = State::kPending;
   // Posted since the trial was last reopened; earlier ones use up no retry.
@@ -33,7 +33,7 @@ struct TrialHistory {
 
 struct TrialDecision {
   State state = State::kPending;
-  // What the trial shows; absent: nothing yet.
+  // The result that the trial shows; nullopt: nothing yet.
   std::optional<i64> final_attempt;
   std::optional<Outcome> outcome;
   bool operator==(const TrialDecision&) const = default;

@@ -12,7 +12,7 @@ inline constexpr i64 kApplicationId = 0x53575031;
 inline constexpr i64 kUnreleasedId = 0x53574550;
 
 struct Migration {
-  int version;  // of the file once it ran
+  int version;  // the file's version after it
   std::string_view sql;
 };
 // Embedded from schema/sqlite, numbered 1, 2, ... without gaps.

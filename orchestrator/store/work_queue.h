@@ -43,7 +43,7 @@ struct NotRun {
 };
 
 struct GpuSeconds {
-  double ended = 0, open = 0;  // of allocations that have ended; of those that have not, until now
+  double ended = 0, open = 0;  // time of allocations that have ended; of open ones, until now
 };
 
 struct AttemptRow {
@@ -62,7 +62,7 @@ struct AllocationRow {
   i64 gpus = 0;       // GPUs, or slots, of all its nodes; 0: it has not started
   double held_s = 0;  // since it started, by the clocks of those who wrote it down; 0: it has not
 };
-// What an allocation holds from its start on.
+// The resources that an allocation holds from its start on.
 struct Held {
   i64 nodes = 1, gpus = 1;  // GPUs, or slots, of each node
   double since_s = 0;       // it started so long ago
@@ -77,7 +77,7 @@ class WorkQueue {
   Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit);
   // Only what fits, the largest first: smaller ones fit elsewhere too.
   Expected<std::vector<PendingTrial>> pending(i64 sweep, i64 limit, const Fit&);
-  Expected<std::vector<Demand>> demand(i64 sweep);  // of all that is pending
+  Expected<std::vector<Demand>> demand(i64 sweep);  // demand of everything that is pending
   // These trials, where they are pending, are pruned with this rule and reason, until the plan is stored
   // anew; audited ones stay pending with them. The ids of those that were pending.
   Expected<std::vector<std::string>> rule_out(i64 sweep, std::span<const NotRun>);
@@ -99,10 +99,10 @@ class WorkQueue {
   // The first start counts: one that is taken over has started already.
   Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid,
                                     const Held& held);
-  // last_word_unix_ns: the last time we heard from it. For an allocation whose end was not observed, this is its latest
+  // last_message_unix_ns: the last time we heard from it. For an allocation whose end was not observed, this is its latest
   // possible end.
   Expected<void> end_allocation(const std::string& id, const std::string& reason,
-                                std::optional<i64> last_word_unix_ns = std::nullopt);
+                                std::optional<i64> last_message_unix_ns = std::nullopt);
   // Allocated time x nodes x GPUs (or slots), over all runs of the sweep.
   Expected<GpuSeconds> gpu_seconds(i64 sweep);
   Expected<std::vector<AllocationRow>> open_allocations(i64 sweep);  // not ended: left by a crash

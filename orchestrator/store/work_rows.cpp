@@ -110,14 +110,14 @@ Expected<void> WorkQueue::allocation_started(const std::string& id, const std::s
 }
 
 Expected<void> WorkQueue::end_allocation(const std::string& id, const std::string& reason,
-                                         std::optional<i64> last_word_unix_ns) {
+                                         std::optional<i64> last_message_unix_ns) {
   Transaction work(*file_.db, Transaction::kWrite);
   if (const auto sweep = sweep_of_allocation(work, id)) file_.leases.guard(work, *sweep);
   const i64 now = file_.leases.now();
   work.run(R"(
       UPDATE allocation SET ended_unix_ns = max(?, COALESCE(started_unix_ns, created_unix_ns)), end_reason = ?
       WHERE id = ? AND ended_unix_ns IS NULL)",
-           std::min(now, last_word_unix_ns.value_or(now)), reason, id);
+           std::min(now, last_message_unix_ns.value_or(now)), reason, id);
   return work.commit();
 }
 

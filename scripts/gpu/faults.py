@@ -36,7 +36,7 @@ def judged(check, case, row, outcome, part=None, rank=None):
 
 
 def memory_runs_out(check):
-    """By too large a batch, and by a cap below what the weights and moments need."""
+    """Runs out of memory by too large a batch, and by a cap below what the weights and moments need."""
     large = grids.grid_of("oom", grids.LLAMA_1B, check.base(4096, precision="bf16"), [dict(micro_batch_size=64, global_batch_size=64)])
     check.on_gpu("oom", large, lambda row: judged(check, "64 sequences", row, "oom"))
     capped = grids.grid_of("cap", grids.LARGE, check.base(1024, precision="bf16", memory_cap_bytes=3 << 30), [dict(micro_batch_size=4, global_batch_size=4)])

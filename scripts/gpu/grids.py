@@ -27,7 +27,7 @@ STRATEGIES = [dict(), dict(zero=1), dict(zero=2), dict(zero=3), dict(tp=2), dict
 ALONE = [dict(ranks=1), dict(ranks=1, precision="bf16"), dict(ranks=1, experts=True), dict(ranks=1, one_kv_head=True)]
 
 def longer_pipelines(ranks):
-    """Where there are as many ranks: neighbours of a pipeline's rank are two from 3 ranks on, and NCCL has one queue for both."""
+    """Only if there are so many ranks: neighbours of a pipeline's rank are two from 3 ranks on, and NCCL has one queue for both."""
     points = [dict(pp=pp, schedule="interleaved", vpp=2, deep=True) for pp in (3, 4) if ranks % pp == 0]
     return [dict(ranks=1, deep=True), *points] if points else []
 

@@ -1,4 +1,4 @@
-"""What gpu_check stands on: the GPU, PyTorch, the programs. Each fact that is wrong comes with what to do about it."""
+"""The base of gpu_check: the GPU, PyTorch, the programs. Each fact that is wrong comes with what to do about it."""
 import importlib.util
 import json
 import os
@@ -19,19 +19,19 @@ NAMES = [("B200", "b200-180gb"), ("H200", "h200-141gb"), ("H100 PCIe", "h100-pci
 
 
 def build_folder():
-    """Of this repository; a folder that gpu_bundle made holds the programs itself."""
+    """The programs of this repository; a folder that gpu_bundle made holds them itself."""
     built = ROOT / "build" / "release"
     return built if built.exists() else ROOT
 
 
 def torch_folder():
-    """Where this Python would import torch from, without importing it."""
+    """The folder from which this Python would import torch, found without importing it."""
     found = importlib.util.find_spec("torch")
     return pathlib.Path(found.submodule_search_locations[0]) if found else None
 
 
 def library_path(build):
-    """What LD_LIBRARY_PATH must hold: libraries of the bundle, of torch, of NVIDIA's wheels; then what it held before."""
+    """The value that LD_LIBRARY_PATH must have: libraries of the bundle, of torch, of NVIDIA's wheels; then what it held before."""
     folders = [build / "lib"]
     torch = torch_folder()
     if torch:

@@ -31,7 +31,7 @@ def cell(value):
 
 
 class Record:
-    """What one step found: a JSON file, written anew and renamed into place at each row."""
+    """The findings of one step: a JSON file, written anew and renamed into place at each row."""
     def __init__(self, out, step, machine, surroundings):
         self.out, self.path, self.began = out, out / f"gpu-check-{step.number}.json", time.monotonic()
         self.content = dict(step=step.number, name=step.name, title=step.title, phantom=machine.phantom, hardware=machine.hardware,
@@ -129,7 +129,7 @@ class Sweeps:
         return process, db
 
     def rows(self, db):
-        """Of every trial that has ended."""
+        """The results of every trial that has ended."""
         if not db.exists():
             return []
         said = subprocess.run([str(self.machine.bin / "sweep"), "query", SQL, "--db", str(db), "--json"], env=self.environment,
@@ -184,7 +184,7 @@ class Sweeps:
 
 
 def axes(row):
-    """What the trial was, in the words of the grid: the axes that are not at their defaults in any step."""
+    """The trial in the words of the grid: the axes that are not at their defaults in any step."""
     usual = {"attention": "auto", "optimizer": "fused", "recompute": "none", "recompute_every": 1, "offload": "none", "schedule": "1f1b",
              "cp_comm_type": "ring", "routing": "balanced", "backend": "auto", "micro_batch_size": 1, "zero": 0, "tp": 1, "pp": 1, "cp": 1,
              "ep": 1, "vpp": 1}

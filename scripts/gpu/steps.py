@@ -10,15 +10,15 @@ from machine import ROOT
 from runs import axes, change
 
 MFU_GOAL = 0.5
-LOSS_TOLERANCE = {"fp32": 1e-4}  # of a loss against another device's; what is rounded to 8 or 11 bits is coarser
+LOSS_TOLERANCE = {"fp32": 1e-4}  # difference from another device's loss; rounding to 8 or 11 bits is coarser
 LOW_PRECISION = 1e-2
-# Of the loss's fall over the timed steps. The loss itself hardly tells of the backward: 30 steps take 0.3 % (bf16) to 2.5 % off it.
+# Tolerance of the loss's fall over the timed steps. The loss itself says little about the backward: 30 steps take 0.3 % (bf16) to 2.5 % off it.
 # Paths on the CPU that round differently agree within 0.4 % of the fall in bf16, 0.1 % in the other precisions.
 FALL_TOLERANCE = {"fp32": 1e-2}
 FALL_LOW_PRECISION = 3e-2
 LAYOUT_TOLERANCE = 1e-3  # products run in other orders on each layout
 RESERVED_TOLERANCE = 0.05
-UNSPLIT_BYTES = 32 << 20  # what the allocator's blocks hold beyond what was asked for: much only where the model is small
+UNSPLIT_BYTES = 32 << 20  # bytes of the allocator's blocks beyond those asked for: much only if the model is small
 
 Step = collections.namedtuple("Step", "number name title run")
 
@@ -151,7 +151,7 @@ def two_ranks(check):
         agree = None if one is None or row["outcome"] != "ok" else check.losses_agree(row, one, LAYOUT_TOLERANCE)
         off = None if check.machine.phantom or one is None else change(row["loss_last"], one["loss_last"])
         check.record.row(within and agree is not False, ranks=row["gpus_per_node"], **outcome_of(row), **figures, loss_error=off)
-    check.on_gpu("ranks", text, each, slots=ranks, SWEEP_PHANTOM_GPUS="1")  # of a phantom; they share it as they would a GPU
+    check.on_gpu("ranks", text, each, slots=ranks, SWEEP_PHANTOM_GPUS="1")  # one phantom GPU; they share it as they would a GPU
 
 
 def pytorch(check, compiled):

@@ -1,5 +1,5 @@
-// What `strategy: search` computes between two attempts. A plan of N trials of one question (default 20,000;
-// first argument) with four axes and predictions; 40 trials are run, one after another.
+// Measures what `strategy: search` computes between two attempts. A plan of N trials of one question (default
+// 20,000; first argument) with four axes and predictions; 40 trials are run, one after another.
 //   begin_ms   groups and features of the plan, once
 //   gap_ms     from a result to the next trial to start: median and largest of 40
 //   gap_cpu_ms processor time of the same, on average: what counts where other work runs beside it

@@ -9,7 +9,7 @@ import adr_index  # noqa: E402
 
 
 def one_sided() -> list[str]:
-    """What is said about a record that another one supersedes without the other's knowing: must not be nothing."""
+    """The problem of a record that another one supersedes without the other's knowing: there must be one."""
     text = "# 0001. A\n\n- Status: superseded by [0002](0002-b.md)\n- Date: 2026-01-01\n\n" + "\n".join(adr_index.SECTIONS)
     old = adr_index.Record("0001-a.md", "0001", "A", "2026-01-01", "superseded by [0002](0002-b.md)", text)
     new = old._replace(file="0002-b.md", number="0002", status="accepted")

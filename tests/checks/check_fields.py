@@ -16,7 +16,7 @@ ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| ([^|]+) \| (.+) \|$", re.MULTILINE
 WRITTEN = {"schema/fields.def", "docs/grid.md"}
 MADE = {"schema/json/grid.schema.json", "docs/fields.md"}
 CONSUMERS = ("bench_kernels", "worker", "tests", "orchestrator/plan", "orchestrator/predict", "orchestrator/interop")
-EXAMPLE = "initial_scale_power"  # of CONTRIBUTING.md, "Example: an axis"
+EXAMPLE = "initial_scale_power"  # the axis of CONTRIBUTING.md, "Example: an axis"
 LISTED = re.compile(r"^\| `([\w./]+)` \| (\d+) \| ", re.MULTILINE)
 ORDINARY = ("hot_percent", "capacity_percent", "vocab_multiple", "prefetch_forward", "prefetch_backward")
 
@@ -88,6 +88,8 @@ def main():
     text = grid_schema.SCHEMA.read_text()
     if grid_schema.renewed(text) != text:
         problems.append("schema/json/grid.schema.json is out of date: run scripts/grid_schema.py")
+    problems += [f"docs/{path.name}: the settings of a launcher are out of date: run scripts/grid_schema.py"
+                 for path in sorted((sources.ROOT / "docs").glob("*.md")) if grid_schema.renewed_document(path.read_text()) != path.read_text()]
     sources.finish(problems, len(table))
 
 

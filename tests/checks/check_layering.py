@@ -8,7 +8,7 @@ import tempfile
 
 import sources
 
-# What is added to the build, and the sentence that must refuse it.
+# Each case adds something to the build; the sentence must refuse it.
 CASES = [
     ("store->grid", "forbidden arrow: room 'store' links room 'grid'"),
     ("answers->SQLite::SQLite3", "outside library 'SQLite::SQLite3' has its home in 'store', not in 'answers'"),

@@ -44,7 +44,7 @@ def anchors_of(path: pathlib.Path) -> set[str]:
 
 
 def problem_of(document: pathlib.Path, link: Link) -> str | None:
-    """What is wrong with a link of a document; None: nothing, or it leads outside."""
+    """Says what is wrong with a link of a document; None: nothing, or it leads outside."""
     if OUTSIDE.match(link.target):
         return None
     name, _, anchor = link.target.partition("#")

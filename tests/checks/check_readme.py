@@ -43,7 +43,7 @@ def commands_of(text):
 
 
 def compared(line):
-    """What must be the same of a line: words, counts; not figures, ids, widths of columns."""
+    """The part of a line that must be the same: words, counts; not figures, ids, widths of columns."""
     kept = COUNTED.findall(line)
     line = COUNTED.sub("\0 ", line)
     line = NUMBER.sub("#", re.sub(r"(?<=[A-Z])\d+", "#", line))

@@ -7,7 +7,7 @@ import sources
 
 MAX_FILE, MAX_FUNCTION, MAX_MAIN = 400, 50, 60
 
-# What may be longer, and why. "path" for a file, "path:function" for a function.
+# Files and functions that may be longer, and why. "path" for a file, "path:function" for a function.
 EXCEPTIONS = {
     "LICENSE": "a given text",
     "python/sweep_trial.py": "one file, so that it can be copied beside a script",

@@ -17,7 +17,7 @@ NUMBER = re.compile(r"\b(?:state|outcome|verdict|oom_kind)\b\"?\s*(?:=|<>|!=|<=?
                     re.IGNORECASE)
 # Released migrations do not change; enumerators_test.cpp compares their numbers with the enumerators.
 RELEASED = {"001_initial.sql"}
-SAMPLES = {  # what each rule must find, and must not
+SAMPLES = {  # text that each rule must find, and text that it must not
     'work.run("UPDATE a SET state = 4 WHERE key = ?");': 1,
     'work.run(R"(SELECT a FROM b\n WHERE outcome IN (6, 8))");': 1,
     'work.run("SELECT a FROM b "\n         "WHERE c = ?");': 1,

@@ -1,4 +1,4 @@
-"""What the house checks look at: the repository's own source files, and the rooms with their arrows."""
+"""The input of the house checks: the repository's own source files, and the rooms with their arrows."""
 import pathlib
 import re
 import subprocess

@@ -8,7 +8,7 @@ PROGRAMS = ["mariadbd", "slurmdbd"]
 
 
 class Accounting:
-    """What the two are started with; all their state lies below the cluster's folder. The cluster's munged must run."""
+    """The settings of the two; all their state lies below the cluster's folder. The cluster's munged must run."""
 
     def __init__(self, cluster_folder):
         self.cluster_folder = pathlib.Path(cluster_folder)
@@ -50,5 +50,5 @@ class Accounting:
 
 
 def states(cluster, job_name):
-    """What sacct says of the jobs of this name."""
+    """sacct's answer about the jobs of this name."""
     return cluster.run("sacct", "--noheader", "--parsable2", "--allocations", f"--name={job_name}", "--format=State").split("\n")

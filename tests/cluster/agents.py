@@ -142,7 +142,7 @@ class Agents:
         return found
 
     def zygote(self, node):
-        """What the agent of a node forks its ranks from; it has one once an attempt ran there."""
+        """The process that the agent of a node forks its ranks from; there is one once an attempt ran there."""
         agent = self.processes[node].pid
         return next(pid for pid, words in marked(self.folder).items() if "zygote" in words and agent in ancestors(pid))
 

@@ -19,7 +19,7 @@ import sshd
 
 GPUS = 8
 SERVICES = {"slurmd", "slurmctld", "munged", "sshd", "sh", "sleep", "unshare", "nsenter", "shared_folder", "umount",
-            "mountpoint"}  # of a node itself
+            "mountpoint"}  # processes of a node itself
 # How the disk shows itself: as it is; with a rename that is not atomic, mounted by each node itself through FUSE; as a filesystem that is
 # on no list, to login hosts with kernels of their own, and with the database on it too.
 FOLDERS = ["plain", "late", "unlisted"]
@@ -48,7 +48,7 @@ class Fleet:
         self.folder, self.cluster, self.mark = pathlib.Path(folder), cluster, str(mark)
         self.isolated = cluster.networks is not None
         self.disk, self.shows, self.bin, self.server = self.folder / "disk", shows, bin_dir, None
-        self.hosts = ["login-a", "login-b"] if self.isolated else []  # where an orchestrator can run: names of their own
+        self.hosts = ["login-a", "login-b"] if self.isolated else []  # hosts on which an orchestrator can run, with names of their own
 
     def start(self):
         self.disk.mkdir(mode=0o755)
@@ -114,7 +114,7 @@ class Fleet:
         return found
 
     def left(self):
-        """What stands on the nodes and is no service of theirs, the orchestrator's machine apart; text for people."""
+        """The processes on the nodes that are no service of theirs, without the orchestrator's machine; text for people."""
         told = {pid: f"{pid} {' '.join(words)[:120]}" for pid, words in agents.marked(self.mark).items() if role_of(pid, words)}
         for node in self.nodes if self.isolated else []:
             told.update(self.left_on(node))
@@ -130,7 +130,7 @@ class Fleet:
         return told
 
     def tend(self, spared):
-        """What a patient administrator puts right while a sweep waits; `spared` text names the nodes that faults still hold.
+        """Repairs what a patient administrator would while a sweep waits; `spared` text names the nodes that faults still hold.
         What it was, for people."""
         return ""
 

@@ -18,7 +18,7 @@ import sys
 import daemons
 
 SHARE, BINARIES = pathlib.Path("/usr/share/gridengine"), pathlib.Path("/usr/lib/gridengine")
-HOST = "localhost"  # as the cluster knows this machine
+HOST = "localhost"  # the cluster's name for this machine
 QUEUE, ENVIRONMENT = "main.q", "smp"
 BOOTSTRAP = """admin_user none
 default_domain none
@@ -85,7 +85,7 @@ initial_state default
 
 
 def missing():
-    """What a cluster needs and this machine lacks."""
+    """The programs that a cluster needs and this machine lacks."""
     out = [str(path) for path in (BINARIES / "sge_qmaster", BINARIES / "sge_execd", BINARIES / "spoolinit") if not path.exists()]
     out += [name for name in ("qsub", "qstat", "qconf", "unshare", "nsenter", "ip") if shutil.which(name) is None]
     return out + ([] if os.geteuid() == 0 else ["root"])

@@ -12,7 +12,7 @@ def ip(*words, namespace=None):
 class Networks:
     def __init__(self, stem, nodes):
         self.head, self.nodes = f"{stem}head", list(nodes)
-        self.prepare = ":"  # what a node does in a shell, in its own mounts, before its service starts
+        self.prepare = ":"  # shell commands of a node, in its own mounts, before its service starts
 
     def address(self, node):
         return f"10.98.0.{11 + self.nodes.index(node)}"

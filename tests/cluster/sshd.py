@@ -94,7 +94,7 @@ class Cluster:
 
     def _variables(self, number):
         variables = {**self.session, **self.own.get(number, {})}
-        return "SetEnv " + " ".join(f'"{name}={value}"' for name, value in variables.items()) + "\n"  # of several lines one counts
+        return "SetEnv " + " ".join(f'"{name}={value}"' for name, value in variables.items()) + "\n"  # only one of several lines counts
 
     def inside(self):
         """The beginning of a command line that reaches the hosts."""

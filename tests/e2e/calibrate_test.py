@@ -15,8 +15,8 @@ import processes
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 KINDS = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"}
-FACTOR = {"all_reduce": 1.0, "all_gather": 0.5, "reduce_scatter": 0.5, "all_to_all": 0.5, "send": 1.0}  # of two ranks
-STEP = 5  # of schema/progress.h
+FACTOR = {"all_reduce": 1.0, "all_gather": 0.5, "reduce_scatter": 0.5, "all_to_all": 0.5, "send": 1.0}  # factors of two ranks
+STEP = 5  # Phase::kStep of schema/progress.h
 GRID = """name: small
 model: {family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 176, vocab_size: 256}
 base: {hardware: cpu, gpus_per_node: 2, global_batch_size: 4, seq_len: 64, dp: 2}

@@ -1,4 +1,4 @@
-"""What can be taken away while a sweep runs on a fleet (tests/cluster/fleet.py): each fault strikes once and says what it
+"""The faults of things taken away while a sweep runs on a fleet (tests/cluster/fleet.py): each fault strikes once and says what it
 did, or None where nothing was there to be struck; what has to be given back goes to Strikes.later."""
 import os
 import signal
@@ -18,7 +18,7 @@ class Strikes:
         self.struck = []    # names
         self.attempts = set()  # whose ranks were struck: their verdict may be any
         self.windows = []   # (from, to) in which nothing could be written: likewise
-        self.sweep, self.host = None, None  # what is struck, and the login host that it was started on
+        self.sweep, self.host = None, None  # target of the fault, and the login host that it was started on
         self.helpers = []   # further `resume`s: they watch, or have taken over
 
     def later(self, seconds, what, give_back):

@@ -30,8 +30,8 @@ TRIES_OF_A_FAULT = 16   # attempts that one fault may undo: four nodes of an all
 STUCK_SECONDS = 150     # so long without anything new in the database is a hang of ours
 TEND_SECONDS = 20       # so long without anything new, and an administrator looks after the nodes
 QUIET_RESUMES = 6       # undisturbed runs that must be enough
-CHANGE_OF_HOST = 0.3    # of the lives of an orchestrator that begin on any host; else on the one before
-AS_JOB = 0.6            # that are a job, on Slurm (--job-share); the first one of every second sweep is
+CHANGE_OF_HOST = 0.3    # share of an orchestrator's lives that begin on any host; else on the one before
+AS_JOB = 0.6            # share that are a job, on Slurm (--job-share); the first one of every second sweep is
 PLAYED_BY_TRAINERS = {"ok", "oom", "crash_exit", "hang", "hang_ignore_sigterm", "double_fork", "crash_signal"}
 MIX = {"ok": 22, "oom": 3, "crash_exit": 2, "unsupported": 1, "hang": 1, "hang_ignore_sigterm": 1, "double_fork": 3,
        "bare_daemon": 3, "huge_log": 2, "crash_signal": 1}
@@ -132,7 +132,7 @@ class Round:
                 next_look = time.monotonic() + 0.3
                 if not self.look():
                     process.send_signal(signal.SIGABRT)
-                    process.send_signal(signal.SIGCONT)  # where a fault has stopped it
+                    process.send_signal(signal.SIGCONT)  # a fault may have stopped it
                     process.wait()
                     raise AssertionError(f"nothing new for {STUCK_SECONDS} s, {len(self.strikes.owed)} faults not given back")
             time.sleep(0.02)

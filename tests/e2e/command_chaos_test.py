@@ -55,7 +55,7 @@ def trainer(name):
 
 
 def faults_of(trials):
-    """What each of so many trials does."""
+    """The behaviour of each of so many trials."""
     return (FAULTS + FAULTS[2:] * trials)[:trials]
 
 
@@ -67,7 +67,7 @@ def seconds_of_a_start():
 
 
 def targets(mark):
-    """What can be struck -> the processes that are there now."""
+    """Target of faults -> its processes that exist now."""
     found = collections.defaultdict(list)
     for each in processes.of_mark(mark):
         if each.program == "sweep":

@@ -48,7 +48,7 @@ launch: {local: {slots: 2}}
 """
 
 
-# As torchrun: it starts the ranks, and when one ended it ends the others and then itself. Rank 1 runs out of memory; only when its process
+# Acts like torchrun: it starts the ranks, and when one ended it ends the others and then itself. Rank 1 runs out of memory; only when its process
 # is gone rank 0 notices that a peer is lost, and says so at once.
 LAUNCHER = """
 import os, subprocess, sys
@@ -65,7 +65,7 @@ raise MemoryError("too much") if os.environ["RANK"] == "1" else RuntimeError("a 
 """
 
 
-# As torchrun, of which rank 1 is killed without a word. Rank 0 waits for it, as for a peer in a collective, and reports at once that it is lost.
+# Acts like torchrun; its rank 1 is killed without a message. Rank 0 waits for it, as in a collective, and reports at once that it is lost.
 KILLED = """
 import fcntl, os, signal, subprocess, sys, time
 import sweep_trial

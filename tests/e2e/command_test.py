@@ -150,7 +150,7 @@ class CommandTest(unittest.TestCase):
         it.finish()
 
     def test_one_process_a_node(self):
-        """As torchrun: the node's command starts the others, each reports as its own rank."""
+        """Like torchrun, the node's command starts the others, and each reports as its own rank."""
         it = self.agents()
         for mode, outcome in (("ok", "ok"), ("oom", "oom")):
             with self.subTest(mode):
@@ -170,10 +170,10 @@ class CommandTest(unittest.TestCase):
                            **{**command, "env": {"WRONG": "1", **command.get("env", {})}})
         end = it.end_of(number, 120)
         self.assertEqual((end["cause"], end["clean"]), ("hang", True), end)
-        return {each["rank"]: each for each in json.loads(end["evidence"])["ranks"]}
+        return {each["rank"]: each for each in end["evidence"]["ranks"]}
 
     def test_a_hang_shows_where_each_rank_stands(self):
-        """By the module that trainers report with."""
+        """The trainer reports by the module `sweep_trial`."""
         it = self.agents()
         ranks = self.hung(it)
         self.assertRegex(ranks[1]["stacks"], r'"MainThread"\n +<module> \(.*train.py:\d+\)')
@@ -211,7 +211,7 @@ class CommandTest(unittest.TestCase):
                            log_patterns={"step": "step ([0-9]+)", "step_s": "took ([0-9.]+)"})
         self.assertEqual(it.end_of(number)["cause"], "done")
         record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
-        self.assertEqual((record["outcome"], record["samples"]["step_ns"], json.loads(record["effective"])["report"]),
+        self.assertEqual((record["outcome"], record["samples"]["step_ns"], record["effective"]["report"]),
                          ("ok", [1.5e9, 2.5e9, 3.5e9, 4.5e9], "from_log"))
         it.finish()
 
@@ -293,7 +293,7 @@ class CommandTest(unittest.TestCase):
         record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
         self.assertEqual((record["outcome"], record["samples"]["step"], record["samples"]["step_ns"]),
                          ("ok", [0, 1, 2, 3], [5e6, 5e6, 5e6, 6e6]))
-        self.assertEqual(json.loads(record["effective"])["damaged_lines"], 9)
+        self.assertEqual(record["effective"]["damaged_lines"], 9)
         it.finish()
 
     def test_endless_output(self):
@@ -309,7 +309,7 @@ class CommandTest(unittest.TestCase):
         number = self.post(it, [sys.executable, script], ranks=1, log_patterns={"step": "step ([0-9]+)", "step_s": "took ([0-9.]+)"})
         self.assertEqual(it.end_of(number, 300)["cause"], "done")
         record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
-        self.assertEqual((record["outcome"], json.loads(record["effective"])["report"]), ("ok", "lines"))
+        self.assertEqual((record["outcome"], record["effective"]["report"]), ("ok", "lines"))
         logs = list(it.folder.rglob("*.log"))
         self.assertTrue(logs)
         for log in logs:
@@ -354,7 +354,7 @@ class CommandTest(unittest.TestCase):
         it.finish()
 
     def test_an_agent_whose_program_was_replaced_still_runs_commands(self):
-        """As after a build or an upgrade during a sweep."""
+        """A build or an upgrade during a sweep does this."""
         copied = pathlib.Path(self.folder.name) / "bin"
         copied.mkdir()
         shutil.copy2(BIN / "sweep-agent", copied)

@@ -60,7 +60,7 @@ def on_a_terminal(words):
 
 
 def shown(said):
-    """What stands on the screen after the escapes Board uses, and the widest line."""
+    """The screen after the escapes that Board uses, and its widest line."""
     screen, at, widest = {}, 0, 0
     for piece in re.findall(r"\x1b\[\d*[A-Z]|\r?\n|[^\x1b\r\n]+", said):
         if re.fullmatch(r"\x1b\[(\d+)F", piece):

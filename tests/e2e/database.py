@@ -1,4 +1,4 @@
-"""What must hold of a results database whatever happened to the programs that wrote it."""
+"""Invariants of a results database, whatever happened to the programs that wrote it."""
 import pathlib
 import sqlite3
 

@@ -73,7 +73,7 @@ class Bench:
                                 env=self.environment(recorder), cwd=self.folder)
 
     def reference(self):
-        """What an undisturbed export leaves."""
+        """The result of an undisturbed export."""
         with recording() as recorder:
             self.export(recorder, self.fresh())
             return recorder.state()

@@ -94,7 +94,7 @@ def a_file_of_a_version_to_come_is_refused(b):
 
 
 def a_file_size_limit_is_a_full_disk(b):
-    """As under `ulimit -f`: the signal that would end the program is not what people see."""
+    """Under `ulimit -f`, people see a message, not the signal that would end the program."""
     b.make("s", [row(n, 1000 + n) for n in (1, 2)])
     into = b.folder / "into.db"
     done = subprocess.run([b.bin / "sweep", "merge", into, b.db], capture_output=True, text=True, timeout=120, check=False,

@@ -56,7 +56,7 @@ def number(value):
 
 
 def history(connection, attempt):
-    """By step: what the steps of all ranks come to."""
+    """The steps of all ranks combined, by step."""
     found = connection.execute(
         "select max(step_ns) / 1e6, max(forward_ns) / 1e6, max(backward_ns) / 1e6, max(optimizer_ns) / 1e6, "
         "case when count(exposed_comm_ns) = count(*) then max(exposed_comm_ns) / 1e6 end, sum(tokens), "
@@ -106,7 +106,7 @@ def same(a, b):
 
 
 def difference(a, b, path=""):
-    """Where two states part, for people."""
+    """The differences of two states, for people."""
     if isinstance(a, dict) and isinstance(b, dict):
         return [line for k in {**a, **b} for line in difference(a.get(k, "(nothing)"), b.get(k, "(nothing)"), f"{path}/{k}")]
     return [] if same(a, b) else [f"{path}: {a!r} and {b!r}"]

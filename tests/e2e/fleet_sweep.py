@@ -11,18 +11,18 @@ import sys
 import daemons
 import database
 
-# By number, as tests/support/fake_trial.cpp plays them: name, outcome.
+# The scripts that tests/support/fake_trial.cpp plays, by number: name, outcome.
 SCRIPTS = [("ok", "ok"), ("oom", "oom"), ("crash_exit", "crash"), ("exception", "crash"), ("unsupported", "unsupported"),
            ("hang_ignore_sigterm", "hang"), ("double_fork", "ok"), ("bare_daemon", "ok"), ("huge_log", "ok"),
            ("crash_signal", "crash"), ("hang", "hang"), ("real", "ok")]
 NUMBER = {name: number for number, (name, _) in enumerate(SCRIPTS)}
 EXPECTED = dict(SCRIPTS)
 OUTCOMES = ["ok", "oom", "hang", "timeout", "crash", "invalid", "node_lost", "unsupported", "cancelled"]  # schema/outcome.h
-AGAIN = {"crash", "node_lost", "cancelled"}  # what may be followed by another attempt
+AGAIN = {"crash", "node_lost", "cancelled"}  # outcomes that another attempt may follow
 RETRIES_CRASH, RETRIES_INFRA = 1, 3          # the defaults of a grid
 TRAINER = pathlib.Path(__file__).resolve().parent / "trainers" / "fleet_train.py"
 LOCKED_READS = 20  # five seconds each
-REAL_RANKS = 2  # of a node, at most: each loads LibTorch
+REAL_RANKS = 2  # limit of a node: each loads LibTorch
 
 
 class Sweep:
@@ -155,7 +155,7 @@ class Sweep:
 
     @contextlib.contextmanager
     def told(self):
-        """What fails within tells how everything stood."""
+        """A failure within reports the state of everything."""
         try:
             yield
         except BaseException:

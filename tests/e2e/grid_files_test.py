@@ -15,7 +15,7 @@ grid: {micro_batch_size: [1, 2]}
 include: [{model: mine, micro_batch_size: 4}]
 measure: {warmup_steps: 1, steps: 2}
 """
-ESCAPE = "\\e[2J\\e]0;x\\a"  # as a grid file in double quotes says it
+ESCAPE = "\\e[2J\\e]0;x\\a"  # its form in a double-quoted text of a grid file
 
 
 class Bench:

@@ -19,7 +19,7 @@ import gridengine
 import processes
 
 END_SECONDS = 600
-EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # by number: fake_trial.cpp
+EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # index: number of the script in fake_trial.cpp
 
 GRID = """name: {name}
 question: Does it come back from Grid Engine as it was scripted?

@@ -35,7 +35,7 @@ def odd_rows():
     return [row(n, 900 + n, model=ODD if n < 4 else "m", labels=labels) for n in (1, 2, 4)] + [row(8, 0, "crash", model=ODD)]
 
 
-# What a database holds -> rows; None: a file that is empty, or one without any sweep.
+# Kind of database -> its rows; None: a file that is empty, or one without any sweep.
 DATABASES = {
     "none": lambda: [],
     "pending": lambda: [row(1, 0, "pending")],

@@ -30,7 +30,7 @@ HANG_SECONDS = int(os.environ.get("SWEEP_HANG_SECONDS") or 4)  # without progres
 AIM_SECONDS = 30    # to find a rank at the wanted moment
 END_SECONDS = 60    # from the blow to the attempt's end
 ROUNDS = 8          # a moment that was missed comes again in the next one
-FIRST_MARK = 1000   # of bucket_mb, which tells the cases apart: no bucket is ever full
+FIRST_MARK = 1000   # first value of bucket_mb, which tells the cases apart: no bucket is ever full
 
 MODELS = {
     "dense": "{name: dense, family: llama, layers: 4, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 128, vocab_size: 256}",
@@ -38,7 +38,7 @@ MODELS = {
                "vocab_size: 256, experts: 4, experts_per_token: 2}",
     "one key": "{name: one-key, family: llama, layers: 4, hidden_size: 64, heads: 4, kv_heads: 1, intermediate_size: 128, vocab_size: 256}",
     "small": "{name: small, family: llama, layers: 1, hidden_size: 32, heads: 4, kv_heads: 4, intermediate_size: 32, vocab_size: 64}"}
-MODEL_OF = {"ep": "experts", "tp, kv 1": "one key", "filler": "small"}  # of strategies that need one of their own
+MODEL_OF = {"ep": "experts", "tp, kv 1": "one key", "filler": "small"}  # models of strategies that need one of their own
 DEFAULTS = {"dp": 1, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "zero": 0, "sp": "false", "schedule": "1f1b", "vpp": 1, "cp_form": "ring",
             "routing": "balanced"}
 STRATEGIES = {
@@ -268,7 +268,7 @@ class Round:
         return None
 
     def judge(self):
-        """What is stored of every attempt is what was done to it."""
+        """Every attempt's record says what was done to it."""
         stored = database.rows(self.db, "select v.bucket_mb, v.outcome, v.reason, r.rank, r.evidence from results v "
                                         "join trial t on t.id = v.trial join plan_entry p on p.trial = t.key "
                                         "join result r on r.attempt = p.final_attempt")

@@ -31,7 +31,7 @@ LAYOUTS = {"dp": "{dp: [4]}", "zero3": "{dp: [4], zero: [3]}", "tp": "{tp: [4]}"
 RANKS, STEPS_AFTER_THE_FIRST = 4, 3  # a rehearsal: two steps of warm-up, the first of them `first_step`, and two more
 COLUMNS = "outcome", "oom_kind", "phase", "oom_part", "oom_asked_bytes", "cause_rank", "step_ms", "reason"
 
-# What a kind counts; the outcome; who is blamed; and where it can strike. "step" is any step.
+# The events that a kind of fault counts; the outcome; who is blamed; and where it can happen. "step" is any step.
 Expected = collections.namedtuple("Expected", "counts outcome blamed phases")
 STEPS = "first_step", "warmup", "step"
 EXPECTED = {
@@ -92,7 +92,7 @@ def processes_of(mark):
 
 
 def folders_left():
-    """What phantom GPUs shared of rehearsals that are over: one that runs holds the lock of its folder."""
+    """Folders that phantom GPUs of ended rehearsals shared: a running one holds the lock of its folder."""
     out = []
     for folder in pathlib.Path("/dev/shm").glob(f"sweep-rehearsal-{os.geteuid()}-*"):
         try:
@@ -149,7 +149,7 @@ class Fault:
         self.text = f"{kind}:rank={rank}" + (f":at={self.at}" if self.at else ":factor=8")
 
     def deviations(self, ended):
-        """What differs from the table; empty: nothing."""
+        """The differences from the table; empty: none."""
         row, out = ended.row, []
         struck = self.rank if self.expected.blamed else None
         phase = "done" if self.expected.outcome == "ok" else self.phase

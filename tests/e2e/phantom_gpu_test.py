@@ -98,7 +98,7 @@ class PhantomGpuTest(unittest.TestCase):
         trial = self.only("{gpus_per_node: [4]}", gpus=4, faults="malloc_oom:at=26:device=1")
         self.assert_oom(trial, "forward")
         self.assertEqual((trial["oom_asked_bytes"], trial["cause_rank"]), (2 << 20, 1), trial)
-        self.assertEqual(trial["ooms"], 1, trial)  # what is asked afterwards is not counted
+        self.assertEqual(trial["ooms"], 1, trial)  # later requests are not counted
 
     def test_out_of_memory_while_the_peers_wait(self):
         """G2: the peers wait in NCCL for a rank that failed, and an abort of its communicators would not return."""

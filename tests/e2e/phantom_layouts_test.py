@@ -18,8 +18,8 @@ GRID = HERE / "phantom_layouts.yaml"
 TOLERANCE = 0.02
 RESERVED_TOLERANCE, RESERVED_SHARE = 0.05, 0.8  # side streams have pools of their own, which the dry run does not follow
 CAPACITY = 85520809984 - 524288000  # an H100's memory, less the context (docs/phantom.md)
-MUST_NOT_FIT = 2  # of the grid
-STRATEGIES = 20   # of selftest, at least
+MUST_NOT_FIT = 2  # trials of the grid
+STRATEGIES = 20   # at least so many of selftest
 SCREEN = """name: screen
 model: {{family: llama, layers: 2, hidden_size: 64, heads: 8, kv_heads: 8, intermediate_size: 172, vocab_size: 256}}
 base: {{hardware: h100-sxm-80gb, seq_len: 64, precision: bf16, global_batch_size: 8}}

@@ -28,7 +28,7 @@ BOOK = {
     ("8B", 16): ["DP16 TP8 PP1 GAS2 MBS8 ZeRO0"], ("8B", 32): ["DP32 TP8 PP1 GAS1 MBS8 ZeRO0"],
     ("8B", 64): ["DP128 TP4 PP1 GAS1 MBS2 ZeRO0"],
 }
-# By measured tokens per second and GPU, plain data parallelism wins for 1B on up to 8 nodes: the charted MFU counts a tied
+# Plain data parallelism has the most tokens per second and GPU for 1B on up to 8 nodes: the charted MFU counts a tied
 # embedding twice where the model is split into stages.
 HONEST = {**BOOK,
           ("1B", 1): ["DP8 TP1 PP1 GAS16 MBS2 ZeRO0"], ("1B", 2): ["DP16 TP1 PP1 GAS8 MBS2 ZeRO1"],

@@ -53,7 +53,7 @@ def check_accuracy(table, caught=0.89):
 
 
 def check_bands(table):
-    """Of rows that the fit has seen, nine of ten and more lie within what is stated; the band says something."""
+    """Nine of ten rows and more that the fit has seen lie within what is stated; the band says something."""
     ran = [r for r in table if r["status"] == "ok"]
     near = [abs(float(r["predicted_bytes"]) / 1e9 / float(r["mem_gb"]) - 1) <= float(r["uncertainty_bytes"]) for r in ran]
     assert 0.88 <= sum(near) / len(near) <= 0.95, sum(near) / len(near)

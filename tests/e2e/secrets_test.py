@@ -28,7 +28,7 @@ measure: {{warmup_steps: 1, steps: 2}}
 limits: {{trial_seconds: 8}}
 launch: {launch}
 """
-ENDS = {"ok", "oom", "crash", "unsupported", "timeout"}  # of the ten scripts: fake_trial.cpp
+ENDS = {"ok", "oom", "crash", "unsupported", "timeout"}  # outcomes of the ten scripts in fake_trial.cpp
 # Stands before a program: keeps the line that comes on standard input, and passes it on.
 LISTENER = """#!/bin/bash
 if [[ " $* " == *" --join "* ]]; then
@@ -72,7 +72,7 @@ class SecretsTest(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
         self.folder.chmod(0o711)
-        aside = tempfile.TemporaryDirectory(prefix="sweep-kept-")  # where the token is kept for the search
+        aside = tempfile.TemporaryDirectory(prefix="sweep-kept-")  # keeps the token for the search
         self.addCleanup(aside.cleanup)
         self.kept = pathlib.Path(aside.name) / "said"
         self.environment = {**os.environ, agents.MARK: str(self.folder), "SWEEP_SITE": str(self.folder / "no-site.yaml"),
@@ -94,7 +94,7 @@ class SecretsTest(unittest.TestCase):
         told = (self.folder / "said").read_text()
         outcomes = {outcome for (outcome,) in database.rows(db, "select outcome from results")}
         self.assertEqual(outcomes, ENDS, told)
-        with open(self.folder / "answers", "wb") as answers:  # what people are shown of failures
+        with open(self.folder / "answers", "wb") as answers:  # messages that people see about failures
             for words in (["status"], ["report", "--out", self.folder / "report.html"], ["query", "select * from results"],
                           *(["explain", trial] for (trial,) in database.rows(db, "select trial from results"))):
                 subprocess.run([BIN / "sweep", *words, "--db", db], env=environment, stdout=answers, stderr=answers, check=False)

@@ -43,7 +43,7 @@ class SelftestTest(unittest.TestCase):
         found = self.rows(self.sweep("selftest", "--json", "--quiet"))
         self.assertGreaterEqual(len(found), 20)
         for name, row in found.items():
-            exact = name not in ("ep_learned", "ep_skewed")  # what tokens choose decides their rows
+            exact = name not in ("ep_learned", "ep_skewed")  # the tokens' choices decide their rows
             self.assertEqual((row["result"], row["backend"], row["bytes_exact"]), ("passed", "shm", exact), row)
             if not name.startswith("bf16"):
                 self.assertLess(max(row["loss"], row["gradient"], row["parameter"]), 1e-5, row)

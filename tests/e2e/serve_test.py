@@ -30,7 +30,7 @@ def make(bin_dir, folder):
 
 
 def answer_one(db, tokens):
-    """What a run stores when the next trial ends."""
+    """Stores what a run stores when the next trial ends."""
     connection = sqlite3.connect(db)
     with connection:
         entry, = connection.execute("select key from plan_entry where state < 3 order by place limit 1").fetchone()

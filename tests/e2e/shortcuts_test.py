@@ -138,7 +138,7 @@ model: llama3-8b
 base: {seq_len: 4096, global_batch_size: 256, precision: bf16_mixed, zero: 3}
 grid: {hardware: [h100-sxm-80gb, a100-80gb, h100-pcie-80gb], nodes: [1, 2, 4], tp: [1, 2], recompute: [none, full]}
 """
-PRICES = {"h100-sxm-80gb": 55.04, "a100-80gb": 27.45}  # of a node, for an hour: orchestrator's catalogue; the third has none
+PRICES = {"h100-sxm-80gb": 55.04, "a100-80gb": 27.45}  # USD of a node for an hour in the catalogue; the third has none
 
 
 def chosen(b, *words, code=0):

@@ -150,7 +150,7 @@ def started_again(sweep):
 
 
 def shown(sweep, number):
-    """What Slurm tells of a job."""
+    """Slurm's answer about a job."""
     return dict(word.split("=", 1) for word in sweep.cluster.run("scontrol", "show", "job", "--oneliner", number).split() if "=" in word)
 
 

@@ -50,7 +50,7 @@ class Sweep:
                                     start_new_session=True, cwd=self.folder)
 
     def let_pass(self, count):
-        """Of a gated sweep: so many ranks more may go on beyond their first step."""
+        """Lets so many more ranks of a gated sweep go on beyond their first step."""
         for _ in range(count):
             tempfile.mkstemp(dir=self.gate)
 
@@ -66,7 +66,7 @@ class Sweep:
         return code
 
     def say(self, *words):
-        """What a command answers."""
+        """The answer of a command."""
         return subprocess.run([*self.cluster.inside(), str(self.sweep), *words, "--db", str(self.db)], env=self.environment,
                               capture_output=True, text=True, check=True, cwd=self.folder).stdout
 

@@ -26,7 +26,7 @@ for _ in range(4):
 assert os.environ["WORLD_SIZE"] == "2"
 """
 
-EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # by number: fake_trial.cpp
+EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # index: number of the script in fake_trial.cpp
 
 
 def scripted_outcomes(sweep):
@@ -237,7 +237,7 @@ def as_a_job_requeued(sweep):
     wait(lambda: orchestrators(sweep)[0][1] == "RUNNING", "the orchestrator runs again")
     shown = sweep.say("status")
     assert "done" in shown or "ok" in shown, shown
-    sweep.cluster.run("scancel", before[0])  # what comes next is asked for by the second start
+    sweep.cluster.run("scancel", before[0])  # the second start asks for the next one
     sweep.open_gate()
     wait(lambda: orchestrators(sweep)[0][1] in ("COMPLETED", "FAILED"), f"the sweep ends: {sweep.cluster.jobs()}", END_SECONDS)
     assert sweep.outcomes() == ["ok"] * 12, (sweep.outcomes(), sweep.cluster.jobs())

@@ -17,7 +17,7 @@ import sshd  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 SKIP = 77
-EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # by number: fake_trial.cpp
+EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # index: number of the script in fake_trial.cpp
 
 GRID = """name: {name}
 model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
@@ -137,7 +137,7 @@ class SshTest(unittest.TestCase):
         self.assertEqual(len(self.asked(path)), 1, said)
 
     def test_clean(self):
-        """What a killed run left on the hosts is shown, then ended; results that no one had fetched are not lost by it."""
+        """Processes that a killed run left on the hosts are shown, then ended; results that no one had fetched are not lost by it."""
         path = self.grid("clean", 12, step_ms=200, nodes=(2,), ranks=2)
         run = self.run_grid(path)
         agents.wait_for(lambda: self.started(path) >= 2, 60, "the second attempt started")
@@ -162,7 +162,7 @@ class SshTest(unittest.TestCase):
         self.assertGreaterEqual((spool / "outbox.jsonl").read_bytes().count(b'"kind":"attempt_end"'), 2)
         said = self.finish(self.sweep("resume", "clean", "--db", self.db(path), "--rank", BIN / "fake_rank"), 0)
         self.assertEqual({outcome for outcome, _ in self.outcomes(path).values()}, {"ok"}, said)
-        path.write_text("")  # of no use to clean: hosts and settings are the sweep's own
+        path.write_text("")  # clean does not use it: hosts and settings are the sweep's own
         self.cluster.stop_host(self.cluster.hosts[1])
         try:
             said = self.finish(self.sweep("clean", "--db", self.db(path)), 1)

@@ -33,7 +33,7 @@ SPAWN = STEPS + """
 if __name__ == "__main__":
     torch.multiprocessing.start_processes(train, (2, sys.argv[2], int(sys.argv[3])), nprocs=2, start_method=sys.argv[1])
 """
-# As Lightning starts its other ranks: the script again, without the module before it.
+# Lightning starts its other ranks so: the script again, without the module before it.
 AGAIN = STEPS + """
 import os, subprocess
 if __name__ == "__main__":
@@ -171,7 +171,7 @@ for overflow in (True, False, True):
 
 
 class Event:
-    """Of a stream; one that was recorded while the stream was captured is never reached."""
+    """An event of a stream; one that was recorded while the stream was captured is never reached."""
     captured: ClassVar[list] = []
 
     def __init__(self, **_):

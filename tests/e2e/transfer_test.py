@@ -66,7 +66,7 @@ class TransferTest(unittest.TestCase):
             keys = [key for key in self.a if key[0] == cell["cell"]["nodes"]]
             self.assertEqual((cell["cell"]["model"], cell["measured"]), ("m", 8))
             self.assertAlmostEqual(cell["spearman"], spearman([self.a[k] for k in keys], [self.b[k] for k in keys]), places=12)
-            choice = max(keys, key=lambda key: self.a[key])  # of equal ones the first
+            choice = max(keys, key=lambda key: self.a[key])  # the first of equal ones
             best = max(self.b[key] for key in keys)
             self.assertAlmostEqual(cell["regret"], 1 - self.b[choice] / best, places=12)
         self.assertEqual({each["axis"] for each in found["axes"]}, {"micro_batch_size", "recompute"})

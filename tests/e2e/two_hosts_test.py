@@ -129,7 +129,7 @@ class Test:
         return first
 
     def rows(self, sql):
-        """As the server's own disk has it; nothing while a process writes."""
+        """The content on the server's own disk; nothing while a process writes."""
         try:
             return database.rows(self.server_db, sql)
         except Exception as error:  # sqlite3's: no file yet, no tables yet, locked

@@ -9,7 +9,7 @@ import time
 
 from loopback_server import LoopbackServer
 
-KEY = "0123456789abcdef0123456789abcdef01234567"  # of no account anywhere
+KEY = "0123456789abcdef0123456789abcdef01234567"  # belongs to no account
 ENTITY = "team"
 
 
@@ -18,7 +18,7 @@ def rfc1123(seconds_from_now):
 
 
 def worded(values):
-    """As W&B hands values out: JSON has no NaN, so it is a word there."""
+    """Values in the form in which W&B returns them: JSON has no NaN, so it is a word there."""
     odd = {math.inf: "Infinity", -math.inf: "-Infinity"}
     return {k: "NaN" if v != v else odd.get(v, v) if isinstance(v, float) else v for k, v in values.items()}
 
@@ -29,7 +29,7 @@ class Recorder(LoopbackServer):
         self.rewritten = []  # history lines that were given twice with different values
         super().__init__()
 
-    # What is asked, and how it fails when it shall.
+    # Requests, and how they fail when they shall.
 
     def answer(self, request, body):
         path = re.sub(r"^http://[^/]+", "", request.path)  # whole when this is asked as a proxy
@@ -56,7 +56,7 @@ class Recorder(LoopbackServer):
     def reply(self, request, status, body, headers=()):
         self.say(request, status, json.dumps(body).encode(), {**dict(headers), "Content-Type": "application/json"})
 
-    # What is kept.
+    # Storage.
 
     def carry_out(self, kind, path, body):
         if kind == "graphql":
@@ -140,7 +140,7 @@ class Recorder(LoopbackServer):
                 "user": {"name": "someone", "username": "someone"}, "historyKeys": {"lastStep": len(history) - 1, "keys": {}},
                 "history": page, "sampledHistory": [[json.loads(p) for p in page]], "internalId": "r1"}
 
-    # What tests ask.
+    # Questions of tests.
 
     def state(self):
         """run -> all that a person would see of it; not stamps, and not what the client says of itself."""

@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace sweep::grid;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   Scope scope;
-  const auto code = compile(text, scope);
+  const auto code = parse(text, scope);
   if (!code) {
     if (code.error().at > size || code.error().message.empty()) std::abort();
     return 0;
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Cell value{0};
   Failure failure;
   if (evaluate(*code, point, value, failure)) {
-    (void)value_text(value, code->type, scope.words);
+    (void)value_text(value, code->type(), scope.words);
   } else if (explain(failure, *code, scope, point).empty()) {
     std::abort();
   }

@@ -56,7 +56,7 @@ Trial clipping(Trial t) {
   return t;
 }
 
-// What of a row the plain reference shares: model, tokens and clipping, never layout, types or places.
+// The reference of a row: it shares model, tokens and clipping, never layout, types or places.
 WholeRun reference_of(const Trial& t) {
   Trial one = tiny_trial();
   one.spec = t.spec, one.routing = t.routing, one.seq_len = t.seq_len, one.grad_clip = t.grad_clip;

@@ -35,7 +35,7 @@ class ParityTable {
   const WholeRun& alone(Trial trial) {
     Trial one = with_degrees(trial, 1, 1, 1, 1);
     one.micro_batch_size = one.global_batch_size, one.grad_accum = 1;
-    const Trial plain;  // what says how, not what, is computed
+    const Trial plain;  // without the axes that say how, not what, is computed
     one.sp = plain.sp, one.tp_overlap = plain.tp_overlap, one.cp_comm_type = plain.cp_comm_type;
     one.schedule = plain.schedule, one.vpp = plain.vpp, one.zero = plain.zero, one.dp_shard = plain.dp_shard;
     one.recompute = plain.recompute, one.recompute_every = plain.recompute_every;

@@ -1,5 +1,6 @@
-// What products of strategies cost each rank: the bytes and calls that it sends equal the closed forms of
-// bench_kernels/shape, dimension by dimension, and the peak of its memory equals the dry run's to the byte.
+// The cost of products of strategies for each rank: the bytes and calls that it sends equal the closed forms
+// of bench_kernels/shape, dimension by dimension, and the peak of its memory equals the dry run's to the
+// byte.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -34,7 +35,7 @@ void interleaved(Trial& t) {
 void zero_bubble(Trial& t) {
   t.schedule = Schedule::kZeroBubble;
 }
-// Of one key-value head for all queries, or of two.
+// Sets one key-value head for all queries, or two.
 void multi_query(Trial& t) {
   t.spec.kv_heads = 1;
 }

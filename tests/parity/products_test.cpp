@@ -1,5 +1,6 @@
 // Products of strategies against one rank: every sound pair, and triples and larger ones at up to 8 ranks.
-// What the step refuses must say why; what it takes must give the same loss, gradients and parameters.
+// A trial that the step refuses must say why; one that it takes must give the same loss, gradients and
+// parameters.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -1,5 +1,5 @@
-// What sweep-rank records, through its real processes: the same by exec and by zygote, the same bytes as
-// the dry run, and the right outcome at the cap, without a peer, and for what it does not support.
+// Tests what sweep-rank records, through its real processes: the same by exec and by zygote, the same bytes
+// as the dry run, and the right outcome at the cap, without a peer, and for what it does not support.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -50,7 +50,7 @@ TEST(RankRecords, HaveEveryStepAndWhatWasUsed) {
     EXPECT_GT(record.host_peak_rss_bytes.value_or(0), 1 << 20);
     EXPECT_EQ(record.ooms, 0);
     EXPECT_FALSE(record.peak_reserved_bytes) << "the counting allocator reserves nothing";
-    EXPECT_EQ(nlohmann::json::parse(record.effective).at("backend"), "shm");
+    EXPECT_EQ(record.effective.backend, "shm");
   }
 }
 

@@ -1,5 +1,5 @@
-// What tensor and context parallelism cost: the bytes each rank sends equal the closed forms, and the peak of
-// each rank's memory equals the dry run's to the byte.
+// The cost of tensor and context parallelism: the bytes each rank sends equal the closed forms, and the peak
+// of each rank's memory equals the dry run's to the byte.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

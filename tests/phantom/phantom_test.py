@@ -123,7 +123,7 @@ class PhantomTest(unittest.TestCase):
     def test_a_forked_child_asks_nvml(self):
         (got,), err = self.run_case("forked")
         self.assertEqual(got["child"], {"answers": [0, 0, 0], "used": GIB + (500 << 20)}, err)
-        self.assertEqual(got["used"], GIB + (500 << 20))  # what the child asked took nothing from its parent
+        self.assertEqual(got["used"], GIB + (500 << 20))  # the child's question took nothing from its parent
 
     def test_files_of_the_dead_are_removed(self):
         self.start("use")[0].wait(SECONDS)
@@ -138,7 +138,7 @@ class PhantomTest(unittest.TestCase):
         flops = 2 * 8192**3
         self.assertAlmostEqual(got["product"], flops / (989.4e12 * 0.75) * 1e3, delta=0.1)
         self.assertGreaterEqual(got["waits"], 0)
-        self.assertLess(got["early"], 0)  # what does not wait is earlier
+        self.assertLess(got["early"], 0)  # an event that does not wait is earlier
         self.assertAlmostEqual(got["graph"], 2 * got["product"], delta=0.05)
         self.assertEqual(self.counters()["graph_launches"], 1)
 

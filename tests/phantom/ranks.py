@@ -38,7 +38,7 @@ def memory():
 
 
 def pinned():
-    """What 2 GiB of pinned memory cost this machine once each page was written, and whether a small piece keeps what it holds."""
+    """The cost of 2 GiB of pinned memory on this machine once each page was written, and whether a small piece keeps what it holds."""
     def resident():
         with open("/proc/self/smaps_rollup", encoding="ascii") as lines:
             return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
@@ -64,7 +64,7 @@ def use():
 
 
 def forked():
-    """What a forked child, which uses no GPU itself, and its parent are told by NVML while the parent holds 1 GiB."""
+    """NVML's answers to a forked child, which uses no GPU itself, and to its parent while the parent holds 1 GiB."""
     block = torch.empty(GIB, dtype=torch.uint8, device="cuda")
     read, write = os.pipe()
     child = os.fork()

@@ -98,7 +98,7 @@ def place(event):
 
 
 def at_peak(trace, before):
-    """What lived at the highest point of an allocator's trace: [{bytes, count, where}], and how much older than the trace was gone by then."""
+    """The blocks at the highest point of an allocator's trace: [{bytes, count, where}], and how much older than the trace was gone by then."""
     alive, now, peak, then, older, older_then = {}, 0, 0, {}, 0, 0
     for event in trace:
         if event["action"] == "alloc":
@@ -140,7 +140,7 @@ def main():
     kinds = [[p for p in net.parameters() if isinstance(p, DTensor) == kind] for kind in (True, False)]
     optimizers = [torch.optim.AdamW(kind, lr=1e-4, fused=True) for kind in kinds if kind]  # one takes no mixture
     tokens = torch.zeros(CASE["sequences"], CASE["seq_len"], dtype=torch.long, device="cuda")
-    positions = torch.arange(CASE["seq_len"], device="cuda").expand(CASE["sequences"], -1)  # of the whole sequence, split or not
+    positions = torch.arange(CASE["seq_len"], device="cuda").expand(CASE["sequences"], -1)  # positions of the whole sequence, split or not
     for _ in range(2):
         step(net, optimizers, tokens, positions)
     torch.cuda.synchronize()

@@ -1,4 +1,4 @@
-// What is wrong, with what, and where: matchers of an Error. They look at its fields; only
+// Matchers of an Error: what is wrong, with what, and where. They look at its fields; only
 // Suggests looks at its message.
 #pragma once
 #include <gmock/gmock.h>

@@ -24,16 +24,16 @@ namespace sweep::testing {
 struct NamedHosts {
   std::vector<std::pair<std::string, std::string>> all;  // name, hardware
   std::set<std::string> dead;
-  std::vector<std::vector<std::string>> asked;  // of every allocation
-  std::map<std::string, std::string> facts{};   // that its agent reports; of the others nothing
+  std::vector<std::vector<std::string>> asked;  // one list for every allocation
+  std::map<std::string, NodeFacts> facts{};     // facts that its agent reports; other nodes report nothing
 
-  std::string facts_of(const std::string& host) const {
+  NodeFacts facts_of(const std::string& host) const {
     const auto found = facts.find(host);
-    return found == facts.end() ? "{}" : found->second;
+    return found == facts.end() ? NodeFacts() : found->second;
   }
 };
 
-// What becomes of one attempt.
+// The fate of one attempt.
 enum class FakeOutcome {
   kOk,
   kOom,
@@ -102,16 +102,16 @@ class FakeLauncher : public launch::Launcher {
     held_[id].acknowledged = offset;
   }
 
-  // What a test wants to see, written as it happens: the launcher does not outlive the run.
+  // Records for a test, written as it happens: the launcher does not outlive the run.
   std::vector<launch::AllocationRequest>* requests_seen = nullptr;
   std::map<std::string, launch::AllocationId>* where_seen = nullptr;  // trial -> allocation
-  std::vector<std::string>* told_seen = nullptr;                      // that an allocation is to end
+  std::vector<std::string>* told_seen = nullptr;                      // allocations that were told to end
   std::map<launch::AllocationId, launch::AllocationRequest> adoptable;
   std::function<void()> when_told;
   std::function<bool(const launch::AllocationRequest&)> stays_queued;  // it never starts
-  bool waits_for_attempts = false;  // of which each allocation has one: one that is to end goes on
+  bool waits_for_attempts = false;  // each allocation waits for its one attempt, even if it is told to end
   NamedHosts* named = nullptr;
-  std::optional<double> seconds_left;  // of each allocation, when it starts
+  std::optional<double> seconds_left;  // time left of each allocation when it starts
 
  private:
   struct Held {
@@ -202,7 +202,7 @@ class FakeLauncher : public launch::Launcher {
     AttemptEnd end;
     end.attempt = attempt.id;
     end.cause = EndCause::kCancelled;
-    end.evidence = R"({"why":"it is leaving"})";
+    end.evidence.why = "it is leaving";
     say(held, spool::kAttemptEnd, to_json(end));
     deliver(held);
   }

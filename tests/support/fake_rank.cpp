@@ -25,7 +25,7 @@ using namespace sweep;
 
 constexpr int kChannel = 3;
 
-// Group, log and the promise to die with the agent; everything between the last fork and the trial.
+// Group, log and the death signal of the agent; everything between the last fork and the trial.
 void become_rank(const RankLaunch& launch) {
   const auto log = spool::rank_log(launch.attempt_dir, launch.rank);
   const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
@@ -34,7 +34,7 @@ void become_rank(const RankLaunch& launch) {
     ::dup2(fd, STDERR_FILENO);
   }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != launch.agent_pid) ::_exit(9);  // the agent died before the promise
+  if (::getppid() != launch.agent_pid) ::_exit(9);  // the agent died before the signal was set
   if (const auto kept = keep_to_place(launch); !kept) {
     std::fprintf(stderr, "fake_rank: %s\n", kept.error().message.c_str());
     ::_exit(9);

@@ -78,7 +78,7 @@ int set_times(const char* path, const timespec times[2], fuse_file_info*) {
   return answer(::utimensat(AT_FDCWD, at(path).c_str(), times, AT_SYMLINK_NOFOLLOW));
 }
 int open_with(const char* path, int flags, mode_t mode, fuse_file_info* file) {
-  const int fd = ::open(at(path).c_str(), flags & ~O_APPEND, mode);  // where to append, the kernel says
+  const int fd = ::open(at(path).c_str(), flags & ~O_APPEND, mode);  // the kernel says where to append
   if (fd < 0) return -errno;
   file->fh = static_cast<uint64_t>(fd);
   return 0;

@@ -44,13 +44,13 @@ void Bell::ring(std::uint32_t number) {
   ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-std::uint32_t Bell::heard() const {
+std::uint32_t Bell::rings() const {
   return bells()[number_];
 }
 
-void Bell::wait(std::uint32_t heard, int limit_ms) {
+void Bell::wait(std::uint32_t rings, int limit_ms) {
   const timespec limit{limit_ms / 1000, limit_ms % 1000 * 1000000L};
-  ::syscall(SYS_futex, &bells()[number_], FUTEX_WAIT, heard, &limit, nullptr, 0);
+  ::syscall(SYS_futex, &bells()[number_], FUTEX_WAIT, rings, &limit, nullptr, 0);
 }
 
 }  // namespace sweep::phantom

@@ -11,8 +11,8 @@ class Bell {
   static Bell& mine();
   static void ring(std::uint32_t number);
   std::uint32_t number() const { return number_; }
-  std::uint32_t heard() const;
-  void wait(std::uint32_t heard, int limit_ms);  // returns at once where it has rung since
+  std::uint32_t rings() const;
+  void wait(std::uint32_t rings, int limit_ms);  // returns at once where it has rung since
 
  private:
   explicit Bell(std::uint32_t number) : number_(number) {}

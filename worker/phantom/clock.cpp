@@ -166,12 +166,12 @@ void Clocks::record(Stream& stream, const MarkPtr& mark, Ns host_cost) {
 bool Clocks::wait_real(std::unique_lock<std::mutex>& held, const std::function<bool()>& met, int limit_ms) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(limit_ms);
   for (;;) {
-    const auto heard = Bell::mine().heard();
+    const auto rings = Bell::mine().rings();
     progress(held);
     if (met()) return true;
     if (limit_ms >= 0 && std::chrono::steady_clock::now() >= end) return false;
     held.unlock();
-    Bell::mine().wait(heard, limit_ms >= 0 ? std::min(limit_ms, 20) : 20);
+    Bell::mine().wait(rings, limit_ms >= 0 ? std::min(limit_ms, 20) : 20);
     held.lock();
   }
 }
@@ -263,12 +263,12 @@ void Clocks::watch() {
   }
   std::thread([this] {
     for (;;) {
-      const auto heard = Bell::mine().heard();
+      const auto rings = Bell::mine().rings();
       {
         auto held = lock();
         progress(held);
       }
-      Bell::mine().wait(heard, 200);
+      Bell::mine().wait(rings, 200);
     }
   }).detach();
 }

@@ -38,7 +38,7 @@ double type_bytes(cudaDataType type) {
 
 cublasStatus_t cublas_begin() {
   if (Runtime::get().begin() != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
-  if (Faults::get().strikes(Fault::kCublasOom, current_device()) != nullptr)
+  if (Faults::get().triggered(Fault::kCublasOom, current_device()) != nullptr)
     return CUBLAS_STATUS_ALLOC_FAILED;
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -31,7 +31,7 @@ Faults& Faults::get() {
   return *faults;
 }
 
-const FaultRule* Faults::strikes(Fault fault, int device) {
+const FaultRule* Faults::triggered(Fault fault, int device) {
   if (rules_.empty()) return nullptr;
   const std::int64_t n = ++seen_[static_cast<int>(fault)];
   for (const FaultRule& rule : rules_)

@@ -11,8 +11,8 @@ namespace sweep::phantom {
 class Faults {
  public:
   static Faults& get();
-  // Counts one more of what `fault` strikes; the rule that strikes it here, or null.
-  const FaultRule* strikes(Fault fault, int device);
+  // Counts one more event of the kind that `fault` waits for. Returns the rule that injects it here, or null.
+  const FaultRule* triggered(Fault fault, int device);
   double factor(Fault fault, int device) const;  // product of the rules' factors; 1: none
   bool any() const { return !rules_.empty(); }
 

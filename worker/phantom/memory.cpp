@@ -33,7 +33,7 @@ Memory& Memory::get() {
 cudaError_t Memory::charge(std::size_t bytes, int device) {
   Clocks::get().spend(description().profile.malloc_host);
   Node* node = Node::open();
-  if (Faults::get().strikes(Fault::kMallocOom, device) != nullptr || node == nullptr ||
+  if (Faults::get().triggered(Fault::kMallocOom, device) != nullptr || node == nullptr ||
       !node->charge(device, bytes)) {
     ++counters().malloc_failures;
     return cudaErrorMemoryAllocation;

@@ -131,7 +131,7 @@ PHANTOM_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 
 // Its operations end at once; the handle is gone.
 PHANTOM_API ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  if (Faults::get().strikes(Fault::kAbortHang, comm_of(comm)->device) != nullptr)
+  if (Faults::get().triggered(Fault::kAbortHang, comm_of(comm)->device) != nullptr)
     for (;;) ::pause();
   {
     auto held = Clocks::get().lock();

@@ -30,14 +30,14 @@ void end_group() {
 }
 
 // Applies the injected faults to this operation.
-void strike(Part& part) {
+void inject_faults(Part& part) {
   Faults& faults = Faults::get();
   if (!faults.any()) return;
   const int device = part.comm->device;
-  if (faults.strikes(Fault::kHostHang, device) != nullptr)
+  if (faults.triggered(Fault::kHostHang, device) != nullptr)
     for (;;) ::pause();
-  part.never_met = faults.strikes(Fault::kHang, device) != nullptr;
-  if (faults.strikes(Fault::kNcclError, device) != nullptr) {
+  part.never_met = faults.triggered(Fault::kHang, device) != nullptr;
+  if (faults.triggered(Fault::kNcclError, device) != nullptr) {
     part.never_met = true;
     const auto held = Clocks::get().lock();
     part.comm->own_error = ncclRemoteError;
@@ -60,7 +60,7 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t handle, const void* from, void* 
   const auto kind = static_cast<std::size_t>(operation.kind);
   ++counters().collectives[kind];
   counters().collective_bytes[kind] += payload_of(operation, part.comm->ranks);
-  strike(part);
+  inject_faults(part);
   Stream* stream = &stream_of(handle);
   if (group.depth == 0) {
     put(*stream, {std::move(part)});

@@ -106,7 +106,7 @@ ncclResult_t Communicator::make(CommunicatorPtr& out, const std::string& name, i
   if (counters().rank < 0) counters().rank = rank;
   Node* node = Node::open();
   if (node == nullptr) return ncclUnhandledCudaError;
-  const bool refused = Faults::get().strikes(Fault::kNcclOom, device) != nullptr;
+  const bool refused = Faults::get().triggered(Fault::kNcclOom, device) != nullptr;
   if (refused) node->fill(device);  // who asks for the reason finds a device that is full
   if (refused || !node->charge(device, 0)) return ncclUnhandledCudaError;
   CommunicatorPtr made(new Communicator);

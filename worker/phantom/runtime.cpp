@@ -169,9 +169,9 @@ cudaError_t run_kernel(Stream& stream, Ns lasts) {
   ++counters().launches;
   Faults& faults = Faults::get();
   if (faults.any()) {
-    if (faults.strikes(Fault::kLaunchFailure, stream.device) != nullptr)
+    if (faults.triggered(Fault::kLaunchFailure, stream.device) != nullptr)
       Runtime::get().stick(cudaErrorIllegalAddress);
-    if (const FaultRule* rule = faults.strikes(Fault::kXid, stream.device)) {
+    if (const FaultRule* rule = faults.triggered(Fault::kXid, stream.device)) {
       if (Node* node = Node::open()) node->raise_xid(stream.device, rule->code);
       say("NVRM: Xid (PCI:" + pci_id_of(stream.device) + "): " + std::to_string(rule->code));
       if (const auto error = after_xid(rule->code)) Runtime::get().stick(error);

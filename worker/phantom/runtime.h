@@ -42,7 +42,7 @@ struct EventState {
   MarkPtr mark;
 };
 
-// A kernel of the modelled length on the stream: counted, and struck by faults.
+// A kernel of the modelled length on the stream: it is counted, and faults apply to it.
 cudaError_t run_kernel(Stream& stream, Ns lasts);
 Ns kernel_time(double threads);
 Ns copy_time(std::size_t bytes, cudaMemcpyKind kind);

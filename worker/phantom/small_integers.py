@@ -14,7 +14,7 @@ import torch
 OPERATORS = """abs add all amax amin any arange argmax argmin bincount bitwise_not cat clamp copy cumsum div eq fill flip floor_divide ge gt
  histc index index_select le logical_and logical_not logical_or lt max min mul ne neg nonzero prod remainder sort sub sum zero""".split()
 WHOLE = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
-MOST_BYTES = 64 << 10  # as for copies and NCCL payloads (docs/phantom.md)
+MOST_BYTES = 64 << 10  # the same limit as for copies and NCCL payloads (docs/phantom.md)
 
 _settle = ctypes.CDLL(None).sweep_phantom_settle
 _settle.argtypes = [ctypes.c_void_p]

@@ -3,10 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "bench_kernels/comm/cuda_plugin.h"
-#include "schema/codec.h"
 
 namespace sweep::rank {
 namespace {
@@ -14,7 +12,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kTries = 5;          // the best of them counts
-constexpr i64 kAllPairsUpTo = 16;  // ranks; beyond, each one hears from those 1, 2, 4, ... before it
+constexpr i64 kAllPairsUpTo = 16;  // ranks; beyond, each one receives from those 1, 2, 4, ... before it
 
 void settle(const Device& device) {
   if (device.is_cuda()) comm::cuda_plugin()->synchronize(device.place().index());
@@ -53,7 +51,7 @@ double memory_gb_s(const Device& device) {
   return 2.0 * static_cast<double>(bytes) / seconds * 1e-9;
 }
 
-// Each rank sends to the one `stride` after it and hears from the one before: no two share a link's end.
+// Each rank sends to the one `stride` after it and receives from the one before: no two share a link's end.
 double link_gb_s(const Device& device, comm::Channel& world, i64 stride) {
   const i64 bytes = device.is_cuda() ? i64{32} << 20 : i64{2} << 20;
   const auto options = at::TensorOptions(device.place()).dtype(at::kFloat);
@@ -67,14 +65,12 @@ double link_gb_s(const Device& device, comm::Channel& world, i64 stride) {
 
 }  // namespace
 
-std::string screen(const Device& device, comm::Channel& world) {
-  nlohmann::json out{{"matmul_gflops", matmul_gflops(device)}, {"memory_gb_s", memory_gb_s(device)}};
-  nlohmann::json links = nlohmann::json::array();
+ScreenFindings screen(const Device& device, comm::Channel& world) {
+  ScreenFindings out{matmul_gflops(device), memory_gb_s(device), {}};
   const i64 n = world.size();
   for (i64 stride = 1; stride < n; stride = n <= kAllPairsUpTo ? stride + 1 : stride * 2)
-    links.push_back({(world.rank() + n - stride) % n, link_gb_s(device, world, stride)});
-  out["links"] = std::move(links);
-  return dump(out);
+    out.links.emplace_back((world.rank() + n - stride) % n, link_gb_s(device, world, stride));
+  return out;
 }
 
 }  // namespace sweep::rank

@@ -85,93 +85,90 @@ std::string SshHosts::bridge_line() const {
 
 void SshHosts::prepare() {
   waited_for_ = hosts_.size();
-  for (std::size_t node = 0; node < hosts_.size(); ++node) make_folder(node);
+  for (std::size_t node = 0; node < hosts_.size(); ++node)
+    start_coroutine(around_.io, prepare_host(owner_.lock(), node));
 }
 
-void SshHosts::ask(std::size_t node, const std::string& line, std::string input, double limit_s,
-                   OnAnswer answer, const char* what) {
-  around_.shell.ask(
-      hosts_[node].name, line, std::move(input), limit_s,
-      [this, owner = owner_.lock(), node, what,
-       answer = std::move(answer)](const SshShell::CommandResult& said) {
-        places_[node].starting = false;
-        if (places_[node].removal_due) return remove(node);
-        if (stopped_) return;
-        if (said.code == 0) return answer(said.out);
-        const std::string& host = hosts_[node].name;
-        if (said.code == 255)
-          return events_->host_failed(host, why_ssh_failed(by_hand(around_.options, host), said.err));
-        events_->host_failed(host,
-                             fmt::format("{}: {}", what,
-                                         said.timed_out ? "no answer in time"
-                                                        : last_line(said.err.empty() ? said.out : said.err)));
-      });
+awaitable<void> SshHosts::prepare_host(Owner, std::size_t node) {
+  bool can_run = co_await make_folder(node);
+  if (can_run && places_[node].agent.empty()) can_run = co_await bring_agent(node);
+  if (can_run) can_run = co_await probe(node);
+  if (can_run && --waited_for_ == 0) events_->hosts_ready();
 }
 
-void SshHosts::make_folder(std::size_t node) {
-  ask(
-      node,
+awaitable<std::optional<std::string>> SshHosts::ask(std::size_t node, std::string line, std::string input,
+                                                    double limit_s, const char* what) {
+  if (stopped_) co_return std::nullopt;
+  const std::string host = hosts_[node].name;
+  const auto said = co_await around_.shell.ask(host, std::move(line), std::move(input), limit_s);
+  if (stopped_) co_return std::nullopt;
+  if (said.code == 0) co_return said.out;
+  if (said.code == 255)
+    events_->host_failed(host, why_ssh_failed(by_hand(around_.options, host), said.err));
+  else
+    events_->host_failed(
+        host, fmt::format(
+                  "{}: {}", what,
+                  said.timed_out ? "no answer in time" : last_line(said.err.empty() ? said.out : said.err)));
+  co_return std::nullopt;
+}
+
+awaitable<bool> SshHosts::make_folder(std::size_t node) {
+  const auto line =
       fmt::format("umask 077 && mkdir -p {0} && cd {0} && mkdir -p bin spool && echo \"$HOME\" && pwd -P",
-                  remote_word(around_.options.directory)),
-      "", kShort,
-      [this, node](const std::string& out) {
-        Place& place = places_[node];
-        SshHost& host = hosts_[node];
-        const auto home = out.substr(0, out.find('\n'));
-        host.agent = remote_path(host.agent, home);
-        host.rank = remote_path(host.rank, home);
-        place.home = last_line(out);
-        place.spool = fmt::format("{}/spool/{}/n{}", place.home, spool_name(request_), node);
-        place.agent = host.agent;
-        place.agent.empty() ? look_for_agent(node) : probe(node);
-      },
-      "its folder cannot be made (name another one with directory)");
+                  remote_word(*around_.options.directory));
+  const auto out =
+      co_await ask(node, line, "", kShort, "its folder cannot be made (name another one with directory)");
+  if (!out) co_return false;
+  Place& place = places_[node];
+  SshHost& host = hosts_[node];
+  const auto home = out->substr(0, out->find('\n'));
+  host.agent = remote_path(host.agent, home);
+  host.rank = remote_path(host.rank, home);
+  place.home = last_line(*out);
+  place.spool = fmt::format("{}/spool/{}/n{}", place.home, spool_name(request_), node);
+  place.agent = host.agent;
+  co_return true;
 }
 
-void SshHosts::look_for_agent(std::size_t node) {
-  const auto bytes = files::read(around_.programs.agent, std::size_t{1} << 30);
-  if (!bytes) return events_->failed(bytes.error().message);
-  places_[node].agent = fmt::format("{}/bin/{}", places_[node].home, agent_name(*bytes));
-  ask(
-      node,
-      fmt::format("if [ -x {0} ]; then echo here; else echo absent; fi", shell_word(places_[node].agent)), "",
-      kShort,
-      [this, node](const std::string& out) { last_line(out) == "here" ? probe(node) : bring_agent(node); },
-      "it cannot be asked for the agent");
-}
-
-void SshHosts::bring_agent(std::size_t node) {
+// Copies this build's agent there, if it is not there already.
+awaitable<bool> SshHosts::bring_agent(std::size_t node) {
   auto bytes = files::read(around_.programs.agent, std::size_t{1} << 30);
-  if (!bytes) return events_->failed(bytes.error().message);
+  if (!bytes) {
+    events_->failed(bytes.error().message);
+    co_return false;
+  }
+  places_[node].agent = fmt::format("{}/bin/{}", places_[node].home, agent_name(*bytes));
+  const auto agent = shell_word(places_[node].agent);
+  const auto look = fmt::format("if [ -x {0} ]; then echo here; else echo absent; fi", agent);
+  const auto found = co_await ask(node, look, "", kShort, "it cannot be asked for the agent");
+  if (!found) co_return false;
+  if (last_line(*found) == "here") co_return true;
   // Two hosts may be one machine, or share a home: whoever renames last puts the same bytes there, and
   // process numbers of two machines may be equal.
-  const std::string line = fmt::format(
+  const auto bring = fmt::format(
       "umask 077; t={0}.{2}.$$; cat > \"$t\" && {{ [ \"$(wc -c < \"$t\")\" -eq {1} ] || {{ echo 'it arrived "
-      "in "
-      "part' >&2; false; }}; }} && chmod 700 \"$t\" && mv -f \"$t\" {0} || {{ rm -f \"$t\"; exit 1; }}",
-      shell_word(places_[node].agent), bytes->size(), shell_word(fmt::format("{}.{}", request_.id, node)));
-  ask(
-      node, line, std::move(*bytes), kCopy, [this, node](const std::string&) { probe(node); },
-      "the agent cannot be copied there");
+      "in part' >&2; false; }}; }} && chmod 700 \"$t\" && mv -f \"$t\" {0} || {{ rm -f \"$t\"; exit 1; }}",
+      agent, bytes->size(), shell_word(fmt::format("{}.{}", request_.id, node)));
+  const auto brought =
+      co_await ask(node, bring, std::move(*bytes), kCopy, "the agent cannot be copied there");
+  co_return brought.has_value();
 }
 
-void SshHosts::probe(std::size_t node) {
-  ask(
-      node, probe_line(places_[node].agent, rank_on(hosts_[node], around_.programs)), "", kShort,
-      [this, node](const std::string& out) { probed(node, out); },
-      "it cannot run trials (`sweep doctor --on ssh` tells more)");
-}
-
-void SshHosts::probed(std::size_t node, const std::string& out) {
-  const auto facts = parse_json(last_line(out));
+awaitable<bool> SshHosts::probe(std::size_t node) {
+  const auto line = probe_line(places_[node].agent, rank_on(hosts_[node], around_.programs));
+  const auto out =
+      co_await ask(node, line, "", kShort, "it cannot run trials (`sweep doctor --on ssh` tells more)");
+  if (!out) co_return false;
+  const auto facts = parse_json(last_line(*out));
   const std::string version = facts && facts->is_object() ? text_of(*facts, "version") : "";
-  if (version != kVersion)
-    return events_->host_failed(
-        hosts_[node].name,
-        fmt::format("{} is version '{}', this is sweep {}: install the same one there, or name none "
-                    "and it is copied",
-                    places_[node].agent, version, kVersion));
-  if (--waited_for_ == 0) events_->hosts_ready();
+  if (version == kVersion) co_return true;
+  events_->host_failed(
+      hosts_[node].name,
+      fmt::format("{} is version '{}', this is sweep {}: install the same one there, or name none "
+                  "and it is copied",
+                  places_[node].agent, version, kVersion));
+  co_return false;
 }
 
 std::string SshHosts::agent_line(std::size_t node) const {
@@ -182,13 +179,13 @@ std::string SshHosts::agent_line(std::size_t node) const {
   call.detach = true;
   call.join = node > 0;
   call.rank_program = rank_on(host, around_.programs);
-  call.lease_s = around_.options.lease_s;
+  call.lease_s = *around_.options.lease_seconds;
   call.zygote = around_.programs.zygote;
   call.bind = request_.slots > 1;
   call.interface = host.interface;
   if (node == 0) {
     call.nodes = static_cast<i64>(hosts_.size());
-    call.contact_limit_s = around_.options.silence_s;
+    call.contact_limit_s = *around_.options.silence_seconds;
     call.screen = around_.programs.screen;
     if (hosts_.size() > 1) call.peers = "launcher";
   }
@@ -200,27 +197,33 @@ std::string SshHosts::agent_line(std::size_t node) const {
 
 void SshHosts::start() {
   places_[0].starting = true;
-  ask(
-      0, agent_line(0), "", kStart,
-      [this](const std::string& out) {
-        const auto ready = parse_json(last_line(out));
-        if (!ready || !flag_of(*ready, "ready")) return events_->host_failed(hosts_[0].name, last_line(out));
-        for (std::size_t node = 1; node < hosts_.size(); ++node) join(node, *ready);
-        events_->head_started();
-      },
-      "the head agent does not start");
+  start_coroutine(around_.io, start_head(owner_.lock()));
+}
+
+awaitable<void> SshHosts::start_head(Owner owner) {
+  const auto out = co_await ask(0, agent_line(0), "", kStart, "the head agent does not start");
+  places_[0].starting = false;
+  if (places_[0].removal_due) co_await remove(owner, 0);
+  if (!out) co_return;
+  const auto ready = parse_json(last_line(*out));
+  if (!ready || !flag_of(*ready, "ready")) co_return events_->host_failed(hosts_[0].name, last_line(*out));
+  for (std::size_t node = 1; node < hosts_.size(); ++node) {
+    places_[node].starting = true;
+    start_coroutine(around_.io, join(owner, node, *ready));
+  }
+  events_->head_started();
 }
 
 // The token goes from one agent's standard output to the others' standard input, and nowhere else.
-void SshHosts::join(std::size_t node, const nlohmann::json& ready) {
-  const auto line = dump({{"address", text_of(ready, "address")},
+awaitable<void> SshHosts::join(Owner owner, std::size_t node, nlohmann::json ready) {
+  nlohmann::json where = {{"address", text_of(ready, "address")},
                           {"port", integer_of(ready, "port")},
                           {"token", text_of(ready, "token")},
-                          {"node", node}});
-  places_[node].starting = true;
-  ask(
-      node, agent_line(node), line + "\n", kStart, [](const std::string&) {},
-      "its agent does not join the head agent");
+                          {"node", node}};
+  (void)co_await ask(node, agent_line(node), dump(where) + "\n", kStart,
+                     "its agent does not join the head agent");
+  places_[node].starting = false;
+  if (places_[node].removal_due) co_await remove(owner, node);
 }
 
 // Ends what may be left on every host, brings the ranks' logs here, and removes the folders there.
@@ -231,29 +234,29 @@ void SshHosts::clean_up() {
     Place& place = places_[node];
     if (place.agent.empty() || place.spool.empty()) continue;
     ++waited_for_;
-    place.starting ? void(place.removal_due = true) : remove(node);
+    if (place.starting)
+      place.removal_due = true;
+    else
+      start_coroutine(around_.io, remove(owner_.lock(), node));
   }
   boost::asio::post(around_.io, [this, owner = owner_.lock()] { one_cleaned(); });
 }
 
-void SshHosts::remove(std::size_t node) {
+awaitable<void> SshHosts::remove(Owner, std::size_t node) {
+  if (abandoned_) co_return;
   const Place& place = places_[node];
-  places_[node].removal_due = false;
-  if (abandoned_) return;
   const auto archive = logs_archive(request_.spool, node);
-  around_.shell.ask(
-      hosts_[node].name, removal_line(place.agent, place.spool, request_.id), "", kCleanUp,
-      [this, owner = owner_.lock(), node, archive](const SshShell::CommandResult& said) {
-        if (abandoned_) return;
-        if (said.code != 0)
-          events_->notice(
-              fmt::format("{} could not be cleaned up ({}); agents there end by themselves after {:.0f} s "
-                          "without contact, and {} stays until `sweep clean --yes` removes it",
-                          hosts_[node].name, said.timed_out ? "no answer in time" : last_line(said.err),
-                          around_.options.silence_s, places_[node].spool));
-        unpack_logs(around_.io, archive, request_.spool, node, [this, owner] { one_cleaned(); });
-      },
-      archive);
+  const auto line = removal_line(place.agent, place.spool, request_.id);
+  const auto said = co_await around_.shell.ask(hosts_[node].name, line, "", kCleanUp, archive);
+  if (abandoned_) co_return;
+  if (said.code != 0)
+    events_->notice(
+        fmt::format("{} could not be cleaned up ({}); agents there end by themselves after {:.0f} s "
+                    "without contact, and {} stays until `sweep clean --yes` removes it",
+                    hosts_[node].name, said.timed_out ? "no answer in time" : last_line(said.err),
+                    *around_.options.silence_seconds, place.spool));
+  co_await unpack_logs(around_.io, archive, request_.spool, node);
+  one_cleaned();
 }
 
 void SshHosts::one_cleaned() {

@@ -2,8 +2,9 @@
 // and probed, the head agent and the node agents are started, and at the end what is left is removed and the
 // logs are brought here. It decides nothing. REQUIRES: used on the event loop only.
 #pragma once
-#include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@
 
 namespace sweep::launch {
 
-// What an allocation needs of its launcher.
+// The services of the launcher that an allocation needs.
 struct SshSurroundings {
   boost::asio::io_context& io;
   SshShell& shell;
@@ -22,7 +23,7 @@ struct SshSurroundings {
   Launcher::Sink say;
 };
 
-// What SshHosts reports.
+// The reports of SshHosts.
 class SshHostsEvents {
  public:
   virtual ~SshHostsEvents() = default;
@@ -61,22 +62,25 @@ class SshHosts {
   struct Place {
     std::string home;          // our folder on the host
     std::string agent;         // program there
-    std::string spool;         // of this node
+    std::string spool;         // spool of this node
     bool starting = false;     // its agent was ordered there, and no answer came yet
     bool removal_due = false;  // once that answer is there: the order makes the folder
   };
-  using OnAnswer = std::function<void(const std::string& out)>;
+  using Owner = std::shared_ptr<void>;
 
-  void ask(std::size_t node, const std::string& line, std::string input, double limit_s, OnAnswer answer,
-           const char* what);
-  void make_folder(std::size_t node);
-  void look_for_agent(std::size_t node);
-  void bring_agent(std::size_t node);
-  void probe(std::size_t node);
-  void probed(std::size_t node, const std::string& out);
+  awaitable<void> prepare_host(Owner, std::size_t node);
+  // Whether it worked; what did not is reported.
+  awaitable<bool> make_folder(std::size_t node);
+  awaitable<bool> bring_agent(std::size_t node);
+  awaitable<bool> probe(std::size_t node);
+  awaitable<void> start_head(Owner);
+  awaitable<void> join(Owner, std::size_t node, nlohmann::json ready);
+  awaitable<void> remove(Owner, std::size_t node);
+  // Returns what the line prints. nullopt: it failed, which is reported as `what`, or the answer does not
+  // matter any more.
+  awaitable<std::optional<std::string>> ask(std::size_t node, std::string line, std::string input,
+                                            double limit_s, const char* what);
   std::string agent_line(std::size_t node) const;
-  void join(std::size_t node, const nlohmann::json& ready);
-  void remove(std::size_t node);
   void one_cleaned();
 
   SshSurroundings& around_;

@@ -63,46 +63,35 @@ void read_answer(const std::string& said, const std::vector<RemoteNode>& all,
   }
 }
 
+awaitable<void> look_at(SshShell& shell, std::string host, std::string script,
+                        const std::vector<RemoteNode>& all, FarHosts& out) {
+  const auto said = co_await shell.ask(host, "exec /bin/sh", script, kForLooking);
+  if (said.code == 255 || said.timed_out || said.out.find("part ") == std::string::npos)
+    out.unanswered.push_back(
+        fmt::format("{}: {}", host, why_unanswered(by_hand(shell.settings(), host), said)));
+  read_answer(said.out, all, out.left);
+}
+
 // Copies the rest of the mailbox; removes the folder only when that copy is safe here.
-class Ending {
- public:
-  Ending(boost::asio::io_context& io, SshShell& shell, const RemoteNode& node,
-         std::vector<std::string>& failed)
-      : io_(io), shell_(shell), node_(node), failed_(failed) {}
-
-  void start() {
-    const auto have = files::size_of(spool::outbox(node_.spool));
-    const auto line = fmt::format(
-        "{} end --spool {} --allocation {} >/dev/null || {{ echo 'a process does not end' >&2; exit 5; }}; "
-        "tail -c +{} {} 2>/dev/null; exit 0",
-        shell_word(node_.agent), shell_word(node_.folder), shell_word(node_.allocation), have + 1,
-        shell_word(spool::outbox(node_.folder).string()));
-    shell_.ask(node_.host, line, "", kForEnding, [this, have](const SshShell::CommandResult& said) {
-      if (said.code != 0) return fail_with(why_unanswered(by_hand(shell_.settings(), node_.host), said));
-      const auto kept = spool::append_copy(spool::outbox(node_.spool), have, said.out, spool::Copy::kSynced);
-      if (!said.out.empty() && !kept) return fail_with(kept.error().message);
-      remove();
-    });
-  }
-
- private:
-  void remove() {
-    const auto archive = logs_archive(node_.spool, node_.node);
-    shell_.ask(
-        node_.host, removal_line(node_.agent, node_.folder, node_.allocation), "", kForEnding,
-        [this, archive](const SshShell::CommandResult& said) {
-          unpack_logs(io_, archive, node_.spool, node_.node, [] {});
-          if (said.code != 0) fail_with(why_unanswered(by_hand(shell_.settings(), node_.host), said));
-        },
-        archive);
-  }
-  void fail_with(const std::string& why) { failed_.push_back(fmt::format("{}: {}", node_.host, why)); }
-
-  boost::asio::io_context& io_;
-  SshShell& shell_;
-  const RemoteNode& node_;
-  std::vector<std::string>& failed_;
-};
+awaitable<void> end_on_host(boost::asio::io_context& io, SshShell& shell, const RemoteNode& node,
+                            std::vector<std::string>& failed) {
+  const auto hand = by_hand(shell.settings(), node.host);
+  const auto have = files::size_of(spool::outbox(node.spool));
+  const auto line = fmt::format(
+      "{} end --spool {} --allocation {} >/dev/null || {{ echo 'a process does not end' >&2; exit 5; }}; "
+      "tail -c +{} {} 2>/dev/null; exit 0",
+      shell_word(node.agent), shell_word(node.folder), shell_word(node.allocation), have + 1,
+      shell_word(spool::outbox(node.folder).string()));
+  const auto rest = co_await shell.ask(node.host, line, "", kForEnding);
+  if (rest.code != 0) co_return failed.push_back(node.host + ": " + why_unanswered(hand, rest));
+  const auto kept = spool::append_copy(spool::outbox(node.spool), have, rest.out, spool::Copy::kSynced);
+  if (!rest.out.empty() && !kept) co_return failed.push_back(node.host + ": " + kept.error().message);
+  const auto archive = logs_archive(node.spool, node.node);
+  const auto removal = removal_line(node.agent, node.folder, node.allocation);
+  const auto removed = co_await shell.ask(node.host, removal, "", kForEnding, archive);
+  if (removed.code != 0) failed.push_back(node.host + ": " + why_unanswered(hand, removed));
+  co_await unpack_logs(io, archive, node.spool, node.node);
+}
 
 }  // namespace
 
@@ -126,13 +115,7 @@ FarHosts find_far(const SshOptions& options, const std::vector<RemoteNode>& all)
   boost::asio::io_context io;
   SshShell shell(io, options);
   for (const auto& [host, here] : by_host)
-    shell.ask(host, "exec /bin/sh", looking_script(all, here), kForLooking,
-              [&out, &all, &options, host = host](const SshShell::CommandResult& said) {
-                if (said.code == 255 || said.timed_out || said.out.find("part ") == std::string::npos)
-                  out.unanswered.push_back(
-                      fmt::format("{}: {}", host, why_unanswered(by_hand(options, host), said)));
-                read_answer(said.out, all, out.left);
-              });
+    start_coroutine(io, look_at(shell, host, looking_script(all, here), all, out));
   io.run();
   return out;
 }
@@ -141,9 +124,7 @@ std::vector<std::string> end_far(const SshOptions& options, const std::vector<Re
   std::vector<std::string> failed;
   boost::asio::io_context io;
   SshShell shell(io, options);
-  std::vector<Ending> endings;
-  endings.reserve(left.size());  // they are referred to
-  for (const auto& each : left) endings.emplace_back(io, shell, each.of, failed).start();
+  for (const auto& each : left) start_coroutine(io, end_on_host(io, shell, each.of, failed));
   io.run();
   return failed;
 }

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 
 #include "base/text.h"
 #include "orchestrator/launch/slurm/slurm_script.h"
@@ -41,6 +40,15 @@ void take_files(const fs::path& from, const fs::path& spool, const std::string& 
   }
 }
 
+awaitable<Channel::Ends> unpack(boost::asio::io_context& io, std::vector<std::string> words,
+                                std::unique_ptr<Channel>& tar) {
+  return wait_for_call<Channel::Ends>([&io, words = std::move(words), &tar](Channel::OnEnded ended) {
+    tar = std::make_unique<Channel>(
+        io, words, [](std::string_view) {}, std::move(ended));
+    tar->close_input();
+  });
+}
+
 }  // namespace
 
 std::string removal_line(const std::string& agent, const std::string& folder, const std::string& allocation) {
@@ -55,28 +63,19 @@ fs::path logs_archive(const fs::path& spool, std::size_t node) {
   return spool / fmt::format("logs.n{}.tar", node);
 }
 
-void unpack_logs(boost::asio::io_context& io, const fs::path& archive, const fs::path& spool,
-                 std::size_t node, std::function<void()> done) {
+awaitable<void> unpack_logs(boost::asio::io_context& io, fs::path archive, fs::path spool, std::size_t node) {
   const fs::path folder = spool / fmt::format("unpacking.n{}", node);
-  std::error_code ec;
-  fs::remove_all(folder, ec);
-  fs::create_directories(folder, ec);
-  const auto tar = std::make_shared<std::unique_ptr<Channel>>();
-  const std::string log = node == 0 ? "agent.log" : fmt::format("agent.n{}.log", node);
-  *tar = std::make_unique<Channel>(
-      io,
-      std::vector<std::string>{"tar", "-xf", archive.string(), "--no-same-owner", "--no-same-permissions",
-                               "-C", folder.string(), "attempts", "agent.log"},
-      [](std::string_view) {},
-      [&io, tar, archive, folder, spool, log, done = std::move(done)](const Channel::Ends&) {
-        std::error_code ignored;
-        take_files(folder, spool, log);
-        fs::remove_all(folder, ignored);
-        fs::remove(archive, ignored);
-        boost::asio::post(io, [tar] { tar->reset(); });
-        done();
-      });
-  (*tar)->close_input();
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+  fs::create_directories(folder, ignored);
+  const std::vector<std::string> words{
+      "tar", "-xf",           archive.string(), "--no-same-owner", "--no-same-permissions",
+      "-C",  folder.string(), "attempts",       "agent.log"};
+  std::unique_ptr<Channel> tar;
+  (void)co_await unpack(io, words, tar);
+  take_files(folder, spool, node == 0 ? "agent.log" : fmt::format("agent.n{}.log", node));
+  fs::remove_all(folder, ignored);
+  fs::remove(archive, ignored);
 }
 
 }  // namespace sweep::launch

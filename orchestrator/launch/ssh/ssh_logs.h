@@ -2,8 +2,9 @@
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
-#include <functional>
 #include <string>
+
+#include "runtime/coroutine.h"
 
 namespace sweep::launch {
 
@@ -11,13 +12,13 @@ namespace sweep::launch {
 // such an archive, and removes its folder.
 std::string removal_line(const std::string& agent, const std::string& folder, const std::string& allocation);
 
-// Where the archive of a node's logs is kept until it is unpacked.
+// The path of the archive of a node's logs until it is unpacked.
 std::filesystem::path logs_archive(const std::filesystem::path& spool, std::size_t node);
 
 // Unpacks a tar archive, made by another machine, of `attempts` and `agent.log` (agent.n<node>.log for a node
 // agent's) into the spool: plain files under the names that a spool has, nothing else of it. The archive is
-// removed. `done` is called once, whether it worked or not: logs are evidence, no results.
-void unpack_logs(boost::asio::io_context& io, const std::filesystem::path& archive,
-                 const std::filesystem::path& spool, std::size_t node, std::function<void()> done);
+// removed. Whether it worked is not said: logs are evidence, no results.
+awaitable<void> unpack_logs(boost::asio::io_context& io, std::filesystem::path archive,
+                            std::filesystem::path spool, std::size_t node);
 
 }  // namespace sweep::launch

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <filesystem>
 #include <fstream>
@@ -47,14 +46,41 @@ void without_an_answer(SshShell::CommandResult& said, const std::string& greetin
 
 }  // namespace
 
-struct SshShell::Asking {
+struct SshShell::Asking : std::enable_shared_from_this<Asking> {
   explicit Asking(boost::asio::io_context& io) : timer(io) {}
+  awaitable<Channel::Ends> run(boost::asio::io_context& io, std::vector<std::string> words, std::string input,
+                               double limit_s) {
+    return wait_for_call<Channel::Ends>([this, &io, words = std::move(words), input = std::move(input),
+                                         limit_s](Channel::OnEnded ended) mutable {
+      channel = std::make_unique<Channel>(
+          io, words, [this](std::string_view bytes) { hear(bytes); }, std::move(ended));
+      if (!input.empty()) channel->write(std::move(input));
+      channel->close_input();
+      end_after(limit_s);
+    });
+  }
+  void end_after(double limit_s) {
+    timer.expires_after(std::chrono::milliseconds(static_cast<i64>(limit_s * 1000)));
+    timer.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+      const auto late = weak.lock();
+      if (error || !late) return;
+      late->said.timed_out = true;
+      late->channel->kill();
+    });
+  }
   void hear(std::string_view bytes) {
     bytes = greeting.take(bytes);
     if (file.is_open()) return void(file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())));
     too_much = too_much || said.out.size() + bytes.size() > kMostKept;
     if (too_much) return channel->kill();
     said.out.append(bytes);
+  }
+  CommandResult answer(const Channel::Ends& ends) {
+    said.code = ends.code;
+    said.err = too_much ? fmt::format("it says more than {} bytes", kMostKept) : ends.words;
+    file.close();
+    if (!greeting.past()) without_an_answer(said, greeting.said());
+    return std::move(said);
   }
   std::ofstream file;
   bool too_much = false;
@@ -82,9 +108,9 @@ std::vector<std::string> SshShell::options() const {
   if (!control_.empty())
     out.insert(out.end(),
                {"-o", "ControlMaster=auto", "-o", "ControlPath=" + control_, "-o", "ControlPersist=30"});
-  if (!options_.config.empty()) out.insert(out.end(), {"-F", options_.config});
-  if (!options_.user.empty()) out.insert(out.end(), {"-l", options_.user});
-  if (options_.port > 0) out.insert(out.end(), {"-p", std::to_string(options_.port)});
+  if (!options_.config->empty()) out.insert(out.end(), {"-F", *options_.config});
+  if (!options_.user->empty()) out.insert(out.end(), {"-l", *options_.user});
+  if (options_.port.stated) out.insert(out.end(), {"-p", std::to_string(*options_.port)});
   return out;
 }
 
@@ -99,37 +125,15 @@ std::vector<std::string> SshShell::words(const std::string& host, const std::str
   return out;
 }
 
-void SshShell::ask(const std::string& host, const std::string& line, std::string input, double limit_s,
-                   Answer answer, const fs::path& into) {
+awaitable<SshShell::CommandResult> SshShell::ask(std::string host, std::string line, std::string input,
+                                                 double limit_s, fs::path into) {
   used_[host] = true;
-  const int number = ++last_;
-  const auto asking = std::make_shared<Asking>(io_);
-  asking_[number] = asking;
-  if (!into.empty()) asking->file.open(into, std::ios::binary | std::ios::trunc);
-  asking->channel = std::make_unique<Channel>(
-      io_, words(host, line), [asking = asking.get()](std::string_view bytes) { asking->hear(bytes); },
-      [this, number, answer = std::move(answer)](const Channel::Ends& ends) {
-        const auto done = asking_.find(number);
-        if (done == asking_.end()) return;
-        const auto kept = done->second;  // the channel that calls us lives until we return
-        kept->timer.cancel();
-        kept->said.code = ends.code;
-        kept->said.err = kept->too_much ? fmt::format("it says more than {} bytes", kMostKept) : ends.words;
-        kept->file.close();
-        if (!kept->greeting.past()) without_an_answer(kept->said, kept->greeting.said());
-        asking_.erase(done);
-        boost::asio::post(io_, [kept] {});
-        answer(kept->said);
-      });
-  if (!input.empty()) asking->channel->write(std::move(input));
-  asking->channel->close_input();
-  asking->timer.expires_after(std::chrono::milliseconds(static_cast<i64>(limit_s * 1000)));
-  asking->timer.async_wait([weak = std::weak_ptr<Asking>(asking)](const boost::system::error_code& error) {
-    const auto late = weak.lock();
-    if (error || !late || !late->channel) return;
-    late->said.timed_out = true;
-    late->channel->kill();
-  });
+  const auto at = asking_.insert(asking_.end(), std::make_shared<Asking>(io_));
+  if (!into.empty()) (*at)->file.open(into, std::ios::binary | std::ios::trunc);
+  const auto ends = co_await (*at)->run(io_, words(host, line), std::move(input), limit_s);
+  const auto asking = std::move(*at);
+  asking_.erase(at);
+  co_return asking->answer(ends);
 }
 
 std::string remote_word(const std::string& path) {

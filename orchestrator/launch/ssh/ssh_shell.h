@@ -3,6 +3,7 @@
 // allocations.
 #pragma once
 #include <filesystem>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "orchestrator/launch/ssh/channel.h"
 #include "orchestrator/launch/ssh/ssh_options.h"
+#include "runtime/coroutine.h"
 
 namespace boost::asio {
 class io_context;
@@ -27,11 +29,10 @@ class SshShell {
     bool timed_out = false;
     std::string out, err;
   };
-  using Answer = std::function<void(const CommandResult&)>;
-  // Runs a line of /bin/sh there. The answer comes from the event loop, exactly once. Its output is written
-  // `into` a file as it comes, or kept; with more than kMostKept bytes to keep, the command is ended.
-  void ask(const std::string& host, const std::string& line, std::string input, double limit_s, Answer answer,
-           const std::filesystem::path& into = {});
+  // Runs a line of /bin/sh there. Its output is written `into` a file as it comes, or kept; with more than
+  // kMostKept bytes to keep, the command is ended. A coroutine that waits here does not go on after the destructor.
+  awaitable<CommandResult> ask(std::string host, std::string line, std::string input, double limit_s,
+                               std::filesystem::path into = {});
   static constexpr std::size_t kMostKept = 16u << 20;
   // The command line of a channel that stays open. Its output is read through a BannerSkipper.
   std::vector<std::string> words(const std::string& host, const std::string& line) const;
@@ -46,8 +47,7 @@ class SshShell {
   const SshOptions options_;
   std::string control_;  // ControlPath
   std::map<std::string, bool> used_;
-  std::map<int, std::shared_ptr<Asking>> asking_;
-  int last_ = 0;
+  std::list<std::shared_ptr<Asking>> asking_;
 };
 
 // A path on a host, where `~/` at the beginning is the home folder: as its shell takes it, and with the home

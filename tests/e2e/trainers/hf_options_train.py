@@ -1,4 +1,4 @@
-"""As the examples of transformers: options by HfArgumentParser, without sweep."""
+"""A script like the examples of transformers: options by HfArgumentParser, without sweep."""
 import torch
 from transformers import HfArgumentParser, LlamaConfig, LlamaForCausalLM, Trainer, TrainingArguments
 

@@ -26,7 +26,7 @@ class AttemptFilesTest : public ::testing::Test {
     part_.ranks = 2, part_.whole = false;
   }
   ~AttemptFilesTest() override { std::filesystem::remove_all(folder_); }
-  // As the agent of that node makes them.
+  // The files that the agent of that node makes.
   AttemptFiles files_of(i64 node) {
     part_.first_rank = 2 * node;
     auto made = AttemptFiles::make(folder_, folder_ / ("memory" + std::to_string(node)) / "own", part_);

@@ -43,15 +43,15 @@ TEST(FlightTrace, AMessageNamesTheOtherRankAsTheWorldCounts) {
 }
 
 TEST(FlightTrace, IsToldInFewWords) {
-  const auto told = to_json(read_flight_trace(kRecorded));
+  const auto told = groups_of(read_flight_trace(kRecorded));
   ASSERT_EQ(told.size(), 2u);
-  EXPECT_EQ(told[0]["ranks"], "1-3/2");
-  EXPECT_EQ(told[0]["peer"], 3);
-  EXPECT_EQ(told[1]["ranks"], "0-3");
-  EXPECT_EQ(told[1]["number"], 47);
+  EXPECT_EQ(told[0].ranks, "1-3/2");
+  EXPECT_EQ(told[0].peer, 3);
+  EXPECT_EQ(told[1].ranks, "0-3");
+  EXPECT_EQ(told[1].number, 47);
 }
 
-// As PyTorch 2.11 writes it: its group has no name, and no operation a state.
+// The text is PyTorch 2.11's: its group has no name, and no operation has a state.
 TEST(FlightTrace, OfGlooWhatIsNotOverIsWaitedFor) {
   const auto trace =
       read_flight_trace(R"({"pg_config": {"": {"desc": "", "name": "", "ranks": "[0, 1]"}}, "entries": [

@@ -43,7 +43,7 @@ class GpuWatch : public ::testing::Test {
       std::this_thread::yield();
     }
     AttemptEnd end;
-    while (!end.util_mean) span.report(end);  // what was asked is about to be kept
+    while (!end.util_mean) span.report(end);  // the answer is about to be stored
     return end;
   }
 };
@@ -88,7 +88,7 @@ TEST_F(GpuWatch, AGpuThatNvmlDoesNotKnowHasNoUtilisation) {
 TEST_F(GpuWatch, AnXidIsOfTheSlotsGpuAndToldOnce) {
   NodeWatch watch(nvml("GPU-aa:0 GPU-bb:0 GPU-cc:0", "GPU-cc,GPU-bb,GPU-aa"));
   auto span = watch.begin({1, 2}, /*on_gpu=*/true);  // GPU-bb, GPU-aa
-  report_xid(2, 79);                                 // of a GPU that is not the attempt's
+  report_xid(2, 79);                                 // an Xid of a GPU that is not the attempt's
   report_xid(0, 31);
   const auto errors = span.gpu_errors();
   ASSERT_EQ(errors.size(), 1u);

@@ -1,4 +1,4 @@
-// What the agent reads of its machine: OOM kills, facts, load.
+// The agent reads its machine: OOM kills, facts, load.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -43,11 +43,10 @@ TEST(OomWatch, FindsTheCountersOfBothCgroupVersions) {
 
 TEST(NodeProbe, NamesTheMachine) {
   const NodeRecord node = probe_node(nullptr);
-  const auto facts = nlohmann::json::parse(node.facts);
   EXPECT_FALSE(node.host.empty());
-  EXPECT_TRUE(facts.contains("kernel"));
-  EXPECT_GE(facts["cores"].get<int>(), 1);
-  EXPECT_FALSE(facts.contains("gpus"));
+  EXPECT_FALSE(node.facts.kernel.empty());
+  EXPECT_GE(node.facts.cores.value_or(0), 1);
+  EXPECT_FALSE(node.facts.gpus);
 }
 
 TEST(Nvml, AbsentLibraryIsNoGpu) {

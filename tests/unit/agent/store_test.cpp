@@ -21,7 +21,7 @@ TEST(RendezvousStore, AWaitIsAnsweredWhenTheLastKeyComes) {
   RendezvousStore map([&](i64 client, Frame answer) { answers.emplace_back(client, std::move(answer)); });
   map.request(1, {{{"id", 5}, {"op", "wait"}, {"keys", {"a", "b"}}}, ""});
   map.request(2, {{{"id", 1}, {"op", "set"}, {"keys", {"a"}}}, "x"});
-  ASSERT_EQ(answers.size(), 1u);  // of the set alone
+  ASSERT_EQ(answers.size(), 1u);  // the answer to the set alone
   map.request(2, {{{"id", 2}, {"op", "set"}, {"keys", {"b"}}}, "y"});
   ASSERT_EQ(answers.size(), 3u);
   EXPECT_EQ(answers[2].first, 1);

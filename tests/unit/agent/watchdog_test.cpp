@@ -41,7 +41,7 @@ TEST(Watchdog, AnExcusedSilenceBeginsAnew) {
   const auto seen = ranks({Phase::kStep});
   for (double now = 0; now <= 20; now += 0.5) {
     EXPECT_FALSE(dog.look(seen, now));
-    dog.excuse();
+    dog.reset_idle();
   }
   std::optional<double> when;
   for (double now = 20.5; now <= 30 && !when; now += 0.5)
@@ -133,7 +133,7 @@ TEST(Watchdog, RecordedButNotExitedLingers) {
   Watchdog dog(kDeadlines, 1);
   Watchdog::Finding found{};
   ASSERT_TRUE(first_finding(dog, ranks({Phase::kDone}), 50, &found));
-  EXPECT_EQ(found.verdict, Watchdog::Verdict::kLingers);
+  EXPECT_EQ(found.verdict, Watchdog::Verdict::kDoesNotExit);
 }
 
 TEST(Watchdog, PhaseFromADamagedPageIsNamedUnknown) {

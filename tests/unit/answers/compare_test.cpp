@@ -23,7 +23,7 @@ TEST(RatioChange, WorkedOutByHand) {
   const double change = std::log(1.2), down = std::hypot(std::log(120 / 110.0), std::log(1.1));
   EXPECT_NEAR(found->share.low, std::exp(change - down) - 1, 1e-12);
   EXPECT_NEAR(found->p, std::erfc(change / down * 1.959963984540054 / std::sqrt(2.0)), 1e-12);
-  EXPECT_LT(found->p, 0.05);  // as the interval says: it lies above 0
+  EXPECT_LT(found->p, 0.05);  // the interval agrees: it lies above 0
   EXPECT_GT(found->share.low, 0);
 }
 

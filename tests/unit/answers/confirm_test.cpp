@@ -1,4 +1,4 @@
-// Variance components and standings, against values computed by hand.
+// Variance components and ranks, against values computed by hand.
 #include "orchestrator/answers/statistics/confirm.h"
 
 #include <gmock/gmock.h>

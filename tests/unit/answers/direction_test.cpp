@@ -83,7 +83,7 @@ TEST(Direction, AMetricThatHasNoneIsNotRanked) {
   EXPECT_GT(none, 0);
 }
 
-// What an effort, a time, an amount of memory or traffic, or a price is, is better when it is less.
+// Less is better for an effort, a time, an amount of memory or traffic, and a price.
 TEST(Direction, CostsAreBetterLowAndRatesHigh) {
   for (const Column* metric : number_metrics()) {
     const std::string key(metric->key);

@@ -228,7 +228,7 @@ TEST(HeatmapHtml, HoldsEveryConfigurationInCompactColumns) {
   EXPECT_EQ(data["ids"], nlohmann::json({"a", "b", "c"}));
 }
 
-// What `best` cannot tell apart has no star here either.
+// Cells that `best` cannot tell apart have no star here either.
 TEST(Heatmap, CellsThatTieWithTheBestAreMarkedAndNoneIsTheWinner) {
   const std::vector<ResultRow> rows = {ok_row("a", 1, 100, 0.02), ok_row("b", 2, 101, 0.02),
                                        ok_row("c", 4, 50, 0.02)};

@@ -12,7 +12,7 @@
 namespace sweep {
 namespace {
 
-// What it writes to its standard output, and how it ends.
+// The standard output of a program, and how it ended.
 struct Ran {
   std::string out;
   ProcessEnd end;

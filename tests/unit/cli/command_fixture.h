@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "orchestrator/cli/app.h"
 #include "orchestrator/cli/command.h"
 #include "tests/unit/store/store_fixture.h"
 
@@ -13,24 +14,19 @@ struct Answer {
   std::string out, err;
 };
 
-// `add` is that of the command, as add_explain; `words` begin with its name.
-inline Answer answer_of(void (*add)(Registry), const std::vector<std::string>& words) {
-  CLI::App app;
+// `words` begin with the command.
+inline Answer sweep(const std::vector<std::string>& words) {
   std::ostringstream out, err;
   Io io{out, err};
-  Action chosen;
-  add({app, io, chosen});
-  std::vector<std::string> reversed(words.rbegin(), words.rend());
-  app.parse(reversed);
-  const int code = chosen();
+  const int code = run(io, words);
   return {code, out.str(), err.str()};
 }
 
 class CommandTest : public store::StoreTest {
  protected:
-  Answer ask(void (*add)(Registry), std::vector<std::string> words) {
+  Answer ask(std::vector<std::string> words) const {
     words.insert(words.end(), {"--db", path_.string()});
-    return answer_of(add, words);
+    return sweep(words);
   }
   std::string file(const std::string& name, const std::string& text) {
     std::ofstream(dir_ / name, std::ios::binary) << text;

@@ -13,7 +13,7 @@ TEST_F(Commands, CompareSaysThatBothSidesAreOneSweep) {
   start(2);
   for (const auto& entry : plan_) finish(entry, Outcome::kOk, 5);
   const std::vector<std::string> same = {"compare", "s", path_.string() + ":s", "--metric", "tokens_per_s"};
-  const Answer said = ask(add_compare, same);
+  const Answer said = ask(same);
   EXPECT_EQ(said.code, kAnswered);
   EXPECT_NE(said.err, "") << "both sides are one sweep: it says so";
 }
@@ -21,20 +21,20 @@ TEST_F(Commands, CompareSaysThatBothSidesAreOneSweep) {
 TEST_F(Commands, BestRefusesAMetricThatNothingIsBetterBy) {
   start(1);
   finish(plan_[0], Outcome::kOk, 5);
-  EXPECT_EQ(ask(add_best, {"best", "--metric", "peak_rank"}).code, kBadInput);
-  EXPECT_EQ(ask(add_best, {"best", "--metric", "tokens_per_s"}).code, kAnswered);
+  EXPECT_EQ(ask({"best", "--metric", "peak_rank"}).code, kBadInput);
+  EXPECT_EQ(ask({"best", "--metric", "tokens_per_s"}).code, kAnswered);
 }
 
 TEST_F(Commands, QueryEndsLinesForOtherPrograms) {
   start(1);
-  const Answer said = ask(add_query, {"query", "select trial from results", "--csv"});
+  const Answer said = ask({"query", "select trial from results", "--csv"});
   EXPECT_EQ(said.out, "trial\n" + plan_[0].id + "\n");
 }
 
 TEST_F(Commands, ReplayTakesEveryStrategy) {
   const std::string measured = file("m.csv", "model,nodes,dp,tp,pp,mbs,gas,tok_s_gpu\n1B,1,8,1,1,1,4,100\n");
   for (const std::string& word : strategy_words()) {
-    const Answer said = answer_of(add_replay, {"replay", measured, "--strategy", word});
+    const Answer said = sweep({"replay", measured, "--strategy", word});
     EXPECT_EQ(said.code, kAnswered) << word << said.err;
   }
 }
@@ -47,13 +47,12 @@ TEST_F(Commands, AnImportAgainWithACorrectedFlagIsRefusedOrReplaces) {
     out.insert(out.end(), {"--hardware", hardware});
     return out;
   };
-  EXPECT_EQ(ask(add_import, with("h100-sxm-80gb")).code, kAnswered);
-  EXPECT_EQ(ask(add_import, with("h100-sxm-80gb")).code, kAnswered) << "the same again";
-  EXPECT_EQ(ask(add_import, with("a100-80gb")).code, kBadInput);
+  EXPECT_EQ(ask(with("h100-sxm-80gb")).code, kAnswered);
+  EXPECT_EQ(ask(with("h100-sxm-80gb")).code, kAnswered) << "the same again";
+  EXPECT_EQ(ask(with("a100-80gb")).code, kBadInput);
   words.emplace_back("--replace");
-  EXPECT_EQ(ask(add_import, with("a100-80gb")).code, kAnswered);
-  EXPECT_EQ(ask(add_query, {"query", "select hardware from results group by 1", "--csv"}).out,
-            "hardware\na100-80gb\n");
+  EXPECT_EQ(ask(with("a100-80gb")).code, kAnswered);
+  EXPECT_EQ(ask({"query", "select hardware from results group by 1", "--csv"}).out, "hardware\na100-80gb\n");
 }
 
 }  // namespace

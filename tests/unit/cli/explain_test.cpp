@@ -13,7 +13,7 @@ using store::must;
 class Explain : public CommandTest {
  protected:
   nlohmann::json explained(const PlanEntry& entry) {
-    return nlohmann::json::parse(ask(add_explain, {"explain", entry.id, "--json"}).out);
+    return nlohmann::json::parse(ask({"explain", entry.id, "--json"}).out);
   }
 };
 

@@ -1,4 +1,4 @@
-// What a confirmation keeps of the sweep that it confirms.
+// A confirmation keeps parts of the sweep that it confirms.
 #include "orchestrator/driver/confirmation.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What `sweep clean` finds: allocations of ended sweeps, and nothing of a sweep that is running.
+// `sweep clean` finds allocations of ended sweeps, and nothing of a sweep that is running.
 #include "orchestrator/driver/leftovers.h"
 
 #include "runtime/attempt_token.h"

@@ -1,4 +1,4 @@
-// What the trial of doctor over the nodes shows, and what the ranks of a selftest report.
+// Tests what doctor's trial over the nodes shows, and what the ranks of a selftest report.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -61,7 +61,7 @@ TEST(NodeTrial, AnOutcomeOtherThanOkIsNamed) {
 
 RankRecord rank_that_reports(const nlohmann::json& answer) {
   RankRecord out;
-  out.effective = nlohmann::json{{"proof", answer}}.dump();
+  out.effective.proof = *from_json<Proof>(answer);
   return out;
 }
 

@@ -42,7 +42,7 @@ TEST_F(SweepDriverTest, ASecondDriverIsToldWhoHoldsTheLease) {
   EXPECT_FALSE(second.holds_lease());
   const auto entries = plan(1);
   const auto report =
-      run_errand(second, {entries, {0, 2, 1}}, [&](SweepDriver& own) { return run_all(own); });
+      run_with_lease(second, {entries, {0, 2, 1}}, [&](SweepDriver& own) { return run_all(own); });
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().problem, DriveProblem::kBusy);
   ASSERT_TRUE(report.error().holder);
@@ -94,10 +94,10 @@ TEST_F(SweepDriverTest, AnErrandReopensAndRunsAnew) {
   auto driver = open();
   const auto entries = plan(2);
   const auto once = [&](SweepDriver& own) { return run_all(own); };
-  ASSERT_TRUE(run_errand(driver, {entries, {0, 2, 1}}, once));
-  ASSERT_TRUE(run_errand(driver, {entries, {0, 2, 1}}, once));
+  ASSERT_TRUE(run_with_lease(driver, {entries, {0, 2, 1}}, once));
+  ASSERT_TRUE(run_with_lease(driver, {entries, {0, 2, 1}}, once));
   EXPECT_EQ(driver.store().attempts(driver.sweep().id, entries[0].id)->size(), 1u) << "it has an answer";
-  ASSERT_TRUE(run_errand(driver, {entries, {0, 2, 1}, outcomes_of_runs()}, once));
+  ASSERT_TRUE(run_with_lease(driver, {entries, {0, 2, 1}, outcomes_of_runs()}, once));
   EXPECT_EQ(driver.store().attempts(driver.sweep().id, entries[0].id)->size(), 2u);
 }
 
@@ -167,7 +167,7 @@ TEST_F(SweepDriverTest, ProgramsThatAreMissingAreALauncherProblem) {
   ASSERT_TRUE(driver.sync_plan(plan(1), {0, 2, 1}));
   LaunchRequest request;
   request.on = "local", request.agent = (dir_ / "no-agent").string();
-  const auto choice = choose_launcher("{}", request);
+  const auto choice = choose_launcher({}, request);
   ASSERT_TRUE(choice) << choice.error().message;
   bool observed = false;
   const auto report = driver.run(*choice, request, std::nullopt, [&](store::Store&, const store::SweepRow&) {

@@ -24,17 +24,17 @@ class ExpressionTest : public testing::Test {
   void set(std::string_view name, i64 value) { point_.cells[scope_.slot(name)].i = value; }
 
   std::string value_of(std::string_view text) {
-    const auto code = compile(text, scope_);
+    const auto code = parse(text, scope_);
     if (!code) return "at " + std::to_string(code.error().at) + ": " + code.error().message;
     Cell value{0};
     Failure failure;
     if (!evaluate(*code, point_, value, failure)) return explain(failure, *code, scope_, point_);
-    return value_text(value, code->type, scope_.words);
+    return value_text(value, code->type(), scope_.words);
   }
 
   // Why a text that compiles has no value.
   EvalError trouble_of(std::string_view text) {
-    const auto code = compile(text, scope_);
+    const auto code = parse(text, scope_);
     EXPECT_TRUE(code) << text;
     Cell value{0};
     Failure failure;
@@ -43,7 +43,7 @@ class ExpressionTest : public testing::Test {
 
   // Why a text does not compile. Column: the byte of the text, from 1.
   Error error_of(std::string_view text) {
-    const auto code = compile(text, scope_);
+    const auto code = parse(text, scope_);
     EXPECT_FALSE(code) << text;
     if (code) return {};
     const ExpressionError& e = code.error();
@@ -175,15 +175,58 @@ TEST_F(ExpressionTest, DeepAndLongTextsAreRefused) {
   EXPECT_THAT(error_of(std::string(2000, '-') + "1"), AllOf(At(1, 66), IsError(ErrorKind::kInvalidValue)));
   EXPECT_THAT(error_of(std::string(kMaxExpressionBytes + 1, ' ')),
               AllOf(At(1, 1), IsError(ErrorKind::kInvalidValue)));
-  std::string chain = "true";  // each item of a list evaluates what stands before `in` again
-  for (int i = 0; i < 40; ++i) chain = "(" + chain + ") in [true, true, true]";
-  EXPECT_THAT(error_of(chain), AllOf(At(1, 199), IsError(ErrorKind::kInvalidValue)));
 }
 
-TEST_F(ExpressionTest, TheDeepestStackStaysWithinItsBounds) {
-  std::string text = "1";
-  for (int i = 0; i < kMaxDepth; ++i) text = "1 + 2 * max(3, " + text + ")";
-  EXPECT_TRUE(compile(text, scope_));
+// What stands before `in` is evaluated once, however many items there are; 3^40 times would not end.
+TEST_F(ExpressionTest, ListsInListsAreNoMoreWorkThanTheirText) {
+  std::string chain = "true";
+  for (int i = 0; i < 40; ++i) chain = "(" + chain + ") in [false, false, true]";
+  EXPECT_EQ(value_of(chain), "true");
+  std::string middle = "true";
+  for (int i = 0; i < 40; ++i) middle = "true == (" + middle + ") == true";
+  EXPECT_EQ(value_of(middle), "true");
+}
+
+TEST_F(ExpressionTest, TheLongestChainsStayWithinTheStack) {
+  std::string sums = "0", items = "tp in [0", links = "0";
+  while (sums.size() + 2 <= kMaxExpressionBytes) sums += "+1";
+  while (items.size() + 3 <= kMaxExpressionBytes) items += ",0";
+  while (links.size() + 2 <= kMaxExpressionBytes) links += "<1";
+  EXPECT_EQ(value_of(sums), "2047");
+  EXPECT_EQ(value_of(items + "]"), "false");
+  EXPECT_EQ(value_of(links), "false");
+  std::string nested = "1";
+  for (int i = 0; i < kMaxDepth; ++i) nested = "1 + 2 * max(3, " + nested + ")";
+  EXPECT_EQ(trouble_of(nested), EvalError::kOverflow);
+}
+
+TEST_F(ExpressionTest, AWordMayStandBeforeTheNameItIsComparedWith) {
+  set("schedule", scope_.words.id("gpipe"));
+  EXPECT_EQ(value_of("'afab' in [schedule]"), "true");  // the former name of gpipe
+  EXPECT_EQ(value_of("'fp32' in [precision, 'bf16']"), "false");
+  EXPECT_EQ(value_of("'bf16' in ['fp32', precision]"), "true");
+  EXPECT_EQ(value_of("'afab' == schedule != '1f1b'"), "true");
+  EXPECT_THAT(error_of("'bf61' in [precision]"), AllOf(At(1, 1), IsError(ErrorKind::kInvalidValue, "bf61")));
+}
+
+// Of two errors the one that is read first is told.
+TEST_F(ExpressionTest, TheFirstErrorIsTheOneThatIsTold) {
+  EXPECT_THAT(error_of("tp and )"), AllOf(At(1, 1), IsError(ErrorKind::kInvalidValue, "tp")));
+  EXPECT_THAT(error_of("packing + )"), AllOf(At(1, 11), IsError(ErrorKind::kInvalidValue, ")")));
+  EXPECT_THAT(error_of("min(packing"), AllOf(At(1, 5), IsError(ErrorKind::kInvalidValue, "packing")));
+  EXPECT_THAT(error_of("max(foo"), AllOf(At(1, 5), IsError(ErrorKind::kUnknownName, "foo")));
+  EXPECT_THAT(error_of("tp in [packing, foo"), AllOf(At(1, 1), IsError(ErrorKind::kInvalidValue)));
+  EXPECT_THAT(error_of("ceil(tp"), AllOf(At(1, 8), IsError(ErrorKind::kInvalidValue, "(")));
+  EXPECT_THAT(error_of("not ("), AllOf(At(1, 6), IsError(ErrorKind::kInvalidValue)));
+}
+
+// An inexact quotient is told with the part of the text that it is, and with that alone.
+TEST_F(ExpressionTest, TheTroubleIsWhereItIs) {
+  EXPECT_EQ(value_of("tp == 8 and (nodes + 1) / (tp - 1) in [1, 2]"),
+            "(nodes + 1) / (tp - 1) = (2 + 1) / (8 - 1) = 0.43 is not whole");
+  EXPECT_EQ(value_of("1 + ceil((tp / (pp - 3)))"),
+            "ceil((tp / (pp - 3))) = ceil((8 / (3 - 3))) divides by zero");
+  EXPECT_EQ(value_of("0 < tp < pp / 2"), "pp / 2 = 3 / 2 = 1.50 is not whole");
 }
 
 }  // namespace

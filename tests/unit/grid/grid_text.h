@@ -1,4 +1,4 @@
-// What the grid tests share: reading a text, its error, and all entries of its expansion.
+// Functions that the grid tests share: reading a text, its error, and all entries of its expansion.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What a grid says of searches: automatic micro-batch sizes, early stops, limits, what results rule out.
+// Settings of searches in a grid: automatic micro-batch sizes, early stops, limits, what results rule out.
 #include <gmock/gmock.h>
 
 #include "grid_text.h"

@@ -113,7 +113,7 @@ std::string line_feeds(const std::string& text) {
   return std::regex_replace(text, std::regex("\r\n?"), "\n");
 }
 
-// What a reader makes of a case, as answers.txt says it.
+// A reader's judgement of a case, in the words of answers.txt.
 std::string judged(const Json& each, bool taken, const Json& root) {
   if (!taken) return "refused";
   if (each.contains("error")) return "taken";

@@ -1,5 +1,5 @@
-// What yaml-cpp takes, drops or reads in its own way, and the layer above it: most rows were found by a fuzzer that
-// compared it with a reader by the specification.
+// Tests of what yaml-cpp takes, drops or reads in its own way, and of the layer above it: most rows were
+// found by a fuzzer that compared it with a reader by the specification.
 #include "orchestrator/grid/yaml.h"
 
 #include <gmock/gmock.h>

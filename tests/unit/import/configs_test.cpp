@@ -55,7 +55,7 @@ TEST(Configs, DimensionsThatARowLeavesOutAreThoseOfTheNamedModel) {
   EXPECT_EQ(spec(1).layers, 32);
   EXPECT_EQ(spec(1).head_dim, 64);  // 2048 / 32: follows the row's dimensions
   EXPECT_TRUE(spec(1).tie_embeddings);
-  EXPECT_EQ(spec(2).kv_heads, 16);  // as many as heads in the named model
+  EXPECT_EQ(spec(2).kv_heads, 16);  // the number of heads of the named model
   EXPECT_EQ(spec(3).layers, 32);
 }
 

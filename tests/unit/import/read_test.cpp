@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 constexpr std::string_view kPlaybook =
     "model,nodes,dp,tp,pp,gas,mbs,gbs,zero,status,mfu_pct,tok_s_gpu,mem_gb\n";
-// What a file must say, in the tool's own names; seq_len and the rest by --set.
+// The fields that a file must have, in the tool's own names; seq_len and the rest are given by --set.
 const std::vector<std::string> kBase = {"hardware=h100-sxm-80gb", "seq_len=4096", "precision=bf16"};
 
 Options with(std::vector<std::string> map = {}, std::vector<std::string> set = kBase) {
@@ -181,7 +181,7 @@ TEST(Import, ARateThatNoMachineHasIsRefused) {
               AllOf(At(2), IsError(ErrorKind::kInvalidValue, "step_ms")));
 }
 
-// What `sweep export csv` guards against spreadsheets comes back as it was.
+// Text that `sweep export csv` guards against spreadsheets comes back unchanged.
 TEST(Import, TextBehindAnApostropheIsWhatWasExported) {
   for (const std::string name : {"--x", "+a", "=1+1", "@b", "'=c", "''-d", "'plain"}) {
     const Imported read = must(fmt::format("model,mbs,tok_s_gpu\n{},2,5\n", guarded(name)));

@@ -7,7 +7,8 @@
 namespace sweep::kernels {
 namespace {
 
-// What the type keeps of t with one power of two as the scale, the least that brings the largest into range.
+// The values that the type keeps of t, with the least power of two as the scale that brings the largest into
+// range.
 at::Tensor kept(const at::Tensor& t, at::ScalarType type, double largest) {
   const double amax = t.abs().max().item<double>();
   const double scale = std::exp2(std::ceil(std::log2(amax / largest)));

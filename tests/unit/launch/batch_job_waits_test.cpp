@@ -1,4 +1,4 @@
-// What a Slurm job waits for before it runs: room for one more of this user's, its turn in the queue.
+// A Slurm job waits before it runs: for room for one more of this user's, for its turn in the queue.
 #include "tests/unit/launch/batch_job_fixture.h"
 
 namespace sweep::launch {
@@ -10,7 +10,7 @@ const char* const kNoMore =
 
 TEST_F(BatchJobTest, WhereTheUserMayHaveNoMoreJobsItIsSubmittedLater) {
   SlurmOptions patient = options();
-  patient.pending_s.reset();
+  patient.max_pending_minutes = 0;
   commands_ = new ScriptedCommands(io_);
   SlurmScheduler slurm(std::unique_ptr<Commands>(commands_), patient, {"/bin/true", "/bin/true", true});
   Host host(*this, slurm);

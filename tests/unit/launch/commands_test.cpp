@@ -105,5 +105,25 @@ TEST(Commands, TheDestructorEndsCommandsWithoutCallbacks) {
   EXPECT_EQ(answers, 0);
 }
 
+awaitable<void> wait_for_sleep(Commands& commands, std::shared_ptr<int> answers) {
+  const std::vector<std::string> words{"sleep", "1000"};  // gcc 12 takes no braces beside co_await
+  const CommandResult said = co_await commands.result(words, 1000, [] {});
+  *answers += said.timed_out ? 1 : 2;
+}
+
+TEST(Commands, TheDestructorEndsTheCoroutinesThatWait) {
+  boost::asio::io_context io;
+  const auto answers = std::make_shared<int>(0);
+  {
+    Commands commands(io);
+    start_coroutine(io, wait_for_sleep(commands, answers));
+    io.poll();  // it waits
+    EXPECT_EQ(answers.use_count(), 2);
+  }
+  io.run();
+  EXPECT_EQ(*answers, 0);
+  EXPECT_EQ(answers.use_count(), 1) << "nothing is left of it";
+}
+
 }  // namespace
 }  // namespace sweep::launch

@@ -23,7 +23,7 @@ CommandResult answer_of(int code, std::string out, std::string err = "") {
   return result;
 }
 
-// By program; qstat -j apart from the list.
+// Gives each program its answers; those of qstat -j are apart from the list.
 class AnsweredCommands final : public Commands {
  public:
   explicit AnsweredCommands(boost::asio::io_context& io) : Commands(io), loop_(io) {}
@@ -62,7 +62,7 @@ class GridEngineSchedulerTest : public ::testing::Test {
 
   boost::asio::io_context io_;
   AnsweredCommands* commands_ = new AnsweredCommands(io_);
-  GridEngineScheduler scheduler_{std::unique_ptr<Commands>(commands_), GridEngineOptions(), Programs()};
+  GridEngineScheduler scheduler_{std::unique_ptr<Commands>(commands_), GridEngineSettings(), Programs()};
   int counted_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// What only the kernel can do to a rank: an OOM kill, and a process that survives SIGKILL. Both need root and
-// cgroups.
+// Tests of what only the kernel can do to a rank: an OOM kill, and a process that survives SIGKILL. Both need
+// root and cgroups.
 #include <signal.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// What a host's start files print belongs to no answer; paths in a home folder there.
+// Output of a host's start files belongs to no answer; paths in a home folder there.
 #include <gtest/gtest.h>
 
 #include "orchestrator/launch/ssh/banner_skipper.h"

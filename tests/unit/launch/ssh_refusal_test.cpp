@@ -1,4 +1,4 @@
-// What people are told when ssh does not let them in: the cause, and the way out.
+// The message when ssh does not let people in: the cause, and the way out.
 #include "orchestrator/launch/ssh/ssh_refusal.h"
 
 #include <gmock/gmock.h>

@@ -25,7 +25,7 @@ exec /bin/sh -c "$3"
 class SshTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::signal(SIGPIPE, SIG_IGN);  // as sweep does: an ssh may end before it has read its input
+    std::signal(SIGPIPE, SIG_IGN);  // sweep does so too: an ssh may end before it has read its input
     char folder[] = "/tmp/sweep-ssh-test-XXXXXX";
     ASSERT_NE(::mkdtemp(folder), nullptr);
     home_ = folder;
@@ -41,8 +41,8 @@ class SshTest : public ::testing::Test {
   }
   void begin(const std::vector<std::string>& hosts) {
     SshOptions options;
-    for (const auto& name : hosts) options.hosts.push_back({name, "", 1, {}, "", "", ""});
-    options.directory = home_ / "far";
+    for (const auto& name : hosts) options.all_hosts.push_back({name, "", 1, {}, "", "", ""});
+    options.directory = (home_ / "far").string();
     const std::filesystem::path bin = SWEEP_BIN_DIR;
     launcher_ = make_ssh(io_, options, {bin / "sweep-agent", bin / "fake_rank"}, [this](const Event& event) {
       if (const auto* started = std::get_if<Started>(&event)) started_ = *started;

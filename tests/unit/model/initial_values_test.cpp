@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, InitialValues,
                            return info.param == kernels::Path::kFused ? "Fused" : "Plain";
                          });
 
-// What a GPU would allocate for it: two words of eight bytes for each element of a piece.
+// A GPU would allocate two words of eight bytes for each element of a piece.
 TEST(InitialValuesOfAGpu, AreDrawnInPiecesOf32MiB) {
   memory::install(c10::DeviceType::Meta);
   kernels::set_path(kernels::Path::kPlain);

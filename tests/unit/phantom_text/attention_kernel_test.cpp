@@ -1,4 +1,4 @@
-// What FlashAttention's kernels are modelled to compute, by names that LibTorch registers.
+// The modelled work of FlashAttention's kernels, by names that LibTorch registers.
 #include "worker/phantom/attention_kernel.h"
 
 #include <gtest/gtest.h>

@@ -25,7 +25,7 @@ bool is_of_the_algebra(const std::optional<Objection>& objection) {
          (objection->rule == "rank_algebra" || objection->reason.starts_with("dp x micro_batch_size"));
 }
 
-// What the grid was given, as a row of a file.
+// The trial of the grid, imported from a row of a file.
 Expected<imports::Imported> imported(const Trial& t) {
   return imports::read(
       fmt::format("model,nodes,tp,pp,cp,micro_batch_size,global_batch_size,tokens_per_s_gpu\n"

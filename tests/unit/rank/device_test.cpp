@@ -1,4 +1,4 @@
-// What products are timed with.
+// Tests of the numbers that timed products use.
 #include "worker/rank/device.h"
 
 #include <ATen/ATen.h>

@@ -62,7 +62,7 @@ TEST_F(GuideTest, ASearchGoesOnWhereAnEarlierRunEnded) {
   store_plan(batches(12));
   run_all(fine);
   ASSERT_EQ(ran_.size(), 3u);
-  store_plan(batches(12));  // as `sweep run` does again
+  store_plan(batches(12));  // a second `sweep run` does so too
   run_all(fine);
   EXPECT_EQ(ran_.size(), 3u) << "nothing is repeated";
   settings_.strategy.max_trials = 5;

@@ -10,7 +10,7 @@ namespace {
 
 class LeavingTest : public SweepRunnerTest {
  protected:
-  // As another process does it.
+  // Takes the lease like another process.
   void rob() {
     sqlite3* other = nullptr;
     ASSERT_EQ(sqlite3_open((dir_ / "r.db").c_str(), &other), SQLITE_OK);

@@ -19,7 +19,7 @@ class PartsTest : public SweepRunnerTest {
     settings_.launcher = "fake";
     settings_.allocate_per_shape = true;
     settings_.judge_node = [](const NodeRecord& node, const std::string&, i64) {
-      return node.facts == "wrong" ? std::optional<std::string>("another GPU") : std::nullopt;
+      return node.facts.cpu == "wrong" ? std::optional<std::string>("another GPU") : std::nullopt;
     };
     launcher_.emplace(
         io_, [](const launch::Event&) {}, [](const Attempt&) { return FakeOutcome::kHold; });
@@ -46,11 +46,11 @@ class PartsTest : public SweepRunnerTest {
     held.attempts.add(*attempt, entry);
     return *attempt;
   }
-  OutboxReader::Effects take_in(HeldAllocation& held, std::string_view kind, nlohmann::json body,
+  OutboxReader::Effects process(HeldAllocation& held, std::string_view kind, nlohmann::json body,
                                 bool run_ends = false) {
     const auto bytes = spool::frame({held.request.id, 1, ++lines_, std::string(kind), std::move(body)});
     OutboxReader reader(*context_, *dispatch_, losses_->hosts());
-    const auto effects = reader.take_in(held, {held.request.id, offset_, bytes}, run_ends);
+    const auto effects = reader.process(held, {held.request.id, offset_, bytes}, run_ends);
     EXPECT_TRUE(effects) << effects.error().message;
     offset_ += bytes.size();
     return *effects;
@@ -95,21 +95,21 @@ TEST_F(PartsTest, AnAllocationIsRequestedStartedAndTakenOut) {
 TEST_F(PartsTest, ANodeOfAnotherHardwareEndsTheRun) {
   plan(1);
   HeldAllocation& held = request();
-  EXPECT_FALSE(take_in(held, spool::kNode, to_json(NodeRecord{1, "b", "{}"})).wrong_node);
+  EXPECT_FALSE(process(held, spool::kNode, to_json(NodeRecord{1, "b", "{}"})).wrong_node);
   EXPECT_EQ(held.state, AllocationState::kRequested) << "the head's record comes last";
-  EXPECT_FALSE(take_in(held, spool::kNode, to_json(NodeRecord{0, "a", "wrong"}), true).wrong_node)
+  EXPECT_FALSE(process(held, spool::kNode, to_json(NodeRecord{0, "a", "wrong"}), true).wrong_node)
       << "the run ends already";
   EXPECT_EQ(held.state, AllocationState::kChecked);
-  EXPECT_TRUE(take_in(held, spool::kNode, to_json(NodeRecord{0, "a", "wrong"})).wrong_node);
+  EXPECT_TRUE(process(held, spool::kNode, to_json(NodeRecord{0, "a", "wrong"})).wrong_node);
   EXPECT_EQ(events("hardware").size(), 1u);
 }
 
 TEST_F(PartsTest, ACancelledAttemptEndsTheAllocationUnlessTheRunAskedForIt) {
   plan(2);
   HeldAllocation& held = request();
-  auto effects = take_in(held, spool::kAttemptEnd, end_of(posted(held), EndCause::kCancelled), true);
+  auto effects = process(held, spool::kAttemptEnd, end_of(posted(held), EndCause::kCancelled), true);
   EXPECT_EQ(std::tuple(effects.finished, effects.results, effects.finish), std::tuple(true, false, false));
-  effects = take_in(held, spool::kAttemptEnd, end_of(posted(held), EndCause::kCancelled));
+  effects = process(held, spool::kAttemptEnd, end_of(posted(held), EndCause::kCancelled));
   EXPECT_EQ(std::tuple(effects.finished, effects.results, effects.finish), std::tuple(true, false, true));
   EXPECT_EQ(held.state, AllocationState::kReturning);
 }
@@ -118,7 +118,7 @@ TEST_F(PartsTest, AnUncleanNodeGetsNoMoreWork) {
   plan(1);
   HeldAllocation& held = request();
   held.hosts = {{0, "a"}};
-  const auto effects = take_in(held, spool::kAttemptEnd, end_of(posted(held), EndCause::kRankFailed, false));
+  const auto effects = process(held, spool::kAttemptEnd, end_of(posted(held), EndCause::kRankFailed, false));
   EXPECT_TRUE(effects.finish);
   EXPECT_TRUE(effects.results);
   EXPECT_EQ(held.results, 1);

@@ -119,12 +119,12 @@ class SweepRunnerTest : public ::testing::Test {
   Settings settings_;
   std::map<launch::AllocationId, launch::AllocationRequest> adoptable_;
   testing::NamedHosts named_;
-  bool waits_for_attempts_ = false;  // as FakeLauncher
+  bool waits_for_attempts_ = false;  // FakeLauncher's setting
   std::function<void()> when_told_;
   std::function<bool(const launch::AllocationRequest&)> stays_queued_;
-  std::optional<double> seconds_left_;                 // of an allocation when it starts
-  std::vector<launch::AllocationRequest> requests_;    // of the last run
-  std::vector<std::string> told_;                      // that an allocation is to end, of the last run
+  std::optional<double> seconds_left_;                 // time left of an allocation when it starts
+  std::vector<launch::AllocationRequest> requests_;    // requests of the last run
+  std::vector<std::string> told_;                      // allocations that were told to end in the last run
   std::map<std::string, launch::AllocationId> where_;  // trial -> allocation, of the last run
 };
 

@@ -277,7 +277,7 @@ TEST_F(SweepRunnerTest, AllocationsThatArePreemptedOneAfterTheOtherEndTheRunLate
 
 TEST_F(SweepRunnerTest, AllocationsWhoseTimeIsUpWithoutAResultOpenTheCircuitBreaker) {
   plan(1);
-  seconds_left_ = 60;  // what is left when Slurm says that the end is near
+  seconds_left_ = 60;  // time left when Slurm says that the end is near
   const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kPreempt; }, {1, 1, {}});
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kBroken);
@@ -317,7 +317,7 @@ TEST_F(SweepRunnerTest, AnAllocationOfAnotherLauncherThatMayLiveOnIsNotTouched) 
   EXPECT_NE(end.error().message.find("sweep clean"), std::string::npos) << end.error().message;
   EXPECT_EQ(store_->open_allocations(sweep_)->size(), 1u);
 
-  launch::drop_record(row->spool);  // as `sweep clean --yes` does once it is over
+  launch::drop_record(row->spool);  // `sweep clean --yes` does so once it is over
   const auto again = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(count(Outcome::kOk), 1);

@@ -101,12 +101,12 @@ TEST_F(SpoolFile, NothingIsAppendedToATruncatedFile) {
   EXPECT_TRUE(w->displaced());
   const auto refused = w->append(kAttempt, {{"n", 3}});
   EXPECT_THAT(error_in(refused), IsError(ErrorKind::kUnwritable, file_.string()));
-  auto next = Writer::open(file_, "a1", 2);  // what is left of it is a file like any other
+  auto next = Writer::open(file_, "a1", 2);  // the rest is a file like any other
   ASSERT_TRUE(next && next->append(kAttempt, {{"n", 4}}));
   EXPECT_FALSE(next->displaced());
 }
 
-// Where the file cannot be shortened (append-only, a server that fails), its torn line must not swallow the
+// If the file cannot be shortened (append-only, a server that fails), its torn line must not swallow the
 // next one.
 TEST_F(SpoolFile, ATornLineThatCannotBeCutOffTakesNoOtherWithIt) {
   const int fd = ::memfd_create("spool", MFD_ALLOW_SEALING);

@@ -1,4 +1,4 @@
-// What trials that have ended say of others.
+// Trials that have ended decide about others.
 #include "orchestrator/search/history.h"
 
 #include <gmock/gmock.h>

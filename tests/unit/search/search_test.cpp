@@ -59,7 +59,7 @@ TEST(Search, WhatProbablyDoesNotFitWaits) {
   EXPECT_THAT(decide(w.all, searching()).next, ElementsAre(0));
 }
 
-// What is as predicted with tp 1 and half as fast with tp 16 moves the next choice to tp 1.
+// Measurements as predicted with tp 1 and half as fast with tp 16 move the next choice to tp 1.
 TEST(Search, AMeasurementCorrectsWhatIsLikeIt) {
   World w;
   for (const i64 size : {1, 2, 4, 8}) w.add(layout(16, size), 110 + static_cast<double>(size), 50);

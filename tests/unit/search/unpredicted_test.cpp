@@ -30,7 +30,7 @@ class Trainer {
                 size / (size + half) * speeds[optimizer] * workers[w] * (c ? compiled : 1) *
                     between(0.97, 1.03));
   }
-  // Of what is tried the best, as a share of the best there is.
+  // The best of the tried trials, as a share of the best of all.
   double found(i64 max_trials) const {
     double best = 0, found = 0;
     for (const Candidate& each : answers) best = std::max(best, each.rate);

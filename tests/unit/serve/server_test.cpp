@@ -1,4 +1,4 @@
-// What the server answers, over real sockets: the token, the methods, the Host, long headers, silence, many
+// The server's answers, over real sockets: the token, the methods, the Host, long headers, silence, many
 // connections.
 #include "orchestrator/serve/server.h"
 

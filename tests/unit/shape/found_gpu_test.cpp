@@ -1,4 +1,4 @@
-// What a GPU that is there is held against.
+// A GPU that is there is compared with the declared hardware.
 #include "bench_kernels/shape/found_gpu.h"
 
 #include <gtest/gtest.h>

@@ -119,8 +119,8 @@ TEST(RankAlgebraOfRanks, NamesTheSizeBelowOne) {
   EXPECT_EQ(violation->left, -4);
 }
 
-// What solve() gives satisfies the relations that compare, over all small sizes; what it refuses, no size
-// satisfies.
+// The solutions of solve() satisfy the relations that compare, over all small sizes; no size satisfies what
+// it refuses.
 TEST(RankAlgebraOfRanks, SolvedSizesSatisfyTheRelationsThatCompare) {
   i64 solved = 0, refused = 0;
   RankSizes s{.gpus_per_node = 4, .global_batch_size = 12};

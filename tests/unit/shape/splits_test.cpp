@@ -1,4 +1,5 @@
-// What divides over tensor and context parallelism, what is not built, and the closed forms of the traffic.
+// Tests of what divides over tensor and context parallelism, of what is not built, and of the traffic's
+// closed forms.
 #include "bench_kernels/shape/splits.h"
 
 #include <gtest/gtest.h>
@@ -107,7 +108,7 @@ TEST(Splits, RanksShareAKeyValueHeadWhereThereAreMoreOfThem) {
     EXPECT_EQ(uneven_split(t), std::nullopt) << tp;
   }
   EXPECT_EQ(split_not_built(t), std::nullopt);
-  const i64 pieces = 2 * 32 * 2 * 8 * 4 / 2;  // of k and v of every token the other rank's half of a head
+  const i64 pieces = 2 * 32 * 2 * 8 * 4 / 2;  // the other rank's half of a head of k and v, for every token
   EXPECT_EQ(key_value_traffic(t).all_gather, (Volume{15, 15 * pieces}));
   EXPECT_EQ(key_value_traffic(t).reduce_scatter, (Volume{15, 15 * pieces}));
   t.recompute = Recompute::kFull;
@@ -177,7 +178,7 @@ TEST(Splits, RecomputedContextRepeatsTheForward) {
 TEST(Splits, ExpertTrafficIsFourExchangesALayerAndSixWithFullRecomputation) {
   Trial t = trial();
   t.spec.experts = 4, t.spec.experts_per_token = 2, t.dp = 4, t.ep = 2;
-  const i64 rows = 2 * 32 * 2 * 64 * 4 / 2;  // of two choices of 64 tokens half go to the other rank
+  const i64 rows = 2 * 32 * 2 * 64 * 4 / 2;  // half of the two choices of 64 tokens go to the other rank
   EXPECT_EQ(expert_traffic(t).all_to_all, (Volume{4 * 15, 4 * 15 * rows}));
   EXPECT_EQ(expert_traffic(t).counts, Volume{});
   EXPECT_EQ(expert_traffic(t).load, Volume{});

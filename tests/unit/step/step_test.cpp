@@ -128,7 +128,7 @@ TEST(TrainStep, TellsPartsInOrderAndTimesAddUp) {
   t.grad_accum = 2, t.micro_batch_size = 2;
   std::vector<Part> parts;
   TrainStep step(t, at::kCPU, alone(), [&](Part p) { parts.push_back(p); });
-  parts.clear();  // those of making the weights
+  parts.clear();  // drops the parts of making the weights
   const StepTimes times = step.run();
   EXPECT_EQ(parts, (std::vector<Part>{Part::kForward, Part::kBackward, Part::kForward, Part::kBackward,
                                       Part::kOptimizer, Part::kNone}));

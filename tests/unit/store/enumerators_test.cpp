@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using Text = std::string;
 
-// What the SQL of a table or an index of a new database says.
+// The SQL of a table or an index of a new database.
 class EnumeratorsInSql : public StoreTest {
  protected:
   Text text_of(const Text& name) {

@@ -1,4 +1,4 @@
-// What follows from what is known of a lease's holder: every pair, as a table.
+// The status of a lease by what is known of its holder: every pair, as a table.
 #include "orchestrator/store/holder.h"
 
 #include <gtest/gtest.h>

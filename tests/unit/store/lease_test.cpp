@@ -24,18 +24,18 @@ class LeaseTest : public StoreTest {
   // are ours.
   std::unique_ptr<Store> as(const std::string& host, i64 pid, bool network, const std::string& boot = "",
                             i64 job = 0) {
-    StoreDependencies seams = quick();
-    seams.self = LeaseHolder{host, boot.empty() ? "boot-" + host : boot, pid, 1000 + pid, 0};
-    if (job > 0) seams.self->slurm_job = job, seams.self->slurm_cluster = "main";
-    seams.network_filesystem = [network](const fs::path&) { return network; };
-    seams.now_unix_ns = [this] { return now_; };
-    seams.steady_s = [this] { return steady_; };
-    seams.boot_unix_ns = [this] { return booted_; };
-    if (namespace_ > 0) seams.self->pid_namespace = namespace_;
-    seams.living_pid_start = [this](i64 asked) -> std::optional<i64> {
+    StoreDependencies dependencies = quick();
+    dependencies.self = LeaseHolder{host, boot.empty() ? "boot-" + host : boot, pid, 1000 + pid, 0};
+    if (job > 0) dependencies.self->slurm_job = job, dependencies.self->slurm_cluster = "main";
+    dependencies.network_filesystem = [network](const fs::path&) { return network; };
+    dependencies.now_unix_ns = [this] { return now_; };
+    dependencies.steady_s = [this] { return steady_; };
+    dependencies.boot_unix_ns = [this] { return booted_; };
+    if (namespace_ > 0) dependencies.self->pid_namespace = namespace_;
+    dependencies.living_pid_start = [this](i64 asked) -> std::optional<i64> {
       return alive_.contains(asked) ? std::optional<i64>(alive_[asked]) : std::nullopt;
     };
-    auto store = must(Store::open(path_, Mode::kReadWrite, seams));
+    auto store = must(Store::open(path_, Mode::kReadWrite, dependencies));
     SweepRow row;
     row.name = "s";
     sweep_ = must(store->ensure_sweep(row)).id;
@@ -48,7 +48,7 @@ class LeaseTest : public StoreTest {
   i64 now_ = 1'000'000 * kSecond;
   double steady_ = 100;
   i64 booted_ = now_ - 3600 * kSecond;  // the host of the store that looks
-  i64 namespace_ = 0;                   // of the store that is opened next
+  i64 namespace_ = 0;                   // namespace of the store that is opened next
   std::map<i64, i64> alive_{{1, 1001}, {2, 1002}};
 };
 
@@ -163,7 +163,7 @@ TEST_F(LeaseTest, AnotherPidNamespaceIsJudgedByItsHeartbeat) {
   namespace_ = 4026532300;
   auto second = as("n1", 2, false);
   must(first->take_lease(sweep_));
-  alive_.erase(1);  // as the second one sees it
+  alive_.erase(1);  // the second one sees it as dead
   const auto holder = must(second->take_lease(sweep_, kTakeOver));
   ASSERT_TRUE(holder);
   EXPECT_EQ(holder->process, Process::kOutOfSight);

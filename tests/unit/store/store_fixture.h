@@ -98,8 +98,7 @@ class StoreTest : public ::testing::Test {
   }
   static RankRecord record(const Attempt& attempt, i64 rank, int steps = 2) {
     RankRecord r;
-    r.attempt = attempt.id, r.rank = rank, r.outcome = Outcome::kOk, r.phase = Phase::kDone,
-    r.effective = "{}";
+    r.attempt = attempt.id, r.rank = rank, r.outcome = Outcome::kOk, r.phase = Phase::kDone;
     for (int i = 0; i < steps; ++i) {
       StepSample s;
       s.step = i, s.warmup = i == 0, s.step_ns = 100 + i, s.loss = 5.0 - i, s.tokens = 8;
@@ -122,7 +121,7 @@ class StoreTest : public ::testing::Test {
     must(store_->ingest(batch));
     return attempt.id;
   }
-  // What the public view says about one column, in plan order of the trials.
+  // One column of the public view, in plan order of the trials.
   std::vector<Value> column(const std::string& name) {
     const Table table = must(store_->query("SELECT " + name + " FROM results ORDER BY micro_batch_size"));
     std::vector<Value> out;

@@ -16,11 +16,11 @@ class LogTest : public StoreTest {
     log_ = path_.string() + "-wal";
   }
   StoreDependencies telling() {
-    StoreDependencies seams = quick();
-    seams.warn = [this](const std::string& sentence) { warnings_.push_back(sentence); };
-    return seams;
+    StoreDependencies dependencies = quick();
+    dependencies.warn = [this](const std::string& sentence) { warnings_.push_back(sentence); };
+    return dependencies;
   }
-  // What a copy of the file alone holds.
+  // The number of results in a copy of the file alone.
   i64 results_in_a_copy() {
     const fs::path copy = dir_ / "copy.db";
     fs::copy_file(path_, copy, fs::copy_options::overwrite_existing);

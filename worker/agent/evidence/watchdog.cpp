@@ -34,7 +34,7 @@ double Watchdog::limit(Phase phase) const {
 Watchdog::Finding Watchdog::finding(std::size_t index) const {
   const auto& [seen, idle_s] = ranks_[index];
   const i64 name = names_[index];
-  return {seen.phase == Phase::kDone ? Verdict::kLingers : Verdict::kHang, name,
+  return {seen.phase == Phase::kDone ? Verdict::kDoesNotExit : Verdict::kHang, name,
           fmt::format("rank {} made no progress in phase {} for {:.1f} s (allowed: {:.1f} s)", name,
                       to_string(seen.phase), idle_s, limit(seen.phase))};
 }
@@ -49,7 +49,7 @@ std::optional<std::size_t> Watchdog::waited_for() const {
   return out;
 }
 
-void Watchdog::excuse() {
+void Watchdog::reset_idle() {
   for (Watched& rank : ranks_) rank.idle_s = 0;
 }
 

@@ -24,8 +24,8 @@ struct Heartbeat {
 
 class Watchdog {
  public:
-  // kLingers: the rank has written its record and does not exit.
-  enum class Verdict { kHang, kTimeout, kLingers };
+  // kDoesNotExit: the rank has written its record and does not exit.
+  enum class Verdict { kHang, kTimeout, kDoesNotExit };
   struct Finding {
     Verdict verdict;
     i64 rank = 0;
@@ -42,7 +42,7 @@ class Watchdog {
   // for no other: they wait for it.
   std::optional<Finding> look(const std::vector<Heartbeat>& seen, double now_s);
   // The silence so far does not count: the rank that the others wait for has not begun.
-  void excuse();
+  void reset_idle();
   double idle_s(i64 index) const { return ranks_[static_cast<std::size_t>(index)].idle_s; }
 
  private:

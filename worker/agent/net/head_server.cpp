@@ -21,13 +21,12 @@ constexpr auto kSpeakWithin = std::chrono::seconds(5);
 }  // namespace
 
 struct HeadServer::Caller {
-  Caller(tcp::socket s, boost::asio::io_context& io)
-      : socket(std::move(s)), timer(io), reader(kLongestHello) {}
+  Caller(tcp::socket s, boost::asio::io_context& io, std::string from)
+      : socket(std::move(s)), timer(io), reader(kLongestHello), address(std::move(from)) {}
   tcp::socket socket;
   boost::asio::steady_timer timer;
   FrameReader reader;
-  std::string challenge = new_challenge(), address, out;
-  std::array<char, 1024> buffer{};
+  std::string challenge = new_challenge(), address;
   bool done = false;
 };
 
@@ -47,7 +46,7 @@ Expected<void> HeadServer::listen(const Endpoint& at) {
   if (!ec) acceptor_.listen(4096, ec);
   if (ec) return fail(fmt::format("cannot listen on {} ({}): {}", at.address, at.interface, ec.message()));
   port_ = acceptor_.local_endpoint().port();
-  accept();
+  start_coroutine(io_, accept());
   return {};
 }
 
@@ -56,20 +55,34 @@ void HeadServer::stop_listening() {
   acceptor_.close(ignored);
 }
 
-void HeadServer::accept() {
-  acceptor_.async_accept(peer_, [this](const boost::system::error_code& error, tcp::socket socket) {
-    if (!acceptor_.is_open()) return;
-    if (!error) {
-      const auto caller = std::make_shared<Caller>(std::move(socket), io_);
-      caller->address = peer_.address().to_string();
-      receive(caller);
-    }
-    accept();
-  });
+awaitable<void> HeadServer::accept() {
+  while (acceptor_.is_open()) {
+    tcp::endpoint peer;
+    auto [error, socket] = co_await acceptor_.async_accept(peer, kAsTuple);
+    if (error || !acceptor_.is_open()) continue;
+    start_coroutine(io_, meet(std::make_shared<Caller>(std::move(socket), io_, peer.address().to_string())));
+  }
+}
+
+awaitable<void> HeadServer::meet(std::shared_ptr<Caller> caller) {
+  expect(caller);
+  const std::string greeting = encode({{{"sweep_agent", kVersion}, {"challenge", caller->challenge}}, {}});
+  co_await boost::asio::async_write(caller->socket, boost::asio::buffer(greeting), kAsTuple);
+  std::array<char, 1024> buffer{};
+  while (!caller->done) {
+    const auto [error, bytes] =
+        co_await caller->socket.async_read_some(boost::asio::buffer(buffer), kAsTuple);
+    if (caller->done) co_return;
+    if (error) co_return refuse(caller, "it closed without a proof");
+    caller->reader.feed({buffer.data(), bytes});
+    const auto frame = caller->reader.next();
+    if (!frame) co_return refuse(caller, kNoHello);
+    if (*frame) co_return judge(caller, **frame);
+  }
 }
 
 // Node agents speak at once. Where too many connections have proven nothing, the oldest of them is closed.
-void HeadServer::receive(const std::shared_ptr<Caller>& caller) {
+void HeadServer::expect(const std::shared_ptr<Caller>& caller) {
   callers_.push_back(caller);
   if (callers_.size() > kMostUnproven + static_cast<std::size_t>(nodes_)) {
     const auto oldest = callers_.front();  // a copy: refuse() removes it from the list
@@ -79,23 +92,6 @@ void HeadServer::receive(const std::shared_ptr<Caller>& caller) {
   caller->timer.async_wait([this, caller](const boost::system::error_code& late) {
     if (!late && !caller->done) refuse(caller, "it did not speak in time");
   });
-  caller->out = encode({{{"sweep_agent", kVersion}, {"challenge", caller->challenge}}, {}});
-  boost::asio::async_write(caller->socket, boost::asio::buffer(caller->out),
-                           [caller](const boost::system::error_code&, std::size_t) {});
-  hear(caller);
-}
-
-void HeadServer::hear(const std::shared_ptr<Caller>& caller) {
-  caller->socket.async_read_some(boost::asio::buffer(caller->buffer),
-                                 [this, caller](const boost::system::error_code& error, std::size_t n) {
-                                   if (caller->done) return;
-                                   if (error) return refuse(caller, "it closed without a proof");
-                                   caller->reader.feed({caller->buffer.data(), n});
-                                   const auto frame = caller->reader.next();
-                                   if (!frame) return refuse(caller, kNoHello);
-                                   if (*frame) return judge(caller, **frame);
-                                   hear(caller);
-                                 });
 }
 
 void HeadServer::judge(const std::shared_ptr<Caller>& caller, const Frame& frame) {

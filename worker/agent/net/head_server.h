@@ -12,13 +12,14 @@
 #include <set>
 #include <string>
 
+#include "runtime/coroutine.h"
 #include "worker/agent/net/interface.h"
 #include "worker/agent/net/peer_connection.h"
 #include "worker/agent/net/secret.h"
 
 namespace sweep::agent {
 
-// What a HeadServer reports of the node agents.
+// The reports of a HeadServer about the node agents.
 class HeadServerListener {
  public:
   virtual ~HeadServerListener() = default;
@@ -49,9 +50,9 @@ class HeadServer {
  private:
   // A connection that has not proven the secret yet.
   struct Caller;
-  void accept();
-  void receive(const std::shared_ptr<Caller>&);
-  void hear(const std::shared_ptr<Caller>&);
+  awaitable<void> accept();
+  awaitable<void> meet(std::shared_ptr<Caller>);
+  void expect(const std::shared_ptr<Caller>&);
   void judge(const std::shared_ptr<Caller>&, const Frame&);
   void refuse(const std::shared_ptr<Caller>&, const std::string& why);
   void let_in(const std::shared_ptr<Caller>&, i64 node, const Frame& answer, const nlohmann::json& hello);
@@ -62,8 +63,6 @@ class HeadServer {
   HeadServerListener& listener_;
   const Secret secret_ = Secret::random();
   boost::asio::ip::tcp::acceptor acceptor_;
-  // Accepted last.
-  boost::asio::ip::tcp::endpoint peer_;
   int port_ = 0;
   // Oldest first.
   std::list<std::shared_ptr<Caller>> callers_;

@@ -38,21 +38,21 @@ void PeerConnection::start(OnMessage on_message, OnClosed on_closed) {
   on_message_ = std::move(on_message);
   on_closed_ = std::move(on_closed);
   lease_.begin(steady_s());
-  arm();
-  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] { self->take({}); });
-  receive();
+  start_coroutine(socket_.get_executor(), beat(shared_from_this()));
+  start_coroutine(socket_.get_executor(), receive(shared_from_this()));
 }
 
-void PeerConnection::receive() {
-  socket_.async_read_some(
-      boost::asio::buffer(buffer_),
-      [self = shared_from_this()](const boost::system::error_code& error, std::size_t bytes) {
-        if (!self->open()) return;
-        if (error) return self->lost("the connection was closed: " + error.message());
-        self->lease_.heard();
-        self->take({self->buffer_.data(), bytes});
-        if (self->open()) self->receive();
-      });
+// Reads first what came with the proof, but not from within start().
+awaitable<void> PeerConnection::receive(Self) {
+  co_await boost::asio::post(boost::asio::use_awaitable);
+  take({});
+  while (open()) {
+    const auto [error, bytes] = co_await socket_.async_read_some(boost::asio::buffer(buffer_), kAsTuple);
+    if (!open()) co_return;
+    if (error) co_return lost("the connection was closed: " + error.message());
+    lease_.heard();
+    take({buffer_.data(), bytes});
+  }
 }
 
 void PeerConnection::take(std::string_view bytes) {
@@ -104,16 +104,17 @@ void PeerConnection::write_more() {
                            });
 }
 
-void PeerConnection::arm() {
-  timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(lease_.seconds_per_beat())));
-  timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (error || !self->open()) return;
-    if (self->lease_.look(steady_s()))
-      return self->lost(fmt::format("nothing was heard for the lease of {:.1f} s", self->lease_.seconds()));
-    self->send({{{"beat", steady_ns()}}, {}});
-    if (self->open()) self->arm();
-  });
+awaitable<void> PeerConnection::beat(Self) {
+  const auto pause = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(lease_.seconds_per_beat()));
+  while (open()) {
+    timer_.expires_after(pause);
+    const auto [error] = co_await timer_.async_wait(kAsTuple);
+    if (error || !open()) co_return;
+    if (lease_.look(steady_s()))
+      co_return lost(fmt::format("nothing was heard for the lease of {:.1f} s", lease_.seconds()));
+    send({{{"beat", steady_ns()}}, {}});
+  }
 }
 
 void PeerConnection::close() {

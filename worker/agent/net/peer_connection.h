@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 
+#include "runtime/coroutine.h"
 #include "schema/agent_message.h"
 #include "schema/trial.h"
 #include "worker/agent/net/peer_clock.h"
@@ -35,11 +36,12 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
  private:
   // Closing: frames that were sent before close() are still written.
   enum class State { kOpen, kClosing, kBroken };
-  void receive();
+  using Self = std::shared_ptr<PeerConnection>;
+  awaitable<void> receive(Self);
+  awaitable<void> beat(Self);
   void take(std::string_view bytes);
   bool is_beat(const Frame&);
   void write_more();
-  void arm();
   void lost(const std::string& why);
 
   boost::asio::ip::tcp::socket socket_;

@@ -45,41 +45,37 @@ Expected<std::unique_ptr<RendezvousServer>> RendezvousServer::open(boost::asio::
     return fail(fmt::format("{}: no socket can be made there: {}", socket.string(), std::strerror(errno)));
   std::unique_ptr<RendezvousServer> door(new RendezvousServer(io, std::move(socket), std::move(on_frame)));
   door->acceptor_.assign(Protocol(), fd);
-  door->accept();
+  start_coroutine(io, door->accept(door->alive_));
   return door;
 }
 
-void RendezvousServer::accept() {
-  acceptor_.async_accept(
-      [this, alive = alive_](const boost::system::error_code& error, Protocol::socket socket) {
-        if (!*alive) return;
-        if (!error) {
-          const auto client = std::make_shared<Client>(std::move(socket), ++last_client_);
-          clients_[client->id] = client;
-          hear(client);
-        }
-        accept();
-      });
+awaitable<void> RendezvousServer::accept(Alive alive) {
+  while (*alive) {
+    auto [error, socket] = co_await acceptor_.async_accept(kAsTuple);
+    if (error || !*alive) continue;
+    const auto client = std::make_shared<Client>(std::move(socket), ++last_client_);
+    clients_[client->id] = client;
+    start_coroutine(acceptor_.get_executor(), hear(client, alive));
+  }
 }
 
-void RendezvousServer::hear(const std::shared_ptr<Client>& client) {
-  client->socket.async_read_some(
-      boost::asio::buffer(client->buffer),
-      [this, client, alive = alive_](const boost::system::error_code& error, std::size_t n) {
-        if (!*alive) return;
-        bool usable = !error;
-        if (usable) client->reader.feed({client->buffer.data(), n});
-        while (usable) {
-          auto frame = client->reader.next();
-          if (!frame) spdlog::warn("a rank's connection to the store: {}", frame.error().message);
-          usable = frame.has_value();
-          if (!usable || !*frame) break;
-          on_frame_(client->id, std::move(**frame));
-          if (!*alive) return;
-        }
-        if (usable) return hear(client);
-        clients_.erase(client->id);
-      });
+awaitable<void> RendezvousServer::hear(std::shared_ptr<Client> client, Alive alive) {
+  for (bool usable = true; usable;) {
+    const auto [error, n] =
+        co_await client->socket.async_read_some(boost::asio::buffer(client->buffer), kAsTuple);
+    if (!*alive) co_return;
+    usable = !error;
+    if (usable) client->reader.feed({client->buffer.data(), n});
+    while (usable) {
+      auto frame = client->reader.next();
+      if (!frame) spdlog::warn("a rank's connection to the store: {}", frame.error().message);
+      usable = frame.has_value();
+      if (!usable || !*frame) break;
+      on_frame_(client->id, std::move(**frame));
+      if (!*alive) co_return;
+    }
+  }
+  clients_.erase(client->id);
 }
 
 void RendezvousServer::answer(i64 client, const Frame& frame) {

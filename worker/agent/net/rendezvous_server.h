@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 
+#include "runtime/coroutine.h"
 #include "schema/frame.h"
 #include "schema/trial.h"
 
@@ -27,8 +28,9 @@ class RendezvousServer {
   using Protocol = boost::asio::local::stream_protocol;
   struct Client;
   RendezvousServer(boost::asio::io_context& io, std::filesystem::path socket, OnFrame on_frame);
-  void accept();
-  void hear(const std::shared_ptr<Client>&);
+  using Alive = std::shared_ptr<const bool>;
+  awaitable<void> accept(Alive);
+  awaitable<void> hear(std::shared_ptr<Client>, Alive);
   void write_more(const std::shared_ptr<Client>&);
 
   std::filesystem::path path_;

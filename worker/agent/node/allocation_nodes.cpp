@@ -21,7 +21,7 @@ constexpr double kJoinLimit = 120;
 // Seconds that a node agent takes to end its ranks by itself, after its lease.
 constexpr double kRanksEndWithin = 2;
 constexpr auto kForNodesToLeave = std::chrono::seconds(3);
-// srun waits until Slurm has heard of every task's end.
+// srun waits until Slurm knows of every task's end.
 constexpr auto kForStepToEnd = std::chrono::seconds(10);
 
 }  // namespace
@@ -118,7 +118,7 @@ std::map<i64, NodeRecord> AllocationNodes::records() const {
   return out;
 }
 
-void AllocationNodes::set_facts(i64 node, std::string facts) {
+void AllocationNodes::set_facts(i64 node, NodeFacts facts) {
   if (auto& record = nodes_.at(node).record) record->facts = std::move(facts);
 }
 

@@ -187,7 +187,7 @@ class Outer {
   std::optional<Clock::time_point> deadline_;
 };
 
-Expected<void> promise_to_die_with(const SandboxInfo& inside) {
+Expected<void> die_with_outer(const SandboxInfo& inside) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || readable(inside.outer_pidfd))
     return fail("the outer agent process is gone already");
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
@@ -236,7 +236,7 @@ Expected<SandboxInfo> enter_sandbox(const Options& options) {
   }
   ::close(alive[0]);
   inside.beat = alive[1];  // open as long as this process lives
-  SWEEP_TRY(promise_to_die_with(inside));
+  SWEEP_TRY(die_with_outer(inside));
   inside.private_proc = inside.pid_namespace && mount_private_proc();
   return inside;
 }

@@ -1,19 +1,25 @@
-// The reference of every column as Markdown, from the table in schema/fields.def; docs/fields.md is this text.
-#pragma once
+// docs/fields.md is what the table in schema/fields.def says.
 #include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 #include "orchestrator/export/text.h"
 #include "schema/axis_domain.h"
 #include "schema/columns.h"
 
 namespace sweep::exports {
-inline std::string type_name(std::string_view type) {
+namespace {
+
+std::string type_name(std::string_view type) {
   if (type == "i64" || type == "opt_i64") return "integer";
   if (type == "f64") return "number";
   return type == "flag" ? "true or false" : "text";
 }
 
-inline std::string default_of(const Column& c) {
+std::string default_of(const Column& c) {
   if (c.key == "model") return "(required)";
   if (c.type == "flag") return std::get<i64>(c.default_value) != 0 ? "true" : "false";
   if (const auto* v = std::get_if<i64>(&c.default_value)) return std::to_string(*v);
@@ -22,7 +28,7 @@ inline std::string default_of(const Column& c) {
   return "none";
 }
 
-inline std::string cell(std::string_view text) {
+std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '|') out += '\\';
@@ -31,24 +37,24 @@ inline std::string cell(std::string_view text) {
   return out;
 }
 
-inline std::string values_of(const Column& c) {
+std::string values_of(const Column& c) {
   const AxisDomain* domain = axis_domain(c.key);
   if (!domain) return c.type == "flag" ? "true, false" : "";
   return domain->words.empty() ? fmt::format("{} to {}", domain->min, domain->max)
                                : fmt::format("{}", fmt::join(domain->words, ", "));
 }
 
-inline std::string_view better_of(const Column& c) {
+std::string_view better_of(const Column& c) {
   return c.better == Better::kNone ? "" : c.better == Better::kLower ? "lower" : "higher";
 }
 
 // The cells of one role between unit and meaning.
-inline std::string details_of(const Column& c) {
+std::string details_of(const Column& c) {
   if (c.role == Role::kAxis) return fmt::format(" {} | {} |", cell(default_of(c)), values_of(c));
   return c.role == Role::kMetric ? fmt::format(" {} |", better_of(c)) : "";
 }
 
-inline std::string section(Role role) {
+std::string section(Role role) {
   std::string out = role == Role::kAxis ? "| key | type | unit | default | values | meaning |\n"
                                           "| --- | --- | --- | --- | --- | --- |\n"
                     : role == Role::kMetric
@@ -62,7 +68,7 @@ inline std::string section(Role role) {
   return out;
 }
 
-inline std::string fields_markdown() {
+std::string fields_markdown() {
   return "# Fields\n\n"
          "<!-- Written from schema/fields.def; do not edit. A test says when it is out of date and how to "
          "renew it. -->\n\n"
@@ -79,4 +85,14 @@ inline std::string fields_markdown() {
          section(Role::kIdentity);
 }
 
+TEST(Fields, TheCommittedReferenceIsCurrent) {
+  const std::string path = std::string(SWEEP_SOURCE_DIR) + "/docs/fields.md";
+  if (std::getenv("SWEEP_RENEW_GOLDEN") != nullptr)
+    std::ofstream(path, std::ios::binary) << fields_markdown();
+  std::ifstream in(path, std::ios::binary);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), fields_markdown())
+      << "renew docs/fields.md: SWEEP_RENEW_GOLDEN=1 test_export --gtest_filter='Fields.*'";
+}
+
+}  // namespace
 }  // namespace sweep::exports

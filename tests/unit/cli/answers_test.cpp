@@ -1,0 +1,350 @@
+// The commands that answer, as people type them, on a database that `sweep import` made: exit codes and values.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/unit/cli/command_fixture.h"
+
+namespace sweep::cli {
+namespace {
+
+using nlohmann::json;
+
+// Columns by name; no cell of these tests holds a comma.
+std::vector<std::map<std::string, std::string>> csv_rows(const std::string& text) {
+  std::vector<std::map<std::string, std::string>> out;
+  std::vector<std::string> head;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    std::vector<std::string> cells(1);
+    for (const char c : line)
+      if (c == ',')
+        cells.emplace_back();
+      else
+        cells.back() += c;
+    if (head.empty()) {
+      head = cells;
+      continue;
+    }
+    auto& row = out.emplace_back();
+    for (std::size_t i = 0; i < head.size(); ++i) row[head[i]] = i < cells.size() ? cells[i] : "";
+  }
+  return out;
+}
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class Answers : public CommandTest {
+ protected:
+  void SetUp() override {
+    CommandTest::SetUp();
+    measured_ = file("m.csv",
+                     "model,mbs,dp,nodes,tok_s_gpu,outcome\n"
+                     "a,1,8,1,10,ok\na,2,8,1,20,ok\na,4,8,1,,oom\nb,1,16,2,15,ok\n");
+    bring(measured_, "m");
+  }
+  void bring(const std::string& csv, const std::string& name) {
+    const Answer said = ask({"import", csv, "--sweep", name, "--set", "seq_len=4096", "--set",
+                             "precision=bf16", "--hardware", "h100-sxm-80gb"});
+    ASSERT_EQ(said.code, kAnswered) << said.err;
+  }
+  json asked(std::vector<std::string> words) {
+    const Answer said = ask(words);
+    EXPECT_EQ(said.code, kAnswered) << said.err;
+    return json::parse(said.out, nullptr, false);
+  }
+  std::string made(const std::string& name) const { return dir_ / name; }
+
+  std::string measured_;
+};
+
+TEST_F(Answers, StatusCountsOutcomesAndNamesTheBest) {
+  const json document = asked({"status", "--json"});
+  EXPECT_EQ(document["sweep"], "m");
+  EXPECT_EQ(document["total"], 4);
+  EXPECT_EQ(document["pending"], 0);
+  EXPECT_EQ(document["outcomes"]["ok"], 3);
+  EXPECT_EQ(document["outcomes"]["oom"], 1);
+  EXPECT_EQ(document["outcomes"]["hang"], 0);
+  EXPECT_EQ(document["best"]["value"], 20);
+  EXPECT_EQ(document["best"]["configuration"]["micro_batch_size"], 2);
+  EXPECT_TRUE(document["run_by"].is_null());
+  EXPECT_NE(ask({"status"}).out.find(document["best"]["trial"]), std::string::npos);
+}
+
+TEST_F(Answers, BestAsJsonAndAsAGridNamesTheSameTrials) {
+  const json groups = asked({"best", "--json"});
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0]["group"]["model"], "a");
+  EXPECT_EQ(groups[0]["value"], 20);
+  EXPECT_EQ(groups[0]["not_ok"], 1);
+  EXPECT_EQ(groups[1]["value"], 15);
+  const json by_nodes = asked({"best", "--json", "--by", "nodes", "--metric", "tokens_per_s"});
+  ASSERT_EQ(by_nodes.size(), 2u);
+  EXPECT_EQ(by_nodes[1]["value"], 15 * 16);
+  const Answer grid = ask({"best", "--yaml"});
+  EXPECT_EQ(grid.code, kAnswered);
+  EXPECT_NE(grid.out.find("micro_batch_size: 2\n"), std::string::npos) << grid.out;
+  EXPECT_EQ(ask({"best", "--json", "--yaml"}).code, kBadInput);
+  EXPECT_EQ(ask({"best", "--for", "deepspeed"}).code, kBadInput) << "two winners";
+  EXPECT_EQ(ask({"best", "--for", "deepspeed", "--by", "hardware"}).code, kAnswered);
+}
+
+TEST_F(Answers, HeatmapWritesEachFormByItsEnding) {
+  const std::string csv = made("h.csv");
+  EXPECT_EQ(ask({"heatmap", "--rows", "model", "--cols", "nodes", "--value", "tokens_per_s_gpu", "--only",
+                 "model=a,b", "-o", csv})
+                .code,
+            kAnswered);
+  const auto cells = csv_rows(text_of(csv));
+  ASSERT_EQ(cells.size(), 4u);
+  EXPECT_EQ(cells[0].at("state"), "measured");
+  EXPECT_EQ(cells[0].at("tokens_per_s_gpu"), "20");
+  EXPECT_EQ(cells[0].at("oom"), "1");
+  EXPECT_EQ(cells[1].at("state"), "empty");
+  for (const char* name : {"h.html", "h.svg"}) {
+    EXPECT_EQ(ask({"heatmap", "-o", made(name)}).code, kAnswered);
+    EXPECT_GT(text_of(made(name)).size(), 1000u);
+  }
+  EXPECT_EQ(ask({"heatmap", "-o", made("h.jpg")}).code, kBadInput);
+  EXPECT_EQ(ask({"heatmap", "-o", made("h.csv"), "--rows", "nodes", "--cols", "nodes"}).code, kBadInput);
+}
+
+TEST_F(Answers, ReportIsOnePageBesideAnotherSweepIfAsked) {
+  bring(file("n.csv", "model,mbs,dp,nodes,tok_s_gpu\na,1,8,1,11\na,2,8,1,18\n"), "n");
+  EXPECT_EQ(ask({"report", "m", "-o", made("r.html")}).code, kAnswered);
+  EXPECT_EQ(text_of(made("r.html")).find("id=\"beside\""), std::string::npos);
+  EXPECT_EQ(ask({"report", "m", "--beside", "n", "-o", made("b.html")}).code, kAnswered);
+  EXPECT_GT(text_of(made("b.html")).size(), text_of(made("r.html")).size());
+  EXPECT_EQ(ask({"report", "absent", "-o", made("x.html")}).code, kBadInput);
+  EXPECT_FALSE(std::filesystem::exists(made("x.html")));
+}
+
+TEST_F(Answers, TablesAreOfEveryKindAndForm) {
+  for (const char* kind : {"cost", "batch", "scaling", "max-batch"})
+    for (const char* form : {"--json", "--csv", "--markdown"})
+      EXPECT_EQ(ask({"table", kind, form}).code, kAnswered) << kind << form;
+  const json cost = asked({"table", "cost", "--json"});
+  ASSERT_EQ(cost.size(), 4u);
+  EXPECT_EQ(cost[1]["mt_per_hour"], 0.576);
+  EXPECT_EQ(cost[1]["star"], "★");
+  EXPECT_TRUE(cost[2]["cost_per_mt"].is_null()) << "out of memory";
+  EXPECT_EQ(ask({"table", "absent"}).code, kBadInput);
+  EXPECT_EQ(ask({"table", "max-batch", "--epoch-tokens", "0"}).code, kBadInput);
+}
+
+TEST_F(Answers, CompareFindsWhatChangedAndFailsOnRegressionsOnly) {
+  bring(file("n.csv", "model,mbs,dp,nodes,tok_s_gpu,outcome\na,1,8,1,5,ok\na,2,8,1,,oom\n"), "n");
+  const json pairs = asked({"compare", "m", "n", "--json"});
+  ASSERT_EQ(pairs.size(), 2u);
+  EXPECT_EQ(pairs[0]["change"], "broke");
+  EXPECT_EQ(pairs[1]["share"], -0.5);
+  EXPECT_EQ(ask({"compare", "m", "n", "--fail-on-regression", "5%"}).code, kRegression);
+  EXPECT_EQ(ask({"compare", "m", "m", "--fail-on-regression", "5%"}).code, kAnswered);
+  EXPECT_EQ(ask({"compare", "m", path_.string() + ":n", "--only-a", "micro_batch_size=1"}).code, kAnswered);
+  EXPECT_EQ(ask({"compare", "m", "absent"}).code, kBadInput);
+  EXPECT_EQ(ask({"compare", "m", "n", "--fdr", "2"}).code, kBadInput);
+  const json transfer = asked({"compare", "--transfer", "m", "m", "--json", "--by", "model"});
+  EXPECT_TRUE(transfer.is_object());
+}
+
+TEST_F(Answers, ExplainIsOfOneTrialByTheBeginningOfItsId) {
+  const json rows = asked({"query", "select trial from results where outcome = 'oom'", "--json"});
+  const std::string id = rows[0]["trial"];
+  const json document = asked({"explain", id.substr(0, 6), "--json"});
+  EXPECT_EQ(document["trial"], id);
+  EXPECT_EQ(document["attempts"][0]["final"], true);
+  EXPECT_EQ(document["attempts"][0]["result"]["outcome"], "oom");
+  EXPECT_NE(ask({"explain", id}).out.find(" (final)"), std::string::npos);
+  EXPECT_EQ(ask({"explain", "zzzz"}).code, kBadInput);
+}
+
+TEST_F(Answers, QueryIsReadOnlyAndTakesValues) {
+  EXPECT_EQ(asked({"query", "select count(*) as n from results where nodes = :n", "--set", "n=2", "--json"}),
+            json::parse(R"([{"n":1}])"));
+  EXPECT_EQ(ask({"query", "delete from result"}).code, kBadInput);
+  EXPECT_EQ(ask({"query"}).code, kBadInput);
+  EXPECT_EQ(ask({"query", "outcome"}).code, kBadInput) << "no saved query of this name";
+  EXPECT_EQ(ask({"query", "outcomes", "--csv"}).code, kAnswered);
+  EXPECT_NE(ask({"query", "--list"}).out.find("outcomes"), std::string::npos);
+}
+
+TEST_F(Answers, ExportHasEveryTrialInEveryForm) {
+  const auto rows = csv_rows(ask({"export", "csv"}).out);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[1].at("tokens_per_s_gpu"), "20");
+  EXPECT_EQ(rows[2].at("tokens_per_s_gpu"), "") << "not measured is empty";
+  const json document = asked({"export", "json"});
+  ASSERT_EQ(document.size(), 4u);
+  EXPECT_EQ(document[1]["tokens_per_s_gpu"], 20);
+  EXPECT_TRUE(document[2]["tokens_per_s_gpu"].is_null());
+  EXPECT_EQ(ask({"export", "jsonl", "-o", made("e.jsonl")}).code, kAnswered);
+  const std::string lines = text_of(made("e.jsonl"));
+  EXPECT_EQ(std::ranges::count(lines, '\n'), 4);
+  for (const char* form : {"bencher", "github-benchmark"})
+    EXPECT_TRUE(!asked({"export", form}).is_discarded());
+  EXPECT_EQ(ask({"export", "csv", "--again"}).code, kBadInput) << "an option of the trackers";
+  EXPECT_EQ(ask({"export", "github-benchmark", "--metric", "peak_rank"}).code, kBadInput);
+}
+
+TEST_F(Answers, SuggestGivesTheFastestOfEachPlace) {
+  const Answer said = ask({"suggest", "a"});
+  EXPECT_EQ(said.code, kAnswered);
+  EXPECT_NE(said.out.find("micro_batch_size: 2 "), std::string::npos) << said.out;
+  EXPECT_EQ(ask({"suggest", "absent"}).code, kUnanswered);
+}
+
+constexpr const char* kGrid = R"(name: g
+model: {family: llama, name: t, layers: 1, hidden_size: 32, heads: 2, kv_heads: 2, intermediate_size: 64, vocab_size: 64}
+base: {hardware: h100-sxm-80gb, nodes: 1, gpus_per_node: 8, dp: 8, seq_len: 16, global_batch_size: 32}
+grid:
+  micro_batch_size: [1, 3, 4]
+)";
+
+class Planned : public CommandTest {
+ protected:
+  std::string grid_;
+  void SetUp() override {
+    CommandTest::SetUp();
+    grid_ = file("grid.yaml", kGrid);
+  }
+};
+
+TEST_F(Planned, PlanPrunesByRuleAndStartsNothing) {
+  const Answer said = ask({"plan", grid_, "--json"});
+  EXPECT_EQ(said.code, kAnswered) << said.err;
+  std::istringstream lines(said.out);
+  i64 admitted = 0, pruned = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const json entry = json::parse(line);
+    const bool runs = entry["admitted"].get<bool>();
+    ++(runs ? admitted : pruned);
+    EXPECT_EQ(entry["trial"]["micro_batch_size"] == 3, !runs);
+    EXPECT_EQ(entry.contains("rule"), !runs);
+  }
+  EXPECT_EQ(admitted, 2);
+  EXPECT_EQ(pruned, 1);
+  EXPECT_EQ(csv_rows(ask({"plan", grid_, "--csv"}).out).size(), 3u);
+  EXPECT_EQ(ask({"plan", grid_, "--list"}).code, kAnswered);
+  EXPECT_EQ(ask({"plan", dir_ / "absent.yaml"}).code, kBadInput);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(Planned, ChooseSaysWhatMeetsADeadline) {
+  const auto choose = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"choose", grid_, "--tokens", "1e9"};
+    words.insert(words.end(), more.begin(), more.end());
+    return sweep(words).code;
+  };
+  EXPECT_EQ(choose({}), kAnswered);
+  EXPECT_EQ(choose({"--days", "0.0000001"}), kUnanswered);
+  EXPECT_EQ(sweep({"choose", grid_}).code, kBadInput) << "--tokens is required";
+}
+
+TEST_F(Planned, PredictGivesEachRowItsMemoryAndTime) {
+  const std::string csv = file("c.csv", "model,nodes,dp,tp\nllama3-8b,1,1,8\nllama3-70b,1,8,1\n");
+  const Answer said = sweep({"predict", "--configs", csv, "--hardware", "h100-sxm-80gb"});
+  EXPECT_EQ(said.code, kAnswered) << said.err;
+  const auto rows = csv_rows(said.out);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].at("fits"), "true");
+  EXPECT_GT(std::stod(rows[0].at("predicted_bytes")), 1e9);
+  EXPECT_EQ(rows[1].at("fits"), "false");
+  EXPECT_EQ(sweep({"predict"}).code, kBadInput);
+  EXPECT_EQ(sweep({"predict", "--configs", csv, "--hardware", "absent"}).code, kBadInput);
+}
+
+TEST_F(Planned, ReplayTriesAllOfThemByGrid) {
+  const std::string csv = file("m.csv",
+                               "model,nodes,dp,tp,pp,mbs,gas,tok_s_gpu\n"
+                               "1B,1,8,1,1,1,4,100\n1B,1,8,1,1,2,2,200\n");
+  const auto rows = csv_rows(sweep({"replay", csv, "--strategy", "grid"}).out);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].at("trial"), "1");
+  for (const auto& row : rows) EXPECT_EQ(row.at("share_of_best"), row.at("row") == "3" ? "1.0000" : "0.5000");
+  EXPECT_EQ(sweep({"replay", csv, "--strategy", "absent"}).code, kBadInput);
+}
+
+TEST(Catalogues, AreTablesAndDocuments) {
+  const json models = json::parse(sweep({"models", "--json"}).out);
+  ASSERT_FALSE(models.empty());
+  const std::string name = models[0]["name"];
+  EXPECT_EQ(json::parse(sweep({"models", name, "--json"}).out), json::array({models[0]}));
+  EXPECT_NE(sweep({"models"}).out.find(name), std::string::npos);
+  EXPECT_EQ(sweep({"models", "absent"}).code, kBadInput);
+  const json cards = json::parse(sweep({"hardware", "h100-sxm-80gb", "--json"}).out);
+  ASSERT_EQ(cards.size(), 1u);
+  EXPECT_EQ(cards[0]["gpus_per_node"], 8);
+  EXPECT_NE(sweep({"hardware"}).out.find("h100-sxm-80gb"), std::string::npos);
+  EXPECT_EQ(sweep({"hardware", "absent"}).code, kBadInput);
+}
+
+// The options that a help text names.
+std::vector<std::string> flags_in(const std::string& help) {
+  std::vector<std::string> out;
+  std::istringstream words(help);
+  for (std::string word; words >> word;)
+    if (word.starts_with("--") && word.size() > 3)
+      out.push_back(word.substr(0, word.find_first_not_of("-abcdefghijklmnopqrstuvwxyz")));
+  return out;
+}
+
+TEST(CommandLine, CompletionAndManualKnowEveryCommandAndFlag) {
+  const std::string completion = sweep({"completion", "bash"}).out, manual = sweep({"manual"}).out;
+  const auto listed = completion.substr(completion.find("compgen -W \"") + 12);
+  std::istringstream names(listed.substr(0, listed.find("--help")));
+  i64 commands = 0;
+  for (std::string name; names >> name; ++commands) {
+    EXPECT_NE(manual.find("sweep " + name), std::string::npos) << name;
+    const Answer help = sweep({name, "--help"});
+    EXPECT_EQ(help.code, kAnswered) << name;
+    EXPECT_EQ(help.err, "") << name;
+    for (const std::string& flag : flags_in(help.out))
+      EXPECT_NE(completion.find(flag), std::string::npos) << name << " " << flag;
+  }
+  EXPECT_GT(commands, 30);
+  EXPECT_EQ(sweep({"completion", "tcsh"}).code, kBadInput);
+}
+
+TEST(CommandLine, WhatIsNoCommandOrNoOptionIsRefused) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{},
+                                             {"runn"},
+                                             {"best", "--absent"},
+                                             {"best", "--metric"},
+                                             {"status", "--json", "--watch"},
+                                             {"--absent"}}) {
+    const Answer said = sweep(words);
+    EXPECT_EQ(said.code, kBadInput) << (words.empty() ? "" : words.back());
+    EXPECT_EQ(said.out, "");
+    EXPECT_NE(said.err, "");
+  }
+  EXPECT_EQ(sweep({"--version"}).code, kAnswered);
+  EXPECT_EQ(sweep({"--help"}).code, kAnswered);
+}
+
+TEST_F(CommandTest, ADatabaseThatIsNotThereIsRefusedAndNotMade) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"status"},
+                                             {"best"},
+                                             {"heatmap", "-o", "x.svg"},
+                                             {"report", "-o", "x.html"},
+                                             {"table", "cost"},
+                                             {"compare", "a", "b"},
+                                             {"explain", "a"},
+                                             {"query", "select 1"},
+                                             {"export", "csv"},
+                                             {"suggest"}})
+    EXPECT_EQ(ask(words).code, kBadInput) << words.front();
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+}  // namespace
+}  // namespace sweep::cli
