@@ -15,7 +15,7 @@ std::string counted(std::int64_t number, std::string_view noun);
 // quotes.
 std::string shell_word(std::string_view word);
 // A time limit in the forms of sbatch: "1-02:03:04", "1-02" (days and hours), "02:03:04", "03:04" (minutes and seconds), "5"
-// (minutes). Absent: it is none of these.
+// (minutes). nullopt: it is none of these.
 std::optional<double> limit_seconds(std::string_view text);
 
 }  // namespace sweep

@@ -30,7 +30,8 @@ nlohmann::json to_json(const MeasurePlan&);
 nlohmann::json to_json(const Deadlines&);
 nlohmann::json to_json(const Attempt&);
 
-// Of every record (schema/records.def). Samples are columns: one array per member of StepSample, all of one length.
+// The JSON of every record (schema/records.def). Samples are columns: one array per member of StepSample, all
+// of one length.
 template <Recorded T>
 nlohmann::json to_json(const T&);
 

@@ -24,7 +24,7 @@
 
 namespace sweep {
 
-// What files state, else the default.
+// A setting: the value that files state, else the default.
 template <class T>
 struct Setting {
   T value{};
@@ -44,7 +44,7 @@ struct Setting {
 template <class T>
 using ByHardware = std::map<std::string, T>;
 
-// What values a setting takes.
+// The values that a setting takes.
 struct SettingCheck {
   enum class Form {
     kAny,
@@ -53,7 +53,7 @@ struct SettingCheck {
     kLine,       // one line of a script
     kOption,     // an option of the batch system, and none of `words`
     kWord,       // one of `words`
-    kTimeLimit,  // as limit_seconds reads it
+    kTimeLimit,  // a time limit, in the form of limit_seconds
     kHardware,   // a catalogue name
     kHost,       // a name as ssh takes it
     kNumber,     // from min to max, both included
@@ -166,7 +166,7 @@ void for_each_setting(F&& f) {
   LaunchKeysOf<T>::for_each(f);
 }
 
-// The launchers that a grid, the site profiles, or both together name. Absent: none is named.
+// The launchers that a grid, the site profiles, or both together name. nullopt: none is named.
 struct LaunchSettings {
 #define LAUNCH_TABLE(...)
 #define LAUNCHER(Struct, name, sentence) std::optional<Struct> name;
@@ -190,11 +190,11 @@ void for_each_launcher(F&& f) {
 
 // The launchers that are named.
 std::vector<std::string> launchers_in(const LaunchSettings&);
-// What `above` states stands before what `below` states, setting by setting.
+// Joins two lists, setting by setting: a value stated in `above` goes before one stated in `below`.
 LaunchSettings merged(LaunchSettings below, const LaunchSettings& above);
 
-// What is stated, as an object of the launchers. Reading refuses wrong types, and no more: the reader of grids and profiles
-// has checked the values before they were written. Unknown keys are ignored.
+// The stated settings as an object of the launchers. Reading refuses wrong types, and no more: the reader of
+// grids and profiles has checked the values before they were written. Unknown keys are ignored.
 nlohmann::json to_json(const LaunchSettings&);
 Expected<LaunchSettings> launch_settings_from(const nlohmann::json&);
 

@@ -23,7 +23,7 @@ struct Provenance {
   std::string trial_id;
   std::string launcher;            // local, ssh, slurm, import, ...
   std::vector<Environment> nodes;  // nodes of its allocation
-  EffectiveSettings effective;     // of rank 0
+  EffectiveSettings effective;     // settings of rank 0
 };
 
 }  // namespace sweep

@@ -10,7 +10,7 @@ namespace sweep {
 enum class Merge {
   kUnstated,
   kHead,     // only the head agent knows it
-  kLeading,  // that of the node where the trouble began
+  kLeading,  // the value of the node where the failure began
   kFields,   // each field of the record by its own rule
   kAllOf,
   kSum,
@@ -92,7 +92,7 @@ constexpr RecordField<kStored, kRule> record_field(const char* member, const Fie
 template <class T>
 struct Of {};
 struct NoRecord {};
-// What errors call a record of the table.
+// The name of a record in errors.
 template <class T>
 inline constexpr const char* kRecordWords = nullptr;
 template <class T>

@@ -39,17 +39,17 @@ class Field {
 Expected<Field> resolve_metric(std::string_view name);
 // A metric that has a better and a worse; error: it has none, or is no metric.
 Expected<Field> resolve_ranked(std::string_view name);
-// As schema/fields.def says of the metric.
+// The direction of the metric in schema/fields.def.
 bool lower_is_better(std::string_view metric);
 
 // The axes and labels whose value differs between rows (model among them), in table order.
 std::vector<Field> varying(std::span<const ResultRow> rows);
-std::vector<Field> varying(const ResultColumns&);  // of columns that hold every axis and `labels`, coded
-// Those that differ between the rows that ended ok: what tells answers apart.
+std::vector<Field> varying(const ResultColumns&);  // the columns must hold every axis and `labels`, coded
+// The fields that differ between the rows that ended ok: they tell answers apart.
 std::vector<Field> varying_among_ok(std::span<const ResultRow> rows);
 
-// Of `fields`, those that differ between these rows, without what follows from the others: enough to tell the
-// rows apart by.
+// The ones of `fields` that differ between these rows, without those that follow from others: enough to tell
+// the rows apart.
 std::vector<Field> telling_apart(std::span<const Field> fields, std::span<const ResultRow* const> rows);
 
 // The distinct values of a field, ascending (numbers by value, text in natural order, NULL last), and each
@@ -63,11 +63,11 @@ Indexed index_of(std::span<const ResultRow* const> rows, const Field& field);
 
 // The layout in short, of the axes named: "DP8 TP4 GAS16 MBS2 Z1".
 std::string layout(const ResultRow&, std::span<const Field> shown);
-// What tells this row apart, in short: "TP2 ZeRO1 recompute=full"; empty for no fields.
+// The values that tell this row apart, in short: "TP2 ZeRO1 recompute=full"; empty for no fields.
 std::string setting_text(const ResultRow&, std::span<const Field> shown);
 std::string unit_of_label(
     const Field&);  // " ms" behind the value of a grid's own axis; built-in names say theirs
-// What people call each of the rows: model and the axes that vary, in short.
+// The names of the rows for people: model and the axes that vary, in short.
 std::vector<std::string> setting_names(std::span<const ResultRow>, bool with_sweep);
 std::string_view short_name(std::string_view axis);  // DP, TP, GAS, ...; the axis itself where it has none
 

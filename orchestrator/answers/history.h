@@ -11,9 +11,9 @@ namespace sweep::answers {
 
 struct HistoryStep {
   i64 step_ns = 0;
-  std::vector<std::pair<std::string, double>> values{};  // what was not measured has no value
+  std::vector<std::pair<std::string, double>> values{};  // values that were measured
 };
-// Of the final attempt; empty: there is none, or no steps were kept of it.
+// The history of the final attempt; empty: there is none, or no steps were kept of it.
 Expected<std::vector<HistoryStep>> history(store::Store&, i64 sweep, const ResultRow&);
 
 }  // namespace sweep::answers

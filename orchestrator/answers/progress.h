@@ -16,8 +16,8 @@ namespace sweep::answers {
 struct Progress {
   store::SweepRow sweep;
   store::Progress counts;
-  std::optional<ResultRow> best;            // by tokens per second and rank
-  std::optional<double> elapsed_s, left_s;  // absent: not known
+  std::optional<ResultRow> best;            // the best by tokens per second and rank
+  std::optional<double> elapsed_s, left_s;  // nullopt: not known
 };
 
 // An allocation that has not ended.
@@ -28,13 +28,13 @@ struct HeldAllocation {
   std::vector<store::AttemptRow> running{};
 };
 struct GpuHours {
-  double held = 0;  // by all runs of the sweep
+  double held = 0;  // held by all runs of the sweep
   std::optional<double> limit;
 };
 struct SweepEvent {
   std::string time, kind, text;
 };
-// What `status` shows beyond counts.
+// The parts of `status` beyond counts.
 struct RunDetails {
   std::vector<HeldAllocation> held;
   GpuHours gpu_hours;

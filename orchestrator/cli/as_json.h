@@ -1,4 +1,4 @@
-// What commands print with --json, one document each; schema/json/ holds the schema of each, docs/json.md
+// The documents that commands print with --json; schema/json/ holds the schema of each, docs/json.md
 // explains them. Keys are always there; null: not measured, not known, or not so.
 #pragma once
 #include <nlohmann/json.hpp>

@@ -97,7 +97,7 @@ std::string csv_cell(std::string_view text) {
   return out + "\"";
 }
 
-// What a row says about running: by rule, by memory, or that it is too near the limit to know.
+// The answer of a row: it does not run by a rule or by memory, or it is too near the limit to know.
 struct Answer {
   bool fits = true, sure = true;
   std::string reason;

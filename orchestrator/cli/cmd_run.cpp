@@ -37,7 +37,7 @@ struct RunOptions {
   std::vector<std::string> retry;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
   std::optional<double> gpu_hours;
-  std::optional<double> usd;  // that gpu_hours stands for
+  std::optional<double> usd;  // the limit in USD that gpu_hours was computed from
   StrategyFlags strategy;
   i64 rehearse_ranks = driver::kRehearsedRanks;
   bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false;
@@ -120,7 +120,7 @@ int finish(Io& io, SweepDriver& driver, const run::RunEnd& end) {
   return exit_code_of(*finish);
 }
 
-// Watches a sweep that another process runs. Absent: that process is gone, or no heartbeat comes from it.
+// Watches a sweep that another process runs. nullopt: that process is gone, or no heartbeat comes from it.
 std::optional<int> watch(Io& io, SweepDriver& driver, const store::LeaseHolder& holder, const RunOptions& o) {
   io.err << fmt::format("sweep {} is run by {}; watching it (interrupting stops only the watching)\n",
                         driver.sweep().name, driver::holder_name(holder));
@@ -134,7 +134,7 @@ std::optional<int> watch(Io& io, SweepDriver& driver, const store::LeaseHolder& 
   return kInterrupted;
 }
 
-// Takes the lease, or watches the process that holds it. Absent: taken; else the exit code of this command.
+// Takes the lease, or watches the process that holds it. nullopt: taken; else the exit code of this command.
 std::optional<int> take_or_watch(Io& io, SweepDriver& driver, const RunOptions& o) {
   const auto say = [&io](const std::string& line) { io.err << line << '\n' << std::flush; };
   for (;;) {
@@ -204,7 +204,7 @@ int drive(Io& io, SweepDriver& driver, const LaunchChoice& choice, const RunOpti
   return report ? finish(io, driver, report->end) : refuse(io, report.error().error);
 }
 
-// What it would run on and with is possible.
+// Checks that the hardware and programs for the run are there.
 Expected<void> can_run(const std::vector<PlanEntry>& entries, const LaunchChoice& choice,
                        const RunOptions& o) {
   if (auto fits = driver::slots_fit(choice, o.launch, driver::hardware_of(entries)); !fits) return fits;
@@ -220,7 +220,7 @@ Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choic
                    driver::smaller_limit(own, choice.gpu_hours), o.yes);
 }
 
-// What makes new results differ from those the sweep has: another build, another measuring plan.
+// Says what makes new results differ from those the sweep has: another build, another measuring plan.
 void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measure) {
   const auto kept = sweep_options_from(before.options_json);
   if (!kept) return;
@@ -244,7 +244,7 @@ store::SweepRow wanted_sweep(const Planned& planned, const std::string& on, cons
   return out;
 }
 
-// Stores the sweep and its plan, and shows what will run. Absent: go on; else the exit code of this command.
+// Stores the sweep and its plan, and shows what will run. nullopt: go on; else the exit code of this command.
 std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planned, const LaunchChoice& choice,
                               const RunOptions& o) {
   const auto wanted = wanted_sweep(planned, choice.on, o);

@@ -125,7 +125,7 @@ int conclude(Io& io, const exports::Deliveries& done, const Finished& trials, co
                                                                                           : kUnanswered;
 }
 
-// What both online exports do around their tracker.
+// The work of both online exports around their tracker.
 class Connection {
  public:
   Connection(Io& io, const ExportOptions& o) : io_(io), o_(o), printer_(io) {}

@@ -16,7 +16,7 @@ namespace sweep::cli {
 Expected<void> confirmed(Io&, const search::Most&, const driver::LaunchChoice&, std::optional<double> bound,
                          bool yes);
 
-// What all runs of the sweep have held.
+// The GPU-hours that all runs of the sweep have held.
 Expected<answers::GpuHours> held_hours(store::Store&, const store::SweepRow&, std::optional<double> limit);
 
 // The same as text, of the sweep of this name in this database; empty where there is none.

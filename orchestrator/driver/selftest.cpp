@@ -22,7 +22,7 @@ void append_once(std::vector<std::string>& all, const std::vector<std::string>& 
 
 void keep_largest(double& kept, std::optional<double> value) {
   kept = std::max(kept,
-                  value && !std::isnan(*value) ? *value : 1e30);  // what is not a number is no small distance
+                  value && !std::isnan(*value) ? *value : 1e30);  // a NaN is no small distance
 }
 
 Expected<std::optional<SelfTestOutcome>> outcome_of(store::Store& store, i64 sweep, const std::string& id) {

@@ -32,7 +32,7 @@ struct Point {
 enum class Op : std::uint8_t {
   // clang-format off
   kConstant, kSlot, kAnd, kOr,
-  kNot, kNegate, kCeil, kFloor,               // of one operand
+  kNot, kNegate, kCeil, kFloor,               // operators with one operand
   kEq, kNe, kLt, kLe, kGt, kGe, kIn,          // kIn: one item of a list
   kAdd, kSub, kMul, kDivide, kFloorDiv, kCeilDiv, kMod, kMin, kMax,
   // clang-format on
@@ -45,9 +45,9 @@ struct Span {
 struct Expression {
   struct Node {
     Op op = Op::kConstant;
-    Type type = Type::kBool;            // of its value
+    Type type = Type::kBool;            // type of its value
     Span span;                          // the part of the text it computes
-    Cell value{0};                      // of a constant; of a name, its slot
+    Cell value{0};                      // the value of a constant; the slot of a name
     std::uint32_t left = 0, right = 0;  // the operands, by their places among the nodes
     Type of_left = type, of_right = type;
     // `left` is the comparison before this one (a < b < c), or the item before it (a in [b, c]). If that

@@ -21,7 +21,7 @@ constexpr std::size_t kMessageBytes = 2000;
 constexpr std::size_t kLongestPart = 40;
 constexpr std::size_t kLastLineBytes = 400;
 constexpr std::size_t kNameBytes = 200;
-// Of an attempt of more ranks, so many are looked at and kept.
+// The most ranks of an attempt that are evaluated and kept.
 constexpr std::size_t kMostRanks = 2048;
 // In nats: rounding moves a loss of any size by so much.
 constexpr double kLeastRise = 0.01;
@@ -44,7 +44,7 @@ struct StepLoss {
   i64 ranks = 0;
   double mean() const { return sum / static_cast<double>(ranks); }
 };
-// By repeat and step.
+// The losses by repeat and step.
 using Losses = std::map<i64, std::map<i64, StepLoss>>;
 
 std::optional<Cause> gather(const AttemptReports& t, i64 world, Losses& losses) {
@@ -80,7 +80,7 @@ void add_end(Evidence& out, const AttemptEnd& end, Outcome outcome) {
   if (said.ranks.size() > kMostRanks) said.ranks.resize(kMostRanks);
   out.unreadable_records = said.unreadable_records;
   if (end.cause == EndCause::kRankFailed) {
-    // Where the others were when the first one failed.
+    // The positions of the others when the first one failed.
     if (outcome == Outcome::kCrash) out.ranks = std::move(said.ranks);
   } else if (said != AgentEvidence()) {
     out.hang = std::move(said);
@@ -164,8 +164,8 @@ std::optional<Cause> check_losses(const Attempt& attempt, const AttemptReports& 
     return facts.timed_ranks > 0 ? std::nullopt : std::optional(invalid(without_timings(attempt, facts)));
   }
   if (losses.empty()) return invalid("every rank reported ok, but no step was recorded");
-  // Of the first repeat only: later ones continue from its weights, and a loss near zero varies by more than
-  // its size.
+  // Only the first repeat is judged: later ones continue from its weights, and a loss near zero varies by
+  // more than its size.
   const auto& steps = losses.begin()->second;
   const double tolerance = attempt.trial.precision == Precision::kFp32 ? 1e-3 : 1e-2;
   const double first = steps.begin()->second.mean(), last = steps.rbegin()->second.mean();

@@ -17,7 +17,7 @@ struct Cause {
   std::optional<OomKind> oom_kind;
   std::optional<i64> asked_bytes;
   bool consequential = false;
-  // Of the step, where memory ran out.
+  // The part of the step in which memory ran out.
   std::string part;
 };
 
@@ -27,7 +27,7 @@ std::string last_line(std::string_view log);
 std::string describe_exit(const RankExit&);
 std::string sentence(const Cause&);
 
-// What an agent's evidence names: why it ended the attempt, the rank, and that rank's phase. Where ranks'
+// The reason in an agent's evidence: why it ended the attempt, the rank, and that rank's phase. If ranks'
 // flight recorders show who waits for whom, that comes first. Each may be missing.
 struct AgentReason {
   std::string why;
@@ -39,15 +39,15 @@ AgentReason agent_reason(const AttemptEnd&);
 // "GPU GPU-5a.. of n1 (rank 3) reported Xid 79: the GPU has fallen off the bus". All texts bounded.
 std::string describe_gpu_error(const GpuError&);
 
-// Every step trains on the same batch, so the loss must fall. Absent: it does. The mean over ranks of a
+// Every step trains on the same batch, so the loss must fall. nullopt: it does. The mean over ranks of a
 // repeat's last step may exceed that of its first by 0.1 % in fp32 and 1 % in bf16 (whose mantissa resolves
 // 0.4 %). A command's loss must be finite, and some rank must have reported a timed step.
 std::optional<Cause> check_losses(const Attempt&, const AttemptReports&);
-// Of a rehearsal, whose losses are none: a command must have reported its memory, or a timed step.
+// Checks a rehearsal, which has no losses: a command must have reported its memory, or a timed step.
 std::optional<Cause> check_rehearsal(const Attempt&, const AttemptReports&);
 
-// What is stored with the result: what decided it, and where each rank was. Of a command also what
-// add_program_evidence() says.
+// The evidence that is stored with the result: what decided it, and where each rank was. For a command it has
+// the findings of add_program_evidence() too.
 Evidence evidence(const Attempt&, const AttemptReports&, const Result&);
 
 }  // namespace sweep::ingest

@@ -1,6 +1,6 @@
 // clang-format off
-// What ranks and agent reported of an attempt -> its outcome, from typed records only. The first rule that
-// applies decides:
+// Decides the outcome of an attempt by what ranks and agent reported, from typed records only. The first rule
+// that applies decides:
 //
 //  1. The agent lost a node: node_lost. What ranks of other nodes report follows from that.
 //  2. The agent ended the attempt on purpose (cancelled, agent_stopping), or had no time to start it (no_time): cancelled,
@@ -44,7 +44,7 @@ Cause from_record(const RankRecord& r) {
   return cause;
 }
 
-// How a process ended that left no failure record of its own. Absent: in order, or ended by the agent.
+// How a process ended that left no failure record of its own. nullopt: in order, or ended by the agent.
 std::optional<Cause> from_exit(const RankExit& e, const RankRecord* record) {
   if (e.killed_by_agent || (record && record->outcome == Outcome::kOk)) return std::nullopt;
   Cause cause{
@@ -104,7 +104,7 @@ std::optional<Cause> rank_without_record(const Attempt& attempt, const AttemptRe
   return std::nullopt;
 }
 
-// What the agent concluded, with its own reason where it stated one.
+// The agent's conclusion, with its own reason if it stated one.
 Cause by_agent(Outcome outcome, const AttemptEnd& end, const std::string& otherwise) {
   const AgentReason reason = agent_reason(end);
   Cause cause{outcome, reason.rank, end.ended_unix_ns, reason.phase, "", {}, {}, false, {}};

@@ -9,7 +9,7 @@
 namespace sweep::ingest {
 namespace {
 
-constexpr i64 kMostCounted = i64{1} << 50;  // of one rank, so that sums stay in range
+constexpr i64 kMostCounted = i64{1} << 50;  // limit of one rank, so that sums stay in range
 
 i64 plausible_count(i64 n) {
   return std::clamp<i64>(n, 0, kMostCounted);

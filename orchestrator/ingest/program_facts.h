@@ -1,5 +1,5 @@
-// What the ranks of a command stated about its report and its log, over all of them; and why it has no timings.
-// Private to ingest/.
+// ProgramFacts: the statements of a command's ranks about its report and its log, over all of them; and why
+// it has no timings. Private to ingest/.
 #pragma once
 #include <map>
 #include <string>
@@ -9,9 +9,9 @@
 namespace sweep::ingest {
 
 struct ProgramFacts {
-  i64 timed_ranks = 0;    // that reported a timed step
+  i64 timed_ranks = 0;    // ranks that reported a timed step
   i64 steps = 0;          // the highest number of steps that a rank counted, warm-up included
-  i64 damaged_lines = 0;  // of the reports
+  i64 damaged_lines = 0;  // damaged lines of the reports
   bool memory = false;    // some rank reported its allocator's peak
   bool patterns = false;  // logs were read with log_patterns
   i64 log_lines = 0, unread_bytes = 0;
@@ -19,7 +19,8 @@ struct ProgramFacts {
 };
 ProgramFacts program_facts(const Attempt&, const AttemptReports&);
 
-// Of a command's rank that wrote no line of a report: the end of its log speaks of GPU memory. It decides nothing.
+// True if a command's rank wrote no line of a report and the end of its log mentions GPU memory. It decides
+// nothing.
 bool log_speaks_of_memory(const AttemptReports&, i64 rank);
 
 // REQUIRES: no timed ranks. A sentence: what was found instead, and what to do.

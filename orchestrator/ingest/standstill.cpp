@@ -57,7 +57,7 @@ struct View {
 struct Operation {
   std::string group, label, name;
   i64 number = 0;
-  // Of a message: the rank that waits; each end counts its own.
+  // The rank that waits for a message; each end counts its own.
   std::optional<i64> messenger;
   bool operator<(const Operation& o) const {
     return std::tie(group, number, name, messenger) < std::tie(o.group, o.number, o.name, o.messenger);
@@ -65,7 +65,7 @@ struct Operation {
 };
 struct Waits {
   std::set<i64> waiting, missing;
-  // Of a message that both ends have entered: "rank 2 in recv 24".
+  // The other end of a message that both have entered: "rank 2 in recv 24".
   std::string other_end;
 };
 
@@ -177,14 +177,14 @@ class Picture {
     return out + fmt::format("; the last of rank {} was {} {}", *rank, view->second.last, view->second.begun);
   }
 
-  // By group; by group and rank.
+  // The keys are the group; the group and the rank.
   std::map<std::string, std::set<i64>> members_;
   std::map<std::string, std::map<i64, View>> views_;
   // Ranks that were asked and did not answer, with their last collective.
   std::map<i64, std::string> silent_;
   // Ranks that wait in any group.
   std::set<i64> waits_;
-  // By group, rank and peer: operation and number.
+  // The key is group, rank and peer; the value is operation and number.
   std::map<std::tuple<std::string, i64, i64>, std::pair<std::string, i64>> messages_;
   std::map<Operation, Waits> all_;
 };

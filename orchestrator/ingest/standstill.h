@@ -10,12 +10,12 @@
 namespace sweep::ingest {
 
 struct Standstill {
-  // The one that the others wait for; absent: all have entered the operation, and it does not end.
+  // The one that the others wait for; nullopt: all have entered the operation, and it does not end.
   std::optional<i64> rank;
   // A sentence.
   std::string what;
 };
-// Absent: no rank reported that it waits in an operation.
+// nullopt: no rank reported that it waits in an operation.
 std::optional<Standstill> standstill(std::span<const RankPosition> ranks);
 
 }  // namespace sweep::ingest

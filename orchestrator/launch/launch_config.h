@@ -23,13 +23,13 @@
 
 namespace sweep::launch {
 
-// What a run asks of its launcher before it starts.
+// The request of a run to its launcher before it starts.
 struct RunRequest {
-  i64 slots = 0;      // of a node, as the command line says; 0: what the settings say
-  i64 own_slots = 1;  // what this machine offers
+  i64 slots = 0;      // slots of a node, by the command line; 0: by the settings
+  i64 own_slots = 1;  // slots of this machine
 };
 
-// What a run may ask its launcher for.
+// Limits of what a run may request from its launcher.
 struct RunLimits {
   // Allocations by what trials need of nodes and hardware; else one allocation of this machine takes them
   // all.
@@ -38,12 +38,13 @@ struct RunLimits {
   i64 max_nodes = 0;        // held at once, all allocations together; 0: what the largest trial needs
   i64 max_allocations = 1;  // held at once
   std::optional<double> time_s;  // the longest that an allocation may be asked for
-  i64 allocation_nodes = 0;      // of one allocation, unless a trial needs more; 0: what max_nodes leaves
-  bool all_nodes = false;        // an allocation takes whatever max_nodes leaves: those nodes are held anyway
-  i64 idle_nodes = 0;            // of a scheduler, when it was asked; 0: none, or not known
+  // Nodes of one allocation, unless a trial needs more; 0: what max_nodes leaves.
+  i64 allocation_nodes = 0;
+  bool all_nodes = false;  // an allocation takes whatever max_nodes leaves: those nodes are held anyway
+  i64 idle_nodes = 0;      // the scheduler's idle nodes when it was asked; 0: none, or not known
   std::optional<double> spread_s;                   // predicted work that is worth a further idle node
   std::optional<double> min_work_per_node_s;        // predicted work that is worth a node of its own
-  std::map<std::string, double> usd_per_node_hour;  // by hardware, where the settings name prices
+  std::map<std::string, double> usd_per_node_hour;  // key: hardware for which the settings name prices
 };
 
 // The largest number of trials side by side on a node, and the setting that says so.
@@ -58,7 +59,7 @@ struct KnownGpus {
   std::string setting;
 };
 
-// Bounds of a simulated cluster; absent: the settings do not name them.
+// Bounds of a simulated cluster; nullopt: the settings do not name them.
 struct ClusterSize {
   std::optional<i64> max_nodes, max_allocations, allocation_nodes;
   std::optional<double> time_s;
@@ -79,7 +80,7 @@ struct AllocationPlace {
   bool open = false;  // the database does not know that it ended
 };
 
-// What ended runs have left: jobs of a scheduler, processes and folders of other hosts.
+// Leftovers of ended runs: jobs of a scheduler, processes and folders of other hosts.
 class Leftovers {
  public:
   virtual ~Leftovers() = default;
@@ -97,7 +98,7 @@ class LaunchConfig {
 
   // Trials compute on the cores and GPUs of this machine.
   virtual bool uses_this_machine() const { return false; }
-  // Of slow nodes: "show", "leave_out", or empty.
+  // The treatment of slow nodes: "show", "leave_out", or empty.
   virtual std::string screen() const { return {}; }
   // A plan predicted to take more GPU-hours needs a confirmation; 0: none does.
   virtual double confirm_gpu_hours() const { return 0; }
@@ -106,14 +107,14 @@ class LaunchConfig {
 
   // Error: settings that no run takes.
   virtual Expected<SlotLimit> slot_limit(i64 requested) const = 0;
-  // Of what the settings ask for; absent: they do not say.
+  // GPUs of a node that the settings ask for; nullopt: they do not say.
   virtual std::optional<KnownGpus> gpus_of_node(const std::string& hardware) const {
     (void)hardware;
     return std::nullopt;
   }
-  // Why some trials would stay pending for lack of hosts; absent: none would.
+  // Why some trials would stay pending for lack of hosts; nullopt: none would.
   virtual std::optional<std::string> lacking_hosts(std::span<const PlanEntry>) const { return std::nullopt; }
-  // For simulations. Absent: it is no cluster with a queue.
+  // For simulations. nullopt: it is no cluster with a queue.
   virtual std::optional<ClusterSize> cluster_size() const { return std::nullopt; }
 
   // Asks the system what bounds a run. Error: no run is possible with these settings.
@@ -123,12 +124,12 @@ class LaunchConfig {
 
   // REQUIRES: prepare() succeeded. Error: this launcher submits no scripts, or not this one.
   virtual Expected<Preview> preview(const AllocationRequest&, const Programs&) const;
-  // What a run would rely on, in the order in which it would fail. Error: settings that no run takes.
+  // Checks what a run relies on, in the order in which it would fail. Error: settings that no run takes.
   virtual Expected<std::vector<Finding>> check(const CheckRequest&) const;
-  // Of the trial that doctor runs over the nodes.
+  // Nodes of the trial that doctor runs over the nodes.
   virtual i64 nodes_to_check(i64 requested) const { return requested; }
-  // Of these allocations of this launcher; none: it leaves nothing but processes of this machine. Error: it
-  // is not known.
+  // Leftovers of these allocations of this launcher; none: it leaves nothing but processes of this machine.
+  // Error: they are not known.
   virtual Expected<std::unique_ptr<Leftovers>> leftovers(std::span<const AllocationPlace>) const {
     return std::unique_ptr<Leftovers>();
   }

@@ -13,8 +13,7 @@ namespace {
 
 constexpr std::size_t kFewestRows = 30;
 constexpr double kTimeScale = 0.1, kMemoryScale = 0.03, kMostWronglyRefused = 0.005;
-// Of the shipped rows, those of a left-out cell lie within in nine of ten cases when the fit's error is
-// widened by this.
+// Nine of ten shipped rows of a left-out cell lie within the fit's error when it is widened by this factor.
 constexpr double kUnseen = 1.2;
 
 bool counts(const MeasuredRow& row) {
@@ -82,7 +81,8 @@ class Fitter {
     });
   }
 
-  // As low as rows that ran allow: what lies above is predicted as out of memory. False: it stays.
+  // Moves the limit as low as rows that ran allow: rows above it are predicted as out of memory. Returns
+  // false if it stays.
   bool move_limit() {
     if (!h_.memory_bytes) return false;
     Vector ran;
@@ -101,7 +101,8 @@ class Fitter {
     return true;
   }
 
-  // Of the rows of each kind; of all where a kind has few. Rows that the fit has seen lie nearer than others.
+  // Measures the errors of the rows of each kind; of all rows if a kind has few. Rows that the fit has seen
+  // lie nearer than others.
   void measure_errors() {
     using Kind = double Uncertainty::*;
     const auto of = [&](const Vector& residuals, std::initializer_list<Kind> kinds, const auto* model) {

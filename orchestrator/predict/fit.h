@@ -11,7 +11,7 @@ namespace sweep::predict {
 struct MeasuredRow {
   Trial trial;
   Layout layout;
-  bool refused = false;       // by the profile's memory model
+  bool refused = false;       // the profile's memory model refused it
   bool ran = false;           // false: it failed
   double reported_bytes = 0;  // 0: not stated
   double step_s = 0;          // 0: not stated

@@ -7,7 +7,7 @@
 namespace sweep::predict {
 namespace {
 
-// By number of nodes, of the largest group there.
+// The costs by number of nodes, each of the largest group there.
 std::map<i64, const shape::LinkCost*> by_nodes(const shape::HardwareProfile& p, std::string_view kind) {
   std::map<i64, const shape::LinkCost*> out;
   for (const auto& link : p.links) {

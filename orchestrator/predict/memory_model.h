@@ -19,10 +19,10 @@ struct MemoryParts {
 };
 
 struct MemoryPrediction {
-  MemoryParts parts;    // of the stage whose memory the program reports
-  double reserved = 0;  // what it reports, at most what the device has
-  double wanted = 0;    // what the fullest rank would reserve on a device without end
-  double need = 0;      // what the fullest rank cannot do without
+  MemoryParts parts;    // parts of the stage whose memory the program reports
+  double reserved = 0;  // bytes that it reports, at most the device's
+  double wanted = 0;    // bytes that the fullest rank would reserve on an unlimited device
+  double need = 0;      // bytes that the fullest rank cannot do without
   double limit = 0;     // need above this does not run; 0: the device's memory is not known
   i64 fullest_stage = 0;
   bool fits() const { return limit <= 0 || need <= limit; }
@@ -32,7 +32,7 @@ struct MemoryPrediction {
 struct Refusal {
   std::string rule, reason;
 };
-// What makes a trial impossible for our own step; the plan has these rules (plan/rules.h).
+// Finds what makes a trial impossible for our own step; the plan has these rules (plan/rules.h).
 using StepRules = std::optional<Refusal> (*)(const Trial&);
 
 // GPU and host seconds of one stage for one micro-batch, forward and backward.
@@ -51,7 +51,7 @@ struct Case {
   const StageTimes& times;
   const TrainerProfile& profile;
   const shape::Hardware& hardware;
-  bool refused = false;  // by the model's refusal()
+  bool refused = false;  // the model's refusal() says so
 };
 
 class MemoryModel {
@@ -59,7 +59,7 @@ class MemoryModel {
   explicit MemoryModel(const char* word, Reader reader) : word(word), reader(reader) {}
   virtual ~MemoryModel() = default;
   virtual std::optional<Refusal> refusal(const Trial&, const Layout&, StepRules) const;
-  // Of a refused trial too, but under our own step: nothing is counted there.
+  // Predicts the bytes of a trial, also of a refused one; only our own step counts nothing then.
   virtual MemoryPrediction bytes(const Case&) const = 0;
   // Which of a profile's errors says how far such a layout's bytes spread.
   double Uncertainty::*spread(const Layout&) const;
@@ -79,7 +79,7 @@ const MemoryModel& step_memory_model();
 // Null: no model has this name.
 const MemoryModel* memory_model(std::string_view word);
 
-// What the models share that go stage by stage.
+// Shared by the models that go stage by stage.
 //
 // Bytes of a layer per token: in flight; the same where it is computed again.
 struct PerToken {
@@ -87,13 +87,13 @@ struct PerToken {
 };
 // `joint`: bytes of the tensor that q, k and v are copied from, where it is kept.
 PerToken saved_bytes(const Layout&, const ProfileFacts&, double joint);
-// What lasts, activations in flight and the loss's logits. `states`: bytes per parameter on one rank; `ranks`:
-// over how many the logits are divided.
+// The lasting states, activations in flight and the loss's logits. `states`: bytes per parameter on one rank;
+// `ranks`: the number of ranks that share the logits.
 MemoryParts states_and_activations(const Case&, const StageWork&, const shape::StateBytes& states,
                                    const PerToken&, double ranks);
 // Counts the next stage of `out`; `reports`: the program reports this stage's memory if it is the fullest so far.
 void count_stage(MemoryPrediction& out, i64 stage, const MemoryParts&, double need, bool reports);
-// What the device allows, when every stage is counted.
+// Sets the limit of the device, when every stage is counted.
 void set_limit(MemoryPrediction& out, const Case&);
 
 }  // namespace sweep::predict

@@ -118,8 +118,8 @@ MemoryParts parts_of(const Case& c, const StageWork& s, const HeldTensors& held)
   return out;
 }
 
-// What the allocator cannot do without when it has given back what it can. The three shares belong to the
-// limit: they were chosen with it, by the measured rows that ran and those that failed.
+// The bytes that the allocator cannot do without when it has given back what it can. The three shares belong
+// to the limit: they were chosen with it, by the measured rows that ran and those that failed.
 double needed(const Layout& l, const StageWork& s, const MemoryParts& parts, const ProfileFacts& f) {
   const double whole = l.tp > 1 ? l.tokens * l.hidden * l.element : 0;
   return parts.live() + bucket_bytes(l, s, f) - (1 - f.need_logits) * parts.logits + f.need_whole * whole +

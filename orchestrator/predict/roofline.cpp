@@ -1,6 +1,6 @@
 // The predictor of our own step: bytes stage by stage (memory.h). Time: on hardware that `sweep calibrate`
 // has measured, and on processors, part by part from a hardware profile (step_cost.h); on other GPUs as
-// `sweep predict` reckons it, under the trainer profile of our step.
+// `sweep predict` computes it, under the trainer profile of our step.
 #include <algorithm>
 #include <cmath>
 #include <limits>

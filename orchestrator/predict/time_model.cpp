@@ -15,7 +15,7 @@ constexpr double kCollectives = 10;
 // Bytes the optimizer reads and writes per parameter.
 constexpr double kOptimizerTraffic = 30;
 
-// By log-log interpolation; beyond the table its ends.
+// Interpolates log-log; beyond the table its ends hold.
 double bandwidth(const std::vector<double>& nodes, const std::vector<double>& values, double n) {
   if (n <= nodes.front()) return values.front();
   for (std::size_t i = 1; i < nodes.size(); ++i)

@@ -47,7 +47,7 @@ struct LinkTable {
   std::vector<double> nodes, all_reduce, all_gather;
 };
 
-// Where numbers come from. Each number of a profile has one.
+// The origin of numbers. Each number of a profile has one.
 struct Origin {
   std::vector<std::string> of;  // sections ("memory", "links"), or numbers of them ("facts.need_share")
   std::string how, rows, machine, date;
@@ -77,7 +77,7 @@ struct ProfileText {
   const char* json;
 };
 std::span<const ProfileText> profile_texts();
-// Absent: no profile of that name is built in.
+// Null: no profile of that name is built in.
 const TrainerProfile* built_in_profile(std::string_view name);
 // "fsdp2, nanotron, ..."
 std::string built_in_profiles();

@@ -97,7 +97,7 @@ void read_value(const Rows& rows, int at, T& record) {
   if (text.empty()) return;
   if (auto found = from_text<T>(text)) record = std::move(*found);
 }
-// As a JSON list. If the text is not such a list (never written by a store), the value stays empty.
+// Stored as a JSON list. If the text is not such a list (never written by a store), the value stays empty.
 void put_value(Statement&, int at, const std::vector<SentTraffic>&);
 void read_value(const Rows&, int at, std::vector<SentTraffic>&);
 

@@ -11,8 +11,8 @@
 
 namespace sweep::rank {
 
-// What it found. A collective with a wrong result makes the record invalid
-// and names the first one; the others are measured nevertheless, because the peers go on.
+// Returns what it found. A collective with a wrong result makes the record invalid and names the first one;
+// the others are measured nevertheless, because the peers go on.
 CalibrationFindings calibrate(const Trial&, const Device&, const parallel::Mesh&, ProgressWriter&,
                               RankRecord&);
 

@@ -215,8 +215,8 @@ void RankRun::train(const Attempt& attempt) {
   StopTogether stop(attempt, launch_.rank, meeting_);
   measure(attempt.measure, run_step, stop, *device_, progress_, record_);
   record_.sent = mesh_->sent();
-  if (const auto whole = counted(); last_step && whole)
-    used.phantom = PhantomUse{*whole, *at_build, last_step};
+  if (const auto whole = counted(); last_step && whole && used.phantom)
+    used.phantom = PhantomUse{*whole, used.phantom->build, last_step};
   if (!proof) return;
   used.proof = proof_of(attempt, step);
 }

@@ -116,8 +116,8 @@ std::string hidden_text(const Heatmap&);
 std::vector<std::string> prices_shown(const Heatmap&);  // not empty if the value is in USD
 std::string mix_warning(const Heatmap&);                // empty: cells compare like with like
 std::string_view words_of(CellState);                   // "OOM", "not run yet", ...
-// Of the states without a value, in the order of a legend: how the page's script and style sheet call it, the word in
-// a cell, and what a legend says.
+// The words of a state without a value, in the order of a legend: its name in the page's script and style
+// sheet, the word in a cell, and the text of a legend.
 struct StateWords {
   CellState state;
   std::string_view key, word, meaning;

@@ -16,7 +16,7 @@ const take = (text) => {
 take(document.getElementById("data").textContent);
 const OUTCOMES = ["ok", "OOM", "pruned", "failed", "not run yet"];
 const STATES = ["", "oom", "pruned", "failed", "pending"];
-const WORDS = Object.fromEntries(D.states);  // of a state without a value: the word in its cell
+const WORDS = Object.fromEntries(D.states);  // state without a value -> the word in its cell
 
 // Numbers: the same digits as in the terminal (format.cpp).
 const significant = (v) => {

@@ -122,7 +122,7 @@ std::string failures(const ReportInput& in) {
   if (kinds.empty()) return paragraph("Nothing failed and nothing was left out.");
   std::vector<std::pair<std::string, Failure>> sorted;
   for (const auto& [key, failure] : kinds) sorted.emplace_back(key.first, failure);
-  // What ran and failed first, then what was never run; the frequent before the rare.
+  // Trials that ran and failed come first, then those that never ran; the frequent before the rare.
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
     const auto order = [](const Failure& f) {
       return cell_outcome_of(*f.example) == CellOutcome::kPruned ? 1 : 0;

@@ -55,7 +55,8 @@ struct Comparison {
 Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const ResultRow> b,
                              const CompareOptions&);
 
-// What differs between the machines and builds of the two, a line for each fact: the first suspects.
+// The differences between the machines and builds of the two, a line for each fact: they are the first
+// suspects.
 std::string machine_differences(std::span<const Environment> a, std::span<const Environment> b);
 
 }  // namespace sweep::answers

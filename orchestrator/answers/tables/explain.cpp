@@ -85,7 +85,7 @@ std::string outcome_of(const Result& r) {
   return out;
 }
 
-// What a rank sends in a step, by strategy.
+// The traffic of a rank in a step, by strategy.
 std::string sent_by(const Metrics& m) {
   struct Sent {
     const char* strategy;
@@ -127,7 +127,7 @@ void add_metrics(Lines& lines, const Metrics& metrics, bool ended_ok) {
   if (const std::string sent = sent_by(metrics); !sent.empty()) lines.wrapped("", sent);
 }
 
-// Where a rank was when its attempt was given up.
+// The position of a rank when its attempt was given up.
 std::string rank_line(const RankPosition& rank) {
   std::string out =
       fmt::format("rank {}: phase {}, part {}, step {}, {} of {} collectives done, last {}", rank.rank,
@@ -216,7 +216,7 @@ void add_evidence(Lines& lines, Evidence evidence, i64 world) {
   if (printed >= kEvidenceLines) lines.add("", "... (`sweep logs` shows a rank's whole log)");
 }
 
-// Of an attempt that ended well nothing is left to explain but what its GPUs reported meanwhile.
+// An attempt that ended well needs no explanation but the errors that its GPUs reported meanwhile.
 void add_gpu_errors(Lines& lines, const std::vector<std::string>& errors) {
   for (std::size_t i = 0; i < std::min(errors.size(), kEvidenceLines); ++i)
     lines.wrapped("", safe_text(errors[i]));

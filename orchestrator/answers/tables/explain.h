@@ -16,18 +16,18 @@ struct ExplainAttempt {
   i64 id = 0;
   State state = State::kPending;
   std::string where;             // the allocation's spool or host list
-  std::optional<Result> result;  // absent: none yet
+  std::optional<Result> result;  // nullopt: none yet
 };
 
 struct ExplainView {
   PlanEntry entry;
   std::vector<ExplainAttempt> attempts;  // in the order they were made
-  std::optional<i64> final_attempt;      // the one whose result counts; absent: none
-  std::vector<std::string> events;       // of the sweep that concern it
-  std::string command = {};              // of a workload: what it runs; lines
+  std::optional<i64> final_attempt;      // the one whose result counts; nullopt: none
+  std::vector<std::string> events;       // events of the sweep that concern it
+  std::string command = {};              // the lines of a workload's command
 };
 
-// Of the trial whose id begins so.
+// Explains the trial whose id begins with the prefix.
 Expected<ExplainView> explain_view(store::Store&, i64 sweep, const std::string& id_prefix);
 
 std::string explain(const ExplainView&, std::size_t width = 0);

@@ -8,8 +8,8 @@
 namespace sweep::answers {
 namespace {
 
-// What the sweep's events say of its attempts; and, while it has no answer, of hosts that are out and of what
-// waits.
+// Adds the sweep's events about its attempts; and, while it has no answer, about excluded hosts and about
+// what waits.
 Expected<void> add_events(ExplainView& view, store::Store& store, i64 sweep) {
   constexpr i64 kLookBack = 1000, kShown = 10;
   const bool waits = view.entry.admitted && !view.final_attempt;

@@ -1,4 +1,4 @@
-// Where the threads of a rank were when its attempt was given up, out of an attempt's evidence.
+// The stacks of a rank's threads when its attempt was given up, from an attempt's evidence.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@ struct RankStacks {
   // Lines, as `py-spy dump` prints them.
   std::string text;
 };
-// Those of the rank that decides, else of the first that has some.
+// The stacks of the rank that decides, else of the first that has some.
 std::optional<RankStacks> deciding_stacks(const Evidence&);
 
 }  // namespace sweep::answers

@@ -11,7 +11,7 @@
 namespace sweep::answers {
 namespace {
 
-// Of one model on so many ranks of one hardware.
+// One model on so many ranks of one hardware.
 struct Place {
   std::string model, hardware;
   i64 nodes = 1, gpus_per_node = 1;

@@ -16,7 +16,7 @@ bool is_plain(char c) {
          std::string_view("-_./:=,+@%{}").find(c) != std::string_view::npos;
 }
 
-// As a shell would take it; names that only a rank knows stay in braces.
+// Quotes a word for a shell; names that only a rank knows stay in braces.
 std::string shown_word(const std::string& word) {
   const auto same = [](std::string_view name) { return std::optional("{" + std::string(name) + "}"); };
   const std::string text = templates::finish(word, same).value_or(word);

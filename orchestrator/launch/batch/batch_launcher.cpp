@@ -77,7 +77,7 @@ class BatchLauncher final : public HeldAllocations<BatchJob>, public BatchHost {
     timer_.expires_after(kLook);
     timer_.async_wait([this](const boost::system::error_code& error) {
       if (error) return;
-      const auto jobs = held_;  // what is said may request another
+      const auto jobs = held_;  // an event handler may request another
       for (const auto& [id, job] : jobs) job->look();
       std::erase_if(held_, [](const auto& each) { return each.second->closed(); });
       if (!querying_ && !held_.empty() && pace_.due(steady_s()))
@@ -114,7 +114,7 @@ class BatchLauncher final : public HeldAllocations<BatchJob>, public BatchHost {
   }
 
   void learn(const QueryAnswer& answer) {
-    const auto jobs = held_;  // what is said may request another
+    const auto jobs = held_;  // an event handler may request another
     for (const auto& [id, job] : jobs) {
       const auto name = job->key().name;
       const auto found = answer.jobs.find(name);

@@ -1,4 +1,4 @@
-// What batch scripts of all schedulers have in common: their first lines, and the call of the agent.
+// The common parts of batch scripts for all schedulers: their first lines, and the call of the agent.
 #pragma once
 #include <string>
 #include <string_view>
@@ -17,8 +17,8 @@ namespace sweep::launch {
 // would start a line of shell, so a control character anywhere is an error.
 Expected<std::string> batch_script_head(std::string_view mark, const std::vector<std::string>& directives);
 
-// What is stated for options of the batch system, in the order of the table: (option, value). A list gives one pair for each
-// item.
+// The stated options of the batch system, in the order of the table: (option, value). A list gives one pair
+// for each item.
 using BatchOptions = std::vector<std::pair<std::string, std::string>>;
 template <LaunchTable T>
 BatchOptions batch_options(const T& table) {
@@ -38,7 +38,7 @@ BatchOptions batch_options(const T& table) {
   return out;
 }
 
-// The longest that a job may wait in the queue. Absent: without limit.
+// The longest that a job may wait in the queue. nullopt: without limit.
 std::optional<double> pending_limit_s(const Setting<double>& max_pending_minutes);
 
 // How the script calls the agent, as far as schedulers do not differ. idle_s: after so long without work it

@@ -119,7 +119,7 @@ class GridEngineConfig final : public LaunchConfig {
   GridEngineSettings options_;
 };
 
-// What two settings say together; they may come from two files.
+// Checks settings against each other; they may come from two files.
 Expected<void> check_together(const GridEngineSettings& options) {
   if (options.pe_slots.stated && options.parallel_environment->empty())
     return fail(

@@ -15,7 +15,7 @@ namespace sweep::launch {
 namespace {
 
 constexpr double kSubmitLimit = 90, kCommandLimit = 60;  // seconds of one command
-// Of one query: each takes up to two commands of its own.
+// Limit for one query: each job takes up to two commands of its own.
 constexpr std::size_t kMostByNumber = 5;
 // qsub(1), EXIT STATUS: the user or the cluster has as many jobs as allowed.
 constexpr int kTooManyJobs = 25;
@@ -78,7 +78,7 @@ std::optional<double> GridEngineScheduler::usable_s(const AllocationRequest& req
   return left.value_or(request.seconds) - *options_.signal_seconds;
 }
 
-// Those whose turn it is to be asked about by number.
+// The jobs whose turn it is to be queried by number.
 std::vector<JobKey> GridEngineScheduler::next_to_confirm(std::vector<JobKey> jobs) {
   if (jobs.size() <= kMostByNumber) return jobs;
   std::rotate(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(turn_++ % jobs.size()), jobs.end());

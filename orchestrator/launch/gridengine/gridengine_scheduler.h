@@ -39,13 +39,13 @@ class GridEngineScheduler final : public Scheduler {
   std::unique_ptr<Commands> commands_;
   const GridEngineSettings options_;
   const Programs programs_;
-  // Where the next query begins with its questions by number.
+  // The job with which the next query by number begins.
   std::size_t turn_ = 0;
 };
 
 // The login name that jobs of this process have.
 std::string login_name();
-// What qsub answered.
+// Reads qsub's answer.
 SubmitAnswer read_gridengine_submission(const CommandResult&);
 
 }  // namespace sweep::launch

@@ -1,4 +1,4 @@
-// What `sweep doctor --on slurm` asks: the controller, the partition, sbatch, and one task on each node.
+// The checks of `sweep doctor --on slurm`: the controller, the partition, sbatch, and one task on each node.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>

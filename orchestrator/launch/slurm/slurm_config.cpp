@@ -41,7 +41,7 @@ std::set<std::string> partitions_of(const SlurmOptions& options) {
   return out;
 }
 
-// "gpu:h100:8(S:0-3)", "8", "h100:8" -> 8. Absent: it names no GPUs.
+// "gpu:h100:8(S:0-3)", "8", "h100:8" -> 8. nullopt: it names no GPUs.
 std::optional<i64> gpus_in(const std::string& name, const std::string& asked) {
   const auto from = name == "gres" ? asked.find("gpu") : 0;
   if (from == std::string::npos) return std::nullopt;

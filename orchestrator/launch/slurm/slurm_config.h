@@ -9,12 +9,12 @@ Expected<std::unique_ptr<LaunchConfig>> configure_slurm(const LaunchSettings&, i
 // Number of the job that this process runs in, by its environment; 0: none.
 i64 surrounding_slurm_job();
 
-// What `sweep doctor --on slurm` asks, in the order in which a run would fail.
+// The checks of `sweep doctor --on slurm`, in the order in which a run would fail.
 std::vector<Finding> check_slurm(const SlurmOptions&, const CheckRequest&);
 // The same of the part of a cluster that one run uses: its partitions. Sets what bounds a run. Error: `time`
 // is longer than a partition allows.
 Expected<void> read_partitions(SlurmOptions&);
-// What `sbatch --test-only` answers to a script. Error: it could not be written.
+// The answer of `sbatch --test-only` to a script. Error: it could not be written.
 Expected<Preview> test_submission(std::string script);
 
 }  // namespace sweep::launch

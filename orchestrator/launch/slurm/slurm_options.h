@@ -12,12 +12,12 @@ namespace sweep::launch {
 
 struct SlurmOptions : SlurmSettings {
   std::optional<double> time_s{};     // the longest an allocation may be asked for
-  std::optional<double> longest_s{};  // that the partitions allow a job
+  std::optional<double> longest_s{};  // the partitions' limit for a job
   // Nodes by partition, as Slurm said before the run; "": of the default one.
   std::map<std::string, i64> idle{};
   // The number of an allocation that is there already: steps of it are started instead of jobs. 0: none.
   i64 existing_job = 0;
-  std::optional<double> existing_job_seconds_left{};  // until it ends; absent: it does not
+  std::optional<double> existing_job_seconds_left{};  // until it ends; nullopt: it does not
 };
 
 // Error: settings that do not fit together. They may come from two files.
@@ -25,9 +25,9 @@ Expected<SlurmOptions> slurm_options_from(const SlurmSettings&);
 
 // Options of sbatch by their long names, with values as sbatch takes them.
 using SbatchOptions = std::map<std::string, std::string>;
-// What is asked for a kind of hardware: the general settings, overridden by its own.
+// The requests for a kind of hardware: the general settings, overridden by its own.
 SbatchOptions sbatch_options_for(const std::string& hardware, const SlurmOptions&);
-// What is asked for the first node instead; empty: nothing.
+// The requests for the first node that replace these; empty: none.
 SbatchOptions sbatch_options_of_head(const SlurmOptions&);
 
 // Slurm's signal is asked for so many seconds before the end; it comes up to half a minute earlier.

@@ -48,7 +48,7 @@ constexpr std::array kStates{
     StateWord{"OUT_OF_MEMORY", {Phase::kEnded, Blame::kMachine}},
 };
 
-// slurm.schedmd.com/sinfo.html, "NODE STATE CODES": what runs jobs, promises to, or is only asleep.
+// slurm.schedmd.com/sinfo.html, "NODE STATE CODES": states that run jobs, will run them, or only sleep.
 constexpr std::array<std::string_view, 9> kWorkingNodes{"idle",        "mixed",        "allocated",
                                                         "completing",  "planned",      "reserved",
                                                         "powering_up", "powered_down", "powering_down"};

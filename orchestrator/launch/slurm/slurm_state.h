@@ -1,5 +1,5 @@
-// What Slurm says of jobs: the answers of squeue, sacct and scontrol read into JobFacts, and every state of a
-// job mapped to a phase and a blame. Pure; an answer that cannot be read is no fact.
+// Reads what Slurm says of jobs: the answers of squeue, sacct and scontrol become JobFacts, and every state
+// of a job mapped to a phase and a blame. Pure; an answer that cannot be read is no fact.
 #pragma once
 #include <map>
 #include <optional>
@@ -16,7 +16,7 @@ struct Meaning {
   Phase phase = Phase::kUnknown;
   Blame blame = Blame::kNone;
 };
-// Of a state word as any of the commands writes it: "CANCELLED by 1000", "OUT_OF_ME+" too.
+// The meaning of a state word as any of the commands writes it: "CANCELLED by 1000", "OUT_OF_ME+" too.
 Meaning meaning_of(std::string_view state);
 
 struct JobFacts {
@@ -29,12 +29,14 @@ struct JobFacts {
 // names.
 std::vector<std::string> squeue_by_name(const std::vector<std::string>& names);
 std::vector<std::string> sacct_by_name(const std::vector<std::string>& names);
-std::optional<i64> read_sbatch(std::string_view answer);  // of `sbatch --parsable`: the job's number
+// The job's number in the answer of `sbatch --parsable`.
+std::optional<i64> read_sbatch(std::string_view answer);
 std::vector<JobFacts> read_squeue(std::string_view answer);
 std::vector<JobFacts> read_sacct(std::string_view answer);
-std::optional<JobFacts> read_scontrol(std::string_view answer);  // of `scontrol show job -o ID`
+std::optional<JobFacts> read_scontrol(std::string_view answer);  // the answer of `scontrol show job -o ID`
 
-// Of a job that was not named by us, and of its steps: the facts of each step of the job, by the step's name.
+// Queries about a job that we did not name, and about its steps: the facts of each step of the job, by the
+// step's name.
 std::vector<std::string> squeue_of_job(i64 job);
 std::vector<std::string> squeue_of_steps(i64 job);
 struct StepFacts {
@@ -48,7 +50,7 @@ struct PartitionFacts {
   i64 nodes = 0, working = 0;         // working: they will run jobs, now or when those of others have ended
   i64 idle = 0;                       // working, and in no job
   std::string others;                 // "2 drained, 1 down*": those that do not work
-  std::optional<double> longest_s{};  // of one job; absent: no limit
+  std::optional<double> longest_s{};  // the limit of one job; nullopt: no limit
 };
 std::vector<std::string> sinfo_of(std::string_view partition);
 PartitionFacts read_sinfo(std::string_view answer);
@@ -61,7 +63,8 @@ std::string slurm_time(double seconds);
 
 // A reason that will not pass by waiting: the request fits no node, no limit, or is held.
 bool is_hopeless(std::string_view pending_reason);
-// What sbatch says when the controller could not be asked rather than refused: the job may have been submitted or not.
+// True for a message of sbatch that the controller could not be asked, rather than refused: the job may have
+// been submitted or not.
 bool is_in_doubt(std::string_view error);
 // Or that this user (account, QOS) has as many jobs as he may: one more will be taken when some have ended.
 bool takes_no_more(std::string_view error);

@@ -46,7 +46,7 @@ Expected<void> SshAllocation::take_up(const nlohmann::json& record) {
     connect();
     return {};
   }
-  // What was started is ended, and the next allocation begins anew.
+  // Started processes are ended, and the next allocation begins anew.
   boost::asio::post(around_.io, [self = shared_from_this()] {
     self->failed("the run that started it ended before its agents served");
   });

@@ -1,5 +1,5 @@
-// What `sweep doctor --on ssh` asks every host: is it reached, does its agent run, and what does the agent
-// see there.
+// The checks of `sweep doctor --on ssh` on every host: is it reached, does its agent run, and what does the
+// agent see there.
 #include <fmt/format.h>
 
 #include <boost/asio/io_context.hpp>
@@ -23,12 +23,12 @@ constexpr int kNotExecutable = 126;                    // exit code of a shell
 constexpr int kSshFailed = 255;                        // exit code of ssh itself
 
 SshShell::CommandResult ask_host(const SshOptions& options, const std::string& host, const std::string& line,
-                                 std::string input, double limit_s) {
+                                 const std::string& input, double limit_s) {
   boost::asio::io_context io;
   SshShell shell(io, options);
   SshShell::CommandResult result;
   boost::asio::co_spawn(
-      io, shell.ask(host, line, std::move(input), limit_s),
+      io, shell.ask(host, line, input, limit_s),
       [&](std::exception_ptr, SshShell::CommandResult answer) { result = std::move(answer); });
   io.run();
   return result;

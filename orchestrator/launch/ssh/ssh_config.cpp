@@ -67,7 +67,7 @@ class SshConfig final : public LaunchConfig {
     limits.slots = options_->all_hosts.front().slots;
     for (const auto& host : options_->all_hosts) {
       limits.slots = std::min(limits.slots, host.slots);
-      if (!host.price_per_hour || host.hardware.empty()) continue;  // of several the dearest
+      if (!host.price_per_hour || host.hardware.empty()) continue;  // the most expensive of several counts
       auto& price = limits.usd_per_node_hour.try_emplace(host.hardware, *host.price_per_hour).first->second;
       price = std::max(price, *host.price_per_hour);
     }
@@ -102,7 +102,7 @@ class SshConfig final : public LaunchConfig {
 
 std::optional<std::string> SshConfig::lacking_hosts(std::span<const PlanEntry> entries) const {
   if (!options_) return options_.error().message;
-  std::map<std::pair<std::string, i64>, i64> trials;  // by hardware and nodes
+  std::map<std::pair<std::string, i64>, i64> trials;  // key: hardware and nodes
   for (const auto& entry : entries)
     if (entry.admitted) ++trials[{entry.trial.hardware, entry.trial.nodes}];
   std::vector<std::string> beyond;

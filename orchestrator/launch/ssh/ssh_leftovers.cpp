@@ -17,6 +17,7 @@
 #include "orchestrator/launch/ssh/ssh_shell.h"
 #include "runtime/spool_writer.h"
 #include "schema/codec.h"
+#include "schema/frame.h"
 #include "schema/spool.h"
 
 namespace sweep::launch {

@@ -11,7 +11,7 @@ namespace sweep::launch {
 
 // A host with what is stated for it, else for all hosts.
 struct SshHost {
-  std::string name;      // as ssh takes it: an alias of the configuration, a name, an address
+  std::string name;      // the name for ssh: an alias of the configuration, a name, an address
   std::string hardware;  // catalogue name; empty: runs whatever the hosts without one run
   i64 slots = 1;         // trials side by side; 1: a trial has its nodes alone
   std::optional<double> price_per_hour;
@@ -29,8 +29,8 @@ struct SshOptions : SshSettings {
 // Error: no hosts are stated, or ssh's configuration cannot be read.
 Expected<SshOptions> ssh_options_from(const SshSettings&);
 
-// What follows `ssh` when a person tries the same by hand: the host, and what the grid says beside ssh's own
-// configuration.
+// The words after `ssh` for a person who tries the same by hand: the host, and the grid's settings beside
+// ssh's own configuration.
 std::string by_hand(const SshOptions&, const std::string& host);
 
 }  // namespace sweep::launch

@@ -130,10 +130,10 @@ TEST_F(DistributedAttemptTest, NoFieldOfThePartsEndsIsLostInTheWholes) {
   other.nodes = {1}, other.slots = {{0}};
   DistributedAttempt beside(nodes_, outbox_, std::move(other), [](DistributedAttempt&) {});
   attempt_->meet(beside);
-  const AttemptEnd none;
   for (const i64 node : {1, 3}) {
     auto end = sweep::filled::Filler().filled<AttemptEnd>();
     end.attempt = 7, end.evidence.oom_kills = node;
+    end.started_unix_ns = end.ended_unix_ns = 90'000 + node;
     say(node, end);
   }
   const auto has_all = [](const auto& record, const json& none) {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
 
@@ -124,7 +123,9 @@ TEST(ProcFacts, FindsChildrenAndSaysWhereTheyAre) {
   bool found = false;
   for (const auto& one : children()) found = found || one.pid == child;
   EXPECT_TRUE(found);
-  EXPECT_TRUE(where_it_is(child).contains("state"));
+  const auto place = where_it_is(child);
+  ASSERT_TRUE(place);
+  EXPECT_FALSE(place->state.empty());
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
 }

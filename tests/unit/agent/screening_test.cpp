@@ -8,8 +8,6 @@
 namespace sweep::agent {
 namespace {
 
-using nlohmann::json;
-
 RankRecord said(double factor, Links links = {}) {
   RankRecord record;
   record.effective.screen = {100 * factor, 10 * factor, std::move(links)};

@@ -230,7 +230,7 @@ TEST(Measured, SaysWhatWasToldAndWhatWasNot) {
   ResultRow row = ok_row("a", 2, 100);
   row.trial.dp = 4;
   EXPECT_THAT(measured_lines(row, nullptr), Contains(HasSubstr("unknown")));
-  Provenance from{"a", "local", {}, R"({"backend":"nccl"})"};
+  Provenance from{"a", "local", {}, EffectiveSettings{.backend = "nccl"}};
   Environment node;
   node.host = "n1", node.facts.gpus = {GpuFacts{.name = "H100"}, GpuFacts{.name = "H100"}};
   from.nodes = {node};

@@ -1,4 +1,5 @@
-// What the room of answers reads from a store: the progress of a sweep that runs, and the steps of an answer.
+// Tests of what the room of answers reads from a store: the progress of a sweep that runs, and the steps of
+// an answer.
 #include "orchestrator/answers/progress.h"
 
 #include <gtest/gtest.h>

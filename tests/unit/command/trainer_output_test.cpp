@@ -8,6 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "schema/codec.h"
+
 namespace sweep::command {
 namespace {
 
@@ -46,11 +48,11 @@ TEST_F(TrainerOutputTest, StepsAreFoundAsTheyAppear) {
   EXPECT_EQ(output.report().last_step(), 2);
   output.finish();
   EXPECT_EQ(output.report().last_step(), 3);
-  nlohmann::json used;
+  EffectiveSettings used;
   output.describe(used);
-  EXPECT_EQ(used, (nlohmann::json{{"report", "from_log"},
-                                  {"steps", 3},
-                                  {"log", {{"lines", 3}, {"matches", {{"step_ms", 3}}}}}}));
+  EXPECT_EQ(to_json(used), (nlohmann::json{{"report", "from_log"},
+                                           {"steps", 3},
+                                           {"log", {{"lines", 3}, {"matches", {{"step_ms", 3}}}}}}));
 }
 
 TEST_F(TrainerOutputTest, WhatWasCutOutIsPassedOver) {

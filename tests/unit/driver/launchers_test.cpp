@@ -91,7 +91,7 @@ TEST_F(LaunchersTest, WhatALauncherBoundsReachesTheRunLoop) {
   ASSERT_TRUE(limits) << limits.error().message;
   EXPECT_TRUE(limits->allocate_per_shape);
   EXPECT_EQ(limits->slots, 2) << "of the smallest host";
-  EXPECT_EQ(limits->usd_per_node_hour.at("h100-sxm-80gb"), 25) << "of the dearest host";
+  EXPECT_EQ(limits->usd_per_node_hour.at("h100-sxm-80gb"), 25) << "of the most expensive host";
   const auto bounds = bounds_of(*limits);
   EXPECT_EQ(bounds.max_nodes, 2);
   EXPECT_EQ(bounds.max_allocations, 2);

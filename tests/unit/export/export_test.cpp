@@ -15,11 +15,6 @@
 namespace sweep::exports {
 namespace {
 
-std::string slurp(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 ResultRow sample() {
   ResultRow row;
   row.sweep = "quickstart";

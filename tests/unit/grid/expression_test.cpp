@@ -177,7 +177,7 @@ TEST_F(ExpressionTest, DeepAndLongTextsAreRefused) {
               AllOf(At(1, 1), IsError(ErrorKind::kInvalidValue)));
 }
 
-// What stands before `in` is evaluated once, however many items there are; 3^40 times would not end.
+// The left side of `in` is evaluated once, however many items there are; 3^40 times would not end.
 TEST_F(ExpressionTest, ListsInListsAreNoMoreWorkThanTheirText) {
   std::string chain = "true";
   for (int i = 0; i < 40; ++i) chain = "(" + chain + ") in [false, false, true]";
@@ -209,7 +209,7 @@ TEST_F(ExpressionTest, AWordMayStandBeforeTheNameItIsComparedWith) {
   EXPECT_THAT(error_of("'bf61' in [precision]"), AllOf(At(1, 1), IsError(ErrorKind::kInvalidValue, "bf61")));
 }
 
-// Of two errors the one that is read first is told.
+// The first of two errors is reported.
 TEST_F(ExpressionTest, TheFirstErrorIsTheOneThatIsTold) {
   EXPECT_THAT(error_of("tp and )"), AllOf(At(1, 1), IsError(ErrorKind::kInvalidValue, "tp")));
   EXPECT_THAT(error_of("packing + )"), AllOf(At(1, 11), IsError(ErrorKind::kInvalidValue, ")")));

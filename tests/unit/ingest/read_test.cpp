@@ -26,7 +26,7 @@ TEST(Read, EveryKindBecomesItsType) {
   RankExit exit;
   exit.attempt = 7;
   const std::string bytes = line(spool::kHello, {{"pid", 4}, {"host", "n1"}, {"version", "1"}}) +
-                            line(spool::kNode, to_json(NodeRecord{0, "n1", "{}"})) +
+                            line(spool::kNode, to_json(NodeRecord{0, "n1", {}})) +
                             line(spool::kStarted, {{"attempt", 7}, {"pids", {11, 12}}, {"unix_ns", 5}}) +
                             line(spool::kRankRecord, to_json(record(1))) +
                             line(spool::kRankExit, to_json(exit)) + line(spool::kAttemptEnd, to_json(end)) +

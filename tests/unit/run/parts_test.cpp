@@ -95,12 +95,12 @@ TEST_F(PartsTest, AnAllocationIsRequestedStartedAndTakenOut) {
 TEST_F(PartsTest, ANodeOfAnotherHardwareEndsTheRun) {
   plan(1);
   HeldAllocation& held = request();
-  EXPECT_FALSE(process(held, spool::kNode, to_json(NodeRecord{1, "b", "{}"})).wrong_node);
+  EXPECT_FALSE(process(held, spool::kNode, to_json(NodeRecord{1, "b", {}})).wrong_node);
   EXPECT_EQ(held.state, AllocationState::kRequested) << "the head's record comes last";
-  EXPECT_FALSE(process(held, spool::kNode, to_json(NodeRecord{0, "a", "wrong"}), true).wrong_node)
+  EXPECT_FALSE(process(held, spool::kNode, to_json(NodeRecord{0, "a", {.cpu = "wrong"}}), true).wrong_node)
       << "the run ends already";
   EXPECT_EQ(held.state, AllocationState::kChecked);
-  EXPECT_TRUE(process(held, spool::kNode, to_json(NodeRecord{0, "a", "wrong"})).wrong_node);
+  EXPECT_TRUE(process(held, spool::kNode, to_json(NodeRecord{0, "a", {.cpu = "wrong"}})).wrong_node);
   EXPECT_EQ(events("hardware").size(), 1u);
 }
 

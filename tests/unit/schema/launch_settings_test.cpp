@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// As programs of earlier versions have stored it.
+// Settings in the form that programs of earlier versions stored.
 const char* const kStored =
     R"({"gridengine":{"extra":["-m n"],"pe_slots":8,"time":"02:00:00"},"local":{},)"
     R"("slurm":{"colocate":true,"container":{"arguments":["--nv"],"image":"/i.sif"},"cpus_per_task":96,)"

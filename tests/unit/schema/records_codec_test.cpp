@@ -68,12 +68,12 @@ TEST(RecordsCodec, HostileValuesAreAnErrorAndNeverAFault) {
         json changed = whole;
         changed[key] = other;
         const auto read = from_json<T>(changed);
-        refused += !read;
-        if (!read) EXPECT_NE(read.error().message.find(key), std::string::npos) << "it names the key";
+        if (read) continue;
+        ++refused;
+        EXPECT_NE(read.error().message.find(key), std::string::npos) << "it names the key";
       }
     EXPECT_GT(refused, 2 * whole.size()) << "most of them are no values of the field";
-    for (const json& other : hostile)
-      if (!other.is_object()) EXPECT_FALSE(from_json<T>(other));
+    for (const json& other : hostile) EXPECT_TRUE(other.is_object() || !from_json<T>(other));
   });
 }
 

@@ -91,7 +91,7 @@ NodeRecord probe_node(const Nvml* nvml) {
   }
   facts.cpu = first_value("/proc/cpuinfo", "model name");
   if (const auto mhz = first_value("/proc/cpuinfo", "cpu MHz"); !mhz.empty()) facts.clocks = ClockFacts{mhz};
-  facts.cores = std::thread::hardware_concurrency();  // those this process may use
+  facts.cores = std::thread::hardware_concurrency();  // the cores that this process may use
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0) facts.memory_bytes = static_cast<std::int64_t>(pages) * page;
   facts.boot_id = whole("/proc/sys/kernel/random/boot_id");

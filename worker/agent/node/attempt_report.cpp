@@ -33,7 +33,7 @@ NcclLog nccl_log_of(const std::filesystem::path& dir, i64 rank) {
   return read_nccl_log(text ? *text : "");
 }
 
-// What its recorder holds, once it was asked.
+// The content of a rank's flight recorder, once it was asked.
 std::optional<std::vector<FlightGroup>> flight_of(const std::filesystem::path& dir, i64 rank) {
   const auto path = spool::flight_trace(dir, rank);
   std::error_code ec;
@@ -42,7 +42,7 @@ std::optional<std::vector<FlightGroup>> flight_of(const std::filesystem::path& d
   return groups_of(read_flight_trace(bytes ? *bytes : ""));
 }
 
-// Where the threads of a command's rank were. Empty: it could not say.
+// The stacks of a command's rank. Empty: it could not say.
 std::string stacks_of(const std::filesystem::path& dir, i64 rank, i64 ranks) {
   const std::size_t most = kAllStackBytes / static_cast<std::size_t>(std::max<i64>(ranks, 1));
   return files::read_from(spool::rank_stacks(dir, rank), 0, std::min(kMostStackBytes, most)).value_or("");

@@ -14,7 +14,7 @@ struct PartEnd {
   bool leads = false;
 };
 
-// By the rule that schema/records.def has for each field. What only the head agent knows is left to the caller.
+// Merges each field by its rule in schema/records.def. The caller fills in what only the head agent knows.
 AttemptEnd merged_end(const std::vector<PartEnd>& parts);
 
 }  // namespace sweep::agent

@@ -1,0 +1,79 @@
+// The head agent's side of a connection, with a client that connects from another thread.
+#include "worker/agent/net/head_server.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/post.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "worker/agent/net/head_client.h"
+
+namespace sweep::agent {
+namespace {
+
+class HeadServerTest : public ::testing::Test, private HeadServerListener {
+ protected:
+  void SetUp() override { ASSERT_TRUE(server_.listen({"127.0.0.1", "lo"})); }
+  // Connects as this node; the server runs until the client has its answer.
+  Expected<HeadClient> join(i64 node, const std::optional<Secret>& secret) {
+    Expected<HeadClient> out = fail("not tried");
+    std::thread client([&] {
+      out = connect_to_head(client_io_, {"127.0.0.1", server_.port(), secret, node}, 5, {{"cores", 3}});
+      boost::asio::post(io_, [this] { done_ = true; });
+    });
+    for (done_ = false; !done_;) io_.run_one();
+    client.join();
+    return out;
+  }
+
+  boost::asio::io_context io_, client_io_;
+  HeadServer server_{io_, 3, 5, *this};
+  std::vector<i64> joined_, lost_;
+  std::vector<nlohmann::json> hellos_;
+  bool done_ = false;
+
+ private:
+  void node_joined(i64 node, const nlohmann::json& hello) override {
+    joined_.push_back(node);
+    hellos_.push_back(hello);
+  }
+  void node_said(i64, const AgentMessage&) override {}
+  void node_lost(i64 node, const std::string&) override { lost_.push_back(node); }
+};
+
+TEST_F(HeadServerTest, ANodeThatKnowsTheSecretJoinsOnce) {
+  const auto client = join(1, server_.secret());
+  ASSERT_TRUE(client) << client.error().message;
+  EXPECT_EQ(joined_, std::vector<i64>{1});
+  EXPECT_EQ(hellos_.at(0).at("cores"), 3);
+  EXPECT_TRUE(server_.any_connected());
+  EXPECT_FALSE(server_.all_joined());
+  EXPECT_FALSE(join(1, server_.secret())) << "it has joined before";
+  EXPECT_TRUE(join(2, server_.secret()));
+  EXPECT_TRUE(server_.all_joined());
+}
+
+TEST_F(HeadServerTest, OthersAreRefused) {
+  EXPECT_FALSE(join(1, Secret::random())) << "another secret";
+  EXPECT_FALSE(join(3, server_.secret())) << "there is no such node";
+  EXPECT_TRUE(joined_.empty());
+  EXPECT_FALSE(server_.any_connected());
+}
+
+TEST_F(HeadServerTest, AConnectionThatBreaksIsReportedOnce) {
+  auto client = join(2, server_.secret());
+  ASSERT_TRUE(client);
+  client->link.reset();  // closes the socket
+  while (lost_.empty()) io_.run_one();
+  EXPECT_EQ(lost_, std::vector<i64>{2});
+  EXPECT_FALSE(server_.any_connected());
+  server_.close_all();
+  io_.run();  // nothing is left to wait for
+  EXPECT_EQ(lost_.size(), 1u);
+}
+
+}  // namespace
+}  // namespace sweep::agent
