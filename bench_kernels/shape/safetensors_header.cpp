@@ -227,7 +227,7 @@ Expected<SafetensorsHeader> parse_safetensors_header(std::string_view bytes, std
   for (SafetensorsEntry& e : header.tensors) {
     if (e.begin != place) {
       return fail(
-          e.begin < place ? ErrorKind::kInvalidValue : ErrorKind::kInvalidValue, e.name,
+          ErrorKind::kInvalidValue, e.name,
           fmt::format("tensor '{}' begins at byte {} of the data, {} {}.", e.name, e.begin,
                       e.begin < place ? "inside the one before, which ends at" : "leaving a hole after",
                       place));

@@ -5,7 +5,7 @@
 #include <optional>
 #include <tuple>
 
-#include "bench_kernels/shape/schedule_check.h"
+#include "bench_kernels/shape/schedule_times.h"
 
 namespace sweep::shape {
 namespace {

@@ -10,7 +10,7 @@
 // posts those with one peer in that order; with several chunks, where the pipeline is a ring, those with all its
 // peers. So they never wait for each other in a circle, even where all messages of a rank share one queue and a
 // send waits for its receive: NCCL runs the sends and receives of a communicator one after another on its stream
-// (schedule_check.h simulates that).
+// (tests/support/schedule_check.h simulates that).
 #pragma once
 #include <string>
 #include <vector>

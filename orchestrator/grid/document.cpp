@@ -2,32 +2,21 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "orchestrator/grid/yaml.h"
 
 namespace sweep::grid {
 namespace {
 
-// Byte of the first thing that is not UTF-8 or that YAML does not allow in a text (RFC 3629, table 3-7 of
-// Unicode; YAML 1.2.2, 5.1: control characters and noncharacters); npos: none.
+// Byte of the first thing that is not UTF-8 or that YAML does not allow in a text (YAML 1.2.2, 5.1: control
+// characters and noncharacters); npos: none.
 std::size_t first_bad_byte(std::string_view s) {
   for (std::size_t i = 0; i < s.size();) {
-    const auto byte = [&](std::size_t k) { return k < s.size() ? static_cast<unsigned char>(s[k]) : 0u; };
-    const auto tail = [&](std::size_t k) { return (byte(k) & 0xC0u) == 0x80u; };
-    const unsigned c = byte(i), d = byte(i + 1);
-    if (c < 0x80) {
-      if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7F) return i;
-      i += 1;
-    } else if (c >= 0xC2 && c <= 0xDF && tail(i + 1) && !(c == 0xC2 && d < 0xA0 && d != 0x85)) {
-      i += 2;
-    } else if (c >= 0xE0 && c <= 0xEF && tail(i + 1) && tail(i + 2) && !(c == 0xE0 && d < 0xA0) &&
-               !(c == 0xED && d >= 0xA0) && !(c == 0xEF && d == 0xBF && byte(i + 2) >= 0xBE)) {
-      i += 3;
-    } else if (c >= 0xF0 && c <= 0xF4 && tail(i + 1) && tail(i + 2) && tail(i + 3) &&
-               !(c == 0xF0 && d < 0x90) && !(c == 0xF4 && d >= 0x90)) {
-      i += 4;
-    } else {
-      return i;
-    }
+    const CodePoint c = decode_utf8(s, i);
+    const bool blank = c.code == '\t' || c.code == '\n' || c.code == '\r' || c.code == 0x85;
+    const bool control = (c.code < 0x20 || (c.code >= 0x7F && c.code < 0xA0)) && !blank;
+    if (c.length == 0 || control || c.code == 0xFFFE || c.code == 0xFFFF) return i;
+    i += c.length;
   }
   return std::string_view::npos;
 }

@@ -38,7 +38,7 @@ Status check_keys(const Document& document, const Node& map, std::span<const std
 Status need_map(const Document& document, const Node& node, Place at, std::string_view what) {
   if (node.is_map() && !node.entries.empty()) return {};
   return tl::unexpected(
-      document.error(at, {node.is_map() ? ErrorKind::kInvalidValue : ErrorKind::kInvalidValue, what},
+      document.error(at, {ErrorKind::kInvalidValue, what},
                      node.is_map() ? fmt::format("{} is empty; fill it or remove it", what)
                                    : fmt::format("{} is a map of keys, not {}", what, node.kind_name())));
 }
@@ -78,7 +78,7 @@ Expected<double> read_real(const Document& document, const Node& node, std::stri
   const auto got = std::from_chars(node.text.data(), end, value);
   const bool is_number = node.is_scalar() && !node.quoted && !node.text.empty() && got.ptr == end;
   if (!is_number || got.ec != std::errc{} || !std::isfinite(value) || value < min || value > max) {
-    return refuse(document, node, {is_number ? ErrorKind::kInvalidValue : ErrorKind::kInvalidValue, what},
+    return refuse(document, node, {ErrorKind::kInvalidValue, what},
                   fmt::format("{} is {}; it takes a number from {} to {}", what, shown(node), min, max));
   }
   return value;

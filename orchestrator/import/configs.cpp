@@ -11,6 +11,8 @@
 #include "bench_kernels/shape/rank_algebra.h"
 #include "orchestrator/import/cells.h"
 #include "orchestrator/import/layout.h"
+#include "orchestrator/import/mapping.h"
+#include "orchestrator/import/units.h"
 #include "schema/columns.h"
 
 namespace sweep::imports {
@@ -29,15 +31,11 @@ struct ConfigColumn {
   double factor = 1;                 // bytes in one unit of a kMemory column
 };
 
-// Other names of our columns. Compared without case.
-const std::map<std::string_view, std::string_view>& aliases() {
+// Other names of a model's dimensions; those of fields are import's.
+const std::map<std::string_view, std::string_view>& dimension_aliases() {
   static const std::map<std::string_view, std::string_view> known{
-      {"gas", "grad_accum"},        {"gradient_accumulation_steps", "grad_accum"},
-      {"mbs", "micro_batch_size"},  {"gbs", "global_batch_size"},
-      {"zero_stage", "zero"},       {"sequence_length", "seq_len"},
-      {"num_layers", "layers"},     {"num_heads", "heads"},
-      {"num_kv_heads", "kv_heads"}, {"hidden", "hidden_size"},
-      {"ffn", "intermediate_size"}, {"vocab", "vocab_size"}};
+      {"num_layers", "layers"},  {"num_heads", "heads"},       {"num_kv_heads", "kv_heads"},
+      {"hidden", "hidden_size"}, {"ffn", "intermediate_size"}, {"vocab", "vocab_size"}};
   return known;
 }
 
@@ -58,18 +56,19 @@ const std::map<std::string_view, i64 ModelSpec::*>& dimensions() {
 
 ConfigColumn target_of(const std::string& name) {
   std::string key = lower_case(name);
-  if (const auto other = aliases().find(key); other != aliases().end()) key = other->second;
+  const Alias* alias = find_alias(key);
+  if (alias) key = alias->field;
+  if (const auto d = dimension_aliases().find(key); d != dimension_aliases().end()) key = d->second;
   ConfigColumn t{Holds::kKept, name, nullptr, nullptr, {}, 1};
   if (key == "model") return t.kind = Holds::kModel, t;
   if (key == "family" || key == "tie_embeddings") return t.kind = Holds::kSpec, t;
   if (const auto d = dimensions().find(key); d != dimensions().end())
     return t.kind = Holds::kSpec, t.number = d->second, t.number_name = d->first, t;
   if (key == "gpus") return t.kind = Holds::kGpus, t;
-  if (key == "status" || key == "outcome") return t.kind = Holds::kStatus, t;
-  if (key == "mem_gb") return t.kind = Holds::kMemory, t.factor = 1e9, t;
-  if (key == "mem_gib") return t.kind = Holds::kMemory, t.factor = 1024.0 * 1024 * 1024, t;
-  if (key == "memory_reported_bytes") return t.kind = Holds::kMemory, t;
-  if (key == "tok_s_gpu" || key == "tokens_per_s_gpu") return t.kind = Holds::kRate, t;
+  if (key == "outcome") return t.kind = Holds::kStatus, t;
+  if (key == "memory_reported_bytes")
+    return t.kind = Holds::kMemory, t.factor = alias ? factor_to("bytes", alias->unit).value_or(1) : 1, t;
+  if (key == "tokens_per_s_gpu") return t.kind = Holds::kRate, t;
   if (key == "hardware") return t;
   if (const Column* axis = find_column(key); axis && axis->role == Role::kAxis)
     return t.kind = Holds::kAxis, t.axis = axis, t;

@@ -4,38 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <new>
 
 #include "base/expected.h"
+#include "base/utf8.h"
 
 namespace sweep::imports {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// Length of the well-formed UTF-8 sequence at the front (Unicode 15, table 3-7); 0: none.
-std::size_t sequence(std::string_view s) {
-  const auto at = [s](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
-  const auto tail = [&](std::size_t i) { return (at(i) & 0xC0u) == 0x80u; };
-  const unsigned a = at(0), b = at(1);
-  if (a < 0x80) return 1;
-  if (a >= 0xC2 && a <= 0xDF) return tail(1) ? 2 : 0;
-  if (a >= 0xE0 && a <= 0xEF) {
-    const bool shortest = a != 0xE0 || b >= 0xA0, no_surrogate = a != 0xED || b < 0xA0;
-    return tail(1) && tail(2) && shortest && no_surrogate ? 3 : 0;
-  }
-  if (a >= 0xF0 && a <= 0xF4) {
-    const bool shortest = a != 0xF0 || b >= 0x90, in_range = a != 0xF4 || b < 0x90;
-    return tail(1) && tail(2) && tail(3) && shortest && in_range ? 4 : 0;
-  }
-  return 0;
-}
-
 Expected<void> check_text(std::string_view text, const std::string& shown_as) {
   std::size_t line = 1;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = text[i] == '\0' ? 0 : sequence(text.substr(i));
+    const std::size_t length = text[i] == '\0' ? 0 : decode_utf8(text, i).length;
     if (length == 0) {
       return fail_at(shown_as, line,
                      {fmt::format("{} (byte {:#04x}); save it as UTF-8, for example with `iconv -t UTF-8`",

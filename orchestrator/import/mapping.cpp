@@ -14,10 +14,6 @@
 namespace sweep::imports {
 namespace {
 
-// Names other files use: nanotron and the Ultra-Scale Playbook's chart first. Compared without case.
-struct Alias {
-  std::string_view column, field, unit;
-};
 constexpr Alias kAliases[] = {
     {"gas", "grad_accum", ""},
     {"gradient_accumulation_steps", "grad_accum", ""},
@@ -107,12 +103,11 @@ class Mapper {
     const std::string key = lower_case(name);
     if (key == "mfu" && names_.contains("mfu_reported")) return leave(name);  // both: `mfu` was computed
     if (std::ranges::find(kOurs, key) != std::end(kOurs)) return leave(name);
-    for (const Alias& alias : kAliases)
-      if (alias.column == key) {
-        if (!alias.unit.empty() && alias.field != key)
-          out_.notes.push_back(fmt::format("column '{}' is read as {} in {}", name, alias.field, alias.unit));
-        return place_as(name, {std::string(alias.field), std::string(alias.unit), !alias.unit.empty()});
-      }
+    if (const Alias* alias = find_alias(key)) {
+      if (!alias->unit.empty() && alias->field != key)
+        out_.notes.push_back(fmt::format("column '{}' is read as {} in {}", name, alias->field, alias->unit));
+      return place_as(name, {std::string(alias->field), std::string(alias->unit), !alias->unit.empty()});
+    }
     if (const Column* field = find_column(key))
       return place_as(name, {std::string(field->key), std::string(field->unit), true});
     if (leave_rest_) return leave(name);
@@ -205,6 +200,11 @@ class Mapper {
 };
 
 }  // namespace
+
+const Alias* find_alias(std::string_view column) {
+  const auto* found = std::ranges::find(kAliases, column, &Alias::column);
+  return found == std::end(kAliases) ? nullptr : found;
+}
 
 bool Mapping::has(std::string_view field) const {
   return std::ranges::any_of(targets, [&](const Target& t) {

@@ -33,6 +33,13 @@ struct Target {
   double factor = 1;              // from the file's unit to the field's
 };
 
+// The field that a column of a known file holds, and its unit, by the name in lower case; nullptr: no such
+// name. nanotron and the Ultra-Scale Playbook's chart come first.
+struct Alias {
+  std::string_view column, field, unit;
+};
+const Alias* find_alias(std::string_view column);
+
 struct Mapping {
   std::vector<Target> targets;     // one per column
   std::vector<std::string> notes;  // messages: columns left out, units taken from a name

@@ -1,12 +1,10 @@
 // A few columns of all results of a sweep: packed ones as they lie, loose entries from the tables.
-#include <algorithm>
 #include <limits>
 
 #include "base/expected.h"
 #include "orchestrator/store/packed_column.h"
 #include "orchestrator/store/result_rows.h"
 #include "orchestrator/store/store_file.h"
-#include "schema/axis_domain.h"
 #include "schema/columns.h"
 
 namespace sweep::store {
@@ -113,12 +111,6 @@ void append_ids(ResultColumns& out, const KeptRows& block, std::string_view byte
 Expected<ResultColumns> Answers::result_columns(i64 sweep, const ColumnSelection& selection) {
   ResultColumns out = ResultColumns::empty(selection);
   Transaction work(*file_.db, Transaction::kRead);
-  if (!work.one<i64>("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'packed'")) {
-    std::vector<i64> entries;  // a file of version 1, opened for reading
-    const auto rows = result_rows(work, file_.selects, "p.sweep = ?", {sweep}, &entries);
-    out.append(rows, entries);
-    return work.commit(std::move(out));
-  }
   const auto blocks = kept_rows(work, sweep, out.entry);
   for_each_block(work, sweep, "trial", blocks,
                  [&](const KeptRows& block, const PackedColumn* packed, std::string_view bytes) {
@@ -133,8 +125,6 @@ Expected<ResultColumns> Answers::result_columns(i64 sweep, const ColumnSelection
                    [&, &into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
                      append_coded(into, block, packed, field);
                    });
-    if (zero_is_unresolved(name))  // packed by a version that kept 0, in a file that is only read
-      std::ranges::replace(column.values, Value{i64{0}}, Value{});
   }
   for (auto& [name, column] : out.numbers) {
     for_each_block(work, sweep, find_column(name)->stored, blocks,

@@ -167,35 +167,6 @@ bool add_columns(Transaction& work, const char* table, const std::vector<Column>
   return added;
 }
 
-// Files of versions before unresolved axes were NULL hold 0 there, in columns that refuse NULL. Such a column
-// is made anew. The trigger that marks packed rows as out of date is off meanwhile: it is asked for the
-// changed rows alone.
-bool let_unresolved_be_null(Transaction& work) {
-  std::vector<const Column*> strict;
-  for (const auto& column : axis_columns()) {
-    const auto refuses =
-        work.one<i64>("SELECT \"notnull\" FROM pragma_table_info('trial') WHERE name = ?", column.name);
-    if (refuses == 1 && zero_is_unresolved(column.name)) strict.push_back(&column);
-  }
-  if (strict.empty()) return false;
-  constexpr std::string_view kTrigger = "loose_trial_changed";
-  const auto trigger = work.one<std::string>("SELECT sql FROM sqlite_schema WHERE name = ?", kTrigger);
-  work.run("DROP VIEW IF EXISTS results");
-  work.run("DROP TRIGGER IF EXISTS loose_trial_changed");
-  for (const Column* column : strict) {
-    const std::string name = sql_name(column->name), old = sql_name(column->name + " before");
-    work.run(fmt::format("ALTER TABLE trial RENAME COLUMN {} TO {}", name, old));
-    work.run(fmt::format("ALTER TABLE trial ADD COLUMN {} {}", name, column->declaration));
-    work.run(
-        fmt::format("UPDATE trial SET {0} = NULLIF({1}, 0) WHERE {1} <> {2}", name, old, column->absent));
-    work.run(fmt::format("ALTER TABLE trial DROP COLUMN {}", old));
-  }
-  if (trigger) work.run(*trigger);
-  for (const Column* column : strict)
-    work.run(fmt::format("UPDATE trial SET {0} = NULL WHERE {0} IS NULL", sql_name(column->name)));
-  return true;
-}
-
 using RecordTable = std::pair<const char*, std::vector<Column>>;
 
 template <class Record>
@@ -263,8 +234,7 @@ Selects selects_for(Transaction& work) {
 }
 
 void complete_columns(Transaction& work) {
-  bool added = let_unresolved_be_null(work);
-  added |= add_columns(work, "trial", axis_columns());
+  bool added = add_columns(work, "trial", axis_columns());
   added |= add_columns(work, "result", metric_columns());
   for (const auto& [table, fields] : record_tables()) add_columns(work, table, fields);
   const auto present =

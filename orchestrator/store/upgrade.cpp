@@ -61,6 +61,14 @@ Expected<i64> check_identity(Db& db, std::span<const Migration> steps) {
   const auto schema = db.pragma("schema_version");
   if (!schema) return schema;
   if (*application == 0 && *version == 0 && *schema == 0) return 0;
+  if (*application == kUnreleasedId)
+    return fail(ErrorKind::kUnsupported, db.path().string(),
+                fmt::format("database '{0}' was written before the first release, and nothing reads its "
+                            "tables now; it is left "
+                            "as it is. Export its sweeps with the sweep that wrote it (`sweep export csv "
+                            "--db {0}`) and bring "
+                            "them here with `sweep import`, or name a new file with --db",
+                            db.path().string()));
   if (*application != kApplicationId)
     return fail(ErrorKind::kUnreadable, db.path().string(), not_ours(db.path()));
   const i64 ours = steps.back().version;

@@ -7,7 +7,9 @@
 
 namespace sweep::store {
 
-inline constexpr i64 kApplicationId = 0x53574550;  // "SWEP", in the file's header
+// In the file's header: "SWP1". Versions before the first release wrote "SWEP", with eight schemas of their own.
+inline constexpr i64 kApplicationId = 0x53575031;
+inline constexpr i64 kUnreleasedId = 0x53574550;
 
 struct Migration {
   int version;  // the file's version after it

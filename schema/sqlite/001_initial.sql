@@ -64,7 +64,10 @@ CREATE TABLE allocation (
   read_offset     INTEGER NOT NULL DEFAULT 0,    -- of the outbox; moves with what was ingested, in one transaction
   created_unix_ns INTEGER NOT NULL,
   ended_unix_ns   INTEGER,
-  end_reason      TEXT
+  end_reason      TEXT,
+  nodes           INTEGER,                       -- what it holds from its start to its end; NULL: never started
+  gpus            INTEGER,                       -- of each node: GPUs, or slots where there are none
+  started_unix_ns INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX allocation_open ON allocation(sweep) WHERE ended_unix_ns IS NULL;
 
@@ -128,6 +131,10 @@ CREATE TABLE rank_record (
   oom_killed           INTEGER,
   exit_unix_ns         INTEGER,
   log_tail             TEXT,
+  sent                 TEXT,                  -- in the last step: JSON list of strategy, calls, bytes
+  expert_load          REAL,
+  skipped_steps        INTEGER,
+  loss_scale           REAL,
   PRIMARY KEY (attempt, rank)
 ) STRICT, WITHOUT ROWID;
 
@@ -150,17 +157,7 @@ CREATE TABLE step_sample (
   PRIMARY KEY (attempt, rank, repeat, step)
 ) STRICT, WITHOUT ROWID;
 
--- Model and node count by which `best` looks results up.
-CREATE TABLE ranking_group (
-  id    INTEGER PRIMARY KEY,
-  sweep INTEGER NOT NULL REFERENCES sweep(id),
-  model TEXT NOT NULL,
-  nodes INTEGER NOT NULL,
-  UNIQUE (sweep, model, nodes)
-) STRICT;
-
--- The verdict on an attempt. Plus one column per metric. `ranking` is set while the attempt is its trial's final one,
--- ended ok, and the trial is in the plan; the indices behind `best` hold those rows only.
+-- The verdict on an attempt. Plus one column per metric.
 CREATE TABLE result (
   attempt          INTEGER PRIMARY KEY REFERENCES attempt(id),
   outcome          INTEGER NOT NULL,
@@ -169,8 +166,7 @@ CREATE TABLE result (
   rank             INTEGER,
   phase            TEXT NOT NULL DEFAULT '',
   evidence         TEXT NOT NULL DEFAULT '',
-  finished_unix_ns INTEGER NOT NULL,
-  ranking          INTEGER REFERENCES ranking_group(id)
+  finished_unix_ns INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE event (
@@ -178,7 +174,8 @@ CREATE TABLE event (
   sweep   INTEGER NOT NULL REFERENCES sweep(id),
   unix_ns INTEGER NOT NULL,
   kind    TEXT NOT NULL,
-  text    TEXT NOT NULL
+  text    TEXT NOT NULL,
+  attempt INTEGER             -- that the event is about; NULL: the sweep as a whole
 ) STRICT;
 CREATE INDEX event_sweep ON event(sweep);
 
@@ -191,7 +188,9 @@ CREATE TABLE lease (
   pid_start         INTEGER NOT NULL,
   token             TEXT NOT NULL,
   beats             INTEGER NOT NULL,
-  heartbeat_unix_ns INTEGER NOT NULL
+  heartbeat_unix_ns INTEGER NOT NULL,
+  slurm_job         INTEGER NOT NULL DEFAULT 0,  -- Slurm is asked whether the holder's job is over; 0: it is part of none
+  slurm_cluster     TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
 CREATE TABLE stop_request (
@@ -199,3 +198,56 @@ CREATE TABLE stop_request (
   now     INTEGER NOT NULL,
   unix_ns INTEGER NOT NULL
 ) STRICT;
+
+-- What `sweep calibrate` measured, the latest under each name.
+CREATE TABLE hardware_profile (
+  name            TEXT PRIMARY KEY,
+  hardware        TEXT NOT NULL,
+  created_unix_ns INTEGER NOT NULL,
+  profile         TEXT NOT NULL
+) STRICT;
+
+-- Columns of the public row in one piece, 4096 entries of a sweep (key >> 12) at a time, so that `best` reads the few
+-- columns it needs of a hundred thousand results in milliseconds. Everything in it follows from the other tables: packed
+-- holds no entry that is in `loose`, and any change of a result or a plan entry, whoever makes it, puts the entry there.
+-- A column all of whose values are its default, or NULL, has no row. orchestrator/store/packed_column.h has the form.
+CREATE TABLE packed (
+  sweep INTEGER NOT NULL REFERENCES sweep(id),
+  name  TEXT NOT NULL,                          -- a column of schema/columns.h, or `entry`: keys of plan_entry
+  block INTEGER NOT NULL,
+  data  BLOB NOT NULL,
+  PRIMARY KEY (sweep, name, block)
+) STRICT;
+
+-- Plan entries whose packed columns, if any, are out of date: they are read from the tables.
+CREATE TABLE loose (
+  entry INTEGER PRIMARY KEY
+) STRICT;
+
+-- Not OR IGNORE: inside a trigger the conflict clause of the statement that fires it holds instead.
+CREATE TRIGGER loose_entry_added AFTER INSERT ON plan_entry BEGIN
+  INSERT INTO loose SELECT NEW.key WHERE NEW.key NOT IN (SELECT entry FROM loose);
+END;
+CREATE TRIGGER loose_entry_changed AFTER UPDATE ON plan_entry BEGIN
+  INSERT INTO loose SELECT NEW.key WHERE NEW.key NOT IN (SELECT entry FROM loose);
+END;
+CREATE TRIGGER loose_entry_gone AFTER DELETE ON plan_entry BEGIN
+  DELETE FROM packed WHERE sweep = OLD.sweep AND block = OLD.key >> 12;
+  INSERT INTO loose SELECT key FROM plan_entry
+    WHERE key >> 12 = OLD.key >> 12 AND sweep = OLD.sweep AND key NOT IN (SELECT entry FROM loose);
+END;
+CREATE TRIGGER loose_result_added AFTER INSERT ON result BEGIN
+  INSERT INTO loose SELECT entry FROM attempt WHERE id = NEW.attempt AND entry NOT IN (SELECT entry FROM loose);
+END;
+CREATE TRIGGER loose_result_changed AFTER UPDATE ON result BEGIN
+  INSERT INTO loose SELECT entry FROM attempt WHERE id = NEW.attempt AND entry NOT IN (SELECT entry FROM loose);
+END;
+CREATE TRIGGER loose_result_gone AFTER DELETE ON result BEGIN
+  INSERT INTO loose SELECT entry FROM attempt WHERE id = OLD.attempt AND entry NOT IN (SELECT entry FROM loose);
+END;
+CREATE TRIGGER loose_trial_changed AFTER UPDATE ON trial BEGIN
+  INSERT INTO loose SELECT key FROM plan_entry WHERE trial = NEW.key AND key NOT IN (SELECT entry FROM loose);
+END;
+CREATE TRIGGER loose_sweep_renamed AFTER UPDATE OF name ON sweep BEGIN
+  INSERT INTO loose SELECT key FROM plan_entry WHERE sweep = NEW.id AND key NOT IN (SELECT entry FROM loose);
+END;

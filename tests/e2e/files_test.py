@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """files_test.py BIN: the database as others meet it: opened unchanged by the sqlite3 shell and by Datasette; a file of
-version 1 merged and upgraded; a file of a version to come refused."""
+before the first release, and one of a version to come, refused."""
 import contextlib
 import importlib.util
 import json
@@ -19,7 +19,6 @@ import answers_test
 import processes
 from answers_test import row
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2]
 COUNT = "select count(*) from results where outcome = 'ok'"
 
 
@@ -67,54 +66,17 @@ def datasette_opens_it_unchanged(b):
     assert b.db.read_bytes() == before, "Datasette had to change the database"
 
 
-def migrated_columns():
-    """(table, column) of every column that a later migration adds by itself."""
-    later = sorted((SOURCE / "schema" / "sqlite").glob("*.sql"))[1:]
-    return {pair for file in later for pair in re.findall(r"ALTER TABLE (\w+) ADD COLUMN (\w+)", file.read_text())}
-
-
-def version_1_of(db, old):
-    """The same results in a file as version 1 made it: its migration's SQL, and the axes and metrics that were added since."""
-    with contextlib.closing(sqlite3.connect(old)) as to:
-        to.executescript((SOURCE / "schema" / "sqlite" / "001_initial.sql").read_text())
-        tables = [name for (name,) in to.execute("select name from sqlite_master where type = 'table' and name not like 'sqlite_%'")]
-        to.execute("attach ? as new", [str(db)])
-        to.execute("pragma foreign_keys = off")
-        later = migrated_columns()
-        for table in tables:
-            have = {c[1] for c in to.execute(f"pragma table_info({table})")}
-            columns = [c for c in to.execute(f"pragma new.table_info({table})") if (table, c[1]) not in later]
-            for c in columns:
-                if c[1] not in have:
-                    to.execute(f"alter table {table} add column \"{c[1]}\" {c[2]}" + (f" default {c[4]}" if c[4] else ""))
-            names = ", ".join(f'"{c[1]}"' for c in columns)
-            if names:  # a later version may be without the table
-                to.execute(f"insert into {table} ({names}) select {names} from new.{table}")
-        application = to.execute("pragma new.application_id").fetchone()[0]
-        to.commit()
-        to.execute(f"pragma application_id = {application}")
-        to.execute("pragma user_version = 1")
-        to.commit()
-    return old
-
-
-def a_file_of_version_1_is_merged_and_upgraded(b):
-    b.make("s", [row(n, 1000 + n) for n in (1, 2)] + [row(4, 0, "oom")])
-    old = version_1_of(b.db, b.folder / "old.db")
-    wanted = b.sweep("best", "--json").stdout
-    before = old.read_bytes()
-    b.db = b.folder / "into.db"
-    b.sweep("merge", b.db, old, db=False)
-    assert old.read_bytes() == before, "a file that is merged from is only read"
-    assert json.loads(b.sweep("query", COUNT, "--json").stdout) == [{"count(*)": 2}]
-    assert strip(b.sweep("best", "--json").stdout) == strip(wanted)
-    b.db = old  # opened for reading it is upgraded or read as it is; either way it answers the same
-    assert strip(b.sweep("best", "--json").stdout) == strip(wanted)
-
-
-def strip(text):
-    """Without what names the file's own past."""
-    return [{k: v for k, v in group.items() if k != "measured"} for group in json.loads(text)]
+def a_file_of_before_the_first_release_is_refused_with_the_way_out(b):
+    b.make("s", [row(1, 1000)])
+    with contextlib.closing(sqlite3.connect(b.db)) as db:
+        db.execute("pragma application_id = 0x53574550")
+        db.execute("pragma user_version = 8")
+    before = b.db.read_bytes()
+    for words in (["best"], ["query", COUNT], ["report", "-o", "x.html"], ["export", "csv"]):
+        said = b.sweep(*words, code=2).stderr
+        assert "sweep export csv" in said and "sweep import" in said, said
+    assert "first release" in b.sweep("merge", b.folder / "into.db", b.db, code=2, db=False).stderr
+    assert b.db.read_bytes() == before
 
 
 def a_file_of_a_version_to_come_is_refused(b):
@@ -155,7 +117,7 @@ def clean_leaves_a_silent_holder_alone_and_says_so_by_its_exit_code(b):
     b.sweep("clean")
 
 
-CASES = [the_sqlite3_shell_opens_it_unchanged, datasette_opens_it_unchanged, a_file_of_version_1_is_merged_and_upgraded,
+CASES = [the_sqlite3_shell_opens_it_unchanged, datasette_opens_it_unchanged, a_file_of_before_the_first_release_is_refused_with_the_way_out,
          a_file_of_a_version_to_come_is_refused, a_file_size_limit_is_a_full_disk,
          clean_leaves_a_silent_holder_alone_and_says_so_by_its_exit_code]
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
@@ -124,41 +125,22 @@ TEST(GridRead, ExpressionErrorsPointIntoTheExpression) {
 }
 
 TEST(GridRead, TextsThatAreNotNumbersAreRefused) {
-  for (const std::string bad : {"nan",
-                                ".nan",
-                                "-1",
-                                "0",
-                                "1.5",
-                                "1e3",
-                                "0x10",
-                                "010",
-                                "\"8\"",
-                                "true",
-                                "null",
-                                "~",
-                                "[1]",
-                                "99999999999999999999999",
-                                "-99999999999999999999999",
-                                "1000001",
-                                "inf",
-                                "1_000",
-                                "",
-                                "+",
-                                "--1",
-                                "8 GPUs"}) {
-    EXPECT_THAT(
-        error_of(kHead + "base:\n  tp: " + bad + "\ngrid: {pp: [1]}\n"),
-        testing::AnyOf(IsError(ErrorKind::kInvalidValue, "tp"), IsError(ErrorKind::kInvalidValue, "tp")))
+  std::istringstream words(
+      "nan .nan -1 0 1.5 1e3 0x10 010 \"8\" true null ~ [1] inf 1_000 + --1 1000001 "
+      "99999999999999999999999 -99999999999999999999999");
+  std::vector<std::string> all{"", "8 GPUs"};
+  for (std::string word; words >> word;) all.push_back(word);
+  for (const std::string& bad : all) {
+    EXPECT_THAT(error_of(kHead + "base:\n  tp: " + bad + "\ngrid: {pp: [1]}\n"),
+                IsError(ErrorKind::kInvalidValue, "tp"))
         << bad;
     EXPECT_THAT(error_of(kHead + "grid:\n  tp: [1, " + (bad.empty() ? "null" : bad) + "]\n"),
-                AllOf(At(4, 11), testing::AnyOf(IsError(ErrorKind::kInvalidValue, "tp"),
-                                                IsError(ErrorKind::kInvalidValue, "tp"))))
+                AllOf(At(4, 11), IsError(ErrorKind::kInvalidValue, "tp")))
         << bad;
   }
   for (const std::string bad : {"nan", "-1", "0", "inf", "1e400", "many"}) {
     EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nlimits: {gpu_hours: " + bad + "}\n"),
-                AllOf(At(4, 21), IsError(bad == "many" ? ErrorKind::kInvalidValue : ErrorKind::kInvalidValue,
-                                         "gpu_hours")))
+                AllOf(At(4, 21), IsError(ErrorKind::kInvalidValue, "gpu_hours")))
         << bad;
   }
   EXPECT_THAT(error_of(kHead + "grid: {packing: [yes]}\n"),

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bench_kernels/shape/schedule_check.h"
+#include "tests/support/schedule_check.h"
 
 namespace sweep::shape {
 namespace {

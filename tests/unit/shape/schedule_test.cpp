@@ -8,8 +8,8 @@
 #include <algorithm>
 
 #include "base/expected.h"
-#include "bench_kernels/shape/schedule_check.h"
 #include "tests/support/error_matchers.h"
+#include "tests/support/schedule_check.h"
 
 namespace sweep::shape {
 namespace {

@@ -335,27 +335,6 @@ TEST_F(LeaseTest, AHostThatWasStartedAnewHasLostItsHolderOnANetworkDiskToo) {
   EXPECT_FALSE(must(second->take_lease(sweep_)));
 }
 
-TEST_F(LeaseTest, AFileOfTheVersionBeforeSaysOfNoJob) {
-  auto first = as("n1", 1, true, "", 77);
-  must(first->take_lease(sweep_));
-  first.reset();
-  sql(R"(ALTER TABLE lease DROP COLUMN slurm_job;
-         ALTER TABLE lease DROP COLUMN slurm_cluster;
-         DROP TABLE hardware_profile;
-         ALTER TABLE event DROP COLUMN attempt;
-         CREATE TABLE ranking_group(id INTEGER PRIMARY KEY);
-         ALTER TABLE result ADD COLUMN ranking INTEGER;
-         PRAGMA user_version = 4)");
-  StoreDependencies network = quick();
-  network.network_filesystem = [](const fs::path&) { return true; };
-  const auto read = must(open(network, Mode::kReadOnly)->lease(sweep_));
-  ASSERT_TRUE(read);
-  EXPECT_EQ(read->slurm_job, 0);
-  const auto upgraded = must(as("n2", 2, true)->lease(sweep_));
-  ASSERT_TRUE(upgraded);
-  EXPECT_EQ(upgraded->slurm_job, 0);
-}
-
 TEST_F(LeaseTest, AContainerThatSharesTheKernelIsJudgedByItsHeartbeat) {
   auto first = as("c1", 1, false, "same-boot"), second = as("c2", 2, false, "same-boot");
   must(first->take_lease(sweep_));

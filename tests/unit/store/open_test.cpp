@@ -130,105 +130,53 @@ TEST_F(OpenTest, AFailedUpgradeLeavesTheFileAsItWas) {
   EXPECT_FALSE(work.one<i64>("SELECT 1 FROM sqlite_schema WHERE name = 'half'"));
 }
 
-TEST_F(OpenTest, TheFirstReleasesDatabaseStillOpensWithAllItHolds) {
-  sql(slurp(fs::path(SWEEP_SOURCE_DIR) / "tests/golden/store_v1.sql"));
-  store_ = open();
-  EXPECT_EQ(pragma("user_version"), migrations().back().version);
-  const i64 sweep = must(store_->find_sweep("golden")).id;
-  const auto rows = must(store_->results(sweep));
-  ASSERT_EQ(rows.size(), 4u);
-  EXPECT_EQ(rows[3].state, State::kPending);
-  EXPECT_EQ(rows[0].outcome, Outcome::kOk);
-  EXPECT_EQ(rows[0].metrics.tokens_per_s, 1234.5);
-  EXPECT_EQ(trial_id(rows[0].trial), rows[0].trial_id) << "columns the file lacks took their frozen default";
-  EXPECT_EQ(rows[1].outcome, Outcome::kOom);
-  EXPECT_EQ(rows[2].outcome, Outcome::kPruned);
-  EXPECT_EQ(must(store_->pending(sweep, 9)).size(), 1u);
-  const auto best = must(store_->best(sweep, "tokens_per_s", 1));
-  ASSERT_EQ(best.size(), 1u);
-  EXPECT_EQ(best[0].trial_id, rows[0].trial_id);
-  must(store_->query("SELECT threads, throttle FROM results"));
-}
-
-// Before version 8 the attempt stood in an event's text alone.
-TEST_F(OpenTest, AnOldEventIsGivenTheAttemptThatItNames) {
-  sql(slurp(fs::path(SWEEP_SOURCE_DIR) / "tests/golden/store_v1.sql"));
-  sql("INSERT INTO event(sweep, unix_ns, kind, text) VALUES "
-      "(1, 1, 'agent', 'attempt 2: over sockets'), (1, 2, 'agent', 'attempt 99 of no one'), "
-      "(1, 3, 'agent', 'attempted'), (1, 4, 'agent', 'attempt 1 left processes')");
-  store_ = open();
-  const Table events = must(store_->events(must(store_->find_sweep("golden")).id, 10));
-  std::vector<Value> attempts;
-  for (const auto& row : events.rows) attempts.push_back(row[3]);
-  EXPECT_EQ(attempts, (std::vector<Value>{i64{2}, Value(), Value(), i64{1}, Value()}));
+// Before the first release the tables changed eight times, under one application id.
+TEST_F(OpenTest, AFileOfBeforeTheFirstReleaseIsRefusedAndLeftAlone) {
+  for (const int version : {1, 2, 8}) {
+    fs::remove(path_);
+    sql(fmt::format("CREATE TABLE sweep(id INTEGER); PRAGMA user_version = {}; PRAGMA application_id = {}",
+                    version, kUnreleasedId));
+    const std::string before = slurp(path_);
+    EXPECT_THAT(refusal(), IsError(ErrorKind::kUnsupported, path_.string())) << version;
+    EXPECT_THAT(error_in(Store::open(path_, Mode::kReadOnly, quick())),
+                IsError(ErrorKind::kUnsupported, path_.string()));
+    EXPECT_EQ(slurp(path_), before);
+    EXPECT_FALSE(fs::exists(path_.string() + "-wal"));
+    EXPECT_FALSE(fs::exists(path_.string() + fmt::format(".v{}.bak", version)));
+  }
 }
 
 // The grid prunes a configuration before its dp or grad_accum is known; the trial then carries 0 there.
-TEST_F(OpenTest, AnAxisThatWasNeverResolvedIsNullInNewFilesAndOld) {
-  const char* nulls = "SELECT count(*) FROM results WHERE dp IS NULL AND grad_accum IS NULL AND tp = 1";
-  sql(slurp(fs::path(SWEEP_SOURCE_DIR) / "tests/golden/store_v1.sql"));
-  sql("UPDATE trial SET dp = 0, grad_accum = 0 WHERE key = (SELECT trial FROM plan_entry WHERE admitted = "
-      "0)");
-  for (int again = 0; again < 2; ++again) {
-    store_ = open();
-    EXPECT_EQ(must(store_->query(nulls)).rows[0][0], Value{i64{1}});
-    EXPECT_EQ(must(store_->query("SELECT count(*) FROM results WHERE dp = 0 OR dp IS NULL")).rows[0][0],
-              Value{i64{1}});
-    const i64 sweep = must(store_->find_sweep("golden")).id;
-    const auto rows = must(store_->results(sweep));
-    EXPECT_EQ(rows[2].trial.dp, 0) << "the trial itself, and so its id, stays as it was";
-    EXPECT_EQ(find_column("dp")->get(rows[2]), Value{});
-    EXPECT_NE(find_column("dp")->get(rows[0]), Value{});
-    store_.reset();
-  }
-  path_ = dir_ / "new.db";
+TEST_F(OpenTest, AnAxisThatWasNeverResolvedIsNull) {
   start(1);
   plan_.push_back(entry(3));
   plan_[1].trial.dp = plan_[1].trial.grad_accum = 0, plan_[1].admitted = false;
   plan_[1].id = trial_id(plan_[1].trial);
   must(store_->sync_plan(sweep_, plan_, {}));
-  EXPECT_EQ(must(store_->query(nulls)).rows[0][0], Value{i64{1}});
-}
-
-TEST_F(OpenTest, AnUpgradeKeepsPackedRowsButThoseWhoseAxesAreUnresolved) {
-  start(3);
-  store_.reset();
-  sql("DROP VIEW results; ALTER TABLE trial RENAME COLUMN dp TO before; "
-      "ALTER TABLE trial ADD COLUMN dp INTEGER NOT NULL DEFAULT 1; UPDATE trial SET dp = before; "
-      "ALTER TABLE trial DROP COLUMN before; UPDATE trial SET dp = 0 WHERE micro_batch_size = 2; "
-      "DELETE FROM loose");
-  store_ = open();
-  EXPECT_EQ(must(store_->query("SELECT count(*) FROM loose")).rows[0][0], Value{i64{1}});
-  EXPECT_EQ(must(store_->query("SELECT dp FROM results ORDER BY micro_batch_size")).rows,
-            (std::vector<std::vector<Value>>{{i64{2}}, {Value{}}, {i64{2}}}));
+  const auto nulls =
+      must(store_->query("SELECT trial FROM results WHERE dp IS NULL AND grad_accum IS NULL AND tp = 1"));
+  EXPECT_EQ(nulls.rows, (std::vector<std::vector<Value>>{{plan_[1].id}}));
+  const auto rows = must(store_->results(sweep_));
+  EXPECT_EQ(rows[1].trial.dp, 0) << "the trial itself, and so its id, stays as it was";
+  EXPECT_EQ(find_column("dp")->get(rows[1]), Value{});
 }
 
 TEST_F(OpenTest, ColumnsTheFileLacksAreReadAsTheirDefaultsWithoutWriting) {
-  sql(slurp(fs::path(SWEEP_SOURCE_DIR) / "tests/golden/store_v1.sql"));
+  start(1);
+  finish(plan_[0], Outcome::kOk, 5);
+  store_.reset();
+  sql("DROP VIEW results; ALTER TABLE trial DROP COLUMN threads; ALTER TABLE result DROP COLUMN util_sd");
   store_ = open(quick(), Mode::kReadOnly);
-  const auto rows = must(store_->results(must(store_->find_sweep("golden")).id));
-  ASSERT_EQ(rows.size(), 4u);
+  const auto rows = must(store_->results(sweep_));
+  ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].trial.threads, Trial{}.threads);
   EXPECT_EQ(trial_id(rows[0].trial), rows[0].trial_id);
-  const i64 sweep = must(store_->find_sweep("golden")).id;
-  EXPECT_EQ(must(store_->gpu_seconds(sweep)).ended, 0) << "it does not say what its allocations held";
-  for (const auto& row : must(store_->allocations(sweep))) EXPECT_EQ(row.held_s, 0);
-}
-
-TEST_F(OpenTest, WhatAllocationsOfEarlierVersionsHeldIsNotKnownAfterTheUpgrade) {
-  sql(slurp(fs::path(SWEEP_SOURCE_DIR) / "tests/golden/store_v1.sql"));
+  const auto columns = must(store_->result_columns(sweep_, {.coded = {"threads"}, .numbers = {"util_sd"}}));
+  EXPECT_EQ(columns.coded.at("threads").at(0), Value{Trial{}.threads});
+  EXPECT_TRUE(std::isnan(columns.numbers.at("util_sd").at(0)));
   store_ = open();
-  const i64 sweep = must(store_->find_sweep("golden")).id;
-  EXPECT_EQ(must(store_->gpu_seconds(sweep)).ended, 0);
-  must(store_->take_lease(sweep));
-  const auto id = must(store_->create_allocation(sweep, "slurm", dir_)).id;
-  must(store_->allocation_started(id, "job 1", 1, {2, 8, 10}));
-  EXPECT_GE(must(store_->gpu_seconds(sweep)).open, 160);
-  EXPECT_EQ(
-      must(store_->query("SELECT nodes, gpus FROM allocation WHERE started_unix_ns IS NULL AND nodes IS NOT "
-                         "NULL"))
-          .rows.size(),
-      0u);
+  EXPECT_EQ(must(store_->query("SELECT threads, util_sd FROM results")).rows.at(0),
+            (std::vector<Value>{Trial{}.threads, Value{}}));
 }
 
 TEST_F(OpenTest, APathThatIsTooLongForSqliteIsNamedAsTheReason) {

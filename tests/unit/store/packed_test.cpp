@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <random>
-#include <sstream>
 
 #include "orchestrator/store/packed_column.h"
 #include "schema/columns.h"
@@ -242,23 +240,6 @@ TEST_F(PackedRows, DamageIsAnErrorWithACode) {
   EXPECT_THAT(error_in(store_->result_columns(sweep, {.coded = {"model"}, .numbers = {}})),
               IsError(ErrorKind::kUnreadable));
   sql("DELETE FROM packed; INSERT OR IGNORE INTO loose SELECT key FROM plan_entry");
-  expect_same(sweep);
-}
-
-TEST_F(PackedRows, AFileOfVersionOneIsReadAndUpgraded) {
-  std::ifstream file(fs::path(SWEEP_SOURCE_DIR) / "tests/golden/store_v1.sql");
-  std::ostringstream text;
-  text << file.rdbuf();
-  sql(text.str());
-  store_ = open(seams_, Mode::kReadOnly);
-  const i64 sweep = must(store_->find_sweep("golden")).id;
-  expect_same(sweep);
-  store_ = open(seams_);
-  EXPECT_EQ(count("loose"), 4);
-  EXPECT_EQ(count("packed"), 0);
-  expect_same(sweep);
-  bring(9);  // packs what was loose
-  EXPECT_EQ(count("loose"), 0);
   expect_same(sweep);
 }
 

@@ -1,58 +1,40 @@
-#include "bench_kernels/shape/schedule_check.h"
-
+// Runs a pipeline schedule as NCCL would: whether anything waits for ever, how many micro-batches are in
+// flight, and how much of the time is bubble.
+#pragma once
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
+#include <tuple>
 
 #include "base/expected.h"
+#include "bench_kernels/shape/schedule_times.h"
 
 namespace sweep::shape {
-namespace {
 
-double cost_of(const Pipeline& p, const Costs& costs, Act act) {
-  const double share = 1.0 / static_cast<double>(p.chunks);
-  const bool split = splits_backward(p.kind);
-  if (act == Act::kForward) return share * costs.forward;
-  if (act == Act::kBackwardWeight) return share * costs.backward_weight;
-  return share * (split ? costs.backward - costs.backward_weight : costs.backward);
-}
+struct ScheduleReport {
+  double makespan = 0;
+  std::vector<double> idle;  // for each rank, the makespan less its own computations
+  // For each rank, the most micro-batches (of a chunk, each) between the start of their forward and the end
+  // of their (weight) backward.
+  std::vector<i64> in_flight;
+  // Waiting over all ranks' time: (p - 1) / (m v + p - 1) for 1f1b, and interleaved with forward : backward 1
+  // : 2.
+  double bubble = 0;
+};
 
-const char* name_of(Act act) {
+inline const char* name_of(Act act) {
   constexpr const char* kNames[] = {"forward",      "backward",      "backward_weight", "send_forward",
                                     "recv_forward", "send_backward", "recv_backward"};
   return kNames[static_cast<std::size_t>(act)];
 }
 
-std::string described(i64 rank, const Action& a) {
+inline std::string described_action(i64 rank, const Action& a) {
   return fmt::format("rank {}: {} of chunk {}, micro-batch {}", rank, name_of(a.act), a.chunk, a.micro);
 }
-
-// When the forward and the backward of each virtual stage and micro-batch ended.
-class Ends {
- public:
-  explicit Ends(const Pipeline& p) : p_(p), at_(static_cast<std::size_t>(2 * p.stages() * p.micros)) {}
-  std::optional<double>& of(i64 stage, i64 micro, bool forward) {
-    return at_[static_cast<std::size_t>((stage * p_.micros + micro) * 2 + (forward ? 0 : 1))];
-  }
-  // When the computation's input is there; nothing: not yet.
-  std::optional<double> ready(i64 rank, const Action& a) {
-    const i64 stage = p_.stage(rank, a.chunk);
-    if (a.act == Act::kForward) return stage == 0 ? 0.0 : of(stage - 1, a.micro, true);
-    if (a.act == Act::kBackwardWeight) return of(stage, a.micro, false);
-    const auto own = of(stage, a.micro, true);
-    if (stage + 1 == p_.stages() || !own) return own;
-    return of(stage + 1, a.micro, false);
-  }
-
- private:
-  const Pipeline& p_;
-  std::vector<std::optional<double>> at_;
-};
 
 // A message as one of its ends has posted it.
 struct Post {
@@ -94,7 +76,7 @@ class Machine {
   std::optional<Error> fault_;
 };
 
-std::optional<Error> Machine::order_fault(i64 rank, const Action& a) const {
+inline std::optional<Error> Machine::order_fault(i64 rank, const Action& a) const {
   const Rank& r = ranks_[static_cast<std::size_t>(rank)];
   if (a.chunk < 0 || a.chunk >= p_.chunks || a.micro < 0 || a.micro >= p_.micros)
     return Error{"does not exist", ErrorKind::kInvalidValue, "unknown_action"};
@@ -121,7 +103,7 @@ std::optional<Error> Machine::order_fault(i64 rank, const Action& a) const {
   return std::nullopt;
 }
 
-bool Machine::post(i64 rank, const Action& a) {
+inline bool Machine::post(i64 rank, const Action& a) {
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   const i64 peer = peer_of(p_, rank, a), number = message_number(p_, rank, a);
   if (sends(a.act)) {  // the buffer of the send before must be free
@@ -138,7 +120,7 @@ bool Machine::post(i64 rank, const Action& a) {
 }
 
 // When a computation's message is there; nothing: not yet.
-std::optional<double> Machine::input_of(i64 rank, const Action& a) const {
+inline std::optional<double> Machine::input_of(i64 rank, const Action& a) const {
   const i64 stage = p_.stage(rank, a.chunk);
   const bool first = a.act == Act::kForward && stage == 0;
   const bool last = a.act == Act::kBackward && stage + 1 == p_.stages();
@@ -149,7 +131,7 @@ std::optional<double> Machine::input_of(i64 rank, const Action& a) const {
   return passed->second;
 }
 
-bool Machine::compute(i64 rank, const Action& a) {
+inline bool Machine::compute(i64 rank, const Action& a) {
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   const auto ready = input_of(rank, a);
   if (!ready) return false;
@@ -162,14 +144,14 @@ bool Machine::compute(i64 rank, const Action& a) {
   return true;
 }
 
-bool Machine::advance(i64 rank) {
+inline bool Machine::advance(i64 rank) {
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   const ActionList& list = lists_[static_cast<std::size_t>(rank)];
   bool moved = false;
   while (r.next < list.size()) {
     const Action& a = list[r.next];
     if (const auto why = order_fault(rank, a)) {
-      fault_ = retold(*why, described(rank, a) + " " + why->message);
+      fault_ = retold(*why, described_action(rank, a) + " " + why->message);
       return false;
     }
     if (computes(a.act) ? !compute(rank, a) : !post(rank, a)) return moved;
@@ -181,7 +163,7 @@ bool Machine::advance(i64 rank) {
 }
 
 // The first message that the rank waits for, if it is also the first at its other end.
-bool Machine::pass_front(i64 rank) {
+inline bool Machine::pass_front(i64 rank) {
   Rank& mine = ranks_[static_cast<std::size_t>(rank)];
   if (mine.posts.empty()) return false;
   const Post post = mine.posts.front();
@@ -202,7 +184,7 @@ bool Machine::pass_front(i64 rank) {
   return true;
 }
 
-Expected<ScheduleReport> Machine::report() const {
+inline Expected<ScheduleReport> Machine::report() const {
   ScheduleReport out;
   double busy = 0;
   for (const Rank& r : ranks_) {
@@ -229,7 +211,7 @@ Expected<ScheduleReport> Machine::report() const {
   return out;
 }
 
-Expected<ScheduleReport> Machine::run() {
+inline Expected<ScheduleReport> Machine::run() {
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t rank = 0; rank < ranks_.size() && !fault_; ++rank)
@@ -240,53 +222,34 @@ Expected<ScheduleReport> Machine::run() {
   }
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
     if (ranks_[rank].next < lists_[rank].size())
-      return fail(ErrorKind::kConflict, "deadlock",
-                  described(static_cast<i64>(rank), lists_[rank][ranks_[rank].next]) + " waits for ever");
+      return fail(
+          ErrorKind::kConflict, "deadlock",
+          described_action(static_cast<i64>(rank), lists_[rank][ranks_[rank].next]) + " waits for ever");
   return report();
 }
 
-}  // namespace
-
-std::vector<std::vector<Span>> run_computations(const Pipeline& p,
-                                                const std::vector<ActionList>& computations,
-                                                const Costs& costs) {
-  Ends ends(p);
-  std::vector<std::vector<Span>> spans(computations.size());
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (std::size_t rank = 0; rank < computations.size(); ++rank) {
-      auto& mine = spans[rank];
-      while (mine.size() < computations[rank].size()) {
-        const Action& a = computations[rank][mine.size()];
-        const auto ready = ends.ready(static_cast<i64>(rank), a);
-        if (!ready) break;
-        const double start = std::max(*ready, mine.empty() ? 0.0 : mine.back().end);
-        mine.push_back({a, start, start + cost_of(p, costs, a.act)});
-        if (a.act != Act::kBackwardWeight)
-          ends.of(p.stage(static_cast<i64>(rank), a.chunk), a.micro, a.act == Act::kForward) =
-              mine.back().end;
-        moved = true;
-      }
-    }
-  }
-  return spans;
-}
-
-Expected<ScheduleReport> check_schedule(const Pipeline& p, const std::vector<ActionList>& lists,
-                                        const Costs& costs) {
+// Runs all ranks' lists as they are, with the strictest transport: all posts of a rank, whichever their peer
+// and direction, form one queue, and a message passes when it is at the front at both ends. That is what NCCL
+// does with sends and receives of one communicator, which run one after another on its stream. A message
+// itself takes no time. An error says what is wrong: a rank that waits for
+// ever, ends of a queue that differ, a computation that is missing, twice or before what it needs.
+inline Expected<ScheduleReport> check_schedule(const Pipeline& p, const std::vector<ActionList>& lists,
+                                               const Costs& costs = {}) {
   if (static_cast<i64>(lists.size()) != p.ranks)
     return fail(ErrorKind::kConflict, "list_count",
                 fmt::format("{} lists of actions for {} ranks", lists.size(), p.ranks));
   return Machine(p, lists, costs).run();
 }
 
-double ideal_bubble(const Pipeline& p) {
+// (p - 1) / (m v + p - 1), the bubble's share of the pipeline's time (for zero_bubble its third).
+inline double ideal_bubble(const Pipeline& p) {
   const double fill = static_cast<double>(p.ranks - 1), turns = static_cast<double>(p.micros * p.chunks);
   const double idle = p.kind == Schedule::kZeroBubble ? fill / 3 : fill;
   return idle / (turns + idle);
 }
 
-double peak_in_flight(const Pipeline& p, i64 rank) {
+// The most micro-batches (in units of a rank's whole share of layers) that a rank has in flight.
+inline double peak_in_flight(const Pipeline& p, i64 rank) {
   const i64 behind = p.ranks - 1 - rank;
   switch (p.kind) {
     case Schedule::kGpipe:
