@@ -201,7 +201,7 @@ void add_evidence(Lines& lines, Evidence evidence, i64 world) {
   add_stacks(lines, evidence);
   add_ranks(lines, evidence);
   const std::string rank = evidence.cause_rank ? fmt::format("rank {}", *evidence.cause_rank) : "a rank";
-  const auto members = to_json(evidence);
+  const auto members = to_json(evidence);  // items() refers to it
   for (const auto& [key, value] : members.items()) {
     std::string text = sentence_of(key, value, rank, world);
     while (!text.empty() && text.back() == '\n') text.pop_back();
