@@ -22,7 +22,7 @@ inline constexpr std::string_view kPackedDamaged =
     "the packed columns of the database are damaged; they follow from its other tables, so `sqlite3 FILE "
     "'DELETE FROM packed; INSERT OR IGNORE INTO loose SELECT key FROM plan_entry'` makes it whole";
 
-inline constexpr int kPackedBlockBits = 12;  // 4096 entries a block, as schema/sqlite/002_packed.sql says
+inline constexpr int kPackedBlockBits = 12;  // 4096 entries a block, as schema/sqlite/001_initial.sql says
 
 using ColumnValue = std::variant<std::monostate, i64, double, std::string_view>;
 Value value_of(const ColumnValue&);
