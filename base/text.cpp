@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <vector>
 
 namespace sweep {
 
@@ -26,6 +28,41 @@ std::string shell_word(std::string_view word) {
   std::string out = "'";
   for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
+}
+
+namespace {
+
+std::optional<int> six_digits(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.size() > 6 || error != std::errc{} || end != text.data() + text.size() || value < 0)
+    return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<double> limit_seconds(std::string_view text) {
+  std::optional<int> days;
+  if (const auto dash = text.find('-'); dash != std::string_view::npos) {
+    days = six_digits(text.substr(0, dash));
+    if (!days) return std::nullopt;
+    text.remove_prefix(dash + 1);
+  }
+  std::vector<int> parts;
+  for (bool more = true; more;) {
+    const auto colon = text.find(':');
+    const auto part = six_digits(text.substr(0, colon));
+    // Only the first part counts on: 90 minutes are "90:00", and "00:90:00" is a slip.
+    if (!part || parts.size() == 3 || (!parts.empty() && *part > 59)) return std::nullopt;
+    parts.push_back(*part);
+    more = colon != std::string_view::npos;
+    if (more) text.remove_prefix(colon + 1);
+  }
+  if (days && parts[0] > 23) return std::nullopt;
+  if (!days && parts.size() < 3) parts.insert(parts.begin(), 0);  // no hours
+  parts.resize(3, 0);
+  return days.value_or(0) * 86400.0 + parts[0] * 3600.0 + parts[1] * 60 + parts[2];
 }
 
 }  // namespace sweep

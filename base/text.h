@@ -1,6 +1,7 @@
 // Text for people and for shells.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,5 +14,8 @@ std::string counted(std::int64_t number, std::string_view noun);
 // A word as a POSIX shell reads it back unchanged. Plain words stay as they are; others come in single
 // quotes.
 std::string shell_word(std::string_view word);
+// A time limit in the forms of sbatch: "1-02:03:04", "1-02" (days and hours), "02:03:04", "03:04" (minutes and seconds), "5"
+// (minutes). Absent: it is none of these.
+std::optional<double> limit_seconds(std::string_view text);
 
 }  // namespace sweep

@@ -1,5 +1,6 @@
 // Coroutines of Boost.Asio on an event loop. Their parameters are values, because a coroutine outlives the call
 // that starts it. One that uses an object keeps it alive, or waits only for what that object ends with itself.
+// `co_await` is a statement or initialises a variable: gcc 12 miscompiles it in conditions and beside braces.
 #pragma once
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/async_result.hpp>

@@ -1,5 +1,5 @@
 // CalibrationRequest: what the ranks of one calibration attempt measure. It travels in the axis `program` of
-// a trial whose workload is `calibrate`. What they found travels back as JSON (CalibrationFindings) in the
+// a trial whose workload is `calibrate`. What they found travels back as CalibrationFindings in the
 // record's `effective`.
 #pragma once
 #include <string>
@@ -8,6 +8,7 @@
 
 #include "base/expected.h"
 #include "base/integers.h"
+#include "schema/records.h"
 
 namespace sweep {
 
@@ -22,38 +23,9 @@ struct CalibrationRequest {
   bool operator==(const CalibrationRequest&) const = default;
 };
 
-// One matrix product m x k by k x n.
-struct MatmulTiming {
-  std::string precision;
-  i64 m = 0, n = 0, k = 0;
-  double seconds = 0;
-  bool operator==(const MatmulTiming&) const = default;
-};
-// A copy: `bytes` counts what is read and what is written.
-struct CopyTiming {
-  i64 bytes = 0;
-  double seconds = 0;
-  bool operator==(const CopyTiming&) const = default;
-};
-struct GroupTiming {
-  std::string kind;  // all_reduce, all_gather, reduce_scatter, all_to_all, send
-  i64 bytes = 0;
-  double seconds = 0;
-  i64 wrong = 0;  // elements
-  bool operator==(const GroupTiming&) const = default;
-};
-struct CalibrationFindings {
-  std::vector<MatmulTiming> matmul;
-  std::vector<CopyTiming> copies;
-  double launch_s = 0;  // host time of one small operation; 0: not measured
-  std::vector<GroupTiming> collectives;
-  bool operator==(const CalibrationFindings&) const = default;
-};
-
 std::string to_text(const CalibrationRequest&);
 Expected<CalibrationRequest> calibration_request_from(std::string_view text);
-std::string to_text(const CalibrationFindings&);
-// Reads what a rank sent, which is untrusted. Numbers that are not finite or negative are refused.
-Expected<CalibrationFindings> calibration_findings_from(std::string_view text);
+// Measurements that cannot be are an error: a rank sent them, or a file holds them.
+Expected<void> check(const CalibrationFindings&);
 
 }  // namespace sweep

@@ -11,7 +11,6 @@
 #include "schema/metrics.h"
 #include "schema/plan_entry.h"
 #include "schema/records.h"
-#include "schema/result.h"
 
 namespace sweep {
 
@@ -30,19 +29,15 @@ nlohmann::json to_json(const Metrics&);
 nlohmann::json to_json(const MeasurePlan&);
 nlohmann::json to_json(const Deadlines&);
 nlohmann::json to_json(const Attempt&);
-nlohmann::json to_json(const SentTraffic&);
-// The samples of a record are columns: one array per member of StepSample, all of one length.
-nlohmann::json to_json(const RankRecord&);
-// Sets `phantom` and `transport` by `effective`: for records that were written or stored without them.
-void read_effective(RankRecord&);
-nlohmann::json to_json(const RankExit&);
-nlohmann::json to_json(const GpuError&);
-nlohmann::json to_json(const AttemptEnd&);
-nlohmann::json to_json(const NodeRecord&);
-nlohmann::json to_json(const Result&);
+
+// Of every record (schema/records.def). Samples are columns: one array per member of StepSample, all of one length.
+template <Recorded T>
+nlohmann::json to_json(const T&);
 
 // from_json<T>: T is one of the types above.
 template <class T>
+Expected<T> from_json(const nlohmann::json&);
+template <Recorded T>
 Expected<T> from_json(const nlohmann::json&);
 template <>
 Expected<RopeScaling> from_json<RopeScaling>(const nlohmann::json&);
@@ -60,20 +55,12 @@ template <>
 Expected<Attempt> from_json<Attempt>(const nlohmann::json&);
 template <>
 Expected<CommandSpec> from_json<CommandSpec>(const nlohmann::json&);
-template <>
-Expected<SentTraffic> from_json<SentTraffic>(const nlohmann::json&);
-template <>
-Expected<RankRecord> from_json<RankRecord>(const nlohmann::json&);
-template <>
-Expected<RankExit> from_json<RankExit>(const nlohmann::json&);
-template <>
-Expected<GpuError> from_json<GpuError>(const nlohmann::json&);
-template <>
-Expected<AttemptEnd> from_json<AttemptEnd>(const nlohmann::json&);
-template <>
-Expected<NodeRecord> from_json<NodeRecord>(const nlohmann::json&);
-template <>
-Expected<Result> from_json<Result>(const nlohmann::json&);
+
+// The text in which a database keeps a record, and in which another process says it.
+template <Recorded T>
+std::string to_text(const T& record);
+template <Recorded T>
+Expected<T> from_text(std::string_view text);
 
 // The configuration a trial id hashes: the model's dimensions and every axis that differs from its frozen
 // default, keys sorted, numbers in shortest form. Label, order of keys and spelt-out defaults leave it

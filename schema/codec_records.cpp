@@ -1,7 +1,5 @@
 // JSON of what ranks and agents report: records with their samples, exits, ends, nodes, results; and how a
 // rank is launched.
-#include <charconv>
-
 #include "schema/json_fields.h"
 #include "schema/rank_launch.h"
 
@@ -35,12 +33,20 @@ bool is_absent(const T& member) {
     return false;
 }
 
+template <class T>
+bool has_no_content(const T& member) {
+  if constexpr (std::equality_comparable<T>)
+    return member == T();
+  else
+    return false;
+}
+
 // Leaves out absent members: a reader takes the default, which is absent.
 template <class T>
 json write(const T& object) {
   json j = json::object();
   for_each_field(object, [&](const auto& field, const auto& member) {
-    if (!is_absent(member)) j[field.key] = value(member);
+    if (!is_absent(member) && !(field.only_given && has_no_content(member))) j[field.key] = value(member);
   });
   return j;
 }
@@ -51,22 +57,6 @@ Expected<T> read(const json& j, std::string_view what) {
   Reader in(j, what);
   for_each_field(object, [&](const auto& field, auto& member) { in.get(field.key, member); });
   return in.done(std::move(object));
-}
-
-// Agents of before the field wrote the nodes into the text only: "node 1 (its name): what was left; node 3
-// (...".
-std::vector<i64> nodes_named_in(std::string_view text) {
-  constexpr std::string_view kNode = "node ";
-  std::vector<i64> out;
-  for (auto at = text.find(kNode); at != std::string_view::npos; at = text.find(kNode, at)) {
-    at += kNode.size();
-    i64 node = 0;
-    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), node);
-    if (error == std::errc() && node >= 0 &&
-        std::string_view(end, text.data() + text.size()).starts_with(" ("))
-      out.push_back(node);
-  }
-  return out;
 }
 
 }  // namespace
@@ -88,39 +78,6 @@ Expected<Metrics> from_json<Metrics>(const json& j) {
   return in.done(std::move(m));
 }
 
-json to_json(const SentTraffic& s) {
-  return write(s);
-}
-json to_json(const RankRecord& r) {
-  return write(r);
-}
-void read_effective(RankRecord& r) {
-  r.phantom = false, r.transport.reset();
-  const bool may_tell = r.effective.find("phantom") != std::string::npos ||
-                        r.effective.find("nccl") != std::string::npos;  // parsing is slower than looking
-  const auto used = may_tell ? parse_json(r.effective) : json();
-  if (!used || !used->is_object()) return;
-  r.phantom = used->contains("phantom");
-  const auto nccl = used->find("nccl");
-  if (nccl == used->end() || !nccl->is_object()) return;
-  const auto sockets = nccl->find("sockets");
-  if (sockets != nccl->end() && *sockets == true) r.transport = Transport::kSockets;
-}
-json to_json(const RankExit& e) {
-  return write(e);
-}
-json to_json(const GpuError& e) {
-  return write(e);
-}
-json to_json(const AttemptEnd& e) {
-  return write(e);
-}
-json to_json(const NodeRecord& n) {
-  return write(n);
-}
-json to_json(const Result& r) {
-  return write(r);
-}
 json to_json(const RankLaunch& l) {
   return write(l);
 }
@@ -178,38 +135,36 @@ bool read_columns(const json& j, std::vector<StepSample>& out) {
 
 }  // namespace fields
 
-template <>
-Expected<SentTraffic> from_json<SentTraffic>(const json& j) {
-  return read<SentTraffic>(j, "sent traffic");
+template <Recorded T>
+json to_json(const T& record) {
+  return write(record);
 }
-template <>
-Expected<RankRecord> from_json<RankRecord>(const json& j) {
-  auto record = read<RankRecord>(j, "rank record");
-  if (record && !j.contains("phantom")) read_effective(*record);
-  return record;
+template <Recorded T>
+std::string to_text(const T& record) {
+  return dump(write(record));
 }
-template <>
-Expected<RankExit> from_json<RankExit>(const json& j) {
-  return read<RankExit>(j, "rank exit");
+template <Recorded T>
+Expected<T> from_text(std::string_view text) {
+  return parse_json(text).and_then([](const json& j) { return from_json<T>(j); });
 }
-template <>
-Expected<GpuError> from_json<GpuError>(const json& j) {
-  return read<GpuError>(j, "GPU error");
+template <Recorded T>
+Expected<T> from_json(const json& j) {
+  return read<T>(j, kRecordWords<T>);
 }
-template <>
-Expected<AttemptEnd> from_json<AttemptEnd>(const json& j) {
-  auto end = read<AttemptEnd>(j, "attempt end");
-  if (end && !j.contains("unclean_nodes")) end->unclean_nodes = nodes_named_in(end->cleanup_failure);
-  return end;
-}
-template <>
-Expected<NodeRecord> from_json<NodeRecord>(const json& j) {
-  return read<NodeRecord>(j, "node record");
-}
-template <>
-Expected<Result> from_json<Result>(const json& j) {
-  return read<Result>(j, "result");
-}
+#define RECORD(Name, words)                             \
+  template json to_json(const Name&);                   \
+  template Expected<Name> from_json<Name>(const json&); \
+  template std::string to_text(const Name&);            \
+  template Expected<Name> from_text<Name>(std::string_view);
+#define RECORD_OF(Name, Base, words) RECORD(Name, words)
+#define FIELD(type, member, value, place)
+#define RECORD_END(Name)
+#include "schema/records.def"
+#undef RECORD
+#undef RECORD_OF
+#undef FIELD
+#undef RECORD_END
+
 Expected<RankLaunch> rank_launch_from(const json& j) {
   return read<RankLaunch>(j, "rank launch");
 }

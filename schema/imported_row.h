@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "schema/plan_entry.h"
-#include "schema/result.h"
+#include "schema/records.h"
 
 namespace sweep {
 

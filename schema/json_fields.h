@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -24,9 +26,37 @@ struct IsOptional : std::false_type {};
 template <class T>
 struct IsOptional<std::optional<T>> : std::true_type {};
 template <class T>
-struct IsVector : std::false_type {};
+struct IsList : std::false_type {};
 template <class T>
-struct IsVector<std::vector<T>> : std::true_type {};
+struct IsList<std::vector<T>> : std::true_type {};
+template <class T>
+struct IsList<std::set<T>> : std::true_type {};
+template <class T>
+struct IsMap : std::false_type {};
+template <class T>
+struct IsMap<std::map<std::string, T>> : std::true_type {};
+template <class T>
+struct IsPair : std::false_type {};
+template <class A, class B>
+struct IsPair<std::pair<A, B>> : std::true_type {};
+template <class T>
+struct IsAsked : std::false_type {};
+template <class T>
+struct IsAsked<Asked<T>> : std::true_type {};
+
+// How the words of an enum are read.
+template <class T>
+inline constexpr std::nullptr_t kLookup = nullptr;
+template <>
+inline constexpr auto kLookup<Outcome> = outcome_from;
+template <>
+inline constexpr auto kLookup<OomKind> = oom_kind_from;
+template <>
+inline constexpr auto kLookup<Phase> = phase_from;
+template <>
+inline constexpr auto kLookup<RankStart> = rank_start_from;
+template <>
+inline constexpr auto kLookup<EndCause> = end_cause_from;
 
 // Samples as columns. Reading refuses columns of different lengths and more than kMostSamples rows.
 inline constexpr std::size_t kMostSamples = std::size_t{1} << 20;
@@ -37,8 +67,7 @@ template <class T>
 json value(const T& v) {
   if constexpr (IsOptional<T>::value) {
     return v ? value(*v) : json(nullptr);
-  } else if constexpr (std::is_same_v<T, Outcome> || std::is_same_v<T, OomKind> || std::is_same_v<T, Phase> ||
-                       std::is_same_v<T, Transport> || std::is_same_v<T, EndCause> || AxisChoice<T>) {
+  } else if constexpr (!std::is_null_pointer_v<decltype(kLookup<T>)> || AxisChoice<T>) {
     return std::string(to_string(v));
   } else if constexpr (std::is_same_v<T, double>) {
     return std::isfinite(v) ? json(v) : json(nullptr);
@@ -46,7 +75,15 @@ json value(const T& v) {
     return v;
   } else if constexpr (std::is_same_v<T, std::vector<StepSample>>) {
     return columns(v);
-  } else if constexpr (IsVector<T>::value) {
+  } else if constexpr (IsAsked<T>::value) {
+    return value(v.answer);
+  } else if constexpr (IsPair<T>::value) {
+    return json::array({value(v.first), value(v.second)});
+  } else if constexpr (IsMap<T>::value) {
+    json object = json::object();
+    for (const auto& [key, each] : v) object[key] = value(each);
+    return object;
+  } else if constexpr (IsList<T>::value) {
     json list = json::array();
     for (const auto& each : v) list.push_back(value(each));
     return list;
@@ -112,23 +149,20 @@ class Reader {
       if (!j.is_string()) return false;
       out = j.template get<std::string>();
       return true;
-    } else if constexpr (std::is_same_v<T, Outcome>) {
-      return read_name(j, outcome_from, out);
-    } else if constexpr (std::is_same_v<T, OomKind>) {
-      return read_name(j, oom_kind_from, out);
-    } else if constexpr (std::is_same_v<T, Phase>) {
-      return read_name(j, phase_from, out);
-    } else if constexpr (std::is_same_v<T, Transport>) {
-      return read_name(j, transport_from, out);
-    } else if constexpr (std::is_same_v<T, RankStart>) {
-      return read_name(j, rank_start_from, out);
-    } else if constexpr (std::is_same_v<T, EndCause>) {
-      return read_name(j, end_cause_from, out);
+    } else if constexpr (!std::is_null_pointer_v<decltype(kLookup<T>)>) {
+      return read_name(j, kLookup<T>, out);
     } else if constexpr (AxisChoice<T>) {
       return read_name(j, choice_from<T>, out);
     } else if constexpr (std::is_same_v<T, std::vector<StepSample>>) {
       return read_columns(j, out);
-    } else if constexpr (IsVector<T>::value) {
+    } else if constexpr (IsAsked<T>::value) {
+      out.asked = true;
+      return read(j, out.answer);
+    } else if constexpr (IsPair<T>::value) {
+      return j.is_array() && j.size() == 2 && read(j[0], out.first) && read(j[1], out.second);
+    } else if constexpr (IsMap<T>::value) {
+      return read_map(j, out);
+    } else if constexpr (IsList<T>::value) {
       return read_list(j, out);
     } else {
       auto inner = from_json<T>(j);
@@ -177,8 +211,17 @@ class Reader {
     for (const auto& each : j) {
       typename T::value_type inner{};
       if (!read(each, inner)) return false;
-      out.push_back(std::move(inner));
+      out.insert(out.end(), std::move(inner));
     }
+    return true;
+  }
+
+  template <class T>
+  static bool read_map(const json& j, T& out) {
+    if (!j.is_object()) return false;
+    out.clear();
+    for (const auto& [key, each] : j.items())
+      if (!read(each, out[key])) return false;
     return true;
   }
 

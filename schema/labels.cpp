@@ -1,5 +1,9 @@
 #include "schema/labels.h"
 
+#include <nlohmann/json.hpp>
+
+#include "schema/codec.h"
+
 namespace sweep {
 
 // Asked for each axis of each row: the text is not parsed.
@@ -13,6 +17,12 @@ bool knows_axis(std::string_view labels, std::string_view axis) {
     if (at > 0 && labels[at - 1] == ' ' && end < labels.size() && labels[end] == ' ') return true;
   }
   return false;
+}
+
+nlohmann::json label_members(std::string_view labels) {
+  if (labels.empty()) return nlohmann::json::object();
+  auto parsed = parse_json(labels);
+  return parsed && parsed->is_object() ? *std::move(parsed) : nlohmann::json::object();
 }
 
 }  // namespace sweep

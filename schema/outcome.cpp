@@ -30,8 +30,6 @@ constexpr Names<EndCause, 9> kEndCauses{{{EndCause::kDone, "done"},
                                          {EndCause::kStartFailed, "start_failed"},
                                          {EndCause::kNodeLost, "node_lost"},
                                          {EndCause::kNoTime, "no_time"}}};
-constexpr Names<Transport, 2> kTransports{
-    {{Transport::kSockets, "sockets"}, {Transport::kInfiniBand, "infiniband"}}};
 constexpr Names<RankStart, 2> kRankStarts{{{RankStart::kZygote, "zygote"}, {RankStart::kExec, "exec"}}};
 constexpr Names<State, 5> kStates{{{State::kPending, "pending"},
                                    {State::kPosted, "posted"},
@@ -67,9 +65,6 @@ std::string_view to_string(State s) {
 std::string_view to_string(EndCause c) {
   return name_of(kEndCauses, c);
 }
-std::string_view to_string(Transport t) {
-  return name_of(kTransports, t);
-}
 std::string_view to_string(RankStart s) {
   return name_of(kRankStarts, s);
 }
@@ -81,9 +76,6 @@ std::optional<OomKind> oom_kind_from(std::string_view word) {
 }
 std::optional<EndCause> end_cause_from(std::string_view word) {
   return value_of(kEndCauses, word);
-}
-std::optional<Transport> transport_from(std::string_view word) {
-  return value_of(kTransports, word);
 }
 std::optional<RankStart> rank_start_from(std::string_view word) {
   return value_of(kRankStarts, word);

@@ -44,9 +44,6 @@ enum class EndCause {
   kNoTime = 8,
 };
 
-// How NCCL's data goes between nodes.
-enum class Transport { kSockets = 0, kInfiniBand = 1 };
-
 // How a rank's process is made: forked from a process that has loaded its libraries already, or executed
 // anew.
 enum class RankStart { kZygote = 0, kExec = 1 };
@@ -55,12 +52,10 @@ std::string_view to_string(Outcome);
 std::string_view to_string(OomKind);
 std::string_view to_string(State);
 std::string_view to_string(EndCause);
-std::string_view to_string(Transport);
 std::string_view to_string(RankStart);
 std::optional<Outcome> outcome_from(std::string_view);
 std::optional<OomKind> oom_kind_from(std::string_view);
 std::optional<EndCause> end_cause_from(std::string_view);
-std::optional<Transport> transport_from(std::string_view);
 std::optional<RankStart> rank_start_from(std::string_view);
 
 // Final: never run again unless asked. ok, oom, unsupported, pruned, invalid and failed_unknown are; a crash,

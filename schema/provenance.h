@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "schema/trial.h"
+#include "schema/records.h"
 
 namespace sweep {
 
@@ -13,7 +13,7 @@ struct Environment {
   std::string allocation, launcher, whereabouts;
   i64 node = 0;
   std::string host;
-  std::string facts;  // JSON object of NodeRecord; empty: the node never told
+  NodeFacts facts;
   i64 created_unix_ns = 0;
   i64 results = 0;  // trials of the sweep whose final attempt ran in this allocation
 };
@@ -23,7 +23,7 @@ struct Provenance {
   std::string trial_id;
   std::string launcher;            // local, ssh, slurm, import, ...
   std::vector<Environment> nodes;  // nodes of its allocation
-  std::string effective;           // JSON object of rank 0: what was really used; empty: not told
+  EffectiveSettings effective;     // of rank 0
 };
 
 }  // namespace sweep

@@ -6,12 +6,30 @@
 
 namespace sweep {
 
+// How the values that the nodes of an attempt report become one (worker/agent/node/merged_end.cpp).
+enum class Merge {
+  kUnstated,
+  kHead,     // only the head agent knows it
+  kLeading,  // that of the node where the trouble began
+  kFields,   // each field of the record by its own rule
+  kAllOf,
+  kSum,
+  kMean,  // over ranks
+  kRootMeanSquare,
+  kEach,       // lists, one after the other
+  kSentences,  // joined by ;
+  kNames,      // each once, joined by +
+  kEarliest,
+  kLatest,
+};
+
 // The place of a field. A null name means the member's name.
 struct FieldPlace {
   bool stored = true;
   const char* column = nullptr;
   const char* key = nullptr;
-  bool absent_is_empty = false, zero_keeps = false;
+  bool absent_is_empty = false, zero_keeps = false, only_given = false;
+  Merge merge = Merge::kUnstated;
 
   // The key of the field in JSON.
   constexpr FieldPlace sent_as(const char* name) const {
@@ -31,10 +49,22 @@ struct FieldPlace {
     out.zero_keeps = true;
     return out;
   }
+  // JSON leaves out a value without content.
+  constexpr FieldPlace given() const {
+    FieldPlace out = *this;
+    out.only_given = true;
+    return out;
+  }
+  constexpr FieldPlace merged(Merge rule) const {
+    FieldPlace out = *this;
+    out.merge = rule;
+    return out;
+  }
 };
 
 // The words of the table.
 namespace field_places {
+using enum Merge;
 constexpr FieldPlace column(const char* name = nullptr) {
   return {.stored = true, .column = name};
 }
@@ -43,19 +73,31 @@ constexpr FieldPlace no_column() {
 }
 }  // namespace field_places
 
-template <bool kStored>
+template <bool kStored, Merge kRule>
 struct RecordField {
   static constexpr bool kIsStored = kStored;
+  static constexpr Merge kMerge = kRule;
   const char* key;
   const char* column;  // column of a stored field
-  bool absent_is_empty, zero_keeps;
+  bool absent_is_empty, zero_keeps, only_given;
 };
 
-template <bool kStored>
-constexpr RecordField<kStored> record_field(const char* member, const FieldPlace& place) {
+template <bool kStored, Merge kRule = Merge::kUnstated>
+constexpr RecordField<kStored, kRule> record_field(const char* member, const FieldPlace& place) {
   return {place.key ? place.key : member, place.column ? place.column : member, place.absent_is_empty,
-          place.zero_keeps};
+          place.zero_keeps, place.only_given};
 }
+
+// Names a record where no value is at hand.
+template <class T>
+struct Of {};
+struct NoRecord {};
+// What errors call a record of the table.
+template <class T>
+inline constexpr const char* kRecordWords = nullptr;
+template <class T>
+concept Recorded = kRecordWords<T>
+!= nullptr;
 
 // A reference to a record, const or not.
 template <class T, class Record>

@@ -1,11 +1,14 @@
-// Records: the reports of ranks and agents about an attempt. They are raw measurements: nothing here is
-// derived. The members, with their meaning, are in schema/records.def. for_each_field(record, f) calls
-// f(const RecordField<>&, member) for each, in that order.
+// Records: the reports of ranks and agents about an attempt, which are raw measurements, and the result that follows
+// from them. The members, with their meaning, are in schema/records.def.
 #pragma once
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "schema/metrics.h"
 #include "schema/outcome.h"
 #include "schema/progress.h"
 #include "schema/record_field.h"
@@ -13,109 +16,60 @@
 
 namespace sweep {
 
-#define SWEEP_MEMBER(type, member, value, place) type member = value;
-#define SWEEP_VISIT(type, member, value, place)             \
-  {                                                         \
-    using namespace field_places;                           \
-    constexpr FieldPlace at = place;                        \
-    f(record_field<at.stored>(#member, at), record.member); \
+// An answer to a question that may not have been put. JSON has null for a question without an answer.
+template <class T>
+struct Asked {
+  bool asked = false;
+  std::optional<T> answer;
+  bool operator==(const Asked&) const = default;
+};
+using Counts = std::map<std::string, i64>;
+struct CollectiveCount;
+using CollectiveCounts = std::map<std::string, CollectiveCount>;
+// A peer, and the speed of the link from it.
+using Links = std::vector<std::pair<i64, double>>;
+
+#define RECORD(Name, words) struct Name {
+#define RECORD_OF(Name, Base, words) struct Name : Base {
+#define FIELD(type, member, value, place) type member = value;
+#define RECORD_END(Name)                        \
+  bool operator==(const Name&) const = default; \
+  }                                             \
+  ;
+#include "schema/records.def"
+#undef RECORD
+#undef RECORD_OF
+#undef FIELD
+#undef RECORD_END
+
+// Calls f(RecordField<>, member pointer) for each field of a record, in the order of the table.
+#define RECORD_OF(Name, Base, words)                          \
+  template <>                                                 \
+  inline constexpr const char* kRecordWords<Name> = words;    \
+  template <class F>                                          \
+  void for_each_member([[maybe_unused]] Of<Name> of, F&& f) { \
+    using Record = Name;                                      \
+    if constexpr (!std::is_same_v<Base, NoRecord>) for_each_member(Of<Base>(), f);
+#define RECORD(Name, words) RECORD_OF(Name, NoRecord, words)
+#define FIELD(type, member, value, place)                               \
+  {                                                                     \
+    using namespace field_places;                                       \
+    constexpr FieldPlace at = place;                                    \
+    f(record_field<at.stored, at.merge>(#member, at), &Record::member); \
   }
-
-struct StepSample {
-#define STEP_SAMPLE SWEEP_MEMBER
+#define RECORD_END(Name) }
 #include "schema/records.def"
-#undef STEP_SAMPLE
-  bool operator==(const StepSample&) const = default;
-};
+#undef RECORD
+#undef RECORD_OF
+#undef FIELD
+#undef RECORD_END
 
-struct SentTraffic {
-#define SENT_TRAFFIC SWEEP_MEMBER
-#include "schema/records.def"
-#undef SENT_TRAFFIC
-  bool operator==(const SentTraffic&) const = default;
-};
-
-struct RankRecord {
-#define RANK_RECORD SWEEP_MEMBER
-#include "schema/records.def"
-#undef RANK_RECORD
-};
-
-struct RankExit {
-#define RANK_EXIT SWEEP_MEMBER
-#include "schema/records.def"
-#undef RANK_EXIT
-};
-
-struct GpuError {
-#define GPU_ERROR SWEEP_MEMBER
-#include "schema/records.def"
-#undef GPU_ERROR
-  bool operator==(const GpuError&) const = default;
-};
-
-struct AttemptEnd {
-#define ATTEMPT_END SWEEP_MEMBER
-#include "schema/records.def"
-#undef ATTEMPT_END
-};
-
-struct NodeRecord {
-#define NODE_RECORD SWEEP_MEMBER
-#include "schema/records.def"
-#undef NODE_RECORD
-};
-
-template <RefersTo<StepSample> R, class F>
+// Calls f(RecordField<>, member) for each.
+template <class R, class F>
+requires Recorded<std::remove_const_t<R>>
 void for_each_field(R& record, F&& f) {
-#define STEP_SAMPLE SWEEP_VISIT
-#include "schema/records.def"
-#undef STEP_SAMPLE
+  for_each_member(Of<std::remove_const_t<R>>(),
+                  [&](const auto& field, auto member) { f(field, record.*member); });
 }
-
-template <RefersTo<SentTraffic> R, class F>
-void for_each_field(R& record, F&& f) {
-#define SENT_TRAFFIC SWEEP_VISIT
-#include "schema/records.def"
-#undef SENT_TRAFFIC
-}
-
-template <RefersTo<RankRecord> R, class F>
-void for_each_field(R& record, F&& f) {
-#define RANK_RECORD SWEEP_VISIT
-#include "schema/records.def"
-#undef RANK_RECORD
-}
-
-template <RefersTo<RankExit> R, class F>
-void for_each_field(R& record, F&& f) {
-#define RANK_EXIT SWEEP_VISIT
-#include "schema/records.def"
-#undef RANK_EXIT
-}
-
-template <RefersTo<GpuError> R, class F>
-void for_each_field(R& record, F&& f) {
-#define GPU_ERROR SWEEP_VISIT
-#include "schema/records.def"
-#undef GPU_ERROR
-}
-
-template <RefersTo<AttemptEnd> R, class F>
-void for_each_field(R& record, F&& f) {
-#define ATTEMPT_END SWEEP_VISIT
-#include "schema/records.def"
-#undef ATTEMPT_END
-}
-
-template <RefersTo<NodeRecord> R, class F>
-void for_each_field(R& record, F&& f) {
-#define NODE_RECORD SWEEP_VISIT
-#include "schema/records.def"
-#undef NODE_RECORD
-}
-
-#undef SWEEP_MEMBER
-#undef SWEEP_VISIT
 
 }  // namespace sweep

@@ -18,7 +18,7 @@ namespace sweep {
 
 struct CodedColumn {
   std::vector<Value> values;      // distinct, in order of their first row; each is some row's
-  std::vector<std::uint32_t> of;  // of each row: its place among `values`
+  std::vector<std::uint32_t> of;  // for each row, its place among `values`
 
   std::uint32_t code_of(const Value&);  // added when it is new
   void append(const Value& value) { of.push_back(code_of(value)); }
@@ -34,11 +34,11 @@ struct ColumnSelection {
 };
 
 struct ResultColumns {
-  std::vector<i64> entry;               // of each row
-  std::vector<std::string_view> trial;  // of each row: its id
+  std::vector<i64> entry;               // the entry of each row
+  std::vector<std::string_view> trial;  // the id of each row
   std::map<std::string, CodedColumn, std::less<>> coded;
   std::map<std::string, std::vector<double>, std::less<>> numbers;  // NaN: not measured
-  std::vector<std::shared_ptr<const std::string>> held;             // what `trial` points into
+  std::vector<std::shared_ptr<const std::string>> held;             // the texts that `trial` points into
 
   std::size_t size() const { return entry.size(); }
   // Every selected column, empty; a name that is no column is left out.

@@ -14,7 +14,8 @@
 namespace sweep {
 
 struct ResultRow {
-  std::string sweep, trial_id, reason, evidence;
+  std::string sweep, trial_id, reason;
+  std::string evidence;            // the text of an Evidence, read where it is shown
   State state = State::kFinished;  // the outcome means something only when finished; else: not run yet
   Outcome outcome = Outcome::kPruned;
   std::optional<OomKind> oom_kind;

@@ -37,7 +37,7 @@ std::string to_text(const SweepOptions& o) {
   for_each_option(o, [&](const char* key, const auto& member) {
     if (is_stated(member)) j[key] = fields::value(member);
   });
-  if (!o.launch.empty()) j["launch"] = parse_json(o.launch).value_or(nullptr);
+  if (o.launch) j["launch"] = to_json(*o.launch);
   return dump(j);
 }
 
@@ -47,7 +47,11 @@ Expected<SweepOptions> sweep_options_from(std::string_view text) {
   SweepOptions out;
   fields::Reader in(*j, "the sweep's stored options");
   for_each_option(out, [&](const char* key, auto& member) { in.get(key, member); });
-  if (j->is_object() && j->contains("launch")) out.launch = dump(j->at("launch"));
+  if (j->is_object() && j->contains("launch")) {
+    auto launch = launch_settings_from(j->at("launch"));
+    if (!launch) return fail("the sweep's stored options: " + launch.error().message);
+    out.launch = std::move(*launch);
+  }
   return in.done(std::move(out));
 }
 

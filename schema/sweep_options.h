@@ -7,6 +7,7 @@
 
 #include "base/expected.h"
 #include "schema/attempt.h"
+#include "schema/launch_settings.h"
 #include "schema/strategy.h"
 
 namespace sweep {
@@ -19,8 +20,8 @@ struct SweepOptions {
   // Version and build of the program that made the sweep.
   std::string build;
   std::string launcher;
-  // The section `launch` of the grid: a JSON object as text.
-  std::string launch;
+  // The section `launch` of the grid.
+  std::optional<LaunchSettings> launch;
   std::optional<MeasurePlan> measure;
   std::optional<i64> retries_crash, retries_hang, retries_timeout, retries_infra;
   std::optional<double> trial_seconds, hang_seconds, start_seconds, gpu_hours;

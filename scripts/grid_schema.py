@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""grid_schema.py [--check]: writes the axes of schema/json/grid.schema.json from schema/fields.def, the section launch from
-the launchers' launch_keys.def, and the strategies' words, also to status.schema.json, from schema/strategies.def.
+"""grid_schema.py [--check]: writes the axes of schema/json/grid.schema.json from schema/fields.def, the section launch and the
+lists of its settings in docs/*.md from the launchers' launch_keys.def, and the strategies' words, also to
+status.schema.json, from schema/strategies.def.
 
 --check writes nothing; it exits 1 if a file is out of date. The list of hardware is left as it is: a unit test compares it with
 the catalogue.
@@ -9,11 +10,12 @@ import json
 import pathlib
 import re
 import sys
+import textwrap
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FIELDS = ROOT / "schema" / "fields.def"
-LAUNCH_KEYS = [*sorted((ROOT / "orchestrator" / "launch").glob("*/launch_keys.def")), ROOT / "schema" / "launch_words.def"]
+LAUNCH_KEYS = sorted((ROOT / "orchestrator" / "launch").glob("*/launch_keys.def"))
 STRATEGIES = ROOT / "schema" / "strategies.def"
 SCHEMA = ROOT / "schema" / "json" / "grid.schema.json"
 STATUS = ROOT / "schema" / "json" / "status.schema.json"
@@ -29,24 +31,13 @@ STRATEGY = re.compile(r'^STRATEGY\(\w+, (\w+), (\w+), "([^"]*)", "[^"]*"\)$', re
 STRATEGY_WORD = re.compile(r'(?<=        )\{"enum": \["grid".*\]\}')
 STRATEGY_KIND = re.compile(r'(?<="kind": )\{"description": "grid: .*\]\}')
 AUDITED_RULES = re.compile(r'("rule": \{\s*"enum": )\[[^]]*\]')
-LAUNCHER = re.compile(r'^LAUNCHER\((\w+), (?:true|false), "([^"]*)"\)$', re.MULTILINE)
-LAUNCH_KEY = re.compile(r'^LAUNCH_KEY\((\w+), (\w+), (\w+), "([^"]*)"\)$', re.MULTILINE)
-LAUNCH_WORDS = re.compile(r"^LAUNCH_WORDS\((\w+), (.*)\)$", re.MULTILINE)
+LAUNCH_TABLE = re.compile(r'^LAUNCH(ER|_TABLE)\((\w+), (\w+), (?:"(\w*)", )?"([^"]*)"\)\n((?:LAUNCH_KEY\(.*\)\n)*)LAUNCH_END\(\2\)$', re.MULTILINE)
+LAUNCH_KEY = re.compile(r'^LAUNCH_KEY\((?P<type>[\w:<>]+), (?P<key>\w+), (?P<default>\{\}|"[^"]*"|[\w.]+), (?P<check>\w+)\((?P<arguments>.*?)\), '
+                        r'"(?P<option>[^"]*)", "(?P<sentence>[^"]*)"\)$', re.MULTILINE)
 TEXT: dict[str, object] = {"type": "string", "minLength": 1}
-# The schema of a setting of each kind (schema/launch_keys.h); those with words and those that are maps are made below.
-KINDS: dict[str, dict[str, object]] = {
-    "kText": TEXT,
-    "kPath": TEXT,
-    "kTime": TEXT,
-    "kCount": {"type": "integer", "minimum": 1},
-    "kPort": {"type": "integer", "minimum": 1, "maximum": 65535},
-    "kReal": {"type": "number", "minimum": 0},
-    "kSpan": {"type": "number", "minimum": 1},
-    "kFlag": {"type": "boolean"},
-    "kTexts": {"type": "array", "minItems": 1, "items": TEXT},
-}
-# Tables that are no launcher: what must be given.
-TABLES: dict[str, list[str]] = {"host": ["host"], "hardware": [], "head": [], "container": ["image"]}
+# What the ends of the checks of numbers are; 1e6 and 1e9 only keep products small.
+ENDS = {"count": {"minimum": 1}, "real": {"minimum": 0}, "span": {"minimum": 1}}
+MARKS = re.compile(r"(<!-- launch: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 LAUNCH = '    "launch": {\n'
 DEFS = '  "$defs": {\n'
 ONE = '    "one": {\n      "type": "object",\n      "minProperties": 1,\n      "additionalProperties": false,\n      "properties": {\n'
@@ -151,19 +142,60 @@ def former(section: str) -> list[str]:
             for before, key in renamed_axes()]
 
 
-def ref(table: str) -> dict[str, object]:
-    return {"$ref": f"#/$defs/launch_{table}"}
+class LaunchKey(NamedTuple):
+    type: str
+    key: str
+    default: str
+    check: str
+    arguments: str
+    option: str
+    sentence: str
+
+    def absent(self) -> str:
+        """What holds where no file states it; "": nothing."""
+        said = self.sentence.partition("; absent: ")[2]
+        value = self.default.strip('"')
+        return said or (value if self.type == "bool" or value not in ("", "0", "{}") else "")
+
+    def meaning(self) -> str:
+        return self.sentence.partition("; absent: ")[0]
+
+    def described(self) -> str:
+        return self.meaning() + (f"; absent: {self.absent()}" if self.absent() else "")
 
 
-def setting(kind: str, hardware: list[str], words: dict[str, list[str]]) -> dict[str, object]:
-    """The schema of one setting of a launcher."""
-    if kind == "kHosts":
-        return {"type": "array", "minItems": 1, "items": {"anyOf": [TEXT, ref("host")]}}
-    if kind == "kHardware":
-        return {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": {name: ref("hardware") for name in hardware}}
-    if kind in ("kAsks", "kContainer"):
-        return ref({"kAsks": "head", "kContainer": "container"}[kind])
-    return {"enum": words[kind]} if kind in words else KINDS[kind]
+class LaunchTable(NamedTuple):
+    is_launcher: bool
+    struct: str
+    name: str
+    required: str
+    sentence: str
+    keys: list[LaunchKey]
+
+
+def launch_tables() -> list[LaunchTable]:
+    text = "".join(path.read_text() for path in LAUNCH_KEYS)
+    out = [LaunchTable(form == "ER", struct, name, required, sentence, [LaunchKey(**m.groupdict()) for m in LAUNCH_KEY.finditer(keys)])
+           for form, struct, name, required, sentence, keys in LAUNCH_TABLE.findall(text)]
+    if sum(len(table.keys) for table in out) != text.count("\nLAUNCH_KEY(") or len(out) != text.count("\nLAUNCH_END("):
+        raise SystemExit("launch_keys.def of a launcher: the forms of its lines are in schema/launch_settings.h")
+    return out
+
+
+def setting(key: LaunchKey, hardware: list[str], tables: dict[str, str]) -> dict[str, object]:
+    """The schema of one setting of a launcher. tables: name of each struct that is a map."""
+    inner = re.sub(r".*<(.*)>", r"\1", key.type)
+    value: dict[str, object] = {"$ref": f"#/$defs/launch_{tables[inner]}"} if inner in tables else TEXT
+    if key.type.startswith("ByHardware"):
+        return {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": {name: value for name in hardware}}
+    if key.type.startswith("std::vector"):
+        return {"type": "array", "minItems": 1, "items": {"anyOf": [TEXT, value]} if inner in tables else TEXT}
+    if key.type == "bool":
+        return {"type": "boolean"}
+    if key.type in ("i64", "double"):
+        ends: dict[str, object] = dict(zip(("minimum", "maximum"), map(number, key.arguments.split(", ")))) if key.check == "range" else ENDS[key.check]
+        return {"type": "integer" if key.type == "i64" else "number", **ends}
+    return {"enum": json.loads(f"[{key.arguments}]")} if key.check == "words" else value
 
 
 def closed_map(indent: str, head: dict[str, object], settings: dict[str, dict[str, object]]) -> str:
@@ -175,21 +207,34 @@ def closed_map(indent: str, head: dict[str, object], settings: dict[str, dict[st
 
 def launch_section(hardware: list[str]) -> str:
     """The section launch, and behind it the head of $defs with the tables that it refers to."""
-    text = "".join(path.read_text() for path in LAUNCH_KEYS)
-    words = {kind: json.loads(f"[{listed}]") for kind, listed in LAUNCH_WORDS.findall(text)}
-    tables: dict[str, dict[str, dict[str, object]]] = {}
-    for table, key, kind, sentence in LAUNCH_KEY.findall(text):
-        tables.setdefault(table, {})[key] = {"description": sentence} | setting(kind, hardware, words)
-    launchers = LAUNCHER.findall(text)
-    if tables.keys() != {name for name, _ in launchers} | TABLES.keys() or text.count("\nLAUNCH_KEY(") != sum(map(len, tables.values())):
-        raise SystemExit("launch_keys.def of a launcher: the forms of its lines are in schema/launch_keys.h")
-    sections = ",\n".join(f'        "{name}": ' + closed_map("        ", {"description": sentence, "type": ["object", "null"]}, tables[name])
-                          for name, sentence in launchers)
+    tables = launch_tables()
+    names = {table.struct: table.name for table in tables if not table.is_launcher}
+    settings = {table.name: {key.key: {"description": key.described()} | setting(key, hardware, names) for key in table.keys} for table in tables}
+    sections = ",\n".join(f'        "{table.name}": ' + closed_map("        ", {"description": table.sentence, "type": ["object", "null"]},
+                                                                  settings[table.name]) for table in tables if table.is_launcher)
     head = ('      "description": "where trials run",\n      "type": "object",\n      "minProperties": 1,\n'
             '      "additionalProperties": false,\n      "properties": {\n')
-    defs = "".join(f'    "launch_{name}": ' + closed_map("    ", {"type": "object", "minProperties": 1} | ({"required": must} if must else {}), tables[name])
-                   + ",\n" for name, must in TABLES.items())
+    defs = "".join(f'    "launch_{table.name}": ' + closed_map("    ", {"type": "object", "minProperties": 1} | (
+        {"required": [table.required]} if table.required else {}), settings[table.name]) + ",\n" for table in tables if not table.is_launcher)
     return f"{LAUNCH}{head}{sections}\n      }}\n    }}\n  }},\n{DEFS}{defs}"
+
+
+def launch_list(name: str) -> str:
+    """The list of a document: the settings of a launcher, or of a map among them."""
+    table = next(each for each in launch_tables() if each.name == name)
+    lines = []
+    for key in table.keys:
+        default = f", default {key.absent()}" if key.absent() else ""
+        words = "; one of " + ", ".join(json.loads(f"[{key.arguments}]")) if key.check == "words" else ""
+        option = f"; `{key.option if key.option.startswith('-') else '--' + key.option}`" if key.option else ""
+        lines.append(textwrap.fill(f"- `{key.key}`{default}: {key.meaning()}{words}{option}", 120, subsequent_indent="  ",
+                                   break_long_words=False, break_on_hyphens=False))
+    return "\n".join(lines) + "\n"
+
+
+def renewed_document(text: str) -> str:
+    """With the lists between the marks <!-- launch: NAME --> and <!-- end -->."""
+    return MARKS.sub(lambda m: f"{m[1]}\n{launch_list(m[2])}\n{m[3]}", text)
 
 
 def with_strategies(text: str) -> str:
@@ -217,13 +262,14 @@ def renewed(text: str) -> str:
 
 
 def main() -> None:
-    for path, renew in ((SCHEMA, renewed), (STATUS, renewed_status)):
+    documents = [(path, renewed_document) for path in sorted((ROOT / "docs").glob("*.md"))]
+    for path, renew in ((SCHEMA, renewed), (STATUS, renewed_status), *documents):
         text = path.read_text()
         new = renew(text)
         if sys.argv[1:] != ["--check"]:
             path.write_text(new)
         elif new != text:
-            raise SystemExit(f"schema/json/{path.name} is out of date: run scripts/grid_schema.py")
+            raise SystemExit(f"{path.relative_to(ROOT)} is out of date: run scripts/grid_schema.py")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class StepGuard {
   // The loss is multiplied by it before its gradient is taken.
   double loss_scale() const { return scale_; }
   bool scales() const { return scales_; }
-  // After finish_gradients() of all states of this rank: what the gradients are to be multiplied by; absent:
+  // After finish_gradients() of all states of this rank: the factor of the gradients; nullopt:
   // the step is skipped. A collective of all ranks where there is something to agree on.
   std::optional<double> judge(const std::vector<const ModelState*>&);
   // The norm of the last judged step before clipping; nullopt if nothing asked for it.

@@ -1,5 +1,5 @@
 // ConfigReader: the members of a Hugging Face config.json, and what the readers of several families share.
-// Absent keys take the defaults of the family's configuration class in the transformers package; sizes that
+// Missing keys take the defaults of the family's configuration class in the transformers package; sizes that
 // define the model must be there. Dropout is not read: the step has none.
 #pragma once
 #include <fmt/format.h>

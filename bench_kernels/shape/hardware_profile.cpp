@@ -163,8 +163,7 @@ const LinkCost* HardwareProfile::link(std::string_view kind, std::string_view ba
 }
 
 std::string to_json(const HardwareProfile& p) {
-  const CalibrationFindings measured{p.matmul, p.copies, p.launch_s, {}};
-  Json out = Json::parse(to_text(measured));
+  Json out = to_json(CalibrationFindings{p.matmul, p.copies, p.launch_s, {}});
   out["name"] = p.name, out["hardware"] = p.hardware, out["hosts"] = p.hosts;
   out["build"] = p.build, out["date"] = p.date, out["threads"] = p.threads;
   out["collectives"] = Json::array();
@@ -179,8 +178,9 @@ Expected<HardwareProfile> hardware_profile_from_json(std::string_view text) {
   HardwareProfile p;
   SWEEP_TRY(read_collectives(*whole, p.collectives));
   (*whole)["collectives"] = Json::array();
-  auto measured = calibration_findings_from(dump(*whole));
+  auto measured = from_json<CalibrationFindings>(*whole);
   if (!measured) return tl::unexpected(measured.error());
+  SWEEP_TRY(check(*measured));
   p.matmul = std::move(measured->matmul), p.copies = std::move(measured->copies),
   p.launch_s = measured->launch_s;
   p.name = text_of(*whole, "name"), p.hardware = text_of(*whole, "hardware"),

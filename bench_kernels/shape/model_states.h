@@ -29,7 +29,7 @@ struct StateTypes {
 StateTypes state_types(const Trial&);
 
 // Why precision, grad_dtype, zero, dp_shard and offload of this trial do not go together, as a sentence;
-// absent: they do.
+// nullopt: they do.
 std::optional<std::string> states_unsupported(const Trial&);
 
 // Over how many ranks each part of the state of a dense tensor is divided (Rajbhandari et al. 2020, arXiv

@@ -71,7 +71,7 @@ std::vector<double> mean_losses(const ProofInput& in) {
   return means;
 }
 
-void compare(const ProofInput& in, json& out) {
+void compare(const ProofInput& in, Proof& out) {
   const parallel::Mesh alone = parallel::alone();
   TrainStep reference(plain_trial(in.trial), in.device, alone, nullptr, kProofOptimizer);
   const auto losses = mean_losses(in);
@@ -88,16 +88,15 @@ void compare(const ProofInput& in, json& out) {
     whole.emplace(tensor.name, std::move(tensor));
   }
   double gradient = 0, value = 0;
-  std::string worst;
   for (const auto& mine : in.step.tensors()) {
     const TrainStep::Tensor& there = whole.at(mine.name);
     const double g = relative(exact(mine.gradient), share_of(exact(there.gradient), mine.slice),
                               kFloor * std::sqrt(squares));
     const double v = relative(exact(mine.value), share_of(exact(there.value), mine.slice), 1e-30);
-    if (!(g <= gradient)) gradient = g, worst = mine.name;
+    if (!(g <= gradient)) gradient = g, out.worst = mine.name;
     if (!(v <= value)) value = v;
   }
-  out.update({{"loss", loss}, {"gradient", gradient}, {"value", value}, {"worst", worst}});
+  out.loss = loss, out.gradient = gradient, out.value = value;
 }
 
 // Compares what lasts from step to step, in all chunks, with the ZeRO formulas (experts: per parameter of all
@@ -158,40 +157,40 @@ Sentences collective_faults(comm::Channel& world, at::Device device) {
 }
 
 // The dry run is exact about the CPU over shared memory; elsewhere it is a forecast and only shown.
-void compare_bytes(const ProofInput& in, json& out) {
+void compare_bytes(const ProofInput& in, Proof& out) {
   const auto line = dry_run_line(in.trial, in.device.is_cuda() ? Backend::kCuda : Backend::kCpu);
   Sentences faults = state_faults(in);
   const auto& world = in.mesh[Dimension::kWorld].backend();
   // Tokens that choose by themselves decide how many rows an expert gets, and no dry run knows that.
   const bool even = in.trial.spec.experts == 0 || in.trial.routing == Routing::kBalanced;
   const bool exactly = even && in.device.is_cpu() && (!world || world->getBackendName() == "shm");
-  out.update({{"peak_bytes", in.peak_bytes}, {"exact", exactly}});
+  out.peak_bytes = in.peak_bytes, out.exact = exactly;
   if (!line) {
     faults.push_back("the dry run: " + line.error().message);
   } else {
     const i64 dry = json::parse(*line)["peak_bytes"].at(static_cast<std::size_t>(in.mesh.place().pp));
-    out["dry_bytes"] = dry;
+    out.dry_bytes = dry;
     if (exactly && dry != in.peak_bytes)
       faults.push_back("peak of " + std::to_string(in.peak_bytes) + " bytes where the dry run has " +
                        std::to_string(dry));
   }
-  out["bytes"] = faults;
+  out.bytes = std::move(faults);
 }
 
 }  // namespace
 
-std::string prove(const ProofInput& given) {
+Proof prove(const ProofInput& given) {
   ProofInput in = given;
-  json out;
+  Proof out;
   compare_bytes(in, out);
   in.mesh.reset_traffic();
   const StepTimes last = in.step.run();
   in.losses.emplace_back(last.loss, last.tokens);
-  out["traffic"] = traffic_faults(in.trial, in.mesh, in.step);
-  out["sent_bytes"] = in.mesh.traffic().total_bytes();
+  out.traffic = traffic_faults(in.trial, in.mesh, in.step);
+  out.sent_bytes = in.mesh.traffic().total_bytes();
   compare(in, out);
-  out["collectives"] = collective_faults(in.mesh[Dimension::kWorld], in.device);
-  return dump(out);
+  out.collectives = collective_faults(in.mesh[Dimension::kWorld], in.device);
+  return out;
 }
 
 }  // namespace sweep::step

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench_kernels/step/train_step.h"
+#include "schema/records.h"
 
 namespace sweep::step {
 
@@ -23,10 +24,8 @@ struct ProofInput {
   i64 peak_bytes = 0;                          // peak of this rank's device in them, less its baseline
 };
 
-// Runs one more step, the same model and global batch on this rank alone, and every collective. Returns a
-// JSON object: loss, gradient, value (largest relative distances: of a step, and of this rank's shares of
-// tensors), worst (the tensor of the largest gradient distance), peak_bytes, dry_bytes, exact (those two must
-// be equal), sent_bytes, and lists of sentences: bytes, traffic, collectives. A collective of all ranks.
-std::string prove(const ProofInput&);
+// Runs one more step, the same model and global batch on this rank alone, and every collective. The distances are
+// those of a step, and of this rank's shares of tensors. A collective of all ranks.
+Proof prove(const ProofInput&);
 
 }  // namespace sweep::step

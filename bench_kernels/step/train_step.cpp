@@ -4,7 +4,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "bench_kernels/parallel/pipeline.h"
@@ -261,13 +260,12 @@ std::vector<const parallel::ModelState*> TrainStep::states() const {
   return impl_->pipeline.states();
 }
 
-std::string TrainStep::effective() const {
-  const bool flash = impl_->options.attention == model::Attention::kFlash;
-  return nlohmann::json{{"attention", flash ? "flash" : "math"},
-                        {"optimizer", to_string(impl_->trial.optimizer)},
-                        {"precision", to_string(impl_->trial.precision)},
-                        {"device", impl_->device.str()}}
-      .dump();
+EffectiveSettings TrainStep::effective() const {
+  EffectiveSettings out;
+  out.attention = impl_->options.attention == model::Attention::kFlash ? "flash" : "math";
+  out.optimizer = to_string(impl_->trial.optimizer);
+  out.precision = to_string(impl_->trial.precision);
+  return out;
 }
 
 }  // namespace sweep::step

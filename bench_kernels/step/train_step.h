@@ -16,6 +16,7 @@
 #include "bench_kernels/parallel/model_state.h"
 #include "bench_kernels/step/batch.h"
 #include "schema/progress.h"
+#include "schema/records.h"
 #include "schema/trial.h"
 
 namespace sweep::step {
@@ -70,7 +71,7 @@ class TrainStep {
   // The states of each chunk of the model that this rank holds; and the state of the first one.
   std::vector<const parallel::ModelState*> states() const;
   const parallel::ModelState& state() const { return *states().front(); }
-  std::string effective() const;  // JSON object: attention, optimizer, precision, device
+  EffectiveSettings effective() const;  // attention, optimizer, precision
 
  private:
   struct Impl;

@@ -19,13 +19,6 @@
 namespace sweep::answers {
 namespace {
 
-// Labels are a JSON object of scalars; anything else counts as no labels.
-nlohmann::json labels_of(const ResultRow& row) {
-  if (row.trial.labels.empty()) return nlohmann::json::object();
-  auto parsed = nlohmann::json::parse(row.trial.labels, nullptr, false);
-  return parsed.is_object() ? parsed : nlohmann::json::object();
-}
-
 Value value_of(const nlohmann::json& v) {
   if (v.is_boolean()) return Value{std::string(v.get<bool>() ? "true" : "false")};
   if (v.is_number_integer()) return Value{v.get<i64>()};
@@ -39,7 +32,7 @@ using LabelUnits = std::map<std::string, std::string>;
 
 void add_names(LabelUnits& names, const ResultRow& row) {
   if (row.trial.labels.empty()) return;
-  const auto labels = labels_of(row);
+  const auto labels = label_members(row.trial.labels);
   for (const auto& item : labels.items())
     if (is_label_name(item.key())) names.try_emplace(item.key());
   const auto units = labels.find(kLabelUnits);
@@ -99,7 +92,7 @@ Expected<Field> Field::among(std::string_view name, const std::map<std::string, 
 
 Value Field::of(const ResultRow& row) const {
   if (column_) return column_->get(row);
-  const auto labels = labels_of(row);
+  const auto labels = label_members(row.trial.labels);
   const auto it = labels.find(name_);
   return it == labels.end() ? Value{} : value_of(*it);
 }
@@ -276,6 +269,18 @@ std::string setting_text(const ResultRow& row, std::span<const Field> shown) {
     if (value.index() != 0)
       out += fmt::format("{}{}={}{}", out.empty() ? "" : " ", safe_text(field.name()), show(value),
                          unit_of_label(field));
+  }
+  return out;
+}
+
+std::vector<std::string> setting_names(std::span<const ResultRow> rows, bool with_sweep) {
+  const auto shown = varying(rows);
+  std::vector<std::string> out;
+  for (const ResultRow& row : rows) {
+    auto& name = out.emplace_back(with_sweep ? row.sweep + "/" + row.trial.model : row.trial.model);
+    for (const Field& field : shown)
+      if (field.name() != "model")
+        name += fmt::format(" {}={}", short_name(field.name()), show(field.of(row)));
   }
   return out;
 }

@@ -32,7 +32,7 @@ class Field {
   static Expected<Field> among(std::string_view name, const std::map<std::string, std::string>& labels);
   Field(std::string label, std::string unit) : name_(std::move(label)), label_unit_(std::move(unit)) {}
   std::string name_, label_unit_;
-  const Column* column_ = nullptr;  // absent: a label
+  const Column* column_ = nullptr;  // null: a label
 };
 
 // A metric of the table with numbers; error: names the nearest metric.
@@ -67,6 +67,8 @@ std::string layout(const ResultRow&, std::span<const Field> shown);
 std::string setting_text(const ResultRow&, std::span<const Field> shown);
 std::string unit_of_label(
     const Field&);  // " ms" behind the value of a grid's own axis; built-in names say theirs
+// What people call each of the rows: model and the axes that vary, in short.
+std::vector<std::string> setting_names(std::span<const ResultRow>, bool with_sweep);
 std::string_view short_name(std::string_view axis);  // DP, TP, GAS, ...; the axis itself where it has none
 
 }  // namespace sweep::answers

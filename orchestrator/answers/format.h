@@ -13,11 +13,11 @@ namespace sweep::answers {
 // Three significant digits, never fewer digits than the integer part: 0.0123, 1.23, 12.3, 1234. Halves round
 // up.
 std::string significant(double value);
-// As above with k, M, G, T, P from 1000 on: 12.3k.
+// The same with k, M, G, T, P from 1000 on: 12.3k.
 std::string si(double value);
 // 41 s, 3 min 20 s, 2 h 05 min, 3 d 4 h.
 std::string duration(double seconds);
-// Of an estimate, which tells no tenths: "less than 1 s", "4 s", "3 min 20 s".
+// The text of an estimate, which has no tenths: "less than 1 s", "4 s", "3 min 20 s".
 std::string rough_duration(double seconds);
 std::string rough_hours(double hours);  // "less than 0.01", "0.25", "12", two digits
 
@@ -38,7 +38,7 @@ Scale scale_for(std::string_view unit, double largest);
 std::string show(const Value&, const Scale&);
 std::string show(const Value&);  // unscaled: six significant digits
 
-std::optional<double> number(const Value&);  // of an i64 or a double
+std::optional<double> number(const Value&);  // the number of an i64 or a double
 
 using sweep::safe_text;
 // safe_text line by line; line feeds stay.

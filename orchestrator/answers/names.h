@@ -11,7 +11,7 @@ namespace sweep::answers {
 
 class Names {
  public:
-  // Where every row ran on CPU ranks, "GPU" reads "rank".
+  // If every row ran on CPU ranks, "GPU" reads "rank".
   explicit Names(std::span<const ResultRow> rows);
   std::string of(std::string_view key) const;
   std::string of(const Field& field) const { return of(field.name()); }

@@ -1,5 +1,5 @@
-// What tells people and programs that an answer is of a rehearsal on phantom GPUs (schema/rehearsal.h). The
-// texts are empty for a sweep that was measured.
+// Texts that tell people and programs that an answer is of a rehearsal on phantom GPUs (schema/rehearsal.h).
+// The texts are empty for a sweep that was measured.
 #pragma once
 #include <string>
 

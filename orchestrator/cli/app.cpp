@@ -71,7 +71,7 @@ std::optional<Error> unknown_command(const CLI::App& app, std::span<const std::s
 }
 
 bool has_json(std::span<const std::string> words) {
-  const auto own = std::ranges::find(words, "--");  // what follows is another program's
+  const auto own = std::ranges::find(words, "--");  // words after it are another program's
   return std::find(words.begin(), own, "--json") != own;
 }
 
@@ -96,7 +96,7 @@ std::string footer() {
   return out + "Start here: sweep plan GRID, then sweep run GRID, then sweep best.";
 }
 
-// What the command could not write changes its exit code, unless that names a greater fault.
+// A failure to write changes the exit code, unless that names a greater fault.
 int checked(Io& io, const StandardOutput& output, int code) {
   io.out.flush();
   if (output.error() == 0 || output.error() == EPIPE) return code;

@@ -3,11 +3,9 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/answers/tables/explain.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/doctor_rules.h"
 #include "orchestrator/driver/selftest_results.h"
-#include "orchestrator/run/observer.h"
 
 namespace sweep::cli {
 
@@ -16,8 +14,6 @@ void print_document(Io&, const nlohmann::json&);
 // One line on standard error: the kind, the message, and of the rest what is known.
 void print_error(Io&, const Error&);
 
-Expected<nlohmann::json> status_json(const Opened&, const run::Snapshot&);
-nlohmann::json explain_json(const answers::ExplainView&, const std::string& sweep);
 nlohmann::json doctor_json(const std::vector<driver::Finding>&, const driver::SelfTestResults& here);
 
 }  // namespace sweep::cli

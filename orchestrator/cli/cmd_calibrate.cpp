@@ -1,5 +1,5 @@
 // sweep calibrate: measures matrix products, memory, launches and collectives on an allocation, and keeps
-// them as a hardware profile by which `sweep plan` and `sweep predict` reckon. With --only collectives it is
+// them as a hardware profile by which `sweep plan` and `sweep predict` compute. With --only collectives it is
 // a network benchmark.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -83,7 +83,7 @@ std::string per_second(double rate, const char* unit) {
   return rate > 1e300 ? "-" : answers::significant(rate * 1e-9) + " " + unit;
 }
 
-// What predictions are made of.
+// Prints the figures from which predictions are computed.
 void print_fits(Io& io, const shape::HardwareProfile& p) {
   if (!p.products.empty())
     io.out << fmt::format("{:<10} {:>12} {:>18} {:>14} {:>8}\n", "product", "overhead us", "rate", "memory",

@@ -77,7 +77,7 @@ nlohmann::json hardware_json(const shape::Hardware& h) {
           {"price", price}};
 }
 
-// Those of this name, or all.
+// The entries of this name, or all.
 template <class Entry>
 nlohmann::json listed(std::span<const Entry> all, const std::string& name,
                       nlohmann::json (*document)(const Entry&)) {

@@ -29,11 +29,11 @@ struct ChooseCommand {
 
 struct Option {
   const PlanEntry* entry = nullptr;
-  double rate = 0, hours = 0;  // of the whole job
+  double rate = 0, hours = 0;  // figures of the whole job
   std::optional<double> usd{};
 };
 
-// What fits by the prediction, and has a predicted rate.
+// The options that fit by the prediction and have a predicted rate.
 std::vector<Option> options_of(const driver::Planned& planned, double tokens,
                                const std::map<std::string, double>& prices) {
   std::vector<Option> out;

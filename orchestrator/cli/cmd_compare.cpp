@@ -73,7 +73,7 @@ int compare_sweeps(Io& io, CompareCommand o) {
                            answers::compare_text(*found, o.options, io.out_is_terminal ? io.width : 0) +
                                (sides.empty() ? "" : sides + ": " + answers::rehearsed_line(true)));
   if (!written) return refuse(io, written.error());
-  print_differences(io, *a, *b);
+  io.err << answers::machine_differences(a->nodes, b->nodes);
   if (o.json || o.csv)
     io.err << fmt::format("{} configurations only in A, {} only in B, {} not measured on both sides\n",
                           found->only_a.size(), found->only_b.size(), found->unanswered);

@@ -34,7 +34,7 @@ Expected<std::string> first_grid(const std::vector<std::string>& words) {
       first, names));
 }
 
-// What `sweep plan` would refuse is not written.
+// Refuses a grid that `sweep plan` would refuse, before it is written.
 Expected<void> check(const std::string& text, const std::filesystem::path& output) {
   const auto grid = grid::read_text(text, output, {.recipes = interop::built_in_recipes()});
   if (!grid) return tl::unexpected(grid.error());

@@ -66,7 +66,7 @@ int ingest(Io& io, const SweepSelector& where) {
                                    driver::standing_text(**holder))});
   if (const auto left = opened->store->open_allocations(opened->sweep.id); left && left->empty())
     io.err << fmt::format("nothing to store: no run of sweep {} left results behind\n", opened->sweep.name);
-  ProgressLine live(io, opened->sweep.name, {}, false);
+  ProgressLine live(io, opened->sweep, {}, false);
   const auto recovered = run::recover(*opened->store, opened->sweep.id, live, {.leave = true});
   const auto released = opened->store->release_lease(opened->sweep.id);
   if (!recovered) return refuse(io, recovered.error());

@@ -10,10 +10,10 @@
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/tables/explain.h"
 #include "orchestrator/answers/tables/tables.h"
+#include "orchestrator/answers/tables/trial_command.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/gpu_hours.h"
-#include "orchestrator/cli/plan_command.h"
 #include "orchestrator/cli/plan_memory.h"
 #include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/driver/launchers.h"
@@ -211,71 +211,19 @@ int plan_grid(Io& io, const PlanOptions& o) {
   if (auto printed = print_costs(io, *planned, o.where.db); !printed) return refuse(io, printed.error());
   io.out << memory_summary(*planned, o.dry_run) << rehearsed_summary(entries, *rehearsed);
   print_pruned(io, entries);
-  io.out << first_command(entries);
+  io.out << answers::first_command(entries);
   if (!o.list) return kAnswered;
   const auto listed = list_plan(io, entries, *rehearsed, false);
   return listed ? kAnswered : refuse(io, listed.error());
 }
 
-// What the sweep's events say of its attempts; and, while it has no answer, of hosts that are out and of what
-// waits.
-Expected<void> add_events(answers::ExplainView& view, store::Store& store, i64 sweep) {
-  constexpr i64 kLookBack = 1000, kShown = 10;
-  const bool waits = view.entry.admitted && !view.final_attempt;
-  const auto concerns = [&](const std::string& kind, const Value& about) {
-    if (waits && (kind == "quarantine" || kind == "pending")) return true;
-    return std::ranges::any_of(view.attempts,
-                               [&](const auto& attempt) { return about == Value{attempt.id}; });
-  };
-  const auto events = store.events(sweep, kLookBack);
-  if (!events) return tl::unexpected(events.error());
-  for (const auto& row : events->rows)
-    if (concerns(std::get<std::string>(row[1]), row[3]))
-      view.events.push_back(
-          fmt::format("{}  {}", std::get<std::string>(row[0]), std::get<std::string>(row[2])));
-  if (view.events.size() > kShown) view.events.erase(view.events.begin(), view.events.end() - kShown);
-  return {};
-}
-
-// The attempt behind the answer, which `run --reuse` may have taken from another sweep.
-Expected<void> add_final(answers::ExplainView& view, store::Store& store, i64 sweep) {
-  const auto final_attempt = store.final_attempt(sweep, view.entry.id);
-  if (!final_attempt) return tl::unexpected(final_attempt.error());
-  view.final_attempt = *final_attempt;
-  if (!*final_attempt) return {};
-  const i64 id = **final_attempt;
-  if (std::ranges::find(view.attempts, id, &answers::ExplainAttempt::id) != view.attempts.end()) return {};
-  const auto result = store.result_of(id);
-  if (!result) return tl::unexpected(result.error());
-  const auto from = store.sweep_of(id);
-  if (!from) return tl::unexpected(from.error());
-  view.attempts.push_back({id, State::kFinished, "reused from sweep " + *from, *result});
-  return {};
-}
-
 int explain(Io& io, const SweepSelector& where, const std::string& prefix, bool as_json) {
   auto opened = open_sweep(where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
-  auto& store = *opened->store;
-  const auto id = store.find_trial(opened->sweep.id, prefix);
-  if (!id) return refuse(io, id.error());
-  const auto plan = store.plan(opened->sweep.id);
-  if (!plan) return refuse(io, plan.error());
-  const auto entry =
-      std::find_if(plan->begin(), plan->end(), [&](const PlanEntry& e) { return e.id == *id; });
-  if (entry == plan->end()) return refuse(io, {fmt::format("trial {} is not in the plan", *id)});
-  const auto attempts = store.attempts(opened->sweep.id, *id);
-  if (!attempts) return refuse(io, attempts.error());
-  answers::ExplainView view{*entry, {}, std::nullopt, {}, command_of(*entry)};
-  for (const auto& row : *attempts) {
-    const auto result = store.result_of(row.id);
-    if (!result) return refuse(io, result.error());
-    view.attempts.push_back({row.id, row.state, row.allocation, *result});
-  }
-  if (auto added = add_final(view, store, opened->sweep.id); !added) return refuse(io, added.error());
-  if (auto added = add_events(view, store, opened->sweep.id); !added) return refuse(io, added.error());
-  if (as_json) return print_document(io, explain_json(view, opened->sweep.name)), kAnswered;
-  io.out << answers::explain(view, io.out_is_terminal ? io.width : 0)
+  const auto view = answers::explain_view(*opened->store, opened->sweep.id, prefix);
+  if (!view) return refuse(io, view.error());
+  if (as_json) return print_document(io, answers::explain_json(*view, opened->sweep.name)), kAnswered;
+  io.out << answers::explain(*view, io.out_is_terminal ? io.width : 0)
          << answers::rehearsed_line(is_rehearsal(opened->sweep.name));
   return kAnswered;
 }

@@ -1,8 +1,10 @@
 // sweep predict: memory and time of configurations from CSV, without a GPU; and profiles fitted to measured
 // rows.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <cmath>
+#include <ctime>
 #include <ostream>
 
 #include "base/input_file.h"
@@ -71,7 +73,9 @@ Expected<predict::TrainerProfile> fitted(const PredictCommand& o, const predict:
   std::vector<predict::MeasuredRow> rows;
   for (const auto& row : configs->rows) {
     predict::MeasuredRow m;
+    m.trial = row.trial;
     predict::make_layout(row.trial, start, m.layout);
+    m.refused = start.memory_model->refusal(row.trial, m.layout, plan::step_refusal).has_value();
     m.ran = row.outcome ? *row.outcome == Outcome::kOk : row.tokens_per_s_gpu > 0;
     m.reported_bytes = row.reported_bytes;
     if (row.tokens_per_s_gpu > 0)
@@ -79,7 +83,9 @@ Expected<predict::TrainerProfile> fitted(const PredictCommand& o, const predict:
     rows.push_back(std::move(m));
   }
   auto profile = predict::fit_profile(start, rows, h);
-  if (profile) profile->source = fmt::format("fitted to {} rows of {}", rows.size(), o.fit);
+  if (!profile) return profile;
+  profile->origins.back().rows += " of " + o.fit;
+  profile->origins.back().date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
   return profile;
 }
 
@@ -103,7 +109,7 @@ Answer answer_of(const predict::TrialPrediction& predicted, const predict::Train
   if (m.limit <= 0) return {true, false, "the memory of the hardware is not known"};
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   Answer a;
-  a.fits = m.need <= m.limit;
+  a.fits = m.fits();
   a.sure = std::abs(m.need / m.limit - 1) > p.facts.unsure_band;
   if (!a.fits || !a.sure)
     a.reason = fmt::format("memory: stage {} needs {:.1f} GiB, the limit is {:.1f} GiB{}", m.fullest_stage,
@@ -143,8 +149,8 @@ class Printer {
          {t.compute_s, t.pipeline_s, t.slow_messages_s, t.retry_s, t.data_parallel_s, t.optimizer_s})
       fmt::format_to(out, ",{:.6g}", s);
     const auto& layout = predicted_.layout;
-    fmt::format_to(out, ",{:.3f},{:.3f}\n", p_.error.*predict::memory_kind(layout),
-                   std::exp(p_.error.*predict::time_kind(layout)));
+    fmt::format_to(out, ",{:.3f},{:.3f}\n", p_.error.*p_.memory_model->spread(layout),
+                   std::exp(p_.error.*p_.time_model->spread(layout)));
     io_.out << line_;
   }
 

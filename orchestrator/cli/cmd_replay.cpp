@@ -31,7 +31,7 @@ struct Cell {
   std::vector<std::size_t> rows;
   std::vector<search::Candidate> before, answers;
 };
-// By model, nodes, GPUs of a node, sequence length.
+// The key is model, nodes, GPUs of a node, sequence length.
 using Cells = std::map<std::tuple<std::string, i64, i64, i64>, Cell>;
 
 Cells cells_of(const imports::Configs& configs, const predict::TrainerProfile& profile,

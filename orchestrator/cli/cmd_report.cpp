@@ -9,9 +9,9 @@
 #include "orchestrator/answers/pages/report_page.h"
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/best.h"
+#include "orchestrator/answers/tables/shortcuts.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/compare_sides.h"
-#include "orchestrator/cli/shortcuts.h"
 #include "orchestrator/interop/trainer_config.h"
 #include "schema/columns.h"
 #include "schema/rehearsal.h"
@@ -55,9 +55,9 @@ int write_report(Io& io, const ReportCommand& o) {
                    .substr(0, 16);
   in.rows = *rows;
   in.environments = std::move(*environments);
-  auto short_cut = shortcuts(*opened->store, opened->sweep.id);
-  if (!short_cut) return refuse(io, short_cut.error());
-  in.shortcuts = std::move(*short_cut);
+  const auto shortcuts = opened->store->shortcuts(opened->sweep.id);
+  if (!shortcuts) return refuse(io, shortcuts.error());
+  in.shortcuts = answers::shortcut_sentences(*shortcuts);
   in.provenance_of = [&](const ResultRow& row) -> std::optional<Provenance> {
     auto found = opened->store->provenance(opened->sweep.id, std::vector<std::string>{row.trial_id});
     if (!found || found->empty()) return std::nullopt;

@@ -80,7 +80,7 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   SweepOptions kept;
   kept.build = std::string(kVersion) + " " + kBuild;
   kept.launcher = on;
-  kept.launch = grid.launch.empty() ? "{}" : grid.launch;
+  kept.launch = grid.launch;
   kept.measure = grid.measure;
   kept.retries_crash = grid.limits.retries_crash;
   kept.retries_infra = grid.limits.retries_infra;

@@ -52,7 +52,7 @@ std::string bytes_cell(const Row& row) {
   return fmt::format("{:+.1f} %", 100 * row.found->bytes_off);
 }
 
-// What is wrong, in one sentence.
+// Says what is wrong, in one sentence.
 std::string why_of(const Row& row, const std::string& ended) {
   if (!row.trial.trial) return row.trial.why;
   if (!row.found) return ended.empty() ? "no result" : ended;

@@ -1,12 +1,10 @@
 // sweep suggest: defaults for batch, context and recomputation, by what was measured in this database.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
 #include <ostream>
-#include <tuple>
 
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/tables/suggest.h"
 #include "orchestrator/cli/command.h"
 
 namespace sweep::cli {
@@ -17,102 +15,25 @@ struct SuggestCommand {
   std::string model;
 };
 
-// Of one model on so many ranks of one hardware.
-struct Place {
-  std::string model, hardware;
-  i64 nodes = 1, gpus_per_node = 1;
-  auto operator<=>(const Place&) const = default;
-};
-struct Seen {
-  std::vector<ResultRow> ran, out_of_memory;
-};
-
-bool same_but_batch(const Trial& a, const Trial& b) {
-  return a.seq_len == b.seq_len && a.recompute == b.recompute && a.precision == b.precision &&
-         a.zero == b.zero && a.tp == b.tp && a.pp == b.pp && a.cp == b.cp;
-}
-
-const ResultRow& fastest_of(const std::vector<ResultRow>& rows) {
-  return *std::ranges::max_element(rows, {}, [](const ResultRow& r) { return *r.metrics.tokens_per_s_gpu; });
-}
-
-// "ran up to 8, out of memory from 16"
-std::string batch_text(const Seen& seen, const Trial& best) {
-  i64 largest = 0;
-  std::optional<i64> beyond;
-  for (const auto& row : seen.ran)
-    if (same_but_batch(row.trial, best)) largest = std::max(largest, row.trial.micro_batch_size);
-  for (const auto& row : seen.out_of_memory)
-    if (same_but_batch(row.trial, best))
-      beyond = std::min(beyond.value_or(row.trial.micro_batch_size), row.trial.micro_batch_size);
-  return fmt::format("ran up to {}{}", largest,
-                     beyond ? fmt::format(", out of memory from {}", *beyond) : "");
-}
-
-std::string context_text(const Seen& seen) {
-  i64 longest = 0;
-  std::optional<i64> longest_kept;
-  for (const auto& row : seen.ran) {
-    longest = std::max(longest, row.trial.seq_len);
-    if (row.trial.recompute == Recompute::kNone)
-      longest_kept = std::max(longest_kept.value_or(0), row.trial.seq_len);
-  }
-  if (!longest_kept) return fmt::format("ran up to {}, always with recomputation", longest);
-  if (*longest_kept == longest) return fmt::format("ran up to {} without recomputation", longest);
-  return fmt::format("ran up to {} without recomputation, up to {} with it", *longest_kept, longest);
-}
-
-Expected<std::map<Place, Seen>> seen_in(store::Store& store, const std::vector<store::SweepRow>& sweeps,
-                                        const std::string& model) {
-  std::map<Place, Seen> out;
-  for (const auto& sweep : sweeps) {
-    auto rows = store.results(sweep.id);
-    if (!rows) return tl::unexpected(rows.error());
-    for (auto& row : *rows) {
-      const Trial& t = row.trial;
-      if (row.state != State::kFinished || (!model.empty() && t.model != model)) continue;
-      Seen& seen = out[{t.model, t.hardware, t.nodes, t.gpus_per_node}];
-      if (row.outcome == Outcome::kOk && row.metrics.tokens_per_s_gpu)
-        seen.ran.push_back(std::move(row));
-      else if (row.outcome == Outcome::kOom)
-        seen.out_of_memory.push_back(std::move(row));
-    }
-  }
-  std::erase_if(out, [](const auto& each) { return each.second.ran.empty(); });
-  return out;
-}
-
-void print(Io& io, const Place& place, const Seen& seen) {
-  const ResultRow& best = fastest_of(seen.ran);
-  const Trial& t = best.trial;
-  const auto word = [](std::string_view text) { return answers::safe_text(std::string(text)); };
-  io.out
-      << fmt::format(
-             "# {} on {} node{} with {} x {}: fastest of {} that ran, {:.4g} tokens/s per rank (trial {})\n",
-             word(place.model), place.nodes, place.nodes == 1 ? "" : "s", place.gpus_per_node,
-             word(place.hardware), seen.ran.size(), *best.metrics.tokens_per_s_gpu, best.trial_id)
-      << fmt::format("micro_batch_size: {}  # with these: {}\n", t.micro_batch_size, batch_text(seen, t))
-      << fmt::format("seq_len: {}  # {}\n", t.seq_len, context_text(seen))
-      << fmt::format("recompute: {}\n", to_string(t.recompute))
-      << fmt::format("dp: {}\ntp: {}\npp: {}\ncp: {}\nzero: {}\nprecision: {}\n", t.dp, t.tp, t.pp, t.cp,
-                     t.zero, to_string(t.precision));
-}
-
 int suggest(Io& io, const SuggestCommand& o) {
   auto store = store::Store::open(o.where.db, store::Mode::kReadOnly);
   if (!store) return refuse(io, store.error());
   const auto sweeps = (*store)->sweeps();
   if (!sweeps) return refuse(io, sweeps.error());
-  const auto places = seen_in(**store, *sweeps, o.model);
-  if (!places) return refuse(io, places.error());
-  if (places->empty()) {
-    io.err << fmt::format("sweep: {} has no measured trial{}; run a grid first, or `sweep predict`\n",
-                          answers::safe_text(o.where.db),
-                          o.model.empty() ? "" : " of " + answers::safe_text(o.model));
-    return kUnanswered;
+  std::vector<ResultRow> all;
+  for (const auto& sweep : *sweeps) {
+    auto rows = (*store)->results(sweep.id);
+    if (!rows) return refuse(io, rows.error());
+    for (ResultRow& row : *rows)
+      if (o.model.empty() || row.trial.model == o.model) all.push_back(std::move(row));
   }
-  for (const auto& [place, seen] : *places) print(io, place, seen);
-  return kAnswered;
+  const auto text = answers::suggestions(std::move(all));
+  io.out << text;
+  if (!text.empty()) return kAnswered;
+  io.err << fmt::format("sweep: {} has no measured trial{}; run a grid first, or `sweep predict`\n",
+                        answers::safe_text(o.where.db),
+                        o.model.empty() ? "" : " of " + answers::safe_text(o.model));
+  return kUnanswered;
 }
 
 }  // namespace

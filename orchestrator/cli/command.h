@@ -1,4 +1,4 @@
-// What every command shares: where text goes, how an error ends, how the database and the sweep are named.
+// Shared by all commands: where text goes, how an error ends, how the database and the sweep are named.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <filesystem>

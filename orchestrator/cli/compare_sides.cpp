@@ -1,14 +1,6 @@
 #include "orchestrator/cli/compare_sides.h"
 
-#include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
-#include <ostream>
-#include <set>
-
-#include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/filter.h"
-#include "schema/codec.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {
@@ -22,18 +14,6 @@ SweepSelector side_of(const std::string& word, const std::string& db) {
   if (colon != std::string::npos && std::filesystem::is_regular_file(word.substr(0, colon), ec))
     return {word.substr(0, colon), word.substr(colon + 1)};
   return {db, word};
-}
-
-// The values of one fact over all nodes of a side.
-std::set<std::string> values_of(const CompareSide& side, const std::string& fact) {
-  std::set<std::string> out;
-  for (const Environment& node : side.nodes) {
-    if (fact == "host") out.insert(answers::safe_text(node.host));
-    const auto facts = parse_json(node.facts);
-    if (facts && facts->is_object() && facts->contains(fact))
-      out.insert(answers::safe_text(dump(facts->at(fact))));
-  }
-  return out;
 }
 
 }  // namespace
@@ -56,17 +36,6 @@ Expected<CompareSide> read_compare_side(const std::string& word, const std::stri
 
 bool is_same_sweep(const CompareSide& a, const CompareSide& b) {
   return a.file == b.file && a.sweep.id == b.sweep.id;
-}
-
-void print_differences(Io& io, const CompareSide& a, const CompareSide& b) {
-  for (const char* fact :
-       {"host", "gpus", "cpu", "driver", "driver_cuda", "nccl", "libtorch", "kernel", "version", "build"}) {
-    const auto before = values_of(a, fact), after = values_of(b, fact);
-    if (before == after) continue;
-    io.err << fmt::format("{}: {} in A, {} in B\n", fact,
-                          before.empty() ? "unknown" : fmt::format("{}", fmt::join(before, ", ")),
-                          after.empty() ? "unknown" : fmt::format("{}", fmt::join(after, ", ")));
-  }
 }
 
 std::string rehearsed_sides(const CompareSide& a, const CompareSide& b) {

@@ -1,5 +1,4 @@
-// The two sides of `sweep compare`: the results of a sweep, as people name it, and what differs between their
-// machines.
+// The two sides of `sweep compare`: the results of a sweep, as people name it, and its nodes.
 #pragma once
 #include <string>
 #include <vector>
@@ -21,9 +20,6 @@ Expected<CompareSide> read_compare_side(const std::string& word, const std::stri
                                         const std::vector<std::string>& only);
 
 bool is_same_sweep(const CompareSide& a, const CompareSide& b);
-
-// What differs between the machines and builds of the two, to stderr: the first suspects.
-void print_differences(Io&, const CompareSide& a, const CompareSide& b);
 
 // "A", "B", "A and B"; empty: both were measured.
 std::string rehearsed_sides(const CompareSide& a, const CompareSide& b);

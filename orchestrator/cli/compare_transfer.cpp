@@ -10,6 +10,7 @@
 #include "orchestrator/answers/charts/png.h"
 #include "orchestrator/answers/charts/transfer_chart.h"
 #include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/statistics/compare.h"
 #include "orchestrator/answers/tables/transfer_print.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/export/csv.h"
@@ -19,8 +20,7 @@ namespace {
 
 constexpr double kChartPngScale = 2;  // pixels per unit: sharp in print and on dense screens
 
-// What people call a side: its sweep, with the database's sweeps of one name told from each other by their
-// place.
+// The names of the sides: the sweep's name; two sweeps of one name are told apart by their database.
 answers::TransferNames side_names(const CompareSide& a, const CompareSide& b) {
   if (a.sweep.name != b.sweep.name) return {a.sweep.name, b.sweep.name};
   return {a.sweep.name + " in A", b.sweep.name + " in B"};
@@ -91,7 +91,7 @@ int print_transfer(Io& io, const CompareSide& a, const CompareSide& b, const Tra
         counted(std::ranges::count_if(found->shared, &answers::SharedConfiguration::measured),
                 "configuration"));
   }
-  print_differences(io, a, b);
+  io.err << answers::machine_differences(a.nodes, b.nodes);
   return kAnswered;
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/expected.h"
 #include "orchestrator/answers/fields.h"
-#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/history.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/deliver.h"
 #include "orchestrator/export/interrupt.h"
@@ -18,32 +18,12 @@
 #include "orchestrator/export/wandb_file.h"
 #include "orchestrator/export/wandb_online.h"
 #include "orchestrator/export/wandb_wire.h"
-#include "orchestrator/metrics/steps.h"
 #include "schema/codec.h"
 
 namespace sweep::cli {
 namespace {
 
 using exports::RetryingClient;
-
-std::vector<exports::StepValues> history_of(const std::vector<metrics::WholeStep>& steps) {
-  const auto ms = [](i64 ns) { return static_cast<double>(ns) / 1e6; };
-  std::vector<exports::StepValues> out;
-  for (const metrics::WholeStep& s : steps) {
-    auto& values = out.emplace_back(exports::StepValues{s.step_ns, {}}).values;
-    values.emplace_back("steps/step_ms", ms(s.step_ns));
-    if (s.forward_ns > 0) values.emplace_back("steps/forward_ms", ms(s.forward_ns));
-    if (s.backward_ns > 0) values.emplace_back("steps/backward_ms", ms(s.backward_ns));
-    if (s.optimizer_ns > 0) values.emplace_back("steps/optimizer_ms", ms(s.optimizer_ns));
-    if (s.exposed_comm_ns) values.emplace_back("steps/exposed_comm_ms", ms(*s.exposed_comm_ns));
-    if (s.tokens > 0) values.emplace_back("steps/tokens", static_cast<double>(s.tokens));
-    if (s.loss) values.emplace_back("steps/loss", *s.loss);
-    values.emplace_back("steps/alloc_retries", static_cast<double>(s.alloc_retries));
-    values.emplace_back("steps/warmup", s.warmup ? 1.0 : 0.0);
-    values.emplace_back("steps/repeat", static_cast<double>(s.repeat));
-  }
-  return out;
-}
 
 // The finished trials of a sweep, ready to be read one by one.
 class Finished {
@@ -66,15 +46,11 @@ class Finished {
 
   Expected<exports::TrackerRun> run(i64 index) const {
     const auto& [name, row] = rows_[static_cast<std::size_t>(index)];
-    const auto attempt = opened_.store->final_attempt(opened_.sweep.id, row.trial_id);
-    if (!attempt) return tl::unexpected(attempt.error());
-    std::vector<metrics::WholeStep> steps;
-    if (*attempt) {
-      const auto stored = opened_.store->records_of(**attempt);
-      if (!stored) return tl::unexpected(stored.error());
-      steps = metrics::whole_steps(stored->records, metrics::ranks_needed(row.trial, row.trial.world()));
-    }
-    return exports::tracker_run(row, history_of(steps), name, opened_.sweep.question);
+    auto history = answers::history(*opened_.store, opened_.sweep.id, row);
+    if (!history) return tl::unexpected(history.error());
+    std::vector<exports::StepValues> steps;
+    for (auto& step : *history) steps.push_back({step.step_ns, std::move(step.values)});
+    return exports::tracker_run(row, std::move(steps), name, opened_.sweep.question);
   }
 
   Expected<exports::TrackerSweep> as_whole() const {
@@ -205,15 +181,9 @@ std::string first_of(const std::string& option, const char* variable, const std:
 }  // namespace
 
 std::vector<exports::NamedRow> named_rows(const std::vector<ResultRow>& rows, bool with_sweep) {
-  const auto shown = answers::varying(rows);
+  auto names = answers::setting_names(rows, with_sweep);
   std::vector<exports::NamedRow> out;
-  for (const ResultRow& row : rows) {
-    std::string name = with_sweep ? row.sweep + "/" + row.trial.model : row.trial.model;
-    for (const answers::Field& field : shown)
-      if (field.name() != "model")
-        name += fmt::format(" {}={}", answers::short_name(field.name()), answers::show(field.of(row)));
-    out.push_back({std::move(name), &row});
-  }
+  for (std::size_t i = 0; i < rows.size(); ++i) out.push_back({std::move(names[i]), &rows[i]});
   return exports::distinct_names(std::move(out));
 }
 

@@ -27,22 +27,21 @@ Expected<void> confirmed(Io& io, const search::Most& most, const driver::LaunchC
   return fail("nothing was started");
 }
 
-Expected<std::string> held_hours(store::Store& store, const store::SweepRow& sweep,
-                                 std::optional<double> limit) {
+Expected<answers::GpuHours> held_hours(store::Store& store, const store::SweepRow& sweep,
+                                       std::optional<double> limit) {
   constexpr double kSecondsInHour = 3600;
   const auto held = run::gpu_seconds_held(store, sweep.id);
   if (!held) return tl::unexpected(held.error());
-  const double hours = (held->ended + held->open) / kSecondsInHour;
-  if (hours <= 0) return std::string();
-  return fmt::format("{:.3g}{} GPU-hours (on a CPU: slot-hours), all runs together", hours,
-                     limit ? fmt::format(" of {:.6g}", *limit) : "");
+  return answers::GpuHours{(held->ended + held->open) / kSecondsInHour, limit};
 }
 
 std::string held_hours_in(const std::string& db, const std::string& sweep, std::optional<double> limit) {
   std::error_code ec;
   if (!std::filesystem::exists(db, ec)) return {};
   const auto opened = open_sweep({db, sweep}, store::Mode::kReadOnly);
-  return opened ? held_hours(*opened->store, opened->sweep, limit).value_or("") : "";
+  const auto held = opened ? held_hours(*opened->store, opened->sweep, limit).value_or(answers::GpuHours())
+                           : answers::GpuHours();
+  return answers::gpu_hours_text(held);
 }
 
 }  // namespace sweep::cli

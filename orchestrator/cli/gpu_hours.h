@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "orchestrator/answers/progress.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/search/candidate.h"
@@ -15,10 +16,10 @@ namespace sweep::cli {
 Expected<void> confirmed(Io&, const search::Most&, const driver::LaunchChoice&, std::optional<double> bound,
                          bool yes);
 
-// "0.5 of 2 GPU-hours (on a CPU: slot-hours), all runs together"; empty: nothing was held yet.
-Expected<std::string> held_hours(store::Store&, const store::SweepRow&, std::optional<double> limit);
+// What all runs of the sweep have held.
+Expected<answers::GpuHours> held_hours(store::Store&, const store::SweepRow&, std::optional<double> limit);
 
-// The same of the sweep of this name in this database; empty where there is none.
+// The same as text, of the sweep of this name in this database; empty where there is none.
 std::string held_hours_in(const std::string& db, const std::string& sweep, std::optional<double> limit);
 
 }  // namespace sweep::cli

@@ -13,7 +13,7 @@ CLI::Option* add_launcher_name(CLI::App& command, std::string& on, const std::st
 void add_programs(CLI::App& command, driver::LaunchRequest&);
 // --start.
 void add_rank_start(CLI::App& command, driver::LaunchRequest&);
-// Where selftest and doctor run their trials.
+// The options for where selftest and doctor run their trials.
 void add_selftest_options(CLI::App& command, driver::SelfTestRequest&);
 
 int exit_code_of(driver::Finish);

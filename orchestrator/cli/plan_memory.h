@@ -1,5 +1,5 @@
-// What `sweep plan` and `sweep run` say and decide about memory: pruning by the grid's margin, dry runs of
-// what lies near the limit, and one trial's memory by pipeline stage and part.
+// The decisions and messages of `sweep plan` and `sweep run` about memory: pruning by the grid's margin, dry
+// runs of what lies near the limit, and one trial's memory by pipeline stage and part.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

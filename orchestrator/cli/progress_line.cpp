@@ -4,9 +4,8 @@
 
 #include <ostream>
 
-#include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/format.h"
-#include "orchestrator/answers/tables/status.h"
+#include "orchestrator/cli/status_board.h"
 
 namespace sweep::cli {
 namespace {
@@ -15,34 +14,6 @@ constexpr auto kPlainLineEvery = std::chrono::seconds(10);
 constexpr auto kSameLineEvery = std::chrono::minutes(5);  // a log of a night in the queue stays readable
 
 }  // namespace
-
-Expected<std::vector<answers::Field>> varying_axes(store::Store& store, i64 sweep) {
-  const auto entries = store.plan(sweep);
-  if (!entries) return tl::unexpected(entries.error());
-  std::vector<ResultRow> rows;
-  for (const auto& entry : *entries) {
-    ResultRow row;
-    row.trial = entry.trial;
-    rows.push_back(std::move(row));
-  }
-  return answers::varying(rows);
-}
-
-answers::StatusView status_view(const std::string& sweep, const run::Snapshot& shot,
-                                std::span<const answers::Field> shown) {
-  answers::StatusView view;
-  view.sweep = sweep;
-  view.total = shot.counts.total;
-  view.pending = shot.counts.pending;
-  view.running = shot.counts.running;
-  view.by_outcome = shot.counts.by_outcome;
-  if (shot.elapsed_s > 0) view.elapsed_s = shot.elapsed_s;
-  view.left_s = shot.seconds_left;
-  if (shot.best && shot.best->metrics.tokens_per_s_gpu)
-    view.best = answers::StatusView::Best{"tokens_per_s_gpu", *shot.best->metrics.tokens_per_s_gpu,
-                                          answers::setting_text(*shot.best, shown), shot.best->trial_id};
-  return view;
-}
 
 void ProgressLine::clear_line() {
   if (drawn_) io_.err << "\r\x1b[K";
@@ -64,7 +35,7 @@ void ProgressLine::on_result(const PlanEntry& entry, const Result& result) {
 void ProgressLine::on_snapshot(const run::Snapshot& shot) {
   last_ = shot;
   if (quiet_) return;
-  const auto view = status_view(sweep_, shot, shown_);
+  const auto view = answers::status_view(progress_of(sweep_, shot), shown_);
   if (io_.err_is_terminal) {
     clear_line();
     io_.err << answers::status_bar(view, static_cast<std::size_t>(io_.width - 1)) << std::flush;
@@ -85,16 +56,16 @@ void ProgressLine::on_snapshot(const run::Snapshot& shot) {
 void ProgressLine::close() {
   clear_line();
   if (!quiet_ && last_ && (io_.err_is_terminal || unsaid_))
-    io_.err << answers::status_line(status_view(sweep_, *last_, shown_)) << std::flush;
+    io_.err << answers::status_line(answers::status_view(progress_of(sweep_, *last_), shown_)) << std::flush;
   last_.reset();
 }
 
 driver::MakeObserver progress_lines(Io& io, bool quiet) {
   return [&io, quiet](store::Store& store,
                       const store::SweepRow& sweep) -> Expected<std::unique_ptr<run::Observer>> {
-    auto shown = varying_axes(store, sweep.id);
+    auto shown = answers::varying_axes(store, sweep.id);
     if (!shown) return tl::unexpected(shown.error());
-    return std::make_unique<ProgressLine>(io, sweep.name, std::move(*shown), quiet);
+    return std::make_unique<ProgressLine>(io, sweep, std::move(*shown), quiet);
   };
 }
 

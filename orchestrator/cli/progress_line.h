@@ -2,26 +2,20 @@
 // otherwise.
 #pragma once
 #include <chrono>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "orchestrator/answers/fields.h"
-#include "orchestrator/answers/tables/status.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/observer.h"
 #include "orchestrator/run/observer.h"
 
 namespace sweep::cli {
 
-// The view of a snapshot; `shown`: the axes that name the best configuration.
-answers::StatusView status_view(const std::string& sweep, const run::Snapshot&,
-                                std::span<const answers::Field> shown);
-
 class ProgressLine : public run::Observer {
  public:
   // `shown`: the axes that vary in the sweep.
-  ProgressLine(Io& io, std::string sweep, std::vector<answers::Field> shown, bool quiet)
+  ProgressLine(Io& io, store::SweepRow sweep, std::vector<answers::Field> shown, bool quiet)
       : io_(io), sweep_(std::move(sweep)), shown_(std::move(shown)), quiet_(quiet) {}
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -34,7 +28,7 @@ class ProgressLine : public run::Observer {
  private:
   void clear_line();
   Io& io_;
-  std::string sweep_;
+  store::SweepRow sweep_;
   std::vector<answers::Field> shown_;
   bool quiet_, drawn_ = false, unsaid_ = false;
   std::optional<run::Snapshot> last_;
@@ -44,8 +38,5 @@ class ProgressLine : public run::Observer {
 
 // Gives each run a progress line.
 driver::MakeObserver progress_lines(Io&, bool quiet);
-
-// The axes that vary among the plan's trials.
-Expected<std::vector<answers::Field>> varying_axes(store::Store&, i64 sweep);
 
 }  // namespace sweep::cli

@@ -1,5 +1,4 @@
-// What `sweep run` adds for strategies: options, what is said of them, and answers taken over from earlier
-// sweeps.
+// The parts of `sweep run` for strategies: options, messages, and answers taken over from earlier sweeps.
 #pragma once
 #include <optional>
 #include <string>
@@ -22,16 +21,16 @@ struct StrategyFlags {
 };
 void add_strategy_options(CLI::App&, StrategyFlags&);
 
-// The command line's, else the grid's; absent: neither states one. A rehearsal asks of every trial whether it
-// starts and fits, unless micro-batch sizes are looked for (`auto`, or `batch`): those it looks for too.
+// The command line's, else the grid's; nullopt: neither states one. A rehearsal asks of every trial whether
+// it starts and fits, unless micro-batch sizes are looked for (`auto`, or `batch`): those it looks for too.
 std::optional<Strategy> chosen_strategy(const grid::Grid&, const StrategyFlags&);
 
-// What it runs, for people.
+// A sentence on what it runs.
 std::string strategy_sentence(const Strategy&);
-// Of the admitted trials the most that this strategy runs, and their GPU-hours; absent: what the grid states.
+// The most of the admitted trials that this strategy runs, and their GPU-hours.
 search::Most most_run(const std::vector<PlanEntry>&, const Strategy&);
 
-// What is left of a sweep by its strategy: Snapshot::seconds_left counts every trial that waits.
+// The time left of a sweep by its strategy: Snapshot::seconds_left counts every trial that waits.
 Expected<std::optional<double>> seconds_left(store::Store&, const store::SweepRow&, const run::Snapshot&);
 
 // Says which one it is, and takes over answers where that is asked for. REQUIRES the lease and a stored plan.

@@ -1,32 +1,22 @@
 // Board: all that is known of a running sweep on standard output: drawn over itself on a terminal, one plain
 // line for each change otherwise.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
-#include "orchestrator/answers/fields.h"
-#include "orchestrator/answers/tables/status.h"
+#include "orchestrator/answers/progress.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/run/observer.h"
 
 namespace sweep::cli {
 
-// Adds to a picture what the database tells beyond counts: who runs the sweep, its allocations with their
-// nodes, the trials under way, the last events. `shown`: the axes that vary.
-Expected<void> add_details(answers::StatusView&, store::Store&, const store::SweepRow&, i64 running,
-                           const std::vector<answers::Field>& shown);
-
-// An allocation that is held: its hosts, its results so far, the attempts that run in it.
-struct AllocationStatus {
-  store::AllocationRow row;
-  std::vector<std::string> hosts;
-  i64 results = 0;
-  std::vector<store::AttemptRow> running;
-};
-Expected<std::vector<AllocationStatus>> allocation_statuses(store::Store&, i64 sweep);
-
-// Of GPU-hours: what was set when the sweep was planned, or what the site allows, whichever is smaller.
-std::optional<double> gpu_hour_limit(const store::SweepRow&);
+answers::Progress progress_of(const store::SweepRow&, const run::Snapshot&);
+// With the GPU-hours that were set when the sweep was planned, or that the site allows, whichever are fewer.
+Expected<answers::RunDetails> details_of(store::Store&, const store::SweepRow&, i64 events);
+// Adds to a picture who runs the sweep, and its details. `shown`: the axes that vary.
+Expected<void> add_details(answers::StatusView&, store::Store&, const store::SweepRow&,
+                           std::span<const answers::Field> shown);
 
 class StatusBoard : public run::Observer {
  public:

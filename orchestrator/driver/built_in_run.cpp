@@ -7,11 +7,11 @@
 
 namespace sweep::driver {
 
-Expected<std::string> launch_section_of(const std::string& grid) {
-  if (grid.empty()) return std::string("{}");
+Expected<LaunchSettings> launch_settings_of(const std::string& grid) {
+  if (grid.empty()) return LaunchSettings();
   const auto read = grid::read_file(grid);
   if (!read) return tl::unexpected(read.error());
-  return read->launch.empty() ? "{}" : read->launch;
+  return read->launch;
 }
 
 std::vector<PlanEntry> built_in_entries(const std::vector<Trial>& trials, double predicted_seconds) {
@@ -31,14 +31,14 @@ std::vector<PlanEntry> built_in_entries(const std::vector<Trial>& trials, double
 Expected<BuiltInRun> run_built_in(const SelfTestRequest& request, const std::string& name,
                                   std::span<const PlanEntry> entries, SweepOptions options,
                                   const MakeObserver& make_observer) {
-  const auto section = launch_section_of(request.grid);
-  if (!section) return tl::unexpected(section.error());
-  const auto choice = choose_launcher(*section, request.launch);
+  const auto settings = launch_settings_of(request.grid);
+  if (!settings) return tl::unexpected(settings.error());
+  const auto choice = choose_launcher(*settings, request.launch);
   if (!choice) return tl::unexpected(choice.error());
   auto driver = SweepDriver::open(request.db);
   if (!driver) return tl::unexpected(driver.error());
   options.launcher = choice->on;
-  options.launch = *section;
+  options.launch = *settings;
   options.retries_crash = options.retries_infra = 0;
   store::SweepRow row;
   row.name = name;

@@ -18,7 +18,7 @@ struct SelfTestRequest {
 };
 
 // JSON of a grid file's launch section; of no file: {}.
-Expected<std::string> launch_section_of(const std::string& grid);
+Expected<LaunchSettings> launch_settings_of(const std::string& grid);
 
 // In their order, each predicted to take so many seconds.
 std::vector<PlanEntry> built_in_entries(const std::vector<Trial>&, double predicted_seconds);

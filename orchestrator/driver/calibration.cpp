@@ -148,15 +148,14 @@ Expected<void> add_findings(shape::HardwareProfile& profile, const Trial& t,
   if (!request) return tl::unexpected(request.error());
   const Group group = group_of(t, *request);
   for (const RankRecord& record : records) {
-    const auto used = parse_json(record.effective);
-    if (!used || !used->is_object() || !used->contains("calibration"))
-      return fail(fmt::format("rank {} reports no calibration", record.rank));
-    const auto found = calibration_findings_from(dump((*used)["calibration"]));
-    if (!found) return fail(fmt::format("rank {}: {}", record.rank, found.error().message));
+    const auto& found = record.effective.calibration;
+    if (!found) return fail(fmt::format("rank {} reports no calibration", record.rank));
+    if (const auto sound = check(*found); !sound)
+      return fail(fmt::format("rank {}: {}", record.rank, sound.error().message));
     add(profile, *found);
     for (const auto& c : found->collectives)
-      add(profile,
-          {c.kind, text_of(*used, "backend"), group.ranks, group.nodes, c.bytes, c.seconds, c.wrong});
+      add(profile, {c.kind, record.effective.backend.value_or(""), group.ranks, group.nodes, c.bytes,
+                    c.seconds, c.wrong});
   }
   return {};
 }

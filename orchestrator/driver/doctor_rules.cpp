@@ -49,11 +49,13 @@ std::vector<std::string> texts_of(const json& list) {
   return out;
 }
 
-shape::FoundGpu gpu_of(const json& gpu) {
-  shape::FoundGpu out{text(gpu, "name"), text(gpu, "compute_capability"), {}};
-  const auto bytes = gpu.find("memory_bytes");
-  if (bytes != gpu.end() && bytes->is_number_integer()) out.memory_bytes = bytes->get<i64>();
-  return out;
+shape::FoundGpu gpu_of(const GpuFacts& gpu) {
+  return {gpu.name, gpu.compute_capability, gpu.memory_bytes};
+}
+
+std::vector<GpuFacts> gpus_in(const json& probe) {
+  const auto facts = from_json<NodeFacts>(probe);
+  return facts ? facts->gpus.value_or(std::vector<GpuFacts>()) : std::vector<GpuFacts>();
 }
 
 constexpr double kClockLimit = 2;         // seconds
@@ -102,19 +104,17 @@ Finding judge_clock(const json& probe, const NodeWants& wants) {
                   off, ahead > 0 ? "ahead of" : "behind")};
 }
 
-std::optional<std::string> other_gpu(const shape::Hardware& declared, const json& gpus) {
-  for (const json& gpu : gpus)
+std::optional<std::string> other_gpu(const shape::Hardware& declared, const std::vector<GpuFacts>& gpus) {
+  for (const GpuFacts& gpu : gpus)
     if (auto why = shape::not_the_declared(declared, gpu_of(gpu))) return why;
   return std::nullopt;
 }
 
 Finding judge_declared(const json& probe, const NodeWants& wants) {
   const std::string what = wants.node + " GPUs";
-  const json none = json::array();
-  const json& gpus = probe.contains("gpus") && probe["gpus"].is_array() ? probe["gpus"] : none;
+  const auto gpus = gpus_in(probe);
   if (wants.hardware.empty() || wants.hardware == "cpu")
-    return {what, Health::kGood,
-            gpus.empty() ? "none" : fmt::format("{} x {}", gpus.size(), text(gpus[0], "name"))};
+    return {what, Health::kGood, gpus.empty() ? "none" : fmt::format("{} x {}", gpus.size(), gpus[0].name)};
   const auto declared = shape::find_hardware(wants.hardware);
   if (!declared) return {what, Health::kBad, declared.error().message};
   if (gpus.empty())
@@ -128,7 +128,7 @@ Finding judge_declared(const json& probe, const NodeWants& wants) {
     return {
         what, Health::kWarning,
         fmt::format("{} of {} GPUs of {} are visible", gpus.size(), declared->gpus_per_node, wants.hardware)};
-  return {what, Health::kGood, fmt::format("{} x {}", gpus.size(), text(gpus[0], "name"))};
+  return {what, Health::kGood, fmt::format("{} x {}", gpus.size(), gpus[0].name)};
 }
 
 }  // namespace
@@ -145,12 +145,12 @@ std::vector<Finding> judge_node(const json& probe, const NodeWants& wants) {
   return out;
 }
 
-std::optional<std::string> unfit_gpus(const json& facts, const std::string& hardware, std::int64_t needed) {
-  const auto gpus = facts.find("gpus");
+std::optional<std::string> unfit_gpus(const NodeFacts& facts, const std::string& hardware,
+                                      std::int64_t needed) {
   const auto declared = shape::find_hardware(hardware);
-  if (gpus == facts.end() || !gpus->is_array() || !declared || declared->gpu.empty()) return std::nullopt;
-  if (auto why = other_gpu(*declared, *gpus)) return why;
-  const auto found = static_cast<std::int64_t>(gpus->size());
+  if (!facts.gpus || !declared || declared->gpu.empty()) return std::nullopt;
+  if (auto why = other_gpu(*declared, *facts.gpus)) return why;
+  const auto found = std::ssize(*facts.gpus);
   if (found >= needed) return std::nullopt;
   return fmt::format(
       "trials use {} GPUs of a node ({}), and {} {} there: lower gpus_per_node in the grid, or ask for "
@@ -160,13 +160,12 @@ std::optional<std::string> unfit_gpus(const json& facts, const std::string& hard
 
 std::vector<Finding> judge_gpus(const json& node, const json& rank) {
   const json none = json::array();
-  const json& gpus = node.contains("gpus") && node["gpus"].is_array() ? node["gpus"] : none;
+  const auto gpus = gpus_in(node);
   if (gpus.empty()) return {{"GPUs", Health::kGood, "none: trials with hardware cpu run here"}};
   std::vector<Finding> findings{judge_driver(node, rank)};
   const json& archs = rank.contains("archs") && rank["archs"].is_array() ? rank["archs"] : none;
   std::set<std::string> seen;
-  for (const json& gpu : gpus) {
-    const std::string name = text(gpu, "name"), capability = text(gpu, "compute_capability");
+  for (const auto& [name, capability, memory, clock, max_clock, errors] : gpus) {
     if (!seen.insert(name).second) continue;
     if (shape::has_code_for(texts_of(archs), capability))
       findings.push_back({name, Health::kGood, fmt::format("compute capability {}", capability)});

@@ -22,9 +22,8 @@ std::vector<Finding> judge_gpus(const nlohmann::json& node, const nlohmann::json
 std::vector<Finding> judge_node(const nlohmann::json& probe, const NodeWants&);
 
 // Why the GPUs of a node, by its facts, are not the declared hardware, or fewer than the `needed`, and what
-// to do; nullopt: they are, or the facts do not tell of GPUs (no NVML there): each rank then looks for
-// itself.
-std::optional<std::string> unfit_gpus(const nlohmann::json& facts, const std::string& hardware,
+// to do; nullopt: they are, or the facts do not tell of GPUs (no NVML there): each rank then looks for itself.
+std::optional<std::string> unfit_gpus(const NodeFacts& facts, const std::string& hardware,
                                       std::int64_t needed);
 
 // free_bytes of /dev/shm and of the database's folder.

@@ -4,23 +4,22 @@
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/grid/site.h"
-#include "schema/codec.h"
 
 namespace sweep::driver {
 namespace {
 
 namespace fs = std::filesystem;
 
-Expected<std::string> named_by(const nlohmann::json& section) {
-  if (section.size() > 1)
+Expected<std::string> named_by(const LaunchSettings& settings) {
+  const auto named = launchers_in(settings);
+  if (named.size() > 1)
     return fail("the grid's launch section names several launchers; choose one with --on");
-  return section.size() == 1 ? section.begin().key() : std::string();
+  return named.empty() ? std::string() : named.front();
 }
 
 // The job whose nodes are used where nothing names a launcher, and the launcher that it belongs to.
@@ -38,11 +37,11 @@ struct Named {
   i64 job = 0;
 };
 
-Expected<Named> named_launcher(const nlohmann::json& section, const LaunchRequest& request) {
+Expected<Named> named_launcher(const LaunchSettings& settings, const LaunchRequest& request) {
   Named out;
   std::string name = request.on;
   if (name.empty()) {
-    const auto named = named_by(section);
+    const auto named = named_by(settings);
     if (!named) return tl::unexpected(named.error());
     name = *named;
     if (name.empty() && (out.entry = entry_with_job(request.job, out.job)) != nullptr) return out;
@@ -76,19 +75,15 @@ Expected<void> are_there(const launch::Programs& programs) {
 
 }  // namespace
 
-Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchRequest& request) {
-  const auto section = parse_json(launch.empty() ? "{}" : launch);
-  if (!section) return tl::unexpected(section.error());
-  const auto named = named_launcher(*section, request);
+Expected<LaunchChoice> choose_launcher(const LaunchSettings& settings, const LaunchRequest& request) {
+  const auto named = named_launcher(settings, request);
   if (!named) return tl::unexpected(named.error());
   const auto site = grid::read_site(grid::site_files());
   if (!site) return tl::unexpected(site.error());
   LaunchChoice choice;
   choice.on = named->entry->name;
   choice.existing_job = named->job;
-  const auto settings = parse_json(grid::launch_settings(site->launch, launch, choice.on));
-  if (!settings) return tl::unexpected(settings.error());
-  auto config = named->entry->configure(*settings, choice.existing_job);
+  auto config = named->entry->configure(merged(site->launch, settings), choice.existing_job);
   if (!config) return tl::unexpected(config.error());
   choice.config = std::move(*config);
   choice.gpu_hours = site->gpu_hours;
@@ -100,17 +95,16 @@ Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchRe
 Expected<LaunchChoice> kept_launcher(const SweepOptions& kept, const LaunchRequest& request) {
   LaunchRequest with_name = request;
   if (with_name.on.empty()) with_name.on = kept.launcher.empty() ? launchers().front().name : kept.launcher;
-  return choose_launcher(kept.launch, with_name);
+  return choose_launcher(kept.launch.value_or(LaunchSettings()), with_name);
 }
 
-Expected<LaunchChoice> choose_script_launcher(const std::string& launch) {
-  const auto section = parse_json(launch.empty() ? "{}" : launch);
-  if (!section) return tl::unexpected(section.error());
+Expected<LaunchChoice> choose_script_launcher(const LaunchSettings& settings) {
+  const auto named = launchers_in(settings);
   LaunchRequest request;
   for (const auto& entry : launchers())
-    if (entry.has_scripts && (request.on.empty() || section->contains(std::string(entry.name))))
+    if (entry.has_scripts && (request.on.empty() || std::ranges::find(named, entry.name) != named.end()))
       request.on = entry.name;
-  return choose_launcher(launch, request);
+  return choose_launcher(settings, request);
 }
 
 launch::Programs program_paths(const LaunchRequest& request) {

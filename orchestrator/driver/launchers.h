@@ -32,13 +32,12 @@ struct LaunchChoice {
   i64 existing_job = 0;                             // the job whose nodes are used; 0: new ones
 };
 
-// `launch`: the grid's section, or what a sweep has kept of it. Error: a section, profile or setting that no
-// launcher takes.
-Expected<LaunchChoice> choose_launcher(const std::string& launch, const LaunchRequest&);
+// The settings of the grid, or what a sweep has kept of them. Error: settings or a profile that no launcher takes.
+Expected<LaunchChoice> choose_launcher(const LaunchSettings&, const LaunchRequest&);
 // The launcher that a sweep has kept, unless the request names another. Rehearsals: rehearsal_choice().
 Expected<LaunchChoice> kept_launcher(const SweepOptions&, const LaunchRequest&);
 // A launcher that submits scripts: the one that the section names, else the first one that does.
-Expected<LaunchChoice> choose_script_launcher(const std::string& launch);
+Expected<LaunchChoice> choose_script_launcher(const LaunchSettings&);
 
 // Trials side by side need a GPU for each slot: refuses more slots than nodes of these kinds of hardware have
 // GPUs, as far as that is known before a node is seen. On CPU slots are free.

@@ -66,7 +66,7 @@ Expected<void> LeftoversOfRuns::add(store::Store& store, const store::SweepRow& 
   for (const auto& [launcher, of_it] : *places) {
     LaunchRequest request;
     request.on = launcher;
-    const auto choice = choose_launcher(kept->launch, request);
+    const auto choice = choose_launcher(kept->launch.value_or(LaunchSettings()), request);
     if (!choice) return tl::unexpected(choice.error());
     auto left = choice->config->leftovers(of_it);
     if (!left) return tl::unexpected(left.error());

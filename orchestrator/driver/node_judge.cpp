@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "orchestrator/driver/doctor_rules.h"
-#include "schema/codec.h"
 
 namespace sweep::driver {
 
@@ -20,11 +18,9 @@ run::JudgeNode node_judge(const std::vector<PlanEntry>& entries) {
   if (declared.empty()) return {};
   return [declared = std::move(declared)](const NodeRecord& node, const std::string& hardware,
                                           i64 gpus) -> std::optional<std::string> {
-    const auto facts = parse_json(node.facts);
-    if (!facts || !facts->is_object()) return std::nullopt;
     for (const auto& [name, most] : declared) {
       if (!hardware.empty() && hardware != name) continue;
-      if (auto why = unfit_gpus(*facts, name, gpus > 0 ? std::min(gpus, most) : most)) return why;
+      if (auto why = unfit_gpus(node.facts, name, gpus > 0 ? std::min(gpus, most) : most)) return why;
     }
     return std::nullopt;
   };

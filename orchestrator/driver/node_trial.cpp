@@ -75,15 +75,12 @@ Expected<std::vector<Finding>> read_findings(const std::string& db, const SelfTe
   for (const auto& node : *seen) {
     const auto at = static_cast<std::size_t>(node.node);
     const std::string& host = at < names.size() ? names[at] : node.host;
-    const auto facts = parse_json(node.facts);
-    if (!facts || !facts->contains("screen")) continue;
-    const auto& screen = (*facts)["screen"];
-    const std::string slow = text_of(screen, "slow");
-    findings.push_back({host + " speed", slow.empty() ? Health::kGood : Health::kWarning,
-                        slow.empty()
-                            ? fmt::format("{:.0f} GFLOP/s, {:.1f} GB/s", number_of(screen, "matmul_gflops"),
-                                          number_of(screen, "memory_gb_s"))
-                            : slow});
+    if (!node.facts.screen) continue;
+    const NodeScreen& screen = *node.facts.screen;
+    findings.push_back({host + " speed", screen.slow.empty() ? Health::kGood : Health::kWarning,
+                        screen.slow.empty() ? fmt::format("{:.0f} GFLOP/s, {:.1f} GB/s", screen.matmul_gflops,
+                                                          screen.memory_gb_s)
+                                            : screen.slow});
   }
   return findings;
 }

@@ -1,7 +1,6 @@
 // The launchers that this program has: one line each. Everything that differs between launchers is asked of
 // their LaunchConfig.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -11,12 +10,11 @@
 namespace sweep::driver {
 
 struct LauncherEntry {
-  // In grid files, site profiles, `--on` and the database. Its keys: schema/launch_keys.h.
+  // In grid files, site profiles, `--on` and the database. Its keys: schema/launch_settings.h.
   std::string_view name;
-  // From the launcher's section of site profile and grid, merged and validated. existing_job: the job whose
+  // From what site profiles and grid say together. existing_job: the job whose
   // nodes are used instead of new ones; 0: none.
-  Expected<std::unique_ptr<launch::LaunchConfig>> (*configure)(const nlohmann::json& settings,
-                                                               i64 existing_job);
+  Expected<std::unique_ptr<launch::LaunchConfig>> (*configure)(const LaunchSettings&, i64 existing_job);
   // The job that this process runs in; 0: none. Null: this launcher cannot use the nodes of an existing job.
   i64 (*surrounding_job)() = nullptr;
   // It submits scripts, which `sweep plan --sbatch` shows.

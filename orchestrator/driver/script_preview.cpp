@@ -26,7 +26,7 @@ Expected<std::vector<store::Demand>> demand_of(std::span<const PlanEntry> entrie
 }
 
 Expected<std::vector<launch::Preview>> preview_scripts(std::span<const PlanEntry> entries,
-                                                       const std::string& launch,
+                                                       const LaunchSettings& launch,
                                                        const std::filesystem::path& db) {
   const auto choice = choose_script_launcher(launch);
   if (!choice) return tl::unexpected(choice.error());

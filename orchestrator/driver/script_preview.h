@@ -10,9 +10,9 @@
 
 namespace sweep::driver {
 
-// launch: JSON of the grid's launch section. Error: settings that no run takes, or nothing of the plan fits
+// Error: settings that no run takes, or nothing of the plan fits
 // them.
-Expected<std::vector<launch::Preview>> preview_scripts(std::span<const PlanEntry>, const std::string& launch,
+Expected<std::vector<launch::Preview>> preview_scripts(std::span<const PlanEntry>, const LaunchSettings&,
                                                        const std::filesystem::path& db);
 
 // The demand of this plan's pending trials, counted like in a run.

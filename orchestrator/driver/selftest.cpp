@@ -15,16 +15,14 @@ namespace {
 constexpr double kPredictedSeconds = 5;
 const MeasurePlan kMeasure{0, 3, 1};  // three steps, none of them to warm up
 
-void append_once(std::vector<std::string>& all, const nlohmann::json& answer, const char* key) {
-  if (!answer.contains(key) || !answer[key].is_array()) return;
-  for (const auto& sentence : answer[key])
-    if (sentence.is_string() && std::find(all.begin(), all.end(), sentence.get<std::string>()) == all.end())
-      all.push_back(sentence.get<std::string>());
+void append_once(std::vector<std::string>& all, const std::vector<std::string>& sentences) {
+  for (const auto& sentence : sentences)
+    if (std::ranges::find(all, sentence) == all.end()) all.push_back(sentence);
 }
 
-void keep_largest(double& kept, const nlohmann::json& answer, const char* key) {
-  const double value = answer.contains(key) && answer[key].is_number() ? answer[key].get<double>() : 1e30;
-  kept = std::max(kept, value);  // a NaN is no small distance
+void keep_largest(double& kept, std::optional<double> value) {
+  kept = std::max(kept,
+                  value && !std::isnan(*value) ? *value : 1e30);  // what is not a number is no small distance
 }
 
 Expected<std::optional<SelfTestOutcome>> outcome_of(store::Store& store, i64 sweep, const std::string& id) {
@@ -50,22 +48,18 @@ Expected<std::optional<SelfTestOutcome>> outcome_of(store::Store& store, i64 swe
 }  // namespace
 
 void add_rank(SelfTestOutcome& found, const RankRecord& record, bool first) {
-  const auto used = parse_json(record.effective);
-  const nlohmann::json none = nlohmann::json::object();
-  const nlohmann::json& answer =
-      used && used->is_object() && used->contains("proof") ? (*used)["proof"] : none;
+  const Proof answer = record.effective.proof.value_or(Proof());
   const double before = found.gradient;
-  keep_largest(found.loss, answer, "loss");
-  keep_largest(found.gradient, answer, "gradient");
-  keep_largest(found.value, answer, "value");
-  if (found.gradient > before && answer.contains("worst")) found.worst = text_of(answer, "worst");
-  const bool exact = flag_of(answer, "exact");
-  found.bytes_exact = first ? exact : found.bytes_exact && exact;
-  const double peak = number_of(answer, "peak_bytes"), dry = number_of(answer, "dry_bytes");
-  if (dry > 0) found.bytes_off = std::max(found.bytes_off, std::abs(peak - dry) / dry);
-  append_once(found.bytes, answer, "bytes");
-  append_once(found.traffic, answer, "traffic");
-  append_once(found.collectives, answer, "collectives");
+  keep_largest(found.loss, answer.loss);
+  keep_largest(found.gradient, answer.gradient);
+  keep_largest(found.value, answer.value);
+  if (found.gradient > before && record.effective.proof) found.worst = answer.worst;
+  found.bytes_exact = first ? answer.exact : found.bytes_exact && answer.exact;
+  if (const auto dry = static_cast<double>(answer.dry_bytes.value_or(0)); dry > 0)
+    found.bytes_off = std::max(found.bytes_off, std::abs(static_cast<double>(answer.peak_bytes) - dry) / dry);
+  append_once(found.bytes, answer.bytes);
+  append_once(found.traffic, answer.traffic);
+  append_once(found.collectives, answer.collectives);
 }
 
 bool passed(const SelfTestOutcome& found, const Tolerance& allowed) {

@@ -91,7 +91,7 @@ std::string grid_of(const WrapRequest& request, i64 ranks) {
 store::SweepRow sweep_row(const Planned& planned) {
   SweepOptions options;
   options.launcher = "local";
-  options.launch = "{}";
+  options.launch = LaunchSettings();
   options.measure = planned.grid.measure;
   options.retries_crash = options.retries_hang = options.retries_timeout = options.retries_infra = 0;
   options.hang_seconds = planned.grid.limits.hang_seconds;
@@ -148,7 +148,7 @@ Expected<WrapReport> run_wrapped(const WrapRequest& request, const MakeObserver&
   const auto own_rank = program_dir() / "sweep-rank";
   if (launch.rank.empty() && !std::filesystem::exists(own_rank))
     launch.rank = launch.agent.empty() ? (program_dir() / "sweep-agent").string() : launch.agent;
-  const auto choice = choose_launcher("", launch);
+  const auto choice = choose_launcher({}, launch);
   if (!choice) return tl::unexpected(choice.error());
   auto driver = SweepDriver::open(request.db);
   if (!driver) return tl::unexpected(driver.error());

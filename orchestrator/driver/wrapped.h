@@ -7,7 +7,7 @@
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/driver/observer.h"
 #include "orchestrator/run/run_sweep.h"
-#include "schema/result.h"
+#include "schema/records.h"
 
 namespace sweep::driver {
 

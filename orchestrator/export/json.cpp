@@ -7,6 +7,7 @@
 #include "orchestrator/export/text.h"
 #include "schema/codec.h"
 #include "schema/columns.h"
+#include "schema/labels.h"
 
 namespace sweep::exports {
 namespace {
@@ -29,9 +30,7 @@ std::string object_of(const ResultRow& row) {
   for (const Column& c : columns()) {
     const std::string key(c.key);
     if (c.key == "labels") {
-      auto labels =
-          nlohmann::json::parse(row.trial.labels.empty() ? "null" : row.trial.labels, nullptr, false);
-      out[key] = labels.is_object() ? Json(labels) : Json(nullptr);
+      out[key] = row.trial.labels.empty() ? Json(nullptr) : Json(label_members(row.trial.labels));
     } else {
       out[key] = json_of(c.get(row), c.type == "flag");
     }

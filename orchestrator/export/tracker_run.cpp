@@ -35,9 +35,8 @@ void add_columns(const ResultRow& row, TrackerRun& run) {
     if (auto value = json_value(c.get(row), c.type == "flag"))
       (c.role == Role::kAxis ? run.params : run.metrics).emplace_back(c.key, std::move(*value));
   }
-  const auto labels = parse_json(row.trial.labels.empty() ? "{}" : row.trial.labels);
-  if (!labels || !labels->is_object()) return;
-  for (const auto& [key, value] : labels->items())
+  const auto labels = label_members(row.trial.labels);
+  for (const auto& [key, value] : labels.items())
     if (is_label_name(key)) run.params.emplace_back("label/" + valid_utf8(key), Json(value));
 }
 

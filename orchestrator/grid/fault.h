@@ -1,4 +1,5 @@
-// What is wrong in a grid file, a recipe or a site profile: a kind and the key, axis or value that is wrong.
+// Fault: the error in a grid file, a recipe or a site profile: a kind and the key, axis or value that is
+// wrong.
 #pragma once
 #include <string_view>
 

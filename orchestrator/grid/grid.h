@@ -13,6 +13,7 @@
 #include "base/expected.h"
 #include "orchestrator/grid/recipes.h"
 #include "schema/attempt.h"
+#include "schema/launch_settings.h"
 #include "schema/plan_entry.h"
 #include "schema/strategy.h"
 
@@ -21,7 +22,7 @@ namespace sweep::grid {
 struct Limits {
   std::optional<double> gpu_hours, usd;
   std::optional<double> trial_seconds;  // nullopt: auto
-  std::optional<double> hang_seconds;   // absent: auto
+  std::optional<double> hang_seconds;   // nullopt: auto
   std::optional<double> start_seconds;  // before the first step is done; nullopt: hang_seconds
   i64 retries_crash = 1;                // further tries after a crash
   i64 retries_infra = 3;                // further tries after node_lost
@@ -39,7 +40,7 @@ struct Grid {
   Limits limits;
   std::optional<Strategy> strategy;  // nullopt: the file states none
   bool auto_micro_batch = false;     // `micro_batch_size: auto`
-  std::string launch;                // JSON of the launch section, validated; empty: none
+  LaunchSettings launch;             // checked
   std::shared_ptr<const GridSpec> spec;
 };
 

@@ -1,6 +1,5 @@
 // The sections of a grid file that are no axes: measure, limits, strategy, launch.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,11 +12,11 @@ namespace sweep::grid {
 Status read_measure(const Document&, Grid&);  // also the top-level `repeats`
 Status read_limits(const Document&, Grid&);
 Status read_strategy(const Document&, Grid&);
-Status read_launch(const Document&, Grid&);  // to JSON, every key and type checked
+Status read_launch(const Document&, Grid&);
 
 // The names of all launchers, and these.
 std::vector<std::string_view> launchers_and(std::span<const std::string_view> others);
 // The launchers among the keys of a map, each with its settings checked.
-Expected<nlohmann::json> read_launchers(const Document&, const Node& map);
+Expected<LaunchSettings> read_launchers(const Document&, const Node& map);
 
 }  // namespace sweep::grid

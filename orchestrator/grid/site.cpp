@@ -1,7 +1,6 @@
 #include "orchestrator/grid/site.h"
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "base/expected.h"
 #include "base/files.h"
@@ -14,8 +13,6 @@
 
 namespace sweep::grid {
 namespace {
-
-using Json = nlohmann::json;
 
 Status read_site_limits(const Document& document, Site& site) {
   const Entry* entry = document.root().entry("limits");
@@ -63,9 +60,7 @@ Status add_file(const std::filesystem::path& path, Site& site) {
   SWEEP_TRY(check_keys(*document, document->root(), launchers_and(kSiteKeys), "of a site profile"));
   const auto launchers = read_launchers(*document, document->root());
   if (!launchers) return tl::unexpected(launchers.error());
-  Json merged = Json::parse(site.launch);
-  for (const auto& [launcher, settings] : launchers->items()) merged[launcher].update(settings);
-  site.launch = merged.dump();
+  site.launch = merged(std::move(site.launch), *launchers);
   site.files.push_back(path);
   SWEEP_TRY(read_prices(*document, site));
   return read_site_limits(*document, site);
@@ -88,15 +83,6 @@ Expected<Site> read_site(const std::vector<std::filesystem::path>& files) {
     SWEEP_TRY(add_file(path, site));
   }
   return site;
-}
-
-std::string launch_settings(const std::string& site, const std::string& grid, const std::string& launcher) {
-  Json out = Json::object();
-  for (const auto& text : {site, grid}) {
-    const Json section = Json::parse(text.empty() ? "{}" : text, nullptr, false);
-    if (section.is_object() && section.contains(launcher)) out.update(section.at(launcher));
-  }
-  return out.dump();
 }
 
 }  // namespace sweep::grid

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "schema/launch_settings.h"
 
 namespace sweep::grid {
 
 struct Site {
-  std::string launch = "{}";                        // JSON by launcher, validated
+  LaunchSettings launch;                            // checked
   std::optional<double> gpu_hours;                  // limit of one sweep
   std::map<std::string, double> usd_per_node_hour;  // key: hardware for which the site has a price
   std::vector<std::filesystem::path> files;         // the files that were read
@@ -23,9 +24,5 @@ struct Site {
 Expected<Site> read_site(const std::vector<std::filesystem::path>& files);
 // The places looked at: $SWEEP_SITE alone if set, else the two above.
 std::vector<std::filesystem::path> site_files();
-
-// The settings of one launcher: the site's, overridden key by key by the grid's. Both are JSON by launcher,
-// validated.
-std::string launch_settings(const std::string& site, const std::string& grid, const std::string& launcher);
 
 }  // namespace sweep::grid

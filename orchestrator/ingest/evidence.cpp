@@ -5,26 +5,24 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/text.h"
 #include "base/utf8.h"
 #include "orchestrator/ingest/program_facts.h"
 #include "orchestrator/ingest/standstill.h"
-#include "schema/codec.h"
 #include "schema/xid.h"
 
 namespace sweep::ingest {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::size_t kLogTailBytes = 8192;
 constexpr std::size_t kMessageBytes = 2000;
 constexpr std::size_t kLongestPart = 40;
 constexpr std::size_t kLastLineBytes = 400;
 constexpr std::size_t kNameBytes = 200;
-constexpr std::size_t kHangBytes = 1u << 20;
+// Of an attempt of more ranks, so many are looked at and kept.
+constexpr std::size_t kMostRanks = 2048;
 // In nats: rounding moves a loss of any size by so much.
 constexpr double kLeastRise = 0.01;
 
@@ -72,6 +70,21 @@ Cause invalid(std::string what) {
 
 bool is_command(const Attempt& attempt) {
   return attempt.trial.workload == Workload::kCommand;
+}
+
+void add_end(Evidence& out, const AttemptEnd& end, Outcome outcome) {
+  out.cause = end.cause;
+  if (!end.clean) out.cleanup_failure = bounded(end.cleanup_failure, kMessageBytes);
+  for (const GpuError& error : end.gpu_errors) out.gpu_errors.push_back(describe_gpu_error(error));
+  AgentEvidence said = end.evidence;
+  if (said.ranks.size() > kMostRanks) said.ranks.resize(kMostRanks);
+  out.unreadable_records = said.unreadable_records;
+  if (end.cause == EndCause::kRankFailed) {
+    // Where the others were when the first one failed.
+    if (outcome == Outcome::kCrash) out.ranks = std::move(said.ranks);
+  } else if (said != AgentEvidence()) {
+    out.hang = std::move(said);
+  }
 }
 
 }  // namespace
@@ -131,24 +144,12 @@ std::string sentence(const Cause& cause) {
 }
 
 AgentReason agent_reason(const AttemptEnd& end) {
-  AgentReason reason;
-  const auto parsed = parse_json(end.evidence, kHangBytes);
-  if (!parsed || !parsed->is_object()) return reason;
-  const auto text = [](const json& object, const char* key) {
-    const auto it = object.find(key);
-    return it != object.end() && it->is_string() ? bounded(it->get<std::string>(), kMessageBytes)
-                                                 : std::string();
-  };
-  reason.why = text(*parsed, "why");
-  const auto stuck = parsed->find("rank");
-  if (stuck != parsed->end() && stuck->is_number_integer()) reason.rank = stuck->get<i64>();
-  const auto ranks = parsed->find("ranks");
-  if (ranks == parsed->end() || !ranks->is_array()) return reason;
-  const auto found = standstill(*ranks);
+  const std::span ranks(end.evidence.ranks.data(), std::min(end.evidence.ranks.size(), kMostRanks));
+  AgentReason reason{bounded(end.evidence.why, kMessageBytes), end.evidence.rank, {}};
+  const auto found = standstill(ranks);
   if (found && found->rank) reason.rank = found->rank;
-  for (const auto& each : *ranks)
-    if (reason.rank && each.is_object() && each.contains("rank") && each["rank"] == *reason.rank)
-      reason.phase = phase_from(text(each, "phase"));
+  for (const RankPosition& each : ranks)
+    if (each.rank == reason.rank) reason.phase = phase_from(each.phase);
   if (!found) return reason;
   reason.why = found->what + (reason.why.empty() ? "" : ". " + reason.why);
   reason.rank = found->rank;
@@ -173,40 +174,28 @@ std::optional<Cause> check_losses(const Attempt& attempt, const AttemptReports& 
 }
 
 std::optional<Cause> check_rehearsal(const Attempt& attempt, const AttemptReports& t) {
-  const bool phantoms = std::ranges::any_of(t.records, [](const auto& each) { return each.second.phantom; });
+  const bool phantoms = std::ranges::any_of(
+      t.records, [](const auto& each) { return each.second.effective.phantom.has_value(); });
   if (!is_command(attempt) || !phantoms) return std::nullopt;
   const ProgramFacts facts = program_facts(attempt, t);
   if (facts.memory || facts.timed_ranks > 0) return std::nullopt;
   return invalid(without_timings(attempt, facts));
 }
 
-std::string evidence(const Attempt& attempt, const AttemptReports& t, const Result& result) {
-  json out = {{"testimonies", {{"records", t.records.size()}, {"exits", t.exits.size()}}},
-              {"phase", result.phase ? to_string(*result.phase) : ""}};
-  if (t.end) {
-    out["cause"] = to_string(t.end->cause);
-    if (!t.end->clean) out["dirt"] = bounded(t.end->cleanup_failure, kMessageBytes);
-    for (const GpuError& error : t.end->gpu_errors) out["gpu_errors"].push_back(describe_gpu_error(error));
-    auto word = parse_json(t.end->evidence, kHangBytes);
-    if (word && word->is_object() && word->contains("unreadable_records"))
-      out["unreadable_records"] = (*word)["unreadable_records"];
-    if (t.end->cause != EndCause::kRankFailed) {
-      if (word && !word->is_null()) out["hang"] = std::move(*word);
-    } else if (word && word->is_object() && word->contains("ranks") && result.outcome == Outcome::kCrash) {
-      // Where the others were when the first one failed.
-      out["ranks"] = std::move((*word)["ranks"]);
-    }
-  }
-  if (is_command(attempt)) out.update(program_evidence(attempt, t, result));
-  if (!result.rank) return dump(out);
-  out["cause_rank"] = *result.rank;
-  if (const auto exit = t.exits.find(*result.rank); exit != t.exits.end()) {
-    if (!exit->second.log_tail.empty()) out["log_tail"] = tail(exit->second.log_tail);
-    if (exit->second.signal) out["signal"] = signal_name(*exit->second.signal);
-    // A rank that left a record of its failure may have ended in order.
-    if (exit->second.exit_code.value_or(0) != 0) out["exit_code"] = *exit->second.exit_code;
-  }
-  return dump(out);
+Evidence evidence(const Attempt& attempt, const AttemptReports& t, const Result& result) {
+  Evidence out;
+  out.reported = {std::ssize(t.records), std::ssize(t.exits)};
+  if (result.phase) out.phase = to_string(*result.phase);
+  if (t.end) add_end(out, *t.end, result.outcome);
+  if (is_command(attempt)) add_program_evidence(out, attempt, t, result);
+  out.cause_rank = result.rank;
+  const auto exit = result.rank ? t.exits.find(*result.rank) : t.exits.end();
+  if (exit == t.exits.end()) return out;
+  out.log_tail = tail(exit->second.log_tail);
+  if (exit->second.signal) out.signal = signal_name(*exit->second.signal);
+  // A rank that left a record of its failure may have ended in order.
+  if (exit->second.exit_code.value_or(0) != 0) out.exit_code = exit->second.exit_code;
+  return out;
 }
 
 }  // namespace sweep::ingest

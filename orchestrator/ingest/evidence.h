@@ -46,9 +46,8 @@ std::optional<Cause> check_losses(const Attempt&, const AttemptReports&);
 // Of a rehearsal, whose losses are none: a command must have reported its memory, or a timed step.
 std::optional<Cause> check_rehearsal(const Attempt&, const AttemptReports&);
 
-// JSON object, stored with the result: cause, cause_rank, phase, testimonies (numbers of records and exits),
-// log_tail of the cause, why the node was not clean, and where each rank was: in
-// hang, or for a crash in ranks. Of a command also what program_evidence says.
-std::string evidence(const Attempt&, const AttemptReports&, const Result&);
+// What is stored with the result: what decided it, and where each rank was. Of a command also what
+// add_program_evidence() says.
+Evidence evidence(const Attempt&, const AttemptReports&, const Result&);
 
 }  // namespace sweep::ingest

@@ -10,7 +10,6 @@
 
 #include "schema/attempt.h"
 #include "schema/records.h"
-#include "schema/result.h"
 #include "schema/spool.h"
 
 namespace sweep::ingest {

@@ -22,12 +22,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "orchestrator/ingest/evidence.h"
 #include "orchestrator/ingest/ingest.h"
 #include "orchestrator/ingest/program_facts.h"
-#include "schema/codec.h"
 #include "schema/xid.h"
 
 namespace sweep::ingest {

@@ -3,35 +3,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "schema/codec.h"
-#include "schema/frame.h"
 #include "schema/log_numbers.h"
 
 namespace sweep::ingest {
 namespace {
 
-using nlohmann::json;
-
 constexpr i64 kMostCounted = i64{1} << 50;  // of one rank, so that sums stay in range
 
-// 0: it is not there, or no count.
-i64 count_in(const json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number_integer()) return 0;
-  return std::clamp<i64>(found->get<i64>(), 0, kMostCounted);
+i64 plausible_count(i64 n) {
+  return std::clamp<i64>(n, 0, kMostCounted);
 }
 
-void add_log(ProgramFacts& facts, const json& log) {
+void add_log(ProgramFacts& facts, const LogFindings& log) {
   facts.patterns = true;
-  facts.log_lines += count_in(log, "lines");
-  facts.unread_bytes += count_in(log, "unread_bytes");
-  const auto matches = log.find("matches");
-  if (matches == log.end() || !matches->is_object()) return;
+  facts.log_lines += plausible_count(log.lines);
+  facts.unread_bytes += plausible_count(log.unread_bytes);
   for (const std::string_view name : kLogNumbers)
-    if (const std::string key(name); matches->contains(key))
-      facts.matches[key] += count_in(*matches, key.c_str());
+    if (const auto found = log.matches.find(std::string(name)); found != log.matches.end())
+      facts.matches[found->first] += plausible_count(found->second);
 }
 
 bool has_timed_step(const RankRecord& record) {
@@ -39,10 +29,7 @@ bool has_timed_step(const RankRecord& record) {
 }
 
 bool is_silent(const RankRecord& record) {
-  const auto used = parse_json(record.effective);
-  if (!used || !used->is_object()) return false;
-  const std::string report = text_of(*used, "report");
-  return report == "none" || report == "from_log";
+  return record.effective.report == "none" || record.effective.report == "from_log";
 }
 
 std::string of_the_log(const ProgramFacts& facts) {
@@ -69,11 +56,10 @@ ProgramFacts program_facts(const Attempt& attempt, const AttemptReports& t) {
     if (!attempt.starts(rank)) continue;
     out.timed_ranks += has_timed_step(record) ? 1 : 0;
     out.memory = out.memory || record.peak_allocated_bytes || record.peak_reserved_bytes;
-    const auto used = parse_json(record.effective);
-    if (!used || !used->is_object()) continue;
-    out.steps = std::max(out.steps, count_in(*used, "steps"));
-    out.damaged_lines += count_in(*used, "damaged_lines");
-    if (const auto log = used->find("log"); log != used->end() && log->is_object()) add_log(out, *log);
+    const EffectiveSettings& used = record.effective;
+    out.steps = std::max(out.steps, plausible_count(used.steps));
+    out.damaged_lines += plausible_count(used.damaged_lines);
+    if (used.log) add_log(out, *used.log);
   }
   return out;
 }
@@ -108,25 +94,24 @@ std::string without_timings(const Attempt& attempt, const ProgramFacts& facts) {
   return out;
 }
 
-json program_evidence(const Attempt& attempt, const AttemptReports& t, const Result& result) {
-  json out = json::object();
+void add_program_evidence(Evidence& out, const Attempt& attempt, const AttemptReports& t,
+                          const Result& result) {
   const bool ok = result.outcome == Outcome::kOk;
   if (!ok && result.outcome != Outcome::kInvalid) {
-    if (result.rank && log_speaks_of_memory(t, *result.rank)) out["log_speaks_of_memory"] = true;
-    return out;
+    out.log_speaks_of_memory = result.rank && log_speaks_of_memory(t, *result.rank);
+    return;
   }
   const ProgramFacts facts = program_facts(attempt, t);
-  if (facts.timed_ranks == attempt.processes()) return out;
+  if (facts.timed_ranks == attempt.processes()) return;
   if (facts.timed_ranks > 0) {
-    out["steps_are_of"] = fmt::format("{} of {} ranks", facts.timed_ranks, attempt.processes());
-    return out;
+    out.steps_are_of = fmt::format("{} of {} ranks", facts.timed_ranks, attempt.processes());
+    return;
   }
-  if (ok) out["no_timings"] = without_timings(attempt, facts);
-  out["found"] = {{"steps", facts.steps}, {"damaged_lines", facts.damaged_lines}};
-  if (facts.patterns)
-    out["found"].update(
-        {{"log_lines", facts.log_lines}, {"unread_bytes", facts.unread_bytes}, {"matches", facts.matches}});
-  return out;
+  if (ok) out.no_timings = without_timings(attempt, facts);
+  out.found = ProgramFindings{.steps = facts.steps, .damaged_lines = facts.damaged_lines};
+  if (!facts.patterns) return;
+  out.found->log_lines = facts.log_lines, out.found->unread_bytes = facts.unread_bytes;
+  out.found->matches = facts.matches;
 }
 
 }  // namespace sweep::ingest

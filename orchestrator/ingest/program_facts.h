@@ -2,7 +2,6 @@
 // Private to ingest/.
 #pragma once
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "orchestrator/ingest/ingest.h"
@@ -26,8 +25,8 @@ bool log_speaks_of_memory(const AttemptReports&, i64 rank);
 // REQUIRES: no timed ranks. A sentence: what was found instead, and what to do.
 std::string without_timings(const Attempt&, const ProgramFacts&);
 
-// Members of the stored evidence: steps_are_of, where some ranks alone reported steps; found and, of an ok one,
-// no_timings, where none did; log_speaks_of_memory.
-nlohmann::json program_evidence(const Attempt&, const AttemptReports&, const Result&);
+// Adds steps_are_of, where some ranks alone reported steps; found and, of an ok one, no_timings, where none did;
+// log_speaks_of_memory.
+void add_program_evidence(Evidence&, const Attempt&, const AttemptReports&, const Result&);
 
 }  // namespace sweep::ingest

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -13,20 +12,10 @@
 namespace sweep::ingest {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t kLongestWord = 80, kMostMembers = 65536;
 
-std::string word_of(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>().substr(0, kLongestWord)
-                                               : std::string();
-}
-
-std::optional<i64> number_of(const json& object, const char* key) {
-  const auto it = object.find(key);
-  if (it == object.end() || !it->is_number_integer()) return std::nullopt;
-  return it->get<i64>();
+std::string bounded_word(const std::string& word) {
+  return word.substr(0, kLongestWord);
 }
 
 // "0-7", "0-24/8" (every eighth), "3"; with commas between them.
@@ -82,15 +71,13 @@ struct Waits {
 
 class Picture {
  public:
-  explicit Picture(const json& ranks) {
-    for (const json& rank : ranks) {
-      const auto number = rank.is_object() ? number_of(rank, "rank") : std::nullopt;
-      const auto flight = number ? rank.find("flight") : rank.end();
-      if (!number || flight == rank.end()) continue;
-      if (flight->is_array())
-        for (const json& group : *flight) add(*number, group);
+  explicit Picture(std::span<const RankPosition> ranks) {
+    for (const RankPosition& rank : ranks) {
+      if (!rank.flight.asked) continue;
+      if (rank.flight.answer)
+        for (const FlightGroup& group : *rank.flight.answer) add(rank.rank, group);
       else
-        silent_[*number] = word_of(rank, "last_collective");
+        silent_[rank.rank] = bounded_word(rank.last_collective);
     }
     for (auto& [operation, waits] : all_)
       operation.messenger ? find_other_end(operation, waits) : find_missing(operation, waits);
@@ -111,22 +98,19 @@ class Picture {
   }
 
  private:
-  void add(i64 rank, const json& group) {
-    if (!group.is_object()) return;
-    const std::string name = word_of(group, "name");
-    members_[name].merge(expanded(word_of(group, "ranks")));
-    views_[name][rank] = {number_of(group, "begun").value_or(0), word_of(group, "last")};
-    const std::string operation = word_of(group, "waits_in");
+  void add(i64 rank, const FlightGroup& group) {
+    const std::string name = bounded_word(group.name), operation = bounded_word(group.waits_in);
+    members_[name].merge(expanded(bounded_word(group.ranks)));
+    views_[name][rank] = {group.begun, bounded_word(group.last)};
     if (operation.empty()) return;
     waits_.insert(rank);
-    const auto peer = number_of(group, "peer");
-    Operation key{name, word_of(group, "group"), operation, number_of(group, "number").value_or(0), {}};
-    if (peer) key.messenger = rank;
+    Operation key{name, bounded_word(group.group), operation, group.number.value_or(0), {}};
+    if (group.peer) key.messenger = rank;
     Waits& waits = all_[key];
     waits.waiting.insert(rank);
-    if (!peer) return;
-    waits.missing.insert(*peer);
-    messages_[{name, rank, *peer}] = {operation, key.number};
+    if (!group.peer) return;
+    waits.missing.insert(*group.peer);
+    messages_[{name, rank, *group.peer}] = {operation, key.number};
   }
 
   // A send that waits for a rank which itself waits to receive from the sender: both are there.
@@ -207,8 +191,8 @@ class Picture {
 
 }  // namespace
 
-std::optional<Standstill> standstill(const json& ranks) {
-  return ranks.is_array() ? Picture(ranks).conclusion() : std::nullopt;
+std::optional<Standstill> standstill(std::span<const RankPosition> ranks) {
+  return Picture(ranks).conclusion();
 }
 
 }  // namespace sweep::ingest

@@ -1,11 +1,11 @@
 // Standstill: which rank waits for which among ranks that hang, from the flight recorders that the agent read
 // (its evidence, "ranks"). Pure; its input is not trusted. Private to ingest/.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 
-#include "schema/trial.h"
+#include "schema/records.h"
 
 namespace sweep::ingest {
 
@@ -16,6 +16,6 @@ struct Standstill {
   std::string what;
 };
 // Absent: no rank reported that it waits in an operation.
-std::optional<Standstill> standstill(const nlohmann::json& ranks);
+std::optional<Standstill> standstill(std::span<const RankPosition> ranks);
 
 }  // namespace sweep::ingest

@@ -12,14 +12,14 @@ namespace sweep::launch {
 
 // `own`: an object, whose names must not be those of the request.
 Expected<void> keep_record(const AllocationRequest&, std::string_view launcher, nlohmann::json own);
-// An object. Absent: there is none, or it is another launcher's. Error: it cannot be read, or is damaged.
+// An object. nullopt: there is none, or it is another launcher's. Error: it cannot be read, or is damaged.
 Expected<std::optional<nlohmann::json>> read_record(const std::filesystem::path& spool,
                                                     std::string_view launcher);
 // Whether this allocation may still live without an orchestrator: its record is there.
 bool has_record(const std::filesystem::path& spool);
 // The allocation is known to be over: no run looks for it again.
 void drop_record(const std::filesystem::path& spool);
-// What was asked for then; id, spool, incarnation and offset are the caller's.
+// Restores the request of then; id, spool, incarnation and offset are the caller's.
 void restore(AllocationRequest&, const nlohmann::json& record);
 
 }  // namespace sweep::launch

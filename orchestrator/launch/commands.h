@@ -17,8 +17,8 @@ namespace sweep::launch {
 
 struct CommandResult {
   int code = -1;           // exit code; -1: it never ran, was ended by a signal, or by the time limit
-  bool timed_out = false;  // what it did until then is not known
-  int signal = 0;          // that ended it; what it did until then is not known
+  bool timed_out = false;  // its effects until then are not known
+  int signal = 0;          // the signal that ended it; its effects until then are not known
   std::string out, err;    // at most kMaxOutputBytes bytes each
   bool ok() const { return code == 0 && !timed_out; }
 };

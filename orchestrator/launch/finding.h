@@ -21,14 +21,14 @@ constexpr std::string_view to_string(Health health) {
 struct Finding {
   std::string what;
   Health health = Health::kGood;
-  std::string detail;  // of a warning or worse: the cause and the way out
+  std::string detail;  // for a warning or worse: the cause and the way out
 };
 
-// What a node must be to the sweep: from its `sweep-agent --probe PATH...`, asked between two instants of
-// this machine's clock. Empty texts are not asked for.
+// The requirements on a node, checked by its `sweep-agent --probe PATH...`, which runs between two instants
+// of this machine's clock. Empty texts are not checked.
 struct NodeWants {
-  std::string node;      // as it was asked, for people
-  std::string version;   // of this program
+  std::string node;      // its name, for people
+  std::string version;   // version of this program
   std::string folder;    // must be writable there
   std::string rank;      // must be a program there
   std::string hardware;  // catalogue name; its GPUs must be there
@@ -37,11 +37,11 @@ struct NodeWants {
 };
 
 struct CheckRequest {
-  Programs programs;             // of this machine; they need not be there
+  Programs programs;             // programs of this machine; they need not exist
   std::filesystem::path db;      // absolute; where the user's database would lie
-  std::string hardware = "cpu";  // of the trial over the nodes
+  std::string hardware = "cpu";  // hardware of the trial over the nodes
   i64 nodes = 2;
-  // What the answer of a node's probe means.
+  // Judges the answer of a node's probe.
   std::function<std::vector<Finding>(const nlohmann::json& probe, const NodeWants&)> judge;
 };
 

@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +18,7 @@
 #include "orchestrator/launch/finding.h"
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/launch/programs.h"
+#include "schema/launch_settings.h"
 #include "schema/plan_entry.h"
 
 namespace sweep::launch {

@@ -39,9 +39,9 @@ struct AllocationRequest {
   i64 slots = 1;                     // CPU ranks or GPUs a node may hold at once
   std::uint64_t outbox_offset = 0;   // read from here on
   std::string hardware = "cpu";      // catalogue name
-  i64 gpus = 0;                      // of each node; 0: none
-  i64 ranks_per_node = 1;            // of the trials it is for, at most
-  double seconds = 3600;             // what its trials need, the slack included; a scheduler ends it then
+  i64 gpus = 0;                      // GPUs of each node; 0: none
+  i64 ranks_per_node = 1;            // the most ranks a node of its trials
+  double seconds = 3600;             // time that its trials need, with slack; a scheduler ends it then
   std::vector<std::string> avoid{};  // hosts that get no more work
   Fence fence{};                     // the launcher's own; empty: no other process can run the sweep
 };
@@ -50,9 +50,9 @@ struct Started {
   AllocationId id;
   std::string where;
   i64 pid = 0;                           // pid, Slurm job id
-  std::optional<double> seconds_left{};  // until it is ended; absent: it has no limit
+  std::optional<double> seconds_left{};  // until it is ended; nullopt: it has no limit
   double held_s = 0;                     // so long already: of an adopted one
-  std::vector<std::string> hosts{};      // by node, as `avoid` names them; empty: by the agents' own words
+  std::vector<std::string> hosts{};      // names by node, as in `avoid`; empty: the agents' own names hold
 };
 struct Outbox {
   AllocationId id;
@@ -73,7 +73,7 @@ struct Notice {
 };
 // Hosts of a kind where they are given by name instead of waited for in a queue.
 struct Room {
-  i64 now = 0;   // that no allocation has
+  i64 now = 0;   // hosts that no allocation has
   i64 ever = 0;  // with those that one has
 };
 using Event = std::variant<Started, Outbox, Ended, Notice>;
@@ -86,7 +86,7 @@ class Launcher {
   void use_fence(Fence fence) { fence_ = std::move(fence); }
   virtual Expected<void> request(const AllocationRequest&) = 0;
   // Takes over an allocation that an earlier process requested, where it can outlive that process: what was
-  // asked for then; Started and Ended follow as if it had been requested now. Absent: it cannot, or it was
+  // asked for then; Started and Ended follow as if it had been requested now. nullopt: it cannot, or it was
   // never asked for; its caller closes it.
   virtual Expected<std::optional<AllocationRequest>> adopt(const AllocationId& id,
                                                            const std::filesystem::path& spool,
@@ -94,7 +94,7 @@ class Launcher {
     (void)id, (void)spool, (void)incarnation, (void)outbox_offset;
     return std::optional<AllocationRequest>();
   }
-  // What may be asked for beside `avoid`. Absent: a scheduler finds the nodes.
+  // The room for further requests beside `avoid`. nullopt: a scheduler finds the nodes.
   virtual std::optional<Room> room(const std::string& hardware, const std::vector<std::string>& avoid) const {
     (void)hardware, (void)avoid;
     return std::nullopt;

@@ -1,4 +1,4 @@
-// What programs on other machines answer, between the lines that shells and launchers add.
+// Finds the answers of programs on other machines between the lines that shells and launchers add.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -11,7 +11,7 @@ struct Programs {
   // Absolute, at the same path on every node. rank: empty where every trial runs a command.
   std::filesystem::path agent, rank;
   bool zygote = true;
-  std::string screen{};  // as the agent's --screen; empty: no look at the nodes
+  std::string screen{};  // value of the agent's --screen; empty: nodes are not screened
 };
 
 // Error: one of them is not there or cannot be executed.

@@ -12,7 +12,7 @@
 
 namespace sweep::plan {
 
-// 1.1: it needs a tenth more than it may use. Absent: no limit is known, or the trial is no step of ours.
+// 1.1: it needs a tenth more than it may use. nullopt: no limit is known, or the trial is no step of ours.
 std::optional<double> share_of_limit(const PlanEntry&);
 
 struct MemoryPruning {

@@ -33,7 +33,7 @@ void prune_beyond(std::vector<PlanEntry>&, const Resources&);
 // prune.
 std::vector<std::string> warnings(const Trial&);
 
-// Predicted peak bytes over what a rank may use; absent: one of them is not known.
+// Predicted peak bytes over what a rank may use; nullopt: one of them is not known.
 std::optional<double> memory_share(const PlanEntry&);
 
 // Deadlines for a trial from its predicted time, with floors (first steps are slow: 120 s).

@@ -140,9 +140,7 @@ std::optional<Objection> first_objection(const Trial& t) {
 }
 
 std::optional<predict::Refusal> step_refusal(const Trial& t) {
-  auto objection = first_objection(t);
-  if (!objection) return std::nullopt;
-  return predict::Refusal{std::move(objection->rule), std::move(objection->reason)};
+  return first_objection(t);
 }
 
 }  // namespace sweep::plan

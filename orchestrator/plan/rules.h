@@ -2,17 +2,15 @@
 // trial.
 #pragma once
 #include <optional>
-#include <string>
 
-#include "orchestrator/predict/predict.h"
+#include "orchestrator/predict/memory_model.h"
 #include "schema/outcome.h"
 #include "schema/trial.h"
 
 namespace sweep::plan {
 
-struct Objection {
-  std::string rule;
-  std::string reason;  // a sentence with the equation or the numbers
+// Its reason is a sentence with the equation or the numbers.
+struct Objection : predict::Refusal {
   Outcome verdict = Outcome::kPruned;
 };
 

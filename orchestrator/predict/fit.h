@@ -1,22 +1,23 @@
-// Fit: the parameters of a trainer profile from measured rows, by robust least squares (soft L1: one row that
-// is far off counts little). Facts stay; the memory limit moves so that at most 1 of 200 rows that ran is
-// predicted as not runnable.
+// Fit: the numbers of a trainer profile from measured rows, by robust least squares (soft L1: one row that is far off
+// counts little). Facts stay, but that the memory limit moves so that at most 1 of 200 rows that ran is predicted as
+// not runnable.
 #pragma once
 #include <span>
 
-#include "orchestrator/predict/layout.h"
-#include "orchestrator/predict/trainer_profile.h"
+#include "orchestrator/predict/memory_model.h"
 
 namespace sweep::predict {
 
 struct MeasuredRow {
+  Trial trial;
   Layout layout;
+  bool refused = false;       // by the profile's memory model
   bool ran = false;           // false: it failed
   double reported_bytes = 0;  // 0: not stated
   double step_s = 0;          // 0: not stated
 };
 
-// Error: too few rows.
+// The last of its origins is the fit's, without a date. Error: too few rows.
 Expected<TrainerProfile> fit_profile(const TrainerProfile& start, std::span<const MeasuredRow>,
                                      const shape::Hardware&);
 

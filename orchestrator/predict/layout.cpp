@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "bench_kernels/shape/stage_split.h"
-#include "orchestrator/predict/memory.h"
+#include "orchestrator/predict/time_model.h"
 
 namespace sweep::predict {
 namespace {
@@ -34,27 +33,8 @@ double in_flight(const Trial& t, i64 stage) {
   return real(chunks) / real(t.vpp);
 }
 
-void by_cost(const Trial& t, std::vector<StageWork>& stages) {
-  thread_local std::vector<shape::CostShare> shares;
-  shape::split_by_cost(t.spec, t.pp, shares);
-  stages.clear();
-  for (const auto& s : shares)
-    stages.push_back({real(s.layers), 0, 1, s.embedding, s.head, s.loss, s.empty()});
-}
-
-void evenly(const Trial& t, std::vector<StageWork>& stages) {
-  stages.assign(static_cast<std::size_t>(t.pp), {});
-  if (t.pp > t.spec.layers) {
-    for (auto& s : stages) s.empty = true;
-    return;
-  }
-  const auto shares = shape::split_stages(t.spec, t.pp, t.seq_len);
-  for (std::size_t i = 0; i < shares.size(); ++i)
-    stages[i] = {real(shares[i].layers), 0, 1, shares[i].embedding, shares[i].head, shares[i].head, false};
-}
-
 void fill_stages(const Trial& t, const TrainerProfile& p, Layout& l) {
-  p.facts.splits_by_cost ? by_cost(t, l.stages) : evenly(t, l.stages);
+  p.time_model->divide(t, l.stages);
   for (std::size_t i = 0; i < l.stages.size(); ++i) {
     StageWork& s = l.stages[i];
     const double tables = s.embedding && s.head && l.tied ? 1 : real(s.embedding) + real(s.head);

@@ -3,13 +3,15 @@
 #include <vector>
 
 #include "bench_kernels/shape/catalogue.h"
-#include "bench_kernels/shape/cost_split.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/schedule.h"
+#include "bench_kernels/shape/step_sizes.h"
 #include "orchestrator/predict/trainer_profile.h"
 #include "schema/trial.h"
 
 namespace sweep::predict {
+
+using shape::real;
 
 struct StageWork {
   double layers = 0, parameters = 0, in_flight = 1;  // parameters of one tensor-parallel rank
@@ -30,7 +32,6 @@ struct Layout {
   shape::StateBytes states;  // per parameter and rank, as the precision wants them
   shape::Pipeline pipeline;
   std::vector<StageWork> stages;
-  const StageWork& first() const { return stages.front(); }
 };
 
 // REQUIRES: degrees >= 1 and a completed model. Reuses the memory of `out`.

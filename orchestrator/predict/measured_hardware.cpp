@@ -41,6 +41,7 @@ void use_measured(const shape::HardwareProfile& p, shape::Hardware& h, TrainerPr
   if (links.nodes.empty()) return;
   trainer.links = std::move(links);
   trainer.hardware = h.name;
+  trainer.set_origin({{"links"}, "measured by `sweep calibrate`", "", p.hosts, p.date});
 }
 
 }  // namespace sweep::predict

@@ -1,4 +1,4 @@
-// What `sweep calibrate` measured, as the figures by which `sweep predict` reckons. Pure.
+// Turns what `sweep calibrate` measured into the figures by which `sweep predict` computes. Pure.
 #pragma once
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/hardware_profile.h"

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "orchestrator/predict/memory_model.h"
 
 namespace sweep::predict {
+
 double element_bytes(Precision precision) {
   if (precision == Precision::kFp32) return 4;
   return 2;
@@ -31,6 +33,41 @@ std::string memory_sentence(const MemoryEstimate& m, double budget) {
       parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", shape::kMemoryPartNames[i],
                            human_bytes(m.parts().of[i]));
   return fmt::format("needs {} per rank ({}), budget {}", human_bytes(m.total()), parts, human_bytes(budget));
+}
+
+namespace {
+
+class StepMemory final : public MemoryModel {
+ public:
+  StepMemory() : MemoryModel("step", kStep) {}
+
+  std::optional<Refusal> refusal(const Trial& t, const Layout&, StepRules rules) const override {
+    return rules(t);
+  }
+
+  MemoryPrediction bytes(const Case& c) const override {
+    if (c.refused) return {};
+    const MemoryEstimate step = estimate_memory(c.trial);
+    using Part = shape::MemoryPart;
+    const shape::PartBytes& bytes = step.parts();
+    MemoryPrediction out;
+    MemoryParts& p = out.parts;
+    p.weights = bytes[Part::kWeights], p.gradients = bytes[Part::kGradients];
+    p.optimizer = bytes[Part::kOptimizer], p.activations = bytes[Part::kActivations];
+    p.logits = bytes[Part::kLogits], p.gather_buffers = bytes[Part::kBuffers];
+    p.base = bytes[Part::kTemporary] + bytes[Part::kLibrary];
+    out.reserved = out.wanted = out.need = step.total();
+    out.fullest_stage = static_cast<i64>(step.fullest);
+    if (c.hardware.memory_bytes) out.limit = c.profile.facts.need_share * real(*c.hardware.memory_bytes);
+    return out;
+  }
+};
+
+}  // namespace
+
+const MemoryModel& step_memory_model() {
+  static const StepMemory model;
+  return model;
 }
 
 }  // namespace sweep::predict

@@ -14,7 +14,8 @@ namespace sweep::predict {
 using shape::real;
 
 struct MemoryEstimate {
-  std::vector<shape::PartBytes> of_ranks;  // of the pipeline, each at its fullest moment; zero: not asked for
+  // Ranks of the pipeline, each at its fullest moment; zero: not asked for.
+  std::vector<shape::PartBytes> of_ranks;
   std::size_t fullest = 0;
   const shape::PartBytes& parts() const { return of_ranks[fullest]; }
   double of(shape::MemoryPart part) const { return parts()[part]; }
@@ -29,8 +30,8 @@ struct MemoryEstimate {
 // Bytes of a number in weights, gradients and activations.
 double element_bytes(Precision);
 MemoryEstimate estimate_memory(const Trial&, shape::Ranks = shape::Ranks::kFullest);
-// What a rank may use: the trial's cap, else 95 % of the GPU's memory (context, communication buffers);
-// absent: unknown.
+// The memory that a rank may use: the trial's cap, else 95 % of the GPU's memory (context, communication
+// buffers); nullopt: unknown.
 std::optional<double> memory_budget(const Trial&, const shape::Hardware&);
 // "needs 93.4 GiB per rank (weights 31.2 GiB, ...), budget 76.0 GiB"
 std::string memory_sentence(const MemoryEstimate&, double budget);

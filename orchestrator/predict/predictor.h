@@ -18,10 +18,10 @@ class Predictor {
   // its precision: its bytes are known then, its time is not.
   virtual Prediction predict(const Trial&, const MeasurePlan&) const = 0;
 };
-// By the catalogue's figures alone.
+// Predicts by the catalogue's figures alone.
 const Predictor& roofline();
-// By what `sweep calibrate` measured of a trial's hardware, where there is a profile of its name; else as
-// roofline().
+// Predicts by what `sweep calibrate` measured of a trial's hardware, if there is a profile of its name; else
+// like roofline().
 std::unique_ptr<Predictor> calibrated(std::vector<shape::HardwareProfile>);
 // The profile that plans for this hardware use: that of its name. Null: there is none, or it has no matrix
 // products.

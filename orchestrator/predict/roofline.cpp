@@ -19,10 +19,10 @@ constexpr double kCpuStartupSeconds = 0.5, kGpuStartupSeconds = 20;
 double gpu_step_seconds(const Trial& t, const shape::Hardware& h) {
   thread_local Layout layout;
   thread_local StageTimes times;
-  const TrainerProfile& profile = step_profile();
+  static const TrainerProfile& profile = *built_in_profile("sweep");
   make_layout(t, profile, layout);
-  stage_times(layout, profile, h, times);
-  return predict_time(layout, times, {}, profile, h).step_s;
+  profile.time_model->stage_times(layout, profile, h, times);
+  return profile.time_model->seconds({t, layout, times, profile, h}, {}).step_s;
 }
 
 i64 saturated(double x) {

@@ -29,7 +29,7 @@ double passes_of(AdamWKind kind) {
   return kind == AdamWKind::kFused ? 1 : kind == AdamWKind::kForeach ? 2.5 : 3;
 }
 
-// As if nothing were offloaded.
+// The state bytes as if nothing were offloaded.
 shape::StateBytes state_bytes_on_device(const Trial& t) {
   if (t.offload == Offload::kNone) return shape::state_bytes(t);
   Trial all = t;
@@ -42,10 +42,10 @@ const char* backend_name(const Trial& t) {
   return t.hardware != "cpu" ? "nccl" : t.nodes > 1 ? "gloo" : "shm";
 }
 
-// What one trial costs on one profile, part by part.
-class Reckoning {
+// Computes the cost of one trial on one profile, part by part.
+class CostModel {
  public:
-  Reckoning(const Trial& t, const shape::HardwareProfile& p, const shape::Hardware& h)
+  CostModel(const Trial& t, const shape::HardwareProfile& p, const shape::Hardware& h)
       : t_(t), p_(p), h_(h), backend_(backend_name(t)), product_(p.product(to_string(t.precision))) {
     const ModelSpec& m = t.spec;
     tp_ = real(t.tp), element_ = element_bytes(t.precision);
@@ -92,8 +92,8 @@ class Reckoning {
   double tp_ = 1, element_ = 4, tokens_ = 0, hidden_ = 0, width_ = 0, kv_width_ = 0, intermediate_ = 0;
 };
 
-// By the measured copy nearest in size: caches hold small ones.
-double Reckoning::memory(double bytes) const {
+// Uses the measured copy nearest in size: caches hold small ones.
+double CostModel::memory(double bytes) const {
   const CopyTiming* near = nullptr;
   double least = 1e300;
   for (const CopyTiming& c : p_.copies)
@@ -105,7 +105,7 @@ double Reckoning::memory(double bytes) const {
 
 // `bytes` are those on the wire, as the bus bandwidth counts them; `span`: ranks from the group's first to
 // its last.
-double Reckoning::wire(const char* kind, double calls, double bytes, double ranks, double span) const {
+double CostModel::wire(const char* kind, double calls, double bytes, double ranks, double span) const {
   if (ranks <= 1) return 0;
   const double nodes = std::max(1.0, span / real(t_.gpus_per_node));
   if (const auto* link = p_.link(kind, backend_, std::min(ranks, span), nodes))
@@ -116,7 +116,7 @@ double Reckoning::wire(const char* kind, double calls, double bytes, double rank
   return calls * kLatency + bytes / h_.ring_bandwidth(ring ? ranks : 1, nodes);
 }
 
-Reckoning::Pass Reckoning::attention() const {
+CostModel::Pass CostModel::attention() const {
   const Pass in = linear(tokens_, width_ + 2 * kv_width_, hidden_), out = linear(tokens_, hidden_, width_);
   const double flops = 4 * tokens_ * real(t_.seq_len) * width_ * kCausal;
   const double inner = product_ != nullptr ? flops / product_->flops : 0;
@@ -125,7 +125,7 @@ Reckoning::Pass Reckoning::attention() const {
 
 // Rows of the busiest rank's experts over an even share (routing.cpp: hot experts are the first eighth),
 // bounded by the capacity. Of the ranks of a step the slowest counts.
-double Reckoning::expert_load() const {
+double CostModel::expert_load() const {
   if (t_.routing != Routing::kSkewed || t_.ep <= 1) return 1;
   const double experts = real(t_.spec.experts), own = experts / real(t_.ep);
   const double hot = std::max(1.0, std::floor(experts / 8)), share = real(t_.hot_percent) / 100;
@@ -135,7 +135,7 @@ double Reckoning::expert_load() const {
   return t_.capacity_percent > 0 ? std::min(load, std::max(1.0, real(t_.capacity_percent) / 100)) : load;
 }
 
-Reckoning::Pass Reckoning::mlp() const {
+CostModel::Pass CostModel::mlp() const {
   const double many = t_.spec.experts > 0 ? real(t_.spec.experts) / real(t_.ep) : 1;
   const double rows =
       t_.spec.experts > 0 ? tokens_ * real(t_.spec.experts_per_token) * expert_load() / many : tokens_;
@@ -144,7 +144,7 @@ Reckoning::Pass Reckoning::mlp() const {
   return {many * (up.forward + down.forward), many * (up.backward + down.backward)};
 }
 
-Reckoning::Pass Reckoning::layer() const {
+CostModel::Pass CostModel::layer() const {
   const Pass a = attention(), m = mlp();
   const double choices = t_.spec.experts > 0 ? real(t_.spec.experts_per_token) : 1;
   const double whole =
@@ -162,7 +162,7 @@ Reckoning::Pass Reckoning::layer() const {
   return out;
 }
 
-Reckoning::Pass Reckoning::head() const {
+CostModel::Pass CostModel::head() const {
   const double vocab = real(shape::padded_vocab(t_)) / tp_;
   const Pass p = linear(tokens_, vocab, hidden_);
   const double moved = memory(kLogitPasses * 4 * tokens_ * vocab) / 2;
@@ -170,7 +170,7 @@ Reckoning::Pass Reckoning::head() const {
   return {p.forward + moved + launched, p.backward + moved + launched};
 }
 
-double Reckoning::tensor() const {
+double CostModel::tensor() const {
   if (t_.tp <= 1) return 0;
   const auto v = shape::tensor_traffic(t_);
   const auto kv = shape::key_value_traffic(t_);
@@ -180,13 +180,13 @@ double Reckoning::tensor() const {
          wire("reduce_scatter", kv.reduce_scatter, t_.tp, t_.tp);
 }
 
-double Reckoning::context() const {
+double CostModel::context() const {
   if (t_.cp <= 1) return 0;
   const auto v = shape::context_traffic(t_);
   return wire("send", v.send, t_.cp, t_.tp * t_.cp) + wire("all_to_all", v.all_to_all, t_.cp, t_.tp * t_.cp);
 }
 
-double Reckoning::experts() const {
+double CostModel::experts() const {
   if (t_.ep <= 1) return 0;
   const auto v = shape::expert_traffic(t_);
   return expert_load() * wire("all_to_all", v.all_to_all, t_.ep, t_.tp * t_.ep) +
@@ -194,12 +194,12 @@ double Reckoning::experts() const {
          wire("all_reduce", v.load, t_.dp, t_.tp * t_.dp);
 }
 
-double Reckoning::message() const {
+double CostModel::message() const {
   const double bytes = tokens_ * hidden_ * element_ / (t_.sp ? tp_ : 1);
   return wire("send", 1, bytes, 2, t_.world());
 }
 
-double Reckoning::data_parallel(double parameters) const {
+double CostModel::data_parallel(double parameters) const {
   const i64 ranks = t_.dp * t_.cp, span = t_.tp * t_.cp * t_.dp;
   if (ranks <= 1) return 0;
   const auto v = shape::state_traffic(t_, parameters);
@@ -216,7 +216,7 @@ double Reckoning::data_parallel(double parameters) const {
   return out;
 }
 
-void Reckoning::stages(StepCost& out) const {
+void CostModel::stages(StepCost& out) const {
   const shape::Pipeline p = shape::Pipeline::of(t_);
   const Pass each = layer(), last = head();
   thread_local std::vector<shape::StageSeconds> seconds;
@@ -249,7 +249,7 @@ void Reckoning::stages(StepCost& out) const {
       out.compute_s;
 }
 
-void Reckoning::optimizer(double parameters, StepCost& out) const {
+void CostModel::optimizer(double parameters, StepCost& out) const {
   const auto split = shape::state_split(t_);
   const auto bytes = state_bytes_on_device(t_);
   // Values, gradients and moments are read, values and moments written.
@@ -265,7 +265,7 @@ void Reckoning::optimizer(double parameters, StepCost& out) const {
     out.offload_s += real(t_.grad_accum) * memory(2 * parameters * bytes.weights);
 }
 
-StepCost Reckoning::cost() {
+StepCost CostModel::cost() {
   StepCost out;
   const double parameters = real(shape::parameter_count(t_.spec)) / (tp_ * real(t_.pp));
   stages(out);
@@ -286,7 +286,7 @@ constexpr double kCpuLaunch = 1e-6, kGpuLaunch = 5e-6, kGpuShare = 0.5;
 }  // namespace
 
 StepCost step_cost(const Trial& t, const shape::HardwareProfile& p, const shape::Hardware& h) {
-  return Reckoning(t, p, h).cost();
+  return CostModel(t, p, h).cost();
 }
 
 shape::HardwareProfile catalogue_profile(const shape::Hardware& h) {

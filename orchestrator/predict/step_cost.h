@@ -9,8 +9,8 @@ namespace sweep::predict {
 
 // Parts of step_s. What communication hides behind computing is not counted.
 struct StepCost {
-  double compute_s = 0;   // of the slowest stage: products, memory-bound parts, launches
-  double pipeline_s = 0;  // what the walk through the schedule adds: fill, drain, messages
+  double compute_s = 0;   // time of the slowest stage: products, memory-bound parts, launches
+  double pipeline_s = 0;  // time that the walk through the schedule adds: fill, drain, messages
   double tensor_s = 0, context_s = 0, expert_s = 0, data_parallel_s = 0, optimizer_s = 0, offload_s = 0;
   double step_s = 0;
 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "orchestrator/metrics/derive.h"
 #include "orchestrator/run/demand.h"
@@ -28,10 +27,7 @@ Metrics memory_only(const Metrics& all) {
 }  // namespace
 
 std::string slow_in_screen(const NodeRecord& node) {
-  const auto facts = parse_json(node.facts);
-  const bool screened =
-      facts && facts->is_object() && facts->contains("screen") && (*facts)["screen"].is_object();
-  return screened ? text_of((*facts)["screen"], "slow") : std::string();
+  return node.facts.screen ? node.facts.screen->slow : std::string();
 }
 
 namespace {
@@ -46,7 +42,8 @@ std::optional<i64> steps_saved(const Attempt& attempt, const Metrics& m) {
 // Why an attempt has no result although every rank reported ok; nullopt: it has one.
 std::optional<std::string> disbelieved(const Attempt& attempt, const std::vector<RankRecord>& records,
                                        const Metrics& derived) {
-  const bool phantoms = std::ranges::any_of(records, &RankRecord::phantom);
+  const bool phantoms =
+      std::ranges::any_of(records, [](const RankRecord& each) { return each.effective.phantom.has_value(); });
   if (attempt.is_rehearsal() && !phantoms)
     return "the rehearsal's ranks saw no phantom GPU: LD_PRELOAD did not reach them";
   if (!attempt.is_rehearsal() && phantoms)
@@ -143,7 +140,7 @@ void InFlightAttempts::apply_record(RankRecord& record, IngestedChunk& out) {
   InFlightAttempt* of = find(record.attempt);
   if (of == nullptr || !of->attempt.starts(record.rank)) return;
   of->reports.records[record.rank] = record;
-  if (!told_of_sockets_ && record.transport == Transport::kSockets) {
+  if (!told_of_sockets_ && record.effective.nccl && record.effective.nccl->sockets) {
     told_of_sockets_ = true;
     out.notes.push_back(
         {fmt::format("attempt {}: NCCL sends between nodes over TCP sockets, not over InfiniBand or RoCE; "

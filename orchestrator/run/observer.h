@@ -5,7 +5,7 @@
 
 #include "orchestrator/store/store.h"
 #include "schema/plan_entry.h"
-#include "schema/result.h"
+#include "schema/records.h"
 
 namespace sweep::run {
 

@@ -65,7 +65,7 @@ class FewTrials final : public Chooser {
   std::vector<Observation> seen_;
   std::vector<std::size_t> running_;
   std::vector<std::pair<const Likeness::Column*, bool>> ended_;  // with whether it was measured
-  // Those that a trial was spent on, or is being.
+  // The candidates that a trial was spent on, or is being.
   std::vector<std::size_t> tried_;
   // Without predictions: the mean of what was measured, as a logarithm.
   double level_ = 0;

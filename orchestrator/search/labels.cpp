@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "schema/codec.h"
+#include "schema/labels.h"
 
 namespace sweep::search {
 namespace {
@@ -18,8 +19,7 @@ std::string as_text(const std::optional<i64>& value) {
 }  // namespace
 
 Labels labels_of(const Trial& t) {
-  const auto json = nlohmann::json::parse(t.labels, nullptr, false);
-  return json.is_object() ? json.get<Labels>() : Labels();
+  return label_members(t.labels).get<Labels>();
 }
 
 std::set<std::string> own_axes(std::span<const Candidate> all) {

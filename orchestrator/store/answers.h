@@ -11,7 +11,7 @@
 #include "base/expected.h"
 #include "schema/outcome.h"
 #include "schema/provenance.h"
-#include "schema/result.h"
+#include "schema/records.h"
 #include "schema/result_columns.h"
 #include "schema/result_row.h"
 

@@ -6,7 +6,7 @@
 
 #include "orchestrator/store/record_sql.h"
 #include "schema/metrics.h"
-#include "schema/result.h"
+#include "schema/records.h"
 #include "schema/trial.h"
 
 namespace sweep::store {

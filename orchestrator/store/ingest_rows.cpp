@@ -170,7 +170,7 @@ Expected<std::vector<NodeRecord>> Reports::nodes_seen() {
       NodeRecord& node = out.emplace_back();
       rows.read(0, node.node);
       rows.read(1, node.host);
-      rows.read(2, node.facts);
+      read_value(rows, 2, node.facts);
     }
   }
   return work.commit(std::move(out));

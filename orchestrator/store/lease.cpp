@@ -76,29 +76,29 @@ std::optional<LeaseHolder> Leases::read(Transaction& work, i64 sweep) {
 // is older than the machine's start ended with the boot before. One that sent a heartbeat since, or has
 // another name, may be a virtual machine that shares the disk: its heartbeats decide.
 Process Leases::process_of(const LeaseHolder& holder) const {
-  const LeaseHolder& self = *seams_.self;
+  const LeaseHolder& self = *dependencies_.self;
   const bool same_name = holder.host == self.host;
   if (holder.boot_id == self.boot_id) {
     const bool same_table = holder.pid_namespace == 0 || holder.pid_namespace == self.pid_namespace;
     if (!same_name || !same_table) return Process::kOutOfSight;
-    return seams_.living_pid_start(holder.pid) == holder.pid_start ? Process::kAlive : Process::kGone;
+    return dependencies_.living_pid_start(holder.pid) == holder.pid_start ? Process::kAlive : Process::kGone;
   }
   if (network_) return same_name ? Process::kRebooted : Process::kOutOfSight;
-  return same_name && holder.heartbeat_unix_ns < seams_.boot_unix_ns() ? Process::kGone
-                                                                       : Process::kOtherMachine;
+  return same_name && holder.heartbeat_unix_ns < dependencies_.boot_unix_ns() ? Process::kGone
+                                                                              : Process::kOtherMachine;
 }
 
 // Heartbeats that come while we look are timed by our own clock. Until one comes, the wall clocks of two
 // hosts speak, which may differ or jump either way, and how long we have looked.
 void Leases::judge(LeaseHolder& holder, i64 sweep, const Claim& claim) {
-  const double now = seams_.steady_s();
+  const double now = dependencies_.steady_s();
   auto [at, first] = looks_.try_emplace(sweep, Look{holder.token, holder.beats, now, false});
   Look& look = at->second;
   if (look.token != holder.token) look = Look{holder.token, holder.beats, now, false};
   if (look.beats != holder.beats) look = Look{holder.token, holder.beats, now, true};
   const double looked_s = now - look.since_s;
   const double by_clocks_s =
-      std::abs(static_cast<double>(seams_.now_unix_ns() - holder.heartbeat_unix_ns)) * 1e-9;
+      std::abs(static_cast<double>(dependencies_.now_unix_ns() - holder.heartbeat_unix_ns)) * 1e-9;
   holder.silent_s = look.changed ? looked_s : std::max(looked_s, by_clocks_s);
   holder.watched = looked_s >= kQuietSeconds;
   holder.process = process_of(holder);
@@ -118,10 +118,10 @@ std::optional<LeaseHolder> Leases::take(Transaction& work, i64 sweep, const Clai
     if (row->standing != LeaseStatus::kFree && !given_up) return row;
   }
   pending_token_ = ours ? row->token : random_token();
-  LeaseHolder self = *seams_.self;
+  LeaseHolder self = *dependencies_.self;
   self.token = pending_token_;
   self.beats = row ? row->beats + 1 : 1;
-  self.heartbeat_unix_ns = seams_.now_unix_ns();
+  self.heartbeat_unix_ns = dependencies_.now_unix_ns();
   static const std::string sql =
       insert_statement("INSERT OR REPLACE", "lease", {"sweep"}, stored_fields<LeaseHolder>());
   if (Statement* insert = work.ready(sql)) {
@@ -185,8 +185,8 @@ void Leases::require(Transaction& work, i64 sweep) {
 
 void Leases::beat(Transaction& work, i64 sweep) {
   require(work, sweep);
-  work.run("UPDATE lease SET beats = beats + 1, heartbeat_unix_ns = ? WHERE sweep = ?", seams_.now_unix_ns(),
-           sweep);
+  work.run("UPDATE lease SET beats = beats + 1, heartbeat_unix_ns = ? WHERE sweep = ?",
+           dependencies_.now_unix_ns(), sweep);
 }
 
 void Leases::release(Transaction& work, i64 sweep) {

@@ -18,7 +18,8 @@ i64 boot_unix_ns();
 
 class Leases {
  public:
-  Leases(StoreDependencies seams, bool network) : seams_(std::move(seams)), network_(network) {}
+  Leases(StoreDependencies dependencies, bool network)
+      : dependencies_(std::move(dependencies)), network_(network) {}
 
   // The holder that keeps us from taking it; nullopt: we took it.
   std::optional<LeaseHolder> take(Transaction&, i64 sweep, const Claim&);
@@ -38,7 +39,7 @@ class Leases {
   bool held_by_other(Transaction&, i64 sweep);
   // To be called when the transaction of take or release was committed.
   void committed(i64 sweep, bool held);
-  i64 now() const { return seams_.now_unix_ns(); }
+  i64 now() const { return dependencies_.now_unix_ns(); }
 
  private:
   struct Look {
@@ -51,7 +52,7 @@ class Leases {
   void judge(LeaseHolder&, i64 sweep, const Claim&);
   Process process_of(const LeaseHolder&) const;
 
-  StoreDependencies seams_;
+  StoreDependencies dependencies_;
   bool network_;
   std::string pending_token_;
   std::map<i64, std::string> tokens_;  // tokens of leases taken and not released

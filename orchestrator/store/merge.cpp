@@ -38,10 +38,10 @@ Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& sc
 
 // Sweeps of the other file that a living process runs. It is asked about on the file itself: a lease's holder
 // may be on a host that shares its filesystem.
-Expected<void> refuse_running(const fs::path& file, const StoreDependencies& seams) {
-  auto db = open_for_reading(file, seams.busy_timeout_ms);
+Expected<void> refuse_running(const fs::path& file, const StoreDependencies& dependencies) {
+  auto db = open_for_reading(file, dependencies.busy_timeout_ms);
   if (!db) return tl::unexpected<Error>(db.error());
-  Leases leases(seams, seams.network_filesystem(file));
+  Leases leases(dependencies, dependencies.network_filesystem(file));
   Transaction work(**db, Transaction::kRead);
   std::vector<std::pair<i64, std::string>> sweeps;
   {

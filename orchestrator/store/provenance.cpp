@@ -75,7 +75,7 @@ Expected<std::vector<Provenance>> Answers::provenance(i64 sweep, std::span<const
                             sweep, id);
       if (!rows.next()) continue;
       rows.read(0, allocation);
-      rows.read(1, found.effective);
+      read_value(rows, 1, found.effective);
     }
     found.trial_id = id;
     auto rows = work.rows(select_nodes(file_.selects, "a.id = ? ORDER BY e.node"), allocation);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "orchestrator/store/db.h"
+#include "schema/codec.h"
 #include "schema/record_field.h"
 #include "schema/records.h"
 
@@ -84,7 +85,19 @@ template <class T>
 void read_value(const Rows& rows, int at, T& value) {
   rows.read(at, value);
 }
-// Stored as a JSON list. If the text is not such a list (never written by a store), the value stays empty.
+// A record is stored as JSON text, one that says nothing as ''. If the text is no such record (never written by a
+// store), the value stays empty.
+template <Recorded T>
+void put_value(Statement& statement, int at, const T& record) {
+  statement.put_copy(at, record == T() ? std::string() : to_text(record));
+}
+template <Recorded T>
+void read_value(const Rows& rows, int at, T& record) {
+  const std::string_view text = rows.text(at);
+  if (text.empty()) return;
+  if (auto found = from_text<T>(text)) record = std::move(*found);
+}
+// As a JSON list. If the text is not such a list (never written by a store), the value stays empty.
 void put_value(Statement&, int at, const std::vector<SentTraffic>&);
 void read_value(const Rows&, int at, std::vector<SentTraffic>&);
 

@@ -86,11 +86,7 @@ std::vector<RankRecord> read_records(Transaction& work, const TableColumns& colu
             "SELECT {} FROM rank_record r WHERE r.attempt = ? AND r.outcome IS NOT NULL ORDER BY r.rank",
             select_list(columns, "rank_record", "r", stored_fields<RankRecord>())),
         attempt);
-    while (rows.next()) {
-      RankRecord& record = out.emplace_back();
-      read_fields(rows, 0, record);
-      read_effective(record);
-    }
+    while (rows.next()) read_fields(rows, 0, out.emplace_back());
   }
   for (RankRecord& record : out) record.samples = read_samples(work, columns, attempt, record.rank);
   return out;

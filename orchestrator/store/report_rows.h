@@ -4,7 +4,6 @@
 
 #include "orchestrator/store/record_sql.h"
 #include "schema/records.h"
-#include "schema/result.h"
 
 namespace sweep::store {
 

@@ -8,7 +8,6 @@
 
 #include "base/expected.h"
 #include "schema/records.h"
-#include "schema/result.h"
 
 namespace sweep::store {
 

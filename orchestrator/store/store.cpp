@@ -19,16 +19,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-StoreDependencies with_defaults(StoreDependencies seams) {
-  if (!seams.network_filesystem) seams.network_filesystem = on_network_filesystem;
-  if (!seams.now_unix_ns) seams.now_unix_ns = unix_ns_now;
-  if (!seams.boot_unix_ns) seams.boot_unix_ns = boot_unix_ns;
-  if (!seams.steady_s) seams.steady_s = steady_s;
-  if (!seams.living_pid_start) seams.living_pid_start = living_pid_start;
-  if (!seams.warn)
-    seams.warn = [](const std::string& sentence) { fmt::print(stderr, "sweep: {}\n", sentence); };
-  if (!seams.self) seams.self = this_process();
-  return seams;
+StoreDependencies with_defaults(StoreDependencies dependencies) {
+  if (!dependencies.network_filesystem) dependencies.network_filesystem = on_network_filesystem;
+  if (!dependencies.now_unix_ns) dependencies.now_unix_ns = unix_ns_now;
+  if (!dependencies.boot_unix_ns) dependencies.boot_unix_ns = boot_unix_ns;
+  if (!dependencies.steady_s) dependencies.steady_s = steady_s;
+  if (!dependencies.living_pid_start) dependencies.living_pid_start = living_pid_start;
+  if (!dependencies.warn)
+    dependencies.warn = [](const std::string& sentence) { fmt::print(stderr, "sweep: {}\n", sentence); };
+  if (!dependencies.self) dependencies.self = this_process();
+  return dependencies;
 }
 
 // On a network filesystem the write-ahead log is not safe; see filesystem.cpp. Every commit is synced: an
@@ -85,9 +85,9 @@ enum class Found { kNew, kExisting };
 
 // shown_as: what errors call it.
 Expected<std::unique_ptr<Db>> open_file(const fs::path& path, const fs::path& shown_as, Found found,
-                                        const StoreDependencies& seams, bool network) {
+                                        const StoreDependencies& dependencies, bool network) {
   const int flags = SQLITE_OPEN_READWRITE | (found == Found::kNew ? SQLITE_OPEN_CREATE : 0);
-  auto db = Db::open(path.string(), flags, seams.busy_timeout_ms, shown_as);
+  auto db = Db::open(path.string(), flags, dependencies.busy_timeout_ms, shown_as);
   if (!db) return db;
   if (sqlite3_db_readonly((*db)->handle(), "main") == 1)
     return tl::unexpected((*db)->explain(SQLITE_READONLY));
@@ -96,19 +96,20 @@ Expected<std::unique_ptr<Db>> open_file(const fs::path& path, const fs::path& sh
   if (!identity) return tl::unexpected<Error>(identity.error());
   if (found == Found::kExisting && *identity == 0)
     return fail(ErrorKind::kUnreadable, path.string(), not_ours(path));
-  SWEEP_TRY(configure(**db, network, seams.durable));
-  if (seams.most_pages) SWEEP_TRY((*db)->pragma(fmt::format("max_page_count = {}", *seams.most_pages)));
+  SWEEP_TRY(configure(**db, network, dependencies.durable));
+  if (dependencies.most_pages)
+    SWEEP_TRY((*db)->pragma(fmt::format("max_page_count = {}", *dependencies.most_pages)));
   SWEEP_TRY(bring_up_to_date(**db, migrations()));
   return db;
 }
 
 // A new database gets its name once it is complete, so that others meet it whole or not at all, and a full
 // disk leaves nothing. Whoever names it first has made it.
-Expected<void> create(const fs::path& path, const StoreDependencies& seams, bool network) {
+Expected<void> create(const fs::path& path, const StoreDependencies& dependencies, bool network) {
   const fs::path unfinished = fmt::format("{}.new-{}", path.string(), ::getpid());
   std::error_code error, ignored;
   for (const char* part : {"", "-wal", "-shm", "-journal"}) fs::remove(unfinished.string() + part, ignored);
-  auto db = open_file(unfinished, path, Found::kNew, seams, network);
+  auto db = open_file(unfinished, path, Found::kNew, dependencies, network);
   const auto made = db ? Expected<void>() : tl::unexpected(db.error());
   if (db) db->reset();  // moves its log into the file
   if (made) fs::create_hard_link(unfinished, path, error);
@@ -119,15 +120,15 @@ Expected<void> create(const fs::path& path, const StoreDependencies& seams, bool
   return fail(fmt::format("database '{}' could not be created: {}", path.string(), error.message()));
 }
 
-Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const StoreDependencies& seams,
+Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const StoreDependencies& dependencies,
                                             bool network) {
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) SWEEP_TRY(create(path, seams, network));
-  return open_file(path, path, Found::kExisting, seams, network);
+  if (!fs::exists(path, ignored)) SWEEP_TRY(create(path, dependencies, network));
+  return open_file(path, path, Found::kExisting, dependencies, network);
 }
 
-Expected<std::unique_ptr<Db>> open_read_only(const fs::path& path, const StoreDependencies& seams) {
-  auto db = open_for_reading(path, seams.busy_timeout_ms);
+Expected<std::unique_ptr<Db>> open_read_only(const fs::path& path, const StoreDependencies& dependencies) {
+  auto db = open_for_reading(path, dependencies.busy_timeout_ms);
   if (!db) return db;
   const auto version = check_identity(**db, migrations());
   if (!version) return tl::unexpected<Error>(version.error());
@@ -162,17 +163,18 @@ Expected<std::unique_ptr<Store>> Store::open(const fs::path& path, Mode mode) {
 
 Expected<std::unique_ptr<Store>> Store::open(const fs::path& path, Mode mode, StoreDependencies given) {
   SWEEP_TRY(check_path(path, mode == Mode::kReadWrite));
-  StoreDependencies seams = with_defaults(std::move(given));
-  const bool network = seams.network_filesystem(path);
-  auto db = mode == Mode::kReadWrite ? open_writable(path, seams, network) : open_read_only(path, seams);
+  StoreDependencies dependencies = with_defaults(std::move(given));
+  const bool network = dependencies.network_filesystem(path);
+  auto db = mode == Mode::kReadWrite ? open_writable(path, dependencies, network)
+                                     : open_read_only(path, dependencies);
   if (!db) return tl::unexpected<Error>(db.error());
   Transaction work(**db, Transaction::kRead);
   auto selects = selects_for(work);
   auto read = work.commit(std::move(selects));
   if (!read) return tl::unexpected<Error>(read.error());
-  Leases leases(seams, network);
+  Leases leases(dependencies, network);
   return std::make_unique<Store>(std::unique_ptr<StoreFile>(
-      new StoreFile{std::move(*db), std::move(seams), network, std::move(*read), std::move(leases)}));
+      new StoreFile{std::move(*db), std::move(dependencies), network, std::move(*read), std::move(leases)}));
 }
 
 Store::Store(std::unique_ptr<StoreFile> file)

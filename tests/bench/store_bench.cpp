@@ -71,7 +71,7 @@ void begin_all(const fs::path& file, const std::string& allocation) {
 RankRecord record_of(i64 attempt, i64 rank) {
   RankRecord r;
   r.attempt = attempt, r.rank = rank, r.outcome = Outcome::kOk, r.phase = Phase::kDone, r.ended_unix_ns = 1;
-  r.effective = R"({"attention":"math","backend":"shm","device":"cpu"})";
+  r.effective.attention = "math", r.effective.backend = "shm", r.effective.device = "cpu";
   r.peak_allocated_bytes = 123456789, r.startup_ns = 98765432, r.cpu_percent = 97.5;
   for (i64 step = 0; step < kSteps; ++step) {
     StepSample s;

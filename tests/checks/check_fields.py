@@ -88,6 +88,8 @@ def main():
     text = grid_schema.SCHEMA.read_text()
     if grid_schema.renewed(text) != text:
         problems.append("schema/json/grid.schema.json is out of date: run scripts/grid_schema.py")
+    problems += [f"docs/{path.name}: the settings of a launcher are out of date: run scripts/grid_schema.py"
+                 for path in sorted((sources.ROOT / "docs").glob("*.md")) if grid_schema.renewed_document(path.read_text()) != path.read_text()]
     sources.finish(problems, len(table))
 
 

@@ -170,7 +170,7 @@ class CommandTest(unittest.TestCase):
                            **{**command, "env": {"WRONG": "1", **command.get("env", {})}})
         end = it.end_of(number, 120)
         self.assertEqual((end["cause"], end["clean"]), ("hang", True), end)
-        return {each["rank"]: each for each in json.loads(end["evidence"])["ranks"]}
+        return {each["rank"]: each for each in end["evidence"]["ranks"]}
 
     def test_a_hang_shows_where_each_rank_stands(self):
         """The trainer reports by the module `sweep_trial`."""
@@ -211,7 +211,7 @@ class CommandTest(unittest.TestCase):
                            log_patterns={"step": "step ([0-9]+)", "step_s": "took ([0-9.]+)"})
         self.assertEqual(it.end_of(number)["cause"], "done")
         record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
-        self.assertEqual((record["outcome"], record["samples"]["step_ns"], json.loads(record["effective"])["report"]),
+        self.assertEqual((record["outcome"], record["samples"]["step_ns"], record["effective"]["report"]),
                          ("ok", [1.5e9, 2.5e9, 3.5e9, 4.5e9], "from_log"))
         it.finish()
 
@@ -293,7 +293,7 @@ class CommandTest(unittest.TestCase):
         record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
         self.assertEqual((record["outcome"], record["samples"]["step"], record["samples"]["step_ns"]),
                          ("ok", [0, 1, 2, 3], [5e6, 5e6, 5e6, 6e6]))
-        self.assertEqual(json.loads(record["effective"])["damaged_lines"], 9)
+        self.assertEqual(record["effective"]["damaged_lines"], 9)
         it.finish()
 
     def test_endless_output(self):
@@ -309,7 +309,7 @@ class CommandTest(unittest.TestCase):
         number = self.post(it, [sys.executable, script], ranks=1, log_patterns={"step": "step ([0-9]+)", "step_s": "took ([0-9.]+)"})
         self.assertEqual(it.end_of(number, 300)["cause"], "done")
         record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
-        self.assertEqual((record["outcome"], json.loads(record["effective"])["report"]), ("ok", "lines"))
+        self.assertEqual((record["outcome"], record["effective"]["report"]), ("ok", "lines"))
         logs = list(it.folder.rglob("*.log"))
         self.assertTrue(logs)
         for log in logs:

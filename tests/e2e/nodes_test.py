@@ -62,7 +62,7 @@ class NodesTest(unittest.TestCase):
         self.assertEqual(crashed[4].get("signal"), signal.SIGSEGV, crashed)
         started = it.lines("started", 1)
         self.assertEqual((len(started), len(started[0]["body"]["pids"])), (1, 6))
-        evidence = json.loads(ends[4]["evidence"])
+        evidence = ends[4]["evidence"]
         self.assertEqual(sorted(rank["rank"] for rank in evidence["ranks"]), list(range(6)))  # evidence has each rank's position
         self.assertEqual(sorted(line["body"]["node"] for line in it.lines("node")), [0, 1, 2])
         self.assertEqual(it.finish(), [0, 0, 0], it.tell())
@@ -90,7 +90,7 @@ class NodesTest(unittest.TestCase):
         it.post("attempt", agents.attempt(2, script={"step_ms": 400}))
         ends = [it.end_of(number) for number in (1, 2)]
         self.assertEqual([end["cause"] for end in ends], ["done", "done"], it.tell())
-        places = [json.loads(line["body"]["effective"]) for number in (1, 2) for line in it.lines("rank_record", number)]
+        places = [line["body"]["effective"] for number in (1, 2) for line in it.lines("rank_record", number)]
         if cores > 1:
             self.assertEqual([end["neighbours"] for end in ends], [1, 1])
             self.assertEqual([place["devices"] for place in places], ["GPU-a", "GPU-b"])
@@ -98,7 +98,7 @@ class NodesTest(unittest.TestCase):
         it.post("attempt", agents.attempt(3, ranks=cores))  # the whole node: no other attempt fits beside it
         alone = it.end_of(3)
         self.assertEqual((alone["cause"], alone["neighbours"]), ("done", 0))
-        ranks = [json.loads(line["body"]["effective"]) for line in it.lines("rank_record", 3)]
+        ranks = [line["body"]["effective"] for line in it.lines("rank_record", 3)]
         self.assertTrue(all(len(rank["cores"]) == cores and len(rank["devices"].split(",")) == cores for rank in ranks), ranks)
         it.finish()
 
@@ -121,7 +121,7 @@ class NodesTest(unittest.TestCase):
         it.processes[2].kill()
         end = it.end_of(1)
         self.assertEqual(end["cause"], "node_lost", it.tell())
-        self.assertIn("node 2", json.loads(end["evidence"])["why"])
+        self.assertIn("node 2", end["evidence"]["why"])
         it.post("attempt", agents.attempt(2, ranks=2, nodes=2))  # the others go on
         self.assertEqual(it.end_of(2)["cause"], "done")
         it.post("attempt", agents.attempt(3, ranks=3, nodes=3))  # this one needs a node that does not come back: given back
@@ -129,7 +129,7 @@ class NodesTest(unittest.TestCase):
         self.assertEqual(it.lines()[-1]["body"]["reason"], "nodes lost")
         back = it.end_of(3)
         self.assertEqual(back["cause"], "agent_stopping")
-        self.assertIn("nodes lost", json.loads(back["evidence"])["why"])
+        self.assertIn("nodes lost", back["evidence"]["why"])
 
     def test_silent_node_ends_its_ranks_by_itself(self):
         it = self.agents(2, lease=1.0).start()
@@ -152,8 +152,8 @@ class NodesTest(unittest.TestCase):
             it = agents.Agents(pathlib.Path(self.folder.name) / word, BIN, 3, options=["--screen", word])
             self.addCleanup(it.stop)
             it.start()
-            last = {line["body"]["node"]: json.loads(line["body"]["facts"])["screen"] for line in it.lines("node")
-                    if "screen" in json.loads(line["body"]["facts"])}
+            last = {line["body"]["node"]: line["body"]["facts"]["screen"] for line in it.lines("node")
+                    if "screen" in line["body"]["facts"]}
             self.assertEqual([node for node in last if "slow" in last[node]], [2], last)
             self.assertIn("matmul 20 GFLOP/s where the median node has 100", last[2]["slow"])
             self.assertEqual(it.lines("hello")[0]["body"]["nodes"], len(used))
@@ -169,7 +169,7 @@ class NodesTest(unittest.TestCase):
         it.post("attempt", agents.attempt(1, ranks=2, nodes=2))
         it.end_of(1)
         for line in it.lines("rank_record", 1):
-            said = json.loads(line["body"]["effective"])["nccl"]
+            said = line["body"]["effective"]["nccl"]
             self.assertEqual((said["transports"], said["sockets"]), (["NET/Socket"], True))
         it.finish()
 

@@ -84,7 +84,7 @@ class TrainersTest(unittest.TestCase):
     def test_a_rank_that_sleeps_in_a_collective_is_a_hang(self):
         end, _ = self.run_command([SCRIPTS / "torch_train.py", "ddp", STEPS, "--fault", "hang"], deadlines={"step_s": 15}, env={"FAULT_RANK": "1"})
         self.assertEqual(end["cause"], "hang")
-        ranks = {each["rank"]: each for each in json.loads(end["evidence"])["ranks"]}
+        ranks = {each["rank"]: each for each in end["evidence"]["ranks"]}
         self.assertIn("waits_in", ranks[0]["flight"][0], "Gloo's flight recorder: it has entered what rank 1 has not")
         self.assertNotIn("waits_in", ranks[1]["flight"][0])
         self.assertIn("torch_train.py", ranks[1]["stacks"])

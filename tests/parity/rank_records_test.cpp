@@ -50,7 +50,7 @@ TEST(RankRecords, HaveEveryStepAndWhatWasUsed) {
     EXPECT_GT(record.host_peak_rss_bytes.value_or(0), 1 << 20);
     EXPECT_EQ(record.ooms, 0);
     EXPECT_FALSE(record.peak_reserved_bytes) << "the counting allocator reserves nothing";
-    EXPECT_EQ(nlohmann::json::parse(record.effective).at("backend"), "shm");
+    EXPECT_EQ(record.effective.backend, "shm");
   }
 }
 

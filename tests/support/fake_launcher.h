@@ -25,11 +25,11 @@ struct NamedHosts {
   std::vector<std::pair<std::string, std::string>> all;  // name, hardware
   std::set<std::string> dead;
   std::vector<std::vector<std::string>> asked;  // one list for every allocation
-  std::map<std::string, std::string> facts{};   // facts that its agent reports; other nodes report nothing
+  std::map<std::string, NodeFacts> facts{};     // facts that its agent reports; other nodes report nothing
 
-  std::string facts_of(const std::string& host) const {
+  NodeFacts facts_of(const std::string& host) const {
     const auto found = facts.find(host);
-    return found == facts.end() ? "{}" : found->second;
+    return found == facts.end() ? NodeFacts() : found->second;
   }
 };
 
@@ -202,7 +202,7 @@ class FakeLauncher : public launch::Launcher {
     AttemptEnd end;
     end.attempt = attempt.id;
     end.cause = EndCause::kCancelled;
-    end.evidence = R"({"why":"it is leaving"})";
+    end.evidence.why = "it is leaving";
     say(held, spool::kAttemptEnd, to_json(end));
     deliver(held);
   }

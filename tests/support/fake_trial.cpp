@@ -90,9 +90,9 @@ std::string devices() {
   return listed == nullptr ? "" : listed;
 }
 
-std::vector<int> cores() {
+std::vector<i64> cores() {
   cpu_set_t own;
-  std::vector<int> out;
+  std::vector<i64> out;
   if (::sched_getaffinity(0, sizeof own, &own) != 0) return out;
   for (int core = 0; core < CPU_SETSIZE; ++core)
     if (CPU_ISSET(static_cast<std::size_t>(core), &own)) out.push_back(core);
@@ -122,7 +122,8 @@ class FakeTrial {
       : launch_(launch), attempt_(std::move(attempt)), script_(script_of(attempt_, launch.rank)) {
     record_.attempt = attempt_.id;
     record_.rank = launch.rank;
-    record_.effective = json({{"backend", "fake"}, {"devices", devices()}, {"cores", cores()}}).dump();
+    record_.effective.backend = "fake", record_.effective.devices = devices();
+    record_.effective.cores = cores();
     map_page();
   }
 
@@ -131,7 +132,7 @@ class FakeTrial {
     enter(Phase::kInit);
     enter(Phase::kBuild);
     enter(Phase::kFirstStep);
-    if (attempt_.trial.workload == Workload::kScreen) record_.effective = screened();
+    if (attempt_.trial.workload == Workload::kScreen) record_.effective.screen = screened();
     if (const char* words = std::getenv("SWEEP_FAKE_NCCL"); words != nullptr) leave_nccl_words(words);
     wait_at_gate();
     steps();
@@ -155,18 +156,16 @@ class FakeTrial {
   }
 
   // The figures that a look at the node would measure, times SWEEP_FAKE_SLOW="RANK FACTOR" on that rank.
-  std::string screened() const {
+  ScreenFindings screened() const {
     double factor = 1;
     if (const char* slow = std::getenv("SWEEP_FAKE_SLOW"); slow != nullptr) {
       char* rest = nullptr;
       if (std::strtoll(slow, &rest, 10) == launch_.rank) factor = std::strtod(rest, nullptr);
     }
-    nlohmann::json links = nlohmann::json::array();
+    ScreenFindings out{100 * factor, 10 * factor, {}};
     for (i64 peer = 0; peer < launch_.world; ++peer)
-      if (peer != launch_.rank) links.push_back({peer, 1.0});
-    const nlohmann::json said{
-        {"matmul_gflops", 100 * factor}, {"memory_gb_s", 10 * factor}, {"links", links}};
-    return dump({{"backend", "fake"}, {"screen", said}});
+      if (peer != launch_.rank) out.links.emplace_back(peer, 1.0);
+    return out;
   }
 
   // Writes the log that NCCL would write with NCCL_DEBUG_FILE.

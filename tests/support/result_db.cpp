@@ -29,7 +29,7 @@ T must(Expected<T> answer) {
 struct Line {
   PlanEntry entry;
   Result result;
-  std::string effective;
+  EffectiveSettings effective;
   bool run = false;
 };
 
@@ -52,11 +52,12 @@ Line read_line(const std::string& text, i64 order) {
   r.trial_id = line.entry.id;
   r.outcome = outcome_from(outcome).value();
   if (r.outcome == Outcome::kOom) r.oom_kind = OomKind::kDevice;
-  r.reason = json.value("reason", ""), r.evidence = json.value("evidence", ""),
-  r.phase = phase_from(json.value("phase", ""));
+  r.reason = json.value("reason", ""), r.phase = phase_from(json.value("phase", ""));
+  if (const std::string text = json.value("evidence", ""); !text.empty())
+    r.evidence = must(from_text<Evidence>(text));
   r.metrics = must(from_json<Metrics>(json.value("metrics", nlohmann::json::object())));
   r.finished_unix_ns = 1'790'000'000'000'000'000 + order * 1'000'000'000;
-  line.effective = json.contains("effective") ? dump(json["effective"]) : "";
+  if (json.contains("effective")) line.effective = must(from_json<EffectiveSettings>(json["effective"]));
   return line;
 }
 
@@ -89,13 +90,13 @@ void store_results(store::Store& store, const std::string& allocation, const std
                    const std::map<std::string, i64>& attempts, const std::string& facts) {
   store::IngestBatch batch;
   batch.allocation = allocation;
-  batch.nodes.push_back({0, "node-a", facts});
+  batch.nodes.push_back({0, "node-a", must(from_text<NodeFacts>(facts))});
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (!lines[i].run) continue;
     const i64 id = attempts.at(lines[i].entry.id);
     batch.results.push_back(lines[i].result);
     batch.results.back().attempt = id;
-    if (!lines[i].effective.empty()) {
+    if (lines[i].effective != EffectiveSettings()) {
       RankRecord record;
       record.attempt = id, record.outcome = lines[i].result.outcome, record.effective = lines[i].effective;
       batch.rank_records.push_back(std::move(record));

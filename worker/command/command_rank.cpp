@@ -9,7 +9,6 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/files.h"
@@ -277,14 +276,10 @@ void CommandRank::show_progress() {
 }
 
 void CommandRank::describe() {
-  nlohmann::json effective{{"backend", nullptr}, {"command", command_.argv.front()}};
-  output_->describe(effective);
-  if (const auto counted = phantom_counters(launch_)) {
-    record_.phantom = true;
-    effective["phantom"] = *counted;
-    explain_on_phantoms(record_, *counted);
-  }
-  record_.effective = dump(effective);
+  record_.effective.command = command_.argv.front();
+  output_->describe(record_.effective);
+  record_.effective.phantom = phantom_counters(launch_);
+  if (record_.effective.phantom) explain_on_phantoms(record_);
 }
 
 int leave_record(const RankLaunch& launch, RankRecord& record, ProgressWriter& progress) {

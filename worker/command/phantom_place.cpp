@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "schema/codec.h"
@@ -44,21 +43,19 @@ std::map<std::string, std::string> phantom_variables(const Attempt& attempt, con
   return out;
 }
 
-std::optional<nlohmann::json> phantom_counters(const RankLaunch& launch) {
+std::optional<PhantomUse> phantom_counters(const RankLaunch& launch) {
   if (!on_phantoms()) return std::nullopt;
   const auto text = files::read_from(counters_file(launch, std::to_string(launch.rank)), 0, kLongestCounters);
-  if (!text || text->empty()) return std::nullopt;
-  const auto counted = parse_json(*text);
-  return counted && counted->is_object() ? std::optional(*counted) : std::nullopt;
+  const auto counted = text ? from_text<PhantomUse>(*text) : tl::unexpected(text.error());
+  return counted ? std::optional(*counted) : std::nullopt;
 }
 
-void explain_on_phantoms(RankRecord& record, const nlohmann::json& counted) {
+void explain_on_phantoms(RankRecord& record) {
   if (record.outcome != Outcome::kCrash || record.consequential) return;
-  const auto lacking = counted.find("not_answered");
-  if (lacking != counted.end() && lacking->is_string()) {
+  const std::string& lacking = record.effective.phantom->not_answered;
+  if (!lacking.empty()) {
     record.outcome = Outcome::kUnsupported;
-    record.message =
-        fmt::format("phantom GPUs do not answer {}: {}", lacking->get<std::string>(), record.message);
+    record.message = fmt::format("phantom GPUs do not answer {}: {}", lacking, record.message);
     return;
   }
   record.message +=

@@ -2,7 +2,6 @@
 // counted of it.
 #pragma once
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -23,10 +22,10 @@ i64 local_rank_of(const Attempt&, const RankLaunch&);
 std::map<std::string, std::string> phantom_variables(const Attempt&, const RankLaunch&);
 
 // The counters of phantom GPUs for this rank's program; nullopt: it used none.
-std::optional<nlohmann::json> phantom_counters(const RankLaunch&);
+std::optional<PhantomUse> phantom_counters(const RankLaunch&);
 
 // A crash on phantom GPUs, by what they counted of the program: a call that they do not answer makes it
 // unsupported, which no retry changes; any other is told with what phantoms do not compute.
-void explain_on_phantoms(RankRecord&, const nlohmann::json& counted);
+void explain_on_phantoms(RankRecord&);
 
 }  // namespace sweep::command

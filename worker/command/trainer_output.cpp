@@ -109,14 +109,12 @@ bool TrainerOutput::log_has_grown() {
   return size != std::exchange(log_bytes_seen_, size);
 }
 
-void TrainerOutput::describe(nlohmann::json& effective) const {
-  effective["report"] = report_.is_from_log() ? "from_log" : report_.has_begun() ? "lines" : "none";
-  if (report_.last_step() > 0) effective["steps"] = report_.last_step();
-  if (report_.damaged() > 0) effective["damaged_lines"] = report_.damaged();
-  if (!patterns_) return;
-  nlohmann::json log{{"lines", patterns_->lines()}, {"matches", patterns_->matches()}};
-  if (log_.missing > 0) log["unread_bytes"] = log_.missing;
-  effective["log"] = std::move(log);
+void TrainerOutput::describe(EffectiveSettings& effective) const {
+  effective.report = report_.is_from_log() ? "from_log" : report_.has_begun() ? "lines" : "none";
+  effective.steps = std::max<i64>(report_.last_step(), 0);
+  effective.damaged_lines = report_.damaged();
+  if (patterns_)
+    effective.log = LogFindings{patterns_->lines(), patterns_->matches(), static_cast<i64>(log_.missing)};
 }
 
 }  // namespace sweep::command

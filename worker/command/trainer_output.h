@@ -3,7 +3,6 @@
 // given back once it was read.
 #pragma once
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "base/expected.h"
@@ -36,8 +35,8 @@ class TrainerOutput {
   bool log_has_grown();
 
   const TrainerReport& report() const { return report_; }
-  // Adds to the record's `effective` where the steps came from and what the log holds.
-  void describe(nlohmann::json& effective) const;
+  // Adds where the steps came from and what the log holds.
+  void describe(EffectiveSettings& effective) const;
 
  private:
   TrainerOutput() = default;

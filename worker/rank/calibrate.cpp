@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "bench_kernels/comm/cuda_plugin.h"
@@ -164,8 +163,8 @@ CalibrationFindings joined(const std::array<CalibrationFindings, kRounds>& round
 
 }  // namespace
 
-std::string calibrate(const Trial& trial, const Device& device, const parallel::Mesh& mesh,
-                      ProgressWriter& progress, RankRecord& record) {
+CalibrationFindings calibrate(const Trial& trial, const Device& device, const parallel::Mesh& mesh,
+                              ProgressWriter& progress, RankRecord& record) {
   auto request = calibration_request_from(trial.program);
   if (!request) throw std::invalid_argument(request.error().message);
   request->item_s /= kRounds;
@@ -177,7 +176,7 @@ std::string calibrate(const Trial& trial, const Device& device, const parallel::
     if (!request->group.empty()) calibration.group(mesh[group], record);
     round = std::move(calibration.findings);
   }
-  return to_text(joined(rounds));
+  return joined(rounds);
 }
 
 }  // namespace sweep::rank

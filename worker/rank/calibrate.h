@@ -11,8 +11,9 @@
 
 namespace sweep::rank {
 
-// Adds `calibration` to `effective`, a JSON object. A collective with a wrong result makes the record invalid
+// What it found. A collective with a wrong result makes the record invalid
 // and names the first one; the others are measured nevertheless, because the peers go on.
-std::string calibrate(const Trial&, const Device&, const parallel::Mesh&, ProgressWriter&, RankRecord&);
+CalibrationFindings calibrate(const Trial&, const Device&, const parallel::Mesh&, ProgressWriter&,
+                              RankRecord&);
 
 }  // namespace sweep::rank

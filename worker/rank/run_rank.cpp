@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/files.h"
@@ -62,20 +61,20 @@ int mirrored_on_nodes(const Attempt& attempt, const std::vector<i64>& members) {
   return static_cast<int>(nodes.size());
 }
 
-nlohmann::json parsed_object(const std::string& text) {
-  auto parsed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return parsed.is_object() ? std::move(parsed) : nlohmann::json::object();
-}
-
 // The cost of a step: the phantom GPUs' counters after it less those before it.
-nlohmann::json difference(const nlohmann::json& before, const nlohmann::json& after) {
-  nlohmann::json out = nlohmann::json::object();
-  for (const auto& [key, value] : after.items()) {
-    const auto old = before.contains(key) ? before.at(key) : nlohmann::json();
-    if (value.is_object())
-      out[key] = difference(old.is_object() ? old : nlohmann::json::object(), value);
-    else
-      out[key] = value.get<i64>() - (old.is_number_integer() ? old.get<i64>() : 0);
+PhantomCounts difference(const PhantomCounts& before, const PhantomCounts& after) {
+  PhantomCounts out;
+  for_each_member(Of<PhantomCounts>(), [&](const auto&, auto member) {
+    if constexpr (std::is_same_v<decltype(member), std::optional<i64> PhantomCounts::*>)
+      if (after.*member) out.*member = *(after.*member) - (before.*member).value_or(0);
+  });
+  out.collectives.emplace();
+  const CollectiveCounts none;
+  for (const auto& [name, now] : after.collectives.value_or(none)) {
+    const CollectiveCounts& earlier = before.collectives ? *before.collectives : none;
+    const auto old = earlier.find(name);
+    const CollectiveCount was = old == earlier.end() ? CollectiveCount() : old->second;
+    (*out.collectives)[name] = {now.count - was.count, now.bytes - was.bytes};
   }
   return out;
 }
@@ -104,8 +103,8 @@ class RankRun {
   void look_at_node(const Trial&);
   void leave_together();
   std::string part_that_failed() const;
-  std::string proof_of(const Attempt&, step::TrainStep&);
-  nlohmann::json effective() const;
+  Proof proof_of(const Attempt&, step::TrainStep&);
+  void describe(EffectiveSettings&) const;
 
   const RankLaunch& launch_;
   RankRecord& record_;
@@ -185,12 +184,11 @@ void RankRun::keep_nccl_words(const Trial& trial) const {
   ::setenv("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "0", 0);
 }
 
-nlohmann::json RankRun::effective() const {
-  nlohmann::json effective{{"device", device_->place().str()}};
-  const auto& world = (*mesh_)[shape::Dimension::kWorld].backend();
-  effective["backend"] = world ? nlohmann::json(world->getBackendName()) : nlohmann::json(nullptr);
-  effective["threads"] = at::get_num_threads();
-  return effective;
+void RankRun::describe(EffectiveSettings& effective) const {
+  effective.device = device_->place().str();
+  if (const auto& world = (*mesh_)[shape::Dimension::kWorld].backend())
+    effective.backend = world->getBackendName();
+  effective.threads = at::get_num_threads();
 }
 
 void RankRun::train(const Attempt& attempt) {
@@ -198,39 +196,32 @@ void RankRun::train(const Attempt& attempt) {
   step::TrainStep step(
       attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); },
       proof ? step::kProofOptimizer : optim::AdamWOptions());
-  nlohmann::json used = parsed_object(step.effective());
-  used.update(effective());
+  EffectiveSettings& used = record_.effective = step.effective();
+  describe(used);
   const auto counted = [&] {
-    return parsed_object(device_->is_cuda() ? comm::cuda_plugin()->phantom() : "");
+    return from_text<PhantomCounts>(device_->is_cuda() ? comm::cuda_plugin()->phantom() : "");
   };
-  const nlohmann::json at_build = counted();
-  nlohmann::json before, last_step;
-  record_.phantom = !at_build.empty();
-  if (record_.phantom) used["phantom"]["build"] = at_build;
-  record_.effective = dump(used);
+  const auto at_build = counted();
+  std::optional<PhantomCounts> last_step;
+  if (at_build) used.phantom.emplace().build = *at_build;
   record_.outcome = Outcome::kOk;
   const auto run_step = [&] {
-    mesh_->reset_traffic();
-    before = counted();
+    const auto before = counted();
     auto times = step.run();
-    if (!before.empty()) last_step = difference(before, counted());
+    const auto after = before ? counted() : before;
+    if (after) last_step = difference(*before, *after);
     return times;
   };
   StopTogether stop(attempt, launch_.rank, meeting_);
   measure(attempt.measure, run_step, stop, *device_, progress_, record_);
   record_.sent = mesh_->sent();
-  if (last_step.is_object()) {
-    used["phantom"] = counted();
-    used["phantom"]["build"] = at_build;
-    used["phantom"]["step"] = last_step;
-    record_.effective = dump(used);
-  }
+  if (const auto whole = counted(); last_step && whole)
+    used.phantom = PhantomUse{*whole, *at_build, last_step};
   if (!proof) return;
-  used["proof"] = nlohmann::json::parse(proof_of(attempt, step));
-  record_.effective = dump(used);
+  used.proof = proof_of(attempt, step);
 }
 
-std::string RankRun::proof_of(const Attempt& attempt, step::TrainStep& step) {
+Proof RankRun::proof_of(const Attempt& attempt, step::TrainStep& step) {
   step::ProofInput in{attempt.trial, device_->place(), *mesh_, step, {}, 0};
   for (const StepSample& sample : record_.samples) in.losses.emplace_back(sample.loss, sample.tokens);
   in.peak_bytes = device_->stats().peak - record_.baseline_bytes.value_or(0);
@@ -240,13 +231,12 @@ std::string RankRun::proof_of(const Attempt& attempt, step::TrainStep& step) {
 // Nothing is trained: no samples, and the record says so by its outcome ok alone.
 void RankRun::look_at_node(const Trial& trial) {
   progress_.phase(Phase::kStep);
-  nlohmann::json used = effective();
+  describe(record_.effective);
   record_.outcome = Outcome::kOk;
   if (trial.workload == Workload::kCalibrate)
-    used["calibration"] = nlohmann::json::parse(calibrate(trial, *device_, *mesh_, progress_, record_));
+    record_.effective.calibration = calibrate(trial, *device_, *mesh_, progress_, record_);
   else
-    used["screen"] = nlohmann::json::parse(screen(*device_, (*mesh_)[shape::Dimension::kWorld]));
-  record_.effective = dump(used);
+    record_.effective.screen = screen(*device_, (*mesh_)[shape::Dimension::kWorld]);
 }
 
 void RankRun::run() {

@@ -3,10 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "bench_kernels/comm/cuda_plugin.h"
-#include "schema/codec.h"
 
 namespace sweep::rank {
 namespace {
@@ -67,14 +65,12 @@ double link_gb_s(const Device& device, comm::Channel& world, i64 stride) {
 
 }  // namespace
 
-std::string screen(const Device& device, comm::Channel& world) {
-  nlohmann::json out{{"matmul_gflops", matmul_gflops(device)}, {"memory_gb_s", memory_gb_s(device)}};
-  nlohmann::json links = nlohmann::json::array();
+ScreenFindings screen(const Device& device, comm::Channel& world) {
+  ScreenFindings out{matmul_gflops(device), memory_gb_s(device), {}};
   const i64 n = world.size();
   for (i64 stride = 1; stride < n; stride = n <= kAllPairsUpTo ? stride + 1 : stride * 2)
-    links.push_back({(world.rank() + n - stride) % n, link_gb_s(device, world, stride)});
-  out["links"] = std::move(links);
-  return dump(out);
+    out.links.emplace_back((world.rank() + n - stride) % n, link_gb_s(device, world, stride));
+  return out;
 }
 
 }  // namespace sweep::rank

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 7> kDashes = {"", "7 3", "2 3", "9 3 2 3"
 constexpr std::string_view kText = "#16202a", kSoft = "#4d565f", kGrid = "#dde2e7";
 constexpr double kLeft = 70, kRight = 24, kTop = 14, kBottom = 48, kLegendRow = 18;
 
-// Where values lie on the paper.
+// Maps values to places on the paper.
 class Span {
  public:
   Span(const ChartAxis& axis, double low, double high, double from, double to)
@@ -282,7 +282,7 @@ class Plot {
   const Chart& chart_;
   Ends x_, y_;
   bool empty_ = false;
-  std::size_t named_ = 0, rows_ = 0, per_row_ = 2;  // of the legend
+  std::size_t named_ = 0, rows_ = 0, per_row_ = 2;  // sizes of the legend
   int said_ = 0;
   double height_ = 0, floor_ = 0;
   std::string out_;

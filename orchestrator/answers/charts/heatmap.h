@@ -40,8 +40,9 @@ std::string_view to_string(CellState);
 
 struct Cell {
   CellState state = CellState::kEmpty;
-  const ResultRow* best = nullptr;    // of kMeasured; one that was stopped early only where no other ended ok
-  std::optional<double> value, goal;  // of the best: what is shown, and what decided
+  // The best of kMeasured; one that was stopped early only if no other ended ok.
+  const ResultRow* best = nullptr;
+  std::optional<double> value, goal;  // the best's value that is shown, and the one that decided
   bool tied = false;                  // no worse than the best of all, as far as can be told; of the best too
   i64 count[kCellOutcomes] = {};
   i64 total() const;
@@ -57,8 +58,8 @@ struct HeatmapOptions {
   std::vector<std::string> chosen = {};
 };
 
-// What makes results comparable: a cell holds one model, hardware and sequence length unless the user asks
-// for a mix.
+// The axes that keep results comparable: a cell holds one model, hardware and sequence length unless the user
+// asks for a mix.
 inline constexpr std::string_view kKeptApart[] = {"model", "hardware", "seq_len"};
 
 // An axis that is fixed to one of its values.
@@ -77,17 +78,17 @@ struct Heatmap {
   Field rows, cols, value, objective;
   Names names;
   std::string title, question;
-  bool rehearsed = false;                 // of phantom GPUs: every form of it says so
+  bool rehearsed = false;                 // results of phantom GPUs: every form of the heatmap says so
   std::vector<Value> row_keys, col_keys;  // ascending, numbers as numbers
   std::vector<Cell> cells;                // row by row
   std::vector<Field> varying;             // every axis that differs between rows
-  std::vector<std::string> apart;         // of kKeptApart: those whose values the user did not choose
-  std::vector<Slice> slices;              // those fixed; what follows is of the rows that pass
-  std::vector<Hidden> hidden;             // those that differ within cells
+  std::vector<std::string> apart;         // axes of kKeptApart whose values the user did not choose
+  std::vector<Slice> slices;              // the fixed axes; the rest describes the rows that pass
+  std::vector<Hidden> hidden;             // axes that differ within cells
   Colours colours;
-  std::optional<double> low, high;  // of the measured cells
+  std::optional<double> low, high;  // range of the measured cells
   std::optional<std::size_t> best;  // the best cell; one that was stopped early is never the best
-  std::vector<std::optional<std::size_t>> best_of_row, best_of_col;  // likewise; absent: nothing measured
+  std::vector<std::optional<std::size_t>> best_of_row, best_of_col;  // likewise; nullopt: nothing measured
   i64 count[kCellOutcomes] = {};
   const Cell& at(std::size_t row, std::size_t col) const { return cells[row * col_keys.size() + col]; }
 };
@@ -103,7 +104,7 @@ inline constexpr std::size_t kCellLines = 4;
 CellLines cell_lines(const Heatmap&);
 CellLines possible_cell_lines(const Heatmap&);  // rows, columns and what cells agree on included
 inline constexpr std::string_view kNotResolved =
-    "not resolved";  // of an axis that a pruned configuration lacks
+    "not resolved";  // text of an axis that a pruned configuration lacks
 std::vector<std::string> cell_text(const ResultRow&, const CellLines&);  // without empty lines
 
 // Sentences for people: what is shown; which values were fixed; what a cell is the best over.
@@ -112,9 +113,25 @@ bool has_winner(const Heatmap&);          // one cell is the best of all, and no
 std::string best_words(const Heatmap&);   // how the best cells are marked; empty: nothing measured
 std::string slices_text(const Heatmap&);  // "model = 1B (of 2)"; empty: none
 std::string hidden_text(const Heatmap&);
-std::vector<std::string> prices_shown(const Heatmap&);  // where the value is in USD
+std::vector<std::string> prices_shown(const Heatmap&);  // not empty if the value is in USD
 std::string mix_warning(const Heatmap&);                // empty: cells compare like with like
 std::string_view words_of(CellState);                   // "OOM", "not run yet", ...
+// Of the states without a value, in the order of a legend: how the page's script and style sheet call it, the word in
+// a cell, and what a legend says.
+struct StateWords {
+  CellState state;
+  std::string_view key, word, meaning;
+};
+inline constexpr StateWords kStateWords[] = {
+    {CellState::kOom, "oom", "OOM", "out of memory"},
+    {CellState::kPruned, "pruned", "pruned", "pruned: not run, the plan says why"},
+    {CellState::kFailed, "failed", "failed", "failed"},
+    {CellState::kMixed, "mixed", "none succeeded", "none succeeded, for several reasons"},
+    {CellState::kPending, "pending", "not run yet", "not run yet"},
+    {CellState::kNotMeasured, "unmeasured", "not measured", "ran, without this metric"},
+    {CellState::kEmpty, "empty", "–", "no such configuration"}};
+// Columns of a row's and a column's label; longer ones lose what they have in common.
+inline constexpr std::size_t kRowLabel = 44, kColLabel = 26;
 
 std::string title_of(const Heatmap&);  // the title given, else "Best MFU by model and nodes"
 
@@ -123,7 +140,7 @@ std::string to_svg(const Heatmap&);
 std::string to_html(const Heatmap&, std::span<const ResultRow> rows);
 // The same page as `sweep serve` shows it: it asks for `data.json` beside itself and draws what is new.
 std::string to_live_html(const Heatmap&, std::span<const ResultRow> rows);
-std::string page_data(const Heatmap&, std::span<const ResultRow> rows);  // that data.json
+std::string page_data(const Heatmap&, std::span<const ResultRow> rows);  // the text of data.json
 // One row per cell: keys, state, value, counts by outcome, the best trial and its layout. For CSV and JSON
 // (export/).
 Table cells_table(const Heatmap&);

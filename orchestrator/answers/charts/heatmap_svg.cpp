@@ -13,17 +13,18 @@
 namespace sweep::answers {
 namespace {
 
-constexpr double kMargin = 24, kCharWidth = 6.1;       // of the 10 px layout text
-constexpr double kBoldWidth = 7.2, kCountWidth = 5.5;  // of a state's 11 px words, and the 9 px below them
-constexpr double kLabelWidth = 7.4;                    // of the 12 px labels
-constexpr double kPage = 1060, kWidestCell = 230;      // cells grow until the picture fills a page
+constexpr double kMargin = 24, kCharWidth = 6.1;  // width of a character of the 10 px layout text
+// Widths of a state's 11 px words, and of the 9 px ones below them.
+constexpr double kBoldWidth = 7.2, kCountWidth = 5.5;
+constexpr double kLabelWidth = 7.4;                // width of the 12 px labels
+constexpr double kPage = 1060, kWidestCell = 230;  // cells grow until the picture fills a page
 constexpr double kBetween = 3, kMarginGap = 10,
                  kMarginHeight = 26;  // between cells; around the row and column bests
-constexpr std::size_t kTextColumns = 110, kSmallColumns = 170;  // of title and question, of the lines below
-constexpr std::size_t kRowLabel = 44, kColLabel = 26;           // longer labels lose what they have in common
+// Limits of title and question, and of the lines below.
+constexpr std::size_t kTextColumns = 110, kSmallColumns = 170;
 constexpr std::string_view kDark = "#16202a", kFaint = "#4d565f";
 
-// Of a cell where none ended ok: "2 OOM · 1 pruned".
+// The counts of a cell in which no trial ended ok: "2 OOM · 1 pruned".
 std::string counts_of(const Cell& c) {
   std::string parts;
   for (std::size_t f = 1; f < kCellOutcomes; ++f) {
@@ -130,7 +131,7 @@ class Drawing {
     return std::max(cells_right() + (has_row_bests() ? kMarginGap + side_w_ : 0) + kMargin, kPage);
   }
 
-  // What stands between the title and the picture.
+  // Writes the sentences between the title and the picture.
   void sentences() {
     if (map_.rehearsed) said_.push_back(std::string(kRehearsedNote) + ".");
     said_.push_back(what_is_shown(map_) + (map_.best ? " " : "") + best_words(map_));
@@ -316,16 +317,8 @@ class Drawing {
   }
 
   double legend_of_states(double x, double y) {
-    static constexpr std::pair<CellState, std::string_view> kShown[] = {
-        {CellState::kOom, "out of memory"},
-        {CellState::kPruned, "pruned: not run, the plan says why"},
-        {CellState::kFailed, "failed"},
-        {CellState::kMixed, "none succeeded, for several reasons"},
-        {CellState::kPending, "not run yet"},
-        {CellState::kNotMeasured, "ran, without this metric"},
-        {CellState::kEmpty, "no such configuration"}};
     double sy = y;
-    for (const auto& [state, meaning] : kShown) {
+    for (const auto& [state, key, word, meaning] : kStateWords) {
       if (std::none_of(map_.cells.begin(), map_.cells.end(),
                        [&, shown = state](const Cell& c) { return c.state == shown; }))
         continue;

@@ -1,4 +1,4 @@
-// What a heatmap says in words: the lines of a cell, and the sentences above the picture.
+// The words of a heatmap: the lines of a cell, and the sentences above the picture.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -135,22 +135,8 @@ std::vector<std::string> prices_shown(const Heatmap& map) {
 }
 
 std::string_view words_of(CellState state) {
-  switch (state) {
-    case CellState::kOom:
-      return "OOM";
-    case CellState::kPruned:
-      return "pruned";
-    case CellState::kFailed:
-      return "failed";
-    case CellState::kPending:
-      return "not run yet";
-    case CellState::kMixed:
-      return "none succeeded";
-    case CellState::kNotMeasured:
-      return "not measured";
-    default:
-      return "–";
-  }
+  const auto found = std::ranges::find(kStateWords, state, &StateWords::state);
+  return found == std::end(kStateWords) ? "–" : found->word;
 }
 
 std::string title_of(const Heatmap& map) {

@@ -43,6 +43,15 @@ Paint paint(double share) {
   return {fmt::format("#{:02x}{:02x}{:02x}", mix[0], mix[1], mix[2]), 1.05 / (l + 0.05) > (l + 0.05) / 0.06};
 }
 
+double light_text_below() {
+  double light = 0, dark = 1;  // viridis gets brighter all along
+  while (dark - light > 1e-6) {
+    const double middle = (light + dark) / 2;
+    (paint(middle).light_text ? light : dark) = middle;
+  }
+  return dark;
+}
+
 Colours colours_for(std::vector<double> values, bool lower_is_better) {
   constexpr std::size_t kFewest = 5;  // fewer have no quartiles worth the name
   std::erase_if(values, [](double v) { return !std::isfinite(v); });

@@ -11,9 +11,9 @@
 namespace sweep::answers {
 namespace {
 
-constexpr double kMostPixels = 30'000;  // of a side: cairo's images end at 32767
+constexpr double kMostPixels = 30'000;  // limit of a side: cairo's images end at 32767
 
-// What is called of librsvg and the libraries it brings: cairo and glib.
+// The functions that are called of librsvg and its libraries cairo and glib.
 struct Rsvg {
   decltype(&rsvg_handle_new_from_data) read = nullptr;
   decltype(&rsvg_handle_get_intrinsic_size_in_pixels) size = nullptr;

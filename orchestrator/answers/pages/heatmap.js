@@ -1,5 +1,5 @@
-// What people do with the page: controls, filters, the box under the pointer, the list of a cell, the keyboard, saving.
-// Everything a result says enters the page as text.
+// The page's interaction: controls, filters, the box under the pointer, the list of a cell, the keyboard,
+// saving. Every text of a result enters the page as text, never as HTML.
 const el = (id) => document.getElementById(id);
 const make = (tag, words, cls) => {
   const node = document.createElement(tag);
@@ -32,14 +32,12 @@ const drawSummary = () => {
 };
 const drawKeys = () => {
   const keys = el("keys");
-  const words = { oom: "out of memory", pruned: "pruned: not run, the plan says why", failed: "failed", mixed: "none succeeded, for several reasons", pending: "not run yet",
-    unmeasured: "ran, without this metric", empty: "no such configuration" };
   keys.replaceChildren();
   const shown = view.many ? [] : view.rows.flatMap((r) => view.cols.map((c) => view.cells[r * view.width + c].state));
-  for (const state of Object.keys(words)) {
+  for (const [state, , words] of D.states) {
     if (!shown.includes(state)) continue;
     const key = make("div", undefined, "key");
-    key.append(make("span", state === "empty" ? "–" : "", "swatch " + state), make("span", words[state]));
+    key.append(make("span", state === "empty" ? "–" : "", "swatch " + state), make("span", words));
     keys.append(key);
   }
 };

@@ -8,7 +8,7 @@ namespace sweep::answers {
 
 struct Script {
   std::string_view text;    // the whole inside of a script element
-  std::string_view sha256;  // of it, in hexadecimal
+  std::string_view sha256;  // its digest, in hexadecimal
 };
 
 std::string_view heatmap_css();

@@ -1,7 +1,7 @@
 // The drawing: one Vega view for the page's life, fed with the cells as they are computed. Vega owns scales, axes, the
 // legend's ramp and which cell is under the pointer; expressions go through its interpreter, so that the page needs no
 // permission to make code from text.
-const MARGIN = 10, SIDE = 78, FOOT = 26;  // of the row and column bests
+const MARGIN = 10, SIDE = 78, FOOT = 26;  // sizes of the row and column bests
 const LINE = 12, GAP = 3, LABEL = 12, FONT = "system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif";
 const LOOKS = {
   oom: ["#fbe9e7", "#7a1f1f", "#e3a49c"], pruned: ["#e6e8eb", "#4d565f", null], failed: ["#fff3dc", "#5b3a00", "#e3b35f"],
@@ -94,7 +94,7 @@ const textWidth = (() => {
   return (words, size, weight) => { pen.font = `${weight} ${size}px ${FONT}`; return pen.measureText(words).width; };
 })();
 
-// Of a cell that is the best, or cannot be told from it.
+// The mark of a cell that is the best, or cannot be told from it.
 const markOf = (at) => (view.tied.has(at) ? (view.winner ? "best" : "tied") : "");
 
 // The lines of one cell: [words, size, weight].
@@ -133,7 +133,7 @@ const drawnCells = (rows, cols, here, labels) => {
   for (const { at, r, c, x, y, words: own } of all) {
     const cell = view.cells[at], mark = markOf(at);
     const share = cell.best >= 0 ? view.colours.share(view.V.of[cell.best]) : -1;
-    const [fill, ink, stripe] = share >= 0 ? ["", paint(share).ink, null] : LOOKS[cell.state];
+    const [fill, ink, stripe] = share >= 0 ? ["", inkOn(share), null] : LOOKS[cell.state];
     const open = S.open === cellKey(r, c), isHere = here === cellKey(r, c);
     cells.push({ r: y, c: x, row: r, col: c, share, fill, open, here: isHere, mark, edge: isHere ? "#16202a" : mark ? BEST : EDGES[cell.state] ?? null,
       hatch: hatch(cell.state, w - GAP, h - GAP), stripe, label: cellLabel(cell, r, c, mark), state: cell.state });
@@ -152,7 +152,7 @@ const marginals = (keys, bests, others) => (others.length < 2 || !view.measured 
   const cell = view.cells[bests.get(key) ?? -1];
   if (!cell) return [];
   const value = view.V.of[cell.best], share = view.colours.share(value);
-  return [{ at, share, ink: paint(share).ink, text: view.scale.show(value) }];
+  return [{ at, share, ink: inkOn(share), text: view.scale.show(value) }];
 }));
 
 const MANY_CELLS = 1500;  // beyond: a canvas, whose redrawing does not grow with the number of nodes
@@ -181,11 +181,10 @@ const legend = () => {
   return { ends, words: `${withUnit(view.V, view.scale.unit)}; brighter is ${view.V.ranks ? "better" : "more"}${how}` };
 };
 
-const LONGEST_ROW = 44, LONGEST_COL = 26;
 // here: the key of the cell that the keyboard is on, or none. Answers when the picture stands.
 const drawChart = (here) => {
   const rows = view.many ? [] : view.rows, cols = view.many ? [] : view.cols;
-  const rowNames = shortened(rows.map((r) => view.R.values[r]), LONGEST_ROW), colNames = shortened(cols.map((c) => view.C.values[c]), LONGEST_COL);
+  const rowNames = rows.map((r) => (view.R.row_labels ?? view.R.values)[r]), colNames = cols.map((c) => (view.C.col_labels ?? view.C.values)[c]);
   const widest = (names, first) => names.reduce((m, s) => Math.max(m, textWidth(s, LABEL, 400)), first);
   const { cells, words, w, h } = drawnCells(rows, cols, here, { rows: widest(rowNames, textWidth(view.R.name, 13, 600)), cols: widest(colNames, 0) });
   const kind = cells.length > MANY_CELLS ? "canvas" : "svg";

@@ -16,7 +16,7 @@ const take = (text) => {
 take(document.getElementById("data").textContent);
 const OUTCOMES = ["ok", "OOM", "pruned", "failed", "not run yet"];
 const STATES = ["", "oom", "pruned", "failed", "pending"];
-const WORDS = { oom: "OOM", pruned: "pruned", failed: "failed", pending: "not run yet", mixed: "none succeeded", unmeasured: "not measured", empty: "–" };
+const WORDS = Object.fromEntries(D.states);  // of a state without a value: the word in its cell
 
 // Numbers: the same digits as in the terminal (format.cpp).
 const significant = (v) => {
@@ -46,15 +46,7 @@ const scaleFor = (unit, largest) => {
 const withUnit = (x, unit) => (unit && unit !== "MT/h" && !x.name.includes(unit) ? `${x.name} [${unit}]` : x.name);
 const largestOf = (m) => m.largest ??= m.of.reduce((a, v) => (Math.abs(v) > a ? Math.abs(v) : a), 0);
 
-// Colours: palette.cpp.
-const stops = D.palette.map((h) => [1, 3, 5].map((i) => parseInt(h.slice(i, i + 2), 16)));
-const paint = (share) => {
-  const at = Math.min(Math.max(share, 0), 1) * (stops.length - 1), i = Math.min(Math.floor(at), stops.length - 2);
-  const mix = stops[i].map((a, k) => Math.floor(a + (at - i) * (stops[i + 1][k] - a) + 0.5));
-  const lum = mix.map((c) => c / 255).map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
-  const l = 0.2126 * lum[0] + 0.7152 * lum[1] + 0.0722 * lum[2];
-  return { fill: `rgb(${mix})`, ink: 1.05 / (l + 0.05) > (l + 0.05) / 0.06 ? "#ffffff" : "#10161c" };
-};
+const inkOn = (share) => (share < D.light_text_below ? "#ffffff" : "#10161c");
 const quantile = (sorted, q) => {
   const at = (sorted.length - 1) * q, i = Math.floor(at);
   return sorted[i] + (at - i) * (sorted[Math.min(i + 1, sorted.length - 1)] - sorted[i]);
@@ -88,18 +80,4 @@ const coloursFor = (all, lower, kind) => {
     return lower ? 1 - s : s;
   };
   return out;
-};
-
-// Long labels of one axis lose what all of them begin or end with, never what tells them apart (names.cpp).
-const shortened = (labels, most) => {
-  const longest = (list) => list.reduce((m, s) => Math.max(m, s.length), 0);
-  if (labels.length < 2 || longest(labels) <= most) return labels;
-  const same = (list, at) => list.every((s) => s.at(at) !== undefined && s.at(at) === list[0].at(at));
-  let out = labels, cut = 0;
-  while (same(out, cut)) ++cut;
-  if (cut >= 4) out = out.map((s) => "…" + s.slice(cut));
-  cut = 0;
-  if (longest(out) > most) while (same(out, -1 - cut) && cut < Math.min(...out.map((s) => s.length))) ++cut;
-  if (cut >= 4) out = out.map((s) => s.slice(0, -cut) + "…");
-  return new Set(out).size === out.length ? out : labels;
 };

@@ -65,12 +65,16 @@ class Page {
   }
 
   std::string data() {
-    put("{{\"n\":{},\"rows\":{},\"cols\":{},\"value\":{},\"objective\":{},\"log_ratio\":{},\"unresolved\":{}"
-        ",",
+    put("{{\"n\":{},\"rows\":{},\"cols\":{},\"value\":{},\"objective\":{},\"log_ratio\":{},\"light_text_"
+        "below\":{:.6f},"
+        "\"unresolved\":{},",
         rows_.size(), json_string(map_.rows.name()), json_string(map_.cols.name()),
-        json_string(map_.value.name()), json_string(map_.objective.name()), kLogRatio,
+        json_string(map_.value.name()), json_string(map_.objective.name()), kLogRatio, light_text_below(),
         json_string(kNotResolved));
     list("palette", kViridis, [&](std::string_view colour) { out_ += json_string(colour); });
+    list("states", kStateWords, [&](const StateWords& of) {
+      put("[{},{},{}]", json_string(of.key), json_string(of.word), json_string(of.meaning));
+    });
     list("prices", price_sentences(rows_, today()),
          [&](const std::string& price) { out_ += json_string(price); });
     list("apart", map_.apart, [&](const std::string& key) { out_ += json_string(key); });
@@ -121,9 +125,14 @@ class Page {
       put("{{\"key\":{},\"name\":{},\"unit\":{},\"after\":{},\"short\":{},\"number\":{},",
           json_string(field.name()), json_string(map_.names.of(field)), json_string(field.unit()),
           json_string(unit_of_label(field)), json_string(short_name(field.name())), numbers);
-      list("values", index.keys, [&](const Value& value) {
-        out_ += json_string(value.index() == 0 ? std::string(kNotResolved) : show(value));
-      });
+      std::vector<std::string> labels;
+      for (const Value& value : index.keys)
+        labels.push_back(value.index() == 0 ? std::string(kNotResolved) : show(value));
+      const auto text = [&](const std::string& label) { out_ += json_string(label); };
+      list("values", labels, text);
+      for (const auto& [key, columns] :
+           {std::pair("row_labels", kRowLabel), std::pair("col_labels", kColLabel)})
+        if (const auto brief = shortened(labels, columns); brief != labels) list(key, brief, text);
       list("of", index.of, [&](std::size_t place) { put("{}", place); });
       out_.back() = '}';
     });
@@ -170,7 +179,7 @@ class Page {
     });
   }
 
-  // What may stand in a cell, line by line; the page leaves out rows, columns and what its cells agree on.
+  // Lists what may be in a cell, line by line; the page leaves out rows, columns and what its cells agree on.
   void layouts() {
     list("layout", possible_cell_lines(map_), [&](const std::vector<Field>& line) {
       out_ += '[';

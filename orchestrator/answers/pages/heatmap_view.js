@@ -1,5 +1,6 @@
-// What is chosen, and the cells under it.
-// `keep`: of an axis that cells must not mix, the place of the one value shown, or -1 for all. `off`: values left out.
+// The user's choices, and the cells under them.
+// `keep`: for an axis that cells must not mix, the index of the one value shown, or -1 for all. `off`: values
+// left out.
 const S = { rows: D.rows, cols: D.cols, value: D.value, best: D.objective, colours: "auto", open: "", keep: {}, off: {} };
 let held = [];  // the axes of D.apart that cells would mix under these rows and columns
 const apart = () => held;
@@ -82,7 +83,7 @@ const tie = (m, i, j) => {
   return a !== null && b !== null && a[0] <= b[1] && b[0] <= a[1];
 };
 
-const MOST_CELLS = 10000;  // as heatmap.cpp
+const MOST_CELLS = 10000;  // the same as in heatmap.cpp
 let view = null;
 // The values of an axis that some passing configuration has.
 const present = (axis, pass) => {

@@ -128,7 +128,7 @@ const ResultRow* pick(std::span<const ResultRow* const> rows, const std::string&
   return out;
 }
 
-// Of rows that compare.
+// The cost of rows that are comparable.
 Table cost_of(std::span<const ResultRow* const> rows, std::span<const Field> differ) {
   Table table;
   table.columns = {"best by",
@@ -157,7 +157,7 @@ Table cost_of(std::span<const ResultRow* const> rows, std::span<const Field> dif
   return table;
 }
 
-// What tells configurations of one group apart.
+// The fields that tell configurations of one group apart.
 std::vector<Field> within_groups(const ReportInput& in, const BestOptions& options) {
   auto out = varying_among_ok(in.rows);
   std::erase_if(out, [&](const Field& field) {

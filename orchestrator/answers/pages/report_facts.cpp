@@ -38,21 +38,16 @@ struct Failure {
   const ResultRow* example = nullptr;
 };
 
-std::string indented(const std::string& json_text) {
-  const auto parsed = parse_json(json_text);
-  return parsed ? parsed->dump(2, ' ', false, nlohmann::json::error_handler_t::replace) : json_text;
-}
-
 std::string failure_row(const ReportInput& in, const std::string& outcome, const Failure& failure,
                         std::span<const Field> differ) {
   const ResultRow& row = *failure.example;
   std::string evidence;
   if (!row.evidence.empty()) {
-    const std::string text = indented(row.evidence);
-    const auto stacks = deciding_stacks(parse_json(row.evidence).value_or(nullptr));
-    if (stacks)
-      evidence = fmt::format("<details><summary>stacks of rank {}</summary>{}</details>",
-                             escape_xml(stacks->rank), block(stacks->text.substr(0, kEvidenceBytes)));
+    const Evidence said = from_text<Evidence>(row.evidence).value_or(Evidence());
+    const std::string text = to_json(said).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+    if (const auto stacks = deciding_stacks(said))
+      evidence = fmt::format("<details><summary>stacks of rank {}</summary>{}</details>", stacks->rank,
+                             block(stacks->text.substr(0, kEvidenceBytes)));
     const bool cut = text.size() > kEvidenceBytes;
     evidence += fmt::format(
         "<details><summary>evidence</summary>{}{}</details>", block(text.substr(0, kEvidenceBytes)),
@@ -77,9 +72,9 @@ struct Seen {
 };
 
 Machine machine_of(const Environment& node) {
-  const auto said = [&](const char* key, const char* shown) {
-    const std::string fact = fact_of(node, key);
-    return fact.empty() ? std::string() : fmt::format("{} {}", shown, fact);
+  const NodeFacts& facts = node.facts;
+  const auto said = [](const std::string& fact, const char* shown) {
+    return fact.empty() ? std::string() : fmt::format("{} {}", shown, safe_text(fact));
   };
   const auto join = [](std::initializer_list<std::string> parts) {
     std::string out;
@@ -87,8 +82,8 @@ Machine machine_of(const Environment& node) {
     return out;
   };
   return {safe_text(node.launcher), devices_of(node),
-          join({said("driver", "driver"), said("driver_cuda", "CUDA"), said("nccl", "NCCL")}),
-          join({said("libtorch", "LibTorch"), said("build", "build"), said("kernel", "")})};
+          join({said(facts.driver, "driver"), said(facts.driver_cuda, "CUDA"), said(facts.nccl, "NCCL")}),
+          join({said(facts.libtorch, "LibTorch"), said(facts.build, "build"), said(facts.kernel, "")})};
 }
 
 std::string some_of(const std::set<std::string>& names) {

@@ -1,4 +1,4 @@
-// What the best configuration is worth: over the median, and over what one would try first.
+// The gain of the best configuration: over the median, and over what one would try first.
 #include <fmt/format.h>
 
 #include <algorithm>

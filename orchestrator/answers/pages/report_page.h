@@ -20,8 +20,8 @@ struct ForeignConfig {
 };
 
 struct ReportInput {
-  std::string sweep, question, grid_path, grid_text, options_json;  // as stored
-  std::string db;  // as the command that made the report named it
+  std::string sweep, question, grid_path, grid_text, options_json;  // the stored texts
+  std::string db;                                                   // the path that the command named
   std::string made_at, version;
   std::span<const ResultRow> rows;
   std::vector<std::string> shortcuts;  // trials stopped early, audits of pruning: one sentence each

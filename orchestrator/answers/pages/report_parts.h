@@ -28,7 +28,7 @@ std::string gain(const ReportInput&, const BestOfGroup&, const BestOptions&, std
 bool belongs(const ResultRow&, const BestOfGroup&, const BestOptions&);
 std::string heading_of(const BestOfGroup&, const BestOptions&);  // "8B, sequence length 4096"
 
-// What varies, told as "TP2 ZeRO1 recompute=full"; the model where nothing varies.
+// The varying values, as "TP2 ZeRO1 recompute=full"; the model if nothing varies.
 std::string name_of(const ResultRow&, std::span<const Field> varying);
 std::string paragraph(std::string_view text);  // escaped
 std::string block(std::string_view text);      // escaped, several lines, selected whole by a click

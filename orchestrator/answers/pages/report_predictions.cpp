@@ -14,8 +14,8 @@
 namespace sweep::answers::parts {
 namespace {
 
-// What docs/predict.md states of the built-in step's memory: none of its 4,728 configurations lies further
-// off.
+// The bounds that docs/predict.md states for the built-in step's memory: none of its 4,728 configurations
+// lies further off.
 constexpr double kMostBelow = 0.08, kMostAbove = 0.15;
 
 struct Checked {
@@ -48,7 +48,7 @@ std::vector<Checked> checked(std::span<const ResultRow> rows) {
   return out;
 }
 
-// What a command keeps in memory is its own: nothing is stated of it.
+// A command's memory is its own: nothing is stated of it.
 bool drifts(const Checked& c) {
   return c.row->trial.workload == Workload::kStep && c.memory &&
          (*c.memory < -kMostBelow || *c.memory > kMostAbove);

@@ -17,9 +17,9 @@ struct BatchPoint {
 };
 
 struct BatchCurve {
-  std::vector<Value> key;              // of the setting, one per field
+  std::vector<Value> key;              // values of the setting, one per field
   std::vector<BatchPoint> points;      // ascending, finished and really run
-  std::optional<std::size_t> star;     // into points; absent: `why_no_star` says why
+  std::optional<std::size_t> star;     // into points; nullopt: `why_no_star` says why
   std::optional<i64> retries_from;     // the first batch with cudaMalloc retries
   std::optional<i64> oom_at;           // the first batch that ran out of memory
   std::optional<std::size_t> largest;  // the largest that ended ok

@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
 
-// What ranking looks at of each row; NaN: not measured.
+// The columns that ranking uses; NaN: not measured.
 struct Measured {
   std::span<const double> value, step, low, high;
   std::span<const std::string_view> id;
@@ -132,7 +132,7 @@ std::vector<std::string> ids_of(const Measured& of, std::vector<std::uint32_t>& 
   return out;
 }
 
-// Returns the row of the winner; absent: nothing to rank.
+// Returns the row of the winner; nullopt: nothing to rank.
 std::optional<std::uint32_t> finish(BestOfGroup& out, const std::vector<std::uint32_t>& ranked,
                                     const Measured& of, const BestOptions& options) {
   out.ranked = static_cast<i64>(ranked.size());

@@ -13,7 +13,7 @@
 
 namespace sweep::answers {
 
-// Device memory of a rank of this row: memory_cap_bytes, else what the hardware catalogue says; absent: not
+// Device memory of a rank of this row: memory_cap_bytes, else what the hardware catalogue says; nullopt: not
 // known.
 std::optional<i64> device_memory(const ResultRow&);
 
@@ -22,11 +22,11 @@ struct GridForm {
   std::vector<std::string> swept = {};  // axes that are written though they are at their default
   std::optional<MeasurePlan> measure = {};
 };
-// How the sweep measured, of the options it keeps; absent: it does not say.
+// How the sweep measured, of the options it keeps; nullopt: it does not say.
 std::optional<MeasurePlan> measure_of(const std::string& options_json);
 
-// What makes results comparable, to group by: the model, and hardware and sequence length where they are
-// among `differ`.
+// The fields to group by, so that results are comparable: the model, and hardware and sequence length if they
+// are among `differ`.
 std::vector<std::string> comparable_groups(std::span<const Field> differ);
 
 struct BestOptions {
@@ -34,7 +34,7 @@ struct BestOptions {
   std::string metric = "tokens_per_s_gpu";
   std::optional<double> headroom = std::nullopt;  // a fraction of device memory that must stay free: 0.05
   std::size_t runners_up = 3;                     // next best kept per group, beside the ties
-  // Where a winner was measured; empty: nothing is said about it.
+  // Finds where a winner was measured; empty: nothing is said about it.
   std::function<const Provenance*(const ResultRow&)> provenance_of = {};
   GridForm form = {};
   bool rehearsed = false;  // the results are of phantom GPUs
@@ -42,14 +42,14 @@ struct BestOptions {
 
 struct BestOfGroup {
   std::vector<Value> key;           // one per group_by name
-  std::optional<ResultRow> winner;  // absent: nothing in the group could be ranked; `why_none` says why
+  std::optional<ResultRow> winner;  // nullopt: nothing in the group could be ranked; `why_none` says why
   double value = 0;
   std::optional<Interval> interval;  // 95 %
   // Ids of trials, best first.
   std::vector<std::string> ties;        // 95 % intervals overlap the winner's, or the values are equal
   std::vector<std::string> runners_up;  // ties not among them
   i64 without_interval = 0;      // ranked, but neither tied nor slower: they, or the winner, have no interval
-  std::optional<double> median;  // of the metric over the ranked rows
+  std::optional<double> median;  // median of the metric over the ranked rows
   i64 ranked = 0, not_run = 0, not_ok = 0, not_measured = 0;
   i64 pruned = 0;            // the plan never ran them
   i64 stopped_early = 0;     // left out: they ended when they were clearly slower than the best so far
@@ -64,7 +64,7 @@ bool is_all_pruned(const BestOfGroup&);
 // result was imported without its steps, or too few steps were timed.
 enum class NoInterval { kMetric, kModelled, kImported, kFewSteps };
 NoInterval why_no_interval(const BestOfGroup&, const BestOptions&);
-std::string_view to_string(NoInterval);  // as the end of a sentence
+std::string_view to_string(NoInterval);  // the end of a sentence
 
 // Groups in natural order of their keys. Error: an unknown name, or a headroom outside [0, 1).
 Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const BestOptions&);
@@ -73,7 +73,7 @@ Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const B
 // winners are read in full, by their entries.
 using ReadRows = std::function<Expected<std::vector<ResultRow>>(std::span<const i64> entries)>;
 Expected<std::vector<BestOfGroup>> best(const ResultColumns&, const BestOptions&, const ReadRows&);
-// What that needs of them, and with the axes also what varying() and the table below need.
+// The columns that it needs; with the axes also those that varying() and the table below need.
 ColumnSelection best_columns(const BestOptions&);
 ColumnSelection best_columns_with_axes(const BestOptions&);
 

@@ -1,20 +1,36 @@
 #include "orchestrator/answers/statistics/compare.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
 
 #include "orchestrator/answers/format.h"
+#include "schema/codec.h"
 
 namespace sweep::answers {
 namespace {
 
-// What an allocator counts is the same in every run of a configuration: no noise, so no interval is needed.
+// An allocator's counts are the same in every run of a configuration: no noise, so no interval is needed.
 bool is_exact(std::string_view metric) {
   static const std::set<std::string_view> kExact = {"peak_allocated_bytes", "predicted_bytes",
                                                     "predicted_ms"};
   return kExact.contains(metric);
+}
+
+// The values of one fact over all nodes of a side.
+std::set<std::string> fact_values(std::span<const Environment> nodes, const std::string& fact) {
+  std::set<std::string> out;
+  for (const Environment& node : nodes) {
+    if (fact == "host") out.insert(safe_text(node.host));
+    const auto facts = to_json(node.facts);
+    if (facts.contains(fact)) out.insert(safe_text(dump(facts[fact])));
+  }
+  return out;
 }
 
 bool ended_ok(const ResultRow& row) {
@@ -114,6 +130,19 @@ Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const Resul
     out.regressions += pair.regression ? 1 : 0;
   }
   sort_pairs(out.pairs);
+  return out;
+}
+
+std::string machine_differences(std::span<const Environment> a, std::span<const Environment> b) {
+  std::string out;
+  for (const char* fact :
+       {"host", "gpus", "cpu", "driver", "driver_cuda", "nccl", "libtorch", "kernel", "version", "build"}) {
+    const auto before = fact_values(a, fact), after = fact_values(b, fact);
+    if (before == after) continue;
+    out += fmt::format("{}: {} in A, {} in B\n", fact,
+                       before.empty() ? "unknown" : fmt::format("{}", fmt::join(before, ", ")),
+                       after.empty() ? "unknown" : fmt::format("{}", fmt::join(after, ", ")));
+  }
   return out;
 }
 

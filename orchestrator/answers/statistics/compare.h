@@ -8,12 +8,14 @@
 
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/statistics/statistics.h"
+#include "schema/provenance.h"
 
 namespace sweep::answers {
 
 struct CompareOptions {
   std::string metric = "tokens_per_s_gpu";
-  double false_discovery_rate = 0.05;  // of the differences called significant, the share expected to be none
+  // The share of differences called significant that is expected to be none.
+  double false_discovery_rate = 0.05;
   std::optional<double> fail_on = {};  // a regression of at least this share counts: 0.05
 };
 
@@ -32,7 +34,7 @@ struct Pair {
   const ResultRow* a = nullptr;
   const ResultRow* b = nullptr;
   Change change = Change::kNoMeasure;
-  std::optional<double> before, after;  // of the metric
+  std::optional<double> before, after;  // values of the metric
   std::optional<double> share;          // after / before - 1
   std::optional<Interval> interval;     // 95 %, of that share
   std::optional<double> p, q;           // two-sided; q adjusted for all pairs compared (Benjamini-Hochberg)
@@ -52,5 +54,8 @@ struct Comparison {
 // metric.
 Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const ResultRow> b,
                              const CompareOptions&);
+
+// What differs between the machines and builds of the two, a line for each fact: the first suspects.
+std::string machine_differences(std::span<const Environment> a, std::span<const Environment> b);
 
 }  // namespace sweep::answers

@@ -13,7 +13,7 @@ namespace sweep::answers {
 namespace {
 
 struct ValueMatch {
-  std::string word;                           // as shown, or
+  std::string word;                           // the shown text, or
   std::optional<double> low = {}, high = {};  // a range, both ends included
 };
 

@@ -12,12 +12,12 @@ namespace sweep::answers {
 
 struct Grouping {
   std::vector<std::vector<Value>> keys;  // ascending; one value per field
-  std::vector<std::uint32_t> of;         // of each row: its group
+  std::vector<std::uint32_t> of;         // the group of each row
 };
 // The columns hold, coded, every field that is a column, and `labels` where one is a label.
 Grouping group_by(const ResultColumns&, std::span<const Field>);
 
-// What Field::of says of each row.
+// The value of Field::of for each row.
 CodedColumn coded_values(const ResultColumns&, const Field&);
 
 }  // namespace sweep::answers

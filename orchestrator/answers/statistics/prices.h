@@ -14,7 +14,7 @@ std::string today();  // ISO date, UTC
 // "h100-sxm-80gb: 55.04 USD per node and hour (AWS ..., 2026-11-09)", with a warning where it is older than a
 // year.
 std::string price_sentence(const std::string& hardware, double usd_per_node_hour, std::string_view today);
-// Of each hardware and price behind these rows' costs, once.
+// One sentence for each hardware and price behind these rows' costs.
 std::vector<std::string> price_sentences(std::span<const ResultRow> rows, std::string_view today);
 std::vector<std::string> price_sentences(std::span<const ResultRow* const> rows, std::string_view today);
 // The catalogue's, of these names; the prices of a site stand before it.

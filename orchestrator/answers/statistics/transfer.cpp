@@ -24,7 +24,7 @@ bool ran(const ResultRow& row) {
   return row.state == State::kFinished && row.outcome == Outcome::kOk;
 }
 
-// Absent: neither, by how it ended.
+// nullopt: neither, by how it ended.
 std::optional<bool> fits(const ResultRow& row) {
   if (row.state != State::kFinished) return std::nullopt;
   if (row.outcome == Outcome::kOk) return true;
@@ -58,9 +58,8 @@ std::set<std::string> labels_of(std::span<const ResultRow> rows) {
   std::set<std::string> out, texts;
   for (const ResultRow& row : rows) texts.insert(row.trial.labels);
   for (const auto& text : texts) {
-    const auto labels = parse_json(text.empty() ? "{}" : text);
-    if (!labels || !labels->is_object()) continue;
-    for (const auto& item : labels->items())
+    const auto labels = label_members(text);
+    for (const auto& item : labels.items())
       if (!find_column(item.key()) && is_label_name(item.key())) out.insert(item.key());
   }
   return out;
@@ -123,7 +122,7 @@ Expected<void> choose_axes(Transfer& out, std::span<const ResultRow> a, std::spa
   return {};
 }
 
-// Of several rows of one configuration the best one stands for it: one that ran before one that did not fit.
+// The best of several rows stands for a configuration: one that ran before one that did not fit.
 bool stands_before(const ResultRow& row, const ResultRow& other, const Field& metric) {
   if (ran(row) != ran(other)) return ran(row);
   if (!ran(row)) return fits(row).has_value() && !fits(other).has_value();

@@ -18,25 +18,27 @@ struct TransferOptions {
       {};  // two rows equal in these are one configuration; empty: in the axes that both know
 };
 
-// By each side: it ran, or it ended as oom or was pruned for memory. kUnknown: a side ended in another way.
+// The result by side: it ran, or it ended as oom or was pruned for memory. kUnknown: a side ended in another
+// way.
 enum class Fits { kBoth, kOnlyA, kOnlyB, kNeither, kUnknown };
 
 struct SharedConfiguration {
   const ResultRow* a = nullptr;
   const ResultRow* b = nullptr;
   std::size_t cell = 0;
-  std::optional<double> value_a, value_b;  // of the metric, where that side ran
+  std::optional<double> value_a, value_b;  // values of the metric, if that side ran
   std::optional<double> rank_a, rank_b;    // among those of the cell that ran on both sides; 1 is best
   Fits fits = Fits::kUnknown;
   bool measured() const { return value_a && value_b; }
 };
 
 struct TransferCell {
-  std::vector<Value> key;  // of TransferOptions::by
+  std::vector<Value> key;  // values of TransferOptions::by
   i64 shared = 0, measured = 0;
   std::optional<double> spearman;
   std::optional<std::size_t> choice, best;  // configurations: the best by A, the best in B
-  std::optional<double> regret;  // of the choice in B, against B's best; absent: the choice did not run in B
+  // Loss of the choice in B against B's best; nullopt: the choice did not run in B.
+  std::optional<double> regret;
   std::optional<double>
       regret_of_median;         // the same of B's median configuration: what choosing blindly costs
   bool within_noise = false;    // the two differ by less than their 95 % intervals tell apart
@@ -46,9 +48,9 @@ struct TransferCell {
 // How one axis moves the two workloads. Axes that follow from the others (grad_accum, ...) are left out.
 struct AxisTransfer {
   Field axis;
-  i64 pairs = 0;        // of configurations of a cell that differ in this axis alone
-  i64 opposite = 0;     // of them, those that A and B order oppositely
-  i64 certain = 0;      // of the opposite ones, those beyond the noise of both
+  i64 pairs = 0;        // pairs of configurations of a cell that differ in this axis alone
+  i64 opposite = 0;     // the pairs that A and B order oppositely
+  i64 certain = 0;      // the opposite pairs beyond the noise of both
   double explains = 0;  // share of the variance of log(B / A) within cells that this axis accounts for
   std::vector<std::pair<Value, double>> factor = {};  // value -> B / A against the mean of the cell
 };
@@ -59,8 +61,8 @@ struct Transfer {
       only_b;  // axes that vary on one side and are unknown on the other: its best over them counts
   std::vector<SharedConfiguration> shared;  // in A's order
   std::vector<TransferCell> cells;          // ascending by key
-  std::array<i64, 5> fits{};                // by Fits
-  std::vector<AxisTransfer> axes;           // what explains most first
+  std::array<i64, 5> fits{};                // index: Fits
+  std::vector<AxisTransfer> axes;           // the axis that explains most first
   i64 alone_a = 0, alone_b = 0;             // configurations that the other side lacks
 };
 

@@ -1,4 +1,4 @@
-// By which axes two workloads differ.
+// Finds the axes by which two workloads differ.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,4 +1,4 @@
-// What best_print.cpp and best_yaml.cpp share: a group's name, and the comments above a winner's
+// Shared by best_print.cpp and best_yaml.cpp: a group's name, and the comments above a winner's
 // configuration.
 #pragma once
 #include <string>

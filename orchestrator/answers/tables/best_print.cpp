@@ -134,7 +134,7 @@ Table best_table(std::span<const Field> differ, std::span<const BestOfGroup> gro
   for (const auto& group : groups) {
     if (group.winner) winners.push_back(*group.winner);
   }
-  // What varies in the whole sweep tells winners apart even where all winners agree.
+  // Fields that vary in the whole sweep tell winners apart even if all winners agree.
   std::vector<Field> shown;
   for (const Field& field : differ) {
     if (std::find(options.group_by.begin(), options.group_by.end(), field.name()) == options.group_by.end())

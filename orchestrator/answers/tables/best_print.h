@@ -19,7 +19,7 @@ std::string as_grid_yaml(const ResultRow&, const GridForm& = {});
 // All winners as one grid file: alone a base, several its `include`, each under comments that say what it
 // won.
 std::string best_yaml(std::span<const BestOfGroup>, const BestOptions&);
-// As one JSON array.
+// The answer as one JSON array.
 std::string best_json(std::span<const BestOfGroup>, const BestOptions&);
 
 }  // namespace sweep::answers

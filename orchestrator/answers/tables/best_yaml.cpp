@@ -114,7 +114,7 @@ std::string grid_name(std::string_view s) {
   return out;
 }
 
-// What all winners agree on, as the base; the model too where it is one.
+// The base: values on which all winners agree; the model too if it is one.
 std::string common_yaml(std::span<const ResultRow* const> winners, const std::vector<const Column*>& shared,
                         const GridForm& form) {
   std::string out;
@@ -184,8 +184,7 @@ std::string workload_yaml(const ResultRow& row) {
                      {"processes", in.value("per_node", false) ? "per_node" : "per_rank"}};
   for (const char* key : {"env", "files", "folder", "stop_after_steps", "log_patterns"})
     if (in.contains(key)) out[key] = in[key];
-  nlohmann::json labels = nlohmann::json::parse(row.trial.labels, nullptr, false);
-  if (!labels.is_object()) labels = nlohmann::json::object();
+  const auto labels = label_members(row.trial.labels);
   if (in.contains("axes"))
     for (const auto& [name, value] : in["axes"].items()) out["axes"][name] = own_axis(labels, name, value);
   return "workload: " + out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

@@ -24,7 +24,7 @@ std::string signed_percent(double share) {
   return fmt::format("{:+.1f} %", share * 100);
 }
 
-// What tells the configurations apart that are shown.
+// The fields that tell the shown configurations apart.
 std::vector<Field> fields_of(const Comparison& found) {
   std::vector<ResultRow> rows;
   for (const Pair& pair : found.pairs) rows.push_back(*pair.a);

@@ -7,6 +7,7 @@
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/tables/stacks.h"
+#include "schema/codec.h"
 #include "schema/labels.h"
 
 namespace sweep::answers {
@@ -47,8 +48,7 @@ std::string configuration(const Trial& trial) {
   ResultRow row;
   row.trial = trial;
   std::string out = fmt::format("model={}", safe_text(trial.model));
-  auto labels = nlohmann::json::parse(trial.labels, nullptr, false);
-  if (!labels.is_object()) labels = nlohmann::json::object();
+  const auto labels = label_members(trial.labels);
   for (const auto& [name, value] : labels.items())  // a grid's own axes, and what it derives
     if (is_label_name(name))
       out += fmt::format(" {}={}", safe_text(name),
@@ -127,25 +127,18 @@ void add_metrics(Lines& lines, const Metrics& metrics, bool ended_ok) {
   if (const std::string sent = sent_by(metrics); !sent.empty()) lines.wrapped("", sent);
 }
 
-// Where a rank was when its attempt was given up. What a record lacks, or has in another type, is "?".
-std::string rank_line(const nlohmann::json& rank) {
-  const auto show = [&](const char* key) -> std::string {
-    const auto it = rank.find(key);
-    if (it == rank.end()) return "?";
-    return it->is_string() ? safe_text(it->get<std::string>()) : safe_text(it->dump());
-  };
+// Where a rank was when its attempt was given up.
+std::string rank_line(const RankPosition& rank) {
   std::string out =
-      fmt::format("rank {}: phase {}, part {}, step {}, {} of {} collectives done, last {}", show("rank"),
-                  show("phase"), show("part"), show("step"), show("collectives_done"),
-                  show("collectives_entered"), show("last_collective"));
-  if (rank.contains("waits_for")) out += ", waits for " + show("waits_for");
-  if (const auto alive = rank.find("alive");
-      alive != rank.end() && alive->is_boolean() && !alive->get<bool>())
-    out += "; process gone";
+      fmt::format("rank {}: phase {}, part {}, step {}, {} of {} collectives done, last {}", rank.rank,
+                  safe_text(rank.phase), safe_text(rank.part), rank.step, rank.collectives_done,
+                  rank.collectives_entered, safe_text(rank.last_collective));
+  if (!rank.waits_for.empty()) out += ", waits for " + safe_text(rank.waits_for);
+  if (!rank.alive) out += "; process gone";
   return out;
 }
 
-void add_stacks(Lines& lines, const nlohmann::json& evidence) {
+void add_stacks(Lines& lines, const Evidence& evidence) {
   const auto stacks = deciding_stacks(evidence);
   if (!stacks) return;
   std::string_view text = stacks->text;
@@ -159,30 +152,24 @@ void add_stacks(Lines& lines, const nlohmann::json& evidence) {
 }
 
 // Without a cause the agent recorded nothing but where a hang was.
-bool ended_by_silence(const nlohmann::json& evidence) {
-  const auto cause = evidence.find("cause");
-  if (cause == evidence.end()) return true;
-  const auto known = cause->is_string() ? end_cause_from(cause->get<std::string>()) : std::nullopt;
-  return known == EndCause::kHang || known == EndCause::kTimeout;
+bool ended_by_silence(const Evidence& evidence) {
+  return !evidence.cause || evidence.cause == EndCause::kHang || evidence.cause == EndCause::kTimeout;
 }
 
-// Takes the ranks out of an agent's evidence and shows each on a line of its own.
-void add_ranks(Lines& lines, nlohmann::json& evidence) {
+// Takes the ranks out of the evidence and shows each on a line of its own.
+void add_ranks(Lines& lines, Evidence& evidence) {
   std::size_t printed = 0;
-  for (nlohmann::json* of : {&evidence, evidence.contains("hang") ? &evidence["hang"] : nullptr}) {
-    if (of == nullptr || !of->is_object() || !of->contains("ranks") || !(*of)["ranks"].is_array()) continue;
-    for (const auto& rank : (*of)["ranks"]) {
-      if (++printed > kEvidenceLines || !rank.is_object()) continue;
-      lines.wrapped(printed == 1 ? "ranks" : "", rank_line(rank));
-    }
-    of->erase("ranks");
+  std::vector<RankPosition> none;
+  for (auto* ranks : {&evidence.ranks, evidence.hang ? &evidence.hang->ranks : &none}) {
+    for (const RankPosition& rank : *ranks)
+      if (++printed <= kEvidenceLines) lines.wrapped(printed == 1 ? "ranks" : "", rank_line(rank));
+    ranks->clear();
   }
   // The agent describes the end of every attempt there. Of one that did not hang, the description is the
   // reason above.
-  if (auto description = evidence.find("hang");
-      !ended_by_silence(evidence) && description != evidence.end() && description->is_object()) {
-    description->erase("why");
-    if (description->empty()) evidence.erase(description);
+  if (evidence.hang && !ended_by_silence(evidence)) {
+    evidence.hang->why.clear();
+    if (evidence.hang == AgentEvidence()) evidence.hang.reset();
   }
   if (printed > kEvidenceLines) lines.add("", fmt::format("... and {} more", printed - kEvidenceLines));
 }
@@ -208,15 +195,13 @@ std::string sentence_of(const std::string& key, const nlohmann::json& value, con
 }
 
 // The evidence, a sentence for each member; long texts (log tails) with their own lines, bounded.
-void add_evidence(Lines& lines, const std::string& evidence, i64 world) {
-  if (evidence.empty()) return;
-  auto json = nlohmann::json::parse(evidence, nullptr, false);
-  if (!json.is_object()) return lines.wrapped("evidence", evidence);
+void add_evidence(Lines& lines, Evidence evidence, i64 world) {
+  if (evidence == Evidence()) return;
   std::size_t printed = 0;
-  add_stacks(lines, json);
-  add_ranks(lines, json);
-  const std::string rank = json.contains("cause_rank") ? "rank " + plain_text(json["cause_rank"]) : "a rank";
-  for (const auto& [key, value] : json.items()) {
+  add_stacks(lines, evidence);
+  add_ranks(lines, evidence);
+  const std::string rank = evidence.cause_rank ? fmt::format("rank {}", *evidence.cause_rank) : "a rank";
+  for (const auto& [key, value] : to_json(evidence).items()) {
     std::string text = sentence_of(key, value, rank, world);
     while (!text.empty() && text.back() == '\n') text.pop_back();
     if (text.empty()) continue;
@@ -232,13 +217,9 @@ void add_evidence(Lines& lines, const std::string& evidence, i64 world) {
 }
 
 // Of an attempt that ended well nothing is left to explain but what its GPUs reported meanwhile.
-void add_gpu_errors(Lines& lines, const std::string& evidence) {
-  const auto json = nlohmann::json::parse(evidence, nullptr, false);
-  if (!json.is_object() || !json.contains("gpu_errors") || !json["gpu_errors"].is_array()) return;
-  std::size_t printed = 0;
-  for (const auto& error : json["gpu_errors"])
-    if (error.is_string() && printed++ < kEvidenceLines)
-      lines.wrapped("", safe_text(error.get<std::string>()));
+void add_gpu_errors(Lines& lines, const std::vector<std::string>& errors) {
+  for (std::size_t i = 0; i < std::min(errors.size(), kEvidenceLines); ++i)
+    lines.wrapped("", safe_text(errors[i]));
 }
 
 void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final, i64 world) {
@@ -250,7 +231,7 @@ void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final, i64 world
   if (!a.result->reason.empty()) lines.wrapped("", a.result->reason);
   add_metrics(lines, a.result->metrics, a.result->outcome == Outcome::kOk);
   if (a.result->outcome == Outcome::kOk)
-    add_gpu_errors(lines, a.result->evidence);
+    add_gpu_errors(lines, a.result->evidence.gpu_errors);
   else
     add_evidence(lines, a.result->evidence, world);
 }

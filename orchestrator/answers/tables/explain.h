@@ -1,12 +1,14 @@
-// Explain: everything known about one trial as text: what it is, what the plan decided and why, each attempt
+// Explain: everything known about one trial: what it is, what the plan decided and why, each attempt
 // and its outcome with the evidence for it.
 #pragma once
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "orchestrator/store/store.h"
 #include "schema/plan_entry.h"
-#include "schema/result.h"
+#include "schema/records.h"
 
 namespace sweep::answers {
 
@@ -25,6 +27,10 @@ struct ExplainView {
   std::string command = {};              // of a workload: what it runs; lines
 };
 
+// Of the trial whose id begins so.
+Expected<ExplainView> explain_view(store::Store&, i64 sweep, const std::string& id_prefix);
+
 std::string explain(const ExplainView&, std::size_t width = 0);
+nlohmann::json explain_json(const ExplainView&, const std::string& sweep);
 
 }  // namespace sweep::answers

@@ -15,16 +15,6 @@ namespace {
 
 constexpr std::size_t kNamedHosts = 4;
 
-nlohmann::json object_of(const std::string& text) {
-  if (text.empty()) return nlohmann::json::object();
-  auto parsed = parse_json(text);
-  return parsed && parsed->is_object() ? std::move(*parsed) : nlohmann::json::object();
-}
-
-std::string text_of(const nlohmann::json& value) {
-  return safe_text(value.is_string() ? value.get<std::string>() : value.is_null() ? "" : dump(value));
-}
-
 bool is_import(const ResultRow& row, const Provenance* from) {
   return (from && from->launcher == "import") || row.outcome == Outcome::kFailedUnknown;
 }
@@ -57,29 +47,17 @@ std::string clocks_of(const ResultRow& row, const Environment* node) {
     return fmt::format("SM clock {} MHz mean{}", significant(*row.metrics.sm_clock_mhz),
                        throttle ? fmt::format(", throttled ({})", safe_text(*throttle)) : "");
   }
-  const auto facts = node ? object_of(node->facts) : nlohmann::json::object();
-  const auto clocks = facts.find("clocks");
-  if (clocks != facts.end() && clocks->is_object() && clocks->contains("cpu_mhz"))
-    return fmt::format("CPU clock {} MHz when the allocation began", text_of(clocks->at("cpu_mhz")));
+  if (node && node->facts.clocks)
+    return fmt::format("CPU clock {} MHz when the allocation began", safe_text(node->facts.clocks->cpu_mhz));
   return "";
 }
 
 }  // namespace
 
-std::string fact_of(const Environment& node, const char* key) {
-  const auto facts = object_of(node.facts);
-  const auto it = facts.find(key);
-  return it == facts.end() ? "" : text_of(*it);
-}
-
 std::string devices_of(const Environment& node) {
-  const auto facts = object_of(node.facts);
-  const auto gpus = facts.find("gpus");
-  if (gpus == facts.end() || !gpus->is_array() || gpus->empty()) return fact_of(node, "cpu");
+  if (!node.facts.gpus || node.facts.gpus->empty()) return safe_text(node.facts.cpu);
   std::map<std::string, std::size_t> count;
-  for (const auto& gpu : *gpus) {
-    if (gpu.is_object() && gpu.contains("name")) ++count[text_of(gpu.at("name"))];
-  }
+  for (const GpuFacts& gpu : *node.facts.gpus) ++count[safe_text(gpu.name)];
   std::string out;
   for (const auto& [name, n] : count) out += fmt::format("{}{} x {}", out.empty() ? "" : ", ", n, name);
   return out;
@@ -97,8 +75,7 @@ std::vector<std::string> measured_lines(const ResultRow& row, const Provenance* 
     out.push_back(fmt::format(
         "on {}{}{}{}", hosts.empty() ? "nodes not named" : hosts, devices.empty() ? "" : "; ", devices,
         node && !node->allocation.empty() ? "; allocation " + safe_text(node->allocation) : ""));
-  const auto effective = from ? object_of(from->effective) : nlohmann::json::object();
-  const std::string backend = effective.contains("backend") ? text_of(effective.at("backend")) : "";
+  const std::string backend = from ? safe_text(from->effective.backend.value_or("")) : "";
   std::string line = backend.empty() && row.trial.world() == 1 ? "one rank, no transport"
                      : backend.empty()                         ? "transport unknown"
                                                                : "transport " + backend;
@@ -123,10 +100,9 @@ nlohmann::json measured_json(const ResultRow& row, const Provenance* from) {
   nlohmann::json nodes = nlohmann::json::array();
   if (from) {
     for (const Environment& node : from->nodes)
-      nodes.push_back({{"host", safe_text(node.host)},
-                       {"allocation", node.allocation},
-                       {"facts", object_of(node.facts)}});
-    out["effective"] = object_of(from->effective);
+      nodes.push_back(
+          {{"host", safe_text(node.host)}, {"allocation", node.allocation}, {"facts", to_json(node.facts)}});
+    out["effective"] = to_json(from->effective);
     out["launcher"] = from->launcher;
   }
   out["nodes"] = nodes;

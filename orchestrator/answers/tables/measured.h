@@ -17,7 +17,5 @@ nlohmann::json measured_json(const ResultRow&, const Provenance*);
 
 // A node's devices in short: "8 x NVIDIA H100 80GB HBM3", else the processor; empty: not told.
 std::string devices_of(const Environment&);
-// One fact of a node as text; empty: not told.
-std::string fact_of(const Environment&, const char* key);
 
 }  // namespace sweep::answers

@@ -224,7 +224,7 @@ SourceTableAnswer max_batch_table(std::span<const ResultRow> rows, const SourceT
   for (const BatchCurve& curve : batch_curves(rows, setting)) {
     const BatchPoint& point = curve.points[curve.largest.value_or(0)];
     ResultRow row = *point.row;
-    if (!curve.largest) row.metrics = {};  // what an out-of-memory trial reached is no answer
+    if (!curve.largest) row.metrics = {};  // the figures of an out-of-memory trial are no answer
     std::vector<Value> line;
     push_values(line, row, {"model", "hardware", "nodes", "seq_len"});
     line.emplace_back(method_of(row.trial));

@@ -32,7 +32,7 @@ Table for_people(const Table&);
 // The best configuration of each node count.
 struct ScalingPoint {
   i64 nodes = 0;
-  const ResultRow* best = nullptr;   // absent: none ended ok with a rate
+  const ResultRow* best = nullptr;   // null: none ended ok with a rate
   std::optional<double> efficiency;  // tokens/s per rank over that of the smallest node count measured
   i64 ok = 0, total = 0;             // configurations behind it
 };

@@ -15,17 +15,17 @@ struct StatusView {
   i64 total = 0;  // trials of the plan, pruned ones included, retired ones not
   i64 pending = 0, running = 0;
   std::vector<std::pair<Outcome, i64>> by_outcome;  // final answers
-  std::optional<double> elapsed_s, left_s;          // absent: not known
+  std::optional<double> elapsed_s, left_s;          // nullopt: not known
   struct Best {
     std::string metric;  // tokens_per_s_gpu
     double value = 0;
-    std::string configuration;  // as setting_text() gives it
+    std::string configuration;  // text of setting_text()
     std::string trial_id;
   };
   std::optional<Best> best;
   std::string gpu_hours;               // held so far, of what limit; empty: nothing was
   std::vector<std::string> shortcuts;  // trials stopped early, audits of pruning: one sentence each
-  std::vector<std::string> now;        // what runs: one short line each
+  std::vector<std::string> now;        // running work, one short line each
   std::vector<std::string> held;       // allocations with their nodes: one short line each
   std::vector<std::string> events;     // the last ones, oldest first
 };

@@ -98,7 +98,8 @@ class BatchLauncher final : public HeldAllocations<BatchJob>, public BatchHost {
     if (answer) {
       failures_ = 0;
       learn(*answer);
-      if (co_await scheduler_->count_idle(counted())) {
+      const bool idle_counted = co_await scheduler_->count_idle(counted());
+      if (idle_counted) {
         had_nodes_.clear();
         for (const auto& [id, job] : held_)
           if (job->had_nodes()) had_nodes_.insert(id);

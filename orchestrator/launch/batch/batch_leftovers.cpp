@@ -66,7 +66,7 @@ class BatchLeftovers final : public Leftovers {
 
   BatchQuestions ask_;
   std::vector<JobStatus> jobs_;
-  std::vector<AllocationPlace> recorded_;  // that a run would take over
+  std::vector<AllocationPlace> recorded_;  // allocations that a run would take over
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What ended runs have left of a batch system: jobs of allocations that still wait or run.
+// Leftovers of ended runs in a batch system: jobs of allocations that still wait or run.
 #pragma once
 #include <functional>
 #include <string>

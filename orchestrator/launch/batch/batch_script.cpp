@@ -26,6 +26,10 @@ Expected<std::string> batch_script_head(std::string_view mark, const std::vector
   return out;
 }
 
+std::optional<double> pending_limit_s(const Setting<double>& max_pending_minutes) {
+  return *max_pending_minutes > 0 ? std::optional(*max_pending_minutes * 60) : std::nullopt;
+}
+
 AgentCall batch_agent_call(const AllocationRequest& wanted, const Programs& programs, double idle_s) {
   AgentCall out = call_for(wanted);
   out.rank_program = programs.rank;

@@ -14,7 +14,7 @@ constexpr Cell kNever{}, kSubm{State::kSubmitting}, kDoub{State::kInDoubt}, kRoo
     kLeav{State::kLeaving}, kClos{State::kClosed};
 
 // clang-format off
-// By event (rows, as in BatchJobEvent) and state (columns, as in BatchJobState).
+// The transitions by event (rows, as in BatchJobEvent) and state (columns, as in BatchJobState).
 constexpr std::array<Row, kBatchJobEvents> kTable{{
 //   Submitting InDoubt WaitRoom  Queued  Running Cancell. LastWords Leaving Closed
     {kQueu,    kQueu,  kNever,   kNever, kNever, kCanc,   kNever,   kLeav,  kClos},   // kAccepted

@@ -62,7 +62,7 @@ enum class BatchJobEvent {
 };
 inline constexpr int kBatchJobEvents = 15;
 
-// The state after the event. Absent: the pair is illegal.
+// The state after the event. nullopt: the pair is illegal.
 std::optional<BatchJobState> next_state(BatchJobState, BatchJobEvent);
 
 // Whether its end was told.

@@ -25,7 +25,7 @@ struct JobIdentity {
   bool adopted = false;  // an earlier process submitted it
 };
 
-// What the scheduler has said of it so far.
+// The scheduler's statements about the job so far.
 struct JobSightings {
   std::string nodes{};
   std::optional<double> seconds_left{};
@@ -51,7 +51,7 @@ class JobLifecycle : public std::enable_shared_from_this<JobLifecycle> {
   void remark(std::string text);
   // Written before the submission, so that one cut off by a crash is looked for by its name.
   Expected<void> keep_record() const;
-  // Why it has been in the queue for too long; absent: it has not.
+  // Why it has been in the queue for too long; nullopt: it has not.
   std::optional<std::string> waits_too_long() const;
 
   std::string title() const;  // "Slurm job 17"

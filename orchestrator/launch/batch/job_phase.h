@@ -1,4 +1,4 @@
-// Where a batch job is, and why it ended: every scheduler maps its states to these.
+// The phase of a batch job, and why it ended: every scheduler maps its states to these.
 #pragma once
 
 namespace sweep::launch {

@@ -17,7 +17,7 @@ class JobStatusReader {
                   std::shared_ptr<JobSubmission> submission)
       : job_(std::move(job)), mail_(std::move(mail)), submission_(std::move(submission)) {}
 
-  // As BatchJob::asked and learn.
+  // The same as BatchJob::asked and learn.
   void asked() { spoke_when_asked_ = job_->mail().delivered() > 0; }
   void learn(const std::vector<JobStatus>& of_this_name, bool denied);
   bool is_this(const JobStatus&) const;
@@ -31,7 +31,7 @@ class JobStatusReader {
   std::shared_ptr<JobLifecycle> job_;
   std::shared_ptr<JobMail> mail_;
   std::shared_ptr<JobSubmission> submission_;
-  // When the question was put that is answered next: its agent had been heard.
+  // True if the agent had sent a message when the query was sent that is answered next.
   bool spoke_when_asked_ = false;
   // Answers in a row that knew no such job.
   int denied_ = 0;

@@ -48,7 +48,7 @@ Expected<bool> JobSubmission::take_up() {
   if (auto opened = job_->mail().open(); !opened) return tl::unexpected(opened.error());
   job_->identity().adopted = true;
   if (const i64 job = integer_of(record, "job"); job > 0) job_->identity().number = job;
-  // What an earlier process submitted is looked for, never submitted again.
+  // A job that an earlier process submitted is looked for, never submitted again.
   submissions_ = kMostSubmissions;
   job_->handle(job_->identity().number ? On::kAccepted : On::kUnanswered);
   job_->host().poll_soon();

@@ -25,7 +25,7 @@ struct JobKey {
   bool adopted = false;  // an earlier process submitted it
 };
 
-// What the scheduler says of one job.
+// The scheduler's answer about one job.
 struct JobStatus {
   enum class Wait {
     kUsual,       // its turn has not come
@@ -36,9 +36,9 @@ struct JobStatus {
   std::string name;
   Phase phase = Phase::kUnknown;
   Blame blame = Blame::kNone;
-  Wait wait = Wait::kUsual;              // of a pending job
+  Wait wait = Wait::kUsual;              // reason why a pending job waits
   std::string state, reason;             // the scheduler's words, for messages only; reason: empty for none
-  std::string nodes;                     // where it runs, as the scheduler writes it
+  std::string nodes;                     // its nodes, as the scheduler writes them
   std::optional<double> seconds_left{};  // until its time limit
 };
 
@@ -48,16 +48,16 @@ struct SubmitAnswer {
     kUnanswered,  // it may have been submitted or not
     kNoRoom,      // refused: this user has as many jobs as allowed
     kRefused,     // refused for good
-    kStepOver,    // of a step of an existing job: it has ended
+    kStepOver,    // a step of an existing job has ended
   };
   Kind kind = Kind::kUnanswered;
   std::optional<i64> number{};  // with kAccepted
   std::string text;             // a sentence for people, where it is not kAccepted
 };
 
-// Of one question about several jobs.
+// The answer to one query about several jobs.
 struct QueryAnswer {
-  std::map<std::string, std::vector<JobStatus>> jobs;  // by name
+  std::map<std::string, std::vector<JobStatus>> jobs;  // key: job name
   std::vector<std::string> denied;                     // names that the scheduler says it does not know
 };
 
@@ -81,11 +81,11 @@ class Scheduler {
   // Error: no clear answer; nothing is concluded from it.
   virtual awaitable<Expected<QueryAnswer>> query(std::vector<JobKey>, Counted) = 0;
 
-  // Number of the job whose steps are started instead of jobs. Absent: jobs of our own.
+  // Number of the job whose steps are started instead of jobs. nullopt: jobs of our own.
   virtual std::optional<i64> existing_job() const { return std::nullopt; }
   // The longest that a job may wait in the queue.
   virtual std::optional<double> longest_wait_s() const { return std::nullopt; }
-  // How long the agent may use an allocation that the scheduler gives `left` seconds more. Absent: without
+  // How long the agent may use an allocation that the scheduler gives `left` seconds more. nullopt: without
   // limit.
   virtual std::optional<double> usable_s(const AllocationRequest&, std::optional<double> left) const = 0;
 

@@ -4,13 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "base/files.h"
+#include "base/text.h"
 #include "orchestrator/launch/batch/batch_launcher.h"
 #include "orchestrator/launch/batch/batch_leftovers.h"
 #include "orchestrator/launch/batch/script_file.h"
-#include "orchestrator/launch/gridengine/gridengine_options.h"
 #include "orchestrator/launch/gridengine/gridengine_scheduler.h"
 #include "orchestrator/launch/gridengine/gridengine_script.h"
 #include "orchestrator/launch/gridengine/gridengine_state.h"
@@ -49,10 +47,10 @@ Expected<Preview> verify_submission(std::string script) {
 
 class GridEngineConfig final : public LaunchConfig {
  public:
-  GridEngineConfig(GridEngineOptions options, ClusterSize size) : options_(std::move(options)), size_(size) {}
+  explicit GridEngineConfig(GridEngineSettings options) : options_(std::move(options)) {}
 
-  std::string screen() const override { return options_.screen; }
-  double confirm_gpu_hours() const override { return options_.confirm_gpu_hours; }
+  std::string screen() const override { return *options_.screen; }
+  double confirm_gpu_hours() const override { return *options_.confirm_gpu_hours; }
   Expected<SlotLimit> slot_limit(i64 requested) const override {
     if (requested > 1)
       return fail(
@@ -67,23 +65,26 @@ class GridEngineConfig final : public LaunchConfig {
         "{} {} several nodes, and a job of Grid Engine has one host here: run them over ssh or Slurm", wide,
         wide == 1 ? "trial needs" : "trials need");
   }
-  std::optional<ClusterSize> cluster_size() const override { return size_; }
+  std::optional<ClusterSize> cluster_size() const override {
+    return ClusterSize{options_.max_nodes.if_stated(), options_.max_allocations.if_stated(), 1,
+                       limit_seconds(*options_.time)};
+  }
 
   Expected<RunLimits> prepare(const RunRequest& request) override {
     SWEEP_TRY(slot_limit(request.slots));
     RunLimits limits;
     limits.allocate_per_shape = true;
-    limits.max_allocations = options_.max_allocations;
-    limits.max_nodes = options_.max_nodes > 0 ? options_.max_nodes : options_.max_allocations;
+    limits.max_allocations = *options_.max_allocations;
+    limits.max_nodes = options_.max_nodes.if_stated().value_or(*options_.max_allocations);
     limits.allocation_nodes = 1;
-    limits.time_s = options_.time_s;
+    limits.time_s = limit_seconds(*options_.time);
     return limits;
   }
   std::unique_ptr<Launcher> make(boost::asio::io_context& io, const Programs& programs,
                                  Launcher::Sink sink) const override {
     return make_batch(
         io, std::make_unique<GridEngineScheduler>(std::make_unique<Commands>(io), options_, programs),
-        options_.poll_s, std::move(sink));
+        *options_.poll_seconds, std::move(sink));
   }
   Expected<Preview> preview(const AllocationRequest& request, const Programs& programs) const override {
     auto script = gridengine_script(request, options_, programs);
@@ -115,23 +116,27 @@ class GridEngineConfig final : public LaunchConfig {
   }
 
  private:
-  GridEngineOptions options_;
-  ClusterSize size_;
+  GridEngineSettings options_;
 };
+
+// What two settings say together; they may come from two files.
+Expected<void> check_together(const GridEngineSettings& options) {
+  if (options.pe_slots.stated && options.parallel_environment->empty())
+    return fail(
+        "launch.gridengine.pe_slots: name the parallel environment that gives them (parallel_environment)");
+  if (const auto limit = limit_seconds(*options.time); limit && *limit <= *options.signal_seconds)
+    return fail("launch.gridengine.time: a limit longer than signal_seconds is needed");
+  return {};
+}
 
 }  // namespace
 
-Expected<std::unique_ptr<LaunchConfig>> configure_gridengine(const nlohmann::json& settings,
+Expected<std::unique_ptr<LaunchConfig>> configure_gridengine(const LaunchSettings& settings,
                                                              i64 existing_job) {
   if (existing_job > 0) return fail("Grid Engine has no nodes of an existing job to use: leave --jobid out");
-  auto options = gridengine_options_from(settings);
-  if (!options) return tl::unexpected(options.error());
-  ClusterSize size;
-  if (settings.contains("max_nodes")) size.max_nodes = options->max_nodes;
-  if (settings.contains("max_allocations")) size.max_allocations = options->max_allocations;
-  size.allocation_nodes = 1;
-  size.time_s = options->time_s;
-  return std::make_unique<GridEngineConfig>(std::move(*options), size);
+  auto options = settings.gridengine.value_or(GridEngineSettings());
+  SWEEP_TRY(check_together(options));
+  return std::make_unique<GridEngineConfig>(std::move(options));
 }
 
 }  // namespace sweep::launch

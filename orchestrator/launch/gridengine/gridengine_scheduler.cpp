@@ -44,7 +44,7 @@ SubmitAnswer read_gridengine_submission(const CommandResult& said) {
   return {Kind::kRefused, std::nullopt, "refused by qsub: " + why};
 }
 
-GridEngineScheduler::GridEngineScheduler(std::unique_ptr<Commands> commands, GridEngineOptions options,
+GridEngineScheduler::GridEngineScheduler(std::unique_ptr<Commands> commands, GridEngineSettings options,
                                          Programs programs)
     : commands_(std::move(commands)), options_(std::move(options)), programs_(std::move(programs)) {}
 
@@ -75,7 +75,7 @@ void GridEngineScheduler::cancel(const JobKey& job, std::function<void(bool)> do
 
 std::optional<double> GridEngineScheduler::usable_s(const AllocationRequest& request,
                                                     std::optional<double> left) const {
-  return left.value_or(request.seconds) - options_.signal_s;
+  return left.value_or(request.seconds) - *options_.signal_seconds;
 }
 
 // Those whose turn it is to be asked about by number.

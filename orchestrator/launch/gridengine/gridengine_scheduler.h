@@ -7,14 +7,13 @@
 
 #include "orchestrator/launch/batch/scheduler.h"
 #include "orchestrator/launch/commands.h"
-#include "orchestrator/launch/gridengine/gridengine_options.h"
 #include "orchestrator/launch/programs.h"
 
 namespace sweep::launch {
 
 class GridEngineScheduler final : public Scheduler {
  public:
-  GridEngineScheduler(std::unique_ptr<Commands> commands, GridEngineOptions options, Programs programs);
+  GridEngineScheduler(std::unique_ptr<Commands> commands, GridEngineSettings options, Programs programs);
 
   std::string_view name() const override { return "Grid Engine"; }
   std::string_view record() const override { return "gridengine"; }
@@ -25,7 +24,9 @@ class GridEngineScheduler final : public Scheduler {
   void cancel(const JobKey&, std::function<void(bool worked)> done) override;
   awaitable<Expected<QueryAnswer>> query(std::vector<JobKey>, Counted) override;
 
-  std::optional<double> longest_wait_s() const override { return options_.pending_s; }
+  std::optional<double> longest_wait_s() const override {
+    return pending_limit_s(options_.max_pending_minutes);
+  }
   std::optional<double> usable_s(const AllocationRequest&, std::optional<double> left) const override;
 
   // Idle hosts are not counted.
@@ -36,7 +37,7 @@ class GridEngineScheduler final : public Scheduler {
   std::vector<JobKey> next_to_confirm(std::vector<JobKey> jobs);
 
   std::unique_ptr<Commands> commands_;
-  const GridEngineOptions options_;
+  const GridEngineSettings options_;
   const Programs programs_;
   // Where the next query begins with its questions by number.
   std::size_t turn_ = 0;

@@ -52,25 +52,24 @@ std::string quoted(const std::string& text) {
   return text.find_first_of(" \t'") == std::string::npos ? text : fmt::format("\"{}\"", text);
 }
 
-std::vector<std::string> directives_of(const AllocationRequest& wanted, const GridEngineOptions& options) {
+std::vector<std::string> directives_of(const AllocationRequest& wanted, const GridEngineSettings& options) {
   std::vector<std::string> out{"-S /bin/bash", "-N " + gridengine_job_name(wanted.id), "-r n", "-notify",
                                "-w e"};  // a request that fits no host is refused instead of waiting for ever
   out.emplace_back("-j y -o /dev/null");  // the script writes its own log
   out.push_back(fmt::format("-l h_rt={}", static_cast<i64>(std::ceil(wanted.seconds))));
-  if (!options.queue.empty()) out.push_back("-q " + quoted(options.queue));
-  if (!options.project.empty()) out.push_back("-P " + quoted(options.project));
-  if (!options.parallel_environment.empty())
-    out.push_back(fmt::format("-pe {} {}", quoted(options.parallel_environment), options.pe_slots));
-  for (const auto& resource : options.resources) out.push_back("-l " + quoted(resource));
+  for (const auto& [option, value] : batch_options(options)) {
+    out.push_back(fmt::format("{} {}", option, quoted(value)));
+    if (option == "-pe") out.back() += fmt::format(" {}", *options.pe_slots);
+  }
   if (const auto avoid = without_hosts(wanted.avoid); !avoid.empty()) out.push_back("-l " + avoid);
-  for (const auto& line : options.extra) out.push_back(line);
+  for (const auto& line : *options.extra) out.push_back(line);
   return out;
 }
 
-std::string agent_command(const AllocationRequest& wanted, const GridEngineOptions& options,
+std::string agent_command(const AllocationRequest& wanted, const GridEngineSettings& options,
                           const Programs& programs) {
   std::string out = shell_word(programs.agent.string());
-  for (const auto& word : agent_words(batch_agent_call(wanted, programs, options.idle_s)))
+  for (const auto& word : agent_words(batch_agent_call(wanted, programs, *options.idle_seconds)))
     out += " " + shell_word(word);
   return out;
 }
@@ -85,7 +84,7 @@ std::string gridengine_job_name(const AllocationId& id) {
   return "sweep-" + id;
 }
 
-Expected<std::string> gridengine_script(const AllocationRequest& wanted, const GridEngineOptions& options,
+Expected<std::string> gridengine_script(const AllocationRequest& wanted, const GridEngineSettings& options,
                                         const Programs& programs) {
   if (wanted.nodes > 1)
     return fail(
@@ -105,13 +104,13 @@ Expected<std::string> gridengine_script(const AllocationRequest& wanted, const G
   out +=
       "if [ \"${RESTARTED:-0}\" -ne 0 ]; then echo 'started again by Grid Engine: nothing is done' >&2; exit "
       "0; fi\n";
-  for (const auto& line : options.prologue) out += line + "\n";
+  for (const auto& line : *options.prologue) out += line + "\n";
   const std::string mark = attempt_token(allocation_key(wanted.id, wanted.spool), 0);
   out += fmt::format("export {}={}\n", kAttemptVariable, shell_word(mark));
   out += kWarnings;
   // The prologue takes of the job's time, too. The agent ignores both signals.
   out += fmt::format("(trap '' USR2; exec {} {} \"$(({} - SECONDS))\") &\n", command, kTimeLimitOption,
-                     static_cast<i64>(wanted.seconds - options.signal_s));
+                     static_cast<i64>(wanted.seconds - *options.signal_seconds));
   return out + kWaitForAgent;
 }
 

@@ -4,7 +4,6 @@
 #pragma once
 #include <string>
 
-#include "orchestrator/launch/gridengine/gridengine_options.h"
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/launch/programs.h"
 
@@ -14,6 +13,6 @@ namespace sweep::launch {
 std::string gridengine_job_name(const AllocationId&);
 
 // Error: the allocation has several nodes, or a path or setting has a control character.
-Expected<std::string> gridengine_script(const AllocationRequest&, const GridEngineOptions&, const Programs&);
+Expected<std::string> gridengine_script(const AllocationRequest&, const GridEngineSettings&, const Programs&);
 
 }  // namespace sweep::launch

@@ -1,5 +1,6 @@
-// What Grid Engine says of jobs: the XML of qstat and the lines of qacct, read into facts; every combination
-// of state letters mapped to a phase, and every end to a blame. Pure. What cannot be read is no fact.
+// Reads what Grid Engine says of jobs: the XML of qstat and the lines of qacct become facts; every
+// combination of state letters mapped to a phase, and every end to a blame. Pure. What cannot be read is no
+// fact.
 #pragma once
 #include <optional>
 #include <string>
@@ -25,14 +26,14 @@ Phase phase_of(std::string_view state);
 // now_unix_s: of this machine's clock, for the time that the job has left.
 JobStatus status_of(const GridEngineJob&, double now_unix_s);
 
-// The end of a job in the accounting file, by its number; absent: it has none of this number and name.
+// The end of a job in the accounting file, by its number; nullopt: the file has none of this number and name.
 std::optional<JobStatus> read_qacct(std::string_view answer, const std::string& name);
 
-// Of `qsub -terse`: the job's number.
+// The job's number in the answer of `qsub -terse`.
 std::optional<i64> read_qsub(std::string_view answer);
 // qsub did not reach the master, so that it is not known whether the job was taken.
 bool is_master_away(std::string_view error);
-// What qsub, qdel or qstat says of a failure, in one line.
+// The reason that qsub, qdel or qstat gives for a failure, in one line.
 std::string gridengine_reason(std::string_view error);
 bool is_unknown_job(std::string_view error);
 

@@ -14,7 +14,7 @@ struct LocalOptions {
   std::filesystem::path agent;  // sweep-agent; empty: beside this program
   std::filesystem::path rank;   // sweep-rank (or a fake one in tests); empty: every trial runs a command
   bool allow_zygote = true;
-  std::string screen{};         // as the agent's --screen; empty: no look at the node
+  std::string screen{};         // value of the agent's --screen; empty: the node is not screened
   bool allow_namespace = true;  // a PID namespace for the agent where the system allows it
   // A rehearsal: what the agent's environment gets (NAME=value), by the hardware that an allocation is for.
   // This machine then stands for any number of nodes. Empty: a real run.

@@ -4,6 +4,6 @@
 
 namespace sweep::launch {
 
-Expected<std::unique_ptr<LaunchConfig>> configure_local(const nlohmann::json& settings, i64 existing_job);
+Expected<std::unique_ptr<LaunchConfig>> configure_local(const LaunchSettings&, i64 existing_job);
 
 }  // namespace sweep::launch

@@ -1,4 +1,4 @@
-// The batch script of an orchestrator that is itself a small Slurm job: it takes up a sweep that is stored
+// The batch script of an orchestrator that is itself a small Slurm job: it resumes a sweep that is stored
 // already, goes with a signal and comes again when Slurm starts it once more; what it holds meanwhile lives
 // on. Pure text.
 #pragma once
@@ -12,7 +12,7 @@
 namespace sweep::launch {
 
 struct OrchestratorJob {
-  std::string name;  // of the job: orchestrator_job_name()
+  std::string name;  // name of the job: orchestrator_job_name()
   std::string partition;
   std::map<std::string, std::string> asks;  // further options of sbatch by their long names: account, ...
   std::filesystem::path log;                // its words; absolute

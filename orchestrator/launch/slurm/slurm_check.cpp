@@ -27,8 +27,7 @@ Finding check_controller() {
 }
 
 Finding check_partition(const SlurmOptions& options, i64 nodes) {
-  const auto named = options.ask.find("partition");
-  const std::string partition = named == options.ask.end() ? "" : named->second;
+  const std::string& partition = *options.partition;
   const auto answer = run_alone(sinfo_of(partition), kCheckLimit);
   const std::string what = partition.empty() ? "partition" : "partition " + partition;
   const auto facts = read_sinfo(answer.out);

@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/expected.h"
-#include "base/files.h"
+#include "base/text.h"
 #include "orchestrator/launch/batch/script_file.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm/slurm.h"
@@ -31,18 +30,14 @@ void read_existing_job(SlurmOptions& options) {
   const auto left = answer.out.find('|');
   if (answer.ok() && left != std::string::npos)
     options.existing_job_seconds_left =
-        slurm_seconds(answer.out.substr(left + 1, answer.out.find('\n') - left - 1));
+        limit_seconds(answer.out.substr(left + 1, answer.out.find('\n') - left - 1));
 }
 
 std::set<std::string> partitions_of(const SlurmOptions& options) {
-  const auto named = [](const std::map<std::string, std::string>& asks) {
-    const auto found = asks.find("partition");
-    return found == asks.end() ? std::string() : found->second;
-  };
-  std::set<std::string> out{named(options.ask)};
-  for (const auto& [hardware, asks] : options.hardware)
-    out.insert(named(sbatch_options_for(hardware, options)));
-  if (options.head.contains("partition")) out.insert(named(options.head));
+  std::set<std::string> out{*options.partition};
+  for (const auto& [hardware, own] : *options.hardware)
+    out.insert(own.partition.stated ? *own.partition : *options.partition);
+  if (options.head->partition.stated) out.insert(*options.head->partition);
   return out;
 }
 
@@ -59,23 +54,22 @@ std::optional<i64> gpus_in(const std::string& name, const std::string& asked) {
 
 // Slots of a node that jobs of these settings hand out.
 Expected<i64> slots_of(const SlurmOptions& options) {
-  if (options.colocate && options.slots < 1)
+  if (*options.colocate && *options.slots < 1)
     return fail(
         "launch.slurm.colocate: say with `slots` how many GPUs (CPU ranks) of a node may be busy at once");
-  return options.colocate ? options.slots : 1;
+  return *options.colocate ? *options.slots : 1;
 }
 
 class SlurmConfig final : public LaunchConfig {
  public:
-  SlurmConfig(SlurmOptions options, ClusterSize size, std::string screen)
-      : options_(std::move(options)), size_(size), screen_(std::move(screen)) {}
+  explicit SlurmConfig(SlurmOptions options) : options_(std::move(options)) {}
 
-  std::string screen() const override { return screen_; }
-  double confirm_gpu_hours() const override { return options_.confirm_gpu_hours; }
+  std::string screen() const override { return *options_.screen; }
+  double confirm_gpu_hours() const override { return *options_.confirm_gpu_hours; }
   std::map<std::string, std::string> orchestrator_options() const override {
     std::map<std::string, std::string> out;
-    for (const char* name : {"account", "wckey"})
-      if (const auto found = options_.ask.find(name); found != options_.ask.end()) out[name] = found->second;
+    if (options_.account.stated) out["account"] = *options_.account;
+    if (options_.wckey.stated) out["wckey"] = *options_.wckey;
     return out;
   }
   Expected<SlotLimit> slot_limit(i64 requested) const override {
@@ -91,13 +85,17 @@ class SlurmConfig final : public LaunchConfig {
           return KnownGpus{*count, name + (" " + found->second)};
     return std::nullopt;
   }
-  std::optional<ClusterSize> cluster_size() const override { return size_; }
+  std::optional<ClusterSize> cluster_size() const override {
+    return ClusterSize{options_.max_nodes.if_stated(), options_.max_allocations.if_stated(),
+                       options_.allocation_nodes.if_stated(), limit_seconds(*options_.time),
+                       *options_.spread_seconds};
+  }
 
   Expected<RunLimits> prepare(const RunRequest& request) override {
     if (options_.existing_job > 0) {
       options_.max_allocations = 1;
       read_existing_job(options_);
-      if (options_.max_nodes < 1)
+      if (*options_.max_nodes < 1)
         return fail(fmt::format("Slurm tells of no nodes of job {}: is it running?", options_.existing_job));
     } else {
       SWEEP_TRY(read_partitions(options_));
@@ -108,10 +106,10 @@ class SlurmConfig final : public LaunchConfig {
     RunLimits limits;
     limits.allocate_per_shape = true;
     limits.slots = *slots;
-    limits.max_nodes = options_.max_nodes, limits.max_allocations = options_.max_allocations;
-    limits.time_s = options_.time_s, limits.allocation_nodes = options_.allocation_nodes;
+    limits.max_nodes = *options_.max_nodes, limits.max_allocations = *options_.max_allocations;
+    limits.time_s = options_.time_s, limits.allocation_nodes = *options_.allocation_nodes;
     limits.all_nodes = options_.existing_job > 0;
-    limits.spread_s = options_.spread_s;
+    limits.spread_s = *options_.spread_seconds;
     for (const auto& [partition, idle] : options_.idle) limits.idle_nodes = std::max(limits.idle_nodes, idle);
     return limits;
   }
@@ -133,18 +131,7 @@ class SlurmConfig final : public LaunchConfig {
 
  private:
   SlurmOptions options_;
-  ClusterSize size_;
-  std::string screen_;
 };
-
-ClusterSize size_of(const nlohmann::json& settings, const SlurmOptions& options) {
-  ClusterSize out;
-  if (settings.contains("max_nodes")) out.max_nodes = options.max_nodes;
-  if (settings.contains("max_allocations")) out.max_allocations = options.max_allocations;
-  if (settings.contains("allocation_nodes")) out.allocation_nodes = options.allocation_nodes;
-  out.time_s = options.time_s, out.spread_s = options.spread_s;
-  return out;
-}
 
 }  // namespace
 
@@ -176,12 +163,11 @@ Expected<Preview> test_submission(std::string script) {
   return Preview{std::move(script), answer.ok(), answer.err + answer.out};
 }
 
-Expected<std::unique_ptr<LaunchConfig>> configure_slurm(const nlohmann::json& settings, i64 existing_job) {
-  auto options = slurm_options_from(settings);
+Expected<std::unique_ptr<LaunchConfig>> configure_slurm(const LaunchSettings& settings, i64 existing_job) {
+  auto options = slurm_options_from(settings.slurm.value_or(SlurmSettings()));
   if (!options) return tl::unexpected(options.error());
   options->existing_job = existing_job;
-  const auto size = size_of(settings, *options);
-  return std::make_unique<SlurmConfig>(std::move(*options), size, settings.value("screen", ""));
+  return std::make_unique<SlurmConfig>(std::move(*options));
 }
 
 i64 surrounding_slurm_job() {

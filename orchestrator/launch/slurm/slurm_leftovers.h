@@ -1,4 +1,4 @@
-// What ended runs have left in Slurm: jobs by their names, and the records of allocations whose job is over.
+// Leftovers of ended runs in Slurm: jobs by their names, and the records of allocations whose job is over.
 #pragma once
 #include "orchestrator/launch/launch_config.h"
 

@@ -5,7 +5,7 @@
 namespace sweep::launch {
 namespace {
 
-// Of one query: each is a command of its own.
+// Limit for one query: each question is a command of its own.
 constexpr std::size_t kMostQuestionsByNumber = 5;
 
 JobStatus::Wait wait_of(const std::string& reason) {
@@ -38,7 +38,7 @@ std::vector<JobKey> unlisted(const std::vector<JobKey>& jobs, const QueryAnswer&
   return out;
 }
 
-// Those that are asked about by number; a job without one is denied.
+// The jobs that are queried by number; a job without one is denied.
 std::vector<JobKey> to_confirm(const std::vector<JobKey>& missing, QueryAnswer& answer, std::size_t& turn) {
   std::vector<JobKey> out;
   for (const auto& job : missing)

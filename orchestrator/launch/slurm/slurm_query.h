@@ -13,10 +13,10 @@ inline constexpr double kSlurmAnswerLimit = 60;
 
 JobStatus status_of(const JobFacts&);
 
-// What later queries know from earlier ones.
+// State that later queries keep from earlier ones.
 struct SlurmQueryMemory {
   bool no_accounting = false;
-  // Where the next query begins with its questions by number.
+  // The job with which the next query by number begins.
   std::size_t turn = 0;
 };
 

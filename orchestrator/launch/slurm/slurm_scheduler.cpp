@@ -41,13 +41,13 @@ SlurmScheduler::SlurmScheduler(std::unique_ptr<Commands> commands, SlurmOptions 
 
 Expected<void> SlurmScheduler::prepare(const AllocationRequest& request) {
   const auto& container = options_.container;
-  if (container.runtime.empty()) SWEEP_TRY(check_programs(programs_));
+  if (!container.stated) SWEEP_TRY(check_programs(programs_));
   const auto script = slurm_script(request, options_, programs_);
   if (!script) return tl::unexpected(script.error());
   if (auto written = files::write_atomically(request.spool / "job.sh", *script); !written) return written;
-  if (container.runtime.empty()) return {};
+  if (!container.stated) return {};
   const auto wrapper = container_wrapper_path(request.spool);
-  const auto text = container_wrapper(container, programs_.rank, request.spool);
+  const auto text = container_wrapper(*container, programs_.rank, request.spool);
   if (auto written = files::write_atomically(wrapper, text); !written) return written;
   ::chmod(wrapper.c_str(), 0755);
   return {};
@@ -116,7 +116,7 @@ awaitable<Expected<QueryAnswer>> SlurmScheduler::query(std::vector<JobKey> jobs,
 
 // Asked with the other questions, as often as poll_seconds allows.
 awaitable<bool> SlurmScheduler::count_idle(Counted counted) {
-  if (existing_job() || steady_s() - idle_asked_s_ < options_.poll_s) co_return false;
+  if (existing_job() || steady_s() - idle_asked_s_ < *options_.poll_seconds) co_return false;
   idle_asked_s_ = steady_s();
   const CommandResult said = co_await commands_->result(sinfo_idle(), kSlurmAnswerLimit, counted);
   if (said.ok()) idle_ = read_idle(said.out);

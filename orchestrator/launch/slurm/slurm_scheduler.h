@@ -26,7 +26,9 @@ class SlurmScheduler final : public Scheduler {
   awaitable<Expected<QueryAnswer>> query(std::vector<JobKey>, Counted) override;
 
   std::optional<i64> existing_job() const override;
-  std::optional<double> longest_wait_s() const override { return options_.pending_s; }
+  std::optional<double> longest_wait_s() const override {
+    return pending_limit_s(options_.max_pending_minutes);
+  }
   std::optional<double> usable_s(const AllocationRequest&, std::optional<double> left) const override;
 
   awaitable<bool> count_idle(Counted) override;

@@ -22,7 +22,7 @@ bool plain(const std::string& text, const char* beyond) {
   });
 }
 
-std::map<std::string, std::string> asks_for(const AllocationRequest& wanted, const SlurmOptions& options) {
+SbatchOptions asks_for(const AllocationRequest& wanted, const SlurmOptions& options) {
   auto asks = sbatch_options_for(wanted.hardware, options);
   const bool names_gpus = asks.contains("gres") || asks.contains("gpus-per-node");
   if (!names_gpus && wanted.gpus > 0) asks["gpus-per-node"] = std::to_string(wanted.gpus);
@@ -34,10 +34,12 @@ std::map<std::string, std::string> asks_for(const AllocationRequest& wanted, con
   return asks;
 }
 
-void add_asks(std::vector<std::string>& out, const std::map<std::string, std::string>& asks) {
-  for (const auto& name : sbatch_options())
-    if (const auto found = asks.find(name); found != asks.end())
-      out.push_back(slurm_directive(name, found->second));
+// In the order of the table.
+void add_asks(std::vector<std::string>& out, const SbatchOptions& asks) {
+  for_each_setting<SlurmSettings>([&](const LaunchKey& key, auto) {
+    if (const auto found = asks.find(std::string(key.option)); found != asks.end())
+      out.push_back(slurm_directive(found->first, found->second));
+  });
 }
 
 }  // namespace
@@ -65,7 +67,8 @@ std::string slurm_job_name(const AllocationId& id) {
 }
 
 std::vector<std::string> slurm_directives(const AllocationRequest& wanted, const SlurmOptions& options) {
-  const bool parts = !options.head.empty();  // the first node is a part of its own
+  const auto head = sbatch_options_of_head(options);
+  const bool parts = !head.empty();  // the first node is a part of its own
   std::vector<std::string> out{
       slurm_directive("job-name", slurm_job_name(wanted.id)),
       fmt::format("--nodes={}", parts ? 1 : wanted.nodes),
@@ -75,20 +78,20 @@ std::vector<std::string> slurm_directives(const AllocationRequest& wanted, const
       "--open-mode=append",
       slurm_directive("output", slurm_file_name((wanted.spool / "slurm.log").string())),
       fmt::format("--signal=B:TERM@{}", signal_before_end(options))};
-  if (options.exclusive) out.emplace_back("--exclusive");
+  if (*options.exclusive) out.emplace_back("--exclusive");
   auto asks = asks_for(wanted, options);
   auto first = asks;
-  for (const auto& [name, value] : options.head) first[name] = value;
+  for (const auto& [name, value] : head) first[name] = value;
   add_asks(out, first);
-  for (const auto& line : options.extra) out.push_back(line);
+  for (const auto& line : *options.extra) out.push_back(line);
   if (!parts || wanted.nodes == 1) return out;
   out.emplace_back("hetjob");
   out.push_back(fmt::format("--nodes={}", wanted.nodes - 1));
   out.emplace_back("--ntasks-per-node=1");
-  if (options.exclusive) out.emplace_back("--exclusive");
+  if (*options.exclusive) out.emplace_back("--exclusive");
   asks.erase("licenses");  // Slurm would take them once more
   add_asks(out, asks);
-  for (const auto& line : options.extra) out.push_back(line);
+  for (const auto& line : *options.extra) out.push_back(line);
   return out;
 }
 
@@ -101,39 +104,39 @@ std::string container_wrapper(const SlurmContainer& container, const std::filesy
   std::string words;
   const auto add = [&](const std::string& word) { words += " " + shell_word(word); };
   const bool enroot =
-      container.runtime == "enroot" || container.runtime == "pyxis";  // pyxis' images are enroot's
+      *container.runtime == "enroot" || *container.runtime == "pyxis";  // pyxis' images are enroot's
   if (enroot) {
     for (const char* word : {"enroot", "start", "--rw", "--mount"}) add(word);
     add(spool.string() + ":" + spool.string());
     add("--mount");
     add("/dev/shm:/dev/shm");
   } else {
-    for (const char* word : {container.runtime.c_str(), "exec", "--bind"}) add(word);
+    for (const char* word : {container.runtime->c_str(), "exec", "--bind"}) add(word);
     add(spool.string() + ",/dev/shm");
   }
-  for (const auto& argument : container.arguments) add(argument);
-  add(container.image);
+  for (const auto& argument : *container.arguments) add(argument);
+  add(*container.image);
   add(rank.string());
   return "#!/bin/sh\n# Starts a rank in its container; the agent stays outside.\nexec" + words + " \"$@\"\n";
 }
 
 double usable_seconds(double asked_s, const SlurmOptions& options) {
-  return slurm_seconds(slurm_time(asked_s)).value_or(asked_s) - reserved_seconds(options);
+  return limit_seconds(slurm_time(asked_s)).value_or(asked_s) - reserved_seconds(options);
 }
 
 std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const SlurmOptions& options,
                                           const Programs& programs) {
-  const bool contained = !options.container.runtime.empty();
-  AgentCall call = batch_agent_call(wanted, programs, options.idle_s);
+  const bool contained = options.container.stated;
+  AgentCall call = batch_agent_call(wanted, programs, *options.idle_seconds);
   if (contained && !programs.rank.empty()) call.rank_program = container_wrapper_path(wanted.spool);
-  call.bind = options.colocate;
+  call.bind = *options.colocate;
   if (options.existing_job > 0 && options.existing_job_seconds_left)
     call.time_limit_s = std::floor(*options.existing_job_seconds_left - reserved_seconds(options));
   if (wanted.nodes > 1) {
     call.nodes = wanted.nodes;
     call.peers = "slurm";
-    call.lease_s = options.lease_s;
-    call.interface = options.interface;
+    call.lease_s = *options.lease_seconds;
+    call.interface = *options.interface;
   }
   auto out = agent_words(call);
   out.insert(out.begin(), programs.agent.string());
@@ -144,7 +147,7 @@ Expected<std::string> slurm_script(const AllocationRequest& wanted, const SlurmO
                                    const Programs& programs) {
   auto head = batch_script_head("#SBATCH", slurm_directives(wanted, options));
   if (!head) return head;
-  if (!options.container.runtime.empty() && wanted.spool.string().find_first_of(":,") != std::string::npos)
+  if (options.container.stated && wanted.spool.string().find_first_of(":,") != std::string::npos)
     return fail(
         fmt::format("{}: a container's list of folders cannot hold a path with a colon or a comma; "
                     "put the database into another folder",
@@ -155,7 +158,7 @@ Expected<std::string> slurm_script(const AllocationRequest& wanted, const SlurmO
   out +=
       "if [ \"${SLURM_RESTART_COUNT:-0}\" -ne 0 ]; then echo 'started again by Slurm: nothing is done' >&2; "
       "exit 0; fi\n";
-  for (const auto& line : options.prologue) out += line + "\n";
+  for (const auto& line : *options.prologue) out += line + "\n";
   const std::string mark = attempt_token(allocation_key(wanted.id, wanted.spool), 0);
   out += fmt::format("export {}={}\n", kAttemptVariable, shell_word(mark));
   out += "exec";

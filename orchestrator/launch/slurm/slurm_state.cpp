@@ -8,6 +8,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/text.h"
+
 namespace sweep::launch {
 namespace {
 
@@ -181,7 +183,7 @@ std::vector<JobFacts> read_squeue(std::string_view answer) {
     JobFacts facts;
     facts.id = *id;
     facts.state = fields[1], facts.nodes = fields[3], facts.name = fields[4];
-    facts.seconds_left = slurm_seconds(fields[2]);
+    facts.seconds_left = limit_seconds(fields[2]);
     facts.reason = fields[6];
     out.push_back(std::move(facts));
   }
@@ -263,7 +265,7 @@ PartitionFacts read_sinfo(std::string_view answer) {
     else
       out.others += fmt::format("{}{} {}", out.others.empty() ? "" : ", ", count, fields[2]);
     if (fields[2] == "idle") out.idle += count;
-    if (fields.size() == 5) out.longest_s = slurm_seconds(fields[3]);
+    if (fields.size() == 5) out.longest_s = limit_seconds(fields[3]);
   }
   return out;
 }
@@ -283,34 +285,6 @@ std::map<std::string, i64> read_idle(std::string_view answer) {
     if (by_default) out[""] += count;
   }
   return out;
-}
-
-std::optional<double> slurm_seconds(std::string_view text) {
-  double days = 0;
-  bool with_days = false;
-  if (const auto dash = text.find('-'); dash != std::string_view::npos) {
-    const auto read = number(text.substr(0, dash));
-    if (!read) return std::nullopt;
-    days = static_cast<double>(*read), with_days = true;
-    text.remove_prefix(dash + 1);
-  }
-  std::vector<double> parts;
-  for (const auto part : split(text, ':', 4)) {
-    const auto read = number(part);
-    if (!read) return std::nullopt;
-    parts.push_back(static_cast<double>(*read));
-  }
-  if (parts.size() > 3) return std::nullopt;
-  // Only the first part counts on: 90 minutes are "90:00", and "00:90:00" is a slip.
-  for (std::size_t i = 1; i < parts.size(); ++i)
-    if (parts[i] > 59) return std::nullopt;
-  if (with_days && parts[0] > 23) return std::nullopt;
-  parts.resize(3, 0);
-  // Without days one part is minutes and two are minutes:seconds; with days they are
-  // hours[:minutes[:seconds]].
-  const auto given = static_cast<std::size_t>(std::count(text.begin(), text.end(), ':')) + 1;
-  if (with_days || given == 3) return days * 86400 + parts[0] * 3600 + parts[1] * 60 + parts[2];
-  return parts[0] * 60 + parts[1];
 }
 
 std::string slurm_time(double seconds) {

@@ -56,8 +56,6 @@ PartitionFacts read_sinfo(std::string_view answer);
 std::vector<std::string> sinfo_idle();
 std::map<std::string, i64> read_idle(std::string_view answer);
 
-// "1-02:03:04", "02:03:04", "03:04", "5" (minutes, of a limit given so); none: UNLIMITED, NOT_SET, INVALID.
-std::optional<double> slurm_seconds(std::string_view text);
 // "HH:MM:SS" or "D-HH:MM:SS", rounded up to a whole minute.
 std::string slurm_time(double seconds);
 

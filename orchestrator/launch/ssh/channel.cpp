@@ -38,11 +38,11 @@ class Pipes {
       if (::pipe2(&ends_[i], O_CLOEXEC) != 0) return errno;
     return 0;
   }
-  // What the child gets.
+  // The ends that the child gets.
   int child_in() const { return ends_[0]; }
   int child_out() const { return ends_[3]; }
   int child_err() const { return ends_[5]; }
-  // What stays here; the caller closes it.
+  // The ends that stay here; the caller closes them.
   int take_in() { return std::exchange(ends_[1], -1); }
   int take_out() { return std::exchange(ends_[2], -1); }
   int take_err() { return std::exchange(ends_[4], -1); }

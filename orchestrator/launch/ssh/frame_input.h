@@ -11,7 +11,7 @@ namespace sweep::launch {
 class FrameInput {
  public:
   void feed(std::string_view bytes) { reader_.feed(banner_.take(bytes)); }
-  // Absent: the next one is not complete. Error: what came is no frame.
+  // nullopt: the next one is not complete. Error: the bytes are no frame.
   Expected<std::optional<Frame>> next() { return reader_.next(); }
 
  private:

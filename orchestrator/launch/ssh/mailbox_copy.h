@@ -24,7 +24,7 @@ class MailboxCopy {
   // The inbox there has so many bytes. False: more than ours has.
   bool attach(std::uint64_t inbox_there);
   bool attached() const { return inbox_there_.has_value(); }
-  // The next part of the inbox that is to be sent; it counts as sent. Absent: nothing is.
+  // The next part of the inbox that is to be sent; it counts as sent. nullopt: nothing is to be sent.
   std::optional<InboxPart> next_of_inbox();
 
   std::uint64_t outbox_size() const;
@@ -33,7 +33,7 @@ class MailboxCopy {
 
  private:
   const std::filesystem::path spool_;
-  // How far the inbox has been sent; absent: not attached.
+  // How far the inbox has been sent; nullopt: not attached.
   std::optional<std::uint64_t> inbox_there_;
 };
 

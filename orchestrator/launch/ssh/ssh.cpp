@@ -23,7 +23,7 @@ class Ssh final : public HeldAllocations<SshAllocation> {
   Expected<void> request(const AllocationRequest& wanted) override {
     if (busy_with(wanted.id)) return fail(fmt::format("allocation {} is running already", wanted.id));
     std::vector<SshHost> free;
-    for (const SshHost& host : around_.options.hosts)
+    for (const SshHost& host : around_.options.all_hosts)
       if (suits(host, wanted.hardware, wanted.avoid) && !taken(host.name) &&
           free.size() < static_cast<std::size_t>(wanted.nodes))
         free.push_back(host);
@@ -42,7 +42,7 @@ class Ssh final : public HeldAllocations<SshAllocation> {
   std::optional<Room> room(const std::string& hardware,
                            const std::vector<std::string>& avoid) const override {
     Room out;
-    for (const SshHost& host : around_.options.hosts) {
+    for (const SshHost& host : around_.options.all_hosts) {
       if (!suits(host, hardware, avoid)) continue;
       ++out.ever;
       out.now += taken(host.name) ? 0 : 1;
@@ -67,7 +67,7 @@ class Ssh final : public HeldAllocations<SshAllocation> {
     for (const auto& each : *named) {
       SshHost host;
       host.name = text_of(each, "host");
-      for (const SshHost& known : around_.options.hosts)
+      for (const SshHost& known : around_.options.all_hosts)
         if (known.name == host.name) host = known;
       hosts.push_back(std::move(host));
     }

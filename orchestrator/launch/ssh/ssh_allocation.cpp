@@ -72,7 +72,7 @@ void SshAllocation::host_failed(const std::string& host, const std::string& why)
 void SshAllocation::connect() {
   bridge_ = std::make_unique<SshMailboxClient>(
       around_.io, around_.shell, hosts().front().name, hosts_.bridge_line(), request_.spool,
-      around_.options.silence_s + kAfterSilence, static_cast<MailboxEvents&>(*this));
+      around_.options.silence_seconds.value + kAfterSilence, static_cast<MailboxEvents&>(*this));
   bridge_->start();
 }
 

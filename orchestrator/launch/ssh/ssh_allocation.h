@@ -22,7 +22,7 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation>,
   ~SshAllocation() override;
 
   Expected<void> start();
-  // Of an earlier process, with its record (allocation_record.h).
+  // Takes over the allocation of an earlier process by its record (allocation_record.h).
   Expected<void> take_up(const nlohmann::json& record);
 
   Expected<i64> post(std::string_view kind, const nlohmann::json& body);
@@ -43,7 +43,7 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation>,
   void outbox_grew() override;
   void agent_gone() override;
 
-  // Of the hosts and of the mailbox.
+  // Reports of the hosts and of the mailbox.
   void failed(const std::string& why) override { clean_up({request_.id, why, true}); }
   void notice(const std::string& text) override;
 

@@ -45,7 +45,7 @@ std::string cause_of(const SshShell::CommandResult& result, const std::string& h
 // The probe's shell line. An agent that the settings do not name is sent along and removed again.
 std::string probe_line(const SshOptions& options, const SshHost& host, const std::string& rank) {
   const std::string enter = fmt::format("umask 077; mkdir -p {0} && cd {0} || exit {1}; ",
-                                        remote_word(options.directory), kNoFolder);
+                                        remote_word(*options.directory), kNoFolder);
   const std::string words = fmt::format("--probe \"$(pwd -P)\" {}", shell_word(rank));
   if (!host.agent.empty()) return enter + "pwd -P; " + remote_word(host.agent) + " " + words;
   return enter + fmt::format(
@@ -109,7 +109,7 @@ Expected<std::vector<Finding>> check_ssh(const SshOptions& options, const CheckR
   const auto agent = files::read(request.programs.agent, std::size_t{1} << 30);
   if (!agent) return tl::unexpected(agent.error());
   std::vector<Finding> findings;
-  for (const auto& host : options.hosts)
+  for (const auto& host : options.all_hosts)
     for (auto& finding : check_host(request, options, host, *agent)) findings.push_back(std::move(finding));
   return findings;
 }

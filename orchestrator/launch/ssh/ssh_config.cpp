@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/expected.h"
 #include "orchestrator/launch/allocation_record.h"
@@ -47,14 +46,14 @@ class SshLeftovers final : public Leftovers {
 
 class SshConfig final : public LaunchConfig {
  public:
-  SshConfig(Expected<SshOptions> options, std::string screen)
-      : options_(std::move(options)), screen_(std::move(screen)) {}
+  explicit SshConfig(const SshSettings& stated)
+      : screen_(*stated.screen), options_(ssh_options_from(stated)) {}
 
   std::string screen() const override { return screen_; }
   Expected<SlotLimit> slot_limit(i64) const override {
     SlotLimit out;
     if (!options_) return out;  // a plan may be made where the hosts are not known
-    for (const auto& host : options_->hosts)
+    for (const auto& host : options_->all_hosts)
       if (host.slots > out.slots && host.hardware != "cpu")
         out = {host.slots, fmt::format("launch.ssh.hosts: slots of {}", host.name)};
     return out;
@@ -65,14 +64,14 @@ class SshConfig final : public LaunchConfig {
     if (!options_) return tl::unexpected(options_.error());
     RunLimits limits;
     limits.allocate_per_shape = true;
-    limits.slots = options_->hosts[0].slots;
-    for (const auto& host : options_->hosts) {
+    limits.slots = options_->all_hosts.front().slots;
+    for (const auto& host : options_->all_hosts) {
       limits.slots = std::min(limits.slots, host.slots);
       if (!host.price_per_hour || host.hardware.empty()) continue;  // of several the dearest
       auto& price = limits.usd_per_node_hour.try_emplace(host.hardware, *host.price_per_hour).first->second;
       price = std::max(price, *host.price_per_hour);
     }
-    limits.max_nodes = limits.max_allocations = static_cast<i64>(options_->hosts.size());
+    limits.max_nodes = limits.max_allocations = static_cast<i64>(options_->all_hosts.size());
     limits.min_work_per_node_s = kWorthAHost;
     return limits;
   }
@@ -85,7 +84,7 @@ class SshConfig final : public LaunchConfig {
     return check_ssh(*options_, request);
   }
   i64 nodes_to_check(i64 requested) const override {
-    return options_ ? static_cast<i64>(options_->hosts.size()) : requested;
+    return options_ ? static_cast<i64>(options_->all_hosts.size()) : requested;
   }
   Expected<std::unique_ptr<Leftovers>> leftovers(std::span<const AllocationPlace> places) const override {
     std::vector<RemoteNode> nodes;
@@ -97,8 +96,8 @@ class SshConfig final : public LaunchConfig {
   }
 
  private:
-  Expected<SshOptions> options_;  // error: no hosts are named, or they cannot be used
   std::string screen_;
+  Expected<SshOptions> options_;  // error: no hosts are named, or they cannot be used
 };
 
 std::optional<std::string> SshConfig::lacking_hosts(std::span<const PlanEntry> entries) const {
@@ -110,7 +109,7 @@ std::optional<std::string> SshConfig::lacking_hosts(std::span<const PlanEntry> e
   for (const auto& [need, count] : trials) {
     const auto& [hardware, nodes] = need;
     const auto named = std::ranges::count_if(
-        options_->hosts, [&wanted = hardware](const SshHost& host) { return serves(host, wanted); });
+        options_->all_hosts, [&wanted = hardware](const SshHost& host) { return serves(host, wanted); });
     if (named < nodes)
       beyond.push_back(fmt::format("{} that need {} {} {}, of which {} {} named", count, nodes, hardware,
                                    nodes == 1 ? "host" : "hosts", named, named == 1 ? "is" : "are"));
@@ -123,8 +122,8 @@ std::optional<std::string> SshConfig::lacking_hosts(std::span<const PlanEntry> e
 
 }  // namespace
 
-Expected<std::unique_ptr<LaunchConfig>> configure_ssh(const nlohmann::json& settings, i64) {
-  return std::make_unique<SshConfig>(ssh_options_from(settings), settings.value("screen", ""));
+Expected<std::unique_ptr<LaunchConfig>> configure_ssh(const LaunchSettings& settings, i64) {
+  return std::make_unique<SshConfig>(settings.ssh.value_or(SshSettings()));
 }
 
 }  // namespace sweep::launch

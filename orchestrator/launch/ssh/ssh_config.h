@@ -5,7 +5,7 @@
 
 namespace sweep::launch {
 
-Expected<std::unique_ptr<LaunchConfig>> configure_ssh(const nlohmann::json& settings, i64 existing_job);
+Expected<std::unique_ptr<LaunchConfig>> configure_ssh(const LaunchSettings&, i64 existing_job);
 
 // What `sweep doctor --on ssh` asks every host, in the order in which a run would fail. Error: our agent
 // cannot be read.

@@ -90,10 +90,10 @@ void SshHosts::prepare() {
 }
 
 awaitable<void> SshHosts::prepare_host(Owner, std::size_t node) {
-  if (!co_await make_folder(node)) co_return;
-  if (places_[node].agent.empty() && !co_await bring_agent(node)) co_return;
-  if (!co_await probe(node)) co_return;
-  if (--waited_for_ == 0) events_->hosts_ready();
+  bool can_run = co_await make_folder(node);
+  if (can_run && places_[node].agent.empty()) can_run = co_await bring_agent(node);
+  if (can_run) can_run = co_await probe(node);
+  if (can_run && --waited_for_ == 0) events_->hosts_ready();
 }
 
 awaitable<std::optional<std::string>> SshHosts::ask(std::size_t node, std::string line, std::string input,
@@ -116,7 +116,7 @@ awaitable<std::optional<std::string>> SshHosts::ask(std::size_t node, std::strin
 awaitable<bool> SshHosts::make_folder(std::size_t node) {
   const auto line =
       fmt::format("umask 077 && mkdir -p {0} && cd {0} && mkdir -p bin spool && echo \"$HOME\" && pwd -P",
-                  remote_word(around_.options.directory));
+                  remote_word(*around_.options.directory));
   const auto out =
       co_await ask(node, line, "", kShort, "its folder cannot be made (name another one with directory)");
   if (!out) co_return false;
@@ -179,13 +179,13 @@ std::string SshHosts::agent_line(std::size_t node) const {
   call.detach = true;
   call.join = node > 0;
   call.rank_program = rank_on(host, around_.programs);
-  call.lease_s = around_.options.lease_s;
+  call.lease_s = *around_.options.lease_seconds;
   call.zygote = around_.programs.zygote;
   call.bind = request_.slots > 1;
   call.interface = host.interface;
   if (node == 0) {
     call.nodes = static_cast<i64>(hosts_.size());
-    call.contact_limit_s = around_.options.silence_s;
+    call.contact_limit_s = *around_.options.silence_seconds;
     call.screen = around_.programs.screen;
     if (hosts_.size() > 1) call.peers = "launcher";
   }
@@ -203,7 +203,7 @@ void SshHosts::start() {
 awaitable<void> SshHosts::start_head(Owner owner) {
   const auto out = co_await ask(0, agent_line(0), "", kStart, "the head agent does not start");
   places_[0].starting = false;
-  if (places_[0].removal_due) co_return co_await remove(owner, 0);
+  if (places_[0].removal_due) co_await remove(owner, 0);
   if (!out) co_return;
   const auto ready = parse_json(last_line(*out));
   if (!ready || !flag_of(*ready, "ready")) co_return events_->host_failed(hosts_[0].name, last_line(*out));
@@ -254,7 +254,7 @@ awaitable<void> SshHosts::remove(Owner, std::size_t node) {
         fmt::format("{} could not be cleaned up ({}); agents there end by themselves after {:.0f} s "
                     "without contact, and {} stays until `sweep clean --yes` removes it",
                     hosts_[node].name, said.timed_out ? "no answer in time" : last_line(said.err),
-                    around_.options.silence_s, place.spool));
+                    *around_.options.silence_seconds, place.spool));
   co_await unpack_logs(around_.io, archive, request_.spool, node);
   one_cleaned();
 }

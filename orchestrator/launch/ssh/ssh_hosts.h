@@ -14,7 +14,7 @@
 
 namespace sweep::launch {
 
-// What an allocation needs of its launcher.
+// The services of the launcher that an allocation needs.
 struct SshSurroundings {
   boost::asio::io_context& io;
   SshShell& shell;
@@ -23,7 +23,7 @@ struct SshSurroundings {
   Launcher::Sink say;
 };
 
-// What SshHosts reports.
+// The reports of SshHosts.
 class SshHostsEvents {
  public:
   virtual ~SshHostsEvents() = default;
@@ -62,7 +62,7 @@ class SshHosts {
   struct Place {
     std::string home;          // our folder on the host
     std::string agent;         // program there
-    std::string spool;         // of this node
+    std::string spool;         // spool of this node
     bool starting = false;     // its agent was ordered there, and no answer came yet
     bool removal_due = false;  // once that answer is there: the order makes the folder
   };
@@ -76,7 +76,8 @@ class SshHosts {
   awaitable<void> start_head(Owner);
   awaitable<void> join(Owner, std::size_t node, nlohmann::json ready);
   awaitable<void> remove(Owner, std::size_t node);
-  // What the line prints. Absent: it failed, which is reported as `what`, or the answer does not matter any more.
+  // Returns what the line prints. nullopt: it failed, which is reported as `what`, or the answer does not
+  // matter any more.
   awaitable<std::optional<std::string>> ask(std::size_t node, std::string line, std::string input,
                                             double limit_s, const char* what);
   std::string agent_line(std::size_t node) const;

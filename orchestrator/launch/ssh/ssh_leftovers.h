@@ -1,4 +1,4 @@
-// What allocations over ssh have left on their hosts after their orchestrator is gone: processes, found by
+// Leftovers of allocations over ssh on their hosts after their orchestrator is gone: processes, found by
 // their mark, and the folder. Lists it and ends it. What the ranks had written by then is copied to this
 // machine first.
 #pragma once
@@ -13,7 +13,7 @@ namespace sweep::launch {
 // One host's part of an allocation, as its record here names it.
 struct RemoteNode {
   std::string allocation, host, agent, folder;
-  std::filesystem::path spool;  // of the allocation, here
+  std::filesystem::path spool;  // spool of the allocation on this machine
   std::size_t node = 0;
 };
 struct RemoteLeftovers {
@@ -21,7 +21,7 @@ struct RemoteLeftovers {
   std::vector<std::string> processes;  // "<pid>  <command>", as the host numbers them
 };
 struct FarHosts {
-  std::vector<RemoteLeftovers> left;    // where there is a folder or a process
+  std::vector<RemoteLeftovers> left;    // hosts that have a folder or a process
   std::vector<std::string> unanswered;  // "<host>: <why>"
 };
 

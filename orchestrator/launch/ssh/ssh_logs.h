@@ -12,7 +12,7 @@ namespace sweep::launch {
 // such an archive, and removes its folder.
 std::string removal_line(const std::string& agent, const std::string& folder, const std::string& allocation);
 
-// Where the archive of a node's logs is kept until it is unpacked.
+// The path of the archive of a node's logs until it is unpacked.
 std::filesystem::path logs_archive(const std::filesystem::path& spool, std::size_t node);
 
 // Unpacks a tar archive, made by another machine, of `attempts` and `agent.log` (agent.n<node>.log for a node

@@ -13,7 +13,7 @@
 
 namespace sweep::launch {
 
-// What a SshMailboxClient reports.
+// The reports of a SshMailboxClient.
 class MailboxEvents {
  public:
   virtual ~MailboxEvents() = default;

@@ -7,10 +7,10 @@
 namespace sweep::launch {
 
 enum class SshRefusal { kHostKeyChanged, kHostKeyUnknown, kLoginRefused, kNoWayThroughProxy, kOther };
-// By what ssh printed.
+// Finds the cause in the text that ssh printed.
 SshRefusal ssh_refusal_of(std::string_view said);
 
-// `host`: the words a person writes behind `ssh` to try the same (by_hand). Absent: the cause is not one of
+// `host`: the words a person writes behind `ssh` to try the same (by_hand). nullopt: the cause is not one of
 // those known.
 std::optional<std::string> explain_ssh_failure(const std::string& host, std::string_view said);
 // The same; if the cause is not known, the last line of ssh.

@@ -108,9 +108,9 @@ std::vector<std::string> SshShell::options() const {
   if (!control_.empty())
     out.insert(out.end(),
                {"-o", "ControlMaster=auto", "-o", "ControlPath=" + control_, "-o", "ControlPersist=30"});
-  if (!options_.config.empty()) out.insert(out.end(), {"-F", options_.config});
-  if (!options_.user.empty()) out.insert(out.end(), {"-l", options_.user});
-  if (options_.port > 0) out.insert(out.end(), {"-p", std::to_string(options_.port)});
+  if (!options_.config->empty()) out.insert(out.end(), {"-F", *options_.config});
+  if (!options_.user->empty()) out.insert(out.end(), {"-l", *options_.user});
+  if (options_.port.stated) out.insert(out.end(), {"-p", std::to_string(*options_.port)});
   return out;
 }
 

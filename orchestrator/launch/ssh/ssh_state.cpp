@@ -12,7 +12,7 @@ constexpr SshCell kIllegal{}, kToStarting{SshState::kStarting}, kToConnecting{Ss
     kToAbandoned{SshState::kAbandoned};
 
 // clang-format off
-// By event (rows, as in SshEvent) and state (columns, as in SshState).
+// The transitions by event (rows, as in SshEvent) and state (columns, as in SshState).
 constexpr std::array<std::array<SshCell, kSshStates>, kSshEvents> kSshTable{{
 //   Preparing      Starting       Connecting    Serving       CleaningUp    Ended         Abandoned
     {kToStarting,   kIllegal,      kIllegal,     kIllegal,     kIllegal,     kIllegal,     kIllegal},      // kHostsReady

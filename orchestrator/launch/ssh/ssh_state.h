@@ -41,7 +41,7 @@ enum class SshEvent {
 };
 inline constexpr int kSshEvents = 7;
 
-// The state after the event. Absent: the pair is illegal.
+// The state after the event. nullopt: the pair is illegal.
 std::optional<SshState> next_state(SshState, SshEvent);
 
 // Its end was reported, or is never reported.

@@ -9,6 +9,7 @@
 
 #include "schema/codec.h"
 #include "schema/spool.h"
+#include "tests/support/filled_records.h"
 
 namespace sweep::agent {
 namespace {
@@ -43,7 +44,7 @@ class DistributedAttemptTest : public ::testing::Test {
     AttemptEnd end;
     end.attempt = 7;
     end.cause = cause;
-    if (!evidence.is_null()) end.evidence = evidence.dump();
+    if (!evidence.is_null()) end.evidence = *from_json<AgentEvidence>(evidence);
     end.clean = clean;
     end.cleanup_failure = clean ? "" : "a survivor";
     end.ended_unix_ns = 50'000 + node;
@@ -120,26 +121,8 @@ TEST_F(DistributedAttemptTest, TroubleOfOneEndsTheOthersAndItsCauseIsTheAttempts
   end_part(3, EndCause::kHang, {{"why", "rank 3 made no progress"}, {"ranks", {{{"rank", 3}}}}});
   EXPECT_EQ(finished_, 1);
   EXPECT_EQ(closing().cause, EndCause::kHang);
-  const auto evidence = json::parse(closing().evidence);
-  EXPECT_EQ(evidence["why"], "rank 3 made no progress");
-  EXPECT_EQ(evidence["ranks"].size(), 2u);
-}
-
-// Sets a value that is not the default of its type.
-template <class T>
-void fill(T& member, i64 of) {
-  if constexpr (std::is_same_v<T, std::string>)
-    member = R"({"why":"something"})";
-  else if constexpr (std::is_same_v<T, bool>)
-    member = false;
-  else if constexpr (std::is_same_v<T, EndCause>)
-    member = EndCause::kRankFailed;
-  else if constexpr (std::is_same_v<T, std::vector<GpuError>>)
-    member = {{"host", "GPU-aa", of, 79}};
-  else if constexpr (std::is_same_v<T, std::vector<i64>>)
-    member = {of};
-  else
-    member = 90'000 + of;
+  EXPECT_EQ(closing().evidence.why, "rank 3 made no progress");
+  EXPECT_EQ(closing().evidence.ranks.size(), 2u);
 }
 
 TEST_F(DistributedAttemptTest, NoFieldOfThePartsEndsIsLostInTheWholes) {
@@ -149,16 +132,21 @@ TEST_F(DistributedAttemptTest, NoFieldOfThePartsEndsIsLostInTheWholes) {
   attempt_->meet(beside);
   const AttemptEnd none;
   for (const i64 node : {1, 3}) {
-    AttemptEnd end;
-    for_each_field(end, [&](const auto&, auto& member) { fill(member, node); });
-    end.attempt = 7;
+    auto end = sweep::filled::Filler().filled<AttemptEnd>();
+    end.attempt = 7, end.evidence.oom_kills = node;
     say(node, end);
   }
-  const json whole = to_json(closing()), empty = to_json(AttemptEnd());
-  for_each_field(none, [&](const auto& field, const auto&) {
-    ASSERT_TRUE(whole.contains(field.key)) << field.key;
-    EXPECT_NE(whole[field.key], empty.value(field.key, json())) << field.key;
-  });
+  const auto has_all = [](const auto& record, const json& none) {
+    const json whole = to_json(record);
+    for_each_field(record, [&](const auto& field, const auto&) {
+      ASSERT_TRUE(whole.contains(field.key)) << field.key;
+      EXPECT_NE(whole[field.key], none.value(field.key, json())) << field.key;
+    });
+  };
+  has_all(closing(), to_json(AttemptEnd()));
+  has_all(closing().evidence, to_json(AgentEvidence()));
+  EXPECT_EQ(closing().evidence.oom_kills, 4) << "of both nodes";
+  EXPECT_EQ(closing().evidence.unreadable_records.size(), 4u);
 }
 
 TEST_F(DistributedAttemptTest, MeasurementsOfTheNodesAreJoinedByTheRuleOfEach) {
@@ -196,7 +184,7 @@ TEST_F(DistributedAttemptTest, ALostNodeIsWaitedForUntilItsRanksAreDeadForSure) 
   attempt_->part_is_dead(3);
   EXPECT_EQ(finished_, 1);
   EXPECT_EQ(closing().cause, EndCause::kNodeLost);
-  EXPECT_EQ(json::parse(closing().evidence)["why"], "node 3 was lost: nothing was heard");
+  EXPECT_EQ(closing().evidence.why, "node 3 was lost: nothing was heard");
 }
 
 TEST_F(DistributedAttemptTest, AHangThatFollowedFromALostNodeIsNoHang) {
@@ -204,7 +192,7 @@ TEST_F(DistributedAttemptTest, AHangThatFollowedFromALostNodeIsNoHang) {
   attempt_->node_lost(3, "nothing was heard");
   attempt_->part_is_dead(3);
   EXPECT_EQ(closing().cause, EndCause::kNodeLost);
-  EXPECT_EQ(json::parse(closing().evidence)["why"], "node 3 was lost: nothing was heard");
+  EXPECT_EQ(closing().evidence.why, "node 3 was lost: nothing was heard");
 }
 
 TEST_F(DistributedAttemptTest, ANodeLostWhileAnAttemptIsCancelledChangesNothing) {

@@ -43,12 +43,12 @@ TEST(FlightTrace, AMessageNamesTheOtherRankAsTheWorldCounts) {
 }
 
 TEST(FlightTrace, IsToldInFewWords) {
-  const auto told = to_json(read_flight_trace(kRecorded));
+  const auto told = groups_of(read_flight_trace(kRecorded));
   ASSERT_EQ(told.size(), 2u);
-  EXPECT_EQ(told[0]["ranks"], "1-3/2");
-  EXPECT_EQ(told[0]["peer"], 3);
-  EXPECT_EQ(told[1]["ranks"], "0-3");
-  EXPECT_EQ(told[1]["number"], 47);
+  EXPECT_EQ(told[0].ranks, "1-3/2");
+  EXPECT_EQ(told[0].peer, 3);
+  EXPECT_EQ(told[1].ranks, "0-3");
+  EXPECT_EQ(told[1].number, 47);
 }
 
 // The text is PyTorch 2.11's: its group has no name, and no operation has a state.

@@ -24,9 +24,8 @@ TEST(NcclLog, TellsSocketsFromRemoteMemoryAccess) {
   EXPECT_EQ(log.network, "Socket");
   EXPECT_EQ(log.version, "2.8.3");
   EXPECT_EQ(log.transports, (Names{"NET/Socket", "SHM/direct"}));
-  EXPECT_TRUE(log.sockets());
-  EXPECT_EQ(log.transport(), Transport::kSockets);
-  EXPECT_FALSE(log.gpu_direct());
+  EXPECT_TRUE(log.sockets);
+  EXPECT_FALSE(log.gpu_direct);
   EXPECT_EQ(log.channels, 2);
   ASSERT_EQ(log.warnings.size(), 1u);
   EXPECT_EQ(log.warnings[0], "Failed to open libibverbs.so[.1]");
@@ -35,9 +34,8 @@ TEST(NcclLog, TellsSocketsFromRemoteMemoryAccess) {
 TEST(NcclLog, ReadsInfinibandNvlinkAndAlgorithms) {
   const NcclLog log = golden("infiniband.log");
   EXPECT_EQ(log.transports, (Names{"NET/IBext_v8/GDRDMA", "P2P/CUMEM"}));
-  EXPECT_FALSE(log.sockets());
-  EXPECT_EQ(log.transport(), Transport::kInfiniBand);
-  EXPECT_TRUE(log.gpu_direct());
+  EXPECT_FALSE(log.sockets);
+  EXPECT_TRUE(log.gpu_direct);
   EXPECT_TRUE(log.nvlink);
   EXPECT_EQ(log.channels, 8);
   EXPECT_EQ(log.algorithms, (Names{"TREE/LL", "RING/SIMPLE"}));

@@ -43,11 +43,10 @@ TEST(OomWatch, FindsTheCountersOfBothCgroupVersions) {
 
 TEST(NodeProbe, NamesTheMachine) {
   const NodeRecord node = probe_node(nullptr);
-  const auto facts = nlohmann::json::parse(node.facts);
   EXPECT_FALSE(node.host.empty());
-  EXPECT_TRUE(facts.contains("kernel"));
-  EXPECT_GE(facts["cores"].get<int>(), 1);
-  EXPECT_FALSE(facts.contains("gpus"));
+  EXPECT_FALSE(node.facts.kernel.empty());
+  EXPECT_GE(node.facts.cores.value_or(0), 1);
+  EXPECT_FALSE(node.facts.gpus);
 }
 
 TEST(Nvml, AbsentLibraryIsNoGpu) {

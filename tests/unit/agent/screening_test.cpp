@@ -10,10 +10,9 @@ namespace {
 
 using nlohmann::json;
 
-RankRecord said(double factor, const json& links = json::array()) {
+RankRecord said(double factor, Links links = {}) {
   RankRecord record;
-  record.effective =
-      dump({{"screen", {{"matmul_gflops", 100 * factor}, {"memory_gb_s", 10 * factor}, {"links", links}}}});
+  record.effective.screen = {100 * factor, 10 * factor, std::move(links)};
   return record;
 }
 
@@ -44,9 +43,9 @@ TEST(Screening, ASlowGpuMakesItsNodeSlow) {
 TEST(Screening, ASlowLinkCountsForBothEndsSoOnlyItsNodeStandsOut) {
   std::map<i64, RankRecord> records;
   for (i64 rank = 0; rank < 4; ++rank) {
-    json links = json::array();
+    Links links;
     for (i64 peer = 0; peer < 4; ++peer)
-      if (peer != rank) links.push_back({peer, rank == 1 || peer == 1 ? 0.2 : 2.0});
+      if (peer != rank) links.emplace_back(peer, rank == 1 || peer == 1 ? 0.2 : 2.0);
     records[rank] = said(1, links);
   }
   const auto all = judge_screen(records, {0, 1, 2, 3}, {});
@@ -55,7 +54,8 @@ TEST(Screening, ASlowLinkCountsForBothEndsSoOnlyItsNodeStandsOut) {
 }
 
 TEST(Screening, MemoryErrorsAndXidsAreNoSpeed) {
-  const std::map<i64, json> facts{{0, {{"gpus", {{{"ecc_uncorrected", 3}}}}}}, {1, {{"xids", 2}}}};
+  std::map<i64, NodeFacts> facts;
+  facts[0].gpus = {GpuFacts{.ecc_uncorrected = 3}}, facts[1].xids = 2;
   const auto all = judge_screen({{0, said(1)}, {1, said(1)}}, {0, 1}, facts);
   EXPECT_NE(all.at(0).slow.find("3 uncorrected memory errors on GPU 0"), std::string::npos);
   EXPECT_NE(all.at(1).slow.find("2 Xid errors"), std::string::npos);
@@ -63,7 +63,7 @@ TEST(Screening, MemoryErrorsAndXidsAreNoSpeed) {
 
 TEST(Screening, NonsenseIsNoAnswer) {
   RankRecord silent, odd;
-  odd.effective = R"({"screen": {"matmul_gflops": "fast", "links": [[9, 1], "x", [1]]}})";
+  odd.effective.screen = {0, 0, {{9, 1}, {-1, 1}}};
   EXPECT_TRUE(judge_screen({{0, silent}}, {0, 1}, {}).empty());
   EXPECT_EQ(judge_screen({{0, odd}}, {0}, {}).at(0).slow, "");
   EXPECT_TRUE(judge_screen({}, {}, {}).empty());

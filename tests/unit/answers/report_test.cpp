@@ -26,7 +26,8 @@ std::string page_of(std::span<const ResultRow> rows) {
   in.rows = rows;
   Environment node;
   node.allocation = "a1", node.launcher = node.host = kHostile, node.results = 1;
-  node.facts = R"({"driver":"<script>pwned()</script>","gpus":[{"name":"<script>pwned()</script>"}]})";
+  node.facts.driver = "<script>pwned()</script>";
+  node.facts.gpus = {GpuFacts{.name = "<script>pwned()</script>"}};
   in.environments = {node};
   in.foreign_configs = [](const ResultRow&) {
     return std::vector<ForeignConfig>{{kHostile, kHostile, {kHostile}}};
@@ -231,7 +232,7 @@ TEST(Measured, SaysWhatWasToldAndWhatWasNot) {
   EXPECT_THAT(measured_lines(row, nullptr), Contains(HasSubstr("unknown")));
   Provenance from{"a", "local", {}, R"({"backend":"nccl"})"};
   Environment node;
-  node.host = "n1", node.facts = R"({"gpus":[{"name":"H100"},{"name":"H100"}]})";
+  node.host = "n1", node.facts.gpus = {GpuFacts{.name = "H100"}, GpuFacts{.name = "H100"}};
   from.nodes = {node};
   row.metrics.sm_clock_mhz = 1755, row.metrics.throttle = "power_cap";
   const auto lines = measured_lines(row, &from);

@@ -11,6 +11,7 @@
 #include "orchestrator/answers/tables/source_tables.h"
 #include "orchestrator/answers/tables/status.h"
 #include "orchestrator/answers/tables/tables.h"
+#include "tests/support/filled_records.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -224,7 +225,7 @@ TEST(Explain, AnAttemptShowsItsCauseAndEvidence) {
   result.rank = 5;
   result.phase = Phase::kWarmup;
   result.reason = "rank 5 on n1, earliest of 8 records";
-  result.evidence = R"({"log_tail":"line one\nline \u001b[31mtwo","asked_bytes":1024})";
+  result.evidence.log_tail = "line one\nline \x1b[31mtwo", result.evidence.steps_are_of = "1 of 8 ranks";
   view.attempts = {{1, State::kFinished, "spool/a90d/1", result}, {2, State::kRunning, "", std::nullopt}};
   view.final_attempt = 1;
   EXPECT_EQ(explain(view),
@@ -233,10 +234,11 @@ TEST(Explain, AnAttemptShowsItsCauseAndEvidence) {
             "plan       admitted, number 1 in the run order\n"
             "attempt    1: oom (device), first at rank 5, in warmup (final)  spool/a90d/1\n"
             "           rank 5 on n1, earliest of 8 records\n"
-            "evidence   asked_bytes: 1024\n"
-            "           the log of a rank ends:\n"
+            "evidence   the log of a rank ends:\n"
             "             line one\n"
             "             line  [31mtwo\n"
+            "           steps_are_of: 1 of 8 ranks\n"
+            "           0 of 1 ranks left a record, 0 an exit status\n"
             "attempt    2: running\n");
 }
 
@@ -246,10 +248,10 @@ TEST(Explain, AHangShowsWhereEachRankWasAndAnOkTrialWhatARankSends) {
   view.entry.trial.model = "m";
   Result hang;
   hang.outcome = Outcome::kHang;
-  hang.evidence =
+  hang.evidence = sweep::filled::read_text<Evidence>(
       R"({"hang":{"ranks":[{"rank":0,"phase":"step","part":"backward","step":4,"alive":true,"collectives_done":6,
-      "collectives_entered":7,"last_collective":"all_reduce 7 of tp","waits_for":"all_reduce 7 of tp"},{"alive":false}],
-      "why":"too long"}})";
+      "collectives_entered":7,"last_collective":"all_reduce 7 of tp","waits_for":"all_reduce 7 of tp"},{"rank":1,"alive":false}],
+      "why":"too long"}})");
   Result ok;
   ok.outcome = Outcome::kOk;
   ok.metrics.sent_bytes_tp = 3 << 20, ok.metrics.calls_tp = 12;
@@ -258,8 +260,8 @@ TEST(Explain, AHangShowsWhereEachRankWasAndAnOkTrialWhatARankSends) {
   EXPECT_THAT(text,
               HasSubstr("ranks      rank 0: phase step, part backward, step 4, 6 of 7 collectives done, last "
                         "all_reduce 7 of tp, waits for all_reduce 7 of tp\n"
-                        "           rank ?: phase ?,"));
-  EXPECT_THAT(text, HasSubstr("last ?; process gone\n"));
+                        "           rank 1: phase "));
+  EXPECT_THAT(text, HasSubstr("; process gone\n"));
   EXPECT_THAT(text, HasSubstr(R"(hang: {"why":"too long"})"));
   EXPECT_THAT(text, HasSubstr("a rank sends in a step: tp 3.00 MiB in 12 calls"));
 }
@@ -270,7 +272,8 @@ TEST(Explain, OfACancelledAttemptNoHangIsShown) {
   view.entry.trial.model = "m";
   Result cancelled;
   cancelled.outcome = Outcome::kCancelled, cancelled.reason = "the agent was stopping";
-  cancelled.evidence = R"({"cause":"cancelled","hang":{"why":"the agent was stopping"}})";
+  cancelled.evidence.cause = EndCause::kCancelled;
+  cancelled.evidence.hang = AgentEvidence{.why = "the agent was stopping"};
   view.attempts = {{1, State::kFinished, "", cancelled}};
   EXPECT_THAT(explain(view), Not(HasSubstr("hang")));
 }

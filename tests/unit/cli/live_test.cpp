@@ -15,6 +15,12 @@ run::Snapshot of(i64 running) {
   return out;
 }
 
+store::SweepRow night() {
+  store::SweepRow out;
+  out.name = "night";
+  return out;
+}
+
 i64 lines(const std::ostringstream& text) {
   const std::string said = text.str();
   return std::count(said.begin(), said.end(), '\n');
@@ -23,7 +29,7 @@ i64 lines(const std::ostringstream& text) {
 TEST(ProgressLine, APipeGetsALineOnceAndTheLastOneAtTheEnd) {
   std::ostringstream out, err;
   Io io{out, err};
-  ProgressLine live(io, "night", {}, false);
+  ProgressLine live(io, night(), {}, false);
   for (int i = 0; i < 3; ++i) live.on_snapshot(of(9));
   EXPECT_EQ(lines(err), 1);
   live.on_snapshot(of(8));
@@ -36,7 +42,7 @@ TEST(ProgressLine, APipeGetsALineOnceAndTheLastOneAtTheEnd) {
 TEST(ProgressLine, WhatWasSaidIsNotSaidAgainAtTheEnd) {
   std::ostringstream out, err;
   Io io{out, err};
-  ProgressLine live(io, "night", {}, false);
+  ProgressLine live(io, night(), {}, false);
   for (int i = 0; i < 2; ++i) live.on_snapshot(of(9));
   live.close();
   EXPECT_EQ(lines(err), 1) << err.str();
@@ -45,7 +51,7 @@ TEST(ProgressLine, WhatWasSaidIsNotSaidAgainAtTheEnd) {
 TEST(ProgressLine, QuietSaysNotesOnly) {
   std::ostringstream out, err;
   Io io{out, err};
-  ProgressLine live(io, "night", {}, true);
+  ProgressLine live(io, night(), {}, true);
   live.on_snapshot(of(9));
   live.on_note("a note");
   live.close();
@@ -55,7 +61,7 @@ TEST(ProgressLine, QuietSaysNotesOnly) {
 TEST(ProgressLine, WhatAMachineSaidDrawsNothingOnTheTerminal) {
   std::ostringstream out, err;
   Io io{out, err};
-  ProgressLine live(io, "night", {}, false);
+  ProgressLine live(io, night(), {}, false);
   live.on_note("lost: \x1b]0;owned\x07\x1b[2J\nsweep: all is well");
   Result result;
   result.outcome = Outcome::kCrash, result.reason = "\x1b[8mhidden\r\x9b";

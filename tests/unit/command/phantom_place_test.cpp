@@ -52,7 +52,7 @@ TEST_F(PhantomPlace, CountersAreThoseOfTheRank) {
   EXPECT_FALSE(phantom_counters(launch));
   const auto file = results_file(launch, 0).parent_path() / "phantom_5.json";
   ASSERT_TRUE(files::write_atomically(file, "{\"rank\": 5, \"launches\": 7}\n"));
-  EXPECT_EQ((*phantom_counters(launch))["launches"], 7);
+  EXPECT_EQ(phantom_counters(launch)->launches, 7);
   ASSERT_TRUE(files::write_atomically(file, "{\"rank\": 5,"));
   EXPECT_FALSE(phantom_counters(launch));
 }
@@ -62,13 +62,16 @@ TEST(ExplainOnPhantoms, ACallThatIsNotAnsweredIsUnsupported) {
   record.outcome = Outcome::kCrash, record.message = "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED";
   RankRecord other = record, peer = record, well;
   well.outcome = Outcome::kOk, peer.consequential = true;
-  const nlohmann::json counted{{"launches", 7}, {"not_answered", "cudnnSetDropoutDescriptor"}};
-  for (RankRecord* each : {&record, &peer, &well}) explain_on_phantoms(*each, counted);
+  for (RankRecord* each : {&record, &peer, &well}) {
+    each->effective.phantom.emplace().not_answered = "cudnnSetDropoutDescriptor";
+    explain_on_phantoms(*each);
+  }
   EXPECT_EQ(record.outcome, Outcome::kUnsupported);
   EXPECT_EQ(peer.outcome, Outcome::kCrash);
   EXPECT_EQ(well.outcome, Outcome::kOk);
   const std::string before = other.message;
-  explain_on_phantoms(other, {{"launches", 7}});
+  other.effective.phantom.emplace().launches = 7;
+  explain_on_phantoms(other);
   EXPECT_EQ(other.outcome, Outcome::kCrash);
   EXPECT_NE(other.message, before);  // it says what phantoms do not compute
 }

@@ -54,7 +54,7 @@ TEST(Calibration, EachGroupAndBackendHasATrialOfItsOwnThatFillsTheNodes) {
 RankRecord record(i64 rank, const CalibrationFindings& found) {
   RankRecord out;
   out.rank = rank;
-  out.effective = dump({{"backend", "gloo"}, {"calibration", nlohmann::json::parse(to_text(found))}});
+  out.effective.backend = "gloo", out.effective.calibration = found;
   return out;
 }
 
@@ -78,9 +78,9 @@ TEST(Calibration, ARankThatReportsWhatCannotBeIsAnError) {
   const Trial t = calibration_trials(bed(1, 2)).front();
   shape::HardwareProfile p;
   RankRecord none;
-  none.effective = R"({"backend": "shm"})";
+  none.effective.backend = "shm";
   EXPECT_FALSE(add_findings(p, t, {none}));
-  none.effective = R"({"calibration": {"copies": [{"bytes": 8, "seconds": "x"}]}})";
+  none.effective.calibration.emplace().copies = {{8, -1}};
   EXPECT_FALSE(add_findings(p, t, {none}));
 }
 

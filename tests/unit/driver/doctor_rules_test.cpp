@@ -33,14 +33,15 @@ TEST(Doctor, ANewEnoughDriverAndAKnownGpuAreGoodAndSaidOnce) {
 }
 
 TEST(Doctor, GpusOfANodeAreHeldAgainstTheDeclaredOnes) {
-  const json h100 = {
-      {"name", "NVIDIA H100 80GB HBM3"}, {"compute_capability", "9.0"}, {"memory_bytes", 85520809984}};
-  const json facts = {{"gpus", {h100, h100}}};
+  const GpuFacts h100{
+      .name = "NVIDIA H100 80GB HBM3", .compute_capability = "9.0", .memory_bytes = 85520809984};
+  NodeFacts facts;
+  facts.gpus = {h100, h100};
   EXPECT_FALSE(unfit_gpus(facts, "h100-sxm-80gb", 2));
   EXPECT_NE(unfit_gpus(facts, "h100-sxm-80gb", 8)->find("8 GPUs"), std::string::npos);
   EXPECT_NE(unfit_gpus(facts, "a100-80gb", 1)->find("compute capability 8.0"), std::string::npos);
   EXPECT_FALSE(unfit_gpus(facts, "cpu", 8));
-  EXPECT_FALSE(unfit_gpus(json::object(), "h100-sxm-80gb", 8)) << "no NVML there: nothing is known";
+  EXPECT_FALSE(unfit_gpus(NodeFacts(), "h100-sxm-80gb", 8)) << "no NVML there: nothing is known";
 }
 
 TEST(Doctor, AVoltaHasNoCodeAndAnAdaRunsAmpereCode) {

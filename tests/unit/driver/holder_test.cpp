@@ -22,13 +22,13 @@ class HolderTest : public DriverTest {
     DriverTest::TearDown();
   }
   std::unique_ptr<store::Store> as(const std::string& host, i64 job) {
-    store::StoreDependencies seams;
-    seams.decide_trial = run::decide_trial;
-    seams.self = LeaseHolder{host, "boot-" + host, 1, 1, 0, job, job > 0 ? "main" : ""};
-    seams.network_filesystem = [](const std::filesystem::path&) { return true; };
-    seams.now_unix_ns = [this] { return 1'000'000'000'000'000'000 + static_cast<i64>(now_ * 1e9); };
-    seams.steady_s = [this] { return now_ += 0.01; };
-    return std::move(*store::Store::open(dir_ / "h.db", store::Mode::kReadWrite, seams));
+    store::StoreDependencies dependencies;
+    dependencies.decide_trial = run::decide_trial;
+    dependencies.self = LeaseHolder{host, "boot-" + host, 1, 1, 0, job, job > 0 ? "main" : ""};
+    dependencies.network_filesystem = [](const std::filesystem::path&) { return true; };
+    dependencies.now_unix_ns = [this] { return 1'000'000'000'000'000'000 + static_cast<i64>(now_ * 1e9); };
+    dependencies.steady_s = [this] { return now_ += 0.01; };
+    return std::move(*store::Store::open(dir_ / "h.db", store::Mode::kReadWrite, dependencies));
   }
   // Slurm's answer to each question, and how much time it takes.
   run::AskJob slurm(JobWord word, double takes_s = 0) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/script_preview.h"
@@ -22,24 +23,30 @@ class LaunchersTest : public ::testing::Test {
   }
   void TearDown() override { ::unsetenv("SWEEP_SITE"); }
 
+  static LaunchSettings settings(const std::string& section) {
+    auto read = launch_settings_from(nlohmann::json::parse(section));
+    EXPECT_TRUE(read) << read.error().message;
+    return read.value_or(LaunchSettings());
+  }
   static LaunchChoice chosen(const std::string& section, const std::string& on = "", i64 job = 0) {
     LaunchRequest request;
     request.on = on, request.job = job;
-    auto choice = choose_launcher(section, request);
+    auto choice = choose_launcher(settings(section), request);
     EXPECT_TRUE(choice) << choice.error().message;
     return choice ? std::move(*choice) : LaunchChoice{};
   }
 };
 
 TEST_F(LaunchersTest, TheCommandLineComesBeforeTheGridAndTheGridBeforeTheDefault) {
-  EXPECT_EQ(chosen("").on, "local");
+  EXPECT_EQ(chosen("{}").on, "local");
   EXPECT_EQ(chosen(R"({"slurm": {}})").on, "slurm");
   EXPECT_EQ(chosen(R"({"slurm": {}})", "local").on, "local");
   EXPECT_EQ(chosen(R"({"slurm": {}, "ssh": {"hosts": ["a"]}})", "ssh").on, "ssh");
-  EXPECT_FALSE(choose_launcher(R"({"slurm": {}, "local": {}})", {})) << "one of several must be named";
+  EXPECT_FALSE(choose_launcher(settings(R"({"slurm": {}, "local": {}})"), {}))
+      << "one of several must be named";
   LaunchRequest unknown;
   unknown.on = "pigeon";
-  EXPECT_FALSE(choose_launcher("{}", unknown));
+  EXPECT_FALSE(choose_launcher({}, unknown));
 }
 
 TEST_F(LaunchersTest, AJobThatThisProcessRunsInIsUsedUnlessALauncherIsNamed) {
@@ -64,7 +71,7 @@ TEST_F(LaunchersTest, AJobThatThisProcessRunsInIsUsedUnlessALauncherIsNamed) {
 TEST_F(LaunchersTest, ASweepRunsAgainOnTheLauncherThatItHasKept) {
   SweepOptions kept;
   EXPECT_EQ(kept_launcher(kept, {})->on, "local");
-  kept.launcher = "ssh", kept.launch = R"({"ssh": {"hosts": ["a"]}})";
+  kept.launcher = "ssh", kept.launch = settings(R"({"ssh": {"hosts": ["a"]}})");
   EXPECT_EQ(kept_launcher(kept, {})->on, "ssh");
   LaunchRequest request;
   request.on = "slurm";
@@ -72,8 +79,8 @@ TEST_F(LaunchersTest, ASweepRunsAgainOnTheLauncherThatItHasKept) {
 }
 
 TEST_F(LaunchersTest, ScriptsAreThoseOfTheGridsLauncherOrOfTheFirstThatHasAny) {
-  EXPECT_EQ(choose_script_launcher("{}")->on, "slurm");
-  EXPECT_EQ(choose_script_launcher(R"({"local": {}})")->on, "slurm");
+  EXPECT_EQ(choose_script_launcher({})->on, "slurm");
+  EXPECT_EQ(choose_script_launcher(settings(R"({"local": {}})"))->on, "slurm");
 }
 
 TEST_F(LaunchersTest, WhatALauncherBoundsReachesTheRunLoop) {

@@ -61,7 +61,7 @@ TEST(NodeTrial, AnOutcomeOtherThanOkIsNamed) {
 
 RankRecord rank_that_reports(const nlohmann::json& answer) {
   RankRecord out;
-  out.effective = nlohmann::json{{"proof", answer}}.dump();
+  out.effective.proof = *from_json<Proof>(answer);
   return out;
 }
 

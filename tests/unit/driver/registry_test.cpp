@@ -3,10 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
-#include "schema/launch_keys.h"
+#include "schema/launch_settings.h"
 
 namespace sweep::driver {
 namespace {
@@ -14,7 +13,7 @@ namespace {
 TEST(Registry, HasTheLaunchersThatAGridMayName) {
   std::set<std::string> registered, in_grids;
   for (const auto& name : launcher_names()) registered.insert(name);
-  for (const auto& table : kLauncherKeys) in_grids.emplace(table.launcher);
+  for_each_launcher([&](std::string_view name, auto) { in_grids.emplace(name); });
   EXPECT_EQ(registered, in_grids);
   EXPECT_EQ(find_launcher("pigeon"), nullptr);
 }
@@ -22,7 +21,7 @@ TEST(Registry, HasTheLaunchersThatAGridMayName) {
 TEST(Registry, EveryLauncherTakesSettingsWithoutAnyKey) {
   for (const auto& entry : launchers()) {
     ASSERT_EQ(find_launcher(entry.name), &entry);
-    const auto config = entry.configure(nlohmann::json::object(), 0);
+    const auto config = entry.configure({}, 0);
     ASSERT_TRUE(config) << entry.name << ": " << config.error().message;
     const auto limit = (*config)->slot_limit(0);
     ASSERT_TRUE(limit) << entry.name;
@@ -33,7 +32,7 @@ TEST(Registry, EveryLauncherTakesSettingsWithoutAnyKey) {
 
 TEST(Registry, TheFirstLauncherUsesThisMachineAndNoOtherDoes) {
   for (const auto& entry : launchers()) {
-    const auto config = entry.configure(nlohmann::json::object(), 0);
+    const auto config = entry.configure({}, 0);
     ASSERT_TRUE(config);
     EXPECT_EQ((*config)->uses_this_machine(), &entry == &launchers().front()) << entry.name;
   }
@@ -41,7 +40,7 @@ TEST(Registry, TheFirstLauncherUsesThisMachineAndNoOtherDoes) {
 
 TEST(Registry, ALauncherThatSubmitsScriptsHasThemToShow) {
   for (const auto& entry : launchers()) {
-    const auto config = entry.configure(nlohmann::json::object(), 0);
+    const auto config = entry.configure({}, 0);
     ASSERT_TRUE(config);
     EXPECT_EQ((*config)->cluster_size().has_value(), entry.has_scripts) << entry.name;
     if (!entry.has_scripts) {

@@ -11,7 +11,9 @@ namespace {
 LaunchChoice configured(const std::string& on, const std::string& settings) {
   LaunchChoice choice;
   choice.on = on;
-  auto config = find_launcher(on)->configure(nlohmann::json::parse(settings), 0);
+  const auto read = launch_settings_from({{on, nlohmann::json::parse(settings)}});
+  EXPECT_TRUE(read) << read.error().message;
+  auto config = find_launcher(on)->configure(*read, 0);
   EXPECT_TRUE(config) << config.error().message;
   choice.config = std::move(*config);
   return choice;

@@ -167,7 +167,7 @@ TEST_F(SweepDriverTest, ProgramsThatAreMissingAreALauncherProblem) {
   ASSERT_TRUE(driver.sync_plan(plan(1), {0, 2, 1}));
   LaunchRequest request;
   request.on = "local", request.agent = (dir_ / "no-agent").string();
-  const auto choice = choose_launcher("{}", request);
+  const auto choice = choose_launcher({}, request);
   ASSERT_TRUE(choice) << choice.error().message;
   bool observed = false;
   const auto report = driver.run(*choice, request, std::nullopt, [&](store::Store&, const store::SweepRow&) {

@@ -1,5 +1,6 @@
 // Tests of what is published with the program: the example grids expand, and the JSON Schema knows what the
 // reader knows.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -10,7 +11,7 @@
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/scope.h"
 #include "schema/axis_domain.h"
-#include "schema/launch_keys.h"
+#include "schema/launch_settings.h"
 
 namespace sweep::grid {
 namespace {
@@ -39,8 +40,8 @@ TEST(GridPublished, TheQuickstartHasSomethingOfEverything) {
   const auto grid = read_file(kSource / "sweeps" / "quickstart.yaml");
   ASSERT_TRUE(grid) << grid.error().message;
   EXPECT_GE(grid->measure.steps, 6) << "fewer timed steps give no confidence interval";
-  EXPECT_EQ(Json::parse(grid->launch).at("local").at("slots"), 1)
-      << "trials side by side slow each other down";
+  ASSERT_TRUE(grid->launch.local);
+  EXPECT_EQ(*grid->launch.local->slots, 1) << "trials side by side slow each other down";
   const auto counts = expand(*grid, [](PlanEntry&& entry) {
     EXPECT_LE(entry.trial.world(), 2);
     EXPECT_TRUE(entry.trial.memory_cap_bytes);
@@ -65,6 +66,18 @@ class GridSchemaTest : public testing::Test {
   static std::set<std::string> named(const Range& range) {
     return {range.begin(), range.end()};
   }
+  template <LaunchTable T>
+  static std::set<std::string> keys_of() {
+    std::set<std::string> out;
+    for_each_setting<T>([&](const LaunchKey& key, auto) { out.emplace(key.key); });
+    return out;
+  }
+  template <LaunchTable T>
+  void has_table() const {
+    EXPECT_EQ(keys(schema_.at("$defs").at(fmt::format("launch_{}", T::kTable)).at("properties")),
+              keys_of<T>())
+        << T::kTable;
+  }
   // Every map is closed, so that a misspelt key is underlined.
   static void closed(const Json& node, const std::string& at) {
     if (node.is_object() && node.contains("properties")) {
@@ -85,18 +98,14 @@ TEST_F(GridSchemaTest, KnowsEveryKeyTheReaderAcceptsAndNoOther) {
   EXPECT_EQ(keys(top.at("strategy").at("anyOf").at(1).at("properties")), named(kStrategyKeys));
   const Json& launch = top.at("launch").at("properties");
   std::set<std::string> launchers;
-  for (const LauncherKeys& table : kLauncherKeys) {
-    const std::string name = *launchers.emplace(table.launcher).first;
-    std::set<std::string> known;
-    for (const LaunchKey& key : table.keys) known.emplace(key.key);
-    EXPECT_EQ(keys(launch.at(name).at("properties")), known) << name;
-  }
+  for_each_launcher([&](std::string_view launcher, auto member) {
+    const std::string name = *launchers.emplace(launcher).first;
+    using Table = std::remove_reference_t<decltype(LaunchSettings().*member)>::value_type;
+    EXPECT_EQ(keys(launch.at(name).at("properties")), keys_of<Table>()) << name;
+  });
   EXPECT_EQ(keys(launch), launchers);
-  for (const char* table : {"host", "hardware", "head", "container"}) {
-    std::set<std::string> known;
-    for (const LaunchKey& key : launch_keys(table)) known.emplace(key.key);
-    EXPECT_EQ(keys(schema_.at("$defs").at(std::string("launch_") + table).at("properties")), known) << table;
-  }
+  has_table<SshHostSettings>(), has_table<SlurmHardware>(), has_table<SlurmHead>(),
+      has_table<SlurmContainer>();
   std::set<std::string> model;
   for (const Json& form : schema_.at("$defs").at("model").at("anyOf")) {
     if (form.contains("properties")) model.merge(keys(form.at("properties")));

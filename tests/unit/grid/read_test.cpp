@@ -72,7 +72,7 @@ launch: {slurm: {partition: gpu, time: "02:00:00", extra: ["--exclusive"], hardw
   EXPECT_EQ(grid->limits.retries_crash, 0);
   EXPECT_EQ(grid->limits.retries_infra, 2);
   EXPECT_EQ(
-      grid->launch,
+      to_json(grid->launch).dump(),
       R"({"local":{"slots":2},"slurm":{"extra":["--exclusive"],"hardware":{"h100-sxm-80gb":{"partition":"h"}},)"
       R"("partition":"gpu","time":"02:00:00"}})");
 }

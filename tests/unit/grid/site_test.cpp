@@ -41,12 +41,13 @@ TEST_F(SiteTest, TheGridWinsOverTheUsersProfileAndThatOverTheClusters) {
   ASSERT_TRUE(site) << site.error().message;
   EXPECT_EQ(site->files.size(), 2u);
   EXPECT_EQ(site->gpu_hours, 100);
-  const auto settings = Json::parse(
-      launch_settings(site->launch, R"({"slurm": {"partition": "h100"}, "local": {"slots": 3}})", "slurm"));
-  EXPECT_EQ(settings,
-            Json::parse(R"({"partition": "h100", "account": "mine", "prologue": ["module load cuda"],
-                                      "exclusive": false, "max_pending_minutes": 2.5})"));
-  EXPECT_EQ(Json::parse(launch_settings(site->launch, "", "ssh")), Json::object());
+  LaunchSettings grid;
+  grid.slurm.emplace().partition = "h100";
+  grid.local.emplace().slots = 3;
+  EXPECT_EQ(
+      to_json(merged(site->launch, grid)),
+      Json::parse(R"({"slurm": {"partition": "h100", "account": "mine", "prologue": ["module load cuda"],
+                                      "exclusive": false, "max_pending_minutes": 2.5}, "local": {"slots": 3}})"));
 }
 
 TEST_F(SiteTest, PricesArePerNodeAndTheUsersWinOverTheClusters) {
@@ -62,7 +63,7 @@ TEST_F(SiteTest, PricesArePerNodeAndTheUsersWinOverTheClusters) {
 TEST_F(SiteTest, NoProfileIsNoSettings) {
   const auto site = read_site({folder_ / "absent.yaml"});
   ASSERT_TRUE(site) << site.error().message;
-  EXPECT_EQ(site->launch, "{}");
+  EXPECT_EQ(site->launch, LaunchSettings());
   EXPECT_FALSE(site->gpu_hours);
 }
 
@@ -82,6 +83,24 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
            {"slurm: {account: \"a\\nb\"}\n", 18, ErrorKind::kInvalidValue, "account"},
            {"slurm: {head: {mem: 'a\\b'}}\n", 21, ErrorKind::kInvalidValue, "mem"},
            {"slurm: {head: {qos: high}}\n", 16, ErrorKind::kUnknownName, "qos"},
+           {"slurm: {time: \"00:00:59\"}\n", 15, ErrorKind::kInvalidValue, "time"},
+           {"slurm: {interface: \"a\\nb\"}\n", 20, ErrorKind::kInvalidValue, "interface"},
+           {"slurm: {hardware: {cpu: {gres: 'a\"b'}}}\n", 32, ErrorKind::kInvalidValue, "gres"},
+           {"slurm: {hardware: {gpu9: {gres: a}}}\n", 20, ErrorKind::kUnknownName, "gpu9"},
+           {"slurm: {container: {runtime: docker, image: x}}\n", 30, ErrorKind::kInvalidValue, "docker"},
+           {"slurm: {prologue: [\"a\\nb\"]}\n", 20, ErrorKind::kInvalidValue, "prologue"},
+           {"slurm: {prologue: []}\n", 19, ErrorKind::kInvalidValue, "prologue"},
+           {"slurm: {extra: [uid=0]}\n", 17, ErrorKind::kInvalidValue, "uid=0"},
+           {"slurm: {extra: [--mail-type=END, --array=0-3]}\n", 34, ErrorKind::kInvalidValue, "--array"},
+           {"slurm: {extra: [--job-name=mine]}\n", 17, ErrorKind::kInvalidValue, "--job-name"},
+           {"slurm: {extra: [--clusters=other]}\n", 17, ErrorKind::kInvalidValue, "--clusters"},
+           {"slurm: {extra: [--wait]}\n", 17, ErrorKind::kInvalidValue, "--wait"},
+           {"gridengine: {extra: [\"-t 1-3\"]}\n", 22, ErrorKind::kInvalidValue, "-t"},
+           {"gridengine: {extra: [\"-N other\"]}\n", 22, ErrorKind::kInvalidValue, "-N"},
+           {"gridengine: {extra: [queue]}\n", 22, ErrorKind::kInvalidValue, "queue"},
+           {"gridengine: {extra: [\"-m n\\n#$ -q x\"]}\n", 22, ErrorKind::kInvalidValue, "extra"},
+           {"gridengine: {time: \"00:00:30\"}\n", 20, ErrorKind::kInvalidValue, "time"},
+           {"ssh: {hosts: [{slots: 2}]}\n", 15, ErrorKind::kMissing, "host"},
            {"slurm: {exclusive: maybe}\n", 20, ErrorKind::kInvalidValue, "exclusive"},
            {"limits: {gpu_hours: -1}\n", 21, ErrorKind::kInvalidValue, "gpu_hours"},
            {"prices: {h100: {node_hour: 30}}\n", 10, ErrorKind::kUnknownName, "h100"},
@@ -96,6 +115,12 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
     EXPECT_TRUE(error.file.ends_with("bad.yaml")) << error.file;
     EXPECT_THAT(error, testing::AllOf(At(1, column), IsError(kind, subject))) << text;
   }
+}
+
+TEST_F(SiteTest, OptionsThatOnlyBeginLikeOneOfOursAreTaken) {
+  const auto site = read_site({file("site.yaml", "slurm: {extra: [--wait-all-nodes=1, --mail-type=END]}\n")});
+  ASSERT_TRUE(site) << site.error().message;
+  EXPECT_EQ(*site->launch.slurm->extra, (std::vector<std::string>{"--wait-all-nodes=1", "--mail-type=END"}));
 }
 
 TEST_F(SiteTest, OneFileByEnvironment) {

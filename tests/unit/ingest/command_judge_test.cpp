@@ -5,6 +5,7 @@
 
 #include "orchestrator/ingest/ingest.h"
 #include "schema/codec.h"
+#include "tests/support/filled_records.h"
 
 namespace sweep::ingest {
 namespace {
@@ -24,7 +25,7 @@ class CommandJudgeTest : public ::testing::Test {
     for (std::size_t rank = 0; rank < steps.size(); ++rank) {
       RankRecord record;
       record.attempt = 7, record.rank = static_cast<i64>(rank), record.outcome = Outcome::kOk;
-      record.effective = effective;
+      record.effective = sweep::filled::read_text<EffectiveSettings>(effective);
       for (int step = 0; step < steps[rank]; ++step) {
         StepSample& sample = record.samples.emplace_back();
         sample.step = step, sample.warmup = step == 0, sample.step_ns = 4'000'000;
@@ -42,7 +43,7 @@ class CommandJudgeTest : public ::testing::Test {
     return record;
   }
   Result verdict() { return judge(attempt_, said_); }
-  nlohmann::json evidence() { return *parse_json(verdict().evidence); }
+  nlohmann::json evidence() { return to_json(verdict().evidence); }
 
   Attempt attempt_;
   AttemptReports said_;
@@ -61,7 +62,7 @@ TEST_F(CommandJudgeTest, WithoutATimedStepItIsNeverOk) {
   EXPECT_EQ(verdict().outcome, Outcome::kInvalid);
   EXPECT_EQ(evidence()["found"], (nlohmann::json{{"steps", 1}, {"damaged_lines", 12}}));
   say({0, 0, 0, 0},
-      R"({"report":"none","log":{"lines":5,"matches":{"step":2,"step_ms":0,"<b>":9},"unread_bytes":"many"}})");
+      R"({"report":"none","log":{"lines":5,"matches":{"step":2,"step_ms":0,"<b>":9},"unread_bytes":-3}})");
   EXPECT_EQ(verdict().outcome, Outcome::kInvalid);
   EXPECT_EQ(evidence()["found"], (nlohmann::json{{"steps", 0},
                                                  {"damaged_lines", 0},
@@ -73,7 +74,7 @@ TEST_F(CommandJudgeTest, WithoutATimedStepItIsNeverOk) {
 TEST_F(CommandJudgeTest, ARehearsalNeedsItsMemoryOnly) {
   attempt_.rehearsed_ranks = {0, 1, 2, 3};
   say({1, 1, 0, 0}, R"({"steps":1})");
-  for (auto& [rank, record] : said_.records) record.phantom = true;
+  for (auto& [rank, record] : said_.records) record.effective.phantom.emplace();
   EXPECT_EQ(verdict().outcome, Outcome::kInvalid);
   said_.records[2].peak_reserved_bytes = 7;
   EXPECT_EQ(verdict().outcome, Outcome::kOk) << verdict().reason;
@@ -94,7 +95,7 @@ TEST_F(CommandJudgeTest, ALogThatSpeaksOfMemoryIsACrash) {
   crashed(0);
   const auto speaks = [&](const std::string& log_tail, const char* effective = R"({"report":"none"})") {
     said_.exits[0].log_tail = log_tail;
-    said_.records[0].effective = effective;
+    said_.records[0].effective = sweep::filled::read_text<EffectiveSettings>(effective);
     EXPECT_EQ(verdict().outcome, Outcome::kCrash);
     return evidence().contains("log_speaks_of_memory");
   };

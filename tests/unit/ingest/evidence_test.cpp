@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 namespace sweep::ingest {
 namespace {
 
@@ -26,9 +24,9 @@ TEST(Evidence, RecordsThatTheAgentCouldNotReadAreKept) {
   AttemptReports reports;
   reports.end = AttemptEnd();
   reports.end->cause = EndCause::kRankFailed;
-  reports.end->evidence = R"({"unreadable_records": ["of attempt 0"]})";
-  const auto kept = nlohmann::json::parse(evidence(Attempt(), reports, Result()));
-  EXPECT_EQ(kept["unreadable_records"], nlohmann::json({"of attempt 0"}));
+  reports.end->evidence.unreadable_records = {"of attempt 0"};
+  const Evidence kept = evidence(Attempt(), reports, Result());
+  EXPECT_EQ(kept.unreadable_records, std::vector<std::string>{"of attempt 0"});
 }
 
 }  // namespace

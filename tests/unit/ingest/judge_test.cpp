@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/ingest/ingest.h"
-#include "schema/codec.h"
+#include "tests/support/filled_records.h"
 
 namespace sweep::ingest {
 namespace {
@@ -24,10 +24,10 @@ class JudgeTest : public ::testing::Test {
     for (i64 rank = 0; rank < 4; ++rank) ok(rank);
   }
 
-  void end(EndCause cause, const std::string& evidence = "") {
-    AttemptEnd e;
-    e.attempt = 7, e.cause = cause, e.evidence = evidence, e.ended_unix_ns = kNow + 1000;
-    t_.end = e;
+  void end(EndCause cause, const std::string& evidence = "{}") {
+    AttemptEnd& e = t_.end.emplace();
+    e.attempt = 7, e.cause = cause, e.ended_unix_ns = kNow + 1000;
+    e.evidence = sweep::filled::read_text<AgentEvidence>(evidence);
   }
   RankRecord& ok(i64 rank) {
     RankRecord r;
@@ -61,7 +61,7 @@ class JudgeTest : public ::testing::Test {
     return e;
   }
   Result verdict() { return judge(attempt_, t_); }
-  nlohmann::json evidence() { return *parse_json(verdict().evidence); }
+  nlohmann::json evidence() { return to_json(verdict().evidence); }
 
   Attempt attempt_;
   AttemptReports t_;
@@ -324,12 +324,12 @@ TEST_F(JudgeTest, EvidenceHoldsTheCausesLogTailBoundedAndAsText) {
   RankExit& e = silent(1, 10);
   e.signal = SIGABRT;
   e.log_tail = std::string(1 << 20, 'x') + "\xff\xfe the end";
-  end(EndCause::kRankFailed, std::string(100, '['));
-  const auto j = evidence();
-  EXPECT_EQ(j["cause_rank"], 1);
-  EXPECT_EQ(j["signal"], "SIGABRT");
-  EXPECT_LT(j["log_tail"].get<std::string>().size(), 10000u);
-  EXPECT_THAT(j["log_tail"].get<std::string>(), HasSubstr("the end"));
+  end(EndCause::kRankFailed);
+  const Evidence said = verdict().evidence;
+  EXPECT_EQ(said.cause_rank, 1);
+  EXPECT_EQ(said.signal, "SIGABRT");
+  EXPECT_LT(said.log_tail.size(), 10000u);
+  EXPECT_THAT(said.log_tail, HasSubstr("the end"));
 }
 
 TEST_F(JudgeTest, AnOomSaysWhatWasGoingOn) {

@@ -104,8 +104,8 @@ class BatchJobTest : public ::testing::Test {
   double now_ = 1000;
   static SlurmOptions options() {
     SlurmOptions out;
-    out.signal_s = 60;
-    out.pending_s = 600;
+    out.signal_seconds = 60;
+    out.max_pending_minutes = 10;
     return out;
   }
   SlurmScheduler slurm_{std::unique_ptr<Commands>(commands_), options(), {"/bin/true", "/bin/true", true}};

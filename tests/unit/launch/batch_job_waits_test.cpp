@@ -10,7 +10,7 @@ const char* const kNoMore =
 
 TEST_F(BatchJobTest, WhereTheUserMayHaveNoMoreJobsItIsSubmittedLater) {
   SlurmOptions patient = options();
-  patient.pending_s.reset();
+  patient.max_pending_minutes = 0;
   commands_ = new ScriptedCommands(io_);
   SlurmScheduler slurm(std::unique_ptr<Commands>(commands_), patient, {"/bin/true", "/bin/true", true});
   Host host(*this, slurm);

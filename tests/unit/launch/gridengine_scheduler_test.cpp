@@ -62,7 +62,7 @@ class GridEngineSchedulerTest : public ::testing::Test {
 
   boost::asio::io_context io_;
   AnsweredCommands* commands_ = new AnsweredCommands(io_);
-  GridEngineScheduler scheduler_{std::unique_ptr<Commands>(commands_), GridEngineOptions(), Programs()};
+  GridEngineScheduler scheduler_{std::unique_ptr<Commands>(commands_), GridEngineSettings(), Programs()};
   int counted_ = 0;
 };
 

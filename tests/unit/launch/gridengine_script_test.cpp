@@ -3,15 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "orchestrator/launch/capture.h"
+#include "orchestrator/launch/gridengine/gridengine_config.h"
 
 namespace sweep::launch {
 namespace {
-
-using Json = nlohmann::json;
 
 class GridEngineScriptTest : public ::testing::Test {
  protected:
@@ -24,10 +22,8 @@ class GridEngineScriptTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::string script(const Json& settings = Json::object()) {
-    const auto options = gridengine_options_from(settings);
-    EXPECT_TRUE(options) << options.error().message;
-    const auto out = gridengine_script(request_, *options, programs_);
+  std::string script(const GridEngineSettings& settings = {}) {
+    const auto out = gridengine_script(request_, settings, programs_);
     EXPECT_TRUE(out) << out.error().message;
     return out.value_or("");
   }
@@ -57,12 +53,11 @@ class GridEngineScriptTest : public ::testing::Test {
 
 TEST_F(GridEngineScriptTest, DirectivesSayWhatTheSettingsAskFor) {
   request_.avoid = {"gpu1", "$(id)"};
-  const auto text = script({{"queue", "long.q"},
-                            {"project", "p1"},
-                            {"parallel_environment", "smp"},
-                            {"pe_slots", 8},
-                            {"resources", {"gpu=4", "exclusive=true"}},
-                            {"extra", {"-m n"}}});
+  GridEngineSettings settings;
+  settings.queue = "long.q", settings.project = "p1";
+  settings.parallel_environment = "smp", settings.pe_slots = 8;
+  settings.resources = {"gpu=4", "exclusive=true"}, settings.extra = {"-m n"};
+  const auto text = script(settings);
   for (const char* line :
        {"#$ -N sweep-a0001-0badcafe", "#$ -l h_rt=600", "#$ -q long.q", "#$ -P p1", "#$ -pe smp 8",
         "#$ -l gpu=4", "#$ -l exclusive=true", "#$ -m n", "#$ -notify", "#$ -r n", "#$ -l h=!(gpu1|gpu1.*)"})
@@ -124,14 +119,16 @@ TEST_F(GridEngineScriptTest, OneHostIsWhatAnAllocationMayHave) {
   EXPECT_FALSE(gridengine_script(request_, {}, programs_));
 }
 
-TEST(GridEngineOptions, RefusesWhatWouldLoseAJob) {
-  for (const Json& settings :
-       {Json{{"extra", {"-t 1-3"}}}, Json{{"extra", {"-N other"}}}, Json{{"extra", {"queue"}}},
-        Json{{"extra", {"-m n\n#$ -q x"}}}, Json{{"time", "00:00:30"}},
-        Json{{"time", "00:01:00"}, {"signal_seconds", 60.0}}, Json{{"pe_slots", 4}}})
-    EXPECT_FALSE(gridengine_options_from(settings)) << settings.dump();
-  EXPECT_EQ(gridengine_options_from({{"time", "1-02:00:00"}})->time_s, 93600);
-  EXPECT_EQ(gridengine_options_from({{"time", "02:00:00"}})->time_s, 7200);
+TEST(GridEngineConfig, RefusesSettingsThatDoNotFitTogether) {
+  const auto configured = [](const auto& change) {
+    LaunchSettings settings;
+    change(settings.gridengine.emplace());
+    return configure_gridengine(settings, 0).has_value();
+  };
+  EXPECT_FALSE(configured([](auto& s) { s.time = "00:01:00", s.signal_seconds = 60; }));
+  EXPECT_TRUE(configured([](auto& s) { s.time = "00:02:00", s.signal_seconds = 60; }));
+  EXPECT_FALSE(configured([](auto& s) { s.pe_slots = 4; }));
+  EXPECT_TRUE(configured([](auto& s) { s.pe_slots = 4, s.parallel_environment = "smp"; }));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ TEST_P(Lifecycle, SaysHelloNodeAndBye) {
   const auto node = from_json<NodeRecord>(said(spool::kNode).at(0));
   ASSERT_TRUE(node);
   EXPECT_FALSE(node->host.empty());
-  EXPECT_GT(json::parse(node->facts)["memory_bytes"].get<i64>(), 0);
+  EXPECT_GT(node->facts.memory_bytes.value_or(0), 0);
   EXPECT_EQ(said(spool::kBye).at(0)["reason"], "finished");
 }
 
@@ -118,7 +118,7 @@ TEST_P(Lifecycle, ALeavingAgentGivesBackWhatItIsHanded) {
   ::kill(agent, SIGCONT);
   ASSERT_TRUE(run_until_ended_by("cancelled"));
   EXPECT_EQ(end_of(2).cause, EndCause::kCancelled);
-  EXPECT_NE(end_of(2).evidence.find("cancelled"), std::string::npos) << end_of(2).evidence;
+  EXPECT_NE(end_of(2).evidence.why.find("cancelled"), std::string::npos) << end_of(2).evidence.why;
   EXPECT_LT(end_of(2).ended_unix_ns, end_of(1).ended_unix_ns) << "at once, not when all is over";
 }
 

@@ -55,7 +55,7 @@ class SlurmTest : public ::testing::Test {
   void play(Script script, int allocations, const std::function<bool()>& enough) {
     boost::asio::io_context io;
     SlurmOptions options;
-    options.poll_s = 0.5;
+    options.poll_seconds = 0.5;
     auto launcher = make_slurm(
         io, options, {"/bin/true", "/bin/true", true}, [&](const Event& event) { events_.push_back(event); },
         std::make_unique<AnsweringCommands>(io, std::move(script), asked_));

@@ -41,8 +41,8 @@ class SshTest : public ::testing::Test {
   }
   void begin(const std::vector<std::string>& hosts) {
     SshOptions options;
-    for (const auto& name : hosts) options.hosts.push_back({name, "", 1, {}, "", "", ""});
-    options.directory = home_ / "far";
+    for (const auto& name : hosts) options.all_hosts.push_back({name, "", 1, {}, "", "", ""});
+    options.directory = (home_ / "far").string();
     const std::filesystem::path bin = SWEEP_BIN_DIR;
     launcher_ = make_ssh(io_, options, {bin / "sweep-agent", bin / "fake_rank"}, [this](const Event& event) {
       if (const auto* started = std::get_if<Started>(&event)) started_ = *started;

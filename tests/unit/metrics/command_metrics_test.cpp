@@ -41,9 +41,9 @@ TEST(CommandMetrics, FiguresAreThoseOfTheRanksThatReported) {
   EXPECT_EQ(m.timed_steps, 2);
   EXPECT_EQ(m.ranks_reported, 1);
   EXPECT_FALSE(m.tokens_per_s) << "of the other rank's tokens nothing is known";
-  records[0].effective = R"({"report":"from_log"})";
+  records[0].effective.report = "from_log";
   EXPECT_DOUBLE_EQ(derive(two_ranks(), records, nullptr).tokens_per_s.value_or(0), 200 / 0.02);
-  records[0].effective.clear();
+  records[0].effective.report.clear();
   records[1] = reporting(1, {10, 30});
   m = derive(two_ranks(), records, nullptr);
   EXPECT_DOUBLE_EQ(m.tokens_per_s.value_or(0), 200 / 0.02);

@@ -7,32 +7,31 @@
 
 #include "orchestrator/metrics/derive.h"
 #include "schema/codec.h"
+#include "tests/support/filled_records.h"
 
 namespace sweep::metrics {
 namespace {
 
 std::vector<RankRecord> of_two_ranks() {
   std::vector<RankRecord> out(2);
-  for (RankRecord& r : out) r.phantom = true;
   out[1].rank = 1;
   return out;
 }
 
-std::string counted_text(i64 launches, i64 syncs, i64 host_ns, i64 device_ns, i64 busy_ns) {
-  return dump({{"phantom",
-                {{"peak_pinned_bytes", 7 * launches},
-                 {"step",
-                  {{"launches", launches},
-                   {"host_syncs", syncs},
-                   {"host_work_ns", host_ns},
-                   {"device_ns", device_ns},
-                   {"busy_ns", busy_ns}}}}}});
+EffectiveSettings counted(i64 launches, i64 syncs, i64 host_ns, i64 device_ns, i64 busy_ns) {
+  EffectiveSettings out;
+  PhantomUse& phantom = out.phantom.emplace();
+  phantom.peak_pinned_bytes = 7 * launches;
+  PhantomCounts& step = phantom.step.emplace();
+  step.launches = launches, step.host_syncs = syncs, step.host_work_ns = host_ns;
+  step.device_ns = device_ns, step.busy_ns = busy_ns;
+  return out;
 }
 
 TEST(Counted, WhatPhantomGpusCountedIsOfTheRankThatHasMost) {
   std::vector<RankRecord> records = of_two_ranks();
-  records[0].effective = counted_text(100, 3, 2'000'000, 1000, 500);
-  records[1].effective = counted_text(120, 2, 1'000'000, 1000, 100);
+  records[0].effective = counted(100, 3, 2'000'000, 1000, 500);
+  records[1].effective = counted(120, 2, 1'000'000, 1000, 100);
   AttemptEnd end;
   end.util_mean = 99, end.util_sd = 1;
   const Metrics m = derive(Trial(), records, &end);
@@ -45,13 +44,11 @@ TEST(Counted, WhatPhantomGpusCountedIsOfTheRankThatHasMost) {
 }
 
 TEST(Counted, OfARealGpuNothingIsCounted) {
-  for (
-      const char* effective :
-      {"", "{}", R"({"phantom": 1})", R"({"phantom": {"step": {"launches": -1}}})",
-       R"({"phantom": {"step": [)",
-       R"({"phantom": {"step": {"launches": 1.5, "host_syncs": 1, "host_work_ns": 1, "device_ns": 1, "busy_ns": 1}}})"}) {
+  for (const char* effective : {"{}", R"({"phantom": {}})", R"({"phantom": {"step": {"launches": 1}}})",
+                                R"({"phantom": {"step":
+            {"launches": -1, "host_syncs": 1, "host_work_ns": 1, "device_ns": 1, "busy_ns": 1}}})"}) {
     std::vector<RankRecord> records = of_two_ranks();
-    for (RankRecord& r : records) r.effective = effective;
+    for (RankRecord& r : records) r.effective = sweep::filled::read_text<EffectiveSettings>(effective);
     const Metrics m = derive(Trial(), records, nullptr);
     EXPECT_FALSE(m.step_launches || m.step_host_syncs || m.step_host_ms || m.pinned_bytes) << effective;
   }

@@ -77,14 +77,14 @@ TEST(Memory, SequenceParallelismDividesWhatTensorParallelismLeavesWhole) {
   t.tp = 8, t.dp = 1;
   const double whole = estimate_memory(t).total();
   t.sp = true;
-  const double tensors = 32 * 4;  // of hidden_size: four a layer; less what is gathered for a moment
+  const double tensors = 32 * 4;  // tensors of hidden_size: four a layer; less what is gathered for a moment
   EXPECT_NEAR(whole - estimate_memory(t).total(), tensors * 2 * 4096 * 4096 * 7 / 8, 0.1 * whole);
 }
 
 TEST(Memory, LogitsStandOnTheLastStage) {
   Trial t = trial("llama3-8b", "h100-sxm-80gb");
   t.pp = 8, t.dp = 1, t.grad_accum = t.global_batch_size = 8;
-  const double logits = 4096 * 128256.0 * 10;       // of a sequence
+  const double logits = 4096 * 128256.0 * 10;       // bytes of a sequence's logits
   const MemoryEstimate first = estimate_memory(t);  // eight micro-batches in flight: the fullest
   EXPECT_EQ(first.fullest, 0u);
   EXPECT_EQ(first.of(shape::MemoryPart::kLogits), 0);

@@ -1,5 +1,6 @@
 #include "orchestrator/predict/predict.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "orchestrator/plan/rules.h"
@@ -8,6 +9,8 @@
 
 namespace sweep::predict {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
@@ -20,19 +23,13 @@ Trial trial(const char* model, i64 nodes, i64 dp, i64 tp, i64 pp, i64 micros, i6
   return t;
 }
 
-struct Predicted {
-  Layout layout;
-  StageTimes times;
-  MemoryPrediction memory;
-  TimePrediction time;
-};
-Predicted predicted(const Trial& t, const TrainerProfile& p = nanotron_profile()) {
-  Predicted out;
-  const auto h = *shape::find_hardware(t.hardware);
-  make_layout(t, p, out.layout);
-  stage_times(out.layout, p, h, out.times);
-  out.memory = predict_memory(out.layout, out.times, p, h);
-  out.time = predict_time(out.layout, out.times, out.memory, p, h);
+const TrainerProfile& built_in(const char* name) {
+  return *built_in_profile(name);
+}
+
+TrialPrediction predicted(const Trial& t, const TrainerProfile& p = built_in("nanotron")) {
+  TrialPrediction out;
+  predict_trial(t, p, *shape::find_hardware(t.hardware), plan::step_refusal, out);
   return out;
 }
 
@@ -114,7 +111,7 @@ TEST(PredictMemory, RecomputationKeepsTheInputsOfLayers) {
 TEST(PredictMemory, MeasuredRowsComeOut) {
   // Rows of the Ultra-Scale Playbook, with the charted GB.
   const auto near = [](const Trial& t, double gb) {
-    EXPECT_NEAR(predicted(t).memory.reserved / nanotron_profile().facts.reported_unit / 1e9, gb, 0.08 * gb);
+    EXPECT_NEAR(predicted(t).memory.reserved / built_in("nanotron").facts.reported_unit / 1e9, gb, 0.08 * gb);
   };
   near(trial("playbook-1b", 1, 8, 1, 1, 16, 2, 0), 50.2);
   near(trial("playbook-8b", 1, 2, 1, 4, 128, 1, 1), 63.1);
@@ -154,7 +151,7 @@ TEST(PredictTime, APipelineCostsItsFillAndDrain) {
 
 TEST(Refusal, NamesItsRule) {
   const auto rule = [](const Trial& t) {
-    const auto r = refusal(predicted(t).layout, nanotron_profile());
+    const auto r = predicted(t).refusal;
     return r ? r->rule : std::string();
   };
   EXPECT_EQ(rule(trial("playbook-1b", 2, 1, 1, 16, 64, 4, 0)), "empty_stage");
@@ -183,14 +180,13 @@ Trial eager_trial(const char* model, i64 dp, Precision precision, i64 micro_batc
 }
 
 double peak_gb(const Trial& t, const TrainerProfile& p) {
-  TrialPrediction out;
-  predict_trial(t, p, *shape::find_hardware(t.hardware), plan::step_refusal, out);
+  const TrialPrediction out = predicted(t, p);
   EXPECT_FALSE(out.refusal);
   return out.memory.wanted / 1e9;
 }
 
 TEST(Fsdp2Profile, IsWithinFivePercentOfTheTracker) {
-  const auto near = [](double gb, const Trial& t, const TrainerProfile& p = fsdp2_profile()) {
+  const auto near = [](double gb, const Trial& t, const TrainerProfile& p = built_in("fsdp2")) {
     EXPECT_NEAR(peak_gb(t, p) / gb, 1, 0.05) << gb;
   };
   const auto full = Recompute::kFull;
@@ -226,9 +222,7 @@ TEST(LightningProfile, PublishedTablesComeOut) {
     Trial t = eager_trial("gpt2-xl", 4, Precision::kFp16, batch, 1, recompute);
     t.spec.layers = layers, t.spec.tie_embeddings = false;
     t.hardware = "v100-16gb", t.seq_len = 128;
-    TrialPrediction out;
-    predict_trial(t, lightning_profile(), *shape::find_hardware(t.hardware), plan::step_refusal, out);
-    return out.memory;
+    return predicted(t, built_in("lightning")).memory;
   };
   const auto near = [&](double mib, i64 layers, i64 batch, Recompute recompute) {
     const auto m = gpt2(layers, batch, recompute);
@@ -247,14 +241,14 @@ TEST(LightningProfile, PublishedTablesComeOut) {
 TEST(StepProfile, PredictsWhatThePlanDoes) {
   Trial t = trial("llama3-8b", 1, 2, 2, 2, 4, 1, 1);
   t.global_batch_size = 8;
-  TrialPrediction out;
-  predict_trial(t, step_profile(), *shape::find_hardware(t.hardware), plan::step_refusal, out);
+  TrialPrediction out = predicted(t, built_in("sweep"));
   ASSERT_FALSE(out.refusal) << out.refusal->reason;
   EXPECT_DOUBLE_EQ(out.memory.wanted, estimate_memory(t).total());
   EXPECT_DOUBLE_EQ(out.memory.parts.reserved(), out.memory.wanted);
   t.tp = 3;
-  predict_trial(t, step_profile(), *shape::find_hardware(t.hardware), plan::step_refusal, out);
+  out = predicted(t, built_in("sweep"));
   EXPECT_TRUE(out.refusal);
+  EXPECT_EQ(out.memory.wanted, 0) << "rules come first: what is impossible is not counted";
 }
 
 TEST(Profile, IsFoundByItsName) {
@@ -266,28 +260,38 @@ TEST(Profile, IsFoundByItsName) {
   EXPECT_EQ(built_in_profile("unknown"), nullptr);
 }
 
-TEST(Profile, OfAnEarlierVersionIsRead) {
-  std::string text = to_json(nanotron_profile());
-  const auto from = text.find("\"error\""), to = text.find("\"links\"");
-  text.replace(from, to - from, R"("memory_error": 0.2, "time_error": 0.7, )");
+// The error of reading nanotron's profile with `from` changed into `to`.
+std::string problem(const std::string& from, const std::string& to) {
+  std::string text = to_json(built_in("nanotron"));
+  text.replace(text.find(from), from.size(), to);
   const auto read = profile_from_json(text);
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->error.memory_tensor, 0.2);
-  EXPECT_EQ(read->error.time_many, 0.7);
+  return read ? "" : read.error().message;
 }
 
-TEST(Profile, SurvivesItsJson) {
-  const auto read = profile_from_json(to_json(nanotron_profile()));
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(to_json(*read), to_json(nanotron_profile()));
+TEST(Profile, SaysWhatItLacks) {
+  EXPECT_EQ(problem("nanotron", "another"), "");
+  EXPECT_THAT(problem("half_width", "full_width"), HasSubstr("'half_width'"));
+  EXPECT_THAT(problem("\"memory_model\": \"nanotron\"", "\"memory_model\": \"other\""),
+              HasSubstr("'memory_model'"));
+  EXPECT_THAT(problem("\"memory_model\"", "\"follows_step\""), HasSubstr("--fit")) << "an earlier version's";
+  EXPECT_THAT(problem("facts.need_held", "facts.need_hold"), HasSubstr("'facts.need_held'")) << "no origin";
+  EXPECT_THAT(problem("\"links\"\n", "\"lines\"\n"), HasSubstr("'links'"));
 }
 
-TEST(Profile, AMissingParameterIsNamed) {
-  std::string text = to_json(nanotron_profile());
-  text.replace(text.find("half_width"), 4, "full");
-  const auto read = profile_from_json(text);
-  ASSERT_FALSE(read);
-  EXPECT_NE(read.error().message.find("half_width"), std::string::npos);
+TEST(Profile, HasOnlyTheNumbersThatItsModelsRead) {
+  TrainerProfile nanotron = built_in("nanotron"), step = built_in("sweep");
+  EXPECT_EQ(numbers_of(nanotron, "memory").size(), 12u);
+  EXPECT_EQ(numbers_of(nanotron, "time").size(), 15u);
+  EXPECT_EQ(numbers_of(step, "memory").size(), 0u);
+  EXPECT_EQ(to_json(built_in("fsdp2")).find("held_most"), std::string::npos);
+}
+
+TEST(Profile, ANumberHasOneOrigin) {
+  TrainerProfile p = built_in("nanotron");
+  p.set_origin({{"facts", "links"}, "told", "", "", "2026-01-01"});
+  for (std::size_t i = 0; i + 1 < p.origins.size(); ++i)
+    for (const auto& of : p.origins[i].of) EXPECT_TRUE(of == "memory" || of == "time" || of == "error") << of;
+  EXPECT_EQ(p.origins.size(), 2u);
 }
 
 // Rows made by a profile whose numbers are other than the start's.
@@ -298,28 +302,33 @@ std::vector<MeasuredRow> rows_of(const TrainerProfile& p) {
       for (const i64 batch : {1, 2, 4})
         for (const i64 zero : {0, 1}) {
           const auto made = predicted(trial("playbook-1b", 8, 64 / tp / pp, tp, pp, 8, batch, zero), p);
-          rows.push_back(
-              {made.layout, true, made.memory.parts.reserved() / p.facts.reported_unit, made.time.step_s});
+          rows.push_back({{},
+                          made.layout,
+                          false,
+                          true,
+                          made.memory.parts.reserved() / p.facts.reported_unit,
+                          made.time.step_s});
         }
   return rows;
 }
 
 TEST(Fit, FindsTheParametersThatMadeTheRows) {
-  TrainerProfile other = nanotron_profile();
+  TrainerProfile other = built_in("nanotron");
   other.time.matmul_share = 0.4, other.time.layer_launch_s = 6e-3, other.memory.gradient_copies = 2;
   const auto rows = rows_of(other);
   const auto h = *shape::find_hardware("h100-sxm-80gb");
-  const auto fitted = fit_profile(nanotron_profile(), rows, h);
+  const auto fitted = fit_profile(built_in("nanotron"), rows, h);
   ASSERT_TRUE(fitted);
   EXPECT_NEAR(fitted->time.matmul_share, 0.4, 0.03);
   EXPECT_NEAR(fitted->time.layer_launch_s, 6e-3, 2e-4);
   EXPECT_NEAR(fitted->memory.gradient_copies, 2, 0.1);
   EXPECT_LT(fitted->error.time, 0.05);
+  EXPECT_EQ(fitted->origins.back().of, (std::vector<std::string>{"time", "error", "memory"}));
 }
 
 TEST(Fit, RefusesAHandfulOfRows) {
   const auto h = *shape::find_hardware("h100-sxm-80gb");
-  EXPECT_FALSE(fit_profile(nanotron_profile(), {}, h));
+  EXPECT_FALSE(fit_profile(built_in("nanotron"), {}, h));
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ TEST(PublishedCases, ZeroTwoInSixteenBitDoublesTheLargestBatch) {
   ddp.precision = Precision::kFp32;
   Trial zero = ddp;
   zero.zero = 2, zero.precision = Precision::kFp16;
-  for (const TrainerProfile* p : {&transformers_profile(), &fsdp2_profile()}) {
+  for (const TrainerProfile* p : {&*built_in_profile("transformers"), &*built_in_profile("fsdp2")}) {
     const double ratio =
         static_cast<double>(largest_batch(zero, *p)) / static_cast<double>(largest_batch(ddp, *p));
     EXPECT_NEAR(ratio, 2, 0.2) << p->name;
@@ -58,7 +58,8 @@ TEST(PublishedCases, OffloadingTheOptimizerTrainsGpt2XlOn24Gb) {
   Trial offloaded = t;
   offloaded.offload = Offload::kOptimizer;
   offloaded.micro_batch_size = offloaded.global_batch_size = 16;
-  for (const TrainerProfile* p : {&transformers_profile(), &fsdp2_profile(), &step_profile()}) {
+  for (const TrainerProfile* p :
+       {&*built_in_profile("transformers"), &*built_in_profile("fsdp2"), &*built_in_profile("sweep")}) {
     EXPECT_FALSE(fits(t, *p)) << p->name;
     EXPECT_TRUE(fits(offloaded, *p)) << p->name;
   }
@@ -72,7 +73,7 @@ TEST(PublishedCases, LightningsStarIsAtSeven) {
   t.seq_len = 128;
   const auto retries = [&](i64 batch) {
     t.micro_batch_size = batch;
-    const auto m = memory_of(t, lightning_profile());
+    const auto m = memory_of(t, *built_in_profile("lightning"));
     return m.wanted > m.reserved;  // it would reserve more than the device has
   };
   EXPECT_FALSE(retries(7));

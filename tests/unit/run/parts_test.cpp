@@ -19,7 +19,7 @@ class PartsTest : public SweepRunnerTest {
     settings_.launcher = "fake";
     settings_.allocate_per_shape = true;
     settings_.judge_node = [](const NodeRecord& node, const std::string&, i64) {
-      return node.facts == "wrong" ? std::optional<std::string>("another GPU") : std::nullopt;
+      return node.facts.cpu == "wrong" ? std::optional<std::string>("another GPU") : std::nullopt;
     };
     launcher_.emplace(
         io_, [](const launch::Event&) {}, [](const Attempt&) { return FakeOutcome::kHold; });

@@ -25,14 +25,14 @@ TEST_F(SweepRunnerTest, ADeadHostIsTriedTwiceAndTheOtherHostsGoOn) {
 }
 
 TEST_F(SweepRunnerTest, AnotherGpuThanTheDeclaredEndsTheRunOnceBeforeItsFirstTrial) {
-  named_ = {{{"a", "h100"}, {"b", "h100"}}, {}, {}, {{"b", "other"}}};
+  named_ = {{{"a", "h100"}, {"b", "h100"}}, {}, {}, {{"b", NodeFacts{.cpu = "other"}}}};
   plan(6, {2, 2, 2, 2, 2, 2}, std::vector<std::string>(6, "h100"));
   settings_.judge_node = [](const NodeRecord& node, const std::string& hardware,
                             i64 gpus) -> std::optional<std::string> {
     EXPECT_EQ(hardware, "h100");
     EXPECT_EQ(gpus, 1);
-    return node.facts == "other" ? std::optional<std::string>("h100 is declared; another is there")
-                                 : std::nullopt;
+    return node.facts.cpu == "other" ? std::optional<std::string>("h100 is declared; another is there")
+                                     : std::nullopt;
   };
   const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}});
   ASSERT_TRUE(end) << end.error().message;

@@ -82,32 +82,6 @@ TEST(Codec, RankRecordRoundTripsWithNullsAndNan) {
   EXPECT_FALSE(back->expert_load);
 }
 
-TEST(Codec, APhantomAndATransportAreFieldsOfTheRecord) {
-  RankRecord r;
-  r.phantom = true, r.transport = Transport::kInfiniBand, r.effective = "{}";
-  const auto back = from_json<RankRecord>(to_json(r));
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_TRUE(back->phantom);
-  EXPECT_EQ(back->transport, Transport::kInfiniBand);
-}
-
-TEST(Codec, ARecordWithoutThoseFieldsIsReadByWhatItUsed) {
-  const auto old = [](std::string_view effective) {
-    auto j = to_json(RankRecord());
-    j.erase("phantom");
-    j["effective"] = effective;
-    return *from_json<RankRecord>(j);
-  };
-  EXPECT_TRUE(old(R"({"phantom":{"build":1}})").phantom);
-  EXPECT_FALSE(old(R"({"device":"phantom"})").phantom);
-  EXPECT_EQ(old(R"({"nccl":{"sockets":true}})").transport, Transport::kSockets);
-  for (const char* used : {"", "{}", "[]", "nccl", R"({"nccl":7})", R"({"nccl":{"sockets":false}})",
-                           R"({"message":"\"sockets\" nccl"})"}) {
-    EXPECT_FALSE(old(used).transport) << used;
-    EXPECT_FALSE(old(used).phantom) << used;
-  }
-}
-
 TEST(Codec, TheEndOfAnAttemptRoundTripsWithEveryCause) {
   const std::pair<EndCause, std::string_view> stored[] = {{EndCause::kDone, "done"},
                                                           {EndCause::kRankFailed, "rank_failed"},
@@ -131,23 +105,9 @@ TEST(Codec, TheEndOfAnAttemptRoundTripsWithEveryCause) {
   EXPECT_FALSE(from_json<AttemptEnd>({{"cause", "bored"}}));
 }
 
-TEST(Codec, UncleanNodesOfAnOldAgentAreReadFromItsText) {
-  const auto nodes = [](std::string_view text) {
-    return from_json<AttemptEnd>({{"clean", false}, {"dirt", text}})->unclean_nodes;
-  };
-  using Nodes = std::vector<i64>;
-  EXPECT_EQ(nodes("node 1 (its own name): GPU 0 holds 9 bytes"), Nodes{1});
-  EXPECT_EQ(nodes("node 1 (a): x; node 11 (b): y"), (Nodes{1, 11}));
-  for (const char* text : {"", "node", "node ", "node 1", "node 1: x", "node x (y)", "node -1 (y)",
-                           "node 99999999999999999999 (y)", "somewhere"})
-    EXPECT_EQ(nodes(text), Nodes{}) << text;
-  const auto said = from_json<AttemptEnd>({{"dirt", "node 1 (a): x"}, {"unclean_nodes", {2}}});
-  EXPECT_EQ(said->unclean_nodes, Nodes{2});
-}
-
 TEST(SweepOptions, TheStoredTextIsThatOfEarlierVersions) {
   SweepOptions run;
-  run.build = "0.1.0 abc", run.launcher = "slurm", run.launch = R"({ "slurm": {"partition": "gpu"} })";
+  run.build = "0.1.0 abc", run.launcher = "slurm", run.launch.emplace().slurm.emplace().partition = "gpu";
   run.measure = MeasurePlan{.warmup_steps = 1, .steps = 2, .repeats = 3};
   run.retries_crash = 1, run.retries_infra = 3, run.gpu_hours = 2.5;
   EXPECT_EQ(to_text(run), R"({"build":"0.1.0 abc","gpu_hours":2.5,"launch":{"slurm":{"partition":"gpu"}},)"
@@ -163,7 +123,7 @@ TEST(SweepOptions, ReadWhatWasWritten) {
   const SweepOptions all{.imported = true,
                          .build = "b",
                          .launcher = "ssh",
-                         .launch = "{}",
+                         .launch = LaunchSettings(),
                          .measure = MeasurePlan(),
                          .retries_crash = 1,
                          .retries_hang = 2,

@@ -131,7 +131,7 @@ TEST_F(IngestRowsTest, AStartMakesATrialRunning) {
   IngestBatch batch;
   batch.allocation = allocation_, batch.new_offset = 5, batch.started = {{attempt.id, 3}};
   NodeRecord node;
-  node.host = "n1", node.facts = "{}";
+  node.host = "n1";
   batch.nodes = {node};
   must(store_->ingest(batch));
   EXPECT_EQ(must(store_->progress(sweep_)).running, 1);

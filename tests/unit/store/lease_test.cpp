@@ -24,18 +24,18 @@ class LeaseTest : public StoreTest {
   // are ours.
   std::unique_ptr<Store> as(const std::string& host, i64 pid, bool network, const std::string& boot = "",
                             i64 job = 0) {
-    StoreDependencies seams = quick();
-    seams.self = LeaseHolder{host, boot.empty() ? "boot-" + host : boot, pid, 1000 + pid, 0};
-    if (job > 0) seams.self->slurm_job = job, seams.self->slurm_cluster = "main";
-    seams.network_filesystem = [network](const fs::path&) { return network; };
-    seams.now_unix_ns = [this] { return now_; };
-    seams.steady_s = [this] { return steady_; };
-    seams.boot_unix_ns = [this] { return booted_; };
-    if (namespace_ > 0) seams.self->pid_namespace = namespace_;
-    seams.living_pid_start = [this](i64 asked) -> std::optional<i64> {
+    StoreDependencies dependencies = quick();
+    dependencies.self = LeaseHolder{host, boot.empty() ? "boot-" + host : boot, pid, 1000 + pid, 0};
+    if (job > 0) dependencies.self->slurm_job = job, dependencies.self->slurm_cluster = "main";
+    dependencies.network_filesystem = [network](const fs::path&) { return network; };
+    dependencies.now_unix_ns = [this] { return now_; };
+    dependencies.steady_s = [this] { return steady_; };
+    dependencies.boot_unix_ns = [this] { return booted_; };
+    if (namespace_ > 0) dependencies.self->pid_namespace = namespace_;
+    dependencies.living_pid_start = [this](i64 asked) -> std::optional<i64> {
       return alive_.contains(asked) ? std::optional<i64>(alive_[asked]) : std::nullopt;
     };
-    auto store = must(Store::open(path_, Mode::kReadWrite, seams));
+    auto store = must(Store::open(path_, Mode::kReadWrite, dependencies));
     SweepRow row;
     row.name = "s";
     sweep_ = must(store->ensure_sweep(row)).id;

@@ -32,9 +32,9 @@ class Merge : public StoreTest {
   fs::path database(const std::string& file, int count, const std::vector<Run>& runs,
                     const std::string& name = "s") {
     path_ = dir_ / file;
-    StoreDependencies seams = quick();
-    seams.now_unix_ns = [this] { return clock_ += 10; };
-    store_ = open(seams);
+    StoreDependencies dependencies = quick();
+    dependencies.now_unix_ns = [this] { return clock_ += 10; };
+    store_ = open(dependencies);
     SweepRow row;
     row.name = name;
     sweep_ = must(store_->ensure_sweep(row)).id;

@@ -26,8 +26,8 @@ std::string slurp(const fs::path& file) {
 
 class OpenTest : public StoreTest {
  protected:
-  Error refusal(Mode mode = Mode::kReadWrite, StoreDependencies seams = quick()) {
-    return error_in(Store::open(path_, mode, std::move(seams)));
+  Error refusal(Mode mode = Mode::kReadWrite, StoreDependencies dependencies = quick()) {
+    return error_in(Store::open(path_, mode, std::move(dependencies)));
   }
   void spill(const std::string& bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
   i64 pragma(const std::string& name) {
@@ -60,9 +60,9 @@ TEST_F(OpenTest, EveryTableIsStrict) {
 }
 
 TEST_F(OpenTest, ANetworkFilesystemGetsARollbackJournal) {
-  StoreDependencies seams = quick();
-  seams.network_filesystem = [](const fs::path&) { return true; };
-  open(seams);
+  StoreDependencies dependencies = quick();
+  dependencies.network_filesystem = [](const fs::path&) { return true; };
+  open(dependencies);
   EXPECT_EQ(text_pragma("journal_mode"), "delete");
   EXPECT_FALSE(fs::exists(path_.string() + "-wal"));
 }
@@ -329,9 +329,9 @@ TEST_F(OpenTest, AFullDiskStoresNothingOfTheBatchAndSaysWhatToDo) {
   const Attempt attempt = begin(plan_[0]);
   store_.reset();
   sql("PRAGMA wal_checkpoint(TRUNCATE)");
-  StoreDependencies seams = quick();
-  seams.most_pages = pragma("page_count") + 8;
-  store_ = must(Store::open(path_, Mode::kReadWrite, seams));
+  StoreDependencies dependencies = quick();
+  dependencies.most_pages = pragma("page_count") + 8;
+  store_ = must(Store::open(path_, Mode::kReadWrite, dependencies));
   sql("DELETE FROM lease");
   must(store_->take_lease(sweep_));
   IngestBatch batch;

@@ -8,58 +8,26 @@
 #include "orchestrator/store/record_sql.h"
 #include "orchestrator/store/stored_rows.h"
 #include "store_fixture.h"
+#include "tests/support/filled_records.h"
 
 namespace sweep::store {
 namespace {
 
 using Text = std::string;
 
-// Gives each member another value than any before, and none its default.
-class Filler {
- public:
-  template <class Record>
-  Record filled() {
-    Record record;
-    for_each_field(record, [&](const auto&, auto& member) { give(member); });
-    return record;
-  }
-  Metrics metrics() {
-    Metrics out;
-    for_each_metric(out, [&](const FieldInfo&, auto& member) { give(member); });
-    return out;
-  }
-  void give(i64& v) { v = ++last_; }
-  void give(int& v) { v = static_cast<int>(++last_); }
-  void give(bool& v) { v = !v; }
-  void give(double& v) { v = static_cast<double>(++last_) + 0.5; }
-  void give(Text& v) { v = "text " + std::to_string(++last_); }
-  void give(Outcome& v) { v = Outcome::kInvalid; }
-  void give(OomKind& v) { v = OomKind::kHost; }
-  void give(Phase& v) { v = Phase::kWarmup; }
-  void give(EndCause& v) { v = EndCause::kNoTime; }
-  void give(Transport& v) { v = Transport::kInfiniBand; }
-  void give(Metrics& v) { v = metrics(); }
-  template <class T>
-  void give(std::optional<T>& v) {
-    give(v.emplace());
-  }
-  void give(std::vector<i64>& v) { v = {++last_}; }
-  template <class T>
-  void give(std::vector<T>& v) {
-    v = {filled<T>(), filled<T>()};
-  }
-
- private:
-  i64 last_ = 1000;
-};
+using sweep::filled::Filler;
 
 template <class T>
 Text shown(const T& value) {
   return ::testing::PrintToString(value);
 }
+template <Recorded T>
+Text shown(const T& record) {
+  return to_text(record);
+}
 Text shown(const std::vector<SentTraffic>& sent) {
   Text out;
-  for (const auto& each : sent) out += dump(to_json(each));
+  for (const auto& each : sent) out += to_text(each);
   return out;
 }
 

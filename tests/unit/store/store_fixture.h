@@ -98,8 +98,7 @@ class StoreTest : public ::testing::Test {
   }
   static RankRecord record(const Attempt& attempt, i64 rank, int steps = 2) {
     RankRecord r;
-    r.attempt = attempt.id, r.rank = rank, r.outcome = Outcome::kOk, r.phase = Phase::kDone,
-    r.effective = "{}";
+    r.attempt = attempt.id, r.rank = rank, r.outcome = Outcome::kOk, r.phase = Phase::kDone;
     for (int i = 0; i < steps; ++i) {
       StepSample s;
       s.step = i, s.warmup = i == 0, s.step_ns = 100 + i, s.loss = 5.0 - i, s.tokens = 8;

@@ -16,9 +16,9 @@ class LogTest : public StoreTest {
     log_ = path_.string() + "-wal";
   }
   StoreDependencies telling() {
-    StoreDependencies seams = quick();
-    seams.warn = [this](const std::string& sentence) { warnings_.push_back(sentence); };
-    return seams;
+    StoreDependencies dependencies = quick();
+    dependencies.warn = [this](const std::string& sentence) { warnings_.push_back(sentence); };
+    return dependencies;
   }
   // The number of results in a copy of the file alone.
   i64 results_in_a_copy() {

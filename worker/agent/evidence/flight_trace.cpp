@@ -146,21 +146,21 @@ std::string compact(const std::vector<i64>& ranks) {
 
 }  // namespace
 
-json to_json(const FlightTrace& trace) {
-  json out = json::array();
+std::vector<FlightGroup> groups_of(const FlightTrace& trace) {
+  std::vector<FlightGroup> out;
   for (const auto& [name, group] : trace.groups) {
-    json each = {{"name", name},
-                 {"group", group.label.empty() ? name : group.label},
-                 {"ranks", compact(group.ranks)},
-                 {"begun", group.begun},
-                 {"done", group.done}};
-    if (!group.last.empty()) each["last"] = group.last;
-    if (group.waits) {
-      each["waits_in"] = group.waits->operation;
-      each["number"] = group.waits->number;
-      if (group.waits->peer) each["peer"] = *group.waits->peer;
-    }
-    out.push_back(std::move(each));
+    FlightGroup& each = out.emplace_back(FlightGroup{name,
+                                                     group.label.empty() ? name : group.label,
+                                                     compact(group.ranks),
+                                                     group.begun,
+                                                     group.done,
+                                                     group.last,
+                                                     {},
+                                                     {},
+                                                     {}});
+    if (!group.waits) continue;
+    each.waits_in = group.waits->operation, each.number = group.waits->number;
+    each.peer = group.waits->peer;
   }
   return out;
 }

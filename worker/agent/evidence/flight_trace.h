@@ -3,13 +3,12 @@
 // what is not understood is left out.
 #pragma once
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "schema/trial.h"
+#include "schema/records.h"
 
 namespace sweep::agent {
 
@@ -39,6 +38,6 @@ struct FlightTrace {
 };
 
 FlightTrace read_flight_trace(std::string_view json);
-nlohmann::json to_json(const FlightTrace&);  // a list of groups
+std::vector<FlightGroup> groups_of(const FlightTrace&);
 
 }  // namespace sweep::agent

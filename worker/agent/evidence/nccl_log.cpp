@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 
 namespace sweep::agent {
 namespace {
@@ -101,20 +100,8 @@ void read_info(NcclLog& out, std::string_view said) {
 
 }  // namespace
 
-bool NcclLog::gpu_direct() const {
-  return std::any_of(transports.begin(), transports.end(),
-                     [](const std::string& name) { return name.ends_with("/GDRDMA"); });
-}
-
-bool NcclLog::sockets() const {
-  return transports.contains("NET/Socket");
-}
-
-std::optional<Transport> NcclLog::transport() const {
-  if (sockets()) return Transport::kSockets;
-  const bool infiniband =
-      std::ranges::any_of(transports, [](const std::string& name) { return name.starts_with("NET/IB"); });
-  return infiniband ? std::optional(Transport::kInfiniBand) : std::nullopt;
+bool is_empty(const NcclLog& log) {
+  return log.network.empty() && log.transports.empty() && log.channels == 0 && log.warnings.empty();
 }
 
 NcclLog read_nccl_log(std::string_view text) {
@@ -131,20 +118,9 @@ NcclLog read_nccl_log(std::string_view text) {
       out.version = std::string(word(rest.substr(0, rest.find('+'))));
     }
   }
-  return out;
-}
-
-nlohmann::json to_json(const NcclLog& log) {
-  nlohmann::json out{{"transports", log.transports},
-                     {"gpu_direct", log.gpu_direct()},
-                     {"sockets", log.sockets()},
-                     {"nvlink", log.nvlink}};
-  if (!log.version.empty()) out["version"] = log.version;
-  if (!log.network.empty()) out["network"] = log.network;
-  if (!log.algorithms.empty()) out["algorithms"] = log.algorithms;
-  if (log.channels > 0) out["channels"] = log.channels;
-  if (log.nvls_channels > 0) out["nvls_channels"] = log.nvls_channels;
-  if (!log.warnings.empty()) out["warnings"] = log.warnings;
+  out.sockets = out.transports.contains("NET/Socket");
+  out.gpu_direct =
+      std::ranges::any_of(out.transports, [](const auto& name) { return name.ends_with("/GDRDMA"); });
   return out;
 }
 

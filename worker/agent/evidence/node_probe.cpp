@@ -43,16 +43,11 @@ std::string whole(const char* file) {
   return line;
 }
 
-nlohmann::json gpus(const Nvml& nvml) {
-  nlohmann::json out = nlohmann::json::array();
-  for (int i = 0; i < nvml.count(); ++i) {
-    nlohmann::json gpu = {{"name", nvml.name(i)}, {"compute_capability", nvml.compute_capability(i)}};
-    if (const auto bytes = nvml.memory_total(i)) gpu["memory_bytes"] = *bytes;
-    if (const auto mhz = nvml.sm_clock_mhz(i)) gpu["sm_clock_mhz"] = *mhz;
-    if (const auto mhz = nvml.max_sm_clock_mhz(i)) gpu["max_sm_clock_mhz"] = *mhz;
-    if (const auto errors = nvml.ecc_uncorrected(i)) gpu["ecc_uncorrected"] = *errors;
-    out.push_back(std::move(gpu));
-  }
+std::vector<GpuFacts> gpus(const Nvml& nvml) {
+  std::vector<GpuFacts> out;
+  for (int i = 0; i < nvml.count(); ++i)
+    out.push_back({nvml.name(i), nvml.compute_capability(i), nvml.memory_total(i), nvml.sm_clock_mhz(i),
+                   nvml.max_sm_clock_mhz(i), nvml.ecc_uncorrected(i)});
   return out;
 }
 
@@ -85,37 +80,35 @@ const char* access_of(const std::string& path) {
 
 NodeRecord probe_node(const Nvml* nvml) {
   NodeRecord out;
-  nlohmann::json facts = nlohmann::json::object();
+  NodeFacts& facts = out.facts;
   utsname names{};
   // Slurm's own name for the node is the one that its options understand.
   const char* slurm = std::getenv("SLURMD_NODENAME");
   if (::uname(&names) == 0) {
     out.host = slurm != nullptr && *slurm != '\0' ? slurm : names.nodename;
-    facts["kernel"] = std::string(names.sysname) + " " + names.release;
-    facts["machine"] = names.machine;
+    facts.kernel = std::string(names.sysname) + " " + names.release;
+    facts.machine = names.machine;
   }
-  if (const auto model = first_value("/proc/cpuinfo", "model name"); !model.empty()) facts["cpu"] = model;
-  if (const auto mhz = first_value("/proc/cpuinfo", "cpu MHz"); !mhz.empty())
-    facts["clocks"] = {{"cpu_mhz", mhz}};
-  facts["cores"] = std::thread::hardware_concurrency();  // the cores that this process may use
+  facts.cpu = first_value("/proc/cpuinfo", "model name");
+  if (const auto mhz = first_value("/proc/cpuinfo", "cpu MHz"); !mhz.empty()) facts.clocks = ClockFacts{mhz};
+  facts.cores = std::thread::hardware_concurrency();  // those this process may use
   const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
-  if (pages > 0 && page > 0) facts["memory_bytes"] = static_cast<std::int64_t>(pages) * page;
-  if (const auto boot = whole("/proc/sys/kernel/random/boot_id"); !boot.empty()) facts["boot_id"] = boot;
+  if (pages > 0 && page > 0) facts.memory_bytes = static_cast<std::int64_t>(pages) * page;
+  facts.boot_id = whole("/proc/sys/kernel/random/boot_id");
   if (nvml != nullptr) {
-    facts["gpus"] = gpus(*nvml);
-    facts["driver"] = nvml->driver();
-    facts["driver_cuda"] = nvml->driver_cuda();
-    if (const auto faults = xids()) facts["xids"] = *faults;
+    facts.gpus = gpus(*nvml);
+    facts.driver = nvml->driver();
+    facts.driver_cuda = nvml->driver_cuda();
+    facts.xids = xids();
   }
-  facts["version"] = kVersion;
-  facts["build"] = kBuild;
-  out.facts = dump(facts);
+  facts.version = kVersion;
+  facts.build = kBuild;
   return out;
 }
 
 std::string probe_machine(const Nvml* nvml, const std::vector<std::string>& paths) {
   const NodeRecord node = probe_node(nvml);
-  auto out = parse_json(node.facts).value_or(nlohmann::json::object());
+  auto out = to_json(node.facts);
   out["host"] = node.host;
   out["paths"] = nlohmann::json::object();
   for (const auto& path : paths) out["paths"][path] = access_of(path);

@@ -30,7 +30,7 @@ std::optional<double> mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-std::optional<double> deviation(const std::vector<double>& values) {  // of a sample: divides by n - 1
+std::optional<double> deviation(const std::vector<double>& values) {  // the sample's: it divides by n - 1
   if (values.size() < 2) return std::nullopt;
   double squares = 0;
   for (const double value : values) squares += (value - *mean(values)) * (value - *mean(values));

@@ -8,7 +8,6 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/files.h"
@@ -18,6 +17,8 @@ namespace sweep::agent {
 namespace fs = std::filesystem;
 
 namespace {
+
+constexpr std::size_t kMostThreads = 16;
 
 // Without the newline or NUL at its end.
 std::string slurp(const std::string& path, std::size_t max_bytes = 1u << 14) {
@@ -91,21 +92,17 @@ std::vector<ChildProcess> children() {
   return out;
 }
 
-nlohmann::json where_it_is(pid_t pid) {
+std::optional<ProcessPlace> where_it_is(pid_t pid) {
   const std::string entry = entry_of(pid);
-  if (entry.empty()) return nullptr;
-  nlohmann::json out = nlohmann::json::object();
-  out["state"] = std::string(1, read_status(entry).state);
-  for (const char* file : {"wchan", "syscall", "stack"}) {
-    std::string text = slurp("/proc/" + entry + "/" + file, 4096);
-    if (!text.empty()) out[file] = std::move(text);
-  }
-  int threads = 0;
+  if (entry.empty()) return std::nullopt;
+  const auto read = [&](const char* file) { return slurp("/proc/" + entry + "/" + file, 4096); };
+  ProcessPlace out{
+      std::string(1, read_status(entry).state), read("wchan"), read("syscall"), read("stack"), {}};
   std::error_code ec;
   for (const auto& thread : fs::directory_iterator("/proc/" + entry + "/task", ec)) {
-    if (++threads > 16) break;
+    if (out.threads.size() == kMostThreads) break;
     const std::string at = "/proc/" + entry + "/task/" + thread.path().filename().string();
-    out["threads"].push_back({{"name", slurp(at + "/comm", 64)}, {"wchan", slurp(at + "/wchan", 128)}});
+    out.threads.push_back({slurp(at + "/comm", 64), slurp(at + "/wchan", 128)});
   }
   return out;
 }

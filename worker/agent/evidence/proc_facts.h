@@ -3,9 +3,11 @@
 #pragma once
 #include <sys/types.h>
 
-#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "schema/records.h"
 
 namespace sweep::agent {
 
@@ -19,6 +21,6 @@ std::vector<ChildProcess> children();
 
 // State, wait channel, kernel stack and system call of a process, as far as they are readable: evidence of a
 // hang.
-nlohmann::json where_it_is(pid_t pid);
+std::optional<ProcessPlace> where_it_is(pid_t pid);
 
 }  // namespace sweep::agent

@@ -19,7 +19,7 @@
 
 namespace sweep::agent {
 
-// What a HeadServer reports of the node agents.
+// The reports of a HeadServer about the node agents.
 class HeadServerListener {
  public:
   virtual ~HeadServerListener() = default;

@@ -42,7 +42,7 @@ void PeerConnection::start(OnMessage on_message, OnClosed on_closed) {
   start_coroutine(socket_.get_executor(), receive(shared_from_this()));
 }
 
-// What came with the proof is taken first, but not from within start().
+// Reads first what came with the proof, but not from within start().
 awaitable<void> PeerConnection::receive(Self) {
   co_await boost::asio::post(boost::asio::use_awaitable);
   take({});

@@ -118,7 +118,7 @@ std::map<i64, NodeRecord> AllocationNodes::records() const {
   return out;
 }
 
-void AllocationNodes::set_facts(i64 node, std::string facts) {
+void AllocationNodes::set_facts(i64 node, NodeFacts facts) {
   if (auto& record = nodes_.at(node).record) record->facts = std::move(facts);
 }
 

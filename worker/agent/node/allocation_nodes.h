@@ -48,7 +48,7 @@ class AllocationNodes final : public AttemptNodes, public HeadServerListener, pr
   // The records of nodes that have joined.
   std::map<i64, NodeRecord> records() const;
   // REQUIRES: the node has a record.
-  void set_facts(i64 node, std::string facts);
+  void set_facts(i64 node, NodeFacts facts);
   // Names the nodes that never joined, for the reason that the agent gives when it leaves; empty: all joined.
   std::string absent() const;
 

@@ -33,62 +33,45 @@ NcclLog nccl_log_of(const std::filesystem::path& dir, i64 rank) {
   return read_nccl_log(text ? *text : "");
 }
 
-// It is added to what the rank states that it used.
-void add_nccl_log(const std::filesystem::path& dir, RankRecord& record) {
-  const NcclLog log = nccl_log_of(dir, record.rank);
-  auto used = parse_json(record.effective.empty() ? "{}" : record.effective);
-  if (!used || !used->is_object() || log.empty()) return;
-  (*used)["nccl"] = to_json(log);
-  record.effective = dump(*used);
-  record.transport = log.transport();
-}
-
-// Null: it was asked and did not answer.
-nlohmann::json flight_of(const std::filesystem::path& dir, i64 rank) {
+// What its recorder holds, once it was asked.
+std::optional<std::vector<FlightGroup>> flight_of(const std::filesystem::path& dir, i64 rank) {
   const auto path = spool::flight_trace(dir, rank);
   std::error_code ec;
-  if (!std::filesystem::exists(path, ec)) return nullptr;
+  if (!std::filesystem::exists(path, ec)) return std::nullopt;
   const auto bytes = files::read_from(path, 0, kMostFlightBytes);
-  return to_json(read_flight_trace(bytes ? *bytes : ""));
+  return groups_of(read_flight_trace(bytes ? *bytes : ""));
 }
 
-// The stacks of a command's rank. Null: it was not asked, or could not say.
-nlohmann::json stacks_of(const std::filesystem::path& dir, i64 rank, i64 ranks) {
+// Where the threads of a command's rank were. Empty: it could not say.
+std::string stacks_of(const std::filesystem::path& dir, i64 rank, i64 ranks) {
   const std::size_t most = kAllStackBytes / static_cast<std::size_t>(std::max<i64>(ranks, 1));
-  const auto text = files::read_from(spool::rank_stacks(dir, rank), 0, std::min(kMostStackBytes, most));
-  return text && !text->empty() ? nlohmann::json(*text) : nlohmann::json();
+  return files::read_from(spool::rank_stacks(dir, rank), 0, std::min(kMostStackBytes, most)).value_or("");
 }
 
 }  // namespace
 
-nlohmann::json rank_evidence(const RankProcesses& ranks, const AttemptResources& resources,
-                             const Watchdog& watchdog) {
-  nlohmann::json out = {{"ranks", nlohmann::json::array()}};
+AgentEvidence rank_evidence(const RankProcesses& ranks, const AttemptResources& resources,
+                            const Watchdog& watchdog) {
+  AgentEvidence out;
   i64 index = 0;
   for (const RankProcess& each : ranks.all()) {
     const Heartbeat seen = resources.files->heartbeat(index);
-    nlohmann::json rank = {{"rank", each.rank},
-                           {"pid", each.outside_pid},
-                           {"alive", !each.ended},
-                           {"phase", to_string(seen.phase)},
-                           {"part", name_of(seen.part)},
-                           {"step", seen.step},
-                           {"beats", seen.beats},
-                           {"collectives_entered", seen.collective},
-                           {"collectives_done", seen.collective_done},
-                           {"last_collective", seen.entered.text()},
-                           {"seconds_without_progress", watchdog.idle_s(index)}};
-    if (!seen.awaited.none()) rank["waits_for"] = seen.awaited.text();
-    if (!each.ended) rank["where"] = where_it_is(each.pid);
-    if (each.asked) rank["flight"] = flight_of(resources.files->dir(), each.rank);
-    if (each.asked)
-      if (auto stacks = stacks_of(resources.files->dir(), each.rank, std::ssize(ranks.all()));
-          !stacks.is_null())
-        rank["stacks"] = std::move(stacks);
-    out["ranks"].push_back(std::move(rank));
+    RankPosition& rank = out.ranks.emplace_back();
+    rank.rank = each.rank, rank.pid = each.outside_pid, rank.alive = !each.ended;
+    rank.phase = to_string(seen.phase), rank.part = name_of(seen.part);
+    rank.step = seen.step, rank.beats = seen.beats;
+    rank.collectives_entered = seen.collective, rank.collectives_done = seen.collective_done;
+    rank.last_collective = seen.entered.text();
+    rank.seconds_without_progress = watchdog.idle_s(index);
+    if (!seen.awaited.none()) rank.waits_for = seen.awaited.text();
+    if (!each.ended) rank.where = where_it_is(each.pid);
+    if (each.asked) {
+      rank.flight = {true, flight_of(resources.files->dir(), each.rank)};
+      rank.stacks = stacks_of(resources.files->dir(), each.rank, std::ssize(ranks.all()));
+    }
     ++index;
   }
-  if (const i64 kills = resources.span->oom_kills(); kills > 0) out["oom_kills"] = kills;
+  out.oom_kills = resources.span->oom_kills();
   return out;
 }
 
@@ -99,7 +82,7 @@ bool has_failed(const RankProcess& each, const AttemptFiles& files) {
   return !record || !*record || (*record)->outcome != Outcome::kOk;
 }
 
-void AttemptReport::set_cause(EndCause cause, nlohmann::json evidence) {
+void AttemptReport::set_cause(EndCause cause, AgentEvidence evidence) {
   if (cause_) return;
   cause_ = cause;
   evidence_ = std::move(evidence);
@@ -107,13 +90,12 @@ void AttemptReport::set_cause(EndCause cause, nlohmann::json evidence) {
   if (!part_.whole && cause != EndCause::kStartFailed) sink_.send(PartTrouble{part_.attempt.id, cause});
 }
 
-void AttemptReport::intend(EndCause cause, nlohmann::json found) {
-  intended_.cause = cause;
-  intended_.found = std::move(found);
+void AttemptReport::intend(EndCause cause, std::string why, std::optional<i64> rank) {
+  intended_ = {cause, std::move(why), rank};
 }
 
-void AttemptReport::settle(nlohmann::json evidence) {
-  evidence.update(intended_.found);
+void AttemptReport::settle(AgentEvidence evidence) {
+  evidence.why = intended_.why, evidence.rank = intended_.rank;
   set_cause(intended_.cause, std::move(evidence));
 }
 
@@ -127,16 +109,16 @@ void AttemptReport::send_records(const RankProcesses& ranks, const AttemptFiles&
     auto record = files.record(each.rank);
     if (!record) {
       spdlog::warn("{}", record.error().message);
-      if (!evidence_.is_object()) evidence_ = nlohmann::json::object();
-      evidence_["unreadable_records"].push_back(record.error().message);
-    } else if (*record) {
-      add_nccl_log(files.dir(), **record);
+      evidence_.unreadable_records.push_back(record.error().message);
+      continue;
+    }
+    NcclLog log = nccl_log_of(files.dir(), each.rank);
+    if (*record) {
+      if (!is_empty(log)) (*record)->effective.nccl = std::move(log);
       sink_.send(**record);
-    } else if (const NcclLog log = nccl_log_of(files.dir(), each.rank); !log.empty()) {
-      if (!evidence_.is_object()) evidence_ = nlohmann::json::object();
-      nlohmann::json found = to_json(log);
-      found["rank"] = each.rank;
-      evidence_["nccl_logs"].push_back(std::move(found));
+    } else if (!is_empty(log)) {
+      log.rank = each.rank;
+      evidence_.nccl_logs.push_back(std::move(log));
     }
   }
 }
@@ -188,8 +170,8 @@ void AttemptReport::send(const RankProcesses& ranks, AttemptResources& resources
   AttemptEnd out;
   out.attempt = part_.attempt.id;
   out.cause = cause_.value_or(EndCause::kDone);
-  if (!start_error_.empty()) evidence_ = {{"why", start_error_}};
-  if (!evidence_.is_null()) out.evidence = dump(evidence_);
+  if (!start_error_.empty()) evidence_ = {.why = start_error_};
+  out.evidence = std::move(evidence_);
   out.gpu_errors = gpu_errors(ranks, resources);
   for (const GpuError& error : out.gpu_errors)
     if (cleanup_failure_.empty() && is_hardware_fault(error.xid))

@@ -3,7 +3,6 @@
 // cause.
 #pragma once
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -26,7 +25,7 @@ struct AttemptResources {
 };
 
 // The position of each rank: phase, step, last collective, flight recorder. REQUIRES: files and span.
-nlohmann::json rank_evidence(const RankProcesses&, const AttemptResources&, const Watchdog&);
+AgentEvidence rank_evidence(const RankProcesses&, const AttemptResources&, const Watchdog&);
 // Whether the rank ended without an ok record.
 bool has_failed(const RankProcess&, const AttemptFiles&);
 
@@ -36,11 +35,11 @@ class AttemptReport {
   AttemptReport(MessageSink& sink, const NodePart& part) : sink_(sink), part_(part) {}
 
   std::optional<EndCause> cause() const { return cause_; }
-  void set_cause(EndCause, nlohmann::json evidence = nullptr);
+  void set_cause(EndCause, AgentEvidence evidence = {});
   // A cause that is set later, by settle(), once the ranks have had time to write their flight recorders.
-  void intend(EndCause, nlohmann::json found);
-  // evidence: where the ranks are; what intend() found is added.
-  void settle(nlohmann::json evidence);
+  void intend(EndCause, std::string why, std::optional<i64> rank);
+  // evidence: where the ranks are; what intend() was told is added.
+  void settle(AgentEvidence evidence);
   // Why its ranks could not be started; empty: they could.
   const std::string& start_error() const { return start_error_; }
   void set_start_error(std::string why) { start_error_ = std::move(why); }
@@ -61,10 +60,11 @@ class AttemptReport {
   MessageSink& sink_;
   const NodePart& part_;
   std::optional<EndCause> cause_;
-  nlohmann::json evidence_;
+  AgentEvidence evidence_;
   struct {
     EndCause cause = EndCause::kHang;
-    nlohmann::json found;
+    std::string why;
+    std::optional<i64> rank;
   } intended_;
   std::string start_error_, cleanup_failure_;
   i64 started_unix_ns_ = 0;

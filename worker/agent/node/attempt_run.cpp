@@ -203,14 +203,13 @@ void AttemptRun::watch() {
   context_.host.reap();
   if (stage_ != Stage::kRunning) return;
   spdlog::warn("attempt {}: {}", attempt().id, found->why);
-  nlohmann::json why = {{"why", found->why}, {"rank", found->rank}};
   switch (found->verdict) {
     case Watchdog::Verdict::kHang:
-      return ask_ranks(EndCause::kHang, std::move(why));
+      return ask_ranks(EndCause::kHang, found->why, found->rank);
     case Watchdog::Verdict::kTimeout:
-      return ask_ranks(EndCause::kTimeout, std::move(why));
+      return ask_ranks(EndCause::kTimeout, found->why, found->rank);
     case Watchdog::Verdict::kDoesNotExit:
-      return ask_ranks(EndCause::kDone, std::move(why));
+      return ask_ranks(EndCause::kDone, found->why, found->rank);
   }
 }
 
@@ -267,8 +266,8 @@ void AttemptRun::await_records() {
 
 // Ranks that stand still are asked for their flight recorders and get a moment to answer. Without such ranks
 // it goes on at once.
-void AttemptRun::ask_ranks(EndCause cause, nlohmann::json found) {
-  report_.intend(cause, std::move(found));
+void AttemptRun::ask_ranks(EndCause cause, const std::string& why, std::optional<i64> rank) {
+  report_.intend(cause, why, rank);
   stage_ = Stage::kAsking;
   deadline_.set(attempt().runs_command() ? kCommandAnswerLimit : kAnswerLimit);
   if (!resources_.files) return give_up();
@@ -278,7 +277,7 @@ void AttemptRun::ask_ranks(EndCause cause, nlohmann::json found) {
 
 void AttemptRun::give_up() {
   const bool prepared = resources_.files && resources_.span;
-  report_.settle(prepared ? rank_evidence(ranks_, resources_, watchdog_) : nlohmann::json::object());
+  report_.settle(prepared ? rank_evidence(ranks_, resources_, watchdog_) : AgentEvidence());
   terminate();
 }
 
@@ -304,7 +303,7 @@ void AttemptRun::end(EndCause cause, bool at_once) {
 void AttemptRun::peer_ended(EndCause cause) {
   if (stage_ > Stage::kRunning || report_.cause()) return;
   if (cause == EndCause::kRankFailed && stage_ == Stage::kRunning) return await_records();
-  ask_ranks(cause, nlohmann::json::object());
+  ask_ranks(cause, "", {});
 }
 
 void AttemptRun::store_answer(i64 client, const Frame& answer) {

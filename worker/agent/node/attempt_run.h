@@ -98,7 +98,7 @@ class AttemptRun {
   void watch();
   // The one place where the stage moves on by itself.
   void advance();
-  void ask_ranks(EndCause cause, nlohmann::json found);
+  void ask_ranks(EndCause cause, const std::string& why, std::optional<i64> rank);
   void give_up();
   void await_records();
   void terminate();

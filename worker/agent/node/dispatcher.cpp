@@ -32,7 +32,7 @@ void Dispatcher::send_not_started(i64 attempt, EndCause cause, const std::string
   AttemptEnd end;
   end.attempt = attempt;
   end.cause = cause;
-  end.evidence = dump({{"why", why}});
+  end.evidence.why = why;
   end.started_unix_ns = end.ended_unix_ns = unix_ns_now();
   mailbox_.send(spool::kAttemptEnd, to_json(end));
 }

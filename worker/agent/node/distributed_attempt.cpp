@@ -125,9 +125,9 @@ void DistributedAttempt::node_lost(i64 node, const std::string& why) {
   if (part == parts_.end() || part->second.ended) return;
   part->second.end.cause = EndCause::kNodeLost;
   if (!ended_by_itself() || cause_ == EndCause::kNodeLost) return;
-  evidence_ = {{"why", fmt::format("{} was lost: {}", nodes_.name(node), why)},
-               {"rank", part->second.first_rank},
-               {"node", node}};
+  AgentEvidence& evidence = part->second.end.evidence;
+  evidence.why = fmt::format("{} was lost: {}", nodes_.name(node), why);
+  evidence.rank = part->second.first_rank, evidence.node = node;
   if (!cause_) return trouble(EndCause::kNodeLost, node);
   cause_ = EndCause::kNodeLost;  // the hang or the broken connection that others told of followed from it
   cause_node_ = node;
@@ -147,32 +147,14 @@ void DistributedAttempt::end(EndCause cause, bool at_once) {
     if (!part.ended) nodes_.send(node, EndPart{id(), cause, at_once});
 }
 
-// Evidence of the part that was in trouble first; of the others where their ranks were.
-void DistributedAttempt::add_evidence(const AttemptEnd& of, bool leading) {
-  const auto said =
-      of.evidence.empty() ? nlohmann::json() : parse_json(of.evidence).value_or(nlohmann::json());
-  if (!said.is_object()) return;
-  if (leading)
-    for (const auto& [key, value] : said.items())
-      if (key != "ranks") evidence_[key] = value;
-  if (said.contains("ranks"))
-    for (const auto& rank : said["ranks"]) evidence_["ranks"].push_back(rank);
-}
-
 // One end of the parts' several ones.
 AttemptEnd DistributedAttempt::merged() {
   std::vector<PartEnd> parts;
   for (const i64 node : placed_.nodes) {
     const PartState& part = parts_[node];
-    parts.push_back({&part.end, part.ranks});
-    if (parts_.size() > 1) add_evidence(part.end, node == cause_node_);
+    parts.push_back({&part.end, part.ranks, parts_.size() == 1 || node == cause_node_});
   }
-  AttemptEnd out = merged_end(parts);
-  if (parts.size() == 1)
-    out.evidence = parts.front().end->evidence;
-  else if (!evidence_.is_null())
-    out.evidence = dump(evidence_);
-  return out;
+  return merged_end(parts);
 }
 
 void DistributedAttempt::conclude() {
@@ -188,7 +170,6 @@ void DistributedAttempt::conclude() {
   out.cause = all([](const PartState& part) { return part.end.cause == EndCause::kDone; })
                   ? EndCause::kDone
                   : cause_.value_or(EndCause::kNodeLost);
-  if (out.cause == EndCause::kNodeLost && !evidence_.is_null()) out.evidence = dump(evidence_);
   if (out.ended_unix_ns <= 0) out.ended_unix_ns = unix_ns_now();
   sink_.send(spool::kAttemptEnd, to_json(out));
   finished_(*this);

@@ -69,7 +69,6 @@ class DistributedAttempt {
   void trouble(EndCause cause, i64 from_node);
   void conclude();
   AttemptEnd merged();
-  void add_evidence(const AttemptEnd& of, bool leading);
 
   AttemptNodes& nodes_;
   RecordSink& sink_;
@@ -81,7 +80,6 @@ class DistributedAttempt {
   std::optional<EndCause> cause_;
   // The node whose part failed first; -1: none, the end was ordered.
   i64 cause_node_ = -1;
-  nlohmann::json evidence_;
   std::vector<i64> unclean_;
   i64 neighbours_ = 0;
   bool concluded_ = false;

@@ -10,9 +10,11 @@ namespace sweep::agent {
 struct PartEnd {
   const AttemptEnd* end = nullptr;
   i64 ranks = 0;
+  // The trouble began there.
+  bool leads = false;
 };
 
-// The caller fills in what only the head agent knows (attempt, cause, evidence, neighbours, unclean_nodes).
+// By the rule that schema/records.def has for each field. What only the head agent knows is left to the caller.
 AttemptEnd merged_end(const std::vector<PartEnd>& parts);
 
 }  // namespace sweep::agent

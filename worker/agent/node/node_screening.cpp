@@ -36,15 +36,13 @@ void NodeScreening::send(std::string_view kind, nlohmann::json body) {
 
 void NodeScreening::judge() {
   auto records = nodes_.records();
-  std::map<i64, nlohmann::json> facts;
-  for (const auto& [node, record] : records)
-    facts[node] = parse_json(record.facts).value_or(nlohmann::json::object());
+  std::map<i64, NodeFacts> facts;
+  for (const auto& [node, record] : records) facts[node] = record.facts;
   const auto screens = judge_screen(by_rank_, screened_, facts);
   if (screens.empty())
     spdlog::warn("screening the nodes gave no result; attempts/{} holds its logs", kScreenAttempt);
   for (const auto& [node, screen] : screens) {
-    facts[node]["screen"] = to_json(screen);
-    records[node].facts = dump(facts[node]);
+    records[node].facts.screen = screen;
     if (node != 0) outbox_.send(spool::kNode, sweep::to_json(records[node]));
     nodes_.set_facts(node, records[node].facts);  // this node's record follows the hello
     if (!screen.slow.empty()) report_slow(node, screen);

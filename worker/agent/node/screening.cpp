@@ -19,25 +19,16 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-double number_of(const nlohmann::json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_number() ? it->get<double>() : 0;
-}
-
 void keep_smaller(double& kept, double value) {
   if (value > 0 && (kept == 0 || value < kept)) kept = value;
 }
 
-void add_links(NodeScreen& screen, i64 me, const nlohmann::json& said, const std::vector<i64>& nodes,
+void add_links(NodeScreen& screen, i64 me, const ScreenFindings& said, const std::vector<i64>& nodes,
                i64 ranks_per_node) {
-  if (!said.contains("links") || !said["links"].is_array()) return;
-  for (const auto& link : said["links"]) {
-    if (!link.is_array() || link.size() != 2 || !link[0].is_number_integer() || !link[1].is_number())
-      continue;
-    const i64 from = link[0].get<i64>();
+  for (const auto& [from, speed] : said.links) {
     if (from < 0 || from / ranks_per_node >= static_cast<i64>(nodes.size())) continue;
     const i64 other = nodes[static_cast<std::size_t>(from / ranks_per_node)];
-    if (other != me) screen.links.emplace_back(other, link[1].get<double>());
+    if (other != me) screen.links.emplace_back(other, speed);
   }
 }
 
@@ -59,13 +50,13 @@ void compare(std::string& slow, const char* what, const char* unit, double mine,
     say(slow, fmt::format("{} {:.3g} {} where the median node has {:.3g}", what, mine, unit, usual));
 }
 
-void judge_health(std::string& slow, const nlohmann::json& facts) {
-  if (const double xids = number_of(facts, "xids"); xids > 0)
-    say(slow, fmt::format("{:.0f} Xid errors of its GPUs in the kernel's log", xids));
-  if (!facts.contains("gpus") || !facts["gpus"].is_array()) return;
-  for (std::size_t i = 0; i < facts["gpus"].size(); ++i)
-    if (const double errors = number_of(facts["gpus"][i], "ecc_uncorrected"); errors > 0)
-      say(slow, fmt::format("{:.0f} uncorrected memory errors on GPU {}", errors, i));
+void judge_health(std::string& slow, const NodeFacts& facts) {
+  if (facts.xids.value_or(0) > 0)
+    say(slow, fmt::format("{} Xid errors of its GPUs in the kernel's log", *facts.xids));
+  if (!facts.gpus) return;
+  for (std::size_t i = 0; i < facts.gpus->size(); ++i)
+    if (const i64 errors = (*facts.gpus)[i].ecc_uncorrected.value_or(0); errors > 0)
+      say(slow, fmt::format("{} uncorrected memory errors on GPU {}", errors, i));
 }
 
 }  // namespace
@@ -89,21 +80,18 @@ Attempt screen_attempt(i64 nodes, i64 gpus_per_node, bool zygote) {
 }
 
 std::map<i64, NodeScreen> judge_screen(const std::map<i64, RankRecord>& records,
-                                       const std::vector<i64>& nodes,
-                                       const std::map<i64, nlohmann::json>& facts) {
+                                       const std::vector<i64>& nodes, const std::map<i64, NodeFacts>& facts) {
   std::map<i64, NodeScreen> all;
   if (nodes.empty() || records.empty()) return all;
   const i64 world = std::max<i64>(records.rbegin()->first + 1, static_cast<i64>(nodes.size()));
   const i64 each = std::max<i64>(1, world / static_cast<i64>(nodes.size()));
   for (const auto& [rank, record] : records) {
-    const auto used = parse_json(record.effective);
-    if (!used || !used->is_object() || !used->contains("screen") || !(*used)["screen"].is_object()) continue;
-    if (rank < 0 || rank / each >= static_cast<i64>(nodes.size())) continue;
+    const auto& said = record.effective.screen;
+    if (!said || rank < 0 || rank / each >= static_cast<i64>(nodes.size())) continue;
     const i64 node = nodes[static_cast<std::size_t>(rank / each)];
-    const auto& said = (*used)["screen"];
-    keep_smaller(all[node].matmul_gflops, number_of(said, "matmul_gflops"));
-    keep_smaller(all[node].memory_gb_s, number_of(said, "memory_gb_s"));
-    add_links(all[node], node, said, nodes, each);
+    keep_smaller(all[node].matmul_gflops, said->matmul_gflops);
+    keep_smaller(all[node].memory_gb_s, said->memory_gb_s);
+    add_links(all[node], node, *said, nodes, each);
   }
   std::vector<double> matmul, memory, links;
   for (const auto& [node, screen] : all) {
@@ -117,13 +105,6 @@ std::map<i64, NodeScreen> judge_screen(const std::map<i64, RankRecord>& records,
     if (const auto known = facts.find(node); known != facts.end()) judge_health(screen.slow, known->second);
   }
   return all;
-}
-
-nlohmann::json to_json(const NodeScreen& screen) {
-  nlohmann::json out{{"matmul_gflops", screen.matmul_gflops}, {"memory_gb_s", screen.memory_gb_s}};
-  if (!screen.links.empty()) out["links_gb_s"] = screen.links;
-  if (!screen.slow.empty()) out["slow"] = screen.slow;
-  return out;
 }
 
 }  // namespace sweep::agent

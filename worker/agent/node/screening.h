@@ -3,7 +3,6 @@
 // Pure.
 #pragma once
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -18,19 +17,10 @@ inline constexpr i64 kScreenAttempt = i64{1} << 40;
 // One rank for each GPU of a node, one where there is none.
 Attempt screen_attempt(i64 nodes, i64 gpus_per_node, bool zygote);
 
-// The result for one node: the figures of its slowest rank, and each link's other node with its speed.
-struct NodeScreen {
-  double matmul_gflops = 0, memory_gb_s = 0;
-  std::vector<std::pair<i64, double>> links;
-  // How it stands out, for people; empty: it does not.
-  std::string slow;
-};
 // records: of the ranks, by rank; `nodes` in rank order; `facts`: of node_probe, by node (ECC errors, Xids).
 // A node stands out below 70 % of the median node's matmul or memory bandwidth, below half of its transport,
 // or with uncorrected memory errors or Xids. Nodes without an answer are absent.
 std::map<i64, NodeScreen> judge_screen(const std::map<i64, RankRecord>& records,
-                                       const std::vector<i64>& nodes,
-                                       const std::map<i64, nlohmann::json>& facts);
-nlohmann::json to_json(const NodeScreen&);
+                                       const std::vector<i64>& nodes, const std::map<i64, NodeFacts>& facts);
 
 }  // namespace sweep::agent

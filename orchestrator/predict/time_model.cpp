@@ -1,8 +1,10 @@
+#include "orchestrator/predict/time_model.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "bench_kernels/shape/pipeline_time.h"
-#include "orchestrator/predict/predict.h"
+#include "bench_kernels/shape/stage_split.h"
 
 namespace sweep::predict {
 namespace {
@@ -96,7 +98,19 @@ double pipeline_seconds(const Layout& l, const std::vector<double>& stages) {
 
 }  // namespace
 
-void stage_times(const Layout& l, const TrainerProfile& p, const shape::Hardware& h, StageTimes& out) {
+void TimeModel::divide(const Trial& t, std::vector<StageWork>& stages) const {
+  stages.assign(static_cast<std::size_t>(t.pp), {});
+  if (t.pp > t.spec.layers) {
+    for (auto& s : stages) s.empty = true;
+    return;
+  }
+  const auto shares = shape::split_stages(t.spec, t.pp, t.seq_len);
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    stages[i] = {real(shares[i].layers), 0, 1, shares[i].embedding, shares[i].head, shares[i].head, false};
+}
+
+void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shape::Hardware& h,
+                            StageTimes& out) const {
   const TimeParameters& t = p.time;
   const Links links{l, p, h};
   const double peak = h.peak_for(l.precision).value_or(1e12);
@@ -109,8 +123,8 @@ void stage_times(const Layout& l, const TrainerProfile& p, const shape::Hardware
   const double again = l.recompute ? 4.0 / 3 : 1;
   out.layer_gpu = again * (products / flops + 3 * l.element * saved * l.tokens / memory) +
                   tensor_seconds(links) + context_seconds(links) + expert_seconds(links);
-  const bool slow_start = (l.pp > 1 && l.nodes > 1) || slow_collectives(l);
-  out.layer_host = again * t.layer_launch_s + (slow_start ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0);
+  out.layer_host =
+      again * t.layer_launch_s + (collectives_slow(l) ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0);
   const double logits = l.tokens * l.vocab / l.tp;
   const double head = 6 * logits * l.hidden / flops + 24 * logits / memory;
   out.of.clear();
@@ -119,35 +133,16 @@ void stage_times(const Layout& l, const TrainerProfile& p, const shape::Hardware
         {s.layers * out.layer_gpu + (s.head ? head : 0), s.layers * out.layer_host + t.stage_launch_s});
 }
 
-double slow_share(const Layout& l) {
-  constexpr double kManyMicros = 16, kManyReplicas = 4, kAll = 64, kSome = 32, kMostReplicas = 128;
-  if (l.pp <= 1 || l.nodes < 2) return 0;
-  if (l.nodes >= kAll) return 1;
-  if (l.zero < 1) {
-    const bool enough = l.dp >= kManyReplicas || (l.dp >= 2 && l.nodes >= 8);
-    return enough && l.dp < kSome && l.micros >= kManyMicros ? 1 : 0;
-  }
-  if (l.nodes < kSome) return 0;
-  if (l.dp >= kSome) return l.dp < kMostReplicas ? 1 : 0;
-  return l.micro_batch > 1 ? 0.2 : 0;
-}
-
-bool slow_collectives(const Layout& l) {
-  constexpr double kWide = 8, kManyNodes = 64, kManyReplicas = 32, kSomeNodes = 4, kFewReplicas = 4,
-                   kLongBatch = 16;
-  if (l.pp > 1 || l.tp < kWide) return false;
-  if (l.nodes >= kManyNodes) return l.dp >= kManyReplicas;
-  return l.nodes >= kSomeNodes && l.dp >= 2 && l.dp <= kFewReplicas && l.micro_batch >= kLongBatch;
-}
-
-TimePrediction predict_time(const Layout& l, const StageTimes& times, const MemoryPrediction& memory,
-                            const TrainerProfile& p, const shape::Hardware& h) {
+TimePrediction TimeModel::seconds(const Case& c, const MemoryPrediction& memory) const {
+  const Layout& l = c.layout;
+  const TrainerProfile& p = c.profile;
+  const shape::Hardware& h = c.hardware;
   const TimeParameters& t = p.time;
   const Links links{l, p, h};
   double slowest = 0, parameters = 0;
   thread_local std::vector<double> stages;
   stages.clear();
-  for (const StageTime& s : times.of) {
+  for (const StageTime& s : c.times.of) {
     stages.push_back(std::pow(std::pow(s.gpu, 8) + std::pow(s.host, 8), 1.0 / 8));  // a smooth maximum
     slowest = std::max(slowest, stages.back());
   }
@@ -156,7 +151,7 @@ TimePrediction predict_time(const Layout& l, const StageTimes& times, const Memo
   out.compute_s = l.micros * slowest;
   out.pipeline_s = pipeline_seconds(l, stages) - out.compute_s;
   const double messages = l.pp > 2 ? 4 : l.pp > 1 ? 2 : 0;
-  const double slow = messages * t.slow_message_s * slow_share(l);
+  const double slow = messages * t.slow_message_s * messages_slow(l);
   out.slow_messages_s = slow * (l.micros + (l.pp - 1) / 2);
   if (memory.limit > 0) {
     const double share = memory.wanted * p.facts.need_share / memory.limit;
@@ -169,6 +164,17 @@ TimePrediction predict_time(const Layout& l, const StageTimes& times, const Memo
                out.optimizer_s;
   out.tokens_per_s_gpu = l.tokens * l.micros / (out.step_s * l.tp * l.pp);
   return out;
+}
+
+double Uncertainty::*TimeModel::spread(const Layout& l) const {
+  constexpr double kMany = 32;
+  if (l.pp <= 1 || l.nodes <= 1) return &Uncertainty::time;
+  return l.nodes < kMany ? &Uncertainty::time_far : &Uncertainty::time_many;
+}
+
+const TimeModel* time_model(std::string_view word) {
+  static const TimeModel plain("plain", kEager);  // reads what eager PyTorch and our own step do
+  return word == plain.word ? &plain : word == nanotron_time().word ? &nanotron_time() : nullptr;
 }
 
 }  // namespace sweep::predict

@@ -1,4 +1,4 @@
-#include "orchestrator/cli/shortcuts.h"
+#include "orchestrator/answers/tables/shortcuts.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "orchestrator/answers/format.h"
 #include "schema/audit.h"
 
-namespace sweep::cli {
+namespace sweep::answers {
 namespace {
 
 std::string trials(i64 count) {
@@ -31,28 +31,23 @@ bool is_judged(const store::Shortcuts::Audited& of) {
 
 }  // namespace
 
-Expected<std::vector<std::string>> shortcuts(store::Store& store, i64 sweep) {
-  const auto found = store.shortcuts(sweep);
-  if (!found) return tl::unexpected(found.error());
+std::vector<std::string> shortcut_sentences(const store::Shortcuts& found) {
   std::vector<std::string> out;
-  if (found->stopped_early > 0)
+  if (found.stopped_early > 0)
     out.push_back(fmt::format("{} stopped early, clearly slower than the best so far; this saved {}",
-                              trials(found->stopped_early), answers::rough_duration(found->seconds_saved)));
-  for (const auto& each : found->audited)
+                              trials(found.stopped_early), rough_duration(found.seconds_saved)));
+  for (const auto& each : found.audited)
     if (is_judged(each)) out.push_back(audited(each));
   return out;
 }
 
-Expected<nlohmann::json> shortcuts_json(store::Store& store, i64 sweep) {
-  const auto found = store.shortcuts(sweep);
-  if (!found) return tl::unexpected(found.error());
+nlohmann::json shortcuts_json(const store::Shortcuts& found) {
   auto rules = nlohmann::json::array();
-  for (const auto& each : found->audited)
+  for (const auto& each : found.audited)
     if (is_judged(each))
       rules.push_back({{"rule", each.rule}, {"trials", each.trials}, {"wrong", wrong(each)}});
-  return nlohmann::json{
-      {"stopped_early", {{"trials", found->stopped_early}, {"seconds_saved", found->seconds_saved}}},
-      {"audited", rules}};
+  return {{"stopped_early", {{"trials", found.stopped_early}, {"seconds_saved", found.seconds_saved}}},
+          {"audited", rules}};
 }
 
-}  // namespace sweep::cli
+}  // namespace sweep::answers

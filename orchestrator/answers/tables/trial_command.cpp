@@ -1,4 +1,4 @@
-#include "orchestrator/cli/plan_command.h"
+#include "orchestrator/answers/tables/trial_command.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "orchestrator/answers/format.h"
 #include "schema/command_spec.h"
 
-namespace sweep::cli {
+namespace sweep::answers {
 namespace {
 
 bool is_plain(char c) {
@@ -17,7 +17,7 @@ bool is_plain(char c) {
 }
 
 // As a shell would take it; names that only a rank knows stay in braces.
-std::string shown(const std::string& word) {
+std::string shown_word(const std::string& word) {
   const auto same = [](std::string_view name) { return std::optional("{" + std::string(name) + "}"); };
   const std::string text = templates::finish(word, same).value_or(word);
   if (!text.empty() && std::ranges::all_of(text, is_plain)) return text;
@@ -32,8 +32,8 @@ std::string command_of(const PlanEntry& entry) {
   const auto spec = command_from(entry.trial.program);
   if (!spec) return {};
   std::string out;
-  for (const auto& [name, value] : spec->environment) out += " " + name + "=" + shown(value);
-  for (const std::string& word : spec->argv) out += " " + shown(word);
+  for (const auto& [name, value] : spec->environment) out += " " + name + "=" + shown_word(value);
+  for (const std::string& word : spec->argv) out += " " + shown_word(word);
   for (const auto& [path, text] : spec->files)
     out += fmt::format("\n  with {{files}}/{} of {} bytes", path, text.size());
   return out.empty() ? out : out.substr(1);
@@ -47,7 +47,7 @@ std::string first_command(const std::vector<PlanEntry>& entries) {
   if (first == nullptr) return {};
   const std::string command = command_of(*first);
   if (command.empty()) return {};
-  return answers::safe_lines(fmt::format("the first trial, {}, runs:\n  {}", first->id, command)) + "\n";
+  return safe_lines(fmt::format("the first trial, {}, runs:\n  {}", first->id, command)) + "\n";
 }
 
-}  // namespace sweep::cli
+}  // namespace sweep::answers

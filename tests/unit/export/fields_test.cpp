@@ -1,6 +1,10 @@
-#include "orchestrator/export/fields_doc.h"
-
+// docs/fields.md is what the table in schema/fields.def says.
 #include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 #include "orchestrator/export/text.h"
 #include "schema/axis_domain.h"
@@ -64,8 +68,6 @@ std::string section(Role role) {
   return out;
 }
 
-}  // namespace
-
 std::string fields_markdown() {
   return "# Fields\n\n"
          "<!-- Written from schema/fields.def; do not edit. A test says when it is out of date and how to "
@@ -83,4 +85,14 @@ std::string fields_markdown() {
          section(Role::kIdentity);
 }
 
+TEST(Fields, TheCommittedReferenceIsCurrent) {
+  const std::string path = std::string(SWEEP_SOURCE_DIR) + "/docs/fields.md";
+  if (std::getenv("SWEEP_RENEW_GOLDEN") != nullptr)
+    std::ofstream(path, std::ios::binary) << fields_markdown();
+  std::ifstream in(path, std::ios::binary);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), fields_markdown())
+      << "renew docs/fields.md: SWEEP_RENEW_GOLDEN=1 test_export --gtest_filter='Fields.*'";
+}
+
+}  // namespace
 }  // namespace sweep::exports

@@ -5,15 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "base/expected.h"
-#include "orchestrator/store/store.h"
+#include "orchestrator/store/answers.h"
 
-namespace sweep::cli {
+namespace sweep::answers {
 
 // Trials that were stopped early and the time that it saved; audited pruning by rule (schema/audit.h). Empty:
 // neither happened.
-Expected<std::vector<std::string>> shortcuts(store::Store&, i64 sweep);
+std::vector<std::string> shortcut_sentences(const store::Shortcuts&);
 // The keys `stopped_early` and `audited` of docs/json.md.
-Expected<nlohmann::json> shortcuts_json(store::Store&, i64 sweep);
+nlohmann::json shortcuts_json(const store::Shortcuts&);
 
-}  // namespace sweep::cli
+}  // namespace sweep::answers

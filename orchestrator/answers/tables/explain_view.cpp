@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "orchestrator/answers/tables/explain.h"
+#include "orchestrator/answers/tables/trial_command.h"
+
+namespace sweep::answers {
+namespace {
+
+// What the sweep's events say of its attempts; and, while it has no answer, of hosts that are out and of what
+// waits.
+Expected<void> add_events(ExplainView& view, store::Store& store, i64 sweep) {
+  constexpr i64 kLookBack = 1000, kShown = 10;
+  const bool waits = view.entry.admitted && !view.final_attempt;
+  const auto concerns = [&](const std::string& kind, const Value& about) {
+    if (waits && (kind == "quarantine" || kind == "pending")) return true;
+    return std::ranges::any_of(view.attempts,
+                               [&](const auto& attempt) { return about == Value{attempt.id}; });
+  };
+  const auto events = store.events(sweep, kLookBack);
+  if (!events) return tl::unexpected(events.error());
+  for (const auto& row : events->rows)
+    if (concerns(std::get<std::string>(row[1]), row[3]))
+      view.events.push_back(
+          fmt::format("{}  {}", std::get<std::string>(row[0]), std::get<std::string>(row[2])));
+  if (view.events.size() > kShown) view.events.erase(view.events.begin(), view.events.end() - kShown);
+  return {};
+}
+
+// The attempt behind the answer, which `run --reuse` may have taken from another sweep.
+Expected<void> add_final(ExplainView& view, store::Store& store, i64 sweep) {
+  const auto final_attempt = store.final_attempt(sweep, view.entry.id);
+  if (!final_attempt) return tl::unexpected(final_attempt.error());
+  view.final_attempt = *final_attempt;
+  if (!*final_attempt) return {};
+  const i64 id = **final_attempt;
+  if (std::ranges::find(view.attempts, id, &ExplainAttempt::id) != view.attempts.end()) return {};
+  const auto result = store.result_of(id);
+  if (!result) return tl::unexpected(result.error());
+  const auto from = store.sweep_of(id);
+  if (!from) return tl::unexpected(from.error());
+  view.attempts.push_back({id, State::kFinished, "reused from sweep " + *from, *result});
+  return {};
+}
+
+}  // namespace
+
+Expected<ExplainView> explain_view(store::Store& store, i64 sweep, const std::string& id_prefix) {
+  const auto id = store.find_trial(sweep, id_prefix);
+  if (!id) return tl::unexpected(id.error());
+  const auto plan = store.plan(sweep);
+  if (!plan) return tl::unexpected(plan.error());
+  const auto entry = std::ranges::find(*plan, *id, &PlanEntry::id);
+  if (entry == plan->end()) return fail(fmt::format("trial {} is not in the plan", *id));
+  const auto attempts = store.attempts(sweep, *id);
+  if (!attempts) return tl::unexpected(attempts.error());
+  ExplainView view{*entry, {}, std::nullopt, {}, command_of(*entry)};
+  for (const auto& row : *attempts) {
+    const auto result = store.result_of(row.id);
+    if (!result) return tl::unexpected(result.error());
+    view.attempts.push_back({row.id, row.state, row.allocation, *result});
+  }
+  SWEEP_TRY(add_final(view, store, sweep));
+  SWEEP_TRY(add_events(view, store, sweep));
+  return view;
+}
+
+}  // namespace sweep::answers

@@ -1,0 +1,77 @@
+// Eager PyTorch under FSDP2, DDP or on one rank: states as shape/model_states.h keeps them for the precision,
+// gradients made anew in each step, weights gathered for the unit at work. With tensor parallelism the loss is of
+// gathered logits (DTensor).
+#include <algorithm>
+
+#include "orchestrator/predict/memory_model.h"
+
+namespace sweep::predict {
+namespace {
+
+// Weights that compute, where what is kept is sharded or of another type: of the unit at work, `ahead`
+// fetched before it; all of a stage where FSDP2 keeps them until the backward (ZeRO 2), or as autocast does.
+double gathered_weights(const Layout& l, const StageWork& s, bool at_loss, double ahead) {
+  if (l.zero < 2 || l.dp * l.cp <= 1) return l.casts ? l.element * s.parameters : 0;
+  if (l.zero < 3) return l.element * s.parameters;
+  const double layer = l.layer_parameters / l.tp, table = l.vocab * l.hidden / l.tp;
+  return l.element * (at_loss && s.loss ? table : (1 + ahead) * layer);
+}
+
+// At the fullest of four moments of a step: the loss's backward, the last layer's, the end of the backward, the
+// update.
+MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
+  const Layout& l = c.layout;
+  const ProfileFacts& f = c.profile.facts;
+  const PerToken saved = saved_bytes(l, f, 0);
+  const double hidden = l.tokens * l.element * l.hidden / l.tp, token = saved.activations;
+  shape::StateBytes states = l.states;
+  if (l.zero == 2) states.weights /= l.dp * l.cp;  // FSDP2 shards what it keeps gathered
+  const MemoryParts whole = states_and_activations(c, s, states, saved, 1);
+  const double gradients = whole.gradients;
+  MemoryParts loss = whole;
+  loss.gradients = l.micros > 1 ? gradients : f.kept_gradients * gradients;
+  if (s.loss) loss.activations += 2 * hidden;  // the last norm's input and result
+  loss.gather_buffers = gathered_weights(l, s, true, 0);
+  MemoryParts layer = whole;
+  layer.logits = 0, layer.gradients = loss.gradients;
+  // Gradients of the MLP's three wide tensors and of the residual stream; of a layer's weights, on their way.
+  const double passing = l.tokens * 3 * l.element * l.intermediate * l.top_k / l.tp + 2 * hidden;
+  const double under_way = l.zero >= 2 ? (l.casts ? 4 : l.element) * l.layer_parameters / l.tp : 0;
+  layer.activations += passing + (l.recompute ? l.tokens * token : 0);
+  layer.gather_buffers = gathered_weights(l, s, false, 1) + under_way;
+  MemoryParts end = layer;
+  end.gradients = gradients;
+  end.activations = l.tokens * token * std::max(1.0, s.in_flight - 1) + passing;
+  MemoryParts update = whole;
+  update.gradients = gradients, update.activations = update.logits = 0;
+  update.gather_buffers = f.update_bytes * s.parameters * l.states.optimizer / 8;
+  MemoryParts most = loss;
+  for (const MemoryParts& moment : {layer, end, update})
+    if (moment.reserved() > most.reserved()) most = moment;
+  most.fragmentation = c.profile.memory.fragmentation * (most.activations + most.logits);
+  return most;
+}
+
+class EagerMemory final : public MemoryModel {
+ public:
+  EagerMemory() : MemoryModel("eager", kEager) {}
+
+  MemoryPrediction bytes(const Case& c) const override {
+    MemoryPrediction out;
+    for (std::size_t i = 0; i < c.layout.stages.size(); ++i) {
+      const MemoryParts parts = at_the_fullest_moment(c, c.layout.stages[i]);
+      count_stage(out, static_cast<i64>(i), parts, parts.reserved() - parts.fragmentation, true);
+    }
+    set_limit(out, c);
+    return out;
+  }
+};
+
+}  // namespace
+
+const MemoryModel& eager_memory() {
+  static const EagerMemory model;
+  return model;
+}
+
+}  // namespace sweep::predict

@@ -1,0 +1,12 @@
+# Turns profiles/*.json into one .cpp with the profiles that are built in. Called with -DFOLDER=dir -DOUTPUT=file.
+file(GLOB SOURCES ${FOLDER}/*.json)
+list(SORT SOURCES)
+set(text "// Made by embed_profiles.cmake.\n#include \"orchestrator/predict/trainer_profile.h\"\n\n")
+string(APPEND text "namespace sweep::predict {\nnamespace {\nconstexpr ProfileText kProfiles[] = {\n")
+foreach(source IN LISTS SOURCES)
+  get_filename_component(name ${source} NAME_WE)
+  file(READ ${source} json)
+  string(APPEND text "    {\"${name}\", R\"profile(${json})profile\"},\n")
+endforeach()
+string(APPEND text "};\n}  // namespace\n\nstd::span<const ProfileText> profile_texts() { return kProfiles; }\n}  // namespace sweep::predict\n")
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,99 @@
+// MemoryModel: what a rank of a trainer takes. A profile names its model and gives the model's numbers.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "orchestrator/predict/layout.h"
+
+namespace sweep::predict {
+
+// Bytes of one rank of a stage, by what holds them.
+struct MemoryParts {
+  double base = 0, weights = 0, gradients = 0, optimizer = 0, gradient_copies = 0, activations = 0,
+         fragmentation = 0, logits = 0;
+  double gather_buffers = 0;  // gathered sequences and weights
+  double held = 0;            // freed by the program, not yet by the communication stream
+  double live() const { return weights + gradients + optimizer + activations + logits; }
+  double reserved() const { return live() + base + gradient_copies + fragmentation + gather_buffers + held; }
+};
+
+struct MemoryPrediction {
+  MemoryParts parts;    // of the stage whose memory the program reports
+  double reserved = 0;  // what it reports, at most what the device has
+  double wanted = 0;    // what the fullest rank would reserve on a device without end
+  double need = 0;      // what the fullest rank cannot do without
+  double limit = 0;     // need above this does not run; 0: the device's memory is not known
+  i64 fullest_stage = 0;
+  bool fits() const { return limit <= 0 || need <= limit; }
+};
+
+// Why the trainer cannot run it, whatever the memory.
+struct Refusal {
+  std::string rule, reason;
+};
+// What makes a trial impossible for our own step; the plan has these rules (plan/rules.h).
+using StepRules = std::optional<Refusal> (*)(const Trial&);
+
+// GPU and host seconds of one stage for one micro-batch, forward and backward.
+struct StageTime {
+  double gpu = 0, host = 0;
+};
+struct StageTimes {
+  double layer_gpu = 0, layer_host = 0;
+  std::vector<StageTime> of;
+};
+
+// A trial under a profile, on hardware.
+struct Case {
+  const Trial& trial;
+  const Layout& layout;
+  const StageTimes& times;
+  const TrainerProfile& profile;
+  const shape::Hardware& hardware;
+  bool refused = false;  // by the model's refusal()
+};
+
+class MemoryModel {
+ public:
+  explicit MemoryModel(const char* word, Reader reader) : word(word), reader(reader) {}
+  virtual ~MemoryModel() = default;
+  virtual std::optional<Refusal> refusal(const Trial&, const Layout&, StepRules) const;
+  // Of a refused trial too, but under our own step: nothing is counted there.
+  virtual MemoryPrediction bytes(const Case&) const = 0;
+  // Which of a profile's errors says how far such a layout's bytes spread.
+  double Uncertainty::*spread(const Layout&) const;
+
+  const std::string_view word;  // its name in a profile
+  const Reader reader;
+
+ private:
+  // Beside what no trainer that divides its heads and stages can run.
+  virtual std::optional<Refusal> own_refusal(const Layout&) const { return std::nullopt; }
+};
+
+// Each in a file of its own.
+const MemoryModel& nanotron_memory();
+const MemoryModel& eager_memory();
+const MemoryModel& step_memory_model();
+// Null: no model has this name.
+const MemoryModel* memory_model(std::string_view word);
+
+// What the models share that go stage by stage.
+//
+// Bytes of a layer per token: in flight; the same where it is computed again.
+struct PerToken {
+  double activations = 0, kept = 0;
+};
+// `joint`: bytes of the tensor that q, k and v are copied from, where it is kept.
+PerToken saved_bytes(const Layout&, const ProfileFacts&, double joint);
+// What lasts, activations in flight and the loss's logits. `states`: bytes per parameter on one rank; `ranks`:
+// over how many the logits are divided.
+MemoryParts states_and_activations(const Case&, const StageWork&, const shape::StateBytes& states,
+                                   const PerToken&, double ranks);
+// Counts the next stage of `out`; `reports`: the program reports this stage's memory if it is the fullest so far.
+void count_stage(MemoryPrediction& out, i64 stage, const MemoryParts&, double need, bool reports);
+// What the device allows, when every stage is counted.
+void set_limit(MemoryPrediction& out, const Case&);
+
+}  // namespace sweep::predict
