@@ -36,7 +36,7 @@ LAUNCH_KEY = re.compile(r'^LAUNCH_KEY\((?P<type>[\w:<>]+), (?P<key>\w+), (?P<def
                         r'"(?P<option>[^"]*)", "(?P<sentence>[^"]*)"\)$', re.MULTILINE)
 TEXT: dict[str, object] = {"type": "string", "minLength": 1}
 # What the ends of the checks of numbers are; 1e6 and 1e9 only keep products small.
-ENDS = {"count": {"minimum": 1}, "real": {"minimum": 0}, "span": {"minimum": 1}}
+ENDS: dict[str, dict[str, object]] = {"count": {"minimum": 1}, "real": {"minimum": 0}, "span": {"minimum": 1}}
 MARKS = re.compile(r"(<!-- launch: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 LAUNCH = '    "launch": {\n'
 DEFS = '  "$defs": {\n'
