@@ -5,6 +5,7 @@
 #pragma once
 #include <memory>
 
+#include "orchestrator/launch/batch/batch_script.h"
 #include "orchestrator/launch/batch/scheduler.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/programs.h"

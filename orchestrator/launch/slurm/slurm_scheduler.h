@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "orchestrator/launch/batch/batch_script.h"
 #include "orchestrator/launch/batch/scheduler.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm/slurm_options.h"
