@@ -27,7 +27,7 @@ std::optional<Objection> beyond_memory(const PlanEntry& e) {
   if (!budget || (e.predicted.bytes && shape::real(*e.predicted.bytes) <= *budget)) return {};
   const predict::MemoryEstimate m = predict::estimate_memory(e.trial);
   if (m.states() <= *budget) return {};
-  return Objection{"memory", predict::memory_sentence(m, *budget) + "; the model states alone exceed it",
+  return Objection{{"memory", predict::memory_sentence(m, *budget) + "; the model states alone exceed it"},
                    Outcome::kPruned};
 }
 
@@ -45,7 +45,7 @@ void judge(PlanEntry& e, const MeasurePlan& measure, const predict::Predictor& p
 }
 
 std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
-  const auto no = [](std::string why) { return Objection{"resources", std::move(why), Outcome::kPruned}; };
+  const auto no = [](std::string why) { return Objection{{"resources", std::move(why)}, Outcome::kPruned}; };
   if (t.nodes > 1) return no(fmt::format("nodes {} > 1, and this is one machine", t.nodes));
   if (t.hardware != "cpu") {
     const bool share = t.backend == CommBackend::kGloo && r.gpus > 0;  // NCCL refuses two ranks on one GPU

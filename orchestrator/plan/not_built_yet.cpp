@@ -28,10 +28,10 @@ std::optional<Objection> not_built_yet(const Trial& t) {
     if (gap.asked(t)) gaps += (gaps.empty() ? "" : ", ") + std::string(gap.what);
   if (gaps.empty()) {
     for (const auto& reason : {shape::states_unsupported(t), shape::split_not_built(t)})
-      if (reason) return Objection{"unsupported", *reason, Outcome::kUnsupported};
+      if (reason) return Objection{{"unsupported", *reason}, Outcome::kUnsupported};
     return {};
   }
-  return Objection{"unsupported", fmt::format("the training step does not build {} yet", gaps),
+  return Objection{{"unsupported", fmt::format("the training step does not build {} yet", gaps)},
                    Outcome::kUnsupported};
 }
 

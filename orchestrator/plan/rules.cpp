@@ -20,7 +20,7 @@ namespace {
 using Verdict = std::optional<Objection>;
 
 Verdict pruned(const char* rule, std::string reason) {
-  return Objection{rule, std::move(reason), Outcome::kPruned};
+  return Objection{{rule, std::move(reason)}, Outcome::kPruned};
 }
 
 // Each whole-number axis within its domain (fields.def).
@@ -103,18 +103,18 @@ Verdict precision(const Trial& t) {
   const auto h = shape::find_hardware(t.hardware);
   if (!h || h->peak_for(t.precision)) return {};
   if (h->gpu.empty() && t.precision != Precision::kFp8) return {};  // processors compute in any other type
-  return Objection{"precision", fmt::format("{} has no {} units", t.hardware, t.precision),
+  return Objection{{"precision", fmt::format("{} has no {} units", t.hardware, t.precision)},
                    Outcome::kUnsupported};
 }
 
 Verdict attention(const Trial& t) {
   if (auto sentence = shape::attention_objection(t, shape::kernel_path(t)))
-    return Objection{"attention", std::move(*sentence), Outcome::kUnsupported};
+    return Objection{{"attention", std::move(*sentence)}, Outcome::kUnsupported};
   if (t.attention != AttentionKind::kFlash || shape::runs_flash(t.hardware)) return {};
-  return Objection{"attention",
-                   fmt::format("attention flash needs compute capability 8.0, {} has {}; take math or auto",
-                               t.hardware, shape::find_hardware(t.hardware)->compute_capability),
-                   Outcome::kUnsupported};
+  return Objection{
+      {"attention", fmt::format("attention flash needs compute capability 8.0, {} has {}; take math or auto",
+                                t.hardware, shape::find_hardware(t.hardware)->compute_capability)},
+      Outcome::kUnsupported};
 }
 
 }  // namespace

@@ -14,10 +14,9 @@ struct Objection : predict::Refusal {
   Outcome verdict = Outcome::kPruned;
 };
 
-// The first rule the trial breaks: range, hardware, rank_algebra, divisibility, pipeline, recompute, zero,
-// positions, precision.
-// The first rule that the trial breaks. A command must keep to the rules of any program; with a model the
-// model's rules hold too.
+// The first rule that the trial breaks: range, hardware, rank_algebra, divisibility, pipeline, recompute, zero,
+// positions, precision. A command must keep to the rules of any program; with a model the model's rules hold
+// too.
 std::optional<Objection> first_objection(const Trial&);
 // The same, as a prediction under the profile of our own step asks for it.
 std::optional<predict::Refusal> step_refusal(const Trial&);
