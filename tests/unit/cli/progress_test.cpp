@@ -32,7 +32,7 @@ TEST_F(Reads, ARunningSweepHasItsAllocationAttemptsAndEvents) {
   store::IngestBatch batch;
   batch.allocation = allocation_, batch.new_offset = 1;
   batch.started.emplace_back(attempt.id, 5);
-  batch.nodes = {{0, "n1", "{}"}};
+  batch.nodes = {{0, "n1", {}}};
   must(store_->ingest(batch));
   must(store_->add_event(sweep_, "agent", "a word"));
   const auto details = must(answers::run_details(*store_, sweep_, {0.5, 2}, 9));

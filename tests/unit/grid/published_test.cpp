@@ -100,7 +100,7 @@ TEST_F(GridSchemaTest, KnowsEveryKeyTheReaderAcceptsAndNoOther) {
   std::set<std::string> launchers;
   for_each_launcher([&](std::string_view launcher, auto member) {
     const std::string name = *launchers.emplace(launcher).first;
-    using Table = std::remove_reference_t<decltype(LaunchSettings().*member)>::value_type;
+    using Table = typename std::remove_reference_t<decltype(LaunchSettings().*member)>::value_type;
     EXPECT_EQ(keys(launch.at(name).at("properties")), keys_of<Table>()) << name;
   });
   EXPECT_EQ(keys(launch), launchers);

@@ -102,7 +102,9 @@ TEST_F(StoreTest, ProvenanceTellsWhereAResultWasMeasured) {
   finish(plan_[0], Outcome::kOk, 10.0);
   IngestBatch batch;
   batch.allocation = allocation_, batch.new_offset = offset_ += 100;
-  batch.nodes = {{0, "node-a", R"({"cpu":"x"})"}};
+  NodeFacts facts;
+  facts.cpu = "x";
+  batch.nodes = {{0, "node-a", facts}};
   must(store_->ingest(batch));
   const std::vector<std::string> ids = {plan_[1].id, plan_[0].id};
   const auto found = must(store_->provenance(sweep_, ids));
