@@ -83,7 +83,6 @@ class ChunkMemory {
   void count_copies();
   double copies_at(i64 group, bool forward) const;
   double copies_between(i64 first, i64 group) const;
-  double layer_copy() const { return p_.copies ? copies_[static_cast<std::size_t>(group_of(0))] : 0; }
   i64 groups() const { return n_ + p_.has_embedding + p_.has_head; }
   i64 group_of(i64 layer) const { return layer + p_.has_embedding; }
   PartBytes buffers(double bytes) const {
