@@ -19,7 +19,7 @@
 // kDenied                                               Closed      Closed      Closed      Closed      Closed
 // kLastWordsOver                                                                            Closed
 // kGivenUp                      Cancelling  Closed      Cancelling  Cancelling              Cancelling
-// kBye                     Leaving     Closed      Leaving     Leaving     Leaving     Leaving
+// kBye                          Leaving     Closed      Leaving     Leaving     Leaving     Leaving
 // kStepOver                                             Closed      Closed      Closed      Closed      Closed    Closed
 // kAbandoned       Closed       Closed      Closed      Closed      Closed      Closed      Closed      Closed    Closed
 //
