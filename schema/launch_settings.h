@@ -122,7 +122,8 @@ struct LaunchKey {
   struct Struct {                                      \
     static constexpr std::string_view kTable = #name, kRequired = required;
 #define LAUNCHER(Struct, name, sentence) LAUNCH_TABLE(Struct, name, "", sentence)
-#define LAUNCH_KEY(type, key, default, check, option, sentence) Setting<type> key{.value = default};
+#define LAUNCH_KEY(type, key, default, check, option, sentence) \
+  Setting<type> key{.value = default};  // NOLINT(bugprone-macro-parentheses)
 #define LAUNCH_END(Struct)                        \
   bool operator==(const Struct&) const = default; \
   }                                               \

@@ -29,7 +29,7 @@ SshShell::CommandResult ask_host(const SshOptions& options, const std::string& h
   SshShell::CommandResult result;
   boost::asio::co_spawn(
       io, shell.ask(host, line, input, limit_s),
-      [&](std::exception_ptr, SshShell::CommandResult answer) { result = std::move(answer); });
+      [&](const std::exception_ptr&, SshShell::CommandResult answer) { result = std::move(answer); });
   io.run();
   return result;
 }
