@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <span>
 
 #include "base/text.h"
 #include "base/utf8.h"
 #include "orchestrator/ingest/program_facts.h"
 #include "orchestrator/ingest/standstill.h"
+#include "schema/codec.h"
 #include "schema/xid.h"
 
 namespace sweep::ingest {
@@ -21,8 +21,8 @@ constexpr std::size_t kMessageBytes = 2000;
 constexpr std::size_t kLongestPart = 40;
 constexpr std::size_t kLastLineBytes = 400;
 constexpr std::size_t kNameBytes = 200;
-// The most ranks of an attempt that are evaluated and kept.
-constexpr std::size_t kMostRanks = 2048;
+// An agent's evidence as JSON text, as far as it is evaluated and kept.
+constexpr std::size_t kEvidenceBytes = 1u << 20;
 // In nats: rounding moves a loss of any size by so much.
 constexpr double kLeastRise = 0.01;
 
@@ -72,12 +72,26 @@ bool is_command(const Attempt& attempt) {
   return attempt.trial.workload == Workload::kCommand;
 }
 
+// An agent's evidence with its leading ranks, as many as the limit leaves room for. No agent writes a megabyte beside
+// its ranks: nothing is kept of such evidence.
+AgentEvidence within_limit(const AgentEvidence& all) {
+  AgentEvidence out = all;
+  out.ranks.clear();
+  std::size_t bytes = to_text(out).size();
+  if (bytes > kEvidenceBytes) return {};
+  for (const RankPosition& rank : all.ranks) {
+    bytes += to_text(rank).size() + 1;  // a comma
+    if (bytes > kEvidenceBytes) break;
+    out.ranks.push_back(rank);
+  }
+  return out;
+}
+
 void add_end(Evidence& out, const AttemptEnd& end, Outcome outcome) {
   out.cause = end.cause;
   if (!end.clean) out.cleanup_failure = bounded(end.cleanup_failure, kMessageBytes);
   for (const GpuError& error : end.gpu_errors) out.gpu_errors.push_back(describe_gpu_error(error));
-  AgentEvidence said = end.evidence;
-  if (said.ranks.size() > kMostRanks) said.ranks.resize(kMostRanks);
+  AgentEvidence said = within_limit(end.evidence);
   out.unreadable_records = said.unreadable_records;
   if (end.cause == EndCause::kRankFailed) {
     // The positions of the others when the first one failed.
@@ -144,11 +158,11 @@ std::string sentence(const Cause& cause) {
 }
 
 AgentReason agent_reason(const AttemptEnd& end) {
-  const std::span ranks(end.evidence.ranks.data(), std::min(end.evidence.ranks.size(), kMostRanks));
-  AgentReason reason{bounded(end.evidence.why, kMessageBytes), end.evidence.rank, {}};
-  const auto found = standstill(ranks);
+  const AgentEvidence said = within_limit(end.evidence);
+  AgentReason reason{bounded(said.why, kMessageBytes), said.rank, {}};
+  const auto found = standstill(said.ranks);
   if (found && found->rank) reason.rank = found->rank;
-  for (const RankPosition& each : ranks)
+  for (const RankPosition& each : said.ranks)
     if (each.rank == reason.rank) reason.phase = phase_from(each.phase);
   if (!found) return reason;
   reason.why = found->what + (reason.why.empty() ? "" : ". " + reason.why);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "schema/codec.h"
+
 namespace sweep::ingest {
 namespace {
 
@@ -27,6 +29,33 @@ TEST(Evidence, RecordsThatTheAgentCouldNotReadAreKept) {
   reports.end->evidence.unreadable_records = {"of attempt 0"};
   const Evidence kept = evidence(Attempt(), reports, Result());
   EXPECT_EQ(kept.unreadable_records, std::vector<std::string>{"of attempt 0"});
+}
+
+TEST(Evidence, OfAnAgentsEvidenceAMegabyteIsKept) {
+  constexpr i64 kRanks = 300;
+  constexpr std::size_t kMegabyte = 1u << 20, kStack = 8000;
+  Attempt attempt;
+  AttemptReports reports;
+  AttemptEnd& end = reports.end.emplace();
+  end.cause = EndCause::kHang, end.evidence.rank = kRanks - 1, end.evidence.why = "no progress";
+  for (i64 rank = 0; rank < kRanks; ++rank) {
+    RankPosition& each = end.evidence.ranks.emplace_back();
+    each.rank = rank, each.phase = "step", each.stacks = std::string(kStack, 'x');
+  }
+  Result r = judge(attempt, reports);
+  EXPECT_EQ(r.outcome, Outcome::kHang);
+  EXPECT_EQ(r.rank, kRanks - 1);
+  EXPECT_LT(to_text(r.evidence).size(), kMegabyte + 1000);
+  ASSERT_TRUE(r.evidence.hang);
+  EXPECT_GT(r.evidence.hang->ranks.size(), 100u);
+  EXPECT_LT(r.evidence.hang->ranks.size(), kMegabyte / kStack);
+  EXPECT_EQ(r.evidence.hang->ranks.front().rank, 0);
+  end.evidence.unreadable_records.push_back(std::string(kMegabyte, 'x'));
+  r = judge(attempt, reports);
+  EXPECT_EQ(r.outcome, Outcome::kHang);
+  EXPECT_FALSE(r.evidence.hang);
+  EXPECT_TRUE(r.evidence.unreadable_records.empty());
+  EXPECT_EQ(r.rank, std::nullopt);
 }
 
 }  // namespace
