@@ -43,9 +43,10 @@ std::string failure_row(const ReportInput& in, const std::string& outcome, const
   const ResultRow& row = *failure.example;
   std::string evidence;
   if (!row.evidence.empty()) {
-    const Evidence said = from_text<Evidence>(row.evidence).value_or(Evidence());
-    const std::string text = to_json(said).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
-    if (const auto stacks = deciding_stacks(said))
+    const auto said = from_text<Evidence>(row.evidence);
+    const std::string text =
+        said ? to_json(*said).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) : row.evidence;
+    if (const auto stacks = said ? deciding_stacks(*said) : std::nullopt)
       evidence = fmt::format("<details><summary>stacks of rank {}</summary>{}</details>", stacks->rank,
                              block(stacks->text.substr(0, kEvidenceBytes)));
     const bool cut = text.size() > kEvidenceBytes;

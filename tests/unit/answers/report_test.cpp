@@ -57,6 +57,14 @@ TEST(Report, TextOfResultsNeverBecomesMarkup) {
   EXPECT_THAT(page, Not(HasSubstr("ERROR ")));
 }
 
+TEST(Report, EvidenceThatCannotBeReadIsShownAsItIs) {
+  std::vector<ResultRow> rows = {full_row("a", 1), bad_row("b", 2, Outcome::kHang, "stood still")};
+  rows[1].evidence = R"({"cause":"a word of another version"})";
+  const std::string page = page_of(rows);
+  EXPECT_THAT(page, HasSubstr("a word of another version"));
+  EXPECT_THAT(page, Not(HasSubstr("testimonies")));
+}
+
 TEST(Report, EverySectionSaysSomethingWhateverIsMissing) {
   ResultRow nan = full_row("n", 1);
   nan.metrics.tokens_per_s_gpu = std::numeric_limits<double>::quiet_NaN();
