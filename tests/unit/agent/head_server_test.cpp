@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/post.hpp>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -14,7 +15,7 @@
 namespace sweep::agent {
 namespace {
 
-class HeadServerTest : public ::testing::Test, private HeadServerListener {
+class HeadServerTest : public ::testing::Test, protected HeadServerListener {
  protected:
   void SetUp() override { ASSERT_TRUE(server_.listen({"127.0.0.1", "lo"})); }
   // Connects as this node; the server runs until the client has its answer.
@@ -54,6 +55,17 @@ TEST_F(HeadServerTest, ANodeThatKnowsTheSecretJoinsOnce) {
   EXPECT_FALSE(join(1, server_.secret())) << "it has joined before";
   EXPECT_TRUE(join(2, server_.secret()));
   EXPECT_TRUE(server_.all_joined());
+}
+
+TEST_F(HeadServerTest, TheLoopMayRunOnAfterTheServerIsGone) {
+  boost::asio::io_context loop;
+  HeadServerListener& listener = *this;
+  auto server = std::make_unique<HeadServer>(loop, 2, 5, listener);
+  ASSERT_TRUE(server->listen({"127.0.0.1", "lo"}));
+  loop.poll();  // it waits for a caller
+  server.reset();
+  loop.poll();
+  EXPECT_TRUE(loop.stopped());
 }
 
 TEST_F(HeadServerTest, OthersAreRefused) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "schema/codec.h"
 
 namespace sweep::agent {
@@ -49,6 +51,13 @@ TEST(Screening, ASlowLinkCountsForBothEndsSoOnlyItsNodeStandsOut) {
   const auto all = judge_screen(records, {0, 1, 2, 3}, {});
   EXPECT_NE(all.at(1).slow.find("transport"), std::string::npos) << all.at(1).slow;
   for (const i64 node : {0, 2, 3}) EXPECT_EQ(all.at(node).slow, "");
+}
+
+TEST(Screening, ASpeedThatIsNoNumberDoesNotCount) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const auto all = judge_screen({{0, said(1, {{1, none}, {1, 2.0}})}, {1, said(1, {{0, none}})}}, {0, 1}, {});
+  EXPECT_EQ(all.at(0).links, (Links{{1, 2.0}}));
+  EXPECT_TRUE(all.at(1).links.empty());
 }
 
 TEST(Screening, MemoryErrorsAndXidsAreNoSpeed) {

@@ -59,6 +59,7 @@ awaitable<void> HeadServer::accept() {
   while (acceptor_.is_open()) {
     tcp::endpoint peer;
     auto [error, socket] = co_await acceptor_.async_accept(peer, kAsTuple);
+    if (error == boost::asio::error::operation_aborted) co_return;  // closed, perhaps by the destructor
     if (error || !acceptor_.is_open()) continue;
     start_coroutine(io_, meet(std::make_shared<Caller>(std::move(socket), io_, peer.address().to_string())));
   }

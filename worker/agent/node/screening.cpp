@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "schema/codec.h"
 
@@ -26,7 +27,8 @@ void keep_smaller(double& kept, double value) {
 void add_links(NodeScreen& screen, i64 me, const ScreenFindings& said, const std::vector<i64>& nodes,
                i64 ranks_per_node) {
   for (const auto& [from, speed] : said.links) {
-    if (from < 0 || from / ranks_per_node >= static_cast<i64>(nodes.size())) continue;
+    if (!std::isfinite(speed) || from < 0 || from / ranks_per_node >= static_cast<i64>(nodes.size()))
+      continue;
     const i64 other = nodes[static_cast<std::size_t>(from / ranks_per_node)];
     if (other != me) screen.links.emplace_back(other, speed);
   }
