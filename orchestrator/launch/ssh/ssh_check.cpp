@@ -27,9 +27,11 @@ SshShell::CommandResult ask_host(const SshOptions& options, const std::string& h
   boost::asio::io_context io;
   SshShell shell(io, options);
   SshShell::CommandResult result;
-  boost::asio::co_spawn(
-      io, shell.ask(host, line, input, limit_s),
-      [&](const std::exception_ptr&, SshShell::CommandResult answer) { result = std::move(answer); });
+  boost::asio::co_spawn(io, shell.ask(host, line, input, limit_s),
+                        [&](const std::exception_ptr& error, SshShell::CommandResult answer) {
+                          if (error) std::rethrow_exception(error);
+                          result = std::move(answer);
+                        });
   io.run();
   return result;
 }

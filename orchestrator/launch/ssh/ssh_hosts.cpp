@@ -26,6 +26,10 @@ namespace {
 
 constexpr double kShort = 30, kCopy = 300, kStart = 60, kCleanUp = 120;  // seconds
 
+Expected<std::string> agent_bytes(const Programs& programs) {
+  return files::read(programs.agent, std::size_t{1} << 30);
+}
+
 // The name of this build's agent on a host: two builds never share a file.
 std::string agent_name(const std::string& bytes) {
   const auto id = boost::uuids::name_generator_sha1(boost::uuids::ns::oid())(bytes);
@@ -131,19 +135,25 @@ awaitable<bool> SshHosts::make_folder(std::size_t node) {
   co_return true;
 }
 
-// Copies this build's agent there, if it is not there already.
+// Copies this build's agent there, if it is not there already. Its bytes are not kept while the host is asked: many
+// hosts are asked at once.
 awaitable<bool> SshHosts::bring_agent(std::size_t node) {
-  auto bytes = files::read(around_.programs.agent, std::size_t{1} << 30);
-  if (!bytes) {
-    events_->failed(bytes.error().message);
+  const auto name = agent_bytes(around_.programs).map(agent_name);
+  if (!name) {
+    events_->failed(name.error().message);
     co_return false;
   }
-  places_[node].agent = fmt::format("{}/bin/{}", places_[node].home, agent_name(*bytes));
+  places_[node].agent = fmt::format("{}/bin/{}", places_[node].home, *name);
   const auto agent = shell_word(places_[node].agent);
   const auto look = fmt::format("if [ -x {0} ]; then echo here; else echo absent; fi", agent);
   const auto found = co_await ask(node, look, "", kShort, "it cannot be asked for the agent");
   if (!found) co_return false;
   if (last_line(*found) == "here") co_return true;
+  auto bytes = agent_bytes(around_.programs);
+  if (!bytes) {
+    events_->failed(bytes.error().message);
+    co_return false;
+  }
   // Two hosts may be one machine, or share a home: whoever renames last puts the same bytes there, and
   // process numbers of two machines may be equal.
   const auto bring = fmt::format(
