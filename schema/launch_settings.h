@@ -54,6 +54,7 @@ struct SettingCheck {
     kOption,     // an option of the batch system, and none of `words`
     kWord,       // one of `words`
     kTimeLimit,  // a time limit, in the form of limit_seconds
+    kClock,      // the same with hours, minutes and seconds
     kHardware,   // a catalogue name
     kHost,       // a name as ssh takes it
     kNumber,     // from min to max, both included
@@ -81,6 +82,9 @@ constexpr SettingCheck line() {
 }
 constexpr SettingCheck time_limit() {
   return {.form = Form::kTimeLimit};
+}
+constexpr SettingCheck clock_limit() {
+  return {.form = Form::kClock};
 }
 constexpr SettingCheck hardware_name() {
   return {.form = Form::kHardware};

@@ -135,7 +135,10 @@ class LaunchReader {
           return bad("holds a control character; each entry is one line of a script, so leave it out");
         break;
       case Form::kTimeLimit:
-        if (const auto seconds = limit_seconds(out); !seconds || *seconds < kShortestJob)
+      case Form::kClock:
+        if (const auto seconds = limit_seconds(out);
+            !seconds || *seconds < kShortestJob ||
+            (check.form == Form::kClock && std::ranges::count(out, ':') != 2))
           return bad(fmt::format(
               "is '{}'; write it as \"HH:MM:SS\" or \"D-HH:MM:SS\", minutes and seconds below 60, one "
               "minute at least",

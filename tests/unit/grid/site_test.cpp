@@ -100,6 +100,7 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
            {"gridengine: {extra: [queue]}\n", 22, ErrorKind::kInvalidValue, "queue"},
            {"gridengine: {extra: [\"-m n\\n#$ -q x\"]}\n", 22, ErrorKind::kInvalidValue, "extra"},
            {"gridengine: {time: \"00:00:30\"}\n", 20, ErrorKind::kInvalidValue, "time"},
+           {"gridengine: {time: \"7200\"}\n", 20, ErrorKind::kInvalidValue, "time"},  // seconds for qsub
            {"ssh: {hosts: [{slots: 2}]}\n", 15, ErrorKind::kMissing, "host"},
            {"slurm: {exclusive: maybe}\n", 20, ErrorKind::kInvalidValue, "exclusive"},
            {"limits: {gpu_hours: -1}\n", 21, ErrorKind::kInvalidValue, "gpu_hours"},
