@@ -11,6 +11,11 @@ bool ranks_before(Better better, double value, std::string_view id, double other
   return id < other_id;
 }
 
+bool goes_before(Better better, const ResultRow& row, double value, const ResultRow& other, double of_other) {
+  if (may_be_best(row) != may_be_best(other)) return may_be_best(row);
+  return ranks_before(better, value, row.trial_id, of_other, other.trial_id);
+}
+
 std::string ranked_metrics() {
   std::string out;
   for (const Column& c : columns())

@@ -8,6 +8,8 @@ namespace sweep {
 bool may_be_best(const ResultRow&);
 // A result with this value comes before the other one. Of equal values, the smaller trial id comes first.
 bool ranks_before(Better, double value, std::string_view id, double other, std::string_view other_id);
+// Whether a result with this value goes before another one: first the one that may be best, then as ranks_before says.
+bool goes_before(Better, const ResultRow&, double value, const ResultRow& other, double of_other);
 // The keys of the metrics that have a better and a worse, separated by commas.
 std::string ranked_metrics();
 

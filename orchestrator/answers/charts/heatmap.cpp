@@ -169,11 +169,7 @@ void fill(Heatmap& map, const std::vector<const ResultRow*>& rows, const std::ve
     if (outcome != std::size_t(CellOutcome::kOk)) continue;
     const auto value = number(map.value.of(row)), goal = number(map.objective.of(row));
     if (!value || !goal) continue;
-    if (cell.best && may_be_best(row) != may_be_best(*cell.best)) {
-      if (may_be_best(*cell.best)) continue;
-    } else if (cell.best && !ranks_before(better, *goal, row.trial_id, *cell.goal, cell.best->trial_id)) {
-      continue;
-    }
+    if (cell.best && !goes_before(better, row, *goal, *cell.best, *cell.goal)) continue;
     cell.best = &row, cell.value = value, cell.goal = goal;
   }
 }

@@ -28,9 +28,7 @@ bool same_but_batch(const Trial& a, const Trial& b) {
 
 const ResultRow& fastest_of(const std::vector<ResultRow>& rows) {
   return *std::ranges::min_element(rows, [](const ResultRow& a, const ResultRow& b) {
-    if (may_be_best(a) != may_be_best(b)) return may_be_best(a);
-    return ranks_before(Better::kHigher, *a.metrics.tokens_per_s_gpu, a.trial_id, *b.metrics.tokens_per_s_gpu,
-                        b.trial_id);
+    return goes_before(Better::kHigher, a, *a.metrics.tokens_per_s_gpu, b, *b.metrics.tokens_per_s_gpu);
   });
 }
 
