@@ -10,7 +10,7 @@ struct Costs {
   double forward = 1, backward = 2, backward_weight = 1;
 };
 
-// What a computation of a rank costs.
+// The cost of one computation of a rank.
 double cost_of(const Pipeline&, const Costs&, Act);
 
 // A computation in its time.

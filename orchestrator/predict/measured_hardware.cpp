@@ -41,7 +41,8 @@ void use_measured(const shape::HardwareProfile& p, shape::Hardware& h, TrainerPr
   if (links.nodes.empty()) return;
   trainer.links = std::move(links);
   trainer.hardware = h.name;
-  trainer.set_origin({{"links"}, "measured by `sweep calibrate`", "", p.hosts, p.date});
+  trainer.set_origin(
+      {{"links"}, "measured by `sweep calibrate`", "", p.hosts, p.date.empty() ? "unknown" : p.date});
 }
 
 }  // namespace sweep::predict

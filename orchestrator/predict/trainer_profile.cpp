@@ -104,8 +104,8 @@ Expected<void> read_all(const Json& whole, TrainerProfile& p) {
     return fail(fmt::format("'memory_model' is none of nanotron, eager, step; {}", kRefitted));
   if (p.time_model == nullptr)
     return fail(fmt::format("'time_model' is none of nanotron, plain; {}", kRefitted));
-  if (auto done = read_origins(whole, p.origins); !done) return done;
-  if (auto done = read_numbers(whole, p); !done) return done;
+  SWEEP_TRY(read_origins(whole, p.origins));
+  SWEEP_TRY(read_numbers(whole, p));
   if (!has_origin(p, "links", "")) return fail("origins: none of them names 'links'");
   return read_links(whole, p.links);
 }
@@ -150,7 +150,7 @@ Expected<TrainerProfile> profile_from_json(std::string_view text) {
   const Json whole = Json::parse(text, nullptr, false);
   if (whole.is_discarded() || !whole.is_object()) return fail("it is no JSON object");
   TrainerProfile p;
-  if (auto done = read_all(whole, p); !done) return tl::unexpected<Error>(done.error());
+  SWEEP_TRY(read_all(whole, p));
   return p;
 }
 

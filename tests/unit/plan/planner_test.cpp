@@ -3,30 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/memory.h"
+#include "tests/support/model_trial.h"
 
 namespace sweep::plan {
 namespace {
 
 using testing::HasSubstr;
 
-Trial trial(const char* model, const char* hardware, i64 nodes = 1, i64 ranks = 8) {
-  Trial t;
-  t.model = model;
-  t.spec = *shape::find_model(model);
-  t.hardware = hardware;
-  t.precision = Precision::kBf16;
-  t.nodes = nodes;
-  t.gpus_per_node = ranks;
-  t.dp = t.global_batch_size = nodes * ranks;
-  t.seq_len = 4096;
-  return t;
-}
-
 Trial tiny(i64 ranks = 1) {
-  Trial t = trial("tiny-llama", "cpu", 1, ranks);
+  Trial t = model_trial("tiny-llama", "cpu", 1, ranks);
   t.precision = Precision::kFp32;
   t.seq_len = 64;
   return t;
@@ -54,7 +41,7 @@ TEST(Planner, AdmitsWithAPrediction) {
 }
 
 TEST(Planner, UnsupportedTrialsStillHavePredictions) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
   t.tp = 4;
   t.dp = t.global_batch_size = 2;
   t.packing = true;
@@ -66,10 +53,10 @@ TEST(Planner, UnsupportedTrialsStillHavePredictions) {
 }
 
 TEST(Planner, PrecisionTheHardwareLacksHasBytesButNoTime) {
-  const PlanEntry e = decided(trial("gpt2", "v100-16gb"));
+  const PlanEntry e = decided(model_trial("gpt2", "v100-16gb"));
   EXPECT_FALSE(e.admitted);
   EXPECT_EQ(e.rule, "positions");  // 4096 > 1024
-  Trial t = trial("gpt2", "v100-16gb");
+  Trial t = model_trial("gpt2", "v100-16gb");
   t.seq_len = 1024;
   const PlanEntry v100 = decided(t);
   EXPECT_EQ(v100.verdict, Outcome::kUnsupported);
@@ -79,7 +66,7 @@ TEST(Planner, PrecisionTheHardwareLacksHasBytesButNoTime) {
 }
 
 TEST(Planner, PrunesWhatTheModelStatesAloneExceed) {
-  const PlanEntry e = decided(trial("llama3-70b", "h100-sxm-80gb"));  // 8 bytes a parameter: 525.7 GiB
+  const PlanEntry e = decided(model_trial("llama3-70b", "h100-sxm-80gb"));  // 8 bytes a parameter: 525.7 GiB
   EXPECT_FALSE(e.admitted);
   EXPECT_EQ(e.verdict, Outcome::kPruned);
   EXPECT_EQ(e.rule, "memory");
@@ -97,7 +84,7 @@ TEST(Planner, CloseCallsRunSoThatTheyCanOom) {
 }
 
 TEST(Planner, ImpossibleTrialsHaveNoPrediction) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
   t.dp = 7;
   EXPECT_FALSE(decided(t).predicted.bytes.has_value());
 }
@@ -118,9 +105,9 @@ TEST(Planner, BestPredictedOfEachQuestionFirstWithinOnePlacement) {
   costly.seq_len = 4096;
   wide.seq_len = 128;
   cheapest_wide.seq_len = 1;
-  std::vector<PlanEntry> plan{entry("d", wide),          entry("c", costly),
-                              entry("b", cheap),         entry("a", cheap),
-                              entry("e", cheapest_wide), entry("0", trial("llama3-70b", "h100-sxm-80gb"))};
+  std::vector<PlanEntry> plan{
+      entry("d", wide),  entry("c", costly),        entry("b", cheap),
+      entry("a", cheap), entry("e", cheapest_wide), entry("0", model_trial("llama3-70b", "h100-sxm-80gb"))};
   decide(plan, {});
   std::vector<std::string> ids(plan.size());
   for (const PlanEntry& e : plan) ids[static_cast<std::size_t>(e.order)] = e.id;
@@ -130,10 +117,10 @@ TEST(Planner, BestPredictedOfEachQuestionFirstWithinOnePlacement) {
 TEST(Planner, PrunesBeyondThisMachine) {
   std::vector<PlanEntry> plan{entry("slots", tiny(8)),
                               entry("fits", tiny(2)),
-                              entry("gpus", trial("gpt2", "a100-80gb")),
-                              entry("nodes", trial("gpt2", "a100-80gb", 2)),
-                              entry("memory", trial("llama3-8b", "cpu", 1, 2)),
-                              entry("share", trial("gpt2", "a100-80gb"))};
+                              entry("gpus", model_trial("gpt2", "a100-80gb")),
+                              entry("nodes", model_trial("gpt2", "a100-80gb", 2)),
+                              entry("memory", model_trial("llama3-8b", "cpu", 1, 2)),
+                              entry("share", model_trial("gpt2", "a100-80gb"))};
   plan[5].trial.backend = CommBackend::kGloo;
   for (PlanEntry& e : plan) e.trial.seq_len = 512;
   decide(plan, {});
@@ -148,7 +135,7 @@ TEST(Planner, PrunesBeyondThisMachine) {
 }
 
 TEST(Planner, TensorParallelismAcrossNodesIsWarnedOf) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb", 2);
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb", 2);
   EXPECT_TRUE(warnings(t).empty());
   t.tp = 16;
   EXPECT_THAT(warnings(t), testing::ElementsAre(HasSubstr("tp 16 > gpus_per_node 8")));
@@ -157,7 +144,7 @@ TEST(Planner, TensorParallelismAcrossNodesIsWarnedOf) {
 TEST(Deadlines, HaveFloors) {
   Prediction p;
   p.step_ms = 1;
-  const Deadlines d = deadlines_for(p, trial("gpt2", "h200-141gb"), MeasurePlan{3, 10, 1});
+  const Deadlines d = deadlines_for(p, model_trial("gpt2", "h200-141gb"), MeasurePlan{3, 10, 1});
   EXPECT_DOUBLE_EQ(d.startup_s, 120);
   EXPECT_DOUBLE_EQ(d.first_step_s, 120);
   EXPECT_DOUBLE_EQ(d.step_s, 30);

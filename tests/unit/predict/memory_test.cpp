@@ -6,25 +6,13 @@
 #include "bench_kernels/shape/count.h"
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/predictor.h"
+#include "tests/support/model_trial.h"
 
 namespace sweep::predict {
 namespace {
 
-Trial trial(const char* model, const char* hardware, i64 nodes = 1, i64 ranks = 8) {
-  Trial t;
-  t.model = model;
-  t.spec = *shape::find_model(model);
-  t.hardware = hardware;
-  t.precision = Precision::kBf16;
-  t.nodes = nodes;
-  t.gpus_per_node = ranks;
-  t.dp = t.global_batch_size = nodes * ranks;
-  t.seq_len = 4096;
-  return t;
-}
-
 TEST(Memory, StatesFollowTheZeroFormulas) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
   // A few elements of padding, so that shards are whole.
   const auto expect_states = [&](double bytes) {
     EXPECT_NEAR(estimate_memory(t).states(), bytes, 1e-6 * bytes);
@@ -45,7 +33,7 @@ TEST(Memory, StatesFollowTheZeroFormulas) {
 
 TEST(Memory, RowsOfPaddingCount) {
   using shape::MemoryPart;
-  Trial t = trial("gpt2", "h100-sxm-80gb");
+  Trial t = model_trial("gpt2", "h100-sxm-80gb");
   t.seq_len = 1024, t.tp = 4, t.dp = 2;
   const MemoryEstimate least = estimate_memory(t);  // 50,260 rows
   t.vocab_multiple = 128;                           // 50,688 rows, of one tied table
@@ -56,7 +44,7 @@ TEST(Memory, RowsOfPaddingCount) {
 }
 
 TEST(Memory, ActivationsGrowAsTheyMust) {
-  const Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  const Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
   const auto kept = [](const Trial& of) { return estimate_memory(of).of(shape::MemoryPart::kActivations); };
   const double one = kept(t);
   Trial twice = t, longer = t, math = t, full = t;
@@ -73,7 +61,7 @@ TEST(Memory, ActivationsGrowAsTheyMust) {
 }
 
 TEST(Memory, SequenceParallelismDividesWhatTensorParallelismLeavesWhole) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
   t.tp = 8, t.dp = 1;
   const double whole = estimate_memory(t).total();
   t.sp = true;
@@ -82,7 +70,7 @@ TEST(Memory, SequenceParallelismDividesWhatTensorParallelismLeavesWhole) {
 }
 
 TEST(Memory, LogitsStandOnTheLastStage) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
   t.pp = 8, t.dp = 1, t.grad_accum = t.global_batch_size = 8;
   const double logits = 4096 * 128256.0 * 10;       // bytes of a sequence's logits
   const MemoryEstimate first = estimate_memory(t);  // eight micro-batches in flight: the fullest
@@ -103,7 +91,7 @@ TEST(Memory, TheFullestRankIsThatOfAllRanks) {
         for (const i64 micros : {1, 3, 8, 24})
           for (const i64 zero : {0, 3})
             for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
-              Trial t = trial(model, "h100-sxm-80gb");
+              Trial t = model_trial(model, "h100-sxm-80gb");
               t.pp = pp, t.dp = 2, t.zero = zero, t.recompute = recompute, t.schedule = schedule;
               t.gpus_per_node = 2 * pp, t.vpp = schedule == Schedule::kInterleaved ? 2 : 1;
               t.grad_accum = micros, t.global_batch_size = 2 * micros, t.reshard_after_forward = micros > 3;
@@ -118,7 +106,7 @@ TEST(Memory, TheFullestRankIsThatOfAllRanks) {
 }
 
 TEST(Memory, ExpertsAreDividedOverTheirRanks) {
-  Trial t = trial("mixtral-8x7b", "h100-sxm-80gb");
+  Trial t = model_trial("mixtral-8x7b", "h100-sxm-80gb");
   const double whole = estimate_memory(t).states();
   t.ep = 8;
   EXPECT_LT(estimate_memory(t).states(), whole / 4);
@@ -145,7 +133,7 @@ TEST(Memory, IsNearTheDryRun) {
                                {"mixtral-8x7b", 4, 1, 1, 0, 2, 1, Recompute::kNone, 51996},
                                {"mixtral-8x7b", 4, 1, 8, 0, 2, 1, Recompute::kNone, 12536}};
   for (const DryRun& d : kPeaks) {
-    Trial t = trial(d.model, "h100-sxm-80gb");
+    Trial t = model_trial(d.model, "h100-sxm-80gb");
     t.spec.layers = d.layers, t.tp = d.tp, t.dp = 8 / d.tp, t.ep = d.ep, t.zero = d.zero, t.seq_len = 1024;
     t.micro_batch_size = d.micro_batch, t.grad_accum = d.grad_accum, t.recompute = d.recompute;
     t.global_batch_size = t.dp * t.micro_batch_size * t.grad_accum;
@@ -155,7 +143,7 @@ TEST(Memory, IsNearTheDryRun) {
 }
 
 TEST(Roofline, AComputeBoundStepIsNearItsFlops) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb", 1, 1);
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb", 1, 1);
   const Prediction p = roofline().predict(t, MeasurePlan{3, 10, 2});
   const double seconds = 4096 * shape::model_flops_per_token(t.spec, 4096) / 989.4e12;
   EXPECT_GT(*p.step_ms, 1.6e3 * seconds);  // 30 to 60 % of the peak
@@ -164,13 +152,13 @@ TEST(Roofline, AComputeBoundStepIsNearItsFlops) {
 }
 
 TEST(Roofline, TwoNodesPayForTheNetwork) {
-  Trial one = trial("llama3-8b", "a100-80gb", 1), two = trial("llama3-8b", "a100-80gb", 2);
+  Trial one = model_trial("llama3-8b", "a100-80gb", 1), two = model_trial("llama3-8b", "a100-80gb", 2);
   const auto a = roofline().predict(one, {}), b = roofline().predict(two, {});
   EXPECT_GT(*b.step_ms, *a.step_ms);  // the same work per rank
 }
 
 TEST(Roofline, MicroBatchesThatAreTooSmallCostLaunches) {
-  Trial small = trial("tiny-llama", "h100-sxm-80gb"), large = small;
+  Trial small = model_trial("tiny-llama", "h100-sxm-80gb"), large = small;
   small.seq_len = large.seq_len = 256;
   small.grad_accum = 16, large.micro_batch_size = 16;
   small.global_batch_size = large.global_batch_size = 8 * 16;
@@ -178,7 +166,7 @@ TEST(Roofline, MicroBatchesThatAreTooSmallCostLaunches) {
 }
 
 TEST(Roofline, PipelineBubble) {
-  Trial t = trial("llama3-8b", "h100-sxm-80gb");
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
   t.pp = 8;
   t.dp = 1;
   t.grad_accum = t.global_batch_size = 8;
