@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kMostReplayBytes = std::size_t{1} << 30;
 
 struct ReplayCommand {
-  std::string measured, hardware = "h100-sxm-80gb", profile = "nanotron", strategy = "search";
+  std::string measured, hardware = "h100-sxm-80gb", profile, trainer, strategy = "search";
   Strategy settings;
 };
 
@@ -48,6 +48,7 @@ Cells cells_of(const imports::Configs& configs, const predict::TrainerProfile& p
     c.trial = &t;
     c.predicted_rate = predicted.time.tokens_per_s_gpu;
     c.fit_chance = predicted.refusal ? search::kLeastFit : search::chance_to_fit(memory.need, memory.limit);
+    c.fit_chance = std::max(search::kLeastFit, c.fit_chance * (1 - predicted.layout.seen.fails));
     cell.rows.push_back(i);
     cell.before.push_back(c);
     const bool ran = row.tokens_per_s_gpu > 0 && row.outcome.value_or(Outcome::kOk) == Outcome::kOk;
@@ -63,7 +64,7 @@ Cells cells_of(const imports::Configs& configs, const predict::TrainerProfile& p
 int replay(Io& io, const ReplayCommand& o) {
   const auto hardware = shape::find_hardware(o.hardware);
   if (!hardware) return refuse(io, hardware.error());
-  const auto profile = find_profile(o.profile);
+  const auto profile = choose_profile(io.err, o.profile, o.trainer, o.hardware);
   if (!profile) return refuse(io, profile.error());
   const auto file = read_input(o.measured, kMostReplayBytes, Streams::kTaken);
   if (!file) return refuse(io, file.error());
@@ -98,8 +99,9 @@ void add_replay(Registry r) {
   c->add_option("--strategy", o->strategy, strategy_sentences())
       ->check(CLI::IsMember(strategy_words()))
       ->capture_default_str();
-  c->add_option("--profile", o->profile, "trainer profile: nanotron, a saved one, or a path")
-      ->capture_default_str();
+  c->add_option("--profile", o->profile,
+                "trainer profile: a built-in or saved one, or a path; else that of the trainer");
+  c->add_option("--trainer", o->trainer, "the trainer, by the name of its recipe; else the built-in step");
   c->add_option("--hardware", o->hardware, "hardware catalogue name")->capture_default_str();
   c->add_option("--max-trials", o->settings.max_trials,
                 "the most trials of each model, number of nodes and sequence length")
