@@ -81,6 +81,15 @@ Case Fitter::case_of(const MeasuredRow& row) {
   return {row.trial, row.layout, times_, p_, h_, row.refused};
 }
 
+// REQUIRES: one of the fitter's rows.
+MemoryPrediction Fitter::bytes_of(const MeasuredRow& row, const Case& c) {
+  if (p_.memory_model->reader != kStep) return p_.memory_model->bytes(c);
+  known_.resize(rows_.size());
+  auto& known = known_[static_cast<std::size_t>(&row - rows_.data())];
+  if (!known) known = p_.memory_model->bytes(c);
+  return *known;
+}
+
 void Fitter::time_residuals(Vector& out) {
   for (const auto& row : rows_)
     if (states_time(row)) out.push_back(time_off(row));
@@ -93,12 +102,12 @@ void Fitter::memory_residuals(Vector& out) {
 
 double Fitter::time_off(const MeasuredRow& row) {
   const Case c = case_of(row);
-  return std::log(p_.time_model->seconds(c, p_.memory_model->bytes(c)).step_s / row.step_s);
+  return std::log(p_.time_model->seconds(c, bytes_of(row, c)).step_s / row.step_s);
 }
 
 double Fitter::plain_time_off(const MeasuredRow& row) {
   const Case c = case_of(row);
-  return std::log(p_.time_model->plain_seconds(c, p_.memory_model->bytes(c)).step_s / row.step_s);
+  return std::log(p_.time_model->plain_seconds(c, bytes_of(row, c)).step_s / row.step_s);
 }
 
 double Fitter::memory_off(const MeasuredRow& row) {

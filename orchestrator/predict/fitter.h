@@ -46,6 +46,7 @@ class Fitter {
   void memory_residuals(Vector& out);
   void fit_residual();
   Case case_of(const MeasuredRow&);
+  MemoryPrediction bytes_of(const MeasuredRow&, const Case&);
 
   TrainerProfile start_, p_;
   std::span<const MeasuredRow> rows_;
@@ -53,6 +54,7 @@ class Fitter {
   std::vector<std::string> held_;
   bool fits_time_ = false, fits_memory_ = false;
   StageTimes times_;
+  std::vector<std::optional<MemoryPrediction>> known_;  // of our own step, which no number moves
 };
 
 }  // namespace sweep::predict

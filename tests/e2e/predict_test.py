@@ -123,7 +123,7 @@ def main():
         assert (folder / "config/sweep/profiles/mine.json").exists(), saved.stderr
         check_accuracy(rows(predict(folder, "--configs", DATA, "--profile", "mine")))
         predict(folder, "--configs", DATA, "--profile", "none", code=2)
-        predict(folder, "--fit", DATA, "--save", "nanotron", code=2)
+        predict(folder, "--fit", DATA, "--trainer", "nanotron", "--save", "nanotron", code=2)
         predict(folder, code=2)
         predict(folder, "--configs", DATA, "--hardware", "h1000", code=2)
 
