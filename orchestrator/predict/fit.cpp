@@ -112,6 +112,17 @@ bool move_limit(Fitter& fitter, std::span<const MeasuredRow> rows, const shape::
   return true;
 }
 
+Origin origin_of_fit(Fitter& fitter, const FitReport& report, std::span<const MeasuredRow> rows,
+                     const shape::Hardware& h) {
+  Origin origin{{"error"}, "fitted", "", h.name, ""};
+  origin.rows = fmt::format("{} rows with a time and {} with memory, of {}", report.times, report.memories,
+                            rows.size());
+  if (fitter.fits_time()) origin.of.insert(origin.of.begin(), "time");
+  if (fitter.fits_memory()) origin.of.push_back("memory");
+  if (fitter.fits_memory() && move_limit(fitter, rows, h)) origin.of.push_back("facts.need_share");
+  return origin;
+}
+
 }  // namespace
 
 Expected<Fitted> fit_profile(const TrainerProfile& start, std::span<const MeasuredRow> rows,
@@ -125,12 +136,7 @@ Expected<Fitted> fit_profile(const TrainerProfile& start, std::span<const Measur
                     report.times, report.memories, kFewestRows));
   Fitter fitter(start, rows, h, held);
   fitter.run();
-  Origin origin{{"error"}, "fitted", "", h.name, ""};
-  origin.rows = fmt::format("{} rows with a time and {} with memory, of {}", report.times, report.memories,
-                            rows.size());
-  if (fitter.fits_time()) origin.of.insert(origin.of.begin(), "time");
-  if (fitter.fits_memory()) origin.of.push_back("memory");
-  if (fitter.fits_memory() && move_limit(fitter, rows, h)) origin.of.push_back("facts.need_share");
+  Origin origin = origin_of_fit(fitter, report, rows, h);
   report.time_doubt = fitter.time_doubt();
   OffOfRows off = left_out(start, rows, h, held);
   // A residual that does not help with rows it has not seen is noise.
