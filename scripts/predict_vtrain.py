@@ -23,7 +23,7 @@ FEWEST_OF_A_CELL = 5
 
 def read(path):
     with open(path, newline="", encoding="utf-8") as file:
-        cells = [dict(zip(KEYS, row)) for row in csv.reader(line for line in file if not line.startswith("#"))]
+        cells: list[dict] = [dict(zip(KEYS, row)) for row in csv.reader(line for line in file if not line.startswith("#"))]
     for row in cells:
         row["gas"] = int(row["gbs"]) // (int(row["dp"]) * int(row["mbs"]))
         row["max_positions"] = row["seq_len"]
@@ -57,14 +57,14 @@ def off(row):
     return float(row["predicted_step_s"]) * 1e3 / float(row["step_ms"])
 
 
-def mape(rows, factor=1.0):
+def mean_error(rows, factor=1.0):
     return statistics.mean(abs(off(r) / factor - 1) for r in rows)
 
 
 def best_factor(rows):
     """the one factor that leaves the least mean error"""
-    return min((off(r) for r in rows), key=lambda factor: mape(rows, factor)) if len(rows) < 200 else \
-        min(sorted(off(r) for r in rows)[::max(1, len(rows) // 200)], key=lambda factor: mape(rows, factor))
+    return min((off(r) for r in rows), key=lambda factor: mean_error(rows, factor)) if len(rows) < 200 else \
+        min(sorted(off(r) for r in rows)[::max(1, len(rows) // 200)], key=lambda factor: mean_error(rows, factor))
 
 
 def cells_of(rows):
@@ -75,7 +75,7 @@ def cells_of(rows):
 
 
 def line(name, rows):
-    """MAPE, MAPE after one factor, order and loss at equal global batch, rows that ran and are refused"""
+    """mean error, the same after one factor, order and loss at equal global batch, rows that ran and are refused"""
     cells = cells_of(rows)
     orders = [spearman([float(r["predicted_step_s"]) for r in c], [float(r["step_ms"]) for r in c]) for c in cells]
     losses = [float(min(c, key=lambda r: float(r["predicted_step_s"]))["step_ms"]) / min(float(r["step_ms"]) for r in c) - 1 for c in cells]
@@ -83,7 +83,7 @@ def line(name, rows):
     order = f"{statistics.median(orders):.2f} ({min(orders):.2f})" if cells else "-"
     loss = f"{100 * statistics.mean(losses):.1f} % ({100 * max(losses):.0f} %)" if cells else "-"
     inside = statistics.mean(1 / float(r["uncertainty_time_factor"]) <= off(r) <= float(r["uncertainty_time_factor"]) for r in rows)
-    print(f"| {name} | {len(rows)} | {100 * mape(rows):.1f} % | {100 * mape(rows, factor):.1f} % | {order} | {loss} | {sum(r['fits'] == 'false' for r in rows)} | "
+    print(f"| {name} | {len(rows)} | {100 * mean_error(rows):.1f} % | {100 * mean_error(rows, factor):.1f} % | {order} | {loss} | {sum(r['fits'] == 'false' for r in rows)} | "
           f"{100 * inside:.0f} % |", flush=True)
 
 
@@ -100,7 +100,7 @@ def main():
     rows = read(o.measured)
     with tempfile.TemporaryDirectory() as folder:
         tool = Tool(o.sweep, folder)
-        print("| prediction | rows | MAPE | after one factor | Spearman, median (least) | loss by the predicted best, mean (worst) | ran, refused | in the band |")
+        print("| prediction | rows | mean error | after one factor | Spearman, median (least) | loss by the predicted best, mean (worst) | ran, refused | in the band |")
         print("|---|---|---|---|---|---|---|---|")
         line("default (profile megatron: fitted on these rows)", tool.predict(rows))
         for profile in ("sweep", "fsdp2", "deepspeed", "nanotron"):
