@@ -216,7 +216,7 @@ Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choic
   if (auto can = can_run(planned.entries, choice, o); !can) return can;
   const auto own = o.gpu_hours ? o.gpu_hours : planned.grid.limits.gpu_hours;
   const auto strategy = chosen_strategy(planned.grid, o.strategy).value_or(Strategy());
-  return confirmed(io, most_run(planned.entries, strategy), choice,
+  return confirmed(io, driver::most_run(planned.entries, strategy), choice,
                    driver::smaller_limit(own, choice.gpu_hours), o.yes);
 }
 
