@@ -7,6 +7,7 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/count.h"
 #include "orchestrator/cli/as_json.h"
+#include "orchestrator/cli/catalogues.h"
 #include "orchestrator/cli/command.h"
 #include "schema/codec.h"
 
@@ -87,14 +88,16 @@ nlohmann::json listed(std::span<const Entry> all, const std::string& name,
   return list;
 }
 
-int models(Io& io, const std::string& name, bool as_json) {
+}  // namespace
+
+int show_models(Io& io, const std::string& name, bool as_json) {
   if (!name.empty())
     if (const auto found = shape::find_model(name); !found) return refuse(io, found.error());
   if (as_json) return print_document(io, listed(shape::all_models(), name, model_json)), kAnswered;
   return name.empty() ? (list_models(io), kAnswered) : show_model(io, name);
 }
 
-int hardware(Io& io, const std::string& name, bool as_json) {
+int show_hardware(Io& io, const std::string& name, bool as_json) {
   if (!name.empty())
     if (const auto found = shape::find_hardware(name); !found) return refuse(io, found.error());
   if (as_json) return print_document(io, listed(shape::all_hardware(), name, hardware_json)), kAnswered;
@@ -105,15 +108,14 @@ int hardware(Io& io, const std::string& name, bool as_json) {
   return kAnswered;
 }
 
-}  // namespace
-
 void add_models(Registry r) {
   auto* command = r.app.add_subcommand("models", "the model catalogue, or one model's dimensions");
   auto name = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   command->add_option("NAME", *name, "a model of the catalogue; absent: all of them");
   command->add_flag("--json", *json, "as JSON (docs/json.md)");
-  command->callback([r, name, json] { r.chosen = [r, name, json] { return models(r.io, *name, *json); }; });
+  command->callback(
+      [r, name, json] { r.chosen = [r, name, json] { return show_models(r.io, *name, *json); }; });
 }
 
 void add_hardware(Registry r) {
@@ -123,7 +125,8 @@ void add_hardware(Registry r) {
   auto json = std::make_shared<bool>(false);
   command->add_option("NAME", *name, "hardware of the catalogue; absent: all of it");
   command->add_flag("--json", *json, "as JSON (docs/json.md)");
-  command->callback([r, name, json] { r.chosen = [r, name, json] { return hardware(r.io, *name, *json); }; });
+  command->callback(
+      [r, name, json] { r.chosen = [r, name, json] { return show_hardware(r.io, *name, *json); }; });
 }
 
 }  // namespace sweep::cli
