@@ -21,16 +21,9 @@ from ._programs import SweepError, ask, error_of, program
 Grid = typing.Union[Path, "collections.abc.Mapping[str, typing.Any]"]
 
 
-@contextlib.contextmanager
-def _grid_file(grid: Grid) -> collections.abc.Iterator[pathlib.Path]:
-    """A grid as a file; one given as a mapping is written as JSON, which YAML reads."""
-    if not isinstance(grid, collections.abc.Mapping):
-        yield pathlib.Path(grid)
-        return
-    with tempfile.TemporaryDirectory(prefix="sweep-grid-") as folder:
-        file = pathlib.Path(folder) / "grid.yaml"
-        file.write_text(json.dumps(grid), encoding="utf-8")
-        yield file
+def _words_of(grid: Grid) -> tuple[str, str]:
+    """How `sweep` is given a grid: a path, or standard input and its text. JSON is YAML too; paths in it count from here."""
+    return ("-", json.dumps(grid)) if isinstance(grid, collections.abc.Mapping) else (os.fspath(grid), "")
 
 
 def _name_of(grid: Grid) -> str:
@@ -121,8 +114,8 @@ class Run:
 def plan(grid: Grid, *, db: Path | None = None) -> Plan:
     """What would run of a grid (a file, or a mapping of the same keys), in which order, and what is pruned and why.
     Nothing is started. Raises SweepError where the grid is wrong."""
-    with _grid_file(grid) as file:
-        done = subprocess.run([program("sweep"), "plan", str(file), "--json", "--db", database(db)], capture_output=True, text=True)
+    word, said = _words_of(grid)
+    done = subprocess.run([program("sweep"), "plan", word, "--json", "--db", database(db)], input=said, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise error_of(done)
     return Plan(_name_of(grid), [json.loads(line) for line in done.stdout.splitlines() if line])
@@ -138,11 +131,14 @@ def run(grid: Grid, *, db: Path | None = None, rehearse: bool = False, yes: bool
     goes on. Raises SweepError where nothing could run.
     """
     name = _name_of(grid) + (".rehearsal" if rehearse else "")
-    with _grid_file(grid) as file, tempfile.TemporaryFile("w+") as told:
-        words = [program("sweep"), "run", str(file), "--db", database(db), "--quiet", *(["--rehearse"] if rehearse else []),
+    word, text = _words_of(grid)
+    with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as told:
+        given.write(text)
+        given.seek(0)
+        words = [program("sweep"), "run", word, "--db", database(db), "--quiet", *(["--rehearse"] if rehearse else []),
                  *(["--yes"] if yes else []), *options]
         # A group of its own: Ctrl-C comes through us, once.
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=told, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(words, stdin=given, stdout=told, stderr=subprocess.STDOUT, start_new_session=True)
         code = _follow(process, name, database(db), progress)
         told.seek(0)
         said = told.read().strip()
