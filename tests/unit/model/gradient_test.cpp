@@ -135,6 +135,7 @@ struct Case {  // printed by its name
   const char* name;
   ModelSpec spec;
   Attention attention;
+  std::int64_t loss_chunk = shape::kLossChunk;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
@@ -151,6 +152,7 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   Options options;
   options.type = at::kDouble, options.attention = GetParam().attention, options.seq_len = kSeq;
   options.seed = 5, options.routing = Routing::kLearned;
+  options.loss_chunk = GetParam().loss_chunk;
   Stage model(spec, options, layout.value(), {0, spec.layers, true, true});
   Parameters& parameters = model.parameters();
   parameters.layout({at::TensorOptions(at::kDouble)});
@@ -205,6 +207,9 @@ std::vector<Case> cases() {
   ModelSpec qwen2 = llama();
   qwen2.family = "qwen2", qwen2.attention_bias = true, qwen2.tie_embeddings = true, qwen2.kv_heads = 1;
   all.push_back({"qwen2", qwen2, Attention::kFlash});
+  const std::int64_t eight_rows = 8 * qwen2.vocab_size * 8;  // of 36
+  all.push_back({"qwen2_loss_in_chunks", qwen2, Attention::kFlash, eight_rows});
+  all.push_back({"gpt2_loss_in_chunks", gpt2(), Attention::kFlash, eight_rows});
   ModelSpec mixtral = llama();
   mixtral.family = "mixtral", mixtral.experts = 4, mixtral.experts_per_token = 2;
   all.push_back({"mixtral", mixtral, Attention::kFlash});
