@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/expected.h"
 #include "schema/outcome.h"
 #include "schema/result_row.h"
 
