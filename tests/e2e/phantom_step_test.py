@@ -24,10 +24,11 @@ include:
 {trials}
 """
 MODELS = {"llama-2": ("llama3-8b", 2), "llama-4": ("llama3-8b", 4), "mixtral-2": ("mixtral-8x7b", 2), "mixtral-4": ("mixtral-8x7b", 4),
-          "mixtral-12": ("mixtral-8x7b", 12), "gpt2-2": ("gpt2-xl", 2)}
+          "mixtral-12": ("mixtral-8x7b", 12), "gpt2-2": ("gpt2-xl", 2), "gpt2-4": ("gpt2-xl", 4)}
 LAYERS = 12
 LAYOUTS = ({}, {"gpus_per_node": 4, "ep": 4}, {"gpus_per_node": 2, "tp": 2}, {"gpus_per_node": 8, "pp": 4, "ep": 2, "grad_accum": 4})
-CHUNK = 256 << 20
+MIXTRAL_LAUNCHES = 232    # a layer, forward and backward; 281 before
+LOSS_ROOM = 2.2 * (256 << 20)  # a chunk of logits and a piece of it in fp32
 
 
 class PhantomStepTest(unittest.TestCase):
@@ -62,6 +63,27 @@ class PhantomStepTest(unittest.TestCase):
     def test_learned_routing_waits_once_a_layer_more(self):
         for one in self.rehearsed({"model": "mixtral-12", "routing": "learned"}, {"model": "mixtral-12", "routing": "learned", "gpus_per_node": 4, "ep": 4}):
             self.assertEqual(one["step_host_syncs"], 1 + LAYERS, one)
+
+    def test_a_layer_of_experts_is_few_launches(self):
+        self.assertLessEqual(self.a_layer("mixtral"), MIXTRAL_LAUNCHES)
+
+    def test_math_attention_launches_the_same_for_all_sequences(self):
+        """Of one sequence some copies are views."""
+        axes = {"attention": "math", "precision": "fp16", "seq_len": 1024}
+        two, eight = (self.a_layer("gpt2", micro_batch_size=batch, **axes) for batch in (2, 8))
+        self.assertEqual(two, eight)
+
+    def test_the_loss_takes_a_chunk_of_the_vocabulary_only(self):
+        """States last: 6 copies of the bf16 weights. The loss comes when one layer's activations and those kept are there."""
+        one, two = self.rehearsed({"model": "llama-2"}, {"model": "llama-2", "seq_len": 8192})
+        rows = 4096  # more of them: activations grow, logits do not
+        activations = rows * 2 * 2 * (4 * 4096 + 2 * 14336 + 6144 + 4096) * 1.2
+        self.assertLess(two["peak_allocated_bytes"] - one["peak_allocated_bytes"], activations + LOSS_ROOM, (one, two))
+
+    def test_each_attention_of_the_library_runs(self):
+        kinds = ("flash", "sdpa", "cudnn")
+        for one in self.rehearsed(*({"model": "llama-2", "attention": kind} for kind in kinds)):
+            self.assertEqual(one["step_host_syncs"], 1, one)
 
 
 if __name__ == "__main__":
