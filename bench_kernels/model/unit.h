@@ -26,8 +26,8 @@ struct Options {
   at::ScalarType type = at::kFloat;  // type of values and activations
   bool fp8 = false;                  // products of the blocks' dense linear layers
   Attention attention = Attention::kFlash;
-  std::int64_t seq_len = 0;         // length of a whole sequence
-  std::int64_t vocab_multiple = 1;  // token tables are padded to a multiple of it x tp rows
+  std::int64_t seq_len = 0;                     // length of a whole sequence
+  std::int64_t vocab_multiple = 1;              // token tables are padded to a multiple of it x tp rows
   std::int64_t loss_chunk = shape::kLossChunk;  // bytes of logits that are there at once
   std::uint64_t seed = 1;
   // Mixture of experts: hot_percent of skewed choices go to the hot experts; capacity in percent of an even
