@@ -23,12 +23,12 @@ where: [tp > 1 and tp == 1]
 include:
 {trials}
 """
-MODELS = {"llama-2": ("llama3-8b", 2), "llama-4": ("llama3-8b", 4), "mixtral-2": ("mixtral-8x7b", 2), "mixtral-4": ("mixtral-8x7b", 4),
-          "mixtral-12": ("mixtral-8x7b", 12), "gpt2-2": ("gpt2-xl", 2), "gpt2-4": ("gpt2-xl", 4)}
+MODELS = {"llama-2": "llama3-8b, layers: 2", "mixtral-2": "mixtral-8x7b, layers: 2", "mixtral-4": "mixtral-8x7b, layers: 4",
+          "mixtral-12": "mixtral-8x7b, layers: 12, intermediate_size: 4096", "gpt2-2": "gpt2-xl, layers: 2", "gpt2-4": "gpt2-xl, layers: 4"}
 LAYERS = 12
 LAYOUTS = ({}, {"gpus_per_node": 4, "ep": 4}, {"gpus_per_node": 2, "tp": 2}, {"gpus_per_node": 8, "pp": 4, "ep": 2, "grad_accum": 4})
 MIXTRAL_LAUNCHES = 232    # a layer, forward and backward; 281 before
-LOSS_ROOM = 2.2 * (256 << 20)  # a chunk of logits and a piece of it in fp32
+LOSS_PEAK = 14.64e9       # bytes of two layers with a vocabulary of 128,256; 18.16e9 before
 
 
 class PhantomStepTest(unittest.TestCase):
@@ -37,7 +37,7 @@ class PhantomStepTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="sweep-step-") as folder:
             grid, db = pathlib.Path(folder) / "step.yaml", pathlib.Path(folder) / "step.db"
             used = dict.fromkeys(trial["model"] for trial in trials)
-            lines = [f"    - {{name: {name}, base: {MODELS[name][0]}, layers: {MODELS[name][1]}}}" for name in used]
+            lines = [f"    - {{name: {name}, base: {MODELS[name]}}}" for name in used]
             told = ["  - {" + ", ".join(f"{axis}: {value}" for axis, value in trial.items()) + "}" for trial in trials]
             grid.write_text(GRID.format(models="\n".join(lines), trials="\n".join(told)))
             done = subprocess.run([BIN / "sweep", "run", grid, "--rehearse", "--yes", "--db", db], capture_output=True, text=True,
@@ -74,11 +74,8 @@ class PhantomStepTest(unittest.TestCase):
         self.assertEqual(two, eight)
 
     def test_the_loss_takes_a_chunk_of_the_vocabulary_only(self):
-        """States last: 6 copies of the bf16 weights. The loss comes when one layer's activations and those kept are there."""
-        one, two = self.rehearsed({"model": "llama-2"}, {"model": "llama-2", "seq_len": 8192})
-        rows = 4096  # more of them: activations grow, logits do not
-        activations = rows * 2 * 2 * (4 * 4096 + 2 * 14336 + 6144 + 4096) * 1.2
-        self.assertLess(two["peak_allocated_bytes"] - one["peak_allocated_bytes"], activations + LOSS_ROOM, (one, two))
+        one, = self.rehearsed({"model": "llama-2"})
+        self.assertLessEqual(one["peak_allocated_bytes"], LOSS_PEAK)
 
     def test_each_attention_of_the_library_runs(self):
         kinds = ("flash", "sdpa", "cudnn")
