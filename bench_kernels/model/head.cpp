@@ -72,16 +72,18 @@ class Head final : public Unit {
     const kernels::Weight weight = head_.value(parameters());
     const std::int64_t rows = h.size(0), entries = shared_.vocabulary_rows();
     const std::int64_t most = shape::loss_rows(rows, entries, h.element_size(), shared_.options.loss_chunk);
-    const bool later = shared_.later != nullptr;
+    const bool later = shared_.later != nullptr, trains = parameters().trains(head_.weight);
     const at::Tensor room = at::empty({later ? rows : most, entries}, h.options());
     for (std::int64_t begin = 0; begin < rows; begin += most) {
       const std::int64_t size = std::min(most, rows - begin);
       const at::Tensor in = h.narrow(0, begin, size), logits = room.narrow(0, later ? begin : 0, size);
       kernels::linear(in, weight, {}, logits);
       loss(micro, micro.labels.narrow(0, begin, size), logits);
-      if (!later) kernels::linear_backward_weight(logits, in, false, parameters().grad(head_.weight));
+      if (trains && !later)
+        kernels::linear_backward_weight(logits, in, false, parameters().grad(head_.weight));
       kernels::linear_backward_input(logits, weight, grad.narrow(0, begin, size));
     }
+    if (!trains) return;
     if (!later) return say_ready(parameters(), head_);
     weights_part(shared_, [this, local, room] {
       kernels::linear_backward_weight(room, gathered(local), false, parameters().grad(head_.weight));

@@ -198,6 +198,7 @@ class MoeUnit final : public Unit {
 
   void backward_weights(const MoeSaved& s, Parameters::Id id, const at::Tensor& dout,
                         const at::Tensor& in) const {
+    if (!parameters().trains(id)) return;
     weights_part(shared_, [this, route = s.route, id, dout, in] {
       kernels::grouped_backward_weight(dout, in, route->groups, parameters().grad(id));
       parameters().ready(id);
@@ -214,10 +215,11 @@ class MoeUnit final : public Unit {
       auxiliary = s.load.mul_(scale);
     }
     kernels::router_backward(s.probs, s.route->experts, s.weights, dweights, auxiliary, dlogits);
-    weights_part(shared_, [this, dlogits, h = s.h] {
-      kernels::linear_backward_weight(dlogits, h, false, parameters().grad(router_.weight));
-      say_ready(parameters(), router_);
-    });
+    if (parameters().trains(router_.weight))
+      weights_part(shared_, [this, dlogits, h = s.h] {
+        kernels::linear_backward_weight(dlogits, h, false, parameters().grad(router_.weight));
+        say_ready(parameters(), router_);
+      });
     if (layout().tensor->rank() != 0) return;  // the same on each rank of the group, and summed over it
     const at::Tensor through_router = room_over(shared_, s.h);
     kernels::linear_backward_input(dlogits, router_.value(parameters()), through_router);

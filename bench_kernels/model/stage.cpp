@@ -34,6 +34,7 @@ Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout
       shared_{spec, options, layout, &parameters_, {}, {}, {}, {}, &load_, nullptr, &routes_},
       host_(options.device) {
   const Below below;
+  if (options.adapters.any()) parameters_.freeze_base();
   if (chunk.embedding) add_block(-1, [&] { return make_embedding(shared_); });
   for (std::int64_t layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
     add_block(

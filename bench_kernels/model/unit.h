@@ -13,6 +13,7 @@
 #include "bench_kernels/kernels/ops.h"
 #include "bench_kernels/model/layout.h"
 #include "bench_kernels/model/parameters.h"
+#include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/splits.h"
 #include "schema/model_spec.h"
 
@@ -25,6 +26,7 @@ struct Options {
   at::Device device = at::kCPU;
   at::ScalarType type = at::kFloat;  // type of values and activations
   bool fp8 = false;                  // products of the blocks' dense linear layers
+  shape::Adapters adapters;          // if there are any, everything else is frozen
   Attention attention = Attention::kFlash;
   std::int64_t seq_len = 0;                     // length of a whole sequence
   std::int64_t vocab_multiple = 1;              // token tables are padded to a multiple of it x tp rows

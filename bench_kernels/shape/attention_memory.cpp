@@ -41,6 +41,7 @@ class Attention {
     norm(s_, m);
     const double own = s_.element * s_.whole * columns();
     m.take(kKept, own);
+    m.take(kKept, s_.low_rows(s_.low_query_key_value));
     m.moment(
         {{kBuffer, gathered_rows(s_)}, {kPassing, factors(s_, s_.whole * s_.hidden, w_.query_key_value)}});
     if (s_.kv_sharers > 1) {
@@ -49,6 +50,7 @@ class Attention {
     }
     rotate(m);
     core(m);
+    m.take(kKept, s_.low_rows(s_.low_attention_out));
     m.moment({{kKept, s_.residual()},
               {kBuffer, scattered_rows(s_)},
               {kPassing, factors(s_, s_.whole * s_.query, w_.attention_out)}});
@@ -61,7 +63,9 @@ class Attention {
     m.take(kPassing, result());  // its gradient
     m.moment({{kBuffer, gathered_rows(s_)},
               {kPassing, factors(s_, s_.whole * s_.hidden, s_.whole * s_.query)},
-              {kBuffer, s_.later ? 0 : staged(s_, w_.attention_out)}});
+              {kPassing, s_.low_rows(s_.low_attention_out)},
+              {kBuffer, s_.later ? 0 : staged(s_, w_.attention_out, w_.attention_out_adapters)}});
+    m.give(kKept, s_.low_rows(s_.low_attention_out));
     if (s_.later) m.take(kBuffer, gathered_rows(s_));
     core_backward(m);
     rotate(m);
@@ -70,13 +74,15 @@ class Attention {
       m.moment(kBuffer, keys_values() * (1 + 1 / s_.kv_sharers));
       m.give(kPassing, qkv());
     }
+    m.take(kPassing, s_.low_rows(s_.low_query_key_value));
     if (!s_.later)
-      m.moment({{kBuffer, gathered_rows(s_)},
+      m.moment({{kBuffer, regathered_rows(s_, s_.low_query_key_value)},
                 {kPassing, factors(s_, s_.whole * columns(), s_.whole * s_.hidden)},
-                {kBuffer, staged(s_, w_.query_key_value)}});
+                {kBuffer, staged(s_, w_.query_key_value, w_.query_key_value_adapters)}});
     if (s_.later) m.take(kPassing, s_.residual());
     m.moment(
         {{kBuffer, scattered_rows(s_)}, {kPassing, factors(s_, s_.whole * columns(), w_.query_key_value)}});
+    m.give(kPassing, s_.low_rows(s_.low_query_key_value));
     norm_backward(s_, m);
   }
 

@@ -64,7 +64,7 @@ class Experts {
     m.take(kPassing, in() / 2);
     const double factors = (4 + s_.wide(3)) * s_.sums(s_.received * s_.width);
     m.moment(kPassing, s_.gpu ? factors : 0);
-    if (!s_.later) m.moment(kBuffer, staged(s_, std::max(w_.in, w_.down)));
+    if (!s_.later) m.moment(kBuffer, staged(s_, std::max(w_.in, w_.down), 0));
     if (!s_.later) m.give(kPassing, in() / 2), m.give(kPassing, rows(s_.received));
     if (!s_.later) m.give(kKept, rows(s_.received));
     m.take(kPassing, rows(s_.received));

@@ -110,6 +110,12 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;
   learned = t.routing == Routing::kLearned;
   staged = types.gradients != types.compute;
+  const Adapters adapters = adapters_of(t);
+  const double rank = real(adapters.rank);
+  frozen = adapters.any();
+  low_query_key_value = rank * real(adapters.on_attention_input);
+  low_attention_out = adapters.attention_out ? rank : 0;
+  low_in = rank * real(adapters.on_mlp_input), low_down = adapters.mlp ? rank : 0;
   element = real(bytes_of(types.compute)), gradient = real(bytes_of(types.gradients));
   tp = real(t.tp), cp = real(t.cp), ep = real(t.ep), kv_sharers = real(shape::kv_sharers(t));
   pieces = t.tp_overlap && t.tp > 1 ? 0.5 : 1;

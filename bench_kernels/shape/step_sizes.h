@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/model_states.h"
 #include "schema/trial.h"
 
@@ -34,8 +35,11 @@ struct StepSizes {
   bool selective, later;  // recompute selective; weight gradients are made later (zero_bubble)
   bool learned;           // routing
   bool staged;            // gradients are added to buffers of another type than the values'
-  double element;         // bytes of a value and of an activation
-  double gradient;        // bytes of a gradient
+  bool frozen;            // adapters are trained, and nothing else
+  // Columns between the two matrices of the adapters of each linear layer; 0: it has none.
+  double low_query_key_value, low_attention_out, low_in, low_down;
+  double element;   // bytes of a value and of an activation
+  double gradient;  // bytes of a gradient
   double tp, cp, ep, kv_sharers,
       pieces;  // pieces of an exchange that are there at once, of all of them: 1, or 1/2
   double batch, seq, local_seq;
@@ -48,6 +52,7 @@ struct StepSizes {
 
   double residual() const { return element * rows * hidden; }   // bytes of a tensor of the residual stream
   double gathered() const { return element * whole * hidden; }  // bytes of it with all rows
+  double low_rows(double columns) const { return element * whole * columns; }
   // Number of fp32 temporary elements.
   double sums(double elements) const { return 4 * elements; }
   // Copies of 16-bit operands in the type of sums are made; of fp32 operands they are the operands

@@ -59,6 +59,7 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   options.device = device;
   options.type = parallel::compute_type(t);
   options.fp8 = t.precision == Precision::kFp8;
+  options.adapters = shape::adapters_of(t);
   options.attention = kernel_of(shape::attention_kind(t, path_on(stands_for(device))));
   options.seq_len = t.seq_len;
   options.vocab_multiple = t.vocab_multiple;
@@ -96,6 +97,7 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (const auto sentence = shape::uneven_split(t)) return *sentence + ".";
   if (const auto sentence = shape::split_not_built(t)) return *sentence + ".";
   if (const auto sentence = shape::states_unsupported(t)) return sentence;
+  if (const auto sentence = shape::adapters_objection(t)) return *sentence + ".";
   if (const auto sentence = shape::pipeline_objection(t)) return sentence;
   if (const auto sentence = shape::recompute_objection(t)) return sentence;
   if (!t.spec.rope && t.seq_len > t.spec.max_positions) {

@@ -231,6 +231,9 @@ TEST(NotBuiltYet, SaysWhyModelStatesDoNotGoTogether) {
   EXPECT_THAT(reason([](Trial& t) { t.zero = 2, t.offload = Offload::kParameters; }),
               HasSubstr("parameters with zero 2"));
   EXPECT_EQ(reason([](Trial& t) { t.zero = 3, t.offload = Offload::kParameters, t.dp_shard = 2; }), "");
+  EXPECT_THAT(reason([](Trial& t) { t.lora_rank = 8, t.precision = Precision::kFp8; }),
+              HasSubstr("lora_rank 8 with precision fp8"));
+  EXPECT_EQ(reason([](Trial& t) { t.lora_rank = 8, t.zero = 3; }), "");
 }
 
 }  // namespace

@@ -4,12 +4,11 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/expected.h"
 
-namespace sweep::cli {
+namespace sweep::answers {
 
 struct SavedQuery {
   std::string name, sentence, sql;
@@ -19,9 +18,8 @@ struct SavedQuery {
 // $XDG_CONFIG_HOME/sweep/queries, else ~/.config/sweep/queries; empty: neither is set.
 std::filesystem::path query_folder();
 
+// A name of letters, digits, - and _ (is_plain_name) is never a whole SELECT.
 std::vector<SavedQuery> saved_queries(const std::filesystem::path& folder);  // sorted by name
-// Letters, digits, - and _ only: never a whole SELECT, so an argument of this form names a saved query.
-bool is_query_name(std::string_view);
 Expected<SavedQuery> find_query(const std::filesystem::path& folder, const std::string& name);
 
-}  // namespace sweep::cli
+}  // namespace sweep::answers

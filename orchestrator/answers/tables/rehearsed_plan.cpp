@@ -1,4 +1,4 @@
-#include "orchestrator/driver/rehearsed_plan.h"
+#include "orchestrator/answers/tables/rehearsed_plan.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include "orchestrator/store/store.h"
 #include "schema/rehearsal.h"
 
-namespace sweep::driver {
+namespace sweep::answers {
 namespace {
 
 std::optional<i64> bytes_of(double value) {
@@ -67,4 +67,4 @@ void add_rehearsed(Table& table, const RehearsedTrials& rehearsed) {
   }
 }
 
-}  // namespace sweep::driver
+}  // namespace sweep::answers

@@ -6,11 +6,11 @@
 #include "base/expected.h"
 #include "orchestrator/predict/trainer_profile.h"
 
-namespace sweep::cli {
+namespace sweep::predict {
 
 // A built-in name, a name in $XDG_CONFIG_HOME/sweep/profiles (else ~/.config), or a path that ends in .json.
-Expected<predict::TrainerProfile> find_profile(const std::string& name);
+Expected<TrainerProfile> find_profile(const std::string& name);
 // The path it was written to. Error: no profile of the user's may have a built-in name.
-Expected<std::filesystem::path> save_profile(const std::string& name, predict::TrainerProfile);
+Expected<std::filesystem::path> save_profile(const std::string& name, TrainerProfile);
 
-}  // namespace sweep::cli
+}  // namespace sweep::predict

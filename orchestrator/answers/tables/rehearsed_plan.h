@@ -8,7 +8,7 @@
 #include "schema/outcome.h"
 #include "schema/result_row.h"
 
-namespace sweep::driver {
+namespace sweep::answers {
 
 struct Rehearsed {
   Outcome outcome = Outcome::kOk;
@@ -23,4 +23,4 @@ Expected<RehearsedTrials> rehearsed_in(const std::string& db);
 // under `trial`.
 void add_rehearsed(Table& table, const RehearsedTrials&);
 
-}  // namespace sweep::driver
+}  // namespace sweep::answers

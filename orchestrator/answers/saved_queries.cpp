@@ -1,19 +1,19 @@
-#include "orchestrator/cli/saved_queries.h"
+#include "orchestrator/answers/saved_queries.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <map>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/store/built_in_queries.h"
 
-namespace sweep::cli {
+namespace sweep::answers {
 namespace {
 
 // The comment of the first line is the sentence that --list shows.
@@ -21,7 +21,7 @@ std::string first_comment(const std::string& sql) {
   if (!sql.starts_with("--")) return "";
   const auto text = sql.find_first_not_of("- \t");
   const auto end = sql.find('\n');
-  return text == std::string::npos || text >= end ? "" : answers::safe_text(sql.substr(text, end - text));
+  return text == std::string::npos || text >= end ? "" : safe_text(sql.substr(text, end - text));
 }
 
 }  // namespace
@@ -29,12 +29,6 @@ std::string first_comment(const std::string& sql) {
 std::filesystem::path query_folder() {
   const auto config = config_folder();
   return config.empty() ? config : config / "queries";
-}
-
-bool is_query_name(std::string_view word) {
-  return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  });
 }
 
 std::vector<SavedQuery> saved_queries(const std::filesystem::path& folder) {
@@ -46,7 +40,7 @@ std::vector<SavedQuery> saved_queries(const std::filesystem::path& folder) {
   std::error_code ec;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ec)) {
     const std::string name = entry.path().stem().string();
-    if (entry.path().extension() != ".sql" || !is_query_name(name)) continue;
+    if (entry.path().extension() != ".sql" || !is_plain_name(name)) continue;
     std::ifstream in(entry.path(), std::ios::binary);
     const std::string sql{std::istreambuf_iterator<char>(in), {}};
     found[name] = {name, first_comment(sql), sql, entry.path().string()};
@@ -70,4 +64,4 @@ Expected<SavedQuery> find_query(const std::filesystem::path& folder, const std::
                   folder.empty() ? "~/.config/sweep/queries" : folder.string(), name));
 }
 
-}  // namespace sweep::cli
+}  // namespace sweep::answers
