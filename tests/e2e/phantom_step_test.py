@@ -23,11 +23,12 @@ where: [tp > 1 and tp == 1]
 include:
 {trials}
 """
-MODELS = {"llama-2": ("llama3-8b", 2), "llama-4": ("llama3-8b", 4), "mixtral-2": ("mixtral-8x7b", 2), "mixtral-4": ("mixtral-8x7b", 4),
-          "mixtral-12": ("mixtral-8x7b", 12), "gpt2-2": ("gpt2-xl", 2)}
+MODELS = {"llama-2": "llama3-8b, layers: 2", "mixtral-2": "mixtral-8x7b, layers: 2", "mixtral-4": "mixtral-8x7b, layers: 4",
+          "mixtral-12": "mixtral-8x7b, layers: 12, intermediate_size: 4096", "gpt2-2": "gpt2-xl, layers: 2", "gpt2-4": "gpt2-xl, layers: 4"}
 LAYERS = 12
 LAYOUTS = ({}, {"gpus_per_node": 4, "ep": 4}, {"gpus_per_node": 2, "tp": 2}, {"gpus_per_node": 8, "pp": 4, "ep": 2, "grad_accum": 4})
-CHUNK = 256 << 20
+MIXTRAL_LAUNCHES = 232    # a layer, forward and backward; 281 before
+LOSS_PEAK = 14.64e9       # bytes of two layers with a vocabulary of 128,256; 18.16e9 before
 
 
 class PhantomStepTest(unittest.TestCase):
@@ -36,7 +37,7 @@ class PhantomStepTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="sweep-step-") as folder:
             grid, db = pathlib.Path(folder) / "step.yaml", pathlib.Path(folder) / "step.db"
             used = dict.fromkeys(trial["model"] for trial in trials)
-            lines = [f"    - {{name: {name}, base: {MODELS[name][0]}, layers: {MODELS[name][1]}}}" for name in used]
+            lines = [f"    - {{name: {name}, base: {MODELS[name]}}}" for name in used]
             told = ["  - {" + ", ".join(f"{axis}: {value}" for axis, value in trial.items()) + "}" for trial in trials]
             grid.write_text(GRID.format(models="\n".join(lines), trials="\n".join(told)))
             done = subprocess.run([BIN / "sweep", "run", grid, "--rehearse", "--yes", "--db", db], capture_output=True, text=True,
@@ -62,6 +63,24 @@ class PhantomStepTest(unittest.TestCase):
     def test_learned_routing_waits_once_a_layer_more(self):
         for one in self.rehearsed({"model": "mixtral-12", "routing": "learned"}, {"model": "mixtral-12", "routing": "learned", "gpus_per_node": 4, "ep": 4}):
             self.assertEqual(one["step_host_syncs"], 1 + LAYERS, one)
+
+    def test_a_layer_of_experts_is_few_launches(self):
+        self.assertLessEqual(self.a_layer("mixtral"), MIXTRAL_LAUNCHES)
+
+    def test_math_attention_launches_the_same_for_all_sequences(self):
+        """Of one sequence some copies are views."""
+        axes = {"attention": "math", "precision": "fp16", "seq_len": 1024}
+        two, eight = (self.a_layer("gpt2", micro_batch_size=batch, **axes) for batch in (2, 8))
+        self.assertEqual(two, eight)
+
+    def test_the_loss_takes_a_chunk_of_the_vocabulary_only(self):
+        one, = self.rehearsed({"model": "llama-2"})
+        self.assertLessEqual(one["peak_allocated_bytes"], LOSS_PEAK)
+
+    def test_each_attention_of_the_library_runs(self):
+        kinds = ("flash", "sdpa", "cudnn")
+        for one in self.rehearsed(*({"model": "llama-2", "attention": kind} for kind in kinds)):
+            self.assertEqual(one["step_host_syncs"], 1, one)
 
 
 if __name__ == "__main__":
