@@ -110,7 +110,9 @@ TensorTraffic tensor_traffic(const Trial& t, i64 rank) {
   const Held held = held_by(t, rank);
   const bool experts = t.spec.experts > 0;
   TensorTraffic traffic;
-  traffic.all_reduce = {2 * micro * held.heads, micro * held.heads * 2 * (statistics + 2 * statistics)};
+  const i64 entries = padded_vocab(t) / t.tp, chunk = loss_rows(tokens, entries, width(t));
+  traffic.all_reduce = {2 * micro * held.heads * ((tokens + chunk - 1) / chunk),
+                        micro * held.heads * 2 * (statistics + 2 * statistics)};
   if (experts)
     traffic.all_reduce +=
         times(micro * held.layers, 2 * once(tokens * t.spec.experts_per_token * kAccumulated));
@@ -121,10 +123,11 @@ TensorTraffic tensor_traffic(const Trial& t, i64 rank) {
     traffic.all_reduce += times(micro * sums, 2 * rows);
     return traffic;
   }
-  i64 gathers = ((experts ? 5 : 6) + 2 * again) * held.layers + held.embeddings + 2 * held.heads;
+  const i64 of_head = t.schedule == Schedule::kZeroBubble && t.pp > 1 ? 2 : 1;  // for the weights' part
+  i64 gathers = ((experts ? 5 : 6) + 2 * again) * held.layers + held.embeddings + of_head * held.heads;
   // Rows that only a weight's gradient reads are not gathered where the weight is frozen.
   if (adapters.any())
-    gathers -= held.embeddings + held.heads +
+    gathers -= held.embeddings +
                held.layers * ((adapters.on_attention_input == 0) + (!experts && adapters.on_mlp_input == 0));
   traffic.all_gather = times(micro * gathers, rows);
   traffic.reduce_scatter = times(micro * sums, rows);

@@ -160,6 +160,7 @@ PartBytes ChunkMemory::states() const {
   const bool masked = !s_.gpu && s_.flash && t_.spec.sliding_window && *t_.spec.sliding_window < t_.seq_len;
   out[MemoryPart::kTemporary] = (t_.spec.rope ? 2 * block(2 * s_.local_seq * s_.head_dim) : 0) +
                                 (masked ? s_.element * s_.seq * s_.seq : 0);
+  if (s_.experts > 0 && !s_.learned && n_ > 0) out[MemoryPart::kTemporary] += moments::routes(s_);
   return out;
 }
 

@@ -18,8 +18,8 @@ inline double real(i64 n) {
 // processor are fused loops without.
 enum class KernelPath { kGpu, kProcessor };
 KernelPath kernel_path(const Trial&);
-// Whether the attention's scores are never in memory (FlashAttention): asked for, or taken by `auto`.
-bool attention_is_flash(const Trial&, KernelPath);
+// The attention's kernel, also where `auto` takes one: never kAuto.
+AttentionKind attention_kind(const Trial&, KernelPath);
 // Why no attention runs this trial: one that is asked for needs a half precision, or a ring needs flash
 // attention. The plan and the step ask it.
 std::optional<std::string> attention_objection(const Trial&, KernelPath);
@@ -27,10 +27,13 @@ std::optional<std::string> attention_objection(const Trial&, KernelPath);
 struct StepSizes {
   StepSizes(const Trial&, KernelPath);
 
-  bool gpu, flash, ring, exchange, fp8;
+  AttentionKind attention;
+  bool gpu, flash;  // flash: the scores are never in memory
+  bool ring, exchange, fp8;
   bool rows_split;  // sequence parallelism: the residual stream holds a share of the rows
   bool rms, gated, gelu_gate;
   bool selective, later;  // recompute selective; weight gradients are made later (zero_bubble)
+  bool learned;           // routing
   bool staged;            // gradients are added to buffers of another type than the values'
   bool frozen;            // adapters are trained, and nothing else
   // Columns between the two matrices of the adapters of each linear layer; 0: it has none.

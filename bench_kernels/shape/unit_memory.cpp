@@ -1,5 +1,9 @@
 #include "bench_kernels/shape/unit_memory.h"
 
+#include <algorithm>
+
+#include "bench_kernels/shape/splits.h"
+
 namespace sweep::shape {
 namespace moments {
 
@@ -144,31 +148,44 @@ UnitMemory embedding_memory(const StepSizes& s, const UnitWeights& w) {
   return out;
 }
 
-UnitMemory head_memory(const StepSizes& s, const UnitWeights& w) {
+namespace {
+
+// What a chunk's loss takes beside its logits, on so many rows: of a share of the vocabulary the sums, and on
+// a GPU a piece in fp32.
+double loss_room(const StepSizes& s, double rows) {
+  const double line = block(s.sums(rows));
+  const double shares = s.tp > 1 ? 2 * line + block(2 * s.sums(rows)) : 0;
+  const double piece = real(std::min(i64(rows), std::max<i64>(1, kLossChunk / i64(s.sums(s.vocabulary)))));
+  return shares + (s.gpu ? block(s.sums(piece * s.vocabulary)) : 0);
+}
+
+void head_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   const MemoryPart logits = MemoryPart::kLogits;
-  const double entries = s.whole * s.vocabulary, rows = s.sums(s.whole);
-  UnitMemory out;
-  Moments forward;
-  forward.take(kKept, s.residual());
-  norm(s, forward);
-  forward.take(logits, s.element * entries);
-  forward.moment(kBuffer, gathered_rows(s));
-  forward.take(kKept, rows);
-  if (s.tp > 1) forward.moment({{logits, 3 * rows}});
-  if (s.gpu)
-    forward.moment({{logits, (1 + s.wide(1)) * s.sums(entries)}, {logits, (s.tp > 1 ? 5 : 2) * rows}});
-  out.saved = forward.now(), out.forward = forward.top();
-  Moments backward;
-  backward.take(kKept, out.saved.total() - block(s.element * entries));
-  backward.take(logits, s.element * entries);
-  if (s.gpu) backward.moment(logits, 2 * s.sums(entries));
-  if (!s.later && !s.frozen) backward.moment({{kBuffer, gathered_rows(s)}, {kBuffer, staged(s, w.table)}});
-  if (s.later) backward.take(kPassing, s.residual());
-  backward.moment(kBuffer, scattered_rows(s));
-  if (!s.later) backward.give(logits, s.element * entries);
-  norm_backward(s, backward);
-  out.backward = backward.top();
-  out.later[kKept] = block(s.residual()), out.later[logits] = block(s.element * entries);
+  const double most = real(loss_rows(i64(s.whole), i64(s.vocabulary), i64(s.element)));
+  const double entries = (s.later ? s.whole : most) * s.vocabulary;
+  m.take(kBuffer, gathered_rows(s));
+  if (s.later && !s.rows_split) m.take(kPassing, s.residual());
+  m.take(logits, s.element * entries);
+  m.moment(logits, loss_room(s, most));
+  if (!s.later)
+    m.moment({{kBuffer, staged(s, w.table, 0)}, {logits, most < s.whole ? loss_room(s, most) : 0}});
+  if (!s.later) m.give(logits, s.element * entries);
+  if (s.later && s.rows_split) m.take(kPassing, s.residual());
+  norm_backward(s, m);
+}
+
+}  // namespace
+
+UnitMemory head_memory(const StepSizes& s, const UnitWeights& w) {
+  UnitMemory out = of_passes(
+      [&](Moments& m) {
+        m.take(kKept, s.residual());
+        norm(s, m);
+      },
+      [&](Moments& m) { head_backward(s, w, m); });
+  if (!s.later) return out;
+  out.later[kKept] = block(s.residual());
+  out.later[MemoryPart::kLogits] = block(s.element * s.whole * s.vocabulary);
   out.weights[kBuffer] = block(gathered_rows(s)) + block(staged(s, w.table));
   return out;
 }

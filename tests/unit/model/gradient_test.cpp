@@ -141,6 +141,7 @@ struct Case {  // printed by its name
   ModelSpec spec;
   Attention attention;
   std::optional<LoraTargets> adapters = {};
+  std::int64_t loss_chunk = shape::kLossChunk;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
@@ -179,6 +180,7 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   options.type = at::kDouble, options.attention = GetParam().attention, options.seq_len = kSeq;
   options.seed = 5, options.routing = Routing::kLearned;
   options.adapters = adapters_in(GetParam());
+  options.loss_chunk = GetParam().loss_chunk;
   Stage model(spec, options, layout.value(), {0, spec.layers, true, true});
   Parameters& parameters = model.parameters();
   parameters.layout({at::TensorOptions(at::kDouble)});
@@ -228,12 +230,17 @@ std::vector<Case> cases() {
   ModelSpec qwen2 = llama();
   qwen2.family = "qwen2", qwen2.attention_bias = true, qwen2.tie_embeddings = true, qwen2.kv_heads = 1;
   all.push_back({"qwen2", qwen2, Attention::kFlash});
+  const std::int64_t eight_rows = 8 * qwen2.vocab_size * 8;  // of 36
+  all.push_back({"qwen2_loss_in_chunks", qwen2, Attention::kFlash, {}, eight_rows});
+  all.push_back({"gpt2_loss_in_chunks", gpt2(), Attention::kFlash, {}, eight_rows});
   ModelSpec mixtral = llama();
   mixtral.family = "mixtral", mixtral.experts = 4, mixtral.experts_per_token = 2;
   all.push_back({"mixtral", mixtral, Attention::kFlash});
   all.push_back({"llama_lora", llama(), Attention::kFlash, LoraTargets::kAllLinear});
   all.push_back({"llama_lora_query_value", llama(), Attention::kMath, LoraTargets::kQueryValue});
   all.push_back({"llama_lora_mlp", llama(), Attention::kFlash, LoraTargets::kMlp});
+  all.push_back(
+      {"llama_lora_loss_in_chunks", llama(), Attention::kFlash, LoraTargets::kAllLinear, eight_rows});
   all.push_back({"gpt2_lora", gpt2(), Attention::kFlash, LoraTargets::kAllLinear});
   all.push_back({"qwen2_lora", qwen2, Attention::kFlash, LoraTargets::kAllLinear});
   all.push_back({"mixtral_lora", mixtral, Attention::kFlash, LoraTargets::kAttention});
