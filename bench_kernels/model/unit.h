@@ -28,8 +28,8 @@ struct Options {
   bool fp8 = false;                  // products of the blocks' dense linear layers
   shape::Adapters adapters;          // if there are any, everything else is frozen
   Attention attention = Attention::kFlash;
-  std::int64_t seq_len = 0;         // length of a whole sequence
-  std::int64_t vocab_multiple = 1;  // token tables are padded to a multiple of it x tp rows
+  std::int64_t seq_len = 0;                     // length of a whole sequence
+  std::int64_t vocab_multiple = 1;              // token tables are padded to a multiple of it x tp rows
   std::int64_t loss_chunk = shape::kLossChunk;  // bytes of logits that are there at once
   std::uint64_t seed = 1;
   // Mixture of experts: hot_percent of skewed choices go to the hot experts; capacity in percent of an even
