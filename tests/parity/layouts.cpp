@@ -38,7 +38,8 @@ void draw(const model::Parameters::Part& part, const at::Tensor& share) {
     ranges = {{0, share.size(0)}};
   at::manual_seed(std::hash<std::string>{}(part.name));
   at::Tensor whole = at::randn(shape, at::kDouble).mul_(0.05);
-  if (shape.size() == 1) whole.add_(1);
+  // Norms near one; larger biases would leave attention nearly even, and queries next to no gradient.
+  if (shape.size() == 1 && !part.name.ends_with(".bias")) whole.add_(1);
   i64 at = 0;
   for (const auto& [begin, count] : ranges) {
     share.narrow(part.slice.dimension, at, count).copy_(whole.narrow(part.slice.dimension, begin, count));
