@@ -26,7 +26,7 @@ include:
 MODELS = {"llama-2": "llama3-8b, layers: 2", "mixtral-2": "mixtral-8x7b, layers: 2", "mixtral-4": "mixtral-8x7b, layers: 4",
           "mixtral-12": "mixtral-8x7b, layers: 12, intermediate_size: 4096", "gpt2-2": "gpt2-xl, layers: 2", "gpt2-4": "gpt2-xl, layers: 4"}
 LAYERS = 12
-LAYOUTS = ({}, {"gpus_per_node": 4, "ep": 4}, {"gpus_per_node": 2, "tp": 2}, {"gpus_per_node": 8, "pp": 4, "ep": 2, "grad_accum": 4})
+LAYOUTS: tuple[dict[str, int], ...] = ({}, {"gpus_per_node": 4, "ep": 4}, {"gpus_per_node": 2, "tp": 2}, {"gpus_per_node": 8, "pp": 4, "ep": 2, "grad_accum": 4})
 MIXTRAL_LAUNCHES = 232    # a layer, forward and backward; 281 before
 LOSS_PEAK = 14.64e9       # bytes of two layers with a vocabulary of 128,256; 18.16e9 before
 
