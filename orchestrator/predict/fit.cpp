@@ -125,6 +125,24 @@ Origin origin_of_fit(Fitter& fitter, const FitReport& report, std::span<const Me
 
 }  // namespace
 
+std::vector<MeasuredRow> measured_rows(const TrainerProfile& start, std::span<const ConfigRow> rows,
+                                       StepRules step_rules) {
+  std::vector<MeasuredRow> out;
+  for (const ConfigRow& row : rows) {
+    MeasuredRow m;
+    m.trial = row.trial;
+    make_layout(row.trial, start, m.layout);
+    m.refused = start.memory_model->refusal(row.trial, m.layout, start, step_rules).has_value();
+    const bool states_any = row.tokens_per_s_gpu > 0 || row.reported_bytes > 0;
+    m.ran = row.outcome ? *row.outcome == Outcome::kOk : states_any;
+    m.reported_bytes = row.reported_bytes;
+    if (row.tokens_per_s_gpu > 0)
+      m.step_s = m.layout.tokens * m.layout.micros / (row.tokens_per_s_gpu * m.layout.tp * m.layout.pp);
+    out.push_back(std::move(m));
+  }
+  return out;
+}
+
 Expected<Fitted> fit_profile(const TrainerProfile& start, std::span<const MeasuredRow> rows,
                              const shape::Hardware& h, const std::vector<std::string>& held) {
   FitReport report;

@@ -5,8 +5,10 @@
 #pragma once
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "orchestrator/predict/memory_model.h"
+#include "schema/imported_row.h"
 
 namespace sweep::predict {
 
@@ -18,6 +20,9 @@ struct MeasuredRow {
   double reported_bytes = 0;  // 0: not stated
   double step_s = 0;          // 0: not stated
 };
+
+// The rows as a fit under this profile takes them.
+std::vector<MeasuredRow> measured_rows(const TrainerProfile& start, std::span<const ConfigRow>, StepRules);
 
 // Relative errors of rows that the fit had not seen: each fifth predicted by a fit of the others.
 struct LeftOut {

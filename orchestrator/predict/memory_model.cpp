@@ -49,8 +49,11 @@ const std::vector<std::string>& rule_words() {
   return words;
 }
 
-std::optional<Refusal> MemoryModel::refusal(const Trial&, const Layout& l, const TrainerProfile& p,
+std::optional<Refusal> MemoryModel::refusal(const Trial& t, const Layout& l, const TrainerProfile& p,
                                             StepRules) const {
+  if (t.lora_rank > 0)
+    return Refusal{"adapters",
+                   fmt::format("lora_rank {}: profiles of trainers know full training alone", t.lora_rank)};
   for (std::size_t i = 0; i < rule_words().size(); ++i)
     if (std::ranges::find(p.rules, rule_words()[i]) != p.rules.end())
       if (auto refused = rules()[i](l)) return refused;

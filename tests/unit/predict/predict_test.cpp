@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/memory.h"
+#include "orchestrator/predict/prediction_view.h"
 
 namespace sweep::predict {
 namespace {
@@ -334,6 +338,57 @@ TEST(Profile, IsChosenByTrainerAndHardware) {
   EXPECT_EQ(name("torchtitan", "h100-sxm-80gb"), "torchtitan");
   EXPECT_EQ(name("deepspeed", "h100-sxm-80gb"), "deepspeed");
   EXPECT_EQ(name("absent", "h100-sxm-80gb"), "");
+}
+
+TEST(PredictionView, ARefusedTrialOfOurOwnStepHasTimesAndNoBytes) {
+  const auto& own = built_in("sweep");
+  const auto refused = predicted(trial("playbook-1b", 1, 1, 7, 1, 1, 1, 0), own);
+  ASSERT_TRUE(refused.refusal);
+  nlohmann::json object;
+  add_prediction(object, refused, own);
+  EXPECT_EQ(object["fits"], false);
+  EXPECT_EQ(object["sure"], true);
+  EXPECT_TRUE(object["predicted_bytes"].is_null()) << "not predicted is never 0";
+  EXPECT_GT(object["predicted_step_s"], 0);
+  EXPECT_EQ(object.size(), prediction_columns().size());
+}
+
+TEST(PredictionView, CsvAndJsonSayTheSame) {
+  const auto& profile = built_in("nanotron");
+  const auto fitting = predicted(trial("playbook-1b", 1, 8, 1, 1, 32, 1, 0));
+  nlohmann::json object;
+  std::string line;
+  add_prediction(object, fitting, profile);
+  append_prediction(line, fitting, profile);
+  std::istringstream cells(line);
+  std::vector<std::string> all;
+  for (std::string cell; std::getline(cells, cell, ',');) all.push_back(cell);
+  const auto columns = prediction_columns();
+  ASSERT_EQ(all.size(), columns.size()) << line;
+  for (std::size_t i = 3; i < all.size(); ++i)
+    EXPECT_NEAR(object[columns[i]].get<double>(), std::stod(all[i]),
+                1e-3 * std::abs(std::stod(all[i])) + 1e-3)
+        << columns[i];
+}
+
+TEST(PredictionView, WhatWasSeenToFailFitsAndIsNotSure) {
+  auto shown = predicted(trial("playbook-1b", 1, 8, 1, 1, 32, 1, 0));
+  shown.layout.seen = {}, shown.layout.seen.fails = 0.95, shown.layout.seen.failure = "hung";
+  const Verdict verdict = verdict_on(shown, built_in("nanotron"));
+  EXPECT_TRUE(verdict.fits);
+  EXPECT_FALSE(verdict.sure);
+  EXPECT_THAT(verdict.reason, HasSubstr("hung"));
+}
+
+TEST(Refusal, ProfilesOfTrainersKnowNoAdapters) {
+  Trial t = trial("playbook-1b", 1, 8, 1, 1, 32, 1, 0);
+  t.lora_rank = 8;
+  for (const char* name : {"nanotron", "megatron", "fsdp2", "torchtitan"}) {
+    const auto refused = predicted(t, built_in(name)).refusal;
+    ASSERT_TRUE(refused) << name;
+    EXPECT_EQ(refused->rule, "adapters") << name;
+  }
+  EXPECT_FALSE(predicted(t, built_in("sweep")).refusal);
 }
 
 }  // namespace
