@@ -39,8 +39,8 @@ TEST(Memory, RowsOfPaddingCount) {
   t.vocab_multiple = 128;                           // 50,688 rows, of one tied table
   const MemoryEstimate more = estimate_memory(t);
   EXPECT_NEAR(more.of(MemoryPart::kWeights) - least.of(MemoryPart::kWeights), 2 * 107.0 * 768, 512);
-  // At the loss: as computed, and twice in fp32.
-  EXPECT_NEAR(more.of(MemoryPart::kLogits) - least.of(MemoryPart::kLogits), 1024 * 107.0 * (2 + 8), 2048);
+  // At the loss: as computed, and once in fp32.
+  EXPECT_NEAR(more.of(MemoryPart::kLogits) - least.of(MemoryPart::kLogits), 1024 * 107.0 * (2 + 4), 2048);
 }
 
 TEST(Memory, ActivationsGrowAsTheyMust) {
@@ -69,16 +69,17 @@ TEST(Memory, SequenceParallelismDividesWhatTensorParallelismLeavesWhole) {
   EXPECT_NEAR(whole - estimate_memory(t).total(), tensors * 2 * 4096 * 4096 * 7 / 8, 0.1 * whole);
 }
 
-TEST(Memory, LogitsStandOnTheLastStage) {
+// Where a stage has one layer, the loss is the fullest moment of the last.
+TEST(Memory, LogitsStandOnTheLastStageAndNeverWhole) {
+  using shape::MemoryPart;
   Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
-  t.pp = 8, t.dp = 1, t.grad_accum = t.global_batch_size = 8;
-  const double logits = 4096 * 128256.0 * 10;       // bytes of a sequence's logits
-  const MemoryEstimate first = estimate_memory(t);  // eight micro-batches in flight: the fullest
-  EXPECT_EQ(first.fullest, 0u);
-  EXPECT_EQ(first.of(shape::MemoryPart::kLogits), 0);
-  EXPECT_NEAR(first.of_ranks.back()[shape::MemoryPart::kLogits], logits, 0.01 * logits);
-  t.grad_accum = 1, t.micro_batch_size = t.global_batch_size = 8;  // one: the last stage is the fullest
-  EXPECT_EQ(estimate_memory(t).fullest, 7u);
+  t.spec.layers = t.pp = 8, t.dp = 1, t.grad_accum = t.global_batch_size = 8;
+  const double whole = 4096 * 128256.0 * 2;  // a sequence's logits in 16 bit
+  const MemoryEstimate all = estimate_memory(t, shape::Ranks::kAll);
+  for (std::size_t i = 0; i + 1 < all.of_ranks.size(); ++i)
+    EXPECT_EQ(all.of_ranks[i][MemoryPart::kLogits], 0) << i;
+  EXPECT_GT(all.of_ranks.back()[MemoryPart::kLogits], 0);
+  EXPECT_LT(all.of_ranks.back()[MemoryPart::kLogits], whole);
 }
 
 // Ranks that hold no more than an earlier one are left out, and the fullest is found all the same.
@@ -120,16 +121,16 @@ struct DryRun {
   double megabytes;
 };
 TEST(Memory, IsNearTheDryRun) {
-  constexpr DryRun kPeaks[] = {{"llama3-8b", 8, 1, 1, 0, 2, 1, Recompute::kFull, 25193},
-                               {"llama3-8b", 8, 1, 1, 0, 2, 1, Recompute::kSelective, 26737},
-                               {"llama3-8b", 8, 1, 1, 0, 8, 1, Recompute::kNone, 40297},
-                               {"llama3-8b", 8, 4, 1, 0, 2, 1, Recompute::kNone, 7172},
-                               {"llama3-8b", 8, 1, 1, 1, 2, 2, Recompute::kNone, 17089},
-                               {"llama3-8b", 8, 1, 1, 2, 2, 1, Recompute::kNone, 13247},
-                               {"llama3-8b", 8, 1, 1, 3, 2, 1, Recompute::kNone, 9842},
-                               {"llama3-8b", 8, 1, 1, 3, 2, 1, Recompute::kFull, 8162},
-                               {"gpt2-xl", 8, 1, 1, 0, 2, 1, Recompute::kNone, 4331},
-                               {"gpt2-xl", 8, 1, 1, 0, 2, 1, Recompute::kFull, 3752},
+  constexpr DryRun kPeaks[] = {{"llama3-8b", 8, 1, 1, 0, 2, 1, Recompute::kFull, 23640},
+                               {"llama3-8b", 8, 1, 1, 0, 2, 1, Recompute::kSelective, 24974},
+                               {"llama3-8b", 8, 1, 1, 0, 8, 1, Recompute::kNone, 33246},
+                               {"llama3-8b", 8, 4, 1, 0, 2, 1, Recompute::kNone, 6910},
+                               {"llama3-8b", 8, 1, 1, 1, 2, 2, Recompute::kNone, 15326},
+                               {"llama3-8b", 8, 1, 1, 2, 2, 1, Recompute::kNone, 11151},
+                               {"llama3-8b", 8, 1, 1, 3, 2, 1, Recompute::kNone, 7901},
+                               {"llama3-8b", 8, 1, 1, 3, 2, 1, Recompute::kFull, 6431},
+                               {"gpt2-xl", 8, 1, 1, 0, 2, 1, Recompute::kNone, 3776},
+                               {"gpt2-xl", 8, 1, 1, 0, 2, 1, Recompute::kFull, 3197},
                                {"mixtral-8x7b", 4, 1, 1, 0, 2, 1, Recompute::kNone, 51996},
                                {"mixtral-8x7b", 4, 1, 8, 0, 2, 1, Recompute::kNone, 12536}};
   for (const DryRun& d : kPeaks) {
