@@ -6,7 +6,9 @@ cross-entropy), fused AdamW, over gloo, or NCCL with --device cuda; how it is sp
   ddp   DistributedDataParallel with gradients as bucket views
   fsdp  fully_shard (FSDP2) of embedding, each block, norm with head, and the root, as torchtitan groups them
   tp    parallelize_module: column- and row-parallel linear layers, vocabulary-parallel embedding, head and loss
---precision bf16_mixed (fsdp): parameters gathered and products computed in bf16, gradients reduced and weights kept in fp32.
+  none  one rank, nothing around the blocks
+--precision bf16_mixed: with fsdp parameters gathered and products computed in bf16, gradients reduced and weights kept in fp32; with
+none autocast, weights kept in fp32.
 --compile compiles each block, as torchtitan does.
 One process per rank; rank 0 prints one line of JSON with the median, every timed step, and the first and last loss over all ranks.
 --dump DIR leaves the initial weights as a Hugging Face checkpoint, and the first micro-batches of all ranks as tokens.json, so that
@@ -37,12 +39,15 @@ def parse():
     for name, default in dict(ranks=1, threads=1, layers=4, hidden=256, heads=4, kv_heads=4, intermediate=688, vocab=8192,
                               seq_len=256, micro_batch_size=2, grad_accum=1, warmup=3, steps=20, bucket_mb=25).items():
         p.add_argument("--" + name.replace("_", "-"), type=int, default=default)
-    p.add_argument("--parallel", choices=("ddp", "fsdp", "tp"), default="ddp")
+    p.add_argument("--parallel", choices=("ddp", "fsdp", "tp", "none"), default="ddp")
     p.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     p.add_argument("--precision", choices=("fp32", "bf16_mixed"), default="fp32")
     p.add_argument("--compile", action="store_true")
     p.add_argument("--dump")
-    return p.parse_args()
+    a = p.parse_args()
+    if a.parallel == "none" and a.ranks > 1:
+        p.error("--parallel none is for one rank")
+    return a
 
 
 class Attention(nn.Module):
@@ -86,6 +91,7 @@ class Block(nn.Module):
 class Model(nn.Module):
     def __init__(self, a):
         super().__init__()
+        self.autocast = a.parallel == "none" and a.precision == "bf16_mixed"
         self.embed_tokens = nn.Embedding(a.vocab, a.hidden)
         self.blocks = nn.ModuleList(Block(a) for _ in range(a.layers))
         self.norm = nn.RMSNorm(a.hidden, eps=1e-5)
@@ -100,6 +106,10 @@ class Model(nn.Module):
                 nn.init.normal_(p, std=0.02)
 
     def forward(self, tokens, labels):
+        with torch.autocast(tokens.device.type, torch.bfloat16, enabled=self.autocast):
+            return self.loss(tokens, labels)
+
+    def loss(self, tokens, labels):
         x = self.embed_tokens(tokens)
         for block in self.blocks:
             x = block(x, self.cos, self.sin)
@@ -182,7 +192,7 @@ def tokens_of(a, rank):
 
 def is_spread(a):
     """One rank on a GPU is sharded too: FSDP2 casts its parameters as it does on several."""
-    return a.ranks > 1 or a.device == "cuda"
+    return a.parallel != "none" and (a.ranks > 1 or a.device == "cuda")
 
 
 def gradients_stay(model, a, last):
@@ -223,6 +233,9 @@ def train(rank, a, rendezvous):
         dump(model, [tokens_of(a, other) for other in range(1 if a.parallel == "tp" else a.ranks)], a)
     if is_spread(a):
         model, context = spread(model, a)
+    elif a.compile:
+        for block in model.blocks:
+            block.compile()
     optimizer = torch.optim.AdamW(groups_of_one_kind(model), lr=1e-3, fused=True)
     data = tokens_of(a, 0 if a.parallel == "tp" else rank).to(a.device)
     samples: list[float] = []

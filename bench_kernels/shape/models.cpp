@@ -113,9 +113,16 @@ ModelSpec gemma(i64 layers, i64 hidden, i64 heads, i64 kv_heads, i64 intermediat
 
 void add_benchmark_shapes(std::vector<NamedModel>& v) {
   const std::string playbook =
-      "The Ultra-Scale Playbook (nanotron benchmark), 2025: no config.json published";
+      "The Ultra-Scale Playbook (nanotron's scripts/scaling_benchmarks.py), 2025: no config.json published";
   v.push_back({"playbook-1b", tied(decoder("llama", 16, 2048, 32, 32, 8192, 131072)), playbook});
+  v.push_back({"playbook-3b", tied(decoder("llama", 28, 3072, 32, 32, 8192, 131072)), playbook});
   v.push_back({"playbook-8b", decoder("llama", 32, 4096, 32, 32, 14336, 131072), playbook});
+  v.push_back({"playbook-80b", decoder("llama", 80, 8192, 64, 64, 28672, 131072), playbook});
+  // Lightning's FSDP benchmark counts without the embeddings: 2.95, 4.43 and 8.41 billion parameters.
+  const std::string lightning = "Lightning's minGPT presets (lightning-GPT), 2022";
+  v.push_back({"gpt2-xxl", gpt2(96, 1600, 25), lightning});
+  v.push_back({"gpt2-xxxl", gpt2(100, 1920, 30), lightning});
+  v.push_back({"gpt2-4xl", gpt2(190, 1920, 30), lightning});
   const std::string own = "made for CPU runs; no published model";
   v.push_back({"tiny-llama", decoder("llama", 2, 64, 4, 2, 176, 256), own});
   v.push_back({"tiny-mistral", decoder("mistral", 2, 64, 4, 2, 176, 256), own});

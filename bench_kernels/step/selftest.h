@@ -24,8 +24,8 @@ struct ProofInput {
   i64 peak_bytes = 0;                          // peak of this rank's device in them, less its baseline
 };
 
-// Runs one more step, the same model and global batch on this rank alone, and every collective. The distances are
-// those of a step, and of this rank's shares of tensors. A collective of all ranks.
+// Runs one more step, the same model and global batch on this rank's CPU alone, and every collective. The distances
+// are those of a step, and of this rank's shares of tensors. A collective of all ranks.
 Proof prove(const ProofInput&);
 
 }  // namespace sweep::step

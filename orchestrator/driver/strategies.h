@@ -28,7 +28,7 @@ struct Strategy {
 };
 std::span<const Strategy> all_strategies();
 
-// Relative distances that a precision allows (docs/grid.md, "Model states"); fp32: 1e-5 of each.
+// Relative distances that a precision allows (docs/grid.md, "Model states"); fp32: 1e-5 of each, 1e-4 on a GPU.
 struct Tolerance {
   double loss = 1e-5, gradient = 1e-5, value = 1e-5;
 };

@@ -174,6 +174,14 @@ class Sweeps:
                 except subprocess.TimeoutExpired:
                     continue
 
+    def answer(self, *words):
+        """What `sweep WORDS` writes to stdout; its exit code may be 1 (something failed)."""
+        said = subprocess.run([str(self.machine.bin / "sweep"), *words], env=self.environment, capture_output=True, text=True,
+                              timeout=self.left())
+        if said.returncode not in (0, 1):
+            raise RuntimeError(f"sweep {' '.join(words)} exited {said.returncode}: {said.stderr[-2000:]}")
+        return said.stdout
+
     def predicted_bytes(self, row, backend="cuda"):
         """The highest peak over the ranks, by the dry run of the very configuration that the attempt ran."""
         attempt = pathlib.Path(row["spool"]) / "attempts" / str(row["attempt"]) / "attempt_00000.json"

@@ -20,6 +20,8 @@ LAYOUT_TOLERANCE = 1e-3  # products run in other orders on each layout
 RESERVED_TOLERANCE = 0.05
 UNSPLIT_BYTES = 32 << 20  # bytes of the allocator's blocks beyond those asked for: much only if the model is small
 
+YARDSTICKS = (("FSDP2, eager", "fsdp", False), ("FSDP2, compiled", "fsdp", True), ("autocast, compiled blocks", "none", True))
+
 Step = collections.namedtuple("Step", "number name title run")
 
 
@@ -108,8 +110,22 @@ def fall_of(row):
     return None if row["loss_first"] is None or row["loss_last"] is None else row["loss_first"] - row["loss_last"]
 
 
+def gradients(check):
+    """Every gradient of a step on the GPU against the CPU's, by `sweep selftest`: a rank alone, and what fits on all GPUs."""
+    if check.machine.phantom:
+        return check.record.note("gradients are not compared: kernels of phantoms compute nothing")
+    words = ["selftest", "--hardware", check.machine.hardware, "--ranks-per-node", str(len(check.machine.gpus)), "--json", "--quiet"]
+    said = check.sweeps.answer(*words)
+    for row in json.loads(said)["strategies"]:
+        if row["result"] != "not run":
+            check.record.row(row["result"] == "passed", strategy=row["strategy"], loss_error=row.get("loss"),
+                             gradient_error=row.get("gradient"), why=row["why"])
+    return None
+
+
 def parity(check):
-    """Loss and its fall over training steps: GPU against CPU ranks, same weights and batches."""
+    """Every gradient of a step, then loss and its fall over training steps: GPU against CPU ranks, same weights and batches."""
+    gradients(check)
     how = "{warmup_steps: 2, steps: 30}"
     base = check.base(128, global_batch_size=4)
 
@@ -154,10 +170,10 @@ def two_ranks(check):
     check.on_gpu("ranks", text, each, slots=ranks, SWEEP_PHANTOM_GPUS="1")  # one phantom GPU; they share it as they would a GPU
 
 
-def pytorch(check, compiled):
-    """Median step of PyTorch's FSDP2 with the shape of `trained`, in the words of one row."""
+def pytorch(check, parallel, compiled):
+    """Median step of PyTorch with the shape of LLAMA_1B, or why there is none: scripts/bench_pytorch.py."""
     d = grids.LLAMA_1B
-    words = ["--parallel", "fsdp", "--device", "cuda", "--precision", "bf16_mixed", "--layers", d["layers"], "--hidden", d["hidden_size"],
+    words = ["--parallel", parallel, "--device", "cuda", "--precision", "bf16_mixed", "--layers", d["layers"], "--hidden", d["hidden_size"],
              "--heads", d["heads"], "--kv-heads", d["kv_heads"], "--intermediate", d["intermediate_size"], "--vocab", d["vocab_size"],
              "--seq-len", 2048, "--micro-batch-size", 2, "--warmup", 5, "--steps", 20, *(["--compile"] if compiled else [])]
     under = []
@@ -174,21 +190,19 @@ def pytorch(check, compiled):
 
 
 def against_pytorch(check):
-    """This step, then FSDP2 eager and compiled, then this step again: what the machine did meanwhile shows in the two. The ratio
-    flatters this step: on one GPU FSDP2's gathers and casts of each layer do nothing that is needed."""
+    """This step, then PyTorch, then this step again: what the machine did meanwhile shows in the two. FSDP2 on one GPU flatters
+    this step, because it gathers and casts each layer for nothing; plain compiled blocks under autocast do not."""
     base = check.base(2048, global_batch_size=2, precision="bf16_mixed", micro_batch_size=2)
     text = grids.grid_of("fsdp2", grids.LLAMA_1B, base, [dict()], "{warmup_steps: 5, steps: 20}")
-    check.record.note("over_sweep flatters sweep: on one GPU FSDP2 gathers and casts each layer for nothing; plain compiled blocks"
-                      " with autocast would be faster")
+    check.record.note("over_sweep of FSDP2 flatters sweep: on one GPU it gathers and casts each layer for nothing")
     ours = []
 
     def each(row):
         ours.append(row["step_ms"])
         check.record.row(row["outcome"] == "ok", who="sweep", **outcome_of(row), step_ms=row["step_ms"], peak_bytes=row["peak_allocated_bytes"])
     check.on_gpu("fsdp2-first", text, each)
-    for compiled in (False, True):
-        found, why = pytorch(check, compiled)
-        name = f"FSDP2, {'compiled' if compiled else 'eager'}"
+    for name, parallel, compiled in YARDSTICKS:
+        found, why = pytorch(check, parallel, compiled)
         if found is None:
             check.record.row(False, who=name, outcome="failed", reason=why)
             continue
@@ -219,6 +233,6 @@ STEPS = [Step(number, name, title, run) for number, (name, title, run) in enumer
     ("phantom", "The phantom's bytes and retries against the GPU's", phantom_bytes),
     ("parity", "Parity of precisions and paths, GPU against CPU", parity),
     ("ranks", "Two ranks on one GPU over Gloo, or all GPUs over NCCL", two_ranks),
-    ("fsdp2", "Step time against PyTorch's FSDP2, eager and compiled, 1B Llama on one GPU", against_pytorch),
+    ("fsdp2", "Step time against PyTorch: FSDP2 eager and compiled, plain compiled blocks; 1B Llama on one GPU", against_pytorch),
     ("mfu", "MFU over micro-batches", mfu),
     ("faults", "Hang, out of memory and lost ranks: are they typed right?", faults.typed)], start=1)]

@@ -2,6 +2,7 @@
 """gpu_check_test.py SOURCE_DIR: what gpu_check takes for right and wrong, without a GPU and without a program."""
 import importlib.machinery
 import importlib.util
+import json
 import pathlib
 import sys
 import tempfile
@@ -46,6 +47,25 @@ class Parity(unittest.TestCase):
         self.assertFalse(steps.trains_alike(row("bf16", (0.0, 0.0)), row("bf16", TRAINED["bf16"])))
         self.assertFalse(steps.trains_alike(row("bf16", (None, None)), row("bf16", TRAINED["bf16"])))
         self.assertFalse(steps.trains_alike(row("bf16", (6.9, 6.9)), row("bf16", (6.9, 6.9))))
+
+
+class Gradients(unittest.TestCase):
+    def rows(self, phantom, *strategies):
+        """What `gradients` records: (met, strategy)."""
+        check = mock.Mock()
+        check.machine = mock.Mock(phantom=phantom, hardware="h100-sxm-80gb", gpus=[{}])
+        check.sweeps.answer.return_value = json.dumps({"strategies": list(strategies)})
+        steps.gradients(check)
+        return [(call.args[0], call.kwargs["strategy"]) for call in check.record.row.call_args_list]
+
+    def test_what_failed_is_not_met_and_what_needs_more_gpus_is_no_row(self):
+        good = dict(strategy="one_rank", result="passed", loss=1e-6, gradient=2e-6, why="")
+        crashed = dict(strategy="one_rank_bf16", result="failed", why="crash")
+        few = dict(strategy="tp", result="not run", why="it needs 2 ranks on each of 1 nodes; 1 are offered")
+        self.assertEqual(self.rows(False, good, crashed, few), [(True, "one_rank"), (False, "one_rank_bf16")])
+
+    def test_phantoms_compute_nothing_to_compare(self):
+        self.assertEqual(self.rows(True), [])
 
 
 class Surroundings(unittest.TestCase):

@@ -37,6 +37,10 @@ TEST(Strategies, EachCanBeLaidOutOnOneNodeAndOverTwoAndFour) {
     TestBed bed;
     bed.nodes = nodes;
     for (const auto& proof : selftest_trials(bed)) {
+      if (proof.strategy.starts_with("one_rank") && nodes > 1) {
+        EXPECT_FALSE(proof.trial) << proof.strategy;
+        continue;
+      }
       ASSERT_TRUE(proof.trial) << proof.strategy << ": " << proof.why;
       const Trial& t = *proof.trial;
       const auto dims = shape::ParallelDims::make(t);
@@ -48,6 +52,13 @@ TEST(Strategies, EachCanBeLaidOutOnOneNodeAndOverTwoAndFour) {
       EXPECT_EQ(backend_of(t), nodes > 1 ? Backend::kGloo : Backend::kShm);
     }
   }
+}
+
+TEST(Strategies, AGpuMaySumInAnotherOrderThanTheCpu) {
+  Trial t;
+  EXPECT_EQ(tolerance_of(t).gradient, 1e-5);
+  t.hardware = "h100-sxm-80gb";
+  EXPECT_EQ(tolerance_of(t).gradient, 1e-4);
 }
 
 TEST(Strategies, TooFewRanksAreSaidNotHidden) {

@@ -37,7 +37,9 @@ INSTANTIATE_TEST_SUITE_P(Count, PublishedTotal,
                                          Total{"qwen2.5-3b", 3085938688}, Total{"qwen2.5-14b", 14770033664},
                                          Total{"qwen2.5-32b", 32763876352}, Total{"gpt2", 124439808},
                                          Total{"gpt2-medium", 354823168}, Total{"gpt2-large", 774030080},
-                                         Total{"gpt2-xl", 1557611200}),
+                                         Total{"gpt2-xl", 1557611200}, Total{"gpt2-xxl", 3033169600},
+                                         Total{"gpt2-xxxl", 4524639360}, Total{"gpt2-4xl", 8508197760},
+                                         Total{"playbook-3b", 3573722112}, Total{"playbook-80b", 79995084800}),
                          [](const auto& info) {
                            std::string name = info.param.model;
                            for (char& c : name)
