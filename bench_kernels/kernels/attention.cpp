@@ -109,15 +109,35 @@ AttentionState cuda_flash(const at::Tensor& qkv, const AttentionShape& s) {
   return {out.reshape({s.batch * s.seq, s.heads * s.head_dim}), lse, rng};
 }
 
+// dq, dk, dv by query heads, the fp32 accumulator of dq and the row sums, as flash-attention 2 allocates them.
+void meta_flash_backward(const at::Tensor& qkv, const AttentionShape& s) {
+  const at::Tensor d = at::empty({3, s.batch, s.seq, s.heads, s.head_dim}, qkv.options());
+  const at::Tensor sums =
+      at::empty({s.batch, s.heads, s.seq, s.head_dim + 1}, qkv.options().dtype(at::kFloat));
+}
+
+// Turns the gradients of q and k in rows back.
+void turn_back(const at::Tensor& rows, const AttentionShape& s, const Angles& angles) {
+  if (angles.cos.defined()) rope(rows, s.heads + s.kv_heads, s.head_dim, angles.cos, angles.sin, true);
+}
+
+// The gradients of q, k and v become rows of all three, turned back.
+void join(const at::Tensor& dq, const at::Tensor& dk, const at::Tensor& dv, const AttentionShape& s,
+          const Angles& angles, const at::Tensor& dqkv) {
+  if (way(dqkv, Fused::kRope) == FusedWay::kDevice && device::join_heads(dq, dk, dv, angles, dqkv)) return;
+  Heads d = split(dqkv, s);
+  d.q.copy_(dq);
+  d.k.copy_(dk);
+  d.v.copy_(dv);
+  turn_back(dqkv, s, angles);
+}
+
 void cuda_flash_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape& s,
-                         const AttentionState& state, const at::Tensor& dqkv) {
+                         const AttentionState& state, const at::Tensor& dqkv, const Angles& angles) {
   const auto sizes = std::vector<std::int64_t>{s.batch, s.seq, s.heads, s.head_dim};
-  if (qkv.is_meta()) {  // dq, dk, dv by query heads, the fp32 accumulator of dq and the row sums, as
-                        // flash-attention 2 does
-    const at::Tensor d = at::empty({3, s.batch, s.seq, s.heads, s.head_dim}, qkv.options());
-    const at::Tensor sums =
-        at::empty({s.batch, s.heads, s.seq, s.head_dim + 1}, qkv.options().dtype(at::kFloat));
-    return;
+  if (qkv.is_meta()) {
+    meta_flash_backward(qkv, s);
+    return turn_back(dqkv, s, angles);
   }
   const Heads h = split(qkv, s);
   const std::optional<std::int64_t> left = windowed(s) ? std::optional(*s.window - 1) : std::nullopt;
@@ -125,10 +145,7 @@ void cuda_flash_backward(const at::Tensor& dout, const at::Tensor& qkv, const At
       dout.view(sizes), h.q, h.k, h.v, state.out.view(sizes), state.saved, at::Tensor(), at::Tensor(), s.seq,
       s.seq, 0.0, true, state.mask, at::Tensor(), scale_of(s), left,
       left ? std::optional<std::int64_t>(0) : std::nullopt);
-  Heads d = split(dqkv, s);
-  d.q.copy_(dq);
-  d.k.copy_(dk);
-  d.v.copy_(dv);
+  join(dq, dk, dv, s, angles, dqkv);
 }
 
 // ---- math: the score matrix in memory
@@ -238,10 +255,14 @@ AttentionState attention(const at::Tensor& qkv, const AttentionShape& s, const a
 }
 
 void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape& s,
-                        const AttentionState& state, const at::Tensor& dqkv) {
-  if (!s.flash) return math_backward(dout, qkv, s, state, dqkv);
-  if (qkv.is_cpu()) return cpu_flash_backward(dout, qkv, s, state, dqkv);
-  if (qkv.is_cuda() || path() == Path::kPlain) cuda_flash_backward(dout, qkv, s, state, dqkv);
+                        const AttentionState& state, const at::Tensor& dqkv, const Angles& angles) {
+  if (s.flash && (qkv.is_cuda() || (qkv.is_meta() && path() == Path::kPlain)))
+    return cuda_flash_backward(dout, qkv, s, state, dqkv, angles);
+  if (!s.flash)
+    math_backward(dout, qkv, s, state, dqkv);
+  else if (qkv.is_cpu())
+    cpu_flash_backward(dout, qkv, s, state, dqkv);
+  turn_back(dqkv, s, angles);
 }
 
 }  // namespace sweep::kernels

@@ -46,8 +46,8 @@ class Experts {
     m.take(kKept, rows(s_.received));
     m.take(kKept, in());
     m.take(kPassing, rows(s_.received));  // the results
-    m.moment(
-        {{kPassing, in() / 2}, {kPassing, s_.gpu ? (1 + s_.wide(1)) * s_.sums(s_.received * s_.width) : 0}});
+    m.moment({{kPassing, in() / 2},
+              {kPassing, s_.plain_mlp ? (1 + s_.wide(1)) * s_.sums(s_.received * s_.width) : 0}});
     if (travels()) m.moment({{kKept, rows(s_.sent)}, {kBuffer, rows(s_.received)}});
     m.give(kPassing, rows(s_.received));
     m.take(kKept, rows(s_.sent));
@@ -64,7 +64,7 @@ class Experts {
     m.give(kPassing, rows(s_.sent)), m.take(kPassing, rows(s_.received));
     m.take(kPassing, in() / 2);
     const double factors = (4 + s_.wide(3)) * s_.sums(s_.received * s_.width);
-    m.moment(kPassing, s_.gpu ? factors : 0);
+    m.moment(kPassing, s_.plain_mlp ? factors : 0);
     if (!s_.later) m.moment(kBuffer, staged(s_, std::max(w_.in, w_.down)));
     if (s_.later) m.moment(kPassing, rows(s_.received));
     m.give(kPassing, in() / 2);
