@@ -14,6 +14,10 @@ std::string counted(std::int64_t number, std::string_view noun);
 // A word as a POSIX shell reads it back unchanged. Plain words stay as they are; others come in single
 // quotes.
 std::string shell_word(std::string_view word);
+// Letters, digits, - and _ only: a name that is never a path.
+bool is_plain_name(std::string_view);
+// One field of CSV (RFC 4180), in quotes where it needs them.
+std::string csv_field(std::string_view);
 // A time limit in the forms of sbatch: "1-02:03:04", "1-02" (days and hours), "02:03:04", "03:04" (minutes and seconds), "5"
 // (minutes). nullopt: it is none of these.
 std::optional<double> limit_seconds(std::string_view text);

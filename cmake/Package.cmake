@@ -1,10 +1,14 @@
 # SWEEP_PACKAGE: programs for machines that have nothing of ours. Libraries that come as archives are linked in, fmt and
-# spdlog are compiled in; what is left (libcurl and what it needs) goes beside the programs, into ../lib (scripts/package).
+# spdlog are compiled in, and libcurl, which brings thirty others, is loaded when something is sent. glibc is what is left.
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
 # RPATH, not RUNPATH: it holds for the libraries of libraries too.
-add_link_options(-static-libstdc++ -static-libgcc -Wl,--disable-new-dtags)
-find_package(CURL REQUIRED)  # before archives are preferred: libcurl.a needs thirty others
+if(SWEEP_WITH_RANK)  # in a wheel beside torch's, whose libstdc++ it shares
+  set(CMAKE_INSTALL_RPATH "$ORIGIN/../../torch/lib" "$ORIGIN/../../nvidia/cu13/lib")
+  add_link_options(-Wl,--disable-new-dtags)
+else()
+  set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+  add_link_options(-static-libstdc++ -static-libgcc -Wl,--disable-new-dtags)
+endif()
 set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
 
 add_library(sweep_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/package/fmt_static.cpp)
@@ -18,3 +22,9 @@ add_library(spdlog::spdlog ALIAS sweep_spdlog)
 find_library(SWEEP_YAML_CPP yaml-cpp REQUIRED)  # the archive; Debian's CMake target names the shared library
 add_library(yaml-cpp STATIC IMPORTED GLOBAL)
 set_target_properties(yaml-cpp PROPERTIES IMPORTED_LOCATION ${SWEEP_YAML_CPP})
+
+find_path(SWEEP_CURL_HEADERS curl/curl.h REQUIRED)
+add_library(sweep_curl STATIC ${CMAKE_CURRENT_LIST_DIR}/package/curl_loaded.cpp)
+target_include_directories(sweep_curl SYSTEM PUBLIC ${SWEEP_CURL_HEADERS})
+target_link_libraries(sweep_curl PUBLIC ${CMAKE_DL_LIBS})
+add_library(CURL::libcurl ALIAS sweep_curl)

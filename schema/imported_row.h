@@ -1,7 +1,10 @@
 // ImportedRow: one measurement made elsewhere: its configuration with the place it came from, and how
-// it ended. Without a result it was pruned: never run.
+// it ended. Without a result it was pruned: never run. ConfigRow: a configuration to predict, or one that was
+// measured and that predictions are compared with.
 #pragma once
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "schema/plan_entry.h"
 #include "schema/records.h"
@@ -11,6 +14,15 @@ namespace sweep {
 struct ImportedRow {
   PlanEntry entry;
   std::optional<Result> result;
+};
+
+struct ConfigRow {
+  std::vector<std::string> cells;  // the fields as the file has them
+  Trial trial;
+  std::optional<Outcome> outcome;  // the measured outcome
+  double reported_bytes = 0;       // 0: not stated
+  double tokens_per_s_gpu = 0;     // 0: not stated
+  bool ran() const { return tokens_per_s_gpu > 0 && outcome.value_or(Outcome::kOk) == Outcome::kOk; }
 };
 
 }  // namespace sweep

@@ -37,6 +37,9 @@ def point(draw):
          "sp": draw.random() < 0.5, "tp_overlap": draw.random() < 0.2, "cp_comm_type": draw.choice(["ring", "all_to_all"]),
          "routing": draw.choice(["balanced", "skewed"]), "hot_percent": draw.choice([20, 50, 80]), "capacity_percent": draw.choice([0, 0, 125]),
          "activation_offload": draw.random() < 0.1, "grad_clip": draw.random() < 0.2, "vocab_multiple": often(draw, 1, 64, 128)}
+    if draw.random() < 0.2:
+        p["lora_rank"] = draw.choice([8, 16, 64, 256])
+        p["lora_targets"] = "attention" if name.startswith("mixtral") else draw.choice(["query_value", "attention", "mlp", "all_linear"])
     model = {"base": name, "layers": layers if draw.random() < 0.7 else draw.choice([2, 3, 5, 8, 12])}
     if name in UNTIED and draw.random() < 0.2:
         model["tie_embeddings"] = True

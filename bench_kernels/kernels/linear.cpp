@@ -114,6 +114,22 @@ void linear_backward_weight(const at::Tensor& dout, const at::Tensor& in, bool t
                  dw.add);
 }
 
+void scaled_product(const at::Tensor& a, const at::Tensor& b, double scale, const at::Tensor& out, bool add) {
+  if (way(out) == Way::kNothing) return;
+  at::Tensor result = out;
+  std::optional<memory::ScratchScope> scratch;
+  if (out.is_cpu()) scratch.emplace();
+  if (needs_cast(out)) {
+    const at::Tensor value = at::mm(a.to(at::kFloat), b.to(at::kFloat)).mul_(scale);
+    if (add)
+      result.add_(value);
+    else
+      result.copy_(value);
+    return;
+  }
+  at::addmm_out(result, out, a, b, add ? 1 : 0, scale);  // beta 0: what is there is not read
+}
+
 void bias_backward(const at::Tensor& dout, const GradOut& db) {
   if (way(dout) == Way::kNothing) return;
   if (way(dout) == Way::kPlain) {

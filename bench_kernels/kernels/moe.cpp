@@ -22,26 +22,37 @@ class Work {
   std::optional<memory::ScratchScope> scratch_;
 };
 
-at::Tensor divided(const at::Tensor& index, std::int64_t divisor) {
-  return divisor == 1 ? index : index.div(divisor, "floor");
+// [T, k, n] of the rows of all choices.
+at::Tensor by_token(const at::Tensor& rows, std::int64_t tokens) {
+  return rows.view({tokens, -1, rows.size(1)});
+}
+
+bool casts(const at::Tensor& t) {
+  return t.is_cpu() && at::isReducedFloatingType(t.scalar_type());
 }
 
 }  // namespace
 
 void router_probabilities(const at::Tensor& logits, const at::Tensor& probs) {
-  if (const Work work(logits); work) at::Tensor(probs).copy_(logits.to(probs.scalar_type()).softmax(-1));
+  const Work work(logits);
+  if (!work) return;
+  at::Tensor out = probs;
+  at::_softmax_out(out, logits.to(probs.scalar_type()), -1, false);
 }
 
 void choose_experts(const at::Tensor& probs, const at::Tensor& experts) {
-  if (const Work work(probs); work)
-    at::Tensor(experts).copy_(std::get<1>(probs.topk(experts.size(1), -1, true, true)));
+  const Work work(probs);
+  if (!work) return;
+  at::Tensor values = at::empty(experts.sizes(), probs.options()), chosen = experts;
+  at::topk_out(values, chosen, probs, experts.size(1), -1, true, true);
 }
 
 void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights) {
   const Work work(probs);
   if (!work) return;
   const at::Tensor chosen = probs.gather(1, experts);
-  at::Tensor(weights).copy_(chosen / chosen.sum(-1, true));
+  at::Tensor out = weights;
+  at::div_out(out, chosen, chosen.sum(-1, true));
 }
 
 void router_backward(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
@@ -49,18 +60,18 @@ void router_backward(const at::Tensor& probs, const at::Tensor& experts, const a
   const Work work(probs);
   if (!work) return;
   const at::Tensor sum = probs.gather(1, experts).sum(-1, true);
-  const at::Tensor dchosen = (dweights - (dweights * weights).sum(-1, true)) / sum;
-  at::Tensor all = at::zeros_like(probs);
-  if (dprobs.defined()) all.add_(dprobs);
+  const at::Tensor dchosen = (dweights - (dweights * weights).sum(-1, true)).div_(sum);
+  at::Tensor all = dprobs.defined() ? dprobs.expand(probs.sizes()).clone() : at::zeros_like(probs);
   all.scatter_add_(1, experts, dchosen);
-  at::Tensor(dlogits).copy_(probs * (all - (all * probs).sum(-1, true)));
+  at::_softmax_backward_data_out(all, all, probs, -1, probs.scalar_type());
+  at::Tensor(dlogits).copy_(all);
 }
 
-std::vector<std::int64_t> count_choices(const at::Tensor& experts, std::int64_t count) {
+void count_choices(const at::Tensor& experts, const at::Tensor& counts) {
   const Work work(experts);
-  const at::Tensor counts = experts.flatten().bincount({}, count).to(at::kCPU).contiguous();
-  const auto* data = counts.const_data_ptr<std::int64_t>();
-  return {data, data + count};
+  if (!work) return;
+  const at::Tensor flat = experts.flatten();
+  at::Tensor(counts).zero_().scatter_(0, flat, 1, "add");
 }
 
 void order_choices(const at::Tensor& experts, const std::vector<std::int64_t>& chosen,
@@ -80,16 +91,19 @@ void order_choices(const at::Tensor& experts, const std::vector<std::int64_t>& c
   }
 }
 
-void gather_rows(const at::Tensor& from, const at::Tensor& index, std::int64_t divisor,
-                 const at::Tensor& to) {
+void gather_rows(const at::Tensor& from, const at::Tensor& index, const at::Tensor& to) {
   const Work work(from);
   if (!work) return;
   at::Tensor out = to;
-  at::index_select_out(out, from, 0, divided(index, divisor));
+  at::index_select_out(out, from, 0, index);
 }
 
-void add_rows(const at::Tensor& from, const at::Tensor& index, std::int64_t divisor, const at::Tensor& to) {
-  if (const Work work(from); work) at::Tensor(to).index_add_(0, divided(index, divisor), from);
+void place_rows(const at::Tensor& from, const at::Tensor& index, const at::Tensor& to) {
+  const Work work(from);
+  if (!work) return;
+  at::Tensor out = to;
+  if (from.size(0) < to.size(0)) out.zero_();
+  out.index_copy_(0, index, from);
 }
 
 void scale_rows(const at::Tensor& rows, const at::Tensor& weights, const at::Tensor& order) {
@@ -97,13 +111,39 @@ void scale_rows(const at::Tensor& rows, const at::Tensor& weights, const at::Ten
     at::Tensor(rows).mul_(weights.flatten().index_select(0, order).unsqueeze(1).to(rows.scalar_type()));
 }
 
-void weight_gradients(const at::Tensor& a, const at::Tensor& b, const at::Tensor& order,
-                      const at::Tensor& dweights) {
-  const Work work(a);
+void weighted_sum(const at::Tensor& rows, const at::Tensor& weights, const at::Tensor& base,
+                  const at::Tensor& to) {
+  const Work work(rows);
   if (!work) return;
-  at::Tensor(dweights).zero_();
-  dweights.view({-1}).index_copy_(0, order,
-                                  (a.to(dweights.scalar_type()) * b.to(dweights.scalar_type())).sum(-1));
+  const at::Tensor all = by_token(rows, to.size(0)), factors = weights.unsqueeze(1);
+  if (casts(rows)) {
+    const at::Tensor sum = at::bmm(factors, all.to(weights.scalar_type())).squeeze(1);
+    at::Tensor(to).copy_(base.defined() ? sum.add(base) : sum);
+    return;
+  }
+  at::Tensor out = to.unsqueeze(1);
+  if (base.defined())
+    at::baddbmm_out(out, base.unsqueeze(1), factors.to(rows.scalar_type()), all);
+  else
+    at::bmm_out(out, factors.to(rows.scalar_type()), all);
+}
+
+void sum_choices(const at::Tensor& rows, const at::Tensor& to) {
+  const Work work(rows);
+  if (!work) return;
+  at::Tensor out = to;
+  at::sum_out(out, by_token(rows, to.size(0)), {1});
+}
+
+void weight_gradients(const at::Tensor& grad, const at::Tensor& rows, const at::Tensor& dweights) {
+  const Work work(rows);
+  if (!work) return;
+  const at::Tensor all = by_token(rows, grad.size(0)), column = grad.unsqueeze(2);
+  at::Tensor out = dweights.unsqueeze(2);
+  if (rows.is_cuda() && rows.scalar_type() != dweights.scalar_type())
+    at::bmm_out(out, all, column, dweights.scalar_type());
+  else
+    at::bmm_out(out, all.to(dweights.scalar_type()), column.to(dweights.scalar_type()));
 }
 
 }  // namespace sweep::kernels

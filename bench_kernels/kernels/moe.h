@@ -1,8 +1,9 @@
 // The operations of a mixture-of-experts layer that are not products: choosing experts, moving rows, weighing
 // them. Each writes into tensors its caller allocated, so that what a step holds is the same on every device;
-// on meta tensors nothing runs. Temporaries on the CPU are scratch.
+// on meta tensors nothing runs. Temporaries on the CPU are scratch. Nothing here waits for the device.
 //
-// T tokens, E experts, k choices a token; a choice is numbered token * k + j.
+// T tokens, E experts, k choices a token; a choice is numbered token * k + j. No two rows are added by index:
+// rows go to the places of their choices, and a token's are summed there in order, in the accumulation type.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -22,21 +23,26 @@ void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at
 void router_backward(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
                      const at::Tensor& dweights, const at::Tensor& dprobs, const at::Tensor& dlogits);
 
-// How many choices each expert has; waits for the device. REQUIRES: no meta tensor.
-std::vector<std::int64_t> count_choices(const at::Tensor& experts, std::int64_t count);
+// counts int64 [E]: how many choices each expert has.
+void count_choices(const at::Tensor& experts, const at::Tensor& counts);
 // order [n]: the choices sorted by expert, within an expert by token, of each expert's chosen[expert] only the
 // first kept[expert]; n is the sum of kept. The caller has both counts, so the device is not waited for.
 void order_choices(const at::Tensor& experts, const std::vector<std::int64_t>& chosen,
                    const std::vector<std::int64_t>& kept, const at::Tensor& order);
 
-// to[i] = from[index[i] / divisor].
-void gather_rows(const at::Tensor& from, const at::Tensor& index, std::int64_t divisor, const at::Tensor& to);
-// to[index[i] / divisor] += from[i].
-void add_rows(const at::Tensor& from, const at::Tensor& index, std::int64_t divisor, const at::Tensor& to);
+// to[i] = from[index[i]].
+void gather_rows(const at::Tensor& from, const at::Tensor& index, const at::Tensor& to);
+// to[index[i]] = from[i]; no index is there twice. Rows of `to` that none names become zero.
+void place_rows(const at::Tensor& from, const at::Tensor& index, const at::Tensor& to);
 // rows[i] *= weights.flat[order[i]].
 void scale_rows(const at::Tensor& rows, const at::Tensor& weights, const at::Tensor& order);
-// dweights.flat[order[i]] = dot(a[i], b[i]); zero for choices that order leaves out.
-void weight_gradients(const at::Tensor& a, const at::Tensor& b, const at::Tensor& order,
-                      const at::Tensor& dweights);
+// Rows of all choices [T * k, n]: to[t] = base[t] (absent where undefined) + sum over j of weights[t, j] times
+// its row.
+void weighted_sum(const at::Tensor& rows, const at::Tensor& weights, const at::Tensor& base,
+                  const at::Tensor& to);
+// to[t] = sum over j.
+void sum_choices(const at::Tensor& rows, const at::Tensor& to);
+// dweights[t, j] = dot(grad[t], rows[t * k + j]).
+void weight_gradients(const at::Tensor& grad, const at::Tensor& rows, const at::Tensor& dweights);
 
 }  // namespace sweep::kernels

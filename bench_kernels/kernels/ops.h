@@ -40,6 +40,8 @@ void linear(const at::Tensor& in, const Weight&, const at::Tensor& residual, con
 void linear_backward_input(const at::Tensor& dout, const Weight&, const at::Tensor& din);
 void linear_backward_weight(const at::Tensor& dout, const at::Tensor& in, bool transposed, const GradOut& dw,
                             bool fp8 = false);
+// out = scale * a @ b (+ out when add); out may be columns of wider rows.
+void scaled_product(const at::Tensor& a, const at::Tensor& b, double scale, const at::Tensor& out, bool add);
 void bias_backward(const at::Tensor& dout, const GradOut& db);
 // to += what (rows, or one row for all); undefined: nothing.
 void add(const at::Tensor& to, const at::Tensor& what);
@@ -81,10 +83,14 @@ void activation(Activation, const at::Tensor& in, const at::Tensor& out);
 // in becomes its gradient; grad (of out) becomes out again.
 void activation_backward(Activation, const at::Tensor& in, const at::Tensor& grad);
 
+// kMath has the scores in memory; the others never do. kSdpa (the library's memory-efficient kernel) and
+// kCudnn are for GPUs only, and see all keys before a query.
+enum class AttentionKernel { kMath, kFlash, kSdpa, kCudnn };
+
 // Causal attention on qkv rows [B * S, (heads + 2 kv_heads) * head_dim].
 struct AttentionShape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
-  bool flash = true;
+  AttentionKernel kernel = AttentionKernel::kFlash;
   std::optional<std::int64_t> window;  // number of keys a query sees, itself included; nullopt: all before it
 };
 struct AttentionState {
@@ -116,21 +122,21 @@ void embed(const at::Tensor& table, const at::Tensor& positions, const Tokens&, 
 void embed_backward(const at::Tensor& dout, const Tokens&, const GradOut& dtable, const GradOut& dpositions);
 
 // Logits below are [T, entries]; their rows may lie further apart (columns of padding between them are not
-// touched). Sum over rows of the negative log-likelihood, as a double scalar tensor on the CPU or the
-// device's type; lse [T]. total[0] grows by it.
-void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
-                   const at::Tensor& total);
-// The same over a vocabulary in shares, whose logits begin at entry `first` here, in three steps: each
+// touched). total[0], a double, grows by the sum over rows of the negative log-likelihood, and the logits
+// become its gradient in place: (softmax - onehot) * scale. A GPU does so for pieces of the rows, with at most
+// 256 MiB in the accumulation type.
+void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double scale, const at::Tensor& total);
+// The same over a vocabulary in shares, whose logits begin at entry `first` here, in four steps: each
 // share's lse and picked (the label's logit, 0 where it is elsewhere) [T]; the shares' largest lse is to be
-// found between the first two, and the sums [2, T] over the shares between the last two.
+// found between the first two, and the sums [2, T] over the shares between the second and the third, which
+// turns lse into that of the whole.
 void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std::int64_t first,
                          const at::Tensor& lse, const at::Tensor& picked);
 void cross_entropy_weigh(const at::Tensor& lse, const at::Tensor& largest, const at::Tensor& sums);
 void cross_entropy_join(const at::Tensor& largest, const at::Tensor& sums, const at::Tensor& lse,
                         const at::Tensor& total);
-// logits become (softmax - onehot) * scale.
 void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
-                            double scale, FirstEntry first = {});
+                            double scale, std::int64_t first);
 
 // total[0] (float64) grows by weight times the sum of the squares of a flat tensor.
 void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "bench_kernels/kernels/dispatch.h"
+#include "bench_kernels/kernels/held_tokens.h"
 
 namespace sweep::kernels::plain {
 
@@ -28,21 +29,6 @@ at::Tensor gelu_slope(const at::Tensor& x, const at::Tensor& t) {
   const at::Tensor inner = x.square().mul_(3 * 0.044715).add_(1).mul_(std::sqrt(2.0 / M_PI));
   return t.square().neg_().add_(1).mul_(x).mul_(inner).add_(t).add_(1).mul_(0.5);
 }
-
-// The positions of tokens in a share of the vocabulary, and a mask of those outside it (they index entry 0).
-struct HeldTokens {
-  at::Tensor index, outside;  // outside: undefined when all of the vocabulary is held
-  HeldTokens(const at::Tensor& ids, FirstEntry first, std::int64_t held) : index(ids) {
-    if (!first) return;
-    index = ids.sub(*first);
-    outside = index.lt(0).bitwise_or_(index.ge(held));
-    index.masked_fill_(outside, 0);
-  }
-  void clear(const at::Tensor& rows) const {
-    at::Tensor r = rows;
-    if (outside.defined()) r.masked_fill_(r.dim() > 1 ? outside.unsqueeze(1) : outside, 0.0);
-  }
-};
 
 }  // namespace
 
@@ -133,21 +119,6 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
   assign(grad, out);
 }
 
-void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale) {
-  const std::int64_t seq = scores.size(-1);
-  const auto index = scores.options().dtype(at::kLong);
-  const at::Tensor column = at::arange(seq, index).unsqueeze(0), row = at::arange(seq, index).unsqueeze(1);
-  const at::Tensor hidden = column.gt(row).bitwise_or_(column.le(row.sub(window)));
-  at::Tensor s = scores;
-  s.mul_(scale).masked_fill_(hidden, -INFINITY);
-  assign(scores, scores.softmax(-1));
-}
-
-void softmax_backward(const at::Tensor& probs, const at::Tensor& grad, double scale) {
-  const at::Tensor p = wide(probs), g = wide(grad);
-  assign(grad, g.sub(p.mul(g).sum(-1, true)).mul_(p).mul_(scale));
-}
-
 void embed(const at::Tensor& table, const at::Tensor& positions, const Tokens& tokens,
            const at::Tensor& out) {
   at::Tensor result = out;
@@ -177,37 +148,6 @@ void embed_backward(const at::Tensor& dout, const Tokens& tokens, const GradOut&
     positions.index_add_(0, tokens.places, sums);
   else
     positions.narrow(0, 0, tokens.seq).add_(sums);
-}
-
-void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
-                   const at::Tensor& total) {
-  const at::Tensor l = wide(logits);
-  const at::Tensor largest = l.amax(-1, true);
-  assign(lse, l.sub(largest).exp_().sum(-1).log_().add_(largest.squeeze(1)));
-  at::Tensor sum = total;
-  sum.add_(lse.sub(l.gather(1, labels.unsqueeze(1)).squeeze(1)).sum().to(total.scalar_type()));
-}
-
-void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std::int64_t first,
-                         const at::Tensor& lse, const at::Tensor& picked) {
-  const at::Tensor l = wide(logits);
-  const at::Tensor largest = l.amax(-1, true);
-  assign(lse, l.sub(largest).exp_().sum(-1).log_().add_(largest.squeeze(1)));
-  const HeldTokens held(labels, first, logits.size(1));
-  assign(picked, l.gather(1, held.index.unsqueeze(1)).squeeze(1));
-  held.clear(picked);
-}
-
-void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
-                            double scale, FirstEntry first) {
-  const at::Tensor p = wide(logits).sub(lse.unsqueeze(1)).exp_();
-  const HeldTokens held(labels, first, logits.size(1));
-  at::Tensor at_labels = held.index.unsqueeze(1);
-  const at::Tensor minus = held.outside.defined()
-                               ? held.outside.to(p.scalar_type()).sub_(1.0).unsqueeze(1)
-                               : at::full({1, 1}, -1.0, p.options()).expand(at_labels.sizes());
-  p.scatter_add_(1, at_labels, minus);
-  assign(logits, p.mul(scale));
 }
 
 void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total) {

@@ -66,17 +66,23 @@ void embed_backward(const at::Tensor& dout, const Tokens& tokens, const GradOut&
   });
 }
 
-void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
+// Row by row, so that the second pass finds the row in the cache.
+void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double scale,
                    const at::Tensor& total) {
   if (way(logits) == Way::kNothing) return;
-  if (way(logits) == Way::kPlain) return plain::cross_entropy(logits, labels, lse, total);
+  if (way(logits) == Way::kPlain) return plain::cross_entropy(logits, labels, scale, total);
   const std::int64_t rows = logits.size(0);
   by_type(logits, [&]<class T>() {
     using A = typename RowKernels<T>::A;
+    std::vector<A> lse(static_cast<std::size_t>(rows));
     const auto sum =
         over_rows_summing<double>(rows, 1, [&](std::int64_t begin, std::int64_t end, double* out) {
-          *out += row_kernels<T>().cross_entropy(logit_rows<T>(logits, 0), data<std::int64_t>(labels),
-                                                 data<A>(lse), nullptr, begin, end);
+          for (std::int64_t row = begin; row < end; ++row) {
+            *out += row_kernels<T>().cross_entropy(logit_rows<T>(logits, 0), data<std::int64_t>(labels),
+                                                   lse.data(), nullptr, row, row + 1);
+            row_kernels<T>().cross_entropy_backward(logit_rows<T>(logits, 0), data<std::int64_t>(labels),
+                                                    lse.data(), static_cast<A>(scale), row, row + 1);
+          }
         });
     *data<double>(total) += sum[0];
   });
@@ -115,16 +121,15 @@ void cross_entropy_join(const at::Tensor& largest, const at::Tensor& sums, const
 }
 
 void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
-                            double scale, FirstEntry first) {
+                            double scale, std::int64_t first) {
   if (way(logits) == Way::kNothing) return;
   if (way(logits) == Way::kPlain) return plain::cross_entropy_backward(logits, labels, lse, scale, first);
   const std::int64_t rows = logits.size(0), n = logits.size(1);
   by_type(logits, [&]<class T>() {
     using A = typename RowKernels<T>::A;
     over_rows(rows, n, [&](std::int64_t begin, std::int64_t end) {
-      row_kernels<T>().cross_entropy_backward(logit_rows<T>(logits, first.value_or(0)),
-                                              data<std::int64_t>(labels), data<A>(lse), static_cast<A>(scale),
-                                              begin, end);
+      row_kernels<T>().cross_entropy_backward(logit_rows<T>(logits, first), data<std::int64_t>(labels),
+                                              data<A>(lse), static_cast<A>(scale), begin, end);
     });
   });
 }

@@ -9,11 +9,12 @@ namespace sweep::model {
 namespace {
 
 struct AttentionSaved final : Saved {
-  at::Tensor x, h;
+  at::Tensor x, h, low_qkv, low_out;
   kernels::NormStats stats;
   AttentionCore::Kept core;
   std::vector<at::Tensor*> tensors() override {
-    return {&x, &h, &core.qkv, &core.out, &stats.mean, &stats.rstd, &core.state.out, &core.state.saved};
+    return {&x,        &h,          &low_qkv,    &low_out,        &core.qkv,
+            &core.out, &stats.mean, &stats.rstd, &core.state.out, &core.state.saved};
   }
 };
 
@@ -25,18 +26,19 @@ class AttentionUnit final : public Unit {
     const shape::TensorNames& names = shape::family_of(s).names;
     const auto name = [&](std::string_view module) { return in_layer(s, layer, module); };
     const std::int64_t q = s.heads * s.head_dim, kv = s.kv_heads * s.head_dim;
+    const shape::Adapters& adapters = shared.options.adapters;
     norm_ = add_norm(shared, name(names.attention_norm));
     std::vector<LinearPart> parts;
     if (!names.fused_query_key_value.empty()) {
-      parts.push_back({name(names.fused_query_key_value), {q, kv, kv}});
+      parts.push_back({name(names.fused_query_key_value), {q, kv, kv}, adapters.query});
     } else {
-      parts.push_back({name(names.query), {q}});
-      parts.push_back({name(names.key), {kv}});
-      parts.push_back({name(names.value), {kv}});
+      parts.push_back({name(names.query), {q}, adapters.query});
+      parts.push_back({name(names.key), {kv}, adapters.key});
+      parts.push_back({name(names.value), {kv}, adapters.value});
     }
     qkv_ = add_linear(shared, parts, s.hidden_size, s.attention_bias, names.transposed, Split::kColumns);
-    out_ = add_linear(shared, {{name(names.attention_out), {s.hidden_size}}}, q, s.linear_bias,
-                      names.transposed, Split::kRows);
+    out_ = add_linear(shared, {{name(names.attention_out), {s.hidden_size}, adapters.attention_out}}, q,
+                      s.linear_bias, names.transposed, Split::kRows);
     qkv_.fp8 = out_.fp8 = shared.options.fp8;
   }
 
@@ -48,12 +50,12 @@ class AttentionUnit final : public Unit {
     const kernels::Start start = row_start(shared_, out_, s.x);
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h, start);
     at::Tensor qkv = at::empty({shared_.whole_rows(s.x.size(0)), columns()}, s.x.options());
-    column_forward(shared_, qkv_, s.h, qkv);
+    s.low_qkv = column_forward(shared_, qkv_, s.h, qkv);
     qkv = gather_key_values(shared_, std::move(qkv));
     turn(shared_, qkv, false);
     s.core = core_->forward(std::move(qkv));
     const at::Tensor out = start.out.defined() ? start.out : at::empty_like(s.x);
-    row_forward(shared_, out_, s.core.result(), start.out.defined() ? out : s.x, out);
+    s.low_out = row_forward(shared_, out_, s.core.result(), start.out.defined() ? out : s.x, out);
     if (shared_.options.recompute == Recompute::kSelective) s.core = {std::move(s.core.qkv), {}, {}};
     saved = std::move(kept);
     return out;
@@ -65,12 +67,12 @@ class AttentionUnit final : public Unit {
     at::Tensor dout = at::empty_like(s.core.result());
     {
       auto whole = std::make_shared<WholeRows>(layout(), grad);
-      row_backward_input(shared_, out_, *whole, dout);
-      row_backward_weight(shared_, out_, std::move(whole), s.core.result());
+      LowRows low{std::move(s.low_out), row_backward_input(shared_, out_, *whole, dout)};
+      row_backward_weight(shared_, out_, std::move(whole), s.core.result(), low);
     }
     at::Tensor dqkv = core_->backward(std::move(dout), std::move(s.core));
     dqkv = scatter_key_values(shared_, std::move(dqkv));
-    const at::Tensor dh = column_backward(shared_, qkv_, dqkv, s.h);
+    const at::Tensor dh = column_backward(shared_, qkv_, dqkv, s.h, s.low_qkv);
     backward_norm(shared_, norm_, dh, s.x, s.stats, grad, dh);
     return dh;
   }

@@ -30,7 +30,7 @@ class WholeAttention final : public AttentionCore {
             shared_.heads(),
             shared_.kv_heads(),
             shared_.spec.head_dim,
-            shared_.options.attention == Attention::kFlash,
+            shared_.options.attention,
             shared_.spec.sliding_window};
   }
   const StageContext& shared_;

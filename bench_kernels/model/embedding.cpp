@@ -38,6 +38,7 @@ class Embedding final : public Unit {
   }
 
   at::Tensor backward(const MicroBatch& micro, at::Tensor grad, SavedPtr) const override {
+    if (!parameters().trains(table_)) return {};
     if (scale_ != 1) grad.mul_(scale_);
     weights_part(shared_, [this, micro, grad = std::move(grad)] {
       WholeRows whole(layout(), grad, false);

@@ -1,4 +1,5 @@
-// The head: final norm, logits, mean cross-entropy.
+// The head: final norm, logits, mean cross-entropy. All but the norm is done in backward, a chunk of the rows at
+// a time, so that no tensor of tokens x vocabulary is there whole: the loss is known after backward.
 #include <ATen/ATen.h>
 
 #include "bench_kernels/model/tensor_parallel.h"
@@ -7,9 +8,9 @@ namespace sweep::model {
 namespace {
 
 struct HeadSaved final : Saved {
-  at::Tensor x, h, logits, lse;
+  at::Tensor x, h;
   kernels::NormStats stats;
-  std::vector<at::Tensor*> tensors() override { return {&x, &h, &logits, &lse, &stats.mean, &stats.rstd}; }
+  std::vector<at::Tensor*> tensors() override { return {&x, &h, &stats.mean, &stats.rstd}; }
 };
 
 class Head final : public Unit {
@@ -31,51 +32,91 @@ class Head final : public Unit {
     padding_ = parameters().stacks()[head_.weight].parts[0].padding;
   }
 
-  at::Tensor forward(const MicroBatch& micro, at::Tensor in, SavedPtr& saved) const override {
+  at::Tensor forward(const MicroBatch&, at::Tensor in, SavedPtr& saved) const override {
     auto kept = std::make_unique<HeadSaved>();
-    HeadSaved& s = *kept;
-    s.x = std::move(in);
-    s.h = at::empty_like(s.x);
-    s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h);
-    const std::int64_t rows = micro.labels.size(0);
-    s.logits = at::empty({rows, shared_.vocabulary_rows()}, s.x.options());
-    column_forward(shared_, head_, s.h, s.logits);
-    s.lse = at::empty({rows}, s.x.options().dtype(kernels::accumulate_type(s.x.scalar_type())));
-    cross_entropy(micro, s);
+    kept->x = std::move(in);
+    kept->h = at::empty_like(kept->x);
+    kept->stats = kernels::norm(kept->x, norm_of(shared_, norm_), kept->h);
     saved = std::move(kept);
     return {};
   }
 
   at::Tensor backward(const MicroBatch& micro, at::Tensor, SavedPtr saved) const override {
     auto& s = static_cast<HeadSaved&>(*saved);
-    kernels::cross_entropy_backward(entries(s.logits), micro.labels, s.lse,
-                                    micro.scale / static_cast<double>(s.logits.size(0)),
-                                    first_entry(shared_));
-    if (padding_ > 0) s.logits.narrow(1, s.logits.size(1) - padding_, padding_).zero_();
-    const at::Tensor dh = column_backward(shared_, head_, s.logits, s.h);
-    s.logits.reset();
+    const bool split = layout().rows_split();
+    const at::Tensor h = gathered(s.h);
+    // In the place of h where nobody reads it later; of gathered rows the weights' part gathers its own.
+    const at::Tensor grad = split ? h : room_over(shared_, h);
+    gradients(micro, s.h, h, grad);
+    const at::Tensor dh = split ? room_over(shared_, s.h) : grad;
+    if (split)
+      layout().tensor->reduce_scatter(grad, dh).wait();
+    else
+      layout().tensor->all_reduce(dh).wait();
     backward_norm(shared_, norm_, dh, s.x, s.stats, {}, dh);
     return dh;
   }
 
  private:
-  // The logits without those of padding, which the softmax does not see.
-  at::Tensor entries(const at::Tensor& logits) const {
-    return padding_ > 0 ? logits.narrow(1, 0, logits.size(1) - padding_) : logits;
+  at::Tensor gathered(const at::Tensor& local) const {
+    if (!layout().rows_split()) return local;
+    const at::Tensor all = at::empty({shared_.whole_rows(local.size(0)), local.size(1)}, local.options());
+    layout().tensor->all_gather(local, all).wait();
+    return all;
+  }
+
+  // Chunk by chunk of the rows: logits, loss, the gradients of logits, weights and h. The weights' part, where
+  // it comes later, reads the gradients of all logits.
+  void gradients(const MicroBatch& micro, const at::Tensor& local, const at::Tensor& h,
+                 const at::Tensor& grad) const {
+    const kernels::Weight weight = head_.value(parameters());
+    const std::int64_t rows = h.size(0), entries = shared_.vocabulary_rows();
+    const std::int64_t most = shape::loss_rows(rows, entries, h.element_size(), shared_.options.loss_chunk);
+    const bool later = shared_.later != nullptr, trains = parameters().trains(head_.weight);
+    const at::Tensor room = at::empty({later ? rows : most, entries}, h.options());
+    for (std::int64_t begin = 0; begin < rows; begin += most) {
+      const std::int64_t size = std::min(most, rows - begin);
+      const at::Tensor in = h.narrow(0, begin, size), logits = room.narrow(0, later ? begin : 0, size);
+      kernels::linear(in, weight, {}, logits);
+      loss(micro, micro.labels.narrow(0, begin, size), logits);
+      if (trains && !later)
+        kernels::linear_backward_weight(logits, in, false, parameters().grad(head_.weight));
+      kernels::linear_backward_input(logits, weight, grad.narrow(0, begin, size));
+    }
+    if (!trains) return;
+    if (!later) return say_ready(parameters(), head_);
+    weights_part(shared_, [this, local, room] {
+      kernels::linear_backward_weight(room, gathered(local), false, parameters().grad(head_.weight));
+      say_ready(parameters(), head_);
+    });
+  }
+
+  // Adds the rows' loss; the logits become their gradient, of which that of padding is zero.
+  void loss(const MicroBatch& micro, const at::Tensor& labels, const at::Tensor& logits) const {
+    const at::Tensor entries = padding_ > 0 ? logits.narrow(1, 0, logits.size(1) - padding_) : logits;
+    const double scale = micro.scale / static_cast<double>(micro.labels.size(0));
+    if (layout().tp() == 1)
+      kernels::cross_entropy(entries, labels, scale, micro.total);
+    else
+      joined_loss(entries, labels, scale, micro.total);
+    if (padding_ > 0) logits.narrow(1, entries.size(1), padding_).zero_();
   }
 
   // Over the vocabulary's shares: their largest log-sum-exp, then their weights and the label's logit,
   // summed.
-  void cross_entropy(const MicroBatch& micro, const HeadSaved& s) const {
-    const at::Tensor logits = entries(s.logits);
-    if (layout().tp() == 1) return kernels::cross_entropy(logits, micro.labels, s.lse, micro.total);
-    const at::Tensor sums = at::empty({2, s.lse.size(0)}, s.lse.options()), largest = at::empty_like(s.lse);
-    kernels::cross_entropy_share(logits, micro.labels, *first_entry(shared_), s.lse, sums.select(0, 1));
-    at::Tensor(largest).copy_(s.lse);
+  void joined_loss(const at::Tensor& logits, const at::Tensor& labels, double scale,
+                   const at::Tensor& total) const {
+    const std::int64_t rows = logits.size(0), first = *first_entry(shared_);
+    const auto exact = logits.options().dtype(kernels::accumulate_type(logits.scalar_type()));
+    const at::Tensor lse = at::empty({rows}, exact), sums = at::empty({2, rows}, exact);
+    kernels::cross_entropy_share(logits, labels, first, lse, sums.select(0, 1));
+    const at::Tensor largest = at::empty_like(lse);
+    at::Tensor(largest).copy_(lse);
     layout().tensor->all_reduce(largest, comm::Channel::Op::kMax).wait();
-    kernels::cross_entropy_weigh(s.lse, largest, sums);
+    kernels::cross_entropy_weigh(lse, largest, sums);
     layout().tensor->all_reduce(sums).wait();
-    kernels::cross_entropy_join(largest, sums, s.lse, micro.total);
+    kernels::cross_entropy_join(largest, sums, lse, total);
+    kernels::cross_entropy_backward(logits, labels, lse, scale, first);
   }
 
   NormLayer norm_;

@@ -111,7 +111,7 @@ class HeadExchange final : public AttentionCore {
     const std::int64_t seq = shared_.options.seq_len, cp = shared_.layout.cp();
     return {rows.size(0) / seq,         seq,
             shared_.heads() / cp,       shared_.kv_heads() / cp,
-            shared_.spec.head_dim,      shared_.options.attention == Attention::kFlash,
+            shared_.spec.head_dim,      shared_.options.attention,
             shared_.spec.sliding_window};
   }
 

@@ -33,6 +33,34 @@ std::int64_t outputs_of(const LinearPart& part) {
   return std::accumulate(part.sections.begin(), part.sections.end(), std::int64_t{0});
 }
 
+Adapter add_adapter(const StageContext& shared, const std::vector<LinearPart>& parts, std::int64_t inputs,
+                    Split split) {
+  const Layout& layout = shared.layout;
+  const bool columns = split == Split::kColumns, rows = split == Split::kRows;
+  Adapter adapter;
+  adapter.rank = shared.options.adapters.rank, adapter.scale = shared.options.adapters.scale;
+  std::vector<Parameters::Part> a, b;
+  std::int64_t column = 0;
+  for (const LinearPart& part : parts) {
+    const std::int64_t outputs = outputs_of(part) / (columns ? layout.tp() : 1);
+    if (part.adapted) {
+      a.push_back(
+          {part.name + ".lora_A.weight", adapter.rank, rows ? tensor_share(layout, 1, inputs) : Slice()});
+      b.push_back({part.name + ".lora_B.weight", outputs, columns ? output_share(layout, part, 0) : Slice()});
+      adapter.pieces.push_back({column, outputs});
+    }
+    column += outputs;
+  }
+  if (a.empty()) return adapter;
+  const bool divided = layout.tp() > 1 && split != Split::kNone;
+  Parameters& p = *shared.parameters;
+  adapter.a = p.add_trained(std::move(a), rows ? inputs / layout.tp() : inputs, Parameters::Init::kUniform,
+                            divided && columns ? Role::kPartial : Role::kDense);
+  adapter.b = p.add_trained(std::move(b), adapter.rank, Parameters::Init::kZero,
+                            divided && rows ? Role::kPartial : Role::kDense);
+  return adapter;
+}
+
 }  // namespace
 
 Slice tensor_share(const Layout& layout, std::int64_t dimension, std::int64_t size) {
@@ -74,6 +102,7 @@ Linear add_linear(const StageContext& shared, const std::vector<LinearPart>& par
   linear.transposed = transposed;
   linear.weight = shared.parameters->add(weights, transposed ? outputs : held, Parameters::Init::kUniform);
   if (bias) linear.bias = shared.parameters->add(biases, 0, Parameters::Init::kZero);
+  if (shared.options.adapters.any()) linear.adapter = add_adapter(shared, parts, inputs, split);
   return linear;
 }
 
@@ -106,6 +135,11 @@ void backward_norm(const StageContext& shared, const NormLayer& norm, const at::
                    const at::Tensor& dx) {
   const Parameters& p = *shared.parameters;
   const bool has_bias = norm.b != Parameters::kNone;
+  if (!p.trains(norm.w)) {  // the kernel writes these gradients in any case; nobody reads them
+    const kernels::GradOut dw{at::empty_like(p[norm.w]), false};
+    const kernels::GradOut db{has_bias ? at::empty_like(p[norm.b]) : at::Tensor(), false};
+    return kernels::norm_backward(dy, x, norm_of(shared, norm), stats, residual, dx, dw, db);
+  }
   if (!shared.later) {
     kernels::norm_backward(dy, x, norm_of(shared, norm), stats, residual, dx, p.grad(norm.w),
                            has_bias ? p.grad(norm.b) : kernels::GradOut());

@@ -9,10 +9,27 @@
 
 namespace sweep::model {
 
+// Low-rank adapters beside a frozen weight (Hu et al. 2021, arXiv 2106.09685): scale x (in A^T) B^T is added
+// to the outputs of each adapted part. The parts' A are one stack and one product, and so are their B's
+// gradients of A. Over the tensor group the longer matrix is split as the weight is; of the other each rank's
+// gradient is a part of the sum (Role::kPartial), so that the low rows never travel.
+struct Adapter {
+  Parameters::Id a = Parameters::kNone, b = Parameters::kNone;
+  struct Piece {
+    std::int64_t column = 0, size = 0;  // this rank's outputs of an adapted part
+  };
+  std::vector<Piece> pieces;
+  std::int64_t rank = 0;  // of each piece
+  double scale = 1;
+  bool there() const { return a != Parameters::kNone; }
+  std::int64_t width() const { return rank * static_cast<std::int64_t>(pieces.size()); }
+};
+
 struct Linear {
   Parameters::Id weight = Parameters::kNone, bias = Parameters::kNone;
   bool transposed = false;
   bool fp8 = false;
+  Adapter adapter;
   bool shared = false;  // tied: who writes the rest of the weight's gradient says that it is ready
   kernels::Weight value(const Parameters& p) const {
     return {p[weight], bias == Parameters::kNone ? at::Tensor() : p[bias], transposed, fp8};
@@ -31,6 +48,7 @@ std::string in_layer(const ModelSpec&, std::int64_t layer, std::string_view modu
 struct LinearPart {
   std::string name;
   std::vector<std::int64_t> sections;
+  bool adapted = false;
 };
 enum class Split { kNone, kColumns, kRows };  // over the tensor group: nothing, the outputs, or the inputs
 

@@ -7,9 +7,11 @@ namespace sweep::model {
 namespace {
 
 struct MlpSaved final : Saved {
-  at::Tensor x, h, in;
+  at::Tensor x, h, in, low_in, low_down;
   kernels::NormStats stats;
-  std::vector<at::Tensor*> tensors() override { return {&x, &h, &in, &stats.mean, &stats.rstd}; }
+  std::vector<at::Tensor*> tensors() override {
+    return {&x, &h, &in, &low_in, &low_down, &stats.mean, &stats.rstd};
+  }
 };
 
 class MlpUnit final : public Unit {
@@ -20,13 +22,14 @@ class MlpUnit final : public Unit {
     const auto name = [&](std::string_view module) { return in_layer(s, layer, module); };
     norm_ = add_norm(shared, name(names.mlp_norm));
     const std::int64_t width = s.intermediate_size;
+    const bool adapted = shared.options.adapters.mlp;
     std::vector<LinearPart> in;
-    if (s.swiglu) in.push_back({name(names.gate), {width}});
-    in.push_back({name(names.up), {width}});
+    if (s.swiglu) in.push_back({name(names.gate), {width}, adapted});
+    in.push_back({name(names.up), {width}, adapted});
     in_ =
         add_linear(shared, in, s.hidden_size, s.linear_bias, names.transposed && !s.swiglu, Split::kColumns);
-    down_ = add_linear(shared, {{name(names.down), {s.hidden_size}}}, width, s.linear_bias, names.transposed,
-                       Split::kRows);
+    down_ = add_linear(shared, {{name(names.down), {s.hidden_size}, adapted}}, width, s.linear_bias,
+                       names.transposed, Split::kRows);
     in_.fp8 = down_.fp8 = shared.options.fp8;
   }
 
@@ -39,11 +42,11 @@ class MlpUnit final : public Unit {
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h, start);
     const std::int64_t rows = shared_.whole_rows(s.x.size(0)), held = width();
     s.in = at::empty({rows, spec().swiglu ? 2 * held : held}, s.x.options());
-    column_forward(shared_, in_, s.h, s.in);
+    s.low_in = column_forward(shared_, in_, s.h, s.in);
     const at::Tensor activated = at::empty({rows, held}, s.x.options());
     kernels::activation(kind(), s.in, activated);
     const at::Tensor out = start.out.defined() ? start.out : at::empty_like(s.x);
-    row_forward(shared_, down_, activated, start.out.defined() ? out : s.x, out);
+    s.low_down = row_forward(shared_, down_, activated, start.out.defined() ? out : s.x, out);
     saved = std::move(kept);
     return out;
   }
@@ -53,11 +56,11 @@ class MlpUnit final : public Unit {
     {
       const at::Tensor wide = at::empty({s.in.size(0), width()}, s.x.options());
       auto whole = std::make_shared<WholeRows>(layout(), grad);
-      row_backward_input(shared_, down_, *whole, wide);
+      LowRows low{std::move(s.low_down), row_backward_input(shared_, down_, *whole, wide)};
       kernels::activation_backward(kind(), s.in, wide);
-      row_backward_weight(shared_, down_, std::move(whole), wide);
+      row_backward_weight(shared_, down_, std::move(whole), wide, low);
     }
-    const at::Tensor dh = column_backward(shared_, in_, s.in, s.h);
+    const at::Tensor dh = column_backward(shared_, in_, s.in, s.h, s.low_in);
     s.in.reset();
     backward_norm(shared_, norm_, dh, s.x, s.stats, grad, dh);
     return dh;

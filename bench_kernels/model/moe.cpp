@@ -6,6 +6,8 @@
 
 #include <ATen/ATen.h>
 
+#include <utility>
+
 #include "bench_kernels/model/routing.h"
 #include "bench_kernels/model/tensor_parallel.h"
 
@@ -15,15 +17,13 @@ namespace {
 struct MoeSaved final : Saved {
   at::Tensor x;  // this rank's rows of the residual stream
   at::Tensor h;  // all rows, normalised
-  at::Tensor probs, experts, weights, order;
-  at::Tensor major;               // undefined: rows arrive expert by expert already
-  at::Tensor rows, in, returned;  // [received, hidden], [received, 2 width], [sent, hidden]
+  at::Tensor probs, weights;
+  at::Tensor rows, in, returned;  // [received, hidden], [received, 2 width]; of all choices: [T * k, hidden]
   at::Tensor load;                // [experts]: share of the global tokens' choices, for the auxiliary loss
   kernels::NormStats stats;
-  Dispatch dispatch;
+  RoutePtr route;
   std::vector<at::Tensor*> tensors() override {
-    return {&x,          &h,          &probs, &experts, &weights,  &order, &major,
-            &stats.mean, &stats.rstd, &rows,  &in,      &returned, &load};
+    return {&x, &h, &probs, &weights, &stats.mean, &stats.rstd, &rows, &in, &returned, &load};
   }
 };
 
@@ -58,22 +58,15 @@ class MoeUnit final : public Unit {
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h);
     s.h = whole(s.h);
     choose(s);
-    dispatch(s);
-    s.in = at::empty({s.rows.size(0), 2 * width()}, s.x.options());
-    const at::Tensor results = at::empty_like(s.rows);
-    {
-      const at::Tensor activated = at::empty({s.rows.size(0), width()}, s.x.options());
-      for_each_expert(s.dispatch, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
-        kernels::linear(s.rows.narrow(0, begin, count), {weight(in_, e), {}, false}, {},
-                        s.in.narrow(0, begin, count));
-      });
-      kernels::activation(kernels::Activation::kSwiglu, s.in, activated);
-      for_each_expert(s.dispatch, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
-        kernels::linear(activated.narrow(0, begin, count), {weight(down_, e), {}, false}, {},
-                        results.narrow(0, begin, count));
-      });
-    }
-    s.returned = send_back(s, results);
+    at::Tensor rows = at::empty({s.route->dispatch.sent(), s.h.size(1)}, s.h.options());
+    kernels::gather_rows(s.h, s.route->tokens, rows);
+    s.rows = to_experts(s, std::move(rows));
+    s.in = kernels::grouped_linear(s.rows, parameters()[in_], s.route->groups);
+    rows = at::empty({s.rows.size(0), width()}, s.x.options());
+    kernels::activation(kernels::Activation::kSwiglu, s.in, rows);
+    rows = send_back(s, kernels::grouped_linear(rows, parameters()[down_], s.route->groups));
+    s.returned = by_choice(s, rows);
+    rows.reset();
     const at::Tensor out = combine(s);
     saved = std::move(kept);
     return out;
@@ -82,16 +75,19 @@ class MoeUnit final : public Unit {
   at::Tensor backward(const MicroBatch& micro, at::Tensor grad, SavedPtr saved) const override {
     auto& s = static_cast<MoeSaved&>(*saved);
     const at::Tensor dweights = at::empty_like(s.weights);
-    at::Tensor drows = at::empty_like(s.returned);  // gradient of the returned rows, in sending order
-    kernels::gather_rows(whole(grad), s.order, spec().experts_per_token, drows);
-    kernels::weight_gradients(drows, s.returned, s.order, dweights);
-    layout().tensor->all_reduce(dweights).wait();  // each rank has its share of the experts' results
-    s.returned.reset();
-    kernels::scale_rows(drows, s.weights, s.order);
-    drows = to_experts(s, drows);
-    drows = send_back(s, backward_experts(s, drows));
-    const at::Tensor dh = at::zeros_like(s.h);
-    kernels::add_rows(drows, s.order, spec().experts_per_token, dh);
+    at::Tensor drows = at::empty({s.route->dispatch.sent(), s.h.size(1)}, s.h.options());
+    {
+      const at::Tensor all = whole(grad);
+      kernels::weight_gradients(all, s.returned, dweights);
+      layout().tensor->all_reduce(dweights).wait();  // each rank has its share of the experts' results
+      s.returned.reset();
+      kernels::gather_rows(all, s.route->tokens, drows);  // in sending order
+    }
+    kernels::scale_rows(drows, s.weights, s.route->order);
+    drows = send_back(s, backward_experts(s, to_experts(s, std::move(drows))));
+    drows = by_choice(s, drows);
+    const at::Tensor dh = at::empty_like(s.h);
+    kernels::sum_choices(drows, dh);
     drows.reset();
     backward_router(s, micro, dweights, dh);
     const at::Tensor dx = summed(dh, s.x);
@@ -118,23 +114,6 @@ class MoeUnit final : public Unit {
     });
     return out;
   }
-  // The rows of one local expert in a stack, of the values or of a gradient.
-  at::Tensor part(const at::Tensor& stack, std::int64_t e) const {
-    const std::int64_t rows = stack.size(0) / local_experts();
-    return stack.narrow(0, e * rows, rows);
-  }
-  at::Tensor weight(Parameters::Id id, std::int64_t e) const { return part(parameters()[id], e); }
-
-  template <class F>
-  void for_each_expert(const Dispatch& rows, const F& f) const {
-    std::int64_t begin = 0;
-    for (std::int64_t e = 0; e < local_experts(); ++e) {
-      const std::int64_t count = rows.rows_of(static_cast<std::size_t>(e));
-      f(begin, count, e);
-      begin += count;
-    }
-  }
-
   void choose(MoeSaved& s) const {
     const std::int64_t tokens = s.h.size(0), k = spec().experts_per_token;
     const auto exact = s.h.options().dtype(kernels::accumulate_type(s.h.scalar_type()));
@@ -144,12 +123,9 @@ class MoeUnit final : public Unit {
       kernels::linear(s.h, router_.value(parameters()), {}, logits);
       kernels::router_probabilities(logits, s.probs);
     }
-    s.experts = at::empty({tokens, k}, s.h.options().dtype(at::kLong));
-    s.dispatch = route(shared_, s.probs, s.experts);
+    s.route = route(shared_, s.probs);
     s.weights = at::empty({tokens, k}, exact);
-    kernels::router_weights(s.probs, s.experts, s.weights);
-    s.order = at::empty({s.dispatch.sent()}, s.experts.options());
-    kernels::order_choices(s.experts, s.dispatch.chosen, s.dispatch.kept, s.order);
+    kernels::router_weights(s.probs, s.route->experts, s.weights);
     note_load(s, tokens);
     if (spec().router_aux_coef > 0) global_load(s, tokens);
   }
@@ -158,98 +134,73 @@ class MoeUnit final : public Unit {
     if (shared_.load == nullptr) return;
     const double mean = static_cast<double>(tokens * layout().ep() * spec().experts_per_token) /
                         static_cast<double>(spec().experts);
-    for_each_expert(s.dispatch, [&](std::int64_t, std::int64_t count, std::int64_t) {
+    for (const std::int64_t count : s.route->groups.counts)
       shared_.load->worst = std::max(shared_.load->worst, static_cast<double>(count) / mean);
-    });
-    shared_.load->dropped += tokens * spec().experts_per_token - s.dispatch.sent();
+    shared_.load->dropped += tokens * spec().experts_per_token - s.route->dispatch.sent();
   }
 
   // f of the auxiliary loss (Fedus et al. 2021, Switch Transformer, equations 4 to 6), over all tokens of the
   // micro-batch on every data-parallel rank: experts x f x mean probability, per layer.
   void global_load(MoeSaved& s, std::int64_t tokens) const {
     s.load = at::empty({spec().experts}, s.probs.options());
-    if (!s.load.is_meta())
-      s.load.copy_(at::from_blob(s.dispatch.chosen.data(), {spec().experts}, at::kLong), kReadAtOnce)
-          .div_(static_cast<double>(tokens));
+    s.load.copy_(s.route->chosen).div_(static_cast<double>(tokens));
     layout().data->all_reduce(s.load, comm::Channel::Op::kAverage).wait();
   }
 
   // Rows of this rank's tokens to the experts' owners; what arrives is put in order of the experts.
   at::Tensor to_experts(const MoeSaved& s, at::Tensor rows) const {
     if (layout().expert->alone()) return rows;
-    at::Tensor arrived = at::empty({s.dispatch.received(), rows.size(1)}, rows.options());
-    layout()
-        .expert->all_to_all(rows, arrived, s.dispatch.send_splits(layout().ep()), s.dispatch.receive_splits())
-        .wait();
+    const Dispatch& d = s.route->dispatch;
+    const at::Tensor arrived = at::empty({d.received(), rows.size(1)}, rows.options());
+    layout().expert->all_to_all(rows, arrived, d.send_splits(layout().ep()), d.receive_splits()).wait();
     rows = at::empty_like(arrived);
-    kernels::gather_rows(arrived, s.major, 1, rows);
+    kernels::gather_rows(arrived, s.route->major, rows);
     return rows;
   }
   // The way back: rows in order of the experts return to the ranks and the order they were sent in.
   at::Tensor send_back(const MoeSaved& s, at::Tensor rows) const {
     if (layout().expert->alone()) return rows;
-    const at::Tensor leaving = at::zeros_like(rows);
-    kernels::add_rows(rows, s.major, 1, leaving);
-    rows = at::empty({s.dispatch.sent(), rows.size(1)}, rows.options());
-    layout()
-        .expert->all_to_all(leaving, rows, s.dispatch.receive_splits(), s.dispatch.send_splits(layout().ep()))
-        .wait();
+    const Dispatch& d = s.route->dispatch;
+    const at::Tensor leaving = at::empty_like(rows);
+    kernels::place_rows(rows, s.route->major, leaving);
+    rows = at::empty({d.sent(), rows.size(1)}, rows.options());
+    layout().expert->all_to_all(leaving, rows, d.receive_splits(), d.send_splits(layout().ep())).wait();
     return rows;
   }
 
-  void dispatch(MoeSaved& s) const {
-    at::Tensor rows = at::empty({s.dispatch.sent(), s.h.size(1)}, s.h.options());
-    kernels::gather_rows(s.h, s.order, spec().experts_per_token, rows);
-    if (!layout().expert->alone()) {
-      s.major = at::empty({s.dispatch.received()}, s.order.options());
-      auto major = s.dispatch.expert_major();
-      if (!s.major.is_meta())
-        s.major.copy_(at::from_blob(major.data(), {static_cast<std::int64_t>(major.size())}, at::kLong),
-                      kReadAtOnce);
-    }
-    s.rows = to_experts(s, std::move(rows));
+  // Rows in sending order, each put where its choice stands: [T * k, hidden]. Zeros for choices not served.
+  at::Tensor by_choice(const MoeSaved& s, const at::Tensor& rows) const {
+    const at::Tensor all = at::empty({s.weights.numel(), rows.size(1)}, rows.options());
+    kernels::place_rows(rows, s.route->order, all);
+    return all;
   }
 
+  // The weighted sum and the residual, which a tensor group adds to the sum of its shares.
   at::Tensor combine(const MoeSaved& s) const {
-    const at::Tensor all = at::zeros_like(s.h), weighted = at::empty_like(s.returned);
-    at::Tensor(weighted).copy_(s.returned);
-    kernels::scale_rows(weighted, s.weights, s.order);
-    kernels::add_rows(weighted, s.order, spec().experts_per_token, all);
-    return summed(all, s.x).add_(s.x);
+    const bool alone = layout().tensor->alone();
+    const at::Tensor all = at::empty_like(s.h);
+    kernels::weighted_sum(s.returned, s.weights, alone ? s.x : at::Tensor(), all);
+    return alone ? all : summed(all, s.x).add_(s.x);
   }
 
   // Returns the gradient of the experts' inputs; drows is that of their results.
-  at::Tensor backward_experts(MoeSaved& s, const at::Tensor& drows) const {
-    const at::Tensor wide = at::empty({drows.size(0), width()}, drows.options());
-    for_each_expert(s.dispatch, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
-      kernels::linear_backward_input(drows.narrow(0, begin, count), {weight(down_, e), {}, false},
-                                     wide.narrow(0, begin, count));
-    });
-    kernels::activation_backward(kernels::Activation::kSwiglu, s.in, wide);  // wide is the activation again
-    backward_weights(s, down_, drows, wide);
+  at::Tensor backward_experts(MoeSaved& s, at::Tensor drows) const {
+    {
+      const at::Tensor wide = kernels::grouped_backward_input(drows, parameters()[down_], s.route->groups);
+      kernels::activation_backward(kernels::Activation::kSwiglu, s.in, wide);  // wide: the activation again
+      backward_weights(s, down_, drows, wide);
+    }
+    drows.reset();
     backward_weights(s, in_, s.in, s.rows);
-    const at::Tensor din = room_over(shared_, drows);
-    for_each_expert(s.dispatch, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
-      kernels::linear_backward_input(s.in.narrow(0, begin, count), {weight(in_, e), {}, false},
-                                     din.narrow(0, begin, count));
-    });
-    s.in.reset();
     s.rows.reset();
-    return din;
+    return kernels::grouped_backward_input(std::exchange(s.in, {}), parameters()[in_], s.route->groups);
   }
 
   void backward_weights(const MoeSaved& s, Parameters::Id id, const at::Tensor& dout,
                         const at::Tensor& in) const {
-    weights_part(shared_, [this, rows = s.dispatch, id, dout, in] {
-      const kernels::GradOut all = parameters().grad(id);
-      for_each_expert(rows, [&](std::int64_t begin, std::int64_t count, std::int64_t e) {
-        const at::Tensor grad = part(all.grad, e);
-        if (count > 0)
-          kernels::linear_backward_weight(dout.narrow(0, begin, count), in.narrow(0, begin, count), false,
-                                          {grad, all.add});
-        else if (!all.add)
-          at::Tensor(grad).zero_();
-      });
+    if (!parameters().trains(id)) return;
+    weights_part(shared_, [this, route = s.route, id, dout, in] {
+      kernels::grouped_backward_weight(dout, in, route->groups, parameters().grad(id));
       parameters().ready(id);
     });
   }
@@ -263,11 +214,12 @@ class MoeUnit final : public Unit {
                            static_cast<double>(s.h.size(0));
       auxiliary = s.load.mul_(scale);
     }
-    kernels::router_backward(s.probs, s.experts, s.weights, dweights, auxiliary, dlogits);
-    weights_part(shared_, [this, dlogits, h = s.h] {
-      kernels::linear_backward_weight(dlogits, h, false, parameters().grad(router_.weight));
-      say_ready(parameters(), router_);
-    });
+    kernels::router_backward(s.probs, s.route->experts, s.weights, dweights, auxiliary, dlogits);
+    if (parameters().trains(router_.weight))
+      weights_part(shared_, [this, dlogits, h = s.h] {
+        kernels::linear_backward_weight(dlogits, h, false, parameters().grad(router_.weight));
+        say_ready(parameters(), router_);
+      });
     if (layout().tensor->rank() != 0) return;  // the same on each rank of the group, and summed over it
     const at::Tensor through_router = room_over(shared_, s.h);
     kernels::linear_backward_input(dlogits, router_.value(parameters()), through_router);

@@ -35,26 +35,35 @@ std::int64_t Parameters::Stack::rows() const {
   return sum;
 }
 
-Parameters::Id Parameters::add(std::vector<Part> parts, std::int64_t columns, Init init, Role role) {
+Parameters::Id Parameters::add_trained(std::vector<Part> parts, std::int64_t columns, Init init, Role role) {
   TORCH_CHECK(buckets_.empty() && groups_ > 0, "stacks are added in a group, before layout()");
-  stacks_.push_back({std::move(parts), columns, init, role, groups_ - 1});
+  stacks_.push_back({std::move(parts), columns, init, role, false, groups_ - 1});
   return stacks_.size() - 1;
+}
+
+// A frozen stack has no gradient to sum over others: of its role only the ranks that hold it matter.
+Parameters::Id Parameters::add(std::vector<Part> parts, std::int64_t columns, Init init, Role role) {
+  const bool shared = base_frozen_ && role != Role::kExpert;
+  const Id id = add_trained(std::move(parts), columns, init, shared ? Role::kDense : role);
+  stacks_[id].frozen = base_frozen_;
+  return id;
 }
 
 void Parameters::layout(const Layout& layout) {
   const at::NoGradGuard no_grad;
   const auto width = static_cast<std::int64_t>(layout.options.dtype().itemsize());
   const std::int64_t unit = std::max<std::int64_t>(1, kAlignment / width);
-  std::map<Role, std::size_t> open;
+  std::map<std::pair<Role, bool>, std::size_t> open;
   for (Id id = stacks_.size(); id-- > 0;) {
     Stack& stack = stacks_[id];
     const std::int64_t elements = round_up(stack.elements(), unit);
-    auto found = open.find(stack.role);
+    const std::pair kind{stack.role, stack.frozen};
+    auto found = open.find(kind);
     const Bucket* last = found == open.end() ? nullptr : &buckets_[found->second];
     if (last == nullptr || (last->elements + elements) * width > layout.bucket_bytes ||
         (layout.within_groups && last->group != stack.group)) {
-      found = open.insert_or_assign(stack.role, buckets_.size()).first;
-      buckets_.push_back({stack.role, stack.group, {}, 0, {}, {}});
+      found = open.insert_or_assign(kind, buckets_.size()).first;
+      buckets_.push_back({stack.role, stack.frozen, stack.group, {}, 0, {}, {}});
     }
     Bucket& bucket = buckets_[found->second];
     stack.bucket = found->second;
@@ -200,7 +209,8 @@ void Parameters::forget_gradients() {
 }
 
 void Parameters::allocate_gradients() {
-  for (Bucket& bucket : buckets_) bucket.grads = at::zeros({bucket.elements}, bucket.values.options());
+  for (Bucket& bucket : buckets_)
+    if (!bucket.frozen) bucket.grads = at::zeros({bucket.elements}, bucket.values.options());
 }
 
 std::vector<Parameters::Named> Parameters::all() const {

@@ -49,6 +49,7 @@ class Parameters {
     std::int64_t columns = 0;  // 0: vectors
     Init init = Init::kUniform;
     Role role = Role::kDense;
+    bool frozen = false;  // read only: no gradient, no update
     std::size_t group = 0;
     std::size_t bucket = 0;
     std::int64_t offset = 0;  // elements, in the bucket
@@ -57,6 +58,7 @@ class Parameters {
   };
   struct Bucket {
     Role role = Role::kDense;
+    bool frozen = false;
     std::size_t group = 0;
     std::vector<Id> stacks;
     std::int64_t elements = 0;  // padded to the multiple that layout() was given
@@ -75,6 +77,10 @@ class Parameters {
 
   // Tensors stacked along their first dimension; columns 0: vectors. Before layout() only.
   Id add(std::vector<Part> parts, std::int64_t columns, Init, Role = Role::kDense);
+  // Stacks that add() makes from now on are frozen; those of add_trained() are not.
+  void freeze_base() { base_frozen_ = true; }
+  Id add_trained(std::vector<Part> parts, std::int64_t columns, Init, Role = Role::kDense);
+  bool trains(Id id) const { return !stacks_[id].frozen; }
   // Stacks added from now on belong to this group (numbered from 0 in the order of use in forward).
   void begin_group() { ++groups_; }
   std::size_t groups() const { return groups_; }
@@ -142,6 +148,7 @@ class Parameters {
   Source source_;
   std::function<void()> filled_;
   std::size_t groups_ = 0;
+  bool base_frozen_ = false;
   std::vector<Stack> stacks_;
   std::vector<Bucket> buckets_;
   std::vector<at::Tensor> values_;          // one view per stack

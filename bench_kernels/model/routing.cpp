@@ -57,21 +57,99 @@ std::vector<Counts> foreseen(const StageContext& s, std::int64_t batch, std::int
   return incoming;
 }
 
-// The same, asked of the peers.
-std::vector<Counts> asked(const StageContext& s, const Counts& kept) {
-  const std::int64_t ep = s.layout.ep(), local = s.spec.experts / ep;
-  const auto options = at::TensorOptions(s.options.device).dtype(at::kLong);
-  const at::Tensor mine = at::empty({s.spec.experts}, options),
-                   all = at::empty({ep, s.spec.experts}, options);
-  Counts values = kept;
-  at::Tensor(mine).copy_(at::from_blob(values.data(), {s.spec.experts}, at::kLong), kReadAtOnce);
-  s.layout.expert->all_gather(mine, all.view({-1})).wait();
-  const at::Tensor owned = all.narrow(1, s.layout.expert->rank() * local, local).to(at::kCPU).contiguous();
-  const auto* data = owned.const_data_ptr<std::int64_t>();
-  std::vector<Counts> incoming;
-  for (std::int64_t peer = 0; peer < ep; ++peer)
-    incoming.emplace_back(data + peer * local, data + (peer + 1) * local);
-  return incoming;
+at::Tensor on_device(const Counts& values, at::IntArrayRef sizes, const at::TensorOptions& options) {
+  at::Tensor out = at::empty(sizes, options);
+  if (!out.is_meta())
+    out.copy_(at::from_blob(const_cast<std::int64_t*>(values.data()), sizes, at::kLong), kReadAtOnce);
+  return out;
+}
+
+// What follows from the counts: where rows stand and how they come in.
+void complete(const StageContext& s, Route& r) {
+  const std::int64_t local = s.spec.experts / s.layout.ep();
+  const Dispatch& d = r.dispatch;
+  const auto whole = at::TensorOptions(s.options.device).dtype(at::kLong);
+  if (!s.layout.expert->alone()) r.major = on_device(d.expert_major(), {d.received()}, whole);
+  Counts ends;
+  for (std::int64_t e = 0; e < local; ++e) {
+    r.groups.counts.push_back(d.rows_of(static_cast<std::size_t>(e)));
+    ends.push_back(r.groups.counts.back() + (ends.empty() ? 0 : ends.back()));
+  }
+  r.groups.ends = on_device(ends, {local}, whole.dtype(at::kInt));
+  const auto width = s.spec.intermediate_size / s.layout.tp();
+  r.groups.at_once = s.options.grouped && s.spec.hidden_size % 8 == 0 && width % 8 == 0;
+  if (s.spec.router_aux_coef > 0)
+    r.chosen = on_device(d.chosen, {s.spec.experts}, whole.dtype(kernels::accumulate_type(s.options.type)));
+}
+
+RoutePtr forced(const StageContext& s, std::int64_t tokens) {
+  const std::int64_t batch = tokens / s.local_seq(), k = s.spec.experts_per_token;
+  auto r = std::make_shared<Route>();
+  Dispatch& d = r->dispatch;
+  const auto positions = local_positions(s.options.seq_len, s.layout.context->rank(), s.layout.cp());
+  const Counts experts = forced_experts(s.spec, s.options, positions, batch);
+  d.chosen = count_forced(experts, s.spec.experts);
+  d.kept = limited(d.chosen, s.spec, s.options, tokens);
+  d.incoming = foreseen(s, batch, tokens);
+  std::vector<Counts> served(static_cast<std::size_t>(s.spec.experts));
+  for (std::size_t choice = 0; choice < experts.size(); ++choice) {
+    Counts& of = served[static_cast<std::size_t>(experts[choice])];
+    if (std::ssize(of) < d.kept[static_cast<std::size_t>(experts[choice])])
+      of.push_back(static_cast<std::int64_t>(choice));
+  }
+  Counts order, rows;
+  for (const Counts& of : served) order.insert(order.end(), of.begin(), of.end());
+  for (const std::int64_t choice : order) rows.push_back(choice / k);
+  const auto whole = at::TensorOptions(s.options.device).dtype(at::kLong);
+  r->experts = on_device(experts, {tokens, k}, whole);
+  r->order = on_device(order, {d.sent()}, whole);
+  r->tokens = on_device(rows, {d.sent()}, whole);
+  complete(s, *r);
+  return r;
+}
+
+// [ep][experts]: what the tokens of each peer chose. The one wait for the device.
+std::vector<Counts> asked(const StageContext& s, const at::Tensor& experts) {
+  const at::Tensor mine = at::empty({s.spec.experts}, experts.options());
+  kernels::count_choices(experts, mine);
+  at::Tensor all = mine;
+  if (!s.layout.expert->alone()) {
+    all = at::empty({s.layout.ep() * s.spec.experts}, mine.options());
+    s.layout.expert->all_gather(mine, all).wait();
+  }
+  const at::Tensor here = all.to(at::kCPU);
+  const auto* data = here.const_data_ptr<std::int64_t>();
+  std::vector<Counts> out;
+  for (std::int64_t peer = 0; peer < s.layout.ep(); ++peer)
+    out.emplace_back(data + peer * s.spec.experts, data + (peer + 1) * s.spec.experts);
+  return out;
+}
+
+void count_learned(const StageContext& s, Route& r, std::int64_t tokens) {
+  const std::int64_t local = s.spec.experts / s.layout.ep(), rank = s.layout.expert->rank();
+  std::vector<Counts> all = asked(s, r.experts);
+  Dispatch& d = r.dispatch;
+  d.chosen = all[static_cast<std::size_t>(rank)];
+  d.kept = limited(d.chosen, s.spec, s.options, tokens);
+  for (Counts& counts : all) {
+    const Counts served = limited(std::move(counts), s.spec, s.options, tokens);
+    const auto first = served.begin() + rank * local;
+    d.incoming.emplace_back(first, first + local);
+  }
+}
+
+RoutePtr learned(const StageContext& s, const at::Tensor& probs) {
+  const std::int64_t tokens = probs.size(0), k = s.spec.experts_per_token;
+  auto r = std::make_shared<Route>();
+  const auto whole = at::TensorOptions(s.options.device).dtype(at::kLong);
+  r->experts = at::empty({tokens, k}, whole);
+  kernels::choose_experts(probs, r->experts);
+  count_learned(s, *r, tokens);
+  r->order = at::empty({r->dispatch.sent()}, whole);
+  kernels::order_choices(r->experts, r->dispatch.chosen, r->dispatch.kept, r->order);
+  r->tokens = r->order.div(k, "floor");
+  complete(s, *r);
+  return r;
 }
 
 }  // namespace
@@ -142,25 +220,12 @@ std::vector<std::int64_t> forced_experts(const ModelSpec& m, const Options& o,
   return all;
 }
 
-Dispatch route(const StageContext& s, const at::Tensor& probs, const at::Tensor& experts) {
-  const std::int64_t tokens = experts.size(0), batch = tokens / s.local_seq();
-  const bool learned = s.options.routing == Routing::kLearned && !experts.is_meta();
-  Dispatch d;
-  if (learned) {
-    kernels::choose_experts(probs, experts);
-    d.chosen = kernels::count_choices(experts, s.spec.experts);
-    d.kept = limited(d.chosen, s.spec, s.options, tokens);
-    d.incoming = asked(s, d.kept);
-    return d;
-  }
-  const auto positions = local_positions(s.options.seq_len, s.layout.context->rank(), s.layout.cp());
-  Counts forced = forced_experts(s.spec, s.options, positions, batch);
-  if (!experts.is_meta())
-    at::Tensor(experts).copy_(at::from_blob(forced.data(), experts.sizes(), at::kLong), kReadAtOnce);
-  d.chosen = count_forced(forced, s.spec.experts);
-  d.kept = limited(d.chosen, s.spec, s.options, tokens);
-  d.incoming = foreseen(s, batch, tokens);
-  return d;
+RoutePtr route(const StageContext& s, const at::Tensor& probs) {
+  const std::int64_t tokens = probs.size(0);
+  if (s.options.routing == Routing::kLearned) return probs.is_meta() ? forced(s, tokens) : learned(s, probs);
+  RoutePtr& known = s.routes->by_tokens[tokens];
+  if (!known) known = forced(s, tokens);
+  return known;
 }
 
 }  // namespace sweep::model

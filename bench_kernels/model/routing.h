@@ -1,13 +1,16 @@
 // Routing: which experts the tokens of a rank go to, and how many rows that sends where. Learned routing asks
-// the router's probabilities and its peers; balanced and skewed routing follow from a token's position alone,
-// so that load is a controlled variable and sizes are known without a device synchronisation (and on meta
-// tensors).
+// the router's probabilities, and its peers; the host waits for the counts, once a layer. Balanced and skewed
+// routing follow from a token's position alone, so that load is a controlled variable: they are known before
+// the first step (and on meta tensors), are made once and shared by all layers, and nothing is waited for.
 #pragma once
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <vector>
 
+#include "bench_kernels/kernels/grouped.h"
 #include "bench_kernels/model/unit.h"
 
 namespace sweep::model {
@@ -30,12 +33,29 @@ struct Dispatch {
   std::vector<std::int64_t> expert_major() const;
 };
 
+// One layer's routing. Tensors on the device:
+struct Route {
+  Dispatch dispatch;
+  at::Tensor experts;      // int64 [T, k]
+  at::Tensor order;        // int64 [sent]: the served choices, sorted by expert, within an expert by token
+  at::Tensor tokens;       // int64 [sent]: the tokens of these choices
+  at::Tensor major;        // int64 [received]; undefined: rows arrive expert by expert already
+  at::Tensor chosen;       // [experts]: choices of this rank's tokens, in the accumulation type
+  kernels::Groups groups;  // received rows by local expert
+};
+using RoutePtr = std::shared_ptr<const Route>;
+
 // int64 [tokens, k] of the forced routings, for tokens of `batch` sequences at these positions.
 std::vector<std::int64_t> forced_experts(const ModelSpec&, const Options&,
                                          const std::vector<std::int64_t>& positions, std::int64_t batch);
 
-// Fills experts [T, k] (from probs when learned) and says what goes where. A collective of the expert channel
-// when learned on a real device; learned on meta tensors counts as balanced.
-Dispatch route(const StageContext&, const at::Tensor& probs, const at::Tensor& experts);
+// The routing of tokens with these probabilities [T, E]. A collective of the expert channel when learned on a
+// real device; learned on meta tensors counts as balanced.
+RoutePtr route(const StageContext&, const at::Tensor& probs);
+
+// The forced routes of a stage, by number of tokens.
+struct ForcedRoutes {
+  std::map<std::int64_t, RoutePtr> by_tokens;
+};
 
 }  // namespace sweep::model

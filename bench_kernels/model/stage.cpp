@@ -31,9 +31,10 @@ void Stage::add_block(std::int64_t layer, Make... make) {
 
 Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout, const Chunk& chunk)
     : parameters_(options.seed, options.source, options.filled),
-      shared_{spec, options, layout, &parameters_, {}, {}, {}, {}, &load_, nullptr},
+      shared_{spec, options, layout, &parameters_, {}, {}, {}, {}, &load_, nullptr, &routes_},
       host_(options.device) {
   const Below below;
+  if (options.adapters.any()) parameters_.freeze_base();
   if (chunk.embedding) add_block(-1, [&] { return make_embedding(shared_); });
   for (std::int64_t layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
     add_block(
@@ -52,7 +53,7 @@ void Stage::make_tables() {
                                       shared_.spec.heads,
                                       shared_.spec.kv_heads,
                                       shared_.spec.head_dim,
-                                      o.attention == Attention::kFlash,
+                                      o.attention,
                                       shared_.spec.sliding_window};
   shared_.mask = kernels::window_mask(shape, at::TensorOptions(o.device).dtype(o.type));
   const auto positions = local_positions(o.seq_len, shared_.layout.context->rank(), shared_.layout.cp());

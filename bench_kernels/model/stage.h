@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench_kernels/model/host_store.h"
+#include "bench_kernels/model/routing.h"
 #include "bench_kernels/model/unit.h"
 
 namespace sweep::model {
@@ -40,8 +41,8 @@ class Stage {
     };
     std::vector<Block> blocks;
   };
-  // in: undefined when this stage embeds. The result is undefined when it has the head: the loss went to
-  // micro.total.
+  // in: undefined when this stage embeds. The result is undefined when it has the head, whose loss is made in
+  // backward (head.cpp).
   at::Tensor forward(const MicroBatch&, at::Tensor in, Tape&);
   at::Tensor backward(const MicroBatch&, at::Tensor grad, Tape);
 
@@ -86,6 +87,7 @@ class Stage {
 
   Parameters parameters_;
   RoutingLoad load_;
+  ForcedRoutes routes_;
   StageContext shared_;
   std::vector<Block> blocks_;
   Keeper* keeper_ = nullptr;

@@ -62,31 +62,119 @@ void sum_rows(const Layout& layout, const at::Tensor& out, const PartialRows& co
   for (comm::Pending& each : pending) each.wait();
 }
 
-void column_forward(const StageContext& shared, const Linear& linear, const at::Tensor& h,
-                    const at::Tensor& out) {
-  WholeRows whole(shared.layout, h);
-  whole.each([&](const at::Tensor& rows, std::int64_t begin) {
-    kernels::linear(rows, linear.value(*shared.parameters), {}, out.narrow(0, begin, rows.size(0)));
-  });
+namespace {
+
+// The adapters' part of a product on some rows: forward, of the low rows' gradient, and backward to the input.
+class AdapterRows {
+ public:
+  AdapterRows(const StageContext& shared, const Linear& linear)
+      : adapter_(linear.adapter), p_(*shared.parameters) {}
+
+  bool there() const { return adapter_.there(); }
+  at::Tensor room(const at::Tensor& like, std::int64_t rows) const {
+    return there() ? at::empty({rows, adapter_.width()}, like.options()) : at::Tensor();
+  }
+  void forward(const at::Tensor& in, const at::Tensor& low, const at::Tensor& out) const {
+    kernels::linear(in, {p_[adapter_.a], {}, false, false}, {}, low);
+    each([&](std::int64_t low_at, std::int64_t b_at, const Adapter::Piece& piece) {
+      kernels::scaled_product(low.narrow(1, low_at, adapter_.rank),
+                              p_[adapter_.b].narrow(0, b_at, piece.size).t(), adapter_.scale,
+                              out.narrow(1, piece.column, piece.size), true);
+    });
+  }
+  void low_gradient(const at::Tensor& dout, const at::Tensor& dlow) const {
+    each([&](std::int64_t low_at, std::int64_t b_at, const Adapter::Piece& piece) {
+      kernels::scaled_product(dout.narrow(1, piece.column, piece.size),
+                              p_[adapter_.b].narrow(0, b_at, piece.size), adapter_.scale,
+                              dlow.narrow(1, low_at, adapter_.rank), false);
+    });
+  }
+  void input(const at::Tensor& dlow, const at::Tensor& din) const {
+    kernels::scaled_product(dlow, p_[adapter_.a], 1, din, true);
+  }
+  void weights(const at::Tensor& dout, const at::Tensor& in, const at::Tensor& low,
+               const at::Tensor& dlow) const {
+    kernels::linear_backward_weight(dlow, in, false, p_.grad(adapter_.a));
+    const kernels::GradOut db = p_.grad(adapter_.b);
+    each([&](std::int64_t low_at, std::int64_t b_at, const Adapter::Piece& piece) {
+      kernels::scaled_product(dout.narrow(1, piece.column, piece.size).t(),
+                              low.narrow(1, low_at, adapter_.rank), adapter_.scale,
+                              db.grad.narrow(0, b_at, piece.size), db.add);
+    });
+  }
+  void ready() const { p_.ready(adapter_.b), p_.ready(adapter_.a); }
+
+ private:
+  template <class F>
+  void each(const F& f) const {
+    std::int64_t low_at = 0, b_at = 0;
+    for (const Adapter::Piece& piece : adapter_.pieces) {
+      f(low_at, b_at, piece);
+      low_at += adapter_.rank, b_at += piece.size;
+    }
+  }
+  const Adapter& adapter_;
+  const Parameters& p_;
+};
+
+at::Tensor some(const at::Tensor& rows, std::int64_t begin, const at::Tensor& like) {
+  return rows.narrow(0, begin, like.size(0));
 }
 
-at::Tensor column_backward(const StageContext& shared, const Linear& linear, const at::Tensor& dout,
-                           const at::Tensor& h) {
+}  // namespace
+
+at::Tensor column_forward(const StageContext& shared, const Linear& linear, const at::Tensor& h,
+                          const at::Tensor& out) {
+  const AdapterRows adapter(shared, linear);
+  const at::Tensor low = adapter.room(out, out.size(0));
+  WholeRows whole(shared.layout, h);
+  whole.each([&](const at::Tensor& rows, std::int64_t begin) {
+    const at::Tensor to = some(out, begin, rows);
+    kernels::linear(rows, linear.value(*shared.parameters), {}, to);
+    if (adapter.there()) adapter.forward(rows, some(low, begin, rows), to);
+  });
+  return low;
+}
+
+namespace {
+
+// The gradients of what is trained of a column-parallel layer: its weight, or its adapters.
+void column_weights(const StageContext& shared, const Linear& linear, const at::Tensor& dout,
+                    const at::Tensor& h, const LowRows& low) {
   const Parameters& p = *shared.parameters;
-  weights_part(shared, [&shared, &p, &linear, dout, h] {
-    {
-      WholeRows whole(shared.layout, h);
-      whole.each([&](const at::Tensor& rows, std::int64_t begin) {
-        kernels::linear_backward_weight(dout.narrow(0, begin, rows.size(0)), rows, linear.transposed,
-                                        p.grad(linear.weight), linear.fp8);
-      });
-    }
-    if (linear.bias != Parameters::kNone) kernels::bias_backward(dout, p.grad(linear.bias));
-    say_ready(p, linear);
+  const AdapterRows adapter(shared, linear);
+  const bool trains = p.trains(linear.weight);
+  if (!trains && !adapter.there()) return;
+  {
+    WholeRows whole(shared.layout, h);
+    whole.each([&](const at::Tensor& rows, std::int64_t begin) {
+      const at::Tensor from = some(dout, begin, rows);
+      if (trains)
+        kernels::linear_backward_weight(from, rows, linear.transposed, p.grad(linear.weight), linear.fp8);
+      else
+        adapter.weights(from, rows, some(low.value, begin, rows), some(low.gradient, begin, rows));
+    });
+  }
+  if (!trains) return adapter.ready();
+  if (linear.bias != Parameters::kNone) kernels::bias_backward(dout, p.grad(linear.bias));
+  say_ready(p, linear);
+}
+
+}  // namespace
+
+at::Tensor column_backward(const StageContext& shared, const Linear& linear, const at::Tensor& dout,
+                           const at::Tensor& h, const at::Tensor& low) {
+  const Parameters& p = *shared.parameters;
+  const AdapterRows adapter(shared, linear);
+  const LowRows rows_between{low, adapter.room(dout, dout.size(0))};
+  if (adapter.there()) adapter.low_gradient(dout, rows_between.gradient);
+  weights_part(shared, [&shared, &linear, dout, h, rows_between] {
+    column_weights(shared, linear, dout, h, rows_between);
   });
   const at::Tensor dh = room_over(shared, h);
   sum_rows(shared.layout, dh, [&](std::int64_t begin, const at::Tensor& to) {
-    kernels::linear_backward_input(dout.narrow(0, begin, to.size(0)), linear.value(p), to);
+    kernels::linear_backward_input(some(dout, begin, to), linear.value(p), to);
+    if (adapter.there()) adapter.input(some(rows_between.gradient, begin, to), to);
   });
   return dh;
 }
@@ -106,41 +194,56 @@ kernels::Start row_start(const StageContext& shared, const Linear& linear, const
 
 // Without sequence parallelism the first rank's product starts from bias and residual, so that the sum has
 // them once and no pass over the rows is added.
-void row_forward(const StageContext& shared, const Linear& linear, const at::Tensor& in,
-                 const at::Tensor& residual, const at::Tensor& out) {
+at::Tensor row_forward(const StageContext& shared, const Linear& linear, const at::Tensor& in,
+                       const at::Tensor& residual, const at::Tensor& out) {
   const kernels::Weight weight = linear.value(*shared.parameters);
   const bool split = shared.layout.rows_split(), starts = starts_here(shared.layout);
   const bool started = residual.is_same(out);  // by the norm, with the bias
   const kernels::Weight product{weight.w, starts && !started ? weight.bias : at::Tensor(), weight.transposed,
                                 weight.fp8};
+  const AdapterRows adapter(shared, linear);
+  const at::Tensor low = adapter.room(in, in.size(0));
   sum_rows(shared.layout, out, [&](std::int64_t begin, const at::Tensor& to) {
-    const std::int64_t rows = to.size(0);
     const bool adds = starts && residual.defined();
-    const at::Tensor from = started ? to : adds ? residual.narrow(0, begin, rows) : at::Tensor();
-    kernels::linear(in.narrow(0, begin, rows), product, from, to);
+    const at::Tensor from = some(in, begin, to);
+    kernels::linear(from, product, started ? to : adds ? some(residual, begin, to) : at::Tensor(), to);
+    if (adapter.there()) adapter.forward(from, some(low, begin, to), to);
   });
-  if (!split) return;
+  if (!split) return low;
   kernels::add(out, weight.bias);
   kernels::add(out, residual);
+  return low;
 }
 
-void row_backward_input(const StageContext& shared, const Linear& linear, WholeRows& grad,
-                        const at::Tensor& din) {
+at::Tensor row_backward_input(const StageContext& shared, const Linear& linear, WholeRows& grad,
+                              const at::Tensor& din) {
+  const AdapterRows adapter(shared, linear);
+  const at::Tensor dlow = adapter.room(din, din.size(0));
   grad.each([&](const at::Tensor& rows, std::int64_t begin) {
-    kernels::linear_backward_input(rows, linear.value(*shared.parameters),
-                                   din.narrow(0, begin, rows.size(0)));
+    const at::Tensor to = some(din, begin, rows);
+    kernels::linear_backward_input(rows, linear.value(*shared.parameters), to);
+    if (!adapter.there()) return;
+    adapter.low_gradient(rows, some(dlow, begin, rows));
+    adapter.input(some(dlow, begin, rows), to);
   });
+  return dlow;
 }
 
 void row_backward_weight(const StageContext& shared, const Linear& linear, std::shared_ptr<WholeRows> grad,
-                         const at::Tensor& in) {
+                         const at::Tensor& in, const LowRows& low) {
   const Parameters& p = *shared.parameters;
-  weights_part(shared, [&p, &linear, grad = std::move(grad), in] {
+  const bool trains = p.trains(linear.weight);
+  if (!trains && !linear.adapter.there()) return;
+  weights_part(shared, [&shared, &p, &linear, trains, grad = std::move(grad), in, low] {
+    const AdapterRows adapter(shared, linear);
     grad->each([&](const at::Tensor& rows, std::int64_t begin) {
-      kernels::linear_backward_weight(rows, in.narrow(0, begin, rows.size(0)), linear.transposed,
-                                      p.grad(linear.weight), linear.fp8);
+      const at::Tensor from = some(in, begin, rows);
+      if (!trains)
+        return adapter.weights(rows, from, some(low.value, begin, rows), some(low.gradient, begin, rows));
+      kernels::linear_backward_weight(rows, from, linear.transposed, p.grad(linear.weight), linear.fp8);
       if (linear.bias != Parameters::kNone) kernels::bias_backward(rows, p.grad(linear.bias));
     });
+    if (!trains) return adapter.ready();
     say_ready(p, linear);
   });
 }

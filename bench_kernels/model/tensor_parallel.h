@@ -43,19 +43,27 @@ class WholeRows {
 using PartialRows = std::function<void(std::int64_t begin, const at::Tensor& to)>;
 void sum_rows(const Layout&, const at::Tensor& out, const PartialRows& compute, bool in_pieces = true);
 
-// out [whole rows, this rank's outputs] = whole rows of h @ weight + bias.
-void column_forward(const StageContext&, const Linear&, const at::Tensor& h, const at::Tensor& out);
+// Rows between the two matrices of a layer's adapters, of all rows; undefined without adapters.
+struct LowRows {
+  at::Tensor value, gradient;
+};
+
+// out [whole rows, this rank's outputs] = whole rows of h @ weight + bias + adapters. Returns the low rows.
+at::Tensor column_forward(const StageContext&, const Linear&, const at::Tensor& h, const at::Tensor& out);
 // dout as out above, h this rank's rows of the input: the gradient of h, in h itself unless the weights' part
 // is still to come.
-at::Tensor column_backward(const StageContext&, const Linear&, const at::Tensor& dout, const at::Tensor& h);
-// out [this rank's rows] = in [whole rows, this rank's inputs] @ weight + bias + residual.
-void row_forward(const StageContext&, const Linear&, const at::Tensor& in, const at::Tensor& residual,
-                 const at::Tensor& out);
+at::Tensor column_backward(const StageContext&, const Linear&, const at::Tensor& dout, const at::Tensor& h,
+                           const at::Tensor& low = {});
+// out [this rank's rows] = in [whole rows, this rank's inputs] @ weight + bias + residual + adapters. Returns
+// the low rows.
+at::Tensor row_forward(const StageContext&, const Linear&, const at::Tensor& in, const at::Tensor& residual,
+                       const at::Tensor& out);
 // Where the norm before a row-parallel product writes what the product starts from, x + bias in the product's
 // result, which is then given as its residual too. Undefined: the norm cannot, or nothing starts here.
 kernels::Start row_start(const StageContext&, const Linear&, const at::Tensor& x);
-void row_backward_input(const StageContext&, const Linear&, WholeRows& grad, const at::Tensor& din);
+// Returns the gradient of the low rows.
+at::Tensor row_backward_input(const StageContext&, const Linear&, WholeRows& grad, const at::Tensor& din);
 void row_backward_weight(const StageContext&, const Linear&, std::shared_ptr<WholeRows> grad,
-                         const at::Tensor& in);
+                         const at::Tensor& in, const LowRows& = {});
 
 }  // namespace sweep::model

@@ -13,26 +13,30 @@
 #include "bench_kernels/kernels/ops.h"
 #include "bench_kernels/model/layout.h"
 #include "bench_kernels/model/parameters.h"
+#include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/splits.h"
 #include "schema/model_spec.h"
 
 namespace sweep::model {
 
-enum class Attention { kMath, kFlash };
+using Attention = kernels::AttentionKernel;
 // Recomputation in backward: nothing; the attention from q, k and v; all of a layer but its input.
 
 struct Options {
   at::Device device = at::kCPU;
   at::ScalarType type = at::kFloat;  // type of values and activations
   bool fp8 = false;                  // products of the blocks' dense linear layers
+  shape::Adapters adapters;          // if there are any, everything else is frozen
   Attention attention = Attention::kFlash;
   std::int64_t seq_len = 0;         // length of a whole sequence
   std::int64_t vocab_multiple = 1;  // token tables are padded to a multiple of it x tp rows
+  std::int64_t loss_chunk = shape::kLossChunk;  // bytes of logits that are there at once
   std::uint64_t seed = 1;
   // Mixture of experts: hot_percent of skewed choices go to the hot experts; capacity in percent of an even
   // share, 0: dropless.
   Routing routing = Routing::kBalanced;
   std::int64_t hot_percent = 50, capacity_percent = 0;
+  bool grouped = false;  // the device has one kernel for the products of all experts (kernels/grouped.h)
   Recompute recompute = Recompute::kNone;
   std::int64_t recompute_every = 1;  // kFull: layers that share one kept input
   bool activation_offload = false;   // saved activations wait in host memory
@@ -52,12 +56,15 @@ struct MicroBatch {
   at::Tensor tokens, labels;  // int64 [batch * seq_len / cp]
   // Factor of the loss (mean over this rank's tokens) before its gradient is taken.
   double scale = 1.0;
-  at::Tensor total;  // float64 [1] on the device: grows by the sum of the tokens' losses
+  // float64 [1] on the device: grows, in backward, by the sum of the tokens' losses.
+  at::Tensor total;
 };
 
 // Work that writes parameters' gradients, put off: what a backward that is split in two leaves for its second
 // part (Qi et al. 2024, arXiv 2401.10241). Each piece keeps the tensors it reads, and is done once, in order.
 using LaterWork = std::vector<std::function<void()>>;
+
+struct ForcedRoutes;  // routing.h
 
 // The context that all units of a stage share. cos and sin: [positions of this rank, head_dim / 2].
 struct StageContext {
@@ -70,6 +77,7 @@ struct StageContext {
   RoutingLoad* load = nullptr;
   // List to which a backward defers the weights' part; null: it computes that part itself.
   LaterWork* later = nullptr;
+  ForcedRoutes* routes = nullptr;
 
   std::int64_t local_seq() const { return options.seq_len / layout.cp(); }
   // Heads that this rank attends with; one that several ranks share counts whole (key_value.h).

@@ -34,6 +34,8 @@ Gradients::Gradients(Parameters& parameters, const StatePlan& plan, const Values
   for (std::size_t b = 0; b < parameters.buckets().size(); ++b) {
     auto& bucket = parameters.buckets()[b];
     State& state = states_.emplace_back();
+    state.frozen = bucket.frozen;
+    if (bucket.frozen) continue;
     const auto options = bucket.values.options().dtype(plan.gradients);
     if (plan.gradients_sharded()) {
       state.shard = at::zeros({bucket.elements / values.peers(b).shard->size()}, options);
@@ -58,7 +60,7 @@ void Gradients::begin_round() {
   seen_.assign(parameters_.stacks().size(), false);
   next_to_launch_ = 0;
   for (std::size_t b = 0; b < states_.size(); ++b)
-    states_[b].missing = parameters_.buckets()[b].stacks.size();
+    states_[b].missing = states_[b].frozen ? 0 : parameters_.buckets()[b].stacks.size();
 }
 
 void Gradients::begin_backward(bool last) {
@@ -75,7 +77,7 @@ void Gradients::need(std::size_t group, model::Pass pass) {
 
 void Gradients::make_room(std::size_t b) {
   auto& bucket = parameters_.buckets()[b];
-  if (bucket.grads.defined()) return;
+  if (bucket.frozen || bucket.grads.defined()) return;
   bucket.grads = at::empty({bucket.elements}, bucket.values.options().dtype(plan_.gradients));
   for (const auto& [offset, size] : states_[b].gaps) bucket.grads.narrow(0, offset, size).zero_();
   parameters_.forget_gradients(bucket);
@@ -85,11 +87,16 @@ void Gradients::ready(Parameters::Id id) {
   if (!(last_ || plan_.gradients_sharded()) || seen_[id]) return;
   seen_[id] = true;
   --states_[parameters_.stacks()[id].bucket].missing;
+  launch_complete();
+}
+
+void Gradients::launch_complete() {
   while (next_to_launch_ < states_.size() && states_[next_to_launch_].missing == 0) launch(next_to_launch_++);
 }
 
 void Gradients::launch(std::size_t b) {
   State& s = states_[b];
+  if (s.frozen) return;
   const at::Tensor& grads = parameters_.buckets()[b].grads;
   const BucketPeers& peers = values_.peers(b);
   if (plan_.gradients_sharded()) {
@@ -130,17 +137,20 @@ void Gradients::settle(std::size_t b) {
 }
 
 void Gradients::finish() {
+  launch_complete();  // frozen buckets after the last gradient
   TORCH_CHECK(next_to_launch_ == states_.size(), "backward left ", states_.size() - next_to_launch_,
               " gradient buckets incomplete");
   settle_flight();
   for (std::size_t b = 0; b < states_.size(); ++b) settle(b);
   for (std::size_t b = 0; b < states_.size(); ++b) {
+    if (states_[b].frozen) continue;
     states_[b].reduction.wait();
     const BucketPeers& peers = values_.peers(b);
     if (peers.scale != 1) part(b).mul_(peers.scale);
   }
   for (std::size_t b = 0; b < states_.size(); ++b)
-    for (Channel* sum : values_.peers(b).sums) sum->all_reduce(part(b), Channel::Op::kSum).wait();
+    for (Channel* sum : states_[b].frozen ? std::vector<Channel*>{} : values_.peers(b).sums)
+      sum->all_reduce(part(b), Channel::Op::kSum).wait();
 }
 
 at::Tensor Gradients::part(std::size_t b) const {
@@ -161,6 +171,7 @@ at::Tensor Gradients::whole(std::size_t b) const {
 std::int64_t Gradients::bytes() const {
   std::int64_t sum = 0;
   for (std::size_t b = 0; b < states_.size(); ++b) {
+    if (states_[b].frozen) continue;
     const at::Tensor& lasting = plan_.gradients_sharded() ? states_[b].shard : parameters_.buckets()[b].grads;
     sum += static_cast<std::int64_t>(lasting.nbytes());
   }

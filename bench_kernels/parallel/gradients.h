@@ -39,6 +39,7 @@ class Gradients {
 
  private:
   struct State {
+    bool frozen = false;      // has no gradients
     std::size_t missing = 0;  // stacks without their gradient in this backward
     comm::Pending reduction;
     at::Tensor shard;       // ZeRO 2 and 3
@@ -49,6 +50,7 @@ class Gradients {
   };
   void begin_round();
   void make_room(std::size_t bucket);
+  void launch_complete();
   void launch(std::size_t bucket);
   void settle(std::size_t bucket);
   void settle_flight();

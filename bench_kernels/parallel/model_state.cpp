@@ -15,7 +15,7 @@ ModelState::ModelState(Parameters& parameters, const Mesh& mesh, const Trial& tr
       plan_(trial),
       values_(parameters, plan_, mesh, alone_, options),
       gradients_(parameters, plan_, values_),
-      optimizer_(plan_, values_, parameters.buckets().size(), trial.optimizer, adamw) {
+      optimizer_(plan_, values_, trial.optimizer, adamw) {
   parameters.set_observer([this](Parameters::Id id) { gradients_.ready(id); });
   for (std::size_t b = 0; b < parameters.buckets().size(); ++b) runs_.push_back(runs_of(b));
 }
@@ -43,6 +43,7 @@ void ModelState::update(double coefficient) {
 }
 
 at::Tensor ModelState::gradient(const Parameters::Named& n) const {
+  if (!parameters_.trains(n.stack)) return {};
   const at::Tensor whole = gradients_.whole(parameters_.stacks()[n.stack].bucket);
   const at::Tensor view = parameters_.view(n.stack, n.part, whole);
   return outstanding_ == 1 ? view : view.to(at::kFloat).mul_(outstanding_);
@@ -70,6 +71,7 @@ std::vector<ModelState::Run> ModelState::runs_of(std::size_t b) const {
   const auto& bucket = parameters_.buckets()[b];
   const std::int64_t size = bucket.elements / shard.size(), first = shard.rank() * size;
   std::vector<Run> runs;
+  if (bucket.frozen) return runs;
   for (const Parameters::Id id : bucket.stacks) {
     const auto& stack = parameters_.stacks()[id];
     std::int64_t at = stack.offset;
@@ -104,11 +106,15 @@ std::int64_t ModelState::elements() const {
   return sum;
 }
 
-std::int64_t ModelState::expert_elements() const {
-  std::int64_t sum = 0;
-  for (const auto& bucket : parameters_.buckets())
-    if (bucket.role == model::Role::kExpert) sum += bucket.elements;
-  return sum;
+ModelState::Elements ModelState::count(bool frozen) const {
+  Elements counted;
+  for (const auto& bucket : parameters_.buckets()) {
+    if (bucket.frozen != frozen) continue;
+    counted.all += bucket.elements;
+    if (bucket.role == model::Role::kExpert) counted.experts += bucket.elements;
+  }
+  counted.shared = values_.shared_elements(frozen);
+  return counted;
 }
 
 std::int64_t ModelState::padding() const {

@@ -47,7 +47,7 @@ class ModelState final : public model::Keeper {
 
   // The gradient of a tensor as this rank's share of the model has it, whole even where ZeRO shards it: a
   // collective that every rank of the data-parallel group calls after finish_gradients(). Times the
-  // coefficient after update().
+  // coefficient after update(). Undefined for what is frozen.
   at::Tensor gradient(const model::Parameters::Named&) const;
   at::Tensor value(const model::Parameters::Named&) const;
 
@@ -59,9 +59,12 @@ class ModelState final : public model::Keeper {
   // Elements of all buckets, and how many of them are padding.
   std::int64_t elements() const;
   std::int64_t padding() const;
-  std::int64_t expert_elements() const;  // the part in buckets of experts
-  // Elements of buckets that more than one group reads (a tied table).
-  std::int64_t shared_elements() const { return values_.shared_elements(); }
+  // The elements of the trained, or of the frozen buckets: all; in buckets of experts; in buckets that more
+  // than one group reads (a tied table).
+  struct Elements {
+    std::int64_t all = 0, experts = 0, shared = 0;
+  };
+  Elements count(bool frozen) const;
 
  private:
   struct Run {  // consecutive elements of a part with as many copies over the world

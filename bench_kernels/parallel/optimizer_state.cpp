@@ -7,14 +7,14 @@
 
 namespace sweep::parallel {
 
-OptimizerState::OptimizerState(const StatePlan& plan, Values& values, std::size_t buckets, AdamWKind kind,
+OptimizerState::OptimizerState(const StatePlan& plan, Values& values, AdamWKind kind,
                                optim::AdamWOptions options)
-    : plan_(plan), values_(values), buckets_(buckets) {
+    : plan_(plan), values_(values), buckets_(values.trained()) {
   const at::NoGradGuard no_grad;
   std::optional<memory::HostScope> host;
   if (plan.optimizer_outside) host.emplace();
   std::vector<at::Tensor> parts, masters;
-  for (std::size_t b = 0; b < buckets; ++b) {
+  for (const std::size_t b : buckets_) {
     parts.push_back(values.part(b));
     masters.push_back(values.take_master(b));
   }
@@ -22,8 +22,8 @@ OptimizerState::OptimizerState(const StatePlan& plan, Values& values, std::size_
     file_.emplace(std::move(parts), masters, kind, options);
     return;
   }
-  for (std::size_t b = 0; b < buckets; ++b) {
-    at::Tensor p = plan.master ? masters[b] : parts[b];
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    at::Tensor p = plan.master ? masters[i] : parts[i];
     if (!plan.master && plan.apart()) p = empty_outside(p.numel(), p.device(), p.scalar_type()).copy_(p);
     updated_.push_back(std::move(p));
   }
@@ -32,8 +32,8 @@ OptimizerState::OptimizerState(const StatePlan& plan, Values& values, std::size_
 
 // The gradient is not where the update runs, or of another type.
 bool OptimizerState::needs_copies(const Gradients& gradients) const {
-  if (plan_.optimizer_outside || buckets_ == 0) return plan_.optimizer_outside;
-  return gradients.part(0).scalar_type() != updated_[0].scalar_type();
+  if (plan_.optimizer_outside || buckets_.empty()) return plan_.optimizer_outside;
+  return gradients.part(buckets_[0]).scalar_type() != updated_[0].scalar_type();
 }
 
 at::Tensor OptimizerState::copied_gradient(std::size_t b, const Gradients& gradients,
@@ -46,6 +46,16 @@ at::Tensor OptimizerState::copied_gradient(std::size_t b, const Gradients& gradi
   return coefficient == 1 ? copy : copy.mul_(coefficient);
 }
 
+void OptimizerState::update_copy(std::size_t i, const Gradients& gradients, double coefficient) {
+  std::optional<memory::HostScope> host;  // the update's temporaries lie where it runs
+  if (plan_.optimizer_outside) host.emplace();
+  const at::Tensor grad = copied_gradient(buckets_[i], gradients, coefficient);
+  if (file_)
+    file_->update(i, grad);
+  else
+    adamw_->step_one(i, grad);
+}
+
 bool OptimizerState::update(const Gradients& gradients, double coefficient) {
   const at::NoGradGuard no_grad;
   const bool copies = needs_copies(gradients);
@@ -53,23 +63,16 @@ bool OptimizerState::update(const Gradients& gradients, double coefficient) {
   if (adamw_ && copies) adamw_->begin_step();
   if (!copies) {
     std::vector<at::Tensor> grads;
-    for (std::size_t b = 0; b < buckets_; ++b) {
+    for (const std::size_t b : buckets_) {
       grads.push_back(gradients.part(b));
       if (coefficient != 1) grads.back().mul_(coefficient);
     }
     adamw_->step(grads);
   }
-  for (std::size_t b = 0; b < buckets_; ++b) {
-    if (copies) {
-      std::optional<memory::HostScope> host;  // the update's temporaries lie where it runs
-      if (plan_.optimizer_outside) host.emplace();
-      const at::Tensor grad = copied_gradient(b, gradients, coefficient);
-      if (file_)
-        file_->update(b, grad);
-      else
-        adamw_->step_one(b, grad);
-    }
-    if (plan_.apart() && !file_) values_.part(b).copy_(updated_[b], /*non_blocking=*/true);
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    const std::size_t b = buckets_[i];
+    if (copies) update_copy(i, gradients, coefficient);
+    if (plan_.apart() && !file_) values_.part(b).copy_(updated_[i], /*non_blocking=*/true);
     values_.start_spread(b);
   }
   values_.finish_spread();
@@ -79,8 +82,8 @@ bool OptimizerState::update(const Gradients& gradients, double coefficient) {
 std::int64_t OptimizerState::bytes() const {
   if (plan_.optimizer_outside) return 0;
   std::int64_t sum = adamw_->bytes();
-  for (std::size_t b = 0; plan_.master && b < buckets_; ++b)
-    sum += static_cast<std::int64_t>(updated_[b].nbytes());
+  if (plan_.master)
+    for (const at::Tensor& master : updated_) sum += static_cast<std::int64_t>(master.nbytes());
   return sum;
 }
 

@@ -13,7 +13,7 @@ namespace sweep::parallel {
 
 class OptimizerState {
  public:
-  OptimizerState(const StatePlan&, Values&, std::size_t buckets, AdamWKind, optim::AdamWOptions);
+  OptimizerState(const StatePlan&, Values&, AdamWKind, optim::AdamWOptions);
 
   // Updates every part with coefficient times its gradient and sends it on. True: the gradients have been
   // multiplied in place; false: in a copy.
@@ -23,11 +23,13 @@ class OptimizerState {
  private:
   bool needs_copies(const Gradients&) const;
   at::Tensor copied_gradient(std::size_t bucket, const Gradients&, double coefficient) const;
+  void update_copy(std::size_t i, const Gradients&, double coefficient);
 
   const StatePlan& plan_;
   Values& values_;
-  std::size_t buckets_;
-  std::vector<at::Tensor> updated_;  // tensors that AdamW updates, per bucket; empty: they are in the file
+  std::vector<std::size_t> buckets_;  // those that are trained
+  std::vector<at::Tensor>
+      updated_;  // tensors that AdamW updates, one for each of these; empty: they are in the file
   std::optional<optim::AdamW> adamw_;
   std::optional<FileStates> file_;
 };

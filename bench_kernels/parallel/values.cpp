@@ -41,8 +41,9 @@ void Values::place(const Parameters::Bucket& bucket) {
     parameters_.fill(bucket, bucket.values);
     state.lasting = bucket.values;
   }
-  masters_.push_back(plan_.master ? drawn(*peers_[b].shard, plan_.optimizer_outside, at::kFloat)
-                                  : at::Tensor());
+  masters_.push_back(plan_.master && !bucket.frozen
+                         ? drawn(*peers_[b].shard, plan_.optimizer_outside, at::kFloat)
+                         : at::Tensor());
 }
 
 comm::Channel& Values::gatherers(std::size_t b) const {
@@ -135,10 +136,18 @@ std::int64_t Values::bytes() const {
   return sum;
 }
 
-std::int64_t Values::shared_elements() const {
+std::vector<std::size_t> Values::trained() const {
+  std::vector<std::size_t> trained;
+  for (std::size_t b = 0; b < states_.size(); ++b)
+    if (!parameters_.buckets()[b].frozen) trained.push_back(b);
+  return trained;
+}
+
+std::int64_t Values::shared_elements(bool frozen) const {
   std::int64_t sum = 0;
   for (std::size_t b = 0; b < states_.size(); ++b)
-    if (states_[b].readers > 1) sum += parameters_.buckets()[b].elements;
+    if (states_[b].readers > 1 && parameters_.buckets()[b].frozen == frozen)
+      sum += parameters_.buckets()[b].elements;
   return sum;
 }
 

@@ -26,6 +26,8 @@ class Values {
 
   // The part of the lasting values that this rank's optimizer updates.
   at::Tensor part(std::size_t bucket) const;
+  // Buckets that the optimizer updates, ascending; the others are frozen.
+  std::vector<std::size_t> trained() const;
   // Returns that part of the initial values in fp32, once, for a master copy; undefined if the plan has none.
   at::Tensor take_master(std::size_t bucket) { return std::move(masters_[bucket]); }
   // After the update of a part: sends it to those who keep the whole.
@@ -36,8 +38,8 @@ class Values {
 
   const BucketPeers& peers(std::size_t bucket) const { return peers_[bucket]; }
   std::int64_t bytes() const;  // bytes that last on the device
-  // Elements of buckets that more than one group reads.
-  std::int64_t shared_elements() const;
+  // Elements of buckets that more than one group reads: of those that are trained, or frozen.
+  std::int64_t shared_elements(bool frozen) const;
 
  private:
   enum class Copy { kAbsent, kUnderWay, kThere };

@@ -42,6 +42,7 @@ class Attention {
     if (s_.norm_starts) m.take(kKept, s_.residual());
     const double own = s_.element * s_.whole * columns();
     m.take(kKept, own);
+    m.take(kKept, s_.low_rows(s_.low_query_key_value));
     m.moment(
         {{kBuffer, gathered_rows(s_)}, {kPassing, factors(s_, s_.whole * s_.hidden, w_.query_key_value)}});
     if (s_.kv_sharers > 1) {
@@ -50,6 +51,7 @@ class Attention {
     }
     rotate(m);
     core(m);
+    m.take(kKept, s_.low_rows(s_.low_attention_out));
     m.moment({{kKept, s_.norm_starts ? 0 : s_.residual()},
               {kBuffer, scattered_rows(s_)},
               {kPassing, factors(s_, s_.whole * s_.query, w_.attention_out)}});
@@ -63,7 +65,9 @@ class Attention {
     m.take(kPassing, result());  // its gradient
     m.moment({{kBuffer, gathered_rows(s_)},
               {kPassing, factors(s_, s_.whole * s_.hidden, s_.whole * s_.query)},
-              {kBuffer, s_.later ? 0 : staged(s_, w_.attention_out)}});
+              {kPassing, s_.low_rows(s_.low_attention_out)},
+              {kBuffer, s_.later ? 0 : staged(s_, w_.attention_out, w_.attention_out_adapters)}});
+    m.give(kKept, s_.low_rows(s_.low_attention_out));
     if (s_.later) m.take(kBuffer, gathered_rows(s_));
     core_backward(m);
     rotate(m);
@@ -72,13 +76,15 @@ class Attention {
       m.moment(kBuffer, keys_values() * (1 + 1 / s_.kv_sharers));
       m.give(kPassing, qkv());
     }
+    m.take(kPassing, s_.low_rows(s_.low_query_key_value));
     if (!s_.later)
-      m.moment({{kBuffer, gathered_rows(s_)},
+      m.moment({{kBuffer, regathered_rows(s_, s_.low_query_key_value)},
                 {kPassing, factors(s_, s_.whole * columns(), s_.whole * s_.hidden)},
-                {kBuffer, staged(s_, w_.query_key_value)}});
+                {kBuffer, staged(s_, w_.query_key_value, w_.query_key_value_adapters)}});
     if (s_.later) m.take(kPassing, s_.residual());
     m.moment(
         {{kBuffer, scattered_rows(s_)}, {kPassing, factors(s_, s_.whole * columns(), w_.query_key_value)}});
+    m.give(kPassing, s_.low_rows(s_.low_query_key_value));
     norm_backward(s_, m);
   }
 
@@ -88,6 +94,13 @@ class Attention {
       m.moment(kPassing, (3 + s_.wide(2)) * s_.sums(s_.whole * (s_.query + s_.key_value) / 2));
   }
 
+  // The heads of all sequences, one after another.
+  double batched() const { return s_.batch * s_.element * sequence_; }
+  // By the library's kernels: of each query head, but cuDNN's; `sdpa` reads a k and a v for each, too.
+  double library_gradients() const {
+    if (s_.attention == AttentionKind::kCudnn) return qkv();
+    return (s_.attention == AttentionKind::kSdpa && shares_ ? 5 : 3) * result();
+  }
   double spread() const { return shares_ ? s_.element * sequence_ : 0; }
 
   // qkv is there; the result and what the backward reads of the scores are kept.
@@ -97,11 +110,10 @@ class Attention {
     m.take(kKept, result());
     if (s_.flash) {
       m.take(kKept, lse());
+      if (s_.attention == AttentionKind::kSdpa && shares_) m.moment(kPassing, 2 * result());
     } else {
       m.take(kKept, s_.batch * s_.element * scores_);
-      m.moment(kPassing, spread());
-      if (s_.gpu)
-        m.moment(kPassing, s_.seq * s_.seq + std::max(2 * s_.seq * s_.seq, s_.batch * s_.element * scores_));
+      m.moment(kPassing, s_.gpu ? std::max(3 * s_.seq * s_.seq, 2 * batched()) : spread());
     }
     if (!s_.exchange) return;
     m.take(kKept, result());
@@ -134,12 +146,12 @@ class Attention {
     }
     m.take(kPassing, qkv());  // its gradient
     if (s_.flash && s_.gpu)
-      m.moment({{kPassing, 3 * result()}, {kPassing, s_.sums(s_.whole * s_.heads * (s_.head_dim + 1))}});
-    if (!s_.flash)
-      m.moment({{kPassing, s_.element * scores_},
-                {kPassing, s_.element * sequence_},
-                {kPassing, spread()},
-                {kPassing, s_.gpu ? (2 + s_.wide(2)) * s_.sums(scores_) : 0}});
+      m.moment(
+          {{kPassing, library_gradients()}, {kPassing, s_.sums(s_.whole * s_.heads * (s_.head_dim + 1))}});
+    if (!s_.flash && s_.gpu)
+      m.moment({{kPassing, s_.batch * s_.element * scores_}, {kPassing, 3 * batched()}});
+    if (!s_.flash && !s_.gpu)
+      m.moment({{kPassing, s_.element * scores_}, {kPassing, s_.element * sequence_}, {kPassing, spread()}});
     if (s_.exchange) m.moment(kBuffer, 2 * qkv());
     end_core_backward(m);
   }

@@ -69,20 +69,58 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   const double norm = (s.rms ? 1 : 2) * s.hidden;
   weights.table = s.vocabulary * s.hidden;
   weights.positions = t.spec.rope ? 0 : real(t.spec.max_positions) * s.hidden;
+  const double table = tied_here ? 0 : weights.table;
+  if (s.frozen) {
+    embedding.frozen = weights.table + weights.positions, head.frozen = table + norm;
+    tied_elsewhere = false;  // nothing is summed over the two ends
+    return;
+  }
   embedding.dense = weights.table + weights.positions;
-  head.dense = (tied_here ? 0 : weights.table) + (s.rows_split ? 0 : norm);
+  head.dense = table + (s.rows_split ? 0 : norm);
   head.partial = s.rows_split ? norm : 0;
+}
+
+void ChunkParameters::train(double elements, int role) {
+  if (elements <= 0) return;
+  layer_stacks_.emplace_back(elements, role);
+  (role == kDense ? layer.dense : role == kPartial ? layer.partial : layer.experts) += elements;
+}
+
+// The shorter matrix of each adapter is on every rank of the tensor group; in the order of backward.
+void ChunkParameters::count_adapters_of_mlp(const Adapters& a) {
+  const int shared = s_.tp > 1 ? kPartial : kDense;
+  if (!a.mlp) return;
+  const double rank = real(a.rank), in = real(a.on_mlp_input) * s_.width;
+  weights.down_adapters = rank * (s_.hidden + s_.width);
+  weights.in_adapters = rank * in + s_.low_in * s_.hidden;
+  train(rank * s_.hidden, shared), train(rank * s_.width, kDense);
+  train(rank * in, kDense), train(s_.low_in * s_.hidden, shared);
+}
+
+void ChunkParameters::count_adapters_of_attention(const Adapters& a) {
+  const int shared = s_.tp > 1 ? kPartial : kDense;
+  const double rank = real(a.rank), key_value = s_.key_value / s_.kv_sharers;
+  const double out = (a.query ? s_.query : 0) + (a.key ? key_value : 0) + (a.value ? key_value : 0);
+  partial_first_ = a.attention_out || a.mlp;
+  weights.query_key_value_adapters = rank * out + s_.low_query_key_value * s_.hidden;
+  if (a.attention_out) {
+    weights.attention_out_adapters = rank * (s_.hidden + s_.query);
+    train(rank * s_.hidden, shared), train(rank * s_.query, kDense);
+  }
+  train(rank * out, kDense), train(s_.low_query_key_value * s_.hidden, shared);
 }
 
 void ChunkParameters::count_layer(const Trial& t) {
   const ModelSpec& m = t.spec;
   const double norm = s_.hidden, query_columns = s_.query + 2 * s_.key_value / s_.kv_sharers;
   const int norms = s_.rows_split ? kPartial : kDense;
+  const Adapters adapters = adapters_of(t);
   layer_stacks_.reserve(12);
   const auto add = [&](double elements, int role) {
-    if (elements <= 0) return;
-    layer_stacks_.emplace_back(elements, role);
-    (role == kDense ? layer.dense : role == kPartial ? layer.partial : layer.experts) += elements;
+    if (s_.frozen)
+      (role == kExpert ? layer.frozen_experts : layer.frozen) += elements;
+    else
+      train(elements, role);
   };
   const double in = (s_.gated ? 2 : 1) * s_.width;
   if (m.experts > 0) {
@@ -95,11 +133,13 @@ void ChunkParameters::count_layer(const Trial& t) {
     add(m.linear_bias ? in : 0, kDense), add(weights.in, kDense);
   }
   add(s_.rms ? 0 : norm, norms), add(norm, norms);
+  if (s_.frozen) count_adapters_of_mlp(adapters);
   mlp_stacks_ = layer_stacks_.size();
   weights.query_key_value = query_columns * s_.hidden, weights.attention_out = s_.query * s_.hidden;
   add(m.linear_bias ? s_.hidden : 0, kDense), add(weights.attention_out, kDense);
   add(m.attention_bias ? query_columns : 0, kDense), add(weights.query_key_value, kDense);
   add(s_.rms ? 0 : norm, norms), add(norm, norms);
+  if (s_.frozen) count_adapters_of_attention(adapters);
 }
 
 double ChunkParameters::padded(double elements) const {
@@ -107,7 +147,7 @@ double ChunkParameters::padded(double elements) const {
 }
 
 GroupElements ChunkParameters::padded(GroupElements e) const {
-  return {padded(e.dense), padded(e.partial), padded(e.experts)};
+  return {padded(e.dense), padded(e.partial), padded(e.experts), padded(e.frozen), padded(e.frozen_experts)};
 }
 
 GroupElements ChunkParameters::all() const {
@@ -115,6 +155,7 @@ GroupElements ChunkParameters::all() const {
   const auto add = [&](const GroupElements& group, double times) {
     const GroupElements e = copies ? padded(group) : group;
     sum.dense += times * e.dense, sum.partial += times * e.partial, sum.experts += times * e.experts;
+    sum.frozen += times * e.frozen, sum.frozen_experts += times * e.frozen_experts;
   };
   if (has_embedding) add(embedding, 1);
   add(layer, real(layers));
@@ -124,8 +165,8 @@ GroupElements ChunkParameters::all() const {
 
 GroupElements ChunkParameters::largest_bucket() const {
   GroupElements largest;
-  if ((has_head && !tied_here) || has_embedding) largest.dense = weights.table;
-  if (copies) return {std::max(largest.dense, layer.dense), 0, layer.experts};
+  if (((has_head && !tied_here) || has_embedding) && !s_.frozen) largest.dense = weights.table;
+  if (copies) return {std::max(largest.dense, layer.dense), s_.frozen ? layer.partial : 0, layer.experts};
   for (const auto& [elements, role] : layer_stacks_)
     (role == kExpert ? largest.experts : largest.dense) =
         std::max(role == kExpert ? largest.experts : largest.dense, elements);
@@ -144,12 +185,18 @@ std::vector<GradientRoom> ChunkParameters::rooms(const Trial& t) const {
 
 double ChunkParameters::room_left(const Trial& t) const {
   if (t.zero < 2) return 0;
-  const GroupElements e = padded(has_embedding ? embedding : layer);
-  double last = e.partial > 0 ? e.partial : e.dense;
+  const bool ends = has_embedding && !s_.frozen;
+  double last = under_way_last(ends ? embedding : layer);
   if (!copies)
-    last = std::max(has_embedding ? weights.table : layer_stacks_.back().first,
+    last = std::max(ends ? weights.table : layer_stacks_.back().first,
                     std::min(bucket_bytes_ / s_.element, all().dense));
   return s_.gradient * under_way_ * last;
+}
+
+// The bucket of a group that leaves last.
+double ChunkParameters::under_way_last(const GroupElements& group) const {
+  const bool partial = group.partial > 0 && !(partial_first_ && group.dense > 0);
+  return padded(partial ? group.partial : group.dense);
 }
 
 // A group's buckets leave when its backward is over; the last of them is under way while the next group
@@ -159,9 +206,8 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups() const {
   const auto of = [&](const GroupElements& group, double times, double held, const GroupElements* after) {
     const GroupElements own = padded(group);
     GradientRoom room;
-    room.at_mlp = room.at_attention = room.at_end = own.all() * times + held;
-    if (after)
-      room.at_mlp += under_way_ * (after->partial > 0 ? padded(after->partial) : padded(after->dense));
+    room.at_mlp = room.at_attention = room.at_end = own.trained() * times + held;
+    if (after) room.at_mlp += under_way_ * under_way_last(*after);
     room.at_attention = room.at_mlp;
     // The experts' leave before the layer's backward is over.
     for (double* bytes : {&room.at_mlp, &room.at_attention}) *bytes += (experts_under_way_ - 1) * own.experts;
@@ -188,7 +234,8 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets() const {
   numbers.reserve(static_cast<std::size_t>(layers) * layer_stacks_.size() + 6), begins.reserve(count + 1);
   const auto add = [&](double elements, int role) { numbers.push_back(buckets.add(elements, role)); };
   const int table = tied_elsewhere ? kTied : kDense, norms = s_.rows_split ? kPartial : kDense;
-  if (has_head) {
+  if (has_head && s_.frozen) begins.push_back(numbers.size());
+  if (has_head && !s_.frozen) {
     begins.push_back(numbers.size());
     if (!tied_here) add(weights.table, table);
     for (int i = 0; i < (s_.rms ? 1 : 2); ++i) add(s_.hidden, norms);
@@ -197,7 +244,8 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets() const {
     begins.push_back(numbers.size());
     for (const auto& [elements, role] : layer_stacks_) add(elements, role);
   }
-  if (has_embedding) {
+  if (has_embedding && s_.frozen) begins.push_back(numbers.size());
+  if (has_embedding && !s_.frozen) {
     begins.push_back(numbers.size());
     if (weights.positions > 0) add(weights.positions, kDense);
     add(weights.table, table);

@@ -13,8 +13,10 @@ namespace sweep::shape {
 // kPartial, kExpert: other ranks share them than the rest, so they lie in buckets of their own
 // (model/parameters.h).
 struct GroupElements {
-  double dense = 0, partial = 0, experts = 0;
-  double all() const { return dense + partial + experts; }
+  double dense = 0, partial = 0, experts = 0;  // trained
+  double frozen = 0, frozen_experts = 0;       // read only, without gradients
+  double trained() const { return dense + partial + experts; }
+  double all() const { return trained() + frozen + frozen_experts; }
 };
 
 // Room for the buckets that a group's gradients lie in.
@@ -38,7 +40,7 @@ class ChunkParameters : public ChunkContents {
 
   // The sum over all groups, padding included.
   GroupElements all() const;
-  GroupElements largest_bucket() const;  // dense and experts, each of its role
+  GroupElements largest_bucket() const;  // of what is trained, each of its role
   // Groups in order of forward: embedding (if here), layers, head (if here).
   std::vector<GradientRoom> rooms(const Trial&) const;
   // Bytes of what is still under way when backward is over: until the chunk works again.
@@ -48,6 +50,10 @@ class ChunkParameters : public ChunkContents {
   double padded(double elements) const;
   GroupElements padded(GroupElements) const;
   void count_layer(const Trial&);
+  void count_adapters_of_mlp(const Adapters&);
+  void count_adapters_of_attention(const Adapters&);
+  void train(double elements, int role);
+  double under_way_last(const GroupElements&) const;
   // The first layer of those that are computed again together with layer l: room is made for all of them
   // then.
   i64 first_of(i64 l) const { return l - l % again_; }
@@ -62,6 +68,7 @@ class ChunkParameters : public ChunkContents {
   std::vector<std::pair<double, int>>
       layer_stacks_;  // elements and role, in the order of backward; MLP's first
   std::size_t mlp_stacks_ = 0;
+  bool partial_first_ = false;  // adapters: of a group, the bucket of partial gradients leaves first
 };
 
 }  // namespace sweep::shape

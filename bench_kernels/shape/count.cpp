@@ -1,5 +1,7 @@
 #include "bench_kernels/shape/count.h"
 
+#include "bench_kernels/shape/adapters.h"
+
 namespace sweep::shape {
 namespace {
 
@@ -64,15 +66,35 @@ double model_flops_per_token(const ModelSpec& m, i64 seq_len) {
          3.0 * static_cast<double>(m.layers) * attention_forward_flops(m, seq_len);
 }
 
-double hardware_flops_per_token(const ModelSpec& m, i64 seq_len, Recompute recompute) {
+namespace {
+
+// Forward FLOPs that recomputation runs again, without those of adapters.
+double repeated_flops(const ModelSpec& m, i64 seq_len, Recompute recompute) {
   const double layers = static_cast<double>(m.layers);
-  double again = 0;
-  if (recompute == Recompute::kSelective) again = layers * attention_forward_flops(m, seq_len);
-  if (recompute == Recompute::kFull) {  // every layer once more; the head is not recomputed
-    const double weights = static_cast<double>(attention_weights(m) + active_mlp_weights(m));
-    again = layers * (2.0 * weights + attention_forward_flops(m, seq_len));
-  }
-  return model_flops_per_token(m, seq_len) + again;
+  if (recompute == Recompute::kSelective) return layers * attention_forward_flops(m, seq_len);
+  if (recompute == Recompute::kNone) return 0;
+  // Every layer once more; the head is not recomputed.
+  const double weights = static_cast<double>(attention_weights(m) + active_mlp_weights(m));
+  return layers * (2.0 * weights + attention_forward_flops(m, seq_len));
+}
+
+}  // namespace
+
+double hardware_flops_per_token(const ModelSpec& m, i64 seq_len, Recompute recompute) {
+  return model_flops_per_token(m, seq_len) + repeated_flops(m, seq_len, recompute);
+}
+
+double model_flops_per_token(const Trial& t) {
+  const double all = model_flops_per_token(t.spec, t.seq_len);
+  if (t.lora_rank == 0) return all;
+  return all - 2.0 * static_cast<double>(multiplied_parameter_count(t.spec)) +
+         6.0 * static_cast<double>(adapter_parameter_count(t));
+}
+
+double hardware_flops_per_token(const Trial& t) {
+  const double adapters = static_cast<double>(adapter_parameter_count(t));
+  return model_flops_per_token(t) + repeated_flops(t.spec, t.seq_len, t.recompute) +
+         (t.recompute == Recompute::kFull ? 2.0 * adapters : 0);
 }
 
 }  // namespace sweep::shape

@@ -22,6 +22,8 @@ class Experts {
  private:
   double rows(double n) const { return s_.element * n * s_.hidden; }
   double in() const { return s_.element * s_.received * 2 * s_.width; }
+  // Rows of all choices, served or not.
+  double by_choice() const { return rows(s_.whole * s_.choices); }
   bool travels() const { return s_.ep > 1; }
 
   // Rows to the experts' owners, or back: what leaves is held until what arrived is in order.
@@ -35,23 +37,20 @@ class Experts {
     if (s_.rows_split) m.take(kKept, s_.gathered()), m.give(kKept, s_.residual());
     m.take(kKept, s_.sums(s_.whole * s_.experts));
     m.moment(kPassing, s_.element * s_.whole * s_.experts);
-    m.take(kKept, 8 * s_.whole * s_.choices);
+    if (s_.learned) m.take(kKept, moments::routes(s_));
     m.take(kKept, 4 * s_.whole * s_.choices);
-    m.take(kKept, 8 * s_.sent);
     m.take(kKept, s_.sums(s_.experts));
-    if (travels()) {
-      m.take(kKept, 8 * s_.received);
-      m.moment({{kKept, rows(s_.sent)}, {kBuffer, 2 * rows(s_.received)}});
-    }
+    if (travels()) m.moment({{kKept, rows(s_.sent)}, {kBuffer, 2 * rows(s_.received)}});
     m.take(kKept, rows(s_.received));
     m.take(kKept, in());
-    m.take(kPassing, rows(s_.received));  // the results
-    m.moment({{kPassing, in() / 2},
-              {kPassing, s_.plain_mlp ? (1 + s_.wide(1)) * s_.sums(s_.received * s_.width) : 0}});
-    if (travels()) m.moment({{kKept, rows(s_.sent)}, {kBuffer, rows(s_.received)}});
-    m.give(kPassing, rows(s_.received));
-    m.take(kKept, rows(s_.sent));
-    m.moment({{kPassing, s_.gathered() + rows(s_.sent)}});
+    m.take(kPassing, in() / 2);
+    m.moment(kPassing, s_.plain_mlp ? (1 + s_.wide(1)) * s_.sums(s_.received * s_.width) : 0);
+    m.moment(kPassing, rows(s_.received));  // the results
+    if (travels()) m.moment({{kPassing, 2 * rows(s_.received)}, {kBuffer, rows(s_.sent)}});
+    m.moment({{kPassing, rows(s_.sent)}, {kKept, by_choice()}});
+    m.give(kPassing, in() / 2);
+    m.take(kKept, by_choice());
+    m.moment(kPassing, s_.gathered());
     if (s_.tp > 1) m.moment({{kPassing, s_.gathered() + s_.residual()}, {kBuffer, scattered_rows(s_)}});
   }
 
@@ -59,20 +58,23 @@ class Experts {
     m.take(kPassing, s_.residual());  // the gradient that comes in
     m.take(kPassing, rows(s_.sent));
     m.moment(kBuffer, gathered_rows(s_));
-    m.give(kKept, rows(s_.sent));
+    m.give(kKept, by_choice());
     travel(m);
     m.give(kPassing, rows(s_.sent)), m.take(kPassing, rows(s_.received));
     m.take(kPassing, in() / 2);
     const double factors = (4 + s_.wide(3)) * s_.sums(s_.received * s_.width);
     m.moment(kPassing, s_.plain_mlp ? factors : 0);
-    if (!s_.later) m.moment(kBuffer, staged(s_, std::max(w_.in, w_.down)));
-    if (s_.later) m.moment(kPassing, rows(s_.received));
-    m.give(kPassing, in() / 2);
-    m.give(kKept, in() + rows(s_.received));
+    if (!s_.later) m.moment(kBuffer, staged(s_, std::max(w_.in, w_.down), 0));
+    if (!s_.later) m.give(kPassing, in() / 2), m.give(kPassing, rows(s_.received));
+    if (!s_.later) m.give(kKept, rows(s_.received));
+    m.take(kPassing, rows(s_.received));
+    if (!s_.later) m.give(kKept, in());
     travel(m);
     m.give(kPassing, rows(s_.received)), m.take(kPassing, rows(s_.sent));
-    m.take(kPassing, s_.gathered());
+    m.take(kPassing, by_choice());
     m.give(kPassing, rows(s_.sent));
+    m.take(kPassing, s_.gathered());
+    m.give(kPassing, by_choice());
     m.moment(kPassing, s_.element * s_.whole * s_.experts);
     if (s_.tp > 1) m.moment({{kPassing, s_.residual()}, {kBuffer, scattered_rows(s_)}});
     norm_backward(s_, m);
@@ -83,6 +85,13 @@ class Experts {
 };
 
 }  // namespace
+
+namespace moments {
+double routes(const StepSizes& s) {
+  return block(8 * s.whole * s.choices) + 2 * block(8 * s.sent) + block(s.ep > 1 ? 8 * s.received : 0) +
+         block(4 * s.local_experts);
+}
+}  // namespace moments
 
 UnitMemory experts_memory(const StepSizes& s, const UnitWeights& w) {
   return Experts(s, w).memory();

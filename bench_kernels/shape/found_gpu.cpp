@@ -42,6 +42,11 @@ bool runs_flash(const std::string& hardware) {
   return !known || known->compute_capability.empty() || version(known->compute_capability).first >= kAmpere;
 }
 
+bool runs_grouped(const std::string& hardware) {
+  const Hardware* known = known_hardware(hardware);
+  return known && (known->compute_capability == "9.0" || known->compute_capability.starts_with("10."));
+}
+
 std::optional<std::string> not_the_declared(const Hardware& declared, const FoundGpu& found) {
   const bool other_kind = !declared.compute_capability.empty() && !found.compute_capability.empty() &&
                           declared.compute_capability != found.compute_capability;

@@ -74,6 +74,10 @@ StateTraffic sent_by(const Trial& t, Numbers numbers, double n, double copies) {
   return sent;
 }
 
+StateTraffic gathers_only(const Trial& t, const StateTraffic& sent) {
+  return {0, 0, t.zero >= 3 ? sent.all_gather : 0};
+}
+
 }  // namespace
 
 i64 bytes_of(Number number) {
@@ -127,6 +131,14 @@ StateBytes expert_state_bytes(const Trial& t) {
 StateTraffic state_traffic(const Trial& t, double elements, double shared) {
   const double n = t.zero == 0 ? 1 : static_cast<double>(shard_ranks(t));
   return sent_by(t, {elements, shared}, n, static_cast<double>(t.dp * t.cp) / n);
+}
+
+StateTraffic frozen_traffic(const Trial& t, double elements, double shared) {
+  return gathers_only(t, state_traffic(t, elements, shared));
+}
+
+StateTraffic frozen_expert_traffic(const Trial& t, double elements) {
+  return gathers_only(t, expert_state_traffic(t, elements));
 }
 
 StateTraffic expert_state_traffic(const Trial& t, double elements) {

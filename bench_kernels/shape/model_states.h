@@ -61,8 +61,11 @@ struct StateTraffic {
 };
 // REQUIRES: recompute_every 1 where parameters are resharded (longer stretches gather some blocks again).
 StateTraffic state_traffic(const Trial&, double elements, double shared = 0);
+// Of numbers that are read and never updated (a frozen base): ZeRO 3 gathers them as all others.
+StateTraffic frozen_traffic(const Trial&, double elements, double shared = 0);
 // The same for numbers of this rank's experts, which dp x cp / ep ranks hold: sharded over all of them at
 // every stage.
 StateTraffic expert_state_traffic(const Trial&, double elements);
+StateTraffic frozen_expert_traffic(const Trial&, double elements);
 
 }  // namespace sweep::shape

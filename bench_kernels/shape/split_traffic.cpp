@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
@@ -65,14 +66,28 @@ i64 share_of_norms(const Trial& t, i64 norms) {
   return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
 }
 
-// Each chunk has its norms in one bucket, or each block where the kernels read copies.
-Volume norm_gradients(const Trial& t, i64 rank) {
+// The same of the adapters' matrices that all ranks of the tensor group hold, of one layer: A of split
+// outputs, B of split inputs.
+i64 share_of_adapters(const Trial& t, i64 layers) {
+  const Adapters a = adapters_of(t);
+  const i64 alignment = kStackAlignment / width(t);
+  i64 elements = 0;
+  for (const i64 count : {a.on_attention_input, i64{a.attention_out}, a.on_mlp_input, i64{a.mlp}})
+    elements += layers * rounded_up(count * a.rank * t.spec.hidden_size, alignment);
+  const i64 n = optimizer_ranks(t), of_experts = t.dp * t.cp / t.ep;
+  return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
+}
+
+// Each chunk has its norms (or adapters) in one bucket, or each block where the kernels read copies.
+Volume partial_gradients(const Trial& t, i64 rank) {
   const bool by_block = t.zero >= 3 || state_types(t).casts() || t.offload == Offload::kParameters;
   const i64 gradient = bytes_of(state_types(t).gradients);
   const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
   Volume sum;
+  const bool adapters = t.lora_rank > 0;
   const auto add = [&](i64 norms) {
-    sum += times(1, 2 * (share_of_norms(t, norms) * gradient * (t.tp - 1) / t.tp));
+    const i64 elements = adapters ? share_of_adapters(t, norms / 2) : share_of_norms(t, norms);
+    if (elements > 0) sum += times(1, 2 * (elements * gradient * (t.tp - 1) / t.tp));
   };
   for (i64 stage = rank; stage < t.pp * t.vpp; stage += t.pp) {
     const StageShare& share = shares[static_cast<std::size_t>(stage)];
@@ -95,17 +110,25 @@ TensorTraffic tensor_traffic(const Trial& t, i64 rank) {
   const Held held = held_by(t, rank);
   const bool experts = t.spec.experts > 0;
   TensorTraffic traffic;
-  traffic.all_reduce = {2 * micro * held.heads, micro * held.heads * 2 * (statistics + 2 * statistics)};
+  const i64 entries = padded_vocab(t) / t.tp, chunk = loss_rows(tokens, entries, width(t));
+  traffic.all_reduce = {2 * micro * held.heads * ((tokens + chunk - 1) / chunk),
+                        micro * held.heads * 2 * (statistics + 2 * statistics)};
   if (experts)
     traffic.all_reduce +=
         times(micro * held.layers, 2 * once(tokens * t.spec.experts_per_token * kAccumulated));
   const i64 again = passes_again(t), sums = (4 + 2 * again) * held.layers + held.embeddings + held.heads;
+  const Adapters adapters = adapters_of(t);
+  if (t.sp || adapters.any()) traffic.all_reduce += partial_gradients(t, rank);
   if (!t.sp) {
     traffic.all_reduce += times(micro * sums, 2 * rows);
     return traffic;
   }
-  const i64 gathers = ((experts ? 5 : 6) + 2 * again) * held.layers + held.embeddings + 2 * held.heads;
-  traffic.all_reduce += norm_gradients(t, rank);
+  const i64 of_head = t.schedule == Schedule::kZeroBubble && t.pp > 1 ? 2 : 1;  // for the weights' part
+  i64 gathers = ((experts ? 5 : 6) + 2 * again) * held.layers + held.embeddings + of_head * held.heads;
+  // Rows that only a weight's gradient reads are not gathered where the weight is frozen.
+  if (adapters.any())
+    gathers -= held.embeddings +
+               held.layers * ((adapters.on_attention_input == 0) + (!experts && adapters.on_mlp_input == 0));
   traffic.all_gather = times(micro * gathers, rows);
   traffic.reduce_scatter = times(micro * sums, rows);
   return traffic;
@@ -151,7 +174,7 @@ ExpertTraffic expert_traffic(const Trial& t, i64 rank) {
 
 Volume tied_traffic(const Trial& t, i64 rank) {
   const Held held = held_by(t, rank);
-  if (!t.spec.tie_embeddings || t.pp == 1 || held.embeddings + held.heads == 0) return {};
+  if (!t.spec.tie_embeddings || t.lora_rank > 0 || t.pp == 1 || held.embeddings + held.heads == 0) return {};
   const i64 elements = padded_vocab(t) / t.tp * t.spec.hidden_size / optimizer_ranks(t);
   return times(1, elements * bytes_of(state_types(t).gradients));  // two ranks: twice a half
 }

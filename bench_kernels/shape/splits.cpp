@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace sweep::shape {
 namespace {
 
@@ -59,6 +61,12 @@ i64 kv_sharers(const Trial& t) {
 
 i64 kv_heads_of_rank(const Trial& t) {
   return t.spec.kv_heads * kv_sharers(t) / t.tp;
+}
+
+i64 loss_rows(i64 rows, i64 entries, i64 bytes_of_logit, i64 chunk) {
+  const i64 most = std::max<i64>(1, chunk / (entries * bytes_of_logit));
+  const i64 chunks = (rows + most - 1) / most;
+  return chunks > 0 ? (rows + chunks - 1) / chunks : 1;
 }
 
 std::optional<std::string> uneven_split(const Trial& t) {

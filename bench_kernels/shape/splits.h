@@ -24,6 +24,11 @@ inline i64 padded_vocab(const Trial& t) {
   return padded_vocab(t.spec.vocab_size, t.vocab_multiple, t.tp);
 }
 
+// Rows of a micro-batch whose logits are there at once, of a vocabulary (or a share of it) of `entries`: as
+// few chunks as keep each within so many bytes, about equally long. At least one row.
+inline constexpr i64 kLossChunk = i64{256} << 20;
+i64 loss_rows(i64 rows, i64 entries, i64 bytes_of_logit, i64 chunk = kLossChunk);
+
 // Says what does not divide, with its numbers ("heads 6 % tp 4 = 2"). REQUIRES: degrees are at least 1.
 std::optional<std::string> uneven_split(const Trial&);
 // Names a combination that divides but is not built, with the reason and the way out.

@@ -145,9 +145,14 @@ PartBytes ChunkMemory::states() const {
   const auto bytes = [&](double width, i64 ranks, bool sharded) {
     return width * ((e.dense + e.partial) / real(ranks) + e.experts / (sharded ? experts : 1));
   };
+  const auto frozen = [&](double width, i64 ranks, bool sharded) {
+    return width * (e.frozen / real(ranks) + e.frozen_experts / (sharded ? experts : 1));
+  };
   PartBytes out;
   if (t_.offload != Offload::kParameters)
-    out[MemoryPart::kWeights] = bytes(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3);
+    for (const auto& part : {bytes(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3),
+                             frozen(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3)})
+      out[MemoryPart::kWeights] += part;
   out[MemoryPart::kGradients] = bytes(real(bytes_of(types.gradients)), dense.gradients, t_.zero >= 2);
   const double state = 2 * real(bytes_of(types.moments)) + (types.master ? 4 : 0);
   if (t_.offload == Offload::kNone) out[MemoryPart::kOptimizer] = bytes(state, dense.optimizer, t_.zero >= 1);
@@ -155,6 +160,7 @@ PartBytes ChunkMemory::states() const {
   const bool masked = !s_.gpu && s_.flash && t_.spec.sliding_window && *t_.spec.sliding_window < t_.seq_len;
   out[MemoryPart::kTemporary] = (t_.spec.rope ? 2 * block(2 * s_.local_seq * s_.head_dim) : 0) +
                                 (masked ? s_.element * s_.seq * s_.seq : 0);
+  if (s_.experts > 0 && !s_.learned && n_ > 0) out[MemoryPart::kTemporary] += moments::routes(s_);
   return out;
 }
 
@@ -167,7 +173,8 @@ PartBytes ChunkMemory::optimizer() const {
   const double of_experts = t_.zero >= 1 ? real(std::max<i64>(1, t_.dp * t_.cp / t_.ep)) : 1;
   const GroupElements e = p_.all(), largest = p_.largest_bucket();
   const double all = moment * ((e.dense + e.partial) / shards + e.experts / of_experts);
-  const double bucket = moment * std::max(largest.dense / shards, largest.experts / of_experts);
+  const double bucket =
+      moment * std::max(std::max(largest.dense, largest.partial) / shards, largest.experts / of_experts);
   double roots = 0;
   if (t_.optimizer == AdamWKind::kForeach) roots = copies ? bucket : all;
   if (t_.optimizer == AdamWKind::kPlain) roots = bucket;
@@ -187,7 +194,7 @@ void ChunkMemory::forward(const PartBytes& others, PartBytes& most) const {
 void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientRoom& room,
                                  PartBytes& most) const {
   // A head that shares the table leaves its part of the gradient for the embedding to add to.
-  const double shared = p_.tied_here && !s_.later ? moments::staged(s_, p_.weights.table) : 0;
+  const double shared = p_.tied_here && !s_.later && !s_.frozen ? moments::staged(s_, p_.weights.table) : 0;
   PartBytes base = others + buffers(copies_at(group_of(l), false) + shared);
   const i64 first = recomputes_ ? l - l % every_ : l;
   base += recomputes_ ? kept(t_.activation_offload ? std::min<i64>(first, 1) : first) +

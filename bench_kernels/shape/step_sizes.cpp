@@ -50,16 +50,45 @@ KernelPath kernel_path(const Trial& t) {
   return t.hardware == "cpu" ? KernelPath::kProcessor : KernelPath::kGpu;
 }
 
-bool attention_is_flash(const Trial& t, KernelPath path) {
-  if (t.attention != AttentionKind::kAuto) return t.attention == AttentionKind::kFlash;
+AttentionKind attention_kind(const Trial& t, KernelPath path) {
+  if (t.attention != AttentionKind::kAuto) return t.attention;
   // The library's kernel on GPUs takes half precisions only, and GPUs from Ampere on.
-  return path == KernelPath::kProcessor || (t.precision != Precision::kFp32 && runs_flash(t.hardware));
+  const bool flash =
+      path == KernelPath::kProcessor || (t.precision != Precision::kFp32 && runs_flash(t.hardware));
+  return flash ? AttentionKind::kFlash : AttentionKind::kMath;
 }
 
+namespace {
+
+// Of the kernels that are asked for by name.
+std::optional<std::string> kernel_objection(const Trial& t, KernelPath path) {
+  const bool sdpa = t.attention == AttentionKind::kSdpa, cudnn = t.attention == AttentionKind::kCudnn;
+  if (path == KernelPath::kProcessor) {
+    if (!sdpa && !cudnn) return std::nullopt;
+    return fmt::format("attention {} is a kernel of GPUs; processors have flash and math", t.attention);
+  }
+  const bool halves = cudnn || t.attention == AttentionKind::kFlash;
+  if (halves && t.precision == Precision::kFp32)
+    return fmt::format(
+        "attention {} on GPUs needs a precision of 16 bits or fewer, not fp32; take math, sdpa or auto",
+        t.attention);
+  if (halves && !runs_flash(t.hardware))
+    return fmt::format("attention {} needs compute capability 8.0, {} has {}; take math, sdpa or auto",
+                       t.attention, t.hardware, known_hardware(t.hardware)->compute_capability);
+  if ((sdpa || cudnn) && t.spec.sliding_window && *t.spec.sliding_window < t.seq_len)
+    return fmt::format("attention {} has no sliding window ({} < seq_len {}); take flash, math or auto",
+                       t.attention, *t.spec.sliding_window, t.seq_len);
+  if (cudnn && (t.spec.head_dim > 128 || t.spec.head_dim % 8 != 0))
+    return fmt::format("attention cudnn needs heads of at most 128 and a multiple of 8, not {}; take flash",
+                       t.spec.head_dim);
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<std::string> attention_objection(const Trial& t, KernelPath path) {
-  if (path == KernelPath::kGpu && t.attention == AttentionKind::kFlash && t.precision == Precision::kFp32)
-    return "attention flash on GPUs needs a precision of 16 bits or fewer, not fp32; take math or auto";
-  if (t.cp > 1 && t.cp_comm_type == CpCommType::kRing && !attention_is_flash(t, path))
+  if (auto sentence = kernel_objection(t, path)) return sentence;
+  if (t.cp > 1 && t.cp_comm_type == CpCommType::kRing && attention_kind(t, path) != AttentionKind::kFlash)
     return fmt::format(
         "cp {} in a ring needs flash attention, which GPUs run in precisions of 16 bits or fewer from "
         "compute "
@@ -71,7 +100,8 @@ std::optional<std::string> attention_objection(const Trial& t, KernelPath path) 
 StepSizes::StepSizes(const Trial& t, KernelPath path) {
   const ModelSpec& m = t.spec;
   const StateTypes types = state_types(t);
-  gpu = path == KernelPath::kGpu, flash = attention_is_flash(t, path);
+  attention = attention_kind(t, path);
+  gpu = path == KernelPath::kGpu, flash = attention != AttentionKind::kMath;
   exchange = t.cp > 1 && t.cp_comm_type == CpCommType::kAllToAll, ring = t.cp > 1 && !exchange;
   fp8 = t.precision == Precision::kFp8;
   rows_split = t.sp && t.tp > 1;
@@ -79,7 +109,14 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate;
   selective = t.recompute == Recompute::kSelective;
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;
+  learned = t.routing == Routing::kLearned;
   staged = types.gradients != types.compute;
+  const Adapters adapters = adapters_of(t);
+  const double rank = real(adapters.rank);
+  frozen = adapters.any();
+  low_query_key_value = rank * real(adapters.on_attention_input);
+  low_attention_out = adapters.attention_out ? rank : 0;
+  low_in = rank * real(adapters.on_mlp_input), low_down = adapters.mlp ? rank : 0;
   element = real(bytes_of(types.compute)), gradient = real(bytes_of(types.gradients));
   tp = real(t.tp), cp = real(t.cp), ep = real(t.ep), kv_sharers = real(shape::kv_sharers(t));
   pieces = t.tp_overlap && t.tp > 1 ? 0.5 : 1;

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/model_states.h"
 #include "schema/trial.h"
 
@@ -17,8 +18,8 @@ inline double real(i64 n) {
 // processor are fused loops without.
 enum class KernelPath { kGpu, kProcessor };
 KernelPath kernel_path(const Trial&);
-// Whether the attention's scores are never in memory (FlashAttention): asked for, or taken by `auto`.
-bool attention_is_flash(const Trial&, KernelPath);
+// The attention's kernel, also where `auto` takes one: never kAuto.
+AttentionKind attention_kind(const Trial&, KernelPath);
 // Why no attention runs this trial: one that is asked for needs a half precision, or a ring needs flash
 // attention. The plan and the step ask it.
 std::optional<std::string> attention_objection(const Trial&, KernelPath);
@@ -26,15 +27,21 @@ std::optional<std::string> attention_objection(const Trial&, KernelPath);
 struct StepSizes {
   StepSizes(const Trial&, KernelPath);
 
-  bool gpu, flash, ring, exchange, fp8;
+  AttentionKind attention;
+  bool gpu, flash;  // flash: the scores are never in memory
+  bool ring, exchange, fp8;
   bool plain_norm, plain_rope, plain_mlp;  // by library operators, with temporaries: no fused kernel
   bool norm_starts;  // the norm of a block writes what the block's last product starts from
-  bool rows_split;  // sequence parallelism: the residual stream holds a share of the rows
+  bool rows_split;   // sequence parallelism: the residual stream holds a share of the rows
   bool rms, gated, gelu_gate;
   bool selective, later;  // recompute selective; weight gradients are made later (zero_bubble)
+  bool learned;           // routing
   bool staged;            // gradients are added to buffers of another type than the values'
-  double element;         // bytes of a value and of an activation
-  double gradient;        // bytes of a gradient
+  bool frozen;            // adapters are trained, and nothing else
+  // Columns between the two matrices of the adapters of each linear layer; 0: it has none.
+  double low_query_key_value, low_attention_out, low_in, low_down;
+  double element;   // bytes of a value and of an activation
+  double gradient;  // bytes of a gradient
   double tp, cp, ep, kv_sharers,
       pieces;  // pieces of an exchange that are there at once, of all of them: 1, or 1/2
   double batch, seq, local_seq;
@@ -47,6 +54,7 @@ struct StepSizes {
 
   double residual() const { return element * rows * hidden; }   // bytes of a tensor of the residual stream
   double gathered() const { return element * whole * hidden; }  // bytes of it with all rows
+  double low_rows(double columns) const { return element * whole * columns; }
   // Number of fp32 temporary elements.
   double sums(double elements) const { return 4 * elements; }
   // Copies of 16-bit operands in the type of sums are made; of fp32 operands they are the operands

@@ -1,5 +1,9 @@
 #include "bench_kernels/shape/unit_memory.h"
 
+#include <algorithm>
+
+#include "bench_kernels/shape/splits.h"
+
 namespace sweep::shape {
 namespace moments {
 
@@ -15,10 +19,13 @@ void norm(const StepSizes& s, Moments& m) {
 
 void norm_backward(const StepSizes& s, Moments& m) {
   constexpr double kMostParts = 256;  // blocks that each add up weights' gradients (device/args.h of kernels)
+  const double unread = s.frozen ? s.element * s.hidden : 0;  // gradients of a frozen norm
+  double passing = 0;
   if (s.plain_norm)
-    m.moment(kPassing, (5 + s.wide(1)) * s.sums(s.rows * s.hidden));
+    passing = (5 + s.wide(1)) * s.sums(s.rows * s.hidden);
   else if (s.gpu)
-    m.moment(kPassing, s.sums(std::min(s.rows, kMostParts) * (s.rms ? 1 : 2) * s.hidden));
+    passing = s.sums(std::min(s.rows, kMostParts) * (s.rms ? 1 : 2) * s.hidden);
+  m.moment({{kPassing, passing}, {kPassing, unread}, {kPassing, s.rms ? 0 : unread}});
 }
 
 double gathered_rows(const StepSizes& s) {
@@ -40,6 +47,14 @@ double staged(const StepSizes& s, double elements) {
   return s.staged ? s.element * elements : 0;
 }
 
+double staged(const StepSizes& s, double weight, double adapters) {
+  return staged(s, s.frozen ? adapters : weight);
+}
+
+double regathered_rows(const StepSizes& s, double low_columns) {
+  return s.frozen && low_columns == 0 ? 0 : gathered_rows(s);
+}
+
 }  // namespace moments
 
 using namespace moments;
@@ -47,13 +62,15 @@ using namespace moments;
 namespace {
 
 // column_backward() of tensor_parallel.cpp: the weights' gradient, then that of the rows, over h.
-void column_backward(const StepSizes& s, Moments& m, double columns, double weight) {
+void column_backward(const StepSizes& s, Moments& m, double columns, const UnitWeights& w) {
+  m.take(kPassing, s.low_rows(s.low_in));  // the gradient of the low rows
   if (!s.later)
-    m.moment({{kBuffer, gathered_rows(s)},
+    m.moment({{kBuffer, regathered_rows(s, s.low_in)},
               {kPassing, factors(s, s.whole * columns, s.whole * s.hidden)},
-              {kBuffer, staged(s, weight)}});
+              {kBuffer, staged(s, w.in, w.in_adapters)}});
   if (s.later) m.take(kPassing, s.residual());  // not over h, which the weights' part reads
-  m.moment({{kBuffer, scattered_rows(s)}, {kPassing, factors(s, s.whole * columns, weight)}});
+  m.moment({{kBuffer, scattered_rows(s)}, {kPassing, factors(s, s.whole * columns, w.in)}});
+  m.give(kPassing, s.low_rows(s.low_in));
 }
 
 // The MLP's activation, of so many elements (GPU): forward and backward.
@@ -73,9 +90,11 @@ void mlp_forward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   const double out = s.residual();
   if (s.norm_starts) m.take(kKept, out);
   m.take(kKept, s.element * s.whole * in);
+  m.take(kKept, s.low_rows(s.low_in));
   m.moment({{kBuffer, gathered_rows(s)}, {kPassing, factors(s, s.whole * s.hidden, w.in)}});
   m.take(kPassing, s.element * s.whole * s.width);
   m.moment(kPassing, activation(s, s.whole * s.width));
+  m.take(kKept, s.low_rows(s.low_down));
   m.moment({{kKept, s.norm_starts ? 0 : out},
             {kBuffer, scattered_rows(s)},
             {kPassing, factors(s, s.whole * s.width, w.down)}});
@@ -88,13 +107,16 @@ void mlp_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   m.take(kPassing, s.residual());  // the gradient that comes in
   m.take(kPassing, wide);
   m.take(kBuffer, gathered_rows(s));
+  m.take(kPassing, s.low_rows(s.low_down));
   m.moment(kPassing, factors(s, s.whole * s.hidden, w.down));
   m.moment(kPassing, activation_backward(s, s.whole * s.width));
   if (!s.later) {
-    m.moment({{kBuffer, staged(s, w.down)}, {kPassing, factors(s, s.whole * s.hidden, s.whole * s.width)}});
+    m.moment({{kBuffer, staged(s, w.down, w.down_adapters)},
+              {kPassing, factors(s, s.whole * s.hidden, s.whole * s.width)}});
     m.give(kBuffer, gathered_rows(s)), m.give(kPassing, wide);
   }
-  column_backward(s, m, in, w.in);
+  m.give(kPassing, s.low_rows(s.low_down)), m.give(kKept, s.low_rows(s.low_down));
+  column_backward(s, m, in, w);
   if (!s.later) m.give(kKept, s.element * s.whole * in);
   norm_backward(s, m);
 }
@@ -125,38 +147,52 @@ UnitMemory embedding_memory(const StepSizes& s, const UnitWeights& w) {
       s.gpu && s.tp > 1 ? s.gathered() : 0;  // rows of tokens that are not held are cleared
   out.forward[kKept] = block(s.residual());
   out.forward[kBuffer] = block(s.rows_split ? s.gathered() : 0);
-  out.backward[kPassing] = block(s.residual()) + block(outside);
+  out.backward[kPassing] = block(s.residual()) + block(s.frozen ? 0 : outside);
+  if (s.frozen) return out;
   out.backward[kBuffer] = block(gathered_rows(s)) + block(staged(s, w.table)) + block(staged(s, w.positions));
   out.later[kKept] = block(s.residual());
   out.weights = out.backward, out.weights[kPassing] = block(outside);
   return out;
 }
 
-UnitMemory head_memory(const StepSizes& s, const UnitWeights& w) {
+namespace {
+
+// What a chunk's loss takes beside its logits, on so many rows: of a share of the vocabulary the sums, and on
+// a GPU a piece in fp32.
+double loss_room(const StepSizes& s, double rows) {
+  const double line = block(s.sums(rows));
+  const double shares = s.tp > 1 ? 2 * line + block(2 * s.sums(rows)) : 0;
+  const double piece = real(std::min(i64(rows), std::max<i64>(1, kLossChunk / i64(s.sums(s.vocabulary)))));
+  return shares + (s.gpu ? block(s.sums(piece * s.vocabulary)) : 0);
+}
+
+void head_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   const MemoryPart logits = MemoryPart::kLogits;
-  const double entries = s.whole * s.vocabulary, rows = s.sums(s.whole);
-  UnitMemory out;
-  Moments forward;
-  forward.take(kKept, s.residual());
-  norm(s, forward);
-  forward.take(logits, s.element * entries);
-  forward.moment(kBuffer, gathered_rows(s));
-  forward.take(kKept, rows);
-  if (s.tp > 1) forward.moment({{logits, 3 * rows}});
-  if (s.gpu)
-    forward.moment({{logits, (1 + s.wide(1)) * s.sums(entries)}, {logits, (s.tp > 1 ? 5 : 2) * rows}});
-  out.saved = forward.now(), out.forward = forward.top();
-  Moments backward;
-  backward.take(kKept, out.saved.total() - block(s.element * entries));
-  backward.take(logits, s.element * entries);
-  if (s.gpu) backward.moment(logits, 2 * s.sums(entries));
-  if (!s.later) backward.moment({{kBuffer, gathered_rows(s)}, {kBuffer, staged(s, w.table)}});
-  if (s.later) backward.take(kPassing, s.residual());
-  backward.moment(kBuffer, scattered_rows(s));
-  if (!s.later) backward.give(logits, s.element * entries);
-  norm_backward(s, backward);
-  out.backward = backward.top();
-  out.later[kKept] = block(s.residual()), out.later[logits] = block(s.element * entries);
+  const double most = real(loss_rows(i64(s.whole), i64(s.vocabulary), i64(s.element)));
+  const double entries = (s.later ? s.whole : most) * s.vocabulary;
+  m.take(kBuffer, gathered_rows(s));
+  if (s.later && !s.rows_split) m.take(kPassing, s.residual());
+  m.take(logits, s.element * entries);
+  m.moment(logits, loss_room(s, most));
+  if (!s.later)
+    m.moment({{kBuffer, staged(s, w.table, 0)}, {logits, most < s.whole ? loss_room(s, most) : 0}});
+  if (!s.later) m.give(logits, s.element * entries);
+  if (s.later && s.rows_split) m.take(kPassing, s.residual());
+  norm_backward(s, m);
+}
+
+}  // namespace
+
+UnitMemory head_memory(const StepSizes& s, const UnitWeights& w) {
+  UnitMemory out = of_passes(
+      [&](Moments& m) {
+        m.take(kKept, s.residual());
+        norm(s, m);
+      },
+      [&](Moments& m) { head_backward(s, w, m); });
+  if (!s.later) return out;
+  out.later[kKept] = block(s.residual());
+  out.later[MemoryPart::kLogits] = block(s.element * s.whole * s.vocabulary);
   out.weights[kBuffer] = block(gathered_rows(s)) + block(staged(s, w.table));
   return out;
 }

@@ -10,6 +10,8 @@ namespace sweep::shape {
 // Elements of the weights that a rank holds of one layer, and of the ends.
 struct UnitWeights {
   double query_key_value = 0, attention_out = 0, in = 0, down = 0, router = 0, table = 0, positions = 0;
+  // Of both matrices of the adapters beside them.
+  double query_key_value_adapters = 0, attention_out_adapters = 0, in_adapters = 0, down_adapters = 0;
 };
 
 struct UnitMemory {
@@ -51,8 +53,14 @@ double scattered_rows(const StepSizes&);
 // Temporaries of a product a x b on fp8 units, by the elements of its factors; 0 in other precisions.
 double factors(const StepSizes&, double left, double right, double added = 0);
 double statistics(const StepSizes&);
+// Which expert takes which row: of each layer if routing is learned, else the same for all.
+double routes(const StepSizes&);
 // Room for a weight's gradient in the values' type, before it is added to one of another type.
 double staged(const StepSizes&, double elements);
+// The same for a layer's gradients: of the weight, or where that is frozen of its adapters.
+double staged(const StepSizes&, double weight, double adapters);
+// Rows that the weights' part of a column-parallel layer gathers again: it reads them if something is trained.
+double regathered_rows(const StepSizes&, double low_columns);
 }  // namespace moments
 
 }  // namespace sweep::shape

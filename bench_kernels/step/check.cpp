@@ -80,6 +80,7 @@ Expected<std::map<std::string, std::string>> names_of(const Checkpoint& checkpoi
   model::Options options;
   options.device = at::kMeta;
   options.seq_len = t.seq_len;
+  options.adapters = shape::adapters_of(t);
   model::AloneLayout layout;
   model::Stage whole(t.spec, options, layout.value(), {0, t.spec.layers, true, true});
   whole.parameters().layout({at::TensorOptions(at::kMeta).dtype(at::kFloat)});
@@ -92,6 +93,7 @@ json step_of_rank(const Trial& t, const parallel::Mesh& mesh, const Given& given
   const StepTimes times = step.run();
   json shares = json::array();
   for (const auto& tensor : step.tensors()) {
+    if (!tensor.gradient.defined()) continue;
     const double norm = tensor.gradient.to(at::kDouble).norm().item<double>();
     shares.push_back({tensor.name, tensor.slice.ranges, norm * norm});
   }

@@ -69,7 +69,7 @@ bool may_be_left(const std::string& name) {
 
 }  // namespace
 
-Expected<void> Checkpoint::add_file(const fs::path& file) {
+Expected<void> Checkpoint::add_file(const fs::path& file, const std::string& prefix) {
   std::error_code error;
   const auto size = fs::file_size(file, error);
   if (error) return fail(file.string() + " cannot be read: " + error.message() + ".");
@@ -85,7 +85,7 @@ Expected<void> Checkpoint::add_file(const fs::path& file) {
   auto header = shape::parse_safetensors_header(bytes, size);
   if (!header) return fail(file.string() + ": " + header.error().message);
   for (auto& entry : header->tensors) {
-    const std::string name = entry.name;
+    const std::string name = entry.name.starts_with(prefix) ? entry.name.substr(prefix.size()) : entry.name;
     if (!places_.emplace(name, Place{file, std::move(entry)}).second)
       return fail("tensor '" + name + "' is in two files.");
   }
@@ -109,6 +109,10 @@ Expected<Checkpoint> Checkpoint::open(const fs::path& folder) {
   }
   for (const std::string& name : files) {
     SWEEP_TRY(checkpoint.add_file(folder / name));
+  }
+  const fs::path adapters = folder / "adapter_model.safetensors";
+  if (fs::exists(adapters)) {
+    SWEEP_TRY(checkpoint.add_file(adapters, "base_model.model."));
   }
   return checkpoint;
 }

@@ -1,4 +1,5 @@
-// Checkpoint: the weights of a Hugging Face folder: model.safetensors, or the shards its index names. It owns
+// Checkpoint: the weights of a Hugging Face folder: model.safetensors, or the shards its index names, and the
+// adapters that peft saves beside them (adapter_model.safetensors). It owns
 // where each tensor lies; files are untrusted: headers go through shape/safetensors_header.h, shapes must be
 // the model's, and nothing is read outside the folder.
 #pragma once
@@ -30,7 +31,8 @@ class Checkpoint {
     shape::SafetensorsEntry entry;
   };
   using Places = std::map<std::string, Place>;
-  Expected<void> add_file(const std::filesystem::path& file);
+  // prefix: what the names of this file's tensors begin with, which is left out.
+  Expected<void> add_file(const std::filesystem::path& file, const std::string& prefix = {});
   Places::const_iterator find(const std::string& name) const;
 
   std::filesystem::path folder_;

@@ -86,14 +86,16 @@ void compare(const ProofInput& in, Proof& out) {
   std::map<std::string, TrainStep::Tensor> whole;
   double squares = 0;
   for (auto& tensor : reference.tensors()) {
-    squares += std::pow(exact(tensor.gradient).norm().item<double>(), 2);
+    if (tensor.gradient.defined()) squares += std::pow(exact(tensor.gradient).norm().item<double>(), 2);
     whole.emplace(tensor.name, std::move(tensor));
   }
   double gradient = 0, value = 0;
   for (const auto& mine : in.step.tensors()) {
     const TrainStep::Tensor& there = whole.at(mine.name);
-    const double g = relative(exact(mine.gradient), share_of(exact(there.gradient), mine.slice),
-                              kFloor * std::sqrt(squares));
+    const double g = mine.gradient.defined()
+                         ? relative(exact(mine.gradient), share_of(exact(there.gradient), mine.slice),
+                                    kFloor * std::sqrt(squares))
+                         : 0;
     const double v = relative(exact(mine.value), share_of(exact(there.value), mine.slice), 1e-30);
     if (!(g <= gradient)) gradient = g, out.worst = mine.name;
     if (!(v <= value)) value = v;
@@ -107,20 +109,25 @@ Sentences state_faults(const ProofInput& in) {
   Sentences faults;
   const auto formula = shape::state_bytes(in.trial), of_expert = shape::expert_state_bytes(in.trial);
   parallel::ModelState::Bytes held;
-  double dense = 0, experts = 0;
+  struct Numbers {
+    double dense = 0, experts = 0;
+  } all, trained;
+  const auto add = [&](Numbers& to, const parallel::ModelState::Elements& more) {
+    to.dense += static_cast<double>(more.all - more.experts);
+    to.experts += static_cast<double>(more.experts * in.trial.ep);
+  };
   for (const parallel::ModelState* state : in.step.states()) {
     const auto bytes = state->bytes();
     held.weights += bytes.weights, held.gradients += bytes.gradients, held.optimizer += bytes.optimizer;
-    dense += static_cast<double>(state->elements() - state->expert_elements());
-    experts += static_cast<double>(state->expert_elements() * in.trial.ep);
+    add(trained, state->count(false)), add(all, state->count(false)), add(all, state->count(true));
   }
-  const auto same = [&](const char* what, i64 counted, double shape::StateBytes::*part) {
+  const auto same = [&](const char* what, i64 counted, double shape::StateBytes::*part, const Numbers& of) {
     expect_same(faults, what, static_cast<double>(counted),
-                formula.*part * dense + of_expert.*part * experts);
+                formula.*part * of.dense + of_expert.*part * of.experts);
   };
-  same("bytes of weights", held.weights, &shape::StateBytes::weights);
-  same("bytes of gradients", held.gradients, &shape::StateBytes::gradients);
-  same("bytes of optimizer state", held.optimizer, &shape::StateBytes::optimizer);
+  same("bytes of weights", held.weights, &shape::StateBytes::weights, all);
+  same("bytes of gradients", held.gradients, &shape::StateBytes::gradients, trained);
+  same("bytes of optimizer state", held.optimizer, &shape::StateBytes::optimizer, trained);
   return faults;
 }
 

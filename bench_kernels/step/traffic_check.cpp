@@ -46,10 +46,12 @@ class TrafficCheck {
       formula.all_gather += more.all_gather;
     };
     for (const parallel::ModelState* state : step.states()) {
-      const i64 of_experts = state->expert_elements();
-      add(shape::state_traffic(t_, static_cast<double>(state->elements() - of_experts),
-                               static_cast<double>(state->shared_elements())));
-      add(shape::expert_state_traffic(t_, static_cast<double>(of_experts)));
+      const auto real = [](i64 n) { return static_cast<double>(n); };
+      const auto trained = state->count(false), frozen = state->count(true);
+      add(shape::state_traffic(t_, real(trained.all - trained.experts), real(trained.shared)));
+      add(shape::expert_state_traffic(t_, real(trained.experts)));
+      add(shape::frozen_traffic(t_, real(frozen.all - frozen.experts), real(frozen.shared)));
+      add(shape::frozen_expert_traffic(t_, real(frozen.experts)));
     }
     if (t_.spec.experts > 0)
       formula.all_reduce += static_cast<double>(shape::expert_traffic(t_, stage_).load.bytes);

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/parallel/pipeline.h"
 #include "bench_kernels/parallel/step_guard.h"
+#include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
@@ -38,14 +40,27 @@ shape::KernelPath path_on(c10::DeviceType device) {
   return device == c10::DeviceType::CUDA ? shape::KernelPath::kGpu : shape::KernelPath::kProcessor;
 }
 
+model::Attention kernel_of(AttentionKind kind) {
+  switch (kind) {
+    case AttentionKind::kMath:
+      return model::Attention::kMath;
+    case AttentionKind::kSdpa:
+      return model::Attention::kSdpa;
+    case AttentionKind::kCudnn:
+      return model::Attention::kCudnn;
+    default:
+      return model::Attention::kFlash;
+  }
+}
+
 model::Options model_options(const Trial& t, at::Device device, const Given& given,
                              std::function<void()> filled) {
   model::Options options;
   options.device = device;
   options.type = parallel::compute_type(t);
   options.fp8 = t.precision == Precision::kFp8;
-  const bool flash = shape::attention_is_flash(t, path_on(stands_for(device)));
-  options.attention = flash ? model::Attention::kFlash : model::Attention::kMath;
+  options.adapters = shape::adapters_of(t);
+  options.attention = kernel_of(shape::attention_kind(t, path_on(stands_for(device))));
   options.seq_len = t.seq_len;
   options.vocab_multiple = t.vocab_multiple;
   options.seed = kSeed;
@@ -53,6 +68,7 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   options.recompute_every = t.recompute_every;
   options.activation_offload = t.activation_offload;
   options.routing = t.routing;
+  options.grouped = options.type == at::kBFloat16 && shape::runs_grouped(t.hardware);
   options.hot_percent = t.hot_percent;
   options.capacity_percent = t.capacity_percent;
   options.source = given.weights;
@@ -81,6 +97,7 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (const auto sentence = shape::uneven_split(t)) return *sentence + ".";
   if (const auto sentence = shape::split_not_built(t)) return *sentence + ".";
   if (const auto sentence = shape::states_unsupported(t)) return sentence;
+  if (const auto sentence = shape::adapters_objection(t)) return *sentence + ".";
   if (const auto sentence = shape::pipeline_objection(t)) return sentence;
   if (const auto sentence = shape::recompute_objection(t)) return sentence;
   if (!t.spec.rope && t.seq_len > t.spec.max_positions) {
@@ -117,6 +134,7 @@ struct TrainStep::Impl {
     batch = make_batch(t, device, mesh.place(),
                        given.tokens ? given.tokens : synthetic_tokens(kSeed, t.spec.vocab_size));
     total = at::zeros({1}, at::TensorOptions(device).dtype(at::kDouble));
+    loss = device.is_meta() ? total : memory::empty_on_host({1}, total.options());
     for (const auto& part : pipeline.parts())
       part->state.watch_waits([this](bool begins) { wait_of_zero(begins); });
   }
@@ -153,7 +171,7 @@ struct TrainStep::Impl {
   parallel::Pipeline pipeline;
   parallel::StepGuard guard;
   Batch batch;
-  at::Tensor total;
+  at::Tensor total, loss;  // the loss: total on the host, copied there before the step's one wait
   PartClock clock;
   std::vector<Stretch> stretches;
   std::vector<Wait> waits;
@@ -226,6 +244,7 @@ StepTimes TrainStep::run() {
   if (coefficient)
     for (const auto& part : s.pipeline.parts()) part->state.update(*coefficient);
   s.times_waits = false;
+  if (s.pipeline.has_head()) s.loss.copy_(s.total, /*non_blocking=*/true);
   at.last = s.clock.mark();
   s.clock.wait(at.last);
   s.begin(Part::kNone);
@@ -239,7 +258,7 @@ StepTimes TrainStep::run() {
   }
   if (!s.pipeline.has_head()) return times;
   times.tokens = s.trial.grad_accum * s.trial.micro_batch_size * s.trial.seq_len / s.trial.cp;
-  if (!s.device.is_meta()) times.loss = s.total.item<double>() / static_cast<double>(times.tokens);
+  if (!s.device.is_meta()) times.loss = s.loss.item<double>() / static_cast<double>(times.tokens);
   return times;
 }
 
@@ -262,7 +281,8 @@ std::vector<const parallel::ModelState*> TrainStep::states() const {
 
 EffectiveSettings TrainStep::effective() const {
   EffectiveSettings out;
-  out.attention = impl_->options.attention == model::Attention::kFlash ? "flash" : "math";
+  const Impl& s = *impl_;
+  out.attention = to_string(shape::attention_kind(s.trial, path_on(stands_for(s.device))));
   out.optimizer = to_string(impl_->trial.optimizer);
   out.precision = to_string(impl_->trial.precision);
   return out;

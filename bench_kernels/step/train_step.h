@@ -60,7 +60,7 @@ class TrainStep {
 
   StepTimes run();
   // This rank's share of every tensor it holds, whole even where ZeRO shards it: a collective of all ranks.
-  // Gradients are those of the last step, averaged over its tokens.
+  // Gradients are those of the last step, averaged over its tokens; undefined where the tensor is frozen.
   struct Tensor {
     std::string name;
     model::Slice slice;

@@ -206,4 +206,8 @@ bool value_less(const Value& a, const Value& b) {
   return kind(a) == 2 && natural_less(std::get<std::string>(a), std::get<std::string>(b));
 }
 
+bool ValuesLess::operator()(const std::vector<Value>& a, const std::vector<Value>& b) const {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), value_less);
+}
+
 }  // namespace sweep::answers

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/utf8.h"
 #include "schema/result_row.h"
@@ -51,5 +52,9 @@ std::string escape_xml(std::string_view);                     // safe_text, then
 bool natural_less(std::string_view a, std::string_view b);
 // NULL first, numbers by value, then text in natural order.
 bool value_less(const Value& a, const Value& b);
+// Lists of values by their first difference.
+struct ValuesLess {
+  bool operator()(const std::vector<Value>& a, const std::vector<Value>& b) const;
+};
 
 }  // namespace sweep::answers

@@ -38,8 +38,9 @@ std::vector<CommandGroup> command_groups() {
       {"Run",
        {add_run, add_wrap, add_status, add_stop, add_resume, add_confirm, add_logs, add_ingest, add_clean}},
       {"Answers",
-       {add_best, add_heatmap, add_report, add_table, add_compare, add_explain, add_query, add_serve}},
-      {"Exchange", {add_export, add_import, add_merge}},
+       {add_best, add_heatmap, add_report, add_table, add_compare, add_explain, add_list, add_query,
+        add_serve}},
+      {"Exchange", {add_export, add_import, add_merge, add_backup, add_delete}},
       {"Machines", {add_doctor, add_selftest, add_calibrate, add_models, add_hardware}},
       {"This program", {add_completion, add_manual}}};
 }

@@ -7,7 +7,6 @@
 
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/best.h"
-#include "orchestrator/answers/tables/best_print.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/interop/trainer_config.h"
 #include "schema/rehearsal.h"

@@ -8,7 +8,6 @@
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/statistics/compare.h"
-#include "orchestrator/answers/tables/compare_print.h"
 #include "orchestrator/cli/compare_transfer.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"

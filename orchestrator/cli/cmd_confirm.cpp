@@ -6,6 +6,8 @@
 
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/json_values.h"
+#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
@@ -19,16 +21,23 @@ struct ConfirmCommand {
   SweepSelector where;
   driver::ConfirmRequest request;
   i64 top = 3;
-  bool quiet = false;
+  bool quiet = false, json = false;
 };
 
-int answer(Io& io, const driver::ConfirmReport& report, const std::string& metric) {
-  if (report.ended_early) {
+int answer(Io& io, const driver::ConfirmReport& report, const ConfirmCommand& o) {
+  if (report.ended_early)
     io.err << answers::safe_text(report.ended_early->why) << "; the same command goes on from here\n";
-    return report.ended_early->end == run::End::kInterrupted ? kInterrupted : kUnanswered;
+  const auto found = answers::confirmed(report.measured, o.request.metric);
+  if (o.json) {
+    auto document = answers::confirmed_json(found);
+    if (report.ended_early) document["holds"] = document["verdict"] = nullptr;
+    document["ended_early"] = answers::text_or_null(report.ended_early ? report.ended_early->why : "");
+    print_document(io, document);
+  } else if (!report.ended_early) {
+    io.out << answers::confirmed_text(found) << std::flush;
   }
-  const auto found = answers::confirmed(report.measured, metric);
-  io.out << found.text << std::flush;
+  if (report.ended_early)
+    return report.ended_early->end == run::End::kInterrupted ? kInterrupted : kUnanswered;
   return found.holds ? kAnswered : kUnanswered;
 }
 
@@ -54,12 +63,12 @@ int confirm(Io& io, const ConfirmCommand& o) {
   if (best->empty()) {
     io.err << fmt::format("sweep '{}' has no ok result with {}: there is nothing to confirm\n", sweep->name,
                           metric);
-    return kUnanswered;
+    return o.json ? answer(io, {}, o) : kUnanswered;
   }
   driver::SweepDriver driver(std::move(opened->store), o.where.db);
   const auto report = driver::confirm_best(driver, *sweep, *best, o.request, progress_lines(io, o.quiet),
                                            [&io](const std::string& line) { io.err << line << '\n'; });
-  return report ? answer(io, *report, metric) : refuse(io, report.error());
+  return report ? answer(io, *report, o) : refuse(io, report.error());
 }
 
 }  // namespace
@@ -84,6 +93,7 @@ void add_confirm(Registry r) {
   c->add_option("--slots", o->request.launch.slots,
                 "CPU ranks or GPUs to use at once; absent: as the sweep was run")
       ->check(CLI::PositiveNumber);
+  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->add_flag("--quiet", o->quiet, "print no progress, only problems");
   add_programs(*c, o->request.launch);
   c->callback([r, o] { r.chosen = [r, o] { return confirm(r.io, *o); }; });

@@ -1,14 +1,11 @@
 // sweep import: results that were measured elsewhere, from CSV, as a sweep of the database.
-#include <fmt/format.h>
-
 #include <ostream>
 
 #include "base/input_file.h"
-#include "base/text.h"
-#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/exchange.h"
+#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/import/import.h"
-#include "orchestrator/metrics/derive.h"
 #include "orchestrator/run/retry_policy.h"
 
 namespace sweep::cli {
@@ -17,53 +14,14 @@ namespace {
 struct ImportCommand {
   std::string file, db = "sweep.db", sweep, question, hardware;
   imports::Options options;
-  bool replace = false;
+  bool replace = false, json = false;
 };
 
 constexpr std::size_t kMostBytes = std::size_t{2} << 30;
 
-i64 derive_all(std::vector<ImportedRow>& rows) {
-  i64 measured = 0;
-  for (auto& row : rows) {
-    if (!row.result) continue;
-    if (row.result->outcome != Outcome::kOk) {
-      row.result->metrics.formula_version = metrics::kFormulaVersion;
-      continue;
-    }
-    row.result->metrics = metrics::derive_from_rate(row.entry.trial, row.result->metrics);
-    measured += row.result->metrics.mfu.has_value();
-  }
-  return measured;
-}
-
-// A rate above what the hardware can do is a slip in a unit, in the model's dimensions or in the hardware.
-Expected<void> none_above_peak(const std::vector<ImportedRow>& rows) {
-  for (const auto& row : rows) {
-    if (!row.result || row.result->metrics.mfu.value_or(0) <= 1) continue;
-    const Metrics& m = row.result->metrics;
-    const auto& t = row.entry.trial;
-    return fail(
-        fmt::format("{}: {} tokens/s per rank are {} times what {} can compute in {} for model '{}'; check "
-                    "the unit of the "
-                    "column (--map COLUMN=FIELD:UNIT), the hardware and the model's dimensions (--model)",
-                    row.entry.source, answers::significant(m.tokens_per_s_gpu.value_or(0)),
-                    answers::significant(*m.mfu), t.hardware, t.precision, t.model));
-  }
-  return {};
-}
-
 // The name of the file without its ending; of what was piped in: imported.
 std::string name_of(const InputFile& file) {
   return file.is_stream ? "imported" : std::filesystem::path(file.shown_as).stem().string();
-}
-
-std::string by_outcome(const std::vector<ImportedRow>& rows) {
-  std::map<Outcome, i64> counts;
-  for (const auto& row : rows) ++counts[row.result ? row.result->outcome : row.entry.verdict];
-  std::string out;
-  for (const auto& [outcome, count] : counts)
-    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, to_string(outcome));
-  return out.empty() ? "no rows" : out;
 }
 
 int import_file(Io& io, const ImportCommand& o) {
@@ -74,8 +32,8 @@ int import_file(Io& io, const ImportCommand& o) {
   options.shown_as = file->shown_as;
   auto read = imports::read(file->bytes, options);
   if (!read) return refuse(io, read.error());
-  const i64 with_mfu = derive_all(read->rows);
-  if (const auto possible = none_above_peak(read->rows); !possible) return refuse(io, possible.error());
+  auto report = answers::derive_imported(read->rows);
+  if (!report) return refuse(io, report.error());
   store::SweepRow sweep;
   sweep.name = o.sweep.empty() ? name_of(*file) : o.sweep;
   sweep.question = o.question;
@@ -87,18 +45,10 @@ int import_file(Io& io, const ImportCommand& o) {
                                          : store::Earlier::kRefuse;
   const auto counts = (*store)->import_rows(sweep, read->rows, earlier);
   if (!counts) return refuse(io, counts.error());
-  for (const auto& note : read->notes) io.err << answers::safe_text(note) << '\n';
-  if (read->left_out > 0) io.err << fmt::format("{} rows without an answer are left out\n", read->left_out);
-  if (counts->repeated > 0)
-    io.err << fmt::format("more than one row: {}; all are kept, the last one counts\n",
-                          counted(counts->repeated, "configuration"));
-  if (counts->replaced > 0)
-    io.err << fmt::format("replaced: {} of an earlier import of these lines\n",
-                          counted(counts->replaced, "configuration"));
-  io.err << fmt::format("{}: sweep '{}' in {}: {} ({}), {} results new, {} known; mfu computed for {}\n",
-                        answers::safe_text(file->shown_as), answers::safe_text(sweep.name),
-                        answers::safe_text(o.db), counted(counts->trials, "configuration"),
-                        by_outcome(read->rows), counts->added, counts->known, with_mfu);
+  report->file = file->shown_as, report->sweep = sweep.name, report->db = o.db;
+  report->counts = *counts, report->left_out = read->left_out, report->notes = read->notes;
+  io.err << answers::import_text(*report);
+  if (o.json) print_document(io, answers::import_json(*report));
   return kAnswered;
 }
 
@@ -131,6 +81,7 @@ void add_import(Registry r) {
   c->add_flag("--leave-rest", o->options.leave_rest, "ignore every column that is not a known field");
   c->add_flag("--replace", o->replace,
               "retire what an earlier import read from the same lines, as after a corrected flag");
+  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->callback([r, o] { r.chosen = [r, o] { return import_file(r.io, *o); }; });
 }
 

@@ -3,6 +3,8 @@
 
 #include <ostream>
 
+#include "orchestrator/answers/exchange.h"
+#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/run/retry_policy.h"
 
@@ -12,6 +14,7 @@ namespace {
 struct MergeCommand {
   std::string into;
   std::vector<std::string> from;
+  bool json = false;
 };
 
 int merge_files(Io& io, const MergeCommand& o) {
@@ -23,19 +26,11 @@ int merge_files(Io& io, const MergeCommand& o) {
   }
   auto store = run::open_store(o.into, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
-  const auto merged = (*store)->merge(files);
+  auto merged = (*store)->merge(files);
   if (!merged) return refuse(io, merged.error());
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    const auto& c = (*merged)[i];
-    for (const auto& note : c.notes) io.err << "note: " << note << '\n';
-    if (c.unfinished > 0)
-      io.err << fmt::format(
-          "note: {} attempts of '{}' are unfinished and left out; `sweep resume --db {}` finishes them\n",
-          c.unfinished, o.from[i], o.from[i]);
-    io.err << fmt::format(
-        "{}: from {}: {} sweeps, {} trials, {} results new; {} results replaced, {} known\n", o.into,
-        o.from[i], c.sweeps, c.trials, c.attempts, c.replaced, c.known);
-  }
+  const answers::MergeReport report{o.into, o.from, std::move(*merged)};
+  io.err << answers::merge_text(report);
+  if (o.json) print_document(io, answers::merge_json(report));
   return kAnswered;
 }
 
@@ -48,6 +43,7 @@ void add_merge(Registry r) {
   c->add_option("FROM", o->from, "the databases whose results it takes; they are only read")
       ->required()
       ->type_name("FROM.db");
+  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->callback([r, o] { r.chosen = [r, o] { return merge_files(r.io, *o); }; });
 }
 

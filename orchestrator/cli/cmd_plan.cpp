@@ -9,19 +9,20 @@
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/tables/explain.h"
+#include "orchestrator/answers/tables/plan_view.h"
 #include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/answers/tables/trial_command.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/gpu_hours.h"
-#include "orchestrator/cli/plan_memory.h"
 #include "orchestrator/cli/run_strategy.h"
+#include "orchestrator/driver/dry_runs.h"
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/driver/planning.h"
-#include "orchestrator/driver/rehearsed_plan.h"
 #include "orchestrator/driver/script_preview.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/grid/site.h"
+#include "orchestrator/plan/memory_pruning.h"
 #include "schema/codec.h"
 #include "schema/rehearsal.h"
 
@@ -36,88 +37,36 @@ struct PlanOptions {
   SweepSelector where;
 };
 
-ResultRow as_row(const PlanEntry& entry) {
-  ResultRow row;
-  row.trial_id = entry.id;
-  row.trial = entry.trial;
-  row.state = entry.admitted ? State::kPending : State::kFinished;
-  row.outcome = entry.verdict;
-  row.reason = entry.reason;
-  row.metrics.predicted_bytes = entry.predicted.bytes;
-  row.metrics.predicted_ms = entry.predicted.step_ms;
-  return row;
-}
-
-void print_json(Io& io, const std::vector<PlanEntry>& entries, const driver::RehearsedTrials& rehearsed) {
-  for (const auto& entry : entries) {
-    nlohmann::json j = {{"id", entry.id},
-                        {"trial", to_json(entry.trial)},
-                        {"admitted", entry.admitted},
-                        {"source", entry.source},
-                        {"order", entry.order}};
-    if (!entry.admitted)
-      j.update({{"outcome", to_string(entry.verdict)}, {"rule", entry.rule}, {"reason", entry.reason}});
-    const auto number = [&](const char* key, const auto& value) {
-      j[key] = value ? nlohmann::json(*value) : nullptr;
-    };
-    number("predicted_bytes", entry.predicted.bytes);
-    number("predicted_ms", entry.predicted.step_ms);
-    number("predicted_seconds", entry.predicted.seconds);
-    j["predicted_memory"] = memory_json(entry);
-    const auto found = rehearsed.find(entry.id);
-    const bool there = found != rehearsed.end();
-    j["rehearsed_outcome"] = there ? nlohmann::json(to_string(found->second.outcome)) : nullptr;
-    number("rehearsed_allocated_bytes", there ? found->second.allocated_bytes : std::nullopt);
-    number("rehearsed_reserved_bytes", there ? found->second.reserved_bytes : std::nullopt);
-    io.out << dump(j) << '\n';
+// Dry runs of what lies near its memory limit: bytes by trial id. Progress goes to err.
+Expected<std::map<std::string, double>> asked(Io& io, const std::vector<const PlanEntry*>& near) {
+  std::map<std::string, double> bytes;
+  if (near.empty()) return bytes;
+  io.err << fmt::format("dry runs of {} trials near their memory limit\n", near.size());
+  const auto answers = driver::dry_runs(
+      near, [&](std::size_t done) { io.err << fmt::format("dry runs: {}/{}\n", done, near.size()); });
+  if (!answers) return tl::unexpected<Error>(answers.error());
+  for (const auto& [id, run] : *answers) {
+    if (run.error.empty())
+      bytes[id] = run.bytes;
+    else
+      io.err << fmt::format("trial {}: {}; its prediction stays\n", id, answers::safe_text(run.error));
   }
+  return bytes;
 }
 
-// Pruned trials by rule, with the first reason of each as an example.
-void print_pruned(Io& io, const std::vector<PlanEntry>& entries) {
-  std::map<std::string, std::pair<i64, std::string>> rules;
-  for (const auto& entry : entries) {
-    if (entry.admitted) continue;
-    auto& [count, example] = rules[entry.rule];
-    if (++count == 1) example = entry.reason;
+Expected<void> prune_memory(Io& io, driver::Planned& planned, bool dry_run) {
+  plan::MemoryPruning pruning{planned.grid.limits.memory_margin, {}};
+  if (dry_run) {
+    auto bytes = asked(io, plan::near_memory_limit(planned.entries, pruning.margin));
+    if (!bytes) return tl::unexpected<Error>(bytes.error());
+    pruning.dry_runs = std::move(*bytes);
   }
-  for (const auto& [rule, seen] : rules)
-    io.out << fmt::format("  {:>6}  {:<14} e.g. {}\n", seen.first, rule, answers::safe_text(seen.second));
+  plan::prune_memory(planned.entries, pruning);
+  return {};
 }
 
-// Every trial with what varies, the prediction and, where there is one, its rehearsal.
-Expected<Table> plan_table(const std::vector<PlanEntry>& entries, const driver::RehearsedTrials& rehearsed) {
-  std::vector<ResultRow> rows;
-  for (const auto& entry : entries) rows.push_back(as_row(entry));
-  answers::TableOptions options;
-  options.metrics = {"predicted_ms", "predicted_bytes"};
-  auto table = answers::select(rows, options);
-  if (table && !rehearsed.empty()) driver::add_rehearsed(*table, rehearsed);
-  return table;
-}
-
-// "rehearsed: 4 of 6 admitted trials (3 ok, 1 oom); ..."; empty: none.
-std::string rehearsed_summary(const std::vector<PlanEntry>& entries,
-                              const driver::RehearsedTrials& rehearsed) {
-  std::map<Outcome, i64> outcomes;
-  i64 admitted = 0, count = 0;
-  for (const auto& entry : entries) {
-    if (!entry.admitted) continue;
-    ++admitted;
-    if (const auto found = rehearsed.find(entry.id); found != rehearsed.end())
-      ++outcomes[found->second.outcome], ++count;
-  }
-  if (count == 0) return {};
-  std::string parts;
-  for (const auto& [outcome, trials] : outcomes)
-    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", trials, to_string(outcome));
-  return fmt::format("rehearsed on phantom GPUs: {} of {} admitted trials ({}); --list shows their bytes\n",
-                     count, admitted, parts);
-}
-
-Expected<void> list_plan(Io& io, const std::vector<PlanEntry>& entries,
-                         const driver::RehearsedTrials& rehearsed, bool csv) {
-  const auto table = plan_table(entries, rehearsed);
+Expected<void> list_plan(Io& io, const answers::PlanView& view, bool csv) {
+  const auto table = answers::plan_table(view);
   if (!table) return tl::unexpected(table.error());
   if (csv) return exports::write_csv(io.out, *table, {});
   io.out << '\n' << answers::to_text(*table, io.out_is_terminal ? io.width : 0);
@@ -137,38 +86,22 @@ int show_scripts(Io& io, const driver::Planned& planned, const std::string& db) 
   return accepted ? kAnswered : kUnanswered;
 }
 
-std::string total_line(const std::vector<PlanEntry>& entries, std::optional<double> usd) {
-  double seconds = 0;
-  i64 known = 0, unknown = 0;
-  for (const auto& entry : entries) {
-    if (!entry.admitted) continue;
-    ++(entry.predicted.seconds ? known : unknown);
-    seconds += entry.predicted.seconds.value_or(0);
-  }
-  if (known == 0 && unknown > 0)
-    return "estimated total: not known before the first result; nothing predicts this program's time\n";
-  return fmt::format(
-      "estimated total, run serially: {} and {} GPU-hours{}{}\n", answers::rough_duration(seconds),
-      answers::rough_hours(driver::predicted_gpu_hours(entries)),
-      usd ? fmt::format(", {:.2f} USD", *usd) : "",
-      unknown > 0 ? fmt::format("; {} trials more, whose time nothing predicts", unknown) : "");
-}
-
 // The sums over admitted trials: time, price and what the sweep has held so far.
-Expected<void> print_costs(Io& io, const driver::Planned& planned, const std::string& db) {
+Expected<void> print_costs(Io& io, const driver::Planned& planned, const answers::PlanView& view,
+                           const std::string& db) {
   const auto& entries = planned.entries;
   io.out << fmt::format("{}: {}\n", planned.grid.name, driver::summary(planned));
   if (!planned.grid.question.empty()) io.out << answers::safe_lines(planned.grid.question) << '\n';
   const auto site = grid::read_site(grid::site_files());
   if (!site) return tl::unexpected(site.error());
   if (const auto strategy = chosen_strategy(planned.grid, {}); strategy && !strategy->runs_all()) {
-    const auto most = most_run(entries, *strategy);
+    const auto most = driver::most_run(entries, *strategy);
     io.out << fmt::format("strategy {}: {}; of them at most {} run, for at most {} GPU-hours\n",
-                          to_string(strategy->kind), strategy_sentence(*strategy), most.trials,
+                          to_string(strategy->kind), driver::strategy_sentence(*strategy), most.trials,
                           answers::rough_hours(most.cost));
   }
   const auto usd = driver::predicted_usd(entries, site->usd_per_node_hour);
-  io.out << total_line(entries, usd);
+  io.out << answers::plan_total(view, driver::predicted_gpu_hours(entries), usd);
   for (const auto& origin : planned.times_from) io.out << "times of " << answers::safe_text(origin) << '\n';
   if (usd) {
     for (const auto& price : driver::prices_of(entries, site->usd_per_node_hour))
@@ -186,8 +119,11 @@ int plan_grid(Io& io, const PlanOptions& o) {
   if (!planned) return refuse(io, planned.error());
   if (auto done = prune_memory(io, *planned, o.dry_run); !done) return refuse(io, done.error());
   if (!o.memory_of.empty()) {
-    const auto shown = print_memory(io, *planned, o.memory_of);
-    return shown ? kAnswered : refuse(io, shown.error());
+    const auto shown =
+        answers::memory_text(planned->entries, o.memory_of, io.out_is_terminal ? std::size_t(io.width) : 0);
+    if (!shown) return refuse(io, shown.error());
+    io.out << *shown;
+    return kAnswered;
   }
   const auto choice = driver::choose_launcher(planned->grid.launch, {});
   if (choice)
@@ -201,19 +137,23 @@ int plan_grid(Io& io, const PlanOptions& o) {
   auto& entries = planned->entries;
   std::stable_sort(entries.begin(), entries.end(),
                    [](const PlanEntry& a, const PlanEntry& b) { return a.order < b.order; });
-  const auto rehearsed = driver::rehearsed_in(o.where.db);
+  auto rehearsed = answers::rehearsed_in(o.where.db);
   if (!rehearsed) return refuse(io, rehearsed.error());
-  if (o.json) return print_json(io, entries, *rehearsed), kAnswered;
+  const answers::PlanView view{entries, std::move(*rehearsed)};
+  if (o.json) {
+    for (const auto& entry : entries) io.out << dump(answers::plan_entry_json(view, entry)) << '\n';
+    return kAnswered;
+  }
   if (o.csv) {
-    const auto listed = list_plan(io, entries, *rehearsed, true);
+    const auto listed = list_plan(io, view, true);
     return listed ? kAnswered : refuse(io, listed.error());
   }
-  if (auto printed = print_costs(io, *planned, o.where.db); !printed) return refuse(io, printed.error());
-  io.out << memory_summary(*planned, o.dry_run) << rehearsed_summary(entries, *rehearsed);
-  print_pruned(io, entries);
-  io.out << answers::first_command(entries);
+  if (auto printed = print_costs(io, *planned, view, o.where.db); !printed)
+    return refuse(io, printed.error());
+  io.out << answers::memory_summary(entries, planned->grid.limits.memory_margin, o.dry_run)
+         << answers::rehearsed_summary(view) << answers::pruned_text(view) << answers::first_command(entries);
   if (!o.list) return kAnswered;
-  const auto listed = list_plan(io, entries, *rehearsed, false);
+  const auto listed = list_plan(io, view, false);
   return listed ? kAnswered : refuse(io, listed.error());
 }
 

@@ -3,54 +3,34 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <cmath>
 #include <ctime>
+#include <nlohmann/json.hpp>
 #include <ostream>
+#include <utility>
 
 #include "base/input_file.h"
+#include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/profiles.h"
 #include "orchestrator/driver/calibration.h"
 #include "orchestrator/import/configs.h"
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/fit.h"
 #include "orchestrator/predict/measured_hardware.h"
-#include "orchestrator/predict/predict.h"
+#include "orchestrator/predict/prediction_view.h"
+#include "orchestrator/predict/saved_profiles.h"
+#include "schema/codec.h"
 
 namespace sweep::cli {
 namespace {
 
 constexpr std::size_t kMostConfigBytes = std::size_t{1} << 30;
-constexpr const char* kPredictColumns[] = {"fits",
-                                           "sure",
-                                           "reason",
-                                           "predicted_bytes",
-                                           "peak_bytes",
-                                           "needed_bytes",
-                                           "limit_bytes",
-                                           "predicted_step_s",
-                                           "predicted_tokens_per_s_gpu",
-                                           "weights_bytes",
-                                           "gradients_bytes",
-                                           "optimizer_bytes",
-                                           "activations_bytes",
-                                           "logits_bytes",
-                                           "buffers_bytes",
-                                           "allocator_bytes",
-                                           "compute_s",
-                                           "pipeline_s",
-                                           "slow_messages_s",
-                                           "retry_s",
-                                           "data_parallel_s",
-                                           "optimizer_s",
-                                           "uncertainty_bytes",
-                                           "uncertainty_time_factor"};
 
 struct PredictCommand {
   std::string configs, hardware = "h100-sxm-80gb", profile = "nanotron", fit, save;
   std::vector<std::string> models;
+  bool json = false;
 };
 
 Expected<imports::Configs> read_rows(const PredictCommand& o, const std::string& path) {
@@ -58,7 +38,7 @@ Expected<imports::Configs> read_rows(const PredictCommand& o, const std::string&
   if (!file) return tl::unexpected<Error>(file.error());
   auto configs = imports::read_configs(file->bytes, {file->shown_as, o.hardware, o.models});
   if (!configs) return configs;
-  for (const char* ours : kPredictColumns)
+  for (const auto& ours : predict::prediction_columns())
     for (const auto& column : configs->columns)
       if (column == ours)
         return fail(
@@ -70,97 +50,45 @@ Expected<predict::TrainerProfile> fitted(const PredictCommand& o, const predict:
                                          const shape::Hardware& h) {
   const auto configs = read_rows(o, o.fit);
   if (!configs) return tl::unexpected<Error>(configs.error());
-  std::vector<predict::MeasuredRow> rows;
-  for (const auto& row : configs->rows) {
-    predict::MeasuredRow m;
-    m.trial = row.trial;
-    predict::make_layout(row.trial, start, m.layout);
-    m.refused = start.memory_model->refusal(row.trial, m.layout, plan::step_refusal).has_value();
-    m.ran = row.outcome ? *row.outcome == Outcome::kOk : row.tokens_per_s_gpu > 0;
-    m.reported_bytes = row.reported_bytes;
-    if (row.tokens_per_s_gpu > 0)
-      m.step_s = m.layout.tokens * m.layout.micros / (row.tokens_per_s_gpu * m.layout.tp * m.layout.pp);
-    rows.push_back(std::move(m));
-  }
-  auto profile = predict::fit_profile(start, rows, h);
+  auto profile =
+      predict::fit_profile(start, predict::measured_rows(start, configs->rows, plan::step_refusal), h);
   if (!profile) return profile;
+  profile->hardware = o.hardware;
   profile->origins.back().rows += " of " + o.fit;
   profile->origins.back().date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
   return profile;
 }
 
-// RFC 4180.
-std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
+// The file's columns, then those of the prediction.
+void print_predicted_csv(Io& io, const imports::Configs& configs, const predict::TrainerProfile& profile,
+                         const shape::Hardware& hardware) {
+  for (const auto& name : configs.columns) io.out << csv_field(name) << ',';
+  io.out << fmt::format("{}\n", fmt::join(predict::prediction_columns(), ","));
+  predict::TrialPrediction predicted;
+  std::string line;
+  for (const auto& row : configs.rows) {
+    predict::predict_trial(row.trial, profile, hardware, plan::step_refusal, predicted);
+    line.clear();
+    for (const auto& cell : row.cells) line += csv_field(cell) + ",";
+    predict::append_prediction(line, predicted, profile);
+    io.out << line << '\n';
+  }
 }
 
-// The answer of a row: it does not run by a rule or by memory, or it is too near the limit to know.
-struct Answer {
-  bool fits = true, sure = true;
-  std::string reason;
-};
-
-Answer answer_of(const predict::TrialPrediction& predicted, const predict::TrainerProfile& p) {
-  if (const auto& refused = predicted.refusal) return {false, true, refused->rule + ": " + refused->reason};
-  const auto& m = predicted.memory;
-  if (m.limit <= 0) return {true, false, "the memory of the hardware is not known"};
-  constexpr double kGiB = 1024.0 * 1024 * 1024;
-  Answer a;
-  a.fits = m.fits();
-  a.sure = std::abs(m.need / m.limit - 1) > p.facts.unsure_band;
-  if (!a.fits || !a.sure)
-    a.reason = fmt::format("memory: stage {} needs {:.1f} GiB, the limit is {:.1f} GiB{}", m.fullest_stage,
-                           m.need / kGiB, m.limit / kGiB,
-                           a.sure ? "" : "; within what the prediction does not know");
-  return a;
+// An array with one object a line: the file's fields as text, then the prediction.
+void print_predicted_json(Io& io, const imports::Configs& configs, const predict::TrainerProfile& profile,
+                          const shape::Hardware& hardware) {
+  predict::TrialPrediction predicted;
+  const char* before = "[\n";
+  for (const auto& row : configs.rows) {
+    predict::predict_trial(row.trial, profile, hardware, plan::step_refusal, predicted);
+    nlohmann::json object = nlohmann::json::object();
+    for (std::size_t i = 0; i < row.cells.size(); ++i) object[configs.columns[i]] = row.cells[i];
+    predict::add_prediction(object, predicted, profile);
+    io.out << std::exchange(before, ",\n") << dump(object);
+  }
+  io.out << (configs.rows.empty() ? "[]\n" : "\n]\n");
 }
-
-class Printer {
- public:
-  Printer(Io& io, const predict::TrainerProfile& profile, const shape::Hardware& hardware)
-      : io_(io), p_(profile), h_(hardware) {}
-
-  void header(const std::vector<std::string>& columns) {
-    line_.clear();
-    for (const auto& name : columns) line_ += csv_cell(name) + ",";
-    line_ += fmt::format("{}\n", fmt::join(kPredictColumns, ","));
-    io_.out << line_;
-  }
-
-  void row(const imports::ConfigRow& row) {
-    predict::predict_trial(row.trial, p_, h_, plan::step_refusal, predicted_);
-    const auto& m = predicted_.memory;
-    const auto& t = predicted_.time;
-    const Answer a = answer_of(predicted_, p_);
-    line_.clear();
-    for (const auto& cell : row.row.cells) line_ += csv_cell(cell) + ",";
-    auto out = std::back_inserter(line_);
-    fmt::format_to(out, "{},{},{},{:.0f},{:.0f},{:.0f},{:.0f},{:.6g},{:.6g}", a.fits, a.sure ? "yes" : "no",
-                   csv_cell(a.reason), m.reserved / p_.facts.reported_unit, m.wanted, m.need, m.limit,
-                   t.step_s, t.tokens_per_s_gpu);
-    const auto& b = m.parts;
-    for (const double bytes : {b.weights, b.gradients, b.optimizer, b.activations, b.logits,
-                               b.gather_buffers + b.gradient_copies, b.base + b.fragmentation + b.held})
-      fmt::format_to(out, ",{:.0f}", bytes);
-    for (const double s :
-         {t.compute_s, t.pipeline_s, t.slow_messages_s, t.retry_s, t.data_parallel_s, t.optimizer_s})
-      fmt::format_to(out, ",{:.6g}", s);
-    const auto& layout = predicted_.layout;
-    fmt::format_to(out, ",{:.3f},{:.3f}\n", p_.error.*p_.memory_model->spread(layout),
-                   std::exp(p_.error.*p_.time_model->spread(layout)));
-    io_.out << line_;
-  }
-
- private:
-  Io& io_;
-  const predict::TrainerProfile& p_;
-  const shape::Hardware& h_;
-  predict::TrialPrediction predicted_;
-  std::string line_;
-};
 
 // The figures of --hardware: of the catalogue, or those that `sweep calibrate` stored under that name.
 struct Figures {
@@ -196,16 +124,15 @@ int predict(Io& io, PredictCommand o) {
   if (!figures) return refuse(io, figures.error());
   shape::Hardware* const hardware = &figures->hardware;
   o.hardware = hardware->name;
-  auto profile = find_profile(o.profile);
+  auto profile = predict::find_profile(o.profile);
   if (!profile) return refuse(io, profile.error());
   if (figures->measured) predict::use_measured(*figures->measured, *hardware, *profile);
   if (!o.fit.empty()) {
     profile = fitted(o, *profile, *hardware);
     if (!profile) return refuse(io, profile.error());
-    profile->hardware = o.hardware;
   }
   if (!o.save.empty()) {
-    const auto path = save_profile(o.save, *profile);
+    const auto path = predict::save_profile(o.save, *profile);
     if (!path) return refuse(io, path.error());
     io.err << fmt::format("profile '{}' is saved as {}\n", answers::safe_text(o.save),
                           answers::safe_text(path->string()));
@@ -214,9 +141,7 @@ int predict(Io& io, PredictCommand o) {
   const auto configs = read_rows(o, o.configs);
   if (!configs) return refuse(io, configs.error());
   say_figures(io, *figures);
-  Printer printer(io, *profile, *hardware);
-  printer.header(configs->columns);
-  for (const auto& row : configs->rows) printer.row(row);
+  (o.json ? print_predicted_json : print_predicted_csv)(io, *configs, *profile, *hardware);
   return kAnswered;
 }
 
@@ -240,6 +165,7 @@ void add_predict(Registry r) {
   c->add_option("--model", o->models, "LABEL=NAME: a label's dimensions, from the catalogue")
       ->type_name("LABEL=NAME")
       ->allow_extra_args(false);
+  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->callback([r, o] { r.chosen = [r, o] { return predict(r.io, *o); }; });
 }
 

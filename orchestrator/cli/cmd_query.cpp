@@ -10,9 +10,10 @@
 #include <ostream>
 #include <thread>
 
+#include "base/text.h"
+#include "orchestrator/answers/saved_queries.h"
 #include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/saved_queries.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
 
@@ -99,7 +100,7 @@ Expected<store::QueryOptions> query_options(const QueryCommand& o) {
 int list_queries(Io& io) {
   Table table;
   table.columns = {"name", "what it answers", "where"};
-  for (auto& query : saved_queries(query_folder()))
+  for (auto& query : answers::saved_queries(answers::query_folder()))
     table.rows.push_back({std::move(query.name), std::move(query.sentence), std::move(query.place)});
   io.out << answers::to_text_raw(table, io.out_is_terminal ? io.width : 0);
   return kAnswered;
@@ -110,8 +111,8 @@ int query(Io& io, const QueryCommand& o) {
   if (o.sql.empty())
     return refuse(io, {"give one SELECT statement, or the name of a saved query (--list shows them)"});
   std::string sql = o.sql;
-  if (is_query_name(sql)) {
-    auto saved = find_query(query_folder(), sql);
+  if (is_plain_name(sql)) {
+    auto saved = answers::find_query(answers::query_folder(), sql);
     if (!saved) return refuse(io, saved.error());
     sql = std::move(saved->sql);
   }

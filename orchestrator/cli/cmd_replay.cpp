@@ -1,21 +1,14 @@
 // sweep replay: the trials that a strategy would have run of configurations that are measured already, in its
 // order.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
 #include <ostream>
-#include <tuple>
 
 #include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
-#include "orchestrator/answers/format.h"
+#include "orchestrator/answers/tables/replay.h"
+#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/profiles.h"
 #include "orchestrator/import/configs.h"
-#include "orchestrator/plan/rules.h"
-#include "orchestrator/predict/predict.h"
-#include "orchestrator/search/replay.h"
+#include "orchestrator/predict/saved_profiles.h"
 
 namespace sweep::cli {
 namespace {
@@ -25,45 +18,13 @@ constexpr std::size_t kMostReplayBytes = std::size_t{1} << 30;
 struct ReplayCommand {
   std::string measured, hardware = "h100-sxm-80gb", profile = "nanotron", strategy = "search";
   Strategy settings;
+  bool json = false;
 };
-
-struct Cell {
-  std::vector<std::size_t> rows;
-  std::vector<search::Candidate> before, answers;
-};
-// The key is model, nodes, GPUs of a node, sequence length.
-using Cells = std::map<std::tuple<std::string, i64, i64, i64>, Cell>;
-
-Cells cells_of(const imports::Configs& configs, const predict::TrainerProfile& profile,
-               const shape::Hardware& hardware) {
-  Cells out;
-  predict::TrialPrediction predicted;
-  for (std::size_t i = 0; i < configs.rows.size(); ++i) {
-    const auto& row = configs.rows[i];
-    const Trial& t = row.trial;
-    Cell& cell = out[{t.model, t.nodes, t.gpus_per_node, t.seq_len}];
-    predict::predict_trial(t, profile, hardware, plan::step_refusal, predicted);
-    const auto& memory = predicted.memory;
-    search::Candidate c;
-    c.trial = &t;
-    c.predicted_rate = predicted.time.tokens_per_s_gpu;
-    c.fit_chance = predicted.refusal ? search::kLeastFit : search::chance_to_fit(memory.need, memory.limit);
-    cell.rows.push_back(i);
-    cell.before.push_back(c);
-    const bool ran = row.tokens_per_s_gpu > 0 && row.outcome.value_or(Outcome::kOk) == Outcome::kOk;
-    c.standing = ran                            ? search::Standing::kMeasured
-                 : row.outcome == Outcome::kOom ? search::Standing::kOutOfMemory
-                                                : search::Standing::kFailed;
-    c.rate = ran ? row.tokens_per_s_gpu : 0;
-    cell.answers.push_back(c);
-  }
-  return out;
-}
 
 int replay(Io& io, const ReplayCommand& o) {
   const auto hardware = shape::find_hardware(o.hardware);
   if (!hardware) return refuse(io, hardware.error());
-  const auto profile = find_profile(o.profile);
+  const auto profile = predict::find_profile(o.profile);
   if (!profile) return refuse(io, profile.error());
   const auto file = read_input(o.measured, kMostReplayBytes, Streams::kTaken);
   if (!file) return refuse(io, file.error());
@@ -71,17 +32,11 @@ int replay(Io& io, const ReplayCommand& o) {
   if (!configs) return refuse(io, configs.error());
   Strategy strategy = o.settings;
   strategy.kind = *strategy_from(o.strategy);
-  io.out << "model,nodes,seq_len,trial,row,predicted_tokens_per_s_gpu,tokens_per_s_gpu,share_of_best\n";
-  for (const auto& [key, cell] : cells_of(*configs, *profile, *hardware)) {
-    double best = 0;
-    for (const auto& answer : cell.answers) best = std::max(best, answer.rate);
-    i64 number = 0;
-    for (const std::size_t i : search::replay(cell.before, cell.answers, strategy))
-      io.out << fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.4f}\n", answers::safe_text(std::get<0>(key)),
-                            std::get<1>(key), std::get<3>(key), ++number, cell.rows[i] + 2,
-                            *cell.before[i].predicted_rate, cell.answers[i].rate,
-                            best > 0 ? cell.answers[i].rate / best : 0);
-  }
+  const auto tried = answers::replayed(configs->rows, *profile, *hardware, strategy);
+  if (o.json)
+    print_document(io, answers::replayed_json(tried));
+  else
+    io.out << answers::replayed_csv(tried);
   return kAnswered;
 }
 
@@ -108,6 +63,7 @@ void add_replay(Registry r) {
   c->add_option("--least-gain", o->settings.least_gain, "stop when less than this share is promised")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
+  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->callback([r, o] { r.chosen = [r, o] { return replay(r.io, *o); }; });
 }
 

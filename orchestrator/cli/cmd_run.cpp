@@ -11,6 +11,7 @@
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
+#include "orchestrator/cli/run_notices.h"
 #include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/orchestrator_job.h"
@@ -39,6 +40,7 @@ struct RunOptions {
   std::optional<double> gpu_hours;
   std::optional<double> usd;  // the limit in USD that gpu_hours was computed from
   StrategyFlags strategy;
+  exports::NotifyTargets notify;
   i64 rehearse_ranks = driver::kRehearsedRanks;
   bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false;
 };
@@ -72,6 +74,7 @@ void add_run_options(CLI::App& c, RunOptions& o) {
   c.add_flag("--yes", o.yes,
              "do not ask for confirmation, however many GPU-hours are predicted (confirm_gpu_hours)");
   c.add_flag("--quiet", o.quiet, "print no progress, only problems");
+  add_notify(c, o.notify);
   add_programs(c, o.launch);
 }
 
@@ -97,13 +100,15 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   return kept;
 }
 
-// A rehearsal is found by its name, unless it is all that the database holds.
-void say_how_to_ask(Io& io, SweepDriver& driver) {
-  if (!is_rehearsal(driver.sweep().name)) return;
+// What to type next, as it works from this folder.
+void say_how_to_ask(Io& io, SweepDriver& driver, driver::Finish finish) {
   const bool usual = driver.db() == std::filesystem::absolute("sweep.db");
-  const std::string of = driver.sweep().name + (usual ? "" : " --db " + shell_word(driver.db().string()));
+  const bool answered = finish == driver::Finish::kAnswered;
+  const std::string of =
+      shell_word(driver.sweep().name) + (usual ? "" : " --db " + shell_word(driver.db().string()));
   io.err << answers::safe_text(
-                fmt::format("next: `sweep best {0}`, `sweep heatmap {0}`, `sweep status {0}`", of))
+                fmt::format("next: `sweep best {0}`, `sweep heatmap {0} -o map.html`, `sweep {2} {0}{1}`", of,
+                            answered ? " -o report.html" : "", answered ? "report" : "status"))
          << '\n';
 }
 
@@ -116,7 +121,7 @@ int finish(Io& io, SweepDriver& driver, const run::RunEnd& end) {
     io.err << answers::safe_text(end.why) << '\n';
   else if (end.end != run::End::kDone)
     io.err << "sweep: " << answers::safe_text(end.why) << '\n';
-  if (end.end == run::End::kDone) say_how_to_ask(io, driver);
+  if (end.end == run::End::kDone) say_how_to_ask(io, driver, *finish);
   return exit_code_of(*finish);
 }
 
@@ -199,7 +204,9 @@ void cancel_needless_job(Io& io, const SweepDriver& driver) {
 
 int drive(Io& io, SweepDriver& driver, const LaunchChoice& choice, const RunOptions& o) {
   if (!o.as_job.empty()) return hand_over(io, driver, choice, o);
-  const auto report = driver.run(choice, o.launch, o.gpu_hours, progress_lines(io, o.quiet));
+  RunNotices notices(io, o.notify, driver.db());
+  const auto report = driver.run(choice, o.launch, o.gpu_hours, notices.with(progress_lines(io, o.quiet)));
+  if (report) notices.ended(driver.store(), driver.sweep(), report->end);
   if (report && report->end.end == run::End::kDone) cancel_needless_job(io, driver);
   return report ? finish(io, driver, report->end) : refuse(io, report.error().error);
 }
@@ -211,12 +218,13 @@ Expected<void> can_run(const std::vector<PlanEntry>& entries, const LaunchChoice
   return o.as_job.empty() ? Expected<void>() : driver::fits_a_job(o.as_job, choice);
 }
 
-// And wanted.
+// And wanted, and the ways to tell of it are ways.
 Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choice, const RunOptions& o) {
   if (auto can = can_run(planned.entries, choice, o); !can) return can;
+  SWEEP_TRY(exports::checked(o.notify));
   const auto own = o.gpu_hours ? o.gpu_hours : planned.grid.limits.gpu_hours;
   const auto strategy = chosen_strategy(planned.grid, o.strategy).value_or(Strategy());
-  return confirmed(io, most_run(planned.entries, strategy), choice,
+  return confirmed(io, driver::most_run(planned.entries, strategy), choice,
                    driver::smaller_limit(own, choice.gpu_hours), o.yes);
 }
 
@@ -283,7 +291,7 @@ int run_grid(Io& io, RunOptions o) {
   // A rehearsal finds out itself what fits.
   const double audit = chosen_strategy(planned->grid, o.strategy).value_or(Strategy()).audit;
   if (!o.rehearse) plan::prune_memory(planned->entries, {planned->grid.limits.memory_margin, {}, audit});
-  const auto choice = o.rehearse ? driver::rehearsal_choice(o.launch, o.rehearse_ranks)
+  const auto choice = o.rehearse ? driver::rehearsal_choice(o.launch, planned->entries, o.rehearse_ranks)
                                  : driver::choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());
   if (choice->config->uses_this_machine()) plan::prune_beyond(planned->entries, driver::local_resources());
@@ -305,8 +313,9 @@ int run_grid(Io& io, RunOptions o) {
 }
 
 // The launcher a sweep ran with, unless the command line names another.
-Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const RunOptions& o) {
-  if (is_rehearsal(sweep.name)) return driver::rehearsal_choice(o.launch, o.rehearse_ranks);
+Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const std::vector<PlanEntry>& entries,
+                                   const RunOptions& o) {
+  if (is_rehearsal(sweep.name)) return driver::rehearsal_choice(o.launch, entries, o.rehearse_ranks);
   const auto kept = sweep_options_from(sweep.options_json);
   return kept ? driver::kept_launcher(*kept, o.launch) : tl::unexpected(kept.error());
 }
@@ -329,11 +338,12 @@ Expected<std::vector<Outcome>> outcomes_to_retry(const std::vector<std::string>&
 int resume(Io& io, const RunOptions& o) {
   auto opened = open_sweep(o.where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
-  const auto choice = kept_choice(opened->sweep, o);
-  if (!choice) return refuse(io, choice.error());
   const auto entries = opened->store->plan(opened->sweep.id);
   if (!entries) return refuse(io, entries.error());
+  const auto choice = kept_choice(opened->sweep, *entries, o);
+  if (!choice) return refuse(io, choice.error());
   if (auto can = can_run(*entries, *choice, o); !can) return refuse(io, can.error());
+  if (auto can = exports::checked(o.notify); !can) return refuse(io, can.error());
   if (o.detach) return detach(io, "--detach", o.where, opened->sweep.name, o.where.db + ".log");
   SweepDriver driver(std::move(opened->store), o.where.db);
   driver.use(std::move(opened->sweep));

@@ -41,7 +41,7 @@ int status(Io& io, const SweepSelector& where, bool watch, bool as_json) {
   if (watch) return watch_it(io, *opened, std::move(*shown));
   auto shot = run::take_snapshot(*opened->store, opened->sweep.id, 0);
   if (!shot) return refuse(io, shot.error());
-  const auto left = seconds_left(*opened->store, opened->sweep, *shot);
+  const auto left = driver::seconds_left(*opened->store, opened->sweep, *shot);
   if (!left) return refuse(io, left.error());
   shot->seconds_left = *left;
   const auto progress = progress_of(opened->sweep, *shot);

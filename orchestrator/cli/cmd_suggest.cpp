@@ -5,6 +5,7 @@
 
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/tables/suggest.h"
+#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 
 namespace sweep::cli {
@@ -13,6 +14,7 @@ namespace {
 struct SuggestCommand {
   SweepSelector where;
   std::string model;
+  bool json = false;
 };
 
 int suggest(Io& io, const SuggestCommand& o) {
@@ -27,9 +29,12 @@ int suggest(Io& io, const SuggestCommand& o) {
     for (ResultRow& row : *rows)
       if (o.model.empty() || row.trial.model == o.model) all.push_back(std::move(row));
   }
-  const auto text = answers::suggestions(std::move(all));
-  io.out << text;
-  if (!text.empty()) return kAnswered;
+  const auto found = answers::suggestions(std::move(all));
+  if (o.json)
+    print_document(io, answers::suggestions_json(found));
+  else
+    io.out << answers::suggestions_yaml(found);
+  if (!found.empty()) return kAnswered;
   io.err << fmt::format("sweep: {} has no measured trial{}; run a grid first, or `sweep predict`\n",
                         answers::safe_text(o.where.db),
                         o.model.empty() ? "" : " of " + answers::safe_text(o.model));
@@ -45,6 +50,7 @@ void add_suggest(Registry r) {
   auto o = std::make_shared<SuggestCommand>();
   add_db(*c, o->where);
   c->add_option("MODEL", o->model, "of this model only");
+  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->callback([r, o] { r.chosen = [r, o] { return suggest(r.io, *o); }; });
 }
 

@@ -8,10 +8,9 @@
 
 #include "base/text.h"
 #include "orchestrator/answers/charts/png.h"
-#include "orchestrator/answers/charts/transfer_chart.h"
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/compare.h"
-#include "orchestrator/answers/tables/transfer_print.h"
+#include "orchestrator/answers/statistics/transfer.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/export/csv.h"
 

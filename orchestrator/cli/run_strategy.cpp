@@ -9,17 +9,9 @@
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/driver/machine.h"
-#include "orchestrator/plan/planner.h"
-#include "schema/sweep_options.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
-
-std::string strategy_sentence(const Strategy& s) {
-  return fmt::format(fmt::runtime(info_of(s.kind).bounds), fmt::arg("max_trials", s.max_trials),
-                     fmt::arg("least_gain", 100 * s.least_gain));
-}
-
 namespace {
 
 Expected<void> take_over_answers(Io& io, driver::SweepDriver& driver, const driver::LaunchChoice& choice) {
@@ -83,38 +75,12 @@ std::optional<Strategy> chosen_strategy(const grid::Grid& grid, const StrategyFl
   return out;
 }
 
-search::Most most_run(const std::vector<PlanEntry>& entries, const Strategy& strategy) {
-  std::vector<search::Candidate> candidates;
-  std::vector<double> gpu_hours;
-  for (const PlanEntry& entry : entries) {
-    if (!entry.admitted) continue;
-    candidates.push_back(search::candidate_of(entry, plan::memory_share(entry)));
-    gpu_hours.push_back(entry.predicted.seconds.value_or(0) / 3600 *
-                        static_cast<double>(entry.trial.world()));
-  }
-  return search::most_trials(candidates, strategy, gpu_hours);
-}
-
-Expected<std::optional<double>> seconds_left(store::Store& store, const store::SweepRow& sweep,
-                                             const run::Snapshot& shot) {
-  const auto kept = sweep_options_from(sweep.options_json);
-  const Strategy strategy = kept ? kept_strategy(*kept) : Strategy();
-  if (strategy.runs_all() || !shot.seconds_left || shot.counts.pending == 0) return shot.seconds_left;
-  const auto plan = store.plan(sweep.id);
-  if (!plan) return tl::unexpected(plan.error());
-  i64 ended = 0;
-  for (const auto& [outcome, count] : shot.counts.by_outcome)
-    ended += outcome == Outcome::kPruned || outcome == Outcome::kUnsupported ? 0 : count;
-  const i64 waiting = shot.counts.pending + shot.counts.running;
-  const i64 left = std::clamp<i64>(most_run(*plan, strategy).trials - ended, 0, waiting);
-  return std::optional(*shot.seconds_left * static_cast<double>(left) / static_cast<double>(waiting));
-}
-
 Expected<void> begin_strategy(Io& io, driver::SweepDriver& driver, const grid::Grid& grid,
                               const driver::LaunchChoice& choice, const StrategyFlags& o) {
   const auto strategy = chosen_strategy(grid, o);
   if (strategy && !strategy->runs_all())
-    io.err << "strategy " << to_string(strategy->kind) << ": " << strategy_sentence(*strategy) << '\n';
+    io.err << "strategy " << to_string(strategy->kind) << ": " << driver::strategy_sentence(*strategy)
+           << '\n';
   return o.reuse ? take_over_answers(io, driver, choice) : Expected<void>();
 }
 

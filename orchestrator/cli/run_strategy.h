@@ -4,9 +4,9 @@
 #include <string>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/driver/strategy_forecast.h"
 #include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/grid/grid.h"
-#include "orchestrator/search/candidate.h"
 #include "schema/strategy.h"
 
 namespace sweep::cli {
@@ -24,14 +24,6 @@ void add_strategy_options(CLI::App&, StrategyFlags&);
 // The command line's, else the grid's; nullopt: neither states one. A rehearsal asks of every trial whether
 // it starts and fits, unless micro-batch sizes are looked for (`auto`, or `batch`): those it looks for too.
 std::optional<Strategy> chosen_strategy(const grid::Grid&, const StrategyFlags&);
-
-// A sentence on what it runs.
-std::string strategy_sentence(const Strategy&);
-// The most of the admitted trials that this strategy runs, and their GPU-hours.
-search::Most most_run(const std::vector<PlanEntry>&, const Strategy&);
-
-// The time left of a sweep by its strategy: Snapshot::seconds_left counts every trial that waits.
-Expected<std::optional<double>> seconds_left(store::Store&, const store::SweepRow&, const run::Snapshot&);
 
 // Says which one it is, and takes over answers where that is asked for. REQUIRES the lease and a stored plan.
 Expected<void> begin_strategy(Io&, driver::SweepDriver&, const grid::Grid&, const driver::LaunchChoice&,

@@ -7,8 +7,8 @@
 #include <ostream>
 
 #include "orchestrator/cli/gpu_hours.h"
-#include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/driver/holder.h"
+#include "orchestrator/driver/strategy_forecast.h"
 #include "orchestrator/grid/site.h"
 #include "schema/sweep_options.h"
 
@@ -61,7 +61,7 @@ Expected<void> add_details(answers::StatusView& view, store::Store& store, const
 
 void StatusBoard::on_snapshot(const run::Snapshot& shot) {
   auto view = answers::status_view(progress_of(sweep_, shot), shown_);
-  if (const auto left_s = seconds_left(store_, sweep_, shot)) view.left_s = *left_s;
+  if (const auto left_s = driver::seconds_left(store_, sweep_, shot)) view.left_s = *left_s;
   if (!io_.out_is_terminal) {
     view.elapsed_s.reset(), view.left_s.reset();  // a line says what changed, not that time goes by
     const std::string line = answers::status_line(view);

@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "bench_kernels/shape/step_sizes.h"
-#include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/scratch_folder.h"
 #include "orchestrator/launch/capture.h"
+#include "orchestrator/launch/programs.h"
 #include "schema/codec.h"
 
 namespace sweep::driver {
@@ -42,7 +42,7 @@ Expected<std::string> answers_of(std::span<const PlanEntry* const> batch, shape:
   file.close();
   if (!file) return fail(trials.string() + ": cannot be written");
   const char* backend = path == shape::KernelPath::kGpu ? "cuda" : "cpu";
-  auto answers = launch::capture(program_dir() / "sweep-rank",
+  auto answers = launch::capture(launch::companion("sweep-rank"),
                                  {"dry-run", "--trials", trials.string(), "--backend", backend},
                                  kSecondsOfABatch, kMostBytes);
   if (!answers) return fail("the dry run: " + answers.error().message);

@@ -65,11 +65,17 @@ std::optional<launch::KnownGpus> gpus_of_node(const launch::LaunchConfig& config
 }
 
 Expected<void> are_there(const launch::Programs& programs) {
-  for (const auto& program : {programs.agent, programs.rank})
-    if (!program.empty() && !fs::exists(program))
-      return fail(
-          fmt::format("{}: not found; build it (scripts/quickstart does) or name it with --agent and --rank",
-                      program.string()));
+  if (!fs::exists(programs.agent))
+    return fail(ErrorKind::kNotFound, programs.agent.string(),
+                fmt::format("{}: not found, and no sweep-agent is on the PATH; it belongs beside `sweep`: "
+                            "install the wheel again, build the target sweep-agent, or name one with --agent",
+                            programs.agent.string()));
+  if (!programs.rank.empty() && !fs::exists(programs.rank))
+    return fail(ErrorKind::kNotFound, programs.rank.string(),
+                fmt::format("{}: not found, and no sweep-rank is on the PATH; it runs the built-in training "
+                            "step (trials that are commands need none): install the wheel sweep-bench-rank, "
+                            "build it (scripts/quickstart does), or name one with --rank",
+                            programs.rank.string()));
   return {};
 }
 
@@ -108,13 +114,17 @@ Expected<LaunchChoice> choose_script_launcher(const LaunchSettings& settings) {
 }
 
 launch::Programs program_paths(const LaunchRequest& request) {
-  return {request.agent.empty() ? program_dir() / "sweep-agent" : fs::absolute(request.agent),
-          request.rank.empty() ? program_dir() / "sweep-rank" : fs::absolute(request.rank),
+  return {request.agent.empty() ? launch::companion("sweep-agent") : fs::absolute(request.agent),
+          request.rank.empty() ? launch::companion("sweep-rank") : fs::absolute(request.rank),
           request.start == RankStart::kZygote};
 }
 
-Expected<launch::Programs> programs_for(const LaunchRequest& request) {
+Expected<launch::Programs> programs_for(const LaunchRequest& request, std::span<const PlanEntry> entries,
+                                        const std::string& screen) {
   auto out = program_paths(request);
+  out.screen = screen;
+  if (screen.empty() && !has_built_in_steps(entries)) out.rank.clear();
+  out.zygote = out.zygote && !out.rank.empty();
   SWEEP_TRY(are_there(out));
   return out;
 }
@@ -174,11 +184,10 @@ run::Bounds bounds_of(const launch::RunLimits& limits) {
 
 Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const LaunchRequest& request,
                                              std::span<const PlanEntry> entries, run::Settings& s) {
-  auto programs = program_paths(request);
-  programs.screen = request.screen.empty() ? choice.config->screen() : request.screen;
-  if (programs.screen.empty() && !has_built_in_steps(entries)) programs.rank.clear();
-  programs.zygote = programs.zygote && !programs.rank.empty();
-  SWEEP_TRY(are_there(programs));
+  const auto programs_here =
+      programs_for(request, entries, request.screen.empty() ? choice.config->screen() : request.screen);
+  if (!programs_here) return tl::unexpected(programs_here.error());
+  const launch::Programs& programs = *programs_here;
   const auto limits =
       choice.config->prepare({request.slots, runs_commands_on_cores(entries) ? 1 : own_slots()});
   if (!limits) return tl::unexpected(limits.error());

@@ -7,6 +7,7 @@
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/rehearsal_check.h"
 #include "orchestrator/launch/capture.h"
+#include "orchestrator/launch/programs.h"
 #include "orchestrator/store/store.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
@@ -20,7 +21,7 @@ constexpr double kGiB = 1 << 30;
 // The JSON a companion answers; a program that is missing or broken is a finding.
 nlohmann::json ask_program(const char* program, const std::vector<std::string>& arguments,
                            std::vector<Finding>& findings) {
-  const auto answer = launch::capture(program_dir() / program, arguments);
+  const auto answer = launch::capture(launch::companion(program), arguments);
   const auto parsed = answer.and_then([](const std::string& text) { return parse_json(text); });
   if (!parsed || !parsed->is_object()) {
     findings.push_back(
@@ -59,11 +60,14 @@ void check_folders(const std::filesystem::path& db, std::vector<Finding>& findin
 
 // A machine that cannot rehearse can still run.
 Finding judge_rehearsal() {
-  const auto facts = rehearsal_facts(program_dir() / "sweep-rank");
+  const auto rank = launch::companion("sweep-rank");
+  std::error_code ec;
+  const auto facts = rehearsal_facts(std::filesystem::exists(rank, ec) ? rank : std::filesystem::path());
   if (const auto why = cannot_rehearse(facts, kRehearsedRanks))
     return {"rehearsals", Health::kWarning, why->message};
   return {"rehearsals", Health::kGood,
-          fmt::format("`sweep run --rehearse` can run: phantom GPUs in {}", facts.phantoms.string())};
+          fmt::format("`sweep run --rehearse` can run{}: phantom GPUs in {}",
+                      facts.built_in ? "" : " commands", facts.phantoms.string())};
 }
 
 }  // namespace
@@ -71,7 +75,14 @@ Finding judge_rehearsal() {
 std::vector<Finding> check_this_machine(const std::filesystem::path& db) {
   std::vector<Finding> findings;
   const auto node = ask_program("sweep-agent", {"--probe"}, findings);
-  const auto rank = ask_program("sweep-rank", {"facts"}, findings);
+  std::error_code ec;
+  auto rank = nlohmann::json::object();
+  if (std::filesystem::exists(launch::companion("sweep-rank"), ec))
+    rank = ask_program("sweep-rank", {"facts"}, findings);
+  else
+    findings.push_back({"sweep-rank", Health::kWarning,
+                        "not installed: the built-in training step cannot run, commands can; the wheel "
+                        "sweep-bench-rank has it, scripts/quickstart builds it"});
   if (rank.contains("libtorch"))
     findings.push_back({"LibTorch", Health::kGood,
                         fmt::format("{}, CUDA {}", text_of(rank, "libtorch"),

@@ -159,8 +159,9 @@ Expected<void> measured_name(const std::string& sweep) {
                           kRehearsalSuffix));
 }
 
-Expected<LaunchChoice> rehearsal_choice(const LaunchRequest& request, i64 ranks) {
-  const auto programs = programs_for(request);
+Expected<LaunchChoice> rehearsal_choice(const LaunchRequest& request, std::span<const PlanEntry> entries,
+                                        i64 ranks) {
+  const auto programs = programs_for(request, entries);
   if (!programs) return tl::unexpected(programs.error());
   if (const auto why = cannot_rehearse(rehearsal_facts(programs->rank), ranks))
     return tl::unexpected(retold(*why, "this machine cannot rehearse: " + why->message));

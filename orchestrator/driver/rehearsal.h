@@ -19,7 +19,7 @@ Expected<void> make_rehearsal(Planned&, i64 most_ranks);
 // Error: the name is one that only a rehearsal may have.
 Expected<void> measured_name(const std::string& sweep);
 
-// Error: this machine cannot rehearse trials of so many ranks.
-Expected<LaunchChoice> rehearsal_choice(const LaunchRequest&, i64 ranks);
+// Error: this machine cannot rehearse these trials with so many ranks each.
+Expected<LaunchChoice> rehearsal_choice(const LaunchRequest&, std::span<const PlanEntry>, i64 ranks);
 
 }  // namespace sweep::driver

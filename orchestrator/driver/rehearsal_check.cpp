@@ -35,6 +35,21 @@ std::optional<Error> too_little(std::string_view what, const std::optional<doubl
                ErrorKind::kRefused, std::string(what)};
 }
 
+// What of sweep-rank keeps the built-in step from phantom GPUs.
+std::optional<Error> rank_lacks(const Expected<nlohmann::json>& rank) {
+  if (!rank)
+    return Error{"sweep-rank does not answer: " + rank.error().message, ErrorKind::kFailed, "sweep-rank"};
+  if (!rank->is_object() || text_of(*rank, "cuda").empty())
+    return Error{
+        "sweep-rank is built with a LibTorch without CUDA; install the CUDA wheel of torch and build with "
+        "-DSWEEP_TORCH naming it",
+        ErrorKind::kUnsupported};
+  if (!flag_of(*rank, "gpu_plugin"))
+    return Error{"libsweep_cuda.so, the GPU plug-in, is not beside sweep-rank; build the target sweep_cuda",
+                 ErrorKind::kNotFound};
+  return std::nullopt;
+}
+
 }  // namespace
 
 fs::path phantom_dir() {
@@ -45,9 +60,10 @@ RehearsalFacts rehearsal_facts(const fs::path& rank_program) {
   RehearsalFacts out;
   std::error_code ec;
   out.phantoms = phantom_dir();
+  out.built_in = !rank_program.empty();
   for (const char* library : {"libsweep_phantom.so", "libcuda.so.1", "libnvidia-ml.so.1"})
     if (out.missing.empty() && !fs::exists(out.phantoms / library, ec)) out.missing = library;
-  if (out.missing.empty())  // asking loads LibTorch
+  if (out.missing.empty() && out.built_in)  // asking loads LibTorch
     out.rank = launch::capture(rank_program, {"facts"}).and_then([](const std::string& text) {
       return parse_json(text);
     });
@@ -60,24 +76,14 @@ RehearsalFacts rehearsal_facts(const fs::path& rank_program) {
 std::optional<Error> cannot_rehearse(const RehearsalFacts& facts, i64 ranks) {
   if (const std::string file = (facts.phantoms / facts.missing).string(); !facts.missing.empty())
     return Error{
-        fmt::format(
-            "{}: not found, so there are no phantom GPUs; build them: scripts/quickstart, or ninja -C {} "
-            "sweep_cuda sweep_phantom_cuda sweep_phantom_nvidia-ml; they need the headers of a CUDA wheel of "
-            "torch",
-            file, facts.phantoms.parent_path().string()),
+        fmt::format("{}: not found, so there are no phantom GPUs; the wheel that scripts/release makes "
+                    "has them; a checkout gets them by scripts/quickstart, or by ninja -C build/release "
+                    "sweep_cuda sweep_phantom_cuda sweep_phantom_nvidia-ml, with the headers of a CUDA "
+                    "wheel of torch",
+                    file),
         ErrorKind::kNotFound, file};
-  if (!facts.rank)
-    return Error{"sweep-rank does not answer: " + facts.rank.error().message, ErrorKind::kFailed,
-                 "sweep-rank"};
-  const auto& rank = *facts.rank;
-  if (!rank.is_object() || text_of(rank, "cuda").empty())
-    return Error{
-        "sweep-rank is built with a LibTorch without CUDA; install the CUDA wheel of torch and build with "
-        "-DSWEEP_TORCH naming it",
-        ErrorKind::kUnsupported};
-  if (!flag_of(rank, "gpu_plugin"))
-    return Error{"libsweep_cuda.so, the GPU plug-in, is not beside sweep-rank; build the target sweep_cuda",
-                 ErrorKind::kNotFound};
+  if (facts.built_in)
+    if (auto why = rank_lacks(facts.rank)) return why;
   const auto count = static_cast<double>(ranks);
   if (auto why = too_little("/dev/shm", facts.shm_free_bytes, kShm + kShmOfRank * count, ranks,
                             "free some, mount it larger (docker: --shm-size), or lower --rehearse-ranks"))

@@ -145,9 +145,8 @@ Expected<WrapReport> run_wrapped(const WrapRequest& request, const MakeObserver&
   LaunchRequest launch = request.launch;
   launch.on = "local";
   // No rank of sweep's own is started: the agent alone is enough.
-  const auto own_rank = program_dir() / "sweep-rank";
-  if (launch.rank.empty() && !std::filesystem::exists(own_rank))
-    launch.rank = launch.agent.empty() ? (program_dir() / "sweep-agent").string() : launch.agent;
+  const auto programs = program_paths(launch);
+  if (launch.rank.empty() && !std::filesystem::exists(programs.rank)) launch.rank = programs.agent.string();
   const auto choice = choose_launcher({}, launch);
   if (!choice) return tl::unexpected(choice.error());
   auto driver = SweepDriver::open(request.db);

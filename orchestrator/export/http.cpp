@@ -26,6 +26,14 @@ std::size_t take_bytes(char* bytes, std::size_t size, std::size_t count, void* i
   return size * count;
 }
 
+Expected<void> start_libcurl() {
+  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
+  if (started == CURLE_OK) return {};
+  return fail(ErrorKind::kNotFound, "libcurl.so.4",
+              "libcurl.so.4, by which results are sent, is not installed or does not start; install libcurl "
+              "(Debian, Ubuntu: libcurl4)");
+}
+
 int look_for_interrupt(void* options, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   const auto& asked = static_cast<HttpOptions*>(options)->interrupted;
   return asked && asked() ? 1 : 0;
@@ -108,8 +116,8 @@ void set_safety(CURL* curl, HttpOptions& options) {
 }  // namespace
 
 Expected<std::unique_ptr<Http>> Http::make(HttpOptions options, Credentials credentials) {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-  CURL* curl = started == CURLE_OK ? curl_easy_init() : nullptr;
+  SWEEP_TRY(start_libcurl());
+  CURL* curl = curl_easy_init();
   if (!curl) return fail("libcurl does not start; is its installation whole?");
   std::error_code ec;
   if (!options.ca.empty() && !std::filesystem::is_regular_file(options.ca, ec))
@@ -181,6 +189,7 @@ struct Address {
 }  // namespace
 
 Expected<std::string> checked_base(std::string_view url, std::string_view named_by) {
+  SWEEP_TRY(start_libcurl());
   std::string base(url);
   while (base.ends_with('/')) base.pop_back();
   const Address address(base);

@@ -171,7 +171,7 @@ class LaunchReader {
       return refuse(
           node.place, {ErrorKind::kInvalidValue, text},
           fmt::format("'{}' in {} is no option: it does not begin with {}", text, key.key, key.check.begins));
-    const auto name = std::string_view(text).substr(0, text.find_first_of("= "));
+    const auto name = std::string_view(text).substr(0, text.find_first_of("= \t"));
     const auto taken = given(key.check);
     if (std::ranges::find(taken, name) == taken.end()) return {};
     return refuse(

@@ -10,6 +10,7 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/rank_algebra.h"
 #include "orchestrator/import/cells.h"
+#include "orchestrator/import/csv.h"
 #include "orchestrator/import/layout.h"
 #include "orchestrator/import/mapping.h"
 #include "orchestrator/import/units.h"
@@ -17,8 +18,6 @@
 
 namespace sweep::imports {
 namespace {
-
-constexpr std::size_t kMostConfigs = 10'000'000;
 
 enum class Holds { kKept, kModel, kSpec, kAxis, kGpus, kStatus, kMemory, kRate };
 
@@ -102,22 +101,16 @@ class ConfigReader {
   }
 
   Expected<ConfigRow> row(CsvRow cells) {
-    const auto wrong = [&](const Error& cause) { return fail_at(o_.shown_as, cells.line, cause); };
-    if (cells.cells.size() != targets_.size())
-      return wrong(
-          {fmt::format("{} fields, where the header names {}; a field that holds a comma needs quotes",
-                       cells.cells.size(), targets_.size()),
-           ErrorKind::kInvalidValue});
     ConfigRow out;
     out.trial = base_, stated_.clear(), own_ = {}, gpus_ = 0;
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       const auto cell = trimmed(cells.cells[i]);
       if (says_nothing(cell)) continue;
       if (const auto done = read(targets_[i], cell, out); !done)
-        return wrong(in_column(targets_[i].name, done.error()));
+        return tl::unexpected(in_column(targets_[i].name, done.error()));
     }
-    if (const auto done = finish(out.trial); !done) return wrong(done.error());
-    out.row = std::move(cells);
+    SWEEP_TRY(finish(out.trial));
+    out.cells = std::move(cells.cells);
     return out;
   }
 
@@ -267,29 +260,21 @@ class ConfigReader {
 }  // namespace
 
 Expected<Configs> read_configs(std::string_view text, const ConfigOptions& options) {
-  auto csv = CsvReader::open(text, options.shown_as);
-  if (!csv) return tl::unexpected<Error>(csv.error());
-  auto header = csv->next();
-  if (!header) return tl::unexpected<Error>(header.error());
-  if (!*header)
-    return fail(ErrorKind::kInvalidValue, "",
-                fmt::format("{}: the file is empty; its first row names the columns", options.shown_as));
   Configs out;
-  for (auto& name : (*header)->cells) name = std::string(trimmed(name));
-  out.columns = (*header)->cells;
-  ConfigReader reader(options, **header);
-  if (const auto ready = reader.prepare(); !ready) return tl::unexpected<Error>(ready.error());
-  for (;;) {
-    auto row = csv->next();
-    if (!row) return tl::unexpected<Error>(row.error());
-    if (!*row) break;
-    if (out.rows.size() >= kMostConfigs)
-      return fail(ErrorKind::kInvalidValue, "",
-                  fmt::format("{}: more than {} rows; split the file", options.shown_as, kMostConfigs));
-    auto read = reader.row(std::move(**row));
-    if (!read) return tl::unexpected<Error>(read.error());
-    out.rows.push_back(std::move(*read));
-  }
+  std::optional<ConfigReader> reader;
+  SWEEP_TRY(read_rows(
+      text, options.shown_as,
+      [&](CsvRow header) {
+        reader.emplace(options, header);
+        out.columns = std::move(header.cells);
+        return reader->prepare();
+      },
+      [&](CsvRow cells) -> Expected<void> {
+        auto row = reader->row(std::move(cells));
+        if (!row) return tl::unexpected(row.error());
+        out.rows.push_back(std::move(*row));
+        return {};
+      }));
   return out;
 }
 

@@ -2,15 +2,12 @@
 // Dimensions of the model come from the catalogue or from the row's own columns. Columns that mean nothing
 // here are kept as they are.
 #pragma once
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/expected.h"
-#include "orchestrator/import/csv.h"
-#include "schema/outcome.h"
-#include "schema/trial.h"
+#include "schema/imported_row.h"
 
 namespace sweep::imports {
 
@@ -18,14 +15,6 @@ struct ConfigOptions {
   std::string shown_as;             // the file's name in errors
   std::string hardware;             // a name of the catalogue
   std::vector<std::string> models;  // "LABEL=NAME" of the catalogue
-};
-
-struct ConfigRow {
-  CsvRow row;
-  Trial trial;
-  std::optional<Outcome> outcome;  // the measured outcome
-  double reported_bytes = 0;       // 0: not stated
-  double tokens_per_s_gpu = 0;     // 0: not stated
 };
 
 struct Configs {

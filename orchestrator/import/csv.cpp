@@ -8,10 +8,12 @@
 
 #include "base/expected.h"
 #include "base/utf8.h"
+#include "orchestrator/import/cells.h"
 
 namespace sweep::imports {
 namespace {
 
+constexpr std::size_t kMostRows = 10'000'000;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 Expected<void> check_text(std::string_view text, const std::string& shown_as) {
@@ -140,6 +142,39 @@ Expected<std::optional<CsvRow>> CsvReader::next() {
   CsvRow row = std::move(p.done.front());
   p.done.pop_front();
   return row;
+}
+
+Expected<void> read_rows(std::string_view text, const std::string& shown_as, const TakeRow& header,
+                         const TakeRow& row) {
+  auto csv = CsvReader::open(text, shown_as);
+  if (!csv) return tl::unexpected(csv.error());
+  std::optional<std::size_t> columns;
+  for (std::size_t rows = 0;; ++rows) {
+    auto read = csv->next();
+    if (!read) return tl::unexpected(read.error());
+    if (!*read) break;
+    CsvRow& cells = **read;
+    if (!columns) {
+      for (auto& name : cells.cells) name = std::string(trimmed(name));
+      columns = cells.cells.size();
+      SWEEP_TRY(header(std::move(cells)));
+      continue;
+    }
+    const std::size_t line = cells.line;
+    if (cells.cells.size() != *columns)
+      return fail_at(
+          shown_as, line,
+          {fmt::format("{} fields, where the header names {}; a field that holds a comma needs quotes",
+                       cells.cells.size(), *columns),
+           ErrorKind::kInvalidValue});
+    if (rows > kMostRows)
+      return fail_at(shown_as, line,
+                     {fmt::format("more than {} rows; split the file", kMostRows), ErrorKind::kInvalidValue});
+    if (const auto done = row(std::move(cells)); !done) return fail_at(shown_as, line, done.error());
+  }
+  if (columns) return {};
+  return fail(ErrorKind::kInvalidValue, "",
+              fmt::format("{}: the file is empty; its first row names the columns", shown_as));
 }
 
 }  // namespace sweep::imports

@@ -3,6 +3,7 @@
 // rows. What a column means is decided elsewhere.
 #pragma once
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +48,11 @@ class CsvReader {
 std::string place(const std::string& shown_as, std::size_t line);
 // The error with its place, before the cause and as fields.
 tl::unexpected<Error> fail_at(const std::string& shown_as, std::size_t line, const Error& cause);
+using TakeRow = std::function<Expected<void>(CsvRow)>;
+// Gives the first row, which names the columns, to `header`, and each further one to `row`, with as many cells. Error:
+// the file is empty, a row has another length, there are more than 10 million, or the error of `row`, with its place.
+Expected<void> read_rows(std::string_view text, const std::string& shown_as, const TakeRow& header,
+                         const TakeRow& row);
 // The error of a cell, told as one of its column.
 Error in_column(const std::string& column, const Error& cause);
 

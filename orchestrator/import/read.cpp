@@ -19,8 +19,6 @@
 namespace sweep::imports {
 namespace {
 
-constexpr std::size_t kMostRows = 10'000'000;
-
 // A published chart whose columns tell it: what its text says of every row, and the models behind its labels.
 struct KnownFile {
   std::string_view name;
@@ -60,6 +58,14 @@ Expected<ModelSpec> spec_from(const std::string& name) {
 }
 
 class Importer {
+  struct Draft {
+    Trial trial;
+    Metrics metrics;
+    std::string status, state, reason, oom_kind;
+    nlohmann::json labels = nlohmann::json::object();
+    Stated stated;
+  };
+
  public:
   Importer(const Options& options, Mapping mapping) : o_(options), mapping_(std::move(mapping)) {
     out_.notes = mapping_.notes;
@@ -81,17 +87,20 @@ class Importer {
     return {};
   }
 
-  Expected<void> add(const CsvRow& row) {
-    const auto wrong = [&](const Error& cause) { return fail_at(o_.shown_as, row.line, cause); };
-    if (row.cells.size() != mapping_.targets.size())
-      return wrong(
-          {fmt::format("{} fields, where the header names {}; a field that holds a comma needs quotes",
-                       row.cells.size(), mapping_.targets.size()),
-           ErrorKind::kInvalidValue});
-    if (out_.rows.size() >= kMostRows)
-      return wrong({fmt::format("more than {} rows; split the file", kMostRows), ErrorKind::kInvalidValue});
-    if (const auto done = read_row(row); !done) return wrong(done.error());
-    return {};
+  Expected<void> read_row(const CsvRow& row) {
+    Draft draft;
+    draft.trial = base_, draft.stated = stated_;
+    for (std::size_t i = 0; i < row.cells.size(); ++i)
+      if (auto done = read_cell(mapping_.targets[i], unguarded(trimmed(row.cells[i])), draft); !done)
+        return tl::unexpected(in_column(mapping_.targets[i].column, done.error()));
+    if (draft.trial.model.empty()) return fail(ErrorKind::kMissing, "model", "the row names no model");
+    draft.trial.spec = spec_of(draft.trial.model);
+    const auto assumed = complete(draft.trial, draft.stated);
+    if (!assumed) return tl::unexpected(assumed.error());
+    if (!assumed->empty()) ++assumed_[*assumed];
+    note_hardware(draft.trial.hardware);
+    if (!draft.labels.empty()) draft.trial.labels = dump(draft.labels);
+    return finish(row, std::move(draft));
   }
 
   Imported take() {
@@ -118,14 +127,6 @@ class Importer {
   }
 
  private:
-  struct Draft {
-    Trial trial;
-    Metrics metrics;
-    std::string status, state, reason, oom_kind;
-    nlohmann::json labels = nlohmann::json::object();
-    Stated stated;
-  };
-
   // --set and --model.
   Expected<void> own_words() {
     for (const auto& text : o_.set) {
@@ -179,22 +180,6 @@ class Importer {
     if (!list.empty())
       out_.notes.push_back(
           fmt::format("the columns are those of {}: taken from its text {}", known.name, list));
-  }
-
-  Expected<void> read_row(const CsvRow& row) {
-    Draft draft;
-    draft.trial = base_, draft.stated = stated_;
-    for (std::size_t i = 0; i < row.cells.size(); ++i)
-      if (auto done = read_cell(mapping_.targets[i], unguarded(trimmed(row.cells[i])), draft); !done)
-        return tl::unexpected(in_column(mapping_.targets[i].column, done.error()));
-    if (draft.trial.model.empty()) return fail(ErrorKind::kMissing, "model", "the row names no model");
-    draft.trial.spec = spec_of(draft.trial.model);
-    const auto assumed = complete(draft.trial, draft.stated);
-    if (!assumed) return tl::unexpected(assumed.error());
-    if (!assumed->empty()) ++assumed_[*assumed];
-    note_hardware(draft.trial.hardware);
-    if (!draft.labels.empty()) draft.trial.labels = dump(draft.labels);
-    return finish(row, std::move(draft));
   }
 
   Expected<void> read_cell(const Target& target, std::string_view cell, Draft& draft) {
@@ -375,25 +360,16 @@ bool knows_dimensions(const ModelSpec& spec) {
 }
 
 Expected<Imported> read(std::string_view text, const Options& options) {
-  auto reader = CsvReader::open(text, options.shown_as);
-  if (!reader) return tl::unexpected<Error>(reader.error());
-  auto header = reader->next();
-  if (!header) return tl::unexpected<Error>(header.error());
-  if (!*header)
-    return fail(ErrorKind::kInvalidValue, "",
-                fmt::format("{}: the file is empty; its first row names the columns", options.shown_as));
-  for (auto& name : (*header)->cells) name = std::string(trimmed(name));
-  auto mapping = map_columns(**header, options.map, options.leave_rest, options.shown_as);
-  if (!mapping) return tl::unexpected<Error>(mapping.error());
-  Importer importer(options, std::move(*mapping));
-  if (auto ready = importer.prepare(); !ready) return tl::unexpected<Error>(ready.error());
-  for (;;) {
-    auto row = reader->next();
-    if (!row) return tl::unexpected<Error>(row.error());
-    if (!*row) break;
-    if (auto done = importer.add(**row); !done) return tl::unexpected<Error>(done.error());
-  }
-  return importer.take();
+  std::optional<Importer> importer;
+  SWEEP_TRY(read_rows(
+      text, options.shown_as,
+      [&](const CsvRow& header) -> Expected<void> {
+        auto mapping = map_columns(header, options.map, options.leave_rest, options.shown_as);
+        if (!mapping) return tl::unexpected(mapping.error());
+        return importer.emplace(options, std::move(*mapping)).prepare();
+      },
+      [&](const CsvRow& row) { return importer->read_row(row); }));
+  return importer->take();
 }
 
 }  // namespace sweep::imports

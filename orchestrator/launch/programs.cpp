@@ -3,7 +3,19 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/process.h"
+
 namespace sweep::launch {
+
+namespace fs = std::filesystem;
+
+fs::path companion(const std::string& name) {
+  std::error_code ec;
+  const auto beside = fs::read_symlink("/proc/self/exe", ec).parent_path() / name;
+  if (fs::exists(beside, ec)) return beside;
+  const auto found = find_program(name);
+  return found ? fs::absolute(*found, ec) : beside;
+}
 
 Expected<void> check_programs(const Programs& programs) {
   for (const auto& program : {programs.agent, programs.rank})

@@ -14,6 +14,9 @@ struct Programs {
   std::string screen{};  // value of the agent's --screen; empty: nodes are not screened
 };
 
+// A program that belongs to this one: beside it, else on the PATH. Where it is at neither, the path beside this one.
+std::filesystem::path companion(const std::string& name);
+
 // Error: one of them is not there or cannot be executed.
 Expected<void> check_programs(const Programs&);
 

@@ -71,11 +71,11 @@ void follow_rate(Metrics& m, const Trial& t) {
     m.price_date = price->date;
   if (m.usd_per_node_hour) m.cost_per_mt = ratio(*m.usd_per_node_hour * real(t.nodes), *m.mt_per_hour);
   if (t.spec.layers < 1) return;
-  const double model_flops = shape::model_flops_per_token(t.spec, t.seq_len) * *m.tokens_per_s_gpu;
+  const double model_flops = shape::model_flops_per_token(t) * *m.tokens_per_s_gpu;
   m.tflops_gpu = model_flops / 1e12;
   if (!peak) return;
   m.mfu = ratio(model_flops, *peak);
-  m.hfu = ratio(shape::hardware_flops_per_token(t.spec, t.seq_len, t.recompute) * *m.tokens_per_s_gpu, *peak);
+  m.hfu = ratio(shape::hardware_flops_per_token(t) * *m.tokens_per_s_gpu, *peak);
 }
 
 std::optional<double> tokens_per_s(const Trial& t, double step_ms) {

@@ -1,6 +1,7 @@
 // Refuses what the training step does not build yet. When a strategy is built, its line here is deleted.
 #include <fmt/format.h>
 
+#include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
 #include "orchestrator/plan/rules.h"
@@ -27,7 +28,8 @@ std::optional<Objection> not_built_yet(const Trial& t) {
   for (const Gap& gap : kGaps)
     if (gap.asked(t)) gaps += (gaps.empty() ? "" : ", ") + std::string(gap.what);
   if (gaps.empty()) {
-    for (const auto& reason : {shape::states_unsupported(t), shape::split_not_built(t)})
+    for (const auto& reason :
+         {shape::states_unsupported(t), shape::split_not_built(t), shape::adapters_objection(t)})
       if (reason) return Objection{{"unsupported", *reason}, Outcome::kUnsupported};
     return {};
   }

@@ -137,6 +137,23 @@ class Fitter {
 
 }  // namespace
 
+std::vector<MeasuredRow> measured_rows(const TrainerProfile& start, std::span<const ConfigRow> rows,
+                                       StepRules step_rules) {
+  std::vector<MeasuredRow> out;
+  for (const ConfigRow& row : rows) {
+    MeasuredRow m;
+    m.trial = row.trial;
+    make_layout(row.trial, start, m.layout);
+    m.refused = start.memory_model->refusal(row.trial, m.layout, step_rules).has_value();
+    m.ran = row.outcome ? *row.outcome == Outcome::kOk : row.tokens_per_s_gpu > 0;
+    m.reported_bytes = row.reported_bytes;
+    if (row.tokens_per_s_gpu > 0)
+      m.step_s = m.layout.tokens * m.layout.micros / (row.tokens_per_s_gpu * m.layout.tp * m.layout.pp);
+    out.push_back(std::move(m));
+  }
+  return out;
+}
+
 Expected<TrainerProfile> fit_profile(const TrainerProfile& start, std::span<const MeasuredRow> rows,
                                      const shape::Hardware& h) {
   const auto usable = static_cast<std::size_t>(std::ranges::count_if(rows, counts));

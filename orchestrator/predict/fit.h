@@ -3,8 +3,10 @@
 // not runnable.
 #pragma once
 #include <span>
+#include <vector>
 
 #include "orchestrator/predict/memory_model.h"
+#include "schema/imported_row.h"
 
 namespace sweep::predict {
 
@@ -16,6 +18,9 @@ struct MeasuredRow {
   double reported_bytes = 0;  // 0: not stated
   double step_s = 0;          // 0: not stated
 };
+
+// The rows as a fit under this profile takes them.
+std::vector<MeasuredRow> measured_rows(const TrainerProfile& start, std::span<const ConfigRow>, StepRules);
 
 // The last of its origins is the fit's, without a date. Error: too few rows.
 Expected<TrainerProfile> fit_profile(const TrainerProfile& start, std::span<const MeasuredRow>,

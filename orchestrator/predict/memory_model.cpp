@@ -8,7 +8,10 @@
 
 namespace sweep::predict {
 
-std::optional<Refusal> MemoryModel::refusal(const Trial&, const Layout& l, StepRules) const {
+std::optional<Refusal> MemoryModel::refusal(const Trial& t, const Layout& l, StepRules) const {
+  if (t.lora_rank > 0)
+    return Refusal{"adapters",
+                   fmt::format("lora_rank {}: profiles of trainers know full training alone", t.lora_rank)};
   for (std::size_t i = 0; i < l.stages.size(); ++i)
     if (l.stages[i].empty)
       return Refusal{

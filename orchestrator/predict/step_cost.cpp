@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/pipeline_time.h"
@@ -46,7 +47,12 @@ const char* backend_name(const Trial& t) {
 class CostModel {
  public:
   CostModel(const Trial& t, const shape::HardwareProfile& p, const shape::Hardware& h)
-      : t_(t), p_(p), h_(h), backend_(backend_name(t)), product_(p.product(to_string(t.precision))) {
+      : t_(t),
+        p_(p),
+        h_(h),
+        backend_(backend_name(t)),
+        product_(p.product(to_string(t.precision))),
+        adapters_(shape::adapters_of(t)) {
     const ModelSpec& m = t.spec;
     tp_ = real(t.tp), element_ = element_bytes(t.precision);
     tokens_ = real(t.micro_batch_size) * real(t.seq_len) / real(t.cp);
@@ -61,10 +67,13 @@ class CostModel {
     double forward = 0, backward = 0;
   };
   double product(double m, double n, double k) const { return product_ ? product_->seconds(m, n, k) : 0; }
-  // A product and, backward, those of its two gradients.
+  // A product and, backward, those of its two gradients; of a frozen weight only that of the input.
   Pass linear(double m, double n, double k) const {
-    return {product(m, n, k), product(m, k, n) + product(n, k, m)};
+    return {product(m, n, k), product(m, k, n) + (adapters_.any() ? 0 : product(n, k, m))};
   }
+  // So many adapters that read rows of `in` columns and give `out` in all.
+  void adapt(Pass& pass, double count, double in, double out) const;
+  Pass adapters() const;
   double memory(double bytes) const;
   double wire(const char* kind, double calls, double bytes, double ranks, double span) const;
   double wire(const char* kind, const shape::Volume& v, i64 ranks, i64 span) const {
@@ -80,15 +89,16 @@ class CostModel {
   double context() const;
   double experts() const;
   double message() const;
-  double data_parallel(double parameters) const;
+  double data_parallel(double trained, double frozen) const;
   void stages(StepCost&) const;
-  void optimizer(double parameters, StepCost&) const;
+  void optimizer(double trained, double frozen, StepCost&) const;
 
   const Trial& t_;
   const shape::HardwareProfile& p_;
   const shape::Hardware& h_;
   const char* backend_;
   const shape::MatmulCost* product_;
+  shape::Adapters adapters_;
   double tp_ = 1, element_ = 4, tokens_ = 0, hidden_ = 0, width_ = 0, kv_width_ = 0, intermediate_ = 0;
 };
 
@@ -144,14 +154,34 @@ CostModel::Pass CostModel::mlp() const {
   return {many * (up.forward + down.forward), many * (up.backward + down.backward)};
 }
 
+// Forward the low rows and each adapter's part of the outputs; backward both gradients of each.
+void CostModel::adapt(Pass& pass, double count, double in, double out) const {
+  if (count == 0) return;
+  const double rank = real(adapters_.rank);
+  const double products = product(tokens_, count * rank, in) + product(tokens_, out, rank);
+  pass.forward += products + (1 + count) * p_.launch_s;
+  pass.backward += 2 * products + (2 + 2 * count) * p_.launch_s;
+}
+
+CostModel::Pass CostModel::adapters() const {
+  Pass pass;
+  const double columns =
+      (adapters_.query ? width_ : 0) + (adapters_.key ? kv_width_ : 0) + (adapters_.value ? kv_width_ : 0);
+  adapt(pass, real(adapters_.on_attention_input), hidden_, columns);
+  adapt(pass, adapters_.attention_out ? 1 : 0, width_, hidden_);
+  adapt(pass, real(adapters_.on_mlp_input), hidden_, gates() * intermediate_ / tp_);
+  adapt(pass, adapters_.mlp ? 1 : 0, intermediate_ / tp_, hidden_);
+  return pass;
+}
+
 CostModel::Pass CostModel::layer() const {
-  const Pass a = attention(), m = mlp();
+  const Pass a = attention(), m = mlp(), low = adapters();
   const double choices = t_.spec.experts > 0 ? real(t_.spec.experts_per_token) : 1;
   const double whole =
       4 * hidden_ / (t_.sp ? tp_ : 1) + 4 * width_ + 2 * gates() * choices * intermediate_ / tp_;
   const double moved = memory(kActivationPasses * element_ * tokens_ * whole);
-  Pass out{a.forward + m.forward + moved / 3 + kForwardLaunches * p_.launch_s,
-           a.backward + m.backward + moved * 2 / 3 + kBackwardLaunches * p_.launch_s};
+  Pass out{a.forward + m.forward + low.forward + moved / 3 + kForwardLaunches * p_.launch_s,
+           a.backward + m.backward + low.backward + moved * 2 / 3 + kBackwardLaunches * p_.launch_s};
   if (t_.recompute == Recompute::kFull) out.backward += out.forward;
   if (t_.recompute == Recompute::kSelective && product_ != nullptr)
     out.backward += 4 * tokens_ * real(t_.seq_len) * width_ * kCausal / product_->flops;
@@ -199,12 +229,13 @@ double CostModel::message() const {
   return wire("send", 1, bytes, 2, t_.world());
 }
 
-double CostModel::data_parallel(double parameters) const {
+double CostModel::data_parallel(double trained, double frozen) const {
   const i64 ranks = t_.dp * t_.cp, span = t_.tp * t_.cp * t_.dp;
   if (ranks <= 1) return 0;
-  const auto v = shape::state_traffic(t_, parameters);
+  auto v = shape::state_traffic(t_, trained);
+  v.all_gather += shape::frozen_traffic(t_, frozen).all_gather;
   const double buckets =
-      std::max(1.0, std::ceil(parameters * element_ / (real(t_.grad_bucket_mb) * 1024 * 1024)));
+      std::max(1.0, std::ceil(trained * element_ / (real(t_.grad_bucket_mb) * 1024 * 1024)));
   // ZeRO-3 gathers each layer and both ends for themselves, before forward and backward, and reduces them so.
   const double units = real(t_.grad_accum) * (real(t_.spec.layers) / real(t_.pp) + 2);
   const double gathers = t_.zero < 3 ? buckets : t_.reshard_after_forward ? 2 * units : units;
@@ -249,29 +280,32 @@ void CostModel::stages(StepCost& out) const {
       out.compute_s;
 }
 
-void CostModel::optimizer(double parameters, StepCost& out) const {
+void CostModel::optimizer(double trained, double frozen, StepCost& out) const {
   const auto split = shape::state_split(t_);
   const auto bytes = state_bytes_on_device(t_);
   // Values, gradients and moments are read, values and moments written.
   const double traffic =
-      parameters * (2 * bytes.optimizer + bytes.gradients + 2 * element_ / real(split.optimizer));
+      trained * (2 * bytes.optimizer + bytes.gradients + 2 * element_ / real(split.optimizer));
   const double tensors = kLayerTensors * real(t_.spec.layers) / real(t_.pp);
   const double passes = passes_of(t_.optimizer);
   out.optimizer_s = passes * memory(traffic) + (passes > 1 ? 4 * passes * tensors : 4) * p_.launch_s;
-  if (t_.grad_clip) out.optimizer_s += memory(parameters * bytes.gradients * 2);
+  if (t_.grad_clip) out.optimizer_s += memory(trained * bytes.gradients * 2);
   if (t_.offload == Offload::kNone) return;
   out.offload_s = memory(2 * traffic);
   if (t_.offload == Offload::kParameters)
-    out.offload_s += real(t_.grad_accum) * memory(2 * parameters * bytes.weights);
+    out.offload_s += real(t_.grad_accum) * memory(2 * (trained + frozen) * bytes.weights);
 }
 
 StepCost CostModel::cost() {
   StepCost out;
   const double parameters = real(shape::parameter_count(t_.spec)) / (tp_ * real(t_.pp));
+  const double adapters = real(shape::adapter_parameter_count(t_)) / (tp_ * real(t_.pp));
+  const double trained = adapters_.any() ? adapters : parameters;
+  const double frozen = adapters_.any() ? parameters : 0;
   stages(out);
   out.tensor_s = tensor(), out.context_s = context(), out.expert_s = experts();
-  out.data_parallel_s = data_parallel(parameters);
-  optimizer(parameters, out);
+  out.data_parallel_s = data_parallel(trained, frozen);
+  optimizer(trained, frozen, out);
   out.step_s = out.compute_s + out.pipeline_s + out.tensor_s + out.context_s + out.expert_s +
                out.data_parallel_s + out.optimizer_s + out.offload_s;
   return out;

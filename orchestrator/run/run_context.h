@@ -22,6 +22,7 @@ struct RunContext {
   Expected<void> note(const std::string& kind, const std::string& text,
                       std::optional<i64> attempt = {}) const {
     observer.on_note(text);
+    observer.on_event(kind, text);
     return store.add_event(settings.sweep, kind, text, attempt);
   }
 };

@@ -16,8 +16,6 @@ Expected<void> ProfileShelf::save_hardware_profile(const ProfileRow& row) {
 Expected<std::vector<ProfileRow>> ProfileShelf::hardware_profiles() {
   Transaction work(*file_.db, Transaction::kRead);
   std::vector<ProfileRow> out;
-  if (!work.one<i64>("SELECT 1 FROM sqlite_schema WHERE name = 'hardware_profile'"))
-    return work.commit(std::move(out));
   auto rows =
       work.rows("SELECT name, hardware, created_unix_ns, profile FROM hardware_profile ORDER BY name");
   while (rows.next())

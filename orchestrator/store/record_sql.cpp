@@ -8,6 +8,7 @@
 #include "schema/codec.h"
 
 namespace sweep::store {
+
 std::string marks(std::size_t count) {
   std::string out;
   for (std::size_t i = 0; i < count; ++i) out += i ? ", ?" : "?";
@@ -92,9 +93,23 @@ void put_value(Statement& statement, int at, const std::vector<SentTraffic>& sen
 void read_value(const Rows& rows, int at, std::vector<SentTraffic>& sent) {
   sent.clear();
   const auto list = parse_json(rows.text(at));
-  if (!list || !list->is_array()) return;
-  for (const auto& item : *list)
-    if (auto each = from_json<SentTraffic>(item)) sent.push_back(std::move(*each));
+  if (!list || !list->is_array())
+    return refuse_text(rows, at, "list", list ? "another form of JSON" : list.error().message);
+  for (const auto& item : *list) {
+    auto each = from_json<SentTraffic>(item);
+    if (!each) return refuse_text(rows, at, "list of traffic", each.error().message);
+    sent.push_back(std::move(*each));
+  }
+}
+
+void refuse_text(const Rows& rows, int at, std::string_view what, std::string_view why) {
+  const auto name = [&](int column) { return std::string_view(sqlite3_column_name(rows.handle(), column)); };
+  rows.refuse(
+      {fmt::format("{}: column '{}' of the row with {} = {} holds no {} ({}); restore the file from a "
+                   "copy",
+                   sqlite3_db_filename(sqlite3_db_handle(rows.handle()), "main"), name(at), name(0),
+                   rows.text(0), what, why),
+       ErrorKind::kUnreadable, std::string(name(at))});
 }
 
 }  // namespace sweep::store

@@ -85,8 +85,9 @@ template <class T>
 void read_value(const Rows& rows, int at, T& value) {
   rows.read(at, value);
 }
-// A record is stored as JSON text, one that says nothing as ''. If the text is no such record (never written by a
-// store), the value stays empty.
+// Ends the transaction with an error that names the row: its column `at` holds what no store wrote.
+void refuse_text(const Rows& rows, int at, std::string_view what, std::string_view why);
+// A record is stored as JSON text, one that says nothing as ''.
 template <Recorded T>
 void put_value(Statement& statement, int at, const T& record) {
   statement.put_copy(at, record == T() ? std::string() : to_text(record));
@@ -95,9 +96,12 @@ template <Recorded T>
 void read_value(const Rows& rows, int at, T& record) {
   const std::string_view text = rows.text(at);
   if (text.empty()) return;
-  if (auto found = from_text<T>(text)) record = std::move(*found);
+  if (auto found = from_text<T>(text))
+    record = std::move(*found);
+  else
+    refuse_text(rows, at, "record", found.error().message);
 }
-// Stored as a JSON list. If the text is not such a list (never written by a store), the value stays empty.
+// Stored as a JSON list.
 void put_value(Statement&, int at, const std::vector<SentTraffic>&);
 void read_value(const Rows&, int at, std::vector<SentTraffic>&);
 

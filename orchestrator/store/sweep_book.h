@@ -47,6 +47,12 @@ struct MergeCounts {
   std::vector<std::string> notes;  // disagreements of the other file with this one
 };
 
+// A sweep that was removed: what it had, and the folders of its logs, which are still there.
+struct RemovedSweep {
+  i64 trials = 0, attempts = 0;
+  std::vector<std::filesystem::path> spools;
+};
+
 class SweepBook {
  public:
   explicit SweepBook(StoreFile& file) : file_(file) {}
@@ -73,6 +79,12 @@ class SweepBook {
   // file again changes nothing. What this database says of a sweep or a plan stands. The other files are only
   // read (an older one is upgraded as a private copy); a sweep that is being run, here or there, is refused.
   Expected<std::vector<MergeCounts>> merge(std::span<const std::filesystem::path>);
+
+  // Removes a sweep with all its rows, and the trials that no other sweep has; one transaction. Error: somebody runs
+  // it, or allocations of it are not known to have ended.
+  Expected<RemovedSweep> remove_sweep(const SweepRow&);
+  // One consistent file, while others read and write this one. Error: there is such a file already.
+  Expected<void> back_up(const std::filesystem::path& target);
 
   // `attempt`: the one that it is about; nullopt: the sweep as a whole.
   Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text,

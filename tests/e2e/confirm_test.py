@@ -110,6 +110,9 @@ def the_best_are_confirmed(b):
     link, = b.rows(f"select options_json from sweep where name = '{name}'")
     assert json.loads(link[0])["confirms"] == finished_sweep.NAME
     again = b.sweep("confirm", "--top", "2", "--steps", "20", "--repeats", "2", *common)
+    document = json.loads(b.sweep("confirm", "--top", "2", "--steps", "20", "--repeats", "2", "--json", *common).stdout)
+    assert document["holds"] is True and document["ended_early"] is None and document["metric"] == "tokens_per_s_gpu", document
+    assert [(t["standing"] == "leader", t["allocations"]) for t in document["trials"]] == [(True, 3), (False, 3)], document
     assert again.stdout == first.stdout and len(b.rows("select 1 from allocation")) == 4, "measured again though it had enough"
     database.check(b.db)
 

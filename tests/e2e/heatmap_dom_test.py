@@ -130,6 +130,10 @@ def pointing_shows_the_best_and_the_runners_up(page):
     expect("model llama-1b · nodes 1" in tip and "micro-batch size" in tip, f"the box under the pointer says {tip}")
     next_ones = page.texts("#tip .next tr")
     expect(len(next_ones) == 3, f"runners-up: {next_ones}")
+    known = page.evaluate("(() => { const m = JSON.parse(document.getElementById('data').textContent).metrics[0]; "
+                          "return m.text.split(',').map((t) => `${t} ${m.unit}`); })()")
+    big, runners = page.texts("#tip .big")[0], page.texts("#tip .next tr td:first-child")
+    expect(big in known and all(any(t.startswith(r + " ") for t in known) for r in runners), f"{big}, {runners} are none of the data's texts")
     expect(not page.evaluate("document.getElementById('tip').hidden"), "the box is hidden")
 
 

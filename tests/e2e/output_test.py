@@ -26,7 +26,7 @@ PRINTS = {
     "init": ["torchrun", "-o", "-"], "wrap": None, "calibrate": None, "suggest": [], "replay": None,
     "choose": None,
 }
-JSON = ("plan", "explain", "status", "best", "table", "compare", "query", "logs", "doctor", "models", "hardware")
+JSON = ("predict", "suggest", "plan", "explain", "status", "best", "table", "compare", "query", "logs", "doctor", "models", "hardware")
 CSV_HEAD = "precision,model,hardware,nodes,gpus_per_node,micro_batch_size,seq_len,tokens_per_s\n"
 DB = ["--db", "r.db"]
 SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "schema" / "json"
@@ -48,6 +48,15 @@ class Bench:
     def words(self, name, *more):
         words = [name, *(self.names.get(word, word) for word in PRINTS[name]), *more]
         return words if name in NO_DB else [*words, "--db", self.db]
+
+    def documents_of_other_commands(self):
+        rows = self.folder / "rows.csv"
+        rows.write_text("model,nodes,dp,tp,pp,mbs,gas,tok_s_gpu\n1B,1,8,1,1,1,4,100\n1B,1,8,1,1,2,2,200\n")
+        own = ["--set", "seq_len=4096", "--set", "precision=bf16", "--hardware", "h100-sxm-80gb", "--db", "i.db"]
+        for words in (["predict", "--configs", self.names["CONFIGS"]], ["replay", rows], ["choose", self.names["GRID"], "--tokens", "1e9"],
+                      ["import", rows, *own], ["suggest", "--db", "i.db"], ["merge", "m.db", "i.db"]):
+            done = self.sweep(*words, "--json")
+            yield tuple(map(str, words)), json.loads(done.stdout)
 
     def printing(self):
         """Every command line that prints: the help of each command, its data, its data as JSON."""
@@ -86,6 +95,7 @@ def each_document_follows_its_schema(b):
     seen["status", "running"] = json.loads(b.sweep("status", *DB, "--json").stdout)
     for n, line in enumerate(b.sweep("plan", b.names["GRID"], "--json").stdout.splitlines()):
         seen["plan", n] = json.loads(line)
+    seen.update(b.documents_of_other_commands())
     for (name, *_), document in seen.items():
         schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
         jsonschema.Draft202012Validator.check_schema(schema)

@@ -95,6 +95,22 @@ TEST(DryRun, EqualsTheCpuRunForOtherShapes) {
   }
 }
 
+TEST(DryRun, EqualsTheCpuRunForAdapters) {
+  for (const Trial& model : {llama(), gpt2()}) {
+    for (const LoraTargets targets : {LoraTargets::kAttention, LoraTargets::kMlp, LoraTargets::kAllLinear}) {
+      for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master}) {
+        Trial t = model;
+        t.lora_rank = 6, t.lora_targets = targets, t.precision = precision, t.grad_accum = 2;
+        expect_equal(t, t.spec.family + " " + std::string(to_string(targets)) + " " +
+                            std::string(to_string(precision)));
+        Trial all = t;
+        all.lora_rank = 0;
+        EXPECT_LT(dry(t), dry(all)) << "no gradients and no optimizer state of the base";
+      }
+    }
+  }
+}
+
 TEST(DryRun, EqualsTheCpuRunWithGradientBuckets) {
   Trial t = llama();
   t.dp = 4, t.gpus_per_node = 4, t.grad_accum = 2;

@@ -21,6 +21,31 @@ std::vector<double> numbers(const at::Tensor& t) {
   return {data, data + flat.numel()};
 }
 
+// Frozen tensors have no gradient: zeros.
+at::Tensor gradient_of(const step::TrainStep::Tensor& t) {
+  return t.gradient.defined() ? t.gradient : at::zeros(t.value.sizes());
+}
+
+// Values of every tensor for a trial with adapters: their second matrix starts at zero otherwise, and the
+// first one would have no gradient.
+void draw(const model::Parameters::Part& part, const at::Tensor& share) {
+  auto shape = share.sizes().vec();
+  auto ranges = part.slice.ranges;
+  const auto dimension = static_cast<std::size_t>(part.slice.dimension);
+  if (part.slice.whole != 0)
+    shape[dimension] = part.slice.whole;
+  else
+    ranges = {{0, share.size(0)}};
+  at::manual_seed(std::hash<std::string>{}(part.name));
+  at::Tensor whole = at::randn(shape, at::kDouble).mul_(0.05);
+  if (shape.size() == 1) whole.add_(1);
+  i64 at = 0;
+  for (const auto& [begin, count] : ranges) {
+    share.narrow(part.slice.dimension, at, count).copy_(whole.narrow(part.slice.dimension, begin, count));
+    at += count;
+  }
+}
+
 json share_of(const step::TrainStep::Tensor& t) {
   return {{"name", t.name},
           {"shape", t.value.sizes().vec()},
@@ -28,7 +53,7 @@ json share_of(const step::TrainStep::Tensor& t) {
           {"whole", t.slice.whole},
           {"ranges", t.slice.ranges},
           {"value", numbers(t.value)},
-          {"gradient", numbers(t.gradient)}};
+          {"gradient", numbers(gradient_of(t))}};
 }
 
 json run_rank(const Trial& trial, const comm::GroupOptions& options, int steps) {
@@ -39,7 +64,9 @@ json run_rank(const Trial& trial, const comm::GroupOptions& options, int steps) 
     of_group.name = met.name, of_group.rank = met.rank, of_group.world = met.size();
     return comm::make_backend(trial.backend, of_group);
   });
-  step::TrainStep step(trial, at::kCPU, mesh, nullptr, step::kProofOptimizer);
+  step::Given given;
+  if (trial.lora_rank > 0) given.weights = draw;
+  step::TrainStep step(trial, at::kCPU, mesh, nullptr, step::kProofOptimizer, given);
   json out{{"losses", json::array()}, {"tokens", 0}, {"tensors", json::array()}};
   for (int i = 0; i < steps; ++i) {
     const auto times = step.run();

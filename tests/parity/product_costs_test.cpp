@@ -46,6 +46,12 @@ void padded(Trial& t) {
   t.spec.vocab_size = 57, t.vocab_multiple = 4;
 }
 void nothing(Trial&) {}
+void lora(Trial& t) {
+  t.lora_rank = 3;
+}
+void lora_of(Trial& t, LoraTargets targets) {
+  t.lora_rank = 5, t.lora_targets = targets;
+}
 
 const CostCase kCosts[] = {
     {"zero1", {2}, [](Trial& t) { t.zero = 1; }},
@@ -149,6 +155,53 @@ const CostCase kCosts[] = {
     {"dp2_tp2_pp2_ep2_sp_full_zero1",
      {2, 2, 2, 1, 2},
      [](Trial& t) { experts(t), interleaved(t), t.sp = true, t.recompute = Recompute::kFull, t.zero = 1; }},
+    {"lora", {1}, lora},
+    {"lora_query_value", {1}, [](Trial& t) { lora_of(t, LoraTargets::kQueryValue); }},
+    {"lora_tp2", {1, 2}, lora},
+    {"lora_tp2_sp", {1, 2}, [](Trial& t) { lora(t), t.sp = true; }},
+    {"lora_tp2_sp_mlp", {1, 2}, [](Trial& t) { lora_of(t, LoraTargets::kMlp), t.sp = true; }},
+    {"lora_tp2_sp_attention", {1, 2}, [](Trial& t) { lora_of(t, LoraTargets::kAttention), t.sp = true; }},
+    {"lora_tp2_overlap", {1, 2}, [](Trial& t) { lora(t), t.sp = t.tp_overlap = true; }},
+    {"lora_tp4_kv2_sp_full",
+     {1, 4},
+     [](Trial& t) { lora(t), grouped_query(t), t.sp = true, t.recompute = Recompute::kFull; }},
+    {"lora_pp2_tied", {1, 1, 2}, [](Trial& t) { lora(t), tied(t); }},
+    {"lora_pp2_tp2_interleaved", {1, 2, 2}, [](Trial& t) { lora(t), interleaved(t); }},
+    {"lora_dp2_zero1_clip", {2}, [](Trial& t) { lora(t), t.zero = 1, t.grad_clip = true; }},
+    {"lora_dp2_zero2", {2}, [](Trial& t) { lora(t), t.zero = 2; }},
+    {"lora_dp2_zero3", {2}, [](Trial& t) { lora(t), t.zero = 3; }},
+    {"lora_dp2_zero3_tied", {2}, [](Trial& t) { lora(t), tied(t), t.zero = 3; }},
+    {"lora_dp2_zero3_full_kept",
+     {2},
+     [](Trial& t) { lora(t), t.zero = 3, t.recompute = Recompute::kFull, t.reshard_after_forward = false; }},
+    {"lora_dp4_zero3_hybrid", {4}, [](Trial& t) { lora(t), t.zero = 3, t.dp_shard = 2; }},
+    {"lora_dp2_tp2_sp_zero1", {2, 2}, [](Trial& t) { lora(t), t.sp = true, t.zero = 1; }},
+    {"lora_dp2_tp2_sp_zero3_mixed",
+     {2, 2},
+     [](Trial& t) { lora(t), t.sp = true, t.zero = 3, t.precision = Precision::kBf16Mixed; }},
+    {"lora_dp2_tp2_zero2_master",
+     {2, 2},
+     [](Trial& t) { lora(t), t.zero = 2, t.precision = Precision::kBf16Master; }},
+    {"lora_dp2_tp2_pp2_zero3", {2, 2, 2}, [](Trial& t) { lora(t), t.zero = 3; }},
+    {"lora_cp2", {1, 1, 1, 2}, lora},
+    {"lora_tp2_cp2_exchange_selective",
+     {1, 2, 1, 2},
+     [](Trial& t) { lora(t), t.cp_comm_type = CpCommType::kAllToAll, t.recompute = Recompute::kSelective; }},
+    {"lora_dp2_ep2",
+     {2, 1, 1, 1, 2},
+     [](Trial& t) { lora_of(t, LoraTargets::kAttention), experts(t), t.spec.router_aux_coef = 0.01; }},
+    {"lora_dp4_ep2_zero3",
+     {4, 1, 1, 1, 2},
+     [](Trial& t) { lora_of(t, LoraTargets::kAttention), experts(t), t.zero = 3; }},
+    {"lora_dp2_tp2_ep2_sp",
+     {2, 2, 1, 1, 2},
+     [](Trial& t) { lora_of(t, LoraTargets::kAttention), experts(t), t.sp = true; }},
+    {"lora_dp2_offloaded",
+     {2},
+     [](Trial& t) { lora(t), t.zero = 2, t.offload = Offload::kOptimizer, t.activation_offload = true; }},
+    {"lora_dp2_parameters_outside",
+     {2},
+     [](Trial& t) { lora(t), t.zero = 3, t.offload = Offload::kParameters; }},
     {"dp2_offloaded",
      {2},
      [](Trial& t) { t.zero = 2, t.offload = Offload::kOptimizer, t.activation_offload = true; }},

@@ -52,6 +52,7 @@ const Strategy kStrategies[] = {
      [](Trial& t) {
        t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true, t.spec.vocab_size = 61;
      }},
+    {"lora", "trained", [](Trial& t) { t.lora_rank = 3, t.lora_targets = LoraTargets::kAttention; }},
     {"padded vocabulary", "vocabulary", [](Trial& t) { t.spec.vocab_size = 59, t.vocab_multiple = 3; }},
 };
 constexpr std::size_t kNumber = std::size(kStrategies);
@@ -115,8 +116,9 @@ TEST_F(Products, TriplesAndLarger) {
                                                      {0, 3, 6, 12, 13},     {0, 1, 9, 11},
                                                      {0, 4, 9, 12},         {7, 9, 4, 10},
                                                      {0, 2, 9, 12, 18},     {0, 2, 4, 12, 14, 15, 17, 18},
-                                                     {0, 2, 4, 10, 18, 19}, {0, 1, 4, 12, 18, 20},
-                                                     {1, 7, 11, 20}};
+                                                     {0, 2, 4, 10, 18, 19}, {0, 1, 4, 12, 18, 21},
+                                                     {1, 7, 11, 21},        {0, 2, 4, 12, 13, 15, 16, 18, 20},
+                                                     {0, 2, 7, 11, 18, 20}, {0, 1, 6, 19, 20}};
   for (const auto& members : larger) run += check(members) ? 1 : 0;
   EXPECT_GE(run, 40);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/step/train_step.h"
@@ -58,8 +59,31 @@ Peaks peaks_of(const Trial& t, at::Device device, i64 rank, int steps) {
   return peaks;
 }
 
-std::vector<Case> cases() {
+std::vector<Case> adapter_cases() {
   std::vector<Case> all;
+  for (const i64 zero : {0, 1, 2, 3}) {
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16Master, Precision::kBf16Mixed}) {
+      Trial t = small_llama(2);
+      t.zero = zero, t.precision = precision, t.lora_rank = 5;
+      all.push_back({"lora_zero" + std::to_string(zero) + "_" + std::string(to_string(precision)), t});
+    }
+    Trial t = shares_table(small_llama(2));
+    t.zero = zero, t.lora_rank = 8, t.lora_targets = LoraTargets::kAttention, t.grad_dtype = GradDtype::kFp32;
+    t.precision = Precision::kBf16, t.grad_clip = true;
+    all.push_back({"lora_attention_tied_zero" + std::to_string(zero), t});
+    for (const Offload offload : {Offload::kOptimizer, Offload::kDisk, Offload::kParameters}) {
+      Trial outside = small_llama(2);
+      outside.zero = zero, outside.offload = offload, outside.lora_rank = 4;
+      if (shape::states_unsupported(outside)) continue;
+      all.push_back(
+          {"lora_zero" + std::to_string(zero) + "_offload_" + std::string(to_string(offload)), outside});
+    }
+  }
+  return all;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all = adapter_cases();
   for (const i64 zero : {0, 1, 2, 3}) {
     const std::string stage = "zero" + std::to_string(zero);
     for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master,
@@ -120,12 +144,15 @@ TEST_P(StateBytes, WhatLastsIsTheFormulaPlusPadding) {
   const parallel::Mesh mesh = parallel::pretend(*shape::ParallelDims::make(t), 0);
   const TrainStep step(t, at::kMeta, mesh, nullptr);
   const parallel::ModelState& state = step.state();
-  EXPECT_EQ(state.elements() - state.padding(), shape::parameter_count(t.spec));
+  EXPECT_EQ(state.elements() - state.padding(),
+            shape::parameter_count(t.spec) + shape::adapter_parameter_count(t));
   const shape::StateBytes formula = shape::state_bytes(t);
   const auto elements = static_cast<double>(state.elements());
+  const auto trained = static_cast<double>(state.count(false).all);
+  EXPECT_EQ(state.count(true).all > 0, t.lora_rank > 0);
   EXPECT_EQ(static_cast<double>(state.bytes().weights), formula.weights * elements);
-  EXPECT_EQ(static_cast<double>(state.bytes().gradients), formula.gradients * elements);
-  EXPECT_EQ(static_cast<double>(state.bytes().optimizer), formula.optimizer * elements);
+  EXPECT_EQ(static_cast<double>(state.bytes().gradients), formula.gradients * trained);
+  EXPECT_EQ(static_cast<double>(state.bytes().optimizer), formula.optimizer * trained);
 }
 
 TEST_P(StateBytes, NothingElseLasts) {
@@ -155,8 +182,10 @@ TEST_P(StateBytes, SentBytesAreTheFormula) {
   mesh.reset_traffic();
   step.run();
   const parallel::ModelState& state = step.state();
-  const shape::StateTraffic formula = shape::state_traffic(t, static_cast<double>(state.elements()),
-                                                           static_cast<double>(state.shared_elements()));
+  const auto trained = state.count(false), frozen = state.count(true);
+  const auto exact = [](i64 n) { return static_cast<double>(n); };
+  shape::StateTraffic formula = shape::state_traffic(t, exact(trained.all), exact(trained.shared));
+  formula.all_gather += shape::frozen_traffic(t, exact(frozen.all), exact(frozen.shared)).all_gather;
   const comm::Traffic sent = mesh.traffic();
   const bool agrees = t.grad_clip || t.precision == Precision::kFp16;  // one float64 over the world
   const i64 agreement = agrees ? 2 * 8 * (t.world() - 1) / t.world() : 0;

@@ -15,7 +15,8 @@ double peak(const std::string& type) {
 
 }  // namespace
 
-KernelModel::KernelModel(const std::string& mangled) : attention_(AttentionKernel::named(mangled)) {}
+KernelModel::KernelModel(const std::string& mangled)
+    : attention_(AttentionKernel::named(mangled)), grouped_(grouped_kernel(mangled.c_str())) {}
 
 Ns KernelModel::time(const Grid& grid, const Grid& block) const {
   const auto& profile = description().profile;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "worker/phantom/attention_kernel.h"
+#include "worker/phantom/grouped_kernel.h"
 #include "worker/phantom/runtime.h"
 
 namespace sweep::phantom {
@@ -13,9 +14,11 @@ class KernelModel {
   KernelModel() = default;
   explicit KernelModel(const std::string& mangled);
   Ns time(const Grid& grid, const Grid& block) const;
+  GroupedKernel grouped() const { return grouped_; }
 
  private:
   AttentionKernel attention_;
+  GroupedKernel grouped_ = GroupedKernel::kNone;
 };
 
 // FLOPs on the tensor cores, in waves of tiles over the multiprocessors, or the traffic where that takes

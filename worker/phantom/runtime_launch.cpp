@@ -20,7 +20,8 @@ class KernelNames {
     return *names;
   }
   void add(const void* function, const char* mangled) {
-    if (std::strstr(mangled, "flash_") == nullptr) return;
+    const bool grouped = grouped_kernel(mangled) != GroupedKernel::kNone;
+    if (std::strstr(mangled, "flash_") == nullptr && !grouped) return;
     const std::lock_guard lock(mutex_);
     models_.emplace(function, KernelModel(mangled));
   }
@@ -49,10 +50,16 @@ Grid grid_of(const dim3& d) {
   return {d.x, d.y, d.z};
 }
 
-cudaError_t launch(const void* function, dim3 grid, dim3 block, cudaStream_t stream) {
+thread_local GroupedSizes next_product;  // sizes of the grouped product whose second kernel is still to come
+
+cudaError_t launch(const void* function, dim3 grid, dim3 block, cudaStream_t stream, void* const* arguments) {
   if (const auto error = Runtime::get().begin()) return error;
-  const Ns lasts = KernelNames::get().model(function).time(grid_of(grid), grid_of(block));
-  return run_kernel(stream_of(stream), lasts);
+  const KernelModel model = KernelNames::get().model(function);
+  if (model.grouped() == GroupedKernel::kSizes) next_product = grouped_sizes(arguments);
+  if (model.grouped() != GroupedKernel::kProduct)
+    return run_kernel(stream_of(stream), model.time(grid_of(grid), grid_of(block)));
+  ++counters().matmuls;
+  return run_kernel(stream_of(stream), product_time({next_product.m, next_product.n, next_product.k}));
 }
 
 }  // namespace
@@ -77,23 +84,24 @@ PHANTOM_API cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* functi
   return cudaSuccess;
 }
 
-PHANTOM_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void**, std::size_t,
-                                           cudaStream_t stream) {
-  return launch(kernel, grid, block, stream);
+PHANTOM_API cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                                           std::size_t, cudaStream_t stream) {
+  return launch(kernel, grid, block, stream, arguments);
 }
 
-PHANTOM_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**, std::size_t,
-                                         cudaStream_t stream) {
-  return launch(function, grid, block, stream);
+PHANTOM_API cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments,
+                                         std::size_t, cudaStream_t stream) {
+  return launch(function, grid, block, stream, arguments);
 }
 
-PHANTOM_API cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block, void**,
-                                                    std::size_t, cudaStream_t stream) {
-  return launch(function, grid, block, stream);
+PHANTOM_API cudaError_t cudaLaunchCooperativeKernel(const void* function, dim3 grid, dim3 block,
+                                                    void** arguments, std::size_t, cudaStream_t stream) {
+  return launch(function, grid, block, stream, arguments);
 }
 
-PHANTOM_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void**) {
-  return launch(function, config->gridDim, config->blockDim, config->stream);
+PHANTOM_API cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function,
+                                            void** arguments) {
+  return launch(function, config->gridDim, config->blockDim, config->stream, arguments);
 }
 
 PHANTOM_API void** __cudaRegisterFatBinary(void*) {

@@ -60,6 +60,15 @@ void add_layout(CLI::App& command, sweep::Trial& t) {
   command
       .add_option("--vocab-multiple", t.vocab_multiple, "Pad the token tables to a multiple of this times tp")
       ->check(CLI::Range(1, 65'536));
+  command.add_option("--lora-rank", t.lora_rank, "Rank of the adapters in adapter_model.safetensors")
+      ->check(CLI::Range(0, 65'536));
+  command.add_option("--lora-alpha", t.lora_alpha, "Their alpha")->check(CLI::Range(1, 1'000'000));
+  command
+      .add_option_function<std::string>(
+          "--lora-targets",
+          [&t](const std::string& word) { t.lora_targets = *sweep::choice_from<sweep::LoraTargets>(word); },
+          "The layers that have them")
+      ->check(CLI::IsMember({"query_value", "attention", "mlp", "all_linear"}));
   command.add_flag("--sp", t.sp, "Sequence parallelism beside tp");
   command
       .add_option_function<std::string>(

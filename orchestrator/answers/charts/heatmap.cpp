@@ -16,8 +16,6 @@
 namespace sweep::answers {
 namespace {
 
-constexpr std::size_t kMaxCells = 10'000;
-
 // Axes that other axes usually determine. They are not chosen by default.
 bool follows(const Field& field) {
   static const std::set<std::string_view> names = {"gpus_per_node", "grad_accum", "global_batch_size"};
@@ -276,10 +274,10 @@ Expected<Heatmap> heatmap(std::span<const ResultRow> rows, const HeatmapOptions&
   const std::vector<std::size_t> cell_of = places(row_at, col_at);
   map.row_keys = std::move(row_at.keys);
   map.col_keys = std::move(col_at.keys);
-  if (map.row_keys.size() * map.col_keys.size() > kMaxCells) {
+  if (map.row_keys.size() * map.col_keys.size() > kMostCells) {
     return fail(
         fmt::format("{} x {} values of '{}' and '{}' are more than {} cells; choose axes with fewer values.",
-                    map.row_keys.size(), map.col_keys.size(), map.rows.name(), map.cols.name(), kMaxCells));
+                    map.row_keys.size(), map.col_keys.size(), map.rows.name(), map.cols.name(), kMostCells));
   }
   map.cells.resize(map.row_keys.size() * map.col_keys.size());
   fill(map, shown, cell_of);

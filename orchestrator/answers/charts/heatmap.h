@@ -93,7 +93,8 @@ struct Heatmap {
   const Cell& at(std::size_t row, std::size_t col) const { return cells[row * col_keys.size() + col]; }
 };
 
-// Error: unknown names, rows and cols the same, or a grid of more than 10,000 cells. Pointers are into rows.
+inline constexpr std::size_t kMostCells = 10'000;
+// Error: unknown names, rows and cols the same, or a grid of more than kMostCells cells. Pointers are into rows.
 Expected<Heatmap> heatmap(std::span<const ResultRow>, const HeatmapOptions&);
 
 // The axes under a cell's value, line by line: what must not be mixed and the cluster's size, parallelism,
@@ -101,6 +102,7 @@ Expected<Heatmap> heatmap(std::span<const ResultRow>, const HeatmapOptions&);
 // line, so is what the shown configurations agree on.
 using CellLines = std::vector<std::vector<Field>>;
 inline constexpr std::size_t kCellLines = 4;
+inline constexpr std::size_t kMostOthers = 3;  // on the last line; the page's box under the pointer has all
 CellLines cell_lines(const Heatmap&);
 CellLines possible_cell_lines(const Heatmap&);  // rows, columns and what cells agree on included
 inline constexpr std::string_view kNotResolved =

@@ -13,7 +13,6 @@ namespace {
 constexpr std::string_view kPlace[] = {"model", "hardware", "seq_len", "nodes", "gpus_per_node"};
 constexpr std::string_view kParallel[] = {"dp", "tp", "pp", "cp", "ep"};
 constexpr std::string_view kBatch[] = {"grad_accum", "micro_batch_size", "zero"};
-constexpr std::size_t kMostOthers = 3;  // on a cell's last line; the page's box under the pointer has all
 // These follow from the others on a line, or are of the machine: a cell does not need them.
 constexpr std::string_view kLeftOut[] = {"global_batch_size", "memory_cap_bytes", "threads", "workload"};
 

@@ -1,5 +1,3 @@
-#include "orchestrator/answers/charts/transfer_chart.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +5,7 @@
 
 #include "orchestrator/answers/charts/chart.h"
 #include "orchestrator/answers/format.h"
-#include "orchestrator/answers/tables/transfer_print.h"
+#include "orchestrator/answers/statistics/transfer.h"
 
 namespace sweep::answers {
 namespace {

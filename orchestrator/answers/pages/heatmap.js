@@ -20,10 +20,10 @@ const bestWords = () => (!view.tied.size ? "" : view.winner ? " ★ the best of 
   : ` ≈ the ${view.tied.size} best: they cannot be distinguished (equal values, or 95 % intervals that overlap).`);
 const drawSummary = () => {
   const seen = view.sums.reduce((a, b) => a + b, 0), out = [];
-  if (view.many) out.push(make("p", `${view.rows.length} x ${view.cols.length} values of ${view.R.name} and ${view.C.name} are more than ${MOST_CELLS} cells; choose axes with fewer values.`));
-  else out.push(make("p", `${withUnit(view.V, view.scale.unit)}, best configuration in each cell${S.best !== S.value ? " by " + view.G.name : ""}.`));
+  if (view.many) out.push(make("p", `${view.rows.length} x ${view.cols.length} values of ${view.R.name} and ${view.C.name} are more than ${D.most_cells} cells; choose axes with fewer values.`));
+  else out.push(make("p", `${view.V.title}, best configuration in each cell${S.best !== S.value ? " by " + view.G.name : ""}.`));
   if (view.hidden.length) out.push(make("p", `Each cell is the best over ${view.hidden.map(([a, n]) => `${a.name} (${n} values)`).join(", ")}.`));
-  const mixed = view.hidden.filter(([a]) => D.apart.includes(a.key) || ["model", "hardware", "seq_len"].includes(a.key));
+  const mixed = view.hidden.filter(([a]) => D.not_mixed.includes(a.key));
   if (mixed.length) out.push(make("p", `⚠ Cells mix ${mixed.map(([a, n]) => `${n} ${plural(a)}`).join(", ")}: their values are not of equal work.`, "warn"));
   if (view.V.unit === "USD" || view.G.unit === "USD") for (const price of D.prices) out.push(make("p", `Price of ${price}.`, price.includes("WARNING") ? "warn" : ""));
   out.push(make("p", `${seen} of ${D.n} configurations: ${countText(view.sums) || "none"}.`
@@ -44,20 +44,19 @@ const drawKeys = () => {
 
 const RUNNERS_UP = 3;
 const tipOfBest = (cell, all) => {
-  const body = make("table"), out = [make("div", `${view.scale.show(view.V.of[cell.best])}${unitOf(view.scale)}`, "big"), body];
+  const body = make("table"), out = [make("div", withUnit(view.V, cell.best), "big"), body];
   const row = (key, value, cls) => { const tr = body.insertRow(); tr.append(make("td", key, "soft"), make("td", value, cls)); };
-  for (const a of D.axes) if (a.key !== S.rows && a.key !== S.cols) row(a.name, a.values[a.of[cell.best]] + (a.unit && a.unit !== "bytes" ? " " + a.unit : ""));
+  for (const a of D.axes) if (a.key !== S.rows && a.key !== S.cols) row(a.name, a.values[a.of[cell.best]] + (a.unit ? " " + a.unit : ""));
   for (const m of D.metrics) {
     if (m.key === S.value || Number.isNaN(m.of[cell.best])) continue;
-    const s = scaleFor(m.unit, largestOf(m));
-    row(m.name, s.show(m.of[cell.best]) + unitOf(s));
+    row(m.name, withUnit(m, cell.best));
   }
   row("trial", D.ids[cell.best], "mono");
   const next = all.slice(1, 1 + RUNNERS_UP).filter((i) => cellOutcome[i] === 0 && !Number.isNaN(view.V.of[i]));
   if (next.length) {
     const list = make("table", undefined, "next");
     out.push(make("div", "runners-up", "soft"), list);
-    for (const i of next) { const tr = list.insertRow(); tr.append(make("td", view.scale.show(view.V.of[i])), make("td", lines(i).join(" "))); }
+    for (const i of next) { const tr = list.insertRow(); tr.append(make("td", view.V.text[i]), make("td", lines(i).join(" "))); }
   }
   return out;
 };
@@ -87,10 +86,10 @@ const drawList = () => {
   if (box.hidden) return;
   const all = members(r, c), shown = all.slice(0, MOST), table = make("table"), head = table.createTHead().insertRow();
   const cols = D.axes.filter((a) => a.key !== S.rows && a.key !== S.cols && all.some((i) => a.of[i] !== a.of[all[0]]));
-  const nums = D.metrics.filter((m) => shown.some((i) => !Number.isNaN(m.of[i]))).map((m) => [m, scaleFor(m.unit, largestOf(m))]);
+  const nums = D.metrics.filter((m) => shown.some((i) => !Number.isNaN(m.of[i])));
   for (const a of cols) head.append(titled(make("th", a.name, a.number ? "" : "t"), a.key));
   head.append(make("th", "outcome", "t"));
-  for (const [m, s] of nums) head.append(titled(make("th", withUnit(m, s.unit)), m.key));
+  for (const m of nums) head.append(titled(make("th", m.title), m.key));
   const reasons = shown.some((i) => D.reason[i]);
   head.append(make("th", "trial", "t"));
   if (reasons) head.append(make("th", "reason", "t"));
@@ -100,7 +99,7 @@ const drawList = () => {
     if (i === view.cells[r * view.width + c].best) tr.className = "best";
     for (const a of cols) tr.append(make("td", a.values[a.of[i]], a.number ? "" : "t"));
     tr.append(make("td", D.outcomes[D.outcome[i]], "t"));
-    for (const [m, s] of nums) tr.append(make("td", Number.isNaN(m.of[i]) ? "-" : s.show(m.of[i])));
+    for (const m of nums) tr.append(make("td", m.text[i] || "-"));
     tr.append(make("td", D.ids[i], "t mono"));
     if (reasons) tr.append(make("td", D.reasons[D.reason[i]], "t reason"));
   }

@@ -101,14 +101,14 @@ const markOf = (at) => (view.tied.has(at) ? (view.winner ? "best" : "tied") : ""
 const MARKS = { best: "★ ", tied: "≈ " };
 const cellWords = (cell, mark) => {
   if (cell.best >= 0)
-    return [[(MARKS[mark] ?? "") + view.scale.show(view.V.of[cell.best]), 15, 600], ...lines(cell.best).map((l) => [l, 10.5, 400]), [`${cell.count[0]} of ${cell.total} ok`, 9, 400]];
+    return [[(MARKS[mark] ?? "") + view.V.text[cell.best], 15, 600], ...lines(cell.best).map((l) => [l, 10.5, 400]), [`${cell.count[0]} of ${cell.total} ok`, 9, 400]];
   if (!cell.total) return [[WORDS.empty, 12, 400]];
   return [[WORDS[cell.state], 12, 600], [countText(cell.count).replaceAll(", ", " · ").replace("not run yet", "to run"), 9.5, 400]];
 };
 const cellLabel = (cell, r, c, mark) => {
   const name = `${view.R.name} ${view.R.values[r]}, ${view.C.name} ${view.C.values[c]}`;
   if (cell.best >= 0)
-    return `${name}: ${view.scale.show(view.V.of[cell.best])}${unitOf(view.scale)}; ${lines(cell.best).join(" ")}; ${countText(cell.count)}${{ best: "; the best of all", tied: "; ties with the best" }[mark] ?? ""}`;
+    return `${name}: ${withUnit(view.V, cell.best)}; ${lines(cell.best).join(" ")}; ${countText(cell.count)}${{ best: "; the best of all", tied: "; ties with the best" }[mark] ?? ""}`;
   return `${name}: ${WORDS[cell.state]}; ${cell.total ? countText(cell.count) : "no such configuration"}`;
 };
 
@@ -151,8 +151,8 @@ const drawnCells = (rows, cols, here, labels) => {
 const marginals = (keys, bests, others) => (others.length < 2 || !view.measured ? [] : keys.flatMap((key, at) => {
   const cell = view.cells[bests.get(key) ?? -1];
   if (!cell) return [];
-  const value = view.V.of[cell.best], share = view.colours.share(value);
-  return [{ at, share, ink: inkOn(share), text: view.scale.show(value) }];
+  const share = view.colours.share(view.V.of[cell.best]);
+  return [{ at, share, ink: inkOn(share), text: view.V.text[cell.best] }];
 }));
 
 const MANY_CELLS = 1500;  // beyond: a canvas, whose redrawing does not grow with the number of nodes
@@ -170,15 +170,17 @@ const makeChart = (kind) => {
   chart.addEventListener("click", (e, item) => { const d = at(item); if (d) openCell(d.row, d.col); });
 };
 
-// The legend's ends, low colours first, and what it says.
+// The legend's ends, low colours first, between them the value nearest to the middle if it has room, and what it says.
 const legend = () => {
   if (!view.measured) return { ends: [], words: "" };
-  const { low, high, log, rank, below, above, lower } = view.colours, show = view.scale.show;
-  const lowest = (below ? "≤ " : "") + show(low), highest = (above ? "≥ " : "") + show(high);
-  const mid = rank ? "" : show(log ? Math.sqrt(low * high) : (low + high) / 2);
+  const { low, high, log, rank, below, above, lower, share } = view.colours, { V, bests } = view;
+  const text = (v) => V.text[bests.find((i) => V.of[i] === v)];
+  const lowest = (below ? "≤ " : "") + text(low), highest = (above ? "≥ " : "") + text(high);
+  const offMiddle = (i) => Math.abs(share(V.of[i]) - 0.5), middle = bests.reduce((m, i) => (offMiddle(i) < offMiddle(m) ? i : m));
   const how = log ? "; logarithmic" : rank ? "; colours by rank" : below || above ? "; outliers share an end" : "";
-  const ends = (lower ? [highest, mid, lowest] : [lowest, mid, highest]).map((text, i) => ({ x: (RAMP / 2) * i, text, align: ["left", "center", "right"][i] }));
-  return { ends, words: `${withUnit(view.V, view.scale.unit)}; brighter is ${view.V.ranks ? "better" : "more"}${how}` };
+  const ends = [{ x: 0, text: lower ? highest : lowest, align: "left" }, { x: RAMP, text: lower ? lowest : highest, align: "right" }];
+  if (offMiddle(middle) < 0.2) ends.push({ x: RAMP * share(V.of[middle]), text: V.text[middle], align: "center" });
+  return { ends, words: `${V.title}; brighter is ${V.ranks ? "better" : "more"}${how}` };
 };
 
 // here: the key of the cell that the keyboard is on, or none. Answers when the picture stands.
@@ -203,6 +205,6 @@ const drawChart = (here) => {
   chart.signal("foot", foots.length ? MARGIN + FOOT - GAP : 0);
   replace("ramp", view.measured ? rampStripes() : []);
   replace("ends", ends);
-  chart.signal("rowName", view.R.name).signal("colName", withUnit(view.C, view.C.unit)).signal("valueName", said);
+  chart.signal("rowName", view.R.name).signal("colName", view.C.title).signal("valueName", said);
   return chart.runAsync();
 };

@@ -1,50 +1,25 @@
-// The data of the page, and numbers, labels and colours as C++ shows them. Part of one program with heatmap_view.js (what
-// is chosen, and the cells), heatmap_chart.js and heatmap.js.
+// The data of the page, and which colours its values take. Texts, directions, order and intervals are in the data, as C++
+// computed them. Part of one program with heatmap_view.js (what is chosen, and the cells), heatmap_chart.js and heatmap.js.
 const SEP = "\n";  // between names in the address: no name holds a line end
 const byKey = (list) => Object.fromEntries(list.map((x) => [x.key, x]));
 let D, axes, metrics, cellOutcome, stopped;
+const numbers = (list) => Float64Array.from(list.split(","), (s) => (s === "" ? NaN : Number(s)));
 const take = (text) => {
   D = JSON.parse(text);
   axes = byKey(D.axes);
   metrics = byKey(D.metrics);
-  for (const m of D.metrics) m.of = Float64Array.from(m.of.split(","), (s) => (s === "" ? NaN : Number(s)));
+  for (const m of D.metrics) {
+    m.of = numbers(m.of);
+    m.text = m.text.split(",");
+    m.rank = numbers(m.rank);
+  }
   for (const a of D.axes) a.of = Uint32Array.from(a.of);
   cellOutcome = Uint8Array.from(D.cell_outcome, Number);
   stopped = new Set(D.stopped);
-  for (const key of ["step_low", "step_high"]) D[key] = Float64Array.from(D[key].split(","), (s) => (s === "" ? NaN : Number(s)));
+  for (const s of D.spreads) for (const end of ["low", "high"]) s[end] = numbers(s[end]);
 };
 take(document.getElementById("data").textContent);
-const OUTCOMES = ["ok", "OOM", "pruned", "failed", "not run yet"];
-const STATES = ["", "oom", "pruned", "failed", "pending"];
 const WORDS = Object.fromEntries(D.states);  // state without a value -> the word in its cell
-
-// Numbers: the same digits as in the terminal (format.cpp).
-const significant = (v) => {
-  if (!Number.isFinite(v)) return "-";
-  const a = Math.abs(v);
-  if (a === 0) return "0";
-  const sign = v < 0 ? "-" : "";
-  if (a >= 1e15 || a < 1e-3) return sign + a.toExponential(2);
-  return sign + a.toFixed(a >= 100 ? 0 : a >= 10 ? 1 : a >= 1 ? 2 : a >= 0.1 ? 3 : a >= 0.01 ? 4 : 5);
-};
-const si = (v) => {
-  const suffix = ["", "k", "M", "G", "T", "P"];
-  let i = 0;
-  while (Math.abs(v) >= 1000 && i + 1 < suffix.length) { v /= 1000; ++i; }
-  return significant(v) + suffix[i];
-};
-const scaleFor = (unit, largest) => {
-  if (unit === "bytes") {
-    const [f, u] = largest >= 2 ** 30 ? [2 ** 30, "GiB"] : largest >= 2 ** 20 ? [2 ** 20, "MiB"] : largest >= 1024 ? [1024, "KiB"] : [1, "B"];
-    return { unit: u, show: (v) => significant(v * (1 / f)) };
-  }
-  if (unit === "fraction") return { unit: "%", show: (v) => significant(v * 100) };
-  if (unit === "tokens/s" || unit === "FLOP/s") return { unit, show: si };
-  return { unit, show: significant };
-};
-// "step time [ms]": the unit stands behind a name that does not spell it.
-const withUnit = (x, unit) => (unit && unit !== "MT/h" && !x.name.includes(unit) ? `${x.name} [${unit}]` : x.name);
-const largestOf = (m) => m.largest ??= m.of.reduce((a, v) => (Math.abs(v) > a ? Math.abs(v) : a), 0);
 
 const inkOn = (share) => (share < D.light_text_below ? "#ffffff" : "#10161c");
 const quantile = (sorted, q) => {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/prices.h"
 #include "orchestrator/answers/statistics/statistics.h"
+#include "schema/ranking.h"
 
 namespace sweep::answers {
 namespace {
@@ -58,6 +60,20 @@ std::string json_string(std::string_view text) {
   return out;
 }
 
+// By CellOutcome: its words, and the state of a cell whose configurations all ended so.
+constexpr std::string_view kOutcomeWords[kCellOutcomes] = {"ok", "OOM", "pruned", "failed", "not run yet"};
+constexpr std::string_view kOutcomeStates[kCellOutcomes] = {"", "oom", "pruned", "failed", "pending"};
+constexpr bool kSpreads[] = {false, true};
+
+// One value in a cell: "TP8", "recompute=full"; empty: it was not resolved.
+std::string setting_of(const Field& field, const Value& value) {
+  if (value.index() == 0) return "";
+  const auto brief = short_name(field.name());
+  if (brief != field.name()) return std::string(brief) + show(value);
+  if (field.name() == "model" || field.name() == "hardware") return show(value);
+  return safe_text(field.name()) + "=" + show(value) + unit_of_label(field);
+}
+
 class Page {
  public:
   Page(const Heatmap& map, std::span<const ResultRow> rows) : map_(map), rows_(rows) {
@@ -67,16 +83,17 @@ class Page {
   std::string data() {
     put("{{\"n\":{},\"rows\":{},\"cols\":{},\"value\":{},\"objective\":{},\"log_ratio\":{},\"light_text_"
         "below\":{:.6f},"
-        "\"unresolved\":{},",
+        "\"unresolved\":{},\"most_cells\":{},\"most_others\":{},",
         rows_.size(), json_string(map_.rows.name()), json_string(map_.cols.name()),
         json_string(map_.value.name()), json_string(map_.objective.name()), kLogRatio, light_text_below(),
-        json_string(kNotResolved));
+        json_string(kNotResolved), kMostCells, kMostOthers);
     list("palette", kViridis, [&](std::string_view colour) { out_ += json_string(colour); });
     list("states", kStateWords, [&](const StateWords& of) {
       put("[{},{},{}]", json_string(of.key), json_string(of.word), json_string(of.meaning));
     });
     list("prices", price_sentences(rows_, today()),
          [&](const std::string& price) { out_ += json_string(price); });
+    list("not_mixed", kKeptApart, [&](std::string_view key) { out_ += json_string(key); });
     list("apart", map_.apart, [&](const std::string& key) { out_ += json_string(key); });
     list("kept", map_.slices,
          [&](const Slice& slice) { put("[{},{}]", json_string(slice.axis.name()), slice.kept); });
@@ -122,14 +139,18 @@ class Page {
       const bool numbers = std::none_of(index.keys.begin(), index.keys.end(), [](const Value& v) {
         return std::holds_alternative<std::string>(v);
       });
-      put("{{\"key\":{},\"name\":{},\"unit\":{},\"after\":{},\"short\":{},\"number\":{},",
-          json_string(field.name()), json_string(map_.names.of(field)), json_string(field.unit()),
-          json_string(unit_of_label(field)), json_string(short_name(field.name())), numbers);
+      const std::string unit = field.unit() == "bytes" ? "" : std::string(field.unit());
+      put("{{\"key\":{},\"name\":{},\"title\":{},\"unit\":{},\"number\":{},", json_string(field.name()),
+          json_string(map_.names.of(field)),
+          json_string(map_.names.with_unit(field, {1, std::string(field.unit()), false})), json_string(unit),
+          numbers);
       std::vector<std::string> labels;
       for (const Value& value : index.keys)
         labels.push_back(value.index() == 0 ? std::string(kNotResolved) : show(value));
       const auto text = [&](const std::string& label) { out_ += json_string(label); };
       list("values", labels, text);
+      list("settings", index.keys,
+           [&](const Value& value) { out_ += json_string(setting_of(field, value)); });
       for (const auto& [key, columns] :
            {std::pair("row_labels", kRowLabel), std::pair("col_labels", kColLabel)})
         if (const auto brief = shortened(labels, columns); brief != labels) list(key, brief, text);
@@ -138,21 +159,60 @@ class Page {
     });
   }
 
-  // Who may be best, and how far the ends of the step time's interval are from it; both empty: no interval.
+  // The rows that were stopped early, and factors from a value to the ends of its interval: of metrics that grow with
+  // the step time, then of those that fall with it. No spreads: no row has an interval.
   void certainty() {
     std::vector<std::size_t> stopped;
     for (std::size_t i = 0; i < rows_.size(); ++i)
       if (rows_[i].metrics.steps_saved) stopped.push_back(i);
     list("stopped", stopped, [&](std::size_t i) { put("{}", i); });
-    for (const bool high : {false, true}) {
-      put("\"{}\":\"", high ? "step_high" : "step_low");
-      for (std::size_t i = 0; i < rows_.size(); ++i) {
-        if (i > 0) out_ += ',';
-        const auto interval = interval_of(rows_[i], "step_ms");
-        if (interval) put("{:.9g}", (high ? interval->high : interval->low) / *rows_[i].metrics.step_ms);
+    list("spreads", std::span(kSpreads).first(has_intervals_ ? std::size(kSpreads) : 0), [&](bool inverse) {
+      for (const bool high : {false, true}) {
+        put("{}\"{}\":", high ? "," : "{", high ? "high" : "low");
+        joined([&](const ResultRow& row) -> std::string {
+          const auto interval = interval_of(row, "step_ms");
+          if (!interval) return "";
+          const double ms = *row.metrics.step_ms;
+          return fmt::format("{:.9g}", inverse ? ms / (high ? interval->low : interval->high)
+                                               : (high ? interval->high : interval->low) / ms);
+        });
       }
-      out_ += "\",";
+      out_ += '}';
+    });
+  }
+
+  // A list of texts without commas, as one string.
+  template <class F>
+  void joined(F&& text_of) {
+    out_ += '"';
+    for (const ResultRow& row : rows_) {
+      if (&row != rows_.data()) out_ += ',';
+      out_ += text_of(row);
     }
+    out_ += '"';
+  }
+
+  // The place of each row that ended ok and has a value, the best first; the others have none.
+  std::string order_of(const Field& field, Better better) const {
+    std::vector<std::size_t> order;
+    std::vector<double> values(rows_.size());
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const auto value = number(field.of(rows_[i]));
+      if (!value || cell_outcome_of(rows_[i]) != CellOutcome::kOk) continue;
+      values[i] = *value;
+      order.push_back(i);
+    }
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+      return goes_before(better, rows_[a], values[a], rows_[b], values[b]);
+    });
+    std::vector<std::optional<std::size_t>> place(rows_.size());
+    for (std::size_t at = 0; at < order.size(); ++at) place[order[at]] = at;
+    std::string out;
+    for (std::size_t i = 0; i < place.size(); ++i) {
+      if (i > 0) out += ',';
+      if (place[i]) out += std::to_string(*place[i]);
+    }
+    return out;
   }
 
   void metrics() {
@@ -166,17 +226,32 @@ class Page {
                                         [&](const ResultRow& r) { return field.of(r).index() != 0; });
       if (!there && measured) shown.push_back(field);
     }
-    list("metrics", shown, [&](const Field& field) {
-      put("{{\"key\":{},\"name\":{},\"unit\":{},\"lower\":{},\"ranks\":{},\"follows\":{},\"of\":\"",
-          json_string(field.name()), json_string(map_.names.of(field)), json_string(field.unit()),
-          lower_is_better(field.name()), find_column(field.name())->better != Better::kNone,
-          int(follows_step(field.name())));
-      for (std::size_t i = 0; i < rows_.size(); ++i) {
-        if (i > 0) out_ += ',';
-        if (const auto value = number(field.of(rows_[i]))) put("{:.9g}", *value);
-      }
-      out_ += "\"}";
+    list("metrics", shown, [&](const Field& field) { metric(field); });
+  }
+
+  void metric(const Field& field) {
+    const Better better = find_column(field.name())->better;
+    double largest = 0;
+    for (const ResultRow& row : rows_)
+      largest = std::max(largest, std::abs(number(field.of(row)).value_or(0)));
+    const Scale scale = scale_for(field.unit(), largest);
+    const FollowsStep follows = follows_step(field.name());
+    const int spread =
+        !has_intervals_ || follows == FollowsStep::kNot ? -1 : int(follows == FollowsStep::kInversely);
+    put("{{\"key\":{},\"name\":{},\"title\":{},\"unit\":{},\"lower\":{},\"ranks\":{},\"spread\":{},\"of\":",
+        json_string(field.name()), json_string(map_.names.of(field)),
+        json_string(map_.names.with_unit(field, scale)), json_string(scale.unit),
+        lower_is_better(field.name()), better != Better::kNone, spread);
+    joined([&](const ResultRow& row) {
+      const auto value = number(field.of(row));
+      return value ? fmt::format("{:.9g}", *value) : "";
     });
+    out_ += ",\"text\":";
+    joined([&](const ResultRow& row) {
+      const Value value = field.of(row);
+      return value.index() == 0 ? "" : show(value, scale);
+    });
+    put(",\"rank\":\"{}\"}}", better == Better::kNone ? "" : order_of(field, better));
   }
 
   // Lists what may be in a cell, line by line; the page leaves out rows, columns and what its cells agree on.
@@ -193,6 +268,8 @@ class Page {
     out_ += "\"cell_outcome\":\"";
     for (const ResultRow& row : rows_) out_ += static_cast<char>('0' + int(cell_outcome_of(row)));
     out_ += "\",";
+    list("outcome_words", kOutcomeWords, [&](std::string_view word) { out_ += json_string(word); });
+    list("outcome_states", kOutcomeStates, [&](std::string_view key) { out_ += json_string(key); });
     std::vector<std::string> names;
     for (int i = 0; i <= int(Outcome::kFailedUnknown); ++i) names.emplace_back(to_string(Outcome(i)));
     names.emplace_back("not run yet");
@@ -225,6 +302,8 @@ class Page {
 
   const Heatmap& map_;
   std::span<const ResultRow> rows_;
+  const bool has_intervals_ = std::ranges::any_of(
+      rows_, [](const ResultRow& row) { return interval_of(row, "step_ms").has_value(); });
   std::string out_;
 };
 

@@ -64,26 +64,12 @@ const passing = () => {
   }
   return pass;
 };
-// The rules of ranking.h and statistics.h: configuration i of metric m comes before j; they tie. One that was stopped early
-// comes after those that were not, and is never the best of all.
-const ranksBefore = (m, i, j) => {
-  if (stopped.has(i) !== stopped.has(j)) return stopped.has(j);
-  const a = m.of[i], b = m.of[j];
-  return a !== b ? (m.lower ? a < b : a > b) : D.ids[i] < D.ids[j];
-};
-const FOLLOWS = { no: 0, isIt: 1, inversely: 2 };  // FollowsStep
-const interval = (m, i) => {
-  const low = D.step_low[i], high = D.step_high[i], v = m.of[i];
-  if (m.follows === FOLLOWS.no || !(low > 0)) return null;
-  return m.follows === FOLLOWS.inversely ? [v / high, v / low] : [v * low, v * high];
-};
+// Whether the intervals of two configurations overlap, or their values are equal (are_tied of statistics.h).
 const tie = (m, i, j) => {
-  if (m.of[i] === m.of[j]) return true;
-  const a = interval(m, i), b = interval(m, j);
-  return a !== null && b !== null && a[0] <= b[1] && b[0] <= a[1];
+  const s = D.spreads[m.spread], a = m.of[i], b = m.of[j];
+  return a === b || (s !== undefined && a * s.low[i] <= b * s.high[j] && b * s.low[j] <= a * s.high[i]);
 };
 
-const MOST_CELLS = 10000;  // the same as in heatmap.cpp
 let view = null;
 // The values of an axis that some passing configuration has.
 const present = (axis, pass) => {
@@ -114,7 +100,7 @@ const stateOf = (c) => {
   if (c.best >= 0) return "measured";
   if (c.count[0]) return "unmeasured";
   if (!c.total) return "empty";
-  return c.count[4] ? "pending" : kinds.length === 1 ? STATES[kinds[0]] : "mixed";
+  return c.count[4] ? "pending" : kinds.length === 1 ? D.outcome_states[kinds[0]] : "mixed";
 };
 const countCells = () => {
   const { R, C, V, G, pass, cells, width, sums } = view;
@@ -125,21 +111,21 @@ const countCells = () => {
     const c = cells[R.of[i] * width + C.of[i]];
     ++c.count[cellOutcome[i]]; ++c.total;
     if (cellOutcome[i] !== 0 || Number.isNaN(V.of[i]) || Number.isNaN(G.of[i])) continue;
-    if (c.best < 0 || ranksBefore(G, i, c.best)) c.best = i;
+    if (c.best < 0 || G.rank[i] < G.rank[c.best]) c.best = i;
   }
 };
 const compute = () => {
   const R = axes[S.rows], C = axes[S.cols], V = metrics[S.value], G = metrics[S.best], width = C.values.length, pass = passing();
-  const rows = present(R, pass), cols = present(C, pass), many = rows.length * cols.length > MOST_CELLS || R.values.length * width > 100 * MOST_CELLS;
+  const rows = present(R, pass), cols = present(C, pass), many = rows.length * cols.length > D.most_cells || R.values.length * width > 100 * D.most_cells;
   const cells = Array.from({ length: many ? 0 : R.values.length * width }, () => ({ best: -1, count: [0, 0, 0, 0, 0], total: 0 }));
   view = { R, C, V, G, pass, rows, cols, cells, many, width, sums: [0, 0, 0, 0, 0], best: -1, rowBest: new Map(), colBest: new Map() };
   countCells();
-  const first = (at, before) => before === undefined || before < 0 || ranksBefore(G, cells[at].best, cells[before].best);
-  const values = [];
+  const first = (at, before) => before === undefined || before < 0 || G.rank[cells[at].best] < G.rank[cells[before].best];
+  const bests = [];
   cells.forEach((c, at) => {
     c.state = stateOf(c);
     if (c.best < 0) return;
-    values.push(V.of[c.best]);
+    bests.push(c.best);
     if (stopped.has(c.best)) return;
     const r = Math.floor(at / width), k = at % width;
     if (first(at, view.best)) view.best = at;
@@ -149,29 +135,27 @@ const compute = () => {
   view.tied = new Set();
   if (view.best >= 0) cells.forEach((c, at) => { if (c.best >= 0 && !stopped.has(c.best) && tie(G, cells[view.best].best, c.best)) view.tied.add(at); });
   view.winner = view.tied.size === 1;
-  view.measured = values.length > 0;
-  view.scale = scaleFor(V.unit, values.reduce((most, v) => Math.max(most, Math.abs(v)), 0));
-  view.colours = coloursFor(values, V.lower, S.colours);
+  view.measured = bests.length > 0;
+  view.bests = bests.sort((i, j) => V.of[i] - V.of[j]);
+  view.colours = coloursFor(bests.map((i) => V.of[i]), V.lower, S.colours);
   view.hidden = many ? [] : hiddenAxes(pass, (i) => R.of[i] * width + C.of[i], cells.length);
   view.lines = many ? [] : cellLines();
 };
 
 // The axes of a cell's lines (heatmap_words.cpp): the first and the last line only what differs between the cells' bests.
-const MOST_OTHERS = 3;
 const cellLines = () => {
   const bests = view.cells.filter((c) => c.best >= 0).map((c) => c.best);
   const differs = (a) => bests.some((i) => a.of[i] !== a.of[bests[0]]);
   return D.layout.map((line, at) => {
     const shown = line.filter((k) => k !== S.rows && k !== S.cols).map((k) => axes[k]);
     if (at === 0) return shown.filter(differs);
-    return at + 1 === D.layout.length ? shown.filter(differs).slice(0, MOST_OTHERS) : shown;
+    return at + 1 === D.layout.length ? shown.filter(differs).slice(0, D.most_others) : shown;
   });
 };
-const lines = (i) => view.lines.map((line) => line.filter((a) => a.values[a.of[i]] !== D.unresolved)
-  .map((a) => { const v = a.values[a.of[i]]; return a.short !== a.key ? a.short + v : a.key === "model" || a.key === "hardware" ? v : `${a.key}=${v}${a.after}`; })
-  .join(" ")).filter((s) => s).concat(stopped.has(i) ? ["stopped early"] : []);
-const unitOf = (s) => (s.unit ? " " + s.unit : "");
-const countText = (count) => count.map((n, f) => (n ? `${n} ${OUTCOMES[f]}` : "")).filter((s) => s).join(", ");
+const lines = (i) => view.lines.map((line) => line.map((a) => a.settings[a.of[i]]).filter((s) => s).join(" "))
+  .filter((s) => s).concat(stopped.has(i) ? ["stopped early"] : []);
+const withUnit = (m, i) => m.text[i] + (m.unit ? " " + m.unit : "");
+const countText = (count) => count.map((n, f) => (n ? `${n} ${D.outcome_words[f]}` : "")).filter((s) => s).join(", ");
 const shownKeys = (axis) => (axis === view.R ? view.rows : axis === view.C ? view.cols : axis.values.map((_, i) => i).filter((i) => !S.off[axis.key]?.has(i)));
 const cellKey = (r, c) => view.R.values[r] + SEP + view.C.values[c];
 
@@ -180,5 +164,5 @@ const members = (r, c) => {
   const out = [];
   for (let i = 0; i < D.n; ++i) if (view.pass[i] && view.R.of[i] === r && view.C.of[i] === c) out.push(i);
   const rank = (i) => (cellOutcome[i] === 0 && !Number.isNaN(view.G.of[i]) ? 0 : 1 + cellOutcome[i]);
-  return out.sort((i, j) => rank(i) - rank(j) || (rank(i) === 0 ? (ranksBefore(view.G, i, j) ? -1 : 1) : i - j));
+  return out.sort((i, j) => rank(i) - rank(j) || (rank(i) === 0 ? view.G.rank[i] - view.G.rank[j] : i - j));
 };

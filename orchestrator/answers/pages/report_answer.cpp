@@ -7,8 +7,8 @@
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/pages/report_parts.h"
+#include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/statistics/prices.h"
-#include "orchestrator/answers/tables/best_print.h"
 #include "orchestrator/answers/tables/measured.h"
 #include "schema/ranking.h"
 

@@ -10,8 +10,8 @@
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/pages/report_parts.h"
+#include "orchestrator/answers/tables/explain.h"
 #include "orchestrator/answers/tables/measured.h"
-#include "orchestrator/answers/tables/stacks.h"
 #include "schema/codec.h"
 #include "schema/sweep_options.h"
 

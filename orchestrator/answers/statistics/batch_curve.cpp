@@ -10,12 +10,6 @@ namespace {
 
 constexpr std::string_view kBatchAxes[] = {"micro_batch_size", "grad_accum", "global_batch_size"};
 
-struct SettingLess {
-  bool operator()(const std::vector<Value>& a, const std::vector<Value>& b) const {
-    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), value_less);
-  }
-};
-
 // Ok before out of memory before any other end; among ok ones the higher rate.
 bool says_more(const ResultRow& a, const ResultRow& b) {
   const auto rank = [](const ResultRow& r) {
@@ -73,7 +67,7 @@ std::vector<Field> setting_fields(std::span<const ResultRow> rows) {
 }
 
 std::vector<BatchCurve> batch_curves(std::span<const ResultRow> rows, std::span<const Field> setting) {
-  std::map<std::vector<Value>, std::map<i64, const ResultRow*>, SettingLess> settings;
+  std::map<std::vector<Value>, std::map<i64, const ResultRow*>, ValuesLess> settings;
   for (const ResultRow& row : rows) {
     if (!was_run(row)) continue;
     std::vector<Value> key;

@@ -80,4 +80,26 @@ ColumnSelection best_columns_with_axes(const BestOptions&);
 // "5%" or "0.05" -> 0.05; anything outside [0, 1) or unreadable is refused with a sentence that names `what`.
 Expected<double> parse_share(std::string_view, std::string_view what);
 
+// The views: a table, text, a grid file, JSON.
+//
+// The groups as one table: keys, what differs between the results (varying()), the metric, ties, memory.
+Table best_table(std::span<const Field> differ, std::span<const BestOfGroup>, const BestOptions&);
+// People's text: the table, then ties and what was left out, then the configuration to paste.
+std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup>, const BestOptions&,
+                      std::size_t width);
+
+// A grid file with exactly this configuration: `name`, `model` (catalogue name, else its dimensions) and
+// `base`.
+std::string as_grid_yaml(const ResultRow&, const GridForm& = {});
+// All winners as one grid file: alone a base, several its `include`, each under comments that say what it
+// won.
+std::string best_yaml(std::span<const BestOfGroup>, const BestOptions&);
+// The answer as one JSON array.
+std::string best_json(std::span<const BestOfGroup>, const BestOptions&);
+
+// Parts of these views: the name of a group, and the comments above a winner's configuration.
+std::string group_name(const BestOfGroup&, const BestOptions&);
+// Each line a comment; where several configurations follow in one file, each has its own.
+std::string winner_notes(const BestOfGroup&, const BestOptions&);
+
 }  // namespace sweep::answers

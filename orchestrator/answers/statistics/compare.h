@@ -59,4 +59,8 @@ Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const Resul
 // suspects.
 std::string machine_differences(std::span<const Environment> a, std::span<const Environment> b);
 
+// Pairs as a table, values as stored.
+Table compare_table(const Comparison&, const CompareOptions&);
+std::string compare_text(const Comparison&, const CompareOptions&, std::size_t width);
+
 }  // namespace sweep::answers

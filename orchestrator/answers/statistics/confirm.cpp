@@ -8,6 +8,7 @@
 
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/json_values.h"
 
 namespace sweep::answers {
 namespace {
@@ -50,6 +51,11 @@ std::string plus_or_minus(double share) {
   return fmt::format("{:+.2f} %", share * 100);
 }
 
+std::string_view word_of(RankingStatus status) {
+  static constexpr std::string_view kWords[] = {"leader", "behind", "tied", "ahead", "unknown"};
+  return kWords[static_cast<std::size_t>(status)];
+}
+
 std::string words(const Versus& v) {
   const std::string by =
       v.share ? plus_or_minus(*v.share) + (v.range ? fmt::format(" [{} .. {}]", plus_or_minus(v.range->low),
@@ -89,13 +95,14 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines) {
   return out;
 }
 
-std::string verdict_on(const std::vector<Remeasured>& all, const std::vector<RankingStatus>& standings,
-                       bool measured) {
-  const auto count = [&](RankingStatus s) { return std::count(standings.begin(), standings.end(), s); };
-  const std::string& first = all.front().trial_id;
-  if (!measured)
+std::string verdict_on(const std::vector<ConfirmedTrial>& all) {
+  const auto count = [&](RankingStatus s) {
+    return std::ranges::count(all, s, [](const ConfirmedTrial& each) { return each.against.standing; });
+  };
+  const std::string& first = all.front().of.trial_id;
+  if (!all.front().spread)
     return fmt::format("trial {} was first and could not be measured again: {}", first,
-                       safe_text(all.front().problem));
+                       safe_text(all.front().of.problem));
   if (count(RankingStatus::kAhead) > 0)
     return fmt::format(
         "the ranking does not hold: {} of {} are ahead of trial {} (95 % intervals of the differences "
@@ -176,32 +183,61 @@ Versus versus(const Remeasured& one, const Remeasured& leader, bool larger_is_be
 }
 
 Confirmed confirmed(const std::vector<Remeasured>& all, const std::string& metric) {
-  const Column* column = find_column(metric);
-  double largest = 0;
-  for (const auto& each : all) largest = std::max(largest, each.before);
-  const Scale scale = scale_for(column ? column->unit : "", largest);
-  const std::string unit = scale.unit.empty() ? "" : fmt::format(" [{}]", scale.unit);
-  std::vector<std::vector<std::string>> lines = {{"", "trial", metric + " before" + unit, "again",
-                                                  "95 % interval", "between allocations", "within",
-                                                  "allocations", "against the first", "configuration"}};
-  std::vector<RankingStatus> standings;
+  Confirmed out{metric, {}, "", false};
   for (const auto& each : all) {
-    const auto spread = spread_of(each);
     Versus against = versus(each, all.front(), !lower_is_better(metric));
     if (&each == &all.front()) against.standing = RankingStatus::kLeader;
-    standings.push_back(against.standing);
+    out.trials.push_back({each, spread_of(each), against});
+  }
+  if (all.empty()) return out;
+  out.verdict = verdict_on(out.trials);
+  out.holds = out.trials.front().spread && std::ranges::none_of(out.trials, [](const ConfirmedTrial& each) {
+                return each.against.standing == RankingStatus::kAhead;
+              });
+  return out;
+}
+
+std::string confirmed_text(const Confirmed& found) {
+  const Column* column = find_column(found.metric);
+  double largest = 0;
+  for (const auto& each : found.trials) largest = std::max(largest, each.of.before);
+  const Scale scale = scale_for(column ? column->unit : "", largest);
+  const std::string unit = scale.unit.empty() ? "" : fmt::format(" [{}]", scale.unit);
+  std::vector<std::vector<std::string>> lines = {{"", "trial", found.metric + " before" + unit, "again",
+                                                  "95 % interval", "between allocations", "within",
+                                                  "allocations", "against the first", "configuration"}};
+  for (const auto& [of, spread, against] : found.trials)
     lines.push_back(
-        {std::to_string(lines.size()), each.trial_id, scale(each.before), spread ? scale(spread->value) : "-",
+        {std::to_string(lines.size()), of.trial_id, scale(of.before), spread ? scale(spread->value) : "-",
          spread && spread->range
              ? fmt::format("{} .. {}", scale(spread->range->low), scale(spread->range->high))
              : "-",
          spread ? percent_of(spread->between) : "-", spread ? percent_of(spread->within) : "-",
-         std::to_string(each.visits.size()), each.problem.empty() ? words(against) : safe_text(each.problem),
-         safe_text(each.configuration)});
-  }
-  const bool measured = spread_of(all.front()).has_value();
-  const bool overtaken = std::count(standings.begin(), standings.end(), RankingStatus::kAhead) > 0;
-  return {aligned(lines) + verdict_on(all, standings, measured) + "\n", measured && !overtaken};
+         std::to_string(of.visits.size()), of.problem.empty() ? words(against) : safe_text(of.problem),
+         safe_text(of.configuration)});
+  return aligned(lines) + found.verdict + "\n";
+}
+
+nlohmann::json confirmed_json(const Confirmed& found) {
+  using nlohmann::json;
+  const auto interval = [](const std::optional<Interval>& range) {
+    return range ? json{range->low, range->high} : json(nullptr);
+  };
+  json trials = json::array();
+  for (const auto& [of, spread, against] : found.trials)
+    trials.push_back({{"trial", of.trial_id},
+                      {"configuration", of.configuration},
+                      {"before", of.before},
+                      {"again", spread ? json(spread->value) : json(nullptr)},
+                      {"interval", interval(spread ? spread->range : std::nullopt)},
+                      {"between_allocations", or_null(spread ? spread->between : std::nullopt)},
+                      {"within_allocations", or_null(spread ? spread->within : std::nullopt)},
+                      {"allocations", of.visits.size()},
+                      {"standing", word_of(against.standing)},
+                      {"against_first", or_null(against.share)},
+                      {"against_first_interval", interval(against.range)},
+                      {"problem", text_or_null(of.problem)}});
+  return {{"metric", found.metric}, {"holds", found.holds}, {"verdict", found.verdict}, {"trials", trials}};
 }
 
 }  // namespace sweep::answers

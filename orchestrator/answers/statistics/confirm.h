@@ -1,6 +1,7 @@
 // Confirmation: whether the order of a few configurations holds when each was measured again in several
 // allocations. Pure statistics over values that follow from step times; docs/confirm.md has the formulas.
 #pragma once
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,12 +50,20 @@ Versus versus(const Remeasured& one, const Remeasured& leader, bool larger_is_be
 // The two-sided 95 % quantile of Student's t.
 double student_t95(std::size_t degrees_of_freedom);
 
-// The table and the sentence below it. `all`: in the order before, the leader first. `metric`: of the table
-// of fields.
-struct Confirmed {
-  std::string text;
-  bool holds = true;  // no configuration is clearly ahead of the leader, and the leader was measured
+struct ConfirmedTrial {
+  Remeasured of;
+  std::optional<Spread> spread;  // nullopt: it was not measured again
+  Versus against;                // against the first
 };
+struct Confirmed {
+  std::string metric;
+  std::vector<ConfirmedTrial> trials;  // in the order before, the leader first
+  std::string verdict;                 // a sentence
+  bool holds = false;  // no configuration is clearly ahead of the leader, and the leader was measured
+};
+// `all`: in the order before, the leader first. `metric`: of the table of fields.
 Confirmed confirmed(const std::vector<Remeasured>& all, const std::string& metric);
+std::string confirmed_text(const Confirmed&);  // the table and the sentence below it
+nlohmann::json confirmed_json(const Confirmed&);
 
 }  // namespace sweep::answers

@@ -34,12 +34,6 @@ class Pairs {
   std::unordered_map<std::size_t, std::uint32_t> map_;
 };
 
-struct KeyLess {
-  bool operator()(const std::vector<Value>& a, const std::vector<Value>& b) const {
-    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), value_less);
-  }
-};
-
 }  // namespace
 
 CodedColumn coded_values(const ResultColumns& columns, const Field& field) {
@@ -76,7 +70,7 @@ Grouping group_by(const ResultColumns& columns, std::span<const Field> fields) {
   std::vector<std::size_t> first(count, kNone);
   for (std::size_t row = out.of.size(); row-- > 0;) first[out.of[row]] = row;
   // Keys that are alike as people read them (1 and 1.0) are one group.
-  std::map<std::vector<Value>, std::vector<std::uint32_t>, KeyLess> by_key;
+  std::map<std::vector<Value>, std::vector<std::uint32_t>, ValuesLess> by_key;
   for (std::uint32_t group = 0; group < count; ++group) {
     std::vector<Value> key;
     for (const CodedColumn& column : coded) key.push_back(column.at(first[group]));

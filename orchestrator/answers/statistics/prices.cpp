@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <set>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "schema/columns.h"
@@ -45,16 +46,6 @@ std::vector<std::string> price_sentences(std::span<const ResultRow> rows, std::s
   std::vector<const ResultRow*> pointers;
   for (const ResultRow& row : rows) pointers.push_back(&row);
   return price_sentences(pointers, today);
-}
-
-std::vector<std::string> catalogue_price_sentences(const std::set<std::string>& hardware,
-                                                   std::string_view today) {
-  std::vector<std::string> out;
-  for (const std::string& name : hardware) {
-    if (const auto found = shape::find_hardware(name); found && found->price)
-      out.push_back(price_sentence(name, found->price->usd_per_node_hour, today));
-  }
-  return out;
 }
 
 }  // namespace sweep::answers

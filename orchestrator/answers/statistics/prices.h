@@ -1,8 +1,8 @@
 // Prices: what stands beside figures in USD: the price used, its date, and whether it is old.
 #pragma once
-#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schema/result_row.h"
@@ -17,8 +17,5 @@ std::string price_sentence(const std::string& hardware, double usd_per_node_hour
 // One sentence for each hardware and price behind these rows' costs.
 std::vector<std::string> price_sentences(std::span<const ResultRow> rows, std::string_view today);
 std::vector<std::string> price_sentences(std::span<const ResultRow* const> rows, std::string_view today);
-// The catalogue's, of these names; the prices of a site stand before it.
-std::vector<std::string> catalogue_price_sentences(const std::set<std::string>& hardware,
-                                                   std::string_view today);
 
 }  // namespace sweep::answers

@@ -185,10 +185,7 @@ Error nothing_shared(std::span<const ResultRow> a, std::span<const ResultRow> b,
 
 void make_cells(Transfer& out) {
   std::vector<ResultRow> rows;
-  const auto less = [](const std::vector<Value>& x, const std::vector<Value>& y) {
-    return std::lexicographical_compare(x.begin(), x.end(), y.begin(), y.end(), value_less);
-  };
-  std::map<std::vector<Value>, std::vector<std::size_t>, decltype(less)> by_key(less);
+  std::map<std::vector<Value>, std::vector<std::size_t>, ValuesLess> by_key;
   for (std::size_t i = 0; i < out.shared.size(); ++i) {
     std::vector<Value> key;
     for (const Field& field : out.by) key.push_back(field.of(*out.shared[i].a));

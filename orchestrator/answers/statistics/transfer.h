@@ -2,6 +2,7 @@
 // correlation, what choosing by A costs in B, agreement on what fits, and the axes by which the two differ.
 #pragma once
 #include <array>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -78,5 +79,19 @@ void attribute_to_axes(Transfer&, const TransferOptions&);
 // they are called, or their names, for imports that have no dimensions.
 enum class ModelKey { kDimensions, kName };
 std::string key_text(const ResultRow&, std::span<const Field>, ModelKey = ModelKey::kDimensions);
+
+// The views: a picture, text, JSON, a table.
+struct TransferNames {
+  std::string a, b;
+};
+// Each shared configuration by its value in A and in B, as shares of the best of its cell. On the diagonal both agree;
+// a star is what A would choose.
+std::string transfer_svg(const Transfer&, const TransferOptions&, const TransferNames&);
+
+std::string transfer_text(const Transfer&, const TransferOptions&, std::size_t width);
+nlohmann::json transfer_json(const Transfer&, const TransferOptions&);
+Table transfer_table(const Transfer&, const TransferOptions&);
+// "MBS4 ZeRO3 recompute=full": what tells a shared configuration from the others of its cell.
+std::string transfer_setting(const Transfer&, const SharedConfiguration&);
 
 }  // namespace sweep::answers

@@ -1,4 +1,3 @@
-#include "orchestrator/answers/tables/best_print.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +9,6 @@
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/statistics/prices.h"
-#include "orchestrator/answers/tables/best_parts.h"
 #include "orchestrator/answers/tables/measured.h"
 #include "orchestrator/answers/tables/tables.h"
 #include "schema/codec.h"

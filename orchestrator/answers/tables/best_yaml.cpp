@@ -7,8 +7,6 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/best.h"
-#include "orchestrator/answers/tables/best_parts.h"
-#include "orchestrator/answers/tables/best_print.h"
 #include "schema/codec.h"
 #include "schema/labels.h"
 #include "schema/sweep_options.h"

@@ -1,4 +1,3 @@
-#include "orchestrator/answers/tables/compare_print.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,6 @@
 
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/format.h"
-#include "orchestrator/answers/tables/stacks.h"
 #include "schema/codec.h"
 #include "schema/labels.h"
 
@@ -174,24 +173,48 @@ void add_ranks(Lines& lines, Evidence& evidence) {
   if (printed > kEvidenceLines) lines.add("", fmt::format("... and {} more", printed - kEvidenceLines));
 }
 
-std::string plain_text(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>()
-                           : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string member_text(const std::string& value) {
+  return value;
+}
+std::string member_text(bool value) {
+  return value ? "true" : "false";
+}
+std::string member_text(const std::vector<std::string>& value) {
+  return dump(value);
+}
+template <Recorded T>
+std::string member_text(const std::optional<T>& value) {
+  return to_text(*value);
 }
 
-// A member of the evidence as a sentence; empty: the lines above say it already. What has no sentence here is
-// shown by its key.
-std::string sentence_of(const std::string& key, const nlohmann::json& value, const std::string& rank,
-                        i64 world) {
-  if (key == "phase" || key == "cause_rank") return "";
-  if (value.is_object() && value.contains("records") && value.contains("exits"))
-    return fmt::format("{} of {} ranks left a record, {} an exit status", plain_text(value["records"]), world,
-                       plain_text(value["exits"]));
-  if (key == "cause") return "the agent reported: " + plain_text(value);
-  if (key == "exit_code") return fmt::format("{} exited with code {}", rank, plain_text(value));
-  if (key == "signal") return fmt::format("{} was ended by {}", rank, plain_text(value));
-  if (key == "log_tail") return fmt::format("the log of {} ends:\n{}", rank, plain_text(value));
-  return safe_text(key) + ": " + plain_text(value);
+// A member without a sentence of its own by its name; one that says nothing is left out.
+template <class T>
+void add_named(std::vector<std::string>& out, const char* name, const T& value) {
+  if (value != T()) out.push_back(fmt::format("{}: {}", name, member_text(value)));
+}
+
+// A sentence for each member that the lines above do not show; the list names every member of the record.
+std::vector<std::string> sentences_of(const Evidence& evidence, i64 world) {
+  const auto& [reported, phase, cause, cleanup_failure, gpu_errors, unreadable_records, hang, ranks,
+               cause_rank, log_tail, signal, exit_code, log_speaks_of_memory, steps_are_of, no_timings,
+               found] = evidence;
+  const std::string rank = cause_rank ? fmt::format("rank {}", *cause_rank) : "a rank";
+  std::vector<std::string> out;
+  if (cause) out.push_back(fmt::format("the agent reported: {}", to_string(*cause)));
+  add_named(out, "dirt", cleanup_failure);
+  if (exit_code) out.push_back(fmt::format("{} exited with code {}", rank, *exit_code));
+  add_named(out, "found", found);
+  add_named(out, "gpu_errors", gpu_errors);
+  add_named(out, "hang", hang);
+  add_named(out, "log_speaks_of_memory", log_speaks_of_memory);
+  if (!log_tail.empty()) out.push_back(fmt::format("the log of {} ends:\n{}", rank, log_tail));
+  add_named(out, "no_timings", no_timings);
+  if (!signal.empty()) out.push_back(fmt::format("{} was ended by {}", rank, signal));
+  add_named(out, "steps_are_of", steps_are_of);
+  out.push_back(fmt::format("{} of {} ranks left a record, {} an exit status", reported.records, world,
+                            reported.exits));
+  add_named(out, "unreadable_records", unreadable_records);
+  return out;
 }
 
 // The evidence, a sentence for each member; long texts (log tails) with their own lines, bounded.
@@ -200,12 +223,8 @@ void add_evidence(Lines& lines, Evidence evidence, i64 world) {
   std::size_t printed = 0;
   add_stacks(lines, evidence);
   add_ranks(lines, evidence);
-  const std::string rank = evidence.cause_rank ? fmt::format("rank {}", *evidence.cause_rank) : "a rank";
-  const auto members = to_json(evidence);  // items() refers to it
-  for (const auto& [key, value] : members.items()) {
-    std::string text = sentence_of(key, value, rank, world);
+  for (std::string& text : sentences_of(evidence, world)) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
-    if (text.empty()) continue;
     std::string label = printed == 0 ? "evidence" : "";
     for (std::size_t from = 0; from <= text.size() && printed < kEvidenceLines; ++printed) {
       const std::size_t end = std::min(text.find('\n', from), text.size());
@@ -238,6 +257,19 @@ void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final, i64 world
 }
 
 }  // namespace
+
+std::optional<RankStacks> deciding_stacks(const Evidence& evidence) {
+  std::optional<RankStacks> out;
+  const std::vector<RankPosition> none;
+  for (const auto* ranks : {&evidence.ranks, evidence.hang ? &evidence.hang->ranks : &none})
+    for (const RankPosition& rank : *ranks) {
+      if (rank.stacks.empty()) continue;
+      const bool decided = rank.rank == evidence.cause_rank;
+      if (!out || decided) out = RankStacks{rank.rank, rank.stacks};
+      if (decided) return out;
+    }
+  return out;
+}
 
 std::string explain(const ExplainView& view, std::size_t width) {
   Lines lines(width);

@@ -33,4 +33,12 @@ Expected<ExplainView> explain_view(store::Store&, i64 sweep, const std::string& 
 std::string explain(const ExplainView&, std::size_t width = 0);
 nlohmann::json explain_json(const ExplainView&, const std::string& sweep);
 
+struct RankStacks {
+  i64 rank = 0;
+  // Lines, as `py-spy dump` prints them.
+  std::string text;
+};
+// The stacks of the rank that decides, else of the first that has some.
+std::optional<RankStacks> deciding_stacks(const Evidence&);
+
 }  // namespace sweep::answers

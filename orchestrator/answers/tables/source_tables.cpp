@@ -19,12 +19,6 @@ namespace {
 constexpr std::array<std::string_view, 4> kTableNames = {"cost", "batch", "scaling", "max-batch"};
 constexpr std::string_view kStar = "★";
 
-struct PlaceLess {
-  bool operator()(const std::vector<Value>& a, const std::vector<Value>& b) const {
-    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), value_less);
-  }
-};
-
 Field field_of(std::string_view column) {
   return Field(*find_column(column));
 }
@@ -66,9 +60,9 @@ bool cheaper(const ResultRow& a, const ResultRow& b) {
 }
 
 // The cheapest batch of each context length: the place but for its last part, the batch.
-using Places = std::map<std::vector<Value>, Priced, PlaceLess>;
-std::map<std::vector<Value>, const ResultRow*, PlaceLess> cheapest_of(const Places& places) {
-  std::map<std::vector<Value>, const ResultRow*, PlaceLess> out;
+using Places = std::map<std::vector<Value>, Priced, ValuesLess>;
+std::map<std::vector<Value>, const ResultRow*, ValuesLess> cheapest_of(const Places& places) {
+  std::map<std::vector<Value>, const ResultRow*, ValuesLess> out;
   for (const auto& [place, found] : places) {
     if (!found.best) continue;
     const ResultRow*& kept = out[{place.begin(), place.end() - 1}];
@@ -220,7 +214,7 @@ SourceTableAnswer max_batch_table(std::span<const ResultRow> rows, const SourceT
                            "step_ms", "tokens_per_s"});
   if (options.epoch_tokens) out.table.columns.emplace_back("epoch_s");
   push_columns(out.table, {"peak_allocated_bytes", "note", "trial"});
-  std::map<std::vector<Value>, std::vector<Value>, PlaceLess> lines;  // sorted by place, then method
+  std::map<std::vector<Value>, std::vector<Value>, ValuesLess> lines;  // sorted by place, then method
   for (const BatchCurve& curve : batch_curves(rows, setting)) {
     const BatchPoint& point = curve.points[curve.largest.value_or(0)];
     ResultRow row = *point.row;
@@ -261,7 +255,7 @@ std::span<const std::string_view> source_table_names() {
 
 std::vector<ScalingCurve> scaling_curves(std::span<const ResultRow> rows) {
   const Field place[] = {field_of("model"), field_of("hardware"), field_of("seq_len")};
-  std::map<std::vector<Value>, std::map<i64, ScalingPoint>, PlaceLess> found;
+  std::map<std::vector<Value>, std::map<i64, ScalingPoint>, ValuesLess> found;
   for (const ResultRow& row : rows) {
     std::vector<Value> key;
     for (const Field& field : place) key.push_back(field.of(row));

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/json_values.h"
+#include "schema/codec.h"
 #include "schema/ranking.h"
 
 namespace sweep::answers {
@@ -32,32 +35,6 @@ const ResultRow& fastest_of(const std::vector<ResultRow>& rows) {
   });
 }
 
-// "ran up to 8, out of memory from 16"
-std::string batch_text(const Seen& seen, const Trial& best) {
-  i64 largest = 0;
-  std::optional<i64> beyond;
-  for (const auto& row : seen.ran)
-    if (same_but_batch(row.trial, best)) largest = std::max(largest, row.trial.micro_batch_size);
-  for (const auto& row : seen.out_of_memory)
-    if (same_but_batch(row.trial, best))
-      beyond = std::min(beyond.value_or(row.trial.micro_batch_size), row.trial.micro_batch_size);
-  return fmt::format("ran up to {}{}", largest,
-                     beyond ? fmt::format(", out of memory from {}", *beyond) : "");
-}
-
-std::string context_text(const Seen& seen) {
-  i64 longest = 0;
-  std::optional<i64> longest_kept;
-  for (const auto& row : seen.ran) {
-    longest = std::max(longest, row.trial.seq_len);
-    if (row.trial.recompute == Recompute::kNone)
-      longest_kept = std::max(longest_kept.value_or(0), row.trial.seq_len);
-  }
-  if (!longest_kept) return fmt::format("ran up to {}, always with recomputation", longest);
-  if (*longest_kept == longest) return fmt::format("ran up to {} without recomputation", longest);
-  return fmt::format("ran up to {} without recomputation, up to {} with it", *longest_kept, longest);
-}
-
 std::map<Place, Seen> seen_in(std::vector<ResultRow> rows) {
   std::map<Place, Seen> out;
   for (ResultRow& row : rows) {
@@ -73,15 +50,37 @@ std::map<Place, Seen> seen_in(std::vector<ResultRow> rows) {
   return out;
 }
 
-std::string suggestion(const Place& place, const Seen& seen) {
-  const ResultRow& best = fastest_of(seen.ran);
-  const Trial& t = best.trial;
-  return fmt::format(
-             "# {} on {} node{} with {} x {}: fastest of {} that ran, {:.4g} tokens/s per rank (trial {})\n",
-             safe_text(place.model), place.nodes, place.nodes == 1 ? "" : "s", place.gpus_per_node,
-             safe_text(place.hardware), seen.ran.size(), *best.metrics.tokens_per_s_gpu, best.trial_id) +
-         fmt::format("micro_batch_size: {}  # with these: {}\n", t.micro_batch_size, batch_text(seen, t)) +
-         fmt::format("seq_len: {}  # {}\n", t.seq_len, context_text(seen)) +
+Suggestion suggestion(const Seen& seen) {
+  Suggestion out{fastest_of(seen.ran), static_cast<i64>(seen.ran.size()), 0, {}, 0, {}};
+  for (const auto& row : seen.ran) {
+    const Trial& t = row.trial;
+    if (same_but_batch(t, out.best.trial))
+      out.largest_batch = std::max(out.largest_batch, t.micro_batch_size);
+    out.longest = std::max(out.longest, t.seq_len);
+    if (t.recompute == Recompute::kNone) out.longest_kept = std::max(out.longest_kept.value_or(0), t.seq_len);
+  }
+  for (const auto& row : seen.out_of_memory)
+    if (same_but_batch(row.trial, out.best.trial))
+      out.batch_beyond =
+          std::min(out.batch_beyond.value_or(row.trial.micro_batch_size), row.trial.micro_batch_size);
+  return out;
+}
+
+std::string context_text(const Suggestion& of) {
+  if (!of.longest_kept) return fmt::format("ran up to {}, always with recomputation", of.longest);
+  if (*of.longest_kept == of.longest) return fmt::format("ran up to {} without recomputation", of.longest);
+  return fmt::format("ran up to {} without recomputation, up to {} with it", *of.longest_kept, of.longest);
+}
+
+std::string yaml_of(const Suggestion& of) {
+  const Trial& t = of.best.trial;
+  const auto beyond = of.batch_beyond ? fmt::format(", out of memory from {}", *of.batch_beyond) : "";
+  return fmt::format("# {} on {} with {} x {}: fastest of {} that ran, {:.4g} tokens/s per rank (trial {})\n",
+                     safe_text(t.model), counted(t.nodes, "node"), t.gpus_per_node, safe_text(t.hardware),
+                     of.ran, *of.best.metrics.tokens_per_s_gpu, of.best.trial_id) +
+         fmt::format("micro_batch_size: {}  # with these: ran up to {}{}\n", t.micro_batch_size,
+                     of.largest_batch, beyond) +
+         fmt::format("seq_len: {}  # {}\n", t.seq_len, context_text(of)) +
          fmt::format("recompute: {}\n", to_string(t.recompute)) +
          fmt::format("dp: {}\ntp: {}\npp: {}\ncp: {}\nzero: {}\nprecision: {}\n", t.dp, t.tp, t.pp, t.cp,
                      t.zero, to_string(t.precision));
@@ -89,9 +88,30 @@ std::string suggestion(const Place& place, const Seen& seen) {
 
 }  // namespace
 
-std::string suggestions(std::vector<ResultRow> rows) {
+std::vector<Suggestion> suggestions(std::vector<ResultRow> rows) {
+  std::vector<Suggestion> out;
+  for (const auto& [place, seen] : seen_in(std::move(rows))) out.push_back(suggestion(seen));
+  return out;
+}
+
+std::string suggestions_yaml(std::span<const Suggestion> all) {
   std::string out;
-  for (const auto& [place, seen] : seen_in(std::move(rows))) out += suggestion(place, seen);
+  for (const Suggestion& each : all) out += yaml_of(each);
+  return out;
+}
+
+nlohmann::json suggestions_json(std::span<const Suggestion> all) {
+  nlohmann::json out = nlohmann::json::array();
+  for (const Suggestion& each : all)
+    out.push_back({{"trial", each.best.trial_id},
+                   {"sweep", each.best.sweep},
+                   {"configuration", to_json(each.best.trial)},
+                   {"tokens_per_s_gpu", *each.best.metrics.tokens_per_s_gpu},
+                   {"ran", each.ran},
+                   {"largest_micro_batch_size", each.largest_batch},
+                   {"out_of_memory_from_micro_batch_size", or_null(each.batch_beyond)},
+                   {"longest_seq_len", each.longest},
+                   {"longest_seq_len_without_recompute", or_null(each.longest_kept)}});
   return out;
 }
 

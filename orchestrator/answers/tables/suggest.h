@@ -1,5 +1,7 @@
-// Suggest: defaults for batch, context and recomputation, by what was measured, as YAML for `base`.
+// Suggest: defaults for batch, context and recomputation, by what was measured.
 #pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -7,7 +9,18 @@
 
 namespace sweep::answers {
 
-// One part for each model, hardware and number of ranks: the fastest that ran. Empty: nothing ran.
-std::string suggestions(std::vector<ResultRow>);
+// The fastest that ran of one model on so many ranks of one hardware, and how far its batch and context went.
+struct Suggestion {
+  ResultRow best;
+  i64 ran = 0;                      // trials that ran there
+  i64 largest_batch = 0;            // largest micro-batch that ran with the settings of the best
+  std::optional<i64> batch_beyond;  // smallest that ran out of memory with them
+  i64 longest = 0;                  // longest sequence that ran
+  std::optional<i64> longest_kept;  // longest that ran without recomputation
+};
+// One for each model, hardware and number of ranks. Empty: nothing ran.
+std::vector<Suggestion> suggestions(std::vector<ResultRow>);
+std::string suggestions_yaml(std::span<const Suggestion>);  // for `base` of a grid
+nlohmann::json suggestions_json(std::span<const Suggestion>);
 
 }  // namespace sweep::answers

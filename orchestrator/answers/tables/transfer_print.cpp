@@ -1,5 +1,3 @@
-#include "orchestrator/answers/tables/transfer_print.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "base/text.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/statistics/transfer.h"
 #include "orchestrator/answers/tables/tables.h"
 
 namespace sweep::answers {

@@ -11,18 +11,11 @@ namespace sweep::launch {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-fs::path beside_this_program(const char* name) {
-  std::error_code ec;
-  return fs::read_symlink("/proc/self/exe", ec).parent_path() / name;
-}
-
 class Local final : public HeldAllocations<LocalAllocation> {
  public:
   Local(boost::asio::io_context& io, LocalOptions options, Sink sink)
       : io_(io), options_(std::move(options)), sink_(std::move(sink)) {
-    if (options_.agent.empty()) options_.agent = beside_this_program("sweep-agent");
+    if (options_.agent.empty()) options_.agent = companion("sweep-agent");
   }
   ~Local() override { abandon_all(); }
 

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/expected.h"
-#include "orchestrator/answers/tables/best_print.h"
 #include "tests/support/error_matchers.h"
 #include "tests/unit/answers/rows.h"
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "orchestrator/answers/tables/compare_print.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 namespace sweep::answers {
 namespace {
@@ -66,16 +67,16 @@ TEST(Confirm, PairsWithinAllocationsLeaveTheirShiftOut) {
 
 TEST(Confirm, TheSentenceFollowsTheStandings) {
   const auto leader = measured("a", {{100}, {101}, {100}});
-  EXPECT_THAT(confirmed({leader, measured("b", {{90}, {91}, {90}})}, "tokens_per_s").text,
+  EXPECT_THAT(confirmed({leader, measured("b", {{90}, {91}, {90}})}, "tokens_per_s").verdict,
               HasSubstr("the ranking holds: trial a"));
   const auto tied = confirmed({leader, measured("b", {{101}, {100}, {100}})}, "tokens_per_s");
-  EXPECT_THAT(tied.text, HasSubstr("1 of the 1 others cannot be distinguished"));
+  EXPECT_THAT(tied.verdict, HasSubstr("1 of the 1 others cannot be distinguished"));
   EXPECT_TRUE(tied.holds);
   const auto overtaken = confirmed({leader, measured("b", {{110}, {111}, {110}})}, "tokens_per_s");
-  EXPECT_THAT(overtaken.text, HasSubstr("does not hold"));
+  EXPECT_THAT(overtaken.verdict, HasSubstr("does not hold"));
   EXPECT_FALSE(overtaken.holds);
   EXPECT_TRUE(confirmed({leader, measured("b", {{110}, {111}, {110}})}, "step_ms").holds);
-  EXPECT_THAT(confirmed({leader}, "mfu").text, HasSubstr("the only one"));
+  EXPECT_THAT(confirmed({leader}, "mfu").verdict, HasSubstr("the only one"));
 }
 
 TEST(Confirm, WhatFailedIsSaidSafely) {
@@ -83,8 +84,14 @@ TEST(Confirm, WhatFailedIsSaidSafely) {
   failed.problem = "oom: \x1b[2J asked", failed.configuration = "TP\n1";
   const auto out = confirmed({failed, measured("b", {{100}, {100}, {101}})}, "tokens_per_s");
   EXPECT_FALSE(out.holds);
-  EXPECT_THAT(out.text, HasSubstr("could not be measured again: oom:"));
-  EXPECT_EQ(out.text.find('\x1b'), std::string::npos);
+  EXPECT_THAT(out.verdict, HasSubstr("could not be measured again: oom:"));
+  EXPECT_EQ(confirmed_text(out).find('\x1b'), std::string::npos);
+  const auto document = confirmed_json(out);
+  EXPECT_EQ(document["holds"], false);
+  EXPECT_TRUE(document["trials"][0]["again"].is_null());
+  EXPECT_EQ(document["trials"][0]["problem"], failed.problem);
+  EXPECT_EQ(document["trials"][1]["standing"], "unknown");
+  EXPECT_EQ(document["trials"][1]["allocations"], 3);
 }
 
 }  // namespace

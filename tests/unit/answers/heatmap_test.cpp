@@ -224,6 +224,9 @@ TEST(HeatmapHtml, HoldsEveryConfigurationInCompactColumns) {
   EXPECT_EQ(data["axes"][0]["values"], nlohmann::json({"2", "16"}));
   EXPECT_EQ(data["axes"][0]["of"], nlohmann::json({1, 0, 0}));
   EXPECT_EQ(data["metrics"][0]["of"], "10,20,");
+  EXPECT_EQ(data["metrics"][0]["text"], "10.0,20.0,");
+  EXPECT_EQ(data["metrics"][0]["rank"], "1,0,") << "what has no value has no place";
+  EXPECT_EQ(data["axes"][0]["settings"], nlohmann::json({"TP2", "TP16"}));
   EXPECT_EQ(data["cell_outcome"], "001");
   EXPECT_EQ(data["ids"], nlohmann::json({"a", "b", "c"}));
 }
@@ -243,9 +246,12 @@ TEST(Heatmap, CellsThatTieWithTheBestAreMarkedAndNoneIsTheWinner) {
   EXPECT_THAT(svg, Not(HasSubstr("★")));
   EXPECT_THAT(svg, Not(HasSubstr("class=\"best\"")));
   const auto data = data_of(to_html(map, rows));
-  EXPECT_EQ(data["step_low"], "0.98,0.98,0.98");
-  EXPECT_EQ(data["step_high"], "1.02,1.02,1.02");
-  EXPECT_EQ(data["metrics"][0]["follows"], int(FollowsStep::kInversely));
+  EXPECT_EQ(data["spreads"][0]["low"], "0.98,0.98,0.98");
+  EXPECT_EQ(data["spreads"][0]["high"], "1.02,1.02,1.02");
+  EXPECT_EQ(data["spreads"][1]["low"], "0.980392157,0.980392157,0.980392157");
+  EXPECT_EQ(data["metrics"][0]["spread"], 1) << "a rate falls as the step time grows";
+  EXPECT_EQ(data["metrics"][0]["rank"], "1,0,2");
+  EXPECT_EQ(data["metrics"][0]["text"], "100,101,50.0");
   EXPECT_TRUE(has_winner(tp_by_zero(std::vector{rows[0], rows[2]})));
 }
 
@@ -259,7 +265,9 @@ TEST(Heatmap, ATrialThatWasStoppedEarlyIsShownWhereNoOtherIsAndIsNeverTheBest) {
   ASSERT_TRUE(map.best);
   EXPECT_EQ(map.cells[*map.best].best->trial_id, "b");
   EXPECT_EQ(map.best_of_row[1], std::nullopt);
-  EXPECT_EQ(data_of(to_html(map, rows))["stopped"], nlohmann::json({0, 2}));
+  const auto data = data_of(to_html(map, rows));
+  EXPECT_EQ(data["stopped"], nlohmann::json({0, 2}));
+  EXPECT_EQ(data["metrics"][0]["rank"], "2,0,3,1") << "those that were stopped come last";
 }
 
 // The global batch follows from the micro-batch: together they would draw a diagonal.

@@ -1,4 +1,3 @@
-#include "orchestrator/answers/tables/stacks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

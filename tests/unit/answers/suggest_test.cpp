@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {
@@ -17,24 +19,29 @@ std::vector<ResultRow> on_one_place(std::initializer_list<ResultRow> rows) {
 TEST(Suggest, ATrialThatWasStoppedEarlyIsNotTheFastest) {
   auto rows = on_one_place({ok_row("b", 1, 900), ok_row("a", 1, 500)});
   rows[0].metrics.steps_saved = 5;
-  EXPECT_NE(suggestions(rows).find("(trial a)"), std::string::npos) << suggestions(rows);
+  EXPECT_EQ(suggestions(rows).at(0).best.trial_id, "a");
 }
 
 TEST(Suggest, OfEqualsTheSmallerIdIsTheFastest) {
   const auto rows = on_one_place({ok_row("b", 1, 900), ok_row("a", 1, 900)});
-  EXPECT_NE(suggestions(rows).find("(trial a)"), std::string::npos) << suggestions(rows);
+  EXPECT_EQ(suggestions(rows).at(0).best.trial_id, "a");
 }
 
 TEST(Suggest, ALargerBatchIsOutOfMemoryFromTheSmallestThatWas) {
   const auto rows = on_one_place(
       {ok_row("a", 1, 900), bad_row("b", 1, Outcome::kOom, ""), bad_row("c", 1, Outcome::kOom, "")});
-  EXPECT_NE(suggestions(rows).find("ran up to 1, out of memory from 2\n"), std::string::npos)
-      << suggestions(rows);
+  const auto found = suggestions(rows);
+  EXPECT_EQ(found.at(0).largest_batch, 1);
+  EXPECT_EQ(found.at(0).batch_beyond, 2);
+  EXPECT_NE(suggestions_yaml(found).find("ran up to 1, out of memory from 2\n"), std::string::npos);
+  const auto document = suggestions_json(found);
+  EXPECT_EQ(document[0]["out_of_memory_from_micro_batch_size"], 2);
+  EXPECT_EQ(document[0]["tokens_per_s_gpu"], 900);
 }
 
 TEST(Suggest, NothingIsSaidOfAPlaceWhereNothingRan) {
-  EXPECT_EQ(suggestions({}), "");
-  EXPECT_EQ(suggestions({bad_row("a", 1, Outcome::kOom, "")}), "");
+  EXPECT_EQ(suggestions({}).size(), 0u);
+  EXPECT_EQ(suggestions({bad_row("a", 1, Outcome::kOom, "")}).size(), 0u);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/best.h"
-#include "orchestrator/answers/tables/best_print.h"
 #include "orchestrator/answers/tables/explain.h"
 #include "orchestrator/answers/tables/source_tables.h"
 #include "orchestrator/answers/tables/status.h"

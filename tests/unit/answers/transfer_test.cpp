@@ -6,9 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "orchestrator/answers/charts/transfer_chart.h"
 #include "orchestrator/answers/statistics/statistics.h"
-#include "orchestrator/answers/tables/transfer_print.h"
 #include "tests/unit/answers/rows.h"
 
 namespace sweep::answers {

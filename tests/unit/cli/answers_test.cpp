@@ -13,29 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-// Columns by name; no cell of these tests holds a comma.
-std::vector<std::map<std::string, std::string>> csv_rows(const std::string& text) {
-  std::vector<std::map<std::string, std::string>> out;
-  std::vector<std::string> head;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    std::vector<std::string> cells(1);
-    for (const char c : line)
-      if (c == ',')
-        cells.emplace_back();
-      else
-        cells.back() += c;
-    if (head.empty()) {
-      head = cells;
-      continue;
-    }
-    auto& row = out.emplace_back();
-    for (std::size_t i = 0; i < head.size(); ++i) row[head[i]] = i < cells.size() ? cells[i] : "";
-  }
-  return out;
-}
-
 std::string text_of(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
@@ -199,91 +176,45 @@ TEST_F(Answers, SuggestGivesTheFastestOfEachPlace) {
   EXPECT_EQ(said.code, kAnswered);
   EXPECT_NE(said.out.find("micro_batch_size: 2 "), std::string::npos) << said.out;
   EXPECT_EQ(ask({"suggest", "absent"}).code, kUnanswered);
+  const json all = asked({"suggest", "--json"});
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0]["configuration"]["micro_batch_size"], 2);
+  EXPECT_EQ(all[0]["tokens_per_s_gpu"], 20);
+  EXPECT_EQ(all[0]["ran"], 2);
+  EXPECT_EQ(all[0]["out_of_memory_from_micro_batch_size"], 4);
+  EXPECT_TRUE(all[1]["out_of_memory_from_micro_batch_size"].is_null());
+  const Answer none = ask({"suggest", "absent", "--json"});
+  EXPECT_EQ(none.code, kUnanswered);
+  EXPECT_EQ(json::parse(none.out), json::array());
 }
 
-constexpr const char* kGrid = R"(name: g
-model: {family: llama, name: t, layers: 1, hidden_size: 32, heads: 2, kv_heads: 2, intermediate_size: 64, vocab_size: 64}
-base: {hardware: h100-sxm-80gb, nodes: 1, gpus_per_node: 8, dp: 8, seq_len: 16, global_batch_size: 32}
-grid:
-  micro_batch_size: [1, 3, 4]
-)";
-
-class Planned : public CommandTest {
- protected:
-  std::string grid_;
-  void SetUp() override {
-    CommandTest::SetUp();
-    grid_ = file("grid.yaml", kGrid);
-  }
-};
-
-TEST_F(Planned, PlanPrunesByRuleAndStartsNothing) {
-  const Answer said = ask({"plan", grid_, "--json"});
-  EXPECT_EQ(said.code, kAnswered) << said.err;
-  std::istringstream lines(said.out);
-  i64 admitted = 0, pruned = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const json entry = json::parse(line);
-    const bool runs = entry["admitted"].get<bool>();
-    ++(runs ? admitted : pruned);
-    EXPECT_EQ(entry["trial"]["micro_batch_size"] == 3, !runs);
-    EXPECT_EQ(entry.contains("rule"), !runs);
-  }
-  EXPECT_EQ(admitted, 2);
-  EXPECT_EQ(pruned, 1);
-  EXPECT_EQ(csv_rows(ask({"plan", grid_, "--csv"}).out).size(), 3u);
-  EXPECT_EQ(ask({"plan", grid_, "--list"}).code, kAnswered);
-  EXPECT_EQ(ask({"plan", dir_ / "absent.yaml"}).code, kBadInput);
-  EXPECT_FALSE(std::filesystem::exists(path_));
+TEST_F(Answers, ImportSaysWhatItBrought) {
+  const json first = asked({"import", measured_, "--sweep", "again", "--set", "seq_len=4096", "--set",
+                            "precision=bf16", "--hardware", "h100-sxm-80gb", "--json"});
+  EXPECT_EQ(first["sweep"], "again");
+  EXPECT_EQ(first["file"], measured_);
+  EXPECT_EQ(first["configurations"], 4);
+  EXPECT_EQ(first["outcomes"], json::parse(R"({"ok": 3, "oom": 1})"));
+  EXPECT_EQ(first["results_new"], 4);
+  EXPECT_EQ(first["results_known"], 0);
+  EXPECT_EQ(first["with_mfu"], 0) << "models without dimensions";
 }
 
-TEST_F(Planned, ChooseSaysWhatMeetsADeadline) {
-  const auto choose = [&](std::vector<std::string> more) {
-    std::vector<std::string> words = {"choose", grid_, "--tokens", "1e9"};
-    words.insert(words.end(), more.begin(), more.end());
-    return sweep(words).code;
-  };
-  EXPECT_EQ(choose({}), kAnswered);
-  EXPECT_EQ(choose({"--days", "0.0000001"}), kUnanswered);
-  EXPECT_EQ(sweep({"choose", grid_}).code, kBadInput) << "--tokens is required";
-}
-
-TEST_F(Planned, PredictGivesEachRowItsMemoryAndTime) {
-  const std::string csv = file("c.csv", "model,nodes,dp,tp\nllama3-8b,1,1,8\nllama3-70b,1,8,1\n");
-  const Answer said = sweep({"predict", "--configs", csv, "--hardware", "h100-sxm-80gb"});
-  EXPECT_EQ(said.code, kAnswered) << said.err;
-  const auto rows = csv_rows(said.out);
-  ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[0].at("fits"), "true");
-  EXPECT_GT(std::stod(rows[0].at("predicted_bytes")), 1e9);
-  EXPECT_EQ(rows[1].at("fits"), "false");
-  EXPECT_EQ(sweep({"predict"}).code, kBadInput);
-  EXPECT_EQ(sweep({"predict", "--configs", csv, "--hardware", "absent"}).code, kBadInput);
-}
-
-TEST_F(Planned, ReplayTriesAllOfThemByGrid) {
-  const std::string csv = file("m.csv",
-                               "model,nodes,dp,tp,pp,mbs,gas,tok_s_gpu\n"
-                               "1B,1,8,1,1,1,4,100\n1B,1,8,1,1,2,2,200\n");
-  const auto rows = csv_rows(sweep({"replay", csv, "--strategy", "grid"}).out);
-  ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[0].at("trial"), "1");
-  for (const auto& row : rows) EXPECT_EQ(row.at("share_of_best"), row.at("row") == "3" ? "1.0000" : "0.5000");
-  EXPECT_EQ(sweep({"replay", csv, "--strategy", "absent"}).code, kBadInput);
-}
-
-TEST(Catalogues, AreTablesAndDocuments) {
-  const json models = json::parse(sweep({"models", "--json"}).out);
-  ASSERT_FALSE(models.empty());
-  const std::string name = models[0]["name"];
-  EXPECT_EQ(json::parse(sweep({"models", name, "--json"}).out), json::array({models[0]}));
-  EXPECT_NE(sweep({"models"}).out.find(name), std::string::npos);
-  EXPECT_EQ(sweep({"models", "absent"}).code, kBadInput);
-  const json cards = json::parse(sweep({"hardware", "h100-sxm-80gb", "--json"}).out);
-  ASSERT_EQ(cards.size(), 1u);
-  EXPECT_EQ(cards[0]["gpus_per_node"], 8);
-  EXPECT_NE(sweep({"hardware"}).out.find("h100-sxm-80gb"), std::string::npos);
-  EXPECT_EQ(sweep({"hardware", "absent"}).code, kBadInput);
+TEST_F(Answers, MergeSaysWhatIsNewAndWhatIsKnown) {
+  const std::string into = made("into.db");
+  const auto merge = [&] { return json::parse(sweep({"merge", into, path_.string(), "--json"}).out); };
+  json said = merge();
+  EXPECT_EQ(said["into"], into);
+  ASSERT_EQ(said["merged"].size(), 1u);
+  EXPECT_EQ(said["merged"][0]["from"], path_.string());
+  EXPECT_EQ(said["merged"][0]["trials_new"], 4);
+  EXPECT_EQ(said["merged"][0]["results_new"], 4);
+  said = merge();
+  EXPECT_EQ(said["merged"][0]["trials_new"], 0);
+  EXPECT_EQ(said["merged"][0]["results_known"], 4);
+  const Answer absent = sweep({"merge", into, made("absent.db"), "--json"});
+  EXPECT_EQ(absent.code, kBadInput);
+  EXPECT_TRUE(json::parse(absent.err).contains("error"));
 }
 
 // The options that a help text names.

@@ -8,7 +8,6 @@
 
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/best.h"
-#include "orchestrator/answers/tables/best_print.h"
 #include "tests/unit/store/store_fixture.h"
 
 namespace sweep {

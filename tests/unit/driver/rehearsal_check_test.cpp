@@ -34,6 +34,13 @@ TEST(RehearsalCheck, NamesTheFirstThingThatIsMissing) {
   EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(ErrorKind::kNotFound));
 }
 
+TEST(RehearsalCheck, CommandsNeedNoRankOfOurs) {
+  auto facts = able();
+  facts.rank = fail("no such program");
+  facts.built_in = false;
+  EXPECT_FALSE(cannot_rehearse(facts, 8));
+}
+
 TEST(RehearsalCheck, SpaceIsCountedByRanks) {
   auto facts = able();
   facts.shm_free_bytes = 100 << 20;

@@ -118,6 +118,11 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
   }
 }
 
+TEST_F(SiteTest, ATabEndsTheNameOfAnOption) {
+  const Error error = error_in(read_site({file("bad.yaml", "gridengine: {extra: [\"-N\\tother\"]}\n")}));
+  EXPECT_THAT(error, testing::AllOf(At(1, 22), IsError(ErrorKind::kInvalidValue, "-N")));
+}
+
 TEST_F(SiteTest, OptionsThatOnlyBeginLikeOneOfOursAreTaken) {
   const auto site = read_site({file("site.yaml", "slurm: {extra: [--wait-all-nodes=1, --mail-type=END]}\n")});
   ASSERT_TRUE(site) << site.error().message;

@@ -73,7 +73,7 @@ TEST(Configs, MeasuredCellsAreRead) {
   EXPECT_EQ(c->rows[0].outcome, Outcome::kOk);
   EXPECT_DOUBLE_EQ(c->rows[0].reported_bytes, 50.2e9);
   EXPECT_DOUBLE_EQ(c->rows[0].tokens_per_s_gpu, 100);
-  EXPECT_EQ(c->rows[0].row.cells.at(6), "a, b");
+  EXPECT_EQ(c->rows[0].cells.at(6), "a, b");
   EXPECT_NE(c->rows[1].outcome, Outcome::kOk);
 }
 

@@ -146,6 +146,8 @@ TEST(Derive, RecomputationRaisesHfuOnly) {
   const Metrics a = derive(none, eight_ranks(500), nullptr), b = derive(full, eight_ranks(500), nullptr);
   EXPECT_DOUBLE_EQ(*a.mfu, *b.mfu);
   EXPECT_NEAR(*b.hfu / *b.mfu, 4.0 / 3, 0.03);  // a forward more, less the head
+  none.lora_rank = 8;                           // 4 N in place of 6 N, beside as much attention
+  EXPECT_NEAR(*derive(none, eight_ranks(500), nullptr).mfu / *a.mfu, 2.0 / 3, 0.05);
 }
 
 // The LLMForge guide (Anyscale, Jan 2024), one p4de.24xlarge, Llama-2-70B: million tokens per hour and USD

@@ -16,8 +16,9 @@ using Named = std::map<std::string, at::Tensor>;
 
 class Reference {
  public:
-  Reference(const ModelSpec& spec, Named weights)
-      : s_(spec), w_(std::move(weights)), gpt2_(spec.family == "gpt2") {}
+  // scale: of adapters, where the weights have them.
+  Reference(const ModelSpec& spec, Named weights, double scale)
+      : s_(spec), w_(std::move(weights)), gpt2_(spec.family == "gpt2"), scale_(scale) {}
 
   at::Tensor loss(const at::Tensor& tokens, const at::Tensor& labels, std::int64_t seq) {
     const std::string outer = gpt2_ ? "transformer." : "model.";
@@ -44,7 +45,10 @@ class Reference {
   }
   at::Tensor linear(const std::string& name, const at::Tensor& x) {
     const at::Tensor& w = w_.at(name + ".weight");
-    const at::Tensor y = x.matmul(gpt2_ ? w : w.t());
+    at::Tensor y = x.matmul(gpt2_ ? w : w.t());
+    if (w_.count(name + ".lora_A.weight"))
+      y = y +
+          x.matmul(w_.at(name + ".lora_A.weight").t()).matmul(w_.at(name + ".lora_B.weight").t()) * scale_;
     return w_.count(name + ".bias") ? y + w_.at(name + ".bias") : y;
   }
   at::Tensor turned(const at::Tensor& x) {  // [B, S, H, D]
@@ -114,6 +118,7 @@ class Reference {
   ModelSpec s_;
   Named w_;
   bool gpt2_;
+  double scale_;
   at::Tensor auxiliary_ = at::zeros({}, at::kDouble);
 };
 
@@ -135,12 +140,35 @@ struct Case {  // printed by its name
   const char* name;
   ModelSpec spec;
   Attention attention;
+  std::optional<LoraTargets> adapters = {};
+  std::int64_t loss_chunk = shape::kLossChunk;
 };
 void PrintTo(const Case& c, std::ostream* out) {
   *out << c.name;
 }
 
 class Gradient : public ::testing::TestWithParam<Case> {};
+
+// With adapters they have gradients, and nothing else has room for any.
+void expect_gradients(const Parameters& parameters, const Named& weights, bool adapters) {
+  for (const auto& named : parameters.all()) {
+    const bool trains = !adapters || named.name.find(".lora_") != std::string::npos;
+    ASSERT_EQ(parameters.bucket_of(named.stack).grads.defined(), trains) << named.name;
+    if (!trains) continue;
+    const at::Tensor& wanted = weights.at(named.name).grad();
+    const double scale = wanted.abs().max().item<double>();
+    EXPECT_GT(scale, 0) << named.name;
+    EXPECT_LE((parameters.gradient(named) - wanted).abs().max().item<double>(), 1e-9 * (scale + 1e-3))
+        << named.name;
+  }
+}
+
+shape::Adapters adapters_in(const Case& c) {
+  Trial trial;
+  if (!c.adapters) return {};
+  trial.spec = c.spec, trial.lora_rank = 3, trial.lora_alpha = 8, trial.lora_targets = *c.adapters;
+  return shape::adapters_of(trial);
+}
 
 // Two micro-steps with half the scale each are one step on both batches.
 TEST_P(Gradient, EqualsAutomaticDifferentiation) {
@@ -151,6 +179,8 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   Options options;
   options.type = at::kDouble, options.attention = GetParam().attention, options.seq_len = kSeq;
   options.seed = 5, options.routing = Routing::kLearned;
+  options.adapters = adapters_in(GetParam());
+  options.loss_chunk = GetParam().loss_chunk;
   Stage model(spec, options, layout.value(), {0, spec.layers, true, true});
   Parameters& parameters = model.parameters();
   parameters.layout({at::TensorOptions(at::kDouble)});
@@ -168,7 +198,7 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   const at::Tensor labels = at::randint(spec.vocab_size, {2, 3 * kSeq}, at::kLong);
   // Per micro-batch: the auxiliary loss of a batch is not the mean of its parts'.
   const auto reference = [&](int micro) {
-    return Reference(spec, weights).loss(tokens[micro], labels[micro], kSeq);
+    return Reference(spec, weights, options.adapters.scale).loss(tokens[micro], labels[micro], kSeq);
   };
   const at::Tensor expected = (reference(0) + reference(1)) / 2;
   torch::autograd::backward({expected}, {at::ones({}, at::kDouble)});
@@ -184,12 +214,7 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   if (spec.router_aux_coef == 0) {  // it is no part of the loss that is shown
     EXPECT_NEAR(total.item<double>() / (6 * kSeq), expected.item<double>(), 1e-10);
   }
-  for (const auto& named : parameters.all()) {
-    const at::Tensor& wanted = weights[named.name].grad();
-    const double scale = wanted.abs().max().item<double>();
-    EXPECT_LE((parameters.gradient(named) - wanted).abs().max().item<double>(), 1e-9 * (scale + 1e-3))
-        << named.name;
-  }
+  expect_gradients(parameters, weights, GetParam().adapters.has_value());
 }
 
 std::vector<Case> cases() {
@@ -205,9 +230,20 @@ std::vector<Case> cases() {
   ModelSpec qwen2 = llama();
   qwen2.family = "qwen2", qwen2.attention_bias = true, qwen2.tie_embeddings = true, qwen2.kv_heads = 1;
   all.push_back({"qwen2", qwen2, Attention::kFlash});
+  const std::int64_t eight_rows = 8 * qwen2.vocab_size * 8;  // of 36
+  all.push_back({"qwen2_loss_in_chunks", qwen2, Attention::kFlash, {}, eight_rows});
+  all.push_back({"gpt2_loss_in_chunks", gpt2(), Attention::kFlash, {}, eight_rows});
   ModelSpec mixtral = llama();
   mixtral.family = "mixtral", mixtral.experts = 4, mixtral.experts_per_token = 2;
   all.push_back({"mixtral", mixtral, Attention::kFlash});
+  all.push_back({"llama_lora", llama(), Attention::kFlash, LoraTargets::kAllLinear});
+  all.push_back({"llama_lora_query_value", llama(), Attention::kMath, LoraTargets::kQueryValue});
+  all.push_back({"llama_lora_mlp", llama(), Attention::kFlash, LoraTargets::kMlp});
+  all.push_back(
+      {"llama_lora_loss_in_chunks", llama(), Attention::kFlash, LoraTargets::kAllLinear, eight_rows});
+  all.push_back({"gpt2_lora", gpt2(), Attention::kFlash, LoraTargets::kAllLinear});
+  all.push_back({"qwen2_lora", qwen2, Attention::kFlash, LoraTargets::kAllLinear});
+  all.push_back({"mixtral_lora", mixtral, Attention::kFlash, LoraTargets::kAttention});
   mixtral.router_aux_coef = 0.1;
   all.push_back({"mixtral_auxiliary_loss", mixtral, Attention::kFlash});
   return all;

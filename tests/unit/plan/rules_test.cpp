@@ -114,6 +114,32 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"flash_in_fp32",
              [](Trial& t) { t.precision = Precision::kFp32, t.attention = AttentionKind::kFlash; },
              "attention", "not fp32", Outcome::kUnsupported},
+        Case{"sdpa_on_v100",
+             [](Trial& t) {
+               t.hardware = "v100-16gb", t.precision = Precision::kFp32, t.attention = AttentionKind::kSdpa;
+             },
+             nullptr, ""},
+        Case{"cudnn_on_v100",
+             [](Trial& t) {
+               t.hardware = "v100-16gb", t.precision = Precision::kFp16, t.attention = AttentionKind::kCudnn;
+             },
+             "attention", "cudnn needs compute capability 8.0, v100-16gb has 7.0", Outcome::kUnsupported},
+        Case{"cudnn_in_fp32",
+             [](Trial& t) { t.precision = Precision::kFp32, t.attention = AttentionKind::kCudnn; },
+             "attention", "not fp32", Outcome::kUnsupported},
+        Case{"cudnn_with_wide_heads",
+             [](Trial& t) { t.spec.head_dim = 256, t.attention = AttentionKind::kCudnn; }, "attention",
+             "at most 128 and a multiple of 8, not 256", Outcome::kUnsupported},
+        Case{"sdpa_with_a_window",
+             [](Trial& t) { t.spec.sliding_window = 512, t.attention = AttentionKind::kSdpa; }, "attention",
+             "no sliding window (512 < seq_len", Outcome::kUnsupported},
+        Case{"sdpa_on_cpu", [](Trial& t) { t.hardware = "cpu", t.attention = AttentionKind::kSdpa; },
+             "attention", "sdpa is a kernel of GPUs", Outcome::kUnsupported},
+        Case{"ring_with_sdpa",
+             [](Trial& t) {
+               t.cp = 2, t.cp_comm_type = CpCommType::kRing, t.attention = AttentionKind::kSdpa;
+             },
+             "attention", "needs flash attention", Outcome::kUnsupported},
         Case{"auto_in_fp32", [](Trial& t) { t.precision = Precision::kFp32; }, nullptr, ""},
         Case{"ring_in_fp32",
              [](Trial& t) { t.cp = 2, t.cp_comm_type = CpCommType::kRing, t.precision = Precision::kFp32; },
@@ -205,6 +231,9 @@ TEST(NotBuiltYet, SaysWhyModelStatesDoNotGoTogether) {
   EXPECT_THAT(reason([](Trial& t) { t.zero = 2, t.offload = Offload::kParameters; }),
               HasSubstr("parameters with zero 2"));
   EXPECT_EQ(reason([](Trial& t) { t.zero = 3, t.offload = Offload::kParameters, t.dp_shard = 2; }), "");
+  EXPECT_THAT(reason([](Trial& t) { t.lora_rank = 8, t.precision = Precision::kFp8; }),
+              HasSubstr("lora_rank 8 with precision fp8"));
+  EXPECT_EQ(reason([](Trial& t) { t.lora_rank = 8, t.zero = 3; }), "");
 }
 
 }  // namespace

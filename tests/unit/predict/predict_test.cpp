@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/fit.h"
 #include "orchestrator/predict/memory.h"
+#include "orchestrator/predict/prediction_view.h"
 
 namespace sweep::predict {
 namespace {
@@ -329,6 +333,37 @@ TEST(Fit, FindsTheParametersThatMadeTheRows) {
 TEST(Fit, RefusesAHandfulOfRows) {
   const auto h = *shape::find_hardware("h100-sxm-80gb");
   EXPECT_FALSE(fit_profile(built_in("nanotron"), {}, h));
+}
+
+TEST(PredictionView, ARefusedTrialOfOurOwnStepHasTimesAndNoBytes) {
+  const auto& own = built_in("sweep");
+  const auto refused = predicted(trial("playbook-1b", 1, 1, 7, 1, 1, 1, 0), own);
+  ASSERT_TRUE(refused.refusal);
+  nlohmann::json object;
+  add_prediction(object, refused, own);
+  EXPECT_EQ(object["fits"], false);
+  EXPECT_EQ(object["sure"], true);
+  EXPECT_TRUE(object["predicted_bytes"].is_null()) << "not predicted is never 0";
+  EXPECT_GT(object["predicted_step_s"], 0);
+  EXPECT_EQ(object.size(), prediction_columns().size());
+}
+
+TEST(PredictionView, CsvAndJsonSayTheSame) {
+  const auto& profile = built_in("nanotron");
+  const auto fitting = predicted(trial("playbook-1b", 1, 8, 1, 1, 32, 1, 0));
+  nlohmann::json object;
+  std::string line;
+  add_prediction(object, fitting, profile);
+  append_prediction(line, fitting, profile);
+  std::istringstream cells(line);
+  std::vector<std::string> all;
+  for (std::string cell; std::getline(cells, cell, ',');) all.push_back(cell);
+  const auto columns = prediction_columns();
+  ASSERT_EQ(all.size(), columns.size()) << line;
+  for (std::size_t i = 3; i < all.size(); ++i)
+    EXPECT_NEAR(object[columns[i]].get<double>(), std::stod(all[i]),
+                1e-3 * std::abs(std::stod(all[i])) + 1e-3)
+        << columns[i];
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/catalogue.h"
 
 namespace sweep::shape {
@@ -97,6 +98,59 @@ TEST(Count, RecomputationAddsOnlyToHardwareFlops) {
   EXPECT_DOUBLE_EQ(hardware_flops_per_token(hand(), 16, Recompute::kSelective), model_flops + 3 * attention);
   EXPECT_DOUBLE_EQ(hardware_flops_per_token(hand(), 16, Recompute::kFull),
                    model_flops + 3 * (2.0 * kLayerWeights + attention));
+}
+
+Trial adapted(const ModelSpec& spec, i64 rank, LoraTargets targets) {
+  Trial t;
+  t.spec = spec, t.lora_rank = rank, t.lora_targets = targets, t.seq_len = 16;
+  return t;
+}
+
+TEST(Count, AdaptersByHand) {
+  const i64 of_queries = 8 + 8, of_keys = 8 + 4, of_out = 8 + 8, of_mlp = 3 * (8 + 10);
+  const auto count = [](LoraTargets targets) { return adapter_parameter_count(adapted(hand(), 2, targets)); };
+  EXPECT_EQ(count(LoraTargets::kQueryValue), 3 * 2 * (of_queries + of_keys));
+  EXPECT_EQ(count(LoraTargets::kAttention), 3 * 2 * (of_queries + 2 * of_keys + of_out));
+  EXPECT_EQ(count(LoraTargets::kMlp), 3 * 2 * of_mlp);
+  EXPECT_EQ(count(LoraTargets::kAllLinear), count(LoraTargets::kAttention) + count(LoraTargets::kMlp));
+  EXPECT_EQ(adapter_parameter_count(adapted(hand(), 0, LoraTargets::kAllLinear)), 0);
+}
+
+// What print_trainable_parameters() of peft says of these.
+TEST(Count, AdaptersOfLlama2AreThoseThatPeftCounts) {
+  const ModelSpec llama = model("llama2-7b");
+  EXPECT_EQ(adapter_parameter_count(adapted(llama, 8, LoraTargets::kQueryValue)), 4'194'304);
+  EXPECT_EQ(adapter_parameter_count(adapted(llama, 8, LoraTargets::kAllLinear)), 19'988'480);
+}
+
+TEST(Count, FlopsOfAFrozenBaseAreFourNAndSixForEachAdapterParameter) {
+  const Trial t = adapted(hand(), 2, LoraTargets::kAllLinear);
+  Trial all = t, full = t;
+  all.lora_rank = 0, full.recompute = Recompute::kFull;
+  const double n = 3 * kLayerWeights + 160, adapters = static_cast<double>(adapter_parameter_count(t));
+  const double attention = 4.0 * 3 * 4 * 2 * 16;
+  EXPECT_DOUBLE_EQ(model_flops_per_token(t), 4 * n + 6 * adapters + 3 * attention);
+  EXPECT_DOUBLE_EQ(model_flops_per_token(all), model_flops_per_token(hand(), 16));
+  EXPECT_DOUBLE_EQ(hardware_flops_per_token(t), model_flops_per_token(t));
+  EXPECT_DOUBLE_EQ(hardware_flops_per_token(full),
+                   model_flops_per_token(t) + 3 * 2.0 * kLayerWeights + 2 * adapters + attention);
+}
+
+TEST(Adapters, WhatIsNotCombinedSaysWhy) {
+  const auto refused = [](auto change) {
+    Trial t = adapted(hand(), 4, LoraTargets::kAllLinear);
+    change(t);
+    return adapters_objection(t).has_value();
+  };
+  EXPECT_FALSE(refused([](Trial&) {}));
+  EXPECT_TRUE(refused([](Trial& t) { t.precision = Precision::kFp8; }));
+  EXPECT_TRUE(refused([](Trial& t) { t.schedule = Schedule::kZeroBubble; }));
+  EXPECT_TRUE(refused([](Trial& t) { t.spec.experts = 4; }));
+  EXPECT_TRUE(refused([](Trial& t) { t.spec.experts = 4, t.lora_targets = LoraTargets::kMlp; }));
+  EXPECT_FALSE(refused([](Trial& t) { t.spec.experts = 4, t.lora_targets = LoraTargets::kAttention; }));
+  EXPECT_TRUE(refused([](Trial& t) { t.spec.family = "gpt2", t.lora_targets = LoraTargets::kQueryValue; }));
+  EXPECT_FALSE(refused([](Trial& t) { t.spec.family = "gpt2"; }));
+  EXPECT_FALSE(refused([](Trial& t) { t.lora_rank = 0, t.precision = Precision::kFp8; }));
 }
 
 TEST(Count, LargestAllowedModelStaysBelow64Bits) {

@@ -19,6 +19,14 @@ Trial trial() {
   return t;
 }
 
+TEST(LossRows, AreFewChunksOfEqualLengthWithinTheLimit) {
+  EXPECT_EQ(loss_rows(4096, 128256, 2), 1024);  // 1046 would fit: four chunks
+  EXPECT_EQ(loss_rows(4096, 128256, 4), 512);
+  EXPECT_EQ(loss_rows(48, 211, 4), 48);
+  EXPECT_EQ(loss_rows(3, i64{1} << 40, 2), 1);
+  EXPECT_EQ(loss_rows(0, 211, 4), 1);
+}
+
 TEST(Splits, NameWhatDoesNotDivideWithItsNumbers) {
   Trial t = trial();
   t.tp = 4, t.cp = 2, t.sp = true;

@@ -127,6 +127,27 @@ TEST_F(Records, EveryFieldOfAnImportedResultIsStored) {
   EXPECT_EQ(stored_values(*stored), stored_values(result_));
 }
 
+// Empty would read as "not measured", which hides a damaged file.
+TEST_F(Records, ARecordThatDoesNotParseIsAnErrorThatNamesTheRow) {
+  const i64 attempt = record_.attempt;
+  sql("UPDATE result SET evidence = '{\"cause\": 7'");
+  const auto result = store_->result_of(attempt);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, ErrorKind::kUnreadable);
+  EXPECT_EQ(result.error().subject, "evidence");
+  EXPECT_NE(result.error().message.find(" = " + std::to_string(attempt)), Text::npos)
+      << result.error().message;
+  EXPECT_NE(result.error().message.find(path_.string()), Text::npos);
+  sql("UPDATE rank_record SET sent = '[{\"bytes\": \"many\"}]'");
+  const auto records = store_->records_of(attempt);
+  ASSERT_FALSE(records);
+  EXPECT_EQ(records.error().subject, "sent");
+  sql("UPDATE rank_record SET sent = '{}'");
+  EXPECT_FALSE(store_->records_of(attempt));
+  sql("UPDATE rank_record SET sent = '[]'");
+  EXPECT_TRUE(store_->records_of(attempt));
+}
+
 // A field that is new in schema/records.def: older files lack its column. Nothing else has to be written for
 // it.
 TEST_F(Records, AFileWithoutTheColumnOfAFieldIsReadAndGetsTheColumn) {

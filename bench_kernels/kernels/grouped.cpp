@@ -1,0 +1,69 @@
+#include "bench_kernels/kernels/grouped.h"
+
+#include <ATen/ATen.h>
+
+namespace sweep::kernels {
+namespace {
+
+std::int64_t experts_of(const Groups& groups) {
+  return static_cast<std::int64_t>(groups.counts.size());
+}
+
+// One expert's part of what is stacked along the first dimension.
+at::Tensor of_expert(const at::Tensor& stack, const Groups& groups, std::int64_t expert) {
+  const std::int64_t size = stack.size(0) / experts_of(groups);
+  return stack.narrow(0, expert * size, size);
+}
+
+// f(expert, where its rows begin, how many they are).
+template <class F>
+void each_group(const Groups& groups, const F& f) {
+  std::int64_t begin = 0;
+  for (std::int64_t expert = 0; expert < experts_of(groups); ++expert) {
+    const std::int64_t count = groups.counts[static_cast<std::size_t>(expert)];
+    f(expert, begin, count);
+    begin += count;
+  }
+}
+
+at::Tensor stacked(const at::Tensor& weight, const Groups& groups) {
+  return weight.view({experts_of(groups), -1, weight.size(1)});
+}
+
+}  // namespace
+
+at::Tensor grouped_linear(const at::Tensor& in, const at::Tensor& weight, const Groups& groups) {
+  if (groups.at_once && !in.is_meta())
+    return at::_grouped_mm(in, stacked(weight, groups).transpose(1, 2), groups.ends);
+  const at::Tensor out = at::empty({in.size(0), weight.size(0) / experts_of(groups)}, in.options());
+  each_group(groups, [&](std::int64_t expert, std::int64_t begin, std::int64_t count) {
+    if (count > 0)
+      linear(in.narrow(0, begin, count), {of_expert(weight, groups, expert), {}}, {},
+             out.narrow(0, begin, count));
+  });
+  return out;
+}
+
+at::Tensor grouped_backward_input(const at::Tensor& dout, const at::Tensor& weight, const Groups& groups) {
+  if (groups.at_once && !dout.is_meta()) return at::_grouped_mm(dout, stacked(weight, groups), groups.ends);
+  const at::Tensor din = at::empty({dout.size(0), weight.size(1)}, dout.options());
+  each_group(groups, [&](std::int64_t expert, std::int64_t begin, std::int64_t count) {
+    if (count > 0)
+      linear_backward_input(dout.narrow(0, begin, count), {of_expert(weight, groups, expert), {}},
+                            din.narrow(0, begin, count));
+  });
+  return din;
+}
+
+void grouped_backward_weight(const at::Tensor& dout, const at::Tensor& in, const Groups& groups,
+                             const GradOut& dw) {
+  each_group(groups, [&](std::int64_t expert, std::int64_t begin, std::int64_t count) {
+    at::Tensor grad = of_expert(dw.grad, groups, expert);
+    if (count > 0)
+      linear_backward_weight(dout.narrow(0, begin, count), in.narrow(0, begin, count), false, {grad, dw.add});
+    else if (!dw.add)
+      grad.zero_();
+  });
+}
+
+}  // namespace sweep::kernels

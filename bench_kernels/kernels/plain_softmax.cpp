@@ -1,0 +1,99 @@
+// The plain equivalents that take a softmax over long rows: attention scores and logits. They are the largest
+// tensors of a step, so these work in place, and in the accumulation type on pieces only.
+#include <ATen/ATen.h>
+#include <ATen/ScalarOps.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench_kernels/kernels/dispatch.h"
+#include "bench_kernels/kernels/held_tokens.h"
+
+namespace sweep::kernels::plain {
+namespace {
+
+// f(a piece of the rows, the piece's part of each of the others).
+template <class F, class... Rows>
+void by_pieces(const at::Tensor& logits, const F& f, const Rows&... others) {
+  constexpr std::int64_t kPiece = std::int64_t{256} << 20;  // bytes, in the accumulation type
+  const std::int64_t rows = logits.size(0), width = at::elementSize(accumulate_type(logits.scalar_type()));
+  const std::int64_t most = std::max<std::int64_t>(1, kPiece / (logits.size(1) * width));
+  for (std::int64_t begin = 0; begin < rows; begin += most) {
+    const std::int64_t size = std::min(most, rows - begin);
+    f(logits.narrow(0, begin, size), others.narrow(0, begin, size)...);
+  }
+}
+
+// In the accumulation type, as a new tensor.
+at::Tensor log_softmax(const at::Tensor& logits) {
+  at::Tensor wider =
+      logits.to(accumulate_type(logits.scalar_type()), false, /*copy=*/true, at::MemoryFormat::Contiguous);
+  at::_log_softmax_out(wider, wider, -1, false);
+  return wider;
+}
+
+// target = value * factor, in the target's type.
+void store(at::Tensor target, const at::Tensor& value, double factor) {
+  at::mul_out(target, value, at::native::wrapped_scalar_tensor(factor));
+}
+
+// exp(logits - lse) as a new tensor of the accumulation type.
+at::Tensor exp_above(const at::Tensor& logits, const at::Tensor& lse) {
+  return logits.sub(lse.unsqueeze(1)).exp_();
+}
+
+}  // namespace
+
+void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double scale,
+                   const at::Tensor& total) {
+  const auto piece = [&](const at::Tensor& rows, const at::Tensor& of) {
+    const at::Tensor index = of.unsqueeze(1);
+    at::Tensor p = log_softmax(rows);
+    at::Tensor(total).sub_(p.gather(1, index).sum().to(total.scalar_type()));
+    p.exp_().scatter_(1, index, -1.0, "add");
+    store(rows, p, scale);
+  };
+  by_pieces(logits, piece, labels);
+}
+
+void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std::int64_t first,
+                         const at::Tensor& lse, const at::Tensor& picked) {
+  const auto piece = [&](const at::Tensor& rows, const at::Tensor& of, at::Tensor sum, at::Tensor found) {
+    const at::Tensor largest = rows.amax(-1).to(sum.scalar_type());
+    at::sum_out(sum, exp_above(rows, largest), {-1});
+    sum.log_().add_(largest);
+    const HeldTokens held(of, first, rows.size(1));
+    found.copy_(rows.gather(1, held.index.unsqueeze(1)).squeeze(1));
+    held.clear(found);
+  };
+  by_pieces(logits, piece, labels, lse, picked);
+}
+
+void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
+                            double scale, std::int64_t first) {
+  const auto piece = [&](const at::Tensor& rows, const at::Tensor& of, const at::Tensor& sum) {
+    const HeldTokens held(of, first, rows.size(1));
+    at::Tensor p = exp_above(rows, sum);
+    p.scatter_add_(1, held.index.unsqueeze(1), held.outside.to(p.scalar_type()).sub_(1.0).unsqueeze(1));
+    store(rows, p, scale);
+  };
+  by_pieces(logits, piece, labels, lse);
+}
+
+void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale) {
+  const std::int64_t seq = scores.size(-1);
+  const auto index = scores.options().dtype(at::kLong);
+  const at::Tensor column = at::arange(seq, index).unsqueeze(0), row = at::arange(seq, index).unsqueeze(1);
+  const at::Tensor hidden = column.gt(row).bitwise_or_(column.le(row.sub(window)));
+  at::Tensor s = scores;
+  s.mul_(scale).masked_fill_(hidden, -INFINITY);
+  at::_softmax_out(s, s, -1, false);
+}
+
+void softmax_backward(const at::Tensor& probs, const at::Tensor& grad, double scale) {
+  at::Tensor g = grad;
+  at::_softmax_backward_data_out(g, g, probs, -1, probs.scalar_type());
+  g.mul_(scale);
+}
+
+}  // namespace sweep::kernels::plain

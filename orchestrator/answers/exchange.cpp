@@ -1,0 +1,117 @@
+#include "orchestrator/answers/exchange.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "orchestrator/answers/format.h"
+#include "orchestrator/metrics/derive.h"
+
+namespace sweep::answers {
+namespace {
+
+// A rate above what the hardware can do is a slip in a unit, in the model's dimensions or in the hardware.
+Expected<void> check_peak(const ImportedRow& row) {
+  const Metrics& m = row.result->metrics;
+  const auto& t = row.entry.trial;
+  if (m.mfu.value_or(0) <= 1) return {};
+  return fail(
+      fmt::format("{}: {} tokens/s per rank are {} times what {} can compute in {} for model '{}'; check the "
+                  "unit of the column (--map COLUMN=FIELD:UNIT), the hardware and the model's dimensions "
+                  "(--model)",
+                  row.entry.source, significant(m.tokens_per_s_gpu.value_or(0)), significant(*m.mfu),
+                  t.hardware, t.precision, t.model));
+}
+
+std::string by_outcome(const std::map<Outcome, i64>& counts) {
+  std::string out;
+  for (const auto& [outcome, count] : counts)
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, to_string(outcome));
+  return out.empty() ? "no rows" : out;
+}
+
+}  // namespace
+
+Expected<ImportReport> derive_imported(std::vector<ImportedRow>& rows) {
+  ImportReport out;
+  for (auto& row : rows) {
+    ++out.outcomes[row.result ? row.result->outcome : row.entry.verdict];
+    if (!row.result) continue;
+    if (row.result->outcome != Outcome::kOk) {
+      row.result->metrics.formula_version = metrics::kFormulaVersion;
+      continue;
+    }
+    row.result->metrics = metrics::derive_from_rate(row.entry.trial, row.result->metrics);
+    out.with_mfu += row.result->metrics.mfu.has_value();
+    SWEEP_TRY(check_peak(row));
+  }
+  return out;
+}
+
+std::string import_text(const ImportReport& r) {
+  std::string out;
+  for (const auto& note : r.notes) out += safe_text(note) + '\n';
+  if (r.left_out > 0) out += fmt::format("{} rows without an answer are left out\n", r.left_out);
+  if (r.counts.repeated > 0)
+    out += fmt::format("more than one row: {}; all are kept, the last one counts\n",
+                       counted(r.counts.repeated, "configuration"));
+  if (r.counts.replaced > 0)
+    out += fmt::format("replaced: {} of an earlier import of these lines\n",
+                       counted(r.counts.replaced, "configuration"));
+  return out + fmt::format("{}: sweep '{}' in {}: {} ({}), {} results new, {} known; mfu computed for {}\n",
+                           safe_text(r.file), safe_text(r.sweep), safe_text(r.db),
+                           counted(r.counts.trials, "configuration"), by_outcome(r.outcomes), r.counts.added,
+                           r.counts.known, r.with_mfu);
+}
+
+nlohmann::json import_json(const ImportReport& r) {
+  nlohmann::json outcomes = nlohmann::json::object();
+  for (const auto& [outcome, count] : r.outcomes) outcomes[std::string(to_string(outcome))] = count;
+  return {{"file", r.file},
+          {"sweep", r.sweep},
+          {"db", r.db},
+          {"configurations", r.counts.trials},
+          {"outcomes", outcomes},
+          {"results_new", r.counts.added},
+          {"results_known", r.counts.known},
+          {"repeated", r.counts.repeated},
+          {"replaced", r.counts.replaced},
+          {"rows_left_out", r.left_out},
+          {"with_mfu", r.with_mfu},
+          {"notes", r.notes}};
+}
+
+std::string merge_text(const MergeReport& r) {
+  std::string out;
+  for (std::size_t i = 0; i < r.from.size(); ++i) {
+    const auto& c = r.counts[i];
+    for (const auto& note : c.notes) out += "note: " + note + '\n';
+    if (c.unfinished > 0)
+      out += fmt::format(
+          "note: {} attempts of '{}' are unfinished and left out; `sweep resume --db {}` finishes them\n",
+          c.unfinished, r.from[i], r.from[i]);
+    out += fmt::format("{}: from {}: {} sweeps, {} trials, {} results new; {} results replaced, {} known\n",
+                       r.into, r.from[i], c.sweeps, c.trials, c.attempts, c.replaced, c.known);
+  }
+  return out;
+}
+
+nlohmann::json merge_json(const MergeReport& r) {
+  nlohmann::json from = nlohmann::json::array();
+  for (std::size_t i = 0; i < r.from.size(); ++i) {
+    const auto& c = r.counts[i];
+    from.push_back({{"from", r.from[i]},
+                    {"sweeps_new", c.sweeps},
+                    {"trials_new", c.trials},
+                    {"results_new", c.attempts},
+                    {"events_new", c.events},
+                    {"results_replaced", c.replaced},
+                    {"results_known", c.known},
+                    {"unfinished", c.unfinished},
+                    {"notes", c.notes}});
+  }
+  return {{"into", r.into}, {"merged", from}};
+}
+
+}  // namespace sweep::answers

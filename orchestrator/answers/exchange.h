@@ -1,0 +1,37 @@
+// What an import and a merge brought into a database.
+#pragma once
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/expected.h"
+#include "orchestrator/store/sweep_book.h"
+#include "schema/imported_row.h"
+
+namespace sweep::answers {
+
+struct ImportReport {
+  std::string file, sweep, db;
+  store::ImportCounts counts;
+  std::map<Outcome, i64> outcomes;  // rows of the file by outcome
+  i64 with_mfu = 0;                 // rows whose MFU could be computed
+  i64 left_out = 0;                 // rows without an answer
+  std::vector<std::string> notes;
+};
+// Computes the metrics that follow from the rates of rows that ended ok, and counts. Error: a rate above what the
+// hardware can do.
+Expected<ImportReport> derive_imported(std::vector<ImportedRow>&);
+std::string import_text(const ImportReport&);
+nlohmann::json import_json(const ImportReport&);
+
+struct MergeReport {
+  std::string into;
+  std::vector<std::string> from;
+  std::vector<store::MergeCounts> counts;  // of each
+};
+std::string merge_text(const MergeReport&);
+nlohmann::json merge_json(const MergeReport&);
+
+}  // namespace sweep::answers

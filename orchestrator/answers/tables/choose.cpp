@@ -1,0 +1,118 @@
+#include "orchestrator/answers/tables/choose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/count.h"
+#include "orchestrator/answers/json_values.h"
+#include "orchestrator/plan/planner.h"
+#include "schema/codec.h"
+
+namespace sweep::answers {
+namespace {
+
+constexpr double kHoursOfDay = 24, kSecondsOfHour = 3600, kGibibyte = 1024.0 * 1024 * 1024;
+
+// The options that fit by the prediction and have a predicted rate.
+std::vector<Choice> choices_of(std::span<const PlanEntry> entries, double tokens,
+                               const std::map<std::string, double>& prices) {
+  std::vector<Choice> out;
+  for (const PlanEntry& entry : entries) {
+    const Trial& t = entry.trial;
+    const auto hardware = shape::find_hardware(t.hardware);
+    if (!entry.admitted || !hardware || !entry.predicted.step_ms || plan::memory_share(entry).value_or(0) > 1)
+      continue;
+    Choice o{&entry};
+    o.tokens_per_s = 1e3 * static_cast<double>(t.global_batch_size) * static_cast<double>(t.seq_len) /
+                     *entry.predicted.step_ms;
+    o.hours = tokens / o.tokens_per_s / kSecondsOfHour;
+    const auto own = prices.find(t.hardware);
+    if (own != prices.end())
+      o.usd = own->second * o.hours * static_cast<double>(t.nodes);
+    else if (hardware->price)
+      o.usd = hardware->price->usd_per_node_hour * o.hours * static_cast<double>(t.nodes);
+    out.push_back(o);
+  }
+  return out;
+}
+
+std::span<const Choice> shown_of(const Choices& found, const ChooseRequest& asked) {
+  return std::span(found.meeting).first(std::min(found.meeting.size(), static_cast<std::size_t>(asked.show)));
+}
+
+}  // namespace
+
+double Choice::model_bytes() const {
+  return 4 * static_cast<double>(shape::parameter_count(entry->trial.spec));
+}
+
+Choices choose(std::span<const PlanEntry> entries, const ChooseRequest& asked,
+               const std::map<std::string, double>& usd_per_node_hour) {
+  Choices out;
+  // A budget alone asks for the fastest, all else for the cheapest.
+  out.by_time = asked.usd && !asked.days;
+  auto& options = out.meeting = choices_of(entries, asked.tokens, usd_per_node_hour);
+  if (options.empty()) return out;
+  out.fastest = std::ranges::min(options, {}, &Choice::hours);
+  if (asked.days)
+    std::erase_if(options, [&](const Choice& each) { return each.hours > *asked.days * kHoursOfDay; });
+  if (asked.usd)
+    std::erase_if(options, [&](const Choice& each) { return !each.usd || *each.usd > *asked.usd; });
+  std::ranges::stable_sort(options, {}, [&](const Choice& each) {
+    return out.by_time ? std::pair(each.hours, each.usd.value_or(0))
+                       : std::pair(each.usd.value_or(1e300), each.hours);
+  });
+  return out;
+}
+
+std::string choices_text(const Choices& found, const ChooseRequest& asked) {
+  if (found.meeting.empty()) return {};
+  std::string out =
+      "hardware             nodes   dp  tp  pp  cp zero  mbs recompute   days        usd  tokens/s  "
+      "model in fp32\n";
+  for (const Choice& o : shown_of(found, asked)) {
+    const Trial& t = o.entry->trial;
+    out += fmt::format("{:20} {:5} {:4} {:3} {:3} {:3} {:4} {:4} {:9} {:6.1f} {:>10} {:9.3g} {:9.1f} GiB\n",
+                       t.hardware, t.nodes, t.dp, t.tp, t.pp, t.cp, t.zero, t.micro_batch_size,
+                       to_string(t.recompute), o.days(), o.usd ? fmt::format("{:.0f}", *o.usd) : "-",
+                       o.tokens_per_s, o.model_bytes() / kGibibyte);
+  }
+  return out;
+}
+
+std::string choices_summary(const Choices& found, const ChooseRequest& asked, const std::string& grid) {
+  if (!found.fastest)
+    return fmt::format("sweep: nothing of {} is predicted to fit; `sweep plan {}` says why\n", grid, grid);
+  if (found.meeting.empty())
+    return fmt::format(
+        "sweep: no configuration finishes {:g} tokens{}{}; the fastest (predicted) takes {:.1f} days{}\n",
+        asked.tokens, asked.days ? fmt::format(" in {:g} days", *asked.days) : "",
+        asked.usd ? fmt::format(" for {:.0f} USD", *asked.usd) : "", found.fastest->days(),
+        found.fastest->usd ? fmt::format(" and {:.0f} USD", *found.fastest->usd) : "");
+  return fmt::format(
+      "{} predicted to fit and meet that; {} first. Predicted, not measured: run the first ones\n",
+      counted(i64(found.meeting.size()), "configuration"), found.by_time ? "the fastest" : "the cheapest");
+}
+
+nlohmann::json choices_json(const Choices& found, const ChooseRequest& asked) {
+  const auto choice = [](const Choice& o) {
+    return nlohmann::json{{"trial", o.entry->id},
+                          {"configuration", to_json(o.entry->trial)},
+                          {"days", o.days()},
+                          {"usd", or_null(o.usd)},
+                          {"tokens_per_s", o.tokens_per_s},
+                          {"model_bytes", static_cast<i64>(o.model_bytes())}};
+  };
+  nlohmann::json shown = nlohmann::json::array();
+  for (const Choice& o : shown_of(found, asked)) shown.push_back(choice(o));
+  return {{"tokens", asked.tokens},
+          {"ordered_by", found.by_time ? "days" : "usd"},
+          {"meeting", found.meeting.size()},
+          {"fastest", found.fastest ? choice(*found.fastest) : nlohmann::json(nullptr)},
+          {"choices", shown}};
+}
+
+}  // namespace sweep::answers

@@ -1,0 +1,33 @@
+// What a plan says: its trials with their predictions and rehearsals, what is pruned and why, what lies near its
+// memory limit, and one trial's memory by pipeline stage and part.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/answers/tables/rehearsed_plan.h"
+#include "schema/plan_entry.h"
+
+namespace sweep::answers {
+
+struct PlanView {
+  const std::vector<PlanEntry>& entries;  // in run order
+  RehearsedTrials rehearsed;
+};
+// Every trial with what varies, the prediction and, where there is one, its rehearsal.
+Expected<Table> plan_table(const PlanView&);
+nlohmann::json plan_entry_json(const PlanView&, const PlanEntry&);
+// "  12  divisibility  e.g. ...": pruned trials by rule, with the first reason of each.
+std::string pruned_text(const PlanView&);
+// "rehearsed: 4 of 6 admitted trials (3 ok, 1 oom); ..."; empty: none.
+std::string rehearsed_summary(const PlanView&);
+// The sums over admitted trials.
+std::string plan_total(const PlanView&, double gpu_hours, std::optional<double> usd);
+
+// The margin, and how many trials lie near their limit; empty: no limit. dry_run: those were measured.
+std::string memory_summary(const std::vector<PlanEntry>&, double margin, bool dry_run);
+// A table of the trial whose id begins so.
+Expected<std::string> memory_text(const std::vector<PlanEntry>&, const std::string& id, std::size_t width);
+
+}  // namespace sweep::answers

@@ -1,0 +1,96 @@
+// sweep backup, sweep delete: the database as a file, and what is no longer wanted in it.
+#include <fmt/format.h>
+
+#include <istream>
+#include <ostream>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/driver/holder.h"
+#include "orchestrator/run/retry_policy.h"
+
+namespace sweep::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+int backup(Io& io, const SweepSelector& where, const std::string& file) {
+  std::error_code ec;
+  if (!fs::exists(where.db, ec))
+    return refuse(io, {where.db + ": no such database", ErrorKind::kNotFound, where.db});
+  auto store = run::open_store(where.db, store::Mode::kReadOnly);
+  if (!store) return refuse(io, store.error());
+  if (auto done = (*store)->back_up(file); !done) return refuse(io, done.error());
+  io.err << fmt::format("{}: {} bytes, every sweep of {}; logs of trials stay in {}.spool\n", file,
+                        fs::file_size(file, ec), where.db, where.db);
+  return kAnswered;
+}
+
+Expected<void> agreed(Io& io, const std::string& sweep, const std::string& db, bool yes) {
+  if (yes) return {};
+  const auto what = fmt::format("sweep '{}' of {}, its results and its logs will be gone", sweep, db);
+  if (io.in == nullptr)
+    return fail(ErrorKind::kRefused, sweep, what + "; say --yes, and `sweep backup FILE` before");
+  io.err << what << ". Go on? [y/N] " << std::flush;
+  std::string answer;
+  std::getline(*io.in, answer);
+  if (answer == "y" || answer == "Y" || answer == "yes") return {};
+  return fail(ErrorKind::kRefused, sweep, "nothing was deleted");
+}
+
+// Only folders beside this database: the paths are text of a file that may have been moved, or merged.
+int remove_logs(Io& io, const std::string& db, const std::vector<fs::path>& spools) {
+  std::error_code ec;
+  const auto root = fs::weakly_canonical(fs::absolute(db + ".spool"), ec);
+  int removed = 0;
+  for (const auto& spool : spools) {
+    const auto folder = fs::weakly_canonical(spool, ec);
+    if (ec || folder.parent_path() != root || !fs::exists(folder, ec)) continue;
+    fs::remove_all(folder, ec);
+    if (ec)
+      io.err << fmt::format("note: {} could not be removed: {}\n", folder.string(), ec.message());
+    else
+      ++removed;
+  }
+  return removed;
+}
+
+int remove(Io& io, const SweepSelector& where, bool yes) {
+  auto opened = open_sweep(where, store::Mode::kReadWrite);
+  if (!opened) return refuse(io, opened.error());
+  const auto holder = driver::holder_of(*opened->store, opened->sweep.id);
+  if (!holder) return refuse(io, holder.error());
+  if (*holder)
+    return refuse(io, {fmt::format("sweep '{}' is {}; `sweep stop {}` ends the run", opened->sweep.name,
+                                   driver::standing_text(**holder), opened->sweep.name),
+                       ErrorKind::kBusy, opened->sweep.name});
+  if (auto may = agreed(io, opened->sweep.name, where.db, yes); !may) return refuse(io, may.error());
+  const auto removed = opened->store->remove_sweep(opened->sweep);
+  if (!removed) return refuse(io, removed.error());
+  io.err << fmt::format("deleted sweep '{}': {} trials, {} attempts, {} folders of logs\n",
+                        opened->sweep.name, removed->trials, removed->attempts,
+                        remove_logs(io, where.db, removed->spools));
+  return kAnswered;
+}
+
+}  // namespace
+
+void add_backup(Registry r) {
+  auto* c = r.app.add_subcommand("backup", "copy the database into one file, also while a sweep runs");
+  auto where = std::make_shared<SweepSelector>();
+  auto file = std::make_shared<std::string>();
+  c->add_option("FILE", *file, "the copy; it must not exist")->required();
+  add_db(*c, *where);
+  c->callback([r, where, file] { r.chosen = [r, where, file] { return backup(r.io, *where, *file); }; });
+}
+
+void add_delete(Registry r) {
+  auto* c = r.app.add_subcommand("delete", "delete a sweep with its results and logs; asks first");
+  auto where = std::make_shared<SweepSelector>();
+  auto yes = std::make_shared<bool>(false);
+  c->add_option("SWEEP", where->sweep, "name of the sweep")->required();
+  add_db(*c, *where);
+  c->add_flag("--yes", *yes, "do not ask");
+  c->callback([r, where, yes] { r.chosen = [r, where, yes] { return remove(r.io, *where, *yes); }; });
+}
+
+}  // namespace sweep::cli

@@ -1,0 +1,98 @@
+// sweep list: what a database holds, and the names that a grid can use.
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "orchestrator/answers/tables/tables.h"
+#include "orchestrator/cli/catalogues.h"
+#include "orchestrator/cli/command.h"
+#include "orchestrator/driver/holder.h"
+#include "orchestrator/export/json.h"
+#include "orchestrator/interop/recipes.h"
+#include "orchestrator/run/retry_policy.h"
+#include "schema/rehearsal.h"
+
+namespace sweep::cli {
+namespace {
+
+struct ListCommand {
+  SweepSelector where;
+  std::string what = "sweeps";
+  bool json = false;
+};
+
+// Retired trials, those that the grid no longer has, are not counted.
+constexpr const char* kCounts =
+    "SELECT count(*), coalesce(sum(outcome IS NOT NULL), 0), coalesce(sum(outcome = 'ok'), 0), "
+    "max(finished_at) FROM results WHERE sweep = :sweep AND state <> 'retired'";
+
+int print(Io& io, const Table& table, bool json) {
+  if (json) {
+    const auto written = exports::write_json(io.out, table);
+    return written ? kAnswered : refuse(io, written.error());
+  }
+  io.out << answers::to_text_raw(table, io.out_is_terminal ? io.width : 0);
+  return kAnswered;
+}
+
+Expected<std::vector<Value>> row_of(store::Store& store, const store::SweepRow& sweep) {
+  store::QueryOptions options;
+  options.values.emplace_back("sweep", sweep.name);
+  auto counts = store.query(kCounts, options);
+  if (!counts) return tl::unexpected(counts.error());
+  const auto holder = driver::holder_of(store, sweep.id);
+  if (!holder) return tl::unexpected(holder.error());
+  std::vector<Value> out{sweep.name, std::string(is_rehearsal(sweep.name) ? "rehearsal" : "measured")};
+  for (auto& value : counts->rows.at(0)) out.push_back(std::move(value));
+  out.emplace_back(*holder ? driver::standing_text(**holder) : std::string());
+  out.emplace_back(sweep.question);
+  return out;
+}
+
+int list_sweeps(Io& io, const ListCommand& o) {
+  std::error_code ec;
+  if (!std::filesystem::exists(o.where.db, ec))
+    return refuse(
+        io, {fmt::format("{}: no such database; `sweep run GRID --db {}` makes one", o.where.db, o.where.db),
+             ErrorKind::kNotFound, o.where.db});
+  auto store = run::open_store(o.where.db, store::Mode::kReadOnly);
+  if (!store) return refuse(io, store.error());
+  const auto sweeps = (*store)->sweeps();
+  if (!sweeps) return refuse(io, sweeps.error());
+  Table table;
+  table.columns = {"sweep", "kind", "trials", "answered", "ok", "last_result", "run_by", "question"};
+  for (const auto& sweep : *sweeps) {
+    auto row = row_of(**store, sweep);
+    if (!row) return refuse(io, row.error());
+    table.rows.push_back(std::move(*row));
+  }
+  return print(io, table, o.json);
+}
+
+int list_recipes(Io& io, bool json) {
+  Table table;
+  table.columns = {"recipe"};
+  for (const auto& recipe : interop::recipe_texts()) table.rows.push_back({std::string(recipe.name)});
+  return print(io, table, json);
+}
+
+int list(Io& io, const ListCommand& o) {
+  if (o.what == "models") return show_models(io, "", o.json);
+  if (o.what == "hardware") return show_hardware(io, "", o.json);
+  return o.what == "recipes" ? list_recipes(io, o.json) : list_sweeps(io, o);
+}
+
+}  // namespace
+
+void add_list(Registry r) {
+  auto* c = r.app.add_subcommand("list", "the sweeps of a database, or the models, hardware or recipes");
+  auto o = std::make_shared<ListCommand>();
+  c->add_option("WHAT", o->what, "sweeps, models, hardware or recipes")
+      ->check(CLI::IsMember({"sweeps", "models", "hardware", "recipes"}))
+      ->capture_default_str();
+  add_db(*c, o->where);
+  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  c->callback([r, o] { r.chosen = [r, o] { return list(r.io, *o); }; });
+}
+
+}  // namespace sweep::cli

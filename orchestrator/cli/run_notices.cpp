@@ -1,0 +1,121 @@
+#include "orchestrator/cli/run_notices.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <ostream>
+
+#include "orchestrator/answers/format.h"
+#include "orchestrator/cli/status_board.h"
+#include "orchestrator/driver/machine.h"
+#include "schema/codec.h"
+#include "schema/frame.h"
+
+namespace sweep::cli {
+namespace {
+
+// docs/notify.md. `text` is what Slack, Matrix and most others show.
+nlohmann::json notice(const char* event, const std::string& sweep, const std::filesystem::path& db,
+                      const std::string& text) {
+  return {{"event", event},
+          {"sweep", sweep},
+          {"database", db.string()},
+          {"host", driver::this_host()},
+          {"text", fmt::format("sweep {}: {}", sweep, text)}};
+}
+
+class NotifyingObserver final : public run::Observer {
+ public:
+  NotifyingObserver(std::unique_ptr<run::Observer> inner, std::shared_ptr<exports::Notifier> notifier,
+                    std::string sweep, std::filesystem::path db)
+      : inner_(std::move(inner)),
+        notifier_(std::move(notifier)),
+        sweep_(std::move(sweep)),
+        db_(std::move(db)) {}
+
+  void on_note(const std::string& sentence) override { inner_->on_note(sentence); }
+  void on_event(const std::string& kind, const std::string& text) override {
+    inner_->on_event(kind, text);
+    if (kind == "quarantine") send(notice("host_excluded", sweep_, db_, text));
+  }
+  void on_result(const PlanEntry& entry, const Result& result) override {
+    inner_->on_result(entry, result);
+    if (failed_ || is_answer(result.outcome)) return;
+    failed_ = true;
+    auto body = notice("first_failure", sweep_, db_,
+                       fmt::format("trial {} {}: {}", entry.id, to_string(result.outcome), result.reason));
+    body["trial"] = entry.id;
+    body["outcome"] = to_string(result.outcome);
+    send(body);
+  }
+  void on_snapshot(const run::Snapshot& shot) override { inner_->on_snapshot(shot); }
+
+ private:
+  void send(const nlohmann::json& body) { notifier_->send(dump(body)); }
+
+  std::unique_ptr<run::Observer> inner_;
+  std::shared_ptr<exports::Notifier> notifier_;
+  std::string sweep_;
+  std::filesystem::path db_;
+  bool failed_ = false;
+};
+
+std::string word_of(run::End end) {
+  static constexpr std::array<std::string_view, 6> kWords = {"done",   "stopped", "interrupted",
+                                                             "broken", "left",    "silent"};
+  return std::string(kWords[static_cast<std::size_t>(end)]);
+}
+
+}  // namespace
+
+void add_notify(CLI::App& c, exports::NotifyTargets& targets) {
+  c.add_option("--notify", targets.url,
+               "POST a JSON body to this address at the end, the first failure, and when a host is excluded "
+               "(docs/notify.md)")
+      ->envname("SWEEP_NOTIFY")
+      ->type_name("URL");
+  c.add_option("--notify-command", targets.command,
+               "run this shell command then, with the JSON body on standard input")
+      ->envname("SWEEP_NOTIFY_COMMAND")
+      ->type_name("COMMAND");
+}
+
+RunNotices::RunNotices(Io& io, exports::NotifyTargets targets, std::filesystem::path db)
+    : db_(std::move(db)) {
+  if (targets.any())
+    notifier_ = std::make_shared<exports::Notifier>(std::move(targets), [&io](const std::string& why) {
+      io.err << "note: " + answers::safe_text(why) + "\n" << std::flush;
+    });
+}
+
+driver::MakeObserver RunNotices::with(driver::MakeObserver inner) {
+  if (!notifier_) return inner;
+  return [inner = std::move(inner), notifier = notifier_, db = db_](
+             store::Store& store, const store::SweepRow& sweep) -> Expected<std::unique_ptr<run::Observer>> {
+    auto made = inner(store, sweep);
+    if (!made) return made;
+    return std::make_unique<NotifyingObserver>(std::move(*made), notifier, sweep.name, db);
+  };
+}
+
+void RunNotices::ended(store::Store& store, const store::SweepRow& sweep, const run::RunEnd& end) {
+  if (!notifier_ || end.end == run::End::kLeft) return;  // the next start of the job goes on
+  const auto shot = run::take_snapshot(store, sweep.id, 0);
+  if (!shot) return;
+  i64 answered = 0;
+  nlohmann::json outcomes = nlohmann::json::object();
+  for (const auto& [outcome, count] : shot->counts.by_outcome) {
+    outcomes[std::string(to_string(outcome))] = count;
+    if (is_answer(outcome)) answered += count;
+  }
+  const std::string why = end.why.empty() ? "" : ": " + end.why;
+  auto body = notice("end", sweep.name, db_,
+                     fmt::format("{}{}; {} of {} trials have an answer", word_of(end.end), why, answered,
+                                 shot->counts.total));
+  body["end"] = word_of(end.end), body["why"] = end.why;
+  body["trials"] = shot->counts.total, body["answered"] = answered, body["outcomes"] = outcomes;
+  body["best"] = shot->best ? nlohmann::json(shot->best->trial_id) : nlohmann::json(nullptr);
+  notifier_->send(dump(body));
+}
+
+}  // namespace sweep::cli

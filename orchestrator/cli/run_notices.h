@@ -1,0 +1,29 @@
+// RunNotices: --notify and --notify-command: tells of a run's first failure, of hosts that get no more work, and of its
+// end. A notice that cannot be delivered is a line on standard error; the run goes on.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "orchestrator/cli/command.h"
+#include "orchestrator/driver/observer.h"
+#include "orchestrator/export/notify.h"
+#include "orchestrator/run/run_sweep.h"
+
+namespace sweep::cli {
+
+void add_notify(CLI::App&, exports::NotifyTargets&);
+
+class RunNotices {
+ public:
+  RunNotices(Io& io, exports::NotifyTargets targets, std::filesystem::path db);
+
+  // The observer of `inner`, and the notices of what it is told.
+  driver::MakeObserver with(driver::MakeObserver inner);
+  void ended(store::Store&, const store::SweepRow&, const run::RunEnd&);
+
+ private:
+  std::filesystem::path db_;
+  std::shared_ptr<exports::Notifier> notifier_;  // null: nobody is told
+};
+
+}  // namespace sweep::cli

@@ -1,0 +1,60 @@
+#include "orchestrator/predict/saved_profiles.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "base/files.h"
+#include "base/input_file.h"
+#include "base/text.h"
+
+namespace sweep::predict {
+namespace {
+
+constexpr std::size_t kMostProfileBytes = 1 << 20;
+
+Expected<std::filesystem::path> profile_path(const std::string& name) {
+  if (name.ends_with(".json")) return std::filesystem::path(name);
+  if (!is_plain_name(name))
+    return fail(fmt::format(
+        "profile '{}': a name has letters, digits, - and _; or give a path that ends in .json", name));
+  const auto config = config_folder();
+  if (config.empty()) return fail("neither XDG_CONFIG_HOME nor HOME is set; give a path that ends in .json");
+  return config / "profiles" / (name + ".json");
+}
+
+}  // namespace
+
+Expected<TrainerProfile> find_profile(const std::string& name) {
+  if (const auto* built_in = built_in_profile(name)) return *built_in;
+  const auto path = profile_path(name);
+  if (!path) return tl::unexpected<Error>(path.error());
+  if (!std::filesystem::exists(*path))
+    return fail(fmt::format(
+        "profile '{}' is neither built in ({}) nor saved as {}; `sweep predict --fit FILE.csv --save NAME` "
+        "makes one",
+        name, built_in_profiles(), path->string()));
+  const auto file = read_input(*path, kMostProfileBytes, Streams::kRefused);
+  if (!file) return tl::unexpected<Error>(file.error());
+  auto profile = profile_from_json(file->bytes);
+  if (!profile) return fail(fmt::format("{}: {}", path->string(), profile.error().message));
+  return profile;
+}
+
+Expected<std::filesystem::path> save_profile(const std::string& name, TrainerProfile profile) {
+  if (built_in_profile(name) != nullptr)
+    return fail(fmt::format("profile '{}' is built in; choose another name", name));
+  const auto path = profile_path(name);
+  if (!path) return path;
+  profile.name = path->stem().string();
+  std::error_code ec;
+  if (path->has_parent_path()) std::filesystem::create_directories(path->parent_path(), ec);
+  std::ofstream out(*path, std::ios::binary | std::ios::trunc);
+  out << to_json(profile);
+  out.close();
+  if (!out) return fail(fmt::format("{}: it cannot be written", path->string()));
+  return path;
+}
+
+}  // namespace sweep::predict

@@ -1,0 +1,112 @@
+// Removing a sweep, and copying the whole file.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/expected.h"
+#include "orchestrator/store/store_file.h"
+#include "orchestrator/store/upgrade.h"
+
+namespace sweep::store {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEntries = "(SELECT key FROM plan_entry WHERE sweep = ?)";
+constexpr std::string_view kAttempts =
+    "(SELECT id FROM attempt WHERE entry IN (SELECT key FROM plan_entry WHERE sweep = ?))";
+constexpr std::string_view kAllocations = "(SELECT id FROM allocation WHERE sweep = ?)";
+
+std::vector<fs::path> spools_of(Transaction& work, i64 sweep) {
+  std::vector<fs::path> out;
+  auto rows = work.rows("SELECT spool FROM allocation WHERE sweep = ? ORDER BY id", sweep);
+  while (rows.next()) out.emplace_back(rows.get<std::string>(0));
+  return out;
+}
+
+void refuse_open_allocations(Transaction& work, const SweepRow& sweep) {
+  const auto open =
+      work.one<i64>("SELECT count(*) FROM allocation WHERE sweep = ? AND ended_unix_ns IS NULL", sweep.id);
+  if (open.value_or(0) > 0)
+    work.refuse(Error{fmt::format("sweep '{}' has {} allocations that are not known to have ended; `sweep "
+                                  "clean --yes` ends what is left of them, `sweep resume` takes them over",
+                                  sweep.name, *open),
+                      ErrorKind::kRefused, sweep.name});
+}
+
+// Each entry that is removed would make every other one of its block loose: quadratic, and for nothing.
+void remove_entries(Transaction& work, i64 sweep) {
+  constexpr std::string_view kTrigger = "loose_entry_gone";
+  const auto sql = work.one<std::string>("SELECT sql FROM sqlite_master WHERE name = ?", kTrigger);
+  work.run("DROP TRIGGER loose_entry_gone");
+  work.run("DELETE FROM plan_entry WHERE sweep = ?", sweep);
+  if (sql && !work.failed())
+    if (auto made = work.db().execute(*sql); !made) work.refuse(made.error());
+}
+
+void remove_rows(Transaction& work, i64 sweep) {
+  const auto without = [&](std::string_view table, std::string_view column, std::string_view of) {
+    work.run(fmt::format("DELETE FROM {} WHERE {} IN {}", table, column, of), sweep);
+  };
+  work.run("UPDATE plan_entry SET final_attempt = NULL WHERE sweep = ?", sweep);
+  without("step_sample", "attempt", kAttempts);
+  without("rank_record", "attempt", kAttempts);
+  without("result", "attempt", kAttempts);
+  without("attempt", "entry", kEntries);
+  without("loose", "entry", kEntries);
+  work.run("DELETE FROM packed WHERE sweep = ?", sweep);
+  remove_entries(work, sweep);
+  work.run("DELETE FROM trial WHERE key NOT IN (SELECT trial FROM plan_entry)");
+  without("environment", "allocation", kAllocations);
+  for (const char* table : {"allocation", "event", "lease", "stop_request"})
+    work.run(fmt::format("DELETE FROM {} WHERE sweep = ?", table), sweep);
+  work.run("DELETE FROM sweep WHERE id = ?", sweep);
+}
+
+Expected<void> copy_into(Db& from, const fs::path& file, const fs::path& shown_as) {
+  constexpr int kPatienceMs = 1000;
+  auto copy = Db::open(file.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, kPatienceMs, shown_as);
+  if (!copy) return tl::unexpected<Error>(copy.error());
+  SWEEP_TRY(copy_pages(from, **copy, "main"));
+  return (*copy)->execute(
+      "PRAGMA journal_mode = DELETE");  // one file, also in a folder that cannot be written
+}
+
+}  // namespace
+
+Expected<RemovedSweep> SweepBook::remove_sweep(const SweepRow& sweep) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  if (const auto holder = file_.leases.holder(work, sweep.id))
+    work.refuse(
+        Error{fmt::format("sweep '{}' is run by process {} on host '{}'; `sweep stop {}` ends the run",
+                          sweep.name, holder->pid, holder->host, sweep.name),
+              ErrorKind::kBusy, sweep.name});
+  refuse_open_allocations(work, sweep);
+  RemovedSweep out;
+  if (!work.failed()) out.spools = spools_of(work, sweep.id);
+  out.trials = work.one<i64>("SELECT count(*) FROM plan_entry WHERE sweep = ?", sweep.id).value_or(0);
+  out.attempts = work.one<i64>(fmt::format("SELECT count(*) FROM {}", kAttempts), sweep.id).value_or(0);
+  if (!work.failed()) remove_rows(work, sweep.id);
+  file_.counted.reset();
+  return work.commit(std::move(out));
+}
+
+Expected<void> SweepBook::back_up(const fs::path& target) {
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(target, error)))
+    return fail(ErrorKind::kConflict, target.string(),
+                fmt::format("'{}' exists; name a file that does not", target.string()));
+  const fs::path unfinished = fmt::format("{}.part-{}", target.string(), ::getpid());
+  auto done = copy_into(*file_.db, unfinished, target);
+  if (done) {
+    fs::rename(unfinished, target, error);
+    if (error)
+      done = fail(ErrorKind::kUnwritable, target.string(),
+                  fmt::format("'{}' cannot be written: {}", target.string(), error.message()));
+  }
+  std::error_code ignored;
+  if (!done)
+    for (const char* part : {"", "-journal", "-wal", "-shm"}) fs::remove(unfinished.string() + part, ignored);
+  return done;
+}
+
+}  // namespace sweep::store

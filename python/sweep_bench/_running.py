@@ -1,0 +1,202 @@
+"""Plans and runs."""
+from __future__ import annotations
+
+import collections.abc
+import contextlib
+import html
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import typing
+
+from . import _answers, _frames
+from ._answers import Path, database
+from ._programs import SweepError, ask, error_of, program
+
+Grid = typing.Union[Path, "collections.abc.Mapping[str, typing.Any]"]
+
+
+def _words_of(grid: Grid) -> tuple[str, str]:
+    """How `sweep` is given a grid: a path, or standard input and its text. JSON is YAML too; paths in it count from here."""
+    return ("-", json.dumps(grid)) if isinstance(grid, collections.abc.Mapping) else (os.fspath(grid), "")
+
+
+def _name_of(grid: Grid) -> str:
+    if isinstance(grid, collections.abc.Mapping):
+        name = grid.get("name")
+    else:
+        found = re.search(r"^name:\s*['\"]?([^'\"#\s]+)", pathlib.Path(grid).read_text(encoding="utf-8"), re.M)
+        name = found and found.group(1)
+    if not name:
+        raise SweepError("the grid has no `name`", "missing")
+    return str(name)
+
+
+class Plan(collections.abc.Sequence):
+    """The trials of a grid in the order in which they would run: dictionaries with id, admitted, the rule and reason of a
+    pruned one, predicted_bytes (of the fullest rank), predicted_ms (a step) and predicted_seconds (the whole trial)."""
+
+    def __init__(self, name: str, trials: list[dict[str, typing.Any]]):
+        self.name, self.trials = name, trials
+
+    def __getitem__(self, at: typing.Any) -> typing.Any:
+        return self.trials[at]
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    @property
+    def admitted(self) -> list[dict[str, typing.Any]]:
+        """Those that would run."""
+        return [each for each in self.trials if each["admitted"]]
+
+    @property
+    def predicted_seconds(self) -> float:
+        """Of all trials that would run, one after the other."""
+        return sum(each.get("predicted_seconds") or 0.0 for each in self.admitted)
+
+    def __repr__(self) -> str:
+        return (f"{self.name}: {len(self.admitted)} of {len(self)} trials would run, {self.predicted_seconds:.0f} s predicted one after "
+                "the other")
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(each['id'])}</td><td>{'runs' if each['admitted'] else html.escape(each.get('rule') or 'pruned')}</td>"
+            f"<td>{(each.get('predicted_bytes') or 0) / 2**30:.1f}</td><td>{each.get('predicted_ms') or 0:.1f}</td>"
+            f"<td>{html.escape(each.get('reason') or '')}</td></tr>" for each in self.trials[:200])
+        more = f"<p>and {len(self) - 200} more</p>" if len(self) > 200 else ""
+        return (f"<p>{html.escape(repr(self))}</p><table><tr><th>trial</th><th>plan</th><th>predicted GiB</th><th>predicted ms a step</th>"
+                f"<th>reason</th></tr>{rows}</table>{more}")
+
+
+class Run:
+    """A sweep in its database: what `run` gives. `answered` is true if every trial has an answer."""
+
+    def __init__(self, sweep: str, db: str, answered: bool):
+        self.sweep, self.db, self.answered = sweep, db, answered
+
+    def results(self, columns: collections.abc.Sequence[str] | None = None, **options: typing.Any) -> typing.Any:
+        """As `sweep_bench.results`."""
+        return _frames.results(self.db, self.sweep, columns, **options)
+
+    def best(self, **options: typing.Any) -> list[dict[str, typing.Any]]:
+        """As `sweep_bench.best`."""
+        return _answers.best(self.sweep, db=self.db, **options)
+
+    def explain(self, trial: str) -> dict[str, typing.Any]:
+        """As `sweep_bench.explain`."""
+        return _answers.explain(trial, self.sweep, db=self.db)
+
+    def heatmap(self, **options: typing.Any) -> _answers.Page:
+        """As `sweep_bench.heatmap`."""
+        return _answers.heatmap(self.sweep, db=self.db, **options)
+
+    def report(self, **options: typing.Any) -> _answers.Page:
+        """As `sweep_bench.report`."""
+        return _answers.report(self.sweep, db=self.db, **options)
+
+    def status(self) -> dict[str, typing.Any]:
+        """Counts by outcome, the best so far, who runs it, GPU-hours."""
+        return ask("status", self.sweep, "--db", self.db)
+
+    def __repr__(self) -> str:
+        return f"<sweep {self.sweep} in {self.db}: {'every trial has an answer' if self.answered else 'some trials have no answer'}>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self))}</p>{self.heatmap()._repr_html_()}"
+
+
+def plan(grid: Grid, *, db: Path | None = None) -> Plan:
+    """What would run of a grid (a file, or a mapping of the same keys), in which order, and what is pruned and why.
+    Nothing is started. Raises SweepError where the grid is wrong."""
+    word, said = _words_of(grid)
+    done = subprocess.run([program("sweep"), "plan", word, "--json", "--db", database(db)], input=said, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise error_of(done)
+    return Plan(_name_of(grid), [json.loads(line) for line in done.stdout.splitlines() if line])
+
+
+def run(grid: Grid, *, db: Path | None = None, rehearse: bool = False, yes: bool = False, progress: bool = True,
+        options: collections.abc.Sequence[str] = ()) -> Run:
+    """Runs a grid to its end, and again: what has no result yet. A bar shows the progress, in terminals and notebooks.
+
+    db: the results database (a file). rehearse: on phantom GPUs of this machine, without a real one; the results are
+    kept as the sweep NAME.rehearsal. yes: do not stop where more GPU-hours are predicted than the site confirms unasked.
+    options: further words of `sweep run`, as ["--on", "slurm"]. Ctrl-C ends the run as it ends the command; the same call
+    goes on. Raises SweepError where nothing could run.
+    """
+    name = _name_of(grid) + (".rehearsal" if rehearse else "")
+    word, text = _words_of(grid)
+    with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as told:
+        given.write(text)
+        given.seek(0)
+        words = [program("sweep"), "run", word, "--db", database(db), "--quiet", *(["--rehearse"] if rehearse else []),
+                 *(["--yes"] if yes else []), *options]
+        # A group of its own: Ctrl-C comes through us, once.
+        process = subprocess.Popen(words, stdin=given, stdout=told, stderr=subprocess.STDOUT, start_new_session=True)
+        code = _follow(process, name, database(db), progress)
+        told.seek(0)
+        said = told.read().strip()
+    if code == 130:
+        raise KeyboardInterrupt("interrupted; the same call goes on")
+    if code not in (0, 1):
+        raise SweepError(said.removeprefix("sweep: ") or f"sweep ended with exit code {code}", "failed", code)
+    return Run(name, database(db), code == 0)
+
+
+def _follow(process: subprocess.Popen[typing.Any], name: str, db: str, progress: bool) -> int:
+    bar = _bar(name) if progress else None
+    while True:
+        try:
+            return process.wait(0.5 if bar else None)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(SweepError):  # the database may not be there yet
+                _draw(bar, ask("status", name, "--db", db))
+        except KeyboardInterrupt:
+            os.kill(process.pid, signal.SIGINT)
+        finally:
+            if bar is not None and process.returncode is not None:
+                with contextlib.suppress(SweepError):
+                    _draw(bar, ask("status", name, "--db", db))
+                bar.close()
+
+
+def _draw(bar: typing.Any, status: dict[str, typing.Any]) -> None:
+    total = status["total"] - status["outcomes"].get("pruned", 0)
+    bar.total, bar.n = total, max(0, total - status["pending"] - status["running"])
+    failed = {word: count for word, count in status["outcomes"].items() if count and word not in ("ok", "pruned")}
+    bar.set_postfix({"ok": status["outcomes"].get("ok", 0), **failed}, refresh=False)
+    bar.refresh()
+
+
+class _PlainBar:
+    """Where tqdm is not installed: a line on standard error, redrawn on a terminal."""
+
+    def __init__(self, name: str):
+        self.name, self.total, self.n, self.note, self.shown = name, 0, 0, "", ""
+
+    def set_postfix(self, values: dict[str, int], refresh: bool = False) -> None:
+        self.note = ", ".join(f"{key} {value}" for key, value in values.items())
+
+    def refresh(self) -> None:
+        line = f"{self.name}: {self.n} of {self.total} trials; {self.note}"
+        if line != self.shown:
+            print(("\r\x1b[K" if sys.stderr.isatty() else "") + line, end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
+        self.shown = line
+
+    def close(self) -> None:
+        if sys.stderr.isatty() and self.shown:
+            print(file=sys.stderr)
+
+
+def _bar(name: str) -> typing.Any:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return _PlainBar(name)
+    return tqdm(desc=name, unit="trial", total=0)

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Loss and adapter gradients of `sweep-rank check` against LoRA in PyTorch: transformers' model with W x + alpha / rank B (A x).
+
+usage: lora_check.py SWEEP_RANK [CASE ...]
+The adapters are written as peft writes them (adapter_model.safetensors, names with base_model.model.). B does not start at zero
+here, since A would have no gradients. Loss within 1e-5 (relative), every norm of an adapter's gradient within 1e-4, and no other gradient.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import torch
+from hf_check import CASES as MODELS
+from hf_check import compare_layout, make_checkpoint
+from safetensors.torch import save_file
+
+ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+GATED = ["gate_proj", "up_proj", "down_proj"]
+DENSE = ["--tp 2", "--pp 2", "--dp 2 --zero 3", "--dp 2 --zero 1", "--dp 2 --zero 2", "--tp 2 --sp", "--cp 2", "--tp 4", "--tp 4 --sp",
+         "--pp 2 --dp 2 --zero 3", "--tp 2 --pp 2 --dp 2 --zero 2"]
+# Model, lora_targets, the modules those are, rank, alpha, and layouts.
+CASES = {
+    "llama_all": ("llama", "all_linear", ATTENTION + GATED, 8, 16, DENSE),
+    "llama_attention": ("llama", "attention", ATTENTION, 4, 32, DENSE),
+    "llama_query_value": ("llama", "query_value", ["q_proj", "v_proj"], 3, 16, ["--tp 2", "--tp 2 --sp", "--dp 2 --zero 3"]),
+    "llama_mlp": ("llama", "mlp", GATED, 5, 7, ["--tp 2", "--tp 2 --sp", "--pp 2"]),
+    "llama3_rope_tied_all": ("llama3_rope_tied", "all_linear", ATTENTION + GATED, 8, 16, ["--pp 2", "--tp 2", "--dp 2 --zero 3"]),
+    "mistral_attention": ("mistral", "attention", ATTENTION, 8, 16, ["--tp 4 --sp"]),
+    "qwen2_all": ("qwen2", "all_linear", ATTENTION + GATED, 8, 16, ["--tp 2 --sp", "--cp 2 --cp-comm-type all_to_all"]),
+    "gemma_all": ("gemma", "all_linear", ATTENTION + GATED, 8, 16, ["--tp 2", "--pp 2"]),
+    "gpt2_all": ("gpt2", "all_linear", ["c_attn", "c_proj", "c_fc"], 8, 16, ["--tp 2", "--tp 2 --sp", "--pp 2 --tp 2", "--cp 2"]),
+    "mixtral_attention": ("mixtral", "attention", ATTENTION, 8, 16,
+                          ["--dp 2 --ep 2", "--tp 2 --sp", "--dp 4 --ep 4 --zero 3", "--pp 2 --tp 2 --dp 2 --ep 2"]),
+}
+
+
+class Adapted(torch.nn.Module):
+    """A frozen linear layer with an adapter beside it, as peft.tuners.lora.Linear without dropout computes it."""
+
+    def __init__(self, base, inputs, outputs, rank, alpha):
+        super().__init__()
+        self.base, self.scale = base, alpha / rank
+        self.lora_A = torch.nn.Parameter(torch.randn(rank, inputs) * 0.1)
+        self.lora_B = torch.nn.Parameter(torch.randn(outputs, rank) * 0.1)
+
+    def forward(self, x):
+        return self.base(x) + self.scale * (x @ self.lora_A.T) @ self.lora_B.T
+
+
+def adapt(model, modules, rank, alpha):
+    """Freezes the model and puts adapters beside the modules of its layers; gives them by their names."""
+    for p in model.parameters():
+        p.requires_grad_(False)
+    wanted = [name for name, _ in model.named_modules() if name.split(".")[-1] in modules]
+    adapters = {}
+    for name in wanted:
+        parent, leaf = model.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]
+        base = getattr(parent, leaf)
+        inputs, outputs = base.weight.shape if type(base).__name__ == "Conv1D" else base.weight.shape[::-1]
+        adapters[name] = Adapted(base, inputs, outputs, rank, alpha)
+        setattr(parent, leaf, adapters[name])
+    return adapters
+
+
+def compare(case, binary):
+    kind, targets, modules, rank, alpha, layouts = CASES[case]
+    with tempfile.TemporaryDirectory() as folder:
+        model = make_checkpoint(MODELS[kind](), folder, shards=False)
+        adapters = adapt(model, modules, rank, alpha)
+        tensors = {f"{name}.{m}.weight": getattr(a, m) for name, a in adapters.items() for m in ("lora_A", "lora_B")}
+        save_file({"base_model.model." + name: t.detach().contiguous() for name, t in tensors.items()},
+                  os.path.join(folder, "adapter_model.safetensors"))
+        ids = torch.randint(0, model.config.vocab_size, (4, 65), generator=torch.Generator().manual_seed(5))
+        path = os.path.join(folder, "tokens.json")
+        with open(path, "w") as f:
+            json.dump(ids.tolist(), f)
+        logits = model(input_ids=ids[:, :-1], use_cache=False).logits
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten())
+        loss.backward()
+        norms = {name: t.grad.double().norm().item() for name, t in tensors.items()}
+        assert min(norms.values()) > 0, "a gradient of zero would compare with anything"
+        lora = f"--lora-rank {rank} --lora-alpha {alpha} --lora-targets {targets}"
+        command = [binary, "check", "--checkpoint", folder, "--tokens", path, *lora.split()]
+        wrong = []
+        for flags in ["", *layouts]:
+            wrong += compare_layout(case, command, flags, loss.item(), norms, set(norms))
+        other = compare_layout(case, [*command[:-3], str(alpha + 1), *command[-2:]], "", loss.item(), norms, set(norms))
+        if not other:
+            wrong.append("another alpha gives the same loss and gradients")
+        for flags in (["--lora-rank", str(rank + 1), *lora.split()[2:]], []):  # other shapes; tensors that no layer has
+            refused = subprocess.run([*command[:6], *flags], capture_output=True, text=True)
+            if refused.returncode == 0 or "lora_" not in refused.stderr:
+                wrong.append(f"the adapters were taken with {flags}: {refused.returncode} {refused.stderr}")
+        return wrong
+
+
+def main():
+    binary, cases = sys.argv[1], sys.argv[2:] or list(CASES)
+    torch.set_num_threads(1)
+    failed = False
+    for case in cases:
+        for sentence in compare(case, binary):
+            failed = True
+            print(f"FAILED {case}: {sentence}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
