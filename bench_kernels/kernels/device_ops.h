@@ -8,7 +8,7 @@
 
 namespace sweep::kernels {
 
-// What the trial's axis fused_kernels switches: groups of kernels, all by default; one setting per process.
+// Groups of kernels that can be switched off, all on by default; one setting per process.
 enum class Fused : unsigned { kNorm = 1, kRope = 2, kMlp = 4 };
 inline constexpr unsigned kAllFused = 7;
 void set_fused(unsigned groups);

@@ -56,7 +56,7 @@ struct Nvrtc {
       if (void* library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
     throw std::runtime_error("the fused kernels need " + name +
                              ", which LibTorch's wheel has beside it and this one has not; install "
-                             "nvidia-cuda-nvrtc, or run with fused_kernels: none");
+                             "nvidia-cuda-nvrtc");
   }
   template <class F>
   static void find(void* library, const char* name, F& function) {
@@ -85,7 +85,7 @@ std::string architecture_option(const Nvrtc& library, int architecture) {
   if (newest == 0)
     throw std::runtime_error("NVRTC makes no code for compute capability " +
                              std::to_string(architecture / 10) + "." + std::to_string(architecture % 10) +
-                             "; run with fused_kernels: none");
+                             "; update LibTorch");
   return "--gpu-architecture=compute_" + std::to_string(newest);
 }
 
