@@ -53,6 +53,17 @@ __device__ inline void norm(const NormArgs& args, Wide<T>* room) {
   }
 }
 
+// f(place) for the sums of this thread's columns, those of the bias behind those of the weight.
+template <int K, bool kLayer, class F>
+__device__ inline void over_sums(Index n, const F& f) {
+  over_columns<K>(n, [&](Index c, auto size) {
+    for (int k = 0; k < decltype(size)::value; ++k) {
+      f(c + k);
+      if constexpr (kLayer) f(n + c + k);
+    }
+  });
+}
+
 template <class T, int K, bool kLayer>
 __device__ inline void norm_backward(const NormBackwardArgs& args, Wide<T>* room) {
   using A = Wide<T>;
@@ -60,12 +71,7 @@ __device__ inline void norm_backward(const NormBackwardArgs& args, Wide<T>* room
   const T* w = static_cast<const T*>(args.w);
   A* partial = static_cast<A*>(args.partial) + blockIdx.x * width;
   A* sums = args.in_shared != 0 ? room + kWarp : partial;  // a column is one thread's throughout
-  over_columns<K>(n, [&](Index c, auto size) {
-    for (int k = 0; k < decltype(size)::value; ++k) {
-      sums[c + k] = 0;
-      if constexpr (kLayer) sums[n + c + k] = 0;
-    }
-  });
+  over_sums<K, kLayer>(n, [&](Index c) { sums[c] = 0; });
   for (Index row = blockIdx.x; row < args.rows; row += gridDim.x) {
     const T *dy = static_cast<const T*>(args.dy) + row * n, *x = static_cast<const T*>(args.x) + row * n;
     const T* residual = args.residual == nullptr ? nullptr : static_cast<const T*>(args.residual) + row * n;
@@ -103,12 +109,7 @@ __device__ inline void norm_backward(const NormBackwardArgs& args, Wide<T>* room
     });
   }
   if (args.in_shared == 0) return;
-  over_columns<K>(n, [&](Index c, auto size) {
-    for (int k = 0; k < decltype(size)::value; ++k) {
-      partial[c + k] = sums[c + k];
-      if constexpr (kLayer) partial[n + c + k] = sums[n + c + k];
-    }
-  });
+  over_sums<K, kLayer>(n, [&](Index c) { partial[c] = sums[c]; });
 }
 
 // A block: kSumColumns columns, kSumGroups threads for each. Columns from n on are those of the bias.
