@@ -22,6 +22,8 @@ struct ConfigRow {
   std::optional<Outcome> outcome;  // the measured outcome
   double reported_bytes = 0;       // 0: not stated
   double tokens_per_s_gpu = 0;     // 0: not stated
+  double step_s = 0;               // 0: not stated; else the rate says the same
+  std::string trainer;             // the trainer whose configuration it is; "": not stated
   bool ran() const { return tokens_per_s_gpu > 0 && outcome.value_or(Outcome::kOk) == Outcome::kOk; }
 };
 

@@ -37,7 +37,7 @@ class Tool:
 
     def predict(self, rows, fit_on=None):
         columns = list(rows[0])
-        words = [self.sweep, "predict", "--configs", self.write("rows.csv", rows, columns)]
+        words = [self.sweep, "predict", "--trainer", "nanotron", "--configs", self.write("rows.csv", rows, columns)]
         if fit_on:
             words += ["--fit", self.write("fit.csv", fit_on, columns)]
         return read(subprocess.run(list(map(str, words)), check=True, capture_output=True, text=True).stdout)

@@ -49,7 +49,7 @@ class Tool:
         """The rows in the order that they are tried."""
         profile = self.folder / "profile.json"
         if others:
-            self.run("predict", "--fit", self.write("others.csv", others), "--save", profile)
+            self.run("predict", "--trainer", "nanotron", "--fit", self.write("others.csv", others), "--save", profile)
         tried = csv.DictReader(io.StringIO(self.run("replay", self.write("cell.csv", rows), "--profile", profile, *options)))
         return [rows[int(each["row"]) - 2] for each in tried]
 

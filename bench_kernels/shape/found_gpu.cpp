@@ -42,6 +42,18 @@ bool runs_flash(const std::string& hardware) {
   return !known || known->compute_capability.empty() || version(known->compute_capability).first >= kAmpere;
 }
 
+std::optional<std::string> not_run_by_wheels(const Hardware& h) {
+  constexpr std::pair<int, int> kOldest{7, 5};
+  if (h.gpu.starts_with("AMD"))
+    return fmt::format("{} cannot be run: there is no build of the step for ROCm; plans and rehearsals work",
+                       h.name);
+  if (h.compute_capability.empty() || version(h.compute_capability) >= kOldest) return std::nullopt;
+  return fmt::format(
+      "{} has compute capability {}, for which PyTorch's wheels with CUDA 13 have no code (7.5 and newer): a "
+      "PyTorch built for it runs there; plans and rehearsals work",
+      h.name, h.compute_capability);
+}
+
 bool runs_grouped(const std::string& hardware) {
   const Hardware* known = known_hardware(hardware);
   return known && (known->compute_capability == "9.0" || known->compute_capability.starts_with("10."));

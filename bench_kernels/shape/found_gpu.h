@@ -27,6 +27,9 @@ bool runs_flash(const std::string& hardware);
 // capability 9.0 and 10.x.
 bool runs_grouped(const std::string& hardware);
 
+// Why the step, built with PyTorch's wheels, does not run on this hardware; nullopt: it does.
+std::optional<std::string> not_run_by_wheels(const Hardware&);
+
 // Says why it is not the declared hardware, with what is there and what to do; nullopt: it may be the
 // declared one.
 std::optional<std::string> not_the_declared(const Hardware& declared, const FoundGpu&);

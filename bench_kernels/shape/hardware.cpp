@@ -52,7 +52,8 @@ void no_price(Hardware& h) {
   h.earlier_prices.clear();
 }
 
-// NVIDIA V100 Tensor Core GPU data sheet (Jan 2020), SXM2: fp32 15.7, tensor (fp16) 125 TFLOP/s, 900 GB/s,
+// NVIDIA V100 Tensor Core GPU data sheet (Jan 2020; https://images.nvidia.com/content/technologies/volta/pdf/
+// volta-v100-datasheet-update-us-1165301-r5.pdf), SXM2: fp32 15.7, tensor (fp16) 125 TFLOP/s, 900 GB/s,
 // NVLink 300 GB/s both ways. No bf16, no tf32.
 void add_v100(std::vector<Hardware>& v) {
   Hardware h = gpu("v100-16gb", "Tesla V100-SXM2-16GB", 16160, 900, "7.0", 80);
@@ -68,6 +69,16 @@ void add_v100(std::vector<Hardware>& v) {
   links(h, 150, 100.0 / 8 / 8);
   price(h, 31.212, "AWS EC2 on-demand, p3dn.24xlarge, us-east-1", "2018-12-07");
   price(h, 31.212, "AWS EC2 on-demand, p3dn.24xlarge, us-east-1", "2026-01-21");
+  v.push_back(h);
+}
+
+// NVIDIA Titan RTX data sheet (2018) and Turing white paper (TU102): fp32 16.3, tensor (fp16) 130.5 TFLOP/s, 672 GB/s,
+// PCIe 3 x16; NVLink joins two cards only.
+// https://www.nvidia.com/content/dam/en-zz/Solutions/titan/documents/titan-rtx-for-creators-us-nvidia-1011126-r6-web.pdf
+void add_titan(std::vector<Hardware>& v) {
+  Hardware h = gpu("titan-rtx-24gb", "TITAN RTX", 24220, 672, "7.5", 72);
+  h.peak_flops = {{"fp32", 16.3 * kTera}, {"fp16", 130.5 * kTera}};
+  links(h, 16, 100.0 / 8 / 8);
   v.push_back(h);
 }
 
@@ -129,6 +140,14 @@ void add_hopper(std::vector<Hardware>& v) {
   price(sxm, 55.04, "AWS EC2 on-demand, p5.48xlarge, us-east-1", "2026-11-09");
   v.push_back(sxm);
 
+  // Meta's Grand Teton, as torchtitan's benchmarks describe it (benchmarks/llama3_h100_202412_torchtitan.md): HBM2e,
+  // 2.4 TB/s, 400 Gbit/s per GPU, 500 W, at which the peaks of the SXM are not quite reached.
+  Hardware teton = sxm;
+  teton.name = "h100-sxm-96gb", teton.gpu = "NVIDIA H100", teton.memory_bytes = 97871 * kMiB;
+  teton.memory_bandwidth = 2400 * kGiga;
+  no_price(teton);
+  v.push_back(teton);
+
   Hardware pcie = gpu("h100-pcie-80gb", "NVIDIA H100 PCIe", 81559, 2000, "9.0", 114);
   pcie.peak_flops = {{"fp32", 51 * kTera},
                      {"tf32", 378 * kTera},
@@ -160,6 +179,57 @@ void add_blackwell(std::vector<Hardware>& v) {
   links(h, 900, 50);
   price(h, 113.9328, "AWS EC2 on-demand, p6-b200.48xlarge, us-east-1", "2026-01-21");
   v.push_back(h);
+
+  // NVIDIA HGX B300 (https://www.nvidia.com/en-us/data-center/hgx/, 2025): peaks as the HGX B200; 8 TB/s; one port of
+  // 800 Gbit/s per GPU. Memory: nvidia-smi.
+  Hardware b300 = h;
+  b300.name = "b300-288gb", b300.gpu = "NVIDIA B300 SXM6 AC", b300.compute_capability = "10.3";
+  b300.memory_bytes = 275040 * kMiB;
+  links(b300, 900, 100);
+  no_price(b300);
+  v.push_back(b300);
+
+  // NVIDIA GB200 NVL72 (https://www.nvidia.com/en-us/data-center/gb200-nvl72/, 2025), 72 GPUs, sparse: tf32 180, fp16 and
+  // bf16 360, fp8 720 PFLOP/s; fp32 5,760 TFLOP/s; 576 TB/s. GB300 NVL72 (https://www.nvidia.com/en-us/data-center/
+  // gb300-nvl72/, 2025) the same with 800 Gbit/s per GPU. A node is a tray of four; between the trays of one rack NVLink
+  // is faster than the network that stands here (`sweep calibrate` measures it). Memory: nvidia-smi.
+  Hardware gb200 = h;
+  gb200.name = "gb200-186gb", gb200.gpu = "NVIDIA GB200", gb200.gpus_per_node = 4,
+  gb200.multiprocessors = 152;
+  gb200.memory_bytes = 189471 * kMiB;
+  gb200.peak_flops = {{"fp32", 80 * kTera},
+                      {"tf32", 1250 * kTera},
+                      {"fp16", 2500 * kTera},
+                      {"bf16", 2500 * kTera},
+                      {"fp8", 5000 * kTera}};
+  no_price(gb200);
+  v.push_back(gb200);
+  Hardware gb300 = gb200;
+  gb300.name = "gb300-288gb", gb300.gpu = "NVIDIA GB300", gb300.compute_capability = "10.3";
+  gb300.memory_bytes = 284208 * kMiB;
+  links(gb300, 900, 100);
+  v.push_back(gb300);
+}
+
+// AMD Instinct MI300X data sheet (2023) and MI355X brochure (2025), dense matrix peaks; 5.3 and 8 TB/s; seven Infinity
+// Fabric links of 128 and 153.6 GB/s both ways. The compute capability is the version of the graphics core (gfx942,
+// gfx950). Memory: rocm-smi; of the MI355X 288 GiB less the same 16 MiB.
+// https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/data-sheets/amd-instinct-mi300x-data-sheet.pdf
+// https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/product-briefs/amd-instinct-mi355x-gpu-brochure.pdf
+void add_instinct(std::vector<Hardware>& v) {
+  Hardware mi300x = gpu("mi300x-192gb", "AMD Instinct MI300X", 196592, 5300, "9.4", 304);
+  mi300x.peak_flops = {{"fp32", 163.4 * kTera},
+                       {"tf32", 653.7 * kTera},
+                       {"fp16", 1307.4 * kTera},
+                       {"bf16", 1307.4 * kTera},
+                       {"fp8", 2614.9 * kTera}};
+  links(mi300x, 448, 50);
+  v.push_back(mi300x);
+  Hardware mi355x = gpu("mi355x-288gb", "AMD Instinct MI355X", 294896, 8000, "9.5", 256);
+  mi355x.peak_flops = {
+      {"fp32", 157.3 * kTera}, {"fp16", 2516.6 * kTera}, {"bf16", 2516.6 * kTera}, {"fp8", 5033.2 * kTera}};
+  links(mi355x, 537.6, 50);
+  v.push_back(mi355x);
 }
 
 std::vector<Hardware> build_hardware() {
@@ -171,10 +241,12 @@ std::vector<Hardware> build_hardware() {
   links(cpu, 2, 1);
   v.push_back(cpu);
   add_v100(v);
+  add_titan(v);
   add_inference_cards(v);
   add_a100(v);
   add_hopper(v);
   add_blackwell(v);
+  add_instinct(v);
   return v;
 }
 

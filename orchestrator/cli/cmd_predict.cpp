@@ -3,6 +3,8 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -28,8 +30,8 @@ namespace {
 constexpr std::size_t kMostConfigBytes = std::size_t{1} << 30;
 
 struct PredictCommand {
-  std::string configs, hardware = "h100-sxm-80gb", profile = "nanotron", fit, save;
-  std::vector<std::string> models;
+  std::string configs, hardware = "h100-sxm-80gb", profile, trainer, fit, save;
+  std::vector<std::string> models, hold;
   bool json = false;
 };
 
@@ -46,17 +48,44 @@ Expected<imports::Configs> read_rows(const PredictCommand& o, const std::string&
   return configs;
 }
 
-Expected<predict::TrainerProfile> fitted(const PredictCommand& o, const predict::TrainerProfile& start,
-                                         const shape::Hardware& h) {
-  const auto configs = read_rows(o, o.fit);
-  if (!configs) return tl::unexpected<Error>(configs.error());
-  auto profile =
-      predict::fit_profile(start, predict::measured_rows(start, configs->rows, plan::step_refusal), h);
-  if (!profile) return profile;
-  profile->hardware = o.hardware;
-  profile->origins.back().rows += " of " + o.fit;
-  profile->origins.back().date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
-  return profile;
+void say_fit(Io& io, const predict::FitReport& report) {
+  io.err << fmt::format("fit: {} rows state a time, {} state memory\n", report.times, report.memories);
+  const auto say = [&](const char* what, const std::optional<predict::LeftOut>& off, bool logarithms) {
+    if (!off) return;
+    const double nine = logarithms ? std::exp(off->nine_of_ten) - 1 : off->nine_of_ten;
+    io.err << fmt::format(
+        "fit: {} of rows left out (5 parts): mean error {:.1f} %, nine of ten within {:.0f} %\n", what,
+        100 * off->mean, 100 * nine);
+  };
+  say("times", report.time, true), say("memory", report.memory, false);
+  if (report.residual) io.err << "fit: a residual of these rows helps with those left out, and is kept\n";
+  double most = 0;
+  for (const double doubt : report.time_doubt) most = std::max(most, doubt);
+  if (report.times > 0)
+    io.err << fmt::format(
+        "fit: a number of the times may still be off by a factor of {:.1f}; those stay near the start's\n",
+        std::exp(most));
+}
+
+Expected<predict::TrainerProfile> fitted(Io& io, const PredictCommand& o, const imports::Configs& configs,
+                                         const predict::TrainerProfile& start, const shape::Hardware& h) {
+  auto fit =
+      predict::fit_profile(start, predict::measured_rows(start, configs.rows, plan::step_refusal), h, o.hold);
+  if (!fit) return tl::unexpected<Error>(fit.error());
+  say_fit(io, fit->report);
+  predict::TrainerProfile& profile = fit->profile;
+  profile.origins.back().rows += " of " + o.fit;
+  profile.origins.back().date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  profile.hardware = h.name;
+  return std::move(profile);
+}
+
+// The trainer that --trainer names, else that of the rows' column; "": none, or several.
+std::string trainer_of(const PredictCommand& o, const imports::Configs& configs) {
+  if (!o.trainer.empty() || configs.rows.empty()) return o.trainer;
+  const std::string& first = configs.rows.front().trainer;
+  const bool same = std::ranges::all_of(configs.rows, [&](const auto& row) { return row.trainer == first; });
+  return same ? first : "";
 }
 
 // The file's columns, then those of the prediction.
@@ -124,11 +153,14 @@ int predict(Io& io, PredictCommand o) {
   if (!figures) return refuse(io, figures.error());
   shape::Hardware* const hardware = &figures->hardware;
   o.hardware = hardware->name;
-  auto profile = predict::find_profile(o.profile);
+  const bool fits = !o.fit.empty();
+  auto configs = read_rows(o, fits ? o.fit : o.configs);
+  if (!configs) return refuse(io, configs.error());
+  auto profile = predict::choose_profile(io.err, o.profile, trainer_of(o, *configs), o.hardware);
   if (!profile) return refuse(io, profile.error());
   if (figures->measured) predict::use_measured(*figures->measured, *hardware, *profile);
-  if (!o.fit.empty()) {
-    profile = fitted(o, *profile, *hardware);
+  if (fits) {
+    profile = fitted(io, o, *configs, *profile, *hardware);
     if (!profile) return refuse(io, profile.error());
   }
   if (!o.save.empty()) {
@@ -138,7 +170,7 @@ int predict(Io& io, PredictCommand o) {
                           answers::safe_text(path->string()));
   }
   if (o.configs.empty()) return kAnswered;
-  const auto configs = read_rows(o, o.configs);
+  if (fits) configs = read_rows(o, o.configs);
   if (!configs) return refuse(io, configs.error());
   say_figures(io, *figures);
   (o.json ? print_predicted_json : print_predicted_csv)(io, *configs, *profile, *hardware);
@@ -157,9 +189,13 @@ void add_predict(Registry r) {
   c->add_option("--hardware", o->hardware, "hardware catalogue name, or a profile of sweep calibrate")
       ->capture_default_str();
   c->add_option("--profile", o->profile,
-                "trainer profile: " + predict::built_in_profiles() + ", a saved one, or a path")
-      ->capture_default_str();
+                "trainer profile: " + predict::built_in_profiles() +
+                    ", a saved one, or a path; else that of the trainer");
+  c->add_option("--trainer", o->trainer,
+                "the trainer, by the name of its recipe; else the column 'trainer', else the built-in step");
   c->add_option("--fit", o->fit, "fit the profile to these measured rows first")->type_name("FILE.csv");
+  c->add_option("--hold", o->hold, "numbers of the profile that the fit leaves as they are")
+      ->type_name("NUMBER");
   c->add_option("--save", o->save, "save the profile under this name, or as this path that ends in .json")
       ->type_name("NAME");
   c->add_option("--model", o->models, "LABEL=NAME: a label's dimensions, from the catalogue")

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMostReplayBytes = std::size_t{1} << 30;
 
 struct ReplayCommand {
-  std::string measured, hardware = "h100-sxm-80gb", profile = "nanotron", strategy = "search";
+  std::string measured, hardware = "h100-sxm-80gb", profile, trainer, strategy = "search";
   Strategy settings;
   bool json = false;
 };
@@ -24,7 +24,7 @@ struct ReplayCommand {
 int replay(Io& io, const ReplayCommand& o) {
   const auto hardware = shape::find_hardware(o.hardware);
   if (!hardware) return refuse(io, hardware.error());
-  const auto profile = predict::find_profile(o.profile);
+  const auto profile = predict::choose_profile(io.err, o.profile, o.trainer, hardware->name);
   if (!profile) return refuse(io, profile.error());
   const auto file = read_input(o.measured, kMostReplayBytes, Streams::kTaken);
   if (!file) return refuse(io, file.error());
@@ -53,8 +53,9 @@ void add_replay(Registry r) {
   c->add_option("--strategy", o->strategy, strategy_sentences())
       ->check(CLI::IsMember(strategy_words()))
       ->capture_default_str();
-  c->add_option("--profile", o->profile, "trainer profile: nanotron, a saved one, or a path")
-      ->capture_default_str();
+  c->add_option("--profile", o->profile,
+                "trainer profile: a built-in or saved one, or a path; else that of the trainer");
+  c->add_option("--trainer", o->trainer, "the trainer, by the name of its recipe; else the built-in step");
   c->add_option("--hardware", o->hardware, "hardware catalogue name")->capture_default_str();
   c->add_option("--max-trials", o->settings.max_trials,
                 "the most trials of each model, number of nodes and sequence length")

@@ -7,22 +7,34 @@
 #include <set>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/found_gpu.h"
 #include "orchestrator/answers/statistics/prices.h"
 #include "orchestrator/driver/calibration.h"
 #include "orchestrator/interop/recipes.h"
+#include "orchestrator/predict/trainer_profile.h"
 #include "orchestrator/search/history.h"
 
 namespace sweep::driver {
 namespace {
 
-std::vector<std::string> origins_of_times(const std::vector<PlanEntry>& entries,
+// Of a recipe's commands: the profile of its trainer.
+std::string by_trainer(const predict::TrainerProfile& p, const std::string& hardware) {
+  return fmt::format("{}: by the profile of the trainer, '{}'{}", hardware, p.name,
+                     p.hardware == hardware ? "" : ", which is of " + p.hardware);
+}
+
+std::vector<std::string> origins_of_times(const std::vector<PlanEntry>& entries, const std::string& recipe,
                                           std::span<const shape::HardwareProfile> profiles) {
   std::set<std::string> names;
   for (const auto& entry : entries)
     if (entry.admitted && entry.predicted.step_ms) names.insert(entry.trial.hardware);
   std::vector<std::string> out;
   for (const auto& name : names) {
-    if (const auto* p = predict::profile_for(profiles, name))
+    const auto* trainer =
+        recipe.empty() || name == "cpu" ? nullptr : predict::profile_of_trainer(recipe, name);
+    if (trainer != nullptr)
+      out.push_back(by_trainer(*trainer, name));
+    else if (const auto* p = predict::profile_for(profiles, name))
       out.push_back(
           fmt::format("{}: by the profile '{}', measured on {} on {}", name, p->name, p->date, p->hosts));
     else
@@ -30,6 +42,18 @@ std::vector<std::string> origins_of_times(const std::vector<PlanEntry>& entries,
           "{}: predicted from catalogue figures; `sweep calibrate --hardware {}` measures better ones", name,
           name));
   }
+  return out;
+}
+
+// Of the built-in step; a command brings a PyTorch of its own.
+std::vector<std::string> not_run_here(const std::vector<PlanEntry>& entries) {
+  std::set<std::string> names;
+  for (const auto& entry : entries)
+    if (entry.admitted && entry.trial.workload != Workload::kCommand) names.insert(entry.trial.hardware);
+  std::vector<std::string> out;
+  for (const auto& name : names)
+    if (const auto* hardware = shape::known_hardware(name))
+      if (auto why = shape::not_run_by_wheels(*hardware)) out.push_back(std::move(*why));
   return out;
 }
 
@@ -55,11 +79,12 @@ Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>&
                                  profiles.error().message);
     profiles = std::vector<shape::HardwareProfile>();
   }
-  plan::decide(planned.entries, planned.grid.measure, *predict::calibrated(*profiles));
+  plan::decide(planned.entries, planned.grid.measure, *predict::calibrated(*profiles, planned.grid.recipe));
   if (const auto& strategy = planned.grid.strategy; strategy && strategy->is_grid_with_history())
     search::smaller_first(planned.entries);
-  for (auto& origin : origins_of_times(planned.entries, *profiles))
+  for (auto& origin : origins_of_times(planned.entries, planned.grid.recipe, *profiles))
     planned.times_from.push_back(std::move(origin));
+  planned.not_run = not_run_here(planned.entries);
   if (here) plan::prune_beyond(planned.entries, *here);
   return planned;
 }

@@ -16,6 +16,8 @@ struct Planned {
   std::vector<PlanEntry> entries;  // decided, in grid order; PlanEntry::order tells the run order
   std::vector<std::string>
       times_from{};  // a sentence for each hardware: by which figures its times are predicted
+  std::vector<std::string>
+      not_run{};  // a sentence for each hardware that no build of the step by wheels runs on
 };
 
 // Reads, expands and decides, by the hardware profiles of calibration_db(). `here` adds what only this

@@ -41,6 +41,7 @@ struct Grid {
   std::optional<Strategy> strategy;  // nullopt: the file states none
   bool auto_micro_batch = false;     // `micro_batch_size: auto`
   LaunchSettings launch;             // checked
+  std::string recipe;                // the built-in one that the workload names; "": none
   std::shared_ptr<const GridSpec> spec;
 };
 

@@ -68,7 +68,7 @@ void set_defaults(GridSpec& spec) {
 }
 
 // The command that trials run instead of the step, and the axes that it brings.
-Status read_command(Reading& in, const Grid& grid, const BuiltInRecipes& recipes) {
+Status read_command(Reading& in, Grid& grid, const BuiltInRecipes& recipes) {
   const Entry* entry = in.section("workload");
   if (entry == nullptr) return {};
   auto workload = read_workload(in.document, *entry, grid.path.parent_path(), recipes);
@@ -81,6 +81,7 @@ Status read_command(Reading& in, const Grid& grid, const BuiltInRecipes& recipes
     axis.slot = in.spec.scope.add_own_axis(axis.name, axis.type);
     in.spec.scope.set_values(axis.slot, axis.values);
   }
+  grid.recipe = workload->recipe;
   in.spec.workload.emplace(std::move(*workload));
   return {};
 }

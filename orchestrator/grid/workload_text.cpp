@@ -68,6 +68,7 @@ class WorkloadReader {
       return refuse(node.place, {ErrorKind::kUnknownName, *name},
                     fmt::format("'{}' is no recipe{}; a recipe of your own is a file: ./{}.yaml", *name,
                                 suggestion(*name, recipes_.names), *name));
+    if (depth_ == 0) out_.recipe = *name;
     return nested(*text, "recipe " + *name, folder_);
   }
 

@@ -44,6 +44,7 @@ struct WorkloadText {
   std::map<std::string, FileText> files;
   std::vector<OwnAxis> axes;
   RowValues::Spelling spelling;
+  std::string recipe;  // the built-in one that it names; "": none
   // These describe a recipe: the trainer, the version whose parser was asked, the file that `best --for`
   // prints (empty: the command line), and a first grid.
   std::string trainer, checked, paste, first_grid;

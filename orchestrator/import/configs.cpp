@@ -19,7 +19,7 @@
 namespace sweep::imports {
 namespace {
 
-enum class Holds { kKept, kModel, kSpec, kAxis, kGpus, kStatus, kMemory, kRate };
+enum class Holds { kKept, kModel, kSpec, kAxis, kGpus, kStatus, kMemory, kRate, kStep, kTrainer };
 
 struct ConfigColumn {
   Holds kind = Holds::kKept;
@@ -27,7 +27,7 @@ struct ConfigColumn {
   const Column* axis = nullptr;      // the axis of a kAxis column
   i64 ModelSpec::*number = nullptr;  // the member of a kSpec column, if it is a number
   std::string_view number_name;      // its dimension
-  double factor = 1;                 // bytes in one unit of a kMemory column
+  double factor = 1;                 // bytes in one unit of a kMemory column; seconds of a kStep one
 };
 
 // Other names of a model's dimensions; those of fields are import's.
@@ -68,6 +68,9 @@ ConfigColumn target_of(const std::string& name) {
   if (key == "memory_reported_bytes")
     return t.kind = Holds::kMemory, t.factor = alias ? factor_to("bytes", alias->unit).value_or(1) : 1, t;
   if (key == "tokens_per_s_gpu") return t.kind = Holds::kRate, t;
+  if (key == "step_ms" || key == "step_s")
+    return t.kind = Holds::kStep, t.factor = key == "step_s" ? 1 : 1e-3, t;
+  if (key == "trainer") return t.kind = Holds::kTrainer, t;
   if (key == "hardware") return t;
   if (const Column* axis = find_column(key); axis && axis->role == Role::kAxis)
     return t.kind = Holds::kAxis, t.axis = axis, t;
@@ -110,6 +113,9 @@ class ConfigReader {
         return tl::unexpected(in_column(targets_[i].name, done.error()));
     }
     SWEEP_TRY(finish(out.trial));
+    const double tokens = static_cast<double>(out.trial.global_batch_size * out.trial.seq_len);
+    if (out.step_s > 0 && out.tokens_per_s_gpu <= 0)
+      out.tokens_per_s_gpu = tokens / out.step_s / static_cast<double>(out.trial.world());
     out.cells = std::move(cells.cells);
     return out;
   }
@@ -139,6 +145,11 @@ class ConfigReader {
         return keep_number(cell, t.factor, 1e15, out.reported_bytes);
       case Holds::kRate:
         return keep_number(cell, 1, 1e12, out.tokens_per_s_gpu);
+      case Holds::kStep:
+        return keep_number(cell, t.factor, 1e9, out.step_s);
+      case Holds::kTrainer:
+        out.trainer = cell;
+        return {};
     }
     return {};
   }

@@ -10,7 +10,8 @@ namespace {
 
 // Weights that compute, where what is kept is sharded or of another type: of the unit at work, `ahead`
 // fetched before it; all of a stage where FSDP2 keeps them until the backward (ZeRO 2), or as autocast does.
-double gathered_weights(const Layout& l, const StageWork& s, bool at_loss, double ahead) {
+double gathered_weights(const Layout& l, const StageWork& s, bool own_types, bool at_loss, double ahead) {
+  if (own_types && l.zero < 3) return 0;
   if (l.zero < 2 || l.dp * l.cp <= 1) return l.casts ? l.element * s.parameters : 0;
   if (l.zero < 3) return l.element * s.parameters;
   const double layer = l.layer_parameters / l.tp, table = l.vocab * l.hidden / l.tp;
@@ -24,27 +25,31 @@ MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
   const ProfileFacts& f = c.profile.facts;
   const PerToken saved = saved_bytes(l, f, 0);
   const double hidden = l.tokens * l.element * l.hidden / l.tp, token = saved.activations;
-  shape::StateBytes states = l.states;
-  if (l.zero == 2) states.weights /= l.dp * l.cp;  // FSDP2 shards what it keeps gathered
-  const MemoryParts whole = states_and_activations(c, s, states, saved, 1);
+  const bool own_types = f.optimizer_bytes > 0;
+  shape::StateBytes states = own_types ? trainer_states(l, f) : l.states;
+  if (l.zero == 2 && !own_types) states.weights /= l.dp * l.cp;  // FSDP2 shards what it keeps gathered
+  const MemoryParts whole = states_and_activations(c, s, states, saved, f.loss_parallel > 0 ? l.tp : 1);
   const double gradients = whole.gradients;
   MemoryParts loss = whole;
   loss.gradients = l.micros > 1 ? gradients : f.kept_gradients * gradients;
   if (s.loss) loss.activations += 2 * hidden;  // the last norm's input and result
-  loss.gather_buffers = gathered_weights(l, s, true, 0);
+  // Gathered sequences under tp, at the loss and in a layer's backward.
+  const double whole_tensors =
+      l.tp > 1 ? c.profile.memory.gather_buffers * l.tokens * l.hidden * l.element : 0;
+  loss.gather_buffers = gathered_weights(l, s, own_types, true, 0) + whole_tensors;
   MemoryParts layer = whole;
   layer.logits = 0, layer.gradients = loss.gradients;
   // Gradients of the MLP's three wide tensors and of the residual stream; of a layer's weights, on their way.
   const double passing = l.tokens * 3 * l.element * l.intermediate * l.top_k / l.tp + 2 * hidden;
   const double under_way = l.zero >= 2 ? (l.casts ? 4 : l.element) * l.layer_parameters / l.tp : 0;
-  layer.activations += passing + (l.recompute ? l.tokens * token : 0);
-  layer.gather_buffers = gathered_weights(l, s, false, 1) + under_way;
+  layer.activations += passing + (l.recompute || l.selective ? l.tokens * token : 0);
+  layer.gather_buffers = gathered_weights(l, s, own_types, false, 1) + under_way + whole_tensors;
   MemoryParts end = layer;
   end.gradients = gradients;
-  end.activations = l.tokens * token * std::max(1.0, s.in_flight - 1) + passing;
+  end.activations = l.tokens * (s.layers * (s.in_flight - 1) * saved.kept + token) + passing;
   MemoryParts update = whole;
   update.gradients = gradients, update.activations = update.logits = 0;
-  update.gather_buffers = f.update_bytes * s.parameters * l.states.optimizer / 8;
+  update.gather_buffers = f.update_bytes * s.parameters * states.optimizer / 8;
   MemoryParts most = loss;
   for (const MemoryParts& moment : {layer, end, update})
     if (moment.reserved() > most.reserved()) most = moment;

@@ -1,7 +1,9 @@
-// Fit: the numbers of a trainer profile from measured rows, by robust least squares (soft L1: one row that is far off
-// counts little). Facts stay, but that the memory limit moves so that at most 1 of 200 rows that ran is predicted as
-// not runnable.
+// Fit: the numbers of a trainer profile from measured rows, of times, of memory or of both, by robust least squares
+// (soft L1: one row that is far off counts little) around the start's numbers: what few rows do not determine stays
+// there. What is left of the times is the profile's residual. Facts stay, but that the memory limit moves so that at
+// most 1 of 200 rows that ran is predicted as not runnable.
 #pragma once
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,8 +24,27 @@ struct MeasuredRow {
 // The rows as a fit under this profile takes them.
 std::vector<MeasuredRow> measured_rows(const TrainerProfile& start, std::span<const ConfigRow>, StepRules);
 
-// The last of its origins is the fit's, without a date. Error: too few rows.
-Expected<TrainerProfile> fit_profile(const TrainerProfile& start, std::span<const MeasuredRow>,
-                                     const shape::Hardware&);
+// Relative errors of rows that the fit had not seen: each fifth predicted by a fit of the others.
+struct LeftOut {
+  double mean = 0, nine_of_ten = 0;
+};
+
+struct FitReport {
+  std::size_t times = 0, memories = 0;  // rows that state one
+  std::optional<LeftOut> time, memory;
+  bool residual = false;  // the profile has one: it helps with rows left out
+  // How far each fitted number may still be off, in the order of the profile; of time as a logarithm.
+  std::vector<double> time_doubt;
+};
+
+struct Fitted {
+  TrainerProfile profile;  // the last of its origins is the fit's, without a date
+  FitReport report;
+};
+
+// `held`: names of numbers that stay as they are. Error: fewer than five rows state a time, and fewer than five state
+// memory.
+Expected<Fitted> fit_profile(const TrainerProfile& start, std::span<const MeasuredRow>,
+                             const shape::Hardware&, const std::vector<std::string>& held = {});
 
 }  // namespace sweep::predict

@@ -17,11 +17,15 @@ void model_numbers(const Trial& t, Layout& l) {
   l.intermediate = real(m.intermediate_size);
   l.vocab = real(m.vocab_size);
   l.tied = m.tie_embeddings;
+  l.layers = real(m.layers);
+  l.gated = m.swiglu;
   const double attention = l.hidden * (2 * l.width + 2 * l.kv_width);
   const double mlp = (m.swiglu ? 3 : 2) * l.hidden * l.intermediate;
   l.top_k = m.experts > 0 ? real(m.experts_per_token) : 1;
   l.layer_parameters = attention + mlp * (m.experts > 0 ? real(m.experts) / real(t.ep) : 1);
   l.active_parameters = attention + mlp * l.top_k;
+  l.parameters =
+      l.layers * (attention + mlp * std::max(1.0, real(m.experts))) + (l.tied ? 1 : 2) * l.vocab * l.hidden;
 }
 
 // Micro-batches whose activations a stage holds at once, in numbers of whole stages.
@@ -62,11 +66,13 @@ void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
   l.is_fp32 = t.precision == Precision::kFp32;
   l.element = l.is_fp32 ? 4 : 2;
   l.recompute = t.recompute == Recompute::kFull;
+  l.selective = t.recompute == Recompute::kSelective;
   l.casts = shape::state_types(t).casts();
   l.states = shape::state_bytes(t);
   l.pipeline = shape::Pipeline::of(t);
   model_numbers(t, l);
   fill_stages(t, p, l);
+  l.seen = seen_effects(p.effects, l, t.hardware);
 }
 
 }  // namespace sweep::predict

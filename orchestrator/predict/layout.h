@@ -6,6 +6,7 @@
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/schedule.h"
 #include "bench_kernels/shape/step_sizes.h"
+#include "orchestrator/predict/effects.h"
 #include "orchestrator/predict/trainer_profile.h"
 #include "schema/trial.h"
 
@@ -27,11 +28,14 @@ struct Layout {
   double element = 2;                                  // bytes of an activation
   double top_k = 1;
   Precision precision = Precision::kFp32;
-  bool tied = false, recompute = false, is_fp32 = false;
+  double layers = 0, parameters = 0;  // of the whole model
+  bool gated = true;                  // the MLP
+  bool tied = false, recompute = false, selective = false, is_fp32 = false;
   bool casts = false;        // weights are kept in another type than the one that computes
   shape::StateBytes states;  // per parameter and rank, as the precision wants them
   shape::Pipeline pipeline;
   std::vector<StageWork> stages;
+  SeenEffects seen;  // those of the profile's cluster, where the trial's hardware is the same
 };
 
 // REQUIRES: degrees >= 1 and a completed model. Reuses the memory of `out`.

@@ -92,4 +92,18 @@ Vector least_squares(const Residuals& f, Vector x, double scale, int most_rounds
   return x;
 }
 
+Vector deviations(const Residuals& f, const Vector& x, double scale) {
+  Vector r;
+  f(x, r);
+  const Normal normal = normal_equations(f, x, r, scale);
+  f(x, r);  // leaves f's owner at x
+  Vector out;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    Vector unit(x.size(), 0);
+    unit[k] = 1;
+    out.push_back(scale * std::sqrt(std::max(0.0, solve(normal.matrix, std::move(unit))[k])));
+  }
+  return out;
+}
+
 }  // namespace sweep::predict

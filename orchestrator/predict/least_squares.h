@@ -11,5 +11,7 @@ using Residuals = std::function<void(const Vector& x, Vector& out)>;
 
 // The x near `start` with the least loss; residuals beyond `scale` count linearly.
 Vector least_squares(const Residuals&, Vector start, double scale, int most_rounds);
+// How far each number at such an x may be off where a residual's deviation is `scale`.
+Vector deviations(const Residuals&, const Vector& x, double scale);
 
 }  // namespace sweep::predict

@@ -41,7 +41,8 @@ class StepMemory final : public MemoryModel {
  public:
   StepMemory() : MemoryModel("step", kStep) {}
 
-  std::optional<Refusal> refusal(const Trial& t, const Layout&, StepRules rules) const override {
+  std::optional<Refusal> refusal(const Trial& t, const Layout&, const TrainerProfile&,
+                                 StepRules rules) const override {
     return rules(t);
   }
 

@@ -8,21 +8,55 @@
 
 namespace sweep::predict {
 
-std::optional<Refusal> MemoryModel::refusal(const Trial& t, const Layout& l, StepRules) const {
-  if (t.lora_rank > 0)
-    return Refusal{"adapters",
-                   fmt::format("lora_rank {}: profiles of trainers know full training alone", t.lora_rank)};
+namespace {
+
+using Rule = std::optional<Refusal> (*)(const Layout&);
+
+std::optional<Refusal> without_blocks(const Layout& l) {
   for (std::size_t i = 0; i < l.stages.size(); ++i)
     if (l.stages[i].empty)
       return Refusal{
           "empty_stage",
           fmt::format("pp {} leaves stage {} of the pipeline without a block of the model", l.pp, i)};
-  if (auto own = own_refusal(l)) return own;
-  for (const auto& [count, what] : {std::pair(l.heads, "heads"), std::pair(l.kv_heads, "key-value heads")})
-    if (std::fmod(count, l.tp) != 0)
-      return Refusal{"divisibility", fmt::format("{} {} are not divisible by tp {}", count, what, l.tp)};
-  if (std::fmod(l.vocab, l.tp) != 0)
-    return Refusal{"divisibility", fmt::format("vocabulary {} is not divisible by tp {}", l.vocab, l.tp)};
+  return std::nullopt;
+}
+
+std::optional<Refusal> undivided(double count, const char* what, double tp) {
+  if (std::fmod(count, tp) == 0) return std::nullopt;
+  return Refusal{"divisibility", fmt::format("{} {} not divisible by tp {}", count, what, tp)};
+}
+
+std::optional<Refusal> few_micro_batches(const Layout& l) {
+  if (l.micros >= l.pp - 1) return std::nullopt;
+  return Refusal{"pipeline",
+                 fmt::format("1f1b needs pp - 1 = {} micro-batches, grad_accum is {}", l.pp - 1, l.micros)};
+}
+
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> all{
+      without_blocks, [](const Layout& l) { return undivided(l.heads, "heads are", l.tp); },
+      [](const Layout& l) { return undivided(l.kv_heads, "key-value heads are", l.tp); },
+      [](const Layout& l) { return undivided(l.vocab, "words of the vocabulary are", l.tp); },
+      few_micro_batches};
+  return all;
+}
+
+}  // namespace
+
+const std::vector<std::string>& rule_words() {
+  static const std::vector<std::string> words{"empty_stage", "heads", "kv_heads", "vocabulary",
+                                              "micro_batches"};
+  return words;
+}
+
+std::optional<Refusal> MemoryModel::refusal(const Trial& t, const Layout& l, const TrainerProfile& p,
+                                            StepRules) const {
+  if (t.lora_rank > 0)
+    return Refusal{"adapters",
+                   fmt::format("lora_rank {}: profiles of trainers know full training alone", t.lora_rank)};
+  for (std::size_t i = 0; i < rule_words().size(); ++i)
+    if (std::ranges::find(p.rules, rule_words()[i]) != p.rules.end())
+      if (auto refused = rules()[i](l)) return refused;
   return std::nullopt;
 }
 
@@ -36,6 +70,10 @@ const MemoryModel* memory_model(std::string_view word) {
   return found == all.end() ? nullptr : *found;
 }
 
+double wide_tensors(const Layout& l, const ProfileFacts& f) {
+  return l.gated ? f.intermediate_saved : f.plain_saved;
+}
+
 PerToken saved_bytes(const Layout& l, const ProfileFacts& f, double joint) {
   const double hidden = l.element * l.hidden / l.tp;
   const double statistics = 4 * l.heads / l.tp;
@@ -43,10 +81,21 @@ PerToken saved_bytes(const Layout& l, const ProfileFacts& f, double joint) {
   const double attention = l.element * (2 * l.width + 2 * l.kv_width) / l.tp;
   PerToken out;
   out.activations = (f.hidden_saved - 4) * hidden + attention + joint +
-                    f.intermediate_saved * l.element * l.intermediate * l.top_k / l.tp + statistics +
+                    wide_tensors(l, f) * l.element * l.intermediate * l.top_k / l.tp + statistics +
                     f.score_bytes * l.sequence * l.heads / l.tp;
-  out.kept = l.recompute ? hidden : out.activations;
+  out.kept = out.activations;
+  if (l.selective)
+    out.kept =
+        f.selective_hidden * hidden + f.selective_intermediate * l.element * l.intermediate * l.top_k / l.tp;
+  if (l.recompute) out.kept = hidden;
   return out;
+}
+
+shape::StateBytes trainer_states(const Layout& l, const ProfileFacts& f) {
+  const double sharers = l.dp * l.cp;
+  return {(l.is_fp32 ? 4 : f.weight_bytes) / (l.zero >= 3 ? sharers : 1),
+          (l.is_fp32 ? 4 : f.gradient_bytes) / (l.zero >= 2 ? sharers : 1),
+          (l.is_fp32 ? 8 : f.optimizer_bytes) / (l.zero >= 1 ? sharers : 1)};
 }
 
 MemoryParts states_and_activations(const Case& c, const StageWork& s, const shape::StateBytes& states,

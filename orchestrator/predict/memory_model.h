@@ -37,7 +37,7 @@ using StepRules = std::optional<Refusal> (*)(const Trial&);
 
 // GPU and host seconds of one stage for one micro-batch, forward and backward.
 struct StageTime {
-  double gpu = 0, host = 0;
+  double gpu = 0, host = 0, both = 0;  // both: the host and the GPU wait
 };
 struct StageTimes {
   double layer_gpu = 0, layer_host = 0;
@@ -58,7 +58,7 @@ class MemoryModel {
  public:
   explicit MemoryModel(const char* word, Reader reader) : word(word), reader(reader) {}
   virtual ~MemoryModel() = default;
-  virtual std::optional<Refusal> refusal(const Trial&, const Layout&, StepRules) const;
+  virtual std::optional<Refusal> refusal(const Trial&, const Layout&, const TrainerProfile&, StepRules) const;
   // Predicts the bytes of a trial, also of a refused one; only our own step counts nothing then.
   virtual MemoryPrediction bytes(const Case&) const = 0;
   // Which of a profile's errors says how far such a layout's bytes spread.
@@ -66,11 +66,10 @@ class MemoryModel {
 
   const std::string_view word;  // its name in a profile
   const Reader reader;
-
- private:
-  // Beside what no trainer that divides its heads and stages can run.
-  virtual std::optional<Refusal> own_refusal(const Layout&) const { return std::nullopt; }
 };
+
+// The rules that a profile may name: "empty_stage", "heads", "kv_heads", "vocabulary", "micro_batches".
+const std::vector<std::string>& rule_words();
 
 // Each in a file of its own.
 const MemoryModel& nanotron_memory();
@@ -87,6 +86,10 @@ struct PerToken {
 };
 // `joint`: bytes of the tensor that q, k and v are copied from, where it is kept.
 PerToken saved_bytes(const Layout&, const ProfileFacts&, double joint);
+// Tensors of intermediate_size that a layer saves per token.
+double wide_tensors(const Layout&, const ProfileFacts&);
+// Bytes per parameter on one rank, of the types that the profile states.
+shape::StateBytes trainer_states(const Layout&, const ProfileFacts&);
 // The lasting states, activations in flight and the loss's logits. `states`: bytes per parameter on one rank;
 // `ranks`: the number of ranks that share the logits.
 MemoryParts states_and_activations(const Case&, const StageWork&, const shape::StateBytes& states,

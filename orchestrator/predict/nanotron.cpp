@@ -1,8 +1,6 @@
 // nanotron of January 2025. Memory: states of its own types, and what the caching allocator and the communication
-// stream make of them; it reports the memory of rank 0, not of the fullest rank. Time: stages split by cost, and what
-// its cluster was seen to do without a known cause.
-#include <fmt/format.h>
-
+// stream make of them; it reports the memory of rank 0, not of the fullest rank. Time: stages split by cost. What its
+// cluster was seen to do without a known cause are effects of its profile.
 #include <algorithm>
 #include <cmath>
 
@@ -11,30 +9,6 @@
 
 namespace sweep::predict {
 namespace {
-
-// How probable it is that pipeline messages are slow, and whether each layer's collectives are slow to start without a
-// pipeline, as they are with one over several nodes. Read off the 1,631 rows of
-// sweeps/data/playbook_h100_1B_8B.csv on 2026-11-23, not fitted (docs/predict.md).
-double slow_share(const Layout& l) {
-  constexpr double kManyMicros = 16, kManyReplicas = 4, kAll = 64, kSome = 32, kMostReplicas = 128;
-  if (l.pp <= 1 || l.nodes < 2) return 0;
-  if (l.nodes >= kAll) return 1;
-  if (l.zero < 1) {
-    const bool enough = l.dp >= kManyReplicas || (l.dp >= 2 && l.nodes >= 8);
-    return enough && l.dp < kSome && l.micros >= kManyMicros ? 1 : 0;
-  }
-  if (l.nodes < kSome) return 0;
-  if (l.dp >= kSome) return l.dp < kMostReplicas ? 1 : 0;
-  return l.micro_batch > 1 ? 0.2 : 0;
-}
-
-bool slow_collectives(const Layout& l) {
-  constexpr double kWide = 8, kManyNodes = 64, kManyReplicas = 32, kSomeNodes = 4, kFewReplicas = 4,
-                   kLongBatch = 16;
-  if (l.pp > 1 || l.tp < kWide) return false;
-  if (l.nodes >= kManyNodes) return l.dp >= kManyReplicas;
-  return l.nodes >= kSomeNodes && l.dp >= 2 && l.dp <= kFewReplicas && l.micro_batch >= kLongBatch;
-}
 
 double chance(double log_odds) {
   return 1 / (1 + std::exp(-std::clamp(log_odds, -40.0, 40.0)));
@@ -54,7 +28,7 @@ double later_slowest(const StageTimes& times) {
 class HeldTensors {
  public:
   HeldTensors(const Layout& l, const StageTimes& times, const MemoryParameters& m) : l_(l), m_(m) {
-    if (l.tp <= 1 || slow_collectives(l)) return;
+    if (l.tp <= 1 || (l.pp <= 1 && l.seen.slow_collectives)) return;
     const double behind = std::log(times.layer_gpu / times.layer_host);
     if (l.pp <= 1) {
       full_ = chance(kSteep * (m.held_until - behind)) * (l.micros > 1 ? 4 : 2);
@@ -64,7 +38,7 @@ class HeldTensors {
     const double balance = std::log(later_slowest(times) / std::max(first.gpu, first.host));
     filling_ = 2 * chance(m.held_offset + m.held_per_tp * std::log(l.tp) + m.held_per_balance * balance);
     full_ = l.micros > l.pp ? 4 * chance(kSteep * (behind - m.held_from)) : 0;
-    fast_ = 1 - slow_share(l);
+    fast_ = 1 - l.seen.slow_messages;
   }
   double of(const StageWork& s) const {
     const double filling = std::min(filling_ * s.layers * s.in_flight, m_.held_filling);
@@ -77,14 +51,6 @@ class HeldTensors {
   const MemoryParameters& m_;
   double filling_ = 0, full_ = 0, fast_ = 1;  // per layer of a stage; share without slow messages
 };
-
-// Bytes per parameter on one rank.
-shape::StateBytes states_of(const Layout& l, const ProfileFacts& f) {
-  const double sharers = l.dp * l.cp;
-  return {(l.is_fp32 ? 4 : f.weight_bytes) / (l.zero >= 3 ? sharers : 1),
-          (l.is_fp32 ? 4 : f.gradient_bytes) / (l.zero >= 2 ? sharers : 1),
-          (l.is_fp32 ? 8 : f.optimizer_bytes) / (l.zero >= 1 ? sharers : 1)};
-}
 
 // DDP's buckets, which nanotron has without ZeRO: a set of 16-bit gradients.
 double bucket_bytes(const Layout& l, const StageWork& s, const ProfileFacts& f) {
@@ -107,7 +73,7 @@ MemoryParts parts_of(const Case& c, const StageWork& s, const HeldTensors& held)
   // One tensor holds q, k and v where they are of one width; what is saved of it keeps all of it.
   const double joint = l.heads == l.kv_heads ? 2 * l.element * l.kv_width / l.tp : 0;
   const PerToken token = saved_bytes(l, c.profile.facts, joint);
-  MemoryParts out = states_and_activations(c, s, states_of(l, c.profile.facts), token, l.tp);
+  MemoryParts out = states_and_activations(c, s, trainer_states(l, c.profile.facts), token, l.tp);
   out.gradient_copies = gradient_copies(l, s, c.profile);
   if (l.recompute && s.layers > 0) out.activations += l.tokens * token.activations;
   out.fragmentation = m.fragmentation * out.activations * (1 - 1 / s.in_flight);
@@ -141,19 +107,6 @@ class NanotronMemory final : public MemoryModel {
     set_limit(out, c);
     return out;
   }
-
- private:
-  // Measured: the second rule is that of the shipped rows.
-  std::optional<Refusal> own_refusal(const Layout& l) const override {
-    if (l.micros < l.pp - 1)
-      return Refusal{"pipeline", fmt::format("1f1b needs pp - 1 = {} micro-batches, grad_accum is {}",
-                                             l.pp - 1, l.micros)};
-    if (l.tied && l.zero < 1 && l.dp > 1 && l.dp < 32 && l.pp > 1 && l.nodes > 1)
-      return Refusal{"tied_hang",
-                     "tied embeddings with zero 0, several replicas and a pipeline over several nodes: 37 of "
-                     "39 measured ones failed"};
-    return std::nullopt;
-  }
 };
 
 class NanotronTime final : public TimeModel {
@@ -166,12 +119,6 @@ class NanotronTime final : public TimeModel {
     stages.clear();
     for (const auto& s : shares)
       stages.push_back({real(s.layers), 0, 1, s.embedding, s.head, s.loss, s.empty()});
-  }
-
- private:
-  double messages_slow(const Layout& l) const override { return slow_share(l); }
-  bool collectives_slow(const Layout& l) const override {
-    return (l.pp > 1 && l.nodes > 1) || slow_collectives(l);
   }
 };
 

@@ -66,6 +66,11 @@ Verdict verdict_on(const TrialPrediction& predicted, const TrainerProfile& p) {
   Verdict out;
   out.fits = m.fits();
   out.sure = std::abs(m.need / m.limit - 1) > p.facts.unsure_band;
+  if (const auto& seen = predicted.layout.seen; out.fits && seen.fails > 0) {
+    out.sure = false;
+    out.reason = fmt::format("seen to fail on {} ({:.0f} %): {}", p.hardware, 100 * seen.fails, seen.failure);
+    return out;
+  }
   if (!out.fits || !out.sure)
     out.reason = fmt::format("memory: stage {} needs {:.1f} GiB, the limit is {:.1f} GiB{}", m.fullest_stage,
                              m.need / kGiB, m.limit / kGiB,

@@ -21,8 +21,8 @@ class Predictor {
 // Predicts by the catalogue's figures alone.
 const Predictor& roofline();
 // Predicts by what `sweep calibrate` measured of a trial's hardware, if there is a profile of its name; else
-// like roofline().
-std::unique_ptr<Predictor> calibrated(std::vector<shape::HardwareProfile>);
+// like roofline(). `trainer`: the recipe of the commands; their times are by its trainer profile, if it has one.
+std::unique_ptr<Predictor> calibrated(std::vector<shape::HardwareProfile>, std::string trainer = {});
 // The profile that plans for this hardware use: that of its name. Null: there is none, or it has no matrix
 // products.
 const shape::HardwareProfile* profile_for(std::span<const shape::HardwareProfile>, std::string_view hardware);

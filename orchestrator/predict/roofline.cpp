@@ -13,13 +13,14 @@
 namespace sweep::predict {
 namespace {
 
-// Start-up until the first step: a forked CPU rank, a GPU rank with context and communicators.
-constexpr double kCpuStartupSeconds = 0.5, kGpuStartupSeconds = 20;
+const TrainerProfile& step_profile() {
+  static const TrainerProfile& profile = *built_in_profile("sweep");
+  return profile;
+}
 
-double gpu_step_seconds(const Trial& t, const shape::Hardware& h) {
+double gpu_step_seconds(const Trial& t, const TrainerProfile& profile, const shape::Hardware& h) {
   thread_local Layout layout;
   thread_local StageTimes times;
-  static const TrainerProfile& profile = *built_in_profile("sweep");
   make_layout(t, profile, layout);
   profile.time_model->stage_times(layout, profile, h, times);
   return profile.time_model->seconds({t, layout, times, profile, h}, {}).step_s;
@@ -31,42 +32,52 @@ i64 saturated(double x) {
 
 // REQUIRES of the times: a precision that the hardware has.
 double catalogue_step_seconds(const Trial& t, const shape::Hardware& h) {
-  if (!h.gpu.empty()) return gpu_step_seconds(t, h);
+  if (!h.gpu.empty()) return gpu_step_seconds(t, step_profile(), h);
   static const shape::HardwareProfile processors = catalogue_profile(h);
   return step_cost(t, processors, h).step_s;
 }
 
 class Roofline final : public Predictor {
  public:
-  explicit Roofline(std::vector<shape::HardwareProfile> profiles) : profiles_(std::move(profiles)) {}
+  explicit Roofline(std::vector<shape::HardwareProfile> profiles, std::string trainer)
+      : profiles_(std::move(profiles)), trainer_(std::move(trainer)) {}
 
   Prediction predict(const Trial& t, const MeasurePlan& plan) const override {
     Prediction p;
     const shape::Hardware* h = shape::known_hardware(t.hardware);
     p.bytes = saturated(estimate_memory(t).total());
     if (!h->gpu.empty() && !h->peak_for(t.precision)) return p;
-    const auto* measured = profile_for(profiles_, t.hardware);
-    const double step =
-        measured != nullptr ? step_cost(t, *measured, *h).step_s : catalogue_step_seconds(t, *h);
+    const double step = step_seconds(t, *h);
     p.step_ms = 1e3 * step;
-    const double startup = h->gpu.empty() ? kCpuStartupSeconds : kGpuStartupSeconds;
+    const ProfileFacts& facts = step_profile().facts;
+    const double startup = h->gpu.empty() ? facts.cpu_startup_s : facts.startup_s;
     p.seconds = startup + step * real(plan.warmup_steps + plan.steps) * real(plan.repeats);
     return p;
   }
 
  private:
+  double step_seconds(const Trial& t, const shape::Hardware& h) const {
+    const TrainerProfile* trainer = nullptr;
+    if (t.workload == Workload::kCommand && !trainer_.empty() && !h.gpu.empty())
+      trainer = profile_of_trainer(trainer_, h.name);
+    if (trainer != nullptr) return gpu_step_seconds(t, *trainer, h);
+    const auto* measured = profile_for(profiles_, t.hardware);
+    return measured != nullptr ? step_cost(t, *measured, h).step_s : catalogue_step_seconds(t, h);
+  }
+
   std::vector<shape::HardwareProfile> profiles_;
+  std::string trainer_;
 };
 
 }  // namespace
 
 const Predictor& roofline() {
-  static const Roofline instance({});
+  static const Roofline instance({}, {});
   return instance;
 }
 
-std::unique_ptr<Predictor> calibrated(std::vector<shape::HardwareProfile> profiles) {
-  return std::make_unique<Roofline>(std::move(profiles));
+std::unique_ptr<Predictor> calibrated(std::vector<shape::HardwareProfile> profiles, std::string trainer) {
+  return std::make_unique<Roofline>(std::move(profiles), std::move(trainer));
 }
 
 const shape::HardwareProfile* profile_for(std::span<const shape::HardwareProfile> profiles,

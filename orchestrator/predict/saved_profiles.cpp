@@ -2,17 +2,37 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <ostream>
 
 #include "base/files.h"
 #include "base/input_file.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace sweep::predict {
 namespace {
 
 constexpr std::size_t kMostProfileBytes = 1 << 20;
+
+void say_profile(std::ostream& messages, const TrainerProfile& p, const std::string& trainer,
+                 const std::string& hardware) {
+  std::string from;
+  if (const Origin* origin = p.origin_of("time"))
+    from = ": times " + origin->how + (origin->rows.empty() ? "" : ", " + origin->rows) + ", " + origin->date;
+  messages << fmt::format("profile: {}{}\n", safe_text(p.name), safe_text(from));
+  const auto warn = [&](const std::string& what) {
+    messages << fmt::format(
+        "warning: profile '{}' {}; `sweep predict --fit FILE.csv` fits it to rows of your own\n",
+        safe_text(p.name), safe_text(what));
+  };
+  if (!trainer.empty() && std::ranges::find(p.trainers, trainer) == p.trainers.end())
+    warn(fmt::format("is not of the trainer {}", trainer));
+  if (p.hardware != hardware)
+    warn(fmt::format("is of {}: on {} its times follow the hardware's figures only", p.hardware, hardware));
+}
 
 Expected<std::filesystem::path> profile_path(const std::string& name) {
   if (name.ends_with(".json")) return std::filesystem::path(name);
@@ -40,6 +60,22 @@ Expected<TrainerProfile> find_profile(const std::string& name) {
   auto profile = profile_from_json(file->bytes);
   if (!profile) return fail(fmt::format("{}: {}", path->string(), profile.error().message));
   return profile;
+}
+
+Expected<TrainerProfile> choose_profile(std::ostream& messages, const std::string& name,
+                                        const std::string& trainer, const std::string& hardware) {
+  Expected<TrainerProfile> out;
+  if (!name.empty()) {
+    out = find_profile(name);
+    if (!out) return out;
+  } else if (const auto* p = profile_of_trainer(trainer, hardware)) {
+    out = *p;
+  } else {
+    return fail(fmt::format("no profile is of the trainer '{}'; name one with --profile: {}, or a saved one",
+                            trainer, built_in_profiles()));
+  }
+  say_profile(messages, *out, trainer, hardware);
+  return out;
 }
 
 Expected<std::filesystem::path> save_profile(const std::string& name, TrainerProfile profile) {

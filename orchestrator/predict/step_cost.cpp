@@ -11,18 +11,11 @@
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
 #include "orchestrator/predict/memory.h"
+#include "orchestrator/predict/trainer_profile.h"
 
 namespace sweep::predict {
 namespace {
 
-// Small operations that a layer launches forward and backward, of head and loss, and of the optimizer for
-// each tensor: counted in the step's code. Those of a fused optimizer go over all tensors at once.
-constexpr double kForwardLaunches = 14, kBackwardLaunches = 30, kHeadLaunches = 20, kLayerTensors = 9;
-// Passes over the activations that a layer keeps: each is written forward, read backward, and its gradient
-// written.
-constexpr double kActivationPasses = 3;
-// Bytes of a logit at the loss and its gradient, in fp32 and in the type of the products.
-constexpr double kLogitPasses = 6;
 // Attention skips what is masked: half the products of a long sequence.
 constexpr double kCausal = 0.5;
 
@@ -50,6 +43,7 @@ class CostModel {
       : t_(t),
         p_(p),
         h_(h),
+        facts_(built_in_profile("sweep")->facts),
         backend_(backend_name(t)),
         product_(p.product(to_string(t.precision))),
         adapters_(shape::adapters_of(t)) {
@@ -96,6 +90,7 @@ class CostModel {
   const Trial& t_;
   const shape::HardwareProfile& p_;
   const shape::Hardware& h_;
+  const ProfileFacts& facts_;
   const char* backend_;
   const shape::MatmulCost* product_;
   shape::Adapters adapters_;
@@ -179,9 +174,9 @@ CostModel::Pass CostModel::layer() const {
   const double choices = t_.spec.experts > 0 ? real(t_.spec.experts_per_token) : 1;
   const double whole =
       4 * hidden_ / (t_.sp ? tp_ : 1) + 4 * width_ + 2 * gates() * choices * intermediate_ / tp_;
-  const double moved = memory(kActivationPasses * element_ * tokens_ * whole);
-  Pass out{a.forward + m.forward + low.forward + moved / 3 + kForwardLaunches * p_.launch_s,
-           a.backward + m.backward + low.backward + moved * 2 / 3 + kBackwardLaunches * p_.launch_s};
+  const double moved = memory(facts_.activation_passes * element_ * tokens_ * whole);
+  Pass out{a.forward + m.forward + low.forward + moved / 3 + facts_.forward_launches * p_.launch_s,
+           a.backward + m.backward + low.backward + moved * 2 / 3 + facts_.backward_launches * p_.launch_s};
   if (t_.recompute == Recompute::kFull) out.backward += out.forward;
   if (t_.recompute == Recompute::kSelective && product_ != nullptr)
     out.backward += 4 * tokens_ * real(t_.seq_len) * width_ * kCausal / product_->flops;
@@ -195,8 +190,8 @@ CostModel::Pass CostModel::layer() const {
 CostModel::Pass CostModel::head() const {
   const double vocab = real(shape::padded_vocab(t_)) / tp_;
   const Pass p = linear(tokens_, vocab, hidden_);
-  const double moved = memory(kLogitPasses * 4 * tokens_ * vocab) / 2;
-  const double launched = kHeadLaunches * p_.launch_s / 2;
+  const double moved = memory(facts_.logit_passes * 4 * tokens_ * vocab) / 2;
+  const double launched = facts_.head_launches * p_.launch_s / 2;
   return {p.forward + moved + launched, p.backward + moved + launched};
 }
 
@@ -286,7 +281,7 @@ void CostModel::optimizer(double trained, double frozen, StepCost& out) const {
   // Values, gradients and moments are read, values and moments written.
   const double traffic =
       trained * (2 * bytes.optimizer + bytes.gradients + 2 * element_ / real(split.optimizer));
-  const double tensors = kLayerTensors * real(t_.spec.layers) / real(t_.pp);
+  const double tensors = facts_.layer_tensors * real(t_.spec.layers) / real(t_.pp);
   const double passes = passes_of(t_.optimizer);
   out.optimizer_s = passes * memory(traffic) + (passes > 1 ? 4 * passes * tensors : 4) * p_.launch_s;
   if (t_.grad_clip) out.optimizer_s += memory(trained * bytes.gradients * 2);

@@ -9,9 +9,8 @@
 namespace sweep::predict {
 namespace {
 
-// Tensor-parallel collectives of a layer with its sequence divided: 4 forward, 6 backward, where what was
-// gathered forward is gathered again.
-constexpr double kCollectives = 10;
+// Tensor-parallel collectives of a layer's forward, which recomputation repeats.
+constexpr double kForwardCollectives = 4;
 // Bytes the optimizer reads and writes per parameter.
 constexpr double kOptimizerTraffic = 30;
 
@@ -40,14 +39,26 @@ struct Links {
   }
 };
 
+double collectives(const Links& k) {
+  return k.l.tp <= 1 ? 0 : k.p.facts.collectives + (k.l.recompute ? kForwardCollectives : 0);
+}
+
+// What a layer's tensor-parallel collectives carry.
 double tensor_seconds(const Links& k) {
   const Layout& l = k.l;
-  if (l.tp <= 1) return 0;
-  const TimeParameters& t = k.p.time;
   const double bytes = l.tokens * l.hidden * l.element * (l.tp - 1) / l.tp;
   const double span = l.tp / l.gpus_per_node;
-  if (span <= 1) return kCollectives * (t.near_latency_s + bytes / (k.h.intra_node_bandwidth * t.near_share));
-  return kCollectives * (t.far_latency_s * span + bytes / (k.all_gather(l.tp, span) * t.far_share));
+  return collectives(k) * bytes /
+         (span <= 1 ? k.h.intra_node_bandwidth * k.p.time.near_share
+                    : k.all_gather(l.tp, span) * k.p.time.far_share);
+}
+
+// How long host and GPU wait for these to start.
+double tensor_latency(const Links& k) {
+  const Layout& l = k.l;
+  const double span = l.tp / l.gpus_per_node;
+  return collectives(k) *
+         (span <= 1 ? k.p.time.near_latency_s * std::log2(l.tp) : k.p.time.far_latency_s * span);
 }
 
 // Keys and values around the ring of cp, forward, and with their gradients backward.
@@ -114,26 +125,39 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   const TimeParameters& t = p.time;
   const Links links{l, p, h};
   const double peak = h.peak_for(l.precision).value_or(1e12);
-  const double flops = peak * t.matmul_share / (1 + t.half_width * l.tp / l.hidden);
+  const double flops = peak * t.matmul_share;
   const double memory = h.memory_bandwidth * t.bandwidth_share;
   const double products =
       6 * l.active_parameters / l.tp * l.tokens + 7 * l.tokens * l.sequence * l.width / l.tp;
   const double saved =
-      (p.facts.hidden_saved * l.hidden + p.facts.intermediate_saved * l.intermediate * l.top_k) / l.tp;
+      (p.facts.hidden_saved * l.hidden + wide_tensors(l, p.facts) * l.intermediate * l.top_k) / l.tp;
+  const double moved =
+      3 * l.element * saved * l.tokens + p.facts.score_traffic * l.tokens * l.sequence * l.heads / l.tp;
   const double again = l.recompute ? 4.0 / 3 : 1;
-  out.layer_gpu = again * (products / flops + 3 * l.element * saved * l.tokens / memory) +
-                  tensor_seconds(links) + context_seconds(links) + expert_seconds(links);
-  out.layer_host =
-      again * t.layer_launch_s + (collectives_slow(l) ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0);
+  out.layer_gpu = again * (products / flops + moved / memory + t.kernel_s) + tensor_seconds(links) +
+                  context_seconds(links) + expert_seconds(links);
+  const double hops = l.seen.slow_collectives ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0;
+  out.layer_host = again * t.layer_launch_s + hops;
+  const double both = tensor_latency(links);
   const double logits = l.tokens * l.vocab / l.tp;
   const double head = 6 * logits * l.hidden / flops + 24 * logits / memory;
   out.of.clear();
   for (const StageWork& s : l.stages)
     out.of.push_back(
-        {s.layers * out.layer_gpu + (s.head ? head : 0), s.layers * out.layer_host + t.stage_launch_s});
+        {s.layers * out.layer_gpu + (s.head ? head : 0), s.layers * out.layer_host, s.layers * both});
 }
 
 TimePrediction TimeModel::seconds(const Case& c, const MemoryPrediction& memory) const {
+  TimePrediction out = plain_seconds(c, memory);
+  out.residual = c.profile.residual.factor(c.layout, c.hardware.name);
+  for (double* part : {&out.compute_s, &out.pipeline_s, &out.slow_messages_s, &out.retry_s,
+                       &out.data_parallel_s, &out.optimizer_s, &out.step_s})
+    *part *= out.residual;
+  out.tokens_per_s_gpu /= out.residual;
+  return out;
+}
+
+TimePrediction TimeModel::plain_seconds(const Case& c, const MemoryPrediction& memory) const {
   const Layout& l = c.layout;
   const TrainerProfile& p = c.profile;
   const shape::Hardware& h = c.hardware;
@@ -143,15 +167,17 @@ TimePrediction TimeModel::seconds(const Case& c, const MemoryPrediction& memory)
   thread_local std::vector<double> stages;
   stages.clear();
   for (const StageTime& s : c.times.of) {
-    stages.push_back(std::pow(std::pow(s.gpu, 8) + std::pow(s.host, 8), 1.0 / 8));  // a smooth maximum
+    stages.push_back(std::pow(std::pow(s.gpu, 4) + std::pow(s.host, 4), 1.0 / 4) +
+                     s.both);  // a smooth maximum
     slowest = std::max(slowest, stages.back());
   }
   for (const StageWork& s : l.stages) parameters = std::max(parameters, s.parameters);
   TimePrediction out;
   out.compute_s = l.micros * slowest;
-  out.pipeline_s = pipeline_seconds(l, stages) - out.compute_s;
   const double messages = l.pp > 2 ? 4 : l.pp > 1 ? 2 : 0;
-  const double slow = messages * t.slow_message_s * messages_slow(l);
+  out.pipeline_s =
+      pipeline_seconds(l, stages) - out.compute_s + messages * t.message_s * (l.micros + l.pp - 1);
+  const double slow = messages * t.slow_message_s * l.seen.slow_messages;
   out.slow_messages_s = slow * (l.micros + (l.pp - 1) / 2);
   if (memory.limit > 0) {
     const double share = memory.wanted * p.facts.need_share / memory.limit;

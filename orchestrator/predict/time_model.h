@@ -1,5 +1,6 @@
 // TimeModel: what a step of a trainer costs, by shares of what the hardware can do. A profile names its model and
-// gives the shares. By itself it is no trainer's own: stages of equal length, no slow messages or collectives.
+// gives the shares. By itself it is no trainer's own: stages of equal length. What one cluster showed beside it are the
+// effects and the residual of a profile.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@ struct TimePrediction {
   double compute_s = 0, pipeline_s = 0, data_parallel_s = 0, optimizer_s = 0, slow_messages_s = 0,
          retry_s = 0;
   double tokens_per_s_gpu = 0;
+  double residual = 1;  // the factor of the cluster's measurements, in all parts
 };
 
 class TimeModel {
@@ -23,16 +25,13 @@ class TimeModel {
   virtual void divide(const Trial&, std::vector<StageWork>&) const;
   void stage_times(const Layout&, const TrainerProfile&, const shape::Hardware&, StageTimes& out) const;
   TimePrediction seconds(const Case&, const MemoryPrediction&) const;
+  // The same without the residual.
+  TimePrediction plain_seconds(const Case&, const MemoryPrediction&) const;
   // Which of a profile's errors says how far such a layout's time spreads.
   double Uncertainty::*spread(const Layout&) const;
 
   const std::string_view word;  // its name in a profile
   const Reader reader;
-
- private:
-  // How probable slow pipeline messages are; whether a layer's collectives are slow to start.
-  virtual double messages_slow(const Layout&) const { return 0; }
-  virtual bool collectives_slow(const Layout&) const { return false; }
 };
 
 const TimeModel& nanotron_time();

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "orchestrator/predict/profile_parts.h"
 #include "orchestrator/predict/time_model.h"
 
 namespace sweep::predict {
@@ -20,9 +21,9 @@ constexpr const char* kRefitted = "a profile that an earlier version saved is fi
 template <class Profile, class Visit>
 void for_each_number(Profile& p, Visit&& visit) {
   const unsigned memory = p.memory_model->reader, time = p.time_model->reader;
-#define MEMORY_NUMBER(name, readers, meaning) \
+#define MEMORY_NUMBER(name, readers, doubt, meaning) \
   if ((readers)&memory) visit("memory", #name, p.memory.name);
-#define TIME_NUMBER(name, readers, meaning) \
+#define TIME_NUMBER(name, readers, doubt, meaning) \
   if ((readers)&time) visit("time", #name, p.time.name);
 #define FACT(name, readers, meaning) \
   if ((readers)&memory) visit("facts", #name, p.facts.name);
@@ -107,6 +108,7 @@ Expected<void> read_all(const Json& whole, TrainerProfile& p) {
   SWEEP_TRY(read_origins(whole, p.origins));
   SWEEP_TRY(read_numbers(whole, p));
   if (!has_origin(p, "links", "")) return fail("origins: none of them names 'links'");
+  SWEEP_TRY(read_parts(whole, p));
   return read_links(whole, p.links);
 }
 
@@ -120,6 +122,28 @@ void TrainerProfile::set_origin(Origin origin) {
   for (Origin& o : origins) std::erase_if(o.of, replaced);
   std::erase_if(origins, [](const Origin& o) { return o.of.empty(); });
   origins.push_back(std::move(origin));
+}
+
+const Origin* TrainerProfile::origin_of(const std::string& section) const {
+  const auto found = std::ranges::find_if(
+      origins, [&](const Origin& o) { return std::ranges::find(o.of, section) != o.of.end(); });
+  return found == origins.end() ? nullptr : &*found;
+}
+
+std::vector<double> doubts_of(const TrainerProfile& p, std::string_view section,
+                              const std::vector<std::string>& held) {
+  constexpr double kHeld = 1e-6;
+  std::vector<double> out;
+  const unsigned memory = p.memory_model->reader, time = p.time_model->reader;
+  const auto add = [&](std::string_view of, bool reads, const char* name, double doubt) {
+    if (reads && of == section) out.push_back(std::ranges::find(held, name) == held.end() ? doubt : kHeld);
+  };
+#define MEMORY_NUMBER(name, readers, doubt, meaning) add("memory", ((readers)&memory) != 0, #name, doubt);
+#define TIME_NUMBER(name, readers, doubt, meaning) add("time", ((readers)&time) != 0, #name, doubt);
+#include "orchestrator/predict/profile_numbers.def"
+#undef MEMORY_NUMBER
+#undef TIME_NUMBER
+  return out;
 }
 
 std::vector<double*> numbers_of(TrainerProfile& p, std::string_view section) {
@@ -139,6 +163,7 @@ std::string to_json(const TrainerProfile& p) {
                   [&](const char* section, const char* name, double number) { out[section][name] = number; });
   out["links"] = {
       {"nodes", p.links.nodes}, {"all_reduce", p.links.all_reduce}, {"all_gather", p.links.all_gather}};
+  write_parts(p, out);
   out["origins"] = Json::array();
   for (const Origin& o : p.origins)
     out["origins"].push_back(
@@ -163,6 +188,19 @@ const TrainerProfile* built_in_profile(std::string_view name) {
   }();
   const auto found = all.find(name);
   return found == all.end() ? nullptr : &found->second;
+}
+
+const TrainerProfile* profile_of_trainer(std::string_view trainer, std::string_view hardware) {
+  const TrainerProfile* other = nullptr;
+  for (const ProfileText& text : profile_texts()) {
+    const TrainerProfile* p = built_in_profile(text.name);
+    const bool own = trainer.empty() ? p->trainers.empty() && p->memory_model->reader == kStep
+                                     : std::ranges::find(p->trainers, trainer) != p->trainers.end();
+    if (!own) continue;
+    if (p->hardware == hardware) return p;
+    if (other == nullptr) other = p;
+  }
+  return other;
 }
 
 std::string built_in_profiles() {

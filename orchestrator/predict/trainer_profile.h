@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "orchestrator/predict/effects.h"
+#include "orchestrator/predict/residual.h"
 
 namespace sweep::predict {
 
@@ -17,14 +19,15 @@ class TimeModel;
 enum Reader : unsigned { kNanotron = 1, kEager = 2, kStep = 4, kAny = 7 };
 
 #define SWEEP_NUMBER(name, readers, meaning) double name = 0;
+#define SWEEP_FITTED(name, readers, doubt, meaning) double name = 0;
 struct MemoryParameters {
-#define MEMORY_NUMBER SWEEP_NUMBER
+#define MEMORY_NUMBER SWEEP_FITTED
 #include "orchestrator/predict/profile_numbers.def"
 #undef MEMORY_NUMBER
 };
 
 struct TimeParameters {
-#define TIME_NUMBER SWEEP_NUMBER
+#define TIME_NUMBER SWEEP_FITTED
 #include "orchestrator/predict/profile_numbers.def"
 #undef TIME_NUMBER
 };
@@ -41,6 +44,7 @@ struct Uncertainty {
 #undef ERROR_NUMBER
 };
 #undef SWEEP_NUMBER
+#undef SWEEP_FITTED
 
 // Collective bandwidth in bytes/s by the number of nodes a group spans.
 struct LinkTable {
@@ -55,6 +59,9 @@ struct Origin {
 
 struct TrainerProfile {
   std::string name, hardware;
+  std::vector<std::string>
+      trainers;                    // recipes of the program (orchestrator/interop); none: the built-in step
+  std::vector<std::string> rules;  // what the program refuses (rule_words()); the step's own are the plan's
   const MemoryModel* memory_model = nullptr;  // null only in a profile that nothing was read into
   const TimeModel* time_model = nullptr;
   MemoryParameters memory;
@@ -62,14 +69,22 @@ struct TrainerProfile {
   ProfileFacts facts;
   Uncertainty error;
   LinkTable links;
+  std::vector<Effect> effects;
+  TimeResidual residual;
   std::vector<Origin> origins;
 
+  // The origin of "time"; null: it has none for all of them.
+  const Origin* origin_of(const std::string& section) const;
   // Numbers that have got another origin.
   void set_origin(Origin);
 };
 
 // The numbers of a section that the profile's models read: "memory", "time", "facts", "error".
 std::vector<double*> numbers_of(TrainerProfile&, std::string_view section);
+// Of the same numbers, "memory" or "time": how far they may be from a start's (profile_numbers.def); of those that are
+// held by their names, next to nothing.
+std::vector<double> doubts_of(const TrainerProfile&, std::string_view section,
+                              const std::vector<std::string>& held = {});
 
 // The files of profiles/ by name; made at build time.
 struct ProfileText {
@@ -79,6 +94,9 @@ struct ProfileText {
 std::span<const ProfileText> profile_texts();
 // Null: no profile of that name is built in.
 const TrainerProfile* built_in_profile(std::string_view name);
+// The profile of a trainer, by the name of its recipe: one that was measured on this hardware before another. "" is the
+// built-in step. Null: no profile is this trainer's.
+const TrainerProfile* profile_of_trainer(std::string_view trainer, std::string_view hardware);
 // "fsdp2, nanotron, ..."
 std::string built_in_profiles();
 

@@ -38,12 +38,15 @@ def spearman(a, b):
     return sum((x - middle) * (y - middle) for x, y in zip(a, b)) / sum((x - middle) ** 2 for x in a)
 
 
-def check_accuracy(table, caught=0.89):
+def check_accuracy(table, caught=0.83):
     ran = [r for r in table if r["status"] == "ok"]
     failed = [r for r in table if r["status"] == "failed"]
     assert sum(r["fits"] == "false" for r in ran) <= 0.005 * len(ran)
     assert sum(r["fits"] == "false" for r in failed) >= caught * len(failed)
     assert all(r["reason"] for r in table if r["fits"] == "false")
+    # What the cluster showed without a known cause (37 of 39 such rows failed) refuses nothing, and is not sure.
+    seen = [r for r in table if "seen to fail" in r["reason"]]
+    assert len(seen) > 20 and all((r["fits"], r["sure"]) == ("true", "no") for r in seen), len(seen)
     errors = [abs(float(r["predicted_bytes"]) / 1e9 / float(r["mem_gb"]) - 1) for r in ran]
     assert sum(errors) / len(errors) < 0.066, sum(errors) / len(errors)
     for cell in {(r["model"], r["nodes"]) for r in ran}:
@@ -75,6 +78,24 @@ def check_built_in(folder):
     assert refused["fits"] == "false" and refused["reason"], refused
 
 
+def check_choice(folder):
+    """The profile follows the trainer and the hardware; a foreign one warns; a fit needs times alone."""
+    path = folder / "choice.csv"
+    head = "trainer,family,layers,hidden_size,heads,vocab_size,gpus,tp,pp,mbs,gas,seq_len,precision,recompute,step_ms\n"
+    steps = [(1, 1, 1, 93), (1, 1, 2, 103), (2, 1, 1, 92), (2, 2, 2, 240), (1, 2, 4, 180), (2, 1, 4, 95)]
+    path.write_text(head + "".join(f"megatron,gpt2,24,1024,16,51200,4,{tp},{pp},{mbs},2,1024,fp16,full,{ms}\n" for tp, pp, mbs, ms in steps),
+                    encoding="utf-8")
+    own = predict(folder, "--configs", path, "--hardware", "a100-80gb")
+    assert "profile: megatron" in own.stderr and "warning" not in own.stderr, own.stderr
+    assert all(r["fits"] == "true" for r in rows(own)), "fewer micro-batches than stages run here"
+    assert "warning" in predict(folder, "--configs", path, "--hardware", "h100-sxm-80gb").stderr
+    foreign = predict(folder, "--configs", path, "--hardware", "a100-80gb", "--profile", "nanotron")
+    assert "not of the trainer megatron" in foreign.stderr and "is of h100-sxm-80gb" in foreign.stderr, foreign.stderr
+    predict(folder, "--configs", path, "--trainer", "absent", code=2)
+    fit = predict(folder, "--fit", path, "--configs", path, "--hardware", "a100-80gb")
+    assert "6 rows state a time, 0 state memory" in fit.stderr, fit.stderr
+
+
 def check_parts(table):
     for r in table:
         live = sum(float(r[k]) for k in ("weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes", "logits_bytes"))
@@ -86,7 +107,9 @@ def check_parts(table):
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        table = rows(predict(folder, "--configs", DATA))
+        told = predict(folder, "--configs", DATA, "--trainer", "nanotron")
+        assert "profile: nanotron" in told.stderr and "warning" not in told.stderr, told.stderr
+        table = rows(told)
         with open(DATA, newline="", encoding="utf-8") as file:
             given = list(csv.DictReader(file))
         assert [{k: r[k] for k in given[0]} for r in table] == given, "the rows come back as they are"
@@ -95,20 +118,23 @@ def main():
         check_bands(table)
         check_built_in(folder)
 
-        saved = predict(folder, "--fit", DATA, "--save", "mine")
+        saved = predict(folder, "--fit", DATA, "--trainer", "nanotron", "--save", "mine")
+        assert "left out" in saved.stderr, saved.stderr
         assert (folder / "config/sweep/profiles/mine.json").exists(), saved.stderr
-        check_accuracy(rows(predict(folder, "--configs", DATA, "--profile", "mine")), caught=0.87)
+        check_accuracy(rows(predict(folder, "--configs", DATA, "--profile", "mine")))
         predict(folder, "--configs", DATA, "--profile", "none", code=2)
-        predict(folder, "--fit", DATA, "--save", "nanotron", code=2)
+        predict(folder, "--fit", DATA, "--trainer", "nanotron", "--save", "nanotron", code=2)
         predict(folder, code=2)
         predict(folder, "--configs", DATA, "--hardware", "h1000", code=2)
+
+        check_choice(folder)
 
         # Another model, by its dimensions: the larger it is, the fewer layouts hold it.
         other = folder / "other.csv"
         head = "layers,hidden_size,heads,intermediate_size,vocab_size,tie_embeddings,nodes,tp,pp,mbs,gas,zero\n"
         other.write_text(head + "30,576,9,1536,49152,true,1,1,1,8,4,1\n80,8192,64,28672,131072,false,8,8,8,1,64,1\n"
                                 "80,8192,64,28672,131072,false,1,8,1,1,64,0\n", encoding="utf-8")
-        small, large, never = rows(predict(folder, "--configs", other))
+        small, large, never = rows(predict(folder, "--configs", other, "--profile", "nanotron"))
         assert (small["fits"], large["fits"], never["fits"]) == ("true", "true", "false"), (small, large, never)
         assert float(small["predicted_tokens_per_s_gpu"]) > 20 * float(large["predicted_tokens_per_s_gpu"])
 

@@ -39,6 +39,7 @@ ReplayCells cells_of(std::span<const ConfigRow> rows, const predict::TrainerProf
     c.trial = &t;
     c.predicted_rate = predicted.time.tokens_per_s_gpu;
     c.fit_chance = predicted.refusal ? search::kLeastFit : search::chance_to_fit(memory.need, memory.limit);
+    c.fit_chance = std::max(search::kLeastFit, c.fit_chance * (1 - predicted.layout.seen.fails));
     cell.rows.push_back(i);
     cell.before.push_back(c);
     c.standing = row.ran()                      ? search::Standing::kMeasured

@@ -65,6 +65,41 @@ TEST(PublishedCases, OffloadingTheOptimizerTrainsGpt2XlOn24Gb) {
   }
 }
 
+// torchtitan's tables of December 2024 (sweeps/data/published_training.csv): selective recomputation by operator keeps
+// about a third of a layer, the loss is divided over tp. GiB that the allocator reserved.
+TEST(PublishedCases, TorchtitanReservesWhatItsAuthorsPublish) {
+  const auto near = [](double gib, const char* model, i64 dp, i64 tp, i64 batch, Recompute recompute) {
+    Trial t;
+    t.spec = *shape::find_model(model), t.hardware = "h100-sxm-96gb";
+    t.nodes = dp * tp / 8, t.gpus_per_node = 8, t.dp = dp, t.tp = tp, t.sp = tp > 1, t.zero = 3;
+    t.micro_batch_size = batch, t.seq_len = 8192, t.precision = Precision::kBf16Mixed,
+    t.recompute = recompute;
+    const auto m = memory_of(t, *profile_of_trainer("torchtitan", t.hardware));
+    EXPECT_TRUE(m.fits());
+    EXPECT_NEAR(m.reserved / 1024 / 1024 / 1024 / gib, 1, 0.1) << model << " dp " << dp;
+  };
+  near(82.4, "llama3.1-8b", 8, 1, 2, Recompute::kSelective);
+  near(67.0, "llama3.1-8b", 128, 1, 2, Recompute::kSelective);
+  near(71.9, "llama3.1-70b", 32, 8, 16, Recompute::kFull);
+}
+
+// llm-foundry ran these on H100s of 80 GB, as large micro-batches as fit; an MLP without a gate keeps half as much.
+TEST(PublishedCases, LlmFoundrysLargestMicroBatchesFit) {
+  const auto runs = [](i64 layers, i64 hidden, i64 heads, i64 batch, i64 sequence) {
+    ModelSpec mpt;
+    mpt.family = "gpt2", mpt.layers = layers, mpt.hidden_size = hidden, mpt.heads = heads;
+    mpt.vocab_size = 50368, mpt.max_positions = sequence, mpt.tie_embeddings = true;
+    Trial t;
+    t.spec = *shape::completed(mpt), t.hardware = "h100-sxm-80gb", t.gpus_per_node = t.dp = 8, t.zero = 3;
+    t.precision = Precision::kBf16Mixed, t.micro_batch_size = batch, t.seq_len = sequence;
+    return fits(t, *profile_of_trainer("composer", t.hardware));
+  };
+  EXPECT_TRUE(runs(24, 1536, 12, 96, 512));
+  EXPECT_TRUE(runs(24, 2048, 16, 14, 2048));
+  EXPECT_TRUE(runs(32, 2560, 20, 3, 8192));
+  EXPECT_FALSE(runs(32, 2560, 20, 6, 8192));
+}
+
 // Lightning's tables of 2022: the star is the largest batch before cudaMalloc retries.
 TEST(PublishedCases, LightningsStarIsAtSeven) {
   Trial t;

@@ -116,6 +116,18 @@ TEST(CalibratedPlan, UsesTheProfileOfTheHardwaresNameAndNoOther) {
   EXPECT_EQ(profile_for(std::vector{p}, "cpu"), nullptr);
 }
 
+TEST(CalibratedPlan, ARecipesCommandTakesTheTimeOfItsTrainersProfile) {
+  const MeasurePlan measure{0, 1, 1};
+  Trial t = trial();
+  t.hardware = "h100-sxm-80gb";
+  const double step = *roofline().predict(t, measure).step_ms;
+  EXPECT_EQ(*calibrated({}, "torchtitan")->predict(t, measure).step_ms, step) << "the built-in step";
+  t.workload = Workload::kCommand;
+  EXPECT_GT(*calibrated({}, "torchtitan")->predict(t, measure).step_ms, step)
+      << "eager Python launches slowly";
+  EXPECT_EQ(*calibrated({}, "absent")->predict(t, measure).step_ms, step);
+}
+
 TEST(MeasuredHardware, GivesPredictItsBandwidthsByNumberOfNodes) {
   shape::HardwareProfile p;
   p.copy_bandwidth = 2e12;

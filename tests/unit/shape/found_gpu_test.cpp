@@ -24,6 +24,14 @@ TEST(FoundGpu, FlashAttentionNeedsAmpereOrLater) {
   EXPECT_TRUE(runs_flash("unknown-gpu"));
 }
 
+TEST(FoundGpu, WheelsRunFromTuringOnAndNotOnRocm) {
+  const auto refused = [](const char* name) { return not_run_by_wheels(*known_hardware(name)).has_value(); };
+  for (const char* name : {"v100-16gb", "v100-32gb", "mi300x-192gb", "mi355x-288gb"})
+    EXPECT_TRUE(refused(name)) << name;
+  for (const char* name : {"cpu", "titan-rtx-24gb", "a100-80gb", "b300-288gb", "gb200-186gb", "gb300-288gb"})
+    EXPECT_FALSE(refused(name)) << name;
+}
+
 TEST(FoundGpu, AnotherKindOrAnotherMemoryIsNotTheDeclared) {
   const auto h100 = *find_hardware("h100-sxm-80gb");
   EXPECT_FALSE(not_the_declared(h100, {"NVIDIA H100 80GB HBM3", "9.0", i64{85045149696}}));

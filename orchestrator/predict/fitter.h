@@ -1,0 +1,60 @@
+// Fitter: moves the numbers of a profile towards measured rows.
+#pragma once
+#include <span>
+
+#include "orchestrator/predict/fit.h"
+#include "orchestrator/predict/least_squares.h"
+#include "orchestrator/predict/time_model.h"
+
+namespace sweep::predict {
+
+bool states_time(const MeasuredRow&);
+bool states_memory(const MeasuredRow&);
+
+class Fitter {
+ public:
+  Fitter(TrainerProfile start, std::span<const MeasuredRow> rows, const shape::Hardware& h,
+         std::vector<std::string> held = {});
+
+  void run();
+  TrainerProfile& profile() { return p_; }
+  // The rows state enough of it, and the profile has such numbers.
+  bool fits_time() const { return fits_time_; }
+  bool fits_memory() const { return fits_memory_; }
+  // ln(predicted / measured), with and without the residual; predicted / measured - 1.
+  double time_off(const MeasuredRow&);
+  double plain_time_off(const MeasuredRow&);
+  double memory_off(const MeasuredRow&);
+  double needed(const MeasuredRow&);
+  // What the rows leave of each number's doubt.
+  std::vector<double> time_doubt();
+
+ private:
+  struct Section {
+    const char* name;
+    bool logarithms;
+    double scale;
+    int rounds;
+    void (Fitter::*residuals)(Vector& out);
+  };
+  static const Section kTime, kMemory;
+
+  void fit(const Section&);
+  Residuals residuals_at(const Section&);
+  Vector place(const Section&, const TrainerProfile&) const;
+  void time_residuals(Vector& out);
+  void memory_residuals(Vector& out);
+  void fit_residual();
+  Case case_of(const MeasuredRow&);
+  MemoryPrediction bytes_of(const MeasuredRow&, const Case&);
+
+  TrainerProfile start_, p_;
+  std::span<const MeasuredRow> rows_;
+  const shape::Hardware& h_;
+  std::vector<std::string> held_;
+  bool fits_time_ = false, fits_memory_ = false;
+  StageTimes times_;
+  std::vector<std::optional<MemoryPrediction>> known_;  // of our own step, which no number moves
+};
+
+}  // namespace sweep::predict

@@ -1,0 +1,14 @@
+// The parts of a trainer profile's JSON that are lists: trainers, rules, effects and the residual.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+
+#include "orchestrator/predict/trainer_profile.h"
+
+namespace sweep::predict {
+
+// Adds those that the profile has.
+void write_parts(const TrainerProfile&, nlohmann::ordered_json& out);
+// Those that are not there stay empty.
+Expected<void> read_parts(const nlohmann::ordered_json&, TrainerProfile&);
+
+}  // namespace sweep::predict

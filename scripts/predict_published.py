@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""predict_published.py SWEEP [published.csv]: `sweep predict` against tables that trainers' authors published (sweeps/data/published_training.csv),
+each row under the profile that its trainer and hardware choose, as the tables of docs/measurements/2026-11-24-predictions.md."""
+import collections
+import csv
+import io
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from predict_accuracy import spearman
+
+DATA = pathlib.Path(__file__).resolve().parent.parent / "sweeps/data/published_training.csv"
+GIB = 1024.0 ** 3
+
+
+def predict(sweep, folder, rows, trainer, hardware):
+    path = folder / "rows.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        out = csv.DictWriter(file, list(rows[0]))
+        out.writeheader()
+        out.writerows(rows)
+    done = subprocess.run([sweep, "predict", "--trainer", trainer, "--hardware", hardware, "--configs", path], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def name(r):
+    parts = [r["model"] or r["note"], f"{r['gpus']} GPUs"] + [f"{k} {r[k]}" for k in ("tp", "pp", "cp") if int(r[k] or 1) > 1]
+    return ", ".join(parts + [f"{r['mbs']} x {r['seq_len']}", r["recompute"]] + ([r["note"]] if r["model"] and r["note"] else []))
+
+
+def memory_table(rows):
+    print("| hardware | configuration | published, GiB | predicted | |")
+    print("|---|---|---|---|---|")
+    off = []
+    for r in rows:
+        if not r["mem_gib"]:
+            continue
+        told = float(r["predicted_bytes"]) / GIB
+        off.append(told / float(r["mem_gib"]) - 1)
+        print(f"| {r['hardware']} | {name(r)} | {r['mem_gib']} | {told:.1f} | {100 * off[-1]:+.0f} % |")
+    near = sum(abs(o) <= 0.1 for o in off)
+    print(f"\nWithin 10 %: {near} of {len(off)} ({100 * near / len(off):.0f} %).\n")
+
+
+def time_table(groups):
+    print("| trainer | hardware | ran | refused | said to be sure | failed, foretold | Spearman of rates | rate error, median | after one factor |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for (trainer, hardware), rows in groups.items():
+        ran, failed = [r for r in rows if r["status"] == "ok"], [r for r in rows if r["status"] != "ok"]
+        ratio = [float(r["predicted_tokens_per_s_gpu"]) / float(r["tok_s_gpu"]) for r in ran]
+        middle = statistics.median(ratio)
+        refused = [r for r in ran if r["fits"] == "false"]
+        order = spearman([float(r["predicted_tokens_per_s_gpu"]) for r in ran], [float(r["tok_s_gpu"]) for r in ran])
+        print(f"| {trainer} | {hardware} | {len(ran)} | {len(refused)} | {sum(r['sure'] == 'yes' for r in refused)} | "
+              f"{sum(r['fits'] == 'false' for r in failed)} of {len(failed)} | {order:.2f} | {100 * statistics.median(abs(x - 1) for x in ratio):.0f} % | "
+              f"{100 * statistics.median(abs(x / middle - 1) for x in ratio):.0f} % |")
+        for r in refused:
+            print(f"  - refused: {name(r)}: {r['reason']}", file=sys.stderr)
+
+
+def main():
+    sweep, data = sys.argv[1], pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else DATA
+    groups = collections.defaultdict(list)
+    with open(data, newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            groups[row["trainer"], row["hardware"]].append(row)
+    with tempfile.TemporaryDirectory() as folder:
+        told = {key: predict(sweep, pathlib.Path(folder), rows, *key) for key, rows in groups.items()}
+    memory_table([r for rows in told.values() for r in rows])
+    time_table(told)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""predict_vtrain.py SWEEP vtrain.csv [--draws N]: how `sweep predict` does on vTrain's measured iterations (KAIST, MICRO 2024): Megatron-DeepSpeed,
+GPT shapes, A100, as the tables of docs/measurements/2026-11-24-predictions.md.
+vtrain.csv has their columns: GPUs, global batch, micro batch, hidden size, heads, layers, sequence, tp, dp, pp, iteration time in ms.
+Read as: family gpt2, vocabulary 51,200, tied, fp16, ZeRO 0, full recomputation, A100 80 GB. They state no memory."""
+import argparse
+import collections
+import csv
+import io
+import pathlib
+import random
+import statistics
+import subprocess
+import tempfile
+
+from predict_accuracy import spearman
+
+KEYS = ("gpus", "gbs", "mbs", "hidden_size", "heads", "layers", "seq_len", "tp", "dp", "pp", "step_ms")
+FIXED = {"trainer": "megatron", "family": "gpt2", "vocab_size": 51200, "tie_embeddings": "true", "precision": "fp16", "recompute": "full", "zero": 0,
+         "status": "ok"}
+FEWEST_OF_A_CELL = 5
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        cells: list[dict] = [dict(zip(KEYS, row)) for row in csv.reader(line for line in file if not line.startswith("#"))]
+    for row in cells:
+        row["gas"] = int(row["gbs"]) // (int(row["dp"]) * int(row["mbs"]))
+        row["max_positions"] = row["seq_len"]
+        row |= FIXED
+        del row["gbs"]
+    return cells
+
+
+class Tool:
+    def __init__(self, sweep, folder):
+        self.sweep, self.folder = sweep, pathlib.Path(folder)
+
+    def write(self, name, rows):
+        path = self.folder / name
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            out = csv.DictWriter(file, list(rows[0]))
+            out.writeheader()
+            out.writerows(rows)
+        return path
+
+    def predict(self, rows, *words):
+        done = subprocess.run([self.sweep, "predict", "--hardware", "a100-80gb", "--configs", self.write("rows.csv", rows), *words],
+                              check=True, capture_output=True, text=True)
+        return list(csv.DictReader(io.StringIO(done.stdout)))
+
+    def fitted(self, rows, seen, *words):
+        return self.predict(rows, "--fit", self.write("seen.csv", seen), *words)
+
+
+def off(row):
+    return float(row["predicted_step_s"]) * 1e3 / float(row["step_ms"])
+
+
+def mean_error(rows, factor=1.0):
+    return statistics.mean(abs(off(r) / factor - 1) for r in rows)
+
+
+def best_factor(rows):
+    """the one factor that leaves the least mean error"""
+    return min((off(r) for r in rows), key=lambda factor: mean_error(rows, factor)) if len(rows) < 200 else \
+        min(sorted(off(r) for r in rows)[::max(1, len(rows) // 200)], key=lambda factor: mean_error(rows, factor))
+
+
+def cells_of(rows):
+    cells = collections.defaultdict(list)
+    for r in rows:
+        cells[tuple(r[k] for k in ("gpus", "hidden_size", "layers")) + (int(r["gas"]) * int(r["dp"]) * int(r["mbs"]),)].append(r)
+    return [c for c in cells.values() if len(c) >= FEWEST_OF_A_CELL]
+
+
+def line(name, rows):
+    """mean error, the same after one factor, order and loss at equal global batch, rows that ran and are refused"""
+    cells = cells_of(rows)
+    orders = [spearman([float(r["predicted_step_s"]) for r in c], [float(r["step_ms"]) for r in c]) for c in cells]
+    losses = [float(min(c, key=lambda r: float(r["predicted_step_s"]))["step_ms"]) / min(float(r["step_ms"]) for r in c) - 1 for c in cells]
+    factor = best_factor(rows)
+    order = f"{statistics.median(orders):.2f} ({min(orders):.2f})" if cells else "-"
+    loss = f"{100 * statistics.mean(losses):.1f} % ({100 * max(losses):.0f} %)" if cells else "-"
+    inside = statistics.mean(1 / float(r["uncertainty_time_factor"]) <= off(r) <= float(r["uncertainty_time_factor"]) for r in rows)
+    print(f"| {name} | {len(rows)} | {100 * mean_error(rows):.1f} % | {100 * mean_error(rows, factor):.1f} % | {order} | {loss} | {sum(r['fits'] == 'false' for r in rows)} | "
+          f"{100 * inside:.0f} % |", flush=True)
+
+
+def rule_of_thumb(cell):
+    return min(cell, key=lambda r: (int(r["tp"]), int(r["pp"]), -int(r["mbs"])))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sweep")
+    parser.add_argument("measured")
+    parser.add_argument("--draws", type=int, default=5, help="random sets of rows to fit on")
+    o = parser.parse_args()
+    rows = read(o.measured)
+    with tempfile.TemporaryDirectory() as folder:
+        tool = Tool(o.sweep, folder)
+        print("| prediction | rows | mean error | after one factor | Spearman, median (least) | loss by the predicted best, mean (worst) | ran, refused | in the band |")
+        print("|---|---|---|---|---|---|---|---|")
+        line("default (profile megatron: fitted on these rows)", tool.predict(rows))
+        for profile in ("sweep", "fsdp2", "deepspeed", "nanotron"):
+            line(f"profile {profile}", tool.predict(rows, "--profile", profile))
+        rng = random.Random(2026)
+        for start in ("fsdp2",):
+            for count in (5, 10, 30, 100):
+                told = []
+                for _ in range(o.draws):
+                    seen = rng.sample(rows, count)
+                    others = [r for r in rows if r not in seen]
+                    told += tool.fitted(others, seen, "--profile", start)
+                line(f"{start} fitted on {count} rows, the others ({o.draws} draws)", told)
+        left_out = []
+        for model in sorted({(r["hidden_size"], r["layers"]) for r in rows}):
+            inside = [r for r in rows if (r["hidden_size"], r["layers"]) == model]
+            others = rng.sample([r for r in rows if r not in inside], 30)
+            left_out += tool.fitted(inside, others, "--profile", "fsdp2")
+        line("fsdp2 fitted on 30 rows of other models", left_out)
+        losses = [float(rule_of_thumb(c)["step_ms"]) / min(float(r["step_ms"]) for r in c) - 1 for c in cells_of(rows)]
+        print(f"| lowest tp, then pp, largest micro-batch | {len(rows)} | - | - | - | {100 * statistics.mean(losses):.1f} % ({100 * max(losses):.0f} %) | - | - |")
+
+
+if __name__ == "__main__":
+    main()
