@@ -22,6 +22,7 @@ const CudaPlugin* load() {
   const auto entry = reinterpret_cast<Entry>(dlsym(module, "sweep_cuda_plugin"));
   TORCH_CHECK_NOT_IMPLEMENTED(entry != nullptr && entry()->version == CudaPlugin::kVersion, path.string(),
                               " is of another build than this program");
+  kernels::device::set_launcher(entry()->launch);
   return entry();
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "bench_kernels/comm/group.h"
+#include "bench_kernels/kernels/device_ops.h"
 
 namespace sweep::comm {
 
@@ -33,7 +34,7 @@ struct CudaCondition {
 // A table of functions; a member is never null. Errors come out as C++ exceptions (both sides use one
 // LibTorch).
 struct CudaPlugin {
-  static constexpr int kVersion = 3;
+  static constexpr int kVersion = 4;
   int version;
   int (*device_count)();
   void (*set_device)(int device);
@@ -47,7 +48,8 @@ struct CudaPlugin {
   CudaCondition (*condition)(int device);  // never throws
   std::string (
       *phantom)();  // counters of phantom GPUs as a JSON object (docs/phantom.md); empty: GPUs are real
-  std::string (*trace)();  // NCCL's flight recorder as JSON; from any thread
+  std::string (*trace)();            // NCCL's flight recorder as JSON; from any thread
+  kernels::device::Launcher launch;  // a fused kernel, compiled when it is first needed (docs/kernels.md)
 };
 
 // The plug-in, loaded at the first call; nullptr where there is no GPU. Throws c10::NotImplementedError where

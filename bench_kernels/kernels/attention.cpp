@@ -202,10 +202,15 @@ AttentionState attention(const at::Tensor& qkv, const AttentionShape& s, const a
 }
 
 void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape& s,
-                        const AttentionState& state, const at::Tensor& dqkv) {
-  if (s.kernel == AttentionKernel::kMath) return math_backward(dout, qkv, s, state, dqkv);
-  if (qkv.is_cpu()) return cpu_flash_backward(dout, qkv, s, state, dqkv);
-  if (qkv.is_cuda() || path() == Path::kPlain) library_attention_backward(dout, qkv, s, state, dqkv);
+                        const AttentionState& state, const at::Tensor& dqkv, const Angles& angles) {
+  const bool math = s.kernel == AttentionKernel::kMath;
+  if (!math && (qkv.is_cuda() || (qkv.is_meta() && path() == Path::kPlain)))
+    return library_attention_backward(dout, qkv, s, state, dqkv, angles);
+  if (math)
+    math_backward(dout, qkv, s, state, dqkv);
+  else if (qkv.is_cpu())
+    cpu_flash_backward(dout, qkv, s, state, dqkv);
+  turn_back(dqkv, s, angles);
 }
 
 }  // namespace sweep::kernels

@@ -52,6 +52,11 @@ inline void gather(const at::Tensor& spread_grad, const at::Tensor& to, const At
 // On meta tensors: what they would allocate.
 AttentionState library_attention(const at::Tensor& qkv, const AttentionShape&);
 void library_attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape&,
-                                const AttentionState&, const at::Tensor& dqkv);
+                                const AttentionState&, const at::Tensor& dqkv, const Angles&);
+
+// Turns the gradients of q and k in rows back.
+inline void turn_back(const at::Tensor& rows, const AttentionShape& s, const Angles& angles) {
+  if (angles.cos.defined()) rope(rows, s.heads + s.kv_heads, s.head_dim, angles.cos, angles.sin, true);
+}
 
 }  // namespace sweep::kernels

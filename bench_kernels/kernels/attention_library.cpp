@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include "bench_kernels/kernels/attention_heads.h"
+#include "bench_kernels/kernels/dispatch.h"
 
 namespace sweep::kernels {
 namespace {
@@ -114,13 +115,19 @@ AttentionState library_attention(const at::Tensor& qkv, const AttentionShape& s)
 }
 
 void library_attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape& s,
-                                const AttentionState& state, const at::Tensor& dqkv) {
-  if (qkv.is_meta()) return backward_allocations(qkv, s);
+                                const AttentionState& state, const at::Tensor& dqkv, const Angles& angles) {
+  if (qkv.is_meta()) {
+    backward_allocations(qkv, s);
+    return turn_back(dqkv, s, angles);
+  }
   const Heads h = split_heads(qkv, s), d = split_heads(dqkv, s);
   const auto by = s.kernel == AttentionKernel::kSdpa    ? efficient_backward
                   : s.kernel == AttentionKernel::kCudnn ? cudnn_backward
                                                         : flash_backward;
   const auto [dq, dk, dv] = by(dout, h, s, state);
+  if (way(dqkv, Fused::kRope) == FusedWay::kDevice && dk.size(2) == s.kv_heads &&
+      device::join_heads(dq, dk, dv, angles, dqkv))
+    return;
   const auto put_heads = [&](const at::Tensor& grad, at::Tensor to) {
     if (grad.size(2) == to.size(2))
       to.copy_(grad);
@@ -130,6 +137,7 @@ void library_attention_backward(const at::Tensor& dout, const at::Tensor& qkv, c
   put_heads(dq, d.q);
   put_heads(dk, d.k);
   put_heads(dv, d.v);
+  turn_back(dqkv, s, angles);
 }
 
 }  // namespace sweep::kernels

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "bench_kernels/kernels/device_ops.h"
 #include "bench_kernels/kernels/ops.h"
 #include "bench_kernels/kernels/rows.h"
 
@@ -15,6 +16,23 @@ inline Way way(const at::Tensor& t) {
   if (path() == Path::kFused && t.is_cpu()) return Way::kRows;
   if (path() == Path::kFused && t.is_meta()) return Way::kNothing;
   return Way::kPlain;
+}
+
+// The same for an operation that has a fused kernel of a device: kDevice where that runs, and on meta tensors
+// on behalf of CUDA. Switched off: the plain equivalent, on a CPU too.
+enum class FusedWay { kRows, kNothing, kPlain, kDevice };
+inline FusedWay way(const at::Tensor& t, Fused group) {
+  if (!fused(group)) return FusedWay::kPlain;
+  if (t.is_cuda() ? device::has_launcher() : t.is_meta() ? path() == Path::kPlain : path() == Path::kDevice)
+    return FusedWay::kDevice;
+  switch (way(t)) {
+    case Way::kRows:
+      return FusedWay::kRows;
+    case Way::kNothing:
+      return FusedWay::kNothing;
+    default:
+      return FusedWay::kPlain;
+  }
 }
 
 template <class T>

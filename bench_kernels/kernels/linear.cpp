@@ -132,7 +132,12 @@ void scaled_product(const at::Tensor& a, const at::Tensor& b, double scale, cons
 
 void bias_backward(const at::Tensor& dout, const GradOut& db) {
   if (way(dout) == Way::kNothing) return;
-  if (way(dout) == Way::kPlain) return put(db, dout.sum(0));
+  if (way(dout) == Way::kPlain) {
+    at::Tensor grad = db.grad;
+    if (db.add || grad.scalar_type() != dout.scalar_type()) return put(db, dout.sum(0));
+    at::sum_out(grad, dout, 0);
+    return;
+  }
   const std::int64_t rows = dout.size(0), n = dout.size(1), stride = dout.stride(0);
   by_type(dout, [&]<class T>() {
     using A = typename RowKernels<T>::A;

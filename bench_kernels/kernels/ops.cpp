@@ -6,12 +6,18 @@
 
 namespace sweep::kernels {
 
-NormStats norm(const at::Tensor& x, const Norm& p, const at::Tensor& y) {
+bool norm_starts_product(const at::Tensor& x) {
+  return way(x, Fused::kNorm) == FusedWay::kDevice;
+}
+
+NormStats norm(const at::Tensor& x, const Norm& p, const at::Tensor& y, const Start& start) {
   const std::int64_t rows = x.size(0), n = x.size(1);
   const auto options = x.options().dtype(accumulate_type(x.scalar_type()));
   NormStats stats{p.rms() ? at::Tensor() : at::empty({rows}, options), at::empty({rows}, options)};
-  if (way(x) == Way::kNothing) return stats;
-  if (way(x) == Way::kPlain) return plain::norm(x, p, y, stats);
+  const FusedWay by = way(x, Fused::kNorm);
+  if (by == FusedWay::kDevice) device::norm(x, p, y, stats, start);
+  if (by == FusedWay::kPlain) plain::norm(x, p, y, stats);
+  if (by != FusedWay::kRows) return stats;
   by_type(x, [&]<class T>() {
     using A = typename RowKernels<T>::A;
     const auto& k = row_kernels<T>();
@@ -29,8 +35,10 @@ NormStats norm(const at::Tensor& x, const Norm& p, const at::Tensor& y) {
 
 void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, const NormStats& stats,
                    const at::Tensor& residual, const at::Tensor& dx, const GradOut& dw, const GradOut& db) {
-  if (way(x) == Way::kNothing) return;
-  if (way(x) == Way::kPlain) return plain::norm_backward(dy, x, p, stats, residual, dx, dw, db);
+  const FusedWay by = way(x, Fused::kNorm);
+  if (by == FusedWay::kDevice) return device::norm_backward(dy, x, p, stats, residual, dx, dw, db);
+  if (by == FusedWay::kPlain) return plain::norm_backward(dy, x, p, stats, residual, dx, dw, db);
+  if (by == FusedWay::kNothing) return;
   const std::int64_t rows = x.size(0), n = x.size(1);
   by_type(x, [&]<class T>() {
     using A = typename RowKernels<T>::A;
@@ -53,8 +61,10 @@ void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, con
 
 void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, const at::Tensor& cos,
           const at::Tensor& sin, bool backward) {
-  if (way(rows) == Way::kNothing) return;
-  if (way(rows) == Way::kPlain) return plain::rope(rows, heads, head_dim, cos, sin, backward);
+  const FusedWay by = way(rows, Fused::kRope);
+  if (by == FusedWay::kDevice) return device::rope(rows, heads, head_dim, cos, sin, backward);
+  if (by == FusedWay::kPlain) return plain::rope(rows, heads, head_dim, cos, sin, backward);
+  if (by == FusedWay::kNothing) return;
   by_type(rows, [&]<class T>() {
     using A = typename RowKernels<T>::A;
     over_rows(rows.size(0), heads * head_dim, [&](std::int64_t begin, std::int64_t end) {
@@ -65,8 +75,10 @@ void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, con
 }
 
 void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
-  if (way(in) == Way::kNothing) return;
-  if (way(in) == Way::kPlain) return plain::activation(kind, in, out);
+  const FusedWay by = way(in, Fused::kMlp);
+  if (by == FusedWay::kDevice) return device::activation(kind, in, out);
+  if (by == FusedWay::kPlain) return plain::activation(kind, in, out);
+  if (by == FusedWay::kNothing) return;
   const std::int64_t n = out.size(1);
   by_type(in, [&]<class T>() {
     const auto& k = row_kernels<T>();
@@ -80,8 +92,10 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
 }
 
 void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor& grad) {
-  if (way(in) == Way::kNothing) return;
-  if (way(in) == Way::kPlain) return plain::activation_backward(kind, in, grad);
+  const FusedWay by = way(in, Fused::kMlp);
+  if (by == FusedWay::kDevice) return device::activation_backward(kind, in, grad);
+  if (by == FusedWay::kPlain) return plain::activation_backward(kind, in, grad);
+  if (by == FusedWay::kNothing) return;
   const std::int64_t n = grad.size(1);
   by_type(in, [&]<class T>() {
     const auto& k = row_kernels<T>();

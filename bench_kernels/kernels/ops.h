@@ -13,8 +13,9 @@
 
 namespace sweep::kernels {
 
-// Which implementation runs; one per process, set before the first step. kFused is the default.
-enum class Path { kFused, kPlain };
+// Which implementation runs; one per process, set before the first step. kFused is the default. kDevice: CPU
+// tensors take the fused kernels of a device, which a test runs by the CPU shim (device_ops.h).
+enum class Path { kFused, kPlain, kDevice };
 void set_path(Path);
 Path path();
 
@@ -55,7 +56,14 @@ struct Norm {
 struct NormStats {
   at::Tensor mean, rstd;
 };
-NormStats norm(const at::Tensor& x, const Norm&, const at::Tensor& y);
+// The start of the product that comes after the norm: out (undefined: none is wanted) becomes x + bias (may
+// be undefined). Only where norm_starts_product().
+struct Start {
+  at::Tensor bias, out;
+};
+NormStats norm(const at::Tensor& x, const Norm&, const at::Tensor& y, const Start& = {});
+// Whether a fused kernel of a device does it in the same pass.
+bool norm_starts_product(const at::Tensor& x);
 // dx = residual + gradient of the norm; dx may be dy.
 void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm&, const NormStats&,
                    const at::Tensor& residual, const at::Tensor& dx, const GradOut& dw, const GradOut& db);
@@ -63,6 +71,11 @@ void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm&, const
 // Rotary positions, in place on the first `heads` vectors of each row; cos and sin are [seq, head_dim / 2].
 void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, const at::Tensor& cos,
           const at::Tensor& sin, bool backward);
+
+// The angles that q and k were turned by; undefined: they were not.
+struct Angles {
+  at::Tensor cos, sin;
+};
 
 // in: [T, 2N] with the gate first, of kGelu [T, N]. kGeglu: the gate passes GELU (tanh form).
 enum class Activation { kSwiglu, kGeglu, kGelu };
@@ -89,9 +102,9 @@ struct AttentionState {
 // needed.
 at::Tensor window_mask(const AttentionShape&, const at::TensorOptions&);
 AttentionState attention(const at::Tensor& qkv, const AttentionShape&, const at::Tensor& mask);
-// dqkv is written whole. `dout` is [B * S, heads * head_dim].
+// dqkv is written whole, q and k turned back by the angles. `dout` is [B * S, heads * head_dim].
 void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape&,
-                        const AttentionState&, const at::Tensor& dqkv);
+                        const AttentionState&, const at::Tensor& dqkv, const Angles& = {});
 
 // The first entry of the share of the vocabulary that is held; nullopt: all of it is.
 using FirstEntry = std::optional<std::int64_t>;

@@ -47,14 +47,15 @@ class AttentionUnit final : public Unit {
     AttentionSaved& s = *kept;
     s.x = std::move(in);
     s.h = at::empty_like(s.x);
-    s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h);
+    const kernels::Start start = row_start(shared_, out_, s.x);
+    s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h, start);
     at::Tensor qkv = at::empty({shared_.whole_rows(s.x.size(0)), columns()}, s.x.options());
     s.low_qkv = column_forward(shared_, qkv_, s.h, qkv);
     qkv = gather_key_values(shared_, std::move(qkv));
-    rotate(qkv, false);
+    turn(shared_, qkv, false);
     s.core = core_->forward(std::move(qkv));
-    const at::Tensor out = at::empty_like(s.x);
-    s.low_out = row_forward(shared_, out_, s.core.result(), s.x, out);
+    const at::Tensor out = start.out.defined() ? start.out : at::empty_like(s.x);
+    s.low_out = row_forward(shared_, out_, s.core.result(), start.out.defined() ? out : s.x, out);
     if (shared_.options.recompute == Recompute::kSelective) s.core = {std::move(s.core.qkv), {}, {}};
     saved = std::move(kept);
     return out;
@@ -70,7 +71,6 @@ class AttentionUnit final : public Unit {
       row_backward_weight(shared_, out_, std::move(whole), s.core.result(), low);
     }
     at::Tensor dqkv = core_->backward(std::move(dout), std::move(s.core));
-    rotate(dqkv, true);
     dqkv = scatter_key_values(shared_, std::move(dqkv));
     const at::Tensor dh = column_backward(shared_, qkv_, dqkv, s.h, s.low_qkv);
     backward_norm(shared_, norm_, dh, s.x, s.stats, grad, dh);
@@ -81,11 +81,6 @@ class AttentionUnit final : public Unit {
   // Number of columns that this rank's weights give.
   std::int64_t columns() const {
     return (spec().heads + 2 * spec().kv_heads) * spec().head_dim / layout().tp();
-  }
-  void rotate(const at::Tensor& rows, bool back) const {
-    if (spec().rope)
-      kernels::rope(rows, shared_.heads() + shared_.kv_heads(), spec().head_dim, shared_.cos, shared_.sin,
-                    back);
   }
 
   std::unique_ptr<AttentionCore> core_;

@@ -17,7 +17,8 @@ class WholeAttention final : public AttentionCore {
   void recall(Kept& kept) const override { kept = forward(std::move(kept.qkv)); }
   at::Tensor backward(at::Tensor dout, Kept kept) const override {
     const at::Tensor dqkv = at::empty_like(kept.qkv);
-    kernels::attention_backward(dout, kept.qkv, shape(kept.qkv), kept.state, dqkv);
+    kernels::attention_backward(dout, kept.qkv, shape(kept.qkv), kept.state, dqkv,
+                                {shared_.cos, shared_.sin});
     return dqkv;
   }
 
@@ -36,6 +37,12 @@ class WholeAttention final : public AttentionCore {
 };
 
 }  // namespace
+
+void turn(const StageContext& shared, const at::Tensor& rows, bool back) {
+  if (shared.spec.rope)
+    kernels::rope(rows, shared.heads() + shared.kv_heads(), shared.spec.head_dim, shared.cos, shared.sin,
+                  back);
+}
 
 std::unique_ptr<AttentionCore> make_attention_core(const StageContext& shared) {
   if (shared.layout.cp() == 1) return std::make_unique<WholeAttention>(shared);

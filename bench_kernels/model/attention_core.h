@@ -21,9 +21,12 @@ class AttentionCore {
   virtual Kept forward(at::Tensor qkv) const = 0;
   // Computes again what a Kept that has only qkv lacks.
   virtual void recall(Kept&) const = 0;
-  // The gradient of qkv as forward was given it.
+  // The gradient of qkv as it was before q and k were turned to their positions.
   virtual at::Tensor backward(at::Tensor dout, Kept) const = 0;
 };
+
+// Turns q and k of rows to their positions, or back; nothing where the model has no rotary ones.
+void turn(const StageContext&, const at::Tensor& rows, bool back);
 
 // The form that the layout and the axes ask for. Shared outlives the core.
 std::unique_ptr<AttentionCore> make_attention_core(const StageContext&);

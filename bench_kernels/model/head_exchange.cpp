@@ -93,7 +93,9 @@ class HeadExchange final : public AttentionCore {
     dout.reset();
     const at::Tensor dqkv = at::empty_like(kept.qkv);
     kernels::attention_backward(grad, kept.qkv, shape(kept.qkv), kept.state, dqkv);
-    return qkv_exchange().to_positions(dqkv);
+    const at::Tensor rows = qkv_exchange().to_positions(dqkv);
+    turn(shared_, rows, true);
+    return rows;
   }
 
  private:

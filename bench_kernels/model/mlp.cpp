@@ -38,14 +38,15 @@ class MlpUnit final : public Unit {
     MlpSaved& s = *kept;
     s.x = std::move(in);
     s.h = at::empty_like(s.x);
-    s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h);
+    const kernels::Start start = row_start(shared_, down_, s.x);
+    s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h, start);
     const std::int64_t rows = shared_.whole_rows(s.x.size(0)), held = width();
     s.in = at::empty({rows, spec().swiglu ? 2 * held : held}, s.x.options());
     s.low_in = column_forward(shared_, in_, s.h, s.in);
     const at::Tensor activated = at::empty({rows, held}, s.x.options());
     kernels::activation(kind(), s.in, activated);
-    const at::Tensor out = at::empty_like(s.x);
-    s.low_down = row_forward(shared_, down_, activated, s.x, out);
+    const at::Tensor out = start.out.defined() ? start.out : at::empty_like(s.x);
+    s.low_down = row_forward(shared_, down_, activated, start.out.defined() ? out : s.x, out);
     saved = std::move(kept);
     return out;
   }

@@ -72,6 +72,7 @@ class RingAttention final : public AttentionCore {
       home = Shift(ring(), mine, kGradients);
     }
     kernels::add(dkv, home.finish());
+    turn(shared_, dqkv, true);
     return dqkv;
   }
 

@@ -179,19 +179,34 @@ at::Tensor column_backward(const StageContext& shared, const Linear& linear, con
   return dh;
 }
 
+namespace {
+
+bool starts_here(const Layout& layout) {
+  return !layout.rows_split() && layout.tensor->rank() == 0;
+}
+
+}  // namespace
+
+kernels::Start row_start(const StageContext& shared, const Linear& linear, const at::Tensor& x) {
+  if (linear.fp8 || !starts_here(shared.layout) || !kernels::norm_starts_product(x)) return {};
+  return {linear.value(*shared.parameters).bias, at::empty_like(x)};
+}
+
 // Without sequence parallelism the first rank's product starts from bias and residual, so that the sum has
 // them once and no pass over the rows is added.
 at::Tensor row_forward(const StageContext& shared, const Linear& linear, const at::Tensor& in,
                        const at::Tensor& residual, const at::Tensor& out) {
   const kernels::Weight weight = linear.value(*shared.parameters);
-  const bool split = shared.layout.rows_split(), starts = !split && shared.layout.tensor->rank() == 0;
-  const kernels::Weight product{weight.w, starts ? weight.bias : at::Tensor(), weight.transposed, weight.fp8};
+  const bool split = shared.layout.rows_split(), starts = starts_here(shared.layout);
+  const bool started = residual.is_same(out);  // by the norm, with the bias
+  const kernels::Weight product{weight.w, starts && !started ? weight.bias : at::Tensor(), weight.transposed,
+                                weight.fp8};
   const AdapterRows adapter(shared, linear);
   const at::Tensor low = adapter.room(in, in.size(0));
   sum_rows(shared.layout, out, [&](std::int64_t begin, const at::Tensor& to) {
     const bool adds = starts && residual.defined();
     const at::Tensor from = some(in, begin, to);
-    kernels::linear(from, product, adds ? some(residual, begin, to) : at::Tensor(), to);
+    kernels::linear(from, product, started ? to : adds ? some(residual, begin, to) : at::Tensor(), to);
     if (adapter.there()) adapter.forward(from, some(low, begin, to), to);
   });
   if (!split) return low;

@@ -39,6 +39,7 @@ class Attention {
   void forward(Moments& m) const {
     m.take(kKept, s_.residual());
     norm(s_, m);
+    if (s_.norm_starts) m.take(kKept, s_.residual());
     const double own = s_.element * s_.whole * columns();
     m.take(kKept, own);
     m.take(kKept, s_.low_rows(s_.low_query_key_value));
@@ -51,9 +52,10 @@ class Attention {
     rotate(m);
     core(m);
     m.take(kKept, s_.low_rows(s_.low_attention_out));
-    m.moment({{kKept, s_.residual()},
+    m.moment({{kKept, s_.norm_starts ? 0 : s_.residual()},
               {kBuffer, scattered_rows(s_)},
               {kPassing, factors(s_, s_.whole * s_.query, w_.attention_out)}});
+    if (s_.norm_starts) m.give(kKept, s_.residual());
     if (s_.selective) give_result(m);
   }
 
@@ -88,7 +90,7 @@ class Attention {
 
   // Rotary positions as a GPU computes them: halves of q and k in fp32.
   void rotate(Moments& m) const {
-    if (s_.gpu && rope_)
+    if (s_.plain_rope && rope_)
       m.moment(kPassing, (3 + s_.wide(2)) * s_.sums(s_.whole * (s_.query + s_.key_value) / 2));
   }
 

@@ -44,7 +44,7 @@ class Experts {
     m.take(kKept, rows(s_.received));
     m.take(kKept, in());
     m.take(kPassing, in() / 2);
-    m.moment(kPassing, s_.gpu ? (1 + s_.wide(1)) * s_.sums(s_.received * s_.width) : 0);
+    m.moment(kPassing, s_.plain_mlp ? (1 + s_.wide(1)) * s_.sums(s_.received * s_.width) : 0);
     m.moment(kPassing, rows(s_.received));  // the results
     if (travels()) m.moment({{kPassing, 2 * rows(s_.received)}, {kBuffer, rows(s_.sent)}});
     m.moment({{kPassing, rows(s_.sent)}, {kKept, by_choice()}});
@@ -63,7 +63,7 @@ class Experts {
     m.give(kPassing, rows(s_.sent)), m.take(kPassing, rows(s_.received));
     m.take(kPassing, in() / 2);
     const double factors = (4 + s_.wide(3)) * s_.sums(s_.received * s_.width);
-    m.moment(kPassing, s_.gpu ? factors : 0);
+    m.moment(kPassing, s_.plain_mlp ? factors : 0);
     if (!s_.later) m.moment(kBuffer, staged(s_, std::max(w_.in, w_.down), 0));
     if (!s_.later) m.give(kPassing, in() / 2), m.give(kPassing, rows(s_.received));
     if (!s_.later) m.give(kKept, rows(s_.received));

@@ -30,7 +30,9 @@ struct StepSizes {
   AttentionKind attention;
   bool gpu, flash;  // flash: the scores are never in memory
   bool ring, exchange, fp8;
-  bool rows_split;  // sequence parallelism: the residual stream holds a share of the rows
+  bool plain_norm, plain_rope, plain_mlp;  // by library operators, with temporaries: no fused kernel
+  bool norm_starts;  // the norm of a block writes what the block's last product starts from
+  bool rows_split;   // sequence parallelism: the residual stream holds a share of the rows
   bool rms, gated, gelu_gate;
   bool selective, later;  // recompute selective; weight gradients are made later (zero_bubble)
   bool learned;           // routing

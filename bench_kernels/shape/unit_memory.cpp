@@ -14,14 +14,18 @@ double statistics(const StepSizes& s) {
 void norm(const StepSizes& s, Moments& m) {
   m.take(kKept, s.residual());
   m.take(kKept, statistics(s));
-  if (s.gpu) m.moment(kPassing, (s.wide(1) + (s.rms ? 1 : 2)) * s.sums(s.rows * s.hidden));
+  if (s.plain_norm) m.moment(kPassing, (s.wide(1) + (s.rms ? 1 : 2)) * s.sums(s.rows * s.hidden));
 }
 
 void norm_backward(const StepSizes& s, Moments& m) {
+  constexpr double kMostParts = 256;  // blocks that each add up weights' gradients (device/args.h of kernels)
   const double unread = s.frozen ? s.element * s.hidden : 0;  // gradients of a frozen norm
-  m.moment({{kPassing, s.gpu ? (5 + s.wide(1)) * s.sums(s.rows * s.hidden) : 0},
-            {kPassing, unread},
-            {kPassing, s.rms ? 0 : unread}});
+  double passing = 0;
+  if (s.plain_norm)
+    passing = (5 + s.wide(1)) * s.sums(s.rows * s.hidden);
+  else if (s.gpu)
+    passing = s.sums(std::min(s.rows, kMostParts) * (s.rms ? 1 : 2) * s.hidden);
+  m.moment({{kPassing, passing}, {kPassing, unread}, {kPassing, s.rms ? 0 : unread}});
 }
 
 double gathered_rows(const StepSizes& s) {
@@ -71,10 +75,10 @@ void column_backward(const StepSizes& s, Moments& m, double columns, const UnitW
 
 // The MLP's activation, of so many elements (GPU): forward and backward.
 double activation(const StepSizes& s, double elements) {
-  return s.gpu ? (s.wide(1) + 1) * s.sums(elements) : 0;
+  return s.plain_mlp ? (s.wide(1) + 1) * s.sums(elements) : 0;
 }
 double activation_backward(const StepSizes& s, double elements) {
-  if (!s.gpu) return 0;
+  if (!s.plain_mlp) return 0;
   if (!s.gated) return (4 + s.wide(2)) * s.sums(elements);
   return (s.gelu_gate ? 5 + s.wide(3) : 4 + s.wide(3)) * s.sums(elements);
 }
@@ -83,16 +87,19 @@ void mlp_forward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   const double in = s.gated ? 2 * s.width : s.width;
   m.take(kKept, s.residual());
   norm(s, m);
+  const double out = s.residual();
+  if (s.norm_starts) m.take(kKept, out);
   m.take(kKept, s.element * s.whole * in);
   m.take(kKept, s.low_rows(s.low_in));
   m.moment({{kBuffer, gathered_rows(s)}, {kPassing, factors(s, s.whole * s.hidden, w.in)}});
   m.take(kPassing, s.element * s.whole * s.width);
   m.moment(kPassing, activation(s, s.whole * s.width));
   m.take(kKept, s.low_rows(s.low_down));
-  m.moment({{kKept, s.residual()},
+  m.moment({{kKept, s.norm_starts ? 0 : out},
             {kBuffer, scattered_rows(s)},
             {kPassing, factors(s, s.whole * s.width, w.down)}});
   m.give(kPassing, s.element * s.whole * s.width);
+  if (s.norm_starts) m.give(kKept, out);
 }
 
 void mlp_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {

@@ -63,6 +63,8 @@ void add_all(Text& out) {
   out.member("rank", rank_of_process());
   member("device", c.device);
   member("launches", c.launches);
+  member("told_launches", c.told_launches);
+  member("told_bytes", c.told_bytes);
   member("matmuls", c.matmuls);
   member("graph_launches", c.graph_launches);
   member("host_syncs", c.host_syncs);

@@ -24,6 +24,7 @@ const char* name_of(Kind kind);
 struct Counters {
   std::atomic<std::uint64_t> launches, matmuls, graph_launches, host_syncs, event_queries, memcpys,
       memcpy_bytes, memsets, mallocs, frees, malloc_failures, pinned_bytes, peak_pinned_bytes;
+  std::atomic<std::uint64_t> told_launches, told_bytes;  // kernels that told what they move
   std::atomic<std::uint64_t> collectives[static_cast<int>(Kind::kCount)],
       collective_bytes[static_cast<int>(Kind::kCount)];
   std::atomic<std::int64_t> host_ns, device_ns;     // modelled clocks

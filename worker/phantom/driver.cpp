@@ -4,7 +4,9 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 
+#include "worker/phantom/counters.h"
 #include "worker/phantom/kernels.h"
 #include "worker/phantom/memory.h"
 #include "worker/phantom/node.h"
@@ -14,6 +16,8 @@ using namespace sweep::phantom;
 namespace {
 
 char context_of_all = 0, module_of_all = 0, function_of_all = 0;  // handles that lead to nothing
+
+thread_local std::int64_t told_bytes = 0;
 
 template <class Handle>
 Handle handle_to(char& what) {
@@ -229,10 +233,18 @@ PHANTOM_API CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache) {
   return CUDA_SUCCESS;
 }
 
+// What the next kernel of this thread reads and writes, in bytes: its grid alone does not say.
+PHANTOM_API void sweep_phantom_next_kernel(std::int64_t bytes) {
+  told_bytes = bytes;
+}
+
 PHANTOM_API CUresult cuLaunchKernel(CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                                     unsigned by, unsigned bz, unsigned, CUstream stream, void**, void**) {
   if (const auto error = Runtime::get().begin()) return static_cast<CUresult>(error);
-  const Ns lasts = kernel_time(Grid{gx, gy, gz}.count() * Grid{bx, by, bz}.count());
+  const std::int64_t bytes = std::exchange(told_bytes, 0);
+  if (bytes > 0) ++counters().told_launches, counters().told_bytes += static_cast<std::uint64_t>(bytes);
+  const Ns lasts =
+      bytes > 0 ? kernel_time_of_bytes(static_cast<double>(bytes)) : kernel_time(Grid{gx, gy, gz}.count() * Grid{bx, by, bz}.count());
   return static_cast<CUresult>(run_kernel(stream_of(stream), lasts));
 }
 

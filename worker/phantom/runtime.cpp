@@ -185,9 +185,12 @@ cudaError_t run_kernel(Stream& stream, Ns lasts) {
 }
 
 Ns kernel_time(double threads) {
+  return kernel_time_of_bytes(threads * description().profile.bytes_per_thread);
+}
+
+Ns kernel_time_of_bytes(double bytes) {
   const auto& [device, profile, gpus, node] = description();
-  const double seconds = threads * profile.bytes_per_thread / device.memory_bandwidth;
-  return std::max<Ns>(profile.kernel_floor, std::llround(seconds * 1e9));
+  return std::max<Ns>(profile.kernel_floor, std::llround(bytes / device.memory_bandwidth * 1e9));
 }
 
 Ns copy_time(std::size_t bytes, cudaMemcpyKind kind) {

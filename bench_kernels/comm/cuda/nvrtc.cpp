@@ -1,0 +1,194 @@
+#include "bench_kernels/comm/cuda/nvrtc.h"
+
+#include <cuda.h>  // its version alone
+#include <dlfcn.h>
+#include <nvrtc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <vector>
+
+namespace sweep::nvrtc {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::string_view kFolder = "bench_kernels/kernels/device/", kMain = "kernels";
+
+// NVRTC's functions; the library is one of the wheel's, looked for beside LibTorch.
+struct Nvrtc {
+  decltype(&nvrtcCreateProgram) create;
+  decltype(&nvrtcCompileProgram) compile;
+  decltype(&nvrtcDestroyProgram) destroy;
+  decltype(&nvrtcGetProgramLogSize) log_size;
+  decltype(&nvrtcGetProgramLog) log;
+  decltype(&nvrtcGetCUBINSize) cubin_size;
+  decltype(&nvrtcGetCUBIN) cubin;
+  decltype(&nvrtcGetPTXSize) ptx_size;
+  decltype(&nvrtcGetPTX) ptx;
+  decltype(&nvrtcGetNumSupportedArchs) count;
+  decltype(&nvrtcGetSupportedArchs) architectures;
+  decltype(&nvrtcVersion) version;
+
+  explicit Nvrtc(const std::string& torch_lib) {
+    void* const library = open(torch_lib);
+    find(library, "nvrtcCreateProgram", create), find(library, "nvrtcCompileProgram", compile);
+    find(library, "nvrtcDestroyProgram", destroy), find(library, "nvrtcGetProgramLogSize", log_size);
+    find(library, "nvrtcGetProgramLog", log), find(library, "nvrtcGetCUBINSize", cubin_size);
+    find(library, "nvrtcGetCUBIN", cubin), find(library, "nvrtcGetPTXSize", ptx_size);
+    find(library, "nvrtcGetPTX", ptx), find(library, "nvrtcGetNumSupportedArchs", count);
+    find(library, "nvrtcGetSupportedArchs", architectures), find(library, "nvrtcVersion", version);
+  }
+
+ private:
+  static void* open(const std::string& torch_lib) {
+    const std::string name = "libnvrtc.so." + std::to_string(CUDA_VERSION / 1000);
+    std::vector<fs::path> places{fs::path(torch_lib) / name};
+    std::error_code none;
+    for (const auto& part : fs::directory_iterator(fs::path(torch_lib) / "../../nvidia", none))
+      places.push_back(part.path() / "lib" / name);
+    places.emplace_back(name);  // a toolkit of the system
+    for (const fs::path& place : places)
+      if (void* library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    throw std::runtime_error("the fused kernels need " + name +
+                             ", which LibTorch's wheel has beside it and this one has not; install "
+                             "nvidia-cuda-nvrtc");
+  }
+  template <class F>
+  static void find(void* library, const char* name, F& function) {
+    function = reinterpret_cast<F>(dlsym(library, name));
+    if (function == nullptr) throw std::runtime_error(std::string("this NVRTC has no ") + name);
+  }
+};
+
+// One for the process: a second library of another path would be no use.
+const Nvrtc& found_in(const std::string& torch_lib) {
+  static const Nvrtc found(torch_lib);
+  return found;
+}
+
+// The device's own code where NVRTC knows it, else PTX of the newest that is older: the driver makes the rest.
+std::string architecture_option(const Nvrtc& library, int architecture) {
+  int count = 0;
+  library.count(&count);
+  std::vector<int> known(static_cast<std::size_t>(count));
+  library.architectures(known.data());
+  if (std::find(known.begin(), known.end(), architecture) != known.end())
+    return "--gpu-architecture=sm_" + std::to_string(architecture);
+  int newest = 0;
+  for (const int each : known)
+    if (each < architecture) newest = std::max(newest, each);
+  if (newest == 0)
+    throw std::runtime_error("NVRTC makes no code for compute capability " +
+                             std::to_string(architecture / 10) + "." + std::to_string(architecture % 10) +
+                             "; update LibTorch");
+  return "--gpu-architecture=compute_" + std::to_string(newest);
+}
+
+std::vector<std::string> options_for(const Nvrtc& library, const std::string& type, int architecture) {
+  const bool own = type == "float" || type == "double";
+  return {architecture_option(library, architecture), "-std=c++20", "-default-device", "--ptxas-options=-v",
+          "-DSWEEP_DEVICE_TYPE=" + (own ? type : "sweep::device::" + type)};
+}
+
+// FNV-1a of 64 bits: the name of a file, not a proof.
+std::string hashed(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  std::ostringstream out;
+  out << std::hex << hash;
+  return out.str();
+}
+
+std::string key_of(const Nvrtc& library, const std::vector<std::string>& options) {
+  int major = 0, minor = 0;
+  library.version(&major, &minor);
+  std::string all = std::to_string(major) + "." + std::to_string(minor);
+  for (const std::string& option : options) all.append("\n").append(option);
+  for (const Source& source : sources()) all.append("\n").append(source.name).append(source.text);
+  return hashed(all);
+}
+
+Compiled compile_with(const Nvrtc& library, const std::vector<std::string>& options) {
+  std::vector<std::string> names, texts;
+  std::string main;
+  for (const Source& source : sources()) {
+    if (source.name == kMain) main = source.text;
+    names.push_back(std::string(kFolder).append(source.name).append(".h")), texts.emplace_back(source.text);
+  }
+  std::vector<const char*> name_pointers, text_pointers, option_pointers;
+  for (const auto& each : names) name_pointers.push_back(each.c_str());
+  for (const auto& each : texts) text_pointers.push_back(each.c_str());
+  for (const auto& each : options) option_pointers.push_back(each.c_str());
+  nvrtcProgram program = nullptr;
+  library.create(&program, main.c_str(), "kernels.cu", static_cast<int>(names.size()), text_pointers.data(),
+                 name_pointers.data());
+  const bool made =
+      library.compile(program, static_cast<int>(options.size()), option_pointers.data()) == NVRTC_SUCCESS;
+  Compiled out;
+  std::size_t size = 0;
+  library.log_size(program, &size);
+  out.log.resize(size);
+  library.log(program, out.log.data());
+  const bool cubin = made && library.cubin_size(program, &size) == NVRTC_SUCCESS && size > 0;
+  if (made && !cubin) library.ptx_size(program, &size);
+  out.code.resize(made ? size : 0);
+  if (made) (cubin ? library.cubin : library.ptx)(program, out.code.data());
+  library.destroy(&program);
+  if (!made) throw std::runtime_error("NVRTC does not compile the fused kernels: " + out.log);
+  return out;
+}
+
+std::string read(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Whole or not at all: under a name of this process first.
+void keep(const fs::path& path, const std::string& code) {
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  const fs::path own = path.string() + "." + std::to_string(getpid());
+  {
+    std::ofstream file(own, std::ios::binary);
+    file << code;
+    file.close();
+    if (!file) {
+      fs::remove(own, error);
+      return;
+    }
+  }
+  fs::rename(own, path, error);
+}
+
+}  // namespace
+
+Compiled compile(const std::string& torch_lib, const std::string& type, int architecture) {
+  const Nvrtc& library = found_in(torch_lib);
+  return compile_with(library, options_for(library, type, architecture));
+}
+
+std::string compiled(const std::string& torch_lib, const std::string& type, int architecture,
+                     const std::string& folder) {
+  const Nvrtc& library = found_in(torch_lib);
+  const auto options = options_for(library, type, architecture);
+  const fs::path path = folder.empty() ? fs::path() : fs::path(folder) / (key_of(library, options) + ".bin");
+  if (!path.empty())
+    if (std::string code = read(path); !code.empty()) return code;
+  std::string code = compile_with(library, options).code;
+  if (!path.empty()) keep(path, code);
+  return code;
+}
+
+std::string cache_folder() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && *cache == '/') return std::string(cache) + "/sweep/kernels";
+  const char* const home = std::getenv("HOME");
+  return home != nullptr && *home == '/' ? std::string(home) + "/.cache/sweep/kernels" : std::string();
+}
+
+}  // namespace sweep::nvrtc

@@ -1,0 +1,62 @@
+// The arguments of the fused kernels of a device: one plain struct for each, which the host fills
+// (device_ops.cpp) and the kernel reads. NVRTC compiles this too: it includes nothing.
+#pragma once
+
+namespace sweep::device {
+
+using Index = long long;
+
+// in: rows of n elements, or of 2n with the gate first; out, or the gradient of it, rows of n.
+struct ActivationArgs {
+  void *in, *out;
+  Index rows, n;
+};
+
+// y = (x - mean) * rstd * w + b; an RMSNorm has neither mean nor b. start (may be null) becomes x + bias, the
+// bias may be null.
+struct NormArgs {
+  const void *x, *w, *b;
+  void *y, *mean, *rstd;
+  const void* bias;
+  void* start;
+  Index rows, n;
+  double eps;
+};
+
+// dx = residual (may be null) + gradient of the norm. Each block adds up the weights' gradients of its rows
+// in partial[block][n], with a bias [block][2][n]; in shared memory until its end where they fit.
+struct NormBackwardArgs {
+  const void *dy, *x, *w, *mean, *rstd, *residual;
+  void *dx, *partial;
+  Index rows, n;
+  int in_shared;
+};
+
+// dw and db (null: none) become, or grow by, the sums of the parts.
+struct SumPartsArgs {
+  const void* partial;
+  void *dw, *db;
+  Index parts, n;
+  int add_w, add_b;
+};
+
+// Rows of heads vectors of q, then kv_heads of k, then v_heads of v (0: they stay where they are): q and k
+// turn by the angles of their position (row % seq; cos and sin are [seq, head_dim / 2]; null: nothing turns),
+// v is copied. Strides are in elements, from row to row. sign -1 turns back.
+struct RopeArgs {
+  const void *q, *k, *v, *cos, *sin;
+  void* out;
+  Index q_stride, k_stride, v_stride, out_stride;
+  Index rows, seq;
+  int heads, kv_heads, v_heads, head_dim;
+  double sign;
+};
+
+// Bounds that host and kernels share.
+constexpr int kWarp = 32;
+constexpr int kMostThreads = 512;                // of a block
+constexpr int kMostParts = 256;                  // blocks of a norm's backward
+constexpr int kSharedBytes = 48 << 10;           // that a block gets without asking for more
+constexpr int kSumColumns = 32, kSumGroups = 8;  // a block that sums parts: columns, threads for each
+
+}  // namespace sweep::device

@@ -1,0 +1,39 @@
+// Every fused kernel by its name and arguments. NVRTC compiles this file for one stored type,
+// SWEEP_DEVICE_TYPE; each kernel comes as NAME_packed, which moves 16 bytes at once, and NAME_single for rows
+// that are not aligned so.
+#pragma once
+#include "bench_kernels/kernels/device/activation.h"
+#include "bench_kernels/kernels/device/norm.h"
+#include "bench_kernels/kernels/device/rope.h"
+
+#define SWEEP_DEVICE_KERNELS(KERNEL)                                                     \
+  KERNEL(swiglu, ActivationArgs, (activate<T, K, Silu, true>(args)))                     \
+  KERNEL(swiglu_backward, ActivationArgs, (activate_backward<T, K, Silu, true>(args)))   \
+  KERNEL(geglu, ActivationArgs, (activate<T, K, Gelu, true>(args)))                      \
+  KERNEL(geglu_backward, ActivationArgs, (activate_backward<T, K, Gelu, true>(args)))    \
+  KERNEL(gelu, ActivationArgs, (activate<T, K, Gelu, false>(args)))                      \
+  KERNEL(gelu_backward, ActivationArgs, (activate_backward<T, K, Gelu, false>(args)))    \
+  KERNEL(rms_norm, NormArgs, (norm<T, K, false>(args, room)))                            \
+  KERNEL(layer_norm, NormArgs, (norm<T, K, true>(args, room)))                           \
+  KERNEL(rms_norm_backward, NormBackwardArgs, (norm_backward<T, K, false>(args, room)))  \
+  KERNEL(layer_norm_backward, NormBackwardArgs, (norm_backward<T, K, true>(args, room))) \
+  KERNEL(sum_parts, SumPartsArgs, (sum_parts<T>(args, room)))                            \
+  KERNEL(rope, RopeArgs, (rotate<T, K>(args)))
+
+#ifdef SWEEP_DEVICE_TYPE
+#define SWEEP_DEVICE_ENTRY(name, Args, body, form, size)                    \
+  extern "C" __global__ void __launch_bounds__(sweep::device::kMostThreads, 2) \
+      name##_##form(const sweep::device::Args args) {                       \
+    using namespace sweep::device;                                          \
+    using T = SWEEP_DEVICE_TYPE;                                            \
+    constexpr int K = size;                                                 \
+    extern __shared__ double shared[];                                      \
+    [[maybe_unused]] auto* room = reinterpret_cast<Wide<T>*>(shared);       \
+    static_assert(K > 0);                                                   \
+    body;                                                                   \
+  }
+#define SWEEP_DEVICE_ENTRIES(name, Args, body)                                   \
+  SWEEP_DEVICE_ENTRY(name, Args, body, packed, 16 / static_cast<int>(sizeof(T))) \
+  SWEEP_DEVICE_ENTRY(name, Args, body, single, 1)
+SWEEP_DEVICE_KERNELS(SWEEP_DEVICE_ENTRIES)
+#endif

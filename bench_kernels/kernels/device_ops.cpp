@@ -1,0 +1,245 @@
+#include "bench_kernels/kernels/device_ops.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "bench_kernels/kernels/device/args.h"
+
+namespace sweep::kernels {
+namespace {
+
+std::atomic<unsigned> g_groups{kAllFused};
+std::atomic<device::Launcher> g_launcher{nullptr};
+
+}  // namespace
+
+void set_fused(unsigned groups) {
+  g_groups = groups;
+}
+bool fused(Fused group) {
+  return (g_groups & static_cast<unsigned>(group)) != 0;
+}
+
+namespace device {
+
+using sweep::device::Index;
+
+void set_launcher(Launcher launcher) {
+  g_launcher = launcher;
+}
+bool has_launcher() {
+  return g_launcher != nullptr;
+}
+
+namespace {
+
+constexpr std::int64_t kPackBytes = 16;
+
+void* at_of(const at::Tensor& t) {
+  return t.defined() ? t.mutable_data_ptr() : nullptr;
+}
+
+std::int64_t pack_of(const at::Tensor& t) {
+  return kPackBytes / static_cast<std::int64_t>(t.element_size());
+}
+
+// Whether every row of these begins on 16 bytes, where rows lie `strides` elements apart.
+bool aligned(std::initializer_list<at::Tensor> tensors, std::initializer_list<std::int64_t> strides) {
+  for (const at::Tensor& t : tensors) {
+    if (!t.defined()) continue;
+    if (reinterpret_cast<std::uintptr_t>(t.const_data_ptr()) % kPackBytes != 0) return false;
+    for (const std::int64_t stride : strides)
+      if (stride % pack_of(t) != 0) return false;
+  }
+  return true;
+}
+
+// Whole warps for so many columns, a pack or a single for each thread.
+unsigned threads_for(std::int64_t columns) {
+  constexpr std::int64_t kLeast = 2 * sweep::device::kWarp;
+  std::int64_t threads = kLeast;
+  while (threads < columns && threads < sweep::device::kMostThreads) threads *= 2;
+  return static_cast<unsigned>(threads);
+}
+
+unsigned blocks_for(std::int64_t rows) {
+  return static_cast<unsigned>(std::min<std::int64_t>(rows, 1 << 30));
+}
+
+// Nothing runs for meta tensors, and a grid without blocks is refused by the driver.
+void run(const at::Tensor& like, Launch launch) {
+  if (like.is_meta() || launch.blocks == 0) return;
+  launch.type = like.scalar_type();
+  const Launcher launcher = g_launcher;
+  TORCH_CHECK(launcher != nullptr, "nobody is here to launch the fused kernels");
+  launcher(launch);
+}
+
+const char* name_of(Activation kind, bool backward) {
+  switch (kind) {
+    case Activation::kSwiglu:
+      return backward ? "swiglu_backward" : "swiglu";
+    case Activation::kGeglu:
+      return backward ? "geglu_backward" : "geglu";
+    default:
+      return backward ? "gelu_backward" : "gelu";
+  }
+}
+
+void activate(Activation kind, const at::Tensor& in, const at::Tensor& out, bool backward) {
+  if (in.is_meta()) return;
+  const std::int64_t rows = out.size(0), n = out.size(1);
+  const sweep::device::ActivationArgs args{at_of(in), at_of(out), rows, n};
+  const bool packed = aligned({in, out}, {n});
+  const std::int64_t once = in.numel() + out.numel();
+  run(in, {name_of(kind, backward),
+           {},
+           packed,
+           blocks_for(rows),
+           threads_for(packed ? n / pack_of(in) : n),
+           0,
+           &args,
+           once * static_cast<std::int64_t>(in.element_size()) * (backward ? 2 : 1)});
+}
+
+std::size_t bytes_of(const at::Tensor& statistics, std::int64_t elements) {
+  return static_cast<std::size_t>(elements) * statistics.element_size();
+}
+
+}  // namespace
+
+void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
+  activate(kind, in, out, false);
+}
+void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor& grad) {
+  activate(kind, in, grad, true);
+}
+
+void norm(const at::Tensor& x, const Norm& p, const at::Tensor& y, const NormStats& stats,
+          const Start& start) {
+  if (x.is_meta()) return;
+  const std::int64_t rows = x.size(0), n = x.size(1);
+  const sweep::device::NormArgs args{at_of(x),
+                                     at_of(p.w),
+                                     at_of(p.b),
+                                     at_of(y),
+                                     at_of(stats.mean),
+                                     at_of(stats.rstd),
+                                     at_of(start.bias),
+                                     at_of(start.out),
+                                     rows,
+                                     n,
+                                     p.eps};
+  const bool packed = aligned({x, p.w, p.b, y, start.bias, start.out}, {n});
+  const std::int64_t passes = start.out.defined() ? 3 : 2;
+  run(x, {p.rms() ? "rms_norm" : "layer_norm",
+          {},
+          packed,
+          blocks_for(rows),
+          threads_for(packed ? n / pack_of(x) : n),
+          bytes_of(stats.rstd, sweep::device::kWarp),
+          &args,
+          passes * x.numel() * static_cast<std::int64_t>(x.element_size())});
+}
+
+void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, const NormStats& stats,
+                   const at::Tensor& residual, const at::Tensor& dx, const GradOut& dw, const GradOut& db) {
+  namespace d = sweep::device;
+  const std::int64_t rows = x.size(0), n = x.size(1), width = p.rms() ? n : 2 * n;
+  const std::int64_t parts = std::min<std::int64_t>(rows, d::kMostParts);
+  const at::Tensor partial = at::empty({parts, width}, stats.rstd.options());
+  if (x.is_meta() || rows == 0) {
+    if (rows == 0 && !dw.add) at::Tensor(dw.grad).zero_();
+    if (rows == 0 && db.grad.defined() && !db.add) at::Tensor(db.grad).zero_();
+    return;
+  }
+  const std::size_t shared = bytes_of(partial, d::kWarp + width);
+  const bool fits = shared <= static_cast<std::size_t>(d::kSharedBytes);
+  const d::NormBackwardArgs args{
+      at_of(dy),      at_of(x), at_of(p.w), at_of(stats.mean), at_of(stats.rstd), at_of(residual), at_of(dx),
+      at_of(partial), rows,     n,          fits ? 1 : 0};
+  const bool packed = aligned({dy, x, p.w, residual, dx}, {n});
+  const std::int64_t passes = residual.defined() ? 4 : 3;
+  const std::int64_t sums = partial.numel() * static_cast<std::int64_t>(partial.element_size());
+  run(x, {p.rms() ? "rms_norm_backward" : "layer_norm_backward",
+          {},
+          packed,
+          static_cast<unsigned>(parts),
+          threads_for(packed ? n / pack_of(x) : n),
+          fits ? shared : bytes_of(partial, d::kWarp),
+          &args,
+          passes * x.numel() * static_cast<std::int64_t>(x.element_size()) + sums});
+  const d::SumPartsArgs last{at_of(partial), at_of(dw.grad), p.rms() ? nullptr : at_of(db.grad), parts, n,
+                             dw.add ? 1 : 0, db.add ? 1 : 0};
+  constexpr int kThreads = d::kSumColumns * d::kSumGroups;
+  run(x, {"sum_parts",
+          {},
+          false,
+          static_cast<unsigned>((width + d::kSumColumns - 1) / d::kSumColumns),
+          kThreads,
+          bytes_of(partial, kThreads),
+          &last,
+          sums});
+}
+
+namespace {
+
+// K divides half a head, and each row of each part begins on 16 bytes.
+bool packs(const sweep::device::RopeArgs& args, std::initializer_list<at::Tensor> tensors) {
+  const std::int64_t half = args.head_dim / 2;
+  return aligned(tensors, {half, args.q_stride, args.k_stride, args.v_stride, args.out_stride});
+}
+
+void turn(const at::Tensor& like, const sweep::device::RopeArgs& args, bool packed) {
+  const std::int64_t heads = args.heads + args.kv_heads + args.v_heads;
+  const std::int64_t pieces = heads * (args.head_dim / 2) / (packed ? pack_of(like) : 1);
+  run(like, {"rope",
+             {},
+             packed,
+             blocks_for(args.rows),
+             threads_for(pieces),
+             0,
+             &args,
+             2 * args.rows * heads * args.head_dim * static_cast<std::int64_t>(like.element_size())});
+}
+
+}  // namespace
+
+void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, const at::Tensor& cos,
+          const at::Tensor& sin, bool backward) {
+  if (rows.is_meta()) return;
+  const Index stride = rows.stride(0);
+  sweep::device::RopeArgs args{};
+  args.q = args.out = at_of(rows), args.cos = at_of(cos), args.sin = at_of(sin);
+  args.q_stride = args.out_stride = stride;
+  args.rows = rows.size(0), args.seq = cos.size(0);
+  args.heads = static_cast<int>(heads), args.head_dim = static_cast<int>(head_dim);
+  args.sign = backward ? -1 : 1;
+  turn(rows, args, packs(args, {rows}));
+}
+
+bool join_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Angles& angles,
+                const at::Tensor& rows) {
+  if (rows.is_meta()) return true;
+  const std::int64_t head_dim = q.size(3);
+  for (const at::Tensor& t : {q, k, v})
+    if (t.stride(3) != 1 || t.stride(2) != head_dim || t.stride(0) != t.size(1) * t.stride(1)) return false;
+  if (head_dim % 2 != 0) return false;
+  sweep::device::RopeArgs args{};
+  args.q = at_of(q), args.k = at_of(k), args.v = at_of(v), args.out = at_of(rows);
+  args.cos = at_of(angles.cos), args.sin = at_of(angles.sin);
+  args.q_stride = q.stride(1), args.k_stride = k.stride(1), args.v_stride = v.stride(1);
+  args.out_stride = rows.stride(0);
+  args.rows = rows.size(0), args.seq = q.size(1);
+  args.heads = static_cast<int>(q.size(2));
+  args.kv_heads = args.v_heads = static_cast<int>(k.size(2));
+  args.head_dim = static_cast<int>(head_dim);
+  args.sign = -1;
+  turn(rows, args, packs(args, {q, k, v, rows}));
+  return true;
+}
+
+}  // namespace device
+}  // namespace sweep::kernels

@@ -1,0 +1,305 @@
+// Every fused kernel of a device on the CPU against double arithmetic: all stored types, odd sizes, aligned or
+// not, each block that is launched. A plain program, so that the sanitizers see nothing but the kernels; it
+// says which comparison failed and ends with 1.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+
+#include "tests/device/host_kernels.h"
+
+namespace {
+
+using namespace sweep::device;
+using host_kernels::Shape;
+
+int failures = 0;
+
+// The error that a stored type allows, relative to the largest value.
+template <class T>
+double tolerance() {
+  return std::is_same_v<T, double>  ? 1e-13
+         : std::is_same_v<T, float> ? 2e-6
+         : std::is_same_v<T, Fp16>  ? 2e-3
+                                    : 1.6e-2;
+}
+
+// n elements of T on the heap, exactly, at an offset of `shift` elements from 16 bytes; the sanitizer knows the end.
+template <class T>
+class Array {
+ public:
+  Array(Index n, int shift, unsigned seed, double scale = 1)
+      : values_(new (std::align_val_t(16)) T[static_cast<std::size_t>(n + shift)]), n_(n), shift_(shift) {
+    std::mt19937 random(seed);
+    std::normal_distribution<double> normal;
+    for (Index i = 0; i < n; ++i) narrow(static_cast<Wide<T>>(scale * normal(random)), at()[i]);
+  }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() { ::operator delete[](values_, std::align_val_t(16)); }
+  T* at() const { return values_ + shift_; }
+  double operator[](Index i) const { return widen(at()[i]); }
+  std::vector<double> wide() const {
+    std::vector<double> out;
+    for (Index i = 0; i < n_; ++i) out.push_back((*this)[i]);
+    return out;
+  }
+
+ private:
+  T* values_;
+  Index n_;
+  int shift_;
+};
+
+template <class A>
+void expect_near(const std::string& what, const A& got, const std::vector<double>& want, double allowed) {
+  double worst = 0, largest = 1;
+  Index at = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    const double error = std::fabs(got[static_cast<Index>(i)] - want[i]);
+    largest = std::max(largest, std::fabs(want[i]));
+    if (!(error <= worst)) worst = error, at = static_cast<Index>(i);
+  }
+  if (worst <= allowed * largest) return;
+  ++failures;
+  std::printf("%s: element %lld is %g, expected %g (error %.2e, allowed %.2e)\n", what.c_str(), at, got[at],
+              want[static_cast<std::size_t>(at)], worst, allowed * largest);
+}
+
+// What is varied: rows and columns, the block, whether 16 bytes move at once, by how much arrays are misaligned.
+struct Case {
+  Index rows, n;
+  unsigned blocks, threads;
+  bool packed;
+  int shift;
+};
+template <class T>
+std::string said(const char* kernel, const Case& c) {
+  const char* type = std::is_same_v<T, double>  ? "fp64"
+                     : std::is_same_v<T, float> ? "fp32"
+                     : std::is_same_v<T, Fp16>  ? "fp16"
+                                                : "bf16";
+  return std::string(kernel) + " " + type + " " + std::to_string(c.rows) + "x" + std::to_string(c.n) +
+         " threads " + std::to_string(c.threads) + (c.packed ? " packed" : " single");
+}
+
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+double silu(double x) {
+  return x / (1 + std::exp(-x));
+}
+
+// The slope by a central difference of the function in long double would lose digits: by the formula instead.
+double gelu_slope(double x) {
+  const double c = std::sqrt(2 / M_PI), t = std::tanh(c * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
+}
+double silu_slope(double x) {
+  const double s = 1 / (1 + std::exp(-x));
+  return s * (1 + x * (1 - s));
+}
+
+template <class T>
+void activations(const Case& c) {
+  struct Kind {
+    const char *forward, *backward;
+    bool gated;
+    double (*value)(double);
+    double (*slope)(double);
+  };
+  for (const Kind& kind : {Kind{"swiglu", "swiglu_backward", true, silu, silu_slope},
+                           Kind{"geglu", "geglu_backward", true, gelu, gelu_slope},
+                           Kind{"gelu", "gelu_backward", false, gelu, gelu_slope}}) {
+    if (kind.gated && c.packed && c.n % (16 / static_cast<Index>(sizeof(T))) != 0)
+      continue;  // the second half would be misaligned
+    const Index width = kind.gated ? 2 * c.n : c.n;
+    const Array<T> in(c.rows * width, c.shift, 1), out(c.rows * c.n, c.shift, 2),
+        grad(c.rows * c.n, c.shift, 3);
+    std::vector<double> want(static_cast<std::size_t>(c.rows * c.n)),
+        din(static_cast<std::size_t>(c.rows * width));
+    for (Index r = 0; r < c.rows; ++r) {
+      for (Index i = 0; i < c.n; ++i) {
+        const double x = in[r * width + i], up = kind.gated ? in[r * width + c.n + i] : 1,
+                     d = grad[r * c.n + i];
+        want[static_cast<std::size_t>(r * c.n + i)] = kind.value(x) * up;
+        din[static_cast<std::size_t>(r * width + i)] = kind.slope(x) * up * d;
+        if (kind.gated) din[static_cast<std::size_t>(r * width + c.n + i)] = kind.value(x) * d;
+      }
+    }
+    const ActivationArgs forward{in.at(), out.at(), c.rows, c.n}, backward{in.at(), grad.at(), c.rows, c.n};
+    const Shape shape{c.blocks, c.threads, 0};
+    host_kernels::run<T>(kind.forward, c.packed, shape, &forward);
+    expect_near(said<T>(kind.forward, c), out, want, tolerance<T>());
+    host_kernels::run<T>(kind.backward, c.packed, shape, &backward);
+    expect_near(said<T>(kind.backward, c) + " input", in, din, tolerance<T>());
+    expect_near(said<T>(kind.backward, c) + " output", grad, want, tolerance<T>());
+  }
+}
+
+// A norm in double: y, then dx, dw, db for dy.
+struct Reference {
+  std::vector<double> y, dx, dw, db;
+  Reference(const Case& c, bool layer, double eps, const auto& x, const auto& w, const auto& b,
+            const auto& dy, const std::vector<double>& residual)
+      : y(static_cast<std::size_t>(c.rows * c.n)),
+        dx(y.size()),
+        dw(static_cast<std::size_t>(c.n)),
+        db(dw.size()) {
+    const double n = static_cast<double>(c.n);
+    for (Index r = 0; r < c.rows; ++r) {
+      const auto at = [&](Index i) { return r * c.n + i; };
+      double mean = 0, square = 0, dot = 0, sum = 0;
+      for (Index i = 0; i < c.n && layer; ++i) mean += x[at(i)] / n;
+      for (Index i = 0; i < c.n; ++i) square += (x[at(i)] - mean) * (x[at(i)] - mean) / n;
+      const double rstd = 1 / std::sqrt(square + eps);
+      for (Index i = 0; i < c.n; ++i) {
+        const double hat = (x[at(i)] - mean) * rstd, g = dy[at(i)] * w[i];
+        y[static_cast<std::size_t>(at(i))] = hat * w[i] + (layer ? b[i] : 0);
+        dot += g * hat / n, sum += layer ? g / n : 0;
+        dw[static_cast<std::size_t>(i)] += dy[at(i)] * hat, db[static_cast<std::size_t>(i)] += dy[at(i)];
+      }
+      for (Index i = 0; i < c.n; ++i) {
+        const double hat = (x[at(i)] - mean) * rstd;
+        dx[static_cast<std::size_t>(at(i))] =
+            rstd * (dy[at(i)] * w[i] - hat * dot - sum) +
+            (residual.empty() ? 0 : residual[static_cast<std::size_t>(at(i))]);
+      }
+    }
+  }
+};
+
+std::vector<double> plus(std::vector<double> a, const std::vector<double>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+  return a;
+}
+
+template <class T>
+void norms(const Case& c, bool layer, bool in_shared) {
+  using A = Wide<T>;
+  constexpr double kEps = 1e-5;
+  const Index all = c.rows * c.n, width = layer ? 2 * c.n : c.n;
+  const Array<T> x(all, c.shift, 1), w(c.n, c.shift, 2), b(c.n, c.shift, 3), y(all, c.shift, 4),
+      dy(all, c.shift, 5), residual(all, c.shift, 6);
+  const Array<T> bias(c.n, c.shift, 7), start(all, c.shift, 8), dw(c.n, c.shift, 9), db(c.n, c.shift, 10);
+  const Array<A> mean(c.rows, 0, 11), rstd(c.rows, 0, 12), partial(c.blocks * width, 0, 13);
+  const std::size_t room = sizeof(A) * kWarp;
+  const Reference want(c, layer, kEps, x, w, b, dy, in_shared ? residual.wide() : std::vector<double>());
+  const NormArgs forward{x.at(),
+                         w.at(),
+                         layer ? b.at() : nullptr,
+                         y.at(),
+                         layer ? mean.at() : nullptr,
+                         rstd.at(),
+                         bias.at(),
+                         start.at(),
+                         c.rows,
+                         c.n,
+                         kEps};
+  const char* name = layer ? "layer_norm" : "rms_norm";
+  host_kernels::run<T>(name, c.packed, {c.blocks, c.threads, room}, &forward);
+  expect_near(said<T>(name, c), y, want.y, tolerance<T>());
+  std::vector<double> sums = x.wide();
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += bias[static_cast<Index>(i) % c.n];
+  expect_near(said<T>(name, c) + " start", start, sums, tolerance<T>());
+  // In place of dy, as the step does; one of the weights' gradients grows, the other is new.
+  const NormBackwardArgs backward{
+      dy.at(), x.at(),       w.at(), mean.at(), rstd.at(),        in_shared ? residual.at() : nullptr,
+      dy.at(), partial.at(), c.rows, c.n,       in_shared ? 1 : 0};
+  const auto grown = plus(want.dw, dw.wide());
+  const std::string back = std::string(name) + "_backward";
+  host_kernels::run<T>(
+      back, c.packed,
+      {c.blocks, c.threads, room + (in_shared ? sizeof(A) * static_cast<std::size_t>(width) : 0)}, &backward);
+  const SumPartsArgs parts{partial.at(), dw.at(), layer ? db.at() : nullptr, c.blocks, c.n, 1, 0};
+  host_kernels::run<T>("sum_parts", c.packed,
+                       {static_cast<unsigned>((width + kSumColumns - 1) / kSumColumns),
+                        kSumColumns * kSumGroups, sizeof(A) * kSumColumns * kSumGroups},
+                       &parts);
+  expect_near(said<T>(back.c_str(), c) + " dx", dy, want.dx, tolerance<T>());
+  expect_near(said<T>(back.c_str(), c) + " dw", dw, grown, tolerance<T>());
+  if (layer) expect_near(said<T>(back.c_str(), c) + " db", db, want.db, tolerance<T>());
+}
+
+struct Heads {
+  int heads, kv_heads, head_dim;
+};
+
+// Forward in place on q and k; backward from three arrays with room between their rows to one.
+template <class T>
+void ropes(const Case& c, const Heads& h) {
+  using A = Wide<T>;
+  const Index seq = 3, half = h.head_dim / 2, q = h.heads * h.head_dim, kv = h.kv_heads * h.head_dim,
+              gap = h.head_dim;
+  const Array<A> cosines(seq * half, c.packed ? 0 : c.shift, 1), sines(seq * half, c.packed ? 0 : c.shift, 2);
+  const Array<T> rows(c.rows * (q + 2 * kv), c.shift, 3);
+  const auto turned = [&](const auto& from, double sign, Index r, Index i) {
+    const Index lane = i % h.head_dim, angle = r % seq * half + lane % half;
+    const double other = from(lane < half ? i + half : i - half) * sines[angle] * sign;
+    return from(i) * cosines[angle] + (lane < half ? -other : other);
+  };
+  std::vector<double> want = rows.wide();
+  for (Index r = 0; r < c.rows; ++r)
+    for (Index i = 0; i < q + kv; ++i)
+      want[static_cast<std::size_t>(r * (q + 2 * kv) + i)] =
+          turned([&](Index at) { return rows[r * (q + 2 * kv) + at]; }, 1, r, i);
+  const Index stride = q + 2 * kv;
+  const RopeArgs forward{rows.at(), rows.at() + q, nullptr, cosines.at(), sines.at(), rows.at(),
+                         stride,    stride,        0,       stride,       c.rows,     seq,
+                         h.heads,   h.kv_heads,    0,       h.head_dim,   1};
+  host_kernels::run<T>("rope", c.packed, {c.blocks, c.threads, 0}, &forward);
+  expect_near(said<T>("rope", c), rows, want, tolerance<T>());
+
+  const Array<T> dq(c.rows * (q + gap), c.shift, 4), dk(c.rows * (kv + gap), c.shift, 5),
+      dv(c.rows * (kv + gap), c.shift, 6);
+  const Array<T> out(c.rows * stride, c.shift, 7);
+  for (const bool turns : {true, false}) {
+    std::vector<double> joined;
+    for (Index r = 0; r < c.rows; ++r) {
+      const auto part = [&](const Array<T>& from, Index width, bool turn) {
+        const auto get = [&](Index at) { return from[r * (width + gap) + at]; };
+        for (Index i = 0; i < width; ++i) joined.push_back(turn ? turned(get, -1, r, i) : get(i));
+      };
+      part(dq, q, turns), part(dk, kv, turns), part(dv, kv, false);
+    }
+    const RopeArgs backward{dq.at(),    dk.at(),    dv.at(),    turns ? cosines.at() : nullptr,
+                            sines.at(), out.at(),   q + gap,    kv + gap,
+                            kv + gap,   stride,     c.rows,     seq,
+                            h.heads,    h.kv_heads, h.kv_heads, h.head_dim,
+                            -1};
+    host_kernels::run<T>("rope", c.packed, {c.blocks, c.threads, 0}, &backward);
+    expect_near(said<T>("rope back", c), out, joined, tolerance<T>());
+  }
+}
+
+template <class T>
+void every_kernel() {
+  constexpr Index kPack = 16 / sizeof(T);
+  // Blocks as they are launched (device_ops.cpp), rows fewer and more than blocks, whole packs and a tail of each length.
+  for (const unsigned threads : {64u, 128u, 256u, 512u}) {
+    const Index reach = threads * kPack;  // columns that the block moves at once
+    activations<T>({3, 2 * kPack, 2, threads, true, 0});
+    activations<T>({2, reach + kPack, 1, threads, true, 0});
+    activations<T>({1, reach + kPack + 1, 1, threads, true, 0});
+    activations<T>({3, 67, 2, threads, false, 1});
+    for (const bool layer : {false, true}) {
+      norms<T>({1, reach + 3, 1, threads, true, 0}, layer, true);
+      norms<T>({4, 3 * kPack, 3, threads, true, 0}, layer, false);
+      norms<T>({3, 71, 2, threads, false, 1}, layer, layer);
+    }
+    ropes<T>({5, 0, 2, threads, true, 0}, {3, 1, static_cast<int>(4 * kPack)});
+    ropes<T>({4, 0, 3, threads, false, 1}, {2, 2, 6});
+  }
+}
+
+}  // namespace
+
+int main() {
+  every_kernel<float>();
+  every_kernel<Bf16>();
+  every_kernel<Fp16>();
+  every_kernel<double>();
+  if (failures == 0) std::printf("every kernel agrees with double arithmetic\n");
+  return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""mutation_test.py COMPILER: takes a barrier, a bound or a scale out of the fused kernels, one at a time; the test of the kernels
+must fail on each, under the sanitizer that is named."""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KERNELS = "bench_kernels/kernels/device"
+# file, what is there once, what stands there instead, sanitizer that the test is built with
+MUTANTS = {
+    "the barrier before a room is used again": ("scalar.h", "__syncthreads();  // before", "// before", "thread"),
+    "the barrier before warps' sums are read": ("scalar.h", "  __syncthreads();\n  A sum = 0;", "  A sum = 0;", "thread"),
+    "the barrier between groups of a sum": ("norm.h", "room[threadIdx.x] = sum;\n  __syncthreads();", "room[threadIdx.x] = sum;", "thread"),
+    "the bound of whole packs": ("scalar.h", "const Index whole = n - n % K;", "const Index whole = n;", "address,undefined"),
+    "the bound of columns that are summed": ("norm.h", "|| column >= width) return", ") return", "address,undefined"),
+    "the bound of rows": ("activation.h", "row < args.rows; row += gridDim.x) {\n    T* in", "row <= args.rows; row += gridDim.x) {\n    T* in", "address,undefined"),
+    "the norm's division by its columns": ("norm.h", "dot = block_sum(dot, room) / static_cast<A>(n);", "dot = block_sum(dot, room);", ""),
+    "a rotation's sign": ("rope.h", "sine = sign * sines[k]", "sine = sines[k]", ""),
+}
+
+
+def run(compiler, folder, sanitizer):
+    """The exit code of the kernels' test as it stands in the folder."""
+    program = folder / "device_test"
+    options = [f"-fsanitize={sanitizer}", "-fno-sanitize-recover=undefined"] if sanitizer else []
+    subprocess.run([compiler, "-std=c++20", "-O1", *options, "-I", str(folder), str(folder / "tests/device/device_test.cpp"), "-o", str(program)], check=True)
+    return subprocess.run([str(program)], capture_output=True, check=False).returncode
+
+
+def main():
+    survivors = []
+    with tempfile.TemporaryDirectory(prefix="sweep-mutation-") as name:
+        folder = pathlib.Path(name)
+        for part in (KERNELS, "tests/device"):
+            shutil.copytree(ROOT / part, folder / part)
+        (folder / "tests/support").mkdir()
+        shutil.copy(ROOT / "tests/support/cuda_shim.h", folder / "tests/support")
+        for what, (file, there, instead, sanitizer) in MUTANTS.items():
+            path = folder / KERNELS / file
+            text = path.read_text()
+            assert text.count(there) == 1, f"{file} has {there!r} {text.count(there)} times: mend this test"
+            path.write_text(text.replace(there, instead))
+            code = run(sys.argv[1], folder, sanitizer)
+            path.write_text(text)
+            print(f"without {what}: exit code {code}")
+            if code == 0:
+                survivors.append(what)
+    assert not survivors, f"nobody noticed that these were missing: {survivors}"
+
+
+if __name__ == "__main__":
+    main()

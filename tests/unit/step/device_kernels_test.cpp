@@ -1,0 +1,119 @@
+// Whole steps by the fused kernels of a device, which the CPU shim runs, beside the plain composition of
+// library operators: loss and every gradient.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string_view>
+
+#include "tests/device/host_kernels.h"
+// The kernels' own names are taken from here on.
+#include "bench_kernels/kernels/device_ops.h"
+#include "bench_kernels/step/train_step.h"
+#undef threadIdx
+#undef blockIdx
+#undef blockDim
+#undef gridDim
+
+namespace sweep::step {
+namespace {
+
+using kernels::Path;
+
+const parallel::Mesh& alone() {
+  static const parallel::Mesh mesh = parallel::alone();
+  return mesh;
+}
+
+std::vector<std::string> launched;
+
+void launch_on_cpu(const kernels::device::Launch& launch) {
+  launched.emplace_back(launch.kernel);
+  const host_kernels::Shape shape{launch.blocks, launch.threads, launch.shared};
+  EXPECT_GT(launch.bytes, 0);
+  if (launch.type == at::kDouble)
+    return host_kernels::run<double>(launch.kernel, launch.packed, shape, launch.args);
+  ASSERT_EQ(launch.type, at::kFloat);
+  host_kernels::run<float>(launch.kernel, launch.packed, shape, launch.args);
+}
+
+Trial small(std::string_view family) {
+  Trial t;
+  t.spec.layers = 2, t.spec.hidden_size = 64, t.spec.heads = 4, t.spec.kv_heads = 2, t.spec.head_dim = 16;
+  t.spec.intermediate_size = 96, t.spec.vocab_size = 97;
+  t.seq_len = 16, t.micro_batch_size = 2, t.global_batch_size = 2;
+  if (family == "gpt2") {
+    t.spec.family = "gpt2", t.spec.kv_heads = 4;
+    t.spec.rmsnorm = t.spec.swiglu = t.spec.rope = false;
+    t.spec.linear_bias = t.spec.attention_bias = true;
+  }
+  return t;
+}
+
+struct Result {
+  double loss;
+  std::vector<TrainStep::Tensor> tensors;
+};
+
+// Accumulation, so that gradients are both stored and added to.
+Result steps(Trial t, Path path) {
+  t.global_batch_size = 4, t.grad_accum = 2;
+  kernels::set_path(path);
+  kernels::device::set_launcher(&launch_on_cpu);
+  TrainStep step(t, at::kCPU, alone(), nullptr);
+  Result out{step.run().loss, {}};
+  for (const auto& tensor : step.tensors())
+    out.tensors.push_back({tensor.name, {}, {}, tensor.value.clone(), tensor.gradient.clone()});
+  kernels::device::set_launcher(nullptr);
+  kernels::set_path(Path::kFused);
+  return out;
+}
+
+class DeviceKernels : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(DeviceKernels, WholeStepHasTheLossAndTheGradientsOfLibraryOperators) {
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+    Trial t = small(GetParam());
+    t.recompute = recompute;
+    launched.clear();
+    const Result fused = steps(t, Path::kDevice);
+    const std::set<std::string> kernels(launched.begin(), launched.end());
+    const bool gpt2 = std::string_view(GetParam()) == "gpt2";
+    EXPECT_EQ(kernels, gpt2 ? (std::set<std::string>{"gelu", "gelu_backward", "layer_norm",
+                                                     "layer_norm_backward", "sum_parts"})
+                            : (std::set<std::string>{"rms_norm", "rms_norm_backward", "rope", "sum_parts",
+                                                     "swiglu", "swiglu_backward"}));
+    launched.clear();
+    const Result plain = steps(t, Path::kPlain);
+    EXPECT_TRUE(launched.empty());
+    EXPECT_NEAR(fused.loss, plain.loss, 1e-6);
+    ASSERT_EQ(fused.tensors.size(), plain.tensors.size());
+    for (std::size_t i = 0; i < plain.tensors.size(); ++i) {
+      const at::Tensor difference = fused.tensors[i].gradient - plain.tensors[i].gradient;
+      EXPECT_LE(difference.abs().max().item<float>(), 1e-6f) << plain.tensors[i].name;
+      EXPECT_GT(plain.tensors[i].gradient.abs().max().item<float>(), 0.0f) << plain.tensors[i].name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, DeviceKernels, ::testing::Values("llama", "gpt2"));
+
+// What flash attention's backward gives on a GPU: three tensors, of which rows are made.
+TEST(JoinHeads, TurnsBackAndCopiesAsTheRowsInPlaceWould) {
+  kernels::device::set_launcher(&launch_on_cpu);
+  at::manual_seed(3);
+  const auto heads = [](i64 n) { return at::randn({2, 5, n, 16}); };
+  const at::Tensor q = heads(4), k = heads(2), v = heads(2), angles = at::rand({5, 8});
+  const kernels::Angles turned{angles.cos(), angles.sin()};
+  const at::Tensor rows = at::empty({10, 8 * 16}),
+                   expected = at::cat({q, k, v}, 2).view({10, 8 * 16}).clone();
+  ASSERT_TRUE(kernels::device::join_heads(q, k, v, turned, rows));
+  kernels::rope(expected, 6, 16, turned.cos, turned.sin, true);
+  EXPECT_LE((rows - expected).abs().max().item<float>(), 1e-6f);
+  EXPECT_FALSE(kernels::device::join_heads(q.transpose(1, 2), k, v, turned, rows))
+      << "strides of another kind";
+  kernels::device::set_launcher(nullptr);
+}
+
+}  // namespace
+}  // namespace sweep::step
