@@ -20,7 +20,7 @@ namespace {
 
 using kernels::Path;
 
-const parallel::Mesh& alone() {
+const parallel::Mesh& mesh_of_one() {
   static const parallel::Mesh mesh = parallel::alone();
   return mesh;
 }
@@ -60,7 +60,7 @@ Result steps(Trial t, Path path) {
   t.global_batch_size = 4, t.grad_accum = 2;
   kernels::set_path(path);
   kernels::device::set_launcher(&launch_on_cpu);
-  TrainStep step(t, at::kCPU, alone(), nullptr);
+  TrainStep step(t, at::kCPU, mesh_of_one(), nullptr);
   Result out{step.run().loss, {}};
   for (const auto& tensor : step.tensors())
     out.tensors.push_back({tensor.name, {}, {}, tensor.value.clone(), tensor.gradient.clone()});
