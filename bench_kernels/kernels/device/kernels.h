@@ -21,16 +21,16 @@
   KERNEL(rope, RopeArgs, (rotate<T, K>(args)))
 
 #ifdef SWEEP_DEVICE_TYPE
-#define SWEEP_DEVICE_ENTRY(name, Args, body, form, size)                    \
+#define SWEEP_DEVICE_ENTRY(name, Args, body, form, size)                       \
   extern "C" __global__ void __launch_bounds__(sweep::device::kMostThreads, 2) \
-      name##_##form(const sweep::device::Args args) {                       \
-    using namespace sweep::device;                                          \
-    using T = SWEEP_DEVICE_TYPE;                                            \
-    constexpr int K = size;                                                 \
-    extern __shared__ double shared[];                                      \
-    [[maybe_unused]] auto* room = reinterpret_cast<Wide<T>*>(shared);       \
-    static_assert(K > 0);                                                   \
-    body;                                                                   \
+      name##_##form(const sweep::device::Args args) {                          \
+    using namespace sweep::device;                                             \
+    using T = SWEEP_DEVICE_TYPE;                                               \
+    constexpr int K = size;                                                    \
+    extern __shared__ double shared[];                                         \
+    [[maybe_unused]] auto* room = reinterpret_cast<Wide<T>*>(shared);          \
+    static_assert(K > 0);                                                      \
+    body;                                                                      \
   }
 #define SWEEP_DEVICE_ENTRIES(name, Args, body)                                   \
   SWEEP_DEVICE_ENTRY(name, Args, body, packed, 16 / static_cast<int>(sizeof(T))) \
