@@ -43,7 +43,7 @@ Trial small(std::string_view family) {
   t.spec.intermediate_size = 96, t.spec.vocab_size = 97;
   t.seq_len = 16, t.micro_batch_size = 2, t.global_batch_size = 2;
   if (family == "gpt2") {
-    t.spec.family = "gpt2", t.spec.kv_heads = 4;
+    t.spec.family = "gpt2", t.spec.kv_heads = 4, t.spec.max_positions = 64;
     t.spec.rmsnorm = t.spec.swiglu = t.spec.rope = false;
     t.spec.linear_bias = t.spec.attention_bias = true;
   }
