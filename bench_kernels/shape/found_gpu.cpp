@@ -42,12 +42,26 @@ bool runs_flash(const std::string& hardware) {
   return !known || known->compute_capability.empty() || version(known->compute_capability).first >= kAmpere;
 }
 
+namespace {
+
+constexpr std::pair<int, int> kOldest{7, 5};  // of CUDA 13
+
+bool older_than_cuda(const Hardware& h) {
+  return !h.compute_capability.empty() && version(h.compute_capability) < kOldest;
+}
+
+}  // namespace
+
+bool runs_fused(const std::string& hardware) {
+  const Hardware* known = known_hardware(hardware);
+  return !known || !older_than_cuda(*known);
+}
+
 std::optional<std::string> not_run_by_wheels(const Hardware& h) {
-  constexpr std::pair<int, int> kOldest{7, 5};
   if (h.gpu.starts_with("AMD"))
     return fmt::format("{} cannot be run: there is no build of the step for ROCm; plans and rehearsals work",
                        h.name);
-  if (h.compute_capability.empty() || version(h.compute_capability) >= kOldest) return std::nullopt;
+  if (!older_than_cuda(h)) return std::nullopt;
   return fmt::format(
       "{} has compute capability {}, for which PyTorch's wheels with CUDA 13 have no code (7.5 and newer): a "
       "PyTorch built for it runs there; plans and rehearsals work",

@@ -26,6 +26,9 @@ bool runs_flash(const std::string& hardware);
 // Whether the library multiplies the rows of all experts in one kernel there: its kernels are for compute
 // capability 9.0 and 10.x.
 bool runs_grouped(const std::string& hardware);
+// Whether the wheel's NVRTC makes the fused kernels for it: CUDA 13 knows compute capability 7.5 and newer. Of
+// hardware that is not known, nothing is excluded.
+bool runs_fused(const std::string& hardware);
 
 // Why the step, built with PyTorch's wheels, does not run on this hardware; nullopt: it does.
 std::optional<std::string> not_run_by_wheels(const Hardware&);

@@ -105,7 +105,8 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   exchange = t.cp > 1 && t.cp_comm_type == CpCommType::kAllToAll, ring = t.cp > 1 && !exchange;
   fp8 = t.precision == Precision::kFp8;
   rows_split = t.sp && t.tp > 1;
-  plain_norm = plain_rope = plain_mlp = false, norm_starts = gpu && !rows_split && !fp8;
+  const bool fused = gpu && runs_fused(t.hardware);
+  plain_norm = plain_rope = plain_mlp = gpu && !fused, norm_starts = fused && !rows_split && !fp8;
   rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate;
   selective = t.recompute == Recompute::kSelective;
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/kernels/device_ops.h"
 #include "bench_kernels/parallel/pipeline.h"
 #include "bench_kernels/parallel/step_guard.h"
 #include "bench_kernels/shape/found_gpu.h"
@@ -216,6 +217,8 @@ TrainStep::TrainStep(const Trial& t, at::Device device, const parallel::Mesh& me
                      std::function<void(Part)> on_part, optim::AdamWOptions adamw, const Given& given) {
   if (const auto sentence = unsupported(t, stands_for(device))) throw std::invalid_argument(*sentence);
   if (device.is_cpu()) keep_freed_memory();
+  const bool of_gpu = stands_for(device) == at::kCUDA;
+  kernels::set_fused(!of_gpu || shape::runs_fused(t.hardware) ? kernels::kAllFused : 0);
   impl_ = std::make_unique<Impl>(t, device, mesh, std::move(on_part), adamw, given);
 }
 

@@ -24,13 +24,13 @@ PRINTS = {
     "selftest": None, "models": [], "hardware": [], "completion": ["bash"], "manual": [],
     "predict": ["--configs", "CONFIGS", "--hardware", "h100-sxm-80gb"],
     "init": ["torchrun", "-o", "-"], "wrap": None, "calibrate": None, "suggest": [], "replay": None,
-    "choose": None,
+    "choose": None, "list": ["models"], "backup": None, "delete": None,
 }
 JSON = ("predict", "suggest", "plan", "explain", "status", "best", "table", "compare", "query", "logs", "doctor", "models", "hardware")
 CSV_HEAD = "precision,model,hardware,nodes,gpus_per_node,micro_batch_size,seq_len,tokens_per_s\n"
 DB = ["--db", "r.db"]
 SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "schema" / "json"
-NO_DB = ("simulate", "predict", "init", "models", "hardware", "completion", "manual")
+NO_DB = ("simulate", "predict", "init", "models", "hardware", "completion", "manual", "list")
 
 
 class Bench:

@@ -2,7 +2,9 @@
 
 #include <cuda.h>  // its version alone
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <nvrtc.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -165,6 +167,25 @@ void keep(const fs::path& path, const std::string& code) {
   fs::rename(own, path, error);
 }
 
+// One process of a machine compiles, while the others wait for what it keeps.
+class Turn {
+ public:
+  explicit Turn(const fs::path& path) {
+    std::error_code error;
+    fs::create_directories(path.parent_path(), error);
+    lock_ = open((path.string() + ".lock").c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (lock_ >= 0) flock(lock_, LOCK_EX);
+  }
+  ~Turn() {
+    if (lock_ >= 0) close(lock_);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  int lock_ = -1;
+};
+
 }  // namespace
 
 Compiled compile(const std::string& torch_lib, const std::string& type, int architecture) {
@@ -177,10 +198,12 @@ std::string compiled(const std::string& torch_lib, const std::string& type, int 
   const Nvrtc& library = found_in(torch_lib);
   const auto options = options_for(library, type, architecture);
   const fs::path path = folder.empty() ? fs::path() : fs::path(folder) / (key_of(library, options) + ".bin");
-  if (!path.empty())
-    if (std::string code = read(path); !code.empty()) return code;
+  if (path.empty()) return compile_with(library, options).code;
+  if (std::string code = read(path); !code.empty()) return code;
+  const Turn turn(path);
+  if (std::string code = read(path); !code.empty()) return code;
   std::string code = compile_with(library, options).code;
-  if (!path.empty()) keep(path, code);
+  keep(path, code);
   return code;
 }
 

@@ -24,6 +24,12 @@ TEST(FoundGpu, FlashAttentionNeedsAmpereOrLater) {
   EXPECT_TRUE(runs_flash("unknown-gpu"));
 }
 
+TEST(FoundGpu, FusedKernelsNeedTuringOrLater) {
+  EXPECT_FALSE(runs_fused("v100-16gb"));
+  for (const char* name : {"titan-rtx-24gb", "a100-80gb", "b200-180gb", "cpu", "of no catalogue"})
+    EXPECT_TRUE(runs_fused(name)) << name;
+}
+
 TEST(FoundGpu, WheelsRunFromTuringOnAndNotOnRocm) {
   const auto refused = [](const char* name) { return not_run_by_wheels(*known_hardware(name)).has_value(); };
   for (const char* name : {"v100-16gb", "v100-32gb", "mi300x-192gb", "mi355x-288gb"})
