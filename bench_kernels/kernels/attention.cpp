@@ -87,7 +87,6 @@ void causal_softmax(const at::Tensor& scores, const AttentionShape& s) {
 
 void softmax_backward(const at::Tensor& probs, const at::Tensor& grad, const AttentionShape& s) {
   if (way(probs) == Way::kNothing) return;
-  if (way(probs) == Way::kPlain) return plain::softmax_backward(probs, grad, scale_of(s));
   by_type(probs, [&]<class T>() {
     using A = typename RowKernels<T>::A;
     over_rows(probs.numel() / s.seq, s.seq, [&](std::int64_t begin, std::int64_t end) {
@@ -129,10 +128,12 @@ void batched_math_backward(const at::Tensor& dout, const at::Tensor& qkv, const 
                            const AttentionState& state, const at::Tensor& dqkv) {
   const Heads h = split_heads(qkv, s), d = split_heads(dqkv, s);
   const at::Tensor grad = batched(dout.view({s.batch, s.seq, s.heads, s.head_dim}), s);
+  const at::Tensor out = state.out.view({s.batch, s.seq, s.heads, s.head_dim});
+  const at::Tensor dots = at::sum(batched(out, s).mul(grad), {-1}, true, statistics_type(grad));
   const at::Tensor probs = state.saved.view({s.batch * s.heads, s.seq, s.seq});
   gather(unbatched(at::bmm(probs.transpose(1, 2), grad), s), d.v, s, 2);
   const at::Tensor scores = at::bmm(grad, batched(h.v, s).transpose(1, 2));
-  softmax_backward(probs, scores, s);
+  plain::softmax_backward(probs, dots, scores, scale_of(s));
   at::Tensor(d.q).copy_(unbatched(at::bmm(scores, batched(h.k, s)), s));
   gather(unbatched(at::bmm(scores.transpose(1, 2), batched(h.q, s)), s), d.k, s, 2);
 }

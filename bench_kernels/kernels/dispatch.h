@@ -93,7 +93,8 @@ void activation(Activation, const at::Tensor& in, const at::Tensor& out);
 void activation_backward(Activation, const at::Tensor& in, const at::Tensor& grad);
 // plain_softmax.cpp
 void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale);
-void softmax_backward(const at::Tensor& probs, const at::Tensor& grad, double scale);
+// In place of grad, without a temporary of its size. dots: of each row of grad with that of probs.
+void softmax_backward(const at::Tensor& probs, const at::Tensor& dots, const at::Tensor& grad, double scale);
 void embed(const at::Tensor& table, const at::Tensor& positions, const Tokens&, const at::Tensor& out);
 void embed_backward(const at::Tensor& dout, const Tokens&, const GradOut& dtable, const GradOut& dpositions);
 void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double scale, const at::Tensor& total);

@@ -90,10 +90,8 @@ void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale)
   at::_softmax_out(s, s, -1, false);
 }
 
-void softmax_backward(const at::Tensor& probs, const at::Tensor& grad, double scale) {
-  at::Tensor g = grad;
-  at::_softmax_backward_data_out(g, g, probs, -1, probs.scalar_type());
-  g.mul_(scale);
+void softmax_backward(const at::Tensor& probs, const at::Tensor& dots, const at::Tensor& grad, double scale) {
+  at::Tensor(grad).sub_(dots).mul_(probs).mul_(scale);
 }
 
 }  // namespace sweep::kernels::plain

@@ -149,7 +149,7 @@ class Attention {
       m.moment(
           {{kPassing, library_gradients()}, {kPassing, s_.sums(s_.whole * s_.heads * (s_.head_dim + 1))}});
     if (!s_.flash && s_.gpu)
-      m.moment({{kPassing, s_.batch * s_.element * scores_}, {kPassing, 3 * batched()}});
+      m.moment({{kPassing, s_.batch * s_.element * scores_}, {kPassing, 3 * batched()}, {kPassing, lse()}});
     if (!s_.flash && !s_.gpu)
       m.moment({{kPassing, s_.element * scores_}, {kPassing, s_.element * sequence_}, {kPassing, spread()}});
     if (s_.exchange) m.moment(kBuffer, 2 * qkv());

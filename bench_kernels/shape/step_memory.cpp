@@ -1,6 +1,7 @@
 #include "bench_kernels/shape/step_memory.h"
 
 #include <numeric>
+#include <set>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/chunk_parameters.h"
@@ -82,7 +83,7 @@ class ChunkMemory {
   }
   void count_copies();
   double copies_at(i64 group, bool forward) const;
-  double copies_between(i64 first, i64 group) const;
+  std::vector<double> copies_again(i64 first, i64 l) const;
   i64 groups() const { return n_ + p_.has_embedding + p_.has_head; }
   i64 group_of(i64 layer) const { return layer + p_.has_embedding; }
   PartBytes buffers(double bytes) const {
@@ -127,14 +128,30 @@ double ChunkMemory::copies_at(i64 group, bool forward) const {
   return sum;
 }
 
-// Copies of a group whose backward begins, and of one before it that is computed again first.
-double ChunkMemory::copies_between(i64 first, i64 group) const {
-  if (!p_.copies || !t_.reshard_after_forward) return copies_at(group, false);
-  double sum = copies_at(group, false);
-  const i64 fetched = group - t_.prefetch_backward;
-  for (i64 g = std::max<i64>(0, first - t_.prefetch_backward); g <= first; ++g)
-    if (g < fetched && !(g == 0 && p_.tied_here)) sum += copies_[static_cast<std::size_t>(g)];
-  return sum;
+// Copies while the layers from `first` to `l` are computed again, one after another: each fetches those before
+// it, as backward does, and gives its own back (Values::need, done). The last: what layer l's backward finds.
+std::vector<double> ChunkMemory::copies_again(i64 first, i64 l) const {
+  const double at_last = copies_at(group_of(l), false);
+  std::vector<double> out(static_cast<std::size_t>(l - first + 1), at_last);
+  if (!p_.copies || !t_.reshard_after_forward) return out;
+  std::set<i64> held;
+  const auto need = [&](i64 group) {
+    for (i64 g = std::max<i64>(0, group - t_.prefetch_backward); g <= group; ++g) held.insert(g);
+  };
+  const auto bytes = [&] {
+    double sum = p_.tied_here ? copies_.front() : 0;
+    for (const i64 g : held)
+      if (g > 0 || !p_.tied_here) sum += copies_[static_cast<std::size_t>(g)];
+    return sum;
+  };
+  need(group_of(l));
+  for (i64 i = first; i < l; ++i) {
+    need(group_of(i));
+    out[static_cast<std::size_t>(i - first)] = bytes();
+    held.erase(group_of(i));
+  }
+  out.back() = bytes();
+  return out;
 }
 
 PartBytes ChunkMemory::states() const {
@@ -195,8 +212,10 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
                                  PartBytes& most) const {
   // A head that shares the table leaves its part of the gradient for the embedding to add to.
   const double shared = p_.tied_here && !s_.later && !s_.frozen ? moments::staged(s_, p_.weights.table) : 0;
-  PartBytes base = others + buffers(copies_at(group_of(l), false) + shared);
   const i64 first = recomputes_ ? l - l % every_ : l;
+  const double copies = copies_at(group_of(l), false);
+  const std::vector<double> again_copies = first < l ? copies_again(first, l) : std::vector<double>{copies};
+  PartBytes base = others + buffers(std::max(copies, again_copies.back()) + shared);
   base += recomputes_ ? kept(t_.activation_offload ? std::min<i64>(first, 1) : first) +
                             u_.layer_saved.times(real(l - first))
                       : on_device(l);
@@ -205,10 +224,9 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
     again[MemoryPart::kTemporary] += block(s_.residual());  // the gradient that came in
     again[MemoryPart::kBuffers] += room.at_mlp;
     keep_larger(most, base + again);
-    if (first <
-        l) {  // the first of those computed again: its values, and those that the last one has fetched
-      const double fetched = copies_between(group_of(first), group_of(l)) - copies_at(group_of(l), false);
-      keep_larger(most, base + u_.layer_saved.times(-real(l - first)) + again + buffers(fetched));
+    for (i64 i = first; i < l; ++i) {  // those computed again before it: fewer results, more copies
+      const double more = again_copies[static_cast<std::size_t>(i - first)] - again_copies.back();
+      keep_larger(most, base + u_.layer_saved.times(-real(l - i)) + again + buffers(std::max(0.0, more)));
     }
   }
   if (s_.later)

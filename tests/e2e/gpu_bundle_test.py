@@ -100,7 +100,7 @@ class GpuBundleTest(unittest.TestCase):
         self.assertEqual(code, 0, said[-3000:])
         summary = (self.root / "home/all/gpu-check.md").read_text()
         self.assertEqual(summary.count("Phantom GPUs: no measurement."), 7)
-        self.assertEqual([row["who"] for row in records[5]["rows"]], ["sweep", "FSDP2, eager", "FSDP2, compiled", "sweep"])
+        self.assertEqual([row["who"] for row in records[5]["rows"]], ["sweep", "FSDP2, eager", "FSDP2, compiled", "autocast, compiled blocks", "sweep"])
         self.assertGreaterEqual(len(records[2]["rows"]), 20)
 
     def test_a_step_that_is_cut_keeps_what_it_has(self):
