@@ -108,10 +108,9 @@ class ChunkMemory {
 };
 
 void ChunkMemory::count_copies() {
-  const auto bytes = [&](const GroupElements& e) { return s_.element * e.all(); };
-  if (p_.has_embedding) copies_.push_back(bytes(p_.embedding));
-  for (i64 l = 0; l < n_; ++l) copies_.push_back(bytes(p_.layer));
-  if (p_.has_head) copies_.push_back(bytes(p_.head));
+  if (p_.has_embedding) copies_.push_back(s_.element * p_.embedding.all());
+  copies_.insert(copies_.end(), static_cast<std::size_t>(n_), s_.element * p_.layer.all());
+  if (p_.has_head) copies_.push_back(s_.element * p_.head.all());
 }
 
 // Copies of the group at work and of those fetched ahead, and those that stay until their backward.
@@ -131,26 +130,20 @@ double ChunkMemory::copies_at(i64 group, bool forward) const {
 // Copies while the layers from `first` to `l` are computed again, one after another: each fetches those before
 // it, as backward does, and gives its own back (Values::need, done). The last: what layer l's backward finds.
 std::vector<double> ChunkMemory::copies_again(i64 first, i64 l) const {
-  const double at_last = copies_at(group_of(l), false);
-  std::vector<double> out(static_cast<std::size_t>(l - first + 1), at_last);
+  std::vector<double> out(static_cast<std::size_t>(l - first + 1), copies_at(group_of(l), false));
   if (!p_.copies || !t_.reshard_after_forward) return out;
   std::set<i64> held;
+  if (p_.tied_here) held.insert(0);
   const auto need = [&](i64 group) {
     for (i64 g = std::max<i64>(0, group - t_.prefetch_backward); g <= group; ++g) held.insert(g);
   };
-  const auto bytes = [&] {
-    double sum = p_.tied_here ? copies_.front() : 0;
-    for (const i64 g : held)
-      if (g > 0 || !p_.tied_here) sum += copies_[static_cast<std::size_t>(g)];
-    return sum;
-  };
+  const auto add = [this](double sum, i64 group) { return sum + copies_[static_cast<std::size_t>(group)]; };
   need(group_of(l));
-  for (i64 i = first; i < l; ++i) {
+  for (i64 i = first; i < l; held.erase(group_of(i++))) {
     need(group_of(i));
-    out[static_cast<std::size_t>(i - first)] = bytes();
-    held.erase(group_of(i));
+    out[static_cast<std::size_t>(i - first)] = std::accumulate(held.begin(), held.end(), 0.0, add);
   }
-  out.back() = bytes();
+  out.back() = std::accumulate(held.begin(), held.end(), 0.0, add);
   return out;
 }
 
@@ -213,9 +206,8 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
   // A head that shares the table leaves its part of the gradient for the embedding to add to.
   const double shared = p_.tied_here && !s_.later && !s_.frozen ? moments::staged(s_, p_.weights.table) : 0;
   const i64 first = recomputes_ ? l - l % every_ : l;
-  const double copies = copies_at(group_of(l), false);
-  const std::vector<double> again_copies = first < l ? copies_again(first, l) : std::vector<double>{copies};
-  PartBytes base = others + buffers(std::max(copies, again_copies.back()) + shared);
+  const std::vector<double> copies = copies_again(first, l);
+  PartBytes base = others + buffers(std::max(copies_at(group_of(l), false), copies.back()) + shared);
   base += recomputes_ ? kept(t_.activation_offload ? std::min<i64>(first, 1) : first) +
                             u_.layer_saved.times(real(l - first))
                       : on_device(l);
@@ -223,10 +215,9 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
     PartBytes again = u_.layer_forward;
     again[MemoryPart::kTemporary] += block(s_.residual());  // the gradient that came in
     again[MemoryPart::kBuffers] += room.at_mlp;
-    keep_larger(most, base + again);
-    for (i64 i = first; i < l; ++i) {  // those computed again before it: fewer results, more copies
-      const double more = again_copies[static_cast<std::size_t>(i - first)] - again_copies.back();
-      keep_larger(most, base + u_.layer_saved.times(-real(l - i)) + again + buffers(std::max(0.0, more)));
+    for (i64 i = first; i <= l; ++i) {  // those computed again before it: fewer results, more copies
+      const double more = std::max(0.0, copies[static_cast<std::size_t>(i - first)] - copies.back());
+      keep_larger(most, base + u_.layer_saved.times(-real(l - i)) + again + buffers(more));
     }
   }
   if (s_.later)
@@ -399,7 +390,6 @@ std::vector<PartBytes> step_memory(const Trial& t, KernelPath path, Ranks which)
   const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
   const Units units(t, s, ChunkParameters(t, s, shares.front()).weights);
   std::vector<PartBytes> ranks;
-  ranks.reserve(static_cast<std::size_t>(t.pp));
   for (i64 rank = 0; rank < t.pp; ++rank) {
     const bool skipped = which == Ranks::kFullest && !s.later && holds_no_more(t, shares, rank);
     ranks.push_back(skipped ? PartBytes{} : rank_memory(t, s, units, shares, rank));
