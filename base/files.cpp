@@ -183,6 +183,10 @@ std::filesystem::path config_folder() {
   return own_folder("XDG_CONFIG_HOME", ".config", nullptr);
 }
 
+std::filesystem::path cache_folder() {
+  return own_folder("XDG_CACHE_HOME", ".cache", nullptr);
+}
+
 std::filesystem::path state_folder() {
   return own_folder("XDG_STATE_HOME", ".local/state", "/tmp");
 }

@@ -55,6 +55,8 @@ Expected<void> write_once(const std::filesystem::path& path, std::string_view by
 
 // $XDG_CONFIG_HOME/sweep, else ~/.config/sweep; empty: neither variable is set.
 std::filesystem::path config_folder();
+// $XDG_CACHE_HOME/sweep, else ~/.cache/sweep; empty: neither variable is set.
+std::filesystem::path cache_folder();
 // $XDG_STATE_HOME/sweep, else ~/.local/state/sweep; without a home below /tmp.
 std::filesystem::path state_folder();
 

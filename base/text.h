@@ -14,6 +14,8 @@ std::string counted(std::int64_t number, std::string_view noun);
 // A word as a POSIX shell reads it back unchanged. Plain words stay as they are; others come in single
 // quotes.
 std::string shell_word(std::string_view word);
+// The hash FNV-1a of 64 bits: stable across builds and machines, and no proof of anything.
+std::uint64_t fnv1a(std::string_view bytes);
 // Letters, digits, - and _ only: a name that is never a path.
 bool is_plain_name(std::string_view);
 // One field of CSV (RFC 4180), in quotes where it needs them.

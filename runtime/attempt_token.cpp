@@ -17,6 +17,7 @@
 
 #include "base/files.h"
 #include "base/proc.h"
+#include "base/text.h"
 
 namespace sweep {
 
@@ -25,12 +26,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kDigits = 20;
-
-std::uint64_t fnv1a(std::string_view bytes) {  // FNV-1a, 64 bit: stable across builds and machines
-  std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const unsigned char byte : bytes) hash = (hash ^ byte) * 0x100000001b3ull;
-  return hash;
-}
 
 // The pids of a process from the namespace of this /proc down to its own ("NSpid:" of its status).
 std::vector<pid_t> namespace_pids(const std::string& status) {

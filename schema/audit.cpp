@@ -1,5 +1,6 @@
 #include "schema/audit.h"
 
+#include "base/text.h"
 #include "schema/strategy.h"
 
 namespace sweep {
@@ -15,8 +16,7 @@ bool is_rank_rule(std::string_view rule) {
 
 // FNV-1a and a finalizer (MurmurHash3's): ids are hashes themselves, and neighbouring grids share them.
 bool is_in_audit(std::string_view trial_id, double share) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : trial_id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  std::uint64_t hash = fnv1a(trial_id);
   hash ^= hash >> 33, hash *= 0xff51afd7ed558ccd, hash ^= hash >> 33;
   constexpr double kAll = 18446744073709551616.0;  // 2^64
   return static_cast<double>(hash) < share * kAll;

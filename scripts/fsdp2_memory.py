@@ -15,6 +15,8 @@ import sys
 import tempfile
 from typing import Any
 
+from predict_accuracy import write_rows
+
 SIZES = {"llama3-8b": (128256, 4096, 14336, 32, 32, 8, False), "llama3.2-1b": (128256, 2048, 8192, 16, 32, 8, True),
          "llama2-7b": (32000, 4096, 11008, 32, 32, 32, False), "playbook-1b": (131072, 2048, 8192, 16, 32, 32, True),
          "mistral-7b": (32000, 4096, 14336, 32, 32, 8, False)}
@@ -129,11 +131,7 @@ def predict(sweep, row):
     columns = [name for name in row if name not in ("profile", "dp")] + ["dp", "gpus"]
     cells = {name: row[name] for name in columns if name in row} | {"gpus": row["dp"]}
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "row.csv"
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            out = csv.DictWriter(file, columns)
-            out.writeheader()
-            out.writerow(cells)
+        path = write_rows(pathlib.Path(folder) / "row.csv", [cells], columns)
         done = subprocess.run([sweep, "predict", "--configs", path, "--profile", row["profile"]], capture_output=True, text=True, check=True)
     return float(next(csv.DictReader(io.StringIO(done.stdout)))["peak_bytes"])
 

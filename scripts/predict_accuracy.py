@@ -23,17 +23,21 @@ def cell_of(row):
     return row["model"], int(row["nodes"])
 
 
+def write_rows(path, rows, columns=None):
+    """A CSV file of dictionaries; columns: those of the first one."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        out = csv.DictWriter(file, columns or list(rows[0]))
+        out.writeheader()
+        out.writerows(rows)
+    return path
+
+
 class Tool:
     def __init__(self, sweep, folder):
         self.sweep, self.folder = sweep, folder
 
     def write(self, name, rows, columns):
-        path = self.folder / name
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            out = csv.DictWriter(file, columns)
-            out.writeheader()
-            out.writerows(rows)
-        return path
+        return write_rows(self.folder / name, rows, columns)
 
     def predict(self, rows, fit_on=None):
         columns = list(rows[0])

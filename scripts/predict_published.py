@@ -10,18 +10,14 @@ import subprocess
 import sys
 import tempfile
 
-from predict_accuracy import spearman
+from predict_accuracy import spearman, write_rows
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "sweeps/data/published_training.csv"
 GIB = 1024.0 ** 3
 
 
 def predict(sweep, folder, rows, trainer, hardware):
-    path = folder / "rows.csv"
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        out = csv.DictWriter(file, list(rows[0]))
-        out.writeheader()
-        out.writerows(rows)
+    path = write_rows(folder / "rows.csv", rows)
     done = subprocess.run([sweep, "predict", "--trainer", trainer, "--hardware", hardware, "--configs", path], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)

@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import tempfile
 
-from predict_accuracy import spearman
+from predict_accuracy import spearman, write_rows
 
 KEYS = ("gpus", "gbs", "mbs", "hidden_size", "heads", "layers", "seq_len", "tp", "dp", "pp", "step_ms")
 FIXED = {"trainer": "megatron", "family": "gpt2", "vocab_size": 51200, "tie_embeddings": "true", "precision": "fp16", "recompute": "full", "zero": 0,
@@ -37,12 +37,7 @@ class Tool:
         self.sweep, self.folder = sweep, pathlib.Path(folder)
 
     def write(self, name, rows):
-        path = self.folder / name
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            out = csv.DictWriter(file, list(rows[0]))
-            out.writeheader()
-            out.writerows(rows)
-        return path
+        return write_rows(self.folder / name, rows)
 
     def predict(self, rows, *words):
         done = subprocess.run([self.sweep, "predict", "--hardware", "a100-80gb", "--configs", self.write("rows.csv", rows), *words],

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+from predict_accuracy import write_rows
+
 NEAR = 0.95
 NAMES = ("search", "random", "grid order", "best predicted", "lowest tp, then pp", "tuner")
 
@@ -35,12 +37,7 @@ class Tool:
         self.sweep, self.folder = sweep, folder
 
     def write(self, name, rows):
-        path = self.folder / name
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            out = csv.DictWriter(file, list(rows[0]))
-            out.writeheader()
-            out.writerows(rows)
-        return path
+        return write_rows(self.folder / name, rows)
 
     def run(self, *words):
         return subprocess.run([self.sweep, *map(str, words)], check=True, capture_output=True, text=True).stdout

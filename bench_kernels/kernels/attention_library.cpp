@@ -7,7 +7,7 @@
 namespace sweep::kernels {
 namespace {
 
-// What a kernel takes and gives: [B, heads, S, D], views.
+// A kernel takes and gives [B, heads, S, D]: views.
 at::Tensor before_positions(const at::Tensor& t) {
   return t.transpose(1, 2);
 }
@@ -87,19 +87,21 @@ std::vector<std::int64_t> kernel_key_sizes(const AttentionShape& s) {
   return {s.batch, s.seq, groups ? s.kv_heads : s.heads, s.head_dim};
 }
 
+// The copies of k and v that one_for_each_query() makes.
+std::array<at::Tensor, 2> spread_allocations(const at::Tensor& qkv, const AttentionShape& s) {
+  if (s.kernel != AttentionKernel::kSdpa || s.heads == s.kv_heads) return {};
+  return {at::empty(kernel_key_sizes(s), qkv.options()), at::empty(kernel_key_sizes(s), qkv.options())};
+}
+
 AttentionState allocations(const at::Tensor& qkv, const AttentionShape& s) {
-  at::Tensor k, v;
-  if (s.kernel == AttentionKernel::kSdpa && s.heads != s.kv_heads)
-    k = at::empty(kernel_key_sizes(s), qkv.options()), v = at::empty_like(k);
+  const auto keys_values = spread_allocations(qkv, s);
   return {at::empty({s.batch * s.seq, s.heads * s.head_dim}, qkv.options()),
           at::empty({s.batch, s.heads, s.seq}, exact(qkv)), at::empty({2}, qkv.options().dtype(at::kLong))};
 }
 
 // The gradients by the kernel's heads, an fp32 accumulator of dq and sums of the rows.
 void backward_allocations(const at::Tensor& qkv, const AttentionShape& s) {
-  at::Tensor k, v;
-  if (s.kernel == AttentionKernel::kSdpa && s.heads != s.kv_heads)
-    k = at::empty(kernel_key_sizes(s), qkv.options()), v = at::empty_like(k);
+  const auto keys_values = spread_allocations(qkv, s);
   const at::Tensor dq = at::empty({s.batch, s.seq, s.heads, s.head_dim}, qkv.options());
   const at::Tensor dk = at::empty(kernel_key_sizes(s), qkv.options()), dv = at::empty_like(dk);
   const at::Tensor sums = at::empty({s.batch, s.heads, s.seq, s.head_dim + 1}, exact(qkv));

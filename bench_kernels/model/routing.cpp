@@ -64,7 +64,7 @@ at::Tensor on_device(const Counts& values, at::IntArrayRef sizes, const at::Tens
   return out;
 }
 
-// What follows from the counts: where rows stand and how they come in.
+// Derives from the counts where rows stand and how they come in.
 void complete(const StageContext& s, Route& r) {
   const std::int64_t local = s.spec.experts / s.layout.ep();
   const Dispatch& d = r.dispatch;

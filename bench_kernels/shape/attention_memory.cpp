@@ -96,7 +96,8 @@ class Attention {
 
   // The heads of all sequences, one after another.
   double batched() const { return s_.batch * s_.element * sequence_; }
-  // By the library's kernels: of each query head, but cuDNN's; `sdpa` reads a k and a v for each, too.
+  // The library's kernels make gradients of k and v for each query head, but cuDNN's; `sdpa` reads a k and a v
+  // for each, too.
   double library_gradients() const {
     if (s_.attention == AttentionKind::kCudnn) return qkv();
     return (s_.attention == AttentionKind::kSdpa && shares_ ? 5 : 3) * result();

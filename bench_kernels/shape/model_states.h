@@ -61,7 +61,7 @@ struct StateTraffic {
 };
 // REQUIRES: recompute_every 1 where parameters are resharded (longer stretches gather some blocks again).
 StateTraffic state_traffic(const Trial&, double elements, double shared = 0);
-// Of numbers that are read and never updated (a frozen base): ZeRO 3 gathers them as all others.
+// The traffic of numbers that are read and never updated (a frozen base): ZeRO 3 gathers them as all others.
 StateTraffic frozen_traffic(const Trial&, double elements, double shared = 0);
 // The same for numbers of this rank's experts, which dp x cp / ep ranks hold: sharded over all of them at
 // every stage.

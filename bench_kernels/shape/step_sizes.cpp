@@ -60,7 +60,7 @@ AttentionKind attention_kind(const Trial& t, KernelPath path) {
 
 namespace {
 
-// Of the kernels that are asked for by name.
+// Says why a kernel that is asked for by name does not run.
 std::optional<std::string> kernel_objection(const Trial& t, KernelPath path) {
   const bool sdpa = t.attention == AttentionKind::kSdpa, cudnn = t.attention == AttentionKind::kCudnn;
   if (path == KernelPath::kProcessor) {

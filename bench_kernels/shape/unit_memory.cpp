@@ -157,8 +157,8 @@ UnitMemory embedding_memory(const StepSizes& s, const UnitWeights& w) {
 
 namespace {
 
-// What a chunk's loss takes beside its logits, on so many rows: of a share of the vocabulary the sums, and on
-// a GPU a piece in fp32.
+// A chunk's loss on so many rows takes beside its logits the sums of a share of the vocabulary, and on a GPU a
+// piece in fp32.
 double loss_room(const StepSizes& s, double rows) {
   const double line = block(s.sums(rows));
   const double shares = s.tp > 1 ? 2 * line + block(2 * s.sums(rows)) : 0;

@@ -10,7 +10,7 @@ namespace sweep::shape {
 // Elements of the weights that a rank holds of one layer, and of the ends.
 struct UnitWeights {
   double query_key_value = 0, attention_out = 0, in = 0, down = 0, router = 0, table = 0, positions = 0;
-  // Of both matrices of the adapters beside them.
+  // Elements of both matrices of the adapters beside them.
   double query_key_value_adapters = 0, attention_out_adapters = 0, in_adapters = 0, down_adapters = 0;
 };
 

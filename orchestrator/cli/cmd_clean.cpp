@@ -29,8 +29,7 @@ void show(Io& io, const driver::LeftoversOfRuns& found, const std::string& db) {
 }
 
 int clean(Io& io, const SweepSelector& where, bool yes) {
-  std::error_code ec;
-  if (!std::filesystem::exists(where.db, ec)) return refuse(io, {where.db + ": no such database"});
+  if (const auto there = database_is_there(where.db); !there) return refuse(io, there.error());
   auto store = store::Store::open(where.db, store::Mode::kReadOnly);
   if (!store) return refuse(io, store.error());
   auto found = driver::LeftoversOfRuns::find(**store);

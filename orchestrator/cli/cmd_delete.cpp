@@ -14,14 +14,12 @@ namespace {
 namespace fs = std::filesystem;
 
 int backup(Io& io, const SweepSelector& where, const std::string& file) {
-  std::error_code ec;
-  if (!fs::exists(where.db, ec))
-    return refuse(io, {where.db + ": no such database", ErrorKind::kNotFound, where.db});
+  if (const auto there = database_is_there(where.db); !there) return refuse(io, there.error());
   auto store = run::open_store(where.db, store::Mode::kReadOnly);
   if (!store) return refuse(io, store.error());
   if (auto done = (*store)->back_up(file); !done) return refuse(io, done.error());
   io.err << fmt::format("{}: {} bytes, every sweep of {}; logs of trials stay in {}.spool\n", file,
-                        fs::file_size(file, ec), where.db, where.db);
+                        fs::file_size(file), where.db, where.db);
   return kAnswered;
 }
 
@@ -30,10 +28,7 @@ Expected<void> agreed(Io& io, const std::string& sweep, const std::string& db, b
   const auto what = fmt::format("sweep '{}' of {}, its results and its logs will be gone", sweep, db);
   if (io.in == nullptr)
     return fail(ErrorKind::kRefused, sweep, what + "; say --yes, and `sweep backup FILE` before");
-  io.err << what << ". Go on? [y/N] " << std::flush;
-  std::string answer;
-  std::getline(*io.in, answer);
-  if (answer == "y" || answer == "Y" || answer == "yes") return {};
+  if (goes_on(io, what)) return {};
   return fail(ErrorKind::kRefused, sweep, "nothing was deleted");
 }
 

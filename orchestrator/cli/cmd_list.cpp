@@ -50,11 +50,7 @@ Expected<std::vector<Value>> row_of(store::Store& store, const store::SweepRow& 
 }
 
 int list_sweeps(Io& io, const ListCommand& o) {
-  std::error_code ec;
-  if (!std::filesystem::exists(o.where.db, ec))
-    return refuse(
-        io, {fmt::format("{}: no such database; `sweep run GRID --db {}` makes one", o.where.db, o.where.db),
-             ErrorKind::kNotFound, o.where.db});
+  if (const auto there = database_is_there(o.where.db); !there) return refuse(io, there.error());
   auto store = run::open_store(o.where.db, store::Mode::kReadOnly);
   if (!store) return refuse(io, store.error());
   const auto sweeps = (*store)->sweeps();

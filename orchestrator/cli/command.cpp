@@ -31,11 +31,22 @@ void add_sweep(CLI::App& command, SweepSelector& where) {
   command.add_option("SWEEP", where.sweep, "name of the sweep; absent: the latest of the database");
 }
 
-Expected<Opened> open_sweep(const SweepSelector& where, store::Mode mode) {
+Expected<void> database_is_there(const std::string& db) {
   std::error_code ec;
-  if (!std::filesystem::exists(where.db, ec))
-    return fail(ErrorKind::kNotFound, where.db,
-                fmt::format("{}: no such database; `sweep run GRID --db {}` makes one", where.db, where.db));
+  if (std::filesystem::exists(db, ec)) return {};
+  return fail(ErrorKind::kNotFound, db,
+              fmt::format("{}: no such database; `sweep run GRID --db {}` makes one", db, db));
+}
+
+bool goes_on(Io& io, const std::string& why) {
+  io.err << why << ". Go on? [y/N] " << std::flush;
+  std::string answer;
+  std::getline(*io.in, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+Expected<Opened> open_sweep(const SweepSelector& where, store::Mode mode) {
+  SWEEP_TRY(database_is_there(where.db));
   auto store = run::open_store(where.db, mode);
   if (!store) return tl::unexpected(store.error());
   auto sweep = (*store)->find_sweep(where.sweep);

@@ -99,11 +99,17 @@ struct SweepSelector {
 void add_db(CLI::App& command, SweepSelector&);
 void add_sweep(CLI::App& command, SweepSelector&);  // optional positional: absent means the latest
 
+// Error: there is no such file, and how one is made.
+Expected<void> database_is_there(const std::string& db);
+
 struct Opened {
   std::unique_ptr<store::Store> store;
   store::SweepRow sweep;
 };
 Expected<Opened> open_sweep(const SweepSelector&, store::Mode);
+
+// Asks the person at the terminal, "WHY. Go on? [y/N]"; false: no. REQUIRES: in.
+bool goes_on(Io&, const std::string& why);
 
 // Writes to a file atomically, or to out when path is empty or "-".
 Expected<void> write_output(Io&, const std::string& path, const std::string& bytes);

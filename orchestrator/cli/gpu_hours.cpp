@@ -20,11 +20,7 @@ Expected<void> confirmed(Io& io, const search::Most& most, const driver::LaunchC
       most.trials == 1 ? "1 trial" : fmt::format("{} trials", most.trials), predicted, limit);
   if (io.in == nullptr)
     return fail(fmt::format("{}; say --yes, or end it at {:.3g} with --gpu-hours", why, limit));
-  io.err << why << ". Go on? [y/N] " << std::flush;
-  std::string answer;
-  std::getline(*io.in, answer);
-  if (answer == "y" || answer == "Y" || answer == "yes") return {};
-  return fail("nothing was started");
+  return goes_on(io, why) ? Expected<void>() : fail("nothing was started");
 }
 
 Expected<answers::GpuHours> held_hours(store::Store& store, const store::SweepRow& sweep,

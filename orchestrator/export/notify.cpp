@@ -29,19 +29,10 @@ Expected<void> post(const std::string& url, const std::string& body) {
   return {};
 }
 
-// Its beginning is read next.
-bool fill(int file, const std::string& body) {
-  for (std::size_t at = 0; at < body.size();) {
-    const auto n = ::write(file, body.data() + at, body.size() - at);
-    if (n <= 0) return false;
-    at += static_cast<std::size_t>(n);
-  }
-  return ::lseek(file, 0, SEEK_SET) == 0;
-}
-
 Expected<void> start(const std::string& command, const std::string& body) {
   const Descriptor in(::memfd_create("sweep-notify", MFD_CLOEXEC));
-  if (in.get() < 0 || !fill(in.get(), body)) return fail("--notify-command: no memory for its input");
+  if (in.get() < 0 || !write_all(in.get(), body) || ::lseek(in.get(), 0, SEEK_SET) != 0)
+    return fail("--notify-command: no memory for its input");
   ChildProgram wanted{{"/bin/sh", "-c", command}};
   wanted.in = in.get(), wanted.out = STDERR_FILENO;
   wanted.group = ChildProgram::Group::kNew;

@@ -142,16 +142,16 @@ def compare_layout(case, command, flags, loss, norms, names):
     return wrong
 
 
-def main():
-    binary, cases = sys.argv[1], sys.argv[2:] or list(CASES)
+def main(cases, compared):
+    """Compares the cases of the command line, else all; `compared` gives the sentences of what is wrong with one."""
     torch.set_num_threads(1)
     failed = False
-    for case in cases:
-        for sentence in compare(case, binary, shards=case == "llama"):
+    for case in sys.argv[2:] or cases:
+        for sentence in compared(case, sys.argv[1]):
             failed = True
             print(f"FAILED {case}: {sentence}")
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(CASES, lambda case, binary: compare(case, binary, shards=case == "llama")))

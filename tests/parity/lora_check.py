@@ -13,7 +13,7 @@ import tempfile
 
 import torch
 from hf_check import CASES as HF
-from hf_check import COMMON, compare_layout, make_checkpoint
+from hf_check import COMMON, compare_layout, main, make_checkpoint
 from safetensors.torch import save_file
 from transformers import Qwen2Config
 
@@ -100,16 +100,5 @@ def compare(case, binary):
         return wrong
 
 
-def main():
-    binary, cases = sys.argv[1], sys.argv[2:] or list(CASES)
-    torch.set_num_threads(1)
-    failed = False
-    for case in cases:
-        for sentence in compare(case, binary):
-            failed = True
-            print(f"FAILED {case}: {sentence}")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(CASES, compare))

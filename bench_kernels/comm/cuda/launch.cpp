@@ -12,6 +12,7 @@
 #include <mutex>
 #include <tuple>
 
+#include "base/files.h"
 #include "bench_kernels/comm/cuda/nvrtc.h"
 
 namespace sweep::cuda {
@@ -59,6 +60,12 @@ std::string torch_folder() {
   return std::filesystem::path(own.dli_fname).parent_path();
 }
 
+// The folder of compiled kernels; empty: there is none.
+std::string kept_in() {
+  const auto cache = cache_folder();
+  return cache.empty() ? cache : cache / "kernels";
+}
+
 const char* type_name(at::ScalarType type) {
   switch (type) {
     case at::kBFloat16:
@@ -94,7 +101,7 @@ class Functions {
     std::string code;
     try {
       code = nvrtc::compiled(torch_folder(), type_name(type), properties.major * 10 + properties.minor,
-                             nvrtc::cache_folder());
+                             kept_in());
     } catch (const std::runtime_error& e) {
       TORCH_CHECK_NOT_IMPLEMENTED(false, e.what());
     }

@@ -3,17 +3,18 @@
 #include <cuda.h>  // its version alone
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <nvrtc.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <vector>
+
+#include "base/files.h"
+#include "base/text.h"
 
 namespace sweep::nvrtc {
 namespace {
@@ -97,22 +98,13 @@ std::vector<std::string> options_for(const Nvrtc& library, const std::string& ty
           "-DSWEEP_DEVICE_TYPE=" + (own ? type : "sweep::device::" + type)};
 }
 
-// FNV-1a of 64 bits: the name of a file, not a proof.
-std::string hashed(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  std::ostringstream out;
-  out << std::hex << hash;
-  return out.str();
-}
-
 std::string key_of(const Nvrtc& library, const std::vector<std::string>& options) {
   int major = 0, minor = 0;
   library.version(&major, &minor);
   std::string all = std::to_string(major) + "." + std::to_string(minor);
   for (const std::string& option : options) all.append("\n").append(option);
   for (const Source& source : sources()) all.append("\n").append(source.name).append(source.text);
-  return hashed(all);
+  return fmt::format("{:016x}", fnv1a(all));
 }
 
 Compiled compile_with(const Nvrtc& library, const std::vector<std::string>& options) {
@@ -143,28 +135,6 @@ Compiled compile_with(const Nvrtc& library, const std::vector<std::string>& opti
   library.destroy(&program);
   if (!made) throw std::runtime_error("NVRTC does not compile the fused kernels: " + out.log);
   return out;
-}
-
-std::string read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// Whole or not at all: under a name of this process first.
-void keep(const fs::path& path, const std::string& code) {
-  std::error_code error;
-  fs::create_directories(path.parent_path(), error);
-  const fs::path own = path.string() + "." + std::to_string(getpid());
-  {
-    std::ofstream file(own, std::ios::binary);
-    file << code;
-    file.close();
-    if (!file) {
-      fs::remove(own, error);
-      return;
-    }
-  }
-  fs::rename(own, path, error);
 }
 
 // One process of a machine compiles, while the others wait for what it keeps.
@@ -199,19 +169,12 @@ std::string compiled(const std::string& torch_lib, const std::string& type, int 
   const auto options = options_for(library, type, architecture);
   const fs::path path = folder.empty() ? fs::path() : fs::path(folder) / (key_of(library, options) + ".bin");
   if (path.empty()) return compile_with(library, options).code;
-  if (std::string code = read(path); !code.empty()) return code;
+  if (auto code = files::read(path)) return *code;
   const Turn turn(path);
-  if (std::string code = read(path); !code.empty()) return code;
+  if (auto code = files::read(path)) return *code;
   std::string code = compile_with(library, options).code;
-  keep(path, code);
+  (void)files::write_atomically(path, code);  // a folder that cannot be written costs the next one as much
   return code;
-}
-
-std::string cache_folder() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && *cache == '/') return std::string(cache) + "/sweep/kernels";
-  const char* const home = std::getenv("HOME");
-  return home != nullptr && *home == '/' ? std::string(home) + "/.cache/sweep/kernels" : std::string();
 }
 
 }  // namespace sweep::nvrtc

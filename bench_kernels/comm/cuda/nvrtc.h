@@ -24,7 +24,5 @@ Compiled compile(const std::string& torch_lib, const std::string& type, int arch
 // `folder` empty: nothing is kept. A folder that cannot be written is no error.
 std::string compiled(const std::string& torch_lib, const std::string& type, int architecture,
                      const std::string& folder);
-// $XDG_CACHE_HOME/sweep/kernels, or ~/.cache/sweep/kernels; empty where there is neither.
-std::string cache_folder();
 
 }  // namespace sweep::nvrtc

@@ -1,4 +1,4 @@
-// What the fused kernels of a device are made of: stored types and their accumulation types, packs that move
+// Parts of the fused kernels of a device: stored types and their accumulation types, packs that move
 // 16 bytes at once, the columns of a thread, sums over a block. One source for two compilers: NVRTC for a
 // GPU, and the host's for tests, where a shim gives threadIdx, __syncthreads and the like a meaning
 // (tests/support/cuda_shim.h).

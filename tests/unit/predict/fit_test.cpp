@@ -7,28 +7,10 @@
 
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/predict.h"
+#include "tests/unit/predict/predict_fixture.h"
 
 namespace sweep::predict {
 namespace {
-
-Trial fit_trial(const char* model, i64 nodes, i64 dp, i64 tp, i64 pp, i64 micros, i64 micro_batch, i64 zero) {
-  Trial t;
-  t.spec = *shape::find_model(model);
-  t.hardware = "h100-sxm-80gb", t.nodes = nodes, t.gpus_per_node = 8;
-  t.dp = dp, t.tp = tp, t.pp = pp, t.grad_accum = micros, t.micro_batch_size = micro_batch, t.zero = zero;
-  t.seq_len = 4096, t.precision = Precision::kBf16;
-  return t;
-}
-
-const TrainerProfile& fit_start(const char* name) {
-  return *built_in_profile(name);
-}
-
-TrialPrediction fit_predicted(const Trial& t, const TrainerProfile& p) {
-  TrialPrediction out;
-  predict_trial(t, p, *shape::find_hardware(t.hardware), plan::step_refusal, out);
-  return out;
-}
 
 // Rows made by a profile whose numbers are other than the start's.
 std::vector<MeasuredRow> rows_of(const TrainerProfile& p) {
@@ -37,8 +19,7 @@ std::vector<MeasuredRow> rows_of(const TrainerProfile& p) {
     for (const i64 pp : {1, 2, 4})
       for (const i64 batch : {1, 2, 4})
         for (const i64 zero : {0, 1}) {
-          const auto made =
-              fit_predicted(fit_trial("playbook-1b", 8, 64 / tp / pp, tp, pp, 8, batch, zero), p);
+          const auto made = predicted(laid_out("playbook-1b", 8, 64 / tp / pp, tp, pp, 8, batch, zero), p);
           rows.push_back({{},
                           made.layout,
                           false,
@@ -54,9 +35,9 @@ const shape::Hardware& h100() {
 }
 
 TEST(Fit, FindsTheParametersThatMadeTheRows) {
-  TrainerProfile other = fit_start("nanotron");
+  TrainerProfile other = built_in("nanotron");
   other.time.matmul_share *= 0.75, other.time.layer_launch_s *= 1.3, other.memory.gradient_copies = 2;
-  const auto fitted = fit_profile(fit_start("nanotron"), rows_of(other), h100());
+  const auto fitted = fit_profile(built_in("nanotron"), rows_of(other), h100());
   ASSERT_TRUE(fitted);
   const TrainerProfile& p = fitted->profile;
   EXPECT_NEAR(p.time.matmul_share / other.time.matmul_share, 1, 0.06);
@@ -70,63 +51,63 @@ TEST(Fit, FindsTheParametersThatMadeTheRows) {
 }
 
 TEST(Fit, OfTimesAloneLeavesMemoryAsItIs) {
-  TrainerProfile other = fit_start("megatron");
+  TrainerProfile other = built_in("megatron");
   other.time.layer_launch_s *= 1.5;
   auto rows = rows_of(other);
   for (auto& row : rows) row.reported_bytes = 0;
-  const auto fitted = fit_profile(fit_start("megatron"), rows, h100());
+  const auto fitted = fit_profile(built_in("megatron"), rows, h100());
   ASSERT_TRUE(fitted);
   EXPECT_EQ(fitted->report.memories, 0u);
   EXPECT_FALSE(fitted->report.memory);
-  EXPECT_EQ(fitted->profile.memory.base_gib, fit_start("megatron").memory.base_gib);
+  EXPECT_EQ(fitted->profile.memory.base_gib, built_in("megatron").memory.base_gib);
   EXPECT_EQ(fitted->profile.origins.back().of, (std::vector<std::string>{"time", "error"}));
   EXPECT_NEAR(fitted->profile.time.layer_launch_s / other.time.layer_launch_s, 1, 0.1);
 }
 
 TEST(Fit, OfMemoryAloneLeavesTimesAsTheyAre) {
-  TrainerProfile other = fit_start("nanotron");
+  TrainerProfile other = built_in("nanotron");
   other.memory.gradient_copies = 2;
   auto rows = rows_of(other);
   for (auto& row : rows) row.step_s = 0;
-  const auto fitted = fit_profile(fit_start("nanotron"), rows, h100());
+  const auto fitted = fit_profile(built_in("nanotron"), rows, h100());
   ASSERT_TRUE(fitted);
-  EXPECT_EQ(fitted->profile.time.matmul_share, fit_start("nanotron").time.matmul_share);
+  EXPECT_EQ(fitted->profile.time.matmul_share, built_in("nanotron").time.matmul_share);
   EXPECT_NEAR(fitted->profile.memory.gradient_copies, 2, 0.2);
   EXPECT_FALSE(fitted->report.time);
 }
 
 TEST(Fit, FiveRowsMoveWhatTheyDetermineAndLeaveDoubt) {
-  TrainerProfile other = fit_start("fsdp2");
+  TrainerProfile other = built_in("fsdp2");
   other.time.layer_launch_s *= 2;
   auto rows = rows_of(other);
   std::vector<MeasuredRow> five(rows.begin(), rows.begin() + 5);
-  const auto few = fit_profile(fit_start("fsdp2"), five, h100()),
-             all = fit_profile(fit_start("fsdp2"), rows, h100());
+  const auto few = fit_profile(built_in("fsdp2"), five, h100()),
+             all = fit_profile(built_in("fsdp2"), rows, h100());
   ASSERT_TRUE(few && all);
   ASSERT_EQ(few->report.time_doubt.size(), all->report.time_doubt.size());
   for (std::size_t i = 0; i < few->report.time_doubt.size(); ++i)
     EXPECT_GE(few->report.time_doubt[i], all->report.time_doubt[i]) << i;
-  EXPECT_EQ(few->profile.time.far_latency_s, fit_start("fsdp2").time.far_latency_s)
+  EXPECT_EQ(few->profile.time.far_latency_s, built_in("fsdp2").time.far_latency_s)
       << "no row crosses nodes by tp";
   TrainerProfile saved = few->profile;
   saved.origins.back().date = "2026-11-24";
   EXPECT_TRUE(profile_from_json(to_json(saved)));
   five.pop_back();
-  EXPECT_FALSE(fit_profile(fit_start("fsdp2"), five, h100()));
+  EXPECT_FALSE(fit_profile(built_in("fsdp2"), five, h100()));
 }
 
 TEST(Residual, HoldsOnItsHardwareAndFadesAway) {
-  TrainerProfile p = fit_start("megatron");
+  TrainerProfile p = built_in("megatron");
   const auto factor = [&](i64 tp, i64 nodes, const char* hardware) {
     Layout l;
-    make_layout(fit_trial("playbook-1b", nodes, 8 * nodes / tp, tp, 1, 8, 1, 0), p, l);
+    make_layout(laid_out("playbook-1b", nodes, 8 * nodes / tp, tp, 1, 8, 1, 0), p, l);
     return p.residual.factor(l, hardware);
   };
   std::vector<std::pair<ResidualPlace, double>> seen;
   Layout l;
   for (const i64 batch : {8, 4, 2, 1})
     for (const i64 tp : {1, 2, 4}) {
-      make_layout(fit_trial("playbook-1b", 1, 8 / tp, tp, 1, 8, batch, 0), p, l);
+      make_layout(laid_out("playbook-1b", 1, 8 / tp, tp, 1, 8, batch, 0), p, l);
       seen.emplace_back(residual_place(l), tp == 4 ? 0.2 : 0.0);
     }
   p.residual = residual_of(seen, "a100-80gb");

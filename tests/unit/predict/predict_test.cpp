@@ -9,6 +9,7 @@
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/memory.h"
 #include "orchestrator/predict/prediction_view.h"
+#include "tests/unit/predict/predict_fixture.h"
 
 namespace sweep::predict {
 namespace {
@@ -17,34 +18,15 @@ using testing::HasSubstr;
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-Trial trial(const char* model, i64 nodes, i64 dp, i64 tp, i64 pp, i64 micros, i64 micro_batch, i64 zero) {
-  Trial t;
-  t.spec = *shape::find_model(model);
-  t.hardware = "h100-sxm-80gb", t.nodes = nodes, t.gpus_per_node = 8;
-  t.dp = dp, t.tp = tp, t.pp = pp, t.grad_accum = micros, t.micro_batch_size = micro_batch, t.zero = zero;
-  t.seq_len = 4096, t.precision = Precision::kBf16;
-  return t;
-}
-
-const TrainerProfile& built_in(const char* name) {
-  return *built_in_profile(name);
-}
-
-TrialPrediction predicted(const Trial& t, const TrainerProfile& p = built_in("nanotron")) {
-  TrialPrediction out;
-  predict_trial(t, p, *shape::find_hardware(t.hardware), plan::step_refusal, out);
-  return out;
-}
-
 // 16 layers of 4 x 2048^2 + 3 x 2048 x 8192, and one table of 131072 x 2048.
 constexpr double kOneB = 16 * 67108864.0 + 268435456.0;
 
 TEST(PredictMemory, StatesFollowZero) {
-  const auto all = predicted(trial("playbook-1b", 1, 8, 1, 1, 32, 1, 0)).memory.parts;
+  const auto all = predicted(laid_out("playbook-1b", 1, 8, 1, 1, 32, 1, 0)).memory.parts;
   EXPECT_DOUBLE_EQ(all.weights, 2 * kOneB);
   EXPECT_DOUBLE_EQ(all.gradients, 4 * kOneB);
   EXPECT_DOUBLE_EQ(all.optimizer, 12 * kOneB);
-  const auto sharded = predicted(trial("playbook-1b", 1, 8, 1, 1, 32, 1, 1)).memory.parts;
+  const auto sharded = predicted(laid_out("playbook-1b", 1, 8, 1, 1, 32, 1, 1)).memory.parts;
   EXPECT_DOUBLE_EQ(sharded.optimizer, 12 * kOneB / 8);
   EXPECT_DOUBLE_EQ(sharded.gradients, all.gradients);
 }
@@ -52,17 +34,18 @@ TEST(PredictMemory, StatesFollowZero) {
 TEST(PredictMemory, ActivationsOfALayerAreWhatAutogradSaves) {
   // Per token: 10 tensors of 2048, 4 of 8192 in 16 bit, a statistic for each of 32 heads in 32 bit.
   const double token = 2 * (10 * 2048.0 + 4 * 8192) + 4 * 32;
-  const auto parts = predicted(trial("playbook-1b", 1, 8, 1, 1, 32, 1, 0)).memory.parts;
+  const auto parts = predicted(laid_out("playbook-1b", 1, 8, 1, 1, 32, 1, 0)).memory.parts;
   EXPECT_DOUBLE_EQ(parts.activations, 4096 * 16 * token);
   EXPECT_DOUBLE_EQ(parts.logits, 8.0 * 4096 * 131072);
-  const auto halves = predicted(trial("playbook-1b", 1, 4, 2, 1, 32, 1, 0)).memory.parts;
+  const auto halves = predicted(laid_out("playbook-1b", 1, 4, 2, 1, 32, 1, 0)).memory.parts;
   EXPECT_DOUBLE_EQ(halves.activations, parts.activations / 2);
 }
 
 TEST(PredictMemory, AnotherSequenceTakesWhatItTakesOnPhantomGpus) {
   // nanotron on phantom H100s allocates 35.6 GiB with one sequence and 46.2 GiB with two.
   const auto of = [](i64 sequences) {
-    const auto parts = predicted(trial("playbook-1b", 1, 8, 1, 1, 32 / sequences, sequences, 0)).memory.parts;
+    const auto parts =
+        predicted(laid_out("playbook-1b", 1, 8, 1, 1, 32 / sequences, sequences, 0)).memory.parts;
     return parts.activations + parts.logits;
   };
   EXPECT_NEAR((of(2) - of(1)) / kGiB, 46.2 - 35.6, 0.15);
@@ -70,14 +53,14 @@ TEST(PredictMemory, AnotherSequenceTakesWhatItTakesOnPhantomGpus) {
 
 TEST(PredictMemory, OneTensorHoldsQueriesKeysAndValuesOfOneWidth) {
   // With fewer heads of keys and values each is a tensor of its own, and what was copied from is freed.
-  const auto parts = predicted(trial("llama3-8b", 1, 8, 1, 1, 32, 1, 0)).memory.parts;
+  const auto parts = predicted(laid_out("llama3-8b", 1, 8, 1, 1, 32, 1, 0)).memory.parts;
   const double token = 2 * (4 * 4096.0 + 2 * 4096 + 2 * 1024 + 4 * 14336) + 4 * 32;
   EXPECT_DOUBLE_EQ(parts.activations, 4096 * 32 * token);
 }
 
 TEST(PredictMemory, ReplicasWithoutZeroHaveASetOf16BitGradients) {
   const auto of = [](i64 nodes, i64 dp, i64 zero) {
-    return predicted(trial("playbook-8b", nodes, dp, 1, 16, 128, 1, zero)).memory;
+    return predicted(laid_out("playbook-8b", nodes, dp, 1, 16, 128, 1, zero)).memory;
   };
   // The charted difference.
   EXPECT_NEAR((of(4, 2, 0).reserved - of(2, 1, 0).reserved) / kGiB, 62.8 - 60.4, 0.15);
@@ -86,7 +69,7 @@ TEST(PredictMemory, ReplicasWithoutZeroHaveASetOf16BitGradients) {
 
 TEST(PredictMemory, FreedTensorsWaitWhereThePipelineIsFullAndTheGpuIsSlower) {
   const auto held = [](i64 micros, i64 sequences) {
-    const auto out = predicted(trial("playbook-1b", 2, 4, 2, 2, micros, sequences, 1));
+    const auto out = predicted(laid_out("playbook-1b", 2, 4, 2, 2, micros, sequences, 1));
     return out.memory.parts.held / (out.layout.tokens * out.layout.hidden * out.layout.element);
   };
   EXPECT_GT(held(8, 8), held(2, 8) + 10);    // two micro-batches only fill two stages
@@ -95,17 +78,17 @@ TEST(PredictMemory, FreedTensorsWaitWhereThePipelineIsFullAndTheGpuIsSlower) {
 
 TEST(PredictMemory, TheFirstStageHoldsAMicroBatchForEachStage) {
   const double token = 2 * (10 * 4096.0 + 4 * 14336) + 4 * 32;
-  EXPECT_DOUBLE_EQ(predicted(trial("playbook-8b", 1, 1, 2, 4, 256, 1, 0)).memory.parts.activations,
+  EXPECT_DOUBLE_EQ(predicted(laid_out("playbook-8b", 1, 1, 2, 4, 256, 1, 0)).memory.parts.activations,
                    4096 * 9 * 4 * token / 2);
-  EXPECT_DOUBLE_EQ(predicted(trial("playbook-8b", 1, 1, 2, 4, 2, 1, 0)).memory.parts.activations,
+  EXPECT_DOUBLE_EQ(predicted(laid_out("playbook-8b", 1, 1, 2, 4, 2, 1, 0)).memory.parts.activations,
                    4096 * 9 * 2 * token / 2);
-  auto every = trial("playbook-8b", 1, 1, 2, 4, 8, 1, 0);
+  auto every = laid_out("playbook-8b", 1, 1, 2, 4, 8, 1, 0);
   every.schedule = Schedule::kGpipe;
   EXPECT_DOUBLE_EQ(predicted(every).memory.parts.activations, 4096 * 9 * 8 * token / 2);
 }
 
 TEST(PredictMemory, RecomputationKeepsTheInputsOfLayers) {
-  auto t = trial("playbook-8b", 1, 8, 1, 1, 32, 1, 3);
+  auto t = laid_out("playbook-8b", 1, 8, 1, 1, 32, 1, 3);
   t.recompute = Recompute::kFull;
   const double token = 2 * (10 * 4096.0 + 4 * 14336) + 4 * 32;
   EXPECT_DOUBLE_EQ(predicted(t).memory.parts.activations, 4096 * (32 * 2 * 4096.0 + token));
@@ -116,15 +99,15 @@ TEST(PredictMemory, MeasuredRowsComeOut) {
   const auto near = [](const Trial& t, double gb) {
     EXPECT_NEAR(predicted(t).memory.reserved / built_in("nanotron").facts.reported_unit / 1e9, gb, 0.08 * gb);
   };
-  near(trial("playbook-1b", 1, 8, 1, 1, 16, 2, 0), 50.2);
-  near(trial("playbook-8b", 1, 2, 1, 4, 128, 1, 1), 63.1);
-  near(trial("playbook-8b", 16, 8, 8, 2, 16, 2, 1), 13.0);
+  near(laid_out("playbook-1b", 1, 8, 1, 1, 16, 2, 0), 50.2);
+  near(laid_out("playbook-8b", 1, 2, 1, 4, 128, 1, 1), 63.1);
+  near(laid_out("playbook-8b", 16, 8, 8, 2, 16, 2, 1), 13.0);
 }
 
 TEST(PredictMemory, WhatNeedsMoreThanTheLimitDoesNotRun) {
-  const auto fits = predicted(trial("playbook-8b", 2, 4, 4, 1, 16, 4, 1)).memory;
+  const auto fits = predicted(laid_out("playbook-8b", 2, 4, 4, 1, 16, 4, 1)).memory;
   EXPECT_LT(fits.need, fits.limit);
-  const auto beyond = predicted(trial("playbook-8b", 1, 8, 1, 1, 32, 1, 0)).memory;
+  const auto beyond = predicted(laid_out("playbook-8b", 1, 8, 1, 1, 32, 1, 0)).memory;
   EXPECT_GT(beyond.need, beyond.limit);
   EXPECT_GT(beyond.wanted, 80 * kGiB);
 }
@@ -133,21 +116,21 @@ TEST(PredictTime, MeasuredRatesComeOut) {
   const auto near = [](const Trial& t, double rate) {
     EXPECT_NEAR(predicted(t).time.tokens_per_s_gpu, rate, 0.12 * rate);
   };
-  near(trial("playbook-1b", 1, 8, 1, 1, 16, 2, 0), 40150);
-  near(trial("playbook-8b", 2, 4, 4, 1, 16, 4, 1), 7290);
-  near(trial("playbook-8b", 16, 8, 8, 2, 16, 2, 1), 1286);
+  near(laid_out("playbook-1b", 1, 8, 1, 1, 16, 2, 0), 40150);
+  near(laid_out("playbook-8b", 2, 4, 4, 1, 16, 4, 1), 7290);
+  near(laid_out("playbook-8b", 16, 8, 8, 2, 16, 2, 1), 1286);
 }
 
 TEST(PredictTime, ASmallMicroBatchIsBoundByTheHost) {
-  const auto one = predicted(trial("playbook-1b", 1, 1, 8, 1, 256, 1, 0));
+  const auto one = predicted(laid_out("playbook-1b", 1, 1, 8, 1, 256, 1, 0));
   EXPECT_GT(one.times.layer_host, one.times.layer_gpu);
-  const auto many = predicted(trial("playbook-1b", 1, 1, 8, 1, 16, 16, 0));
+  const auto many = predicted(laid_out("playbook-1b", 1, 1, 8, 1, 16, 16, 0));
   EXPECT_LT(many.times.layer_host, many.times.layer_gpu);
   EXPECT_LT(many.time.step_s, one.time.step_s / 3);
 }
 
 TEST(PredictTime, APipelineCostsItsFillAndDrain) {
-  const auto t = predicted(trial("playbook-8b", 1, 1, 2, 4, 8, 1, 0)).time;
+  const auto t = predicted(laid_out("playbook-8b", 1, 1, 2, 4, 8, 1, 0)).time;
   EXPECT_GT(t.pipeline_s, t.compute_s / 8 * 2);
   EXPECT_LT(t.pipeline_s, t.compute_s / 8 * 3.05);  // and its messages
 }
@@ -157,16 +140,17 @@ TEST(Refusal, NamesItsRule) {
     const auto r = predicted(t).refusal;
     return r ? r->rule : std::string();
   };
-  EXPECT_EQ(rule(trial("playbook-1b", 2, 1, 1, 16, 64, 4, 0)), "empty_stage");
-  EXPECT_EQ(rule(trial("playbook-8b", 2, 1, 1, 16, 8, 4, 0)), "pipeline");
-  EXPECT_EQ(rule(trial("playbook-1b", 2, 4, 2, 2, 64, 1, 0)), "") << "what a cluster showed refuses nothing";
-  EXPECT_EQ(rule(trial("llama3-8b", 2, 1, 16, 1, 64, 1, 0)), "divisibility");  // 8 key-value heads
-  EXPECT_EQ(rule(trial("playbook-8b", 2, 4, 2, 2, 64, 1, 0)), "");
+  EXPECT_EQ(rule(laid_out("playbook-1b", 2, 1, 1, 16, 64, 4, 0)), "empty_stage");
+  EXPECT_EQ(rule(laid_out("playbook-8b", 2, 1, 1, 16, 8, 4, 0)), "pipeline");
+  EXPECT_EQ(rule(laid_out("playbook-1b", 2, 4, 2, 2, 64, 1, 0)), "")
+      << "what a cluster showed refuses nothing";
+  EXPECT_EQ(rule(laid_out("llama3-8b", 2, 1, 16, 1, 64, 1, 0)), "divisibility");  // 8 key-value heads
+  EXPECT_EQ(rule(laid_out("playbook-8b", 2, 4, 2, 2, 64, 1, 0)), "");
 }
 
 TEST(Refusal, ARuleIsItsTrainersOwn) {
   const auto refused = [](const char* profile) {
-    return predicted(trial("playbook-8b", 2, 1, 1, 16, 8, 4, 0), built_in(profile)).refusal.has_value();
+    return predicted(laid_out("playbook-8b", 2, 1, 1, 16, 8, 4, 0), built_in(profile)).refusal.has_value();
   };
   EXPECT_TRUE(refused("nanotron"));
   EXPECT_FALSE(refused("megatron")) << "1F1B runs with fewer micro-batches than stages";
@@ -175,7 +159,7 @@ TEST(Refusal, ARuleIsItsTrainersOwn) {
 
 TEST(Effects, HoldForTheirHardwareAndModelSizesOnly) {
   const auto seen = [](const char* model, const char* hardware) {
-    Trial t = trial(model, 2, 4, 2, 2, 64, 1, 0);
+    Trial t = laid_out(model, 2, 4, 2, 2, 64, 1, 0);
     t.hardware = hardware;
     Layout l;
     make_layout(t, built_in("nanotron"), l);
@@ -191,8 +175,8 @@ TEST(Effects, HoldForTheirHardwareAndModelSizesOnly) {
 }
 
 TEST(SlowCollectives, HoldNoTensorsAndCostHostTime) {
-  const auto few = predicted(trial("playbook-1b", 4, 2, 16, 1, 4, 32, 0));
-  const auto one = predicted(trial("playbook-1b", 2, 1, 16, 1, 8, 32, 0));
+  const auto few = predicted(laid_out("playbook-1b", 4, 2, 16, 1, 4, 32, 0));
+  const auto one = predicted(laid_out("playbook-1b", 2, 1, 16, 1, 8, 32, 0));
   EXPECT_EQ(few.memory.parts.held, 0);
   EXPECT_GT(one.memory.parts.held, 10e9);
   EXPECT_GT(few.times.layer_host, 5 * one.times.layer_host);
@@ -202,7 +186,7 @@ TEST(SlowCollectives, HoldNoTensorsAndCostHostTime) {
 
 Trial eager_trial(const char* model, i64 dp, Precision precision, i64 micro_batch, i64 micros = 1,
                   Recompute recompute = Recompute::kNone) {
-  Trial t = trial(model, std::max<i64>(1, dp / 8), dp, 1, 1, micros, micro_batch, 3);
+  Trial t = laid_out(model, std::max<i64>(1, dp / 8), dp, 1, 1, micros, micro_batch, 3);
   t.gpus_per_node = std::min<i64>(8, dp);
   t.precision = precision, t.recompute = recompute;
   return t;
@@ -241,7 +225,7 @@ TEST(Fsdp2Profile, IsWithinFivePercentOfTheTracker) {
   kept.zero = 2;
   near(17.63, kept);
   // The review's own, extrapolated from fewer layers.
-  Trial tensor = trial("llama3-8b", 1, 1, 4, 1, 1, 1, 0);
+  Trial tensor = laid_out("llama3-8b", 1, 1, 4, 1, 1, 1, 0);
   tensor.gpus_per_node = 4, tensor.sp = true;
   near(24.20, tensor);
 }
@@ -268,7 +252,7 @@ TEST(LightningProfile, PublishedTablesComeOut) {
 }
 
 TEST(StepProfile, PredictsWhatThePlanDoes) {
-  Trial t = trial("llama3-8b", 1, 2, 2, 2, 4, 1, 1);
+  Trial t = laid_out("llama3-8b", 1, 2, 2, 2, 4, 1, 1);
   t.global_batch_size = 8;
   TrialPrediction out = predicted(t, built_in("sweep"));
   ASSERT_FALSE(out.refusal) << out.refusal->reason;
@@ -342,7 +326,7 @@ TEST(Profile, IsChosenByTrainerAndHardware) {
 
 TEST(PredictionView, ARefusedTrialOfOurOwnStepHasTimesAndNoBytes) {
   const auto& own = built_in("sweep");
-  const auto refused = predicted(trial("playbook-1b", 1, 1, 7, 1, 1, 1, 0), own);
+  const auto refused = predicted(laid_out("playbook-1b", 1, 1, 7, 1, 1, 1, 0), own);
   ASSERT_TRUE(refused.refusal);
   nlohmann::json object;
   add_prediction(object, refused, own);
@@ -355,7 +339,7 @@ TEST(PredictionView, ARefusedTrialOfOurOwnStepHasTimesAndNoBytes) {
 
 TEST(PredictionView, CsvAndJsonSayTheSame) {
   const auto& profile = built_in("nanotron");
-  const auto fitting = predicted(trial("playbook-1b", 1, 8, 1, 1, 32, 1, 0));
+  const auto fitting = predicted(laid_out("playbook-1b", 1, 8, 1, 1, 32, 1, 0));
   nlohmann::json object;
   std::string line;
   add_prediction(object, fitting, profile);
@@ -372,7 +356,7 @@ TEST(PredictionView, CsvAndJsonSayTheSame) {
 }
 
 TEST(PredictionView, WhatWasSeenToFailFitsAndIsNotSure) {
-  auto shown = predicted(trial("playbook-1b", 1, 8, 1, 1, 32, 1, 0));
+  auto shown = predicted(laid_out("playbook-1b", 1, 8, 1, 1, 32, 1, 0));
   shown.layout.seen = {}, shown.layout.seen.fails = 0.95, shown.layout.seen.failure = "hung";
   const Verdict verdict = verdict_on(shown, built_in("nanotron"));
   EXPECT_TRUE(verdict.fits);
@@ -381,7 +365,7 @@ TEST(PredictionView, WhatWasSeenToFailFitsAndIsNotSure) {
 }
 
 TEST(Refusal, ProfilesOfTrainersKnowNoAdapters) {
-  Trial t = trial("playbook-1b", 1, 8, 1, 1, 32, 1, 0);
+  Trial t = laid_out("playbook-1b", 1, 8, 1, 1, 32, 1, 0);
   t.lora_rank = 8, t.model = "playbook-1b", t.global_batch_size = 8 * 32;
   for (const char* name : {"nanotron", "megatron", "fsdp2", "torchtitan"}) {
     const auto refused = predicted(t, built_in(name)).refusal;
