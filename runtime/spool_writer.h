@@ -25,7 +25,6 @@ class Writer {
   Expected<i64> append(std::string_view kind, const nlohmann::json& body);  // its sequence number
   // The path no longer leads to this file, or the file was cut: no reader sees what is written.
   bool displaced() const;
-  i64 last_seq() const { return seq_; }  // highest sequence number in the file; 0: none
 
  private:
   Writer() = default;

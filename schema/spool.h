@@ -62,7 +62,6 @@ struct Line {
 
 // Inbox kinds.
 inline constexpr std::string_view kAttempt = "attempt";  // body: Attempt
-inline constexpr std::string_view kCancel = "cancel";    // body: {"attempt": id}
 inline constexpr std::string_view kFinish =
     "finish";  // body: {"now": bool}: no more attempts; now: end running ones
 // Outbox kinds.

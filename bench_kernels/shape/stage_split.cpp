@@ -89,13 +89,6 @@ std::optional<std::string> recompute_objection(const Trial& t) {
   return std::nullopt;
 }
 
-i64 most_layers_of_a_rank(const Trial& t) {
-  const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
-  std::vector<i64> layers(static_cast<std::size_t>(t.pp), 0);
-  for (std::size_t s = 0; s < shares.size(); ++s) layers[s % layers.size()] += shares[s].layers;
-  return *std::max_element(layers.begin(), layers.end());
-}
-
 PipelineTraffic pipeline_traffic(const Trial& t, i64 rank) {
   const i64 message =
       t.micro_batch_size * t.seq_len / t.cp / (t.sp ? t.tp : 1) * t.spec.hidden_size * activation_width(t);

@@ -26,9 +26,6 @@ std::vector<StageShare> split_stages(const ModelSpec&, i64 stages, i64 seq_len);
 std::optional<std::string> pipeline_objection(const Trial&);
 std::optional<std::string> recompute_objection(const Trial&);
 
-// The most layers a rank of the trial holds, over all its chunks.
-i64 most_layers_of_a_rank(const Trial&);
-
 // Messages that a rank of the pipeline sends in one step: for each chunk and micro-batch the activations to
 // the next stage and their gradient to the previous one, [micro_batch_size x seq_len / cp, hidden_size] each;
 // under sequence parallelism a tensor-parallel rank holds, and sends, its share of the rows (Korthikanti et

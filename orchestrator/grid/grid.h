@@ -55,8 +55,6 @@ Expected<Grid> read_file(const std::filesystem::path&, const ReadOptions& = {});
 Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& shown_as,
                          const ReadOptions& = {});
 
-std::uint64_t points(const Grid&);  // combinations before `where`, `include` and `exclude`
-
 // Every distinct trial the grid names, in grid order: admitted ones, and pruned ones (rule where | exclude |
 // rank_algebra | divisibility) with their reason. Points that `where` or `exclude` drops are counted, and
 // listed up to `list_dropped`. Calls sink for each; stops early when it returns false.

@@ -200,8 +200,4 @@ Expected<Grid> read_file(const std::filesystem::path& path, const ReadOptions& o
   return grid;
 }
 
-std::uint64_t points(const Grid& grid) {
-  return grid.spec == nullptr ? 0 : grid.spec->points;
-}
-
 }  // namespace sweep::grid

@@ -21,9 +21,6 @@ class HeldAllocations : public Launcher {
   Expected<i64> post_attempt(const AllocationId& id, const Attempt& attempt) override {
     return post(id, spool::kAttempt, to_json(attempt));
   }
-  Expected<void> post_cancel(const AllocationId& id, i64 attempt) override {
-    return post(id, spool::kCancel, {{"attempt", attempt}}).map([](i64) {});
-  }
   Expected<void> finish(const AllocationId& id, bool now) override {
     if constexpr (requires(Each & each) { each.finish(now); }) {
       const auto held = find(id);

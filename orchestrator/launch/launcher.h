@@ -107,9 +107,6 @@ class Launcher {
   }
   virtual Expected<i64> post_attempt(const AllocationId&,
                                      const Attempt&) = 0;  // the inbox line's sequence number
-  // Ends one attempt. The run loop ends attempts only with their allocation, by finish(); tests of the agent
-  // use this for spool::kCancel.
-  virtual Expected<void> post_cancel(const AllocationId&, i64 attempt) = 0;
   virtual Expected<void> finish(const AllocationId&,
                                 bool now) = 0;  // no more attempts; now: end the running ones
   virtual void kill(const AllocationId&) = 0;   // at once; still nothing left behind

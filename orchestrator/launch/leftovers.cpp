@@ -9,9 +9,4 @@ i64 kill_orphans(const std::filesystem::path& spool, const std::string& allocati
   return end_marked_processes(allocation_key(allocation, spool), true);
 }
 
-i64 kill_orphans(const std::filesystem::path& spool) {
-  const auto whole = std::filesystem::absolute(spool).lexically_normal();
-  return kill_orphans(spool, (whole.has_filename() ? whole : whole.parent_path()).filename());
-}
-
 }  // namespace sweep::launch

@@ -12,7 +12,5 @@ namespace sweep::launch {
 // folders, of any incarnation. Called before an allocation of the same spool is started again and when one
 // was lost. How many processes it ended. REQUIRES: no live agent serves this allocation; it would be ended.
 i64 kill_orphans(const std::filesystem::path& spool, const std::string& allocation);
-// The same for the usual case that the spool folder is named after its allocation.
-i64 kill_orphans(const std::filesystem::path& spool);
 
 }  // namespace sweep::launch

@@ -77,14 +77,6 @@ void prune_beyond(std::vector<PlanEntry>& entries, const Resources& resources) {
       if (const auto o = beyond_machine(e.trial, resources)) reject(e, *o);
 }
 
-std::vector<std::string> warnings(const Trial& t) {
-  std::vector<std::string> w;
-  if (t.tp > t.gpus_per_node)
-    w.push_back(fmt::format("tp {} > gpus_per_node {}: tensor parallelism goes over the network", t.tp,
-                            t.gpus_per_node));
-  return w;
-}
-
 Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& measure) {
   // Measured first steps took up to a hundred times a later one (Megatron: 5-264 s against 1-22 s), hence the
   // floors.

@@ -29,10 +29,6 @@ void decide(std::vector<PlanEntry>&, const MeasurePlan&, const predict::Predicto
 // has its own resources.
 void prune_beyond(std::vector<PlanEntry>&, const Resources&);
 
-// Sentences on an admitted trial that runs but is probably not meant so (tp across nodes). Never a reason to
-// prune.
-std::vector<std::string> warnings(const Trial&);
-
 // Predicted peak bytes over what a rank may use; nullopt: one of them is not known.
 std::optional<double> memory_share(const PlanEntry&);
 

@@ -77,11 +77,6 @@ void SimLauncher::ready(Job& job) {
   sink_(launch::Started{job.request.id, "simulated", 1, job.request.seconds - held, held});
 }
 
-Expected<void> SimLauncher::post_cancel(const launch::AllocationId& id, i64 attempt) {
-  later(0, id, [this, attempt](Job& job) { attempt_over(job, attempt, true); });
-  return {};
-}
-
 Expected<void> SimLauncher::finish(const launch::AllocationId& id, bool now) {
   later(0, id, [this, now](Job& job) {
     job.finishing = true;

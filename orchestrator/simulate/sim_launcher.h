@@ -23,7 +23,6 @@ class SimLauncher final : public launch::Launcher {
     return assumed_.queue_s > 0 ? 0 : free_ - eligible_nodes();
   }
   Expected<i64> post_attempt(const launch::AllocationId&, const Attempt&) override;
-  Expected<void> post_cancel(const launch::AllocationId&, i64 attempt) override;
   Expected<void> finish(const launch::AllocationId&, bool now) override;
   void kill(const launch::AllocationId&) override;
   void acknowledge(const launch::AllocationId&, std::uint64_t offset) override;

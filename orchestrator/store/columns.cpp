@@ -206,10 +206,6 @@ const std::vector<Column>& metric_columns() {
   return columns;
 }
 
-bool is_metric(std::string_view name) {
-  return std::ranges::any_of(metric_columns(), [&](const Column& c) { return c.name == name; });
-}
-
 std::string sql_name(std::string_view identifier) {
   std::string out = "\"";
   for (const char c : identifier) out += c == '"' ? std::string("\"\"") : std::string(1, c);

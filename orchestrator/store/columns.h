@@ -19,7 +19,6 @@ struct Column {
 const std::vector<Column>& axis_columns();
 const std::vector<Column>& metric_columns();
 
-bool is_metric(std::string_view);
 std::string sql_name(std::string_view identifier);
 // The value of an axis, of either spelling, in the current words. Table `trial`, as `t`, holds it in the
 // stored spelling.

@@ -76,8 +76,8 @@ class NodesTest(unittest.TestCase):
         self.assertFalse(it.lines("attempt_end", 1))
         it.post("attempt", agents.attempt(3, nodes=5, ranks=5))
         self.assertEqual(it.end_of(3)["cause"], "start_failed")  # it can never fit: said at once
-        it.post("cancel", {"attempt": 1})
-        self.assertEqual(it.end_of(1)["cause"], "cancelled")
+        os.kill(it.lines("started", 1)[0]["body"]["pids"][0], signal.SIGKILL)
+        self.assertEqual(it.end_of(1)["cause"], "rank_failed")
         it.finish()
 
     def test_attempts_side_by_side_keep_to_their_own(self):

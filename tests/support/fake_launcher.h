@@ -82,7 +82,6 @@ class FakeLauncher : public launch::Launcher {
     boost::asio::post(io_, [this, id, attempt, planned] { play(held_[id], attempt, planned); });
     return ++seq_;
   }
-  Expected<void> post_cancel(const launch::AllocationId&, i64) override { return {}; }
   Expected<void> finish(const launch::AllocationId& id, bool now) override {
     if (told_seen != nullptr) told_seen->push_back(now ? "finish now" : "finish");
     if (when_told) when_told();

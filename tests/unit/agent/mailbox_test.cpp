@@ -24,7 +24,7 @@ class MailboxTest : public ::testing::Test {
     std::ofstream(spool::inbox(spool_), std::ios::app | std::ios::binary) << bytes;
   }
   static std::string line(i64 seq, const std::string& allocation = "a", i64 incarnation = 1) {
-    return spool::frame({allocation, incarnation, seq, "cancel", {{"attempt", seq}}});
+    return spool::frame({allocation, incarnation, seq, "finish", {{"now", false}}});
   }
   std::vector<i64> seqs(Mailbox& mailbox) {
     std::vector<i64> out;

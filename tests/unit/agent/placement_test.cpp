@@ -79,13 +79,13 @@ TEST(Placement, SmallOnesDoNotOvertakeALargeOne) {
   EXPECT_FALSE(placement.take());
 }
 
-TEST(Placement, RemovesOnlyWhatWaits) {
+TEST(Placement, DropsTheFirstThatWaits) {
   Placement placement(1, 1);
   placement.push(attempt(1, 1));
   placement.push(attempt(2, 1));
   ASSERT_TRUE(placement.take());
-  EXPECT_FALSE(placement.remove(1));
-  EXPECT_EQ(placement.remove(2)->id, 2);
+  EXPECT_EQ(placement.next()->id, 2);
+  EXPECT_EQ(placement.drop_next().id, 2);
   EXPECT_TRUE(placement.empty());
 }
 

@@ -10,6 +10,7 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "grid_text.h"
 #include "orchestrator/grid/document.h"
+#include "orchestrator/grid/spec.h"
 
 namespace sweep::grid {
 namespace {
@@ -64,7 +65,7 @@ launch: {slurm: {partition: gpu, time: "02:00:00", extra: ["--exclusive"], hardw
   ASSERT_TRUE(grid) << grid.error().message;
   EXPECT_EQ(grid->name, "full");
   EXPECT_EQ(grid->question, "Which one?");
-  EXPECT_EQ(points(*grid), 2u * 4 * 3 * 2);
+  EXPECT_EQ(grid->spec->points, 2u * 4 * 3 * 2);
   EXPECT_EQ(grid->measure, (MeasurePlan{1, 5, 3}));
   EXPECT_EQ(grid->limits.gpu_hours, 1.5);
   EXPECT_EQ(grid->limits.trial_seconds, 30);

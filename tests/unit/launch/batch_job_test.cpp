@@ -67,9 +67,9 @@ TEST_F(BatchJobTest, AJobNumberThatWasReusedIsNotCancelled) {
   job_ = std::make_shared<BatchJob>(host_, request_);
   submit(took("17\n"));
   learn(facts("RUNNING"));
-  ASSERT_TRUE(job_->post(spool::kCancel, {{"attempt", 1}}));
+  ASSERT_TRUE(job_->post(spool::kFinish, {{"now", false}}));
   ours = false;
-  EXPECT_FALSE(job_->post(spool::kCancel, {{"attempt", 2}}));
+  EXPECT_FALSE(job_->post(spool::kFinish, {{"now", false}}));
   EXPECT_FALSE(job_->finish(true));
   job_->kill();
   learn(facts("PENDING"));  // was put back into the queue

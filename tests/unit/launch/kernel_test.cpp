@@ -70,12 +70,13 @@ TEST_P(Survivor, OfSigkillTaintsTheNodeWhichGetsNoMoreWork) {
     GTEST_SKIP() << "no cgroup v1 freezer here: only it holds a process against SIGKILL";
   options_.allow_namespace = GetParam();
   begin(1);
-  post(attempt(1, 1, {{"outcome", "hang"}}));
+  Attempt hanging = attempt(1, 1, {{"outcome", "hang"}});
+  hanging.deadlines.first_step_s = hanging.deadlines.step_s = 3;
+  post(hanging);
   post(attempt(2, 1, {{"outcome", "ok"}}));
   ASSERT_TRUE(run_until([&] { return has_started(1); }));
   ASSERT_TRUE(freezer.add(pids_of(1).at(0)));
   ASSERT_TRUE(freezer.set("freezer.state", "FROZEN"));
-  ASSERT_TRUE(launcher_->post_cancel("local-1", 1));
   EXPECT_TRUE(run_until_ended_by("node unclean"));
   EXPECT_TRUE(freezer.set("freezer.state", "THAWED"));
   EXPECT_FALSE(end_of(1).clean);

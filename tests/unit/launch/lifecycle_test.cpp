@@ -26,6 +26,7 @@ class Lifecycle : public LocalFixture, public ::testing::WithParamInterface<bool
     post(attempt(id, dp, kHang));
     ASSERT_TRUE(run_until([&] { return has_started(id); }));
   }
+  void kill_a_rank_of(i64 id) const { ::kill(pids_of(id).at(0), SIGKILL); }
   pid_t zygote() const {
     for (const auto& process : marked_processes(key()))
       if (process.attempt == 0 && process.command == "fake_rank") return process.pid;
@@ -77,10 +78,10 @@ TEST_P(Lifecycle, AttemptsQueueBySlotsFirstInFirstOut) {
   start_hanging(1, 2);
   post(attempt(2, 1, {{"outcome", "ok"}}));
   post(attempt(3, 1, {{"outcome", "ok"}}));
-  ASSERT_TRUE(launcher_->post_cancel("local-1", 1));
+  kill_a_rank_of(1);
   ASSERT_TRUE(launcher_->finish("local-1", false));
   ASSERT_TRUE(run_until_ended_by("finished"));
-  EXPECT_EQ(end_of(1).cause, EndCause::kCancelled);
+  EXPECT_EQ(end_of(1).cause, EndCause::kRankFailed);
   EXPECT_EQ(end_of(2).cause, EndCause::kDone);
   EXPECT_EQ(end_of(3).cause, EndCause::kDone);
   EXPECT_GE(end_of(2).started_unix_ns, end_of(1).ended_unix_ns);
@@ -91,7 +92,7 @@ TEST_P(Lifecycle, AttemptsThatFitRunSideBySide) {
   start_hanging(1, 2);
   start_hanging(2, 2);  // starts while the first still runs
   EXPECT_FALSE(has_ended(1));
-  ASSERT_TRUE(launcher_->post_cancel("local-1", 1));
+  kill_a_rank_of(1);
   ASSERT_TRUE(run_until([&] { return has_ended(1); }));
   EXPECT_EQ(pids_of(2).size(), 2u);  // untouched by the end of its neighbour
   EXPECT_TRUE(pids_of(1).empty());
@@ -205,9 +206,8 @@ TEST_P(Lifecycle, CancelledWhileItStillStarts) {
   post(attempt(1, 2, {{"outcome", "ok"}}));
   const auto made = spool::attempt_file(spool::attempt_dir(spool_, 1));
   ASSERT_TRUE(run_until([&] { return std::filesystem::exists(made); }));
-  ASSERT_TRUE(launcher_->post_cancel("local-1", 1));
-  ASSERT_TRUE(launcher_->finish("local-1", false));
-  ASSERT_TRUE(run_until_ended_by("finished"));
+  ASSERT_TRUE(launcher_->finish("local-1", true));
+  ASSERT_TRUE(run_until_ended_by("cancelled"));
   EXPECT_EQ(end_of(1).cause, EndCause::kCancelled);
   EXPECT_TRUE(exits_of(1).empty());
 }
@@ -281,7 +281,7 @@ TEST_P(Lifecycle, LeftoversOfAStoppedAgentAreCleaned) {
     if (process.command == "sweep-agent") ::kill(process.pid, SIGSTOP);  // it cannot end by itself
   ::kill(orchestrator, SIGKILL);
   ::waitpid(orchestrator, nullptr, 0);
-  EXPECT_GT(kill_orphans(spool_), 0);
+  EXPECT_GT(kill_orphans(spool_, "local-1"), 0);
   EXPECT_TRUE(nothing_left());
 }
 

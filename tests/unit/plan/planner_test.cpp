@@ -134,13 +134,6 @@ TEST(Planner, PrunesBeyondThisMachine) {
   for (std::size_t i : {0u, 2u, 3u, 4u}) EXPECT_EQ(plan[i].rule, "resources");
 }
 
-TEST(Planner, TensorParallelismAcrossNodesIsWarnedOf) {
-  Trial t = model_trial("llama3-8b", "h100-sxm-80gb", 2);
-  EXPECT_TRUE(warnings(t).empty());
-  t.tp = 16;
-  EXPECT_THAT(warnings(t), testing::ElementsAre(HasSubstr("tp 16 > gpus_per_node 8")));
-}
-
 TEST(Deadlines, HaveFloors) {
   Prediction p;
   p.step_ms = 1;

@@ -48,21 +48,15 @@ void Dispatcher::send_cancelled(i64 attempt, EndCause cause) {
 void Dispatcher::cancel_late() {
   while (const Attempt* next = placement_.next()) {
     if (time_.allows(*next, steady_s())) return;
-    const i64 id = next->id;
-    send_not_started(id, EndCause::kNoTime,
+    send_not_started(next->id, EndCause::kNoTime,
                      fmt::format("not started: it would take about {:.3g} s, and the allocation ends before",
                                  time_.estimate(*next)));
-    placement_.remove(id);
+    placement_.drop_next();
   }
 }
 
-void Dispatcher::cancel(i64 id, EndCause cause) {
-  if (running_.end(id, cause)) return;
-  if (placement_.remove(id)) send_cancelled(id, cause);  // else it is unknown, or has ended
-}
-
 void Dispatcher::drop_waiting(EndCause cause) {
-  while (const auto id = placement_.first()) cancel(*id, cause);
+  while (placement_.next() != nullptr) send_cancelled(placement_.drop_next().id, cause);
 }
 
 void Dispatcher::start_waiting() {

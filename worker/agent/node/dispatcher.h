@@ -21,7 +21,6 @@ class Dispatcher final : public NodeEvents {
 
   // It waits from here on, or is answered at once where no agent could ever run it.
   void push(Attempt attempt);
-  void cancel(i64 id, EndCause cause);
   // Starts what fits, while the agent takes work and its outbox is not behind.
   void start_waiting();
   void drop_waiting(EndCause cause);

@@ -46,9 +46,6 @@ void Inbox::look() {
 
 void Inbox::obey(const spool::Line& line) {
   if (line.kind == spool::kAttempt) return push(line);
-  if (line.kind == spool::kCancel && line.body.is_object() && line.body.contains("attempt") &&
-      line.body["attempt"].is_number_integer())
-    return dispatcher_.cancel(line.body["attempt"].get<i64>(), EndCause::kCancelled);
   if (line.kind == spool::kFinish && line.body.is_object())
     return flag_of(line.body, "now") ? control_.stop("cancelled", EndCause::kCancelled, false)
                                      : control_.finish();

@@ -62,17 +62,10 @@ void Placement::release(const Placed& placed) {
   }
 }
 
-std::optional<Attempt> Placement::remove(i64 id) {
-  const auto at =
-      std::find_if(waiting_.begin(), waiting_.end(), [&](const Attempt& a) { return a.id == id; });
-  if (at == waiting_.end()) return std::nullopt;
-  Attempt out = std::move(*at);
-  waiting_.erase(at);
+Attempt Placement::drop_next() {
+  Attempt out = std::move(waiting_.front());
+  waiting_.pop_front();
   return out;
-}
-
-std::optional<i64> Placement::first() const {
-  return waiting_.empty() ? std::nullopt : std::optional<i64>(waiting_.front().id);
 }
 
 void Placement::give_up(i64 node) {

@@ -32,10 +32,10 @@ class Placement {
   void release(const Placed&);
   // An attempt over all nodes that can be used, before any other one runs: it holds nothing.
   Placed over_all(Attempt) const;
-  // Takes a waiting attempt out; none: it is not waiting.
-  std::optional<Attempt> remove(i64 id);
-  std::optional<i64> first() const;
+  // The first one waiting; null: none waits.
   const Attempt* next() const { return waiting_.empty() ? nullptr : &waiting_.front(); }
+  // Takes it out without a node. REQUIRES: next().
+  Attempt drop_next();
   bool empty() const { return waiting_.empty(); }
 
   // No more work for this node.

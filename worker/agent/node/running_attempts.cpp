@@ -24,13 +24,6 @@ void RunningAttempts::node_dead(i64 node) {
   for (auto& [id, running] : running_) running.attempt->part_is_dead(node);
 }
 
-bool RunningAttempts::end(i64 id, EndCause cause) {
-  const auto run = running_.find(id);
-  if (run == running_.end()) return false;
-  run->second.attempt->end(cause, false);
-  return true;
-}
-
 void RunningAttempts::end_all(EndCause cause, bool at_once) {
   for (auto& [id, running] : running_) running.attempt->end(cause, at_once);
 }

@@ -23,8 +23,6 @@ class RunningAttempts {
   void said(i64 node, const AgentMessage& message);
   void node_lost(i64 node, const std::string& why);
   void node_dead(i64 node);
-  // Whether one of this id runs.
-  bool end(i64 id, EndCause cause);
   void end_all(EndCause cause, bool at_once);
 
  private:
