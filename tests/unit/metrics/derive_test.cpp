@@ -316,6 +316,17 @@ TEST(Derive, UtilisationOfTheAgentElseProcessCpu) {
   EXPECT_DOUBLE_EQ(*m.util_sd, 3);
 }
 
+TEST(Derive, TokensPerJouleAreOfMeasuredPower) {
+  const std::vector<RankRecord> records{rank(0, {sample(0, 10)}), rank(1, {sample(0, 10)})};
+  AttemptEnd end;
+  EXPECT_FALSE(derive(cpu_trial(2), records, &end).tokens_per_joule);
+  end.power_mean_w = 250;
+  const Metrics m = derive(cpu_trial(2), records, &end);
+  EXPECT_DOUBLE_EQ(*m.tokens_per_joule, *m.tokens_per_s_gpu / 250);
+  end.power_mean_w = 0;
+  EXPECT_FALSE(derive(cpu_trial(2), records, &end).tokens_per_joule) << "a sensor that says nothing";
+}
+
 TEST(DeriveFromRate, FollowsTheSameFormulasAsMeasuredSteps) {
   const Trial t = gpu_trial("playbook-8b", "h100-sxm-80gb");
   const Metrics measured = derive(t, eight_ranks(500), nullptr);
