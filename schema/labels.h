@@ -14,6 +14,10 @@ inline constexpr std::string_view kLabelUnits = "@units";
 inline constexpr std::string_view kLabelAxes = "@axes";
 bool knows_axis(std::string_view labels, std::string_view axis);
 
+// The label of the section `stages`: the name of the trial's stage. And the member with its place, from 0.
+inline constexpr std::string_view kStageLabel = "stage";
+inline constexpr std::string_view kStageNumber = "@stage";
+
 // True for members that are labels; those that begin with @ belong to sweep itself.
 inline bool is_label_name(std::string_view member) {
   return !member.starts_with('@');

@@ -58,13 +58,13 @@ int print_table(Io& io, const TableCommand& o) {
 
 void add_table(Registry r) {
   auto* c = r.app.add_subcommand(
-      "table", "cost, batch, scaling and largest-batch tables as published benchmarks print them");
+      "table", "cost, batch, scaling, largest-batch and stages tables as published benchmarks print them");
   auto o = std::make_shared<TableCommand>();
   std::vector<std::string> kinds(answers::source_table_names().begin(), answers::source_table_names().end());
   c->add_option(
        "KIND", o->kind,
        "cost (context x batch: MT/hour, MFU, $/MT), batch (memory, usage, time, star), scaling (best by "
-       "nodes) or max-batch (DDP against ZeRO)")
+       "nodes), max-batch (DDP against ZeRO) or stages (each change on top of those before it)")
       ->required()
       ->check(CLI::IsMember(kinds));
   add_sweep(*c, o->where);

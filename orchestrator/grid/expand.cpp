@@ -93,6 +93,11 @@ std::string Walker::labels() const {
     out[derived.name] =
         held ? as_json(point_.cells[derived.slot], symbol.type, spec_.scope.words) : nlohmann::json();
   }
+  if (spec_.stage && point_.held[*spec_.stage] == Presence::kValue) {
+    const std::string& name = spec_.scope.words.at(point_.cells[*spec_.stage].i);
+    out[std::string(kStageLabel)] = name;
+    out[std::string(kStageNumber)] = std::ranges::find(spec_.stages, name) - spec_.stages.begin();
+  }
   return out.is_null() ? "" : dump(out);
 }
 

@@ -6,8 +6,8 @@
 
 namespace sweep::grid {
 
-inline constexpr std::array<std::string_view, 16> kTopKeys{
-    "name",    "question", "model",   "base",    "grid",   "zip",    "where",    "include",
+inline constexpr std::array<std::string_view, 17> kTopKeys{
+    "name",    "question", "model",   "base",    "grid",   "zip",    "where",    "include", "stages",
     "exclude", "derive",   "repeats", "measure", "limits", "launch", "workload", "strategy"};
 inline constexpr std::array<std::string_view, 4> kMeasureKeys{"warmup_steps", "steps", "repeats",
                                                               "early_stop"};

@@ -138,6 +138,7 @@ Status all_in_use(Reading& in) {
 
 Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
   AxisSections axes(in);
+  StageSection stages(in, axes);
   ExpressionSections expressions(in);
   PointSections points(in);
   SWEEP_TRY(check_keys(in.document, in.document.root(), kTopKeys, "of a grid file"));
@@ -145,9 +146,12 @@ Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
   set_defaults(in.spec);
   SWEEP_TRY(read_command(in, grid, options.recipes));
   SWEEP_TRY(expressions.add_labels());
+  SWEEP_TRY(stages.add_label());
   grow(in.spec);
   SWEEP_TRY(read_own_defaults(in));
-  SWEEP_TRY(axes.read(options));
+  SWEEP_TRY(axes.read_base());
+  SWEEP_TRY(stages.read());
+  SWEEP_TRY(axes.read_wheels(options));
   for (const Derived& derived : in.spec.derived) in.spec.given[derived.slot] = true;
   SWEEP_TRY(points.included());
   name_models(in.spec);

@@ -15,9 +15,12 @@ constexpr std::uint64_t kMostAllowed = 10'000'000'000;  // a day of expanding: t
 
 }  // namespace
 
-Status AxisSections::read(const ReadOptions& options) {
+Status AxisSections::read_base() {
   SWEEP_TRY(model());
-  SWEEP_TRY(base());
+  return base();
+}
+
+Status AxisSections::read_wheels(const ReadOptions& options) {
   SWEEP_TRY(axes());
   SWEEP_TRY(zips());
   return count_points(options);
@@ -38,6 +41,13 @@ Status AxisSections::claim(Slot slot, const Entry& entry, std::string_view secti
   in_.spec.given[slot] = true;
   homes_[slot] = std::string(section);
   return {};
+}
+
+Status AxisSections::claim_over_base(Slot slot, const Entry& entry, std::string_view section) {
+  if (const auto home = homes_.find(slot);
+      home != homes_.end() && (home->second == "base" || home->second == "model"))
+    in_.spec.given[slot] = false;
+  return claim(slot, entry, section);
 }
 
 Status AxisSections::model() {
@@ -103,7 +113,7 @@ Expected<Dimension> AxisSections::axis(const Entry& item, std::string_view secti
 Status AxisSections::axes() {
   const Entry* entry = in_.section("grid");
   if (entry == nullptr) {
-    if (in_.section("zip") != nullptr || in_.section("include") != nullptr) return {};
+    if (in_.section("zip") != nullptr || in_.section("include") != nullptr || in_.spec.stage) return {};
     in_.spec.base_only = in_.section("base") != nullptr;  // one point: what `best --yaml` prints
     if (in_.spec.base_only) return {};
     return in_.refuse({}, {ErrorKind::kMissing, "grid"},

@@ -3,6 +3,7 @@
 // order that their REQUIRES ask for. Used once.
 #pragma once
 #include <map>
+#include <set>
 
 #include "orchestrator/grid/read_values.h"
 
@@ -30,8 +31,11 @@ class AxisSections {
  public:
   explicit AxisSections(Reading& in) : in_(in) {}
   // REQUIRES: ExpressionSections::add_labels().
-  Status read(const ReadOptions&);
+  Status read_base();
+  Status read_wheels(const ReadOptions&);
   Status need_model() const;
+  // A stage may change what base gives.
+  Status claim_over_base(Slot slot, const Entry& entry, std::string_view section);
 
  private:
   Status model();
@@ -47,6 +51,28 @@ class AxisSections {
 
   Reading& in_;
   std::map<Slot, std::string> homes_;
+};
+
+// stages: a series of trials, each with one change more than the one before. One wheel, the outermost.
+class StageSection {
+ public:
+  StageSection(Reading& in, AxisSections& axes) : in_(in), axes_(axes) {}
+  // The label that says which stage a trial is, before anything refers to it.
+  Status add_label();
+  // REQUIRES: base is read, grid and zip are not.
+  Status read();
+
+ private:
+  Expected<const Entry*> named(const Node& item);
+  Status stage(const Entry& entry);
+  Status change(const Entry& item);
+
+  Reading& in_;
+  AxisSections& axes_;
+  std::set<Slot> changed_;
+  std::vector<Point> points_;  // one for each stage
+  Point now_;                  // with the changes so far
+  Dimension all_;
 };
 
 // derive and where, and the order in which a point takes the steps that follow from them.

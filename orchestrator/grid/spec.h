@@ -83,6 +83,8 @@ class GridSpec {
   std::vector<bool> given;                  // slots set by base, grid, zip or derive (by size of the scope)
   std::vector<Dimension> dimensions;        // outermost first
   std::vector<Derived> derived;             // in file order
+  std::optional<Slot> stage;                // the label that names the stage of a trial
+  std::vector<std::string> stages;          // their names, in order
   Program program;
   std::vector<Clause> where;
   std::vector<Exclusion> exclude;

@@ -131,7 +131,7 @@ def sweeps_without_answers_say_so(b):
         page = b.folder / f"{name}.html"
         b.sweep("report", name, "-o", page)
         assert page.read_text().count("<section") == 11
-        for kind in ("cost", "batch", "scaling", "max-batch"):
+        for kind in ("cost", "batch", "scaling", "max-batch", "stages"):
             b.sweep("table", kind, name)
         b.sweep("best", name)
         json.loads(b.sweep("best", name, "--json").stdout)

@@ -313,7 +313,8 @@ std::string to_svg(const Chart& chart) {
 }
 
 std::string to_svg(const StackedBars& bars) {
-  constexpr double kBar = 20, kEnd = 84, kLabelLine = 16;
+  constexpr double kBar = 20, kLabelLine = 16, kLetter = 7;
+  const double end = kLetter * double(8 + display_width(bars.unit));  // room for the sum behind a bar
   const double room = room_for(bars);
   const bool above = room > bars.width * 0.4;  // long labels stand above their bars: none is ever cut
   const double label_width = above ? 0 : room, step = above ? 30 + kLabelLine : 30;
@@ -326,7 +327,7 @@ std::string to_svg(const StackedBars& bars) {
   std::string out = open_svg(std::max(bars.width, above ? room : 0),
                              most > 0 ? kTop + step * double(bars.bars.size()) + 30 : 60, bars.title);
   if (!(most > 0)) return out + nothing_drawn();
-  const double per = (bars.width - label_width - kEnd) / most;
+  const double per = (bars.width - label_width - end) / most;
   static constexpr std::array<std::string_view, 7> kFills = {"#3b6ea5", "#8fb8de", "#e0a458", "#c0504d",
                                                              "#8a6fb0", "#c9ced4", "#6b8e4e"};
   double y = kTop;

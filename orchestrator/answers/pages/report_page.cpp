@@ -167,6 +167,8 @@ Expected<std::string> report_html(const ReportInput& in) {
   std::string out = section("answer", "Answer", parts::answer(in, *groups, options));
   out += section("cost", "Cost", parts::cost(in, *groups, options));
   out += section("heatmap", "Heatmap", parts::landscape(in));
+  if (const std::string stages = parts::stages(in); !stages.empty())
+    out += section("stages", "Stages", stages);
   out += section("failures", "Failed and skipped configurations", parts::failures(in));
   out += section("memory", "Throughput vs. memory", parts::memory_and_speed(in));
   out += section("scaling", "Scaling by nodes", parts::scaling(in));

@@ -16,6 +16,7 @@ std::string memory_and_speed(const ReportInput&);
 std::string scaling(const ReportInput&);
 std::string batches(const ReportInput&);
 std::string time_split(const ReportInput&);
+std::string stages(const ReportInput&);  // empty: the grid has none
 std::string failures(const ReportInput&);
 std::string predictions(const ReportInput&);
 Expected<std::string> beside(const ReportInput&);

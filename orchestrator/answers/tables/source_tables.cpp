@@ -11,12 +11,13 @@
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/batch_curve.h"
+#include "orchestrator/answers/statistics/stages.h"
 #include "orchestrator/answers/tables/tables.h"
 
 namespace sweep::answers {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTableNames = {"cost", "batch", "scaling", "max-batch"};
+constexpr std::array<std::string_view, 5> kTableNames = {"cost", "batch", "scaling", "max-batch", "stages"};
 constexpr std::string_view kStar = "★";
 
 Field field_of(std::string_view column) {
@@ -240,6 +241,31 @@ SourceTableAnswer max_batch_table(std::span<const ResultRow> rows, const SourceT
   return out;
 }
 
+// 15x fine-tuning: each change on top of those before it.
+SourceTableAnswer stages_table(std::span<const ResultRow> rows) {
+  const Field rate = field_of("tokens_per_s_gpu");
+  SourceTableAnswer out;
+  push_columns(out.table, {"series", "stage", "change", "outcome", "tokens_per_s_gpu", "times_before",
+                           "times_first", "peak_allocated_bytes", "cost_per_mt", "trial"});
+  const auto factor = [](std::optional<double> f) { return f ? Value{*f} : Value{}; };
+  for (const StageSeries& series : stage_series(rows, rate)) {
+    for (const StageResult& stage : series.stages) {
+      std::vector<Value> line = {text_or_null(series.name), stage.name, text_or_null(stage.change),
+                                 std::string(to_string(cell_outcome_of(*stage.row)))};
+      push_values(line, *stage.row, {"tokens_per_s_gpu"});
+      line.push_back(factor(stage.over_before));
+      line.push_back(factor(stage.over_first));
+      push_values(line, *stage.row, {"peak_allocated_bytes", "cost_per_mt"});
+      line.emplace_back(stage.row->trial_id);
+      out.table.rows.push_back(std::move(line));
+    }
+  }
+  if (out.table.rows.empty())
+    out.notes.push_back(
+        "The grid has no stages: `stages:` makes a series of trials, each with one change more.");
+  return out;
+}
+
 }  // namespace
 
 std::optional<SourceTable> source_table_from(std::string_view name) {
@@ -287,11 +313,29 @@ SourceTableAnswer source_table(SourceTable kind, std::span<const ResultRow> rows
   SourceTableAnswer out = kind == SourceTable::kCost      ? cost_table(rows)
                           : kind == SourceTable::kBatch   ? batch_table(rows)
                           : kind == SourceTable::kScaling ? scaling_table(rows)
+                          : kind == SourceTable::kStages  ? stages_table(rows)
                                                           : max_batch_table(rows, options);
-  if (out.table.rows.empty())
+  if (out.table.rows.empty() && (kind != SourceTable::kStages || rows.empty()))
     out.notes = {"Nothing was measured yet: `sweep status` shows how far the sweep is."};
   return out;
 }
+
+namespace {
+
+bool is_factor(std::string_view column) {
+  return column == "times_before" || column == "times_first";
+}
+
+std::string head_for_people(const std::string& column) {
+  static const std::map<std::string, std::string> kHeads = {{"util_mean", "usage [%]"},
+                                                            {"scaling", "scaling [%]"},
+                                                            {"times_before", "over the stage before"},
+                                                            {"times_first", "over the first"}};
+  const auto found = kHeads.find(column);
+  return found == kHeads.end() ? column : found->second;
+}
+
+}  // namespace
 
 Table for_people(const Table& table) {
   const auto at = [&](std::string_view name) {
@@ -304,8 +348,7 @@ Table for_people(const Table& table) {
   Table out;
   out.units = table.units;
   for (std::size_t c = 0; c < none; ++c) {
-    if (c != star && c != sd)
-      out.columns.push_back(c == mean ? "usage [%]" : c == scaling ? "scaling [%]" : table.columns[c]);
+    if (c != star && c != sd) out.columns.push_back(head_for_people(table.columns[c]));
   }
   for (const auto& row : table.rows) {
     auto& line = out.rows.emplace_back();
@@ -319,6 +362,8 @@ Table for_people(const Table& table) {
         const auto spread = number(row[sd]);
         line.emplace_back(spread ? fmt::format("{:.1f} ± {:.1f}", *value, *spread)
                                  : fmt::format("{:.1f}", *value));
+      } else if (is_factor(table.columns[c]) && value) {
+        line.emplace_back(significant(*value) + "×");
       } else if (c == scaling && value) {
         line.emplace_back(fmt::format("{:.1f}", *value * 100));
       } else {
