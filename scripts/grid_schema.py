@@ -110,8 +110,10 @@ def one(axis: Axis, hardware: list[str]) -> dict[str, object]:
         out |= {"type": ["integer", "null"] if axis.type == "opt_i64" else "integer", "minimum": axis.ends[0], "maximum": axis.ends[1]}
     elif axis.type == "flag":
         out["type"] = "boolean"
-    else:
+    elif axis.values or axis.key == "hardware":
         out["enum"] = axis.values or hardware
+    else:
+        out |= TEXT
     if axis.key == AUTO_AXIS:
         return {"description": out.pop("description"), "anyOf": [out, *AUTO]}
     return out

@@ -26,6 +26,30 @@ std::optional<at::Tensor> given(const at::Tensor& mask) {
   return mask.to(accumulate_type(mask.scalar_type()));
 }
 
+// f(the shape of a document, its first row): each document alone; without them all sequences at once.
+template <class F>
+void each_document(const AttentionShape& s, const F& f) {
+  if (s.documents == nullptr) return f(s, 0);
+  AttentionShape one = s;
+  one.documents = nullptr, one.batch = 1;
+  const auto& ends = s.documents->ends;
+  for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
+    one.seq = ends[i + 1] - ends[i];
+    f(one, ends[i]);
+  }
+}
+
+at::Tensor document_rows(const at::Tensor& rows, const AttentionShape& s, std::int64_t first) {
+  return rows.narrow(0, first, s.batch * s.seq);
+}
+
+// What of the state is a document's.
+AttentionState document_state(const AttentionState& state, const AttentionShape& s, std::int64_t first) {
+  return {document_rows(state.out, s, first),
+          document_rows(state.saved.flatten(0, 1), s, first).view({s.batch, s.seq, s.heads}),
+          state.mask.defined() ? state.mask.narrow(0, 0, s.seq).narrow(1, 0, s.seq) : state.mask};
+}
+
 void cpu_flash(const at::Tensor& qkv, const AttentionShape& s, const AttentionState& state) {
   memory::ScratchScope scratch;
   const Heads h = split_heads(qkv, s);
@@ -74,14 +98,18 @@ void batch_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& o
 
 void causal_softmax(const at::Tensor& scores, const AttentionShape& s) {
   const std::int64_t window = windowed(s) ? *s.window : s.seq;
+  const at::Tensor places = s.documents ? s.documents->places : at::Tensor();
   if (way(scores) == Way::kNothing) return;
-  if (way(scores) == Way::kPlain) return plain::causal_softmax(scores, window, scale_of(s));
+  if (way(scores) == Way::kPlain) return plain::causal_softmax(scores, window, scale_of(s), places);
   by_type(scores, [&]<class T>() {
     using A = typename RowKernels<T>::A;
-    over_rows(scores.numel() / s.seq, s.seq, [&](std::int64_t begin, std::int64_t end) {
-      row_kernels<T>().causal_softmax(data<T>(scores), begin, end, s.seq, window,
-                                      static_cast<A>(scale_of(s)));
-    });
+    for (std::int64_t b = 0; b < s.batch; ++b) {
+      const auto* of_sequence = places.defined() ? data<std::int64_t>(places) + b * s.seq : nullptr;
+      over_rows(s.heads * s.seq, s.seq, [&](std::int64_t begin, std::int64_t end) {
+        row_kernels<T>().causal_softmax(data<T>(scores) + b * s.heads * s.seq * s.seq, of_sequence, begin,
+                                        end, s.seq, window, static_cast<A>(scale_of(s)));
+      });
+    }
   });
 }
 
@@ -198,7 +226,9 @@ AttentionState attention(const at::Tensor& qkv, const AttentionShape& s, const a
   if (math_itself)
     math(qkv, s, state);
   else if (qkv.is_cpu())
-    cpu_flash(qkv, s, state);
+    each_document(s, [&](const AttentionShape& one, std::int64_t first) {
+      cpu_flash(document_rows(qkv, one, first), one, document_state(state, one, first));
+    });
   return state;
 }
 
@@ -210,7 +240,10 @@ void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const Att
   if (math)
     math_backward(dout, qkv, s, state, dqkv);
   else if (qkv.is_cpu())
-    cpu_flash_backward(dout, qkv, s, state, dqkv);
+    each_document(s, [&](const AttentionShape& one, std::int64_t first) {
+      cpu_flash_backward(document_rows(dout, one, first), document_rows(qkv, one, first), one,
+                         document_state(state, one, first), document_rows(dqkv, one, first));
+    });
   turn_back(dqkv, s, angles);
 }
 

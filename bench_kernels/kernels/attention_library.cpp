@@ -25,7 +25,35 @@ std::optional<std::int64_t> left_window(const AttentionShape& s) {
   return windowed(s) ? std::optional(*s.window - 1) : std::nullopt;
 }
 
+// [B * S, heads, D]: of documents the kernel knows by their ends where each begins.
+at::Tensor one_sequence(const at::Tensor& heads) {
+  return heads.flatten(0, 1);
+}
+
+AttentionState flash_documents(const Heads& h, const AttentionShape& s) {
+  const Documents& d = *s.documents;
+  const auto left = left_window(s);
+  auto [out, lse, rng, unused, debug] = at::_flash_attention_forward(
+      one_sequence(h.q), one_sequence(h.k), one_sequence(h.v), d.device_ends, d.device_ends, d.longest,
+      d.longest, 0.0, true, false, scale_of(s), left, left ? std::optional<std::int64_t>(0) : std::nullopt);
+  return {result_rows(out, s), lse, rng};
+}
+
+std::array<at::Tensor, 3> flash_documents_backward(const at::Tensor& dout, const Heads& h,
+                                                   const AttentionShape& s, const AttentionState& state) {
+  const Documents& d = *s.documents;
+  const auto left = left_window(s);
+  auto [dq, dk, dv] = at::_flash_attention_backward(
+      one_sequence(result_heads(dout, s)), one_sequence(h.q), one_sequence(h.k), one_sequence(h.v),
+      one_sequence(result_heads(state.out, s)), state.saved, d.device_ends, d.device_ends, d.longest,
+      d.longest, 0.0, true, state.mask, at::Tensor(), scale_of(s), left,
+      left ? std::optional<std::int64_t>(0) : std::nullopt);
+  const auto by_sequence = [&](const at::Tensor& grad) { return grad.unflatten(0, {s.batch, s.seq}); };
+  return {by_sequence(dq), by_sequence(dk), by_sequence(dv)};
+}
+
 AttentionState flash(const Heads& h, const AttentionShape& s) {
+  if (s.documents != nullptr) return flash_documents(h, s);
   const auto left = left_window(s);
   auto [out, lse, rng, unused, debug] =
       at::_flash_attention_forward(h.q, h.k, h.v, std::nullopt, std::nullopt, s.seq, s.seq, 0.0, true, false,
@@ -35,6 +63,7 @@ AttentionState flash(const Heads& h, const AttentionShape& s) {
 
 std::array<at::Tensor, 3> flash_backward(const at::Tensor& dout, const Heads& h, const AttentionShape& s,
                                          const AttentionState& state) {
+  if (s.documents != nullptr) return flash_documents_backward(dout, h, s, state);
   const auto left = left_window(s);
   auto [dq, dk, dv] = at::_flash_attention_backward(
       result_heads(dout, s), h.q, h.k, h.v, result_heads(state.out, s), state.saved, at::Tensor(),
@@ -104,7 +133,8 @@ void backward_allocations(const at::Tensor& qkv, const AttentionShape& s) {
   const auto keys_values = spread_allocations(qkv, s);
   const at::Tensor dq = at::empty({s.batch, s.seq, s.heads, s.head_dim}, qkv.options());
   const at::Tensor dk = at::empty(kernel_key_sizes(s), qkv.options()), dv = at::empty_like(dk);
-  const at::Tensor sums = at::empty({s.batch, s.heads, s.seq, s.head_dim + 1}, exact(qkv));
+  const std::int64_t further = s.documents ? 128 * s.documents->count() : 0;  // a block for each
+  const at::Tensor sums = at::empty({s.heads, s.batch * s.seq + further, s.head_dim + 1}, exact(qkv));
 }
 
 }  // namespace

@@ -92,16 +92,17 @@ void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, con
 void activation(Activation, const at::Tensor& in, const at::Tensor& out);
 void activation_backward(Activation, const at::Tensor& in, const at::Tensor& grad);
 // plain_softmax.cpp
-void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale);
+// scores: [B, heads, S, S]. places: Documents::places, or undefined.
+void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale, const at::Tensor& places);
 // In place of grad, without a temporary of its size. dots: of each row of grad with that of probs.
 void softmax_backward(const at::Tensor& probs, const at::Tensor& dots, const at::Tensor& grad, double scale);
 void embed(const at::Tensor& table, const at::Tensor& positions, const Tokens&, const at::Tensor& out);
 void embed_backward(const at::Tensor& dout, const Tokens&, const GradOut& dtable, const GradOut& dpositions);
-void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double scale, const at::Tensor& total);
-void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std::int64_t first,
-                         const at::Tensor& lse, const at::Tensor& picked);
-void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
-                            double scale, std::int64_t first);
+void cross_entropy(const at::Tensor& logits, const Labels&, double scale, const at::Tensor& total);
+void cross_entropy_share(const at::Tensor& logits, const Labels&, std::int64_t first, const at::Tensor& lse,
+                         const at::Tensor& picked);
+void cross_entropy_backward(const at::Tensor& logits, const Labels&, const at::Tensor& lse, double scale,
+                            std::int64_t first);
 void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total);
 void fill_uniform(const at::Tensor& out, std::uint64_t key, double bound, const Region&, at::Device on);
 }  // namespace plain

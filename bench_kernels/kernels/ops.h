@@ -10,6 +10,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace sweep::kernels {
 
@@ -87,11 +89,22 @@ void activation_backward(Activation, const at::Tensor& in, const at::Tensor& gra
 // kCudnn are for GPUs only, and see all keys before a query.
 enum class AttentionKernel { kMath, kFlash, kSdpa, kCudnn };
 
+// Documents one after another in the rows of a micro-batch, the padding behind them too: none reaches over the end
+// of a sequence. Rows of one see its earlier rows only.
+struct Documents {
+  std::vector<std::int64_t> ends;  // the first row (0), and the row behind the last of each
+  at::Tensor device_ends;          // the same where the kernels are, int32
+  at::Tensor places;               // int64 [B * S]: each row's position within its document
+  std::int64_t longest = 0;        // rows
+  std::int64_t count() const { return static_cast<std::int64_t>(ends.size()) - 1; }
+};
+
 // Causal attention on qkv rows [B * S, (heads + 2 kv_heads) * head_dim].
 struct AttentionShape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
   AttentionKernel kernel = AttentionKernel::kFlash;
   std::optional<std::int64_t> window;  // number of keys a query sees, itself included; nullopt: all before it
+  const Documents* documents = nullptr;  // null: each sequence is one. Of kMath and kFlash
 };
 struct AttentionState {
   at::Tensor out;    // [B * S, heads * head_dim]
@@ -109,6 +122,13 @@ void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const Att
 // The first entry of the share of the vocabulary that is held; nullopt: all of it is.
 using FirstEntry = std::optional<std::int64_t>;
 
+// The next tokens of rows. With holes some are negative: these rows have no loss and no gradient.
+struct Labels {
+  Labels(at::Tensor label_ids, bool has_holes = false) : ids(std::move(label_ids)), holes(has_holes) {}
+  at::Tensor ids;
+  bool holes;
+};
+
 // Tokens [B * S]; one whose entry is not held has a row of zeros. places (int64 [S]; undefined: 0, 1, ...)
 // are the positions of a sequence's tokens.
 struct Tokens {
@@ -125,18 +145,18 @@ void embed_backward(const at::Tensor& dout, const Tokens&, const GradOut& dtable
 // touched). total[0], a double, grows by the sum over rows of the negative log-likelihood, and the logits
 // become its gradient in place: (softmax - onehot) * scale. A GPU does so for pieces of the rows, with at most
 // 256 MiB in the accumulation type.
-void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double scale, const at::Tensor& total);
+void cross_entropy(const at::Tensor& logits, const Labels&, double scale, const at::Tensor& total);
 // The same over a vocabulary in shares, whose logits begin at entry `first` here, in four steps: each
 // share's lse and picked (the label's logit, 0 where it is elsewhere) [T]; the shares' largest lse is to be
 // found between the first two, and the sums [2, T] over the shares between the second and the third, which
 // turns lse into that of the whole.
-void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std::int64_t first,
-                         const at::Tensor& lse, const at::Tensor& picked);
+void cross_entropy_share(const at::Tensor& logits, const Labels&, std::int64_t first, const at::Tensor& lse,
+                         const at::Tensor& picked);
 void cross_entropy_weigh(const at::Tensor& lse, const at::Tensor& largest, const at::Tensor& sums);
 void cross_entropy_join(const at::Tensor& largest, const at::Tensor& sums, const at::Tensor& lse,
-                        const at::Tensor& total);
-void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
-                            double scale, std::int64_t first);
+                        const Labels&, const at::Tensor& total);
+void cross_entropy_backward(const at::Tensor& logits, const Labels&, const at::Tensor& lse, double scale,
+                            std::int64_t first);
 
 // total[0] (float64) grows by weight times the sum of the squares of a flat tensor.
 void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total);

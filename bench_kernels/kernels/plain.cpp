@@ -143,7 +143,8 @@ void embed_backward(const at::Tensor& dout, const Tokens& tokens, const GradOut&
   if (!dpositions.grad.defined()) return;
   at::Tensor positions = dpositions.grad;
   if (!dpositions.add) positions.zero_();
-  const at::Tensor sums = dout.unflatten(0, {-1, tokens.seq}).sum(0);
+  const bool each_its_own = dout.size(0) == tokens.seq;
+  const at::Tensor sums = each_its_own ? dout : dout.unflatten(0, {-1, tokens.seq}).sum(0);
   if (tokens.places.defined())
     positions.index_add_(0, tokens.places, sums);
   else

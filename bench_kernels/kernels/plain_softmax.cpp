@@ -44,19 +44,21 @@ at::Tensor exp_above(const at::Tensor& logits, const at::Tensor& lse) {
 
 }  // namespace
 
-void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double scale,
-                   const at::Tensor& total) {
+void cross_entropy(const at::Tensor& logits, const Labels& labels, double scale, const at::Tensor& total) {
   const auto piece = [&](const at::Tensor& rows, const at::Tensor& of) {
-    const at::Tensor index = of.unsqueeze(1);
-    at::Tensor p = log_softmax(rows);
-    at::Tensor(total).sub_(p.gather(1, index).sum().to(total.scalar_type()));
+    const at::Tensor index = (labels.holes ? of.clamp_min(0) : of).unsqueeze(1);
+    const at::Tensor hole = labels.holes ? of.lt(0).unsqueeze_(1) : at::Tensor();
+    at::Tensor p = log_softmax(rows), found = p.gather(1, index);
+    if (labels.holes) found.masked_fill_(hole, 0.0);
+    at::Tensor(total).sub_(found.sum().to(total.scalar_type()));
     p.exp_().scatter_(1, index, -1.0, "add");
+    if (labels.holes) p.masked_fill_(hole, 0.0);
     store(rows, p, scale);
   };
-  by_pieces(logits, piece, labels);
+  by_pieces(logits, piece, labels.ids);
 }
 
-void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std::int64_t first,
+void cross_entropy_share(const at::Tensor& logits, const Labels& labels, std::int64_t first,
                          const at::Tensor& lse, const at::Tensor& picked) {
   const auto piece = [&](const at::Tensor& rows, const at::Tensor& of, at::Tensor sum, at::Tensor found) {
     const at::Tensor largest = rows.amax(-1).to(sum.scalar_type());
@@ -66,27 +68,32 @@ void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std
     found.copy_(rows.gather(1, held.index.unsqueeze(1)).squeeze(1));
     held.clear(found);
   };
-  by_pieces(logits, piece, labels, lse, picked);
+  by_pieces(logits, piece, labels.ids, lse, picked);
 }
 
-void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
+void cross_entropy_backward(const at::Tensor& logits, const Labels& labels, const at::Tensor& lse,
                             double scale, std::int64_t first) {
   const auto piece = [&](const at::Tensor& rows, const at::Tensor& of, const at::Tensor& sum) {
     const HeldTokens held(of, first, rows.size(1));
     at::Tensor p = exp_above(rows, sum);
     p.scatter_add_(1, held.index.unsqueeze(1), held.outside.to(p.scalar_type()).sub_(1.0).unsqueeze(1));
+    if (labels.holes) p.masked_fill_(of.lt(0).unsqueeze_(1), 0.0);
     store(rows, p, scale);
   };
-  by_pieces(logits, piece, labels, lse);
+  by_pieces(logits, piece, labels.ids, lse);
 }
 
-void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale) {
+void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale, const at::Tensor& places) {
   const std::int64_t seq = scores.size(-1);
   const auto index = scores.options().dtype(at::kLong);
   const at::Tensor column = at::arange(seq, index).unsqueeze(0), row = at::arange(seq, index).unsqueeze(1);
   const at::Tensor hidden = column.gt(row).bitwise_or_(column.le(row.sub(window)));
   at::Tensor s = scores;
   s.mul_(scale).masked_fill_(hidden, -INFINITY);
+  for (std::int64_t b = 0; places.defined() && b < s.size(0); ++b) {
+    const at::Tensor begins = row.sub(places.narrow(0, b * seq, seq).unsqueeze(1));
+    s.select(0, b).masked_fill_(column.lt(begins), -INFINITY);
+  }
   at::_softmax_out(s, s, -1, false);
 }
 

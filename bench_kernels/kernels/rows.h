@@ -77,7 +77,9 @@ struct RowKernels {
                                  Index end);
   // Row r of each [seq, seq] score matrix: softmax of scale * scores over columns (r - window, r], zero
   // elsewhere.
-  void (*causal_softmax)(T* scores, Index begin, Index end, Index seq, Index window, A scale);
+  // places: of the tokens of one sequence, within their documents; null: as in the sequence.
+  void (*causal_softmax)(T* scores, const Index* places, Index begin, Index end, Index seq, Index window,
+                         A scale);
   // grad becomes probs * (grad - sum(grad * probs)) * scale.
   void (*softmax_backward)(const T* probs, T* grad, Index begin, Index end, Index n, A scale);
   // out[row] = table[token of the row] (zero where it is not held), plus positions[its place] when given.

@@ -297,7 +297,7 @@ struct Rows {
       const Index at = labels[row] - logits.first;
       const A logit = at >= 0 && at < n ? load(l + at) : A(0);
       if (picked) picked[row] = logit;
-      total += static_cast<double>(lse[row]) - static_cast<double>(logit);
+      if (labels[row] >= 0) total += static_cast<double>(lse[row]) - static_cast<double>(logit);
     }
     return total;
   }
@@ -307,6 +307,10 @@ struct Rows {
     const Index n = logits.n;
     for (Index row = begin; row < end; ++row) {
       T* l = logits.at + row * logits.stride;
+      if (labels[row] < 0) {
+        for (Index i = 0; i < n; ++i) store(l + i, A(0));
+        continue;
+      }
       const A z = lse[row];
       const Index at = labels[row] - logits.first;
       const bool here = at >= 0 && at < n;
@@ -316,10 +320,12 @@ struct Rows {
     }
   }
 
-  static void causal_softmax(T* scores, Index begin, Index end, Index seq, Index window, A scale) {
+  static void causal_softmax(T* scores, const Index* places, Index begin, Index end, Index seq, Index window,
+                             A scale) {
     for (Index row = begin; row < end; ++row) {
       T* s = scores + row * seq;
-      const Index last = row % seq, first = last >= window ? last - window + 1 : 0;
+      const Index last = row % seq, place = places ? places[last] : last;
+      const Index first = last - (place < window ? place : window - 1);
       const Index count = last - first + 1;
       const A m = largest(s + first, count) * scale;
       A sum = 0;

@@ -25,6 +25,13 @@ void positions_backward(const at::Tensor& dout, const Tokens& tokens, const Grad
   const auto* places = data<std::int64_t>(tokens.places);
   at::Tensor positions = dpositions.grad;
   if (!dpositions.add) positions.zero_();
+  if (places && rows == seq) {  // each row has a place of its own, and several have the same
+    const TokenRows of_places{places, nullptr, 0, positions.size(0), seq};
+    at::parallel_for(0, n, 64, [&](std::int64_t first, std::int64_t last) {
+      row_kernels<T>().embed_backward(data<T>(dout), of_places, data<T>(positions), rows, n, first, last);
+    });
+    return;
+  }
   at::parallel_for(0, seq, 16, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t s = begin; s < end; ++s) {
       std::vector<A> sums(static_cast<std::size_t>(n), A(0));
@@ -67,8 +74,7 @@ void embed_backward(const at::Tensor& dout, const Tokens& tokens, const GradOut&
 }
 
 // Row by row, so that the second pass finds the row in the cache.
-void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double scale,
-                   const at::Tensor& total) {
+void cross_entropy(const at::Tensor& logits, const Labels& labels, double scale, const at::Tensor& total) {
   if (way(logits) == Way::kNothing) return;
   if (way(logits) == Way::kPlain) return plain::cross_entropy(logits, labels, scale, total);
   const std::int64_t rows = logits.size(0);
@@ -78,9 +84,9 @@ void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double sc
     const auto sum =
         over_rows_summing<double>(rows, 1, [&](std::int64_t begin, std::int64_t end, double* out) {
           for (std::int64_t row = begin; row < end; ++row) {
-            *out += row_kernels<T>().cross_entropy(logit_rows<T>(logits, 0), data<std::int64_t>(labels),
+            *out += row_kernels<T>().cross_entropy(logit_rows<T>(logits, 0), data<std::int64_t>(labels.ids),
                                                    lse.data(), nullptr, row, row + 1);
-            row_kernels<T>().cross_entropy_backward(logit_rows<T>(logits, 0), data<std::int64_t>(labels),
+            row_kernels<T>().cross_entropy_backward(logit_rows<T>(logits, 0), data<std::int64_t>(labels.ids),
                                                     lse.data(), static_cast<A>(scale), row, row + 1);
           }
         });
@@ -88,7 +94,7 @@ void cross_entropy(const at::Tensor& logits, const at::Tensor& labels, double sc
   });
 }
 
-void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std::int64_t first,
+void cross_entropy_share(const at::Tensor& logits, const Labels& labels, std::int64_t first,
                          const at::Tensor& lse, const at::Tensor& picked) {
   if (way(logits) == Way::kNothing) return;
   if (way(logits) == Way::kPlain) return plain::cross_entropy_share(logits, labels, first, lse, picked);
@@ -96,8 +102,8 @@ void cross_entropy_share(const at::Tensor& logits, const at::Tensor& labels, std
   by_type(logits, [&]<class T>() {
     using A = typename RowKernels<T>::A;
     over_rows(rows, n, [&](std::int64_t begin, std::int64_t end) {
-      row_kernels<T>().cross_entropy(logit_rows<T>(logits, first), data<std::int64_t>(labels), data<A>(lse),
-                                     data<A>(picked), begin, end);
+      row_kernels<T>().cross_entropy(logit_rows<T>(logits, first), data<std::int64_t>(labels.ids),
+                                     data<A>(lse), data<A>(picked), begin, end);
     });
   });
 }
@@ -110,17 +116,19 @@ void cross_entropy_weigh(const at::Tensor& lse, const at::Tensor& largest, const
 }
 
 void cross_entropy_join(const at::Tensor& largest, const at::Tensor& sums, const at::Tensor& lse,
-                        const at::Tensor& total) {
+                        const Labels& labels, const at::Tensor& total) {
   if (way(lse) == Way::kNothing) return;
   std::optional<memory::ScratchScope> scratch;
   if (lse.is_cpu()) scratch.emplace();
   at::Tensor joined = lse, sum = total;
   at::log_out(joined, sums.select(0, 0));
   joined.add_(largest);
-  sum.add_(lse.sub(sums.select(0, 1)).to(total.scalar_type()).sum());
+  at::Tensor each = lse.sub(sums.select(0, 1));
+  if (labels.holes) each.masked_fill_(labels.ids.lt(0), 0.0);
+  sum.add_(each.to(total.scalar_type()).sum());
 }
 
-void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& lse,
+void cross_entropy_backward(const at::Tensor& logits, const Labels& labels, const at::Tensor& lse,
                             double scale, std::int64_t first) {
   if (way(logits) == Way::kNothing) return;
   if (way(logits) == Way::kPlain) return plain::cross_entropy_backward(logits, labels, lse, scale, first);
@@ -128,7 +136,7 @@ void cross_entropy_backward(const at::Tensor& logits, const at::Tensor& labels, 
   by_type(logits, [&]<class T>() {
     using A = typename RowKernels<T>::A;
     over_rows(rows, n, [&](std::int64_t begin, std::int64_t end) {
-      row_kernels<T>().cross_entropy_backward(logit_rows<T>(logits, first), data<std::int64_t>(labels),
+      row_kernels<T>().cross_entropy_backward(logit_rows<T>(logits, first), data<std::int64_t>(labels.ids),
                                               data<A>(lse), static_cast<A>(scale), begin, end);
     });
   });

@@ -31,7 +31,8 @@ class WholeAttention final : public AttentionCore {
             shared_.kv_heads(),
             shared_.spec.head_dim,
             shared_.options.attention,
-            shared_.spec.sliding_window};
+            shared_.spec.sliding_window,
+            shared_.documents};
   }
   const StageContext& shared_;
 };

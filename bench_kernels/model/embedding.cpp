@@ -54,6 +54,8 @@ class Embedding final : public Unit {
 
  private:
   kernels::Tokens tokens_of(const MicroBatch& micro) const {
+    if (micro.documents != nullptr)
+      return {micro.tokens, micro.tokens.size(0), first_entry(shared_), micro.documents->places};
     return {micro.tokens, shared_.local_seq(), first_entry(shared_), shared_.places};
   }
   bool learned() const { return positions_ != Parameters::kNone; }

@@ -78,7 +78,7 @@ class Head final : public Unit {
       const std::int64_t size = std::min(most, rows - begin);
       const at::Tensor in = h.narrow(0, begin, size), logits = room.narrow(0, later ? begin : 0, size);
       kernels::linear(in, weight, {}, logits);
-      loss(micro, micro.labels.narrow(0, begin, size), logits);
+      loss(micro, {micro.labels.narrow(0, begin, size), micro.holes}, logits);
       if (trains && !later)
         kernels::linear_backward_weight(logits, in, false, parameters().grad(head_.weight));
       kernels::linear_backward_input(logits, weight, grad.narrow(0, begin, size));
@@ -92,9 +92,9 @@ class Head final : public Unit {
   }
 
   // Adds the rows' loss; the logits become their gradient, of which that of padding is zero.
-  void loss(const MicroBatch& micro, const at::Tensor& labels, const at::Tensor& logits) const {
+  void loss(const MicroBatch& micro, const kernels::Labels& labels, const at::Tensor& logits) const {
     const at::Tensor entries = padding_ > 0 ? logits.narrow(1, 0, logits.size(1) - padding_) : logits;
-    const double scale = micro.scale / static_cast<double>(micro.labels.size(0));
+    const double scale = micro.scale * micro.weight / static_cast<double>(micro.labels.size(0));
     if (layout().tp() == 1)
       kernels::cross_entropy(entries, labels, scale, micro.total);
     else
@@ -104,7 +104,7 @@ class Head final : public Unit {
 
   // Over the vocabulary's shares: their largest log-sum-exp, then their weights and the label's logit,
   // summed.
-  void joined_loss(const at::Tensor& logits, const at::Tensor& labels, double scale,
+  void joined_loss(const at::Tensor& logits, const kernels::Labels& labels, double scale,
                    const at::Tensor& total) const {
     const std::int64_t rows = logits.size(0), first = *first_entry(shared_);
     const auto exact = logits.options().dtype(kernels::accumulate_type(logits.scalar_type()));
@@ -115,7 +115,7 @@ class Head final : public Unit {
     layout().tensor->all_reduce(largest, comm::Channel::Op::kMax).wait();
     kernels::cross_entropy_weigh(lse, largest, sums);
     layout().tensor->all_reduce(sums).wait();
-    kernels::cross_entropy_join(largest, sums, lse, total);
+    kernels::cross_entropy_join(largest, sums, lse, labels, total);
     kernels::cross_entropy_backward(logits, labels, lse, scale, first);
   }
 

@@ -31,7 +31,7 @@ void Stage::add_block(std::int64_t layer, Make... make) {
 
 Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout, const Chunk& chunk)
     : parameters_(options.seed, options.source, options.filled),
-      shared_{spec, options, layout, &parameters_, {}, {}, {}, {}, &load_, nullptr, &routes_},
+      shared_{spec, options, layout, &parameters_, {}, {}, {}, {}, nullptr, &load_, nullptr, &routes_},
       host_(options.device) {
   const Below below;
   if (options.adapters.any()) parameters_.freeze_base();
@@ -63,8 +63,21 @@ void Stage::make_tables() {
   }
   const auto tables = rotary_tables(shared_.spec, positions,
                                     at::TensorOptions(o.device).dtype(kernels::accumulate_type(o.type)));
-  shared_.cos = tables.cos;
-  shared_.sin = tables.sin;
+  shared_.cos = cos_ = tables.cos;
+  shared_.sin = sin_ = tables.sin;
+}
+
+// The angles of the last micro-batch's rows stay until those of another are needed.
+void Stage::take_documents(const MicroBatch& micro) {
+  if (shared_.documents == micro.documents) return;
+  shared_.documents = micro.documents;
+  if (!shared_.spec.rope) return;
+  const auto of_rows = [&](at::Tensor& table, const at::Tensor& by_position) {
+    table.reset();
+    table = at::index(by_position, {std::optional<at::Tensor>(micro.documents->places)});
+  };
+  of_rows(shared_.cos, cos_);
+  of_rows(shared_.sin, sin_);
 }
 
 at::Tensor Stage::run(const MicroBatch& micro, std::size_t b, at::Tensor in, Tape::Block& saved) const {
@@ -111,6 +124,7 @@ void Stage::recompute(const MicroBatch& micro, std::size_t b, Tape& tape) {
 
 at::Tensor Stage::forward(const MicroBatch& micro, at::Tensor in, Tape& tape) {
   const Below below;
+  take_documents(micro);
   tape.blocks.clear();
   tape.blocks.reserve(blocks_.size());
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
@@ -145,6 +159,7 @@ void Stage::backward_weights(Later later) {
 
 at::Tensor Stage::backward(const MicroBatch& micro, at::Tensor grad, Tape tape, Later* later) {
   const Below below;
+  take_documents(micro);
   const Pass pass = later ? Pass::kBackwardInput : Pass::kBackward;
   for (std::size_t b = blocks_.size(); b-- > 0;) {
     need(b, pass);

@@ -66,6 +66,7 @@ class Stage {
   template <class... Make>
   void add_block(std::int64_t layer, Make... make);
   void make_tables();
+  void take_documents(const MicroBatch&);
   void need(std::size_t b, Pass pass) const {
     if (keeper_) keeper_->need(blocks_[b].group, pass);
   }
@@ -89,6 +90,7 @@ class Stage {
   RoutingLoad load_;
   ForcedRoutes routes_;
   StageContext shared_;
+  at::Tensor cos_, sin_;  // by position; of packed documents those of each row follow from them
   std::vector<Block> blocks_;
   Keeper* keeper_ = nullptr;
   HostStore host_;

@@ -58,6 +58,10 @@ struct MicroBatch {
   double scale = 1.0;
   // float64 [1] on the device: grows, in backward, by the sum of the tokens' losses.
   at::Tensor total;
+  // The documents packed into the rows; null: there are none. They outlive the micro-batch.
+  const kernels::Documents* documents = nullptr;
+  bool holes = false;  // labels of padding are negative
+  double weight = 1;   // all tokens of the step over those that have a loss: the loss is the mean over these
 };
 
 // Work that writes parameters' gradients, put off: what a backward that is split in two leaves for its second
@@ -66,7 +70,8 @@ using LaterWork = std::vector<std::function<void()>>;
 
 struct ForcedRoutes;  // routing.h
 
-// The context that all units of a stage share. cos and sin: [positions of this rank, head_dim / 2].
+// The context that all units of a stage share. cos and sin: [positions of this rank, head_dim / 2]; with packed
+// documents [rows of the micro-batch at work, head_dim / 2].
 struct StageContext {
   ModelSpec spec;
   Options options;
@@ -74,6 +79,7 @@ struct StageContext {
   Parameters* parameters = nullptr;
   at::Tensor cos, sin, mask;
   at::Tensor places;  // int64: this rank's positions, where learned ones are not taken from the first on
+  const kernels::Documents* documents = nullptr;  // those of the micro-batch at work
   RoutingLoad* load = nullptr;
   // List to which a backward defers the weights' part; null: it computes that part itself.
   LaterWork* later = nullptr;

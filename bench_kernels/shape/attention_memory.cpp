@@ -102,6 +102,8 @@ class Attention {
     if (s_.attention == AttentionKind::kCudnn) return qkv();
     return (s_.attention == AttentionKind::kSdpa && shares_ ? 5 : 3) * result();
   }
+  // Rows of the sums that its backward keeps: each document has room for another block of 128.
+  double padded_rows() const { return s_.whole + 128 * s_.pieces_of_rows; }
   double spread() const { return shares_ ? s_.element * sequence_ : 0; }
 
   // qkv is there; the result and what the backward reads of the scores are kept.
@@ -147,8 +149,8 @@ class Attention {
     }
     m.take(kPassing, qkv());  // its gradient
     if (s_.flash && s_.gpu)
-      m.moment(
-          {{kPassing, library_gradients()}, {kPassing, s_.sums(s_.whole * s_.heads * (s_.head_dim + 1))}});
+      m.moment({{kPassing, library_gradients()},
+                {kPassing, s_.sums(padded_rows() * s_.heads * (s_.head_dim + 1))}});
     if (!s_.flash && s_.gpu)
       m.moment({{kPassing, s_.batch * s_.element * scores_}, {kPassing, 3 * batched()}, {kPassing, lse()}});
     if (!s_.flash && !s_.gpu)

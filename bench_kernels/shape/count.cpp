@@ -1,6 +1,7 @@
 #include "bench_kernels/shape/count.h"
 
 #include "bench_kernels/shape/adapters.h"
+#include "bench_kernels/shape/documents.h"
 
 namespace sweep::shape {
 namespace {
@@ -38,10 +39,10 @@ i64 norm_parameters(const ModelSpec& m) {
   return (m.rmsnorm ? 1 : 2) * m.hidden_size;
 }
 
-// Scores and their use of the values, one layer, forward, per token: 2 matmuls x 2 FLOPs x seq_len x heads x
+// Scores and their use of the values, one layer, forward, per token: 2 matmuls x 2 FLOPs x keys x heads x
 // head_dim.
-double attention_forward_flops(const ModelSpec& m, i64 seq_len) {
-  return 4.0 * static_cast<double>(m.heads) * static_cast<double>(m.head_dim) * static_cast<double>(seq_len);
+double attention_forward_flops(const ModelSpec& m, double keys) {
+  return 4.0 * static_cast<double>(m.heads) * static_cast<double>(m.head_dim) * keys;
 }
 
 }  // namespace
@@ -61,39 +62,55 @@ i64 multiplied_parameter_count(const ModelSpec& m) {
   return m.layers * (attention_weights(m) + active_mlp_weights(m)) + m.vocab_size * m.hidden_size;
 }
 
-double model_flops_per_token(const ModelSpec& m, i64 seq_len) {
-  return 6.0 * static_cast<double>(multiplied_parameter_count(m)) +
-         3.0 * static_cast<double>(m.layers) * attention_forward_flops(m, seq_len);
-}
-
 namespace {
 
+double trained_attention_flops(const ModelSpec& m, double keys) {
+  return 3.0 * static_cast<double>(m.layers) * attention_forward_flops(m, keys);
+}
+
+// Without attention.
+double multiplied_flops(const ModelSpec& m) {
+  return 6.0 * static_cast<double>(multiplied_parameter_count(m));
+}
+double multiplied_flops(const Trial& t) {
+  if (t.lora_rank == 0) return multiplied_flops(t.spec);
+  return 4.0 * static_cast<double>(multiplied_parameter_count(t.spec)) +
+         6.0 * static_cast<double>(adapter_parameter_count(t));
+}
+
 // Forward FLOPs that recomputation runs again, without those of adapters.
-double repeated_flops(const ModelSpec& m, i64 seq_len, Recompute recompute) {
+double repeated_flops(const ModelSpec& m, double keys, Recompute recompute) {
   const double layers = static_cast<double>(m.layers);
-  if (recompute == Recompute::kSelective) return layers * attention_forward_flops(m, seq_len);
+  if (recompute == Recompute::kSelective) return layers * attention_forward_flops(m, keys);
   if (recompute == Recompute::kNone) return 0;
   // Every layer once more; the head is not recomputed.
   const double weights = static_cast<double>(attention_weights(m) + active_mlp_weights(m));
-  return layers * (2.0 * weights + attention_forward_flops(m, seq_len));
+  return layers * (2.0 * weights + attention_forward_flops(m, keys));
 }
 
 }  // namespace
 
+double model_flops_per_token(const ModelSpec& m, i64 seq_len) {
+  return multiplied_flops(m) + trained_attention_flops(m, static_cast<double>(seq_len));
+}
+
 double hardware_flops_per_token(const ModelSpec& m, i64 seq_len, Recompute recompute) {
-  return model_flops_per_token(m, seq_len) + repeated_flops(m, seq_len, recompute);
+  return model_flops_per_token(m, seq_len) + repeated_flops(m, static_cast<double>(seq_len), recompute);
 }
 
 double model_flops_per_token(const Trial& t) {
-  const double all = model_flops_per_token(t.spec, t.seq_len);
-  if (t.lora_rank == 0) return all;
-  return all - 2.0 * static_cast<double>(multiplied_parameter_count(t.spec)) +
-         6.0 * static_cast<double>(adapter_parameter_count(t));
+  return multiplied_flops(t) + trained_attention_flops(t.spec, keys_per_token(t));
+}
+
+double useful_flops_per_token(const Trial& t) {
+  const DocumentCounts counts = document_counts(t);
+  return counts.useful_fraction() * multiplied_flops(t) +
+         trained_attention_flops(t.spec, counts.squares / counts.tokens);
 }
 
 double hardware_flops_per_token(const Trial& t) {
   const double adapters = static_cast<double>(adapter_parameter_count(t));
-  return model_flops_per_token(t) + repeated_flops(t.spec, t.seq_len, t.recompute) +
+  return model_flops_per_token(t) + repeated_flops(t.spec, keys_per_token(t), t.recompute) +
          (t.recompute == Recompute::kFull ? 2.0 * adapters : 0);
 }
 

@@ -14,9 +14,12 @@ i64 multiplied_parameter_count(
 double model_flops_per_token(const ModelSpec&, i64 seq_len);
 // The same plus the forward FLOPs that `recompute` runs again.
 double hardware_flops_per_token(const ModelSpec&, i64 seq_len, Recompute);
-// The same of a trial. A frozen base needs no gradients of its weights: 4 x multiplied parameters + 6 x those
+// The same of a trial, whose packed documents have attention among their own tokens. A frozen base needs no gradients of its weights: 4 x multiplied parameters + 6 x those
 // of the adapters + the attention's (Hu et al. 2021, arXiv 2106.09685, train these alone).
 double model_flops_per_token(const Trial&);
 double hardware_flops_per_token(const Trial&);
+// Those of documents alone, over all tokens: padding counts as tokens without FLOPs, and a token of a document
+// meets that document's tokens only.
+double useful_flops_per_token(const Trial&);
 
 }  // namespace sweep::shape

@@ -168,8 +168,8 @@ PartBytes ChunkMemory::states() const {
   if (t_.offload == Offload::kNone) out[MemoryPart::kOptimizer] = bytes(state, dense.optimizer, t_.zero >= 1);
   // Rotary tables, and the mask that a windowed kernel on a processor is given.
   const bool masked = !s_.gpu && s_.flash && t_.spec.sliding_window && *t_.spec.sliding_window < t_.seq_len;
-  out[MemoryPart::kTemporary] = (t_.spec.rope ? 2 * block(2 * s_.local_seq * s_.head_dim) : 0) +
-                                (masked ? s_.element * s_.seq * s_.seq : 0);
+  out[MemoryPart::kTemporary] =
+      (t_.spec.rope ? moments::angles(s_) : 0) + (masked ? s_.element * s_.seq * s_.seq : 0);
   if (s_.experts > 0 && !s_.learned && n_ > 0) out[MemoryPart::kTemporary] += moments::routes(s_);
   return out;
 }
@@ -343,7 +343,7 @@ PartBytes rank_memory(const Trial& t, const StepSizes& s, const Units& units,
                         ChunkParameters(t, s, shares[static_cast<std::size_t>(pipeline.stage(rank, c))]));
   PartBytes states, update;
   for (const auto& chunk : chunks) states += chunk.states(), keep_larger(update, chunk.optimizer());
-  states[MemoryPart::kTemporary] += real(t.grad_accum) * 2 * block(8 * s.whole);  // tokens and labels
+  states[MemoryPart::kTemporary] += real(t.grad_accum) * moments::micro_batch(s);
   if (s.gpu) states[MemoryPart::kLibrary] = library_workspace(t);
   std::vector<Others> others(1);
   if (t.pp > 1) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/documents.h"
 #include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/splits.h"
@@ -115,6 +116,7 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   const Adapters adapters = adapters_of(t);
   const double rank = real(adapters.rank);
   frozen = adapters.any();
+  packed = t.packing && !documents_objection(t), pieces_of_rows = packed ? real(document_counts(t).most) : 0;
   low_query_key_value = rank * real(adapters.on_attention_input);
   low_attention_out = adapters.attention_out ? rank : 0;
   low_in = rank * real(adapters.on_mlp_input), low_down = adapters.mlp ? rank : 0;

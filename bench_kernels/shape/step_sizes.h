@@ -38,6 +38,8 @@ struct StepSizes {
   bool learned;           // routing
   bool staged;            // gradients are added to buffers of another type than the values'
   bool frozen;            // adapters are trained, and nothing else
+  bool packed;            // rows hold documents, whose positions start anew
+  double pieces_of_rows;  // of a micro-batch at most: documents and the padding behind them
   // Columns between the two matrices of the adapters of each linear layer; 0: it has none.
   double low_query_key_value, low_attention_out, low_in, low_down;
   double element;   // bytes of a value and of an activation

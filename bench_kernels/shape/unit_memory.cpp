@@ -11,6 +11,14 @@ double statistics(const StepSizes& s) {
   return (s.rms ? 1 : 2) * block(s.sums(s.rows));
 }
 
+double angles(const StepSizes& s) {
+  return 2 * block(2 * s.local_seq * s.head_dim) + (s.packed ? 2 * block(2 * s.whole * s.head_dim) : 0);
+}
+
+double micro_batch(const StepSizes& s) {
+  return 2 * block(8 * s.whole) + (s.packed ? block(8 * s.whole) + block(4 * (s.pieces_of_rows + 1)) : 0);
+}
+
 void norm(const StepSizes& s, Moments& m) {
   m.take(kKept, s.residual());
   m.take(kKept, statistics(s));
@@ -147,6 +155,8 @@ UnitMemory embedding_memory(const StepSizes& s, const UnitWeights& w) {
       s.gpu && s.tp > 1 ? s.gathered() : 0;  // rows of tokens that are not held are cleared
   out.forward[kKept] = block(s.residual());
   out.forward[kBuffer] = block(s.rows_split ? s.gathered() : 0);
+  if (s.gpu && s.packed && w.positions > 0)
+    out.forward[kPassing] = block(s.gathered());  // each row's position
   out.backward[kPassing] = block(s.residual()) + block(s.frozen ? 0 : outside);
   if (s.frozen) return out;
   out.backward[kBuffer] = block(gathered_rows(s)) + block(staged(s, w.table)) + block(staged(s, w.positions));

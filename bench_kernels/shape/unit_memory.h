@@ -53,6 +53,8 @@ double scattered_rows(const StepSizes&);
 // Temporaries of a product a x b on fp8 units, by the elements of its factors; 0 in other precisions.
 double factors(const StepSizes&, double left, double right, double added = 0);
 double statistics(const StepSizes&);
+double angles(const StepSizes&);       // rotary tables by position, and those of packed rows
+double micro_batch(const StepSizes&);  // tokens and labels; of packed rows places and ends
 // Which expert takes which row: of each layer if routing is learned, else the same for all.
 double routes(const StepSizes&);
 // Room for a weight's gradient in the values' type, before it is added to one of another type.

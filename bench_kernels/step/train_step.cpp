@@ -10,6 +10,7 @@
 #include "bench_kernels/kernels/device_ops.h"
 #include "bench_kernels/parallel/pipeline.h"
 #include "bench_kernels/parallel/step_guard.h"
+#include "bench_kernels/shape/documents.h"
 #include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
@@ -77,15 +78,6 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   return options;
 }
 
-std::optional<std::string> unsupported_axis(const Trial& t) {
-  const auto only = [](const char* axis, const std::string& value, const char* known) {
-    return std::optional<std::string>("the training step does not run " + std::string(axis) + " = " + value +
-                                      "; it runs " + known + ".");
-  };
-  if (t.packing) return only("packing", "true", "packing = false");
-  return std::nullopt;
-}
-
 // The micro-batches that run: all, or on meta tensors as many as show the peak.
 i64 micros_of(const Trial& t, at::Device device) {
   return device.is_meta() ? shape::micros_with_same_peak(shape::Pipeline::of(t)) : t.grad_accum;
@@ -94,11 +86,11 @@ i64 micros_of(const Trial& t, at::Device device) {
 }  // namespace
 
 std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
-  if (const auto sentence = unsupported_axis(t)) return sentence;
   if (const auto sentence = shape::uneven_split(t)) return *sentence + ".";
   if (const auto sentence = shape::split_not_built(t)) return *sentence + ".";
   if (const auto sentence = shape::states_unsupported(t)) return sentence;
   if (const auto sentence = shape::adapters_objection(t)) return *sentence + ".";
+  if (const auto sentence = shape::documents_objection(t)) return *sentence + ".";
   if (const auto sentence = shape::pipeline_objection(t)) return sentence;
   if (const auto sentence = shape::recompute_objection(t)) return sentence;
   if (!t.spec.rope && t.seq_len > t.spec.max_positions) {
@@ -154,8 +146,13 @@ struct TrainStep::Impl {
   }
   model::MicroBatch micro_step(i64 micro) const {
     const auto i = static_cast<std::size_t>(micro);
-    return {batch.tokens[i], batch.labels[i], guard.loss_scale() / static_cast<double>(trial.grad_accum),
-            total};
+    return {batch.tokens[i],
+            batch.labels[i],
+            guard.loss_scale() / static_cast<double>(trial.grad_accum),
+            total,
+            batch.documents.empty() ? nullptr : &batch.documents[i],
+            batch.holes,
+            batch.weight};
   }
   void watch(parallel::Pipeline::Moment, shape::Act);
   // Moments of a step, in order.
@@ -260,8 +257,8 @@ StepTimes TrainStep::run() {
       times.expert_load = std::max(*times.expert_load, part->stage.routing_load().worst);
   }
   if (!s.pipeline.has_head()) return times;
-  times.tokens = s.trial.grad_accum * s.trial.micro_batch_size * s.trial.seq_len / s.trial.cp;
-  if (!s.device.is_meta()) times.loss = s.loss.item<double>() / static_cast<double>(times.tokens);
+  times.tokens = s.batch.labelled;
+  if (times.tokens > 0) times.loss = s.loss.item<double>() / static_cast<double>(times.tokens);
   return times;
 }
 

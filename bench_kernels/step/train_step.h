@@ -27,7 +27,7 @@ struct StepTimes {
   // Waited for: gradients on their way, and other stages of a pipeline (that wait is in step_ns only, else in
   // no part). Absent for one rank.
   std::optional<std::int64_t> exposed_comm_ns;
-  // Mean over this rank's tokens of the step, before the update; 0 with tokens 0 on a rank without the head.
+  // Mean over this rank's labelled tokens of the step, before the update; 0 with tokens 0 on a rank without the head.
   double loss = 0;
   std::int64_t tokens = 0;
   // The busiest expert's rows over an expert's mean, the largest over layers and micro-steps; nullopt: the

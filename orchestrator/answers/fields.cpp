@@ -237,6 +237,10 @@ std::string_view short_name(std::string_view axis) {
   return axis;
 }
 
+bool has_padding(const Metrics& m) {
+  return m.useful_fraction && *m.useful_fraction < 1;
+}
+
 std::string layout(const ResultRow& row, std::span<const Field> shown) {
   static constexpr std::string_view kOrder[] = {
       "dp", "tp", "pp", "cp", "ep", "grad_accum", "micro_batch_size", "zero"};

@@ -61,6 +61,9 @@ struct Indexed {
 Indexed index_of(std::span<const ResultRow> rows, const Field& field);
 Indexed index_of(std::span<const ResultRow* const> rows, const Field& field);
 
+// Whether some of its tokens are padding: then what counts useful tokens is another number than what counts all.
+bool has_padding(const Metrics&);
+
 // The layout in short, of the axes named: "DP8 TP4 GAS16 MBS2 Z1".
 std::string layout(const ResultRow&, std::span<const Field> shown);
 // The values that tell this row apart, in short: "TP2 ZeRO1 recompute=full"; empty for no fields.

@@ -14,9 +14,10 @@
 namespace sweep::driver {
 namespace {
 
-constexpr std::array<std::string_view, 6> kPerTime = {"tokens_per_s", "tokens_per_s_gpu", "tflops_gpu", "mfu",
-                                                      "hfu",          "mt_per_hour"};
-constexpr std::array<std::string_view, 2> kTimes = {"step_ms", "cost_per_mt"};
+constexpr std::array<std::string_view, 8> kPerTime = {
+    "tokens_per_s", "tokens_per_s_gpu", "tflops_gpu",          "mfu",
+    "hfu",          "mt_per_hour",      "useful_tokens_per_s", "useful_mfu"};
+constexpr std::array<std::string_view, 3> kTimes = {"step_ms", "cost_per_mt", "useful_cost_per_mt"};
 
 std::optional<double> value_of(const Metrics& metrics, const std::string& metric) {
   ResultRow row;

@@ -5,11 +5,15 @@
 #include <bit>
 
 #include "base/expected.h"
+#include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/lengths.h"
 #include "schema/axis_domain.h"
 
 namespace sweep::grid {
 namespace {
+
+constexpr std::size_t kMaxLengthsText = 2048, kMaxLengthsFile = 64u << 20;  // bytes
 
 struct Range {
   i64 min, max;
@@ -183,6 +187,28 @@ Status ValueReader::append(const Node& node, Slot slot, Dimension& out) {
   return {};
 }
 
+// A file's lengths become part of the trial: its id follows from what is in the file, and no rank reads it.
+Expected<std::string> ValueReader::lengths(const Node& node) const {
+  const auto word = read_word(document_, node, "lengths", kMaxLengthsText);
+  if (!word) return word;
+  constexpr std::string_view kFile = "file ";
+  std::string text = *word;
+  if (text.starts_with(kFile)) {
+    const std::filesystem::path path = (folder_ / text.substr(kFile.size())).lexically_normal();
+    const auto file = read_input(path, kMaxLengthsFile, Streams::kRefused);
+    if (!file)
+      return tl::unexpected(document_.error(
+          node.place, file.error(),
+          fmt::format("lengths: {} (the path is relative to the grid file)", file.error().message)));
+    const auto listed = shape::lengths_of_file(file->bytes, path.string());
+    if (!listed) return tl::unexpected(document_.error(node.place, listed.error(), listed.error().message));
+    text = *listed;
+  }
+  const auto lengths = shape::Lengths::parse(text);
+  if (!lengths) return tl::unexpected(document_.error(node.place, lengths.error(), lengths.error().message));
+  return lengths->text();
+}
+
 Expected<Cell> ValueReader::cell(const Node& node, Slot slot) {
   const Symbol& symbol = spec_.scope.at(slot);
   Cell out{0};
@@ -199,6 +225,10 @@ Expected<Cell> ValueReader::cell(const Node& node, Slot slot) {
     const auto value = read_flag(document_, node, symbol.name);
     if (!value) return tl::unexpected(value.error());
     out.i = *value ? 1 : 0;
+  } else if (symbol.name == "lengths" && symbol.origin == Origin::kAxis) {
+    const auto value = lengths(node);
+    if (!value) return tl::unexpected(value.error());
+    out.i = spec_.scope.words.id(*value);
   } else {
     auto value = read_word(document_, node, symbol.name);
     if (!value) return tl::unexpected(value.error());

@@ -42,6 +42,7 @@ class ValueReader {
   Status append_pow2(const Node&, Slot, Dimension&);
   Expected<std::pair<i64, i64>> bounds(const Entry&, Slot, std::size_t numbers) const;
   Expected<Cell> cell(const Node&, Slot);
+  Expected<std::string> lengths(const Node&) const;
   Status append_model(const Node&, Dimension&);
   Expected<ModelEntry> model(const Node&);
   struct Start {
@@ -59,7 +60,7 @@ class ValueReader {
 
   const Document& document_;
   GridSpec& spec_;
-  std::filesystem::path folder_;                     // config.json paths are relative to it
+  std::filesystem::path folder_;                     // paths of config.json and lengths are relative to it
   std::map<std::filesystem::path, ModelSpec> read_;  // config.json files read so far
 };
 

@@ -10,6 +10,7 @@
 #include "base/quantiles.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/count.h"
+#include "bench_kernels/shape/documents.h"
 #include "orchestrator/metrics/counted.h"
 #include "orchestrator/metrics/steps.h"
 #include "schema/codec.h"
@@ -55,7 +56,8 @@ std::optional<double> mfu_fwd_bwd(const Trial& t, const Steps& steps, double pea
   return ratio(2 * 3 * tokens * parameters, *ms / 1e3 * peak);
 }
 
-// Everything that follows from tokens per second, the configuration and the catalogues. A model whose
+// Everything that follows from tokens per second, the configuration and the catalogues. Documents of our own step
+// are known; another program pads and packs as it likes. A model whose
 // dimensions are not known has no FLOPs.
 void follow_rate(Metrics& m, const Trial& t) {
   const auto hardware = shape::find_hardware(t.hardware);
@@ -64,17 +66,20 @@ void follow_rate(Metrics& m, const Trial& t) {
   if (!m.tokens_per_s || t.world() < 1) return;
   m.tokens_per_s_gpu = *m.tokens_per_s / real(t.world());
   m.mt_per_hour = *m.tokens_per_s * 3600 / 1e6;
+  if (m.useful_fraction) m.useful_tokens_per_s = *m.tokens_per_s * *m.useful_fraction;
   if (!m.usd_per_node_hour && hardware && hardware->price)
     m.usd_per_node_hour = hardware->price->usd_per_node_hour;
   if (const auto price =
           m.usd_per_node_hour ? shape::published_price(t.hardware, *m.usd_per_node_hour) : std::nullopt)
     m.price_date = price->date;
   if (m.usd_per_node_hour) m.cost_per_mt = ratio(*m.usd_per_node_hour * real(t.nodes), *m.mt_per_hour);
+  if (m.cost_per_mt && m.useful_fraction) m.useful_cost_per_mt = ratio(*m.cost_per_mt, *m.useful_fraction);
   if (t.spec.layers < 1) return;
   const double model_flops = shape::model_flops_per_token(t) * *m.tokens_per_s_gpu;
   m.tflops_gpu = model_flops / 1e12;
   if (!peak) return;
   m.mfu = ratio(model_flops, *peak);
+  if (m.useful_fraction) m.useful_mfu = ratio(shape::useful_flops_per_token(t) * *m.tokens_per_s_gpu, *peak);
   m.hfu = ratio(shape::hardware_flops_per_token(t) * *m.tokens_per_s_gpu, *peak);
 }
 
@@ -127,6 +132,7 @@ void rates(Metrics& m, const Trial& t, const Steps& steps, std::span<const RankR
     if (tokens) m.tokens_per_s = ratio(*tokens, *m.step_ms / 1e3);
   } else if (m.step_ms && t.world() >= 1) {
     m.tokens_per_s = tokens_per_s(t, *m.step_ms);
+    m.useful_fraction = shape::document_counts(t).useful_fraction();
   }
   follow_rate(m, t);
   if (m.tokens_per_s && m.peak_flops) m.mfu_fwd_bwd = mfu_fwd_bwd(t, steps, *m.peak_flops);
@@ -275,6 +281,7 @@ Metrics derive_from_rate(const Trial& t, const Metrics& stated) {
   const auto per_rank = m.tokens_per_s_gpu;
   if (!m.tokens_per_s && per_rank) m.tokens_per_s = *per_rank * real(t.world());
   if (!m.tokens_per_s && m.step_ms) m.tokens_per_s = tokens_per_s(t, *m.step_ms);
+  if (!t.lengths.empty()) m.useful_fraction = shape::document_counts(t).useful_fraction();
   follow_rate(m, t);
   if (per_rank) m.tokens_per_s_gpu = per_rank;
   return m;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "bench_kernels/shape/adapters.h"
+#include "bench_kernels/shape/documents.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
 #include "orchestrator/plan/rules.h"
@@ -15,7 +16,6 @@ struct Gap {
 };
 
 constexpr Gap kGaps[] = {
-    {"packed sequences (packing)", [](const Trial& t) { return t.packing; }},
     {"a workload other than step",
      [](const Trial& t) { return t.workload != Workload::kStep && t.workload != Workload::kCommand; }},
 };
@@ -28,8 +28,8 @@ std::optional<Objection> not_built_yet(const Trial& t) {
   for (const Gap& gap : kGaps)
     if (gap.asked(t)) gaps += (gaps.empty() ? "" : ", ") + std::string(gap.what);
   if (gaps.empty()) {
-    for (const auto& reason :
-         {shape::states_unsupported(t), shape::split_not_built(t), shape::adapters_objection(t)})
+    for (const auto& reason : {shape::states_unsupported(t), shape::split_not_built(t),
+                               shape::adapters_objection(t), shape::documents_objection(t)})
       if (reason) return Objection{{"unsupported", *reason}, Outcome::kUnsupported};
     return {};
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bench_kernels/shape/documents.h"
 #include "orchestrator/predict/time_model.h"
 
 namespace sweep::predict {
@@ -60,7 +61,7 @@ void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
   l.zero = real(t.zero);
   l.micros = real(t.grad_accum);
   l.micro_batch = real(t.micro_batch_size);
-  l.sequence = real(t.seq_len);
+  l.sequence = real(t.seq_len), l.keys = shape::keys_per_token(t);
   l.tokens = l.sequence * l.micro_batch / l.cp;
   l.precision = t.precision;
   l.is_fp32 = t.precision == Precision::kFp32;

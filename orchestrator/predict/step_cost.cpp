@@ -5,6 +5,7 @@
 
 #include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/count.h"
+#include "bench_kernels/shape/documents.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/pipeline_time.h"
 #include "bench_kernels/shape/split_traffic.h"
@@ -49,7 +50,7 @@ class CostModel {
         adapters_(shape::adapters_of(t)) {
     const ModelSpec& m = t.spec;
     tp_ = real(t.tp), element_ = element_bytes(t.precision);
-    tokens_ = real(t.micro_batch_size) * real(t.seq_len) / real(t.cp);
+    tokens_ = real(t.micro_batch_size) * real(t.seq_len) / real(t.cp), keys_ = shape::keys_per_token(t);
     hidden_ = real(m.hidden_size), width_ = real(m.heads * m.head_dim) / tp_;
     kv_width_ = real(shape::kv_heads_of_rank(t) * m.head_dim), intermediate_ = real(m.intermediate_size);
   }
@@ -94,7 +95,8 @@ class CostModel {
   const char* backend_;
   const shape::MatmulCost* product_;
   shape::Adapters adapters_;
-  double tp_ = 1, element_ = 4, tokens_ = 0, hidden_ = 0, width_ = 0, kv_width_ = 0, intermediate_ = 0;
+  double tp_ = 1, element_ = 4, tokens_ = 0, keys_ = 0, hidden_ = 0, width_ = 0, kv_width_ = 0,
+         intermediate_ = 0;
 };
 
 // Uses the measured copy nearest in size: caches hold small ones.
@@ -123,7 +125,7 @@ double CostModel::wire(const char* kind, double calls, double bytes, double rank
 
 CostModel::Pass CostModel::attention() const {
   const Pass in = linear(tokens_, width_ + 2 * kv_width_, hidden_), out = linear(tokens_, hidden_, width_);
-  const double flops = 4 * tokens_ * real(t_.seq_len) * width_ * kCausal;
+  const double flops = 4 * tokens_ * keys_ * width_ * kCausal;
   const double inner = product_ != nullptr ? flops / product_->flops : 0;
   return {in.forward + inner + out.forward, in.backward + 2.5 * inner + out.backward};
 }
@@ -179,7 +181,7 @@ CostModel::Pass CostModel::layer() const {
            a.backward + m.backward + low.backward + moved * 2 / 3 + facts_.backward_launches * p_.launch_s};
   if (t_.recompute == Recompute::kFull) out.backward += out.forward;
   if (t_.recompute == Recompute::kSelective && product_ != nullptr)
-    out.backward += 4 * tokens_ * real(t_.seq_len) * width_ * kCausal / product_->flops;
+    out.backward += 4 * tokens_ * keys_ * width_ * kCausal / product_->flops;
   if (t_.activation_offload) {
     const double away = memory(2 * element_ * tokens_ * whole);
     out.forward += away, out.backward += away;

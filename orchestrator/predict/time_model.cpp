@@ -127,12 +127,11 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   const double peak = h.peak_for(l.precision).value_or(1e12);
   const double flops = peak * t.matmul_share;
   const double memory = h.memory_bandwidth * t.bandwidth_share;
-  const double products =
-      6 * l.active_parameters / l.tp * l.tokens + 7 * l.tokens * l.sequence * l.width / l.tp;
+  const double products = 6 * l.active_parameters / l.tp * l.tokens + 7 * l.tokens * l.keys * l.width / l.tp;
   const double saved =
       (p.facts.hidden_saved * l.hidden + wide_tensors(l, p.facts) * l.intermediate * l.top_k) / l.tp;
   const double moved =
-      3 * l.element * saved * l.tokens + p.facts.score_traffic * l.tokens * l.sequence * l.heads / l.tp;
+      3 * l.element * saved * l.tokens + p.facts.score_traffic * l.tokens * l.keys * l.heads / l.tp;
   const double again = l.recompute ? 4.0 / 3 : 1;
   out.layer_gpu = again * (products / flops + moved / memory + t.kernel_s) + tensor_seconds(links) +
                   context_seconds(links) + expert_seconds(links);

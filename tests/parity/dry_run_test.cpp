@@ -111,6 +111,22 @@ TEST(DryRun, EqualsTheCpuRunForAdapters) {
   }
 }
 
+TEST(DryRun, EqualsTheCpuRunForPackedAndPaddedDocuments) {
+  for (const Trial& model : {llama(), gpt2()}) {
+    for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash}) {
+      for (const bool packing : {true, false}) {
+        for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+          Trial t = model;
+          t.attention = attention, t.packing = packing, t.recompute = recompute, t.grad_accum = 3;
+          t.lengths = "lognormal 10 0.7";
+          expect_equal(t, t.spec.family + " " + std::string(to_string(attention)) + " " +
+                              std::string(to_string(recompute)) + (packing ? " packed" : " padded"));
+        }
+      }
+    }
+  }
+}
+
 TEST(DryRun, EqualsTheCpuRunWithGradientBuckets) {
   Trial t = llama();
   t.dp = 4, t.gpus_per_node = 4, t.grad_accum = 2;
@@ -169,10 +185,10 @@ TEST(DryRun, OnBehalfOfCudaCountsTheWorkspaceOfCublas) {
 
 TEST(DryRun, RefusesWhatTheStepDoesNotRun) {
   Trial t = llama();
-  t.packing = true;
+  t.packing = true;  // without lengths
   const auto line = dry_run_line(t, Backend::kCpu);
   ASSERT_FALSE(line);
-  EXPECT_NE(line.error().message.find("packing = true"), std::string::npos);
+  EXPECT_NE(line.error().message.find("give lengths"), std::string::npos);
 }
 
 }  // namespace

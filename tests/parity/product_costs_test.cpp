@@ -49,6 +49,9 @@ void nothing(Trial&) {}
 void lora(Trial& t) {
   t.lora_rank = 3;
 }
+void packed(Trial& t) {
+  t.packing = true, t.lengths = "uniform 2 9";
+}
 void lora_of(Trial& t, LoraTargets targets) {
   t.lora_rank = 5, t.lora_targets = targets;
 }
@@ -155,6 +158,19 @@ const CostCase kCosts[] = {
     {"dp2_tp2_pp2_ep2_sp_full_zero1",
      {2, 2, 2, 1, 2},
      [](Trial& t) { experts(t), interleaved(t), t.sp = true, t.recompute = Recompute::kFull, t.zero = 1; }},
+    {"packed", {1}, packed},
+    {"packed_math", {1}, [](Trial& t) { packed(t), t.attention = AttentionKind::kMath; }},
+    {"packed_tp2_sp_selective",
+     {1, 2},
+     [](Trial& t) { packed(t), t.sp = true, t.recompute = Recompute::kSelective; }},
+    {"packed_pp2_zero_bubble", {1, 1, 2}, [](Trial& t) { packed(t), zero_bubble(t); }},
+    {"packed_pp2_tp2_interleaved", {1, 2, 2}, [](Trial& t) { packed(t), interleaved(t); }},
+    {"packed_dp2_zero3_full", {2}, [](Trial& t) { packed(t), t.zero = 3, t.recompute = Recompute::kFull; }},
+    {"packed_dp2_tp2_lora_offloaded",
+     {2, 2},
+     [](Trial& t) { packed(t), lora(t), t.zero = 1, t.activation_offload = true; }},
+    {"packed_dp2_ep2", {2, 1, 1, 1, 2}, [](Trial& t) { packed(t), experts(t); }},
+    {"documents_padded_tp2_cp2", {1, 2, 1, 2}, [](Trial& t) { t.lengths = "uniform 2 16"; }},
     {"lora", {1}, lora},
     {"lora_query_value", {1}, [](Trial& t) { lora_of(t, LoraTargets::kQueryValue); }},
     {"lora_tp2", {1, 2}, lora},

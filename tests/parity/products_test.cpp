@@ -54,6 +54,8 @@ const Strategy kStrategies[] = {
      }},
     {"lora", "trained", [](Trial& t) { t.lora_rank = 3, t.lora_targets = LoraTargets::kAttention; }},
     {"padded vocabulary", "vocabulary", [](Trial& t) { t.spec.vocab_size = 59, t.vocab_multiple = 3; }},
+    {"packed documents", "documents", [](Trial& t) { t.packing = true, t.lengths = "uniform 2 9"; }},
+    {"padded documents", "documents", [](Trial& t) { t.lengths = "uniform 2 16"; }},
 };
 constexpr std::size_t kNumber = std::size(kStrategies);
 
@@ -118,7 +120,9 @@ TEST_F(Products, TriplesAndLarger) {
                                                      {0, 2, 9, 12, 18},     {0, 2, 4, 12, 14, 15, 17, 18},
                                                      {0, 2, 4, 10, 18, 19}, {0, 1, 4, 12, 18, 21},
                                                      {1, 7, 11, 21},        {0, 2, 4, 12, 13, 15, 16, 18, 20},
-                                                     {0, 2, 7, 11, 18, 20}, {0, 1, 6, 19, 20}};
+                                                     {0, 2, 7, 11, 18, 20}, {0, 1, 6, 19, 20},
+                                                     {0, 2, 4, 12, 13, 22}, {0, 2, 4, 12, 14, 20, 22},
+                                                     {1, 7, 12, 14, 23}};
   for (const auto& members : larger) run += check(members) ? 1 : 0;
   EXPECT_GE(run, 40);
 }

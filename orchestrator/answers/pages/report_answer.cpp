@@ -29,10 +29,11 @@ std::string value_of(const ResultRow& row, std::string_view metric) {
 
 std::string facts_of(const ResultRow& row, const Names& names) {
   std::string out;
-  for (const char* metric :
-       {"tokens_per_s", "tokens_per_s_gpu", "mfu", "step_ms", "peak_allocated_bytes", "cost_per_mt"}) {
+  for (const char* metric : {"tokens_per_s", "tokens_per_s_gpu", "mfu", "step_ms", "peak_allocated_bytes",
+                             "cost_per_mt", "useful_tokens_per_s", "useful_mfu", "useful_cost_per_mt"}) {
     const std::string value = value_of(row, metric);
-    if (value.empty()) continue;
+    if (value.empty() || (std::string_view(metric).starts_with("useful_") && !has_padding(row.metrics)))
+      continue;
     const auto price = row.metrics.usd_per_node_hour
                            ? shape::published_price(row.trial.hardware, *row.metrics.usd_per_node_hour)
                            : std::nullopt;

@@ -28,10 +28,11 @@ std::optional<double> median(std::vector<double> values) {
 }
 
 FollowsStep follows_step(std::string_view metric) {
-  static const std::set<std::string_view> kRates = {"tokens_per_s", "tokens_per_s_gpu", "tflops_gpu", "mfu",
-                                                    "hfu",          "mt_per_hour"};
+  static const std::set<std::string_view> kRates = {
+      "tokens_per_s", "tokens_per_s_gpu", "tflops_gpu",          "mfu",
+      "hfu",          "mt_per_hour",      "useful_tokens_per_s", "useful_mfu"};
   if (metric == "step_ms") return FollowsStep::kIsIt;
-  if (metric == "cost_per_mt") return FollowsStep::kProportionally;
+  if (metric == "cost_per_mt" || metric == "useful_cost_per_mt") return FollowsStep::kProportionally;
   return kRates.contains(metric) ? FollowsStep::kInversely : FollowsStep::kNot;
 }
 

@@ -173,8 +173,10 @@ Expected<Table> select(std::span<const ResultRow> rows, const TableOptions& opti
   for (const Field& field : always) add_column(table, rows, field);
   for (const Field& field : shown) add_column(table, rows, field);
   if (options.outcome) add_column(table, rows, Field(*find_column("outcome")));
+  const bool padding = std::ranges::any_of(rows, has_padding, &ResultRow::metrics);
   for (const Field& field : metrics) {
-    if (any_value(rows, field)) add_column(table, rows, field);
+    if (any_value(rows, field) && (padding || !field.name().starts_with("useful_")))
+      add_column(table, rows, field);
   }
   const Field reason(*find_column("reason"));
   if (options.outcome && any_value(rows, reason)) add_column(table, rows, reason);

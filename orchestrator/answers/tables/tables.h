@@ -11,8 +11,13 @@
 namespace sweep::answers {
 
 struct TableOptions {
-  std::vector<std::string> metrics = {"step_ms", "tokens_per_s_gpu", "mfu", "peak_allocated_bytes",
-                                      "cost_per_mt"};
+  std::vector<std::string> metrics = {"step_ms",
+                                      "tokens_per_s_gpu",
+                                      "mfu",
+                                      "peak_allocated_bytes",
+                                      "cost_per_mt",
+                                      "useful_tokens_per_s",
+                                      "useful_cost_per_mt"};
   std::vector<std::string> always;  // axes to show though they do not vary
   bool trial_id = true;
   bool outcome = true;       // outcome and reason; the reason only if some row has one

@@ -211,13 +211,28 @@ TEST(NotBuiltYet, MoreTensorParallelRanksThanKeyValueHeadsAreBuilt) {
 }
 
 TEST(NotBuiltYet, NamesEverythingThatIsMissing) {
-  const Trial t = changed([](Trial& x) { x.packing = true, x.pp = 2, x.workload = Workload::kProof; });
+  const Trial t = changed([](Trial& x) { x.pp = 2, x.workload = Workload::kProof; });
   const auto o = not_built_yet(t);
   ASSERT_TRUE(o.has_value());
   EXPECT_EQ(o->verdict, Outcome::kUnsupported);
   EXPECT_EQ(o->rule, "unsupported");
-  for (const char* gap : {"packing", "workload other than step"}) EXPECT_THAT(o->reason, HasSubstr(gap));
+  EXPECT_THAT(o->reason, HasSubstr("workload other than step"));
   EXPECT_THAT(o->reason, Not(HasSubstr("pp > 1")));
+}
+
+TEST(NotBuiltYet, SaysWhichPackedDocumentsDoNotRun) {
+  const auto reason = [](auto change) { return not_built_yet(changed(change)).value_or(Objection{}).reason; };
+  const auto packed = [&](auto change) {
+    return reason([&](Trial& t) { t.packing = true, t.lengths = "lognormal 300 0.8", change(t); });
+  };
+  EXPECT_EQ(packed([](Trial& t) { t.zero = 3, t.recompute = Recompute::kFull; }), "");
+  EXPECT_EQ(reason([](Trial& t) { t.cp = 2, t.lengths = "fixed 300"; }), "");
+  EXPECT_THAT(reason([](Trial& t) { t.packing = true; }), HasSubstr("give lengths"));
+  EXPECT_THAT(packed([](Trial& t) { t.cp = 2; }), HasSubstr("cp 2"));
+  EXPECT_THAT(packed([](Trial& t) { t.attention = AttentionKind::kSdpa; }), HasSubstr("attention sdpa"));
+  EXPECT_THAT(packed([](Trial& t) { t.attention = AttentionKind::kCudnn; }), HasSubstr("attention cudnn"));
+  EXPECT_THAT(packed([](Trial& t) { t.seq_len = 2 << 20; }), HasSubstr("seq_len 2097152"));
+  EXPECT_THAT(reason([](Trial& t) { t.lengths = "gamma 3"; }), HasSubstr("lengths 'gamma 3'"));
 }
 
 TEST(NotBuiltYet, SaysWhyModelStatesDoNotGoTogether) {

@@ -1,0 +1,117 @@
+#include "bench_kernels/shape/documents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+namespace sweep::shape {
+namespace {
+
+constexpr i64 kCountedRows = 65'536;
+constexpr i64 kMostPackedTokens = 1 << 20;  // drawing documents of one token takes seconds then
+
+std::uint64_t document_number(i64 group, i64 document) {
+  return static_cast<std::uint64_t>(group) << 32 ^ static_cast<std::uint64_t>(document);
+}
+
+}  // namespace
+
+DocumentRows::DocumentRows(const Trial& t)
+    : lengths_(*Lengths::parse(t.lengths)), packed_(t.packing), seq_len_(t.seq_len), rows_(1) {}
+
+const std::vector<i64>& DocumentRows::row(i64 number) {
+  if (!packed_) {
+    rows_[0] = {std::min(seq_len_, lengths_.draw(document_number(number, 0)))};
+    return rows_[0];
+  }
+  if (number / kPackedRows != window_) pack(number / kPackedRows);
+  return rows_[static_cast<std::size_t>(number % kPackedRows)];
+}
+
+void DocumentRows::pack(i64 window) {
+  window_ = window;
+  rows_.assign(kPackedRows, {});
+  std::vector<i64> room(kPackedRows, seq_len_);
+  auto open = room.begin();  // the first row that is not full
+  for (i64 document = 0;; ++document) {
+    const i64 tokens = std::min(seq_len_, lengths_.draw(document_number(window, document)));
+    while (open != room.end() && *open == 0) ++open;
+    const auto fits = std::find_if(open, room.end(), [&](i64 left) { return left >= tokens; });
+    if (fits == room.end()) return;
+    rows_[static_cast<std::size_t>(fits - room.begin())].push_back(tokens);
+    *fits -= tokens;
+  }
+}
+
+namespace {
+
+DocumentCounts counted(const Trial& t) {
+  DocumentCounts out;
+  DocumentRows rows(t);
+  const i64 all = t.dp * t.grad_accum * t.micro_batch_size, counted = std::clamp<i64>(all, 1, kCountedRows);
+  i64 pieces = 0;
+  for (i64 number = 0; number < counted; ++number) {
+    if (number % t.micro_batch_size == 0) pieces = 0;
+    double useful = 0;
+    for (const i64 tokens : rows.row(number)) {
+      const double n = static_cast<double>(tokens);
+      useful += n, out.squares += n * n, ++pieces;
+    }
+    out.useful += useful;
+    if (useful < static_cast<double>(t.seq_len)) ++pieces;
+    out.most = std::max(out.most, pieces);
+  }
+  out.tokens = static_cast<double>(counted) * static_cast<double>(t.seq_len);
+  const double share = static_cast<double>(all) / static_cast<double>(counted);
+  out.tokens *= share, out.useful *= share, out.squares *= share;
+  return out;
+}
+
+}  // namespace
+
+// A plan asks this several times for each of many trials that differ in other axes.
+DocumentCounts document_counts(const Trial& t) {
+  const i64 rows = t.dp * t.grad_accum * t.micro_batch_size;
+  if (t.lengths.empty() || documents_objection(t)) {
+    const double tokens = static_cast<double>(rows) * static_cast<double>(t.seq_len);
+    return {tokens, tokens, tokens * static_cast<double>(t.seq_len), t.micro_batch_size};
+  }
+  using Key = std::tuple<std::string, bool, i64, i64, i64>;
+  thread_local Key last;
+  thread_local DocumentCounts counts;
+  Key key{t.lengths, t.packing, t.seq_len, rows, t.micro_batch_size};
+  if (key != last) counts = counted(t), last = std::move(key);
+  return counts;
+}
+
+double keys_per_token(const Trial& t) {
+  if (!t.packing || t.lengths.empty()) return static_cast<double>(t.seq_len);
+  const DocumentCounts counts = document_counts(t);
+  return counts.squares / counts.tokens;
+}
+
+std::optional<std::string> documents_objection(const Trial& t) {
+  if (t.lengths.empty()) {
+    if (!t.packing) return {};
+    return "packing needs documents that do not fill a sequence; give lengths (lognormal MEAN SIGMA, file "
+           "PATH)";
+  }
+  if (const auto lengths = Lengths::parse(t.lengths); !lengths) return lengths.error().message;
+  if (!t.packing) return {};
+  if (t.seq_len > kMostPackedTokens)
+    return fmt::format("packing with seq_len {}; at most {}", t.seq_len, kMostPackedTokens);
+  if (t.cp > 1)
+    return fmt::format(
+        "packing with cp {}: a document would lie on several ranks, whose keys and values travel by "
+        "sequence; "
+        "take cp 1, or packing false",
+        t.cp);
+  if (t.attention == AttentionKind::kSdpa || t.attention == AttentionKind::kCudnn)
+    return fmt::format("packing with attention {}: it takes no cumulative lengths; take flash, math or auto",
+                       to_string(t.attention));
+  return {};
+}
+
+}  // namespace sweep::shape

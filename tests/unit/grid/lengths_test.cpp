@@ -1,0 +1,45 @@
+// The axis `lengths`: a file's lengths become part of the trial; what is wrong is refused with its place.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "grid_text.h"
+
+namespace sweep::grid {
+namespace {
+
+using testing::AllOf;
+
+TEST(GridRead, LengthsOfAFileBecomePartOfTheTrial) {
+  const auto folder =
+      std::filesystem::path(testing::TempDir()) / ("grid-lengths-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "data.csv") << "length\n30\n10\n20\n";
+  std::ofstream(folder / "wrong.csv") << "30\nten\n";
+  const auto with = [&](const std::string& lengths) {
+    return read_text("name: t\nmodel: gpt2\ngrid:\n  lengths: " + lengths + "\n", folder / "g.yaml");
+  };
+  const auto grid = with("[file data.csv, lognormal  300 0.8, fixed 64]");
+  ASSERT_TRUE(grid) << grid.error().message;
+  std::vector<std::string> lengths;
+  ASSERT_TRUE(expand(
+      *grid, [&](PlanEntry&& e) { return lengths.push_back(e.trial.lengths), true; }, 0));
+  EXPECT_EQ(lengths, (std::vector<std::string>{"list 10 20 30", "lognormal 300 0.8", "fixed 64"}));
+  const auto refused = [&](const std::string& word) {
+    const auto wrong = with(word);
+    EXPECT_FALSE(wrong) << word;
+    return wrong ? Error{} : wrong.error();
+  };
+  const Error of_line = refused("file wrong.csv");
+  EXPECT_THAT(of_line, AllOf(At(4, 12), IsError(ErrorKind::kInvalidValue, "ten")));
+  EXPECT_NE(of_line.message.find("wrong.csv:2:"), std::string::npos) << of_line.message;
+  EXPECT_THAT(refused("file nowhere.csv"), AllOf(At(4, 12), IsError(ErrorKind::kNotFound)));
+  EXPECT_THAT(refused("file /dev/zero"), AllOf(At(4, 12), IsError(ErrorKind::kUnreadable)));
+  EXPECT_THAT(refused("gamma 2"), AllOf(At(4, 12), IsError(ErrorKind::kInvalidValue, "lengths")));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace sweep::grid
