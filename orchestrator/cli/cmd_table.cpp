@@ -25,6 +25,8 @@ struct TableCommand {
 int print_table(Io& io, const TableCommand& o) {
   if (o.options.epoch_tokens && !(*o.options.epoch_tokens > 0))
     return refuse(io, {"--epoch-tokens wants a number of tokens above 0"});
+  if (const auto metric = answers::resolve_ranked(o.options.metric); !metric)
+    return refuse(io, metric.error());
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
   const auto rows = opened->store->results(opened->sweep.id);
@@ -71,6 +73,8 @@ void add_table(Registry r) {
   add_db(*c, o->where);
   c->add_option("--epoch-tokens", o->options.epoch_tokens,
                 "max-batch: tokens of an epoch; adds the time one takes");
+  c->add_option("--metric", o->options.metric,
+                "stages: the metric that they are compared by (tokens_per_s_gpu)");
   auto* json = c->add_flag("--json", o->json, "as a JSON array of objects, values as stored");
   auto* csv = c->add_flag("--csv", o->csv, "as CSV, values as stored");
   auto* markdown = c->add_flag("--markdown", o->markdown, "as a Markdown table");

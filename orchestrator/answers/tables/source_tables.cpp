@@ -242,17 +242,16 @@ SourceTableAnswer max_batch_table(std::span<const ResultRow> rows, const SourceT
 }
 
 // 15x fine-tuning: each change on top of those before it.
-SourceTableAnswer stages_table(std::span<const ResultRow> rows) {
-  const Field rate = field_of("tokens_per_s_gpu");
+SourceTableAnswer stages_table(std::span<const ResultRow> rows, const std::string& metric) {
   SourceTableAnswer out;
-  push_columns(out.table, {"series", "stage", "change", "outcome", "tokens_per_s_gpu", "times_before",
-                           "times_first", "peak_allocated_bytes", "cost_per_mt", "trial"});
+  push_columns(out.table, {"series", "stage", "change", "outcome", metric, "times_before", "times_first",
+                           "peak_allocated_bytes", "cost_per_mt", "trial"});
   const auto factor = [](std::optional<double> f) { return f ? Value{*f} : Value{}; };
-  for (const StageSeries& series : stage_series(rows, rate)) {
+  for (const StageSeries& series : stage_series(rows, field_of(metric))) {
     for (const StageResult& stage : series.stages) {
       std::vector<Value> line = {text_or_null(series.name), stage.name, text_or_null(stage.change),
                                  std::string(to_string(cell_outcome_of(*stage.row)))};
-      push_values(line, *stage.row, {"tokens_per_s_gpu"});
+      push_values(line, *stage.row, {metric});
       line.push_back(factor(stage.over_before));
       line.push_back(factor(stage.over_first));
       push_values(line, *stage.row, {"peak_allocated_bytes", "cost_per_mt"});
@@ -313,7 +312,7 @@ SourceTableAnswer source_table(SourceTable kind, std::span<const ResultRow> rows
   SourceTableAnswer out = kind == SourceTable::kCost      ? cost_table(rows)
                           : kind == SourceTable::kBatch   ? batch_table(rows)
                           : kind == SourceTable::kScaling ? scaling_table(rows)
-                          : kind == SourceTable::kStages  ? stages_table(rows)
+                          : kind == SourceTable::kStages  ? stages_table(rows, options.metric)
                                                           : max_batch_table(rows, options);
   if (out.table.rows.empty() && (kind != SourceTable::kStages || rows.empty()))
     out.notes = {"Nothing was measured yet: `sweep status` shows how far the sweep is."};

@@ -12,11 +12,13 @@
 namespace sweep::answers {
 
 enum class SourceTable { kCost, kBatch, kScaling, kMaxBatch, kStages };
-std::optional<SourceTable> source_table_from(std::string_view name);  // cost, batch, scaling, max-batch, stages
+std::optional<SourceTable> source_table_from(
+    std::string_view name);  // cost, batch, scaling, max-batch, stages
 std::span<const std::string_view> source_table_names();
 
 struct SourceTableOptions {
   std::optional<double> epoch_tokens = std::nullopt;  // max-batch: adds epoch_s, the time for so many tokens
+  std::string metric = "tokens_per_s_gpu";  // stages: what they are compared by; it has a better and a worse
 };
 
 struct SourceTableAnswer {

@@ -114,6 +114,7 @@ TEST_F(Answers, TablesAreOfEveryKindAndForm) {
   EXPECT_EQ(cost[1]["star"], "★");
   EXPECT_TRUE(cost[2]["cost_per_mt"].is_null()) << "out of memory";
   EXPECT_EQ(ask({"table", "absent"}).code, kBadInput);
+  EXPECT_EQ(ask({"table", "stages", "--metric", "loss_scale"}).code, kBadInput);
   EXPECT_EQ(ask({"table", "max-batch", "--epoch-tokens", "0"}).code, kBadInput);
 }
 
