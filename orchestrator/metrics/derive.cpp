@@ -234,7 +234,8 @@ void utilisation(Metrics& m, const Trial& t, std::span<const RankRecord> records
     m.util_mean = finite(end->util_mean);
     m.util_sd = finite(end->util_sd);
     m.power_mean_w = finite(end->power_mean_w);
-    if (m.power_mean_w && m.tokens_per_s_gpu) m.tokens_per_joule = ratio(*m.tokens_per_s_gpu, *m.power_mean_w);
+    if (m.power_mean_w && m.tokens_per_s_gpu)
+      m.tokens_per_joule = ratio(*m.tokens_per_s_gpu, *m.power_mean_w);
     m.sm_clock_mhz = finite(end->sm_clock_mhz);
     if (!end->throttle.empty()) m.throttle = end->throttle;
     m.neighbours = end->neighbours;

@@ -83,7 +83,7 @@ def expected(db):
     for row in connection.execute("select * from results where outcome is not null and outcome <> 'pruned'").fetchall():
         attempt, = connection.execute("select final_attempt from plan_entry p join trial t on t.key = p.trial where t.id = ?",
                                       (row["trial"],)).fetchone()
-        params = {a: bool(row[a]) if a in FLAGS else row[a] for a in axes if row[a] is not None}
+        params = {a: bool(row[a]) if a in FLAGS else row[a] for a in axes if row[a] not in (None, "")}  # a text not given is not sent
         params |= {"trial": row["trial"], "sweep": NAME, "label/tokens_per_rank": 16 * row["micro_batch_size"]}
         values = {m: row[m] for m in metrics if row[m] not in (None, "")}
         out[row["trial"]] = {"params": params, "metrics": {k: v for k, v in values.items() if not isinstance(v, str)},

@@ -312,6 +312,28 @@ std::string to_svg(const Chart& chart) {
   return Plot(chart).draw();
 }
 
+namespace {
+
+constexpr std::array<std::string_view, 7> kPartFills = {"#3b6ea5", "#8fb8de", "#e0a458", "#c0504d",
+                                                        "#8a6fb0", "#c9ced4", "#6b8e4e"};
+
+// A line below the bars: a square of its fill and the name of each part that a bar has.
+std::string legend_of(const StackedBars& bars, double x, double y) {
+  std::string out;
+  for (std::size_t i = 0; i < bars.names.size(); ++i) {
+    const auto has = [i](const StackedBar& bar) { return i < bar.parts.size() && bar.parts[i] > 0; };
+    if (std::none_of(bars.bars.begin(), bars.bars.end(), has)) continue;
+    fmt::format_to(std::back_inserter(out),
+                   "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n", x, y + 4,
+                   kPartFills[i % kPartFills.size()]);
+    put_text(out, x + 17, y + 14, bars.names[i], fmt::format("font-size=\"11\" fill=\"{}\"", kText));
+    x += 30 + 6.4 * double(display_width(bars.names[i]));
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string to_svg(const StackedBars& bars) {
   constexpr double kBar = 20, kLabelLine = 16, kLetter = 7;
   const double end = kLetter * double(8 + display_width(bars.unit));  // room for the sum behind a bar
@@ -328,8 +350,6 @@ std::string to_svg(const StackedBars& bars) {
                              most > 0 ? kTop + step * double(bars.bars.size()) + 30 : 60, bars.title);
   if (!(most > 0)) return out + nothing_drawn();
   const double per = (bars.width - label_width - end) / most;
-  static constexpr std::array<std::string_view, 7> kFills = {"#3b6ea5", "#8fb8de", "#e0a458", "#c0504d",
-                                                             "#8a6fb0", "#c9ced4", "#6b8e4e"};
   double y = kTop;
   for (const auto& bar : bars.bars) {
     put_text(out, above ? 0 : label_width - 8, y + 14, safe_text(bar.label),
@@ -343,7 +363,7 @@ std::string to_svg(const StackedBars& bars) {
       fmt::format_to(std::back_inserter(out),
                      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\" "
                      "stroke=\"#ffffff\"><title>{}: {} {}</title></rect>\n",
-                     x, y, wide, kBar, kFills[i % kFills.size()], escape_xml(bars.names[i]),
+                     x, y, wide, kBar, kPartFills[i % kPartFills.size()], escape_xml(bars.names[i]),
                      significant(bar.parts[i]), escape_xml(bars.unit));
       x += wide;
     }
@@ -351,17 +371,7 @@ std::string to_svg(const StackedBars& bars) {
              fmt::format("font-size=\"11\" fill=\"{}\"", kSoft));
     y += 30;
   }
-  double x = label_width;
-  for (std::size_t i = 0; i < bars.names.size(); ++i) {
-    const auto has = [i](const StackedBar& bar) { return i < bar.parts.size() && bar.parts[i] > 0; };
-    if (std::none_of(bars.bars.begin(), bars.bars.end(), has)) continue;
-    fmt::format_to(std::back_inserter(out),
-                   "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n", x, y + 4,
-                   kFills[i % kFills.size()]);
-    put_text(out, x + 17, y + 14, bars.names[i], fmt::format("font-size=\"11\" fill=\"{}\"", kText));
-    x += 30 + 6.4 * double(display_width(bars.names[i]));
-  }
-  return out + "</svg>\n";
+  return out + legend_of(bars, label_width, y) + "</svg>\n";
 }
 
 }  // namespace sweep::answers

@@ -3,66 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <limits>
 
-#include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/metrics/steps.h"
+#include "tests/unit/metrics/records_by_hand.h"
 
 namespace sweep::metrics {
 namespace {
-
-StepSample sample(i64 step, double step_ms, bool warmup = false) {
-  StepSample s;
-  s.step = step;
-  s.warmup = warmup;
-  s.step_ns = std::llround(step_ms * 1e6);
-  s.forward_ns = s.step_ns / 4;
-  s.backward_ns = s.step_ns / 2;
-  s.optimizer_ns = s.step_ns / 8;
-  s.tokens = 100;
-  s.loss = 5.0 - 0.5 * static_cast<double>(step);
-  return s;
-}
-
-RankRecord rank(i64 number, std::vector<StepSample> samples) {
-  RankRecord r;
-  r.rank = number;
-  r.outcome = Outcome::kOk;
-  r.samples = std::move(samples);
-  return r;
-}
-
-Trial cpu_trial(i64 ranks = 1) {
-  Trial t;
-  t.model = "tiny-llama";
-  t.spec = *shape::find_model("tiny-llama");
-  t.dp = t.gpus_per_node = ranks;
-  t.micro_batch_size = 2;
-  t.grad_accum = 3;
-  t.global_batch_size = 6 * ranks;
-  t.seq_len = 50;
-  return t;
-}
-
-Trial gpu_trial(const char* model, const char* hardware) {
-  Trial t;
-  t.model = model;
-  t.spec = *shape::find_model(model);
-  t.hardware = hardware;
-  t.precision = Precision::kBf16;
-  t.dp = t.gpus_per_node = 8;
-  t.micro_batch_size = 1;
-  t.global_batch_size = 8;
-  t.seq_len = 4096;
-  return t;
-}
-
-std::vector<RankRecord> eight_ranks(double step_ms) {
-  std::vector<RankRecord> records;
-  for (i64 r = 0; r < 8; ++r) records.push_back(rank(r, {sample(0, step_ms)}));
-  return records;
-}
 
 TEST(Derive, StepTimeIsTheMedianOverStepsOfTheMaximumOverRanks) {
   const std::vector<RankRecord> records{rank(0, {sample(0, 10), sample(1, 30), sample(2, 10)}),
@@ -148,48 +95,6 @@ TEST(Derive, RecomputationRaisesHfuOnly) {
   EXPECT_NEAR(*b.hfu / *b.mfu, 4.0 / 3, 0.03);  // a forward more, less the head
   none.lora_rank = 8;                           // 4 N in place of 6 N, beside as much attention
   EXPECT_NEAR(*derive(none, eight_ranks(500), nullptr).mfu / *a.mfu, 2.0 / 3, 0.05);
-}
-
-// The LLMForge guide (Anyscale, Jan 2024), one p4de.24xlarge, Llama-2-70B: million tokens per hour and USD
-// per million tokens. The guide prints the cost column bottom up; price / throughput shows which row each
-// belongs to.
-TEST(Derive, CostEqualsTheLlmForgeTable) {
-  const std::pair<double, double> rows[] = {{11.23, 3.65}, {9.65, 4.25}, {8.58, 4.77}, {13.40, 3.05}};
-  for (const auto& [mt_per_hour, usd] : rows) {
-    const Trial t = gpu_trial("llama2-70b", "a100-80gb");
-    const double tokens = 8 * 4096;
-    const Metrics m = derive(t, eight_ranks(tokens * 3600 / 1e6 / mt_per_hour * 1e3), nullptr, 40.97);
-    EXPECT_NEAR(*m.mt_per_hour, mt_per_hour, 1e-6);
-    EXPECT_NEAR(*m.cost_per_mt, usd, 0.01);
-  }
-}
-
-TEST(Derive, TheSitesPriceWinsOverTheCataloguesAndIsKept) {
-  const Trial t = gpu_trial("llama3-8b", "a100-80gb");
-  const Metrics catalogue = derive(t, eight_ranks(500), nullptr),
-                site = derive(t, eight_ranks(500), nullptr, 10);
-  EXPECT_DOUBLE_EQ(*site.usd_per_node_hour, 10);
-  EXPECT_DOUBLE_EQ(*site.cost_per_mt / *catalogue.cost_per_mt, 10 / *catalogue.usd_per_node_hour);
-  EXPECT_DOUBLE_EQ(*derive(cpu_trial(), eight_ranks(500), nullptr, 1).usd_per_node_hour, 1);
-  EXPECT_FALSE(derive(cpu_trial(), eight_ranks(500), nullptr).usd_per_node_hour);
-}
-
-TEST(Derive, ThePriceHasItsDateWhereItWasPublished) {
-  const Trial t = gpu_trial("llama3-8b", "a100-80gb");
-  const shape::Price published = *shape::find_hardware("a100-80gb")->price;
-  EXPECT_EQ(derive(t, eight_ranks(500), nullptr).price_date, published.date);
-  EXPECT_EQ(derive(t, eight_ranks(500), nullptr, published.usd_per_node_hour).price_date, published.date);
-  EXPECT_FALSE(derive(t, eight_ranks(500), nullptr, published.usd_per_node_hour + 1).price_date);
-  EXPECT_FALSE(derive(cpu_trial(), eight_ranks(500), nullptr, 1).price_date);
-  EXPECT_FALSE(derive(t, {}, nullptr).price_date);
-}
-
-TEST(Derive, CostIsThatOfAllNodes) {
-  Trial one = gpu_trial("llama3-8b", "a100-80gb"), two = one;
-  two.nodes = 2;
-  two.gpus_per_node = 4;  // half of each node is used, all of it is paid
-  EXPECT_DOUBLE_EQ(*derive(two, eight_ranks(500), nullptr).cost_per_mt,
-                   2 * *derive(one, eight_ranks(500), nullptr).cost_per_mt);
 }
 
 TEST(Derive, MemoryIsTheMaximumOverRanksAndNamesTheRank) {
