@@ -39,16 +39,19 @@ std::vector<LiveBlocks> BlockEvents::at_peak() const {
   return listed;
 }
 
-std::int64_t BlockEvents::reserved(std::int64_t first) const {
+CachingUse BlockEvents::through_caching(std::int64_t library, std::int64_t limit) const {
   const std::size_t begins = marks_.empty() ? 0 : marks_.front();
-  CachingModel model;
+  CachingModel model(limit);
+  const auto use = [&](std::int64_t refused) {
+    return CachingUse{model.peak_reserved(), model.retries(), refused, model.allocated(), model.reserved()};
+  };
   for (std::size_t i = 0; i < events_.size(); ++i) {
-    if (i == begins && first > 0) model.allocate(nullptr, first);
+    if (i == begins && library > 0 && !model.allocate(nullptr, library)) return use(library);
     const auto [block, bytes] = events_[i];
     model.free(block);
-    if (bytes > 0) model.allocate(block, bytes);
+    if (bytes > 0 && !model.allocate(block, bytes)) return use(bytes);
   }
-  return model.reserved();
+  return use(0);
 }
 
 }  // namespace sweep::memory

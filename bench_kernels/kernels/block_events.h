@@ -13,9 +13,9 @@ class BlockEvents {
   void freed(const void* block) { events_.push_back({block, 0}); }
   void mark() { marks_.push_back(events_.size()); }
   std::vector<LiveBlocks> at_peak() const;
-  // The bytes that a caching allocator has reserved in the end, with `first` bytes more from the first mark
-  // on.
-  std::int64_t reserved(std::int64_t first) const;
+  // The same events through a caching allocator that may reserve `limit` bytes, with `library` bytes more from
+  // the first mark on.
+  CachingUse through_caching(std::int64_t library, std::int64_t limit) const;
 
  private:
   struct Event {

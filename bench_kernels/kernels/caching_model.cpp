@@ -1,5 +1,7 @@
 #include "bench_kernels/kernels/caching_model.h"
 
+#include <algorithm>
+
 namespace sweep::memory {
 namespace {
 
@@ -30,10 +32,26 @@ CachingModel::Block* CachingModel::new_segment(std::int64_t bytes, bool small) {
     size = kSmallSegment;
   else if (bytes < kLargeFrom)
     size = kSharedSegment;
+  if (size > limit_ - reserved_) {
+    ++retries_;
+    give_back(small_);
+    give_back(large_);
+    if (size > limit_ - reserved_) return nullptr;
+  }
   Block* block = new_block({size, next_address_, small});
   next_address_ += size;
   reserved_ += size;
+  peak_reserved_ = std::max(peak_reserved_, reserved_);
   return block;
+}
+
+void CachingModel::give_back(Free& free) {
+  for (auto it = free.begin(); it != free.end();) {
+    Block* block = *it;
+    const bool whole = block->before == nullptr && block->after == nullptr;
+    if (whole) reserved_ -= block->bytes, unused_.push_back(block);
+    it = whole ? free.erase(it) : std::next(it);
+  }
 }
 
 void CachingModel::split(Block* block, std::int64_t bytes) {
@@ -46,20 +64,22 @@ void CachingModel::split(Block* block, std::int64_t bytes) {
   pool(block->small).insert(behind);
 }
 
-void CachingModel::allocate(const void* id, std::int64_t bytes) {
+bool CachingModel::allocate(const void* id, std::int64_t bytes) {
   const std::int64_t needed = in_steps(bytes, kSmallestBlock);
   const bool small = needed <= kMostSmall;
   Block wanted{needed, -1, small};
   Free& free = pool(small);
   const auto found = free.lower_bound(&wanted);
   Block* block = found == free.end() ? nullptr : *found;
-  if (block == nullptr)
-    block = new_segment(needed, small);
-  else
+  if (block != nullptr)
     free.erase(found);
+  else if (block = new_segment(needed, small); block == nullptr)
+    return false;
   block->is_free = false;
   split(block, needed);
+  allocated_ += block->bytes;
   live_[id] = block;
+  return true;
 }
 
 void CachingModel::join(Block* into, Block* gone) {
@@ -74,6 +94,7 @@ void CachingModel::free(const void* id) {
   if (found == live_.end()) return;
   Block* block = found->second;
   live_.erase(found);
+  allocated_ -= block->bytes;
   Free& free = pool(block->small);
   if (Block* after = block->after; after != nullptr && after->is_free) free.erase(after), join(block, after);
   if (Block* before = block->before; before != nullptr && before->is_free) {

@@ -190,8 +190,8 @@ std::vector<LiveBlocks> BlockTrace::at_peak() const {
   return allocator_of(type_).counters.trace->at_peak();
 }
 
-std::int64_t BlockTrace::reserved(std::int64_t library) const {
-  return allocator_of(type_).counters.trace->reserved(library);
+CachingUse BlockTrace::through_caching(std::int64_t library, std::int64_t limit) const {
+  return allocator_of(type_).counters.trace->through_caching(library, limit);
 }
 
 ScratchScope::ScratchScope() {

@@ -54,6 +54,14 @@ struct LiveBlocks {
   bool lasting = false;
 };
 
+// How a sequence of blocks fares in CUDA's caching allocator (caching_model.h). Unit: bytes, but for retries.
+struct CachingUse {
+  std::int64_t peak_reserved = 0;
+  std::int64_t retries = 0;
+  std::int64_t refused = 0;                  // the block that no room was left for; 0: all fit
+  std::int64_t allocated = 0, reserved = 0;  // at the end, or when the block was refused
+};
+
 // RAII: keeps what is allocated and freed on the device type while it lives. REQUIRES: one thread allocates
 // there, and one trace at a time.
 class BlockTrace {
@@ -65,9 +73,9 @@ class BlockTrace {
 
   void mark();                              // a step begins
   std::vector<LiveBlocks> at_peak() const;  // largest total first
-  // The bytes that CUDA's caching allocator would have reserved for all of it (caching_model.h), and for
-  // `library` bytes that a library takes at its first use, in the first step.
-  std::int64_t reserved(std::int64_t library) const;
+  // The trace through a caching allocator that may reserve `limit` bytes, with `library` bytes that a library
+  // takes at its first use, in the first step.
+  CachingUse through_caching(std::int64_t library, std::int64_t limit) const;
 
  private:
   c10::DeviceType type_;

@@ -3,12 +3,14 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/ops.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/shape/device_memory.h"
 #include "bench_kernels/shape/step_memory.h"
 #include "bench_kernels/step/train_step.h"
 #include "schema/codec.h"
@@ -32,10 +34,15 @@ class PathScope {
 };
 
 struct Peak {
-  i64 bytes = 0, reserved = 0;
+  i64 bytes = 0;
+  memory::CachingUse caching;
   parallel::ModelState::Bytes states;      // states of all chunks
   std::vector<memory::LiveBlocks> blocks;  // filled if the caller asked for them
 };
+
+i64 limit_of(const Trial& trial) {
+  return shape::allocator_limit(trial).value_or(std::numeric_limits<i64>::max());
+}
 
 Peak peak_of_rank(const Trial& trial, i64 rank, i64 workspace, bool tensors) {
   const i64 before = memory::stats(c10::DeviceType::Meta).current;
@@ -55,7 +62,7 @@ Peak peak_of_rank(const Trial& trial, i64 rank, i64 workspace, bool tensors) {
     const auto bytes = state->bytes();
     states.weights += bytes.weights, states.gradients += bytes.gradients, states.optimizer += bytes.optimizer;
   }
-  return {peak, trace.reserved(workspace), states,
+  return {peak, trace.through_caching(workspace, limit_of(trial)), states,
           tensors ? trace.at_peak() : std::vector<memory::LiveBlocks>{}};
 }
 
@@ -76,14 +83,30 @@ nlohmann::json listed(const std::vector<memory::LiveBlocks>& blocks) {
   return list;
 }
 
+// What the caching allocator of a GPU does with the blocks of each stage.
+void add_caching(nlohmann::json& answer, const Trial& trial, const std::vector<Peak>& peaks) {
+  auto reserved = nlohmann::json::array(), retries = nlohmann::json::array();
+  for (std::size_t stage = 0; stage < peaks.size(); ++stage) {
+    const memory::CachingUse& use = peaks[stage].caching;
+    reserved.push_back(use.peak_reserved), retries.push_back(use.retries);
+    if (use.refused == 0 || answer.contains("refused")) continue;
+    answer["refused"] = {{"stage", stage},
+                         {"bytes", use.refused},
+                         {"allocated_bytes", use.allocated},
+                         {"reserved_bytes", use.reserved},
+                         {"limit_bytes", limit_of(trial)}};
+  }
+  answer["reserved_bytes"] = reserved, answer["alloc_retries"] = retries;
+}
+
 nlohmann::json answer_of(const Trial& trial, Backend backend, bool tensors) {
   const bool cuda = backend == Backend::kCuda;
   const i64 workspace = cuda ? static_cast<i64>(shape::library_workspace(trial)) : 0;
   const std::vector<Peak> peaks = peaks_of_stages(trial, workspace, tensors);
-  std::vector<i64> bytes, reserved;
+  std::vector<i64> bytes;
   nlohmann::json parts = nlohmann::json::array();
   for (const Peak& peak : peaks) {
-    bytes.push_back(peak.bytes + workspace), reserved.push_back(peak.reserved);
+    bytes.push_back(peak.bytes + workspace);
     const auto& states = peak.states;
     parts.push_back({{"weights", states.weights},
                      {"gradients", states.gradients},
@@ -97,7 +120,7 @@ nlohmann::json answer_of(const Trial& trial, Backend backend, bool tensors) {
                         {"peak_bytes", bytes},
                         {"peak_parts", parts},
                         {"peak_rank_bytes", *fullest}};
-  if (cuda) answer["reserved_bytes"] = reserved;
+  if (cuda) add_caching(answer, trial, peaks);
   if (tensors) answer["peak_tensors"] = listed(peaks[static_cast<size_t>(fullest - bytes.begin())].blocks);
   return answer;
 }

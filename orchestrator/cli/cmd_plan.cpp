@@ -16,13 +16,12 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/run_strategy.h"
-#include "orchestrator/driver/dry_runs.h"
 #include "orchestrator/driver/launchers.h"
+#include "orchestrator/driver/memory_check.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/driver/script_preview.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/grid/site.h"
-#include "orchestrator/plan/memory_pruning.h"
 #include "schema/codec.h"
 #include "schema/rehearsal.h"
 
@@ -36,34 +35,6 @@ struct PlanOptions {
   std::string memory_of;
   SweepSelector where;
 };
-
-// Dry runs of what lies near its memory limit: bytes by trial id. Progress goes to err.
-Expected<std::map<std::string, double>> asked(Io& io, const std::vector<const PlanEntry*>& near) {
-  std::map<std::string, double> bytes;
-  if (near.empty()) return bytes;
-  io.err << fmt::format("dry runs of {} trials near their memory limit\n", near.size());
-  const auto answers = driver::dry_runs(
-      near, [&](std::size_t done) { io.err << fmt::format("dry runs: {}/{}\n", done, near.size()); });
-  if (!answers) return tl::unexpected<Error>(answers.error());
-  for (const auto& [id, run] : *answers) {
-    if (run.error.empty())
-      bytes[id] = run.bytes;
-    else
-      io.err << fmt::format("trial {}: {}; its prediction stays\n", id, answers::safe_text(run.error));
-  }
-  return bytes;
-}
-
-Expected<void> prune_memory(Io& io, driver::Planned& planned, bool dry_run) {
-  plan::MemoryPruning pruning{planned.grid.limits.memory_margin, {}};
-  if (dry_run) {
-    auto bytes = asked(io, plan::near_memory_limit(planned.entries, pruning.margin));
-    if (!bytes) return tl::unexpected<Error>(bytes.error());
-    pruning.dry_runs = std::move(*bytes);
-  }
-  plan::prune_memory(planned.entries, pruning);
-  return {};
-}
 
 Expected<void> list_plan(Io& io, const answers::PlanView& view, bool csv) {
   const auto table = answers::plan_table(view);
@@ -118,7 +89,10 @@ Expected<void> print_costs(Io& io, const driver::Planned& planned, const answers
 int plan_grid(Io& io, const PlanOptions& o) {
   auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
-  if (auto done = prune_memory(io, *planned, o.dry_run); !done) return refuse(io, done.error());
+  const auto checked =
+      driver::check_memory(*planned, o.dry_run ? driver::DryRunScope::kAll : driver::DryRunScope::kNearest, 0,
+                           [&io](const std::string& line) { io.err << answers::safe_text(line) << '\n'; });
+  if (!checked) return refuse(io, checked.error());
   if (!o.memory_of.empty()) {
     const auto shown =
         answers::memory_text(planned->entries, o.memory_of, io.out_is_terminal ? std::size_t(io.width) : 0);
@@ -151,7 +125,8 @@ int plan_grid(Io& io, const PlanOptions& o) {
   }
   if (auto printed = print_costs(io, *planned, view, o.where.db); !printed)
     return refuse(io, printed.error());
-  io.out << answers::memory_summary(entries, planned->grid.limits.memory_margin, o.dry_run)
+  io.out << answers::memory_summary(entries, planned->grid.limits.memory_margin, checked->near,
+                                    checked->measured)
          << answers::rehearsed_summary(view) << answers::pruned_text(view) << answers::first_command(entries);
   if (!o.list) return kAnswered;
   const auto listed = list_plan(io, view, false);
@@ -182,7 +157,8 @@ void add_plan(Registry r) {
   c->add_flag("--sbatch", o->sbatch,
               "print the batch scripts of the first allocations, and whether sbatch would accept them");
   c->add_flag("--dry-run", o->dry_run,
-              "measure what lies near its memory limit by a dry run of the step (needs sweep-rank)");
+              "measure everything near its memory limit by dry runs of the step (needs sweep-rank); without "
+              "it, the 200 trials on GPUs that are nearest");
   c->add_option("--memory", o->memory_of, "show one trial's memory by pipeline stage and part")
       ->type_name("ID");
   add_db(*c, o->where);

@@ -14,11 +14,11 @@
 #include "orchestrator/cli/run_notices.h"
 #include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/driver/machine.h"
+#include "orchestrator/driver/memory_check.h"
 #include "orchestrator/driver/orchestrator_job.h"
 #include "orchestrator/driver/rehearsal.h"
 #include "orchestrator/driver/rehearsal_check.h"
 #include "orchestrator/driver/sweep_driver.h"
-#include "orchestrator/plan/memory_pruning.h"
 #include "orchestrator/run/retry_policy.h"
 #include "runtime/own_job.h"
 #include "schema/rehearsal.h"
@@ -290,7 +290,13 @@ int run_grid(Io& io, RunOptions o) {
     return refuse(io, named.error());
   // A rehearsal finds out itself what fits.
   const double audit = chosen_strategy(planned->grid, o.strategy).value_or(Strategy()).audit;
-  if (!o.rehearse) plan::prune_memory(planned->entries, {planned->grid.limits.memory_margin, {}, audit});
+  if (!o.rehearse)
+    if (auto checked = driver::check_memory(*planned, driver::DryRunScope::kNearest, audit,
+                                            [&](const std::string& line) {
+                                              if (!o.quiet) io.err << answers::safe_text(line) << '\n';
+                                            });
+        !checked)
+      return refuse(io, checked.error());
   const auto choice = o.rehearse ? driver::rehearsal_choice(o.launch, planned->entries, o.rehearse_ranks)
                                  : driver::choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());

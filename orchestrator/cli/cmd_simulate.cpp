@@ -6,9 +6,9 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/driver/launchers.h"
+#include "orchestrator/driver/memory_check.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/driver/scratch_folder.h"
-#include "orchestrator/plan/memory_pruning.h"
 #include "orchestrator/simulate/simulation.h"
 
 namespace sweep::cli {
@@ -43,7 +43,10 @@ Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const grid
 int simulate_grid(Io& io, const SimulateOptions& o) {
   auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
-  plan::prune_memory(planned->entries, {planned->grid.limits.memory_margin, {}});
+  if (auto checked =
+          driver::check_memory(*planned, driver::DryRunScope::kNearest, 0, [](const std::string&) {});
+      !checked)
+    return refuse(io, checked.error());
   const auto scratch = driver::ScratchFolder::make();
   if (!scratch) return refuse(io, scratch.error());
   const auto assumed = assumptions(o, planned->grid);

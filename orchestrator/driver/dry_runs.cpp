@@ -7,6 +7,7 @@
 #include <span>
 #include <sstream>
 
+#include "base/text.h"
 #include "bench_kernels/shape/step_sizes.h"
 #include "orchestrator/driver/scratch_folder.h"
 #include "orchestrator/launch/capture.h"
@@ -21,6 +22,19 @@ constexpr std::size_t kBatch = 200;
 constexpr double kSecondsOfABatch = 3600;
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
+// A sentence; empty: every stage fits.
+std::string refusal_of(const nlohmann::json& answer) {
+  const auto refused = answer.find("refused");
+  if (refused == answer.end() || !refused->is_object()) return {};
+  const auto bytes = [&](const char* key) { return refused->value(key, 0.0); };
+  return fmt::format(
+      "a dry run of the step asks for {} on stage {} where {} are allocated, {} more are reserved in pieces "
+      "that are "
+      "too small, and {} are all that the allocator may reserve",
+      human_bytes(bytes("bytes")), refused->value("stage", i64{0}), human_bytes(bytes("allocated_bytes")),
+      human_bytes(bytes("reserved_bytes") - bytes("allocated_bytes")), human_bytes(bytes("limit_bytes")));
+}
+
 Expected<void> add_answers(const std::string& lines, std::map<std::string, DryRun>& out) {
   std::istringstream in(lines);
   for (std::string line; std::getline(in, line);) {
@@ -28,7 +42,7 @@ Expected<void> add_answers(const std::string& lines, std::map<std::string, DryRu
     if (!answer || !answer->is_object() || !answer->contains("trial"))
       return fail("sweep-rank dry-run wrote a line that is no answer");
     const std::string id = answer->value("trial", "");
-    out[id] = {answer->value("peak_rank_bytes", 0.0), answer->value("error", "")};
+    out[id] = {answer->value("peak_rank_bytes", 0.0), answer->value("error", ""), refusal_of(*answer)};
   }
   return {};
 }

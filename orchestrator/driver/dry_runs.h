@@ -11,8 +11,9 @@
 namespace sweep::driver {
 
 struct DryRun {
-  double bytes = 0;   // bytes of the fullest rank
-  std::string error;  // why the step does not run it; bytes are 0 then
+  double bytes = 0;     // bytes of the fullest rank
+  std::string error;    // why the step does not run it; bytes are 0 then
+  std::string refusal;  // why the allocator of its GPU cannot hold it; empty: it can, or there is no GPU
 };
 
 // The dry runs by trial id. progress(done) is called after each batch. Error: sweep-rank is missing or fails.

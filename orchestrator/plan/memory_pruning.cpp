@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "bench_kernels/shape/step_sizes.h"
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/memory.h"
 #include "schema/audit.h"
@@ -18,8 +19,10 @@ std::optional<double> limit_of(const Trial& t) {
   return hardware ? predict::memory_budget(t, *hardware) : std::nullopt;
 }
 
-std::string sentence(const PlanEntry& e, double bytes, double limit, bool dry_run, double margin) {
-  if (dry_run)
+std::string sentence(const PlanEntry& e, double bytes, double limit, const MeasuredMemory* measured,
+                     double margin) {
+  if (measured != nullptr && !measured->refusal.empty()) return measured->refusal;
+  if (measured != nullptr)
     return fmt::format("a dry run of the step needs {} on the fullest rank, the limit is {}",
                        human_bytes(bytes), human_bytes(limit));
   return predict::memory_sentence(predict::estimate_memory(e.trial), limit) +
@@ -37,6 +40,20 @@ void number_again(std::vector<PlanEntry>& entries) {
 
 }  // namespace
 
+namespace {
+
+bool is_on_gpu(const PlanEntry& e) {
+  return shape::kernel_path(e.trial) == shape::KernelPath::kGpu;
+}
+
+// On a GPU the allocator's answer counts: it knows the limit to the segment.
+bool is_too_large(const PlanEntry& e, double share, const MeasuredMemory* measured, double margin) {
+  if (measured == nullptr) return share > 1 + margin;
+  return is_on_gpu(e) ? !measured->refusal.empty() : share > 1;
+}
+
+}  // namespace
+
 std::optional<double> share_of_limit(const PlanEntry& e) {
   const auto limit = limit_of(e.trial);
   if (!limit || !e.predicted.bytes) return std::nullopt;
@@ -46,14 +63,14 @@ std::optional<double> share_of_limit(const PlanEntry& e) {
 void prune_memory(std::vector<PlanEntry>& entries, const MemoryPruning& pruning) {
   for (PlanEntry& e : entries) {
     const auto found = pruning.dry_runs.find(e.id);
-    const bool dry_run = found != pruning.dry_runs.end();
-    if (dry_run) e.predicted.bytes = static_cast<i64>(found->second);
-    if (dry_run && e.rule == "memory") e.admitted = true, e.rule.clear(), e.reason.clear();
+    const MeasuredMemory* measured = found != pruning.dry_runs.end() ? &found->second : nullptr;
+    if (measured != nullptr) e.predicted.bytes = static_cast<i64>(measured->bytes);
+    if (measured != nullptr && e.rule == "memory") e.admitted = true, e.rule.clear(), e.reason.clear();
     const auto share = share_of_limit(e);
-    if (!e.admitted || !share || *share <= (dry_run ? 1 : 1 + pruning.margin)) continue;
+    if (!e.admitted || !share || !is_too_large(e, *share, measured, pruning.margin)) continue;
     e.admitted = false, e.verdict = Outcome::kPruned, e.rule = "memory";
     const double bytes = static_cast<double>(*e.predicted.bytes);
-    e.reason = sentence(e, bytes, bytes / *share, dry_run, pruning.margin);
+    e.reason = sentence(e, bytes, bytes / *share, measured, pruning.margin);
   }
   for (PlanEntry& e : entries)
     if (!e.admitted && e.rule == "memory" && is_in_audit(e.id, pruning.audit)) e.admitted = true;
@@ -61,11 +78,12 @@ void prune_memory(std::vector<PlanEntry>& entries, const MemoryPruning& pruning)
 }
 
 std::vector<const PlanEntry*> near_memory_limit(std::span<const PlanEntry> entries, double margin) {
-  constexpr double kMostBelow = 0.1;  // a wide margin is about what lies above
+  constexpr double kMostBelow = 0.1, kReserved = 0.2;  // a wide margin is about what lies above
   std::vector<const PlanEntry*> near;
   for (const PlanEntry& e : entries) {
     const auto share = e.admitted || e.rule == "memory" ? share_of_limit(e) : std::nullopt;
-    if (share && *share >= 1 - std::min(margin, kMostBelow) && *share <= 1 + margin) near.push_back(&e);
+    const double below = is_on_gpu(e) ? kReserved : std::min(margin, kMostBelow);
+    if (share && *share >= 1 - below && *share <= 1 + margin) near.push_back(&e);
   }
   return near;
 }

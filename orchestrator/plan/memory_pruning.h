@@ -15,17 +15,25 @@ namespace sweep::plan {
 // 1.1: it needs a tenth more than it may use. nullopt: no limit is known, or the trial is no step of ours.
 std::optional<double> share_of_limit(const PlanEntry&);
 
+// What a dry run of the step found for a trial.
+struct MeasuredMemory {
+  double bytes = 0;  // allocated on the fullest rank
+  std::string
+      refusal;  // why the allocator of its GPU cannot hold it, a sentence; empty: it can, or there is no GPU
+};
+
 struct MemoryPruning {
   double margin = 0.1;
-  std::map<std::string, double> dry_runs;  // bytes by trial id: in the place of the prediction
+  std::map<std::string, MeasuredMemory> dry_runs;  // by trial id: in the place of the prediction
   double audit = 0;  // share of what the rule prunes that stays admitted (schema/audit.h)
 };
 // Prunes admitted trials (rule `memory`); a dry run's answer replaces `predicted`, and brings back what only
 // this pruned.
 void prune_memory(std::vector<PlanEntry>&, const MemoryPruning&);
 
-// Admitted or not, what lies above its limit by the margin at most, or below it by that (and at most a
-// tenth).
+// Admitted or not, what lies above its limit by the margin at most, or below it: on a processor by the margin and at
+// most a tenth, on a GPU by at most a fifth, since its allocator reserves more than it hands out (7 % in the median of
+// 104 configurations, docs/measurements/2026-11-23-reserved.md).
 std::vector<const PlanEntry*> near_memory_limit(std::span<const PlanEntry>, double margin);
 
 }  // namespace sweep::plan

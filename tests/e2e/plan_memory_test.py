@@ -15,6 +15,13 @@ grid: {{micro_batch_size: [1, 2, 4]}}
 limits: {{memory_margin_percent: {margin}}}
 """
 
+H100 = 81559 << 20
+GPU_GRID = """name: pieces
+model: qwen2.5-7b
+base: {hardware: h100-sxm-80gb, gpus_per_node: 8, seq_len: 20480, precision: bf16, zero: 2, recompute: full, grad_accum: 4}
+grid: {micro_batch_size: [2, 4, 6, 7, 8, 9]}
+"""
+
 
 class PlanMemory(unittest.TestCase):
     def setUp(self):
@@ -51,6 +58,31 @@ class PlanMemory(unittest.TestCase):
         self.assertEqual([rules[bytes_] for bytes_ in predicted], [None, None, "memory"])
         rules = {entry["predicted_bytes"]: entry.get("rule") for entry in self.plan(self.grid(cap, margin=1))}
         self.assertEqual([rules[bytes_] for bytes_ in predicted], [None, "memory", "memory"])
+
+    @unittest.skipUnless((BIN / "sweep-rank").exists(), "needs sweep-rank")
+    def test_on_a_gpu_the_allocator_decides(self):
+        """What is allocated would fit, and the segments that it is reserved in do not."""
+        path = pathlib.Path(self.folder.name) / "gpu.yaml"
+        path.write_text(GPU_GRID)
+        trials = {}
+        for entry in self.plan(path):
+            line = json.dumps(entry["trial"]) + "\n"
+            answer = json.loads(subprocess.run([BIN / "sweep-rank", "dry-run", "--backend", "cuda"], input=line,
+                                               capture_output=True, text=True, check=True).stdout)
+            trials[entry["trial"]["micro_batch_size"]] = (entry, answer)
+        near = {size: (e, a) for size, (e, a) in trials.items() if 0.8 < max(a["peak_bytes"]) / (0.95 * H100) < 1.1}
+        self.assertTrue(near, {size: a["peak_bytes"] for size, (e, a) in trials.items()})
+        for size, (entry, answer) in near.items():
+            with self.subTest(micro_batch_size=size):
+                self.assertEqual(entry["admitted"], "refused" not in answer)
+                self.assertEqual(entry["predicted_bytes"], answer["peak_rank_bytes"])
+                if "refused" in answer:
+                    self.assertEqual(entry["rule"], "memory")
+                    refused = answer["refused"]
+                    self.assertGreater(refused["reserved_bytes"] + refused["bytes"], refused["limit_bytes"])
+                    self.assertLessEqual(refused["reserved_bytes"], refused["limit_bytes"])
+        refused = [size for size, (e, a) in near.items() if "refused" in a]
+        self.assertTrue(any(a["peak_rank_bytes"] < a["refused"]["limit_bytes"] for a in (trials[size][1] for size in refused)))
 
     @unittest.skipUnless((BIN / "sweep-rank").exists(), "needs sweep-rank")
     def test_a_dry_run_decides_near_the_limit(self):

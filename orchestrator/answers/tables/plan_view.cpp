@@ -130,17 +130,20 @@ std::string plan_total(const PlanView& view, double gpu_hours, std::optional<dou
       unknown > 0 ? fmt::format("; {} trials more, whose time nothing predicts", unknown) : "");
 }
 
-std::string memory_summary(const std::vector<PlanEntry>& entries, double margin, bool dry_run) {
+std::string memory_summary(const std::vector<PlanEntry>& entries, double margin, std::size_t near,
+                           std::size_t measured) {
   const bool limited =
       std::ranges::any_of(entries, [](const PlanEntry& e) { return plan::share_of_limit(e).has_value(); });
   if (!limited) return {};
-  const auto near = plan::near_memory_limit(entries, margin).size();
-  const std::string measured = dry_run    ? " (measured by dry runs)"
-                               : near > 0 ? " (--dry-run measures them)"
-                                          : "";
+  std::string how;
+  if (near > 0 && measured >= near)
+    how = " (measured by dry runs)";
+  else if (near > 0)
+    how = fmt::format(" ({}--dry-run measures them)",
+                      measured > 0 ? fmt::format("{} measured by dry runs; ", measured) : "");
   return fmt::format(
       "memory: model of the built-in step; more than {:g} % over the limit is pruned; close to it: {}{}\n",
-      100 * margin, near, measured);
+      100 * margin, near, how);
 }
 
 Expected<std::string> memory_text(const std::vector<PlanEntry>& entries, const std::string& id,

@@ -25,8 +25,9 @@ std::string rehearsed_summary(const PlanView&);
 // The sums over admitted trials.
 std::string plan_total(const PlanView&, double gpu_hours, std::optional<double> usd);
 
-// The margin, and how many trials lie near their limit; empty: no limit. dry_run: those were measured.
-std::string memory_summary(const std::vector<PlanEntry>&, double margin, bool dry_run);
+// The margin, how many trials lie near their limit, and how many of these were measured by dry runs; empty: no limit.
+std::string memory_summary(const std::vector<PlanEntry>&, double margin, std::size_t near,
+                           std::size_t measured);
 // A table of the trial whose id begins so.
 Expected<std::string> memory_text(const std::vector<PlanEntry>&, const std::string& id, std::size_t width);
 

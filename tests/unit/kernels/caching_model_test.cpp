@@ -44,6 +44,32 @@ TEST(CachingModel, ALargerBlockThanAnyFreeOneIsReservedBesideThem) {
   EXPECT_EQ(model.reserved(), 62 * kMiB);
 }
 
+TEST(CachingModel, UnusedSegmentsAreGivenBackForABlockThatTheDeviceHasNoRoomFor) {
+  CachingModel model(100 * kMiB);
+  const char id[3] = {};
+  ASSERT_TRUE(model.allocate(id, 60 * kMiB));
+  model.free(id);
+  ASSERT_TRUE(model.allocate(id, 70 * kMiB));
+  EXPECT_EQ(model.retries(), 1);
+  EXPECT_EQ(model.reserved(), 70 * kMiB);
+  ASSERT_TRUE(model.allocate(id + 1, 30 * kMiB)) << "the limit itself may be reserved";
+  EXPECT_EQ(model.peak_reserved(), 100 * kMiB);
+  EXPECT_EQ(model.allocated(), 100 * kMiB);
+}
+
+TEST(CachingModel, PiecesOfSegmentsInUseAreNotGivenBack) {
+  CachingModel model(100 * kMiB);
+  const char id[3] = {};
+  ASSERT_TRUE(model.allocate(id, 80 * kMiB));
+  model.free(id);
+  ASSERT_TRUE(model.allocate(id + 1, 30 * kMiB));  // 50 MiB of its segment stay free
+  EXPECT_FALSE(model.allocate(id + 2, 60 * kMiB)) << "70 MiB are not allocated, and no piece is large enough";
+  EXPECT_EQ(model.allocated(), 30 * kMiB);
+  EXPECT_EQ(model.reserved(), 80 * kMiB);
+  EXPECT_EQ(model.retries(), 1);
+  EXPECT_TRUE(model.allocate(id + 2, 50 * kMiB));
+}
+
 TEST(CachingModel, AnUnknownBlockIsNotFreed) {
   CachingModel model;
   const char id = 0;

@@ -45,11 +45,38 @@ TEST(MemoryPruning, ADryRunReplacesThePredictionAndHasNoMargin) {
   const auto limit = static_cast<double>(*plan[1].trial.memory_cap_bytes);
   prune_memory(plan, {0, {}});
   EXPECT_EQ(plan[2].rule, "memory");
-  prune_memory(plan, {0, {{"does not", 1.01 * limit}, {"does", 0.99 * limit}}});
+  prune_memory(plan, {0, {{"does not", {1.01 * limit, {}}}, {"does", {0.99 * limit, {}}}}});
   EXPECT_TRUE(plan[0].admitted);
   EXPECT_FALSE(plan[1].admitted);
   EXPECT_TRUE(plan[2].admitted) << "only its prediction said no";
   EXPECT_EQ(*plan[2].predicted.bytes, static_cast<i64>(0.99 * limit));
+}
+
+// A trial on a GPU that has `share` times what it may use.
+PlanEntry on_gpu(double share, const std::string& id) {
+  PlanEntry e = with_share(share, id);
+  e.trial.hardware = "h100-sxm-80gb", e.trial.precision = Precision::kBf16;
+  e.trial.memory_cap_bytes = static_cast<i64>(predict::estimate_memory(e.trial).total() / share);
+  return e;
+}
+
+TEST(MemoryPruning, OnAGpuTheAllocatorDecides) {
+  auto plan = decided({on_gpu(0.9, "in pieces"), on_gpu(1.02, "fits")});
+  const double bytes = 0.9 * static_cast<double>(*plan[0].trial.memory_cap_bytes);
+  const double above = 1.02 * static_cast<double>(*plan[1].trial.memory_cap_bytes);
+  prune_memory(plan, {0.1, {{"in pieces", {bytes, "no room"}}, {"fits", {above, {}}}}});
+  EXPECT_FALSE(plan[0].admitted);
+  EXPECT_EQ(plan[0].rule, "memory");
+  EXPECT_EQ(plan[0].reason, "no room");
+  EXPECT_EQ(*plan[0].predicted.bytes, static_cast<i64>(bytes));
+  EXPECT_TRUE(plan[1].admitted) << "the limit of the plan leaves room for what the allocator has in hand";
+}
+
+TEST(MemoryPruning, OnAGpuNearBeginsAFifthBelow) {
+  const auto plan = decided({on_gpu(0.75, "a"), on_gpu(0.85, "b"), with_share(0.85, "c")});
+  std::vector<std::string> ids;
+  for (const PlanEntry* e : near_memory_limit(plan, 0.1)) ids.push_back(e->id);
+  EXPECT_THAT(ids, testing::ElementsAre("b"));
 }
 
 TEST(MemoryPruning, AnAuditedTrialRunsAndKeepsItsRule) {
