@@ -31,12 +31,13 @@ def point(draw):
          "seq_len": draw.choice([64, 128, 256] if cpu else [512, 1024, 2048, 4096, 8192]),
          "precision": draw.choice(["fp32", "bf16", "bf16_mixed", "bf16_master", "fp16", "fp8"]),
          "recompute": often(draw, "none", "selective", "full"), "offload": often(draw, "none", "optimizer", "parameters", "disk", share=0.8),
-         "optimizer": draw.choice(["fused", "foreach", "plain"]), "attention": often(draw, "auto", "flash", "math"),
+         "optimizer": draw.choice(["fused", "fused", "foreach", "plain", "sgd", "sgd_momentum"]), "attention": often(draw, "auto", "flash", "math"),
          "grad_bucket_mb": often(draw, 25, 1, 100), "grad_dtype": often(draw, "auto", "fp32", "bf16"),
          "prefetch_forward": often(draw, 1, 0, 2), "prefetch_backward": often(draw, 1, 0, 2), "reshard_after_forward": draw.random() < 0.8,
          "sp": draw.random() < 0.5, "tp_overlap": draw.random() < 0.2, "cp_comm_type": draw.choice(["ring", "all_to_all"]),
          "routing": draw.choice(["balanced", "skewed"]), "hot_percent": draw.choice([20, 50, 80]), "capacity_percent": draw.choice([0, 0, 125]),
-         "activation_offload": draw.random() < 0.1, "grad_clip": draw.random() < 0.2, "vocab_multiple": often(draw, 1, 64, 128)}
+         "activation_offload": draw.random() < 0.1, "grad_clip": draw.random() < 0.2, "vocab_multiple": often(draw, 1, 64, 128),
+         "fused_kernels": often(draw, "all", "none", "no_norm", "no_rope", "no_mlp", share=0.8)}
     if draw.random() < 0.2:
         p["lora_rank"] = draw.choice([8, 16, 64, 256])
         p["lora_targets"] = "attention" if name.startswith("mixtral") else draw.choice(["query_value", "attention", "mlp", "all_linear"])
@@ -83,7 +84,7 @@ def planned(bin_dir, points):
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / "grid.yaml"
         file.write_text(json.dumps(grid_of(points)))
-        done = subprocess.run([bin_dir / "sweep", "plan", file, "--json"], capture_output=True, text=True, check=False, cwd=folder)
+        done = subprocess.run([bin_dir / "sweep", "plan", file, "--json", "--no-dry-run"], capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != 0:
         sys.exit(done.stderr)
     plan = [json.loads(line) for line in done.stdout.splitlines()]

@@ -4,26 +4,27 @@
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/parallel/flat.h"
+#include "bench_kernels/shape/model_states.h"
 
 namespace sweep::parallel {
 
-FileStates::FileStates(std::vector<at::Tensor> parts, const std::vector<at::Tensor>& masters, AdamWKind kind,
-                       optim::AdamWOptions options)
-    : parts_(std::move(parts)), kind_(kind), options_(options) {
+FileStates::FileStates(std::vector<at::Tensor> parts, const std::vector<at::Tensor>& masters,
+                       OptimizerKind kind, optim::OptimizerOptions options)
+    : parts_(std::move(parts)), moments_(shape::moments_of(kind)), kind_(kind), options_(options) {
   if (parts_.empty()) return;
   masters_ = masters[0].defined();
   std::int64_t bytes = 0;
   for (std::size_t b = 0; b < parts_.size(); ++b) {
     offsets_.push_back(bytes);
-    bytes += masters_ ? 3 * static_cast<std::int64_t>(masters[b].nbytes())
-                      : 2 * static_cast<std::int64_t>(parts_[b].nbytes());
+    bytes += masters_ ? (moments_ + 1) * static_cast<std::int64_t>(masters[b].nbytes())
+                      : moments_ * static_cast<std::int64_t>(parts_[b].nbytes());
   }
   const memory::HostScope host;
   const bool meta = parts_[0].is_meta();
   step_tensor_ = at::zeros({}, at::TensorOptions(meta ? at::kMeta : at::kCPU).dtype(at::kFloat));
   if (meta) return;
   file_ = std::make_unique<ScratchFile>(bytes);  // reserved bytes read as zeros: the moments' start
-  for (std::size_t b = 0; masters_ && b < parts_.size(); ++b) write(b, 2, masters[b]);
+  for (std::size_t b = 0; masters_ && b < parts_.size(); ++b) write(b, moments_, masters[b]);
 }
 
 void FileStates::write(std::size_t b, std::int64_t index, const at::Tensor& from) {
@@ -42,16 +43,16 @@ void FileStates::update(std::size_t b, const at::Tensor& grad) {
   };
   at::Tensor parameter;
   if (masters_) {
-    parameter = buffer(2);
+    parameter = buffer(moments_);
   } else {
     parameter = empty_outside(part.numel(), part.device(), part.scalar_type());
     parameter.copy_(part);
   }
-  const optim::Lists lists{{parameter}, {grad}, {buffer(0)}, {buffer(1)}};
+  optim::Lists lists{{parameter}, {grad}, {}};
+  for (std::int64_t i = 0; i < moments_; ++i) lists.moments.push_back({buffer(i)});
   optim::update(kind_, options_, count_, lists, step_tensor_);
-  write(b, 0, lists.mean[0]);
-  write(b, 1, lists.square[0]);
-  if (masters_) write(b, 2, parameter);
+  for (std::int64_t i = 0; i < moments_; ++i) write(b, i, lists.moments[static_cast<std::size_t>(i)][0]);
+  if (masters_) write(b, moments_, parameter);
   at::Tensor(part).copy_(parameter);
 }
 

@@ -1,12 +1,12 @@
 // FileStates: the optimizer state of every bucket in a file (offload disk): the fp32 master where there is
-// one, and both moments, one after the other. It owns the file and brings one bucket at a time into host
+// one, and the moments, one after the other. It owns the file and brings one bucket at a time into host
 // memory; on meta tensors there are the buffers and no file.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "bench_kernels/optim/adamw.h"
+#include "bench_kernels/optim/optimizer.h"
 #include "bench_kernels/parallel/scratch_file.h"
 
 namespace sweep::parallel {
@@ -15,8 +15,8 @@ class FileStates {
  public:
   // parts: the weights of each bucket that this rank updates. masters: in fp32, in host memory; undefined
   // ones: the optimizer updates a copy of the weights themselves.
-  FileStates(std::vector<at::Tensor> parts, const std::vector<at::Tensor>& masters, AdamWKind,
-             optim::AdamWOptions);
+  FileStates(std::vector<at::Tensor> parts, const std::vector<at::Tensor>& masters, OptimizerKind,
+             optim::OptimizerOptions);
 
   void begin_step() { ++count_; }
   // grad: in host memory, in the type of the master or of the weights.
@@ -27,8 +27,9 @@ class FileStates {
 
   std::vector<at::Tensor> parts_;
   bool masters_ = false;
-  AdamWKind kind_;
-  optim::AdamWOptions options_;
+  std::int64_t moments_ = 0;  // tensors of a bucket in the file, before its master
+  OptimizerKind kind_;
+  optim::OptimizerOptions options_;
   std::unique_ptr<ScratchFile> file_;  // none on meta tensors
   std::vector<std::int64_t> offsets_;  // one for each bucket
   at::Tensor step_tensor_;

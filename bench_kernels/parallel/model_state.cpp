@@ -9,7 +9,7 @@ namespace sweep::parallel {
 using model::Parameters;
 
 ModelState::ModelState(Parameters& parameters, const Mesh& mesh, const Trial& trial,
-                       at::TensorOptions options, optim::AdamWOptions adamw)
+                       at::TensorOptions options, optim::OptimizerOptions adamw)
     : parameters_(parameters),
       mesh_(mesh),
       plan_(trial),

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench_kernels/model/stage.h"
-#include "bench_kernels/optim/adamw.h"
+#include "bench_kernels/optim/optimizer.h"
 #include "bench_kernels/parallel/gradients.h"
 #include "bench_kernels/parallel/mesh.h"
 #include "bench_kernels/parallel/optimizer_state.h"
@@ -22,7 +22,7 @@ namespace sweep::parallel {
 class ModelState final : public model::Keeper {
  public:
   // Lays the parameters out and fills them. Parameters and mesh must outlive the state.
-  ModelState(model::Parameters&, const Mesh&, const Trial&, at::TensorOptions, optim::AdamWOptions = {});
+  ModelState(model::Parameters&, const Mesh&, const Trial&, at::TensorOptions, optim::OptimizerOptions = {});
   ~ModelState() override;
   ModelState(const ModelState&) = delete;
   ModelState& operator=(const ModelState&) = delete;

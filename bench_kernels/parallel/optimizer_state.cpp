@@ -4,11 +4,12 @@
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/parallel/flat.h"
+#include "bench_kernels/shape/model_states.h"
 
 namespace sweep::parallel {
 
-OptimizerState::OptimizerState(const StatePlan& plan, Values& values, AdamWKind kind,
-                               optim::AdamWOptions options)
+OptimizerState::OptimizerState(const StatePlan& plan, Values& values, OptimizerKind kind,
+                               optim::OptimizerOptions options)
     : plan_(plan), values_(values), buckets_(values.trained()) {
   const at::NoGradGuard no_grad;
   std::optional<memory::HostScope> host;
@@ -27,7 +28,7 @@ OptimizerState::OptimizerState(const StatePlan& plan, Values& values, AdamWKind 
     if (!plan.master && plan.apart()) p = empty_outside(p.numel(), p.device(), p.scalar_type()).copy_(p);
     updated_.push_back(std::move(p));
   }
-  adamw_.emplace(updated_, kind, options);
+  optimizer_.emplace(updated_, kind, static_cast<std::size_t>(shape::moments_of(kind)), options);
 }
 
 // The gradient is not where the update runs, or of another type.
@@ -53,21 +54,21 @@ void OptimizerState::update_copy(std::size_t i, const Gradients& gradients, doub
   if (file_)
     file_->update(i, grad);
   else
-    adamw_->step_one(i, grad);
+    optimizer_->step_one(i, grad);
 }
 
 bool OptimizerState::update(const Gradients& gradients, double coefficient) {
   const at::NoGradGuard no_grad;
   const bool copies = needs_copies(gradients);
   if (file_) file_->begin_step();
-  if (adamw_ && copies) adamw_->begin_step();
+  if (optimizer_ && copies) optimizer_->begin_step();
   if (!copies) {
     std::vector<at::Tensor> grads;
     for (const std::size_t b : buckets_) {
       grads.push_back(gradients.part(b));
       if (coefficient != 1) grads.back().mul_(coefficient);
     }
-    adamw_->step(grads);
+    optimizer_->step(grads);
   }
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     const std::size_t b = buckets_[i];
@@ -81,7 +82,7 @@ bool OptimizerState::update(const Gradients& gradients, double coefficient) {
 
 std::int64_t OptimizerState::bytes() const {
   if (plan_.optimizer_outside) return 0;
-  std::int64_t sum = adamw_->bytes();
+  std::int64_t sum = optimizer_->bytes();
   if (plan_.master)
     for (const at::Tensor& master : updated_) sum += static_cast<std::int64_t>(master.nbytes());
   return sum;

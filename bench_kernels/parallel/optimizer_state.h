@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "bench_kernels/optim/adamw.h"
+#include "bench_kernels/optim/optimizer.h"
 #include "bench_kernels/parallel/file_states.h"
 #include "bench_kernels/parallel/gradients.h"
 
@@ -13,7 +13,7 @@ namespace sweep::parallel {
 
 class OptimizerState {
  public:
-  OptimizerState(const StatePlan&, Values&, AdamWKind, optim::AdamWOptions);
+  OptimizerState(const StatePlan&, Values&, OptimizerKind, optim::OptimizerOptions);
 
   // Updates every part with coefficient times its gradient and sends it on. True: the gradients have been
   // multiplied in place; false: in a copy.
@@ -29,8 +29,8 @@ class OptimizerState {
   Values& values_;
   std::vector<std::size_t> buckets_;  // those that are trained
   std::vector<at::Tensor>
-      updated_;  // tensors that AdamW updates, one for each of these; empty: they are in the file
-  std::optional<optim::AdamW> adamw_;
+      updated_;  // tensors that the optimizer updates, one for each of these; empty: they are in the file
+  std::optional<optim::Optimizer> optimizer_;
   std::optional<FileStates> file_;
 };
 

@@ -12,14 +12,14 @@ using shape::Act;
 using shape::Action;
 
 Pipeline::Part::Part(const Trial& t, const model::Options& options, const Mesh& mesh,
-                     const model::Chunk& chunk, optim::AdamWOptions adamw)
+                     const model::Chunk& chunk, optim::OptimizerOptions adamw)
     : stage(t.spec, options, layout_of(t, mesh), chunk),
       state(stage.parameters(), mesh, t, at::TensorOptions(options.device).dtype(options.type), adamw) {
   stage.set_keeper(&state);
 }
 
 Pipeline::Pipeline(const Trial& t, const model::Options& options, const Mesh& mesh, i64 micros,
-                   optim::AdamWOptions adamw)
+                   optim::OptimizerOptions adamw)
     : plan_(shape::Pipeline::of(t)), channel_(mesh[Dimension::kPipeline]), place_(mesh.place().pp) {
   plan_.micros = micros;
   actions_ = shape::make_schedule(plan_)[static_cast<std::size_t>(place_)];

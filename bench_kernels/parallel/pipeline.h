@@ -24,7 +24,7 @@ class Pipeline {
  public:
   // The mesh must outlive the pipeline. micros: how many of the trial's micro-batches run (fewer in a dry
   // run).
-  Pipeline(const Trial&, const model::Options&, const Mesh&, i64 micros, optim::AdamWOptions = {});
+  Pipeline(const Trial&, const model::Options&, const Mesh&, i64 micros, optim::OptimizerOptions = {});
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
@@ -37,7 +37,7 @@ class Pipeline {
 
   // One part per chunk, in order of their stages.
   struct Part {
-    Part(const Trial&, const model::Options&, const Mesh&, const model::Chunk&, optim::AdamWOptions);
+    Part(const Trial&, const model::Options&, const Mesh&, const model::Chunk&, optim::OptimizerOptions);
     model::Stage stage;
     ModelState state;
   };

@@ -32,9 +32,9 @@ struct Hardware {
   std::vector<Price> earlier_prices;         // the oldest first
   std::string compute_capability;            // "9.0"; empty for cpu
   i64 multiprocessors = 0;                   // number on a GPU; 0 for cpu
-  // Dense peak for a training precision (fp32, bf16, fp16, fp8, and forms of one such as bf16_master);
+  // Dense peak for a training precision (fp32, bf16, fp16, fp8, and forms of one such as bf16_master), or of TF32;
   // nullopt if the hardware has no such units.
-  std::optional<double> peak_for(Precision) const;
+  std::optional<double> peak_for(Precision, bool tf32 = false) const;
   // Bus bandwidth in bytes/s of an all-reduce, all-gather or reduce-scatter of `ranks` over `nodes`: a ring leaves
   // each node once, by the NICs of all its ranks there, which is why nccl-tests' busbw over nodes of 8 x 50 GB/s is
   // near 400 GB/s (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
@@ -46,6 +46,9 @@ struct NamedModel {
   ModelSpec spec;
   std::string source;  // the config.json it was read from
 };
+
+// Why this trial cannot have tf32: another precision, or hardware without such units.
+std::optional<std::string> tf32_objection(const Trial&);
 
 std::span<const Hardware> all_hardware();
 std::span<const NamedModel> all_models();

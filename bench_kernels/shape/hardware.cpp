@@ -257,11 +257,20 @@ double Hardware::ring_bandwidth(double ranks, double nodes) const {
   return std::min(intra_node_bandwidth, inter_node_bandwidth * std::max(1.0, ranks / nodes));
 }
 
-std::optional<double> Hardware::peak_for(Precision precision) const {
-  const std::string_view word = to_string(precision);
+std::optional<double> Hardware::peak_for(Precision precision, bool tf32) const {
+  const std::string_view word = tf32 ? "tf32" : to_string(precision);
   const auto it = peak_flops.find(std::string(word.substr(0, word.find('_'))));
   if (it == peak_flops.end()) return std::nullopt;
   return it->second;
+}
+
+std::optional<std::string> tf32_objection(const Trial& t) {
+  if (!t.tf32) return std::nullopt;
+  if (t.precision != Precision::kFp32)
+    return fmt::format("tf32 is about matrix products in fp32, and precision is {}", t.precision);
+  const Hardware* h = known_hardware(t.hardware);
+  if (h == nullptr || h->peak_flops.contains("tf32")) return std::nullopt;
+  return fmt::format("{} has no TF32 units; leave tf32 out", t.hardware);
 }
 
 std::optional<Price> published_price(std::string_view hardware, double usd_per_node_hour) {

@@ -164,7 +164,7 @@ PartBytes ChunkMemory::states() const {
                              frozen(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3)})
       out[MemoryPart::kWeights] += part;
   out[MemoryPart::kGradients] = bytes(real(bytes_of(types.gradients)), dense.gradients, t_.zero >= 2);
-  const double state = 2 * real(bytes_of(types.moments)) + (types.master ? 4 : 0);
+  const double state = real(moments_of(t_.optimizer) * bytes_of(types.moments)) + (types.master ? 4 : 0);
   if (t_.offload == Offload::kNone) out[MemoryPart::kOptimizer] = bytes(state, dense.optimizer, t_.zero >= 1);
   // Rotary tables, and the mask that a windowed kernel on a processor is given.
   const bool masked = !s_.gpu && s_.flash && t_.spec.sliding_window && *t_.spec.sliding_window < t_.seq_len;
@@ -186,8 +186,8 @@ PartBytes ChunkMemory::optimizer() const {
   const double bucket =
       moment * std::max(std::max(largest.dense, largest.partial) / shards, largest.experts / of_experts);
   double roots = 0;
-  if (t_.optimizer == AdamWKind::kForeach) roots = copies ? bucket : all;
-  if (t_.optimizer == AdamWKind::kPlain) roots = bucket;
+  if (t_.optimizer == OptimizerKind::kForeach) roots = copies ? bucket : all;
+  if (t_.optimizer == OptimizerKind::kPlain) roots = bucket;
   out[MemoryPart::kTemporary] = roots + (copies ? bucket : 0);
   return out;
 }

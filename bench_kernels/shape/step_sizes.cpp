@@ -98,6 +98,14 @@ std::optional<std::string> attention_objection(const Trial& t, KernelPath path) 
   return std::nullopt;
 }
 
+FusedGroups fused_groups(const Trial& t, KernelPath path) {
+  if (path == KernelPath::kGpu && !runs_fused(t.hardware)) return {false, false, false};
+  const auto without = [&](FusedKernels one) {
+    return t.fused_kernels == one || t.fused_kernels == FusedKernels::kNone;
+  };
+  return {!without(FusedKernels::kNoNorm), !without(FusedKernels::kNoRope), !without(FusedKernels::kNoMlp)};
+}
+
 StepSizes::StepSizes(const Trial& t, KernelPath path) {
   const ModelSpec& m = t.spec;
   const StateTypes types = state_types(t);
@@ -106,8 +114,9 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   exchange = t.cp > 1 && t.cp_comm_type == CpCommType::kAllToAll, ring = t.cp > 1 && !exchange;
   fp8 = t.precision == Precision::kFp8;
   rows_split = t.sp && t.tp > 1;
-  const bool fused = gpu && runs_fused(t.hardware);
-  plain_norm = plain_rope = plain_mlp = gpu && !fused, norm_starts = fused && !rows_split && !fp8;
+  const FusedGroups fused = fused_groups(t, path);
+  plain_norm = !fused.norm, plain_rope = !fused.rope, plain_mlp = !fused.mlp;
+  norm_starts = gpu && fused.norm && !rows_split && !fp8;
   rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate;
   selective = t.recompute == Recompute::kSelective;
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;

@@ -24,6 +24,13 @@ AttentionKind attention_kind(const Trial&, KernelPath);
 // attention. The plan and the step ask it.
 std::optional<std::string> attention_objection(const Trial&, KernelPath);
 
+// The groups of operations that run as fused kernels (docs/kernels.md): what the trial asks for, and its GPU can
+// compile.
+struct FusedGroups {
+  bool norm = true, rope = true, mlp = true;
+};
+FusedGroups fused_groups(const Trial&, KernelPath);
+
 struct StepSizes {
   StepSizes(const Trial&, KernelPath);
 

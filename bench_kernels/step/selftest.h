@@ -13,7 +13,7 @@ namespace sweep::step {
 
 // A tiny gradient's update is a coin toss with the usual epsilon; with this one parameters can be compared.
 // The learning rate is large enough that an update shows.
-inline constexpr optim::AdamWOptions kProofOptimizer{.lr = 1e-3, .eps = 1e-3};
+inline constexpr optim::OptimizerOptions kProofOptimizer{.lr = 1e-3, .eps = 1e-3};
 
 struct ProofInput {
   const Trial& trial;

@@ -78,6 +78,12 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   return options;
 }
 
+void set_fused(const shape::FusedGroups& groups) {
+  const auto bit = [](bool on, kernels::Fused group) { return on ? static_cast<unsigned>(group) : 0U; };
+  kernels::set_fused(bit(groups.norm, kernels::Fused::kNorm) | bit(groups.rope, kernels::Fused::kRope) |
+                     bit(groups.mlp, kernels::Fused::kMlp));
+}
+
 // The micro-batches that run: all, or on meta tensors as many as show the peak.
 i64 micros_of(const Trial& t, at::Device device) {
   return device.is_meta() ? shape::micros_with_same_peak(shape::Pipeline::of(t)) : t.grad_accum;
@@ -101,6 +107,7 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
     return "precision = fp8 needs a GPU with fp8 units: there are no fp8 matmuls on a processor; use "
            "bf16_master.";
   if (const auto sentence = shape::attention_objection(t, path_on(device))) return *sentence + ".";
+  if (const auto sentence = shape::tf32_objection(t)) return *sentence + ".";
   return std::nullopt;
 }
 
@@ -115,7 +122,7 @@ struct TrainStep::Impl {
     PartClock::Mark begin = 0, end = 0;
   };
   Impl(const Trial& t, at::Device device, const parallel::Mesh& mesh, std::function<void(Part)> on_part,
-       optim::AdamWOptions adamw, const Given& given)
+       optim::OptimizerOptions adamw, const Given& given)
       : trial(t),
         device(device),
         mesh(mesh),
@@ -211,11 +218,12 @@ StepTimes TrainStep::Impl::times(const Marks& at) const {
 }
 
 TrainStep::TrainStep(const Trial& t, at::Device device, const parallel::Mesh& mesh,
-                     std::function<void(Part)> on_part, optim::AdamWOptions adamw, const Given& given) {
+                     std::function<void(Part)> on_part, optim::OptimizerOptions adamw, const Given& given) {
   if (const auto sentence = unsupported(t, stands_for(device))) throw std::invalid_argument(*sentence);
   if (device.is_cpu()) keep_freed_memory();
   const bool of_gpu = stands_for(device) == at::kCUDA;
-  kernels::set_fused(!of_gpu || shape::runs_fused(t.hardware) ? kernels::kAllFused : 0);
+  set_fused(shape::fused_groups(t, path_on(stands_for(device))));
+  if (of_gpu) at::globalContext().setAllowTF32CuBLAS(t.tf32);
   impl_ = std::make_unique<Impl>(t, device, mesh, std::move(on_part), adamw, given);
 }
 

@@ -1,5 +1,5 @@
 // TrainStep: one rank's training step, built once per trial and run once per step: grad_accum micro-steps of
-// forward and backward, then AdamW. It owns model, optimizer state and batch, and times its parts; it knows
+// forward and backward, then the optimizer. It owns model, optimizer state and batch, and times its parts; it knows
 // nothing of deadlines, outcomes or files, and of other ranks only the mesh it is given.
 #pragma once
 #include <ATen/core/Tensor.h>
@@ -53,7 +53,7 @@ class TrainStep {
   // after each tensor (kNone), from the calling thread. Throws
   // std::invalid_argument with the sentence of unsupported().
   TrainStep(const Trial&, at::Device, const parallel::Mesh&, std::function<void(Part)> on_part,
-            optim::AdamWOptions = {}, const Given& = {});
+            optim::OptimizerOptions = {}, const Given& = {});
   ~TrainStep();
   TrainStep(const TrainStep&) = delete;
   TrainStep& operator=(const TrainStep&) = delete;

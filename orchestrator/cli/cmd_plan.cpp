@@ -31,7 +31,7 @@ namespace {
 struct PlanOptions {
   std::string grid;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
-  bool list = false, json = false, csv = false, sbatch = false, dry_run = false;
+  bool list = false, json = false, csv = false, sbatch = false, dry_run = false, no_dry_run = false;
   std::string memory_of;
   SweepSelector where;
 };
@@ -86,12 +86,17 @@ Expected<void> print_costs(Io& io, const driver::Planned& planned, const answers
   return {};
 }
 
+driver::DryRunScope scope_of(const PlanOptions& o) {
+  if (o.dry_run) return driver::DryRunScope::kAll;
+  return o.no_dry_run ? driver::DryRunScope::kNone : driver::DryRunScope::kNearest;
+}
+
 int plan_grid(Io& io, const PlanOptions& o) {
   auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
-  const auto checked =
-      driver::check_memory(*planned, o.dry_run ? driver::DryRunScope::kAll : driver::DryRunScope::kNearest, 0,
-                           [&io](const std::string& line) { io.err << answers::safe_text(line) << '\n'; });
+  const auto checked = driver::check_memory(*planned, scope_of(o), 0, [&io](const std::string& line) {
+    io.err << answers::safe_text(line) << '\n';
+  });
   if (!checked) return refuse(io, checked.error());
   if (!o.memory_of.empty()) {
     const auto shown =
@@ -156,9 +161,11 @@ void add_plan(Registry r) {
   c->add_flag("--csv", o->csv, "every trial as CSV, values as stored")->excludes(json);
   c->add_flag("--sbatch", o->sbatch,
               "print the batch scripts of the first allocations, and whether sbatch would accept them");
-  c->add_flag("--dry-run", o->dry_run,
-              "measure everything near its memory limit by dry runs of the step (needs sweep-rank); without "
-              "it, the 200 trials on GPUs that are nearest");
+  auto* all =
+      c->add_flag("--dry-run", o->dry_run,
+                  "measure everything near its memory limit by dry runs of the step (needs sweep-rank); "
+                  "without it, the 200 trials on GPUs that are nearest");
+  c->add_flag("--no-dry-run", o->no_dry_run, "measure none; predictions alone decide")->excludes(all);
   c->add_option("--memory", o->memory_of, "show one trial's memory by pipeline stage and part")
       ->type_name("ID");
   add_db(*c, o->where);

@@ -58,9 +58,10 @@ Expected<MemoryCheck> check_memory(Planned& planned, DryRunScope scope, double a
   plan::MemoryPruning pruning{planned.grid.limits.memory_margin, {}, audit};
   const auto near = plan::near_memory_limit(planned.entries, pruning.margin);
   MemoryCheck check{near.size(), 0};
-  if (scope == DryRunScope::kAll || is_installed("sweep-rank")) {
-    auto measured = measure(scope == DryRunScope::kAll ? near : nearest(near), say);
-    if (!measured && scope == DryRunScope::kAll) return tl::unexpected(measured.error());
+  const bool all = scope == DryRunScope::kAll;
+  if (all || (scope == DryRunScope::kNearest && is_installed("sweep-rank"))) {
+    auto measured = measure(all ? near : nearest(near), say);
+    if (!measured && all) return tl::unexpected(measured.error());
     if (measured)
       pruning.dry_runs = std::move(*measured);
     else

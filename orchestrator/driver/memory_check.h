@@ -11,6 +11,7 @@
 namespace sweep::driver {
 
 enum class DryRunScope {
+  kNone,  // the predictions decide
   // Trials on GPUs near their limit, the nearest first, as many as one process answers in a few seconds. Where
   // sweep-rank is missing or fails, the predictions stand.
   kNearest,

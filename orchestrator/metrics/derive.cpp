@@ -61,7 +61,7 @@ std::optional<double> mfu_fwd_bwd(const Trial& t, const Steps& steps, double pea
 // dimensions are not known has no FLOPs.
 void follow_rate(Metrics& m, const Trial& t) {
   const auto hardware = shape::find_hardware(t.hardware);
-  const auto peak = hardware ? hardware->peak_for(t.precision) : std::nullopt;
+  const auto peak = hardware ? hardware->peak_for(t.precision, t.tf32) : std::nullopt;
   m.peak_flops = peak;
   if (!m.tokens_per_s || t.world() < 1) return;
   m.tokens_per_s_gpu = *m.tokens_per_s / real(t.world());

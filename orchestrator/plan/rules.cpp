@@ -100,8 +100,10 @@ Verdict positions(const Trial& t) {
 
 // A processor computes what it has no units for in software; a GPU without the units is not asked to.
 Verdict precision(const Trial& t) {
+  if (auto sentence = shape::tf32_objection(t))
+    return Objection{{"precision", std::move(*sentence)}, Outcome::kUnsupported};
   const auto h = shape::find_hardware(t.hardware);
-  if (!h || h->peak_for(t.precision)) return {};
+  if (!h || h->peak_for(t.precision, t.tf32)) return {};
   if (h->gpu.empty() && t.precision != Precision::kFp8) return {};  // processors compute in any other type
   return Objection{{"precision", fmt::format("{} has no {} units", t.hardware, t.precision)},
                    Outcome::kUnsupported};

@@ -29,6 +29,7 @@ struct Layout {
   double element = 2;                                  // bytes of an activation
   double top_k = 1;
   Precision precision = Precision::kFp32;
+  bool tf32 = false;
   double layers = 0, parameters = 0;  // of the whole model
   bool gated = true;                  // the MLP
   bool tied = false, recompute = false, selective = false, is_fp32 = false;

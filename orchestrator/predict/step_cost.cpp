@@ -20,8 +20,9 @@ namespace {
 // Attention skips what is masked: half the products of a long sequence.
 constexpr double kCausal = 0.5;
 
-double passes_of(AdamWKind kind) {
-  return kind == AdamWKind::kFused ? 1 : kind == AdamWKind::kForeach ? 2.5 : 3;
+double passes_of(OptimizerKind kind) {
+  if (kind == OptimizerKind::kPlain) return 3;
+  return kind == OptimizerKind::kForeach ? 2.5 : 1;
 }
 
 // The state bytes as if nothing were offloaded.
@@ -46,7 +47,7 @@ class CostModel {
         h_(h),
         facts_(built_in_profile("sweep")->facts),
         backend_(backend_name(t)),
-        product_(p.product(to_string(t.precision))),
+        product_(p.product(t.tf32 ? "tf32" : to_string(t.precision))),
         adapters_(shape::adapters_of(t)) {
     const ModelSpec& m = t.spec;
     tp_ = real(t.tp), element_ = element_bytes(t.precision);
@@ -327,7 +328,7 @@ shape::HardwareProfile catalogue_profile(const shape::Hardware& h) {
   p.launch_s = on_cpu ? kCpuLaunch : kGpuLaunch;
   for (const auto& [precision, flops] : h.peak_flops)
     p.products.push_back(
-        {precision, 0, flops * kGpuShare, h.memory_bandwidth, precision == "fp32" ? 4.0 : 2.0, 0});
+        {precision, 0, flops * kGpuShare, h.memory_bandwidth, precision.ends_with("32") ? 4.0 : 2.0, 0});
   if (on_cpu)  // casts below fp32
     for (const auto& [precision, share] : {std::pair("fp32", 1.0), std::pair("bf16", 0.5)})
       p.products.push_back({precision, 0, kCpuThreadFlops * share, h.memory_bandwidth, share * 4, 0});

@@ -124,7 +124,7 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
                             StageTimes& out) const {
   const TimeParameters& t = p.time;
   const Links links{l, p, h};
-  const double peak = h.peak_for(l.precision).value_or(1e12);
+  const double peak = h.peak_for(l.precision, l.tf32).value_or(1e12);
   const double flops = peak * t.matmul_share;
   const double memory = h.memory_bandwidth * t.bandwidth_share;
   const double products = 6 * l.active_parameters / l.tp * l.tokens + 7 * l.tokens * l.keys * l.width / l.tp;

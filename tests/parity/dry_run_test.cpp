@@ -58,7 +58,9 @@ void expect_equal(const Trial& t, const std::string& what) {
 TEST(DryRun, EqualsTheCpuRunForEveryAttentionOptimizerPrecisionAndAccumulation) {
   for (const Trial& model : {llama(), gpt2()}) {
     for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash}) {
-      for (const AdamWKind optimizer : {AdamWKind::kPlain, AdamWKind::kForeach, AdamWKind::kFused}) {
+      for (const OptimizerKind optimizer :
+           {OptimizerKind::kPlain, OptimizerKind::kForeach, OptimizerKind::kFused, OptimizerKind::kSgd,
+            OptimizerKind::kSgdMomentum}) {
         for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
           for (const i64 accumulation : {1, 3}) {
             Trial t = model;
@@ -69,6 +71,19 @@ TEST(DryRun, EqualsTheCpuRunForEveryAttentionOptimizerPrecisionAndAccumulation) 
                                 " " + std::to_string(accumulation));
           }
         }
+      }
+    }
+  }
+}
+
+TEST(DryRun, EqualsTheCpuRunForEveryChoiceOfFusedKernels) {
+  for (const FusedKernels choice :
+       {FusedKernels::kNone, FusedKernels::kNoNorm, FusedKernels::kNoRope, FusedKernels::kNoMlp}) {
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+      for (Trial t : {llama(), gpt2()}) {
+        t.fused_kernels = choice, t.precision = precision;
+        expect_equal(t, t.spec.family + " " + std::string(to_string(choice)) + " " +
+                            std::string(to_string(precision)));
       }
     }
   }

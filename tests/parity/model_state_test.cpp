@@ -113,10 +113,13 @@ std::vector<Row> sharded() {
     rows.push_back({stage(zero) + "_bucket_each", 2, [=](Trial& t) { t.zero = zero, t.grad_bucket_mb = 0; }});
     rows.push_back(
         {stage(zero) + "_gloo", 2, [=](Trial& t) { t.zero = zero, t.backend = CommBackend::kGloo; }});
+    rows.push_back({stage(zero) + "_foreach", 2,
+                    [=](Trial& t) { t.zero = zero, t.optimizer = OptimizerKind::kForeach; }});
     rows.push_back(
-        {stage(zero) + "_foreach", 2, [=](Trial& t) { t.zero = zero, t.optimizer = AdamWKind::kForeach; }});
-    rows.push_back(
-        {stage(zero) + "_plain", 2, [=](Trial& t) { t.zero = zero, t.optimizer = AdamWKind::kPlain; }});
+        {stage(zero) + "_plain", 2, [=](Trial& t) { t.zero = zero, t.optimizer = OptimizerKind::kPlain; }});
+    for (const OptimizerKind sgd : {OptimizerKind::kSgd, OptimizerKind::kSgdMomentum})
+      rows.push_back({stage(zero) + "_" + std::string(to_string(sgd)), 2,
+                      [=](Trial& t) { t.zero = zero, t.optimizer = sgd; }});
   }
   rows.push_back(
       {"zero3_no_prefetch", 2, [](Trial& t) { t.zero = 3, t.prefetch_forward = t.prefetch_backward = 0; }});

@@ -108,8 +108,15 @@ std::vector<Case> cases() {
     hybrid.zero = zero, hybrid.dp_shard = 2, hybrid.grad_clip = true;
     all.push_back({stage + "_hybrid_clipped", hybrid});
     Trial plain = small_llama(2);
-    plain.zero = zero, plain.optimizer = AdamWKind::kPlain, plain.precision = Precision::kBf16Master;
+    plain.zero = zero, plain.optimizer = OptimizerKind::kPlain, plain.precision = Precision::kBf16Master;
     all.push_back({stage + "_plain", plain});
+    for (const OptimizerKind sgd : {OptimizerKind::kSgd, OptimizerKind::kSgdMomentum}) {
+      Trial t = small_llama(2);
+      t.zero = zero, t.optimizer = sgd;
+      all.push_back({stage + "_" + std::string(to_string(sgd)), t});
+      t.precision = Precision::kBf16Master, t.offload = Offload::kDisk;
+      all.push_back({stage + "_" + std::string(to_string(sgd)) + "_on_disk_bf16_master", t});
+    }
     Trial tied = shares_table(small_llama(2));
     tied.zero = zero;
     all.push_back({stage + "_tied", tied});

@@ -17,7 +17,7 @@
 #include "base/time.h"
 #include "bench_kernels/comm/cuda_plugin.h"
 #include "bench_kernels/kernels/counting_allocator.h"
-#include "bench_kernels/optim/adamw.h"
+#include "bench_kernels/optim/optimizer.h"
 #include "bench_kernels/parallel/mesh.h"
 #include "bench_kernels/step/selftest.h"
 #include "runtime/rank_process.h"
@@ -195,7 +195,7 @@ void RankRun::train(const Attempt& attempt) {
   const bool proof = attempt.trial.workload == Workload::kProof;
   step::TrainStep step(
       attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); },
-      proof ? step::kProofOptimizer : optim::AdamWOptions());
+      proof ? step::kProofOptimizer : optim::OptimizerOptions());
   EffectiveSettings& used = record_.effective = step.effective();
   describe(used);
   const auto counted = [&] {

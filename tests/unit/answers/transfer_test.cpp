@@ -155,7 +155,7 @@ TEST(Transfer, AnAxisThatACommandNeverGotIsUnknownToIt) {
   for (std::size_t i = 0; i < 6;
        ++i) {  // A also tried another optimizer, which was faster for one configuration
     auto row = t.a[i];
-    row.trial_id += "p", row.trial.optimizer = AdamWKind::kPlain;
+    row.trial_id += "p", row.trial.optimizer = OptimizerKind::kPlain;
     row.metrics.tokens_per_s_gpu = i == 5 ? 200 : 1;
     t.a.push_back(row);
   }

@@ -29,7 +29,7 @@ TEST(TrialId, IgnoresLabelAndSpeltOutDefaults) {
   const std::string id = trial_id(t);
   t.model = "another label";
   t.labels = R"({"x":1})";
-  t.optimizer = AdamWKind::kFused;
+  t.optimizer = OptimizerKind::kFused;
   EXPECT_EQ(trial_id(t), id);
   EXPECT_EQ(id.size(), 16u);
 }

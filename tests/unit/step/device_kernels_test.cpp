@@ -96,6 +96,26 @@ TEST_P(DeviceKernels, WholeStepHasTheLossAndTheGradientsOfLibraryOperators) {
   }
 }
 
+TEST(FusedGroups, AGroupThatIsSwitchedOffLaunchesNoneOfItsKernels) {
+  const std::set<std::string> norm{"rms_norm", "rms_norm_backward", "sum_parts"}, rope{"rope"},
+      mlp{"swiglu", "swiglu_backward"};
+  const auto launches_of = [](FusedKernels choice) {
+    Trial t = small("llama");
+    t.fused_kernels = choice;
+    launched.clear();
+    steps(t, Path::kDevice);
+    return std::set<std::string>(launched.begin(), launched.end());
+  };
+  const auto both = [](std::set<std::string> a, const std::set<std::string>& b) {
+    a.insert(b.begin(), b.end());
+    return a;
+  };
+  EXPECT_EQ(launches_of(FusedKernels::kNoNorm), both(rope, mlp));
+  EXPECT_EQ(launches_of(FusedKernels::kNoRope), both(norm, mlp));
+  EXPECT_EQ(launches_of(FusedKernels::kNoMlp), both(norm, rope));
+  EXPECT_TRUE(launches_of(FusedKernels::kNone).empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, DeviceKernels, ::testing::Values("llama", "gpt2"));
 
 // What flash attention's backward gives on a GPU: three tensors, of which rows are made.

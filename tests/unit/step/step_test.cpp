@@ -80,8 +80,40 @@ TEST(TrainStep, TheInitialScalePowerDecidesWhichStepsCount) {
   EXPECT_EQ(times.loss_scale, std::ldexp(1, 31));
 }
 
+// Library operators in the place of one group of fused loops, or of all: the same step.
+TEST(TrainStep, EachChoiceOfFusedKernelsHasTheSameLossAndGradients) {
+  const Trial all = small();
+  TrainStep fused(all, at::kCPU, alone(), nullptr);
+  const double loss = fused.run().loss;
+  std::vector<at::Tensor> gradients;
+  for (const auto& tensor : fused.tensors()) gradients.push_back(tensor.gradient.clone());
+  for (const FusedKernels choice :
+       {FusedKernels::kNone, FusedKernels::kNoNorm, FusedKernels::kNoRope, FusedKernels::kNoMlp}) {
+    Trial t = all;
+    t.fused_kernels = choice;
+    TrainStep step(t, at::kCPU, alone(), nullptr);
+    EXPECT_NEAR(step.run().loss, loss, 1e-6) << to_string(choice);
+    std::size_t i = 0;
+    for (const auto& tensor : step.tensors()) {
+      EXPECT_LE((tensor.gradient - gradients[i++]).abs().max().item<float>(), 1e-6f)
+          << tensor.name << ' ' << to_string(choice);
+    }
+  }
+}
+
+TEST(TrainStep, Tf32NeedsFp32AndAGpu) {
+  Trial t = small();
+  t.tf32 = true;
+  EXPECT_TRUE(unsupported(t, at::kCPU));
+  t.hardware = "h100-sxm-80gb";
+  EXPECT_FALSE(unsupported(t, at::kCUDA));
+  t.precision = Precision::kBf16;
+  EXPECT_TRUE(unsupported(t, at::kCUDA));
+}
+
 TEST(TrainStep, LossFallsWithEveryOptimizerAttentionAndPrecision) {
-  for (const AdamWKind optimizer : {AdamWKind::kPlain, AdamWKind::kForeach, AdamWKind::kFused}) {
+  for (const OptimizerKind optimizer :
+       {OptimizerKind::kPlain, OptimizerKind::kForeach, OptimizerKind::kFused, OptimizerKind::kSgdMomentum}) {
     for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash}) {
       for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
         Trial t = small();
@@ -112,7 +144,8 @@ TEST(TrainStep, AccumulationGivesTheUpdateOfTheWholeBatch) {
 
 TEST(TrainStep, OptimizersAgree) {
   std::vector<at::Tensor> results;
-  for (const AdamWKind optimizer : {AdamWKind::kPlain, AdamWKind::kForeach, AdamWKind::kFused}) {
+  for (const OptimizerKind optimizer :
+       {OptimizerKind::kPlain, OptimizerKind::kForeach, OptimizerKind::kFused}) {
     Trial t = small();
     t.optimizer = optimizer;
     TrainStep step(t, at::kCPU, alone(), nullptr);
@@ -121,6 +154,32 @@ TEST(TrainStep, OptimizersAgree) {
   }
   EXPECT_LE((results[0] - results[1]).abs().max().item<float>(), 2e-5f);
   EXPECT_LE((results[0] - results[2]).abs().max().item<float>(), 2e-5f);
+}
+
+// torch.optim.SGD: v = 0.9 v + (g + wd p), p -= lr v; without momentum v is what stands in brackets.
+TEST(TrainStep, SgdFollowsItsFormula) {
+  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kSgdMomentum}) {
+    Trial t = small();
+    t.optimizer = kind;
+    const optim::OptimizerOptions options{.lr = 1e-5, .weight_decay = 0.1, .sgd_scale = 1e4, .momentum = 0.9};
+    TrainStep step(t, at::kCPU, alone(), nullptr, options);
+    std::vector<at::Tensor> values, velocities;
+    for (const auto& tensor : step.tensors()) {
+      values.push_back(tensor.value.to(at::kDouble));
+      velocities.push_back(at::zeros_like(values.back()));
+    }
+    for (int i = 0; i < 3; ++i) {
+      step.run();
+      std::size_t n = 0;
+      for (const auto& tensor : step.tensors()) {
+        const at::Tensor change = tensor.gradient.to(at::kDouble) + 0.1 * values[n];
+        velocities[n] = (kind == OptimizerKind::kSgd ? 0 : 0.9) * velocities[n] + change;
+        values[n] -= 0.1 * velocities[n];
+        EXPECT_LE((tensor.value.to(at::kDouble) - values[n]).abs().max().item<double>(), 1e-6) << tensor.name;
+        ++n;
+      }
+    }
+  }
 }
 
 TEST(TrainStep, TellsPartsInOrderAndTimesAddUp) {
