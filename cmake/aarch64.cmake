@@ -19,6 +19,5 @@ set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(ENV{PKG_CONFIG_LIBDIR} ${sysroot}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/pkgconfig)
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${sysroot})
-set(ENV{PKG_CONFIG_MAXIMUM_TRAVERSE_DEPTH} 1)  # of libraries that are only loaded, what they need is not there
 set(CMAKE_CXX_FLAGS_INIT "-isystem ${sysroot}/usr/include")  # headers of libraries that have no target of their own
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L /usr/aarch64-linux-gnu)
