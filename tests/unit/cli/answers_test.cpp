@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tests/unit/cli/command_fixture.h"
@@ -295,12 +296,15 @@ TEST_F(Answers, ColumnsHoldWhatTheRowsHold) {
     return columns[column]["values"].at(out);
   };
   std::map<std::pair<std::string, int>, double> found;
+  std::set<std::string> ids;
   for (std::size_t row = 0; row < 4; ++row) {
     double rate;
     std::memcpy(&rate, said.out.data() + end + 1 + 3 * 16 + 8 * row, sizeof rate);
     found[{code(1, row), code(2, row)}] = std::isnan(rate) ? -1 : rate;
     EXPECT_EQ(ask({"explain", code(0, row)}).code, kAnswered);
+    ids.insert(code(0, row));
   }
+  EXPECT_EQ(ids.size(), 4);
   EXPECT_EQ(found, (std::map<std::pair<std::string, int>, double>{
                        {{"a", 1}, 10}, {{"a", 2}, 20}, {{"a", 4}, -1}, {{"b", 1}, 15}}));
   EXPECT_EQ(said.out.size(), end + 1 + 3 * 16 + 32);
