@@ -12,6 +12,7 @@ endif()
 set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
 
 add_library(sweep_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/package/fmt_static.cpp)
+set_target_properties(sweep_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON)  # the GPU plug-in, a shared library, holds it too
 target_compile_definitions(sweep_fmt PUBLIC FMT_SHARED)  # as Debian's target says: one set of flags for both builds
 add_library(fmt::fmt ALIAS sweep_fmt)
 add_library(sweep_spdlog INTERFACE)

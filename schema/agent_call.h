@@ -1,5 +1,5 @@
 // AgentCall: how sweep-agent is called to serve an allocation or a node of it. The one place that spells
-// those words; launchers and the head agent fill it in, worker/agent/main.cpp reads them.
+// those words; launchers and the head agent fill it in, worker/agent/command_line.cpp reads them.
 #pragma once
 #include <optional>
 #include <string>

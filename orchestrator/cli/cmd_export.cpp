@@ -6,12 +6,16 @@
 
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/export_columns.h"
 #include "orchestrator/cli/export_trackers.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
 
 namespace sweep::cli {
 namespace {
+
+const std::vector<std::string> kFormats = {
+    "csv", "json", "jsonl", "columns", "parquet", "arrow", "bencher", "github-benchmark", "wandb", "mlflow"};
 
 int export_benchmark(Io& io, const ExportOptions& o, const std::vector<ResultRow>& rows) {
   const auto named = named_rows(rows, true);
@@ -31,6 +35,8 @@ int export_benchmark(Io& io, const ExportOptions& o, const std::vector<ResultRow
 }
 
 int export_rows(Io& io, const ExportOptions& o) {
+  if (o.format == "columns") return export_columns(io, o);
+  if (o.format == "parquet" || o.format == "arrow") return export_frame(io, o);
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
   const auto rows = opened->store->results(opened->sweep.id);
@@ -52,7 +58,9 @@ struct Limited {
 };
 const std::vector<Limited>& limited_options() {
   static const std::vector<Limited> table = {
-      {"--output", {"csv", "json", "jsonl", "bencher", "github-benchmark"}},
+      {"--output", {"csv", "json", "jsonl", "columns", "parquet", "arrow", "bencher", "github-benchmark"}},
+      {"--columns", {"columns", "parquet", "arrow"}},
+      {"--json", {"columns", "parquet", "arrow"}},
       {"--raw-text", {"csv"}},
       {"--metric", {"github-benchmark"}},
       {"--uri", {"wandb", "mlflow"}},
@@ -118,12 +126,16 @@ void add_export(Registry r) {
   auto* c = r.app.add_subcommand(
       "export", "every trial with every axis and metric as a file, or finished trials for W&B and MLflow");
   auto o = std::make_shared<ExportOptions>();
-  c->add_option("FORMAT", o->format, "csv, json, jsonl, bencher, github-benchmark, wandb or mlflow")
+  c->add_option("FORMAT", o->format, fmt::format("{}", fmt::join(kFormats, ", ")))
       ->required()
-      ->check(CLI::IsMember({"csv", "json", "jsonl", "bencher", "github-benchmark", "wandb", "mlflow"}));
+      ->check(CLI::IsMember(kFormats));
   add_sweep(*c, o->where);
   add_db(*c, o->where);
   c->add_option("-o,--output", o->output, "the file to write; absent: standard output");
+  c->add_option("--columns", o->columns,
+                "columns, parquet, arrow: some columns, as trial,tp,step_ms (docs/fields.md); absent: all");
+  c->add_flag_function(
+      "--json", [](auto) {}, "columns, parquet, arrow: an error is a JSON object on standard error");
   c->add_flag("--raw-text", o->raw_text,
               "csv: write text as it is, even where a spreadsheet would run it as a formula");
   c->add_option("--metric", o->metric, "github-benchmark: the metric; one file holds one")

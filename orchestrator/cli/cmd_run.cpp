@@ -100,28 +100,31 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   return kept;
 }
 
-// What to type next, as it works from this folder.
-void say_how_to_ask(Io& io, SweepDriver& driver, driver::Finish finish) {
+// The sweep as words of the next command, as they work from this folder.
+std::string as_words(SweepDriver& driver) {
   const bool usual = driver.db() == std::filesystem::absolute("sweep.db");
-  const bool answered = finish == driver::Finish::kAnswered;
-  const std::string of =
-      shell_word(driver.sweep().name) + (usual ? "" : " --db " + shell_word(driver.db().string()));
-  io.err << answers::safe_text(
-                fmt::format("next: `sweep best {0}`, `sweep heatmap {0} -o map.html`, `sweep {2} {0}{1}`", of,
-                            answered ? " -o report.html" : "", answered ? "report" : "status"))
-         << '\n';
+  return shell_word(driver.sweep().name) + (usual ? "" : " --db " + shell_word(driver.db().string()));
 }
 
+std::string how_to_ask(const std::string& sweep, driver::Finish finish) {
+  const bool answered = finish == driver::Finish::kAnswered;
+  return fmt::format("`sweep best {0}`, `sweep heatmap {0} -o map.html`, `sweep {2} {0}{1}`", sweep,
+                     answered ? " -o report.html" : "", answered ? "report" : "status");
+}
+
+// Each run ends with a line that says what to type next.
 int finish(Io& io, SweepDriver& driver, const run::RunEnd& end) {
   const auto finish = driver.finish(end);
   if (!finish) return refuse(io, finish.error());
-  if (end.end == run::End::kInterrupted)
-    io.err << answers::safe_text(end.why) << "; `sweep resume` goes on from here\n";
-  else if (end.end == run::End::kLeft)
+  if (end.end == run::End::kInterrupted || end.end == run::End::kLeft)
     io.err << answers::safe_text(end.why) << '\n';
   else if (end.end != run::End::kDone)
     io.err << "sweep: " << answers::safe_text(end.why) << '\n';
-  if (end.end == run::End::kDone) say_how_to_ask(io, driver, *finish);
+  const std::string sweep = as_words(driver);
+  const std::string next = end.end == run::End::kDone   ? how_to_ask(sweep, *finish)
+                           : end.end == run::End::kLeft ? fmt::format("`sweep status {}`", sweep)
+                                                        : fmt::format("`sweep resume {}`", sweep);
+  io.err << answers::safe_text("next: " + next) << '\n';
   return exit_code_of(*finish);
 }
 

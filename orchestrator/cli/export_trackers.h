@@ -11,7 +11,7 @@ namespace sweep::cli {
 
 struct ExportOptions {
   SweepSelector where;
-  std::string format, output, metric = "tokens_per_s_gpu";
+  std::string format, output, columns, metric = "tokens_per_s_gpu";
   std::string uri, project, entity, experiment, offline, ca, key_file;
   double timeout_s = 60;
   bool raw_text = false, again = false;

@@ -70,6 +70,7 @@ def _become(name: str) -> typing.NoReturn:
         path = program(name)
     except SweepError as error:
         sys.exit(str(error))
+    os.environ.setdefault("SWEEP_PYTHON", sys.executable)  # `sweep export parquet` asks this module
     os.execv(path, [path, *sys.argv[1:]])
 
 

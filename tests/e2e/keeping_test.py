@@ -4,6 +4,8 @@ import http.server
 import json
 import os
 import pathlib
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -106,6 +108,20 @@ class KeepingTest(unittest.TestCase):
         self.assertEqual((self.listed()["long"]["ok"], self.listed()["long"]["run_by"]), (2, ""))
         self.db = copy
         self.assertEqual(self.listed()["long"]["trials"], 2)
+
+    def test_a_run_that_is_stopped_ends_with_the_command_that_goes_on(self):
+        run = subprocess.Popen(self.words("run", self.grid("long", "wait", "ok")), stderr=subprocess.PIPE, text=True, cwd=self.folder)
+        self.addCleanup(lambda: run.poll() is None and (run.send_signal(signal.SIGKILL), run.wait()))
+        wait_for(lambda: (self.folder / "go.begun").exists(), 60, "the trial")
+        self.sweep("stop", "long", "--now")
+        last = run.communicate(timeout=60)[1].splitlines()[-1]
+        (self.folder / "go").touch()
+        command = re.search("`sweep ([^`]*)`", last)
+        self.assertTrue(command, last)
+        words = shlex.split(command.group(1))
+        self.assertEqual(words[:2], ["resume", "long"])
+        self.assertEqual(subprocess.run([BIN / "sweep", *words], cwd=self.folder, capture_output=True, timeout=120).returncode, 0)
+        self.assertEqual(self.listed()["long"]["ok"], 2)
 
     def test_a_run_tells_of_its_first_failure_and_its_end(self):
         server = http.server.HTTPServer(("127.0.0.1", 0), Receiver)

@@ -88,7 +88,7 @@ def each_document_follows_its_schema(b):
     import jsonschema
     rows = json.loads(b.sweep("query", "select trial, outcome from results", "--json", "--db", b.db).stdout)
     trials = {row["outcome"]: row["trial"] for row in rows}
-    cases = [("models", []), ("models", ["tiny-llama"]), ("hardware", []), ("hardware", ["cpu"]), ("doctor", DB), ("status", DB),
+    cases = [("list", DB), ("models", []), ("models", ["tiny-llama"]), ("hardware", []), ("hardware", ["cpu"]), ("doctor", DB), ("status", DB),
              ("logs", [trials["ok"], *DB]), *(("explain", [trials[how], *DB]) for how in ("ok", "oom", "pruned"))]
     seen = {(name, *words): json.loads(b.sweep(name, *words, "--json", cwd=b.folder).stdout) for name, words in cases}
     as_if_it_ran(b.db)
@@ -100,6 +100,7 @@ def each_document_follows_its_schema(b):
         schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
         jsonschema.Draft202012Validator.check_schema(schema)
         jsonschema.Draft202012Validator(schema).validate(document)
+    assert {"sweep": finished_sweep.NAME, "kind": "measured", "ok": 2}.items() <= seen["list", *DB][0].items(), seen["list", *DB]
     done, running = seen["status", *DB], seen["status", "running"]
     assert done["outcomes"]["ok"] == 2 and done["outcomes"]["hang"] == 0 and not done["allocations"], done
     assert len(running["allocations"]) == 1 and running["attempts_running"], running

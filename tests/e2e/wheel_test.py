@@ -158,17 +158,34 @@ class WheelTest(unittest.TestCase):
         self.run_words(self.python, "-c", "\n".join(cells), folder=own)
         self.assertTrue((own / "notebook.html").exists())
 
+    def test_the_wheel_of_the_step_asks_for_this_one_and_for_one_torch(self):
+        folder = self.folder / "metadata"
+        folder.mkdir()
+        hook = f"from scikit_build_core.build import prepare_metadata_for_build_wheel as p; print(p({str(folder)!r}))"
+        self.run_words(sys.executable, "-c", hook, folder=SOURCE / "python" / "rank")
+        metadata, = folder.glob("*.dist-info/METADATA")
+        wanted = {line.partition(": ")[2] for line in metadata.read_text().splitlines() if line.startswith("Requires-Dist")}
+        self.assertEqual(wanted, {"sweep-bench", "torch==2.11.*"})
+
     if TORCH:
         def test_the_built_in_step_comes_with_its_own_wheel(self):
             self.build(SOURCE / "python" / "rank", f"cmake.define.SWEEP_TORCH={TORCH}")
             wheel, = self.folder.glob("sweep_bench_rank-*-py3-none-*.whl")
-            metadata = zipfile.ZipFile(wheel).read(f"{'-'.join(wheel.name.split('-')[:2])}.dist-info/METADATA").decode()
-            self.assertIn("Requires-Dist: torch==2.11.*", metadata)
+            names = set(zipfile.ZipFile(wheel).namelist())
+            self.assertIn("sweep_bench/bin/sweep-rank", names)
+            both = {name for name in names & set(zipfile.ZipFile(self.wheel).namelist()) if not name.endswith("/")}
+            self.assertFalse(both, "files that both wheels hold")
             site = self.package.parent
             for name in ("torch", "nvidia"):
                 (site / name).symlink_to(TORCH.parent / name)
             self.run_words(self.python, "-m", "pip", "install", "--no-index", "--no-deps", "--disable-pip-version-check", wheel)
             try:
+                for name in (name for name in names if name.startswith("sweep_bench/bin/")):
+                    said = self.run_words("readelf", "-d", site / name).stdout
+                    self.assertIn("RPATH", said, name)
+                    self.assertIn("[$ORIGIN/../../torch/lib:$ORIGIN/../../nvidia/cu13/lib]", said, name)
+                told = json.loads(self.sweep("doctor", "--json").stdout)
+                self.assertIn(("sweep-rank", "ok"), {(each["what"], each["health"]) for each in told["findings"]})
                 step = self.folder / "built_in.yaml"
                 step.write_text(STEP_GRID)
                 self.sweep("run", step, "--db", "rank.db")

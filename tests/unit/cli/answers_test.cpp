@@ -1,9 +1,12 @@
 // The commands that answer, as people type them, on a database that `sweep import` made: exit codes and values.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tests/unit/cli/command_fixture.h"
@@ -276,6 +279,41 @@ TEST_F(CommandTest, ADatabaseThatIsNotThereIsRefusedAndNotMade) {
                                              {"suggest"}})
     EXPECT_EQ(ask(words).code, kBadInput) << words.front();
   EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
+TEST_F(Answers, ColumnsHoldWhatTheRowsHold) {
+  const Answer said =
+      ask({"export", "columns", "--columns", "trial,model,micro_batch_size,tokens_per_s_gpu"});
+  ASSERT_EQ(said.code, kAnswered) << said.err;
+  const auto end = said.out.find('\n');
+  const json head = json::parse(said.out.substr(0, end));
+  ASSERT_EQ(head["rows"], 4);
+  const auto& columns = head["columns"];
+  ASSERT_EQ(columns.size(), 4);
+  const auto code = [&](std::size_t column, std::size_t row) {
+    std::uint32_t out;
+    std::memcpy(&out, said.out.data() + end + 1 + 4 * (4 * column + row), sizeof out);
+    return columns[column]["values"].at(out);
+  };
+  std::map<std::pair<std::string, int>, double> found;
+  std::set<std::string> ids;
+  for (std::size_t row = 0; row < 4; ++row) {
+    double rate;
+    std::memcpy(&rate, said.out.data() + end + 1 + 3 * 16 + 8 * row, sizeof rate);
+    found[{code(1, row), code(2, row)}] = std::isnan(rate) ? -1 : rate;
+    EXPECT_EQ(ask({"explain", code(0, row)}).code, kAnswered);
+    ids.insert(code(0, row));
+  }
+  EXPECT_EQ(ids.size(), 4);
+  EXPECT_EQ(found, (std::map<std::pair<std::string, int>, double>{
+                       {{"a", 1}, 10}, {{"a", 2}, 20}, {{"a", 4}, -1}, {{"b", 1}, 15}}));
+  EXPECT_EQ(said.out.size(), end + 1 + 3 * 16 + 32);
+  EXPECT_EQ(ask({"export", "columns", "--columns", "tokens_per_sec"}).code, kBadInput);
+  EXPECT_EQ(ask({"export", "csv", "--columns", "trial"}).code, kBadInput);
+}
+
+TEST_F(Answers, QueryEndsLinesAsFiltersExpect) {
+  EXPECT_EQ(ask({"query", "select 1 as a, 2 as b", "--csv"}).out, "a,b\n1,2\n");
 }
 
 }  // namespace

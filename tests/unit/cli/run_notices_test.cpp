@@ -1,0 +1,69 @@
+// --notify-command: which events of a run become a notice.
+#include "orchestrator/cli/run_notices.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/unit/cli/command_fixture.h"
+
+namespace sweep::cli {
+namespace {
+
+class Notices : public CommandTest {
+ protected:
+  // What the command got after `tell` told the observer of a run.
+  std::vector<nlohmann::json> told(const std::function<void(run::Observer&)>& tell) {
+    start(1);
+    std::ostringstream out, err;
+    Io io{out, err};
+    const std::string file = dir_ / "told.jsonl";
+    {
+      RunNotices notices(io, {"", "cat >>" + file + "; echo >>" + file}, path_);
+      store::SweepRow row;
+      row.id = sweep_, row.name = "s";
+      const auto made = notices.with([](store::Store&, const store::SweepRow&) {
+        return Expected<std::unique_ptr<run::Observer>>(std::make_unique<driver::QuietObserver>());
+      })(*store_, row);
+      if (!made) throw std::runtime_error(made.error().message);
+      tell(**made);
+    }  // everything is delivered here
+    EXPECT_EQ(err.str(), "");
+    std::vector<nlohmann::json> bodies;
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) bodies.push_back(nlohmann::json::parse(line));
+    return bodies;
+  }
+};
+
+TEST_F(Notices, AnExcludedHostIsToldAndOtherEventsAreNot) {
+  const auto bodies = told([](run::Observer& run) {
+    run.on_event("retry", "trial 1 again");
+    run.on_event("quarantine", "node7 gets no work for 600 s");
+  });
+  ASSERT_EQ(bodies.size(), 1);
+  EXPECT_EQ(bodies[0]["event"], "host_excluded");
+  EXPECT_EQ(bodies[0]["sweep"], "s");
+  EXPECT_EQ(bodies[0]["database"], path_.string());
+  EXPECT_NE(bodies[0]["text"].get<std::string>().find("node7"), std::string::npos);
+}
+
+TEST_F(Notices, OnlyTheFirstFailureIsTold) {
+  const auto bodies = told([](run::Observer& run) {
+    PlanEntry entry;
+    Result result;
+    for (const auto& [id, outcome] :
+         {std::pair{"a", Outcome::kOom}, {"b", Outcome::kCrash}, {"c", Outcome::kHang}}) {
+      entry.id = id, result.outcome = outcome;
+      run.on_result(entry, result);
+    }
+  });
+  ASSERT_EQ(bodies.size(), 1);
+  EXPECT_EQ(bodies[0]["event"], "first_failure");
+  EXPECT_EQ(bodies[0]["trial"], "b");
+}
+
+}  // namespace
+}  // namespace sweep::cli
