@@ -294,10 +294,8 @@ int run_grid(Io& io, RunOptions o) {
   // A rehearsal finds out itself what fits.
   const double audit = chosen_strategy(planned->grid, o.strategy).value_or(Strategy()).audit;
   if (!o.rehearse)
-    if (auto checked = driver::check_memory(*planned, driver::DryRunScope::kNearest, audit,
-                                            [&](const std::string& line) {
-                                              if (!o.quiet) io.err << answers::safe_text(line) << '\n';
-                                            });
+    if (auto checked =
+            driver::check_memory(*planned, driver::DryRunScope::kNearest, audit, progress_to(io, o.quiet));
         !checked)
       return refuse(io, checked.error());
   const auto choice = o.rehearse ? driver::rehearsal_choice(o.launch, planned->entries, o.rehearse_ranks)

@@ -43,8 +43,7 @@ Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const grid
 int simulate_grid(Io& io, const SimulateOptions& o) {
   auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
   if (!planned) return refuse(io, planned.error());
-  if (auto checked =
-          driver::check_memory(*planned, driver::DryRunScope::kNearest, 0, [](const std::string&) {});
+  if (auto checked = driver::check_memory(*planned, driver::DryRunScope::kNearest, 0, progress_to(io, true));
       !checked)
     return refuse(io, checked.error());
   const auto scratch = driver::ScratchFolder::make();

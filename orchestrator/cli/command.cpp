@@ -20,6 +20,12 @@ int refuse(Io& io, const Error& error) {
   return error.kind == ErrorKind::kDiskFull ? kExitDiskFull : kBadInput;
 }
 
+std::function<void(const std::string&)> progress_to(Io& io, bool quiet) {
+  return [&io, quiet](const std::string& line) {
+    if (!quiet) io.err << answers::safe_text(line) << '\n';
+  };
+}
+
 void add_db(CLI::App& command, SweepSelector& where) {
   command.add_option("--db", where.db, "the results database (SQLite file)")
       ->envname("SWEEP_DB")

@@ -41,6 +41,9 @@ struct Io {
   bool json = false;           // --json is among the arguments: an error is printed as a JSON object
 };
 
+// Writes a line of progress to err; quiet: to nowhere.
+std::function<void(const std::string&)> progress_to(Io&, bool quiet);
+
 using Action = std::function<int()>;
 
 // A command adds itself to the table and, when parsed, sets what is to be done.
