@@ -35,7 +35,7 @@ EXPERTS = [
 
 
 def planned(bin_dir, file):
-    lines = subprocess.run([bin_dir / "sweep", "plan", file, "--json"], capture_output=True, text=True, check=True).stdout
+    lines = subprocess.run([bin_dir / "sweep", "plan", file, "--json", "--no-dry-run"], capture_output=True, text=True, check=True).stdout
     return [json.loads(line) for line in lines.splitlines()]
 
 

@@ -45,11 +45,11 @@ for _ in range(o.steps):
     del held
 """
 # The quickstart's own function with a ninja that builds nothing and says what it is asked for.
-QUICKSTART_TARGETS = """source <(sed -n '/^build_programs()/,/^}/p' "$1")
+QUICKSTART_TARGETS = """source <(sed -n '/^build_for_gpus()/,/^}/p' "$1")
 build=$2
 compile_jobs() { echo 1; }
 ninja() { case " $* " in *" -t query "*) command ninja "$@" ;; *) echo "$@" ;; esac; }
-build_programs"""
+build_for_gpus"""
 PEAKS = """select r.trial, k.rank, k.peak_allocated_bytes, k.peak_reserved_bytes,
  json_extract(k.effective, '$.phantom.step.launches'), json_extract(k.effective, '$.phantom.step.collectives'), r.step_ms
  from results r join trial t on t.id = r.trial join plan_entry p on p.trial = t.key join rank_record k on k.attempt = p.final_attempt
