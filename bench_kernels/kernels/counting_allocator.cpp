@@ -86,6 +86,7 @@ void leave(Header* header) {
 // Some kernels ask for raw memory, which must be its own context: so a CPU block's context is its data, on
 // kMeta the header.
 void free_data(void* data) {
+  if (data == nullptr) return;  // a raw block of no bytes: oneDNN frees those too
   leave(static_cast<Header*>(data) - 1);
 }
 void free_header(void* header) {

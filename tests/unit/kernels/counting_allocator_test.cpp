@@ -151,6 +151,12 @@ TEST(CountingAllocatorOnCpu, RawMemoryIsCountedToo) {
   EXPECT_EQ(stats(c10::DeviceType::CPU).current, 0);
 }
 
+TEST(CountingAllocatorOnCpu, RawMemoryOfNoBytesIsFreedLikeAnyOther) {
+  install(c10::DeviceType::CPU);
+  c10::Allocator* cpu = c10::GetAllocator(c10::DeviceType::CPU);
+  cpu->raw_deallocate(cpu->raw_allocate(0));
+}
+
 TEST(CountingAllocatorOnCpu, OtherThreadsAreNotCountedOnceAsked) {
   install(c10::DeviceType::CPU);
   start_clean(c10::DeviceType::CPU);
