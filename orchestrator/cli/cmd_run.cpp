@@ -270,6 +270,7 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
   if (!counts) return refuse(io, counts.error());
   io.err << fmt::format("{}: {}; on {}, results in {}\n", planned.grid.name, summary(planned), choice.on,
                         o.where.db);
+  for (const auto& by : planned.corrected) io.err << "times of " << answers::safe_text(by) << '\n';
   if (auto begun = begin_strategy(io, driver, planned.grid, choice, o.strategy); !begun)
     return refuse(io, begun.error());
   if (const auto crowded = driver::ranks_beyond_cores(choice, planned.entries))
@@ -284,7 +285,7 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
 }
 
 int run_grid(Io& io, RunOptions o) {
-  auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
+  auto planned = driver::make_plan(o.grid, o.max_points, o.rehearse ? "" : o.where.db);
   if (!planned) return refuse(io, planned.error());
   o.strategy.rehearses = o.rehearse;
   if (auto named = o.rehearse ? driver::make_rehearsal(*planned, o.rehearse_ranks)
