@@ -237,9 +237,8 @@ void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measu
   if (!kept) return;
   const std::string now = std::string(kVersion) + " " + kBuild;
   if (measure && kept->measure.value_or(MeasurePlan()) != *measure)
-    io.err << "note: the measuring plan changed; earlier results are kept as they are (`sweep resume --retry "
-              "ok` "
-              "measures them again)\n";
+    io.err << "note: the measuring plan changed; earlier results are kept as they are "
+              "(`sweep resume --retry ok` measures them again)\n";
   if (!kept->build.empty() && kept->build != now)
     io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", kept->build,
                           now);

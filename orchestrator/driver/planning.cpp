@@ -84,8 +84,9 @@ Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>&
   const auto predictor = predict::calibrated(*profiles, planned.grid.recipe);
   plan::decide(planned.entries, planned.grid.measure, *predictor);
   // A database that cannot be read corrects nothing; who opens it next says why.
-  planned.corrected = correct_times(planned.entries, planned.grid.measure, *predictor,
-                                    measured_trials(db, planned.grid.name).value_or(std::vector<MeasuredTrial>()));
+  planned.corrected =
+      correct_times(planned.entries, planned.grid.measure, *predictor,
+                    measured_trials(db, planned.grid.name).value_or(std::vector<MeasuredTrial>()));
   if (!planned.corrected.empty()) plan::set_order(planned.entries);
   if (const auto& strategy = planned.grid.strategy; strategy && strategy->is_grid_with_history())
     search::smaller_first(planned.entries);
