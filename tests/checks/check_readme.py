@@ -89,8 +89,21 @@ def problems_of(document, path, folder, more=None):
     return problems, ran
 
 
+def unknown_options(program):
+    """Options that a document gives to a command of sweep which does not take them."""
+    known: dict[str, set[str]] = {}
+    for path in [*sources.ROOT.glob("*.md"), *sources.ROOT.glob("docs/*.md"), *sources.ROOT.glob("examples/**/*.md")]:
+        for command, words in re.findall(r"\bsweep ([a-z]+)((?: [^`\n;|&#()]*)?)", "" if path.name == "CHANGELOG.md" else path.read_text()):
+            if command not in known:
+                told = run(f"{program} {command} --help", None, dict(os.environ))
+                known[command] = set(re.findall(r"--[a-z][a-z-]*", told.stdout)) if told.returncode == 0 else set()
+            given = re.findall(r"(?<![\w-])--[a-z][a-z-]*", words.partition(" -- ")[0])
+            if known[command] and (unknown := [one for one in given if one not in known[command]]):
+                yield f"{path.relative_to(sources.ROOT)}: sweep {command} does not take {' '.join(unknown)}"
+
+
 def main():
-    problems, looked_at = [], 0
+    problems, looked_at = list(unknown_options(pathlib.Path(sys.argv[1]) / "sweep")), 0
     for document in DOCUMENTS:
         with tempfile.TemporaryDirectory(prefix="sweep-readme-") as folder:
             found, ran = problems_of(document, sys.argv[1], folder)

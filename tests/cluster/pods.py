@@ -46,7 +46,7 @@ class Job:
         self.stem = f"p{zlib.crc32(str(self.folder).encode()) % 46656:x}n"
         self.networks = networks.Networks(self.stem, [f"{self.stem}{i}" for i in range(self.count)])
         self.uid = self.template["securityContext"]["runAsUser"]
-        self.started = 0
+        self.logs: dict[int, pathlib.Path] = {}
 
     def secret(self, name):
         """The folder of a secret's files."""
@@ -76,9 +76,8 @@ class Job:
         return folder
 
     def start(self, index=0):
-        """A pod of this index, as new: another root and memory, the same claims. Its process; .log has what it printed."""
-        self.started += 1
-        pod = self.folder / f"pod{self.started}"
+        """A pod of this index, as new: another root and memory, the same claims. Its process."""
+        pod = self.folder / f"pod{len(self.logs) + 1}"
         pod.mkdir(parents=True)
         (pod / "passwd").write_text(pathlib.Path("/etc/passwd").read_text() + f"{USER}:x:{self.uid}:{self.uid}::/tmp:/bin/sh\n")
         service = self.template.get("subdomain")
@@ -94,8 +93,12 @@ class Job:
                 [*self.networks.inside(self.networks.nodes[index]), "unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child=KILL",
                  "--", "sh", "-c", SETUP, "sh", pod, self.names[index], str(self.uid), *mounts, "--", *container["command"]],
                 env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        process.log = pod / "log"
+        self.logs[process.pid] = pod / "log"
         return process
+
+    def log(self, pod):
+        """What it printed."""
+        return self.logs[pod.pid].read_text()
 
     def first_process(self, pod):
         """The pid, here, of the container's first process."""

@@ -12,14 +12,14 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import daemons
-import sshd
+import daemons  # noqa: E402  (found by the line above)
+import sshd  # noqa: E402
 
 SKIP = 77
 if importlib.util.find_spec("yaml") is None or os.geteuid() != 0 or sshd.missing():
     print("SKIPPED: needs root, PyYAML and sshd")
     sys.exit(SKIP)
-import pods
+import pods  # noqa: E402  (it needs PyYAML)
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "kubernetes"
@@ -38,13 +38,13 @@ class KubernetesTest(unittest.TestCase):
         with sqlite3.connect(f"file:{self.results}?mode=ro", uri=True) as database:
             return database.execute(sql).fetchall()
 
-    def ends(self, pod, code):
-        self.assertEqual(pod.wait(300), code, pod.log.read_text())
+    def ends(self, job, pod, code):
+        self.assertEqual(pod.wait(300), code, job.log(pod))
 
-    def measured(self, pod, least):
+    def measured(self, job, pod, least):
         """Waits until so many trials have a result."""
         def enough():
-            self.assertIsNone(pod.poll(), pod.log.read_text())
+            self.assertIsNone(pod.poll(), job.log(pod))
             try:
                 return self.results.exists() and self.rows("select count(*) from results where outcome = 'ok'")[0][0] >= least
             except sqlite3.OperationalError:
@@ -56,15 +56,15 @@ class KubernetesTest(unittest.TestCase):
         grid = job.config["sweep-grid"]
         grid["grid.yaml"] = grid["grid.yaml"].replace(", steps: 10", ", steps: 3000")  # time to be struck in
         pod = job.start()
-        self.measured(pod, 1)
+        self.measured(job, pod, 1)
         job.terminate(pod)
-        self.ends(pod, 130)  # no exit code that fails the Job: the next pod goes on
+        self.ends(job, pod, 130)  # no exit code that fails the Job: the next pod goes on
         pod = job.start()
-        self.measured(pod, 2)
+        self.measured(job, pod, 2)
         os.kill(job.first_process(pod), signal.SIGKILL)
         pod.wait()
         pod = job.start()
-        self.ends(pod, 0)
+        self.ends(job, pod, 0)
         self.assertEqual(self.rows("select outcome, count(*) from results group by outcome"), [("ok", 3)])
 
     def test_pods_of_one_job_by_ssh(self):
@@ -76,8 +76,8 @@ class KubernetesTest(unittest.TestCase):
         (keys / "known_hosts").write_text("* " + (keys / "host.pub").read_text())
         other = job.start(1)
         first = job.start(0)
-        self.ends(first, 0)
-        self.assertIsNone(other.poll(), other.log.read_text())
+        self.ends(job, first, 0)
+        self.assertIsNone(other.poll(), job.log(other))
         self.assertEqual(self.rows("select nodes, outcome, count(*) from results group by nodes, outcome"), [(1, "ok", 3), (2, "ok", 3)])
 
 

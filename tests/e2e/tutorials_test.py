@@ -10,10 +10,9 @@ import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-for folder in ("checks", "cluster"):
-    sys.path.insert(0, str(HERE.parent / folder))
-import check_readme
-import slurm
+sys.path[:0] = [str(HERE.parent / folder) for folder in ("checks", "cluster")]
+import check_readme  # noqa: E402  (found by the line above)
+import slurm  # noqa: E402
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 REPOSITORY = HERE.parents[1]
