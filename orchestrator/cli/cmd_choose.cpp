@@ -19,7 +19,7 @@ struct ChooseCommand {
 };
 
 int choose(Io& io, const ChooseCommand& o) {
-  const auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
+  const auto planned = driver::make_plan(o.grid, o.max_points, {});
   if (!planned) return refuse(io, planned.error());
   const auto choice = driver::choose_launcher(planned->grid.launch, {});
   if (!choice) return refuse(io, choice.error());

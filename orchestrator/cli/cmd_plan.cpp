@@ -74,6 +74,7 @@ Expected<void> print_costs(Io& io, const driver::Planned& planned, const answers
   const auto usd = driver::predicted_usd(entries, site->usd_per_node_hour);
   io.out << answers::plan_total(view, driver::predicted_gpu_hours(entries), usd);
   for (const auto& origin : planned.times_from) io.out << "times of " << answers::safe_text(origin) << '\n';
+  for (const auto& by : planned.corrected) io.out << "times of " << answers::safe_text(by) << '\n';
   for (const auto& why : planned.not_run) io.out << "note: " << why << '\n';
   if (usd) {
     for (const auto& price : driver::prices_of(entries, site->usd_per_node_hour))
@@ -92,7 +93,7 @@ driver::DryRunScope scope_of(const PlanOptions& o) {
 }
 
 int plan_grid(Io& io, const PlanOptions& o) {
-  auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
+  auto planned = driver::make_plan(o.grid, o.max_points, o.where.db);
   if (!planned) return refuse(io, planned.error());
   const auto checked = driver::check_memory(*planned, scope_of(o), 0, progress_to(io, false));
   if (!checked) return refuse(io, checked.error());

@@ -237,9 +237,8 @@ void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measu
   if (!kept) return;
   const std::string now = std::string(kVersion) + " " + kBuild;
   if (measure && kept->measure.value_or(MeasurePlan()) != *measure)
-    io.err << "note: the measuring plan changed; earlier results are kept as they are (`sweep resume --retry "
-              "ok` "
-              "measures them again)\n";
+    io.err << "note: the measuring plan changed; earlier results are kept as they are "
+              "(`sweep resume --retry ok` measures them again)\n";
   if (!kept->build.empty() && kept->build != now)
     io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", kept->build,
                           now);
@@ -270,6 +269,7 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
   if (!counts) return refuse(io, counts.error());
   io.err << fmt::format("{}: {}; on {}, results in {}\n", planned.grid.name, summary(planned), choice.on,
                         o.where.db);
+  for (const auto& by : planned.corrected) io.err << "times of " << answers::safe_text(by) << '\n';
   if (auto begun = begin_strategy(io, driver, planned.grid, choice, o.strategy); !begun)
     return refuse(io, begun.error());
   if (const auto crowded = driver::ranks_beyond_cores(choice, planned.entries))
@@ -284,7 +284,7 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
 }
 
 int run_grid(Io& io, RunOptions o) {
-  auto planned = driver::make_plan(o.grid, o.max_points, std::nullopt);
+  auto planned = driver::make_plan(o.grid, o.max_points, o.rehearse ? "" : o.where.db);
   if (!planned) return refuse(io, planned.error());
   o.strategy.rehearses = o.rehearse;
   if (auto named = o.rehearse ? driver::make_rehearsal(*planned, o.rehearse_ranks)

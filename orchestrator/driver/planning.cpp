@@ -10,7 +10,9 @@
 #include "bench_kernels/shape/found_gpu.h"
 #include "orchestrator/answers/statistics/prices.h"
 #include "orchestrator/driver/calibration.h"
+#include "orchestrator/driver/own_results.h"
 #include "orchestrator/interop/recipes.h"
+#include "orchestrator/plan/order.h"
 #include "orchestrator/predict/trainer_profile.h"
 #include "orchestrator/search/history.h"
 
@@ -59,13 +61,13 @@ std::vector<std::string> not_run_here(const std::vector<PlanEntry>& entries) {
 
 }  // namespace
 
-Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
-                            const std::optional<plan::Resources>& here) {
+Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db) {
   auto read = grid::read_file(grid_file, {max_points, interop::built_in_recipes()});
-  return read ? plan_of(std::move(*read), here) : tl::unexpected(read.error());
+  return read ? plan_of(std::move(*read), std::nullopt, db) : tl::unexpected(read.error());
 }
 
-Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>& here) {
+Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>& here,
+                          const std::string& db) {
   Planned planned{std::move(grid), {}, {}};
   auto counts = grid::expand(planned.grid, [&](PlanEntry&& entry) {
     planned.entries.push_back(std::move(entry));
@@ -79,7 +81,13 @@ Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>&
                                  profiles.error().message);
     profiles = std::vector<shape::HardwareProfile>();
   }
-  plan::decide(planned.entries, planned.grid.measure, *predict::calibrated(*profiles, planned.grid.recipe));
+  const auto predictor = predict::calibrated(*profiles, planned.grid.recipe);
+  plan::decide(planned.entries, planned.grid.measure, *predictor);
+  // A database that cannot be read corrects nothing; who opens it next says why.
+  planned.corrected =
+      correct_times(planned.entries, planned.grid.measure, *predictor,
+                    measured_trials(db, planned.grid.name).value_or(std::vector<MeasuredTrial>()));
+  if (!planned.corrected.empty()) plan::set_order(planned.entries);
   if (const auto& strategy = planned.grid.strategy; strategy && strategy->is_grid_with_history())
     search::smaller_first(planned.entries);
   for (auto& origin : origins_of_times(planned.entries, planned.grid.recipe, *profiles))

@@ -17,16 +17,17 @@ struct Planned {
   std::vector<std::string>
       times_from{};  // a sentence for each hardware: by which figures its times are predicted
   std::vector<std::string>
+      corrected{};  // a sentence for each kind of trial whose times the results of the database correct
+  std::vector<std::string>
       not_run{};  // a sentence for each hardware that no build of the step by wheels runs on
 };
 
-// Reads, expands and decides, by the hardware profiles of calibration_db(). `here` adds what only this
-// machine can tell (nullopt: plan for any machine).
-Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points,
-                            const std::optional<plan::Resources>& here);
+// Reads, expands and decides, by the hardware profiles of calibration_db(). `db`: results that correct predicted
+// times (own_results.h); empty: none.
+Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db);
 
-// The same of a grid that was read.
-Expected<Planned> plan_of(grid::Grid, const std::optional<plan::Resources>& here);
+// The same of a grid that was read. `here` adds what only this machine can tell (nullopt: plan for any machine).
+Expected<Planned> plan_of(grid::Grid, const std::optional<plan::Resources>& here, const std::string& db = {});
 
 // GPU-hours of the admitted trials, one after another; those without a prediction count nothing.
 double predicted_gpu_hours(const std::vector<PlanEntry>&);

@@ -113,6 +113,20 @@ def the_best_configuration_can_be_pasted_as_a_grid(b):
     assert len(planned) == 1 and planned[0]["id"] in json.dumps(best), (planned, best)
 
 
+def another_sweep_is_predicted_by_the_results_that_are_there(b):
+    six = GRID.replace("micro_batch_size: [1, 2, 3, 4]", "micro_batch_size: [1, 2, 4]\n  recompute: [none, full]")
+    other = b.grid(text=six.replace("name: small", "name: other").replace("seq_len: 16", "seq_len: 32"), name="other.yaml")
+
+    def predicted(db):
+        return [json.loads(line)["predicted_ms"] for line in b.sweep("plan", other, "--json", "--db", db).stdout.splitlines()]
+
+    b.sweep("run", b.grid(text=six), "--db", b.db)
+    assert all(a != c for a, c in zip(predicted(b.db), predicted(b.folder / "none.db"), strict=True))
+    for words in (["plan", other], ["run", other]):
+        done = b.sweep(*words, "--db", b.db)
+        assert "6 results" in done.stdout + done.stderr, done
+
+
 def status_tells_the_best_apart_by_whatever_varies(b):
     b.sweep("run", b.grid(text=GRID.replace("micro_batch_size: [1, 2, 3, 4]", "recompute: [none, full]")), "--db", b.db)
     said = b.sweep("status", "--db", b.db).stdout
@@ -181,7 +195,7 @@ class Skip(Exception):
 
 CASES = [wrong_input_is_refused_with_the_way_out, help_goes_to_standard_output_and_bash_takes_the_completion, the_main_job_from_plan_to_answer,
          the_best_configuration_can_be_pasted_as_a_grid, status_tells_the_best_apart_by_whatever_varies,
-         a_second_run_watches_and_launches_nothing,
+         another_sweep_is_predicted_by_the_results_that_are_there, a_second_run_watches_and_launches_nothing,
          stop_ends_it_and_resume_goes_on, a_full_disk_is_said_and_nothing_is_lost]
 
 

@@ -172,13 +172,10 @@ def main():
     os.environ.pop("SWEEP_DB", None)
     with tempfile.TemporaryDirectory() as name:
         b = Bench(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), pathlib.Path(name))
-        sizes_are_found(b)
-        slow_trials_stop_early(b)
-        what_must_run_out_of_memory_is_not_run(b)
-        an_audit_says_how_often_pruning_was_wrong(b)
-        an_audit_finds_wrong_pruning(b)
-        money_is_a_limit(b)
-        machines_are_chosen_by_price_and_time(b)
+        for case in (sizes_are_found, slow_trials_stop_early, what_must_run_out_of_memory_is_not_run, an_audit_says_how_often_pruning_was_wrong,
+                     an_audit_finds_wrong_pruning, money_is_a_limit, machines_are_chosen_by_price_and_time):
+            b.db = b.folder / f"{case.__name__}.db"
+            case(b)
 
 
 if __name__ == "__main__":
