@@ -73,4 +73,6 @@ def on_post_build(config):
 
 
 def on_page_markdown(markdown, page, config, files):
+    if page.file.src_uri.startswith(("changelog", "adr/", "measurements/")):
+        page.meta["search"] = {"boost": 0.1}  # what is true now comes first
     return with_links_for(page.file.src_uri, markdown)

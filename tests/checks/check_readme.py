@@ -17,7 +17,7 @@ import tempfile
 
 import sources
 
-DOCUMENTS = ["README.md", "docs/tutorial.md", "docs/grid.md", "docs/import.md", "docs/heatmap.md", "docs/predict.md", "docs/data.md", "CONTRIBUTING.md",
+DOCUMENTS = ["README.md", "docs/tutorial.md", "docs/grid.md", "docs/import.md", "docs/heatmap.md", "docs/predict.md", "docs/data.md", "docs/published.md", "CONTRIBUTING.md",
              "examples/zero/README.md", "examples/recompute/README.md", "examples/scaling/README.md"]
 SAVED = re.compile(r"[Ss]ave (?:this|it) as `([^`]+)`[^`]*\n\n```(?:yaml|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
