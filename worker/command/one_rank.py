@@ -12,64 +12,61 @@ NO_VALUE = bytes(128)  # of a key that a peer would have set: an NCCL id, which 
 os.environ["TORCH_NCCL_RANKS_PER_ROOT"] = str(WORLD)  # else groups of more than 128 ranks wait for several roots
 
 
-def peers_store(base, limit):
-    """A c10d store whose counters stand at the world's size and whose waits are over: every peer was there."""
+class PeersAnswers:
+    """The part of a c10d store that programs use: counters stand at the world's size, waits are over, as if every peer were there."""
 
-    class PeersStore(base):
-        values = {}
-        timeout = limit
+    values = {}
+    timeout = None
 
-        def set(self, key, value):
-            self.values[key] = value if isinstance(value, bytes) else value.encode()
+    def set(self, key, value):
+        self.values[key] = value if isinstance(value, bytes) else value.encode()
 
-        def get(self, key):
-            return self.values.get(key, NO_VALUE)
+    def get(self, key):
+        return self.values.get(key, NO_VALUE)
 
-        def add(self, key, amount):
-            self.values[key] = str(WORLD).encode()
-            return WORLD
+    def add(self, key, amount):
+        self.values[key] = str(WORLD).encode()
+        return WORLD
 
-        def compare_set(self, key, expected, desired):
-            self.values.setdefault(key, desired if isinstance(desired, bytes) else desired.encode())
-            return self.values[key]
+    def compare_set(self, key, expected, desired):
+        self.values.setdefault(key, desired if isinstance(desired, bytes) else desired.encode())
+        return self.values[key]
 
-        def append(self, key, value):
-            self.values[key] = self.values.get(key, b"") + (value if isinstance(value, bytes) else value.encode())
+    def append(self, key, value):
+        self.values[key] = self.values.get(key, b"") + (value if isinstance(value, bytes) else value.encode())
 
-        def check(self, keys):
-            return all(key in self.values for key in keys)
+    def check(self, keys):
+        return all(key in self.values for key in keys)
 
-        def wait(self, keys, timeout=None):
-            return None
+    def wait(self, keys, timeout=None):
+        return None
 
-        def delete_key(self, key):
-            return self.values.pop(key, None) is not None
+    def delete_key(self, key):
+        return self.values.pop(key, None) is not None
 
-        def num_keys(self):
-            return len(self.values)
+    def num_keys(self):
+        return len(self.values)
 
-        def set_timeout(self, timeout):
-            self.timeout = timeout
+    def set_timeout(self, timeout):
+        self.timeout = timeout
 
-        def has_extended_api(self):
-            return False
+    def has_extended_api(self):
+        return False
 
-        def multi_get(self, keys):
-            return [self.get(key) for key in keys]
+    def multi_get(self, keys):
+        return [self.get(key) for key in keys]
 
-        def multi_set(self, keys, values):
-            for key, value in zip(keys, values):
-                self.set(key, value)
+    def multi_set(self, keys, values):
+        for key, value in zip(keys, values):
+            self.set(key, value)
 
-        def clone(self):
-            return self
-
-    return PeersStore()
+    def clone(self):
+        return self
 
 
 def answer_for_peers(rendezvous):
     """torch.distributed.rendezvous: whatever address a program names, it meets its peers at once."""
-    store = peers_store(rendezvous.Store, rendezvous.default_pg_timeout)  # C++ holds only its own half of it
+    store = type("PeersStore", (PeersAnswers, rendezvous.Store), {"timeout": rendezvous.default_pg_timeout})()
 
     def meet(url, rank=-1, world_size=-1, **more):
         yield store, RANK, WORLD
