@@ -128,8 +128,9 @@ void add_serve(Registry r) {
   c->add_option("--port", o->port, "port of 127.0.0.1; 0: any free port")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  c->add_option("--rows", o->options.rows, "axis of the rows; absent: the axis with most values");
-  c->add_option("--cols", o->options.cols, "axis of the columns; absent: the axis with the second most");
+  c->add_option("--rows", o->options.rows,
+                "axis of the rows; absent: of the two axes that matter most the one with more values");
+  c->add_option("--cols", o->options.cols, "axis of the columns; absent: the other one");
   c->add_option("--value", o->options.value, "metric shown")->capture_default_str();
   c->add_option("--by", o->options.objective,
                 "metric that decides which configuration is best; absent: the value");

@@ -74,7 +74,8 @@ Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const 
     return std::any_of(out.begin(), out.end(), [&](const Field& o) { return o.name() == f.name(); });
   };
   const bool free = out.empty();
-  for (const Field* field : by_importance(rows, metric, varying)) {
+  const auto order = out.size() < 2 ? by_importance(rows, metric, varying) : std::vector<const Field*>();
+  for (const Field* field : order) {
     if (out.size() < 2 && !taken(*field) &&
         (out.empty() || !follows_from_others(*field) || !follows_from(rows, *field, out[0])))
       out.push_back(*field);

@@ -237,7 +237,7 @@ std::string cost(const ReportInput& in, std::span<const BestOfGroup> groups, con
 
 std::string landscape(const ReportInput& in) {
   if (in.rows.empty()) return "";
-  // Nodes across and models down where they vary, as people compare clusters; else the axes with most values.
+  // Nodes across and models down where they vary, as people compare clusters; else the axes that matter most.
   const auto differs = [&](const char* axis) {
     const Field field(*find_column(axis));
     const Value first = field.of(in.rows.front());
