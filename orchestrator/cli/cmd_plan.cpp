@@ -51,7 +51,7 @@ int show_scripts(Io& io, const driver::Planned& planned, const std::string& db) 
   bool accepted = true;
   for (const auto& each : *previews) {
     io.out << each.script << '\n' << std::flush;
-    io.err << (each.accepted ? "" : "sbatch would not take it: ") << each.answer;
+    io.err << (each.accepted ? "" : "the scheduler would not take it: ") << each.answer;
     accepted = accepted && each.accepted;
   }
   return accepted ? kAnswered : kUnanswered;

@@ -81,8 +81,10 @@ std::vector<std::string> environment_for(const shape::Hardware& hardware, const 
                                  {"peak_flops", hardware.peak_flops},
                                  {"intra_node_bandwidth", hardware.intra_node_bandwidth},
                                  {"inter_node_bandwidth", hardware.inter_node_bandwidth}};
+  std::string all;  // whatever GPUs this process may use
+  for (i64 gpu = 0; gpu < kMostGpus; ++gpu) all += fmt::format("{}{}", gpu > 0 ? "," : "", gpu);
   std::vector<std::string> out = {
-      "LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(),
+      "CUDA_VISIBLE_DEVICES=" + all, "LD_PRELOAD=" + (dir / "libsweep_phantom.so").string(),
       "LD_LIBRARY_PATH=" + dir.string() + (searched != nullptr ? fmt::format(":{}", searched) : ""),
       fmt::format("SWEEP_PHANTOM_NODE=rehearsal-{}", ::getpid()),
       "SWEEP_REHEARSE=1"};  // a GPU that this build has no code for may be rehearsed

@@ -140,6 +140,12 @@ class RehearseTest(unittest.TestCase):
         self.assertEqual(len(first), 8)
         self.assertEqual(first, database.rows(self.rehearse(grid, "b.db"), PEAKS))
 
+    def test_gpus_that_are_hidden_hide_no_phantoms(self):
+        db = self.folder / "hidden.db"
+        done = self.sweep("run", self.grid({"zero": [1]}), "--rehearse", "--db", db, CUDA_VISIBLE_DEVICES="")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(database.rows(db, "select outcome from results"), [("ok",)])
+
     def test_many_nodes_are_rehearsed_here(self):
         db = self.rehearse({"nodes": [4], "pp": [4]}, "nodes.db")
         rows = database.rows(db, "select nodes, pp, outcome, peak_allocated_bytes > 0 from results")
