@@ -54,10 +54,6 @@ i64 parameter_count(const ModelSpec& m) {
   return m.layers * layer + tables + positions + norm_parameters(m);
 }
 
-i64 expert_parameter_count(const ModelSpec& m) {
-  return m.layers * m.experts * mlp_weights(m);
-}
-
 i64 multiplied_parameter_count(const ModelSpec& m) {
   return m.layers * (attention_weights(m) + active_mlp_weights(m)) + m.vocab_size * m.hidden_size;
 }

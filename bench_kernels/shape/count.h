@@ -5,8 +5,7 @@
 
 namespace sweep::shape {
 
-i64 parameter_count(const ModelSpec&);         // all, a tied table once
-i64 expert_parameter_count(const ModelSpec&);  // parameters of all experts; 0 for a dense model
+i64 parameter_count(const ModelSpec&);  // all, a tied table once
 i64 multiplied_parameter_count(
     const ModelSpec&);  // parameters in matmuls per token: head once, no input table, no norms/biases
 // Model FLOPs per token, forward + backward: 6 x multiplied parameters + 12 x layers x heads x head_dim x

@@ -23,7 +23,6 @@ class Field {
 
   const std::string& name() const { return name_; }
   std::string_view unit() const { return column_ ? column_->unit : std::string_view(label_unit_); }
-  bool is_metric() const { return column_ != nullptr && column_->role == Role::kMetric; }
   bool is_label() const { return column_ == nullptr; }
   Value of(const ResultRow&) const;
 

@@ -53,7 +53,6 @@ struct Symbol {
 class Scope {
  public:
   Scope();  // the axes in table order, then model, its dimensions, world
-  const std::vector<Symbol>& symbols() const { return symbols_; }
   const Symbol& at(Slot slot) const { return symbols_[slot]; }
   std::optional<Slot> find(std::string_view name) const;
   Slot slot(std::string_view name) const;  // REQUIRES: find(name)
