@@ -111,7 +111,7 @@ TEST(EightBitAdamW, FollowsThePublishedAlgorithm) {
         worst = std::max(worst, off), sum += off;
       }
       // A moment half-way between two codes may take either, which shows in its parameter alone.
-      EXPECT_LE(worst, reference.quantized ? 0.3 : 1e-4) << n << " numbers, update " << count;
+      EXPECT_LE(worst, reference.quantized ? 0.3 : 1e-3) << n << " numbers, update " << count;
       EXPECT_LE(sum / static_cast<double>(n), 1e-4) << n << " numbers, update " << count;
     }
     EXPECT_EQ(updated.bytes(), shape::moment_bytes(OptimizerKind::kAdamw8bit, shape::StateTypes{}, n));
