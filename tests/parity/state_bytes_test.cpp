@@ -144,11 +144,24 @@ std::vector<Case> adafactor_cases() {
   return all;
 }
 
+std::vector<Case> gathering_cases() {
+  std::vector<Case> all;
+  for (const bool reshard : {true, false}) {
+    for (const i64 prefetch : {0, 3}) {
+      Trial t = small_llama(2);
+      t.zero = 3, t.reshard_after_forward = reshard, t.prefetch_forward = t.prefetch_backward = prefetch;
+      all.push_back(
+          {std::string(reshard ? "zero3_resharded" : "zero3_kept") + "_prefetch" + std::to_string(prefetch),
+           t});
+    }
+  }
+  return all;
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all = adapter_cases();
-  for (Case& c : adafactor_cases()) all.push_back(std::move(c));
-  for (Case& c : paged_cases()) all.push_back(std::move(c));
-  for (Case& c : eight_bit_cases()) all.push_back(std::move(c));
+  for (const auto& more : {eight_bit_cases(), paged_cases(), adafactor_cases(), gathering_cases()})
+    all.insert(all.end(), more.begin(), more.end());
   for (const i64 zero : {0, 1, 2, 3}) {
     const std::string stage = "zero" + std::to_string(zero);
     for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master,
@@ -185,15 +198,6 @@ std::vector<Case> cases() {
     Trial tied = shares_table(small_llama(2));
     tied.zero = zero;
     all.push_back({stage + "_tied", tied});
-  }
-  for (const bool reshard : {true, false}) {
-    for (const i64 prefetch : {0, 3}) {
-      Trial t = small_llama(2);
-      t.zero = 3, t.reshard_after_forward = reshard, t.prefetch_forward = t.prefetch_backward = prefetch;
-      all.push_back(
-          {std::string(reshard ? "zero3_resharded" : "zero3_kept") + "_prefetch" + std::to_string(prefetch),
-           t});
-    }
   }
   return all;
 }
