@@ -58,6 +58,8 @@ struct Attempt {
   i64 nodes_needed() const { return is_rehearsal() ? 1 : std::max<i64>(trial.nodes, 1); }
   // Ranks that are started, on all nodes together.
   i64 processes() const { return is_rehearsal() ? static_cast<i64>(rehearsed_ranks.size()) : trial.world(); }
+  // False where a rehearsal starts some ranks, and takes the others for mirrors of them.
+  bool starts_every_rank() const { return processes() == trial.world(); }
   // The rank that the index-th process is. REQUIRES: 0 <= index < processes().
   i64 rank_of(i64 index) const {
     return is_rehearsal() ? rehearsed_ranks[static_cast<std::size_t>(index)] : index;

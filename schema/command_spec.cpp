@@ -87,7 +87,44 @@ Expected<void> read_member(CommandSpec& out, const std::string& key, const json&
   return {};
 }
 
+// The words before a launcher's own options: the interpreter of what it starts. `at`: the first word after the launcher.
+std::vector<std::string> interpreter_of(const std::vector<std::string>& argv, std::size_t& at) {
+  const std::string& program = argv.front();
+  const std::size_t name = program.rfind('/') + 1;  // npos + 1: no folder
+  at = 1;
+  if (const auto file = program.substr(name); file == "torchrun" || file == "deepspeed")
+    return {name == 0 ? "python3" : program.substr(0, name) + "python3"};
+  for (std::size_t i = 0; i + 1 < argv.size(); ++i)
+    if (argv[i] == "-m" &&
+        (argv[i + 1] == "torch.distributed.run" || argv[i + 1] == "torch.distributed.launch"))
+      return at = i + 2, std::vector(argv.begin(), argv.begin() + static_cast<std::ptrdiff_t>(i));
+  return {};
+}
+
 }  // namespace
+
+Expected<CommandSpec> without_launcher(CommandSpec spec) {
+  if (!spec.per_node) return spec;
+  std::size_t at = 0;
+  auto words = interpreter_of(spec.argv, at);
+  if (words.empty())
+    return fail(fmt::format(
+        "one rank of this command cannot be started alone: its launcher '{}' is not torchrun or deepspeed",
+        spec.argv.front()));
+  for (; at < spec.argv.size(); ++at) {
+    const std::string& word = spec.argv[at];
+    const bool module = word == "-m" || word == "--module";
+    if (!module && (word.starts_with('-') || !word.ends_with(".py"))) continue;
+    if (module) words.emplace_back("-m"), ++at;
+    words.insert(words.end(), spec.argv.begin() + static_cast<std::ptrdiff_t>(at), spec.argv.end());
+    spec.argv = std::move(words), spec.per_node = false;
+    return spec;
+  }
+  return fail(
+      fmt::format("one rank of this command cannot be started alone: after '{}' no word is a script (.py), "
+                  "and none is -m",
+                  spec.argv.front()));
+}
 
 std::string why_not_a_file(std::string_view path) {
   if (path.empty() || path.front() == '/' || path.back() == '/')

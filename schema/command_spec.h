@@ -44,6 +44,9 @@ inline constexpr std::array<std::string_view, 8> kRankNames{
 nlohmann::json to_json(const CommandSpec&);
 // Reads a trial's axis `program`.
 Expected<CommandSpec> command_from(std::string_view program);
+// The command as one rank runs it alone: without torchrun, `python -m torch.distributed.run` or deepspeed, which start a
+// node's ranks. Error: another launcher, or no script (.py) and no `-m MODULE` among its words.
+Expected<CommandSpec> without_launcher(CommandSpec);
 // Why a relative path cannot be one of `files`; empty: it can.
 std::string why_not_a_file(std::string_view path);
 

@@ -6,12 +6,14 @@ import os
 import pathlib
 import re
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ROOT_PAGES = {"README.md": "index.md", "ARCHITECTURE.md": "architecture.md", "CONTRIBUTING.md": "contributing.md",
-              "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md", "examples/README.md": "examples/index.md", "examples/zero/README.md": "examples/zero.md",
-              "examples/recompute/README.md": "examples/recompute.md", "examples/scaling/README.md": "examples/scaling.md"}
+              "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md", "examples/README.md": "examples/index.md",
+              **{f"examples/{page.parent.name}/README.md": f"examples/{page.parent.name}.md"
+                 for page in sorted(ROOT.glob("examples/*/README.md"))}}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\](?:\([^)]*\))?)*)\]\(([^\s)]+)\)")
 
 
@@ -49,11 +51,28 @@ def with_links_for(page: str, markdown: str) -> str:
     return "".join(block if block.startswith("```") else LINK.sub(replaced, block) for block in blocks)
 
 
+def on_config(config):
+    """Every page has a place in the order of pages; so has every example."""
+    listed = set(re.findall(r"[\w./-]+\.md", str(config.nav)))
+    pages = {*ROOT_PAGES.values(), *(page.name for page in (ROOT / "docs").glob("*.md"))}
+    if missing := sorted(pages - listed):
+        raise PluginError(f"mkdocs.yml: no place under nav for {', '.join(missing)}")
+    return config
+
+
 def on_files(files, config):
     for name, page in ROOT_PAGES.items():
         files.append(File.generated(config, page, content=(ROOT / name).read_text()))
     return files
 
 
+def on_post_build(config):
+    """The search index as a script too: a page that is opened as a file may not read another file."""
+    folder = pathlib.Path(config.site_dir, "search")
+    (folder / "search_index.js").write_text("var __index = " + (folder / "search_index.json").read_text(), encoding="utf-8")
+
+
 def on_page_markdown(markdown, page, config, files):
+    if page.file.src_uri.startswith(("changelog", "adr/", "measurements/")):
+        page.meta["search"] = {"boost": 0.1}  # what is true now comes first
     return with_links_for(page.file.src_uri, markdown)

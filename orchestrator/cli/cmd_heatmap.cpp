@@ -75,8 +75,9 @@ void add_heatmap(Registry r) {
   auto o = std::make_shared<HeatmapCommand>();
   add_sweep(*c, o->where);
   add_db(*c, o->where);
-  c->add_option("--rows", o->options.rows, "axis of the rows; absent: the axis with most values");
-  c->add_option("--cols", o->options.cols, "axis of the columns; absent: the axis with the second most");
+  c->add_option("--rows", o->options.rows,
+                "axis of the rows; absent: of the two axes that matter most the one with more values");
+  c->add_option("--cols", o->options.cols, "axis of the columns; absent: the other one");
   c->add_option("--value", o->options.value, "metric shown")->capture_default_str();
   c->add_option("--by", o->options.objective,
                 "metric that decides which configuration is best; absent: the value");

@@ -93,10 +93,10 @@ void add_report(Registry r) {
   c->add_option("--headroom", o->headroom,
                 "share of device memory that should stay free: a line in the memory chart")
       ->capture_default_str();
-  c->add_option("--rows", o->input.heatmap_rows,
-                "axis of the heatmap's rows; absent: the axis with most values");
-  c->add_option("--cols", o->input.heatmap_cols,
-                "axis of its columns; absent: the axis with the second most");
+  c->add_option(
+      "--rows", o->input.heatmap_rows,
+      "axis of the heatmap's rows; absent: of the two axes that matter most the one with more values");
+  c->add_option("--cols", o->input.heatmap_cols, "axis of its columns; absent: the other one");
   auto* beside = c->add_option("--beside", o->beside,
                                "another sweep, as `compare` names it (an import of published figures): a "
                                "table of the configurations that both have");

@@ -3,12 +3,18 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/expected.h"
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/progress.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/run_strategy.h"
+#include "orchestrator/cli/status_board.h"
+#include "orchestrator/driver/strategy_forecast.h"
+#include "orchestrator/run/run_sweep.h"
 #include "orchestrator/serve/server.h"
 
 namespace sweep::cli {
@@ -48,6 +54,7 @@ class LivePage {
   }
 
   Expected<serve::Document> find(std::string_view name) {
+    if (name == "progress.json") return progress();
     if (!name.empty() && name != "data.json") return serve::Document{};
     SWEEP_TRY(renew());
     if (name.empty()) return serve::Document{"text/html; charset=utf-8", page_, ""};
@@ -55,6 +62,24 @@ class LivePage {
   }
 
  private:
+  // What `status --json` says, and the time left in words.
+  Expected<serve::Document> progress() {
+    constexpr i64 kEvents = 5;
+    store::Store& store = *opened_.store;
+    auto shot = run::take_snapshot(store, opened_.sweep.id, 0);
+    if (!shot) return tl::unexpected<Error>(shot.error());
+    const auto left = driver::seconds_left(store, opened_.sweep, *shot);
+    if (!left) return tl::unexpected<Error>(left.error());
+    shot->seconds_left = *left;
+    const auto holder = store.lease(opened_.sweep.id);
+    if (!holder) return tl::unexpected<Error>(holder.error());
+    const auto details = details_of(store, opened_.sweep, kEvents);
+    if (!details) return tl::unexpected<Error>(details.error());
+    auto document = answers::progress_json(progress_of(opened_.sweep, *shot), *details, *holder);
+    document["left"] = *left ? nlohmann::json(answers::rough_duration(**left)) : nlohmann::json(nullptr);
+    return serve::Document{"application/json", std::make_shared<const std::string>(document.dump()), ""};
+  }
+
   using Clock = std::chrono::steady_clock;
   static constexpr int kCostShare = 10;  // at most a tenth of the time goes into making the page
 
@@ -103,8 +128,9 @@ void add_serve(Registry r) {
   c->add_option("--port", o->port, "port of 127.0.0.1; 0: any free port")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  c->add_option("--rows", o->options.rows, "axis of the rows; absent: the axis with most values");
-  c->add_option("--cols", o->options.cols, "axis of the columns; absent: the axis with the second most");
+  c->add_option("--rows", o->options.rows,
+                "axis of the rows; absent: of the two axes that matter most the one with more values");
+  c->add_option("--cols", o->options.cols, "axis of the columns; absent: the other one");
   c->add_option("--value", o->options.value, "metric shown")->capture_default_str();
   c->add_option("--by", o->options.objective,
                 "metric that decides which configuration is best; absent: the value");

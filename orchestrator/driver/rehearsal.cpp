@@ -15,6 +15,7 @@
 #include "orchestrator/driver/rehearsal_check.h"
 #include "orchestrator/launch/local/local.h"
 #include "orchestrator/plan/rehearsal.h"
+#include "schema/command_spec.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::driver {
@@ -91,14 +92,23 @@ std::vector<std::string> environment_for(const shape::Hardware& hardware, const 
   return out;
 }
 
+// Why one rank cannot stand for all ranks of a command; nullopt: it can.
+std::optional<std::string> not_alone(const Trial& trial, i64 most) {
+  if (trial.pp > 1)
+    return fmt::format(
+        "the pipeline stages of a command are rehearsed with all ranks: it has {}, and --rehearse-ranks is "
+        "{} ({} "
+        "at most)",
+        trial.world(), most, kMostGpus);
+  const auto alone = command_from(trial.program).and_then(without_launcher);
+  return alone ? std::nullopt : std::optional(alone.error().message);
+}
+
 // Why a trial cannot be rehearsed here; nullopt: it can.
 std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
   if (trial.hardware == "cpu")
     return "hardware: cpu has no GPU to rehearse; `sweep run` runs it on this machine";
-  if (trial.workload == Workload::kCommand && trial.world() > most)
-    return fmt::format(
-        "a command is rehearsed with all its ranks: it has {}, and --rehearse-ranks is {}{}", trial.world(),
-        most, trial.world() > kMostGpus ? fmt::format(" ({} at most); make it smaller", kMostGpus) : "");
+  if (trial.workload == Workload::kCommand && trial.world() > most) return not_alone(trial, most);
   const auto ranks = plan::rehearsed_ranks(trial, most);
   if (ranks && static_cast<i64>(ranks->size()) > kMostGpus)
     return fmt::format("a rehearsal needs a rank for each of {} pipeline stages, and has {} phantom GPUs",

@@ -75,7 +75,7 @@ def _page(command: str, title: str, words: list[str]) -> Page:
 
 def heatmap(sweep: str | None = None, *, rows: str | None = None, cols: str | None = None, value: str | None = None,
             db: Path | None = None) -> Page:
-    """Two axes and one metric, with the best configuration of every cell. None: the two axes with most values, and
+    """Two axes and one metric, with the best configuration of every cell. None: the two axes that matter most, and
     tokens_per_s_gpu (tokens a second and GPU)."""
     words = _of(sweep, db)
     for option, given in (("--rows", rows), ("--cols", cols), ("--value", value)):

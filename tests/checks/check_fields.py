@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""docs/grid.md names every axis of schema/fields.def with its default and its values, and no other; the JSON Schema is current.
+"""docs/grid.md names every axis of schema/fields.def with its default and its values, and no other; the JSON Schema is current;
+docs/glossary.md names fields that exist.
 
 An axis stands in two files, its table and docs/grid.md, and in the rooms that use it; a model family in one, and one line.
 """
@@ -17,6 +18,7 @@ WRITTEN = {"schema/fields.def", "docs/grid.md"}
 MADE = {"schema/json/grid.schema.json", "docs/fields.md"}
 CONSUMERS = ("bench_kernels", "worker", "tests", "orchestrator/plan", "orchestrator/predict", "orchestrator/interop")
 EXAMPLE = "initial_scale_power"  # the axis of CONTRIBUTING.md, "Example: an axis"
+GLOSSARY = "docs/glossary.md"  # words, and the fields that carry them; it need not name an axis
 LISTED = re.compile(r"^\| `([\w./]+)` \| (\d+) \| ", re.MULTILINE)
 ORDINARY = ("hot_percent", "capacity_percent", "vocab_multiple", "prefetch_forward", "prefetch_backward")
 
@@ -45,7 +47,7 @@ def places_of(key):
     word = re.compile(rf"\b{key}\b")
     shown = {path: path.relative_to(sources.ROOT).as_posix() for path in sources.files(".h", ".cpp", ".def", ".md", ".json", ".sql", ".js")}
     return {name for path, name in shown.items()
-            if not name.startswith((*CONSUMERS, "docs/adr", "CHANGELOG")) and word.search(path.read_text(errors="replace"))}
+            if not name.startswith((*CONSUMERS, "docs/adr", GLOSSARY, "CHANGELOG")) and word.search(path.read_text(errors="replace"))}
 
 
 def example_problems():
@@ -56,13 +58,22 @@ def example_problems():
     found = {}
     for path in sources.files():
         shown = path.relative_to(sources.ROOT).as_posix()
-        if shown.startswith(("docs/adr/", "tests/checks/", "tests/fuzz/corpus/")) or shown in ("CHANGELOG.md", "CONTRIBUTING.md"):
+        if shown.startswith(("docs/adr/", GLOSSARY, "tests/checks/", "tests/fuzz/corpus/")) or shown in ("CHANGELOG.md", "CONTRIBUTING.md"):
             continue
         if lines := sum(bool(word.search(line)) for line in path.read_text(errors="replace").splitlines()):
             found[shown] = lines
     for path in sorted(listed.keys() | found.keys()):
         if listed.get(path) != found.get(path):
             yield f"CONTRIBUTING.md, Example: an axis: {path} has {found.get(path, 0)} lines with {EXAMPLE}, {listed.get(path, 0)} listed"
+
+
+def glossary_problems():
+    """Each field that the glossary names exists."""
+    keys = set(re.findall(r"^\| `(\w+)` \|", (sources.ROOT / "docs" / "fields.md").read_text(), re.MULTILINE))
+    for row in re.findall(r"^\| .+ \| .+ \| (.+) \|$", (sources.ROOT / GLOSSARY).read_text(), re.MULTILINE):
+        for key in re.findall(r"`(\w+)`", row):
+            if key not in keys:
+                yield f"{GLOSSARY}: {key} is no axis, metric or column (docs/fields.md)"
 
 
 def family_places(name):
@@ -80,7 +91,7 @@ def main():
     for key in ORDINARY:
         if (places := places_of(key)) != WRITTEN | MADE:
             problems.append(f"axis {key} stands in {sorted(places)}, not in {sorted(WRITTEN | MADE)}: other places follow the table")
-    problems += example_problems()
+    problems += [*example_problems(), *glossary_problems()]
     # CONTRIBUTING's example of a family: its file, its line, and its models in the catalogue.
     shape = "bench_kernels/shape/"
     if (places := family_places("gemma")) != {shape + "families/gemma.cpp", shape + "families.cpp", shape + "models.cpp"}:

@@ -225,6 +225,87 @@ def hostile_names_stay_text(page, program, scratch):
     expect("<script" not in svg and "<img" not in svg, "markup in the SVG")
 
 
+def opened(page, box):
+    page.evaluate(f"document.getElementById('{box}').open = true")
+    page.settle()
+    page.settle()
+
+
+def table_cells(page, head):
+    """The texts of the column whose head has this name."""
+    at = page.attributes("#allRows th button", "name").index("sort~" + head)
+    return page.texts(f"#allRows tbody td:nth-child({at + 1})")
+
+
+def the_table_sorts_searches_and_saves(page, file, rows):
+    page.open(file.as_uri())
+    expect(page.texts("#allRows table") == [], "the table is made before it is opened")
+    opened(page, "all")
+    wanted = re.findall("^([0-9a-f]{16}),", rows.read_text("utf-8", "replace"), re.MULTILINE)
+    expect(sorted(table_cells(page, "trial")) == sorted(wanted), f"the table has {len(table_cells(page, 'trial'))} of {len(wanted)} rows")
+    page.click("#allRows [name='sort~peak_allocated_bytes']")
+    expect(page.attributes("#allRows th[aria-sort='ascending'] button", "name") == ["sort~peak_allocated_bytes"], "lower peaks are better, and come first")
+    up = [float(t) for t in table_cells(page, "peak_allocated_bytes") if t != "-"]
+    page.click("#allRows [name='sort~peak_allocated_bytes']")
+    down = table_cells(page, "peak_allocated_bytes")
+    expect(up == sorted(up) and len(set(up)) > 2, f"sorted upwards: {up}")
+    expect([float(t) for t in down if t != "-"] == up[::-1], f"sorted downwards: {down}")
+    expect("-" not in down[:len(up)], "what was not measured does not stand last")
+    page.evaluate("(() => { const i = document.getElementsByName('find')[0]; i.value = 'OOM'; i.dispatchEvent(new Event('input')); })()")
+    expect(set(table_cells(page, "outcome")) == {"oom"}, f"a search for OOM finds {set(table_cells(page, 'outcome'))}")
+    saved = page.evaluate("(async () => { let blob; const real = URL.createObjectURL; URL.createObjectURL = (b) => { blob = b; return real(b); };"
+                          "Array.from(document.querySelectorAll('#all button')).find((b) => b.textContent === 'Save CSV').click();"
+                          "URL.createObjectURL = real; return blob.text(); })()").splitlines()
+    expect("outcome" in saved[0].split(",") and len(saved) == 1 + len(table_cells(page, "trial")), f"saved: {saved[:2]}")
+    page.evaluate("(() => { const i = document.getElementsByName('find')[0]; i.value = ''; i.dispatchEvent(new Event('input')); })()")
+    page.click("#filters > summary")
+    page.click("[name='tp~2']", modifiers=8)
+    expect(len(table_cells(page, "trial")) < len(wanted), "a filter does not reach the table")
+
+
+def parallel_lines_follow_the_filters(page, file):
+    page.open(file.as_uri())
+    expect(page.texts("#lines svg") == [], "the lines are drawn before they are asked for")
+    opened(page, "parallel")
+    count = "document.querySelectorAll('#lines .paths path').length"
+    before = page.evaluate(count)
+    titles = page.texts("#lines .titles text")
+    expect(before > 3 and "tensor parallel" in titles and titles[-1].startswith("tokens/s"), f"{before} lines across {titles}")
+    expect(page.evaluate("Array.from(document.querySelectorAll('#lines .paths path'), (p) => p.getAttribute('stroke')).filter((c) => c === '#d1007f').length") == 1,
+           "not one line is marked as the best")
+    x, y = page.evaluate("(() => { const t = Array.from(document.querySelectorAll('#lines .values text')).find((t) => t.textContent === '8'); t.scrollIntoView({ block: 'center' });"
+                         "const b = t.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; })()")
+    for kind in ("mousePressed", "mouseReleased"):
+        page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+    page.settle()
+    expect("= 8" in page.texts("#filters > summary")[0], f"a click on a value does not filter: {page.texts('#filters > summary')}")
+    page.settle()
+    expect(page.evaluate(count) < before, "the filter does not reach the lines")
+    expect(page.problems == [], page.problems)
+
+
+def stays_readable_on_a_phone_and_in_the_dark(page, program, scratch):
+    rows = scratch / "wide.csv"
+    rows.write_text("trial,model,nodes,tp,outcome,tokens_per_s_gpu\n" + "".join(f"{n}{t},m,{n},{t},ok,{n * 10 + t}\n" for n in range(1, 13) for t in (1, 2)))
+    file = scratch / "wide.html"
+    subprocess.run([program, rows, "tp", "nodes", "tokens_per_s_gpu", scratch / "wide"], check=True, stdout=subprocess.DEVNULL)
+    page.open(file.as_uri(), width=420)
+    left = "Array.from(document.querySelectorAll('#chart .role-axis')).find((a) => a.getAttribute('aria-label').startsWith('Y-axis')).getBoundingClientRect().left"
+    before = page.evaluate(left)
+    expect(page.evaluate("document.getElementById('chart').classList.contains('more')"), "nothing shows that the chart goes on")
+    page.evaluate("document.getElementById('chart').scrollLeft = 200")
+    page.settle()
+    expect(abs(page.evaluate(left) - before) < 2, f"the labels of rows scroll away: {before} to {page.evaluate(left)}")
+    page.evaluate("document.getElementById('chart').scrollLeft = 99999")
+    page.settle()
+    expect(not page.evaluate("document.getElementById('chart').classList.contains('more')"), "the end of the chart looks as if it went on")
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    ground, ink = page.evaluate("[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]")
+    page.call("Emulation.setEmulatedMedia", features=[])
+    light = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (ground, ink)]
+    expect(light[0] < 150 < 500 < light[1], f"in the dark the page is {ink} on {ground}")
+
+
 def nothing_at_all_is_a_clear_page(page, program, scratch):
     rows = scratch / "none.csv"
     rows.write_text("trial,model,nodes,outcome\n")
@@ -256,12 +337,15 @@ def main(program, rows, pictures=None):
         if pictures:
             page.picture(f"{pictures}/list.png")
         addresses_bring_back_a_view(page, file)
+        the_table_sorts_searches_and_saves(page, file, pathlib.Path(rows))
+        parallel_lines_follow_the_filters(page, file)
+        stays_readable_on_a_phone_and_in_the_dark(page, program, scratch)
         nothing_at_all_is_a_clear_page(page, program, scratch)
         too_many_cells_are_refused_in_words(page, program, scratch)
         hostile_names_stay_text(page, program, scratch)
         if pictures:
             page.picture(f"{pictures}/hostile.png")
-    print("heatmap page: cells as computed; filters, pointing, clicking, keyboard and addresses work; nothing injected")
+    print("heatmap page: cells as computed; filters, pointing, clicking, keyboard, addresses, table and lines work; nothing injected")
 
 
 if __name__ == "__main__":

@@ -38,13 +38,28 @@ def compares_like_with_like(page):
     for section in ("answer", "cost"):
         expect(page.texts(f"#{section} h3") == ["large-8B", "small-1B"], f"#{section} has {page.texts(f'#{section} h3')}")
     order = page.attributes("section[id]", "id")
-    expect(order[:4] == ["answer", "cost", "heatmap", "failures"], f"sections: {order}")
+    expect(order[:5] == ["answer", "cost", "heatmap", "importance", "failures"], f"sections: {order}")
     expect(len(page.texts("#answer .gain")) == 2, "no gain over the median and the first guess")
     expect((page.evaluate("document.querySelectorAll('#heatmap rect.best').length") == 1) != (page.evaluate("document.querySelectorAll('#heatmap rect.tied').length") > 1), "neither one best cell nor several tied ones are marked")
     heads = page.texts("th")
     expect(not any("_" in head for head in heads), f"identifiers as heads: {heads}")
     right = page.evaluate("Array.from(document.querySelectorAll('#cost td'), (c) => [c.textContent, getComputedStyle(c).textAlign])")
     expect(all(align == "right" for text, align in right if text.replace(".", "").replace("k", "").isdigit()), f"figures are not aligned: {right}")
+
+
+def has_what_it_can_show_and_nothing_else(page):
+    ids = page.attributes("section[id]", "id")
+    expect({"importance", "fits", "tradeoff"} <= set(ids), f"no section of importance, of what fits, or of time and cost: {ids}")
+    expect(not {"stages", "predictions"} & set(ids), f"a section of what is not there: {ids}")
+    expect(any("micro-batch size" in t for t in page.texts("#importance svg text")), f"the axes that matter: {page.texts('#importance svg text')}")
+    fits = page.texts("#fits tr")
+    expect(any("4 × " in row and "8 × " in row for row in fits), f"what fits, and what did not: {fits}")
+    bodies = page.evaluate("Array.from(document.querySelectorAll('section'), (s) => [s.id, s.textContent.length])")
+    expect(all(length > 40 for _, length in bodies), f"an empty section: {bodies}")
+    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    ground = page.evaluate("[document.body, document.querySelector('.chart svg')].map((e) => getComputedStyle(e).backgroundColor)")
+    page.call("Emulation.setEmulatedMedia", features=[])
+    expect(ground[0] != ground[1] == "rgb(255, 255, 255)", f"in the dark: page and charts are {ground}")
 
 
 def folds_and_copies(page):
@@ -66,6 +81,7 @@ def main(bin_dir, pictures=None):
         file = make(pathlib.Path(bin_dir), pathlib.Path(scratch))
         fits(page, file, pictures)
         compares_like_with_like(page)
+        has_what_it_can_show_and_nothing_else(page)
         expect(page.problems == [], f"the page complains: {page.problems}")
         folds_and_copies(page)
     print("report page: fits three widths, two models apart, configurations fold and copy, no other script runs")

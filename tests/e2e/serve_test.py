@@ -17,6 +17,7 @@ from answers_test import row
 from heatmap_dom_test import expect, labels
 from processes import wait_for
 
+FAILED = 4  # schema/outcome.h: crash
 NAME = "live <b>&\"'</script><script>document.title='pwned'</script>"
 
 
@@ -29,7 +30,7 @@ def make(bin_dir, folder):
     return db
 
 
-def answer_one(db, tokens):
+def answer_one(db, tokens, outcome=0):
     """Stores what a run stores when the next trial ends."""
     connection = sqlite3.connect(db)
     with connection:
@@ -37,10 +38,10 @@ def answer_one(db, tokens):
         allocation, = connection.execute("select id from allocation limit 1").fetchone()
         attempt = connection.execute("insert into attempt(entry, allocation, state, world, request, posted_unix_ns) values "
                                      "(?, ?, 3, 8, '{}', 1)", (entry, allocation)).lastrowid
-        connection.execute("insert into result(attempt, outcome, finished_unix_ns, tokens_per_s_gpu, mfu) values (?, 0, 1, ?, 0.5)",
-                           (attempt, tokens))
-        connection.execute("update plan_entry set state = 3, outcome = 0, final_attempt = ?, attempts = 1 where key = ?",
-                           (attempt, entry))
+        connection.execute("insert into result(attempt, outcome, finished_unix_ns, tokens_per_s_gpu, mfu) values (?, ?, 1, ?, ?)",
+                           (attempt, outcome, tokens, 0.5 if tokens else None))
+        connection.execute("update plan_entry set state = 3, outcome = ?, final_attempt = ?, attempts = 1 where key = ?",
+                           (outcome, attempt, entry))
     connection.close()
 
 
@@ -60,6 +61,9 @@ def fills_in(page, db, address, pictures):
     wait_for(lambda: page.texts("#live")[0].startswith("live: "), 30, "the first answer")
     expect(page.evaluate("document.querySelector('h1').textContent").startswith("live <b>"), "the name is text")
     expect("4 of 6 have an answer" in page.texts("#live")[0], page.texts("#live"))
+    expect(page.evaluate("[document.getElementById('bar').value, document.getElementById('bar').max]") == [4, 6], "the bar of progress")
+    expect(len(page.texts("#failed li")) == 1 and page.texts("#failed li")[0].startswith("oom: "), f"failures so far: {page.texts('#failed li')}")
+    expect("no run is under way" in page.texts("#now")[0], page.texts("#now"))
     expect(not any("400" in label for label in labels(page)), labels(page))
     page.evaluate("window.stays = 1; document.querySelector('#filters').open = true")
     page.click("button[name='nodes~1']")
@@ -69,8 +73,11 @@ def fills_in(page, db, address, pictures):
     expect(any("400" in label for label in labels(page)), f"the new best is drawn: {labels(page)}")
     expect(page.evaluate("window.stays === 1"), "the page was loaded anew")
     expect(page.attributes("button[name='nodes~1']", "aria-pressed") == ["false"], "a filter was lost")
-    answer_one(db, 500.0)
+    answer_one(db, None, outcome=FAILED)
     wait_for(lambda: "nothing is left to run" in page.texts("#live")[0], 30, "the last result")
+    wait_for(lambda: len(page.texts("#failed li")) == 2, 30, "the failure as it comes")
+    expect(page.texts("#failed li")[0].startswith("crash: "), f"the newest failure stands first: {page.texts('#failed li')}")
+    expect(page.evaluate("document.getElementById('bar').value") == 6, "the bar is not full")
     expect(page.evaluate("document.title").startswith("live") and page.evaluate("document.scripts.length") == 3, "nothing is injected")
     expect(page.problems == [], page.problems)
     origin = address.rsplit("/", 2)[0]

@@ -123,6 +123,11 @@ Expected<ProgramEnd> CommandRank::run() {
   auto command = command_from(attempt_.trial.program);
   if (!command) return tl::unexpected(command.error());
   command_ = std::move(*command);
+  if (!attempt_.starts_every_rank()) {
+    auto alone = without_launcher(std::move(command_));
+    if (!alone) return tl::unexpected(alone.error());
+    command_ = std::move(*alone);
+  }
   SWEEP_TRY(prepare_to_follow());
   const auto meeting = meet();
   if (!meeting) return tl::unexpected(meeting.error());

@@ -18,7 +18,7 @@
 #include "base/template.h"
 #include "schema/spool.h"
 #include "worker/command/phantom_place.h"
-#include "worker/command/report_module.h"
+#include "worker/command/python_modules.h"
 #include "worker/command/trainer_stacks.h"
 
 namespace sweep::command {
@@ -69,13 +69,15 @@ std::map<std::string, std::string> own_variables(const CommandSpec& spec, const 
   return out;
 }
 
-// `import sweep_trial` works in every Python program: its folder goes before what PYTHONPATH says.
-Expected<void> provide_report_module(const RankLaunch& launch,
-                                     std::map<std::string, std::string>& environment) {
+// `import sweep_trial` works in every Python program: its folder goes before what PYTHONPATH says. `alone`: the program's
+// other ranks are not started (one_rank.py).
+Expected<void> provide_python_modules(const RankLaunch& launch, bool alone,
+                                      std::map<std::string, std::string>& environment) {
   const fs::path folder = fs::path(launch.attempt_dir) / "python";
   std::error_code ec;
   fs::create_directories(folder, ec);
   SWEEP_TRY(files::write_once(folder / "sweep_trial.py", report_module()));
+  if (alone) SWEEP_TRY(files::write_once(folder / "sitecustomize.py", one_rank_module()));
   const char* own = std::getenv("PYTHONPATH");
   const auto set = environment.find("PYTHONPATH");
   const std::string rest = set != environment.end() ? set->second : own != nullptr ? own : "";
@@ -138,7 +140,7 @@ Expected<Prepared> prepare(const CommandSpec& spec, const Attempt& attempt, cons
   }
   for (auto& [name, value] : own_variables(spec, attempt, launch, meeting)) out.environment[name] = value;
   SWEEP_TRY(write_files(spec.files, launch, value_of));
-  SWEEP_TRY(provide_report_module(launch, out.environment));
+  SWEEP_TRY(provide_python_modules(launch, !attempt.starts_every_rank(), out.environment));
   out.folder = spec.folder.empty() ? files_folder(launch).string() : spec.folder;
   if (!fs::is_directory(out.folder)) return fail(fmt::format("the folder {} is not there", out.folder));
   return out;

@@ -41,8 +41,14 @@ ncclResult_t make(ncclComm_t* out, const std::string& name, int ranks, int rank,
 // The new ranks of those with this rank's color, by key, then by rank.
 ncclResult_t split(const CommunicatorPtr& parent, int color, int key, ncclComm_t* out,
                    const ncclConfig_t* config) {
-  if (parent->mirrored()) return ncclInvalidUsage;  // whom its peers would go with is not known
   const std::uint64_t number = parent->splits++;
+  const std::string name = parent->name + "-" + std::to_string(number) + "." + std::to_string(color);
+  if (parent->mirrored()) {
+    *out = nullptr;
+    if (color == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
+    const GroupPlace place = next_mirrored_group();
+    return place.rank < 0 ? ncclInvalidUsage : make(out, name, place.ranks, place.rank, config);
+  }
   Segment& segment = *parent->segment;
   Member& me = segment.member(parent->rank);
   me.split[number % 2] = {color, key};
@@ -62,7 +68,6 @@ ncclResult_t split(const CommunicatorPtr& parent, int color, int key, ncclComm_t
   if (color == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
   std::sort(members.begin(), members.end());
   const auto mine = std::find(members.begin(), members.end(), std::pair(key, parent->rank)) - members.begin();
-  const std::string name = parent->name + "-" + std::to_string(number) + "." + std::to_string(color);
   return make(out, name, static_cast<int>(members.size()), static_cast<int>(mine), config);
 }
 

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "worker/phantom/export.h"
 #include "worker/phantom/faults.h"
@@ -42,12 +44,38 @@ double share(const std::vector<double>& shares, int nodes) {
 
 std::atomic<int> mirror_on_nodes{0};
 
+// The groups of a program with mirrors, as it told them.
+struct ToldGroups {
+  std::mutex mutex;
+  std::map<int, int> nodes;  // by the number of ranks: on how many nodes they lie, at most
+  GroupPlace last;
+};
+ToldGroups& told_groups() {
+  static ToldGroups one;
+  return one;
+}
+
 }  // namespace
 
 // A rehearsal by roles says here that the communicators made next are of mirrors, on so many nodes; 0: of
 // ranks that come.
 PHANTOM_API void sweep_phantom_mirror(int nodes) {
   mirror_on_nodes = nodes;
+}
+
+// The same of a program that makes its groups itself: the next one has so many ranks, this one's place is `rank` (-1: in none), and it
+// lies on so many nodes.
+PHANTOM_API void sweep_phantom_mirror_group(int ranks, int rank, int nodes) {
+  ToldGroups& told = told_groups();
+  const std::lock_guard lock(told.mutex);
+  told.nodes[ranks] = std::max(told.nodes[ranks], nodes);
+  told.last = {ranks, rank};
+}
+
+GroupPlace next_mirrored_group() {
+  ToldGroups& told = told_groups();
+  const std::lock_guard lock(told.mutex);
+  return told.last;
 }
 
 std::size_t size_of(int type) {
@@ -115,6 +143,12 @@ ncclResult_t Communicator::make(CommunicatorPtr& out, const std::string& name, i
   made->rank = rank;
   made->device = device;
   made->mirror_nodes = mirror_on_nodes;
+  if (made->mirror_nodes != 0) {
+    ToldGroups& told = told_groups();
+    const std::lock_guard lock(told.mutex);
+    if (const auto found = told.nodes.find(ranks); found != told.nodes.end())
+      made->mirror_nodes = found->second;
+  }
   if (made->mirror_nodes == 0) made->segment = Segment::join(name, ranks, rank, device);
   if (!made->segment && made->mirror_nodes == 0) return ncclSystemError;
   const auto n = static_cast<std::size_t>(ranks);

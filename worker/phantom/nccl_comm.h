@@ -13,6 +13,12 @@
 
 namespace sweep::phantom {
 
+// The place that a program with mirrors has said this rank has in the group that it makes next; rank -1: none.
+struct GroupPlace {
+  int ranks = 0, rank = -1;
+};
+GroupPlace next_mirrored_group();
+
 class Communicator {
  public:
   // Waits until all ranks have come, unless `blocking` is false.

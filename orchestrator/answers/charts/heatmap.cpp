@@ -9,18 +9,13 @@
 #include <unordered_map>
 
 #include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/statistics/importance.h"
 #include "orchestrator/answers/statistics/statistics.h"
 #include "schema/ranking.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::answers {
 namespace {
-
-// Axes that other axes usually determine. They are not chosen by default.
-bool follows(const Field& field) {
-  static const std::set<std::string_view> names = {"gpus_per_node", "grad_accum", "global_batch_size"};
-  return names.contains(field.name());
-}
 
 // Each value of `first` comes with one value of `second`: together they would draw a diagonal.
 bool follows_from(std::span<const ResultRow> rows, const Field& second, const Field& first) {
@@ -34,10 +29,37 @@ bool follows_from(std::span<const ResultRow> rows, const Field& second, const Fi
   return true;
 }
 
-// Unless axes are chosen: the two axes with most values, so that a cell hides as few configurations as
-// possible. Where one axis tells all the others, its values make one row.
+// The axes in the order in which they are chosen: those that matter most (importance.h), then those with most values,
+// so that a cell hides as few configurations as possible.
+std::vector<const Field*> by_importance(std::span<const ResultRow> rows, const Field& metric,
+                                        const std::vector<Field>& varying) {
+  constexpr double kLeast = 0.01;  // less is noise
+  const auto found = importance(rows, metric, varying, {});
+  struct Rank {
+    const Field* field;
+    bool follows;
+    double share;
+    std::size_t values;
+  };
+  std::vector<Rank> ranks;
+  for (const Field& field : varying) {
+    const auto it =
+        std::ranges::find_if(found, [&](const auto& one) { return one.axis.name() == field.name(); });
+    const double share = it != found.end() && it->share >= kLeast ? it->share : 0;
+    ranks.push_back({&field, follows_from_others(field), share, index_of(rows, field).keys.size()});
+  }
+  std::ranges::stable_sort(ranks, {}, [](const Rank& rank) {
+    return std::tuple(rank.follows, -rank.share, -std::ptrdiff_t(rank.values));
+  });
+  std::vector<const Field*> out;
+  for (const Rank& rank : ranks) out.push_back(rank.field);
+  return out;
+}
+
+// Unless axes are chosen: the first two of by_importance; of these, the one with more values goes down. Where one axis
+// tells all the others, its values make one row.
 Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const HeatmapOptions& options,
-                                         const std::vector<Field>& varying) {
+                                         const Field& metric, const std::vector<Field>& varying) {
   std::vector<Field> out;
   for (const std::string& name : {options.rows, options.cols}) {
     if (name.empty()) continue;
@@ -48,19 +70,18 @@ Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const 
   if (out.size() == 2 && out[0].name() == out[1].name()) {
     return fail(fmt::format("--rows and --cols are both '{}'; give two different axes.", out[0].name()));
   }
-  std::vector<std::pair<std::size_t, const Field*>> spread;
-  for (const Field& field : varying) spread.emplace_back(index_of(rows, field).keys.size(), &field);
-  std::stable_sort(spread.begin(), spread.end(), [](const auto& a, const auto& b) {
-    return follows(*a.second) != follows(*b.second) ? follows(*b.second) : a.first > b.first;
-  });
   const auto taken = [&](const Field& f) {
     return std::any_of(out.begin(), out.end(), [&](const Field& o) { return o.name() == f.name(); });
   };
-  for (const auto& [count, field] : spread) {
+  const bool free = out.empty();
+  const auto order = out.size() < 2 ? by_importance(rows, metric, varying) : std::vector<const Field*>();
+  for (const Field* field : order) {
     if (out.size() < 2 && !taken(*field) &&
-        (out.empty() || !follows(*field) || !follows_from(rows, *field, out[0])))
+        (out.empty() || !follows_from_others(*field) || !follows_from(rows, *field, out[0])))
       out.push_back(*field);
   }
+  if (free && out.size() == 2 && index_of(rows, out[0]).keys.size() < index_of(rows, out[1]).keys.size())
+    std::swap(out[0], out[1]);
   const bool one_row = out.size() == 1 && options.rows.empty() && options.cols.empty();
   for (const char* fallback : {"model", "nodes"}) {
     if (out.size() < 2 && !taken(Field(*find_column(fallback)))) out.emplace_back(*find_column(fallback));
@@ -242,7 +263,7 @@ Expected<Heatmap> heatmap(std::span<const ResultRow> rows, const HeatmapOptions&
   const auto objective = resolve_ranked(options.objective.empty() ? options.value : options.objective);
   if (!objective) return tl::unexpected(objective.error());
   std::vector<Field> differ = varying(rows);
-  const auto axes = chosen_axes(rows, options, differ);
+  const auto axes = chosen_axes(rows, options, *objective, differ);
   if (!axes) return tl::unexpected(axes.error());
   Heatmap map{.rows = axes->at(0),
               .cols = axes->at(1),

@@ -49,7 +49,7 @@ struct Cell {
 };
 
 struct HeatmapOptions {
-  std::string rows = {}, cols = {};        // axis or label names; empty: the two that vary with most values
+  std::string rows = {}, cols = {};  // axis or label names; empty: the two that matter most (importance.h)
   std::string value = "tokens_per_s_gpu";  // shown
   std::string objective = {};              // decides which is best; empty: value
   std::string title = {}, question = {};

@@ -195,6 +195,8 @@ const redraw = () => {
   drawSummary();
   drawKeys();
   drawList();
+  fillTable();
+  drawParallel();
   toAddress();
   return drawChart(here);
 };
@@ -227,6 +229,10 @@ el("chart").addEventListener("mouseleave", hideTip);
 addEventListener("keydown", (e) => { if (e.key === "Escape") hideTip(); });
 // Cells grow with the page.
 let asked = 0;
-addEventListener("resize", () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(() => drawChart(here)); });
+addEventListener("resize", () => { cancelAnimationFrame(asked); asked = requestAnimationFrame(() => { drawChart(here); drawParallel(); }); });
+const fade = () => { const box = el("chart"); box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1); };
+el("chart").addEventListener("scroll", () => { keepLabels(); fade(); }, { passive: true });
+makeTable();
+makeParallel();
 fromAddress();
 redraw();

@@ -43,7 +43,7 @@ const chartSpec = () => ({
     { scale: "x", orient: "top", domain: false, ticks: false, title: { signal: "colName" }, titlePadding: 8, titleFont: FONT, titleFontSize: 13,
       labelFont: FONT, labelFontSize: LABEL, labelPadding: 6, labelOverlap: false, labelLimit: 0,
       encode: { labels: { update: { text: { signal: "data('cols')[datum.value].name" } } } } },
-    { scale: "y", orient: "left", domain: false, ticks: false, title: { signal: "rowName" }, titleAngle: 0, titleAlign: "right", titleAnchor: "start",
+    { scale: "y", orient: "left", zindex: 1, domain: false, ticks: false, title: { signal: "rowName" }, titleAngle: 0, titleAlign: "right", titleAnchor: "start",
       titleY: -18, titleX: -8, titleFont: FONT, titleFontSize: 13, labelFont: FONT, labelFontSize: LABEL, labelPadding: 8,
       labelOverlap: false, labelLimit: 0, encode: { labels: { update: { text: { signal: "data('rows')[datum.value].name" } } } } },
   ],
@@ -98,10 +98,11 @@ const textWidth = (() => {
 const markOf = (at) => (view.tied.has(at) ? (view.winner ? "best" : "tied") : "");
 
 // The lines of one cell: [words, size, weight].
-const MARKS = { best: "★ ", tied: "≈ " };
+const NARROW = 600, MARKS = { best: "★ ", tied: "≈ " };
 const cellWords = (cell, mark) => {
+  const brief = innerWidth < NARROW;  // on a phone the configuration is in the list of the cell
   if (cell.best >= 0)
-    return [[(MARKS[mark] ?? "") + view.V.text[cell.best], 15, 600], ...lines(cell.best).map((l) => [l, 10.5, 400]), [`${cell.count[0]} of ${cell.total} ok`, 9, 400]];
+    return [[(MARKS[mark] ?? "") + view.V.text[cell.best], 15, 600], ...(brief ? [] : lines(cell.best)).map((l) => [l, 10.5, 400]), [`${cell.count[0]} of ${cell.total} ok`, 9, 400]];
   if (!cell.total) return [[WORDS.empty, 12, 400]];
   return [[WORDS[cell.state], 12, 600], [countText(cell.count).replaceAll(", ", " · ").replace("not run yet", "to run"), 9.5, 400]];
 };
@@ -206,5 +207,10 @@ const drawChart = (here) => {
   replace("ramp", view.measured ? rampStripes() : []);
   replace("ends", ends);
   chart.signal("rowName", view.R.name).signal("colName", view.C.title).signal("valueName", said);
-  return chart.runAsync();
+  return chart.runAsync().then((drawn) => { keepLabels(); fade(); return drawn; });
+};
+// The labels of rows stay at the left edge while the cells scroll.
+const keepLabels = () => {
+  for (const axis of document.querySelectorAll("#chart .role-axis"))
+    if (axis.getAttribute("aria-label")?.startsWith("Y-axis")) axis.style.transform = `translateX(${el("chart").scrollLeft}px)`;
 };

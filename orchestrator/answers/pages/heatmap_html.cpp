@@ -10,6 +10,7 @@
 #include "orchestrator/answers/charts/palette.h"
 #include "orchestrator/answers/pages/heatmap_assets.h"
 #include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/statistics/importance.h"
 #include "orchestrator/answers/statistics/prices.h"
 #include "orchestrator/answers/statistics/statistics.h"
 #include "schema/ranking.h"
@@ -100,6 +101,8 @@ class Page {
     list("apart", map_.apart, [&](const std::string& key) { out_ += json_string(key); });
     list("kept", map_.slices,
          [&](const Slice& slice) { put("[{},{}]", json_string(slice.axis.name()), slice.kept); });
+    list("important", importance(rows_, map_.objective, map_.varying, map_.apart),
+         [&](const AxisImportance& one) { out_ += json_string(one.axis.name()); });
     axes();
     metrics();
     layouts();
@@ -330,7 +333,8 @@ std::string whole_page(const Heatmap& map, std::span<const ResultRow> rows, bool
       "<div id=\"summary\"></div>\n</header>\n<div id=\"controls\"></div>\n<details "
       "id=\"filters\"></details>\n<main>\n"
       "<div id=\"chart\" tabindex=\"0\"></div>\n<div id=\"keys\"></div>\n"
-      "<section id=\"list\" hidden></section>\n</main>\n<div id=\"tip\" role=\"tooltip\" "
+      "<section id=\"list\" class=\"listing\" hidden></section>\n<details id=\"parallel\"></details>\n"
+      "<details id=\"all\"></details>\n</main>\n<div id=\"tip\" role=\"tooltip\" "
       "hidden></div>\n<noscript>\n";
   out += to_svg(map);
   out += "</noscript>\n<script type=\"application/json\" id=\"data\">";

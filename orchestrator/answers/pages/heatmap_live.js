@@ -2,7 +2,11 @@
 const EVERY_MS = 1000;
 const live = make("p", "live", "meta");
 live.id = "live";
-el("summary").after(live);
+const bar = make("progress"), now = make("p", "", "meta"), failed = make("ul", undefined, "meta");
+bar.id = "bar";
+now.id = "now";
+failed.id = "failed";
+el("summary").after(bar, live, now, failed);
 let known = "";
 const renew = (text) => {
   const off = new Map(D.axes.map((a) => [a.key, new Set([...(S.off[a.key] ?? [])].map((i) => a.values[i]))]));
@@ -19,6 +23,27 @@ const renew = (text) => {
   return redraw();
 };
 const busy = () => ["INPUT", "SELECT"].includes(document.activeElement?.tagName);  // a choice being made is not drawn over
+// The newest failures: what had not failed when the page looked last; at first the last of those that had.
+const MOST_FAILURES = 5;
+const seen = new Set();
+const showFailures = () => {
+  for (let i = 0; i < D.n; ++i) {
+    if ((cellOutcome[i] !== 1 && cellOutcome[i] !== 3) || seen.has(D.ids[i])) continue;
+    seen.add(D.ids[i]);
+    failed.prepend(make("li", `${D.outcomes[D.outcome[i]]}: ${D.axes.map((a) => a.settings[a.of[i]]).filter((s) => s).join(" ")}${D.reason[i] ? `: ${D.reasons[D.reason[i]]}` : ""} (${D.ids[i]})`));
+  }
+  while (failed.children.length > MOST_FAILURES) failed.lastChild.remove();
+};
+const askProgress = async () => {
+  const answer = await fetch("progress.json", { cache: "no-store" });
+  if (answer.status !== 200) throw new Error(await answer.text());
+  const P = await answer.json(), open = P.pending + P.running;
+  bar.max = P.total || 1;
+  bar.value = P.total - open;
+  live.textContent = `live: ${P.total - open} of ${P.total} have an answer${open ? (P.left ? `; about ${P.left} left` : "") : "; nothing is left to run"}`;
+  const running = P.attempts_running.map((a) => a.trial);
+  now.textContent = [P.run_by ? `run by ${P.run_by.host}` : open ? "no run is under way" : "", running.length ? `running now: ${running.slice(0, 4).join(", ")}${running.length > 4 ? ` and ${running.length - 4} more` : ""}` : ""].filter((s) => s).join("; ");
+};
 const ask = async () => {
   try {
     const answer = await fetch("data.json", { cache: "no-store", headers: known ? { "If-None-Match": known } : {} });
@@ -27,8 +52,8 @@ const ask = async () => {
       known = answer.headers.get("ETag") ?? "";
       await renew(text);
     } else if (answer.status !== 304 && answer.status !== 200) throw new Error(await answer.text());
-    const open = cellOutcome.reduce((n, f) => n + (f === 4), 0);
-    live.textContent = `live: ${D.n - open} of ${D.n} have an answer${open ? "" : "; nothing is left to run"}`;
+    showFailures();
+    await askProgress();
   } catch (e) {
     live.textContent = `not live: sweep serve does not answer; the page shows its last data (${e.message.trim()})`;
   }

@@ -216,7 +216,7 @@ std::string cost(const ReportInput& in, std::span<const BestOfGroup> groups, con
     if (groups.size() > 1) out += fmt::format("<h3>{}</h3>\n", escape_xml(heading_of(group, options)));
     out += html_table(table, names);
   }
-  if (tables == 0) return paragraph("Nothing was measured that a cost follows from.");
+  if (tables == 0) return "";
   if (more > 0)
     out += paragraph(fmt::format("{} more groups are not listed; `sweep table cost` has them.", more));
   const auto prices = price_sentences(in.rows, in.made_at);
@@ -236,8 +236,8 @@ std::string cost(const ReportInput& in, std::span<const BestOfGroup> groups, con
 }
 
 std::string landscape(const ReportInput& in) {
-  if (in.rows.empty()) return paragraph("No configurations to draw.");
-  // Nodes across and models down where they vary, as people compare clusters; else the axes with most values.
+  if (in.rows.empty()) return "";
+  // Nodes across and models down where they vary, as people compare clusters; else the axes that matter most.
   const auto differs = [&](const char* axis) {
     const Field field(*find_column(axis));
     const Value first = field.of(in.rows.front());

@@ -12,6 +12,7 @@
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/pages/report_parts.h"
 #include "orchestrator/answers/statistics/batch_curve.h"
+#include "orchestrator/answers/statistics/pareto.h"
 #include "orchestrator/answers/tables/source_tables.h"
 
 namespace sweep::answers::parts {
@@ -29,17 +30,8 @@ double speed_of(const ResultRow& row) {
   return std::isfinite(speed) ? speed : 0;
 }
 
-// From the least memory to the most: those that nothing with as little memory beats.
-std::vector<const ResultRow*> pareto_front(std::vector<const ResultRow*> rows) {
-  std::sort(rows.begin(), rows.end(), [](const ResultRow* a, const ResultRow* b) {
-    const auto &x = *a->metrics.peak_allocated_bytes, &y = *b->metrics.peak_allocated_bytes;
-    return x != y ? x < y : speed_of(*a) > speed_of(*b);
-  });
-  std::vector<const ResultRow*> out;
-  for (const ResultRow* row : rows) {
-    if (out.empty() || speed_of(*row) > speed_of(*out.back())) out.push_back(row);
-  }
-  return out;
+double memory_of(const ResultRow& row) {
+  return double(*row.metrics.peak_allocated_bytes);
 }
 
 ChartPoint memory_point(const ResultRow& row, std::span<const Field> differ, const Scale& memory) {
@@ -83,7 +75,9 @@ std::string memory_chart(const std::string& model, const std::vector<const Resul
   chart.y = {.name = "tokens/s per rank", .suffix = true};
   chart.series.push_back(background(rows, differ, scale));
   ChartSeries front{.name = "Pareto front: nothing faster in as little memory", .points = {}, .step = true};
-  for (const ResultRow* row : pareto_front(rows)) front.points.push_back(memory_point(*row, differ, scale));
+  for (const ResultRow* row :
+       pareto_front(rows, memory_of, [](const ResultRow& one) { return -speed_of(one); }))
+    front.points.push_back(memory_point(*row, differ, scale));
   chart.series.push_back(std::move(front));
   for (const i64 memory : memories) {
     const double bytes = double(memory);
@@ -182,8 +176,6 @@ std::string memory_and_speed(const ReportInput& in) {
     options.group_by = keys;
     models[heading_of(group, options)].push_back(&row);
   }
-  if (models.empty())
-    return paragraph("No configuration ended ok with both its peak memory and its rate measured.");
   const auto differ = varying_among_ok(in.rows);
   std::string out;
   std::size_t drawn_models = 0;
@@ -219,24 +211,17 @@ std::string scaling(const ReportInput& in) {
     }
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   }
-  if (chart.series.empty()) return paragraph("No configuration ended ok with its rate measured.");
+  if (ticks.size() < 2) return "";  // one node count has nothing to be compared with
   chart.x.ticks.assign(ticks.begin(), ticks.end());
-  std::string out;
-  if (ticks.size() > 1)
-    out += drawn(to_svg(chart));
-  else
-    out += paragraph("Only one node count was measured: there is nothing to compare it with.");
-  return out + html_table(for_people(source_table(SourceTable::kScaling, in.rows).table), Names(in.rows));
+  return drawn(to_svg(chart)) +
+         html_table(for_people(source_table(SourceTable::kScaling, in.rows).table), Names(in.rows));
 }
 
 std::string batches(const ReportInput& in) {
   const auto setting = setting_fields(in.rows);
   auto curves = batch_curves(in.rows, setting);
-  const std::size_t all = curves.size();
   std::erase_if(curves, [](const BatchCurve& c) { return c.points.size() < 2 || !c.largest; });
-  if (curves.empty())
-    return paragraph(all == 0 ? "Nothing was run: there are no batch sizes to compare."
-                              : "No setting has two batch sizes of which one ended ok.");
+  if (curves.empty()) return "";
   std::stable_sort(curves.begin(), curves.end(),
                    [](const auto& a, const auto& b) { return best_rate(a) > best_rate(b); });
   Chart chart;
@@ -284,7 +269,7 @@ std::string time_split(const ReportInput& in) {
     if (auto bar = parts.of(*row, name_of(*row, differ))) bars.bars.push_back(std::move(*bar));
     waited |= row->metrics.exposed_comm_ms.has_value();
   }
-  if (bars.bars.empty()) return paragraph("No configuration has its forward and backward time measured.");
+  if (bars.bars.empty()) return "";
   std::string text =
       "The best configuration of each node count, then the next best. Each part is a median of its own, so "
       "they need not add up to the step.";

@@ -120,7 +120,7 @@ std::string failures(const ReportInput& in) {
     ++failure.count;
     if (!failure.example) failure.example = &row;
   }
-  if (kinds.empty()) return paragraph("Nothing failed and nothing was left out.");
+  if (kinds.empty()) return "";
   std::vector<std::pair<std::string, Failure>> sorted;
   for (const auto& [key, failure] : kinds) sorted.emplace_back(key.first, failure);
   // Trials that ran and failed come first, then those that never ran; the frequent before the rare.
@@ -144,9 +144,7 @@ std::string failures(const ReportInput& in) {
 }
 
 std::string environment(const ReportInput& in) {
-  if (in.environments.empty())
-    return paragraph(
-        "The database holds no allocation of this sweep: nothing was run, or the rows were imported.");
+  if (in.environments.empty()) return "";
   std::map<Machine, Seen> machines;
   for (const Environment& node : in.environments) {
     Seen& seen = machines[machine_of(node)];

@@ -124,8 +124,9 @@ std::string counts_line(const ReportInput& in) {
                      parts.empty() ? "" : ": ", parts, in.made_at, in.version);
 }
 
+// Empty where there is nothing to show.
 std::string section(std::string_view id, std::string_view title, const std::string& body) {
-  return fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, title, body);
+  return body.empty() ? "" : fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, title, body);
 }
 
 std::string page(const ReportInput& in, const std::string& sections) {
@@ -167,9 +168,11 @@ Expected<std::string> report_html(const ReportInput& in) {
   std::string out = section("answer", "Answer", parts::answer(in, *groups, options));
   out += section("cost", "Cost", parts::cost(in, *groups, options));
   out += section("heatmap", "Heatmap", parts::landscape(in));
-  if (const std::string stages = parts::stages(in); !stages.empty())
-    out += section("stages", "Stages", stages);
+  out += section("importance", "What matters", parts::importance_bars(in));
+  out += section("stages", "Stages", parts::stages(in));
   out += section("failures", "Failed and skipped configurations", parts::failures(in));
+  out += section("tradeoff", "Time vs. cost", parts::time_and_cost(in));
+  out += section("fits", "What fits", parts::what_fits(in));
   out += section("memory", "Throughput vs. memory", parts::memory_and_speed(in));
   out += section("scaling", "Scaling by nodes", parts::scaling(in));
   out += section("batch", "Batch size", parts::batches(in));

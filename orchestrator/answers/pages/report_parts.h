@@ -1,4 +1,5 @@
-// Parts of the report page, private to answers/: each gives the inside of one section as HTML.
+// Parts of the report page, private to answers/: each gives the inside of one section as HTML; empty: there is nothing to
+// show, and the page has no such section.
 #pragma once
 #include <span>
 #include <string>
@@ -16,7 +17,10 @@ std::string memory_and_speed(const ReportInput&);
 std::string scaling(const ReportInput&);
 std::string batches(const ReportInput&);
 std::string time_split(const ReportInput&);
-std::string stages(const ReportInput&);  // empty: the grid has none
+std::string stages(const ReportInput&);
+std::string importance_bars(const ReportInput&);
+std::string time_and_cost(const ReportInput&);
+std::string what_fits(const ReportInput&);
 std::string failures(const ReportInput&);
 std::string predictions(const ReportInput&);
 Expected<std::string> beside(const ReportInput&);

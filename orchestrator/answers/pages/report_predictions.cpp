@@ -93,7 +93,7 @@ std::string predictions(const ReportInput& in) {
   std::string out;
   for (const std::string& sentence : in.shortcuts) out += paragraph(sentence + ".");
   const auto all = checked(in.rows);
-  if (all.empty()) return out + paragraph("No prediction was followed by a measurement.");
+  if (all.empty()) return out;
   std::vector<double> memory, time;
   for (const Checked& c : all) {
     if (c.memory) memory.push_back(*c.memory);

@@ -15,6 +15,12 @@ namespace sweep::answers {
 std::optional<double> quantile(std::vector<double> values, double q);
 std::optional<double> median(std::vector<double> values);
 
+struct Mean {
+  double sum = 0, count = 0;
+  void add(double value) { sum += value, count += 1; }
+  double value() const { return count > 0 ? sum / count : 0; }  // 0 of nothing
+};
+
 struct Interval {
   double low = 0, high = 0;
   bool overlaps(const Interval& other) const { return low <= other.high && other.low <= high; }

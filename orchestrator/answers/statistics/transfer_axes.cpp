@@ -94,12 +94,6 @@ double log_ratio(const SharedConfiguration& each) {
   return std::log(*each.value_b / *each.value_a);
 }
 
-struct Mean {
-  double sum = 0, count = 0;
-  void add(double value) { sum += value, count += 1; }
-  double value() const { return sum / count; }
-};
-
 void explain(AxisTransfer& out, const Members& members, const std::map<std::size_t, Mean>& cells) {
   const auto less = [](const Value& x, const Value& y) { return value_less(x, y); };
   std::map<Value, Mean, decltype(less)> by_value(less);

@@ -73,5 +73,33 @@ TEST(CommandSpec, WhatCannotBeIsRefused) {
     EXPECT_FALSE(from_json<CommandSpec>(nlohmann::json::parse(text))) << text;
 }
 
+TEST(CommandSpec, OneRankNeedsNoLauncher) {
+  using Words = std::vector<std::string>;
+  const auto alone = [](Words argv) {
+    CommandSpec spec;
+    spec.argv = std::move(argv), spec.per_node = true;
+    return without_launcher(spec);
+  };
+  const std::vector<std::pair<Words, Words>> cases{
+      {{"/v/bin/torchrun", "--nproc-per-node", "8", "--nnodes=2", "train.py", "--micro", "1"},
+       {"/v/bin/python3", "train.py", "--micro", "1"}},
+      {{"torchrun", "--rdzv_id=a.py", "-m", "torchtitan.train", "--job.config_file", "c.toml"},
+       {"python3", "-m", "torchtitan.train", "--job.config_file", "c.toml"}},
+      {{"python", "-u", "-m", "torch.distributed.run", "--nproc_per_node", "2", "-m", "sweep_trial", "t.py"},
+       {"python", "-u", "-m", "sweep_trial", "t.py"}},
+      {{"deepspeed", "--num_gpus", "8", "train.py", "--deepspeed"}, {"python3", "train.py", "--deepspeed"}}};
+  for (const auto& [launched, expected] : cases) {
+    const auto found = alone(launched);
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_EQ(found->argv, expected);
+    EXPECT_FALSE(found->per_node);
+  }
+  EXPECT_FALSE(alone({"accelerate", "launch", "train.py"}));  // it tells its ranks more than their place
+  EXPECT_FALSE(alone({"torchrun", "--nproc-per-node", "8", "--no-python", "train"}));
+  CommandSpec own;
+  own.argv = {"accelerate", "launch", "train.py"};
+  EXPECT_EQ(without_launcher(own)->argv, own.argv) << "a process for each rank has no launcher";
+}
+
 }  // namespace
 }  // namespace sweep
