@@ -241,5 +241,34 @@ bool join_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, c
   return true;
 }
 
+void adamw_eight_bit(const EightBitAdamW& a) {
+  namespace d = sweep::device;
+  const Index n = a.parameter.numel(), blocks = (n + d::kEightBitBlock - 1) / d::kEightBitBlock;
+  const d::EightBitArgs args{at_of(a.parameter),
+                             at_of(a.grad),
+                             at_of(a.mean),
+                             at_of(a.square),
+                             at_of(a.mean_codes),
+                             at_of(a.square_codes),
+                             at_of(a.maps),
+                             n,
+                             a.beta1,
+                             a.beta2,
+                             a.decay,
+                             a.step_size,
+                             a.root,
+                             a.eps};
+  const std::size_t element = a.parameter.scalar_type() == at::kDouble ? sizeof(double) : sizeof(float);
+  const std::int64_t moments = a.mean_codes.defined() ? 4 * n : 16 * n;  // read and written
+  run(a.parameter, {"adamw_eight_bit",
+                    {},
+                    false,
+                    blocks_for(blocks),
+                    d::kEightBitBlock,
+                    element * (d::kWarp + 2 * d::kEightBitValues),
+                    &args,
+                    3 * n * static_cast<std::int64_t>(a.parameter.element_size()) + moments});
+}
+
 }  // namespace device
 }  // namespace sweep::kernels

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "bench_kernels/kernels/eight_bit.h"
 #include "bench_kernels/kernels/ops.h"
 
 namespace sweep::kernels {
@@ -41,6 +42,7 @@ void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, con
 // (undefined: they do not). False: these strides are not its own, and nothing was done.
 bool join_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Angles&,
                 const at::Tensor& rows);
+void adamw_eight_bit(const EightBitAdamW&);
 
 }  // namespace device
 }  // namespace sweep::kernels

@@ -7,6 +7,9 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "bench_kernels/kernels/eight_bit.h"
+#include "bench_kernels/shape/optimizer_states.h"
+
 namespace sweep::optim {
 namespace {
 
@@ -71,10 +74,45 @@ void sgd(const OptimizerOptions& o, const Lists& l) {
   at::_foreach_add_(l.parameters, l.moments[0], -lr);
 }
 
+// Decay, then the step: in another order than bitsandbytes, which shows in lr x weight_decay of an update.
+void eight_bit(const OptimizerOptions& o, std::int64_t count, const Lists& l, const at::Tensor& maps) {
+  const Corrections correction(o, count);
+  for (std::size_t i = 0; i < l.parameters.size(); ++i)
+    kernels::adamw_eight_bit({.parameter = l.parameters[i],
+                              .grad = l.grads[i],
+                              .mean = l.moments[0][i],
+                              .square = l.moments[1][i],
+                              .mean_codes = l.moments[2][i],
+                              .square_codes = l.moments[3][i],
+                              .maps = maps,
+                              .beta1 = o.beta1,
+                              .beta2 = o.beta2,
+                              .decay = 1 - o.lr * o.weight_decay,
+                              .step_size = o.lr / correction.first,
+                              .root = 1 / std::sqrt(correction.second),
+                              .eps = o.eps});
+}
+
 }  // namespace
 
+std::vector<StateLayout> state_layout(OptimizerKind kind, std::int64_t elements, at::ScalarType type) {
+  if (kind != OptimizerKind::kAdamw8bit)
+    return std::vector<StateLayout>(static_cast<std::size_t>(shape::moments_of(kind)), {type, elements});
+  const bool codes = elements >= shape::kLeastEightBit;
+  const std::int64_t scales = (elements + shape::kEightBitBlock - 1) / shape::kEightBitBlock;
+  const StateLayout scale{at::kFloat, codes ? scales : elements}, code{at::kByte, codes ? elements : 0};
+  return {scale, scale, code, code};
+}
+
+at::Tensor make_aid(OptimizerKind kind, const at::TensorOptions& like) {
+  const at::NoGradGuard no_grad;
+  if (kind == OptimizerKind::kFused) return at::zeros({}, like.dtype(at::kFloat));
+  if (kind == OptimizerKind::kAdamw8bit) return kernels::dynamic_maps(like);
+  return {};
+}
+
 void update(OptimizerKind kind, const OptimizerOptions& options, std::int64_t count, const Lists& lists,
-            const at::Tensor& step_tensor) {
+            const at::Tensor& aid) {
   if (lists.parameters.empty()) return;
   const at::NoGradGuard no_grad;
   const at::AutoDispatchBelowADInplaceOrView below;
@@ -84,42 +122,52 @@ void update(OptimizerKind kind, const OptimizerOptions& options, std::int64_t co
     case OptimizerKind::kForeach:
       return foreach (options, count, lists);
     case OptimizerKind::kFused:
-      return fused(options, count, lists, step_tensor);
+      return fused(options, count, lists, aid);
     case OptimizerKind::kSgd:
     case OptimizerKind::kSgdMomentum:
       return sgd(options, lists);
+    case OptimizerKind::kAdamw8bit:
+      return eight_bit(options, count, lists, aid);
+    case OptimizerKind::kPagedAdamw:  // PagedStates
+    case OptimizerKind::kAdafactor:   // Adafactor
+      break;
   }
+  throw std::invalid_argument("no optimizer of lists");
 }
 
-Optimizer::Optimizer(std::vector<at::Tensor> parameters, OptimizerKind kind, std::size_t moments,
-                     OptimizerOptions options)
+Optimizer::Optimizer(std::vector<at::Tensor> parameters, OptimizerKind kind, OptimizerOptions options)
     : kind_(kind), options_(options) {
   const at::NoGradGuard no_grad;
   lists_.parameters = std::move(parameters);
-  lists_.moments.resize(moments);
-  for (const at::Tensor& p : lists_.parameters)
-    for (auto& moment : lists_.moments) moment.push_back(at::zeros(p.sizes(), p.options()));
-  if (kind_ == OptimizerKind::kFused && !lists_.parameters.empty())
-    step_tensor_ = at::zeros({}, lists_.parameters[0].options().dtype(at::kFloat));
+  for (const at::Tensor& p : lists_.parameters) {
+    const auto layout = state_layout(kind, p.numel(), p.scalar_type());
+    lists_.moments.resize(layout.size());
+    for (std::size_t i = 0; i < layout.size(); ++i)
+      lists_.moments[i].push_back(layout[i].elements == 0
+                                      ? at::Tensor()
+                                      : at::zeros({layout[i].elements}, p.options().dtype(layout[i].type)));
+  }
+  if (!lists_.parameters.empty()) aid_ = make_aid(kind, lists_.parameters[0].options());
 }
 
 void Optimizer::step(const std::vector<at::Tensor>& grads) {
   ++count_;
   Lists lists = lists_;
   lists.grads = grads;
-  update(kind_, options_, count_, lists, step_tensor_);
+  update(kind_, options_, count_, lists, aid_);
 }
 
 void Optimizer::step_one(std::size_t i, const at::Tensor& grad) {
   Lists one{{lists_.parameters[i]}, {grad}, {}};
   for (const auto& moment : lists_.moments) one.moments.push_back({moment[i]});
-  update(kind_, options_, count_, one, step_tensor_);
+  update(kind_, options_, count_, one, aid_);
 }
 
 std::int64_t Optimizer::bytes() const {
   std::int64_t sum = 0;
   for (const auto& moment : lists_.moments)
-    for (const at::Tensor& values : moment) sum += static_cast<std::int64_t>(values.nbytes());
+    for (const at::Tensor& values : moment)
+      if (values.defined()) sum += static_cast<std::int64_t>(values.nbytes());
   return sum;
 }
 

@@ -1,10 +1,11 @@
 // Optimizer over a fixed list of parameters: AdamW in one of three implementations (plain: operators per
 // tensor, foreach: operators over lists, fused: one kernel), which compute the same update up to rounding
-// (Loshchilov and Hutter 2019, as torch.optim.AdamW), or SGD without or with momentum (Sutskever et al. 2013,
-// as torch.optim.SGD), one kernel on a GPU. It owns the moments, in the parameters' type, allocated at once; it
-// never touches gradients. update() is the same without an owner, for moments kept elsewhere.
+// (Loshchilov and Hutter 2019, as torch.optim.AdamW), the same with moments in eight bits (kernels/eight_bit.h), or SGD
+// without or with momentum (Sutskever et al. 2013, as torch.optim.SGD), one kernel on a GPU. It owns the moments,
+// allocated at once; it never touches gradients. update() is the same without an owner, for moments kept elsewhere.
 #pragma once
 #include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
 
 #include <vector>
 
@@ -19,35 +20,48 @@ struct OptimizerOptions {
   // SGD: lr is multiplied by this, since its update is as small as the gradient; AdamW's is as large as lr.
   double sgd_scale = 1000;
   double momentum = 0.9;
+  // Adafactor: the same, since its update is as large as lr times the size of the parameter's own numbers.
+  double adafactor_scale = 50;
 };
 
-// The values of one step, list by list; all of one type, on one device. moments: of AdamW the mean and the square of
-// the gradients, of SGD with momentum their mean (shape::moments_of says how many lists there are).
+// The tensors that are kept for one parameter tensor, all zeros before the first update. AdamW: mean and square of the
+// gradients; SGD with momentum: their mean. AdamW in eight bits: for mean and square the scales of blocks, then the
+// codes; of a small tensor the moments in fp32 and no codes.
+struct StateLayout {
+  at::ScalarType type = at::kFloat;
+  std::int64_t elements = 0;  // 0: there is none of this kind
+  std::int64_t bytes() const { return elements * static_cast<std::int64_t>(c10::elementSize(type)); }
+};
+std::vector<StateLayout> state_layout(OptimizerKind, std::int64_t elements, at::ScalarType);
+
+// The values of one step, list by list; parameters and gradients of one type, all on one device.
 struct Lists {
   std::vector<at::Tensor> parameters, grads;
-  std::vector<std::vector<at::Tensor>> moments;
+  std::vector<std::vector<at::Tensor>>
+      moments;  // a list for each entry of the layout; undefined: there is none
 };
-// One update of all, the count-th; step_tensor (fp32 scalar on their device) is what the fused AdamW reads.
-void update(OptimizerKind, const OptimizerOptions&, std::int64_t count, const Lists&,
-            const at::Tensor& step_tensor);
+// What an update reads beside them, on their device: of the fused AdamW the count (fp32), of that in eight bits what its
+// codes stand for; of others undefined.
+at::Tensor make_aid(OptimizerKind, const at::TensorOptions&);
+// One update of all, the count-th.
+void update(OptimizerKind, const OptimizerOptions&, std::int64_t count, const Lists&, const at::Tensor& aid);
 
 class Optimizer {
  public:
-  // moments: the number of lists that this kind keeps.
-  Optimizer(std::vector<at::Tensor> parameters, OptimizerKind, std::size_t moments, OptimizerOptions = {});
+  Optimizer(std::vector<at::Tensor> parameters, OptimizerKind, OptimizerOptions = {});
   // One update; one gradient per parameter, in their order, of the parameter's shape and type.
   void step(const std::vector<at::Tensor>& grads);
   // The same in parts: begin_step(), then each parameter once, in any order.
   void begin_step() { ++count_; }
   void step_one(std::size_t i, const at::Tensor& grad);
-  // Bytes of the moments (without the count of the fused kernel).
+  // Bytes of the moments.
   std::int64_t bytes() const;
 
  private:
   OptimizerKind kind_;
   OptimizerOptions options_;
   Lists lists_;
-  at::Tensor step_tensor_;  // fused AdamW: the count where the kernel reads it
+  at::Tensor aid_;
   std::int64_t count_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// FileStates: the optimizer state of every bucket in a file (offload disk): the fp32 master where there is
-// one, and the moments, one after the other. It owns the file and brings one bucket at a time into host
+// FileStates: the optimizer state of every bucket in a file (offload disk): the moments, and the fp32 master where
+// there is one, one after the other. It owns the file and brings one bucket at a time into host
 // memory; on meta tensors there are the buffers and no file.
 #pragma once
 #include <cstdint>
@@ -23,16 +23,18 @@ class FileStates {
   void update(std::size_t bucket, const at::Tensor& grad);
 
  private:
-  void write(std::size_t bucket, std::int64_t index, const at::Tensor& from);
+  at::ScalarType updated_type(std::size_t bucket) const;
+  std::vector<optim::StateLayout> layout(std::size_t bucket) const;
+  at::Tensor read(std::size_t bucket, const optim::StateLayout&, std::int64_t& offset) const;
+  void write(const at::Tensor& from, std::int64_t& offset);
 
   std::vector<at::Tensor> parts_;
   bool masters_ = false;
-  std::int64_t moments_ = 0;  // tensors of a bucket in the file, before its master
   OptimizerKind kind_;
   optim::OptimizerOptions options_;
   std::unique_ptr<ScratchFile> file_;  // none on meta tensors
   std::vector<std::int64_t> offsets_;  // one for each bucket
-  at::Tensor step_tensor_;
+  at::Tensor aid_;
   std::int64_t count_ = 0;
 };
 

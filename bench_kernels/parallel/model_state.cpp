@@ -15,7 +15,7 @@ ModelState::ModelState(Parameters& parameters, const Mesh& mesh, const Trial& tr
       plan_(trial),
       values_(parameters, plan_, mesh, alone_, options),
       gradients_(parameters, plan_, values_),
-      optimizer_(plan_, values_, trial.optimizer, adamw) {
+      optimizer_(plan_, values_, parameters, trial.optimizer, adamw) {
   parameters.set_observer([this](Parameters::Id id) { gradients_.ready(id); });
   for (std::size_t b = 0; b < parameters.buckets().size(); ++b) runs_.push_back(runs_of(b));
 }
@@ -115,6 +115,19 @@ ModelState::Elements ModelState::count(bool frozen) const {
   }
   counted.shared = values_.shared_elements(frozen);
   return counted;
+}
+
+std::vector<std::int64_t> ModelState::updated() const {
+  std::vector<std::int64_t> sizes;
+  for (const std::size_t b : values_.trained()) sizes.push_back(values_.part(b).numel());
+  return sizes;
+}
+
+std::int64_t ModelState::factored() const {
+  std::int64_t sum = 0;
+  for (const std::size_t b : values_.trained())
+    for (const optim::Extent& e : extents_of(parameters_, b)) sum += e.rows + e.columns;
+  return sum;
 }
 
 std::int64_t ModelState::padding() const {

@@ -65,6 +65,10 @@ class ModelState final : public model::Keeper {
     std::int64_t all = 0, experts = 0, shared = 0;
   };
   Elements count(bool frozen) const;
+  // The sizes of what this rank's optimizer updates, one part of each trained bucket. Unit: elements.
+  std::vector<std::int64_t> updated() const;
+  // Rows and columns of all trained matrices, and the elements of vectors: what Adafactor keeps numbers of.
+  std::int64_t factored() const;
 
  private:
   struct Run {  // consecutive elements of a part with as many copies over the world

@@ -2,14 +2,29 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/parallel/flat.h"
-#include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/optimizer_states.h"
 
 namespace sweep::parallel {
 
-OptimizerState::OptimizerState(const StatePlan& plan, Values& values, OptimizerKind kind,
-                               optim::OptimizerOptions options)
+std::vector<optim::Extent> extents_of(const model::Parameters& parameters, std::size_t bucket) {
+  std::vector<optim::Extent> extents;
+  for (const auto id : parameters.buckets()[bucket].stacks) {
+    const auto& stack = parameters.stacks()[id];
+    std::int64_t at = stack.offset;
+    for (const auto& part : stack.parts) {
+      if (part.real_rows() > 0) extents.push_back({at, part.real_rows(), stack.columns});
+      at += part.rows * std::max<std::int64_t>(1, stack.columns);
+    }
+  }
+  return extents;
+}
+
+OptimizerState::OptimizerState(const StatePlan& plan, Values& values, const model::Parameters& parameters,
+                               OptimizerKind kind, optim::OptimizerOptions options)
     : plan_(plan), values_(values), buckets_(values.trained()) {
   const at::NoGradGuard no_grad;
   std::optional<memory::HostScope> host;
@@ -28,7 +43,15 @@ OptimizerState::OptimizerState(const StatePlan& plan, Values& values, OptimizerK
     if (!plan.master && plan.apart()) p = empty_outside(p.numel(), p.device(), p.scalar_type()).copy_(p);
     updated_.push_back(std::move(p));
   }
-  optimizer_.emplace(updated_, kind, static_cast<std::size_t>(shape::moments_of(kind)), options);
+  if (kind == OptimizerKind::kPagedAdamw) {
+    paged_.emplace(updated_, options, shape::kPage);
+  } else if (kind == OptimizerKind::kAdafactor) {
+    std::vector<std::vector<optim::Extent>> extents;
+    for (const std::size_t b : buckets_) extents.push_back(extents_of(parameters, b));
+    adafactor_.emplace(updated_, std::move(extents), options);
+  } else {
+    optimizer_.emplace(updated_, kind, options);
+  }
 }
 
 // The gradient is not where the update runs, or of another type.
@@ -51,25 +74,34 @@ void OptimizerState::update_copy(std::size_t i, const Gradients& gradients, doub
   std::optional<memory::HostScope> host;  // the update's temporaries lie where it runs
   if (plan_.optimizer_outside) host.emplace();
   const at::Tensor grad = copied_gradient(buckets_[i], gradients, coefficient);
-  if (file_)
-    file_->update(i, grad);
-  else
-    optimizer_->step_one(i, grad);
+  update_one(i, grad);
+}
+
+void OptimizerState::update_one(std::size_t i, const at::Tensor& grad) {
+  if (file_) return file_->update(i, grad);
+  if (paged_) return paged_->update(i, grad);
+  if (adafactor_) return adafactor_->update(i, grad);
+  optimizer_->step_one(i, grad);
+}
+
+void OptimizerState::update_in_place(const Gradients& gradients, double coefficient) {
+  std::vector<at::Tensor> grads;
+  for (const std::size_t b : buckets_) {
+    grads.push_back(gradients.part(b));
+    if (coefficient != 1) grads.back().mul_(coefficient);
+  }
+  if (optimizer_) return optimizer_->step(grads);
+  for (std::size_t i = 0; i < grads.size(); ++i) update_one(i, grads[i]);
 }
 
 bool OptimizerState::update(const Gradients& gradients, double coefficient) {
   const at::NoGradGuard no_grad;
   const bool copies = needs_copies(gradients);
   if (file_) file_->begin_step();
+  if (paged_) paged_->begin_step();
+  if (adafactor_) adafactor_->begin_step();
   if (optimizer_ && copies) optimizer_->begin_step();
-  if (!copies) {
-    std::vector<at::Tensor> grads;
-    for (const std::size_t b : buckets_) {
-      grads.push_back(gradients.part(b));
-      if (coefficient != 1) grads.back().mul_(coefficient);
-    }
-    optimizer_->step(grads);
-  }
+  if (!copies) update_in_place(gradients, coefficient);
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     const std::size_t b = buckets_[i];
     if (copies) update_copy(i, gradients, coefficient);
@@ -82,7 +114,7 @@ bool OptimizerState::update(const Gradients& gradients, double coefficient) {
 
 std::int64_t OptimizerState::bytes() const {
   if (plan_.optimizer_outside) return 0;
-  std::int64_t sum = optimizer_->bytes();
+  std::int64_t sum = optimizer_ ? optimizer_->bytes() : adafactor_ ? adafactor_->bytes() : 0;
   if (plan_.master)
     for (const at::Tensor& master : updated_) sum += static_cast<std::int64_t>(master.nbytes());
   return sum;

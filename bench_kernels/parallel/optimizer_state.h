@@ -5,15 +5,20 @@
 #include <optional>
 #include <vector>
 
+#include "bench_kernels/optim/adafactor.h"
 #include "bench_kernels/optim/optimizer.h"
 #include "bench_kernels/parallel/file_states.h"
 #include "bench_kernels/parallel/gradients.h"
+#include "bench_kernels/parallel/paged_states.h"
 
 namespace sweep::parallel {
 
+// The matrices and vectors of a bucket, without padding.
+std::vector<optim::Extent> extents_of(const model::Parameters&, std::size_t bucket);
+
 class OptimizerState {
  public:
-  OptimizerState(const StatePlan&, Values&, OptimizerKind, optim::OptimizerOptions);
+  OptimizerState(const StatePlan&, Values&, const model::Parameters&, OptimizerKind, optim::OptimizerOptions);
 
   // Updates every part with coefficient times its gradient and sends it on. True: the gradients have been
   // multiplied in place; false: in a copy.
@@ -24,6 +29,8 @@ class OptimizerState {
   bool needs_copies(const Gradients&) const;
   at::Tensor copied_gradient(std::size_t bucket, const Gradients&, double coefficient) const;
   void update_copy(std::size_t i, const Gradients&, double coefficient);
+  void update_one(std::size_t i, const at::Tensor& grad);
+  void update_in_place(const Gradients&, double coefficient);
 
   const StatePlan& plan_;
   Values& values_;
@@ -32,6 +39,8 @@ class OptimizerState {
       updated_;  // tensors that the optimizer updates, one for each of these; empty: they are in the file
   std::optional<optim::Optimizer> optimizer_;
   std::optional<FileStates> file_;
+  std::optional<PagedStates> paged_;
+  std::optional<optim::Adafactor> adafactor_;
 };
 
 }  // namespace sweep::parallel

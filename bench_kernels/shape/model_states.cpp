@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "bench_kernels/shape/optimizer_states.h"
+
 namespace sweep::shape {
 namespace {
 
@@ -29,8 +31,8 @@ StateBytes divided(const Trial& t, const StateSplit& split) {
   if (t.offload != Offload::kParameters) bytes.weights = per(bytes_of(types.weights), split.weights);
   bytes.gradients = per(bytes_of(types.gradients), split.gradients);
   if (t.offload == Offload::kNone)
-    bytes.optimizer =
-        per(moments_of(t.optimizer) * bytes_of(types.moments) + (types.master ? 4 : 0), split.optimizer);
+    bytes.optimizer = (moment_bytes_each(t.optimizer, types) + (types.master ? 4 : 0)) /
+                      static_cast<double>(split.optimizer);
   return bytes;
 }
 
@@ -104,13 +106,7 @@ std::optional<std::string> states_unsupported(const Trial& t) {
     return "precision fp16 with grad_dtype bf16: gradients scaled for fp16 would lose digits for nothing; "
            "use "
            "grad_dtype auto or fp32.";
-  if (moments_of(t.optimizer) == 0 && !state_types(t).master &&
-      (t.offload == Offload::kOptimizer || t.offload == Offload::kDisk))
-    return fmt::format(
-        "offload {} with optimizer {}: it keeps no state that could lie outside the device; use offload none "
-        "or "
-        "parameters, or a precision with fp32 masters.",
-        t.offload, t.optimizer);
+  if (auto sentence = optimizer_objection(t)) return sentence;
   if (t.dp_shard && *t.dp_shard != t.dp && t.zero == 0)
     return fmt::format("dp_shard {} of dp {} divides nothing at zero 0; use zero 1, 2 or 3.", *t.dp_shard,
                        t.dp);
@@ -120,17 +116,6 @@ std::optional<std::string> states_unsupported(const Trial& t) {
         "zero 3, where shards are gathered on it, or zero 0.",
         t.zero);
   return {};
-}
-
-i64 moments_of(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::kSgd:
-      return 0;
-    case OptimizerKind::kSgdMomentum:
-      return 1;
-    default:
-      return 2;
-  }
 }
 
 StateSplit state_split(const Trial& t) {

@@ -5,6 +5,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/chunk_parameters.h"
+#include "bench_kernels/shape/optimizer_states.h"
 #include "bench_kernels/shape/schedule.h"
 
 namespace sweep::shape {
@@ -164,8 +165,11 @@ PartBytes ChunkMemory::states() const {
                              frozen(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3)})
       out[MemoryPart::kWeights] += part;
   out[MemoryPart::kGradients] = bytes(real(bytes_of(types.gradients)), dense.gradients, t_.zero >= 2);
-  const double state = real(moments_of(t_.optimizer) * bytes_of(types.moments)) + (types.master ? 4 : 0);
+  const double state = moment_bytes_each(t_.optimizer, types) + (types.master ? 4 : 0);
   if (t_.offload == Offload::kNone) out[MemoryPart::kOptimizer] = bytes(state, dense.optimizer, t_.zero >= 1);
+  if (t_.offload == Offload::kNone && t_.optimizer == OptimizerKind::kAdafactor)
+    out[MemoryPart::kOptimizer] +=
+        real(bytes_of(types.moments)) * factored_numbers(t_, n_, p_.has_embedding, p_.has_head);
   // Rotary tables, and the mask that a windowed kernel on a processor is given.
   const bool masked = !s_.gpu && s_.flash && t_.spec.sliding_window && *t_.spec.sliding_window < t_.seq_len;
   out[MemoryPart::kTemporary] =
@@ -176,19 +180,13 @@ PartBytes ChunkMemory::states() const {
 
 PartBytes ChunkMemory::optimizer() const {
   PartBytes out;
-  if (t_.offload != Offload::kNone) return out;
-  const StateTypes types = state_types(t_);
-  const double moment = real(bytes_of(types.moments)), shards = real(state_split(t_).optimizer);
-  const bool copies = bytes_of(types.gradients) != (types.master ? 4 : bytes_of(types.weights));
+  const double shards = real(state_split(t_).optimizer);
   const double of_experts = t_.zero >= 1 ? real(std::max<i64>(1, t_.dp * t_.cp / t_.ep)) : 1;
   const GroupElements e = p_.all(), largest = p_.largest_bucket();
-  const double all = moment * ((e.dense + e.partial) / shards + e.experts / of_experts);
-  const double bucket =
-      moment * std::max(std::max(largest.dense, largest.partial) / shards, largest.experts / of_experts);
-  double roots = 0;
-  if (t_.optimizer == OptimizerKind::kForeach) roots = copies ? bucket : all;
-  if (t_.optimizer == OptimizerKind::kPlain) roots = bucket;
-  out[MemoryPart::kTemporary] = roots + (copies ? bucket : 0);
+  const double all = (e.dense + e.partial) / shards + e.experts / of_experts;
+  const double part =
+      std::max(std::max(largest.dense, largest.partial) / shards, largest.experts / of_experts);
+  out[MemoryPart::kTemporary] = update_bytes(t_, all, part);
   return out;
 }
 

@@ -92,6 +92,8 @@ Tolerance tolerance_of(const Trial& t) {
   if (t.precision == Precision::kBf16Mixed) return {1e-3, 4e-2, 2e-3};
   if (t.precision == Precision::kBf16Master) return {1e-3, 4e-2, 5e-3};
   if (t.precision == Precision::kBf16) return {1e-3, 4e-2, 1e-2};
+  // Other shards have other blocks, whose moments are rounded otherwise from the second update on.
+  if (t.optimizer == OptimizerKind::kAdamw8bit) return {1e-4, 1e-2, 3e-3};
   if (t.hardware != "cpu") return {1e-4, 1e-4, 1e-4};  // another device's library sums in another order
   return {};
 }

@@ -20,8 +20,12 @@ namespace {
 // Attention skips what is masked: half the products of a long sequence.
 constexpr double kCausal = 0.5;
 
+// Bytes per second of a copy between a GPU and pinned host memory: PCIe 4.0 with 16 lanes, as measured on most hosts.
+constexpr double kHostLink = 25e9;
+
 double passes_of(OptimizerKind kind) {
   if (kind == OptimizerKind::kPlain) return 3;
+  if (kind == OptimizerKind::kAdafactor) return 4;  // of gradients and values: its own state is small
   return kind == OptimizerKind::kForeach ? 2.5 : 1;
 }
 
@@ -282,12 +286,20 @@ void CostModel::optimizer(double trained, double frozen, StepCost& out) const {
   const auto split = shape::state_split(t_);
   const auto bytes = state_bytes_on_device(t_);
   // Values, gradients and moments are read, values and moments written.
+  const bool paged = t_.optimizer == OptimizerKind::kPagedAdamw;
+  const double moved =  // moments that come from the host and go back
+      paged ? 2 * trained * 2 * real(shape::bytes_of(shape::state_types(t_).moments)) / real(split.optimizer)
+            : 0;
   const double traffic =
-      trained * (2 * bytes.optimizer + bytes.gradients + 2 * element_ / real(split.optimizer));
+      trained * (2 * bytes.optimizer + bytes.gradients + 2 * element_ / real(split.optimizer)) + moved;
   const double tensors = facts_.layer_tensors * real(t_.spec.layers) / real(t_.pp);
   const double passes = passes_of(t_.optimizer);
   out.optimizer_s = passes * memory(traffic) + (passes > 1 ? 4 * passes * tensors : 4) * p_.launch_s;
   if (t_.grad_clip) out.optimizer_s += memory(trained * bytes.gradients * 2);
+  // Beside the update, but for what takes longer than it.
+  if (paged)
+    out.offload_s =
+        std::max(0.0, (t_.hardware == "cpu" ? memory(moved) : moved / kHostLink) - out.optimizer_s);
   if (t_.offload == Offload::kNone) return;
   out.offload_s = memory(2 * traffic);
   if (t_.offload == Offload::kParameters)

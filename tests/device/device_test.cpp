@@ -273,6 +273,61 @@ void ropes(const Case& c, const Heads& h) {
   }
 }
 
+struct Read {
+  const std::vector<double>& values;
+  double operator[](Index i) const { return values[static_cast<std::size_t>(i)]; }
+};
+
+// Two updates of numbers whose last block is not full; each is expected from what the one before left, so that a code
+// between two others may be either.
+template <class T>
+void eight_bits(Index n, unsigned blocks, bool coded) {
+  using A = Wide<T>;
+  const Case c{1, n, blocks, kEightBitBlock, false, 1};
+  const Index scales = coded ? (n + kEightBitBlock - 1) / kEightBitBlock : n;
+  const Array<T> parameter(n, 1, 1), grad(n, 1, 2);
+  const Array<float> mean(scales, 0, 3, 0), square(scales, 0, 4, 0), maps(2 * kEightBitValues, 0, 5);
+  std::vector<unsigned char> codes(static_cast<std::size_t>(2 * n));
+  unsigned char *mean_codes = coded ? codes.data() : nullptr,
+                *square_codes = coded ? mean_codes + n : nullptr;
+  for (int i = 0; i < kEightBitValues; ++i)  // ascending, as nothing else matters here
+    maps.at()[i] = static_cast<float>(2 * i - 255) / 255,
+    maps.at()[kEightBitValues + i] = static_cast<float>(i) / 255;
+  const auto moment = [&](const Array<float>& numbers, const unsigned char* of, int map, Index i) {
+    return coded ? maps[map + of[i]] * numbers[i / kEightBitBlock] : numbers[i];
+  };
+  const EightBitArgs args{
+      parameter.at(), grad.at(), mean.at(), square.at(), mean_codes, square_codes, maps.at(), n, 0.9,
+      0.99,           0.5,       0.25,      2,           0.125};
+  for (int update = 0; update < 2; ++update) {
+    std::vector<double> want, means, squares;
+    for (Index i = 0; i < n; ++i) {
+      const double g = grad[i], m = 0.9 * moment(mean, mean_codes, 0, i) + 0.1 * g;
+      const double v = 0.99 * moment(square, square_codes, kEightBitValues, i) + 0.01 * g * g;
+      want.push_back(0.5 * parameter[i] - 0.25 * m / (2 * std::sqrt(v) + 0.125));
+      means.push_back(m), squares.push_back(v);
+    }
+    host_kernels::run<T>("adamw_eight_bit", false,
+                         {blocks, kEightBitBlock, sizeof(A) * (kWarp + 2 * kEightBitValues)}, &args);
+    expect_near(said<T>("adamw_eight_bit", c), parameter, want, tolerance<T>());
+    std::vector<double> got_means, got_squares;
+    for (Index i = 0; i < n; ++i) {  // half the distance of two codes of these maps
+      const double room = coded ? 1.0 : 1e-5;
+      const auto near = [&](double got, double expected, double half) {
+        if (std::fabs(got - expected) <= room * half + 1e-6) return expected;
+        return got;
+      };
+      got_means.push_back(near(moment(mean, mean_codes, 0, i), means[static_cast<std::size_t>(i)],
+                               coded ? mean[i / kEightBitBlock] / 255 : 1));
+      got_squares.push_back(near(moment(square, square_codes, kEightBitValues, i),
+                                 squares[static_cast<std::size_t>(i)],
+                                 coded ? square[i / kEightBitBlock] / 510 : 1));
+    }
+    expect_near(said<T>("adamw_eight_bit mean", c), Read{got_means}, means, 1e-9);
+    expect_near(said<T>("adamw_eight_bit square", c), Read{got_squares}, squares, 1e-9);
+  }
+}
+
 template <class T>
 void every_kernel() {
   constexpr Index kPack = 16 / sizeof(T);
@@ -291,6 +346,8 @@ void every_kernel() {
     ropes<T>({5, 0, 2, threads, true, 0}, {3, 1, static_cast<int>(4 * kPack)});
     ropes<T>({4, 0, 3, threads, false, 1}, {2, 2, 6});
   }
+  eight_bits<T>(3 * kEightBitBlock + 17, 2, true);
+  eight_bits<T>(kEightBitBlock + 3, 3, false);
 }
 
 }  // namespace

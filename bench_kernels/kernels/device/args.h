@@ -52,7 +52,20 @@ struct RopeArgs {
   double sign;
 };
 
+// AdamW of n parameters. With codes mean and square are the largest magnitude of each block of kEightBitBlock
+// numbers, without them (null) the moments themselves; all fp32. maps: what the codes of means and of squares stand
+// for, [2, 256]. parameter = decay x parameter - step_size x mean / (root x sqrt(square) + eps).
+struct EightBitArgs {
+  void* parameter;
+  const void* grad;
+  void *mean, *square, *mean_codes, *square_codes;
+  const void* maps;
+  Index n;
+  double beta1, beta2, decay, step_size, root, eps;
+};
+
 // Bounds that host and kernels share.
+constexpr int kEightBitBlock = 256, kEightBitValues = 256;
 constexpr int kWarp = 32;
 constexpr int kMostThreads = 512;                // of a block
 constexpr int kMostParts = 256;                  // blocks of a norm's backward

@@ -3,6 +3,7 @@
 // that are not aligned so.
 #pragma once
 #include "bench_kernels/kernels/device/activation.h"
+#include "bench_kernels/kernels/device/eight_bit.h"
 #include "bench_kernels/kernels/device/norm.h"
 #include "bench_kernels/kernels/device/rope.h"
 
@@ -18,7 +19,8 @@
   KERNEL(rms_norm_backward, NormBackwardArgs, (norm_backward<T, K, false>(args, room)))  \
   KERNEL(layer_norm_backward, NormBackwardArgs, (norm_backward<T, K, true>(args, room))) \
   KERNEL(sum_parts, SumPartsArgs, (sum_parts<T>(args, room)))                            \
-  KERNEL(rope, RopeArgs, (rotate<T, K>(args)))
+  KERNEL(rope, RopeArgs, (rotate<T, K>(args)))                                           \
+  KERNEL(adamw_eight_bit, EightBitArgs, (adamw_eight_bit<T>(args, room)))
 
 #ifdef SWEEP_DEVICE_TYPE
 #define SWEEP_DEVICE_ENTRY(name, Args, body, form, size)                       \

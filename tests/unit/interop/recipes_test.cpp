@@ -129,6 +129,7 @@ TEST(Recipes, Megatron) {
       {"dp: 2, pp: 4, schedule: interleaved, vpp: 2", "--num-virtual-stages-per-pipeline-rank 2", ""},
       {"dp: 2, pp: 4, schedule: gpipe", "", "schedule gpipe"},
       {"dp: 8, zero: 1", "--use-distributed-optimizer", ""},
+      {"dp: 2, optimizer: adamw_8bit", "", "optimizer adamw_8bit: it has Adam and SGD"},
       {"dp: 8, zero: 3",
        "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params --ckpt-format fsdp_dtensor",
        ""},
@@ -207,6 +208,9 @@ TEST(Recipes, HuggingFaceAndLightning) {
       {"tp: 2", "", "split data only"},
       {"dp: 2, grad_clip: false", "--max_grad_norm 0.0", ""},
       {"dp: 2, optimizer: plain", "", "the plain AdamW"},
+      {"dp: 2, optimizer: adamw_8bit", "--optim adamw_bnb_8bit", ""},
+      {"dp: 2, optimizer: paged_adamw", "--optim paged_adamw_32bit", ""},
+      {"dp: 2, optimizer: adafactor", "--optim adafactor", ""},
   };
   check("{recipe: huggingface, script: train.py}", options);
   const Layout lightning[] = {

@@ -103,6 +103,22 @@ TEST(StepCost, WhatIsOffloadedTravels) {
   EXPECT_GT(cost(t).offload_s, optimizer);
 }
 
+TEST(StepCost, AnOptimizersUpdateFollowsFromWhatItReads) {
+  Trial t = trial();
+  const double fused = cost(t).optimizer_s;
+  t.optimizer = OptimizerKind::kAdamw8bit;
+  EXPECT_LT(cost(t).optimizer_s, fused);
+  t.optimizer = OptimizerKind::kPagedAdamw;
+  EXPECT_DOUBLE_EQ(cost(t).optimizer_s, fused) << "the same numbers, which come from the host";
+  t.hardware = "a100-80gb", t.gpus_per_node = 2;
+  shape::HardwareProfile gpu = plain();
+  gpu.copies = {{1 << 20, (1 << 20) / 2000e9}};
+  const StepCost paged = step_cost(t, gpu, *shape::known_hardware(t.hardware));
+  EXPECT_GT(paged.offload_s, 5 * paged.optimizer_s) << "a host link is slower than a GPU's memory";
+  t.zero = 1;
+  EXPECT_LT(step_cost(t, gpu, *shape::known_hardware(t.hardware)).offload_s, paged.offload_s);
+}
+
 TEST(CalibratedPlan, UsesTheProfileOfTheHardwaresNameAndNoOther) {
   const MeasurePlan measure{0, 1, 1};
   shape::HardwareProfile p = plain();

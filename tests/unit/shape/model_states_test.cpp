@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "bench_kernels/shape/optimizer_states.h"
+
 namespace sweep::shape {
 namespace {
 
@@ -89,6 +91,46 @@ TEST(StateTraffic, OfExpertsIsAmongTheRanksThatHoldThem) {
   EXPECT_EQ(expert_state_traffic(t, 1000).all_reduce, 0);
   t.ep = 4, t.zero = 3;
   EXPECT_EQ(expert_state_traffic(t, 1000).total(), 0) << "no other rank has them";
+}
+
+TEST(OptimizerStates, WhatEachKeepsOnTheDevice) {
+  Trial t = with(Precision::kFp32, GradDtype::kAuto, 0);
+  t.optimizer = OptimizerKind::kAdamw8bit;
+  EXPECT_EQ(state_bytes(t).optimizer, 2 + 8.0 / 256);
+  EXPECT_EQ(optimizer_bytes(t, 4095), 8 * 4095) << "few numbers keep fp32 moments";
+  EXPECT_EQ(optimizer_bytes(t, 4096), 2 * 4096 + 16 * 8);
+  EXPECT_EQ(optimizer_bytes(t, 4097), 2 * 4097 + 17 * 8) << "a block that is not full has scales too";
+  t.optimizer = OptimizerKind::kPagedAdamw;
+  EXPECT_EQ(state_bytes(t).optimizer, 0);
+  EXPECT_EQ(update_bytes(t, 1e9, 1e8), 2.0 * 2 * 4 * kPage) << "two pages of two moments";
+  EXPECT_EQ(update_bytes(t, 1000, 1000), 2 * 4 * 1000.0) << "there is one page";
+  t.precision = Precision::kBf16Master;
+  EXPECT_EQ(state_bytes(t).optimizer, 4) << "the masters stay";
+}
+
+TEST(OptimizerStates, WhatDoesNotGoTogetherHasAReason) {
+  Trial t = with(Precision::kFp32, GradDtype::kAuto, 0);
+  const auto refused = [&](auto change) {
+    Trial other = t;
+    change(other);
+    return states_unsupported(other).has_value();
+  };
+  t.optimizer = OptimizerKind::kAdafactor;
+  EXPECT_FALSE(refused([](Trial&) {}));
+  EXPECT_FALSE(refused([](Trial& o) { o.offload = Offload::kOptimizer; }));
+  EXPECT_FALSE(refused([](Trial& o) { o.zero = 3, o.dp = o.cp = 1; })) << "one rank has whole matrices";
+  for (const i64 zero : {1, 2, 3}) EXPECT_TRUE(refused([&](Trial& o) { o.zero = zero; })) << zero;
+  EXPECT_TRUE(refused([](Trial& o) { o.tp = 2; }));
+  EXPECT_TRUE(refused([](Trial& o) { o.lora_rank = 4; }));
+  EXPECT_TRUE(refused([](Trial& o) { o.offload = Offload::kDisk; }));
+  t.optimizer = OptimizerKind::kPagedAdamw;
+  EXPECT_FALSE(refused([](Trial& o) { o.zero = 3; }));
+  for (const Offload offload : {Offload::kOptimizer, Offload::kParameters, Offload::kDisk})
+    EXPECT_TRUE(refused([&](Trial& o) { o.offload = offload; })) << to_string(offload);
+  t.optimizer = OptimizerKind::kAdamw8bit;
+  EXPECT_FALSE(refused([](Trial& o) { o.hardware = "h100-sxm-80gb"; }));
+  EXPECT_TRUE(refused([](Trial& o) { o.hardware = "v100-32gb"; })) << "no code is compiled for it";
+  EXPECT_FALSE(refused([](Trial& o) { o.hardware = "v100-32gb", o.offload = Offload::kOptimizer; }));
 }
 
 TEST(StateTypes, WhatDoesNotGoTogetherHasAReason) {

@@ -113,7 +113,8 @@ TEST(TrainStep, Tf32NeedsFp32AndAGpu) {
 
 TEST(TrainStep, LossFallsWithEveryOptimizerAttentionAndPrecision) {
   for (const OptimizerKind optimizer :
-       {OptimizerKind::kPlain, OptimizerKind::kForeach, OptimizerKind::kFused, OptimizerKind::kSgdMomentum}) {
+       {OptimizerKind::kPlain, OptimizerKind::kForeach, OptimizerKind::kFused, OptimizerKind::kSgdMomentum,
+        OptimizerKind::kAdamw8bit, OptimizerKind::kPagedAdamw}) {
     for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash}) {
       for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
         Trial t = small();
@@ -178,6 +179,51 @@ TEST(TrainStep, SgdFollowsItsFormula) {
         EXPECT_LE((tensor.value.to(at::kDouble) - values[n]).abs().max().item<double>(), 1e-6) << tensor.name;
         ++n;
       }
+    }
+  }
+}
+
+// Shazeer and Stern 2018, algorithms 4 to 6: the gradient over sqrt(R C / mean R) of a matrix, or over sqrt(V) of a vector;
+// no larger than 1 in the mean, times lr and the size of the parameter's numbers.
+at::Tensor adafactor_update(const at::Tensor& value, const at::Tensor& gradient,
+                            std::vector<at::Tensor>& kept, int count, double lr) {
+  const at::Tensor squares = gradient.square() + 1e-30;
+  const double old = 1 - std::pow(count, -0.8);
+  const auto follow = [&](std::size_t i, const at::Tensor& now) {
+    if (kept.size() <= i) kept.push_back(at::zeros_like(now));
+    kept[i] = old * kept[i] + (1 - old) * now;
+  };
+  at::Tensor expected;
+  if (gradient.dim() == 2) {
+    follow(0, squares.mean(1)), follow(1, squares.mean(0));
+    expected = at::outer(kept[0], kept[1]) / kept[0].mean();
+  } else {
+    follow(0, squares);
+    expected = kept[0];
+  }
+  const auto root_mean = [](const at::Tensor& t) { return std::sqrt(t.square().mean().item<double>()); };
+  const at::Tensor update = gradient / expected.sqrt();
+  const double rate = std::max(1e-3, root_mean(value)) * std::min(lr, 1 / std::sqrt(count));
+  return rate * update / std::max(1.0, root_mean(update));
+}
+
+TEST(TrainStep, AdafactorFollowsItsFormula) {
+  Trial t = small();
+  t.optimizer = OptimizerKind::kAdafactor;
+  const optim::OptimizerOptions options{.lr = 1e-2, .weight_decay = 0.1, .adafactor_scale = 2};
+  TrainStep step(t, at::kCPU, alone(), nullptr, options);
+  std::vector<at::Tensor> values;
+  for (const auto& tensor : step.tensors()) values.push_back(tensor.value.to(at::kDouble));
+  std::vector<std::vector<at::Tensor>> kept(values.size());
+  for (int count = 1; count <= 3; ++count) {
+    step.run();
+    std::size_t n = 0;
+    for (const auto& tensor : step.tensors()) {
+      const at::Tensor gradient = tensor.gradient.to(at::kDouble);
+      const at::Tensor update = adafactor_update(values[n], gradient, kept[n], count, 2e-2);
+      values[n] = values[n] * (1 - 2e-2 * 0.1) - update;
+      EXPECT_LE((tensor.value.to(at::kDouble) - values[n]).abs().max().item<double>(), 1e-6) << tensor.name;
+      ++n;
     }
   }
 }

@@ -1,0 +1,27 @@
+// AdamW with moments in eight bits, block by block (Dettmers et al. 2021, arXiv 2110.02861): one loop on a processor,
+// one kernel on a GPU, without temporaries on both. A moment is a code: the nearest of 256 values, of which more
+// stand near zero (the dynamic map), times the largest magnitude of its block of 256 numbers.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <array>
+
+namespace sweep::kernels {
+
+// What the codes stand for, ascending: of the mean from -1 to 1, of the square from 0 to 1. As bitsandbytes makes it.
+std::array<float, 256> dynamic_map(bool with_sign);
+// Both on a device: [2, 256], fp32.
+at::Tensor dynamic_maps(const at::TensorOptions&);
+
+// One parameter tensor of n elements; its gradient is of its type.
+struct EightBitAdamW {
+  at::Tensor parameter, grad;
+  at::Tensor mean, square;  // fp32: of each block the largest magnitude, or without codes the moments
+  at::Tensor mean_codes, square_codes;  // uint8 [n]; undefined: moments are not quantized
+  at::Tensor maps;                      // dynamic_maps
+  // parameter = decay x parameter - step_size x mean / (root x sqrt(square) + eps)
+  double beta1 = 0, beta2 = 0, decay = 1, step_size = 0, root = 1, eps = 0;
+};
+void adamw_eight_bit(const EightBitAdamW&);
+
+}  // namespace sweep::kernels
