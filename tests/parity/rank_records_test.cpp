@@ -79,6 +79,21 @@ TEST(RankRecords, OfAPipelineOnlyTheLastStageHasALoss) {
   }
 }
 
+TEST(RankRecords, TrafficIsThatOfOneStepHoweverManyThereAre) {
+  ZygoteProcess zygote;
+  Attempt attempt = small_attempt(2);
+  const auto sent = [&](i64 steps) {
+    attempt.measure.steps = steps;
+    const RankRecord record = run_by_zygote(attempt, zygote)[0];
+    i64 bytes = 0;
+    for (const SentTraffic& each : record.sent) bytes += each.bytes;
+    return bytes;
+  };
+  const i64 once = sent(1);
+  EXPECT_GT(once, 0);
+  EXPECT_EQ(sent(4), once);
+}
+
 TEST(RankRecords, AreTheSameByExecAndByZygote) {
   ZygoteProcess zygote;
   for (const auto& [dp, threads] : std::vector<std::pair<i64, i64>>{{1, 1}, {2, 1}, {1, 2}}) {
