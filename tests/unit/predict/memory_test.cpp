@@ -35,7 +35,8 @@ TEST(Memory, StatesFollowTheZeroFormulas) {
 TEST(Memory, GradientsAreThereFromTheFirstBackwardOn) {
   using shape::MemoryPart;
   Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
-  t.spec.layers = 8, t.micro_batch_size = 4, t.global_batch_size = 8 * 4;  // activations are more than gradients
+  t.spec.layers = 8, t.micro_batch_size = 4,
+  t.global_batch_size = 8 * 4;  // activations are more than gradients
   const MemoryEstimate one = estimate_memory(t);
   t.grad_accum = 2, t.global_batch_size *= 2;
   const MemoryEstimate two = estimate_memory(t);
