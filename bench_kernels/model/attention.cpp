@@ -96,8 +96,8 @@ class AttentionUnit final : public Unit {
 
   std::unique_ptr<AttentionCore> core_;
   NormLayer norm_;
-  std::optional<QkNorm>
-      qk_norm_;  // made between the products, whose parameters lie in the order of their use
+  // Its parameters lie between those of the products.
+  std::optional<QkNorm> qk_norm_;
   Linear qkv_, out_;
 };
 

@@ -5,7 +5,6 @@
 #include "bench_kernels/kernels/moe.h"
 
 #include <ATen/ATen.h>
-#include <fmt/format.h>
 
 #include <utility>
 
@@ -39,9 +38,8 @@ class MoeUnit final : public Unit {
     std::vector<Parameters::Part> in, down;
     const std::int64_t first = layout().expert->rank() * local_experts();
     for (std::int64_t e = first; e < first + local_experts(); ++e) {
-      const auto name = [&](std::string_view matrix) {
-        return fmt::format("{}experts.{}.{}.weight", moe, e, matrix);
-      };
+      const std::string expert = moe + "experts." + std::to_string(e) + ".";
+      const auto name = [&](std::string_view matrix) { return expert + std::string(matrix) + ".weight"; };
       const auto share = [&](std::int64_t dimension) {
         return tensor_share(layout(), dimension, s.intermediate_size);
       };

@@ -156,8 +156,6 @@ std::vector<Case> head_norm_cases() {
       Trial t = norms_heads(small_llama(2));
       t.zero = zero, t.precision = precision;
       all.push_back({"qwen3_zero" + std::to_string(zero) + "_" + std::string(to_string(precision)), t});
-      t.tp = 2, t.gpus_per_node = 4;
-      all.push_back({"qwen3_tp2_zero" + std::to_string(zero) + "_" + std::string(to_string(precision)), t});
     }
   }
   Trial t = norms_heads(small_llama(1));
