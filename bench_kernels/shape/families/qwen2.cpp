@@ -7,14 +7,7 @@ namespace sweep::shape::families {
 extern const Family kQwen2{
     .name = "qwen2",
     .architecture = "Qwen2ForCausalLM",
-    .read =
-        [](ConfigReader& r, ModelSpec& m) {
-          read_decoder(r, m, 32, 1e-6);
-          read_activation(r, m, "hidden_act", {"silu", "swish"});
-          read_rope(r, m, 10000.0);
-          read_window_from_layer(r, m);
-          read_layer_types(r, m);
-        },
+    .read = [](ConfigReader& r, ModelSpec& m) { read_qwen(r, m, 32); },
     .attention_bias = true,
 };
 

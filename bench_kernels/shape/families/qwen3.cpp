@@ -8,11 +8,7 @@ namespace sweep::shape::families {
 namespace {
 
 void read_qwen3(ConfigReader& r, ModelSpec& m, i64 kv_heads) {
-  read_decoder(r, m, kv_heads, 1e-6);
-  read_activation(r, m, "hidden_act", {"silu", "swish"});
-  read_rope(r, m, 10000.0);
-  read_window_from_layer(r, m);
-  read_layer_types(r, m);
+  read_qwen(r, m, kv_heads);
   if (r.flag("attention_bias").value_or(false))
     r.refuse(ErrorKind::kUnsupported, "attention_bias", "'attention_bias' is not supported");
 }
