@@ -92,6 +92,9 @@ TEST(NodeWatch, UtilisationOfABusyProcessIsSampledOnlyWhileMeasuring) {
   EXPECT_LT(*after.util_mean, 130);
   EXPECT_TRUE(after.util_sd);
   EXPECT_FALSE(after.power_mean_w);
+  ASSERT_EQ(after.load.nodes.size(), 1u) << "the load over time has what was before measuring, too";
+  EXPECT_GT(after.load.nodes[0].memory_bytes.at(0), 0);
+  EXPECT_TRUE(after.load.nodes[0].power_w.empty());
 }
 
 TEST(NodeWatch, SlotsHaveGpusOfTheirOwnAmongThoseThatAreVisible) {
