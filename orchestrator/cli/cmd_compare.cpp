@@ -39,6 +39,13 @@ Table comparison(const answers::Comparison& found, const answers::CompareOptions
   return table;
 }
 
+// As the command asks: the table for programs, or text for people.
+Expected<void> print(Io& io, const CompareCommand& o, const Table& table, const std::string& text) {
+  if (o.json) return exports::write_json(io.out, table);
+  if (o.csv) return exports::write_csv(io.out, table, {});
+  return write_output(io, "", text);
+}
+
 // The page of -o; `html` makes it.
 Expected<void> write_page(Io& io, const std::string& file, const std::function<std::string()>& html) {
   if (file.empty()) return {};
@@ -74,15 +81,9 @@ int compare_trials(Io& io, const CompareCommand& o) {
   auto results = named_trials(side->rows, o.trials);
   if (!results) return refuse(io, results.error());
   const auto sides = answers::side_by_side(std::move(*results));
-  Expected<void> written;
-  if (o.json)
-    written = exports::write_json(io.out, answers::side_table(sides));
-  else if (o.csv)
-    written = exports::write_csv(io.out, answers::side_table(sides), {});
-  else
-    written = write_output(io, "",
-                           answers::side_text(sides, io.out_is_terminal ? io.width : 0) +
-                               answers::rehearsed_line(is_rehearsal(side->sweep.name)));
+  auto written = print(io, o, answers::side_table(sides),
+                       answers::side_text(sides, io.out_is_terminal ? io.width : 0) +
+                           answers::rehearsed_line(is_rehearsal(side->sweep.name)));
   if (written)
     written = write_page(io, o.transfer.chart, [&] {
       return answers::side_by_side_html(sides, side->sweep.name, page_stamp().sentence());
@@ -90,22 +91,27 @@ int compare_trials(Io& io, const CompareCommand& o) {
   return written ? kAnswered : refuse(io, written.error());
 }
 
-int compare_sweeps(Io& io, CompareCommand o) {
+// What is wrong with the command line; nullopt: nothing.
+std::optional<Error> wrong_in(const CompareCommand& o) {
   if (!o.transfer.wanted && !o.transfer.chart.empty() && !o.transfer.chart.ends_with(".html"))
-    return refuse(
-        io, {fmt::format(
-                "-o {}: the page of a comparison is a FILE.html; with --transfer a picture as .svg or .png",
-                o.transfer.chart)});
-  if (!o.trials.empty()) return compare_trials(io, o);
-  if (o.a.empty() || o.b.empty()) return refuse(io, {"compare wants two sweeps, A and B, or --trials"});
+    return Error{fmt::format(
+        "-o {}: the page of a comparison is a FILE.html; with --transfer a picture as .svg or .png",
+        o.transfer.chart)};
+  if (o.trials.empty() && (o.a.empty() || o.b.empty()))
+    return Error{"compare wants two sweeps, A and B, or --trials"};
+  if (!(o.options.false_discovery_rate > 0 && o.options.false_discovery_rate < 1))
+    return Error{"--fdr wants a share between 0 and 1, such as 0.05"};
+  return std::nullopt;
+}
 
+int compare_sweeps(Io& io, CompareCommand o) {
+  if (const auto wrong = wrong_in(o)) return refuse(io, *wrong);
+  if (!o.trials.empty()) return compare_trials(io, o);
   if (!o.fail_on.empty()) {
     const auto share = answers::parse_share(o.fail_on, "regression");
     if (!share) return refuse(io, share.error());
     o.options.fail_on = *share;
   }
-  if (!(o.options.false_discovery_rate > 0 && o.options.false_discovery_rate < 1))
-    return refuse(io, {"--fdr wants a share between 0 and 1, such as 0.05"});
   const auto a = read_compare_side(o.a, o.db, o.only_a);
   if (!a) return refuse(io, a.error());
   const auto b = read_compare_side(o.b, o.db, o.only_b);
@@ -125,15 +131,9 @@ int compare_sweeps(Io& io, CompareCommand o) {
                          answers::safe_text(a->sweep.name), answers::safe_text(b->sweep.name), a->rows.size(),
                          b->rows.size())});
   const auto sides = rehearsed_sides(*a, *b);
-  Expected<void> written;
-  if (o.json)
-    written = exports::write_json(io.out, comparison(*found, o.options, sides));
-  else if (o.csv)
-    written = exports::write_csv(io.out, comparison(*found, o.options, sides), {});
-  else
-    written = write_output(io, "",
-                           answers::compare_text(*found, o.options, io.out_is_terminal ? io.width : 0) +
-                               (sides.empty() ? "" : sides + ": " + answers::rehearsed_line(true)));
+  auto written = print(io, o, comparison(*found, o.options, sides),
+                       answers::compare_text(*found, o.options, io.out_is_terminal ? io.width : 0) +
+                           (sides.empty() ? "" : sides + ": " + answers::rehearsed_line(true)));
   const std::string machines = answers::machine_differences(a->nodes, b->nodes);
   if (written)
     written = write_page(io, o.transfer.chart, [&] {

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 import browser
-from answers_test import HOSTILE, SPEC, row
+from answers_test import HOSTILE, row
 from heatmap_dom_test import expect
 
 MS = 1_000_000

@@ -123,7 +123,7 @@ std::string side_by_side_html(const SideBySide& sides, const std::string& sweep,
   body += section("time", "Where the time of a step goes", time_section(std::move(chart)));
   if (!metrics.rows.empty())
     body += section("metrics", "Metrics", parts::html_table(std::move(metrics), names));
-  return whole_page(
+  return framed_page(
       {.window = "trials of " + sweep,
        .heading = fmt::format("{} trials side by side", sides.results.size()),
        .rehearsed = is_rehearsal(sweep),
@@ -151,13 +151,14 @@ std::string comparison_html(const ComparedSweeps& of, const Comparison& found,
   if (!found.pairs.empty())
     body += section("configurations", "Configurations",
                     parts::html_table(compare_shown(found, options), Names({})));
-  return whole_page({.window = fmt::format("{} and {}", of.a, of.b),
-                     .heading = fmt::format("{} and {}", of.a, of.b),
-                     .rehearsed = is_rehearsal(of.a) || is_rehearsal(of.b),
-                     .lead = fmt::format("<p class=\"question\">A: {}; B: {}</p>\n<p class=\"meta\">{}</p>\n",
-                                         escape_xml(of.a), escape_xml(of.b), escape_xml(of.made)),
-                     .body = std::move(body),
-                     .draws = true});
+  return framed_page(
+      {.window = fmt::format("{} and {}", of.a, of.b),
+       .heading = fmt::format("{} and {}", of.a, of.b),
+       .rehearsed = is_rehearsal(of.a) || is_rehearsal(of.b),
+       .lead = fmt::format("<p class=\"question\">A: {}; B: {}</p>\n<p class=\"meta\">{}</p>\n",
+                           escape_xml(of.a), escape_xml(of.b), escape_xml(of.made)),
+       .body = std::move(body),
+       .draws = true});
 }
 
 }  // namespace sweep::answers

@@ -12,7 +12,7 @@ std::string section(std::string_view id, std::string_view title, const std::stri
   return body.empty() ? "" : fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, title, body);
 }
 
-std::string whole_page(const PageFrame& page) {
+std::string framed_page(const PageFrame& page) {
   std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   if (page.again_s > 0) out += fmt::format("<meta http-equiv=\"refresh\" content=\"{}\">\n", page.again_s);

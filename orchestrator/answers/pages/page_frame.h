@@ -14,7 +14,7 @@ struct PageFrame {
   int again_s = 0;        // it is asked for anew after so many seconds; 0: never
   bool draws = false;     // it has figures of vega_charts.h
 };
-std::string whole_page(const PageFrame&);
+std::string framed_page(const PageFrame&);
 
 // Empty where there is nothing to show.
 std::string section(std::string_view id, std::string_view title, const std::string& body);

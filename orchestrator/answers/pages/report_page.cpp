@@ -131,7 +131,7 @@ std::string counts_line(const ReportInput& in) {
 std::string page(const ReportInput& in, const std::string& sections) {
   const std::string question =
       in.question.empty() ? "" : fmt::format("<p class=\"question\">{}</p>\n", escape_xml(in.question));
-  return whole_page(
+  return framed_page(
       {.window = in.sweep + " - sweep report",
        .heading = in.sweep,
        .rehearsed = is_rehearsal(in.sweep),

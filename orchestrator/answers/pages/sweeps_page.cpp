@@ -13,7 +13,7 @@ namespace sweep::answers {
 std::string sweeps_html(Table sweeps, std::span<const std::string> links, const std::string& db) {
   constexpr int kAgainS = 5;
   for (std::string& column : sweeps.columns) std::ranges::replace(column, '_', ' ');
-  return whole_page(
+  return framed_page(
       {.window = "sweeps of " + db,
        .heading = "Sweeps of " + db,
        .body = section("sweeps", "Sweeps", parts::html_table(std::move(sweeps), Names({}), links)),

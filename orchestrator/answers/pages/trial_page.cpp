@@ -234,12 +234,12 @@ std::string trial_html(const TrialPage& page) {
   lead += fmt::format("<p class=\"question\">{}</p>\n", escape_xml(page.sweep));
   if (!page.question.empty()) lead += parts::paragraph(page.question);
   lead += fmt::format("<p class=\"meta\">{}</p>\n", escape_xml(page.made));
-  return whole_page({.window = fmt::format("{} of {}", id, page.sweep),
-                     .heading = "Trial " + id,
-                     .rehearsed = is_rehearsal(page.sweep),
-                     .lead = std::move(lead),
-                     .body = std::move(body),
-                     .draws = true});
+  return framed_page({.window = fmt::format("{} of {}", id, page.sweep),
+                      .heading = "Trial " + id,
+                      .rehearsed = is_rehearsal(page.sweep),
+                      .lead = std::move(lead),
+                      .body = std::move(body),
+                      .draws = true});
 }
 
 }  // namespace sweep::answers
