@@ -73,7 +73,7 @@ def sweep(bin_dir, folder, *words, code=0):
 
 
 def marks(page, section):
-    return page.attributes(f"#{section} svg [aria-roledescription]", "aria-label")
+    return page.attributes(f"#{section} svg .mark-rect path", "aria-label")
 
 
 def sections(page):

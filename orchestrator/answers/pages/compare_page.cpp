@@ -18,6 +18,11 @@ namespace {
 
 constexpr std::size_t kPairsDrawn = 8;
 
+// The beginning of an id: commands take it, and heads have room for it.
+std::string brief(const std::string& id) {
+  return id.substr(0, 8);
+}
+
 void add_bar(SpanChart& chart, const std::string& name, const ResultRow& row) {
   const auto split = time_parts(row.metrics);
   if (!split || row.outcome != Outcome::kOk) return;
@@ -117,6 +122,8 @@ std::string side_by_side_html(const SideBySide& sides, const std::string& sweep,
   for (auto& line : differ.rows) line[0] = names.of(std::get<std::string>(line[0]));
   Table metrics =
       shown_metrics(sides, [&](const Field& f, const Scale& scale) { return names.with_unit(f, scale); });
+  for (std::size_t i = 0; i < sides.results.size(); ++i)
+    metrics.columns[i + 2] = brief(sides.results[i]->trial_id);
   SpanChart chart;
   for (const ResultRow* row : sides.results) add_bar(chart, row->trial_id, *row);
   std::string body = section("differs", "What differs", parts::html_table(std::move(differ), names));

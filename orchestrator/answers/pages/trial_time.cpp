@@ -170,13 +170,15 @@ std::string steps(const TrialPage& page) {
   const Trial& trial = page.view.entry.trial;
   const auto whole = metrics::whole_steps(page.records.records, metrics::ranks_needed(trial, trial.world()));
   LineChart times{.title = "Time of each step", .x = "step", .y = "ms"};
-  times.series = {{"step", {}}, {"forward", {}}, {"backward", {}}, {"optimizer", {}}};
+  times.series = {{"forward", {}}, {"backward", {}}, {"step", {}}, {"optimizer", {}}};  // as above in colour
+  times.counts = true;
   LineChart loss{.title = "Loss of each step", .x = "step", .y = "loss"};
   loss.series = {{"loss", {}}};
+  loss.counts = true;
   double number = 0;
   for (const auto& step : whole) {
     const std::string name = fmt::format("step {}{}", number, step.warmup ? " (warm-up)" : "");
-    const i64 of[] = {step.step_ns, step.forward_ns, step.backward_ns, step.optimizer_ns};
+    const i64 of[] = {step.forward_ns, step.backward_ns, step.step_ns, step.optimizer_ns};
     for (std::size_t i = 0; i < std::size(of); ++i)
       if (of[i] > 0)
         times.series[i].second.push_back(

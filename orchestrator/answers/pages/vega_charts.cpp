@@ -19,8 +19,10 @@ using nlohmann::json;
 constexpr std::array<std::string_view, 7> kColours = {"#0072b2", "#e69f00", "#d55e00", "#009e73",
                                                       "#c9ced4", "#cc79a7", "#56b4e9"};
 constexpr const char* kFont = "system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif";
-constexpr double kRow = 24, kLowRow = 14, kPlot = 170;
+constexpr double kLabel = 16, kRow = 24, kLowRow = 14, kPlot = 170;
 constexpr std::size_t kManyRows = 24;
+constexpr std::size_t kBeside =
+    34;  // columns of a label beside its bar; longer ones stand above, none is cut
 
 std::string colour(std::size_t kind) {
   return std::string(kColours[kind % kColours.size()]);
@@ -72,10 +74,49 @@ std::string html(const std::string& legend, const json& spec) {
       legend, inside_script(spec));
 }
 
+// The bars of a chart of spans; below their labels, where these stand above.
+json bars(bool above) {
+  const json y = {{"scale", "y"}, {"field", "r"}, {"offset", above ? kLabel : 0}};
+  const json height = {{"signal", fmt::format("bandwidth('y') - {}", above ? kLabel : 0)}};
+  return {{"type", "rect"},
+          {"from", {{"data", "spans"}}},
+          {"encode",
+           {{"update",
+             {{"x", field("x", "a")},
+              {"x2", field("x", "b")},
+              {"y", y},
+              {"height", height},
+              {"fill", {{"field", "c"}}},
+              {"stroke", {{"value", "#ffffff"}}},
+              {"strokeWidth", {{"value", 0.5}}},
+              {"tooltip", {{"field", "h"}}},
+              {"description", {{"field", "h"}}}}}}}};
+}
+
+json labels_beside() {
+  json out = axis("y", "left", "");
+  out["domain"] = false, out["ticks"] = false, out["labelLimit"] = 0;
+  out["encode"] = {{"labels", {{"update", {{"text", {{"signal", "data('rows')[datum.value].name"}}}}}}}};
+  return out;
+}
+
+json labels_above() {
+  return {{"type", "text"},
+          {"from", {{"data", "rows"}}},
+          {"encode",
+           {{"update",
+             {{"x", {{"value", 0}}},
+              {"y", {{"scale", "y"}, {"field", "at"}, {"offset", kLabel - 4}}},
+              {"text", {{"field", "name"}}},
+              {"font", {{"value", kFont}}},
+              {"fontSize", {{"value", 11}}},
+              {"fill", {{"value", "#16202a"}}}}}}}};
+}
+
 }  // namespace
 
 std::string figure(const SpanChart& chart) {
-  json values = json::array(), rows = json::array(), places = json::array(), colours = json::array();
+  json values = json::array(), rows = json::array(), places = json::array();
   std::set<std::size_t> used;
   double end = 0;
   for (const TimeSpan& span : chart.spans) {
@@ -89,32 +130,23 @@ std::string figure(const SpanChart& chart) {
   }
   if (values.empty()) return "";
   for (std::size_t i = 0; i < chart.rows.size(); ++i)
-    places.push_back(i), rows.push_back({{"name", safe_text(chart.rows[i])}});
-  const double row = chart.rows.size() > kManyRows ? kLowRow : kRow;
+    places.push_back(i), rows.push_back({{"at", i}, {"name", safe_text(chart.rows[i])}});
+  const bool above = std::ranges::any_of(
+      chart.rows, [](const std::string& name) { return display_width(safe_text(name)) > kBeside; });
+  const double row = above ? kRow + kLabel : chart.rows.size() > kManyRows ? kLowRow : kRow;
   json spec = frame(chart.title, row * double(chart.rows.size()));
   spec["data"] = {{{"name", "rows"}, {"values", rows}}, {{"name", "spans"}, {"values", values}}};
   spec["scales"] = {
       {{"name", "x"}, {"type", "linear"}, {"domain", {0, end}}, {"range", "width"}},
       {{"name", "y"}, {"type", "band"}, {"domain", places}, {"range", "height"}, {"padding", 0.12}}};
-  json labels = axis("y", "left", "");
-  labels["domain"] = false, labels["ticks"] = false;
-  labels["encode"] = {{"labels", {{"update", {{"text", {{"signal", "data('rows')[datum.value].name"}}}}}}}};
   json along = axis("x", "bottom", chart.x);
   along["tickCount"] = {{"signal", "ceil(width / 90)"}};
-  spec["axes"] = {along, labels};
-  spec["marks"] = json::array({{{"type", "rect"},
-                                {"from", {{"data", "spans"}}},
-                                {"encode",
-                                 {{"update",
-                                   {{"x", field("x", "a")},
-                                    {"x2", field("x", "b")},
-                                    {"y", field("y", "r")},
-                                    {"height", {{"scale", "y"}, {"band", 1}}},
-                                    {"fill", {{"field", "c"}}},
-                                    {"stroke", {{"value", "#ffffff"}}},
-                                    {"strokeWidth", {{"value", 0.5}}},
-                                    {"tooltip", {{"field", "h"}}},
-                                    {"description", {{"field", "h"}}}}}}}}});
+  spec["axes"] = json::array({along});
+  spec["marks"] = json::array({bars(above)});
+  if (above)
+    spec["marks"].push_back(labels_above());
+  else
+    spec["axes"].push_back(labels_beside());
   return html(legend(chart.kinds, used), spec);
 }
 
@@ -143,6 +175,7 @@ std::string figure(const LineChart& chart) {
        {"zero", true},
        {"nice", true}}};
   json along = axis("x", "bottom", chart.x), up = axis("y", "left", chart.y);
+  if (chart.counts) along["tickMinStep"] = 1, along["format"] = "d";
   along["tickCount"] = {{"signal", "ceil(width / 90)"}}, up["tickCount"] = 4, up["grid"] = true;
   spec["axes"] = {along, up};
   const json at = {{"x", field("x", "x")}, {"y", field("y", "y")}};

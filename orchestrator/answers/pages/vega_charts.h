@@ -27,6 +27,7 @@ struct LinePoint {
 struct LineChart {
   std::string title, x, y;
   std::vector<std::pair<std::string, std::vector<LinePoint>>> series = {};
+  bool counts = false;  // x counts something: ticks are whole numbers
 };
 
 // The figure; empty: there is nothing to draw.

@@ -11,14 +11,14 @@
 namespace sweep::answers {
 namespace {
 
-// Numbers that say how a result was computed, and not what came out.
-constexpr std::string_view kNotCompared[] = {"formula_version", "peak_rank", "usd_per_node_hour",
-                                             "peak_flops"};
+// Spreads of the step time: they are compared with it, and not with each other.
+constexpr std::string_view kNotCompared[] = {"step_ms_iqr", "step_ms_ci_low", "step_ms_ci_high"};
 
+// What has no direction says how a result came about.
 std::vector<Field> compared_metrics() {
   std::vector<Field> out;
   for (const Column& c : columns())
-    if (c.role == Role::kMetric && c.type != "text" &&
+    if (c.role == Role::kMetric && c.better != Better::kNone &&
         std::ranges::find(kNotCompared, c.key) == std::end(kNotCompared))
       out.emplace_back(c);
   return out;
