@@ -92,6 +92,11 @@ def fits(page, file, pictures):
         expect(page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"{file.name} is wider than its window of {width}")
         drawn = page.evaluate("Array.from(document.querySelectorAll('figure.drawn svg'), (s) => [s.getBoundingClientRect().width, s.parentElement.clientWidth])")
         expect(all(0.9 * room <= wide <= room + 1 for wide, room in drawn), f"figures are not as wide as their room at {width}: {drawn}")
+        beyond = page.evaluate("Array.from(document.querySelectorAll('figure.drawn svg'), (s) => { const b = s.getBoundingClientRect(); "
+                               "return Array.from(s.querySelectorAll('text')).filter((t) => { const c = t.getBoundingClientRect(); "
+                               "return c.left < b.left - 1 || c.right > b.right + 1; }).map((t) => t.textContent); }).flat()")
+        expect(beyond == [], f"labels beyond their figure at {width}: {beyond}")
+        expect(not any("…" in text for text in page.texts("figure.drawn svg text")), "a label is cut")
         if pictures:
             page.picture(f"{pictures}/{file.stem}_{width}.png")
     page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])

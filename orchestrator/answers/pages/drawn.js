@@ -7,6 +7,7 @@ const drawn = Array.from(document.querySelectorAll("figure.drawn"), (figure) => 
   const view = new views.View(parser.parse(spec, null, { ast: true }), { expr: interpreter.expressionInterpreter, renderer: "svg", container: box, hover: false, logLevel: 0 });
   return { box, view };
 });
-const fill = () => Promise.all(drawn.map(({ box, view }) => view.width(Math.max(box.clientWidth, 200)).runAsync()));
+// Twice: which labels an axis has follows from its width, and its width from its labels.
+const fill = () => Promise.all(drawn.map(({ box, view }) => view.width(Math.max(box.clientWidth, 200)).runAsync().then(() => view.resize().runAsync())));
 addEventListener("resize", fill);
 fill();

@@ -140,7 +140,7 @@ std::string figure(const SpanChart& chart) {
       {{"name", "x"}, {"type", "linear"}, {"domain", {0, end}}, {"range", "width"}},
       {{"name", "y"}, {"type", "band"}, {"domain", places}, {"range", "height"}, {"padding", 0.12}}};
   json along = axis("x", "bottom", chart.x);
-  along["tickCount"] = {{"signal", "ceil(width / 90)"}};
+  along["tickCount"] = {{"signal", "ceil(width / 90)"}}, along["labelFlush"] = 20;
   spec["axes"] = json::array({along});
   spec["marks"] = json::array({bars(above)});
   if (above)
@@ -176,7 +176,8 @@ std::string figure(const LineChart& chart) {
        {"nice", true}}};
   json along = axis("x", "bottom", chart.x), up = axis("y", "left", chart.y);
   if (chart.counts) along["tickMinStep"] = 1, along["format"] = "d";
-  along["tickCount"] = {{"signal", "ceil(width / 90)"}}, up["tickCount"] = 4, up["grid"] = true;
+  along["tickCount"] = {{"signal", "ceil(width / 90)"}}, along["labelFlush"] = 20, up["tickCount"] = 4,
+  up["grid"] = true;
   spec["axes"] = {along, up};
   const json at = {{"x", field("x", "x")}, {"y", field("y", "y")}};
   json line = at, dot = at;
