@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr std::array<std::string_view, 7> kColours = {"#0072b2", "#e69f00", "#d55e00", "#009e73",
                                                       "#c9ced4", "#cc79a7", "#56b4e9"};
 constexpr const char* kFont = "system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif";
-constexpr double kLabel = 16, kRow = 24, kLowRow = 14, kPlot = 170;
+constexpr double kAboveBar = 16, kRow = 24, kLowRow = 14, kPlot = 170;
 constexpr std::size_t kManyRows = 24;
 constexpr std::size_t kBeside =
     34;  // columns of a label beside its bar; longer ones stand above, none is cut
@@ -76,8 +76,8 @@ std::string html(const std::string& legend, const json& spec) {
 
 // The bars of a chart of spans; below their labels, where these stand above.
 json bars(bool above) {
-  const json y = {{"scale", "y"}, {"field", "r"}, {"offset", above ? kLabel : 0}};
-  const json height = {{"signal", fmt::format("bandwidth('y') - {}", above ? kLabel : 0)}};
+  const json y = {{"scale", "y"}, {"field", "r"}, {"offset", above ? kAboveBar : 0}};
+  const json height = {{"signal", fmt::format("bandwidth('y') - {}", above ? kAboveBar : 0)}};
   return {{"type", "rect"},
           {"from", {{"data", "spans"}}},
           {"encode",
@@ -106,7 +106,7 @@ json labels_above() {
           {"encode",
            {{"update",
              {{"x", {{"value", 0}}},
-              {"y", {{"scale", "y"}, {"field", "at"}, {"offset", kLabel - 4}}},
+              {"y", {{"scale", "y"}, {"field", "at"}, {"offset", kAboveBar - 4}}},
               {"text", {{"field", "name"}}},
               {"font", {{"value", kFont}}},
               {"fontSize", {{"value", 11}}},
@@ -133,7 +133,7 @@ std::string figure(const SpanChart& chart) {
     places.push_back(i), rows.push_back({{"at", i}, {"name", safe_text(chart.rows[i])}});
   const bool above = std::ranges::any_of(
       chart.rows, [](const std::string& name) { return display_width(safe_text(name)) > kBeside; });
-  const double row = above ? kRow + kLabel : chart.rows.size() > kManyRows ? kLowRow : kRow;
+  const double row = above ? kRow + kAboveBar : chart.rows.size() > kManyRows ? kLowRow : kRow;
   json spec = frame(chart.title, row * double(chart.rows.size()));
   spec["data"] = {{{"name", "rows"}, {"values", rows}}, {{"name", "spans"}, {"values", values}}};
   spec["scales"] = {
