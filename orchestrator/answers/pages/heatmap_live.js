@@ -8,6 +8,12 @@ bar.id = "bar";
 now.id = "now";
 failed.id = "failed";
 el("summary").after(bar, live, now, failed);
+if (/\/sweep\/\d+\/$/.test(location.pathname)) {  // one of several, behind an index
+  const back = make("a", "all sweeps");
+  back.id = "back";
+  back.href = "../../";
+  bar.before(back);
+}
 let known = "";
 const renew = (text) => {
   const off = new Map(D.axes.map((a) => [a.key, new Set([...(S.off[a.key] ?? [])].map((i) => a.values[i]))]));
