@@ -98,6 +98,8 @@ def a_trial_has_a_page(page, address):
     expect(page.texts("h1")[0] == "Trial " + links[0].removeprefix("trial/"), page.texts("h1"))
     expect(page.evaluate("document.querySelector('header a').href") == address, "no way back")
     expect(page.problems == [], page.problems)
+    page.click("header a")
+    wait_for(lambda: page.texts("#live") and page.texts("#live")[0].startswith("live: "), 30, "the sweep's page after the link back")
 
 
 def has_an_index(page, bin_dir, db, pictures):
@@ -105,6 +107,7 @@ def has_an_index(page, bin_dir, db, pictures):
     subprocess.run([bin_dir / "result_db", db, "other", "Why?", db.parent / "rows.jsonl"], check=True, timeout=60)
     with served(bin_dir, db) as (_, address):
         page.open(address, width=420)
+        page.problems.clear()  # of the page whose server was ended
         expect(page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the index is wider than its window")
         links = page.attributes("#sweeps a", "href")
         expect(page.texts("#sweeps a") == [NAME, "other"] and len(set(links)) == 2, f"sweeps: {page.texts('#sweeps a')}")
@@ -117,7 +120,7 @@ def has_an_index(page, bin_dir, db, pictures):
         page.settle()
         page.open(address + links[1] + page.attributes("#allRows a", "href")[0])
         expect(page.texts("header .question")[0] == "other", "a trial of the other sweep")
-        expect(page.problems == [], page.problems)
+        expect(page.problems == [], f"the page complains: {page.problems}")
         expect([status(address, name) for name in ("sweep/99/", "sweep/", "nonsense", "sweep/1/trial/zz", "sweep/1/nonsense")] == [404] * 5, "what is not there")
     with served(bin_dir, db, "other") as (_, address):
         page.open(address)
