@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/time.h"
+#include "worker/agent/evidence/proc_facts.h"
 
 namespace sweep::agent {
 
@@ -26,18 +27,6 @@ std::optional<double> cpu_s(pid_t pid) {
   timespec used{};
   if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return std::nullopt;
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
-}
-
-// The largest resident memory of the processes that are there; absent: none is.
-std::optional<double> largest_resident(const std::vector<pid_t>& pids) {
-  std::optional<double> out;
-  const auto page = static_cast<double>(::sysconf(_SC_PAGESIZE));
-  for (const pid_t pid : pids) {
-    std::ifstream file(fmt::format("/proc/{}/statm", pid));
-    double pages = 0, resident = 0;
-    if (pid > 0 && file >> pages >> resident) out = std::max(out.value_or(0), resident * page);
-  }
-  return out;
 }
 
 std::optional<double> mean(const std::vector<double>& values) {
@@ -112,8 +101,12 @@ std::string cores_of_slot(i64 slot, i64 slots) {
   return out;
 }
 
-NodeWatch::Span::Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu)
-    : node_(node), on_gpu_(on_gpu), oom_kills_before_(node.oom_.kills()), began_s_(steady_s()) {
+NodeWatch::Span::Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu, bool runs_command)
+    : node_(node),
+      on_gpu_(on_gpu),
+      runs_command_(runs_command),
+      oom_kills_before_(node.oom_.kills()),
+      began_s_(steady_s()) {
   if (!on_gpu || !node_.nvml_) return;
   gpus_ = gpus_of(*node_.nvml_, slots);
   if (gpus_.empty()) return;
@@ -123,7 +116,7 @@ NodeWatch::Span::Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gp
 
 void NodeWatch::Span::sample(const std::vector<pid_t>& pids, bool measuring) {
   if (sampler_) sampler_->measuring(measuring);
-  if (on_gpu_) return;
+  if (on_gpu_ || runs_command_) return;
   look_at_cpu(pids);
   if (measuring)
     sample_cpu(pids);
@@ -147,6 +140,21 @@ std::optional<double> NodeWatch::Span::util_since(std::optional<CpuPoint>& last,
   last = now;
   if (!before || now.wall_s <= before->wall_s) return std::nullopt;
   return 100 * (now.cpu_s - before->cpu_s) / (now.wall_s - before->wall_s) / static_cast<double>(pids.size());
+}
+
+std::optional<double> NodeWatch::Span::largest_resident(const std::vector<pid_t>& pids) {
+  std::optional<double> out;
+  const auto page = static_cast<double>(::sysconf(_SC_PAGESIZE));
+  for (const pid_t pid : pids) {
+    if (pid <= 0) continue;
+    const auto [at, added] = entries_.try_emplace(pid);
+    if (added) at->second = entry_of(pid);
+    if (at->second.empty()) continue;
+    std::ifstream file("/proc/" + at->second + "/statm");
+    double pages = 0, resident = 0;
+    if (file >> pages >> resident) out = std::max(out.value_or(0), resident * page);
+  }
+  return out;
 }
 
 // As often as GPUs are asked.

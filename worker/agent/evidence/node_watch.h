@@ -3,6 +3,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,8 +27,8 @@ class NodeWatch {
   class Span {
    public:
     // on_gpu: the load is that of the slots' GPUs, and not known where NVML does not know them; else the
-    // ranks' own of the processor.
-    Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu);
+    // ranks' own of the processor, and not known of a command, which is a child of its rank.
+    Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu, bool runs_command);
     // Called at every look; the samples behind the means are taken only between two looks that both saw every rank
     // measuring.
     void sample(const std::vector<pid_t>& pids, bool measuring);
@@ -46,8 +47,10 @@ class NodeWatch {
    private:
     void sample_cpu(const std::vector<pid_t>& pids);
     void look_at_cpu(const std::vector<pid_t>& pids);
+    // The largest resident memory of the processes that are there; absent: none is.
+    std::optional<double> largest_resident(const std::vector<pid_t>& pids);
     NodeWatch& node_;
-    bool on_gpu_;
+    bool on_gpu_, runs_command_;
     i64 oom_kills_before_;
     // The attempt's GPUs, by NVML's numbers.
     std::vector<int> gpus_;
@@ -63,9 +66,13 @@ class NodeWatch {
     std::vector<double> util_;
     double began_s_;
     LoadCurve curve_;
+    // The names of the ranks in /proc; empty: not listed there.
+    std::map<pid_t, std::string> entries_;
   };
   // slots: of the node, those the attempt holds.
-  Span begin(const std::vector<i64>& slots, bool on_gpu) { return Span(*this, slots, on_gpu); }
+  Span begin(const std::vector<i64>& slots, bool on_gpu, bool runs_command = false) {
+    return Span(*this, slots, on_gpu, runs_command);
+  }
   // These slots' GPUs as CUDA_VISIBLE_DEVICES names them; empty: the node has fewer.
   std::string devices_of(const std::vector<i64>& slots) const;
   // Why these slots have no GPUs of their own on a node that has some; empty: they have, or there is none.
