@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 namespace sweep::shape {
 
@@ -42,6 +43,12 @@ class Ends {
 std::vector<std::vector<Span>> run_computations(const Pipeline& p,
                                                 const std::vector<ActionList>& computations,
                                                 const Costs& costs) {
+  return run_computations(p, computations, std::vector<Costs>(computations.size(), costs));
+}
+
+std::vector<std::vector<Span>> run_computations(const Pipeline& p,
+                                                const std::vector<ActionList>& computations,
+                                                std::span<const Costs> costs) {
   Ends ends(p);
   std::vector<std::vector<Span>> spans(computations.size());
   for (bool moved = true; moved;) {
@@ -53,7 +60,7 @@ std::vector<std::vector<Span>> run_computations(const Pipeline& p,
         const auto ready = ends.ready(static_cast<i64>(rank), a);
         if (!ready) break;
         const double start = std::max(*ready, mine.empty() ? 0.0 : mine.back().end);
-        mine.push_back({a, start, start + cost_of(p, costs, a.act)});
+        mine.push_back({a, start, start + cost_of(p, costs[rank], a.act)});
         if (a.act != Act::kBackwardWeight)
           ends.of(p.stage(static_cast<i64>(rank), a.chunk), a.micro, a.act == Act::kForward) =
               mine.back().end;

@@ -1,5 +1,7 @@
 // When each computation of a pipeline schedule runs. Pure.
 #pragma once
+#include <span>
+
 #include "bench_kernels/shape/schedule.h"
 
 namespace sweep::shape {
@@ -23,5 +25,8 @@ struct Span {
 // time. A computation that never gets its input is missing, and so are those after it.
 std::vector<std::vector<Span>> run_computations(const Pipeline&, const std::vector<ActionList>& computations,
                                                 const Costs&);
+// The same with costs for each rank. REQUIRES: as many as ranks.
+std::vector<std::vector<Span>> run_computations(const Pipeline&, const std::vector<ActionList>& computations,
+                                                std::span<const Costs>);
 
 }  // namespace sweep::shape

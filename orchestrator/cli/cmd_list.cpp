@@ -6,11 +6,10 @@
 #include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/cli/catalogues.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/driver/holder.h"
+#include "orchestrator/cli/sweeps_table.h"
 #include "orchestrator/export/json.h"
 #include "orchestrator/interop/recipes.h"
 #include "orchestrator/run/retry_policy.h"
-#include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {
@@ -21,11 +20,6 @@ struct ListCommand {
   bool json = false;
 };
 
-// Retired trials, those that the grid no longer has, are not counted.
-constexpr const char* kCounts =
-    "SELECT count(*), coalesce(sum(outcome IS NOT NULL), 0), coalesce(sum(outcome = 'ok'), 0), "
-    "max(finished_at) FROM results WHERE sweep = :sweep AND state <> 'retired'";
-
 int print(Io& io, const Table& table, bool json) {
   if (json) {
     const auto written = exports::write_json(io.out, table);
@@ -35,34 +29,12 @@ int print(Io& io, const Table& table, bool json) {
   return kAnswered;
 }
 
-Expected<std::vector<Value>> row_of(store::Store& store, const store::SweepRow& sweep) {
-  store::QueryOptions options;
-  options.values.emplace_back("sweep", sweep.name);
-  auto counts = store.query(kCounts, options);
-  if (!counts) return tl::unexpected(counts.error());
-  const auto holder = driver::holder_of(store, sweep.id);
-  if (!holder) return tl::unexpected(holder.error());
-  std::vector<Value> out{sweep.name, std::string(is_rehearsal(sweep.name) ? "rehearsal" : "measured")};
-  for (auto& value : counts->rows.at(0)) out.push_back(std::move(value));
-  out.emplace_back(*holder ? driver::standing_text(**holder) : std::string());
-  out.emplace_back(sweep.question);
-  return out;
-}
-
 int list_sweeps(Io& io, const ListCommand& o) {
   if (const auto there = database_is_there(o.where.db); !there) return refuse(io, there.error());
   auto store = run::open_store(o.where.db, store::Mode::kReadOnly);
   if (!store) return refuse(io, store.error());
-  const auto sweeps = (*store)->sweeps();
-  if (!sweeps) return refuse(io, sweeps.error());
-  Table table;
-  table.columns = {"sweep", "kind", "trials", "answered", "ok", "last_result", "run_by", "question"};
-  for (const auto& sweep : *sweeps) {
-    auto row = row_of(**store, sweep);
-    if (!row) return refuse(io, row.error());
-    table.rows.push_back(std::move(*row));
-  }
-  return print(io, table, o.json);
+  const auto table = sweeps_table(**store);
+  return table ? print(io, *table, o.json) : refuse(io, table.error());
 }
 
 int list_recipes(Io& io, bool json) {

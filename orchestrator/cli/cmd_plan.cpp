@@ -1,4 +1,4 @@
-// sweep plan, explain: what would run, what is pruned and why.
+// sweep plan: what would run, what is pruned and why.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,12 +7,9 @@
 #include <ostream>
 
 #include "orchestrator/answers/format.h"
-#include "orchestrator/answers/rehearsed.h"
-#include "orchestrator/answers/tables/explain.h"
 #include "orchestrator/answers/tables/plan_view.h"
 #include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/answers/tables/trial_command.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/run_strategy.h"
@@ -23,7 +20,6 @@
 #include "orchestrator/export/csv.h"
 #include "orchestrator/grid/site.h"
 #include "schema/codec.h"
-#include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {
@@ -137,17 +133,6 @@ int plan_grid(Io& io, const PlanOptions& o) {
   return listed ? kAnswered : refuse(io, listed.error());
 }
 
-int explain(Io& io, const SweepSelector& where, const std::string& prefix, bool as_json) {
-  auto opened = open_sweep(where, store::Mode::kReadOnly);
-  if (!opened) return refuse(io, opened.error());
-  const auto view = answers::explain_view(*opened->store, opened->sweep.id, prefix);
-  if (!view) return refuse(io, view.error());
-  if (as_json) return print_document(io, answers::explain_json(*view, opened->sweep.name)), kAnswered;
-  io.out << answers::explain(*view, io.out_is_terminal ? io.width : 0)
-         << answers::rehearsed_line(is_rehearsal(opened->sweep.name));
-  return kAnswered;
-}
-
 }  // namespace
 
 void add_plan(Registry r) {
@@ -171,21 +156,6 @@ void add_plan(Registry r) {
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();
   c->callback([r, o] { r.chosen = [r, o] { return plan_grid(r.io, *o); }; });
-}
-
-void add_explain(Registry r) {
-  auto* c = r.app.add_subcommand("explain",
-                                 "one trial: its configuration, why it was pruned or how its attempts ended");
-  auto where = std::make_shared<SweepSelector>();
-  auto id = std::make_shared<std::string>();
-  c->add_option("ID", *id, "trial id, or the beginning of one")->required();
-  add_sweep(*c, *where);
-  add_db(*c, *where);
-  auto json = std::make_shared<bool>(false);
-  c->add_flag("--json", *json, "as JSON (docs/json.md)");
-  c->callback([r, where, id, json] {
-    r.chosen = [r, where, id, json] { return explain(r.io, *where, *id, *json); };
-  });
 }
 
 }  // namespace sweep::cli

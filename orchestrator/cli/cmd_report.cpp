@@ -1,7 +1,6 @@
 // sweep report: one HTML page that answers a sweep's question.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <ostream>
 
 #include "base/text.h"
@@ -12,10 +11,9 @@
 #include "orchestrator/answers/tables/shortcuts.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/compare_sides.h"
+#include "orchestrator/cli/page_stamp.h"
 #include "orchestrator/interop/trainer_config.h"
-#include "schema/columns.h"
 #include "schema/rehearsal.h"
-#include "schema/version.h"
 
 namespace sweep::cli {
 namespace {
@@ -48,11 +46,8 @@ int write_report(Io& io, const ReportCommand& o) {
   in.grid_path = opened->sweep.grid_path, in.grid_text = opened->sweep.grid_text;
   in.options_json = opened->sweep.options_json;
   in.db = o.where.db;
-  in.version = std::string(kVersion) + " (" + kBuild + ")";
-  in.made_at = utc_time(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                            std::chrono::system_clock::now().time_since_epoch())
-                            .count())
-                   .substr(0, 16);
+  const PageStamp stamp = page_stamp();
+  in.made_at = stamp.at, in.version = stamp.version;
   in.rows = *rows;
   in.environments = std::move(*environments);
   const auto shortcuts = opened->store->shortcuts(opened->sweep.id);

@@ -3,14 +3,19 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/expected.h"
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/pages/sweeps_page.h"
+#include "orchestrator/answers/pages/trial_page.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/page_stamp.h"
 #include "orchestrator/cli/status_board.h"
+#include "orchestrator/cli/sweeps_table.h"
 #include "orchestrator/serve/server.h"
 
 namespace sweep::cli {
@@ -22,14 +27,18 @@ struct ServeCommand {
   int port = 0;
 };
 
-// The page and its data, made anew when the database has changed, and not more often than costs little.
+constexpr std::string_view kHtml = "text/html; charset=utf-8";
+
+// The page of one sweep, its data and its trials' pages. Page and data are made anew when the database has changed, and not more often than costs little.
 class LivePage {
  public:
-  LivePage(Opened opened, answers::HeatmapOptions options)
-      : opened_(std::move(opened)), options_(std::move(options)) {
+  LivePage(Opened opened, answers::HeatmapOptions options, std::string db)
+      : opened_(std::move(opened)), options_(std::move(options)), db_(std::move(db)) {
     if (options_.title.empty()) options_.title = opened_.sweep.name;
     options_.question = opened_.sweep.question;
   }
+
+  store::Store& store() { return *opened_.store; }
 
   Expected<void> renew() {
     const auto now = Clock::now();
@@ -51,13 +60,27 @@ class LivePage {
 
   Expected<serve::Document> find(std::string_view name) {
     if (name == "progress.json") return progress();
+    if (name.starts_with(kTrial)) return trial(std::string(name.substr(kTrial.size())));
     if (!name.empty() && name != "data.json") return serve::Document{};
     SWEEP_TRY(renew());
-    if (name.empty()) return serve::Document{"text/html; charset=utf-8", page_, ""};
+    if (name.empty()) return serve::Document{std::string(kHtml), page_, ""};
     return serve::Document{"application/json", data_, std::to_string(made_times_)};
   }
 
  private:
+  static constexpr std::string_view kTrial = "trial/";
+
+  // As the database has it now; no such trial: no such page.
+  Expected<serve::Document> trial(const std::string& id) {
+    const auto known = opened_.store->find_trial(opened_.sweep.id, id);
+    if (!known || *known != id) return serve::Document{};
+    auto page = answers::trial_page(*opened_.store, opened_.sweep, id);
+    if (!page) return tl::unexpected<Error>(page.error());
+    page->db = db_, page->made = page_stamp().sentence(), page->back = "../";
+    return serve::Document{std::string(kHtml),
+                           std::make_shared<const std::string>(answers::trial_html(*page)), ""};
+  }
+
   // The document of `status --json`, and the time left in words.
   Expected<serve::Document> progress() {
     constexpr i64 kEvents = 5;
@@ -75,10 +98,66 @@ class LivePage {
 
   Opened opened_;
   answers::HeatmapOptions options_;
+  std::string db_;
   std::shared_ptr<const std::string> page_, data_;
   i64 version_ = 0, made_times_ = 0;
   bool made_ = false;
   Clock::time_point next_look_{};
+};
+
+// All that is served: the page of the one sweep that was named or is alone in the file, else an index of the sweeps
+// with the page of each under `sweep/NUMBER/`.
+class LiveSite {
+ public:
+  LiveSite(ServeCommand command, bool with_index) : command_(std::move(command)), with_index_(with_index) {}
+
+  Expected<LivePage*> page_of(const std::optional<std::string>& sweep) {
+    auto opened = open_sweep({command_.where.db, sweep}, store::Mode::kReadOnly);
+    if (!opened) return tl::unexpected<Error>(opened.error());
+    const i64 id = opened->sweep.id;
+    const auto [at, added] = pages_.try_emplace(id, std::move(*opened), command_.options, command_.where.db);
+    return &at->second;
+  }
+
+  Expected<serve::Document> find(std::string_view name) {
+    if (!with_index_) return pages_.begin()->second.find(name);
+    if (name.empty()) return index();
+    if (!name.starts_with(kSweep)) return serve::Document{};
+    name.remove_prefix(kSweep.size());
+    const auto slash = name.find('/');
+    if (slash == std::string_view::npos) return serve::Document{};
+    const auto known = sweeps();
+    if (!known) return tl::unexpected<Error>(known.error());
+    for (const auto& sweep : *known) {
+      if (std::to_string(sweep.id) != name.substr(0, slash)) continue;
+      const auto found = pages_.find(sweep.id);
+      const auto page = found != pages_.end() ? Expected<LivePage*>(&found->second) : page_of(sweep.name);
+      if (!page) return tl::unexpected<Error>(page.error());
+      return (*page)->find(name.substr(slash + 1));
+    }
+    return serve::Document{};
+  }
+
+ private:
+  static constexpr std::string_view kSweep = "sweep/";
+
+  Expected<std::vector<store::SweepRow>> sweeps() { return pages_.begin()->second.store().sweeps(); }
+
+  Expected<serve::Document> index() {
+    const auto known = sweeps();
+    if (!known) return tl::unexpected<Error>(known.error());
+    auto table = sweeps_table(pages_.begin()->second.store());
+    if (!table) return tl::unexpected<Error>(table.error());
+    std::vector<std::string> links;
+    for (const auto& sweep : *known) links.push_back(fmt::format("{}{}/", kSweep, sweep.id));
+    auto page = std::make_shared<const std::string>(
+        answers::sweeps_html(std::move(*table), links, command_.where.db));
+    return serve::Document{std::string(kHtml), std::move(page), ""};
+  }
+
+  ServeCommand command_;
+  bool with_index_;
+  std::map<i64, LivePage> pages_;  // by the number of the sweep; never empty once it serves
 };
 
 // How a browser on another machine reaches it.
@@ -94,13 +173,19 @@ std::string tunnel_line(const std::string& address) {
 int serve_sweep(Io& io, const ServeCommand& o) {
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
-  const std::string name = opened->sweep.name;
-  LivePage page(std::move(*opened), o.options);
-  if (auto fine = page.renew(); !fine) return refuse(io, fine.error());
+  const auto sweeps = opened->store->sweeps();
+  if (!sweeps) return refuse(io, sweeps.error());
+  const bool with_index = !o.where.sweep && sweeps->size() > 1;
+  const std::string what =
+      with_index ? fmt::format("{} sweeps", sweeps->size()) : "sweep " + opened->sweep.name;
+  LiveSite site(o, with_index);
+  const auto page = site.page_of(opened->sweep.name);
+  if (!page) return refuse(io, page.error());
+  if (auto fine = (*page)->renew(); !fine) return refuse(io, fine.error());
   const auto served = serve::serve_until_signal(
-      o.port, [&](std::string_view document) { return page.find(document); },
+      o.port, [&](std::string_view document) { return site.find(document); },
       [&](const std::string& address) {
-        io.err << fmt::format("sweep {}: open this address in a browser on this machine; Ctrl-C ends\n", name)
+        io.err << fmt::format("{}: open this address in a browser on this machine; Ctrl-C ends\n", what)
                << tunnel_line(address);
         io.out << address << std::endl;
       });
@@ -111,7 +196,10 @@ int serve_sweep(Io& io, const ServeCommand& o) {
 }  // namespace
 
 void add_serve(Registry r) {
-  auto* c = r.app.add_subcommand("serve", "the heatmap page on loopback, filling in while the sweep runs");
+  auto* c = r.app.add_subcommand("serve",
+                                 "the heatmap page on loopback, filling in while the sweep runs, with a page "
+                                 "for each trial; an index where the "
+                                 "database has several sweeps and none is named");
   auto o = std::make_shared<ServeCommand>();
   add_sweep(*c, o->where);
   add_db(*c, o->where);

@@ -16,11 +16,7 @@ SweepSelector side_of(const std::string& word, const std::string& db) {
   return {db, word};
 }
 
-}  // namespace
-
-Expected<CompareSide> read_compare_side(const std::string& word, const std::string& db,
-                                        const std::vector<std::string>& only) {
-  const SweepSelector from = side_of(word, db);
+Expected<CompareSide> read_side(const SweepSelector& from, const std::vector<std::string>& only) {
   auto opened = open_sweep(from, store::Mode::kReadOnly);
   if (!opened) return tl::unexpected(opened.error());
   auto rows = opened->store->results(opened->sweep.id);
@@ -32,6 +28,17 @@ Expected<CompareSide> read_compare_side(const std::string& word, const std::stri
   std::error_code ec;
   return CompareSide{std::filesystem::weakly_canonical(from.db, ec), std::move(opened->sweep),
                      std::move(*kept), std::move(*nodes)};
+}
+
+}  // namespace
+
+Expected<CompareSide> read_compare_side(const std::string& word, const std::string& db,
+                                        const std::vector<std::string>& only) {
+  return read_side(side_of(word, db), only);
+}
+
+Expected<CompareSide> read_latest_side(const std::string& db) {
+  return read_side({db, std::nullopt}, {});
 }
 
 bool is_same_sweep(const CompareSide& a, const CompareSide& b) {

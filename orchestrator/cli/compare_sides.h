@@ -19,6 +19,9 @@ struct CompareSide {
 Expected<CompareSide> read_compare_side(const std::string& word, const std::string& db,
                                         const std::vector<std::string>& only);
 
+// The latest sweep of a database.
+Expected<CompareSide> read_latest_side(const std::string& db);
+
 bool is_same_sweep(const CompareSide& a, const CompareSide& b);
 
 // "A", "B", "A and B"; empty: both were measured.

@@ -66,8 +66,9 @@ void add_transfer_options(CLI::App& command, TransferCommand& o) {
                   "both know")
       ->needs(transfer)
       ->type_name("AXES");
-  command.add_option("-o,--output", o.chart, "of --transfer: draw it, as FILE.svg or FILE.png")
-      ->needs(transfer)
+  command
+      .add_option("-o,--output", o.chart,
+                  "also as a page, FILE.html; of --transfer: draw it, as FILE.svg or FILE.png")
       ->type_name("FILE");
 }
 

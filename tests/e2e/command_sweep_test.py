@@ -171,6 +171,8 @@ class CommandSweepTest(unittest.TestCase):
                 self.assertAlmostEqual(row["tokens_per_s"], row["dp"] * 1000 / row["step_ms"], delta=1)
                 self.assertIsNone(row["forward_ms"])
                 self.assertIsNone(row["mfu"])
+        self.assertEqual(database.rows(self.folder / "r.db", "select distinct util_mean, load from attempt"), [(None, "")],
+                         "the load of the process that waits for the program is not the program's")
         told = self.sweep("explain", rows[0]["trial"], "--db", "r.db")
         self.assertIn(f"pause={rows[0]['labels']['pause']}", told)
         self.assertRegex(told, r"(?m)^command +.*train.py")

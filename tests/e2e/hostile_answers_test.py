@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """hostile_answers_test.py BIN: every command that answers, in every form, on databases that have little to say or say it in
 odd names: right output or a clear sentence, never a fault, markup from a label, or a control character for the terminal."""
+import contextlib
 import csv
 import io
 import json
@@ -88,7 +89,8 @@ FORMS = [
     *[(["table", kind, "--json"], as_json) for kind in ("cost", "batch", "scaling", "max-batch", "stages")],
     *[(["table", kind, "--csv"], as_csv) for kind in ("cost", "batch", "scaling", "max-batch", "stages")],
     *[(["table", kind, "--markdown"], as_text) for kind in ("cost", "batch", "scaling", "max-batch", "stages")],
-    (["compare", "@", "@"], as_text), (["compare", "@", "@", "--json"], as_json), (["status"], as_text), (["query", "outcomes"], as_text), (["query", "reasons"], as_text), (["query", "best", "--json"], as_json),
+    (["compare", "@", "@"], as_text), (["compare", "@", "@", "--json"], as_json), (["compare", "@", "@", "-o", "out.html"], no_markup),
+    (["explain", "#", "@", "-o", "out.html"], no_markup), (["explain", "#", "@"], as_text), (["compare", "@", "--trials", "#,#", "-o", "out.html"], no_markup), (["status"], as_text), (["query", "outcomes"], as_text), (["query", "reasons"], as_text), (["query", "best", "--json"], as_json),
     (["query", "select * from results", "--csv"], as_csv), (["query", "select * from results", "--json"], as_json),
     (["export", "csv"], as_csv), (["export", "json"], as_json), (["export", "jsonl"], as_json_lines), (["export", "bencher"], as_json),
     (["export", "github-benchmark", "--metric", "step_ms"], as_json),
@@ -124,7 +126,9 @@ def every_command_on_every_database(b):
     for name, rows in DATABASES.items():
         b.db = b.folder / f"db{len(list(b.folder.glob('db*.db')))}.db"
         b.make(name, rows(), question=ODD)
-        answered = sum(looked_at(b, [name if w == "@" else w for w in words], read, name[:12]) for words, read in FORMS)
+        with contextlib.closing(sqlite3.connect(b.db)) as connection:
+            trial, = connection.execute("select min(t.id) from plan_entry p join trial t on t.key = p.trial").fetchone()
+        answered = sum(looked_at(b, [name if w == "@" else w.replace("#", trial or "0") for w in words], read, name[:12]) for words, read in FORMS)
         print(f"   {name[:12]!r}: {answered} of {len(FORMS)} answered, the others said why not", flush=True)
         if name in ("one", ODD):
             assert answered == len(FORMS), name

@@ -64,6 +64,7 @@ def fills_in(page, db, address, pictures):
     expect(page.evaluate("[document.getElementById('bar').value, document.getElementById('bar').max]") == [4, 6], "the bar of progress")
     expect(len(page.texts("#failed li")) == 1 and page.texts("#failed li")[0].startswith("oom: "), f"failures so far: {page.texts('#failed li')}")
     expect("no run is under way" in page.texts("#now")[0], page.texts("#now"))
+    expect(not page.texts("#back"), "a way back to an index that is not there")
     expect(not any("400" in label for label in labels(page)), labels(page))
     page.evaluate("window.stays = 1; document.querySelector('#filters').open = true")
     page.click("button[name='nodes~1']")
@@ -80,10 +81,60 @@ def fills_in(page, db, address, pictures):
     expect(page.evaluate("document.getElementById('bar').value") == 6, "the bar is not full")
     expect(page.evaluate("document.title").startswith("live") and page.evaluate("document.scripts.length") == 3, "nothing is injected")
     expect(page.problems == [], page.problems)
+    a_trial_has_a_page(page, address)
     origin = address.rsplit("/", 2)[0]
     expect(all(url.startswith((origin, "data:", "blob:", "about:")) for url in page.requests), f"the page asks {page.requests}")
     if pictures:
         page.picture(f"{pictures}/serve.png")
+
+
+def a_trial_has_a_page(page, address):
+    page.evaluate("document.querySelector('#all').open = true")
+    page.settle()
+    links = page.attributes("#allRows a", "href")
+    expect(len(links) == 3 and all(link.startswith("trial/") for link in links), f"the table's links: {links}")
+    expect(len(page.attributes("#failed a", "href")) == 2, "a failure has no link")
+    page.open(address + links[0])
+    expect(page.texts("h1")[0] == "Trial " + links[0].removeprefix("trial/"), page.texts("h1"))
+    expect(page.evaluate("document.querySelector('header a').href") == address, "no way back")
+    expect(page.problems == [], page.problems)
+    page.click("header a")
+    wait_for(lambda: page.texts("#live") and page.texts("#live")[0].startswith("live: "), 30, "the sweep's page after the link back")
+
+
+def has_an_index(page, bin_dir, db, pictures):
+    """Of a file with several sweeps, and none named."""
+    subprocess.run([bin_dir / "result_db", db, "other", "Why?", db.parent / "rows.jsonl"], check=True, timeout=60)
+    with served(bin_dir, db) as (_, address):
+        page.open(address, width=420)
+        page.problems.clear()  # of the page whose server was ended
+        expect(page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the index is wider than its window")
+        links = page.attributes("#sweeps a", "href")
+        expect(page.texts("#sweeps a") == [NAME, "other"] and len(set(links)) == 2, f"sweeps: {page.texts('#sweeps a')}")
+        if pictures:
+            page.picture(f"{pictures}/index.png")
+        page.open(address + links[1])
+        wait_for(lambda: page.texts("#live")[0].startswith("live: 4 of 6"), 30, "the page of the other sweep")
+        expect(page.evaluate("document.querySelector('#back').href") == address, "no way back to the index")
+        page.evaluate("document.querySelector('#all').open = true")
+        page.settle()
+        page.open(address + links[1] + page.attributes("#allRows a", "href")[0])
+        expect(page.texts("header .question")[0] == "other", "a trial of the other sweep")
+        expect(page.problems == [], f"the page complains: {page.problems}")
+        expect([status(address, name) for name in ("sweep/99/", "sweep/", "nonsense", "sweep/1/trial/zz", "sweep/1/nonsense")] == [404] * 5, "what is not there")
+    with served(bin_dir, db, "other") as (_, address):
+        page.open(address)
+        wait_for(lambda: page.texts("#live")[0].startswith("live: "), 30, "a sweep that is named has no index before it")
+
+
+def status(address, name):
+    host, _, path = address.removeprefix("http://").partition("/")
+    connection = http.client.HTTPConnection(host, timeout=60)
+    connection.request("GET", f"/{path}{name}")
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status
 
 
 def refusals(address):
@@ -120,6 +171,7 @@ def main(bin_dir, pictures=None):
             expect(process.returncode == 0, f"exit {process.returncode}: {said}")
             expect(address.rstrip("/").rpartition("/")[2] not in said, "the token is in the log")
         wait_for(lambda: "does not answer" in page.texts("#live")[0], 30, "the page says that the server is gone")
+        has_an_index(page, bin_dir, db, pictures)
         wrong = subprocess.run([bin_dir / "sweep", "serve", "--db", db, "--rows", "nonsense"], capture_output=True, text=True, timeout=60)
         expect(wrong.returncode == 2 and "nonsense" in wrong.stderr, wrong.stderr)
     print("serve: the page fills in by itself; only GET with the whole address on loopback is answered")

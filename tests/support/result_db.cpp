@@ -1,6 +1,6 @@
 // Makes a results database for tests, through the store: result_db OUT.db SWEEP QUESTION ROWS.jsonl
 // [FACTS.json] A line: {"trial": {...}, "outcome": "ok", "reason": "", "evidence": "", "metrics": {...},
-// "effective": {...}}; the outcome "pending" leaves a trial without a result, "pruned" and "unsupported" are
+// "effective": {...}, "records": [rank records], "exits": [rank exits], "end": {attempt end}}; the outcome "pending" leaves a trial without a result, "pruned" and "unsupported" are
 // the plan's word. Keys are those of schema/codec.h. FACTS.json: the facts of the one node. A database that
 // is there gets one more sweep.
 #include <sqlite3.h>
@@ -29,7 +29,9 @@ T must(Expected<T> answer) {
 struct Line {
   PlanEntry entry;
   Result result;
-  EffectiveSettings effective;
+  std::vector<RankRecord> records;
+  std::vector<RankExit> exits;
+  std::optional<AttemptEnd> end;
   bool run = false;
 };
 
@@ -57,7 +59,15 @@ Line read_line(const std::string& text, i64 order) {
     r.evidence = must(from_text<Evidence>(text));
   r.metrics = must(from_json<Metrics>(json.value("metrics", nlohmann::json::object())));
   r.finished_unix_ns = 1'790'000'000'000'000'000 + order * 1'000'000'000;
-  if (json.contains("effective")) line.effective = must(from_json<EffectiveSettings>(json["effective"]));
+  if (json.contains("effective")) {
+    line.records.emplace_back().outcome = r.outcome;
+    line.records.back().effective = must(from_json<EffectiveSettings>(json["effective"]));
+  }
+  for (const auto& one : json.value("records", nlohmann::json::array()))
+    line.records.push_back(must(from_json<RankRecord>(one)));
+  for (const auto& one : json.value("exits", nlohmann::json::array()))
+    line.exits.push_back(must(from_json<RankExit>(one)));
+  if (json.contains("end")) line.end = must(from_json<AttemptEnd>(json["end"]));
   return line;
 }
 
@@ -67,9 +77,12 @@ std::map<std::string, i64> begin_all(const std::string& file, i64 sweep, const s
   sqlite3_open(file.c_str(), &db);
   const std::string s = std::to_string(sweep);
   const std::string sql =
-      "INSERT INTO attempt(entry, allocation, state, world, request, posted_unix_ns) SELECT key, '" +
-      allocation + "', 1, 1, '{}', 0 FROM plan_entry WHERE admitted AND sweep = " + s +
-      "; UPDATE plan_entry SET state = 1, attempts = 1 WHERE admitted AND sweep = " + s;
+      "INSERT INTO attempt(entry, allocation, state, world, request, posted_unix_ns) SELECT p.key, '" +
+      allocation +
+      "', 1, t.dp * t.tp * t.pp * t.cp, '{}', 0 FROM plan_entry p JOIN trial t ON t.key = p.trial WHERE "
+      "p.admitted "
+      "AND p.sweep = " +
+      s + "; UPDATE plan_entry SET state = 1, attempts = 1 WHERE admitted AND sweep = " + s;
   if (sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
     throw std::runtime_error(sqlite3_errmsg(db));
   std::map<std::string, i64> ids;
@@ -96,11 +109,13 @@ void store_results(store::Store& store, const std::string& allocation, const std
     const i64 id = attempts.at(lines[i].entry.id);
     batch.results.push_back(lines[i].result);
     batch.results.back().attempt = id;
-    if (lines[i].effective != EffectiveSettings()) {
-      RankRecord record;
-      record.attempt = id, record.outcome = lines[i].result.outcome, record.effective = lines[i].effective;
-      batch.rank_records.push_back(std::move(record));
-    }
+    const auto add = [&](auto one, auto& to) {
+      one.attempt = id;
+      to.push_back(std::move(one));
+    };
+    for (const RankRecord& record : lines[i].records) add(record, batch.rank_records);
+    for (const RankExit& exit : lines[i].exits) add(exit, batch.rank_exits);
+    if (lines[i].end) add(*lines[i].end, batch.ends);
   }
   batch.new_offset = 1;
   must(store.ingest(batch));

@@ -7,6 +7,13 @@ const make = (tag, words, cls) => {
   if (cls) node.className = cls;
   return node;
 };
+// The id of a trial; on a live page (heatmap_live.js) a link to the page of that trial.
+let trialAddress = () => "";
+const trialName = (i) => {
+  const node = make(trialAddress(D.ids[i]) ? "a" : "span", D.ids[i]);
+  if (node.tagName === "A") node.href = trialAddress(D.ids[i]);
+  return node;
+};
 const titled = (node, words) => { node.title = words; return node; };
 const button = (words, cls, press) => {
   const node = make("button", words, cls);
@@ -100,7 +107,8 @@ const drawList = () => {
     for (const a of cols) tr.append(make("td", a.values[a.of[i]], a.number ? "" : "t"));
     tr.append(make("td", D.outcomes[D.outcome[i]], "t"));
     for (const m of nums) tr.append(make("td", m.text[i] || "-"));
-    tr.append(make("td", D.ids[i], "t mono"));
+    tr.insertCell().append(trialName(i));
+    tr.lastChild.className = "t mono";
     if (reasons) tr.append(make("td", D.reasons[D.reason[i]], "t reason"));
   }
   const wide = make("div", undefined, "wide");

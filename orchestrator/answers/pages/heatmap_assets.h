@@ -17,6 +17,7 @@ Script vega_script();
 Script heatmap_script();
 Script heatmap_live_script();  // the same page as `sweep serve` shows it
 Script report_script();
+Script drawn_script();  // draws the figures of a page by Vega
 
 std::string csp_hash(const Script&);  // 'sha256-...' as a Content-Security-Policy takes it
 

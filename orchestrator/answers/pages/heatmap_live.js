@@ -1,5 +1,6 @@
 // The page of `sweep serve`: asks for newer data, and draws it anew where something changed. What was chosen stays.
 const EVERY_MS = 1000;
+trialAddress = (id) => `trial/${encodeURIComponent(id)}`;
 const live = make("p", "live", "meta");
 live.id = "live";
 const bar = make("progress"), now = make("p", "", "meta"), failed = make("ul", undefined, "meta");
@@ -7,6 +8,12 @@ bar.id = "bar";
 now.id = "now";
 failed.id = "failed";
 el("summary").after(bar, live, now, failed);
+if (/\/sweep\/\d+\/$/.test(location.pathname)) {  // one of several, behind an index
+  const back = make("a", "all sweeps");
+  back.id = "back";
+  back.href = "../../";
+  bar.before(back);
+}
 let known = "";
 const renew = (text) => {
   const off = new Map(D.axes.map((a) => [a.key, new Set([...(S.off[a.key] ?? [])].map((i) => a.values[i]))]));
@@ -30,7 +37,9 @@ const showFailures = () => {
   for (let i = 0; i < D.n; ++i) {
     if ((cellOutcome[i] !== 1 && cellOutcome[i] !== 3) || seen.has(D.ids[i])) continue;
     seen.add(D.ids[i]);
-    failed.prepend(make("li", `${D.outcomes[D.outcome[i]]}: ${D.axes.map((a) => a.settings[a.of[i]]).filter((s) => s).join(" ")}${D.reason[i] ? `: ${D.reasons[D.reason[i]]}` : ""} (${D.ids[i]})`));
+    const line = make("li", `${D.outcomes[D.outcome[i]]}: ${D.axes.map((a) => a.settings[a.of[i]]).filter((s) => s).join(" ")}${D.reason[i] ? `: ${D.reasons[D.reason[i]]}` : ""} `);
+    line.append(trialName(i));
+    failed.prepend(line);
   }
   while (failed.children.length > MOST_FAILURES) failed.lastChild.remove();
 };

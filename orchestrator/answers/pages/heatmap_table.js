@@ -8,7 +8,7 @@ const tableColumns = (rows) => {
   const out = [...differ.map((a) => ({ key: a.key, name: a.title ?? a.name, right: a.number, text: (i) => a.values[a.of[i]], stored: (i) => a.values[a.of[i]], order: (i) => a.of[i] })),
     { key: "outcome", name: "outcome", text: (i) => D.outcomes[D.outcome[i]], order: (i) => D.outcome[i] },
     ...measured.map((m) => ({ key: m.key, name: m.title, right: true, text: (i) => m.text[i] || "-", stored: (i) => (Number.isNaN(m.of[i]) ? "" : String(m.of[i])), order: (i) => m.of[i] })),
-    { key: "trial", name: "trial", cls: "mono", text: (i) => D.ids[i], order: (i) => i }];
+    { key: "trial", name: "trial", cls: "mono", text: (i) => D.ids[i], node: trialName, order: (i) => i }];
   if (rows.some((i) => D.reason[i])) out.push({ key: "reason", name: "reason", cls: "reason", text: (i) => D.reasons[D.reason[i]], order: (i) => D.reason[i] });
   return out;
 };
@@ -61,7 +61,11 @@ const fillTable = () => {
   for (const c of columns) head.append(headCell(c));
   for (const i of rows.slice(0, T.shown)) {
     const tr = body.insertRow();
-    for (const c of columns) tr.append(make("td", c.text(i), c.right ? "" : "t " + (c.cls ?? "")));
+    for (const c of columns) {
+      const cell = make("td", c.node ? undefined : c.text(i), c.right ? "" : "t " + (c.cls ?? ""));
+      if (c.node) cell.append(c.node(i));
+      tr.append(cell);
+    }
   }
   el("allRows").replaceChildren(table);
   const rest = rows.length - Math.min(rows.length, T.shown);

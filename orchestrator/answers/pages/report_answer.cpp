@@ -27,23 +27,6 @@ std::string value_of(const ResultRow& row, std::string_view metric) {
   return fmt::format("{}{}{}", scale(*value), scale.unit.empty() ? "" : " ", scale.unit);
 }
 
-std::string facts_of(const ResultRow& row, const Names& names) {
-  std::string out;
-  for (const char* metric : {"tokens_per_s", "tokens_per_s_gpu", "mfu", "step_ms", "peak_allocated_bytes",
-                             "cost_per_mt", "useful_tokens_per_s", "useful_mfu", "useful_cost_per_mt"}) {
-    const std::string value = value_of(row, metric);
-    if (value.empty() || (std::string_view(metric).starts_with("useful_") && !has_padding(row.metrics)))
-      continue;
-    const auto price = row.metrics.usd_per_node_hour
-                           ? shape::published_price(row.trial.hardware, *row.metrics.usd_per_node_hour)
-                           : std::nullopt;
-    const bool dated = price && find_column(metric)->unit == "USD";
-    out += fmt::format("<li><b>{}</b> {}{}</li>", escape_xml(value), escape_xml(names.of(metric)),
-                       dated ? escape_xml(fmt::format(", price of {}", price->date)) : "");
-  }
-  return fmt::format("<ul class=\"facts\">{}</ul>\n", out);
-}
-
 std::string certainty(const BestOfGroup& group, const BestOptions& options) {
   std::string out;
   if (group.interval) {
@@ -168,6 +151,23 @@ std::vector<Field> within_groups(const ReportInput& in, const BestOptions& optio
 }
 
 }  // namespace
+
+std::string facts_of(const ResultRow& row, const Names& names) {
+  std::string out;
+  for (const char* metric : {"tokens_per_s", "tokens_per_s_gpu", "mfu", "step_ms", "peak_allocated_bytes",
+                             "cost_per_mt", "useful_tokens_per_s", "useful_mfu", "useful_cost_per_mt"}) {
+    const std::string value = value_of(row, metric);
+    if (value.empty() || (std::string_view(metric).starts_with("useful_") && !has_padding(row.metrics)))
+      continue;
+    const auto price = row.metrics.usd_per_node_hour
+                           ? shape::published_price(row.trial.hardware, *row.metrics.usd_per_node_hour)
+                           : std::nullopt;
+    const bool dated = price && find_column(metric)->unit == "USD";
+    out += fmt::format("<li><b>{}</b> {}{}</li>", escape_xml(value), escape_xml(names.of(metric)),
+                       dated ? escape_xml(fmt::format(", price of {}", price->date)) : "");
+  }
+  return fmt::format("<ul class=\"facts\">{}</ul>\n", out);
+}
 
 std::string heading_of(const BestOfGroup& group, const BestOptions& options) {
   std::string out;

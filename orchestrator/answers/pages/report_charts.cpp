@@ -13,6 +13,7 @@
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/pages/report_parts.h"
 #include "orchestrator/answers/statistics/batch_curve.h"
+#include "orchestrator/answers/statistics/time_parts.h"
 #include "orchestrator/answers/tables/source_tables.h"
 
 namespace sweep::answers::parts {
@@ -103,27 +104,11 @@ double best_rate(const BatchCurve& curve) {
   return out;
 }
 
-// The parts of a step that were measured; communication is taken out of backward, which it is a part of, and
-// ZeRO's out of forward and the update where backward was shorter.
-struct Parts {
-  std::vector<std::string> names = {"forward",   "backward", "communication waited for",
-                                    "optimizer", "bubble",   "other"};
-  std::optional<StackedBar> of(const ResultRow& row, const std::string& label) const {
-    const Metrics& m = row.metrics;
-    if (!m.step_ms || !std::isfinite(*m.step_ms) || !m.forward_ms || !m.backward_ms) return std::nullopt;
-    const double bubble = m.bubble.value_or(0) * *m.step_ms;  // waits between stages, outside backward
-    const double optimizer = m.optimizer_ms.value_or(0);
-    const double waited =
-        std::clamp(m.exposed_comm_ms.value_or(0) - bubble, 0.0, *m.backward_ms + *m.forward_ms + optimizer);
-    const double in_backward = std::min(waited, *m.backward_ms);
-    const double in_forward = std::min(waited - in_backward, *m.forward_ms);
-    const double in_update = waited - in_backward - in_forward;
-    const double other = std::max(0.0, *m.step_ms - *m.forward_ms - *m.backward_ms - optimizer - bubble);
-    return StackedBar{label,
-                      {*m.forward_ms - in_forward, *m.backward_ms - in_backward, waited,
-                       optimizer - in_update, bubble, other}};
-  }
-};
+// The bar of a row; none: its parts were not measured.
+std::optional<StackedBar> bar_of(const ResultRow& row, const std::string& label) {
+  const auto parts = time_parts(row.metrics);
+  return parts ? std::optional(StackedBar{label, *parts}) : std::nullopt;
+}
 
 std::vector<const ResultRow*> rows_for_split(const ReportInput& in) {
   std::vector<const ResultRow*> out;
@@ -260,13 +245,15 @@ std::string batches(const ReportInput& in) {
 }
 
 std::string time_split(const ReportInput& in) {
-  const Parts parts;
   const auto rows = rows_for_split(in);
   const auto differ = telling_apart(varying_among_ok(in.rows), rows);
-  StackedBars bars{.title = "Where the time of a step goes", .unit = "ms", .names = parts.names, .bars = {}};
+  StackedBars bars{.title = "Where the time of a step goes",
+                   .unit = "ms",
+                   .names = {kTimeParts.begin(), kTimeParts.end()},
+                   .bars = {}};
   bool waited = false;
   for (const ResultRow* row : rows) {
-    if (auto bar = parts.of(*row, name_of(*row, differ))) bars.bars.push_back(std::move(*bar));
+    if (auto bar = bar_of(*row, name_of(*row, differ))) bars.bars.push_back(std::move(*bar));
     waited |= row->metrics.exposed_comm_ms.has_value();
   }
   if (bars.bars.empty()) return "";

@@ -9,9 +9,8 @@
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/format.h"
-#include "orchestrator/answers/pages/heatmap_assets.h"
+#include "orchestrator/answers/pages/page_frame.h"
 #include "orchestrator/answers/pages/report_parts.h"
-#include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/tables/tables.h"
 #include "schema/rehearsal.h"
 
@@ -73,7 +72,7 @@ bool reads_as_number(const std::string& text) {
 
 }  // namespace
 
-std::string html_table(Table table, const Names& names) {
+std::string html_table(Table table, const Names& names, std::span<const std::string> links) {
   std::string out = without_constants(table, names) + "<div class=\"wide\"><table>\n<tr>";
   const auto cells = shown_cells(table);
   std::vector<const char*> how;
@@ -93,9 +92,14 @@ std::string html_table(Table table, const Names& names) {
     out += fmt::format("<th{}>{}</th>", how.back(), escape_xml(head));
   }
   out += "</tr>\n";
-  for (const auto& row : cells.rows) {
+  for (std::size_t r = 0; r < cells.rows.size(); ++r) {
+    const auto& row = cells.rows[r];
     out += "<tr>";
     for (std::size_t c = 0; c < row.size(); ++c) {
+      if (c == 0 && r < links.size()) {
+        out += fmt::format("<td><a href=\"{}\">{}</a></td>", escape_xml(links[r]), escape_xml(row[c]));
+        continue;
+      }
       const bool id = table.columns[c] == "trial" && row[c].size() > kIdShown;
       out += id ? fmt::format("<td{} title=\"{}\">{}</td>", how[c], escape_xml(row[c]),
                               escape_xml(row[c].substr(0, kIdShown)))
@@ -124,28 +128,15 @@ std::string counts_line(const ReportInput& in) {
                      parts.empty() ? "" : ": ", parts, in.made_at, in.version);
 }
 
-// Empty where there is nothing to show.
-std::string section(std::string_view id, std::string_view title, const std::string& body) {
-  return body.empty() ? "" : fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, title, body);
-}
-
 std::string page(const ReportInput& in, const std::string& sections) {
-  const std::string name = escape_xml(in.sweep);
-  std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
-  out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  // One script of known text may run, nothing may be loaded or sent.
-  out += fmt::format(
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src {}; img-src data:; base-uri 'none'; form-action 'none'\">\n",
-      csp_hash(report_script()));
-  out += fmt::format("<title>{} - sweep report</title>\n<style>\n{}</style>\n</head>\n<body>\n", name,
-                     report_css());
-  out += fmt::format("<header>\n<h1>{}</h1>\n", name);
-  out += rehearsed_banner(is_rehearsal(in.sweep));
-  if (!in.question.empty()) out += fmt::format("<p class=\"question\">{}</p>\n", escape_xml(in.question));
-  out += fmt::format("<p class=\"meta\">{}</p>\n</header>\n<main>\n", escape_xml(counts_line(in)));
-  return out + sections +
-         fmt::format("</main>\n<script>{}</script>\n</body>\n</html>\n", report_script().text);
+  const std::string question =
+      in.question.empty() ? "" : fmt::format("<p class=\"question\">{}</p>\n", escape_xml(in.question));
+  return framed_page(
+      {.window = in.sweep + " - sweep report",
+       .heading = in.sweep,
+       .rehearsed = is_rehearsal(in.sweep),
+       .lead = question + fmt::format("<p class=\"meta\">{}</p>\n", escape_xml(counts_line(in))),
+       .body = sections});
 }
 
 }  // namespace

@@ -38,6 +38,8 @@ std::string gain(const ReportInput&, const BestOfGroup&, const BestOptions&, std
 bool belongs(const ResultRow&, const BestOfGroup&, const BestOptions&);
 std::string heading_of(const BestOfGroup&, const BestOptions&);  // "8B, sequence length 4096"
 
+// The figures that people ask for first, as a list; those that were measured.
+std::string facts_of(const ResultRow&, const Names&);
 // The rows that ended ok and count, by the group in which they compare: its heading.
 std::map<std::string, std::vector<const ResultRow*>> comparable_rows(
     const ReportInput&, const std::function<bool(const ResultRow&)>& counts);
@@ -51,6 +53,7 @@ std::string name_of(const ResultRow&, std::span<const Field> varying);
 std::string paragraph(std::string_view text);  // escaped
 std::string block(std::string_view text);      // escaped, several lines, selected whole by a click
 // Heads by their names for people. Axes that are the same in every row are said in a sentence above instead.
-std::string html_table(Table, const Names&);
+// `links`: an address for the first cell of each row; none: it is text.
+std::string html_table(Table, const Names&, std::span<const std::string> links = {});
 
 }  // namespace sweep::answers::parts

@@ -62,5 +62,8 @@ std::string machine_differences(std::span<const Environment> a, std::span<const 
 // Pairs as a table, values as stored.
 Table compare_table(const Comparison&, const CompareOptions&);
 std::string compare_text(const Comparison&, const CompareOptions&, std::size_t width);
+// The parts of that text: sentences, a line each; the pairs as people read them.
+std::string compare_summary(const Comparison&, const CompareOptions&);
+Table compare_shown(const Comparison&, const CompareOptions&);
 
 }  // namespace sweep::answers

@@ -46,7 +46,9 @@ std::string alone(std::string_view where, const std::vector<const ResultRow*>& r
                      fmt::join(names, ", "), rows.size() > names.size() ? ", ..." : "");
 }
 
-std::string summary(const Comparison& found, const CompareOptions& options) {
+}  // namespace
+
+std::string compare_summary(const Comparison& found, const CompareOptions& options) {
   std::array<i64, 6> count{};
   for (const Pair& pair : found.pairs) ++count[std::size_t(pair.change)];
   std::string parts;
@@ -74,8 +76,6 @@ std::string summary(const Comparison& found, const CompareOptions& options) {
         "significant.\n";
   return out;
 }
-
-}  // namespace
 
 Table compare_table(const Comparison& found, const CompareOptions& options) {
   const auto shown = fields_of(found);
@@ -111,7 +111,7 @@ Table compare_table(const Comparison& found, const CompareOptions& options) {
   return out;
 }
 
-std::string compare_text(const Comparison& found, const CompareOptions& options, std::size_t width) {
+Table compare_shown(const Comparison& found, const CompareOptions& options) {
   const auto shown = fields_of(found);
   const Field metric = *resolve_metric(options.metric);
   double largest = 0;
@@ -139,8 +139,12 @@ std::string compare_text(const Comparison& found, const CompareOptions& options,
     table.columns.erase(table.columns.begin() + 6);
     for (auto& row : table.rows) row.erase(row.begin() + 6);
   }
-  std::string out = summary(found, options);
-  if (!found.pairs.empty()) out += "\n" + to_text(table, width);
+  return table;
+}
+
+std::string compare_text(const Comparison& found, const CompareOptions& options, std::size_t width) {
+  std::string out = compare_summary(found, options);
+  if (!found.pairs.empty()) out += "\n" + to_text(compare_shown(found, options), width);
   if (found.unanswered > 0)
     out += fmt::format("\n{} more were not measured on both sides: nothing to compare\n", found.unanswered);
   if (!found.only_a.empty() || !found.only_b.empty()) out += "\n";

@@ -276,6 +276,12 @@ std::optional<RankStacks> deciding_stacks(const Evidence& evidence) {
   return out;
 }
 
+std::string attempt_text(const ExplainAttempt& attempt, bool is_final, i64 world) {
+  Lines lines(0);
+  add_attempt(lines, attempt, is_final, world);
+  return lines.take();
+}
+
 std::string explain(const ExplainView& view, std::size_t width) {
   Lines lines(width);
   const PlanEntry& entry = view.entry;

@@ -31,6 +31,8 @@ struct ExplainView {
 Expected<ExplainView> explain_view(store::Store&, i64 sweep, const std::string& id_prefix);
 
 std::string explain(const ExplainView&, std::size_t width = 0);
+// The lines of one attempt: outcome, reason, metrics, evidence. `world`: ranks of the trial.
+std::string attempt_text(const ExplainAttempt&, bool is_final, i64 world);
 nlohmann::json explain_json(const ExplainView&, const std::string& sweep);
 
 struct RankStacks {

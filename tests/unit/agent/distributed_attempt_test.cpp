@@ -177,6 +177,19 @@ TEST_F(DistributedAttemptTest, GpuErrorsOfEveryNodeAreReportedWithItsName) {
   EXPECT_EQ(errors[1], (GpuError{"node 3", "GPU-aa", 3, 79}));
 }
 
+TEST_F(DistributedAttemptTest, TheLoadOfEveryNodeIsReportedWithItsName) {
+  for (const i64 node : {1, 3}) {
+    AttemptEnd end;
+    end.attempt = 7, end.cause = EndCause::kDone, end.ended_unix_ns = 50'000;
+    end.load.nodes = {{"", {1, 2}, {90.0 + double(node), 80}, {}, {}}};
+    say(node, end);
+  }
+  const auto nodes = closing().load.nodes;
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(nodes[0], (NodeLoad{"node 1", {1, 2}, {91, 80}, {}, {}}));
+  EXPECT_EQ(nodes[1], (NodeLoad{"node 3", {1, 2}, {93, 80}, {}, {}}));
+}
+
 TEST_F(DistributedAttemptTest, ALostNodeIsWaitedForUntilItsRanksAreDeadForSure) {
   attempt_->node_lost(3, "nothing was heard");
   end_part(1, EndCause::kNodeLost);

@@ -70,6 +70,9 @@ TEST_F(GpuWatch, UtilisationIsThatOfTheSlotsGpu) {
   NodeWatch watch(nvml("GPU-aa:10 GPU-bb:60 GPU-cc:90", "GPU-cc,GPU-bb"));
   const AttemptEnd end = measured(watch, {1}, 2);
   EXPECT_EQ(*end.util_mean, 60);
+  ASSERT_EQ(end.load.nodes.size(), 1u);
+  EXPECT_EQ(end.load.nodes[0].util.back(), 60);
+  EXPECT_EQ(end.load.nodes[0].memory_bytes.back(), 10.0 * (1u << 30)) << "what is used of it";
 }
 
 TEST_F(GpuWatch, AGpuThatNvmlDoesNotKnowHasNoUtilisation) {

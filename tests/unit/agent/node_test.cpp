@@ -92,6 +92,23 @@ TEST(NodeWatch, UtilisationOfABusyProcessIsSampledOnlyWhileMeasuring) {
   EXPECT_LT(*after.util_mean, 130);
   EXPECT_TRUE(after.util_sd);
   EXPECT_FALSE(after.power_mean_w);
+  ASSERT_EQ(after.load.nodes.size(), 1u) << "the load over time has what was before measuring, too";
+  ASSERT_FALSE(after.load.nodes[0].memory_bytes.empty());
+  EXPECT_GT(after.load.nodes[0].memory_bytes.at(0), 0);
+  EXPECT_TRUE(after.load.nodes[0].power_w.empty());
+}
+
+TEST(NodeWatch, TheLoadOfACommandIsNotThatOfTheProcessThatWaitsForIt) {
+  NodeWatch watch(nullptr);
+  auto span = watch.begin({0}, /*on_gpu=*/false, /*runs_command=*/true);
+  for (int i = 0; i < 3; ++i) {
+    span.sample({::getpid()}, true);
+    ::usleep(20'000);  // lets CPU time pass
+  }
+  AttemptEnd end;
+  span.report(end);
+  EXPECT_FALSE(end.util_mean);
+  EXPECT_TRUE(end.load.nodes.empty());
 }
 
 TEST(NodeWatch, SlotsHaveGpusOfTheirOwnAmongThoseThatAreVisible) {

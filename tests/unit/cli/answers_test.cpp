@@ -107,6 +107,27 @@ TEST_F(Answers, ReportIsOnePageBesideAnotherSweepIfAsked) {
   EXPECT_FALSE(std::filesystem::exists(made("x.html")));
 }
 
+TEST_F(Answers, PagesOfATrialAndOfComparisonsAreWrittenAndTheirEndingIsChecked) {
+  const json rows = asked({"query", "select trial from results order by micro_batch_size", "--json"});
+  const std::string first = rows[0]["trial"], second = rows[1]["trial"];
+  EXPECT_EQ(ask({"explain", first, "-o", made("t.html")}).code, kAnswered);
+  EXPECT_NE(text_of(made("t.html")).find("Trial " + first), std::string::npos);
+  EXPECT_EQ(ask({"explain", first, "-o", made("t.svg")}).code, kBadInput);
+  EXPECT_EQ(ask({"explain", "absent", "-o", made("x.html")}).code, kBadInput);
+  EXPECT_FALSE(std::filesystem::exists(made("x.html")));
+  EXPECT_EQ(ask({"compare", "m", "m", "-o", made("c.html")}).code, kAnswered);
+  EXPECT_GT(text_of(made("c.html")).size(), 1000u);
+  EXPECT_EQ(ask({"compare", "m", "m", "-o", made("c.png")}).code, kBadInput);
+  EXPECT_EQ(ask({"compare", "m"}).code, kBadInput);
+  const json sides = asked({"compare", "--trials", first + "," + second, "--json"});
+  ASSERT_FALSE(sides.empty());
+  EXPECT_TRUE(sides[0].contains("ratio_" + second));
+  EXPECT_EQ(ask({"compare", "m", "--trials", first}).code, kBadInput);
+  EXPECT_EQ(ask({"compare", "m", "m", "--trials", first + "," + second}).code, kBadInput);
+  EXPECT_EQ(ask({"compare", "m", "--trials", first + ",absent"}).code, kBadInput);
+  EXPECT_EQ(ask({"compare", "m", "--trials", first + "," + second, "--transfer"}).code, kBadInput);
+}
+
 TEST_F(Answers, TablesAreOfEveryKindAndForm) {
   for (const char* kind : {"cost", "batch", "scaling", "max-batch", "stages"})
     for (const char* form : {"--json", "--csv", "--markdown"})

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/expected.h"
+#include "bench_kernels/shape/schedule_times.h"
 #include "tests/support/error_matchers.h"
 #include "tests/support/schedule_check.h"
 
@@ -142,6 +143,19 @@ TEST(ScheduleCheck, SeesACircleThroughSeveralPeers) {
   const auto report = check_schedule(p, lists);
   ASSERT_FALSE(report);
   EXPECT_THAT(report.error(), IsError(ErrorKind::kConflict, "deadlock"));
+}
+
+TEST(ScheduleTimes, EachRankTakesItsOwnTime) {
+  const Pipeline p{Schedule::k1f1b, 2, 1, 1};
+  const std::vector<ActionList> order = {computations(p, 0), computations(p, 1)};
+  const std::vector<Costs> costs = {{1, 2, 1}, {3, 4, 2}};
+  const auto spans = run_computations(p, order, costs);
+  ASSERT_EQ(spans[0].size(), 2u);
+  ASSERT_EQ(spans[1].size(), 2u);
+  EXPECT_EQ(spans[1][0].start, 1) << "as soon as the first stage's forward is there";
+  EXPECT_EQ(spans[1][1].end, 8);
+  EXPECT_EQ(spans[0][1].start, 8);
+  EXPECT_EQ(spans[0][1].end, 10);
 }
 
 }  // namespace

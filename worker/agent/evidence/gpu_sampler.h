@@ -1,5 +1,5 @@
-// GpuSampler: load, power and clock of an attempt's GPUs while its ranks measure. It asks NVML on a thread of
-// its own: some drivers take milliseconds for an answer, and the agent's event loop must not wait for them.
+// GpuSampler: load, power and clock of an attempt's GPUs while its ranks measure, and their load and memory from its
+// start on. It asks NVML on a thread of its own: some drivers take milliseconds for an answer, and the agent's event loop must not wait for them.
 // It owns that thread and the samples; NVML must outlive it.
 #pragma once
 #include <chrono>
@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "worker/agent/evidence/load_curve.h"
 #include "worker/agent/evidence/nvml.h"
 
 namespace sweep::agent {
@@ -28,14 +29,20 @@ class GpuSampler {
   GpuSampler(const GpuSampler&) = delete;
   GpuSampler& operator=(const GpuSampler&) = delete;
 
-  // Samples are taken once the ranks have measured for a whole pause, and only if they still do when NVML has
+  // These samples are taken once the ranks have measured for a whole pause, and only if they still do when NVML has
   // answered.
   void measuring(bool);
   Samples samples() const;
+  // All of its time, measuring or not.
+  NodeLoad load() const;
 
  private:
+  struct Answer {
+    Samples samples;
+    LoadLook look;
+  };
   void run();
-  Samples ask() const;
+  Answer ask() const;
 
   const Nvml& nvml_;
   const std::vector<int> gpus_;
@@ -43,6 +50,7 @@ class GpuSampler {
   std::condition_variable changed_;
   bool measuring_ = false, stop_ = false;
   Samples kept_;
+  LoadCurve curve_;
   std::thread thread_;
 };
 

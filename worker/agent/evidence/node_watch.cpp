@@ -4,14 +4,18 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
 #include <numeric>
 #include <sstream>
+#include <utility>
 
 #include "base/time.h"
+#include "worker/agent/evidence/proc_facts.h"
 
 namespace sweep::agent {
 
@@ -97,8 +101,12 @@ std::string cores_of_slot(i64 slot, i64 slots) {
   return out;
 }
 
-NodeWatch::Span::Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu)
-    : node_(node), on_gpu_(on_gpu), oom_kills_before_(node.oom_.kills()) {
+NodeWatch::Span::Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu, bool runs_command)
+    : node_(node),
+      on_gpu_(on_gpu),
+      runs_command_(runs_command),
+      oom_kills_before_(node.oom_.kills()),
+      began_s_(steady_s()) {
   if (!on_gpu || !node_.nvml_) return;
   gpus_ = gpus_of(*node_.nvml_, slots);
   if (gpus_.empty()) return;
@@ -108,7 +116,8 @@ NodeWatch::Span::Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gp
 
 void NodeWatch::Span::sample(const std::vector<pid_t>& pids, bool measuring) {
   if (sampler_) sampler_->measuring(measuring);
-  if (on_gpu_) return;
+  if (on_gpu_ || runs_command_) return;
+  look_at_cpu(pids);
   if (measuring)
     sample_cpu(pids);
   else
@@ -116,16 +125,46 @@ void NodeWatch::Span::sample(const std::vector<pid_t>& pids, bool measuring) {
 }
 
 void NodeWatch::Span::sample_cpu(const std::vector<pid_t>& pids) {
+  if (const auto util = util_since(last_, pids)) util_.push_back(*util);
+}
+
+std::optional<double> NodeWatch::Span::util_since(std::optional<CpuPoint>& last,
+                                                  const std::vector<pid_t>& pids) {
+  const auto before = std::exchange(last, std::nullopt);
   CpuPoint now{steady_s(), 0};
   for (const pid_t pid : pids) {
     const auto used = cpu_s(pid);
-    if (!used) return last_.reset();
+    if (!used) return std::nullopt;
     now.cpu_s += *used;
   }
-  if (last_ && now.wall_s > last_->wall_s)
-    util_.push_back(100 * (now.cpu_s - last_->cpu_s) / (now.wall_s - last_->wall_s) /
-                    static_cast<double>(pids.size()));
-  last_ = now;
+  last = now;
+  if (!before || now.wall_s <= before->wall_s) return std::nullopt;
+  return 100 * (now.cpu_s - before->cpu_s) / (now.wall_s - before->wall_s) / static_cast<double>(pids.size());
+}
+
+std::optional<double> NodeWatch::Span::largest_resident(const std::vector<pid_t>& pids) {
+  std::optional<double> out;
+  const auto page = static_cast<double>(::sysconf(_SC_PAGESIZE));
+  for (const pid_t pid : pids) {
+    if (pid <= 0) continue;
+    const auto [at, added] = entries_.try_emplace(pid);
+    if (added) at->second = entry_of(pid);
+    if (at->second.empty()) continue;
+    std::ifstream file("/proc/" + at->second + "/statm");
+    double pages = 0, resident = 0;
+    if (file >> pages >> resident) out = std::max(out.value_or(0), resident * page);
+  }
+  return out;
+}
+
+// As often as GPUs are asked.
+void NodeWatch::Span::look_at_cpu(const std::vector<pid_t>& pids) {
+  const double now = steady_s();
+  const double pause = std::chrono::duration<double>(GpuSampler::kPause).count();
+  if (last_look_ && now - last_look_->wall_s < pause) return;
+  const auto util = util_since(last_look_, pids);
+  const auto memory = largest_resident(pids);
+  if (util || memory) curve_.add({now - began_s_, util, memory, {}});
 }
 
 i64 NodeWatch::Span::oom_kills() const {
@@ -164,6 +203,8 @@ void NodeWatch::Span::report(AttemptEnd& end) const {
   end.power_mean_w = mean(of_gpus.power_w);
   end.sm_clock_mhz = mean(of_gpus.clock_mhz);
   end.throttle = throttle_names(of_gpus.throttle);
+  if (NodeLoad load = sampler_ ? sampler_->load() : curve_.load(); !load.at_s.empty())
+    end.load.nodes = {std::move(load)};
 }
 
 }  // namespace sweep::agent

@@ -3,6 +3,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "schema/records.h"
 #include "worker/agent/evidence/gpu_sampler.h"
+#include "worker/agent/evidence/load_curve.h"
 #include "worker/agent/evidence/nvml.h"
 #include "worker/agent/evidence/oom_watch.h"
 
@@ -25,9 +27,10 @@ class NodeWatch {
   class Span {
    public:
     // on_gpu: the load is that of the slots' GPUs, and not known where NVML does not know them; else the
-    // ranks' own of the processor.
-    Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu);
-    // Called at every look; samples are taken only between two looks that both saw every rank measuring.
+    // ranks' own of the processor, and not known of a command, which is a child of its rank.
+    Span(NodeWatch& node, const std::vector<i64>& slots, bool on_gpu, bool runs_command);
+    // Called at every look; the samples behind the means are taken only between two looks that both saw every rank
+    // measuring.
     void sample(const std::vector<pid_t>& pids, bool measuring);
     // Whether the kernel names it, or counted an OOM kill since the span began.
     bool oom_killed(i64 outside_pid);
@@ -38,13 +41,16 @@ class NodeWatch {
     // Errors that the driver has reported for these GPUs since the span began or this was asked last. The
     // rank is that of the slot that the GPU is of: its place among them.
     std::vector<GpuError> gpu_errors();
-    // Sets util_mean, util_sd, power_mean_w, sm_clock_mhz and throttle.
+    // Sets util_mean, util_sd, power_mean_w, sm_clock_mhz, throttle and load.
     void report(AttemptEnd& end) const;
 
    private:
     void sample_cpu(const std::vector<pid_t>& pids);
+    void look_at_cpu(const std::vector<pid_t>& pids);
+    // The largest resident memory of the processes that are there; absent: none is.
+    std::optional<double> largest_resident(const std::vector<pid_t>& pids);
     NodeWatch& node_;
-    bool on_gpu_;
+    bool on_gpu_, runs_command_;
     i64 oom_kills_before_;
     // The attempt's GPUs, by NVML's numbers.
     std::vector<int> gpus_;
@@ -53,11 +59,20 @@ class NodeWatch {
     struct CpuPoint {
       double wall_s = 0, cpu_s = 0;
     };
-    std::optional<CpuPoint> last_;
+    // Percent of a core for each process since that point, which becomes now; absent: a process is gone, or no
+    // time has passed.
+    static std::optional<double> util_since(std::optional<CpuPoint>& last, const std::vector<pid_t>& pids);
+    std::optional<CpuPoint> last_, last_look_;
     std::vector<double> util_;
+    double began_s_;
+    LoadCurve curve_;
+    // The names of the ranks in /proc; empty: not listed there.
+    std::map<pid_t, std::string> entries_;
   };
   // slots: of the node, those the attempt holds.
-  Span begin(const std::vector<i64>& slots, bool on_gpu) { return Span(*this, slots, on_gpu); }
+  Span begin(const std::vector<i64>& slots, bool on_gpu, bool runs_command = false) {
+    return Span(*this, slots, on_gpu, runs_command);
+  }
   // These slots' GPUs as CUDA_VISIBLE_DEVICES names them; empty: the node has fewer.
   std::string devices_of(const std::vector<i64>& slots) const;
   // Why these slots have no GPUs of their own on a node that has some; empty: they have, or there is none.

@@ -165,6 +165,11 @@ std::optional<std::uint64_t> Nvml::memory_total(int gpu) const {
   return memory ? std::optional<std::uint64_t>(memory->total) : std::nullopt;
 }
 
+std::optional<std::uint64_t> Nvml::memory_used(int gpu) const {
+  const auto memory = ask<nvml_abi::Memory>(call_->memory, devices_[static_cast<std::size_t>(gpu)]);
+  return memory ? std::optional<std::uint64_t>(memory->used) : std::nullopt;
+}
+
 std::optional<double> Nvml::utilisation(int gpu) const {
   const auto rates = ask<nvml_abi::Utilisation>(call_->utilisation, devices_[static_cast<std::size_t>(gpu)]);
   return rates ? std::optional<double>(rates->gpu) : std::nullopt;

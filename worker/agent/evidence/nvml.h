@@ -32,6 +32,8 @@ class Nvml {
   std::string compute_capability(int gpu) const;
   std::string name(int gpu) const;
   std::optional<std::uint64_t> memory_total(int gpu) const;
+  // The memory that all processes hold of it.
+  std::optional<std::uint64_t> memory_used(int gpu) const;
   // Percent.
   std::optional<double> utilisation(int gpu) const;
   std::optional<double> power_w(int gpu) const;

@@ -64,7 +64,8 @@ std::size_t own_depth() {
   return depth;
 }
 
-// The name under which this /proc lists a pid of ours.
+}  // namespace
+
 std::string entry_of(pid_t pid) {
   if (own_depth() <= 1) return std::to_string(pid);
   std::string found;
@@ -75,8 +76,6 @@ std::string entry_of(pid_t pid) {
   });
   return found;
 }
-
-}  // namespace
 
 std::vector<ChildProcess> children() {
   std::error_code ec;

@@ -112,7 +112,7 @@ Expected<void> AttemptRun::prepare() {
     resources_.door = std::move(*door);
   }
   SWEEP_TRY(ranks_.make_group());
-  resources_.span.emplace(context_.node.begin(part_.slots, on_gpu));
+  resources_.span.emplace(context_.node.begin(part_.slots, on_gpu, attempt().runs_command()));
   return {};
 }
 

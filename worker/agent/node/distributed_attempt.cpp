@@ -100,6 +100,7 @@ void DistributedAttempt::heard(i64 node, AttemptEnd end) {
   PartState& part = parts_[node];
   part.end = std::move(end);
   for (GpuError& error : part.end.gpu_errors) error.host = nodes_.name(node);
+  for (NodeLoad& load : part.end.load.nodes) load.host = nodes_.name(node);
   for (i64* stamp : {&part.end.started_unix_ns, &part.end.ended_unix_ns})
     if (*stamp > 0) *stamp -= nodes_.clock_offset_ns(node);
   if (part.started_unix_ns > 0) part.end.started_unix_ns = part.started_unix_ns;

@@ -1,0 +1,25 @@
+// Where the time of a step goes: parts that do not overlap, from the overlapping times that were measured. Communication is
+// taken out of backward, which it is a part of, and ZeRO's out of forward and the update where backward was shorter.
+#pragma once
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "schema/records.h"
+
+namespace sweep::answers {
+
+inline constexpr std::array<const char*, 6> kTimeParts = {"forward",   "backward", "communication waited for",
+                                                          "optimizer", "bubble",   "other"};
+inline constexpr std::size_t kForwardPart = 0, kBackwardPart = 1, kWaitedPart = 2, kBubblePart = 4;
+
+// Milliseconds of a trial's step, one for each of kTimeParts; nullopt: step, forward or backward were not measured.
+std::optional<std::vector<double>> time_parts(const Metrics&);
+
+// The mean over the timed steps of one rank, as metrics of it alone: step, forward, backward, optimizer, exposed
+// communication, and with `pipeline` the share that it waited for other stages. Absent times: it timed none.
+Metrics rank_times(const RankRecord&, bool pipeline);
+
+}  // namespace sweep::answers

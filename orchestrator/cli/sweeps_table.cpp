@@ -1,0 +1,43 @@
+#include "orchestrator/cli/sweeps_table.h"
+
+#include "orchestrator/driver/holder.h"
+#include "schema/rehearsal.h"
+
+namespace sweep::cli {
+namespace {
+
+// Retired trials, those that the grid no longer has, are not counted.
+constexpr const char* kCounts =
+    "SELECT count(*), coalesce(sum(outcome IS NOT NULL), 0), coalesce(sum(outcome = 'ok'), 0), "
+    "max(finished_at) FROM results WHERE sweep = :sweep AND state <> 'retired'";
+
+Expected<std::vector<Value>> row_of(store::Store& store, const store::SweepRow& sweep) {
+  store::QueryOptions options;
+  options.values.emplace_back("sweep", sweep.name);
+  auto counts = store.query(kCounts, options);
+  if (!counts) return tl::unexpected(counts.error());
+  const auto holder = driver::holder_of(store, sweep.id);
+  if (!holder) return tl::unexpected(holder.error());
+  std::vector<Value> out{sweep.name, std::string(is_rehearsal(sweep.name) ? "rehearsal" : "measured")};
+  for (auto& value : counts->rows.at(0)) out.push_back(std::move(value));
+  out.emplace_back(*holder ? driver::standing_text(**holder) : std::string());
+  out.emplace_back(sweep.question);
+  return out;
+}
+
+}  // namespace
+
+Expected<Table> sweeps_table(store::Store& store) {
+  const auto sweeps = store.sweeps();
+  if (!sweeps) return tl::unexpected(sweeps.error());
+  Table table;
+  table.columns = {"sweep", "kind", "trials", "answered", "ok", "last_result", "run_by", "question"};
+  for (const auto& sweep : *sweeps) {
+    auto row = row_of(store, sweep);
+    if (!row) return tl::unexpected(row.error());
+    table.rows.push_back(std::move(*row));
+  }
+  return table;
+}
+
+}  // namespace sweep::cli
