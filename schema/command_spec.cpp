@@ -7,16 +7,12 @@
 
 #include "base/expected.h"
 #include "schema/codec.h"
+#include "schema/rank_variables.h"
 
 namespace sweep {
 namespace {
 
 using nlohmann::json;
-
-// Set for every process of a command; a grid that sets them would break the ranks' meeting or the clean-up.
-constexpr std::array<std::string_view, 10> kOwnVariables{
-    "RANK",        "LOCAL_RANK",  "WORLD_SIZE",         "LOCAL_WORLD_SIZE", "GROUP_RANK",
-    "MASTER_ADDR", "MASTER_PORT", "SWEEP_RESULTS_FILE", "SWEEP_ATTEMPT",    "CUDA_VISIBLE_DEVICES"};
 
 Expected<std::string> text_from(const json& value, std::string_view what) {
   if (!value.is_string())
@@ -45,7 +41,7 @@ Expected<void> check(const CommandSpec& spec) {
   for (const auto& [name, value] : spec.environment) {
     if (name.empty() || name.find('=') != std::string::npos)
       return fail(ErrorKind::kInvalidValue, name, fmt::format("env: '{}' is no name of a variable", name));
-    if (std::ranges::find(kOwnVariables, name) != kOwnVariables.end())
+    if (is_set_for_ranks(name))
       return fail(ErrorKind::kInvalidValue, name, fmt::format("env: {} is set by sweep for each rank", name));
   }
   if (!spec.folder.empty() && spec.folder.front() != '/')

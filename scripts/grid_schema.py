@@ -35,6 +35,7 @@ LAUNCH_TABLE = re.compile(r'^LAUNCH(ER|_TABLE)\((\w+), (\w+), (?:"(\w*)", )?"([^
 LAUNCH_KEY = re.compile(r'^LAUNCH_KEY\((?P<type>[\w:<>]+), (?P<key>\w+), (?P<default>\{\}|"[^"]*"|[\w.]+), (?P<check>\w+)\((?P<arguments>.*?)\), '
                         r'"(?P<option>[^"]*)", "(?P<sentence>[^"]*)"\)$', re.MULTILINE)
 TEXT: dict[str, object] = {"type": "string", "minLength": 1}
+VARIABLES: dict[str, object] = {"type": "object", "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}, "additionalProperties": {"type": ["string", "number", "boolean"]}}
 # What the ends of the checks of numbers are; 1e6 and 1e9 only keep products small.
 ENDS: dict[str, dict[str, object]] = {"count": {"minimum": 1}, "real": {"minimum": 0}, "span": {"minimum": 1}}
 MARKS = re.compile(r"(<!-- launch: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -114,6 +115,9 @@ def one(axis: Axis, hardware: list[str]) -> dict[str, object]:
         out["enum"] = axis.values or hardware
     else:
         out |= TEXT
+    if axis.key == "env":  # a map, or the text that results have
+        del out["type"], out["minLength"]
+        return out | {"anyOf": [VARIABLES, {"type": "string"}]}
     if axis.key == AUTO_AXIS:
         return {"description": out.pop("description"), "anyOf": [out, *AUTO]}
     return out

@@ -14,6 +14,7 @@
 #include "bench_kernels/shape/step_memory.h"
 #include "bench_kernels/step/train_step.h"
 #include "schema/codec.h"
+#include "schema/rank_variables.h"
 
 namespace sweep::step {
 
@@ -128,7 +129,10 @@ nlohmann::json answer_of(const Trial& trial, Backend backend, bool tensors) {
                         {"peak_bytes", bytes},
                         {"peak_parts", parts},
                         {"peak_rank_bytes", *fullest}};
-  if (cuda) add_caching(answer, trial, peaks);
+  const auto variables = rank_variables_from(trial.env);
+  const bool modelled = variables && !change_the_allocator(*variables);
+  if (cuda && modelled) add_caching(answer, trial, peaks);
+  if (cuda && !modelled) answer["not_modelled"] = "env changes what the allocator reserves";
   if (tensors) answer["peak_tensors"] = listed(peaks[static_cast<size_t>(fullest - bytes.begin())].blocks);
   return answer;
 }

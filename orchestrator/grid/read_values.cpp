@@ -9,11 +9,13 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/lengths.h"
 #include "schema/axis_domain.h"
+#include "schema/rank_variables.h"
 
 namespace sweep::grid {
 namespace {
 
 constexpr std::size_t kMaxLengthsText = 2048, kMaxLengthsFile = 64u << 20;  // bytes
+constexpr std::size_t kMaxVariablesText = 4096;
 
 struct Range {
   i64 min, max;
@@ -23,6 +25,15 @@ Range range_of(const Symbol& symbol) {
   if (symbol.origin == Origin::kOwn) return {-(i64{1} << 50), i64{1} << 50};
   const AxisDomain* domain = axis_domain(symbol.name);
   return domain == nullptr ? Range{0, i64{1} << 50} : Range{domain->min, domain->max};
+}
+
+bool is_env(const Symbol& symbol) {
+  return symbol.name == "env" && symbol.origin == Origin::kAxis;
+}
+
+// A value of it may be a map.
+bool takes_map(const Symbol& symbol) {
+  return symbol.origin == Origin::kModel || is_env(symbol);
 }
 
 }  // namespace
@@ -72,8 +83,7 @@ Expected<Slot> ValueReader::axis(const Entry& entry, std::string_view section) c
 Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {
   Dimension out;
   const std::string& name = spec_.scope.at(slot).name;
-  const bool model = spec_.scope.at(slot).origin == Origin::kModel;
-  if (node.is_list() || (node.is_map() && !model)) {
+  if (node.is_list() || (node.is_map() && !takes_map(spec_.scope.at(slot)))) {
     return tl::unexpected(
         document_.error(node.place, {ErrorKind::kInvalidValue, name},
                         fmt::format("{} takes a single value here, not {}; several values belong under grid",
@@ -86,7 +96,7 @@ Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {
 Expected<Dimension> ValueReader::many(const Node& node, Slot slot) {
   Dimension out;
   const Symbol& symbol = spec_.scope.at(slot);
-  const bool forms = node.is_map() && symbol.origin != Origin::kModel;
+  const bool forms = node.is_map() && !takes_map(symbol);
   if (node.is_list()) {
     if (node.items.empty())
       return tl::unexpected(document_.error(node.place, {ErrorKind::kInvalidValue, symbol.name},
@@ -209,6 +219,31 @@ Expected<std::string> ValueReader::lengths(const Node& node) const {
   return lengths->text();
 }
 
+// A map of names and values, or the text of the axis. Each refusal has the place of what is wrong.
+Expected<std::string> ValueReader::variables(const Node& node) const {
+  if (node.is_scalar()) {
+    if (node.text.empty()) return node.text;
+    const auto word = read_word(document_, node, "env", kMaxVariablesText);
+    if (!word) return word;
+    const auto read = rank_variables_from(*word);
+    if (!read) return tl::unexpected(document_.error(node.place, read.error(), read.error().message));
+    return text_of(*read);
+  }
+  SWEEP_TRY(need_map(document_, node, node.place, "env"));
+  RankVariables out;
+  for (const Entry& entry : node.entries) {
+    const Node& value = *entry.value;
+    const std::string text = value.is_scalar() ? value.text : "";
+    const auto one = rank_variables_from(entry.key + "=" + text);
+    if (!one) return tl::unexpected(document_.error(entry.place, one.error(), one.error().message));
+    if (one->size() != 1 || one->begin()->second != text)
+      return tl::unexpected(document_.error(value.place, {ErrorKind::kInvalidValue, entry.key},
+                                            fmt::format("env: the value of {} has a blank", entry.key)));
+    out.merge(RankVariables(*one));
+  }
+  return text_of(out);
+}
+
 Expected<Cell> ValueReader::cell(const Node& node, Slot slot) {
   const Symbol& symbol = spec_.scope.at(slot);
   Cell out{0};
@@ -227,6 +262,10 @@ Expected<Cell> ValueReader::cell(const Node& node, Slot slot) {
     out.i = *value ? 1 : 0;
   } else if (symbol.name == "lengths" && symbol.origin == Origin::kAxis) {
     const auto value = lengths(node);
+    if (!value) return tl::unexpected(value.error());
+    out.i = spec_.scope.words.id(*value);
+  } else if (is_env(symbol)) {
+    const auto value = variables(node);
     if (!value) return tl::unexpected(value.error());
     out.i = spec_.scope.words.id(*value);
   } else {

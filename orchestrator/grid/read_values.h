@@ -43,6 +43,7 @@ class ValueReader {
   Expected<std::pair<i64, i64>> bounds(const Entry&, Slot, std::size_t numbers) const;
   Expected<Cell> cell(const Node&, Slot);
   Expected<std::string> lengths(const Node&) const;
+  Expected<std::string> variables(const Node&) const;
   Status append_model(const Node&, Dimension&);
   Expected<ModelEntry> model(const Node&);
   struct Start {

@@ -9,6 +9,7 @@
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/memory.h"
 #include "schema/audit.h"
+#include "schema/rank_variables.h"
 
 namespace sweep::plan {
 namespace {
@@ -49,10 +50,15 @@ bool is_on_gpu(const PlanEntry& e) {
 // On a GPU the allocator's answer counts: it knows the limit to the segment.
 bool is_too_large(const PlanEntry& e, double share, const MeasuredMemory* measured, double margin) {
   if (measured == nullptr) return share > 1 + margin;
-  return is_on_gpu(e) ? !measured->refusal.empty() : share > 1;
+  return is_on_gpu(e) && !changes_allocator(e) ? !measured->refusal.empty() : share > 1;
 }
 
 }  // namespace
+
+bool changes_allocator(const PlanEntry& e) {
+  const auto variables = rank_variables_from(e.trial.env);
+  return is_on_gpu(e) && variables && change_the_allocator(*variables);
+}
 
 std::optional<double> share_of_limit(const PlanEntry& e) {
   const auto limit = limit_of(e.trial);

@@ -13,6 +13,7 @@
 #include "bench_kernels/shape/stage_split.h"
 #include "bench_kernels/shape/step_sizes.h"
 #include "schema/axis_domain.h"
+#include "schema/rank_variables.h"
 
 namespace sweep::plan {
 namespace {
@@ -115,6 +116,13 @@ Verdict attention(const Trial& t) {
   return {};
 }
 
+Verdict variables(const Trial& t) {
+  if (const auto read = rank_variables_from(t.env); !read) return pruned("env", read.error().message);
+  if (t.env.empty() || t.workload != Workload::kCommand) return {};
+  return pruned("env",
+                "env: these are variables of the built-in step; a command's are `env` of its workload");
+}
+
 }  // namespace
 
 bool has_model(const Trial& t) {
@@ -123,7 +131,7 @@ bool has_model(const Trial& t) {
 
 std::optional<Objection> first_objection(const Trial& t) {
   // Later rules divide and multiply what earlier ones have bounded.
-  constexpr std::array kOfAnyTrial{rank_algebra, range, hardware, global_batch};
+  constexpr std::array kOfAnyTrial{rank_algebra, range, hardware, global_batch, variables};
   constexpr std::array kOfAModel{splits, experts, pipeline, recomputation, zero, positions};
   constexpr std::array kOfTheStep{precision, attention};
   const auto first = [&](const auto& rules) -> Verdict {

@@ -85,6 +85,12 @@ void sleep_ms(double ms) {
   while (true) ::pause();
 }
 
+// Into the log: what a test sets in the environment of ranks.
+void say_variables() {
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (std::strncmp(*entry, "SAID_", 5) == 0) std::printf("%s\n", *entry);
+}
+
 std::string devices() {
   const char* listed = std::getenv("CUDA_VISIBLE_DEVICES");
   return listed == nullptr ? "" : listed;
@@ -354,6 +360,7 @@ class FakeTrial {
 }  // namespace
 
 int run_trial(const RankLaunch& launch) {
+  say_variables();
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   const auto bytes = files::read_existing(launch.attempt_file);

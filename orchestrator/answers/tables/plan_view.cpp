@@ -141,6 +141,9 @@ std::string memory_summary(const std::vector<PlanEntry>& entries, double margin,
   else if (near > 0)
     how = fmt::format(" ({}--dry-run measures them)",
                       measured > 0 ? fmt::format("{} measured by dry runs; ", measured) : "");
+  const auto free = std::ranges::count_if(
+      entries, [](const PlanEntry& e) { return e.admitted && plan::changes_allocator(e); });
+  if (free > 0) how += fmt::format("; {} change the allocator by env, whose pieces are not modelled", free);
   return fmt::format(
       "memory: model of the built-in step; more than {:g} % over the limit is pruned; close to it: {}{}\n",
       100 * margin, near, how);

@@ -1,5 +1,6 @@
 // Every way in which ranks can end, through the real launcher and agent, by zygote and by plain exec.
 #include <signal.h>
+#include <stdlib.h>
 
 #include "base/files.h"
 #include "tests/support/local_fixture.h"
@@ -49,6 +50,30 @@ TEST_P(Outcomes, OkRanksLeaveARecordExitAndLeaveNothingElse) {
   const auto log = files::read(spool::rank_log(spool::attempt_dir(spool_, 7), 2));
   ASSERT_TRUE(log);
   EXPECT_NE(log->find("rank 2 enters init"), std::string::npos);
+}
+
+// Also where a zygote, which has loaded its libraries, starts ranks.
+TEST_P(Outcomes, TheTrialsVariablesAreInTheEnvironmentOfItsRanks) {
+  ::setenv("SAID_ONE", "by the agent", 1);
+  Attempt wanted = scripted(2, {{"outcome", "ok"}});
+  wanted.trial.env = "SAID_ONE=1 SAID_TWO=a,b:2";
+  run_one(wanted);
+  ::unsetenv("SAID_ONE");
+  ASSERT_EQ(end_of(7).cause, EndCause::kDone);
+  for (const i64 rank : {0, 1}) {
+    const auto log = files::read(spool::rank_log(spool::attempt_dir(spool_, 7), rank));
+    ASSERT_TRUE(log);
+    EXPECT_NE(log->find("SAID_ONE=1\n"), std::string::npos) << *log;
+    EXPECT_NE(log->find("SAID_TWO=a,b:2\n"), std::string::npos) << *log;
+    EXPECT_EQ(log->find("by the agent"), std::string::npos) << *log;
+  }
+}
+
+TEST_P(Outcomes, VariablesThatSweepSetsAreNotTakenFromAnInbox) {
+  Attempt wanted = scripted(1, {{"outcome", "ok"}});
+  wanted.trial.env = "LD_PRELOAD=/tmp/other.so";
+  run_one(wanted);
+  EXPECT_EQ(end_of(7).cause, EndCause::kStartFailed);
 }
 
 TEST_P(Outcomes, OomOfOneRankEndsTheOthers) {

@@ -72,6 +72,21 @@ TEST(MemoryPruning, OnAGpuTheAllocatorDecides) {
   EXPECT_TRUE(plan[1].admitted) << "the limit of the plan leaves room for what the allocator has in hand";
 }
 
+TEST(MemoryPruning, WhereEnvChangesTheAllocatorBytesAloneDecide) {
+  auto plan = decided({on_gpu(0.9, "below"), on_gpu(1.02, "above"), on_gpu(1.02, "another")});
+  for (PlanEntry& e : plan) e.trial.env = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+  plan[2].trial.env = "NCCL_ALGO=Ring";
+  std::map<std::string, MeasuredMemory> dry_runs;
+  for (const PlanEntry& e : plan)
+    dry_runs[e.id] = {*share_of_limit(e) * static_cast<double>(*e.trial.memory_cap_bytes), {}};
+  prune_memory(plan, {0.1, dry_runs});
+  EXPECT_TRUE(plan[0].admitted);
+  EXPECT_FALSE(plan[1].admitted);
+  EXPECT_TRUE(plan[2].admitted) << "the allocator's model found room";
+  EXPECT_TRUE(changes_allocator(plan[0]));
+  EXPECT_FALSE(changes_allocator(plan[2]));
+}
+
 TEST(MemoryPruning, OnAGpuNearBeginsAFifthBelow) {
   const auto plan = decided({on_gpu(0.75, "a"), on_gpu(0.85, "b"), with_share(0.85, "c")});
   std::vector<std::string> ids;

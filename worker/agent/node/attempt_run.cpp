@@ -85,9 +85,10 @@ void AttemptRun::start() {
     stage_ = Stage::kSweeping;
     return deadline_.set(kSweepLimit);
   }
+  // Libraries read variables when they are loaded, and a zygote has loaded them.
   const bool by_zygote = context_.options.zygote && !attempt().runs_command() &&
-                         attempt().start == RankStart::kZygote && !restart_.zygote_failed &&
-                         context_.zygote.usable();
+                         attempt().start == RankStart::kZygote && attempt().trial.env.empty() &&
+                         !restart_.zygote_failed && context_.zygote.usable();
   for (std::size_t i = 0; i < ranks_.all().size() && starting(); ++i) launch(i, by_zygote);
 }
 
@@ -133,6 +134,11 @@ void AttemptRun::launch(std::size_t index, bool by_zygote) {
     command.argv = {std::filesystem::read_symlink("/proc/self/exe"), "command", "--launch", text};
   else
     command.argv = {context_.options.rank_program, "run", "--launch", text};
+  if (!command.own_program) {
+    auto variables = rank_variables_from(attempt().trial.env);
+    if (!variables) return launched(index, tl::unexpected(variables.error()));
+    command.variables = std::move(*variables);
+  }
   command.token = attempt_token(context_.key, attempt().id);
   command.log = spool::rank_log(resources_.files->dir(), wanted.rank);
   command.group = ranks_.group();

@@ -18,12 +18,15 @@ namespace sweep::agent {
 
 namespace {
 
-std::vector<std::string> environment(const std::string& token) {
-  const std::string prefix = std::string(kAttemptVariable) + "=";
+std::vector<std::string> environment(const Spawn& wanted) {
   std::vector<std::string> out;
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    if (std::strncmp(*entry, prefix.c_str(), prefix.size()) != 0) out.emplace_back(*entry);
-  if (!token.empty()) out.push_back(prefix + token);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string name(text.substr(0, text.find('=')));
+    if (name != kAttemptVariable && !wanted.variables.contains(name)) out.emplace_back(text);
+  }
+  for (const auto& [name, value] : wanted.variables) out.push_back(name + "=" + value);
+  if (!wanted.token.empty()) out.push_back(std::string(kAttemptVariable) + "=" + wanted.token);
   return out;
 }
 
@@ -33,7 +36,7 @@ Expected<pid_t> spawn(const Spawn& wanted) {
   using Group = ChildProgram::Group;
   ChildProgram child{wanted.argv};
   if (wanted.own_program) child.program = "/proc/self/exe";
-  child.environment = environment(wanted.token);
+  child.environment = environment(wanted);
   child.in = wanted.input;
   child.extra = wanted.channel;
   child.group = wanted.group < 0 ? Group::kOurs : wanted.group == 0 ? Group::kNew : Group::kJoin;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "schema/rank_variables.h"
 
 namespace sweep::agent {
 
@@ -17,6 +18,8 @@ struct Spawn {
   bool own_program = false;
   // Value of SWEEP_ATTEMPT (runtime/attempt_token.h); empty: not set.
   std::string token;
+  // Set beside the agent's own, in the place of those of the same names.
+  RankVariables variables = {};
   // Becomes standard input; -1: the agent's.
   int input = -1;
   // Becomes file descriptor 3; -1: none.
