@@ -9,6 +9,7 @@
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/ops.h"
+#include "bench_kernels/parallel/checkpoint_file.h"
 #include "bench_kernels/parallel/mesh.h"
 #include "bench_kernels/shape/device_memory.h"
 #include "bench_kernels/shape/step_memory.h"
@@ -56,6 +57,8 @@ Peak peak_of_rank(const Trial& trial, i64 rank, i64 workspace, bool tensors) {
     trace.mark();
     step.run();
   }
+  if (trial.checkpoint != CheckpointKind::kNone)
+    parallel::CheckpointFile(step.states(), {.kind = trial.checkpoint, .writes = false}).begin();
   const i64 peak = memory::stats(c10::DeviceType::Meta).peak - before;
   parallel::ModelState::Bytes states;
   for (const parallel::ModelState* state : step.states()) {

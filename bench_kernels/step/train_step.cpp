@@ -10,6 +10,7 @@
 #include "bench_kernels/kernels/device_ops.h"
 #include "bench_kernels/parallel/pipeline.h"
 #include "bench_kernels/parallel/step_guard.h"
+#include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/shape/documents.h"
 #include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/model_states.h"
@@ -97,6 +98,7 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (const auto sentence = shape::states_unsupported(t)) return sentence;
   if (const auto sentence = shape::adapters_objection(t)) return *sentence + ".";
   if (const auto sentence = shape::documents_objection(t)) return *sentence + ".";
+  if (const auto sentence = shape::around_objection(t)) return sentence;
   if (const auto sentence = shape::pipeline_objection(t)) return sentence;
   if (const auto sentence = shape::recompute_objection(t)) return sentence;
   if (!t.spec.rope && t.seq_len > t.spec.max_positions) {

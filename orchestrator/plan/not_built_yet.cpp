@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "bench_kernels/shape/adapters.h"
+#include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/shape/documents.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
@@ -18,6 +19,8 @@ struct Gap {
 constexpr Gap kGaps[] = {
     {"a workload other than step",
      [](const Trial& t) { return t.workload != Workload::kStep && t.workload != Workload::kCommand; }},
+    {"evaluations", [](const Trial& t) { return t.eval_batch_size > 0; }},
+    {"loading of weights", [](const Trial& t) { return t.weights_load != WeightsLoad::kNone; }},
 };
 
 }  // namespace
@@ -28,8 +31,9 @@ std::optional<Objection> not_built_yet(const Trial& t) {
   for (const Gap& gap : kGaps)
     if (gap.asked(t)) gaps += (gaps.empty() ? "" : ", ") + std::string(gap.what);
   if (gaps.empty()) {
-    for (const auto& reason : {shape::states_unsupported(t), shape::split_not_built(t),
-                               shape::adapters_objection(t), shape::documents_objection(t)})
+    for (const auto& reason :
+         {shape::states_unsupported(t), shape::split_not_built(t), shape::adapters_objection(t),
+          shape::documents_objection(t), shape::around_objection(t)})
       if (reason) return Objection{{"unsupported", *reason}, Outcome::kUnsupported};
     return {};
   }

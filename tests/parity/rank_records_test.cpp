@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench_kernels/shape/around_step.h"
 #include "schema/codec.h"
 #include "tests/parity/rank_driver.h"
 
@@ -146,6 +147,57 @@ TEST(RankRecords, OutOfMemoryOnTwoRanksLeavesNoOtherCause) {
     EXPECT_TRUE(record.outcome == Outcome::kOom || record.consequential) << record.message;
   }
   EXPECT_GE(ooms, 1);
+}
+
+// Bytes, and the peak where it is on the device, are those of the plan and the dry run.
+TEST(RankRecords, ACheckpointHasItsBytesTimesAndPeak) {
+  ZygoteProcess zygote;
+  for (const CheckpointKind kind :
+       {CheckpointKind::kFull, CheckpointKind::kSharded, CheckpointKind::kAsync}) {
+    Attempt attempt = small_attempt(2);
+    attempt.trial.checkpoint = kind, attempt.trial.zero = 3;
+    const i64 peak = dry_run_peak(attempt.trial);
+    i64 bytes = 0;
+    for (const auto& record : run_by_zygote(attempt, zygote)) {
+      EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;
+      EXPECT_EQ(record.phase, Phase::kDone);
+      EXPECT_EQ(record.samples.size(), 6u) << "a step beside a checkpoint is no sample";
+      EXPECT_EQ(record.peak_allocated_bytes, peak) << to_string(kind);
+      ASSERT_TRUE(record.effective.around);
+      const AroundStep& around = *record.effective.around;
+      bytes += around.checkpoint_bytes.value_or(0);
+      EXPECT_GT(around.checkpoint_stall_ns.value_or(0), 0);
+      EXPECT_GE(around.checkpoint_ns, around.checkpoint_stall_ns);
+      EXPECT_EQ(around.checkpoint_host_bytes > 0,
+                kind == CheckpointKind::kAsync || (kind == CheckpointKind::kFull && record.rank == 0));
+    }
+    EXPECT_EQ(bytes, shape::checkpoint_bytes(attempt.trial)) << to_string(kind);
+  }
+}
+
+// The kernel would end rank 0 without a word; the cap makes it an outcome with its phase and its size.
+TEST(RankRecords, RankZeroThatCannotHoldTheCheckpointIsOutOfHostMemoryInThatPhase) {
+  Attempt attempt = small_attempt(2);
+  attempt.trial.checkpoint = CheckpointKind::kFull;
+  attempt.trial.host_memory_cap_bytes = shape::checkpoint_bytes(attempt.trial) - 1;
+  const auto records = run_by_exec(attempt);
+  EXPECT_EQ(records[0].outcome, Outcome::kOom) << records[0].message;
+  EXPECT_EQ(records[0].oom_kind, OomKind::kHost);
+  EXPECT_EQ(records[0].phase, Phase::kCheckpoint);
+  EXPECT_EQ(records[0].part, "checkpoint");
+  EXPECT_GT(records[0].oom_asked_bytes.value_or(0), 0);
+  EXPECT_EQ(records[0].samples.size(), 6u) << "the steps were over";
+  ++*attempt.trial.host_memory_cap_bytes;
+  for (const auto& record : run_by_exec(attempt)) EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;
+}
+
+TEST(RankRecords, AFolderThatIsNotThereIsACrashOfTheCheckpointThatNamesIt) {
+  Attempt attempt = small_attempt(1);
+  attempt.trial.checkpoint = CheckpointKind::kSharded, attempt.checkpoint_folder = "/not/there";
+  const RankRecord record = run_by_exec(attempt)[0];
+  EXPECT_EQ(record.outcome, Outcome::kCrash);
+  EXPECT_EQ(record.phase, Phase::kCheckpoint);
+  EXPECT_THAT(record.message, HasSubstr("/not/there"));
 }
 
 class DeadPeer : public ::testing::TestWithParam<CommBackend> {};

@@ -24,6 +24,7 @@
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "worker/rank/agent_store.h"
+#include "worker/rank/around.h"
 #include "worker/rank/calibrate.h"
 #include "worker/rank/exception_record.h"
 #include "worker/rank/flight_door.h"
@@ -217,6 +218,8 @@ void RankRun::train(const Attempt& attempt) {
   record_.sent = mesh_->sent();
   if (const auto whole = counted(); last_step && whole && used.phantom)
     used.phantom = PhantomUse{*whole, used.phantom->build, last_step};
+  if (attempt.trial.checkpoint != CheckpointKind::kNone)
+    write_checkpoint(attempt, step, progress_, used.around.emplace());
   if (!proof) return;
   used.proof = proof_of(attempt, step);
 }
@@ -274,8 +277,9 @@ void RankRun::leave_together() {
 }
 
 std::string RankRun::part_that_failed() const {
-  if (progress_.current() == Phase::kBuild) return "build";
-  if (progress_.current() < Phase::kBuild) return name_of(Part::kCommunication);  // it was joining its groups
+  const Phase phase = progress_.current();
+  if (phase == Phase::kBuild || phase > Phase::kDone) return std::string(to_string(phase));
+  if (phase < Phase::kBuild) return name_of(Part::kCommunication);  // it was joining its groups
   const Part part = progress_.part();
   return part == Part::kNone ? std::string() : name_of(part);
 }
