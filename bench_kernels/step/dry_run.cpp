@@ -57,6 +57,7 @@ Peak peak_of_rank(const Trial& trial, i64 rank, i64 workspace, bool tensors) {
     trace.mark();
     step.run();
   }
+  if (trial.eval_batch_size > 0) step.evaluate();
   if (trial.checkpoint != CheckpointKind::kNone)
     parallel::CheckpointFile(step.states(), {.kind = trial.checkpoint, .writes = false}).begin();
   const i64 peak = memory::stats(c10::DeviceType::Meta).peak - before;

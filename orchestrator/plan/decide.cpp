@@ -102,12 +102,20 @@ Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& 
       static_cast<double>(measure.warmup_steps + measure.steps) * static_cast<double>(measure.repeats);
   d.total_s = d.startup_s + d.first_step_s + d.step_s + steps * std::max(1.0, kSlack * step);
   if (command) return d;
+  // By sequences, an evaluation takes no longer than steps do.
+  if (t.eval_batch_size > 0) {
+    const double share =
+        static_cast<double>(t.eval_batch_size) / static_cast<double>(t.micro_batch_size * t.grad_accum);
+    d.around_s = std::max(floor, d.step_s * std::max(1.0, share));
+    d.total_s += d.around_s + static_cast<double>(t.eval_batches) * std::max(1.0, kSlack * step * share);
+  }
   // The files of one node's ranks share its disk.
   const double node_bytes = static_cast<double>(shape::checkpoint_bytes(t)) /
                             (t.checkpoint == CheckpointKind::kFull ? 1.0 : static_cast<double>(t.nodes));
   if (t.checkpoint == CheckpointKind::kNone) return d;
-  d.around_s = std::max(floor, node_bytes / kDiskBytesPerSecond) + d.step_s;
-  d.total_s += d.around_s;
+  const double on_disk = std::max(floor, node_bytes / kDiskBytesPerSecond) + d.step_s;
+  d.around_s = std::max(d.around_s, on_disk);
+  d.total_s += on_disk;
   return d;
 }
 

@@ -80,6 +80,21 @@ TEST(RankRecords, OfAPipelineOnlyTheLastStageHasALoss) {
   }
 }
 
+TEST(RankRecords, TrafficIsThatOfOneStepHoweverManyThereAre) {
+  ZygoteProcess zygote;
+  Attempt attempt = small_attempt(2);
+  const auto sent = [&](i64 steps) {
+    attempt.measure.steps = steps;
+    const RankRecord record = run_by_zygote(attempt, zygote)[0];
+    i64 bytes = 0;
+    for (const SentTraffic& each : record.sent) bytes += each.bytes;
+    return bytes;
+  };
+  const i64 once = sent(1);
+  EXPECT_GT(once, 0);
+  EXPECT_EQ(sent(4), once);
+}
+
 TEST(RankRecords, AreTheSameByExecAndByZygote) {
   ZygoteProcess zygote;
   for (const auto& [dp, threads] : std::vector<std::pair<i64, i64>>{{1, 1}, {2, 1}, {1, 2}}) {
@@ -173,6 +188,41 @@ TEST(RankRecords, ACheckpointHasItsBytesTimesAndPeak) {
     }
     EXPECT_EQ(bytes, shape::checkpoint_bytes(attempt.trial)) << to_string(kind);
   }
+}
+
+TEST(RankRecords, AnEvaluationHasItsTimeLossAndPeak) {
+  ZygoteProcess zygote;
+  for (const i64 batch : {1, 2, 32}) {
+    Attempt attempt = small_attempt(2);
+    attempt.trial.eval_batch_size = batch, attempt.trial.eval_batches = 2;
+    const i64 peak = dry_run_peak(attempt.trial);
+    for (const auto& record : run_by_zygote(attempt, zygote)) {
+      EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;
+      EXPECT_EQ(record.samples.size(), 6u);
+      EXPECT_EQ(record.peak_allocated_bytes, peak) << batch;
+      ASSERT_TRUE(record.effective.around);
+      const AroundStep& around = *record.effective.around;
+      EXPECT_GT(around.eval_ns.value_or(0), 0);
+      EXPECT_EQ(around.eval_tokens, 2 * batch * 32);
+      EXPECT_LT(around.eval_loss.value_or(100), record.samples.front().loss + 0.5);
+      if (batch == 1)
+        EXPECT_LT(around.eval_peak_bytes, peak) << "no gradients' temporaries";
+      else if (batch == 32)
+        EXPECT_EQ(around.eval_peak_bytes, peak) << "the larger batch is the fullest moment";
+    }
+  }
+}
+
+TEST(RankRecords, AnEvaluationThatDoesNotFitIsOutOfMemoryInThatPhase) {
+  Attempt attempt = small_attempt(1);
+  attempt.trial.memory_cap_bytes = dry_run_peak(attempt.trial);
+  attempt.trial.eval_batch_size = 64;
+  const RankRecord record = run_by_exec(attempt)[0];
+  EXPECT_EQ(record.outcome, Outcome::kOom) << record.message;
+  EXPECT_EQ(record.oom_kind, OomKind::kDevice);
+  EXPECT_EQ(record.phase, Phase::kEvaluation);
+  EXPECT_EQ(record.part, "evaluation");
+  EXPECT_EQ(record.samples.size(), 6u) << "the steps were over";
 }
 
 // The kernel would end rank 0 without a word; the cap makes it an outcome with its phase and its size.

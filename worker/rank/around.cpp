@@ -27,6 +27,19 @@ std::optional<i64> host_limit(const Attempt& attempt) {
   return limit;
 }
 
+void evaluate(const Attempt& attempt, step::TrainStep& step, Device& device, ProgressWriter& progress,
+              AroundStep& around) {
+  if (attempt.trial.eval_batch_size == 0) return;
+  progress.phase(Phase::kEvaluation);
+  device.begin_stretch();
+  const step::Evaluation seen = step.evaluate();
+  around.eval_peak_bytes = device.peak_of_stretch();
+  around.eval_ns = seen.ns;
+  if (seen.tokens == 0) return;
+  around.eval_tokens = seen.tokens;
+  around.eval_loss = seen.loss;
+}
+
 void write_checkpoint(const Attempt& attempt, step::TrainStep& step, ProgressWriter& progress,
                       AroundStep& around) {
   const Trial& t = attempt.trial;

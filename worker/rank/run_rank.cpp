@@ -218,8 +218,11 @@ void RankRun::train(const Attempt& attempt) {
   record_.sent = mesh_->sent();
   if (const auto whole = counted(); last_step && whole && used.phantom)
     used.phantom = PhantomUse{*whole, used.phantom->build, last_step};
-  if (attempt.trial.checkpoint != CheckpointKind::kNone)
-    write_checkpoint(attempt, step, progress_, used.around.emplace());
+  if (attempt.trial.eval_batch_size > 0 || attempt.trial.checkpoint != CheckpointKind::kNone) {
+    AroundStep& around = used.around.emplace();
+    evaluate(attempt, step, *device_, progress_, around);
+    write_checkpoint(attempt, step, progress_, around);
+  }
   if (!proof) return;
   used.proof = proof_of(attempt, step);
 }
