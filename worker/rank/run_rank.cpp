@@ -207,6 +207,7 @@ void RankRun::train(const Attempt& attempt) {
   if (at_build) used.phantom.emplace().build = *at_build;
   record_.outcome = Outcome::kOk;
   const auto run_step = [&] {
+    mesh_->reset_traffic();
     const auto before = counted();
     auto times = step.run();
     const auto after = before ? counted() : before;
