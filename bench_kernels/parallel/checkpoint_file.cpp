@@ -10,9 +10,8 @@
 namespace sweep::parallel {
 namespace {
 
-constexpr std::int64_t kStaged = std::int64_t{32} << 20;  // bytes on their way from the device to the file
-constexpr ScratchUse kUse{"checkpoint", "the checkpoint",
-                          "name a folder with room as checkpoint_folder of the site profile"};
+constexpr ScratchUse kCheckpointUse{"checkpoint", "the checkpoint",
+                                    "name a folder with room as checkpoint_folder of the site profile"};
 
 }  // namespace
 
@@ -53,7 +52,7 @@ void CheckpointFile::begin() {
   for (const ModelState* state : states_)
     options_.kind == CheckpointKind::kFull ? state->gathered_pieces(take_piece) : state->pieces(take_piece);
   if (!options_.writes) return;
-  file_.emplace(0, options_.folder, kUse);
+  file_.emplace(0, options_.folder, kCheckpointUse);
   if (options_.kind != CheckpointKind::kAsync) return write_all([this] { beat(); });
   thread_ = std::thread([this] {
     try {

@@ -59,6 +59,7 @@ class ModelState final : public model::Keeper {
     std::string tensor;
     std::string state;       // "weight", "master", "mean", "square"
     std::int64_t begin = 0;  // its first number, in the rows and columns of the tensor that this rank has
+    std::int64_t whole = 0;  // how many those are
     at::Tensor values;       // a view, where the state is
   };
   using TakePiece = std::function<void(const Piece&)>;
@@ -67,6 +68,15 @@ class ModelState final : public model::Keeper {
   // All pieces of the tensors that this rank has, on the first rank of the data-parallel group, one gathered buffer
   // after the other; a collective of its shard group. On other ranks there are none.
   void gathered_pieces(const TakePiece&) const;
+
+  // The weights that a file brings: of everything, or where adapters are trained of the base.
+  // Those that this rank keeps, one run after the other; the views may be written. REQUIRES: tp, pp and ep are 1.
+  void kept_weights(const TakePiece&) const;
+  // All of them, from the first rank of the data-parallel group to all: it fills each run of a buffer, which the others
+  // get. A collective of that group, with the same requirement.
+  void spread_weights(const TakePiece& fill) const;
+  // All of them to that rank, as gathered_pieces().
+  void gathered_weights(const TakePiece&) const;
 
   // Bytes that last on this rank's device from step to step, with padding, without step counts.
   struct Bytes {
@@ -100,6 +110,8 @@ class ModelState final : public model::Keeper {
     std::int64_t begin = 0;
   };
   std::vector<Lasting> lasting(std::size_t bucket) const;
+  std::vector<std::size_t> loaded() const;
+  Lasting weights_of(std::size_t bucket) const;
   bool saves(const model::Parameters::Stack&, const model::Parameters::Part&) const;
   void cut(std::size_t bucket, const Lasting&, std::pair<std::int64_t, std::int64_t> range,
            const TakePiece&) const;

@@ -15,10 +15,16 @@ constexpr std::int64_t kGathered = std::int64_t{64} << 20;  // bytes of a gather
 
 }  // namespace
 
+ModelState::Lasting ModelState::weights_of(std::size_t b) const {
+  const comm::Channel& shard = *values_.peers(b).shard;
+  const std::int64_t part = parameters_.buckets()[b].elements / shard.size();
+  return {"weight", values_.lasting(b), plan_.values_sharded() ? part * shard.rank() : 0};
+}
+
 std::vector<ModelState::Lasting> ModelState::lasting(std::size_t b) const {
   const comm::Channel& shard = *values_.peers(b).shard;
   const std::int64_t part = parameters_.buckets()[b].elements / shard.size(), first = part * shard.rank();
-  std::vector<Lasting> all{{"weight", values_.lasting(b), plan_.values_sharded() ? first : 0}};
+  std::vector<Lasting> all{weights_of(b)};
   for (auto& [state, values] : optimizer_.kept(b)) all.push_back({state, values, first});
   return all;
 }
@@ -40,10 +46,11 @@ void ModelState::cut(std::size_t b, const Lasting& state, std::pair<std::int64_t
     const std::int64_t columns = std::max<std::int64_t>(1, stack.columns);
     std::int64_t at = stack.offset;
     for (const auto& part : stack.parts) {
-      const std::int64_t begin = std::max(at, range.first);
-      const std::int64_t end = std::min(at + part.real_rows() * columns, range.second);
+      const std::int64_t whole = part.real_rows() * columns;
+      const std::int64_t begin = std::max(at, range.first), end = std::min(at + whole, range.second);
       if (begin < end && saves(stack, part))
-        take({part.name, state.state, begin - at, state.values.narrow(0, begin - state.begin, end - begin)});
+        take({part.name, state.state, begin - at, whole,
+              state.values.narrow(0, begin - state.begin, end - begin)});
       at += part.rows * columns;
     }
   }
@@ -88,6 +95,50 @@ void ModelState::gather(std::size_t b, const Lasting& state, const TakePiece& ta
     for (std::int64_t r = 0; shard.rank() == 0 && r < n; ++r) {
       const std::int64_t begin = r * part + at;
       cut(b, {state.state, all.narrow(0, r * size, size), begin}, {begin, begin + size}, take);
+    }
+  }
+}
+
+std::vector<std::size_t> ModelState::loaded() const {
+  const auto& buckets = parameters_.buckets();
+  const bool base = std::ranges::any_of(buckets, &Parameters::Bucket::frozen);
+  std::vector<std::size_t> loaded;
+  for (std::size_t b = 0; b < buckets.size(); ++b)
+    if (buckets[b].frozen == base) loaded.push_back(b);
+  return loaded;
+}
+
+void ModelState::kept_weights(const TakePiece& take) const {
+  for (const std::size_t b : loaded()) {
+    const Lasting kept = weights_of(b);
+    cut(b, kept, {kept.begin, kept.begin + kept.values.numel()}, take);
+  }
+}
+
+void ModelState::gathered_weights(const TakePiece& take) const {
+  const at::NoGradGuard no_grad;
+  for (const std::size_t b : loaded())
+    if (values_.peers(b).copies->rank() == 0) gather(b, weights_of(b), take);
+}
+
+// The others add zeros: a broadcast, of which each rank keeps what it keeps.
+void ModelState::spread_weights(const TakePiece& fill) const {
+  const at::NoGradGuard no_grad;
+  comm::Channel& data = mesh_[Dimension::kData];
+  for (const std::size_t b : loaded()) {
+    const Lasting kept = weights_of(b);
+    const std::int64_t elements = parameters_.buckets()[b].elements, end = kept.begin + kept.values.numel();
+    const std::int64_t most =
+        std::min(elements, kGathered / static_cast<std::int64_t>(kept.values.element_size()));
+    const auto options = parameters_.buckets()[b].values.options().dtype(kept.values.scalar_type());
+    for (std::int64_t at = 0; at < elements; at += most) {
+      const std::int64_t size = std::min(most, elements - at);
+      const at::Tensor buffer = at::zeros({size}, options);
+      if (data.rank() == 0) cut(b, {kept.state, buffer, at}, {at, at + size}, fill);
+      data.all_reduce(buffer).wait();
+      const std::int64_t from = std::max(at, kept.begin), to = std::min(at + size, end);
+      if (from < to)
+        kept.values.narrow(0, from - kept.begin, to - from).copy_(buffer.narrow(0, from - at, to - from));
     }
   }
 }

@@ -60,6 +60,10 @@ void ScratchFile::sync() {
   if (fdatasync(file_) != 0) fail(std::string("cannot write ") + use_.holds, errno);
 }
 
+void ScratchFile::forget_cached() const {
+  (void)posix_fadvise(file_, 0, 0, POSIX_FADV_DONTNEED);  // a wish: some file systems keep it
+}
+
 std::int64_t ScratchFile::size() const {
   struct stat info {};
   if (fstat(file_, &info) != 0) fail("cannot look at the file", errno);

@@ -16,6 +16,9 @@ struct ScratchUse {
   const char* cure = "point TMPDIR to a folder with room, or use offload optimizer";
 };
 
+// Bytes that are on their way between a device and a file at once.
+inline constexpr std::int64_t kStaged = std::int64_t{32} << 20;
+
 class ScratchFile {
  public:
   // In the folder (TMPDIR, else /tmp). Reserves that many bytes; 0: it grows as it is written. Throws
@@ -32,6 +35,8 @@ class ScratchFile {
   // Returns when all bytes are on the disk.
   void sync();
   std::int64_t size() const;
+  // The system's copy in memory goes: what is read next comes from the disk.
+  void forget_cached() const;
 
  private:
   [[noreturn]] void fail(const std::string& what, int error) const;

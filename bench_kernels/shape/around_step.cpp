@@ -34,7 +34,31 @@ std::optional<std::string> checkpoint_objection(const Trial& t) {
   return {};
 }
 
+std::optional<std::string> load_objection(const Trial& t) {
+  if (t.weights_load == WeightsLoad::kNone || t.tp * t.pp * t.ep == 1) return {};
+  return fmt::format(
+      "weights_load {} with tp {}, pp {}, ep {}: the file has whole tensors, and the ranks that read it hold "
+      "parts of "
+      "them; use dp, cp and zero.",
+      t.weights_load, t.tp, t.pp, t.ep);
+}
+
 }  // namespace
+
+bool surrounds(const Trial& t) {
+  return t.checkpoint != CheckpointKind::kNone || t.eval_batch_size > 0 ||
+         t.weights_load != WeightsLoad::kNone;
+}
+
+i64 load_bytes(const Trial& t) {
+  if (t.weights_load == WeightsLoad::kNone) return 0;
+  const i64 model = bytes_of(state_types(t).weights) * parameter_count(t.spec);
+  return t.weights_load == WeightsLoad::kRank0 ? model : model * (t.dp * t.cp / state_split(t).weights);
+}
+
+double load_host_bytes(const Trial& t) {
+  return t.weights_load == WeightsLoad::kRank0 ? static_cast<double>(load_bytes(t)) : 0;
+}
 
 i64 checkpoint_bytes(const Trial& t) {
   if (t.checkpoint == CheckpointKind::kNone) return 0;
@@ -59,10 +83,14 @@ double checkpoint_host_bytes(const Trial& t) {
 }
 
 std::optional<std::string> around_objection(const Trial& t) {
-  return checkpoint_objection(t);
+  if (auto sentence = checkpoint_objection(t)) return sentence;
+  return load_objection(t);
 }
 
 std::optional<std::string> host_memory_objection(const Trial& t, double node_bytes) {
+  if (load_host_bytes(t) > node_bytes)
+    return fmt::format("weights_load rank0 takes {} of host memory on the node of rank 0, which has {}",
+                       human_bytes(load_host_bytes(t)), human_bytes(node_bytes));
   const double needed = checkpoint_host_bytes(t);
   if (needed <= node_bytes) return {};
   return fmt::format(

@@ -11,6 +11,7 @@
 #include "bench_kernels/kernels/ops.h"
 #include "bench_kernels/parallel/checkpoint_file.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/parallel/weights_file.h"
 #include "bench_kernels/shape/device_memory.h"
 #include "bench_kernels/shape/step_memory.h"
 #include "bench_kernels/step/train_step.h"
@@ -53,6 +54,12 @@ Peak peak_of_rank(const Trial& trial, i64 rank, i64 workspace, bool tensors) {
   const parallel::Mesh mesh = parallel::pretend(*dims, rank);
   memory::BlockTrace trace(c10::DeviceType::Meta);
   TrainStep step(trial, at::kMeta, mesh, nullptr);
+  if (trial.weights_load != WeightsLoad::kNone) {
+    parallel::WeightsFile file(step.states(),
+                               {.kind = trial.weights_load, .first = rank == 0, .reads = false});
+    file.write();
+    file.load();
+  }
   for (int i = 0; i < 2; ++i) {
     trace.mark();
     step.run();

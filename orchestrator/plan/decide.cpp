@@ -109,13 +109,16 @@ Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& 
     d.around_s = std::max(floor, d.step_s * std::max(1.0, share));
     d.total_s += d.around_s + static_cast<double>(t.eval_batches) * std::max(1.0, kSlack * step * share);
   }
-  // The files of one node's ranks share its disk.
-  const double node_bytes = static_cast<double>(shape::checkpoint_bytes(t)) /
-                            (t.checkpoint == CheckpointKind::kFull ? 1.0 : static_cast<double>(t.nodes));
-  if (t.checkpoint == CheckpointKind::kNone) return d;
-  const double on_disk = std::max(floor, node_bytes / kDiskBytesPerSecond) + d.step_s;
-  d.around_s = std::max(d.around_s, on_disk);
-  d.total_s += on_disk;
+  const auto on_disk = [&](i64 bytes, bool by_one, double times) {
+    const double node_bytes = static_cast<double>(bytes) / (by_one ? 1.0 : static_cast<double>(t.nodes));
+    const double seconds = std::max(floor, times * node_bytes / kDiskBytesPerSecond) + d.step_s;
+    d.around_s = std::max(d.around_s, seconds);
+    d.total_s += seconds;
+  };
+  if (t.checkpoint != CheckpointKind::kNone)
+    on_disk(shape::checkpoint_bytes(t), t.checkpoint == CheckpointKind::kFull, 1);
+  if (t.weights_load != WeightsLoad::kNone)  // written, then read
+    on_disk(shape::load_bytes(t), t.weights_load == WeightsLoad::kRank0, 2);
   return d;
 }
 

@@ -19,7 +19,6 @@ struct Gap {
 constexpr Gap kGaps[] = {
     {"a workload other than step",
      [](const Trial& t) { return t.workload != Workload::kStep && t.workload != Workload::kCommand; }},
-    {"loading of weights", [](const Trial& t) { return t.weights_load != WeightsLoad::kNone; }},
 };
 
 }  // namespace

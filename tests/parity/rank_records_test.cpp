@@ -190,6 +190,39 @@ TEST(RankRecords, ACheckpointHasItsBytesTimesAndPeak) {
   }
 }
 
+TEST(RankRecords, LoadedWeightsHaveTheirBytesTimeAndHostMemory) {
+  ZygoteProcess zygote;
+  for (const WeightsLoad kind : {WeightsLoad::kRank0, WeightsLoad::kSharded}) {
+    Attempt attempt = small_attempt(2);
+    const auto plain = losses(run_by_zygote(attempt, zygote)[0]);
+    attempt.trial.weights_load = kind;
+    const i64 peak = dry_run_peak(attempt.trial);
+    i64 bytes = 0;
+    for (const auto& record : run_by_zygote(attempt, zygote)) {
+      EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;
+      EXPECT_EQ(record.peak_allocated_bytes, peak);
+      ASSERT_TRUE(record.effective.around);
+      EXPECT_GT(record.effective.around->load_ns.value_or(0), 0);
+      bytes += record.effective.around->load_bytes.value_or(0);
+      if (record.rank > 0) continue;
+      EXPECT_EQ(losses(record), plain);
+    }
+    EXPECT_EQ(bytes, shape::load_bytes(attempt.trial));
+  }
+}
+
+TEST(RankRecords, RankZeroThatCannotHoldTheWeightsIsOutOfHostMemoryInThatPhase) {
+  Attempt attempt = small_attempt(2);
+  attempt.trial.weights_load = WeightsLoad::kRank0;
+  attempt.trial.host_memory_cap_bytes = shape::load_bytes(attempt.trial) - 1;
+  const RankRecord record = run_by_exec(attempt)[0];
+  EXPECT_EQ(record.outcome, Outcome::kOom) << record.message;
+  EXPECT_EQ(record.oom_kind, OomKind::kHost);
+  EXPECT_EQ(record.phase, Phase::kLoad);
+  EXPECT_EQ(record.part, "load");
+  EXPECT_EQ(record.oom_asked_bytes, shape::load_bytes(attempt.trial));
+}
+
 TEST(RankRecords, AnEvaluationHasItsTimeLossAndPeak) {
   ZygoteProcess zygote;
   for (const i64 batch : {1, 2, 32}) {
@@ -205,10 +238,11 @@ TEST(RankRecords, AnEvaluationHasItsTimeLossAndPeak) {
       EXPECT_GT(around.eval_ns.value_or(0), 0);
       EXPECT_EQ(around.eval_tokens, 2 * batch * 32);
       EXPECT_LT(around.eval_loss.value_or(100), record.samples.front().loss + 0.5);
-      if (batch == 1)
+      if (batch == 1) {
         EXPECT_LT(around.eval_peak_bytes, peak) << "no gradients' temporaries";
-      else if (batch == 32)
+      } else if (batch == 32) {
         EXPECT_EQ(around.eval_peak_bytes, peak) << "the larger batch is the fullest moment";
+      }
     }
   }
 }

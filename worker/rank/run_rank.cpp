@@ -19,6 +19,7 @@
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/optim/optimizer.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/step/selftest.h"
 #include "runtime/rank_process.h"
 #include "schema/codec.h"
@@ -205,6 +206,11 @@ void RankRun::train(const Attempt& attempt) {
   const auto at_build = counted();
   std::optional<PhantomCounts> last_step;
   if (at_build) used.phantom.emplace().build = *at_build;
+  AroundStep nothing;
+  AroundStep& around = shape::surrounds(attempt.trial) ? used.around.emplace() : nothing;
+  load_weights(
+      attempt, launch_.rank == 0, step, [this] { (*mesh_)[shape::Dimension::kWorld].barrier(); }, progress_,
+      around);
   record_.outcome = Outcome::kOk;
   const auto run_step = [&] {
     mesh_->reset_traffic();
@@ -219,11 +225,8 @@ void RankRun::train(const Attempt& attempt) {
   record_.sent = mesh_->sent();
   if (const auto whole = counted(); last_step && whole && used.phantom)
     used.phantom = PhantomUse{*whole, used.phantom->build, last_step};
-  if (attempt.trial.eval_batch_size > 0 || attempt.trial.checkpoint != CheckpointKind::kNone) {
-    AroundStep& around = used.around.emplace();
-    evaluate(attempt, step, *device_, progress_, around);
-    write_checkpoint(attempt, step, progress_, around);
-  }
+  evaluate(attempt, step, *device_, progress_, around);
+  write_checkpoint(attempt, step, progress_, around);
   if (!proof) return;
   used.proof = proof_of(attempt, step);
 }

@@ -50,6 +50,25 @@ TEST(AroundStep, HostMemoryIsThatOfRankZeroOrOfANodesShares) {
   EXPECT_FALSE(host_memory_objection(t, 1));
 }
 
+// "Rank-0 (aka trainer) should have 140 GB memory": LLMForge, of 70B in full on 32 A10G.
+TEST(AroundStep, LoadingOrGathering70BTakesThePublishedMemoryOfRankZero) {
+  Trial t = big();
+  t.spec = *find_model("llama2-70b"), t.precision = Precision::kBf16;
+  t.checkpoint = CheckpointKind::kNone, t.weights_load = WeightsLoad::kRank0;
+  EXPECT_NEAR(load_host_bytes(t), 140e9, 3e9);
+  EXPECT_TRUE(host_memory_objection(t, 64e9)) << "a g5.4xlarge";
+  EXPECT_FALSE(host_memory_objection(t, 192e9)) << "a g5.12xlarge";
+  EXPECT_DOUBLE_EQ(static_cast<double>(load_bytes(t)), load_host_bytes(t));
+  t.weights_load = WeightsLoad::kSharded;
+  EXPECT_FALSE(host_memory_objection(t, 64e9));
+  const i64 once = load_bytes(t);
+  t.zero = 2;
+  EXPECT_EQ(load_bytes(t), 32 * once) << "each rank keeps all, and reads it";
+  t.weights_load = WeightsLoad::kNone, t.checkpoint = CheckpointKind::kFull,
+  t.optimizer = OptimizerKind::kSgd;
+  EXPECT_NEAR(checkpoint_host_bytes(t), 140e9, 3e9) << "the weights alone";
+}
+
 TEST(AroundStep, WhatIsNotCombinedIsRefused) {
   const auto refused = [](auto change) {
     Trial t = big();
