@@ -17,6 +17,10 @@ struct MeasurePlan {
   i64 repeats = 1;
   // A trial ends before its last step once it is clearly slower than the best so far.
   bool early_stop = false;
+  // The steps of an attempt that runs to its end.
+  double all_steps() const {
+    return static_cast<double>(warmup_steps + steps) * static_cast<double>(repeats);
+  }
   bool operator==(const MeasurePlan&) const = default;
 };
 

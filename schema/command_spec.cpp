@@ -87,6 +87,10 @@ Expected<void> read_member(CommandSpec& out, const std::string& key, const json&
   return {};
 }
 
+bool is_module_option(std::string_view word) {
+  return word == "-m" || word == "--module";  // deepspeed has the long one only
+}
+
 // The words before a launcher's own options: the interpreter of what it starts. `at`: the first word after the launcher.
 std::vector<std::string> interpreter_of(const std::vector<std::string>& argv, std::size_t& at) {
   const std::string& program = argv.front();
@@ -95,13 +99,27 @@ std::vector<std::string> interpreter_of(const std::vector<std::string>& argv, st
   if (const auto file = program.substr(name); file == "torchrun" || file == "deepspeed")
     return {name == 0 ? "python3" : program.substr(0, name) + "python3"};
   for (std::size_t i = 0; i + 1 < argv.size(); ++i)
-    if (argv[i] == "-m" &&
-        (argv[i + 1] == "torch.distributed.run" || argv[i + 1] == "torch.distributed.launch"))
+    if (argv[i] == "-m" && is_launcher_module(argv[i + 1]))
       return at = i + 2, std::vector(argv.begin(), argv.begin() + static_cast<std::ptrdiff_t>(i));
   return {};
 }
 
 }  // namespace
+
+bool is_launcher_module(std::string_view word) {
+  return word == "torch.distributed.run" || word == "torch.distributed.launch";
+}
+
+std::string script_of(const std::vector<std::string>& argv) {
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    if (i > 0 && is_module_option(argv[i - 1])) {
+      if (!is_launcher_module(argv[i]) && argv[i] != "sweep_trial") return argv[i];
+    } else if (argv[i].ends_with(".py") || argv[i].ends_with(".sh")) {
+      return argv[i];
+    }
+  }
+  return argv.empty() ? "" : argv.front();
+}
 
 Expected<CommandSpec> without_launcher(CommandSpec spec) {
   if (!spec.per_node) return spec;
@@ -113,7 +131,7 @@ Expected<CommandSpec> without_launcher(CommandSpec spec) {
         spec.argv.front()));
   for (; at < spec.argv.size(); ++at) {
     const std::string& word = spec.argv[at];
-    const bool module = word == "-m" || word == "--module";
+    const bool module = is_module_option(word);
     if (!module && (word.starts_with('-') || !word.ends_with(".py"))) continue;
     if (module) words.emplace_back("-m"), ++at;
     words.insert(words.end(), spec.argv.begin() + static_cast<std::ptrdiff_t>(at), spec.argv.end());

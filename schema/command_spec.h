@@ -44,6 +44,11 @@ inline constexpr std::array<std::string_view, 8> kRankNames{
 nlohmann::json to_json(const CommandSpec&);
 // Reads a trial's axis `program`.
 Expected<CommandSpec> command_from(std::string_view program);
+// torch.distributed.run and its older name: modules that start the ranks of a node.
+bool is_launcher_module(std::string_view word);
+// The word of a command that says which program it is: the script (.py, .sh) or the module that a launcher or sweep_trial
+// starts, else its first word.
+std::string script_of(const std::vector<std::string>& argv);
 // The command as one rank runs it alone: without torchrun, `python -m torch.distributed.run` or deepspeed, which start a
 // node's ranks. Error: another launcher, or no script (.py) and no `-m MODULE` among its words.
 Expected<CommandSpec> without_launcher(CommandSpec);

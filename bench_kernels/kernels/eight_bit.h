@@ -8,7 +8,8 @@
 
 namespace sweep::kernels {
 
-// What the codes stand for, ascending: of the mean from -1 to 1, of the square from 0 to 1. As bitsandbytes makes it.
+// The values that the codes stand for, ascending, as bitsandbytes makes them: from -1 to 1 for the mean (`with_sign`),
+// from 0 to 1 for the square.
 std::array<float, 256> dynamic_map(bool with_sign);
 // Both on a device: [2, 256], fp32.
 at::Tensor dynamic_maps(const at::TensorOptions&);

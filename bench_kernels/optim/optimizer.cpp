@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "bench_kernels/kernels/device/args.h"
 #include "bench_kernels/kernels/eight_bit.h"
 #include "bench_kernels/shape/optimizer_states.h"
 
@@ -94,6 +95,9 @@ void eight_bit(const OptimizerOptions& o, std::int64_t count, const Lists& l, co
 }
 
 }  // namespace
+
+// The planner counts with the kernel's blocks; the kernel's source is compiled alone and includes nothing of the planner.
+static_assert(shape::kEightBitBlock == device::kEightBitBlock);
 
 std::vector<StateLayout> state_layout(OptimizerKind kind, std::int64_t elements, at::ScalarType type) {
   if (kind != OptimizerKind::kAdamw8bit)

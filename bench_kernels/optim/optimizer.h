@@ -40,8 +40,8 @@ struct Lists {
   std::vector<std::vector<at::Tensor>>
       moments;  // a list for each entry of the layout; undefined: there is none
 };
-// What an update reads beside them, on their device: of the fused AdamW the count (fp32), of that in eight bits what its
-// codes stand for; of others undefined.
+// The tensor that an update reads beside them, on their device. The fused AdamW reads its count (fp32), that in eight
+// bits the values of its codes; others read none: undefined.
 at::Tensor make_aid(OptimizerKind, const at::TensorOptions&);
 // One update of all, the count-th.
 void update(OptimizerKind, const OptimizerOptions&, std::int64_t count, const Lists&, const at::Tensor& aid);

@@ -17,7 +17,7 @@ namespace sweep::parallel {
 
 class PagedStates {
  public:
-  // What is updated, all of one type on one device, and how many numbers a page has at most.
+  // updated: the tensors that are updated, all of one type on one device. A page has at most `page` numbers.
   PagedStates(std::vector<at::Tensor> updated, optim::OptimizerOptions, std::int64_t page);
   PagedStates(const PagedStates&) = delete;
   PagedStates& operator=(const PagedStates&) = delete;

@@ -40,7 +40,8 @@ struct StateSplit {
 StateSplit state_split(const Trial&);
 
 // Bytes per parameter that one rank keeps on its device from step to step; padding and step counts not
-// included, and of moments in eight bits neither what is rounded up to blocks nor small tensors. The table of Rajbhandari et al. 2020, section 3, for the types above: 4/4/8, 2/2/4, 2/2/12.
+// included, and of moments in eight bits neither what is rounded up to blocks nor small tensors. The table of
+// Rajbhandari et al. 2020, section 3, for the types above: 4/4/8, 2/2/4, 2/2/12.
 struct StateBytes {
   double weights = 0, gradients = 0, optimizer = 0;
   double total() const { return weights + gradients + optimizer; }

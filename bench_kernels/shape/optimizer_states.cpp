@@ -15,22 +15,29 @@ std::optional<std::string> adafactor_objection(const Trial& t) {
   if (t.tp > 1)
     return fmt::format(
         "optimizer adafactor with tp {}: a rank has some of the rows or columns of a matrix, and their mean "
-        "squares are "
-        "of the whole; use tp 1.",
+        "squares are of the whole; use tp 1.",
         t.tp);
   if (t.zero > 0 && t.dp_shard.value_or(t.dp) * t.cp > 1)
     return fmt::format(
         "optimizer adafactor with zero {} over {} ranks: shards are cut anywhere in a row, and its state is "
-        "of whole rows "
-        "and columns; use zero 0.",
+        "of whole rows and columns; use zero 0.",
         t.zero, t.dp_shard.value_or(t.dp) * t.cp);
   if (t.lora_rank > 0)
     return "optimizer adafactor with lora_rank: adapters' states are small; use another optimizer.";
   if (t.offload == Offload::kDisk)
     return "optimizer adafactor with offload disk: its state is a number for each row and column; use "
-           "offload optimizer "
-           "or none.";
+           "offload optimizer or none.";
   return {};
+}
+
+// Elements; the token table where it is among tensors of that size.
+double largest_matrix(const Trial& t, double largest_tensor) {
+  const ModelSpec& m = t.spec;
+  const i64 heads = family_of(m).names.transposed ? m.heads + 2 * m.kv_heads : m.heads;
+  const double in_layer =
+      static_cast<double>(m.hidden_size * std::max(m.intermediate_size, heads * m.head_dim));
+  const double table = static_cast<double>(m.vocab_size * m.hidden_size);
+  return largest_tensor >= table ? std::max(in_layer, table) : in_layer;
 }
 
 }  // namespace
@@ -85,20 +92,6 @@ i64 optimizer_bytes(const Trial& t, i64 elements) {
   return moment_bytes(t.optimizer, types, elements) + (types.master ? 4 * elements : 0);
 }
 
-namespace {
-
-// Elements; the token table where it is among tensors of that size.
-double largest_matrix(const Trial& t, double largest_tensor) {
-  const ModelSpec& m = t.spec;
-  const i64 heads = family_of(m).names.transposed ? m.heads + 2 * m.kv_heads : m.heads;
-  const double in_layer =
-      static_cast<double>(m.hidden_size * std::max(m.intermediate_size, heads * m.head_dim));
-  const double table = static_cast<double>(m.vocab_size * m.hidden_size);
-  return largest_tensor >= table ? std::max(in_layer, table) : in_layer;
-}
-
-}  // namespace
-
 double update_bytes(const Trial& t, double elements, double largest) {
   if (t.offload != Offload::kNone) return 0;
   const StateTypes types = state_types(t);
@@ -132,22 +125,19 @@ std::optional<std::string> optimizer_objection(const Trial& t) {
   if (t.optimizer == OptimizerKind::kPagedAdamw && t.offload != Offload::kNone)
     return fmt::format(
         "offload {} with optimizer paged_adamw: its moments are in host memory already, and come to the "
-        "device for "
-        "their update; use offload none, or optimizer fused, which is updated where its state is.",
+        "device for their update; use offload none, or optimizer fused, which is updated where its state is.",
         t.offload);
   if (t.optimizer == OptimizerKind::kAdafactor) return adafactor_objection(t);
   if (t.optimizer == OptimizerKind::kAdamw8bit && t.offload == Offload::kNone && !runs_fused(t.hardware))
     return fmt::format(
         "optimizer adamw_8bit on {}: its kernel is compiled for compute capability 7.5 and newer; use "
-        "another "
-        "optimizer, or offload optimizer, which updates on the host.",
+        "another optimizer, or offload optimizer, which updates on the host.",
         t.hardware);
   if (moments_of(t.optimizer) == 0 && !state_types(t).master &&
       (t.offload == Offload::kOptimizer || t.offload == Offload::kDisk))
     return fmt::format(
         "offload {} with optimizer {}: it keeps no state that could lie outside the device; use offload none "
-        "or "
-        "parameters, or a precision with fp32 masters.",
+        "or parameters, or a precision with fp32 masters.",
         t.offload, t.optimizer);
   return {};
 }

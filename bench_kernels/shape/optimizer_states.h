@@ -1,5 +1,5 @@
-// What each optimizer keeps for the numbers that it updates, in bytes, and which trials it runs in. The training step
-// builds what this says (optim::state_layout), the planner counts with the same numbers.
+// The bytes that each optimizer keeps for the numbers that it updates, and the trials that it runs in. The training
+// step builds the same (optim::state_layout), the planner counts with these numbers.
 #pragma once
 #include <optional>
 #include <string>
@@ -30,12 +30,13 @@ i64 moment_bytes(OptimizerKind, const StateTypes&, i64 elements);
 double factored_numbers(const Trial&, i64 layers, bool embedding, bool head);
 // Bytes on the device of so many of them; 0 for another optimizer.
 i64 factored_bytes(const Trial&, i64 numbers);
-// Of the whole optimizer state that such a tensor has on the device, its fp32 master included; without adafactor's numbers.
+// Bytes on the device of the whole optimizer state of a tensor of so many elements, its fp32 master included;
+// adafactor's numbers are not.
 i64 optimizer_bytes(const Trial&, i64 elements);
 // Bytes on the device that an update takes beside the states: of all the elements that a rank updates, where the
 // largest of its tensors has so many.
 double update_bytes(const Trial&, double elements, double largest);
-// Of the moments for each element of a large tensor; of adafactor 0: rows and columns are counted apart.
+// Bytes of the moments for each element of a large tensor; 0 for adafactor, whose rows and columns are counted apart.
 double moment_bytes_each(OptimizerKind, const StateTypes&);
 
 // Why this optimizer does not run in the trial's configuration, as a sentence; nullopt: it does.

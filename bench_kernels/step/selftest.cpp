@@ -104,7 +104,7 @@ void compare(const ProofInput& in, Proof& out) {
   out.loss = loss, out.gradient = gradient, out.value = value;
 }
 
-// Of those whose bytes no number per parameter tells: blocks of eight bits; rows and columns.
+// Bytes of optimizers for which no number per parameter exists: they keep blocks of eight bits, or rows and columns.
 i64 optimizer_bytes(const ProofInput& in) {
   i64 sum = 0;
   for (const parallel::ModelState* state : in.step.states()) {

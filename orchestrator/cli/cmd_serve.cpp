@@ -9,12 +9,8 @@
 #include "base/expected.h"
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/format.h"
-#include "orchestrator/answers/progress.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/cli/status_board.h"
-#include "orchestrator/driver/strategy_forecast.h"
-#include "orchestrator/run/run_sweep.h"
 #include "orchestrator/serve/server.h"
 
 namespace sweep::cli {
@@ -62,22 +58,16 @@ class LivePage {
   }
 
  private:
-  // What `status --json` says, and the time left in words.
+  // The document of `status --json`, and the time left in words.
   Expected<serve::Document> progress() {
     constexpr i64 kEvents = 5;
-    store::Store& store = *opened_.store;
-    auto shot = run::take_snapshot(store, opened_.sweep.id, 0);
+    const auto shot = snapshot_of(*opened_.store, opened_.sweep);
     if (!shot) return tl::unexpected<Error>(shot.error());
-    const auto left = driver::seconds_left(store, opened_.sweep, *shot);
-    if (!left) return tl::unexpected<Error>(left.error());
-    shot->seconds_left = *left;
-    const auto holder = store.lease(opened_.sweep.id);
-    if (!holder) return tl::unexpected<Error>(holder.error());
-    const auto details = details_of(store, opened_.sweep, kEvents);
-    if (!details) return tl::unexpected<Error>(details.error());
-    auto document = answers::progress_json(progress_of(opened_.sweep, *shot), *details, *holder);
-    document["left"] = *left ? nlohmann::json(answers::rough_duration(**left)) : nlohmann::json(nullptr);
-    return serve::Document{"application/json", std::make_shared<const std::string>(document.dump()), ""};
+    auto document = status_document(*opened_.store, opened_.sweep, *shot, kEvents);
+    if (!document) return tl::unexpected<Error>(document.error());
+    const auto left = shot->seconds_left;
+    (*document)["left"] = left ? nlohmann::json(answers::rough_duration(*left)) : nlohmann::json(nullptr);
+    return serve::Document{"application/json", std::make_shared<const std::string>(document->dump()), ""};
   }
 
   using Clock = std::chrono::steady_clock;

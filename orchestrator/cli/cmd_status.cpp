@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/cli/status_board.h"
 #include "orchestrator/driver/holder.h"
 #include "orchestrator/run/run_sweep.h"
@@ -24,29 +24,20 @@ int watch_it(Io& io, Opened& opened, std::vector<answers::Field> shown) {
   return end->end == run::End::kInterrupted ? kInterrupted : kAnswered;
 }
 
-int print_status(Io& io, const Opened& opened, const answers::Progress& progress) {
-  constexpr i64 kListedEvents = 20;
-  const auto holder = opened.store->lease(opened.sweep.id);
-  if (!holder) return refuse(io, holder.error());
-  const auto details = details_of(*opened.store, opened.sweep, kListedEvents);
-  if (!details) return refuse(io, details.error());
-  return print_document(io, answers::progress_json(progress, *details, *holder)), kAnswered;
-}
-
 int status(Io& io, const SweepSelector& where, bool watch, bool as_json) {
   auto opened = open_sweep(where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
   auto shown = answers::varying_axes(*opened->store, opened->sweep.id);
   if (!shown) return refuse(io, shown.error());
   if (watch) return watch_it(io, *opened, std::move(*shown));
-  auto shot = run::take_snapshot(*opened->store, opened->sweep.id, 0);
+  const auto shot = snapshot_of(*opened->store, opened->sweep);
   if (!shot) return refuse(io, shot.error());
-  const auto left = driver::seconds_left(*opened->store, opened->sweep, *shot);
-  if (!left) return refuse(io, left.error());
-  shot->seconds_left = *left;
-  const auto progress = progress_of(opened->sweep, *shot);
-  if (as_json) return print_status(io, *opened, progress);
-  auto view = answers::status_view(progress, *shown);
+  if (as_json) {
+    constexpr i64 kListedEvents = 20;
+    const auto document = status_document(*opened->store, opened->sweep, *shot, kListedEvents);
+    return document ? (print_document(io, *document), kAnswered) : refuse(io, document.error());
+  }
+  auto view = answers::status_view(progress_of(opened->sweep, *shot), *shown);
   if (auto added = add_details(view, *opened->store, opened->sweep, *shown); !added)
     return refuse(io, added.error());
   io.out << answers::status_block(view, io.out_is_terminal ? static_cast<std::size_t>(io.width) : 0)

@@ -4,12 +4,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/driver/holder.h"
 #include "orchestrator/driver/strategy_forecast.h"
 #include "orchestrator/grid/site.h"
+#include "orchestrator/run/run_sweep.h"
 #include "schema/sweep_options.h"
 
 namespace sweep::cli {
@@ -44,6 +46,24 @@ Expected<answers::RunDetails> details_of(store::Store& store, const store::Sweep
   const auto hours = held_hours(store, sweep, limit);
   if (!hours) return tl::unexpected(hours.error());
   return answers::run_details(store, sweep.id, *hours, events);
+}
+
+Expected<run::Snapshot> snapshot_of(store::Store& store, const store::SweepRow& sweep) {
+  auto shot = run::take_snapshot(store, sweep.id, 0);
+  if (!shot) return shot;
+  const auto left = driver::seconds_left(store, sweep, *shot);
+  if (!left) return tl::unexpected(left.error());
+  shot->seconds_left = *left;
+  return shot;
+}
+
+Expected<nlohmann::json> status_document(store::Store& store, const store::SweepRow& sweep,
+                                         const run::Snapshot& shot, i64 events) {
+  const auto holder = store.lease(sweep.id);
+  if (!holder) return tl::unexpected(holder.error());
+  const auto details = details_of(store, sweep, events);
+  if (!details) return tl::unexpected(details.error());
+  return answers::progress_json(progress_of(sweep, shot), *details, *holder);
 }
 
 Expected<void> add_details(answers::StatusView& view, store::Store& store, const store::SweepRow& sweep,

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "base/quantiles.h"
@@ -22,15 +22,6 @@ constexpr std::size_t kFewest = 5;          // as for a fit (predict/fit.h)
 constexpr std::size_t kMost = 128;          // results of a kind: the model's work grows with their cube
 constexpr std::size_t kMostRead = 1024;     // results of a sweep
 constexpr std::size_t kAtOnce = 16 * 1024;  // entries that are compared with the results at a time
-
-// The word of a command that says which program it is: its script or module, else its first word.
-std::string script_of(const std::vector<std::string>& argv) {
-  for (std::size_t i = 0; i < argv.size(); ++i) {
-    if (i > 0 && argv[i - 1] == "-m") return argv[i];
-    if (argv[i].ends_with(".py") || argv[i].ends_with(".sh")) return argv[i];
-  }
-  return argv.empty() ? "" : argv.front();
-}
 
 // Trials of one kind have one error of prediction: the hardware, and what runs on it.
 struct Kind {
@@ -81,12 +72,11 @@ void correct(std::span<PlanEntry* const> entries, const Seen& seen, const Measur
   search::Likeness likeness(features);
   const search::ResidualModel model(likeness, std::move(observations));
   const auto off = model.at(std::span(group).subspan(seen.results.size()));
-  const auto steps = static_cast<double>((plan.warmup_steps + plan.steps) * plan.repeats);
   for (std::size_t i = 0; i < entries.size(); ++i) {
     Prediction& p = entries[i]->predicted;
     const double before = *p.step_ms;
     p.step_ms = before * std::exp(off[i].mean);
-    if (p.seconds) *p.seconds += (*p.step_ms - before) / 1e3 * steps;
+    if (p.seconds) *p.seconds += (*p.step_ms - before) / 1e3 * plan.all_steps();
   }
 }
 
@@ -119,17 +109,12 @@ Expected<void> add_results(store::Store& store, i64 sweep, std::vector<MeasuredT
 
 Expected<std::vector<MeasuredTrial>> measured_trials(const std::string& db, const std::string& but_sweep) {
   std::vector<MeasuredTrial> out;
-  std::error_code ec;
-  if (!std::filesystem::exists(db, ec)) return out;
-  auto store = store::Store::open(db, store::Mode::kReadOnly);
-  if (!store) return tl::unexpected(store.error());
-  auto sweeps = (*store)->sweeps();
-  if (!sweeps) return tl::unexpected(sweeps.error());
-  std::ranges::sort(*sweeps, std::greater(), &store::SweepRow::created_unix_ns);
-  for (const auto& sweep : *sweeps) {
+  const auto file = store::read_sweeps(db);
+  if (!file) return tl::unexpected(file.error());
+  for (const auto& sweep : file->sweeps | std::views::reverse) {
     const auto options = sweep_options_from(sweep.options_json);
     if (sweep.name == but_sweep || is_rehearsal(sweep.name) || !options || options->imported) continue;
-    if (auto added = add_results(**store, sweep.id, out); !added) return tl::unexpected(added.error());
+    if (auto added = add_results(*file->store, sweep.id, out); !added) return tl::unexpected(added.error());
   }
   return out;
 }

@@ -99,8 +99,7 @@ std::optional<std::string> not_alone(const Trial& trial, i64 most) {
   if (trial.pp > 1)
     return fmt::format(
         "the pipeline stages of a command are rehearsed with all ranks: it has {}, and --rehearse-ranks is "
-        "{} ({} "
-        "at most)",
+        "{} ({} at most)",
         trial.world(), most, kMostGpus);
   const auto alone = command_from(trial.program).and_then(without_launcher);
   return alone ? std::nullopt : std::optional(alone.error().message);

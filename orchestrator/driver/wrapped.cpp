@@ -13,6 +13,7 @@
 #include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/interop/known_options.h"
 #include "schema/codec.h"
+#include "schema/command_spec.h"
 #include "schema/spool.h"
 #include "schema/sweep_options.h"
 
@@ -50,8 +51,7 @@ std::string name_of(const std::vector<std::string>& words) {
 bool is_launcher(const std::vector<std::string>& words) {
   const std::string program = std::filesystem::path(words.front()).filename();
   return program == "torchrun" || program == "accelerate" || program == "deepspeed" ||
-         std::ranges::find(words, "torch.distributed.run") != words.end() ||
-         std::ranges::find(words, "torch.distributed.launch") != words.end();
+         std::ranges::any_of(words, is_launcher_module);
 }
 
 // How many ranks the command starts on this node, by its launcher's options; 1: they do not say.

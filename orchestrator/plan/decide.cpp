@@ -98,9 +98,7 @@ Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& 
   const double step = p.step_ms ? *p.step_ms / 1e3 : kUnknownStep / kSlack;
   d.first_step_s = std::max(floor, kSlack * step);
   d.step_s = std::max(step_floor, kSlack * step);
-  const double steps =
-      static_cast<double>(measure.warmup_steps + measure.steps) * static_cast<double>(measure.repeats);
-  d.total_s = d.startup_s + d.first_step_s + d.step_s + steps * std::max(1.0, kSlack * step);
+  d.total_s = d.startup_s + d.first_step_s + d.step_s + measure.all_steps() * std::max(1.0, kSlack * step);
   if (command) return d;
   // By sequences, an evaluation takes no longer than steps do.
   if (t.eval_batch_size > 0) {

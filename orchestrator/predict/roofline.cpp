@@ -51,7 +51,7 @@ class Roofline final : public Predictor {
     p.step_ms = 1e3 * step;
     const ProfileFacts& facts = step_profile().facts;
     const double startup = h->gpu.empty() ? facts.cpu_startup_s : facts.startup_s;
-    p.seconds = startup + step * real(plan.warmup_steps + plan.steps) * real(plan.repeats);
+    p.seconds = startup + step * plan.all_steps();
     return p;
   }
 

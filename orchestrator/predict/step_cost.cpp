@@ -20,7 +20,8 @@ namespace {
 // Attention skips what is masked: half the products of a long sequence.
 constexpr double kCausal = 0.5;
 
-// Bytes per second of a copy between a GPU and pinned host memory: an assumption, of PCIe 4.0 with 16 lanes (31.5 GB/s by its standard).
+// Bytes per second of a copy between a GPU and pinned host memory: an assumption, for PCIe 4.0 with 16 lanes, whose
+// standard says 31.5 GB/s.
 constexpr double kHostLink = 25e9;
 
 double passes_of(OptimizerKind kind) {

@@ -12,10 +12,10 @@ constexpr double kStart = 20;        // seconds of its start
 SimulatedOutcomes::SimulatedOutcomes(const Assumptions& assumed, std::span<const PlanEntry> plan,
                                      const MeasurePlan& measure)
     : assumed_(assumed), random_(assumed.seed) {
-  const auto steps = static_cast<double>((measure.warmup_steps + measure.steps) * measure.repeats);
   for (const PlanEntry& entry : plan) {
     Known& known = predicted_[entry.id];
-    known.steps_s = entry.predicted.step_ms ? *entry.predicted.step_ms / 1e3 * steps : kUnpredicted;
+    known.steps_s =
+        entry.predicted.step_ms ? *entry.predicted.step_ms / 1e3 * measure.all_steps() : kUnpredicted;
     known.start_s = std::max(0.0, entry.predicted.seconds.value_or(known.steps_s + kStart) - known.steps_s);
   }
 }

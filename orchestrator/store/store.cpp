@@ -216,6 +216,19 @@ Expected<SweepRow> SweepBook::ensure_sweep(const SweepRow& wanted) {
   return work.commit(stored ? std::move(*stored) : SweepRow{});
 }
 
+Expected<SweepsOfFile> read_sweeps(const std::filesystem::path& path) {
+  SweepsOfFile out;
+  std::error_code ec;
+  if (!std::filesystem::exists(path, ec)) return out;
+  auto store = Store::open(path, Mode::kReadOnly);
+  if (!store) return tl::unexpected<Error>(store.error());
+  auto sweeps = (*store)->sweeps();
+  if (!sweeps) return tl::unexpected<Error>(sweeps.error());
+  std::ranges::sort(*sweeps, {}, &SweepRow::created_unix_ns);
+  out.store = std::move(*store), out.sweeps = std::move(*sweeps);
+  return out;
+}
+
 Expected<std::vector<SweepRow>> SweepBook::sweeps() {
   Transaction work(*file_.db, Transaction::kRead);
   auto all = all_sweeps(work);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/expected.h"
 #include "base/time.h"
@@ -59,6 +60,13 @@ class Store final : public SweepBook,
  private:
   std::unique_ptr<StoreFile> owned_;
 };
+
+// A database that is only read: its sweeps, oldest first. A file that is not there has no sweeps, and `store` is null.
+struct SweepsOfFile {
+  std::unique_ptr<Store> store;
+  std::vector<SweepRow> sweeps;
+};
+Expected<SweepsOfFile> read_sweeps(const std::filesystem::path&);
 
 // False on what only this machine can mount (ext4, xfs, tmpfs, ...). All others count as shared between hosts,
 // known ones (NFS, Lustre, GPFS) and unknown: WAL is not safe there.

@@ -76,13 +76,13 @@ class RehearsedAnswersTest(unittest.TestCase):
         for words in (["best"], ["status"], ["table", "batch"], ["explain", self.plan[0]["id"]]):
             self.assertIn(NOTE, self.out(*words, "--db", self.db))
 
-    def test_a_command_of_too_many_ranks_is_refused_with_its_reason(self):
-        self.grid.write_text("name: many\nworkload: {command: [train]}\nbase: {hardware: h100-sxm-80gb, gpus_per_node: 8, nodes: 8}\n")
+    def test_a_command_of_which_no_rank_can_run_alone_is_refused_with_its_reason(self):
+        self.grid.write_text("name: many\nworkload: {command: [accelerate, launch, train.py], processes: per_node}\nbase: {hardware: h100-sxm-80gb, gpus_per_node: 8, nodes: 8}\n")
         plan = self.run_sweep("plan", self.grid)
         self.assertIn("not known before the first result", plan.stdout)
         done = self.run_sweep("run", self.grid, "--rehearse", "--db", self.folder / "many.db")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("it has 64, and --rehearse-ranks is", done.stderr)
+        self.assertIn("'accelerate'", done.stderr)
         self.assertNotIn("sweep plan", done.stderr)
 
     def test_text_for_people(self):

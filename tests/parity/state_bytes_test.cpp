@@ -60,6 +60,15 @@ Peaks peaks_of(const Trial& t, at::Device device, i64 rank, int steps) {
   return peaks;
 }
 
+// The trial with each offload that it may have.
+void add_offloads(std::vector<Case>& all, const std::string& name, Trial t) {
+  for (const Offload offload : {Offload::kOptimizer, Offload::kDisk, Offload::kParameters}) {
+    t.offload = offload;
+    if (!shape::states_unsupported(t))
+      all.push_back({name + "_offload_" + std::string(to_string(offload)), t});
+  }
+}
+
 std::vector<Case> adapter_cases() {
   std::vector<Case> all;
   for (const i64 zero : {0, 1, 2, 3}) {
@@ -72,13 +81,9 @@ std::vector<Case> adapter_cases() {
     t.zero = zero, t.lora_rank = 8, t.lora_targets = LoraTargets::kAttention, t.grad_dtype = GradDtype::kFp32;
     t.precision = Precision::kBf16, t.grad_clip = true;
     all.push_back({"lora_attention_tied_zero" + std::to_string(zero), t});
-    for (const Offload offload : {Offload::kOptimizer, Offload::kDisk, Offload::kParameters}) {
-      Trial outside = small_llama(2);
-      outside.zero = zero, outside.offload = offload, outside.lora_rank = 4;
-      if (shape::states_unsupported(outside)) continue;
-      all.push_back(
-          {"lora_zero" + std::to_string(zero) + "_offload_" + std::string(to_string(offload)), outside});
-    }
+    Trial outside = small_llama(2);
+    outside.zero = zero, outside.lora_rank = 4;
+    add_offloads(all, "lora_zero" + std::to_string(zero), outside);
   }
   return all;
 }
@@ -97,14 +102,10 @@ std::vector<Case> eight_bit_cases() {
                        t});
       }
     }
-    for (const Offload offload : {Offload::kOptimizer, Offload::kDisk, Offload::kParameters}) {
-      Trial t = small_llama(2);
-      t.optimizer = OptimizerKind::kAdamw8bit, t.zero = zero, t.offload = offload;
-      t.precision = zero % 2 == 0 ? Precision::kBf16Master : Precision::kFp32;
-      if (shape::states_unsupported(t)) continue;
-      all.push_back(
-          {"eight_bit_zero" + std::to_string(zero) + "_offload_" + std::string(to_string(offload)), t});
-    }
+    Trial outside = small_llama(2);
+    outside.optimizer = OptimizerKind::kAdamw8bit, outside.zero = zero;
+    outside.precision = zero % 2 == 0 ? Precision::kBf16Master : Precision::kFp32;
+    add_offloads(all, "eight_bit_zero" + std::to_string(zero), outside);
   }
   return all;
 }

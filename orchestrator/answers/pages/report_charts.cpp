@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -12,7 +13,6 @@
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/pages/report_parts.h"
 #include "orchestrator/answers/statistics/batch_curve.h"
-#include "orchestrator/answers/statistics/pareto.h"
 #include "orchestrator/answers/tables/source_tables.h"
 
 namespace sweep::answers::parts {
@@ -42,24 +42,6 @@ ChartPoint memory_point(const ResultRow& row, std::span<const Field> differ, con
           ""};
 }
 
-// At most one point for each place on the paper, so that a hundred thousand rows stay a small picture.
-ChartSeries background(const std::vector<const ResultRow*>& rows, std::span<const Field> differ,
-                       const Scale& scale) {
-  double memory = 1, speed = 1;
-  for (const ResultRow* row : rows) {
-    memory = std::max(memory, double(*row->metrics.peak_allocated_bytes));
-    speed = std::max(speed, speed_of(*row));
-  }
-  ChartSeries out{.name = "configurations that ended ok", .points = {}, .line = false, .pale = true};
-  std::set<std::pair<int, int>> taken;
-  for (const ResultRow* row : rows) {
-    const int x = int(double(*row->metrics.peak_allocated_bytes) / memory * 120),
-              y = int(speed_of(*row) / speed * 80);
-    if (taken.emplace(x, y).second) out.points.push_back(memory_point(*row, differ, scale));
-  }
-  return out;
-}
-
 std::string memory_chart(const std::string& model, const std::vector<const ResultRow*>& rows, double headroom,
                          std::span<const Field> differ) {
   std::set<i64> memories;
@@ -73,11 +55,12 @@ std::string memory_chart(const std::string& model, const std::vector<const Resul
   chart.title = fmt::format("Throughput vs. memory, {}", model);
   chart.x = {.name = fmt::format("peak memory allocated, fullest rank [{}]", scale.unit)};
   chart.y = {.name = "tokens/s per rank", .suffix = true};
-  chart.series.push_back(background(rows, differ, scale));
+  const auto point = [&](const ResultRow& row) { return memory_point(row, differ, scale); };
+  chart.series.push_back(cloud(rows, memory_of, speed_of, point));
   ChartSeries front{.name = "Pareto front: nothing faster in as little memory", .points = {}, .step = true};
   for (const ResultRow* row :
        pareto_front(rows, memory_of, [](const ResultRow& one) { return -speed_of(one); }))
-    front.points.push_back(memory_point(*row, differ, scale));
+    front.points.push_back(point(*row));
   chart.series.push_back(std::move(front));
   for (const i64 memory : memories) {
     const double bytes = double(memory);
@@ -164,18 +147,35 @@ std::vector<const ResultRow*> rows_for_split(const ReportInput& in) {
 
 }  // namespace
 
-std::string memory_and_speed(const ReportInput& in) {
-  const auto keys = comparable_groups(varying(in.rows));
-  std::map<std::string, std::vector<const ResultRow*>> models;  // or parts of one that compare
+std::map<std::string, std::vector<const ResultRow*>> comparable_rows(
+    const ReportInput& in, const std::function<bool(const ResultRow&)>& counts) {
+  BestOptions options;
+  options.group_by = comparable_groups(varying(in.rows));
+  std::map<std::string, std::vector<const ResultRow*>> out;
   for (const ResultRow& row : in.rows) {
-    if (cell_outcome_of(row) != CellOutcome::kOk || !row.metrics.peak_allocated_bytes || speed_of(row) <= 0)
-      continue;
+    if (cell_outcome_of(row) != CellOutcome::kOk || !counts(row)) continue;
     BestOfGroup group;
-    for (const auto& key : keys) group.key.push_back(find_column(key)->get(row));
-    BestOptions options;
-    options.group_by = keys;
-    models[heading_of(group, options)].push_back(&row);
+    for (const auto& key : options.group_by) group.key.push_back(find_column(key)->get(row));
+    out[heading_of(group, options)].push_back(&row);
   }
+  return out;
+}
+
+ChartSeries cloud(const std::vector<const ResultRow*>& rows, const Figure& x, const Figure& y,
+                  const std::function<ChartPoint(const ResultRow&)>& point) {
+  double most_x = std::numeric_limits<double>::min(), most_y = most_x;
+  for (const ResultRow* row : rows) most_x = std::max(most_x, x(*row)), most_y = std::max(most_y, y(*row));
+  ChartSeries out{.name = "configurations that ended ok", .points = {}, .line = false, .pale = true};
+  std::set<std::pair<int, int>> taken;
+  for (const ResultRow* row : rows)
+    if (taken.emplace(int(x(*row) / most_x * 120), int(y(*row) / most_y * 80)).second)
+      out.points.push_back(point(*row));
+  return out;
+}
+
+std::string memory_and_speed(const ReportInput& in) {
+  const auto models = comparable_rows(
+      in, [](const ResultRow& row) { return row.metrics.peak_allocated_bytes && speed_of(row) > 0; });
   const auto differ = varying_among_ok(in.rows);
   std::string out;
   std::size_t drawn_models = 0;

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <set>
 
 #include "base/text.h"
 #include "orchestrator/answers/charts/chart.h"
@@ -42,19 +40,6 @@ ChartPoint cost_point(const ResultRow& row, std::span<const Field> differ) {
           fmt::format("{}: {} days, {} USD, trial {}", name_of(row, differ), significant(days_of(row)),
                       si(usd_of(row)), row.trial_id),
           ""};
-}
-
-// At most one point for each place on the paper.
-ChartSeries cloud(const std::vector<const ResultRow*>& rows, std::span<const Field> differ) {
-  ChartSeries out{.name = "configurations that ended ok", .points = {}, .line = false, .pale = true};
-  std::set<std::pair<int, int>> taken;
-  double x = 0, y = 0;
-  for (const ResultRow* row : rows) x = std::max(x, days_of(*row)), y = std::max(y, usd_of(*row));
-  for (const ResultRow* row : rows) {
-    if (taken.emplace(int(days_of(*row) / x * 120), int(usd_of(*row) / y * 80)).second)
-      out.points.push_back(cost_point(*row, differ));
-  }
-  return out;
 }
 
 std::string size_text(const ResultRow& row) {
@@ -106,30 +91,20 @@ std::string importance_bars(const ReportInput& in) {
         {fmt::format("{} ({} values)", names.of(all[i].axis), all[i].values), {100 * all[i].share}});
   std::string text = fmt::format(
       "The share of the variance of {} (its logarithm) that the means of an axis' values account for, "
-      "corrected for "
-      "their number. Axes that change together share it: the bars do not add up to 100 %.",
+      "corrected for their number. Axes that change together share it: the bars do not add up to 100 %.",
       names.of(in.metric));
-  if (varying(in.rows).size() > axes.size() || !apart.empty())
+  if (differ.size() > axes.size() || !apart.empty())
     text += fmt::format(" Each configuration is compared with those of the same {}.",
                         apart.size() > 1 ? "model, hardware and sequence length" : "model");
   return fmt::format("<div class=\"chart\">{}</div>\n", to_svg(bars)) + small(text);
 }
 
 std::string time_and_cost(const ReportInput& in) {
-  const auto keys = comparable_groups(varying(in.rows));
-  BestOptions options;
-  options.group_by = keys;
-  std::map<std::string, std::vector<const ResultRow*>> groups;
-  for (const ResultRow& row : in.rows) {
-    if (cell_outcome_of(row) != CellOutcome::kOk || !std::isfinite(days_of(row)) ||
-        !std::isfinite(usd_of(row)))
-      continue;
-    BestOfGroup group;
-    for (const auto& key : keys) group.key.push_back(find_column(key)->get(row));
-    groups[heading_of(group, options)].push_back(&row);
-  }
+  auto groups = comparable_rows(
+      in, [](const ResultRow& row) { return std::isfinite(days_of(row)) && std::isfinite(usd_of(row)); });
   std::erase_if(groups, [](const auto& group) { return group.second.size() < 2; });
   const auto differ = varying_among_ok(in.rows);
+  const auto point = [&](const ResultRow& row) { return cost_point(row, differ); };
   std::string out;
   std::size_t drawn = 0;
   for (const auto& [name, rows] : groups) {
@@ -142,9 +117,9 @@ std::string time_and_cost(const ReportInput& in) {
     const double slow = kShown * days_of(*best.back()), dear = kShown * usd_of(*best.front());
     std::vector<const ResultRow*> near = rows;
     std::erase_if(near, [&](const ResultRow* row) { return days_of(*row) > slow || usd_of(*row) > dear; });
-    chart.series.push_back(cloud(near, differ));
+    chart.series.push_back(cloud(near, days_of, usd_of, point));
     ChartSeries front{.name = "Pareto front: nothing cheaper in as little time", .points = {}, .step = true};
-    for (const ResultRow* row : best) front.points.push_back(cost_point(*row, differ));
+    for (const ResultRow* row : best) front.points.push_back(point(*row));
     chart.series.push_back(std::move(front));
     if (groups.size() > 1) out += fmt::format("<h3>{}</h3>\n", escape_xml(name));
     out += fmt::format("<div class=\"chart\">{}</div>\n", to_svg(chart));

@@ -1,12 +1,17 @@
 // Parts of the report page, private to answers/: each gives the inside of one section as HTML; empty: there is nothing to
 // show, and the page has no such section.
 #pragma once
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "orchestrator/answers/charts/chart.h"
 #include "orchestrator/answers/names.h"
 #include "orchestrator/answers/pages/report_page.h"
 #include "orchestrator/answers/statistics/best.h"
+#include "orchestrator/answers/statistics/pareto.h"
 
 namespace sweep::answers::parts {
 
@@ -32,6 +37,14 @@ std::string gain(const ReportInput&, const BestOfGroup&, const BestOptions&, std
 // Whether a row belongs to a group of `best`.
 bool belongs(const ResultRow&, const BestOfGroup&, const BestOptions&);
 std::string heading_of(const BestOfGroup&, const BestOptions&);  // "8B, sequence length 4096"
+
+// The rows that ended ok and count, by the group in which they compare: its heading.
+std::map<std::string, std::vector<const ResultRow*>> comparable_rows(
+    const ReportInput&, const std::function<bool(const ResultRow&)>& counts);
+// Rows as pale points at their x and y, both above 0: at most one point for each place on the paper, so that a hundred
+// thousand rows stay a small picture.
+ChartSeries cloud(const std::vector<const ResultRow*>&, const Figure& x, const Figure& y,
+                  const std::function<ChartPoint(const ResultRow&)>& point);
 
 // The varying values, as "TP2 ZeRO1 recompute=full"; the model if nothing varies.
 std::string name_of(const ResultRow&, std::span<const Field> varying);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "orchestrator/store/store.h"
 #include "schema/rehearsal.h"
@@ -39,16 +38,11 @@ Expected<void> add_results(store::Store& store, i64 sweep, RehearsedTrials& out)
 
 Expected<RehearsedTrials> rehearsed_in(const std::string& db) {
   RehearsedTrials out;
-  std::error_code ec;
-  if (!std::filesystem::exists(db, ec)) return out;
-  auto store = store::Store::open(db, store::Mode::kReadOnly);
-  if (!store) return tl::unexpected(store.error());
-  auto sweeps = (*store)->sweeps();
-  if (!sweeps) return tl::unexpected(sweeps.error());
-  std::ranges::sort(*sweeps, {}, &store::SweepRow::created_unix_ns);
-  for (const auto& sweep : *sweeps) {
+  const auto file = store::read_sweeps(db);
+  if (!file) return tl::unexpected(file.error());
+  for (const auto& sweep : file->sweeps) {
     if (!is_rehearsal(sweep.name)) continue;
-    if (auto added = add_results(**store, sweep.id, out); !added) return tl::unexpected(added.error());
+    if (auto added = add_results(*file->store, sweep.id, out); !added) return tl::unexpected(added.error());
   }
   return out;
 }

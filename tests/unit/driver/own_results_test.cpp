@@ -96,6 +96,21 @@ TEST(OwnResults, CommandsAreCorrectedByResultsOfTheirScript) {
   EXPECT_NEAR(*same[0].predicted.step_ms / (1e-3 * 1024 * 2), 3, 0.15);
 }
 
+TEST(OwnResults, ScriptsThatTheSameModulesStartAreApart) {
+  for (const char* start :
+       {R"("torchrun","-m","sweep_trial",)", R"("python","-m","torch.distributed.run",)"}) {
+    const auto command = [&](Trial t, const char* script) {
+      t.workload = Workload::kCommand;
+      t.program = std::string(R"({"argv":[)") + start + '"' + script + R"("]})";
+      return t;
+    };
+    std::vector<MeasuredTrial> of_script;
+    for (const auto& each : results(3, 3)) of_script.push_back(result_of(command(each.trial, "train.py"), 3));
+    std::vector<PlanEntry> other{entry_of(command(trial_of(1024, 2), "pretrain.py"))};
+    EXPECT_TRUE(correct_times(other, kMeasure, ByTokens(), of_script).empty()) << start;
+  }
+}
+
 using OwnResultsOf = DriverTest;
 
 TEST_F(OwnResultsOf, ADatabaseAreThoseOfItsOtherSweeps) {

@@ -34,7 +34,8 @@ TEST(PagedStates, UpdateAsFusedAdamWWhateverThePages) {
       states.begin_step();
       for (std::size_t i = 0; i < grads.size(); ++i) states.update(i, grads[i]);
       for (std::size_t i = 0; i < grads.size(); ++i)
-        EXPECT_LE((paged[i] - whole[i]).abs().max().item<float>(), 1e-7f)
+        // The tail of a vector loop may round otherwise than its body: some ulps, and a step is 1e-2.
+        EXPECT_LE((paged[i] - whole[i]).abs().max().item<float>(), 1e-6f)
             << "page " << page << " tensor " << i;
     }
   }

@@ -101,5 +101,19 @@ TEST(CommandSpec, OneRankNeedsNoLauncher) {
   EXPECT_EQ(without_launcher(own)->argv, own.argv) << "a process for each rank has no launcher";
 }
 
+TEST(CommandSpec, TheScriptIsWhatLaunchersStart) {
+  using Words = std::vector<std::string>;
+  const std::vector<std::pair<Words, std::string>> cases{
+      {{"torchrun", "--nproc-per-node", "8", "train.py", "--micro", "1"}, "train.py"},
+      {{"torchrun", "-m", "sweep_trial", "train.py"}, "train.py"},
+      {{"torchrun", "-m", "torchtitan.train", "--job.config_file", "c.toml"}, "torchtitan.train"},
+      {{"python", "-m", "torch.distributed.run", "-m", "own.train"}, "own.train"},
+      {{"deepspeed", "--module", "sweep_trial", "train.py"}, "train.py"},
+      {{"bash", "run.sh"}, "run.sh"},
+      {{"train"}, "train"},
+      {{}, ""}};
+  for (const auto& [argv, script] : cases) EXPECT_EQ(script_of(argv), script);
+}
+
 }  // namespace
 }  // namespace sweep
