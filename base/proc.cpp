@@ -65,4 +65,18 @@ std::optional<std::string_view> Environment::value(std::string_view name) const 
   return std::string_view(text_.c_str() + at + wanted.size());
 }
 
+std::optional<i64> memory_available() {
+  constexpr std::string_view kKey = "MemAvailable:";
+  const std::string text = files::read_proc("/proc/meminfo");
+  const auto at = text.find(kKey);
+  if (at == std::string::npos) return std::nullopt;
+  const auto digits = text.find_first_not_of(' ', at + kKey.size());
+  const auto end = text.find(' ', digits);
+  i64 kib = 0;
+  if (digits == std::string::npos || end == std::string::npos ||
+      !read_number(std::string_view(text).substr(digits, end - digits), kib))
+    return std::nullopt;
+  return kib * 1024;
+}
+
 }  // namespace sweep::proc

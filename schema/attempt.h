@@ -31,7 +31,8 @@ struct Deadlines {
   double first_step_s = 120;
   double step_s = 60;
   double total_s = 3600;
-  double grace_s = 3;  // between SIGTERM and SIGKILL
+  double grace_s = 3;     // between SIGTERM and SIGKILL
+  double around_s = 120;  // in what surrounds the steps: loading, an evaluation, a checkpoint
   bool operator==(const Deadlines&) const = default;
 };
 
@@ -45,6 +46,8 @@ struct Attempt {
   RankStart start = RankStart::kZygote;
   // The site's price of a node; nullopt: the catalogue's price holds.
   std::optional<double> usd_per_node_hour{};
+  // Where checkpoints are written; empty: the folder for temporary files of each node.
+  std::string checkpoint_folder{};
   // Seconds the whole attempt is expected to take, at the pace so far.
   std::optional<double> predicted_s{};
   // With early_stop: the step time that the best trial so far allows. A trial ends once the confidence interval

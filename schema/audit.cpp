@@ -11,7 +11,8 @@ bool is_fit_rule(std::string_view rule) {
 
 bool is_rank_rule(std::string_view rule) {
   const auto kind = strategy_from(rule);
-  return rule == kRecomputeRule || (kind && info_of(*kind).scope != StrategyScope::kEveryTrial);
+  const auto scope = kind ? info_of(*kind).scope : StrategyScope::kEveryTrial;
+  return rule == kRecomputeRule || scope == StrategyScope::kLayout || scope == StrategyScope::kQuestion;
 }
 
 // FNV-1a and a finalizer (MurmurHash3's): ids are hashes themselves, and neighbouring grids share them.

@@ -30,7 +30,7 @@ void for_each_measure(T& m, F&& f) {
 template <class T, class F>
 void for_each_deadline(T& d, F&& f) {
   f("startup_s", d.startup_s), f("first_step_s", d.first_step_s), f("step_s", d.step_s);
-  f("total_s", d.total_s), f("grace_s", d.grace_s);
+  f("total_s", d.total_s), f("grace_s", d.grace_s), f("around_s", d.around_s);
 }
 
 }  // namespace
@@ -134,6 +134,7 @@ json to_json(const Attempt& a) {
           {"log_limit_bytes", a.log_limit_bytes},
           {"start", to_string(a.start)},
           {"usd_per_node_hour", value(a.usd_per_node_hour)},
+          {"checkpoint_folder", a.checkpoint_folder},
           {"predicted_s", value(a.predicted_s)},
           {"stop_above_ms", value(a.stop_above_ms)},
           {"rehearsed_ranks", a.rehearsed_ranks}};
@@ -146,6 +147,7 @@ Expected<Attempt> from_json<Attempt>(const json& j) {
   in.get("id", a.id).get("trial_id", a.trial_id).get("trial", a.trial).get("measure", a.measure);
   in.get("deadlines", a.deadlines).get("log_limit_bytes", a.log_limit_bytes).get("start", a.start);
   in.get("usd_per_node_hour", a.usd_per_node_hour).get("rehearsed_ranks", a.rehearsed_ranks);
+  in.get("checkpoint_folder", a.checkpoint_folder);
   in.get("predicted_s", a.predicted_s).get("stop_above_ms", a.stop_above_ms);
   // Former spools hold the command beside the trial.
   std::optional<CommandSpec> command;

@@ -6,8 +6,9 @@
 namespace sweep {
 
 namespace {
-constexpr std::array<std::string_view, 8> kPhases{"start",  "init", "build",  "first_step",
-                                                  "warmup", "step", "report", "done"};
+constexpr std::array<std::string_view, 11> kPhases{"start",  "init",       "build",     "first_step",
+                                                   "warmup", "step",       "report",    "done",
+                                                   "load",   "evaluation", "checkpoint"};
 }
 
 std::string_view to_string(Phase phase) {

@@ -10,7 +10,8 @@
 
 namespace sweep {
 
-// The phases of a rank or an attempt, from its start to its end.
+// The phases of a rank or an attempt, from its start to its end; the last three surround the steps, where a trial asks
+// for them.
 enum class Phase : std::uint32_t {
   kStart = 0,
   kInit = 1,
@@ -19,7 +20,10 @@ enum class Phase : std::uint32_t {
   kWarmup = 4,
   kStep = 5,
   kReport = 6,
-  kDone = 7
+  kDone = 7,
+  kLoad = 8,
+  kEvaluation = 9,
+  kCheckpoint = 10
 };
 enum class Part : std::uint32_t {
   kNone = 0,

@@ -16,8 +16,9 @@ enum class StrategyKind {
 };
 
 // The scope in which a strategy decides: nothing, since every trial is run; trials that differ by their
-// micro-batch alone; or trials of one model, hardware and sequence length, of which it looks for the best.
-enum class StrategyScope { kEveryTrial, kLayout, kQuestion };
+// micro-batch alone, or by their model alone; or trials of one model, hardware and sequence length, of which it looks
+// for the best.
+enum class StrategyScope { kEveryTrial, kLayout, kModels, kQuestion };
 
 struct StrategyInfo {
   std::string_view word;
@@ -66,6 +67,17 @@ struct Strategy {
   StrategyScope scope() const {
     const auto own = info_of(kind).scope;
     return own == StrategyScope::kEveryTrial && auto_micro_batch ? StrategyScope::kLayout : own;
+  }
+  // It looks for the largest that fits, which a rehearsal can answer.
+  bool finds_what_fits() const {
+    return scope() == StrategyScope::kLayout || scope() == StrategyScope::kModels;
+  }
+  // nullopt, or why nothing can be decided.
+  std::optional<std::string_view> conflict() const {
+    if (kind != StrategyKind::kGrow || !auto_micro_batch) return std::nullopt;
+    return "strategy grow looks for the largest model at each micro-batch; give micro_batch_size its values "
+           "instead of "
+           "auto";
   }
   bool uses_history() const { return history.value_or(!runs_all()); }
   // Each trial that runs out of memory may rule out others, so smaller micro-batches run first, one at a time.

@@ -57,7 +57,34 @@ class Head final : public Unit {
     return dh;
   }
 
+  at::Tensor evaluate(const MicroBatch& micro, at::Tensor in) const override {
+    SavedPtr saved;
+    forward(micro, std::move(in), saved);
+    const at::Tensor h = gathered(static_cast<HeadSaved&>(*saved).h);
+    saved.reset();
+    const std::int64_t most = chunk_rows(h);
+    const at::Tensor room = at::empty({most, shared_.vocabulary_rows()}, h.options());
+    for (std::int64_t begin = 0; begin < h.size(0); begin += most)
+      chunk_loss(micro, h, {begin, std::min(most, h.size(0) - begin)}, room);
+    return {};
+  }
+
  private:
+  std::int64_t chunk_rows(const at::Tensor& h) const {
+    return shape::loss_rows(h.size(0), shared_.vocabulary_rows(), h.element_size(),
+                            shared_.options.loss_chunk);
+  }
+  struct Rows {
+    std::int64_t begin = 0, size = 0;
+  };
+  // The logits of some rows, which become their gradient, in the first rows of that room.
+  at::Tensor chunk_loss(const MicroBatch& micro, const at::Tensor& h, Rows rows,
+                        const at::Tensor& room) const {
+    const at::Tensor logits = room.narrow(0, 0, rows.size);
+    kernels::linear(h.narrow(0, rows.begin, rows.size), head_.value(parameters()), {}, logits);
+    loss(micro, {micro.labels.narrow(0, rows.begin, rows.size), micro.holes}, logits);
+    return logits;
+  }
   at::Tensor gathered(const at::Tensor& local) const {
     if (!layout().rows_split()) return local;
     const at::Tensor all = at::empty({shared_.whole_rows(local.size(0)), local.size(1)}, local.options());
@@ -70,15 +97,14 @@ class Head final : public Unit {
   void gradients(const MicroBatch& micro, const at::Tensor& local, const at::Tensor& h,
                  const at::Tensor& grad) const {
     const kernels::Weight weight = head_.value(parameters());
-    const std::int64_t rows = h.size(0), entries = shared_.vocabulary_rows();
-    const std::int64_t most = shape::loss_rows(rows, entries, h.element_size(), shared_.options.loss_chunk);
+    const std::int64_t rows = h.size(0), entries = shared_.vocabulary_rows(), most = chunk_rows(h);
     const bool later = shared_.later != nullptr, trains = parameters().trains(head_.weight);
     const at::Tensor room = at::empty({later ? rows : most, entries}, h.options());
     for (std::int64_t begin = 0; begin < rows; begin += most) {
       const std::int64_t size = std::min(most, rows - begin);
-      const at::Tensor in = h.narrow(0, begin, size), logits = room.narrow(0, later ? begin : 0, size);
-      kernels::linear(in, weight, {}, logits);
-      loss(micro, {micro.labels.narrow(0, begin, size), micro.holes}, logits);
+      const at::Tensor in = h.narrow(0, begin, size);
+      const at::Tensor logits =
+          chunk_loss(micro, h, {begin, size}, later ? room.narrow(0, begin, size) : room);
       if (trains && !later)
         kernels::linear_backward_weight(logits, in, false, parameters().grad(head_.weight));
       kernels::linear_backward_input(logits, weight, grad.narrow(0, begin, size));

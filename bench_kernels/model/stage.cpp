@@ -139,6 +139,20 @@ at::Tensor Stage::forward(const MicroBatch& micro, at::Tensor in, Tape& tape) {
   return in;
 }
 
+at::Tensor Stage::evaluate(const MicroBatch& micro, at::Tensor in) {
+  const Below below;
+  take_documents(micro);
+  RoutingLoad* const load = std::exchange(shared_.load, nullptr);
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    need(b, Pass::kEvaluate);
+    for (const UnitPtr& unit : blocks_[b].units) in = unit->evaluate(micro, std::move(in));
+    done(b, Pass::kEvaluate);
+  }
+  shared_.load = load;
+  shared_.documents = nullptr;  // they may go with the caller's batch
+  return in;
+}
+
 at::Tensor Stage::backward(const MicroBatch& micro, at::Tensor grad, Tape tape) {
   return backward(micro, std::move(grad), std::move(tape), nullptr);
 }

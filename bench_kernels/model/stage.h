@@ -14,7 +14,8 @@ namespace sweep::model {
 
 // kRecompute: a forward again, in backward. Only values are read, and the group's own backward comes soon.
 // A backward in two parts: kBackwardInput reads values and writes no gradient, kBackwardWeights the reverse.
-enum class Pass { kForward, kRecompute, kBackward, kBackwardInput, kBackwardWeights };
+// kEvaluate: a forward that no backward follows.
+enum class Pass { kForward, kRecompute, kBackward, kBackwardInput, kBackwardWeights, kEvaluate };
 
 // Told around each use of a group's parameters; between need() and done() their values must be there, and
 // in kBackward also room for the gradients; in kBackwardWeights only that room.
@@ -45,6 +46,8 @@ class Stage {
   // backward (head.cpp).
   at::Tensor forward(const MicroBatch&, at::Tensor in, Tape&);
   at::Tensor backward(const MicroBatch&, at::Tensor grad, Tape);
+  // Forward that keeps nothing; with the head micro.total grows by the sum of the tokens' losses.
+  at::Tensor evaluate(const MicroBatch&, at::Tensor in);
 
   // The same in two parts: of each block, what the second part is to do.
   using Later = std::vector<LaterWork>;

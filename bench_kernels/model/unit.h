@@ -115,6 +115,11 @@ class Unit {
   // The gradient of the result (undefined for a head) becomes that of `in` (undefined for an embedding). No
   // parameter's gradient is touched before the weights' part.
   virtual at::Tensor backward(const MicroBatch&, at::Tensor grad, SavedPtr) const = 0;
+  // Forward whose saved tensors are dropped. A head adds the tokens' losses to the micro-batch's total.
+  virtual at::Tensor evaluate(const MicroBatch& micro, at::Tensor in) const {
+    SavedPtr dropped;
+    return forward(micro, std::move(in), dropped);
+  }
 
  protected:
   Parameters& parameters() const { return *shared_.parameters; }

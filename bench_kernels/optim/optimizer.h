@@ -56,6 +56,8 @@ class Optimizer {
   void step_one(std::size_t i, const at::Tensor& grad);
   // Bytes of the moments.
   std::int64_t bytes() const;
+  // Lists of them, in the order of the layout: one tensor for each parameter.
+  const std::vector<std::vector<at::Tensor>>& moments() const { return lists_.moments; }
 
  private:
   OptimizerKind kind_;

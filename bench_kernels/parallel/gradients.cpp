@@ -63,7 +63,8 @@ void Gradients::begin_backward(bool last) {
 void Gradients::need(std::size_t group, model::Pass pass) {
   // A pass that writes no gradient holds none; one inside of a backward leaves what is under way.
   if (pass == model::Pass::kRecompute) return;
-  if (pass == model::Pass::kForward || pass == model::Pass::kBackwardInput) return settle_flight();
+  if (pass == model::Pass::kForward || pass == model::Pass::kBackwardInput || pass == model::Pass::kEvaluate)
+    return settle_flight();
   for (const std::size_t b : read_by_[group]) make_room(b);
 }
 

@@ -6,6 +6,9 @@
 // One step: begin_step(); per micro-batch forward, then begin_backward(last) and backward;
 // finish_gradients(); update(). Every rank of a group makes the same calls in the same order.
 #pragma once
+#include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bench_kernels/model/stage.h"
@@ -51,6 +54,30 @@ class ModelState final : public model::Keeper {
   at::Tensor gradient(const model::Parameters::Named&) const;
   at::Tensor value(const model::Parameters::Named&) const;
 
+  // A run of numbers of one tensor's state, as a checkpoint holds it.
+  struct Piece {
+    std::string tensor;
+    std::string state;       // "weight", "master", "mean", "square"
+    std::int64_t begin = 0;  // its first number, in the rows and columns of the tensor that this rank has
+    std::int64_t whole = 0;  // how many those are
+    at::Tensor values;       // a view, where the state is
+  };
+  using TakePiece = std::function<void(const Piece&)>;
+  // The pieces that this rank saves: each number of each trained tensor of the model is in one piece of one rank.
+  void pieces(const TakePiece&) const;
+  // All pieces of the tensors that this rank has, on the first rank of the data-parallel group, one gathered buffer
+  // after the other; a collective of its shard group. On other ranks there are none.
+  void gathered_pieces(const TakePiece&) const;
+
+  // The weights that a file brings: of everything, or where adapters are trained of the base.
+  // Those that this rank keeps, one run after the other; the views may be written. REQUIRES: tp, pp and ep are 1.
+  void kept_weights(const TakePiece&) const;
+  // All of them, from the first rank of the data-parallel group to all: it fills each run of a buffer, which the others
+  // get. A collective of that group, with the same requirement.
+  void spread_weights(const TakePiece& fill) const;
+  // All of them to that rank, as gathered_pieces().
+  void gathered_weights(const TakePiece&) const;
+
   // Weights and optimizer last on this rank's device from step to step, gradients from a backward until the next
   // step begins; with padding, without step counts.
   struct Bytes {
@@ -78,6 +105,19 @@ class ModelState final : public model::Keeper {
     double copies = 1;
   };
   std::vector<Run> runs_of(std::size_t bucket) const;
+  // A state of a bucket: its numbers from `begin` on.
+  struct Lasting {
+    std::string state;
+    at::Tensor values;
+    std::int64_t begin = 0;
+  };
+  std::vector<Lasting> lasting(std::size_t bucket) const;
+  std::vector<std::size_t> loaded() const;
+  Lasting weights_of(std::size_t bucket) const;
+  bool saves(const model::Parameters::Stack&, const model::Parameters::Part&) const;
+  void cut(std::size_t bucket, const Lasting&, std::pair<std::int64_t, std::int64_t> range,
+           const TakePiece&) const;
+  void gather(std::size_t bucket, const Lasting&, const TakePiece&) const;
   double copies_of(const model::Parameters::Stack&, const model::Parameters::Part&) const;
 
   model::Parameters& parameters_;

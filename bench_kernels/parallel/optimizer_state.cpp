@@ -112,6 +112,20 @@ bool OptimizerState::update(const Gradients& gradients, double coefficient) {
   return !copies;
 }
 
+std::vector<OptimizerState::Kept> OptimizerState::kept(std::size_t bucket) const {
+  static constexpr const char* kMoments[] = {"mean", "square"};
+  std::vector<Kept> kept;
+  const auto found = std::ranges::find(buckets_, bucket);
+  if (found == buckets_.end() || file_) return kept;
+  const auto i = static_cast<std::size_t>(found - buckets_.begin());
+  if (plan_.master) kept.push_back({"master", updated_[i]});
+  for (std::size_t m = 0; paged_ && m < PagedStates::kMoments; ++m)
+    kept.push_back({kMoments[m], paged_->moment(i, m)});
+  for (std::size_t m = 0; optimizer_ && m < optimizer_->moments().size(); ++m)
+    if (m < std::size(kMoments)) kept.push_back({kMoments[m], optimizer_->moments()[m][i]});
+  return kept;
+}
+
 std::int64_t OptimizerState::bytes() const {
   if (plan_.optimizer_outside) return 0;
   std::int64_t sum = optimizer_ ? optimizer_->bytes() : adafactor_ ? adafactor_->bytes() : 0;

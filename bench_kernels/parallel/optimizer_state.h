@@ -25,6 +25,13 @@ class OptimizerState {
   bool update(const Gradients&, double coefficient);
   std::int64_t bytes() const;  // on the device, without step counts
 
+  // A state of a trained bucket's part (Values::part), number by number; none of what is in the file.
+  struct Kept {
+    const char* state;  // "master", "mean", "square"
+    at::Tensor values;
+  };
+  std::vector<Kept> kept(std::size_t bucket) const;
+
  private:
   bool needs_copies(const Gradients&) const;
   at::Tensor copied_gradient(std::size_t bucket, const Gradients&, double coefficient) const;

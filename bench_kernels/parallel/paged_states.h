@@ -26,9 +26,12 @@ class PagedStates {
   // from the first to the last of them.
   void begin_step() { ++count_; }
   void update(std::size_t tensor, const at::Tensor& grad);
+  // A moment of a tensor, in host memory: complete once the device has done the update.
+  static constexpr std::size_t kMoments = 2;
+  const at::Tensor& moment(std::size_t tensor, std::size_t number) const { return host_[number][tensor]; }
 
  private:
-  static constexpr std::size_t kMoments = 2, kSlots = 2;
+  static constexpr std::size_t kSlots = 2;
   struct Page {
     std::size_t tensor = 0;
     std::int64_t begin = 0, size = 0;

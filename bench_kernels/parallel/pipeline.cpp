@@ -29,7 +29,8 @@ Pipeline::Pipeline(const Trial& t, const model::Options& options, const Mesh& me
     parts_.push_back(std::make_unique<Part>(
         t, options, mesh, model::Chunk{share.first_layer, share.layers, share.embedding, share.head}, adamw));
   }
-  const i64 rows = t.micro_batch_size * t.seq_len / t.cp / (t.sp ? t.tp : 1);
+  rows_split_ = t.sp ? t.tp : 1;
+  const i64 rows = t.micro_batch_size * t.seq_len / t.cp / rows_split_;
   message_shape_ = {rows, t.spec.hidden_size};
   message_options_ = at::TensorOptions(options.device).dtype(options.type);
 }
@@ -108,6 +109,30 @@ void Pipeline::run(const std::function<model::MicroBatch(i64)>& micro, const Wat
   }
   for (auto& [peer, pending] : sends_) wait(pending, actions_.back(), watch);
   flights_.clear();
+}
+
+void Pipeline::evaluate(const model::MicroBatch& micro, const std::function<void(bool waits)>& watch) {
+  const i64 ranks = plan_.ranks, last = plan_.stages() - 1;
+  const auto before = static_cast<int>((place_ + ranks - 1) % ranks),
+             after = static_cast<int>((place_ + 1) % ranks);
+  const i64 rows = micro.tokens.numel() / rows_split_;
+  for (const auto& part : parts_) part->state.begin_step();  // frees the last step's gradients
+  std::vector<Message> sent;
+  for (i64 chunk = 0; chunk < plan_.chunks; ++chunk) {
+    const i64 stage = plan_.stage(place_, chunk);
+    at::Tensor in;
+    if (stage > 0) {
+      in = at::empty({rows, message_shape_[1]}, message_options_);
+      watch(true);
+      channel_.recv(in, before, static_cast<int>(stage)).wait();
+    }
+    watch(false);
+    in = parts_[static_cast<std::size_t>(chunk)]->stage.evaluate(micro, std::move(in));
+    if (stage == last) continue;
+    sent.push_back({in, {}});
+    sent.back().pending = channel_.send(in, after, static_cast<int>(stage + 1));
+  }
+  for (Message& message : sent) message.pending.wait();
 }
 
 }  // namespace sweep::parallel

@@ -35,6 +35,9 @@ class Pipeline {
   // finish_gradients() of the states.
   void run(const std::function<model::MicroBatch(i64)>& micro, const Watch&);
 
+  // Forward of one micro-batch, of any size, stage after stage; nothing is kept.
+  void evaluate(const model::MicroBatch& micro, const std::function<void(bool waits)>& watch);
+
   // One part per chunk, in order of their stages.
   struct Part {
     Part(const Trial&, const model::Options&, const Mesh&, const model::Chunk&, optim::OptimizerOptions);
@@ -78,6 +81,7 @@ class Pipeline {
   std::vector<Flight> flights_;
   std::map<i64, comm::Pending> sends_;  // the last one to each peer
   std::vector<i64> message_shape_;
+  i64 rows_split_ = 1;  // ranks of the tensor group that share the rows of a message
   at::TensorOptions message_options_;
 };
 

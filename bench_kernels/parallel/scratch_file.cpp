@@ -1,6 +1,7 @@
 #include "bench_kernels/parallel/scratch_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -9,11 +10,6 @@
 
 namespace sweep::parallel {
 namespace {
-
-[[noreturn]] void fail_on_disk(const std::string& what, const std::filesystem::path& folder, int error) {
-  throw std::runtime_error("offload disk: " + what + " in " + folder.string() + ": " + std::strerror(error) +
-                           "; point TMPDIR to a folder with room, or use offload optimizer.");
-}
 
 // Moves all bytes, whatever the calls take at once. A read behind the end never happens: all is reserved.
 template <class Call, class Byte>
@@ -29,15 +25,21 @@ int move_all(Call call, int file, Byte* data, std::int64_t bytes, std::int64_t o
 
 }  // namespace
 
-ScratchFile::ScratchFile(std::int64_t bytes, const std::filesystem::path& folder) : folder_(folder) {
-  std::string name = (folder / "sweep-optimizer-XXXXXX").string();
+void ScratchFile::fail(const std::string& what, int error) const {
+  throw std::runtime_error(std::string(use_.axis) + ": " + what + " in " + folder_.string() + ": " +
+                           std::strerror(error) + "; " + use_.cure + ".");
+}
+
+ScratchFile::ScratchFile(std::int64_t bytes, const std::filesystem::path& folder, const ScratchUse& use)
+    : folder_(folder), use_(use) {
+  std::string name = (folder / "sweep-scratch-XXXXXX").string();
   file_ = mkostemp(name.data(), O_CLOEXEC);
-  if (file_ < 0) fail_on_disk("cannot make a file", folder_, errno);
+  if (file_ < 0) fail("cannot make a file", errno);
   unlink(name.c_str());
   const int error = bytes > 0 ? posix_fallocate(file_, 0, bytes) : 0;
   if (error == 0) return;
   close(file_);
-  fail_on_disk("cannot reserve " + std::to_string(bytes) + " bytes for the optimizer state", folder_, error);
+  fail("cannot reserve " + std::to_string(bytes) + " bytes for " + use_.holds, error);
 }
 
 ScratchFile::~ScratchFile() {
@@ -46,12 +48,26 @@ ScratchFile::~ScratchFile() {
 
 void ScratchFile::read(void* to, std::int64_t bytes, std::int64_t offset) const {
   const int error = move_all(pread, file_, static_cast<char*>(to), bytes, offset);
-  if (error != 0) fail_on_disk("cannot read the optimizer state", folder_, error);
+  if (error != 0) fail(std::string("cannot read ") + use_.holds, error);
 }
 
 void ScratchFile::write(const void* from, std::int64_t bytes, std::int64_t offset) {
   const int error = move_all(pwrite, file_, static_cast<const char*>(from), bytes, offset);
-  if (error != 0) fail_on_disk("cannot write the optimizer state", folder_, error);
+  if (error != 0) fail(std::string("cannot write ") + use_.holds, error);
+}
+
+void ScratchFile::sync() {
+  if (fdatasync(file_) != 0) fail(std::string("cannot write ") + use_.holds, errno);
+}
+
+void ScratchFile::forget_cached() const {
+  (void)posix_fadvise(file_, 0, 0, POSIX_FADV_DONTNEED);  // a wish: some file systems keep it
+}
+
+std::int64_t ScratchFile::size() const {
+  struct stat info {};
+  if (fstat(file_, &info) != 0) fail("cannot look at the file", errno);
+  return info.st_size;
 }
 
 }  // namespace sweep::parallel

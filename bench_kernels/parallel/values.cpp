@@ -76,7 +76,7 @@ void Values::wait_for(comm::Pending& gather) {
 
 void Values::need(std::size_t group, Pass pass) {
   if (!plan_.copies || pass == Pass::kBackwardWeights) return;
-  const bool forward = pass == Pass::kForward;
+  const bool forward = pass == Pass::kForward || pass == Pass::kEvaluate;
   const i64 ahead = forward ? plan_.prefetch_forward : plan_.prefetch_backward;
   const auto last = static_cast<i64>(read_by_.size()) - 1, here = static_cast<i64>(group);
   for (i64 i = 0; i <= ahead; ++i) {
@@ -88,7 +88,7 @@ void Values::need(std::size_t group, Pass pass) {
     State& s = states_[b];
     wait_for(s.gather);
     s.copy = Copy::kThere;
-    if (forward && kept(s)) ++s.in_use;
+    if (pass == Pass::kForward && kept(s)) ++s.in_use;
   }
 }
 
@@ -97,7 +97,7 @@ void Values::done(std::size_t group, Pass pass) {
   const bool over = pass == Pass::kBackward || pass == Pass::kBackwardInput;
   for (const std::size_t b : read_by_[group]) {
     State& s = states_[b];
-    if (kept(s) && (!over || --s.in_use > 0)) continue;
+    if (pass != Pass::kEvaluate && kept(s) && (!over || --s.in_use > 0)) continue;
     drop_copy(b);
   }
 }

@@ -26,6 +26,8 @@ class Values {
 
   // The part of the lasting values that this rank's optimizer updates.
   at::Tensor part(std::size_t bucket) const;
+  // The lasting values that are here: of the whole bucket, or at ZeRO 3 of its part.
+  const at::Tensor& lasting(std::size_t bucket) const { return states_[bucket].lasting; }
   // Buckets that the optimizer updates, ascending; the others are frozen.
   std::vector<std::size_t> trained() const;
   // Returns that part of the initial values in fp32, once, for a master copy; undefined if the plan has none.

@@ -2,6 +2,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/chunk_memory.h"
+#include "bench_kernels/shape/evaluation_memory.h"
 #include "bench_kernels/shape/schedule.h"
 
 namespace sweep::shape {
@@ -88,11 +89,10 @@ RankMemory rank_memory(const Trial& t, const StepSizes& s, const Units& units,
                        const std::vector<StageShare>& shares, i64 rank) {
   Pipeline pipeline = Pipeline::of(t);
   std::vector<ChunkMemory> chunks;
-  chunks.reserve(static_cast<std::size_t>(t.vpp));
   for (i64 c = 0; c < t.vpp; ++c)
     chunks.emplace_back(t, s, units,
                         ChunkParameters(t, s, shares[static_cast<std::size_t>(pipeline.stage(rank, c))]));
-  PartBytes states, gradients, update;
+  PartBytes states, gradients, update, messages;
   for (const auto& chunk : chunks) {
     states += chunk.states(), gradients += chunk.gradients();
     keep_larger(update, chunk.optimizer());
@@ -110,11 +110,13 @@ RankMemory rank_memory(const Trial& t, const StepSizes& s, const Units& units,
   }
   PartBytes most = states + gradients + update;
   // Messages under way: to and from each neighbour.
-  PartBytes messages;
   const double neighbours = (rank > 0 || t.vpp > 1 ? 1 : 0) + (rank + 1 < t.pp || t.vpp > 1 ? 1 : 0);
   if (t.pp > 1) messages[MemoryPart::kBuffers] = neighbours * block(s.residual());
   for (std::size_t c = 0; c < chunks.size(); ++c)
     keep_larger(most, states + messages + chunks[c].fullest(others[c]));
+  for (i64 c = 0; c < t.vpp && t.eval_batch_size > 0; ++c)
+    keep_larger(most, states + evaluation_memory(t, shares[static_cast<std::size_t>(pipeline.stage(rank, c))],
+                                                 s.gpu));
   return {most, gradients.total()};
 }
 

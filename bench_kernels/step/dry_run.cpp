@@ -9,7 +9,9 @@
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/ops.h"
+#include "bench_kernels/parallel/checkpoint_file.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/parallel/weights_file.h"
 #include "bench_kernels/shape/device_memory.h"
 #include "bench_kernels/shape/step_memory.h"
 #include "bench_kernels/step/train_step.h"
@@ -64,12 +66,21 @@ Peak peak_of_rank(const Trial& trial, i64 rank, i64 workspace, bool tensors) {
   const parallel::Mesh mesh = parallel::pretend(*dims, rank);
   memory::BlockTrace trace(c10::DeviceType::Meta);
   TrainStep step(trial, at::kMeta, mesh, nullptr);
+  if (trial.weights_load != WeightsLoad::kNone) {
+    parallel::WeightsFile file(step.states(),
+                               {.kind = trial.weights_load, .first = rank == 0, .reads = false});
+    file.write();
+    file.load();
+  }
   parallel::ModelState::Bytes states;
   for (int i = 0; i < 2; ++i) {
     trace.mark();
     step.run();
     if (i == 0) states = states_at_peak(step, trace);  // the peak is there in the first step
   }
+  if (trial.eval_batch_size > 0) step.evaluate();
+  if (trial.checkpoint != CheckpointKind::kNone)
+    parallel::CheckpointFile(step.states(), {.kind = trial.checkpoint, .writes = false}).begin();
   const i64 peak = memory::stats(c10::DeviceType::Meta).peak - before;
   return {peak, trace.through_caching(workspace, limit_of(trial)), states,
           tensors ? trace.at_peak() : std::vector<memory::LiveBlocks>{}};

@@ -10,6 +10,7 @@
 #include "bench_kernels/kernels/device_ops.h"
 #include "bench_kernels/parallel/pipeline.h"
 #include "bench_kernels/parallel/step_guard.h"
+#include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/shape/documents.h"
 #include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/model_states.h"
@@ -97,6 +98,7 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (const auto sentence = shape::states_unsupported(t)) return sentence;
   if (const auto sentence = shape::adapters_objection(t)) return *sentence + ".";
   if (const auto sentence = shape::documents_objection(t)) return *sentence + ".";
+  if (const auto sentence = shape::around_objection(t)) return sentence;
   if (const auto sentence = shape::pipeline_objection(t)) return sentence;
   if (const auto sentence = shape::recompute_objection(t)) return sentence;
   if (!t.spec.rope && t.seq_len > t.spec.max_positions) {
@@ -131,8 +133,8 @@ struct TrainStep::Impl {
         pipeline(t, options, mesh, micros_of(t, device), adamw),
         guard(t, mesh, device),
         clock(device) {
-    batch = make_batch(t, device, mesh.place(),
-                       given.tokens ? given.tokens : synthetic_tokens(kSeed, t.spec.vocab_size));
+    tokens = given.tokens ? given.tokens : synthetic_tokens(kSeed, t.spec.vocab_size);
+    batch = make_batch(t, device, mesh.place(), tokens);
     total = at::zeros({1}, at::TensorOptions(device).dtype(at::kDouble));
     loss = device.is_meta() ? total : memory::empty_on_host({1}, total.options());
     for (const auto& part : pipeline.parts())
@@ -175,6 +177,7 @@ struct TrainStep::Impl {
   model::Options options;
   parallel::Pipeline pipeline;
   parallel::StepGuard guard;
+  TokenSource tokens;
   Batch batch;
   at::Tensor total, loss;  // the loss: total on the host, copied there before the step's one wait
   PartClock clock;
@@ -268,6 +271,29 @@ StepTimes TrainStep::run() {
   times.tokens = s.batch.labelled;
   if (times.tokens > 0) times.loss = s.loss.item<double>() / static_cast<double>(times.tokens);
   return times;
+}
+
+Evaluation TrainStep::evaluate() {
+  Impl& s = *impl_;
+  Trial shown = s.trial;
+  shown.micro_batch_size = s.trial.eval_batch_size, shown.grad_accum = 1;
+  shown.global_batch_size = shown.micro_batch_size * shown.dp;
+  const Batch batch = make_batch(shown, s.device, s.mesh.place(), s.tokens);
+  const model::MicroBatch micro{
+      batch.tokens[0], batch.labels[0], 1.0, s.total, batch.documents.empty() ? nullptr : &batch.documents[0],
+      batch.holes,     batch.weight};
+  const i64 batches = s.device.is_meta() ? 1 : s.trial.eval_batches;
+  s.clock.restart();
+  s.total.zero_();
+  const PartClock::Mark first = s.clock.mark();
+  for (i64 i = 0; i < batches; ++i)
+    s.pipeline.evaluate(micro, [&s](bool waits) { s.begin(waits ? Part::kCommunication : Part::kForward); });
+  if (s.pipeline.has_head()) s.loss.copy_(s.total, /*non_blocking=*/true);
+  const PartClock::Mark last = s.clock.mark();
+  s.clock.wait(last);
+  Evaluation out{s.clock.span_ns(first, last), s.pipeline.has_head() ? batches * batch.labelled : 0, 0};
+  if (out.tokens > 0) out.loss = s.loss.item<double>() / static_cast<double>(out.tokens);
+  return out;
 }
 
 std::vector<TrainStep::Tensor> TrainStep::tensors() {

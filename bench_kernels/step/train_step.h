@@ -38,6 +38,13 @@ struct StepTimes {
   bool skipped = false;
 };
 
+// An evaluation of all its batches, without an update. The loss is the mean over this rank's labelled tokens; 0 with
+// tokens 0 on a rank without the head.
+struct Evaluation {
+  std::int64_t ns = 0, tokens = 0;
+  double loss = 0;
+};
+
 // Why this step cannot run the trial on that kind of device, as a sentence; nothing when it can.
 std::optional<std::string> unsupported(const Trial&, c10::DeviceType);
 
@@ -59,6 +66,9 @@ class TrainStep {
   TrainStep& operator=(const TrainStep&) = delete;
 
   StepTimes run();
+  // Forward only, over eval_batches times the first eval_batch_size sequences of each data-parallel rank. REQUIRES:
+  // eval_batch_size > 0.
+  Evaluation evaluate();
   // This rank's share of every tensor it holds, whole even where ZeRO shards it: a collective of all ranks.
   // Gradients are those of the last step, averaged over its tokens; undefined where the tensor is frozen, and
   // before the first step.

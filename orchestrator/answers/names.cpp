@@ -35,6 +35,7 @@ constexpr std::pair<std::string_view, std::string_view> kNames[] = {
     {"cp_comm_type", "context-parallel form"},
     {"ok", "measured"},
     {"max_batch", "largest micro-batch"},
+    {"max_model", "largest model"},
     {"scaling [%]", "scaling efficiency [%]"},
 };
 

@@ -66,7 +66,8 @@ void add_table(Registry r) {
   c->add_option(
        "KIND", o->kind,
        "cost (context x batch: MT/hour, MFU, $/MT), batch (memory, usage, time, star), scaling (best by "
-       "nodes), max-batch (DDP against ZeRO) or stages (each change on top of those before it)")
+       "nodes), max-batch (DDP against ZeRO), max-model (the largest that fits) or stages (each change on "
+       "top of those before it)")
       ->required()
       ->check(CLI::IsMember(kinds));
   add_sweep(*c, o->where);

@@ -64,7 +64,7 @@ std::optional<Strategy> chosen_strategy(const grid::Grid& grid, const StrategyFl
   if (o.max_trials) out.max_trials = *o.max_trials;
   out.auto_micro_batch = grid.auto_micro_batch;
   if (o.rehearses) {
-    if (!out.auto_micro_batch && out.scope() != StrategyScope::kLayout) return std::nullopt;
+    if (!out.finds_what_fits()) return std::nullopt;
     Strategy sizes;
     if (!out.auto_micro_batch) sizes.kind = out.kind;
     sizes.auto_micro_batch = out.auto_micro_batch;

@@ -94,6 +94,7 @@ Expected<LaunchChoice> choose_launcher(const LaunchSettings& settings, const Lau
   choice.config = std::move(*config);
   choice.gpu_hours = site->gpu_hours;
   choice.usd_per_node_hour = site->usd_per_node_hour;
+  choice.checkpoint_folder = site->checkpoint_folder;
   for (const auto& file : site->files) choice.sites += (choice.sites.empty() ? "" : ", ") + file.string();
   return choice;
 }
@@ -194,6 +195,7 @@ Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const L
   s.exclude_slow_hosts = programs.screen == "leave_out";
   s.launcher = choice.on;
   s.start = request.start;
+  s.checkpoint_folder = choice.checkpoint_folder;
   s.usd_per_node_hour = choice.usd_per_node_hour;
   s.usd_per_node_hour.insert(limits->usd_per_node_hour.begin(), limits->usd_per_node_hour.end());
   s.gpu_hours = smaller_limit(s.gpu_hours, choice.gpu_hours);

@@ -28,6 +28,7 @@ struct LaunchChoice {
   std::shared_ptr<launch::LaunchConfig> config;     // never null
   std::optional<double> gpu_hours;                  // the site's limit for one sweep
   std::map<std::string, double> usd_per_node_hour;  // key: hardware for which the site has a price
+  std::string checkpoint_folder;                    // the site's; empty: it has none
   std::string sites;                                // the profiles that were read, for people
   i64 existing_job = 0;                             // the job whose nodes are used; 0: new ones
 };

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-
 #include "base/expected.h"
+#include "base/proc.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/launch/capture.h"
 #include "schema/codec.h"
@@ -18,14 +17,6 @@ constexpr double kMiB = 1 << 20;
 // An estimate with a margin: LibTorch is loaded once and shared, and a rank adds some tens of MiB. Small
 // payloads of NCCL lie in /dev/shm.
 constexpr double kMemory = 512 * kMiB, kMemoryOfRank = 128 * kMiB, kShm = 64 * kMiB, kShmOfRank = 8 * kMiB;
-
-std::optional<double> memory_available() {
-  std::ifstream in("/proc/meminfo");
-  std::string key;
-  for (double kib = 0; in >> key >> kib; in.ignore(256, '\n'))
-    if (key == "MemAvailable:") return kib * 1024;
-  return std::nullopt;
-}
 
 std::optional<Error> too_little(std::string_view what, const std::optional<double>& has, double needs,
                                 i64 ranks, std::string_view way_out) {
@@ -69,7 +60,7 @@ RehearsalFacts rehearsal_facts(const fs::path& rank_program) {
     });
   if (const auto shm = fs::space("/dev/shm", ec); !ec)
     out.shm_free_bytes = static_cast<double>(shm.available);
-  out.memory_free_bytes = memory_available();
+  if (const auto bytes = proc::memory_available()) out.memory_free_bytes = static_cast<double>(*bytes);
   return out;
 }
 

@@ -33,7 +33,7 @@ inline constexpr std::array<std::string_view, 22> kRecipeKeys{
     "unsupported", "notes",  "trainer", "checked",   "paste",     "first_grid"};
 
 // Keys of a site profile, beside the launchers, which have the same keys as in a grid.
-inline constexpr std::array<std::string_view, 2> kSiteKeys{"limits", "prices"};
+inline constexpr std::array<std::string_view, 3> kSiteKeys{"checkpoint_folder", "limits", "prices"};
 inline constexpr std::array<std::string_view, 1> kSiteLimitKeys{"gpu_hours"};
 // Keys of prices.<catalogue name>, in USD; one of them is given.
 inline constexpr std::array<std::string_view, 2> kPriceKeys{"node_hour", "gpu_hour"};

@@ -192,6 +192,13 @@ Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& sho
   Reading in{*document, *spec, ValueReader(*document, *spec, grid.path.parent_path())};
   SWEEP_TRY(read_sections(in, grid, options));
   grid.auto_micro_batch = std::ranges::any_of(spec->dimensions, &Dimension::automatic);
+  if (grid.strategy) {
+    Strategy strategy = *grid.strategy;
+    strategy.auto_micro_batch = grid.auto_micro_batch;
+    if (const auto why = strategy.conflict())
+      return tl::unexpected(document->error(document->root().entry("strategy")->place,
+                                            {ErrorKind::kConflict, "strategy"}, std::string(*why)));
+  }
   grid.spec = std::move(spec);
   return grid;
 }

@@ -15,8 +15,33 @@ constexpr i64 kMaxDimension = i64{1} << 40;  // completed() knows the true bound
 
 }  // namespace
 
+// A map whose dimensions have several values, as in {base: gpt2-xl, layers: {range: [12, 96, 12]}}, makes a model of
+// each combination.
 Status ValueReader::append_model(const Node& node, Dimension& out) {
-  const auto entry = model(node);
+  if (!node.is_map()) return append_model(node, {}, out);
+  std::vector<Picks> all(1);
+  for (const Entry& entry : node.entries) {
+    const auto slot = spec_.scope.find(entry.key);
+    const bool dimension = slot && spec_.scope.at(*slot).origin == Origin::kDimension;
+    // What takes no list is refused where it is read.
+    if (entry.value->is_scalar() || !dimension || spec_.scope.at(*slot).type != Type::kInt) continue;
+    const auto values = many(*entry.value, *slot);
+    if (!values) return tl::unexpected(values.error());
+    if (all.size() * values->count > kMaxModels)
+      return tl::unexpected(
+          document_.error(entry.place, {ErrorKind::kInvalidValue, entry.key},
+                          fmt::format("more than {} models; list fewer values", kMaxModels)));
+    std::vector<Picks> longer;
+    for (const Picks& picks : all)
+      for (const Cell& value : values->cells) longer.emplace_back(picks).emplace(entry.key, value.i);
+    all = std::move(longer);
+  }
+  for (const Picks& picks : all) SWEEP_TRY(append_model(node, picks, out));
+  return {};
+}
+
+Status ValueReader::append_model(const Node& node, const Picks& picks, Dimension& out) {
+  const auto entry = node.is_map() ? model_from_map(node, picks) : model_by_name(node);
   if (!entry) return tl::unexpected(entry.error());
   SWEEP_TRY(remember(*entry, node.place));
   const bool first = out.count == 0;
@@ -71,8 +96,7 @@ std::string ValueReader::label_of(const ModelSpec& m) const {
                      m.intermediate_size, m.vocab_size, experts);
 }
 
-Expected<ModelEntry> ValueReader::model(const Node& node) {
-  if (node.is_map()) return model_from_map(node);
+Expected<ModelEntry> ValueReader::model_by_name(const Node& node) {
   const auto name = read_word(document_, node, "model");
   if (!name) return tl::unexpected(name.error());
   return named_model(*name, node.place);
@@ -94,7 +118,7 @@ Expected<ModelEntry> ValueReader::named_model(const std::string& name, Place at)
   return ModelEntry{spec_.scope.words.id(name), *spec};
 }
 
-Status ValueReader::set_dimension(const Entry& entry, ModelSpec& m) {
+Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelSpec& m) {
   if (entry.key == "family") {
     auto word = read_word(document_, *entry.value, entry.key, 100);
     if (!word) return tl::unexpected(word.error());
@@ -107,7 +131,9 @@ Status ValueReader::set_dimension(const Entry& entry, ModelSpec& m) {
     m.tie_embeddings = *flag;
     return {};
   }
-  const auto value = read_int(document_, *entry.value, entry.key, 1, kMaxDimension);
+  const auto picked = picks.find(entry.key);
+  const auto value = picked != picks.end() ? Expected<i64>(picked->second)
+                                           : read_int(document_, *entry.value, entry.key, 1, kMaxDimension);
   if (!value) return tl::unexpected(value.error());
   const std::pair<std::string_view, i64*> members[] = {
       {"layers", &m.layers},         {"hidden_size", &m.hidden_size},
@@ -122,12 +148,12 @@ Status ValueReader::set_dimension(const Entry& entry, ModelSpec& m) {
 }
 
 // Explicit dimensions; with `base` or `config_json` those that differ from a model.
-Expected<ModelEntry> ValueReader::model_from_map(const Node& node) {
+Expected<ModelEntry> ValueReader::model_from_map(const Node& node, const Picks& picks) {
   SWEEP_TRY(check_keys(document_, node, kModelKeys, "of a model"));
   auto start = start_of(node);
   if (!start) return tl::unexpected(start.error());
   ModelSpec m = start->spec;
-  std::string label, changes;
+  std::string label, changes, picked;
   for (const Entry& entry : node.entries) {
     if (entry.key == "base" || entry.key == "config_json") continue;
     if (entry.key == "name") {
@@ -139,9 +165,13 @@ Expected<ModelEntry> ValueReader::model_from_map(const Node& node) {
     if (entry.key == "family" && start->given)
       return tl::unexpected(document_.error(entry.place, {ErrorKind::kConflict, "family"},
                                             "the family comes from the model that is changed; remove it"));
-    SWEEP_TRY(set_dimension(entry, m));
-    changes += fmt::format("-{}-{}", entry.key, entry.value->text);
+    SWEEP_TRY(set_dimension(entry, picks, m));
+    const auto pick = picks.find(entry.key);
+    const bool one = pick == picks.end();
+    changes += fmt::format("-{}-{}", entry.key, one ? entry.value->text : fmt::format("{}", pick->second));
+    if (!one) picked += fmt::format("-{}-{}", entry.key, pick->second);
   }
+  if (!label.empty()) label += picked;
   const auto spec = shape::completed(m);
   if (!spec)
     return tl::unexpected(

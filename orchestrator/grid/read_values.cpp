@@ -90,6 +90,11 @@ Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {
                                     name, node.kind_name())));
   }
   SWEEP_TRY(append(node, slot, out));
+  if (out.count > 1)
+    return tl::unexpected(
+        document_.error(node.place, {ErrorKind::kInvalidValue, name},
+                        fmt::format("{} takes a single value here, not {}; several values belong under grid",
+                                    name, out.count)));
   return out;
 }
 

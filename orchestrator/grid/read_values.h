@@ -44,17 +44,20 @@ class ValueReader {
   Expected<Cell> cell(const Node&, Slot);
   Expected<std::string> lengths(const Node&) const;
   Expected<std::string> variables(const Node&) const;
+  // Of a model's map: the dimensions that have several values, and the one of each that is meant.
+  using Picks = std::map<std::string, i64, std::less<>>;
   Status append_model(const Node&, Dimension&);
-  Expected<ModelEntry> model(const Node&);
+  Status append_model(const Node&, const Picks&, Dimension&);
+  Expected<ModelEntry> model_by_name(const Node&);
   struct Start {
     ModelSpec spec;
     std::string label;   // empty: none
     bool given = false;  // base or config_json gave a model
   };
   Expected<ModelEntry> named_model(const std::string& name, Place);
-  Expected<ModelEntry> model_from_map(const Node&);
+  Expected<ModelEntry> model_from_map(const Node&, const Picks&);
   Expected<Start> start_of(const Node&);
-  Status set_dimension(const Entry&, ModelSpec&);
+  Status set_dimension(const Entry&, const Picks&, ModelSpec&);
   Expected<ModelSpec> config(const std::filesystem::path&, Place);
   Status remember(const ModelEntry&, Place);
   std::string label_of(const ModelSpec&) const;

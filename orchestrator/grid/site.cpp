@@ -58,6 +58,11 @@ Status add_file(const std::filesystem::path& path, Site& site) {
   if (!document) return tl::unexpected(document.error());
   SWEEP_TRY(need_map(*document, document->root(), {}, "a site profile"));
   SWEEP_TRY(check_keys(*document, document->root(), launchers_and(kSiteKeys), "of a site profile"));
+  if (const Node* node = document->root().find("checkpoint_folder")) {
+    auto folder = read_word(*document, *node, "checkpoint_folder", 4096);
+    if (!folder) return tl::unexpected(folder.error());
+    site.checkpoint_folder = std::move(*folder);
+  }
   const auto launchers = read_launchers(*document, document->root());
   if (!launchers) return tl::unexpected(launchers.error());
   site.launch = merged(std::move(site.launch), *launchers);

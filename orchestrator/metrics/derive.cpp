@@ -11,6 +11,7 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/documents.h"
+#include "orchestrator/metrics/around.h"
 #include "orchestrator/metrics/counted.h"
 #include "orchestrator/metrics/steps.h"
 #include "schema/codec.h"
@@ -264,6 +265,7 @@ Metrics derive(const Trial& t, std::span<const RankRecord> records, const Attemp
   if (m.timed_steps) m.ranks_reported = ranks_with_timed_steps(records);
   m.bubble = bubble(t, records);
   rates(m, t, steps, records, processes);
+  add_around(m, t, records);
   memory(m, records);
   losses(m, records);
   sent(m, records);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "bench_kernels/shape/around_step.h"
 #include "orchestrator/plan/order.h"
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"
@@ -47,6 +48,9 @@ void judge(PlanEntry& e, const MeasurePlan& measure, const predict::Predictor& p
 std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
   const auto no = [](std::string why) { return Objection{{"resources", std::move(why)}, Outcome::kPruned}; };
   if (t.nodes > 1) return no(fmt::format("nodes {} > 1, and this is one machine", t.nodes));
+  if (r.host_memory_bytes > 0 && t.workload != Workload::kCommand)
+    if (auto why = shape::host_memory_objection(t, static_cast<double>(r.host_memory_bytes)))
+      return no(std::move(*why));
   if (t.hardware != "cpu") {
     const bool share = t.backend == CommBackend::kGloo && r.gpus > 0;  // NCCL refuses two ranks on one GPU
     if (share || t.gpus_per_node <= r.gpus) return {};
@@ -82,6 +86,7 @@ Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& 
   // floors.
   constexpr double kFloor = 120, kStepFloor = 30, kSlack = 20, kUnknownStep = 300;
   constexpr double kInitBytesPerSecond = 100e6;  // random weights made by one CPU thread
+  constexpr double kDiskBytesPerSecond = 50e6;   // of a slow disk
   // A program of the user's own imports, downloads and compiles before its first step.
   constexpr double kCommandFloor = 600, kCommandStepFloor = 120;
   const bool command = t.workload == Workload::kCommand;
@@ -94,6 +99,24 @@ Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& 
   d.first_step_s = std::max(floor, kSlack * step);
   d.step_s = std::max(step_floor, kSlack * step);
   d.total_s = d.startup_s + d.first_step_s + d.step_s + measure.all_steps() * std::max(1.0, kSlack * step);
+  if (command) return d;
+  // By sequences, an evaluation takes no longer than steps do.
+  if (t.eval_batch_size > 0) {
+    const double share =
+        static_cast<double>(t.eval_batch_size) / static_cast<double>(t.micro_batch_size * t.grad_accum);
+    d.around_s = std::max(floor, d.step_s * std::max(1.0, share));
+    d.total_s += d.around_s + static_cast<double>(t.eval_batches) * std::max(1.0, kSlack * step * share);
+  }
+  const auto on_disk = [&](i64 bytes, bool by_one, double times) {
+    const double node_bytes = static_cast<double>(bytes) / (by_one ? 1.0 : static_cast<double>(t.nodes));
+    const double seconds = std::max(floor, times * node_bytes / kDiskBytesPerSecond) + d.step_s;
+    d.around_s = std::max(d.around_s, seconds);
+    d.total_s += seconds;
+  };
+  if (t.checkpoint != CheckpointKind::kNone)
+    on_disk(shape::checkpoint_bytes(t), t.checkpoint == CheckpointKind::kFull, 1);
+  if (t.weights_load != WeightsLoad::kNone)  // written, then read
+    on_disk(shape::load_bytes(t), t.weights_load == WeightsLoad::kRank0, 2);
   return d;
 }
 

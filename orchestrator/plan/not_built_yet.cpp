@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "bench_kernels/shape/adapters.h"
+#include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/shape/documents.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
@@ -28,8 +29,9 @@ std::optional<Objection> not_built_yet(const Trial& t) {
   for (const Gap& gap : kGaps)
     if (gap.asked(t)) gaps += (gaps.empty() ? "" : ", ") + std::string(gap.what);
   if (gaps.empty()) {
-    for (const auto& reason : {shape::states_unsupported(t), shape::split_not_built(t),
-                               shape::adapters_objection(t), shape::documents_objection(t)})
+    for (const auto& reason :
+         {shape::states_unsupported(t), shape::split_not_built(t), shape::adapters_objection(t),
+          shape::documents_objection(t), shape::around_objection(t)})
       if (reason) return Objection{{"unsupported", *reason}, Outcome::kUnsupported};
     return {};
   }

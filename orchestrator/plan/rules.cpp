@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/rank_algebra.h"
@@ -123,6 +124,13 @@ Verdict variables(const Trial& t) {
                 "env: these are variables of the built-in step; a command's are `env` of its workload");
 }
 
+Verdict host_memory(const Trial& t) {
+  if (!t.host_memory_cap_bytes) return {};
+  if (auto sentence = shape::host_memory_objection(t, static_cast<double>(*t.host_memory_cap_bytes)))
+    return pruned("host_memory", std::move(*sentence));
+  return {};
+}
+
 }  // namespace
 
 bool has_model(const Trial& t) {
@@ -133,7 +141,7 @@ std::optional<Objection> first_objection(const Trial& t) {
   // Later rules divide and multiply what earlier ones have bounded.
   constexpr std::array kOfAnyTrial{rank_algebra, range, hardware, global_batch, variables};
   constexpr std::array kOfAModel{splits, experts, pipeline, recomputation, zero, positions};
-  constexpr std::array kOfTheStep{precision, attention};
+  constexpr std::array kOfTheStep{precision, attention, host_memory};
   const auto first = [&](const auto& rules) -> Verdict {
     for (const auto rule : rules)
       if (auto objection = rule(t)) return objection;

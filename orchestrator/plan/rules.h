@@ -15,7 +15,7 @@ struct Objection : predict::Refusal {
 };
 
 // The first rule that the trial breaks: range, hardware, rank_algebra, divisibility, pipeline, recompute, zero,
-// positions, precision. A command must keep to the rules of any program; with a model the model's rules hold
+// positions, precision, attention, host_memory. A command must keep to the rules of any program; with a model the model's rules hold
 // too.
 std::optional<Objection> first_objection(const Trial&);
 // The same, as a prediction under the profile of our own step asks for it.

@@ -27,7 +27,7 @@ Expected<Attempt> attempt_for(const PlanEntry& entry, const Settings& settings, 
   attempt.deadlines = plan::deadlines_for(entry.predicted, attempt.trial, attempt.measure);
   if (settings.hang_seconds)
     attempt.deadlines.startup_s = attempt.deadlines.first_step_s = attempt.deadlines.step_s =
-        *settings.hang_seconds;
+        attempt.deadlines.around_s = *settings.hang_seconds;
   if (settings.start_seconds) {
     Deadlines& d = attempt.deadlines;
     d.total_s += std::max(0.0, 2 * *settings.start_seconds - d.startup_s - d.first_step_s);
@@ -35,6 +35,7 @@ Expected<Attempt> attempt_for(const PlanEntry& entry, const Settings& settings, 
   }
   if (settings.trial_seconds) attempt.deadlines.total_s = *settings.trial_seconds;
   attempt.start = settings.start;
+  attempt.checkpoint_folder = settings.checkpoint_folder;
   if (attempt.runs_command()) SWEEP_TRY(command_from(attempt.trial.program));
   if (settings.rehearse_most) {
     auto ranks = plan::rehearsed_ranks(entry.trial, *settings.rehearse_most);

@@ -94,8 +94,9 @@ Expected<std::vector<std::string>> Guide::rule_out(const std::vector<search::Rul
   std::vector<store::NotRun> rows;
   for (const auto& each : trials) {
     PlanEntry& entry = plan_[each.candidate];
-    rows.push_back(
-        {entry.id, each.rule, each.reason, is_in_audit(entry.id, context_.settings.strategy.audit)});
+    const bool audited =
+        is_audited_rule(each.rule) && is_in_audit(entry.id, context_.settings.strategy.audit);
+    rows.push_back({entry.id, each.rule, each.reason, audited});
     if (!rows.back().audited) continue;
     entry.rule = each.rule;
     apart_.insert(each.candidate);

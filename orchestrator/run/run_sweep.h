@@ -72,6 +72,8 @@ struct Settings {
   JudgeNode judge_node{};
   // The site's own prices; the key is the hardware.
   std::map<std::string, double> usd_per_node_hour;
+  // Where checkpoints are written; empty: the folder for temporary files of each node.
+  std::string checkpoint_folder;
   // Rewritten atomically for watchers that cannot open the database.
   std::optional<std::filesystem::path> status_file;
   // This process is a job that its scheduler ends: the next one takes over what it holds.

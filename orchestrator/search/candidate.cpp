@@ -8,15 +8,26 @@
 namespace sweep::search {
 namespace {
 
-// The layout with the highest score first.
-void order_by_promise(std::span<const Candidate> all, std::vector<Group>& layouts) {
-  const auto score = [&](const Group& layout) {
+// The group with the highest score first.
+void order_by_promise(std::span<const Candidate> all, std::vector<Group>& groups) {
+  const auto score = [&](const Group& group) {
     double best = 0;
-    for (const std::size_t i : layout)
+    for (const std::size_t i : group)
       best = std::max(best, all[i].fit_chance * all[i].predicted_rate.value_or(0));
     return -best;
   };
-  std::ranges::stable_sort(layouts, {}, score);
+  std::ranges::stable_sort(groups, {}, score);
+}
+
+i64 most_of(std::span<const Candidate> all, const Group& group, const Strategy& strategy) {
+  switch (strategy.scope()) {
+    case StrategyScope::kLayout:
+      return most_batch_trials(all, group, strategy);
+    case StrategyScope::kModels:
+      return most_grow_trials(all, group);
+    default:
+      return strategy.max_trials;
+  }
 }
 
 }  // namespace
@@ -36,7 +47,7 @@ Candidate candidate_of(const PlanEntry& entry, std::optional<double> memory_shar
 std::vector<Group> groups_of(std::span<const Candidate> all, const Strategy& strategy) {
   if (strategy.scope() == StrategyScope::kEveryTrial) return {};
   if (strategy.scope() == StrategyScope::kQuestion) return questions(all);
-  auto out = layouts(all);
+  auto out = strategy.scope() == StrategyScope::kModels ? settings_of_models(all) : layouts(all);
   order_by_promise(all, out);
   return out;
 }
@@ -46,9 +57,7 @@ Most most_trials(std::span<const Candidate> all, const Strategy& strategy, std::
   if (strategy.runs_all())
     return {static_cast<i64>(all.size()), std::accumulate(cost.begin(), cost.end(), 0.0)};
   for (Group group : groups_of(all, strategy)) {
-    const i64 most = std::min(static_cast<i64>(group.size()), strategy.scope() == StrategyScope::kLayout
-                                                                  ? most_batch_trials(all, group, strategy)
-                                                                  : strategy.max_trials);
+    const i64 most = std::min(static_cast<i64>(group.size()), most_of(all, group, strategy));
     std::ranges::stable_sort(group, std::greater(), [&](std::size_t i) { return cost[i]; });
     out.trials += most;
     for (std::size_t k = 0; k < static_cast<std::size_t>(most); ++k) out.cost += cost[group[k]];

@@ -30,5 +30,8 @@ std::vector<Group> groups_of(std::span<const Candidate>, const Strategy&);
 // The most trials that `batch` uses: log2 of the range of micro-batches, and 2; of sizes given as `auto`
 // without a prediction of what fits, twice that logarithm.
 i64 most_batch_trials(std::span<const Candidate>, const Group& layout, const Strategy&);
+// The most trials that `grow` uses: log2 of the number of models, and 2; without a prediction of what fits, also one
+// for each doubling of the parameters.
+i64 most_grow_trials(std::span<const Candidate>, const Group& setting);
 
 }  // namespace sweep::search

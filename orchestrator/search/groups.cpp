@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "orchestrator/search/labels.h"
+#include "orchestrator/search/sizes.h"
 #include "schema/codec.h"
 
 namespace sweep::search {
@@ -59,6 +60,21 @@ std::vector<Group> layouts(std::span<const Candidate> all) {
   if (auto other = layouts_keeping(all, false, axes); other.size() < out.size()) out = std::move(other);
   for (auto& group : out)
     std::ranges::stable_sort(group, {}, [&](std::size_t i) { return all[i].trial->micro_batch_size; });
+  std::ranges::sort(out);
+  return out;
+}
+
+std::vector<Group> settings_of_models(std::span<const Candidate> all) {
+  std::map<std::string, Group> found;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Trial t = *all[i].trial;
+    t.model.clear(), t.spec = {}, t.program.clear();
+    found[trial_id(t)].push_back(i);
+  }
+  std::vector<Group> out;
+  for (auto& [key, group] : found)
+    std::ranges::stable_sort(group, {}, [&](std::size_t i) { return parameters_of(all[i]); });
+  for (auto& [key, group] : found) out.push_back(std::move(group));
   std::ranges::sort(out);
   return out;
 }

@@ -15,6 +15,9 @@ std::vector<Group> questions(std::span<const Candidate>);
 // micro-batch first.
 std::vector<Group> layouts(std::span<const Candidate>);
 
+// Same but for the model, the one with the fewest parameters first.
+std::vector<Group> settings_of_models(std::span<const Candidate>);
+
 // The waiting ones of a group, each with the same reason.
 void rule_out_rest(std::span<const Candidate>, const Group&, std::string_view rule, const std::string& reason,
                    Decision&);

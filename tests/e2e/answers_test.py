@@ -133,7 +133,7 @@ def sweeps_without_answers_say_so(b):
         shown = set(re.findall(r'<section id="(\w+)">', page.read_text()))
         assert {"answer", "reproduce"} <= shown, (name, shown)
         assert name == "one" or not {"cost", "importance", "tradeoff", "memory", "scaling", "time"} & shown, (name, shown)
-        for kind in ("cost", "batch", "scaling", "max-batch", "stages"):
+        for kind in ("cost", "batch", "scaling", "max-batch", "max-model", "stages"):
             b.sweep("table", kind, name)
         b.sweep("best", name)
         json.loads(b.sweep("best", name, "--json").stdout)

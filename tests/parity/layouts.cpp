@@ -15,12 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<double> numbers(const at::Tensor& t) {
-  const at::Tensor flat = t.to(at::kDouble).contiguous();
-  const double* data = flat.const_data_ptr<double>();
-  return {data, data + flat.numel()};
-}
-
 // Frozen tensors have no gradient: zeros.
 at::Tensor gradient_of(const step::TrainStep::Tensor& t) {
   return t.gradient.defined() ? t.gradient : at::zeros(t.value.sizes());
@@ -58,13 +52,7 @@ json share_of(const step::TrainStep::Tensor& t) {
 }
 
 json run_rank(const Trial& trial, const comm::GroupOptions& options, int steps) {
-  const auto dims = shape::ParallelDims::make(trial);
-  require(dims.has_value(), dims ? "" : dims.error().message);
-  const parallel::Mesh mesh(*dims, options.rank, [&](const parallel::Mesh::Meeting& met) {
-    comm::GroupOptions of_group = options;
-    of_group.name = met.name, of_group.rank = met.rank, of_group.world = met.size();
-    return comm::make_backend(trial.backend, of_group);
-  });
+  const parallel::Mesh mesh = mesh_of(trial, options);
   step::Given given;
   if (trial.lora_rank > 0) given.weights = draw;
   step::TrainStep step(trial, at::kCPU, mesh, nullptr, step::kProofOptimizer, given);
@@ -150,6 +138,22 @@ double relative(const at::Tensor& a, const at::Tensor& b, double floor) {
 }
 
 }  // namespace
+
+std::vector<double> numbers(const at::Tensor& t) {
+  const at::Tensor flat = t.to(at::kDouble).contiguous();
+  const double* data = flat.const_data_ptr<double>();
+  return {data, data + flat.numel()};
+}
+
+parallel::Mesh mesh_of(const Trial& trial, const comm::GroupOptions& options) {
+  const auto dims = shape::ParallelDims::make(trial);
+  require(dims.has_value(), dims ? "" : dims.error().message);
+  return parallel::Mesh(*dims, options.rank, [&](const parallel::Mesh::Meeting& met) {
+    comm::GroupOptions of_group = options;
+    of_group.name = met.name, of_group.rank = met.rank, of_group.world = met.size();
+    return comm::make_backend(trial.backend, of_group);
+  });
+}
 
 WholeRun run_layout(const Trial& trial, int steps) {
   const ScratchFolder results;

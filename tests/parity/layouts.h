@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "bench_kernels/comm/group.h"
+#include "bench_kernels/parallel/mesh.h"
 #include "schema/trial.h"
 
 namespace sweep::testing {
@@ -30,6 +32,12 @@ struct Distance {
   std::string worst;  // the tensor with the largest gradient distance
 };
 Distance distance(const WholeRun& a, const WholeRun& reference);
+
+// The elements of a tensor, in order.
+std::vector<double> numbers(const at::Tensor&);
+
+// The mesh of a forked rank (tests/unit/comm/forked_ranks.h), over the trial's backend.
+parallel::Mesh mesh_of(const Trial&, const comm::GroupOptions&);
 
 // A tiny Llama-like trial whose dimensions every degree up to 4 divides; global batch 8.
 Trial tiny_trial();

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench_kernels/shape/around_step.h"
 #include "schema/codec.h"
 #include "tests/parity/rank_driver.h"
 
@@ -161,6 +162,126 @@ TEST(RankRecords, OutOfMemoryOnTwoRanksLeavesNoOtherCause) {
     EXPECT_TRUE(record.outcome == Outcome::kOom || record.consequential) << record.message;
   }
   EXPECT_GE(ooms, 1);
+}
+
+// Bytes, and the peak where it is on the device, are those of the plan and the dry run.
+TEST(RankRecords, ACheckpointHasItsBytesTimesAndPeak) {
+  ZygoteProcess zygote;
+  for (const CheckpointKind kind :
+       {CheckpointKind::kFull, CheckpointKind::kSharded, CheckpointKind::kAsync}) {
+    Attempt attempt = small_attempt(2);
+    attempt.trial.checkpoint = kind, attempt.trial.zero = 3;
+    const i64 peak = dry_run_peak(attempt.trial);
+    i64 bytes = 0;
+    for (const auto& record : run_by_zygote(attempt, zygote)) {
+      EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;
+      EXPECT_EQ(record.phase, Phase::kDone);
+      EXPECT_EQ(record.samples.size(), 6u) << "a step beside a checkpoint is no sample";
+      EXPECT_EQ(record.peak_allocated_bytes, peak) << to_string(kind);
+      ASSERT_TRUE(record.effective.around);
+      const AroundStep& around = *record.effective.around;
+      bytes += around.checkpoint_bytes.value_or(0);
+      EXPECT_GT(around.checkpoint_stall_ns.value_or(0), 0);
+      EXPECT_GE(around.checkpoint_ns, around.checkpoint_stall_ns);
+      EXPECT_EQ(around.checkpoint_host_bytes > 0,
+                kind == CheckpointKind::kAsync || (kind == CheckpointKind::kFull && record.rank == 0));
+    }
+    EXPECT_EQ(bytes, shape::checkpoint_bytes(attempt.trial)) << to_string(kind);
+  }
+}
+
+TEST(RankRecords, LoadedWeightsHaveTheirBytesTimeAndHostMemory) {
+  ZygoteProcess zygote;
+  for (const WeightsLoad kind : {WeightsLoad::kRank0, WeightsLoad::kSharded}) {
+    Attempt attempt = small_attempt(2);
+    const auto plain = losses(run_by_zygote(attempt, zygote)[0]);
+    attempt.trial.weights_load = kind;
+    const i64 peak = dry_run_peak(attempt.trial);
+    i64 bytes = 0;
+    for (const auto& record : run_by_zygote(attempt, zygote)) {
+      EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;
+      EXPECT_EQ(record.peak_allocated_bytes, peak);
+      ASSERT_TRUE(record.effective.around);
+      EXPECT_GT(record.effective.around->load_ns.value_or(0), 0);
+      bytes += record.effective.around->load_bytes.value_or(0);
+      if (record.rank > 0) continue;
+      EXPECT_EQ(losses(record), plain);
+    }
+    EXPECT_EQ(bytes, shape::load_bytes(attempt.trial));
+  }
+}
+
+TEST(RankRecords, RankZeroThatCannotHoldTheWeightsIsOutOfHostMemoryInThatPhase) {
+  Attempt attempt = small_attempt(2);
+  attempt.trial.weights_load = WeightsLoad::kRank0;
+  attempt.trial.host_memory_cap_bytes = shape::load_bytes(attempt.trial) - 1;
+  const RankRecord record = run_by_exec(attempt)[0];
+  EXPECT_EQ(record.outcome, Outcome::kOom) << record.message;
+  EXPECT_EQ(record.oom_kind, OomKind::kHost);
+  EXPECT_EQ(record.phase, Phase::kLoad);
+  EXPECT_EQ(record.part, "load");
+  EXPECT_EQ(record.oom_asked_bytes, shape::load_bytes(attempt.trial));
+}
+
+TEST(RankRecords, AnEvaluationHasItsTimeLossAndPeak) {
+  ZygoteProcess zygote;
+  for (const i64 batch : {1, 2, 32}) {
+    Attempt attempt = small_attempt(2);
+    attempt.trial.eval_batch_size = batch, attempt.trial.eval_batches = 2;
+    const i64 peak = dry_run_peak(attempt.trial);
+    for (const auto& record : run_by_zygote(attempt, zygote)) {
+      EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;
+      EXPECT_EQ(record.samples.size(), 6u);
+      EXPECT_EQ(record.peak_allocated_bytes, peak) << batch;
+      ASSERT_TRUE(record.effective.around);
+      const AroundStep& around = *record.effective.around;
+      EXPECT_GT(around.eval_ns.value_or(0), 0);
+      EXPECT_EQ(around.eval_tokens, 2 * batch * 32);
+      EXPECT_LT(around.eval_loss.value_or(100), record.samples.front().loss + 0.5);
+      if (batch == 1) {
+        EXPECT_LT(around.eval_peak_bytes, peak) << "no gradients' temporaries";
+      } else if (batch == 32) {
+        EXPECT_EQ(around.eval_peak_bytes, peak) << "the larger batch is the fullest moment";
+      }
+    }
+  }
+}
+
+TEST(RankRecords, AnEvaluationThatDoesNotFitIsOutOfMemoryInThatPhase) {
+  Attempt attempt = small_attempt(1);
+  attempt.trial.memory_cap_bytes = dry_run_peak(attempt.trial);
+  attempt.trial.eval_batch_size = 64;
+  const RankRecord record = run_by_exec(attempt)[0];
+  EXPECT_EQ(record.outcome, Outcome::kOom) << record.message;
+  EXPECT_EQ(record.oom_kind, OomKind::kDevice);
+  EXPECT_EQ(record.phase, Phase::kEvaluation);
+  EXPECT_EQ(record.part, "evaluation");
+  EXPECT_EQ(record.samples.size(), 6u) << "the steps were over";
+}
+
+// The kernel would end rank 0 without a word; the cap makes it an outcome with its phase and its size.
+TEST(RankRecords, RankZeroThatCannotHoldTheCheckpointIsOutOfHostMemoryInThatPhase) {
+  Attempt attempt = small_attempt(2);
+  attempt.trial.checkpoint = CheckpointKind::kFull;
+  attempt.trial.host_memory_cap_bytes = shape::checkpoint_bytes(attempt.trial) - 1;
+  const auto records = run_by_exec(attempt);
+  EXPECT_EQ(records[0].outcome, Outcome::kOom) << records[0].message;
+  EXPECT_EQ(records[0].oom_kind, OomKind::kHost);
+  EXPECT_EQ(records[0].phase, Phase::kCheckpoint);
+  EXPECT_EQ(records[0].part, "checkpoint");
+  EXPECT_GT(records[0].oom_asked_bytes.value_or(0), 0);
+  EXPECT_EQ(records[0].samples.size(), 6u) << "the steps were over";
+  ++*attempt.trial.host_memory_cap_bytes;
+  for (const auto& record : run_by_exec(attempt)) EXPECT_EQ(record.outcome, Outcome::kOk) << record.message;
+}
+
+TEST(RankRecords, AFolderThatIsNotThereIsACrashOfTheCheckpointThatNamesIt) {
+  Attempt attempt = small_attempt(1);
+  attempt.trial.checkpoint = CheckpointKind::kSharded, attempt.checkpoint_folder = "/not/there";
+  const RankRecord record = run_by_exec(attempt)[0];
+  EXPECT_EQ(record.outcome, Outcome::kCrash);
+  EXPECT_EQ(record.phase, Phase::kCheckpoint);
+  EXPECT_THAT(record.message, HasSubstr("/not/there"));
 }
 
 class DeadPeer : public ::testing::TestWithParam<CommBackend> {};

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <sstream>
@@ -90,7 +91,23 @@ FailureFacts Device::facts() const {
   return out;
 }
 
+void Device::begin_stretch() {
+  before_ = stats();
+  if (is_cuda())
+    comm::cuda_plugin()->reset_peak(place_.index());
+  else
+    memory::reset_peak(c10::kCPU);
+}
+
 DeviceStats Device::stats() const {
+  DeviceStats stats = counted();
+  stats.peak = std::max(stats.peak, before_.peak);
+  if (stats.peak_reserved)
+    stats.peak_reserved = std::max(*stats.peak_reserved, before_.peak_reserved.value_or(0));
+  return stats;
+}
+
+DeviceStats Device::counted() const {
   DeviceStats stats;
   if (is_cuda()) {
     const auto cuda = comm::cuda_plugin()->stats(place_.index());

@@ -29,13 +29,19 @@ class Device {
   // Forgets the peak and sets the trial's cap on what is allocated from now on.
   void begin(const Trial&) const;
   DeviceStats stats() const;
+  // A stretch of the work with a peak of its own; stats() goes on with the highest of all.
+  void begin_stretch();
+  i64 peak_of_stretch() const { return counted().peak; }
   // Random values, the same at every call, to time products with: a GPU multiplies constants faster, since they
   // draw less power.
   at::Tensor random_matrix(i64 rows, i64 columns, at::ScalarType type) const;
   FailureFacts facts() const;  // asked after something failed; never throws
 
  private:
+  DeviceStats counted() const;  // since the last stretch began
+
   c10::Device place_;
+  DeviceStats before_;  // the peaks before it
 };
 
 }  // namespace sweep::rank

@@ -19,11 +19,13 @@
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/optim/optimizer.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/step/selftest.h"
 #include "runtime/rank_process.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 #include "worker/rank/agent_store.h"
+#include "worker/rank/around.h"
 #include "worker/rank/calibrate.h"
 #include "worker/rank/exception_record.h"
 #include "worker/rank/flight_door.h"
@@ -204,6 +206,11 @@ void RankRun::train(const Attempt& attempt) {
   const auto at_build = counted();
   std::optional<PhantomCounts> last_step;
   if (at_build) used.phantom.emplace().build = *at_build;
+  AroundStep nothing;
+  AroundStep& around = shape::surrounds(attempt.trial) ? used.around.emplace() : nothing;
+  load_weights(
+      attempt, launch_.rank == 0, step, [this] { (*mesh_)[shape::Dimension::kWorld].barrier(); }, progress_,
+      around);
   record_.outcome = Outcome::kOk;
   const auto run_step = [&] {
     mesh_->reset_traffic();
@@ -218,6 +225,8 @@ void RankRun::train(const Attempt& attempt) {
   record_.sent = mesh_->sent();
   if (const auto whole = counted(); last_step && whole && used.phantom)
     used.phantom = PhantomUse{*whole, used.phantom->build, last_step};
+  evaluate(attempt, step, *device_, progress_, around);
+  write_checkpoint(attempt, step, progress_, around);
   if (!proof) return;
   used.proof = proof_of(attempt, step);
 }
@@ -275,8 +284,9 @@ void RankRun::leave_together() {
 }
 
 std::string RankRun::part_that_failed() const {
-  if (progress_.current() == Phase::kBuild) return "build";
-  if (progress_.current() < Phase::kBuild) return name_of(Part::kCommunication);  // it was joining its groups
+  const Phase phase = progress_.current();
+  if (phase == Phase::kBuild || phase > Phase::kDone) return std::string(to_string(phase));
+  if (phase < Phase::kBuild) return name_of(Part::kCommunication);  // it was joining its groups
   const Part part = progress_.part();
   return part == Part::kNone ? std::string() : name_of(part);
 }

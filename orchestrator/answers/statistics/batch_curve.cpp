@@ -66,13 +66,18 @@ std::vector<Field> setting_fields(std::span<const ResultRow> rows) {
   return out;
 }
 
-std::vector<BatchCurve> batch_curves(std::span<const ResultRow> rows, std::span<const Field> setting) {
+i64 micro_batch_of(const Trial& trial) {
+  return trial.micro_batch_size;
+}
+
+std::vector<BatchCurve> batch_curves(std::span<const ResultRow> rows, std::span<const Field> setting,
+                                     SizeOf size_of) {
   std::map<std::vector<Value>, std::map<i64, const ResultRow*>, ValuesLess> settings;
   for (const ResultRow& row : rows) {
     if (!was_run(row)) continue;
     std::vector<Value> key;
     for (const Field& field : setting) key.push_back(field.of(row));
-    const ResultRow*& kept = settings[std::move(key)][row.trial.micro_batch_size];
+    const ResultRow*& kept = settings[std::move(key)][size_of(row.trial)];
     if (!kept || says_more(row, *kept)) kept = &row;
   }
   std::vector<BatchCurve> out;

@@ -1,4 +1,4 @@
-// Batch curve: the results of one setting by micro-batch size, from the smallest to the one that ran out of
+// Batch curve: the results of one setting by micro-batch size (or by another size, such as the model's), from the smallest to the one that ran out of
 // memory. It finds the star: the largest batch before cudaMalloc retries or an out-of-memory error.
 #pragma once
 #include <optional>
@@ -30,7 +30,11 @@ struct BatchCurve {
 // (micro-batch, accumulation, global batch).
 std::vector<Field> setting_fields(std::span<const ResultRow> rows);
 
+using SizeOf = i64 (*)(const Trial&);
+i64 micro_batch_of(const Trial&);
+
 // One curve per distinct setting, in natural order; settings of which nothing was run are left out.
-std::vector<BatchCurve> batch_curves(std::span<const ResultRow> rows, std::span<const Field> setting);
+std::vector<BatchCurve> batch_curves(std::span<const ResultRow> rows, std::span<const Field> setting,
+                                     SizeOf = micro_batch_of);
 
 }  // namespace sweep::answers

@@ -25,10 +25,6 @@ std::string audited(const store::Shortcuts::Audited& of) {
                      100 * static_cast<double>(wrong(of)) / static_cast<double>(of.trials));
 }
 
-bool is_judged(const store::Shortcuts::Audited& of) {
-  return is_fit_rule(of.rule) || is_rank_rule(of.rule);
-}
-
 }  // namespace
 
 std::vector<std::string> shortcut_sentences(const store::Shortcuts& found) {
@@ -37,14 +33,14 @@ std::vector<std::string> shortcut_sentences(const store::Shortcuts& found) {
     out.push_back(fmt::format("{} stopped early, clearly slower than the best so far; this saved {}",
                               trials(found.stopped_early), rough_duration(found.seconds_saved)));
   for (const auto& each : found.audited)
-    if (is_judged(each)) out.push_back(audited(each));
+    if (is_audited_rule(each.rule)) out.push_back(audited(each));
   return out;
 }
 
 nlohmann::json shortcuts_json(const store::Shortcuts& found) {
   auto rules = nlohmann::json::array();
   for (const auto& each : found.audited)
-    if (is_judged(each))
+    if (is_audited_rule(each.rule))
       rules.push_back({{"rule", each.rule}, {"trials", each.trials}, {"wrong", wrong(each)}});
   return {{"stopped_early", {{"trials", found.stopped_early}, {"seconds_saved", found.seconds_saved}}},
           {"audited", rules}};

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "bench_kernels/shape/count.h"
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/batch_curve.h"
@@ -17,7 +18,8 @@
 namespace sweep::answers {
 namespace {
 
-constexpr std::array<std::string_view, 5> kTableNames = {"cost", "batch", "scaling", "max-batch", "stages"};
+constexpr std::array<std::string_view, 6> kTableNames = {"cost",      "batch",     "scaling",
+                                                         "max-batch", "max-model", "stages"};
 constexpr std::string_view kStar = "★";
 
 Field field_of(std::string_view column) {
@@ -241,6 +243,37 @@ SourceTableAnswer max_batch_table(std::span<const ResultRow> rows, const SourceT
   return out;
 }
 
+// Lightning's table of nodes: the model grown until memory is full.
+SourceTableAnswer max_model_table(std::span<const ResultRow> rows) {
+  const auto setting = without(varying(rows), {"model"});
+  const auto shown = without(setting, {"hardware", "nodes", "seq_len", "zero", "offload", "recompute"});
+  const SizeOf parameters = [](const Trial& t) { return shape::parameter_count(t.spec); };
+  SourceTableAnswer out;
+  push_columns(out.table, {"hardware", "nodes", "seq_len", "method", "setting", "max_model", "parameters",
+                           "step_ms", "tokens_per_s", "peak_allocated_bytes", "note", "trial"});
+  for (const BatchCurve& curve : batch_curves(rows, setting, parameters)) {
+    const BatchPoint& point = curve.points[curve.largest.value_or(0)];
+    ResultRow row = *point.row;
+    if (!curve.largest) row.metrics = {};  // the figures of an out-of-memory trial are no answer
+    std::vector<Value> line;
+    push_values(line, row, {"hardware", "nodes", "seq_len"});
+    line.emplace_back(method_of(row.trial));
+    line.push_back(text_or_null(setting_text(row, shown)));
+    line.push_back(curve.largest ? Value{row.trial.model} : Value{});
+    line.push_back(curve.largest ? Value{point.batch} : Value{});
+    push_values(line, row, {"step_ms", "tokens_per_s", "peak_allocated_bytes"});
+    const auto first_oom = std::ranges::find(curve.points, curve.oom_at.value_or(-1), &BatchPoint::batch);
+    line.emplace_back(first_oom != curve.points.end()
+                          ? fmt::format("out of memory with {}", first_oom->row->trial.model)
+                      : curve.largest ? "no limit seen: the largest that ran fits"
+                                      : "no model ended ok");
+    line.emplace_back(row.trial_id);
+    out.table.rows.push_back(std::move(line));
+  }
+  out.notes.emplace_back("max_model is the model with the most parameters that ended ok in a setting.");
+  return out;
+}
+
 // 15x fine-tuning: each change on top of those before it.
 SourceTableAnswer stages_table(std::span<const ResultRow> rows, const std::string& metric) {
   SourceTableAnswer out;
@@ -309,11 +342,12 @@ std::vector<ScalingCurve> scaling_curves(std::span<const ResultRow> rows) {
 
 SourceTableAnswer source_table(SourceTable kind, std::span<const ResultRow> rows,
                                const SourceTableOptions& options) {
-  SourceTableAnswer out = kind == SourceTable::kCost      ? cost_table(rows)
-                          : kind == SourceTable::kBatch   ? batch_table(rows)
-                          : kind == SourceTable::kScaling ? scaling_table(rows)
-                          : kind == SourceTable::kStages  ? stages_table(rows, options.metric)
-                                                          : max_batch_table(rows, options);
+  SourceTableAnswer out = kind == SourceTable::kCost       ? cost_table(rows)
+                          : kind == SourceTable::kBatch    ? batch_table(rows)
+                          : kind == SourceTable::kScaling  ? scaling_table(rows)
+                          : kind == SourceTable::kStages   ? stages_table(rows, options.metric)
+                          : kind == SourceTable::kMaxModel ? max_model_table(rows)
+                                                           : max_batch_table(rows, options);
   if (out.table.rows.empty() && (kind != SourceTable::kStages || rows.empty()))
     out.notes = {"Nothing was measured yet: `sweep status` shows how far the sweep is."};
   return out;

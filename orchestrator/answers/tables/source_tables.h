@@ -1,6 +1,6 @@
 // Source table: the tables in which published benchmarks print their results, made from a sweep's rows:
 // tokens per hour and dollar by context and batch, the batch table with its star, the best by node count, the
-// largest batch of each sharding method, what each stage of a grid is worth. docs/tables.md says whose they are.
+// largest batch of each sharding method, the largest model of each setting, what each stage of a grid is worth. docs/tables.md says whose they are.
 #pragma once
 #include <optional>
 #include <span>
@@ -11,9 +11,9 @@
 
 namespace sweep::answers {
 
-enum class SourceTable { kCost, kBatch, kScaling, kMaxBatch, kStages };
-std::optional<SourceTable> source_table_from(
-    std::string_view name);  // cost, batch, scaling, max-batch, stages
+enum class SourceTable { kCost, kBatch, kScaling, kMaxBatch, kMaxModel, kStages };
+// cost, batch, scaling, max-batch, max-model, stages
+std::optional<SourceTable> source_table_from(std::string_view name);
 std::span<const std::string_view> source_table_names();
 
 struct SourceTableOptions {

@@ -6,7 +6,7 @@
 namespace sweep::agent {
 namespace {
 
-constexpr Deadlines kDeadlines{10, 5, 2, 100, 3};
+constexpr Deadlines kDeadlines{10, 5, 2, 100, 3, 20};
 
 std::vector<Heartbeat> ranks(std::initializer_list<Phase> phases) {
   std::vector<Heartbeat> out;
@@ -26,8 +26,10 @@ std::optional<double> first_finding(Watchdog& dog, const std::vector<Heartbeat>&
 }
 
 TEST(Watchdog, EachPhaseHasItsOwnDeadline) {
-  const std::pair<Phase, double> cases[] = {{Phase::kStart, 10}, {Phase::kBuild, 10}, {Phase::kFirstStep, 5},
-                                            {Phase::kWarmup, 2}, {Phase::kStep, 2},   {Phase::kReport, 2}};
+  const std::pair<Phase, double> cases[] = {
+      {Phase::kStart, 10}, {Phase::kBuild, 10},      {Phase::kFirstStep, 5},
+      {Phase::kWarmup, 2}, {Phase::kStep, 2},        {Phase::kReport, 2},
+      {Phase::kLoad, 20},  {Phase::kEvaluation, 20}, {Phase::kCheckpoint, 20}};
   for (const auto& [phase, limit] : cases) {
     Watchdog dog(kDeadlines, 1);
     const auto when = first_finding(dog, ranks({phase}), 50);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/count.h"
 #include "orchestrator/answers/statistics/batch_curve.h"
 #include "orchestrator/answers/tables/tables.h"
 #include "tests/unit/answers/rows.h"
@@ -77,6 +79,33 @@ TEST(BatchTable, EachSettingHasACurveOfItsOwn) {
   rows.push_back(batch_row(64));
   rows.back().trial.recompute = Recompute::kFull;
   EXPECT_EQ(batch_curves(rows, setting_fields(rows)).size(), 2u);
+}
+
+ResultRow model_row(i64 layers, i64 nodes, Outcome outcome) {
+  ResultRow row = batch_row(16, outcome);
+  row.trial.model = "gpt2-layers-" + std::to_string(layers);
+  row.trial.spec = *shape::find_model("gpt2");
+  row.trial.spec.layers = layers, row.trial.nodes = nodes;
+  return row;
+}
+
+TEST(MaxModelTable, TheMostParametersThatFitOnEachNodeCount) {
+  const std::vector<ResultRow> rows = {model_row(100, 1, Outcome::kOom), model_row(48, 1, Outcome::kOk),
+                                       model_row(12, 1, Outcome::kOk), model_row(100, 2, Outcome::kOk),
+                                       model_row(12, 4, Outcome::kOom)};
+  const auto answer = source_table(SourceTable::kMaxModel, rows);
+  const auto cell = [&](std::size_t row, std::string_view column) {
+    const auto& names = answer.table.columns;
+    return answer.table.rows.at(row).at(std::size_t(std::ranges::find(names, column) - names.begin()));
+  };
+  ASSERT_EQ(answer.table.rows.size(), 3u);
+  EXPECT_EQ(cell(0, "max_model"), Value{std::string("gpt2-layers-48")});
+  EXPECT_EQ(cell(0, "parameters"), Value{shape::parameter_count(rows[1].trial.spec)});
+  EXPECT_EQ(cell(0, "note"), Value{std::string("out of memory with gpt2-layers-100")});
+  EXPECT_EQ(cell(1, "max_model"), Value{std::string("gpt2-layers-100")});
+  EXPECT_EQ(cell(2, "max_model"), Value{});
+  EXPECT_EQ(cell(2, "parameters"), Value{});
+  EXPECT_EQ(cell(2, "step_ms"), Value{});
 }
 
 // The chapter's comparison: DDP runs out of memory at batch 1, ZeRO-3 with offloading trains 16.

@@ -129,7 +129,7 @@ TEST_F(Answers, PagesOfATrialAndOfComparisonsAreWrittenAndTheirEndingIsChecked) 
 }
 
 TEST_F(Answers, TablesAreOfEveryKindAndForm) {
-  for (const char* kind : {"cost", "batch", "scaling", "max-batch", "stages"})
+  for (const char* kind : {"cost", "batch", "scaling", "max-batch", "max-model", "stages"})
     for (const char* form : {"--json", "--csv", "--markdown"})
       EXPECT_EQ(ask({"table", kind, form}).code, kAnswered) << kind << form;
   const json cost = asked({"table", "cost", "--json"});

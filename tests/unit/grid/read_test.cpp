@@ -301,6 +301,39 @@ TEST(GridRead, AModelWithOtherDimensions) {
   EXPECT_EQ(trials[0].model, "gpt2-vocab_size-50304");
 }
 
+TEST(GridRead, SeveralValuesOfADimensionAreSeveralModels) {
+  const auto models_of = [](const std::string& model) {
+    const auto grid = read_text("name: t\ngrid: {model: " + model + "}\n", "g.yaml");
+    EXPECT_TRUE(grid) << (grid ? "" : grid.error().message);
+    std::vector<std::string> out;
+    if (grid)
+      (void)expand(
+          *grid, [&](PlanEntry&& e) { return out.push_back(e.trial.model), true; }, 0);
+    return out;
+  };
+  EXPECT_THAT(models_of("{base: gpt2, layers: {range: [12, 36, 12]}}"),
+              testing::UnorderedElementsAre("gpt2-layers-12", "gpt2-layers-24", "gpt2-layers-36"));
+  EXPECT_THAT(models_of("[{base: gpt2, name: wide, layers: [6, 8], hidden_size: {pow2: [1024, 2048]}, heads: "
+                        "16}, gpt2-xl]"),
+              testing::UnorderedElementsAre(
+                  "wide-layers-6-hidden_size-1024", "wide-layers-8-hidden_size-1024",
+                  "wide-layers-6-hidden_size-2048", "wide-layers-8-hidden_size-2048", "gpt2-xl"));
+}
+
+TEST(GridRead, SeveralValuesOfADimensionAreRefusedWithTheirPlace) {
+  const auto refused = [](const std::string& text) { return error_of("name: t\n" + text); };
+  EXPECT_THAT(refused("model: {base: gpt2, layers: [2, 4]}\nbase: {dp: 1}\n"),
+              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "model")));
+  EXPECT_THAT(refused("grid: {model: {base: gpt2, layers: []}}\n"),
+              IsError(ErrorKind::kInvalidValue, "layers"));
+  EXPECT_THAT(refused("grid: {model: {base: gpt2, layers: [2, many]}}\n"), At(2, 40));
+  EXPECT_THAT(refused("grid: {model: {base: gpt2, layers: {range: [1, 2000, 1]}}}\n"),
+              AllOf(At(2, 28), IsError(ErrorKind::kInvalidValue, "layers")));
+  EXPECT_THAT(refused("grid: {model: {base: [gpt2], layers: 2}}\n"), At(2, 22));
+  EXPECT_THAT(refused("grid: {micro_batch_size: auto, model: [gpt2]}\nstrategy: grow\n"),
+              AllOf(At(3, 1), IsError(ErrorKind::kConflict, "strategy")));
+}
+
 TEST(GridRead, WhatFollowsFromADimensionFollowsTheChangedOne) {
   const auto spec_of = [](const std::string& model) {
     const auto grid = read_text("name: t\nmodel: " + model + "\nbase: {dp: 1}\n", "g.yaml");

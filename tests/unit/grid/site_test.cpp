@@ -60,6 +60,13 @@ TEST_F(SiteTest, PricesArePerNodeAndTheUsersWinOverTheClusters) {
             (std::map<std::string, double>{{"h100-sxm-80gb", 16}, {"a100-80gb", 12}}));
 }
 
+TEST_F(SiteTest, TheUsersCheckpointFolderWinsOverTheClusters) {
+  const auto cluster = file("cluster.yaml", "checkpoint_folder: /scratch/all\n");
+  const auto user = file("user.yaml", "checkpoint_folder: /scratch/mine\n");
+  EXPECT_EQ(read_site({cluster})->checkpoint_folder, "/scratch/all");
+  EXPECT_EQ(read_site({cluster, user})->checkpoint_folder, "/scratch/mine");
+}
+
 TEST_F(SiteTest, NoProfileIsNoSettings) {
   const auto site = read_site({folder_ / "absent.yaml"});
   ASSERT_TRUE(site) << site.error().message;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bench_kernels/shape/around_step.h"
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/memory.h"
 #include "tests/support/model_trial.h"
@@ -153,6 +154,24 @@ TEST(Deadlines, GrowWithThePrediction) {
   EXPECT_DOUBLE_EQ(d.first_step_s, 200);
   EXPECT_DOUBLE_EQ(d.step_s, 200);
   EXPECT_DOUBLE_EQ(d.total_s, d.startup_s + 400 + 10 * 200);
+}
+
+TEST(Deadlines, ACheckpointHasTheTimeOfASlowDisk) {
+  Trial t = model_trial("gpt2", "h200-141gb");
+  const Deadlines without = deadlines_for({}, t, {});
+  t.checkpoint = CheckpointKind::kFull, t.precision = Precision::kBf16Master;
+  EXPECT_GT(deadlines_for({}, t, {}).around_s, without.step_s);
+  EXPECT_DOUBLE_EQ(deadlines_for({}, t, {}).total_s, without.total_s + deadlines_for({}, t, {}).around_s);
+}
+
+TEST(Planner, ThisMachineMustHoldAGatheredCheckpoint) {
+  Trial t = model_trial("gpt2", "h200-141gb");
+  t.checkpoint = CheckpointKind::kFull;
+  for (const i64 missing : {0, 1}) {
+    std::vector<PlanEntry> plan{entry("x", t)};
+    prune_beyond(plan, Resources{4, t.gpus_per_node, shape::checkpoint_bytes(t) - missing});
+    EXPECT_EQ(plan[0].rule, missing ? "resources" : "") << plan[0].reason;
+  }
 }
 
 TEST(Deadlines, WithoutAPredictionAreGenerous) {

@@ -200,6 +200,25 @@ TEST(Rules, HugeNumbersAreOutOfRangeNotOverflow) {
   EXPECT_EQ(first_objection(t)->rule, "rank_algebra");
 }
 
+TEST(Rules, ANodeWithLittleHostMemoryHoldsNoGatheredCheckpoint) {
+  Trial t = base();  // 8 billion parameters, 6 bytes each
+  t.checkpoint = CheckpointKind::kFull, t.host_memory_cap_bytes = i64{40'000'000'000};
+  ASSERT_TRUE(first_objection(t));
+  EXPECT_EQ(first_objection(t)->rule, "host_memory");
+  t.host_memory_cap_bytes = i64{50'000'000'000};
+  EXPECT_FALSE(first_objection(t));
+  t.host_memory_cap_bytes = i64{40'000'000'000}, t.checkpoint = CheckpointKind::kSharded;
+  EXPECT_FALSE(first_objection(t));
+}
+
+TEST(NotBuiltYet, SaysWhichCheckpointsAreNotWritten) {
+  Trial t = changed([](Trial& x) { x.tp = 2, x.checkpoint = CheckpointKind::kFull; });
+  ASSERT_TRUE(not_built_yet(t));
+  EXPECT_EQ(not_built_yet(t)->verdict, Outcome::kUnsupported);
+  t.checkpoint = CheckpointKind::kAsync;
+  EXPECT_FALSE(not_built_yet(t));
+}
+
 TEST(NotBuiltYet, PlainDataParallelismIsBuilt) {
   EXPECT_FALSE(not_built_yet(base()).has_value());
   Trial t = base();

@@ -31,6 +31,7 @@ TEST(Dispatch, AnAttemptCarriesTheSettingsOfTheRun) {
   Settings settings;
   settings.start = RankStart::kExec;
   settings.hang_seconds = 7, settings.trial_seconds = 70;
+  settings.checkpoint_folder = "/scratch";
   settings.usd_per_node_hour = {{"h100", 20}, {"cpu", 1}};
   const auto attempt = attempt_for(entry, settings, 3);
   ASSERT_TRUE(attempt);
@@ -38,6 +39,8 @@ TEST(Dispatch, AnAttemptCarriesTheSettingsOfTheRun) {
   EXPECT_EQ(attempt->start, RankStart::kExec);
   EXPECT_EQ(attempt->deadlines.step_s, 7);
   EXPECT_EQ(attempt->deadlines.startup_s, 7);
+  EXPECT_EQ(attempt->deadlines.around_s, 7);
+  EXPECT_EQ(attempt->checkpoint_folder, "/scratch");
   EXPECT_EQ(attempt->deadlines.total_s, 70);
   EXPECT_EQ(attempt->predicted_s, 30) << "trials take three times as long as predicted";
   EXPECT_EQ(attempt->usd_per_node_hour, 20);

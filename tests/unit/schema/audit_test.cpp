@@ -22,7 +22,7 @@ TEST(Audit, TakesItsShareAndAlwaysTheSame) {
 
 TEST(Audit, OnlyConclusionsAreAudited) {
   EXPECT_TRUE(is_fit_rule("memory") && is_fit_rule("history") && is_rank_rule("search"));
-  for (const char* rule : {"divisibility", "where", "rank_algebra", "unsupported", ""})
+  for (const char* rule : {"divisibility", "where", "grow", "rank_algebra", "unsupported", ""})
     EXPECT_FALSE(is_fit_rule(rule) || is_rank_rule(rule)) << rule;
 }
 

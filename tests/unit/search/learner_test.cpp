@@ -137,7 +137,7 @@ TEST_P(LearnerProperty, OneByOneIsAsFromNothing) {
 
 INSTANTIATE_TEST_SUITE_P(EveryStrategy, LearnerProperty,
                          ::testing::Values(StrategyKind::kGrid, StrategyKind::kSearch, StrategyKind::kBatch,
-                                           StrategyKind::kPlaybook),
+                                           StrategyKind::kGrow, StrategyKind::kPlaybook),
                          [](const auto& each) { return std::string(to_string(each.param)); });
 
 TEST(Learner, OfAGridItRulesOutWhatMustFailAndStartsNothing) {

@@ -204,6 +204,63 @@ TEST(Batch, ALayoutWhereNothingFitsEnds) {
   EXPECT_LE(replay(w.all, w.answers, s).size(), 5u);
 }
 
+Strategy growing() {
+  Strategy s;
+  s.kind = StrategyKind::kGrow;
+  return s;
+}
+
+Trial with_layers(i64 layers, i64 nodes) {
+  Trial t;
+  t.spec.family = "gpt2", t.spec.hidden_size = 64, t.spec.heads = t.spec.kv_heads = 4, t.spec.head_dim = 16;
+  t.spec.intermediate_size = 256, t.spec.vocab_size = 256, t.spec.max_positions = 64,
+  t.spec.tie_embeddings = true;
+  t.spec.layers = layers, t.model = "layers-" + std::to_string(layers), t.nodes = nodes, t.dp = 4 * nodes;
+  return t;
+}
+
+// 30 models on 1, 2 and 4 nodes, of which 7, 12 and 29 fit, with a prediction that is up to 12 % off or with none.
+void finds_the_largest_models(bool predicted) {
+  World w;
+  const std::pair<i64, i64> truth[] = {{1, 7}, {2, 12}, {4, 29}};
+  for (const auto& [nodes, largest] : truth)
+    for (i64 layers = 30; layers >= 1; --layers) {
+      w.add(with_layers(layers, nodes), 100, 1e3 / double(layers),
+            layers <= largest ? Standing::kMeasured : Standing::kOutOfMemory);
+      if (predicted)
+        w.all.back().fit_chance =
+            chance_to_fit(double(layers), double(largest) * (0.88 + 0.06 * double(nodes)));
+      w.answers.back().fit_chance = w.all.back().fit_chance;
+    }
+  const auto order = replay(w.all, w.answers, growing());
+  for (std::size_t setting = 0; setting < 3; ++setting) {
+    const auto at = static_cast<std::size_t>(30 - truth[setting].second) + 30 * setting;
+    EXPECT_THAT(order, testing::Contains(at)) << truth[setting].first << " nodes";
+  }
+  EXPECT_LE(static_cast<i64>(order.size()), most_trials(w.all, growing(), std::vector<double>(90, 1)).trials);
+  EXPECT_LE(order.size(), predicted ? 21u : 33u);
+  for (const std::size_t i : order) w.answer(i);
+  for (const auto& out : decide(w.all, growing()).ruled_out) EXPECT_EQ(out.rule, "grow");
+  EXPECT_EQ(decide(w.all, growing()).ruled_out.size(), 90 - order.size());
+}
+
+TEST(Grow, FindsTheLargestModelOfEachSettingByThePrediction) {
+  finds_the_largest_models(true);
+}
+
+TEST(Grow, WithoutAPredictionModelsDoubleFromTheSmallest) {
+  finds_the_largest_models(false);
+  World w;
+  for (i64 layers = 1; layers <= 64; ++layers) w.add(with_layers(layers, 1), 1, 1, Standing::kMeasured);
+  EXPECT_THAT(decide(w.all, growing()).next, ElementsAre(0));
+}
+
+TEST(Grow, ASettingWhereNoModelFitsEnds) {
+  World w;
+  for (i64 layers = 1; layers <= 8; ++layers) w.add(with_layers(layers, 1), 1, 0, Standing::kOutOfMemory);
+  EXPECT_EQ(replay(w.all, w.answers, growing()), std::vector<std::size_t>{0});
+}
+
 Strategy playing() {
   Strategy s;
   s.kind = StrategyKind::kPlaybook, s.max_trials = 20;

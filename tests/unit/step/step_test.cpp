@@ -101,6 +101,25 @@ TEST(TrainStep, EachChoiceOfFusedKernelsHasTheSameLossAndGradients) {
   }
 }
 
+// The step's loss is that of the weights before its update.
+TEST(TrainStep, AnEvaluationHasTheLossOfTheNextStepAndKeepsNothing) {
+  memory::install(c10::kCPU);
+  for (const bool packed : {false, true}) {
+    Trial t = small();
+    t.eval_batch_size = t.micro_batch_size, t.eval_batches = 3;
+    if (packed) t.lengths = "uniform 5 20", t.packing = true;
+    TrainStep step(t, at::kCPU, alone(), nullptr);
+    const i64 tokens = step.run().tokens;
+    step.run();
+    const i64 before = memory::stats(c10::kCPU).current;
+    const Evaluation seen = step.evaluate();
+    EXPECT_TRUE(packed || memory::stats(c10::kCPU).current == before);
+    EXPECT_EQ(seen.tokens, 3 * tokens);
+    EXPECT_GT(seen.ns, 0);
+    EXPECT_NEAR(step.run().loss, seen.loss, 1e-6 * seen.loss) << packed;
+  }
+}
+
 TEST(TrainStep, Tf32NeedsFp32AndAGpu) {
   Trial t = small();
   t.tf32 = true;

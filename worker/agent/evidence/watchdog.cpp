@@ -1,4 +1,4 @@
-// The separate deadlines of start-up, first step, later steps and the whole.
+// The separate deadlines of start-up, first step, later steps, what surrounds them, and the whole.
 #include "worker/agent/evidence/watchdog.h"
 
 #include <fmt/format.h>
@@ -25,6 +25,7 @@ Watchdog::Watchdog(const Deadlines& deadlines, std::vector<i64> names)
 Watchdog::Watchdog(const Deadlines& deadlines, i64 ranks) : Watchdog(deadlines, first_numbers(ranks)) {}
 
 double Watchdog::limit(Phase phase) const {
+  if (phase > Phase::kDone) return deadlines_.around_s;
   if (phase < Phase::kFirstStep) return deadlines_.startup_s;
   if (phase == Phase::kFirstStep) return deadlines_.first_step_s;
   if (phase == Phase::kDone) return std::min(deadlines_.step_s, kExitLimit);

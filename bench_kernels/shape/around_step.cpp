@@ -1,0 +1,101 @@
+#include "bench_kernels/shape/around_step.h"
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "bench_kernels/shape/adapters.h"
+#include "bench_kernels/shape/count.h"
+#include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/optimizer_states.h"
+
+namespace sweep::shape {
+namespace {
+
+std::optional<std::string> checkpoint_objection(const Trial& t) {
+  if (t.checkpoint == CheckpointKind::kNone) return {};
+  if (t.optimizer == OptimizerKind::kAdamw8bit || t.optimizer == OptimizerKind::kAdafactor)
+    return fmt::format(
+        "checkpoint {} with optimizer {}: its state is that of blocks, rows and columns, not of each "
+        "parameter; use "
+        "another optimizer, or checkpoint none.",
+        t.checkpoint, t.optimizer);
+  if (t.offload == Offload::kDisk)
+    return fmt::format(
+        "checkpoint {} with offload disk: the optimizer's states are in a file already; use offload "
+        "optimizer, or "
+        "checkpoint none.",
+        t.checkpoint);
+  if (t.checkpoint == CheckpointKind::kFull && t.tp * t.pp * t.ep > 1)
+    return fmt::format(
+        "checkpoint full with tp {}, pp {}, ep {}: rank 0 gathers what its data-parallel ranks hold, and "
+        "other ranks "
+        "hold other tensors; use checkpoint sharded.",
+        t.tp, t.pp, t.ep);
+  return {};
+}
+
+std::optional<std::string> load_objection(const Trial& t) {
+  if (t.weights_load == WeightsLoad::kNone || t.tp * t.pp * t.ep == 1) return {};
+  return fmt::format(
+      "weights_load {} with tp {}, pp {}, ep {}: the file has whole tensors, and the ranks that read it hold "
+      "parts of "
+      "them; use dp, cp and zero.",
+      t.weights_load, t.tp, t.pp, t.ep);
+}
+
+}  // namespace
+
+bool surrounds(const Trial& t) {
+  return t.checkpoint != CheckpointKind::kNone || t.eval_batch_size > 0 ||
+         t.weights_load != WeightsLoad::kNone;
+}
+
+i64 load_bytes(const Trial& t) {
+  if (t.weights_load == WeightsLoad::kNone) return 0;
+  const i64 model = bytes_of(state_types(t).weights) * parameter_count(t.spec);
+  return t.weights_load == WeightsLoad::kRank0 ? model : model * (t.dp * t.cp / state_split(t).weights);
+}
+
+double load_host_bytes(const Trial& t) {
+  return t.weights_load == WeightsLoad::kRank0 ? static_cast<double>(load_bytes(t)) : 0;
+}
+
+i64 checkpoint_bytes(const Trial& t) {
+  if (t.checkpoint == CheckpointKind::kNone) return 0;
+  const StateTypes types = state_types(t);
+  const i64 each =
+      bytes_of(types.weights) + (types.master ? 4 : 0) + moments_of(t.optimizer) * bytes_of(types.moments);
+  return each * (t.lora_rank > 0 ? adapter_parameter_count(t) : parameter_count(t.spec));
+}
+
+double checkpoint_host_bytes(const Trial& t) {
+  const auto bytes = static_cast<double>(checkpoint_bytes(t));
+  switch (t.checkpoint) {
+    case CheckpointKind::kFull:
+      return bytes;
+    case CheckpointKind::kAsync:
+      return bytes / static_cast<double>(t.nodes);
+    case CheckpointKind::kNone:
+    case CheckpointKind::kSharded:
+      break;
+  }
+  return 0;
+}
+
+std::optional<std::string> around_objection(const Trial& t) {
+  if (auto sentence = checkpoint_objection(t)) return sentence;
+  return load_objection(t);
+}
+
+std::optional<std::string> host_memory_objection(const Trial& t, double node_bytes) {
+  if (load_host_bytes(t) > node_bytes)
+    return fmt::format("weights_load rank0 takes {} of host memory on the node of rank 0, which has {}",
+                       human_bytes(load_host_bytes(t)), human_bytes(node_bytes));
+  const double needed = checkpoint_host_bytes(t);
+  if (needed <= node_bytes) return {};
+  return fmt::format(
+      "checkpoint {} takes {} of host memory on {}, which has {}", t.checkpoint, human_bytes(needed),
+      t.checkpoint == CheckpointKind::kFull ? "the node of rank 0" : "a node", human_bytes(node_bytes));
+}
+
+}  // namespace sweep::shape

@@ -1,0 +1,62 @@
+#include "bench_kernels/shape/evaluation_memory.h"
+
+#include <numeric>
+#include <vector>
+
+#include "bench_kernels/shape/chunk_parameters.h"
+#include "bench_kernels/shape/unit_memory.h"
+
+namespace sweep::shape {
+namespace {
+
+Trial with_its_batch(Trial t) {
+  t.micro_batch_size = t.eval_batch_size, t.grad_accum = 1;
+  if (t.schedule == Schedule::kZeroBubble) t.schedule = Schedule::k1f1b;  // nothing is put off
+  return t;
+}
+
+// Copies of a group's values and of those fetched ahead; nothing waits for a backward.
+class Copies {
+ public:
+  Copies(const Trial& t, const StepSizes& s, const ChunkParameters& p) : ahead_(t.prefetch_forward) {
+    if (!p.copies) return;
+    if (p.has_embedding) bytes_.push_back(s.element * p.embedding.all());
+    bytes_.insert(bytes_.end(), static_cast<std::size_t>(p.layers), s.element * p.layer.all());
+    if (p.has_head) bytes_.push_back(s.element * (p.head.all() + (p.tied_here ? p.embedding.all() : 0)));
+  }
+  PartBytes at(i64 group) const {
+    PartBytes out;
+    const auto end = std::min<i64>(static_cast<i64>(bytes_.size()), group + ahead_ + 1);
+    if (group < end)
+      out[MemoryPart::kBuffers] = std::accumulate(bytes_.begin() + group, bytes_.begin() + end, 0.0);
+    return out;
+  }
+
+ private:
+  i64 ahead_;
+  std::vector<double> bytes_;
+};
+
+}  // namespace
+
+PartBytes evaluation_memory(const Trial& trial, const StageShare& share, bool gpu) {
+  const Trial t = with_its_batch(trial);
+  const StepSizes s(t, gpu ? KernelPath::kGpu : KernelPath::kProcessor);
+  const ChunkParameters p(t, s, share);
+  const Copies copies(t, s, p);
+  PartBytes most;
+  if (p.has_embedding) keep_larger(most, embedding_memory(s, p.weights).forward + copies.at(0));
+  if (p.layers > 0) {
+    keep_larger(most, attention_memory(s, p.weights, t.spec.rope).forward + copies.at(p.has_embedding));
+    const UnitMemory mlp = t.spec.experts > 0 ? experts_memory(s, p.weights) : mlp_memory(s, p.weights);
+    keep_larger(most, mlp.forward + copies.at(p.has_embedding));
+    keep_larger(most, mlp.forward + copies.at(p.layers + p.has_embedding - 1));
+  }
+  if (p.has_head)
+    keep_larger(most, head_memory(s, p.weights).backward + copies.at(p.layers + p.has_embedding));
+  most[MemoryPart::kTemporary] += moments::micro_batch(s);
+  if (t.pp > 1) most[MemoryPart::kBuffers] += block(s.residual());
+  return most;
+}
+
+}  // namespace sweep::shape

@@ -1,0 +1,83 @@
+// Weights that forked ranks read from a file: the numbers that were written, whatever the ranks had in between.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/parallel/weights_file.h"
+#include "bench_kernels/shape/around_step.h"
+#include "bench_kernels/step/train_step.h"
+#include "tests/parity/layouts.h"
+#include "tests/unit/comm/forked_ranks.h"
+
+namespace sweep::testing {
+namespace {
+
+struct Loaded {
+  i64 bytes = 0, of_first = 0, most_on_host = 0;
+};
+
+// Each rank checks its own tensors.
+Loaded load(const Trial& trial) {
+  EXPECT_EQ(step::unsupported(trial, at::kCPU), std::nullopt);
+  const ScratchFolder results;
+  const auto file = [&](int rank) { return results.path() + "/" + std::to_string(rank); };
+  const auto statuses = run_ranks(static_cast<int>(trial.world()), [&](const comm::GroupOptions& options) {
+    const parallel::Mesh mesh = mesh_of(trial, options);
+    step::TrainStep step(trial, at::kCPU, mesh, nullptr);
+    step.run();
+    std::vector<at::Tensor> before;
+    for (const auto& t : step.tensors()) before.push_back(t.value.clone());
+    parallel::WeightsFile weights(
+        step.states(), {.kind = trial.weights_load, .first = options.rank == 0, .folder = "/dev/shm"});
+    weights.write();
+    i64 overwritten = 0;
+    for (const auto* state : step.states())
+      state->kept_weights([&](const parallel::ModelState::Piece& piece) {
+        at::Tensor(piece.values).fill_(7);
+        overwritten += piece.values.numel();
+      });
+    require(overwritten > 0, "weights to load");
+    require(!step.tensors()[0].value.equal(before[0]), "weights are gone before they are loaded");
+    weights.load();
+    std::size_t i = 0;
+    for (const auto& t : step.tensors()) require(t.value.equal(before[i++]), t.name + " is what was written");
+    std::ofstream(file(options.rank)) << weights.bytes() << ' ' << weights.host_bytes();
+    mesh[shape::Dimension::kWorld].barrier();
+  });
+  Loaded loaded;
+  for (int rank = 0; rank < static_cast<int>(statuses.size()); ++rank) {
+    EXPECT_EQ(statuses[static_cast<std::size_t>(rank)], 0) << "rank " << rank;
+    i64 bytes = 0, host = 0;
+    std::ifstream(file(rank)) >> bytes >> host;
+    loaded.bytes += bytes, loaded.most_on_host = std::max(loaded.most_on_host, host);
+    if (rank == 0) loaded.of_first = bytes;
+  }
+  return loaded;
+}
+
+TEST(WeightsLoad, RanksHaveTheNumbersOfTheFileAndReadTheBytesOfThePlan) {
+  const Trial two = with_degrees(tiny_trial(), 2, 1, 1, 1);
+  std::vector<Trial> trials{
+      two, two, two, with_degrees(tiny_trial(), 1, 1, 1, 2), with_degrees(tiny_trial(), 4, 1, 1, 1), two};
+  trials[1].zero = 3, trials[1].precision = Precision::kBf16Master;
+  trials[2].zero = 2, trials[2].precision = Precision::kBf16Mixed;
+  trials[3].zero = 3;
+  trials[4].zero = 3, trials[4].dp_shard = 2;
+  trials[5].zero = 3, trials[5].lora_rank = 4;
+  trials.push_back(trials[1]), trials.back().offload = Offload::kParameters;
+  for (std::size_t i = 0; i < trials.size(); ++i)
+    for (const WeightsLoad kind : {WeightsLoad::kRank0, WeightsLoad::kSharded}) {
+      SCOPED_TRACE("trial " + std::to_string(i) + " " + std::string(to_string(kind)));
+      Trial t = trials[i];
+      t.weights_load = kind;
+      const Loaded loaded = load(t);
+      EXPECT_EQ(loaded.bytes, shape::load_bytes(t));
+      EXPECT_EQ(loaded.most_on_host, kind == WeightsLoad::kRank0 ? loaded.bytes : 0);
+      EXPECT_EQ(loaded.of_first == loaded.bytes, kind == WeightsLoad::kRank0);
+    }
+}
+
+}  // namespace
+}  // namespace sweep::testing

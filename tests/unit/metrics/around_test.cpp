@@ -1,0 +1,53 @@
+// What surrounds the steps, over ranks, and what a run with it costs.
+#include "orchestrator/metrics/around.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/metrics/records_by_hand.h"
+
+namespace sweep::metrics {
+namespace {
+
+// Two ranks with steps of 10 ms.
+std::vector<RankRecord> steps_of_two_ranks() {
+  return {rank(0, {sample(0, 10)}), rank(1, {sample(0, 10)})};
+}
+
+TEST(Around, BytesAreAddedAndTimesAreThoseOfTheSlowestRank) {
+  auto records = steps_of_two_ranks();
+  AroundStep around;
+  around.checkpoint_bytes = 100, around.checkpoint_ns = 4'000'000, around.checkpoint_stall_ns = 1'000'000;
+  around.checkpoint_host_bytes = 60;
+  records[0].effective.around = around;
+  around.checkpoint_bytes = 50, around.checkpoint_ns = 3'000'000, around.checkpoint_stall_ns = 2'000'000;
+  around.checkpoint_host_bytes = 50;
+  records[1].effective.around = around;
+  const Metrics m = derive(cpu_trial(2), records, nullptr);
+  EXPECT_EQ(m.checkpoint_bytes, 150);
+  EXPECT_EQ(m.checkpoint_ms, 4);
+  EXPECT_EQ(m.checkpoint_stall_ms, 2);
+  EXPECT_EQ(m.checkpoint_host_bytes, 60);
+}
+
+TEST(Around, ARunStallsOnceEverySoManySteps) {
+  auto records = steps_of_two_ranks();
+  records[1].effective.around.emplace().checkpoint_stall_ns = 50'000'000;
+  records[1].effective.around->checkpoint_ns = 80'000'000;
+  Trial t = cpu_trial(2);
+  t.checkpoint = CheckpointKind::kAsync, t.checkpoint_every = 20;
+  const Metrics m = derive(t, records, nullptr, 3.0);
+  EXPECT_DOUBLE_EQ(*m.run_tokens_per_s, *m.tokens_per_s * 10 / 12.5) << "10 ms a step, 50 ms every 20 steps";
+  EXPECT_DOUBLE_EQ(*m.run_cost_per_mt, *m.cost_per_mt * 12.5 / 10);
+}
+
+TEST(Around, WithoutItThereIsNoRateOfARun) {
+  auto records = steps_of_two_ranks();
+  EXPECT_FALSE(derive(cpu_trial(2), records, nullptr, 3.0).run_tokens_per_s);
+  records[0].effective.around.emplace().checkpoint_bytes = 7;  // a rehearsal: it writes nothing
+  const Metrics m = derive(cpu_trial(2), records, nullptr, 3.0);
+  EXPECT_EQ(m.checkpoint_bytes, 7);
+  EXPECT_FALSE(m.run_tokens_per_s || m.run_cost_per_mt || m.checkpoint_ms);
+}
+
+}  // namespace
+}  // namespace sweep::metrics
