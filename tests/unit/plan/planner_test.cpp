@@ -166,7 +166,7 @@ TEST(Deadlines, ACheckpointHasTheTimeOfASlowDisk) {
 
 TEST(Planner, ThisMachineMustHoldAGatheredCheckpoint) {
   Trial t = model_trial("gpt2", "h200-141gb");
-  t.checkpoint = CheckpointKind::kFull;
+  t.checkpoint = CheckpointKind::kFull, t.seq_len = t.spec.max_positions;
   for (const i64 missing : {0, 1}) {
     std::vector<PlanEntry> plan{entry("x", t)};
     prune_beyond(plan, Resources{4, t.gpus_per_node, shape::checkpoint_bytes(t) - missing});
