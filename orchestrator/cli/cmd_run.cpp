@@ -1,7 +1,6 @@
 // sweep run, resume: run a grid, or what is pending of a sweep.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <ostream>
 
 #include "base/text.h"
@@ -221,9 +220,9 @@ Expected<void> can_run(const std::vector<PlanEntry>& entries, const LaunchChoice
   return o.as_job.empty() ? Expected<void>() : driver::fits_a_job(o.as_job, choice);
 }
 
-// And wanted, and the ways to tell of it are ways.
+// Checks that the user wants the run, and can be told of it.
 Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choice, const RunOptions& o) {
-  if (auto can = can_run(planned.entries, choice, o); !can) return can;
+  SWEEP_TRY(can_run(planned.entries, choice, o));
   SWEEP_TRY(exports::checked(o.notify));
   const auto own = o.gpu_hours ? o.gpu_hours : planned.grid.limits.gpu_hours;
   const auto strategy = chosen_strategy(planned.grid, o.strategy).value_or(Strategy());

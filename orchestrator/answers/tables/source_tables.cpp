@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kTableNames = {"cost",      "batch",     "scaling",
                                                          "max-batch", "max-model", "stages"};
-constexpr std::string_view kStar = "★";
 
 Field field_of(std::string_view column) {
   return Field(*find_column(column));
@@ -102,7 +101,7 @@ SourceTableAnswer cost_table(std::span<const ResultRow> rows) {
     const ResultRow& row = found.best ? *found.best : *found.other;
     std::vector<Value> line = key;
     const auto star = cheapest.find({key.begin(), key.end() - 1});
-    line.push_back(star != cheapest.end() && star->second == found.best ? Value{std::string(kStar)}
+    line.push_back(star != cheapest.end() && star->second == found.best ? Value{std::string(kCheapestMark)}
                                                                         : Value{});
     line.emplace_back(outcome_of(row));
     push_values(line, row, {"mt_per_hour", "mfu", "mfu_fwd_bwd", "cost_per_mt"});
@@ -147,7 +146,7 @@ SourceTableAnswer batch_table(std::span<const ResultRow> rows) {
       const BatchPoint& point = curve.points[i];
       std::vector<Value> line = curve.key;
       line.emplace_back(point.batch);
-      line.push_back(curve.star == i ? Value{std::string(kStar)} : Value{});
+      line.push_back(curve.star == i ? Value{std::string(kCheapestMark)} : Value{});
       push_values(
           line, *point.row,
           {memory, "util_mean", "util_sd", "tflops_gpu", "step_ms", "tokens_per_s_gpu", "alloc_retries"});
@@ -350,68 +349,6 @@ SourceTableAnswer source_table(SourceTable kind, std::span<const ResultRow> rows
                                                            : max_batch_table(rows, options);
   if (out.table.rows.empty() && (kind != SourceTable::kStages || rows.empty()))
     out.notes = {"Nothing was measured yet: `sweep status` shows how far the sweep is."};
-  return out;
-}
-
-namespace {
-
-bool is_factor(std::string_view column) {
-  return column == "times_before" || column == "times_first";
-}
-
-std::string head_for_people(const std::string& column) {
-  static const std::map<std::string, std::string> kHeads = {{"util_mean", "usage [%]"},
-                                                            {"scaling", "scaling [%]"},
-                                                            {"times_before", "over the stage before"},
-                                                            {"times_first", "over the first"}};
-  const auto found = kHeads.find(column);
-  return found == kHeads.end() ? column : found->second;
-}
-
-}  // namespace
-
-Table for_people(const Table& table) {
-  const auto at = [&](std::string_view name) {
-    return std::size_t(std::find(table.columns.begin(), table.columns.end(), name) - table.columns.begin());
-  };
-  const std::size_t none = table.columns.size();
-  const std::size_t star = at("star"), batch = at("micro_batch_size"), mean = at("util_mean"),
-                    sd = at("util_sd");
-  const std::size_t scaling = at("scaling");
-  Table out;
-  out.units = table.units;
-  for (std::size_t c = 0; c < none; ++c) {
-    if (c != star && c != sd) out.columns.push_back(head_for_people(table.columns[c]));
-  }
-  for (const auto& row : table.rows) {
-    auto& line = out.rows.emplace_back();
-    for (std::size_t c = 0; c < none; ++c) {
-      if (c == star || c == sd) continue;
-      const bool starred = c == batch && star < none && row[star].index() != 0;
-      const auto value = number(row[c]);
-      if (starred) {
-        line.emplace_back(fmt::format("{} {}", show(row[c]), kStar));
-      } else if (c == mean && value) {
-        const auto spread = number(row[sd]);
-        line.emplace_back(spread ? fmt::format("{:.1f} ± {:.1f}", *value, *spread)
-                                 : fmt::format("{:.1f}", *value));
-      } else if (is_factor(table.columns[c]) && value) {
-        line.emplace_back(significant(*value) + "×");
-      } else if (c == scaling && value) {
-        line.emplace_back(fmt::format("{:.1f}", *value * 100));
-      } else {
-        line.push_back(row[c]);
-      }
-    }
-  }
-  // A column without any value is left out.
-  for (std::size_t c = out.columns.size(); c-- > 0;) {
-    if (std::any_of(out.rows.begin(), out.rows.end(), [&](const auto& r) { return r[c].index() != 0; }))
-      continue;
-    if (out.rows.empty()) break;
-    out.columns.erase(out.columns.begin() + std::ptrdiff_t(c));
-    for (auto& row : out.rows) row.erase(row.begin() + std::ptrdiff_t(c));
-  }
   return out;
 }
 

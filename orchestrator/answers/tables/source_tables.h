@@ -1,6 +1,7 @@
 // Source table: the tables in which published benchmarks print their results, made from a sweep's rows:
 // tokens per hour and dollar by context and batch, the batch table with its star, the best by node count, the
-// largest batch of each sharding method, the largest model of each setting, what each stage of a grid is worth. docs/tables.md says whose they are.
+// largest batch of each sharding method, the largest model of each setting, what each stage of a grid is worth.
+// docs/tables.md says whose they are.
 #pragma once
 #include <optional>
 #include <span>
@@ -28,6 +29,8 @@ struct SourceTableAnswer {
 // Error: no such column can be made from these rows. No results give a table without rows and a note.
 SourceTableAnswer source_table(SourceTable, std::span<const ResultRow>, const SourceTableOptions& = {});
 
+// In column `star`, the cheapest batch of its context.
+inline constexpr std::string_view kCheapestMark = "★";
 // The same table as people read it: mean and deviation in one cell, the star beside its batch.
 Table for_people(const Table&);
 
