@@ -234,6 +234,7 @@ Expected<std::string> ValueReader::variables(const Node& node) const {
     if (!read) return tl::unexpected(document_.error(node.place, read.error(), read.error().message));
     return text_of(*read);
   }
+  if (node.is_map() && node.entries.empty()) return "";  // no variables
   SWEEP_TRY(need_map(document_, node, node.place, "env"));
   RankVariables out;
   for (const Entry& entry : node.entries) {
