@@ -85,6 +85,7 @@ TEST_F(CommandJudgeTest, ARehearsalNeedsItsMemoryOnly) {
 TEST_F(CommandJudgeTest, ARehearsalThatTheKernelEndsForMemoryIsInvalid) {
   say({0, 0, 0, 0});
   crashed(2);
+  said_.records.erase(2);
   said_.exits[2].oom_killed = true;
   EXPECT_EQ(verdict().outcome, Outcome::kOom);
   attempt_.rehearsed_ranks = {0, 1, 2, 3};
