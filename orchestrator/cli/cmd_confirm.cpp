@@ -7,7 +7,6 @@
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/json_values.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"

@@ -4,7 +4,6 @@
 #include <ostream>
 
 #include "base/files.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/driver/holder.h"

@@ -12,7 +12,6 @@
 #include "orchestrator/answers/tables/plan_view.h"
 #include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/answers/tables/trial_command.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/run_strategy.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/expected.h"
-#include "orchestrator/driver/node_judge.h"
+#include "orchestrator/driver/doctor_rules.h"
 #include "orchestrator/driver/spool_root.h"
 #include "orchestrator/run/retry_policy.h"
 #include "runtime/own_job.h"

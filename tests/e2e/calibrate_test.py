@@ -12,6 +12,7 @@ import tempfile
 import unittest
 
 import processes
+import schemas
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 KINDS = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"}
@@ -61,6 +62,8 @@ class CalibrateTest(unittest.TestCase):
     def test_two_ranks_over_both_backends(self):
         out, _ = self.calibrate("--json", "--backend", "shm,gloo", "--out", "profile.json", "--heatmap", "bandwidth.svg")
         profile = json.loads(out)
+        if schemas.can_be_checked():
+            schemas.check("calibrate", profile)
         rows = profile["collectives"]
         self.assertEqual({(r["kind"], r["backend"], r["bytes"]) for r in rows},
                          {(k, b, s) for k in KINDS for b in ("shm", "gloo") for s in (1024, 4096, 16384, 65536)})

@@ -3,7 +3,6 @@
 reader that leaves, a database path that is no database, a disk that is full or read-only. Exit 77: a case could not be set
 up here; its name and the reason are printed."""
 import contextlib
-import importlib.util
 import json
 import os
 import pathlib
@@ -14,6 +13,7 @@ import sys
 import tempfile
 
 import finished_sweep
+import schemas
 
 # Every command, and words that make it print data; None: it prints none without a cluster, LibTorch or a browser.
 PRINTS = {
@@ -29,7 +29,6 @@ PRINTS = {
 JSON = ("predict", "suggest", "plan", "explain", "status", "best", "table", "compare", "query", "logs", "doctor", "models", "hardware")
 CSV_HEAD = "precision,model,hardware,nodes,gpus_per_node,micro_batch_size,seq_len,tokens_per_s\n"
 DB = ["--db", "r.db"]
-SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "schema" / "json"
 NO_DB = ("simulate", "predict", "init", "models", "hardware", "completion", "manual", "list")
 
 
@@ -54,7 +53,8 @@ class Bench:
         rows.write_text("model,nodes,dp,tp,pp,mbs,gas,tok_s_gpu\n1B,1,8,1,1,1,4,100\n1B,1,8,1,1,2,2,200\n")
         own = ["--set", "seq_len=4096", "--set", "precision=bf16", "--hardware", "h100-sxm-80gb", "--db", "i.db"]
         for words in (["predict", "--configs", self.names["CONFIGS"]], ["replay", rows], ["choose", self.names["GRID"], "--tokens", "1e9"],
-                      ["import", rows, *own], ["suggest", "--db", "i.db"], ["merge", "m.db", "i.db"]):
+                      ["import", rows, *own], ["suggest", "--db", "i.db"], ["merge", "m.db", "i.db"],
+                      ["simulate", self.names["GRID"], "--nodes", "2", "--job-seconds", "900"], ["best", *DB], ["best", "--by", "seq_len", *DB]):
             done = self.sweep(*words, "--json")
             yield tuple(map(str, words)), json.loads(done.stdout)
 
@@ -83,9 +83,8 @@ def help_manual_and_documents_name_the_same_exit_codes(b):
 
 
 def each_document_follows_its_schema(b):
-    if importlib.util.find_spec("jsonschema") is None:
+    if not schemas.can_be_checked():
         raise Skipped("the Python package jsonschema is not here (scripts/setup test installs it)")
-    import jsonschema
     rows = json.loads(b.sweep("query", "select trial, outcome from results", "--json", "--db", b.db).stdout)
     trials = {row["outcome"]: row["trial"] for row in rows}
     cases = [("list", DB), ("models", []), ("models", ["tiny-llama"]), ("hardware", []), ("hardware", ["cpu"]), ("doctor", DB), ("status", DB),
@@ -97,9 +96,7 @@ def each_document_follows_its_schema(b):
         seen["plan", n] = json.loads(line)
     seen.update(b.documents_of_other_commands())
     for (name, *_), document in seen.items():
-        schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
-        jsonschema.Draft202012Validator.check_schema(schema)
-        jsonschema.Draft202012Validator(schema).validate(document)
+        schemas.check(name, document)
     assert {"sweep": finished_sweep.NAME, "kind": "measured", "ok": 2}.items() <= seen["list", *DB][0].items(), seen["list", *DB]
     done, running = seen["status", *DB], seen["status", "running"]
     assert done["outcomes"]["ok"] == 2 and done["outcomes"]["hang"] == 0 and not done["allocations"], done

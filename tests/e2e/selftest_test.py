@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
+import schemas  # noqa: E402
 import slurm  # noqa: E402  (found by the line above)
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
@@ -37,7 +38,10 @@ class SelftestTest(unittest.TestCase):
         return said.stdout
 
     def rows(self, said):
-        return {row["strategy"]: row for row in json.loads(said)["strategies"]}
+        document = json.loads(said)
+        if schemas.can_be_checked():
+            schemas.check("selftest", document)
+        return {row["strategy"]: row for row in document["strategies"]}
 
     def test_this_machine(self):
         found = self.rows(self.sweep("selftest", "--json", "--quiet"))

@@ -5,7 +5,6 @@
 
 namespace sweep::launch {
 
-Expected<std::unique_ptr<LaunchConfig>> configure_slurm(const LaunchSettings&, i64 existing_job);
 // Number of the job that this process runs in, by its environment; 0: none.
 i64 surrounding_slurm_job();
 

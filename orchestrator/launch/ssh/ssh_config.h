@@ -5,8 +5,6 @@
 
 namespace sweep::launch {
 
-Expected<std::unique_ptr<LaunchConfig>> configure_ssh(const LaunchSettings&, i64 existing_job);
-
 // The checks of `sweep doctor --on ssh` on every host, in the order in which a run would fail. Error: our
 // agent cannot be read.
 Expected<std::vector<Finding>> check_ssh(const SshOptions&, const CheckRequest&);
