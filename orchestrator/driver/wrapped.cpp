@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/number_in.h"
 #include "base/process.h"
 #include "base/utf8.h"
 #include "orchestrator/driver/machine.h"
@@ -64,9 +64,7 @@ i64 ranks_of(const std::vector<std::string>& words) {
     const std::string value = equals != std::string::npos ? words[i].substr(equals + 1)
                               : i + 1 < words.size()      ? words[i + 1]
                                                           : "";
-    i64 ranks = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), ranks);
-    if (error == std::errc() && end == value.data() + value.size() && ranks > 0) return ranks;
+    if (const auto ranks = number_in<i64>(value).value_or(0); ranks > 0) return ranks;
   }
   return 1;
 }
