@@ -39,6 +39,16 @@ std::vector<LiveBlocks> BlockEvents::at_peak() const {
   return listed;
 }
 
+std::int64_t BlockEvents::bytes_at_peak(const std::unordered_set<const void*>& blocks) const {
+  const std::size_t end = end_of_peak();
+  std::int64_t sum = 0;
+  std::unordered_set<const void*> seen;  // a block's last event is its allocation: it lives
+  for (std::size_t i = events_.size(); i-- > 0;)
+    if (blocks.count(events_[i].block) > 0 && seen.insert(events_[i].block).second && i < end)
+      sum += events_[i].bytes;
+  return sum;
+}
+
 CachingUse BlockEvents::through_caching(std::int64_t library, std::int64_t limit) const {
   const std::size_t begins = marks_.empty() ? 0 : marks_.front();
   CachingModel model(limit);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <unordered_set>
 #include <utility>
 
 #include "bench_kernels/kernels/block_events.h"
@@ -189,6 +190,15 @@ void BlockTrace::mark() {
 }
 std::vector<LiveBlocks> BlockTrace::at_peak() const {
   return allocator_of(type_).counters.trace->at_peak();
+}
+
+std::int64_t BlockTrace::bytes_at_peak(const std::vector<at::Tensor>& tensors) const {
+  std::unordered_set<const void*> blocks;
+  for (const at::Tensor& t : tensors) {
+    const auto* context = static_cast<const Header*>(t.storage().data_ptr().get_context());
+    blocks.insert(t.is_meta() ? context : context - 1);
+  }
+  return allocator_of(type_).counters.trace->bytes_at_peak(blocks);
 }
 
 CachingUse BlockTrace::through_caching(std::int64_t library, std::int64_t limit) const {

@@ -73,6 +73,8 @@ class BlockTrace {
 
   void mark();                              // a step begins
   std::vector<LiveBlocks> at_peak() const;  // largest total first
+  // Bytes of those tensors that were there at the highest point. REQUIRES: they live.
+  std::int64_t bytes_at_peak(const std::vector<at::Tensor>&) const;
   // The trace through a caching allocator that may reserve `limit` bytes, with `library` bytes that a library
   // takes at its first use, in the first step.
   CachingUse through_caching(std::int64_t library, std::int64_t limit) const;

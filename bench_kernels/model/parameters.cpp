@@ -204,10 +204,6 @@ void Parameters::forget_gradients(const Bucket& bucket) {
   for (const Id id : bucket.stacks) written_[id] = false;
 }
 
-void Parameters::forget_gradients() {
-  for (const Bucket& bucket : buckets_) forget_gradients(bucket);
-}
-
 void Parameters::allocate_gradients() {
   for (Bucket& bucket : buckets_)
     if (!bucket.frozen) bucket.grads = at::zeros({bucket.elements}, bucket.values.options());

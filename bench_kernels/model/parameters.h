@@ -122,7 +122,6 @@ class Parameters {
   // what this micro-batch writes, and ready() adds it to the buffer.
   kernels::GradOut grad(Id id) const;
   void forget_gradients(const Bucket&);
-  void forget_gradients();
   // Says that this micro-batch's part of the gradient is there: tells the observer.
   void ready(Id id) const;
   void set_observer(std::function<void(Id)> observer) { observer_ = std::move(observer); }

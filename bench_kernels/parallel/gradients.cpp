@@ -30,35 +30,27 @@ std::vector<std::pair<std::int64_t, std::int64_t>> gaps_of(const Parameters& par
 
 Gradients::Gradients(Parameters& parameters, const StatePlan& plan, const Values& values)
     : parameters_(parameters), plan_(plan), values_(values) {
-  const at::NoGradGuard no_grad;
-  for (std::size_t b = 0; b < parameters.buckets().size(); ++b) {
-    auto& bucket = parameters.buckets()[b];
+  for (const auto& bucket : parameters.buckets()) {
     State& state = states_.emplace_back();
     state.frozen = bucket.frozen;
-    if (bucket.frozen) continue;
-    const auto options = bucket.values.options().dtype(plan.gradients);
-    if (plan.gradients_sharded()) {
-      state.shard = at::zeros({bucket.elements / values.peers(b).shard->size()}, options);
-      state.gaps = gaps_of(parameters, bucket);
-    } else {
-      bucket.grads = at::zeros({bucket.elements}, options);
-    }
+    if (!bucket.frozen) state.gaps = gaps_of(parameters, bucket);
   }
   for (std::size_t group = 0; group < parameters.groups(); ++group)
     read_by_.push_back(parameters.buckets_read_by(group));
 }
 
 void Gradients::begin_step() {
-  parameters_.forget_gradients();
   last_ = false;
-  for (State& s : states_) s.started = false;
+  for (std::size_t b = 0; b < states_.size(); ++b) {
+    parameters_.buckets()[b].grads.reset();
+    states_[b].shard.reset();
+  }
   begin_round();
 }
 
 void Gradients::begin_round() {
   settle_flight();
   seen_.assign(parameters_.stacks().size(), false);
-  next_to_launch_ = 0;
   for (std::size_t b = 0; b < states_.size(); ++b)
     states_[b].missing = states_[b].frozen ? 0 : parameters_.buckets()[b].stacks.size();
 }
@@ -69,8 +61,8 @@ void Gradients::begin_backward(bool last) {
 }
 
 void Gradients::need(std::size_t group, model::Pass pass) {
-  if (!plan_.gradients_sharded()) return;
-  // A pass that writes no gradient holds none.
+  // A pass that writes no gradient holds none; one inside of a backward leaves what is under way.
+  if (pass == model::Pass::kRecompute) return;
   if (pass == model::Pass::kForward || pass == model::Pass::kBackwardInput) return settle_flight();
   for (const std::size_t b : read_by_[group]) make_room(b);
 }
@@ -86,24 +78,20 @@ void Gradients::make_room(std::size_t b) {
 void Gradients::ready(Parameters::Id id) {
   if (!(last_ || plan_.gradients_sharded()) || seen_[id]) return;
   seen_[id] = true;
-  --states_[parameters_.stacks()[id].bucket].missing;
-  launch_complete();
-}
-
-void Gradients::launch_complete() {
-  while (next_to_launch_ < states_.size() && states_[next_to_launch_].missing == 0) launch(next_to_launch_++);
+  const std::size_t b = parameters_.stacks()[id].bucket;
+  if (--states_[b].missing == 0) launch(b);
 }
 
 void Gradients::launch(std::size_t b) {
   State& s = states_[b];
-  if (s.frozen) return;
   const at::Tensor& grads = parameters_.buckets()[b].grads;
   const BucketPeers& peers = values_.peers(b);
   if (plan_.gradients_sharded()) {
     settle_flight();
     flight_ = b;
-    if (s.started) s.addition = at::empty(s.shard.sizes(), s.shard.options());
-    s.reduction = peers.shard->reduce_scatter(grads, s.started ? s.addition : s.shard, Channel::Op::kAverage);
+    at::Tensor& into = s.shard.defined() ? s.addition : s.shard;
+    into = at::empty({grads.numel() / peers.shard->size()}, grads.options());
+    s.reduction = peers.shard->reduce_scatter(grads, into, Channel::Op::kAverage);
   } else if (plan_.zero > 0) {
     s.reduction = peers.shard->reduce_scatter(grads, part(b), Channel::Op::kAverage);
   } else {
@@ -129,7 +117,6 @@ void Gradients::settle(std::size_t b) {
   if (plan_.gradients_sharded()) {
     if (s.addition.defined()) s.shard.add_(s.addition);
     s.addition.reset();
-    s.started = true;
     parameters_.buckets()[b].grads.reset();
   }
   if (plan_.zero > 0 && last_)
@@ -137,9 +124,8 @@ void Gradients::settle(std::size_t b) {
 }
 
 void Gradients::finish() {
-  launch_complete();  // frozen buckets after the last gradient
-  TORCH_CHECK(next_to_launch_ == states_.size(), "backward left ", states_.size() - next_to_launch_,
-              " gradient buckets incomplete");
+  const auto left = std::ranges::count_if(states_, [](const State& s) { return s.missing > 0; });
+  TORCH_CHECK(left == 0, "backward left ", left, " gradient buckets incomplete");
   settle_flight();
   for (std::size_t b = 0; b < states_.size(); ++b) settle(b);
   for (std::size_t b = 0; b < states_.size(); ++b) {
@@ -155,27 +141,27 @@ void Gradients::finish() {
 
 at::Tensor Gradients::part(std::size_t b) const {
   if (plan_.gradients_sharded()) return states_[b].shard;
+  const at::Tensor& grads = parameters_.buckets()[b].grads;
   const Channel& shard = *values_.peers(b).shard;
-  return share(parameters_.buckets()[b].grads, shard.rank(), shard.size());
+  return grads.defined() ? share(grads, shard.rank(), shard.size()) : grads;
 }
 
 at::Tensor Gradients::whole(std::size_t b) const {
   const at::Tensor mine = part(b);
   Channel& shard = *values_.peers(b).shard;
-  if (shard.alone()) return mine;
+  if (shard.alone() || !mine.defined()) return mine;
   const at::Tensor all = at::empty({parameters_.buckets()[b].elements}, mine.options());
   shard.all_gather(mine, all).wait();
   return all;
 }
 
-std::int64_t Gradients::bytes() const {
-  std::int64_t sum = 0;
+std::vector<at::Tensor> Gradients::kept() const {
+  std::vector<at::Tensor> all;
   for (std::size_t b = 0; b < states_.size(); ++b) {
-    if (states_[b].frozen) continue;
-    const at::Tensor& lasting = plan_.gradients_sharded() ? states_[b].shard : parameters_.buckets()[b].grads;
-    sum += static_cast<std::int64_t>(lasting.nbytes());
+    const at::Tensor& kept = plan_.gradients_sharded() ? states_[b].shard : parameters_.buckets()[b].grads;
+    if (kept.defined()) all.push_back(kept);
   }
-  return sum;
+  return all;
 }
 
 }  // namespace sweep::parallel

@@ -45,6 +45,7 @@ void ModelState::update(double coefficient) {
 at::Tensor ModelState::gradient(const Parameters::Named& n) const {
   if (!parameters_.trains(n.stack)) return {};
   const at::Tensor whole = gradients_.whole(parameters_.stacks()[n.stack].bucket);
+  if (!whole.defined()) return {};
   const at::Tensor view = parameters_.view(n.stack, n.part, whole);
   return outstanding_ == 1 ? view : view.to(at::kFloat).mul_(outstanding_);
 }
@@ -97,7 +98,9 @@ void ModelState::add_squares(const at::Tensor& total) const {
 }
 
 ModelState::Bytes ModelState::bytes() const {
-  return {values_.bytes(), gradients_.bytes(), optimizer_.bytes()};
+  Bytes bytes{values_.bytes(), 0, optimizer_.bytes()};
+  for (const at::Tensor& g : gradients_.kept()) bytes.gradients += static_cast<std::int64_t>(g.nbytes());
+  return bytes;
 }
 
 std::int64_t ModelState::elements() const {

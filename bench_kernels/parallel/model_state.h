@@ -47,15 +47,17 @@ class ModelState final : public model::Keeper {
 
   // The gradient of a tensor as this rank's share of the model has it, whole even where ZeRO shards it: a
   // collective that every rank of the data-parallel group calls after finish_gradients(). Times the
-  // coefficient after update(). Undefined for what is frozen.
+  // coefficient after update(). Undefined for what is frozen, and before the first step.
   at::Tensor gradient(const model::Parameters::Named&) const;
   at::Tensor value(const model::Parameters::Named&) const;
 
-  // Bytes that last on this rank's device from step to step, with padding, without step counts.
+  // Weights and optimizer last on this rank's device from step to step, gradients from a backward until the next
+  // step begins; with padding, without step counts.
   struct Bytes {
     std::int64_t weights = 0, gradients = 0, optimizer = 0;
   };
   Bytes bytes() const;
+  std::vector<at::Tensor> gradients() const { return gradients_.kept(); }  // those that bytes() counts
   // Elements of all buckets, and how many of them are padding.
   std::int64_t elements() const;
   std::int64_t padding() const;

@@ -1,6 +1,8 @@
 #include "bench_kernels/shape/chunk_parameters.h"
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "bench_kernels/shape/splits.h"
 
@@ -12,44 +14,55 @@ constexpr int kDense = 0, kPartial = 1, kExpert = 2, kTied = 3;
 // Gradient buckets of a chunk as backward completes them: roles apart, closed before they grow beyond a size.
 class Buckets {
  public:
-  // under_way: what a bucket takes while it is reduced, times itself.
-  Buckets(double most_elements, double under_way, double experts_under_way)
-      : most_(most_elements), of_dense_(under_way), of_experts_(experts_under_way) {}
+  // The shares are those of shards.
+  Buckets(double most_elements, Backward backward, bool sharded, double of_dense, double of_experts)
+      : most_(most_elements),
+        first_(backward == Backward::kFirst),
+        sharded_(sharded),
+        of_dense_(of_dense),
+        of_experts_(of_experts) {}
 
   // Stacks come in the order of backward; the numbers are their buckets.
   std::size_t add(double elements, int role) {
     std::size_t& open = open_[role];
     if (open == kNone || of_[open].elements + elements > most_) open = of_.size(), of_.push_back({});
-    of_[open].under_way = role == kExpert ? of_experts_ : of_dense_;
+    of_[open].share = role == kExpert ? of_experts_ : of_dense_;
     of_[open].elements += elements, ++of_[open].missing;
     return open;
   }
   void make_room(std::size_t bucket) {
     Bucket& b = of_[bucket];
-    if (!b.there) room_ += b.elements;
+    if (!b.there) (sharded_ ? now_.whole : now_.kept) += b.elements;
     b.there = true;
   }
-  // A stack's gradient is complete: buckets leave in their order, one under way at a time.
+  // A stack's gradient is complete: a bucket leaves when all of its are, one under way at a time.
   void complete(std::size_t bucket) {
-    --of_[bucket].missing;
-    for (; next_ < of_.size() && of_[next_].missing == 0; ++next_) {
-      if (reducing_ != kNone) room_ -= of_[reducing_].under_way * of_[reducing_].elements;
-      reducing_ = next_;
-      room_ += (of_[reducing_].under_way - 1) * of_[reducing_].elements;
-    }
+    if (--of_[bucket].missing > 0 || !sharded_) return;
+    if (reducing_ != kNone) now_.whole -= of_[reducing_].elements * (first_ ? 1 : 1 + of_[reducing_].share);
+    reducing_ = bucket;
+    (first_ ? now_.kept : now_.whole) += of_[bucket].share * of_[bucket].elements;
+    if (now_.total() > top_.total()) top_ = now_;
   }
-  double room() const { return room_; }
+  // The most since the last time that it was asked for, and what there is now.
+  GradientBytes take_top(double width) {
+    const GradientBytes top = std::exchange(top_, now_);
+    return {width * top.kept, width * top.whole};
+  }
+  GradientBytes bytes(double width) const { return {width * now_.kept, width * now_.whole}; }
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   struct Bucket {
-    double elements = 0, under_way = 1;
+    double elements = 0, share = 1;
     i64 missing = 0;
     bool there = false;
   };
-  double most_, of_dense_, of_experts_, room_ = 0;
+  double most_;
+  bool first_, sharded_;
+  double of_dense_, of_experts_;
+  GradientBytes now_, top_;  // in elements
   std::vector<Bucket> of_;
-  std::size_t open_[4] = {kNone, kNone, kNone, kNone}, next_ = 0, reducing_ = kNone;
+  std::size_t open_[4] = {kNone, kNone, kNone, kNone}, reducing_ = kNone;
 };
 
 }  // namespace
@@ -60,11 +73,11 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   tied_elsewhere = t.spec.tie_embeddings && !tied_here && (has_embedding || has_head);
   const StateTypes types = state_types(t);
   copies = t.zero >= 3 || types.casts() || t.offload == Offload::kParameters;
-  if (t.recompute == Recompute::kFull) again_ = std::min(t.recompute_every, std::max<i64>(1, layers));
   bucket_bytes_ = copies ? 1e300 : real(t.grad_bucket_mb << 20);
   const i64 shard = t.dp_shard.value_or(t.dp) * t.cp, experts = std::max<i64>(1, t.dp * t.cp / t.ep);
   if (t.zero > 0) multiple_ = 32 * real(std::lcm(shard, experts));
-  if (t.grad_accum > 1) under_way_ = 1 + 1 / real(shard), experts_under_way_ = 1 + 1 / real(experts);
+  sharded_ = t.zero >= 2, adds_ = t.grad_accum > 1;
+  of_dense_ = 1 / real(shard), of_experts_ = 1 / real(experts);
   count_layer(t);
   const double norm = (s.rms ? 1 : 2) * s.hidden;
   weights.table = s.vocabulary * s.hidden;
@@ -101,7 +114,6 @@ void ChunkParameters::count_adapters_of_attention(const Adapters& a) {
   const int shared = s_.tp > 1 ? kPartial : kDense;
   const double rank = real(a.rank), key_value = s_.key_value / s_.kv_sharers;
   const double out = (a.query ? s_.query : 0) + (a.key ? key_value : 0) + (a.value ? key_value : 0);
-  partial_first_ = a.attention_out || a.mlp;
   weights.query_key_value_adapters = rank * out + s_.low_query_key_value * s_.hidden;
   if (a.attention_out) {
     weights.attention_out_adapters = rank * (s_.hidden + s_.query);
@@ -177,57 +189,67 @@ GroupElements ChunkParameters::largest_bucket() const {
   return largest;
 }
 
-std::vector<GradientRoom> ChunkParameters::rooms(const Trial& t) const {
-  if (t.zero < 2)
+std::vector<GradientRoom> ChunkParameters::rooms(Backward backward) const {
+  if (!sharded_ && backward == Backward::kNext)
     return std::vector<GradientRoom>(static_cast<std::size_t>(layers) + has_embedding + has_head);
-  return copies ? rooms_of_groups() : rooms_of_buckets();
+  return copies ? rooms_of_groups(backward) : rooms_of_buckets(backward);
 }
 
-double ChunkParameters::room_left(const Trial& t) const {
-  if (t.zero < 2) return 0;
+double ChunkParameters::room_left() const {
+  if (!sharded_) return 0;
   const bool ends = has_embedding && !s_.frozen;
   double last = under_way_last(ends ? embedding : layer);
   if (!copies)
     last = std::max(ends ? weights.table : layer_stacks_.back().first,
                     std::min(bucket_bytes_ / s_.element, all().dense));
-  return s_.gradient * under_way_ * last;
+  return s_.gradient * (adds_ ? 1 + of_dense_ : 1) * last;
 }
 
 // The bucket of a group that leaves last.
 double ChunkParameters::under_way_last(const GroupElements& group) const {
-  const bool partial = group.partial > 0 && !(partial_first_ && group.dense > 0);
-  return padded(partial ? group.partial : group.dense);
+  return padded(group.partial > 0 ? group.partial : group.dense);
 }
 
 // A group's buckets leave when its backward is over; the last of them is under way while the next group
-// works.
-std::vector<GradientRoom> ChunkParameters::rooms_of_groups() const {
+// works. The experts' leave before the layer's backward is over.
+std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) const {
+  const bool first = backward == Backward::kFirst;
   std::vector<GradientRoom> rooms;
-  const auto of = [&](const GroupElements& group, double times, double held, const GroupElements* after) {
+  double kept = 0;  // elements of the gradients of the groups after
+  const GroupElements* after = nullptr;
+  const auto add = [&](const GroupElements& group, double held) {
     const GroupElements own = padded(group);
     GradientRoom room;
-    room.at_mlp = room.at_attention = room.at_end = own.trained() * times + held;
-    if (after) room.at_mlp += under_way_ * under_way_last(*after);
-    room.at_attention = room.at_mlp;
-    // The experts' leave before the layer's backward is over.
-    for (double* bytes : {&room.at_mlp, &room.at_attention}) *bytes += (experts_under_way_ - 1) * own.experts;
-    room.at_end += (under_way_ - 1) * own.dense;
-    for (double* bytes : {&room.at_mlp, &room.at_attention, &room.at_end}) *bytes *= s_.gradient;
-    return room;
+    const double here = own.trained() + held, expert_shards = of_experts_ * own.experts;
+    const double shards = of_dense_ * (own.dense + own.partial) + expert_shards;
+    if (!sharded_) {
+      room.at_mlp.kept = room.at_attention.kept = room.at_end.kept = kept + here;
+      kept += own.trained();
+    } else {
+      const double under_way = after ? under_way_last(*after) * (first ? 1 : 1 + of_dense_) : 0;
+      // The bucket under way ends where the experts' leaves.
+      const GradientBytes before{kept, here + under_way};
+      const GradientBytes later{first ? kept + expert_shards : 0, here + (first ? 0 : expert_shards)};
+      room.at_attention = own.experts > 0 ? later : before;
+      room.at_mlp = room.at_attention.total() > before.total() ? room.at_attention : before;
+      room.at_end = {first ? kept + shards : 0, here + (first ? 0 : of_dense_ * own.dense)};
+      if (first) kept += shards;
+    }
+    for (GradientBytes* bytes : {&room.at_mlp, &room.at_attention, &room.at_end})
+      bytes->kept *= s_.gradient, bytes->whole *= s_.gradient;
+    rooms.push_back(room);
+    after = &group;
   };
   const double shared = tied_here ? padded(embedding.dense) : 0;
-  if (has_embedding) rooms.push_back(of(embedding, 1, 0, layers > 0 ? &layer : nullptr));
-  for (i64 l = 0; l < layers; ++l)
-    rooms.push_back(of(layer, real(l - first_of(l) + 1), shared,
-                       l + 1 < layers ? &layer
-                       : has_head     ? &head
-                                      : nullptr));
-  if (has_head) rooms.push_back(of(head, 1, shared, nullptr));
+  if (has_head) add(head, shared);
+  for (i64 l = 0; l < layers; ++l) add(layer, shared);
+  if (has_embedding) add(embedding, 0);
+  std::reverse(rooms.begin(), rooms.end());
   return rooms;
 }
 
-std::vector<GradientRoom> ChunkParameters::rooms_of_buckets() const {
-  Buckets buckets(bucket_bytes_ / s_.element, under_way_, experts_under_way_);
+std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) const {
+  Buckets buckets(bucket_bytes_ / s_.element, backward, sharded_, of_dense_, of_experts_);
   // The buckets of each group's stacks, in the order of backward; those of group g begin at begins[g].
   std::vector<std::size_t> numbers, begins;
   const std::size_t count = static_cast<std::size_t>(layers) + has_embedding + has_head;
@@ -257,15 +279,17 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets() const {
   for (std::size_t g = 0; g < count; ++g) {
     const i64 layer = layers - 1 - (static_cast<i64>(g) - has_head);
     const bool ends = layer < 0 || layer >= layers;
-    const std::size_t middle = ends ? begins[g + 1] : begins[g] + mlp_stacks_;
-    const std::size_t with = ends ? g : g + static_cast<std::size_t>(layer - first_of(layer));
-    for (; roomy < begins[with + 1]; ++roomy) buckets.make_room(numbers[roomy]);
+    // An end's last stack leaves when nothing else of it is at work.
+    const std::size_t end = begins[g + 1], before_last = end - (end > begins[g] ? 1 : 0);
+    const std::size_t middle = ends ? before_last : begins[g] + mlp_stacks_;
+    for (; roomy < begins[g + 1]; ++roomy) buckets.make_room(numbers[roomy]);
     GradientRoom& room = rooms[count - 1 - g];
-    room.at_mlp = s_.gradient * buckets.room();
+    room.at_mlp = buckets.bytes(s_.gradient);
+    buckets.take_top(s_.gradient);
     for (std::size_t i = begins[g]; i < middle; ++i) buckets.complete(numbers[i]);
-    room.at_attention = s_.gradient * buckets.room();
+    room.at_attention = ends ? buckets.take_top(s_.gradient) : buckets.bytes(s_.gradient);
     for (std::size_t i = middle; i < begins[g + 1]; ++i) buckets.complete(numbers[i]);
-    room.at_end = s_.gradient * buckets.room();
+    room.at_end = buckets.take_top(s_.gradient);
   }
   return rooms;
 }

@@ -1,6 +1,5 @@
 // ChunkParameters: how many numbers of a chunk of the model a rank holds, by group (embedding, a layer, head)
-// and role; and the room that whole gradients take where they are sharded (ZeRO 2 and 3), as backward goes
-// through the groups.
+// and role; and the memory of their gradients as backward goes through the groups.
 #pragma once
 #include <vector>
 
@@ -19,11 +18,19 @@ struct GroupElements {
   double all() const { return trained() + frozen + frozen_experts; }
 };
 
-// Room for the buckets that a group's gradients lie in.
-struct GradientRoom {
-  // Bytes, while either half of a layer is at work (of ends: at_mlp), and when the group's backward is over.
-  double at_mlp = 0, at_attention = 0, at_end = 0;
+// kept: until the next step begins. whole: buckets on their way to shards (ZeRO 2 and 3).
+struct GradientBytes {
+  double kept = 0, whole = 0;
+  double total() const { return kept + whole; }
 };
+
+// While either half of a layer is at work (of ends: at_mlp), and when the group's backward is over.
+struct GradientRoom {
+  GradientBytes at_mlp, at_attention, at_end;
+};
+
+// Backwards of a chunk in a step: the first one makes the gradients, the next ones add to them.
+enum class Backward { kFirst, kNext };
 
 struct ChunkContents {
   UnitWeights weights;
@@ -41,10 +48,11 @@ class ChunkParameters : public ChunkContents {
   // The sum over all groups, padding included.
   GroupElements all() const;
   GroupElements largest_bucket() const;  // of what is trained, each of its role
-  // Groups in order of forward: embedding (if here), layers, head (if here).
-  std::vector<GradientRoom> rooms(const Trial&) const;
+  // Groups in order of forward: embedding (if here), layers, head (if here). Of a next backward beside the
+  // gradients that are there.
+  std::vector<GradientRoom> rooms(Backward) const;
   // Bytes of what is still under way when backward is over: until the chunk works again.
-  double room_left(const Trial&) const;
+  double room_left() const;
 
  private:
   double padded(double elements) const;
@@ -54,21 +62,16 @@ class ChunkParameters : public ChunkContents {
   void count_adapters_of_attention(const Adapters&);
   void train(double elements, int role);
   double under_way_last(const GroupElements&) const;
-  // The first layer of those that are computed again together with layer l: room is made for all of them
-  // then.
-  i64 first_of(i64 l) const { return l - l % again_; }
-  std::vector<GradientRoom> rooms_of_groups() const;
-  std::vector<GradientRoom> rooms_of_buckets() const;
+  std::vector<GradientRoom> rooms_of_groups(Backward) const;
+  std::vector<GradientRoom> rooms_of_buckets(Backward) const;
 
   StepSizes s_;
   double multiple_ = 1, bucket_bytes_ = 0;
-  // Copies of a bucket while it is reduced: the bucket itself, and what is added to its shard.
-  double under_way_ = 1, experts_under_way_ = 1;
-  i64 again_ = 1;
+  bool sharded_ = false, adds_ = false;   // gradients; in micro-steps after the first
+  double of_dense_ = 1, of_experts_ = 1;  // shards, as shares of a bucket
   std::vector<std::pair<double, int>>
       layer_stacks_;  // elements and role, in the order of backward; MLP's first
   std::size_t mlp_stacks_ = 0;
-  bool partial_first_ = false;  // adapters: of a group, the bucket of partial gradients leaves first
 };
 
 }  // namespace sweep::shape

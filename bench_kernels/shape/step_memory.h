@@ -15,8 +15,12 @@ namespace sweep::shape {
 // Selects the ranks of the pipeline that are computed. kFullest leaves those at zero that hold no more than
 // an earlier one: the same layers, and fewer micro-batches in flight.
 enum class Ranks { kAll, kFullest };
+// Of one rank at its fullest moment, and the gradients of its whole step: at that moment there may be fewer.
+struct RankMemory : PartBytes {
+  double all_gradients = 0;
+};
 // One entry for each rank. REQUIRES: the trial's degrees, stages and heads divide (plan/rules.h).
-std::vector<PartBytes> step_memory(const Trial&, KernelPath, Ranks = Ranks::kAll);
+std::vector<RankMemory> step_memory(const Trial&, KernelPath, Ranks = Ranks::kAll);
 // Bytes that LibTorch's cuBLAS handle takes from the caching allocator at its first product and keeps.
 double library_workspace(const Trial&);
 

@@ -36,12 +36,23 @@ class PathScope {
 struct Peak {
   i64 bytes = 0;
   memory::CachingUse caching;
-  parallel::ModelState::Bytes states;      // states of all chunks
+  parallel::ModelState::Bytes states;      // those that are there at the peak
   std::vector<memory::LiveBlocks> blocks;  // filled if the caller asked for them
 };
 
 i64 limit_of(const Trial& trial) {
   return shape::allocator_limit(trial).value_or(std::numeric_limits<i64>::max());
+}
+
+// Of all chunks. Gradients come and go in a step: those that are there at its fullest moment.
+parallel::ModelState::Bytes states_at_peak(const TrainStep& step, const memory::BlockTrace& trace) {
+  parallel::ModelState::Bytes states;
+  for (const parallel::ModelState* state : step.states()) {
+    const auto bytes = state->bytes();
+    states.weights += bytes.weights, states.optimizer += bytes.optimizer;
+    states.gradients += trace.bytes_at_peak(state->gradients());
+  }
+  return states;
 }
 
 Peak peak_of_rank(const Trial& trial, i64 rank, i64 workspace, bool tensors) {
@@ -52,16 +63,13 @@ Peak peak_of_rank(const Trial& trial, i64 rank, i64 workspace, bool tensors) {
   const parallel::Mesh mesh = parallel::pretend(*dims, rank);
   memory::BlockTrace trace(c10::DeviceType::Meta);
   TrainStep step(trial, at::kMeta, mesh, nullptr);
+  parallel::ModelState::Bytes states;
   for (int i = 0; i < 2; ++i) {
     trace.mark();
     step.run();
+    if (i == 0) states = states_at_peak(step, trace);  // the peak is there in the first step
   }
   const i64 peak = memory::stats(c10::DeviceType::Meta).peak - before;
-  parallel::ModelState::Bytes states;
-  for (const parallel::ModelState* state : step.states()) {
-    const auto bytes = state->bytes();
-    states.weights += bytes.weights, states.gradients += bytes.gradients, states.optimizer += bytes.optimizer;
-  }
   return {peak, trace.through_caching(workspace, limit_of(trial)), states,
           tensors ? trace.at_peak() : std::vector<memory::LiveBlocks>{}};
 }

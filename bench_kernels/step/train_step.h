@@ -60,7 +60,8 @@ class TrainStep {
 
   StepTimes run();
   // This rank's share of every tensor it holds, whole even where ZeRO shards it: a collective of all ranks.
-  // Gradients are those of the last step, averaged over its tokens; undefined where the tensor is frozen.
+  // Gradients are those of the last step, averaged over its tokens; undefined where the tensor is frozen, and
+  // before the first step.
   struct Tensor {
     std::string name;
     model::Slice slice;

@@ -14,15 +14,13 @@ namespace sweep::predict {
 using shape::real;
 
 struct MemoryEstimate {
-  // Ranks of the pipeline, each at its fullest moment; zero: not asked for.
-  std::vector<shape::PartBytes> of_ranks;
+  std::vector<shape::RankMemory> of_ranks;  // of the pipeline; zero: not asked for
   std::size_t fullest = 0;
-  const shape::PartBytes& parts() const { return of_ranks[fullest]; }
+  const shape::RankMemory& parts() const { return of_ranks[fullest]; }
   double of(shape::MemoryPart part) const { return parts()[part]; }
-  // Model states: what nothing avoids.
+  // Model states: what nothing avoids at the update.
   double states() const {
-    return of(shape::MemoryPart::kWeights) + of(shape::MemoryPart::kGradients) +
-           of(shape::MemoryPart::kOptimizer);
+    return of(shape::MemoryPart::kWeights) + parts().all_gradients + of(shape::MemoryPart::kOptimizer);
   }
   double total() const { return parts().total(); }
 };

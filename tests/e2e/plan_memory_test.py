@@ -18,8 +18,8 @@ limits: {{memory_margin_percent: {margin}}}
 H100 = 81559 << 20
 GPU_GRID = """name: pieces
 model: qwen2.5-7b
-base: {hardware: h100-sxm-80gb, gpus_per_node: 8, seq_len: 20480, precision: bf16, zero: 2, recompute: full, grad_accum: 4}
-grid: {micro_batch_size: [2, 4, 6, 7, 8, 9]}
+base: {hardware: h100-sxm-80gb, gpus_per_node: 8, seq_len: 20480, precision: bf16, zero: 3, recompute: full, grad_accum: 4}
+grid: {micro_batch_size: [2, 4, 6, 8, 9, 10]}
 """
 
 

@@ -60,6 +60,15 @@ TEST_P(CountingAllocator, ATraceSaysWhatLivesAtThePeak) {
   EXPECT_FALSE(blocks[1].lasting);
 }
 
+TEST_P(CountingAllocator, ATraceSaysWhichTensorsWereThereAtThePeak) {
+  BlockTrace trace(type());
+  const at::Tensor before = bytes(4096);
+  { const at::Tensor high = bytes(2048); }
+  const at::Tensor after = bytes(1024);
+  EXPECT_EQ(trace.bytes_at_peak({before, after}), 4096);
+  EXPECT_EQ(trace.bytes_at_peak({after}), 0) << "it may lie where another block was at the peak";
+}
+
 TEST_P(CountingAllocator, AtTheCapFitsAndAboveItIsOutOfMemory) {
   const at::Tensor held = bytes(1024);
   set_cap(type(), 2048);

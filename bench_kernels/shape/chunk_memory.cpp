@@ -1,0 +1,197 @@
+#include "bench_kernels/shape/chunk_memory.h"
+
+#include <cmath>
+#include <set>
+
+#include "bench_kernels/shape/optimizer_states.h"
+
+namespace sweep::shape {
+
+void ChunkMemory::count_copies() {
+  if (p_.has_embedding) copies_.push_back(s_.element * p_.embedding.all());
+  copies_.insert(copies_.end(), static_cast<std::size_t>(n_), s_.element * p_.layer.all());
+  if (p_.has_head) copies_.push_back(s_.element * p_.head.all());
+}
+
+// Copies of the group at work and of those fetched ahead, and those that stay until their backward.
+double ChunkMemory::copies_at(i64 group, bool forward) const {
+  if (!p_.copies) return 0;
+  const i64 ahead = forward ? t_.prefetch_forward : t_.prefetch_backward;
+  const i64 first = forward ? group : std::max<i64>(0, group - ahead);
+  i64 begin = first, end = std::min(groups(), forward ? group + ahead + 1 : group + 1);
+  const bool stays = !t_.reshard_after_forward;
+  if (stays) begin = 0;
+  if (stays && !alone_) end = groups();
+  double sum = std::accumulate(copies_.begin() + begin, copies_.begin() + end, 0.0);
+  if (p_.tied_here && begin > 0) sum += copies_.front();
+  return sum;
+}
+
+// Copies while the layers from `first` to `l` are computed again, one after another: each fetches those before
+// it, as backward does, and gives its own back (Values::need, done). The last: what layer l's backward finds.
+std::vector<double> ChunkMemory::copies_again(i64 first, i64 l) const {
+  std::vector<double> out(static_cast<std::size_t>(l - first + 1), copies_at(group_of(l), false));
+  if (!p_.copies || !t_.reshard_after_forward) return out;
+  std::set<i64> held;
+  if (p_.tied_here) held.insert(0);
+  const auto need = [&](i64 group) {
+    for (i64 g = std::max<i64>(0, group - t_.prefetch_backward); g <= group; ++g) held.insert(g);
+  };
+  const auto add = [this](double sum, i64 group) { return sum + copies_[static_cast<std::size_t>(group)]; };
+  need(group_of(l));
+  for (i64 i = first; i < l; held.erase(group_of(i++))) {
+    need(group_of(i));
+    out[static_cast<std::size_t>(i - first)] = std::accumulate(held.begin(), held.end(), 0.0, add);
+  }
+  out.back() = std::accumulate(held.begin(), held.end(), 0.0, add);
+  return out;
+}
+
+double ChunkMemory::trained(double width, i64 ranks, bool sharded) const {
+  const GroupElements e = p_.all();
+  const double experts = sharded ? real(std::max<i64>(1, t_.dp * t_.cp / t_.ep)) : 1;
+  return width * ((e.dense + e.partial) / real(ranks) + e.experts / experts);
+}
+
+PartBytes ChunkMemory::gradients() const {
+  PartBytes out;
+  out[MemoryPart::kGradients] = trained(s_.gradient, state_split(t_).gradients, t_.zero >= 2);
+  return out;
+}
+
+PartBytes ChunkMemory::states() const {
+  const StateTypes types = state_types(t_);
+  const GroupElements e = p_.all();
+  const StateSplit dense = state_split(t_);
+  const double experts = real(std::max<i64>(1, t_.dp * t_.cp / t_.ep));
+  const auto frozen = [&](double width, i64 ranks, bool sharded) {
+    return width * (e.frozen / real(ranks) + e.frozen_experts / (sharded ? experts : 1));
+  };
+  PartBytes out;
+  if (t_.offload != Offload::kParameters)
+    for (const auto& part : {trained(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3),
+                             frozen(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3)})
+      out[MemoryPart::kWeights] += part;
+  const double state = moment_bytes_each(t_.optimizer, types) + (types.master ? 4 : 0);
+  if (t_.offload == Offload::kNone)
+    out[MemoryPart::kOptimizer] = trained(state, dense.optimizer, t_.zero >= 1);
+  if (t_.offload == Offload::kNone && t_.optimizer == OptimizerKind::kAdafactor)
+    out[MemoryPart::kOptimizer] +=
+        real(bytes_of(types.moments)) * factored_numbers(t_, n_, p_.has_embedding, p_.has_head);
+  // Rotary tables, and the mask that a windowed kernel on a processor is given.
+  const bool masked = !s_.gpu && s_.flash && t_.spec.sliding_window && *t_.spec.sliding_window < t_.seq_len;
+  out[MemoryPart::kTemporary] =
+      (t_.spec.rope ? moments::angles(s_) : 0) + (masked ? s_.element * s_.seq * s_.seq : 0);
+  if (s_.experts > 0 && !s_.learned && n_ > 0) out[MemoryPart::kTemporary] += moments::routes(s_);
+  return out;
+}
+
+PartBytes ChunkMemory::optimizer() const {
+  PartBytes out;
+  const double shards = real(state_split(t_).optimizer);
+  const double of_experts = t_.zero >= 1 ? real(std::max<i64>(1, t_.dp * t_.cp / t_.ep)) : 1;
+  const GroupElements e = p_.all(), largest = p_.largest_bucket();
+  const double all = (e.dense + e.partial) / shards + e.experts / of_experts;
+  const double part =
+      std::max(std::max(largest.dense, largest.partial) / shards, largest.experts / of_experts);
+  out[MemoryPart::kTemporary] = update_bytes(t_, all, part);
+  return out;
+}
+
+void ChunkMemory::forward(const PartBytes& others, PartBytes& most) const {
+  if (p_.has_embedding) keep_larger(most, others + u_.embedding.forward + buffers(copies_at(0, true)));
+  const i64 ahead = p_.copies ? t_.prefetch_forward : 0;
+  for (i64 l = 0; l < n_; l = std::max(l + 1, n_ - 1 - ahead))
+    keep_larger(most, others + on_device(l) + u_.layer_forward + buffers(copies_at(group_of(l), true)));
+  if (p_.has_head)
+    keep_larger(most, others + on_device(n_) + u_.head.forward + buffers(copies_at(groups() - 1, true)));
+}
+
+void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientRoom& room,
+                                 PartBytes& most) const {
+  // A head that shares the table leaves its part of the gradient for the embedding to add to.
+  const double shared = p_.tied_here && !s_.later && !s_.frozen ? moments::staged(s_, p_.weights.table) : 0;
+  const i64 first = recomputes_ ? l - l % every_ : l;
+  const std::vector<double> copies = copies_again(first, l);
+  PartBytes base = others + buffers(std::max(copies_at(group_of(l), false), copies.back()) + shared);
+  base += recomputes_ ? kept(t_.activation_offload ? std::min<i64>(first, 1) : first) +
+                            u_.layer_saved.times(real(l - first))
+                      : on_device(l);
+  if (recomputes_) {
+    PartBytes again = u_.layer_forward;
+    again[MemoryPart::kTemporary] += block(s_.residual());  // the gradient that came in
+    again += parts(room.at_mlp);
+    for (i64 i = first; i <= l; ++i) {  // those computed again before it: fewer results, more copies
+      const double more = std::max(0.0, copies[static_cast<std::size_t>(i - first)] - copies.back());
+      keep_larger(most, base + u_.layer_saved.times(-real(l - i)) + again + buffers(more));
+    }
+  }
+  if (s_.later)
+    base += (p_.has_head ? u_.head.later : PartBytes{}) +
+            (u_.attention.later + u_.mlp.later).times(real(n_ - 1 - l));
+  keep_larger(most, base + u_.attention.saved + u_.mlp.backward + parts(room.at_mlp));
+  keep_larger(most, base + u_.attention.backward + parts(room.at_attention) + u_.mlp.later);
+  PartBytes over = base + parts(room.at_end);
+  over[MemoryPart::kTemporary] += block(s_.residual());  // the gradient that goes on
+  keep_larger(most, over);
+}
+
+void ChunkMemory::backward(const PartBytes& others, const std::vector<GradientRoom>& rooms,
+                           PartBytes& most) const {
+  double last = 0;  // of gradients while the layer after is at work, and what it gives free
+  const double saved = t_.activation_offload ? 0 : u_.layer_saved.total();
+  if (p_.has_head)
+    keep_larger(most, others + on_device(n_) + u_.head.backward + buffers(copies_at(groups() - 1, false)) +
+                          parts(rooms.back().at_mlp));
+  for (i64 l = n_; l-- > 0;) {
+    const GradientRoom& room = rooms[static_cast<std::size_t>(group_of(l))];
+    // A layer in the middle has no more than the one after it.
+    const bool as_after = !recomputes_ && l + 2 < n_ && l > 0 && room.at_mlp.total() <= last &&
+                          room.at_attention.total() <= last && room.at_end.total() <= last;
+    last = std::max(room.at_mlp.total(), room.at_attention.total()) + saved;
+    if (!as_after) layer_backward(l, others, room, most);
+  }
+  if (!p_.has_embedding) return;
+  const PartBytes base = others + buffers(copies_at(0, false));
+  for (const GradientBytes& room : {rooms.front().at_mlp, rooms.front().at_attention})
+    keep_larger(most, base + u_.embedding.backward + parts(room));
+  keep_larger(most, base + parts(rooms.front().at_end));
+}
+
+// zero_bubble: what the weight gradients of a micro-batch are made of goes group by group.
+void ChunkMemory::weights(const PartBytes& others, Backward which, PartBytes& most) const {
+  const std::vector<GradientRoom> rooms = p_.rooms(which);
+  const PartBytes base = others + idle(!alone_, false);
+  const auto at = [&](i64 group) {
+    const GradientRoom& room = rooms[static_cast<std::size_t>(group)];
+    return parts(room.at_mlp.total() > room.at_attention.total() ? room.at_mlp : room.at_attention);
+  };
+  PartBytes held = later();
+  if (p_.has_head) {
+    keep_larger(most, base + held + u_.head.weights + at(groups() - 1));
+    held += u_.head.later.times(-1);
+  }
+  PartBytes unit = u_.attention.weights;
+  keep_larger(unit, u_.mlp.weights);
+  for (i64 l = n_; l-- > 0;) {
+    keep_larger(most, base + held + unit + at(group_of(l)));
+    held += (u_.attention.later + u_.mlp.later).times(-1);
+  }
+  if (p_.has_embedding) keep_larger(most, base + u_.embedding.later + u_.embedding.weights + at(0));
+}
+
+PartBytes ChunkMemory::fullest(const Others& others) {
+  PartBytes most;
+  alone_ = others.alone;
+  forward(others.forward, most);
+  if (s_.later) backward(others.input, std::vector<GradientRoom>(static_cast<std::size_t>(groups())), most);
+  const auto pass = [&](const PartBytes& beside, Backward which) {
+    if (s_.later) return weights(beside, which, most);
+    backward(beside, p_.rooms(which), most);
+  };
+  if (others.makes) pass(others.first, Backward::kFirst);
+  if (others.adds) pass(others.next, Backward::kNext);
+  return most;
+}
+
+}  // namespace sweep::shape

@@ -1,0 +1,125 @@
+// ChunkMemory: what one chunk of the model holds on a rank while micro-batches go through it, by part, as
+// step_memory puts it together. It follows the units' own allocations (unit_memory.h) and knows nothing of the
+// schedule.
+#pragma once
+#include <numeric>
+#include <vector>
+
+#include "bench_kernels/shape/chunk_parameters.h"
+#include "bench_kernels/shape/memory_parts.h"
+#include "bench_kernels/shape/step_sizes.h"
+#include "bench_kernels/shape/unit_memory.h"
+#include "schema/trial.h"
+
+namespace sweep::shape {
+
+// Held by other micro-batches, and of gradients, at the fullest forward or backward of a chunk. First: the backward
+// that makes the chunk's gradients, which the next ones find. Of a split backward (zero_bubble) these are the second
+// part, which makes weight gradients, and `input` is the first part.
+struct Others {
+  PartBytes forward, input, first, next;
+  bool makes = false, adds = false;  // there is such a first, or next one
+  bool alone = true;                 // no other micro-batch is in flight
+};
+
+// The units of a model, the same in every chunk.
+struct Units {
+  Units(const Trial& t, const StepSizes& s, const UnitWeights& w)
+      : attention(attention_memory(s, w, t.spec.rope)),
+        mlp(t.spec.experts > 0 ? experts_memory(s, w) : mlp_memory(s, w)),
+        embedding(embedding_memory(s, w)),
+        head(head_memory(s, w)),
+        layer_saved(attention.saved + mlp.saved),
+        layer_forward(attention.forward) {
+    keep_larger(layer_forward, attention.saved + mlp.forward);
+  }
+  UnitMemory attention, mlp, embedding, head;
+  PartBytes layer_saved, layer_forward;
+};
+
+// One chunk of the model on a rank: what its forward and backward of one micro-batch take beside what is
+// there.
+class ChunkMemory {
+ public:
+  ChunkMemory(const Trial& t, const StepSizes& s, const Units& u, ChunkParameters parameters)
+      : t_(t),
+        s_(s),
+        u_(u),
+        p_(std::move(parameters)),
+        n_(p_.layers),
+        recomputes_(t.recompute == Recompute::kFull),
+        every_(std::min(t.recompute_every, std::max<i64>(1, n_))) {
+    if (p_.copies) count_copies();
+  }
+
+  // From forward to backward of one micro-batch.
+  PartBytes saved() const {
+    PartBytes out = p_.has_head ? u_.head.saved : PartBytes{};
+    if (!t_.activation_offload) out += kept(n_);
+    return out;
+  }
+  PartBytes later() const {
+    PartBytes out = p_.has_head ? u_.head.later : PartBytes{};
+    return out + (u_.attention.later + u_.mlp.later).times(real(n_)) +
+           (p_.has_embedding ? u_.embedding.later : PartBytes{});
+  }
+
+  PartBytes states() const;     // but for gradients
+  PartBytes gradients() const;  // all of them
+  PartBytes optimizer() const;  // temporaries of the update
+  // The fullest moment, without states.
+  PartBytes fullest(const Others&);
+  // While another chunk is at work: copies that wait for a backward, gradients under way.
+  PartBytes idle(bool waits, bool reduces) const {
+    const bool stays = waits && p_.copies && !t_.reshard_after_forward;
+    return buffers((stays ? std::accumulate(copies_.begin(), copies_.end(), 0.0) : 0) +
+                   (reduces ? p_.room_left() : 0));
+  }
+
+ private:
+  // Kept of the first layers of a micro-batch, where backward finds it.
+  PartBytes kept(i64 layers) const {
+    if (!recomputes_) return u_.layer_saved.times(real(layers));
+    PartBytes out;
+    out[MemoryPart::kActivations] = block(s_.residual()) * std::ceil(real(layers) / real(every_));
+    return out;
+  }
+  // The same while a layer is at work: with offload, one layer is on its way.
+  PartBytes on_device(i64 layers) const {
+    return kept(t_.activation_offload ? std::min<i64>(layers, recomputes_ ? every_ : 1) : layers);
+  }
+  // Bytes of numbers of such a width, divided over the ranks; experts' over those that hold them if it is sharded.
+  double trained(double width, i64 ranks, bool sharded) const;
+  void count_copies();
+  double copies_at(i64 group, bool forward) const;
+  std::vector<double> copies_again(i64 first, i64 l) const;
+  i64 groups() const { return n_ + p_.has_embedding + p_.has_head; }
+  i64 group_of(i64 layer) const { return layer + p_.has_embedding; }
+  PartBytes buffers(double bytes) const {
+    PartBytes out;
+    out[MemoryPart::kBuffers] = bytes;
+    return out;
+  }
+  PartBytes parts(const GradientBytes& bytes) const {
+    PartBytes out = buffers(bytes.whole);
+    out[MemoryPart::kGradients] = bytes.kept;
+    return out;
+  }
+  void forward(const PartBytes& others, PartBytes& most) const;
+  // rooms: of the groups; of a split backward's first part none has gradients.
+  void backward(const PartBytes& others, const std::vector<GradientRoom>& rooms, PartBytes& most) const;
+  void layer_backward(i64 l, const PartBytes& others, const GradientRoom&, PartBytes& most) const;
+  void weights(const PartBytes& others, Backward, PartBytes& most) const;
+
+  const Trial& t_;
+  const StepSizes& s_;
+  const Units& u_;
+  ChunkParameters p_;
+  i64 n_;
+  bool recomputes_;
+  i64 every_;
+  std::vector<double> copies_;  // bytes of each group's copy of the values
+  bool alone_ = true;           // no other micro-batch is in flight
+};
+
+}  // namespace sweep::shape
