@@ -18,7 +18,7 @@ struct RopeScaling {
 
 struct ModelSpec {
   std::string family =
-      "llama";  // llama | mistral | qwen2 | gpt2 | mixtral; decides norm, positions, MLP and biases below
+      "llama";  // a Family (bench_kernels/shape/family.h); decides norm, positions, MLP and biases below
   std::int64_t layers = 0;
   std::int64_t hidden_size = 0;
   std::int64_t heads = 0;

@@ -1,8 +1,12 @@
 // The attention half of a block: norm, q k v, rotary positions, causal attention, output, residual.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "bench_kernels/model/attention_core.h"
 #include "bench_kernels/model/key_value.h"
+#include "bench_kernels/model/qk_norm.h"
 #include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
@@ -12,9 +16,12 @@ struct AttentionSaved final : Saved {
   at::Tensor x, h, low_qkv, low_out;
   kernels::NormStats stats;
   AttentionCore::Kept core;
+  QkNorm::Kept heads;
   std::vector<at::Tensor*> tensors() override {
-    return {&x,        &h,          &low_qkv,    &low_out,        &core.qkv,
-            &core.out, &stats.mean, &stats.rstd, &core.state.out, &core.state.saved};
+    std::vector<at::Tensor*> all{&x,        &h,          &low_qkv,    &low_out,        &core.qkv,
+                                 &core.out, &stats.mean, &stats.rstd, &core.state.out, &core.state.saved};
+    std::ranges::copy(heads.tensors(), std::back_inserter(all));
+    return all;
   }
 };
 
@@ -37,6 +44,7 @@ class AttentionUnit final : public Unit {
       parts.push_back({name(names.value), {kv}, adapters.value});
     }
     qkv_ = add_linear(shared, parts, s.hidden_size, s.attention_bias, names.transposed, Split::kColumns);
+    qk_norm_.emplace(shared, layer);
     out_ = add_linear(shared, {{name(names.attention_out), {s.hidden_size}, adapters.attention_out}}, q,
                       s.linear_bias, names.transposed, Split::kRows);
     qkv_.fp8 = out_.fp8 = shared.options.fp8;
@@ -52,6 +60,7 @@ class AttentionUnit final : public Unit {
     at::Tensor qkv = at::empty({shared_.whole_rows(s.x.size(0)), columns()}, s.x.options());
     s.low_qkv = column_forward(shared_, qkv_, s.h, qkv);
     qkv = gather_key_values(shared_, std::move(qkv));
+    s.heads = qk_norm_->forward(qkv);
     turn(shared_, qkv, false);
     s.core = core_->forward(std::move(qkv));
     const at::Tensor out = start.out.defined() ? start.out : at::empty_like(s.x);
@@ -71,6 +80,8 @@ class AttentionUnit final : public Unit {
       row_backward_weight(shared_, out_, std::move(whole), s.core.result(), low);
     }
     at::Tensor dqkv = core_->backward(std::move(dout), std::move(s.core));
+    qk_norm_->backward(dqkv, s.heads);
+    s.heads = {};
     dqkv = scatter_key_values(shared_, std::move(dqkv));
     const at::Tensor dh = column_backward(shared_, qkv_, dqkv, s.h, s.low_qkv);
     backward_norm(shared_, norm_, dh, s.x, s.stats, grad, dh);
@@ -85,6 +96,8 @@ class AttentionUnit final : public Unit {
 
   std::unique_ptr<AttentionCore> core_;
   NormLayer norm_;
+  // Its parameters lie between those of the products.
+  std::optional<QkNorm> qk_norm_;
   Linear qkv_, out_;
 };
 

@@ -106,9 +106,9 @@ Linear add_linear(const StageContext& shared, const std::vector<LinearPart>& par
   return linear;
 }
 
-NormLayer add_norm(const StageContext& shared, const std::string& name) {
-  const std::int64_t n = shared.spec.hidden_size;
-  const Role role = shared.layout.rows_split() ? Role::kPartial : Role::kDense;
+namespace {
+
+NormLayer add_norm_over(const StageContext& shared, const std::string& name, std::int64_t n, Role role) {
   NormLayer norm;
   const bool adds_one = shape::family_of(shared.spec).norm_adds_one;
   norm.w = shared.parameters->add({{name + ".weight", n, {}}}, 0,
@@ -116,6 +116,18 @@ NormLayer add_norm(const StageContext& shared, const std::string& name) {
   if (!shared.spec.rmsnorm)
     norm.b = shared.parameters->add({{name + ".bias", n, {}}}, 0, Parameters::Init::kZero, role);
   return norm;
+}
+
+}  // namespace
+
+NormLayer add_norm(const StageContext& shared, const std::string& name) {
+  return add_norm_over(shared, name, shared.spec.hidden_size,
+                       shared.layout.rows_split() ? Role::kPartial : Role::kDense);
+}
+
+NormLayer add_head_norm(const StageContext& shared, const std::string& name) {
+  return add_norm_over(shared, name, shared.spec.head_dim,
+                       shared.layout.tp() > 1 ? Role::kPartial : Role::kDense);
 }
 
 kernels::Norm norm_of(const StageContext& shared, const NormLayer& norm) {

@@ -62,6 +62,8 @@ kernels::FirstEntry first_entry(const StageContext&);
 Linear add_linear(const StageContext&, const std::vector<LinearPart>&, std::int64_t inputs, bool bias,
                   bool transposed, Split);
 NormLayer add_norm(const StageContext&, const std::string& name);
+// A norm over each head of the queries or keys. Each rank of the tensor group adds up the gradient of its own heads.
+NormLayer add_head_norm(const StageContext&, const std::string& name);
 
 kernels::Norm norm_of(const StageContext&, const NormLayer&);
 void say_ready(const Parameters&, const Linear&);

@@ -39,12 +39,13 @@ class MoeUnit final : public Unit {
     const std::int64_t first = layout().expert->rank() * local_experts();
     for (std::int64_t e = first; e < first + local_experts(); ++e) {
       const std::string expert = moe + "experts." + std::to_string(e) + ".";
+      const auto name = [&](std::string_view matrix) { return expert + std::string(matrix) + ".weight"; };
       const auto share = [&](std::int64_t dimension) {
         return tensor_share(layout(), dimension, s.intermediate_size);
       };
-      in.push_back({expert + "w1.weight", width(), share(0)});
-      in.push_back({expert + "w3.weight", width(), share(0)});
-      down.push_back({expert + "w2.weight", s.hidden_size, share(1)});
+      in.push_back({name(names.expert_gate), width(), share(0)});
+      in.push_back({name(names.expert_up), width(), share(0)});
+      down.push_back({name(names.expert_down), s.hidden_size, share(1)});
     }
     in_ = parameters().add(in, s.hidden_size, Parameters::Init::kUniform, Role::kExpert);
     down_ = parameters().add(down, width(), Parameters::Init::kUniform, Role::kExpert);

@@ -38,7 +38,7 @@ class Gradients {
   at::Tensor part(std::size_t bucket) const;
   // The whole bucket, of the parts after finish(); a collective of the shard group.
   at::Tensor whole(std::size_t bucket) const;
-  // What is there from the last backward until the next step begins: shards, or whole buckets.
+  // The gradients that stay from the last backward until the next step begins: shards, or whole buckets.
   std::vector<at::Tensor> kept() const;
 
  private:

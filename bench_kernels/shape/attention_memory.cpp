@@ -1,5 +1,7 @@
 // The attention half of a block: model/attention.cpp, attention_core.cpp, ring_attention.cpp,
 // head_exchange.cpp.
+#include <vector>
+
 #include "bench_kernels/shape/unit_memory.h"
 
 namespace sweep::shape {
@@ -49,6 +51,7 @@ class Attention {
       m.moment({{kKept, qkv()}, {kBuffer, keys_values()}});
       m.give(kKept, own), m.take(kKept, qkv());
     }
+    norm_heads(m);
     rotate(m);
     core(m);
     m.take(kKept, s_.low_rows(s_.low_attention_out));
@@ -71,6 +74,7 @@ class Attention {
     if (s_.later) m.take(kBuffer, gathered_rows(s_));
     core_backward(m);
     rotate(m);
+    norm_heads_backward(m);
     if (s_.kv_sharers > 1) {
       m.take(kPassing, s_.element * s_.whole * columns());
       m.moment(kBuffer, keys_values() * (1 + 1 / s_.kv_sharers));
@@ -86,6 +90,31 @@ class Attention {
         {{kBuffer, scattered_rows(s_)}, {kPassing, factors(s_, s_.whole * columns(), w_.query_key_value)}});
     m.give(kPassing, s_.low_rows(s_.low_query_key_value));
     norm_backward(s_, m);
+  }
+
+  struct Heads {
+    double count, columns;
+  };
+  // The queries' and the keys', where they pass norms.
+  std::vector<Heads> normed() const {
+    if (!s_.qk_norm) return {};
+    return {{s_.heads, s_.query}, {s_.kv_heads, s_.key_value}};
+  }
+  void norm_heads(Moments& m) const {
+    for (const Heads& h : normed()) {
+      const double elements = s_.whole * h.columns;
+      m.take(kKept, s_.element * elements), m.take(kKept, s_.sums(s_.whole * h.count));
+      m.moment({{kPassing, s_.element * elements},
+                {kPassing, s_.plain_norm ? (s_.wide(1) + 1) * s_.sums(elements) : 0}});
+    }
+  }
+  void norm_heads_backward(Moments& m) const {
+    for (const Heads& h : normed())
+      m.moment({{kPassing, s_.element * s_.whole * h.columns},
+                {kPassing, norm_gradients(s_, s_.whole * h.count, s_.head_dim)},
+                {kPassing, s_.frozen ? s_.element * s_.head_dim : 0}});
+    for (const Heads& h : normed())
+      m.give(kKept, s_.element * s_.whole * h.columns), m.give(kKept, s_.sums(s_.whole * h.count));
   }
 
   // Rotary positions as a GPU computes them: halves of q and k in fp32.

@@ -127,7 +127,7 @@ void ChunkParameters::count_layer(const Trial& t) {
   const double norm = s_.hidden, query_columns = s_.query + 2 * s_.key_value / s_.kv_sharers;
   const int norms = s_.rows_split ? kPartial : kDense;
   const Adapters adapters = adapters_of(t);
-  layer_stacks_.reserve(12);
+  layer_stacks_.reserve(14);
   const auto add = [&](double elements, int role) {
     if (s_.frozen)
       (role == kExpert ? layer.frozen_experts : layer.frozen) += elements;
@@ -149,6 +149,7 @@ void ChunkParameters::count_layer(const Trial& t) {
   mlp_stacks_ = layer_stacks_.size();
   weights.query_key_value = query_columns * s_.hidden, weights.attention_out = s_.query * s_.hidden;
   add(m.linear_bias ? s_.hidden : 0, kDense), add(weights.attention_out, kDense);
+  for (int i = 0; i < (s_.qk_norm ? 2 : 0); ++i) add(s_.head_dim, s_.tp > 1 ? kPartial : kDense);
   add(m.attention_bias ? query_columns : 0, kDense), add(weights.query_key_value, kDense);
   add(s_.rms ? 0 : norm, norms), add(norm, norms);
   if (s_.frozen) count_adapters_of_attention(adapters);

@@ -72,6 +72,25 @@ void read_rope(ConfigReader& r, ModelSpec& m, double theta) {
   }
 }
 
+namespace {
+
+// Layers below max_window_layers attend in full.
+void read_window_from_layer(ConfigReader& r, ModelSpec& m) {
+  if (!r.flag("use_sliding_window").value_or(false) || r.null("sliding_window")) return;
+  const i64 from = r.integer("max_window_layers").value_or(28);
+  const bool each_layer = r.find("layer_types") != nullptr;
+  if (from <= 0 || (from < m.layers && each_layer))
+    m.sliding_window = r.integer("sliding_window").value_or(4096);
+  if (from > 0 && from < m.layers && !each_layer)
+    r.refuse(
+        ErrorKind::kUnsupported, "max_window_layers",
+        fmt::format(
+            "'max_window_layers' {} of {} layers mixes sliding and full attention, which is not supported",
+            from, m.layers));
+}
+
+}  // namespace
+
 void read_layer_types(ConfigReader& r, ModelSpec& m) {
   const json* types = r.find("layer_types");
   if (!types) return;
@@ -91,6 +110,14 @@ void read_layer_types(ConfigReader& r, ModelSpec& m) {
     return r.refuse(ErrorKind::kUnsupported, "layer_types",
                     "'layer_types' mixes sliding and full attention, which is not supported");
   if (full) m.sliding_window.reset();
+}
+
+void read_qwen(ConfigReader& r, ModelSpec& m, i64 kv_heads) {
+  read_decoder(r, m, kv_heads, 1e-6);
+  read_activation(r, m, "hidden_act", {"silu", "swish"});
+  read_rope(r, m, 10000.0);
+  read_window_from_layer(r, m);
+  read_layer_types(r, m);
 }
 
 }  // namespace sweep::shape

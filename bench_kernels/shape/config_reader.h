@@ -90,5 +90,7 @@ void read_activation(ConfigReader&, const ModelSpec&, const char* key,
 void read_rope(ConfigReader&, ModelSpec&, double theta);
 // Layers with and without a window in one model are refused: the step has one kind of layer.
 void read_layer_types(ConfigReader&, ModelSpec&);
+// Reads what Qwen's models share: a decoder whose window the layers below max_window_layers do not have.
+void read_qwen(ConfigReader&, ModelSpec&, i64 kv_heads);
 
 }  // namespace sweep::shape

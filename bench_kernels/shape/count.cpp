@@ -2,6 +2,7 @@
 
 #include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/documents.h"
+#include "bench_kernels/shape/family.h"
 
 namespace sweep::shape {
 namespace {
@@ -39,6 +40,11 @@ i64 norm_parameters(const ModelSpec& m) {
   return (m.rmsnorm ? 1 : 2) * m.hidden_size;
 }
 
+// The norms of a layer: before each half, and of the heads of queries and keys.
+i64 layer_norms(const ModelSpec& m) {
+  return 2 * norm_parameters(m) + (family_of(m).qk_norm ? 2 * m.head_dim : 0);
+}
+
 // Scores and their use of the values, one layer, forward, per token: 2 matmuls x 2 FLOPs x keys x heads x
 // head_dim.
 double attention_forward_flops(const ModelSpec& m, double keys) {
@@ -48,7 +54,7 @@ double attention_forward_flops(const ModelSpec& m, double keys) {
 }  // namespace
 
 i64 parameter_count(const ModelSpec& m) {
-  const i64 layer = attention_weights(m) + all_mlp_weights(m) + layer_biases(m) + 2 * norm_parameters(m);
+  const i64 layer = attention_weights(m) + all_mlp_weights(m) + layer_biases(m) + layer_norms(m);
   const i64 tables = (m.tie_embeddings ? 1 : 2) * m.vocab_size * m.hidden_size;
   const i64 positions = m.rope ? 0 : m.max_positions * m.hidden_size;
   return m.layers * layer + tables + positions + norm_parameters(m);

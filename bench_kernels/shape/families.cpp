@@ -11,6 +11,8 @@
   FAMILY(kLlama)               \
   FAMILY(kMistral)             \
   FAMILY(kQwen2)               \
+  FAMILY(kQwen3)               \
+  FAMILY(kQwen3Moe)            \
   FAMILY(kGpt2)                \
   FAMILY(kMixtral)             \
   FAMILY(kGemma)

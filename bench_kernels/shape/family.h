@@ -22,9 +22,11 @@ struct TensorNames {
   // One tensor for query, key and value; empty: three.
   std::string_view fused_query_key_value = {};
   std::string_view attention_out = "self_attn.o_proj";
+  std::string_view query_norm = "self_attn.q_norm", key_norm = "self_attn.k_norm";
   std::string_view mlp_norm = "post_attention_layernorm";
   std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   std::string_view experts = "block_sparse_moe.";
+  std::string_view expert_gate = "w1", expert_up = "w3", expert_down = "w2";
   // Weights of linear layers are [in, out].
   bool transposed = false;
 };
@@ -40,6 +42,8 @@ struct Family {
   // The block. These become members of ModelSpec (completed()).
   bool rms_norm = true, gated_mlp = true, rotary = true, attention_bias = false, linear_bias = false;
   bool experts = false;
+  // Each head of the queries and of the keys passes a norm before the rotary positions (QK norm).
+  bool qk_norm = false;
   // Norms multiply by 1 + weight.
   bool norm_adds_one = false;
   // The MLP's gate passes GELU (tanh form) instead of SiLU.

@@ -64,6 +64,20 @@ ModelSpec qwen2(i64 layers, i64 hidden, i64 heads, i64 kv_heads, i64 intermediat
   return m;
 }
 
+ModelSpec qwen3(i64 layers, i64 hidden, i64 heads, i64 intermediate) {
+  ModelSpec m = decoder("qwen3", layers, hidden, heads, 8, intermediate, 151936);
+  m.head_dim = 128, m.rope_theta = 1e6, m.norm_eps = 1e-6;
+  return m;
+}
+
+// The auxiliary loss as its authors trained with it (config.json: router_aux_loss_coef).
+ModelSpec qwen3_moe(i64 layers, i64 hidden, i64 heads, i64 intermediate) {
+  ModelSpec m = qwen3(layers, hidden, heads, intermediate);
+  m.family = "qwen3_moe", m.kv_heads = 4;
+  m.experts = 128, m.experts_per_token = 8, m.router_aux_coef = 0.001;
+  return m;
+}
+
 ModelSpec gpt2(i64 layers, i64 hidden, i64 heads, i64 vocab = 50257, i64 positions = 1024) {
   ModelSpec m = tied(decoder("gpt2", layers, hidden, heads, heads, 4 * hidden, vocab));
   m.max_positions = positions;
@@ -99,6 +113,14 @@ void add_published(std::vector<NamedModel>& v) {
   v.push_back({"qwen2.5-7b", qwen2(28, 3584, 28, 4, 18944, 152064), hf("Qwen/Qwen2.5-7B")});
   v.push_back({"qwen2.5-14b", qwen2(48, 5120, 40, 8, 13824, 152064, 1e-5), hf("Qwen/Qwen2.5-14B")});
   v.push_back({"qwen2.5-32b", qwen2(64, 5120, 40, 8, 27648, 152064, 1e-5), hf("Qwen/Qwen2.5-32B")});
+  v.push_back({"qwen3-0.6b", tied(qwen3(28, 1024, 16, 3072)), hf("Qwen/Qwen3-0.6B")});
+  v.push_back({"qwen3-1.7b", tied(qwen3(28, 2048, 16, 6144)), hf("Qwen/Qwen3-1.7B")});
+  v.push_back({"qwen3-4b", tied(qwen3(36, 2560, 32, 9728)), hf("Qwen/Qwen3-4B")});
+  v.push_back({"qwen3-8b", qwen3(36, 4096, 32, 12288), hf("Qwen/Qwen3-8B")});
+  v.push_back({"qwen3-14b", qwen3(40, 5120, 40, 17408), hf("Qwen/Qwen3-14B")});
+  v.push_back({"qwen3-32b", qwen3(64, 5120, 64, 25600), hf("Qwen/Qwen3-32B")});
+  v.push_back({"qwen3-30b-a3b", qwen3_moe(48, 2048, 32, 768), hf("Qwen/Qwen3-30B-A3B")});
+  v.push_back({"qwen3-235b-a22b", qwen3_moe(94, 4096, 64, 1536), hf("Qwen/Qwen3-235B-A22B")});
   v.push_back({"gpt2", gpt2(12, 768, 12), hf("openai-community/gpt2")});
   v.push_back({"gpt2-medium", gpt2(24, 1024, 16), hf("openai-community/gpt2-medium")});
   v.push_back({"gpt2-large", gpt2(36, 1280, 20), hf("openai-community/gpt2-large")});
@@ -127,6 +149,7 @@ void add_benchmark_shapes(std::vector<NamedModel>& v) {
   v.push_back({"tiny-llama", decoder("llama", 2, 64, 4, 2, 176, 256), own});
   v.push_back({"tiny-mistral", decoder("mistral", 2, 64, 4, 2, 176, 256), own});
   v.push_back({"tiny-qwen2", tied(decoder("qwen2", 2, 64, 4, 2, 176, 256)), own});
+  v.push_back({"tiny-qwen3", tied(decoder("qwen3", 2, 64, 4, 2, 176, 256)), own});
   v.push_back({"tiny-gpt2", gpt2(2, 64, 4, 256, 256), own});
   v.push_back({"small-llama", decoder("llama", 4, 256, 8, 8, 688, 4096), own});
   v.push_back({"small-gpt2", gpt2(4, 256, 8, 4096, 1024), own});

@@ -66,7 +66,7 @@ double factored_numbers(const Trial& t, i64 layers, bool embedding, bool head) {
   const auto matrix = [](i64 rows, i64 columns) { return rows + columns; };
   const i64 norm = (m.rmsnorm ? 1 : 2) * hidden, rows_in = (m.swiglu ? 2 : 1) * m.intermediate_size;
   const bool joined = family_of(m).names.transposed;  // query, key and value are one matrix
-  i64 layer = 2 * norm + matrix(hidden, query);
+  i64 layer = 2 * norm + (family_of(m).qk_norm ? 2 * m.head_dim : 0) + matrix(hidden, query);
   layer +=
       joined ? matrix(query + 2 * key_value, hidden) : matrix(query, hidden) + 2 * matrix(key_value, hidden);
   if (m.attention_bias) layer += query + 2 * key_value;

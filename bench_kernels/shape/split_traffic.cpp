@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "bench_kernels/shape/adapters.h"
+#include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
@@ -58,10 +59,13 @@ i64 optimizer_ranks(const Trial& t) {
   return state_split(t).optimizer;
 }
 
-// Elements of a bucket of norms on one rank.
-i64 share_of_norms(const Trial& t, i64 norms) {
+// Elements of a bucket of norms on one rank: of so many layers, and of the head. Norms of rows are split with sequence
+// parallelism alone, those of heads in any case.
+i64 share_of_norms(const Trial& t, i64 layers, i64 heads) {
   const i64 alignment = kStackAlignment / width(t);
-  const i64 elements = norms * (t.spec.rmsnorm ? 1 : 2) * rounded_up(t.spec.hidden_size, alignment);
+  i64 elements =
+      t.sp ? (2 * layers + heads) * (t.spec.rmsnorm ? 1 : 2) * rounded_up(t.spec.hidden_size, alignment) : 0;
+  if (family_of(t.spec).qk_norm) elements += 2 * layers * rounded_up(t.spec.head_dim, alignment);
   const i64 n = optimizer_ranks(t), of_experts = t.dp * t.cp / t.ep;
   return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
 }
@@ -85,18 +89,18 @@ Volume partial_gradients(const Trial& t, i64 rank) {
   const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
   Volume sum;
   const bool adapters = t.lora_rank > 0;
-  const auto add = [&](i64 norms) {
-    const i64 elements = adapters ? share_of_adapters(t, norms / 2) : share_of_norms(t, norms);
+  const auto add = [&](i64 layers, i64 heads) {
+    const i64 elements = adapters ? share_of_adapters(t, layers) : share_of_norms(t, layers, heads);
     if (elements > 0) sum += times(1, 2 * (elements * gradient * (t.tp - 1) / t.tp));
   };
   for (i64 stage = rank; stage < t.pp * t.vpp; stage += t.pp) {
     const StageShare& share = shares[static_cast<std::size_t>(stage)];
     if (!by_block) {
-      add(2 * share.layers + (share.head ? 1 : 0));
+      add(share.layers, share.head ? 1 : 0);
       continue;
     }
-    for (i64 layer = 0; layer < share.layers; ++layer) add(2);
-    if (share.head) add(1);
+    for (i64 layer = 0; layer < share.layers; ++layer) add(1, 0);
+    if (share.head) add(0, 1);
   }
   return sum;
 }
@@ -118,7 +122,7 @@ TensorTraffic tensor_traffic(const Trial& t, i64 rank) {
         times(micro * held.layers, 2 * once(tokens * t.spec.experts_per_token * kAccumulated));
   const i64 again = passes_again(t), sums = (4 + 2 * again) * held.layers + held.embeddings + held.heads;
   const Adapters adapters = adapters_of(t);
-  if (t.sp || adapters.any()) traffic.all_reduce += partial_gradients(t, rank);
+  if (t.sp || adapters.any() || family_of(t.spec).qk_norm) traffic.all_reduce += partial_gradients(t, rank);
   if (!t.sp) {
     traffic.all_reduce += times(micro * sums, 2 * rows);
     return traffic;

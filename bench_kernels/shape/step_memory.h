@@ -15,7 +15,7 @@ namespace sweep::shape {
 // Selects the ranks of the pipeline that are computed. kFullest leaves those at zero that hold no more than
 // an earlier one: the same layers, and fewer micro-batches in flight.
 enum class Ranks { kAll, kFullest };
-// Of one rank at its fullest moment, and the gradients of its whole step: at that moment there may be fewer.
+// The memory of one rank at its fullest moment, and the gradients of its whole step: at that moment there may be fewer.
 struct RankMemory : PartBytes {
   double all_gradients = 0;
 };

@@ -117,7 +117,7 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   const FusedGroups fused = fused_groups(t, path);
   plain_norm = !fused.norm, plain_rope = !fused.rope, plain_mlp = !fused.mlp;
   norm_starts = gpu && fused.norm && !rows_split && !fp8;
-  rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate;
+  rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate, qk_norm = family_of(m).qk_norm;
   selective = t.recompute == Recompute::kSelective;
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;
   learned = t.routing == Routing::kLearned;

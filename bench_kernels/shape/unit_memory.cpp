@@ -25,15 +25,16 @@ void norm(const StepSizes& s, Moments& m) {
   if (s.plain_norm) m.moment(kPassing, (s.wide(1) + (s.rms ? 1 : 2)) * s.sums(s.rows * s.hidden));
 }
 
-void norm_backward(const StepSizes& s, Moments& m) {
+double norm_gradients(const StepSizes& s, double rows, double columns) {
   constexpr double kMostParts = 256;  // blocks that each add up weights' gradients (device/args.h of kernels)
+  if (s.plain_norm) return (5 + s.wide(1)) * s.sums(rows * columns);
+  return s.gpu ? s.sums(std::min(rows, kMostParts) * (s.rms ? 1 : 2) * columns) : 0;
+}
+
+void norm_backward(const StepSizes& s, Moments& m) {
   const double unread = s.frozen ? s.element * s.hidden : 0;  // gradients of a frozen norm
-  double passing = 0;
-  if (s.plain_norm)
-    passing = (5 + s.wide(1)) * s.sums(s.rows * s.hidden);
-  else if (s.gpu)
-    passing = s.sums(std::min(s.rows, kMostParts) * (s.rms ? 1 : 2) * s.hidden);
-  m.moment({{kPassing, passing}, {kPassing, unread}, {kPassing, s.rms ? 0 : unread}});
+  m.moment(
+      {{kPassing, norm_gradients(s, s.rows, s.hidden)}, {kPassing, unread}, {kPassing, s.rms ? 0 : unread}});
 }
 
 double gathered_rows(const StepSizes& s) {

@@ -47,6 +47,8 @@ UnitMemory of_passes(const Forward& forward, const Backward& backward) {
 }
 void norm(const StepSizes&, Moments&);           // h and the statistics are kept
 void norm_backward(const StepSizes&, Moments&);  // in place of h
+// Temporaries of the backward of a norm over so many rows.
+double norm_gradients(const StepSizes&, double rows, double columns);
 // Rows that tensor-parallel ranks exchange under sequence parallelism.
 double gathered_rows(const StepSizes&);
 double scattered_rows(const StepSizes&);

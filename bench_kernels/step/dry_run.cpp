@@ -44,7 +44,7 @@ i64 limit_of(const Trial& trial) {
   return shape::allocator_limit(trial).value_or(std::numeric_limits<i64>::max());
 }
 
-// Of all chunks. Gradients come and go in a step: those that are there at its fullest moment.
+// Sums over all chunks. Gradients come and go in a step: those that are there at its fullest moment count.
 parallel::ModelState::Bytes states_at_peak(const TrainStep& step, const memory::BlockTrace& trace) {
   parallel::ModelState::Bytes states;
   for (const parallel::ModelState* state : step.states()) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <ranges>
 #include <set>
 
 #include "base/quantiles.h"
@@ -111,10 +110,11 @@ Expected<std::vector<MeasuredTrial>> measured_trials(const std::string& db, cons
   std::vector<MeasuredTrial> out;
   const auto file = store::read_sweeps(db);
   if (!file) return tl::unexpected(file.error());
-  for (const auto& sweep : file->sweeps | std::views::reverse) {
-    const auto options = sweep_options_from(sweep.options_json);
-    if (sweep.name == but_sweep || is_rehearsal(sweep.name) || !options || options->imported) continue;
-    if (auto added = add_results(*file->store, sweep.id, out); !added) return tl::unexpected(added.error());
+  const auto& sweeps = file->sweeps;
+  for (auto sweep = sweeps.rbegin(); sweep != sweeps.rend(); ++sweep) {
+    const auto options = sweep_options_from(sweep->options_json);
+    if (sweep->name == but_sweep || is_rehearsal(sweep->name) || !options || options->imported) continue;
+    if (auto added = add_results(*file->store, sweep->id, out); !added) return tl::unexpected(added.error());
   }
   return out;
 }

@@ -32,7 +32,7 @@ Cell real(double value) {
 RecipeScope::RecipeScope(const Scope& of_grid, const MeasurePlan& measure, const std::string& script)
     : scope_(of_grid) {
   add(Type::kBool,
-      {"has_model", "rope", "rms_norm", "swiglu", "gelu_gate", "norm_adds_one", "linear_bias",
+      {"has_model", "rope", "rms_norm", "swiglu", "gelu_gate", "norm_adds_one", "qk_norm", "linear_bias",
        "attention_bias", "tie_embeddings"},
       {"model"});
   add(Type::kInt, {"max_positions", "sliding_window", "experts", "experts_per_token", "padded_vocab"},
@@ -90,6 +90,7 @@ Point RecipeScope::point_of(Point point, const Trial& t) const {
   flag("has_model", m.layers > 0);
   flag("rope", m.rope), flag("rms_norm", m.rmsnorm), flag("swiglu", m.swiglu);
   flag("gelu_gate", shape::family_of(m).gelu_gate), flag("norm_adds_one", shape::family_of(m).norm_adds_one);
+  flag("qk_norm", shape::family_of(m).qk_norm);
   flag("linear_bias", m.linear_bias), flag("attention_bias", m.attention_bias);
   flag("tie_embeddings", m.tie_embeddings);
   set(point, "max_positions", {m.max_positions});

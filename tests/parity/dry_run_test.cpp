@@ -99,6 +99,17 @@ TEST(DryRun, EqualsTheCpuRunForOtherShapes) {
   tied.spec.family = "qwen2", tied.spec.attention_bias = tied.spec.tie_embeddings = true,
   tied.spec.kv_heads = 6;
   expect_equal(tied, "tied, biases, as many key heads");
+  Trial heads = llama();
+  heads.spec.family = "qwen3", heads.spec.head_dim = 24;
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master})
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+      heads.precision = precision, heads.recompute = recompute;
+      heads.fused_kernels = recompute == Recompute::kFull ? FusedKernels::kNoNorm : FusedKernels::kAll;
+      expect_equal(heads, "norms of heads " + std::string(to_string(precision)) + " " +
+                              std::string(to_string(recompute)));
+    }
+  heads.recompute = Recompute::kNone, heads.lora_rank = 6, heads.lora_targets = LoraTargets::kAttention;
+  expect_equal(heads, "norms of heads, adapters");
   Trial long_one = llama();
   long_one.seq_len = 640, long_one.micro_batch_size = 1, long_one.spec.vocab_size = 1000;
   expect_equal(long_one, "long sequence");

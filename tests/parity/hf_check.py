@@ -23,6 +23,8 @@ from transformers import (
     MistralConfig,
     MixtralConfig,  # noqa: E402
     Qwen2Config,
+    Qwen3Config,
+    Qwen3MoeConfig,
 )
 
 COMMON = dict(hidden_size=64, intermediate_size=112, num_hidden_layers=3, num_attention_heads=8, vocab_size=156,
@@ -37,6 +39,10 @@ CASES = {
     "mistral": lambda: MistralConfig(**COMMON, num_key_value_heads=1, sliding_window=None, tie_word_embeddings=False),
     "qwen2": lambda: Qwen2Config(**COMMON, num_key_value_heads=2, tie_word_embeddings=False),
     "qwen2_tied": lambda: Qwen2Config(**COMMON, num_key_value_heads=8, tie_word_embeddings=True),
+    "qwen3": lambda: Qwen3Config(**COMMON, num_key_value_heads=2, head_dim=16, tie_word_embeddings=False),
+    "qwen3_tied": lambda: Qwen3Config(**COMMON, num_key_value_heads=8, head_dim=8, tie_word_embeddings=True),
+    "qwen3_moe": lambda: Qwen3MoeConfig(**COMMON, num_key_value_heads=2, head_dim=16, num_experts=8, num_experts_per_tok=3,
+                                        moe_intermediate_size=48, norm_topk_prob=True, tie_word_embeddings=False),
     # A head wider than hidden_size / heads; one key-value head as gemma-2b, as many as heads as gemma-7b. A padding token would
     # leave its row out of the reference's gradient of the embedding.
     "gemma": lambda: GemmaConfig(**COMMON, num_key_value_heads=1, head_dim=16, pad_token_id=None),
@@ -52,6 +58,9 @@ LAYOUTS = {
     "llama": ["--pp 2", "--dp 2 --zero 3", "--pp 2 --dp 2 --zero 1", "--tp 2", "--tp 2 --sp", "--tp 4", "--tp 4 --sp", "--cp 2", "--cp 2 --cp-comm-type all_to_all", "--dp 2 --tp 2"],
     "mistral": ["--tp 2", "--tp 4 --sp"],
     "qwen2_tied": ["--tp 4 --sp", "--cp 4"],
+    "qwen3": ["--pp 2", "--tp 2", "--tp 2 --sp", "--tp 4 --sp", "--cp 2", "--cp 2 --cp-comm-type all_to_all", "--dp 2 --zero 3"],
+    "qwen3_tied": ["--tp 4", "--tp 2 --dp 2 --zero 2", "--pp 2 --dp 2 --zero 1"],
+    "qwen3_moe": ["--dp 2 --ep 2", "--tp 2 --sp", "--tp 2 --dp 2 --ep 2 --zero 3"],
     "gemma": ["--pp 2", "--tp 2", "--tp 2 --sp", "--dp 2 --zero 3"],
     "gemma_7b": ["--tp 4 --sp", "--cp 2", "--pp 2 --tp 2"],
     "mixtral": ["--dp 2 --ep 2", "--dp 4 --ep 4 --zero 3", "--tp 2 --sp", "--tp 2 --dp 2 --ep 2", "--pp 2 --cp 2 --ep 2"],
@@ -78,20 +87,22 @@ def expected(model, tokens):
     loss.backward()
     grads = {}
     for name, p in model.named_parameters():
-        grads.update(as_in_the_file(name, p.grad.double()))
+        grads.update(as_in_the_file(name, p.grad.double(), model.config.model_type == "mixtral"))
     return loss.item(), {name: grad.norm().item() for name, grad in grads.items()}
 
 
-def as_in_the_file(name, grad):
+def as_in_the_file(name, grad, mixtral):
     """The model stacks all experts of a layer; the file has a tensor for each."""
-    layer = name.split(".mlp.")[0] + ".block_sparse_moe."
+    layer, (gate, up, down) = name.split(".mlp.")[0] + ".mlp.", ("gate_proj", "up_proj", "down_proj")
+    if mixtral:
+        layer, (gate, up, down) = name.split(".mlp.")[0] + ".block_sparse_moe.", ("w1", "w3", "w2")
     if name.endswith(".mlp.experts.gate_up_proj"):
         parts = {}
         for e in range(grad.shape[0]):
-            parts[f"{layer}experts.{e}.w1.weight"], parts[f"{layer}experts.{e}.w3.weight"] = grad[e].chunk(2)
+            parts[f"{layer}experts.{e}.{gate}.weight"], parts[f"{layer}experts.{e}.{up}.weight"] = grad[e].chunk(2)
         return parts
     if name.endswith(".mlp.experts.down_proj"):
-        return {f"{layer}experts.{e}.w2.weight": grad[e] for e in range(grad.shape[0])}
+        return {f"{layer}experts.{e}.{down}.weight": grad[e] for e in range(grad.shape[0])}
     return {layer + "gate.weight" if name.endswith(".mlp.gate.weight") else name: grad}
 
 

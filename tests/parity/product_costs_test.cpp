@@ -29,6 +29,9 @@ void experts(Trial& t) {
 void tied(Trial& t) {
   t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true;
 }
+void norms_heads(Trial& t) {
+  t.spec.family = "qwen3";
+}
 void interleaved(Trial& t) {
   t.schedule = Schedule::kInterleaved, t.vpp = 2;
 }
@@ -68,6 +71,16 @@ const CostCase kCosts[] = {
     {"tp2_full_every2", {1, 2}, [](Trial& t) { t.recompute = Recompute::kFull, t.recompute_every = 2; }},
     {"tp2_selective", {1, 2}, [](Trial& t) { t.recompute = Recompute::kSelective; }},
     {"tp2_sp_full", {1, 2}, [](Trial& t) { t.sp = true, t.recompute = Recompute::kFull; }},
+    {"tp2_qwen3", {1, 2}, norms_heads},
+    {"tp4_kv2_qwen3_sp", {1, 4}, [](Trial& t) { norms_heads(t), grouped_query(t), t.sp = true; }},
+    {"dp2_tp2_qwen3_zero1", {2, 2}, [](Trial& t) { norms_heads(t), t.zero = 1; }},
+    {"dp2_tp2_qwen3_zero2", {2, 2}, [](Trial& t) { norms_heads(t), t.zero = 2; }},
+    {"dp2_tp2_qwen3_zero3_mixed",
+     {2, 2},
+     [](Trial& t) { norms_heads(t), t.zero = 3, t.precision = Precision::kBf16Mixed; }},
+    {"pp2_tp2_qwen3_sp_zero_bubble",
+     {1, 2, 2},
+     [](Trial& t) { norms_heads(t), t.sp = true, zero_bubble(t); }},
     {"tp4_sp", {1, 4}, [](Trial& t) { t.sp = true; }},
     {"tp2_kv1", {1, 2}, multi_query},
     {"tp4_kv2", {1, 4}, grouped_query},

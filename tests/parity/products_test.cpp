@@ -47,6 +47,7 @@ const Strategy kStrategies[] = {
     {"offloaded optimizer", "offload", [](Trial& t) { t.offload = Offload::kOptimizer; }},
     {"tied embeddings", "model",
      [](Trial& t) { t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true; }},
+    {"norms of heads", "model", [](Trial& t) { t.spec.family = "qwen3"; }},
     {"clip", "clip", [](Trial& t) { t.grad_clip = true; }},
     {"odd vocabulary, tied", "model",
      [](Trial& t) {

@@ -48,6 +48,11 @@ Trial qwen_tied() {
   t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true;
   return t;
 }
+Trial qwen3() {  // norms of the heads of q and k, which are wider than hidden_size / heads
+  Trial t = grouped();
+  t.spec.family = "qwen3", t.spec.tie_embeddings = true, t.spec.head_dim += 2;
+  return t;
+}
 Trial windowed() {
   Trial t = grouped();
   t.spec.family = "mistral", t.spec.sliding_window = 5;
@@ -72,6 +77,9 @@ TEST(SplitParity, Tensor) {
   table.expect_equal("tp 2, gpt2", split(gpt2(), 1, 2, 1));
   table.expect_equal("tp 4, gpt2", split(gpt2(), 1, 4, 1));
   table.expect_equal("tp 2, qwen2 tied", split(qwen_tied(), 1, 2, 1));
+  table.expect_equal("tp 2, qwen3", split(qwen3(), 1, 2, 1));
+  table.expect_equal("tp 2, qwen3, recompute selective",
+                     changed(split(qwen3(), 1, 2, 1), [](Trial& t) { t.recompute = Recompute::kSelective; }));
   table.expect_equal("tp 2, math", split(math(grouped()), 1, 2, 1));
   table.expect_equal("tp 2, micro-batch 2", larger_batches(split(llama, 1, 2, 1)));
 }
@@ -109,6 +117,7 @@ TEST(SplitParity, Sequence) {
   table.expect_equal("tp 2 + sp, gpt2", split(gpt2(), 1, 2, 1, true));
   table.expect_equal("tp 4 + sp + overlap, gpt2", split(gpt2(), 1, 4, 1, true, true));
   table.expect_equal("tp 2 + sp, qwen2 tied", split(qwen_tied(), 1, 2, 1, true));
+  table.expect_equal("tp 2 + sp, qwen3", split(qwen3(), 1, 2, 1, true));
   table.expect_equal("tp 4 + sp, micro-batch 2", larger_batches(split(llama, 1, 4, 1, true)));
 }
 
@@ -120,6 +129,8 @@ TEST(SplitParity, Context) {
   table.expect_equal("cp 2, grouped heads", split(grouped(), 1, 1, 2));
   table.expect_equal("cp 4, gpt2", split(gpt2(), 1, 1, 4));
   table.expect_equal("cp 2, qwen2 tied", split(qwen_tied(), 1, 1, 2));
+  table.expect_equal("cp 2, qwen3", split(qwen3(), 1, 1, 2));
+  table.expect_equal("cp 2 all-to-all, qwen3", exchanging(split(qwen3(), 1, 1, 2)));
   table.expect_equal("cp 2, micro-batch 2", larger_batches(split(llama, 1, 1, 2)));
   table.expect_equal("cp 2 all-to-all", exchanging(split(llama, 1, 1, 2)));
   table.expect_equal("cp 4 all-to-all", exchanging(split(llama, 1, 1, 4)));
@@ -139,6 +150,12 @@ TEST(SplitParity, SharedKeyValueHeads) {
   table.expect_equal("tp 4, kv 2 + sp", split(shared(2), 1, 4, 1, true));
   table.expect_equal("tp 4, kv 2 + sp + overlap", split(shared(2), 1, 4, 1, true, true));
   table.expect_equal("tp 4, kv 2, qwen2 tied + sp", split(qwen_tied(), 1, 4, 1, true));
+  table.expect_equal("tp 4, kv 2, qwen3", split(qwen3(), 1, 4, 1));
+  table.expect_equal("tp 4, kv 2, qwen3 + sp, offloaded activations",
+                     changed(split(qwen3(), 1, 4, 1, true), [](Trial& t) { t.activation_offload = true; }));
+  for (const i64 zero : {1, 2, 3})
+    table.expect_equal("dp 2 x tp 2, qwen3, zero " + std::to_string(zero),
+                       at_stage(split(qwen3(), 2, 2, 1), zero));
   table.expect_equal("tp 4, kv 2, math", split(math(shared(2)), 1, 4, 1));
   table.expect_equal("tp 4, kv 2, window", split(windowed(), 1, 4, 1));
   table.expect_equal("tp 4, kv 2, recompute full",

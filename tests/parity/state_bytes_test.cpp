@@ -30,6 +30,10 @@ Trial shares_table(Trial t) {
   t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true;
   return t;
 }
+Trial norms_heads(Trial t) {
+  t.spec.family = "qwen3", t.spec.head_dim = 14;
+  return t;
+}
 
 struct Case {
   std::string name;
@@ -145,6 +149,21 @@ std::vector<Case> adafactor_cases() {
   return all;
 }
 
+std::vector<Case> head_norm_cases() {
+  std::vector<Case> all;
+  for (const i64 zero : {0, 2, 3}) {
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16Mixed}) {
+      Trial t = norms_heads(small_llama(2));
+      t.zero = zero, t.precision = precision;
+      all.push_back({"qwen3_zero" + std::to_string(zero) + "_" + std::string(to_string(precision)), t});
+    }
+  }
+  Trial t = norms_heads(small_llama(1));
+  t.optimizer = OptimizerKind::kAdafactor;
+  all.push_back({"qwen3_adafactor", t});
+  return all;
+}
+
 std::vector<Case> gathering_cases() {
   std::vector<Case> all;
   for (const bool reshard : {true, false}) {
@@ -161,7 +180,8 @@ std::vector<Case> gathering_cases() {
 
 std::vector<Case> cases() {
   std::vector<Case> all = adapter_cases();
-  for (const auto& more : {eight_bit_cases(), paged_cases(), adafactor_cases(), gathering_cases()})
+  for (const auto& more :
+       {eight_bit_cases(), paged_cases(), adafactor_cases(), head_norm_cases(), gathering_cases()})
     all.insert(all.end(), more.begin(), more.end());
   for (const i64 zero : {0, 1, 2, 3}) {
     const std::string stage = "zero" + std::to_string(zero);

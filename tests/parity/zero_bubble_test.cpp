@@ -33,6 +33,7 @@ const SplitCase kSplitCases[] = {
     {"zero_bubble tied",
      [](Trial& t) { t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true; }},
     {"zero_bubble gpt2", gpt2},
+    {"zero_bubble qwen3 tp 2", [](Trial& t) { t.spec.family = "qwen3", t.tp = 2; }},
     {"zero_bubble dp 2", [](Trial& t) { t.dp = 2; }},
     {"zero_bubble dp 2 zero 1", [](Trial& t) { t.dp = 2, t.zero = 1; }},
     {"zero_bubble dp 2 zero 2", [](Trial& t) { t.dp = 2, t.zero = 2; }},

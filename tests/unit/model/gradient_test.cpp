@@ -73,6 +73,8 @@ class Reference {
     }
     q = q.view({b, n, s_.heads, s_.head_dim}), k = k.view({b, n, s_.kv_heads, s_.head_dim}),
     v = v.view(k.sizes());
+    if (w_.contains(block + "self_attn.q_norm.weight"))
+      q = norm(block + "self_attn.q_norm", q), k = norm(block + "self_attn.k_norm", k);
     if (s_.rope) q = turned(q), k = turned(k);
     k = k.repeat_interleave(groups, 2), v = v.repeat_interleave(groups, 2);
     const at::Tensor row = at::arange(n).unsqueeze(1), column = at::arange(n).unsqueeze(0);
@@ -233,6 +235,11 @@ std::vector<Case> cases() {
   const std::int64_t eight_rows = 8 * qwen2.vocab_size * 8;  // of 36
   all.push_back({"qwen2_loss_in_chunks", qwen2, Attention::kFlash, {}, eight_rows});
   all.push_back({"gpt2_loss_in_chunks", gpt2(), Attention::kFlash, {}, eight_rows});
+  ModelSpec qwen3 = llama();
+  qwen3.family = "qwen3", qwen3.head_dim += 2;
+  all.push_back({"qwen3_flash", qwen3, Attention::kFlash});
+  all.push_back({"qwen3_math", qwen3, Attention::kMath});
+  all.push_back({"qwen3_lora", qwen3, Attention::kFlash, LoraTargets::kAttention});
   ModelSpec mixtral = llama();
   mixtral.family = "mixtral", mixtral.experts = 4, mixtral.experts_per_token = 2;
   all.push_back({"mixtral", mixtral, Attention::kFlash});

@@ -26,6 +26,7 @@ struct Rig {
     model::Parameters& p = stage.parameters();
     state.begin_step();
     state.begin_backward(true);
+    for (std::size_t group = 0; group < p.groups(); ++group) state.need(group, model::Pass::kBackward);
     for (model::Parameters::Id id = 0; id < p.stacks().size(); ++id) {
       p.grad(id).grad.fill_(gradient);
       p.ready(id);

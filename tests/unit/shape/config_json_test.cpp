@@ -37,6 +37,13 @@ constexpr const char* kQwen2 = R"({"architectures":["Qwen2ForCausalLM"],"hidden_
   "num_key_value_heads":2,"rms_norm_eps":1e-06,"rope_theta":1000000.0,"sliding_window":131072,
   "tie_word_embeddings":true,"use_sliding_window":false,"vocab_size":151936})";
 
+constexpr const char* kQwen3Moe =
+    R"({"architectures":["Qwen3MoeForCausalLM"],"attention_bias":false,"decoder_sparse_step":1,"head_dim":128,
+  "hidden_act":"silu","hidden_size":2048,"intermediate_size":6144,"max_position_embeddings":40960,"max_window_layers":48,
+  "mlp_only_layers":[],"model_type":"qwen3_moe","moe_intermediate_size":768,"norm_topk_prob":true,"num_attention_heads":32,
+  "num_experts":128,"num_experts_per_tok":8,"num_hidden_layers":48,"num_key_value_heads":4,"output_router_logits":true,
+  "rms_norm_eps":1e-06,"rope_scaling":null,"rope_theta":1000000.0,"router_aux_loss_coef":0.001,"sliding_window":null,
+  "tie_word_embeddings":false,"use_sliding_window":false,"vocab_size":151936})";
 constexpr const char* kGpt2 =
     R"({"activation_function":"gelu_new","architectures":["GPT2LMHeadModel"],"attn_pdrop":0.1,
   "layer_norm_epsilon":1e-05,"model_type":"gpt2","n_ctx":1024,"n_embd":768,"n_head":12,"n_inner":null,"n_layer":12,
@@ -58,6 +65,19 @@ TEST(ConfigJson, EqualsTheCatalogue) {
   EXPECT_EQ(*model_from_config_json(kMistral), *find_model("mistral-7b"));
   EXPECT_EQ(*model_from_config_json(kQwen2), *find_model("qwen2-0.5b"));
   EXPECT_EQ(*model_from_config_json(kGpt2), *find_model("gpt2"));
+  EXPECT_EQ(*model_from_config_json(kQwen3Moe), *find_model("qwen3-30b-a3b"));
+}
+
+TEST(ConfigJson, ExpertsThatTheStepHasOtherwiseAreRefused) {
+  for (const auto& [from, to, subject] :
+       {std::tuple{"\"norm_topk_prob\":true", "\"norm_topk_prob\":false", "norm_topk_prob"},
+        {"\"decoder_sparse_step\":1", "\"decoder_sparse_step\":2", "decoder_sparse_step"},
+        {"\"mlp_only_layers\":[]", "\"mlp_only_layers\":[0]", "mlp_only_layers"},
+        {"\"attention_bias\":false", "\"attention_bias\":true", "attention_bias"}}) {
+    const Error error = error_of(with(kQwen3Moe, from, to));
+    EXPECT_EQ(error.kind, ErrorKind::kUnsupported) << from;
+    EXPECT_EQ(error.subject, subject);
+  }
 }
 
 TEST(ConfigJson, NewerRopeParametersHoldTheta) {

@@ -26,28 +26,28 @@ TEST_P(PublishedTotal, EqualsTheCheckpoint) {
   EXPECT_EQ(parameter_count(model(GetParam().model)), GetParam().parameters);
 }
 
-INSTANTIATE_TEST_SUITE_P(Count, PublishedTotal,
-                         testing::Values(Total{"llama2-7b", 6738415616}, Total{"llama2-13b", 13015864320},
-                                         Total{"llama2-70b", 68976648192}, Total{"llama3-8b", 8030261248},
-                                         Total{"llama3-70b", 70553706496}, Total{"llama3.1-8b", 8030261248},
-                                         Total{"llama3.1-405b", 405853388800},
-                                         Total{"llama3.2-1b", 1235814400}, Total{"llama3.2-3b", 3212749824},
-                                         Total{"mistral-7b", 7241732096},
-                                         Total{"mistral-7b-v0.3", 7248023552}, Total{"qwen2-0.5b", 494032768},
-                                         Total{"qwen2-1.5b", 1543714304}, Total{"qwen2-7b", 7615616512},
-                                         Total{"qwen2.5-3b", 3085938688}, Total{"qwen2.5-14b", 14770033664},
-                                         Total{"qwen2.5-32b", 32763876352}, Total{"gpt2", 124439808},
-                                         Total{"gpt2-medium", 354823168}, Total{"gpt2-large", 774030080},
-                                         Total{"gpt2-xl", 1557611200}, Total{"gpt2-xxl", 3033169600},
-                                         Total{"gpt2-xxxl", 4524639360}, Total{"gpt2-4xl", 8508197760},
-                                         Total{"playbook-3b", 3573722112},
-                                         Total{"playbook-80b", 79995084800}),
-                         [](const auto& info) {
-                           std::string name = info.param.model;
-                           for (char& c : name)
-                             if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Count, PublishedTotal,
+    testing::Values(
+        Total{"llama2-7b", 6738415616}, Total{"llama2-13b", 13015864320}, Total{"llama2-70b", 68976648192},
+        Total{"llama3-8b", 8030261248}, Total{"llama3-70b", 70553706496}, Total{"llama3.1-8b", 8030261248},
+        Total{"llama3.1-405b", 405853388800}, Total{"llama3.2-1b", 1235814400},
+        Total{"llama3.2-3b", 3212749824}, Total{"mistral-7b", 7241732096},
+        Total{"mistral-7b-v0.3", 7248023552}, Total{"qwen2-0.5b", 494032768}, Total{"qwen2-1.5b", 1543714304},
+        Total{"qwen2-7b", 7615616512}, Total{"qwen2.5-3b", 3085938688}, Total{"qwen2.5-14b", 14770033664},
+        Total{"qwen2.5-32b", 32763876352}, Total{"qwen3-0.6b", 596049920}, Total{"qwen3-1.7b", 1720574976},
+        Total{"qwen3-4b", 4022468096}, Total{"qwen3-8b", 8190735360}, Total{"qwen3-14b", 14768307200},
+        Total{"qwen3-32b", 32762123264}, Total{"qwen3-30b-a3b", 30532122624},
+        Total{"qwen3-235b-a22b", 235093634560}, Total{"gpt2", 124439808}, Total{"gpt2-medium", 354823168},
+        Total{"gpt2-large", 774030080}, Total{"gpt2-xl", 1557611200}, Total{"gpt2-xxl", 3033169600},
+        Total{"gpt2-xxxl", 4524639360}, Total{"gpt2-4xl", 8508197760}, Total{"playbook-3b", 3573722112},
+        Total{"playbook-80b", 79995084800}),
+    [](const auto& info) {
+      std::string name = info.param.model;
+      for (char& c : name)
+        if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+      return name;
+    });
 
 ModelSpec hand() {  // small enough to count on paper
   ModelSpec m;
