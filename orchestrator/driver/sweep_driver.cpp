@@ -159,7 +159,7 @@ Driven<RunReport> SweepDriver::loop(const run::Settings& settings, const run::Ma
                                     run::Observer& observer) {
   auto own = settings;
   own.sweep = sweep_.id;
-  if (own.spool_root.empty()) own.spool_root = db_.string() + ".spool";
+  if (own.spool_root.empty()) own.spool_root = spool_root_of(db_);
   if (auto safe = prepare_spool_root(own.spool_root, db_); !safe)
     return failed(DriveProblem::kRun, safe.error());
   RunReport report;

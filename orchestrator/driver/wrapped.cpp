@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/planning.h"
+#include "orchestrator/driver/spool_root.h"
 #include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/interop/known_options.h"
 #include "schema/codec.h"
@@ -112,8 +113,7 @@ Expected<void> add_result(SweepDriver& driver, WrapReport& out) {
   auto result = driver.store().result_of(last.id);
   if (!result) return tl::unexpected(result.error());
   out.result = std::move(*result);
-  const auto root = std::filesystem::absolute(driver.db()).string() + ".spool";
-  out.log = spool::rank_log(spool::attempt_dir(std::filesystem::path(root) / last.allocation, last.id), 0);
+  out.log = spool::rank_log(spool::attempt_dir(spool_root_of(driver.db()) / last.allocation, last.id), 0);
   return {};
 }
 
