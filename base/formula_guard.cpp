@@ -1,15 +1,15 @@
 #include "base/formula_guard.h"
 
-#include <charconv>
 #include <cmath>
+
+#include "base/number_in.h"
 
 namespace sweep {
 
 bool reads_as_number(std::string_view s) {
   if (s.starts_with('+')) s.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
-  return !s.empty() && error == std::errc{} && end == s.data() + s.size() && std::isfinite(value);
+  const auto value = number_in<double>(s);
+  return value && std::isfinite(*value);
 }
 
 bool needs_guard(std::string_view text) {

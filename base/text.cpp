@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <vector>
+
+#include "base/number_in.h"
 
 namespace sweep {
 
@@ -52,11 +53,8 @@ std::string csv_field(std::string_view text) {
 namespace {
 
 std::optional<int> six_digits(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.size() > 6 || error != std::errc{} || end != text.data() + text.size() || value < 0)
-    return std::nullopt;
-  return value;
+  const auto value = number_in<int>(text);
+  return text.size() <= 6 && value.value_or(-1) >= 0 ? value : std::nullopt;
 }
 
 }  // namespace

@@ -44,6 +44,12 @@ std::vector<MarkedProcess> marked_processes(std::string_view key, bool all_nodes
 // Ends them with SIGKILL until none is found, at most `rounds` times 10 ms (a process in uninterruptible
 // sleep is not waited for any longer), and removes rendezvous folders of any incarnation. How many it ended.
 i64 end_marked_processes(std::string_view key, bool all_nodes, int rounds = 100);
+// Ends what a dead allocation may have left on this machine: its agent, ranks and rendezvous folders. Called before
+// an allocation of the same spool is started again and when one was lost. How many processes it ended. REQUIRES: no
+// live agent serves this allocation; it would be ended.
+inline i64 kill_orphans(const std::filesystem::path& spool, std::string_view allocation) {
+  return end_marked_processes(allocation_key(allocation, spool), true);
+}
 
 // /dev/shm/sweep-<uid>/<key>-<incarnation>: rendezvous folders of an allocation's attempts.
 std::filesystem::path rendezvous_root(std::string_view key, i64 incarnation);

@@ -1,17 +1,16 @@
 #include "runtime/own_job.h"
 
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
+
+#include "base/number_in.h"
 
 namespace sweep {
 namespace {
 
 std::optional<i64> job_number(std::string_view text) {
-  i64 value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value <= 0) return std::nullopt;
-  return value;
+  const auto value = number_in<i64>(text);
+  return value.value_or(0) > 0 ? value : std::nullopt;
 }
 
 }  // namespace

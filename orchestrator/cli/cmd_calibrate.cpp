@@ -63,45 +63,6 @@ Expected<void> complete(CalibrateCommand& o) {
   return {};
 }
 
-void print_machine(Io& io, const shape::HardwareProfile& p) {
-  if (p.matmul.empty()) return;
-  io.out << fmt::format("{:<10} {:>7} {:>7} {:>7} {:>12} {:>12}\n", "product", "m", "n", "k", "time us",
-                        "GFLOP/s");
-  for (const auto& r : p.matmul)
-    io.out << fmt::format("{:<10} {:>7} {:>7} {:>7} {:>12} {:>12}\n", answers::safe_text(r.precision), r.m,
-                          r.n, r.k, answers::significant(r.seconds * 1e6),
-                          answers::significant(2e-9 * static_cast<double>(r.m) * static_cast<double>(r.n) *
-                                               static_cast<double>(r.k) / r.seconds));
-  io.out << "\n";
-  for (const auto& r : p.copies)
-    io.out << fmt::format("copy of {:>8}: {:>8} GB/s read and written\n", answers::size_text(r.bytes / 2),
-                          answers::significant(static_cast<double>(r.bytes) / r.seconds * 1e-9));
-  io.out << fmt::format("host time of a small operation: {} us\n\n", answers::significant(p.launch_s * 1e6));
-}
-
-std::string per_second(double rate, const char* unit) {
-  return rate > 1e300 ? "-" : answers::significant(rate * 1e-9) + " " + unit;
-}
-
-// Prints the figures from which predictions are computed.
-void print_fits(Io& io, const shape::HardwareProfile& p) {
-  if (!p.products.empty())
-    io.out << fmt::format("{:<10} {:>12} {:>18} {:>14} {:>8}\n", "product", "overhead us", "rate", "memory",
-                          "within");
-  for (const auto& c : p.products)
-    io.out << fmt::format("{:<10} {:>12} {:>18} {:>14} {:>6.0f} %\n", answers::safe_text(c.precision),
-                          answers::significant(c.overhead_s * 1e6), per_second(c.flops, "GFLOP/s"),
-                          per_second(c.bandwidth, "GB/s"), 100 * c.error);
-  if (!p.links.empty())
-    io.out << fmt::format("\n{:<16} {:<8} {:>6} {:>6} {:>12} {:>14} {:>8}\n", "collective", "backend",
-                          "ranks", "nodes", "latency us", "bus bandwidth", "within");
-  for (const auto& c : p.links)
-    io.out << fmt::format("{:<16} {:<8} {:>6} {:>6} {:>12} {:>14} {:>6.0f} %\n", answers::safe_text(c.kind),
-                          answers::safe_text(c.backend), c.ranks, c.nodes,
-                          answers::significant(c.latency_s * 1e6), per_second(c.bandwidth, "GB/s"),
-                          100 * c.error);
-}
-
 Expected<void> keep(Io& io, const CalibrateCommand& o, const shape::HardwareProfile& p) {
   auto store = store::Store::open(o.request.db, store::Mode::kReadWrite);
   if (!store) return tl::unexpected(store.error());
@@ -135,13 +96,10 @@ int calibrate(Io& io, CalibrateCommand o) {
   shape::HardwareProfile& p = report->profile;
   p.name = o.name, p.build = std::string(kVersion) + " " + kBuild;
   p.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
-  if (o.json) {
+  if (o.json)
     io.out << shape::to_json(p);
-  } else {
-    if (o.bed.machine) print_machine(io, p);
-    if (!p.collectives.empty()) io.out << answers::bandwidth_table(p) << "\n";
-    print_fits(io, p);
-  }
+  else
+    io.out << (o.bed.machine ? answers::machine_text(p) : "") << answers::network_text(p);
   for (const auto& failure : report->failures) io.err << answers::safe_text(failure) << "\n";
   if (!report->why.empty()) io.err << answers::safe_text(report->why) << "\n";
   if (!report->failures.empty() || !report->why.empty()) {

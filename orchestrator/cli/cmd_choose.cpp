@@ -3,7 +3,6 @@
 #include <ostream>
 
 #include "orchestrator/answers/tables/choose.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/driver/planning.h"

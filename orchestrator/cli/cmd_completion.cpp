@@ -4,7 +4,6 @@
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/table_of_options.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -47,8 +46,6 @@ std::string manual_option(const CLI::Option& option) {
       option.get_type_size() > 0 && !option.get_positional() ? " " + option.get_type_name() : "";
   return fmt::format(".TP\n.B {}\n{}\n", roff(name + type), roff(option.get_description()));
 }
-
-}  // namespace
 
 std::string bash_completion(const CLI::App& app) {
   std::string names, cases;
@@ -109,6 +106,8 @@ std::string manual_page(const CLI::App& app) {
   for (const auto& [code, meaning] : kExitCodes) out += fmt::format(".TP\n.B {}\n{}\n", code, roff(meaning));
   return out + ".SH NOTES\nStart here: sweep plan GRID, then sweep run GRID, then sweep best.\n";
 }
+
+}  // namespace
 
 void add_completion(Registry r) {
   auto* command = r.app.add_subcommand("completion", "print the completion script of a shell");

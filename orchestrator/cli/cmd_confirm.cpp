@@ -2,12 +2,11 @@
 // allocations.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/format.h"
-#include "orchestrator/answers/json_values.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
@@ -29,10 +28,7 @@ int answer(Io& io, const driver::ConfirmReport& report, const ConfirmCommand& o)
     io.err << answers::safe_text(report.ended_early->why) << "; the same command goes on from here\n";
   const auto found = answers::confirmed(report.measured, o.request.metric);
   if (o.json) {
-    auto document = answers::confirmed_json(found);
-    if (report.ended_early) document["holds"] = document["verdict"] = nullptr;
-    document["ended_early"] = answers::text_or_null(report.ended_early ? report.ended_early->why : "");
-    print_document(io, document);
+    print_document(io, answers::confirmed_json(found, report.ended_early ? report.ended_early->why : ""));
   } else if (!report.ended_early) {
     io.out << answers::confirmed_text(found) << std::flush;
   }

@@ -6,6 +6,7 @@
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/holder.h"
+#include "orchestrator/driver/spool_root.h"
 #include "orchestrator/run/retry_policy.h"
 
 namespace sweep::cli {
@@ -35,7 +36,7 @@ Expected<void> agreed(Io& io, const std::string& sweep, const std::string& db, b
 // Only folders beside this database: the paths are text of a file that may have been moved, or merged.
 int remove_logs(Io& io, const std::string& db, const std::vector<fs::path>& spools) {
   std::error_code ec;
-  const auto root = fs::weakly_canonical(fs::absolute(db + ".spool"), ec);
+  const auto root = fs::weakly_canonical(driver::spool_root_of(db), ec);
   int removed = 0;
   for (const auto& spool : spools) {
     const auto folder = fs::weakly_canonical(spool, ec);

@@ -1,38 +1,30 @@
 // sweep doctor: whether this machine can run sweeps, before anything is queued.
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <ostream>
 
 #include "base/files.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
+#include "orchestrator/driver/check_answers.h"
 #include "orchestrator/driver/cluster_check.h"
 #include "orchestrator/driver/machine_check.h"
-#include "orchestrator/driver/selftest_results.h"
 
 namespace sweep::cli {
 namespace {
 
-using driver::ClusterCheckRequest, driver::Finding, driver::Health;
+using driver::ClusterCheckRequest, driver::Finding;
 
-// One line each, or JSON; the exit code. `strategies`: with the table of what was tested where.
+// Prints and gives the exit code. `strategies`: with the table of what was tested where.
 int show(Io& io, const std::vector<Finding>& findings, bool as_json, bool strategies) {
   const auto here = driver::read_selftest_results(state_folder() / "selftest.json");
   if (!here) return refuse(io, here.error());
-  const bool bad = std::any_of(findings.begin(), findings.end(),
-                               [](const Finding& finding) { return finding.health == Health::kBad; });
-  const int code = bad ? kUnanswered : kAnswered;
-  if (as_json) return print_document(io, doctor_json(findings, *here)), code;
-  std::size_t width = 0;
-  for (const auto& finding : findings) width = std::max(width, finding.what.size());
-  for (const auto& finding : findings)
-    io.out << fmt::format("{:<8} {:<{}}  {}\n", to_string(finding.health), finding.what, width,
-                          finding.detail);
-  if (strategies) io.out << "\n" << driver::strategy_table(*here);
-  return code;
+  if (as_json) {
+    print_document(io, driver::doctor_json(findings, *here));
+  } else {
+    io.out << driver::findings_text(findings);
+    if (strategies) io.out << "\n" << driver::strategy_table(*here);
+  }
+  return driver::healthy(findings) ? kAnswered : kUnanswered;
 }
 
 int check_cluster(Io& io, const ClusterCheckRequest& request, bool as_json) {

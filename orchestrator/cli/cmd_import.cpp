@@ -3,7 +3,6 @@
 
 #include "base/input_file.h"
 #include "orchestrator/answers/exchange.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/import/import.h"
 #include "orchestrator/run/retry_policy.h"

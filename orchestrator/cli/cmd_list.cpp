@@ -1,10 +1,11 @@
-// sweep list: what a database holds, and the names that a grid can use.
+// sweep list, models, hardware: what a database holds, and the names that a grid can use.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "orchestrator/answers/catalogue.h"
 #include "orchestrator/answers/tables/tables.h"
-#include "orchestrator/cli/catalogues.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/sweeps_table.h"
 #include "orchestrator/export/json.h"
@@ -44,6 +45,41 @@ int list_recipes(Io& io, bool json) {
   return print(io, table, json);
 }
 
+int show(Io& io, Expected<std::string> (*text_of)(const std::string&),
+         Expected<nlohmann::json> (*document_of)(const std::string&), const std::string& name, bool as_json) {
+  if (as_json) {
+    const auto document = document_of(name);
+    return document ? (print_document(io, *document), kAnswered) : refuse(io, document.error());
+  }
+  const auto text = text_of(name);
+  if (!text) return refuse(io, text.error());
+  io.out << *text;
+  return kAnswered;
+}
+
+int show_models(Io& io, const std::string& name, bool as_json) {
+  return show(io, answers::models_text, answers::models_json, name, as_json);
+}
+
+int show_hardware(Io& io, const std::string& name, bool as_json) {
+  return show(io, answers::hardware_text, answers::hardware_json, name, as_json);
+}
+
+struct Catalogue {
+  const char *name, *help, *entry;
+  int (*show)(Io&, const std::string& name, bool as_json);
+};
+
+void add_catalogue(Registry r, const Catalogue& of) {
+  auto* command = r.app.add_subcommand(of.name, of.help);
+  auto name = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  command->add_option("NAME", *name, of.entry);
+  command->add_flag("--json", *json, "as JSON (docs/json.md)");
+  command->callback(
+      [r, of, name, json] { r.chosen = [r, of, name, json] { return of.show(r.io, *name, *json); }; });
+}
+
 int list(Io& io, const ListCommand& o) {
   if (o.what == "models") return show_models(io, "", o.json);
   if (o.what == "hardware") return show_hardware(io, "", o.json);
@@ -61,6 +97,16 @@ void add_list(Registry r) {
   add_db(*c, o->where);
   c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->callback([r, o] { r.chosen = [r, o] { return list(r.io, *o); }; });
+}
+
+void add_models(Registry r) {
+  add_catalogue(r, {"models", "the model catalogue, or one model's dimensions",
+                    "a model of the catalogue; absent: all of them", show_models});
+}
+
+void add_hardware(Registry r) {
+  add_catalogue(r, {"hardware", "the hardware catalogue: memory, dense peak TFLOP/s by precision, price",
+                    "hardware of the catalogue; absent: all of it", show_hardware});
 }
 
 }  // namespace sweep::cli

@@ -4,7 +4,6 @@
 #include <ostream>
 
 #include "orchestrator/answers/exchange.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/run/retry_policy.h"
 

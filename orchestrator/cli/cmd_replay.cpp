@@ -5,7 +5,6 @@
 #include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/answers/tables/replay.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/import/configs.h"
 #include "orchestrator/predict/saved_profiles.h"

@@ -12,15 +12,13 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
-#include "orchestrator/driver/selftest.h"
-#include "orchestrator/driver/selftest_results.h"
+#include "orchestrator/driver/check_answers.h"
 #include "schema/codec.h"
-#include "schema/version.h"
 
 namespace sweep::cli {
 namespace {
 
-using driver::SelfTestOutcome, driver::SelfTestTrial, driver::TestBed;
+using driver::SelfTestTrial, driver::TestBed;
 
 struct SelftestOptions {
   driver::SelfTestRequest request;
@@ -30,96 +28,6 @@ struct SelftestOptions {
   std::vector<std::string> only;
   bool json = false;
 };
-
-struct Row {
-  SelfTestTrial trial;
-  std::optional<SelfTestOutcome> found;
-  bool good = false;
-};
-
-std::string distance(const Row& row, double value) {
-  return row.found && row.found->outcome == Outcome::kOk ? fmt::format("{:.1e}", value) : "-";
-}
-
-std::string list_cell(const Row& row, const std::vector<std::string>& faults) {
-  if (!row.found || row.found->outcome != Outcome::kOk) return "-";
-  return faults.empty() ? "equal" : "WRONG";
-}
-
-std::string bytes_cell(const Row& row) {
-  const std::string said = list_cell(row, row.found ? row.found->bytes : std::vector<std::string>{});
-  if (said != "equal" || row.found->bytes_exact) return said;
-  return fmt::format("{:+.1f} %", 100 * row.found->bytes_off);
-}
-
-// Says what is wrong, in one sentence.
-std::string why_of(const Row& row, const std::string& ended) {
-  if (!row.trial.trial) return row.trial.why;
-  if (!row.found) return ended.empty() ? "no result" : ended;
-  if (row.found->outcome != Outcome::kOk)
-    return fmt::format("{}: {}", to_string(row.found->outcome), row.found->reason);
-  for (const auto* faults : {&row.found->bytes, &row.found->traffic, &row.found->collectives})
-    if (!faults->empty()) return faults->front();
-  return row.good ? "" : fmt::format("not equal to the step of one rank, most of all {}", row.found->worst);
-}
-
-const char* result_of(const Row& row) {
-  return !row.trial.trial ? "not run" : row.good ? "passed" : "failed";
-}
-
-void print_table(Io& io, const std::vector<Row>& rows, const std::string& ended) {
-  io.out << fmt::format("{:<16} {:<10} {:>8} {:>8} {:>9}  {:<8} {:<8} {:<11} {}\n", "strategy", "backend",
-                        "loss", "gradient", "parameter", "bytes", "traffic", "collectives", "result");
-  for (const Row& row : rows) {
-    const char* backend =
-        row.trial.trial
-            ? driver::kBackendNames[static_cast<std::size_t>(driver::backend_of(*row.trial.trial))]
-            : "-";
-    const SelfTestOutcome none;
-    const SelfTestOutcome& f = row.found ? *row.found : none;
-    const std::string why = why_of(row, ended);
-    io.out << fmt::format("{:<16} {:<10} {:>8} {:>8} {:>9}  {:<8} {:<8} {:<11} {}{}\n", row.trial.strategy,
-                          backend, distance(row, f.loss), distance(row, f.gradient), distance(row, f.value),
-                          bytes_cell(row), list_cell(row, f.traffic), list_cell(row, f.collectives),
-                          row.trial.trial && !row.good ? "FAILED" : result_of(row),
-                          why.empty() ? "" : ": " + why);
-  }
-}
-
-void print_json(Io& io, const std::vector<Row>& rows, const std::string& ended) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const Row& row : rows) {
-    nlohmann::json each{
-        {"strategy", row.trial.strategy}, {"result", result_of(row)}, {"why", why_of(row, ended)}};
-    if (row.trial.trial) {
-      each["backend"] = driver::kBackendNames[static_cast<std::size_t>(driver::backend_of(*row.trial.trial))];
-      each["trial"] = trial_id(*row.trial.trial);
-    }
-    if (row.found && row.found->outcome == Outcome::kOk)
-      each.update({{"loss", row.found->loss},
-                   {"gradient", row.found->gradient},
-                   {"parameter", row.found->value},
-                   {"bytes_exact", row.found->bytes_exact},
-                   {"bytes_off", row.found->bytes_off},
-                   {"bytes", row.found->bytes},
-                   {"traffic", row.found->traffic},
-                   {"collectives", row.found->collectives},
-                   {"hosts", row.found->hosts}});
-    list.push_back(std::move(each));
-  }
-  io.out << dump({{"version", kVersion}, {"build", kBuild}, {"strategies", std::move(list)}}) << "\n";
-}
-
-driver::SelfTestResults selftest_results_of(const std::vector<Row>& rows) {
-  driver::SelfTestResults out;
-  const std::string today = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
-  for (const Row& row : rows)
-    if (row.found)
-      out[{row.trial.strategy,
-           driver::kBackendNames[static_cast<std::size_t>(driver::backend_of(*row.trial.trial))]}] = {
-          today, row.good, row.found->hosts, std::string(kVersion) + " " + kBuild};
-  return out;
-}
 
 Expected<std::vector<SelfTestTrial>> wanted_trials(const SelftestOptions& o) {
   TestBed bed = o.bed;
@@ -152,25 +60,15 @@ int selftest(Io& io, SelftestOptions o) {
   if (trials.empty()) return refuse(io, {"no strategy can be shown there: " + wanted->front().why});
   const auto report = driver::run_selftests(o.request, "selftest", trials, progress_lines(io, o.quiet));
   if (!report) return refuse(io, report.error());
-  std::vector<Row> rows;
-  bool all_good = true;
-  for (auto& selftest : *wanted) {
-    Row row{std::move(selftest), std::nullopt, false};
-    if (row.trial.trial)
-      if (const auto found = report->outcomes.find(trial_id(*row.trial.trial));
-          found != report->outcomes.end())
-        row.found = found->second;
-    row.good = row.found && driver::passed(*row.found, driver::tolerance_of(*row.trial.trial));
-    all_good = all_good && (row.good || !row.trial.trial);
-    rows.push_back(std::move(row));
-  }
-  o.json ? print_json(io, rows, report->why) : print_table(io, rows, report->why);
+  const auto answer = driver::selftest_answer(std::move(*wanted), *report);
+  io.out << (o.json ? dump(driver::selftest_json(answer)) + "\n" : driver::selftest_text(answer));
   const auto file = state_folder() / "selftest.json";
-  if (auto kept = driver::add_selftest_results(file, selftest_results_of(rows)); !kept)
+  const std::string today = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  if (auto kept = driver::add_selftest_results(file, driver::results_of(answer, today)); !kept)
     return refuse(io, kept.error());
   io.err << fmt::format("kept in {}; `sweep doctor` shows it beside the dates of the project's own tests\n",
                         file.string());
-  return all_good ? kAnswered : kUnanswered;
+  return answer.passed() ? kAnswered : kUnanswered;
 }
 
 }  // namespace

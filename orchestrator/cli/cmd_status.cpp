@@ -6,7 +6,6 @@
 #include <ostream>
 
 #include "orchestrator/answers/rehearsed.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/status_board.h"
 #include "orchestrator/driver/holder.h"

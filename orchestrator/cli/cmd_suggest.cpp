@@ -5,7 +5,6 @@
 
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/tables/suggest.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 
 namespace sweep::cli {

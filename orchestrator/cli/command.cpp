@@ -2,15 +2,34 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/files.h"
 #include "orchestrator/answers/format.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/run/retry_policy.h"
 #include "schema/spool.h"
 
 namespace sweep::cli {
+namespace {
+
+using nlohmann::json;
+
+// One line on standard error: the kind, the message, and of the rest what is known.
+void print_error(Io& io, const Error& error) {
+  json told = {{"kind", word_of(error.kind)}, {"message", error.message}};
+  if (!error.subject.empty()) told["subject"] = error.subject;
+  if (!error.file.empty()) told["file"] = error.file;
+  if (error.line > 0) told["line"] = error.line;
+  if (error.column > 0) told["column"] = error.column;
+  io.err << json{{"error", told}}.dump(-1, ' ', false, json::error_handler_t::replace) << '\n';
+}
+
+}  // namespace
+
+void print_document(Io& io, const json& document) {
+  io.out << document.dump(2, ' ', false, json::error_handler_t::replace) << '\n';
+}
 
 int refuse(Io& io, const Error& error) {
   if (io.json)

@@ -5,6 +5,7 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -93,6 +94,9 @@ void add_wrap(Registry);
 
 // Prints the error (with --json as one JSON object) and gives its exit code: bad input, or a full disk.
 int refuse(Io&, const Error&);
+
+// Prints the document of --json, which schema/json describes: one line for each key, then a line end.
+void print_document(Io&, const nlohmann::json&);
 
 // --db and the name of a sweep, as most commands take them.
 struct SweepSelector {

@@ -11,7 +11,6 @@
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/compare.h"
 #include "orchestrator/answers/statistics/transfer.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/export/csv.h"
 
 namespace sweep::cli {

@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "orchestrator/launch/finding.h"
+#include "orchestrator/run/run_sweep.h"
+#include "schema/plan_entry.h"
+#include "schema/records.h"
 
 namespace sweep::driver {
 
@@ -25,6 +28,9 @@ std::vector<Finding> judge_node(const nlohmann::json& probe, const NodeWants&);
 // to do; nullopt: they are, or the facts do not tell of GPUs (no NVML there): each rank then looks for itself.
 std::optional<std::string> unfit_gpus(const NodeFacts& facts, const std::string& hardware,
                                       std::int64_t needed);
+
+// Before the first trial of a node, a run compares the GPUs of the node with the hardware that the trials declare.
+run::JudgeNode node_judge(const std::vector<PlanEntry>&);
 
 // free_bytes of /dev/shm and of the database's folder.
 Finding judge_space(const std::string& what, double free_bytes, double needed_bytes);

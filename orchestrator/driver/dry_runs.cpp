@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "bench_kernels/shape/step_sizes.h"
 #include "orchestrator/driver/scratch_folder.h"
-#include "orchestrator/launch/capture.h"
 #include "orchestrator/launch/programs.h"
 #include "schema/codec.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/expected.h"
 #include "schema/plan_entry.h"
 
 namespace sweep::driver {

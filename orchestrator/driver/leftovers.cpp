@@ -9,7 +9,6 @@
 #include "base/expected.h"
 #include "orchestrator/driver/holder.h"
 #include "orchestrator/driver/launchers.h"
-#include "orchestrator/launch/leftovers.h"
 #include "runtime/attempt_token.h"
 #include "schema/spool.h"
 #include "schema/sweep_options.h"
@@ -99,7 +98,7 @@ std::vector<std::string> LeftoversOfRuns::end() {
   for (const auto& left : elsewhere_) append(failed, left->end());
   // Last: an agent of a job on this machine ends its ranks itself when the job is cancelled. Killed before that, it would
   // leave a failed job.
-  for (const auto& row : with_processes_) launch::kill_orphans(row.spool, row.id);
+  for (const auto& row : with_processes_) kill_orphans(row.spool, row.id);
   return failed;
 }
 

@@ -6,7 +6,6 @@
 
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/rehearsal_check.h"
-#include "orchestrator/launch/capture.h"
 #include "orchestrator/launch/programs.h"
 #include "orchestrator/store/store.h"
 #include "schema/codec.h"

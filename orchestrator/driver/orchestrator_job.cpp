@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path orchestrator_script_file(const fs::path& db) {
-  return fs::absolute(db.string() + ".spool") / "orchestrator.sh";
+  return spool_root_of(db) / "orchestrator.sh";
 }
 
 launch::CommandResult ask_slurm(std::vector<std::string> words) {

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "orchestrator/launch/gridengine/gridengine_config.h"
-#include "orchestrator/launch/local/local_config.h"
+#include "orchestrator/launch/launch_config.h"
 #include "orchestrator/launch/slurm/slurm_config.h"
-#include "orchestrator/launch/ssh/ssh_config.h"
 
 namespace sweep::driver {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/expected.h"
 #include "base/proc.h"
 #include "orchestrator/driver/machine.h"
-#include "orchestrator/launch/capture.h"
+#include "orchestrator/launch/programs.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/expected.h"
 #include "orchestrator/driver/scratch_folder.h"
+#include "orchestrator/driver/spool_root.h"
 #include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/run/demand.h"
 
@@ -43,7 +44,7 @@ Expected<std::vector<launch::Preview>> preview_scripts(std::span<const PlanEntry
   for (const auto& wanted : run::allocations_wanted(*demand, {}, bounds)) {
     launch::AllocationRequest allocation;
     allocation.id = fmt::format("a{:04}-00000000", out.size() + 1);
-    allocation.spool = std::filesystem::absolute(db.string() + ".spool") / allocation.id;
+    allocation.spool = spool_root_of(db) / allocation.id;
     allocation.nodes = wanted.nodes, allocation.hardware = wanted.hardware;
     allocation.slots = limits->slots, allocation.gpus = wanted.gpus(limits->slots);
     allocation.seconds = wanted.seconds;

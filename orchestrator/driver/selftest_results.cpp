@@ -39,10 +39,8 @@ Expected<SelfTestResults> read_selftest_results(const fs::path& file) {
                             file.string()));
   for (const auto& each : (*parsed)["proofs"]) {
     if (!each.is_object()) continue;
-    std::string strategy = text_of(each, "strategy");
-    if (strategy == "pp_afab") strategy = "pp_gpipe";  // its name in older files
-    out[{std::move(strategy), text_of(each, "backend")}] = {text_of(each, "date"), flag_of(each, "passed"),
-                                                            text_of(each, "where"), text_of(each, "build")};
+    out[{text_of(each, "strategy"), text_of(each, "backend")}] = {
+        text_of(each, "date"), flag_of(each, "passed"), text_of(each, "where"), text_of(each, "build")};
   }
   return out;
 }

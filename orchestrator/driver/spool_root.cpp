@@ -29,6 +29,10 @@ tl::unexpected<Error> unsafe(const fs::path& root, const std::string& what) {
 
 }  // namespace
 
+fs::path spool_root_of(const fs::path& db) {
+  return fs::absolute(db).string() + ".spool";
+}
+
 Expected<void> prepare_spool_root(const fs::path& root, const fs::path& db) {
   Stat entry{};
   if (::lstat(root.c_str(), &entry) != 0) {

@@ -6,6 +6,8 @@
 
 namespace sweep::driver {
 
+// FILE.spool, absolute.
+std::filesystem::path spool_root_of(const std::filesystem::path& db);
 // Makes the folder where it is missing. Error: another user made or can change it, or the link at its place. Trusted
 // are this user and the owner of the database.
 Expected<void> prepare_spool_root(const std::filesystem::path& root, const std::filesystem::path& db);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/expected.h"
-#include "orchestrator/driver/node_judge.h"
+#include "orchestrator/driver/doctor_rules.h"
 #include "orchestrator/driver/spool_root.h"
 #include "orchestrator/run/retry_policy.h"
 #include "runtime/own_job.h"
@@ -159,7 +159,7 @@ Driven<RunReport> SweepDriver::loop(const run::Settings& settings, const run::Ma
                                     run::Observer& observer) {
   auto own = settings;
   own.sweep = sweep_.id;
-  if (own.spool_root.empty()) own.spool_root = db_.string() + ".spool";
+  if (own.spool_root.empty()) own.spool_root = spool_root_of(db_);
   if (auto safe = prepare_spool_root(own.spool_root, db_); !safe)
     return failed(DriveProblem::kRun, safe.error());
   RunReport report;

@@ -74,7 +74,6 @@ class SweepDriver {
   // `take` decides what to do about a holder that does not answer; without it the answer is the database's
   // own.
   Expected<Holder> take_lease(const TakeLease& take = {});
-  bool holds_lease() const { return held_; }
   Expected<void> release_lease();
 
   // REQUIRES the lease, from here on.

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/number_in.h"
 #include "base/process.h"
 #include "base/utf8.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/planning.h"
+#include "orchestrator/driver/spool_root.h"
 #include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/interop/known_options.h"
 #include "schema/codec.h"
@@ -64,9 +65,7 @@ i64 ranks_of(const std::vector<std::string>& words) {
     const std::string value = equals != std::string::npos ? words[i].substr(equals + 1)
                               : i + 1 < words.size()      ? words[i + 1]
                                                           : "";
-    i64 ranks = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), ranks);
-    if (error == std::errc() && end == value.data() + value.size() && ranks > 0) return ranks;
+    if (const auto ranks = number_in<i64>(value).value_or(0); ranks > 0) return ranks;
   }
   return 1;
 }
@@ -114,8 +113,7 @@ Expected<void> add_result(SweepDriver& driver, WrapReport& out) {
   auto result = driver.store().result_of(last.id);
   if (!result) return tl::unexpected(result.error());
   out.result = std::move(*result);
-  const auto root = std::filesystem::absolute(driver.db()).string() + ".spool";
-  out.log = spool::rank_log(spool::attempt_dir(std::filesystem::path(root) / last.allocation, last.id), 0);
+  out.log = spool::rank_log(spool::attempt_dir(spool_root_of(driver.db()) / last.allocation, last.id), 0);
   return {};
 }
 

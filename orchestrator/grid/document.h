@@ -9,11 +9,20 @@
 #include <string_view>
 #include <vector>
 
-#include "orchestrator/grid/fault.h"
+#include "base/expected.h"
 
 namespace sweep::grid {
 
 using Status = tl::expected<void, Error>;
+
+// The error in a grid file, a recipe or a site profile: a kind and the key, axis or value that is wrong.
+struct Fault {
+  Fault(ErrorKind a_kind, std::string_view a_subject) : kind(a_kind), subject(a_subject) {}
+  // The kind and the subject of another error.
+  Fault(const Error& error) : kind(error.kind), subject(error.subject) {}
+  ErrorKind kind;
+  std::string_view subject;
+};
 
 inline constexpr std::size_t kMaxFileBytes = 1u << 20;
 inline constexpr int kMaxNesting = 32;

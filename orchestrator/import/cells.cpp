@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 
 #include "base/expected.h"
+#include "base/number_in.h"
 #include "schema/axis_domain.h"
 
 namespace sweep::imports {
@@ -139,9 +139,7 @@ bool says_nothing(std::string_view cell) {
 Expected<double> read_number(std::string_view cell) {
   std::string_view digits = cell;
   if (digits.starts_with('+')) digits.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error == std::errc{} && end == digits.data() + digits.size() && std::isfinite(value)) return value;
+  if (const auto value = number_in<double>(digits); value && std::isfinite(*value)) return *value;
   const bool comma = cell.find(',') != std::string_view::npos;
   return fail(ErrorKind::kInvalidValue, cell,
               fmt::format("{} is not a number{}", quoted(cell),

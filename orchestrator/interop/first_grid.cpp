@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/files.h"
 #include "base/input_file.h"
+#include "base/number_in.h"
 #include "orchestrator/grid/config_text.h"
 #include "orchestrator/grid/workload_text.h"
 #include "orchestrator/interop/known_options.h"
@@ -32,10 +32,8 @@ std::string template_of(const std::string& text) {
 }
 
 std::optional<double> number_from(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size() && !text.empty();
-  return whole && value > -1e15 && value < 1e15 ? std::optional(value) : std::nullopt;
+  const auto value = number_in<double>(text);
+  return value && *value > -1e15 && *value < 1e15 ? value : std::nullopt;
 }
 
 bool is_integer(const std::string& text) {

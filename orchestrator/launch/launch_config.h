@@ -123,9 +123,13 @@ class LaunchConfig {
   virtual std::unique_ptr<Launcher> make(boost::asio::io_context&, const Programs&, Launcher::Sink) const = 0;
 
   // REQUIRES: prepare() succeeded. Error: this launcher submits no scripts, or not this one.
-  virtual Expected<Preview> preview(const AllocationRequest&, const Programs&) const;
+  virtual Expected<Preview> preview(const AllocationRequest&, const Programs&) const {
+    return fail("this launcher submits no scripts: there is nothing to show");
+  }
   // Checks what a run relies on, in the order in which it would fail. Error: settings that no run takes.
-  virtual Expected<std::vector<Finding>> check(const CheckRequest&) const;
+  virtual Expected<std::vector<Finding>> check(const CheckRequest&) const {
+    return fail("this launcher has no nodes to check: `sweep doctor` without --on checks this machine");
+  }
   // Nodes of the trial that doctor runs over the nodes.
   virtual i64 nodes_to_check(i64 requested) const { return requested; }
   // Leftovers of these allocations of this launcher; none: it leaves nothing but processes of this machine.
@@ -134,5 +138,11 @@ class LaunchConfig {
     return std::unique_ptr<Leftovers>();
   }
 };
+
+// The launchers, one folder each. `existing_job`: a job whose nodes are used; 0: none.
+Expected<std::unique_ptr<LaunchConfig>> configure_local(const LaunchSettings&, i64 existing_job);
+Expected<std::unique_ptr<LaunchConfig>> configure_slurm(const LaunchSettings&, i64 existing_job);
+Expected<std::unique_ptr<LaunchConfig>> configure_gridengine(const LaunchSettings&, i64 existing_job);
+Expected<std::unique_ptr<LaunchConfig>> configure_ssh(const LaunchSettings&, i64 existing_job);
 
 }  // namespace sweep::launch

@@ -1,7 +1,5 @@
 #include "orchestrator/run/live_status.h"
 
-#include "orchestrator/run/status_file.h"
-
 namespace sweep::run {
 
 // A little less than a tick of the run loop, so that one that comes early still shows.

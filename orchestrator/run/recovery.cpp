@@ -13,8 +13,8 @@
 #include "base/files.h"
 #include "base/time.h"
 #include "orchestrator/launch/allocation_record.h"
-#include "orchestrator/launch/leftovers.h"
 #include "orchestrator/run/in_flight.h"
+#include "runtime/attempt_token.h"
 #include "schema/frame.h"
 #include "schema/spool.h"
 
@@ -74,7 +74,7 @@ Expected<InFlightAttempts> unfinished_of(store::Store& store, const store::Alloc
 Expected<void> close(store::Store& store, const store::AllocationRow& row, const Plan& plan,
                      Observer& observer) {
   observer.on_note(fmt::format("closing allocation {} that an earlier run left behind", row.id));
-  if (const i64 ended = launch::kill_orphans(row.spool, row.id); ended > 0)
+  if (const i64 ended = kill_orphans(row.spool, row.id); ended > 0)
     observer.on_note(fmt::format("ended {} processes it had left running", ended));
   auto attempts = unfinished_of(store, row, plan);
   if (!attempts) return tl::unexpected(attempts.error());

@@ -115,6 +115,9 @@ Expected<RunEnd> watch(store::Store&, i64 sweep, Observer&, const AskJob& ask);
 
 // The snapshot `status`, `run` and `watch` show.
 Expected<Snapshot> take_snapshot(store::Store&, i64 sweep, double elapsed_s);
+// The snapshot for watchers that cannot open the database (another host of a network filesystem). The file is
+// replaced atomically; a failure is not worth ending a run for and is dropped.
+void write_status_file(const std::filesystem::path&, const Snapshot&);
 
 // 0 when every trial has a final answer, else 1.
 int exit_code_for(const store::Progress&);

@@ -8,7 +8,6 @@
 
 #include "base/files.h"
 #include "orchestrator/run/run_sweep.h"
-#include "orchestrator/run/status_file.h"
 #include "orchestrator/run/time_left.h"
 #include "schema/codec.h"
 #include "schema/spool.h"

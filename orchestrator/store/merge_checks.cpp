@@ -5,7 +5,6 @@
 
 #include "base/expected.h"
 #include "orchestrator/store/columns.h"
-#include "orchestrator/store/merge_columns.h"
 #include "orchestrator/store/merge_rows.h"
 
 namespace sweep::store {

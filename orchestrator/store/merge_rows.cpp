@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "orchestrator/store/enumerators.h"
-#include "orchestrator/store/merge_columns.h"
 #include "orchestrator/store/settle.h"
 
 namespace sweep::store {

@@ -1,7 +1,9 @@
 // Merging one database into another: the statements, run inside the receiving database's transaction with the
 // other one attached. They take nothing that the receiving one says otherwise.
 #pragma once
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "orchestrator/store/db.h"
@@ -16,5 +18,15 @@ std::vector<i64> shared_sweeps(Transaction&, const std::string& from);
 // REQUIRES: check_mergeable passed. `now`: the stamp of the event that says it.
 MergeCounts merge_rows(Transaction&, const std::string& from, const std::string& shown, const DecideTrial&,
                        i64 now);
+
+// The columns that two databases of a merge have, as lists for its statements.
+using Names = std::vector<std::string>;
+
+Names columns_of(Transaction&, const std::string& schema, const char* table);
+// "a, b, c", each with `before` in front.
+std::string joined(const Names&, const std::string& before);
+// The columns of the other file's table, without those that are numbered or settled anew here.
+Names copied(Transaction&, const std::string& from, const char* table,
+             std::initializer_list<std::string_view> without);
 
 }  // namespace sweep::store

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <boost/regex.hpp>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
+#include "base/number_in.h"
 #include "schema/log_numbers.h"
 
 namespace sweep::command {
@@ -17,10 +17,8 @@ constexpr double kLongestStepMs = 1e12;
 // "1,234.5" and "1234.5"; none: no finite number.
 std::optional<double> number_from(std::string text) {
   std::erase(text, ',');
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const auto value = number_in<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 }  // namespace

@@ -90,19 +90,6 @@ std::string size_text(i64 bytes) {
   return fmt::format("{} {}", bytes, kUnits[unit]);
 }
 
-std::string bandwidth_table(const shape::HardwareProfile& p) {
-  std::string out =
-      fmt::format("{:<16} {:<8} {:>6} {:>6} {:>10} {:>12} {:>12} {:>12}  {}\n", "collective", "backend",
-                  "ranks", "nodes", "size", "time us", "alg GB/s", "bus GB/s", "result");
-  for (const auto& r : p.collectives)
-    out += fmt::format("{:<16} {:<8} {:>6} {:>6} {:>10} {:>12} {:>12} {:>12}  {}\n", safe_text(r.kind),
-                       safe_text(r.backend), r.ranks, r.nodes, size_text(r.bytes),
-                       significant(r.seconds * 1e6), significant(shape::algorithm_bandwidth(r) / kGigabyte),
-                       significant(shape::bus_bandwidth(r) / kGigabyte),
-                       r.wrong == 0 ? "right" : fmt::format("{} elements WRONG", r.wrong));
-  return out;
-}
-
 std::string bandwidth_svg(const shape::HardwareProfile& p) {
   const BandGrid grid = band_grid(p);
   const std::string title = "Bus bandwidth of collectives by message size, GB/s";

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "base/expected.h"
+#include "base/number_in.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/grouping.h"
@@ -281,11 +281,9 @@ Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const B
 Expected<double> parse_share(std::string_view text, std::string_view what) {
   const bool percent = text.ends_with('%');
   const std::string_view digits = percent ? text.substr(0, text.size() - 1) : text;
-  double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  const bool read = error == std::errc{} && end == digits.data() + digits.size() && std::isfinite(value);
+  double value = number_in<double>(digits).value_or(-1);
   if (percent) value /= 100;
-  if (!read || value < 0 || value >= 1) {
+  if (!std::isfinite(value) || value < 0 || value >= 1) {
     return fail(
         ErrorKind::kInvalidValue, text,
         fmt::format("'{}' is no {}: give a share from 0 to below 1, as 5% or 0.05.", safe_text(text), what));

@@ -218,7 +218,7 @@ std::string confirmed_text(const Confirmed& found) {
   return aligned(lines) + found.verdict + "\n";
 }
 
-nlohmann::json confirmed_json(const Confirmed& found) {
+nlohmann::json confirmed_json(const Confirmed& found, const std::string& ended_early) {
   using nlohmann::json;
   const auto interval = [](const std::optional<Interval>& range) {
     return range ? json{range->low, range->high} : json(nullptr);
@@ -237,7 +237,12 @@ nlohmann::json confirmed_json(const Confirmed& found) {
                       {"against_first", or_null(against.share)},
                       {"against_first_interval", interval(against.range)},
                       {"problem", text_or_null(of.problem)}});
-  return {{"metric", found.metric}, {"holds", found.holds}, {"verdict", found.verdict}, {"trials", trials}};
+  const bool decided = ended_early.empty();
+  return {{"metric", found.metric},
+          {"holds", decided ? json(found.holds) : json(nullptr)},
+          {"verdict", decided ? json(found.verdict) : json(nullptr)},
+          {"ended_early", text_or_null(ended_early)},
+          {"trials", trials}};
 }
 
 }  // namespace sweep::answers

@@ -64,6 +64,7 @@ struct Confirmed {
 // `all`: in the order before, the leader first. `metric`: of the table of fields.
 Confirmed confirmed(const std::vector<Remeasured>& all, const std::string& metric);
 std::string confirmed_text(const Confirmed&);  // the table and the sentence below it
-nlohmann::json confirmed_json(const Confirmed&);
+// `ended_early`: why the measuring did, so that nothing is decided; empty: it did not.
+nlohmann::json confirmed_json(const Confirmed&, const std::string& ended_early);
 
 }  // namespace sweep::answers

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
 #include "base/expected.h"
+#include "base/number_in.h"
 #include "orchestrator/answers/format.h"
 
 namespace sweep::answers {
@@ -18,11 +18,7 @@ struct ValueMatch {
 };
 
 std::optional<double> end_of_range(std::string_view text, double open) {
-  if (text.empty()) return open;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return text.empty() ? open : number_in<double>(text);
 }
 
 ValueMatch choice_of(std::string_view text) {

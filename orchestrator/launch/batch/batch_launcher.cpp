@@ -8,7 +8,6 @@
 #include <set>
 
 #include "base/time.h"
-#include "orchestrator/launch/batch/batch_host.h"
 #include "orchestrator/launch/batch/batch_job.h"
 #include "orchestrator/launch/batch/poll_interval.h"
 #include "orchestrator/launch/held_allocations.h"

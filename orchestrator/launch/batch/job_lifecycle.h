@@ -6,11 +6,23 @@
 #include <optional>
 #include <string>
 
-#include "orchestrator/launch/batch/batch_host.h"
 #include "orchestrator/launch/batch/batch_state.h"
+#include "orchestrator/launch/batch/scheduler.h"
+#include "orchestrator/launch/launcher.h"
 #include "orchestrator/launch/spool_mailbox.h"
 
 namespace sweep::launch {
+
+// A launcher as its batch jobs use it: the scheduler, a clock, and a way to report events.
+class BatchHost {
+ public:
+  virtual ~BatchHost() = default;
+  virtual Scheduler& scheduler() = 0;
+  virtual void report(const Event&) = 0;
+  // Query the scheduler soon: something changed.
+  virtual void poll_soon() = 0;
+  virtual double now_s() const = 0;  // steady clock
+};
 
 // How a job ended, as the run loop is told.
 struct BatchOutcome {

@@ -1,5 +1,3 @@
-#include "orchestrator/launch/gridengine/gridengine_config.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 #include "orchestrator/launch/gridengine/gridengine_scheduler.h"
 #include "orchestrator/launch/gridengine/gridengine_script.h"
 #include "orchestrator/launch/gridengine/gridengine_state.h"
+#include "orchestrator/launch/launch_config.h"
 #include "orchestrator/launch/probe_answer.h"
 
 namespace sweep::launch {

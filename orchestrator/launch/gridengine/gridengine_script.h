@@ -6,6 +6,7 @@
 
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/launch/programs.h"
+#include "schema/launch_settings.h"
 
 namespace sweep::launch {
 

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cstdio>
 #include <ctime>
 #include <map>
 #include <utility>
+
+#include "base/number_in.h"
 
 namespace sweep::launch {
 namespace {
@@ -42,12 +43,6 @@ std::string text_of_element(std::string_view xml, std::string_view tag) {
   return {};
 }
 
-std::optional<i64> whole_number(std::string_view text) {
-  i64 out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(out) : std::nullopt;
-}
-
 // "2026-11-22T23:35:31", of a clock in UTC.
 std::optional<double> unix_seconds(const std::string& text) {
   std::tm time{};
@@ -60,13 +55,13 @@ std::optional<double> unix_seconds(const std::string& text) {
 
 GridEngineJob read_job(std::string_view element) {
   GridEngineJob job;
-  job.number = whole_number(text_of_element(element, "<JB_job_number")).value_or(0);
+  job.number = number_in<i64>(text_of_element(element, "<JB_job_number")).value_or(0);
   job.name = text_of_element(element, "<full_job_name");
   job.state = text_of_element(element, "<state");
   const auto queue = text_of_element(element, "<queue_name");  // all.q@host
   if (const auto at = queue.find('@'); at != std::string::npos) job.host = queue.substr(at + 1);
   job.run_unix_s = unix_seconds(text_of_element(element, "<JAT_start_time"));
-  if (const auto limit = whole_number(text_of_element(element, "<hard_request name=\"h_rt\"")))
+  if (const auto limit = number_in<i64>(text_of_element(element, "<hard_request name=\"h_rt\"")))
     job.limit_s = static_cast<double>(*limit);
   return job;
 }
@@ -114,10 +109,10 @@ JobStatus status_of_entry(const AccountingEntry& entry, const std::string& name)
     return found == entry.end() ? std::string_view() : found->second;
   };
   const auto failed = field("failed");  // "37  : qmaster enforced h_rt, h_cpu, or h_vmem limit"
-  const i64 failure = whole_number(failed.substr(0, failed.find(' '))).value_or(0);
-  const i64 exit_status = whole_number(field("exit_status")).value_or(0);
+  const i64 failure = number_in<i64>(failed.substr(0, failed.find(' '))).value_or(0);
+  const i64 exit_status = number_in<i64>(field("exit_status")).value_or(0);
   JobStatus out;
-  out.number = whole_number(field("jobnumber")).value_or(0);
+  out.number = number_in<i64>(field("jobnumber")).value_or(0);
   out.name = name;
   out.phase = Phase::kEnded;
   out.blame = blame_of_end(failure, exit_status);
@@ -193,7 +188,7 @@ std::optional<JobStatus> read_qacct(std::string_view answer, const std::string& 
 std::optional<i64> read_qsub(std::string_view answer) {
   std::optional<i64> out;
   while (!answer.empty())  // a site's own checks may print lines before it
-    if (const auto number = whole_number(trimmed(next_line(answer))); number && *number > 0) out = number;
+    if (const auto number = number_in<i64>(trimmed(next_line(answer))); number && *number > 0) out = number;
   return out;
 }
 

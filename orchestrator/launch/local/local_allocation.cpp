@@ -12,7 +12,6 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "orchestrator/launch/allocation_call.h"
-#include "orchestrator/launch/leftovers.h"
 #include "runtime/attempt_token.h"
 
 namespace sweep::launch {

@@ -1,5 +1,4 @@
-#include "orchestrator/launch/local/local_config.h"
-
+#include "orchestrator/launch/launch_config.h"
 #include "orchestrator/launch/local/local.h"
 
 namespace sweep::launch {

@@ -11,8 +11,7 @@
 #include "base/text.h"
 #include "orchestrator/launch/batch/script_file.h"
 #include "orchestrator/launch/commands.h"
-#include "orchestrator/launch/slurm/slurm.h"
-#include "orchestrator/launch/slurm/slurm_leftovers.h"
+#include "orchestrator/launch/slurm/slurm_scheduler.h"
 #include "orchestrator/launch/slurm/slurm_script.h"
 #include "orchestrator/launch/slurm/slurm_state.h"
 

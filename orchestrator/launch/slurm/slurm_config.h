@@ -5,7 +5,6 @@
 
 namespace sweep::launch {
 
-Expected<std::unique_ptr<LaunchConfig>> configure_slurm(const LaunchSettings&, i64 existing_job);
 // Number of the job that this process runs in, by its environment; 0: none.
 i64 surrounding_slurm_job();
 
@@ -16,5 +15,8 @@ std::vector<Finding> check_slurm(const SlurmOptions&, const CheckRequest&);
 Expected<void> read_partitions(SlurmOptions&);
 // The answer of `sbatch --test-only` to a script. Error: it could not be written.
 Expected<Preview> test_submission(std::string script);
+// What ended runs left in Slurm: jobs by their names, and the records of allocations whose job is over. Error:
+// Slurm does not answer.
+Expected<std::unique_ptr<Leftovers>> slurm_leftovers(std::span<const AllocationPlace>);
 
 }  // namespace sweep::launch

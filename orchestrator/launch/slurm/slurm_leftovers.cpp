@@ -1,9 +1,8 @@
-#include "orchestrator/launch/slurm/slurm_leftovers.h"
-
 #include <fmt/format.h>
 
 #include "orchestrator/launch/batch/batch_leftovers.h"
 #include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/slurm/slurm_config.h"
 #include "orchestrator/launch/slurm/slurm_scheduler.h"
 #include "orchestrator/launch/slurm/slurm_script.h"
 #include "orchestrator/launch/slurm/slurm_state.h"

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/time.h"
+#include "orchestrator/launch/batch/batch_launcher.h"
 
 namespace sweep::launch {
 namespace {
@@ -129,6 +130,15 @@ i64 SlurmScheduler::idle_nodes(const std::string& hardware) const {
   const auto partition = asks.find("partition");
   const auto found = idle_.find(partition == asks.end() ? "" : partition->second);
   return found == idle_.end() ? 0 : found->second;
+}
+
+std::unique_ptr<Launcher> make_slurm(boost::asio::io_context& io, SlurmOptions options, Programs programs,
+                                     Launcher::Sink sink, std::unique_ptr<Commands> commands) {
+  if (!commands) commands = std::make_unique<Commands>(io);
+  const double longest_pause_s = *options.poll_seconds;
+  return make_batch(
+      io, std::make_unique<SlurmScheduler>(std::move(commands), std::move(options), std::move(programs)),
+      longest_pause_s, std::move(sink));
 }
 
 }  // namespace sweep::launch

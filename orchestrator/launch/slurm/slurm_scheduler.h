@@ -48,4 +48,8 @@ class SlurmScheduler final : public Scheduler {
   double idle_asked_s_;
 };
 
+// The launcher: a batch launcher (batch_launcher.h) over this scheduler.
+std::unique_ptr<Launcher> make_slurm(boost::asio::io_context&, SlurmOptions, Programs, Launcher::Sink,
+                                     std::unique_ptr<Commands> = nullptr);
+
 }  // namespace sweep::launch

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
+#include "base/number_in.h"
 #include "base/text.h"
 
 namespace sweep::launch {
@@ -109,10 +109,8 @@ std::vector<std::string_view> split(std::string_view text, char separator, std::
 }
 
 std::optional<i64> number(std::string_view text) {
-  i64 value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
+  const auto value = number_in<i64>(text);
+  return value.value_or(-1) >= 0 ? value : std::nullopt;
 }
 
 // A job of several parts is known by its first: "17+0".

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/time.h"
 #include "orchestrator/launch/probe_answer.h"
-#include "orchestrator/launch/ssh/ssh_config.h"
+#include "orchestrator/launch/ssh/ssh.h"
 #include "orchestrator/launch/ssh/ssh_refusal.h"
 #include "orchestrator/launch/ssh/ssh_shell.h"
 #include "schema/version.h"

@@ -1,5 +1,3 @@
-#include "orchestrator/launch/ssh/ssh_config.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

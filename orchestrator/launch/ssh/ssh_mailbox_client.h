@@ -6,8 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "orchestrator/launch/ssh/banner_skipper.h"
 #include "orchestrator/launch/ssh/connection_timer.h"
-#include "orchestrator/launch/ssh/frame_input.h"
 #include "orchestrator/launch/ssh/mailbox_copy.h"
 #include "orchestrator/launch/ssh/ssh_shell.h"
 

@@ -10,8 +10,8 @@
 #include <fstream>
 
 #include "base/text.h"
-#include "orchestrator/launch/capture.h"
 #include "orchestrator/launch/commands.h"
+#include "orchestrator/launch/programs.h"
 #include "orchestrator/launch/slurm/slurm_script.h"
 #include "orchestrator/launch/ssh/banner_skipper.h"
 #include "runtime/attempt_token.h"

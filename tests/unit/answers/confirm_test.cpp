@@ -86,12 +86,23 @@ TEST(Confirm, WhatFailedIsSaidSafely) {
   EXPECT_FALSE(out.holds);
   EXPECT_THAT(out.verdict, HasSubstr("could not be measured again: oom:"));
   EXPECT_EQ(confirmed_text(out).find('\x1b'), std::string::npos);
-  const auto document = confirmed_json(out);
+  const auto document = confirmed_json(out, "");
   EXPECT_EQ(document["holds"], false);
   EXPECT_TRUE(document["trials"][0]["again"].is_null());
   EXPECT_EQ(document["trials"][0]["problem"], failed.problem);
   EXPECT_EQ(document["trials"][1]["standing"], "unknown");
   EXPECT_EQ(document["trials"][1]["allocations"], 3);
+}
+
+TEST(Confirm, NothingIsDecidedWhereTheMeasuringEndedEarly) {
+  const auto out = confirmed({measured("a", {{100}, {100}}), measured("b", {{90}, {91}})}, "tokens_per_s");
+  EXPECT_EQ(confirmed_json(out, "")["holds"], true);
+  EXPECT_TRUE(confirmed_json(out, "")["ended_early"].is_null());
+  const auto document = confirmed_json(out, "interrupted");
+  EXPECT_TRUE(document["holds"].is_null());
+  EXPECT_TRUE(document["verdict"].is_null());
+  EXPECT_EQ(document["ended_early"], "interrupted");
+  EXPECT_EQ(document["trials"].size(), 2);
 }
 
 }  // namespace

@@ -53,6 +53,12 @@ class DriverTest : public ::testing::Test {
     return std::move(*driver);
   }
 
+  static bool leased(SweepDriver& driver) {
+    const auto lease = driver.store().lease(driver.sweep().id);
+    EXPECT_TRUE(lease) << lease.error().message;
+    return lease && lease->has_value();
+  }
+
   run::MakeLauncher launcher(FakeLauncher::Script script) {
     return [this, script = std::move(script)](boost::asio::io_context& io, launch::Launcher::Sink sink) {
       auto made = std::make_unique<FakeLauncher>(io, std::move(sink), script);

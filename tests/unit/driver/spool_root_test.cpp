@@ -85,7 +85,7 @@ TEST_F(SpoolRootTest, ARunDoesNotUseAnUnsafeOne) {
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().error.kind, ErrorKind::kRefused);
   EXPECT_TRUE(fs::is_empty(root));
-  EXPECT_FALSE(driver.holds_lease());
+  EXPECT_FALSE(leased(driver));
 }
 
 TEST_F(SpoolRootTest, AScriptForASchedulerIsReadByNobodyElseAndRemoved) {

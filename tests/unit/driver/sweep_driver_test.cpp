@@ -16,7 +16,7 @@ TEST_F(SweepDriverTest, RunsThePlanAndReleasesTheLease) {
   const auto report = run_all(driver);
   ASSERT_TRUE(report) << report.error().error.message;
   EXPECT_EQ(report->end.end, run::End::kDone);
-  EXPECT_FALSE(driver.holds_lease());
+  EXPECT_FALSE(leased(driver));
   const auto finish = driver.finish(report->end);
   ASSERT_TRUE(finish);
   EXPECT_EQ(*finish, Finish::kAnswered);
@@ -39,7 +39,6 @@ TEST_F(SweepDriverTest, ASecondDriverIsToldWhoHoldsTheLease) {
   const auto holder = second.take_lease();
   ASSERT_TRUE(holder && *holder);
   EXPECT_EQ((*holder)->pid, ::getpid());
-  EXPECT_FALSE(second.holds_lease());
   const auto entries = plan(1);
   const auto report =
       run_with_lease(second, {entries, {0, 2, 1}}, [&](SweepDriver& own) { return run_all(own); });
@@ -54,8 +53,7 @@ TEST_F(SweepDriverTest, TheLeaseGoesWithTheDriver) {
     auto first = open();
     ASSERT_TRUE(first.take_lease());
     auto moved = std::move(first);
-    EXPECT_TRUE(moved.holds_lease());
-    EXPECT_FALSE(first.holds_lease());
+    EXPECT_TRUE(leased(moved));
   }
   auto second = open();
   const auto holder = second.take_lease();
@@ -68,7 +66,6 @@ TEST_F(SweepDriverTest, ChoosingAnotherSweepReleasesTheLeaseOfTheFirst) {
   const auto one = driver.sweep().id;
   ASSERT_TRUE(driver.take_lease());
   ASSERT_TRUE(driver.make(row("two")));
-  EXPECT_FALSE(driver.holds_lease());
   const auto lease = driver.store().lease(one);
   ASSERT_TRUE(lease);
   EXPECT_FALSE(*lease);
@@ -82,7 +79,7 @@ TEST_F(SweepDriverTest, WhatDecidesAboutAHolderMayWaitAndTake) {
     return store.take_lease(sweep.id);
   });
   ASSERT_TRUE(holder && !*holder);
-  EXPECT_TRUE(driver.holds_lease());
+  EXPECT_TRUE(leased(driver));
   ASSERT_TRUE(driver.take_lease([&](store::Store&, const store::SweepRow&) {
     ++asked;
     return Expected<Holder>();
@@ -157,7 +154,6 @@ TEST_F(SweepDriverTest, ALeaseThatAnotherProcessTookIsTypedAndNotReleased) {
                                  observer_);
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().problem, DriveProblem::kLeaseLost);
-  EXPECT_FALSE(driver.holds_lease());
   EXPECT_TRUE(second->store().beat(driver.sweep().id)) << "the other process has the lease still";
 }
 
@@ -177,7 +173,7 @@ TEST_F(SweepDriverTest, ProgramsThatAreMissingAreALauncherProblem) {
   ASSERT_FALSE(report);
   EXPECT_EQ(report.error().problem, DriveProblem::kLauncher);
   EXPECT_FALSE(observed);
-  EXPECT_FALSE(driver.holds_lease());
+  EXPECT_FALSE(leased(driver));
 }
 
 // A launcher of the registry's kind, with a FakeLauncher behind it.

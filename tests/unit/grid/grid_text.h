@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/grid/fault.h"
+#include "orchestrator/grid/document.h"
 #include "orchestrator/grid/grid.h"
 #include "tests/support/error_matchers.h"
 

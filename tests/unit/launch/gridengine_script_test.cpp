@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "base/files.h"
-#include "orchestrator/launch/capture.h"
-#include "orchestrator/launch/gridengine/gridengine_config.h"
+#include "orchestrator/launch/launch_config.h"
+#include "orchestrator/launch/programs.h"
 
 namespace sweep::launch {
 namespace {

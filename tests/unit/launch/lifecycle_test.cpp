@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "base/files.h"
-#include "orchestrator/launch/leftovers.h"
+#include "runtime/attempt_token.h"
 #include "tests/support/local_fixture.h"
 
 namespace sweep::launch {

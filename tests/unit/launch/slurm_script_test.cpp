@@ -8,7 +8,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "orchestrator/launch/capture.h"
+#include "orchestrator/launch/programs.h"
 #include "orchestrator/launch/slurm/orchestrator_script.h"
 #include "schema/spool.h"
 

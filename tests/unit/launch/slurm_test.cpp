@@ -1,6 +1,4 @@
 // The Slurm launcher's questions: one about all jobs, then about those that squeue no longer lists.
-#include "orchestrator/launch/slurm/slurm.h"
-
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -10,6 +8,8 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+
+#include "orchestrator/launch/slurm/slurm_scheduler.h"
 
 namespace sweep::launch {
 namespace {

@@ -6,15 +6,22 @@
 #include <optional>
 #include <string>
 
+#include "schema/agent_message.h"
 #include "schema/records.h"
 #include "worker/agent/evidence/node_watch.h"
 #include "worker/agent/evidence/watchdog.h"
 #include "worker/agent/net/rendezvous_server.h"
 #include "worker/agent/node/attempt_files.h"
-#include "worker/agent/node/message_sink.h"
 #include "worker/agent/node/rank_processes.h"
 
 namespace sweep::agent {
+
+// Where a node's messages about an attempt go: to the head agent, over a connection where that is another node's.
+class MessageSink {
+ public:
+  virtual ~MessageSink() = default;
+  virtual void send(AgentMessage message) = 0;
+};
 
 // The resources of an attempt on its node once it is prepared.
 struct AttemptResources {

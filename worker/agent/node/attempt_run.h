@@ -10,8 +10,10 @@
 // clang-format on
 // Its parts: RankProcesses (processes, signals), AttemptReport (what is reported), Watchdog (hangs).
 #pragma once
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,8 +26,6 @@
 #include "worker/agent/evidence/watchdog.h"
 #include "worker/agent/net/interface.h"
 #include "worker/agent/node/attempt_report.h"
-#include "worker/agent/node/deadline.h"
-#include "worker/agent/node/message_sink.h"
 #include "worker/agent/node/rank_processes.h"
 #include "worker/agent/options.h"
 #include "worker/agent/process/sandbox.h"
@@ -64,6 +64,22 @@ struct AttemptContext {
 // Ends every process with the attempt's mark, and where it is alone on the node every other child that
 // belongs to nothing. Those that it found, for people; empty: nothing is left.
 std::vector<std::string> kill_leftovers(const AttemptContext&, i64 attempt);
+
+// An instant of the steady clock that may not be set.
+class Deadline {
+ public:
+  void set(double seconds) {
+    constexpr double kLongest = 1e7;
+    at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                             std::chrono::duration<double>(std::min(seconds, kLongest)));
+  }
+  void clear() { at_.reset(); }
+  bool over() const { return at_ && Clock::now() >= *at_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> at_;
+};
 
 class AttemptRun {
  public:
