@@ -8,7 +8,6 @@
 #include "orchestrator/answers/pages/trial_page.h"
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/tables/explain.h"
-#include "orchestrator/cli/as_json.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/page_stamp.h"
 #include "schema/rehearsal.h"
