@@ -69,15 +69,17 @@ class Bench:
         ok = [row["trial"] for row in json.loads(self.sweep("query", "select trial from results", "--json", "--db", self.db).stdout)]
         rows = self.folder / "other.csv"
         rows.write_text(CSV_HEAD + "".join(f"bf16,tiny-llama,h100-sxm-80gb,1,8,{n},4096,{1000 * n}\n" for n in (1, 2)))
-        for sweep in "ab":
+        for sweep in "abc":
             self.sweep("import", rows, "--sweep", sweep, "--db", "t.db")
         grid = self.folder / "stages.yaml"
         grid.write_text(STAGES)
         self.sweep("run", grid, "--db", "s.db", "--on", "local", "--rank", self.bin / "fake_rank")
+        several = json.loads(self.sweep("compare", "a", "b", "c", "--json", "--db", "t.db").stdout)
+        assert [(row["side"], row["sweep"]) for row in several] == [("B", "b")] * 2 + [("C", "c")] * 2, several
         for words in (["query", "select 1 as n, null as none, 'a' as word, 0.5", *DB], ["query", "select * from results", *DB],
                       *(["table", kind, *DB] for kind in kinds), ["table", "max-batch", "--epoch-tokens", "1e6", *DB],
                       ["table", "stages", "--db", "s.db"], ["table", "stages", "--metric", "step_ms", "--db", "s.db"], *(["table", kind, "a", "--db", "t.db"] for kind in kinds),
-                      ["compare", name, name, *DB], ["compare", "a", "b", "--metric", "mfu", "--db", "t.db"],
+                      ["compare", name, name, *DB], ["compare", "a", "b", "--metric", "mfu", "--db", "t.db"], ["compare", "a", "b", "c", "--db", "t.db"],
                       ["compare", name, "--trials", ",".join(ok[:3]), *DB], ["compare", "--transfer", "a", "b", "--db", "t.db"],
                       ["compare", "--transfer", name, name, "--by", "nodes", *DB]):
             done = self.sweep(*words, "--json")
