@@ -118,6 +118,8 @@ def one(axis: Axis, hardware: list[str]) -> dict[str, object]:
     if axis.key == "env":  # a map, or the text that results have
         del out["type"], out["minLength"]
         return out | {"anyOf": [VARIABLES, {"type": "string"}]}
+    if axis.key == "seq_len":
+        return {"description": out.pop("description"), "anyOf": [out, {"$ref": "#/$defs/percentile"}]}
     if axis.key == AUTO_AXIS:
         return {"description": out.pop("description"), "anyOf": [out, *AUTO]}
     return out

@@ -94,7 +94,7 @@ i64 Lengths::draw(std::uint64_t number) const {
   return tokens_of(mean_ * std::exp(sigma_ * z - sigma_ * sigma_ / 2));
 }
 
-Expected<std::string> lengths_of_file(std::string_view text, const std::string& name) {
+Expected<std::vector<i64>> read_lengths(std::string_view text, const std::string& name) {
   std::vector<i64> all;
   int line = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -117,11 +117,23 @@ Expected<std::string> lengths_of_file(std::string_view text, const std::string& 
         fmt::format("{}:{}: no length is in it; write one whole number a line", name, std::max(line, 1)),
         ErrorKind::kMissing, "lengths", name, std::max(line, 1), 1});
   std::sort(all.begin(), all.end());
-  const std::size_t kept = std::min(all.size(), kListedLengths);
+  return all;
+}
+
+Expected<std::string> lengths_of_file(std::string_view text, const std::string& name) {
+  const auto all = read_lengths(text, name);
+  if (!all) return tl::unexpected(all.error());
+  const std::size_t kept = std::min(all->size(), kListedLengths);
   std::string out = "list";
   for (std::size_t i = 0; i < kept; ++i)
-    out += fmt::format(" {}", all[(2 * i + 1) * all.size() / (2 * kept)]);
+    out += fmt::format(" {}", (*all)[(2 * i + 1) * all->size() / (2 * kept)]);
   return out;
+}
+
+i64 percentile(const std::vector<i64>& ascending, double percent) {
+  const auto rank =
+      static_cast<std::size_t>(std::ceil(percent / 100 * static_cast<double>(ascending.size())));
+  return ascending[std::clamp(rank, std::size_t{1}, ascending.size()) - 1];
 }
 
 }  // namespace sweep::shape

@@ -33,8 +33,13 @@ class Lengths {
   std::vector<i64> numbers_;  // least and most, or the list
 };
 
-// A file of lengths, one whole number a line (the first line may be the word `length`), as `list`: of more than
-// kListedLengths those at the middles of as many equal shares. `name` is the file's in errors.
+// The numbers of a file of lengths, ascending: one whole number a line (the first line may be the word `length`).
+// `name` is the file's in errors. Never empty.
+Expected<std::vector<i64>> read_lengths(std::string_view text, const std::string& name);
+// The same as `list`: of more than kListedLengths those at the middles of as many equal shares.
 Expected<std::string> lengths_of_file(std::string_view text, const std::string& name);
+// The least length that at least `percent` of them do not exceed (nearest rank). REQUIRES: ascending, not empty;
+// percent above 0, at most 100.
+i64 percentile(const std::vector<i64>& ascending, double percent);
 
 }  // namespace sweep::shape

@@ -31,9 +31,14 @@ bool is_env(const Symbol& symbol) {
   return symbol.name == "env" && symbol.origin == Origin::kAxis;
 }
 
-// A value of it may be a map.
-bool takes_map(const Symbol& symbol) {
-  return symbol.origin == Origin::kModel || is_env(symbol);
+bool is_percentile(const Symbol& symbol, const Node& node) {
+  return symbol.name == "seq_len" && symbol.origin == Origin::kAxis && node.is_map() &&
+         node.find("percentile") != nullptr;
+}
+
+// The map is one value.
+bool is_value(const Symbol& symbol, const Node& node) {
+  return symbol.origin == Origin::kModel || is_env(symbol) || is_percentile(symbol, node);
 }
 
 }  // namespace
@@ -83,7 +88,7 @@ Expected<Slot> ValueReader::axis(const Entry& entry, std::string_view section) c
 Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {
   Dimension out;
   const std::string& name = spec_.scope.at(slot).name;
-  if (node.is_list() || (node.is_map() && !takes_map(spec_.scope.at(slot)))) {
+  if (node.is_list() || (node.is_map() && !is_value(spec_.scope.at(slot), node))) {
     return tl::unexpected(
         document_.error(node.place, {ErrorKind::kInvalidValue, name},
                         fmt::format("{} takes a single value here, not {}; several values belong under grid",
@@ -101,7 +106,7 @@ Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {
 Expected<Dimension> ValueReader::many(const Node& node, Slot slot) {
   Dimension out;
   const Symbol& symbol = spec_.scope.at(slot);
-  const bool forms = node.is_map() && !takes_map(symbol);
+  const bool forms = node.is_map() && !is_value(symbol, node);
   if (node.is_list()) {
     if (node.items.empty())
       return tl::unexpected(document_.error(node.place, {ErrorKind::kInvalidValue, symbol.name},
@@ -202,6 +207,14 @@ Status ValueReader::append(const Node& node, Slot slot, Dimension& out) {
   return {};
 }
 
+Expected<std::string> ValueReader::lengths_file(const Node& node, const std::filesystem::path& path) const {
+  auto file = read_input(path, kMaxLengthsFile, Streams::kRefused);
+  if (file) return std::move(file->bytes);
+  return tl::unexpected(document_.error(
+      node.place, file.error(),
+      fmt::format("lengths: {} (the path is relative to the grid file)", file.error().message)));
+}
+
 // A file's lengths become part of the trial: its id follows from what is in the file, and no rank reads it.
 Expected<std::string> ValueReader::lengths(const Node& node) const {
   const auto word = read_word(document_, node, "lengths", kMaxLengthsText);
@@ -209,19 +222,43 @@ Expected<std::string> ValueReader::lengths(const Node& node) const {
   constexpr std::string_view kFile = "file ";
   std::string text = *word;
   if (text.starts_with(kFile)) {
-    const std::filesystem::path path = (folder_ / text.substr(kFile.size())).lexically_normal();
-    const auto file = read_input(path, kMaxLengthsFile, Streams::kRefused);
-    if (!file)
-      return tl::unexpected(document_.error(
-          node.place, file.error(),
-          fmt::format("lengths: {} (the path is relative to the grid file)", file.error().message)));
-    const auto listed = shape::lengths_of_file(file->bytes, path.string());
+    const auto path = (folder_ / text.substr(kFile.size())).lexically_normal();
+    const auto file = lengths_file(node, path);
+    if (!file) return file;
+    const auto listed = shape::lengths_of_file(*file, path.string());
     if (!listed) return tl::unexpected(document_.error(node.place, listed.error(), listed.error().message));
     text = *listed;
   }
   const auto lengths = shape::Lengths::parse(text);
   if (!lengths) return tl::unexpected(document_.error(node.place, lengths.error(), lengths.error().message));
   return lengths->text();
+}
+
+// The length that so many percent of a file's documents do not exceed, rounded up to a multiple.
+Expected<i64> ValueReader::percentile(const Node& node) const {
+  SWEEP_TRY(check_keys(document_, node, std::array<std::string_view, 3>{"percentile", "of", "multiple_of"},
+                       "of seq_len"));
+  const Node* const of = node.find("of");
+  if (of == nullptr)
+    return tl::unexpected(document_.error(node.place, {ErrorKind::kMissing, "of"},
+                                          "seq_len: a percentile is `of` a file of lengths; add of: FILE"));
+  const auto percent = read_real(document_, *node.find("percentile"), "percentile", 0.001, 100);
+  if (!percent) return tl::unexpected(percent.error());
+  const auto name = read_word(document_, *of, "of");
+  if (!name) return tl::unexpected(name.error());
+  const Node* const step = node.find("multiple_of");
+  const auto multiple =
+      step == nullptr ? Expected<i64>(1) : read_int(document_, *step, "multiple_of", 1, i64{1} << 20);
+  if (!multiple) return multiple;
+  const auto path = (folder_ / *name).lexically_normal();
+  const auto file = lengths_file(*of, path);
+  if (!file) return tl::unexpected(file.error());
+  const auto all = shape::read_lengths(*file, path.string());
+  if (!all) return tl::unexpected(document_.error(of->place, all.error(), all.error().message));
+  const i64 tokens = (shape::percentile(*all, *percent) + *multiple - 1) / *multiple * *multiple;
+  if (tokens <= axis_domain("seq_len")->max) return tokens;
+  return tl::unexpected(document_.error(of->place, {ErrorKind::kInvalidValue, "seq_len"},
+                                        fmt::format("seq_len: {} tokens are too many", tokens)));
 }
 
 // A map of names and values, or the text of the axis. Each refusal has the place of what is wrong.
@@ -234,6 +271,7 @@ Expected<std::string> ValueReader::variables(const Node& node) const {
     if (!read) return tl::unexpected(document_.error(node.place, read.error(), read.error().message));
     return text_of(*read);
   }
+  if (node.is_map() && node.entries.empty()) return "";  // no variables
   SWEEP_TRY(need_map(document_, node, node.place, "env"));
   RankVariables out;
   for (const Entry& entry : node.entries) {
@@ -252,7 +290,11 @@ Expected<std::string> ValueReader::variables(const Node& node) const {
 Expected<Cell> ValueReader::cell(const Node& node, Slot slot) {
   const Symbol& symbol = spec_.scope.at(slot);
   Cell out{0};
-  if (symbol.type == Type::kInt) {
+  if (is_percentile(symbol, node)) {
+    const auto value = percentile(node);
+    if (!value) return tl::unexpected(value.error());
+    out.i = *value;
+  } else if (symbol.type == Type::kInt) {
     const auto [min, max] = range_of(symbol);
     const auto value = read_int(document_, node, symbol.name, min, max);
     if (!value) return tl::unexpected(value.error());

@@ -42,7 +42,9 @@ class ValueReader {
   Status append_pow2(const Node&, Slot, Dimension&);
   Expected<std::pair<i64, i64>> bounds(const Entry&, Slot, std::size_t numbers) const;
   Expected<Cell> cell(const Node&, Slot);
+  Expected<std::string> lengths_file(const Node&, const std::filesystem::path&) const;  // its text
   Expected<std::string> lengths(const Node&) const;
+  Expected<i64> percentile(const Node&) const;
   Expected<std::string> variables(const Node&) const;
   // Of a model's map: the dimensions that have several values, and the one of each that is meant.
   using Picks = std::map<std::string, i64, std::less<>>;

@@ -15,7 +15,8 @@
 //  8. No step was recorded, or a loss is not finite or rises by more than the tolerance: invalid. Of a command: no rank
 //     reported a timed step (in a rehearsal neither that nor its memory), or a loss is not finite.
 //
-// A crash, hang or timeout on a GPU whose hardware failed is a lost node.
+// A crash, hang or timeout on a GPU whose hardware failed is a lost node. A rehearsal that the kernel ends for memory is
+// invalid: the memory is that of the machine that rehearses, and says nothing of the trial's nodes.
 // clang-format on
 #include <fmt/format.h>
 
@@ -45,13 +46,18 @@ Cause from_record(const RankRecord& r) {
 }
 
 // How a process ended that left no failure record of its own. nullopt: in order, or ended by the agent.
-std::optional<Cause> from_exit(const RankExit& e, const RankRecord* record) {
+std::optional<Cause> from_exit(const RankExit& e, const RankRecord* record, bool rehearsal) {
   if (e.killed_by_agent || (record && record->outcome == Outcome::kOk)) return std::nullopt;
   Cause cause{
       Outcome::kCrash, e.rank, plausible(e.ended_unix_ns), record ? record->phase : std::nullopt, "", {}, {},
       false,           {}};
-  if (e.oom_killed) cause.outcome = Outcome::kOom, cause.oom_kind = OomKind::kHost;
   cause.what = describe_exit(e);
+  if (e.oom_killed && rehearsal) {
+    cause.outcome = Outcome::kInvalid;
+    cause.what += ": this machine has too little memory for the rehearsal; use one with more";
+  } else if (e.oom_killed) {
+    cause.outcome = Outcome::kOom, cause.oom_kind = OomKind::kHost;
+  }
   return cause;
 }
 
@@ -67,7 +73,8 @@ void keep_earliest(std::optional<Cause>& kept, Cause next) {
     kept = std::move(next);
 }
 
-Causes find_causes(const AttemptReports& t, i64 world) {
+Causes find_causes(const Attempt& attempt, const AttemptReports& t) {
+  const i64 world = attempt.trial.world();
   Causes causes;
   for (const auto& [rank, record] : t.records) {
     if (rank < 0 || rank >= world || record.outcome == Outcome::kOk) continue;
@@ -82,7 +89,7 @@ Causes find_causes(const AttemptReports& t, i64 world) {
     if (reported && record->second.outcome != Outcome::kOk &&
         !(record->second.consequential && exit.oom_killed))
       continue;
-    if (auto cause = from_exit(exit, reported ? &record->second : nullptr))
+    if (auto cause = from_exit(exit, reported ? &record->second : nullptr, attempt.is_rehearsal()))
       keep_earliest(causes.first, std::move(*cause));
   }
   return causes;
@@ -151,7 +158,7 @@ std::optional<Cause> decide(const Attempt& attempt, const AttemptReports& t) {
     return by_agent(Outcome::kCancelled, *t.end,
                     ended_by == EndCause::kCancelled ? "cancelled while it ran" : "the agent was stopping");
   if (ended_by == EndCause::kNodeLost) return by_agent(Outcome::kNodeLost, *t.end, "a node of it was lost");
-  const Causes causes = find_causes(t, world);
+  const Causes causes = find_causes(attempt, t);
   if (ended_by == EndCause::kHang || ended_by == EndCause::kTimeout) {
     if (causes.first && outranks_the_agent(*causes.first)) return causes.first;
     if (ended_by == EndCause::kHang)

@@ -34,7 +34,7 @@ void gather(Metrics& m, std::span<const RankRecord> records) {
     raise(m.load_ms, ms(a.load_ns));
     raise(m.load_host_bytes, a.load_host_bytes);
     const auto n = static_cast<double>(a.eval_tokens.value_or(0));
-    losses += n * a.eval_loss.value_or(0), tokens += n;
+    if (a.eval_loss) losses += n * *a.eval_loss, tokens += n;
   }
   if (tokens > 0) m.eval_loss = losses / tokens;
 }

@@ -56,10 +56,10 @@ void evaluate(const Attempt& attempt, step::TrainStep& step, Device& device, Pro
   device.begin_stretch();
   const step::Evaluation seen = step.evaluate();
   around.eval_peak_bytes = device.peak_of_stretch();
+  if (seen.tokens > 0) around.eval_tokens = seen.tokens;
+  if (attempt.is_rehearsal()) return;  // phantom GPUs compute nothing
   around.eval_ns = seen.ns;
-  if (seen.tokens == 0) return;
-  around.eval_tokens = seen.tokens;
-  around.eval_loss = seen.loss;
+  if (seen.tokens > 0) around.eval_loss = seen.loss;
 }
 
 void write_checkpoint(const Attempt& attempt, step::TrainStep& step, ProgressWriter& progress,

@@ -8,12 +8,12 @@ namespace {
 
 using testing::AllOf;
 
-Expected<Grid> with(const std::string& env) {
+Expected<Grid> with_env(const std::string& env) {
   return read_text("name: t\nmodel: gpt2\ngrid:\n  env: " + env + "\n", "g.yaml");
 }
 
 std::vector<std::string> texts(const std::string& env) {
-  const auto grid = with(env);
+  const auto grid = with_env(env);
   EXPECT_TRUE(grid) << (grid ? "" : grid.error().message);
   std::vector<std::string> out;
   if (!grid) return out;
@@ -33,7 +33,7 @@ TEST(GridRead, EnvTakesMapsAndTheirText) {
 
 TEST(GridRead, EnvRefusesWhatSweepSetsWithItsPlace) {
   const auto refused = [](const std::string& env) {
-    const auto grid = with(env);
+    const auto grid = with_env(env);
     EXPECT_FALSE(grid) << env;
     return grid ? Error{} : grid.error();
   };

@@ -41,5 +41,45 @@ TEST(GridRead, LengthsOfAFileBecomePartOfTheTrial) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(GridRead, ASequenceLengthMayBeAPercentileOfAFile) {
+  const auto folder =
+      std::filesystem::path(testing::TempDir()) / ("grid-percentile-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  {
+    std::ofstream file(folder / "data.csv");
+    file << "length\n";
+    for (int tokens = 200; tokens > 0; --tokens) file << tokens << '\n';
+  }
+  std::ofstream(folder / "huge.csv") << "100000000\n";
+  const auto read = [&](const std::string& rest) {
+    return read_text("name: t\nmodel: gpt2\n" + rest + "\n", folder / "g.yaml");
+  };
+  const auto seq_lens = [&](const std::string& rest) {
+    const auto grid = read(rest);
+    EXPECT_TRUE(grid) << (grid ? "" : grid.error().message);
+    std::vector<i64> out;
+    if (grid)
+      EXPECT_TRUE(expand(
+          *grid, [&](PlanEntry&& e) { return out.push_back(e.trial.seq_len), true; }, 0));
+    return out;
+  };
+  EXPECT_EQ(seq_lens("base: {seq_len: {percentile: 95, of: data.csv}}"), std::vector<i64>{190});
+  EXPECT_EQ(seq_lens("grid: {seq_len: {percentile: 100, of: data.csv}}"), std::vector<i64>{200});
+  EXPECT_EQ(seq_lens("grid: {seq_len: [512, {percentile: 95, of: data.csv, multiple_of: 64}]}"),
+            (std::vector<i64>{512, 192}));
+  EXPECT_EQ(seq_lens("grid: {seq_len: {pow2: [128, 256]}}"), (std::vector<i64>{128, 256}));
+  const auto refused = [&](const std::string& value) {
+    return error_in(read("base: {seq_len: " + value + "}"));
+  };
+  EXPECT_THAT(refused("{percentile: 95}"), AllOf(At(3, 17), IsError(ErrorKind::kMissing, "of")));
+  EXPECT_THAT(refused("{percentile: 0, of: data.csv}"), At(3, 30));
+  EXPECT_THAT(refused("{percentile: 95, of: nowhere.csv}"), AllOf(At(3, 38), IsError(ErrorKind::kNotFound)));
+  EXPECT_THAT(refused("{percentile: 95, of: data.csv, multiple: 8}"),
+              IsError(ErrorKind::kUnknownName, "multiple"));
+  EXPECT_THAT(refused("{percentile: 95, of: huge.csv, multiple_of: 3}"),
+              IsError(ErrorKind::kInvalidValue, "seq_len"));
+  std::filesystem::remove_all(folder);
+}
+
 }  // namespace
 }  // namespace sweep::grid

@@ -81,6 +81,18 @@ TEST_F(CommandJudgeTest, ARehearsalNeedsItsMemoryOnly) {
   EXPECT_TRUE(evidence().contains("no_timings"));
 }
 
+// The memory is that of the machine that rehearses, not of the trial's nodes.
+TEST_F(CommandJudgeTest, ARehearsalThatTheKernelEndsForMemoryIsInvalid) {
+  say({0, 0, 0, 0});
+  crashed(2);
+  said_.exits[2].oom_killed = true;
+  EXPECT_EQ(verdict().outcome, Outcome::kOom);
+  attempt_.rehearsed_ranks = {0, 1, 2, 3};
+  EXPECT_EQ(verdict().outcome, Outcome::kInvalid);
+  EXPECT_EQ(verdict().rank, 2);
+  EXPECT_FALSE(verdict().oom_kind);
+}
+
 TEST_F(CommandJudgeTest, TheEvidenceHasTheProgramsExitCode) {
   say({0, 0, 0, 0});
   crashed(2);

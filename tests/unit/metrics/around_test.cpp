@@ -49,5 +49,23 @@ TEST(Around, WithoutItThereIsNoRateOfARun) {
   EXPECT_FALSE(m.run_tokens_per_s || m.run_cost_per_mt || m.checkpoint_ms);
 }
 
+TEST(Around, AnEvaluationOfARehearsalHasNoLoss) {
+  auto records = steps_of_two_ranks();
+  AroundStep& around = records[0].effective.around.emplace();
+  around.eval_tokens = 100, around.eval_peak_bytes = 7;
+  const Metrics m = derive(cpu_trial(2), records, nullptr);
+  EXPECT_EQ(m.eval_peak_bytes, 7);
+  EXPECT_FALSE(m.eval_loss);
+}
+
+TEST(Around, TheLossOfAnEvaluationIsTheMeanOverItsTokens) {
+  auto records = steps_of_two_ranks();
+  AroundStep& one = records[0].effective.around.emplace();
+  one.eval_tokens = 100, one.eval_loss = 2.0;
+  AroundStep& other = records[1].effective.around.emplace();
+  other.eval_tokens = 300, other.eval_loss = 4.0;
+  EXPECT_DOUBLE_EQ(derive(cpu_trial(2), records, nullptr).eval_loss.value_or(0), 3.5);
+}
+
 }  // namespace
 }  // namespace sweep::metrics

@@ -76,6 +76,9 @@ TEST(LengthsOfFile, AreItsNumbersSortedOrTheirQuantiles) {
   EXPECT_EQ(lengths_of_file("length\r\n7\r\n5", "x").value(), "list 5 7");
   std::string many;
   for (int i = 1000; i > 0; --i) many += fmt::format("{}\n", i);
+  EXPECT_EQ(percentile(*read_lengths("30\n10\n20\n40\n", "x"), 50), 20);
+  EXPECT_EQ(percentile(*read_lengths("30\n10\n20\n40\n", "x"), 50.1), 30);
+  EXPECT_EQ(percentile({7}, 0.001), 7);
   const auto listed = lengths_of_file(many, "x");
   ASSERT_TRUE(listed);
   EXPECT_TRUE(listed->starts_with("list 6 16 26 ")) << *listed;

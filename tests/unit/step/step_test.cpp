@@ -7,6 +7,7 @@
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/model/stage.h"
+#include "bench_kernels/parallel/model_state.h"
 #include "bench_kernels/step/batch.h"
 #include "bench_kernels/step/dry_run.h"
 #include "bench_kernels/step/safetensors.h"
@@ -111,9 +112,11 @@ TEST(TrainStep, AnEvaluationHasTheLossOfTheNextStepAndKeepsNothing) {
     TrainStep step(t, at::kCPU, alone(), nullptr);
     const i64 tokens = step.run().tokens;
     step.run();
+    step.evaluate();  // frees the step's gradients
     const i64 before = memory::stats(c10::kCPU).current;
     const Evaluation seen = step.evaluate();
     EXPECT_TRUE(packed || memory::stats(c10::kCPU).current == before);
+    for (const parallel::ModelState* state : step.states()) EXPECT_EQ(state->bytes().gradients, 0);
     EXPECT_EQ(seen.tokens, 3 * tokens);
     EXPECT_GT(seen.ns, 0);
     EXPECT_NEAR(step.run().loss, seen.loss, 1e-6 * seen.loss) << packed;
