@@ -150,7 +150,6 @@ void consider_gpu_errors(Cause& cause, const AttemptReports& t) {
 }
 
 std::optional<Cause> decide(const Attempt& attempt, const AttemptReports& t) {
-  const i64 world = attempt.trial.world();
   const EndCause ended_by = t.end->cause;
   if (ended_by == EndCause::kNoTime)
     return by_agent(Outcome::kCancelled, *t.end, "not started: the allocation ends before it would");
