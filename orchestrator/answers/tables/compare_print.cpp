@@ -137,13 +137,16 @@ Table configurations_shown(std::span<const Comparison> found, const CompareOptio
     table.columns.insert(table.columns.end(),
                          {side_letter(side) + values.unit, side_letter(side) + " against A"});
   table.columns.emplace_back("trial");
+  const Field metric = *resolve_metric(options.metric);
+  const auto value = [&](const ResultRow& row) {
+    return row.outcome == Outcome::kOk ? values.of(number(metric.of(row))) : Value{};
+  };
   for (const ComparedConfiguration& one : by_configuration(found)) {
     auto& line = table.rows.emplace_back();
-    line = {setting_text(*one.a, shown), Value{}};
+    line = {setting_text(*one.a, shown), value(*one.a)};
     for (std::size_t i = 0; i < found.size(); ++i) {
       const Pair* pair = one.pairs[i];
-      if (pair && pair->before) line[1] = values.of(pair->before);
-      line.push_back(pair ? values.of(pair->after) : Value{});
+      line.push_back(pair ? value(*pair->b) : Value{});
       line.push_back(pair ? Value{change_cell(*pair, found[i].exact)} : Value{});
     }
     line.emplace_back(one.a->trial_id);

@@ -182,6 +182,12 @@ TEST(CompareAll, TheViewsNameTheSides) {
   EXPECT_EQ(compare_table({found->data(), 1}, names, {}).columns.front(), "change") << "of two as ever";
   ASSERT_EQ(shown.rows.size(), 2u) << "a row for each configuration";
   EXPECT_THAT(shown.columns, testing::Contains("C against A"));
+  auto broke = b;
+  broke[1].outcome = Outcome::kHang;
+  const SweepRows with_broke[] = {broke, c};
+  const Table told = compare_shown(*compare_all(a, with_broke, {}), {});
+  EXPECT_EQ(told.rows[0][1], shown.rows[0][1]) << "A's value is known though B broke";
+  EXPECT_EQ(told.rows[0][2], Value{});
   EXPECT_THAT(compare_text(*found, names, {}, 0), HasSubstr("A: first; B: second; C: third"));
   EXPECT_EQ(in_words(names), "first, second and third");
   EXPECT_EQ(in_words({names, 2}), "first and second");
