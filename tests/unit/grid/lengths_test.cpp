@@ -58,9 +58,9 @@ TEST(GridRead, ASequenceLengthMayBeAPercentileOfAFile) {
     const auto grid = read(rest);
     EXPECT_TRUE(grid) << (grid ? "" : grid.error().message);
     std::vector<i64> out;
-    if (grid)
-      EXPECT_TRUE(expand(
-          *grid, [&](PlanEntry&& e) { return out.push_back(e.trial.seq_len), true; }, 0));
+    if (!grid) return out;
+    EXPECT_TRUE(expand(
+        *grid, [&](PlanEntry&& e) { return out.push_back(e.trial.seq_len), true; }, 0));
     return out;
   };
   EXPECT_EQ(seq_lens("base: {seq_len: {percentile: 95, of: data.csv}}"), std::vector<i64>{190});
