@@ -1,19 +1,25 @@
-"""Hooks of mkdocs.yml: the documents of the root folder and the examples become pages, and links follow them.
+"""Hooks of mkdocs.yml: the documents of the root folder, the examples and the notebooks become pages, and links follow them.
 
 A link to a file that is no page (source code, say) becomes plain text: the site holds documents alone.
 """
+import json
 import os
 import pathlib
 import re
+import sys
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+from notebook_page import as_markdown  # noqa: E402
+
 ROOT_PAGES = {"README.md": "index.md", "ARCHITECTURE.md": "architecture.md", "CONTRIBUTING.md": "contributing.md",
               "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md", "examples/README.md": "examples/index.md",
               **{f"examples/{page.parent.name}/README.md": f"examples/{page.parent.name}.md"
-                 for page in sorted(ROOT.glob("examples/*/README.md"))}}
+                 for page in sorted(ROOT.glob("examples/*/README.md"))},
+              **{str(book.relative_to(ROOT)): f"examples/{book.stem}.md" for book in sorted(ROOT.glob("examples/*/*.ipynb"))}}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\](?:\([^)]*\))?)*)\]\(([^\s)]+)\)")
 
 
@@ -24,6 +30,13 @@ def site_path(repository_path: str) -> str | None:
     if repository_path.startswith("docs/") and (ROOT / repository_path).is_file():
         return repository_path.removeprefix("docs/")
     return None
+
+
+def source_of(name: str) -> str:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    if not name.endswith(".ipynb"):
+        return text
+    return f"{as_markdown(json.loads(text))}\nThis page was made from `{name}`.\n"
 
 
 def repository_path(page: str) -> str:
@@ -62,7 +75,7 @@ def on_config(config):
 
 def on_files(files, config):
     for name, page in ROOT_PAGES.items():
-        files.append(File.generated(config, page, content=(ROOT / name).read_text()))
+        files.append(File.generated(config, page, content=source_of(name)))
     return files
 
 

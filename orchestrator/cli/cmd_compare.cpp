@@ -1,4 +1,4 @@
-// sweep compare: what got faster or slower between two sweeps, with significance; or trials side by side.
+// sweep compare: what got faster or slower between sweeps, with significance; or trials side by side.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,19 +23,17 @@ namespace {
 
 struct CompareCommand {
   std::string db = "sweep.db", a, b, fail_on;
-  std::vector<std::string> only_a, only_b, trials;
+  std::vector<std::string> more, only_a, only_b, trials;
   answers::CompareOptions options;
   TransferCommand transfer;
   bool json = false, csv = false;
 };
 
-// For programs. `sides`: a column that names them where one was rehearsed.
-Table comparison(const answers::Comparison& found, const answers::CompareOptions& options,
-                 const std::string& sides) {
-  Table table = answers::compare_table(found, options);
-  if (sides.empty()) return table;
+// For programs. `rehearsed`: a column that names the sides that were rehearsed.
+Table with_rehearsed(Table table, const std::string& rehearsed) {
+  if (rehearsed.empty()) return table;
   table.columns.emplace_back("rehearsed");
-  for (auto& row : table.rows) row.emplace_back(sides);
+  for (auto& row : table.rows) row.emplace_back(rehearsed);
   return table;
 }
 
@@ -99,9 +97,73 @@ std::optional<Error> wrong_in(const CompareCommand& o) {
         o.transfer.chart)};
   if (o.trials.empty() && (o.a.empty() || o.b.empty()))
     return Error{"compare wants two sweeps, A and B, or --trials"};
+  if (o.transfer.wanted && !o.more.empty()) return Error{"--transfer compares two sweeps: name A and B"};
+  if (o.more.size() + 2 > answers::kMostSides)
+    return Error{fmt::format("compare takes at most {} sweeps", answers::kMostSides)};
   if (!(o.options.false_discovery_rate > 0 && o.options.false_discovery_rate < 1))
     return Error{"--fdr wants a share between 0 and 1, such as 0.05"};
   return std::nullopt;
+}
+
+Expected<std::vector<CompareSide>> read_sides(const CompareCommand& o) {
+  std::vector<std::string> words = {o.a, o.b};
+  words.insert(words.end(), o.more.begin(), o.more.end());
+  std::vector<CompareSide> out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    auto side = read_compare_side(words[i], o.db,
+                                  i == 0   ? o.only_a
+                                  : i == 1 ? o.only_b
+                                           : std::vector<std::string>());
+    if (!side) return tl::unexpected(side.error());
+    out.push_back(std::move(*side));
+  }
+  return out;
+}
+
+// A against each other one. Error: one of them has nothing in common with A.
+Expected<std::vector<answers::Comparison>> compared(std::span<const CompareSide> sides,
+                                                    const answers::CompareOptions& options) {
+  std::vector<answers::SweepRows> others;
+  for (const CompareSide& side : sides.subspan(1)) others.emplace_back(side.rows);
+  auto found = answers::compare_all(sides[0].rows, others, options);
+  if (!found) return found;
+  for (std::size_t i = 0; i < found->size(); ++i) {
+    if (!(*found)[i].pairs.empty() || (*found)[i].unanswered > 0) continue;
+    return fail(
+        fmt::format("'{}' and '{}' have no configuration in common ({} and {} rows); `sweep compare A B "
+                    "--transfer` says in which axes they differ and compares across these",
+                    answers::safe_text(sides[0].sweep.name), answers::safe_text(sides[i + 1].sweep.name),
+                    sides[0].rows.size(), sides[i + 1].rows.size()));
+  }
+  return found;
+}
+
+// As asked: text or the table on standard output, the page, and on standard error what differs beside the results.
+Expected<void> show_comparison(Io& io, const CompareCommand& o, std::span<const CompareSide> sides,
+                               std::span<const answers::Comparison> found) {
+  std::vector<const CompareSide*> all;
+  std::vector<std::span<const Environment>> nodes;
+  answers::ComparedSweeps page;
+  for (const CompareSide& side : sides) {
+    all.push_back(&side);
+    nodes.emplace_back(side.nodes);
+    page.names.push_back(side.sweep.name);
+    page.options.push_back(side.sweep.options_json);
+  }
+  const auto rehearsed = rehearsed_sides(all);
+  page.machines = answers::machine_differences(nodes);
+  page.made = page_stamp().sentence();
+  SWEEP_TRY(print(io, o, with_rehearsed(answers::compare_table(found, page.names, o.options), rehearsed),
+                  answers::compare_text(found, page.names, o.options, io.out_is_terminal ? io.width : 0) +
+                      (rehearsed.empty() ? "" : rehearsed + ": " + answers::rehearsed_line(true))));
+  SWEEP_TRY(
+      write_page(io, o.transfer.chart, [&] { return answers::comparison_html(page, found, o.options); }));
+  io.err << page.machines;
+  for (std::size_t i = 0; (o.json || o.csv) && i < found.size(); ++i)
+    io.err << fmt::format("{} configurations only in A, {} only in {}, {} not measured on both sides\n",
+                          found[i].only_a.size(), found[i].only_b.size(), answers::side_letter(i + 1),
+                          found[i].unanswered);
+  return {};
 }
 
 int compare_sweeps(Io& io, CompareCommand o) {
@@ -112,43 +174,24 @@ int compare_sweeps(Io& io, CompareCommand o) {
     if (!share) return refuse(io, share.error());
     o.options.fail_on = *share;
   }
-  const auto a = read_compare_side(o.a, o.db, o.only_a);
-  if (!a) return refuse(io, a.error());
-  const auto b = read_compare_side(o.b, o.db, o.only_b);
-  if (!b) return refuse(io, b.error());
+  const auto sides = read_sides(o);
+  if (!sides) return refuse(io, sides.error());
   if (o.transfer.wanted) {
     o.transfer.json = o.json, o.transfer.csv = o.csv, o.transfer.options.metric = o.options.metric;
-    return print_transfer(io, *a, *b, o.transfer);
+    return print_transfer(io, (*sides)[0], (*sides)[1], o.transfer);
   }
-  if (is_same_sweep(*a, *b))
-    io.err << "A and B are the same sweep: each configuration is compared with itself\n";
-  const auto found = answers::compare(a->rows, b->rows, o.options);
+  for (std::size_t i = 1; i < sides->size(); ++i)
+    if (is_same_sweep((*sides)[0], (*sides)[i]))
+      io.err << fmt::format("A and {} are the same sweep: each configuration is compared with itself\n",
+                            answers::side_letter(i));
+  const auto found = compared(*sides, o.options);
   if (!found) return refuse(io, found.error());
-  if (found->pairs.empty() && found->unanswered == 0)
-    return refuse(
-        io, {fmt::format("'{}' and '{}' have no configuration in common ({} and {} rows); `sweep compare A B "
-                         "--transfer` says in which axes they differ and compares across these",
-                         answers::safe_text(a->sweep.name), answers::safe_text(b->sweep.name), a->rows.size(),
-                         b->rows.size())});
-  const auto sides = rehearsed_sides(*a, *b);
-  auto written = print(io, o, comparison(*found, o.options, sides),
-                       answers::compare_text(*found, o.options, io.out_is_terminal ? io.width : 0) +
-                           (sides.empty() ? "" : sides + ": " + answers::rehearsed_line(true)));
-  const std::string machines = answers::machine_differences(a->nodes, b->nodes);
-  if (written)
-    written = write_page(io, o.transfer.chart, [&] {
-      return answers::comparison_html({a->sweep.name, b->sweep.name, a->sweep.options_json,
-                                       b->sweep.options_json, machines, page_stamp().sentence()},
-                                      *found, o.options);
-    });
-  if (!written) return refuse(io, written.error());
-  io.err << machines;
-  if (o.json || o.csv)
-    io.err << fmt::format("{} configurations only in A, {} only in B, {} not measured on both sides\n",
-                          found->only_a.size(), found->only_b.size(), found->unanswered);
-  if (!o.options.fail_on || found->regressions == 0) return kAnswered;
+  if (const auto shown = show_comparison(io, o, *sides, *found); !shown) return refuse(io, shown.error());
+  i64 regressions = 0;
+  for (const auto& one : *found) regressions += one.regressions;
+  if (!o.options.fail_on || regressions == 0) return kAnswered;
   io.err << fmt::format("{} regression{}: worse by {} or more and significant, or no longer ok\n",
-                        found->regressions, found->regressions == 1 ? "" : "s", o.fail_on);
+                        regressions, regressions == 1 ? "" : "s", o.fail_on);
   return kRegression;
 }
 
@@ -156,11 +199,12 @@ int compare_sweeps(Io& io, CompareCommand o) {
 
 void add_compare(Registry r) {
   auto* c = r.app.add_subcommand("compare",
-                                 "what got faster or slower between two sweeps, with significance; does the "
+                                 "what got faster or slower between sweeps, with significance; does the "
                                  "order of one hold for the other");
   auto o = std::make_shared<CompareCommand>();
   c->add_option("A", o->a, "before: the name of a sweep, FILE.db (its latest) or FILE.db:NAME");
   c->add_option("B", o->b, "after: likewise");
+  c->add_option("MORE", o->more, "further sweeps, likewise: each is compared with A");
   c->add_option("--db", o->db, "where sweeps are that are named without a file")
       ->envname("SWEEP_DB")
       ->capture_default_str()

@@ -1,5 +1,6 @@
 #include "orchestrator/cli/compare_sides.h"
 
+#include "orchestrator/answers/statistics/compare.h"
 #include "orchestrator/answers/statistics/filter.h"
 #include "schema/rehearsal.h"
 
@@ -45,9 +46,11 @@ bool is_same_sweep(const CompareSide& a, const CompareSide& b) {
   return a.file == b.file && a.sweep.id == b.sweep.id;
 }
 
-std::string rehearsed_sides(const CompareSide& a, const CompareSide& b) {
-  const bool first = is_rehearsal(a.sweep.name), second = is_rehearsal(b.sweep.name);
-  return first && second ? "A and B" : first ? "A" : second ? "B" : "";
+std::string rehearsed_sides(const std::vector<const CompareSide*>& sides) {
+  std::vector<std::string> letters;
+  for (std::size_t i = 0; i < sides.size(); ++i)
+    if (is_rehearsal(sides[i]->sweep.name)) letters.push_back(answers::side_letter(i));
+  return answers::in_words(letters);
 }
 
 }  // namespace sweep::cli

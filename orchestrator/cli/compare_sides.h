@@ -1,4 +1,4 @@
-// The two sides of `sweep compare`: the results of a sweep, as people name it, and its nodes.
+// The sides of `sweep compare`: the results of a sweep, as people name it, and its nodes.
 #pragma once
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ Expected<CompareSide> read_latest_side(const std::string& db);
 
 bool is_same_sweep(const CompareSide& a, const CompareSide& b);
 
-// "A", "B", "A and B"; empty: both were measured.
-std::string rehearsed_sides(const CompareSide& a, const CompareSide& b);
+// "A", "B", "A and B"; empty: all were measured.
+std::string rehearsed_sides(const std::vector<const CompareSide*>& sides);
 
 }  // namespace sweep::cli

@@ -79,7 +79,7 @@ int print_transfer(Io& io, const CompareSide& a, const CompareSide& b, const Tra
   if (!o.match.empty()) command.options.match = split_list(o.match);
   const auto found = answers::transfer(a.rows, b.rows, command.options);
   if (!found) return refuse(io, found.error());
-  if (const auto written = print_answer(io, *found, command, rehearsed_sides(a, b)); !written)
+  if (const auto written = print_answer(io, *found, command, rehearsed_sides({&a, &b})); !written)
     return refuse(io, written.error());
   if (!o.chart.empty()) {
     const auto drawn =
@@ -90,7 +90,8 @@ int print_transfer(Io& io, const CompareSide& a, const CompareSide& b, const Tra
         counted(std::ranges::count_if(found->shared, &answers::SharedConfiguration::measured),
                 "configuration"));
   }
-  io.err << answers::machine_differences(a.nodes, b.nodes);
+  const std::span<const Environment> nodes[] = {a.nodes, b.nodes};
+  io.err << answers::machine_differences(nodes);
   return kAnswered;
 }
 

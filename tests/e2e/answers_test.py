@@ -168,6 +168,23 @@ def compare_fails_on_regressions_only(b):
     assert "no configuration in common" in b.sweep("compare", "before", "unlike", code=2).stderr
 
 
+def compare_takes_several_and_the_first_is_the_reference(b):
+    b.make("before", [row(n, 1000) for n in (1, 2, 4)])
+    b.make("faster", [row(1, 1200), row(2, 1000), row(4, 1000)])
+    b.make("slower", [row(1, 1000), row(2, 800)])
+    said = b.sweep("compare", "before", "faster", "slower", "--fail-on-regression", "5%", code=3)
+    lines = said.stdout.splitlines()
+    assert lines[0] == "A: before; B: faster; C: slower", lines
+    worst = next(line for line in lines if "MBS2" in line)
+    assert "unclear" in worst and "worse ! -20.0 %" in worst, said.stdout
+    assert any("better +20.0 %" in line for line in lines) and "1 configuration in A and not in C" in said.stdout, said.stdout
+    rows = json.loads(b.sweep("compare", "before", "faster", "slower", "--json").stdout)
+    assert [(r["side"], r["sweep"], r["change"]) for r in rows] == [
+        ("B", "faster", "better"), ("B", "faster", "unclear"), ("B", "faster", "unclear"), ("C", "slower", "worse"), ("C", "slower", "unclear")], rows
+    two = json.loads(b.sweep("compare", "before", "slower", "--json").stdout)
+    assert "side" not in two[0] and two[0]["share"] == rows[3]["share"], two
+
+
 def saved_queries_and_a_file_that_stays_as_it_is(b):
     b.make("s", [row(n, 1000 + n) for n in (1, 2)])
     before = b.db.read_bytes()
@@ -212,7 +229,7 @@ def best_says_ties_and_what_was_measured(b):
 
 CASES = [the_report_answers_and_can_be_pasted, nothing_of_a_result_becomes_markup, sweeps_without_answers_say_so,
          a_reader_that_has_seen_enough_may_leave,
-         compare_fails_on_regressions_only, saved_queries_and_a_file_that_stays_as_it_is, best_says_ties_and_what_was_measured]
+         compare_fails_on_regressions_only, compare_takes_several_and_the_first_is_the_reference, saved_queries_and_a_file_that_stays_as_it_is, best_says_ties_and_what_was_measured]
 
 
 def main():

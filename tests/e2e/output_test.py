@@ -29,6 +29,12 @@ PRINTS = {
 JSON = ("predict", "suggest", "plan", "explain", "status", "best", "table", "compare", "query", "logs", "doctor", "models", "hardware")
 CSV_HEAD = "precision,model,hardware,nodes,gpus_per_node,micro_batch_size,seq_len,tokens_per_s\n"
 DB = ["--db", "r.db"]
+STAGES = """name: s
+model: tiny-llama
+base: {hardware: cpu, gpus_per_node: 2, seq_len: 16, global_batch_size: 8, micro_batch_size: 1}
+stages: [{start: {}}, {larger batch: {micro_batch_size: 2}}]
+measure: {warmup_steps: 1, steps: 5}
+"""
 NO_DB = ("simulate", "predict", "init", "models", "hardware", "completion", "manual", "list")
 
 
@@ -56,6 +62,28 @@ class Bench:
                       ["import", rows, *own], ["suggest", "--db", "i.db"], ["merge", "m.db", "i.db"],
                       ["simulate", self.names["GRID"], "--nodes", "2", "--job-seconds", "900"], ["best", *DB], ["best", "--by", "seq_len", *DB]):
             done = self.sweep(*words, "--json")
+            yield tuple(map(str, words)), json.loads(done.stdout)
+
+    def documents_of_tables_and_comparisons(self):
+        name, kinds = finished_sweep.NAME, ("cost", "batch", "scaling", "max-batch", "max-model", "stages")
+        ok = [row["trial"] for row in json.loads(self.sweep("query", "select trial from results", "--json", "--db", self.db).stdout)]
+        rows = self.folder / "other.csv"
+        rows.write_text(CSV_HEAD + "".join(f"bf16,tiny-llama,h100-sxm-80gb,1,8,{n},4096,{1000 * n}\n" for n in (1, 2)))
+        for sweep in "abc":
+            self.sweep("import", rows, "--sweep", sweep, "--db", "t.db")
+        grid = self.folder / "stages.yaml"
+        grid.write_text(STAGES)
+        self.sweep("run", grid, "--db", "s.db", "--on", "local", "--rank", self.bin / "fake_rank")
+        several = json.loads(self.sweep("compare", "a", "b", "c", "--json", "--db", "t.db").stdout)
+        assert [(row["side"], row["sweep"]) for row in several] == [("B", "b")] * 2 + [("C", "c")] * 2, several
+        for words in (["query", "select 1 as n, null as none, 'a' as word, 0.5", *DB], ["query", "select * from results", *DB],
+                      *(["table", kind, *DB] for kind in kinds), ["table", "max-batch", "--epoch-tokens", "1e6", *DB],
+                      ["table", "stages", "--db", "s.db"], ["table", "stages", "--metric", "step_ms", "--db", "s.db"], *(["table", kind, "a", "--db", "t.db"] for kind in kinds),
+                      ["compare", name, name, *DB], ["compare", "a", "b", "--metric", "mfu", "--db", "t.db"], ["compare", "a", "b", "c", "--db", "t.db"],
+                      ["compare", name, "--trials", ",".join(ok[:3]), *DB], ["compare", "--transfer", "a", "b", "--db", "t.db"],
+                      ["compare", "--transfer", name, name, "--by", "nodes", *DB]):
+            done = self.sweep(*words, "--json")
+            assert done.returncode == 0, (words, done)
             yield tuple(map(str, words)), json.loads(done.stdout)
 
     def printing(self):
@@ -95,6 +123,7 @@ def each_document_follows_its_schema(b):
     for n, line in enumerate(b.sweep("plan", b.names["GRID"], "--json").stdout.splitlines()):
         seen["plan", n] = json.loads(line)
     seen.update(b.documents_of_other_commands())
+    seen.update(b.documents_of_tables_and_comparisons())
     for (name, *_), document in seen.items():
         schemas.check(name, document)
     assert {"sweep": finished_sweep.NAME, "kind": "measured", "ok": 2}.items() <= seen["list", *DB][0].items(), seen["list", *DB]

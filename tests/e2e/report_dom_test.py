@@ -36,7 +36,11 @@ def fits(page, file, pictures):
 
 def compares_like_with_like(page):
     for section in ("answer", "cost"):
-        expect(page.texts(f"#{section} h3") == ["large-8B", "small-1B"], f"#{section} has {page.texts(f'#{section} h3')}")
+        models = page.texts(f"#{section} tr > td:first-child")
+        expect(set(models) == {"large-8B", "small-1B"}, f"#{section} has {models}")
+        expect(page.evaluate(f"document.querySelectorAll('#{section} table').length") == 1, f"#{section} has not one table")
+    expect(page.texts("#answer tr > td:first-child") == ["large-8B", "small-1B"], "not one row for each model")
+    expect(page.texts("#answer .group > summary") == ["large-8B", "small-1B"] and not page.evaluate("document.querySelector('.group[open]')"), "answers are not folded")
     order = page.attributes("section[id]", "id")
     expect(order[:5] == ["answer", "cost", "heatmap", "importance", "failures"], f"sections: {order}")
     expect(len(page.texts("#answer .gain")) == 2, "no gain over the median and the first guess")
@@ -64,6 +68,7 @@ def has_what_it_can_show_and_nothing_else(page):
 
 def folds_and_copies(page):
     expect(page.evaluate("document.querySelectorAll('details.form').length >= 10 && !document.querySelector('details.form[open]')"), "configurations are open")
+    page.click("details.group > summary")
     page.click("details.form > summary")
     expect(page.evaluate("document.querySelector('details.form').open"), "a click does not unfold")
     page.evaluate("window.copied = null; Object.defineProperty(navigator, 'clipboard', { value: { writeText: async (t) => { window.copied = t; } } })")

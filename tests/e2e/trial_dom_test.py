@@ -173,6 +173,15 @@ def compares(page, bin_dir, folder, ids, pictures):
     expect(sections(page) == ["summary", "differs", "time", "metrics", "configurations"], f"sections: {sections(page)}")
     expect(any("driver" in text and "560" in text for text in page.texts("#differs li")), f"machines: {page.texts('#differs li')}")
     expect(len({label.split(":")[0] for label in marks(page, "time")}) == 4, f"A and B of two configurations: {marks(page, 'time')}")
+    three = folder / "three.html"
+    sweep(bin_dir, folder, "compare", "first", f"then {HOSTILE}", "first", "-o", three)
+    fits(page, three, pictures)
+    expect(sections(page) == ["summary", "differs", "time", "metrics", "configurations"], f"sections: {sections(page)}")
+    heads = page.texts("#configurations th")
+    expect("B against A" in heads and "C against A" in heads, f"each against the first: {heads}")
+    expect(any('"560" in B' in text and '"550" in C' in text for text in page.texts("#differs li")), f"machines of all: {page.texts('#differs li')}")
+    expect(len({label.split(":")[0] for label in marks(page, "time")}) == 6, f"A, B and C of two configurations: {marks(page, 'time')}")
+    expect(any("1.00× of 2: 0 better, 0 worse" in text for text in page.texts("#metrics tr")), f"C is A again: {page.texts('#metrics tr')}")
     for words in (("first", "--trials", ids[0]), ("first", "first", "--trials", f"{ids[0]},{ids[2]}"), ("first", "--trials", f"{ids[0]},nonsense"),
                   ("first",), ("first", "first", "-o", folder / "x.svg")):
         sweep(bin_dir, folder, "compare", *words, code=2)

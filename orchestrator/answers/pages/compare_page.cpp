@@ -53,65 +53,118 @@ std::string names_of(const std::vector<const ResultRow*>& rows) {
   return out;
 }
 
-// The options of the two sweeps that a result depends on, where they differ.
+// The options of the sweeps that a result depends on, where they differ.
 std::string option_differences(const ComparedSweeps& of) {
-  const SweepOptions a = sweep_options_from(of.a_options).value_or(SweepOptions()),
-                     b = sweep_options_from(of.b_options).value_or(SweepOptions());
+  std::vector<SweepOptions> sides;
+  for (const std::string& stored : of.options)
+    sides.push_back(sweep_options_from(stored).value_or(SweepOptions()));
   const auto measured = [](const SweepOptions& options) {
     return options.measure ? fmt::format("{} steps after {}, {} repeats", options.measure->steps,
                                          options.measure->warmup_steps, options.measure->repeats)
                            : "unknown";
   };
   std::string out;
-  const std::tuple<const char*, std::string, std::string> all[] = {{"measured", measured(a), measured(b)},
-                                                                   {"launcher", a.launcher, b.launcher},
-                                                                   {"build", a.build, b.build}};
-  for (const auto& [what, in_a, in_b] : all)
-    if (in_a != in_b)
-      out += fmt::format("{}: {} in A, {} in B\n", what, in_a.empty() ? "unknown" : in_a,
-                         in_b.empty() ? "unknown" : in_b);
+  const auto add = [&](const char* what, auto&& text_of) {
+    std::string line;
+    bool differ = false;
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+      const std::string text = text_of(sides[i]);
+      differ |= text != text_of(sides.front());
+      line += fmt::format("{}{} in {}", i > 0 ? ", " : "", text.empty() ? "unknown" : text, side_letter(i));
+    }
+    if (differ) out += fmt::format("{}: {}\n", what, line);
+  };
+  add("measured", measured);
+  add("launcher", [](const SweepOptions& o) { return o.launcher; });
+  add("build", [](const SweepOptions& o) { return o.build; });
   return out;
 }
 
-std::string differences(const ComparedSweeps& of, const Comparison& found) {
-  std::string lines = of.machines + option_differences(of), out;
+std::string differences(const ComparedSweeps& of, std::span<const Comparison> found) {
+  std::string lines = of.machines + option_differences(of) + alone_lines(found, false), out;
   while (!lines.empty()) {
     const auto end = lines.find('\n');
     out += fmt::format("<li>{}</li>\n", escape_xml(lines.substr(0, end)));
     lines.erase(0, end == std::string::npos ? end : end + 1);
   }
-  for (const auto& [where, rows] : {std::pair("A", &found.only_a), std::pair("B", &found.only_b)})
-    if (!rows->empty())
-      out += fmt::format("<li>{} only in {}</li>\n", counted(i64(rows->size()), "configuration"), where);
   return out.empty() ? "" : fmt::format("<ul>\n{}</ul>\n", out);
 }
 
-std::string metrics_of(const Comparison& found) {
-  const Names names({});
+std::string ratio_text(const PairedMetric& one) {
+  return significant(one.ratio) + "×";
+}
+
+Table metrics_of_two(const Comparison& found, const Names& names) {
   Table table;
   table.columns = {"metric", "better is", "B / A, median", "of", "better", "worse"};
   for (const PairedMetric& one : paired_metrics(found))
-    table.rows.push_back({names.of(one.metric), word_of(one.better), significant(one.ratio) + "×", one.pairs,
-                          one.improved, one.worsened});
+    table.rows.push_back(
+        {names.of(one.metric), word_of(one.better), ratio_text(one), one.pairs, one.improved, one.worsened});
+  return table;
+}
+
+// A column for each sweep: "0.97× of 12: 3 better, 9 worse".
+Table metrics_of_several(std::span<const Comparison> found, const Names& names) {
+  Table table;
+  table.columns = {"metric", "better is"};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    table.columns.push_back(side_letter(i + 1) + " / A, median");
+    for (const PairedMetric& one : paired_metrics(found[i])) {
+      const Value name{names.of(one.metric)};
+      auto line = std::ranges::find_if(table.rows, [&](const auto& row) { return row.front() == name; });
+      if (line == table.rows.end())
+        line = table.rows.insert(line, std::vector<Value>{name, word_of(one.better)});
+      line->resize(i + 2);
+      line->push_back(fmt::format("{} of {}: {} better, {} worse", ratio_text(one), one.pairs, one.improved,
+                                  one.worsened));
+    }
+  }
+  for (auto& row : table.rows) row.resize(table.columns.size());
+  return table;
+}
+
+std::string metrics_of(std::span<const Comparison> found) {
+  const Names names({});
+  Table table = found.size() == 1 ? metrics_of_two(found.front(), names) : metrics_of_several(found, names);
   return table.rows.empty() ? "" : parts::html_table(std::move(table), names);
 }
 
-std::string time_of(const Comparison& found) {
+std::string time_of(std::span<const Comparison> found) {
+  const auto all = by_configuration(found);
   std::vector<ResultRow> rows;
-  for (const Pair& pair : found.pairs) rows.push_back(*pair.a);
+  for (const auto& one : all) rows.push_back(*one.a);
   const auto differ = varying(rows);
+  const auto has_parts = [](const Pair* pair) { return pair && time_parts(pair->b->metrics); };
   SpanChart chart;
-  std::size_t pairs = 0;
-  for (const Pair& pair : found.pairs) {
-    if (!time_parts(pair.a->metrics) || !time_parts(pair.b->metrics) || ++pairs > kPairsDrawn) continue;
-    const std::string name = parts::name_of(*pair.a, differ);
-    add_bar(chart, name + ", A", *pair.a);
-    add_bar(chart, name + ", B", *pair.b);
+  std::size_t count = 0;
+  for (const auto& one : all) {
+    if (!time_parts(one.a->metrics) || std::ranges::none_of(one.pairs, has_parts) || ++count > kPairsDrawn)
+      continue;
+    const std::string name = parts::name_of(*one.a, differ);
+    add_bar(chart, name + ", A", *one.a);
+    for (std::size_t i = 0; i < one.pairs.size(); ++i)
+      if (one.pairs[i]) add_bar(chart, fmt::format("{}, {}", name, side_letter(i + 1)), *one.pairs[i]->b);
   }
   const std::string out = time_section(std::move(chart));
-  if (pairs <= kPairsDrawn || out.empty()) return out;
+  if (count <= kPairsDrawn || out.empty()) return out;
   return out + parts::paragraph(
-                   fmt::format("The {} configurations with the largest changes, of {}.", kPairsDrawn, pairs));
+                   fmt::format("The {} configurations with the largest changes, of {}.", kPairsDrawn, count));
+}
+
+// Each line a paragraph.
+std::string summary_of(std::span<const Comparison> found, const CompareOptions& options) {
+  std::string out;
+  for (std::string text = compare_summary(found, options); !text.empty();) {
+    const auto end = text.find('\n');
+    out += parts::paragraph(text.substr(0, end));
+    text.erase(0, end == std::string::npos ? end : end + 1);
+  }
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (found[i].unanswered > 0)
+      out += parts::paragraph(fmt::format("{} more were not measured on both sides{}: nothing to compare.",
+                                          found[i].unanswered,
+                                          found.size() > 1 ? ", A and " + side_letter(i + 1) : ""));
+  return out;
 }
 
 }  // namespace
@@ -140,32 +193,25 @@ std::string side_by_side_html(const SideBySide& sides, const std::string& sweep,
        .draws = true});
 }
 
-std::string comparison_html(const ComparedSweeps& of, const Comparison& found,
+std::string comparison_html(const ComparedSweeps& of, std::span<const Comparison> found,
                             const CompareOptions& options) {
-  std::string summary;
-  for (std::string text = compare_summary(found, options); !text.empty();) {
-    const auto end = text.find('\n');
-    summary += parts::paragraph(text.substr(0, end));
-    text.erase(0, end == std::string::npos ? end : end + 1);
-  }
-  if (found.unanswered > 0)
-    summary += parts::paragraph(
-        fmt::format("{} more were not measured on both sides: nothing to compare.", found.unanswered));
-  std::string body = section("summary", "Summary", summary);
+  std::string body = section("summary", "Summary", summary_of(found, options));
   body += section("differs", "What differs", differences(of, found));
   body += section("time", "Where the time of a step goes", time_of(found));
   body += section("metrics", "Metrics", metrics_of(found));
-  if (!found.pairs.empty())
+  if (std::ranges::any_of(found, [](const Comparison& one) { return !one.pairs.empty(); }))
     body += section("configurations", "Configurations",
                     parts::html_table(compare_shown(found, options), Names({})));
-  return framed_page(
-      {.window = fmt::format("{} and {}", of.a, of.b),
-       .heading = fmt::format("{} and {}", of.a, of.b),
-       .rehearsed = is_rehearsal(of.a) || is_rehearsal(of.b),
-       .lead = fmt::format("<p class=\"question\">A: {}; B: {}</p>\n<p class=\"meta\">{}</p>\n",
-                           escape_xml(of.a), escape_xml(of.b), escape_xml(of.made)),
-       .body = std::move(body),
-       .draws = true});
+  std::string sides;
+  for (std::size_t i = 0; i < of.names.size(); ++i)
+    sides += fmt::format("{}{}: {}", i > 0 ? "; " : "", side_letter(i), of.names[i]);
+  return framed_page({.window = in_words(of.names),
+                      .heading = in_words(of.names),
+                      .rehearsed = std::ranges::any_of(of.names, is_rehearsal),
+                      .lead = fmt::format("<p class=\"question\">{}</p>\n<p class=\"meta\">{}</p>\n",
+                                          escape_xml(sides), escape_xml(of.made)),
+                      .body = std::move(body),
+                      .draws = true});
 }
 
 }  // namespace sweep::answers

@@ -1,7 +1,9 @@
-// The page of `sweep compare`: results side by side, or two sweeps: what differs, each metric with its direction and its
+// The page of `sweep compare`: results side by side, or sweeps against the first one: what differs, each metric with its direction and its
 // ratio, where the time goes.
 #pragma once
+#include <span>
 #include <string>
+#include <vector>
 
 #include "orchestrator/answers/statistics/compare.h"
 #include "orchestrator/answers/statistics/side_by_side.h"
@@ -11,10 +13,11 @@ namespace sweep::answers {
 std::string side_by_side_html(const SideBySide&, const std::string& sweep, const std::string& made);
 
 struct ComparedSweeps {
-  std::string a, b, a_options, b_options;  // names, and the stored options
-  std::string machines;                    // machine_differences()
+  std::vector<std::string> names, options;  // the stored options; A first
+  std::string machines;                     // machine_differences()
   std::string made;
 };
-std::string comparison_html(const ComparedSweeps&, const Comparison&, const CompareOptions&);
+// One comparison for each sweep but A.
+std::string comparison_html(const ComparedSweeps&, std::span<const Comparison>, const CompareOptions&);
 
 }  // namespace sweep::answers

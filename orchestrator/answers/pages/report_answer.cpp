@@ -15,8 +15,8 @@
 namespace sweep::answers::parts {
 namespace {
 
-constexpr std::size_t kSpeltOut = 4;  // groups whose best configuration is spelt out
-constexpr std::size_t kCosts = 12;    // groups with a table of costs
+constexpr std::size_t kSpeltOut = 12;  // groups whose best configuration is spelt out
+constexpr std::size_t kListed = 60;    // groups in the tables
 constexpr double kTrillion = 1e12;
 
 std::string value_of(const ResultRow& row, std::string_view metric) {
@@ -71,13 +71,11 @@ std::string forms(const ReportInput& in, const ResultRow& row, const GridForm& g
 }
 
 std::string one_answer(const ReportInput& in, const BestOfGroup& group, const BestOptions& options,
-                       std::span<const Field> differ, bool named) {
-  std::string out;
-  if (named) out += fmt::format("<h3>{}</h3>\n", escape_xml(heading_of(group, options)));
-  if (!group.winner) return out + paragraph(group.why_none + ".");
+                       std::span<const Field> differ) {
+  if (!group.winner) return paragraph(group.why_none + ".");
   const ResultRow& row = *group.winner;
   const Names names(in.rows);
-  out += fmt::format(
+  std::string out = fmt::format(
       "<p class=\"winner\"><b>{}</b> <span class=\"small\">trial {}, best of {} by {}</span></p>\n",
       escape_xml(name_of(row, differ)), escape_xml(row.trial_id), group.ranked,
       escape_xml(names.of(in.metric)));
@@ -89,6 +87,43 @@ std::string one_answer(const ReportInput& in, const BestOfGroup& group, const Be
     measured += (measured.empty() ? "" : "; ") + line;
   out += fmt::format("<p class=\"small\">Measured: {}.</p>\n", escape_xml(measured));
   return out + forms(in, row, options.form);
+}
+
+std::string guess_cell(const Gain& gain) {
+  if (gain.guess_is_best) return "is the best";
+  if (gain.guess_ran_out) return "ran out of memory";
+  return gain.over_guess ? significant(*gain.over_guess) + "×" : "";
+}
+
+// The best of each group, a row each.
+Table answer_table(const ReportInput& in, std::span<const BestOfGroup> groups, const BestOptions& options,
+                   std::span<const Field> differ) {
+  std::vector<std::string> figures = {options.metric, "step_ms", "mfu", "peak_allocated_bytes",
+                                      "cost_per_mt"};
+  figures.erase(std::find(figures.begin() + 1, figures.end(), options.metric), figures.end());
+  Table table;
+  table.columns = options.group_by;
+  table.columns.emplace_back("configuration");
+  table.columns.insert(table.columns.end(), figures.begin(), figures.end());
+  for (const char* name : {"over the median", "over the first guess", "tied with", "best of", "trial"})
+    table.columns.emplace_back(name);
+  const auto text = [](std::string value) { return value.empty() ? Value{} : Value{std::move(value)}; };
+  for (const BestOfGroup& group : groups) {
+    auto& line = table.rows.emplace_back(group.key);
+    if (!group.winner) {
+      line.emplace_back(group.why_none);
+      line.resize(table.columns.size());
+      continue;
+    }
+    const Gain gain = gain_of(in, group, options);
+    line.emplace_back(name_of(*group.winner, differ));
+    for (const std::string& name : figures) line.push_back(find_column(name)->get(*group.winner));
+    line.push_back(gain.over_median ? Value{significant(*gain.over_median) + "×"} : Value{});
+    line.push_back(text(guess_cell(gain)));
+    line.insert(line.end(), {Value{static_cast<i64>(group.ties.size())}, Value{group.ranked},
+                             Value{group.winner->trial_id}});
+  }
+  return table;
 }
 
 // One way to be best, for the table of costs.
@@ -190,35 +225,48 @@ bool belongs(const ResultRow& row, const BestOfGroup& group, const BestOptions& 
 std::string answer(const ReportInput& in, std::span<const BestOfGroup> groups, const BestOptions& options) {
   if (groups.empty()) return paragraph("The sweep has no configurations yet.");
   const auto differ = within_groups(in, options);
-  std::string out;
-  for (std::size_t i = 0; i < std::min(groups.size(), kSpeltOut); ++i)
-    out += one_answer(in, groups[i], options, differ, groups.size() > 1);
-  if (groups.size() > kSpeltOut)
-    out += paragraph(fmt::format("{} more groups: `sweep best --by {}` has their configurations.",
-                                 groups.size() - kSpeltOut, fmt::join(options.group_by, ",")));
+  if (groups.size() == 1) return one_answer(in, groups.front(), options, differ);
+  std::string out = html_table(
+      answer_table(in, groups.first(std::min(groups.size(), kListed)), options, differ), Names(in.rows));
+  if (groups.size() > kListed)
+    out += paragraph(fmt::format("{} more groups: `sweep best --by {}` has them.", groups.size() - kListed,
+                                 fmt::join(options.group_by, ",")));
+  std::size_t spelt = 0;
+  for (const BestOfGroup& group : groups) {
+    if (!group.winner || ++spelt > kSpeltOut) continue;
+    out += fmt::format("<details class=\"group\"><summary>{}</summary>\n{}</details>\n",
+                       escape_xml(heading_of(group, options)), one_answer(in, group, options, differ));
+  }
+  if (spelt > kSpeltOut)
+    out += paragraph(fmt::format("`sweep best --by {}` spells out {} more.", fmt::join(options.group_by, ","),
+                                 spelt - kSpeltOut));
   return out;
 }
 
 std::string cost(const ReportInput& in, std::span<const BestOfGroup> groups, const BestOptions& options) {
   auto differ = within_groups(in, options);
   std::erase_if(differ, [](const Field& field) { return field.name() == "nodes"; });  // a column of its own
-  const Names names(in.rows);
-  std::string out;
-  std::size_t tables = 0, more = 0;
+  Table all;
+  std::size_t listed = 0;
   for (const BestOfGroup& group : groups) {
     std::vector<const ResultRow*> rows;
     for (const ResultRow& row : in.rows) {
       if (belongs(row, group, options)) rows.push_back(&row);
     }
-    const Table table = cost_of(rows, differ);
-    if (table.rows.empty()) continue;
-    if (++tables > kCosts && ++more > 0) continue;
-    if (groups.size() > 1) out += fmt::format("<h3>{}</h3>\n", escape_xml(heading_of(group, options)));
-    out += html_table(table, names);
+    Table table = cost_of(rows, differ);
+    if (table.rows.empty() || ++listed > kListed) continue;
+    if (groups.size() > 1) {
+      table.columns.insert(table.columns.begin(), options.group_by.begin(), options.group_by.end());
+      for (auto& row : table.rows) row.insert(row.begin(), group.key.begin(), group.key.end());
+    }
+    all.columns = table.columns;
+    all.rows.insert(all.rows.end(), table.rows.begin(), table.rows.end());
   }
-  if (tables == 0) return "";
-  if (more > 0)
-    out += paragraph(fmt::format("{} more groups are not listed; `sweep table cost` has them.", more));
+  if (listed == 0) return "";
+  std::string out = html_table(std::move(all), Names(in.rows));
+  if (listed > kListed)
+    out += paragraph(
+        fmt::format("{} more groups are not listed; `sweep table cost` has them.", listed - kListed));
   const auto prices = price_sentences(in.rows, in.made_at);
   for (const std::string& price : prices)
     out += fmt::format("<p class=\"small price\">Price of {}. Whole nodes are counted.</p>\n",

@@ -41,32 +41,45 @@ const ResultRow* first_guess(const ReportInput& in, const BestOfGroup& group, co
   return out;
 }
 
-std::string times(double best, double other, bool lower) {
-  return significant(lower ? other / best : best / other);
+// A factor over what is worse; nullopt: one of the two is not above 0.
+std::optional<double> times(double best, double other, bool lower) {
+  if (!(best > 0) || !(other > 0)) return std::nullopt;
+  return lower ? other / best : best / other;
 }
 
 }  // namespace
 
+Gain gain_of(const ReportInput& in, const BestOfGroup& group, const BestOptions& options) {
+  const bool lower = lower_is_better(options.metric);
+  Gain out;
+  if (group.median && group.ranked > 2) out.over_median = times(group.value, *group.median, lower);
+  if (group.ranked < 2) return out;
+  out.guess = first_guess(in, group, options);
+  if (!out.guess) return out;
+  out.guess_is_best = out.guess->trial_id == group.winner->trial_id;
+  out.guess_ran_out = !out.guess_is_best && cell_outcome_of(*out.guess) == CellOutcome::kOom;
+  const auto value = number(find_column(options.metric)->get(*out.guess));
+  if (!out.guess_is_best && !out.guess_ran_out && value) out.over_guess = times(group.value, *value, lower);
+  return out;
+}
+
 std::string gain(const ReportInput& in, const BestOfGroup& group, const BestOptions& options,
                  std::span<const Field> differ) {
   const Field metric(*find_column(options.metric));
-  const bool lower = lower_is_better(options.metric);
+  const Gain found = gain_of(in, group, options);
   std::vector<std::string> said;
-  if (group.median && group.ranked > 2 && *group.median > 0 && group.value > 0)
+  if (found.over_median)
     said.push_back(fmt::format("<b>{}×</b> the median of {} measured configurations",
-                               times(group.value, *group.median, lower), group.ranked));
-  const ResultRow* guess = first_guess(in, group, options);
-  if (guess && group.ranked > 1) {
-    const std::string name = escape_xml(name_of(*guess, differ));
-    const auto value = number(metric.of(*guess));
-    if (guess->trial_id == group.winner->trial_id)
-      said.push_back("the first guess, all defaults, is the best");
-    else if (cell_outcome_of(*guess) == CellOutcome::kOom)
-      said.push_back(fmt::format("the first guess ({}) ran out of memory", name));
-    else if (value && *value > 0 && group.value > 0)
-      said.push_back(fmt::format("<b>{}×</b> the first guess ({}: {})", times(group.value, *value, lower),
-                                 name,
-                                 escape_xml(show(metric.of(*guess), scale_for(metric.unit(), *value)))));
+                               significant(*found.over_median), group.ranked));
+  if (found.guess_is_best) said.emplace_back("the first guess, all defaults, is the best");
+  if (found.guess_ran_out)
+    said.push_back(
+        fmt::format("the first guess ({}) ran out of memory", escape_xml(name_of(*found.guess, differ))));
+  if (found.over_guess) {
+    const Value value = metric.of(*found.guess);
+    said.push_back(fmt::format("<b>{}×</b> the first guess ({}: {})", significant(*found.over_guess),
+                               escape_xml(name_of(*found.guess, differ)),
+                               escape_xml(show(value, scale_for(metric.unit(), *number(value))))));
   }
   if (said.empty()) return "";
   return fmt::format("<p class=\"gain\">{}.</p>\n", fmt::join(said, "; "));

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,12 @@ std::string environment(const ReportInput&);
 std::string reproduce(const ReportInput&);
 
 // How much the best is worth: over the median of its group, and over what one would try first.
+struct Gain {
+  std::optional<double> over_median, over_guess;  // factors
+  const ResultRow* guess = nullptr;               // the first guess; null: the group has no other that ran
+  bool guess_is_best = false, guess_ran_out = false;
+};
+Gain gain_of(const ReportInput&, const BestOfGroup&, const BestOptions&);
 std::string gain(const ReportInput&, const BestOfGroup&, const BestOptions&, std::span<const Field> differ);
 // Whether a row belongs to a group of `best`.
 bool belongs(const ResultRow&, const BestOfGroup&, const BestOptions&);

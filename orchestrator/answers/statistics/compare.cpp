@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
@@ -59,43 +60,42 @@ void measure_pair(Pair& pair, const Field& metric, bool exact) {
   }
 }
 
-void correct(std::vector<Pair>& pairs, double rate) {
+void correct(std::span<Comparison> all, double rate) {
   std::vector<double> p;
-  for (const Pair& pair : pairs) {
-    if (pair.p) p.push_back(*pair.p);
+  for (const Comparison& one : all) {
+    for (const Pair& pair : one.pairs)
+      if (pair.p) p.push_back(*pair.p);
   }
   const auto q = benjamini_hochberg(p);
   std::size_t next = 0;
-  for (Pair& pair : pairs) {
-    if (!pair.p) continue;
-    pair.q = q[next++];
-    pair.change = *pair.q > rate ? Change::kUnclear : pair.worse ? Change::kSlower : Change::kFaster;
+  for (Comparison& one : all) {
+    for (Pair& pair : one.pairs) {
+      if (!pair.p) continue;
+      pair.q = q[next++];
+      pair.change = *pair.q > rate ? Change::kUnclear : pair.worse ? Change::kSlower : Change::kFaster;
+    }
   }
 }
 
-void sort_pairs(std::vector<Pair>& pairs) {
-  std::sort(pairs.begin(), pairs.end(), [](const Pair& x, const Pair& y) {
-    if (x.change != y.change) return x.change < y.change;
-    const double a = std::fabs(x.share.value_or(0)), b = std::fabs(y.share.value_or(0));
-    if (a != b) return a > b;
-    return x.a->trial_id < y.a->trial_id;
-  });
+void count_regressions(Comparison& one, std::optional<double> fail_on) {
+  for (Pair& pair : one.pairs) {
+    const bool large = pair.share && fail_on && std::fabs(*pair.share) >= *fail_on;
+    pair.regression = pair.change == Change::kBroke || (pair.change == Change::kSlower && large);
+    one.regressions += pair.regression ? 1 : 0;
+  }
 }
 
-}  // namespace
-
-std::string_view to_string(Change change) {
-  static constexpr std::string_view kNames[] = {"broke",   "worse",       "better",
-                                                "unclear", "no interval", "repaired"};
-  return kNames[std::size_t(change)];
+bool comes_before(const Pair& x, const Pair& y) {
+  if (x.change != y.change) return x.change < y.change;
+  const double a = std::fabs(x.share.value_or(0)), b = std::fabs(y.share.value_or(0));
+  if (a != b) return a > b;
+  return x.a->trial_id < y.a->trial_id;
 }
 
-Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const ResultRow> b,
-                             const CompareOptions& options) {
-  const auto metric = resolve_ranked(options.metric);
-  if (!metric) return tl::unexpected(metric.error());
+// The pairs without their verdicts.
+Comparison matched(SweepRows a, SweepRows b, const Field& metric) {
   Comparison out;
-  out.exact = is_exact(options.metric);
+  out.exact = is_exact(metric.name());
   std::unordered_map<std::string_view, const ResultRow*> of_b;
   for (const ResultRow& row : b) of_b.emplace(row.trial_id, &row);
   for (const ResultRow& row : a) {
@@ -109,7 +109,7 @@ Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const Resul
     of_b.erase(other);
     const bool before = ended_ok(row), after = ended_ok(*pair.b);
     if (before && after) {
-      measure_pair(pair, *metric, out.exact);
+      measure_pair(pair, metric, out.exact);
     } else if (before && ended_otherwise(*pair.b)) {
       pair.change = Change::kBroke;
     } else if (after && ended_otherwise(row)) {
@@ -123,25 +123,83 @@ Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const Resul
   for (const ResultRow& row : b) {
     if (of_b.contains(row.trial_id)) out.only_b.push_back(&row);
   }
-  correct(out.pairs, options.false_discovery_rate);
-  for (Pair& pair : out.pairs) {
-    const bool large = pair.share && options.fail_on && std::fabs(*pair.share) >= *options.fail_on;
-    pair.regression = pair.change == Change::kBroke || (pair.change == Change::kSlower && large);
-    out.regressions += pair.regression ? 1 : 0;
-  }
-  sort_pairs(out.pairs);
   return out;
 }
 
-std::string machine_differences(std::span<const Environment> a, std::span<const Environment> b) {
+}  // namespace
+
+std::string_view to_string(Change change) {
+  static constexpr std::string_view kNames[] = {"broke",   "worse",       "better",
+                                                "unclear", "no interval", "repaired"};
+  return kNames[std::size_t(change)];
+}
+
+Expected<std::vector<Comparison>> compare_all(SweepRows a, std::span<const SweepRows> others,
+                                              const CompareOptions& options) {
+  const auto metric = resolve_ranked(options.metric);
+  if (!metric) return tl::unexpected(metric.error());
+  std::vector<Comparison> out;
+  for (const SweepRows b : others) out.push_back(matched(a, b, *metric));
+  correct(out, options.false_discovery_rate);
+  for (Comparison& one : out) {
+    count_regressions(one, options.fail_on);
+    std::ranges::sort(one.pairs, comes_before);
+  }
+  return out;
+}
+
+Expected<Comparison> compare(SweepRows a, SweepRows b, const CompareOptions& options) {
+  auto all = compare_all(a, {&b, 1}, options);
+  if (!all) return tl::unexpected(all.error());
+  return std::move(all->front());
+}
+
+std::string side_letter(std::size_t side) {
+  return std::string(1, static_cast<char>('A' + side));
+}
+
+std::string in_words(std::span<const std::string> names) {
+  std::string out;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    out += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
+  return out;
+}
+
+std::vector<ComparedConfiguration> by_configuration(std::span<const Comparison> found) {
+  std::map<const ResultRow*, std::vector<const Pair*>> pairs;
+  for (std::size_t side = 0; side < found.size(); ++side) {
+    for (const Pair& pair : found[side].pairs) {
+      auto& of_row = pairs[pair.a];
+      of_row.resize(found.size());
+      of_row[side] = &pair;
+    }
+  }
+  std::vector<std::pair<Pair, ComparedConfiguration>> ranked;  // by its worst pair
+  for (auto& [row, of_row] : pairs) {
+    const Pair* worst = nullptr;
+    for (const Pair* pair : of_row)
+      if (pair && (!worst || comes_before(*pair, *worst))) worst = pair;
+    ranked.push_back({*worst, {row, std::move(of_row)}});
+  }
+  std::ranges::sort(ranked, comes_before, [](const auto& one) -> const Pair& { return one.first; });
+  std::vector<ComparedConfiguration> out;
+  for (auto& one : ranked) out.push_back(std::move(one.second));
+  return out;
+}
+
+std::string machine_differences(std::span<const std::span<const Environment>> sides) {
   std::string out;
   for (const char* fact :
        {"host", "gpus", "cpu", "driver", "driver_cuda", "nccl", "libtorch", "kernel", "version", "build"}) {
-    const auto before = fact_values(a, fact), after = fact_values(b, fact);
-    if (before == after) continue;
-    out += fmt::format("{}: {} in A, {} in B\n", fact,
-                       before.empty() ? "unknown" : fmt::format("{}", fmt::join(before, ", ")),
-                       after.empty() ? "unknown" : fmt::format("{}", fmt::join(after, ", ")));
+    std::vector<std::set<std::string>> values;
+    for (const auto nodes : sides) values.push_back(fact_values(nodes, fact));
+    if (std::ranges::all_of(values, [&](const auto& of_side) { return of_side == values.front(); })) continue;
+    out += fmt::format("{}: ", fact);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      out += fmt::format("{}{} in {}", i > 0 ? ", " : "",
+                         values[i].empty() ? "unknown" : fmt::format("{}", fmt::join(values[i], ", ")),
+                         side_letter(i));
+    out += '\n';
   }
   return out;
 }

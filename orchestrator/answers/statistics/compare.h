@@ -1,5 +1,5 @@
 // Comparison: the configurations that two sweeps have in common, what changed in one metric, and which
-// changes are more than noise when that many are looked at.
+// changes are more than noise when that many are looked at. Several sweeps are each compared with the first one, A.
 #pragma once
 #include <optional>
 #include <span>
@@ -55,15 +55,41 @@ struct Comparison {
 Expected<Comparison> compare(std::span<const ResultRow> a, std::span<const ResultRow> b,
                              const CompareOptions&);
 
-// The differences between the machines and builds of the two, a line for each fact: they are the first
-// suspects.
-std::string machine_differences(std::span<const Environment> a, std::span<const Environment> b);
+// A against each of the others, in their order. q is adjusted for the pairs of all of them.
+using SweepRows = std::span<const ResultRow>;
+Expected<std::vector<Comparison>> compare_all(SweepRows a, std::span<const SweepRows> others,
+                                              const CompareOptions&);
 
-// Pairs as a table, values as stored.
-Table compare_table(const Comparison&, const CompareOptions&);
-std::string compare_text(const Comparison&, const CompareOptions&, std::size_t width);
-// The parts of that text: sentences, a line each; the pairs as people read them.
-std::string compare_summary(const Comparison&, const CompareOptions&);
-Table compare_shown(const Comparison&, const CompareOptions&);
+// What a sweep is called beside others: A is the first one.
+constexpr std::size_t kMostSides = 26;
+std::string side_letter(std::size_t side);
+// "A", "A and B", "A, B and C".
+std::string in_words(std::span<const std::string> names);
+
+// A configuration of A, and its pair with each other sweep; null: that one lacks it, or it has no answer on both.
+struct ComparedConfiguration {
+  const ResultRow* a = nullptr;
+  std::vector<const Pair*> pairs;
+};
+// In the order of the worst Change; within one, the largest change first.
+std::vector<ComparedConfiguration> by_configuration(std::span<const Comparison>);
+
+// The differences between the machines and builds of the sides, a line for each fact: they are the first
+// suspects.
+std::string machine_differences(std::span<const std::span<const Environment>> sides);
+
+// The views, of two sweeps or several. `names`: of all of them, A first.
+//
+// Pairs as a table, values as stored. Of several, `side` and `sweep` say which one stands for B.
+Table compare_table(std::span<const Comparison>, std::span<const std::string> names, const CompareOptions&);
+std::string compare_text(std::span<const Comparison>, std::span<const std::string> names,
+                         const CompareOptions&, std::size_t width);
+// The parts of that text: sentences, a line each; the pairs as people read them, of several a row for each
+// configuration.
+std::string compare_summary(std::span<const Comparison>, const CompareOptions&);
+Table compare_shown(std::span<const Comparison>, const CompareOptions&);
+// What only one of two sweeps has, a line each: "2 configurations only in A", of several "2 configurations in A
+// and not in C". Ids of some follow where `named`.
+std::string alone_lines(std::span<const Comparison>, bool named);
 
 }  // namespace sweep::answers

@@ -14,6 +14,10 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+std::string text_of(const Comparison& found, const CompareOptions& options) {
+  return compare_text({&found, 1}, {}, options, 0);
+}
+
 TEST(RatioChange, WorkedOutByHand) {
   // 100 (90 to 110) against 120 (110 to 132): on logarithms, the reach towards 0 is
   // sqrt(ln(120/110)^2 + ln(110/100)^2) = 0.12910.
@@ -81,7 +85,7 @@ TEST(Compare, RegressionsComeFirstAndOnlyLargeSignificantOnesCount) {
   EXPECT_EQ(found->only_a.front()->trial_id, "gone");
   EXPECT_EQ(found->only_b.front()->trial_id, "new");
   EXPECT_NEAR(*found->pairs[1].share, -0.2, 1e-12);
-  EXPECT_THAT(compare_text(*found, options, 0), HasSubstr("hang: rank 3"));
+  EXPECT_THAT(text_of(*found, options), HasSubstr("hang: rank 3"));
 }
 
 TEST(Compare, WithoutIntervalsNothingIsSignificant) {
@@ -92,7 +96,7 @@ TEST(Compare, WithoutIntervalsNothingIsSignificant) {
   EXPECT_EQ(found->pairs.front().change, Change::kNoMeasure);
   EXPECT_NEAR(*found->pairs.front().share, -0.5, 1e-12);
   EXPECT_EQ(found->regressions, 0);
-  EXPECT_THAT(compare_text(*found, {}, 0), HasSubstr("never called significant"));
+  EXPECT_THAT(text_of(*found, {}), HasSubstr("never called significant"));
 }
 
 TEST(Compare, ExactMetricsNeedNoInterval) {
@@ -123,9 +127,70 @@ TEST(Compare, NullAndNanAreNoValues) {
   const std::vector<ResultRow> a = {before}, b = {after};
   const auto found = compare(a, b, {});
   EXPECT_EQ(found->pairs.front().after, std::nullopt);
-  EXPECT_EQ(compare_table(*found, {}).rows.front()[4], Value{});
+  EXPECT_EQ(compare_table({&*found, 1}, {}, {}).rows.front()[4], Value{});
   EXPECT_FALSE(compare(a, b, {.metric = "no such"}));
   EXPECT_TRUE(compare({}, {}, {})->pairs.empty());
+}
+
+// One configuration for each value; its interval is 1 % to each side.
+std::vector<ResultRow> sweep_of(const std::vector<double>& rates) {
+  std::vector<ResultRow> out;
+  for (std::size_t i = 0; i < rates.size(); ++i)
+    out.push_back(ok_row("t" + std::to_string(i), static_cast<int>(i) + 1, rates[i]));
+  return out;
+}
+
+TEST(CompareAll, EachSweepIsComparedWithTheFirstOne) {
+  const auto a = sweep_of({100, 100, 100}), b = sweep_of({100, 100, 140}), c = sweep_of({100, 70});
+  const SweepRows others[] = {b, c};
+  const auto found = compare_all(a, others, {.fail_on = 0.05});
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->size(), 2u);
+  EXPECT_NEAR(*(*found)[0].pairs.front().share, 0.4, 1e-12);
+  EXPECT_NEAR(*(*found)[1].pairs.front().share, -0.3, 1e-12);
+  EXPECT_EQ((*found)[0].regressions + (*found)[1].regressions, 1);
+  EXPECT_EQ((*found)[1].only_a.size(), 1u);
+  // Worst first: t1 is worse in C, t2 is better in B and not in C.
+  const auto rows = by_configuration(*found);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].a->trial_id, "t1");
+  EXPECT_EQ(rows[0].pairs[1]->change, Change::kSlower);
+  EXPECT_EQ(rows[1].a->trial_id, "t2");
+  EXPECT_EQ(rows[1].pairs[1], nullptr);
+  EXPECT_FALSE(compare_all(a, others, {.metric = "no such"}));
+}
+
+// More looks are more chances of noise: the second sweep's pairs count in the correction of the first one's.
+TEST(CompareAll, TheCorrectionIsOverThePairsOfAllSweeps) {
+  const auto a = sweep_of({100, 100, 100, 100}), b = sweep_of({101.6, 100, 100, 100}), c = a;
+  const SweepRows one[] = {b}, two[] = {b, c};
+  const auto alone = compare_all(a, one, {}), both = compare_all(a, two, {});
+  const Pair &of_one = alone->front().pairs.front(), &of_two = both->front().pairs.front();
+  ASSERT_EQ(of_one.p, of_two.p);
+  EXPECT_NEAR(*of_two.q, 2 * *of_one.q, 1e-12) << "the smallest p of 8, not of 4";
+}
+
+TEST(CompareAll, TheViewsNameTheSides) {
+  const auto a = sweep_of({100, 100}), b = sweep_of({100, 140}), c = sweep_of({100, 70});
+  const SweepRows others[] = {b, c};
+  const std::string names[] = {"first", "second", "third"};
+  const auto found = compare_all(a, others, {});
+  const Table stored = compare_table(*found, names, {}), shown = compare_shown(*found, {});
+  ASSERT_EQ(stored.rows.size(), 4u);
+  EXPECT_EQ(stored.rows[2][0], Value{std::string("C")});
+  EXPECT_EQ(stored.rows[2][1], Value{std::string("third")});
+  EXPECT_EQ(compare_table({found->data(), 1}, names, {}).columns.front(), "change") << "of two as ever";
+  ASSERT_EQ(shown.rows.size(), 2u) << "a row for each configuration";
+  EXPECT_THAT(shown.columns, testing::Contains("C against A"));
+  auto broke = b;
+  broke[1].outcome = Outcome::kHang;
+  const SweepRows with_broke[] = {broke, c};
+  const Table told = compare_shown(*compare_all(a, with_broke, {}), {});
+  EXPECT_EQ(told.rows[0][1], shown.rows[0][1]) << "A's value is known though B broke";
+  EXPECT_EQ(told.rows[0][2], Value{});
+  EXPECT_THAT(compare_text(*found, names, {}, 0), HasSubstr("A: first; B: second; C: third"));
+  EXPECT_EQ(in_words(names), "first, second and third");
+  EXPECT_EQ(in_words({names, 2}), "first and second");
 }
 
 }  // namespace

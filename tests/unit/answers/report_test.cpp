@@ -108,13 +108,37 @@ TEST(Report, AnswerAndCostCompareLikeWithLike) {
                                  ok_row("d", 2, 60)};
   for (auto& row : rows) row.metrics.tokens_per_s = 1, row.metrics.mt_per_hour = 1;
   rows[2].trial.model = rows[3].trial.model = "tiny";
-  for (const char* id : {"answer", "cost"}) {
-    const std::string part = section_of(page_of(rows), id);
-    EXPECT_EQ(count_of(part, "<h3>"), 2u) << part;
-    EXPECT_THAT(part, HasSubstr("<h3>tiny</h3>"));
+  const std::string answer = section_of(page_of(rows), "answer"), cost = section_of(page_of(rows), "cost");
+  for (const std::string& part : {answer, cost}) {
+    EXPECT_EQ(count_of(part, "<table>"), 1u) << part;
+    EXPECT_THAT(part, HasSubstr("<td>tiny</td>"));
   }
+  EXPECT_EQ(count_of(answer, "<tr>"), 1u + 2u) << "a row for each model: " << answer;
+  EXPECT_THAT(answer, HasSubstr("<td class=\"id\">a</td>")) << "best of its model";
+  EXPECT_THAT(answer, HasSubstr("<td class=\"id\">c</td>"));
+  EXPECT_THAT(answer, Not(HasSubstr("<td class=\"id\">b</td>")));
+  EXPECT_EQ(count_of(answer, "<details class=\"group\"><summary>tiny</summary>"), 1u);
+  EXPECT_EQ(count_of(answer, " open"), 0u) << "what is said of each is folded away";
   for (std::size_t i = 1; i < rows.size(); i += 2) rows[i].trial.seq_len = 4096;
-  EXPECT_EQ(count_of(section_of(page_of(rows), "cost"), "<h3>"), 4u) << "sequence lengths are not equal work";
+  EXPECT_EQ(count_of(section_of(page_of(rows), "cost"), "<tr>"), 1u + 4u)
+      << "sequence lengths are not equal work";
+}
+
+TEST(Report, AGroupWithoutAnAnswerSaysWhyInItsRow) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 100), bad_row("b", 2, Outcome::kOom, "full")};
+  rows[1].trial.model = "tiny";
+  const std::string part = section_of(page_of(rows), "answer");
+  EXPECT_EQ(count_of(part, "<tr>"), 1u + 2u) << part;
+  EXPECT_EQ(count_of(part, "<details class=\"group\">"), 1u) << "nothing to spell out of the other";
+  EXPECT_THAT(part, HasSubstr("did not end ok"));
+}
+
+// A sweep of one model keeps its answer spelt out.
+TEST(Report, OneGroupHasNoTableOfAnswers) {
+  const std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 2, 90)};
+  const std::string part = section_of(page_of(rows), "answer");
+  EXPECT_EQ(count_of(part, "<table>") + count_of(part, "class=\"group\""), 0u);
+  EXPECT_EQ(count_of(part, "class=\"winner\""), 1u);
 }
 
 TEST(Report, EachPredictionThatWasMeasuredStandsWithItsError) {

@@ -122,6 +122,10 @@ TEST_F(Answers, PagesOfATrialAndOfComparisonsAreWrittenAndTheirEndingIsChecked) 
   const json sides = asked({"compare", "--trials", first + "," + second, "--json"});
   ASSERT_FALSE(sides.empty());
   EXPECT_TRUE(sides[0].contains("ratio_" + second));
+  const std::string third = rows[2]["trial"];
+  const json three = asked({"compare", "--trials", first + "," + second + "," + third, "--json"});
+  EXPECT_TRUE(three[0].contains("ratio_" + second) && three[0].contains("ratio_" + third));
+  EXPECT_FALSE(three[0].contains("ratio_" + first)) << "the first one is the reference";
   EXPECT_EQ(ask({"compare", "m", "--trials", first}).code, kBadInput);
   EXPECT_EQ(ask({"compare", "m", "m", "--trials", first + "," + second}).code, kBadInput);
   EXPECT_EQ(ask({"compare", "m", "--trials", first + ",absent"}).code, kBadInput);
@@ -155,6 +159,27 @@ TEST_F(Answers, CompareFindsWhatChangedAndFailsOnRegressionsOnly) {
   EXPECT_EQ(ask({"compare", "m", "n", "--fdr", "2"}).code, kBadInput);
   const json transfer = asked({"compare", "--transfer", "m", "m", "--json", "--by", "model"});
   EXPECT_TRUE(transfer.is_object());
+}
+
+TEST_F(Answers, CompareTakesFurtherSweepsEachAgainstTheFirst) {
+  bring(file("n.csv", "model,mbs,dp,nodes,tok_s_gpu\na,1,8,1,20\n"), "n");
+  bring(file("o.csv", "model,mbs,dp,nodes,tok_s_gpu,outcome\na,1,8,1,5,ok\na,2,8,1,,oom\n"), "o");
+  bring(file("p.csv", "model,mbs,dp,nodes,tok_s_gpu\na,64,8,1,20\n"), "p");
+  const json pairs = asked({"compare", "m", "n", "o", "--json"});
+  ASSERT_EQ(pairs.size(), 3u);
+  EXPECT_EQ(pairs[0]["side"], "B");
+  EXPECT_EQ(pairs[0]["share"], 1.0);
+  EXPECT_EQ(pairs[1]["sweep"], "o");
+  EXPECT_EQ(pairs[1]["change"], "broke");
+  EXPECT_EQ(ask({"compare", "m", "n", "m", "--fail-on-regression", "5%"}).code, kAnswered);
+  EXPECT_EQ(ask({"compare", "m", "n", "o", "--fail-on-regression", "5%"}).code, kRegression);
+  EXPECT_EQ(ask({"compare", "m", "n", "o", "-o", made("three.html")}).code, kAnswered);
+  EXPECT_NE(text_of(made("three.html")).find("C against A"), std::string::npos);
+  EXPECT_EQ(ask({"compare", "m", "n", "p"}).code, kBadInput) << "p has nothing in common with m";
+  EXPECT_EQ(ask({"compare", "m", "n", "o", "--transfer"}).code, kBadInput);
+  std::vector<std::string> many = {"compare"};
+  many.resize(28, "m");
+  EXPECT_EQ(ask(many).code, kBadInput) << "27 sweeps";
 }
 
 TEST_F(Answers, ExplainIsOfOneTrialByTheBeginningOfItsId) {
