@@ -81,7 +81,8 @@ bool SelfTestAnswer::passed() const {
 SelfTestAnswer selftest_answer(std::vector<SelfTestTrial> asked, SelfTestReport report) {
   SelfTestAnswer out{{}, std::move(report.why)};
   for (auto& selftest : asked) {
-    StrategyCheck& row = out.strategies.emplace_back(std::move(selftest));
+    out.strategies.push_back({std::move(selftest), std::nullopt, false});
+    StrategyCheck& row = out.strategies.back();
     const auto& trial = row.selftest.trial;
     if (!trial) continue;
     if (const auto found = report.outcomes.find(trial_id(*trial)); found != report.outcomes.end())

@@ -10,6 +10,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/found_gpu.h"
+#include "schema/codec.h"
 
 namespace sweep::driver {
 namespace {
