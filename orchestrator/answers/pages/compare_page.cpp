@@ -24,7 +24,7 @@ std::string brief(const std::string& id) {
 }
 
 void add_bar(SpanChart& chart, const std::string& name, const ResultRow& row) {
-  const auto split = time_parts(row.metrics);
+  const auto split = time_parts(row.metrics, row.trial);
   if (!split || row.outcome != Outcome::kOk) return;
   double from = 0;
   for (std::size_t kind = 0; kind < split->size(); ++kind) {
@@ -134,11 +134,14 @@ std::string time_of(std::span<const Comparison> found) {
   std::vector<ResultRow> rows;
   for (const auto& one : all) rows.push_back(*one.a);
   const auto differ = varying(rows);
-  const auto has_parts = [](const Pair* pair) { return pair && time_parts(pair->b->metrics); };
+  const auto has_parts = [](const Pair* pair) {
+    return pair && time_parts(pair->b->metrics, pair->b->trial);
+  };
   SpanChart chart;
   std::size_t count = 0;
   for (const auto& one : all) {
-    if (!time_parts(one.a->metrics) || std::ranges::none_of(one.pairs, has_parts) || ++count > kPairsDrawn)
+    if (!time_parts(one.a->metrics, one.a->trial) || std::ranges::none_of(one.pairs, has_parts) ||
+        ++count > kPairsDrawn)
       continue;
     const std::string name = parts::name_of(*one.a, differ);
     add_bar(chart, name + ", A", *one.a);

@@ -106,7 +106,7 @@ double best_rate(const BatchCurve& curve) {
 
 // The bar of a row; none: its parts were not measured.
 std::optional<StackedBar> bar_of(const ResultRow& row, const std::string& label) {
-  const auto parts = time_parts(row.metrics);
+  const auto parts = time_parts(row.metrics, row.trial);
   return parts ? std::optional(StackedBar{label, *parts}) : std::nullopt;
 }
 

@@ -12,6 +12,7 @@
 #include "orchestrator/answers/pages/vega_charts.h"
 #include "orchestrator/answers/statistics/time_parts.h"
 #include "orchestrator/metrics/steps.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::answers::parts {
 namespace {
@@ -105,7 +106,7 @@ std::string step_by_rank(const TrialPage& page) {
   bool waited = false;
   for (const RankRecord* record : shown) {
     const Metrics times = rank_times(*record, trial.pp > 1);
-    const auto parts = time_parts(times);
+    const auto parts = time_parts(times, trial);
     if (!parts) continue;
     steps = std::max(steps, times.timed_steps.value_or(0)), waited |= times.exposed_comm_ms.has_value();
     double from = 0;
@@ -199,7 +200,7 @@ std::string steps(const TrialPage& page) {
 }
 
 std::string load(const TrialPage& page) {
-  if (!page.records.end) return "";
+  if (!page.records.end || is_rehearsal(page.sweep)) return "";  // a phantom GPU has no load
   const auto& nodes = page.records.end->load.nodes;
   struct Kind {
     const char *title, *unit;

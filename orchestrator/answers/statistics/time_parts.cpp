@@ -5,15 +5,18 @@
 
 namespace sweep::answers {
 
-std::optional<std::vector<double>> time_parts(const Metrics& m) {
+std::optional<std::vector<double>> time_parts(const Metrics& m, const Trial& trial) {
   if (!m.step_ms || !std::isfinite(*m.step_ms) || !m.forward_ms || !m.backward_ms) return std::nullopt;
   const double bubble = m.bubble.value_or(0) * *m.step_ms;  // waits between stages, outside backward
   const double optimizer = m.optimizer_ms.value_or(0);
   const double waited =
       std::clamp(m.exposed_comm_ms.value_or(0) - bubble, 0.0, *m.backward_ms + *m.forward_ms + optimizer);
-  const double in_backward = std::min(waited, *m.backward_ms);
+  const bool gathers = trial.zero >= 3 || trial.offload == Offload::kParameters;
+  const double passes = *m.forward_ms + *m.backward_ms;
+  const double in_backward = gathers && passes > 0 ? std::min(waited, passes) * *m.backward_ms / passes
+                                                   : std::min(waited, *m.backward_ms);
   const double in_forward = std::min(waited - in_backward, *m.forward_ms);
-  const double in_update = waited - in_backward - in_forward;
+  const double in_update = std::max(0.0, waited - in_backward - in_forward);
   const double other = std::max(0.0, *m.step_ms - *m.forward_ms - *m.backward_ms - optimizer - bubble);
   return std::vector<double>{
       *m.forward_ms - in_forward, *m.backward_ms - in_backward, waited, optimizer - in_update, bubble, other};

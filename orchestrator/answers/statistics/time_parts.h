@@ -1,5 +1,7 @@
-// Where the time of a step goes: parts that do not overlap, from the overlapping times that were measured. Communication is
-// taken out of backward, which it is a part of, and ZeRO's out of forward and the update where backward was shorter.
+// Where the time of a step goes: parts that do not overlap, from the overlapping times that were measured. A rank records
+// how long it waited for communication, not in which part. Gradients are waited for in backward, so it is taken out of
+// backward first, then out of forward and the update. Where forward and backward gather values (ZeRO 3, offload of
+// parameters), it is taken out of both by their lengths.
 #pragma once
 #include <array>
 #include <optional>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "schema/records.h"
+#include "schema/trial.h"
 
 namespace sweep::answers {
 
@@ -16,7 +19,7 @@ inline constexpr std::array<const char*, 6> kTimeParts = {"forward",   "backward
 inline constexpr std::size_t kForwardPart = 0, kBackwardPart = 1, kWaitedPart = 2, kBubblePart = 4;
 
 // Milliseconds of a trial's step, one for each of kTimeParts; nullopt: step, forward or backward were not measured.
-std::optional<std::vector<double>> time_parts(const Metrics&);
+std::optional<std::vector<double>> time_parts(const Metrics&, const Trial&);
 
 // The mean over the timed steps of one rank, as metrics of it alone: step, forward, backward, optimizer, exposed
 // communication, and with `pipeline` the share that it waited for other stages. Absent times: it timed none.

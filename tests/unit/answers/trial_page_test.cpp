@@ -41,7 +41,7 @@ RankRecord timed(i64 rank) {
 }
 
 TEST(TimeParts, WhatARankWaitedForAtOtherStagesIsTheBubbleAndNotCommunicationToo) {
-  const auto parts = time_parts(rank_times(timed(0), /*pipeline=*/true));
+  const auto parts = time_parts(rank_times(timed(0), /*pipeline=*/true), Trial{});
   ASSERT_TRUE(parts);
   // Of 25 ms that were waited, 20 are outside of forward, backward and update: the bubble. The other 5 are a part of
   // backward.
@@ -49,10 +49,21 @@ TEST(TimeParts, WhatARankWaitedForAtOtherStagesIsTheBubbleAndNotCommunicationToo
 }
 
 TEST(TimeParts, WithoutAPipelineTheRestIsOtherAndWarmUpCountsNowhere) {
-  const auto parts = time_parts(rank_times(timed(0), /*pipeline=*/false));
+  const auto parts = time_parts(rank_times(timed(0), /*pipeline=*/false), Trial{});
   ASSERT_TRUE(parts);
   EXPECT_THAT(*parts, ElementsAre(20, 25, 25, 10, 0, 20));
-  EXPECT_FALSE(time_parts(rank_times(RankRecord{}, false))) << "nothing was timed";
+  EXPECT_FALSE(time_parts(rank_times(RankRecord{}, false), Trial{})) << "nothing was timed";
+}
+
+TEST(TimeParts, GathersAreWaitedForInForwardAndBackwardAlike) {
+  Metrics m;
+  m.step_ms = 100, m.forward_ms = 30, m.backward_ms = 60, m.optimizer_ms = 10, m.exposed_comm_ms = 75;
+  Trial t;
+  EXPECT_THAT(*time_parts(m, t), ElementsAre(15, 0, 75, 10, 0, 0)) << "gradients: backward first";
+  t.zero = 3;
+  EXPECT_THAT(*time_parts(m, t), ElementsAre(5, 10, 75, 10, 0, 0));
+  m.exposed_comm_ms = 95;
+  EXPECT_THAT(*time_parts(m, t), ElementsAre(0, 0, 95, 5, 0, 0));
 }
 
 TEST(VegaCharts, NoTextOfAChartEndsItsScript) {
