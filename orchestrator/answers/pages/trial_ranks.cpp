@@ -35,7 +35,7 @@ std::vector<RankRow> rank_rows(const store::StoredRecords& records) {
     out.push_back(row);
   }
   if (out.size() > kMostRows)
-    std::ranges::stable_partition(out, [](const RankRow& row) { return !row.fine(); });
+    std::stable_partition(out.begin(), out.end(), [](const RankRow& row) { return !row.fine(); });
   return out;
 }
 
