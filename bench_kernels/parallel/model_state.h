@@ -69,8 +69,8 @@ class ModelState final : public model::Keeper {
   // after the other; a collective of its shard group. On other ranks there are none.
   void gathered_pieces(const TakePiece&) const;
 
-  // The weights that a file brings: of everything, or where adapters are trained of the base.
-  // Those that this rank keeps, one run after the other; the views may be written. REQUIRES: tp, pp and ep are 1.
+  // A file brings the weights of everything, or where adapters are trained those of the base.
+  // Gives those that this rank keeps, one run after the other; the views may be written. REQUIRES: tp, pp and ep are 1.
   void kept_weights(const TakePiece&) const;
   // All of them, from the first rank of the data-parallel group to all: it fills each run of a buffer, which the others
   // get. A collective of that group, with the same requirement.

@@ -38,7 +38,7 @@ bool ModelState::saves(const Parameters::Stack& stack, const Parameters::Part& p
   return !shared || mesh_[Dimension::kKeyValue].rank() == 0;
 }
 
-// What lies in a range of the bucket, tensor by tensor.
+// Gives the numbers in a range of the bucket, tensor by tensor.
 void ModelState::cut(std::size_t b, const Lasting& state, std::pair<std::int64_t, std::int64_t> range,
                      const TakePiece& take) const {
   for (const Parameters::Id id : parameters_.buckets()[b].stacks) {

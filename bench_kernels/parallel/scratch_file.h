@@ -9,7 +9,7 @@
 
 namespace sweep::parallel {
 
-// What a file is for, as errors say it.
+// Errors say by this what the file is for.
 struct ScratchUse {
   const char* axis = "offload disk";  // the axis and word that want it
   const char* holds = "the optimizer state";

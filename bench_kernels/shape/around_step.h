@@ -1,4 +1,4 @@
-// What surrounds the steps of a trial: how many bytes a checkpoint has, the host memory of a node that it takes, and
+// Counts what surrounds the steps of a trial: the bytes of a checkpoint, the host memory of a node that it takes, and
 // what is not combined with it. Pure arithmetic; the ranks write what is counted here.
 #pragma once
 #include <optional>

@@ -89,6 +89,7 @@ RankMemory rank_memory(const Trial& t, const StepSizes& s, const Units& units,
                        const std::vector<StageShare>& shares, i64 rank) {
   Pipeline pipeline = Pipeline::of(t);
   std::vector<ChunkMemory> chunks;
+  chunks.reserve(static_cast<std::size_t>(t.vpp));
   for (i64 c = 0; c < t.vpp; ++c)
     chunks.emplace_back(t, s, units,
                         ChunkParameters(t, s, shares[static_cast<std::size_t>(pipeline.stage(rank, c))]));

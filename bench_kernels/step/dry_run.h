@@ -17,8 +17,8 @@ enum class Backend { kCpu, kCuda };  // whose kernels' allocations are counted
 // `step` is what the step itself allocates: activations, logits, buffers and temporaries. With cuda also
 // "reserved_bytes": [per stage], the most that a caching allocator reserves for the same blocks in the same order,
 // "alloc_retries": [per stage], and, if a stage does not fit its GPU (shape::allocator_limit), "refused":
-// {"stage", "bytes", "allocated_bytes", "reserved_bytes", "limit_bytes"}, the block that no room was left for; if the trial's env
-// changes the allocator there is "not_modelled", a sentence, in their place. With
+// {"stage", "bytes", "allocated_bytes", "reserved_bytes", "limit_bytes"}, the block that no room was left for; if
+// the trial's env changes the allocator there is "not_modelled", a sentence, in their place. With
 // cpu the peak is that of the CPU run to the byte (shm backend); with cuda it counts what LibTorch's
 // allocator is asked for, cuBLAS's workspace included, in blocks of 512 bytes (a block that it does not split
 // may be up to 1 MiB larger). Installs the counting allocator for meta tensors. With `tensors` also

@@ -24,7 +24,7 @@ struct RankRow {
   bool fine() const { return record && record->outcome == Outcome::kOk; }
 };
 
-// By rank; of many, those that did not end well first.
+// The rows are in the order of ranks; of many, those that did not end well come first.
 std::vector<RankRow> rank_rows(const store::StoredRecords& records) {
   std::map<i64, RankRow> by_rank;
   for (const RankRecord& record : records.records) by_rank[record.rank].record = &record;

@@ -60,7 +60,7 @@ using SweepRows = std::span<const ResultRow>;
 Expected<std::vector<Comparison>> compare_all(SweepRows a, std::span<const SweepRows> others,
                                               const CompareOptions&);
 
-// What a sweep is called beside others: A is the first one.
+// The letter stands for a sweep beside others: A is the first one.
 constexpr std::size_t kMostSides = 26;
 std::string side_letter(std::size_t side);
 // "A", "A and B", "A, B and C".
@@ -88,7 +88,7 @@ std::string compare_text(std::span<const Comparison>, std::span<const std::strin
 // configuration.
 std::string compare_summary(std::span<const Comparison>, const CompareOptions&);
 Table compare_shown(std::span<const Comparison>, const CompareOptions&);
-// What only one of two sweeps has, a line each: "2 configurations only in A", of several "2 configurations in A
+// Lines say what only one of two sweeps has: "2 configurations only in A", of several "2 configurations in A
 // and not in C". Ids of some follow where `named`.
 std::string alone_lines(std::span<const Comparison>, bool named);
 

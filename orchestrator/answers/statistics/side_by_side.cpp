@@ -14,7 +14,7 @@ namespace {
 // Spreads of the step time: they are compared with it, and not with each other.
 constexpr std::string_view kNotCompared[] = {"step_ms_iqr", "step_ms_ci_low", "step_ms_ci_high"};
 
-// What has no direction says how a result came about.
+// A metric without a direction says how a result came about.
 std::vector<Field> compared_metrics() {
   std::vector<Field> out;
   for (const Column& c : columns())
