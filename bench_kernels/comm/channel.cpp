@@ -54,6 +54,17 @@ std::int64_t Traffic::total_calls() const {
          calls_of(Kind::kBarrier);
 }
 
+Traffic& Traffic::operator+=(const Traffic& other) {
+  for (std::size_t k = 0; k < kKinds; ++k) calls[k] += other.calls[k], bytes[k] += other.bytes[k];
+  return *this;
+}
+
+Traffic Traffic::since(const Traffic& before) const {
+  Traffic out = *this;
+  for (std::size_t k = 0; k < kKinds; ++k) out.calls[k] -= before.calls[k], out.bytes[k] -= before.bytes[k];
+  return out;
+}
+
 // A wait that fails stays on the page: it is what the rank died of.
 void Pending::wait() {
   if (!work_) return;

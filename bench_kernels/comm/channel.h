@@ -32,6 +32,8 @@ struct Traffic {
   std::int64_t total_calls() const;
   std::int64_t calls_of(Kind k) const { return calls[static_cast<std::size_t>(k)]; }
   std::int64_t bytes_of(Kind k) const { return bytes[static_cast<std::size_t>(k)]; }
+  Traffic& operator+=(const Traffic&);
+  Traffic since(const Traffic& before) const;
 };
 
 // An operation under way; its tensors are kept until wait(). Default: nothing under way. Movable; must be
@@ -96,6 +98,8 @@ class Channel {
 
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
+  // What a captured graph sends when it is launched.
+  void count(const Traffic& sent) { traffic_ += sent; }
   // The backend for code that must speak to it directly; null when alone.
   const BackendPtr& backend() const { return backend_; }
 

@@ -6,6 +6,9 @@
 // be kept for good).
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
 
 #include "bench_kernels/comm/group.h"
 #include "bench_kernels/kernels/device_ops.h"
@@ -31,10 +34,19 @@ struct CudaCondition {
   bool cublas = false;          // a cuBLAS handle is there or could be made
 };
 
+// Work on the device that was captured once and is launched as a whole.
+class CudaGraph {
+ public:
+  virtual ~CudaGraph() = default;
+  virtual void launch() = 0;  // on the current stream
+};
+// Memory of graphs that are launched in the order of their captures.
+using CudaGraphPool = std::pair<std::uint64_t, std::uint64_t>;
+
 // A table of functions; a member is never null. Errors come out as C++ exceptions (both sides use one
 // LibTorch).
 struct CudaPlugin {
-  static constexpr int kVersion = 4;
+  static constexpr int kVersion = 5;
   int version;
   int (*device_count)();
   void (*set_device)(int device);
@@ -50,6 +62,9 @@ struct CudaPlugin {
       *phantom)();  // counters of phantom GPUs as a JSON object (docs/phantom.md); empty: GPUs are real
   std::string (*trace)();            // NCCL's flight recorder as JSON; from any thread
   kernels::device::Launcher launch;  // a fused kernel, compiled when it is first needed (docs/kernels.md)
+  CudaGraphPool (*graph_pool)();     // gives back what the allocator keeps: a graph's memory is its own
+  // Calls `work`, whose launches are captured and not run. Collectives must have been waited for when it returns.
+  std::unique_ptr<CudaGraph> (*capture)(const CudaGraphPool&, const std::function<void()>& work);
 };
 
 // The plug-in, loaded at the first call; nullptr where there is no GPU. Throws c10::NotImplementedError where

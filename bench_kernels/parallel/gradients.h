@@ -31,6 +31,7 @@ class Gradients {
   void ready(model::Parameters::Id);
   // Called before (true) and after each wait for a reduction.
   void watch_waits(std::function<void(bool begins)> watch) { watch_ = std::move(watch); }
+  void settle_flight();  // waits for the bucket under way
   // Waits for everything; the parts are then the average over all tokens of the step.
   void finish();
 
@@ -55,7 +56,6 @@ class Gradients {
   void make_room(std::size_t bucket);
   void launch(std::size_t bucket);
   void settle(std::size_t bucket);
-  void settle_flight();
 
   model::Parameters& parameters_;
   const StatePlan& plan_;

@@ -33,11 +33,6 @@ void ModelState::done(std::size_t group, model::Pass pass) {
   values_.done(group, pass);
 }
 
-void ModelState::finish_gradients() {
-  gradients_.finish();
-  outstanding_ = 1;
-}
-
 void ModelState::update(double coefficient) {
   if (!optimizer_.update(gradients_, coefficient)) outstanding_ = coefficient;
 }

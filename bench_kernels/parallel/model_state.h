@@ -38,11 +38,18 @@ class ModelState final : public model::Keeper {
     values_.watch_waits(watch);
     gradients_.watch_waits(watch);
   }
-  void begin_step() { gradients_.begin_step(); }
+  void begin_step() {
+    gradients_.begin_step();
+    outstanding_ = 1;
+  }
+  // A step whose forward and backward are launched as graphs: gradients stay where these write them.
+  void begin_captured_step() { outstanding_ = 1; }
   // last: the step's last backward of this stage; its gradients are complete.
   void begin_backward(bool last) { gradients_.begin_backward(last); }
+  // After a backward that is not the last one: waits for reductions under way.
+  void settle_gradients() { gradients_.settle_flight(); }
   // Waits for what backward did not hide; gradients are then the average over all tokens of the step.
-  void finish_gradients();
+  void finish_gradients() { gradients_.finish(); }
   // total[0] grows by the squares of this rank's gradients, each divided by the number of ranks that hold it.
   void add_squares(const at::Tensor& total) const;
   // With coefficient times the gradients.

@@ -29,6 +29,7 @@ Pipeline::Pipeline(const Trial& t, const model::Options& options, const Mesh& me
     parts_.push_back(std::make_unique<Part>(
         t, options, mesh, model::Chunk{share.first_layer, share.layers, share.embedding, share.head}, adamw));
   }
+  if (t.cuda_graph && options.device.is_cuda()) graphs_ = std::make_unique<StepGraphs>(mesh);
   rows_split_ = t.sp ? t.tp : 1;
   const i64 rows = t.micro_batch_size * t.seq_len / t.cp / rows_split_;
   message_shape_ = {rows, t.spec.hidden_size};
@@ -84,6 +85,15 @@ void Pipeline::compute(const Action& action, const model::MicroBatch& micro, con
   if (action.act == Act::kForward) wait(now.activation.pending, action, watch);
   if (action.act == Act::kBackward) wait(now.gradient.pending, action, watch);
   watch(Moment::kBegins, action.act);
+  if (graphs_)
+    work_as_graph(action, micro);
+  else
+    work(action, micro);
+  watch(Moment::kEnds, action.act);
+}
+
+void Pipeline::work(const Action& action, const model::MicroBatch& micro) {
+  Flight& now = flight(action);
   if (action.act == Act::kForward) {
     now.result = part(action).stage.forward(micro, std::move(now.activation.tensor), now.tape);
   } else if (action.act == Act::kBackward) {
@@ -92,13 +102,30 @@ void Pipeline::compute(const Action& action, const model::MicroBatch& micro, con
     begin_gradients(action);
     part(action).stage.backward_weights(std::move(now.later));
   }
-  watch(Moment::kEnds, action.act);
+}
+
+// A graph cannot wait for what another one began: each backward ends with its reductions.
+void Pipeline::work_as_graph(const Action& action, const model::MicroBatch& micro) {
+  const bool forward = action.act == Act::kForward, last = action.micro == plan_.micros - 1;
+  if (forward) graphs_->take(micro);
+  graphs_->run({action.act, action.micro == 0, last}, [&] {
+    backwards_left_.front() = plan_.micros - action.micro;
+    work(action, graphs_->taken(micro));
+    ModelState& state = part(action).state;
+    if (forward) return;
+    if (last)
+      state.finish_gradients();
+    else
+      state.settle_gradients();
+  });
 }
 
 void Pipeline::run(const std::function<model::MicroBatch(i64)>& micro, const Watch& watch) {
   flights_ = std::vector<Flight>(static_cast<std::size_t>(plan_.chunks * plan_.micros));
   backwards_left_.assign(parts_.size(), plan_.micros);
-  for (const auto& part : parts_) part->state.begin_step();
+  if (graphs_) graphs_->begin_step();
+  const bool captured = graphs_ && graphs_->launches_only();
+  for (const auto& part : parts_) captured ? part->state.begin_captured_step() : part->state.begin_step();
   for (const Action& action : actions_) {
     if (shape::computes(action.act))
       compute(action, micro(action.micro), watch);
@@ -111,11 +138,17 @@ void Pipeline::run(const std::function<model::MicroBatch(i64)>& micro, const Wat
   flights_.clear();
 }
 
+void Pipeline::finish_gradients() {
+  if (graphs_) return;
+  for (const auto& part : parts_) part->state.finish_gradients();
+}
+
 void Pipeline::evaluate(const model::MicroBatch& micro, const std::function<void(bool waits)>& watch) {
   const i64 ranks = plan_.ranks, last = plan_.stages() - 1;
   const auto before = static_cast<int>((place_ + ranks - 1) % ranks),
              after = static_cast<int>((place_ + 1) % ranks);
   const i64 rows = micro.tokens.numel() / rows_split_;
+  if (graphs_) graphs_->forget();
   for (const auto& part : parts_) part->state.begin_step();  // frees the last step's gradients
   std::vector<Message> sent;
   for (i64 chunk = 0; chunk < plan_.chunks; ++chunk) {

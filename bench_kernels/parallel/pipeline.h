@@ -15,6 +15,7 @@
 #include "bench_kernels/model/stage.h"
 #include "bench_kernels/parallel/mesh.h"
 #include "bench_kernels/parallel/model_state.h"
+#include "bench_kernels/parallel/step_graphs.h"
 #include "bench_kernels/shape/schedule.h"
 #include "schema/trial.h"
 
@@ -32,8 +33,12 @@ class Pipeline {
   // Told of each wait for a peer and of each computation, from the calling thread.
   using Watch = std::function<void(Moment, shape::Act)>;
   // Forward and backward of all micro-batches; micro(i) is the i-th. Gradients are complete but for
-  // finish_gradients() of the states.
+  // finish_gradients().
   void run(const std::function<model::MicroBatch(i64)>& micro, const Watch&);
+  // Waits for what backward did not hide: gradients are then the average over all tokens of the step.
+  void finish_gradients();
+  // Forward and backward are launched as graphs: nothing within them can be timed, and they end with all averages.
+  bool as_graphs() const { return graphs_ != nullptr; }
 
   // Forward of one micro-batch, of any size, stage after stage; nothing is kept.
   void evaluate(const model::MicroBatch& micro, const std::function<void(bool waits)>& watch);
@@ -66,6 +71,8 @@ class Pipeline {
   }
   Part& part(const shape::Action& a) { return *parts_[static_cast<std::size_t>(a.chunk)]; }
   void compute(const shape::Action&, const model::MicroBatch&, const Watch&);
+  void work(const shape::Action&, const model::MicroBatch&);
+  void work_as_graph(const shape::Action&, const model::MicroBatch&);
   void backward(const shape::Action&, const model::MicroBatch&);
   void begin_gradients(const shape::Action&);
   void post_send(const shape::Action&, const Watch&);
@@ -77,7 +84,8 @@ class Pipeline {
   i64 place_ = 0;  // this rank's in the pipeline
   shape::ActionList actions_;
   std::vector<std::unique_ptr<Part>> parts_;
-  std::vector<i64> backwards_left_;  // backwards left that write gradients, per chunk
+  std::unique_ptr<StepGraphs> graphs_;  // null: each operation is launched by itself
+  std::vector<i64> backwards_left_;     // backwards left that write gradients, per chunk
   std::vector<Flight> flights_;
   std::map<i64, comm::Pending> sends_;  // the last one to each peer
   std::vector<i64> message_shape_;

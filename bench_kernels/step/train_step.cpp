@@ -13,6 +13,7 @@
 #include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/shape/documents.h"
 #include "bench_kernels/shape/found_gpu.h"
+#include "bench_kernels/shape/graphs.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
@@ -110,6 +111,7 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
            "bf16_master.";
   if (const auto sentence = shape::attention_objection(t, path_on(device))) return *sentence + ".";
   if (const auto sentence = shape::tf32_objection(t)) return *sentence + ".";
+  if (const auto sentence = shape::graph_objection(t, path_on(device))) return *sentence + ".";
   return std::nullopt;
 }
 
@@ -215,7 +217,7 @@ StepTimes TrainStep::Impl::times(const Marks& at) const {
   times.backward_ns += clock.span_ns(stretches.back().end, at.averaged);
   times.optimizer_ns = clock.span_ns(at.averaged, at.last);
   times.step_ns = clock.span_ns(at.first, at.last);
-  if (!mesh[shape::Dimension::kWorld].alone())
+  if (!mesh[shape::Dimension::kWorld].alone() && !pipeline.as_graphs())
     times.exposed_comm_ns = waited + clock.span_ns(at.computed, at.averaged);
   return times;
 }
@@ -241,13 +243,13 @@ StepTimes TrainStep::run() {
   for (const auto& part : s.pipeline.parts()) part->stage.routing_load() = {};
   Impl::Marks at;
   at.first = s.clock.mark();
-  s.times_waits = true;
+  s.times_waits = !s.pipeline.as_graphs();
   s.pipeline.run([&s](i64 micro) { return s.micro_step(micro); },
                  [&s](parallel::Pipeline::Moment moment, shape::Act act) { s.watch(moment, act); });
   s.times_waits = false;
   if (!s.mesh[shape::Dimension::kWorld].alone()) s.begin(Part::kCommunication);
   at.computed = s.clock.mark();
-  for (const auto& part : s.pipeline.parts()) part->state.finish_gradients();
+  s.pipeline.finish_gradients();
   at.averaged = s.clock.mark();
   s.times_waits = true;
   s.begin(Part::kOptimizer);

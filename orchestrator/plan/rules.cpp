@@ -9,6 +9,7 @@
 #include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/found_gpu.h"
+#include "bench_kernels/shape/graphs.h"
 #include "bench_kernels/shape/rank_algebra.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
@@ -117,6 +118,12 @@ Verdict attention(const Trial& t) {
   return {};
 }
 
+Verdict graphs(const Trial& t) {
+  if (auto sentence = shape::graph_objection(t, shape::kernel_path(t)))
+    return Objection{{"cuda_graph", std::move(*sentence)}, Outcome::kUnsupported};
+  return {};
+}
+
 Verdict variables(const Trial& t) {
   if (const auto read = rank_variables_from(t.env); !read) return pruned("env", read.error().message);
   if (t.env.empty() || t.workload != Workload::kCommand) return {};
@@ -141,7 +148,7 @@ std::optional<Objection> first_objection(const Trial& t) {
   // Later rules divide and multiply what earlier ones have bounded.
   constexpr std::array kOfAnyTrial{rank_algebra, range, hardware, global_batch, variables};
   constexpr std::array kOfAModel{splits, experts, pipeline, recomputation, zero, positions};
-  constexpr std::array kOfTheStep{precision, attention, host_memory};
+  constexpr std::array kOfTheStep{precision, attention, graphs, host_memory};
   const auto first = [&](const auto& rules) -> Verdict {
     for (const auto rule : rules)
       if (auto objection = rule(t)) return objection;

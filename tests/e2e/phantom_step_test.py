@@ -46,7 +46,8 @@ class PhantomStepTest(unittest.TestCase):
             done = subprocess.run([BIN / "sweep", "run", grid, "--rehearse", "--yes", "--db", db], capture_output=True, text=True,
                                   stdin=subprocess.DEVNULL, timeout=900,
                                   env={**os.environ, "OMP_NUM_THREADS": "1", "SWEEP_SITE": folder + "/none", "XDG_STATE_HOME": folder})
-            columns = ("outcome", "step_launches", "step_host_syncs", "step_ms", "peak_allocated_bytes", *dict.fromkeys(key for t in trials for key in t))
+            columns = ("outcome", "step_launches", "step_host_syncs", "step_host_ms", "step_ms", "peak_allocated_bytes", "sent_bytes", "calls_dp",
+                       "calls_tp", "exposed_comm_ms", *dict.fromkeys(key for t in trials for key in t))
             rows = database.rows(db, f"select {', '.join(columns)} from results where outcome <> 'pruned'")
         results = [dict(zip(columns, row)) for row in rows]
         self.assertEqual(len(results), len(trials), done.stdout + done.stderr)
@@ -67,6 +68,20 @@ class PhantomStepTest(unittest.TestCase):
         results = self.rehearsed(*({**trial, "precision": "bf16_mixed"} for trial, _ in PEAKS))
         for result, (trial, most) in zip(results, PEAKS, strict=True):
             self.assertLessEqual(result["peak_allocated_bytes"], most, trial)
+
+    def test_graphs_are_few_launches_of_the_same_work(self):
+        """Of four micro-batches the first, those between and the last are two graphs each; the update is launched as usual."""
+        layouts = ({"gpus_per_node": 1}, {"gpus_per_node": 2, "zero": 3}, {"gpus_per_node": 4, "tp": 2, "sp": True, "zero": 2})
+        for layout in layouts:
+            trial = {"model": "llama-4", "precision": "bf16_mixed", "grad_accum": 4, **layout}
+            plain, graphs = self.rehearsed({**trial, "cuda_graph": False}, {**trial, "cuda_graph": True})
+            with self.subTest(layout=layout):
+                for same in ("sent_bytes", "calls_dp", "calls_tp", "step_host_syncs"):
+                    self.assertEqual(graphs[same], plain[same], same)
+                self.assertLess(graphs["step_launches"], plain["step_launches"] / 4)
+                self.assertLess(graphs["step_host_ms"], plain["step_host_ms"] / 2)
+                self.assertLess(abs(graphs["peak_allocated_bytes"] / plain["peak_allocated_bytes"] - 1), 0.01)
+                self.assertIsNone(graphs["exposed_comm_ms"])
 
     def test_learned_routing_waits_once_a_layer_more(self):
         for one in self.rehearsed({"model": "mixtral-12", "routing": "learned"}, {"model": "mixtral-12", "routing": "learned", "gpus_per_node": 4, "ep": 4}):

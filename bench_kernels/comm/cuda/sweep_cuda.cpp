@@ -11,6 +11,7 @@
 #include <mutex>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
+#include "bench_kernels/comm/cuda/graph.h"
 #include "bench_kernels/comm/cuda/launch.h"
 #include "bench_kernels/comm/cuda_plugin.h"
 
@@ -151,9 +152,21 @@ std::string trace() {
   return c10d::dump_nccl_trace_json(/*includeCollectives=*/true, /*onlyActive=*/false);
 }
 
-constexpr CudaPlugin kPlugin{
-    CudaPlugin::kVersion, &device_count, &set_device, &synchronize, &make_nccl_group, &describe,    &stats,
-    &reset_peak,          &set_cap,      &condition,  &phantom,     &trace,           &cuda::launch};
+constexpr CudaPlugin kPlugin{CudaPlugin::kVersion,
+                             &device_count,
+                             &set_device,
+                             &synchronize,
+                             &make_nccl_group,
+                             &describe,
+                             &stats,
+                             &reset_peak,
+                             &set_cap,
+                             &condition,
+                             &phantom,
+                             &trace,
+                             &cuda::launch,
+                             &cuda::graph_pool,
+                             &cuda::capture};
 
 }  // namespace
 }  // namespace sweep::comm
