@@ -1,5 +1,5 @@
 // The attention half of a block: model/attention.cpp, attention_core.cpp, ring_attention.cpp,
-// head_exchange.cpp.
+// head_exchange.cpp, latent_attention.cpp.
 #include <vector>
 
 #include "bench_kernels/shape/unit_memory.h"
@@ -20,6 +20,8 @@ class Attention {
   }
 
   UnitMemory memory() const {
+    if (s_.latent)
+      return of_passes([this](Moments& m) { latent_forward(m); }, [this](Moments& m) { latent_backward(m); });
     UnitMemory out = of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward(m); });
     if (!s_.later) return out;
     out.later[kKept] = block(s_.residual()) + block(qkv()) + block(result()) +
@@ -89,6 +91,63 @@ class Attention {
     m.moment(
         {{kBuffer, scattered_rows(s_)}, {kPassing, factors(s_, s_.whole * columns(), w_.query_key_value)}});
     m.give(kPassing, s_.low_rows(s_.low_query_key_value));
+    norm_backward(s_, m);
+  }
+
+  // Latent attention: heads of keys and values are made from latents, and values are as wide as keys in the core.
+  double of_rows(double columns) const { return s_.element * s_.whole * columns; }
+  std::vector<double> latent_norms() const {
+    if (s_.query_latent == 0) return {s_.key_value_latent};
+    return {s_.key_value_latent, s_.query_latent};
+  }
+  void latent_forward(Moments& m) const {
+    m.take(kKept, s_.residual());
+    norm(s_, m);
+    if (s_.norm_starts) m.take(kKept, s_.residual());
+    if (s_.rows_split) m.take(kKept, s_.gathered()), m.give(kKept, s_.residual());
+    m.take(kPassing, of_rows(s_.latents()));
+    for (const double columns : latent_norms()) {
+      m.take(kKept, of_rows(columns)), m.take(kKept, of_rows(columns)), m.take(kKept, s_.sums(s_.whole));
+      m.moment(kPassing, s_.plain_norm ? (s_.wide(1) + 1) * s_.sums(s_.whole * columns) : 0);
+    }
+    m.take(kPassing, of_rows(s_.query)), m.take(kPassing, of_rows(s_.expanded));
+    m.take(kKept, qkv());
+    m.give(kPassing, of_rows(s_.latents()));
+    m.give(kPassing, of_rows(s_.query)), m.give(kPassing, of_rows(s_.expanded));
+    rotate(m);
+    core(m);
+    m.take(kKept, of_rows(s_.values));
+    m.moment({{kKept, s_.norm_starts ? 0 : s_.residual()}, {kBuffer, scattered_rows(s_)}});
+    if (s_.norm_starts) m.give(kKept, s_.residual());
+    if (s_.selective) give_result(m), m.give(kKept, of_rows(s_.values));
+  }
+
+  void latent_backward(Moments& m) const {
+    m.take(kPassing, s_.residual());  // the gradient that comes in
+    if (s_.selective) core(m), m.take(kKept, of_rows(s_.values));
+    m.take(kPassing, of_rows(s_.values));  // that of the heads' values
+    m.moment({{kBuffer, gathered_rows(s_)}, {kBuffer, staged(s_, w_.attention_out)}});
+    m.give(kKept, of_rows(s_.values));
+    m.take(kPassing, result());
+    m.give(kPassing, of_rows(s_.values));
+    core_backward(m);
+    rotate(m);
+    m.take(kPassing, of_rows(s_.latents()));
+    m.take(kPassing, of_rows(s_.query)), m.take(kPassing, of_rows(s_.expanded));
+    m.give(kPassing, qkv());
+    m.moment(kBuffer, staged(s_, w_.key_value_up));
+    for (const double columns : latent_norms()) m.take(kPassing, of_rows(columns));
+    m.give(kPassing, of_rows(s_.expanded));
+    m.moment(kBuffer, staged(s_, w_.query_up));
+    if (s_.query_latent > 0) m.give(kPassing, of_rows(s_.query));
+    for (const double columns : latent_norms())
+      m.moment({{kPassing, norm_gradients(s_, s_.whole, columns)}, {kBuffer, staged(s_, columns)}});
+    for (const double columns : latent_norms()) m.give(kPassing, of_rows(columns));
+    m.moment(kBuffer, staged(s_, w_.latents));
+    if (s_.tp > 1 && s_.query_latent == 0)
+      m.take(kPassing, s_.residual()), m.moment(kBuffer, scattered_rows(s_));
+    if (s_.rows_split && s_.query_latent > 0) m.take(kPassing, s_.residual());
+    if (s_.query_latent == 0) m.give(kPassing, of_rows(s_.query));
     norm_backward(s_, m);
   }
 

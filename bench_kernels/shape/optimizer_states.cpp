@@ -22,6 +22,9 @@ std::optional<std::string> adafactor_objection(const Trial& t) {
         "optimizer adafactor with zero {} over {} ranks: shards are cut anywhere in a row, and its state is "
         "of whole rows and columns; use zero 0.",
         t.zero, t.dp_shard.value_or(t.dp) * t.cp);
+  if (t.spec.latent())
+    return "optimizer adafactor with latent attention: its state is counted by matrices that other families have; "
+           "use another optimizer.";
   if (t.lora_rank > 0)
     return "optimizer adafactor with lora_rank: adapters' states are small; use another optimizer.";
   if (t.offload == Offload::kDisk)

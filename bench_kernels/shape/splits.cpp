@@ -35,6 +35,7 @@ Sentence tensor_split(const Trial& t) {
         "tp {} > kv_heads {}: head_dim {} is not divisible by the {} ranks that share a key-value head", t.tp,
         t.spec.kv_heads, t.spec.head_dim, kv_sharers(t));
   if (auto s = divides("intermediate_size", t.spec.intermediate_size, "tp", t.tp)) return s;
+  if (auto s = divides("dense_intermediate_size", t.spec.dense_intermediate_size, "tp", t.tp)) return s;
   if (auto s = vocabulary_split(t)) return s;
   if (!t.sp || t.tp == 1) return {};
   return divides(
@@ -85,6 +86,9 @@ std::optional<std::string> split_not_built(const Trial& t) {
         "ep {} with hybrid sharding (dp_shard {}): experts are sharded over all their copies; leave "
         "dp_shard out",
         t.ep, *t.dp_shard);
+  if (t.spec.latent() && t.schedule == Schedule::kZeroBubble)
+    return "schedule zero_bubble with latent attention: what its weight gradients would keep is not planned yet; use "
+           "1f1b";
   if (t.cp == 1 || t.cp_comm_type != CpCommType::kRing) return {};
   if (t.attention == AttentionKind::kMath)
     return fmt::format(

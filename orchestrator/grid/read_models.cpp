@@ -140,7 +140,11 @@ Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelS
       {"heads", &m.heads},           {"kv_heads", &m.kv_heads},
       {"head_dim", &m.head_dim},     {"intermediate_size", &m.intermediate_size},
       {"vocab_size", &m.vocab_size}, {"max_positions", &m.max_positions},
-      {"experts", &m.experts},       {"experts_per_token", &m.experts_per_token}};
+      {"experts", &m.experts},       {"experts_per_token", &m.experts_per_token},
+      {"kv_lora_rank", &m.kv_lora_rank},     {"q_lora_rank", &m.q_lora_rank},
+      {"rope_head_dim", &m.rope_head_dim},   {"v_head_dim", &m.v_head_dim},
+      {"shared_experts", &m.shared_experts}, {"dense_layers", &m.dense_layers},
+      {"dense_intermediate_size", &m.dense_intermediate_size}};
   for (const auto& [key, member] : members) {
     if (key == entry.key) *member = *value;
   }
