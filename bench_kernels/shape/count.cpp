@@ -18,12 +18,6 @@ i64 latent_attention_weights(const ModelSpec& m) {
   return queries + keys_values + m.heads * m.v_head_dim * m.hidden_size;
 }
 
-i64 attention_weights(const ModelSpec& m) {
-  if (m.latent()) return latent_attention_weights(m);
-  const i64 q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
-  return m.hidden_size * (q + 2 * kv) + q * m.hidden_size;
-}
-
 // Weights of one MLP: a dense layer's, or one expert's.
 i64 mlp_weights(const ModelSpec& m, i64 width) {
   return (m.swiglu ? 3 : 2) * m.hidden_size * width;
@@ -69,6 +63,12 @@ double attention_forward_flops(const ModelSpec& m, double keys) {
 }
 
 }  // namespace
+
+i64 attention_weights(const ModelSpec& m) {
+  if (m.latent()) return latent_attention_weights(m);
+  const i64 q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
+  return m.hidden_size * (q + 2 * kv) + q * m.hidden_size;
+}
 
 i64 parameter_count(const ModelSpec& m) {
   const i64 layer = attention_weights(m) + layer_biases(m) + layer_norms(m);

@@ -164,6 +164,23 @@ std::vector<Case> head_norm_cases() {
   return all;
 }
 
+// A layer without experts, then two with.
+std::vector<Case> latent_cases() {
+  std::vector<Case> all;
+  for (const i64 zero : {0, 1, 2, 3}) {
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16Mixed, Precision::kBf16Master}) {
+      Trial t = small_llama(2);
+      t.spec.family = zero % 2 == 0 ? "deepseek_v2" : "deepseek_v3";
+      t.spec.kv_heads = 6, t.spec.rope_head_dim = 4, t.spec.v_head_dim = 10, t.spec.kv_lora_rank = 22;
+      t.spec.q_lora_rank = zero % 2 == 0 ? 0 : 34, t.spec.experts = 3, t.spec.experts_per_token = 2;
+      t.spec.shared_experts = 1, t.spec.dense_layers = 1, t.spec.dense_intermediate_size = 120;
+      t.zero = zero, t.precision = precision;
+      all.push_back({"latent_zero" + std::to_string(zero) + "_" + std::string(to_string(precision)), t});
+    }
+  }
+  return all;
+}
+
 std::vector<Case> gathering_cases() {
   std::vector<Case> all;
   for (const bool reshard : {true, false}) {
@@ -181,7 +198,8 @@ std::vector<Case> gathering_cases() {
 std::vector<Case> cases() {
   std::vector<Case> all = adapter_cases();
   for (const auto& more :
-       {eight_bit_cases(), paged_cases(), adafactor_cases(), head_norm_cases(), gathering_cases()})
+       {eight_bit_cases(), paged_cases(), adafactor_cases(), head_norm_cases(), latent_cases(),
+                           gathering_cases()})
     all.insert(all.end(), more.begin(), more.end());
   for (const i64 zero : {0, 1, 2, 3}) {
     const std::string stage = "zero" + std::to_string(zero);
