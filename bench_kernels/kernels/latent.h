@@ -14,7 +14,8 @@
 namespace sweep::kernels {
 
 struct LatentHeads {
-  std::int64_t heads = 0, plain = 0, rotary = 0, value = 0;  // of a head: numbers that stay, that turn; of values
+  std::int64_t heads = 0, plain = 0, rotary = 0,
+               value = 0;  // of a head: numbers that stay, that turn; of values
   std::int64_t head_dim() const { return plain + rotary; }
 };
 

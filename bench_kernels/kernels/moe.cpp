@@ -57,7 +57,8 @@ at::Tensor within_groups(const at::Tensor& scores, const Gate& gate) {
 
 }  // namespace
 
-void choose_experts(const at::Tensor& probs, const at::Tensor& experts, const Gate& gate, const at::Tensor& bias) {
+void choose_experts(const at::Tensor& probs, const at::Tensor& experts, const Gate& gate,
+                    const at::Tensor& bias) {
   const Work work(probs);
   if (!work) return;
   at::Tensor scores = bias.defined() ? probs + bias : probs;
@@ -66,7 +67,8 @@ void choose_experts(const at::Tensor& probs, const at::Tensor& experts, const Ga
   at::topk_out(values, chosen, scores, experts.size(1), -1, true, true);
 }
 
-void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights, const Gate& gate) {
+void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
+                    const Gate& gate) {
   const Work work(probs);
   if (!work) return;
   at::Tensor out = weights;

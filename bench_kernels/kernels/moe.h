@@ -26,9 +26,11 @@ struct Gate {
 // probs [T, E] in the accumulation type, from the logits.
 void router_probabilities(const at::Tensor& logits, const at::Tensor& probs, const Gate& = {});
 // experts int64 [T, k]: the k most probable of each token, by probability plus bias [E] (undefined: none).
-void choose_experts(const at::Tensor& probs, const at::Tensor& experts, const Gate& = {}, const at::Tensor& bias = {});
+void choose_experts(const at::Tensor& probs, const at::Tensor& experts, const Gate& = {},
+                    const at::Tensor& bias = {});
 // weights [T, k] of the chosen experts, without the bias.
-void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights, const Gate& = {});
+void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
+                    const Gate& = {});
 // dlogits [T, E] from dweights [T, k] and, when defined, dprobs [E] (the same for every token: the auxiliary
 // loss).
 void router_backward(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,

@@ -27,7 +27,7 @@ struct LatentSaved final : Saved {
   at::Tensor values;  // the heads' results, without the padding of values
   kernels::NormStats stats;
   std::vector<at::Tensor*> tensors() override {
-    std::vector<at::Tensor*> all{&x,        &h,        &values,          &stats.mean,      &stats.rstd,
+    std::vector<at::Tensor*> all{&x,        &h,        &values,         &stats.mean,      &stats.rstd,
                                  &core.qkv, &core.out, &core.state.out, &core.state.saved};
     for (Latent* latent : {&query, &key_value})
       for (at::Tensor* tensor : {&latent->before, &latent->after, &latent->stats.rstd}) all.push_back(tensor);
@@ -57,8 +57,8 @@ class LatentAttentionUnit final : public Unit {
                         has_query_latent() ? s.q_lora_rank : s.hidden_size, false, false, Split::kColumns);
     key_value_ = add_linear(shared, {{name(names.key_value_up), {s.heads * (plain + s.v_head_dim)}}},
                             s.kv_lora_rank, false, false, Split::kColumns);
-    out_ = add_linear(shared, {{name(names.attention_out), {s.hidden_size}}}, s.heads * s.v_head_dim, false, false,
-                      Split::kRows);
+    out_ = add_linear(shared, {{name(names.attention_out), {s.hidden_size}}}, s.heads * s.v_head_dim, false,
+                      false, Split::kRows);
   }
 
   at::Tensor forward(const MicroBatch&, at::Tensor in, SavedPtr& saved) const override {
@@ -109,7 +109,9 @@ class LatentAttentionUnit final : public Unit {
   }
 
   // Columns of the latents: the queries', the keys' and values', and the rotary part of keys.
-  at::Tensor columns_of_query(const at::Tensor& latents) const { return latents.narrow(1, 0, spec().q_lora_rank); }
+  at::Tensor columns_of_query(const at::Tensor& latents) const {
+    return latents.narrow(1, 0, spec().q_lora_rank);
+  }
   at::Tensor columns_of_key_value(const at::Tensor& latents) const {
     return latents.narrow(1, spec().q_lora_rank, spec().kv_lora_rank);
   }
@@ -169,7 +171,8 @@ class LatentAttentionUnit final : public Unit {
   }
 
   // Through a product from a latent: its gradient by this rank's heads, which goes to its columns of all latents'.
-  at::Tensor backward_up(const Linear& linear, at::Tensor dout, const Latent& latent, const at::Tensor& to) const {
+  at::Tensor backward_up(const Linear& linear, at::Tensor dout, const Latent& latent,
+                         const at::Tensor& to) const {
     backward_weight(linear, dout, latent.after);
     const at::Tensor dlatent = at::empty_like(latent.after);
     kernels::linear_backward_input(dout, linear.value(parameters()), dlatent);
@@ -215,7 +218,8 @@ class LatentAttentionUnit final : public Unit {
     return dx;
   }
   // The latents' part once, the queries' by each rank's heads.
-  at::Tensor from_latents_and_queries(const LatentSaved& s, const at::Tensor& dlatents, const at::Tensor& dq) const {
+  at::Tensor from_latents_and_queries(const LatentSaved& s, const at::Tensor& dlatents,
+                                      const at::Tensor& dq) const {
     const at::Tensor dh = room_over(shared_, s.h);
     kernels::linear_backward_input(dq, query_.value(parameters()), dh);
     if (layout().tensor->rank() == 0)

@@ -111,7 +111,8 @@ class MoeUnit final : public Unit {
   // Not trained: its authors move it after each step, against the load of the experts (V3, section 2.1.2), which is no
   // part of a step here. Zeros without a checkpoint.
   void read_choice_bias(const std::string& name) {
-    const auto exact = at::TensorOptions(shared_.options.device).dtype(kernels::accumulate_type(shared_.options.type));
+    const auto exact =
+        at::TensorOptions(shared_.options.device).dtype(kernels::accumulate_type(shared_.options.type));
     choice_bias_ = at::zeros({spec().experts}, exact);
     if (shared_.options.source) shared_.options.source({name, spec().experts, {}}, choice_bias_);
   }

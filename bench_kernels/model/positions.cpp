@@ -15,7 +15,8 @@ namespace {
 void stretch(std::vector<float>& frequencies, const YarnScaling& y, double theta) {
   const auto pairs = static_cast<double>(frequencies.size());
   const auto number_of = [&](double turns) {
-    return pairs * std::log(static_cast<double>(y.original_max_positions) / (turns * 2 * M_PI)) / std::log(theta);
+    return pairs * std::log(static_cast<double>(y.original_max_positions) / (turns * 2 * M_PI)) /
+           std::log(theta);
   };
   const double low = std::max(std::floor(number_of(y.beta_fast)), 0.0);
   double high = std::min(std::ceil(number_of(y.beta_slow)), 2 * pairs - 1);

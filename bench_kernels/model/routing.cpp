@@ -223,12 +223,14 @@ std::vector<std::int64_t> forced_experts(const ModelSpec& m, const Options& o,
 
 kernels::Gate gate_of(const ModelSpec& m) {
   const shape::Family& family = shape::family_of(m);
-  return {family.sigmoid_router, family.normalized_weights, m.routed_scaling, m.expert_groups, m.groups_per_token};
+  return {family.sigmoid_router, family.normalized_weights, m.routed_scaling, m.expert_groups,
+          m.groups_per_token};
 }
 
 RoutePtr route(const StageContext& s, const at::Tensor& probs, const at::Tensor& bias) {
   const std::int64_t tokens = probs.size(0);
-  if (s.options.routing == Routing::kLearned) return probs.is_meta() ? forced(s, tokens) : learned(s, probs, bias);
+  if (s.options.routing == Routing::kLearned)
+    return probs.is_meta() ? forced(s, tokens) : learned(s, probs, bias);
   RoutePtr& known = s.routes->by_tokens[tokens];
   if (!known) known = forced(s, tokens);
   return known;

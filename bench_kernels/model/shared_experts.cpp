@@ -11,8 +11,9 @@ SharedExperts::SharedExperts(const StageContext& shared, std::int64_t layer)
   const shape::TensorNames& names = shape::family_of(s).names;
   const std::string prefix = in_layer(s, layer, names.shared_experts);
   const auto name = [&](std::string_view matrix) { return prefix + std::string(matrix); };
-  in_ = add_linear(shared, {{name(names.expert_gate), {s.shared_width()}}, {name(names.expert_up), {s.shared_width()}}},
-                   s.hidden_size, false, false, Split::kColumns);
+  in_ = add_linear(
+      shared, {{name(names.expert_gate), {s.shared_width()}}, {name(names.expert_up), {s.shared_width()}}},
+      s.hidden_size, false, false, Split::kColumns);
   down_ = add_linear(shared, {{name(names.expert_down), {s.hidden_size}}}, s.shared_width(), false, false,
                      Split::kRows);
 }
@@ -28,7 +29,8 @@ at::Tensor SharedExperts::forward(const at::Tensor& h, const at::Tensor& sum) co
   return in;
 }
 
-void SharedExperts::backward_weight(const Linear& linear, const at::Tensor& dout, const at::Tensor& in) const {
+void SharedExperts::backward_weight(const Linear& linear, const at::Tensor& dout,
+                                    const at::Tensor& in) const {
   const Parameters& p = *shared_.parameters;
   if (!p.trains(linear.weight)) return;
   weights_part(shared_, [&p, &linear, dout, in] {
@@ -37,7 +39,8 @@ void SharedExperts::backward_weight(const Linear& linear, const at::Tensor& dout
   });
 }
 
-void SharedExperts::backward(const at::Tensor& grad, const at::Tensor& h, at::Tensor in, const at::Tensor& dh) const {
+void SharedExperts::backward(const at::Tensor& grad, const at::Tensor& h, at::Tensor in,
+                             const at::Tensor& dh) const {
   if (!there_) return;
   {
     const at::Tensor wide = at::empty({in.size(0), in.size(1) / 2}, in.options());

@@ -39,7 +39,9 @@ Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout
   for (std::int64_t layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
     add_block(
         layer - chunk.first_layer,
-        [&] { return spec.latent() ? make_latent_attention(shared_, layer) : make_attention(shared_, layer); },
+        [&] {
+          return spec.latent() ? make_latent_attention(shared_, layer) : make_attention(shared_, layer);
+        },
         [&] { return spec.has_experts(layer) ? make_moe(shared_, layer) : make_mlp(shared_, layer); });
   }
   const bool tied_here = spec.tie_embeddings && chunk.embedding;

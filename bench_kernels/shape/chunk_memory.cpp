@@ -77,12 +77,14 @@ PartBytes ChunkMemory::states() const {
     out[MemoryPart::kOptimizer] = trained(state, dense.optimizer, t_.zero >= 1);
   if (t_.offload == Offload::kNone && t_.optimizer == OptimizerKind::kAdafactor)
     out[MemoryPart::kOptimizer] +=
-        real(bytes_of(types.moments)) * factored_numbers(t_, n_, p_.has_embedding, p_.has_head);
+        real(bytes_of(types.moments)) *
+        factored_numbers(t_, {0, n_, p_.has_embedding, p_.has_head, p_.dense_layers});
   // Rotary tables, and the mask that a windowed kernel on a processor is given.
   const bool masked = !s_.gpu && s_.flash && t_.spec.sliding_window && *t_.spec.sliding_window < t_.seq_len;
   out[MemoryPart::kTemporary] =
       (t_.spec.rope ? moments::angles(s_) : 0) + (masked ? s_.element * s_.seq * s_.seq : 0);
-  if (s_.biased_choice) out[MemoryPart::kTemporary] += real(n_ - p_.dense_layers) * block(s_.sums(s_.experts));
+  if (s_.biased_choice)
+    out[MemoryPart::kTemporary] += real(n_ - p_.dense_layers) * block(s_.sums(s_.experts));
   if (s_.experts > 0 && !s_.learned && n_ > 0) out[MemoryPart::kTemporary] += moments::routes(s_);
   return out;
 }
@@ -116,8 +118,7 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
   const i64 first = recomputes_ ? l - l % every_ : l;
   const std::vector<double> copies = copies_again(first, l);
   PartBytes base = others + buffers(std::max(copies_at(group_of(l), false), copies.back()) + shared);
-  base += recomputes_ ? kept(t_.activation_offload ? std::min<i64>(first, 1) : first) +
-                            saved(first, l)
+  base += recomputes_ ? kept(t_.activation_offload ? std::min<i64>(first, 1) : first) + saved(first, l)
                       : on_device(l);
   if (recomputes_) {
     PartBytes again = parts(room.at_mlp);
@@ -147,8 +148,9 @@ void ChunkMemory::backward(const PartBytes& others, const std::vector<GradientRo
   for (i64 l = n_; l-- > 0;) {
     const GradientRoom& room = rooms[static_cast<std::size_t>(group_of(l))];
     // A layer in the middle has no more than the one after it.
-    const bool as_after = !recomputes_ && p_.dense_layers == 0 && l + 2 < n_ && l > 0 && room.at_mlp.total() <= last &&
-                          room.at_attention.total() <= last && room.at_end.total() <= last;
+    const bool as_after = !recomputes_ && p_.dense_layers == 0 && l + 2 < n_ && l > 0 &&
+                          room.at_mlp.total() <= last && room.at_attention.total() <= last &&
+                          room.at_end.total() <= last;
     last = std::max(room.at_mlp.total(), room.at_attention.total()) + saved;
     if (!as_after) layer_backward(l, others, room, most);
   }

@@ -156,8 +156,8 @@ void ChunkParameters::count_latent_attention(LayerContents& of) {
   weights.key_value_up = s_.expanded * s_.key_value_latent;
   weights.query_up = s_.query * (s_.query_latent > 0 ? s_.query_latent : s_.hidden);
   weights.latents = s_.latents() * s_.hidden;
-  for (const double elements : {weights.attention_out, weights.key_value_up, weights.query_up, s_.key_value_latent,
-                                s_.query_latent, weights.latents})
+  for (const double elements : {weights.attention_out, weights.key_value_up, weights.query_up,
+                                s_.key_value_latent, s_.query_latent, weights.latents})
     add(of, elements, kDense);
 }
 

@@ -39,15 +39,16 @@ Expected<void> imply_latents(ModelSpec& m, const Family& family) {
                                                    {"groups_per_token", m.groups_per_token}};
     for (const auto& [name, value] : foreign)
       if (value != 0)
-        return fail(ErrorKind::kUnsupported, name,
-                    fmt::format("family '{}' has no {}; use family: deepseek_v2 or deepseek_v3", m.family, name));
+        return fail(
+            ErrorKind::kUnsupported, name,
+            fmt::format("family '{}' has no {}; use family: deepseek_v2 or deepseek_v3", m.family, name));
     return {};
   }
   if (m.v_head_dim == 0) m.v_head_dim = m.head_dim - m.rope_head_dim;
   if (m.kv_heads != m.heads)
     return fail(ErrorKind::kInvalidValue, "kv_heads",
-                fmt::format("kv_heads {} with {} heads: each head of latent attention has its own keys", m.kv_heads,
-                            m.heads));
+                fmt::format("kv_heads {} with {} heads: each head of latent attention has its own keys",
+                            m.kv_heads, m.heads));
   return {};
 }
 
@@ -127,9 +128,10 @@ Expected<void> check_latents(const ModelSpec& m) {
                           {"v_head_dim", m.v_head_dim, 1, m.head_dim}};
   for (const Range& r : ranges) SWEEP_TRY(in_range(r.name, r.value, r.low, r.high));
   if (m.rope_head_dim % 2 != 0 || plain % 2 != 0)
-    return fail(ErrorKind::kInvalidValue, "rope_head_dim",
-                fmt::format("head_dim {} with rope_head_dim {}: {} turned and {} other numbers, which must be even",
-                            m.head_dim, m.rope_head_dim, m.rope_head_dim, plain));
+    return fail(
+        ErrorKind::kInvalidValue, "rope_head_dim",
+        fmt::format("head_dim {} with rope_head_dim {}: {} turned and {} other numbers, which must be even",
+                    m.head_dim, m.rope_head_dim, m.rope_head_dim, plain));
   if (!(m.routed_scaling > 0 && m.routed_scaling <= 1000))
     return fail(ErrorKind::kInvalidValue, "routed_scaling",
                 fmt::format("routed_scaling = {} is outside 0 (excluded) .. 1000", m.routed_scaling));
@@ -138,10 +140,12 @@ Expected<void> check_latents(const ModelSpec& m) {
   SWEEP_TRY(in_range("groups_per_token", m.groups_per_token, 1, m.expert_groups));
   if (m.experts % m.expert_groups != 0 ||
       m.experts / m.expert_groups * m.groups_per_token < m.experts_per_token)
-    return fail(ErrorKind::kInvalidValue, "expert_groups",
-                fmt::format("{} experts in {} groups, of which a token goes to {}: groups are equal, and their experts "
-                            "at least experts_per_token {}",
-                            m.experts, m.expert_groups, m.groups_per_token, m.experts_per_token));
+    return fail(
+        ErrorKind::kInvalidValue, "expert_groups",
+        fmt::format(
+            "{} experts in {} groups, of which a token goes to {}: groups are equal, and their experts "
+            "at least experts_per_token {}",
+            m.experts, m.expert_groups, m.groups_per_token, m.experts_per_token));
   return {};
 }
 
@@ -149,10 +153,11 @@ Expected<void> check_yarn(const YarnScaling& y) {
   const bool factors = y.factor >= 1 && y.factor <= 1e6 && y.mscale >= 0 && y.mscale <= 100 &&
                        y.mscale_all_dim >= 0 && y.mscale_all_dim <= 100;
   if (!factors || !(y.beta_slow > 0 && y.beta_fast > y.beta_slow && y.beta_fast <= 1e6))
-    return fail(ErrorKind::kInvalidValue, "yarn",
-                fmt::format("yarn factor {}, beta_fast {}, beta_slow {}, mscale {}, mscale_all_dim {}: it takes 1 <= "
-                            "factor, 0 < beta_slow < beta_fast, and mscales of at least 0",
-                            y.factor, y.beta_fast, y.beta_slow, y.mscale, y.mscale_all_dim));
+    return fail(
+        ErrorKind::kInvalidValue, "yarn",
+        fmt::format("yarn factor {}, beta_fast {}, beta_slow {}, mscale {}, mscale_all_dim {}: it takes 1 <= "
+                    "factor, 0 < beta_slow < beta_fast, and mscales of at least 0",
+                    y.factor, y.beta_fast, y.beta_slow, y.mscale, y.mscale_all_dim));
   return in_range("yarn original_max_positions", y.original_max_positions, 1, i64{1} << 40);
 }
 

@@ -13,8 +13,8 @@ namespace {
 i64 latent_attention_weights(const ModelSpec& m) {
   const i64 query = m.heads * m.head_dim, plain = m.head_dim - m.rope_head_dim;
   const i64 queries = m.q_lora_rank > 0 ? m.q_lora_rank * (m.hidden_size + query) : m.hidden_size * query;
-  const i64 keys_values = m.hidden_size * (m.kv_lora_rank + m.rope_head_dim) +
-                          m.kv_lora_rank * m.heads * (plain + m.v_head_dim);
+  const i64 keys_values =
+      m.hidden_size * (m.kv_lora_rank + m.rope_head_dim) + m.kv_lora_rank * m.heads * (plain + m.v_head_dim);
   return queries + keys_values + m.heads * m.v_head_dim * m.hidden_size;
 }
 
@@ -52,7 +52,8 @@ i64 norm_parameters(const ModelSpec& m) {
 
 // The norms of a layer: before each half, of the heads of queries and keys, and of latents.
 i64 layer_norms(const ModelSpec& m) {
-  return 2 * norm_parameters(m) + (family_of(m).qk_norm ? 2 * m.head_dim : 0) + m.kv_lora_rank + m.q_lora_rank;
+  return 2 * norm_parameters(m) + (family_of(m).qk_norm ? 2 * m.head_dim : 0) + m.kv_lora_rank +
+         m.q_lora_rank;
 }
 
 // Scores and their use of the values, one layer, forward, per token: 2 matmuls x 2 FLOPs x keys x heads x

@@ -78,8 +78,8 @@ ModelSpec qwen3_moe(i64 layers, i64 hidden, i64 heads, i64 intermediate) {
   return m;
 }
 
-ModelSpec deepseek(const char* family, i64 layers, i64 hidden, i64 heads, i64 dense_intermediate, i64 intermediate,
-                   i64 vocab) {
+ModelSpec deepseek(const char* family, i64 layers, i64 hidden, i64 heads, i64 dense_intermediate,
+                   i64 intermediate, i64 vocab) {
   ModelSpec m = decoder(family, layers, hidden, heads, heads, intermediate, vocab);
   m.kv_lora_rank = 512, m.head_dim = 192, m.rope_head_dim = 64, m.v_head_dim = 128;
   m.norm_eps = 1e-6, m.dense_intermediate_size = dense_intermediate;

@@ -121,7 +121,8 @@ TensorTraffic tensor_traffic(const Trial& t, i64 rank) {
   traffic.all_reduce +=
       times(micro * held.expert_layers, 2 * once(tokens * t.spec.experts_per_token * kAccumulated));
   const i64 latents = t.spec.kv_lora_rank + t.spec.q_lora_rank + t.spec.rope_head_dim;
-  if (t.spec.latent()) traffic.all_reduce += times(micro * held.layers, 2 * once(tokens * latents * width(t)));
+  if (t.spec.latent())
+    traffic.all_reduce += times(micro * held.layers, 2 * once(tokens * latents * width(t)));
   const i64 again = passes_again(t), of_queries = t.spec.q_lora_rank > 0 ? 0 : 1;
   const i64 sums = (3 + of_queries + 2 * again) * held.layers + held.embeddings + held.heads;
   const Adapters adapters = adapters_of(t);
@@ -135,8 +136,7 @@ TensorTraffic tensor_traffic(const Trial& t, i64 rank) {
                 of_head * held.heads;
   // Rows that only a weight's gradient reads are not gathered where the weight is frozen.
   if (adapters.any())
-    gathers -= held.embeddings +
-               held.layers * (adapters.on_attention_input == 0) +
+    gathers -= held.embeddings + held.layers * (adapters.on_attention_input == 0) +
                (held.layers - held.expert_layers) * (adapters.on_mlp_input == 0);
   traffic.all_gather = times(micro * gathers, rows);
   traffic.reduce_scatter = times(micro * sums, rows);

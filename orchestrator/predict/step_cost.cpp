@@ -280,7 +280,8 @@ double CostModel::data_parallel(double trained, double frozen) const {
 void CostModel::stages(StepCost& out) const {
   const shape::Pipeline p = shape::Pipeline::of(t_);
   const bool experts = t_.spec.experts > 0;
-  const Pass each = layer(experts), dense = experts && t_.spec.dense_layers > 0 ? layer(false) : each, last = head();
+  const Pass each = layer(experts), dense = experts && t_.spec.dense_layers > 0 ? layer(false) : each,
+             last = head();
   thread_local std::vector<shape::StageSeconds> seconds;
   seconds.clear();
   if (p.ranks == 1) {

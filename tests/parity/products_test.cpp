@@ -59,7 +59,8 @@ const Strategy kStrategies[] = {
     {"padded documents", "documents", [](Trial& t) { t.lengths = "uniform 2 16"; }},
     {"latent attention", "model",
      [](Trial& t) {
-       t.spec.family = "deepseek_v3", t.spec.kv_lora_rank = 12, t.spec.q_lora_rank = 20, t.spec.rope_head_dim = 4;
+       t.spec.family = "deepseek_v3", t.spec.kv_lora_rank = 12, t.spec.q_lora_rank = 20,
+       t.spec.rope_head_dim = 4;
        t.spec.v_head_dim = 6, t.spec.experts = 4, t.spec.experts_per_token = 2, t.spec.shared_experts = 1;
        t.spec.dense_layers = 1, t.spec.dense_intermediate_size = 40;
      }},

@@ -42,8 +42,10 @@ void read_experts(ConfigReader& r, ModelSpec& m, const ExpertDefaults& d) {
   m.expert_groups = r.integer("n_group").value_or(d.groups);
   m.groups_per_token = r.integer("topk_group").value_or(d.groups_per_token);
   if (m.expert_groups <= 1) m.expert_groups = m.groups_per_token = 0;
-  if (r.integer("moe_layer_freq").value_or(1) != 1) refuse_other(r, "moe_layer_freq", "above 1 is not supported");
-  if (r.integer("ep_size").value_or(1) != 1) refuse_other(r, "ep_size", "above 1 is not supported: ep is an axis");
+  if (r.integer("moe_layer_freq").value_or(1) != 1)
+    refuse_other(r, "moe_layer_freq", "above 1 is not supported");
+  if (r.integer("ep_size").value_or(1) != 1)
+    refuse_other(r, "ep_size", "above 1 is not supported: ep is an axis");
 }
 
 void read_words(ConfigReader& r, const char* key, const char* supported) {
@@ -79,10 +81,8 @@ void read_v3(ConfigReader& r, ModelSpec& m) {
   if (!r.flag("norm_topk_prob").value_or(true)) refuse_other(r, "norm_topk_prob", "false is not supported");
 }
 
-constexpr TensorNames kNames{.experts = "mlp.",
-                             .expert_gate = "gate_proj",
-                             .expert_up = "up_proj",
-                             .expert_down = "down_proj"};
+constexpr TensorNames kNames{
+    .experts = "mlp.", .expert_gate = "gate_proj", .expert_up = "up_proj", .expert_down = "down_proj"};
 
 }  // namespace
 

@@ -51,7 +51,8 @@ TEST(TrainerConfig, LatentAttentionIsSaidToBeMissing) {
   Trial t = layout();
   t.spec = *shape::find_model("deepseek-v2-lite");
   for (const char* trainer : {"megatron", "nanotron"})
-    EXPECT_THAT(trainer_config(t, trainer).unsupported_settings, Contains(HasSubstr("the deepseek_v2 family")))
+    EXPECT_THAT(trainer_config(t, trainer).unsupported_settings,
+                Contains(HasSubstr("the deepseek_v2 family")))
         << trainer;
 }
 

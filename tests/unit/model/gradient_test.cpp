@@ -29,8 +29,9 @@ class Reference {
       const std::string block = outer + (gpt2_ ? "h." : "layers.") + std::to_string(layer) + ".";
       const at::Tensor normed = norm(block + (gpt2_ ? "ln_1" : "input_layernorm"), x);
       x = x + (s_.latent() ? latent_attention(block, normed) : attention(block, normed));
-      x = x + (s_.has_experts(layer) ? moe(block, norm(block + "post_attention_layernorm", x))
-                              : mlp(block, norm(block + (gpt2_ ? "ln_2" : "post_attention_layernorm"), x)));
+      x = x + (s_.has_experts(layer)
+                   ? moe(block, norm(block + "post_attention_layernorm", x))
+                   : mlp(block, norm(block + (gpt2_ ? "ln_2" : "post_attention_layernorm"), x)));
     }
     x = norm(outer + (gpt2_ ? "ln_f" : "norm"), x);
     const at::Tensor logits = x.matmul(w_.at(s_.tie_embeddings ? table : "lm_head.weight").t()).flatten(0, 1);
@@ -145,7 +146,8 @@ class Reference {
   at::Tensor gated(const at::Tensor& x, const std::string& prefix) {
     return gated(x, prefix + "gate_proj", prefix + "up_proj", prefix + "down_proj");
   }
-  at::Tensor gated(const at::Tensor& x, const std::string& gate, const std::string& up, const std::string& down) {
+  at::Tensor gated(const at::Tensor& x, const std::string& gate, const std::string& up,
+                   const std::string& down) {
     const at::Tensor g = linear(gate, x);
     return linear(down, g * g.sigmoid() * linear(up, x));
   }

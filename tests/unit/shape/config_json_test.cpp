@@ -108,7 +108,7 @@ TEST(ConfigJson, WhatTheStepHasNotOfDeepseekIsRefusedByName) {
     EXPECT_THAT(error_of(with(file, from, to)), IsError(ErrorKind::kUnsupported, subject)) << from;
   EXPECT_THAT(error_of(with(kDeepseekV2Lite, "\"num_experts_per_tok\":6,", "")),
               IsError(ErrorKind::kMissing, "num_experts_per_tok"));
-  EXPECT_THAT(error_of(with(kDeepseekV3, "\"qk_rope_head_dim\":64", "\"qk_rope_head_dim\":63")),
+  EXPECT_THAT(error_of(with(kDeepseekV3, "\"qk_rope_head_dim\":64", "\"qk_rope_head_dim\":0")),
               IsError(ErrorKind::kInvalidValue, "rope_head_dim"));
   EXPECT_THAT(error_of(with(kDeepseekV3, "\"topk_group\":4", "\"topk_group\":9")),
               IsError(ErrorKind::kInvalidValue, "groups_per_token"));
@@ -197,7 +197,7 @@ TEST(ConfigJson, UnsupportedFeaturesAreRefusedByName) {
               IsError(ErrorKind::kUnsupported, "attention_bias"));
   EXPECT_THAT(error_of(with(kLlama31, "\"mlp_bias\":false", "\"mlp_bias\":true")),
               IsError(ErrorKind::kUnsupported, "mlp_bias"));
-  EXPECT_THAT(error_of(with(kLlama31, "\"model_type\":\"llama\"", "\"model_type\":\"deepseek_v3\"")),
+  EXPECT_THAT(error_of(with(kLlama31, "\"model_type\":\"llama\"", "\"model_type\":\"deepseek_v4\"")),
               IsError(ErrorKind::kUnsupported, "model_type"));
   EXPECT_THAT(error_of(with(kLlama31, "\"mlp_bias\":false", "\"num_local_experts\":8")),
               IsError(ErrorKind::kUnsupported, "num_local_experts"));
