@@ -50,7 +50,7 @@ TEST(TrainerConfig, TorchtitanShardsByFsdp2) {
 TEST(TrainerConfig, LatentAttentionIsSaidToBeMissing) {
   Trial t = layout();
   t.spec = *shape::find_model("deepseek-v2-lite");
-  for (const char* trainer : {"megatron", "nanotron"})
+  for (const char* trainer : {"Megatron-LM", "nanotron"})
     EXPECT_THAT(trainer_config(t, trainer).unsupported_settings,
                 Contains(HasSubstr("the deepseek_v2 family")))
         << trainer;
