@@ -20,8 +20,7 @@ class Attention {
   }
 
   UnitMemory memory() const {
-    if (s_.latent)
-      return of_passes([this](Moments& m) { latent_forward(m); }, [this](Moments& m) { latent_backward(m); });
+    if (s_.latent) return latent_memory();
     UnitMemory out = of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward(m); });
     if (!s_.later) return out;
     out.later[kKept] = block(s_.residual()) + block(qkv()) + block(result()) +
@@ -100,6 +99,21 @@ class Attention {
     if (s_.query_latent == 0) return {s_.key_value_latent};
     return {s_.key_value_latent, s_.query_latent};
   }
+  double all_rows() const { return s_.rows_split ? s_.gathered() : s_.residual(); }
+  double staged_now(double elements) const { return s_.later ? 0 : staged(s_, elements); }
+  UnitMemory latent_memory() const {
+    UnitMemory out =
+        of_passes([this](Moments& m) { latent_forward(m); }, [this](Moments& m) { latent_backward(m); });
+    if (!s_.later) return out;
+    // h and the gradient that came in; what each product read and the gradient of what it gave.
+    out.later[kKept] = 2 * block(all_rows());
+    for (const double columns : {s_.values, s_.expanded, s_.query, s_.latents()})
+      out.later[kKept] += block(of_rows(columns));
+    for (const double columns : latent_norms()) out.later[kKept] += block(of_rows(columns));
+    out.weights[kBuffer] =
+        block(staged(s_, std::max({w_.attention_out, w_.key_value_up, w_.query_up, w_.latents})));
+    return out;
+  }
   void latent_forward(Moments& m) const {
     m.take(kKept, s_.residual());
     norm(s_, m);
@@ -126,29 +140,37 @@ class Attention {
     m.take(kPassing, s_.residual());  // the gradient that comes in
     if (s_.selective) core(m), m.take(kKept, of_rows(s_.values));
     m.take(kPassing, of_rows(s_.values));  // that of the heads' values
-    m.moment({{kBuffer, gathered_rows(s_)}, {kBuffer, staged(s_, w_.attention_out)}});
-    m.give(kKept, of_rows(s_.values));
+    m.moment({{kBuffer, gathered_rows(s_)}, {kBuffer, staged_now(w_.attention_out)}});
+    if (s_.later) m.take(kBuffer, gathered_rows(s_));
+    if (!s_.later) m.give(kKept, of_rows(s_.values));
     m.take(kPassing, result());
     m.give(kPassing, of_rows(s_.values));
     core_backward(m);
+    if (s_.later) m.give(kKept, result());
     rotate(m);
+    latents_backward(m);
+    norm_backward(s_, m);
+  }
+
+  // From the gradient of the packed heads to that of the rows.
+  void latents_backward(Moments& m) const {
     m.take(kPassing, of_rows(s_.latents()));
     m.take(kPassing, of_rows(s_.query)), m.take(kPassing, of_rows(s_.expanded));
     m.give(kPassing, qkv());
-    m.moment(kBuffer, staged(s_, w_.key_value_up));
+    m.moment(kBuffer, staged_now(w_.key_value_up));
     for (const double columns : latent_norms()) m.take(kPassing, of_rows(columns));
-    m.give(kPassing, of_rows(s_.expanded));
-    m.moment(kBuffer, staged(s_, w_.query_up));
-    if (s_.query_latent > 0) m.give(kPassing, of_rows(s_.query));
+    if (!s_.later) m.give(kPassing, of_rows(s_.expanded));
+    m.moment(kBuffer, staged_now(w_.query_up));
+    const bool of_latents = s_.query_latent > 0;
+    if (of_latents && !s_.later) m.give(kPassing, of_rows(s_.query));
     for (const double columns : latent_norms())
-      m.moment({{kPassing, norm_gradients(s_, s_.whole, columns)}, {kBuffer, staged(s_, columns)}});
+      m.moment({{kPassing, norm_gradients(s_, s_.whole, columns)}, {kBuffer, staged_now(columns)}});
     for (const double columns : latent_norms()) m.give(kPassing, of_rows(columns));
-    m.moment(kBuffer, staged(s_, w_.latents));
-    if (s_.tp > 1 && s_.query_latent == 0)
-      m.take(kPassing, s_.residual()), m.moment(kBuffer, scattered_rows(s_));
-    if (s_.rows_split && s_.query_latent > 0) m.take(kPassing, s_.residual());
-    if (s_.query_latent == 0) m.give(kPassing, of_rows(s_.query));
-    norm_backward(s_, m);
+    m.moment(kBuffer, staged_now(w_.latents));
+    if (s_.later && !(of_latents && s_.rows_split)) m.take(kPassing, all_rows());  // not over h
+    if (s_.tp > 1 && !of_latents) m.take(kPassing, s_.residual()), m.moment(kBuffer, scattered_rows(s_));
+    if (s_.rows_split && of_latents) m.take(kPassing, s_.residual());
+    if (!of_latents && !s_.later) m.give(kPassing, of_rows(s_.query));
   }
 
   struct Heads {

@@ -128,11 +128,9 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
       keep_larger(most, base + saved(i, l).times(-1) + at(i).forward + again + buffers(more));
     }
   }
-  if (s_.later)
-    base += (p_.has_head ? u_.head.later : PartBytes{}) +
-            (u_.attention.later + u_.layer.mlp.later).times(real(n_ - 1 - l));
+  if (s_.later) base += (p_.has_head ? u_.head.later : PartBytes{}) + later(l + 1, n_);
   keep_larger(most, base + u_.attention.saved + at(l).mlp.backward + parts(room.at_mlp));
-  keep_larger(most, base + u_.attention.backward + parts(room.at_attention) + u_.layer.mlp.later);
+  keep_larger(most, base + u_.attention.backward + parts(room.at_attention) + at(l).mlp.later);
   PartBytes over = base + parts(room.at_end);
   over[MemoryPart::kTemporary] += block(s_.residual());  // the gradient that goes on
   keep_larger(most, over);
@@ -176,9 +174,10 @@ void ChunkMemory::weights(const PartBytes& others, Backward which, PartBytes& mo
   }
   PartBytes unit = u_.attention.weights;
   keep_larger(unit, u_.layer.mlp.weights);
+  if (p_.dense_layers > 0) keep_larger(unit, u_.dense_layer.mlp.weights);
   for (i64 l = n_; l-- > 0;) {
     keep_larger(most, base + held + unit + at(group_of(l)));
-    held += (u_.attention.later + u_.layer.mlp.later).times(-1);
+    held += later(l, l + 1).times(-1);
   }
   if (p_.has_embedding) keep_larger(most, base + u_.embedding.later + u_.embedding.weights + at(0));
 }

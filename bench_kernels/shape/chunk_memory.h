@@ -66,8 +66,7 @@ class ChunkMemory {
   }
   PartBytes later() const {
     PartBytes out = p_.has_head ? u_.head.later : PartBytes{};
-    return out + (u_.attention.later + u_.layer.mlp.later).times(real(n_)) +
-           (p_.has_embedding ? u_.embedding.later : PartBytes{});
+    return out + later(0, n_) + (p_.has_embedding ? u_.embedding.later : PartBytes{});
   }
 
   PartBytes states() const;     // but for gradients
@@ -88,6 +87,12 @@ class ChunkMemory {
   PartBytes saved(i64 first, i64 end) const {
     const i64 dense = std::clamp<i64>(p_.dense_layers - first, 0, end - first);
     return u_.dense_layer.saved.times(real(dense)) + u_.layer.saved.times(real(end - first - dense));
+  }
+  // What these layers put off.
+  PartBytes later(i64 first, i64 end) const {
+    const i64 dense = std::clamp<i64>(p_.dense_layers - first, 0, end - first);
+    return u_.attention.later.times(real(end - first)) + u_.dense_layer.mlp.later.times(real(dense)) +
+           u_.layer.mlp.later.times(real(end - first - dense));
   }
   // Kept of the first layers of a micro-batch, where backward finds it.
   PartBytes kept(i64 layers) const { return kept(0, layers); }

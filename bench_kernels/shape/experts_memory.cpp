@@ -1,4 +1,6 @@
 // The mixture-of-experts half of a block: model/moe.cpp.
+#include <algorithm>
+
 #include "bench_kernels/shape/unit_memory.h"
 
 namespace sweep::shape {
@@ -15,7 +17,11 @@ class Experts {
     UnitMemory out = of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward(m); });
     if (!s_.later) return out;
     out.later[kKept] = block(s_.gathered()) + 2 * block(rows(s_.received)) + block(in()) + block(in() / 2);
-    out.weights[kBuffer] = block(staged(s_, std::max(w_.in, w_.down)));
+    // Of the shared experts the gradient of what they read, what they read of it, and all rows of the gradient.
+    if (s_.shared_width > 0)
+      out.later[kKept] +=
+          block(shared()) + block(shared() / 2) + block(s_.rows_split ? s_.gathered() : s_.residual());
+    out.weights[kBuffer] = block(staged(s_, std::max({w_.in, w_.down, w_.shared_in})));
     return out;
   }
 
@@ -93,6 +99,7 @@ class Experts {
     m.take(kPassing, shared() / 2);
     m.moment(kPassing, s_.plain_mlp ? (4 + s_.wide(3)) * s_.sums(s_.whole * s_.shared_width) : 0);
     if (!s_.later) m.moment(kBuffer, staged(s_, std::max(w_.shared_in, w_.shared_down), 0));
+    if (s_.later) return;
     m.give(kPassing, shared() / 2);
     m.give(kBuffer, gathered_rows(s_)), m.give(kKept, shared());
   }

@@ -86,10 +86,6 @@ std::optional<std::string> split_not_built(const Trial& t) {
         "ep {} with hybrid sharding (dp_shard {}): experts are sharded over all their copies; leave "
         "dp_shard out",
         t.ep, *t.dp_shard);
-  if (t.spec.latent() && t.schedule == Schedule::kZeroBubble)
-    return "schedule zero_bubble with latent attention: what its weight gradients would keep is not planned "
-           "yet; use "
-           "1f1b";
   if (t.cp == 1 || t.cp_comm_type != CpCommType::kRing) return {};
   if (t.attention == AttentionKind::kMath)
     return fmt::format(

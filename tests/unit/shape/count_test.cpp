@@ -170,6 +170,7 @@ TEST(Adapters, WhatIsNotCombinedSaysWhy) {
   EXPECT_FALSE(refused([](Trial& t) { t.spec.experts = 4, t.lora_targets = LoraTargets::kAttention; }));
   EXPECT_TRUE(refused([](Trial& t) { t.spec.family = "gpt2", t.lora_targets = LoraTargets::kQueryValue; }));
   EXPECT_FALSE(refused([](Trial& t) { t.spec.family = "gpt2"; }));
+  EXPECT_TRUE(refused([](Trial& t) { t.spec.kv_lora_rank = 4, t.lora_targets = LoraTargets::kAttention; }));
   EXPECT_FALSE(refused([](Trial& t) { t.lora_rank = 0, t.precision = Precision::kFp8; }));
 }
 
