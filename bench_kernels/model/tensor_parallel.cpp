@@ -78,9 +78,8 @@ at::Tensor all_rows(const Layout& layout, const at::Tensor& rows) {
 at::Tensor sum_all_rows(const Layout& layout, const at::Tensor& all, const at::Tensor& like) {
   if (layout.tensor->alone()) return all;
   const at::Tensor out = at::empty_like(like);
-  sum_rows(layout, out, [&](std::int64_t begin, const at::Tensor& to) {
-    at::Tensor(to).copy_(rows_at(all, begin, to));
-  });
+  sum_rows(layout, out,
+           [&](std::int64_t begin, const at::Tensor& to) { at::Tensor(to).copy_(rows_at(all, begin, to)); });
   return out;
 }
 
