@@ -89,7 +89,8 @@ class LatentAttentionUnit final : public Unit {
       core_->recall(s.core);
       take_values(s);
     }
-    at::Tensor dqkv = core_->backward(backward_values(s, grad), std::move(s.core));
+    at::Tensor dout = backward_values(s, grad);
+    at::Tensor dqkv = core_->backward(std::move(dout), std::move(s.core));
     const at::Tensor dx = backward_latents(s, std::move(dqkv));
     backward_norm(shared_, norm_, dx, s.x, s.stats, grad, dx);
     return dx;
