@@ -117,14 +117,14 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
   const double shared = p_.tied_here && !s_.later && !s_.frozen ? moments::staged(s_, p_.weights.table) : 0;
   const i64 first = recomputes_ ? l - l % every_ : l;
   const std::vector<double> copies = copies_again(first, l);
-  PartBytes base = others + buffers(std::max(copies_at(group_of(l), false), copies.back()) + shared);
+  PartBytes base = others + buffers(copies.back() + shared);
   base += recomputes_ ? kept(t_.activation_offload ? std::min<i64>(first, 1) : first) + saved(first, l)
                       : on_device(l);
   if (recomputes_) {
     PartBytes again = parts(room.at_mlp);
     again[MemoryPart::kTemporary] += block(s_.residual());  // the gradient that came in
-    for (i64 i = first; i <= l; ++i) {  // those computed again before it: fewer results, more copies
-      const double more = std::max(0.0, copies[static_cast<std::size_t>(i - first)] - copies.back());
+    for (i64 i = first; i <= l; ++i) {  // those computed again before it: fewer results, other copies
+      const double more = copies[static_cast<std::size_t>(i - first)] - copies.back();
       keep_larger(most, base + saved(i, l).times(-1) + at(i).forward + again + buffers(more));
     }
   }
