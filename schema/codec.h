@@ -21,6 +21,7 @@ Expected<nlohmann::json> parse_json(std::string_view bytes, std::size_t max_byte
 std::string dump(const nlohmann::json&);
 
 nlohmann::json to_json(const RopeScaling&);
+nlohmann::json to_json(const YarnScaling&);
 nlohmann::json to_json(const ModelSpec&);
 nlohmann::json to_json(const Trial&);
 // In the stored spelling of axes and words, which every version of an agent and a rank reads: of an Attempt.
@@ -42,6 +43,8 @@ template <Recorded T>
 Expected<T> from_json(const nlohmann::json&);
 template <>
 Expected<RopeScaling> from_json<RopeScaling>(const nlohmann::json&);
+template <>
+Expected<YarnScaling> from_json<YarnScaling>(const nlohmann::json&);
 template <>
 Expected<ModelSpec> from_json<ModelSpec>(const nlohmann::json&);
 template <>

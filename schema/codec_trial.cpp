@@ -20,6 +20,11 @@ void for_each_dimension(Spec& s, F&& f) {
   f("rope_scaling", s.rope_scaling), f("sliding_window", s.sliding_window);
   f("experts", s.experts), f("experts_per_token", s.experts_per_token),
       f("router_aux_coef", s.router_aux_coef);
+  f("kv_lora_rank", s.kv_lora_rank), f("q_lora_rank", s.q_lora_rank), f("rope_head_dim", s.rope_head_dim);
+  f("v_head_dim", s.v_head_dim), f("yarn", s.yarn), f("shared_experts", s.shared_experts);
+  f("dense_layers", s.dense_layers), f("dense_intermediate_size", s.dense_intermediate_size);
+  f("expert_groups", s.expert_groups), f("groups_per_token", s.groups_per_token);
+  f("routed_scaling", s.routed_scaling);
 }
 
 template <class T, class F>
@@ -49,6 +54,25 @@ Expected<RopeScaling> from_json<RopeScaling>(const json& j) {
   in.get("factor", r.factor).get("low_freq_factor", r.low_freq_factor);
   in.get("high_freq_factor", r.high_freq_factor).get("original_max_positions", r.original_max_positions);
   return in.done(r);
+}
+
+json to_json(const YarnScaling& y) {
+  return {{"factor", y.factor},
+          {"beta_fast", y.beta_fast},
+          {"beta_slow", y.beta_slow},
+          {"mscale", y.mscale},
+          {"mscale_all_dim", y.mscale_all_dim},
+          {"original_max_positions", y.original_max_positions}};
+}
+
+template <>
+Expected<YarnScaling> from_json<YarnScaling>(const json& j) {
+  YarnScaling y;
+  Reader in(j, "yarn");
+  in.get("factor", y.factor).get("beta_fast", y.beta_fast).get("beta_slow", y.beta_slow);
+  in.get("mscale", y.mscale).get("mscale_all_dim", y.mscale_all_dim);
+  in.get("original_max_positions", y.original_max_positions);
+  return in.done(y);
 }
 
 json to_json(const ModelSpec& s) {

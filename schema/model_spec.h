@@ -16,6 +16,17 @@ struct RopeScaling {
   bool operator==(const RopeScaling&) const = default;
 };
 
+// RoPE frequency scaling of YaRN (Peng et al. 2023, arXiv 2309.00071), with the two factors that DeepSeek-V2's and
+// V3's config.json add: attention's scores grow with those of all dimensions, the rotary part by the ratio of both.
+// 0: the file does not say it.
+struct YarnScaling {
+  double factor = 40.0;
+  double beta_fast = 32.0, beta_slow = 1.0;
+  double mscale = 0, mscale_all_dim = 0;
+  std::int64_t original_max_positions = 4096;
+  bool operator==(const YarnScaling&) const = default;
+};
+
 struct ModelSpec {
   std::string family =
       "llama";  // a Family (bench_kernels/shape/family.h); decides norm, positions, MLP and biases below
@@ -40,6 +51,25 @@ struct ModelSpec {
   std::int64_t experts = 0;  // experts of a MoE layer (mixtral), each intermediate_size wide; 0: a dense MLP
   std::int64_t experts_per_token = 0;  // top-k
   double router_aux_coef = 0;          // weight of the load-balancing loss
+  // Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). Keys and values of all heads come from
+  // kv_lora_rank numbers of a token, queries from q_lora_rank (0: from hidden_size). Of a query's or key's head_dim
+  // numbers the last rope_head_dim are turned to their positions, which in keys all heads share. Values have
+  // v_head_dim. All 0: the model has another attention.
+  std::int64_t kv_lora_rank = 0, q_lora_rank = 0, rope_head_dim = 0, v_head_dim = 0;
+  std::optional<YarnScaling> yarn;
+  std::int64_t shared_experts = 0;  // experts of a MoE layer that every token goes to, beside its top-k
+  std::int64_t dense_layers = 0;    // first layers of a MoE model that have a dense MLP, of the width below
+  std::int64_t dense_intermediate_size = 0;
+  // Routing within the best groups of experts only (DeepSeek-V2, section 2.2.2; V3, arXiv 2412.19437, section 2.1.2);
+  // 0: experts have no groups.
+  std::int64_t expert_groups = 0, groups_per_token = 0;
+  double routed_scaling = 1;  // factor of the weights of a token's experts
+
+  bool latent() const { return kv_lora_rank > 0; }
+  bool has_experts(std::int64_t layer) const { return experts > 0 && layer >= dense_layers; }
+  // Width of a dense layer's MLP.
+  std::int64_t dense_width() const { return experts > 0 ? dense_intermediate_size : intermediate_size; }
+  std::int64_t shared_width() const { return shared_experts * intermediate_size; }
   bool operator==(const ModelSpec&) const = default;
 };
 

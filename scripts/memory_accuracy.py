@@ -11,9 +11,11 @@ import sys
 import tempfile
 
 MODELS = [("llama3-8b", 8), ("llama3.2-1b", 8), ("llama2-7b", 6), ("mistral-7b", 6), ("qwen2-0.5b", 8), ("qwen2.5-7b", 6), ("gpt2", 8),
-          ("gpt2-xl", 8), ("gemma-2b", 6), ("playbook-1b", 8), ("mixtral-8x7b", 4), ("llama3-70b", 4)]
-SMALL = [("small-llama", 4), ("small-gpt2", 4), ("tiny-llama", 2), ("tiny-gpt2", 2), ("tiny-qwen2", 2)]
+          ("gpt2-xl", 8), ("gemma-2b", 6), ("playbook-1b", 8), ("mixtral-8x7b", 4), ("llama3-70b", 4), ("deepseek-v2-lite", 4)]
+SMALL = [("small-llama", 4), ("small-gpt2", 4), ("tiny-llama", 2), ("tiny-gpt2", 2), ("tiny-qwen2", 2),
+         ("tiny-deepseek", 4)]
 UNTIED = {"llama3-8b", "llama2-7b", "mistral-7b", "llama3-70b", "small-llama"}
+EXPERTS = {"mixtral-8x7b", "deepseek-v2-lite", "tiny-deepseek"}
 GPUS = ["h100-sxm-80gb", "h100-sxm-80gb", "a100-80gb", "b200-180gb", "l4-24gb"]
 
 
@@ -48,7 +50,7 @@ def point(draw):
         model["tie_embeddings"] = True
     if p["tp"] == 1:
         p["sp"] = p["tp_overlap"] = False
-    if name.startswith("mixtral"):
+    if name in EXPERTS:
         p["ep"] = draw.choice([e for e in (1, 2, 4, 8) if (p["dp"] * p["cp"]) % e == 0])
     if p["pp"] > 1:
         p["schedule"] = draw.choice(["1f1b", "1f1b", "gpipe", "interleaved", "zero_bubble"])

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <limits>
 #include <optional>
 
 #include "bench_kernels/kernels/counting_allocator.h"
@@ -33,37 +34,77 @@ bool casts(const at::Tensor& t) {
 
 }  // namespace
 
-void router_probabilities(const at::Tensor& logits, const at::Tensor& probs) {
+void router_probabilities(const at::Tensor& logits, const at::Tensor& probs, const Gate& gate) {
   const Work work(logits);
   if (!work) return;
   at::Tensor out = probs;
-  at::_softmax_out(out, logits.to(probs.scalar_type()), -1, false);
+  if (gate.sigmoid)
+    at::sigmoid_out(out, logits.to(probs.scalar_type()));
+  else
+    at::_softmax_out(out, logits.to(probs.scalar_type()), -1, false);
 }
 
-void choose_experts(const at::Tensor& probs, const at::Tensor& experts) {
+namespace {
+
+// Scores of which those outside of a token's best groups are below all others.
+at::Tensor within_groups(const at::Tensor& scores, const Gate& gate) {
+  const at::Tensor grouped = scores.unflatten(1, {gate.groups, -1});
+  const at::Tensor best = std::get<0>(grouped.topk(gate.sigmoid ? 2 : 1, -1)).sum(-1);
+  const at::Tensor chosen = std::get<1>(best.topk(gate.groups_per_token, -1));
+  const at::Tensor outside = at::ones_like(best, at::kBool).scatter_(1, chosen, false);
+  return grouped.masked_fill(outside.unsqueeze(-1), -std::numeric_limits<double>::infinity()).flatten(1);
+}
+
+}  // namespace
+
+void choose_experts(const at::Tensor& probs, const at::Tensor& experts, const Gate& gate,
+                    const at::Tensor& bias) {
   const Work work(probs);
   if (!work) return;
+  at::Tensor scores = bias.defined() ? probs + bias : probs;
+  if (gate.groups > 0) scores = within_groups(scores, gate);
   at::Tensor values = at::empty(experts.sizes(), probs.options()), chosen = experts;
-  at::topk_out(values, chosen, probs, experts.size(1), -1, true, true);
+  at::topk_out(values, chosen, scores, experts.size(1), -1, true, true);
 }
 
-void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights) {
+void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
+                    const Gate& gate) {
   const Work work(probs);
   if (!work) return;
-  const at::Tensor chosen = probs.gather(1, experts);
   at::Tensor out = weights;
-  at::div_out(out, chosen, chosen.sum(-1, true));
+  if (!gate.normalized) {
+    at::gather_out(out, probs, 1, experts);
+  } else {
+    const at::Tensor chosen = probs.gather(1, experts);
+    at::div_out(out, chosen, chosen.sum(-1, true));
+  }
+  if (gate.scale != 1) out.mul_(gate.scale);
 }
+
+namespace {
+
+// The gradient of the chosen probabilities.
+at::Tensor chosen_gradient(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
+                           const at::Tensor& dweights, const Gate& gate) {
+  if (!gate.normalized) return dweights.mul(gate.scale);
+  const at::Tensor sum = probs.gather(1, experts).sum(-1, true);
+  return dweights.mul(gate.scale).sub_((dweights * weights).sum(-1, true)).div_(sum);
+}
+
+}  // namespace
 
 void router_backward(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
-                     const at::Tensor& dweights, const at::Tensor& dprobs, const at::Tensor& dlogits) {
+                     const at::Tensor& dweights, const at::Tensor& dprobs, const at::Tensor& dlogits,
+                     const Gate& gate) {
   const Work work(probs);
   if (!work) return;
-  const at::Tensor sum = probs.gather(1, experts).sum(-1, true);
-  const at::Tensor dchosen = (dweights - (dweights * weights).sum(-1, true)).div_(sum);
+  const at::Tensor dchosen = chosen_gradient(probs, experts, weights, dweights, gate);
   at::Tensor all = dprobs.defined() ? dprobs.expand(probs.sizes()).clone() : at::zeros_like(probs);
   all.scatter_add_(1, experts, dchosen);
-  at::_softmax_backward_data_out(all, all, probs, -1, probs.scalar_type());
+  if (gate.sigmoid)
+    all.mul_(probs).mul_(1 - probs);
+  else
+    at::_softmax_backward_data_out(all, all, probs, -1, probs.scalar_type());
   at::Tensor(dlogits).copy_(all);
 }
 

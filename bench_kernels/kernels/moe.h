@@ -12,16 +12,30 @@
 
 namespace sweep::kernels {
 
-// probs [T, E] in the accumulation type = softmax of the logits.
-void router_probabilities(const at::Tensor& logits, const at::Tensor& probs);
-// experts int64 [T, k]: the k most probable of each token.
-void choose_experts(const at::Tensor& probs, const at::Tensor& experts);
-// weights [T, k]: probabilities of the chosen experts, scaled to sum to one (Jiang et al. 2024, Mixtral).
-void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights);
+// How a router scores experts and weighs those it chose: Mixtral's by default (Jiang et al. 2024), DeepSeek's otherwise
+// (V2, arXiv 2405.04434, section 2.2; V3, arXiv 2412.19437, section 2.1.2).
+struct Gate {
+  bool sigmoid = false;    // probabilities are sigmoids of the logits; else a softmax
+  bool normalized = true;  // a token's weights add up to `scale`; else they are probabilities times it
+  double scale = 1;
+  // Only experts of a token's best groups are chosen; 0: any. A group is as good as its best expert, with sigmoids as its
+  // two best together.
+  std::int64_t groups = 0, groups_per_token = 0;
+};
+
+// probs [T, E] in the accumulation type, from the logits.
+void router_probabilities(const at::Tensor& logits, const at::Tensor& probs, const Gate& = {});
+// experts int64 [T, k]: the k most probable of each token, by probability plus bias [E] (undefined: none).
+void choose_experts(const at::Tensor& probs, const at::Tensor& experts, const Gate& = {},
+                    const at::Tensor& bias = {});
+// weights [T, k] of the chosen experts, without the bias.
+void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
+                    const Gate& = {});
 // dlogits [T, E] from dweights [T, k] and, when defined, dprobs [E] (the same for every token: the auxiliary
 // loss).
 void router_backward(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
-                     const at::Tensor& dweights, const at::Tensor& dprobs, const at::Tensor& dlogits);
+                     const at::Tensor& dweights, const at::Tensor& dprobs, const at::Tensor& dlogits,
+                     const Gate& = {});
 
 // counts int64 [E]: how many choices each expert has.
 void count_choices(const at::Tensor& experts, const at::Tensor& counts);

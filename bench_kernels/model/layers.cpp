@@ -130,6 +130,10 @@ NormLayer add_head_norm(const StageContext& shared, const std::string& name) {
                        shared.layout.tp() > 1 ? Role::kPartial : Role::kDense);
 }
 
+NormLayer add_latent_norm(const StageContext& shared, const std::string& name, std::int64_t n) {
+  return add_norm_over(shared, name, n, Role::kDense);
+}
+
 kernels::Norm norm_of(const StageContext& shared, const NormLayer& norm) {
   const Parameters& p = *shared.parameters;
   const bool adds_one = shape::family_of(shared.spec).norm_adds_one;  // the gradient is that of the weight

@@ -64,6 +64,8 @@ Linear add_linear(const StageContext&, const std::vector<LinearPart>&, std::int6
 NormLayer add_norm(const StageContext&, const std::string& name);
 // A norm over each head of the queries or keys. Each rank of the tensor group adds up the gradient of its own heads.
 NormLayer add_head_norm(const StageContext&, const std::string& name);
+// A norm over n numbers of all rows, the same on each rank of the tensor group.
+NormLayer add_latent_norm(const StageContext&, const std::string& name, std::int64_t n);
 
 kernels::Norm norm_of(const StageContext&, const NormLayer&);
 void say_ready(const Parameters&, const Linear&);

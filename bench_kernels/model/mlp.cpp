@@ -21,7 +21,7 @@ class MlpUnit final : public Unit {
     const shape::TensorNames& names = shape::family_of(s).names;
     const auto name = [&](std::string_view module) { return in_layer(s, layer, module); };
     norm_ = add_norm(shared, name(names.mlp_norm));
-    const std::int64_t width = s.intermediate_size;
+    const std::int64_t width = s.dense_width();
     const bool adapted = shared.options.adapters.mlp;
     std::vector<LinearPart> in;
     if (s.swiglu) in.push_back({name(names.gate), {width}, adapted});
@@ -67,7 +67,7 @@ class MlpUnit final : public Unit {
   }
 
  private:
-  std::int64_t width() const { return spec().intermediate_size / layout().tp(); }
+  std::int64_t width() const { return spec().dense_width() / layout().tp(); }
   kernels::Activation kind() const {
     if (!spec().swiglu) return kernels::Activation::kGelu;
     return shape::family_of(spec()).gelu_gate ? kernels::Activation::kGeglu : kernels::Activation::kSwiglu;

@@ -6,9 +6,11 @@
 
 #include <ATen/ATen.h>
 
+#include <optional>
 #include <utility>
 
 #include "bench_kernels/model/routing.h"
+#include "bench_kernels/model/shared_experts.h"
 #include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
@@ -20,10 +22,11 @@ struct MoeSaved final : Saved {
   at::Tensor probs, weights;
   at::Tensor rows, in, returned;  // [received, hidden], [received, 2 width]; of all choices: [T * k, hidden]
   at::Tensor load;                // [experts]: share of the global tokens' choices, for the auxiliary loss
+  at::Tensor shared;              // of the shared experts
   kernels::NormStats stats;
   RoutePtr route;
   std::vector<at::Tensor*> tensors() override {
-    return {&x, &h, &probs, &weights, &stats.mean, &stats.rstd, &rows, &in, &returned, &load};
+    return {&x, &h, &probs, &weights, &stats.mean, &stats.rstd, &rows, &in, &returned, &load, &shared};
   }
 };
 
@@ -35,6 +38,9 @@ class MoeUnit final : public Unit {
     const std::string moe = in_layer(s, layer, names.experts);
     norm_ = add_norm(shared, in_layer(s, layer, names.mlp_norm));
     router_ = add_linear(shared, {{moe + "gate", {s.experts}}}, s.hidden_size, false, false, Split::kNone);
+    shared_experts_.emplace(shared, layer);
+    gate_ = gate_of(s);
+    if (gate_.sigmoid) read_choice_bias(moe + "gate.e_score_correction_bias");
     std::vector<Parameters::Part> in, down;
     const std::int64_t first = layout().expert->rank() * local_experts();
     for (std::int64_t e = first; e < first + local_experts(); ++e) {
@@ -57,7 +63,7 @@ class MoeUnit final : public Unit {
     s.x = std::move(in);
     s.h = at::empty_like(s.x);
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h);
-    s.h = whole(s.h);
+    s.h = all_rows(layout(), s.h);
     choose(s);
     at::Tensor rows = at::empty({s.route->dispatch.sent(), s.h.size(1)}, s.h.options());
     kernels::gather_rows(s.h, s.route->tokens, rows);
@@ -76,9 +82,11 @@ class MoeUnit final : public Unit {
   at::Tensor backward(const MicroBatch& micro, at::Tensor grad, SavedPtr saved) const override {
     auto& s = static_cast<MoeSaved&>(*saved);
     const at::Tensor dweights = at::empty_like(s.weights);
+    at::Tensor of_shared;  // the gradient of all rows, which the shared experts read once more
     at::Tensor drows = at::empty({s.route->dispatch.sent(), s.h.size(1)}, s.h.options());
     {
-      const at::Tensor all = whole(grad);
+      const at::Tensor all = all_rows(layout(), grad);
+      if (shared_experts_->there()) of_shared = all;
       kernels::weight_gradients(all, s.returned, dweights);
       layout().tensor->all_reduce(dweights).wait();  // each rank has its share of the experts' results
       s.returned.reset();
@@ -90,8 +98,9 @@ class MoeUnit final : public Unit {
     const at::Tensor dh = at::empty_like(s.h);
     kernels::sum_choices(drows, dh);
     drows.reset();
+    shared_experts_->backward(std::exchange(of_shared, {}), s.h, std::exchange(s.shared, {}), dh);
     backward_router(s, micro, dweights, dh);
-    const at::Tensor dx = summed(dh, s.x);
+    const at::Tensor dx = sum_all_rows(layout(), dh, s.x);
     backward_norm(shared_, norm_, dx, s.x, s.stats, grad, dx);
     return dx;
   }
@@ -99,21 +108,13 @@ class MoeUnit final : public Unit {
  private:
   std::int64_t local_experts() const { return spec().experts / layout().ep(); }
   std::int64_t width() const { return spec().intermediate_size / layout().tp(); }
-  // All rows of which the residual stream holds `rows`.
-  at::Tensor whole(const at::Tensor& rows) const {
-    if (!layout().rows_split()) return rows;
-    const at::Tensor all = at::empty({shared_.whole_rows(rows.size(0)), rows.size(1)}, rows.options());
-    layout().tensor->all_gather(rows, all).wait();
-    return all;
-  }
-  // The sum over the tensor group of all rows, of which this rank keeps what it holds of the residual stream.
-  at::Tensor summed(const at::Tensor& all, const at::Tensor& like) const {
-    if (layout().tensor->alone()) return all;
-    const at::Tensor out = at::empty_like(like);
-    sum_rows(layout(), out, [&](std::int64_t begin, const at::Tensor& to) {
-      at::Tensor(to).copy_(rows_at(all, begin, to));
-    });
-    return out;
+  // Not trained: its authors move it after each step, against the load of the experts (V3, section 2.1.2), which is no
+  // part of a step here. Zeros without a checkpoint.
+  void read_choice_bias(const std::string& name) {
+    const auto exact =
+        at::TensorOptions(shared_.options.device).dtype(kernels::accumulate_type(shared_.options.type));
+    choice_bias_ = at::zeros({spec().experts}, exact);
+    if (shared_.options.source) shared_.options.source({name, spec().experts, {}}, choice_bias_);
   }
   void choose(MoeSaved& s) const {
     const std::int64_t tokens = s.h.size(0), k = spec().experts_per_token;
@@ -122,11 +123,11 @@ class MoeUnit final : public Unit {
     {
       const at::Tensor logits = at::empty({tokens, spec().experts}, s.h.options());
       kernels::linear(s.h, router_.value(parameters()), {}, logits);
-      kernels::router_probabilities(logits, s.probs);
+      kernels::router_probabilities(logits, s.probs, gate_);
     }
-    s.route = route(shared_, s.probs);
+    s.route = route(shared_, s.probs, choice_bias_);
     s.weights = at::empty({tokens, k}, exact);
-    kernels::router_weights(s.probs, s.route->experts, s.weights);
+    kernels::router_weights(s.probs, s.route->experts, s.weights, gate_);
     note_load(s, tokens);
     if (spec().router_aux_coef > 0) global_load(s, tokens);
   }
@@ -177,11 +178,12 @@ class MoeUnit final : public Unit {
   }
 
   // The weighted sum and the residual, which a tensor group adds to the sum of its shares.
-  at::Tensor combine(const MoeSaved& s) const {
+  at::Tensor combine(MoeSaved& s) const {
     const bool alone = layout().tensor->alone();
     const at::Tensor all = at::empty_like(s.h);
     kernels::weighted_sum(s.returned, s.weights, alone ? s.x : at::Tensor(), all);
-    return alone ? all : summed(all, s.x).add_(s.x);
+    s.shared = shared_experts_->forward(s.h, all);
+    return alone ? all : sum_all_rows(layout(), all, s.x).add_(s.x);
   }
 
   // Returns the gradient of the experts' inputs; drows is that of their results.
@@ -215,7 +217,7 @@ class MoeUnit final : public Unit {
                            static_cast<double>(s.h.size(0));
       auxiliary = s.load.mul_(scale);
     }
-    kernels::router_backward(s.probs, s.route->experts, s.weights, dweights, auxiliary, dlogits);
+    kernels::router_backward(s.probs, s.route->experts, s.weights, dweights, auxiliary, dlogits, gate_);
     if (parameters().trains(router_.weight))
       weights_part(shared_, [this, dlogits, h = s.h] {
         kernels::linear_backward_weight(dlogits, h, false, parameters().grad(router_.weight));
@@ -229,6 +231,10 @@ class MoeUnit final : public Unit {
 
   NormLayer norm_;
   Linear router_;
+  // Their parameters lie between those of router and experts.
+  std::optional<SharedExperts> shared_experts_;
+  kernels::Gate gate_;
+  at::Tensor choice_bias_;  // of the choice of experts alone; undefined: the family has none
   Parameters::Id in_ = Parameters::kNone, down_ = Parameters::kNone;
 };
 

@@ -2,21 +2,61 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 namespace sweep::model {
 namespace {
 
+// YaRN (Peng et al. 2023, arXiv 2309.00071, section 3.2): dimensions that turn less than beta_slow times within the
+// trained range are stretched by `factor`, those that turn more than beta_fast times kept, those between blended along
+// a line by their number.
+void stretch(std::vector<float>& frequencies, const YarnScaling& y, double theta) {
+  const auto pairs = static_cast<double>(frequencies.size());
+  const auto number_of = [&](double turns) {
+    return pairs * std::log(static_cast<double>(y.original_max_positions) / (turns * 2 * M_PI)) /
+           std::log(theta);
+  };
+  const double low = std::max(std::floor(number_of(y.beta_fast)), 0.0);
+  double high = std::min(std::ceil(number_of(y.beta_slow)), 2 * pairs - 1);
+  if (high == low) high += 0.001;
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    const double stretched = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    frequencies[i] =
+        static_cast<float>(frequencies[i] / y.factor * stretched + frequencies[i] * (1 - stretched));
+  }
+}
+
+double yarn_scale(double factor, double mscale) {
+  return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1;
+}
+
+// Factors of the angles' sines and cosines: of what turns, and of what stays.
+struct Scales {
+  double turned = 1, plain = 1;
+};
+// As DeepSeek's modelling code: the scores' factor is the square of that of all dimensions.
+Scales scales_of(const ModelSpec& s) {
+  if (!s.yarn) return {};
+  const YarnScaling& y = *s.yarn;
+  const double all = y.mscale_all_dim > 0 ? yarn_scale(y.factor, y.mscale_all_dim) : 1;
+  const bool both = y.mscale > 0 && y.mscale_all_dim > 0;
+  const double rotary = both ? yarn_scale(y.factor, y.mscale) / all : yarn_scale(y.factor, 1);
+  return {rotary * all, all};
+}
+
 // Inverse frequencies, in float as the reference implementations compute them; with Llama 3.1's scaling:
 // wavelengths beyond the trained range are stretched by `factor`, those well inside kept, those between
 // blended.
 std::vector<float> inverse_frequencies(const ModelSpec& s) {
   std::vector<float> out;
-  for (std::int64_t i = 0; i < s.head_dim; i += 2) {
-    const float exponent = static_cast<float>(i) / static_cast<float>(s.head_dim);
+  const std::int64_t turned = s.latent() ? s.rope_head_dim : s.head_dim;
+  for (std::int64_t i = 0; i < turned; i += 2) {
+    const float exponent = static_cast<float>(i) / static_cast<float>(turned);
     out.push_back(1.0f / static_cast<float>(std::pow(s.rope_theta, static_cast<double>(exponent))));
   }
+  if (s.yarn) stretch(out, *s.yarn, s.rope_theta);
   if (!s.rope_scaling) return out;
   const RopeScaling& r = *s.rope_scaling;
   const double longest = static_cast<double>(r.original_max_positions);
@@ -44,12 +84,16 @@ RotaryTables rotary_tables(const ModelSpec& spec, const std::vector<std::int64_t
   if (options.device().is_meta()) return tables;
   std::vector<double> cosines, sines;
   const std::vector<float> frequencies = inverse_frequencies(spec);
+  const Scales scales = scales_of(spec);
+  const auto plain = static_cast<std::size_t>(spec.head_dim / 2) - frequencies.size();
   for (const std::int64_t position : positions) {
     for (const float f : frequencies) {
       const auto angle = static_cast<double>(static_cast<float>(position) * f);
-      cosines.push_back(std::cos(angle));
-      sines.push_back(std::sin(angle));
+      cosines.push_back(scales.turned * std::cos(angle));
+      sines.push_back(scales.turned * std::sin(angle));
     }
+    cosines.insert(cosines.end(), plain, scales.plain);
+    sines.insert(sines.end(), plain, 0.0);
   }
   tables.cos.copy_(at::from_blob(cosines.data(), tables.cos.sizes(), at::kDouble));
   tables.sin.copy_(at::from_blob(sines.data(), tables.sin.sizes(), at::kDouble));

@@ -11,7 +11,9 @@ namespace sweep::model {
 struct RotaryTables {
   at::Tensor cos, sin;  // [positions, head_dim / 2]
 };
-// Angles rounded to float, as the reference implementations' are. On meta tensors: sizes only.
+// Angles rounded to float, as the reference implementations' are. On meta tensors: sizes only. Of latent attention the
+// first rope_head_dim / 2 columns turn and the others keep the angle 0 (kernels/latent.h); with YaRN's factor of the
+// scores all columns have its root, so that queries and keys bring it along.
 RotaryTables rotary_tables(const ModelSpec&, const std::vector<std::int64_t>& positions,
                            const at::TensorOptions&);
 

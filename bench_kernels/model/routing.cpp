@@ -8,6 +8,7 @@
 #include "bench_kernels/kernels/moe.h"
 #include "bench_kernels/kernels/rows.h"
 #include "bench_kernels/model/positions.h"
+#include "bench_kernels/shape/family.h"
 
 namespace sweep::model {
 namespace {
@@ -138,12 +139,12 @@ void count_learned(const StageContext& s, Route& r, std::int64_t tokens) {
   }
 }
 
-RoutePtr learned(const StageContext& s, const at::Tensor& probs) {
+RoutePtr learned(const StageContext& s, const at::Tensor& probs, const at::Tensor& bias) {
   const std::int64_t tokens = probs.size(0), k = s.spec.experts_per_token;
   auto r = std::make_shared<Route>();
   const auto whole = at::TensorOptions(s.options.device).dtype(at::kLong);
   r->experts = at::empty({tokens, k}, whole);
-  kernels::choose_experts(probs, r->experts);
+  kernels::choose_experts(probs, r->experts, gate_of(s.spec), bias);
   count_learned(s, *r, tokens);
   r->order = at::empty({r->dispatch.sent()}, whole);
   kernels::order_choices(r->experts, r->dispatch.chosen, r->dispatch.kept, r->order);
@@ -220,9 +221,16 @@ std::vector<std::int64_t> forced_experts(const ModelSpec& m, const Options& o,
   return all;
 }
 
-RoutePtr route(const StageContext& s, const at::Tensor& probs) {
+kernels::Gate gate_of(const ModelSpec& m) {
+  const shape::Family& family = shape::family_of(m);
+  return {family.sigmoid_router, family.normalized_weights, m.routed_scaling, m.expert_groups,
+          m.groups_per_token};
+}
+
+RoutePtr route(const StageContext& s, const at::Tensor& probs, const at::Tensor& bias) {
   const std::int64_t tokens = probs.size(0);
-  if (s.options.routing == Routing::kLearned) return probs.is_meta() ? forced(s, tokens) : learned(s, probs);
+  if (s.options.routing == Routing::kLearned)
+    return probs.is_meta() ? forced(s, tokens) : learned(s, probs, bias);
   RoutePtr& known = s.routes->by_tokens[tokens];
   if (!known) known = forced(s, tokens);
   return known;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench_kernels/kernels/grouped.h"
+#include "bench_kernels/kernels/moe.h"
 #include "bench_kernels/model/unit.h"
 
 namespace sweep::model {
@@ -49,9 +50,13 @@ using RoutePtr = std::shared_ptr<const Route>;
 std::vector<std::int64_t> forced_experts(const ModelSpec&, const Options&,
                                          const std::vector<std::int64_t>& positions, std::int64_t batch);
 
-// The routing of tokens with these probabilities [T, E]. A collective of the expert channel when learned on a
+// How the model's router scores and chooses.
+kernels::Gate gate_of(const ModelSpec&);
+
+// The routing of tokens with these probabilities [T, E], of which the choice sees the sum with bias [E] (undefined: none).
+// A collective of the expert channel when learned on a
 // real device; learned on meta tensors counts as balanced.
-RoutePtr route(const StageContext&, const at::Tensor& probs);
+RoutePtr route(const StageContext&, const at::Tensor& probs, const at::Tensor& bias = {});
 
 // The forced routes of a stage, by number of tokens.
 struct ForcedRoutes {

@@ -38,8 +38,11 @@ Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout
   if (chunk.embedding) add_block(-1, [&] { return make_embedding(shared_); });
   for (std::int64_t layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
     add_block(
-        layer - chunk.first_layer, [&] { return make_attention(shared_, layer); },
-        [&] { return spec.experts > 0 ? make_moe(shared_, layer) : make_mlp(shared_, layer); });
+        layer - chunk.first_layer,
+        [&] {
+          return spec.latent() ? make_latent_attention(shared_, layer) : make_attention(shared_, layer);
+        },
+        [&] { return spec.has_experts(layer) ? make_moe(shared_, layer) : make_mlp(shared_, layer); });
   }
   const bool tied_here = spec.tie_embeddings && chunk.embedding;
   if (chunk.head) add_block(-1, [&] { return make_head(shared_, tied_here ? kTable : Parameters::kNone); });

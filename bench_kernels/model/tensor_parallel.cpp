@@ -68,6 +68,21 @@ void sum_rows(const Layout& layout, const at::Tensor& out, const PartialRows& co
   for (comm::Pending& each : pending) each.wait();
 }
 
+at::Tensor all_rows(const Layout& layout, const at::Tensor& rows) {
+  if (!layout.rows_split()) return rows;
+  const at::Tensor all = at::empty({rows.size(0) * layout.tp(), rows.size(1)}, rows.options());
+  layout.tensor->all_gather(rows, all).wait();
+  return all;
+}
+
+at::Tensor sum_all_rows(const Layout& layout, const at::Tensor& all, const at::Tensor& like) {
+  if (layout.tensor->alone()) return all;
+  const at::Tensor out = at::empty_like(like);
+  sum_rows(layout, out,
+           [&](std::int64_t begin, const at::Tensor& to) { at::Tensor(to).copy_(rows_at(all, begin, to)); });
+  return out;
+}
+
 namespace {
 
 // The adapters' part of a product on some rows: forward, of the low rows' gradient, and backward to the input.

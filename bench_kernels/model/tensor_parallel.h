@@ -47,6 +47,11 @@ class WholeRows {
 using PartialRows = std::function<void(std::int64_t begin, const at::Tensor& to)>;
 void sum_rows(const Layout&, const at::Tensor& out, const PartialRows& compute, bool in_pieces = true);
 
+// All rows of which the residual stream holds `rows`.
+at::Tensor all_rows(const Layout&, const at::Tensor& rows);
+// The sum over the tensor group of all rows, of which this rank keeps what it holds of the residual stream, as `like`.
+at::Tensor sum_all_rows(const Layout&, const at::Tensor& all, const at::Tensor& like);
+
 // Rows between the two matrices of a layer's adapters, of all rows; undefined without adapters.
 struct LowRows {
   at::Tensor value, gradient;

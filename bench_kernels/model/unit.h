@@ -132,6 +132,7 @@ using UnitPtr = std::unique_ptr<Unit>;
 // `layer` counts from the first of the whole model: it names the parameters. The constructors add them.
 UnitPtr make_embedding(const StageContext&);
 UnitPtr make_attention(const StageContext&, std::int64_t layer);
+UnitPtr make_latent_attention(const StageContext&, std::int64_t layer);
 UnitPtr make_mlp(const StageContext&, std::int64_t layer);
 UnitPtr make_moe(const StageContext&, std::int64_t layer);
 // table: the embedding's stack when it is tied and on this rank, else kNone.

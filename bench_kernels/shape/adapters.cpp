@@ -44,6 +44,8 @@ std::optional<std::string> adapters_objection(const Trial& t) {
   const auto with = [&](const std::string& what) {
     return fmt::format("lora_rank {} with {}", t.lora_rank, what);
   };
+  if (t.spec.latent())
+    return with("latent attention: its linear layers have no adapters yet; leave lora_rank out");
   const Adapters a = adapters_of(t);
   if (t.spec.experts > 0 && a.mlp)
     return with(fmt::format(

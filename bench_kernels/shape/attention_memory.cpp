@@ -1,5 +1,5 @@
 // The attention half of a block: model/attention.cpp, attention_core.cpp, ring_attention.cpp,
-// head_exchange.cpp.
+// head_exchange.cpp, latent_attention.cpp.
 #include <vector>
 
 #include "bench_kernels/shape/unit_memory.h"
@@ -20,6 +20,7 @@ class Attention {
   }
 
   UnitMemory memory() const {
+    if (s_.latent) return latent_memory();
     UnitMemory out = of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward(m); });
     if (!s_.later) return out;
     out.later[kKept] = block(s_.residual()) + block(qkv()) + block(result()) +
@@ -90,6 +91,86 @@ class Attention {
         {{kBuffer, scattered_rows(s_)}, {kPassing, factors(s_, s_.whole * columns(), w_.query_key_value)}});
     m.give(kPassing, s_.low_rows(s_.low_query_key_value));
     norm_backward(s_, m);
+  }
+
+  // Latent attention: heads of keys and values are made from latents, and values are as wide as keys in the core.
+  double of_rows(double columns) const { return s_.element * s_.whole * columns; }
+  std::vector<double> latent_norms() const {
+    if (s_.query_latent == 0) return {s_.key_value_latent};
+    return {s_.key_value_latent, s_.query_latent};
+  }
+  double all_rows() const { return s_.rows_split ? s_.gathered() : s_.residual(); }
+  double staged_now(double elements) const { return s_.later ? 0 : staged(s_, elements); }
+  UnitMemory latent_memory() const {
+    UnitMemory out =
+        of_passes([this](Moments& m) { latent_forward(m); }, [this](Moments& m) { latent_backward(m); });
+    if (!s_.later) return out;
+    // h and the gradient that came in; what each product read and the gradient of what it gave.
+    out.later[kKept] = 2 * block(all_rows());
+    for (const double columns : {s_.values, s_.expanded, s_.query, s_.latents()})
+      out.later[kKept] += block(of_rows(columns));
+    for (const double columns : latent_norms()) out.later[kKept] += block(of_rows(columns));
+    out.weights[kBuffer] =
+        block(staged(s_, std::max({w_.attention_out, w_.key_value_up, w_.query_up, w_.latents})));
+    return out;
+  }
+  void latent_forward(Moments& m) const {
+    m.take(kKept, s_.residual());
+    norm(s_, m);
+    if (s_.norm_starts) m.take(kKept, s_.residual());
+    if (s_.rows_split) m.take(kKept, s_.gathered()), m.give(kKept, s_.residual());
+    m.take(kPassing, of_rows(s_.latents()));
+    for (const double columns : latent_norms()) {
+      m.take(kKept, of_rows(columns)), m.take(kKept, of_rows(columns)), m.take(kKept, s_.sums(s_.whole));
+      m.moment(kPassing, s_.plain_norm ? (s_.wide(1) + 1) * s_.sums(s_.whole * columns) : 0);
+    }
+    m.take(kPassing, of_rows(s_.query)), m.take(kPassing, of_rows(s_.expanded));
+    m.take(kKept, qkv());
+    m.give(kPassing, of_rows(s_.latents()));
+    m.give(kPassing, of_rows(s_.query)), m.give(kPassing, of_rows(s_.expanded));
+    rotate(m);
+    core(m);
+    m.take(kKept, of_rows(s_.values));
+    m.moment({{kKept, s_.norm_starts ? 0 : s_.residual()}, {kBuffer, scattered_rows(s_)}});
+    if (s_.norm_starts) m.give(kKept, s_.residual());
+    if (s_.selective) give_result(m), m.give(kKept, of_rows(s_.values));
+  }
+
+  void latent_backward(Moments& m) const {
+    m.take(kPassing, s_.residual());  // the gradient that comes in
+    if (s_.selective) core(m), m.take(kKept, of_rows(s_.values));
+    m.take(kPassing, of_rows(s_.values));  // that of the heads' values
+    m.moment({{kBuffer, gathered_rows(s_)}, {kBuffer, staged_now(w_.attention_out)}});
+    if (s_.later) m.take(kBuffer, gathered_rows(s_));
+    if (!s_.later) m.give(kKept, of_rows(s_.values));
+    m.take(kPassing, result());
+    m.give(kPassing, of_rows(s_.values));
+    core_backward(m);
+    if (s_.later) m.give(kKept, result());
+    rotate(m);
+    latents_backward(m);
+    norm_backward(s_, m);
+  }
+
+  // From the gradient of the packed heads to that of the rows.
+  void latents_backward(Moments& m) const {
+    m.take(kPassing, of_rows(s_.latents()));
+    m.take(kPassing, of_rows(s_.query)), m.take(kPassing, of_rows(s_.expanded));
+    m.give(kPassing, qkv());
+    m.moment(kBuffer, staged_now(w_.key_value_up));
+    for (const double columns : latent_norms()) m.take(kPassing, of_rows(columns));
+    if (!s_.later) m.give(kPassing, of_rows(s_.expanded));
+    m.moment(kBuffer, staged_now(w_.query_up));
+    const bool of_latents = s_.query_latent > 0;
+    if (of_latents && !s_.later) m.give(kPassing, of_rows(s_.query));
+    for (const double columns : latent_norms())
+      m.moment({{kPassing, norm_gradients(s_, s_.whole, columns)}, {kBuffer, staged_now(columns)}});
+    for (const double columns : latent_norms()) m.give(kPassing, of_rows(columns));
+    m.moment(kBuffer, staged_now(w_.latents));
+    if (s_.later && !(of_latents && s_.rows_split)) m.take(kPassing, all_rows());  // not over h
+    if (s_.tp > 1 && !of_latents) m.take(kPassing, s_.residual()), m.moment(kBuffer, scattered_rows(s_));
+    if (s_.rows_split && of_latents) m.take(kPassing, s_.residual());
+    if (!of_latents && !s_.later) m.give(kPassing, of_rows(s_.query));
   }
 
   struct Heads {

@@ -9,7 +9,7 @@ namespace sweep::shape {
 
 void ChunkMemory::count_copies() {
   if (p_.has_embedding) copies_.push_back(s_.element * p_.embedding.all());
-  copies_.insert(copies_.end(), static_cast<std::size_t>(n_), s_.element * p_.layer.all());
+  for (i64 l = 0; l < n_; ++l) copies_.push_back(s_.element * p_.at(l).elements.all());
   if (p_.has_head) copies_.push_back(s_.element * p_.head.all());
 }
 
@@ -77,11 +77,14 @@ PartBytes ChunkMemory::states() const {
     out[MemoryPart::kOptimizer] = trained(state, dense.optimizer, t_.zero >= 1);
   if (t_.offload == Offload::kNone && t_.optimizer == OptimizerKind::kAdafactor)
     out[MemoryPart::kOptimizer] +=
-        real(bytes_of(types.moments)) * factored_numbers(t_, n_, p_.has_embedding, p_.has_head);
+        real(bytes_of(types.moments)) *
+        factored_numbers(t_, {0, n_, p_.has_embedding, p_.has_head, p_.dense_layers});
   // Rotary tables, and the mask that a windowed kernel on a processor is given.
   const bool masked = !s_.gpu && s_.flash && t_.spec.sliding_window && *t_.spec.sliding_window < t_.seq_len;
   out[MemoryPart::kTemporary] =
       (t_.spec.rope ? moments::angles(s_) : 0) + (masked ? s_.element * s_.seq * s_.seq : 0);
+  if (s_.biased_choice)
+    out[MemoryPart::kTemporary] += real(n_ - p_.dense_layers) * block(s_.sums(s_.experts));
   if (s_.experts > 0 && !s_.learned && n_ > 0) out[MemoryPart::kTemporary] += moments::routes(s_);
   return out;
 }
@@ -101,8 +104,9 @@ PartBytes ChunkMemory::optimizer() const {
 void ChunkMemory::forward(const PartBytes& others, PartBytes& most) const {
   if (p_.has_embedding) keep_larger(most, others + u_.embedding.forward + buffers(copies_at(0, true)));
   const i64 ahead = p_.copies ? t_.prefetch_forward : 0;
-  for (i64 l = 0; l < n_; l = std::max(l + 1, n_ - 1 - ahead))
-    keep_larger(most, others + on_device(l) + u_.layer_forward + buffers(copies_at(group_of(l), true)));
+  const bool alike = p_.dense_layers == 0;  // then those in the middle hold no more than the last ones
+  for (i64 l = 0; l < n_; l = alike ? std::max(l + 1, n_ - 1 - ahead) : l + 1)
+    keep_larger(most, others + on_device(l) + at(l).forward + buffers(copies_at(group_of(l), true)));
   if (p_.has_head)
     keep_larger(most, others + on_device(n_) + u_.head.forward + buffers(copies_at(groups() - 1, true)));
 }
@@ -113,24 +117,20 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
   const double shared = p_.tied_here && !s_.later && !s_.frozen ? moments::staged(s_, p_.weights.table) : 0;
   const i64 first = recomputes_ ? l - l % every_ : l;
   const std::vector<double> copies = copies_again(first, l);
-  PartBytes base = others + buffers(std::max(copies_at(group_of(l), false), copies.back()) + shared);
-  base += recomputes_ ? kept(t_.activation_offload ? std::min<i64>(first, 1) : first) +
-                            u_.layer_saved.times(real(l - first))
+  PartBytes base = others + buffers(copies.back() + shared);
+  base += recomputes_ ? kept(t_.activation_offload ? std::min<i64>(first, 1) : first) + saved(first, l)
                       : on_device(l);
   if (recomputes_) {
-    PartBytes again = u_.layer_forward;
+    PartBytes again = parts(room.at_mlp);
     again[MemoryPart::kTemporary] += block(s_.residual());  // the gradient that came in
-    again += parts(room.at_mlp);
-    for (i64 i = first; i <= l; ++i) {  // those computed again before it: fewer results, more copies
-      const double more = std::max(0.0, copies[static_cast<std::size_t>(i - first)] - copies.back());
-      keep_larger(most, base + u_.layer_saved.times(-real(l - i)) + again + buffers(more));
+    for (i64 i = first; i <= l; ++i) {  // those computed again before it: fewer results, other copies
+      const double more = copies[static_cast<std::size_t>(i - first)] - copies.back();
+      keep_larger(most, base + saved(i, l).times(-1) + at(i).forward + again + buffers(more));
     }
   }
-  if (s_.later)
-    base += (p_.has_head ? u_.head.later : PartBytes{}) +
-            (u_.attention.later + u_.mlp.later).times(real(n_ - 1 - l));
-  keep_larger(most, base + u_.attention.saved + u_.mlp.backward + parts(room.at_mlp));
-  keep_larger(most, base + u_.attention.backward + parts(room.at_attention) + u_.mlp.later);
+  if (s_.later) base += (p_.has_head ? u_.head.later : PartBytes{}) + later(l + 1, n_);
+  keep_larger(most, base + u_.attention.saved + at(l).mlp.backward + parts(room.at_mlp));
+  keep_larger(most, base + u_.attention.backward + parts(room.at_attention) + at(l).mlp.later);
   PartBytes over = base + parts(room.at_end);
   over[MemoryPart::kTemporary] += block(s_.residual());  // the gradient that goes on
   keep_larger(most, over);
@@ -139,15 +139,16 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
 void ChunkMemory::backward(const PartBytes& others, const std::vector<GradientRoom>& rooms,
                            PartBytes& most) const {
   double last = 0;  // of gradients while the layer after is at work, and what it gives free
-  const double saved = t_.activation_offload ? 0 : u_.layer_saved.total();
+  const double saved = t_.activation_offload ? 0 : u_.layer.saved.total();
   if (p_.has_head)
     keep_larger(most, others + on_device(n_) + u_.head.backward + buffers(copies_at(groups() - 1, false)) +
                           parts(rooms.back().at_mlp));
   for (i64 l = n_; l-- > 0;) {
     const GradientRoom& room = rooms[static_cast<std::size_t>(group_of(l))];
     // A layer in the middle has no more than the one after it.
-    const bool as_after = !recomputes_ && l + 2 < n_ && l > 0 && room.at_mlp.total() <= last &&
-                          room.at_attention.total() <= last && room.at_end.total() <= last;
+    const bool as_after = !recomputes_ && p_.dense_layers == 0 && l + 2 < n_ && l > 0 &&
+                          room.at_mlp.total() <= last && room.at_attention.total() <= last &&
+                          room.at_end.total() <= last;
     last = std::max(room.at_mlp.total(), room.at_attention.total()) + saved;
     if (!as_after) layer_backward(l, others, room, most);
   }
@@ -172,10 +173,11 @@ void ChunkMemory::weights(const PartBytes& others, Backward which, PartBytes& mo
     held += u_.head.later.times(-1);
   }
   PartBytes unit = u_.attention.weights;
-  keep_larger(unit, u_.mlp.weights);
+  keep_larger(unit, u_.layer.mlp.weights);
+  if (p_.dense_layers > 0) keep_larger(unit, u_.dense_layer.mlp.weights);
   for (i64 l = n_; l-- > 0;) {
     keep_larger(most, base + held + unit + at(group_of(l)));
-    held += (u_.attention.later + u_.mlp.later).times(-1);
+    held += later(l, l + 1).times(-1);
   }
   if (p_.has_embedding) keep_larger(most, base + u_.embedding.later + u_.embedding.weights + at(0));
 }

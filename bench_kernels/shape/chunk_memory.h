@@ -24,17 +24,23 @@ struct Others {
 
 // The units of a model, the same in every chunk.
 struct Units {
+  // A layer with its MLP or its experts.
+  struct Layer {
+    Layer(const UnitMemory& attention, const UnitMemory& of_mlp)
+        : mlp(of_mlp), saved(attention.saved + mlp.saved), forward(attention.forward) {
+      keep_larger(forward, attention.saved + mlp.forward);
+    }
+    UnitMemory mlp;
+    PartBytes saved, forward;
+  };
   Units(const Trial& t, const StepSizes& s, const UnitWeights& w)
       : attention(attention_memory(s, w, t.spec.rope)),
-        mlp(t.spec.experts > 0 ? experts_memory(s, w) : mlp_memory(s, w)),
         embedding(embedding_memory(s, w)),
         head(head_memory(s, w)),
-        layer_saved(attention.saved + mlp.saved),
-        layer_forward(attention.forward) {
-    keep_larger(layer_forward, attention.saved + mlp.forward);
-  }
-  UnitMemory attention, mlp, embedding, head;
-  PartBytes layer_saved, layer_forward;
+        layer(attention, t.spec.experts > 0 ? experts_memory(s, w) : mlp_memory(s, w)),
+        dense_layer(t.spec.dense_layers > 0 ? Layer(attention, dense_mlp_memory(s, w)) : layer) {}
+  UnitMemory attention, embedding, head;
+  Layer layer, dense_layer;
 };
 
 // One chunk of the model on a rank: what its forward and backward of one micro-batch take beside what is
@@ -60,8 +66,7 @@ class ChunkMemory {
   }
   PartBytes later() const {
     PartBytes out = p_.has_head ? u_.head.later : PartBytes{};
-    return out + (u_.attention.later + u_.mlp.later).times(real(n_)) +
-           (p_.has_embedding ? u_.embedding.later : PartBytes{});
+    return out + later(0, n_) + (p_.has_embedding ? u_.embedding.later : PartBytes{});
   }
 
   PartBytes states() const;     // but for gradients
@@ -77,16 +82,30 @@ class ChunkMemory {
   }
 
  private:
+  const Units::Layer& at(i64 layer) const { return layer < p_.dense_layers ? u_.dense_layer : u_.layer; }
+  // Saved by the layers from `first` to before `end`.
+  PartBytes saved(i64 first, i64 end) const {
+    const i64 dense = std::clamp<i64>(p_.dense_layers - first, 0, end - first);
+    return u_.dense_layer.saved.times(real(dense)) + u_.layer.saved.times(real(end - first - dense));
+  }
+  // What these layers put off.
+  PartBytes later(i64 first, i64 end) const {
+    const i64 dense = std::clamp<i64>(p_.dense_layers - first, 0, end - first);
+    return u_.attention.later.times(real(end - first)) + u_.dense_layer.mlp.later.times(real(dense)) +
+           u_.layer.mlp.later.times(real(end - first - dense));
+  }
   // Kept of the first layers of a micro-batch, where backward finds it.
-  PartBytes kept(i64 layers) const {
-    if (!recomputes_) return u_.layer_saved.times(real(layers));
+  PartBytes kept(i64 layers) const { return kept(0, layers); }
+  PartBytes kept(i64 first, i64 end) const {
+    if (!recomputes_) return saved(first, end);
     PartBytes out;
-    out[MemoryPart::kActivations] = block(s_.residual()) * std::ceil(real(layers) / real(every_));
+    out[MemoryPart::kActivations] = block(s_.residual()) * std::ceil(real(end - first) / real(every_));
     return out;
   }
   // The same while a layer is at work: with offload, one layer is on its way.
   PartBytes on_device(i64 layers) const {
-    return kept(t_.activation_offload ? std::min<i64>(layers, recomputes_ ? every_ : 1) : layers);
+    const i64 here = t_.activation_offload ? std::min<i64>(layers, recomputes_ ? every_ : 1) : layers;
+    return kept(layers - here, layers);
   }
   // Bytes of numbers of such a width, divided over the ranks; experts' over those that hold them if it is sharded.
   double trained(double width, i64 ranks, bool sharded) const;

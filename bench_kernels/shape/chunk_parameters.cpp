@@ -68,7 +68,8 @@ class Buckets {
 }  // namespace
 
 ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const StageShare& share) : s_(s) {
-  has_embedding = share.embedding, has_head = share.head, layers = share.layers;
+  has_embedding = share.embedding, has_head = share.head;
+  layers = share.layers, dense_layers = share.dense_layers;
   tied_here = t.spec.tie_embeddings && has_embedding && has_head;
   tied_elsewhere = t.spec.tie_embeddings && !tied_here && (has_embedding || has_head);
   const StateTypes types = state_types(t);
@@ -78,7 +79,8 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   if (t.zero > 0) multiple_ = 32 * real(std::lcm(shard, experts));
   sharded_ = t.zero >= 2, adds_ = t.grad_accum > 1;
   of_dense_ = 1 / real(shard), of_experts_ = 1 / real(experts);
-  count_layer(t);
+  layer = count_layer(t, t.spec.experts > 0);
+  if (dense_layers > 0) dense_layer = count_layer(t, false);
   const double norm = (s.rms ? 1 : 2) * s.hidden;
   weights.table = s.vocabulary * s.hidden;
   weights.positions = t.spec.rope ? 0 : real(t.spec.max_positions) * s.hidden;
@@ -93,66 +95,95 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   head.partial = s.rows_split ? norm : 0;
 }
 
-void ChunkParameters::train(double elements, int role) {
+void ChunkParameters::train(LayerContents& of, double elements, int role) {
   if (elements <= 0) return;
-  layer_stacks_.emplace_back(elements, role);
-  (role == kDense ? layer.dense : role == kPartial ? layer.partial : layer.experts) += elements;
+  of.stacks.emplace_back(elements, role);
+  GroupElements& e = of.elements;
+  (role == kDense ? e.dense : role == kPartial ? e.partial : e.experts) += elements;
+}
+
+void ChunkParameters::add(LayerContents& of, double elements, int role) const {
+  if (s_.frozen)
+    (role == kExpert ? of.elements.frozen_experts : of.elements.frozen) += elements;
+  else
+    train(of, elements, role);
 }
 
 // The shorter matrix of each adapter is on every rank of the tensor group; in the order of backward.
-void ChunkParameters::count_adapters_of_mlp(const Adapters& a) {
+void ChunkParameters::count_adapters_of_mlp(const Adapters& a, LayerContents& of) {
   const int shared = s_.tp > 1 ? kPartial : kDense;
   if (!a.mlp) return;
   const double rank = real(a.rank), in = real(a.on_mlp_input) * s_.width;
   weights.down_adapters = rank * (s_.hidden + s_.width);
   weights.in_adapters = rank * in + s_.low_in * s_.hidden;
-  train(rank * s_.hidden, shared), train(rank * s_.width, kDense);
-  train(rank * in, kDense), train(s_.low_in * s_.hidden, shared);
+  train(of, rank * s_.hidden, shared), train(of, rank * s_.width, kDense);
+  train(of, rank * in, kDense), train(of, s_.low_in * s_.hidden, shared);
 }
 
-void ChunkParameters::count_adapters_of_attention(const Adapters& a) {
+void ChunkParameters::count_adapters_of_attention(const Adapters& a, LayerContents& of) {
   const int shared = s_.tp > 1 ? kPartial : kDense;
   const double rank = real(a.rank), key_value = s_.key_value / s_.kv_sharers;
   const double out = (a.query ? s_.query : 0) + (a.key ? key_value : 0) + (a.value ? key_value : 0);
   weights.query_key_value_adapters = rank * out + s_.low_query_key_value * s_.hidden;
   if (a.attention_out) {
     weights.attention_out_adapters = rank * (s_.hidden + s_.query);
-    train(rank * s_.hidden, shared), train(rank * s_.query, kDense);
+    train(of, rank * s_.hidden, shared), train(of, rank * s_.query, kDense);
   }
-  train(rank * out, kDense), train(s_.low_query_key_value * s_.hidden, shared);
+  train(of, rank * out, kDense), train(of, s_.low_query_key_value * s_.hidden, shared);
 }
 
-void ChunkParameters::count_layer(const Trial& t) {
-  const ModelSpec& m = t.spec;
-  const double norm = s_.hidden, query_columns = s_.query + 2 * s_.key_value / s_.kv_sharers;
-  const int norms = s_.rows_split ? kPartial : kDense;
-  const Adapters adapters = adapters_of(t);
-  layer_stacks_.reserve(14);
-  const auto add = [&](double elements, int role) {
-    if (s_.frozen)
-      (role == kExpert ? layer.frozen_experts : layer.frozen) += elements;
-    else
-      train(elements, role);
-  };
-  const double in = (s_.gated ? 2 : 1) * s_.width;
-  if (m.experts > 0) {
+// In the order of backward.
+void ChunkParameters::count_mlp(const ModelSpec& m, bool experts, LayerContents& of) {
+  if (experts) {
+    const double in = 2 * s_.width, shared = s_.shared_width * s_.hidden;
     weights.in = s_.local_experts * in * s_.hidden, weights.down = s_.local_experts * s_.width * s_.hidden;
     weights.router = s_.experts * s_.hidden;
-    add(weights.down, kExpert), add(weights.in, kExpert), add(weights.router, kDense);
-  } else {
-    weights.in = in * s_.hidden, weights.down = s_.width * s_.hidden;
-    add(m.linear_bias ? s_.hidden : 0, kDense), add(weights.down, kDense);
-    add(m.linear_bias ? in : 0, kDense), add(weights.in, kDense);
+    weights.shared_in = 2 * shared, weights.shared_down = shared;
+    add(of, weights.down, kExpert), add(of, weights.in, kExpert);
+    add(of, weights.shared_down, kDense), add(of, weights.shared_in, kDense);
+    add(of, weights.router, kDense);
+    return;
   }
-  add(s_.rms ? 0 : norm, norms), add(norm, norms);
-  if (s_.frozen) count_adapters_of_mlp(adapters);
-  mlp_stacks_ = layer_stacks_.size();
+  const double in = (s_.gated ? 2 : 1) * s_.dense_width;
+  weights.dense_in = in * s_.hidden, weights.dense_down = s_.dense_width * s_.hidden;
+  if (m.experts == 0) weights.in = weights.dense_in, weights.down = weights.dense_down;
+  add(of, m.linear_bias ? s_.hidden : 0, kDense), add(of, weights.dense_down, kDense);
+  add(of, m.linear_bias ? in : 0, kDense), add(of, weights.dense_in, kDense);
+}
+
+void ChunkParameters::count_latent_attention(LayerContents& of) {
+  weights.attention_out = s_.values * s_.hidden;
+  weights.key_value_up = s_.expanded * s_.key_value_latent;
+  weights.query_up = s_.query * (s_.query_latent > 0 ? s_.query_latent : s_.hidden);
+  weights.latents = s_.latents() * s_.hidden;
+  for (const double elements : {weights.attention_out, weights.key_value_up, weights.query_up,
+                                s_.key_value_latent, s_.query_latent, weights.latents})
+    add(of, elements, kDense);
+}
+
+void ChunkParameters::count_attention(const ModelSpec& m, LayerContents& of) {
+  if (s_.latent) return count_latent_attention(of);
+  const double query_columns = s_.query + 2 * s_.key_value / s_.kv_sharers;
   weights.query_key_value = query_columns * s_.hidden, weights.attention_out = s_.query * s_.hidden;
-  add(m.linear_bias ? s_.hidden : 0, kDense), add(weights.attention_out, kDense);
-  for (int i = 0; i < (s_.qk_norm ? 2 : 0); ++i) add(s_.head_dim, s_.tp > 1 ? kPartial : kDense);
-  add(m.attention_bias ? query_columns : 0, kDense), add(weights.query_key_value, kDense);
-  add(s_.rms ? 0 : norm, norms), add(norm, norms);
-  if (s_.frozen) count_adapters_of_attention(adapters);
+  add(of, m.linear_bias ? s_.hidden : 0, kDense), add(of, weights.attention_out, kDense);
+  for (int i = 0; i < (s_.qk_norm ? 2 : 0); ++i) add(of, s_.head_dim, s_.tp > 1 ? kPartial : kDense);
+  add(of, m.attention_bias ? query_columns : 0, kDense), add(of, weights.query_key_value, kDense);
+}
+
+LayerContents ChunkParameters::count_layer(const Trial& t, bool experts) {
+  const double norm = s_.hidden;
+  const int norms = s_.rows_split ? kPartial : kDense;
+  const Adapters adapters = adapters_of(t);
+  LayerContents of;
+  of.stacks.reserve(16);
+  count_mlp(t.spec, experts, of);
+  add(of, s_.rms ? 0 : norm, norms), add(of, norm, norms);
+  if (s_.frozen) count_adapters_of_mlp(adapters, of);
+  of.mlp_stacks = of.stacks.size();
+  count_attention(t.spec, of);
+  add(of, s_.rms ? 0 : norm, norms), add(of, norm, norms);
+  if (s_.frozen) count_adapters_of_attention(adapters, of);
+  return of;
 }
 
 double ChunkParameters::padded(double elements) const {
@@ -171,7 +202,7 @@ GroupElements ChunkParameters::all() const {
     sum.frozen += times * e.frozen, sum.frozen_experts += times * e.frozen_experts;
   };
   if (has_embedding) add(embedding, 1);
-  add(layer, real(layers));
+  add(layer.elements, real(layers - dense_layers)), add(dense_layer.elements, real(dense_layers));
   if (has_head) add(head, 1);
   return copies ? sum : padded(sum);
 }
@@ -179,10 +210,13 @@ GroupElements ChunkParameters::all() const {
 GroupElements ChunkParameters::largest_bucket() const {
   GroupElements largest;
   if (((has_head && !tied_here) || has_embedding) && !s_.frozen) largest.dense = weights.table;
-  if (copies) return {std::max(largest.dense, layer.dense), s_.frozen ? layer.partial : 0, layer.experts};
-  for (const auto& [elements, role] : layer_stacks_)
-    (role == kExpert ? largest.experts : largest.dense) =
-        std::max(role == kExpert ? largest.experts : largest.dense, elements);
+  const GroupElements &each = layer.elements, &dense = dense_layer.elements;
+  if (copies)
+    return {std::max({largest.dense, each.dense, dense.dense}), s_.frozen ? each.partial : 0, each.experts};
+  for (const LayerContents* of : {&layer, &dense_layer})
+    for (const auto& [elements, role] : of->stacks)
+      (role == kExpert ? largest.experts : largest.dense) =
+          std::max(role == kExpert ? largest.experts : largest.dense, elements);
   const GroupElements sum = all();
   const double together = sum.dense - (tied_elsewhere ? weights.table : 0);
   largest.dense = std::max(largest.dense, std::min(bucket_bytes_ / s_.element, together));
@@ -199,9 +233,9 @@ std::vector<GradientRoom> ChunkParameters::rooms(Backward backward) const {
 double ChunkParameters::room_left() const {
   if (!sharded_) return 0;
   const bool ends = has_embedding && !s_.frozen;
-  double last = under_way_last(ends ? embedding : layer);
+  double last = under_way_last(ends ? embedding : at(0).elements);
   if (!copies)
-    last = std::max(ends ? weights.table : layer_stacks_.back().first,
+    last = std::max(ends ? weights.table : at(0).stacks.back().first,
                     std::min(bucket_bytes_ / s_.element, all().dense));
   return s_.gradient * (adds_ ? 1 + of_dense_ : 1) * last;
 }
@@ -243,7 +277,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
   };
   const double shared = tied_here ? padded(embedding.dense) : 0;
   if (has_head) add(head, shared);
-  for (i64 l = 0; l < layers; ++l) add(layer, shared);
+  for (i64 l = layers; l-- > 0;) add(at(l).elements, shared);
   if (has_embedding) add(embedding, 0);
   std::reverse(rooms.begin(), rooms.end());
   return rooms;
@@ -254,7 +288,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   // The buckets of each group's stacks, in the order of backward; those of group g begin at begins[g].
   std::vector<std::size_t> numbers, begins;
   const std::size_t count = static_cast<std::size_t>(layers) + has_embedding + has_head;
-  numbers.reserve(static_cast<std::size_t>(layers) * layer_stacks_.size() + 6), begins.reserve(count + 1);
+  numbers.reserve(static_cast<std::size_t>(layers) * layer.stacks.size() + 6), begins.reserve(count + 1);
   const auto add = [&](double elements, int role) { numbers.push_back(buckets.add(elements, role)); };
   const int table = tied_elsewhere ? kTied : kDense, norms = s_.rows_split ? kPartial : kDense;
   if (has_head && s_.frozen) begins.push_back(numbers.size());
@@ -263,9 +297,9 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
     if (!tied_here) add(weights.table, table);
     for (int i = 0; i < (s_.rms ? 1 : 2); ++i) add(s_.hidden, norms);
   }
-  for (i64 l = 0; l < layers; ++l) {
+  for (i64 l = layers; l-- > 0;) {
     begins.push_back(numbers.size());
-    for (const auto& [elements, role] : layer_stacks_) add(elements, role);
+    for (const auto& [elements, role] : at(l).stacks) add(elements, role);
   }
   if (has_embedding && s_.frozen) begins.push_back(numbers.size());
   if (has_embedding && !s_.frozen) {
@@ -278,11 +312,11 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   std::vector<GradientRoom> rooms(count);
   std::size_t roomy = 0;  // stacks whose buckets have been given room
   for (std::size_t g = 0; g < count; ++g) {
-    const i64 layer = layers - 1 - (static_cast<i64>(g) - has_head);
-    const bool ends = layer < 0 || layer >= layers;
+    const i64 number = layers - 1 - (static_cast<i64>(g) - has_head);
+    const bool ends = number < 0 || number >= layers;
     // An end's last stack leaves when nothing else of it is at work.
     const std::size_t end = begins[g + 1], before_last = end - (end > begins[g] ? 1 : 0);
-    const std::size_t middle = ends ? before_last : begins[g] + mlp_stacks_;
+    const std::size_t middle = ends ? before_last : begins[g] + at(number).mlp_stacks;
     for (; roomy < begins[g + 1]; ++roomy) buckets.make_room(numbers[roomy]);
     GradientRoom& room = rooms[count - 1 - g];
     room.at_mlp = buckets.bytes(s_.gradient);

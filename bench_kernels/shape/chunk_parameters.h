@@ -32,10 +32,18 @@ struct GradientRoom {
 // Backwards of a chunk in a step: the first one makes the gradients, the next ones add to them.
 enum class Backward { kFirst, kNext };
 
+struct LayerContents {
+  GroupElements elements;
+  std::vector<std::pair<double, int>> stacks;  // elements and role, in the order of backward; the MLP's first
+  std::size_t mlp_stacks = 0;
+};
+
 struct ChunkContents {
   UnitWeights weights;
-  GroupElements embedding, layer, head;
-  i64 layers = 0;
+  GroupElements embedding, head;
+  LayerContents layer, dense_layer;  // dense_layer: without the experts that others have
+  i64 layers = 0, dense_layers = 0;  // the dense ones come first
+  const LayerContents& at(i64 number) const { return number < dense_layers ? dense_layer : layer; }
   bool has_embedding = false, has_head = false, tied_here = false;
   bool tied_elsewhere = false;  // first and last stage both hold the table: a bucket of its own on each
   bool copies = false;          // the kernels read copies of the values, which come and go by group
@@ -57,10 +65,14 @@ class ChunkParameters : public ChunkContents {
  private:
   double padded(double elements) const;
   GroupElements padded(GroupElements) const;
-  void count_layer(const Trial&);
-  void count_adapters_of_mlp(const Adapters&);
-  void count_adapters_of_attention(const Adapters&);
-  void train(double elements, int role);
+  LayerContents count_layer(const Trial&, bool experts);
+  void count_mlp(const ModelSpec&, bool experts, LayerContents&);
+  void count_attention(const ModelSpec&, LayerContents&);
+  void count_latent_attention(LayerContents&);
+  void count_adapters_of_mlp(const Adapters&, LayerContents&);
+  void count_adapters_of_attention(const Adapters&, LayerContents&);
+  void add(LayerContents&, double elements, int role) const;
+  static void train(LayerContents&, double elements, int role);
   double under_way_last(const GroupElements&) const;
   std::vector<GradientRoom> rooms_of_groups(Backward) const;
   std::vector<GradientRoom> rooms_of_buckets(Backward) const;
@@ -69,9 +81,6 @@ class ChunkParameters : public ChunkContents {
   double multiple_ = 1, bucket_bytes_ = 0;
   bool sharded_ = false, adds_ = false;   // gradients; in micro-steps after the first
   double of_dense_ = 1, of_experts_ = 1;  // shards, as shares of a bucket
-  std::vector<std::pair<double, int>>
-      layer_stacks_;  // elements and role, in the order of backward; MLP's first
-  std::size_t mlp_stacks_ = 0;
 };
 
 }  // namespace sweep::shape

@@ -25,6 +25,33 @@ Expected<const Family*> known_family(const std::string& name) {
                           close ? fmt::format(" (did you mean '{}'?)", *close) : "", family_names()));
 }
 
+// Sizes that the family has, or has not. A key-value head of latent attention is a query's.
+Expected<void> imply_latents(ModelSpec& m, const Family& family) {
+  if (!family.latent) {
+    const std::pair<const char*, i64> foreign[] = {{"kv_lora_rank", m.kv_lora_rank},
+                                                   {"q_lora_rank", m.q_lora_rank},
+                                                   {"rope_head_dim", m.rope_head_dim},
+                                                   {"v_head_dim", m.v_head_dim},
+                                                   {"shared_experts", m.shared_experts},
+                                                   {"dense_layers", m.dense_layers},
+                                                   {"dense_intermediate_size", m.dense_intermediate_size},
+                                                   {"expert_groups", m.expert_groups},
+                                                   {"groups_per_token", m.groups_per_token}};
+    for (const auto& [name, value] : foreign)
+      if (value != 0)
+        return fail(
+            ErrorKind::kUnsupported, name,
+            fmt::format("family '{}' has no {}; use family: deepseek_v2 or deepseek_v3", m.family, name));
+    return {};
+  }
+  if (m.v_head_dim == 0) m.v_head_dim = m.head_dim - m.rope_head_dim;
+  if (m.kv_heads != m.heads)
+    return fail(ErrorKind::kInvalidValue, "kv_heads",
+                fmt::format("kv_heads {} with {} heads: each head of latent attention has its own keys",
+                            m.kv_heads, m.heads));
+  return {};
+}
+
 Expected<void> imply_family(ModelSpec& m) {
   const auto known = known_family(m.family);
   if (!known) return tl::unexpected(known.error());
@@ -35,8 +62,11 @@ Expected<void> imply_family(ModelSpec& m) {
   if (family.experts && m.experts == 0) m.experts = 8;  // MixtralConfig's default
   if (family.experts && m.experts_per_token == 0) m.experts_per_token = 2;
   if (!family.experts && (m.experts != 0 || m.experts_per_token != 0 || m.router_aux_coef != 0))
-    return fail(ErrorKind::kUnsupported, m.family,
-                fmt::format("family '{}' has no experts; use family: mixtral or qwen3_moe", m.family));
+    return fail(
+        ErrorKind::kUnsupported, m.family,
+        fmt::format("family '{}' has no experts; use family: mixtral, qwen3_moe, deepseek_v2 or deepseek_v3",
+                    m.family));
+  SWEEP_TRY(imply_latents(m, family));
   if (family.rotary) {
     m.max_positions = 0;
     return {};
@@ -70,6 +100,9 @@ Expected<void> check_ranges(const ModelSpec& m) {
       {"sliding_window", m.sliding_window.value_or(1), 1, i64{1} << 40},
       {"experts", m.experts, 0, 65536},
       {"experts_per_token", m.experts_per_token, m.experts > 0 ? 1 : 0, std::min<i64>(m.experts, 64)},
+      {"shared_experts", m.shared_experts, 0, 64},
+      {"dense_layers", m.dense_layers, 0, std::max<i64>(0, m.layers - 1)},
+      {"dense_intermediate_size", m.dense_intermediate_size, m.dense_layers > 0 ? 1 : 0, 8 * kMaxWidth},
   };
   for (const Range& r : ranges)
     if (auto ok = in_range(r.name, r.value, r.low, r.high); !ok) return ok;
@@ -83,6 +116,51 @@ Expected<void> check_ranges(const ModelSpec& m) {
     return fail(ErrorKind::kInvalidValue, "rope_theta",
                 fmt::format("rope_theta = {} is outside 1 .. 1e12", m.rope_theta));
   return {};
+}
+
+Expected<void> check_latents(const ModelSpec& m) {
+  const i64 plain = m.head_dim - m.rope_head_dim;
+  struct Range {
+    const char* name;
+    i64 value, low, high;
+  };
+  const Range ranges[] = {{"kv_lora_rank", m.kv_lora_rank, 1, kMaxWidth},
+                          {"q_lora_rank", m.q_lora_rank, 0, kMaxWidth},
+                          {"rope_head_dim", m.rope_head_dim, 2, m.head_dim - 2},
+                          {"v_head_dim", m.v_head_dim, 1, m.head_dim}};
+  for (const Range& r : ranges) SWEEP_TRY(in_range(r.name, r.value, r.low, r.high));
+  if (m.rope_head_dim % 2 != 0 || plain % 2 != 0)
+    return fail(
+        ErrorKind::kInvalidValue, "rope_head_dim",
+        fmt::format("head_dim {} with rope_head_dim {}: {} turned and {} other numbers, which must be even",
+                    m.head_dim, m.rope_head_dim, m.rope_head_dim, plain));
+  if (!(m.routed_scaling > 0 && m.routed_scaling <= 1000))
+    return fail(ErrorKind::kInvalidValue, "routed_scaling",
+                fmt::format("routed_scaling = {} is outside 0 (excluded) .. 1000", m.routed_scaling));
+  if (m.expert_groups == 0 && m.groups_per_token == 0) return {};
+  SWEEP_TRY(in_range("expert_groups", m.expert_groups, 1, m.experts / 2));
+  SWEEP_TRY(in_range("groups_per_token", m.groups_per_token, 1, m.expert_groups));
+  if (m.experts % m.expert_groups != 0 ||
+      m.experts / m.expert_groups * m.groups_per_token < m.experts_per_token)
+    return fail(
+        ErrorKind::kInvalidValue, "expert_groups",
+        fmt::format(
+            "{} experts in {} groups, of which a token goes to {}: groups are equal, and their experts "
+            "at least experts_per_token {}",
+            m.experts, m.expert_groups, m.groups_per_token, m.experts_per_token));
+  return {};
+}
+
+Expected<void> check_yarn(const YarnScaling& y) {
+  const bool factors = y.factor >= 1 && y.factor <= 1e6 && y.mscale >= 0 && y.mscale <= 100 &&
+                       y.mscale_all_dim >= 0 && y.mscale_all_dim <= 100;
+  if (!factors || !(y.beta_slow > 0 && y.beta_fast > y.beta_slow && y.beta_fast <= 1e6))
+    return fail(
+        ErrorKind::kInvalidValue, "yarn",
+        fmt::format("yarn factor {}, beta_fast {}, beta_slow {}, mscale {}, mscale_all_dim {}: it takes 1 <= "
+                    "factor, 0 < beta_slow < beta_fast, and mscales of at least 0",
+                    y.factor, y.beta_fast, y.beta_slow, y.mscale, y.mscale_all_dim));
+  return in_range("yarn original_max_positions", y.original_max_positions, 1, i64{1} << 40);
 }
 
 Expected<void> check_rope_scaling(const RopeScaling& s) {
@@ -124,7 +202,9 @@ Expected<ModelSpec> completed(ModelSpec m) {
   if (auto ok = imply_family(m); !ok) return tl::unexpected(ok.error());
   SWEEP_TRY(check_ranges(m));
   if (m.rope_scaling) SWEEP_TRY(check_rope_scaling(*m.rope_scaling));
+  if (m.yarn) SWEEP_TRY(check_yarn(*m.yarn));
   SWEEP_TRY(complete_head_dim(m));
+  if (m.latent() || family_of(m).latent) SWEEP_TRY(check_latents(m));
   return m;
 }
 

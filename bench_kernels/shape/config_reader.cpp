@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "bench_kernels/shape/family.h"
+
 namespace sweep::shape {
 
 using nlohmann::json;
@@ -35,6 +37,27 @@ void read_decoder(ConfigReader& r, ModelSpec& m, i64 kv_heads, double norm_eps) 
     r.refuse(ErrorKind::kUnsupported, "mlp_bias", "'mlp_bias' is not supported");
 }
 
+namespace {
+
+YarnScaling read_yarn(ConfigReader& rope) {
+  for (const char* need : {"factor", "original_max_position_embeddings"})
+    if (!rope.find(need))
+      rope.refuse(ErrorKind::kMissing, need, fmt::format("rope type 'yarn' has no '{}'", need));
+  if (rope.find("attention_factor"))
+    rope.refuse(ErrorKind::kUnsupported, "attention_factor",
+                "'attention_factor' is not supported; mscale and mscale_all_dim are");
+  if (!rope.flag("truncate").value_or(true))
+    rope.refuse(ErrorKind::kUnsupported, "truncate", "'truncate' false is not supported");
+  return {rope.number("factor").value_or(0),
+          rope.number("beta_fast").value_or(32),
+          rope.number("beta_slow").value_or(1),
+          rope.number("mscale").value_or(0),
+          rope.number("mscale_all_dim").value_or(0),
+          rope.integer("original_max_position_embeddings").value_or(0)};
+}
+
+}  // namespace
+
 // rope_scaling (older writers; the type under "rope_type" or "type") or rope_parameters (newer, which hold
 // rope_theta).
 void read_rope(ConfigReader& r, ModelSpec& m, double theta) {
@@ -62,9 +85,12 @@ void read_rope(ConfigReader& r, ModelSpec& m, double theta) {
           RopeScaling{rope.number("factor").value_or(0), rope.number("low_freq_factor").value_or(0),
                       rope.number("high_freq_factor").value_or(0),
                       rope.integer("original_max_position_embeddings").value_or(0)};
+    } else if (type == "yarn" && family_of(m).latent) {
+      m.yarn = read_yarn(rope);
     } else if (type.value_or("default") != "default") {
       rope.refuse(ErrorKind::kUnsupported, *type,
-                  fmt::format("rope type '{}' is not supported; supported: default, llama3", clipped(*type)));
+                  fmt::format("rope type '{}' is not supported by {}; supported: default, {}", clipped(*type),
+                              m.family, family_of(m).latent ? "llama3, yarn" : "llama3"));
     }
     if (const auto& e = rope.error())
       return r.refuse(e->kind, e->subject, fmt::format("in '{}': {}", key, e->message));

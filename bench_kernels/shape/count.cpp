@@ -1,5 +1,7 @@
 #include "bench_kernels/shape/count.h"
 
+#include <algorithm>
+
 #include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/documents.h"
 #include "bench_kernels/shape/family.h"
@@ -7,26 +9,34 @@
 namespace sweep::shape {
 namespace {
 
-i64 attention_weights(const ModelSpec& m) {
-  const i64 q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
-  return m.hidden_size * (q + 2 * kv) + q * m.hidden_size;
+// DeepSeek-V2, equations 9 to 19 of arXiv 2405.04434.
+i64 latent_attention_weights(const ModelSpec& m) {
+  const i64 query = m.heads * m.head_dim, plain = m.head_dim - m.rope_head_dim;
+  const i64 queries = m.q_lora_rank > 0 ? m.q_lora_rank * (m.hidden_size + query) : m.hidden_size * query;
+  const i64 keys_values =
+      m.hidden_size * (m.kv_lora_rank + m.rope_head_dim) + m.kv_lora_rank * m.heads * (plain + m.v_head_dim);
+  return queries + keys_values + m.heads * m.v_head_dim * m.hidden_size;
 }
 
 // Weights of one MLP: a dense layer's, or one expert's.
-i64 mlp_weights(const ModelSpec& m) {
-  return (m.swiglu ? 3 : 2) * m.hidden_size * m.intermediate_size;
+i64 mlp_weights(const ModelSpec& m, i64 width) {
+  return (m.swiglu ? 3 : 2) * m.hidden_size * width;
 }
 
 i64 router_weights(const ModelSpec& m) {
   return m.experts * m.hidden_size;
 }
 
-// MLP weights of one layer: all of them, and below it those that multiply one token (its top-k experts).
-i64 all_mlp_weights(const ModelSpec& m) {
-  return m.experts > 0 ? m.experts * mlp_weights(m) + router_weights(m) : mlp_weights(m);
+// MLP weights of all layers: each multiplies a token, but of the experts only `chosen` of a layer.
+i64 mlp_weights_of_layers(const ModelSpec& m, i64 chosen) {
+  if (m.experts == 0) return m.layers * mlp_weights(m, m.intermediate_size);
+  const i64 dense = std::min(m.dense_layers, m.layers);
+  const i64 layer = (chosen + m.shared_experts) * mlp_weights(m, m.intermediate_size) + router_weights(m);
+  return dense * mlp_weights(m, m.dense_intermediate_size) + (m.layers - dense) * layer;
 }
-i64 active_mlp_weights(const ModelSpec& m) {
-  return m.experts > 0 ? m.experts_per_token * mlp_weights(m) + router_weights(m) : mlp_weights(m);
+
+i64 active_layer_weights(const ModelSpec& m) {
+  return m.layers * attention_weights(m) + mlp_weights_of_layers(m, m.experts_per_token);
 }
 
 i64 layer_biases(const ModelSpec& m) {
@@ -40,28 +50,36 @@ i64 norm_parameters(const ModelSpec& m) {
   return (m.rmsnorm ? 1 : 2) * m.hidden_size;
 }
 
-// The norms of a layer: before each half, and of the heads of queries and keys.
+// The norms of a layer: before each half, of the heads of queries and keys, and of latents.
 i64 layer_norms(const ModelSpec& m) {
-  return 2 * norm_parameters(m) + (family_of(m).qk_norm ? 2 * m.head_dim : 0);
+  return 2 * norm_parameters(m) + (family_of(m).qk_norm ? 2 * m.head_dim : 0) + m.kv_lora_rank +
+         m.q_lora_rank;
 }
 
 // Scores and their use of the values, one layer, forward, per token: 2 matmuls x 2 FLOPs x keys x heads x
-// head_dim.
+// head_dim (of the values, v_head_dim where they have their own).
 double attention_forward_flops(const ModelSpec& m, double keys) {
-  return 4.0 * static_cast<double>(m.heads) * static_cast<double>(m.head_dim) * keys;
+  const i64 dims = m.head_dim + (m.latent() ? m.v_head_dim : m.head_dim);
+  return 2.0 * static_cast<double>(m.heads) * static_cast<double>(dims) * keys;
 }
 
 }  // namespace
 
+i64 attention_weights(const ModelSpec& m) {
+  if (m.latent()) return latent_attention_weights(m);
+  const i64 q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
+  return m.hidden_size * (q + 2 * kv) + q * m.hidden_size;
+}
+
 i64 parameter_count(const ModelSpec& m) {
-  const i64 layer = attention_weights(m) + all_mlp_weights(m) + layer_biases(m) + layer_norms(m);
+  const i64 layer = attention_weights(m) + layer_biases(m) + layer_norms(m);
   const i64 tables = (m.tie_embeddings ? 1 : 2) * m.vocab_size * m.hidden_size;
   const i64 positions = m.rope ? 0 : m.max_positions * m.hidden_size;
-  return m.layers * layer + tables + positions + norm_parameters(m);
+  return m.layers * layer + mlp_weights_of_layers(m, m.experts) + tables + positions + norm_parameters(m);
 }
 
 i64 multiplied_parameter_count(const ModelSpec& m) {
-  return m.layers * (attention_weights(m) + active_mlp_weights(m)) + m.vocab_size * m.hidden_size;
+  return active_layer_weights(m) + m.vocab_size * m.hidden_size;
 }
 
 namespace {
@@ -86,8 +104,7 @@ double repeated_flops(const ModelSpec& m, double keys, Recompute recompute) {
   if (recompute == Recompute::kSelective) return layers * attention_forward_flops(m, keys);
   if (recompute == Recompute::kNone) return 0;
   // Every layer once more; the head is not recomputed.
-  const double weights = static_cast<double>(attention_weights(m) + active_mlp_weights(m));
-  return layers * (2.0 * weights + attention_forward_flops(m, keys));
+  return 2.0 * static_cast<double>(active_layer_weights(m)) + layers * attention_forward_flops(m, keys);
 }
 
 }  // namespace

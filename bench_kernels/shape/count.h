@@ -8,8 +8,10 @@ namespace sweep::shape {
 i64 parameter_count(const ModelSpec&);  // all, a tied table once
 i64 multiplied_parameter_count(
     const ModelSpec&);  // parameters in matmuls per token: head once, no input table, no norms/biases
+i64 attention_weights(const ModelSpec&);  // in the matmuls of one layer's attention
 // Model FLOPs per token, forward + backward: 6 x multiplied parameters + 12 x layers x heads x head_dim x
-// seq_len (attention not halved for causality; Chowdhery et al. 2022, appendix B). No recomputation.
+// seq_len (attention not halved for causality; Chowdhery et al. 2022, appendix B; of latent attention heads x (head_dim
+// + v_head_dim) / 2). No recomputation.
 double model_flops_per_token(const ModelSpec&, i64 seq_len);
 // The same plus the forward FLOPs that `recompute` runs again.
 double hardware_flops_per_token(const ModelSpec&, i64 seq_len, Recompute);

@@ -21,7 +21,7 @@ class Copies {
   Copies(const Trial& t, const StepSizes& s, const ChunkParameters& p) : ahead_(t.prefetch_forward) {
     if (!p.copies) return;
     if (p.has_embedding) bytes_.push_back(s.element * p.embedding.all());
-    bytes_.insert(bytes_.end(), static_cast<std::size_t>(p.layers), s.element * p.layer.all());
+    for (i64 l = 0; l < p.layers; ++l) bytes_.push_back(s.element * p.at(l).elements.all());
     if (p.has_head) bytes_.push_back(s.element * (p.head.all() + (p.tied_here ? p.embedding.all() : 0)));
   }
   PartBytes at(i64 group) const {
@@ -49,8 +49,10 @@ PartBytes evaluation_memory(const Trial& trial, const StageShare& share, bool gp
   if (p.layers > 0) {
     keep_larger(most, attention_memory(s, p.weights, t.spec.rope).forward + copies.at(p.has_embedding));
     const UnitMemory mlp = t.spec.experts > 0 ? experts_memory(s, p.weights) : mlp_memory(s, p.weights);
-    keep_larger(most, mlp.forward + copies.at(p.has_embedding));
+    keep_larger(most, mlp.forward + copies.at(p.has_embedding + std::min(p.dense_layers, p.layers - 1)));
     keep_larger(most, mlp.forward + copies.at(p.layers + p.has_embedding - 1));
+    if (p.dense_layers > 0)
+      keep_larger(most, dense_mlp_memory(s, p.weights).forward + copies.at(p.has_embedding));
   }
   if (p.has_head)
     keep_larger(most, head_memory(s, p.weights).backward + copies.at(p.layers + p.has_embedding));

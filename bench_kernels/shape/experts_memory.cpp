@@ -1,4 +1,6 @@
 // The mixture-of-experts half of a block: model/moe.cpp.
+#include <algorithm>
+
 #include "bench_kernels/shape/unit_memory.h"
 
 namespace sweep::shape {
@@ -15,7 +17,11 @@ class Experts {
     UnitMemory out = of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward(m); });
     if (!s_.later) return out;
     out.later[kKept] = block(s_.gathered()) + 2 * block(rows(s_.received)) + block(in()) + block(in() / 2);
-    out.weights[kBuffer] = block(staged(s_, std::max(w_.in, w_.down)));
+    // Of the shared experts the gradient of what they read, what they read of it, and all rows of the gradient.
+    if (s_.shared_width > 0)
+      out.later[kKept] +=
+          block(shared()) + block(shared() / 2) + block(s_.rows_split ? s_.gathered() : s_.residual());
+    out.weights[kBuffer] = block(staged(s_, std::max({w_.in, w_.down, w_.shared_in})));
     return out;
   }
 
@@ -24,6 +30,8 @@ class Experts {
   double in() const { return s_.element * s_.received * 2 * s_.width; }
   // Rows of all choices, served or not.
   double by_choice() const { return rows(s_.whole * s_.choices); }
+  // Of the shared experts: gate and up of all rows.
+  double shared() const { return s_.element * s_.whole * 2 * s_.shared_width; }
   bool travels() const { return s_.ep > 1; }
 
   // Rows to the experts' owners, or back: what leaves is held until what arrived is in order.
@@ -50,7 +58,11 @@ class Experts {
     m.moment({{kPassing, rows(s_.sent)}, {kKept, by_choice()}});
     m.give(kPassing, in() / 2);
     m.take(kKept, by_choice());
-    m.moment(kPassing, s_.gathered());
+    m.take(kPassing, s_.gathered());
+    m.take(kKept, shared());
+    m.moment({{kPassing, shared() / 2},
+              {kPassing, s_.plain_mlp ? (1 + s_.wide(1)) * s_.sums(s_.whole * s_.shared_width) : 0}});
+    m.give(kPassing, s_.gathered());
     if (s_.tp > 1) m.moment({{kPassing, s_.gathered() + s_.residual()}, {kBuffer, scattered_rows(s_)}});
   }
 
@@ -58,6 +70,7 @@ class Experts {
     m.take(kPassing, s_.residual());  // the gradient that comes in
     m.take(kPassing, rows(s_.sent));
     m.moment(kBuffer, gathered_rows(s_));
+    if (s_.shared_width > 0) m.take(kBuffer, gathered_rows(s_));
     m.give(kKept, by_choice());
     travel(m);
     m.give(kPassing, rows(s_.sent)), m.take(kPassing, rows(s_.received));
@@ -75,9 +88,20 @@ class Experts {
     m.give(kPassing, rows(s_.sent));
     m.take(kPassing, s_.gathered());
     m.give(kPassing, by_choice());
+    shared_backward(m);
     m.moment(kPassing, s_.element * s_.whole * s_.experts);
     if (s_.tp > 1) m.moment({{kPassing, s_.residual()}, {kBuffer, scattered_rows(s_)}});
     norm_backward(s_, m);
+  }
+
+  void shared_backward(Moments& m) const {
+    if (s_.shared_width == 0) return;
+    m.take(kPassing, shared() / 2);
+    m.moment(kPassing, s_.plain_mlp ? (4 + s_.wide(3)) * s_.sums(s_.whole * s_.shared_width) : 0);
+    if (!s_.later) m.moment(kBuffer, staged(s_, std::max(w_.shared_in, w_.shared_down), 0));
+    if (s_.later) return;
+    m.give(kPassing, shared() / 2);
+    m.give(kBuffer, gathered_rows(s_)), m.give(kKept, shared());
   }
 
   const StepSizes& s_;

@@ -15,7 +15,9 @@
   FAMILY(kQwen3Moe)            \
   FAMILY(kGpt2)                \
   FAMILY(kMixtral)             \
-  FAMILY(kGemma)
+  FAMILY(kGemma)               \
+  FAMILY(kDeepseekV2)          \
+  FAMILY(kDeepseekV3)
 
 namespace sweep::shape {
 namespace families {

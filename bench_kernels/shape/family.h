@@ -23,10 +23,16 @@ struct TensorNames {
   std::string_view fused_query_key_value = {};
   std::string_view attention_out = "self_attn.o_proj";
   std::string_view query_norm = "self_attn.q_norm", key_norm = "self_attn.k_norm";
+  // Of latent attention: to the latents, their norms, and from them to the heads (of queries, without a latent `query`).
+  std::string_view query_down = "self_attn.q_a_proj", key_value_down = "self_attn.kv_a_proj_with_mqa";
+  std::string_view query_latent_norm = "self_attn.q_a_layernorm";
+  std::string_view key_value_latent_norm = "self_attn.kv_a_layernorm";
+  std::string_view query_up = "self_attn.q_b_proj", key_value_up = "self_attn.kv_b_proj";
   std::string_view mlp_norm = "post_attention_layernorm";
   std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   std::string_view experts = "block_sparse_moe.";
   std::string_view expert_gate = "w1", expert_up = "w3", expert_down = "w2";
+  std::string_view shared_experts = "mlp.shared_experts.";
   // Weights of linear layers are [in, out].
   bool transposed = false;
 };
@@ -44,6 +50,12 @@ struct Family {
   bool experts = false;
   // Each head of the queries and of the keys passes a norm before the rotary positions (QK norm).
   bool qk_norm = false;
+  // Multi-head latent attention, with first layers without experts and experts that all tokens go to.
+  bool latent = false;
+  // The router's scores are sigmoids, not a softmax, and a bias that no gradient changes takes part in the choice.
+  bool sigmoid_router = false;
+  // The weights of a token's experts add up to routed_scaling.
+  bool normalized_weights = true;
   // Norms multiply by 1 + weight.
   bool norm_adds_one = false;
   // The MLP's gate passes GELU (tanh form) instead of SiLU.

@@ -78,6 +78,32 @@ ModelSpec qwen3_moe(i64 layers, i64 hidden, i64 heads, i64 intermediate) {
   return m;
 }
 
+ModelSpec deepseek(const char* family, i64 layers, i64 hidden, i64 heads, i64 dense_intermediate,
+                   i64 intermediate, i64 vocab) {
+  ModelSpec m = decoder(family, layers, hidden, heads, heads, intermediate, vocab);
+  m.kv_lora_rank = 512, m.head_dim = 192, m.rope_head_dim = 64, m.v_head_dim = 128;
+  m.norm_eps = 1e-6, m.dense_intermediate_size = dense_intermediate;
+  return m;
+}
+
+// Without its authors' auxiliary losses, which transformers leaves out too.
+ModelSpec deepseek_v2_lite() {
+  ModelSpec m = deepseek("deepseek_v2", 27, 2048, 16, 10944, 1408, 102400);
+  m.experts = 64, m.experts_per_token = 6, m.shared_experts = 2, m.dense_layers = 1;
+  m.yarn = YarnScaling{40, 32, 1, 0.707, 0.707, 4096};
+  return m;
+}
+
+// Without the module for multi-token prediction.
+ModelSpec deepseek_v3() {
+  ModelSpec m = deepseek("deepseek_v3", 61, 7168, 128, 18432, 2048, 129280);
+  m.q_lora_rank = 1536;
+  m.experts = 256, m.experts_per_token = 8, m.shared_experts = 1, m.dense_layers = 3;
+  m.expert_groups = 8, m.groups_per_token = 4, m.routed_scaling = 2.5;
+  m.yarn = YarnScaling{40, 32, 1, 1, 1, 4096};
+  return m;
+}
+
 ModelSpec gpt2(i64 layers, i64 hidden, i64 heads, i64 vocab = 50257, i64 positions = 1024) {
   ModelSpec m = tied(decoder("gpt2", layers, hidden, heads, heads, 4 * hidden, vocab));
   m.max_positions = positions;
@@ -121,10 +147,20 @@ void add_published(std::vector<NamedModel>& v) {
   v.push_back({"qwen3-32b", qwen3(64, 5120, 64, 25600), hf("Qwen/Qwen3-32B")});
   v.push_back({"qwen3-30b-a3b", qwen3_moe(48, 2048, 32, 768), hf("Qwen/Qwen3-30B-A3B")});
   v.push_back({"qwen3-235b-a22b", qwen3_moe(94, 4096, 64, 1536), hf("Qwen/Qwen3-235B-A22B")});
+  v.push_back({"deepseek-v2-lite", deepseek_v2_lite(), hf("deepseek-ai/DeepSeek-V2-Lite")});
+  v.push_back({"deepseek-v3", deepseek_v3(), hf("deepseek-ai/DeepSeek-V3")});
   v.push_back({"gpt2", gpt2(12, 768, 12), hf("openai-community/gpt2")});
   v.push_back({"gpt2-medium", gpt2(24, 1024, 16), hf("openai-community/gpt2-medium")});
   v.push_back({"gpt2-large", gpt2(36, 1280, 20), hf("openai-community/gpt2-large")});
   v.push_back({"gpt2-xl", gpt2(48, 1600, 25), hf("openai-community/gpt2-xl")});
+}
+
+// DeepSeek-V2-Lite, small: a layer without experts, and shared experts.
+ModelSpec tiny_deepseek() {
+  ModelSpec m = deepseek("deepseek_v2", 4, 64, 4, 176, 32, 256);
+  m.kv_lora_rank = 32, m.head_dim = 24, m.rope_head_dim = 8, m.v_head_dim = 16;
+  m.experts = 8, m.experts_per_token = 2, m.shared_experts = 2, m.dense_layers = 1;
+  return m;
 }
 
 ModelSpec gemma(i64 layers, i64 hidden, i64 heads, i64 kv_heads, i64 intermediate) {
@@ -150,6 +186,7 @@ void add_benchmark_shapes(std::vector<NamedModel>& v) {
   v.push_back({"tiny-mistral", decoder("mistral", 2, 64, 4, 2, 176, 256), own});
   v.push_back({"tiny-qwen2", tied(decoder("qwen2", 2, 64, 4, 2, 176, 256)), own});
   v.push_back({"tiny-qwen3", tied(decoder("qwen3", 2, 64, 4, 2, 176, 256)), own});
+  v.push_back({"tiny-deepseek", tiny_deepseek(), own});
   v.push_back({"tiny-gpt2", gpt2(2, 64, 4, 256, 256), own});
   v.push_back({"small-llama", decoder("llama", 4, 256, 8, 8, 688, 4096), own});
   v.push_back({"small-gpt2", gpt2(4, 256, 8, 4096, 1024), own});

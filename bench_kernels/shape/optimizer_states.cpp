@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/found_gpu.h"
@@ -30,12 +31,43 @@ std::optional<std::string> adafactor_objection(const Trial& t) {
   return {};
 }
 
+struct Matrix {
+  i64 rows, columns;
+};
+// Of one layer's attention, where keys and values come from latents.
+std::vector<Matrix> latent_matrices(const ModelSpec& m) {
+  const i64 query = m.heads * m.head_dim, values = m.heads * m.v_head_dim;
+  std::vector<Matrix> all{{query, m.q_lora_rank > 0 ? m.q_lora_rank : m.hidden_size},
+                          {m.kv_lora_rank + m.rope_head_dim, m.hidden_size},
+                          {m.heads * (m.head_dim - m.rope_head_dim) + values, m.kv_lora_rank},
+                          {m.hidden_size, values}};
+  if (m.q_lora_rank > 0) all.push_back({m.q_lora_rank, m.hidden_size});
+  return all;
+}
+
+// Rows and columns of the matrices of one layer's attention, and its biases and norms of heads and latents.
+i64 attention_numbers(const ModelSpec& m) {
+  const i64 hidden = m.hidden_size, query = m.heads * m.head_dim, key_value = m.kv_heads * m.head_dim;
+  i64 sum = (family_of(m).qk_norm ? 2 * m.head_dim : 0) + m.kv_lora_rank + m.q_lora_rank;
+  if (m.latent()) {
+    for (const Matrix& each : latent_matrices(m)) sum += each.rows + each.columns;
+    return sum;
+  }
+  const bool joined = family_of(m).names.transposed;  // query, key and value are one matrix
+  sum +=
+      hidden + query + (joined ? query + 2 * key_value + hidden : query + hidden + 2 * (key_value + hidden));
+  return sum + (m.attention_bias ? query + 2 * key_value : 0);
+}
+
 // Elements; the token table where it is among tensors of that size.
 double largest_matrix(const Trial& t, double largest_tensor) {
   const ModelSpec& m = t.spec;
   const i64 heads = family_of(m).names.transposed ? m.heads + 2 * m.kv_heads : m.heads;
-  const double in_layer =
-      static_cast<double>(m.hidden_size * std::max(m.intermediate_size, heads * m.head_dim));
+  const i64 width = std::max({m.intermediate_size, m.dense_intermediate_size, m.shared_width()});
+  i64 largest = m.hidden_size * std::max(width, m.latent() ? 0 : heads * m.head_dim);
+  if (m.latent())
+    for (const Matrix& each : latent_matrices(m)) largest = std::max(largest, each.rows * each.columns);
+  const auto in_layer = static_cast<double>(largest);
   const double table = static_cast<double>(m.vocab_size * m.hidden_size);
   return largest_tensor >= table ? std::max(in_layer, table) : in_layer;
 }
@@ -60,24 +92,25 @@ i64 moment_bytes(OptimizerKind kind, const StateTypes& types, i64 elements) {
   return 2 * (elements + 4 * ((elements + kEightBitBlock - 1) / kEightBitBlock));
 }
 
-double factored_numbers(const Trial& t, i64 layers, bool embedding, bool head) {
+double factored_numbers(const Trial& t, const StageShare& part) {
   const ModelSpec& m = t.spec;
-  const i64 hidden = m.hidden_size, query = m.heads * m.head_dim, key_value = m.kv_heads * m.head_dim;
+  const i64 hidden = m.hidden_size;
   const auto matrix = [](i64 rows, i64 columns) { return rows + columns; };
-  const i64 norm = (m.rmsnorm ? 1 : 2) * hidden, rows_in = (m.swiglu ? 2 : 1) * m.intermediate_size;
-  const bool joined = family_of(m).names.transposed;  // query, key and value are one matrix
-  i64 layer = 2 * norm + (family_of(m).qk_norm ? 2 * m.head_dim : 0) + matrix(hidden, query);
-  layer +=
-      joined ? matrix(query + 2 * key_value, hidden) : matrix(query, hidden) + 2 * matrix(key_value, hidden);
-  if (m.attention_bias) layer += query + 2 * key_value;
-  if (m.linear_bias) layer += 2 * hidden + rows_in;
-  const i64 mlp =
-      (m.swiglu ? 2 : 1) * matrix(m.intermediate_size, hidden) + matrix(hidden, m.intermediate_size);
-  layer += m.experts > 0 ? m.experts / t.ep * mlp + matrix(m.experts, hidden) : mlp;
+  const i64 norm = (m.rmsnorm ? 1 : 2) * hidden, matrices_in = m.swiglu ? 2 : 1;
+  const auto mlp = [&](i64 width) { return (matrices_in + 1) * matrix(width, hidden); };
+  i64 each = 2 * norm + attention_numbers(m);
+  if (m.linear_bias) each += 2 * hidden + matrices_in * m.intermediate_size;
+  i64 sum = part.layers * each;
+  if (m.experts > 0) {
+    const i64 shared = m.shared_experts > 0 ? mlp(m.shared_width()) : 0;
+    const i64 experts = m.experts / t.ep * mlp(m.intermediate_size) + matrix(m.experts, hidden) + shared;
+    sum += (part.layers - part.dense_layers) * experts + part.dense_layers * mlp(m.dense_intermediate_size);
+  } else {
+    sum += part.layers * mlp(m.intermediate_size);
+  }
   const i64 table = matrix(m.vocab_size, hidden);
-  i64 sum = layers * layer;
-  if (embedding) sum += table + (m.rope ? 0 : matrix(m.max_positions, hidden));
-  if (head) sum += norm + (m.tie_embeddings && embedding ? 0 : table);
+  if (part.embedding) sum += table + (m.rope ? 0 : matrix(m.max_positions, hidden));
+  if (part.head) sum += norm + (m.tie_embeddings && part.embedding ? 0 : table);
   return static_cast<double>(sum);
 }
 

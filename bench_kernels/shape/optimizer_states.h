@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/stage_split.h"
 #include "schema/trial.h"
 
 namespace sweep::shape {
@@ -25,9 +26,9 @@ inline constexpr i64 kPage = i64{1} << 22;
 
 // Bytes on the device of the moments of a tensor of so many elements, in these types.
 i64 moment_bytes(OptimizerKind, const StateTypes&, i64 elements);
-// adafactor: numbers that it keeps for so many layers, the embedding and the head: one for each row and each column of a
-// matrix, one for each element of a vector.
-double factored_numbers(const Trial&, i64 layers, bool embedding, bool head);
+// adafactor: numbers that it keeps for a part of the model: one for each row and each column of a matrix, one for each
+// element of a vector.
+double factored_numbers(const Trial&, const StageShare&);
 // Bytes on the device of so many of them; 0 for another optimizer.
 i64 factored_bytes(const Trial&, i64 numbers);
 // Bytes on the device of the whole optimizer state of a tensor of so many elements, its fp32 master included;

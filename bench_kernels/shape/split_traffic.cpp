@@ -40,6 +40,7 @@ i64 rounded_up(i64 n, i64 multiple) {
 // The parts of the model that a rank of the pipeline computes, over all its chunks.
 struct Held {
   i64 layers = 0, embeddings = 0, heads = 0;
+  i64 expert_layers = 0;
 };
 
 Held held_by(const Trial& t, i64 rank) {
@@ -48,6 +49,7 @@ Held held_by(const Trial& t, i64 rank) {
   for (i64 stage = rank; stage < t.pp * t.vpp; stage += t.pp) {
     const StageShare& share = shares[static_cast<std::size_t>(stage)];
     held.layers += share.layers;
+    held.expert_layers += t.spec.experts > 0 ? share.layers - share.dense_layers : 0;
     held.embeddings += share.embedding ? 1 : 0;
     held.heads += share.head ? 1 : 0;
   }
@@ -112,15 +114,17 @@ TensorTraffic tensor_traffic(const Trial& t, i64 rank) {
   const i64 tokens = tokens_of(t), rows = once(tokens * t.spec.hidden_size * width(t));
   const i64 statistics = once(tokens * kAccumulated), micro = t.grad_accum;
   const Held held = held_by(t, rank);
-  const bool experts = t.spec.experts > 0;
   TensorTraffic traffic;
   const i64 entries = padded_vocab(t) / t.tp, chunk = loss_rows(tokens, entries, width(t));
   traffic.all_reduce = {2 * micro * held.heads * ((tokens + chunk - 1) / chunk),
                         micro * held.heads * 2 * (statistics + 2 * statistics)};
-  if (experts)
-    traffic.all_reduce +=
-        times(micro * held.layers, 2 * once(tokens * t.spec.experts_per_token * kAccumulated));
-  const i64 again = passes_again(t), sums = (4 + 2 * again) * held.layers + held.embeddings + held.heads;
+  traffic.all_reduce +=
+      times(micro * held.expert_layers, 2 * once(tokens * t.spec.experts_per_token * kAccumulated));
+  const i64 latents = t.spec.kv_lora_rank + t.spec.q_lora_rank + t.spec.rope_head_dim;
+  if (t.spec.latent())
+    traffic.all_reduce += times(micro * held.layers, 2 * once(tokens * latents * width(t)));
+  const i64 again = passes_again(t), of_queries = t.spec.q_lora_rank > 0 ? 0 : 1;
+  const i64 sums = (3 + of_queries + 2 * again) * held.layers + held.embeddings + held.heads;
   const Adapters adapters = adapters_of(t);
   if (t.sp || adapters.any() || family_of(t.spec).qk_norm) traffic.all_reduce += partial_gradients(t, rank);
   if (!t.sp) {
@@ -128,11 +132,12 @@ TensorTraffic tensor_traffic(const Trial& t, i64 rank) {
     return traffic;
   }
   const i64 of_head = t.schedule == Schedule::kZeroBubble && t.pp > 1 ? 2 : 1;  // for the weights' part
-  i64 gathers = ((experts ? 5 : 6) + 2 * again) * held.layers + held.embeddings + of_head * held.heads;
+  i64 gathers = ((t.spec.latent() ? 5 : 6) + 2 * again) * held.layers - held.expert_layers + held.embeddings +
+                of_head * held.heads;
   // Rows that only a weight's gradient reads are not gathered where the weight is frozen.
   if (adapters.any())
-    gathers -= held.embeddings +
-               held.layers * ((adapters.on_attention_input == 0) + (!experts && adapters.on_mlp_input == 0));
+    gathers -= held.embeddings + held.layers * (adapters.on_attention_input == 0) +
+               (held.layers - held.expert_layers) * (adapters.on_mlp_input == 0);
   traffic.all_gather = times(micro * gathers, rows);
   traffic.reduce_scatter = times(micro * sums, rows);
   return traffic;
@@ -163,7 +168,7 @@ ContextTraffic context_traffic(const Trial& t, i64 rank) {
 
 ExpertTraffic expert_traffic(const Trial& t, i64 rank) {
   const i64 row = t.spec.hidden_size * width(t), choices = tokens_of(t) * t.spec.experts_per_token;
-  const i64 uses = t.grad_accum * held_by(t, rank).layers, forwards = 1 + passes_again(t);
+  const i64 uses = t.grad_accum * held_by(t, rank).expert_layers, forwards = 1 + passes_again(t);
   ExpertTraffic traffic;
   if (t.ep > 1) {
     traffic.all_to_all = times((2 + 2 * forwards) * uses, choices * row * (t.ep - 1) / t.ep);

@@ -35,6 +35,7 @@ Sentence tensor_split(const Trial& t) {
         "tp {} > kv_heads {}: head_dim {} is not divisible by the {} ranks that share a key-value head", t.tp,
         t.spec.kv_heads, t.spec.head_dim, kv_sharers(t));
   if (auto s = divides("intermediate_size", t.spec.intermediate_size, "tp", t.tp)) return s;
+  if (auto s = divides("dense_intermediate_size", t.spec.dense_intermediate_size, "tp", t.tp)) return s;
   if (auto s = vocabulary_split(t)) return s;
   if (!t.sp || t.tp == 1) return {};
   return divides(

@@ -16,10 +16,11 @@ struct Cost {
   i64 parameters = 0;
 };
 
-// Computed as the difference of two models, so that a layer's cost is written once (count.h).
+// Computed as the difference of two models, so that a layer's cost is written once (count.h). A model's first layers
+// without experts count as the others: DeepSeek-V2 and V3 make them as wide as the experts that a token meets.
 Cost layer_cost(const ModelSpec& spec, i64 seq_len) {
   ModelSpec one = spec, none = spec;
-  one.layers = 1, none.layers = 0;
+  one.layers = 1, none.layers = one.dense_layers = 0;
   return {model_flops_per_token(one, seq_len) - model_flops_per_token(none, seq_len),
           parameter_count(one) - parameter_count(none)};
 }
@@ -31,7 +32,8 @@ i64 activation_width(const Trial& t) {
 }  // namespace
 
 std::vector<StageShare> split_stages(const ModelSpec& spec, i64 stages, i64 seq_len) {
-  if (stages == 1) return {StageShare{0, spec.layers, true, true}};
+  const i64 dense = spec.experts > 0 ? spec.dense_layers : 0;
+  if (stages == 1) return {StageShare{0, spec.layers, true, true, dense}};
   const Cost layer = layer_cost(spec, seq_len);
   ModelSpec none = spec;
   none.layers = 0;
@@ -40,7 +42,7 @@ std::vector<StageShare> split_stages(const ModelSpec& spec, i64 stages, i64 seq_
   costs.front().parameters += table + (spec.rope ? 0 : spec.max_positions * spec.hidden_size);
   costs.back().flops += model_flops_per_token(none, seq_len);
   costs.back().parameters += table;
-  std::vector<StageShare> shares(costs.size(), StageShare{0, 1, false, false});
+  std::vector<StageShare> shares(costs.size(), StageShare{0, 1});
   for (i64 left = spec.layers - stages; left > 0; --left) {
     std::size_t least = 0;
     for (std::size_t s = 1; s < costs.size(); ++s) {
@@ -54,6 +56,8 @@ std::vector<StageShare> split_stages(const ModelSpec& spec, i64 stages, i64 seq_
   }
   for (std::size_t s = 1; s < shares.size(); ++s)
     shares[s].first_layer = shares[s - 1].first_layer + shares[s - 1].layers;
+  for (StageShare& share : shares)
+    share.dense_layers = std::clamp<i64>(dense - share.first_layer, 0, share.layers);
   shares.front().embedding = shares.back().head = true;
   return shares;
 }

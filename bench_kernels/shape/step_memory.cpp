@@ -129,10 +129,11 @@ bool holds_no_more(const Trial& t, const std::vector<StageShare>& shares, i64 ra
   // With few micro-batches the fullest moment of the earlier one may be before there are gradients.
   if (t.schedule != Schedule::kGpipe && t.grad_accum < 3 * t.pp) return false;
   const Pipeline pipeline = Pipeline::of(t);
-  for (i64 c = 0; c < t.vpp; ++c)
-    if (shares[static_cast<std::size_t>(pipeline.stage(rank, c))].layers !=
-        shares[static_cast<std::size_t>(pipeline.stage(rank - 1, c))].layers)
-      return false;
+  for (i64 c = 0; c < t.vpp; ++c) {
+    const StageShare& own = shares[static_cast<std::size_t>(pipeline.stage(rank, c))];
+    const StageShare& before = shares[static_cast<std::size_t>(pipeline.stage(rank - 1, c))];
+    if (own.layers != before.layers || own.dense_layers != before.dense_layers) return false;
+  }
   return true;
 }
 

@@ -120,7 +120,7 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate, qk_norm = family_of(m).qk_norm;
   selective = t.recompute == Recompute::kSelective;
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;
-  learned = t.routing == Routing::kLearned;
+  learned = t.routing == Routing::kLearned, biased_choice = m.experts > 0 && family_of(m).sigmoid_router;
   staged = types.gradients != types.compute;
   const Adapters adapters = adapters_of(t);
   const double rank = real(adapters.rank);
@@ -138,6 +138,10 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   heads = real(m.heads) / tp, kv_heads = real(kv_heads_of_rank(t));
   query = heads * head_dim, key_value = kv_heads * head_dim;
   width = real(m.intermediate_size) / tp, vocabulary = real(padded_vocab(t)) / tp;
+  dense_width = real(m.dense_width()) / tp, shared_width = real(m.shared_width()) / tp;
+  latent = m.latent(), rotary = real(m.rope_head_dim);
+  query_latent = real(m.q_lora_rank), key_value_latent = real(m.kv_lora_rank);
+  values = heads * real(m.v_head_dim), expanded = heads * real(m.head_dim - m.rope_head_dim) + values;
   experts = real(m.experts), choices = real(m.experts_per_token), local_experts = experts / ep;
   if (m.experts == 0) return;
   const Served rows_to = served(t, whole);

@@ -43,6 +43,7 @@ struct StepSizes {
   bool rms, gated, gelu_gate, qk_norm;
   bool selective, later;  // recompute selective; weight gradients are made later (zero_bubble)
   bool learned;           // routing
+  bool biased_choice;     // a bias takes part in the choice of experts
   bool staged;            // gradients are added to buffers of another type than the values'
   bool frozen;            // adapters are trained, and nothing else
   bool packed;            // rows hold documents, whose positions start anew
@@ -57,12 +58,18 @@ struct StepSizes {
   // Rows of the residual stream, and of a micro-batch.
   double rows, whole;
   double hidden, head_dim, heads, kv_heads, query, key_value;  // a rank's columns of q; of k (or v)
-  double width, vocabulary;                // a rank's columns of the MLP; its rows of the token table
+  double width, vocabulary;          // a rank's columns of the MLP; its rows of the token table
+  double dense_width, shared_width;  // its columns of layers without experts, and of shared experts
+  // Latent attention: columns of the latents and of the rotary part of keys, a rank's columns of the values and of
+  // what keys and values are made of.
+  bool latent;
+  double query_latent, key_value_latent, rotary, values, expanded;
   double experts, local_experts, choices;  // choices: experts per token
   double sent = 0, received = 0;           // rows to and from experts
 
   double residual() const { return element * rows * hidden; }   // bytes of a tensor of the residual stream
   double gathered() const { return element * whole * hidden; }  // bytes of it with all rows
+  double latents() const { return query_latent + key_value_latent + rotary; }
   double low_rows(double columns) const { return element * whole * columns; }
   // Number of fp32 temporary elements.
   double sums(double elements) const { return 4 * elements; }

@@ -149,6 +149,13 @@ UnitMemory mlp_memory(const StepSizes& s, const UnitWeights& w) {
   return out;
 }
 
+UnitMemory dense_mlp_memory(const StepSizes& sizes, const UnitWeights& weights) {
+  StepSizes s = sizes;
+  UnitWeights w = weights;
+  s.width = s.dense_width, w.in = w.dense_in, w.down = w.dense_down;
+  return mlp_memory(s, w);
+}
+
 UnitMemory embedding_memory(const StepSizes& s, const UnitWeights& w) {
   UnitMemory out;
   const double outside =

@@ -10,6 +10,8 @@ namespace sweep::shape {
 // Elements of the weights that a rank holds of one layer, and of the ends.
 struct UnitWeights {
   double query_key_value = 0, attention_out = 0, in = 0, down = 0, router = 0, table = 0, positions = 0;
+  double latents = 0, query_up = 0, key_value_up = 0;  // of latent attention
+  double dense_in = 0, dense_down = 0, shared_in = 0, shared_down = 0;
   // Elements of both matrices of the adapters beside them.
   double query_key_value_adapters = 0, attention_out_adapters = 0, in_adapters = 0, down_adapters = 0;
 };
@@ -23,6 +25,8 @@ struct UnitMemory {
 };
 UnitMemory attention_memory(const StepSizes&, const UnitWeights&, bool rope);
 UnitMemory mlp_memory(const StepSizes&, const UnitWeights&);
+// The MLP of a layer without experts, in a model that has them.
+UnitMemory dense_mlp_memory(const StepSizes&, const UnitWeights&);
 UnitMemory experts_memory(const StepSizes&, const UnitWeights&);
 UnitMemory embedding_memory(const StepSizes&, const UnitWeights&);
 UnitMemory head_memory(const StepSizes&, const UnitWeights&);

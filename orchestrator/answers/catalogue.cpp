@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 std::string model_table() {
-  constexpr const char* kRow = "{:<22} {:<8} {:>6} {:>7} {:>5} {:>8} {:>12} {:>7} {:>12}\n";
+  constexpr const char* kRow = "{:<22} {:<11} {:>6} {:>7} {:>5} {:>8} {:>12} {:>7} {:>12}\n";
   std::string out = fmt::format(fmt::runtime(kRow), "model", "family", "layers", "hidden", "heads",
                                 "kv_heads", "intermediate", "vocab", "parameters");
   for (const auto& m : shape::all_models())

@@ -17,10 +17,28 @@ inline constexpr std::array<std::string_view, 8> kLimitKeys{
 inline constexpr std::array<std::string_view, 6> kStrategyKeys{"kind",    "max_trials", "least_gain",
                                                                "at_once", "history",    "skip_recompute"};
 inline constexpr std::array<std::string_view, 2> kValueForms{"pow2", "range"};
-inline constexpr std::array<std::string_view, 15> kModelKeys{
-    "base",        "config_json",   "name",           "family",   "layers",
-    "hidden_size", "heads",         "kv_heads",       "head_dim", "intermediate_size",
-    "vocab_size",  "max_positions", "tie_embeddings", "experts",  "experts_per_token"};
+inline constexpr std::array<std::string_view, 22> kModelKeys{"base",
+                                                             "config_json",
+                                                             "name",
+                                                             "family",
+                                                             "layers",
+                                                             "hidden_size",
+                                                             "heads",
+                                                             "kv_heads",
+                                                             "head_dim",
+                                                             "intermediate_size",
+                                                             "vocab_size",
+                                                             "max_positions",
+                                                             "tie_embeddings",
+                                                             "experts",
+                                                             "experts_per_token",
+                                                             "kv_lora_rank",
+                                                             "q_lora_rank",
+                                                             "rope_head_dim",
+                                                             "v_head_dim",
+                                                             "shared_experts",
+                                                             "dense_layers",
+                                                             "dense_intermediate_size"};
 
 // Keys of the section `workload`, and of a recipe's file.
 inline constexpr std::array<std::string_view, 18> kWorkloadKeys{

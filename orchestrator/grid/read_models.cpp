@@ -136,11 +136,23 @@ Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelS
                                            : read_int(document_, *entry.value, entry.key, 1, kMaxDimension);
   if (!value) return tl::unexpected(value.error());
   const std::pair<std::string_view, i64*> members[] = {
-      {"layers", &m.layers},         {"hidden_size", &m.hidden_size},
-      {"heads", &m.heads},           {"kv_heads", &m.kv_heads},
-      {"head_dim", &m.head_dim},     {"intermediate_size", &m.intermediate_size},
-      {"vocab_size", &m.vocab_size}, {"max_positions", &m.max_positions},
-      {"experts", &m.experts},       {"experts_per_token", &m.experts_per_token}};
+      {"layers", &m.layers},
+      {"hidden_size", &m.hidden_size},
+      {"heads", &m.heads},
+      {"kv_heads", &m.kv_heads},
+      {"head_dim", &m.head_dim},
+      {"intermediate_size", &m.intermediate_size},
+      {"vocab_size", &m.vocab_size},
+      {"max_positions", &m.max_positions},
+      {"experts", &m.experts},
+      {"experts_per_token", &m.experts_per_token},
+      {"kv_lora_rank", &m.kv_lora_rank},
+      {"q_lora_rank", &m.q_lora_rank},
+      {"rope_head_dim", &m.rope_head_dim},
+      {"v_head_dim", &m.v_head_dim},
+      {"shared_experts", &m.shared_experts},
+      {"dense_layers", &m.dense_layers},
+      {"dense_intermediate_size", &m.dense_intermediate_size}};
   for (const auto& [key, member] : members) {
     if (key == entry.key) *member = *value;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/documents.h"
 #include "orchestrator/predict/time_model.h"
 
@@ -20,13 +21,14 @@ void model_numbers(const Trial& t, Layout& l) {
   l.tied = m.tie_embeddings;
   l.layers = real(m.layers);
   l.gated = m.swiglu;
-  const double attention = l.hidden * (2 * l.width + 2 * l.kv_width);
+  // First layers without experts count as those with: their models make them as wide as what a token meets.
+  const double attention = real(shape::attention_weights(m)), shared = real(m.shared_experts);
   const double mlp = (m.swiglu ? 3 : 2) * l.hidden * l.intermediate;
   l.top_k = m.experts > 0 ? real(m.experts_per_token) : 1;
-  l.layer_parameters = attention + mlp * (m.experts > 0 ? real(m.experts) / real(t.ep) : 1);
-  l.active_parameters = attention + mlp * l.top_k;
-  l.parameters =
-      l.layers * (attention + mlp * std::max(1.0, real(m.experts))) + (l.tied ? 1 : 2) * l.vocab * l.hidden;
+  l.layer_parameters = attention + mlp * (m.experts > 0 ? real(m.experts) / real(t.ep) + shared : 1);
+  l.active_parameters = attention + mlp * (l.top_k + shared);
+  l.parameters = l.layers * (attention + mlp * std::max(1.0, real(m.experts) + shared)) +
+                 (l.tied ? 1 : 2) * l.vocab * l.hidden;
 }
 
 // Micro-batches whose activations a stage holds at once, in numbers of whole stages.

@@ -82,8 +82,10 @@ class CostModel {
   }
   double gates() const { return t_.spec.swiglu ? 2 : 1; }
   Pass attention() const;
-  Pass mlp() const;
-  Pass layer() const;
+  Pass attention_products() const;
+  Pass mlp(double rows, double width) const;
+  Pass experts_mlp() const;
+  Pass layer(bool has_experts) const;
   Pass head() const;
   double expert_load() const;
   double tensor() const;
@@ -129,11 +131,29 @@ double CostModel::wire(const char* kind, double calls, double bytes, double rank
   return calls * kLatency + bytes / h_.ring_bandwidth(ring ? ranks : 1, nodes);
 }
 
+// To queries, keys and values, and from the heads. Each rank of a tensor group makes the latents.
+CostModel::Pass CostModel::attention_products() const {
+  const ModelSpec& m = t_.spec;
+  std::vector<Pass> passes;
+  if (m.latent()) {
+    const double heads = real(m.heads) / tp_, values = heads * real(m.v_head_dim);
+    passes = {linear(tokens_, real(m.q_lora_rank + m.kv_lora_rank + m.rope_head_dim), hidden_),
+              linear(tokens_, width_, m.q_lora_rank > 0 ? real(m.q_lora_rank) : hidden_),
+              linear(tokens_, heads * real(m.head_dim - m.rope_head_dim) + values, real(m.kv_lora_rank)),
+              linear(tokens_, hidden_, values)};
+  } else {
+    passes = {linear(tokens_, width_ + 2 * kv_width_, hidden_), linear(tokens_, hidden_, width_)};
+  }
+  Pass sum;
+  for (const Pass& pass : passes) sum.forward += pass.forward, sum.backward += pass.backward;
+  return sum;
+}
+
 CostModel::Pass CostModel::attention() const {
-  const Pass in = linear(tokens_, width_ + 2 * kv_width_, hidden_), out = linear(tokens_, hidden_, width_);
+  const Pass products = attention_products();
   const double flops = 4 * tokens_ * keys_ * width_ * kCausal;
   const double inner = product_ != nullptr ? flops / product_->flops : 0;
-  return {in.forward + inner + out.forward, in.backward + 2.5 * inner + out.backward};
+  return {products.forward + inner, products.backward + 2.5 * inner};
 }
 
 // Rows of the busiest rank's experts over an even share (routing.cpp: hot experts are the first eighth),
@@ -148,13 +168,18 @@ double CostModel::expert_load() const {
   return t_.capacity_percent > 0 ? std::min(load, std::max(1.0, real(t_.capacity_percent) / 100)) : load;
 }
 
-CostModel::Pass CostModel::mlp() const {
-  const double many = t_.spec.experts > 0 ? real(t_.spec.experts) / real(t_.ep) : 1;
-  const double rows =
-      t_.spec.experts > 0 ? tokens_ * real(t_.spec.experts_per_token) * expert_load() / many : tokens_;
-  const Pass up = linear(rows, gates() * intermediate_ / tp_, hidden_),
-             down = linear(rows, hidden_, intermediate_ / tp_);
-  return {many * (up.forward + down.forward), many * (up.backward + down.backward)};
+CostModel::Pass CostModel::mlp(double rows, double width) const {
+  const Pass up = linear(rows, gates() * width / tp_, hidden_), down = linear(rows, hidden_, width / tp_);
+  return {up.forward + down.forward, up.backward + down.backward};
+}
+
+CostModel::Pass CostModel::experts_mlp() const {
+  const double many = real(t_.spec.experts) / real(t_.ep);
+  const Pass each = mlp(tokens_ * real(t_.spec.experts_per_token) * expert_load() / many, intermediate_);
+  Pass sum{many * each.forward, many * each.backward};
+  if (t_.spec.shared_experts == 0) return sum;
+  const Pass shared = mlp(tokens_, real(t_.spec.shared_width()));
+  return {sum.forward + shared.forward, sum.backward + shared.backward};
 }
 
 // Forward the low rows and each adapter's part of the outputs; backward both gradients of each.
@@ -177,11 +202,13 @@ CostModel::Pass CostModel::adapters() const {
   return pass;
 }
 
-CostModel::Pass CostModel::layer() const {
-  const Pass a = attention(), m = mlp(), low = adapters();
-  const double choices = t_.spec.experts > 0 ? real(t_.spec.experts_per_token) : 1;
-  const double whole =
-      4 * hidden_ / (t_.sp ? tp_ : 1) + 4 * width_ + 2 * gates() * choices * intermediate_ / tp_;
+CostModel::Pass CostModel::layer(bool has_experts) const {
+  const ModelSpec& spec = t_.spec;
+  const Pass a = attention(), low = adapters(),
+             m = has_experts ? experts_mlp() : mlp(tokens_, real(spec.dense_width()));
+  const double columns = has_experts ? real(spec.experts_per_token + spec.shared_experts) * intermediate_
+                                     : real(spec.dense_width());
+  const double whole = 4 * hidden_ / (t_.sp ? tp_ : 1) + 4 * width_ + 2 * gates() * columns / tp_;
   const double moved = memory(facts_.activation_passes * element_ * tokens_ * whole);
   Pass out{a.forward + m.forward + low.forward + moved / 3 + facts_.forward_launches * p_.launch_s,
            a.backward + m.backward + low.backward + moved * 2 / 3 + facts_.backward_launches * p_.launch_s};
@@ -252,19 +279,22 @@ double CostModel::data_parallel(double trained, double frozen) const {
 
 void CostModel::stages(StepCost& out) const {
   const shape::Pipeline p = shape::Pipeline::of(t_);
-  const Pass each = layer(), last = head();
+  const bool experts = t_.spec.experts > 0;
+  const Pass each = layer(experts), dense = experts && t_.spec.dense_layers > 0 ? layer(false) : each,
+             last = head();
   thread_local std::vector<shape::StageSeconds> seconds;
   seconds.clear();
   if (p.ranks == 1) {
-    const double layers = real(t_.spec.layers);
-    seconds.push_back({layers * each.forward + last.forward, layers * each.backward + last.backward});
+    const double first = real(t_.spec.dense_layers), layers = real(t_.spec.layers) - first;
+    seconds.push_back({layers * each.forward + first * dense.forward + last.forward,
+                       layers * each.backward + first * dense.backward + last.backward});
     out.compute_s = real(t_.grad_accum) * (seconds[0].forward + seconds[0].backward);
     return;
   }
   for (const auto& s : shape::split_stages(t_.spec, p.stages(), t_.seq_len)) {
-    const double layers = real(s.layers);
-    seconds.push_back({layers * each.forward + (s.head ? last.forward : 0),
-                       layers * each.backward + (s.head ? last.backward : 0)});
+    const double first = real(s.dense_layers), layers = real(s.layers) - first;
+    seconds.push_back({layers * each.forward + first * dense.forward + (s.head ? last.forward : 0),
+                       layers * each.backward + first * dense.backward + (s.head ? last.backward : 0)});
   }
   // Messages of processors keep both ends busy: they copy.
   double between = message();

@@ -110,6 +110,20 @@ TEST(DryRun, EqualsTheCpuRunForOtherShapes) {
     }
   heads.recompute = Recompute::kNone, heads.lora_rank = 6, heads.lora_targets = LoraTargets::kAttention;
   expect_equal(heads, "norms of heads, adapters");
+  Trial latent = llama();
+  latent.spec.family = "deepseek_v2", latent.spec.kv_heads = 6, latent.spec.rope_head_dim = 4,
+  latent.spec.v_head_dim = 6, latent.spec.kv_lora_rank = 20, latent.spec.experts = 4,
+  latent.spec.experts_per_token = 2, latent.spec.shared_experts = 1, latent.spec.dense_layers = 1,
+  latent.spec.dense_intermediate_size = 120;
+  for (const i64 query_latent : {0, 28})
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master})
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+        latent.spec.family = query_latent > 0 ? "deepseek_v3" : "deepseek_v2";
+        latent.spec.q_lora_rank = query_latent, latent.precision = precision, latent.recompute = recompute;
+        latent.fused_kernels = recompute == Recompute::kFull ? FusedKernels::kNoNorm : FusedKernels::kAll;
+        expect_equal(latent, latent.spec.family + " " + std::string(to_string(precision)) + " " +
+                                 std::string(to_string(recompute)));
+      }
   Trial long_one = llama();
   long_one.seq_len = 640, long_one.micro_batch_size = 1, long_one.spec.vocab_size = 1000;
   expect_equal(long_one, "long sequence");

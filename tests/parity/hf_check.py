@@ -17,6 +17,8 @@ import torch  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from transformers import (
     AutoModelForCausalLM,
+    DeepseekV2Config,
+    DeepseekV3Config,
     GemmaConfig,
     GPT2Config,
     LlamaConfig,
@@ -31,6 +33,11 @@ COMMON = dict(hidden_size=64, intermediate_size=112, num_hidden_layers=3, num_at
               max_position_embeddings=256)
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 32, "rope_theta": 500000.0}
+YARN = {"rope_type": "yarn", "factor": 4.0, "beta_fast": 32, "beta_slow": 1, "mscale": 0.707, "mscale_all_dim": 0.5,
+        "original_max_position_embeddings": 32, "rope_theta": 10000.0}
+# A first layer without experts; heads of 24 numbers for queries and keys, of which 8 turn, and of 12 for values.
+DEEPSEEK = dict(num_key_value_heads=8, kv_lora_rank=20, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12, moe_intermediate_size=24,
+                n_routed_experts=8, first_k_dense_replace=1, tie_word_embeddings=False)
 CASES = {
     "llama": lambda: LlamaConfig(**COMMON, num_key_value_heads=2, tie_word_embeddings=False),
     "llama3_rope_tied": lambda: LlamaConfig(**COMMON, num_key_value_heads=4, tie_word_embeddings=True, rope_theta=500000.0,
@@ -47,6 +54,12 @@ CASES = {
     # leave its row out of the reference's gradient of the embedding.
     "gemma": lambda: GemmaConfig(**COMMON, num_key_value_heads=1, head_dim=16, pad_token_id=None),
     "gemma_7b": lambda: GemmaConfig(**COMMON, num_key_value_heads=8, head_dim=12, pad_token_id=None),
+    "deepseek_v2": lambda: DeepseekV2Config(**COMMON, **DEEPSEEK, q_lora_rank=None, n_shared_experts=2, num_experts_per_tok=3),
+    "deepseek_v2_queries": lambda: DeepseekV2Config(**COMMON, **DEEPSEEK, q_lora_rank=28, n_shared_experts=1, num_experts_per_tok=2,
+                                                    topk_method="group_limited_greedy", n_group=4, topk_group=2,
+                                                    routed_scaling_factor=1.5, rope_parameters=dict(YARN)),
+    "deepseek_v3": lambda: DeepseekV3Config(**COMMON, **DEEPSEEK, q_lora_rank=28, n_shared_experts=1, num_experts_per_tok=3,
+                                            n_group=4, topk_group=2, rope_parameters=dict(YARN, mscale=1.0, mscale_all_dim=1.0)),
     "gpt2": lambda: GPT2Config(n_embd=64, n_layer=3, n_head=8, vocab_size=157, n_positions=96, resid_pdrop=0.0, embd_pdrop=0.0,
                                attn_pdrop=0.0),
     "mixtral": lambda: MixtralConfig(**COMMON, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
@@ -64,6 +77,10 @@ LAYOUTS = {
     "gemma": ["--pp 2", "--tp 2", "--tp 2 --sp", "--dp 2 --zero 3"],
     "gemma_7b": ["--tp 4 --sp", "--cp 2", "--pp 2 --tp 2"],
     "mixtral": ["--dp 2 --ep 2", "--dp 4 --ep 4 --zero 3", "--tp 2 --sp", "--tp 2 --dp 2 --ep 2", "--pp 2 --cp 2 --ep 2"],
+    "deepseek_v2": ["--tp 2", "--tp 2 --sp", "--dp 2 --ep 2", "--pp 2", "--pp 2 --tp 2", "--dp 2 --zero 3", "--cp 2",
+                    "--cp 2 --cp-comm-type all_to_all", "--tp 2 --dp 2 --ep 2 --zero 2"],
+    "deepseek_v2_queries": ["--tp 4", "--tp 2 --sp", "--dp 2 --zero 1"],
+    "deepseek_v3": ["--tp 2", "--tp 4 --sp", "--dp 2 --ep 2 --zero 3", "--pp 3"],
     # 157 tokens: padded to 158 and 160 rows over 2 and 4 ranks, to more with a multiple.
     "gpt2": ["--pp 2", "--tp 2", "--tp 4", "--cp 2", "--tp 2 --cp 2 --sp", "--tp 4 --sp", "--pp 2 --tp 2", "--vocab-multiple 64",
              "--tp 2 --vocab-multiple 64 --dp 2 --zero 3"],
@@ -76,6 +93,9 @@ def make_checkpoint(config, folder, shards):
     with torch.no_grad():
         for p in model.parameters():  # away from the start: biases and norms that are not 0 and 1
             p.add_(torch.randn_like(p) * 0.05)
+        for name, buffer in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                buffer.add_(torch.randn_like(buffer) * 0.05)
     model.save_pretrained(folder, safe_serialization=True, max_shard_size="100KB" if shards else "5GB")
     return model.train()
 

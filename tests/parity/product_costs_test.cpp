@@ -32,6 +32,17 @@ void tied(Trial& t) {
 void norms_heads(Trial& t) {
   t.spec.family = "qwen3";
 }
+// A layer without experts, then three with.
+void deepseek(Trial& t) {
+  experts(t);
+  t.spec.family = "deepseek_v2", t.spec.kv_lora_rank = 20, t.spec.rope_head_dim = 4, t.spec.v_head_dim = 6;
+  t.spec.shared_experts = 2, t.spec.dense_layers = 1, t.spec.dense_intermediate_size = 56;
+}
+// Queries from a latent too, and a router of sigmoids.
+void deepseek_v3(Trial& t) {
+  deepseek(t);
+  t.spec.family = "deepseek_v3", t.spec.q_lora_rank = 12;
+}
 void interleaved(Trial& t) {
   t.schedule = Schedule::kInterleaved, t.vpp = 2;
 }
@@ -81,6 +92,29 @@ const CostCase kCosts[] = {
     {"pp2_tp2_qwen3_sp_zero_bubble",
      {1, 2, 2},
      [](Trial& t) { norms_heads(t), t.sp = true, zero_bubble(t); }},
+    {"tp2_deepseek", {1, 2}, deepseek},
+    {"tp2_deepseek_full_sp",
+     {1, 2},
+     [](Trial& t) { deepseek(t), t.sp = true, t.recompute = Recompute::kFull; }},
+    {"tp4_deepseek_v3", {1, 4}, deepseek_v3},
+    {"tp2_deepseek_v3_sp_selective",
+     {1, 2},
+     [](Trial& t) { deepseek_v3(t), t.sp = true, t.recompute = Recompute::kSelective; }},
+    {"dp2_tp2_ep2_deepseek_v3_zero3", {2, 2, 1, 1, 2}, [](Trial& t) { deepseek_v3(t), t.zero = 3; }},
+    {"dp2_ep2_deepseek_zero1_bf16",
+     {2, 1, 1, 1, 2},
+     [](Trial& t) { deepseek(t), t.zero = 1, t.precision = Precision::kBf16; }},
+    {"dp2_pp2_deepseek_zero2", {2, 1, 2}, [](Trial& t) { deepseek(t), t.zero = 2; }},
+    {"pp2_tp2_deepseek_interleaved", {1, 2, 2}, [](Trial& t) { deepseek(t), interleaved(t); }},
+    {"pp2_deepseek_zero_bubble", {1, 1, 2}, [](Trial& t) { deepseek(t), zero_bubble(t); }},
+    {"pp2_tp2_deepseek_v3_sp_zero_bubble",
+     {1, 2, 2},
+     [](Trial& t) { deepseek_v3(t), t.sp = true, zero_bubble(t); }},
+    {"cp2_deepseek", {1, 1, 1, 2}, deepseek},
+    {"cp2_deepseek_v3_exchange",
+     {1, 1, 1, 2},
+     [](Trial& t) { deepseek_v3(t), t.cp_comm_type = CpCommType::kAllToAll; }},
+    {"dp2_deepseek_packed", {2}, [](Trial& t) { deepseek(t), packed(t); }},
     {"tp4_sp", {1, 4}, [](Trial& t) { t.sp = true; }},
     {"tp2_kv1", {1, 2}, multi_query},
     {"tp4_kv2", {1, 4}, grouped_query},

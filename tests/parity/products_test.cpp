@@ -57,6 +57,13 @@ const Strategy kStrategies[] = {
     {"padded vocabulary", "vocabulary", [](Trial& t) { t.spec.vocab_size = 59, t.vocab_multiple = 3; }},
     {"packed documents", "documents", [](Trial& t) { t.packing = true, t.lengths = "uniform 2 9"; }},
     {"padded documents", "documents", [](Trial& t) { t.lengths = "uniform 2 16"; }},
+    {"latent attention", "model",
+     [](Trial& t) {
+       t.spec.family = "deepseek_v3", t.spec.kv_lora_rank = 12, t.spec.q_lora_rank = 20,
+       t.spec.rope_head_dim = 4;
+       t.spec.v_head_dim = 6, t.spec.experts = 4, t.spec.experts_per_token = 2, t.spec.shared_experts = 1;
+       t.spec.dense_layers = 1, t.spec.dense_intermediate_size = 40;
+     }},
 };
 constexpr std::size_t kNumber = std::size(kStrategies);
 

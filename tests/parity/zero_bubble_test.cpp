@@ -21,6 +21,11 @@ void mixtral(Trial& t) {
   t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
   t.dp = t.ep = 2;
 }
+void deepseek(Trial& t) {
+  t.spec.family = "deepseek_v2", t.spec.kv_lora_rank = 12, t.spec.rope_head_dim = 4, t.spec.v_head_dim = 6;
+  t.spec.experts = 4, t.spec.experts_per_token = 2, t.spec.shared_experts = 1;
+  t.spec.dense_layers = 1, t.spec.dense_intermediate_size = 40;
+}
 void gpt2(Trial& t) {
   t.spec.family = "gpt2", t.spec.max_positions = 32, t.spec.linear_bias = true;
   t.spec.attention_bias = t.spec.tie_embeddings = true;
@@ -34,6 +39,9 @@ const SplitCase kSplitCases[] = {
      [](Trial& t) { t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true; }},
     {"zero_bubble gpt2", gpt2},
     {"zero_bubble qwen3 tp 2", [](Trial& t) { t.spec.family = "qwen3", t.tp = 2; }},
+    {"zero_bubble deepseek tp 2", [](Trial& t) { deepseek(t), t.tp = 2; }},
+    {"zero_bubble deepseek sp",
+     [](Trial& t) { deepseek(t), t.spec.q_lora_rank = 14, t.tp = 2, t.sp = true; }},
     {"zero_bubble dp 2", [](Trial& t) { t.dp = 2; }},
     {"zero_bubble dp 2 zero 1", [](Trial& t) { t.dp = 2, t.zero = 1; }},
     {"zero_bubble dp 2 zero 2", [](Trial& t) { t.dp = 2, t.zero = 2; }},

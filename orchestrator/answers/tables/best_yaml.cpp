@@ -48,6 +48,20 @@ std::string yaml_value(const Value& value, std::string_view type) {
   return "null";
 }
 
+// The keys of latent attention and of what comes with it, where they are not absent.
+std::string latents_yaml(const ModelSpec& m) {
+  std::string out;
+  for (const auto& [key, value] : {std::pair<const char*, i64>{"kv_lora_rank", m.kv_lora_rank},
+                                   {"q_lora_rank", m.q_lora_rank},
+                                   {"rope_head_dim", m.rope_head_dim},
+                                   {"v_head_dim", m.v_head_dim},
+                                   {"shared_experts", m.shared_experts},
+                                   {"dense_layers", m.dense_layers},
+                                   {"dense_intermediate_size", m.dense_intermediate_size}})
+    if (value > 0) out += fmt::format("{}: {}, ", key, value);
+  return out;
+}
+
 // Catalogue name when the dimensions are the catalogue's; else a one-line map of the keys that grid files
 // accept, with a remark when those do not say all of the model.
 std::string model_yaml(const Trial& trial) {
@@ -68,16 +82,20 @@ std::string model_yaml(const Trial& trial) {
   said.tie_embeddings = m.tie_embeddings;
   said.experts = m.experts;
   said.experts_per_token = m.experts_per_token;
+  said.kv_lora_rank = m.kv_lora_rank, said.q_lora_rank = m.q_lora_rank;
+  said.rope_head_dim = m.rope_head_dim, said.v_head_dim = m.v_head_dim;
+  said.shared_experts = m.shared_experts, said.dense_layers = m.dense_layers;
+  said.dense_intermediate_size = m.dense_intermediate_size;
   const auto complete = shape::completed(said);
   std::string out = fmt::format(
       "{{name: {}, family: {}, layers: {}, hidden_size: {}, heads: {}, kv_heads: {}, head_dim: {}, "
-      "intermediate_size: {}, vocab_size: {}, {}{}tie_embeddings: {}}}",
+      "intermediate_size: {}, vocab_size: {}, {}{}{}tie_embeddings: {}}}",
       yaml_text(trial.model), yaml_text(m.family), m.layers, m.hidden_size, m.heads, m.kv_heads, m.head_dim,
       m.intermediate_size, m.vocab_size,
       m.max_positions > 0 ? fmt::format("max_positions: {}, ", m.max_positions) : "",
       m.experts > 0 ? fmt::format("experts: {}, experts_per_token: {}, ", m.experts, m.experts_per_token)
                     : "",
-      m.tie_embeddings);
+      latents_yaml(m), m.tie_embeddings);
   if (!complete || !(*complete == m))
     out += "  # norm, RoPE or window settings differ: use {config_json: PATH} for exactly this model";
   return out;

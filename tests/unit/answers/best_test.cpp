@@ -216,6 +216,17 @@ TEST(BestYaml, AModelOfNoCatalogueIsWrittenByItsDimensions) {
   EXPECT_THAT(as_grid_yaml(row), HasSubstr("tie_embeddings: false}"));
 }
 
+TEST(BestYaml, LatentAttentionIsWrittenByItsDimensions) {
+  ResultRow row = ok_row("x", 1, 1);
+  row.trial.model = "mine";
+  row.trial.spec = *shape::find_model("tiny-deepseek");
+  row.trial.spec.layers = 5;
+  EXPECT_THAT(as_grid_yaml(row),
+              HasSubstr("experts: 8, experts_per_token: 2, kv_lora_rank: 32, rope_head_dim: 8, "
+                        "v_head_dim: 16, shared_experts: 2, dense_layers: 1, "
+                        "dense_intermediate_size: 176, tie_embeddings: false}"));
+}
+
 TEST(BestJson, SaysWhoWonAndFromHowMany) {
   const std::vector<ResultRow> rows = {ok_row("a", 1, 100), bad_row("b", 2, Outcome::kCrash, "x")};
   const auto json = nlohmann::json::parse(best_json(*best(rows, {}), {}));

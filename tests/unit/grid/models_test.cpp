@@ -63,6 +63,38 @@ TEST(GridModels, ModelsThatAreWrong) {
       AllOf(At(2, 8), IsError(ErrorKind::kConflict, "gpt2")));
 }
 
+TEST(GridModels, LatentAttentionByItsDimensions) {
+  const std::string sizes =
+      "layers: 4, hidden_size: 64, heads: 4, head_dim: 24, intermediate_size: 32, vocab_size: 256, ";
+  const auto grid = read_text("name: t\nmodel: {family: deepseek_v2, " + sizes +
+                                  "kv_lora_rank: 32, rope_head_dim: 8, experts: 8, experts_per_token: 2, "
+                                  "shared_experts: 2, dense_layers: 1, dense_intermediate_size: 176}\n"
+                                  "base: {dp: 1}\n",
+                              "g.yaml");
+  ASSERT_TRUE(grid) << grid.error().message;
+  std::vector<Trial> trials;
+  ASSERT_TRUE(expand(
+      *grid, [&](PlanEntry&& e) { return trials.push_back(e.trial), true; }, 0));
+  ASSERT_EQ(trials.size(), 1u);
+  ModelSpec expected =
+      *shape::find_model("tiny-deepseek");  // its values have head_dim - rope_head_dim numbers
+  expected.norm_eps = ModelSpec{}.norm_eps;
+  EXPECT_EQ(trials[0].spec, expected);
+  const auto with = [&](const std::string& more) {
+    return error_of("name: t\nmodel: {" + sizes + more + "}\ngrid: {tp: [1]}\n");
+  };
+  EXPECT_THAT(with("family: llama, kv_lora_rank: 32"),
+              AllOf(At(2, 8), IsError(ErrorKind::kUnsupported, "kv_lora_rank")));
+  EXPECT_THAT(with("family: deepseek_v2, rope_head_dim: 8"),
+              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "kv_lora_rank")));
+  EXPECT_THAT(with("family: deepseek_v2, kv_lora_rank: 32, rope_head_dim: 8, dense_layers: 4"),
+              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "dense_layers")));
+  EXPECT_THAT(with("family: deepseek_v2, kv_lora_rank: 32, rope_head_dim: 8, dense_layers: 1"),
+              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "dense_intermediate_size")));
+  EXPECT_THAT(with("family: deepseek_v2, kv_lora_rank: 32, rope_head_dim: 8, kv_heads: 2"),
+              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "kv_heads")));
+}
+
 TEST(GridModels, AModelWithOtherDimensions) {
   const auto grid = read_text("name: t\nmodel: {base: gpt2, vocab_size: 50304}\nbase: {dp: 1}\n", "g.yaml");
   ASSERT_TRUE(grid) << grid.error().message;

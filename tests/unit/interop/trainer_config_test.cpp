@@ -47,6 +47,15 @@ TEST(TrainerConfig, TorchtitanShardsByFsdp2) {
   EXPECT_THAT(trainer_config(t, "torchtitan").text, HasSubstr("--training.dtype bfloat16"));
 }
 
+TEST(TrainerConfig, LatentAttentionIsSaidToBeMissing) {
+  Trial t = layout();
+  t.spec = *shape::find_model("deepseek-v2-lite");
+  for (const char* trainer : {"Megatron-LM", "nanotron"})
+    EXPECT_THAT(trainer_config(t, trainer).unsupported_settings,
+                Contains(HasSubstr("the deepseek_v2 family")))
+        << trainer;
+}
+
 TEST(TrainerConfig, TorchtitanSchedulesAndChunks) {
   Trial t = layout();
   t.dp = 4, t.pp = 4, t.schedule = Schedule::kInterleaved,

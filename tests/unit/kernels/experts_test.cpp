@@ -40,6 +40,26 @@ TEST(Grouped, ProductsAreThoseOfEachExpert) {
   EXPECT_LE(apart(grouped_backward_input(dout, weight, groups), din), 1e-5);
 }
 
+// Four experts in two groups. By the best expert the first group wins, by the two best together the second.
+TEST(Gate, GroupsAreJudgedByTheirBestExpertOrByTwoAndTheBiasOnlyChooses) {
+  const at::Tensor probs = at::tensor({0.6, 0.1, 0.5, 0.4}, at::kDouble).view({1, 4});
+  const at::Tensor experts = at::empty({1, 2}, at::kLong), weights = at::empty({1, 2}, at::kDouble);
+  const auto chosen = [&](const Gate& gate, const at::Tensor& bias = {}) {
+    choose_experts(probs, experts, gate, bias);
+    router_weights(probs, experts, weights, gate);
+    return std::vector<std::int64_t>{experts[0][0].item<std::int64_t>(), experts[0][1].item<std::int64_t>()};
+  };
+  using Pair = std::vector<std::int64_t>;
+  EXPECT_EQ(chosen({}), (Pair{0, 2}));
+  EXPECT_DOUBLE_EQ(weights[0][0].item<double>(), 0.6 / 1.1);
+  EXPECT_EQ(chosen({false, false, 3, 2, 1}), (Pair{0, 1}));
+  EXPECT_DOUBLE_EQ(weights[0][1].item<double>(), 0.3) << "not normalised, three times the probability";
+  EXPECT_EQ(chosen({true, true, 2, 2, 1}), (Pair{2, 3}));
+  EXPECT_DOUBLE_EQ(weights[0][0].item<double>(), 2 * 0.5 / 0.9);
+  EXPECT_EQ(chosen({true, true, 1, 0, 0}, at::tensor({0.0, 0.0, 0.0, 0.3}, at::kDouble)), (Pair{3, 0}));
+  EXPECT_DOUBLE_EQ(weights[0][0].item<double>(), 0.4) << "of the probabilities, which add up to 1";
+}
+
 // In bf16 a token's rows are summed in fp32 and rounded once; adding them by index would round each time.
 TEST(Experts, ATokensChoicesAreSummedBeforeTheyAreRounded) {
   constexpr std::int64_t kTokens = 7, kChoices = 8, kWidth = 32;

@@ -27,9 +27,11 @@ class Reference {
     if (!s_.rope) x = x + w_.at(outer + "wpe.weight").narrow(0, 0, seq);
     for (std::int64_t layer = 0; layer < s_.layers; ++layer) {
       const std::string block = outer + (gpt2_ ? "h." : "layers.") + std::to_string(layer) + ".";
-      x = x + attention(block, norm(block + (gpt2_ ? "ln_1" : "input_layernorm"), x));
-      x = x + (s_.experts > 0 ? moe(block, norm(block + "post_attention_layernorm", x))
-                              : mlp(block, norm(block + (gpt2_ ? "ln_2" : "post_attention_layernorm"), x)));
+      const at::Tensor normed = norm(block + (gpt2_ ? "ln_1" : "input_layernorm"), x);
+      x = x + (s_.latent() ? latent_attention(block, normed) : attention(block, normed));
+      x = x + (s_.has_experts(layer)
+                   ? moe(block, norm(block + "post_attention_layernorm", x))
+                   : mlp(block, norm(block + (gpt2_ ? "ln_2" : "post_attention_layernorm"), x)));
     }
     x = norm(outer + (gpt2_ ? "ln_f" : "norm"), x);
     const at::Tensor logits = x.matmul(w_.at(s_.tie_embeddings ? table : "lm_head.weight").t()).flatten(0, 1);
@@ -52,17 +54,17 @@ class Reference {
     return w_.count(name + ".bias") ? y + w_.at(name + ".bias") : y;
   }
   at::Tensor turned(const at::Tensor& x) {  // [B, S, H, D]
-    const std::int64_t half = s_.head_dim / 2;
+    const std::int64_t half = x.size(3) / 2;
     // Frequencies and angles are rounded to float, as the model's tables (and the reference implementations')
     // are.
-    const at::Tensor exponent = at::arange(half, at::kFloat).mul(2).div(static_cast<double>(s_.head_dim));
+    const at::Tensor exponent = at::arange(half, at::kFloat).mul(2).div(static_cast<double>(x.size(3)));
     const at::Tensor f = at::pow(s_.rope_theta, exponent.to(at::kDouble)).to(at::kFloat).reciprocal();
     const at::Tensor a = at::arange(x.size(1), at::kFloat).unsqueeze(1).mul(f).to(at::kDouble).unsqueeze(1);
     const at::Tensor x1 = x.narrow(3, 0, half), x2 = x.narrow(3, half, half);
     return at::cat({x1 * a.cos() - x2 * a.sin(), x2 * a.cos() + x1 * a.sin()}, 3);
   }
   at::Tensor attention(const std::string& block, const at::Tensor& x) {
-    const std::int64_t b = x.size(0), n = x.size(1), groups = s_.heads / s_.kv_heads;
+    const std::int64_t b = x.size(0), n = x.size(1);
     at::Tensor q, k, v;
     if (gpt2_) {
       const auto parts = linear(block + "attn.c_attn", x).chunk(3, -1);
@@ -76,6 +78,31 @@ class Reference {
     if (w_.contains(block + "self_attn.q_norm.weight"))
       q = norm(block + "self_attn.q_norm", q), k = norm(block + "self_attn.k_norm", k);
     if (s_.rope) q = turned(q), k = turned(k);
+    return linear(block + (gpt2_ ? "attn.c_proj" : "self_attn.o_proj"), attended(q, k, v));
+  }
+  // Numbers of the rotary part side by side are a pair.
+  at::Tensor turned_pairs(const at::Tensor& x) {
+    return turned(x.unflatten(3, {-1, 2}).transpose(3, 4).flatten(3));
+  }
+  at::Tensor latent_attention(const std::string& block, const at::Tensor& x) {
+    const std::int64_t b = x.size(0), n = x.size(1), rotary = s_.rope_head_dim, plain = s_.head_dim - rotary;
+    const std::string part = block + "self_attn.";
+    const at::Tensor q =
+        (s_.q_lora_rank > 0
+             ? linear(part + "q_b_proj", norm(part + "q_a_layernorm", linear(part + "q_a_proj", x)))
+             : linear(part + "q_proj", x))
+            .view({b, n, s_.heads, s_.head_dim});
+    const at::Tensor latent = linear(part + "kv_a_proj_with_mqa", x);
+    const at::Tensor kv =
+        linear(part + "kv_b_proj", norm(part + "kv_a_layernorm", latent.narrow(2, 0, s_.kv_lora_rank)))
+            .view({b, n, s_.heads, plain + s_.v_head_dim});
+    const at::Tensor shared = turned_pairs(latent.narrow(2, s_.kv_lora_rank, rotary).unsqueeze(2));
+    const at::Tensor queries = at::cat({q.narrow(3, 0, plain), turned_pairs(q.narrow(3, plain, rotary))}, 3);
+    const at::Tensor keys = at::cat({kv.narrow(3, 0, plain), shared.expand({b, n, s_.heads, rotary})}, 3);
+    return linear(part + "o_proj", attended(queries, keys, kv.narrow(3, plain, s_.v_head_dim)));
+  }
+  at::Tensor attended(const at::Tensor& q, at::Tensor k, at::Tensor v) {
+    const std::int64_t b = q.size(0), n = q.size(1), groups = s_.heads / s_.kv_heads;
     k = k.repeat_interleave(groups, 2), v = v.repeat_interleave(groups, 2);
     const at::Tensor row = at::arange(n).unsqueeze(1), column = at::arange(n).unsqueeze(0);
     at::Tensor hidden = column.gt(row);
@@ -83,14 +110,10 @@ class Reference {
     const at::Tensor scores =
         q.transpose(1, 2).matmul(k.transpose(1, 2).transpose(2, 3)) / std::sqrt(s_.head_dim);
     const at::Tensor out = scores.masked_fill(hidden, -INFINITY).softmax(-1).matmul(v.transpose(1, 2));
-    return linear(block + (gpt2_ ? "attn.c_proj" : "self_attn.o_proj"),
-                  out.transpose(1, 2).reshape({b, n, -1}));
+    return out.transpose(1, 2).reshape({b, n, -1});
   }
   at::Tensor mlp(const std::string& block, const at::Tensor& x) {
-    if (s_.swiglu) {
-      const at::Tensor gate = linear(block + "mlp.gate_proj", x);
-      return linear(block + "mlp.down_proj", gate * gate.sigmoid() * linear(block + "mlp.up_proj", x));
-    }
+    if (s_.swiglu) return gated(x, block + "mlp.");
     const at::Tensor u = linear(block + "mlp.c_fc", x);
     return linear(block + "mlp.c_proj",
                   0.5 * u * (1 + (std::sqrt(2 / M_PI) * (u + 0.044715 * u.pow(3))).tanh()));
@@ -99,22 +122,34 @@ class Reference {
   // Every expert on every token, weighed by the normalised top-k probabilities; the load-balancing loss on
   // the side.
   at::Tensor moe(const std::string& block, const at::Tensor& x) {
-    const at::Tensor flat = x.flatten(0, 1), name_of_router = w_.at(block + "block_sparse_moe.gate.weight");
-    const at::Tensor probs = flat.matmul(name_of_router.t()).softmax(-1);
+    const bool mixtral = !s_.latent();
+    const std::string prefix = block + (mixtral ? "block_sparse_moe." : "mlp.");
+    const at::Tensor flat = x.flatten(0, 1), logits = flat.matmul(w_.at(prefix + "gate.weight").t());
+    const bool sigmoid = s_.family == "deepseek_v3";
+    const at::Tensor probs = sigmoid ? logits.sigmoid() : logits.softmax(-1);
     const auto [top, chosen] = probs.topk(s_.experts_per_token, -1);
-    const at::Tensor weights = at::zeros_like(probs).scatter(1, chosen, top / top.sum(-1, true));
+    const at::Tensor share = s_.family == "deepseek_v2" ? top : top / top.sum(-1, true);
+    const at::Tensor weights = at::zeros_like(probs).scatter(1, chosen, share * s_.routed_scaling);
     const at::Tensor load = at::zeros_like(probs).scatter(1, chosen, 1.0).mean(0);
     auxiliary_ =
         auxiliary_ + s_.router_aux_coef * static_cast<double>(s_.experts) * (load * probs.mean(0)).sum();
     at::Tensor out = at::zeros_like(flat);
     for (std::int64_t e = 0; e < s_.experts; ++e) {
-      const std::string expert = block + "block_sparse_moe.experts." + std::to_string(e) + ".";
-      const at::Tensor gate = flat.matmul(w_.at(expert + "w1.weight").t());
-      const at::Tensor up = flat.matmul(w_.at(expert + "w3.weight").t());
-      const at::Tensor result = (gate * gate.sigmoid() * up).matmul(w_.at(expert + "w2.weight").t());
+      const std::string expert = prefix + "experts." + std::to_string(e) + ".";
+      const at::Tensor result =
+          mixtral ? gated(flat, expert + "w1", expert + "w3", expert + "w2") : gated(flat, expert);
       out = out + result * weights.narrow(1, e, 1);
     }
+    if (s_.shared_experts > 0) out = out + gated(flat, prefix + "shared_experts.");
     return out.view_as(x);
+  }
+  at::Tensor gated(const at::Tensor& x, const std::string& prefix) {
+    return gated(x, prefix + "gate_proj", prefix + "up_proj", prefix + "down_proj");
+  }
+  at::Tensor gated(const at::Tensor& x, const std::string& gate, const std::string& up,
+                   const std::string& down) {
+    const at::Tensor g = linear(gate, x);
+    return linear(down, g * g.sigmoid() * linear(up, x));
   }
 
   ModelSpec s_;
@@ -135,6 +170,15 @@ ModelSpec gpt2() {
   s.family = "gpt2", s.kv_heads = 4, s.max_positions = 16, s.tie_embeddings = true, s.attention_bias = true,
   s.linear_bias = true;
   s.rmsnorm = s.swiglu = s.rope = false;
+  return s;
+}
+
+// A layer without experts, then one with them.
+ModelSpec deepseek() {
+  ModelSpec s = llama();
+  s.family = "deepseek_v2", s.kv_heads = s.heads, s.head_dim = 14, s.rope_head_dim = 4, s.v_head_dim = 6;
+  s.kv_lora_rank = 10, s.experts = 4, s.experts_per_token = 2, s.shared_experts = 2;
+  s.dense_layers = 1, s.dense_intermediate_size = 40, s.intermediate_size = 24;
   return s;
 }
 
@@ -251,6 +295,11 @@ std::vector<Case> cases() {
   all.push_back({"gpt2_lora", gpt2(), Attention::kFlash, LoraTargets::kAllLinear});
   all.push_back({"qwen2_lora", qwen2, Attention::kFlash, LoraTargets::kAllLinear});
   all.push_back({"mixtral_lora", mixtral, Attention::kFlash, LoraTargets::kAttention});
+  all.push_back({"deepseek_v2_flash", deepseek(), Attention::kFlash});
+  all.push_back({"deepseek_v2_math", deepseek(), Attention::kMath});
+  ModelSpec deepseek_v3 = deepseek();
+  deepseek_v3.family = "deepseek_v3", deepseek_v3.q_lora_rank = 14, deepseek_v3.routed_scaling = 2.5;
+  all.push_back({"deepseek_v3", deepseek_v3, Attention::kFlash});
   mixtral.router_aux_coef = 0.1;
   all.push_back({"mixtral_auxiliary_loss", mixtral, Attention::kFlash});
   return all;

@@ -44,6 +44,26 @@ constexpr const char* kQwen3Moe =
   "num_experts":128,"num_experts_per_tok":8,"num_hidden_layers":48,"num_key_value_heads":4,"output_router_logits":true,
   "rms_norm_eps":1e-06,"rope_scaling":null,"rope_theta":1000000.0,"router_aux_loss_coef":0.001,"sliding_window":null,
   "tie_word_embeddings":false,"use_sliding_window":false,"vocab_size":151936})";
+constexpr const char* kDeepseekV2Lite =
+    R"({"architectures":["DeepseekV2ForCausalLM"],"attention_bias":false,"attention_dropout":0.0,"aux_loss_alpha":0.001,
+  "ep_size":1,"first_k_dense_replace":1,"hidden_act":"silu","hidden_size":2048,"intermediate_size":10944,"kv_lora_rank":512,
+  "max_position_embeddings":163840,"model_type":"deepseek_v2","moe_intermediate_size":1408,"moe_layer_freq":1,"n_group":1,
+  "n_routed_experts":64,"n_shared_experts":2,"norm_topk_prob":false,"num_attention_heads":16,"num_experts_per_tok":6,
+  "num_hidden_layers":27,"num_key_value_heads":16,"pretraining_tp":1,"q_lora_rank":null,"qk_nope_head_dim":128,
+  "qk_rope_head_dim":64,"rms_norm_eps":1e-06,"rope_scaling":{"beta_fast":32,"beta_slow":1,"factor":40,"mscale":0.707,
+  "mscale_all_dim":0.707,"original_max_position_embeddings":4096,"type":"yarn"},"rope_theta":10000,"routed_scaling_factor":1.0,
+  "scoring_func":"softmax","seq_aux":true,"tie_word_embeddings":false,"topk_group":1,"topk_method":"greedy",
+  "v_head_dim":128,"vocab_size":102400})";
+constexpr const char* kDeepseekV3 =
+    R"({"architectures":["DeepseekV3ForCausalLM"],"attention_bias":false,"ep_size":1,"first_k_dense_replace":3,
+  "hidden_act":"silu","hidden_size":7168,"intermediate_size":18432,"kv_lora_rank":512,"max_position_embeddings":163840,
+  "model_type":"deepseek_v3","moe_intermediate_size":2048,"moe_layer_freq":1,"n_group":8,"n_routed_experts":256,
+  "n_shared_experts":1,"norm_topk_prob":true,"num_attention_heads":128,"num_experts_per_tok":8,"num_hidden_layers":61,
+  "num_key_value_heads":128,"num_nextn_predict_layers":1,"q_lora_rank":1536,"qk_nope_head_dim":128,"qk_rope_head_dim":64,
+  "rms_norm_eps":1e-06,"rope_scaling":{"beta_fast":32,"beta_slow":1,"factor":40,"mscale":1.0,"mscale_all_dim":1.0,
+  "original_max_position_embeddings":4096,"type":"yarn"},"rope_theta":10000,"routed_scaling_factor":2.5,
+  "scoring_func":"sigmoid","tie_word_embeddings":false,"topk_group":4,"topk_method":"noaux_tc","v_head_dim":128,
+  "vocab_size":129280})";
 constexpr const char* kGpt2 =
     R"({"activation_function":"gelu_new","architectures":["GPT2LMHeadModel"],"attn_pdrop":0.1,
   "layer_norm_epsilon":1e-05,"model_type":"gpt2","n_ctx":1024,"n_embd":768,"n_head":12,"n_inner":null,"n_layer":12,
@@ -66,6 +86,32 @@ TEST(ConfigJson, EqualsTheCatalogue) {
   EXPECT_EQ(*model_from_config_json(kQwen2), *find_model("qwen2-0.5b"));
   EXPECT_EQ(*model_from_config_json(kGpt2), *find_model("gpt2"));
   EXPECT_EQ(*model_from_config_json(kQwen3Moe), *find_model("qwen3-30b-a3b"));
+  EXPECT_EQ(*model_from_config_json(kDeepseekV2Lite), *find_model("deepseek-v2-lite"));
+  EXPECT_EQ(*model_from_config_json(kDeepseekV3), *find_model("deepseek-v3"));
+}
+
+TEST(ConfigJson, WhatTheStepHasNotOfDeepseekIsRefusedByName) {
+  struct Changed {
+    const char *file, *from, *to, *subject;
+  };
+  for (const auto& [file, from, to, subject] :
+       {Changed{kDeepseekV2Lite, "\"norm_topk_prob\":false", "\"norm_topk_prob\":true", "norm_topk_prob"},
+        {kDeepseekV2Lite, "\"greedy\"", "\"noaux_tc\"", "topk_method"},
+        {kDeepseekV2Lite, "\"softmax\"", "\"sigmoid\"", "scoring_func"},
+        {kDeepseekV2Lite, "\"moe_layer_freq\":1", "\"moe_layer_freq\":2", "moe_layer_freq"},
+        {kDeepseekV2Lite, "\"num_key_value_heads\":16", "\"num_key_value_heads\":4", "num_key_value_heads"},
+        {kDeepseekV2Lite, "\"attention_bias\":false", "\"attention_bias\":true", "attention_bias"},
+        {kDeepseekV3, "\"norm_topk_prob\":true", "\"norm_topk_prob\":false", "norm_topk_prob"},
+        {kDeepseekV3, "\"sigmoid\"", "\"softmax\"", "scoring_func"},
+        {kDeepseekV3, "\"rope_theta\"", "\"rope_interleave\":false,\"rope_theta\"", "rope_interleave"},
+        {kDeepseekV3, "\"beta_fast\"", "\"attention_factor\":2,\"beta_fast\"", "attention_factor"}})
+    EXPECT_THAT(error_of(with(file, from, to)), IsError(ErrorKind::kUnsupported, subject)) << from;
+  EXPECT_THAT(error_of(with(kDeepseekV2Lite, "\"num_experts_per_tok\":6,", "")),
+              IsError(ErrorKind::kMissing, "num_experts_per_tok"));
+  EXPECT_THAT(error_of(with(kDeepseekV3, "\"qk_rope_head_dim\":64", "\"qk_rope_head_dim\":0")),
+              IsError(ErrorKind::kInvalidValue, "rope_head_dim"));
+  EXPECT_THAT(error_of(with(kDeepseekV3, "\"topk_group\":4", "\"topk_group\":9")),
+              IsError(ErrorKind::kInvalidValue, "groups_per_token"));
 }
 
 TEST(ConfigJson, ExpertsThatTheStepHasOtherwiseAreRefused) {
@@ -151,7 +197,7 @@ TEST(ConfigJson, UnsupportedFeaturesAreRefusedByName) {
               IsError(ErrorKind::kUnsupported, "attention_bias"));
   EXPECT_THAT(error_of(with(kLlama31, "\"mlp_bias\":false", "\"mlp_bias\":true")),
               IsError(ErrorKind::kUnsupported, "mlp_bias"));
-  EXPECT_THAT(error_of(with(kLlama31, "\"model_type\":\"llama\"", "\"model_type\":\"deepseek_v3\"")),
+  EXPECT_THAT(error_of(with(kLlama31, "\"model_type\":\"llama\"", "\"model_type\":\"deepseek_v4\"")),
               IsError(ErrorKind::kUnsupported, "model_type"));
   EXPECT_THAT(error_of(with(kLlama31, "\"mlp_bias\":false", "\"num_local_experts\":8")),
               IsError(ErrorKind::kUnsupported, "num_local_experts"));

@@ -38,7 +38,8 @@ INSTANTIATE_TEST_SUITE_P(
         Total{"qwen2.5-32b", 32763876352}, Total{"qwen3-0.6b", 596049920}, Total{"qwen3-1.7b", 1720574976},
         Total{"qwen3-4b", 4022468096}, Total{"qwen3-8b", 8190735360}, Total{"qwen3-14b", 14768307200},
         Total{"qwen3-32b", 32762123264}, Total{"qwen3-30b-a3b", 30532122624},
-        Total{"qwen3-235b-a22b", 235093634560}, Total{"gpt2", 124439808}, Total{"gpt2-medium", 354823168},
+        Total{"qwen3-235b-a22b", 235093634560}, Total{"deepseek-v2-lite", 15706484224},
+        Total{"deepseek-v3", 671026404352}, Total{"gpt2", 124439808}, Total{"gpt2-medium", 354823168},
         Total{"gpt2-large", 774030080}, Total{"gpt2-xl", 1557611200}, Total{"gpt2-xxl", 3033169600},
         Total{"gpt2-xxxl", 4524639360}, Total{"gpt2-4xl", 8508197760}, Total{"playbook-3b", 3573722112},
         Total{"playbook-80b", 79995084800}),
@@ -85,6 +86,24 @@ TEST(Count, BiasesAndPositionsAreParametersButNotMultiplied) {
   const i64 layer = 192 + 160 + (8 + 4 + 4) + 8 + (10 + 8) + 2 * 16;
   EXPECT_EQ(parameter_count(m), 3 * layer + 2 * 160 + 5 * 8 + 16);
   EXPECT_EQ(multiplied_parameter_count(m), 3 * (192 + 160) + 160);
+}
+
+// A layer without experts, then two with; queries and keys of 6 numbers, of which 2 turn, values of 3.
+TEST(Count, LatentAttentionAndSharedExpertsByHand) {
+  ModelSpec m = hand();
+  m.family = "deepseek_v2", m.kv_heads = 4, m.head_dim = 6, m.rope_head_dim = 2, m.v_head_dim = 3;
+  m.kv_lora_rank = 5, m.experts = 7, m.experts_per_token = 2, m.shared_experts = 1;
+  m.dense_layers = 1, m.dense_intermediate_size = 11;
+  // q 8x24, to the latents 8x7, from them 5x28, o 12x8.
+  const i64 attention = 192 + 56 + 140 + 96, expert = 240, router = 56, dense = 3 * 88;
+  const i64 norms = 3 * (16 + 5) + 8;
+  EXPECT_EQ(parameter_count(m), 3 * attention + dense + 2 * (8 * expert + router) + norms + 2 * 160);
+  EXPECT_EQ(multiplied_parameter_count(m), 3 * attention + dense + 2 * (3 * expert + router) + 160);
+  EXPECT_DOUBLE_EQ(model_flops_per_token(m, 16) - 6.0 * static_cast<double>(multiplied_parameter_count(m)),
+                   3 * 3 * 2.0 * 4 * (6 + 3) * 16);
+  const i64 before = parameter_count(m);
+  m.q_lora_rank = 9;  // 8x9 and 9x24 for 8x24, and its norm
+  EXPECT_EQ(parameter_count(m) - before, 3 * (72 + 216 - 192 + 9));
 }
 
 TEST(Count, ModelFlopsAreSixNPlusTwelveLHS) {
@@ -151,6 +170,7 @@ TEST(Adapters, WhatIsNotCombinedSaysWhy) {
   EXPECT_FALSE(refused([](Trial& t) { t.spec.experts = 4, t.lora_targets = LoraTargets::kAttention; }));
   EXPECT_TRUE(refused([](Trial& t) { t.spec.family = "gpt2", t.lora_targets = LoraTargets::kQueryValue; }));
   EXPECT_FALSE(refused([](Trial& t) { t.spec.family = "gpt2"; }));
+  EXPECT_TRUE(refused([](Trial& t) { t.spec.kv_lora_rank = 4, t.lora_targets = LoraTargets::kAttention; }));
   EXPECT_FALSE(refused([](Trial& t) { t.lora_rank = 0, t.precision = Precision::kFp8; }));
 }
 

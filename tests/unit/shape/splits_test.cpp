@@ -51,6 +51,12 @@ TEST(Splits, NameWhatDoesNotDivideWithItsNumbers) {
   EXPECT_TRUE(uneven_split(t)) << "no division by a degree of zero";
 }
 
+TEST(Splits, NameTheWidthOfLayersWithoutExperts) {
+  Trial t = trial();
+  t.tp = 4, t.spec.dense_intermediate_size = 130;
+  EXPECT_EQ(uneven_split(t), "dense_intermediate_size 130 is not divisible by tp=4");
+}
+
 // Megatron-LM's vocab_size_with_padding(): the multiple times tp.
 TEST(Splits, PadTheVocabularyToTheMultipleTimesTp) {
   Trial t = trial();

@@ -41,6 +41,19 @@ TEST(StageSplit, CoversAllLayersOnceInOrderWithTheEndsAtTheEnds) {
   }
 }
 
+TEST(StageSplit, LayersWithoutExpertsAreTheFirstOfTheFirstStages) {
+  ModelSpec spec = *find_model("tiny-deepseek");
+  spec.layers = 6, spec.dense_layers = 3;
+  const auto dense = [&](i64 stages) {
+    std::vector<i64> of;
+    for (const StageShare& s : split_stages(spec, stages, 64)) of.push_back(s.dense_layers);
+    return of;
+  };
+  EXPECT_EQ(dense(1), (std::vector<i64>{3}));
+  EXPECT_EQ(dense(6), (std::vector<i64>{1, 1, 1, 0, 0, 0}));
+  EXPECT_EQ(dense(3), (std::vector<i64>{2, 1, 0}));
+}
+
 // The cost of the most expensive stage, by trying every split.
 double best_of_all(const std::vector<i64>& layers, std::size_t stage, i64 left, double layer, double head) {
   if (stage + 1 == layers.size()) return static_cast<double>(left) * layer + head;
