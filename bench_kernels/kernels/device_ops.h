@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "bench_kernels/kernels/eight_bit.h"
+#include "bench_kernels/kernels/nf4.h"
 #include "bench_kernels/kernels/ops.h"
 
 namespace sweep::kernels {
@@ -43,6 +44,7 @@ void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, con
 bool join_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Angles&,
                 const at::Tensor& rows);
 void adamw_eight_bit(const EightBitAdamW&);
+void nf4_dequantize(const Nf4&, const Nf4Run&, const at::Tensor& maps, const at::Tensor& out);
 
 }  // namespace device
 }  // namespace sweep::kernels

@@ -85,13 +85,13 @@ class ModelState final : public model::Keeper {
   };
   Bytes bytes() const;
   std::vector<at::Tensor> gradients() const { return gradients_.kept(); }  // those that bytes() counts
-  // Elements of all buckets, and how many of them are padding.
+  // Elements of all buckets but quantized ones, and how many of them are padding.
   std::int64_t elements() const;
   std::int64_t padding() const;
   // The elements of the trained, or of the frozen buckets: all; in buckets of experts; in buckets that more
-  // than one group reads (a tied table).
+  // than one group reads (a tied table). Of quantized buckets apart: the bytes.
   struct Elements {
-    std::int64_t all = 0, experts = 0, shared = 0;
+    std::int64_t all = 0, experts = 0, shared = 0, quantized = 0;
   };
   Elements count(bool frozen) const;
   // The sizes of what this rank's optimizer updates, one part of each trained bucket. Unit: elements.

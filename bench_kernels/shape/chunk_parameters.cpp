@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "bench_kernels/shape/family.h"
+#include "bench_kernels/shape/quantized_base.h"
 #include "bench_kernels/shape/splits.h"
 
 namespace sweep::shape {
@@ -134,6 +136,10 @@ void ChunkParameters::count_layer(const Trial& t) {
     else
       train(elements, role);
   };
+  const auto add_weight = [&](double elements) {  // of a linear layer; quantized it is counted apart
+    if (!s_.quantized) add(elements, kDense);
+  };
+  if (s_.quantized) count_quantized(t);
   const double in = (s_.gated ? 2 : 1) * s_.width;
   if (m.experts > 0) {
     weights.in = s_.local_experts * in * s_.hidden, weights.down = s_.local_experts * s_.width * s_.hidden;
@@ -141,18 +147,32 @@ void ChunkParameters::count_layer(const Trial& t) {
     add(weights.down, kExpert), add(weights.in, kExpert), add(weights.router, kDense);
   } else {
     weights.in = in * s_.hidden, weights.down = s_.width * s_.hidden;
-    add(m.linear_bias ? s_.hidden : 0, kDense), add(weights.down, kDense);
-    add(m.linear_bias ? in : 0, kDense), add(weights.in, kDense);
+    add(m.linear_bias ? s_.hidden : 0, kDense), add_weight(weights.down);
+    add(m.linear_bias ? in : 0, kDense), add_weight(weights.in);
   }
   add(s_.rms ? 0 : norm, norms), add(norm, norms);
   if (s_.frozen) count_adapters_of_mlp(adapters);
   mlp_stacks_ = layer_stacks_.size();
   weights.query_key_value = query_columns * s_.hidden, weights.attention_out = s_.query * s_.hidden;
-  add(m.linear_bias ? s_.hidden : 0, kDense), add(weights.attention_out, kDense);
+  add(m.linear_bias ? s_.hidden : 0, kDense), add_weight(weights.attention_out);
   for (int i = 0; i < (s_.qk_norm ? 2 : 0); ++i) add(s_.head_dim, s_.tp > 1 ? kPartial : kDense);
-  add(m.attention_bias ? query_columns : 0, kDense), add(weights.query_key_value, kDense);
+  add(m.attention_bias ? query_columns : 0, kDense), add_weight(weights.query_key_value);
   add(s_.rms ? 0 : norm, norms), add(norm, norms);
   if (s_.frozen) count_adapters_of_attention(adapters);
+}
+
+// Tensor by tensor, as the model's file has them.
+void ChunkParameters::count_quantized(const Trial& t) {
+  const ModelSpec& m = t.spec;
+  const i64 q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim, h = m.hidden_size;
+  const auto add = [&](i64 count, i64 numbers) {
+    layer.quantized += real(count * Nf4Extent{numbers / t.tp, numbers}.bytes());
+  };
+  if (family_of(m).names.fused_query_key_value.empty())
+    add(1, q * h), add(2, kv * h);
+  else
+    add(1, (q + 2 * kv) * h);
+  add(1, q * h), add(m.swiglu ? 3 : 2, m.intermediate_size * h);
 }
 
 double ChunkParameters::padded(double elements) const {
@@ -160,7 +180,8 @@ double ChunkParameters::padded(double elements) const {
 }
 
 GroupElements ChunkParameters::padded(GroupElements e) const {
-  return {padded(e.dense), padded(e.partial), padded(e.experts), padded(e.frozen), padded(e.frozen_experts)};
+  return {padded(e.dense),  padded(e.partial),        padded(e.experts),
+          padded(e.frozen), padded(e.frozen_experts), padded(e.quantized)};
 }
 
 GroupElements ChunkParameters::all() const {
@@ -169,6 +190,7 @@ GroupElements ChunkParameters::all() const {
     const GroupElements e = copies ? padded(group) : group;
     sum.dense += times * e.dense, sum.partial += times * e.partial, sum.experts += times * e.experts;
     sum.frozen += times * e.frozen, sum.frozen_experts += times * e.frozen_experts;
+    sum.quantized += times * e.quantized;
   };
   if (has_embedding) add(embedding, 1);
   add(layer, real(layers));

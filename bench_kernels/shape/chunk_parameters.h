@@ -14,6 +14,7 @@ namespace sweep::shape {
 struct GroupElements {
   double dense = 0, partial = 0, experts = 0;  // trained
   double frozen = 0, frozen_experts = 0;       // read only, without gradients
+  double quantized = 0;                        // bytes, of weights that are counted nowhere else
   double trained() const { return dense + partial + experts; }
   double all() const { return trained() + frozen + frozen_experts; }
 };
@@ -58,6 +59,7 @@ class ChunkParameters : public ChunkContents {
   double padded(double elements) const;
   GroupElements padded(GroupElements) const;
   void count_layer(const Trial&);
+  void count_quantized(const Trial&);
   void count_adapters_of_mlp(const Adapters&);
   void count_adapters_of_attention(const Adapters&);
   void train(double elements, int role);

@@ -22,6 +22,9 @@ MUTANTS = {
     "the barrier before warps' largest are read": ("eight_bit.h", "  __syncthreads();\n  A most", "  A most", "thread"),
     "the bound of numbers in blocks": ("eight_bit.h", "i < args.n;", "true;", "address,undefined"),
     "the scale of a block": ("eight_bit.h", "most_m > 0 ? m / most_m : A(0)", "m", ""),
+    "the barrier before maps of 4 bits are read": ("nf4.h", "  __syncthreads();  // before they are read\n", "", "thread"),
+    "the bound of pieces of blocks": ("nf4.h", "i < pieces; i += threads", "i <= pieces; i += threads", "address,undefined"),
+    "the offset of a quantized tensor": ("nf4.h", "/ kNf4ScaleBlock], offset)", "/ kNf4ScaleBlock], 0.0F)", ""),
     "a rotation's sign": ("rope.h", "sine = sign * sines[k]", "sine = sines[k]", ""),
 }
 

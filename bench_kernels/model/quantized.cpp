@@ -1,0 +1,153 @@
+// Stacks that are kept in 4 bits: their parts lie one after another in the bytes of a bucket, each as
+// shape::Nf4Extent says. A tensor is quantized whole, so that the codes do not depend on how it is split.
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+#include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/model/parameters.h"
+#include "bench_kernels/shape/quantized_base.h"
+
+namespace sweep::model {
+namespace {
+
+using shape::kNf4Block;
+
+constexpr std::int64_t kPiece = std::int64_t{1} << 20;  // weights that are quantized at once
+
+std::int64_t width_of(const Parameters::Stack& stack) {
+  return std::max<std::int64_t>(1, stack.columns);
+}
+
+// The tensor that the part is a share of.
+Parameters::Part whole_of(const Parameters::Part& part) {
+  return {part.name, part.slice.whole != 0 && part.slice.dimension == 0 ? part.slice.whole : part.rows, {}};
+}
+std::int64_t whole_columns(const Parameters::Part& part, std::int64_t columns) {
+  return part.slice.whole != 0 && part.slice.dimension == 1 ? part.slice.whole : columns;
+}
+
+shape::Nf4Extent extent_of(const Parameters::Part& part, std::int64_t columns) {
+  return {part.rows * columns, whole_of(part).rows * whole_columns(part, columns)};
+}
+
+std::vector<kernels::Nf4Run> runs_of(const Parameters::Part& part, std::int64_t columns) {
+  const Slice& slice = part.slice;
+  if (slice.whole == 0) return {{1, part.rows * columns / kNf4Block, 0, 0, 0, 0}};
+  std::vector<kernels::Nf4Run> runs;
+  std::int64_t at = 0;
+  const bool by_columns = slice.dimension == 1;
+  const std::int64_t unit = by_columns ? 1 : columns, rows = by_columns ? part.rows : 1;
+  for (const auto& [begin, size] : slice.ranges) {
+    const std::int64_t blocks = size * unit / kNf4Block;
+    runs.push_back(
+        {rows, blocks, at, columns / kNf4Block, begin * unit / kNf4Block, slice.whole / kNf4Block});
+    at += blocks;
+  }
+  return runs;
+}
+
+kernels::Nf4 view_of(const Parameters::Part& part, std::int64_t columns, const at::Tensor& bytes,
+                     std::int64_t begin) {
+  const shape::Nf4Extent e = extent_of(part, columns);
+  const auto fp32 = [&](std::int64_t at, std::int64_t size) {
+    return bytes.narrow(0, begin + at, 4 * size).view(at::kFloat);
+  };
+  return {bytes.narrow(0, begin, e.held / 2), bytes.narrow(0, begin + e.scale_codes_at(), e.blocks()),
+          fp32(e.scales_at(), e.scales()), fp32(e.offset_at(), 1), runs_of(part, columns)};
+}
+
+// The run's blocks of so many bytes each, of the whole tensor into the part.
+void copy_blocks(const at::Tensor& whole, const at::Tensor& part, const kernels::Nf4Run& run,
+                 std::int64_t width) {
+  const auto blocks = [&](const at::Tensor& flat, std::int64_t first, std::int64_t stride) {
+    return flat.as_strided({run.rows, run.blocks * width}, {stride * width, 1},
+                           flat.storage_offset() + first * width);
+  };
+  blocks(part, run.part, run.part_stride).copy_(blocks(whole, run.whole, run.whole_stride));
+}
+
+}  // namespace
+
+std::int64_t Parameters::Stack::kept() const {
+  if (!quantized) return elements();
+  std::int64_t bytes = 0;
+  for (const Part& part : parts) bytes += extent_of(part, width_of(*this)).bytes();
+  return bytes;
+}
+
+void Parameters::quantize(Id id) {
+  TORCH_CHECK(stacks_[id].frozen && buckets_.empty(), "what is frozen is quantized, before layout()");
+  stacks_[id].quantized = true;
+}
+
+at::Tensor Parameters::dequantized(Id id, const at::Tensor& flat) const {
+  const at::NoGradGuard no_grad;
+  const Stack& stack = stacks_[id];
+  const at::Tensor values = at::empty({stack.rows(), width_of(stack)}, options_);
+  std::int64_t row = 0, begin = stack.offset;
+  for (const Part& part : stack.parts) {
+    kernels::nf4_dequantize(view_of(part, stack.columns, flat, begin), maps_,
+                            values.narrow(0, row, part.rows).view({-1}));
+    row += part.rows, begin += extent_of(part, stack.columns).bytes();
+  }
+  return values;
+}
+
+void Parameters::each_run(const Part& part, std::int64_t columns,
+                          const std::function<void(const at::Tensor& run)>& take) const {
+  const std::int64_t elements = part.rows * columns;
+  if (source_) {
+    const at::Tensor values = at::empty({part.rows, columns}, options_);
+    source_(part, values);
+    return take(values.view({-1}));
+  }
+  for (std::int64_t first = 0; first < elements; first += kPiece) {
+    const at::Tensor run = at::empty({std::min(kPiece, elements - first)}, options_);
+    draw(part, columns, first, run, options_.device());
+    take(run);
+  }
+}
+
+at::Tensor Parameters::quantized_part(const Part& part, std::int64_t columns) const {
+  const shape::Nf4Extent e = extent_of(part, columns);
+  const auto bytes_of = [this](std::int64_t n) { return at::zeros({n}, options_.dtype(at::kByte)); };
+  const at::Tensor bytes = bytes_of(e.bytes()), codes = bytes_of(e.whole / 2);
+  const at::Tensor scale_codes = bytes_of(e.whole_blocks());
+  const at::Tensor largest = at::empty({e.whole_blocks()}, options_.dtype(at::kFloat));
+  std::int64_t at = 0;
+  each_run(whole_of(part), whole_columns(part, columns), [&](const at::Tensor& run) {
+    const std::int64_t n = run.numel();
+    kernels::nf4_quantize(run, maps_, codes.narrow(0, at / 2, n / 2),
+                          largest.narrow(0, at / kNf4Block, n / kNf4Block));
+    at += n;
+  });
+  const kernels::Nf4 kept = view_of(part, columns, bytes, 0);
+  kernels::nf4_quantize_scales(largest, maps_, scale_codes, kept.scales, kept.offset);
+  for (const kernels::Nf4Run& run : kept.runs) {
+    copy_blocks(codes, kept.codes, run, kNf4Block / 2);
+    copy_blocks(scale_codes, kept.scale_codes, run, 1);
+  }
+  return bytes;
+}
+
+void Parameters::fill_quantized(const Bucket& bucket, const at::Tensor& flat, std::int64_t first) const {
+  if (flat.is_meta()) return;
+  const memory::ScratchScope scratch;  // a tensor at a time, before the first step
+  for (const Id id : bucket.stacks) {
+    const Stack& stack = stacks_[id];
+    std::int64_t at = stack.offset;
+    for (const Part& part : stack.parts) {
+      const std::int64_t bytes = extent_of(part, stack.columns).bytes();
+      const std::int64_t begin = std::max(at, first), end = std::min(at + bytes, first + flat.numel());
+      if (begin < end)
+        flat.narrow(0, begin - first, end - begin)
+            .copy_(quantized_part(part, stack.columns).narrow(0, begin - at, end - begin));
+      at += bytes;
+      if (filled_) filled_();
+    }
+  }
+}
+
+}  // namespace sweep::model
