@@ -57,7 +57,9 @@ class Parameters {
     std::int64_t offset = 0;  // elements, in the bucket
     std::int64_t rows() const;
     std::int64_t elements() const { return rows() * (columns ? columns : 1); }
-    std::int64_t kept() const;  // elements in the bucket: of a quantized stack bytes
+    // Elements in the bucket, of a part or all: of a quantized stack bytes.
+    std::int64_t kept(const Part&) const;
+    std::int64_t kept() const;
   };
   struct Bucket {
     Role role = Role::kDense;
@@ -121,6 +123,14 @@ class Parameters {
   at::Tensor weight(Id id) const {
     return stacks_[id].quantized ? dequantized(id, bucket_of(id).values) : values_[id];
   }
+  // Writes a whole tensor's weights from `first` on into a flat run.
+  using WeightRun = std::function<void(std::int64_t first, const at::Tensor& run)>;
+  // The initial weights of the whole tensor that a quantized part is a share of, and how many those are.
+  WeightRun initial_weights(Id, std::size_t part) const;
+  std::int64_t whole_weights(Id, std::size_t part) const;
+  at::ScalarType weight_type() const { return options_.dtype().toScalarType(); }
+  // The bytes of a quantized part, of such weights, which are asked for some at a time, in order.
+  at::Tensor quantized(Id, std::size_t part, const WeightRun&) const;
   // Values of a quantized stack, in the type the kernels compute in, from a flat tensor of its bucket's size.
   at::Tensor dequantized(Id id, const at::Tensor& flat) const;
   // The view of a stack (or of one of its parts, without its padding) in any flat tensor of its bucket's
@@ -155,10 +165,6 @@ class Parameters {
  private:
   void fill_from_source(const Bucket&, const at::Tensor& flat, std::int64_t first) const;
   void fill_quantized(const Bucket&, const at::Tensor& flat, std::int64_t first) const;
-  // The initial values of a whole tensor, some at a time, in order.
-  void each_run(const Part& whole, std::int64_t columns,
-                const std::function<void(const at::Tensor& run)>&) const;
-  at::Tensor quantized_part(const Part&, std::int64_t columns) const;
   void draw(const Part&, std::int64_t columns, std::int64_t first, const at::Tensor& run, at::Device) const;
 
   std::uint64_t seed_;

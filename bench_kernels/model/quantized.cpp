@@ -70,11 +70,15 @@ void copy_blocks(const at::Tensor& whole, const at::Tensor& part, const kernels:
 
 }  // namespace
 
+std::int64_t Parameters::Stack::kept(const Part& part) const {
+  if (quantized) return extent_of(part, columns).bytes();
+  return part.rows * std::max<std::int64_t>(1, columns);
+}
+
 std::int64_t Parameters::Stack::kept() const {
-  if (!quantized) return elements();
-  std::int64_t bytes = 0;
-  for (const Part& part : parts) bytes += extent_of(part, width_of(*this)).bytes();
-  return bytes;
+  std::int64_t sum = 0;
+  for (const Part& part : parts) sum += kept(part);
+  return sum;
 }
 
 void Parameters::quantize(Id id) {
@@ -90,40 +94,47 @@ at::Tensor Parameters::dequantized(Id id, const at::Tensor& flat) const {
   for (const Part& part : stack.parts) {
     kernels::nf4_dequantize(view_of(part, stack.columns, flat, begin), maps_,
                             values.narrow(0, row, part.rows).view({-1}));
-    row += part.rows, begin += extent_of(part, stack.columns).bytes();
+    row += part.rows, begin += stack.kept(part);
   }
   return values;
 }
 
-void Parameters::each_run(const Part& part, std::int64_t columns,
-                          const std::function<void(const at::Tensor& run)>& take) const {
-  const std::int64_t elements = part.rows * columns;
-  if (source_) {
-    const at::Tensor values = at::empty({part.rows, columns}, options_);
-    source_(part, values);
-    return take(values.view({-1}));
-  }
-  for (std::int64_t first = 0; first < elements; first += kPiece) {
-    const at::Tensor run = at::empty({std::min(kPiece, elements - first)}, options_);
-    draw(part, columns, first, run, options_.device());
-    take(run);
-  }
+std::int64_t Parameters::whole_weights(Id id, std::size_t part) const {
+  return extent_of(stacks_[id].parts[part], stacks_[id].columns).whole;
 }
 
-at::Tensor Parameters::quantized_part(const Part& part, std::int64_t columns) const {
-  const shape::Nf4Extent e = extent_of(part, columns);
+Parameters::WeightRun Parameters::initial_weights(Id id, std::size_t part) const {
+  const Part whole = whole_of(stacks_[id].parts[part]);
+  const std::int64_t columns = whole_columns(stacks_[id].parts[part], stacks_[id].columns);
+  if (!source_)
+    return [this, whole, columns](std::int64_t first, const at::Tensor& run) {
+      draw(whole, columns, first, run, options_.device());
+    };
+  const at::Tensor values = at::empty({whole.rows, columns}, options_);
+  source_(whole, values);
+  return [values](std::int64_t first, const at::Tensor& run) {
+    run.copy_(values.view({-1}).narrow(0, first, run.numel()));
+  };
+}
+
+at::Tensor Parameters::quantized(Id id, std::size_t number, const WeightRun& weights) const {
+  const at::NoGradGuard no_grad;
+  const memory::ScratchScope scratch;  // a tensor at a time, before the first step
+  const Part& part = stacks_[id].parts[number];
+  const shape::Nf4Extent e = extent_of(part, stacks_[id].columns);
   const auto bytes_of = [this](std::int64_t n) { return at::zeros({n}, options_.dtype(at::kByte)); };
   const at::Tensor bytes = bytes_of(e.bytes()), codes = bytes_of(e.whole / 2);
   const at::Tensor scale_codes = bytes_of(e.whole_blocks());
   const at::Tensor largest = at::empty({e.whole_blocks()}, options_.dtype(at::kFloat));
-  std::int64_t at = 0;
-  each_run(whole_of(part), whole_columns(part, columns), [&](const at::Tensor& run) {
-    const std::int64_t n = run.numel();
-    kernels::nf4_quantize(run, maps_, codes.narrow(0, at / 2, n / 2),
-                          largest.narrow(0, at / kNf4Block, n / kNf4Block));
-    at += n;
-  });
-  const kernels::Nf4 kept = view_of(part, columns, bytes, 0);
+  const at::Tensor room = at::empty({std::min(kPiece, e.whole)}, options_);
+  for (std::int64_t first = 0; first < e.whole; first += kPiece) {
+    const std::int64_t n = std::min(kPiece, e.whole - first);
+    const at::Tensor run = room.narrow(0, 0, n);
+    weights(first, run);
+    kernels::nf4_quantize(run, maps_, codes.narrow(0, first / 2, n / 2),
+                          largest.narrow(0, first / kNf4Block, n / kNf4Block));
+  }
+  const kernels::Nf4 kept = view_of(part, stacks_[id].columns, bytes, 0);
   kernels::nf4_quantize_scales(largest, maps_, scale_codes, kept.scales, kept.offset);
   for (const kernels::Nf4Run& run : kept.runs) {
     copy_blocks(codes, kept.codes, run, kNf4Block / 2);
@@ -134,16 +145,15 @@ at::Tensor Parameters::quantized_part(const Part& part, std::int64_t columns) co
 
 void Parameters::fill_quantized(const Bucket& bucket, const at::Tensor& flat, std::int64_t first) const {
   if (flat.is_meta()) return;
-  const memory::ScratchScope scratch;  // a tensor at a time, before the first step
+  const memory::ScratchScope scratch;
   for (const Id id : bucket.stacks) {
-    const Stack& stack = stacks_[id];
-    std::int64_t at = stack.offset;
-    for (const Part& part : stack.parts) {
-      const std::int64_t bytes = extent_of(part, stack.columns).bytes();
+    std::int64_t at = stacks_[id].offset;
+    for (std::size_t part = 0; part < stacks_[id].parts.size(); ++part) {
+      const std::int64_t bytes = stacks_[id].kept(stacks_[id].parts[part]);
       const std::int64_t begin = std::max(at, first), end = std::min(at + bytes, first + flat.numel());
       if (begin < end)
         flat.narrow(0, begin - first, end - begin)
-            .copy_(quantized_part(part, stack.columns).narrow(0, begin - at, end - begin));
+            .copy_(quantized(id, part, initial_weights(id, part)).narrow(0, begin - at, end - begin));
       at += bytes;
       if (filled_) filled_();
     }

@@ -61,6 +61,13 @@ class ModelState final : public model::Keeper {
     std::int64_t begin = 0;  // its first number, in the rows and columns of the tensor that this rank has
     std::int64_t whole = 0;  // how many those are
     at::Tensor values;       // a view, where the state is
+    // Of a tensor that is kept in 4 bits, whose bytes the values are (begin and whole count them): where its weights
+    // become these bytes. Null: the values are the numbers.
+    struct Quantized {
+      const model::Parameters* parameters = nullptr;
+      model::Parameters::Id stack = 0;
+      std::size_t part = 0;
+    } quantized = {};
   };
   using TakePiece = std::function<void(const Piece&)>;
   // The pieces that this rank saves: each number of each trained tensor of the model is in one piece of one rank.

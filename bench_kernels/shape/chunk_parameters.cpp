@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/quantized_base.h"
 #include "bench_kernels/shape/splits.h"
 
@@ -139,7 +138,8 @@ void ChunkParameters::count_layer(const Trial& t) {
   const auto add_weight = [&](double elements) {  // of a linear layer; quantized it is counted apart
     if (!s_.quantized) add(elements, kDense);
   };
-  if (s_.quantized) count_quantized(t);
+  for (const i64 n : s_.quantized ? quantized_tensors(m) : std::vector<i64>{})
+    layer.quantized += real(Nf4Extent{n / t.tp, n}.bytes());
   const double in = (s_.gated ? 2 : 1) * s_.width;
   if (m.experts > 0) {
     weights.in = s_.local_experts * in * s_.hidden, weights.down = s_.local_experts * s_.width * s_.hidden;
@@ -159,20 +159,6 @@ void ChunkParameters::count_layer(const Trial& t) {
   add(m.attention_bias ? query_columns : 0, kDense), add_weight(weights.query_key_value);
   add(s_.rms ? 0 : norm, norms), add(norm, norms);
   if (s_.frozen) count_adapters_of_attention(adapters);
-}
-
-// Tensor by tensor, as the model's file has them.
-void ChunkParameters::count_quantized(const Trial& t) {
-  const ModelSpec& m = t.spec;
-  const i64 q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim, h = m.hidden_size;
-  const auto add = [&](i64 count, i64 numbers) {
-    layer.quantized += real(count * Nf4Extent{numbers / t.tp, numbers}.bytes());
-  };
-  if (family_of(m).names.fused_query_key_value.empty())
-    add(1, q * h), add(2, kv * h);
-  else
-    add(1, (q + 2 * kv) * h);
-  add(1, q * h), add(m.swiglu ? 3 : 2, m.intermediate_size * h);
 }
 
 double ChunkParameters::padded(double elements) const {

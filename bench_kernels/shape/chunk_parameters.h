@@ -59,7 +59,6 @@ class ChunkParameters : public ChunkContents {
   double padded(double elements) const;
   GroupElements padded(GroupElements) const;
   void count_layer(const Trial&);
-  void count_quantized(const Trial&);
   void count_adapters_of_mlp(const Adapters&);
   void count_adapters_of_attention(const Adapters&);
   void train(double elements, int role);

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 
+#include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/found_gpu.h"
+#include "bench_kernels/shape/model_states.h"
 
 namespace sweep::shape {
 namespace {
@@ -25,10 +29,64 @@ std::optional<std::string> broken_blocks(const Trial& t) {
   return {};
 }
 
+bool none(const Trial& t) {
+  return t.quantize_base == QuantizeBase::kNone;
+}
+
+i64 layer_bytes(const ModelSpec& m) {
+  i64 sum = 0;
+  for (const i64 n : quantized_tensors(m)) sum += Nf4Extent{n, n}.bytes();
+  return sum;
+}
+
 }  // namespace
 
+std::vector<i64> quantized_tensors(const ModelSpec& m) {
+  const i64 h = m.hidden_size, q = m.heads * m.head_dim * h, kv = m.kv_heads * m.head_dim * h;
+  std::vector<i64> sizes(m.swiglu ? 3 : 2, m.intermediate_size * h);
+  sizes.push_back(q);
+  if (family_of(m).names.fused_query_key_value.empty())
+    sizes.insert(sizes.end(), {q, kv, kv});
+  else
+    sizes.push_back(q + 2 * kv);
+  return sizes;
+}
+
+i64 quantized_weights(const Trial& t) {
+  if (none(t)) return 0;
+  const std::vector<i64> sizes = quantized_tensors(t.spec);
+  return t.spec.layers * std::accumulate(sizes.begin(), sizes.end(), i64{0});
+}
+
+i64 quantized_bytes(const Trial& t) {
+  return none(t) ? 0 : t.spec.layers * layer_bytes(t.spec);
+}
+
+i64 weights_read_to_quantize(const Trial& t) {
+  const i64 shards = state_split(t).weights, sets = t.dp * t.cp / shards;
+  if (none(t) || shards == 1) return sets * quantized_weights(t);
+  const i64 unit = kNf4Block / 2 * std::lcm(shards, t.dp * t.cp);  // a bucket's bytes are a multiple of it
+  const i64 share = (layer_bytes(t.spec) + unit - 1) / unit * unit / shards;
+  i64 at = 0, read = 0;
+  for (const i64 n : quantized_tensors(t.spec)) {
+    const i64 end = at + Nf4Extent{n, n}.bytes();
+    read += n * ((end - 1) / share - at / share + 1);
+    at = end;
+  }
+  return sets * t.spec.layers * read;
+}
+
 std::optional<std::string> quantized_base_objection(const Trial& t) {
-  if (t.quantize_base == QuantizeBase::kNone) return {};
+  const bool coded = t.weights_file == WeightsFileForm::kQuantized;
+  if (coded && none(t))
+    return fmt::format(
+        "weights_file {} without quantize_base: there are no codes to read; use weights_file plain",
+        t.weights_file);
+  if (coded && t.weights_load == WeightsLoad::kNone)
+    return fmt::format(
+        "weights_file {} with weights_load none: no file is read; use weights_load sharded or rank0",
+        t.weights_file);
+  if (none(t)) return {};
   const auto with = [&](const char* what) {
     return fmt::format("quantize_base {} {}", t.quantize_base, what);
   };

@@ -5,6 +5,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "schema/trial.h"
 
@@ -26,6 +27,15 @@ struct Nf4Extent {
   i64 offset_at() const { return scales_at() + 4 * scales(); }
   i64 bytes() const { return (offset_at() + 4 + kNf4Alignment - 1) / kNf4Alignment * kNf4Alignment; }
 };
+
+// Weights of each tensor of a layer that is quantized, in the order of the bytes of its bucket (the last one used is
+// first).
+std::vector<i64> quantized_tensors(const ModelSpec&);
+// Of the whole model: weights that are quantized, and the bytes that they take.
+i64 quantized_weights(const Trial&);
+i64 quantized_bytes(const Trial&);
+// Weights of whole tensors that the ranks read together, each those of which it keeps bytes.
+i64 weights_read_to_quantize(const Trial&);
 
 // Why the step does not keep its base quantized in this configuration, as a sentence; nullopt: it does, or none is asked for.
 std::optional<std::string> quantized_base_objection(const Trial&);

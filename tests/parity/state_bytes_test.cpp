@@ -11,6 +11,7 @@
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/optimizer_states.h"
+#include "bench_kernels/shape/quantized_base.h"
 #include "bench_kernels/step/train_step.h"
 
 namespace sweep::step {
@@ -90,13 +91,6 @@ std::vector<Case> adapter_cases() {
     add_offloads(all, "lora_zero" + std::to_string(zero), outside);
   }
   return all;
-}
-
-// The weights of the linear layers of all layers, which are kept in 4 bits.
-i64 quantized_weights(const Trial& t) {
-  if (t.quantize_base == QuantizeBase::kNone) return 0;
-  const ModelSpec& m = t.spec;
-  return m.layers * m.hidden_size * ((2 * m.heads + 2 * m.kv_heads) * m.head_dim + 3 * m.intermediate_size);
 }
 
 std::vector<Case> quantized_cases() {
@@ -264,7 +258,7 @@ TEST_P(StateBytes, WhatLastsIsTheFormulaPlusPadding) {
   EXPECT_EQ(state.bytes().gradients, 0) << "no backward has made them";
   step.run();
   EXPECT_EQ(state.elements() - state.padding(),
-            shape::parameter_count(t.spec) + shape::adapter_parameter_count(t) - quantized_weights(t));
+            shape::parameter_count(t.spec) + shape::adapter_parameter_count(t) - shape::quantized_weights(t));
   const shape::StateBytes formula = shape::state_bytes(t);
   const auto elements = static_cast<double>(state.elements());
   const auto trained = static_cast<double>(state.count(false).all);
