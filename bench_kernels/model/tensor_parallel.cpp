@@ -194,7 +194,7 @@ bool starts_here(const Layout& layout) {
 
 kernels::Start row_start(const StageContext& shared, const Linear& linear, const at::Tensor& x) {
   if (linear.fp8 || !starts_here(shared.layout) || !kernels::norm_starts_product(x)) return {};
-  return {linear.offset(*shared.parameters), at::empty_like(x)};
+  return {linear.bias_of(*shared.parameters), at::empty_like(x)};
 }
 
 // Without sequence parallelism the first rank's product starts from bias and residual, so that the sum has
