@@ -178,13 +178,6 @@ at::Tensor Parameters::view(Id id, std::size_t part, const at::Tensor& flat) con
   return view(id, flat).narrow(0, begin, stack.parts[part].real_rows());
 }
 
-at::Tensor Parameters::value(const Named& n, const at::Tensor& flat) const {
-  if (!stacks_[n.stack].quantized) return view(n.stack, n.part, flat);
-  std::int64_t row = 0;
-  for (std::size_t i = 0; i < n.part; ++i) row += stacks_[n.stack].parts[i].rows;
-  return dequantized(n.stack, flat).narrow(0, row, stacks_[n.stack].parts[n.part].rows);
-}
-
 kernels::GradOut Parameters::grad(Id id) const {
   const Bucket& bucket = bucket_of(id);
   TORCH_INTERNAL_ASSERT(bucket.grads.defined());

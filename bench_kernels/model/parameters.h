@@ -164,6 +164,7 @@ class Parameters {
 
  private:
   void fill_from_source(const Bucket&, const at::Tensor& flat, std::int64_t first) const;
+  void dequantize(Id, std::size_t part, const at::Tensor& flat, const at::Tensor& values) const;
   void fill_quantized(const Bucket&, const at::Tensor& flat, std::int64_t first) const;
   void draw(const Part&, std::int64_t columns, std::int64_t first, const at::Tensor& run, at::Device) const;
 

@@ -16,10 +16,6 @@ using shape::kNf4Block;
 
 constexpr std::int64_t kPiece = std::int64_t{1} << 20;  // weights that are quantized at once
 
-std::int64_t width_of(const Parameters::Stack& stack) {
-  return std::max<std::int64_t>(1, stack.columns);
-}
-
 // The tensor that the part is a share of.
 Parameters::Part whole_of(const Parameters::Part& part) {
   return {part.name, part.slice.whole != 0 && part.slice.dimension == 0 ? part.slice.whole : part.rows, {}};
@@ -87,15 +83,30 @@ void Parameters::quantize(Id id) {
 }
 
 at::Tensor Parameters::dequantized(Id id, const at::Tensor& flat) const {
+  const Stack& stack = stacks_[id];
+  const at::Tensor values = at::empty({stack.rows(), stack.columns}, options_);
+  std::int64_t row = 0;
+  for (std::size_t part = 0; part < stack.parts.size(); ++part) {
+    const std::int64_t rows = stack.parts[part].rows;
+    dequantize(id, part, flat, values.narrow(0, row, rows));
+    row += rows;
+  }
+  return values;
+}
+
+void Parameters::dequantize(Id id, std::size_t part, const at::Tensor& flat, const at::Tensor& values) const {
   const at::NoGradGuard no_grad;
   const Stack& stack = stacks_[id];
-  const at::Tensor values = at::empty({stack.rows(), width_of(stack)}, options_);
-  std::int64_t row = 0, begin = stack.offset;
-  for (const Part& part : stack.parts) {
-    kernels::nf4_dequantize(view_of(part, stack.columns, flat, begin), maps_,
-                            values.narrow(0, row, part.rows).view({-1}));
-    row += part.rows, begin += stack.kept(part);
-  }
+  std::int64_t begin = stack.offset;
+  for (std::size_t i = 0; i < part; ++i) begin += stack.kept(stack.parts[i]);
+  kernels::nf4_dequantize(view_of(stack.parts[part], stack.columns, flat, begin), maps_, values.view({-1}));
+}
+
+at::Tensor Parameters::value(const Named& n, const at::Tensor& flat) const {
+  const Stack& stack = stacks_[n.stack];
+  if (!stack.quantized) return view(n.stack, n.part, flat);
+  const at::Tensor values = at::empty({stack.parts[n.part].rows, stack.columns}, options_);
+  dequantize(n.stack, n.part, flat, values);
   return values;
 }
 
