@@ -43,6 +43,8 @@ def point(draw):
     if draw.random() < 0.2:
         p["lora_rank"] = draw.choice([8, 16, 64, 256])
         p["lora_targets"] = "attention" if name.startswith("mixtral") else draw.choice(["query_value", "attention", "mlp", "all_linear"])
+        if draw.random() < 0.5 and p["offload"] != "parameters":
+            p["quantize_base"] = "nf4"
     if draw.random() < 0.15:
         p["lengths"], p["packing"] = draw.choice(["uniform 10 60", "lognormal 300 0.8"]), p["cp"] == 1
     model = {"base": name, "layers": layers if draw.random() < 0.7 else draw.choice([2, 3, 5, 8, 12])}

@@ -270,6 +270,23 @@ void adamw_eight_bit(const EightBitAdamW& a) {
                     3 * n * static_cast<std::int64_t>(a.parameter.element_size()) + moments});
 }
 
+void nf4_dequantize(const Nf4& q, const Nf4Run& run, const at::Tensor& maps, const at::Tensor& out) {
+  namespace d = sweep::device;
+  const d::Nf4Args args{at_of(q.codes), at_of(q.scale_codes), at_of(q.scales), at_of(q.offset),
+                        at_of(maps),    at_of(out),           run.rows,        run.blocks,
+                        run.part,       run.part_stride,      run.whole,       run.whole_stride};
+  constexpr Index kThreads = 256, kEach = 8;  // weights of a thread
+  const Index blocks = run.rows * run.blocks, weights = blocks * d::kNf4Block;
+  kernels::device::run(out, {"four_bit_weights",
+                             {},
+                             aligned({out}, {}),
+                             blocks_for((weights / kEach + kThreads - 1) / kThreads),
+                             kThreads,
+                             sizeof(float) * (d::kEightBitValues + d::kNf4Values),
+                             &args,
+                             weights * static_cast<Index>(out.element_size()) + weights / 2 + blocks});
+}
+
 void round_to_eight(const at::Tensor& of, const at::Tensor& values, bool transposed,
                     const at::Tensor& scale) {
   namespace d = sweep::device;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "bench_kernels/kernels/eight_bit.h"
+#include "bench_kernels/kernels/nf4.h"
 #include "bench_kernels/kernels/ops.h"
 
 namespace sweep::kernels {
@@ -43,6 +44,7 @@ void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, con
 bool join_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Angles&,
                 const at::Tensor& rows);
 void adamw_eight_bit(const EightBitAdamW&);
+void nf4_dequantize(const Nf4&, const Nf4Run&, const at::Tensor& maps, const at::Tensor& out);
 // values (eight bits, as `of` lies or its transpose) times scale (one fp32) is close to `of`, whose rows have their
 // elements side by side. scale is the least power of two with which no value is out of range.
 void round_to_eight(const at::Tensor& of, const at::Tensor& values, bool transposed, const at::Tensor& scale);

@@ -78,14 +78,21 @@ struct Numbers {
 }  // namespace
 
 // Seven tens of magnitude (1e-6 to 1): each has twice as many values as the one below it, the middles of equal steps
-// from 0.1 to 1; with a sign half as many on each side. Zero and one are values too.
+// from 0.1 to 1; with a sign half as many on each side. Zero and one are values too. The arithmetic is that of
+// bitsandbytes' create_dynamic_map in fp32, whose ends of steps come from torch.linspace: bit by bit the same.
 std::array<float, 256> dynamic_map(bool with_sign) {
   std::vector<float> values{0, 1};
   for (int power = 0; power < 7; ++power) {
     const int steps = (with_sign ? 1 : 2) << power;
-    const double width = 0.9 / steps, scale = std::pow(10.0, power - 6);
+    const float width = (1.0F - 0.1F) / static_cast<float>(steps),
+                scale = static_cast<float>(std::pow(10.0, power - 6));
+    const auto end_of = [&](int step) {  // rounded once, from the nearer end
+      const auto at = static_cast<float>(step);
+      if (step < (steps + 1) / 2) return std::fma(width, at, 0.1F);
+      return std::fma(-width, static_cast<float>(steps) - at, 1.0F);
+    };
     for (int i = 0; i < steps; ++i) {
-      const auto value = static_cast<float>(scale * (0.1 + width * (i + 0.5)));
+      const float value = (end_of(i) + end_of(i + 1)) / 2.0F * scale;
       values.push_back(value);
       if (with_sign) values.push_back(-value);
     }

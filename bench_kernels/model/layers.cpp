@@ -101,6 +101,7 @@ Linear add_linear(const StageContext& shared, const std::vector<LinearPart>& par
   Linear linear;
   linear.transposed = transposed;
   linear.weight = shared.parameters->add(weights, transposed ? outputs : held, Parameters::Init::kUniform);
+  if (shared.options.quantize_base) shared.parameters->quantize(linear.weight);
   if (bias) linear.bias = shared.parameters->add(biases, 0, Parameters::Init::kZero);
   if (shared.options.adapters.any()) linear.adapter = add_adapter(shared, parts, inputs, split);
   return linear;

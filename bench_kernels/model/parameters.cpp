@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/rows.h"
@@ -37,7 +38,7 @@ std::int64_t Parameters::Stack::rows() const {
 
 Parameters::Id Parameters::add_trained(std::vector<Part> parts, std::int64_t columns, Init init, Role role) {
   TORCH_CHECK(buckets_.empty() && groups_ > 0, "stacks are added in a group, before layout()");
-  stacks_.push_back({std::move(parts), columns, init, role, false, groups_ - 1});
+  stacks_.push_back({std::move(parts), columns, init, role, false, false, groups_ - 1});
   return stacks_.size() - 1;
 }
 
@@ -53,17 +54,19 @@ void Parameters::layout(const Layout& layout) {
   const at::NoGradGuard no_grad;
   const auto width = static_cast<std::int64_t>(layout.options.dtype().itemsize());
   const std::int64_t unit = std::max<std::int64_t>(1, kAlignment / width);
-  std::map<std::pair<Role, bool>, std::size_t> open;
+  std::map<std::tuple<Role, bool, bool>, std::size_t> open;
+  options_ = layout.options;
   for (Id id = stacks_.size(); id-- > 0;) {
     Stack& stack = stacks_[id];
-    const std::int64_t elements = round_up(stack.elements(), unit);
-    const std::pair kind{stack.role, stack.frozen};
+    const std::int64_t elements = round_up(stack.kept(), unit), bytes = stack.quantized ? 1 : width;
+    const std::tuple kind{stack.role, stack.frozen, stack.quantized};
+    if (stack.quantized && !maps_.defined()) maps_ = kernels::nf4_maps(layout.options);
     auto found = open.find(kind);
     const Bucket* last = found == open.end() ? nullptr : &buckets_[found->second];
-    if (last == nullptr || (last->elements + elements) * width > layout.bucket_bytes ||
+    if (last == nullptr || (last->elements + elements) * bytes > layout.bucket_bytes ||
         (layout.within_groups && last->group != stack.group)) {
       found = open.insert_or_assign(kind, buckets_.size()).first;
-      buckets_.push_back({stack.role, stack.frozen, stack.group, {}, 0, {}, {}});
+      buckets_.push_back({stack.role, stack.frozen, stack.quantized, stack.group, {}, 0, {}, {}});
     }
     Bucket& bucket = buckets_[found->second];
     stack.bucket = found->second;
@@ -75,8 +78,10 @@ void Parameters::layout(const Layout& layout) {
   values_.resize(stacks_.size());
   for (Bucket& bucket : buckets_) {
     bucket.elements = round_up(bucket.elements, std::max<std::int64_t>(unit, layout.multiple));
-    bucket.values = at::empty({bucket.elements}, layout.options);
-    for (const Id id : bucket.stacks) values_[id] = view(id, bucket.values);
+    bucket.values =
+        at::empty({bucket.elements}, bucket.quantized ? layout.options.dtype(at::kByte) : layout.options);
+    for (const Id id : bucket.stacks)
+      if (!bucket.quantized) values_[id] = view(id, bucket.values);
     if (layout.place)
       layout.place(bucket);
     else
@@ -98,6 +103,7 @@ std::vector<std::size_t> Parameters::buckets_read_by(std::size_t group) const {
 void Parameters::fill(const Bucket& bucket, const at::Tensor& flat, std::int64_t first) const {
   const at::NoGradGuard no_grad;
   at::Tensor(flat).zero_();
+  if (bucket.quantized) return fill_quantized(bucket, flat, first);
   if (source_) return fill_from_source(bucket, flat, first);
   for (const Id id : bucket.stacks) {
     const Stack& stack = stacks_[id];

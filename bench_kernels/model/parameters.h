@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench_kernels/kernels/nf4.h"
 #include "bench_kernels/kernels/ops.h"
 
 namespace sweep::model {
@@ -49,20 +50,24 @@ class Parameters {
     std::int64_t columns = 0;  // 0: vectors
     Init init = Init::kUniform;
     Role role = Role::kDense;
-    bool frozen = false;  // read only: no gradient, no update
+    bool frozen = false;     // read only: no gradient, no update
+    bool quantized = false;  // kept in 4 bits (quantized.h)
     std::size_t group = 0;
     std::size_t bucket = 0;
     std::int64_t offset = 0;  // elements, in the bucket
     std::int64_t rows() const;
     std::int64_t elements() const { return rows() * (columns ? columns : 1); }
+    // Elements in the bucket, of a part or all: of a quantized stack bytes.
+    std::int64_t kept(const Part&) const;
+    std::int64_t kept() const;
   };
   struct Bucket {
     Role role = Role::kDense;
-    bool frozen = false;
+    bool frozen = false, quantized = false;
     std::size_t group = 0;
     std::vector<Id> stacks;
     std::int64_t elements = 0;  // padded to the multiple that layout() was given
-    at::Tensor values;          // flat, in the type the kernels compute in
+    at::Tensor values;          // flat, in the type the kernels compute in; quantized: bytes
     at::Tensor grads;           // flat, set by whoever owns the gradients; undefined: no room now
   };
 
@@ -81,6 +86,8 @@ class Parameters {
   void freeze_base() { base_frozen_ = true; }
   Id add_trained(std::vector<Part> parts, std::int64_t columns, Init, Role = Role::kDense);
   bool trains(Id id) const { return !stacks_[id].frozen; }
+  // Keeps a frozen stack in 4 bits: weight() makes its values anew for each use. Before layout() only.
+  void quantize(Id id);
   // Stacks added from now on belong to this group (numbered from 0 in the order of use in forward).
   void begin_group() { ++groups_; }
   std::size_t groups() const { return groups_; }
@@ -110,8 +117,22 @@ class Parameters {
   // Buckets whose values a group reads, ascending. After layout().
   std::vector<std::size_t> buckets_read_by(std::size_t group) const;
 
-  // Values of a whole stack, [rows, columns] or [rows].
+  // Values of a whole stack, [rows, columns] or [rows]. REQUIRES: it is not quantized.
   const at::Tensor& operator[](Id id) const { return values_[id]; }
+  // The same of any stack; of a quantized one in a tensor of the caller's own.
+  at::Tensor weight(Id id) const {
+    return stacks_[id].quantized ? dequantized(id, bucket_of(id).values) : values_[id];
+  }
+  // Writes a whole tensor's weights from `first` on into a flat run.
+  using WeightRun = std::function<void(std::int64_t first, const at::Tensor& run)>;
+  // The initial weights of the whole tensor that a quantized part is a share of, and how many those are.
+  WeightRun initial_weights(Id, std::size_t part) const;
+  std::int64_t whole_weights(Id, std::size_t part) const;
+  at::ScalarType weight_type() const { return options_.dtype().toScalarType(); }
+  // The bytes of a quantized part, of such weights, which are asked for some at a time, in order.
+  at::Tensor quantized(Id, std::size_t part, const WeightRun&) const;
+  // Values of a quantized stack, in the type the kernels compute in, from a flat tensor of its bucket's size.
+  at::Tensor dequantized(Id id, const at::Tensor& flat) const;
   // The view of a stack (or of one of its parts, without its padding) in any flat tensor of its bucket's
   // size.
   at::Tensor view(Id id, const at::Tensor& flat) const;
@@ -135,12 +156,16 @@ class Parameters {
   };
   // Every tensor, in the order of use in forward.
   std::vector<Named> all() const;
-  at::Tensor value(const Named& n) const { return view(n.stack, n.part, bucket_of(n.stack).values); }
+  at::Tensor value(const Named& n) const { return value(n, bucket_of(n.stack).values); }
+  // The same from a flat tensor of the bucket's size.
+  at::Tensor value(const Named& n, const at::Tensor& flat) const;
   at::Tensor gradient(const Named& n) const { return view(n.stack, n.part, bucket_of(n.stack).grads); }
   const Bucket& bucket_of(Id id) const { return buckets_[stacks_[id].bucket]; }
 
  private:
   void fill_from_source(const Bucket&, const at::Tensor& flat, std::int64_t first) const;
+  void dequantize(Id, std::size_t part, const at::Tensor& flat, const at::Tensor& values) const;
+  void fill_quantized(const Bucket&, const at::Tensor& flat, std::int64_t first) const;
   void draw(const Part&, std::int64_t columns, std::int64_t first, const at::Tensor& run, at::Device) const;
 
   std::uint64_t seed_;
@@ -150,6 +175,8 @@ class Parameters {
   bool base_frozen_ = false;
   std::vector<Stack> stacks_;
   std::vector<Bucket> buckets_;
+  at::TensorOptions options_;               // of values
+  at::Tensor maps_;                         // of quantized stacks' codes
   std::vector<at::Tensor> values_;          // one view per stack
   mutable std::vector<bool> written_;       // per stack, since forget_gradients()
   mutable std::vector<at::Tensor> staged_;  // per stack: this micro-batch's gradient in the values' type

@@ -145,10 +145,11 @@ at::Tensor column_forward(const StageContext& shared, const Linear& linear, cons
                           const at::Tensor& out) {
   const AdapterRows adapter(shared, linear);
   const at::Tensor low = adapter.room(out, out.size(0));
+  const kernels::Weight weight = linear.value(*shared.parameters);
   WholeRows whole(shared.layout, h);
   whole.each([&](const at::Tensor& rows, std::int64_t begin) {
     const at::Tensor to = rows_at(out, begin, rows);
-    kernels::linear(rows, linear.value(*shared.parameters), {}, to);
+    kernels::linear(rows, weight, {}, to);
     if (adapter.there()) adapter.forward(rows, rows_at(low, begin, rows), to);
   });
   return low;
@@ -190,8 +191,9 @@ at::Tensor column_backward(const StageContext& shared, const Linear& linear, con
     column_weights(shared, linear, dout, h, rows_between);
   });
   const at::Tensor dh = room_over(shared, h);
+  const kernels::Weight weight = linear.value(p);
   sum_rows(shared.layout, dh, [&](std::int64_t begin, const at::Tensor& to) {
-    kernels::linear_backward_input(rows_at(dout, begin, to), linear.value(p), to);
+    kernels::linear_backward_input(rows_at(dout, begin, to), weight, to);
     if (adapter.there()) adapter.input(rows_at(rows_between.gradient, begin, to), to);
   });
   return dh;
@@ -207,7 +209,7 @@ bool starts_here(const Layout& layout) {
 
 kernels::Start row_start(const StageContext& shared, const Linear& linear, const at::Tensor& x) {
   if (linear.fp8 || !starts_here(shared.layout) || !kernels::norm_starts_product(x)) return {};
-  return {linear.value(*shared.parameters).bias, at::empty_like(x)};
+  return {linear.bias_of(*shared.parameters), at::empty_like(x)};
 }
 
 // Without sequence parallelism the first rank's product starts from bias and residual, so that the sum has
@@ -237,9 +239,10 @@ at::Tensor row_backward_input(const StageContext& shared, const Linear& linear, 
                               const at::Tensor& din) {
   const AdapterRows adapter(shared, linear);
   const at::Tensor dlow = adapter.room(din, din.size(0));
+  const kernels::Weight weight = linear.value(*shared.parameters);
   grad.each([&](const at::Tensor& rows, std::int64_t begin) {
     const at::Tensor to = rows_at(din, begin, rows);
-    kernels::linear_backward_input(rows, linear.value(*shared.parameters), to);
+    kernels::linear_backward_input(rows, weight, to);
     if (!adapter.there()) return;
     adapter.low_gradient(rows, rows_at(dlow, begin, rows));
     adapter.input(rows_at(dlow, begin, rows), to);

@@ -27,6 +27,7 @@ struct Options {
   at::ScalarType type = at::kFloat;  // type of values and activations
   bool fp8 = false;                  // products of the blocks' dense linear layers
   shape::Adapters adapters;          // if there are any, everything else is frozen
+  bool quantize_base = false;        // frozen linear layers of the blocks are kept in 4 bits
   Attention attention = Attention::kFlash;
   std::int64_t seq_len = 0;                     // length of a whole sequence
   std::int64_t vocab_multiple = 1;              // token tables are padded to a multiple of it x tp rows

@@ -46,7 +46,7 @@ at::Tensor ModelState::gradient(const Parameters::Named& n) const {
 }
 
 at::Tensor ModelState::value(const Parameters::Named& n) const {
-  return parameters_.view(n.stack, n.part, values_.whole(parameters_.stacks()[n.stack].bucket));
+  return parameters_.value(n, values_.whole(parameters_.stacks()[n.stack].bucket));
 }
 
 // Over the ranks that average the gradient, and over those of the tensor group that hold the same rows.
@@ -100,7 +100,8 @@ ModelState::Bytes ModelState::bytes() const {
 
 std::int64_t ModelState::elements() const {
   std::int64_t sum = 0;
-  for (const auto& bucket : parameters_.buckets()) sum += bucket.elements;
+  for (const auto& bucket : parameters_.buckets())
+    if (!bucket.quantized) sum += bucket.elements;
   return sum;
 }
 
@@ -108,6 +109,10 @@ ModelState::Elements ModelState::count(bool frozen) const {
   Elements counted;
   for (const auto& bucket : parameters_.buckets()) {
     if (bucket.frozen != frozen) continue;
+    if (bucket.quantized) {
+      counted.quantized += bucket.elements;
+      continue;
+    }
     counted.all += bucket.elements;
     if (bucket.role == model::Role::kExpert) counted.experts += bucket.elements;
   }
@@ -130,7 +135,8 @@ std::int64_t ModelState::factored() const {
 
 std::int64_t ModelState::padding() const {
   std::int64_t sum = elements();
-  for (const auto& stack : parameters_.stacks()) sum -= stack.elements();
+  for (const auto& stack : parameters_.stacks())
+    if (!stack.quantized) sum -= stack.elements();
   return sum;
 }
 

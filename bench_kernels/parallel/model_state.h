@@ -68,6 +68,13 @@ class ModelState final : public model::Keeper {
     std::int64_t begin = 0;  // its first number, in the rows and columns of the tensor that this rank has
     std::int64_t whole = 0;  // how many those are
     at::Tensor values;       // a view, where the state is
+    // Of a tensor that is kept in 4 bits, whose bytes the values are (begin and whole count them): where its weights
+    // become these bytes. Null: the values are the numbers.
+    struct Quantized {
+      const model::Parameters* parameters = nullptr;
+      model::Parameters::Id stack = 0;
+      std::size_t part = 0;
+    } quantized = {};
   };
   using TakePiece = std::function<void(const Piece&)>;
   // The pieces that this rank saves: each number of each trained tensor of the model is in one piece of one rank.
@@ -92,13 +99,13 @@ class ModelState final : public model::Keeper {
   };
   Bytes bytes() const;
   std::vector<at::Tensor> gradients() const { return gradients_.kept(); }  // those that bytes() counts
-  // Elements of all buckets, and how many of them are padding.
+  // Elements of all buckets but quantized ones, and how many of them are padding.
   std::int64_t elements() const;
   std::int64_t padding() const;
   // The elements of the trained, or of the frozen buckets: all; in buckets of experts; in buckets that more
-  // than one group reads (a tied table).
+  // than one group reads (a tied table). Of quantized buckets apart: the bytes.
   struct Elements {
-    std::int64_t all = 0, experts = 0, shared = 0;
+    std::int64_t all = 0, experts = 0, shared = 0, quantized = 0;
   };
   Elements count(bool frozen) const;
   // The sizes of what this rank's optimizer updates, one part of each trained bucket. Unit: elements.

@@ -45,13 +45,18 @@ void ModelState::cut(std::size_t b, const Lasting& state, std::pair<std::int64_t
     const auto& stack = parameters_.stacks()[id];
     const std::int64_t columns = std::max<std::int64_t>(1, stack.columns);
     std::int64_t at = stack.offset;
-    for (const auto& part : stack.parts) {
-      const std::int64_t whole = part.real_rows() * columns;
+    for (std::size_t i = 0; i < stack.parts.size(); ++i) {
+      const auto& part = stack.parts[i];
+      const std::int64_t whole = stack.quantized ? stack.kept(part) : part.real_rows() * columns;
       const std::int64_t begin = std::max(at, range.first), end = std::min(at + whole, range.second);
       if (begin < end && saves(stack, part))
-        take({part.name, state.state, begin - at, whole,
-              state.values.narrow(0, begin - state.begin, end - begin)});
-      at += part.rows * columns;
+        take({part.name,
+              state.state,
+              begin - at,
+              whole,
+              state.values.narrow(0, begin - state.begin, end - begin),
+              {stack.quantized ? &parameters_ : nullptr, id, i}});
+      at += stack.kept(part);
     }
   }
 }
@@ -135,7 +140,8 @@ void ModelState::spread_weights(const TakePiece& fill) const {
       const std::int64_t size = std::min(most, elements - at);
       const at::Tensor buffer = at::zeros({size}, options);
       if (data.rank() == 0) cut(b, {kept.state, buffer, at}, {at, at + size}, fill);
-      data.all_reduce(buffer).wait();
+      // No backend adds bytes; eight at once are the same, as all but one rank have zeros.
+      data.all_reduce(parameters_.buckets()[b].quantized ? buffer.view(at::kLong) : buffer).wait();
       const std::int64_t from = std::max(at, kept.begin), to = std::min(at + size, end);
       if (from < to)
         kept.values.narrow(0, from - kept.begin, to - from).copy_(buffer.narrow(0, from - at, to - from));

@@ -26,6 +26,10 @@ struct StatePlan {
 
   bool gradients_sharded() const { return zero >= 2; }
   bool values_sharded() const { return zero >= 3; }
+  // Quantized values are read where they last, unless they are on other ranks.
+  bool copies_of(const model::Parameters::Bucket& bucket) const {
+    return bucket.quantized ? values_sharded() : copies;
+  }
   // The optimizer's values are not the weights themselves.
   bool apart() const { return master || (optimizer_outside && !parameters_outside); }
 };

@@ -29,12 +29,14 @@ void Values::place(const Parameters::Bucket& bucket) {
   State& state = states_.emplace_back();
   const auto drawn = [&](const comm::Channel& group, bool outside, at::ScalarType type) {
     const std::int64_t size = bucket.elements / group.size();
+    if (bucket.quantized) type = at::kByte;
     at::Tensor share = outside ? empty_outside(size, bucket.values.device(), type)
                                : at::empty({size}, bucket.values.options().dtype(type));
     parameters_.fill(bucket, share, group.rank() * size);
     return share;
   };
-  if (plan_.copies) {
+  state.copied = plan_.copies_of(bucket);
+  if (state.copied) {
     release(bucket.values);
     state.lasting = drawn(gatherers(b), plan_.parameters_outside, plan_.weights);
   } else {
@@ -52,7 +54,7 @@ comm::Channel& Values::gatherers(std::size_t b) const {
 
 void Values::start_copy(std::size_t b) {
   State& s = states_[b];
-  if (s.copy != Copy::kAbsent) return;
+  if (!s.copied || s.copy != Copy::kAbsent) return;
   const at::Tensor& values = parameters_.buckets()[b].values;
   comm::Channel& g = gatherers(b);
   allocate(values);
@@ -63,6 +65,7 @@ void Values::start_copy(std::size_t b) {
 }
 
 void Values::drop_copy(std::size_t b) {
+  if (!states_[b].copied) return;
   release(parameters_.buckets()[b].values);
   states_[b].copy = Copy::kAbsent;
 }
@@ -120,8 +123,8 @@ void Values::finish_spread() {
 at::Tensor Values::whole(std::size_t b) const {
   const at::Tensor& lasting = states_[b].lasting;
   const at::Tensor& values = parameters_.buckets()[b].values;
-  if (!plan_.copies) return lasting;
-  at::Tensor all = at::empty({values.numel()}, values.options().dtype(plan_.weights));
+  if (!states_[b].copied) return lasting;
+  at::Tensor all = at::empty({values.numel()}, values.options().dtype(lasting.scalar_type()));
   comm::Channel& g = gatherers(b);
   at::Tensor own = share(all, g.rank(), g.size());
   own.copy_(lasting);

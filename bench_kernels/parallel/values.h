@@ -47,6 +47,7 @@ class Values {
   enum class Copy { kAbsent, kUnderWay, kThere };
   struct State {
     at::Tensor lasting;
+    bool copied = false;  // the kernels read a copy
     Copy copy = Copy::kAbsent;
     comm::Pending gather, spread;
     std::size_t readers = 0;  // groups that read it

@@ -26,11 +26,56 @@ WeightsFile::WeightsFile(std::vector<const ModelState*> states, WeightsFileOptio
   if (options_.reads && writes) file_.emplace(0, options_.folder, kWeightsUse);
 }
 
+std::int64_t WeightsFile::width_of(const Piece& piece) const {
+  if (quantizes(piece))
+    return static_cast<std::int64_t>(c10::elementSize(piece.quantized.parameters->weight_type()));
+  return static_cast<std::int64_t>(piece.values.element_size());
+}
+
+std::int64_t WeightsFile::size_of(const Piece& piece) const {
+  const auto& q = piece.quantized;
+  return width_of(piece) * (quantizes(piece) ? q.parameters->whole_weights(q.stack, q.part) : piece.whole);
+}
+
+// Where the file has the piece, or where that is to be quantized its whole tensor.
 std::int64_t WeightsFile::place(const Piece& piece) {
-  const auto width = static_cast<std::int64_t>(piece.values.element_size());
   const auto [found, fresh] = begins_.try_emplace(piece.tensor, end_);
-  if (fresh) end_ += piece.whole * width;
-  return found->second + piece.begin * width;
+  if (fresh) end_ += size_of(piece);
+  return found->second + (quantizes(piece) ? 0 : piece.begin * width_of(piece));
+}
+
+// The weights that the tensor was quantized from, once, though several ranks keep pieces of it.
+void WeightsFile::write_weights(const Piece& piece) {
+  const std::int64_t end = end_, begin = place(piece);
+  if (!file_ || end_ == end) return;
+  const auto& q = piece.quantized;
+  const memory::ScratchScope scratch;
+  const auto initial = q.parameters->initial_weights(q.stack, q.part);
+  const std::int64_t all = q.parameters->whole_weights(q.stack, q.part), most = kStaged / width_of(piece);
+  const at::Tensor room =
+      at::empty({std::min(all, most)}, piece.values.options().dtype(q.parameters->weight_type()));
+  for (std::int64_t at = 0; at < all; at += most) {
+    const at::Tensor run = room.narrow(0, 0, std::min(most, all - at));
+    initial(at, run);
+    const at::Tensor host = run.is_cpu() ? run : host_room(run).copy_(run);
+    file_->write(host.const_data_ptr(), bytes_of(host), begin + at * width_of(piece));
+    beat();
+  }
+}
+
+// The tensor is read some weights at a time, and quantized as a whole; the rank keeps its piece of the bytes.
+void WeightsFile::read_weights(const Piece& piece) {
+  const std::int64_t begin = place(piece), width = width_of(piece);
+  bytes_ += size_of(piece);
+  if (!file_) return;
+  const auto& q = piece.quantized;
+  const at::Tensor all = q.parameters->quantized(q.stack, q.part, [&](std::int64_t first, at::Tensor run) {
+    const at::Tensor host = run.is_cpu() ? run : host_room(run);
+    file_->read(host.mutable_data_ptr(), bytes_of(host), begin + first * width);
+    if (!run.is_cpu()) run.copy_(host);
+    beat();
+  });
+  at::Tensor(piece.values).copy_(all.narrow(0, piece.begin, piece.values.numel()));
 }
 
 // Some bytes of the piece at a time, where they are or in host memory: move(bytes, size, place in the file).
@@ -54,6 +99,7 @@ at::Tensor WeightsFile::host_room(const at::Tensor& like) {
 void WeightsFile::write() {
   const at::NoGradGuard no_grad;
   const auto write_piece = [this](const Piece& piece) {
+    if (quantizes(piece)) return write_weights(piece);
     by_pieces(piece, [this](const at::Tensor& part, std::int64_t at) {
       const at::Tensor host = part.is_cpu() ? part : host_room(part).copy_(part);
       file_->write(host.const_data_ptr(), bytes_of(host), at);
@@ -73,10 +119,11 @@ void WeightsFile::load() {
     read_whole();
     for (const ModelState* state : states_)
       state->spread_weights([this](const Piece& piece) { fill_piece(piece); });
-    whole_.reset();
+    whole_.reset(), quantized_ = {};
     return;
   }
   const auto read_piece = [this](const Piece& piece) {
+    if (quantizes(piece)) return read_weights(piece);
     bytes_ += bytes_of(piece.values);
     by_pieces(piece, [this](const at::Tensor& part, std::int64_t at) {
       const at::Tensor host = part.is_cpu() ? part : host_room(part);
@@ -103,12 +150,24 @@ void WeightsFile::read_whole() {
 }
 
 void WeightsFile::fill_piece(const Piece& piece) {
-  const auto width = static_cast<std::int64_t>(piece.values.element_size());
-  const std::int64_t begin = place(piece);
+  const std::int64_t begin = place(piece), width = width_of(piece);
   if (!whole_.defined()) return;
-  at::Tensor(piece.values)
-      .copy_(whole_.view(piece.values.scalar_type()).narrow(0, begin / width, piece.values.numel()));
-  beat();
+  const auto numbers = [&](at::ScalarType type, std::int64_t first, std::int64_t size) {
+    return whole_.view(type).narrow(0, begin / width + first, size);
+  };
+  at::Tensor values = piece.values;
+  if (!quantizes(piece)) {
+    values.copy_(numbers(values.scalar_type(), 0, values.numel()));
+    return beat();
+  }
+  const auto& q = piece.quantized;
+  if (quantized_.first != piece.tensor)
+    quantized_ = {piece.tensor,
+                  q.parameters->quantized(q.stack, q.part, [&](std::int64_t first, at::Tensor run) {
+                    run.copy_(numbers(run.scalar_type(), first, run.numel()));
+                    beat();
+                  })};
+  values.copy_(quantized_.second.narrow(0, piece.begin, values.numel()));
 }
 
 }  // namespace sweep::parallel

@@ -20,6 +20,8 @@ namespace sweep::parallel {
 
 struct WeightsFileOptions {
   WeightsLoad kind = WeightsLoad::kSharded;
+  // plain: of tensors that are kept in 4 bits the file has weights, which load() quantizes, tensor by tensor.
+  WeightsFileForm form = WeightsFileForm::kPlain;
   bool first = true;               // this is rank 0
   std::filesystem::path folder{};  // empty: that of temporary files
   bool reads = true;               // false: all but file and host memory (dry runs, rehearsals)
@@ -41,7 +43,16 @@ class WeightsFile {
 
  private:
   using Piece = ModelState::Piece;
+  // The file has weights, and the piece is bytes of their codes.
+  bool quantizes(const Piece& piece) const {
+    return piece.quantized.parameters != nullptr && options_.form == WeightsFileForm::kPlain;
+  }
+  // Bytes of the piece's tensor in the file, and of one of its numbers.
+  std::int64_t size_of(const Piece&) const;
+  std::int64_t width_of(const Piece&) const;
   std::int64_t place(const Piece&);
+  void write_weights(const Piece&);
+  void read_weights(const Piece&);
   void by_pieces(const Piece&, const std::function<void(at::Tensor part, std::int64_t place)>& move);
   at::Tensor host_room(const at::Tensor& like);
   void read_whole();
@@ -57,6 +68,7 @@ class WeightsFile {
   std::int64_t end_ = 0;                        // of the file
   at::Tensor whole_;                            // rank 0: its bytes
   at::Tensor staged_;
+  std::pair<std::string, at::Tensor> quantized_;  // rank 0: the last tensor's bytes
   std::int64_t bytes_ = 0, host_bytes_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/optimizer_states.h"
+#include "bench_kernels/shape/quantized_base.h"
 
 namespace sweep::shape {
 namespace {
@@ -52,8 +53,13 @@ bool surrounds(const Trial& t) {
 
 i64 load_bytes(const Trial& t) {
   if (t.weights_load == WeightsLoad::kNone) return 0;
-  const i64 model = bytes_of(state_types(t).weights) * parameter_count(t.spec);
-  return t.weights_load == WeightsLoad::kRank0 ? model : model * (t.dp * t.cp / state_split(t).weights);
+  const StateTypes types = state_types(t);
+  const bool rank0 = t.weights_load == WeightsLoad::kRank0,
+             codes = t.weights_file == WeightsFileForm::kQuantized;
+  const i64 readers = rank0 ? 1 : t.dp * t.cp / state_split(t).weights;
+  const i64 plain = readers * bytes_of(types.weights) * (parameter_count(t.spec) - quantized_weights(t));
+  if (codes) return plain + readers * quantized_bytes(t);
+  return plain + bytes_of(types.compute) * (rank0 ? quantized_weights(t) : weights_read_to_quantize(t));
 }
 
 double load_host_bytes(const Trial& t) {

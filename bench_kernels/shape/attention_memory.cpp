@@ -46,8 +46,9 @@ class Attention {
     const double own = s_.element * s_.whole * columns();
     m.take(kKept, own);
     m.take(kKept, s_.low_rows(s_.low_query_key_value));
-    m.moment(
-        {{kBuffer, gathered_rows(s_)}, {kPassing, factors(s_, s_.whole * s_.hidden, w_.query_key_value)}});
+    m.moment({{kBuffer, dequantized(s_, w_.query_key_value)},
+              {kBuffer, gathered_rows(s_)},
+              {kPassing, factors(s_, s_.whole * s_.hidden, w_.query_key_value)}});
     if (s_.kv_sharers > 1) {
       m.moment({{kKept, qkv()}, {kBuffer, keys_values()}});
       m.give(kKept, own), m.take(kKept, qkv());
@@ -57,6 +58,7 @@ class Attention {
     core(m);
     m.take(kKept, s_.low_rows(s_.low_attention_out));
     m.moment({{kKept, s_.norm_starts ? 0 : s_.residual()},
+              {kBuffer, dequantized(s_, w_.attention_out)},
               {kBuffer, scattered_rows(s_)},
               {kPassing, factors(s_, s_.whole * s_.query, w_.attention_out)}});
     if (s_.norm_starts) m.give(kKept, s_.residual());
@@ -67,6 +69,9 @@ class Attention {
     m.take(kPassing, s_.residual());  // the gradient that comes in
     if (s_.selective) core(m);
     m.take(kPassing, result());  // its gradient
+    m.moment({{kBuffer, gathered_rows(s_)},
+              {kPassing, s_.low_rows(s_.low_attention_out)},
+              {kBuffer, dequantized(s_, w_.attention_out)}});
     m.moment({{kBuffer, gathered_rows(s_)},
               {kPassing, factors(s_, s_.whole * s_.hidden, s_.whole * s_.query)},
               {kPassing, s_.low_rows(s_.low_attention_out)},
@@ -87,8 +92,9 @@ class Attention {
                 {kPassing, factors(s_, s_.whole * columns(), s_.whole * s_.hidden)},
                 {kBuffer, staged(s_, w_.query_key_value, w_.query_key_value_adapters)}});
     if (s_.later) m.take(kPassing, s_.residual());
-    m.moment(
-        {{kBuffer, scattered_rows(s_)}, {kPassing, factors(s_, s_.whole * columns(), w_.query_key_value)}});
+    m.moment({{kBuffer, dequantized(s_, w_.query_key_value)},
+              {kBuffer, scattered_rows(s_)},
+              {kPassing, factors(s_, s_.whole * columns(), w_.query_key_value)}});
     m.give(kPassing, s_.low_rows(s_.low_query_key_value));
     norm_backward(s_, m);
   }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "bench_kernels/shape/quantized_base.h"
 #include "bench_kernels/shape/splits.h"
 
 namespace sweep::shape {
@@ -109,6 +110,10 @@ void ChunkParameters::add(LayerContents& of, double elements, int role) const {
     train(of, elements, role);
 }
 
+void ChunkParameters::add_weight(LayerContents& of, double elements) const {
+  if (!s_.quantized) add(of, elements, kDense);
+}
+
 // The shorter matrix of each adapter is on every rank of the tensor group; in the order of backward.
 void ChunkParameters::count_adapters_of_mlp(const Adapters& a, LayerContents& of) {
   const int shared = s_.tp > 1 ? kPartial : kDense;
@@ -147,8 +152,8 @@ void ChunkParameters::count_mlp(const ModelSpec& m, bool experts, LayerContents&
   const double in = (s_.gated ? 2 : 1) * s_.dense_width;
   weights.dense_in = in * s_.hidden, weights.dense_down = s_.dense_width * s_.hidden;
   if (m.experts == 0) weights.in = weights.dense_in, weights.down = weights.dense_down;
-  add(of, m.linear_bias ? s_.hidden : 0, kDense), add(of, weights.dense_down, kDense);
-  add(of, m.linear_bias ? in : 0, kDense), add(of, weights.dense_in, kDense);
+  add(of, m.linear_bias ? s_.hidden : 0, kDense), add_weight(of, weights.dense_down);
+  add(of, m.linear_bias ? in : 0, kDense), add_weight(of, weights.dense_in);
 }
 
 void ChunkParameters::count_latent_attention(LayerContents& of) {
@@ -165,9 +170,9 @@ void ChunkParameters::count_attention(const ModelSpec& m, LayerContents& of) {
   if (s_.latent) return count_latent_attention(of);
   const double query_columns = s_.query + 2 * s_.key_value / s_.kv_sharers;
   weights.query_key_value = query_columns * s_.hidden, weights.attention_out = s_.query * s_.hidden;
-  add(of, m.linear_bias ? s_.hidden : 0, kDense), add(of, weights.attention_out, kDense);
+  add(of, m.linear_bias ? s_.hidden : 0, kDense), add_weight(of, weights.attention_out);
   for (int i = 0; i < (s_.qk_norm ? 2 : 0); ++i) add(of, s_.head_dim, s_.tp > 1 ? kPartial : kDense);
-  add(of, m.attention_bias ? query_columns : 0, kDense), add(of, weights.query_key_value, kDense);
+  add(of, m.attention_bias ? query_columns : 0, kDense), add_weight(of, weights.query_key_value);
 }
 
 LayerContents ChunkParameters::count_layer(const Trial& t, bool experts) {
@@ -176,6 +181,8 @@ LayerContents ChunkParameters::count_layer(const Trial& t, bool experts) {
   const Adapters adapters = adapters_of(t);
   LayerContents of;
   of.stacks.reserve(16);
+  for (const i64 n : s_.quantized ? quantized_tensors(t.spec) : std::vector<i64>{})
+    of.elements.quantized += real(Nf4Extent{n / t.tp, n}.bytes());
   count_mlp(t.spec, experts, of);
   add(of, s_.rms ? 0 : norm, norms), add(of, norm, norms);
   if (s_.frozen) count_adapters_of_mlp(adapters, of);
@@ -191,7 +198,8 @@ double ChunkParameters::padded(double elements) const {
 }
 
 GroupElements ChunkParameters::padded(GroupElements e) const {
-  return {padded(e.dense), padded(e.partial), padded(e.experts), padded(e.frozen), padded(e.frozen_experts)};
+  return {padded(e.dense),  padded(e.partial),        padded(e.experts),
+          padded(e.frozen), padded(e.frozen_experts), padded(e.quantized)};
 }
 
 GroupElements ChunkParameters::all() const {
@@ -200,6 +208,7 @@ GroupElements ChunkParameters::all() const {
     const GroupElements e = copies ? padded(group) : group;
     sum.dense += times * e.dense, sum.partial += times * e.partial, sum.experts += times * e.experts;
     sum.frozen += times * e.frozen, sum.frozen_experts += times * e.frozen_experts;
+    sum.quantized += times * e.quantized;
   };
   if (has_embedding) add(embedding, 1);
   add(layer.elements, real(layers - dense_layers)), add(dense_layer.elements, real(dense_layers));

@@ -141,6 +141,12 @@ StateTraffic frozen_traffic(const Trial& t, double elements, double shared) {
   return gathers_only(t, state_traffic(t, elements, shared));
 }
 
+StateTraffic quantized_traffic(const Trial& t, double bytes) {
+  if (t.zero < 3) return {};
+  const double once = share_sent(bytes, static_cast<double>(shard_ranks(t)), 1);
+  return {0, 0, static_cast<double>(t.grad_accum) * (t.reshard_after_forward ? 2 : 1) * once};
+}
+
 StateTraffic frozen_expert_traffic(const Trial& t, double elements) {
   return gathers_only(t, expert_state_traffic(t, elements));
 }

@@ -124,7 +124,7 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   staged = types.gradients != types.compute;
   const Adapters adapters = adapters_of(t);
   const double rank = real(adapters.rank);
-  frozen = adapters.any();
+  frozen = adapters.any(), quantized = t.quantize_base != QuantizeBase::kNone;
   packed = t.packing && !documents_objection(t), pieces_of_rows = packed ? real(document_counts(t).most) : 0;
   low_query_key_value = rank * real(adapters.on_attention_input);
   low_attention_out = adapters.attention_out ? rank : 0;

@@ -46,6 +46,7 @@ struct StepSizes {
   bool biased_choice;     // a bias takes part in the choice of experts
   bool staged;            // gradients are added to buffers of another type than the values'
   bool frozen;            // adapters are trained, and nothing else
+  bool quantized;         // frozen weights of linear layers are made for each product of codes
   bool packed;            // rows hold documents, whose positions start anew
   double pieces_of_rows;  // of a micro-batch at most: documents and the padding behind them
   // Columns between the two matrices of the adapters of each linear layer; 0: it has none.

@@ -51,6 +51,10 @@ double factors(const StepSizes& s, double left, double right, double added) {
   return left + right + s.element * added;
 }
 
+double dequantized(const StepSizes& s, double elements) {
+  return s.quantized ? s.element * elements : 0;
+}
+
 double staged(const StepSizes& s, double elements) {
   return s.staged ? s.element * elements : 0;
 }
@@ -77,7 +81,9 @@ void column_backward(const StepSizes& s, Moments& m, double columns, const UnitW
               {kPassing, factors(s, s.whole * columns, s.whole * s.hidden)},
               {kBuffer, staged(s, w.in, w.in_adapters)}});
   if (s.later) m.take(kPassing, s.residual());  // not over h, which the weights' part reads
-  m.moment({{kBuffer, scattered_rows(s)}, {kPassing, factors(s, s.whole * columns, w.in)}});
+  m.moment({{kBuffer, dequantized(s, w.in)},
+            {kBuffer, scattered_rows(s)},
+            {kPassing, factors(s, s.whole * columns, w.in)}});
   m.give(kPassing, s.low_rows(s.low_in));
 }
 
@@ -99,11 +105,14 @@ void mlp_forward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   if (s.norm_starts) m.take(kKept, out);
   m.take(kKept, s.element * s.whole * in);
   m.take(kKept, s.low_rows(s.low_in));
-  m.moment({{kBuffer, gathered_rows(s)}, {kPassing, factors(s, s.whole * s.hidden, w.in)}});
+  m.moment({{kBuffer, dequantized(s, w.in)},
+            {kBuffer, gathered_rows(s)},
+            {kPassing, factors(s, s.whole * s.hidden, w.in)}});
   m.take(kPassing, s.element * s.whole * s.width);
   m.moment(kPassing, activation(s, s.whole * s.width));
   m.take(kKept, s.low_rows(s.low_down));
   m.moment({{kKept, s.norm_starts ? 0 : out},
+            {kBuffer, dequantized(s, w.down)},
             {kBuffer, scattered_rows(s)},
             {kPassing, factors(s, s.whole * s.width, w.down)}});
   m.give(kPassing, s.element * s.whole * s.width);
@@ -116,7 +125,7 @@ void mlp_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   m.take(kPassing, wide);
   m.take(kBuffer, gathered_rows(s));
   m.take(kPassing, s.low_rows(s.low_down));
-  m.moment(kPassing, factors(s, s.whole * s.hidden, w.down));
+  m.moment({{kBuffer, dequantized(s, w.down)}, {kPassing, factors(s, s.whole * s.hidden, w.down)}});
   m.moment(kPassing, activation_backward(s, s.whole * s.width));
   if (!s.later) {
     m.moment({{kBuffer, staged(s, w.down, w.down_adapters)},

@@ -58,6 +58,8 @@ double gathered_rows(const StepSizes&);
 double scattered_rows(const StepSizes&);
 // Temporaries of a product a x b on fp8 units, by the elements of its factors; 0 in other precisions.
 double factors(const StepSizes&, double left, double right, double added = 0);
+// A quantized weight's values while a product reads them; 0: they are there.
+double dequantized(const StepSizes&, double elements);
 double statistics(const StepSizes&);
 double angles(const StepSizes&);       // rotary tables by position, and those of packed rows
 double micro_batch(const StepSizes&);  // tokens and labels; of packed rows places and ends

@@ -67,8 +67,9 @@ Peak peak_of_rank(const Trial& trial, i64 rank, i64 workspace, bool tensors) {
   memory::BlockTrace trace(c10::DeviceType::Meta);
   TrainStep step(trial, at::kMeta, mesh, nullptr);
   if (trial.weights_load != WeightsLoad::kNone) {
-    parallel::WeightsFile file(step.states(),
-                               {.kind = trial.weights_load, .first = rank == 0, .reads = false});
+    parallel::WeightsFile file(
+        step.states(),
+        {.kind = trial.weights_load, .form = trial.weights_file, .first = rank == 0, .reads = false});
     file.write();
     file.load();
   }

@@ -15,6 +15,7 @@
 #include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/graphs.h"
 #include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/quantized_base.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
 #include "bench_kernels/shape/step_sizes.h"
@@ -64,6 +65,7 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   options.type = parallel::compute_type(t);
   options.fp8 = t.precision == Precision::kFp8;
   options.adapters = shape::adapters_of(t);
+  options.quantize_base = t.quantize_base != QuantizeBase::kNone;
   options.attention = kernel_of(shape::attention_kind(t, path_on(stands_for(device))));
   options.seq_len = t.seq_len;
   options.vocab_multiple = t.vocab_multiple;
@@ -98,6 +100,7 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (const auto sentence = shape::split_not_built(t)) return *sentence + ".";
   if (const auto sentence = shape::states_unsupported(t)) return sentence;
   if (const auto sentence = shape::adapters_objection(t)) return *sentence + ".";
+  if (const auto sentence = shape::quantized_base_objection(t)) return *sentence + ".";
   if (const auto sentence = shape::documents_objection(t)) return *sentence + ".";
   if (const auto sentence = shape::around_objection(t)) return sentence;
   if (const auto sentence = shape::pipeline_objection(t)) return sentence;

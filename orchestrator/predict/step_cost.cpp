@@ -43,6 +43,8 @@ const char* backend_name(const Trial& t) {
   return t.hardware != "cpu" ? "nccl" : t.nodes > 1 ? "gloo" : "shm";
 }
 
+constexpr double kCodeBytes = 0.516;  // of a quantized weight: 4 bits, and a byte for each 64
+
 // Computes the cost of one trial on one profile, part by part.
 class CostModel {
  public:
@@ -75,6 +77,8 @@ class CostModel {
   // So many adapters that read rows of `in` columns and give `out` in all.
   void adapt(Pass& pass, double count, double in, double out) const;
   Pass adapters() const;
+  double quantized() const;    // weights of a layer that are kept as codes
+  double dequantized() const;  // time to make their values once
   double memory(double bytes) const;
   double wire(const char* kind, double calls, double bytes, double ranks, double span) const;
   double wire(const char* kind, const shape::Volume& v, i64 ranks, i64 span) const {
@@ -202,6 +206,18 @@ CostModel::Pass CostModel::adapters() const {
   return pass;
 }
 
+double CostModel::quantized() const {
+  if (t_.quantize_base == QuantizeBase::kNone) return 0;
+  return hidden_ * (2 * width_ + 2 * kv_width_ + (gates() + 1) * intermediate_ / tp_);
+}
+
+// Codes are read, values written, tensor by tensor.
+double CostModel::dequantized() const {
+  if (quantized() == 0) return 0;
+  const double tensors = 4 + gates() + 1;
+  return memory((element_ + kCodeBytes) * quantized()) + tensors * p_.launch_s;
+}
+
 CostModel::Pass CostModel::layer(bool has_experts) const {
   const ModelSpec& spec = t_.spec;
   const Pass a = attention(), low = adapters(),
@@ -210,8 +226,10 @@ CostModel::Pass CostModel::layer(bool has_experts) const {
                                      : real(spec.dense_width());
   const double whole = 4 * hidden_ / (t_.sp ? tp_ : 1) + 4 * width_ + 2 * gates() * columns / tp_;
   const double moved = memory(facts_.activation_passes * element_ * tokens_ * whole);
-  Pass out{a.forward + m.forward + low.forward + moved / 3 + facts_.forward_launches * p_.launch_s,
-           a.backward + m.backward + low.backward + moved * 2 / 3 + facts_.backward_launches * p_.launch_s};
+  Pass out{
+      a.forward + m.forward + low.forward + dequantized() + moved / 3 + facts_.forward_launches * p_.launch_s,
+      a.backward + m.backward + low.backward + dequantized() + moved * 2 / 3 +
+          facts_.backward_launches * p_.launch_s};
   if (t_.recompute == Recompute::kFull) out.backward += out.forward;
   if (t_.recompute == Recompute::kSelective && product_ != nullptr)
     out.backward += 4 * tokens_ * keys_ * width_ * kCausal / product_->flops;
@@ -263,7 +281,9 @@ double CostModel::data_parallel(double trained, double frozen) const {
   const i64 ranks = t_.dp * t_.cp, span = t_.tp * t_.cp * t_.dp;
   if (ranks <= 1) return 0;
   auto v = shape::state_traffic(t_, trained);
-  v.all_gather += shape::frozen_traffic(t_, frozen).all_gather;
+  const double codes = quantized() * real(t_.spec.layers) / real(t_.pp);
+  v.all_gather += shape::frozen_traffic(t_, frozen - codes).all_gather +
+                  shape::quantized_traffic(t_, kCodeBytes * codes).all_gather;
   const double buckets =
       std::max(1.0, std::ceil(trained * element_ / (real(t_.grad_bucket_mb) * 1024 * 1024)));
   // ZeRO-3 gathers each layer and both ends for themselves, before forward and backward, and reduces them so.

@@ -247,6 +247,35 @@ void eight_bits(Index n, unsigned blocks, bool coded) {
   }
 }
 
+// Blocks 2 to 2 + columns of each row of `stride` blocks, of a whole tensor whose rows have 300 more.
+template <class T>
+void quantized(Index rows, Index columns, unsigned blocks, int shift) {
+  const Index stride = columns + 2, held = rows * stride, whole = stride + 300,
+              scales = rows * whole / kNf4ScaleBlock + 1;
+  const Array<float> scale(scales, 0, 1), offset(1, 0, 2), maps(kEightBitValues + kNf4Values, 0, 3);
+  std::vector<unsigned char> codes(static_cast<std::size_t>(held * kNf4Block / 2)),
+      largest(static_cast<std::size_t>(held));
+  std::mt19937 random(4);
+  for (auto* each : {&codes, &largest})
+    for (unsigned char& code : *each) code = static_cast<unsigned char>(random() & 255);
+  const Array<T> out(held * kNf4Block, shift, 5, 0);
+  std::vector<double> want(static_cast<std::size_t>(held * kNf4Block), 0.0);
+  for (Index r = 0; r < rows; ++r)
+    for (Index i = 0; i < columns * kNf4Block; ++i) {
+      const Index block = r * stride + 2 + i / kNf4Block, at = block * kNf4Block + i % kNf4Block;
+      const int byte = codes[static_cast<std::size_t>(at / 2)], code = at % 2 == 0 ? byte >> 4 : byte & 15;
+      const double scaled = maps[largest[static_cast<std::size_t>(block)]] *
+                            scale[(7 + r * whole + i / kNf4Block) / kNf4ScaleBlock];
+      want[static_cast<std::size_t>(at)] = maps[kEightBitValues + code] * (scaled + offset[0]);
+    }
+  const Nf4Args args{codes.data(), largest.data(), scale.at(), offset.at(), maps.at(), out.at(),
+                     rows,         columns,        2,          stride,      7,         whole};
+  host_kernels::run<T>("four_bit_weights", shift == 0,
+                       {blocks, 64, sizeof(float) * (kEightBitValues + kNf4Values)}, &args);
+  expect_near(said<T>("four_bit_weights", {rows, columns, blocks, 64, shift == 0, shift}), out, want,
+              std::max(tolerance<T>(), tolerance<float>()));
+}
+
 template <class T>
 void every_kernel() {
   constexpr Index kPack = 16 / sizeof(T);
@@ -275,6 +304,8 @@ void every_kernel() {
   }
   eight_bits<T>(3 * kEightBitBlock + 17, 2, true);
   eight_bits<T>(kEightBitBlock + 3, 3, false);
+  quantized<T>(3, 5, 2, 0);
+  quantized<T>(2, 9, 3, 1);
 }
 
 }  // namespace

@@ -20,27 +20,6 @@ at::Tensor gradient_of(const step::TrainStep::Tensor& t) {
   return t.gradient.defined() ? t.gradient : at::zeros(t.value.sizes());
 }
 
-// Values of every tensor for a trial with adapters: their second matrix starts at zero otherwise, and the
-// first one would have no gradient.
-void draw(const model::Parameters::Part& part, const at::Tensor& share) {
-  auto shape = share.sizes().vec();
-  auto ranges = part.slice.ranges;
-  const auto dimension = static_cast<std::size_t>(part.slice.dimension);
-  if (part.slice.whole != 0)
-    shape[dimension] = part.slice.whole;
-  else
-    ranges = {{0, share.size(0)}};
-  at::manual_seed(std::hash<std::string>{}(part.name));
-  at::Tensor whole = at::randn(shape, at::kDouble).mul_(0.05);
-  // Norms near one; larger biases would leave attention nearly even, and queries next to no gradient.
-  if (shape.size() == 1 && !part.name.ends_with(".bias")) whole.add_(1);
-  i64 at = 0;
-  for (const auto& [begin, count] : ranges) {
-    share.narrow(part.slice.dimension, at, count).copy_(whole.narrow(part.slice.dimension, begin, count));
-    at += count;
-  }
-}
-
 json share_of(const step::TrainStep::Tensor& t) {
   return {{"name", t.name},
           {"shape", t.value.sizes().vec()},
@@ -51,10 +30,11 @@ json share_of(const step::TrainStep::Tensor& t) {
           {"gradient", numbers(gradient_of(t))}};
 }
 
-json run_rank(const Trial& trial, const comm::GroupOptions& options, int steps) {
+json run_rank(const Trial& trial, const comm::GroupOptions& options, int steps,
+              const model::Parameters::Source& source) {
   const parallel::Mesh mesh = mesh_of(trial, options);
-  step::Given given;
-  if (trial.lora_rank > 0) given.weights = draw;
+  step::Given given{source, nullptr};
+  if (trial.lora_rank > 0 && !source) given.weights = draw_values;
   step::TrainStep step(trial, at::kCPU, mesh, nullptr, step::kProofOptimizer, given);
   json out{{"losses", json::array()}, {"tokens", 0}, {"tensors", json::array()}};
   for (int i = 0; i < steps; ++i) {
@@ -139,6 +119,27 @@ double relative(const at::Tensor& a, const at::Tensor& b, double floor) {
 
 }  // namespace
 
+// Values of every tensor for a trial with adapters: their second matrix starts at zero otherwise, and the
+// first one would have no gradient.
+void draw_values(const model::Parameters::Part& part, const at::Tensor& share) {
+  auto shape = share.sizes().vec();
+  auto ranges = part.slice.ranges;
+  const auto dimension = static_cast<std::size_t>(part.slice.dimension);
+  if (part.slice.whole != 0)
+    shape[dimension] = part.slice.whole;
+  else
+    ranges = {{0, share.size(0)}};
+  at::manual_seed(std::hash<std::string>{}(part.name));
+  at::Tensor whole = at::randn(shape, at::kDouble).mul_(0.05);
+  // Norms near one; larger biases would leave attention nearly even, and queries next to no gradient.
+  if (shape.size() == 1 && !part.name.ends_with(".bias")) whole.add_(1);
+  i64 at = 0;
+  for (const auto& [begin, count] : ranges) {
+    share.narrow(part.slice.dimension, at, count).copy_(whole.narrow(part.slice.dimension, begin, count));
+    at += count;
+  }
+}
+
 std::vector<double> numbers(const at::Tensor& t) {
   const at::Tensor flat = t.to(at::kDouble).contiguous();
   const double* data = flat.const_data_ptr<double>();
@@ -155,12 +156,12 @@ parallel::Mesh mesh_of(const Trial& trial, const comm::GroupOptions& options) {
   });
 }
 
-WholeRun run_layout(const Trial& trial, int steps) {
+WholeRun run_layout(const Trial& trial, int steps, const model::Parameters::Source& source) {
   const ScratchFolder results;
   const auto file = [&](int rank) { return results.path() + "/" + std::to_string(rank); };
   const int world = static_cast<int>(trial.world());
   const auto statuses = run_ranks(world, [&](const comm::GroupOptions& options) {
-    const auto bytes = json::to_cbor(run_rank(trial, options, steps));
+    const auto bytes = json::to_cbor(run_rank(trial, options, steps, source));
     std::ofstream(file(options.rank), std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   });

@@ -5,6 +5,7 @@ usage: lora_check.py SWEEP_RANK [CASE ...]
 The adapters are written as peft writes them (adapter_model.safetensors, names with base_model.model.). B does not start at zero
 here, since A would have no gradients. Loss within 1e-5 (relative), every norm of an adapter's gradient within 1e-4, and no other gradient.
 """
+import importlib.util
 import json
 import os
 import subprocess
@@ -15,13 +16,15 @@ import torch
 from hf_check import CASES as HF
 from hf_check import COMMON, compare_layout, main, make_checkpoint
 from safetensors.torch import save_file
-from transformers import Qwen2Config
+from transformers import LlamaConfig, Qwen2Config
 
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 GATED = ["gate_proj", "up_proj", "down_proj"]
 DENSE = ["--tp 2", "--pp 2", "--dp 2 --zero 3", "--dp 2 --zero 1", "--dp 2 --zero 2", "--tp 2 --sp", "--cp 2", "--tp 4", "--tp 4 --sp",
          "--pp 2 --dp 2 --zero 3", "--tp 2 --pp 2 --dp 2 --zero 2"]
-MODELS = {**HF, "qwen2_tied_odd": lambda: Qwen2Config(**{**COMMON, "vocab_size": 157}, num_key_value_heads=8, tie_word_embeddings=True)}
+WIDE = {**COMMON, "hidden_size": 128, "intermediate_size": 256}
+MODELS = {**HF, "llama_wide": lambda: LlamaConfig(**WIDE, num_key_value_heads=8, tie_word_embeddings=False),
+          "qwen2_tied_odd": lambda: Qwen2Config(**{**COMMON, "vocab_size": 157}, num_key_value_heads=8, tie_word_embeddings=True)}
 # Model, lora_targets, the modules those are, rank, alpha, and layouts.
 CASES = {
     "llama_all": ("llama", "all_linear", ATTENTION + GATED, 8, 16, DENSE),
@@ -38,6 +41,11 @@ CASES = {
     "mixtral_attention": ("mixtral", "attention", ATTENTION, 8, 16,
                           ["--dp 2 --ep 2", "--tp 2 --sp", "--dp 4 --ep 4 --zero 3", "--pp 2 --tp 2 --dp 2 --ep 2"]),
 }
+
+
+if importlib.util.find_spec("bitsandbytes"):  # a base in 4 bits, whose weights it makes of its codes
+    from nf4_check import through_codes
+    CASES["llama_nf4"] = ("llama_wide", "all_linear", ATTENTION + GATED, 8, 16, ["--tp 2", "--tp 2 --sp", "--pp 2", "--dp 2 --zero 3", "--cp 2"])
 
 
 class Adapted(torch.nn.Module):
@@ -72,7 +80,11 @@ def compare(case, binary):
     kind, targets, modules, rank, alpha, layouts = CASES[case]
     with tempfile.TemporaryDirectory() as folder:
         model = make_checkpoint(MODELS[kind](), folder, shards=False)
+        quantized = case.endswith("_nf4")
         adapters = adapt(model, modules, rank, alpha)
+        with torch.no_grad():
+            for a in adapters.values() if quantized else ():
+                a.base.weight.copy_(through_codes(a.base.weight.detach()))
         tensors = {f"{name}.{m}.weight": getattr(a, m) for name, a in adapters.items() for m in ("lora_A", "lora_B")}
         save_file({"base_model.model." + name: t.detach().contiguous() for name, t in tensors.items()},
                   os.path.join(folder, "adapter_model.safetensors"))
@@ -87,6 +99,8 @@ def compare(case, binary):
         assert min(norms.values()) > 0, "a gradient of zero would compare with anything"
         lora = f"--lora-rank {rank} --lora-alpha {alpha} --lora-targets {targets}"
         command = [binary, "check", "--checkpoint", folder, "--tokens", path, *lora.split()]
+        if quantized:
+            command[6:6] = ["--quantize-base", "nf4"]
         wrong = []
         for flags in ["", *layouts]:
             wrong += compare_layout(case, command, flags, loss.item(), norms, set(norms))

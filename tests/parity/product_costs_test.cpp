@@ -63,6 +63,11 @@ void nothing(Trial&) {}
 void lora(Trial& t) {
   t.lora_rank = 3;
 }
+// Whole blocks on each of two tensor-parallel ranks.
+void quantized(Trial& t) {
+  lora(t), t.quantize_base = QuantizeBase::kNf4;
+  t.spec.hidden_size = t.spec.intermediate_size = 128, t.spec.head_dim = 32;
+}
 void packed(Trial& t) {
   t.packing = true, t.lengths = "uniform 2 9";
 }
@@ -265,6 +270,30 @@ const CostCase kCosts[] = {
     {"lora_dp2_parameters_outside",
      {2},
      [](Trial& t) { lora(t), t.zero = 3, t.offload = Offload::kParameters; }},
+    {"quantized", {1}, quantized},
+    {"quantized_tp2_sp", {1, 2}, [](Trial& t) { quantized(t), t.sp = true; }},
+    {"quantized_tp2_overlap_full",
+     {1, 2},
+     [](Trial& t) { quantized(t), t.sp = t.tp_overlap = true, t.recompute = Recompute::kFull; }},
+    {"quantized_pp2_tied", {1, 1, 2}, [](Trial& t) { quantized(t), tied(t); }},
+    {"quantized_dp2_zero3", {2}, [](Trial& t) { quantized(t), t.zero = 3; }},
+    {"quantized_dp2_zero3_full_kept",
+     {2},
+     [](Trial&
+            t) { quantized(t), t.zero = 3, t.recompute = Recompute::kFull, t.reshard_after_forward = false; }},
+    {"quantized_dp4_zero3_hybrid", {4}, [](Trial& t) { quantized(t), t.zero = 3, t.dp_shard = 2; }},
+    {"quantized_dp2_tp2_sp_zero3_mixed",
+     {2, 2},
+     [](Trial& t) { quantized(t), t.sp = true, t.zero = 3, t.precision = Precision::kBf16Mixed; }},
+    {"quantized_dp2_zero1_mixed",
+     {2},
+     [](Trial& t) { quantized(t), t.zero = 1, t.precision = Precision::kBf16Mixed; }},
+    {"quantized_dp2_tp2_pp2_zero3", {2, 2, 2}, [](Trial& t) { quantized(t), t.zero = 3; }},
+    {"quantized_cp2", {1, 1, 1, 2}, quantized},
+    {"quantized_dp2_offloaded",
+     {2},
+     [](Trial&
+            t) { quantized(t), t.zero = 2, t.offload = Offload::kOptimizer, t.activation_offload = true; }},
     {"dp2_offloaded",
      {2},
      [](Trial& t) { t.zero = 2, t.offload = Offload::kOptimizer, t.activation_offload = true; }},

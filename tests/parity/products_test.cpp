@@ -54,6 +54,11 @@ const Strategy kStrategies[] = {
        t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true, t.spec.vocab_size = 61;
      }},
     {"lora", "trained", [](Trial& t) { t.lora_rank = 3, t.lora_targets = LoraTargets::kAttention; }},
+    {"quantized base", "trained",
+     [](Trial& t) {
+       t.lora_rank = 3, t.lora_targets = LoraTargets::kAttention, t.quantize_base = QuantizeBase::kNf4;
+       t.spec.hidden_size = t.spec.intermediate_size = 128, t.spec.head_dim = 32;
+     }},
     {"padded vocabulary", "vocabulary", [](Trial& t) { t.spec.vocab_size = 59, t.vocab_multiple = 3; }},
     {"packed documents", "documents", [](Trial& t) { t.packing = true, t.lengths = "uniform 2 9"; }},
     {"padded documents", "documents", [](Trial& t) { t.lengths = "uniform 2 16"; }},

@@ -11,6 +11,7 @@
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/optimizer_states.h"
+#include "bench_kernels/shape/quantized_base.h"
 #include "bench_kernels/step/train_step.h"
 
 namespace sweep::step {
@@ -88,6 +89,19 @@ std::vector<Case> adapter_cases() {
     Trial outside = small_llama(2);
     outside.zero = zero, outside.lora_rank = 4;
     add_offloads(all, "lora_zero" + std::to_string(zero), outside);
+  }
+  return all;
+}
+
+std::vector<Case> quantized_cases() {
+  std::vector<Case> all;
+  for (const i64 zero : {0, 1, 2, 3}) {
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16Master, Precision::kBf16Mixed}) {
+      Trial t = small_llama(2);
+      t.spec.hidden_size = 128, t.spec.head_dim = 32, t.spec.intermediate_size = 192;
+      t.zero = zero, t.precision = precision, t.lora_rank = 5, t.quantize_base = QuantizeBase::kNf4;
+      all.push_back({"nf4_zero" + std::to_string(zero) + "_" + std::string(to_string(precision)), t});
+    }
   }
   return all;
 }
@@ -199,8 +213,8 @@ std::vector<Case> gathering_cases() {
 
 std::vector<Case> cases() {
   std::vector<Case> all = adapter_cases();
-  for (const auto& more : {eight_bit_cases(), paged_cases(), adafactor_cases(), head_norm_cases(),
-                           latent_cases(), gathering_cases()})
+  for (const auto& more : {quantized_cases(), eight_bit_cases(), paged_cases(), adafactor_cases(),
+                           head_norm_cases(), latent_cases(), gathering_cases()})
     all.insert(all.end(), more.begin(), more.end());
   for (const i64 zero : {0, 1, 2, 3}) {
     const std::string stage = "zero" + std::to_string(zero);
@@ -263,12 +277,15 @@ TEST_P(StateBytes, WhatLastsIsTheFormulaPlusPadding) {
   EXPECT_EQ(state.bytes().gradients, 0) << "no backward has made them";
   step.run();
   EXPECT_EQ(state.elements() - state.padding(),
-            shape::parameter_count(t.spec) + shape::adapter_parameter_count(t));
+            shape::parameter_count(t.spec) + shape::adapter_parameter_count(t) - shape::quantized_weights(t));
   const shape::StateBytes formula = shape::state_bytes(t);
   const auto elements = static_cast<double>(state.elements());
   const auto trained = static_cast<double>(state.count(false).all);
   EXPECT_EQ(state.count(true).all > 0, t.lora_rank > 0);
-  EXPECT_EQ(static_cast<double>(state.bytes().weights), formula.weights * elements);
+  const auto codes = static_cast<double>(state.count(true).quantized);
+  EXPECT_EQ(codes > 0, t.quantize_base != QuantizeBase::kNone);
+  EXPECT_EQ(static_cast<double>(state.bytes().weights),
+            formula.weights * elements + codes / static_cast<double>(shape::state_split(t).weights));
   EXPECT_EQ(static_cast<double>(state.bytes().gradients), formula.gradients * trained);
   i64 optimizer = 0;
   for (const i64 elements : state.updated()) optimizer += shape::optimizer_bytes(t, elements);
@@ -325,7 +342,8 @@ TEST_P(StateBytes, SentBytesAreTheFormula) {
   const auto trained = state.count(false), frozen = state.count(true);
   const auto exact = [](i64 n) { return static_cast<double>(n); };
   shape::StateTraffic formula = shape::state_traffic(t, exact(trained.all), exact(trained.shared));
-  formula.all_gather += shape::frozen_traffic(t, exact(frozen.all), exact(frozen.shared)).all_gather;
+  formula.all_gather += shape::frozen_traffic(t, exact(frozen.all), exact(frozen.shared)).all_gather +
+                        shape::quantized_traffic(t, exact(frozen.quantized)).all_gather;
   const comm::Traffic sent = mesh.traffic();
   const bool agrees = t.grad_clip || t.precision == Precision::kFp16;  // one float64 over the world
   const i64 agreement = agrees ? 2 * 8 * (t.world() - 1) / t.world() : 0;

@@ -7,6 +7,7 @@
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/parallel/weights_file.h"
 #include "bench_kernels/shape/around_step.h"
+#include "bench_kernels/shape/quantized_base.h"
 #include "bench_kernels/step/train_step.h"
 #include "tests/parity/layouts.h"
 #include "tests/unit/comm/forked_ranks.h"
@@ -29,8 +30,10 @@ Loaded load(const Trial& trial) {
     step.run();
     std::vector<at::Tensor> before;
     for (const auto& t : step.tensors()) before.push_back(t.value.clone());
-    parallel::WeightsFile weights(
-        step.states(), {.kind = trial.weights_load, .first = options.rank == 0, .folder = "/dev/shm"});
+    parallel::WeightsFile weights(step.states(), {.kind = trial.weights_load,
+                                                  .form = trial.weights_file,
+                                                  .first = options.rank == 0,
+                                                  .folder = "/dev/shm"});
     weights.write();
     i64 overwritten = 0;
     for (const auto* state : step.states())
@@ -67,11 +70,18 @@ TEST(WeightsLoad, RanksHaveTheNumbersOfTheFileAndReadTheBytesOfThePlan) {
   trials[4].zero = 3, trials[4].dp_shard = 2;
   trials[5].zero = 3, trials[5].lora_rank = 4;
   trials.push_back(trials[1]), trials.back().offload = Offload::kParameters;
+  for (Trial quantized : {two, trials[1], trials[2], trials[3], trials[4]}) {
+    quantized.lora_rank = 4, quantized.quantize_base = QuantizeBase::kNf4;
+    quantized.spec.hidden_size = quantized.spec.intermediate_size = 128, quantized.spec.head_dim = 32;
+    for (const WeightsFileForm form : {WeightsFileForm::kPlain, WeightsFileForm::kQuantized})
+      trials.push_back(quantized), trials.back().weights_file = form;
+  }
   for (std::size_t i = 0; i < trials.size(); ++i)
     for (const WeightsLoad kind : {WeightsLoad::kRank0, WeightsLoad::kSharded}) {
       SCOPED_TRACE("trial " + std::to_string(i) + " " + std::string(to_string(kind)));
       Trial t = trials[i];
       t.weights_load = kind;
+      ASSERT_EQ(shape::quantized_base_objection(t), std::nullopt);
       const Loaded loaded = load(t);
       EXPECT_EQ(loaded.bytes, shape::load_bytes(t));
       EXPECT_EQ(loaded.most_on_host, kind == WeightsLoad::kRank0 ? loaded.bytes : 0);

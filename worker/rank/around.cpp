@@ -35,6 +35,7 @@ void load_weights(const Attempt& attempt, bool first_rank, step::TrainStep& step
   const bool reads = !attempt.is_rehearsal();
   parallel::WeightsFile file(step.states(),
                              {.kind = t.weights_load,
+                              .form = t.weights_file,
                               .first = first_rank,
                               .folder = attempt.checkpoint_folder,
                               .reads = reads,

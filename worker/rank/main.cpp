@@ -69,6 +69,12 @@ void add_layout(CLI::App& command, sweep::Trial& t) {
           [&t](const std::string& word) { t.lora_targets = *sweep::choice_from<sweep::LoraTargets>(word); },
           "The layers that have them")
       ->check(CLI::IsMember({"query_value", "attention", "mlp", "all_linear"}));
+  command
+      .add_option_function<std::string>(
+          "--quantize-base",
+          [&t](const std::string& word) { t.quantize_base = *sweep::choice_from<sweep::QuantizeBase>(word); },
+          "The type that the layers beside adapters are kept in")
+      ->check(CLI::IsMember({"none", "nf4"}));
   command.add_flag("--sp", t.sp, "Sequence parallelism beside tp");
   command
       .add_option_function<std::string>(

@@ -64,6 +64,14 @@ struct EightBitArgs {
   double beta1, beta2, decay, step_size, root, eps;
 };
 
+// Weights of a quantized tensor's run of blocks (kernels/nf4.h): out becomes value x (largest of 8 bits x scale + offset).
+// maps: what codes of 8 and of 4 bits stand for, [256 + 16] of fp32; scales and offset are fp32, codes bytes.
+struct Nf4Args {
+  const void *codes, *scale_codes, *scales, *offset, *maps;
+  void* out;
+  Index rows, blocks, part, part_stride, whole, whole_stride;
+};
+
 // largest (fp32) becomes the largest magnitude of each block's rows of n elements, which begin `stride` apart.
 struct LargestArgs {
   const void* in;
@@ -82,6 +90,7 @@ struct RoundArgs {
 
 // Bounds that host and kernels share.
 constexpr int kEightBitBlock = 256, kEightBitValues = 256;
+constexpr int kNf4Block = 64, kNf4ScaleBlock = 256, kNf4Values = 16;
 constexpr int kWarp = 32;
 constexpr int kMostThreads = 512;                // of a block
 constexpr int kMostParts = 256;                  // blocks of a norm's backward

@@ -5,6 +5,7 @@
 #include "bench_kernels/kernels/device/activation.h"
 #include "bench_kernels/kernels/device/eight_bit.h"
 #include "bench_kernels/kernels/device/fp8.h"
+#include "bench_kernels/kernels/device/nf4.h"
 #include "bench_kernels/kernels/device/norm.h"
 #include "bench_kernels/kernels/device/rope.h"
 
@@ -22,6 +23,7 @@
   KERNEL(sum_parts, SumPartsArgs, (sum_parts<T>(args, room)))                            \
   KERNEL(rope, RopeArgs, (rotate<T, K>(args)))                                           \
   KERNEL(adamw_eight_bit, EightBitArgs, (adamw_eight_bit<T>(args, room)))                \
+  KERNEL(four_bit_weights, Nf4Args, (nf4_dequantize<T, K>(args, room)))                  \
   KERNEL(largest_magnitude, LargestArgs, (largest_magnitude<T, K>(args, room)))          \
   KERNEL(round_to_eight, RoundArgs, (round_to_eight<T, K>(args, room)))
 

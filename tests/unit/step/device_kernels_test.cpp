@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -63,7 +64,11 @@ Result steps(Trial t, Path path) {
   TrainStep step(t, at::kCPU, mesh_of_one(), nullptr);
   Result out{step.run().loss, {}};
   for (const auto& tensor : step.tensors())
-    out.tensors.push_back({tensor.name, {}, {}, tensor.value.clone(), tensor.gradient.clone()});
+    out.tensors.push_back({tensor.name,
+                           {},
+                           {},
+                           tensor.value.clone(),
+                           tensor.gradient.defined() ? tensor.gradient.clone() : at::Tensor()});
   kernels::device::set_launcher(nullptr);
   kernels::set_path(Path::kFused);
   return out;
@@ -93,6 +98,26 @@ TEST_P(DeviceKernels, WholeStepHasTheLossAndTheGradientsOfLibraryOperators) {
       EXPECT_LE(difference.abs().max().item<float>(), 1e-6f) << plain.tensors[i].name;
       EXPECT_GT(plain.tensors[i].gradient.abs().max().item<float>(), 0.0f) << plain.tensors[i].name;
     }
+  }
+}
+
+// One launch for each tensor and product: seven of a layer, forward and backward, in both micro-steps; one for each
+// tensor that is looked at.
+TEST(Nf4Kernel, MakesTheWeightsOfAQuantizedBaseForEachProduct) {
+  Trial t = small("llama");
+  t.spec.hidden_size = 128, t.spec.head_dim = 32, t.spec.intermediate_size = 192;
+  t.lora_rank = 4, t.quantize_base = QuantizeBase::kNf4;
+  launched.clear();
+  const Result fused = steps(t, Path::kDevice);
+  EXPECT_EQ(std::count(launched.begin(), launched.end(), "four_bit_weights"), 2 * 7 * 2 * 2 + 2 * 7);
+  const Result plain = steps(t, Path::kPlain);
+  EXPECT_NEAR(fused.loss, plain.loss, 1e-6);
+  ASSERT_EQ(fused.tensors.size(), plain.tensors.size());
+  for (std::size_t i = 0; i < plain.tensors.size(); ++i) {
+    ASSERT_EQ(plain.tensors[i].gradient.defined(), fused.tensors[i].gradient.defined());
+    if (!plain.tensors[i].gradient.defined()) continue;
+    const at::Tensor difference = fused.tensors[i].gradient - plain.tensors[i].gradient;
+    EXPECT_LE(difference.abs().max().item<float>(), 1e-6f) << plain.tensors[i].name;
   }
 }
 
