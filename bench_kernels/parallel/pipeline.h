@@ -35,7 +35,7 @@ class Pipeline {
   // finish_gradients() of the states.
   void run(const std::function<model::MicroBatch(i64)>& micro, const Watch&);
 
-  // Forward of one micro-batch, of any size, stage after stage; nothing is kept.
+  // Forward of one micro-batch, of any size, stage after stage; nothing is kept. Gradients stay as they are.
   void evaluate(const model::MicroBatch& micro, const std::function<void(bool waits)>& watch);
 
   // One part per chunk, in order of their stages.

@@ -43,6 +43,18 @@ std::optional<std::string> load_objection(const Trial& t) {
       t.weights_load, t.tp, t.pp, t.ep);
 }
 
+std::optional<std::string> evaluation_objection(const Trial& t) {
+  if (t.eval_metrics == EvalMetrics::kLoss) return {};
+  if (t.eval_batch_size == 0)
+    return fmt::format("eval_metrics {} without an evaluation: set eval_batch_size.", t.eval_metrics);
+  if (t.cp > 1)
+    return fmt::format(
+        "eval_metrics {} with cp {}: a rank has some positions of each sequence, and the metrics read it whole; "
+        "use dp, tp or pp.",
+        t.eval_metrics, t.cp);
+  return {};
+}
+
 }  // namespace
 
 bool surrounds(const Trial& t) {
@@ -54,6 +66,12 @@ i64 load_bytes(const Trial& t) {
   if (t.weights_load == WeightsLoad::kNone) return 0;
   const i64 model = bytes_of(state_types(t).weights) * parameter_count(t.spec);
   return t.weights_load == WeightsLoad::kRank0 ? model : model * (t.dp * t.cp / state_split(t).weights);
+}
+
+double compared_pairs(const Trial& t) {
+  if (t.eval_metrics == EvalMetrics::kLoss) return 0;
+  const auto tokens = static_cast<double>(t.seq_len);
+  return static_cast<double>(t.eval_batches) * static_cast<double>(t.eval_batch_size) * tokens * tokens;
 }
 
 double load_host_bytes(const Trial& t) {
@@ -84,6 +102,7 @@ double checkpoint_host_bytes(const Trial& t) {
 
 std::optional<std::string> around_objection(const Trial& t) {
   if (auto sentence = checkpoint_objection(t)) return sentence;
+  if (auto sentence = evaluation_objection(t)) return sentence;
   return load_objection(t);
 }
 

@@ -16,6 +16,10 @@ i64 checkpoint_bytes(const Trial&);
 // sharded once for each copy that the ranks keep. 0: none are read.
 i64 load_bytes(const Trial&);
 
+// Pairs of a predicted token and a token of the reference that text metrics compare on each data-parallel rank, at
+// most: the square of each sequence's length (text_overlap.h). 0: there are no text metrics.
+double compared_pairs(const Trial&);
+
 // Host memory that loading takes on the fullest node: with rank0 the whole model on its node.
 double load_host_bytes(const Trial&);
 

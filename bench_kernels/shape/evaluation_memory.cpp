@@ -37,11 +37,7 @@ class Copies {
   std::vector<double> bytes_;
 };
 
-}  // namespace
-
-PartBytes evaluation_memory(const Trial& trial, const StageShare& share, bool gpu) {
-  const Trial t = with_its_batch(trial);
-  const StepSizes s(t, gpu ? KernelPath::kGpu : KernelPath::kProcessor);
+PartBytes chunk_memory(const Trial& t, const StepSizes& s, const StageShare& share) {
   const ChunkParameters p(t, s, share);
   const Copies copies(t, s, p);
   PartBytes most;
@@ -54,6 +50,18 @@ PartBytes evaluation_memory(const Trial& trial, const StageShare& share, bool gp
   }
   if (p.has_head)
     keep_larger(most, head_memory(s, p.weights).backward + copies.at(p.layers + p.has_embedding));
+  if (p.has_head && t.eval_metrics == EvalMetrics::kNgram)
+    most[MemoryPart::kTemporary] += block(8 * s.whole);  // the predicted tokens
+  return most;
+}
+
+}  // namespace
+
+PartBytes evaluation_memory(const Trial& trial, const std::vector<StageShare>& chunks, bool gpu) {
+  const Trial t = with_its_batch(trial);
+  const StepSizes s(t, gpu ? KernelPath::kGpu : KernelPath::kProcessor);
+  PartBytes most;
+  for (const StageShare& share : chunks) keep_larger(most, chunk_memory(t, s, share));
   most[MemoryPart::kTemporary] += moments::micro_batch(s);
   if (t.pp > 1) most[MemoryPart::kBuffers] += block(s.residual());
   return most;

@@ -90,6 +90,14 @@ i64 micros_of(const Trial& t, at::Device device) {
   return device.is_meta() ? shape::micros_with_same_peak(shape::Pipeline::of(t)) : t.grad_accum;
 }
 
+// The row behind each sequence: a document where they are packed.
+std::vector<std::int64_t> ends_of(const model::MicroBatch& micro, i64 seq_len) {
+  if (micro.documents != nullptr) return micro.documents->ends;
+  std::vector<std::int64_t> ends;
+  for (std::int64_t end = seq_len; end <= micro.labels.numel(); end += seq_len) ends.push_back(end);
+  return ends;
+}
+
 }  // namespace
 
 std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
@@ -273,25 +281,37 @@ StepTimes TrainStep::run() {
   return times;
 }
 
-Evaluation TrainStep::evaluate() {
+Evaluation TrainStep::evaluate(bool scores) {
   Impl& s = *impl_;
   Trial shown = s.trial;
   shown.micro_batch_size = s.trial.eval_batch_size, shown.grad_accum = 1;
   shown.global_batch_size = shown.micro_batch_size * shown.dp;
   const Batch batch = make_batch(shown, s.device, s.mesh.place(), s.tokens);
-  const model::MicroBatch micro{
+  model::MicroBatch micro{
       batch.tokens[0], batch.labels[0], 1.0, s.total, batch.documents.empty() ? nullptr : &batch.documents[0],
       batch.holes,     batch.weight};
+  std::optional<TextScorer> scorer;
+  if (s.trial.eval_metrics == EvalMetrics::kNgram && s.pipeline.has_head()) {
+    micro.predictions = at::empty_like(micro.labels);
+    if (scores && !s.device.is_meta() && s.mesh.place().tp == 0) scorer.emplace();
+  }
+  const std::vector<std::int64_t> ends = ends_of(micro, s.trial.seq_len);
   const i64 batches = s.device.is_meta() ? 1 : s.trial.eval_batches;
+  for (const auto& part : s.pipeline.parts()) part->state.begin_step();  // frees the last step's gradients
   s.clock.restart();
   s.total.zero_();
   const PartClock::Mark first = s.clock.mark();
-  for (i64 i = 0; i < batches; ++i)
+  for (i64 i = 0; i < batches; ++i) {
     s.pipeline.evaluate(micro, [&s](bool waits) { s.begin(waits ? Part::kCommunication : Part::kForward); });
+    if (scorer) scorer->add(micro.predictions, micro.labels, ends);
+  }
+  Evaluation out;
+  if (scorer) out.text = scorer->finish([&s] { s.begin(Part::kNone); });
   if (s.pipeline.has_head()) s.loss.copy_(s.total, /*non_blocking=*/true);
   const PartClock::Mark last = s.clock.mark();
   s.clock.wait(last);
-  Evaluation out{s.clock.span_ns(first, last), s.pipeline.has_head() ? batches * batch.labelled : 0, 0};
+  out.ns = s.clock.span_ns(first, last);
+  if (s.pipeline.has_head()) out.tokens = batches * batch.labelled;
   if (out.tokens > 0) out.loss = s.loss.item<double>() / static_cast<double>(out.tokens);
   return out;
 }

@@ -15,6 +15,7 @@
 #include "bench_kernels/parallel/mesh.h"
 #include "bench_kernels/parallel/model_state.h"
 #include "bench_kernels/step/batch.h"
+#include "bench_kernels/step/text_scorer.h"
 #include "schema/progress.h"
 #include "schema/records.h"
 #include "schema/trial.h"
@@ -43,6 +44,7 @@ struct StepTimes {
 struct Evaluation {
   std::int64_t ns = 0, tokens = 0;
   double loss = 0;
+  std::optional<TextScores> text;  // eval_metrics ngram, on the first rank with the head of each tensor group
 };
 
 // Why this step cannot run the trial on that kind of device, as a sentence; nothing when it can.
@@ -67,8 +69,8 @@ class TrainStep {
 
   StepTimes run();
   // Forward only, over eval_batches times the first eval_batch_size sequences of each data-parallel rank. REQUIRES:
-  // eval_batch_size > 0.
-  Evaluation evaluate();
+  // eval_batch_size > 0. scores: false leaves the comparison of the predicted text out (phantom GPUs predict nothing).
+  Evaluation evaluate(bool scores = true);
   // This rank's share of every tensor it holds, whole even where ZeRO shards it: a collective of all ranks.
   // Gradients are those of the last step, averaged over its tokens; undefined where the tensor is frozen, and
   // before the first step.

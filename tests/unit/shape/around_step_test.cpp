@@ -86,5 +86,17 @@ TEST(AroundStep, WhatIsNotCombinedIsRefused) {
   EXPECT_FALSE(refused([](Trial& t) { t.offload = Offload::kDisk, t.checkpoint = CheckpointKind::kNone; }));
 }
 
+TEST(AroundStep, TextMetricsNeedAnEvaluationAndWholeSequences) {
+  Trial t = big();
+  t.checkpoint = CheckpointKind::kNone, t.eval_metrics = EvalMetrics::kNgram;
+  EXPECT_TRUE(around_objection(t));
+  t.eval_batch_size = 4;
+  EXPECT_FALSE(around_objection(t));
+  t.dp = 16, t.cp = 2;
+  EXPECT_TRUE(around_objection(t));
+  t.eval_metrics = EvalMetrics::kLoss;
+  EXPECT_FALSE(around_objection(t));
+}
+
 }  // namespace
 }  // namespace sweep::shape
