@@ -27,6 +27,9 @@ double load_host_bytes(const Trial&);
 // async: the shares of the node's ranks. sharded: nothing that grows with the model.
 double checkpoint_host_bytes(const Trial&);
 
+// Tokens that a rank reads from a file for each step; 0: its data is made in memory.
+double data_tokens(const Trial&);
+
 // The trial does more than steps.
 bool surrounds(const Trial&);
 

@@ -17,6 +17,7 @@
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
 #include "bench_kernels/shape/step_sizes.h"
+#include "bench_kernels/step/data_loader.h"
 #include "bench_kernels/step/part_clock.h"
 
 namespace sweep::step {
@@ -143,6 +144,8 @@ struct TrainStep::Impl {
         clock(device) {
     tokens = given.tokens ? given.tokens : synthetic_tokens(kSeed, t.spec.vocab_size);
     batch = make_batch(t, device, mesh.place(), tokens);
+    if (t.data != DataSource::kNone && given.reads_data && !device.is_meta())
+      loader.emplace(t, mesh.place(), tokens, given.data_folder);
     total = at::zeros({1}, at::TensorOptions(device).dtype(at::kDouble));
     loss = device.is_meta() ? total : memory::empty_on_host({1}, total.options());
     for (const auto& part : pipeline.parts())
@@ -171,10 +174,11 @@ struct TrainStep::Impl {
             batch.holes,
             batch.weight};
   }
+  void load();
   void watch(parallel::Pipeline::Moment, shape::Act);
   // Moments of a step, in order.
   struct Marks {
-    PartClock::Mark first = 0, computed = 0, averaged = 0, last = 0;
+    PartClock::Mark first = 0, loaded = 0, computed = 0, averaged = 0, last = 0;
   };
   StepTimes times(const Marks&) const;
 
@@ -187,12 +191,23 @@ struct TrainStep::Impl {
   parallel::StepGuard guard;
   TokenSource tokens;
   Batch batch;
+  std::optional<DataLoader> loader;
   at::Tensor total, loss;  // the loss: total on the host, copied there before the step's one wait
   PartClock clock;
   std::vector<Stretch> stretches;
   std::vector<Wait> waits;
   bool times_waits = false;
 };
+
+// The step's data takes the place of the last step's.
+void TrainStep::Impl::load() {
+  if (!loader) return;
+  const Batch next = loader->next();
+  for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
+    batch.tokens[i].copy_(next.tokens[i]);
+    batch.labels[i].copy_(next.labels[i]);
+  }
+}
 
 void TrainStep::Impl::watch(parallel::Pipeline::Moment moment, shape::Act act) {
   using Moment = parallel::Pipeline::Moment;
@@ -223,6 +238,7 @@ StepTimes TrainStep::Impl::times(const Marks& at) const {
   times.backward_ns += clock.span_ns(stretches.back().end, at.averaged);
   times.optimizer_ns = clock.span_ns(at.averaged, at.last);
   times.step_ns = clock.span_ns(at.first, at.last);
+  if (loader) times.data_ns = clock.span_ns(at.first, at.loaded);
   if (!mesh[shape::Dimension::kWorld].alone())
     times.exposed_comm_ns = waited + clock.span_ns(at.computed, at.averaged);
   return times;
@@ -249,6 +265,8 @@ StepTimes TrainStep::run() {
   for (const auto& part : s.pipeline.parts()) part->stage.routing_load() = {};
   Impl::Marks at;
   at.first = s.clock.mark();
+  s.load();
+  at.loaded = s.clock.mark();
   s.times_waits = true;
   s.pipeline.run([&s](i64 micro) { return s.micro_step(micro); },
                  [&s](parallel::Pipeline::Moment moment, shape::Act act) { s.watch(moment, act); });

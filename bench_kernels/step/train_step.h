@@ -4,6 +4,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +29,8 @@ struct StepTimes {
   // Waited for: gradients on their way, and other stages of a pipeline (that wait is in step_ns only, else in
   // no part). Absent for one rank.
   std::optional<std::int64_t> exposed_comm_ns;
+  // Waited for the step's data, in step_ns and in no part. Absent where it is made in memory.
+  std::optional<std::int64_t> data_ns;
   // Mean over this rank's labelled tokens of the step, before the update; 0 with tokens 0 on a rank without the head.
   double loss = 0;
   std::int64_t tokens = 0;
@@ -50,10 +53,13 @@ struct Evaluation {
 // Why this step cannot run the trial on that kind of device, as a sentence; nothing when it can.
 std::optional<std::string> unsupported(const Trial&, c10::DeviceType);
 
-// Weights and tokens to take instead of those drawn from the step's seed.
+// Weights and tokens to take instead of those drawn from the step's seed; where its data is written and read from
+// (empty: the folder of temporary files), and whether it is.
 struct Given {
-  model::Parameters::Source weights;
-  TokenSource tokens;
+  model::Parameters::Source weights{};
+  TokenSource tokens{};
+  std::filesystem::path data_folder{};
+  bool reads_data = true;
 };
 
 class TrainStep {

@@ -195,9 +195,9 @@ void RankRun::describe(EffectiveSettings& effective) const {
 
 void RankRun::train(const Attempt& attempt) {
   const bool proof = attempt.trial.workload == Workload::kProof;
-  step::TrainStep step(
-      attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); },
-      proof ? step::kProofOptimizer : optim::OptimizerOptions());
+  step::TrainStep step(attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); },
+                       proof ? step::kProofOptimizer : optim::OptimizerOptions(),
+                       {.data_folder = attempt.checkpoint_folder, .reads_data = !attempt.is_rehearsal()});
   EffectiveSettings& used = record_.effective = step.effective();
   describe(used);
   const auto counted = [&] {

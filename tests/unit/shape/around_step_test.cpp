@@ -98,5 +98,22 @@ TEST(AroundStep, TextMetricsNeedAnEvaluationAndWholeSequences) {
   EXPECT_FALSE(around_objection(t));
 }
 
+TEST(AroundStep, DataHasWholeSequencesOfAVocabularyThatTheTableHolds) {
+  Trial t = big();
+  t.checkpoint = CheckpointKind::kNone, t.seq_len = 9, t.grad_accum = 3, t.micro_batch_size = 2;
+  EXPECT_DOUBLE_EQ(data_tokens(t), 0);
+  for (const DataSource data : {DataSource::kTokens, DataSource::kText}) {
+    t.data = data;
+    EXPECT_DOUBLE_EQ(data_tokens(t), 60);
+    EXPECT_FALSE(around_objection(t));
+    Trial documents = t;
+    documents.lengths = "fixed 4";
+    EXPECT_TRUE(around_objection(documents));
+    Trial wide = t;
+    wide.spec.vocab_size = i64{1} << 24;
+    EXPECT_EQ(around_objection(wide).has_value(), data == DataSource::kText);
+  }
+}
+
 }  // namespace
 }  // namespace sweep::shape
