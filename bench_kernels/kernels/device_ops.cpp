@@ -270,5 +270,41 @@ void adamw_eight_bit(const EightBitAdamW& a) {
                     3 * n * static_cast<std::int64_t>(a.parameter.element_size()) + moments});
 }
 
+void round_to_eight(const at::Tensor& of, const at::Tensor& values, bool transposed,
+                    const at::Tensor& scale) {
+  namespace d = sweep::device;
+  const Index rows = of.size(0), n = of.size(1), stride = of.stride(0);
+  const Index parts = std::min<Index>(rows, d::kMostParts);
+  const at::Tensor largest = at::empty({parts}, of.options().dtype(at::kFloat));
+  if (of.is_meta()) return;
+  const bool packed = aligned({of}, {n, stride});
+  const std::int64_t read = of.numel() * static_cast<std::int64_t>(of.element_size());
+  const std::size_t room = d::kWarp * (of.scalar_type() == at::kDouble ? sizeof(double) : sizeof(float));
+  const unsigned threads = threads_for(packed ? n / pack_of(of) : n);
+  const d::LargestArgs first{at_of(of), at_of(largest), rows, n, stride};
+  run(of, {"largest_magnitude",
+           {},
+           packed,
+           static_cast<unsigned>(parts),
+           threads,
+           room,
+           &first,
+           read + 4 * parts});
+  const d::RoundArgs second{at_of(of),    at_of(largest), at_of(values),
+                            at_of(scale), rows,           n,
+                            stride,       parts,          values.scalar_type() == at::kFloat8_e5m2,
+                            transposed};
+  const Index tiles = ((rows + d::kTile - 1) / d::kTile) * ((n + d::kTile - 1) / d::kTile);
+  constexpr unsigned kTileThreads = 4 * d::kTile;
+  run(of, {"round_to_eight",
+           {},
+           packed,
+           blocks_for(transposed ? tiles : rows),
+           transposed ? kTileThreads : threads,
+           room + (transposed ? d::kTile * (d::kTile + 1) : 0),
+           &second,
+           read + of.numel()});
+}
+
 }  // namespace device
 }  // namespace sweep::kernels

@@ -43,6 +43,9 @@ void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, con
 bool join_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Angles&,
                 const at::Tensor& rows);
 void adamw_eight_bit(const EightBitAdamW&);
+// values (eight bits, as `of` lies or its transpose) times scale (one fp32) is close to `of`, whose rows have their
+// elements side by side. scale is the least power of two with which no value is out of range.
+void round_to_eight(const at::Tensor& of, const at::Tensor& values, bool transposed, const at::Tensor& scale);
 
 }  // namespace device
 }  // namespace sweep::kernels

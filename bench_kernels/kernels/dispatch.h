@@ -18,13 +18,18 @@ inline Way way(const at::Tensor& t) {
   return Way::kPlain;
 }
 
+// Whether the fused kernels of a device run on it; of meta tensors on behalf of CUDA.
+inline bool has_device_kernels(const at::Tensor& t) {
+  if (t.is_cuda()) return device::has_launcher();
+  return path() == (t.is_meta() ? Path::kPlain : Path::kDevice);
+}
+
 // The same for an operation that has a fused kernel of a device: kDevice where that runs, and on meta tensors
 // on behalf of CUDA. Switched off: the plain equivalent, on a CPU too.
 enum class FusedWay { kRows, kNothing, kPlain, kDevice };
 inline FusedWay way(const at::Tensor& t, Fused group) {
   if (!fused(group)) return FusedWay::kPlain;
-  if (t.is_cuda() ? device::has_launcher() : t.is_meta() ? path() == Path::kPlain : path() == Path::kDevice)
-    return FusedWay::kDevice;
+  if (has_device_kernels(t)) return FusedWay::kDevice;
   switch (way(t)) {
     case Way::kRows:
       return FusedWay::kRows;

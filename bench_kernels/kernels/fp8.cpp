@@ -4,6 +4,9 @@
 
 #include <limits>
 
+#include "bench_kernels/kernels/device_ops.h"
+#include "bench_kernels/kernels/dispatch.h"
+
 namespace sweep::kernels {
 namespace {
 
@@ -17,8 +20,23 @@ double largest_of(Eight form) {
   return form == Eight::kE4m3 ? 448 : 57344;
 }
 
+at::ScalarType type_of(Eight form) {
+  return form == Eight::kE4m3 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2;
+}
+
+// By two launches of the device's kernels: `of` has rows or columns whose elements lie side by side.
+Rounded rounded_by_device(const at::Tensor& of, Eight form, bool by_columns) {
+  const at::Tensor wanted = by_columns ? of.t() : of;  // in rows, as the values are to lie
+  const bool transposed = wanted.stride(1) != 1;
+  const Rounded out{at::empty(wanted.sizes(), of.options().dtype(type_of(form))),
+                    at::empty({}, of.options().dtype(at::kFloat))};
+  device::round_to_eight(transposed ? wanted.t() : wanted, out.values, transposed, out.scale);
+  return {by_columns ? out.values.t() : out.values, out.scale};
+}
+
 // The units read the left factor by rows and the right one by columns.
 Rounded rounded(const Factor& factor, bool by_columns) {
+  if (has_device_kernels(factor.of)) return rounded_by_device(factor.of, factor.form, by_columns);
   const at::Tensor scale = at::linalg_vector_norm(factor.of, std::numeric_limits<double>::infinity(),
                                                   std::nullopt, false, at::kFloat)
                                .clamp_min_(kLeastLargest)
@@ -26,8 +44,7 @@ Rounded rounded(const Factor& factor, bool by_columns) {
                                .log2_()
                                .ceil_()
                                .exp2_();
-  const at::Tensor values =
-      factor.of.div(scale).to(factor.form == Eight::kE4m3 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2);
+  const at::Tensor values = factor.of.div(scale).to(type_of(factor.form));
   return {by_columns ? values.t().contiguous().t() : values.contiguous(), scale};
 }
 

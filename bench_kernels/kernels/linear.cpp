@@ -16,8 +16,28 @@ bool needs_cast(const at::Tensor& t) {
   return t.is_cpu() && at::isReducedFloatingType(t.scalar_type());
 }
 
+// out = alpha * (a @ b) + beta * start, of rows or of blocks of rows; beta 0: start is not read.
+void multiply(const at::Tensor& start, const at::Tensor& a, const at::Tensor& b, double beta, double alpha,
+              at::Tensor out) {
+  if (a.dim() == 2 && beta == 0 && alpha == 1) {
+    at::mm_out(out, a, b);
+  } else if (a.dim() == 2) {
+    at::addmm_out(out, start, a, b, beta, alpha);
+  } else {
+    const at::Tensor of_each = b.unsqueeze(0).expand({a.size(0), -1, -1});
+    if (beta == 0 && alpha == 1)
+      at::bmm_out(out, a, of_each);
+    else
+      at::baddbmm_out(out, start, a, of_each, beta, alpha);
+  }
+}
+
 void fp8_or_nothing(const Factor& a, const Factor& b, const at::Tensor& out, bool add) {
   if (way(out) == Way::kNothing) return;
+  if (out.dim() == 3) {
+    for (std::int64_t i = 0; i < out.size(0); ++i) fp8_or_nothing({a.of[i], a.form}, b, out[i], add);
+    return;
+  }
   std::optional<memory::ScratchScope> scratch;
   if (out.is_cpu()) scratch.emplace();
   fp8_product(a, b, out, add);
@@ -26,26 +46,15 @@ void fp8_or_nothing(const Factor& a, const Factor& b, const at::Tensor& out, boo
 // out = a @ b (+ out when add): every product of the step but those of fp8 goes through here.
 void product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, bool add) {
   if (way(out) == Way::kNothing) return;
+  std::optional<memory::ScratchScope> scratch;
+  if (out.is_cpu()) scratch.emplace();
+  if (!needs_cast(out)) return multiply(out, a, b, add ? 1 : 0, 1, out);
   at::Tensor result = out;
-  if (out.is_cuda() || out.is_meta()) {
-    if (add)
-      at::addmm_out(result, out, a, b);
-    else
-      at::mm_out(result, a, b);
-    return;
-  }
-  memory::ScratchScope scratch;
-  if (needs_cast(out)) {
-    const at::Tensor value = at::mm(a.to(at::kFloat), b.to(at::kFloat));
-    if (add)
-      result.add_(value);
-    else
-      result.copy_(value);
-  } else if (add) {
-    at::addmm_out(result, out, a, b);
-  } else {
-    at::mm_out(result, a, b);
-  }
+  const at::Tensor value = at::matmul(a.to(at::kFloat), b.to(at::kFloat));
+  if (add)
+    result.add_(value);
+  else
+    result.copy_(value);
 }
 
 }  // namespace
@@ -83,7 +92,7 @@ void linear(const at::Tensor& in, const Weight& weight, const at::Tensor& residu
   const at::Tensor& start = residual.defined() ? residual : weight.bias;
   if (needs_cast(out)) {
     memory::ScratchScope scratch;
-    at::Tensor value = at::mm(in.to(at::kFloat), w.to(at::kFloat));
+    at::Tensor value = at::matmul(in.to(at::kFloat), w.to(at::kFloat));
     if (weight.bias.defined()) value.add_(weight.bias);
     if (residual.defined()) value.add_(residual);
     result.copy_(value);
@@ -91,10 +100,7 @@ void linear(const at::Tensor& in, const Weight& weight, const at::Tensor& residu
   }
   std::optional<memory::ScratchScope> scratch;
   if (out.is_cpu()) scratch.emplace();
-  if (start.defined())
-    at::addmm_out(result, start, in, w);
-  else
-    at::mm_out(result, in, w);
+  multiply(start, in, w, start.defined() ? 1 : 0, 1, out);
   if (both) result.add_(weight.bias);
 }
 
@@ -104,8 +110,17 @@ void linear_backward_input(const at::Tensor& dout, const Weight& weight, const a
   product(dout, w, din, false);
 }
 
-void linear_backward_weight(const at::Tensor& dout, const at::Tensor& in, bool transposed, const GradOut& dw,
-                            bool fp8) {
+bool takes_blocks(const at::Tensor& like) {
+  return way(like) == Way::kPlain;
+}
+
+at::Tensor rows_of(const at::Tensor& blocks) {
+  return blocks.dim() == 2 ? blocks : blocks.reshape({-1, blocks.size(2)});
+}
+
+void linear_backward_weight(const at::Tensor& dout_blocks, const at::Tensor& in_blocks, bool transposed,
+                            const GradOut& dw, bool fp8) {
+  const at::Tensor dout = rows_of(dout_blocks), in = rows_of(in_blocks);
   const at::Tensor left = transposed ? in.t() : dout.t();
   const at::Tensor& right = transposed ? dout : in;
   if (!fp8) return product(left, right, dw.grad, dw.add);
@@ -120,17 +135,18 @@ void scaled_product(const at::Tensor& a, const at::Tensor& b, double scale, cons
   std::optional<memory::ScratchScope> scratch;
   if (out.is_cpu()) scratch.emplace();
   if (needs_cast(out)) {
-    const at::Tensor value = at::mm(a.to(at::kFloat), b.to(at::kFloat)).mul_(scale);
+    const at::Tensor value = at::matmul(a.to(at::kFloat), b.to(at::kFloat)).mul_(scale);
     if (add)
       result.add_(value);
     else
       result.copy_(value);
     return;
   }
-  at::addmm_out(result, out, a, b, add ? 1 : 0, scale);  // beta 0: what is there is not read
+  multiply(out, a, b, add ? 1 : 0, scale, out);
 }
 
-void bias_backward(const at::Tensor& dout, const GradOut& db) {
+void bias_backward(const at::Tensor& blocks, const GradOut& db) {
+  const at::Tensor dout = rows_of(blocks);
   if (way(dout) == Way::kNothing) return;
   if (way(dout) == Way::kPlain) {
     at::Tensor grad = db.grad;

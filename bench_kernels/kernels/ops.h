@@ -29,6 +29,12 @@ struct GradOut {
 // Adds or stores a gradient computed elsewhere.
 void put(const GradOut& to, const at::Tensor& value);
 
+// Rows of a product may lie in blocks, [blocks, rows, width] instead of [T, width], each block elsewhere: a GPU
+// takes them in one launch. False: give them one after another.
+bool takes_blocks(const at::Tensor& like);
+// The same rows as [T, width]: a copy where blocks lie apart.
+at::Tensor rows_of(const at::Tensor& blocks);
+
 // out[T, N] = in[T, K] @ w + bias + residual; w is [N, K], or [K, N] when `transposed` (GPT-2's Conv1D).
 // Undefined bias or residual: absent.
 // fp8: the product, and those of the gradients, on fp8 units (fp8.h).

@@ -111,7 +111,7 @@ class MoeUnit final : public Unit {
     if (layout().tensor->alone()) return all;
     const at::Tensor out = at::empty_like(like);
     sum_rows(layout(), out, [&](std::int64_t begin, const at::Tensor& to) {
-      at::Tensor(to).copy_(all.narrow(0, begin, to.size(0)));
+      at::Tensor(to).copy_(rows_at(all, begin, to));
     });
     return out;
   }

@@ -20,18 +20,24 @@ std::vector<Range> ranges_of(const Layout& layout, std::int64_t rows, bool in_pi
   return ranges;
 }
 
-// A piece of every rank's rows lies in `buffer` rank after rank: where each run stands among all rows, whose
-// ranks hold `local` each. One run when the piece is everything.
-std::vector<std::pair<at::Tensor, std::int64_t>> runs_of(const at::Tensor& buffer, Range piece,
-                                                         std::int64_t local) {
+// A piece of every rank's rows lies in `buffer` rank after rank: where each of its blocks stands among all rows,
+// whose ranks hold `local` each. One block when the piece is everything, and where products take several at once.
+std::vector<std::pair<at::Tensor, std::int64_t>> blocks_of(const at::Tensor& buffer, Range piece,
+                                                           std::int64_t local) {
   if (piece.size == local) return {{buffer, 0}};
-  std::vector<std::pair<at::Tensor, std::int64_t>> runs;
+  if (kernels::takes_blocks(buffer)) return {{buffer.unflatten(0, {-1, piece.size}), piece.begin}};
+  std::vector<std::pair<at::Tensor, std::int64_t>> blocks;
   for (std::int64_t rank = 0; rank * piece.size < buffer.size(0); ++rank)
-    runs.emplace_back(buffer.narrow(0, rank * piece.size, piece.size), rank * local + piece.begin);
-  return runs;
+    blocks.emplace_back(buffer.narrow(0, rank * piece.size, piece.size), rank * local + piece.begin);
+  return blocks;
 }
 
 }  // namespace
+
+at::Tensor rows_at(const at::Tensor& rows, std::int64_t begin, const at::Tensor& like) {
+  if (like.dim() == 2) return rows.narrow(0, begin, like.size(0));
+  return rows.unflatten(0, {like.size(0), -1}).narrow(1, begin, like.size(1));
+}
 
 WholeRows::WholeRows(const Layout& layout, const at::Tensor& local, bool in_pieces) {
   if (!layout.rows_split()) {
@@ -41,7 +47,7 @@ WholeRows::WholeRows(const Layout& layout, const at::Tensor& local, bool in_piec
   for (const Range range : ranges_of(layout, local.size(0), in_pieces)) {
     const at::Tensor buffer = at::empty({range.size * layout.tp(), local.size(1)}, local.options());
     auto pending = layout.tensor->all_gather(local.narrow(0, range.begin, range.size), buffer);
-    pieces_.push_back({std::move(pending), runs_of(buffer, range, local.size(0))});
+    pieces_.push_back({std::move(pending), blocks_of(buffer, range, local.size(0))});
   }
 }
 
@@ -56,7 +62,7 @@ void sum_rows(const Layout& layout, const at::Tensor& out, const PartialRows& co
     }
     if (pending.size() > 1) pending[pending.size() - 2].wait();  // at most two buffers at a time
     const at::Tensor buffer = at::empty({range.size * layout.tp(), out.size(1)}, out.options());
-    for (const auto& [rows, begin] : runs_of(buffer, range, out.size(0))) compute(begin, rows);
+    for (const auto& [rows, begin] : blocks_of(buffer, range, out.size(0))) compute(begin, rows);
     pending.push_back(layout.tensor->reduce_scatter(buffer, mine));
   }
   for (comm::Pending& each : pending) each.wait();
@@ -77,28 +83,29 @@ class AdapterRows {
   void forward(const at::Tensor& in, const at::Tensor& low, const at::Tensor& out) const {
     kernels::linear(in, {p_[adapter_.a], {}, false, false}, {}, low);
     each([&](std::int64_t low_at, std::int64_t b_at, const Adapter::Piece& piece) {
-      kernels::scaled_product(low.narrow(1, low_at, adapter_.rank),
+      kernels::scaled_product(low.narrow(-1, low_at, adapter_.rank),
                               p_[adapter_.b].narrow(0, b_at, piece.size).t(), adapter_.scale,
-                              out.narrow(1, piece.column, piece.size), true);
+                              out.narrow(-1, piece.column, piece.size), true);
     });
   }
   void low_gradient(const at::Tensor& dout, const at::Tensor& dlow) const {
     each([&](std::int64_t low_at, std::int64_t b_at, const Adapter::Piece& piece) {
-      kernels::scaled_product(dout.narrow(1, piece.column, piece.size),
+      kernels::scaled_product(dout.narrow(-1, piece.column, piece.size),
                               p_[adapter_.b].narrow(0, b_at, piece.size), adapter_.scale,
-                              dlow.narrow(1, low_at, adapter_.rank), false);
+                              dlow.narrow(-1, low_at, adapter_.rank), false);
     });
   }
   void input(const at::Tensor& dlow, const at::Tensor& din) const {
     kernels::scaled_product(dlow, p_[adapter_.a], 1, din, true);
   }
-  void weights(const at::Tensor& dout, const at::Tensor& in, const at::Tensor& low,
+  void weights(const at::Tensor& dout_blocks, const at::Tensor& in, const at::Tensor& low_blocks,
                const at::Tensor& dlow) const {
     kernels::linear_backward_weight(dlow, in, false, p_.grad(adapter_.a));
+    const at::Tensor dout = kernels::rows_of(dout_blocks), low = kernels::rows_of(low_blocks);
     const kernels::GradOut db = p_.grad(adapter_.b);
     each([&](std::int64_t low_at, std::int64_t b_at, const Adapter::Piece& piece) {
-      kernels::scaled_product(dout.narrow(1, piece.column, piece.size).t(),
-                              low.narrow(1, low_at, adapter_.rank), adapter_.scale,
+      kernels::scaled_product(dout.narrow(-1, piece.column, piece.size).t(),
+                              low.narrow(-1, low_at, adapter_.rank), adapter_.scale,
                               db.grad.narrow(0, b_at, piece.size), db.add);
     });
   }
@@ -117,10 +124,6 @@ class AdapterRows {
   const Parameters& p_;
 };
 
-at::Tensor some(const at::Tensor& rows, std::int64_t begin, const at::Tensor& like) {
-  return rows.narrow(0, begin, like.size(0));
-}
-
 }  // namespace
 
 at::Tensor column_forward(const StageContext& shared, const Linear& linear, const at::Tensor& h,
@@ -129,9 +132,9 @@ at::Tensor column_forward(const StageContext& shared, const Linear& linear, cons
   const at::Tensor low = adapter.room(out, out.size(0));
   WholeRows whole(shared.layout, h);
   whole.each([&](const at::Tensor& rows, std::int64_t begin) {
-    const at::Tensor to = some(out, begin, rows);
+    const at::Tensor to = rows_at(out, begin, rows);
     kernels::linear(rows, linear.value(*shared.parameters), {}, to);
-    if (adapter.there()) adapter.forward(rows, some(low, begin, rows), to);
+    if (adapter.there()) adapter.forward(rows, rows_at(low, begin, rows), to);
   });
   return low;
 }
@@ -148,11 +151,11 @@ void column_weights(const StageContext& shared, const Linear& linear, const at::
   {
     WholeRows whole(shared.layout, h);
     whole.each([&](const at::Tensor& rows, std::int64_t begin) {
-      const at::Tensor from = some(dout, begin, rows);
+      const at::Tensor from = rows_at(dout, begin, rows);
       if (trains)
         kernels::linear_backward_weight(from, rows, linear.transposed, p.grad(linear.weight), linear.fp8);
       else
-        adapter.weights(from, rows, some(low.value, begin, rows), some(low.gradient, begin, rows));
+        adapter.weights(from, rows, rows_at(low.value, begin, rows), rows_at(low.gradient, begin, rows));
     });
   }
   if (!trains) return adapter.ready();
@@ -173,8 +176,8 @@ at::Tensor column_backward(const StageContext& shared, const Linear& linear, con
   });
   const at::Tensor dh = room_over(shared, h);
   sum_rows(shared.layout, dh, [&](std::int64_t begin, const at::Tensor& to) {
-    kernels::linear_backward_input(some(dout, begin, to), linear.value(p), to);
-    if (adapter.there()) adapter.input(some(rows_between.gradient, begin, to), to);
+    kernels::linear_backward_input(rows_at(dout, begin, to), linear.value(p), to);
+    if (adapter.there()) adapter.input(rows_at(rows_between.gradient, begin, to), to);
   });
   return dh;
 }
@@ -205,9 +208,9 @@ at::Tensor row_forward(const StageContext& shared, const Linear& linear, const a
   const at::Tensor low = adapter.room(in, in.size(0));
   sum_rows(shared.layout, out, [&](std::int64_t begin, const at::Tensor& to) {
     const bool adds = starts && residual.defined();
-    const at::Tensor from = some(in, begin, to);
-    kernels::linear(from, product, started ? to : adds ? some(residual, begin, to) : at::Tensor(), to);
-    if (adapter.there()) adapter.forward(from, some(low, begin, to), to);
+    const at::Tensor from = rows_at(in, begin, to);
+    kernels::linear(from, product, started ? to : adds ? rows_at(residual, begin, to) : at::Tensor(), to);
+    if (adapter.there()) adapter.forward(from, rows_at(low, begin, to), to);
   });
   if (!split) return low;
   kernels::add(out, weight.bias);
@@ -220,11 +223,11 @@ at::Tensor row_backward_input(const StageContext& shared, const Linear& linear, 
   const AdapterRows adapter(shared, linear);
   const at::Tensor dlow = adapter.room(din, din.size(0));
   grad.each([&](const at::Tensor& rows, std::int64_t begin) {
-    const at::Tensor to = some(din, begin, rows);
+    const at::Tensor to = rows_at(din, begin, rows);
     kernels::linear_backward_input(rows, linear.value(*shared.parameters), to);
     if (!adapter.there()) return;
-    adapter.low_gradient(rows, some(dlow, begin, rows));
-    adapter.input(some(dlow, begin, rows), to);
+    adapter.low_gradient(rows, rows_at(dlow, begin, rows));
+    adapter.input(rows_at(dlow, begin, rows), to);
   });
   return dlow;
 }
@@ -237,9 +240,10 @@ void row_backward_weight(const StageContext& shared, const Linear& linear, std::
   weights_part(shared, [&shared, &p, &linear, trains, grad = std::move(grad), in, low] {
     const AdapterRows adapter(shared, linear);
     grad->each([&](const at::Tensor& rows, std::int64_t begin) {
-      const at::Tensor from = some(in, begin, rows);
+      const at::Tensor from = rows_at(in, begin, rows);
       if (!trains)
-        return adapter.weights(rows, from, some(low.value, begin, rows), some(low.gradient, begin, rows));
+        return adapter.weights(rows, from, rows_at(low.value, begin, rows),
+                               rows_at(low.gradient, begin, rows));
       kernels::linear_backward_weight(rows, from, linear.transposed, p.grad(linear.weight), linear.fp8);
       if (linear.bias != Parameters::kNone) kernels::bias_backward(rows, p.grad(linear.bias));
     });

@@ -15,13 +15,17 @@
 
 namespace sweep::model {
 
+// Of `rows`, which are those of all ranks, the ones that a block like `like` stands for: as many rows from `begin` on;
+// of blocks [ranks, rows, width] as many from `begin` on of each rank.
+at::Tensor rows_at(const at::Tensor& rows, std::int64_t begin, const at::Tensor& like);
+
 // All rows of a micro-batch, from this rank's rows of the residual stream; on their way from the constructor
 // on. REQUIRES: each() is called before it goes.
 class WholeRows {
  public:
   WholeRows(const Layout&, const at::Tensor& local, bool in_pieces = true);
-  // f(rows, begin) for blocks that together are all rows; `begin` is where a block's rows stand. May be
-  // called again.
+  // f(rows, begin) for blocks that together are all rows; rows_at() finds where a block stands in others. May be called
+  // again.
   template <class F>
   void each(F&& f) {
     for (Piece& piece : pieces_) {
@@ -38,8 +42,8 @@ class WholeRows {
   std::vector<Piece> pieces_;
 };
 
-// compute(begin, to) writes this rank's part of the rows from `begin` on into `to`; out becomes their sum
-// over the group: all rows, or under sequence parallelism this rank's.
+// compute(begin, to) writes this rank's part of the rows that `to` stands for (rows_at) into it; out becomes their
+// sum over the group: all rows, or under sequence parallelism this rank's.
 using PartialRows = std::function<void(std::int64_t begin, const at::Tensor& to)>;
 void sum_rows(const Layout&, const at::Tensor& out, const PartialRows& compute, bool in_pieces = true);
 

@@ -45,11 +45,10 @@ double scattered_rows(const StepSizes& s) {
   return s.rows_split ? s.pieces * s.gathered() : 0;
 }
 
-// A factor is divided by its scale, rounded, and laid out anew: the right one in any case (fp8.cpp of
-// kernels).
+// Both factors in eight bits, and a result that is still to be added (fp8.cpp of kernels).
 double factors(const StepSizes& s, double left, double right, double added) {
   if (!s.fp8 || !s.gpu) return 0;
-  return std::max({(s.element + 1) * left, left + (s.element + 1) * right, left + right + s.element * added});
+  return left + right + s.element * added;
 }
 
 double staged(const StepSizes& s, double elements) {

@@ -96,7 +96,7 @@ std::optional<Error> wrong_in(const CompareCommand& o) {
         "-o {}: the page of a comparison is a FILE.html; with --transfer a picture as .svg or .png",
         o.transfer.chart)};
   if (o.trials.empty() && (o.a.empty() || o.b.empty()))
-    return Error{"compare wants two sweeps, A and B, or --trials"};
+    return Error{"compare wants at least two sweeps, A and B, or --trials"};
   if (o.transfer.wanted && !o.more.empty()) return Error{"--transfer compares two sweeps: name A and B"};
   if (o.more.size() + 2 > answers::kMostSides)
     return Error{fmt::format("compare takes at most {} sweeps", answers::kMostSides)};

@@ -174,7 +174,8 @@ std::string summary(const Planned& planned) {
   for (const auto& [rule, count] : rules)
     by_rule += fmt::format("{}{} {}", by_rule.empty() ? " (" : ", ", rule, count);
   if (!by_rule.empty()) by_rule += ")";
-  std::string text = fmt::format("{} trials: {} admitted, {} pruned{}", planned.entries.size(), admitted,
+  std::string text = fmt::format("{} {}: {} admitted, {} pruned{}", planned.entries.size(),
+                                 planned.entries.size() == 1 ? "trial" : "trials", admitted,
                                  static_cast<i64>(planned.entries.size()) - admitted - unsupported, by_rule);
   if (unsupported > 0) text += fmt::format(", {} unsupported", unsupported);
   const auto dropped = planned.counts.dropped_where + planned.counts.dropped_exclude;

@@ -22,6 +22,9 @@ MUTANTS = {
     "the barrier before warps' largest are read": ("eight_bit.h", "  __syncthreads();\n  A most", "  A most", "thread"),
     "the bound of numbers in blocks": ("eight_bit.h", "i < args.n;", "true;", "address,undefined"),
     "the scale of a block": ("eight_bit.h", "most_m > 0 ? m / most_m : A(0)", "m", ""),
+    "the barrier before a tile is read": ("fp8.h", "    __syncthreads();\n    for (Index c", "    for (Index c", "thread"),
+    "the bound of a tile's rows": ("fp8.h", "r < kTile && row + r < args.rows;", "r < kTile;", "address,undefined"),
+    "a tie to the even code": ("fp8.h", " - 1 + ((magnitude >> (23 - kMantissa)) & 1u)", "", ""),
     "a rotation's sign": ("rope.h", "sine = sign * sines[k]", "sine = sines[k]", ""),
 }
 

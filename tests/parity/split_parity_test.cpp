@@ -2,6 +2,7 @@
 // the same loss, gradients and parameters.
 #include <ATen/ATen.h>
 
+#include "bench_kernels/kernels/ops.h"
 #include "tests/parity/parity_table.h"
 
 namespace sweep::testing {
@@ -65,6 +66,18 @@ Trial math(Trial t) {
 Trial larger_batches(Trial t) {
   t.micro_batch_size = 2, t.grad_accum /= 2;
   return t;
+}
+
+// As a GPU computes them: the rows that a piece has of each rank are one product.
+TEST(SplitParity, OverlapInBlocks) {
+  kernels::set_path(kernels::Path::kPlain);
+  ParityTable table(kSplitSteps);
+  table.expect_equal("tp 2, sp, overlap", split(tiny_trial(), 1, 2, 1, true, true));
+  table.expect_equal("tp 4, sp, overlap, gpt2", split(gpt2(), 1, 4, 1, true, true));
+  Trial adapted = split(tiny_trial(), 1, 2, 1, true, true);
+  adapted.lora_rank = 2;
+  table.expect_equal("tp 2, sp, overlap, adapters", adapted);
+  kernels::set_path(kernels::Path::kFused);
 }
 
 TEST(SplitParity, Tensor) {

@@ -64,6 +64,22 @@ struct EightBitArgs {
   double beta1, beta2, decay, step_size, root, eps;
 };
 
+// largest (fp32) becomes the largest magnitude of each block's rows of n elements, which begin `stride` apart.
+struct LargestArgs {
+  const void* in;
+  void* largest;
+  Index rows, n, stride;
+};
+
+// The same rows in eight bits, e5m2 (wide) or e4m3, as they lie or transposed: out * scale is close to in. The scale
+// (fp32) follows from the largest of the parts' magnitudes.
+struct RoundArgs {
+  const void *in, *largest;
+  void *out, *scale;
+  Index rows, n, stride, parts;
+  int wide, transposed;
+};
+
 // Bounds that host and kernels share.
 constexpr int kEightBitBlock = 256, kEightBitValues = 256;
 constexpr int kWarp = 32;
@@ -71,5 +87,7 @@ constexpr int kMostThreads = 512;                // of a block
 constexpr int kMostParts = 256;                  // blocks of a norm's backward
 constexpr int kSharedBytes = 48 << 10;           // that a block gets without asking for more
 constexpr int kSumColumns = 32, kSumGroups = 8;  // a block that sums parts: columns, threads for each
+constexpr int kTile = 64;                        // rows and columns that are transposed at once
+constexpr float kLargestE4m3 = 448, kLargestE5m2 = 57344;  // largest values of the formats
 
 }  // namespace sweep::device

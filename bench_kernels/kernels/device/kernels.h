@@ -4,6 +4,7 @@
 #pragma once
 #include "bench_kernels/kernels/device/activation.h"
 #include "bench_kernels/kernels/device/eight_bit.h"
+#include "bench_kernels/kernels/device/fp8.h"
 #include "bench_kernels/kernels/device/norm.h"
 #include "bench_kernels/kernels/device/rope.h"
 
@@ -20,7 +21,9 @@
   KERNEL(layer_norm_backward, NormBackwardArgs, (norm_backward<T, K, true>(args, room))) \
   KERNEL(sum_parts, SumPartsArgs, (sum_parts<T>(args, room)))                            \
   KERNEL(rope, RopeArgs, (rotate<T, K>(args)))                                           \
-  KERNEL(adamw_eight_bit, EightBitArgs, (adamw_eight_bit<T>(args, room)))
+  KERNEL(adamw_eight_bit, EightBitArgs, (adamw_eight_bit<T>(args, room)))                \
+  KERNEL(largest_magnitude, LargestArgs, (largest_magnitude<T, K>(args, room)))          \
+  KERNEL(round_to_eight, RoundArgs, (round_to_eight<T, K>(args, room)))
 
 #ifdef SWEEP_DEVICE_TYPE
 #define SWEEP_DEVICE_ENTRY(name, Args, body, form, size)                       \

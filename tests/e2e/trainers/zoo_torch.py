@@ -24,6 +24,7 @@ def train(rank=0, world=1, wrong=None):
         optimizer.step()
         optimizer.zero_grad()
     if world > 1:
+        dist.barrier()  # the store is in rank 0, and gloo aborts a peer that still speaks to it
         dist.destroy_process_group()
 
 

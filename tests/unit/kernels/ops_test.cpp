@@ -49,6 +49,37 @@ TEST_P(Ops, NormsForwardAndBackward) {
   }
 }
 
+// Rows of two blocks, each a part of wider strides, as pieces of an overlapped exchange stand.
+TEST_P(Ops, ProductsOfBlocksAreThoseOfTheirRows) {
+  const PlainPath plain;
+  const at::Tensor in = random({2, 5, 24}), weight = random({16, 24}), bias = random({16});
+  const at::Tensor dout = random({2, 9, 16}).narrow(1, 3, 5);
+  ASSERT_TRUE(takes_blocks(in));
+  const auto rows = [](const at::Tensor& blocks) { return blocks.reshape({10, -1}).contiguous(); };
+  for (const bool with_bias : {false, true}) {
+    const Weight w{weight, with_bias ? bias : at::Tensor()};
+    const at::Tensor wide = at::zeros({2, 9, 16}, in.options()), out = wide.narrow(1, 3, 5),
+                     expected = at::empty({10, 16}, in.options());
+    linear(in, w, {}, out);
+    linear(rows(in), w, {}, expected);
+    expect_same(rows(out), expected);
+    EXPECT_EQ(wide.narrow(1, 0, 3).abs().max().item<double>(), 0) << "the rows before were written";
+    EXPECT_EQ(wide.narrow(1, 8, 1).abs().max().item<double>(), 0) << "the row behind was written";
+  }
+  const at::Tensor din = at::empty_like(in), expected = at::empty({10, 24}, in.options());
+  linear_backward_input(dout, {weight, {}}, din);
+  linear_backward_input(rows(dout), {weight, {}}, expected);
+  expect_same(rows(din), expected);
+  const at::Tensor dw = at::ones_like(weight), expected_dw = at::ones_like(weight);
+  linear_backward_weight(dout, in, false, {dw, true});
+  linear_backward_weight(rows(dout), rows(in), false, {expected_dw, true});
+  expect_same(dw, expected_dw);
+  const at::Tensor sum = random({2, 5, 24}), expected_sum = rows(sum).clone();
+  scaled_product(dout, weight, 0.5, sum, true);
+  scaled_product(rows(dout), weight, 0.5, expected_sum, true);
+  expect_same(rows(sum), expected_sum);
+}
+
 TEST_P(Ops, RopeTurnsAndTurnsBack) {
   const at::Tensor rows = random({12, 40}),
                    angles = at::rand({6, 4}, at::kDouble).to(accumulate_type(GetParam()));

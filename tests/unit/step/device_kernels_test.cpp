@@ -135,5 +135,29 @@ TEST(JoinHeads, TurnsBackAndCopiesAsTheRowsInPlaceWould) {
   kernels::device::set_launcher(nullptr);
 }
 
+// Factors that lie in rows and in columns, and columns of wider rows.
+TEST(Fp8Kernels, ProductsAreThoseOfTheLibrarysRounding) {
+  at::manual_seed(4);
+  const at::Tensor rows = at::randn({32, 48}), weight = at::randn({16, 80}).narrow(1, 16, 48) * 0.02,
+                   dout = at::randn({32, 16}) * 1e-6;
+  const auto products = [&](Path path) {
+    kernels::set_path(path);
+    kernels::device::set_launcher(&launch_on_cpu);
+    launched.clear();
+    std::vector<at::Tensor> out{at::empty({32, 16}), at::empty({32, 48}), at::ones({16, 48})};
+    kernels::linear(rows, {weight, {}, false, true}, {}, out[0]);
+    kernels::linear_backward_input(dout, {weight, {}, false, true}, out[1]);
+    kernels::linear_backward_weight(dout, rows, false, {out[2], true}, true);
+    kernels::device::set_launcher(nullptr);
+    kernels::set_path(Path::kFused);
+    return out;
+  };
+  const auto plain = products(Path::kPlain);
+  EXPECT_TRUE(launched.empty());
+  const auto device = products(Path::kDevice);
+  EXPECT_EQ(launched.size(), 3 * 4u) << "two launches for each factor of three products";
+  for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(device[i].equal(plain[i])) << i;
+}
+
 }  // namespace
 }  // namespace sweep::step
