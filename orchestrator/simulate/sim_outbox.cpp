@@ -37,8 +37,6 @@ void SimOutbox::add_end(const Attempt& attempt, const SimulatedOutcome& outcome,
       record.samples.push_back({.step = step,
                                 .step_ns = step_ns,
                                 .forward_ns = step_ns,
-                                .exposed_comm_ns = {},
-                                .data_ns = {},
                                 .tokens = attempt.trial.global_batch_size * attempt.trial.seq_len / world,
                                 .loss = 1.0});
   } else if (kind == SimulatedOutcome::kOom) {
