@@ -82,6 +82,7 @@ class Head final : public Unit {
                         const at::Tensor& room) const {
     const at::Tensor logits = room.narrow(0, 0, rows.size);
     kernels::linear(h.narrow(0, rows.begin, rows.size), head_.value(parameters()), {}, logits);
+    if (micro.predictions.defined()) predict(logits, micro.predictions.narrow(0, rows.begin, rows.size));
     loss(micro, {micro.labels.narrow(0, rows.begin, rows.size), micro.holes}, logits);
     return logits;
   }
@@ -117,9 +118,31 @@ class Head final : public Unit {
     });
   }
 
+  // The logits of entries that there are.
+  at::Tensor without_padding(const at::Tensor& logits) const {
+    return padding_ > 0 ? logits.narrow(1, 0, logits.size(1) - padding_) : logits;
+  }
+
+  // The entry with the largest logit of each row. Over shares of the vocabulary: the first entry of those whose share
+  // has the largest, found as the greatest distance to the end.
+  void predict(const at::Tensor& logits, at::Tensor to) const {
+    const at::Tensor entries = without_padding(logits);
+    if (layout().tp() == 1) {
+      at::argmax_out(to, entries, 1);
+      return;
+    }
+    at::Tensor mine = at::empty({entries.size(0)}, entries.options());
+    at::max_out(mine, to, entries, 1);
+    const at::Tensor largest = mine.clone();
+    layout().tensor->all_reduce(largest, comm::Channel::Op::kMax).wait();
+    to.neg_().add_(spec().vocab_size - *first_entry(shared_)).masked_fill_(mine.ne(largest), 0);
+    layout().tensor->all_reduce(to, comm::Channel::Op::kMax).wait();
+    to.neg_().add_(spec().vocab_size);
+  }
+
   // Adds the rows' loss; the logits become their gradient, of which that of padding is zero.
   void loss(const MicroBatch& micro, const kernels::Labels& labels, const at::Tensor& logits) const {
-    const at::Tensor entries = padding_ > 0 ? logits.narrow(1, 0, logits.size(1) - padding_) : logits;
+    const at::Tensor entries = without_padding(logits);
     const double scale = micro.scale * micro.weight / static_cast<double>(micro.labels.size(0));
     if (layout().tp() == 1)
       kernels::cross_entropy(entries, labels, scale, micro.total);

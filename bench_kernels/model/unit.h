@@ -63,6 +63,9 @@ struct MicroBatch {
   const kernels::Documents* documents = nullptr;
   bool holes = false;  // labels of padding are negative
   double weight = 1;   // all tokens of the step over those that have a loss: the loss is the mean over these
+  // int64 [batch * seq_len / cp]: an evaluation's head writes the likeliest next token of each row; undefined: it is
+  // not wanted.
+  at::Tensor predictions = {};
 };
 
 // Work that writes parameters' gradients, put off: what a backward that is split in two leaves for its second

@@ -10,15 +10,12 @@
 namespace sweep::parallel {
 namespace {
 
-constexpr ScratchUse kCheckpointUse{"checkpoint", "the checkpoint",
-                                    "name a folder with room as checkpoint_folder of the site profile"};
+constexpr ScratchUse kCheckpointUse = in_checkpoint_folder("checkpoint", "the checkpoint");
 
 }  // namespace
 
 CheckpointFile::CheckpointFile(std::vector<const ModelState*> states, CheckpointOptions options)
-    : states_(std::move(states)), options_(std::move(options)) {
-  if (options_.folder.empty()) options_.folder = std::filesystem::temp_directory_path();
-}
+    : states_(std::move(states)), options_(std::move(options)) {}
 
 CheckpointFile::~CheckpointFile() {
   if (thread_.joinable()) thread_.join();

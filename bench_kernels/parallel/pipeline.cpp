@@ -149,7 +149,6 @@ void Pipeline::evaluate(const model::MicroBatch& micro, const std::function<void
              after = static_cast<int>((place_ + 1) % ranks);
   const i64 rows = micro.tokens.numel() / rows_split_;
   if (graphs_) graphs_->forget();
-  for (const auto& part : parts_) part->state.begin_step();  // frees the last step's gradients
   std::vector<Message> sent;
   for (i64 chunk = 0; chunk < plan_.chunks; ++chunk) {
     const i64 stage = plan_.stage(place_, chunk);

@@ -40,7 +40,7 @@ class Pipeline {
   // Forward and backward are launched as graphs: nothing within them can be timed, and they end with all averages.
   bool as_graphs() const { return graphs_ != nullptr; }
 
-  // Forward of one micro-batch, of any size, stage after stage; nothing is kept.
+  // Forward of one micro-batch, of any size, stage after stage; nothing is kept. Gradients stay as they are.
   void evaluate(const model::MicroBatch& micro, const std::function<void(bool waits)>& watch);
 
   // One part per chunk, in order of their stages.

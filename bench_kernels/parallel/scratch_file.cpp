@@ -31,8 +31,8 @@ void ScratchFile::fail(const std::string& what, int error) const {
 }
 
 ScratchFile::ScratchFile(std::int64_t bytes, const std::filesystem::path& folder, const ScratchUse& use)
-    : folder_(folder), use_(use) {
-  std::string name = (folder / "sweep-scratch-XXXXXX").string();
+    : folder_(folder.empty() ? std::filesystem::temp_directory_path() : folder), use_(use) {
+  std::string name = (folder_ / "sweep-scratch-XXXXXX").string();
   file_ = mkostemp(name.data(), O_CLOEXEC);
   if (file_ < 0) fail("cannot make a file", errno);
   unlink(name.c_str());

@@ -15,16 +15,19 @@ struct ScratchUse {
   const char* holds = "the optimizer state";
   const char* cure = "point TMPDIR to a folder with room, or use offload optimizer";
 };
+// Of a file in the checkpoint folder.
+constexpr ScratchUse in_checkpoint_folder(const char* axis, const char* holds) {
+  return {axis, holds, "name a folder with room as checkpoint_folder of the site profile"};
+}
 
 // Bytes that are on their way between a device and a file at once.
 inline constexpr std::int64_t kStaged = std::int64_t{32} << 20;
 
 class ScratchFile {
  public:
-  // In the folder (TMPDIR, else /tmp). Reserves that many bytes; 0: it grows as it is written. Throws
+  // In the folder (empty: TMPDIR, else /tmp). Reserves that many bytes; 0: it grows as it is written. Throws
   // std::runtime_error when it cannot have them there.
-  explicit ScratchFile(std::int64_t bytes,
-                       const std::filesystem::path& folder = std::filesystem::temp_directory_path(),
+  explicit ScratchFile(std::int64_t bytes, const std::filesystem::path& folder = {},
                        const ScratchUse& use = {});
   ~ScratchFile();
   ScratchFile(const ScratchFile&) = delete;

@@ -10,8 +10,7 @@
 namespace sweep::parallel {
 namespace {
 
-constexpr ScratchUse kWeightsUse{"weights_load", "the weights",
-                                 "name a folder with room as checkpoint_folder of the site profile"};
+constexpr ScratchUse kWeightsUse = in_checkpoint_folder("weights_load", "the weights");
 
 std::int64_t bytes_of(const at::Tensor& t) {
   return static_cast<std::int64_t>(t.nbytes());
@@ -21,7 +20,6 @@ std::int64_t bytes_of(const at::Tensor& t) {
 
 WeightsFile::WeightsFile(std::vector<const ModelState*> states, WeightsFileOptions options)
     : states_(std::move(states)), options_(std::move(options)) {
-  if (options_.folder.empty()) options_.folder = std::filesystem::temp_directory_path();
   const bool writes = options_.kind == WeightsLoad::kSharded || options_.first;
   if (options_.reads && writes) file_.emplace(0, options_.folder, kWeightsUse);
 }

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "bench_kernels/shape/adapters.h"
+#include "bench_kernels/shape/byte_pairs.h"
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/optimizer_states.h"
@@ -44,6 +45,29 @@ std::optional<std::string> load_objection(const Trial& t) {
       t.weights_load, t.tp, t.pp, t.ep);
 }
 
+std::optional<std::string> evaluation_objection(const Trial& t) {
+  if (t.eval_metrics == EvalMetrics::kLoss) return {};
+  if (t.eval_batch_size == 0)
+    return fmt::format("eval_metrics {} without an evaluation: set eval_batch_size.", t.eval_metrics);
+  if (t.cp > 1)
+    return fmt::format(
+        "eval_metrics {} with cp {}: a rank has some positions of each sequence, and the metrics read it "
+        "whole; "
+        "use dp, tp or pp.",
+        t.eval_metrics, t.cp);
+  return {};
+}
+
+std::optional<std::string> data_objection(const Trial& t) {
+  if (t.data == DataSource::kNone) return {};
+  if (!t.lengths.empty())
+    return fmt::format("data {} with lengths: the file has whole sequences; use data none.", t.data);
+  if (t.data == DataSource::kText && t.spec.vocab_size > BytePairs::kMostTokens)
+    return fmt::format("data {}: its table has at most {} tokens, the model has {}; use data tokens.", t.data,
+                       BytePairs::kMostTokens, t.spec.vocab_size);
+  return {};
+}
+
 }  // namespace
 
 bool surrounds(const Trial& t) {
@@ -60,6 +84,17 @@ i64 load_bytes(const Trial& t) {
   const i64 plain = readers * bytes_of(types.weights) * (parameter_count(t.spec) - quantized_weights(t));
   if (codes) return plain + readers * quantized_bytes(t);
   return plain + bytes_of(types.compute) * (rank0 ? quantized_weights(t) : weights_read_to_quantize(t));
+}
+
+double compared_pairs(const Trial& t) {
+  if (t.eval_metrics == EvalMetrics::kLoss) return 0;
+  const auto tokens = static_cast<double>(t.seq_len);
+  return static_cast<double>(t.eval_batches) * static_cast<double>(t.eval_batch_size) * tokens * tokens;
+}
+
+double data_tokens(const Trial& t) {
+  if (t.data == DataSource::kNone) return 0;
+  return static_cast<double>(t.grad_accum * t.micro_batch_size) * static_cast<double>(t.seq_len + 1);
 }
 
 double load_host_bytes(const Trial& t) {
@@ -90,6 +125,8 @@ double checkpoint_host_bytes(const Trial& t) {
 
 std::optional<std::string> around_objection(const Trial& t) {
   if (auto sentence = checkpoint_objection(t)) return sentence;
+  if (auto sentence = evaluation_objection(t)) return sentence;
+  if (auto sentence = data_objection(t)) return sentence;
   return load_objection(t);
 }
 

@@ -16,12 +16,19 @@ i64 checkpoint_bytes(const Trial&);
 // sharded once for each copy that the ranks keep. 0: none are read.
 i64 load_bytes(const Trial&);
 
+// Pairs of a predicted token and a token of the reference that text metrics compare on each data-parallel rank, at
+// most: the square of each sequence's length (text_overlap.h). 0: there are no text metrics.
+double compared_pairs(const Trial&);
+
 // Host memory that loading takes on the fullest node: with rank0 the whole model on its node.
 double load_host_bytes(const Trial&);
 
 // Host memory that checkpoints take on the fullest node, beside the ranks' own. full: all of it, on rank 0's node;
 // async: the shares of the node's ranks. sharded: nothing that grows with the model.
 double checkpoint_host_bytes(const Trial&);
+
+// Tokens that a rank reads from a file for each step; 0: its data is made in memory.
+double data_tokens(const Trial&);
 
 // The trial does more than steps.
 bool surrounds(const Trial&);

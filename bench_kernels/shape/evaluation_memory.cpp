@@ -1,6 +1,7 @@
 #include "bench_kernels/shape/evaluation_memory.h"
 
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "bench_kernels/shape/chunk_parameters.h"
@@ -37,11 +38,7 @@ class Copies {
   std::vector<double> bytes_;
 };
 
-}  // namespace
-
-PartBytes evaluation_memory(const Trial& trial, const StageShare& share, bool gpu) {
-  const Trial t = with_its_batch(trial);
-  const StepSizes s(t, gpu ? KernelPath::kGpu : KernelPath::kProcessor);
+PartBytes chunk_memory(const Trial& t, const StepSizes& s, const StageShare& share) {
   const ChunkParameters p(t, s, share);
   const Copies copies(t, s, p);
   PartBytes most;
@@ -56,8 +53,24 @@ PartBytes evaluation_memory(const Trial& trial, const StageShare& share, bool gp
   }
   if (p.has_head)
     keep_larger(most, head_memory(s, p.weights).backward + copies.at(p.layers + p.has_embedding));
+  return most;
+}
+
+}  // namespace
+
+PartBytes evaluation_memory(const Trial& trial, const std::vector<StageShare>& chunks, bool gpu) {
+  const Trial t = with_its_batch(trial);
+  const StepSizes s(t, gpu ? KernelPath::kGpu : KernelPath::kProcessor);
+  PartBytes most;
+  double sent = 0;  // to next stages by earlier chunks, there until the end
+  for (const StageShare& share : chunks) {
+    PartBytes chunk = chunk_memory(t, s, share);
+    chunk[MemoryPart::kBuffers] += std::exchange(sent, sent + block(s.residual()));
+    keep_larger(most, chunk);
+  }
   most[MemoryPart::kTemporary] += moments::micro_batch(s);
-  if (t.pp > 1) most[MemoryPart::kBuffers] += block(s.residual());
+  if (chunks.back().head && t.eval_metrics == EvalMetrics::kNgram)
+    most[MemoryPart::kTemporary] += block(8 * s.whole);  // the predicted tokens
   return most;
 }
 

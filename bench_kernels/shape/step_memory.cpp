@@ -88,11 +88,13 @@ class InFlight {
 RankMemory rank_memory(const Trial& t, const StepSizes& s, const Units& units,
                        const std::vector<StageShare>& shares, i64 rank) {
   Pipeline pipeline = Pipeline::of(t);
+  std::vector<StageShare> held;
   std::vector<ChunkMemory> chunks;
   chunks.reserve(static_cast<std::size_t>(t.vpp));
-  for (i64 c = 0; c < t.vpp; ++c)
-    chunks.emplace_back(t, s, units,
-                        ChunkParameters(t, s, shares[static_cast<std::size_t>(pipeline.stage(rank, c))]));
+  for (i64 c = 0; c < t.vpp; ++c) {
+    held.push_back(shares[static_cast<std::size_t>(pipeline.stage(rank, c))]);
+    chunks.emplace_back(t, s, units, ChunkParameters(t, s, held.back()));
+  }
   PartBytes states, gradients, update, messages;
   for (const auto& chunk : chunks) {
     states += chunk.states(), gradients += chunk.gradients();
@@ -115,9 +117,7 @@ RankMemory rank_memory(const Trial& t, const StepSizes& s, const Units& units,
   if (t.pp > 1) messages[MemoryPart::kBuffers] = neighbours * block(s.residual());
   for (std::size_t c = 0; c < chunks.size(); ++c)
     keep_larger(most, states + messages + chunks[c].fullest(others[c]));
-  for (i64 c = 0; c < t.vpp && t.eval_batch_size > 0; ++c)
-    keep_larger(most, states + evaluation_memory(t, shares[static_cast<std::size_t>(pipeline.stage(rank, c))],
-                                                 s.gpu));
+  if (t.eval_batch_size > 0) keep_larger(most, states + evaluation_memory(t, held, s.gpu));
   return {most, gradients.total()};
 }
 

@@ -19,6 +19,7 @@
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
 #include "bench_kernels/shape/step_sizes.h"
+#include "bench_kernels/step/data_loader.h"
 #include "bench_kernels/step/part_clock.h"
 
 namespace sweep::step {
@@ -93,6 +94,14 @@ i64 micros_of(const Trial& t, at::Device device) {
   return device.is_meta() ? shape::micros_with_same_peak(shape::Pipeline::of(t)) : t.grad_accum;
 }
 
+// The row behind each sequence: a document where they are packed.
+std::vector<std::int64_t> ends_of(const model::MicroBatch& micro, i64 seq_len) {
+  if (micro.documents != nullptr) return micro.documents->ends;
+  std::vector<std::int64_t> ends;
+  for (std::int64_t end = seq_len; end <= micro.labels.numel(); end += seq_len) ends.push_back(end);
+  return ends;
+}
+
 }  // namespace
 
 std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
@@ -140,6 +149,8 @@ struct TrainStep::Impl {
         clock(device) {
     tokens = given.tokens ? given.tokens : synthetic_tokens(kSeed, t.spec.vocab_size);
     batch = make_batch(t, device, mesh.place(), tokens);
+    if (t.data != DataSource::kNone && given.reads_data && !device.is_meta())
+      loader.emplace(t, mesh.place(), tokens, given.data_folder);
     total = at::zeros({1}, at::TensorOptions(device).dtype(at::kDouble));
     loss = device.is_meta() ? total : memory::empty_on_host({1}, total.options());
     for (const auto& part : pipeline.parts())
@@ -168,10 +179,11 @@ struct TrainStep::Impl {
             batch.holes,
             batch.weight};
   }
+  void load();
   void watch(parallel::Pipeline::Moment, shape::Act);
   // Moments of a step, in order.
   struct Marks {
-    PartClock::Mark first = 0, computed = 0, averaged = 0, last = 0;
+    PartClock::Mark first = 0, loaded = 0, computed = 0, averaged = 0, last = 0;
   };
   StepTimes times(const Marks&) const;
 
@@ -184,12 +196,23 @@ struct TrainStep::Impl {
   parallel::StepGuard guard;
   TokenSource tokens;
   Batch batch;
+  std::optional<DataLoader> loader;
   at::Tensor total, loss;  // the loss: total on the host, copied there before the step's one wait
   PartClock clock;
   std::vector<Stretch> stretches;
   std::vector<Wait> waits;
   bool times_waits = false;
 };
+
+// The step's data takes the place of the last step's.
+void TrainStep::Impl::load() {
+  if (!loader) return;
+  const Batch next = loader->next();
+  for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
+    batch.tokens[i].copy_(next.tokens[i]);
+    batch.labels[i].copy_(next.labels[i]);
+  }
+}
 
 void TrainStep::Impl::watch(parallel::Pipeline::Moment moment, shape::Act act) {
   using Moment = parallel::Pipeline::Moment;
@@ -220,6 +243,7 @@ StepTimes TrainStep::Impl::times(const Marks& at) const {
   times.backward_ns += clock.span_ns(stretches.back().end, at.averaged);
   times.optimizer_ns = clock.span_ns(at.averaged, at.last);
   times.step_ns = clock.span_ns(at.first, at.last);
+  if (loader) times.data_ns = clock.span_ns(at.first, at.loaded);
   if (!mesh[shape::Dimension::kWorld].alone() && !pipeline.as_graphs())
     times.exposed_comm_ns = waited + clock.span_ns(at.computed, at.averaged);
   return times;
@@ -246,6 +270,8 @@ StepTimes TrainStep::run() {
   for (const auto& part : s.pipeline.parts()) part->stage.routing_load() = {};
   Impl::Marks at;
   at.first = s.clock.mark();
+  s.load();
+  at.loaded = s.clock.mark();
   s.times_waits = !s.pipeline.as_graphs();
   s.pipeline.run([&s](i64 micro) { return s.micro_step(micro); },
                  [&s](parallel::Pipeline::Moment moment, shape::Act act) { s.watch(moment, act); });
@@ -278,25 +304,37 @@ StepTimes TrainStep::run() {
   return times;
 }
 
-Evaluation TrainStep::evaluate() {
+Evaluation TrainStep::evaluate(bool scores) {
   Impl& s = *impl_;
   Trial shown = s.trial;
   shown.micro_batch_size = s.trial.eval_batch_size, shown.grad_accum = 1;
   shown.global_batch_size = shown.micro_batch_size * shown.dp;
   const Batch batch = make_batch(shown, s.device, s.mesh.place(), s.tokens);
-  const model::MicroBatch micro{
+  model::MicroBatch micro{
       batch.tokens[0], batch.labels[0], 1.0, s.total, batch.documents.empty() ? nullptr : &batch.documents[0],
       batch.holes,     batch.weight};
+  std::optional<TextScorer> scorer;
+  if (s.trial.eval_metrics == EvalMetrics::kNgram && s.pipeline.has_head()) {
+    micro.predictions = at::empty_like(micro.labels);
+    if (scores && !s.device.is_meta() && s.mesh.place().tp == 0) scorer.emplace();
+  }
+  const std::vector<std::int64_t> ends = ends_of(micro, s.trial.seq_len);
   const i64 batches = s.device.is_meta() ? 1 : s.trial.eval_batches;
+  for (const auto& part : s.pipeline.parts()) part->state.begin_step();  // frees the last step's gradients
   s.clock.restart();
   s.total.zero_();
   const PartClock::Mark first = s.clock.mark();
-  for (i64 i = 0; i < batches; ++i)
+  for (i64 i = 0; i < batches; ++i) {
     s.pipeline.evaluate(micro, [&s](bool waits) { s.begin(waits ? Part::kCommunication : Part::kForward); });
+    if (scorer) scorer->add(micro.predictions, micro.labels, ends);
+  }
+  Evaluation out;
+  if (scorer) out.text = scorer->finish([&s] { s.begin(Part::kNone); });
   if (s.pipeline.has_head()) s.loss.copy_(s.total, /*non_blocking=*/true);
   const PartClock::Mark last = s.clock.mark();
   s.clock.wait(last);
-  Evaluation out{s.clock.span_ns(first, last), s.pipeline.has_head() ? batches * batch.labelled : 0, 0};
+  out.ns = s.clock.span_ns(first, last);
+  if (s.pipeline.has_head()) out.tokens = batches * batch.labelled;
   if (out.tokens > 0) out.loss = s.loss.item<double>() / static_cast<double>(out.tokens);
   return out;
 }

@@ -4,6 +4,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "bench_kernels/parallel/mesh.h"
 #include "bench_kernels/parallel/model_state.h"
 #include "bench_kernels/step/batch.h"
+#include "bench_kernels/step/text_scorer.h"
 #include "schema/progress.h"
 #include "schema/records.h"
 #include "schema/trial.h"
@@ -27,6 +29,8 @@ struct StepTimes {
   // Waited for: gradients on their way, and other stages of a pipeline (that wait is in step_ns only, else in
   // no part). Absent for one rank.
   std::optional<std::int64_t> exposed_comm_ns;
+  // Waited for the step's data, in step_ns and in no part. Absent where it is made in memory.
+  std::optional<std::int64_t> data_ns;
   // Mean over this rank's labelled tokens of the step, before the update; 0 with tokens 0 on a rank without the head.
   double loss = 0;
   std::int64_t tokens = 0;
@@ -43,15 +47,19 @@ struct StepTimes {
 struct Evaluation {
   std::int64_t ns = 0, tokens = 0;
   double loss = 0;
+  std::optional<TextScores> text;  // eval_metrics ngram, on the first rank with the head of each tensor group
 };
 
 // Why this step cannot run the trial on that kind of device, as a sentence; nothing when it can.
 std::optional<std::string> unsupported(const Trial&, c10::DeviceType);
 
-// Weights and tokens to take instead of those drawn from the step's seed.
+// Weights and tokens to take instead of those drawn from the step's seed; where its data is written and read from
+// (empty: the folder of temporary files), and whether it is.
 struct Given {
-  model::Parameters::Source weights;
-  TokenSource tokens;
+  model::Parameters::Source weights{};
+  TokenSource tokens{};
+  std::filesystem::path data_folder{};
+  bool reads_data = true;
 };
 
 class TrainStep {
@@ -67,8 +75,8 @@ class TrainStep {
 
   StepTimes run();
   // Forward only, over eval_batches times the first eval_batch_size sequences of each data-parallel rank. REQUIRES:
-  // eval_batch_size > 0.
-  Evaluation evaluate();
+  // eval_batch_size > 0. scores: false leaves the comparison of the predicted text out (phantom GPUs predict nothing).
+  Evaluation evaluate(bool scores = true);
   // This rank's share of every tensor it holds, whole even where ZeRO shards it: a collective of all ranks.
   // Gradients are those of the last step, averaged over its tokens; undefined where the tensor is frozen, and
   // before the first step.

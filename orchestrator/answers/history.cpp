@@ -14,6 +14,7 @@ HistoryStep history_step(const metrics::WholeStep& s) {
   if (s.backward_ns > 0) values.emplace_back("steps/backward_ms", ms(s.backward_ns));
   if (s.optimizer_ns > 0) values.emplace_back("steps/optimizer_ms", ms(s.optimizer_ns));
   if (s.exposed_comm_ns) values.emplace_back("steps/exposed_comm_ms", ms(*s.exposed_comm_ns));
+  if (s.data_ns) values.emplace_back("steps/data_ms", ms(*s.data_ns));
   if (s.tokens > 0) values.emplace_back("steps/tokens", static_cast<double>(s.tokens));
   if (s.loss) values.emplace_back("steps/loss", *s.loss);
   values.emplace_back("steps/alloc_retries", static_cast<double>(s.alloc_retries));

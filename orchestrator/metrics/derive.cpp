@@ -46,6 +46,7 @@ void times(Metrics& m, const Steps& steps) {
   m.backward_ms = median(steps.backward);
   m.optimizer_ms = median(steps.optimizer);
   m.exposed_comm_ms = median(steps.exposed_comm);
+  m.data_ms = median(steps.data);
 }
 
 // LLMForge's form: 2 x 3 x tokens of the device x all parameters, over forward and backward time only.
@@ -112,16 +113,17 @@ std::optional<double> command_tokens(const Trial& t, std::span<const RankRecord>
   return real(t.global_batch_size) * real(t.seq_len);
 }
 
-// The time of the ranks' timed steps that is neither computation nor the optimizer, over all but the
-// optimizer.
+// The time of the ranks' timed steps that is neither computation nor the optimizer nor a wait for data, over all but the
+// optimizer and that wait.
 std::optional<double> bubble(const Trial& t, std::span<const RankRecord> records) {
   if (t.pp == 1) return std::nullopt;
   double waited = 0, all = 0;
   for (const RankRecord& r : records)
     for (const StepSample& s : r.samples) {
       if (s.warmup || s.forward_ns <= 0) continue;
-      waited += real(s.step_ns - s.forward_ns - s.backward_ns - s.optimizer_ns);
-      all += real(s.step_ns - s.optimizer_ns);
+      const i64 passes = s.step_ns - s.optimizer_ns - s.data_ns.value_or(0);
+      waited += real(passes - s.forward_ns - s.backward_ns);
+      all += real(passes);
     }
   return ratio(waited, all);
 }

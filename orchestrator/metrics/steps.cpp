@@ -33,6 +33,7 @@ struct Gathering {
     whole.optimizer_ns = std::max(whole.optimizer_ns, s.optimizer_ns);
     comm_everywhere = comm_everywhere && s.exposed_comm_ns && *s.exposed_comm_ns >= 0;
     whole.exposed_comm_ns = std::max(whole.exposed_comm_ns.value_or(0), s.exposed_comm_ns.value_or(0));
+    if (s.data_ns) whole.data_ns = std::max(whole.data_ns.value_or(0), *s.data_ns);
     whole.tokens += s.tokens;
     whole.alloc_retries += s.alloc_retries;
     if (s.loss != 0)
@@ -74,7 +75,7 @@ std::vector<WholeStep> whole_steps(std::span<const RankRecord> records, i64 need
 
 Steps timed_steps(std::span<const RankRecord> records, i64 needed) {
   Steps out;
-  bool step = true, forward = true, backward = true, both = true, optimizer = true, comm = true;
+  bool step = true, forward = true, backward = true, both = true, optimizer = true, comm = true, data = true;
   for (const WholeStep& s : whole_steps(records, needed)) {
     if (s.warmup || s.step_ns <= 0) continue;
     append(out.step, step, s.step_ns, true);
@@ -83,6 +84,7 @@ Steps timed_steps(std::span<const RankRecord> records, i64 needed) {
     append(out.forward_backward, both, s.forward_backward_ns, s.forward_backward_ns > 0);
     append(out.optimizer, optimizer, s.optimizer_ns, s.optimizer_ns > 0);
     append(out.exposed_comm, comm, s.exposed_comm_ns.value_or(0), s.exposed_comm_ns.has_value());
+    append(out.data, data, s.data_ns.value_or(0), s.data_ns.has_value());
   }
   return out;
 }

@@ -10,12 +10,12 @@ namespace sweep::metrics {
 
 // One step: times are the maximum over the ranks that reported it, tokens and retries their sum, the loss the
 // mean over tokens, or over ranks where none says its tokens. Absent communication: some rank could not separate
-// it. Absent loss: no rank told one.
+// it. Absent data: no rank waited for any. Absent loss: no rank told one.
 struct WholeStep {
   i64 repeat = 0, step = 0;
   bool warmup = false;
   i64 step_ns = 0, forward_ns = 0, backward_ns = 0, forward_backward_ns = 0, optimizer_ns = 0;
-  std::optional<i64> exposed_comm_ns;
+  std::optional<i64> exposed_comm_ns, data_ns;
   i64 tokens = 0, alloc_retries = 0;
   std::optional<double> loss;
 };
@@ -29,7 +29,7 @@ std::vector<WholeStep> whole_steps(std::span<const RankRecord>, i64 needed);
 // Milliseconds; one value per timed step that enough ranks reported, with a step time above 0. A part that some
 // step lacks (0 nanoseconds, or no separable communication) has an empty column.
 struct Steps {
-  std::vector<double> step, forward, backward, forward_backward, optimizer, exposed_comm;
+  std::vector<double> step, forward, backward, forward_backward, optimizer, exposed_comm, data;
 };
 Steps timed_steps(std::span<const RankRecord>, i64 needed);
 // How many ranks reported a timed step.

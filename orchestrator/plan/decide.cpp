@@ -87,6 +87,8 @@ Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& 
   constexpr double kFloor = 120, kStepFloor = 30, kSlack = 20, kUnknownStep = 300;
   constexpr double kInitBytesPerSecond = 100e6;  // random weights made by one CPU thread
   constexpr double kDiskBytesPerSecond = 50e6;   // of a slow disk
+  constexpr double kTokensPerSecond = 1e5;       // read and split from text
+  constexpr double kPairsPerSecond = 50e6;       // of text metrics: a quarter of what was measured
   // A program of the user's own imports, downloads and compiles before its first step.
   constexpr double kCommandFloor = 600, kCommandStepFloor = 120;
   const bool command = t.workload == Workload::kCommand;
@@ -95,16 +97,19 @@ Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& 
   Deadlines d;
   d.startup_s = floor;
   if (t.hardware == "cpu") d.startup_s += static_cast<double>(p.bytes.value_or(0)) / kInitBytesPerSecond;
-  const double step = p.step_ms ? *p.step_ms / 1e3 : kUnknownStep / kSlack;
+  const double data_s = shape::data_tokens(t) / kTokensPerSecond;
+  d.startup_s += data_s;  // they are written there
+  const double step = (p.step_ms ? *p.step_ms / 1e3 : kUnknownStep / kSlack) + data_s / kSlack;
   d.first_step_s = std::max(floor, kSlack * step);
   d.step_s = std::max(step_floor, kSlack * step);
   d.total_s = d.startup_s + d.first_step_s + d.step_s + measure.all_steps() * std::max(1.0, kSlack * step);
   if (command) return d;
-  // By sequences, an evaluation takes no longer than steps do.
+  // By sequences, an evaluation takes no longer than steps do. Ranks without the last stage wait for text metrics.
   if (t.eval_batch_size > 0) {
     const double share =
         static_cast<double>(t.eval_batch_size) / static_cast<double>(t.micro_batch_size * t.grad_accum);
-    d.around_s = std::max(floor, d.step_s * std::max(1.0, share));
+    const double metrics_s = shape::compared_pairs(t) / kPairsPerSecond;
+    d.around_s = std::max(floor, d.step_s * std::max(1.0, share)) + metrics_s;
     d.total_s += d.around_s + static_cast<double>(t.eval_batches) * std::max(1.0, kSlack * step * share);
   }
   const auto on_disk = [&](i64 bytes, bool by_one, double times) {

@@ -34,8 +34,11 @@ void SimOutbox::add_end(const Attempt& attempt, const SimulatedOutcome& outcome,
     const auto step_ns = static_cast<i64>(1e9 * outcome.steps_s / static_cast<double>(steps));
     record.outcome = Outcome::kOk;
     for (i64 step = 0; step < steps; ++step)
-      record.samples.push_back({0, step, false, step_ns, step_ns, 0, 0, std::nullopt,
-                                attempt.trial.global_batch_size * attempt.trial.seq_len / world, 1.0, 0});
+      record.samples.push_back({.step = step,
+                                .step_ns = step_ns,
+                                .forward_ns = step_ns,
+                                .tokens = attempt.trial.global_batch_size * attempt.trial.seq_len / world,
+                                .loss = 1.0});
   } else if (kind == SimulatedOutcome::kOom) {
     record.outcome = Outcome::kOom, record.oom_kind = OomKind::kDevice;
   }

@@ -4,45 +4,50 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "bench_kernels/step/train_step.h"
 #include "tests/parity/layouts.h"
-#include "tests/unit/comm/forked_ranks.h"
 
 namespace sweep::testing {
 namespace {
 
+// Means over all tokens; of text metrics over those of the ranks that have them.
 struct Evaluated {
-  double loss = NAN, step_after = NAN;  // means over all tokens
+  double loss = NAN, step_after = NAN, bleu = NAN, rouge_l = NAN;
 };
 
-Evaluated evaluated(const Trial& trial, bool evaluates) {
-  EXPECT_EQ(step::unsupported(trial, at::kCPU), std::nullopt);
-  const ScratchFolder results;
-  const auto file = [&](int rank) { return results.path() + "/" + std::to_string(rank); };
-  const auto statuses = run_ranks(static_cast<int>(trial.world()), [&](const comm::GroupOptions& options) {
-    const parallel::Mesh mesh = mesh_of(trial, options);
-    step::TrainStep step(trial, at::kCPU, mesh, nullptr);
-    step.run();
-    step::Evaluation seen;
-    if (evaluates) seen = step.evaluate();
-    const auto times = step.run();
-    std::ofstream out(file(options.rank));
-    out.precision(17);
-    out << seen.loss << ' ' << seen.tokens << ' ' << times.loss << ' ' << times.tokens;
-    out.close();
-    mesh[shape::Dimension::kWorld].barrier();
-  });
-  double losses = 0, tokens = 0, after = 0, tokens_after = 0;
-  for (int rank = 0; rank < static_cast<int>(statuses.size()); ++rank) {
-    EXPECT_EQ(statuses[static_cast<std::size_t>(rank)], 0) << "rank " << rank;
-    double loss = 0, n = 0, step_loss = 0, step_n = 0;
-    std::ifstream(file(rank)) >> loss >> n >> step_loss >> step_n;
-    losses += loss * n, tokens += n, after += step_loss * step_n, tokens_after += step_n;
+class Mean {
+ public:
+  void add(double value, double weight) { sum_ += value * weight, weight_ += weight; }
+  double value() const { return sum_ / weight_; }
+
+ private:
+  double sum_ = 0, weight_ = 0;
+};
+
+Evaluated evaluated(const Trial& trial, bool evaluates, i64 steps_before = 1) {
+  const auto ranks = on_ranks(trial,
+                              [&](step::TrainStep& step, int) {
+                                for (i64 i = 0; i < steps_before; ++i) step.run();
+                                step::Evaluation seen;
+                                if (evaluates) seen = step.evaluate();
+                                const auto after = step.run();
+                                const auto text = seen.text.value_or(step::TextScores());
+                                return std::vector<double>{seen.loss,
+                                                           static_cast<double>(seen.tokens),
+                                                           after.loss,
+                                                           static_cast<double>(after.tokens),
+                                                           seen.text ? static_cast<double>(seen.tokens) : 0,
+                                                           text.bleu,
+                                                           text.rouge_l};
+                              },
+                              {.lr = 1e-2});
+  Mean loss, after, bleu, rouge_l;
+  for (const auto& rank : ranks) {
+    loss.add(rank[0], rank[1]), after.add(rank[2], rank[3]);
+    bleu.add(rank[5], rank[4]), rouge_l.add(rank[6], rank[4]);
   }
-  return {losses / tokens, after / tokens_after};
+  return {loss.value(), after.value(), bleu.value(), rouge_l.value()};
 }
 
 Trial with_evaluation(i64 dp, i64 tp, i64 pp, i64 cp, i64 ep = 1) {
@@ -97,6 +102,29 @@ TEST(Evaluations, TiedTablesAndExpertsTooHaveTheLossOfOneRank) {
   compare(experts, with_evaluation(2, 1, 1, 1, 2));
   const auto packed = [](Trial& t) { t.lengths = "uniform 3 9", t.packing = true; };
   compare(packed, with_evaluation(1, 2, 1, 1));
+}
+
+// The likeliest token of a row is the same wherever its logits are; after some steps on the same batch many are right.
+TEST(Evaluations, TextMetricsAreThoseOfOneRank) {
+  Trial alone = with_evaluation(1, 1, 1, 1);
+  alone.eval_metrics = EvalMetrics::kNgram;
+  const Evaluated one = evaluated(alone, true, 12);
+  EXPECT_GT(one.bleu, 0.05);
+  EXPECT_GT(one.rouge_l, one.bleu);
+  EXPECT_LT(one.rouge_l, 1);
+  std::vector<Trial> trials{with_evaluation(2, 1, 1, 1), with_evaluation(1, 2, 1, 1),
+                            with_evaluation(1, 1, 2, 1), with_evaluation(1, 4, 1, 1)};
+  trials.push_back(with_evaluation(2, 2, 1, 1)), trials.back().sp = true, trials.back().zero = 3;
+  trials[3].vocab_multiple = 20;  // the last rank has 4 entries and padding
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    trials[i].eval_metrics = EvalMetrics::kNgram;
+    const Evaluated split = evaluated(trials[i], true, 12);
+    EXPECT_NEAR(split.rouge_l, one.rouge_l, 1e-9) << "trial " << i;
+    if (trials[i].dp == 1) {
+      EXPECT_NEAR(split.bleu, one.bleu, 1e-9) << "trial " << i;
+    }
+    EXPECT_EQ(split.step_after, evaluated(trials[i], false, 12).step_after) << "trial " << i;
+  }
 }
 
 }  // namespace

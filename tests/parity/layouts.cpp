@@ -1,6 +1,7 @@
 #include "tests/parity/layouts.h"
 
 #include <ATen/ATen.h>
+#include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
@@ -215,6 +216,26 @@ Trial with_degrees(Trial t, i64 dp, i64 tp, i64 pp, i64 cp, i64 ep) {
   t.nodes = 1, t.gpus_per_node = t.world();
   t.grad_accum = t.global_batch_size / (dp * t.micro_batch_size);
   return t;
+}
+
+std::vector<std::vector<double>> on_ranks(const Trial& trial, const StepBody& body,
+                                          optim::OptimizerOptions optimizer) {
+  EXPECT_EQ(step::unsupported(trial, at::kCPU), std::nullopt);
+  const auto ends = comm::run_forked(static_cast<int>(trial.world()), std::chrono::seconds(60),
+                                     [&](const comm::GroupOptions& options) {
+                                       const parallel::Mesh mesh = mesh_of(trial, options);
+                                       step::TrainStep step(trial, at::kCPU, mesh, nullptr, optimizer);
+                                       const json numbers = body(step, options.rank);
+                                       mesh[shape::Dimension::kWorld].barrier();
+                                       return numbers.dump();
+                                     });
+  std::vector<std::vector<double>> out;
+  for (const comm::RankEnd& end : ends) {
+    EXPECT_EQ(end.status, 0) << "rank " << out.size() << ": " << end.text;
+    const json numbers = json::parse(end.text, nullptr, false);
+    out.push_back(numbers.is_array() ? numbers.get<std::vector<double>>() : std::vector<double>(8, NAN));
+  }
+  return out;
 }
 
 }  // namespace sweep::testing

@@ -3,6 +3,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "bench_kernels/comm/group.h"
 #include "bench_kernels/model/parameters.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/step/train_step.h"
 #include "schema/trial.h"
 
 namespace sweep::testing {
@@ -42,6 +44,11 @@ std::vector<double> numbers(const at::Tensor&);
 
 // The mesh of a forked rank (tests/unit/comm/forked_ranks.h), over the trial's backend.
 parallel::Mesh mesh_of(const Trial&, const comm::GroupOptions&);
+
+// What the body returns on each forked rank, in their order, given the trial's step and the rank. A rank that fails is
+// a failure of the test.
+using StepBody = std::function<std::vector<double>(step::TrainStep&, int rank)>;
+std::vector<std::vector<double>> on_ranks(const Trial&, const StepBody&, optim::OptimizerOptions = {});
 
 // A tiny Llama-like trial whose dimensions every degree up to 4 divides; global batch 8.
 Trial tiny_trial();

@@ -216,4 +216,10 @@ Attempt small_attempt(i64 dp) {
   return attempt;
 }
 
+i64 dry_run_peak(const Trial& trial) {
+  const Output output = run_program({"dry-run", "--backend", "cpu"}, dump(to_json(trial)) + "\n");
+  if (output.status != 0) throw std::runtime_error("sweep-rank dry-run: " + output.err);
+  return nlohmann::json::parse(output.out).at("peak_rank_bytes").get<i64>();
+}
+
 }  // namespace sweep::testing

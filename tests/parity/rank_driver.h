@@ -76,4 +76,7 @@ Output run_program(const std::vector<std::string>& arguments, const std::string&
 // A small model and two timed steps; dp ranks on this machine's CPU.
 Attempt small_attempt(i64 dp);
 
+// The peak of the trial's fullest rank, in bytes, as `sweep-rank dry-run` tells it for a CPU.
+i64 dry_run_peak(const Trial&);
+
 }  // namespace sweep::testing

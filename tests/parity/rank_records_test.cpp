@@ -23,12 +23,6 @@ std::vector<double> losses(const RankRecord& record) {
   return all;
 }
 
-i64 dry_run_peak(const Trial& trial) {
-  const Output output = run_program({"dry-run", "--backend", "cpu"}, dump(to_json(trial)) + "\n");
-  EXPECT_EQ(output.status, 0) << output.err;
-  return nlohmann::json::parse(output.out).at("peak_rank_bytes").get<i64>();
-}
-
 TEST(RankRecords, HaveEveryStepAndWhatWasUsed) {
   const auto records = run_by_exec(small_attempt(2));
   for (const auto& record : records) {

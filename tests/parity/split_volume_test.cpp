@@ -59,14 +59,6 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-parallel::Mesh mesh_of(const Trial& t, const comm::GroupOptions& options) {
-  return parallel::Mesh(*shape::ParallelDims::make(t), options.rank, [&](const parallel::Mesh::Meeting& met) {
-    comm::GroupOptions group = options;
-    group.name = met.name, group.rank = met.rank, group.world = met.size();
-    return comm::make_backend(t.backend, group);
-  });
-}
-
 class SplitVolume : public ::testing::TestWithParam<Case> {};
 
 TEST_P(SplitVolume, TrafficIsTheClosedForm) {

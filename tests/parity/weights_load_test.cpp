@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <algorithm>
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/parallel/weights_file.h"
@@ -21,18 +21,13 @@ struct Loaded {
 
 // Each rank checks its own tensors.
 Loaded load(const Trial& trial) {
-  EXPECT_EQ(step::unsupported(trial, at::kCPU), std::nullopt);
-  const ScratchFolder results;
-  const auto file = [&](int rank) { return results.path() + "/" + std::to_string(rank); };
-  const auto statuses = run_ranks(static_cast<int>(trial.world()), [&](const comm::GroupOptions& options) {
-    const parallel::Mesh mesh = mesh_of(trial, options);
-    step::TrainStep step(trial, at::kCPU, mesh, nullptr);
+  const auto ranks = on_ranks(trial, [&](step::TrainStep& step, int rank) {
     step.run();
     std::vector<at::Tensor> before;
     for (const auto& t : step.tensors()) before.push_back(t.value.clone());
     parallel::WeightsFile weights(step.states(), {.kind = trial.weights_load,
                                                   .form = trial.weights_file,
-                                                  .first = options.rank == 0,
+                                                  .first = rank == 0,
                                                   .folder = "/dev/shm"});
     weights.write();
     i64 overwritten = 0;
@@ -46,16 +41,14 @@ Loaded load(const Trial& trial) {
     weights.load();
     std::size_t i = 0;
     for (const auto& t : step.tensors()) require(t.value.equal(before[i++]), t.name + " is what was written");
-    std::ofstream(file(options.rank)) << weights.bytes() << ' ' << weights.host_bytes();
-    mesh[shape::Dimension::kWorld].barrier();
+    return std::vector<double>{static_cast<double>(weights.bytes()),
+                               static_cast<double>(weights.host_bytes())};
   });
   Loaded loaded;
-  for (int rank = 0; rank < static_cast<int>(statuses.size()); ++rank) {
-    EXPECT_EQ(statuses[static_cast<std::size_t>(rank)], 0) << "rank " << rank;
-    i64 bytes = 0, host = 0;
-    std::ifstream(file(rank)) >> bytes >> host;
-    loaded.bytes += bytes, loaded.most_on_host = std::max(loaded.most_on_host, host);
-    if (rank == 0) loaded.of_first = bytes;
+  loaded.of_first = static_cast<i64>(ranks[0][0]);
+  for (const auto& rank : ranks) {
+    loaded.bytes += static_cast<i64>(rank[0]);
+    loaded.most_on_host = std::max(loaded.most_on_host, static_cast<i64>(rank[1]));
   }
   return loaded;
 }

@@ -50,17 +50,23 @@ void load_weights(const Attempt& attempt, bool first_rank, step::TrainStep& step
   if (reads) around.load_ns = ns_since(began);
 }
 
-void evaluate(const Attempt& attempt, step::TrainStep& step, Device& device, ProgressWriter& progress,
-              AroundStep& around) {
+void evaluate(const Attempt& attempt, step::TrainStep& step, Device& device,
+              const std::function<void()>& meet, ProgressWriter& progress, AroundStep& around) {
   if (attempt.trial.eval_batch_size == 0) return;
   progress.phase(Phase::kEvaluation);
   device.begin_stretch();
-  const step::Evaluation seen = step.evaluate();
+  const step::Evaluation seen = step.evaluate(!attempt.is_rehearsal());
   around.eval_peak_bytes = device.peak_of_stretch();
   if (seen.tokens > 0) around.eval_tokens = seen.tokens;
   if (attempt.is_rehearsal()) return;  // phantom GPUs compute nothing
   around.eval_ns = seen.ns;
   if (seen.tokens > 0) around.eval_loss = seen.loss;
+  if (attempt.trial.eval_metrics == EvalMetrics::kLoss) return;
+  if (seen.text) {
+    around.eval_metrics_ns = seen.text->ns;
+    around.eval_bleu = seen.text->bleu, around.eval_rouge_l = seen.text->rouge_l;
+  }
+  meet();
 }
 
 void write_checkpoint(const Attempt& attempt, step::TrainStep& step, ProgressWriter& progress,

@@ -17,8 +17,10 @@ namespace sweep::rank {
 void load_weights(const Attempt&, bool first_rank, step::TrainStep&, const std::function<void()>& meet,
                   ProgressWriter&, AroundStep&);
 
-// After the timed steps. The device's peak begins anew and goes on to count for the whole.
-void evaluate(const Attempt&, step::TrainStep&, Device&, ProgressWriter&, AroundStep&);
+// After the timed steps. The device's peak begins anew and goes on to count for the whole. meet: waits for all ranks, where
+// some of them compute text metrics.
+void evaluate(const Attempt&, step::TrainStep&, Device&, const std::function<void()>& meet, ProgressWriter&,
+              AroundStep&);
 
 // After the timed steps. A rehearsal takes the checkpoint's memory and sends its traffic, and writes no file.
 void write_checkpoint(const Attempt&, step::TrainStep&, ProgressWriter&, AroundStep&);

@@ -16,6 +16,7 @@ StepSample sample_of(const step::StepTimes& times) {
   sample.backward_ns = times.backward_ns;
   sample.optimizer_ns = times.optimizer_ns;
   sample.exposed_comm_ns = times.exposed_comm_ns;
+  sample.data_ns = times.data_ns;
   sample.tokens = times.tokens;
   sample.loss = times.loss;
   return sample;

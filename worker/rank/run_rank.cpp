@@ -195,9 +195,9 @@ void RankRun::describe(EffectiveSettings& effective) const {
 
 void RankRun::train(const Attempt& attempt) {
   const bool proof = attempt.trial.workload == Workload::kProof;
-  step::TrainStep step(
-      attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); },
-      proof ? step::kProofOptimizer : optim::OptimizerOptions());
+  step::TrainStep step(attempt.trial, device_->place(), *mesh_, [this](Part part) { progress_.part(part); },
+                       proof ? step::kProofOptimizer : optim::OptimizerOptions(),
+                       {.data_folder = attempt.checkpoint_folder, .reads_data = !attempt.is_rehearsal()});
   EffectiveSettings& used = record_.effective = step.effective();
   describe(used);
   const auto counted = [&] {
@@ -208,9 +208,8 @@ void RankRun::train(const Attempt& attempt) {
   if (at_build) used.phantom.emplace().build = *at_build;
   AroundStep nothing;
   AroundStep& around = shape::surrounds(attempt.trial) ? used.around.emplace() : nothing;
-  load_weights(
-      attempt, launch_.rank == 0, step, [this] { (*mesh_)[shape::Dimension::kWorld].barrier(); }, progress_,
-      around);
+  const auto meet = [this] { (*mesh_)[shape::Dimension::kWorld].barrier(); };
+  load_weights(attempt, launch_.rank == 0, step, meet, progress_, around);
   record_.outcome = Outcome::kOk;
   const auto run_step = [&] {
     mesh_->reset_traffic();
@@ -225,7 +224,7 @@ void RankRun::train(const Attempt& attempt) {
   record_.sent = mesh_->sent();
   if (const auto whole = counted(); last_step && whole && used.phantom)
     used.phantom = PhantomUse{*whole, used.phantom->build, last_step};
-  evaluate(attempt, step, *device_, progress_, around);
+  evaluate(attempt, step, *device_, meet, progress_, around);
   write_checkpoint(attempt, step, progress_, around);
   if (!proof) return;
   used.proof = proof_of(attempt, step);

@@ -24,13 +24,14 @@ std::optional<std::vector<double>> time_parts(const Metrics& m, const Trial& tri
 
 Metrics rank_times(const RankRecord& record, bool pipeline) {
   Metrics out;
-  i64 steps = 0, step = 0, forward = 0, backward = 0, optimizer = 0, waited = 0;
+  i64 steps = 0, step = 0, forward = 0, backward = 0, optimizer = 0, waited = 0, data = 0;
   bool separable = true;
   for (const StepSample& s : record.samples) {
     if (s.warmup || s.step_ns <= 0) continue;
     ++steps, step += s.step_ns, forward += s.forward_ns, backward += s.backward_ns,
         optimizer += s.optimizer_ns;
     waited += s.exposed_comm_ns.value_or(0), separable = separable && s.exposed_comm_ns;
+    data += s.data_ns.value_or(0);
   }
   if (steps == 0) return out;
   const auto mean = [&](i64 ns) { return static_cast<double>(ns) / 1e6 / static_cast<double>(steps); };
@@ -40,7 +41,7 @@ Metrics rank_times(const RankRecord& record, bool pipeline) {
   if (optimizer > 0) out.optimizer_ms = mean(optimizer);
   if (separable) out.exposed_comm_ms = mean(waited);
   if (pipeline && out.forward_ms)
-    out.bubble = static_cast<double>(std::max<i64>(0, step - forward - backward - optimizer)) /
+    out.bubble = static_cast<double>(std::max<i64>(0, step - forward - backward - optimizer - data)) /
                  static_cast<double>(step);
   return out;
 }

@@ -40,11 +40,21 @@ TEST(Around, ARunStallsOnceEverySoManySteps) {
   EXPECT_DOUBLE_EQ(*m.run_cost_per_mt, *m.cost_per_mt * 12.5 / 10);
 }
 
-TEST(Around, WithoutItThereIsNoRateOfARun) {
+TEST(Around, WithoutItTheRateOfARunIsThatOfItsSteps) {
+  const Metrics m = derive(cpu_trial(2), steps_of_two_ranks(), nullptr, 3.0);
+  EXPECT_TRUE(m.run_tokens_per_s && m.run_cost_per_mt);
+  EXPECT_EQ(m.run_tokens_per_s, m.tokens_per_s);
+  EXPECT_EQ(m.run_cost_per_mt, m.cost_per_mt);
+}
+
+TEST(Around, WhatARehearsalDoesNotTimeLeavesTheRateOfTheRunUnknown) {
   auto records = steps_of_two_ranks();
-  EXPECT_FALSE(derive(cpu_trial(2), records, nullptr, 3.0).run_tokens_per_s);
-  records[0].effective.around.emplace().checkpoint_bytes = 7;  // a rehearsal: it writes nothing
-  const Metrics m = derive(cpu_trial(2), records, nullptr, 3.0);
+  Trial t = cpu_trial(2);
+  t.eval_batch_size = 4;
+  EXPECT_FALSE(derive(t, records, nullptr, 3.0).run_tokens_per_s);
+  t.eval_batch_size = 0, t.checkpoint = CheckpointKind::kSharded;
+  records[0].effective.around.emplace().checkpoint_bytes = 7;
+  const Metrics m = derive(t, records, nullptr, 3.0);
   EXPECT_EQ(m.checkpoint_bytes, 7);
   EXPECT_FALSE(m.run_tokens_per_s || m.run_cost_per_mt || m.checkpoint_ms);
 }
@@ -65,6 +75,21 @@ TEST(Around, TheLossOfAnEvaluationIsTheMeanOverItsTokens) {
   AroundStep& other = records[1].effective.around.emplace();
   other.eval_tokens = 300, other.eval_loss = 4.0;
   EXPECT_DOUBLE_EQ(derive(cpu_trial(2), records, nullptr).eval_loss.value_or(0), 3.5);
+}
+
+TEST(Around, TextMetricsAreOfTheRanksThatHaveThemAndTheirTimeOfTheSlowest) {
+  std::vector<RankRecord> records = {rank(0, {sample(0, 10)}), rank(1, {sample(0, 10)}),
+                                     rank(2, {sample(0, 10)})};
+  i64 tokens = 0;
+  for (RankRecord& r : records) r.effective.around.emplace().eval_tokens = tokens += 100;
+  records[0].effective.around->eval_bleu = 0.1, records[0].effective.around->eval_rouge_l = 0.6;
+  records[0].effective.around->eval_metrics_ns = 5'000'000;
+  records[2].effective.around->eval_bleu = 0.3, records[2].effective.around->eval_rouge_l = 0.2;
+  records[2].effective.around->eval_metrics_ns = 3'000'000;
+  const Metrics m = derive(cpu_trial(3), records, nullptr);
+  EXPECT_DOUBLE_EQ(m.eval_metrics_ms.value_or(0), 5);
+  EXPECT_DOUBLE_EQ(m.eval_bleu.value_or(0), 0.25);
+  EXPECT_DOUBLE_EQ(m.eval_rouge_l.value_or(0), 0.3);
 }
 
 }  // namespace

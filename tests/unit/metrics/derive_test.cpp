@@ -174,6 +174,18 @@ TEST(Derive, ExposedCommunicationOnlyWhereEveryRankSeparatedIt) {
   EXPECT_DOUBLE_EQ(*derive(cpu_trial(2), records, nullptr).exposed_comm_ms, 2);
 }
 
+TEST(Derive, TheWaitForDataIsThatOfTheSlowestRankAndNoBubble) {
+  std::vector<RankRecord> records{rank(0, {sample(0, 16)}), rank(1, {sample(0, 16)})};
+  EXPECT_FALSE(derive(cpu_trial(2), records, nullptr).data_ms);
+  Trial t = cpu_trial(2);
+  t.dp = 1, t.pp = 2;
+  EXPECT_DOUBLE_EQ(*derive(t, records, nullptr).bubble, 2.0 / 14) << "16 ms: 4 forward, 8 backward, 2 update";
+  records[0].samples[0].data_ns = 2'000'000, records[1].samples[0].data_ns = 1'000'000;
+  const Metrics m = derive(t, records, nullptr);
+  EXPECT_DOUBLE_EQ(m.data_ms.value_or(0), 2);
+  EXPECT_DOUBLE_EQ(*m.bubble, 1.0 / (12 + 13));
+}
+
 TEST(Derive, TheBubbleIsWhatIsNeitherComputationNorOptimizer) {
   std::vector<RankRecord> records{rank(0, {sample(0, 10)}), rank(1, {sample(0, 10)})};
   for (RankRecord& r : records) {

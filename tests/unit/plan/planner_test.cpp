@@ -164,6 +164,31 @@ TEST(Deadlines, ACheckpointHasTheTimeOfASlowDisk) {
   EXPECT_DOUBLE_EQ(deadlines_for({}, t, {}).total_s, without.total_s + deadlines_for({}, t, {}).around_s);
 }
 
+// Ranks that have no head wait for the metrics of all sequences.
+TEST(Deadlines, TextMetricsHaveTheTimeOfTheirSquare) {
+  Trial t = model_trial("gpt2", "h200-141gb");
+  t.seq_len = 1000, t.eval_batch_size = 50, t.eval_batches = 10;
+  const Deadlines without = deadlines_for({}, t, {});
+  t.eval_metrics = EvalMetrics::kNgram;
+  const Deadlines with = deadlines_for({}, t, {});
+  EXPECT_DOUBLE_EQ(with.around_s, without.around_s + 10) << "500 million pairs at 50 million a second";
+  EXPECT_DOUBLE_EQ(with.total_s, without.total_s + 10);
+  t.seq_len = 2000;
+  EXPECT_DOUBLE_EQ(deadlines_for({}, t, {}).around_s, without.around_s + 40);
+}
+
+TEST(Deadlines, DataHasTheTimeOfASlowTokeniser) {
+  Prediction p;
+  p.step_ms = 2000;
+  Trial t = model_trial("gpt2", "h200-141gb");
+  t.seq_len = 999, t.micro_batch_size = 10, t.grad_accum = 100;
+  const Deadlines without = deadlines_for(p, t, {});
+  t.data = DataSource::kText;
+  const Deadlines with = deadlines_for(p, t, {});
+  EXPECT_DOUBLE_EQ(with.step_s, without.step_s + 10) << "a million tokens at 100,000 a second";
+  EXPECT_DOUBLE_EQ(with.startup_s, without.startup_s + 10);
+}
+
 TEST(Planner, ThisMachineMustHoldAGatheredCheckpoint) {
   Trial t = model_trial("gpt2", "h200-141gb");
   t.checkpoint = CheckpointKind::kFull, t.seq_len = t.spec.max_positions;

@@ -86,5 +86,34 @@ TEST(AroundStep, WhatIsNotCombinedIsRefused) {
   EXPECT_FALSE(refused([](Trial& t) { t.offload = Offload::kDisk, t.checkpoint = CheckpointKind::kNone; }));
 }
 
+TEST(AroundStep, TextMetricsNeedAnEvaluationAndWholeSequences) {
+  Trial t = big();
+  t.checkpoint = CheckpointKind::kNone, t.eval_metrics = EvalMetrics::kNgram;
+  EXPECT_TRUE(around_objection(t));
+  t.eval_batch_size = 4;
+  EXPECT_FALSE(around_objection(t));
+  t.dp = 16, t.cp = 2;
+  EXPECT_TRUE(around_objection(t));
+  t.eval_metrics = EvalMetrics::kLoss;
+  EXPECT_FALSE(around_objection(t));
+}
+
+TEST(AroundStep, DataHasWholeSequencesOfAVocabularyThatTheTableHolds) {
+  Trial t = big();
+  t.checkpoint = CheckpointKind::kNone, t.seq_len = 9, t.grad_accum = 3, t.micro_batch_size = 2;
+  EXPECT_DOUBLE_EQ(data_tokens(t), 0);
+  for (const DataSource data : {DataSource::kTokens, DataSource::kText}) {
+    t.data = data;
+    EXPECT_DOUBLE_EQ(data_tokens(t), 60);
+    EXPECT_FALSE(around_objection(t));
+    Trial documents = t;
+    documents.lengths = "fixed 4";
+    EXPECT_TRUE(around_objection(documents));
+    Trial wide = t;
+    wide.spec.vocab_size = i64{1} << 24;
+    EXPECT_EQ(around_objection(wide).has_value(), data == DataSource::kText);
+  }
+}
+
 }  // namespace
 }  // namespace sweep::shape

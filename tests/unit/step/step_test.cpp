@@ -123,6 +123,29 @@ TEST(TrainStep, AnEvaluationHasTheLossOfTheNextStepAndKeepsNothing) {
   }
 }
 
+// Documents that are packed are sequences of their own; padding is none.
+TEST(TrainStep, TextMetricsKeepNothingAndAreThereOnlyWhereTheyAreAskedFor) {
+  memory::install(c10::kCPU);
+  for (const bool packed : {false, true}) {
+    Trial t = small();
+    t.eval_batch_size = t.micro_batch_size, t.eval_batches = 2;
+    if (packed) t.lengths = "uniform 5 20", t.packing = true;
+    EXPECT_FALSE(TrainStep(t, at::kCPU, alone(), nullptr).evaluate().text);
+    t.eval_metrics = EvalMetrics::kNgram;
+    TrainStep step(t, at::kCPU, alone(), nullptr, {.lr = 1e-2});
+    for (int i = 0; i < 20; ++i) step.run();
+    EXPECT_FALSE(step.evaluate(/*scores=*/false).text);
+    const i64 before = memory::stats(c10::kCPU).current;
+    const Evaluation seen = step.evaluate();
+    EXPECT_TRUE(packed || memory::stats(c10::kCPU).current == before);
+    ASSERT_TRUE(seen.text);
+    EXPECT_GT(seen.text->ns, 0);
+    EXPECT_GT(seen.text->bleu, 0);
+    EXPECT_LE(seen.text->bleu, seen.text->rouge_l + 1e-12);
+    EXPECT_NEAR(step.run().loss, seen.loss, 1e-6 * seen.loss) << packed;
+  }
+}
+
 TEST(TrainStep, Tf32NeedsFp32AndAGpu) {
   Trial t = small();
   t.tf32 = true;

@@ -47,7 +47,7 @@ TEST_F(IngestRowsTest, RecordsComeBackAsTheyWere) {
   batch.allocation = allocation_, batch.new_offset = 50;
   RankRecord told = record(attempt, 1);
   told.samples[1].loss = std::nan("");
-  told.samples[0].exposed_comm_ns = 4;
+  told.samples[0].exposed_comm_ns = 4, told.samples[1].data_ns = 9;
   told.outcome = Outcome::kOom, told.oom_kind = OomKind::kDevice, told.oom_asked_bytes = 512,
   told.message = "caf\xc3\xa9";
   told.sent = {{"dp", 3, 7000}}, told.expert_load = 1.5, told.skipped_steps = 1, told.loss_scale = 32768;

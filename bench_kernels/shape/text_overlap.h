@@ -1,0 +1,30 @@
+// TextOverlap: how far predicted tokens agree with a reference, as sums over sequences. By runs of 1 to 4 tokens that
+// both have (BLEU: Papineni, Roukos, Ward, Zhu 2002, doi 10.3115/1073083.1073135), and by the longest common
+// subsequence (ROUGE-L, its F1: Lin 2004, aclanthology W04-1013), whose time is the product of both lengths.
+#pragma once
+#include <array>
+#include <span>
+
+#include "schema/trial.h"
+
+namespace sweep::shape {
+
+class TextOverlap {
+ public:
+  void add(std::span<const i64> predicted, std::span<const i64> reference);
+  // From 0 to 1. BLEU: the geometric mean over the lengths of runs that there are, of the share of predicted runs that
+  // the reference has as often, times the brevity penalty; 0 if no run of one length is right.
+  double bleu() const;
+  double rouge_l() const;  // mean over sequences
+
+ private:
+  static constexpr std::size_t kLongestRun = 4;
+  std::array<i64, kLongestRun> right_{}, runs_{};  // of 1, 2, ... tokens
+  i64 predicted_ = 0, reference_ = 0, sequences_ = 0;
+  double rouge_l_ = 0;  // sum
+};
+
+// Tokens of a longest sequence that is left of both when some of their tokens are struck out.
+i64 longest_common_subsequence(std::span<const i64> a, std::span<const i64> b);
+
+}  // namespace sweep::shape

@@ -1,0 +1,84 @@
+#include "bench_kernels/step/text_scorer.h"
+
+#include <ATen/ATen.h>
+
+#include <chrono>
+#include <utility>
+
+namespace sweep::step {
+namespace {
+
+std::vector<i64> on_host(const at::Tensor& rows) {
+  std::vector<i64> out(static_cast<std::size_t>(rows.numel()));
+  at::from_blob(out.data(), rows.sizes(), at::kLong).copy_(rows);
+  return out;
+}
+
+}  // namespace
+
+TextScorer::~TextScorer() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    waiting_.clear();
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void TextScorer::add(const at::Tensor& predicted, const at::Tensor& labels,
+                     const std::vector<std::int64_t>& ends) {
+  const std::vector<i64> tokens = on_host(predicted), references = on_host(labels);
+  std::size_t row = 0;
+  for (const std::int64_t end : ends) {
+    Sequence next;
+    for (; row < static_cast<std::size_t>(end); ++row) {
+      if (references[row] < 0) continue;
+      next.predicted.push_back(tokens[row]), next.labels.push_back(references[row]);
+    }
+    if (next.labels.empty()) continue;
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(next));
+    changed_.notify_all();
+  }
+}
+
+void TextScorer::work() {
+  using Clock = std::chrono::steady_clock;
+  std::unique_lock lock(mutex_);
+  try {
+    for (;;) {
+      changed_.wait(lock, [this] { return ends_ || !waiting_.empty(); });
+      if (waiting_.empty()) break;
+      const Sequence next = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      const auto began = Clock::now();
+      overlap_.add(next.predicted, next.labels);
+      const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - began);
+      lock.lock();
+      ns_ += took.count(), ++compared_;
+      changed_.notify_all();
+    }
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    failed_ = std::current_exception();
+  }
+  done_ = true;
+  changed_.notify_all();
+}
+
+TextScores TextScorer::finish(const std::function<void()>& beat) {
+  std::unique_lock lock(mutex_);
+  ends_ = true;
+  changed_.notify_all();
+  while (!done_) {
+    const std::int64_t seen = compared_;
+    changed_.wait(lock, [&] { return done_ || compared_ > seen; });
+    beat();
+  }
+  if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
+  return {ns_, overlap_.bleu(), overlap_.rouge_l()};
+}
+
+}  // namespace sweep::step
