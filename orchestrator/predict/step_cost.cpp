@@ -214,8 +214,7 @@ double CostModel::quantized() const {
 // Codes are read, values written, tensor by tensor.
 double CostModel::dequantized() const {
   if (quantized() == 0) return 0;
-  const double tensors = 4 + gates() + 1;
-  return memory((element_ + kCodeBytes) * quantized()) + tensors * p_.launch_s;
+  return memory((element_ + kCodeBytes) * quantized()) + (5 + gates()) * p_.launch_s;  // 4 of attention
 }
 
 CostModel::Pass CostModel::layer(bool has_experts) const {

@@ -25,10 +25,9 @@ Loaded load(const Trial& trial) {
     step.run();
     std::vector<at::Tensor> before;
     for (const auto& t : step.tensors()) before.push_back(t.value.clone());
-    parallel::WeightsFile weights(step.states(), {.kind = trial.weights_load,
-                                                  .form = trial.weights_file,
-                                                  .first = rank == 0,
-                                                  .folder = "/dev/shm"});
+    parallel::WeightsFile weights(
+        step.states(),
+        {.kind = trial.weights_load, .form = trial.weights_file, .first = rank == 0, .folder = "/dev/shm"});
     weights.write();
     i64 overwritten = 0;
     for (const auto* state : step.states())
