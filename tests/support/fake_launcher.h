@@ -177,8 +177,14 @@ class FakeLauncher : public launch::Launcher {
     record.phase = planned == FakeOutcome::kOk ? Phase::kDone : Phase::kStep;
     record.message = planned == FakeOutcome::kOk ? "" : "scripted";
     for (i64 step = 0; step < attempt.measure.warmup_steps + attempt.measure.steps; ++step)
-      record.samples.push_back({0, step, step < attempt.measure.warmup_steps, 1000000, 400000, 500000, 100000,
-                                std::nullopt, 128, 5.0 - 0.1 * static_cast<double>(step), 0});
+      record.samples.push_back({.step = step,
+                                .warmup = step < attempt.measure.warmup_steps,
+                                .step_ns = 1000000,
+                                .forward_ns = 400000,
+                                .backward_ns = 500000,
+                                .optimizer_ns = 100000,
+                                .tokens = 128,
+                                .loss = 5.0 - 0.1 * static_cast<double>(step)});
     RankExit exit;
     exit.attempt = attempt.id;
     exit.exit_code = 0;
