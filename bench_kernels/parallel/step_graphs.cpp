@@ -4,10 +4,6 @@
 
 namespace sweep::parallel {
 
-void StepGraphs::begin_step() {
-  if (++step_ == kCaptured) pool_ = comm::cuda_plugin()->graph_pool();
-}
-
 void StepGraphs::take(const model::MicroBatch& micro) {
   if (!tokens_.defined()) tokens_ = at::empty_like(micro.tokens), labels_ = at::empty_like(micro.labels);
   tokens_.copy_(micro.tokens), labels_.copy_(micro.labels);
@@ -28,6 +24,7 @@ void StepGraphs::run(const Key& key, const std::function<void()>& work) {
   if (step_ < kCaptured) return work();
   Graph& graph = graphs_[key];
   if (!graph.captured) {
+    if (graphs_.size() == 1) pool_ = comm::cuda_plugin()->graph_pool();
     const Sent before = sent();
     graph.captured = comm::cuda_plugin()->capture(pool_, work);
     graph.sent = sent();

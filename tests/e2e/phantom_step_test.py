@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """phantom_step_test.py BIN_DIR: what a step costs the host and the allocator on phantom GPUs: how often it waits for the device, what it
 launches, what its loss and its attention hold. docs/measurements/2026-11-24-gpu-step.md has the figures of before."""
+import json
 import os
 import pathlib
 import subprocess
@@ -15,7 +16,7 @@ BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 GRID = """name: step
 base: {{hardware: h100-sxm-80gb, gpus_per_node: 1, seq_len: 4096, precision: bf16, micro_batch_size: 1}}
 limits: {{memory_margin_percent: 900}}
-measure: {{warmup_steps: 1, steps: 2}}
+measure: {{warmup_steps: 2, steps: 2}}
 grid:  # names the models; its own points are dropped
   model:
 {models}
@@ -41,7 +42,7 @@ class PhantomStepTest(unittest.TestCase):
             grid, db = pathlib.Path(folder) / "step.yaml", pathlib.Path(folder) / "step.db"
             used = dict.fromkeys(trial["model"] for trial in trials)
             lines = [f"    - {{name: {name}, base: {MODELS[name]}}}" for name in used]
-            told = ["  - {" + ", ".join(f"{axis}: {value}" for axis, value in trial.items()) + "}" for trial in trials]
+            told = ["  - {" + ", ".join(f"{axis}: {json.dumps(value).strip(chr(34))}" for axis, value in trial.items()) + "}" for trial in trials]
             grid.write_text(GRID.format(models="\n".join(lines), trials="\n".join(told)))
             done = subprocess.run([BIN / "sweep", "run", grid, "--rehearse", "--yes", "--db", db], capture_output=True, text=True,
                                   stdin=subprocess.DEVNULL, timeout=900,
@@ -80,7 +81,7 @@ class PhantomStepTest(unittest.TestCase):
                     self.assertEqual(graphs[same], plain[same], same)
                 self.assertLess(graphs["step_launches"], plain["step_launches"] / 4)
                 self.assertLess(graphs["step_host_ms"], plain["step_host_ms"] / 2)
-                self.assertLess(abs(graphs["peak_allocated_bytes"] / plain["peak_allocated_bytes"] - 1), 0.01)
+                self.assertLess(abs(graphs["peak_allocated_bytes"] / plain["peak_allocated_bytes"] - 1), 0.02)
                 self.assertIsNone(graphs["exposed_comm_ms"])
 
     def test_learned_routing_waits_once_a_layer_more(self):
