@@ -6,6 +6,8 @@ namespace sweep::parallel {
 
 void StepGraphs::take(const model::MicroBatch& micro) {
   if (!tokens_.defined()) tokens_ = at::empty_like(micro.tokens), labels_ = at::empty_like(micro.labels);
+  TORCH_CHECK(tokens_.sizes() == micro.tokens.sizes(),
+              "the graphs were captured for micro-batches of another size");
   tokens_.copy_(micro.tokens), labels_.copy_(micro.labels);
 }
 

@@ -26,11 +26,11 @@ class StepGraphs {
   explicit StepGraphs(const Mesh& mesh) : mesh_(mesh) {}
 
   void begin_step() { ++step_; }
-  // This step launches graphs only: nothing that the host keeps changes.
+  // True when this step only launches graphs: nothing that the host keeps changes.
   bool launches_only() const { return step_ > kCaptured; }
-  // Puts the tokens and labels where the graphs read them.
+  // Copies the micro-batch into the buffers that the graphs read.
   void take(const model::MicroBatch&);
-  // The same micro-batch with those.
+  // The micro-batch with these buffers.
   model::MicroBatch taken(model::MicroBatch) const;
 
   struct Key {
@@ -41,7 +41,7 @@ class StepGraphs {
     }
   };
   void run(const Key&, const std::function<void()>& work);
-  // What the graphs write to is given back: the next step begins anew.
+  // Drops the graphs: the next step runs as the first one did. REQUIRES: gradients in their memory were dropped.
   void forget();
 
  private:

@@ -59,7 +59,10 @@ std::optional<std::string> evaluation_objection(const Trial& t) {
 }
 
 std::optional<std::string> data_objection(const Trial& t) {
-  if (t.data == DataSource::kNone) return {};
+  if (t.data == DataSource::kNone) {
+    if (t.data_ahead == Trial{}.data_ahead) return {};
+    return fmt::format("data_ahead {} with data none: nothing is read; leave data_ahead out.", t.data_ahead);
+  }
   if (!t.lengths.empty())
     return fmt::format("data {} with lengths: the file has whole sequences; use data none.", t.data);
   if (t.data == DataSource::kText && t.spec.vocab_size > BytePairs::kMostTokens)

@@ -44,7 +44,7 @@ Expected<void> imply_latents(ModelSpec& m, const Family& family) {
             fmt::format("family '{}' has no {}; use family: deepseek_v2 or deepseek_v3", m.family, name));
     return {};
   }
-  if (m.v_head_dim == 0) m.v_head_dim = m.head_dim - m.rope_head_dim;
+  if (m.dense_layers == 0) m.dense_intermediate_size = 0;
   if (m.kv_heads != m.heads)
     return fail(ErrorKind::kInvalidValue, "kv_heads",
                 fmt::format("kv_heads {} with {} heads: each head of latent attention has its own keys",
@@ -115,6 +115,8 @@ Expected<void> check_ranges(const ModelSpec& m) {
   if (!(m.rope_theta >= 1 && m.rope_theta <= 1e12))
     return fail(ErrorKind::kInvalidValue, "rope_theta",
                 fmt::format("rope_theta = {} is outside 1 .. 1e12", m.rope_theta));
+  if (m.yarn && m.rope_theta == 1)
+    return fail(ErrorKind::kInvalidValue, "rope_theta", "rope_theta = 1 with YaRN: no number turns slower");
   return {};
 }
 
@@ -204,6 +206,7 @@ Expected<ModelSpec> completed(ModelSpec m) {
   if (m.rope_scaling) SWEEP_TRY(check_rope_scaling(*m.rope_scaling));
   if (m.yarn) SWEEP_TRY(check_yarn(*m.yarn));
   SWEEP_TRY(complete_head_dim(m));
+  if (family_of(m).latent && m.v_head_dim == 0) m.v_head_dim = m.head_dim - m.rope_head_dim;
   if (m.latent() || family_of(m).latent) SWEEP_TRY(check_latents(m));
   return m;
 }

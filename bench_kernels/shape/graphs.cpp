@@ -17,6 +17,10 @@ constexpr NotCaptured kNotCaptured[] = {
      "experts: the host knows how many rows each of them has"},
     {[](const Trial& t) { return t.packing; },
      "packing: the host knows where documents end; leave packing out"},
+    {[](const Trial& t) {
+       return t.world() > 1 && (t.backend == CommBackend::kGloo || t.backend == CommBackend::kShm);
+     },
+     "a backend other than nccl: its messages go through host memory; use backend nccl"},
     {[](const Trial& t) { return t.precision == Precision::kFp16; },
      "precision fp16: its loss scale changes from step to step; use bf16_mixed"},
     {[](const Trial& t) { return t.offload == Offload::kParameters || t.activation_offload; },

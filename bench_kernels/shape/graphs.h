@@ -8,7 +8,8 @@
 
 namespace sweep::shape {
 
-// Why forward and backward of the trial cannot be captured as graphs, as a sentence; nullopt: they can, or are not to be.
+// Why forward and backward of the trial cannot be captured as graphs, as a sentence;
+// nullopt: they can, or cuda_graph is false.
 std::optional<std::string> graph_objection(const Trial&, KernelPath);
 
 }  // namespace sweep::shape

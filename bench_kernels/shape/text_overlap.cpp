@@ -22,9 +22,11 @@ std::vector<Run> sorted_runs(std::span<const i64> tokens, std::size_t length) {
 
 }  // namespace
 
-i64 longest_common_subsequence(std::span<const i64> a, std::span<const i64> b) {
+i64 longest_common_subsequence(std::span<const i64> a, std::span<const i64> b,
+                               const std::atomic<bool>* stop) {
   std::vector<i64> row(b.size() + 1, 0);  // of the part of a so far with each beginning of b
   for (const i64 token : a) {
+    if (stop != nullptr && *stop) break;
     i64 corner = 0;
     for (std::size_t j = 0; j < b.size(); ++j) {
       const i64 above = row[j + 1];
@@ -35,19 +37,20 @@ i64 longest_common_subsequence(std::span<const i64> a, std::span<const i64> b) {
   return row.back();
 }
 
-void TextOverlap::add(std::span<const i64> predicted, std::span<const i64> reference) {
+void TextOverlap::add(std::span<const i64> predicted, std::span<const i64> reference,
+                      const std::atomic<bool>* stop) {
   predicted_ += static_cast<i64>(predicted.size()), reference_ += static_cast<i64>(reference.size());
   for (std::size_t n = 1; n <= kLongestRun; ++n) {
     const auto mine = sorted_runs(predicted, n), theirs = sorted_runs(reference, n);
-    std::vector<Run>
-        both;  // a run that both have several times is there as often as in the one that has it less often
+    // A run that both have several times is there as often as in the one that has it less often.
+    std::vector<Run> both;
     std::ranges::set_intersection(mine, theirs, std::back_inserter(both));
     runs_[n - 1] += static_cast<i64>(mine.size()), right_[n - 1] += static_cast<i64>(both.size());
   }
   ++sequences_;
   const auto tokens = static_cast<double>(predicted.size() + reference.size());
   if (tokens > 0)
-    rouge_l_ += 2 * static_cast<double>(longest_common_subsequence(predicted, reference)) / tokens;
+    rouge_l_ += 2 * static_cast<double>(longest_common_subsequence(predicted, reference, stop)) / tokens;
 }
 
 double TextOverlap::bleu() const {

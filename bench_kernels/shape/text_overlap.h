@@ -3,6 +3,7 @@
 // subsequence (ROUGE-L, its F1: Lin 2004, aclanthology W04-1013), whose time is the product of both lengths.
 #pragma once
 #include <array>
+#include <atomic>
 #include <span>
 
 #include "schema/trial.h"
@@ -11,7 +12,9 @@ namespace sweep::shape {
 
 class TextOverlap {
  public:
-  void add(std::span<const i64> predicted, std::span<const i64> reference);
+  // stop (may be null): once true, what is under way ends early and counts for nothing.
+  void add(std::span<const i64> predicted, std::span<const i64> reference,
+           const std::atomic<bool>* stop = nullptr);
   // From 0 to 1. BLEU: the geometric mean over the lengths of runs that there are, of the share of predicted runs that
   // the reference has as often, times the brevity penalty; 0 if no run of one length is right.
   double bleu() const;
@@ -24,7 +27,8 @@ class TextOverlap {
   double rouge_l_ = 0;  // sum
 };
 
-// Tokens of a longest sequence that is left of both when some of their tokens are struck out.
-i64 longest_common_subsequence(std::span<const i64> a, std::span<const i64> b);
+// Length of the longest common subsequence; any number once stop is true.
+i64 longest_common_subsequence(std::span<const i64> a, std::span<const i64> b,
+                               const std::atomic<bool>* stop = nullptr);
 
 }  // namespace sweep::shape

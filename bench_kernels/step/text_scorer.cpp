@@ -8,6 +8,8 @@
 namespace sweep::step {
 namespace {
 
+constexpr std::int64_t kMostWaiting = std::int64_t{1} << 20;  // tokens, 16 bytes each
+
 std::vector<i64> on_host(const at::Tensor& rows) {
   std::vector<i64> out(static_cast<std::size_t>(rows.numel()));
   at::from_blob(out.data(), rows.sizes(), at::kLong).copy_(rows);
@@ -19,7 +21,7 @@ std::vector<i64> on_host(const at::Tensor& rows) {
 TextScorer::~TextScorer() {
   {
     const std::lock_guard lock(mutex_);
-    ends_ = true;
+    ends_ = stops_ = true;
     waiting_.clear();
   }
   changed_.notify_all();
@@ -37,8 +39,10 @@ void TextScorer::add(const at::Tensor& predicted, const at::Tensor& labels,
       next.predicted.push_back(tokens[row]), next.labels.push_back(references[row]);
     }
     if (next.labels.empty()) continue;
-    const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(next));
+    const auto size = static_cast<std::int64_t>(next.labels.size());
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return done_ || tokens_ == 0 || tokens_ + size <= kMostWaiting; });
+    waiting_.push_back(std::move(next)), tokens_ += size;
     changed_.notify_all();
   }
 }
@@ -52,9 +56,11 @@ void TextScorer::work() {
       if (waiting_.empty()) break;
       const Sequence next = std::move(waiting_.front());
       waiting_.pop_front();
+      tokens_ -= static_cast<std::int64_t>(next.labels.size());
+      changed_.notify_all();
       lock.unlock();
       const auto began = Clock::now();
-      overlap_.add(next.predicted, next.labels);
+      overlap_.add(next.predicted, next.labels, &stops_);
       const auto took = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - began);
       lock.lock();
       ns_ += took.count(), ++compared_;
@@ -75,7 +81,9 @@ TextScores TextScorer::finish(const std::function<void()>& beat) {
   while (!done_) {
     const std::int64_t seen = compared_;
     changed_.wait(lock, [&] { return done_ || compared_ > seen; });
+    lock.unlock();
     beat();
+    lock.lock();
   }
   if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
   return {ns_, overlap_.bleu(), overlap_.rouge_l()};

@@ -1,8 +1,9 @@
-// TextScorer: compares predicted sequences with their labels on a thread of its own, in the order in which they come. It
-// owns the thread and what waits for it.
+// TextScorer: compares predicted sequences with their labels on a thread of its own, in the order in which they
+// come. It owns the thread and what waits for it.
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -29,9 +30,9 @@ class TextScorer {
   TextScorer& operator=(const TextScorer&) = delete;
 
   // Both int64 [rows], on any device, which this waits for; ends: the row behind each sequence. Rows whose label is
-  // negative have no token.
+  // negative have no token. Waits while a million tokens wait for the thread.
   void add(const at::Tensor& predicted, const at::Tensor& labels, const std::vector<std::int64_t>& ends);
-  // Until all is compared; beat is told from the calling thread after each sequence. Throws what the thread threw.
+  // Waits until all is compared, and calls beat() after sequences. Throws what the thread threw.
   TextScores finish(const std::function<void()>& beat);
 
  private:
@@ -44,7 +45,9 @@ class TextScorer {
   std::condition_variable changed_;
   std::deque<Sequence> waiting_;
   bool ends_ = false, done_ = false;
+  std::int64_t tokens_ = 0;  // of what waits
   std::int64_t compared_ = 0, ns_ = 0;
+  std::atomic<bool> stops_{false};
   std::exception_ptr failed_;
   shape::TextOverlap overlap_;
   std::thread thread_;  // the last member: it begins when the others are there

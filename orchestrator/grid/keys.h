@@ -17,7 +17,7 @@ inline constexpr std::array<std::string_view, 8> kLimitKeys{
 inline constexpr std::array<std::string_view, 6> kStrategyKeys{"kind",    "max_trials", "least_gain",
                                                                "at_once", "history",    "skip_recompute"};
 inline constexpr std::array<std::string_view, 2> kValueForms{"pow2", "range"};
-inline constexpr std::array<std::string_view, 22> kModelKeys{"base",
+inline constexpr std::array<std::string_view, 24> kModelKeys{"base",
                                                              "config_json",
                                                              "name",
                                                              "family",
@@ -38,7 +38,9 @@ inline constexpr std::array<std::string_view, 22> kModelKeys{"base",
                                                              "v_head_dim",
                                                              "shared_experts",
                                                              "dense_layers",
-                                                             "dense_intermediate_size"};
+                                                             "dense_intermediate_size",
+                                                             "expert_groups",
+                                                             "groups_per_token"};
 
 // Keys of the section `workload`, and of a recipe's file.
 inline constexpr std::array<std::string_view, 18> kWorkloadKeys{

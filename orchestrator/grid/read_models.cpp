@@ -131,9 +131,13 @@ Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelS
     m.tie_embeddings = *flag;
     return {};
   }
+  constexpr std::array<std::string_view, 5> kMayBeAbsent{"q_lora_rank", "shared_experts", "dense_layers",
+                                                         "expert_groups", "groups_per_token"};
+  const i64 least = std::ranges::find(kMayBeAbsent, entry.key) == kMayBeAbsent.end() ? 1 : 0;
   const auto picked = picks.find(entry.key);
-  const auto value = picked != picks.end() ? Expected<i64>(picked->second)
-                                           : read_int(document_, *entry.value, entry.key, 1, kMaxDimension);
+  const auto value = picked != picks.end()
+                         ? Expected<i64>(picked->second)
+                         : read_int(document_, *entry.value, entry.key, least, kMaxDimension);
   if (!value) return tl::unexpected(value.error());
   const std::pair<std::string_view, i64*> members[] = {
       {"layers", &m.layers},
@@ -152,7 +156,9 @@ Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelS
       {"v_head_dim", &m.v_head_dim},
       {"shared_experts", &m.shared_experts},
       {"dense_layers", &m.dense_layers},
-      {"dense_intermediate_size", &m.dense_intermediate_size}};
+      {"dense_intermediate_size", &m.dense_intermediate_size},
+      {"expert_groups", &m.expert_groups},
+      {"groups_per_token", &m.groups_per_token}};
   for (const auto& [key, member] : members) {
     if (key == entry.key) *member = *value;
   }

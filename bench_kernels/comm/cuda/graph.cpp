@@ -17,10 +17,11 @@ void order(const at::cuda::CUDAStream& first, const at::cuda::CUDAStream& then) 
 
 class Captured final : public comm::CudaGraph {
  public:
-  // On a stream of its own: the default stream cannot be captured. Other threads, such as NCCL's watchdog, may go on
-  // asking the driver.
+  // On a stream of their own: the default stream cannot be captured. All graphs share it, since the allocator keeps
+  // blocks by stream. Other threads, such as NCCL's watchdog, may go on asking the driver.
   Captured(const comm::CudaGraphPool& pool, const std::function<void()>& work) {
-    const auto current = c10::cuda::getCurrentCUDAStream(), own = c10::cuda::getStreamFromPool();
+    static const auto own = c10::cuda::getStreamFromPool();
+    const auto current = c10::cuda::getCurrentCUDAStream();
     order(current, own);
     const c10::cuda::CUDAStreamGuard guard(own);
     graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);

@@ -7,8 +7,9 @@ namespace sweep::answers {
 
 std::optional<std::vector<double>> time_parts(const Metrics& m, const Trial& trial) {
   if (!m.step_ms || !std::isfinite(*m.step_ms) || !m.forward_ms || !m.backward_ms) return std::nullopt;
-  const double bubble = m.bubble.value_or(0) * *m.step_ms;  // waits between stages, outside backward
   const double optimizer = m.optimizer_ms.value_or(0);
+  // Waits between stages, outside backward: a share of the step without the update and the wait for data.
+  const double bubble = m.bubble.value_or(0) * (*m.step_ms - optimizer - m.data_ms.value_or(0));
   const double waited =
       std::clamp(m.exposed_comm_ms.value_or(0) - bubble, 0.0, *m.backward_ms + *m.forward_ms + optimizer);
   const bool gathers = trial.zero >= 3 || trial.offload == Offload::kParameters;
@@ -39,10 +40,12 @@ Metrics rank_times(const RankRecord& record, bool pipeline) {
   if (forward > 0) out.forward_ms = mean(forward);
   if (backward > 0) out.backward_ms = mean(backward);
   if (optimizer > 0) out.optimizer_ms = mean(optimizer);
+  if (data > 0) out.data_ms = mean(data);
   if (separable) out.exposed_comm_ms = mean(waited);
-  if (pipeline && out.forward_ms)
-    out.bubble = static_cast<double>(std::max<i64>(0, step - forward - backward - optimizer - data)) /
-                 static_cast<double>(step);
+  const i64 passes = step - optimizer - data;
+  if (pipeline && out.forward_ms && passes > 0)
+    out.bubble =
+        static_cast<double>(std::max<i64>(0, passes - forward - backward)) / static_cast<double>(passes);
   return out;
 }
 

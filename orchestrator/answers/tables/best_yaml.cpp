@@ -57,7 +57,9 @@ std::string latents_yaml(const ModelSpec& m) {
                                    {"v_head_dim", m.v_head_dim},
                                    {"shared_experts", m.shared_experts},
                                    {"dense_layers", m.dense_layers},
-                                   {"dense_intermediate_size", m.dense_intermediate_size}})
+                                   {"dense_intermediate_size", m.dense_intermediate_size},
+                                   {"expert_groups", m.expert_groups},
+                                   {"groups_per_token", m.groups_per_token}})
     if (value > 0) out += fmt::format("{}: {}, ", key, value);
   return out;
 }
@@ -86,6 +88,7 @@ std::string model_yaml(const Trial& trial) {
   said.rope_head_dim = m.rope_head_dim, said.v_head_dim = m.v_head_dim;
   said.shared_experts = m.shared_experts, said.dense_layers = m.dense_layers;
   said.dense_intermediate_size = m.dense_intermediate_size;
+  said.expert_groups = m.expert_groups, said.groups_per_token = m.groups_per_token;
   const auto complete = shape::completed(said);
   std::string out = fmt::format(
       "{{name: {}, family: {}, layers: {}, hidden_size: {}, heads: {}, kv_heads: {}, head_dim: {}, "
@@ -97,7 +100,8 @@ std::string model_yaml(const Trial& trial) {
                     : "",
       latents_yaml(m), m.tie_embeddings);
   if (!complete || !(*complete == m))
-    out += "  # norm, RoPE or window settings differ: use {config_json: PATH} for exactly this model";
+    out +=
+        "  # norm, RoPE, routing or window settings differ: use {config_json: PATH} for exactly this model";
   return out;
 }
 

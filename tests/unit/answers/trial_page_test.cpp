@@ -48,6 +48,16 @@ TEST(TimeParts, WhatARankWaitedForAtOtherStagesIsTheBubbleAndNotCommunicationToo
   EXPECT_THAT(*parts, ElementsAre(20, 45, 5, 10, 20, 0));
 }
 
+TEST(TimeParts, AWaitForDataIsOutsideOfThePassesAndTheirBubble) {
+  RankRecord record = timed(0);
+  record.samples.back().step_ns = 200 * kMs, record.samples.back().data_ns = 100 * kMs;
+  const Metrics times = rank_times(record, /*pipeline=*/true);
+  EXPECT_DOUBLE_EQ(*times.bubble, 20.0 / 90);  // of 200 ms without 100 of data and 10 of the update
+  EXPECT_DOUBLE_EQ(*times.data_ms, 100);
+  EXPECT_THAT(*time_parts(times, Trial{}),
+              ElementsAre(20, 45, 5, 10, testing::DoubleNear(20, 1e-9), testing::DoubleNear(100, 1e-9)));
+}
+
 TEST(TimeParts, WithoutAPipelineTheRestIsOtherAndWarmUpCountsNowhere) {
   const auto parts = time_parts(rank_times(timed(0), /*pipeline=*/false), Trial{});
   ASSERT_TRUE(parts);

@@ -80,6 +80,28 @@ TEST(GridModels, LatentAttentionByItsDimensions) {
       *shape::find_model("tiny-deepseek");  // its values have head_dim - rope_head_dim numbers
   expected.norm_eps = ModelSpec{}.norm_eps;
   EXPECT_EQ(trials[0].spec, expected);
+  const auto spec_of = [](const std::string& model) {
+    const auto read = read_text("name: t\nmodel: " + model + "\nbase: {dp: 1}\n", "g.yaml");
+    EXPECT_TRUE(read) << read.error().message;
+    ModelSpec spec;
+    if (read)
+      (void)expand(
+          *read, [&](PlanEntry&& e) { return spec = e.trial.spec, true; }, 0);
+    return spec;
+  };
+  const ModelSpec dense = spec_of("{base: deepseek-v2-lite, layers: 4, dense_layers: 0, shared_experts: 0}");
+  EXPECT_EQ(dense.dense_layers + dense.dense_intermediate_size + dense.shared_experts, 0);
+  const ModelSpec ungrouped = spec_of(
+      "{base: deepseek-v3, layers: 4, experts: 8, experts_per_token: 2, expert_groups: 4, groups_per_token: "
+      "2}");
+  EXPECT_EQ(ungrouped.experts / ungrouped.expert_groups, 2);
+  // head_dim follows from the sizes, and the values' from it
+  EXPECT_EQ(
+      spec_of(
+          "{family: deepseek_v2, layers: 2, hidden_size: 128, heads: 4, intermediate_size: 32, vocab_size: "
+          "256, kv_lora_rank: 32, rope_head_dim: 8}")
+          .v_head_dim,
+      24);
   const auto with = [&](const std::string& more) {
     return error_of("name: t\nmodel: {" + sizes + more + "}\ngrid: {tp: [1]}\n");
   };

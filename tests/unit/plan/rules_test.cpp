@@ -152,6 +152,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"graphs_of_experts",
              [](Trial& t) { t.spec = *shape::find_model("mixtral-8x7b"), t.cuda_graph = true; }, "cuda_graph",
              "experts", Outcome::kUnsupported},
+        Case{"graphs_over_gloo", [](Trial& t) { t.backend = CommBackend::kGloo, t.cuda_graph = true; },
+             "cuda_graph", "host memory", Outcome::kUnsupported},
         Case{"graphs_in_fp16", [](Trial& t) { t.precision = Precision::kFp16, t.cuda_graph = true; },
              "cuda_graph", "fp16", Outcome::kUnsupported},
         Case{"graphs_of_documents",

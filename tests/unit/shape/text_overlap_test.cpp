@@ -24,6 +24,14 @@ TEST(TextOverlap, TheLongestCommonSubsequenceMayHaveGaps) {
   EXPECT_EQ(longest_common_subsequence(Tokens{}, Tokens{3}), 0);
 }
 
+TEST(TextOverlap, ASubsequenceThatIsNotWantedAnyMoreEndsEarly) {
+  const std::vector<i64> tokens{1, 2, 3};
+  std::atomic<bool> stop{false};
+  EXPECT_EQ(longest_common_subsequence(tokens, tokens, &stop), 3);
+  stop = true;
+  EXPECT_EQ(longest_common_subsequence(tokens, tokens, &stop), 0);
+}
+
 TEST(TextOverlap, OfTheSameTokensBothAreOne) {
   const TextOverlap same = overlap_of({5, 6, 7, 8, 9}, {5, 6, 7, 8, 9});
   EXPECT_DOUBLE_EQ(same.bleu(), 1);
