@@ -16,9 +16,9 @@ struct RopeScaling {
   bool operator==(const RopeScaling&) const = default;
 };
 
-// RoPE frequency scaling of YaRN (Peng et al. 2023, arXiv 2309.00071), with the two factors that DeepSeek-V2's and
-// V3's config.json add: attention's scores grow with those of all dimensions, the rotary part by the ratio of both.
-// 0: the file does not say it.
+// RoPE frequency scaling of YaRN (Peng et al. 2023, arXiv 2309.00071), with the two factors that DeepSeek-V2's and V3's
+// config.json add. All scores are scaled by mscale_all_dim's factor squared; the rotary part also by the ratio of both,
+// squared. 0: the file does not say it.
 struct YarnScaling {
   double factor = 40.0;
   double beta_fast = 32.0, beta_slow = 1.0;
@@ -57,7 +57,7 @@ struct ModelSpec {
   // v_head_dim. All 0: the model has another attention.
   std::int64_t kv_lora_rank = 0, q_lora_rank = 0, rope_head_dim = 0, v_head_dim = 0;
   std::optional<YarnScaling> yarn;
-  std::int64_t shared_experts = 0;  // experts of a MoE layer that every token goes to, beside its top-k
+  std::int64_t shared_experts = 0;  // experts of a MoE layer that process every token, beside its top-k
   std::int64_t dense_layers = 0;    // first layers of a MoE model that have a dense MLP, of the width below
   std::int64_t dense_intermediate_size = 0;
   // Routing within the best groups of experts only (DeepSeek-V2, section 2.2.2; V3, arXiv 2412.19437, section 2.1.2);

@@ -40,7 +40,7 @@ class CudaGraph {
   virtual ~CudaGraph() = default;
   virtual void launch() = 0;  // on the current stream
 };
-// Memory of graphs that are launched in the order of their captures.
+// A memory pool that graphs share; they must be launched in the order of their captures.
 using CudaGraphPool = std::pair<std::uint64_t, std::uint64_t>;
 
 // A table of functions; a member is never null. Errors come out as C++ exceptions (both sides use one
@@ -62,7 +62,7 @@ struct CudaPlugin {
       *phantom)();  // counters of phantom GPUs as a JSON object (docs/phantom.md); empty: GPUs are real
   std::string (*trace)();            // NCCL's flight recorder as JSON; from any thread
   kernels::device::Launcher launch;  // a fused kernel, compiled when it is first needed (docs/kernels.md)
-  CudaGraphPool (*graph_pool)();     // gives back what the allocator keeps: a graph's memory is its own
+  CudaGraphPool (*graph_pool)();     // frees the allocator's cache and makes a pool
   // Calls `work`, whose launches are captured and not run. Collectives must have been waited for when it returns.
   std::unique_ptr<CudaGraph> (*capture)(const CudaGraphPool&, const std::function<void()>& work);
 };

@@ -1,11 +1,11 @@
 // Heads of multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, equations 9 to 19): from the products of its
-// latents to the packed q, k and v of ops.h, and back. Each writes into tensors that its caller allocated; on meta tensors
-// nothing runs.
+// latents to the packed q, k and v of ops.h, and back. Each writes into tensors that its caller allocated; on meta
+// tensors nothing runs.
 //
-// A head of the packed rows has its numbers in another order than a product's, which its scores do not feel: of the two
-// halves that rotary positions pair, each begins with its half of the rotary numbers, of which pairs lie side by side in
-// the products. Tables with the angle 0 for the other numbers leave them as they are (model/positions.h). Values are
-// padded with zeros to the head's size, as kernels want that have one size of heads.
+// Within a head the packed order differs from the product's; scores do not change. Each half that rotary positions pair
+// begins with its half of the rotary numbers; in the products pairs lie side by side. Tables with the angle 0 for the
+// other numbers leave them as they are (model/positions.h). Values are padded with zeros to the head's size, as kernels
+// want that have one size of heads.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -14,8 +14,10 @@
 namespace sweep::kernels {
 
 struct LatentHeads {
-  std::int64_t heads = 0, plain = 0, rotary = 0,
-               value = 0;  // of a head: numbers that stay, that turn; of values
+  std::int64_t heads = 0;
+  std::int64_t plain = 0;   // numbers of a query's or key's head that have no position
+  std::int64_t rotary = 0;  // those that rotary positions turn
+  std::int64_t value = 0;   // numbers of a value's head
   std::int64_t head_dim() const { return plain + rotary; }
 };
 

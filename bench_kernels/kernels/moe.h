@@ -18,8 +18,8 @@ struct Gate {
   bool sigmoid = false;    // probabilities are sigmoids of the logits; else a softmax
   bool normalized = true;  // a token's weights add up to `scale`; else they are probabilities times it
   double scale = 1;
-  // Only experts of a token's best groups are chosen; 0: any. A group is as good as its best expert, with sigmoids as its
-  // two best together.
+  // Only experts of a token's best groups are chosen; 0: any. A group's score is its best probability (plus bias); with
+  // sigmoids the sum of its two best.
   std::int64_t groups = 0, groups_per_token = 0;
 };
 

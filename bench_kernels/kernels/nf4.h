@@ -1,7 +1,8 @@
 // Weights in 4-bit NormalFloat with double quantization (Dettmers et al. 2023, arXiv 2305.14314; shape/quantized_base.h
-// has the sizes). A weight is the value of its code times the largest magnitude of its block of 64, which is itself a code
-// (the signed dynamic map of eight_bit.h) times the scale of its 256 blocks, plus the tensor's offset. Codes are those of
-// bitsandbytes: the nearest value, of two as near the lower; two codes in a byte, the first in its upper half.
+// has the sizes). A weight is its code's value times the largest magnitude of its block of 64. That magnitude is coded
+// too: an 8-bit code (the signed dynamic map of eight_bit.h) times the scale of 256 blocks, plus the tensor's offset.
+// Codes are those of bitsandbytes: the nearest value, of two as near the lower; two codes in a byte, the first in its
+// upper half.
 #pragma once
 #include <ATen/core/Tensor.h>
 
@@ -10,8 +11,8 @@
 
 namespace sweep::kernels {
 
-// Blocks of a rank's part, and which of the whole tensor's they are: row r is `blocks` of them from part + r * part_stride
-// on, in the whole from whole + r * whole_stride on.
+// Blocks of a rank's part, and which of the whole tensor's they are: row r is `blocks` of them from
+// part + r * part_stride on, in the whole from whole + r * whole_stride on.
 struct Nf4Run {
   std::int64_t rows = 1, blocks = 0;
   std::int64_t part = 0, part_stride = 0;
@@ -30,10 +31,11 @@ struct Nf4 {
 // What the codes of 8 and of 4 bits stand for, fp32 [256 + 16], on a device.
 at::Tensor nf4_maps(const at::TensorOptions&);
 
-// out [weights] of the type that is computed in becomes what the codes stand for.
+// out [weights] of the type of the computation becomes what the codes stand for.
 void nf4_dequantize(const Nf4&, const at::Tensor& maps, const at::Tensor& out);
 
-// Codes [n / 2] and largest magnitudes [n / 64], fp32, of n weights of any floating type. REQUIRES: n is a multiple of 64.
+// Codes [n / 2] and largest magnitudes [n / 64], fp32, of n weights of any floating type.
+// REQUIRES: n is a multiple of 64.
 void nf4_quantize(const at::Tensor& weights, const at::Tensor& maps, const at::Tensor& codes,
                   const at::Tensor& largest);
 // The second quantization, of the largest magnitudes of a whole tensor: its offset and scales, and the codes [blocks].

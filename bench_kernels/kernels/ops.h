@@ -29,8 +29,8 @@ struct GradOut {
 // Adds or stores a gradient computed elsewhere.
 void put(const GradOut& to, const at::Tensor& value);
 
-// Rows of a product may lie in blocks, [blocks, rows, width] instead of [T, width], each block elsewhere: a GPU
-// takes them in one launch. False: give them one after another.
+// Rows of a product may lie in blocks, [blocks, rows, width] instead of [T, width], each block elsewhere: a GPU takes
+// them in one launch, but for fp8, where each block is a product of its own. False: give them one after another.
 bool takes_blocks(const at::Tensor& like);
 // The same rows as [T, width]: a copy where blocks lie apart.
 at::Tensor rows_of(const at::Tensor& blocks);

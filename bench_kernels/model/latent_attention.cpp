@@ -1,7 +1,7 @@
-// The attention half of a block with multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): a token's
-// keys and values come from one latent of few numbers, its queries from another or from the residual stream; the rest is
-// causal attention as elsewhere. Over a tensor group heads are split; every rank makes the latents of all rows, and their
-// gradient is summed. The rotary part of keys, one for all heads, counts to the latents.
+// The attention half of a block with multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): a
+// token's keys and values come from one latent of few numbers, its queries from another or from the residual stream;
+// the rest is causal attention as elsewhere. Over a tensor group heads are split; every rank makes the latents of all
+// rows, and their gradient is summed. The rotary part of keys, one for all heads, counts to the latents.
 #include <ATen/ATen.h>
 
 #include <iterator>

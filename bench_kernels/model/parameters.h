@@ -125,7 +125,7 @@ class Parameters {
   }
   // Writes a whole tensor's weights from `first` on into a flat run.
   using WeightRun = std::function<void(std::int64_t first, const at::Tensor& run)>;
-  // The initial weights of the whole tensor that a quantized part is a share of, and how many those are.
+  // Gives the initial weights of the whole tensor of which the part is a share; how many those are.
   WeightRun initial_weights(Id, std::size_t part) const;
   std::int64_t whole_weights(Id, std::size_t part) const;
   at::ScalarType weight_type() const { return options_.dtype().toScalarType(); }

@@ -53,9 +53,8 @@ std::vector<std::int64_t> forced_experts(const ModelSpec&, const Options&,
 // How the model's router scores and chooses.
 kernels::Gate gate_of(const ModelSpec&);
 
-// The routing of tokens with these probabilities [T, E], of which the choice sees the sum with bias [E] (undefined: none).
-// A collective of the expert channel when learned on a
-// real device; learned on meta tensors counts as balanced.
+// The routing of tokens with these probabilities [T, E]. The choice uses probabilities plus bias [E] (undefined: none).
+// A collective of the expert channel when learned on a real device; learned on meta tensors counts as balanced.
 RoutePtr route(const StageContext&, const at::Tensor& probs, const at::Tensor& bias = {});
 
 // The forced routes of a stage, by number of tokens.

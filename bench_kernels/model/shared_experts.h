@@ -1,6 +1,6 @@
-// SharedExperts: experts that every token goes to beside those that the router chooses (DeepSeekMoE, Dai et al. 2024,
-// arXiv 2401.06066): one MLP of all their widths. Over a tensor group each rank has a share of its columns, and a part of
-// the sum. It is a part of the unit of experts, whose rows it reads.
+// SharedExperts: experts that process every token beside those that the router chooses (DeepSeekMoE, Dai et al. 2024,
+// arXiv 2401.06066): one MLP of all their widths. Over a tensor group each rank has a share of its columns, and a part
+// of the sum. It is a part of the unit of experts, whose rows it reads.
 #pragma once
 #include "bench_kernels/model/layers.h"
 

@@ -84,7 +84,8 @@ class ModelState final : public model::Keeper {
   void gathered_pieces(const TakePiece&) const;
 
   // A file brings the weights of everything, or where adapters are trained those of the base.
-  // Gives the pieces that this rank keeps, one after the other; the views may be written. REQUIRES: tp, pp and ep are 1.
+  // Gives the pieces that this rank keeps, one after the other; the views may be written.
+  // REQUIRES: tp, pp and ep are 1.
   void kept_weights(const TakePiece&) const;
   // All of them, from the first rank of the data-parallel group to all: it fills each run of a buffer, which the others
   // get. A collective of that group, with the same requirement.

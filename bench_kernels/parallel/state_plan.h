@@ -26,7 +26,7 @@ struct StatePlan {
 
   bool gradients_sharded() const { return zero >= 2; }
   bool values_sharded() const { return zero >= 3; }
-  // Quantized values are read where they last, unless they are on other ranks.
+  // Quantized buckets need a copy only where ZeRO 3 shards them.
   bool copies_of(const model::Parameters::Bucket& bucket) const {
     return bucket.quantized ? values_sharded() : copies;
   }

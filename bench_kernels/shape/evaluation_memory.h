@@ -1,5 +1,5 @@
-// The device memory of an evaluation's batch on the chunks of the model that a rank holds: forward alone, nothing kept. By the units'
-// models (unit_memory.h); the dry run is its referee.
+// The device memory of an evaluation's batch on the chunks of the model that a rank holds: forward alone, nothing kept.
+// By the units' models (unit_memory.h); the dry run is its referee.
 #pragma once
 #include <vector>
 

@@ -23,7 +23,8 @@ struct TensorNames {
   std::string_view fused_query_key_value = {};
   std::string_view attention_out = "self_attn.o_proj";
   std::string_view query_norm = "self_attn.q_norm", key_norm = "self_attn.k_norm";
-  // Of latent attention: to the latents, their norms, and from them to the heads (of queries, without a latent `query`).
+  // Of latent attention: to the latents, their norms, and from them to the heads (of queries, without a latent
+  // `query`).
   std::string_view query_down = "self_attn.q_a_proj", key_value_down = "self_attn.kv_a_proj_with_mqa";
   std::string_view query_latent_norm = "self_attn.q_a_layernorm";
   std::string_view key_value_latent_norm = "self_attn.kv_a_layernorm";

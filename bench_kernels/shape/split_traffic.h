@@ -19,12 +19,12 @@ struct Volume {
 // Per layer and micro-batch four all-reduces of the activations (Shoeybi et al. 2019, section 3), or under
 // sequence parallelism six all-gathers and four reduce-scatters (two of the gathers are repeated in backward
 // instead of kept: Korthikanti et al. 2022, section 4.2.2); recompute full runs forward again: two more of
-// each. An expert layer keeps its rows whole, which saves one gather, and sums the gradients of the choices'
-// weights over the group. Latent attention keeps its rows whole too; backward it sums the gradient of the latents over
-// the group, and where queries have a latent as well nothing else. One or two of each for embedding and head; two small all-reduces for the
-// cross-entropy; and once a step the sum of the norms' gradients, on the shard under ZeRO. With adapters the
-// norms are frozen, and what is summed once a step (with or without sequence parallelism) are the gradients of
-// the adapters' unsplit matrices; rows that only a frozen weight's gradient would read are not gathered.
+// each. An expert layer keeps its rows whole, which saves one gather, and sums the gradients of the choices' weights
+// over the group. Latent attention also keeps its rows whole. In backward it sums the latents' gradient over the group;
+// where queries have a latent, it sums nothing else. One or two of each for embedding and head; two small all-reduces
+// for the cross-entropy; and once a step the sum of the norms' gradients, on the shard under ZeRO. With adapters the
+// norms are frozen, and what is summed once a step (with or without sequence parallelism) are the gradients of the
+// adapters' unsplit matrices; rows that only a frozen weight's gradient would read are not gathered.
 struct TensorTraffic {
   Volume all_reduce, all_gather, reduce_scatter;
 };

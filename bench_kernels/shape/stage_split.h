@@ -13,7 +13,7 @@ namespace sweep::shape {
 struct StageShare {
   i64 first_layer = 0, layers = 0;
   bool embedding = false, head = false;
-  i64 dense_layers = 0;  // of the layers the first, if they lack the experts that others have
+  i64 dense_layers = 0;  // how many of its first layers have a dense MLP, in a model with experts
 };
 
 // The slowest stage sets the pace, so the most expensive one is as cheap as it can be: layers go one by one

@@ -35,7 +35,7 @@ class DataLoader {
 
   Trial trial_;
   shape::Place place_;
-  i64 first_row_, tokens_;  // of the rank's sequences, each with a token more than seq_len
+  i64 first_row_, tokens_;  // first global row; tokens held: seq_len + 1 for each sequence
   std::optional<shape::BytePairs> table_;
   parallel::ScratchFile file_;
   std::mutex mutex_;

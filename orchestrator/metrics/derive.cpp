@@ -113,8 +113,8 @@ std::optional<double> command_tokens(const Trial& t, std::span<const RankRecord>
   return real(t.global_batch_size) * real(t.seq_len);
 }
 
-// The time of the ranks' timed steps that is neither computation nor the optimizer nor a wait for data, over all but the
-// optimizer and that wait.
+// The time of the ranks' timed steps that is neither computation nor the optimizer nor a wait for data, over all but
+// the optimizer and that wait.
 std::optional<double> bubble(const Trial& t, std::span<const RankRecord> records) {
   if (t.pp == 1) return std::nullopt;
   double waited = 0, all = 0;

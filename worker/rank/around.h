@@ -12,13 +12,13 @@
 
 namespace sweep::rank {
 
-// Before the first step: weights from a file that the ranks write with those they have. meet: waits for all ranks; what is
-// timed begins there. A rehearsal sends the traffic, and has no file.
+// Before the first step: weights from a file that the ranks write with those they have. meet() waits for all ranks;
+// what is timed begins there. A rehearsal sends the traffic, and has no file.
 void load_weights(const Attempt&, bool first_rank, step::TrainStep&, const std::function<void()>& meet,
                   ProgressWriter&, AroundStep&);
 
-// After the timed steps. The device's peak begins anew and goes on to count for the whole. meet: waits for all ranks, where
-// some of them compute text metrics.
+// After the timed steps. The device's peak begins anew and goes on to count for the whole. meet() waits for all ranks;
+// it is called only with text metrics.
 void evaluate(const Attempt&, step::TrainStep&, Device&, const std::function<void()>& meet, ProgressWriter&,
               AroundStep&);
 

@@ -64,8 +64,9 @@ struct EightBitArgs {
   double beta1, beta2, decay, step_size, root, eps;
 };
 
-// Weights of a quantized tensor's run of blocks (kernels/nf4.h): out becomes value x (largest of 8 bits x scale + offset).
-// maps: what codes of 8 and of 4 bits stand for, [256 + 16] of fp32; scales and offset are fp32, codes bytes.
+// Weights of a quantized tensor's run of blocks (kernels/nf4.h):
+// out = map4[code] * (map8[scale code] * scale + offset). maps: map8 and map4, what codes of 8 and of 4 bits stand for,
+// [256 + 16] of fp32; scales and offset are fp32, codes bytes.
 struct Nf4Args {
   const void *codes, *scale_codes, *scales, *offset, *maps;
   void* out;

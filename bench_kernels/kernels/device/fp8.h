@@ -23,7 +23,7 @@ __device__ inline unsigned char eight_bits_of(float x) {
   return static_cast<unsigned char>(sign | code);
 }
 
-// The least power of two that brings most to largest or below.
+// The least power of two s with most / s <= largest.
 __device__ inline float power_of_two(float most, float largest) {
   constexpr float kLeastMost = 1e-30F;  // stands for the largest of a tensor of zeros
   const unsigned ratio = __float_as_uint((most > kLeastMost ? most : kLeastMost) / largest);

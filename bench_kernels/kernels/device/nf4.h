@@ -1,5 +1,5 @@
-// Weights of a frozen base from their codes of 4 bits: each thread makes eight of a block of 64, which share the largest
-// magnitude that a code of 8 bits, a scale and the tensor's offset say.
+// Weights of a frozen base from their codes of 4 bits: each thread makes eight of a block of 64, which share the
+// largest magnitude that a code of 8 bits, a scale and the tensor's offset say.
 #pragma once
 #include "bench_kernels/kernels/device/scalar.h"
 
