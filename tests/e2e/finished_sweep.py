@@ -4,7 +4,7 @@ import math
 import sqlite3
 import subprocess
 
-FLAGS = ("packing", "reshard_after_forward", "sp", "tf32", "tp_overlap", "activation_offload", "grad_clip")
+FLAGS = ("packing", "reshard_after_forward", "sp", "tf32", "tp_overlap", "activation_offload", "grad_clip", "cuda_graph")
 # Tables keep the names that axes had when they were added.
 RENAMED = {"bucket_mb": "grad_bucket_mb", "reshard": "reshard_after_forward", "cp_form": "cp_comm_type", "clip": "grad_clip"}
 NAME = "exported-sweep.1"
