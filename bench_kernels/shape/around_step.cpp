@@ -60,7 +60,8 @@ std::optional<std::string> evaluation_objection(const Trial& t) {
 
 std::optional<std::string> data_objection(const Trial& t) {
   if (t.data == DataSource::kNone) {
-    if (t.data_ahead == Trial{}.data_ahead) return {};
+    static const Trial untouched;
+    if (t.data_ahead == untouched.data_ahead) return {};
     return fmt::format("data_ahead {} with data none: nothing is read; leave data_ahead out.", t.data_ahead);
   }
   if (!t.lengths.empty())
