@@ -80,6 +80,22 @@ TEST(GridModels, LatentAttentionByItsDimensions) {
       *shape::find_model("tiny-deepseek");  // its values have head_dim - rope_head_dim numbers
   expected.norm_eps = ModelSpec{}.norm_eps;
   EXPECT_EQ(trials[0].spec, expected);
+  const auto with = [&](const std::string& more) {
+    return error_of("name: t\nmodel: {" + sizes + more + "}\ngrid: {tp: [1]}\n");
+  };
+  EXPECT_THAT(with("family: llama, kv_lora_rank: 32"),
+              AllOf(At(2, 8), IsError(ErrorKind::kUnsupported, "kv_lora_rank")));
+  EXPECT_THAT(with("family: deepseek_v2, rope_head_dim: 8"),
+              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "kv_lora_rank")));
+  EXPECT_THAT(with("family: deepseek_v2, kv_lora_rank: 32, rope_head_dim: 8, dense_layers: 4"),
+              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "dense_layers")));
+  EXPECT_THAT(with("family: deepseek_v2, kv_lora_rank: 32, rope_head_dim: 8, dense_layers: 1"),
+              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "dense_intermediate_size")));
+  EXPECT_THAT(with("family: deepseek_v2, kv_lora_rank: 32, rope_head_dim: 8, kv_heads: 2"),
+              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "kv_heads")));
+}
+
+TEST(GridModels, DimensionsOfLatentAttentionMayBeAbsentAndGrouped) {
   const auto spec_of = [](const std::string& model) {
     const auto read = read_text("name: t\nmodel: " + model + "\nbase: {dp: 1}\n", "g.yaml");
     EXPECT_TRUE(read) << read.error().message;
@@ -102,19 +118,6 @@ TEST(GridModels, LatentAttentionByItsDimensions) {
           "256, kv_lora_rank: 32, rope_head_dim: 8}")
           .v_head_dim,
       24);
-  const auto with = [&](const std::string& more) {
-    return error_of("name: t\nmodel: {" + sizes + more + "}\ngrid: {tp: [1]}\n");
-  };
-  EXPECT_THAT(with("family: llama, kv_lora_rank: 32"),
-              AllOf(At(2, 8), IsError(ErrorKind::kUnsupported, "kv_lora_rank")));
-  EXPECT_THAT(with("family: deepseek_v2, rope_head_dim: 8"),
-              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "kv_lora_rank")));
-  EXPECT_THAT(with("family: deepseek_v2, kv_lora_rank: 32, rope_head_dim: 8, dense_layers: 4"),
-              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "dense_layers")));
-  EXPECT_THAT(with("family: deepseek_v2, kv_lora_rank: 32, rope_head_dim: 8, dense_layers: 1"),
-              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "dense_intermediate_size")));
-  EXPECT_THAT(with("family: deepseek_v2, kv_lora_rank: 32, rope_head_dim: 8, kv_heads: 2"),
-              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "kv_heads")));
 }
 
 TEST(GridModels, AModelWithOtherDimensions) {
