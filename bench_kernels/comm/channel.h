@@ -98,7 +98,7 @@ class Channel {
 
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
-  // What a captured graph sends when it is launched.
+  // Adds what a captured graph sends when it is launched.
   void count(const Traffic& sent) { traffic_ += sent; }
   // The backend for code that must speak to it directly; null when alone.
   const BackendPtr& backend() const { return backend_; }

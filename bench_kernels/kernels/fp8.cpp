@@ -4,27 +4,27 @@
 
 #include <limits>
 
+#include "bench_kernels/kernels/device/args.h"
 #include "bench_kernels/kernels/device_ops.h"
 #include "bench_kernels/kernels/dispatch.h"
 
 namespace sweep::kernels {
 namespace {
 
-constexpr double kLeastLargest = 1e-30;  // stands for the largest value of a tensor of zeros
-
 struct Rounded {
   at::Tensor values, scale;  // the tensor is values times scale
 };
 
 double largest_of(Eight form) {
-  return form == Eight::kE4m3 ? 448 : 57344;
+  return form == Eight::kE4m3 ? sweep::device::kLargestE4m3 : sweep::device::kLargestE5m2;
 }
 
 at::ScalarType type_of(Eight form) {
   return form == Eight::kE4m3 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2;
 }
 
-// By two launches of the device's kernels: `of` has rows or columns whose elements lie side by side.
+// Rounds `of` by two launches of the device's kernels. REQUIRES: its rows or its columns have their elements side by
+// side.
 Rounded rounded_by_device(const at::Tensor& of, Eight form, bool by_columns) {
   const at::Tensor wanted = by_columns ? of.t() : of;  // in rows, as the values are to lie
   const bool transposed = wanted.stride(1) != 1;
@@ -39,7 +39,7 @@ Rounded rounded(const Factor& factor, bool by_columns) {
   if (has_device_kernels(factor.of)) return rounded_by_device(factor.of, factor.form, by_columns);
   const at::Tensor scale = at::linalg_vector_norm(factor.of, std::numeric_limits<double>::infinity(),
                                                   std::nullopt, false, at::kFloat)
-                               .clamp_min_(kLeastLargest)
+                               .clamp_min_(sweep::device::kLeastLargest)
                                .div_(largest_of(factor.form))
                                .log2_()
                                .ceil_()

@@ -21,7 +21,7 @@ struct LatentHeads {
   std::int64_t head_dim() const { return plain + rotary; }
 };
 
-// What the packed rows are made of. queries [T, heads x (plain | rotary)], keys_values [T, heads x (plain of the key |
+// The parts that packed rows are made of: queries [T, heads x (plain | rotary)], keys_values [T, heads x (plain of the key |
 // value)], rotary [T, rotary of the key, which all heads share]; may be columns of wider rows.
 struct LatentParts {
   at::Tensor queries, keys_values, rotary;

@@ -43,20 +43,6 @@ void fp8_or_nothing(const Factor& a, const Factor& b, const at::Tensor& out, boo
   fp8_product(a, b, out, add);
 }
 
-// out = a @ b (+ out when add): every product of the step but those of fp8 goes through here.
-void product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& out, bool add) {
-  if (way(out) == Way::kNothing) return;
-  std::optional<memory::ScratchScope> scratch;
-  if (out.is_cpu()) scratch.emplace();
-  if (!needs_cast(out)) return multiply(out, a, b, add ? 1 : 0, 1, out);
-  at::Tensor result = out;
-  const at::Tensor value = at::matmul(a.to(at::kFloat), b.to(at::kFloat));
-  if (add)
-    result.add_(value);
-  else
-    result.copy_(value);
-}
-
 }  // namespace
 
 void set_path(Path p) {
@@ -107,7 +93,7 @@ void linear(const at::Tensor& in, const Weight& weight, const at::Tensor& residu
 void linear_backward_input(const at::Tensor& dout, const Weight& weight, const at::Tensor& din) {
   const at::Tensor w = weight.transposed ? weight.w.t() : weight.w;
   if (weight.fp8) return fp8_or_nothing({dout, Eight::kE5m2}, {w, Eight::kE4m3}, din, false);
-  product(dout, w, din, false);
+  scaled_product(dout, w, 1, din, false);
 }
 
 bool takes_blocks(const at::Tensor& like) {
@@ -123,7 +109,7 @@ void linear_backward_weight(const at::Tensor& dout_blocks, const at::Tensor& in_
   const at::Tensor dout = rows_of(dout_blocks), in = rows_of(in_blocks);
   const at::Tensor left = transposed ? in.t() : dout.t();
   const at::Tensor& right = transposed ? dout : in;
-  if (!fp8) return product(left, right, dw.grad, dw.add);
+  if (!fp8) return scaled_product(left, right, 1, dw.grad, dw.add);
   const Eight values = Eight::kE4m3, gradients = Eight::kE5m2;
   fp8_or_nothing({left, transposed ? values : gradients}, {right, transposed ? gradients : values}, dw.grad,
                  dw.add);
@@ -135,7 +121,8 @@ void scaled_product(const at::Tensor& a, const at::Tensor& b, double scale, cons
   std::optional<memory::ScratchScope> scratch;
   if (out.is_cpu()) scratch.emplace();
   if (needs_cast(out)) {
-    const at::Tensor value = at::matmul(a.to(at::kFloat), b.to(at::kFloat)).mul_(scale);
+    at::Tensor value = at::matmul(a.to(at::kFloat), b.to(at::kFloat));
+    if (scale != 1) value.mul_(scale);
     if (add)
       result.add_(value);
     else

@@ -28,7 +28,7 @@ struct Nf4 {
   std::vector<Nf4Run> runs;
 };
 
-// What the codes of 8 and of 4 bits stand for, fp32 [256 + 16], on a device.
+// The values that codes of 8 and of 4 bits stand for, fp32 [256 + 16], on a device.
 at::Tensor nf4_maps(const at::TensorOptions&);
 
 // out [weights] of the type of the computation becomes what the codes stand for.

@@ -31,7 +31,7 @@ struct Linear {
   bool fp8 = false;
   Adapter adapter;
   bool shared = false;  // tied: who writes the rest of the weight's gradient says that it is ready
-  // Of a quantized weight the values are made here: the caller keeps them for as long as it multiplies.
+  // A quantized weight's values are made here: the caller keeps them for as long as it multiplies.
   kernels::Weight value(const Parameters& p) const { return {p.weight(weight), bias_of(p), transposed, fp8}; }
   at::Tensor bias_of(const Parameters& p) const { return bias == Parameters::kNone ? at::Tensor() : p[bias]; }
 };

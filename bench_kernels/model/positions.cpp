@@ -36,7 +36,7 @@ double yarn_scale(double factor, double mscale) {
 struct Scales {
   double turned = 1, plain = 1;
 };
-// As DeepSeek's modelling code: the scores' factor is the square of that of all dimensions.
+// The scores' factor is the square of that of all dimensions, as in DeepSeek's modelling code.
 Scales scales_of(const ModelSpec& s) {
   if (!s.yarn) return {};
   const YarnScaling& y = *s.yarn;

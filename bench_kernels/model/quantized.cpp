@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/kernels/device/args.h"
 #include "bench_kernels/model/parameters.h"
 #include "bench_kernels/shape/quantized_base.h"
 
@@ -13,6 +14,8 @@ namespace sweep::model {
 namespace {
 
 using shape::kNf4Block;
+// What is counted is what the kernels do.
+static_assert(kNf4Block == device::kNf4Block && shape::kNf4ScaleBlock == device::kNf4ScaleBlock);
 
 constexpr std::int64_t kPiece = std::int64_t{1} << 20;  // weights that are quantized at once
 

@@ -15,8 +15,8 @@
 
 namespace sweep::model {
 
-// Of `rows`, which are those of all ranks, the ones that a block like `like` stands for: as many rows from `begin` on;
-// of blocks [ranks, rows, width] as many from `begin` on of each rank.
+// Selects from the rows of all ranks those that a block like `like` stands for: as many rows from `begin` on; for blocks
+// [ranks, rows, width] as many from `begin` on of each rank.
 at::Tensor rows_at(const at::Tensor& rows, std::int64_t begin, const at::Tensor& like);
 
 // All rows of a micro-batch, from this rank's rows of the residual stream; on their way from the constructor

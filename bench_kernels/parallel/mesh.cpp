@@ -85,12 +85,7 @@ Mesh::Mesh(const shape::ParallelDims& dims, i64 rank, const Join& join, Progress
 
 comm::Traffic Mesh::traffic() const {
   comm::Traffic sum;
-  for (const auto& channel : channels_) {
-    for (std::size_t k = 0; k < comm::kKinds; ++k) {
-      sum.calls[k] += channel->traffic().calls[k];
-      sum.bytes[k] += channel->traffic().bytes[k];
-    }
-  }
+  for (const auto& channel : channels_) sum += channel->traffic();
   return sum;
 }
 

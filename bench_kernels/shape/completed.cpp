@@ -9,6 +9,7 @@
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/family.h"
+#include "bench_kernels/shape/latent_dimensions.h"
 
 namespace sweep::shape {
 namespace {
@@ -28,20 +29,11 @@ Expected<const Family*> known_family(const std::string& name) {
 // Sizes that the family has, or has not. A key-value head of latent attention is a query's.
 Expected<void> imply_latents(ModelSpec& m, const Family& family) {
   if (!family.latent) {
-    const std::pair<const char*, i64> foreign[] = {{"kv_lora_rank", m.kv_lora_rank},
-                                                   {"q_lora_rank", m.q_lora_rank},
-                                                   {"rope_head_dim", m.rope_head_dim},
-                                                   {"v_head_dim", m.v_head_dim},
-                                                   {"shared_experts", m.shared_experts},
-                                                   {"dense_layers", m.dense_layers},
-                                                   {"dense_intermediate_size", m.dense_intermediate_size},
-                                                   {"expert_groups", m.expert_groups},
-                                                   {"groups_per_token", m.groups_per_token}};
-    for (const auto& [name, value] : foreign)
-      if (value != 0)
+    for (const auto& [key, size, _] : kLatentDimensions)
+      if (m.*size != 0)
         return fail(
-            ErrorKind::kUnsupported, name,
-            fmt::format("family '{}' has no {}; use family: deepseek_v2 or deepseek_v3", m.family, name));
+            ErrorKind::kUnsupported, std::string(key),
+            fmt::format("family '{}' has no {}; use family: deepseek_v2 or deepseek_v3", m.family, key));
     return {};
   }
   if (m.dense_layers == 0) m.dense_intermediate_size = 0;

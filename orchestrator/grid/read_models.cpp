@@ -1,9 +1,12 @@
 // Models of a grid: a catalogue name, {config_json: path}, or explicit dimensions.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/expected.h"
 #include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/latent_dimensions.h"
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_values.h"
 
@@ -131,34 +134,21 @@ Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelS
     m.tie_embeddings = *flag;
     return {};
   }
-  constexpr std::array<std::string_view, 5> kMayBeAbsent{"q_lora_rank", "shared_experts", "dense_layers",
-                                                         "expert_groups", "groups_per_token"};
-  const i64 least = std::ranges::find(kMayBeAbsent, entry.key) == kMayBeAbsent.end() ? 1 : 0;
+  const auto latent = std::ranges::find(shape::kLatentDimensions, entry.key, &shape::LatentDimension::key);
+  const bool is_latent = latent != shape::kLatentDimensions.end();
+  const i64 least = is_latent && latent->may_be_absent ? 0 : 1;
   const auto picked = picks.find(entry.key);
   const auto value = picked != picks.end()
                          ? Expected<i64>(picked->second)
                          : read_int(document_, *entry.value, entry.key, least, kMaxDimension);
   if (!value) return tl::unexpected(value.error());
   const std::pair<std::string_view, i64*> members[] = {
-      {"layers", &m.layers},
-      {"hidden_size", &m.hidden_size},
-      {"heads", &m.heads},
-      {"kv_heads", &m.kv_heads},
-      {"head_dim", &m.head_dim},
-      {"intermediate_size", &m.intermediate_size},
-      {"vocab_size", &m.vocab_size},
-      {"max_positions", &m.max_positions},
-      {"experts", &m.experts},
-      {"experts_per_token", &m.experts_per_token},
-      {"kv_lora_rank", &m.kv_lora_rank},
-      {"q_lora_rank", &m.q_lora_rank},
-      {"rope_head_dim", &m.rope_head_dim},
-      {"v_head_dim", &m.v_head_dim},
-      {"shared_experts", &m.shared_experts},
-      {"dense_layers", &m.dense_layers},
-      {"dense_intermediate_size", &m.dense_intermediate_size},
-      {"expert_groups", &m.expert_groups},
-      {"groups_per_token", &m.groups_per_token}};
+      {"layers", &m.layers},         {"hidden_size", &m.hidden_size},
+      {"heads", &m.heads},           {"kv_heads", &m.kv_heads},
+      {"head_dim", &m.head_dim},     {"intermediate_size", &m.intermediate_size},
+      {"vocab_size", &m.vocab_size}, {"max_positions", &m.max_positions},
+      {"experts", &m.experts},       {"experts_per_token", &m.experts_per_token}};
+  if (is_latent) m.*(latent->size) = *value;
   for (const auto& [key, member] : members) {
     if (key == entry.key) *member = *value;
   }

@@ -36,7 +36,7 @@ class Captured final : public comm::CudaGraph {
   void launch() override { graph_.replay(); }
 
  private:
-  // What failed has been said already.
+  // Its own error says nothing new: the first one is thrown on.
   void end_quietly() {
     try {
       graph_.capture_end();

@@ -99,5 +99,6 @@ constexpr int kSharedBytes = 48 << 10;           // that a block gets without as
 constexpr int kSumColumns = 32, kSumGroups = 8;  // a block that sums parts: columns, threads for each
 constexpr int kTile = 64;                        // rows and columns that are transposed at once
 constexpr float kLargestE4m3 = 448, kLargestE5m2 = 57344;  // largest values of the formats
+constexpr float kLeastLargest = 1e-30F;  // stands for the largest value of a tensor of zeros
 
 }  // namespace sweep::device

@@ -25,8 +25,7 @@ __device__ inline unsigned char eight_bits_of(float x) {
 
 // The least power of two s with most / s <= largest.
 __device__ inline float power_of_two(float most, float largest) {
-  constexpr float kLeastMost = 1e-30F;  // stands for the largest of a tensor of zeros
-  const unsigned ratio = __float_as_uint((most > kLeastMost ? most : kLeastMost) / largest);
+  const unsigned ratio = __float_as_uint((most > kLeastLargest ? most : kLeastLargest) / largest);
   const unsigned exponent = ratio >> 23;
   return __uint_as_float(((ratio & 0x7fffffu) != 0 && exponent < 255 ? exponent + 1 : exponent) << 23);
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/latent_dimensions.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/best.h"
 #include "schema/codec.h"
@@ -51,16 +52,8 @@ std::string yaml_value(const Value& value, std::string_view type) {
 // The keys of latent attention and of what comes with it, where they are not absent.
 std::string latents_yaml(const ModelSpec& m) {
   std::string out;
-  for (const auto& [key, value] : {std::pair<const char*, i64>{"kv_lora_rank", m.kv_lora_rank},
-                                   {"q_lora_rank", m.q_lora_rank},
-                                   {"rope_head_dim", m.rope_head_dim},
-                                   {"v_head_dim", m.v_head_dim},
-                                   {"shared_experts", m.shared_experts},
-                                   {"dense_layers", m.dense_layers},
-                                   {"dense_intermediate_size", m.dense_intermediate_size},
-                                   {"expert_groups", m.expert_groups},
-                                   {"groups_per_token", m.groups_per_token}})
-    if (value > 0) out += fmt::format("{}: {}, ", key, value);
+  for (const auto& [key, size, _] : shape::kLatentDimensions)
+    if (m.*size > 0) out += fmt::format("{}: {}, ", key, m.*size);
   return out;
 }
 
@@ -84,11 +77,7 @@ std::string model_yaml(const Trial& trial) {
   said.tie_embeddings = m.tie_embeddings;
   said.experts = m.experts;
   said.experts_per_token = m.experts_per_token;
-  said.kv_lora_rank = m.kv_lora_rank, said.q_lora_rank = m.q_lora_rank;
-  said.rope_head_dim = m.rope_head_dim, said.v_head_dim = m.v_head_dim;
-  said.shared_experts = m.shared_experts, said.dense_layers = m.dense_layers;
-  said.dense_intermediate_size = m.dense_intermediate_size;
-  said.expert_groups = m.expert_groups, said.groups_per_token = m.groups_per_token;
+  for (const auto& dimension : shape::kLatentDimensions) said.*dimension.size = m.*dimension.size;
   const auto complete = shape::completed(said);
   std::string out = fmt::format(
       "{{name: {}, family: {}, layers: {}, hidden_size: {}, heads: {}, kv_heads: {}, head_dim: {}, "

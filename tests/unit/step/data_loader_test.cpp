@@ -7,23 +7,16 @@
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/step/train_step.h"
+#include "tests/unit/step/small_trial.h"
 
 namespace sweep::step {
 namespace {
-
-Trial with_file() {
-  Trial t;
-  t.spec.layers = 2, t.spec.hidden_size = 64, t.spec.heads = 4, t.spec.kv_heads = 2, t.spec.head_dim = 16;
-  t.spec.intermediate_size = 96, t.spec.vocab_size = 97;
-  t.seq_len = 32, t.micro_batch_size = 4, t.global_batch_size = 4;
-  return t;
-}
 
 // The file holds what is made in memory otherwise, and nothing of it is in the device's memory.
 TEST(DataLoader, DataFromAFileChangesNeitherLossesNorMemory) {
   memory::install(c10::kCPU);
   const parallel::Mesh mesh = parallel::alone();
-  Trial t = with_file();
+  Trial t = small_trial();
   t.micro_batch_size = 2, t.grad_accum = 2;
   const auto run = [&] {
     memory::reset_peak(c10::kCPU);
@@ -50,7 +43,7 @@ TEST(DataLoader, DataFromAFileChangesNeitherLossesNorMemory) {
 
 // Each next() is the step's batch again, drawn from the file alone.
 TEST(DataLoader, EveryRankReadsItsRowsAndPositions) {
-  Trial t = with_file();
+  Trial t = small_trial();
   t.micro_batch_size = 1, t.grad_accum = 2, t.dp = 2, t.cp = 2, t.data = DataSource::kText;
   for (const i64 rank : {0, 1}) {
     const shape::Place place{0, rank, 1 - rank, 0};
@@ -67,7 +60,7 @@ TEST(DataLoader, EveryRankReadsItsRowsAndPositions) {
 }
 
 TEST(DataLoader, AFolderThatIsNotThereIsAnErrorWithTheWayOut) {
-  Trial t = with_file();
+  Trial t = small_trial();
   t.data = DataSource::kTokens;
   try {
     DataLoader(t, {}, synthetic_tokens(1, 97), "/no/such/folder");

@@ -11,6 +11,7 @@
 // The kernels' own names are taken from here on.
 #include "bench_kernels/kernels/device_ops.h"
 #include "bench_kernels/step/train_step.h"
+#include "tests/unit/step/small_trial.h"
 #undef threadIdx
 #undef blockIdx
 #undef blockDim
@@ -39,9 +40,7 @@ void launch_on_cpu(const kernels::device::Launch& launch) {
 }
 
 Trial small(std::string_view family) {
-  Trial t;
-  t.spec.layers = 2, t.spec.hidden_size = 64, t.spec.heads = 4, t.spec.kv_heads = 2, t.spec.head_dim = 16;
-  t.spec.intermediate_size = 96, t.spec.vocab_size = 97;
+  Trial t = small_trial();
   t.seq_len = 16, t.micro_batch_size = 2, t.global_batch_size = 2;
   if (family == "gpt2") {
     t.spec.family = "gpt2", t.spec.kv_heads = 4, t.spec.max_positions = 64;

@@ -12,6 +12,7 @@
 #include "bench_kernels/step/dry_run.h"
 #include "bench_kernels/step/safetensors.h"
 #include "bench_kernels/step/train_step.h"
+#include "tests/unit/step/small_trial.h"
 
 namespace sweep::step {
 namespace {
@@ -21,16 +22,8 @@ const parallel::Mesh& alone() {
   return mesh;
 }
 
-Trial small() {
-  Trial t;
-  t.spec.layers = 2, t.spec.hidden_size = 64, t.spec.heads = 4, t.spec.kv_heads = 2, t.spec.head_dim = 16;
-  t.spec.intermediate_size = 96, t.spec.vocab_size = 97;
-  t.seq_len = 32, t.micro_batch_size = 4, t.global_batch_size = 4;
-  return t;
-}
-
 TEST(Batch, EveryLayoutTakesTheSameGlobalRows) {
-  Trial whole = small();
+  Trial whole = small_trial();
   const Batch all = make_batch(whole, at::kCPU, {}, synthetic_tokens(1, 97));
   const at::Tensor tokens = all.tokens[0].view({4, 32}), labels = all.labels[0].view({4, 32});
   EXPECT_TRUE(labels.narrow(1, 0, 31).equal(tokens.narrow(1, 1, 31))) << "labels are the next tokens";
@@ -45,7 +38,7 @@ TEST(Batch, EveryLayoutTakesTheSameGlobalRows) {
 // The watchdog of a rank sees no other sign of life while billions of weights are made.
 TEST(TrainStep, MakingTheWeightsBeatsAfterEachTensor) {
   for (const i64 zero : {0, 3}) {
-    Trial t = small();
+    Trial t = small_trial();
     t.zero = zero;
     int beats = 0;
     const TrainStep step(t, at::kCPU, alone(), [&](Part part) { beats += part == Part::kNone ? 1 : 0; });
@@ -55,7 +48,7 @@ TEST(TrainStep, MakingTheWeightsBeatsAfterEachTensor) {
 
 // A model of any size must not diverge in the steps that are timed.
 TEST(TrainStep, TheTimedLearningRateMovesAWeightByAHundredThousandthAtMost) {
-  TrainStep step(small(), at::kCPU, alone(), nullptr);
+  TrainStep step(small_trial(), at::kCPU, alone(), nullptr);
   std::vector<at::Tensor> before;
   for (const auto& tensor : step.tensors()) before.push_back(tensor.value.clone());
   step.run();
@@ -67,7 +60,7 @@ TEST(TrainStep, TheTimedLearningRateMovesAWeightByAHundredThousandthAtMost) {
 // A scale that fp16 gradients cannot hold costs the first steps: they are skipped until it has been halved
 // often enough.
 TEST(TrainStep, TheInitialScalePowerDecidesWhichStepsCount) {
-  Trial t = small();
+  Trial t = small_trial();
   t.precision = Precision::kFp16;
   for (const i64 power : {4, 16}) {
     t.initial_scale_power = power;
@@ -83,7 +76,7 @@ TEST(TrainStep, TheInitialScalePowerDecidesWhichStepsCount) {
 
 // Library operators in the place of one group of fused loops, or of all: the same step.
 TEST(TrainStep, EachChoiceOfFusedKernelsHasTheSameLossAndGradients) {
-  const Trial all = small();
+  const Trial all = small_trial();
   TrainStep fused(all, at::kCPU, alone(), nullptr);
   const double loss = fused.run().loss;
   std::vector<at::Tensor> gradients;
@@ -106,7 +99,7 @@ TEST(TrainStep, EachChoiceOfFusedKernelsHasTheSameLossAndGradients) {
 TEST(TrainStep, AnEvaluationHasTheLossOfTheNextStepAndKeepsNothing) {
   memory::install(c10::kCPU);
   for (const bool packed : {false, true}) {
-    Trial t = small();
+    Trial t = small_trial();
     t.eval_batch_size = t.micro_batch_size, t.eval_batches = 3;
     if (packed) t.lengths = "uniform 5 20", t.packing = true;
     TrainStep step(t, at::kCPU, alone(), nullptr);
@@ -127,7 +120,7 @@ TEST(TrainStep, AnEvaluationHasTheLossOfTheNextStepAndKeepsNothing) {
 TEST(TrainStep, TextMetricsKeepNothingAndAreThereOnlyWhereTheyAreAskedFor) {
   memory::install(c10::kCPU);
   for (const bool packed : {false, true}) {
-    Trial t = small();
+    Trial t = small_trial();
     t.eval_batch_size = t.micro_batch_size, t.eval_batches = 2;
     if (packed) t.lengths = "uniform 5 20", t.packing = true;
     EXPECT_FALSE(TrainStep(t, at::kCPU, alone(), nullptr).evaluate().text);
@@ -147,7 +140,7 @@ TEST(TrainStep, TextMetricsKeepNothingAndAreThereOnlyWhereTheyAreAskedFor) {
 }
 
 TEST(TrainStep, Tf32NeedsFp32AndAGpu) {
-  Trial t = small();
+  Trial t = small_trial();
   t.tf32 = true;
   EXPECT_TRUE(unsupported(t, at::kCPU));
   t.hardware = "h100-sxm-80gb";
@@ -162,7 +155,7 @@ TEST(TrainStep, LossFallsWithEveryOptimizerAttentionAndPrecision) {
         OptimizerKind::kAdamw8bit, OptimizerKind::kPagedAdamw}) {
     for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash}) {
       for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
-        Trial t = small();
+        Trial t = small_trial();
         t.optimizer = optimizer, t.attention = attention, t.precision = precision;
         TrainStep step(t, at::kCPU, alone(), nullptr, {.lr = 1e-3});
         const double first = step.run().loss;
@@ -177,7 +170,7 @@ TEST(TrainStep, LossFallsWithEveryOptimizerAttentionAndPrecision) {
 }
 
 TEST(TrainStep, AccumulationGivesTheUpdateOfTheWholeBatch) {
-  const Trial whole = small();
+  const Trial whole = small_trial();
   Trial parts = whole;
   parts.micro_batch_size = 1, parts.grad_accum = 4;
   TrainStep a(whole, at::kCPU, alone(), nullptr), b(parts, at::kCPU, alone(), nullptr);
@@ -192,7 +185,7 @@ TEST(TrainStep, OptimizersAgree) {
   std::vector<at::Tensor> results;
   for (const OptimizerKind optimizer :
        {OptimizerKind::kPlain, OptimizerKind::kForeach, OptimizerKind::kFused}) {
-    Trial t = small();
+    Trial t = small_trial();
     t.optimizer = optimizer;
     TrainStep step(t, at::kCPU, alone(), nullptr);
     for (int i = 0; i < 3; ++i) step.run();
@@ -205,7 +198,7 @@ TEST(TrainStep, OptimizersAgree) {
 // torch.optim.SGD: v = 0.9 v + (g + wd p), p -= lr v; without momentum v is what stands in brackets.
 TEST(TrainStep, SgdFollowsItsFormula) {
   for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kSgdMomentum}) {
-    Trial t = small();
+    Trial t = small_trial();
     t.optimizer = kind;
     const optim::OptimizerOptions options{.lr = 1e-5, .weight_decay = 0.1, .sgd_scale = 1e4, .momentum = 0.9};
     TrainStep step(t, at::kCPU, alone(), nullptr, options);
@@ -253,7 +246,7 @@ at::Tensor adafactor_update(const at::Tensor& value, const at::Tensor& gradient,
 }
 
 TEST(TrainStep, AdafactorFollowsItsFormula) {
-  Trial t = small();
+  Trial t = small_trial();
   t.optimizer = OptimizerKind::kAdafactor;
   const optim::OptimizerOptions options{.lr = 1e-2, .weight_decay = 0.1, .adafactor_scale = 2};
   TrainStep step(t, at::kCPU, alone(), nullptr, options);
@@ -274,7 +267,7 @@ TEST(TrainStep, AdafactorFollowsItsFormula) {
 }
 
 TEST(TrainStep, TellsPartsInOrderAndTimesAddUp) {
-  Trial t = small();
+  Trial t = small_trial();
   t.grad_accum = 2, t.micro_batch_size = 2;
   std::vector<Part> parts;
   TrainStep step(t, at::kCPU, alone(), [&](Part p) { parts.push_back(p); });
@@ -288,7 +281,7 @@ TEST(TrainStep, TellsPartsInOrderAndTimesAddUp) {
 }
 
 TEST(TrainStep, Fp8IsForGpusAndRoundsItsFactorsBesideTheBf16Step) {
-  Trial t = small();
+  Trial t = small_trial();
   t.precision = Precision::kFp8;
   EXPECT_FALSE(unsupported(t, c10::DeviceType::CUDA)) << *unsupported(t, c10::DeviceType::CUDA);
   const auto peak = [&](Precision precision) {
@@ -302,13 +295,13 @@ TEST(TrainStep, Fp8IsForGpusAndRoundsItsFactorsBesideTheBf16Step) {
 }
 
 TEST(TrainStep, RefusesWhatItDoesNotRun) {
-  Trial t = small();
+  Trial t = small_trial();
   t.packing = true;
   EXPECT_THROW(TrainStep(t, at::kCPU, alone(), nullptr), std::invalid_argument);
-  t = small();
+  t = small_trial();
   t.precision = Precision::kFp8;
   EXPECT_NE(unsupported(t, c10::DeviceType::CPU)->find("no fp8 matmuls"), std::string::npos);
-  t = small();
+  t = small_trial();
   t.attention = AttentionKind::kFlash;
   EXPECT_TRUE(unsupported(t, c10::DeviceType::CUDA));
   EXPECT_FALSE(unsupported(t, c10::DeviceType::CPU));
@@ -328,7 +321,8 @@ class Weights : public ::testing::Test {
     model::Options options;
     options.seq_len = 8;
     model::AloneLayout layout;
-    model::Stage stage(small().spec, options, layout.value(), {0, small().spec.layers, true, true});
+    model::Stage stage(small_trial().spec, options, layout.value(),
+                       {0, small_trial().spec.layers, true, true});
     stage.parameters().layout({at::TensorOptions(at::kFloat)});
     const auto names = Checkpoint::open(folder_).and_then(
         [&](const Checkpoint& checkpoint) { return checkpoint.names(stage.parameters()); });
