@@ -25,6 +25,10 @@ Ns KernelModel::time(const Grid& grid, const Grid& block) const {
   return std::max<Ns>(profile.kernel_floor, std::llround(seconds * 1e9));
 }
 
+double traffic_of(const Product& p) {
+  return p.batch * (p.m * p.k + p.k * p.n + p.m * p.n) * p.bytes;
+}
+
 Ns product_time(const Product& p) {
   const auto& d = description();
   constexpr double kTile = 128;
@@ -32,7 +36,7 @@ Ns product_time(const Product& p) {
   const double waves = std::ceil(tiles / d.device.multiprocessors);
   const double per_multiprocessor = peak(p.type) * d.profile.matmul_efficiency / d.device.multiprocessors;
   const double compute = waves * 2 * kTile * kTile * p.k / per_multiprocessor;
-  const double traffic = p.batch * (p.m * p.k + p.k * p.n + p.m * p.n) * p.bytes / d.device.memory_bandwidth;
+  const double traffic = traffic_of(p) / d.device.memory_bandwidth;
   return d.profile.kernel_floor + std::llround(std::max(compute, traffic) * 1e9);
 }
 

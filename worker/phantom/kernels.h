@@ -29,5 +29,6 @@ struct Product {
   std::string type = "bf16";
 };
 Ns product_time(const Product& product);
+double traffic_of(const Product& product);  // bytes that it reads and writes
 
 }  // namespace sweep::phantom
