@@ -88,8 +88,8 @@ void eager_norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& 
   norm_backward(d, x, wide, stats, {}, d, {of_w, false}, {of_b, false});
   at::Tensor(dx).copy_(d);
   if (residual.defined()) at::Tensor(dx).add_(residual);
-  put(dw, of_w);
-  if (!p.rms()) put(db, of_b);
+  put(dw, of_w.to(dw.grad.scalar_type()));
+  if (!p.rms()) put(db, of_b.to(db.grad.scalar_type()));
 }
 
 void eager_cross_entropy(const at::Tensor& logits, const Labels& labels, double scale,

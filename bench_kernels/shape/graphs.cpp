@@ -24,7 +24,7 @@ constexpr NotCaptured kNotCaptured[] = {
      },
      "a backend other than nccl: its messages go through host memory; use backend nccl"},
     {scales_loss, "precision fp16 or fp16_amp: its loss scale changes from step to step; use bf16_mixed"},
-    {[](const Trial& t) { return t.offload == Offload::kParameters || t.activation_offload; },
+    {[](const Trial& t) { return parameters_outside(t) || t.activation_offload; },
      "offloaded parameters or activations: host memory is taken and given back; use offload none"},
 };
 

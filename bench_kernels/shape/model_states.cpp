@@ -29,7 +29,7 @@ StateBytes divided(const Trial& t, const StateSplit& split) {
     return static_cast<double>(bytes) / static_cast<double>(ranks);
   };
   StateBytes bytes;
-  if (t.offload != Offload::kParameters) bytes.weights = per(bytes_of(types.weights), split.weights);
+  if (!parameters_outside(t)) bytes.weights = per(bytes_of(types.weights), split.weights);
   bytes.gradients = per(bytes_of(types.gradients), split.gradients);
   if (t.offload == Offload::kNone)
     bytes.optimizer = (moment_bytes_each(t.optimizer, types) + (types.master ? 4 : 0)) /
@@ -110,6 +110,10 @@ bool autocasts(const Trial& t) {
   return t.precision == Precision::kBf16Amp || t.precision == Precision::kFp16Amp;
 }
 
+bool parameters_outside(const Trial& t) {
+  return t.offload == Offload::kParameters || t.offload == Offload::kDiskParameters;
+}
+
 bool scales_loss(const Trial& t) {
   return t.precision == Precision::kFp16 || t.precision == Precision::kFp16Amp;
 }
@@ -139,11 +143,11 @@ std::optional<std::string> states_unsupported(const Trial& t) {
   if (t.dp_shard && *t.dp_shard != t.dp && t.zero == 0)
     return fmt::format("dp_shard {} of dp {} divides nothing at zero 0; use zero 1, 2 or 3.", *t.dp_shard,
                        t.dp);
-  if (t.offload == Offload::kParameters && (t.zero == 1 || t.zero == 2))
+  if (parameters_outside(t) && (t.zero == 1 || t.zero == 2))
     return fmt::format(
-        "offload parameters with zero {}: updated values would have to be gathered outside the device; use "
+        "offload {} with zero {}: updated values would have to be gathered outside the device; use "
         "zero 3, where shards are gathered on it, or zero 0.",
-        t.zero);
+        t.offload, t.zero);
   return {};
 }
 

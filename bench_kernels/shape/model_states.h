@@ -35,6 +35,9 @@ bool autocasts(const Trial&);
 // Whether gradients are those of a scaled loss, whose steps may be skipped: fp16 in any form.
 bool scales_loss(const Trial&);
 
+// Whether weights last outside the device, and come for use: offload parameters and disk_parameters.
+bool parameters_outside(const Trial&);
+
 // Why precision, grad_dtype, zero, dp_shard and offload of this trial do not go together, as a sentence;
 // nullopt: they do.
 std::optional<std::string> states_unsupported(const Trial&);

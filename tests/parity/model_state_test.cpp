@@ -214,8 +214,10 @@ std::vector<Row> clipped() {
 std::vector<Row> offloaded() {
   std::vector<Row> rows;
   for (const i64 zero : {0, 1, 2, 3}) {
-    for (const Offload offload : {Offload::kOptimizer, Offload::kParameters, Offload::kDisk}) {
-      if (offload == Offload::kParameters && (zero == 1 || zero == 2)) continue;
+    for (const Offload offload :
+         {Offload::kOptimizer, Offload::kParameters, Offload::kDisk, Offload::kDiskParameters}) {
+      const bool outside = offload == Offload::kParameters || offload == Offload::kDiskParameters;
+      if (outside && (zero == 1 || zero == 2)) continue;
       rows.push_back({stage(zero) + "_offload_" + std::string(to_string(offload)), 2,
                       [=](Trial& t) { t.zero = zero, t.offload = offload; }});
       rows.push_back(
@@ -224,6 +226,13 @@ std::vector<Row> offloaded() {
            kBf16Master});
     }
   }
+  for (const i64 ahead : {0, 3})
+    rows.push_back(
+        {"zero3_offload_disk_parameters_tied_recomputed_ahead_" + std::to_string(ahead), 2, [=](Trial& t) {
+           t = tied(t), t.zero = 3, t.offload = Offload::kDiskParameters;
+           t.recompute = Recompute::kFull, t.recompute_every = 2;
+           t.prefetch_forward = t.prefetch_backward = ahead;
+         }});
   rows.push_back({"zero3_offload_disk_clipped", 2,
                   [](Trial& t) { t = clipping(t), t.zero = 3, t.offload = Offload::kDisk; }});
   return rows;

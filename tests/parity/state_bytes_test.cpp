@@ -67,7 +67,8 @@ Peaks peaks_of(const Trial& t, at::Device device, i64 rank, int steps) {
 
 // The trial with each offload that it may have.
 void add_offloads(std::vector<Case>& all, const std::string& name, Trial t) {
-  for (const Offload offload : {Offload::kOptimizer, Offload::kDisk, Offload::kParameters}) {
+  for (const Offload offload :
+       {Offload::kOptimizer, Offload::kDisk, Offload::kParameters, Offload::kDiskParameters}) {
     t.offload = offload;
     if (!shape::states_unsupported(t))
       all.push_back({name + "_offload_" + std::string(to_string(offload)), t});
@@ -228,7 +229,8 @@ std::vector<Case> cases() {
             {stage + "_" + std::string(to_string(precision)) + "_" + std::string(to_string(grad_dtype)), t});
       }
     }
-    for (const Offload offload : {Offload::kOptimizer, Offload::kDisk, Offload::kParameters}) {
+    for (const Offload offload :
+         {Offload::kOptimizer, Offload::kDisk, Offload::kParameters, Offload::kDiskParameters}) {
       Trial t = small_llama(2);
       t.zero = zero, t.offload = offload;
       if (shape::states_unsupported(t)) continue;

@@ -122,7 +122,7 @@ TEST_P(Autocast, TheLossIsThatOfFp32Logits) {
 
 // Scores in 16 bits, softmax in fp32: both its result and the copy that the product reads are kept.
 TEST_P(Autocast, AttentionKeepsTheSoftmaxTwice) {
-  AttentionShape shape{2, 16, 4, 4, 8, AttentionKernel::kMath};
+  AttentionShape shape{2, 16, 4, 4, 8, AttentionKernel::kMath, {}};
   const at::Tensor qkv = numbers({32, 96}, GetParam()), dout = numbers({32, 32}, GetParam());
   const Below below;
   const at::Tensor plain_dqkv = at::empty_like(qkv), dqkv = at::empty_like(qkv);
