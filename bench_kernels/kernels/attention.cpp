@@ -144,6 +144,43 @@ at::Tensor unbatched(const at::Tensor& values, const AttentionShape& s) {
   return values.view({s.batch, s.heads, s.seq, s.head_dim}).transpose(1, 2);
 }
 
+// Under autocast: scores in 16 bits, softmax in fp32, and its result again in 16 bits for the product.
+void eager_math(const at::Tensor& qkv, const AttentionShape& s, AttentionState& state) {
+  const Heads h = split_heads(qkv, s);
+  {
+    const at::Tensor scores = at::empty({s.batch * s.heads, s.seq, s.seq}, qkv.options());
+    batch_product(batched(h.q, s), batched(h.k, s).transpose(1, 2), scores);
+    state.saved = scores.to(at::kFloat).view({s.batch, s.heads, s.seq, s.seq});
+  }
+  causal_softmax(state.saved, s);
+  state.narrow = state.saved.to(qkv.scalar_type()).view({s.batch * s.heads, s.seq, s.seq});
+  const at::Tensor out = at::empty({s.batch * s.heads, s.seq, s.head_dim}, qkv.options());
+  batch_product(state.narrow, batched(h.v, s), out);
+  state.out.view({s.batch, s.seq, s.heads, s.head_dim}).copy_(unbatched(out, s));
+}
+
+void eager_math_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape& s,
+                         const AttentionState& state, const at::Tensor& dqkv) {
+  const Heads h = split_heads(qkv, s), d = split_heads(dqkv, s);
+  const at::Tensor grad = batched(dout.view({s.batch, s.seq, s.heads, s.head_dim}), s);
+  const at::Tensor of_heads = at::empty_like(grad), scores = at::empty_like(state.narrow);
+  batch_product(state.narrow.transpose(1, 2), grad, of_heads);
+  gather(unbatched(of_heads, s), d.v, s, 2);
+  batch_product(grad, batched(h.v, s).transpose(1, 2), scores);
+  {
+    const at::Tensor wide = scores.to(at::kFloat), probs = state.saved.view(scores.sizes());
+    if (way(qkv) == Way::kPlain)
+      plain::softmax_backward(probs, probs.mul(wide).sum({-1}, true), wide, scale_of(s));
+    else
+      softmax_backward(probs, wide, s);
+    at::Tensor(scores).copy_(wide);
+  }
+  batch_product(scores, batched(h.k, s), of_heads);
+  at::Tensor(d.q).copy_(unbatched(of_heads, s));
+  batch_product(scores.transpose(1, 2), batched(h.q, s), of_heads);
+  gather(unbatched(of_heads, s), d.k, s, 2);
+}
+
 void batched_math(const at::Tensor& qkv, const AttentionShape& s, const AttentionState& state) {
   const Heads h = split_heads(qkv, s);
   at::Tensor probs = state.saved.view({s.batch * s.heads, s.seq, s.seq});
@@ -219,6 +256,11 @@ AttentionState attention(const at::Tensor& qkv, const AttentionShape& s, const a
   if (!math_itself && (qkv.is_cuda() || (qkv.is_meta() && path() == Path::kPlain)))
     return library_attention(qkv, s);
   const auto lse_options = qkv.options().dtype(statistics_type(qkv));
+  if (math_itself && s.autocast) {
+    AttentionState state{at::empty({s.batch * s.seq, s.heads * s.head_dim}, qkv.options()), {}, mask};
+    eager_math(qkv, s, state);
+    return state;
+  }
   AttentionState state{at::empty({s.batch * s.seq, s.heads * s.head_dim}, qkv.options()),
                        math_itself ? at::empty({s.batch, s.heads, s.seq, s.seq}, qkv.options())
                                    : at::empty({s.batch, s.seq, s.heads}, lse_options),
@@ -237,7 +279,9 @@ void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const Att
   const bool math = s.kernel == AttentionKernel::kMath;
   if (!math && (qkv.is_cuda() || (qkv.is_meta() && path() == Path::kPlain)))
     return library_attention_backward(dout, qkv, s, state, dqkv, angles);
-  if (math)
+  if (math && s.autocast)
+    eager_math_backward(dout, qkv, s, state, dqkv);
+  else if (math)
     math_backward(dout, qkv, s, state, dqkv);
   else if (qkv.is_cpu())
     each_document(s, [&](const AttentionShape& one, std::int64_t first) {

@@ -32,7 +32,8 @@ class WholeAttention final : public AttentionCore {
             shared_.spec.head_dim,
             shared_.options.attention,
             shared_.spec.sliding_window,
-            shared_.documents};
+            shared_.documents,
+            shared_.options.autocast};
   }
   const StageContext& shared_;
 };

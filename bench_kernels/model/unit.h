@@ -26,6 +26,7 @@ struct Options {
   at::Device device = at::kCPU;
   at::ScalarType type = at::kFloat;  // type of values and activations
   bool fp8 = false;                  // products of the blocks' dense linear layers
+  bool autocast = false;             // operators as under torch.amp (kernels/autocast.h)
   shape::Adapters adapters;          // if there are any, everything else is frozen
   bool quantize_base = false;        // frozen linear layers of the blocks are kept in 4 bits
   Attention attention = Attention::kFlash;

@@ -72,7 +72,7 @@ PartBytes ChunkMemory::states() const {
     return width * (e.frozen / real(ranks) + e.frozen_experts / (sharded ? experts : 1));
   };
   PartBytes out;
-  if (t_.offload != Offload::kParameters)
+  if (!parameters_outside(t_))
     for (const auto& part : {trained(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3),
                              frozen(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3)})
       out[MemoryPart::kWeights] += part;

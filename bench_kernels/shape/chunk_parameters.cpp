@@ -74,7 +74,7 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   tied_here = t.spec.tie_embeddings && has_embedding && has_head;
   tied_elsewhere = t.spec.tie_embeddings && !tied_here && (has_embedding || has_head);
   const StateTypes types = state_types(t);
-  copies = t.zero >= 3 || types.casts() || t.offload == Offload::kParameters;
+  copies = t.zero >= 3 || types.casts() || parameters_outside(t);
   bucket_bytes_ = copies ? 1e300 : real(t.grad_bucket_mb << 20);
   const i64 shard = t.dp_shard.value_or(t.dp) * t.cp, experts = std::max<i64>(1, t.dp * t.cp / t.ep);
   if (t.zero > 0) multiple_ = 32 * real(std::lcm(shard, experts));

@@ -112,11 +112,11 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   attention = attention_kind(t, path);
   gpu = path == KernelPath::kGpu, flash = attention != AttentionKind::kMath;
   exchange = t.cp > 1 && t.cp_comm_type == CpCommType::kAllToAll, ring = t.cp > 1 && !exchange;
-  fp8 = t.precision == Precision::kFp8;
+  fp8 = t.precision == Precision::kFp8, autocast = autocasts(t);
   rows_split = t.sp && t.tp > 1;
   const FusedGroups fused = fused_groups(t, path);
   plain_norm = !fused.norm, plain_rope = !fused.rope, plain_mlp = !fused.mlp;
-  norm_starts = gpu && fused.norm && !rows_split && !fp8;
+  norm_starts = gpu && fused.norm && !rows_split && !fp8 && !autocast;
   rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate, qk_norm = family_of(m).qk_norm;
   selective = t.recompute == Recompute::kSelective;
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;

@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "bench_kernels/kernels/counting_allocator.h"
@@ -65,6 +66,8 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   options.device = device;
   options.type = parallel::compute_type(t);
   options.fp8 = t.precision == Precision::kFp8;
+  options.autocast = shape::autocasts(t);
+  if (options.autocast) options.loss_chunk = std::numeric_limits<std::int64_t>::max();
   options.adapters = shape::adapters_of(t);
   options.quantize_base = t.quantize_base != QuantizeBase::kNone;
   options.attention = kernel_of(shape::attention_kind(t, path_on(stands_for(device))));

@@ -352,7 +352,7 @@ void CostModel::optimizer(double trained, double frozen, StepCost& out) const {
         std::max(0.0, (t_.hardware == "cpu" ? memory(moved) : moved / kHostLink) - out.optimizer_s);
   if (t_.offload == Offload::kNone) return;
   out.offload_s = memory(2 * traffic);
-  if (t_.offload == Offload::kParameters)
+  if (shape::parameters_outside(t_))
     out.offload_s += real(t_.grad_accum) * memory(2 * (trained + frozen) * bytes.weights);
 }
 

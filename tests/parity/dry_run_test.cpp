@@ -76,6 +76,27 @@ TEST(DryRun, EqualsTheCpuRunForEveryAttentionOptimizerPrecisionAndAccumulation) 
   }
 }
 
+TEST(DryRun, EqualsTheCpuRunUnderAutocast) {
+  Trial gemma = llama();
+  gemma.spec.family = "gemma", gemma.spec.tie_embeddings = true;
+  for (const Trial& model : {llama(), gpt2(), gemma}) {
+    for (const Precision precision : {Precision::kBf16Amp, Precision::kFp16Amp}) {
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+        for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash}) {
+          Trial t = model;
+          t.precision = precision, t.recompute = recompute, t.attention = attention, t.grad_accum = 2;
+          const std::string what = t.spec.family + " " + std::string(to_string(precision)) + " " +
+                                   std::string(to_string(recompute)) + " " +
+                                   std::string(to_string(attention));
+          expect_equal(t, what);
+          t.fused_kernels = FusedKernels::kNone, t.activation_offload = true;
+          expect_equal(t, what + ", no fused kernels, offloaded activations");
+        }
+      }
+    }
+  }
+}
+
 TEST(DryRun, EqualsTheCpuRunForEveryChoiceOfFusedKernels) {
   for (const FusedKernels choice :
        {FusedKernels::kNone, FusedKernels::kNoNorm, FusedKernels::kNoRope, FusedKernels::kNoMlp}) {

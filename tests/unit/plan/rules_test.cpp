@@ -156,6 +156,8 @@ INSTANTIATE_TEST_SUITE_P(
              "cuda_graph", "host memory", Outcome::kUnsupported},
         Case{"graphs_in_fp16", [](Trial& t) { t.precision = Precision::kFp16, t.cuda_graph = true; },
              "cuda_graph", "fp16", Outcome::kUnsupported},
+        Case{"graphs_in_fp16_amp", [](Trial& t) { t.precision = Precision::kFp16Amp, t.cuda_graph = true; },
+             "cuda_graph", "fp16_amp", Outcome::kUnsupported},
         Case{"graphs_of_documents",
              [](Trial& t) { t.packing = true, t.lengths = "fixed 100", t.cuda_graph = true; }, "cuda_graph",
              "packing", Outcome::kUnsupported},
