@@ -1,6 +1,11 @@
 // The dense MLP half of a block: norm, gate and up (or one input layer), activation, down, residual.
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include "bench_kernels/model/post_norm.h"
 #include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
@@ -9,8 +14,11 @@ namespace {
 struct MlpSaved final : Saved {
   at::Tensor x, h, in, low_in, low_down;
   kernels::NormStats stats;
+  PostNorm::Kept post;
   std::vector<at::Tensor*> tensors() override {
-    return {&x, &h, &in, &low_in, &low_down, &stats.mean, &stats.rstd};
+    std::vector<at::Tensor*> all{&x, &h, &in, &low_in, &low_down, &stats.mean, &stats.rstd};
+    std::ranges::copy(post.tensors(), std::back_inserter(all));
+    return all;
   }
 };
 
@@ -31,6 +39,7 @@ class MlpUnit final : public Unit {
     down_ = add_linear(shared, {{name(names.down), {s.hidden_size}, adapted}}, width, s.linear_bias,
                        names.transposed, Split::kRows);
     in_.fp8 = down_.fp8 = shared.options.fp8;
+    post_norm_.emplace(shared, layer, names.mlp_post_norm);
   }
 
   at::Tensor forward(const MicroBatch&, at::Tensor in, SavedPtr& saved) const override {
@@ -38,15 +47,18 @@ class MlpUnit final : public Unit {
     MlpSaved& s = *kept;
     s.x = std::move(in);
     s.h = at::empty_like(s.x);
-    const kernels::Start start = row_start(shared_, down_, s.x);
+    const kernels::Start start = post_norm_->there() ? kernels::Start() : row_start(shared_, down_, s.x);
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h, start);
     const std::int64_t rows = shared_.whole_rows(s.x.size(0)), held = width();
     s.in = at::empty({rows, spec().swiglu ? 2 * held : held}, s.x.options());
     s.low_in = column_forward(shared_, in_, s.h, s.in);
-    const at::Tensor activated = at::empty({rows, held}, s.x.options());
+    at::Tensor activated = at::empty({rows, held}, s.x.options());
     kernels::activation(kind(), s.in, activated);
-    const at::Tensor out = start.out.defined() ? start.out : at::empty_like(s.x);
-    s.low_down = row_forward(shared_, down_, activated, start.out.defined() ? out : s.x, out);
+    at::Tensor out = start.out.defined() ? start.out : at::empty_like(s.x);
+    const at::Tensor residual = post_norm_->there() ? at::Tensor() : start.out.defined() ? out : s.x;
+    s.low_down = row_forward(shared_, down_, activated, residual, out);
+    activated.reset();
+    out = post_norm_->forward(std::move(out), s.x, s.post);
     saved = std::move(kept);
     return out;
   }
@@ -55,7 +67,7 @@ class MlpUnit final : public Unit {
     auto& s = static_cast<MlpSaved&>(*saved);
     {
       const at::Tensor wide = at::empty({s.in.size(0), width()}, s.x.options());
-      auto whole = std::make_shared<WholeRows>(layout(), grad);
+      auto whole = std::make_shared<WholeRows>(layout(), post_norm_->backward(grad, s.post));
       LowRows low{std::move(s.low_down), row_backward_input(shared_, down_, *whole, wide)};
       kernels::activation_backward(kind(), s.in, wide);
       row_backward_weight(shared_, down_, std::move(whole), wide, low);
@@ -75,6 +87,7 @@ class MlpUnit final : public Unit {
 
   NormLayer norm_;
   Linear in_, down_;
+  std::optional<PostNorm> post_norm_;
 };
 
 }  // namespace
