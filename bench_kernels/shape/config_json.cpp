@@ -59,10 +59,14 @@ Expected<ModelSpec> model_from_config_json(std::string_view text) {
   if (!parsed) return fail(ErrorKind::kInvalidValue, "", "config.json: " + parsed.error().message);
   if (!parsed->is_object())
     return fail(ErrorKind::kInvalidValue, "", "config.json: the text is not a JSON object");
-  ConfigReader r(text_part(*parsed));
+  const nlohmann::json& said = text_part(*parsed);
+  ConfigReader of_family(said);
+  const Family* family = family_in(of_family);
+  if (!family) return told(*of_family.error());
+  nlohmann::json object = nlohmann::json::parse(family->defaults);
+  object.update(said);
+  ConfigReader r(object);
   ModelSpec m;
-  const Family* family = family_in(r);
-  if (!family) return told(*r.error());
   m.family = family->name;
   if (!family->experts) refuse_experts(r);
   m.vocab_size = r.required("vocab_size");

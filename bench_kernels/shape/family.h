@@ -45,6 +45,8 @@ struct Family {
   std::string_view name;
   // model_type of models of text and images whose text_config is of this family; empty: there are none.
   std::string_view with_images = {};
+  // Sizes that its config.json may leave out, as the family's configuration class has them: a JSON object.
+  std::string_view defaults = "{}";
   // The family's class in transformers.
   std::string_view architecture;
   // Reads what is its own from config.json; vocab_size is read.

@@ -72,6 +72,7 @@ void read_gemma3(ConfigReader& r, ModelSpec& m) {
 extern const Family kGemma3{
     .name = "gemma3_text",
     .with_images = "gemma3",
+    .defaults = R"({"vocab_size": 262208, "num_attention_heads": 8})",
     .architecture = "Gemma3ForCausalLM",
     .read = read_gemma3,
     .qk_norm = true,
