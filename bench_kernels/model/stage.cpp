@@ -64,10 +64,10 @@ void Stage::make_tables() {
     if (shared_.layout.cp() > 1) shared_.places = position_tensor(positions, o.device);
     return;
   }
-  const auto tables = rotary_tables(shared_.spec, positions,
-                                    at::TensorOptions(o.device).dtype(kernels::accumulate_type(o.type)));
-  shared_.cos = cos_ = tables.cos;
-  shared_.sin = sin_ = tables.sin;
+  const at::TensorOptions exact = at::TensorOptions(o.device).dtype(kernels::accumulate_type(o.type));
+  shared_.angles = angles_ = rotary_tables(shared_.spec, positions, exact, false);
+  if (shared_.spec.rope_local_theta > 0)
+    shared_.local_angles = local_angles_ = rotary_tables(shared_.spec, positions, exact, true);
 }
 
 // The angles of the last micro-batch's rows stay until those of another are needed.
@@ -79,8 +79,9 @@ void Stage::take_documents(const MicroBatch& micro) {
     table.reset();
     table = at::index(by_position, {std::optional<at::Tensor>(micro.documents->places)});
   };
-  of_rows(shared_.cos, cos_);
-  of_rows(shared_.sin, sin_);
+  of_rows(shared_.angles.cos, angles_.cos), of_rows(shared_.angles.sin, angles_.sin);
+  if (!local_angles_.cos.defined()) return;
+  of_rows(shared_.local_angles.cos, local_angles_.cos), of_rows(shared_.local_angles.sin, local_angles_.sin);
 }
 
 at::Tensor Stage::run(const MicroBatch& micro, std::size_t b, at::Tensor in, Tape::Block& saved) const {

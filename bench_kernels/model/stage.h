@@ -93,7 +93,7 @@ class Stage {
   RoutingLoad load_;
   ForcedRoutes routes_;
   StageContext shared_;
-  at::Tensor cos_, sin_;  // by position; of packed documents those of each row follow from them
+  kernels::Angles angles_, local_angles_;  // by position; of packed documents those of each row follow
   std::vector<Block> blocks_;
   Keeper* keeper_ = nullptr;
   HostStore host_;

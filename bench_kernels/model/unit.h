@@ -75,14 +75,16 @@ using LaterWork = std::vector<std::function<void()>>;
 
 struct ForcedRoutes;  // routing.h
 
-// The context that all units of a stage share. cos and sin: [positions of this rank, head_dim / 2]; with packed
-// documents [rows of the micro-batch at work, head_dim / 2].
+// The context that all units of a stage share. Angles: [positions of this rank, head_dim / 2]; with packed documents
+// [rows of the micro-batch at work, head_dim / 2].
 struct StageContext {
   ModelSpec spec;
   Options options;
   Layout layout;
   Parameters* parameters = nullptr;
-  at::Tensor cos, sin, mask;
+  kernels::Angles angles,
+      local_angles;   // local: of layers with a window, where they have a base of their own
+  at::Tensor mask;    // of layers with a window
   at::Tensor places;  // int64: this rank's positions, where learned ones are not taken from the first on
   const kernels::Documents* documents = nullptr;  // those of the micro-batch at work
   RoutingLoad* load = nullptr;
@@ -90,6 +92,10 @@ struct StageContext {
   LaterWork* later = nullptr;
   ForcedRoutes* routes = nullptr;
 
+  const kernels::Angles& angles_of(std::int64_t layer) const {
+    return spec.full_attention(layer) || spec.rope_local_theta == 0 ? angles : local_angles;
+  }
+  at::Tensor mask_of(std::int64_t layer) const { return spec.full_attention(layer) ? at::Tensor() : mask; }
   std::int64_t local_seq() const { return options.seq_len / layout.cp(); }
   // Heads that this rank attends with; one that several ranks share counts whole (key_value.h).
   std::int64_t heads() const { return spec.heads / layout.tp(); }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/quantized_base.h"
 #include "bench_kernels/shape/splits.h"
 
@@ -183,10 +184,13 @@ LayerContents ChunkParameters::count_layer(const Trial& t, bool experts) {
   of.stacks.reserve(16);
   for (const i64 n : s_.quantized ? quantized_tensors(t.spec) : std::vector<i64>{})
     of.elements.quantized += real(Nf4Extent{n / t.tp, n}.bytes());
+  const double post_norm = family_of(t.spec).post_norms() ? norm : 0;
+  add(of, s_.rms ? 0 : post_norm, norms), add(of, post_norm, norms);
   count_mlp(t.spec, experts, of);
   add(of, s_.rms ? 0 : norm, norms), add(of, norm, norms);
   if (s_.frozen) count_adapters_of_mlp(adapters, of);
   of.mlp_stacks = of.stacks.size();
+  add(of, s_.rms ? 0 : post_norm, norms), add(of, post_norm, norms);
   count_attention(t.spec, of);
   add(of, s_.rms ? 0 : norm, norms), add(of, norm, norms);
   if (s_.frozen) count_adapters_of_attention(adapters, of);

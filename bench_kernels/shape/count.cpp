@@ -50,10 +50,10 @@ i64 norm_parameters(const ModelSpec& m) {
   return (m.rmsnorm ? 1 : 2) * m.hidden_size;
 }
 
-// The norms of a layer: before each half, of the heads of queries and keys, and of latents.
+// The norms of a layer: before (and after) each half, of the heads of queries and keys, and of latents.
 i64 layer_norms(const ModelSpec& m) {
-  return 2 * norm_parameters(m) + (family_of(m).qk_norm ? 2 * m.head_dim : 0) + m.kv_lora_rank +
-         m.q_lora_rank;
+  return (family_of(m).post_norms() ? 4 : 2) * norm_parameters(m) +
+         (family_of(m).qk_norm ? 2 * m.head_dim : 0) + m.kv_lora_rank + m.q_lora_rank;
 }
 
 // Scores and their use of the values, one layer, forward, per token: 2 matmuls x 2 FLOPs x keys x heads x
@@ -110,11 +110,11 @@ double repeated_flops(const ModelSpec& m, double keys, Recompute recompute) {
 }  // namespace
 
 double model_flops_per_token(const ModelSpec& m, i64 seq_len) {
-  return multiplied_flops(m) + trained_attention_flops(m, static_cast<double>(seq_len));
+  return multiplied_flops(m) + trained_attention_flops(m, keys_per_token(m, seq_len));
 }
 
 double hardware_flops_per_token(const ModelSpec& m, i64 seq_len, Recompute recompute) {
-  return model_flops_per_token(m, seq_len) + repeated_flops(m, static_cast<double>(seq_len), recompute);
+  return model_flops_per_token(m, seq_len) + repeated_flops(m, keys_per_token(m, seq_len), recompute);
 }
 
 double model_flops_per_token(const Trial& t) {
@@ -124,7 +124,7 @@ double model_flops_per_token(const Trial& t) {
 double useful_flops_per_token(const Trial& t) {
   const DocumentCounts counts = document_counts(t);
   return counts.useful_fraction() * multiplied_flops(t) +
-         trained_attention_flops(t.spec, counts.squares / counts.tokens);
+         trained_attention_flops(t.spec, counts.keys(t.spec));
 }
 
 double hardware_flops_per_token(const Trial& t) {

@@ -16,6 +16,7 @@
   FAMILY(kGpt2)                \
   FAMILY(kMixtral)             \
   FAMILY(kGemma)               \
+  FAMILY(kGemma3)              \
   FAMILY(kDeepseekV2)          \
   FAMILY(kDeepseekV3)
 

@@ -30,6 +30,8 @@ struct TensorNames {
   std::string_view key_value_latent_norm = "self_attn.kv_a_layernorm";
   std::string_view query_up = "self_attn.q_b_proj", key_value_up = "self_attn.kv_b_proj";
   std::string_view mlp_norm = "post_attention_layernorm";
+  // Of norms after attention and MLP, before each is added to the residual stream; empty: there are none.
+  std::string_view attention_post_norm = {}, mlp_post_norm = {};
   std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   std::string_view experts = "block_sparse_moe.";
   std::string_view expert_gate = "w1", expert_up = "w3", expert_down = "w2";
@@ -41,6 +43,10 @@ struct TensorNames {
 struct Family {
   // The family's word: config.json's model_type, and `family` of a grid.
   std::string_view name;
+  // model_type of models of text and images whose text_config is of this family; empty: there are none.
+  std::string_view with_images = {};
+  // Sizes that its config.json may leave out, as the family's configuration class has them: a JSON object.
+  std::string_view defaults = "{}";
   // The family's class in transformers.
   std::string_view architecture;
   // Reads what is its own from config.json; vocab_size is read.
@@ -57,6 +63,7 @@ struct Family {
   bool sigmoid_router = false;
   // The weights of a token's experts add up to routed_scaling.
   bool normalized_weights = true;
+  bool post_norms() const { return !names.mlp_post_norm.empty(); }
   // Norms multiply by 1 + weight.
   bool norm_adds_one = false;
   // The MLP's gate passes GELU (tanh form) instead of SiLU.

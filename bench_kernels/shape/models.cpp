@@ -192,9 +192,41 @@ void add_benchmark_shapes(std::vector<NamedModel>& v) {
   v.push_back({"small-gpt2", gpt2(4, 256, 8, 4096, 1024), own});
 }
 
+// With a window of 1,024 tokens in five of six layers. From 4B on positions of the sixth are divided by 8.
+ModelSpec gemma3(i64 layers, i64 hidden, i64 heads, i64 kv_heads, i64 intermediate) {
+  ModelSpec m = tied(decoder("gemma3_text", layers, hidden, heads, kv_heads, intermediate, 262208));
+  m.head_dim = 256, m.norm_eps = 1e-6, m.rope_theta = 1e6, m.rope_local_theta = 1e4, m.rope_linear_factor = 8;
+  m.sliding_window = 1024, m.sliding_window_pattern = 6;
+  return m;
+}
+ModelSpec gemma3_1b() {
+  ModelSpec m = gemma3(26, 1152, 4, 1, 6912);
+  m.vocab_size = 262144, m.sliding_window = 512, m.rope_linear_factor = 1;
+  return m;
+}
+ModelSpec gemma3_27b() {
+  ModelSpec m = gemma3(62, 5376, 32, 16, 21504);
+  m.head_dim = 128, m.query_pre_attn_scalar = 168;
+  return m;
+}
+ModelSpec tiny_gemma3() {
+  ModelSpec m = tied(decoder("gemma3_text", 6, 64, 4, 2, 176, 256));
+  m.norm_eps = 1e-6, m.rope_theta = 1e6, m.rope_local_theta = 1e4;
+  m.sliding_window = 16, m.sliding_window_pattern = 3;
+  return m;
+}
+
 void add_gemma(std::vector<NamedModel>& v) {
   v.push_back({"gemma-2b", gemma(18, 2048, 8, 1, 16384), "huggingface.co/google/gemma-2b config.json"});
   v.push_back({"gemma-7b", gemma(28, 3072, 16, 16, 24576), "huggingface.co/google/gemma-7b config.json"});
+  // Text models; those from 4B on are the text_config of a model of text and images.
+  v.push_back({"gemma3-1b", gemma3_1b(), "huggingface.co/google/gemma-3-1b-pt config.json"});
+  v.push_back(
+      {"gemma3-4b", gemma3(34, 2560, 8, 4, 10240), "huggingface.co/google/gemma-3-4b-pt config.json"});
+  v.push_back(
+      {"gemma3-12b", gemma3(48, 3840, 16, 8, 15360), "huggingface.co/google/gemma-3-12b-pt config.json"});
+  v.push_back({"gemma3-27b", gemma3_27b(), "huggingface.co/google/gemma-3-27b-pt config.json"});
+  v.push_back({"tiny-gemma3", tiny_gemma3(), "made for CPU runs; no published model"});
 }
 
 std::vector<NamedModel> build_models() {

@@ -116,8 +116,9 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   rows_split = t.sp && t.tp > 1;
   const FusedGroups fused = fused_groups(t, path);
   plain_norm = !fused.norm, plain_rope = !fused.rope, plain_mlp = !fused.mlp;
-  norm_starts = gpu && fused.norm && !rows_split && !fp8 && !autocast;
+  norm_starts = gpu && fused.norm && !rows_split && !fp8 && !autocast && !family_of(m).post_norms();
   rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate, qk_norm = family_of(m).qk_norm;
+  post_norms = family_of(m).post_norms(), local_angles = m.rope_local_theta > 0;
   selective = t.recompute == Recompute::kSelective;
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;
   learned = t.routing == Routing::kLearned, biased_choice = m.experts > 0 && family_of(m).sigmoid_router;

@@ -12,12 +12,19 @@ double statistics(const StepSizes& s) {
 }
 
 double angles(const StepSizes& s) {
-  return 2 * block(2 * s.local_seq * s.head_dim) + (s.packed ? 2 * block(2 * s.whole * s.head_dim) : 0);
+  const double tables = s.local_angles ? 4 : 2;
+  return tables * (block(2 * s.local_seq * s.head_dim) + (s.packed ? block(2 * s.whole * s.head_dim) : 0));
 }
 
 double micro_batch(const StepSizes& s) {
   return 2 * block(8 * s.whole) + (s.packed ? block(8 * s.whole) + block(4 * (s.pieces_of_rows + 1)) : 0);
 }
+
+namespace {
+double norm_temporaries(const StepSizes& s) {
+  return s.plain_norm ? (s.wide(1) + (s.rms ? 1 : 2)) * s.sums(s.rows * s.hidden) : 0;
+}
+}  // namespace
 
 void norm(const StepSizes& s, Moments& m) {
   m.take(kKept, s.residual());
@@ -26,8 +33,9 @@ void norm(const StepSizes& s, Moments& m) {
   if (s.autocast) {
     m.take(kKept, wide);  // x, and for a moment y
     m.moment(kPassing, wide * (1 + (!s.plain_norm ? 0 : s.rms ? 1 : 2)));
-  } else if (s.plain_norm)
-    m.moment(kPassing, (s.wide(1) + (s.rms ? 1 : 2)) * s.sums(s.rows * s.hidden));
+  } else {
+    m.moment(kPassing, norm_temporaries(s));
+  }
 }
 
 double norm_gradients(const StepSizes& s, double rows, double columns) {
@@ -43,6 +51,23 @@ void norm_backward(const StepSizes& s, Moments& m) {
             {kPassing, wide},
             {kPassing, unread},
             {kPassing, s.rms ? 0 : unread}});
+}
+
+void post_norm(const StepSizes& s, Moments& m) {
+  if (!s.post_norms) return;
+  m.take(kKept, s.residual()), m.take(kKept, statistics(s));
+  m.moment({{kKept, s.residual()}, {kPassing, norm_temporaries(s)}});
+}
+
+void post_norm_backward(const StepSizes& s, Moments& m) {
+  if (!s.post_norms) return;
+  m.take(kPassing, s.residual());
+  norm_backward(s, m);
+  m.give(kKept, s.residual()), m.give(kKept, statistics(s));
+}
+
+void end_post_norm_backward(const StepSizes& s, Moments& m) {
+  if (s.post_norms && !s.later) m.give(kPassing, s.residual());
 }
 
 double gathered_rows(const StepSizes& s) {
@@ -154,12 +179,14 @@ void mlp_forward(const StepSizes& s, const UnitWeights& w, Moments& m) {
             {kPassing, factors(s, s.whole * s.width, w.down)}});
   if (!s.autocast) m.give(kPassing, s.element * s.whole * s.width);
   if (s.norm_starts || s.autocast) m.give(kKept, out);
+  post_norm(s, m);
 }
 
 void mlp_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   const double wide = s.element * s.whole * s.width, in = s.gated ? 2 * s.width : s.width;
   m.take(kPassing, s.residual());  // the gradient that comes in
   m.take(kPassing, wide);
+  post_norm_backward(s, m);
   m.take(kBuffer, gathered_rows(s));
   m.take(kPassing, s.low_rows(s.low_down));
   m.moment({{kBuffer, dequantized(s, w.down)}, {kPassing, factors(s, s.whole * s.hidden, w.down)}});
@@ -172,6 +199,7 @@ void mlp_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
               {kPassing, factors(s, s.whole * s.hidden, s.whole * s.width)}});
     m.give(kBuffer, gathered_rows(s)), m.give(kPassing, wide);
   }
+  end_post_norm_backward(s, m);
   m.give(kPassing, s.low_rows(s.low_down)), m.give(kKept, s.low_rows(s.low_down));
   column_backward(s, m, in, w);
   if (!s.later) m.give(kKept, s.element * s.whole * in);

@@ -51,6 +51,11 @@ UnitMemory of_passes(const Forward& forward, const Backward& backward) {
 }
 void norm(const StepSizes&, Moments&);           // h and the statistics are kept
 void norm_backward(const StepSizes&, Moments&);  // in place of h
+// A norm of a half's result, where there is one: the result is kept, beside what the norm gives for a moment. Its
+// backward ends that; the gradient which it makes stays until end_post_norm_backward().
+void post_norm(const StepSizes&, Moments&);
+void post_norm_backward(const StepSizes&, Moments&);
+void end_post_norm_backward(const StepSizes&, Moments&);
 // Temporaries of the backward of a norm over so many rows.
 double norm_gradients(const StepSizes&, double rows, double columns);
 // Rows that tensor-parallel ranks exchange under sequence parallelism.

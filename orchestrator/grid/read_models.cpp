@@ -136,19 +136,28 @@ Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelS
   }
   const auto latent = std::ranges::find(shape::kLatentDimensions, entry.key, &shape::LatentDimension::key);
   const bool is_latent = latent != shape::kLatentDimensions.end();
-  const i64 least = is_latent && latent->may_be_absent ? 0 : 1;
+  const bool may_be_absent = (is_latent && latent->may_be_absent) || entry.key.starts_with("sliding_window");
+  const i64 least = may_be_absent ? 0 : 1;
   const auto picked = picks.find(entry.key);
   const auto value = picked != picks.end()
                          ? Expected<i64>(picked->second)
                          : read_int(document_, *entry.value, entry.key, least, kMaxDimension);
   if (!value) return tl::unexpected(value.error());
-  const std::pair<std::string_view, i64*> members[] = {
-      {"layers", &m.layers},         {"hidden_size", &m.hidden_size},
-      {"heads", &m.heads},           {"kv_heads", &m.kv_heads},
-      {"head_dim", &m.head_dim},     {"intermediate_size", &m.intermediate_size},
-      {"vocab_size", &m.vocab_size}, {"max_positions", &m.max_positions},
-      {"experts", &m.experts},       {"experts_per_token", &m.experts_per_token}};
+  const std::pair<std::string_view, i64*> members[] = {{"layers", &m.layers},
+                                                       {"hidden_size", &m.hidden_size},
+                                                       {"heads", &m.heads},
+                                                       {"kv_heads", &m.kv_heads},
+                                                       {"head_dim", &m.head_dim},
+                                                       {"intermediate_size", &m.intermediate_size},
+                                                       {"vocab_size", &m.vocab_size},
+                                                       {"max_positions", &m.max_positions},
+                                                       {"experts", &m.experts},
+                                                       {"experts_per_token", &m.experts_per_token},
+                                                       {"sliding_window_pattern", &m.sliding_window_pattern},
+                                                       {"query_pre_attn_scalar", &m.query_pre_attn_scalar}};
   if (is_latent) m.*(latent->size) = *value;
+  if (entry.key == "sliding_window" && *value == 0) m.sliding_window_pattern = 0;
+  if (entry.key == "sliding_window") m.sliding_window = *value > 0 ? std::optional(*value) : std::nullopt;
   for (const auto& [key, member] : members) {
     if (key == entry.key) *member = *value;
   }

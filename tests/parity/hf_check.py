@@ -19,6 +19,7 @@ from transformers import (
     AutoModelForCausalLM,
     DeepseekV2Config,
     DeepseekV3Config,
+    Gemma3TextConfig,
     GemmaConfig,
     GPT2Config,
     LlamaConfig,
@@ -54,6 +55,13 @@ CASES = {
     # leave its row out of the reference's gradient of the embedding.
     "gemma": lambda: GemmaConfig(**COMMON, num_key_value_heads=1, head_dim=16, pad_token_id=None),
     "gemma_7b": lambda: GemmaConfig(**COMMON, num_key_value_heads=8, head_dim=12, pad_token_id=None),
+    # A window, none, a window; rotary positions by kind, and scores divided by another root than that of the head's size.
+    "gemma3": lambda: Gemma3TextConfig(**COMMON, num_key_value_heads=2, head_dim=16, sliding_window=16, sliding_window_pattern=2,
+                                       query_pre_attn_scalar=24, pad_token_id=None, rope_parameters={
+                                           "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                                           "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}),
+    "gemma3_1b": lambda: Gemma3TextConfig(**COMMON, num_key_value_heads=1, head_dim=12, sliding_window=20, sliding_window_pattern=3,
+                                          query_pre_attn_scalar=12, pad_token_id=None),
     "deepseek_v2": lambda: DeepseekV2Config(**COMMON, **DEEPSEEK, q_lora_rank=None, n_shared_experts=2, num_experts_per_tok=3),
     "deepseek_v2_queries": lambda: DeepseekV2Config(**COMMON, **DEEPSEEK, q_lora_rank=28, n_shared_experts=1, num_experts_per_tok=2,
                                                     topk_method="group_limited_greedy", n_group=4, topk_group=2,
@@ -76,6 +84,9 @@ LAYOUTS = {
     "qwen3_moe": ["--dp 2 --ep 2", "--tp 2 --sp", "--tp 2 --dp 2 --ep 2 --zero 3"],
     "gemma": ["--pp 2", "--tp 2", "--tp 2 --sp", "--dp 2 --zero 3"],
     "gemma_7b": ["--tp 4 --sp", "--cp 2", "--pp 2 --tp 2"],
+    "gemma3": ["--pp 2", "--pp 3", "--tp 2", "--tp 2 --sp", "--tp 4 --sp", "--cp 2 --cp-comm-type all_to_all", "--dp 2 --zero 3",
+               "--tp 2 --dp 2 --zero 2", "--pp 2 --dp 2 --zero 1"],
+    "gemma3_1b": ["--tp 2", "--pp 2 --tp 2 --sp"],
     "mixtral": ["--dp 2 --ep 2", "--dp 4 --ep 4 --zero 3", "--tp 2 --sp", "--tp 2 --dp 2 --ep 2", "--pp 2 --cp 2 --ep 2"],
     "deepseek_v2": ["--tp 2", "--tp 2 --sp", "--dp 2 --ep 2", "--pp 2", "--pp 2 --tp 2", "--dp 2 --zero 3", "--cp 2",
                     "--cp 2 --cp-comm-type all_to_all", "--tp 2 --dp 2 --ep 2 --zero 2"],
