@@ -1,4 +1,4 @@
-// The attention half of a block: norm, q k v, rotary positions, causal attention, output, residual.
+// The attention half of a block: norm, q k v, rotary positions, attention (causal, but in an encoder), output, residual.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct AttentionSaved final : Saved {
 class AttentionUnit final : public Unit {
  public:
   AttentionUnit(const StageContext& shared, std::int64_t layer)
-      : Unit(shared), core_(make_attention_core(shared)) {
+      : Unit(shared), core_(make_attention_core(shared, layer < spec().encoder_layers)) {
     const ModelSpec& s = spec();
     const shape::TensorNames& names = shape::family_of(s).names;
     const auto name = [&](std::string_view module) { return in_layer(s, layer, module); };

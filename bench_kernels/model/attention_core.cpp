@@ -8,7 +8,7 @@ namespace {
 // All positions are here.
 class WholeAttention final : public AttentionCore {
  public:
-  explicit WholeAttention(const StageContext& shared) : shared_(shared) {}
+  WholeAttention(const StageContext& shared, bool encoder) : shared_(shared), encoder_(encoder) {}
 
   Kept forward(at::Tensor qkv) const override {
     kernels::AttentionState state = kernels::attention(qkv, shape(qkv), shared_.mask);
@@ -24,7 +24,7 @@ class WholeAttention final : public AttentionCore {
 
  private:
   kernels::AttentionShape shape(const at::Tensor& rows) const {
-    const std::int64_t seq = shared_.local_seq();
+    const std::int64_t seq = encoder_ ? shared_.options.encoder_seq_len : shared_.local_seq();
     return {rows.size(0) / seq,
             seq,
             shared_.heads(),
@@ -32,9 +32,11 @@ class WholeAttention final : public AttentionCore {
             shared_.spec.head_dim,
             shared_.options.attention,
             shared_.spec.sliding_window,
-            shared_.documents};
+            shared_.documents,
+            !encoder_};
   }
   const StageContext& shared_;
+  bool encoder_;
 };
 
 }  // namespace
@@ -45,8 +47,8 @@ void turn(const StageContext& shared, const at::Tensor& rows, bool back) {
                   back);
 }
 
-std::unique_ptr<AttentionCore> make_attention_core(const StageContext& shared) {
-  if (shared.layout.cp() == 1) return std::make_unique<WholeAttention>(shared);
+std::unique_ptr<AttentionCore> make_attention_core(const StageContext& shared, bool encoder) {
+  if (shared.layout.cp() == 1) return std::make_unique<WholeAttention>(shared, encoder);
   return shared.layout.context_all_to_all ? make_head_exchange(shared) : make_ring_attention(shared);
 }
 

@@ -28,8 +28,9 @@ class AttentionCore {
 // Turns q and k of rows to their positions, or back; nothing where the model has no rotary ones.
 void turn(const StageContext&, const at::Tensor& rows, bool back);
 
-// The form that the layout and the axes ask for. Shared outlives the core.
-std::unique_ptr<AttentionCore> make_attention_core(const StageContext&);
+// The form that the layout and the axes ask for; of an encoder's layer, whose rows see all rows of their sequence, the
+// plain one. Shared outlives the core.
+std::unique_ptr<AttentionCore> make_attention_core(const StageContext&, bool encoder = false);
 
 // Keys and values (and their gradients) pass from rank to rank; partial results are merged by their
 // log-sum-exp (Liu et al. 2023, arXiv 2310.01889). Flash attention only, without a window.

@@ -232,7 +232,7 @@ class Attention {
       if (s_.attention == AttentionKind::kSdpa && shares_) m.moment(kPassing, 2 * result());
     } else {
       m.take(kKept, s_.batch * s_.element * scores_);
-      m.moment(kPassing, s_.gpu ? std::max(3 * s_.seq * s_.seq, 2 * batched()) : spread());
+      m.moment(kPassing, s_.gpu ? std::max(s_.causal ? 3 * s_.seq * s_.seq : 0, 2 * batched()) : spread());
     }
     if (!s_.exchange) return;
     m.take(kKept, result());

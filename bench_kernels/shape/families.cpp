@@ -17,7 +17,8 @@
   FAMILY(kMixtral)             \
   FAMILY(kGemma)               \
   FAMILY(kDeepseekV2)          \
-  FAMILY(kDeepseekV3)
+  FAMILY(kDeepseekV3)          \
+  FAMILY(kBlenderbot)
 
 namespace sweep::shape {
 namespace families {

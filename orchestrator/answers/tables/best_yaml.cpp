@@ -76,6 +76,7 @@ std::string model_yaml(const Trial& trial) {
   said.max_positions = m.max_positions;
   said.tie_embeddings = m.tie_embeddings;
   said.experts = m.experts;
+  said.encoder_layers = m.encoder_layers;
   said.experts_per_token = m.experts_per_token;
   for (const auto& dimension : shape::kLatentDimensions) said.*dimension.size = m.*dimension.size;
   const auto complete = shape::completed(said);
@@ -87,7 +88,8 @@ std::string model_yaml(const Trial& trial) {
       m.max_positions > 0 ? fmt::format("max_positions: {}, ", m.max_positions) : "",
       m.experts > 0 ? fmt::format("experts: {}, experts_per_token: {}, ", m.experts, m.experts_per_token)
                     : "",
-      latents_yaml(m), m.tie_embeddings);
+      latents_yaml(m) + (m.has_encoder() ? fmt::format("encoder_layers: {}, ", m.encoder_layers) : ""),
+      m.tie_embeddings);
   if (!complete || !(*complete == m))
     out +=
         "  # norm, RoPE, routing or window settings differ: use {config_json: PATH} for exactly this model";
