@@ -53,8 +53,7 @@ def point(draw):
     if "blenderbot" in name:  # dp and zero alone; positions end at 128
         p |= {"tp": 1, "pp": 1, "cp": 1, "seq_len": draw.choice([32, 64, 128]), "encoder_seq_len": draw.choice([0, 48, 128]),
               "micro_batch_size": draw.choice([1, 8, 64])}
-        for absent in ("lora_rank", "lora_targets", "quantize_base", "lengths", "packing"):
-            p.pop(absent, None)
+        p = {key: value for key, value in p.items() if key not in {"lora_rank", "lora_targets", "quantize_base", "lengths", "packing"}}
     if p["tp"] == 1:
         p["sp"] = p["tp_overlap"] = False
     if name in EXPERTS:

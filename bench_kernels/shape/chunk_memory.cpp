@@ -13,7 +13,8 @@ void ChunkMemory::count_copies() {
     const GroupElements& e = p_.at(l).elements;
     const double gathered = t_.zero >= 3 ? e.quantized : 0;  // else read where it lasts
     copies_.push_back(s_.element * e.all() + gathered);
-    if (p_.has_encoder() && l + 1 == p_.encoder_layers) copies_.push_back(s_.element * p_.encoder_end.all());
+    if (p_.has_encoder() && l + 1 == p_.encoder_layers)
+      copies_.push_back(s_.element * p_.encoder_end.elements.all());
   }
   if (p_.has_head) copies_.push_back(s_.element * p_.head.all());
 }

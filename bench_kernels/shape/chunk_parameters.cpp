@@ -88,7 +88,11 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   weights.table = s.vocabulary * s.hidden;
   weights.positions = t.spec.rope ? 0 : real(t.spec.max_positions) * s.hidden;
   const double table = tied_here ? 0 : weights.table;
-  if (has_encoder()) encoder_end.dense = norm + weights.positions;
+  if (has_encoder()) {
+    train(encoder_end, weights.positions, kDense);
+    encoder_end.mlp_stacks = encoder_end.cross_end = encoder_end.stacks.size();
+    for (int i = 0; i < (s.rms ? 1 : 2); ++i) train(encoder_end, s.hidden, kDense);
+  }
   if (s.frozen) {
     embedding.frozen = weights.table + weights.positions, head.frozen = table + norm;
     tied_elsewhere = false;  // nothing is summed over the two ends
@@ -227,7 +231,7 @@ GroupElements ChunkParameters::all() const {
   if (has_embedding) add(embedding, 1);
   add(layer.elements, real(layers - dense_layers - encoder_layers));
   add(dense_layer.elements, real(dense_layers)), add(encoder_layer.elements, real(encoder_layers));
-  add(encoder_end, has_encoder() ? 1 : 0);
+  add(encoder_end.elements, has_encoder() ? 1 : 0);
   if (has_head) add(head, 1);
   return copies ? sum : padded(sum);
 }
@@ -305,7 +309,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
   if (has_head) add(head, shared);
   for (i64 l = layers; l-- > 0;) {
     add(at(l).elements, shared);
-    if (has_encoder() && l == encoder_layers) add(encoder_end, shared);
+    if (has_encoder() && l == encoder_layers) add(encoder_end.elements, shared);
   }
   if (has_embedding) add(embedding, 0);
   std::reverse(rooms.begin(), rooms.end());
@@ -317,29 +321,26 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   // The buckets of each group's stacks, in the order of backward; those of group g begin at begins[g].
   std::vector<std::size_t> numbers, begins;
   const std::size_t count = static_cast<std::size_t>(groups());
-  std::vector<const LayerContents*> of;  // each group's layer, null of others
+  std::vector<const LayerContents*> of(has_head ? 1 : 0, nullptr);  // each group's layer, null of ends
   numbers.reserve(static_cast<std::size_t>(layers) * layer.stacks.size() + 6), begins.reserve(count + 1);
   const auto add = [&](double elements, int role) { numbers.push_back(buckets.add(elements, role)); };
   const int table = tied_elsewhere ? kTied : kDense, norms = s_.rows_split ? kPartial : kDense;
-  if (has_head && s_.frozen) begins.push_back(numbers.size());
+  if (has_head) begins.push_back(numbers.size());
   if (has_head && !s_.frozen) {
-    begins.push_back(numbers.size());
     if (!tied_here) add(weights.table, table);
     for (int i = 0; i < (s_.rms ? 1 : 2); ++i) add(s_.hidden, norms);
   }
-  of.assign(has_head ? 1 : 0, nullptr);
+  const auto group = [&](const LayerContents& contents) {
+    begins.push_back(numbers.size()), of.push_back(&contents);
+    for (const auto& [elements, role] : contents.stacks) add(elements, role);
+  };
   for (i64 l = layers; l-- > 0;) {
-    begins.push_back(numbers.size()), of.push_back(&at(l));
-    for (const auto& [elements, role] : at(l).stacks) add(elements, role);
-    if (!has_encoder() || l != encoder_layers) continue;
-    begins.push_back(numbers.size()), of.push_back(nullptr);
-    if (weights.positions > 0) add(weights.positions, kDense);
-    for (int i = 0; i < (s_.rms ? 1 : 2); ++i) add(s_.hidden, norms);
+    group(at(l));
+    if (has_encoder() && l == encoder_layers) group(encoder_end);
   }
   of.resize(count, nullptr);
-  if (has_embedding && s_.frozen) begins.push_back(numbers.size());
+  if (has_embedding) begins.push_back(numbers.size());
   if (has_embedding && !s_.frozen) {
-    begins.push_back(numbers.size());
     if (weights.positions > 0) add(weights.positions, kDense);
     add(weights.table, table);
     if (tied_here) buckets.make_room(numbers.back());
@@ -355,8 +356,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
     const std::size_t cross_end = ends ? before_last : begins[g] + of[g]->cross_end;
     for (; roomy < begins[g + 1]; ++roomy) buckets.make_room(numbers[roomy]);
     GradientRoom& room = rooms[count - 1 - g];
-    room.at_mlp = buckets.bytes(s_.gradient);
-    buckets.take_top(s_.gradient);
+    room.at_mlp = buckets.bytes(s_.gradient), buckets.take_top(s_.gradient);
     for (std::size_t i = begins[g]; i < middle; ++i) buckets.complete(numbers[i]);
     room.at_cross = buckets.bytes(s_.gradient);
     for (std::size_t i = middle; i < cross_end; ++i) buckets.complete(numbers[i]);

@@ -42,9 +42,10 @@ struct LayerContents {
 
 struct ChunkContents {
   UnitWeights weights;
-  GroupElements embedding, head, encoder_end;
-  // dense_layer: without the experts that others have; encoder_layer: without cross-attention.
-  LayerContents layer, dense_layer, encoder_layer;
+  GroupElements embedding, head;
+  // dense_layer: without the experts that others have; encoder_layer: without cross-attention; encoder_end: positions of
+  // the decoder, then the encoder's last norm.
+  LayerContents layer, dense_layer, encoder_layer, encoder_end;
   // All; those of each kind come first. After the encoder's the group encoder_end follows.
   i64 layers = 0, dense_layers = 0, encoder_layers = 0;
   const LayerContents& at(i64 number) const {

@@ -27,7 +27,7 @@ class Copies {
     for (i64 l = 0; l < p.layers; ++l) {
       bytes_.push_back(s.element * p.at(l).elements.all());
       if (p.has_encoder() && l + 1 == p.encoder_layers)
-        bytes_.push_back(s.element * p.encoder_end.all() + again);
+        bytes_.push_back(s.element * p.encoder_end.elements.all() + again);
     }
     if (p.has_head) bytes_.push_back(s.element * (p.head.all() + (p.tied_here ? p.embedding.all() : 0)));
   }
