@@ -1,4 +1,4 @@
-// The attention half of a block: norm, q k v, rotary positions, causal attention, output, residual.
+// The attention half of a block: norm, q k v, rotary positions, attention (causal, but in an encoder), output, residual.
 #include <ATen/ATen.h>
 
 #include <algorithm>

@@ -242,7 +242,7 @@ class Attention {
       m.moment(kPassing, 2 * batched());
     } else {
       m.take(kKept, of_scores(s_.element));
-      m.moment(kPassing, s_.gpu ? std::max(3 * s_.seq * s_.seq, 2 * batched()) : spread());
+      m.moment(kPassing, s_.gpu ? std::max(s_.causal ? 3 * s_.seq * s_.seq : 0, 2 * batched()) : spread());
     }
     if (!s_.exchange) return;
     m.take(kKept, result());

@@ -18,7 +18,8 @@
   FAMILY(kGemma)               \
   FAMILY(kGemma3)              \
   FAMILY(kDeepseekV2)          \
-  FAMILY(kDeepseekV3)
+  FAMILY(kDeepseekV3)          \
+  FAMILY(kBlenderbot)
 
 namespace sweep::shape {
 namespace families {

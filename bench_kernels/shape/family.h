@@ -36,6 +36,9 @@ struct TensorNames {
   std::string_view experts = "block_sparse_moe.";
   std::string_view expert_gate = "w1", expert_up = "w3", expert_down = "w2";
   std::string_view shared_experts = "mlp.shared_experts.";
+  // Of an encoder-decoder: the encoder's modules, and what a decoder layer has beside them.
+  std::string_view encoder_layers = {}, encoder_norm = {}, encoder_positions = {};
+  std::string_view cross_norm = {}, cross_query = {}, cross_key = {}, cross_value = {}, cross_out = {};
   // Weights of linear layers are [in, out].
   bool transposed = false;
 };
@@ -68,7 +71,11 @@ struct Family {
   bool norm_adds_one = false;
   // The MLP's gate passes GELU (tanh form) instead of SiLU.
   bool gelu_gate = false;
-  // Embedded tokens are multiplied by the root of hidden_size.
+  // The MLP's GELU is exact, not its tanh form.
+  bool exact_gelu = false;
+  // An encoder, and cross-attention in each decoder layer.
+  bool cross_attention = false;
+  // Embedded tokens are multiplied by the root of hidden_size, before learned positions are added.
   bool scales_embedding = false;
 
   TensorNames names = {};

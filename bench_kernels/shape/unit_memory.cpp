@@ -17,7 +17,8 @@ double angles(const StepSizes& s) {
 }
 
 double micro_batch(const StepSizes& s) {
-  return 2 * block(8 * s.whole) + (s.packed ? block(8 * s.whole) + block(4 * (s.pieces_of_rows + 1)) : 0);
+  return 2 * block(8 * s.whole) + block(8 * s.batch * s.encoder_seq) +
+         (s.packed ? block(8 * s.whole) + block(4 * (s.pieces_of_rows + 1)) : 0);
 }
 
 namespace {
@@ -126,7 +127,7 @@ double activation(const StepSizes& s, double elements) {
 }
 double activation_backward(const StepSizes& s, double elements) {
   if (!s.plain_mlp) return 0;
-  if (!s.gated) return (4 + s.wide(2)) * s.sums(elements);
+  if (!s.gated) return ((s.exact_gelu ? 3 : 4) + s.wide(2)) * s.sums(elements);
   return (s.gelu_gate ? 5 + s.wide(3) : 4 + s.wide(3)) * s.sums(elements);
 }
 

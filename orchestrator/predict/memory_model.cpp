@@ -54,6 +54,8 @@ std::optional<Refusal> MemoryModel::refusal(const Trial& t, const Layout& l, con
   if (t.lora_rank > 0)
     return Refusal{"adapters",
                    fmt::format("lora_rank {}: profiles of trainers know full training alone", t.lora_rank)};
+  if (t.spec.has_encoder() && t.workload == Workload::kCommand)
+    return Refusal{"encoder", "profiles of trainers know decoders alone, not an encoder-decoder"};
   for (std::size_t i = 0; i < rule_words().size(); ++i)
     if (std::ranges::find(p.rules, rule_words()[i]) != p.rules.end())
       if (auto refused = rules()[i](l)) return refused;

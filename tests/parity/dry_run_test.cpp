@@ -171,6 +171,26 @@ TEST(DryRun, EqualsTheCpuRunForOtherShapes) {
   }
 }
 
+Trial encoder_decoder() {
+  Trial t = gpt2();
+  t.spec.family = "blenderbot", t.spec.encoder_layers = 2, t.encoder_seq_len = 60;
+  return t;
+}
+
+TEST(DryRun, EqualsTheCpuRunForEncoderDecoders) {
+  for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash})
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master})
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
+        for (const i64 source : {0, 20, 60}) {
+          Trial t = encoder_decoder();
+          t.attention = attention, t.precision = precision, t.recompute = recompute, t.grad_accum = 2;
+          t.encoder_seq_len = source,
+          t.fused_kernels = source == 20 ? FusedKernels::kNone : FusedKernels::kAll;
+          expect_equal(t, std::string(to_string(attention)) + " " + std::string(to_string(precision)) + " " +
+                              std::string(to_string(recompute)) + " " + std::to_string(source));
+        }
+}
+
 TEST(DryRun, EqualsTheCpuRunForAdapters) {
   for (const Trial& model : {llama(), gpt2()}) {
     for (const LoraTargets targets : {LoraTargets::kAttention, LoraTargets::kMlp, LoraTargets::kAllLinear}) {
