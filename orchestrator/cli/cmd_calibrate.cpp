@@ -154,6 +154,17 @@ int calibrate(Io& io, CalibrateCommand o) {
   return kAnswered;
 }
 
+void add_kernel_options(CLI::App& c, CalibrateCommand& o) {
+  auto* kernels = c.add_flag("--kernels", o.kernels,
+                             "measure attention and more products too, for rehearsals' kernel times");
+  c.add_option("--import-kernels", o.kernels_from,
+               "measure nothing; take kernel times from a table: operator,shape,type,gpu,us")
+      ->type_name("FILE.csv")
+      ->excludes(kernels);
+  c.add_option("--kernels-out", o.kernels_out, "write the profile's kernel table to this file too")
+      ->type_name("FILE.csv");
+}
+
 }  // namespace
 
 void add_calibrate(Registry r) {
@@ -183,14 +194,7 @@ void add_calibrate(Registry r) {
   c->add_option("--only", o->only, "only these parts, separated by commas: machine, collectives, kernels")
       ->delimiter(',')
       ->check(CLI::IsMember({"machine", "collectives", "kernels"}));
-  auto* kernels = c->add_flag("--kernels", o->kernels,
-                              "measure attention and more products too, for rehearsals' kernel times");
-  c->add_option("--import-kernels", o->kernels_from,
-                "measure nothing; take kernel times from a table: operator,shape,type,gpu,us")
-      ->type_name("FILE.csv")
-      ->excludes(kernels);
-  c->add_option("--kernels-out", o->kernels_out, "write the profile's kernel table to this file too")
-      ->type_name("FILE.csv");
+  add_kernel_options(*c, *o);
   c->add_option("--min-bytes", o->bed.smallest_bytes, "smallest message")
       ->check(CLI::Range(i64{4}, i64{1} << 40))
       ->capture_default_str();
