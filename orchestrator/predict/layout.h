@@ -33,6 +33,8 @@ struct Layout {
   double layers = 0, parameters = 0;  // of the whole model
   bool gated = true;                  // the MLP
   bool tied = false, recompute = false, selective = false, is_fp32 = false;
+  bool fp8 = false, math_attention = false, bf16_gradients = false;
+  bool whole_norms = false;  // tp without sequence parallelism: norms and residuals are of all tokens
   bool casts = false;        // weights are kept in another type than the one that computes
   shape::StateBytes states;  // per parameter and rank, as the precision wants them
   shape::Pipeline pipeline;

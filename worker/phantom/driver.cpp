@@ -243,8 +243,8 @@ PHANTOM_API CUresult cuLaunchKernel(CUfunction, unsigned gx, unsigned gy, unsign
   if (const auto error = Runtime::get().begin()) return static_cast<CUresult>(error);
   const std::int64_t bytes = std::exchange(told_bytes, 0);
   if (bytes > 0) ++counters().told_launches, counters().told_bytes += static_cast<std::uint64_t>(bytes);
-  const Ns lasts = bytes > 0 ? kernel_time_of_bytes(static_cast<double>(bytes))
-                             : kernel_time(Grid{gx, gy, gz}.count() * Grid{bx, by, bz}.count());
+  const KernelTime lasts = bytes > 0 ? kernel_time_of_bytes(static_cast<double>(bytes))
+                                     : kernel_time(Grid{gx, gy, gz}.count() * Grid{bx, by, bz}.count());
   return static_cast<CUresult>(run_kernel(stream_of(stream), lasts));
 }
 
