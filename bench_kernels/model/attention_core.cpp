@@ -23,7 +23,8 @@ class WholeAttention final : public AttentionCore {
 
  private:
   kernels::AttentionShape shape(const at::Tensor& rows) const {
-    const std::int64_t seq = encoder_ ? shared_.options.encoder_seq_len : shared_.local_seq();
+    const bool encoder = layer_ < shared_.spec.encoder_layers;
+    const std::int64_t seq = encoder ? shared_.options.encoder_seq_len : shared_.local_seq();
     return {rows.size(0) / seq,
             seq,
             shared_.heads(),
@@ -33,7 +34,7 @@ class WholeAttention final : public AttentionCore {
             shared_.spec.window(layer_),
             shared_.documents,
             shared_.options.autocast,
-            layer_ >= shared_.spec.encoder_layers};
+            !encoder};
   }
   const StageContext& shared_;
   std::int64_t layer_;

@@ -156,6 +156,12 @@ int rank_of_process() {
   return counters().rank;
 }
 
+std::string file_of_process(const char* named) {
+  Text name;
+  file_name(named, name);
+  return {name.data(), name.size()};
+}
+
 void refuse(const char* name) {
   say_lacking(name);
   if (counters().not_answered.exchange(name) == nullptr) write_counters();  // the program may abort

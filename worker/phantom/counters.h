@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace sweep::phantom {
 
@@ -38,6 +39,8 @@ struct Counters {
 
 Counters& counters();
 int rank_of_process();
+// A file's name in which %p and %r stand for the process id and the rank.
+std::string file_of_process(const char* pattern);
 
 // Says and remembers that a call is refused because phantom GPUs do not answer it. `name` is a literal.
 void refuse(const char* name);

@@ -38,7 +38,7 @@ KernelTable::Cost cost_of(const Product& p) {
   const double waves = std::ceil(tiles * parts / all);
   const double compute =
       waves * 2 * kTile * kTile * (p.k / parts) / (peak(p.type) * d.profile.matmul_efficiency / all);
-  const double bytes = p.batch * (p.m * p.k + p.k * p.n + p.m * p.n) * p.bytes;
+  const double bytes = traffic_of(p);
   const double sums = parts > 1 ? 2 * parts * p.batch * p.m * p.n * 4 : 0;  // in fp32: written, then read
   const double flops = 2 * p.batch * p.m * p.n * p.k;
   return {d.profile.kernel_floor + nanoseconds(std::max(compute, traffic_seconds(bytes + sums))),
@@ -83,6 +83,10 @@ KernelModel::KernelModel(const std::string& mangled)
 KernelTime KernelModel::time(const Grid& grid, const Grid& block) const {
   return attention_.passes == 0 ? kernel_time(grid.count() * block.count())
                                 : attention_time(attention_, grid);
+}
+
+double traffic_of(const Product& p) {
+  return p.batch * (p.m * p.k + p.k * p.n + p.m * p.n) * p.bytes;
 }
 
 KernelTime product_time(const Product& product) {

@@ -30,6 +30,7 @@ struct Product {
   std::string type = "bf16";
 };
 KernelTime product_time(const Product& product);
+double traffic_of(const Product& product);  // bytes that it reads and writes
 
 // A kernel of so many threads that tells nothing else: its bytes are a guess, and so is its time.
 KernelTime kernel_time(double threads);
