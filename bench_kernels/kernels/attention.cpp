@@ -157,7 +157,7 @@ void eager_math(const at::Tensor& qkv, const AttentionShape& s, AttentionState& 
     batch_product(batched(h.q, s), batched(h.k, s).transpose(1, 2), scores);
     state.saved = scores.to(at::kFloat).view({s.batch, s.heads, s.seq, s.seq});
   }
-  causal_softmax(state.saved, s);
+  softmax(state.saved, s);
   state.narrow = state.saved.to(qkv.scalar_type()).view({s.batch * s.heads, s.seq, s.seq});
   const at::Tensor out = at::empty({s.batch * s.heads, s.seq, s.head_dim}, qkv.options());
   batch_product(state.narrow, batched(h.v, s), out);
