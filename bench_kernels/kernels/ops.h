@@ -114,9 +114,9 @@ struct AttentionShape {
   bool autocast = false;  // kMath: the softmax in fp32, kept so and as the product reads it (autocast.h)
 };
 struct AttentionState {
-  at::Tensor out;    // [B * S, heads * head_dim]
-  at::Tensor saved;  // flash: log-sum-exp [B, S, heads]; math: probabilities [B, heads, S, S]
-  at::Tensor mask;   // flash with a window on CPU: the additive [S, S] mask it was given
+  at::Tensor out;          // [B * S, heads * head_dim]
+  at::Tensor saved;        // flash: log-sum-exp [B, S, heads]; math: probabilities [B, heads, S, S]
+  at::Tensor mask;         // flash with a window on CPU: the additive [S, S] mask it was given
   at::Tensor narrow = {};  // math under autocast: the probabilities in 16 bits, beside those in fp32
 };
 // The additive mask a windowed flash kernel on CPU needs, made once per model; undefined where none is

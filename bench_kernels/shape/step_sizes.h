@@ -37,7 +37,7 @@ struct StepSizes {
   AttentionKind attention;
   bool gpu, flash;  // flash: the scores are never in memory
   bool ring, exchange, fp8;
-  bool autocast;  // precision bf16_amp or fp16_amp
+  bool autocast;                           // precision bf16_amp or fp16_amp
   bool plain_norm, plain_rope, plain_mlp;  // by library operators, with temporaries: no fused kernel
   bool norm_starts;  // the norm of a block writes what the block's last product starts from
   bool rows_split;   // sequence parallelism: the residual stream holds a share of the rows
