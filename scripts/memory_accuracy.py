@@ -33,7 +33,7 @@ def point(draw):
          "micro_batch_size": draw.choice([1, 1, 2, 4]), "grad_accum": draw.choice([1, 1, 2, 4, 8]),
          "seq_len": draw.choice([64, 128, 256] if cpu else [512, 1024, 2048, 4096, 8192]),
          "precision": draw.choice(["fp32", "bf16", "bf16_mixed", "bf16_master", "fp16", "fp8", "bf16_amp", "fp16_amp"]),
-         "recompute": often(draw, "none", "selective", "full"), "offload": often(draw, "none", "optimizer", "parameters", "disk", share=0.8),
+         "recompute": often(draw, "none", "selective", "full"), "offload": often(draw, "none", "optimizer", "parameters", "disk", "disk_parameters", share=0.8),
          "optimizer": draw.choice(["fused", "fused", "foreach", "plain", "sgd", "sgd_momentum", "adamw_8bit", "paged_adamw", "adafactor"]), "attention": often(draw, "auto", "flash", "math"),
          "grad_bucket_mb": often(draw, 25, 1, 100), "grad_dtype": often(draw, "auto", "fp32", "bf16"),
          "prefetch_forward": often(draw, 1, 0, 2), "prefetch_backward": often(draw, 1, 0, 2), "reshard_after_forward": draw.random() < 0.8,

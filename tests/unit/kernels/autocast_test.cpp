@@ -37,7 +37,7 @@ at::Tensor numbers(at::IntArrayRef sizes, at::ScalarType type, double spread = 1
   return at::arange(n, at::kDouble).mul_(0.7391).sin_().mul_(spread).view(sizes).to(type);
 }
 
-double distance(const at::Tensor& a, const at::Tensor& b) {
+double relative_distance(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor wide = b.to(at::kDouble);
   return (a.to(at::kDouble) - wide).norm().item<double>() / wide.norm().item<double>();
 }
@@ -74,7 +74,8 @@ void expect_like_autograd(Activation kind, at::ScalarType type, double rounding)
   EXPECT_EQ(kept_by([&] { return eager_activation(kind, copy.clone()); }), saved);
   EagerActivation eager = eager_activation(kind, copy.clone());
   EXPECT_TRUE(at::equal(eager.out, expected));
-  EXPECT_LT(distance(eager_activation_backward(kind, std::move(eager.kept), grad), leaf.grad()), rounding);
+  EXPECT_LT(relative_distance(eager_activation_backward(kind, std::move(eager.kept), grad), leaf.grad()),
+            rounding);
 }
 
 TEST_P(Autocast, GeluKeepsAndGivesWhatAutogradDoes) {
@@ -98,9 +99,9 @@ TEST_P(Autocast, ALayerNormIsComputedInFp32) {
   const NormStats stats = eager_norm(wide, {w, b}, y);
   eager_norm_backward(dy, wide, {w, b}, stats, dy, dx, {dw, false}, {db, false});
   EXPECT_TRUE(at::allclose(y, expected.to(y.scalar_type()), rounding(), rounding()));
-  EXPECT_LT(distance(dx, wide.grad().add(dy.to(at::kFloat))), rounding());
-  EXPECT_LT(distance(dw, wide_w.grad()), rounding());
-  EXPECT_LT(distance(db, dy.to(at::kFloat).sum(0)), rounding());
+  EXPECT_LT(relative_distance(dx, wide.grad().add(dy.to(at::kFloat))), rounding());
+  EXPECT_LT(relative_distance(dw, wide_w.grad()), rounding());
+  EXPECT_LT(relative_distance(db, dy.to(at::kFloat).sum(0)), rounding());
 }
 
 TEST_P(Autocast, TheLossIsThatOfFp32Logits) {
@@ -113,7 +114,7 @@ TEST_P(Autocast, TheLossIsThatOfFp32Logits) {
   const at::Tensor total = at::zeros({1}, at::kDouble);
   eager_cross_entropy(logits, {labels}, 0.25, total);
   EXPECT_NEAR(total.item<double>(), loss.item<double>(), 1e-3);
-  EXPECT_LT(distance(logits, leaf.grad()), rounding());
+  EXPECT_LT(relative_distance(logits, leaf.grad()), rounding());
   const at::Tensor again = numbers({48, 101}, GetParam(), 4);
   labels[5] = -1;
   eager_cross_entropy(again, {labels, true}, 0.25, total);
@@ -134,8 +135,8 @@ TEST_P(Autocast, AttentionKeepsTheSoftmaxTwice) {
   EXPECT_EQ(eager.saved.scalar_type(), at::kFloat);
   EXPECT_EQ(eager.narrow.scalar_type(), GetParam());
   EXPECT_EQ(eager.saved.numel(), 2 * 4 * 16 * 16);
-  EXPECT_LT(distance(eager.out, plain.out), 2 * rounding());
-  EXPECT_LT(distance(dqkv, plain_dqkv), 4 * rounding());
+  EXPECT_LT(relative_distance(eager.out, plain.out), 2 * rounding());
+  EXPECT_LT(relative_distance(dqkv, plain_dqkv), 4 * rounding());
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Autocast, ::testing::Values(at::kBFloat16, at::kHalf),
