@@ -90,9 +90,9 @@ struct StageContext {
   Options options;
   Layout layout;
   Parameters* parameters = nullptr;
-  kernels::Angles angles,
-      local_angles;   // local: of layers with a window, where they have a base of their own
-  at::Tensor mask;    // of layers with a window
+  kernels::Angles angles;
+  kernels::Angles local_angles;  // of layers with a window, where they have a base of their own
+  at::Tensor mask;               // of layers with a window
   at::Tensor places;  // int64: this rank's positions, where learned ones are not taken from the first on
   const kernels::Documents* documents = nullptr;  // those of the micro-batch at work
   RoutingLoad* load = nullptr;

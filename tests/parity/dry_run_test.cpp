@@ -131,21 +131,6 @@ TEST(DryRun, EqualsTheCpuRunForOtherShapes) {
     }
   heads.recompute = Recompute::kNone, heads.lora_rank = 6, heads.lora_targets = LoraTargets::kAttention;
   expect_equal(heads, "norms of heads, adapters");
-  Trial windows = llama();
-  windows.spec.family = "gemma3_text", windows.spec.sliding_window = 16,
-  windows.spec.sliding_window_pattern = 2;
-  windows.spec.rope_local_theta = 100, windows.spec.tie_embeddings = true;
-  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master})
-    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
-      windows.precision = precision, windows.recompute = recompute;
-      windows.attention = recompute == Recompute::kFull ? AttentionKind::kMath : AttentionKind::kFlash;
-      windows.packing = recompute == Recompute::kNone,
-      windows.lengths = windows.packing ? "lognormal 10 0.7" : "";
-      expect_equal(windows, "windows by layer " + std::string(to_string(precision)) + " " +
-                                std::string(to_string(recompute)));
-    }
-  windows.recompute = Recompute::kNone, windows.lora_rank = 6;
-  expect_equal(windows, "windows by layer, adapters");
   Trial latent = llama();
   latent.spec.family = "deepseek_v2", latent.spec.kv_heads = 6, latent.spec.rope_head_dim = 4,
   latent.spec.v_head_dim = 6, latent.spec.kv_lora_rank = 20, latent.spec.experts = 4,
@@ -189,6 +174,24 @@ TEST(DryRun, EqualsTheCpuRunForEncoderDecoders) {
           expect_equal(t, std::string(to_string(attention)) + " " + std::string(to_string(precision)) + " " +
                               std::string(to_string(recompute)) + " " + std::to_string(source));
         }
+}
+
+TEST(DryRun, EqualsTheCpuRunForWindowsByLayer) {
+  Trial windows = llama();
+  windows.spec.family = "gemma3_text", windows.spec.sliding_window = 16,
+  windows.spec.sliding_window_pattern = 2;
+  windows.spec.rope_local_theta = 100, windows.spec.tie_embeddings = true;
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master})
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+      windows.precision = precision, windows.recompute = recompute;
+      windows.attention = recompute == Recompute::kFull ? AttentionKind::kMath : AttentionKind::kFlash;
+      windows.packing = recompute == Recompute::kNone,
+      windows.lengths = windows.packing ? "lognormal 10 0.7" : "";
+      expect_equal(windows, "windows by layer " + std::string(to_string(precision)) + " " +
+                                std::string(to_string(recompute)));
+    }
+  windows.recompute = Recompute::kNone, windows.lora_rank = 6;
+  expect_equal(windows, "windows by layer, adapters");
 }
 
 TEST(DryRun, EqualsTheCpuRunForAdapters) {

@@ -32,11 +32,6 @@ void tied(Trial& t) {
 void norms_heads(Trial& t) {
   t.spec.family = "qwen3";
 }
-// Norms after each half of a layer too, windows in every other layer.
-void gemma3(Trial& t) {
-  t.spec.family = "gemma3_text", t.spec.sliding_window = 5, t.spec.sliding_window_pattern = 2;
-  t.spec.rope_local_theta = 100, t.spec.tie_embeddings = true;
-}
 // A layer without experts, then three with.
 void deepseek(Trial& t) {
   experts(t);
@@ -102,19 +97,21 @@ const CostCase kCosts[] = {
     {"pp2_tp2_qwen3_sp_zero_bubble",
      {1, 2, 2},
      [](Trial& t) { norms_heads(t), t.sp = true, zero_bubble(t); }},
-    {"tp2_gemma3", {1, 2}, gemma3},
+    {"tp2_gemma3", {1, 2}, windows_by_layer},
     {"tp4_kv2_gemma3_sp_full",
      {1, 4},
-     [](Trial& t) { gemma3(t), grouped_query(t), t.sp = true, t.recompute = Recompute::kFull; }},
-    {"dp2_tp2_gemma3_sp_zero2", {2, 2}, [](Trial& t) { gemma3(t), t.sp = true, t.zero = 2; }},
+     [](Trial& t) { windows_by_layer(t), grouped_query(t), t.sp = true, t.recompute = Recompute::kFull; }},
+    {"dp2_tp2_gemma3_sp_zero2", {2, 2}, [](Trial& t) { windows_by_layer(t), t.sp = true, t.zero = 2; }},
     {"dp2_pp2_gemma3_zero3_mixed",
      {2, 1, 2},
-     [](Trial& t) { gemma3(t), t.zero = 3, t.precision = Precision::kBf16Mixed; }},
+     [](Trial& t) { windows_by_layer(t), t.zero = 3, t.precision = Precision::kBf16Mixed; }},
     {"cp2_gemma3_exchange",
      {1, 1, 1, 2},
-     [](Trial& t) { gemma3(t), t.cp_comm_type = CpCommType::kAllToAll; }},
-    {"pp2_tp2_gemma3_sp_zero_bubble", {1, 2, 2}, [](Trial& t) { gemma3(t), t.sp = true, zero_bubble(t); }},
-    {"dp2_gemma3_packed", {2}, [](Trial& t) { gemma3(t), packed(t); }},
+     [](Trial& t) { windows_by_layer(t), t.cp_comm_type = CpCommType::kAllToAll; }},
+    {"pp2_tp2_gemma3_sp_zero_bubble",
+     {1, 2, 2},
+     [](Trial& t) { windows_by_layer(t), t.sp = true, zero_bubble(t); }},
+    {"dp2_gemma3_packed", {2}, [](Trial& t) { windows_by_layer(t), packed(t); }},
     {"tp2_deepseek", {1, 2}, deepseek},
     {"tp2_deepseek_full_sp",
      {1, 2},

@@ -59,10 +59,10 @@ Trial windowed() {
   t.spec.family = "mistral", t.spec.sliding_window = 5;
   return t;
 }
-Trial gemma3() {  // a window in every other layer, rotary positions by kind of layer, norms after each half too
+Trial gemma3() {
   Trial t = qwen3();
-  t.spec.family = "gemma3_text", t.spec.sliding_window = 5, t.spec.sliding_window_pattern = 2;
-  t.spec.rope_local_theta = 100, t.spec.query_pre_attn_scalar = 24;
+  windows_by_layer(t);
+  t.spec.query_pre_attn_scalar = 24;
   return t;
 }
 Trial math(Trial t) {

@@ -26,10 +26,6 @@ void deepseek(Trial& t) {
   t.spec.experts = 4, t.spec.experts_per_token = 2, t.spec.shared_experts = 1;
   t.spec.dense_layers = 1, t.spec.dense_intermediate_size = 40;
 }
-void gemma3(Trial& t) {
-  t.spec.family = "gemma3_text", t.spec.sliding_window = 5, t.spec.sliding_window_pattern = 2;
-  t.spec.rope_local_theta = 100, t.spec.tie_embeddings = true;
-}
 void gpt2(Trial& t) {
   t.spec.family = "gpt2", t.spec.max_positions = 32, t.spec.linear_bias = true;
   t.spec.attention_bias = t.spec.tie_embeddings = true;
@@ -43,9 +39,9 @@ const SplitCase kSplitCases[] = {
      [](Trial& t) { t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true; }},
     {"zero_bubble gpt2", gpt2},
     {"zero_bubble qwen3 tp 2", [](Trial& t) { t.spec.family = "qwen3", t.tp = 2; }},
-    {"zero_bubble gemma3", gemma3},
-    {"zero_bubble gemma3 tp 2 sp", [](Trial& t) { gemma3(t), t.tp = 2, t.sp = true; }},
-    {"zero_bubble gemma3 dp 2 zero 3", [](Trial& t) { gemma3(t), t.dp = 2, t.zero = 3; }},
+    {"zero_bubble gemma3", windows_by_layer},
+    {"zero_bubble gemma3 tp 2 sp", [](Trial& t) { windows_by_layer(t), t.tp = 2, t.sp = true; }},
+    {"zero_bubble gemma3 dp 2 zero 3", [](Trial& t) { windows_by_layer(t), t.dp = 2, t.zero = 3; }},
     {"zero_bubble deepseek tp 2", [](Trial& t) { deepseek(t), t.tp = 2; }},
     {"zero_bubble deepseek sp",
      [](Trial& t) { deepseek(t), t.spec.q_lora_rank = 14, t.tp = 2, t.sp = true; }},
