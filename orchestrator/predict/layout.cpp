@@ -78,6 +78,8 @@ void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
   l.states = shape::state_bytes(t);
   l.pipeline = shape::Pipeline::of(t);
   model_numbers(t, l);
+  const double passes = l.recompute ? 3 : 2;
+  l.dequantized = t.quantize_base == QuantizeBase::kNone ? 0 : passes * l.layer_parameters / l.tp;
   fill_stages(t, p, l);
   l.seen = seen_effects(p.effects, l, t.hardware);
 }

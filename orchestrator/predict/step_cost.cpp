@@ -12,6 +12,7 @@
 #include "bench_kernels/shape/split_traffic.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
+#include "orchestrator/predict/layout.h"
 #include "orchestrator/predict/memory.h"
 #include "orchestrator/predict/trainer_profile.h"
 
@@ -34,8 +35,6 @@ const char* backend_name(const Trial& t) {
   if (t.backend != CommBackend::kAuto) return to_string(t.backend).data();
   return t.hardware != "cpu" ? "nccl" : t.nodes > 1 ? "gloo" : "shm";
 }
-
-constexpr double kCodeBytes = 0.516;  // of a quantized weight: 4 bits, and a byte for each 64
 
 // Computes the cost of one trial on one profile, part by part.
 class CostModel {

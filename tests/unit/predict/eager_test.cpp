@@ -1,6 +1,7 @@
 // The eager model: what sequence parallelism, fp8, written-out attention and pipelining change.
 #include <gtest/gtest.h>
 
+#include "orchestrator/predict/predictor.h"
 #include "tests/unit/predict/predict_fixture.h"
 
 namespace sweep::predict {
@@ -63,6 +64,23 @@ TEST(EagerMemory, TheLastStageReportsForMegatronAndHasItsShareOfTheLayers) {
   const double layer = 2 * kHidden * kHidden + 2 * kHidden * 1024 + 3 * kHidden * kWide;
   EXPECT_DOUBLE_EQ(parts.weights, 2 * (8 * layer + 128256 * kHidden));
   EXPECT_GT(parts.logits, 0);
+}
+
+// On a GPU that no one calibrated: codes are read and values written, forward and backward, and again with recomputation.
+TEST(UncalibratedGpu, AQuantizedBaseIsDequantizedInEachPass) {
+  Trial t = eager_llama(1, 1, 0);
+  t.lora_rank = 8, t.dp = t.gpus_per_node = t.grad_accum = 1;
+  const auto more_ms = [&](Recompute recompute) {
+    Trial plain = t;
+    plain.recompute = recompute;
+    Trial codes = plain;
+    codes.quantize_base = QuantizeBase::kNf4;
+    return *roofline().predict(codes, {}).step_ms - *roofline().predict(plain, {}).step_ms;
+  };
+  const double layer = 2 * kHidden * kHidden + 2 * kHidden * 1024 + 3 * kHidden * kWide;
+  const double once = 1e3 * kLayers * layer * 2.516 / (3.35e12 * built_in("sweep").time.bandwidth_share);
+  EXPECT_NEAR(more_ms(Recompute::kNone), 2 * once, 1e-3 * once);
+  EXPECT_NEAR(more_ms(Recompute::kFull), 3 * once, 1e-3 * once);  // norms are weights too
 }
 
 TEST(EagerMemory, GradientsInBf16TakeTwoBytes) {
