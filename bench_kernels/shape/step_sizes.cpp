@@ -100,11 +100,12 @@ std::optional<std::string> attention_objection(const Trial& t, KernelPath path) 
 }
 
 FusedGroups fused_groups(const Trial& t, KernelPath path) {
-  if (path == KernelPath::kGpu && !runs_fused(t.hardware)) return {false, false, false};
+  if (path == KernelPath::kGpu && !runs_fused(t.hardware)) return {false, false, false, false};
   const auto without = [&](FusedKernels one) {
     return t.fused_kernels == one || t.fused_kernels == FusedKernels::kNone;
   };
-  return {!without(FusedKernels::kNoNorm), !without(FusedKernels::kNoRope), !without(FusedKernels::kNoMlp)};
+  return {!without(FusedKernels::kNoNorm), !without(FusedKernels::kNoRope), !without(FusedKernels::kNoMlp),
+          t.fused_kernels != FusedKernels::kNone};
 }
 
 StepSizes::StepSizes(const Trial& t, KernelPath path) {
@@ -116,10 +117,10 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   fp8 = t.precision == Precision::kFp8, autocast = autocasts(t);
   rows_split = t.sp && t.tp > 1;
   const FusedGroups fused = fused_groups(t, path);
-  plain_norm = !fused.norm, plain_rope = !fused.rope, plain_mlp = !fused.mlp;
+  plain_norm = !fused.norm, plain_rope = !fused.rope, plain_mlp = !fused.mlp, plain_loss = !fused.loss;
   norm_starts = gpu && fused.norm && !rows_split && !fp8 && !autocast && !family_of(m).post_norms();
   rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate, exact_gelu = family_of(m).exact_gelu;
-  qk_norm = family_of(m).qk_norm, post_norms = family_of(m).post_norms(),
+  qk_norm = family_of(m).qk_norm, post_norms = family_of(m).post_norms();
   local_angles = m.rope_local_theta > 0;
   selective = t.recompute == Recompute::kSelective;
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;

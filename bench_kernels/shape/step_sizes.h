@@ -27,7 +27,7 @@ std::optional<std::string> attention_objection(const Trial&, KernelPath);
 // The groups of operations that run as fused kernels (docs/kernels.md): what the trial asks for, and its GPU can
 // compile.
 struct FusedGroups {
-  bool norm = true, rope = true, mlp = true;
+  bool norm = true, rope = true, mlp = true, loss = true;
 };
 FusedGroups fused_groups(const Trial&, KernelPath);
 
@@ -37,8 +37,9 @@ struct StepSizes {
   AttentionKind attention;
   bool gpu, flash;  // flash: the scores are never in memory
   bool ring, exchange, fp8;
-  bool autocast;                           // precision bf16_amp or fp16_amp
-  bool plain_norm, plain_rope, plain_mlp;  // by library operators, with temporaries: no fused kernel
+  bool autocast;  // precision bf16_amp or fp16_amp
+  bool plain_norm, plain_rope, plain_mlp,
+      plain_loss;    // by library operators, with temporaries: no fused kernel
   bool norm_starts;  // the norm of a block writes what the block's last product starts from
   bool rows_split;   // sequence parallelism: the residual stream holds a share of the rows
   bool rms, gated, gelu_gate, exact_gelu, qk_norm, post_norms;

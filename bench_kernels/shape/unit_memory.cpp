@@ -252,14 +252,15 @@ UnitMemory embedding_memory(const StepSizes& s, const UnitWeights& w) {
 
 namespace {
 
-// A chunk's loss on so many rows takes beside its logits the sums of a share of the vocabulary, and on a GPU a
-// piece in fp32.
+// A chunk's loss on so many rows takes beside its logits the sums of a share of the vocabulary, and by library operators
+// a piece in fp32; the fused kernel of a GPU takes two numbers a row.
 double loss_room(const StepSizes& s, double rows) {
   if (s.autocast) return 3 * block(s.sums(rows * s.vocabulary));
   const double line = block(s.sums(rows));
   const double shares = s.tp > 1 ? 2 * line + block(2 * s.sums(rows)) : 0;
   const double piece = real(std::min(i64(rows), std::max<i64>(1, kLossChunk / i64(s.sums(s.vocabulary)))));
-  return shares + (s.gpu ? block(s.sums(piece * s.vocabulary)) : 0);
+  if (s.plain_loss) return shares + block(s.sums(piece * s.vocabulary));
+  return shares + (s.gpu && s.tp == 1 ? 2 * line : 0);
 }
 
 void head_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {

@@ -2,7 +2,9 @@
 // not, each block that is launched. A plain program, so that the sanitizers see nothing but the kernels; it
 // says which comparison failed and ends with 1.
 #include "tests/device/cases.h"
+#include "tests/device/expert_cases.h"
 #include "tests/device/fp8_cases.h"
+#include "tests/device/loss_cases.h"
 
 namespace {
 
@@ -300,6 +302,10 @@ void every_kernel() {
     }
     ropes<T>({5, 0, 2, threads, true, 0}, {3, 1, static_cast<int>(4 * kPack)});
     ropes<T>({4, 0, 3, threads, false, 1}, {2, 2, 6});
+    combines<T>({3, reach + kPack, 2, threads, true, 0}, 2);
+    combines<T>({5, 67, 3, threads, false, 1}, 3);
+    losses<T>({5, reach + 3, 2, threads, true, 0}, kPack, 2 * kPack - 3);
+    losses<T>({4, 71, 3, threads, false, 1}, 30, 2);
     for (const bool wide : {false, true}) {
       fp8<T>({3, reach + kPack, 2, threads, true, 0}, wide, false);
       fp8<T>({5, 67, 3, threads, false, 1}, wide, false);
@@ -308,6 +314,11 @@ void every_kernel() {
   for (const bool wide : {false, true}) {
     fp8<T>({2 * kTile, 2 * kTile, 4, 64, true, 0}, wide, true);
     fp8<T>({kTile + 7, 2 * kTile + 3, 3, 64, false, 1}, wide, true);
+  }
+  for (const bool sigmoid : {false, true}) {
+    routers<T>({19, 0, 1, 256, false, 1}, {8, 2, sigmoid, true, true});
+    routers<T>({5, 0, 2, 64, false, 0}, {45, 3, sigmoid, false, false});
+    routers<T>({3, 0, 3, 64, false, 0}, {64, 40, sigmoid, true, false});
   }
   eight_bits<T>(3 * kEightBitBlock + 17, 2, true);
   eight_bits<T>(kEightBitBlock + 3, 3, false);

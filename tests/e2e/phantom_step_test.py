@@ -29,8 +29,8 @@ MODELS = {"llama-2": "llama3-8b, layers: 2", "mixtral-2": "mixtral-8x7b, layers:
           "llama-4": "llama3-8b, layers: 4", "llama-1g": "llama3-8b, layers: 4, vocab_size: 32768"}
 LAYERS = 12
 LAYOUTS: tuple[dict[str, int], ...] = ({}, {"gpus_per_node": 4, "ep": 4}, {"gpus_per_node": 2, "tp": 2}, {"gpus_per_node": 8, "pp": 4, "ep": 2, "grad_accum": 4})
-MIXTRAL_LAUNCHES = 232    # a layer, forward and backward; 281 before
-LOSS_PEAK = 12.00e9       # bytes of two layers with a vocabulary of 128,256; more where the logits are there whole
+MIXTRAL_LAUNCHES = 113    # a layer, forward, backward (43) and its share of the update (69.5); 281 before
+LOSS_PEAK = 11.97e9       # bytes of two layers with a vocabulary of 128,256; more where the logits are there whole
 # Bytes with bf16_mixed, where PyTorch's FSDP2 has 33.33e9 and 11.82e9 (docs/measurements/2026-11-26-gradients.md); 35.76e9 and 13.53e9 before.
 PEAKS = (({"model": "llama-4"}, 32.95e9), ({"model": "llama-1g", "gpus_per_node": 2, "zero": 3}, 11.84e9))
 

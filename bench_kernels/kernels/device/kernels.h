@@ -4,7 +4,9 @@
 #pragma once
 #include "bench_kernels/kernels/device/activation.h"
 #include "bench_kernels/kernels/device/eight_bit.h"
+#include "bench_kernels/kernels/device/experts.h"
 #include "bench_kernels/kernels/device/fp8.h"
+#include "bench_kernels/kernels/device/loss.h"
 #include "bench_kernels/kernels/device/nf4.h"
 #include "bench_kernels/kernels/device/norm.h"
 #include "bench_kernels/kernels/device/rope.h"
@@ -27,7 +29,13 @@
   KERNEL(adamw_eight_bit, EightBitArgs, (adamw_eight_bit<T>(args, room)))                        \
   KERNEL(four_bit_weights, Nf4Args, (nf4_dequantize<T, K>(args, room)))                          \
   KERNEL(largest_magnitude, LargestArgs, (largest_magnitude<T, K>(args, room)))                  \
-  KERNEL(round_to_eight, RoundArgs, (round_to_eight<T, K>(args, room)))
+  KERNEL(round_to_eight, RoundArgs, (round_to_eight<T, K>(args, room)))                          \
+  KERNEL(router, RouterArgs, (route<T>(args)))                                                   \
+  KERNEL(router_backward, RouterArgs, (route_backward<T>(args)))                                 \
+  KERNEL(combine, CombineArgs, (combine<T, K>(args)))                                            \
+  KERNEL(combine_backward, CombineArgs, (combine_backward<T, K>(args, room)))                    \
+  KERNEL(cross_entropy, CrossEntropyArgs, (cross_entropy<T, K>(args, room)))                     \
+  KERNEL(add_losses, CrossEntropyArgs, (add_losses<T>(args, room)))
 
 #ifdef SWEEP_DEVICE_TYPE
 #define SWEEP_DEVICE_ENTRY(name, Args, body, form, size)                       \
