@@ -65,8 +65,10 @@ i64 optimizer_ranks(const Trial& t) {
 // parallelism alone, those of heads in any case.
 i64 share_of_norms(const Trial& t, i64 layers, i64 heads) {
   const i64 alignment = kStackAlignment / width(t);
-  i64 elements =
-      t.sp ? (2 * layers + heads) * (t.spec.rmsnorm ? 1 : 2) * rounded_up(t.spec.hidden_size, alignment) : 0;
+  const i64 of_layer = family_of(t.spec).post_norms() ? 4 : 2;
+  i64 elements = t.sp ? (of_layer * layers + heads) * (t.spec.rmsnorm ? 1 : 2) *
+                            rounded_up(t.spec.hidden_size, alignment)
+                      : 0;
   if (family_of(t.spec).qk_norm) elements += 2 * layers * rounded_up(t.spec.head_dim, alignment);
   const i64 n = optimizer_ranks(t), of_experts = t.dp * t.cp / t.ep;
   return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
@@ -86,7 +88,7 @@ i64 share_of_adapters(const Trial& t, i64 layers) {
 
 // Each chunk has its norms (or adapters) in one bucket, or each block where the kernels read copies.
 Volume partial_gradients(const Trial& t, i64 rank) {
-  const bool by_block = t.zero >= 3 || state_types(t).casts() || t.offload == Offload::kParameters;
+  const bool by_block = t.zero >= 3 || state_types(t).casts() || parameters_outside(t);
   const i64 gradient = bytes_of(state_types(t).gradients);
   const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
   Volume sum;

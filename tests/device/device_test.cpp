@@ -22,6 +22,12 @@ double gelu_slope(double x) {
   const double c = std::sqrt(2 / M_PI), t = std::tanh(c * (x + 0.044715 * x * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
 }
+double exact(double x) {
+  return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+}
+double exact_slope(double x) {
+  return 0.5 * std::erfc(-x / std::sqrt(2.0)) + x * std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
+}
 double silu_slope(double x) {
   const double s = 1 / (1 + std::exp(-x));
   return s * (1 + x * (1 - s));
@@ -37,7 +43,8 @@ void activations(const Case& c) {
   };
   for (const Kind& kind : {Kind{"swiglu", "swiglu_backward", true, silu, silu_slope},
                            Kind{"geglu", "geglu_backward", true, gelu, gelu_slope},
-                           Kind{"gelu", "gelu_backward", false, gelu, gelu_slope}}) {
+                           Kind{"gelu", "gelu_backward", false, gelu, gelu_slope},
+                           Kind{"gelu_exact", "gelu_exact_backward", false, exact, exact_slope}}) {
     if (kind.gated && c.packed && c.n % (16 / static_cast<Index>(sizeof(T))) != 0)
       continue;  // the second half would be misaligned
     const Index width = kind.gated ? 2 * c.n : c.n;

@@ -79,6 +79,9 @@ void add_all(Text& out) {
   member("peak_pinned_bytes", c.peak_pinned_bytes);
   member("held_bytes", c.held_bytes);
   member("peak_held_bytes", c.peak_held_bytes);
+  member("kernel_ns", c.kernel_ns);
+  member("tabled_ns", c.tabled_ns);
+  member("scaled_ns", c.scaled_ns);
   member("host_ns", c.host_ns);
   member("device_ns", c.device_ns);
   member("host_work_ns", c.host_work_ns);

@@ -28,6 +28,8 @@ struct Counters {
   std::atomic<std::uint64_t> told_launches, told_bytes;  // kernels that told what they move
   std::atomic<std::uint64_t> collectives[static_cast<int>(Kind::kCount)],
       collective_bytes[static_cast<int>(Kind::kCount)];
+  // Time of all kernels; of those in the kernel table; of those scaled from a shape in it.
+  std::atomic<std::int64_t> kernel_ns, tabled_ns, scaled_ns;
   std::atomic<std::int64_t> host_ns, device_ns;     // modelled clocks
   std::atomic<std::int64_t> host_work_ns, busy_ns;  // host time of the calls alone; time the GPU had work
   std::atomic<std::uint64_t> held_bytes, peak_held_bytes;  // device memory of this process, contexts too

@@ -177,6 +177,6 @@ PHANTOM_API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackend
   if (Runtime::get().begin() != cudaSuccess) return CUDNN_STATUS_EXECUTION_FAILED;
   const auto* state = reinterpret_cast<CudnnState*>(handle);
   log_launch("cudnn attention", 0, 0);
-  const auto error = run_kernel(stream_of(state->stream), plan_time(*piece_of(plan)));
+  const auto error = run_kernel(stream_of(state->stream), {plan_time(*piece_of(plan))});
   return error == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }

@@ -272,7 +272,8 @@ PHANTOM_API CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned g
   if (bytes > 0) ++counters().told_launches, counters().told_bytes += static_cast<std::uint64_t>(bytes);
   const double threads = Grid{gx, gy, gz}.count() * Grid{bx, by, bz}.count();
   if (logs_launches()) log_launch(functions().name(function), threads, static_cast<double>(bytes));
-  const Ns lasts = bytes > 0 ? kernel_time_of_bytes(static_cast<double>(bytes)) : kernel_time(threads);
+  const KernelTime lasts =
+      bytes > 0 ? kernel_time_of_bytes(static_cast<double>(bytes)) : kernel_time(threads);
   return static_cast<CUresult>(run_kernel(stream_of(stream), lasts));
 }
 

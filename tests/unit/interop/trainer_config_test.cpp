@@ -56,6 +56,17 @@ TEST(TrainerConfig, LatentAttentionIsSaidToBeMissing) {
         << trainer;
 }
 
+TEST(TrainerConfig, WindowsInSomeLayersAreSaidToBeMissing) {
+  for (const auto& [model, family] : {std::pair("gemma3-4b", "gemma3_text")}) {
+    Trial t = layout();
+    t.spec = *shape::find_model(model);
+    for (const char* trainer : {"Megatron-LM", "nanotron"})
+      EXPECT_THAT(trainer_config(t, trainer).unsupported_settings,
+                  Contains(HasSubstr("the " + std::string(family) + " family")))
+          << trainer;
+  }
+}
+
 TEST(TrainerConfig, TorchtitanSchedulesAndChunks) {
   Trial t = layout();
   t.dp = 4, t.pp = 4, t.schedule = Schedule::kInterleaved,
@@ -214,6 +225,11 @@ TEST(TrainerConfig, DeepSpeedJson) {
   EXPECT_TRUE(other.at("bf16").at("bf16_optimizer_states"));
   EXPECT_EQ(other.at("zero_optimization").at("offload_optimizer").at("device"), "nvme");
   EXPECT_EQ(other.at("expert_parallel").at("autoep_size"), 2);
+  EXPECT_FALSE(other.at("zero_optimization").contains("offload_param"));
+  t.offload = Offload::kDiskParameters;
+  const auto both = nlohmann::json::parse(trainer_config(t, "DeepSpeed").text).at("zero_optimization");
+  EXPECT_EQ(both.at("offload_optimizer").at("device"), "nvme");
+  EXPECT_EQ(both.at("offload_param").at("device"), "nvme");
   EXPECT_THAT(trainer_config(t, "DeepSpeed").unsupported_settings,
               AllOf(Contains(HasSubstr("cp 2 as a ring")), Contains(HasSubstr("full recomputation"))));
 }
