@@ -18,13 +18,15 @@ void for_each_dimension(Spec& s, F&& f) {
   f("attention_bias", s.attention_bias), f("linear_bias", s.linear_bias), f("rmsnorm", s.rmsnorm);
   f("swiglu", s.swiglu), f("rope", s.rope), f("norm_eps", s.norm_eps), f("rope_theta", s.rope_theta);
   f("rope_scaling", s.rope_scaling), f("sliding_window", s.sliding_window);
+  f("sliding_window_pattern", s.sliding_window_pattern), f("rope_local_theta", s.rope_local_theta);
+  f("rope_linear_factor", s.rope_linear_factor), f("query_pre_attn_scalar", s.query_pre_attn_scalar);
   f("experts", s.experts), f("experts_per_token", s.experts_per_token),
       f("router_aux_coef", s.router_aux_coef);
   f("kv_lora_rank", s.kv_lora_rank), f("q_lora_rank", s.q_lora_rank), f("rope_head_dim", s.rope_head_dim);
   f("v_head_dim", s.v_head_dim), f("yarn", s.yarn), f("shared_experts", s.shared_experts);
   f("dense_layers", s.dense_layers), f("dense_intermediate_size", s.dense_intermediate_size);
   f("expert_groups", s.expert_groups), f("groups_per_token", s.groups_per_token);
-  f("routed_scaling", s.routed_scaling);
+  f("routed_scaling", s.routed_scaling), f("encoder_layers", s.encoder_layers);
 }
 
 template <class T, class F>

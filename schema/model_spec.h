@@ -1,4 +1,4 @@
-// ModelSpec: the dimensions of a decoder-only transformer, all that a step, a FLOP count or a trial id needs
+// ModelSpec: the dimensions of a transformer, decoder-only or encoder-decoder, all that a step, a FLOP count or a trial id needs
 // of it.
 #pragma once
 #include <cstdint>
@@ -48,6 +48,13 @@ struct ModelSpec {
   double rope_theta = 10000.0;
   std::optional<RopeScaling> rope_scaling;
   std::optional<std::int64_t> sliding_window;  // mistral; nullopt: full causal attention
+  // Every so manieth layer has full causal attention and the others the window (Gemma 3, arXiv 2503.19786, section
+  // 2.1: 6); 0: all have the window.
+  std::int64_t sliding_window_pattern = 0;
+  double rope_local_theta = 0;    // rope_theta of the layers with the window; 0: theirs too
+  double rope_linear_factor = 1;  // positions of layers with full attention are divided by it
+  // Scores are divided by its root; 0: by that of head_dim.
+  std::int64_t query_pre_attn_scalar = 0;
   std::int64_t experts = 0;  // experts of a MoE layer (mixtral), each intermediate_size wide; 0: a dense MLP
   std::int64_t experts_per_token = 0;  // top-k
   double router_aux_coef = 0;          // weight of the load-balancing loss
@@ -64,8 +71,30 @@ struct ModelSpec {
   // 0: experts have no groups.
   std::int64_t expert_groups = 0, groups_per_token = 0;
   double routed_scaling = 1;  // factor of the weights of a token's experts
+  // Layers of an encoder, whose result each of `layers` decoder layers reads by cross-attention (Vaswani et al. 2017,
+  // arXiv 1706.03762, section 3.2.3); 0: the model is a decoder alone.
+  std::int64_t encoder_layers = 0;
 
+  bool has_encoder() const { return encoder_layers > 0; }
+  std::int64_t all_layers() const { return encoder_layers + layers; }
   bool latent() const { return kv_lora_rank > 0; }
+  bool full_attention(std::int64_t layer) const {
+    return !sliding_window || (sliding_window_pattern > 0 && (layer + 1) % sliding_window_pattern == 0);
+  }
+  std::int64_t full_layers() const {
+    if (!sliding_window) return layers;
+    return sliding_window_pattern > 0 ? layers / sliding_window_pattern : 0;
+  }
+  // Number of keys that a query of the layer sees, itself included; nullopt: all before it.
+  std::optional<std::int64_t> window(std::int64_t layer) const {
+    return full_attention(layer) ? std::nullopt : sliding_window;
+  }
+  // The mean over layers of a number that layers with full attention and those with the window have.
+  double mean_of_layers(double full, double windowed) const {
+    if (full_layers() == layers) return full;
+    const auto all = static_cast<double>(layers), of_full = static_cast<double>(full_layers());
+    return (of_full * full + (all - of_full) * windowed) / all;
+  }
   bool has_experts(std::int64_t layer) const { return experts > 0 && layer >= dense_layers; }
   // Width of a dense layer's MLP.
   std::int64_t dense_width() const { return experts > 0 ? dense_intermediate_size : intermediate_size; }

@@ -21,7 +21,8 @@ struct Groups {
 // A weight is [experts * outputs, inputs]. The results are new tensors.
 at::Tensor grouped_linear(const at::Tensor& in, const at::Tensor& weight, const Groups&);
 at::Tensor grouped_backward_input(const at::Tensor& dout, const at::Tensor& weight, const Groups&);
-// For each expert straight into its part of the gradient: one kernel for all would need a copy of it.
+// Straight into each expert's part of the gradient: on a GPU by one product where all have as many rows, else by one for
+// each expert. The library's kernel for all would need a copy of it.
 void grouped_backward_weight(const at::Tensor& dout, const at::Tensor& in, const Groups&, const GradOut&);
 
 }  // namespace sweep::kernels

@@ -83,9 +83,10 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
   by_type(in, [&]<class T>() {
     const auto& k = row_kernels<T>();
     over_rows(out.size(0), n, [&](std::int64_t begin, std::int64_t end) {
-      const auto loop = kind == Activation::kSwiglu  ? k.swiglu
-                        : kind == Activation::kGeglu ? k.geglu
-                                                     : k.gelu;
+      const auto loop = kind == Activation::kSwiglu      ? k.swiglu
+                        : kind == Activation::kGeglu     ? k.geglu
+                        : kind == Activation::kGeluExact ? k.gelu_exact
+                                                         : k.gelu;
       loop(data<T>(in), data<T>(out), begin, end, n);
     });
   });
@@ -100,9 +101,10 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
   by_type(in, [&]<class T>() {
     const auto& k = row_kernels<T>();
     over_rows(grad.size(0), n, [&](std::int64_t begin, std::int64_t end) {
-      const auto loop = kind == Activation::kSwiglu  ? k.swiglu_backward
-                        : kind == Activation::kGeglu ? k.geglu_backward
-                                                     : k.gelu_backward;
+      const auto loop = kind == Activation::kSwiglu      ? k.swiglu_backward
+                        : kind == Activation::kGeglu     ? k.geglu_backward
+                        : kind == Activation::kGeluExact ? k.gelu_exact_backward
+                                                         : k.gelu_backward;
       loop(data<T>(in), data<T>(grad), begin, end, n);
     });
   });

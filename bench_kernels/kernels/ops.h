@@ -85,8 +85,9 @@ struct Angles {
   at::Tensor cos, sin;
 };
 
-// in: [T, 2N] with the gate first, of kGelu [T, N]. kGeglu: the gate passes GELU (tanh form).
-enum class Activation { kSwiglu, kGeglu, kGelu };
+// in: [T, 2N] with the gate first, of kGelu and kGeluExact [T, N]. kGeglu and kGelu: GELU in its tanh form;
+// kGeluExact: x times the normal distribution function (Hendrycks and Gimpel 2016, arXiv 1606.08415, section 2).
+enum class Activation { kSwiglu, kGeglu, kGelu, kGeluExact };
 void activation(Activation, const at::Tensor& in, const at::Tensor& out);
 // in becomes its gradient; grad (of out) becomes out again.
 void activation_backward(Activation, const at::Tensor& in, const at::Tensor& grad);
@@ -105,17 +106,22 @@ struct Documents {
   std::int64_t count() const { return static_cast<std::int64_t>(ends.size()) - 1; }
 };
 
-// Causal attention on qkv rows [B * S, (heads + 2 kv_heads) * head_dim].
+// Attention on qkv rows [B * S, (heads + 2 kv_heads) * head_dim]. Of cross-attention, whose keys are of another
+// sequence, the rows are flat: those of the queries [B * S, heads * head_dim], then those of keys and values
+// [B * keys, 2 kv_heads * head_dim].
 struct AttentionShape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
   AttentionKernel kernel = AttentionKernel::kFlash;
   std::optional<std::int64_t> window;  // number of keys a query sees, itself included; nullopt: all before it
   const Documents* documents = nullptr;  // null: each sequence is one. Of kMath and kFlash
   bool autocast = false;  // kMath: the softmax in fp32, kept so and as the product reads it (autocast.h)
+  bool causal = true;     // else each query sees all keys: without a window or documents
+  std::int64_t keys = 0;  // cross-attention: keys of each sequence; 0: the rows' own
+  std::int64_t key_count() const { return keys > 0 ? keys : seq; }
 };
 struct AttentionState {
   at::Tensor out;          // [B * S, heads * head_dim]
-  at::Tensor saved;        // flash: log-sum-exp [B, S, heads]; math: probabilities [B, heads, S, S]
+  at::Tensor saved;        // flash: log-sum-exp [B, S, heads]; math: probabilities [B, heads, S, keys]
   at::Tensor mask;         // flash with a window on CPU: the additive [S, S] mask it was given
   at::Tensor narrow = {};  // math under autocast: the probabilities in 16 bits, beside those in fp32
 };

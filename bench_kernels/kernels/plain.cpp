@@ -82,6 +82,9 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
     const std::int64_t n = out.size(1);
     const at::Tensor gate = wide(in.narrow(1, 0, n));
     assign(out, gelu_tanh(gate).add_(1).mul_(gate).mul_(0.5).mul_(in.narrow(1, n, n)));
+  } else if (kind == Activation::kGeluExact) {
+    const at::Tensor x = wide(in);
+    assign(out, x.mul(M_SQRT1_2).erf_().add_(1).mul_(x).mul_(0.5));
   } else {
     const at::Tensor x = wide(in);
     assign(out, gelu_tanh(x).add_(1).mul_(x).mul_(0.5));
@@ -110,6 +113,14 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
     const at::Tensor dgate = gelu_slope(g, t).mul_(u).mul_(d);
     assign(up, gelu.mul(d));
     assign(gate, dgate);
+    assign(grad, out);
+    return;
+  }
+  if (kind == Activation::kGeluExact) {
+    const at::Tensor x = wide(in), below = x.mul(M_SQRT1_2).erf_().add_(1).mul_(0.5), out = below.mul(x);
+    const at::Tensor slope =
+        x.square().mul_(-0.5).exp_().mul_(M_SQRT1_2 * M_2_SQRTPI / 2).mul_(x).add_(below);
+    assign(in, slope.mul_(d));
     assign(grad, out);
     return;
   }

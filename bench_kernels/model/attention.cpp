@@ -1,4 +1,4 @@
-// The attention half of a block: norm, q k v, rotary positions, causal attention, output, residual.
+// The attention half of a block: norm, q k v, rotary positions, attention (causal, but in an encoder), output, residual.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 
 #include "bench_kernels/model/attention_core.h"
 #include "bench_kernels/model/key_value.h"
+#include "bench_kernels/model/post_norm.h"
 #include "bench_kernels/model/qk_norm.h"
 #include "bench_kernels/model/tensor_parallel.h"
 
@@ -17,11 +18,13 @@ struct AttentionSaved final : Saved {
   kernels::NormStats stats;
   AttentionCore::Kept core;
   QkNorm::Kept heads;
+  PostNorm::Kept post;
   std::vector<at::Tensor*> tensors() override {
     std::vector<at::Tensor*> all{
         &x,          &h,          &low_qkv,        &low_out,          &core.qkv,         &core.out,
         &stats.mean, &stats.rstd, &core.state.out, &core.state.saved, &core.state.narrow};
     std::ranges::copy(heads.tensors(), std::back_inserter(all));
+    std::ranges::copy(post.tensors(), std::back_inserter(all));
     return all;
   }
 };
@@ -29,7 +32,7 @@ struct AttentionSaved final : Saved {
 class AttentionUnit final : public Unit {
  public:
   AttentionUnit(const StageContext& shared, std::int64_t layer)
-      : Unit(shared), core_(make_attention_core(shared)) {
+      : Unit(shared), core_(make_attention_core(shared, layer)), layer_(layer) {
     const ModelSpec& s = spec();
     const shape::TensorNames& names = shape::family_of(s).names;
     const auto name = [&](std::string_view module) { return in_layer(s, layer, module); };
@@ -49,6 +52,7 @@ class AttentionUnit final : public Unit {
     out_ = add_linear(shared, {{name(names.attention_out), {s.hidden_size}, adapters.attention_out}}, q,
                       s.linear_bias, names.transposed, Split::kRows);
     qkv_.fp8 = out_.fp8 = shared.options.fp8;
+    post_norm_.emplace(shared, layer, names.attention_post_norm);
   }
 
   at::Tensor forward(const MicroBatch&, at::Tensor in, SavedPtr& saved) const override {
@@ -57,16 +61,18 @@ class AttentionUnit final : public Unit {
     s.x = std::move(in);
     const at::Tensor x = s.x;
     s.h = at::empty_like(x);
-    const kernels::Start start = row_start(shared_, out_, x);
+    const kernels::Start start = post_norm_->there() ? kernels::Start() : row_start(shared_, out_, x);
     s.stats = forward_norm(shared_, norm_, s.x, s.h, start);
     at::Tensor qkv = at::empty({shared_.whole_rows(x.size(0)), columns()}, x.options());
     s.low_qkv = column_forward(shared_, qkv_, s.h, qkv);
     qkv = gather_key_values(shared_, std::move(qkv));
     s.heads = qk_norm_->forward(qkv);
-    turn(shared_, qkv, false);
+    turn(shared_, layer_, qkv, false);
     s.core = core_->forward(std::move(qkv));
-    const at::Tensor out = start.out.defined() ? start.out : at::empty_like(x);
-    s.low_out = row_forward(shared_, out_, s.core.result(), start.out.defined() ? out : x, out);
+    at::Tensor out = start.out.defined() ? start.out : at::empty_like(x);
+    const at::Tensor residual = post_norm_->there() ? at::Tensor() : start.out.defined() ? out : x;
+    s.low_out = row_forward(shared_, out_, s.core.result(), residual, out);
+    out = post_norm_->forward(std::move(out), x, s.post);
     if (shared_.options.recompute == Recompute::kSelective) s.core = {std::move(s.core.qkv), {}, {}};
     saved = std::move(kept);
     return out;
@@ -77,7 +83,7 @@ class AttentionUnit final : public Unit {
     if (!s.core.result().defined()) core_->recall(s.core);
     at::Tensor dout = at::empty_like(s.core.result());
     {
-      auto whole = std::make_shared<WholeRows>(layout(), grad);
+      auto whole = std::make_shared<WholeRows>(layout(), post_norm_->backward(grad, s.post));
       LowRows low{std::move(s.low_out), row_backward_input(shared_, out_, *whole, dout)};
       row_backward_weight(shared_, out_, std::move(whole), s.core.result(), low);
     }
@@ -97,10 +103,12 @@ class AttentionUnit final : public Unit {
   }
 
   std::unique_ptr<AttentionCore> core_;
+  std::int64_t layer_;
   NormLayer norm_;
   // Its parameters lie between those of the products.
   std::optional<QkNorm> qk_norm_;
   Linear qkv_, out_;
+  std::optional<PostNorm> post_norm_;
 };
 
 }  // namespace

@@ -25,17 +25,18 @@ class AttentionCore {
   virtual at::Tensor backward(at::Tensor dout, Kept) const = 0;
 };
 
-// Turns q and k of rows to their positions, or back; nothing where the model has no rotary ones.
-void turn(const StageContext&, const at::Tensor& rows, bool back);
+// Turns q and k of a layer's rows to their positions, or back; nothing where the model has no rotary ones.
+void turn(const StageContext&, std::int64_t layer, const at::Tensor& rows, bool back);
 
-// The form that the layout and the axes ask for. Shared outlives the core.
-std::unique_ptr<AttentionCore> make_attention_core(const StageContext&);
+// The form that the layout and the axes ask for; of an encoder's layer, whose rows see all rows of their sequence, the
+// plain one. Shared outlives the core.
+std::unique_ptr<AttentionCore> make_attention_core(const StageContext&, std::int64_t layer);
 
 // Keys and values (and their gradients) pass from rank to rank; partial results are merged by their
 // log-sum-exp (Liu et al. 2023, arXiv 2310.01889). Flash attention only, without a window.
-std::unique_ptr<AttentionCore> make_ring_attention(const StageContext&);
+std::unique_ptr<AttentionCore> make_ring_attention(const StageContext&, std::int64_t layer);
 // All-to-all to all positions of a share of the heads, and back (Jacobs et al. 2023, arXiv 2309.14509).
 // REQUIRES: heads and key-value heads of a tensor-parallel rank are multiples of the context group's size.
-std::unique_ptr<AttentionCore> make_head_exchange(const StageContext&);
+std::unique_ptr<AttentionCore> make_head_exchange(const StageContext&, std::int64_t layer);
 
 }  // namespace sweep::model

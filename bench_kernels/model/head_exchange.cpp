@@ -75,7 +75,7 @@ class Exchange {
 
 class HeadExchange final : public AttentionCore {
  public:
-  explicit HeadExchange(const StageContext& shared) : shared_(shared) {}
+  HeadExchange(const StageContext& shared, std::int64_t layer) : shared_(shared), layer_(layer) {}
 
   Kept forward(at::Tensor rows) const override {
     Kept kept{qkv_exchange().to_heads(rows), {}, {}};
@@ -84,7 +84,7 @@ class HeadExchange final : public AttentionCore {
     return kept;
   }
   void recall(Kept& kept) const override {
-    kept.state = kernels::attention(kept.qkv, shape(kept.qkv), shared_.mask);
+    kept.state = kernels::attention(kept.qkv, shape(kept.qkv), shared_.mask_of(layer_));
     kept.out = out_exchange().to_positions(kept.state.out);
   }
   at::Tensor backward(at::Tensor dout, Kept kept) const override {
@@ -94,7 +94,7 @@ class HeadExchange final : public AttentionCore {
     const at::Tensor dqkv = at::empty_like(kept.qkv);
     kernels::attention_backward(grad, kept.qkv, shape(kept.qkv), kept.state, dqkv);
     const at::Tensor rows = qkv_exchange().to_positions(dqkv);
-    turn(shared_, rows, true);
+    turn(shared_, layer_, rows, true);
     return rows;
   }
 
@@ -112,16 +112,17 @@ class HeadExchange final : public AttentionCore {
     return {rows.size(0) / seq,         seq,
             shared_.heads() / cp,       shared_.kv_heads() / cp,
             shared_.spec.head_dim,      shared_.options.attention,
-            shared_.spec.sliding_window};
+            shared_.spec.window(layer_)};
   }
 
   const StageContext& shared_;
+  std::int64_t layer_;
 };
 
 }  // namespace
 
-std::unique_ptr<AttentionCore> make_head_exchange(const StageContext& shared) {
-  return std::make_unique<HeadExchange>(shared);
+std::unique_ptr<AttentionCore> make_head_exchange(const StageContext& shared, std::int64_t layer) {
+  return std::make_unique<HeadExchange>(shared, layer);
 }
 
 }  // namespace sweep::model

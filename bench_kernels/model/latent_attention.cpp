@@ -39,7 +39,7 @@ class LatentAttentionUnit final : public Unit {
  public:
   // Stacks are added so that backward completes them in the reverse order.
   LatentAttentionUnit(const StageContext& shared, std::int64_t layer)
-      : Unit(shared), core_(make_attention_core(shared)) {
+      : Unit(shared), core_(make_attention_core(shared, layer)), layer_(layer) {
     const ModelSpec& s = spec();
     const shape::TensorNames& names = shape::family_of(s).names;
     const auto name = [&](std::string_view module) { return in_layer(s, layer, module); };
@@ -70,7 +70,7 @@ class LatentAttentionUnit final : public Unit {
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h, start);
     s.h = all_rows(layout(), s.h);
     at::Tensor qkv = heads_of(s);
-    turn(shared_, qkv, false);
+    turn(shared_, layer_, qkv, false);
     s.core = core_->forward(std::move(qkv));
     take_values(s);
     const at::Tensor out = start.out.defined() ? start.out : at::empty_like(s.x);
@@ -229,6 +229,7 @@ class LatentAttentionUnit final : public Unit {
   }
 
   std::unique_ptr<AttentionCore> core_;
+  std::int64_t layer_;
   NormLayer norm_, key_value_norm_;
   std::optional<NormLayer> query_norm_;
   Linear down_, query_, key_value_, out_;

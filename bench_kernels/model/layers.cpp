@@ -10,8 +10,10 @@
 namespace sweep::model {
 
 std::string in_layer(const ModelSpec& spec, std::int64_t layer, std::string_view module) {
-  std::string name(shape::family_of(spec).names.layers);
-  return (name += std::to_string(layer) + ".").append(module);
+  const shape::TensorNames& names = shape::family_of(spec).names;
+  const bool encoder = layer < spec.encoder_layers;
+  std::string name(encoder ? names.encoder_layers : names.layers);
+  return (name += std::to_string(encoder ? layer : layer - spec.encoder_layers) + ".").append(module);
 }
 
 namespace {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "bench_kernels/kernels/autocast.h"
+#include "bench_kernels/model/post_norm.h"
 #include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
@@ -14,9 +16,11 @@ struct MlpSaved final : Saved {
   at::Tensor x, h, in, low_in, low_down;
   kernels::EagerActivation eager;  // under autocast, instead of in
   kernels::NormStats stats;
+  PostNorm::Kept post;
   std::vector<at::Tensor*> tensors() override {
     std::vector<at::Tensor*> all{&x, &h, &in, &low_in, &low_down, &stats.mean, &stats.rstd, &eager.out};
     std::ranges::transform(eager.kept, std::back_inserter(all), [](at::Tensor& one) { return &one; });
+    std::ranges::copy(post.tensors(), std::back_inserter(all));
     return all;
   }
 };
@@ -38,6 +42,7 @@ class MlpUnit final : public Unit {
     down_ = add_linear(shared, {{name(names.down), {s.hidden_size}, adapted}}, width, s.linear_bias,
                        names.transposed, Split::kRows);
     in_.fp8 = down_.fp8 = shared.options.fp8;
+    post_norm_.emplace(shared, layer, names.mlp_post_norm);
   }
 
   at::Tensor forward(const MicroBatch&, at::Tensor in, SavedPtr& saved) const override {
@@ -46,13 +51,16 @@ class MlpUnit final : public Unit {
     s.x = std::move(in);
     const at::Tensor x = s.x;
     s.h = at::empty_like(x);
-    const kernels::Start start = row_start(shared_, down_, x);
+    const kernels::Start start = post_norm_->there() ? kernels::Start() : row_start(shared_, down_, x);
     s.stats = forward_norm(shared_, norm_, s.x, s.h, start);
     s.in = at::empty({shared_.whole_rows(x.size(0)), (spec().swiglu ? 2 : 1) * width()}, x.options());
     s.low_in = column_forward(shared_, in_, s.h, s.in);
-    const at::Tensor activated = activate(s);
-    const at::Tensor out = start.out.defined() ? start.out : at::empty_like(x);
-    s.low_down = row_forward(shared_, down_, activated, start.out.defined() ? out : x, out);
+    at::Tensor activated = activate(s);
+    at::Tensor out = start.out.defined() ? start.out : at::empty_like(x);
+    const at::Tensor residual = post_norm_->there() ? at::Tensor() : start.out.defined() ? out : x;
+    s.low_down = row_forward(shared_, down_, activated, residual, out);
+    activated.reset();
+    out = post_norm_->forward(std::move(out), x, s.post);
     saved = std::move(kept);
     return out;
   }
@@ -61,7 +69,7 @@ class MlpUnit final : public Unit {
     auto& s = static_cast<MlpSaved&>(*saved);
     {
       at::Tensor wide = at::empty({shared_.whole_rows(grad.size(0)), width()}, grad.options());
-      auto whole = std::make_shared<WholeRows>(layout(), grad);
+      auto whole = std::make_shared<WholeRows>(layout(), post_norm_->backward(grad, s.post));
       LowRows low{std::move(s.low_down), row_backward_input(shared_, down_, *whole, wide)};
       activate_backward(s, wide);
       row_backward_weight(shared_, down_, std::move(whole), wide, low);
@@ -90,12 +98,14 @@ class MlpUnit final : public Unit {
   }
   std::int64_t width() const { return spec().dense_width() / layout().tp(); }
   kernels::Activation kind() const {
+    if (!spec().swiglu && shape::family_of(spec()).exact_gelu) return kernels::Activation::kGeluExact;
     if (!spec().swiglu) return kernels::Activation::kGelu;
     return shape::family_of(spec()).gelu_gate ? kernels::Activation::kGeglu : kernels::Activation::kSwiglu;
   }
 
   NormLayer norm_;
   Linear in_, down_;
+  std::optional<PostNorm> post_norm_;
 };
 
 }  // namespace

@@ -38,6 +38,11 @@ struct Scales {
 };
 // The scores' factor is the square of that of all dimensions, as in DeepSeek's modelling code.
 Scales scales_of(const ModelSpec& s) {
+  if (s.query_pre_attn_scalar > 0) {
+    const double all =
+        std::pow(static_cast<double>(s.head_dim) / static_cast<double>(s.query_pre_attn_scalar), 0.25);
+    return {all, all};
+  }
   if (!s.yarn) return {};
   const YarnScaling& y = *s.yarn;
   const double all = y.mscale_all_dim > 0 ? yarn_scale(y.factor, y.mscale_all_dim) : 1;
@@ -49,13 +54,16 @@ Scales scales_of(const ModelSpec& s) {
 // Inverse frequencies, in float as the reference implementations compute them; with Llama 3.1's scaling:
 // wavelengths beyond the trained range are stretched by `factor`, those well inside kept, those between
 // blended.
-std::vector<float> inverse_frequencies(const ModelSpec& s) {
+std::vector<float> inverse_frequencies(const ModelSpec& s, bool local) {
+  const double theta = local ? s.rope_local_theta : s.rope_theta;
   std::vector<float> out;
   const std::int64_t turned = s.latent() ? s.rope_head_dim : s.head_dim;
   for (std::int64_t i = 0; i < turned; i += 2) {
     const float exponent = static_cast<float>(i) / static_cast<float>(turned);
-    out.push_back(1.0f / static_cast<float>(std::pow(s.rope_theta, static_cast<double>(exponent))));
+    out.push_back(1.0f / static_cast<float>(std::pow(theta, static_cast<double>(exponent))));
   }
+  if (local) return out;
+  for (float& f : out) f = static_cast<float>(f / s.rope_linear_factor);
   if (s.yarn) stretch(out, *s.yarn, s.rope_theta);
   if (!s.rope_scaling) return out;
   const RopeScaling& r = *s.rope_scaling;
@@ -75,15 +83,15 @@ std::vector<float> inverse_frequencies(const ModelSpec& s) {
 
 }  // namespace
 
-RotaryTables rotary_tables(const ModelSpec& spec, const std::vector<std::int64_t>& positions,
-                           const at::TensorOptions& options) {
+kernels::Angles rotary_tables(const ModelSpec& spec, const std::vector<std::int64_t>& positions,
+                              const at::TensorOptions& options, bool local) {
   const auto rows = static_cast<std::int64_t>(positions.size());
-  RotaryTables tables;
+  kernels::Angles tables;
   tables.cos = at::empty({rows, spec.head_dim / 2}, options);
   tables.sin = at::empty_like(tables.cos);
   if (options.device().is_meta()) return tables;
   std::vector<double> cosines, sines;
-  const std::vector<float> frequencies = inverse_frequencies(spec);
+  const std::vector<float> frequencies = inverse_frequencies(spec, local);
   const Scales scales = scales_of(spec);
   const auto plain = static_cast<std::size_t>(spec.head_dim / 2) - frequencies.size();
   for (const std::int64_t position : positions) {

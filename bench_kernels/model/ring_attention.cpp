@@ -26,7 +26,7 @@ constexpr int kKeysAndValues = 1, kGradients = 2;  // tags
 
 class RingAttention final : public AttentionCore {
  public:
-  explicit RingAttention(const StageContext& shared) : shared_(shared) {}
+  RingAttention(const StageContext& shared, std::int64_t layer) : shared_(shared), layer_(layer) {}
 
   Kept forward(at::Tensor qkv) const override {
     const at::Tensor q = queries(qkv);
@@ -72,7 +72,7 @@ class RingAttention final : public AttentionCore {
       home = Shift(ring(), mine, kGradients);
     }
     kernels::add(dkv, home.finish());
-    turn(shared_, dqkv, true);
+    turn(shared_, layer_, dqkv, true);
     return dqkv;
   }
 
@@ -109,12 +109,13 @@ class RingAttention final : public AttentionCore {
   }
 
   const StageContext& shared_;
+  std::int64_t layer_;
 };
 
 }  // namespace
 
-std::unique_ptr<AttentionCore> make_ring_attention(const StageContext& shared) {
-  return std::make_unique<RingAttention>(shared);
+std::unique_ptr<AttentionCore> make_ring_attention(const StageContext& shared, std::int64_t layer) {
+  return std::make_unique<RingAttention>(shared, layer);
 }
 
 }  // namespace sweep::model

@@ -62,6 +62,7 @@ class Attention {
               {kBuffer, scattered_rows(s_)},
               {kPassing, factors(s_, s_.whole * s_.query, w_.attention_out)}});
     if (s_.norm_starts || s_.autocast) m.give(kKept, s_.residual());
+    post_norm(s_, m);
     if (s_.selective) give_result(m);
   }
 
@@ -69,6 +70,7 @@ class Attention {
     m.take(kPassing, s_.residual());  // the gradient that comes in
     if (s_.selective) core(m);
     m.take(kPassing, result());  // its gradient
+    post_norm_backward(s_, m);
     m.moment({{kBuffer, gathered_rows(s_)},
               {kPassing, s_.low_rows(s_.low_attention_out)},
               {kBuffer, dequantized(s_, w_.attention_out)}});
@@ -78,6 +80,7 @@ class Attention {
               {kBuffer, s_.later ? 0 : staged(s_, w_.attention_out, w_.attention_out_adapters)}});
     m.give(kKept, s_.low_rows(s_.low_attention_out));
     if (s_.later) m.take(kBuffer, gathered_rows(s_));
+    end_post_norm_backward(s_, m);
     core_backward(m);
     rotate(m);
     norm_heads_backward(m);
@@ -239,7 +242,7 @@ class Attention {
       m.moment(kPassing, 2 * batched());
     } else {
       m.take(kKept, of_scores(s_.element));
-      m.moment(kPassing, s_.gpu ? std::max(3 * s_.seq * s_.seq, 2 * batched()) : spread());
+      m.moment(kPassing, s_.gpu ? std::max(s_.causal ? 3 * s_.seq * s_.seq : 0, 2 * batched()) : spread());
     }
     if (!s_.exchange) return;
     m.take(kKept, result());

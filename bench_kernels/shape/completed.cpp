@@ -59,6 +59,14 @@ Expected<void> imply_family(ModelSpec& m) {
         fmt::format("family '{}' has no experts; use family: mixtral, qwen3_moe, deepseek_v2 or deepseek_v3",
                     m.family));
   SWEEP_TRY(imply_latents(m, family));
+  if (family.cross_attention && m.encoder_layers == 0) m.encoder_layers = m.layers;
+  if (!family.cross_attention && m.encoder_layers != 0)
+    return fail(ErrorKind::kUnsupported, "encoder_layers",
+                fmt::format("family '{}' has no encoder; use family: blenderbot", m.family));
+  if (family.cross_attention && m.kv_heads != m.heads)
+    return fail(ErrorKind::kInvalidValue, "kv_heads",
+                fmt::format("kv_heads {} with {} heads: each head of an encoder-decoder has its own keys",
+                            m.kv_heads, m.heads));
   if (family.rotary) {
     m.max_positions = 0;
     return {};
@@ -76,6 +84,26 @@ Expected<void> in_range(const char* name, i64 value, i64 low, i64 high) {
               fmt::format("{} = {} is outside {} .. {}", name, value, low, high));
 }
 
+// One form for one model, so that its id is one: no pattern where all layers are of one kind.
+Expected<void> complete_windows(ModelSpec& m) {
+  if (m.sliding_window_pattern > 0 && !m.sliding_window)
+    return fail(
+        ErrorKind::kInvalidValue, "sliding_window_pattern",
+        fmt::format("sliding_window_pattern {} without a sliding_window; give it, or leave the pattern out",
+                    m.sliding_window_pattern));
+  if (m.sliding_window_pattern == 1) m.sliding_window.reset();
+  if (m.sliding_window_pattern == 1 || m.sliding_window_pattern > m.layers) m.sliding_window_pattern = 0;
+  if (!m.sliding_window || m.rope_local_theta == m.rope_theta) m.rope_local_theta = 0;
+  if (m.query_pre_attn_scalar == m.head_dim) m.query_pre_attn_scalar = 0;
+  if (m.query_pre_attn_scalar > 0 && (!m.rope || m.latent() || m.yarn))
+    return fail(
+        ErrorKind::kUnsupported, "query_pre_attn_scalar",
+        fmt::format(
+            "query_pre_attn_scalar {} other than head_dim {} is of models with plain rotary positions",
+            m.query_pre_attn_scalar, m.head_dim));
+  return {};
+}
+
 Expected<void> check_ranges(const ModelSpec& m) {
   struct Range {
     const char* name;
@@ -83,6 +111,7 @@ Expected<void> check_ranges(const ModelSpec& m) {
   };
   const Range ranges[] = {
       {"layers", m.layers, 1, kMaxLayers},
+      {"encoder_layers", m.encoder_layers, 0, kMaxLayers},
       {"hidden_size", m.hidden_size, 1, kMaxWidth},
       {"heads", m.heads, 1, 65536},
       {"kv_heads", m.kv_heads, 1, 65536},
@@ -90,6 +119,8 @@ Expected<void> check_ranges(const ModelSpec& m) {
       {"vocab_size", m.vocab_size, 1, kMaxVocab},
       {"max_positions", m.max_positions, m.rope ? 0 : 1, kMaxVocab},
       {"sliding_window", m.sliding_window.value_or(1), 1, i64{1} << 40},
+      {"sliding_window_pattern", m.sliding_window_pattern, 0, kMaxLayers},
+      {"query_pre_attn_scalar", m.query_pre_attn_scalar, 0, kMaxWidth},
       {"experts", m.experts, 0, 65536},
       {"experts_per_token", m.experts_per_token, m.experts > 0 ? 1 : 0, std::min<i64>(m.experts, 64)},
       {"shared_experts", m.shared_experts, 0, 64},
@@ -107,6 +138,12 @@ Expected<void> check_ranges(const ModelSpec& m) {
   if (!(m.rope_theta >= 1 && m.rope_theta <= 1e12))
     return fail(ErrorKind::kInvalidValue, "rope_theta",
                 fmt::format("rope_theta = {} is outside 1 .. 1e12", m.rope_theta));
+  if (!(m.rope_local_theta == 0 || (m.rope_local_theta >= 1 && m.rope_local_theta <= 1e12)))
+    return fail(ErrorKind::kInvalidValue, "rope_local_theta",
+                fmt::format("rope_local_theta = {} is outside 1 .. 1e12", m.rope_local_theta));
+  if (!(m.rope_linear_factor >= 1 && m.rope_linear_factor <= 1e6))
+    return fail(ErrorKind::kInvalidValue, "rope_linear_factor",
+                fmt::format("rope_linear_factor = {} is outside 1 .. 1e6", m.rope_linear_factor));
   if (m.yarn && m.rope_theta == 1)
     return fail(ErrorKind::kInvalidValue, "rope_theta", "rope_theta = 1 with YaRN: no number turns slower");
   return {};
@@ -198,6 +235,7 @@ Expected<ModelSpec> completed(ModelSpec m) {
   if (m.rope_scaling) SWEEP_TRY(check_rope_scaling(*m.rope_scaling));
   if (m.yarn) SWEEP_TRY(check_yarn(*m.yarn));
   SWEEP_TRY(complete_head_dim(m));
+  SWEEP_TRY(complete_windows(m));
   if (family_of(m).latent && m.v_head_dim == 0) m.v_head_dim = m.head_dim - m.rope_head_dim;
   if (m.latent() || family_of(m).latent) SWEEP_TRY(check_latents(m));
   return m;

@@ -1,4 +1,6 @@
 // Hugging Face config.json -> ModelSpec. families/ knows the keys of each family.
+#include <algorithm>
+
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/config_reader.h"
@@ -30,6 +32,16 @@ const Family* family_in(ConfigReader& r) {
   return nullptr;
 }
 
+// Of a model of text and images that a family knows, the text's.
+const nlohmann::json& text_part(const nlohmann::json& whole) {
+  const auto type = whole.find("model_type"), text = whole.find("text_config");
+  if (type == whole.end() || text == whole.end() || !type->is_string() || !text->is_object()) return whole;
+  const auto known = [&](const Family* family) {
+    return !family->with_images.empty() && family->with_images == type->get_ref<const std::string&>();
+  };
+  return std::ranges::any_of(all_families(), known) ? *text : whole;
+}
+
 void refuse_experts(ConfigReader& r) {
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"})
     if (r.integer(key).value_or(0) > 1)
@@ -47,10 +59,14 @@ Expected<ModelSpec> model_from_config_json(std::string_view text) {
   if (!parsed) return fail(ErrorKind::kInvalidValue, "", "config.json: " + parsed.error().message);
   if (!parsed->is_object())
     return fail(ErrorKind::kInvalidValue, "", "config.json: the text is not a JSON object");
-  ConfigReader r(*parsed);
+  const nlohmann::json& said = text_part(*parsed);
+  ConfigReader of_family(said);
+  const Family* family = family_in(of_family);
+  if (!family) return told(*of_family.error());
+  nlohmann::json object = nlohmann::json::parse(family->defaults);
+  object.update(said);
+  ConfigReader r(object);
   ModelSpec m;
-  const Family* family = family_in(r);
-  if (!family) return told(*r.error());
   m.family = family->name;
   if (!family->experts) refuse_experts(r);
   m.vocab_size = r.required("vocab_size");

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "bench_kernels/shape/family.h"
 
@@ -105,8 +106,7 @@ void read_window_from_layer(ConfigReader& r, ModelSpec& m) {
   if (!r.flag("use_sliding_window").value_or(false) || r.null("sliding_window")) return;
   const i64 from = r.integer("max_window_layers").value_or(28);
   const bool each_layer = r.find("layer_types") != nullptr;
-  if (from <= 0 || (from < m.layers && each_layer))
-    m.sliding_window = r.integer("sliding_window").value_or(4096);
+  if (from <= 0 || each_layer) m.sliding_window = r.integer("sliding_window").value_or(4096);
   if (from > 0 && from < m.layers && !each_layer)
     r.refuse(
         ErrorKind::kUnsupported, "max_window_layers",
@@ -122,20 +122,23 @@ void read_layer_types(ConfigReader& r, ModelSpec& m) {
   if (!types) return;
   if (!types->is_array())
     return r.refuse(ErrorKind::kInvalidValue, "layer_types", "'layer_types' is not a list");
-  bool sliding = false, full = false;
+  std::vector<bool> full;  // of each layer
   for (const json& t : *types) {
-    if (t == "sliding_attention")
-      sliding = true;
-    else if (t == "full_attention")
-      full = true;
-    else
+    if (t != "sliding_attention" && t != "full_attention")
       return r.refuse(ErrorKind::kUnsupported, "layer_types",
                       "'layer_types' names a kind of attention that is not supported");
+    full.push_back(t == "full_attention");
   }
-  if (sliding && full)
-    return r.refuse(ErrorKind::kUnsupported, "layer_types",
-                    "'layer_types' mixes sliding and full attention, which is not supported");
-  if (full) m.sliding_window.reset();
+  const auto first = std::ranges::find(full, true) - full.begin();
+  m.sliding_window_pattern = first < std::ssize(full) ? first + 1 : 0;
+  for (i64 layer = 0; layer < std::ssize(full); ++layer)
+    if (full[static_cast<std::size_t>(layer)] !=
+        (m.sliding_window_pattern > 0 && (layer + 1) % m.sliding_window_pattern == 0))
+      return r.refuse(
+          ErrorKind::kUnsupported, "layer_types",
+          "'layer_types' mixes sliding and full attention otherwise than with full attention in every "
+          "so manieth layer, which is not supported");
+  if (!m.sliding_window) m.sliding_window_pattern = 0;
 }
 
 void read_qwen(ConfigReader& r, ModelSpec& m, i64 kv_heads) {

@@ -52,12 +52,13 @@ DocumentCounts counted(const Trial& t) {
   DocumentRows rows(t);
   const i64 all = t.dp * t.grad_accum * t.micro_batch_size, counted = std::clamp<i64>(all, 1, kCountedRows);
   i64 pieces = 0;
+  const double window = static_cast<double>(t.spec.sliding_window.value_or(t.seq_len));
   for (i64 number = 0; number < counted; ++number) {
     if (number % t.micro_batch_size == 0) pieces = 0;
     double useful = 0;
     for (const i64 tokens : rows.row(number)) {
       const double n = static_cast<double>(tokens);
-      useful += n, out.squares += n * n, ++pieces;
+      useful += n, out.squares += n * n, out.windowed += n * std::min(n, window), ++pieces;
     }
     out.useful += useful;
     if (useful < static_cast<double>(t.seq_len)) ++pieces;
@@ -65,7 +66,7 @@ DocumentCounts counted(const Trial& t) {
   }
   out.tokens = static_cast<double>(counted) * static_cast<double>(t.seq_len);
   const double share = static_cast<double>(all) / static_cast<double>(counted);
-  out.tokens *= share, out.useful *= share, out.squares *= share;
+  out.tokens *= share, out.useful *= share, out.squares *= share, out.windowed *= share;
   return out;
 }
 
@@ -76,20 +77,26 @@ DocumentCounts document_counts(const Trial& t) {
   const i64 rows = t.dp * t.grad_accum * t.micro_batch_size;
   if (t.lengths.empty() || documents_objection(t)) {
     const double tokens = static_cast<double>(rows) * static_cast<double>(t.seq_len);
-    return {tokens, tokens, tokens * static_cast<double>(t.seq_len), t.micro_batch_size};
+    const i64 window = std::min(t.spec.sliding_window.value_or(t.seq_len), t.seq_len);
+    return {tokens, tokens, tokens * static_cast<double>(t.seq_len), tokens * static_cast<double>(window),
+            t.micro_batch_size};
   }
-  using Key = std::tuple<std::string, bool, i64, i64, i64>;
+  using Key = std::tuple<std::string, bool, i64, i64, i64, i64>;
   thread_local Key last;
   thread_local DocumentCounts counts;
-  Key key{t.lengths, t.packing, t.seq_len, rows, t.micro_batch_size};
+  Key key{t.lengths, t.packing, t.seq_len, rows, t.micro_batch_size, t.spec.sliding_window.value_or(0)};
   if (key != last) counts = counted(t), last = std::move(key);
   return counts;
 }
 
 double keys_per_token(const Trial& t) {
-  if (!t.packing || t.lengths.empty()) return static_cast<double>(t.seq_len);
-  const DocumentCounts counts = document_counts(t);
-  return counts.squares / counts.tokens;
+  if (!t.packing || t.lengths.empty()) return keys_per_token(t.spec, t.seq_len);
+  return document_counts(t).keys(t.spec);
+}
+
+double keys_per_token(const ModelSpec& m, i64 seq_len) {
+  const i64 window = std::min(m.sliding_window.value_or(seq_len), seq_len);
+  return m.mean_of_layers(static_cast<double>(seq_len), static_cast<double>(window));
 }
 
 std::optional<std::string> documents_objection(const Trial& t) {

@@ -36,14 +36,18 @@ class DocumentRows {
 struct DocumentCounts {
   double tokens = 0, useful = 0;  // all tokens, and those of documents
   double squares = 0;             // sum over documents of the square of their tokens
-  i64 most = 0;                   // pieces of a micro-batch: documents and the padding behind them
+  double windowed = 0;  // sum over documents of their tokens, each times the model's window or all of them
+  i64 most = 0;         // pieces of a micro-batch: documents and the padding behind them
   double useful_fraction() const { return useful / tokens; }
+  // Keys that a token meets, the mean over all tokens and over the model's layers.
+  double keys(const ModelSpec& m) const { return m.mean_of_layers(squares / tokens, windowed / tokens); }
 };
 DocumentCounts document_counts(const Trial&);
 
-// Keys that a token of the step's batch meets in attention, causality aside: seq_len, of packed documents their
-// own tokens.
+// Keys that a token of the step's batch meets in attention, causality aside: seq_len, of packed documents their own
+// tokens, and in layers with a window at most so many as it has; the mean over layers.
 double keys_per_token(const Trial&);
+double keys_per_token(const ModelSpec&, i64 seq_len);
 
 // Why the step does not run these documents, as a sentence; nullopt: it does.
 std::optional<std::string> documents_objection(const Trial&);

@@ -16,8 +16,10 @@
   FAMILY(kGpt2)                \
   FAMILY(kMixtral)             \
   FAMILY(kGemma)               \
+  FAMILY(kGemma3)              \
   FAMILY(kDeepseekV2)          \
-  FAMILY(kDeepseekV3)
+  FAMILY(kDeepseekV3)          \
+  FAMILY(kBlenderbot)
 
 namespace sweep::shape {
 namespace families {

@@ -30,10 +30,15 @@ struct TensorNames {
   std::string_view key_value_latent_norm = "self_attn.kv_a_layernorm";
   std::string_view query_up = "self_attn.q_b_proj", key_value_up = "self_attn.kv_b_proj";
   std::string_view mlp_norm = "post_attention_layernorm";
+  // Of norms after attention and MLP, before each is added to the residual stream; empty: there are none.
+  std::string_view attention_post_norm = {}, mlp_post_norm = {};
   std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   std::string_view experts = "block_sparse_moe.";
   std::string_view expert_gate = "w1", expert_up = "w3", expert_down = "w2";
   std::string_view shared_experts = "mlp.shared_experts.";
+  // Of an encoder-decoder: the encoder's modules, and what a decoder layer has beside them.
+  std::string_view encoder_layers = {}, encoder_norm = {}, encoder_positions = {};
+  std::string_view cross_norm = {}, cross_query = {}, cross_key = {}, cross_value = {}, cross_out = {};
   // Weights of linear layers are [in, out].
   bool transposed = false;
 };
@@ -41,6 +46,10 @@ struct TensorNames {
 struct Family {
   // The family's word: config.json's model_type, and `family` of a grid.
   std::string_view name;
+  // model_type of models of text and images whose text_config is of this family; empty: there are none.
+  std::string_view with_images = {};
+  // Sizes that its config.json may leave out, as the family's configuration class has them: a JSON object.
+  std::string_view defaults = "{}";
   // The family's class in transformers.
   std::string_view architecture;
   // Reads what is its own from config.json; vocab_size is read.
@@ -57,11 +66,16 @@ struct Family {
   bool sigmoid_router = false;
   // The weights of a token's experts add up to routed_scaling.
   bool normalized_weights = true;
+  bool post_norms() const { return !names.mlp_post_norm.empty(); }
   // Norms multiply by 1 + weight.
   bool norm_adds_one = false;
   // The MLP's gate passes GELU (tanh form) instead of SiLU.
   bool gelu_gate = false;
-  // Embedded tokens are multiplied by the root of hidden_size.
+  // The MLP's GELU is exact, not its tanh form.
+  bool exact_gelu = false;
+  // An encoder, and cross-attention in each decoder layer.
+  bool cross_attention = false;
+  // Embedded tokens are multiplied by the root of hidden_size, before learned positions are added.
   bool scales_embedding = false;
 
   TensorNames names = {};

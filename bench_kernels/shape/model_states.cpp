@@ -63,6 +63,7 @@ std::optional<std::string> autocast_unsupported(const Trial& t) {
   const std::pair<bool, const char*> gaps[] = {
       {m.experts > 0, "experts: their permuted rows are no operators of autocast"},
       {m.latent(), "latent attention: its norms are of latents"},
+      {m.has_encoder(), "an encoder: what cross-attention keeps is not counted"},
       {family_of(m).qk_norm, "norms of queries and keys"},
       {t.tp > 1, "tp above 1: what is kept of a share of the columns is not counted"},
       {t.cp > 1, "cp above 1: what is kept of a share of a sequence is not counted"},

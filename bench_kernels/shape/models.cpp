@@ -110,6 +110,12 @@ ModelSpec gpt2(i64 layers, i64 hidden, i64 heads, i64 vocab = 50257, i64 positio
   return m;
 }
 
+ModelSpec blenderbot(i64 encoder_layers, i64 layers, i64 hidden, i64 heads, i64 vocab) {
+  ModelSpec m = tied(decoder("blenderbot", layers, hidden, heads, heads, 4 * hidden, vocab));
+  m.encoder_layers = encoder_layers, m.max_positions = 128;
+  return m;
+}
+
 void add_published(std::vector<NamedModel>& v) {
   const auto hf = [](const char* repository) {
     return fmt::format("huggingface.co/{} config.json", repository);
@@ -188,19 +194,60 @@ void add_benchmark_shapes(std::vector<NamedModel>& v) {
   v.push_back({"tiny-qwen3", tied(decoder("qwen3", 2, 64, 4, 2, 176, 256)), own});
   v.push_back({"tiny-deepseek", tiny_deepseek(), own});
   v.push_back({"tiny-gpt2", gpt2(2, 64, 4, 256, 256), own});
+  v.push_back({"tiny-blenderbot", blenderbot(2, 2, 64, 4, 256), own});
   v.push_back({"small-llama", decoder("llama", 4, 256, 8, 8, 688, 4096), own});
   v.push_back({"small-gpt2", gpt2(4, 256, 8, 4096, 1024), own});
+}
+
+// With a window of 1,024 tokens in five of six layers. From 4B on positions of the sixth are divided by 8.
+ModelSpec gemma3(i64 layers, i64 hidden, i64 heads, i64 kv_heads, i64 intermediate) {
+  ModelSpec m = tied(decoder("gemma3_text", layers, hidden, heads, kv_heads, intermediate, 262208));
+  m.head_dim = 256, m.norm_eps = 1e-6, m.rope_theta = 1e6, m.rope_local_theta = 1e4, m.rope_linear_factor = 8;
+  m.sliding_window = 1024, m.sliding_window_pattern = 6;
+  return m;
+}
+ModelSpec gemma3_1b() {
+  ModelSpec m = gemma3(26, 1152, 4, 1, 6912);
+  m.vocab_size = 262144, m.sliding_window = 512, m.rope_linear_factor = 1;
+  return m;
+}
+ModelSpec gemma3_27b() {
+  ModelSpec m = gemma3(62, 5376, 32, 16, 21504);
+  m.head_dim = 128, m.query_pre_attn_scalar = 168;
+  return m;
+}
+ModelSpec tiny_gemma3() {
+  ModelSpec m = tied(decoder("gemma3_text", 6, 64, 4, 2, 176, 256));
+  m.norm_eps = 1e-6, m.rope_theta = 1e6, m.rope_local_theta = 1e4;
+  m.sliding_window = 16, m.sliding_window_pattern = 3;
+  return m;
+}
+
+void add_encoder_decoders(std::vector<NamedModel>& v) {
+  v.push_back({"blenderbot-400m", blenderbot(2, 12, 1280, 32, 8008),
+               "huggingface.co/facebook/blenderbot-400M-distill config.json"});
+  v.push_back({"blenderbot-3b", blenderbot(2, 24, 2560, 32, 8008),
+               "huggingface.co/facebook/blenderbot-3B config.json"});
 }
 
 void add_gemma(std::vector<NamedModel>& v) {
   v.push_back({"gemma-2b", gemma(18, 2048, 8, 1, 16384), "huggingface.co/google/gemma-2b config.json"});
   v.push_back({"gemma-7b", gemma(28, 3072, 16, 16, 24576), "huggingface.co/google/gemma-7b config.json"});
+  // Text models; those from 4B on are the text_config of a model of text and images.
+  v.push_back({"gemma3-1b", gemma3_1b(), "huggingface.co/google/gemma-3-1b-pt config.json"});
+  v.push_back(
+      {"gemma3-4b", gemma3(34, 2560, 8, 4, 10240), "huggingface.co/google/gemma-3-4b-pt config.json"});
+  v.push_back(
+      {"gemma3-12b", gemma3(48, 3840, 16, 8, 15360), "huggingface.co/google/gemma-3-12b-pt config.json"});
+  v.push_back({"gemma3-27b", gemma3_27b(), "huggingface.co/google/gemma-3-27b-pt config.json"});
+  v.push_back({"tiny-gemma3", tiny_gemma3(), "made for CPU runs; no published model"});
 }
 
 std::vector<NamedModel> build_models() {
   std::vector<NamedModel> v;
   add_published(v);
   add_gemma(v);
+  add_encoder_decoders(v);
   add_benchmark_shapes(v);
   for (NamedModel& m : v) {
     auto spec = completed(m.spec);

@@ -99,7 +99,7 @@ double factored_numbers(const Trial& t, const StageShare& part) {
   const auto matrix = [](i64 rows, i64 columns) { return rows + columns; };
   const i64 norm = (m.rmsnorm ? 1 : 2) * hidden, matrices_in = m.swiglu ? 2 : 1;
   const auto mlp = [&](i64 width) { return (matrices_in + 1) * matrix(width, hidden); };
-  i64 each = 2 * norm + attention_numbers(m);
+  i64 each = (family_of(m).post_norms() ? 4 : 2) * norm + attention_numbers(m);
   if (m.linear_bias) each += 2 * hidden + matrices_in * m.intermediate_size;
   i64 sum = part.layers * each;
   if (m.experts > 0) {

@@ -65,8 +65,10 @@ i64 optimizer_ranks(const Trial& t) {
 // parallelism alone, those of heads in any case.
 i64 share_of_norms(const Trial& t, i64 layers, i64 heads) {
   const i64 alignment = kStackAlignment / width(t);
-  i64 elements =
-      t.sp ? (2 * layers + heads) * (t.spec.rmsnorm ? 1 : 2) * rounded_up(t.spec.hidden_size, alignment) : 0;
+  const i64 of_layer = family_of(t.spec).post_norms() ? 4 : 2;
+  i64 elements = t.sp ? (of_layer * layers + heads) * (t.spec.rmsnorm ? 1 : 2) *
+                            rounded_up(t.spec.hidden_size, alignment)
+                      : 0;
   if (family_of(t.spec).qk_norm) elements += 2 * layers * rounded_up(t.spec.head_dim, alignment);
   const i64 n = optimizer_ranks(t), of_experts = t.dp * t.cp / t.ep;
   return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;

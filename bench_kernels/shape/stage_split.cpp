@@ -20,7 +20,13 @@ struct Cost {
 // without experts count as the others: DeepSeek-V2 and V3 make them as wide as the experts that a token meets.
 Cost layer_cost(const ModelSpec& spec, i64 seq_len) {
   ModelSpec one = spec, none = spec;
-  one.layers = 1, none.layers = one.dense_layers = 0;
+  none.layers = 0;
+  if (spec.full_layers() > 0 && spec.full_layers() < spec.layers) {  // their mean
+    const double all = model_flops_per_token(spec, seq_len) - model_flops_per_token(none, seq_len);
+    return {all / static_cast<double>(spec.layers),
+            (parameter_count(spec) - parameter_count(none)) / spec.layers};
+  }
+  one.layers = 1, one.dense_layers = 0;
   return {model_flops_per_token(one, seq_len) - model_flops_per_token(none, seq_len),
           parameter_count(one) - parameter_count(none)};
 }

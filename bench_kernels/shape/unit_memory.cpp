@@ -12,12 +12,20 @@ double statistics(const StepSizes& s) {
 }
 
 double angles(const StepSizes& s) {
-  return 2 * block(2 * s.local_seq * s.head_dim) + (s.packed ? 2 * block(2 * s.whole * s.head_dim) : 0);
+  const double tables = s.local_angles ? 4 : 2;
+  return tables * (block(2 * s.local_seq * s.head_dim) + (s.packed ? block(2 * s.whole * s.head_dim) : 0));
 }
 
 double micro_batch(const StepSizes& s) {
-  return 2 * block(8 * s.whole) + (s.packed ? block(8 * s.whole) + block(4 * (s.pieces_of_rows + 1)) : 0);
+  return 2 * block(8 * s.whole) + block(8 * s.batch * s.encoder_seq) +
+         (s.packed ? block(8 * s.whole) + block(4 * (s.pieces_of_rows + 1)) : 0);
 }
+
+namespace {
+double norm_temporaries(const StepSizes& s) {
+  return s.plain_norm ? (s.wide(1) + (s.rms ? 1 : 2)) * s.sums(s.rows * s.hidden) : 0;
+}
+}  // namespace
 
 void norm(const StepSizes& s, Moments& m) {
   m.take(kKept, s.residual());
@@ -26,8 +34,9 @@ void norm(const StepSizes& s, Moments& m) {
   if (s.autocast) {
     m.take(kKept, wide);  // x, and for a moment y
     m.moment(kPassing, wide * (1 + (!s.plain_norm ? 0 : s.rms ? 1 : 2)));
-  } else if (s.plain_norm)
-    m.moment(kPassing, (s.wide(1) + (s.rms ? 1 : 2)) * s.sums(s.rows * s.hidden));
+  } else {
+    m.moment(kPassing, norm_temporaries(s));
+  }
 }
 
 double norm_gradients(const StepSizes& s, double rows, double columns) {
@@ -43,6 +52,23 @@ void norm_backward(const StepSizes& s, Moments& m) {
             {kPassing, wide},
             {kPassing, unread},
             {kPassing, s.rms ? 0 : unread}});
+}
+
+void post_norm(const StepSizes& s, Moments& m) {
+  if (!s.post_norms) return;
+  m.take(kKept, s.residual()), m.take(kKept, statistics(s));
+  m.moment({{kKept, s.residual()}, {kPassing, norm_temporaries(s)}});
+}
+
+void post_norm_backward(const StepSizes& s, Moments& m) {
+  if (!s.post_norms) return;
+  m.take(kPassing, s.residual());
+  norm_backward(s, m);
+  m.give(kKept, s.residual()), m.give(kKept, statistics(s));
+}
+
+void end_post_norm_backward(const StepSizes& s, Moments& m) {
+  if (s.post_norms && !s.later) m.give(kPassing, s.residual());
 }
 
 double gathered_rows(const StepSizes& s) {
@@ -101,7 +127,7 @@ double activation(const StepSizes& s, double elements) {
 }
 double activation_backward(const StepSizes& s, double elements) {
   if (!s.plain_mlp) return 0;
-  if (!s.gated) return (4 + s.wide(2)) * s.sums(elements);
+  if (!s.gated) return ((s.exact_gelu ? 3 : 4) + s.wide(2)) * s.sums(elements);
   return (s.gelu_gate ? 5 + s.wide(3) : 4 + s.wide(3)) * s.sums(elements);
 }
 
@@ -154,12 +180,14 @@ void mlp_forward(const StepSizes& s, const UnitWeights& w, Moments& m) {
             {kPassing, factors(s, s.whole * s.width, w.down)}});
   if (!s.autocast) m.give(kPassing, s.element * s.whole * s.width);
   if (s.norm_starts || s.autocast) m.give(kKept, out);
+  post_norm(s, m);
 }
 
 void mlp_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   const double wide = s.element * s.whole * s.width, in = s.gated ? 2 * s.width : s.width;
   m.take(kPassing, s.residual());  // the gradient that comes in
   m.take(kPassing, wide);
+  post_norm_backward(s, m);
   m.take(kBuffer, gathered_rows(s));
   m.take(kPassing, s.low_rows(s.low_down));
   m.moment({{kBuffer, dequantized(s, w.down)}, {kPassing, factors(s, s.whole * s.hidden, w.down)}});
@@ -172,6 +200,7 @@ void mlp_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
               {kPassing, factors(s, s.whole * s.hidden, s.whole * s.width)}});
     m.give(kBuffer, gathered_rows(s)), m.give(kPassing, wide);
   }
+  end_post_norm_backward(s, m);
   m.give(kPassing, s.low_rows(s.low_down)), m.give(kKept, s.low_rows(s.low_down));
   column_backward(s, m, in, w);
   if (!s.later) m.give(kKept, s.element * s.whole * in);
@@ -223,14 +252,15 @@ UnitMemory embedding_memory(const StepSizes& s, const UnitWeights& w) {
 
 namespace {
 
-// A chunk's loss on so many rows takes beside its logits the sums of a share of the vocabulary, and on a GPU a
-// piece in fp32.
+// A chunk's loss on so many rows takes beside its logits the sums of a share of the vocabulary, and by library operators
+// a piece in fp32; the fused kernel of a GPU takes two numbers a row.
 double loss_room(const StepSizes& s, double rows) {
   if (s.autocast) return 3 * block(s.sums(rows * s.vocabulary));
   const double line = block(s.sums(rows));
   const double shares = s.tp > 1 ? 2 * line + block(2 * s.sums(rows)) : 0;
   const double piece = real(std::min(i64(rows), std::max<i64>(1, kLossChunk / i64(s.sums(s.vocabulary)))));
-  return shares + (s.gpu ? block(s.sums(piece * s.vocabulary)) : 0);
+  if (s.plain_loss) return shares + block(s.sums(piece * s.vocabulary));
+  return shares + (s.gpu && s.tp == 1 ? 2 * line : 0);
 }
 
 void head_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {

@@ -29,6 +29,11 @@ UnitMemory mlp_memory(const StepSizes&, const UnitWeights&);
 UnitMemory dense_mlp_memory(const StepSizes&, const UnitWeights&);
 UnitMemory experts_memory(const StepSizes&, const UnitWeights&);
 UnitMemory embedding_memory(const StepSizes&, const UnitWeights&);
+// Of an encoder-decoder, by the decoder's sizes. first: the layer whose backward comes first makes room for the gradient
+// of the encoder's result, which else is there.
+UnitMemory cross_attention_memory(const StepSizes&, const UnitWeights&, bool first);
+// The encoder's last norm with the decoder's embedding; the gradient of the encoder's result comes in beside it.
+UnitMemory encoder_end_memory(const StepSizes&, const UnitWeights&);
 UnitMemory head_memory(const StepSizes&, const UnitWeights&);
 
 // Steps that several units take.
@@ -51,6 +56,11 @@ UnitMemory of_passes(const Forward& forward, const Backward& backward) {
 }
 void norm(const StepSizes&, Moments&);           // h and the statistics are kept
 void norm_backward(const StepSizes&, Moments&);  // in place of h
+// A norm of a half's result, where there is one: the result is kept, beside what the norm gives for a moment. Its
+// backward ends that; the gradient which it makes stays until end_post_norm_backward().
+void post_norm(const StepSizes&, Moments&);
+void post_norm_backward(const StepSizes&, Moments&);
+void end_post_norm_backward(const StepSizes&, Moments&);
 // Temporaries of the backward of a norm over so many rows.
 double norm_gradients(const StepSizes&, double rows, double columns);
 // Rows that tensor-parallel ranks exchange under sequence parallelism.

@@ -17,7 +17,7 @@ inline constexpr std::array<std::string_view, 8> kLimitKeys{
 inline constexpr std::array<std::string_view, 6> kStrategyKeys{"kind",    "max_trials", "least_gain",
                                                                "at_once", "history",    "skip_recompute"};
 inline constexpr std::array<std::string_view, 2> kValueForms{"pow2", "range"};
-inline constexpr std::array<std::string_view, 24> kModelKeys{"base",
+inline constexpr std::array<std::string_view, 28> kModelKeys{"base",
                                                              "config_json",
                                                              "name",
                                                              "family",
@@ -30,6 +30,9 @@ inline constexpr std::array<std::string_view, 24> kModelKeys{"base",
                                                              "vocab_size",
                                                              "max_positions",
                                                              "tie_embeddings",
+                                                             "sliding_window",
+                                                             "sliding_window_pattern",
+                                                             "query_pre_attn_scalar",
                                                              "experts",
                                                              "experts_per_token",
                                                              "kv_lora_rank",
@@ -40,7 +43,8 @@ inline constexpr std::array<std::string_view, 24> kModelKeys{"base",
                                                              "dense_layers",
                                                              "dense_intermediate_size",
                                                              "expert_groups",
-                                                             "groups_per_token"};
+                                                             "groups_per_token",
+                                                             "encoder_layers"};
 
 // Keys of the section `workload`, and of a recipe's file.
 inline constexpr std::array<std::string_view, 18> kWorkloadKeys{

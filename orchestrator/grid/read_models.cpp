@@ -95,8 +95,9 @@ Status ValueReader::remember(const ModelEntry& entry, Place at) {
 
 std::string ValueReader::label_of(const ModelSpec& m) const {
   const std::string experts = m.experts > 0 ? fmt::format("-e{}x{}", m.experts_per_token, m.experts) : "";
-  return fmt::format("{}-{}x{}-h{}-kv{}-ff{}-v{}{}", m.family, m.layers, m.hidden_size, m.heads, m.kv_heads,
-                     m.intermediate_size, m.vocab_size, experts);
+  const std::string encoder = m.has_encoder() ? fmt::format("{}+", m.encoder_layers) : "";
+  return fmt::format("{}-{}{}x{}-h{}-kv{}-ff{}-v{}{}", m.family, encoder, m.layers, m.hidden_size, m.heads,
+                     m.kv_heads, m.intermediate_size, m.vocab_size, experts);
 }
 
 Expected<ModelEntry> ValueReader::model_by_name(const Node& node) {
@@ -136,19 +137,29 @@ Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelS
   }
   const auto latent = std::ranges::find(shape::kLatentDimensions, entry.key, &shape::LatentDimension::key);
   const bool is_latent = latent != shape::kLatentDimensions.end();
-  const i64 least = is_latent && latent->may_be_absent ? 0 : 1;
+  const bool may_be_absent = (is_latent && latent->may_be_absent) || entry.key.starts_with("sliding_window");
+  const i64 least = may_be_absent ? 0 : 1;
   const auto picked = picks.find(entry.key);
   const auto value = picked != picks.end()
                          ? Expected<i64>(picked->second)
                          : read_int(document_, *entry.value, entry.key, least, kMaxDimension);
   if (!value) return tl::unexpected(value.error());
-  const std::pair<std::string_view, i64*> members[] = {
-      {"layers", &m.layers},         {"hidden_size", &m.hidden_size},
-      {"heads", &m.heads},           {"kv_heads", &m.kv_heads},
-      {"head_dim", &m.head_dim},     {"intermediate_size", &m.intermediate_size},
-      {"vocab_size", &m.vocab_size}, {"max_positions", &m.max_positions},
-      {"experts", &m.experts},       {"experts_per_token", &m.experts_per_token}};
+  const std::pair<std::string_view, i64*> members[] = {{"layers", &m.layers},
+                                                       {"hidden_size", &m.hidden_size},
+                                                       {"heads", &m.heads},
+                                                       {"kv_heads", &m.kv_heads},
+                                                       {"head_dim", &m.head_dim},
+                                                       {"intermediate_size", &m.intermediate_size},
+                                                       {"vocab_size", &m.vocab_size},
+                                                       {"max_positions", &m.max_positions},
+                                                       {"experts", &m.experts},
+                                                       {"experts_per_token", &m.experts_per_token},
+                                                       {"sliding_window_pattern", &m.sliding_window_pattern},
+                                                       {"query_pre_attn_scalar", &m.query_pre_attn_scalar},
+                                                       {"encoder_layers", &m.encoder_layers}};
   if (is_latent) m.*(latent->size) = *value;
+  if (entry.key == "sliding_window" && *value == 0) m.sliding_window_pattern = 0;
+  if (entry.key == "sliding_window") m.sliding_window = *value > 0 ? std::optional(*value) : std::nullopt;
   for (const auto& [key, member] : members) {
     if (key == entry.key) *member = *value;
   }

@@ -32,10 +32,12 @@ Cell real(double value) {
 RecipeScope::RecipeScope(const Scope& of_grid, const MeasurePlan& measure, const std::string& script)
     : scope_(of_grid) {
   add(Type::kBool,
-      {"has_model", "rope", "rms_norm", "swiglu", "gelu_gate", "norm_adds_one", "qk_norm", "linear_bias",
-       "attention_bias", "tie_embeddings"},
+      {"has_model", "rope", "rms_norm", "swiglu", "gelu_gate", "norm_adds_one", "qk_norm", "post_norms",
+       "linear_bias", "attention_bias", "tie_embeddings"},
       {"model"});
-  add(Type::kInt, {"max_positions", "sliding_window", "experts", "experts_per_token", "padded_vocab"},
+  add(Type::kInt,
+      {"max_positions", "sliding_window", "sliding_window_pattern", "experts", "experts_per_token",
+       "padded_vocab"},
       {"model"});
   add(Type::kReal, {"rope_theta", "rope_factor", "norm_eps", "router_aux_coef"}, {"model"});
   add(Type::kText, {"family"}, {"model"});
@@ -90,11 +92,12 @@ Point RecipeScope::point_of(Point point, const Trial& t) const {
   flag("has_model", m.layers > 0);
   flag("rope", m.rope), flag("rms_norm", m.rmsnorm), flag("swiglu", m.swiglu);
   flag("gelu_gate", shape::family_of(m).gelu_gate), flag("norm_adds_one", shape::family_of(m).norm_adds_one);
-  flag("qk_norm", shape::family_of(m).qk_norm);
+  flag("qk_norm", shape::family_of(m).qk_norm), flag("post_norms", shape::family_of(m).post_norms());
   flag("linear_bias", m.linear_bias), flag("attention_bias", m.attention_bias);
   flag("tie_embeddings", m.tie_embeddings);
   set(point, "max_positions", {m.max_positions});
   if (m.sliding_window) set(point, "sliding_window", {*m.sliding_window});
+  set(point, "sliding_window_pattern", {m.sliding_window_pattern});
   set(point, "experts", {m.experts}), set(point, "experts_per_token", {m.experts_per_token});
   set(point, "padded_vocab", {shape::padded_vocab(t)});
   const auto gradients = shape::state_types(t).gradients;

@@ -8,7 +8,7 @@
 
 namespace sweep::metrics {
 
-inline constexpr i64 kFormulaVersion = 1;
+inline constexpr i64 kFormulaVersion = 2;
 
 // Metrics of an attempt from its ranks' records and the agent's end: reductions over ranks and steps, then
 // rates, MFU, cost. Fields that cannot be computed stay absent. Warm-up steps are never averaged in.

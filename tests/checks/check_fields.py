@@ -78,7 +78,7 @@ def glossary_problems():
 
 def family_places(name):
     """Sources of the program that name a model family."""
-    word = re.compile(rf"\b(?:k?{name.capitalize()}|{name})\b")
+    word = re.compile(rf"\b(?:k?{name.capitalize()}|{name})\b(?! \d)")
     rooms = ("bench_kernels/", "orchestrator/", "schema/", "worker/")
     shown = {path: path.relative_to(sources.ROOT).as_posix() for path in sources.files(".h", ".cpp")}
     return {at for path, at in shown.items() if at.startswith(rooms) and word.search(path.read_text())}

@@ -156,6 +156,44 @@ TEST(DryRun, EqualsTheCpuRunForOtherShapes) {
   }
 }
 
+Trial encoder_decoder() {
+  Trial t = gpt2();
+  t.spec.family = "blenderbot", t.spec.encoder_layers = 2, t.encoder_seq_len = 60;
+  return t;
+}
+
+TEST(DryRun, EqualsTheCpuRunForEncoderDecoders) {
+  for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash})
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master})
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
+        for (const i64 source : {0, 20, 60}) {
+          Trial t = encoder_decoder();
+          t.attention = attention, t.precision = precision, t.recompute = recompute, t.grad_accum = 2;
+          t.encoder_seq_len = source,
+          t.fused_kernels = source == 20 ? FusedKernels::kNone : FusedKernels::kAll;
+          expect_equal(t, std::string(to_string(attention)) + " " + std::string(to_string(precision)) + " " +
+                              std::string(to_string(recompute)) + " " + std::to_string(source));
+        }
+}
+
+TEST(DryRun, EqualsTheCpuRunForWindowsByLayer) {
+  Trial windows = llama();
+  windows.spec.family = "gemma3_text", windows.spec.sliding_window = 16,
+  windows.spec.sliding_window_pattern = 2;
+  windows.spec.rope_local_theta = 100, windows.spec.tie_embeddings = true;
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master})
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+      windows.precision = precision, windows.recompute = recompute;
+      windows.attention = recompute == Recompute::kFull ? AttentionKind::kMath : AttentionKind::kFlash;
+      windows.packing = recompute == Recompute::kNone,
+      windows.lengths = windows.packing ? "lognormal 10 0.7" : "";
+      expect_equal(windows, "windows by layer " + std::string(to_string(precision)) + " " +
+                                std::string(to_string(recompute)));
+    }
+  windows.recompute = Recompute::kNone, windows.lora_rank = 6;
+  expect_equal(windows, "windows by layer, adapters");
+}
+
 TEST(DryRun, EqualsTheCpuRunForAdapters) {
   for (const Trial& model : {llama(), gpt2()}) {
     for (const LoraTargets targets : {LoraTargets::kAttention, LoraTargets::kMlp, LoraTargets::kAllLinear}) {

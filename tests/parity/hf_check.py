@@ -17,8 +17,11 @@ import torch  # noqa: E402
 from safetensors import safe_open  # noqa: E402
 from transformers import (
     AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    BlenderbotConfig,
     DeepseekV2Config,
     DeepseekV3Config,
+    Gemma3TextConfig,
     GemmaConfig,
     GPT2Config,
     LlamaConfig,
@@ -38,6 +41,9 @@ YARN = {"rope_type": "yarn", "factor": 4.0, "beta_fast": 32, "beta_slow": 1, "ms
 # A first layer without experts; heads of 24 numbers for queries and keys, of which 8 turn, and of 12 for values.
 DEEPSEEK = dict(num_key_value_heads=8, kv_lora_rank=20, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12, moe_intermediate_size=24,
                 n_routed_experts=8, first_k_dense_replace=1, tie_word_embeddings=False)
+# Two encoder and three decoder layers. A padding token would leave its row out of the reference's gradient of the embedding.
+BLENDERBOT = dict(encoder_layers=2, decoder_layers=3, d_model=64, encoder_attention_heads=8, decoder_attention_heads=8, encoder_ffn_dim=112,
+                  decoder_ffn_dim=112, vocab_size=156, max_position_embeddings=96, scale_embedding=True, dropout=0.0, pad_token_id=None)
 CASES = {
     "llama": lambda: LlamaConfig(**COMMON, num_key_value_heads=2, tie_word_embeddings=False),
     "llama3_rope_tied": lambda: LlamaConfig(**COMMON, num_key_value_heads=4, tie_word_embeddings=True, rope_theta=500000.0,
@@ -54,6 +60,13 @@ CASES = {
     # leave its row out of the reference's gradient of the embedding.
     "gemma": lambda: GemmaConfig(**COMMON, num_key_value_heads=1, head_dim=16, pad_token_id=None),
     "gemma_7b": lambda: GemmaConfig(**COMMON, num_key_value_heads=8, head_dim=12, pad_token_id=None),
+    # A window, none, a window; rotary positions by kind, and scores divided by another root than that of the head's size.
+    "gemma3": lambda: Gemma3TextConfig(**COMMON, num_key_value_heads=2, head_dim=16, sliding_window=16, sliding_window_pattern=2,
+                                       query_pre_attn_scalar=24, pad_token_id=None, rope_parameters={
+                                           "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                                           "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}),
+    "gemma3_1b": lambda: Gemma3TextConfig(**COMMON, num_key_value_heads=1, head_dim=12, sliding_window=20, sliding_window_pattern=3,
+                                          query_pre_attn_scalar=12, pad_token_id=None),
     "deepseek_v2": lambda: DeepseekV2Config(**COMMON, **DEEPSEEK, q_lora_rank=None, n_shared_experts=2, num_experts_per_tok=3),
     "deepseek_v2_queries": lambda: DeepseekV2Config(**COMMON, **DEEPSEEK, q_lora_rank=28, n_shared_experts=1, num_experts_per_tok=2,
                                                     topk_method="group_limited_greedy", n_group=4, topk_group=2,
@@ -62,12 +75,19 @@ CASES = {
                                             n_group=4, topk_group=2, rope_parameters=dict(YARN, mscale=1.0, mscale_all_dim=1.0)),
     "gpt2": lambda: GPT2Config(n_embd=64, n_layer=3, n_head=8, vocab_size=157, n_positions=96, resid_pdrop=0.0, embd_pdrop=0.0,
                                attn_pdrop=0.0),
+    "blenderbot": lambda: BlenderbotConfig(**BLENDERBOT),
+    "blenderbot_long_source": lambda: BlenderbotConfig(**BLENDERBOT),
     "mixtral": lambda: MixtralConfig(**COMMON, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
                                      sliding_window=None, tie_word_embeddings=False),
 }
 
+# Tokens of the encoder's sequences, where they are not the decoder's number.
+SOURCES = {"blenderbot_long_source": 90}
+
 # Flags of sweep-rank check, by case.
 LAYOUTS = {
+    "blenderbot": ["--dp 2 --zero 2", "--dp 2 --zero 3"],
+    "blenderbot_long_source": ["--dp 2 --zero 3"],
     "llama": ["--pp 2", "--dp 2 --zero 3", "--pp 2 --dp 2 --zero 1", "--tp 2", "--tp 2 --sp", "--tp 4", "--tp 4 --sp", "--cp 2", "--cp 2 --cp-comm-type all_to_all", "--dp 2 --tp 2"],
     "mistral": ["--tp 2", "--tp 4 --sp"],
     "qwen2_tied": ["--tp 4 --sp", "--cp 4"],
@@ -76,6 +96,9 @@ LAYOUTS = {
     "qwen3_moe": ["--dp 2 --ep 2", "--tp 2 --sp", "--tp 2 --dp 2 --ep 2 --zero 3"],
     "gemma": ["--pp 2", "--tp 2", "--tp 2 --sp", "--dp 2 --zero 3"],
     "gemma_7b": ["--tp 4 --sp", "--cp 2", "--pp 2 --tp 2"],
+    "gemma3": ["--pp 2", "--pp 3", "--tp 2", "--tp 2 --sp", "--tp 4 --sp", "--cp 2 --cp-comm-type all_to_all", "--dp 2 --zero 3",
+               "--tp 2 --dp 2 --zero 2", "--pp 2 --dp 2 --zero 1"],
+    "gemma3_1b": ["--tp 2", "--pp 2 --tp 2 --sp"],
     "mixtral": ["--dp 2 --ep 2", "--dp 4 --ep 4 --zero 3", "--tp 2 --sp", "--tp 2 --dp 2 --ep 2", "--pp 2 --cp 2 --ep 2"],
     "deepseek_v2": ["--tp 2", "--tp 2 --sp", "--dp 2 --ep 2", "--pp 2", "--pp 2 --tp 2", "--dp 2 --zero 3", "--cp 2",
                     "--cp 2 --cp-comm-type all_to_all", "--tp 2 --dp 2 --ep 2 --zero 2"],
@@ -89,7 +112,8 @@ LAYOUTS = {
 
 def make_checkpoint(config, folder, shards):
     torch.manual_seed(11)
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
+    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    model = auto.from_config(config, dtype=torch.float32, attn_implementation="eager")
     with torch.no_grad():
         for p in model.parameters():  # away from the start: biases and norms that are not 0 and 1
             p.add_(torch.randn_like(p) * 0.05)
@@ -100,9 +124,15 @@ def make_checkpoint(config, folder, shards):
     return model.train()
 
 
-def expected(model, tokens):
+def expected(model, tokens, source=0):
+    """An encoder reads the sequence's own tokens, from the first on again where its sequences are longer."""
     ids = torch.tensor(tokens)
-    logits = model(input_ids=ids[:, :-1], use_cache=False).logits
+    inputs = ids[:, :-1]
+    given = {"input_ids": inputs}
+    if model.config.is_encoder_decoder:
+        places = torch.arange(source or inputs.shape[1]) % inputs.shape[1]
+        given = {"input_ids": inputs[:, places], "decoder_input_ids": inputs}
+    logits = model(**given, use_cache=False).logits
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten())
     loss.backward()
     grads = {}
@@ -143,10 +173,11 @@ def compare(case, binary, shards):
         path = os.path.join(folder, "tokens.json")
         with open(path, "w") as f:
             json.dump(tokens, f)
-        loss, norms = expected(model, tokens)
+        loss, norms = expected(model, tokens, SOURCES.get(case, 0))
+        command = [binary, "check", "--checkpoint", folder, "--tokens", path, "--encoder-seq-len", str(SOURCES.get(case, 0))]
         wrong = []
         for flags in ["", *LAYOUTS.get(case, [])]:
-            wrong += compare_layout(case, [binary, "check", "--checkpoint", folder, "--tokens", path], flags, loss, norms,
+            wrong += compare_layout(case, command, flags, loss, norms,
                                     names_in(folder))
         return wrong
 

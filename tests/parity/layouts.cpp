@@ -211,6 +211,11 @@ Trial tiny_trial() {
   return t;
 }
 
+void windows_by_layer(Trial& t) {
+  t.spec.family = "gemma3_text", t.spec.sliding_window = 5, t.spec.sliding_window_pattern = 2;
+  t.spec.rope_local_theta = 100, t.spec.tie_embeddings = true;
+}
+
 Trial with_degrees(Trial t, i64 dp, i64 tp, i64 pp, i64 cp, i64 ep) {
   t.dp = dp, t.tp = tp, t.pp = pp, t.cp = cp, t.ep = ep;
   t.nodes = 1, t.gpus_per_node = t.world();

@@ -52,6 +52,9 @@ std::vector<std::vector<double>> on_ranks(const Trial&, const StepBody&, optim::
 
 // A tiny Llama-like trial whose dimensions every degree up to 4 divides; global batch 8.
 Trial tiny_trial();
+// Turns a trial's model into one like Gemma 3: a window in every other layer, rotary positions by kind of layer, norms
+// of heads and after each half, a table for both ends.
+void windows_by_layer(Trial&);
 // Its nodes and gpus_per_node follow from the degrees; global_batch_size stays, grad_accum follows.
 Trial with_degrees(Trial, i64 dp, i64 tp, i64 pp, i64 cp, i64 ep = 1);
 

@@ -50,6 +50,7 @@ const Strategy kStrategies[] = {
     {"tied embeddings", "model",
      [](Trial& t) { t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true; }},
     {"norms of heads", "model", [](Trial& t) { t.spec.family = "qwen3"; }},
+    {"windows by layer, norms after halves", "model", windows_by_layer},
     {"clip", "clip", [](Trial& t) { t.grad_clip = true; }},
     {"odd vocabulary, tied", "model",
      [](Trial& t) {

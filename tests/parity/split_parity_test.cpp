@@ -59,6 +59,12 @@ Trial windowed() {
   t.spec.family = "mistral", t.spec.sliding_window = 5;
   return t;
 }
+Trial gemma3() {
+  Trial t = qwen3();
+  windows_by_layer(t);
+  t.spec.query_pre_attn_scalar = 24;
+  return t;
+}
 Trial math(Trial t) {
   t.attention = AttentionKind::kMath;
   return t;
@@ -93,6 +99,12 @@ TEST(SplitParity, Tensor) {
   table.expect_equal("tp 2, qwen3", split(qwen3(), 1, 2, 1));
   table.expect_equal("tp 2, qwen3, recompute selective",
                      changed(split(qwen3(), 1, 2, 1), [](Trial& t) { t.recompute = Recompute::kSelective; }));
+  table.expect_equal("tp 2, gemma3", split(gemma3(), 1, 2, 1));
+  table.expect_equal("tp 2, gemma3, recompute selective", changed(split(gemma3(), 1, 2, 1), [](Trial& t) {
+                       t.recompute = Recompute::kSelective;
+                     }));
+  table.expect_equal("tp 2, gemma3, recompute full",
+                     changed(split(gemma3(), 1, 2, 1), [](Trial& t) { t.recompute = Recompute::kFull; }));
   table.expect_equal("tp 2, math", split(math(grouped()), 1, 2, 1));
   table.expect_equal("tp 2, micro-batch 2", larger_batches(split(llama, 1, 2, 1)));
 }
@@ -131,6 +143,10 @@ TEST(SplitParity, Sequence) {
   table.expect_equal("tp 4 + sp + overlap, gpt2", split(gpt2(), 1, 4, 1, true, true));
   table.expect_equal("tp 2 + sp, qwen2 tied", split(qwen_tied(), 1, 2, 1, true));
   table.expect_equal("tp 2 + sp, qwen3", split(qwen3(), 1, 2, 1, true));
+  table.expect_equal("tp 2 + sp, gemma3", split(gemma3(), 1, 2, 1, true));
+  table.expect_equal(
+      "tp 4, kv 2 + sp + overlap, gemma3, offloaded activations",
+      changed(split(gemma3(), 1, 4, 1, true, true), [](Trial& t) { t.activation_offload = true; }));
   table.expect_equal("tp 4 + sp, micro-batch 2", larger_batches(split(llama, 1, 4, 1, true)));
 }
 
@@ -150,6 +166,8 @@ TEST(SplitParity, Context) {
   table.expect_equal("cp 2 all-to-all, grouped heads", exchanging(split(grouped(), 1, 1, 2)));
   table.expect_equal("cp 4 all-to-all, gpt2", exchanging(split(gpt2(), 1, 1, 4)));
   table.expect_equal("cp 2 all-to-all, window", exchanging(split(windowed(), 1, 1, 2)));
+  table.expect_equal("cp 2 all-to-all, gemma3", exchanging(split(gemma3(), 1, 1, 2)));
+  table.expect_equal("cp 2 all-to-all x tp 2, gemma3, math", exchanging(split(math(gemma3()), 1, 2, 2)));
   table.expect_equal("cp 2 all-to-all, math", exchanging(split(math(grouped()), 1, 1, 2)));
   table.expect_equal("cp 2 all-to-all, micro-batch 2", larger_batches(exchanging(split(llama, 1, 1, 2))));
 }
@@ -169,6 +187,10 @@ TEST(SplitParity, SharedKeyValueHeads) {
   for (const i64 zero : {1, 2, 3})
     table.expect_equal("dp 2 x tp 2, qwen3, zero " + std::to_string(zero),
                        at_stage(split(qwen3(), 2, 2, 1), zero));
+  for (const i64 zero : {1, 2, 3})
+    table.expect_equal("dp 2 x tp 2, gemma3, zero " + std::to_string(zero),
+                       at_stage(split(gemma3(), 2, 2, 1), zero));
+  table.expect_equal("tp 2 x pp 2, gemma3", with_degrees(gemma3(), 1, 2, 2, 1));
   table.expect_equal("tp 4, kv 2, math", split(math(shared(2)), 1, 4, 1));
   table.expect_equal("tp 4, kv 2, window", split(windowed(), 1, 4, 1));
   table.expect_equal("tp 4, kv 2, recompute full",

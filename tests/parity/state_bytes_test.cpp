@@ -176,6 +176,11 @@ std::vector<Case> head_norm_cases() {
   Trial t = norms_heads(small_llama(1));
   t.optimizer = OptimizerKind::kAdafactor;
   all.push_back({"qwen3_adafactor", t});
+  t.spec.family = "gemma3_text", t.spec.sliding_window = 16, t.spec.sliding_window_pattern = 2;
+  t.spec.rope_local_theta = 100, t.spec.tie_embeddings = true;
+  all.push_back({"gemma3_adafactor", t});
+  t.dp = t.gpus_per_node = 2, t.global_batch_size *= 2, t.optimizer = OptimizerKind::kFused, t.zero = 3;
+  all.push_back({"gemma3_zero3", t});
   return all;
 }
 

@@ -1,4 +1,4 @@
-// The MLP's activation: SwiGLU, GEGLU and GELU (tanh form), forward, and backward in place: the input becomes
+// The MLP's activation: SwiGLU, GEGLU and GELU (tanh form and exact), forward, and backward in place: the input becomes
 // its gradient, and the gradient of the output becomes the output again.
 #pragma once
 #include "bench_kernels/kernels/device/scalar.h"
@@ -18,6 +18,13 @@ __device__ inline double hyperbolic(double x) {
   return tanh(x);
 }
 
+__device__ inline float error_function(float x) {
+  return erff(x);
+}
+__device__ inline double error_function(double x) {
+  return erf(x);
+}
+
 // An activation function and its slope at one point.
 template <class A>
 struct Silu {
@@ -35,6 +42,16 @@ struct Gelu {
     const A t = hyperbolic(kScale * (x + kCubic * x * x * x));
     value = A(0.5) * x * (A(1) + t);
     slope = A(0.5) * (A(1) + t + x * (A(1) - t * t) * kScale * (A(1) + 3 * kCubic * x * x));
+  }
+};
+
+template <class A>
+struct GeluExact {
+  A value, slope;
+  __device__ explicit GeluExact(A x) {
+    const A below = A(0.5) * (A(1) + error_function(x * A(0.70710678118654752440)));
+    value = x * below;
+    slope = below + x * A(0.39894228040143267794) * exponential(A(-0.5) * x * x);
   }
 };
 

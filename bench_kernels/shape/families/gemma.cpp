@@ -1,5 +1,4 @@
-// Gemma 1. Gemma 2 and 3 have another model_type and are refused: norms after each part, capped logits, and
-// windows in every other layer are not built.
+// Gemma 1. Gemma 2 has another model_type and is refused: capped logits are not built.
 #include "bench_kernels/shape/config_reader.h"
 #include "bench_kernels/shape/family.h"
 

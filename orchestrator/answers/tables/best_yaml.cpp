@@ -57,6 +57,16 @@ std::string latents_yaml(const ModelSpec& m) {
   return out;
 }
 
+// The keys of windows and of what divides scores, in the same way.
+std::string windows_yaml(const ModelSpec& m) {
+  std::string out;
+  for (const auto& [key, size] : {std::pair("sliding_window", m.sliding_window.value_or(0)),
+                                  std::pair("sliding_window_pattern", m.sliding_window_pattern),
+                                  std::pair("query_pre_attn_scalar", m.query_pre_attn_scalar)})
+    if (size > 0) out += fmt::format("{}: {}, ", key, size);
+  return out;
+}
+
 // Catalogue name when the dimensions are the catalogue's; else a one-line map of the keys that grid files
 // accept, with a remark when those do not say all of the model.
 std::string model_yaml(const Trial& trial) {
@@ -75,7 +85,11 @@ std::string model_yaml(const Trial& trial) {
   said.vocab_size = m.vocab_size;
   said.max_positions = m.max_positions;
   said.tie_embeddings = m.tie_embeddings;
+  said.sliding_window = m.sliding_window;
+  said.sliding_window_pattern = m.sliding_window_pattern;
+  said.query_pre_attn_scalar = m.query_pre_attn_scalar;
   said.experts = m.experts;
+  said.encoder_layers = m.encoder_layers;
   said.experts_per_token = m.experts_per_token;
   for (const auto& dimension : shape::kLatentDimensions) said.*dimension.size = m.*dimension.size;
   const auto complete = shape::completed(said);
@@ -87,7 +101,9 @@ std::string model_yaml(const Trial& trial) {
       m.max_positions > 0 ? fmt::format("max_positions: {}, ", m.max_positions) : "",
       m.experts > 0 ? fmt::format("experts: {}, experts_per_token: {}, ", m.experts, m.experts_per_token)
                     : "",
-      latents_yaml(m), m.tie_embeddings);
+      windows_yaml(m) + latents_yaml(m) +
+          (m.has_encoder() ? fmt::format("encoder_layers: {}, ", m.encoder_layers) : ""),
+      m.tie_embeddings);
   if (!complete || !(*complete == m))
     out +=
         "  # norm, RoPE, routing or window settings differ: use {config_json: PATH} for exactly this model";

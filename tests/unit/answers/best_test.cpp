@@ -227,6 +227,15 @@ TEST(BestYaml, LatentAttentionIsWrittenByItsDimensions) {
                         "dense_intermediate_size: 176, tie_embeddings: false}"));
 }
 
+TEST(BestYaml, WindowsAreWrittenByTheirDimensions) {
+  ResultRow row = ok_row("x", 1, 1);
+  row.trial.model = "mine";
+  row.trial.spec = *shape::find_model("tiny-gemma3");
+  row.trial.spec.layers = 9, row.trial.spec.query_pre_attn_scalar = 24;
+  EXPECT_THAT(as_grid_yaml(row), HasSubstr("sliding_window: 16, sliding_window_pattern: 3, "
+                                           "query_pre_attn_scalar: 24, tie_embeddings: true}"));
+}
+
 TEST(BestJson, SaysWhoWonAndFromHowMany) {
   const std::vector<ResultRow> rows = {ok_row("a", 1, 100), bad_row("b", 2, Outcome::kCrash, "x")};
   const auto json = nlohmann::json::parse(best_json(*best(rows, {}), {}));

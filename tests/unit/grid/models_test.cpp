@@ -63,6 +63,31 @@ TEST(GridModels, ModelsThatAreWrong) {
       AllOf(At(2, 8), IsError(ErrorKind::kConflict, "gpt2")));
 }
 
+TEST(GridModels, WindowsByTheirDimensions) {
+  const auto spec_of = [](const std::string& model) {
+    const auto read = read_text("name: t\nmodel: " + model + "\nbase: {dp: 1}\n", "g.yaml");
+    EXPECT_TRUE(read) << read.error().message;
+    ModelSpec spec;
+    if (read)
+      (void)expand(
+          *read, [&](PlanEntry&& e) { return spec = e.trial.spec, true; }, 0);
+    return spec;
+  };
+  const std::string sizes = "layers: 6, hidden_size: 64, heads: 4, intermediate_size: 176, vocab_size: 256";
+  const ModelSpec llama = spec_of("{" + sizes + ", sliding_window: 16, sliding_window_pattern: 3}");
+  EXPECT_EQ(llama.window(0), 16);
+  EXPECT_EQ(llama.window(2), std::nullopt);
+  EXPECT_EQ(llama.full_layers(), 2);
+  const ModelSpec full = spec_of("{base: gemma3-12b, sliding_window: 0}");
+  EXPECT_EQ(full.full_layers(), 48);
+  EXPECT_EQ(full.rope_local_theta, 0) << "all layers have the rotary base of full attention";
+  const ModelSpec wider = spec_of("{base: gemma3-27b, sliding_window: 4096, query_pre_attn_scalar: 128}");
+  EXPECT_EQ(wider.window(0), 4096);
+  EXPECT_EQ(wider.query_pre_attn_scalar, 0) << "as many as head_dim";
+  EXPECT_THAT(error_of("name: t\nmodel: {" + sizes + ", sliding_window_pattern: 3}\ngrid: {tp: [1]}\n"),
+              AllOf(At(2, 8), IsError(ErrorKind::kInvalidValue, "sliding_window_pattern")));
+}
+
 TEST(GridModels, LatentAttentionByItsDimensions) {
   const std::string sizes =
       "layers: 4, hidden_size: 64, heads: 4, head_dim: 24, intermediate_size: 32, vocab_size: 256, ";

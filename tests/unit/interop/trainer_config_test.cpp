@@ -56,6 +56,17 @@ TEST(TrainerConfig, LatentAttentionIsSaidToBeMissing) {
         << trainer;
 }
 
+TEST(TrainerConfig, WindowsInSomeLayersAreSaidToBeMissing) {
+  for (const auto& [model, family] : {std::pair("gemma3-4b", "gemma3_text")}) {
+    Trial t = layout();
+    t.spec = *shape::find_model(model);
+    for (const char* trainer : {"Megatron-LM", "nanotron"})
+      EXPECT_THAT(trainer_config(t, trainer).unsupported_settings,
+                  Contains(HasSubstr("the " + std::string(family) + " family")))
+          << trainer;
+  }
+}
+
 TEST(TrainerConfig, TorchtitanSchedulesAndChunks) {
   Trial t = layout();
   t.dp = 4, t.pp = 4, t.schedule = Schedule::kInterleaved,

@@ -28,6 +28,7 @@ class Reference {
     for (std::int64_t layer = 0; layer < s_.layers; ++layer) {
       const std::string block = outer + (gpt2_ ? "h." : "layers.") + std::to_string(layer) + ".";
       const at::Tensor normed = norm(block + (gpt2_ ? "ln_1" : "input_layernorm"), x);
+      layer_ = layer;
       x = x + (s_.latent() ? latent_attention(block, normed) : attention(block, normed));
       x = x + (s_.has_experts(layer)
                    ? moe(block, norm(block + "post_attention_layernorm", x))
@@ -58,7 +59,10 @@ class Reference {
     // Frequencies and angles are rounded to float, as the model's tables (and the reference implementations')
     // are.
     const at::Tensor exponent = at::arange(half, at::kFloat).mul(2).div(static_cast<double>(x.size(3)));
-    const at::Tensor f = at::pow(s_.rope_theta, exponent.to(at::kDouble)).to(at::kFloat).reciprocal();
+    const bool local = !s_.full_attention(layer_) && s_.rope_local_theta > 0;
+    const at::Tensor f = at::pow(local ? s_.rope_local_theta : s_.rope_theta, exponent.to(at::kDouble))
+                             .to(at::kFloat)
+                             .reciprocal();
     const at::Tensor a = at::arange(x.size(1), at::kFloat).unsqueeze(1).mul(f).to(at::kDouble).unsqueeze(1);
     const at::Tensor x1 = x.narrow(3, 0, half), x2 = x.narrow(3, half, half);
     return at::cat({x1 * a.cos() - x2 * a.sin(), x2 * a.cos() + x1 * a.sin()}, 3);
@@ -106,9 +110,10 @@ class Reference {
     k = k.repeat_interleave(groups, 2), v = v.repeat_interleave(groups, 2);
     const at::Tensor row = at::arange(n).unsqueeze(1), column = at::arange(n).unsqueeze(0);
     at::Tensor hidden = column.gt(row);
-    if (s_.sliding_window) hidden = hidden.logical_or(column.le(row - *s_.sliding_window));
+    if (const auto window = s_.window(layer_)) hidden = hidden.logical_or(column.le(row - *window));
     const at::Tensor scores =
-        q.transpose(1, 2).matmul(k.transpose(1, 2).transpose(2, 3)) / std::sqrt(s_.head_dim);
+        q.transpose(1, 2).matmul(k.transpose(1, 2).transpose(2, 3)) /
+        std::sqrt(s_.query_pre_attn_scalar > 0 ? s_.query_pre_attn_scalar : s_.head_dim);
     const at::Tensor out = scores.masked_fill(hidden, -INFINITY).softmax(-1).matmul(v.transpose(1, 2));
     return out.transpose(1, 2).reshape({b, n, -1});
   }
@@ -153,6 +158,7 @@ class Reference {
   }
 
   ModelSpec s_;
+  std::int64_t layer_ = 0;  // at work
   Named w_;
   bool gpt2_;
   double scale_;
@@ -272,6 +278,9 @@ std::vector<Case> cases() {
     ModelSpec window = llama();
     window.family = "mistral", window.sliding_window = 5;
     all.push_back({flash ? "mistral_flash" : "mistral_math", window, a});
+    window.layers = 3, window.sliding_window_pattern = 2, window.rope_local_theta = 100;
+    window.query_pre_attn_scalar = 13;
+    all.push_back({flash ? "windows_by_layer_flash" : "windows_by_layer_math", window, a});
   }
   ModelSpec qwen2 = llama();
   qwen2.family = "qwen2", qwen2.attention_bias = true, qwen2.tie_embeddings = true, qwen2.kv_heads = 1;

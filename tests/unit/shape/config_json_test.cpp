@@ -179,7 +179,12 @@ TEST(ConfigJson, SlidingWindowOnlyWhereItIsUsed) {
   const std::string two =
       with(with(used, "\"num_hidden_layers\":24", "\"num_hidden_layers\":2"), "\"vocab_size\"",
            "\"layer_types\":[\"sliding_attention\",\"full_attention\"],\"vocab_size\"");
-  EXPECT_THAT(error_of(two), IsError(ErrorKind::kUnsupported, "layer_types"));
+  EXPECT_EQ(model_from_config_json(two)->sliding_window_pattern, 2);
+  EXPECT_EQ(model_from_config_json(two)->sliding_window, 131072);
+  const std::string full_first =
+      with(with(two, "\"num_hidden_layers\":2", "\"num_hidden_layers\":3"), "[\"sliding_attention\",",
+           "[\"full_attention\",\"sliding_attention\",");
+  EXPECT_THAT(error_of(full_first), IsError(ErrorKind::kUnsupported, "layer_types"));
 }
 
 TEST(ConfigJson, UnsupportedFeaturesAreRefusedByName) {
@@ -235,14 +240,60 @@ TEST(ConfigJson, GemmaOfTheFirstGenerationAndNoLaterOne) {
   EXPECT_EQ(*spec, *find_model("gemma-2b"));
   EXPECT_EQ(parameter_count(*spec), 2506172416);
   EXPECT_EQ(parameter_count(*find_model("gemma-7b")), 8537680896);
-  for (const char* type : {"gemma2", "gemma3_text"}) {
-    std::string later = text;
-    later.replace(later.find("gemma"), 5, type);
-    EXPECT_FALSE(model_from_config_json(later)) << type;
-  }
+  std::string later = text;
+  later.replace(later.find("gemma"), 5, "gemma2");
+  EXPECT_FALSE(model_from_config_json(later));
   std::string other = text;
   other.replace(other.find("gelu"), 4, "relu");
   EXPECT_FALSE(model_from_config_json(other));
+}
+
+// As the released file has it: the text's part of a model of text and images, which leaves out what is the default.
+TEST(ConfigJson, Gemma3) {
+  const std::string text =
+      R"({"model_type":"gemma3","vision_config":{"model_type":"siglip_vision_model"},"text_config":{"hidden_size":2560,
+          "intermediate_size":10240,"model_type":"gemma3_text","num_hidden_layers":34,
+          "rope_scaling":{"factor":8.0,"rope_type":"linear"},"sliding_window":1024}})";
+  const auto spec = model_from_config_json(text);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(*spec, *find_model("gemma3-4b"));
+  const std::string types = "\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",";
+  const std::string small =
+      R"({"model_type":"gemma3_text","head_dim":256,"hidden_size":1152,"intermediate_size":6912,"num_attention_heads":4,
+          "num_hidden_layers":7,"num_key_value_heads":1,"query_pre_attn_scalar":168,"sliding_window":512,
+          "rope_parameters":{"full_attention":{"factor":4.0,"rope_theta":500000.0,"rope_type":"linear"},
+          "sliding_attention":{"rope_theta":30000.0,"rope_type":"default"}},"vocab_size":262144,"layer_types":[)" +
+      types + types.substr(0, 42) + R"("full_attention","sliding_attention"]})";
+  const auto newer = model_from_config_json(small);
+  ASSERT_TRUE(newer) << newer.error().message;
+  EXPECT_EQ(newer->sliding_window_pattern, 6);
+  EXPECT_EQ(newer->query_pre_attn_scalar, 168);
+  EXPECT_EQ(std::tuple(newer->rope_theta, newer->rope_local_theta, newer->rope_linear_factor),
+            std::tuple(5e5, 3e4, 4.0));
+  const auto refused = [&](const char* from, const char* to, const char* subject) {
+    EXPECT_THAT(error_of(with(small, from, to)), IsError(ErrorKind::kUnsupported, subject)) << to;
+  };
+  refused("\"vocab_size\"", "\"final_logit_softcapping\":30.0,\"vocab_size\"", "final_logit_softcapping");
+  refused("\"vocab_size\"", "\"use_bidirectional_attention\":true,\"vocab_size\"",
+          "use_bidirectional_attention");
+  refused("\"rope_type\":\"linear\"", "\"rope_type\":\"dynamic\"", "dynamic");
+  refused("\"vocab_size\"", "\"hidden_activation\":\"silu\",\"vocab_size\"", "hidden_activation");
+}
+
+TEST(Completed, WindowsHaveOneForm) {
+  ModelSpec m = *find_model("tiny-gemma3");
+  const auto with_pattern = [&](i64 pattern, i64 layers = 6) {
+    ModelSpec changed = m;
+    changed.sliding_window_pattern = pattern, changed.layers = layers;
+    return *completed(changed);
+  };
+  EXPECT_EQ(with_pattern(3, 2).sliding_window_pattern, 0) << "all layers have the window";
+  EXPECT_FALSE(with_pattern(1).sliding_window) << "none has it";
+  EXPECT_EQ(with_pattern(1).rope_local_theta, 0);
+  m.query_pre_attn_scalar = m.head_dim;
+  EXPECT_EQ(with_pattern(3), *find_model("tiny-gemma3"));
+  m.sliding_window.reset();
+  EXPECT_THAT(completed(m).error(), IsError(ErrorKind::kInvalidValue, "sliding_window_pattern"));
 }
 
 TEST(Family, EachIsListedOnceAndFoundByItsName) {

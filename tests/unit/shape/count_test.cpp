@@ -42,7 +42,8 @@ INSTANTIATE_TEST_SUITE_P(
         Total{"deepseek-v3", 671026404352}, Total{"gpt2", 124439808}, Total{"gpt2-medium", 354823168},
         Total{"gpt2-large", 774030080}, Total{"gpt2-xl", 1557611200}, Total{"gpt2-xxl", 3033169600},
         Total{"gpt2-xxxl", 4524639360}, Total{"gpt2-4xl", 8508197760}, Total{"playbook-3b", 3573722112},
-        Total{"playbook-80b", 79995084800}),
+        Total{"playbook-80b", 79995084800}, Total{"gemma3-1b", 999885952}, Total{"gemma3-4b", 3880263168},
+        Total{"gemma3-12b", 11766034176}, Total{"gemma3-27b", 27009346304}),
     [](const auto& info) {
       std::string name = info.param.model;
       for (char& c : name)
@@ -109,6 +110,19 @@ TEST(Count, LatentAttentionAndSharedExpertsByHand) {
 TEST(Count, ModelFlopsAreSixNPlusTwelveLHS) {
   EXPECT_DOUBLE_EQ(model_flops_per_token(hand(), 16),
                    6.0 * (3 * kLayerWeights + 160) + 12.0 * 3 * 4 * 2 * 16);
+}
+
+// Of three layers the second attends in full.
+TEST(Count, LayersWithAWindowMeetItsKeysOnly) {
+  ModelSpec m = hand();
+  const double layer = 3 * 4.0 * 4 * 2, others = 6.0 * (3 * kLayerWeights + 160);
+  m.sliding_window = 5;
+  EXPECT_DOUBLE_EQ(model_flops_per_token(m, 16), others + 3 * layer * 5);
+  EXPECT_DOUBLE_EQ(model_flops_per_token(m, 4), others + 3 * layer * 4);
+  m.sliding_window_pattern = 2;
+  EXPECT_DOUBLE_EQ(model_flops_per_token(m, 16), others + layer * (5 + 16 + 5));
+  EXPECT_DOUBLE_EQ(hardware_flops_per_token(m, 16, Recompute::kSelective),
+                   others + (1 + 1.0 / 3) * layer * (5 + 16 + 5));
 }
 
 TEST(Count, RecomputationAddsOnlyToHardwareFlops) {

@@ -34,6 +34,12 @@ Trial windowed() {
   return t;
 }
 
+Trial gemma3() {
+  Trial t = windowed();
+  t.spec.family = "gemma3_text", t.spec.sliding_window_pattern = 2, t.spec.rope_local_theta = 100;
+  return t;
+}
+
 // Loss and gradients of a step, in fp64.
 struct Result {
   double loss = 0;
@@ -90,7 +96,7 @@ void expect_equal(const Result& a, const Result& reference, const std::string& w
 
 TEST(Packing, EqualsSeparateSequences) {
   const TokenSource tokens = synthetic_tokens(3, kVocabulary);
-  for (const Trial& model : {llama(), gpt2(), windowed()}) {
+  for (const Trial& model : {llama(), gpt2(), windowed(), gemma3()}) {
     for (const AttentionKind attention : {AttentionKind::kFlash, AttentionKind::kMath}) {
       Trial t = model;
       t.attention = attention;
