@@ -137,7 +137,7 @@ int plan_grid(Io& io, const PlanOptions& o) {
 
 void add_plan(Registry r) {
   auto* c = r.app.add_subcommand(
-      "plan", "show what would run, in which order, and what is pruned and why; starts nothing");
+      "plan", "show what would run, in which order, and what is pruned and why; starts no trial");
   auto o = std::make_shared<PlanOptions>();
   c->add_option("GRID", o->grid, "the grid file (YAML); - reads standard input")->required();
   c->add_flag("--list", o->list, "list every trial, in run order");

@@ -1,5 +1,5 @@
 // The parallel strategies of the training step, the smallest trial that tests each, and where the project's
-// own tests have passed. `sweep selftest`, `sweep doctor` and docs/strategies.md use this one table.
+// own tests have passed. `sweep selftest`, `sweep doctor` and docs/parallelism.md use this one table.
 #pragma once
 #include <array>
 #include <optional>

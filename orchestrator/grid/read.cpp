@@ -125,6 +125,7 @@ void name_models(GridSpec& spec) {
 // Values that the program never gets would run it again as another trial.
 Status all_in_use(Reading& in) {
   in.spec.workload->know(known_axes(in.spec));
+  in.spec.workload->also_reads(used_slots(in.spec));
   const Dimension* unused = unused_dimension(in.spec);
   if (unused == nullptr) return {};
   const std::string& name = in.spec.scope.at(unused->slots.front()).name;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/template.h"
@@ -10,6 +11,12 @@
 
 namespace sweep::grid {
 namespace {
+
+// Axes that are no setting of a trainer: they place the ranks, follow from others by the rank algebra, are set for each
+// process by the agent, or are limits of the plan.
+constexpr std::array kNotOfTheTrainer = std::to_array<std::string_view>(
+    {"hardware", "nodes", "gpus_per_node", "dp", "tp", "pp", "cp", "ep", "micro_batch_size", "grad_accum",
+     "global_batch_size", "env", "backend", "workload", "memory_cap_bytes", "host_memory_cap_bytes"});
 
 tl::unexpected<Error> refuse(const PlacedText& at, Fault fault, std::string_view message) {
   return tl::unexpected(at.document->error(at.place, fault, message));
@@ -94,6 +101,7 @@ Status CommandTemplates::bind(const Scope& scope, const MeasurePlan& measure) {
   SWEEP_TRY(bind_files(binder));
   used_ = binder.used();
   SWEEP_TRY(put(binder.sentences(text_.notes), notes_));
+  read_ = binder.used();
   for (const auto& [axis, values] : text_.spelling)
     if (!scope.find(axis))
       return tl::unexpected(text_.document->error(
@@ -157,11 +165,34 @@ CommandTemplates::Rendered CommandTemplates::rendered(RowValues& values) const {
   return out;
 }
 
+void CommandTemplates::also_reads(const std::vector<bool>& slots) {
+  for (Slot slot = 0; slot < slots.size(); ++slot)
+    if (slots[slot]) read_.insert(slot);
+}
+
+// A recipe that lists what its trainer cannot do knows the trainer: what no row and no sentence of it reads, the
+// trainer never gets.
+void CommandTemplates::refuse_unread(const Trial& trial, const std::vector<bool>* given,
+                                     Rendered& out) const {
+  if (text_.unsupported.empty()) return;
+  Slot slot = 0;
+  for_each_axis(trial, [&](const FieldInfo& axis, const auto& preset, const auto& value) {
+    const bool is_read = read_.contains(slot) || std::ranges::count(kNotOfTheTrainer, axis.key) > 0;
+    if (!is_read && (given == nullptr || (*given)[slot]) && value != preset)
+      out.unsupported.push_back(
+          fmt::format("{0}: the recipe{1} does not read this axis; give it to the program, as in "
+                      "`arguments: [--{0}, \"{{{0}}}\"]`, or leave it out",
+                      axis.key, text_.trainer.empty() ? "" : " of " + text_.trainer));
+    ++slot;
+  });
+}
+
 CommandTemplates::Rendered CommandTemplates::render(const Scope& scope, const Point& point,
                                                     const Trial& trial,
                                                     const std::vector<bool>& given) const {
   RowValues values(scope_->scope(), scope_->point_of(point, trial), &given);
   Rendered out = rendered(values);
+  refuse_unread(trial, &given, out);
   for (const OwnAxis& axis : axes())
     out.command.axes[axis.name] = plain_text(point.cells[axis.slot], axis.type, scope.words);
   return out;
@@ -171,7 +202,9 @@ CommandTemplates::Rendered CommandTemplates::render(const Trial& trial) const {
   RecipeScope scope = *scope_;  // words of the trial are added
   const Point point = scope.point_of(point_of(trial, scope.scope()), trial);
   RowValues values(scope.scope(), point, nullptr);
-  return rendered(values);
+  Rendered out = rendered(values);
+  refuse_unread(trial, nullptr, out);
+  return out;
 }
 
 }  // namespace sweep::grid

@@ -25,6 +25,8 @@ class CommandTemplates {
   Status bind(const Scope&, const MeasurePlan&);
   // The slots whose values reach the program: in its words, variables, files and flags.
   const std::set<Slot>& used() const { return used_; }
+  // Axes that reach it through other values of the grid.
+  void also_reads(const std::vector<bool>& slots);
   // The axes that the program knows, as the labels of its trials have them (schema/labels.h).
   void know(std::string axes) { known_ = std::move(axes); }
   const std::string& known() const { return known_; }
@@ -52,6 +54,7 @@ class CommandTemplates {
   Status bind_files(RowBinder&);
   Status check_command() const;
   Rendered rendered(RowValues&) const;
+  void refuse_unread(const Trial&, const std::vector<bool>* given, Rendered&) const;
   std::string file_text(const RowValues&, const FileText&, const std::vector<Row>& settings) const;
 
   WorkloadText text_;
@@ -60,6 +63,7 @@ class CommandTemplates {
   std::map<std::string, std::vector<Row>> settings_;  // rows of each file
   std::vector<Case> unsupported_, notes_;
   std::set<Slot> used_;
+  std::set<Slot> read_;  // also by its notes, and through other values
   std::string known_;
 };
 

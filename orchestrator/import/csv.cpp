@@ -47,6 +47,8 @@ struct CsvReader::Parser {
   Parser() {
     if (csv_init(&state, CSV_STRICT | CSV_STRICT_FINI) != 0) throw std::bad_alloc();
     csv_set_space_func(&state, [](unsigned char) { return 0; });  // blanks belong to a field
+    csv_set_blk_size(&state,
+                     kMostCellBytes / 16);  // grown by 128 bytes, a long field is copied thousands of times
   }
   ~Parser() { csv_free(&state); }
   Parser(const Parser&) = delete;

@@ -1,7 +1,7 @@
 """Benchmark sweeps of training configurations, from Python: the programs `sweep` and `sweep-agent` and what they answer.
 
     import sweep_bench as sb
-    sb.plan({"name": "g", "model": "llama3-8b", ...})    # what would run; starts nothing
+    sb.plan({"name": "g", "model": "llama3-8b", ...})    # what would run; starts no trial
     sb.run("grid.yaml")                                  # runs it, with a progress bar; again: goes on
     sb.results(sweep="g")                                # every trial, as pandas, polars or Arrow
     sb.best(); sb.explain("2bed"); sb.heatmap()          # the answers

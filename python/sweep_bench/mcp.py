@@ -22,7 +22,7 @@ def _word(grid: str) -> str:
 
 
 def plan(grid_file: str, db: str = "sweep.db") -> dict[str, typing.Any]:
-    """What a grid file would run, what is pruned and why; starts nothing. Show it to the user: `word` lets run start it."""
+    """What a grid file would run, what is pruned and why; starts no trial. Show it to the user: `word` lets run start it."""
     found = _plan(grid_file, db=db)
     keys = ("id", "admitted", "rule", "reason", "predicted_bytes", "predicted_ms", "predicted_seconds")
     with open(grid_file, encoding="utf-8") as file:

@@ -1,10 +1,13 @@
 """A finished sweep of fake ranks, altered so that it holds what exports must get right: an out-of-memory trial, a loss that is
 no number, labels, a pruned trial; and the values an export of it must bring, read from the database by plain SQL."""
 import math
+import pathlib
+import re
 import sqlite3
 import subprocess
 
-FLAGS = ("packing", "reshard_after_forward", "sp", "tf32", "tp_overlap", "activation_offload", "grad_clip", "cuda_graph")
+FIELDS = pathlib.Path(__file__).resolve().parents[2] / "schema" / "fields.def"
+FLAGS = set(re.findall(r"^AXIS\(flag, (\w+),", FIELDS.read_text(), re.MULTILINE))
 # Tables keep the names that axes had when they were added.
 RENAMED = {"bucket_mb": "grad_bucket_mb", "reshard": "reshard_after_forward", "cp_form": "cp_comm_type", "clip": "grad_clip"}
 NAME = "exported-sweep.1"

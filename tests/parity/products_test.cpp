@@ -3,7 +3,9 @@
 // parameters.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "bench_kernels/shape/parallel_dims.h"
@@ -119,14 +121,16 @@ TEST_F(Products, EverySoundPair) {
   EXPECT_GE(run, 60);
 }
 
-// Every seventh triple, so that each strategy meets most others; then some of four and five.
+// A sample of the triples (SWEEP_EVERY_TRIPLE: one in so many), then some of four and more.
 TEST_F(Products, TriplesAndLarger) {
+  const char* given = std::getenv("SWEEP_EVERY_TRIPLE");
+  const std::size_t every = given ? std::stoul(given) : 31;
   int run = 0;
   std::size_t number = 0;
   for (std::size_t a = 0; a < kNumber; ++a)
     for (std::size_t b = a + 1; b < kNumber; ++b)
       for (std::size_t c = b + 1; c < kNumber; ++c)
-        if (product_of({a, b, c}) && number++ % 7 == 0) run += check({a, b, c}) ? 1 : 0;
+        if (product_of({a, b, c}) && number++ % every == 0) run += check({a, b, c}) ? 1 : 0;
   const std::vector<std::vector<std::size_t>> larger{{0, 2, 4, 12},         {0, 2, 7, 12},
                                                      {2, 4, 7, 13},         {0, 4, 7, 12, 18},
                                                      {0, 3, 6, 12, 13},     {0, 1, 9, 11},

@@ -70,7 +70,7 @@ struct Options {
   // has taken a node agent for lost by then; a head agent may wait for a slow file system, and no other
   // reports its attempts.
   double stall_limit_s() const { return node > 0 ? lease_s : std::max(60.0, 4 * lease_s); }
-  // The mark of this node's processes (schema/attempt_token.h).
+  // The mark of this node's processes (runtime/attempt_token.h).
   std::string key() const { return node_key(allocation_key(allocation, spool), node); }
 };
 

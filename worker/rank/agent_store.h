@@ -1,5 +1,5 @@
 // AgentStore: the c10d::Store of ranks on several nodes. It connects to the agent of its own node
-// (schema/store_client.h); what it holds is the head agent's. No port, no name look-ups, nothing to clean up.
+// (runtime/store_client.h); what it holds is the head agent's. No port, no name look-ups, nothing to clean up.
 #pragma once
 #include <memory>
 #include <mutex>

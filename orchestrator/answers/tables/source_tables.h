@@ -1,7 +1,7 @@
 // Source table: the tables in which published benchmarks print their results, made from a sweep's rows:
 // tokens per hour and dollar by context and batch, the batch table with its star, the best by node count, the
 // largest batch of each sharding method, the largest model of each setting, what each stage of a grid is worth.
-// docs/tables.md says whose they are.
+// docs/answers.md says whose they are.
 #pragma once
 #include <optional>
 #include <span>

@@ -25,7 +25,7 @@ std::string document_row(const Strategy& strategy) {
 }
 
 TEST(Strategies, TheDocumentHasTheTableOfTheCode) {
-  std::ifstream in(std::string(SWEEP_SOURCE_DIR) + "/docs/strategies.md");
+  std::ifstream in(std::string(SWEEP_SOURCE_DIR) + "/docs/parallelism.md");
   std::stringstream text;
   text << in.rdbuf();
   for (const Strategy& strategy : all_strategies())

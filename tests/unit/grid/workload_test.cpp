@@ -225,6 +225,24 @@ TEST(GridWorkload, RowsTakeTheFirstCaseThatHolds) {
   EXPECT_EQ(out.with_rule("unsupported")[0].verdict, Outcome::kUnsupported);
 }
 
+// A recipe that knows its trainer would leave the axis out of the command, and the result would still name it.
+TEST(GridWorkload, ARecipeThatListsWhatIsUnsupportedRefusesAxesItDoesNotRead) {
+  const std::string knows = "  command: [train]\n  unsupported: [{when: packing, why: no packing}]\n";
+  const auto refused = [](const std::string& rows, const std::string& base) {
+    return expanded(with(rows, "base: " + base + "\n")).with_rule("unsupported");
+  };
+  const auto lora = refused(knows, "{lora_rank: 8, env: A=1}");
+  ASSERT_EQ(lora.size(), 1u);
+  EXPECT_TRUE(lora[0].reason.starts_with("lora_rank:")) << lora[0].reason;
+  EXPECT_EQ(lora[0].verdict, Outcome::kUnsupported);
+  EXPECT_EQ(refused(knows, "{lora_rank: 0}").size(), 0u) << "its default";
+  EXPECT_EQ(refused(knows, "{dp: 2, micro_batch_size: 4, env: A=1}").size(), 0u);
+  EXPECT_EQ(refused(knows + "  arguments: [--rank, \"{lora_rank}\"]\n", "{lora_rank: 8}").size(), 0u);
+  EXPECT_EQ(refused(knows + "  notes: [{when: lora_rank > 0, why: in its file}]\n", "{lora_rank: 8}").size(),
+            0u);
+  EXPECT_EQ(refused("  command: [train]\n", "{lora_rank: 8}").size(), 0u) << "a command of one's own";
+}
+
 TEST(GridWorkload, SettingsAreLaidOverATreeAndKeepTheirTypes) {
   const auto out = expanded(
       with("  command: [train]\n  files:\n    c.yaml:\n      format: yaml\n      set: {a.b: \"{tp}\", a.c: "

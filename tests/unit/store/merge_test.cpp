@@ -271,7 +271,7 @@ TEST_F(Merge, AKillLeavesAllOrNothing) {
   for (int i = 0; i < 40; ++i) runs.push_back({i, Outcome::kOk, 1.0 + i});
   const auto a = database("a.db", 40, runs);
   bool nothing = false, all = false;
-  for (int pause_us = 0; pause_us < 20'000'000 && !(nothing && all); pause_us += pause_us / 4 + 50) {
+  for (int pause_us = 0; pause_us < 20'000'000 && !(nothing && all); pause_us += pause_us / 2 + 100) {
     for (const char* tail : {"", "-wal", "-shm"}) fs::remove(into_.string() + tail);
     path_ = into_;
     open();

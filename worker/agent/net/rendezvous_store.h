@@ -1,5 +1,5 @@
 // RendezvousStore: the keys and values by which the ranks of one attempt find each other
-// (schema/store_client.h). Pure: it is told requests and answers them, some of them later; it knows no
+// (runtime/store_client.h). Pure: it is told requests and answers them, some of them later; it knows no
 // socket. A map of an attempt that has ended is thrown away whole.
 #pragma once
 #include <functional>

@@ -9,7 +9,7 @@
 
 namespace sweep::agent {
 
-// Executes this program again with the mark of schema/attempt_token.h in its environment, where it is not
+// Executes this program again with the mark of runtime/attempt_token.h in its environment, where it is not
 // there yet: /proc shows what a process was started with. The join line, read already, is handed on through a
 // pipe.
 Expected<void> mark_self(const Options&, const std::optional<Join>&, char** argv);

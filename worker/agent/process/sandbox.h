@@ -3,7 +3,7 @@
 // cleans up after it. The inner one is the agent. Where the system allows it (root, or an unprivileged user
 // namespace) the inner one is the init of a new PID namespace: the kernel ends all of it when either of the
 // two is killed. Where it does not, ranks die by PDEATHSIG and the outer one, a subreaper too, ends what
-// carries the allocation's mark (schema/attempt_token.h).
+// carries the allocation's mark (runtime/attempt_token.h).
 #pragma once
 #include <string>
 
