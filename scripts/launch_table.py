@@ -63,8 +63,8 @@ def main():
     two, four = launched(options, 2), launched(options, 4)
     if options.all:
         print("\n".join(f"{group:10} {name} {bytes_ / 1e6:.1f} MB" for group, name, bytes_ in two))
-    counts: collections.Counter = collections.Counter()
-    moved: collections.Counter = collections.Counter()
+    counts: collections.defaultdict[tuple[str, str], float] = collections.defaultdict(float)
+    moved: collections.defaultdict[tuple[str, str], float] = collections.defaultdict(float)
     for sign, launches in ((-0.5, two), (0.5, four)):
         for group, name, bytes_ in launches:
             counts[group, name] += sign

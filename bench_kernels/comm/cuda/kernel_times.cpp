@@ -22,7 +22,7 @@ void KernelTimes::begin(const kernels::device::Launch& launch) {
 }
 
 void KernelTimes::end() {
-  constexpr std::size_t kAtOnce = 256;
+  constexpr std::size_t kAtOnce = 64;
   open_.back().end.record();
   if (open_.size() >= kAtOnce) write();
 }

@@ -1,6 +1,6 @@
 // KernelTimes: how long each fused kernel of this process took on the GPU, and what it moved, in the JSON file that
 // SWEEP_KERNEL_TIMES names: {"kernels": [{kernel, type, launches, ms, bytes}]}. Two events around each launch; the file is
-// written anew after some hundred launches, so that the last of a process are missing. For one rank, and without CUDA graphs.
+// written anew after each 64 launches, so that the last of a process are missing. For one rank, and without CUDA graphs.
 #pragma once
 #include <ATen/cuda/CUDAEvent.h>
 
