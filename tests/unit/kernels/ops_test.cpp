@@ -175,7 +175,7 @@ TEST_P(Ops, AttentionKernelsAgreeAlsoWithGroupsAndWindow) {
 TEST_P(Ops, AttentionKernelsAgreeOnAllKeys) {
   if (GetParam() == at::kBFloat16) return;
   for (const std::int64_t keys : {0, 7, 30}) {
-    AttentionShape shape{2, 19, 4, 4, 16, AttentionKernel::kFlash, {}, nullptr, false, keys};
+    AttentionShape shape{2, 19, 4, 4, 16, AttentionKernel::kFlash, {}, nullptr, false, false, keys};
     const at::Tensor rows = keys > 0 ? random({2 * (19 + 2 * keys) * 64}) : random({38, 192}),
                      dout = random({38, 64});
     const auto run = [&](bool flash) {

@@ -141,6 +141,7 @@ TEST(StateTypes, WhatAutocastIsNotBuiltWithHasAReason) {
       {"experts", [](Trial& t) { t.spec.experts = 4; }},
       {"latent", [](Trial& t) { t.spec.kv_lora_rank = 16; }},
       {"norms of queries", [](Trial& t) { t.spec.family = "qwen3"; }},
+      {"an encoder", [](Trial& t) { t.spec.encoder_layers = 2; }},
       {"tp above 1", [](Trial& t) { t.tp = 2; }},
       {"cp above 1", [](Trial& t) { t.cp = 2; }},
       {"adapters", [](Trial& t) { t.lora_rank = 4; }},
