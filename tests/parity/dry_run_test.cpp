@@ -170,7 +170,7 @@ TEST(DryRun, EqualsTheCpuRunForEncoderDecoders) {
           Trial t = encoder_decoder();
           t.attention = attention, t.precision = precision, t.recompute = recompute, t.grad_accum = 2;
           t.encoder_seq_len = source,
-          t.fused_kernels = source == 20 ? FusedKernels::kNone : FusedKernels::kAll;
+          t.fused_kernels = source == 20 ? FusedKernels::kNoMlp : FusedKernels::kAll;
           expect_equal(t, std::string(to_string(attention)) + " " + std::string(to_string(precision)) + " " +
                               std::string(to_string(recompute)) + " " + std::to_string(source));
         }

@@ -310,7 +310,7 @@ TEST(NotBuiltYet, AQuantizedBaseIsFrozenDenseAndInWholeBlocks) {
   EXPECT_EQ(reason([](Trial& t) { t.zero = 3, t.tp = 8; }), "");
   EXPECT_THAT(reason([](Trial& t) { t.lora_rank = 0; }), HasSubstr("quantize_base nf4 without adapters"));
   EXPECT_THAT(reason([](Trial& t) { t.zero = 3, t.offload = Offload::kParameters; }),
-              HasSubstr("offload parameters"));
+              HasSubstr("parameters outside the device"));
   EXPECT_THAT(reason([](Trial& t) { t.spec.experts = 4, t.lora_targets = LoraTargets::kAttention; }),
               HasSubstr("with experts"));
   EXPECT_THAT(reason([](Trial& t) { t.hardware = "v100-16gb"; }), HasSubstr("compute capability 7.5"));
