@@ -20,6 +20,8 @@ constexpr NotCombined kNotCombined[] = {
      "cp above 1: cross-attention has no ring and no exchange of heads; use dp and zero"},
     {[](const Trial& t) { return t.packing || !t.lengths.empty(); },
      "lengths: source and target of a pair would have lengths of their own; leave lengths out"},
+    {[](const Trial& t) { return t.spec.sliding_window.has_value(); },
+     "a sliding_window: an encoder's rows see all rows of their sequence; leave it out"},
     {[](const Trial& t) { return t.lora_rank > 0; },
      "lora_rank: the linear layers of cross-attention have no adapters yet; leave lora_rank out"},
     {[](const Trial& t) { return t.cuda_graph; },

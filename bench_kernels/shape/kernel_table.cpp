@@ -1,10 +1,12 @@
 #include "bench_kernels/shape/kernel_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "base/number_in.h"
@@ -46,6 +48,43 @@ Expected<std::array<std::size_t, kColumns.size()>> places_in(const std::vector<s
   return out;
 }
 
+struct Operator {
+  std::string_view name;
+  std::size_t sizes;  // of its shape
+  std::vector<std::string_view> types;
+};
+
+const std::vector<Operator>& operators() {
+  static const std::vector<std::string_view> of_products{"bf16", "fp16", "fp32", "tf32", "fp8"};
+  static const std::vector<Operator> all{{"mm", 3, of_products},
+                                         {"bmm", 4, of_products},
+                                         {"attention", 3, {"bf16"}},
+                                         {"attention_causal", 3, {"bf16"}},
+                                         {"attention_backward", 3, {"bf16"}},
+                                         {"attention_backward_causal", 3, {"bf16"}},
+                                         {"memory", 1, {""}}};
+  return all;
+}
+
+// Why no kernel would ever match the row; empty: some may.
+std::string never_matches(const KernelTiming& row) {
+  const auto found = std::ranges::find(operators(), row.op, &Operator::name);
+  if (found == operators().end()) {
+    std::string known;
+    for (const Operator& each : operators()) known += (known.empty() ? "" : ", ") + std::string(each.name);
+    return fmt::format("no operator is called '{}'; known are {}", row.op, known);
+  }
+  const auto sizes = static_cast<std::size_t>(std::ranges::count(row.shape, 'x')) + 1;
+  if (sizes != found->sizes)
+    return fmt::format("shape '{}' has {} sizes; {} has {}", row.shape, sizes, row.op, found->sizes);
+  if (std::ranges::find(found->types, row.type) == found->types.end())
+    return fmt::format("{} has no type '{}'; it has {}", row.op, row.type,
+                       found->types == std::vector<std::string_view>{""}
+                           ? "none"
+                           : fmt::to_string(fmt::join(found->types, ", ")));
+  return {};
+}
+
 }  // namespace
 
 std::string kernel_table(const HardwareProfile& p) {
@@ -62,6 +101,7 @@ std::string kernel_table(const HardwareProfile& p) {
 
 Expected<std::vector<KernelTiming>> read_kernel_table(std::string_view csv, std::string_view hardware) {
   std::vector<KernelTiming> out;
+  std::set<std::string> others;
   std::optional<std::array<std::size_t, kColumns.size()>> at;
   for (std::size_t number = 1, from = 0; from < csv.size(); ++number) {
     const std::size_t end = std::min(csv.find('\n', from), csv.size());
@@ -77,15 +117,21 @@ Expected<std::vector<KernelTiming>> read_kernel_table(std::string_view csv, std:
     if (cells.size() <= *std::ranges::max_element(*at))
       return tl::unexpected(at_line(number, "it has fewer cells than the header"));
     const auto cell = [&](Column c) { return cells[(*at)[c]]; };
-    if (!cell(kGpu).empty() && cell(kGpu) != hardware) continue;
+    if (!cell(kGpu).empty() && cell(kGpu) != hardware) {
+      others.insert(cell(kGpu));
+      continue;
+    }
     const auto us = number_in<double>(cell(kMicroseconds));
     KernelTiming row{cell(kOperator), cell(kShape), cell(kType), us.value_or(0) / 1e6};
     if (const auto sound = check(CalibrationFindings{{}, {}, 0, {}, {row}}); !sound)
       return tl::unexpected(at_line(number, sound.error().message));
+    if (const std::string why = never_matches(row); !why.empty()) return tl::unexpected(at_line(number, why));
     out.push_back(std::move(row));
   }
   if (out.empty())
-    return fail(ErrorKind::kInvalidValue, "gpu", fmt::format("no row is of the hardware {}", hardware));
+    return fail(ErrorKind::kInvalidValue, "gpu",
+                fmt::format("no row is of the hardware {}; the column gpu has {}", hardware,
+                            others.empty() ? "no rows" : fmt::to_string(fmt::join(others, ", "))));
   return out;
 }
 

@@ -66,7 +66,6 @@ std::optional<std::string> autocast_unsupported(const Trial& t) {
       {m.has_encoder(), "an encoder: what cross-attention keeps is not counted"},
       {family_of(m).qk_norm, "norms of queries and keys"},
       {family_of(m).post_norms(), "norms after attention and MLP"},
-      {m.has_encoder(), "an encoder: its cross-attention is no operator of autocast"},
       {t.tp > 1, "tp above 1: what is kept of a share of the columns is not counted"},
       {t.cp > 1, "cp above 1: what is kept of a share of a sequence is not counted"},
       {t.lora_rank > 0, "adapters: what is kept for a frozen base is not counted"},

@@ -27,7 +27,7 @@ bool flag(const std::string& mangled, std::size_t n) {
 
 }  // namespace
 
-// flash_fwd_kernel<Flash_fwd_kernel_traits<head, rows, keys, ...>, dropout, causal, ...>, the backward pass's
+// flash_fwd_kernel<Flash_fwd_kernel_traits<head, rows, keys, ...>, dropout, causal, local, ...>, the backward pass's
 // likewise, with a grid over blocks of keys, and flash_fwd_splitkv_kernel<traits, causal, local, alibi, even,
 // even, softcap, split, ...>: what LibTorch takes for few queries. flash_fwd_splitkv_combine_kernel has the
 // same traits and only adds the splits up.
@@ -43,7 +43,9 @@ AttentionKernel AttentionKernel::named(const std::string& mangled) {
   out.passes = forward ? 2 : 5;
   out.head = sizes[0];
   out.rows = forward ? sizes[1] : sizes[2];
-  out.causal = flag(mangled, by_splits ? 0 : 1);
+  // A window's length is in the launch's arguments, not in the name: it is taken for as long as all keys before a query.
+  const std::size_t causal = by_splits ? 0 : 1, local = causal + 1;
+  out.causal = flag(mangled, causal) || flag(mangled, local);
   out.split = by_splits && flag(mangled, 6);
   return out;
 }

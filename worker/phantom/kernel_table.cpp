@@ -75,14 +75,15 @@ KernelTable KernelTable::read(const std::string& csv, const std::string& gpu) {
   std::istringstream lines(csv);
   std::string line;
   std::map<std::string, std::size_t> at;
+  std::size_t width = 0;  // of the header, in which a name may stand twice
   for (int number = 1; std::getline(lines, line); ++number) try {
       const auto cells = cells_of(line);
       if (at.empty()) {
-        at = columns_of(cells);
+        at = columns_of(cells), width = cells.size();
         continue;
       }
       if (line.empty() || line == "\r") continue;
-      if (cells.size() < at.size()) throw std::runtime_error("a row has fewer cells than there are columns");
+      if (cells.size() < width) throw std::runtime_error("a row has fewer cells than there are columns");
       const std::string& of = cells[at["gpu"]];
       if (!of.empty() && of != gpu) continue;
       const double us = positive(cells[at["us"]]);

@@ -16,12 +16,13 @@ constexpr double kTokens = 512, kHeads = 28, kHead = 128;
 constexpr double kAllPairs = kHeads * 2 * 2 * kTokens * kTokens * kHead;
 
 TEST(AttentionKernel, ForwardMultipliesEachQueryWithEachKey) {
-  const auto name = [](const char* causal) {
+  const auto name = [](const char* causal, const char* local = "0") {
     return mangled("16flash_fwd_kernel", "Li128ELi128ELi64",
-                   std::string("Lb0ELb") + causal + "ELb0ELb0ELb1ELb1ELb0ELb0E");
+                   std::string("Lb0ELb") + causal + "ELb" + local + "ELb0ELb1ELb1ELb0ELb0E");
   };
   EXPECT_DOUBLE_EQ(AttentionKernel::named(name("0")).flops({4, 1, 28}), kAllPairs);
   EXPECT_DOUBLE_EQ(AttentionKernel::named(name("1")).flops({4, 1, 28}), kAllPairs / 2);
+  EXPECT_DOUBLE_EQ(AttentionKernel::named(name("0", "1")).flops({4, 1, 28}), kAllPairs / 2) << "a window";
 }
 
 // The same work however many blocks share a query's keys.
