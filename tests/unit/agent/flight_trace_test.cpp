@@ -40,6 +40,13 @@ TEST(FlightTrace, AMessageNamesTheOtherRankAsTheWorldCounts) {
   EXPECT_EQ(pipeline.waits->peer, 3);
 }
 
+TEST(FlightTrace, NumbersThatNoRankHasAreLeftOut) {
+  const auto trace = read_flight_trace(
+      R"({"pg_config": {"": {"name": "", "desc": "", "ranks": "[0,6666666666666666660,-7066666666666666666,3]"}}, "entries": []})");
+  ASSERT_EQ(trace.groups.size(), 1u);
+  EXPECT_EQ(trace.groups.begin()->second.ranks, (std::vector<i64>{0, 3}));
+}
+
 TEST(FlightTrace, IsToldInFewWords) {
   const auto told = groups_of(read_flight_trace(kRecorded));
   ASSERT_EQ(told.size(), 2u);
