@@ -105,7 +105,7 @@ FusedGroups fused_groups(const Trial& t, KernelPath path) {
     return t.fused_kernels == one || t.fused_kernels == FusedKernels::kNone;
   };
   return {!without(FusedKernels::kNoNorm), !without(FusedKernels::kNoRope), !without(FusedKernels::kNoMlp),
-          !without(FusedKernels::kNoLoss)};
+          t.fused_kernels != FusedKernels::kNone};
 }
 
 StepSizes::StepSizes(const Trial& t, KernelPath path) {

@@ -30,14 +30,14 @@ i64 number(const json& object, const char* key) {
   return it != object.end() && it->is_number_integer() ? it->get<i64>() : 0;
 }
 
-// "[0, 2, 4]", "1<-0": ranks, or members of a group; a number that none can have is left out.
-std::vector<i64> members_in(std::string_view list) {
+// "[0, 2, 4]"
+std::vector<i64> numbers_in(std::string_view list) {
   std::vector<i64> out;
   const char *at = list.data(), *end = at + list.size();
   while (at != end && out.size() < kMostMembers) {
     i64 value = 0;
     const auto [next, error] = std::from_chars(at, end, value);
-    if (error == std::errc() && value >= 0 && value <= kLargestRank) out.push_back(value);
+    if (error == std::errc()) out.push_back(value);
     at = error == std::errc() ? next : at + 1;
   }
   return out;
@@ -65,7 +65,8 @@ void read_members(const json& all, FlightTrace& trace) {
     FlightTrace::Group group;
     group.label = text(config, "desc");
     if (const auto ranks = config.find("ranks"); ranks != config.end() && ranks->is_string())
-      group.ranks = members_in(ranks->get_ref<const std::string&>());
+      group.ranks = numbers_in(ranks->get_ref<const std::string&>());
+    std::erase_if(group.ranks, [](i64 rank) { return rank < 0 || rank > kLargestRank; });
     trace.groups.emplace(text(config, "name"), std::move(group));
   }
 }
@@ -78,7 +79,7 @@ FlightTrace::Waiting waiting(const std::string& profiled, i64 place, const std::
   if (out.operation.ends_with("_base")) out.operation.resize(out.operation.size() - 5);
   const auto blank = out.operation.find(' ');
   if (blank == std::string::npos) return out;
-  const auto ends = members_in(std::string_view(out.operation).substr(blank));
+  const auto ends = numbers_in(std::string_view(out.operation).substr(blank));
   out.operation.resize(blank);
   if (ends.size() < 2) return out;
   const auto member = static_cast<std::size_t>(std::abs(ends[1]));  // "->" leaves no sign, "<-" one
