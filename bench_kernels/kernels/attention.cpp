@@ -39,7 +39,7 @@ void each_document(const AttentionShape& s, const F& f) {
   }
 }
 
-// Of cross-attention, which has no documents, all that there is.
+// The rows of documents. Cross-attention has no documents: it gets all rows.
 at::Tensor document_rows(const at::Tensor& rows, const AttentionShape& s, std::int64_t first) {
   if (s.keys > 0) return rows;
   return rows.narrow(0, first, s.batch * s.seq);

@@ -1,4 +1,5 @@
-// Private to this room: heads of packed q, k and v rows (of flat ones of cross-attention), and the kernels of the library for GPUs.
+// Private to this room: heads of packed q, k and v rows (cross-attention has them flat), and the kernels of the library
+// for GPUs.
 #pragma once
 #include <ATen/ATen.h>
 

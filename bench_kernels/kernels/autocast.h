@@ -29,7 +29,7 @@ void eager_norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm&,
                          const at::Tensor& residual, const at::Tensor& dx, const GradOut& dw,
                          const GradOut& db);
 
-// As cross_entropy(), of all rows at once: three tensors of the logits' size in fp32 are there together.
+// Does what cross_entropy() does, for all rows at once: three tensors of the logits' size in fp32 are there together.
 void eager_cross_entropy(const at::Tensor& logits, const Labels&, double scale, const at::Tensor& total);
 
 }  // namespace sweep::kernels

@@ -71,7 +71,7 @@ class Embedding final : public Unit {
   }
   // A view [batch, seq, hidden_size].
   at::Tensor by_sequence(const at::Tensor& rows) const { return rows.unflatten(0, {-1, seq()}); }
-  // Of positions that are added to scaled rows: the sum over the sequences, of which a processor keeps nothing.
+  // Sums the gradient of positions, which are added to scaled rows, over the sequences; a processor keeps nothing of it.
   void positions_backward(const at::Tensor& grad, const kernels::GradOut& to) const {
     std::optional<memory::ScratchScope> scratch;
     if (!grad.is_cuda() && kernels::path() != kernels::Path::kPlain) scratch.emplace();

@@ -14,7 +14,7 @@ namespace sweep::model {
 namespace {
 
 using shape::kNf4Block;
-// What is counted is what the kernels do.
+// The plan counts the blocks that the kernels use.
 static_assert(kNf4Block == device::kNf4Block && shape::kNf4ScaleBlock == device::kNf4ScaleBlock);
 
 constexpr std::int64_t kPiece = std::int64_t{1} << 20;  // weights that are quantized at once

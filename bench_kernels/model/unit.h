@@ -77,8 +77,8 @@ using LaterWork = std::vector<std::function<void()>>;
 
 struct ForcedRoutes;  // routing.h
 
-// What the decoder's layers read of the encoder, of the micro-batch at work: its rows [batch * encoder_seq_len,
-// hidden_size], and while a backward runs the sum of the layers' gradients of them.
+// The encoder's rows of the micro-batch at work, which the decoder's layers read: [batch * encoder_seq_len, hidden_size].
+// While a backward runs, also the sum of the layers' gradients of them.
 struct Encoded {
   at::Tensor rows, gradient;
 };

@@ -27,7 +27,7 @@ class FileStates {
   void update(std::size_t bucket, const at::Tensor& grad);
 
  private:
-  // What of a bucket is in host memory: moments, then the master; undefined where the layout has none.
+  // The tensors of a bucket in host memory: moments, then the master; undefined where the layout has none.
   struct Held {
     std::vector<at::Tensor> tensors;
     DiskQueue::Job job = 0;  // the last that reads or writes them

@@ -15,7 +15,7 @@ void allocate(const at::Tensor& flat);
 // counting allocator tags it as host memory.
 at::Tensor empty_outside(std::int64_t elements, at::Device device, at::ScalarType);
 
-// As allocate(), of a tensor that empty_outside() made for that device.
+// Does what allocate() does, for a tensor that empty_outside() made for that device.
 void allocate_outside(const at::Tensor& flat, at::Device device);
 
 // The part of a flat tensor that belongs to the rank-th of `size` equal shares.

@@ -124,9 +124,10 @@ void name_models(GridSpec& spec) {
 
 // Values that the program never gets would run it again as another trial.
 Status all_in_use(Reading& in) {
-  in.spec.workload->know(known_axes(in.spec));
-  in.spec.workload->also_reads(used_slots(in.spec));
-  const Dimension* unused = unused_dimension(in.spec);
+  const auto used = used_slots(in.spec);
+  in.spec.workload->know(known_axes(in.spec, used));
+  in.spec.workload->also_reads(used);
+  const Dimension* unused = unused_dimension(in.spec, used);
   if (unused == nullptr) return {};
   const std::string& name = in.spec.scope.at(unused->slots.front()).name;
   return in.refuse(

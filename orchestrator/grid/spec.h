@@ -120,11 +120,12 @@ tl::expected<Program, Cycle> order_steps(const GridSpec&, const std::vector<bool
 // and files or in how many processes it has; also by way of `derive`, of the algebra or of `where`. REQUIRES:
 // the workload is bound.
 std::vector<bool> used_slots(const GridSpec&);
+// used: the answer of used_slots().
 // Names of the axes that are in use, are given by the grid, place the trial, or follow from such, with a space
 // before and after each.
-std::string known_axes(const GridSpec&);
+std::string known_axes(const GridSpec&, std::vector<bool> used);
 // The first dimension with several values of which none is in use; null: there is none.
-const Dimension* unused_dimension(const GridSpec&);
+const Dimension* unused_dimension(const GridSpec&, const std::vector<bool>& used);
 
 // Runs one step; false: it has no value (then its slot is kFailed). Overflow of an expression is an error of
 // the grid.

@@ -42,8 +42,7 @@ std::vector<bool> used_slots(const GridSpec& spec) {
   return used;
 }
 
-std::string known_axes(const GridSpec& spec) {
-  Used known = used_slots(spec);
+std::string known_axes(const GridSpec& spec, Used known) {
   for (Slot slot = 0; slot < known.size(); ++slot) known[slot] = known[slot] || spec.given[slot];
   for (const std::string_view name : {"dp", "tp", "pp", "cp", "ep"}) known[spec.scope.slot(name)] = true;
   for (const Step& step : spec.program)
@@ -55,8 +54,7 @@ std::string known_axes(const GridSpec& spec) {
   return out;
 }
 
-const Dimension* unused_dimension(const GridSpec& spec) {
-  const auto used = used_slots(spec);
+const Dimension* unused_dimension(const GridSpec& spec, const Used& used) {
   const auto unused = [&](const Dimension& each) {
     return each.count > 1 && std::ranges::none_of(each.slots, [&](Slot slot) { return used[slot]; });
   };

@@ -63,16 +63,17 @@ TEST(GridModels, ModelsThatAreWrong) {
       AllOf(At(2, 8), IsError(ErrorKind::kConflict, "gpt2")));
 }
 
+ModelSpec spec_of(const std::string& model) {
+  const auto read = read_text("name: t\nmodel: " + model + "\nbase: {dp: 1}\n", "g.yaml");
+  EXPECT_TRUE(read) << read.error().message;
+  ModelSpec spec;
+  if (read)
+    (void)expand(
+        *read, [&](PlanEntry&& e) { return spec = e.trial.spec, true; }, 0);
+  return spec;
+}
+
 TEST(GridModels, WindowsByTheirDimensions) {
-  const auto spec_of = [](const std::string& model) {
-    const auto read = read_text("name: t\nmodel: " + model + "\nbase: {dp: 1}\n", "g.yaml");
-    EXPECT_TRUE(read) << read.error().message;
-    ModelSpec spec;
-    if (read)
-      (void)expand(
-          *read, [&](PlanEntry&& e) { return spec = e.trial.spec, true; }, 0);
-    return spec;
-  };
   const std::string sizes = "layers: 6, hidden_size: 64, heads: 4, intermediate_size: 176, vocab_size: 256";
   const ModelSpec llama = spec_of("{" + sizes + ", sliding_window: 16, sliding_window_pattern: 3}");
   EXPECT_EQ(llama.window(0), 16);
@@ -121,15 +122,6 @@ TEST(GridModels, LatentAttentionByItsDimensions) {
 }
 
 TEST(GridModels, DimensionsOfLatentAttentionMayBeAbsentAndGrouped) {
-  const auto spec_of = [](const std::string& model) {
-    const auto read = read_text("name: t\nmodel: " + model + "\nbase: {dp: 1}\n", "g.yaml");
-    EXPECT_TRUE(read) << read.error().message;
-    ModelSpec spec;
-    if (read)
-      (void)expand(
-          *read, [&](PlanEntry&& e) { return spec = e.trial.spec, true; }, 0);
-    return spec;
-  };
   const ModelSpec dense = spec_of("{base: deepseek-v2-lite, layers: 4, dense_layers: 0, shared_experts: 0}");
   EXPECT_EQ(dense.dense_layers + dense.dense_intermediate_size + dense.shared_experts, 0);
   const ModelSpec ungrouped = spec_of(
