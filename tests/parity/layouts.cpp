@@ -179,8 +179,6 @@ WholeRun run_layout(const Trial& trial, int steps, const model::Parameters::Sour
   return merge(ranks, std::move(faults));
 }
 
-constexpr double kNoise = 1e-5;  // of the norm of all tensors
-
 Distance distance(const WholeRun& a, const WholeRun& reference) {
   Distance d;
   for (std::size_t i = 0; i < reference.losses.size(); ++i) {
@@ -193,15 +191,16 @@ Distance distance(const WholeRun& a, const WholeRun& reference) {
     gradients += std::pow(whole.gradient.norm().item<double>(), 2);
     values += std::pow(whole.value.norm().item<double>(), 2);
   }
-  // What is less is noise: the gradient of a key's bias is zero, since a softmax does not see what all scores have in
-  // common.
-  const double least_gradient = kNoise * std::sqrt(gradients), least_value = kNoise * std::sqrt(values);
   for (const auto& [name, whole] : reference.tensors) {
     const auto found = a.tensors.find(name);
     if (found == a.tensors.end()) return {INFINITY, INFINITY, INFINITY, name + " is missing"};
-    const double gradient = relative(found->second.gradient, whole.gradient, least_gradient);
+    // A softmax does not see what all scores have in common, so the gradient of a key's bias is zero without rotary
+    // positions: what is there is noise, and so is the update.
+    const bool noise = name.ends_with("k_proj.bias");
+    const double gradient =
+        relative(found->second.gradient, whole.gradient, (noise ? 1e-5 : 1e-7) * std::sqrt(gradients));
     if (!(gradient <= d.gradient)) d.gradient = gradient, d.worst = name;
-    const double value = relative(found->second.value, whole.value, least_value);
+    const double value = relative(found->second.value, whole.value, noise ? 1e-5 * std::sqrt(values) : 1e-30);
     if (!(value <= d.value)) d.value = value;
   }
   return d;

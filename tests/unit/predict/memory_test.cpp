@@ -155,7 +155,8 @@ TEST(Memory, IsNearTheDryRun) {
     t.spec.layers = d.layers, t.tp = d.tp, t.dp = 8 / d.tp, t.ep = d.ep, t.zero = d.zero, t.seq_len = 1024;
     t.micro_batch_size = d.micro_batch, t.grad_accum = d.grad_accum, t.recompute = d.recompute;
     t.global_batch_size = t.dp * t.micro_batch_size * t.grad_accum;
-    EXPECT_NEAR(estimate_memory(t).total() / 1e6, d.megabytes, 0.015 * d.megabytes)
+    const double share = d.zero == 2 ? 0.015 : 0.01;  // ZeRO 2: the formula leaves out a bucket of a table
+    EXPECT_NEAR(estimate_memory(t).total() / 1e6, d.megabytes, share * d.megabytes)
         << d.model << " zero " << d.zero;
   }
 }
