@@ -85,7 +85,8 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
     over_rows(out.size(0), n, [&](std::int64_t begin, std::int64_t end) {
       const auto loop = kind == Activation::kSwiglu  ? k.swiglu
                         : kind == Activation::kGeglu ? k.geglu
-                                                     : k.gelu;
+                        : kind == Activation::kGelu  ? k.gelu
+                                                     : k.clamped_swiglu;
       loop(data<T>(in), data<T>(out), begin, end, n);
     });
   });
@@ -102,7 +103,8 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
     over_rows(grad.size(0), n, [&](std::int64_t begin, std::int64_t end) {
       const auto loop = kind == Activation::kSwiglu  ? k.swiglu_backward
                         : kind == Activation::kGeglu ? k.geglu_backward
-                                                     : k.gelu_backward;
+                        : kind == Activation::kGelu  ? k.gelu_backward
+                                                     : k.clamped_swiglu_backward;
       loop(data<T>(in), data<T>(grad), begin, end, n);
     });
   });

@@ -85,8 +85,11 @@ struct Angles {
   at::Tensor cos, sin;
 };
 
-// in: [T, 2N] with the gate first, of kGelu [T, N]. kGeglu: the gate passes GELU (tanh form).
-enum class Activation { kSwiglu, kGeglu, kGelu };
+// in: [T, 2N] with the gate first, of kGelu [T, N]. kGeglu: the gate passes GELU (tanh form). kClampedSwiglu, of gpt-oss
+// (arXiv 2508.10925, section 2.2; constants of its modelling code): g sigmoid(kSwigluGain g) (u + 1), where g is the
+// gate and u the other half, both at most kSwigluLimit, u also at least -kSwigluLimit.
+enum class Activation { kSwiglu, kGeglu, kGelu, kClampedSwiglu };
+inline constexpr double kSwigluGain = 1.702, kSwigluLimit = 7;
 void activation(Activation, const at::Tensor& in, const at::Tensor& out);
 // in becomes its gradient; grad (of out) becomes out again.
 void activation_backward(Activation, const at::Tensor& in, const at::Tensor& grad);
@@ -111,10 +114,13 @@ struct AttentionShape {
   AttentionKernel kernel = AttentionKernel::kFlash;
   std::optional<std::int64_t> window;  // number of keys a query sees, itself included; nullopt: all before it
   const Documents* documents = nullptr;  // null: each sequence is one. Of kMath and kFlash
+  // [heads]: a logit of each head that takes a share of each query's attention and has no value (gpt-oss, arXiv
+  // 2508.10925, section 2.1); undefined: there are none. Of kFlash.
+  at::Tensor sinks = {};
 };
 struct AttentionState {
   at::Tensor out;    // [B * S, heads * head_dim]
-  at::Tensor saved;  // flash: log-sum-exp [B, S, heads]; math: probabilities [B, heads, S, S]
+  at::Tensor saved;  // flash: log-sum-exp [B, S, heads], sinks included; math: probabilities [B, heads, S, S]
   at::Tensor mask;   // flash with a window on CPU: the additive [S, S] mask it was given
 };
 // The additive mask a windowed flash kernel on CPU needs, made once per model; undefined where none is
@@ -124,6 +130,9 @@ AttentionState attention(const at::Tensor& qkv, const AttentionShape&, const at:
 // dqkv is written whole, q and k turned back by the angles. `dout` is [B * S, heads * head_dim].
 void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape&,
                         const AttentionState&, const at::Tensor& dqkv, const Angles& = {});
+
+// The gradient [heads] of the sinks of attention(), in the accumulation type.
+at::Tensor sinks_backward(const at::Tensor& dout, const AttentionShape&, const AttentionState&);
 
 // The first entry of the share of the vocabulary that is held; nullopt: all of it is.
 using FirstEntry = std::optional<std::int64_t>;

@@ -233,6 +233,7 @@ class Attention {
     if (s_.flash) {
       m.take(kKept, lse());
       if (s_.attention == AttentionKind::kSdpa && shares_) m.moment(kPassing, 2 * result());
+      if (s_.sinks && s_.gpu) m.moment(kPassing, 2 * lse());
     } else {
       m.take(kKept, s_.batch * s_.element * scores_);
       m.moment(kPassing, s_.gpu ? std::max(3 * s_.seq * s_.seq, 2 * batched()) : spread());

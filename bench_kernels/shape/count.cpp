@@ -39,11 +39,13 @@ i64 active_layer_weights(const ModelSpec& m) {
   return m.layers * attention_weights(m) + mlp_weights_of_layers(m, m.experts_per_token);
 }
 
+// And sinks of attention.
 i64 layer_biases(const ModelSpec& m) {
   i64 n = 0;
   if (m.attention_bias) n += (m.heads + 2 * m.kv_heads) * m.head_dim;
-  if (m.linear_bias) n += m.hidden_size + (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size;
-  return n;
+  const i64 of_mlp = (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size;
+  if (m.linear_bias) n += m.hidden_size + (m.experts > 0 ? m.experts * of_mlp + m.experts : of_mlp);
+  return n + (family_of(m).sinks() ? m.heads : 0);
 }
 
 i64 norm_parameters(const ModelSpec& m) {

@@ -9,22 +9,24 @@
 #include "bench_kernels/kernels/device/norm.h"
 #include "bench_kernels/kernels/device/rope.h"
 
-#define SWEEP_DEVICE_KERNELS(KERNEL)                                                     \
-  KERNEL(swiglu, ActivationArgs, (activate<T, K, Silu, true>(args)))                     \
-  KERNEL(swiglu_backward, ActivationArgs, (activate_backward<T, K, Silu, true>(args)))   \
-  KERNEL(geglu, ActivationArgs, (activate<T, K, Gelu, true>(args)))                      \
-  KERNEL(geglu_backward, ActivationArgs, (activate_backward<T, K, Gelu, true>(args)))    \
-  KERNEL(gelu, ActivationArgs, (activate<T, K, Gelu, false>(args)))                      \
-  KERNEL(gelu_backward, ActivationArgs, (activate_backward<T, K, Gelu, false>(args)))    \
-  KERNEL(rms_norm, NormArgs, (norm<T, K, false>(args, room)))                            \
-  KERNEL(layer_norm, NormArgs, (norm<T, K, true>(args, room)))                           \
-  KERNEL(rms_norm_backward, NormBackwardArgs, (norm_backward<T, K, false>(args, room)))  \
-  KERNEL(layer_norm_backward, NormBackwardArgs, (norm_backward<T, K, true>(args, room))) \
-  KERNEL(sum_parts, SumPartsArgs, (sum_parts<T>(args, room)))                            \
-  KERNEL(rope, RopeArgs, (rotate<T, K>(args)))                                           \
-  KERNEL(adamw_eight_bit, EightBitArgs, (adamw_eight_bit<T>(args, room)))                \
-  KERNEL(four_bit_weights, Nf4Args, (nf4_dequantize<T, K>(args, room)))                  \
-  KERNEL(largest_magnitude, LargestArgs, (largest_magnitude<T, K>(args, room)))          \
+#define SWEEP_DEVICE_KERNELS(KERNEL)                                                                  \
+  KERNEL(swiglu, ActivationArgs, (activate<T, K, Silu, true>(args)))                                  \
+  KERNEL(swiglu_backward, ActivationArgs, (activate_backward<T, K, Silu, true>(args)))                \
+  KERNEL(geglu, ActivationArgs, (activate<T, K, Gelu, true>(args)))                                   \
+  KERNEL(geglu_backward, ActivationArgs, (activate_backward<T, K, Gelu, true>(args)))                 \
+  KERNEL(gelu, ActivationArgs, (activate<T, K, Gelu, false>(args)))                                   \
+  KERNEL(gelu_backward, ActivationArgs, (activate_backward<T, K, Gelu, false>(args)))                 \
+  KERNEL(clamped_swiglu, ActivationArgs, (activate<T, K, ClampedSilu, true>(args)))                   \
+  KERNEL(clamped_swiglu_backward, ActivationArgs, (activate_backward<T, K, ClampedSilu, true>(args))) \
+  KERNEL(rms_norm, NormArgs, (norm<T, K, false>(args, room)))                                         \
+  KERNEL(layer_norm, NormArgs, (norm<T, K, true>(args, room)))                                        \
+  KERNEL(rms_norm_backward, NormBackwardArgs, (norm_backward<T, K, false>(args, room)))               \
+  KERNEL(layer_norm_backward, NormBackwardArgs, (norm_backward<T, K, true>(args, room)))              \
+  KERNEL(sum_parts, SumPartsArgs, (sum_parts<T>(args, room)))                                         \
+  KERNEL(rope, RopeArgs, (rotate<T, K>(args)))                                                        \
+  KERNEL(adamw_eight_bit, EightBitArgs, (adamw_eight_bit<T>(args, room)))                             \
+  KERNEL(four_bit_weights, Nf4Args, (nf4_dequantize<T, K>(args, room)))                               \
+  KERNEL(largest_magnitude, LargestArgs, (largest_magnitude<T, K>(args, room)))                       \
   KERNEL(round_to_eight, RoundArgs, (round_to_eight<T, K>(args, room)))
 
 #ifdef SWEEP_DEVICE_TYPE

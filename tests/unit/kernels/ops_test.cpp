@@ -98,8 +98,11 @@ TEST_P(Ops, RopeTurnsAndTurnsBack) {
 }
 
 TEST_P(Ops, ActivationsForwardAndBackward) {
-  for (const Activation kind : {Activation::kSwiglu, Activation::kGeglu, Activation::kGelu}) {
-    const at::Tensor in = random({9, kind == Activation::kGelu ? 33 : 66}), grad = random({9, 33});
+  for (const Activation kind :
+       {Activation::kSwiglu, Activation::kGeglu, Activation::kGelu, Activation::kClampedSwiglu}) {
+    const at::Tensor in = random({9, kind == Activation::kGelu ? 33 : 66});
+    if (kind == Activation::kClampedSwiglu) in.mul_(5);  // beyond both limits too
+    const at::Tensor grad = random({9, 33});
     const auto run = [&] {
       const at::Tensor i = in.clone(), g = grad.clone(), out = at::empty_like(grad);
       activation(kind, i, out);
