@@ -19,6 +19,11 @@ bool plausible(const MatmulTiming& t) {
 bool plausible(const CopyTiming& t) {
   return t.bytes > 0;
 }
+// Sizes above 0, joined by x.
+bool plausible(const KernelTiming& t) {
+  const bool text = t.shape.find_first_not_of("0123456789x") == std::string::npos && t.shape.size() <= 100;
+  return !t.op.empty() && text && !t.shape.empty() && t.shape.front() != 'x' && t.shape.back() != 'x';
+}
 bool plausible(const GroupTiming& t) {
   return t.bytes > 0 && t.wrong >= 0;
 }
@@ -35,6 +40,7 @@ Expected<void> check_all(const std::vector<T>& list, const char* name) {
 
 std::string to_text(const CalibrationRequest& r) {
   return dump({{"machine", r.machine},
+               {"kernels", r.kernels},
                {"group", r.group},
                {"precisions", r.precisions},
                {"smallest_bytes", r.smallest_bytes},
@@ -47,6 +53,7 @@ Expected<CalibrationRequest> calibration_request_from(std::string_view text) {
   if (!json) return tl::unexpected(json.error());
   CalibrationRequest r;
   r.machine = flag_of(*json, "machine");
+  r.kernels = flag_of(*json, "kernels");
   r.group = text_of(*json, "group");
   if (json->contains("precisions") && (*json)["precisions"].is_array())
     for (const Json& word : (*json)["precisions"])
@@ -66,6 +73,7 @@ Expected<void> check(const CalibrationFindings& f) {
   SWEEP_TRY(check_all(f.matmul, "matmul"));
   SWEEP_TRY(check_all(f.copies, "copies"));
   SWEEP_TRY(check_all(f.collectives, "collectives"));
+  SWEEP_TRY(check_all(f.kernels, "kernels"));
   if (!std::isfinite(f.launch_s) || f.launch_s < 0)
     return fail("launch_s cannot be " + std::to_string(f.launch_s));
   return {};

@@ -15,6 +15,8 @@ namespace sweep {
 struct CalibrationRequest {
   // Each rank by itself: matrix products, memory, launches.
   bool machine = false;
+  // Further kernels, for a kernel table: batched products, attention, and products of more shapes.
+  bool kernels = false;
   // The collectives of a group: "tp", neighbours in rank order; "dp", one rank of each node. Empty: none.
   std::string group;
   std::vector<std::string> precisions;  // precisions of matrix products

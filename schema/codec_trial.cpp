@@ -26,7 +26,7 @@ void for_each_dimension(Spec& s, F&& f) {
   f("v_head_dim", s.v_head_dim), f("yarn", s.yarn), f("shared_experts", s.shared_experts);
   f("dense_layers", s.dense_layers), f("dense_intermediate_size", s.dense_intermediate_size);
   f("expert_groups", s.expert_groups), f("groups_per_token", s.groups_per_token);
-  f("routed_scaling", s.routed_scaling);
+  f("routed_scaling", s.routed_scaling), f("encoder_layers", s.encoder_layers);
 }
 
 template <class T, class F>

@@ -1,4 +1,4 @@
-// ModelSpec: the dimensions of a decoder-only transformer, all that a step, a FLOP count or a trial id needs
+// ModelSpec: the dimensions of a transformer, decoder-only or encoder-decoder, all that a step, a FLOP count or a trial id needs
 // of it.
 #pragma once
 #include <cstdint>
@@ -72,7 +72,12 @@ struct ModelSpec {
   // 0: experts have no groups.
   std::int64_t expert_groups = 0, groups_per_token = 0;
   double routed_scaling = 1;  // factor of the weights of a token's experts
+  // Layers of an encoder, whose result each of `layers` decoder layers reads by cross-attention (Vaswani et al. 2017,
+  // arXiv 1706.03762, section 3.2.3); 0: the model is a decoder alone.
+  std::int64_t encoder_layers = 0;
 
+  bool has_encoder() const { return encoder_layers > 0; }
+  std::int64_t all_layers() const { return encoder_layers + layers; }
   bool latent() const { return kv_lora_rank > 0; }
   bool full_attention(std::int64_t layer) const {
     return !sliding_window || (sliding_window_pattern > 0 && (layer + 1) % sliding_window_pattern == 0);

@@ -46,7 +46,7 @@ std::string strategy_sentences();
 struct Strategy {
   StrategyKind kind = StrategyKind::kGrid;
   // search: the most trials of each model, hardware and sequence length.
-  i64 max_trials = 12;
+  i64 max_trials = 20;
   // search: it stops when the expected gain of the best trial that is left is below this share.
   double least_gain = 0.01;
   // Trials that may run before the results of the others are known.

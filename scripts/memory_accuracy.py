@@ -11,9 +11,10 @@ import sys
 import tempfile
 
 MODELS = [("llama3-8b", 8), ("llama3.2-1b", 8), ("llama2-7b", 6), ("mistral-7b", 6), ("qwen2-0.5b", 8), ("qwen2.5-7b", 6), ("gpt2", 8),
-          ("gpt2-xl", 8), ("gemma-2b", 6), ("playbook-1b", 8), ("mixtral-8x7b", 4), ("llama3-70b", 4), ("deepseek-v2-lite", 4), ("gemma3-4b", 6), ("gpt-oss-20b", 3)]
+          ("gpt2-xl", 8), ("gemma-2b", 6), ("playbook-1b", 8), ("mixtral-8x7b", 4), ("llama3-70b", 4), ("deepseek-v2-lite", 4), ("gemma3-4b", 6),
+          ("blenderbot-400m", 6), ("gpt-oss-20b", 3)]
 SMALL = [("small-llama", 4), ("small-gpt2", 4), ("tiny-llama", 2), ("tiny-gpt2", 2), ("tiny-qwen2", 2),
-         ("tiny-deepseek", 4), ("tiny-gemma3", 4), ("tiny-gpt-oss", 2)]
+         ("tiny-deepseek", 4), ("tiny-gemma3", 4), ("tiny-blenderbot", 3), ("tiny-gpt-oss", 2)]
 UNTIED = {"llama3-8b", "llama2-7b", "mistral-7b", "llama3-70b", "small-llama"}
 EXPERTS = {"mixtral-8x7b", "deepseek-v2-lite", "tiny-deepseek", "gpt-oss-20b", "tiny-gpt-oss"}
 GPUS = ["h100-sxm-80gb", "h100-sxm-80gb", "a100-80gb", "b200-180gb", "l4-24gb"]
@@ -31,15 +32,15 @@ def point(draw):
          "pp": often(draw, 1, 2, 4), "cp": often(draw, 1, 2, 4, share=0.75), "zero": draw.choice([0, 1, 2, 3]),
          "micro_batch_size": draw.choice([1, 1, 2, 4]), "grad_accum": draw.choice([1, 1, 2, 4, 8]),
          "seq_len": draw.choice([64, 128, 256] if cpu else [512, 1024, 2048, 4096, 8192]),
-         "precision": draw.choice(["fp32", "bf16", "bf16_mixed", "bf16_master", "fp16", "fp8"]),
-         "recompute": often(draw, "none", "selective", "full"), "offload": often(draw, "none", "optimizer", "parameters", "disk", share=0.8),
+         "precision": draw.choice(["fp32", "bf16", "bf16_mixed", "bf16_master", "fp16", "fp8", "bf16_amp", "fp16_amp"]),
+         "recompute": often(draw, "none", "selective", "full"), "offload": often(draw, "none", "optimizer", "parameters", "disk", "disk_parameters", share=0.8),
          "optimizer": draw.choice(["fused", "fused", "foreach", "plain", "sgd", "sgd_momentum", "adamw_8bit", "paged_adamw", "adafactor"]), "attention": often(draw, "auto", "flash", "math"),
          "grad_bucket_mb": often(draw, 25, 1, 100), "grad_dtype": often(draw, "auto", "fp32", "bf16"),
          "prefetch_forward": often(draw, 1, 0, 2), "prefetch_backward": often(draw, 1, 0, 2), "reshard_after_forward": draw.random() < 0.8,
          "sp": draw.random() < 0.5, "tp_overlap": draw.random() < 0.2, "cp_comm_type": draw.choice(["ring", "all_to_all"]),
          "routing": draw.choice(["balanced", "skewed"]), "hot_percent": draw.choice([20, 50, 80]), "capacity_percent": draw.choice([0, 0, 125]),
          "activation_offload": draw.random() < 0.1, "grad_clip": draw.random() < 0.2, "vocab_multiple": often(draw, 1, 64, 128),
-         "fused_kernels": often(draw, "all", "none", "no_norm", "no_rope", "no_mlp", share=0.8)}
+         "fused_kernels": often(draw, "all", "none", "no_norm", "no_rope", "no_mlp", "no_loss", share=0.8)}
     if draw.random() < 0.2:
         p["lora_rank"] = draw.choice([8, 16, 64, 256])
         p["lora_targets"] = "attention" if name.startswith("mixtral") else draw.choice(["query_value", "attention", "mlp", "all_linear"])
@@ -50,6 +51,10 @@ def point(draw):
     model = {"base": name, "layers": layers if draw.random() < 0.7 else draw.choice([2, 3, 5, 8, 12])}
     if name in UNTIED and draw.random() < 0.2:
         model["tie_embeddings"] = True
+    if "blenderbot" in name:  # dp and zero alone; positions end at 128
+        p |= {"tp": 1, "pp": 1, "cp": 1, "seq_len": draw.choice([32, 64, 128]), "encoder_seq_len": draw.choice([0, 48, 128]),
+              "micro_batch_size": draw.choice([1, 8, 64])}
+        p = {key: value for key, value in p.items() if key not in {"lora_rank", "lora_targets", "quantize_base", "lengths", "packing"}}
     if p["tp"] == 1:
         p["sp"] = p["tp_overlap"] = False
     if name in EXPERTS:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""search_accuracy.py SWEEP MEASURED.csv: how many trials `strategy: search` needs, replayed on measured rows, as the table of docs/search.md.
+"""search_accuracy.py SWEEP MEASURED.csv [PROFILE...]: how many trials `strategy: search` needs, replayed on measured rows, as the table of docs/search.md.
 
 MEASURED.csv has the columns of sweeps/data. Rows that failed are trials too. Each cell (model, nodes) is predicted by a profile fitted without
-it. Columns: trials until within 5 % of the best of the cell, then by the same measure other ways to choose; and where the search stops by itself.
+it. Columns: trials until within 5 % of the best of the cell, then by the same measure other ways to choose; and where the search stops by itself. With PROFILEs (of other trainers, whose
+predictions are wrong here): where it stops by each of them.
 """
 import collections
 import csv
@@ -89,13 +90,31 @@ def counts_of(tool, rows, others):
     return counts, len(tried), max(map(rate, tried)) / best
 
 
+def stops_by(sweep, cells, profile):
+    """A row: where the search stops in all cells by the predictions of this profile, and with what."""
+    with tempfile.TemporaryDirectory() as name:
+        tool, stops, shares = Tool(sweep, pathlib.Path(name)), [], []
+        for rows in cells.values():
+            out = tool.run("replay", tool.write("cell.csv", rows), "--profile", profile)
+            tried = [rows[int(each["row"]) - 2] for each in csv.DictReader(io.StringIO(out))]
+            stops.append(len(tried))
+            shares.append(max(map(rate, tried)) / max(map(rate, rows)))
+    print(f"| {profile} | {statistics.median(stops):g} ({max(stops)}) | {100 * min(shares):.0f} % | {100 * statistics.mean(shares):.1f} % | "
+          f"{sum(s < 0.8 for s in shares)} of {len(shares)} |", flush=True)
+
+
 def main():
-    sweep, measured = sys.argv[1:]
+    sweep, measured, *profiles = sys.argv[1:]
     cells = collections.defaultdict(list)
     with open(measured, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
         cells[cell_of(row)].append(row)
+    if profiles:
+        print("| profile | stops after, median (most) | with, of the best, least | mean | cells below 80 % |\n|---|---|---|---|---|")
+        for profile in profiles:
+            stops_by(sweep, cells, profile)
+        return
     print("| model | nodes | configurations | " + " | ".join(NAMES) + " | search stops after | with, of the best |\n|---" + "|---" * (len(NAMES) + 4) + "|")
     every, stops = collections.defaultdict(list), collections.defaultdict(list)
     with tempfile.TemporaryDirectory() as name:

@@ -39,7 +39,9 @@ void each_document(const AttentionShape& s, const F& f) {
   }
 }
 
+// Of cross-attention, which has no documents, all that there is.
 at::Tensor document_rows(const at::Tensor& rows, const AttentionShape& s, std::int64_t first) {
+  if (s.keys > 0) return rows;
   return rows.narrow(0, first, s.batch * s.seq);
 }
 
@@ -55,7 +57,7 @@ void cpu_flash(const at::Tensor& qkv, const AttentionShape& s, const AttentionSt
   const Heads h = split_heads(qkv, s);
   const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
       heads_first(h.q, s), heads_first(spread(h.k, s, 2), s), heads_first(spread(h.v, s, 2), s), 0.0,
-      !state.mask.defined(), given(state.mask), scale_of(s));
+      s.causal && !state.mask.defined(), given(state.mask), scale_of(s));
   state.out.view({s.batch, s.seq, s.heads, s.head_dim}).copy_(out.transpose(1, 2));
   state.saved.copy_(lse.transpose(1, 2));
 }
@@ -67,7 +69,7 @@ void cpu_flash_backward(const at::Tensor& dout, const at::Tensor& qkv, const Att
   const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
       heads_first(dout, s), heads_first(h.q, s), heads_first(spread(h.k, s, 2), s),
       heads_first(spread(h.v, s, 2), s), heads_first(state.out, s), state.saved.transpose(1, 2), 0.0,
-      !state.mask.defined(), given(state.mask), scale_of(s));
+      s.causal && !state.mask.defined(), given(state.mask), scale_of(s));
   const Heads d = split_heads(dqkv, s);
   d.q.copy_(dq.transpose(1, 2));
   gather(dk.transpose(1, 2), d.k, s, 2);
@@ -96,10 +98,14 @@ void batch_product(const at::Tensor& a, const at::Tensor& b, const at::Tensor& o
     at::bmm_out(result, a, b);
 }
 
-void causal_softmax(const at::Tensor& scores, const AttentionShape& s) {
+void softmax(const at::Tensor& scores, const AttentionShape& s) {
+  if (way(scores) == Way::kNothing) return;
+  if (!s.causal) {
+    memory::ScratchScope scratch;  // none of a GPU's: it is done in place
+    return plain::softmax(scores, scale_of(s));
+  }
   const std::int64_t window = windowed(s) ? *s.window : s.seq;
   const at::Tensor places = s.documents ? s.documents->places : at::Tensor();
-  if (way(scores) == Way::kNothing) return;
   if (way(scores) == Way::kPlain) return plain::causal_softmax(scores, window, scale_of(s), places);
   by_type(scores, [&]<class T>() {
     using A = typename RowKernels<T>::A;
@@ -117,8 +123,9 @@ void softmax_backward(const at::Tensor& probs, const at::Tensor& grad, const Att
   if (way(probs) == Way::kNothing) return;
   by_type(probs, [&]<class T>() {
     using A = typename RowKernels<T>::A;
-    over_rows(probs.numel() / s.seq, s.seq, [&](std::int64_t begin, std::int64_t end) {
-      row_kernels<T>().softmax_backward(data<T>(probs), data<T>(grad), begin, end, s.seq,
+    const std::int64_t keys = s.key_count();
+    over_rows(probs.numel() / keys, keys, [&](std::int64_t begin, std::int64_t end) {
+      row_kernels<T>().softmax_backward(data<T>(probs), data<T>(grad), begin, end, keys,
                                         static_cast<A>(scale_of(s)));
     });
   });
@@ -135,20 +142,57 @@ at::Tensor batched(const at::Tensor& heads, const AttentionShape& s) {
   const at::Tensor first = heads.transpose(1, 2);
   const std::int64_t shared = s.heads / heads.size(2);
   return first.unsqueeze(2)
-      .expand({s.batch, heads.size(2), shared, s.seq, s.head_dim})
-      .reshape({s.batch * s.heads, s.seq, s.head_dim});
+      .expand({s.batch, heads.size(2), shared, heads.size(1), s.head_dim})
+      .reshape({s.batch * s.heads, heads.size(1), s.head_dim});
 }
 
 // The reverse, as [B, S, heads, D].
 at::Tensor unbatched(const at::Tensor& values, const AttentionShape& s) {
-  return values.view({s.batch, s.heads, s.seq, s.head_dim}).transpose(1, 2);
+  return values.view({s.batch, s.heads, values.size(1), s.head_dim}).transpose(1, 2);
+}
+
+// Under autocast: scores in 16 bits, softmax in fp32, and its result again in 16 bits for the product.
+void eager_math(const at::Tensor& qkv, const AttentionShape& s, AttentionState& state) {
+  const Heads h = split_heads(qkv, s);
+  {
+    const at::Tensor scores = at::empty({s.batch * s.heads, s.seq, s.seq}, qkv.options());
+    batch_product(batched(h.q, s), batched(h.k, s).transpose(1, 2), scores);
+    state.saved = scores.to(at::kFloat).view({s.batch, s.heads, s.seq, s.seq});
+  }
+  softmax(state.saved, s);
+  state.narrow = state.saved.to(qkv.scalar_type()).view({s.batch * s.heads, s.seq, s.seq});
+  const at::Tensor out = at::empty({s.batch * s.heads, s.seq, s.head_dim}, qkv.options());
+  batch_product(state.narrow, batched(h.v, s), out);
+  state.out.view({s.batch, s.seq, s.heads, s.head_dim}).copy_(unbatched(out, s));
+}
+
+void eager_math_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape& s,
+                         const AttentionState& state, const at::Tensor& dqkv) {
+  const Heads h = split_heads(qkv, s), d = split_heads(dqkv, s);
+  const at::Tensor grad = batched(dout.view({s.batch, s.seq, s.heads, s.head_dim}), s);
+  const at::Tensor of_heads = at::empty_like(grad), scores = at::empty_like(state.narrow);
+  batch_product(state.narrow.transpose(1, 2), grad, of_heads);
+  gather(unbatched(of_heads, s), d.v, s, 2);
+  batch_product(grad, batched(h.v, s).transpose(1, 2), scores);
+  {
+    const at::Tensor wide = scores.to(at::kFloat), probs = state.saved.view(scores.sizes());
+    if (way(qkv) == Way::kPlain)
+      plain::softmax_backward(probs, probs.mul(wide).sum({-1}, true), wide, scale_of(s));
+    else
+      softmax_backward(probs, wide, s);
+    at::Tensor(scores).copy_(wide);
+  }
+  batch_product(scores, batched(h.k, s), of_heads);
+  at::Tensor(d.q).copy_(unbatched(of_heads, s));
+  batch_product(scores.transpose(1, 2), batched(h.q, s), of_heads);
+  gather(unbatched(of_heads, s), d.k, s, 2);
 }
 
 void batched_math(const at::Tensor& qkv, const AttentionShape& s, const AttentionState& state) {
   const Heads h = split_heads(qkv, s);
-  at::Tensor probs = state.saved.view({s.batch * s.heads, s.seq, s.seq});
+  at::Tensor probs = state.saved.view({s.batch * s.heads, s.seq, s.key_count()});
   at::bmm_out(probs, batched(h.q, s), batched(h.k, s).transpose(1, 2));
-  causal_softmax(state.saved, s);
+  softmax(state.saved, s);
   state.out.view({s.batch, s.seq, s.heads, s.head_dim}).copy_(unbatched(at::bmm(probs, batched(h.v, s)), s));
 }
 
@@ -158,7 +202,7 @@ void batched_math_backward(const at::Tensor& dout, const at::Tensor& qkv, const 
   const at::Tensor grad = batched(dout.view({s.batch, s.seq, s.heads, s.head_dim}), s);
   const at::Tensor out = state.out.view({s.batch, s.seq, s.heads, s.head_dim});
   const at::Tensor dots = at::sum(batched(out, s).mul(grad), {-1}, true, statistics_type(grad));
-  const at::Tensor probs = state.saved.view({s.batch * s.heads, s.seq, s.seq});
+  const at::Tensor probs = state.saved.view({s.batch * s.heads, s.seq, s.key_count()});
   gather(unbatched(at::bmm(probs.transpose(1, 2), grad), s), d.v, s, 2);
   const at::Tensor scores = at::bmm(grad, batched(h.v, s).transpose(1, 2));
   plain::softmax_backward(probs, dots, scores, scale_of(s));
@@ -173,7 +217,7 @@ void math(const at::Tensor& qkv, const AttentionShape& s, const AttentionState& 
   for (std::int64_t b = 0; b < s.batch; ++b) {
     batch_product(one(h.q, b), spread(one(h.k, b), s, 0).transpose(1, 2), state.saved.select(0, b));
   }
-  causal_softmax(state.saved, s);
+  softmax(state.saved, s);
   for (std::int64_t b = 0; b < s.batch; ++b) {
     batch_product(state.saved.select(0, b), spread(one(h.v, b), s, 0), one(out, b));
   }
@@ -184,8 +228,8 @@ void math_backward(const at::Tensor& dout, const at::Tensor& qkv, const Attentio
   if (way(qkv) == Way::kPlain) return batched_math_backward(dout, qkv, s, state, dqkv);
   const Heads h = split_heads(qkv, s), d = split_heads(dqkv, s);
   const at::Tensor grad = dout.view({s.batch, s.seq, s.heads, s.head_dim});
-  const at::Tensor dp = at::empty({s.heads, s.seq, s.seq}, qkv.options());
-  const at::Tensor dkv = at::empty({s.heads, s.seq, s.head_dim}, qkv.options());
+  const at::Tensor dp = at::empty({s.heads, s.seq, s.key_count()}, qkv.options());
+  const at::Tensor dkv = at::empty({s.heads, s.key_count(), s.head_dim}, qkv.options());
   for (std::int64_t b = 0; b < s.batch; ++b) {
     const at::Tensor p = state.saved.select(0, b), g = one(grad, b);
     batch_product(p.transpose(1, 2), g, dkv);
@@ -223,8 +267,13 @@ AttentionState attention(const at::Tensor& qkv, const AttentionShape& s, const a
     return state;
   }
   const auto lse_options = qkv.options().dtype(statistics_type(qkv));
+  if (math_itself && s.autocast) {
+    AttentionState state{at::empty({s.batch * s.seq, s.heads * s.head_dim}, qkv.options()), {}, mask};
+    eager_math(qkv, s, state);
+    return state;
+  }
   AttentionState state{at::empty({s.batch * s.seq, s.heads * s.head_dim}, qkv.options()),
-                       math_itself ? at::empty({s.batch, s.heads, s.seq, s.seq}, qkv.options())
+                       math_itself ? at::empty({s.batch, s.heads, s.seq, s.key_count()}, qkv.options())
                                    : at::empty({s.batch, s.seq, s.heads}, lse_options),
                        mask};
   if (math_itself)
@@ -242,7 +291,9 @@ void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const Att
   const bool math = s.kernel == AttentionKernel::kMath;
   if (!math && (qkv.is_cuda() || (qkv.is_meta() && path() == Path::kPlain)))
     return library_attention_backward(dout, qkv, s, state, dqkv, angles);
-  if (math)
+  if (math && s.autocast)
+    eager_math_backward(dout, qkv, s, state, dqkv);
+  else if (math)
     math_backward(dout, qkv, s, state, dqkv);
   else if (qkv.is_cpu())
     each_document(s, [&](const AttentionShape& one, std::int64_t first) {

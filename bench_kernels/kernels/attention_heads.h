@@ -1,4 +1,4 @@
-// Private to this room: heads of packed q, k and v rows, and the kernels of the library for GPUs.
+// Private to this room: heads of packed q, k and v rows (of flat ones of cross-attention), and the kernels of the library for GPUs.
 #pragma once
 #include <ATen/ATen.h>
 
@@ -9,10 +9,17 @@
 namespace sweep::kernels {
 
 struct Heads {
-  at::Tensor q, k, v;  // [B, S, heads or kv_heads, head_dim], views of the rows
+  at::Tensor q, k, v;  // [B, S or keys, heads or kv_heads, head_dim], views of the rows
 };
 
 inline Heads split_heads(const at::Tensor& rows, const AttentionShape& s) {
+  if (s.keys > 0) {
+    const std::int64_t queries = s.batch * s.seq * s.heads * s.head_dim;
+    const at::Tensor kv =
+        rows.narrow(0, queries, rows.numel() - queries).view({s.batch, s.keys, 2 * s.kv_heads, s.head_dim});
+    return {rows.narrow(0, 0, queries).view({s.batch, s.seq, s.heads, s.head_dim}),
+            kv.narrow(2, 0, s.kv_heads), kv.narrow(2, s.kv_heads, s.kv_heads)};
+  }
   const at::Tensor all = rows.view({s.batch, s.seq, s.heads + 2 * s.kv_heads, s.head_dim});
   return {all.narrow(2, 0, s.heads), all.narrow(2, s.heads, s.kv_heads),
           all.narrow(2, s.heads + s.kv_heads, s.kv_heads)};

@@ -55,9 +55,9 @@ std::array<at::Tensor, 3> flash_documents_backward(const at::Tensor& dout, const
 AttentionState flash(const Heads& h, const AttentionShape& s) {
   if (s.documents != nullptr) return flash_documents(h, s);
   const auto left = left_window(s);
-  auto [out, lse, rng, unused, debug] =
-      at::_flash_attention_forward(h.q, h.k, h.v, std::nullopt, std::nullopt, s.seq, s.seq, 0.0, true, false,
-                                   scale_of(s), left, left ? std::optional<std::int64_t>(0) : std::nullopt);
+  auto [out, lse, rng, unused, debug] = at::_flash_attention_forward(
+      h.q, h.k, h.v, std::nullopt, std::nullopt, s.seq, s.key_count(), 0.0, s.causal, false, scale_of(s),
+      left, left ? std::optional<std::int64_t>(0) : std::nullopt);
   return {result_rows(out, s), lse, rng};
 }
 
@@ -67,7 +67,7 @@ std::array<at::Tensor, 3> flash_backward(const at::Tensor& dout, const Heads& h,
   const auto left = left_window(s);
   auto [dq, dk, dv] = at::_flash_attention_backward(
       result_heads(dout, s), h.q, h.k, h.v, result_heads(state.out, s), state.saved, at::Tensor(),
-      at::Tensor(), s.seq, s.seq, 0.0, true, state.mask, at::Tensor(), scale_of(s), left,
+      at::Tensor(), s.seq, s.key_count(), 0.0, s.causal, state.mask, at::Tensor(), scale_of(s), left,
       left ? std::optional<std::int64_t>(0) : std::nullopt);
   return {dq, dk, dv};
 }
@@ -79,8 +79,8 @@ Heads one_for_each_query(const Heads& h, const AttentionShape& s) {
 
 AttentionState efficient(const Heads& heads, const AttentionShape& s) {
   const Heads h = one_for_each_query(heads, s);
-  const auto [out, lse, seed, offset] =
-      at::_scaled_dot_product_efficient_attention(h.q, h.k, h.v, std::nullopt, true, 0.0, true, scale_of(s));
+  const auto [out, lse, seed, offset] = at::_scaled_dot_product_efficient_attention(
+      h.q, h.k, h.v, std::nullopt, true, 0.0, s.causal, scale_of(s));
   return {result_rows(before_positions(out), s), lse, seed};
 }
 
@@ -90,14 +90,14 @@ std::array<at::Tensor, 3> efficient_backward(const at::Tensor& dout, const Heads
   const auto [dq, dk, dv, unused] = at::_scaled_dot_product_efficient_attention_backward(
       before_positions(result_heads(dout, s)), h.q, h.k, h.v, at::Tensor(),
       before_positions(result_heads(state.out, s)), state.saved, state.mask, state.mask, 0.0,
-      {true, true, true, false}, true, scale_of(s));
+      {true, true, true, false}, s.causal, scale_of(s));
   return {before_positions(dq), before_positions(dk), before_positions(dv)};
 }
 
 AttentionState cudnn(const Heads& h, const AttentionShape& s) {
   const auto result = at::_scaled_dot_product_cudnn_attention(before_positions(h.q), before_positions(h.k),
                                                               before_positions(h.v), std::nullopt, true, 0.0,
-                                                              true, false, scale_of(s));
+                                                              s.causal, false, scale_of(s));
   return {result_rows(before_positions(std::get<0>(result)), s), std::get<1>(result), std::get<6>(result)};
 }
 
@@ -106,14 +106,14 @@ std::array<at::Tensor, 3> cudnn_backward(const at::Tensor& dout, const Heads& h,
   const auto [dq, dk, dv] = at::_scaled_dot_product_cudnn_attention_backward(
       before_positions(result_heads(dout, s)), before_positions(h.q), before_positions(h.k),
       before_positions(h.v), before_positions(result_heads(state.out, s)), state.saved, state.mask,
-      state.mask, at::Tensor(), at::Tensor(), at::Tensor(), s.seq, s.seq, 0.0, true, scale_of(s));
+      state.mask, at::Tensor(), at::Tensor(), at::Tensor(), s.seq, s.key_count(), 0.0, s.causal, scale_of(s));
   return {before_positions(dq), before_positions(dk), before_positions(dv)};
 }
 
 // Sizes of k and v that a kernel reads and of which it makes gradients: one for each query head, but cuDNN's.
 std::vector<std::int64_t> kernel_key_sizes(const AttentionShape& s) {
   const bool groups = s.kernel == AttentionKernel::kCudnn;
-  return {s.batch, s.seq, groups ? s.kv_heads : s.heads, s.head_dim};
+  return {s.batch, s.key_count(), groups ? s.kv_heads : s.heads, s.head_dim};
 }
 
 // The copies of k and v that one_for_each_query() makes.
@@ -157,7 +157,7 @@ void library_attention_backward(const at::Tensor& dout, const at::Tensor& qkv, c
                   : s.kernel == AttentionKernel::kCudnn ? cudnn_backward
                                                         : flash_backward;
   const auto [dq, dk, dv] = by(dout, h, s, state);
-  if (way(dqkv, Fused::kRope) == FusedWay::kDevice && dk.size(2) == s.kv_heads &&
+  if (s.keys == 0 && way(dqkv, Fused::kRope) == FusedWay::kDevice && dk.size(2) == s.kv_heads &&
       device::join_heads(dq, dk, dv, angles, dqkv))
     return;
   const auto put_heads = [&](const at::Tensor& grad, at::Tensor to) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "bench_kernels/kernels/device/args.h"
+#include "bench_kernels/kernels/device_launch.h"
 
 namespace sweep::kernels {
 namespace {
@@ -24,8 +24,6 @@ bool fused(Fused group) {
 
 namespace device {
 
-using sweep::device::Index;
-
 void set_launcher(Launcher launcher) {
   g_launcher = launcher;
 }
@@ -33,19 +31,6 @@ bool has_launcher() {
   return g_launcher != nullptr;
 }
 
-namespace {
-
-constexpr std::int64_t kPackBytes = 16;
-
-void* at_of(const at::Tensor& t) {
-  return t.defined() ? t.mutable_data_ptr() : nullptr;
-}
-
-std::int64_t pack_of(const at::Tensor& t) {
-  return kPackBytes / static_cast<std::int64_t>(t.element_size());
-}
-
-// Whether every row of these begins on 16 bytes, where rows lie `strides` elements apart.
 bool aligned(std::initializer_list<at::Tensor> tensors, std::initializer_list<std::int64_t> strides) {
   for (const at::Tensor& t : tensors) {
     if (!t.defined()) continue;
@@ -56,19 +41,6 @@ bool aligned(std::initializer_list<at::Tensor> tensors, std::initializer_list<st
   return true;
 }
 
-// Whole warps for so many columns, a pack or a single for each thread.
-unsigned threads_for(std::int64_t columns) {
-  constexpr std::int64_t kLeast = 2 * sweep::device::kWarp;
-  std::int64_t threads = kLeast;
-  while (threads < columns && threads < sweep::device::kMostThreads) threads *= 2;
-  return static_cast<unsigned>(threads);
-}
-
-unsigned blocks_for(std::int64_t rows) {
-  return static_cast<unsigned>(std::min<std::int64_t>(rows, 1 << 30));
-}
-
-// Nothing runs for meta tensors, and a grid without blocks is refused by the driver.
 void run(const at::Tensor& like, Launch launch) {
   if (like.is_meta() || launch.blocks == 0) return;
   launch.type = like.scalar_type();
@@ -76,6 +48,8 @@ void run(const at::Tensor& like, Launch launch) {
   TORCH_CHECK(launcher != nullptr, "nobody is here to launch the fused kernels");
   launcher(launch);
 }
+
+namespace {
 
 const char* name_of(Activation kind, bool backward) {
   switch (kind) {
@@ -85,6 +59,8 @@ const char* name_of(Activation kind, bool backward) {
       return backward ? "geglu_backward" : "geglu";
     case Activation::kClampedSwiglu:
       return backward ? "clamped_swiglu_backward" : "clamped_swiglu";
+    case Activation::kGeluExact:
+      return backward ? "gelu_exact_backward" : "gelu_exact";
     default:
       return backward ? "gelu_backward" : "gelu";
   }
@@ -106,7 +82,7 @@ void activate(Activation kind, const at::Tensor& in, const at::Tensor& out, bool
            once * static_cast<std::int64_t>(in.element_size()) * (backward ? 2 : 1)});
 }
 
-std::size_t bytes_of(const at::Tensor& statistics, std::int64_t elements) {
+std::size_t room_of(const at::Tensor& statistics, std::int64_t elements) {
   return static_cast<std::size_t>(elements) * statistics.element_size();
 }
 
@@ -141,7 +117,7 @@ void norm(const at::Tensor& x, const Norm& p, const at::Tensor& y, const NormSta
           packed,
           blocks_for(rows),
           threads_for(packed ? n / pack_of(x) : n),
-          bytes_of(stats.rstd, sweep::device::kWarp),
+          room_of(stats.rstd, sweep::device::kWarp),
           &args,
           passes * x.numel() * static_cast<std::int64_t>(x.element_size())});
 }
@@ -157,7 +133,7 @@ void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, con
     if (rows == 0 && db.grad.defined() && !db.add) at::Tensor(db.grad).zero_();
     return;
   }
-  const std::size_t shared = bytes_of(partial, d::kWarp + width);
+  const std::size_t shared = room_of(partial, d::kWarp + width);
   const bool fits = shared <= static_cast<std::size_t>(d::kSharedBytes);
   const d::NormBackwardArgs args{
       at_of(dy),      at_of(x), at_of(p.w), at_of(stats.mean), at_of(stats.rstd), at_of(residual), at_of(dx),
@@ -170,7 +146,7 @@ void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, con
           packed,
           static_cast<unsigned>(parts),
           threads_for(packed ? n / pack_of(x) : n),
-          fits ? shared : bytes_of(partial, d::kWarp),
+          fits ? shared : room_of(partial, d::kWarp),
           &args,
           passes * x.numel() * static_cast<std::int64_t>(x.element_size()) + sums});
   const d::SumPartsArgs last{at_of(partial), at_of(dw.grad), p.rms() ? nullptr : at_of(db.grad), parts, n,
@@ -181,7 +157,7 @@ void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, con
           false,
           static_cast<unsigned>((width + d::kSumColumns - 1) / d::kSumColumns),
           kThreads,
-          bytes_of(partial, kThreads),
+          room_of(partial, kThreads),
           &last,
           sums});
 }

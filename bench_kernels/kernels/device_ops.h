@@ -11,8 +11,8 @@
 namespace sweep::kernels {
 
 // Groups of kernels that can be switched off, all on by default; one setting per process.
-enum class Fused : unsigned { kNorm = 1, kRope = 2, kMlp = 4 };
-inline constexpr unsigned kAllFused = 7;
+enum class Fused : unsigned { kNorm = 1, kRope = 2, kMlp = 4, kLoss = 8 };
+inline constexpr unsigned kAllFused = 15;
 void set_fused(unsigned groups);
 bool fused(Fused);
 

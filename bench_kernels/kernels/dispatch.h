@@ -99,6 +99,8 @@ void activation_backward(Activation, const at::Tensor& in, const at::Tensor& gra
 // plain_softmax.cpp
 // scores: [B, heads, S, S]. places: Documents::places, or undefined.
 void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale, const at::Tensor& places);
+// Over all keys, in place.
+void softmax(const at::Tensor& scores, double scale);
 // In place of grad, without a temporary of its size. dots: of each row of grad with that of probs.
 void softmax_backward(const at::Tensor& probs, const at::Tensor& dots, const at::Tensor& grad, double scale);
 void embed(const at::Tensor& table, const at::Tensor& positions, const Tokens&, const at::Tensor& out);

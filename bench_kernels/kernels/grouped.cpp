@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 namespace sweep::kernels {
 namespace {
 
@@ -28,6 +30,12 @@ void each_group(const Groups& groups, const F& f) {
 
 at::Tensor stacked(const at::Tensor& weight, const Groups& groups) {
   return weight.view({experts_of(groups), -1, weight.size(1)});
+}
+
+// All experts have as many rows.
+bool balanced(const Groups& groups) {
+  const std::int64_t first = groups.counts.empty() ? 0 : groups.counts.front();
+  return first > 0 && std::ranges::all_of(groups.counts, [&](std::int64_t count) { return count == first; });
 }
 
 }  // namespace
@@ -66,6 +74,15 @@ at::Tensor grouped_backward_input(const at::Tensor& dout, const at::Tensor& weig
 
 void grouped_backward_weight(const at::Tensor& dout, const at::Tensor& in, const Groups& groups,
                              const GradOut& dw) {
+  if (dout.is_cuda() && balanced(groups)) {
+    const at::Tensor left = stacked(dout, groups).transpose(1, 2), right = stacked(in, groups);
+    at::Tensor grad = stacked(dw.grad, groups);
+    if (dw.add)
+      at::baddbmm_out(grad, grad, left, right);
+    else
+      at::bmm_out(grad, left, right);
+    return;
+  }
   each_group(groups, [&](std::int64_t expert, std::int64_t begin, std::int64_t count) {
     at::Tensor grad = of_expert(dw.grad, groups, expert);
     if (count > 0)

@@ -22,7 +22,8 @@ struct Groups {
 at::Tensor grouped_linear(const at::Tensor& in, const at::Tensor& weight, const Groups&,
                           const at::Tensor& bias = {});
 at::Tensor grouped_backward_input(const at::Tensor& dout, const at::Tensor& weight, const Groups&);
-// For each expert straight into its part of the gradient: one kernel for all would need a copy of it.
+// Straight into each expert's part of the gradient: on a GPU by one product where all have as many rows, else by one for
+// each expert. The library's kernel for all would need a copy of it.
 void grouped_backward_weight(const at::Tensor& dout, const at::Tensor& in, const Groups&, const GradOut&);
 void grouped_backward_bias(const at::Tensor& dout, const Groups&, const GradOut&);
 

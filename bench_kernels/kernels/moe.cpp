@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/kernels/device_experts.h"
+#include "bench_kernels/kernels/dispatch.h"
 
 namespace sweep::kernels {
 namespace {
@@ -34,9 +36,14 @@ bool casts(const at::Tensor& t) {
 
 }  // namespace
 
+bool has_expert_kernels(const at::Tensor& t) {
+  return way(t, Fused::kMlp) == FusedWay::kDevice;
+}
+
 void router_probabilities(const at::Tensor& logits, const at::Tensor& probs, const Gate& gate) {
   const Work work(logits);
   if (!work) return;
+  if (has_expert_kernels(logits)) return device::router(logits, {probs, {}, {}}, gate);
   at::Tensor out = probs;
   if (gate.sigmoid)
     at::sigmoid_out(out, logits.to(probs.scalar_type()));
@@ -65,6 +72,13 @@ void choose_experts(const at::Tensor& probs, const at::Tensor& experts, const Ga
   if (gate.groups > 0) scores = within_groups(scores, gate);
   at::Tensor values = at::empty(experts.sizes(), probs.options()), chosen = experts;
   at::topk_out(values, chosen, scores, experts.size(1), -1, true, true);
+}
+
+void router(const at::Tensor& logits, const at::Tensor& probs, const at::Tensor& experts,
+            const at::Tensor& weights, const Gate& gate) {
+  if (has_expert_kernels(logits)) return device::router(logits, {probs, experts, weights}, gate);
+  router_probabilities(logits, probs, gate);
+  router_weights(probs, experts, weights, gate);
 }
 
 void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
@@ -98,6 +112,8 @@ void router_backward(const at::Tensor& probs, const at::Tensor& experts, const a
                      const Gate& gate) {
   const Work work(probs);
   if (!work) return;
+  if (has_expert_kernels(dlogits))
+    return device::router_backward({probs, experts, weights}, dweights, dprobs, dlogits, gate);
   const at::Tensor dchosen = chosen_gradient(probs, experts, weights, dweights, gate);
   at::Tensor all = dprobs.defined() ? dprobs.expand(probs.sizes()).clone() : at::zeros_like(probs);
   all.scatter_add_(1, experts, dchosen);
@@ -185,6 +201,55 @@ void weight_gradients(const at::Tensor& grad, const at::Tensor& rows, const at::
     at::bmm_out(out, all, column, dweights.scalar_type());
   else
     at::bmm_out(out, all.to(dweights.scalar_type()), column.to(dweights.scalar_type()));
+}
+
+namespace {
+
+// Rows in sending order, each put where its choice stands: [T * k, n]. Zeros for choices not served.
+at::Tensor by_choice(const at::Tensor& rows, const Choices& choices) {
+  const at::Tensor all = at::empty({choices.places.numel(), rows.size(1)}, rows.options());
+  place_rows(rows, choices.order, all);
+  return all;
+}
+
+}  // namespace
+
+at::Tensor combine(at::Tensor rows, const Choices& choices, const at::Tensor& weights, const at::Tensor& base,
+                   at::Tensor& kept) {
+  const bool fused = has_expert_kernels(rows);
+  kept = fused ? rows : by_choice(rows, choices);
+  rows.reset();
+  const at::Tensor sum = at::empty({weights.size(0), kept.size(1)}, kept.options());
+  if (fused)
+    device::combine(kept, choices.places, weights, base, sum);
+  else
+    weighted_sum(kept, weights, base, sum);
+  return sum;
+}
+
+at::Tensor combine_backward(const at::Tensor& grad, const Choices& choices, at::Tensor kept,
+                            const at::Tensor& weights, const at::Tensor& dweights) {
+  if (has_expert_kernels(kept)) {
+    device::combine_backward(grad, choices.places, weights, kept, dweights);
+    return kept;
+  }
+  const at::Tensor drows = at::empty({choices.order.size(0), kept.size(1)}, kept.options());
+  weight_gradients(grad, kept, dweights);
+  kept.reset();
+  gather_rows(grad, choices.tokens, drows);
+  scale_rows(drows, weights, choices.order);
+  return drows;
+}
+
+at::Tensor sum_sent(at::Tensor rows, const Choices& choices, std::int64_t tokens) {
+  const bool fused = has_expert_kernels(rows);
+  if (!fused) rows = by_choice(rows, choices);
+  const at::Tensor sum = at::empty({tokens, rows.size(1)}, rows.options());
+  if (fused)
+    device::combine(rows, choices.places, {}, {}, sum);
+  else
+    sum_choices(rows, sum);
+  return sum;
 }
 
 }  // namespace sweep::kernels

@@ -23,11 +23,17 @@ struct Gate {
   std::int64_t groups = 0, groups_per_token = 0;
 };
 
+// The fused kernels of a device for what follows (Fused::kMlp) run on it, else library operators.
+bool has_expert_kernels(const at::Tensor& t);
+
 // probs [T, E] in the accumulation type, from the logits.
 void router_probabilities(const at::Tensor& logits, const at::Tensor& probs, const Gate& = {});
 // experts int64 [T, k]: the k most probable of each token, by probability plus bias [E] (undefined: none).
 void choose_experts(const at::Tensor& probs, const at::Tensor& experts, const Gate& = {},
                     const at::Tensor& bias = {});
+// Both of what is above where the experts are known beforehand: one kernel.
+void router(const at::Tensor& logits, const at::Tensor& probs, const at::Tensor& experts,
+            const at::Tensor& weights, const Gate& = {});
 // weights [T, k] of the chosen experts, without the bias.
 void router_weights(const at::Tensor& probs, const at::Tensor& experts, const at::Tensor& weights,
                     const Gate& = {});
@@ -50,6 +56,21 @@ void gather_rows(const at::Tensor& from, const at::Tensor& index, const at::Tens
 void place_rows(const at::Tensor& from, const at::Tensor& index, const at::Tensor& to);
 // rows[i] *= weights.flat[order[i]].
 void scale_rows(const at::Tensor& rows, const at::Tensor& weights, const at::Tensor& order);
+// Where the rows of a rank's choices stand when they are sent: `order` as above, the tokens of its choices, and the
+// reverse: places int64 [T * k] of each choice in that order, -1: not served.
+struct Choices {
+  at::Tensor order, tokens, places;
+};
+// rows [n, width] in sending order (moved here; elsewhere they are freed as early as they can be): the result [T, width]
+// is base (absent where undefined) + the weighted sum of each token's choices. `kept` is what the backward needs.
+at::Tensor combine(at::Tensor rows, const Choices&, const at::Tensor& weights, const at::Tensor& base,
+                   at::Tensor& kept);
+// dweights [T, k], and the gradient of the rows, from that of the sum.
+at::Tensor combine_backward(const at::Tensor& grad, const Choices&, at::Tensor kept,
+                            const at::Tensor& weights, const at::Tensor& dweights);
+// The sum of each of `tokens` tokens' choices, of rows in sending order.
+at::Tensor sum_sent(at::Tensor rows, const Choices&, std::int64_t tokens);
+
 // Rows of all choices [T * k, n]: to[t] = base[t] (absent where undefined) + sum over j of weights[t, j] times
 // its row.
 void weighted_sum(const at::Tensor& rows, const at::Tensor& weights, const at::Tensor& base,

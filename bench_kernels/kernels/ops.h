@@ -85,10 +85,11 @@ struct Angles {
   at::Tensor cos, sin;
 };
 
-// in: [T, 2N] with the gate first, of kGelu [T, N]. kGeglu: the gate passes GELU (tanh form). kClampedSwiglu, of gpt-oss
-// (arXiv 2508.10925, section 2.2; constants of its modelling code): g sigmoid(kSwigluGain g) (u + 1), where g is the
-// gate and u the other half, both at most kSwigluLimit, u also at least -kSwigluLimit.
-enum class Activation { kSwiglu, kGeglu, kGelu, kClampedSwiglu };
+// in: [T, 2N] with the gate first, of kGelu and kGeluExact [T, N]. kGeglu and kGelu: GELU in its tanh form;
+// kGeluExact: x times the normal distribution function (Hendrycks and Gimpel 2016, arXiv 1606.08415, section 2).
+// kClampedSwiglu, of gpt-oss (arXiv 2508.10925, section 2.2; constants of its modelling code): g sigmoid(kSwigluGain g)
+// (u + 1), where g is the gate and u the other half, both at most kSwigluLimit, u also at least -kSwigluLimit.
+enum class Activation { kSwiglu, kGeglu, kGelu, kGeluExact, kClampedSwiglu };
 inline constexpr double kSwigluGain = 1.702, kSwigluLimit = 7;
 void activation(Activation, const at::Tensor& in, const at::Tensor& out);
 // in becomes its gradient; grad (of out) becomes out again.
@@ -108,20 +109,28 @@ struct Documents {
   std::int64_t count() const { return static_cast<std::int64_t>(ends.size()) - 1; }
 };
 
-// Causal attention on qkv rows [B * S, (heads + 2 kv_heads) * head_dim].
+// Attention on qkv rows [B * S, (heads + 2 kv_heads) * head_dim]. Of cross-attention, whose keys are of another
+// sequence, the rows are flat: those of the queries [B * S, heads * head_dim], then those of keys and values
+// [B * keys, 2 kv_heads * head_dim].
 struct AttentionShape {
   std::int64_t batch = 0, seq = 0, heads = 0, kv_heads = 0, head_dim = 0;
   AttentionKernel kernel = AttentionKernel::kFlash;
   std::optional<std::int64_t> window;  // number of keys a query sees, itself included; nullopt: all before it
   const Documents* documents = nullptr;  // null: each sequence is one. Of kMath and kFlash
+  bool autocast = false;  // kMath: the softmax in fp32, kept so and as the product reads it (autocast.h)
+  bool causal = true;     // else each query sees all keys: without a window or documents
+  std::int64_t keys = 0;  // cross-attention: keys of each sequence; 0: the rows' own
   // [heads]: a logit of each head that takes a share of each query's attention and has no value (gpt-oss, arXiv
   // 2508.10925, section 2.1); undefined: there are none. Of kFlash.
   at::Tensor sinks = {};
+  std::int64_t key_count() const { return keys > 0 ? keys : seq; }
 };
 struct AttentionState {
-  at::Tensor out;    // [B * S, heads * head_dim]
-  at::Tensor saved;  // flash: log-sum-exp [B, S, heads], sinks included; math: probabilities [B, heads, S, S]
-  at::Tensor mask;   // flash with a window on CPU: the additive [S, S] mask it was given
+  at::Tensor out;  // [B * S, heads * head_dim]
+  at::Tensor
+      saved;  // flash: log-sum-exp [B, S, heads], sinks included; math: probabilities [B, heads, S, keys]
+  at::Tensor mask;         // flash with a window on CPU: the additive [S, S] mask it was given
+  at::Tensor narrow = {};  // math under autocast: the probabilities in 16 bits, beside those in fp32
 };
 // The additive mask a windowed flash kernel on CPU needs, made once per model; undefined where none is
 // needed.

@@ -87,6 +87,9 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
     const at::Tensor gate = wide(in.narrow(1, 0, n)).clamp_max(kSwigluLimit);
     const at::Tensor up = wide(in.narrow(1, n, n)).clamp(-kSwigluLimit, kSwigluLimit).add_(1);
     assign(out, gate.mul(kSwigluGain).sigmoid_().mul_(gate).mul_(up));
+  } else if (kind == Activation::kGeluExact) {
+    const at::Tensor x = wide(in);
+    assign(out, x.mul(M_SQRT1_2).erf_().add_(1).mul_(x).mul_(0.5));
   } else {
     const at::Tensor x = wide(in);
     assign(out, gelu_tanh(x).add_(1).mul_(x).mul_(0.5));
@@ -128,6 +131,14 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
     dgate.masked_fill_(gate.gt(kSwigluLimit), 0.0);
     assign(up, glu.mul_(d).masked_fill_(up.abs().gt(kSwigluLimit), 0.0));
     assign(gate, dgate);
+    assign(grad, out);
+    return;
+  }
+  if (kind == Activation::kGeluExact) {
+    const at::Tensor x = wide(in), below = x.mul(M_SQRT1_2).erf_().add_(1).mul_(0.5), out = below.mul(x);
+    const at::Tensor slope =
+        x.square().mul_(-0.5).exp_().mul_(M_SQRT1_2 * M_2_SQRTPI / 2).mul_(x).add_(below);
+    assign(in, slope.mul_(d));
     assign(grad, out);
     return;
   }

@@ -97,6 +97,12 @@ void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale,
   at::_softmax_out(s, s, -1, false);
 }
 
+void softmax(const at::Tensor& scores, double scale) {
+  at::Tensor s = scores;
+  s.mul_(scale);
+  at::_softmax_out(s, s, -1, false);
+}
+
 void softmax_backward(const at::Tensor& probs, const at::Tensor& dots, const at::Tensor& grad, double scale) {
   at::Tensor(grad).sub_(dots).mul_(probs).mul_(scale);
 }

@@ -304,6 +304,33 @@ struct Rows {
     }
   }
 
+  // The normal distribution function. The built-in one: an inline function of the library would be one for all
+  // instruction sets.
+  static A normal(A x) {
+    const A at = x * A(0.7071067811865476);
+    if constexpr (sizeof(A) == sizeof(float))
+      return A(0.5) * (A(1) + __builtin_erff(at));
+    else
+      return A(0.5) * (A(1) + __builtin_erf(at));
+  }
+
+  static void gelu_exact(const T* in, T* out, Index begin, Index end, Index n) {
+    for (Index i = begin * n; i < end * n; ++i) {
+      const A x = load(in + i);
+      store(out + i, x * normal(x));
+    }
+  }
+
+  // The distribution's density is exp(-x^2 / 2) / sqrt(2 pi).
+  static void gelu_exact_backward(T* in, T* grad, Index begin, Index end, Index n) {
+    for (Index i = begin * n; i < end * n; ++i) {
+      const A x = load(in + i), below = normal(x),
+              density = A(0.3989422804014327) * exponential(A(-0.5) * x * x);
+      store(in + i, load(grad + i) * (below + x * density));
+      store(grad + i, x * below);
+    }
+  }
+
   // Through order-preserving integers: their maximum may be reordered, so it vectorises; a NaN counts as the
   // largest.
   static SWEEP_INLINE A largest(const T* row, Index n) {
@@ -457,6 +484,8 @@ struct Rows {
             gelu_backward,
             clamped_swiglu,
             clamped_swiglu_backward,
+            gelu_exact,
+            gelu_exact_backward,
             cross_entropy,
             cross_entropy_backward,
             causal_softmax,

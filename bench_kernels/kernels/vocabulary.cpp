@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/kernels/device_loss.h"
 #include "bench_kernels/kernels/dispatch.h"
 
 namespace sweep::kernels {
@@ -75,8 +76,10 @@ void embed_backward(const at::Tensor& dout, const Tokens& tokens, const GradOut&
 
 // Row by row, so that the second pass finds the row in the cache.
 void cross_entropy(const at::Tensor& logits, const Labels& labels, double scale, const at::Tensor& total) {
-  if (way(logits) == Way::kNothing) return;
-  if (way(logits) == Way::kPlain) return plain::cross_entropy(logits, labels, scale, total);
+  const FusedWay by = way(logits, Fused::kLoss);
+  if (by == FusedWay::kDevice) return device::cross_entropy(logits, labels, scale, total);
+  if (by == FusedWay::kPlain) return plain::cross_entropy(logits, labels, scale, total);
+  if (by == FusedWay::kNothing) return;
   const std::int64_t rows = logits.size(0);
   by_type(logits, [&]<class T>() {
     using A = typename RowKernels<T>::A;
@@ -96,8 +99,10 @@ void cross_entropy(const at::Tensor& logits, const Labels& labels, double scale,
 
 void cross_entropy_share(const at::Tensor& logits, const Labels& labels, std::int64_t first,
                          const at::Tensor& lse, const at::Tensor& picked) {
-  if (way(logits) == Way::kNothing) return;
-  if (way(logits) == Way::kPlain) return plain::cross_entropy_share(logits, labels, first, lse, picked);
+  const FusedWay by = way(logits, Fused::kLoss);
+  if (by == FusedWay::kDevice) return device::cross_entropy_share(logits, labels, first, lse, picked);
+  if (by == FusedWay::kPlain) return plain::cross_entropy_share(logits, labels, first, lse, picked);
+  if (by == FusedWay::kNothing) return;
   const std::int64_t rows = logits.size(0), n = logits.size(1);
   by_type(logits, [&]<class T>() {
     using A = typename RowKernels<T>::A;
@@ -130,8 +135,10 @@ void cross_entropy_join(const at::Tensor& largest, const at::Tensor& sums, const
 
 void cross_entropy_backward(const at::Tensor& logits, const Labels& labels, const at::Tensor& lse,
                             double scale, std::int64_t first) {
-  if (way(logits) == Way::kNothing) return;
-  if (way(logits) == Way::kPlain) return plain::cross_entropy_backward(logits, labels, lse, scale, first);
+  const FusedWay by = way(logits, Fused::kLoss);
+  if (by == FusedWay::kDevice) return device::cross_entropy_backward(logits, labels, lse, scale, first);
+  if (by == FusedWay::kPlain) return plain::cross_entropy_backward(logits, labels, lse, scale, first);
+  if (by == FusedWay::kNothing) return;
   const std::int64_t rows = logits.size(0), n = logits.size(1);
   by_type(logits, [&]<class T>() {
     using A = typename RowKernels<T>::A;

@@ -1,4 +1,4 @@
-// The attention half of a block: norm, q k v, rotary positions, causal attention, output, residual.
+// The attention half of a block: norm, q k v, rotary positions, attention (causal, but in an encoder), output, residual.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -20,8 +20,9 @@ struct AttentionSaved final : Saved {
   QkNorm::Kept heads;
   PostNorm::Kept post;
   std::vector<at::Tensor*> tensors() override {
-    std::vector<at::Tensor*> all{&x,        &h,          &low_qkv,    &low_out,        &core.qkv,
-                                 &core.out, &stats.mean, &stats.rstd, &core.state.out, &core.state.saved};
+    std::vector<at::Tensor*> all{
+        &x,          &h,          &low_qkv,        &low_out,          &core.qkv,         &core.out,
+        &stats.mean, &stats.rstd, &core.state.out, &core.state.saved, &core.state.narrow};
     std::ranges::copy(heads.tensors(), std::back_inserter(all));
     std::ranges::copy(post.tensors(), std::back_inserter(all));
     return all;
@@ -62,19 +63,20 @@ class AttentionUnit final : public Unit {
     auto kept = std::make_unique<AttentionSaved>();
     AttentionSaved& s = *kept;
     s.x = std::move(in);
-    s.h = at::empty_like(s.x);
-    const kernels::Start start = post_norm_->there() ? kernels::Start() : row_start(shared_, out_, s.x);
-    s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h, start);
-    at::Tensor qkv = at::empty({shared_.whole_rows(s.x.size(0)), columns()}, s.x.options());
+    const at::Tensor x = s.x;
+    s.h = at::empty_like(x);
+    const kernels::Start start = post_norm_->there() ? kernels::Start() : row_start(shared_, out_, x);
+    s.stats = forward_norm(shared_, norm_, s.x, s.h, start);
+    at::Tensor qkv = at::empty({shared_.whole_rows(x.size(0)), columns()}, x.options());
     s.low_qkv = column_forward(shared_, qkv_, s.h, qkv);
     qkv = gather_key_values(shared_, std::move(qkv));
     s.heads = qk_norm_->forward(qkv);
     turn(shared_, layer_, qkv, false);
     s.core = core_->forward(std::move(qkv));
-    at::Tensor out = start.out.defined() ? start.out : at::empty_like(s.x);
-    const at::Tensor residual = post_norm_->there() ? at::Tensor() : start.out.defined() ? out : s.x;
+    at::Tensor out = start.out.defined() ? start.out : at::empty_like(x);
+    const at::Tensor residual = post_norm_->there() ? at::Tensor() : start.out.defined() ? out : x;
     s.low_out = row_forward(shared_, out_, s.core.result(), residual, out);
-    out = post_norm_->forward(std::move(out), s.x, s.post);
+    out = post_norm_->forward(std::move(out), x, s.post);
     if (shared_.options.recompute == Recompute::kSelective) s.core = {std::move(s.core.qkv), {}, {}};
     saved = std::move(kept);
     return out;

@@ -26,7 +26,8 @@ class WholeAttention final : public AttentionCore {
 
  private:
   kernels::AttentionShape shape(const at::Tensor& rows) const {
-    const std::int64_t seq = shared_.local_seq();
+    const bool encoder = layer_ < shared_.spec.encoder_layers;
+    const std::int64_t seq = encoder ? shared_.options.encoder_seq_len : shared_.local_seq();
     return {rows.size(0) / seq,
             seq,
             shared_.heads(),
@@ -35,6 +36,9 @@ class WholeAttention final : public AttentionCore {
             shared_.options.attention,
             shared_.spec.window(layer_),
             shared_.documents,
+            shared_.options.autocast,
+            !encoder,
+            0,
             sinks_of(shared_, sinks, 0, shared_.heads())};
   }
   const StageContext& shared_;

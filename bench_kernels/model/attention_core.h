@@ -37,7 +37,8 @@ void backward_sinks(const StageContext&, Parameters::Id, std::int64_t first, con
 // Turns q and k of a layer's rows to their positions, or back; nothing where the model has no rotary ones.
 void turn(const StageContext&, std::int64_t layer, const at::Tensor& rows, bool back);
 
-// The form that the layout and the axes ask for. Shared outlives the core.
+// The form that the layout and the axes ask for; of an encoder's layer, whose rows see all rows of their sequence, the
+// plain one. Shared outlives the core.
 std::unique_ptr<AttentionCore> make_attention_core(const StageContext&, std::int64_t layer);
 
 // Keys and values (and their gradients) pass from rank to rank; partial results are merged by their

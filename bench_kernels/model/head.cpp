@@ -2,6 +2,7 @@
 // a time, so that no tensor of tokens x vocabulary is there whole: the loss is known after backward.
 #include <ATen/ATen.h>
 
+#include "bench_kernels/kernels/autocast.h"
 #include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
@@ -36,7 +37,7 @@ class Head final : public Unit {
     auto kept = std::make_unique<HeadSaved>();
     kept->x = std::move(in);
     kept->h = at::empty_like(kept->x);
-    kept->stats = kernels::norm(kept->x, norm_of(shared_, norm_), kept->h);
+    kept->stats = forward_norm(shared_, norm_, kept->x, kept->h);
     saved = std::move(kept);
     return {};
   }
@@ -144,7 +145,9 @@ class Head final : public Unit {
   void loss(const MicroBatch& micro, const kernels::Labels& labels, const at::Tensor& logits) const {
     const at::Tensor entries = without_padding(logits);
     const double scale = micro.scale * micro.weight / static_cast<double>(micro.labels.size(0));
-    if (layout().tp() == 1)
+    if (shared_.options.autocast)
+      kernels::eager_cross_entropy(entries, labels, scale, micro.total);
+    else if (layout().tp() == 1)
       kernels::cross_entropy(entries, labels, scale, micro.total);
     else
       joined_loss(entries, labels, scale, micro.total);

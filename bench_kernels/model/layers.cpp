@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "bench_kernels/kernels/autocast.h"
+
 namespace sweep::model {
 
 std::string in_layer(const ModelSpec& spec, std::int64_t layer, std::string_view module) {
-  std::string name(shape::family_of(spec).names.layers);
-  return (name += std::to_string(layer) + ".").append(module);
+  const shape::TensorNames& names = shape::family_of(spec).names;
+  const bool encoder = layer < spec.encoder_layers;
+  std::string name(encoder ? names.encoder_layers : names.layers);
+  return (name += std::to_string(encoder ? layer : layer - spec.encoder_layers) + ".").append(module);
 }
 
 namespace {
@@ -142,6 +146,13 @@ kernels::Norm norm_of(const StageContext& shared, const NormLayer& norm) {
           shared.spec.norm_eps};
 }
 
+kernels::NormStats forward_norm(const StageContext& shared, const NormLayer& norm, at::Tensor& x,
+                                const at::Tensor& h, const kernels::Start& start) {
+  if (!shared.options.autocast) return kernels::norm(x, norm_of(shared, norm), h, start);
+  x = x.to(at::kFloat);
+  return kernels::eager_norm(x, norm_of(shared, norm), h);
+}
+
 void say_ready(const Parameters& parameters, const Linear& linear) {
   if (!linear.shared) parameters.ready(linear.weight);
   if (linear.bias != Parameters::kNone) parameters.ready(linear.bias);
@@ -158,8 +169,9 @@ void backward_norm(const StageContext& shared, const NormLayer& norm, const at::
     return kernels::norm_backward(dy, x, norm_of(shared, norm), stats, residual, dx, dw, db);
   }
   if (!shared.later) {
-    kernels::norm_backward(dy, x, norm_of(shared, norm), stats, residual, dx, p.grad(norm.w),
-                           has_bias ? p.grad(norm.b) : kernels::GradOut());
+    const auto backward = shared.options.autocast ? kernels::eager_norm_backward : kernels::norm_backward;
+    backward(dy, x, norm_of(shared, norm), stats, residual, dx, p.grad(norm.w),
+             has_bias ? p.grad(norm.b) : kernels::GradOut());
     p.ready(norm.w);
     if (has_bias) p.ready(norm.b);
     return;

@@ -68,6 +68,9 @@ NormLayer add_head_norm(const StageContext&, const std::string& name);
 NormLayer add_latent_norm(const StageContext&, const std::string& name, std::int64_t n);
 
 kernels::Norm norm_of(const StageContext&, const NormLayer&);
+// h = norm of x. Under autocast x becomes its copy in fp32, which the backward reads.
+kernels::NormStats forward_norm(const StageContext&, const NormLayer&, at::Tensor& x, const at::Tensor& h,
+                                const kernels::Start& = {});
 void say_ready(const Parameters&, const Linear&);
 // The weights' part of a backward: now, or where the stage keeps it for later. It must hold what it reads.
 template <class Work>

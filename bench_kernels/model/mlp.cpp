@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 
+#include "bench_kernels/kernels/autocast.h"
 #include "bench_kernels/model/post_norm.h"
 #include "bench_kernels/model/tensor_parallel.h"
 
@@ -13,10 +14,12 @@ namespace {
 
 struct MlpSaved final : Saved {
   at::Tensor x, h, in, low_in, low_down;
+  kernels::EagerActivation eager;  // under autocast, instead of in
   kernels::NormStats stats;
   PostNorm::Kept post;
   std::vector<at::Tensor*> tensors() override {
-    std::vector<at::Tensor*> all{&x, &h, &in, &low_in, &low_down, &stats.mean, &stats.rstd};
+    std::vector<at::Tensor*> all{&x, &h, &in, &low_in, &low_down, &stats.mean, &stats.rstd, &eager.out};
+    std::ranges::transform(eager.kept, std::back_inserter(all), [](at::Tensor& one) { return &one; });
     std::ranges::copy(post.tensors(), std::back_inserter(all));
     return all;
   }
@@ -46,19 +49,18 @@ class MlpUnit final : public Unit {
     auto kept = std::make_unique<MlpSaved>();
     MlpSaved& s = *kept;
     s.x = std::move(in);
-    s.h = at::empty_like(s.x);
-    const kernels::Start start = post_norm_->there() ? kernels::Start() : row_start(shared_, down_, s.x);
-    s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h, start);
-    const std::int64_t rows = shared_.whole_rows(s.x.size(0)), held = width();
-    s.in = at::empty({rows, spec().swiglu ? 2 * held : held}, s.x.options());
+    const at::Tensor x = s.x;
+    s.h = at::empty_like(x);
+    const kernels::Start start = post_norm_->there() ? kernels::Start() : row_start(shared_, down_, x);
+    s.stats = forward_norm(shared_, norm_, s.x, s.h, start);
+    s.in = at::empty({shared_.whole_rows(x.size(0)), (spec().swiglu ? 2 : 1) * width()}, x.options());
     s.low_in = column_forward(shared_, in_, s.h, s.in);
-    at::Tensor activated = at::empty({rows, held}, s.x.options());
-    kernels::activation(kind(), s.in, activated);
-    at::Tensor out = start.out.defined() ? start.out : at::empty_like(s.x);
-    const at::Tensor residual = post_norm_->there() ? at::Tensor() : start.out.defined() ? out : s.x;
+    at::Tensor activated = activate(s);
+    at::Tensor out = start.out.defined() ? start.out : at::empty_like(x);
+    const at::Tensor residual = post_norm_->there() ? at::Tensor() : start.out.defined() ? out : x;
     s.low_down = row_forward(shared_, down_, activated, residual, out);
     activated.reset();
-    out = post_norm_->forward(std::move(out), s.x, s.post);
+    out = post_norm_->forward(std::move(out), x, s.post);
     saved = std::move(kept);
     return out;
   }
@@ -66,10 +68,10 @@ class MlpUnit final : public Unit {
   at::Tensor backward(const MicroBatch&, at::Tensor grad, SavedPtr saved) const override {
     auto& s = static_cast<MlpSaved&>(*saved);
     {
-      const at::Tensor wide = at::empty({s.in.size(0), width()}, s.x.options());
+      at::Tensor wide = at::empty({shared_.whole_rows(grad.size(0)), width()}, grad.options());
       auto whole = std::make_shared<WholeRows>(layout(), post_norm_->backward(grad, s.post));
       LowRows low{std::move(s.low_down), row_backward_input(shared_, down_, *whole, wide)};
-      kernels::activation_backward(kind(), s.in, wide);
+      activate_backward(s, wide);
       row_backward_weight(shared_, down_, std::move(whole), wide, low);
     }
     const at::Tensor dh = column_backward(shared_, in_, s.in, s.h, s.low_in);
@@ -79,8 +81,24 @@ class MlpUnit final : public Unit {
   }
 
  private:
+  at::Tensor activate(MlpSaved& s) const {
+    if (!shared_.options.autocast) {
+      const at::Tensor activated = at::empty({s.in.size(0), width()}, s.in.options());
+      kernels::activation(kind(), s.in, activated);
+      return activated;
+    }
+    s.eager = kernels::eager_activation(kind(), std::move(s.in));
+    return s.eager.out;
+  }
+  // s.in becomes its gradient; wide, the gradient of what was activated, becomes that again.
+  void activate_backward(MlpSaved& s, at::Tensor& wide) const {
+    if (!shared_.options.autocast) return kernels::activation_backward(kind(), s.in, wide);
+    s.in = kernels::eager_activation_backward(kind(), std::move(s.eager.kept), wide);
+    wide = std::move(s.eager.out);
+  }
   std::int64_t width() const { return spec().dense_width() / layout().tp(); }
   kernels::Activation kind() const {
+    if (!spec().swiglu && shape::family_of(spec()).exact_gelu) return kernels::Activation::kGeluExact;
     if (!spec().swiglu) return kernels::Activation::kGelu;
     return shape::family_of(spec()).gelu_gate ? kernels::Activation::kGeglu : kernels::Activation::kSwiglu;
   }

@@ -20,7 +20,7 @@ struct MoeSaved final : Saved {
   at::Tensor x;  // this rank's rows of the residual stream
   at::Tensor h;  // all rows, normalised
   at::Tensor probs, weights;
-  at::Tensor rows, in, returned;  // [received, hidden], [received, 2 width]; of all choices: [T * k, hidden]
+  at::Tensor rows, in, returned;  // [received, hidden], [received, 2 width], what combine() keeps
   at::Tensor load;                // [experts]: share of the global tokens' choices, for the auxiliary loss
   at::Tensor shared;              // of the shared experts
   kernels::NormStats stats;
@@ -78,7 +78,7 @@ class MoeUnit final : public Unit {
     s.h = all_rows(layout(), s.h);
     choose(s);
     at::Tensor rows = at::empty({s.route->dispatch.sent(), s.h.size(1)}, s.h.options());
-    kernels::gather_rows(s.h, s.route->tokens, rows);
+    kernels::gather_rows(s.h, s.route->sent.tokens, rows);
     s.rows = to_experts(s, std::move(rows));
     s.in = kernels::grouped_linear(s.rows, parameters()[in_.weight], s.route->groups, bias_of(in_));
     rows = at::empty({s.rows.size(0), width()}, s.x.options());
@@ -86,9 +86,7 @@ class MoeUnit final : public Unit {
     const at::Tensor bias =
         layout().tensor->rank() == 0 ? bias_of(down_) : at::Tensor();  // the ranks' are summed
     rows = send_back(s, kernels::grouped_linear(rows, parameters()[down_.weight], s.route->groups, bias));
-    s.returned = by_choice(s, rows);
-    rows.reset();
-    const at::Tensor out = combine(s);
+    const at::Tensor out = combine(s, std::move(rows));
     saved = std::move(kept);
     return out;
   }
@@ -97,21 +95,15 @@ class MoeUnit final : public Unit {
     auto& s = static_cast<MoeSaved&>(*saved);
     const at::Tensor dweights = at::empty_like(s.weights);
     at::Tensor of_shared;  // the gradient of all rows, which the shared experts read once more
-    at::Tensor drows = at::empty({s.route->dispatch.sent(), s.h.size(1)}, s.h.options());
+    at::Tensor drows;
     {
       const at::Tensor all = all_rows(layout(), grad);
       if (shared_experts_->there()) of_shared = all;
-      kernels::weight_gradients(all, s.returned, dweights);
-      layout().tensor->all_reduce(dweights).wait();  // each rank has its share of the experts' results
-      s.returned.reset();
-      kernels::gather_rows(all, s.route->tokens, drows);  // in sending order
+      drows = kernels::combine_backward(all, s.route->sent, std::move(s.returned), s.weights, dweights);
     }
-    kernels::scale_rows(drows, s.weights, s.route->order);
+    layout().tensor->all_reduce(dweights).wait();  // each rank has its share of the experts' results
     drows = send_back(s, backward_experts(s, to_experts(s, std::move(drows))));
-    drows = by_choice(s, drows);
-    const at::Tensor dh = at::empty_like(s.h);
-    kernels::sum_choices(drows, dh);
-    drows.reset();
+    const at::Tensor dh = kernels::sum_sent(std::move(drows), s.route->sent, s.h.size(0));
     shared_experts_->backward(std::exchange(of_shared, {}), s.h, std::exchange(s.shared, {}), dh);
     backward_router(s, micro, dweights, dh);
     const at::Tensor dx = sum_all_rows(layout(), dh, s.x);
@@ -148,13 +140,22 @@ class MoeUnit final : public Unit {
     {
       const at::Tensor logits = at::empty({tokens, spec().experts}, s.h.options());
       kernels::linear(s.h, router_.value(parameters()), {}, logits);
-      kernels::router_probabilities(logits, s.probs, gate_);
+      weigh(s, logits, at::empty({tokens, k}, exact));
     }
-    s.route = route(shared_, s.probs, choice_bias_);
-    s.weights = at::empty({tokens, k}, exact);
-    kernels::router_weights(s.probs, s.route->experts, s.weights, gate_);
     note_load(s, tokens);
     if (spec().router_aux_coef > 0) global_load(s, tokens);
+  }
+
+  // Probabilities, route and weights; forced routes are known without the probabilities.
+  void weigh(MoeSaved& s, const at::Tensor& logits, const at::Tensor& weights) const {
+    const bool learned = shared_.options.routing == Routing::kLearned;
+    if (learned) kernels::router_probabilities(logits, s.probs, gate_);
+    s.route = route(shared_, s.probs, choice_bias_);
+    s.weights = weights;
+    if (learned)
+      kernels::router_weights(s.probs, s.route->experts, s.weights, gate_);
+    else
+      kernels::router(logits, s.probs, s.route->experts, s.weights, gate_);
   }
 
   void note_load(const MoeSaved& s, std::int64_t tokens) const {
@@ -195,18 +196,11 @@ class MoeUnit final : public Unit {
     return rows;
   }
 
-  // Rows in sending order, each put where its choice stands: [T * k, hidden]. Zeros for choices not served.
-  at::Tensor by_choice(const MoeSaved& s, const at::Tensor& rows) const {
-    const at::Tensor all = at::empty({s.weights.numel(), rows.size(1)}, rows.options());
-    kernels::place_rows(rows, s.route->order, all);
-    return all;
-  }
-
   // The weighted sum and the residual, which a tensor group adds to the sum of its shares.
-  at::Tensor combine(MoeSaved& s) const {
+  at::Tensor combine(MoeSaved& s, at::Tensor rows) const {
     const bool alone = layout().tensor->alone();
-    const at::Tensor all = at::empty_like(s.h);
-    kernels::weighted_sum(s.returned, s.weights, alone ? s.x : at::Tensor(), all);
+    const at::Tensor all =
+        kernels::combine(std::move(rows), s.route->sent, s.weights, alone ? s.x : at::Tensor(), s.returned);
     s.shared = shared_experts_->forward(s.h, all);
     return alone ? all : sum_all_rows(layout(), all, s.x).add_(s.x);
   }
@@ -256,9 +250,7 @@ class MoeUnit final : public Unit {
         say_ready(parameters(), router_);
       });
     if (layout().tensor->rank() != 0) return;  // the same on each rank of the group, and summed over it
-    const at::Tensor through_router = room_over(shared_, s.h);
-    kernels::linear_backward_input(dlogits, router_.value(parameters()), through_router);
-    at::Tensor(dh).add_(through_router);
+    kernels::scaled_product(dlogits, router_.value(parameters()).w, 1, dh, true);
   }
 
   NormLayer norm_;

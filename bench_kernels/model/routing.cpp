@@ -98,13 +98,16 @@ RoutePtr forced(const StageContext& s, std::int64_t tokens) {
     if (std::ssize(of) < d.kept[static_cast<std::size_t>(experts[choice])])
       of.push_back(static_cast<std::int64_t>(choice));
   }
-  Counts order, rows;
+  Counts order, rows, places(experts.size(), -1);
   for (const Counts& of : served) order.insert(order.end(), of.begin(), of.end());
-  for (const std::int64_t choice : order) rows.push_back(choice / k);
+  for (const std::int64_t choice : order) {
+    places[static_cast<std::size_t>(choice)] = std::ssize(rows);
+    rows.push_back(choice / k);
+  }
   const auto whole = at::TensorOptions(s.options.device).dtype(at::kLong);
   r->experts = on_device(experts, {tokens, k}, whole);
-  r->order = on_device(order, {d.sent()}, whole);
-  r->tokens = on_device(rows, {d.sent()}, whole);
+  r->sent = {on_device(order, {d.sent()}, whole), on_device(rows, {d.sent()}, whole),
+             on_device(places, {tokens * k}, whole)};
   complete(s, *r);
   return r;
 }
@@ -146,9 +149,11 @@ RoutePtr learned(const StageContext& s, const at::Tensor& probs, const at::Tenso
   r->experts = at::empty({tokens, k}, whole);
   kernels::choose_experts(probs, r->experts, gate_of(s.spec), bias);
   count_learned(s, *r, tokens);
-  r->order = at::empty({r->dispatch.sent()}, whole);
-  kernels::order_choices(r->experts, r->dispatch.chosen, r->dispatch.kept, r->order);
-  r->tokens = r->order.div(k, "floor");
+  const std::int64_t sent = r->dispatch.sent();
+  r->sent.order = at::empty({sent}, whole);
+  kernels::order_choices(r->experts, r->dispatch.chosen, r->dispatch.kept, r->sent.order);
+  r->sent.tokens = r->sent.order.div(k, "floor");
+  r->sent.places = at::full({tokens * k}, -1, whole).scatter_(0, r->sent.order, at::arange(sent, whole));
   complete(s, *r);
   return r;
 }

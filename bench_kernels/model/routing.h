@@ -38,8 +38,7 @@ struct Dispatch {
 struct Route {
   Dispatch dispatch;
   at::Tensor experts;      // int64 [T, k]
-  at::Tensor order;        // int64 [sent]: the served choices, sorted by expert, within an expert by token
-  at::Tensor tokens;       // int64 [sent]: the tokens of these choices
+  kernels::Choices sent;   // the served choices, sorted by expert, within an expert by token
   at::Tensor major;        // int64 [received]; undefined: rows arrive expert by expert already
   at::Tensor chosen;       // [experts]: choices of this rank's tokens, in the accumulation type
   kernels::Groups groups;  // received rows by local expert

@@ -31,22 +31,44 @@ void Stage::add_block(std::int64_t layer, Make... make) {
 
 Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout, const Chunk& chunk)
     : parameters_(options.seed, options.source, options.filled),
-      shared_{spec, options, layout, &parameters_, {}, {}, {}, {}, nullptr, &load_, nullptr, &routes_},
+      shared_{spec, options, layout, &parameters_, {},       {},       {},
+              {},   nullptr, &load_, nullptr,      &routes_, &encoded_},
       host_(options.device) {
   const Below below;
   if (options.adapters.any()) parameters_.freeze_base();
   if (chunk.embedding) add_block(-1, [&] { return make_embedding(shared_); });
-  for (std::int64_t layer = chunk.first_layer; layer < chunk.first_layer + chunk.layers; ++layer) {
-    add_block(
-        layer - chunk.first_layer,
-        [&] {
-          return spec.latent() ? make_latent_attention(shared_, layer) : make_attention(shared_, layer);
-        },
-        [&] { return spec.has_experts(layer) ? make_moe(shared_, layer) : make_mlp(shared_, layer); });
-  }
+  if (chunk.embedding && spec.has_encoder()) add_encoder();
+  add_layers(chunk);
   const bool tied_here = spec.tie_embeddings && chunk.embedding;
   if (chunk.head) add_block(-1, [&] { return make_head(shared_, tied_here ? kTable : Parameters::kNone); });
   make_tables();
+}
+
+// Its layers; then its last norm with the decoder's embedding, after which the decoder's layers follow.
+void Stage::add_encoder() {
+  for (std::int64_t layer = 0; layer < shared_.spec.encoder_layers; ++layer)
+    add_block(
+        layer, [&] { return make_attention(shared_, layer); }, [&] { return make_mlp(shared_, layer); });
+  add_block(
+      -1, [&] { return make_encoder_end(shared_); }, [&] { return make_decoder_embedding(shared_); });
+}
+
+void Stage::add_layers(const Chunk& chunk) {
+  const ModelSpec& spec = shared_.spec;
+  for (std::int64_t i = 0; i < chunk.layers; ++i) {
+    const std::int64_t layer = spec.encoder_layers + chunk.first_layer + i;
+    const auto attention = [&] {
+      return spec.latent() ? make_latent_attention(shared_, layer) : make_attention(shared_, layer);
+    };
+    const auto mlp = [&] {
+      return spec.has_experts(layer) ? make_moe(shared_, layer) : make_mlp(shared_, layer);
+    };
+    if (spec.has_encoder())
+      add_block(
+          i, attention, [&] { return make_cross_attention(shared_, layer); }, mlp);
+    else
+      add_block(i, attention, mlp);
+  }
 }
 
 void Stage::make_tables() {
@@ -140,6 +162,7 @@ at::Tensor Stage::forward(const MicroBatch& micro, at::Tensor in, Tape& tape) {
     done(b, Pass::kForward);
   }
   host_.settle();
+  tape.encoded = std::exchange(encoded_.rows, {});
   return in;
 }
 
@@ -154,6 +177,7 @@ at::Tensor Stage::evaluate(const MicroBatch& micro, at::Tensor in) {
   }
   shared_.load = load;
   shared_.documents = nullptr;  // they may go with the caller's batch
+  encoded_ = {};
   return in;
 }
 
@@ -179,6 +203,7 @@ at::Tensor Stage::backward(const MicroBatch& micro, at::Tensor grad, Tape tape, 
   const Below below;
   take_documents(micro);
   const Pass pass = later ? Pass::kBackwardInput : Pass::kBackward;
+  encoded_.rows = std::exchange(tape.encoded, {});
   for (std::size_t b = blocks_.size(); b-- > 0;) {
     need(b, pass);
     shared_.later = later ? &(*later)[b] : nullptr;

@@ -41,6 +41,7 @@ class Stage {
       HostStore::Parcel parcel;  // the tensors that wait in host memory
     };
     std::vector<Block> blocks;
+    at::Tensor encoded;  // what the decoder reads of the encoder
   };
   // in: undefined when this stage embeds. The result is undefined when it has the head, whose loss is made in
   // backward (head.cpp).
@@ -63,11 +64,13 @@ class Stage {
  private:
   struct Block {
     std::size_t group = 0;
-    std::int64_t layer = -1;  // counted from the chunk's first; -1: embedding or head
+    std::int64_t layer = -1;  // counted from the chunk's first, or the encoder's; -1: no layer
     std::vector<UnitPtr> units;
   };
   template <class... Make>
   void add_block(std::int64_t layer, Make... make);
+  void add_encoder();
+  void add_layers(const Chunk&);
   void make_tables();
   void take_documents(const MicroBatch&);
   void need(std::size_t b, Pass pass) const {
@@ -92,6 +95,7 @@ class Stage {
   Parameters parameters_;
   RoutingLoad load_;
   ForcedRoutes routes_;
+  Encoded encoded_;
   StageContext shared_;
   kernels::Angles angles_, local_angles_;  // by position; of packed documents those of each row follow
   std::vector<Block> blocks_;

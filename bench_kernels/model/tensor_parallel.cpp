@@ -208,7 +208,8 @@ bool starts_here(const Layout& layout) {
 }  // namespace
 
 kernels::Start row_start(const StageContext& shared, const Linear& linear, const at::Tensor& x) {
-  if (linear.fp8 || !starts_here(shared.layout) || !kernels::norm_starts_product(x)) return {};
+  if (linear.fp8 || shared.options.autocast || !starts_here(shared.layout)) return {};
+  if (!kernels::norm_starts_product(x)) return {};
   return {linear.bias_of(*shared.parameters), at::empty_like(x)};
 }
 

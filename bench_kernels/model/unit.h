@@ -26,10 +26,12 @@ struct Options {
   at::Device device = at::kCPU;
   at::ScalarType type = at::kFloat;  // type of values and activations
   bool fp8 = false;                  // products of the blocks' dense linear layers
+  bool autocast = false;             // operators as under torch.amp (kernels/autocast.h)
   shape::Adapters adapters;          // if there are any, everything else is frozen
   bool quantize_base = false;        // frozen linear layers of the blocks are kept in 4 bits
   Attention attention = Attention::kFlash;
   std::int64_t seq_len = 0;                     // length of a whole sequence
+  std::int64_t encoder_seq_len = 0;             // the same of the encoder's, where the model has one
   std::int64_t vocab_multiple = 1;              // token tables are padded to a multiple of it x tp rows
   std::int64_t loss_chunk = shape::kLossChunk;  // bytes of logits that are there at once
   std::uint64_t seed = 1;
@@ -66,6 +68,7 @@ struct MicroBatch {
   // int64 [batch * seq_len / cp]: an evaluation's head writes the likeliest next token of each row; undefined: it is
   // not wanted.
   at::Tensor predictions = {};
+  at::Tensor sources = {};  // int64 [batch * encoder_seq_len]: the encoder's tokens, where the model has one
 };
 
 // Work that writes parameters' gradients, put off: what a backward that is split in two leaves for its second
@@ -73,6 +76,12 @@ struct MicroBatch {
 using LaterWork = std::vector<std::function<void()>>;
 
 struct ForcedRoutes;  // routing.h
+
+// What the decoder's layers read of the encoder, of the micro-batch at work: its rows [batch * encoder_seq_len,
+// hidden_size], and while a backward runs the sum of the layers' gradients of them.
+struct Encoded {
+  at::Tensor rows, gradient;
+};
 
 // The context that all units of a stage share. Angles: [positions of this rank, head_dim / 2]; with packed documents
 // [rows of the micro-batch at work, head_dim / 2].
@@ -90,6 +99,7 @@ struct StageContext {
   // List to which a backward defers the weights' part; null: it computes that part itself.
   LaterWork* later = nullptr;
   ForcedRoutes* routes = nullptr;
+  Encoded* encoded = nullptr;
 
   const kernels::Angles& angles_of(std::int64_t layer) const {
     return spec.full_attention(layer) || spec.rope_local_theta == 0 ? angles : local_angles;
@@ -139,8 +149,14 @@ class Unit {
 };
 using UnitPtr = std::unique_ptr<Unit>;
 
-// `layer` counts from the first of the whole model: it names the parameters. The constructors add them.
+// `layer` counts from the first of the whole model, the encoder's before the decoder's: it names the parameters. The
+// constructors add them.
 UnitPtr make_embedding(const StageContext&);
+// The decoder's embedding of an encoder-decoder, whose table is that of make_embedding, the encoder's.
+UnitPtr make_decoder_embedding(const StageContext&);
+// The encoder's last norm: its result is what the decoder reads, and no unit's input.
+UnitPtr make_encoder_end(const StageContext&);
+UnitPtr make_cross_attention(const StageContext&, std::int64_t layer);
 UnitPtr make_attention(const StageContext&, std::int64_t layer);
 UnitPtr make_latent_attention(const StageContext&, std::int64_t layer);
 UnitPtr make_mlp(const StageContext&, std::int64_t layer);

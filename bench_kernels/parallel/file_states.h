@@ -1,12 +1,14 @@
-// FileStates: the optimizer state of every bucket in a file (offload disk): the moments, and the fp32 master where
-// there is one, one after the other. It owns the file and brings one bucket at a time into host
-// memory; on meta tensors there are the buffers and no file.
+// FileStates: the optimizer state of every bucket in a file (offload disk and disk_parameters): the moments, and the fp32
+// master where there is one, one after the other. It owns the file. While a bucket is updated, that of the bucket
+// before goes to the file and that of the one after comes (Rajbhandari et al. 2021, arXiv 2104.07857, section 6.3), so
+// host memory holds the states of three; on meta tensors there are the buffers and no file.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "bench_kernels/optim/optimizer.h"
+#include "bench_kernels/parallel/disk_queue.h"
 #include "bench_kernels/parallel/scratch_file.h"
 
 namespace sweep::parallel {
@@ -18,15 +20,23 @@ class FileStates {
   FileStates(std::vector<at::Tensor> parts, const std::vector<at::Tensor>& masters, OptimizerKind,
              optim::OptimizerOptions);
 
-  void begin_step() { ++count_; }
-  // grad: in host memory, in the type of the master or of the weights.
+  // Whether an update reads the weights; else it only writes them.
+  bool reads_parts() const { return !masters_; }
+  void begin_step();
+  // grad: in host memory, in the type of the master or of the weights. The buckets of a step come in order.
   void update(std::size_t bucket, const at::Tensor& grad);
 
  private:
+  // What of a bucket is in host memory: moments, then the master; undefined where the layout has none.
+  struct Held {
+    std::vector<at::Tensor> tensors;
+    DiskQueue::Job job = 0;  // the last that reads or writes them
+  };
   at::ScalarType updated_type(std::size_t bucket) const;
   std::vector<optim::StateLayout> layout(std::size_t bucket) const;
-  at::Tensor read(std::size_t bucket, const optim::StateLayout&, std::int64_t& offset) const;
-  void write(const at::Tensor& from, std::int64_t& offset);
+  void fetch(std::size_t bucket);
+  void send_back(std::size_t bucket);
+  void free_written(std::size_t bucket);
 
   std::vector<at::Tensor> parts_;
   bool masters_ = false;
@@ -36,6 +46,8 @@ class FileStates {
   std::vector<std::int64_t> offsets_;  // one for each bucket
   at::Tensor aid_;
   std::int64_t count_ = 0;
+  std::vector<Held> held_;            // one for each bucket
+  std::unique_ptr<DiskQueue> queue_;  // goes first: it reads and writes what is above
 };
 
 }  // namespace sweep::parallel

@@ -15,6 +15,9 @@ void allocate(const at::Tensor& flat);
 // counting allocator tags it as host memory.
 at::Tensor empty_outside(std::int64_t elements, at::Device device, at::ScalarType);
 
+// As allocate(), of a tensor that empty_outside() made for that device.
+void allocate_outside(const at::Tensor& flat, at::Device device);
+
 // The part of a flat tensor that belongs to the rank-th of `size` equal shares.
 at::Tensor share(const at::Tensor& flat, int rank, int size);
 

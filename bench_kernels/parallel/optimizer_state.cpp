@@ -1,8 +1,10 @@
 #include "bench_kernels/parallel/optimizer_state.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/parallel/flat.h"
@@ -60,21 +62,28 @@ bool OptimizerState::needs_copies(const Gradients& gradients) const {
   return gradients.part(buckets_[0]).scalar_type() != updated_[0].scalar_type();
 }
 
-at::Tensor OptimizerState::copied_gradient(std::size_t b, const Gradients& gradients,
-                                           double coefficient) const {
+OptimizerState::Coming OptimizerState::start_gradient(std::size_t b, const Gradients& gradients) const {
   const at::Tensor grad = gradients.part(b);
   const at::ScalarType type = plan_.master ? at::kFloat : plan_.weights;
-  at::Tensor copy = plan_.optimizer_outside ? empty_outside(grad.numel(), grad.device(), type)
-                                            : at::empty(grad.sizes(), grad.options().dtype(type));
-  copy.copy_(grad);
-  return coefficient == 1 ? copy : copy.mul_(coefficient);
+  Coming coming{plan_.optimizer_outside ? empty_outside(grad.numel(), grad.device(), type)
+                                        : at::empty(grad.sizes(), grad.options().dtype(type)),
+                {}};
+  coming.copy.copy_(grad, /*non_blocking=*/true);
+  if (!plan_.optimizer_outside || grad.is_cpu() || grad.is_meta()) return coming;
+  const c10::impl::VirtualGuardImpl device(grad.device().type());
+  coming.arrived.emplace(grad.device().type()).record(device.getStream(grad.device()));
+  return coming;
 }
 
 void OptimizerState::update_copy(std::size_t i, const Gradients& gradients, double coefficient) {
   std::optional<memory::HostScope> host;  // the update's temporaries lie where it runs
   if (plan_.optimizer_outside) host.emplace();
-  const at::Tensor grad = copied_gradient(buckets_[i], gradients, coefficient);
-  update_one(i, grad);
+  Coming coming = std::exchange(next_, {});
+  if (!coming.copy.defined()) coming = start_gradient(buckets_[i], gradients);
+  if (plan_.optimizer_outside && i + 1 < buckets_.size()) next_ = start_gradient(buckets_[i + 1], gradients);
+  if (coming.arrived) coming.arrived->synchronize();
+  if (coefficient != 1) coming.copy.mul_(coefficient);
+  update_one(i, coming.copy);
 }
 
 void OptimizerState::update_one(std::size_t i, const at::Tensor& grad) {
@@ -102,13 +111,21 @@ bool OptimizerState::update(const Gradients& gradients, double coefficient) {
   if (adafactor_) adafactor_->begin_step();
   if (optimizer_ && copies) optimizer_->begin_step();
   if (!copies) update_in_place(gradients, coefficient);
+  FileValues* const parts = values_.in_file();
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     const std::size_t b = buckets_[i];
+    if (parts != nullptr) {
+      for (std::size_t j = i; j < std::min(i + 2, buckets_.size()); ++j)
+        parts->expect(buckets_[j], file_->reads_parts());
+      parts->arrive(b);
+    }
     if (copies) update_copy(i, gradients, coefficient);
     if (plan_.apart() && !file_) values_.part(b).copy_(updated_[i], /*non_blocking=*/true);
     values_.start_spread(b);
+    if (parts != nullptr) parts->save(b);
   }
   values_.finish_spread();
+  if (parts != nullptr) parts->settle();
   return !copies;
 }
 

@@ -2,6 +2,8 @@
 // (an fp32 master, host memory, a file); and the update of this rank's part. It owns them; gradients and
 // weights belong to others.
 #pragma once
+#include <c10/core/Event.h>
+
 #include <optional>
 #include <vector>
 
@@ -34,7 +36,12 @@ class OptimizerState {
 
  private:
   bool needs_copies(const Gradients&) const;
-  at::Tensor copied_gradient(std::size_t bucket, const Gradients&, double coefficient) const;
+  // A gradient where the update runs, or on its way there.
+  struct Coming {
+    at::Tensor copy;
+    std::optional<c10::Event> arrived;
+  };
+  Coming start_gradient(std::size_t bucket, const Gradients&) const;
   void update_copy(std::size_t i, const Gradients&, double coefficient);
   void update_one(std::size_t i, const at::Tensor& grad);
   void update_in_place(const Gradients&, double coefficient);
@@ -48,6 +55,7 @@ class OptimizerState {
   std::optional<FileStates> file_;
   std::optional<PagedStates> paged_;
   std::optional<optim::Adafactor> adafactor_;
+  Coming next_;  // outside the device: the gradient of the bucket after, while one is updated
 };
 
 }  // namespace sweep::parallel

@@ -28,8 +28,9 @@ StatePlan::StatePlan(const Trial& t) : zero(t.zero) {
   weights = scalar_type(types.weights);
   gradients = scalar_type(types.gradients);
   master = types.master;
-  parameters_outside = t.offload == Offload::kParameters;
-  optimizer_in_file = t.offload == Offload::kDisk;
+  parameters_outside = shape::parameters_outside(t);
+  parameters_in_file = t.offload == Offload::kDiskParameters;
+  optimizer_in_file = parameters_in_file || t.offload == Offload::kDisk;
   optimizer_outside = parameters_outside || optimizer_in_file || t.offload == Offload::kOptimizer;
   copies = values_sharded() || types.casts() || parameters_outside;
   reshard_after_forward = t.reshard_after_forward;

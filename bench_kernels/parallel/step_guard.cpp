@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench_kernels/shape/model_states.h"
+
 namespace sweep::parallel {
 
 StepGuard::StepGuard(const Trial& t, const Mesh& mesh, at::Device device, std::int64_t patience)
-    : mesh_(mesh), clips_(t.grad_clip), scales_(t.precision == Precision::kFp16), patience_(patience) {
+    : mesh_(mesh), clips_(t.grad_clip), scales_(shape::scales_loss(t)), patience_(patience) {
   if (scales_) scale_ = std::ldexp(1.0, static_cast<int>(t.initial_scale_power));
   if (clips_ || scales_) squares_ = at::zeros({1}, at::TensorOptions(device).dtype(at::kDouble));
 }

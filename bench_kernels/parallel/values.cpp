@@ -13,6 +13,7 @@ Values::Values(Parameters& parameters, const StatePlan& plan, const Mesh& mesh, 
                at::TensorOptions options)
     : parameters_(parameters), plan_(plan), mesh_(mesh), alone_(alone) {
   const at::NoGradGuard no_grad;
+  if (plan.parameters_in_file) file_.emplace(options.device());
   Parameters::Layout layout{options, plan.bucket_bytes, plan.copies, bucket_multiple(plan, mesh), {}};
   layout.place = [this](const Parameters::Bucket& bucket) { place(bucket); };
   parameters.layout(layout);
@@ -39,6 +40,7 @@ void Values::place(const Parameters::Bucket& bucket) {
   if (state.copied) {
     release(bucket.values);
     state.lasting = drawn(gatherers(b), plan_.parameters_outside, plan_.weights);
+    if (file_) file_->keep(state.lasting);
   } else {
     parameters_.fill(bucket, bucket.values);
     state.lasting = bucket.values;
@@ -52,14 +54,30 @@ comm::Channel& Values::gatherers(std::size_t b) const {
   return plan_.values_sharded() ? *peers_[b].shard : alone_;
 }
 
+// The file is read for buckets that have no copy yet.
+void Values::expect(std::size_t group) {
+  for (const std::size_t b : read_by_[group])
+    if (states_[b].copied && states_[b].copy == Copy::kAbsent) file_->expect(b);
+}
+
+void Values::take_from_file(std::size_t b) {
+  file_->expect(b);
+  const bool watched = watch_ && file_->under_way(b);
+  if (watched) watch_(true);
+  file_->arrive(b);
+  if (watched) watch_(false);
+}
+
 void Values::start_copy(std::size_t b) {
   State& s = states_[b];
   if (!s.copied || s.copy != Copy::kAbsent) return;
   const at::Tensor& values = parameters_.buckets()[b].values;
   comm::Channel& g = gatherers(b);
+  if (file_) take_from_file(b);
   allocate(values);
   at::Tensor own = share(values, g.rank(), g.size());
   own.copy_(s.lasting, /*non_blocking=*/true);
+  if (file_) file_->leave(b);
   s.gather = g.all_gather(own, values);
   s.copy = Copy::kUnderWay;
 }
@@ -82,6 +100,12 @@ void Values::need(std::size_t group, Pass pass) {
   const bool forward = pass == Pass::kForward || pass == Pass::kEvaluate;
   const i64 ahead = forward ? plan_.prefetch_forward : plan_.prefetch_backward;
   const auto last = static_cast<i64>(read_by_.size()) - 1, here = static_cast<i64>(group);
+  // A file is read for one group more than are gathered.
+  for (i64 i = 0; i <= ahead + 1; ++i) {
+    const i64 next = forward ? here + i : here - i;
+    if (next < 0 || next > last) break;
+    if (file_) expect(static_cast<std::size_t>(next));
+  }
   for (i64 i = 0; i <= ahead; ++i) {
     const i64 next = forward ? here + i : here - i;
     if (next < 0 || next > last) break;
@@ -124,10 +148,12 @@ at::Tensor Values::whole(std::size_t b) const {
   const at::Tensor& lasting = states_[b].lasting;
   const at::Tensor& values = parameters_.buckets()[b].values;
   if (!states_[b].copied) return lasting;
+  if (file_) file_->expect(b), file_->arrive(b);
   at::Tensor all = at::empty({values.numel()}, values.options().dtype(lasting.scalar_type()));
   comm::Channel& g = gatherers(b);
   at::Tensor own = share(all, g.rank(), g.size());
   own.copy_(lasting);
+  if (file_) file_->leave(b);
   g.all_gather(own, all).wait();
   return all;
 }

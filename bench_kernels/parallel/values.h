@@ -7,9 +7,11 @@
 // starts, so that peaks do not depend on timing.
 #pragma once
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "bench_kernels/model/stage.h"
+#include "bench_kernels/parallel/file_values.h"
 #include "bench_kernels/parallel/state_plan.h"
 
 namespace sweep::parallel {
@@ -38,6 +40,10 @@ class Values {
   // All values of a bucket, as they last; a collective of the shard group.
   at::Tensor whole(std::size_t bucket) const;
 
+  // Parameters that are in a file (offload disk_parameters), else null: what part() and lasting() give is read only
+  // between their arrive() and leave().
+  FileValues* in_file() { return file_ ? &*file_ : nullptr; }
+
   const BucketPeers& peers(std::size_t bucket) const { return peers_[bucket]; }
   std::int64_t bytes() const;  // bytes that last on the device
   // Elements of buckets that more than one group reads: of those that are trained, or frozen.
@@ -56,6 +62,8 @@ class Values {
   void place(const model::Parameters::Bucket&);
   comm::Channel& gatherers(std::size_t bucket) const;
   bool kept(const State& s) const { return !plan_.reshard_after_forward || s.readers > 1; }
+  void expect(std::size_t group);
+  void take_from_file(std::size_t bucket);
   void start_copy(std::size_t bucket);
   void drop_copy(std::size_t bucket);
   void wait_for(comm::Pending&);
@@ -67,6 +75,7 @@ class Values {
   std::vector<BucketPeers> peers_;
   std::vector<State> states_;
   std::vector<at::Tensor> masters_;
+  mutable std::optional<FileValues> file_;
   std::vector<std::vector<std::size_t>> read_by_;  // buckets, per group
   std::function<void(bool)> watch_;
 };

@@ -21,12 +21,12 @@ std::optional<std::string> checkpoint_objection(const Trial& t) {
         "parameter; use "
         "another optimizer, or checkpoint none.",
         t.checkpoint, t.optimizer);
-  if (t.offload == Offload::kDisk)
+  if (t.offload == Offload::kDisk || t.offload == Offload::kDiskParameters)
     return fmt::format(
-        "checkpoint {} with offload disk: the optimizer's states are in a file already; use offload "
+        "checkpoint {} with offload {}: the optimizer's states are in a file already; use offload "
         "optimizer, or "
         "checkpoint none.",
-        t.checkpoint);
+        t.checkpoint, t.offload);
   if (t.checkpoint == CheckpointKind::kFull && t.tp * t.pp * t.ep > 1)
     return fmt::format(
         "checkpoint full with tp {}, pp {}, ep {}: rank 0 gathers what its data-parallel ranks hold, and "
@@ -37,6 +37,11 @@ std::optional<std::string> checkpoint_objection(const Trial& t) {
 }
 
 std::optional<std::string> load_objection(const Trial& t) {
+  if (t.weights_load != WeightsLoad::kNone && t.offload == Offload::kDiskParameters)
+    return fmt::format(
+        "weights_load {} with offload {}: the parameters are in a file of their own already; use offload "
+        "parameters, or weights_load none.",
+        t.weights_load, t.offload);
   if (t.weights_load == WeightsLoad::kNone || t.tp * t.pp * t.ep == 1) return {};
   return fmt::format(
       "weights_load {} with tp {}, pp {}, ep {}: the file has whole tensors, and the ranks that read it hold "

@@ -61,7 +61,7 @@ class Attention {
               {kBuffer, dequantized(s_, w_.attention_out)},
               {kBuffer, scattered_rows(s_)},
               {kPassing, factors(s_, s_.whole * s_.query, w_.attention_out)}});
-    if (s_.norm_starts) m.give(kKept, s_.residual());
+    if (s_.norm_starts || s_.autocast) m.give(kKept, s_.residual());
     post_norm(s_, m);
     if (s_.selective) give_result(m);
   }
@@ -223,6 +223,9 @@ class Attention {
   }
   // Rows of the sums that its backward keeps: each document has room for another block of 128.
   double padded_rows() const { return s_.whole + 128 * s_.pieces_of_rows; }
+  // A number of each score of the micro-batch.
+  double of_scores(double width) const { return width * s_.batch * scores_; }
+  double kept_scores() const { return of_scores(s_.element) + (s_.autocast ? of_scores(4) : 0); }
   double spread() const { return shares_ ? s_.element * sequence_ : 0; }
 
   // qkv is there; the result and what the backward reads of the scores are kept.
@@ -234,9 +237,13 @@ class Attention {
       m.take(kKept, lse());
       if (s_.attention == AttentionKind::kSdpa && shares_) m.moment(kPassing, 2 * result());
       if (s_.sinks && s_.gpu) m.moment(kPassing, 2 * lse());
+    } else if (s_.autocast) {
+      m.moment({{kPassing, 2 * batched()}, {kPassing, of_scores(s_.element)}, {kKept, of_scores(4)}});
+      m.take(kKept, of_scores(4)), m.take(kKept, of_scores(s_.element));
+      m.moment(kPassing, 2 * batched());
     } else {
-      m.take(kKept, s_.batch * s_.element * scores_);
-      m.moment(kPassing, s_.gpu ? std::max(3 * s_.seq * s_.seq, 2 * batched()) : spread());
+      m.take(kKept, of_scores(s_.element));
+      m.moment(kPassing, s_.gpu ? std::max(s_.causal ? 3 * s_.seq * s_.seq : 0, 2 * batched()) : spread());
     }
     if (!s_.exchange) return;
     m.take(kKept, result());
@@ -244,7 +251,7 @@ class Attention {
   }
   void give_result(Moments& m) const {
     m.give(kKept, result());
-    m.give(kKept, s_.flash ? lse() : s_.batch * s_.element * scores_);
+    m.give(kKept, s_.flash ? lse() : kept_scores());
     if (s_.exchange) m.give(kKept, result());
   }
 
@@ -271,9 +278,12 @@ class Attention {
     if (s_.flash && s_.gpu)
       m.moment({{kPassing, library_gradients()},
                 {kPassing, s_.sums(padded_rows() * s_.heads * (s_.head_dim + 1))}});
-    if (!s_.flash && s_.gpu)
+    if (!s_.flash && s_.autocast)
+      m.moment({{kPassing, 2 * batched() + of_scores(s_.element)},
+                {kPassing, std::max(batched(), of_scores(4) * (s_.gpu ? 2 : 1))}});
+    else if (!s_.flash && s_.gpu)
       m.moment({{kPassing, s_.batch * s_.element * scores_}, {kPassing, 3 * batched()}, {kPassing, lse()}});
-    if (!s_.flash && !s_.gpu)
+    else if (!s_.flash)
       m.moment({{kPassing, s_.element * scores_}, {kPassing, s_.element * sequence_}, {kPassing, spread()}});
     if (s_.exchange) m.moment(kBuffer, 2 * qkv());
     end_core_backward(m);
@@ -283,7 +293,7 @@ class Attention {
     m.give(kPassing, result());
     m.give(kKept, qkv());
     if (!s_.later) m.give(kKept, result());
-    m.give(kKept, s_.flash ? lse() : s_.batch * s_.element * scores_);
+    m.give(kKept, s_.flash ? lse() : kept_scores());
   }
 
   void ring_backward(Moments& m) const {

@@ -13,6 +13,8 @@ void ChunkMemory::count_copies() {
     const GroupElements& e = p_.at(l).elements;
     const double gathered = t_.zero >= 3 ? e.quantized : 0;  // else read where it lasts
     copies_.push_back(s_.element * e.all() + gathered);
+    if (p_.has_encoder() && l + 1 == p_.encoder_layers)
+      copies_.push_back(s_.element * p_.encoder_end.elements.all());
   }
   if (p_.has_head) copies_.push_back(s_.element * p_.head.all());
 }
@@ -72,7 +74,7 @@ PartBytes ChunkMemory::states() const {
     return width * (e.frozen / real(ranks) + e.frozen_experts / (sharded ? experts : 1));
   };
   PartBytes out;
-  if (t_.offload != Offload::kParameters)
+  if (!parameters_outside(t_))
     for (const auto& part : {trained(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3),
                              frozen(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3)})
       out[MemoryPart::kWeights] += part;
@@ -109,36 +111,61 @@ PartBytes ChunkMemory::optimizer() const {
 void ChunkMemory::forward(const PartBytes& others, PartBytes& most) const {
   if (p_.has_embedding) keep_larger(most, others + u_.embedding.forward + buffers(copies_at(0, true)));
   const i64 ahead = p_.copies ? t_.prefetch_forward : 0;
-  const bool alike = p_.dense_layers == 0;  // then those in the middle hold no more than the last ones
+  const bool alike =
+      p_.dense_layers + p_.encoder_layers == 0;  // then those in the middle hold no more than the last ones
   for (i64 l = 0; l < n_; l = alike ? std::max(l + 1, n_ - 1 - ahead) : l + 1)
-    keep_larger(most, others + on_device(l) + at(l).forward + buffers(copies_at(group_of(l), true)));
+    keep_larger(most,
+                others + on_device(l) + encoded(l) + at(l).forward + buffers(copies_at(group_of(l), true)));
+  if (p_.has_encoder())
+    keep_larger(most, others + on_device(p_.encoder_layers) + u_.encoder_end.forward +
+                          buffers(copies_at(group_of(p_.encoder_layers) - 1, true)));
   if (p_.has_head)
-    keep_larger(most, others + on_device(n_) + u_.head.forward + buffers(copies_at(groups() - 1, true)));
+    keep_larger(most, others + on_device(n_) + encoded(n_) + u_.head.forward +
+                          buffers(copies_at(groups() - 1, true)));
 }
 
 void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientRoom& room,
                                  PartBytes& most) const {
   // A head that shares the table leaves its part of the gradient for the embedding to add to.
   const double shared = p_.tied_here && !s_.later && !s_.frozen ? moments::staged(s_, p_.weights.table) : 0;
-  const i64 first = recomputes_ ? l - l % every_ : l;
+  const i64 first = recomputes_ ? l - (l - side_of(l)) % every_ : l;
   const std::vector<double> copies = copies_again(first, l);
-  PartBytes base = others + buffers(copies.back() + shared);
+  PartBytes base = others + encoded(l) + buffers(copies.back() + shared);
+  // The first backward of a decoder layer makes room for the gradient of the encoder's result.
+  const bool makes = p_.has_encoder() && l + 1 == n_;
+  if (l >= p_.encoder_layers && !makes) base += encoded_gradient();
   base += recomputes_ ? kept(t_.activation_offload ? std::min<i64>(first, 1) : first) + saved(first, l)
                       : on_device(l);
   if (recomputes_) {
     PartBytes again = parts(room.at_mlp);
-    again[MemoryPart::kTemporary] += block(s_.residual());  // the gradient that came in
+    again[MemoryPart::kTemporary] += block(residual_of(l));  // the gradient that came in
     for (i64 i = first; i <= l; ++i) {  // those computed again before it: fewer results, other copies
       const double more = copies[static_cast<std::size_t>(i - first)] - copies.back();
       keep_larger(most, base + saved(i, l).times(-1) + at(i).forward + again + buffers(more));
     }
   }
   if (s_.later) base += (p_.has_head ? u_.head.later : PartBytes{}) + later(l + 1, n_);
-  keep_larger(most, base + u_.attention.saved + at(l).mlp.backward + parts(room.at_mlp));
-  keep_larger(most, base + u_.attention.backward + parts(room.at_attention) + at(l).mlp.later);
+  const UnitMemory& attention = at(l).attention;
+  keep_larger(most, base + attention.saved + at(l).cross.saved + at(l).mlp.backward + parts(room.at_mlp));
+  if (p_.has_encoder() && l >= p_.encoder_layers) {
+    const UnitMemory& cross = makes ? u_.cross_first : at(l).cross;
+    keep_larger(most, base + attention.saved + cross.backward + parts(room.at_cross));
+    if (makes) base += encoded_gradient();
+  }
+  keep_larger(most, base + attention.backward + parts(room.at_attention) + at(l).mlp.later);
   PartBytes over = base + parts(room.at_end);
-  over[MemoryPart::kTemporary] += block(s_.residual());  // the gradient that goes on
+  over[MemoryPart::kTemporary] += block(residual_of(l));  // the gradient that goes on
   keep_larger(most, over);
+}
+
+void ChunkMemory::encoder_end_backward(const PartBytes& others, const GradientRoom& room,
+                                       PartBytes& most) const {
+  const double shared = p_.tied_here ? moments::staged(s_, p_.weights.table) : 0;
+  const i64 group = group_of(p_.encoder_layers) - 1;
+  const PartBytes base = others + on_device(p_.encoder_layers) + encoded_gradient() +
+                         u_.encoder_end.backward + buffers(copies_at(group, false) + shared);
+  for (const GradientBytes& each : {room.at_mlp, room.at_attention, room.at_end})
+    keep_larger(most, base + parts(each));
 }
 
 void ChunkMemory::backward(const PartBytes& others, const std::vector<GradientRoom>& rooms,
@@ -146,16 +173,18 @@ void ChunkMemory::backward(const PartBytes& others, const std::vector<GradientRo
   double last = 0;  // of gradients while the layer after is at work, and what it gives free
   const double saved = t_.activation_offload ? 0 : u_.layer.saved.total();
   if (p_.has_head)
-    keep_larger(most, others + on_device(n_) + u_.head.backward + buffers(copies_at(groups() - 1, false)) +
-                          parts(rooms.back().at_mlp));
+    keep_larger(most, others + on_device(n_) + encoded(n_) + u_.head.backward +
+                          buffers(copies_at(groups() - 1, false)) + parts(rooms.back().at_mlp));
   for (i64 l = n_; l-- > 0;) {
     const GradientRoom& room = rooms[static_cast<std::size_t>(group_of(l))];
     // A layer in the middle has no more than the one after it.
-    const bool as_after = !recomputes_ && p_.dense_layers == 0 && l + 2 < n_ && l > 0 &&
+    const bool as_after = !recomputes_ && p_.dense_layers + p_.encoder_layers == 0 && l + 2 < n_ && l > 0 &&
                           room.at_mlp.total() <= last && room.at_attention.total() <= last &&
                           room.at_end.total() <= last;
     last = std::max(room.at_mlp.total(), room.at_attention.total()) + saved;
     if (!as_after) layer_backward(l, others, room, most);
+    if (p_.has_encoder() && l == p_.encoder_layers)
+      encoder_end_backward(others, rooms[static_cast<std::size_t>(group_of(l) - 1)], most);
   }
   if (!p_.has_embedding) return;
   const PartBytes base = others + buffers(copies_at(0, false));

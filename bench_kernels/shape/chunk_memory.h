@@ -24,23 +24,34 @@ struct Others {
 
 // The units of a model, the same in every chunk.
 struct Units {
-  // A layer with its MLP or its experts.
+  // A layer with its MLP or its experts, and of an encoder-decoder's decoder cross-attention between.
   struct Layer {
-    Layer(const UnitMemory& attention, const UnitMemory& of_mlp)
-        : mlp(of_mlp), saved(attention.saved + mlp.saved), forward(attention.forward) {
-      keep_larger(forward, attention.saved + mlp.forward);
+    Layer(const UnitMemory& of_attention, const UnitMemory& of_mlp, const UnitMemory& of_cross = {})
+        : attention(of_attention),
+          cross(of_cross),
+          mlp(of_mlp),
+          saved(attention.saved + cross.saved + mlp.saved),
+          forward(attention.forward) {
+      keep_larger(forward, attention.saved + cross.forward);
+      keep_larger(forward, attention.saved + cross.saved + mlp.forward);
     }
-    UnitMemory mlp;
+    UnitMemory attention, cross, mlp;
     PartBytes saved, forward;
   };
   Units(const Trial& t, const StepSizes& s, const UnitWeights& w)
       : attention(attention_memory(s, w, t.spec.rope)),
-        embedding(embedding_memory(s, w)),
+        embedding(embedding_memory(t.spec.has_encoder() ? s.of_encoder() : s, w)),
         head(head_memory(s, w)),
-        layer(attention, t.spec.experts > 0 ? experts_memory(s, w) : mlp_memory(s, w)),
-        dense_layer(t.spec.dense_layers > 0 ? Layer(attention, dense_mlp_memory(s, w)) : layer) {}
-  UnitMemory attention, embedding, head;
-  Layer layer, dense_layer;
+        cross_first(t.spec.has_encoder() ? cross_attention_memory(s, w, true) : UnitMemory{}),
+        encoder_end(t.spec.has_encoder() ? encoder_end_memory(s, w) : UnitMemory{}),
+        layer(attention, t.spec.experts > 0 ? experts_memory(s, w) : mlp_memory(s, w),
+              t.spec.has_encoder() ? cross_attention_memory(s, w, false) : UnitMemory{}),
+        dense_layer(t.spec.dense_layers > 0 ? Layer(attention, dense_mlp_memory(s, w)) : layer),
+        encoder_layer(t.spec.has_encoder() ? Layer(attention_memory(s.of_encoder(), w, t.spec.rope),
+                                                   mlp_memory(s.of_encoder(), w))
+                                           : layer) {}
+  UnitMemory attention, embedding, head, cross_first, encoder_end;
+  Layer layer, dense_layer, encoder_layer;
 };
 
 // One chunk of the model on a rank: what its forward and backward of one micro-batch take beside what is
@@ -82,11 +93,30 @@ class ChunkMemory {
   }
 
  private:
-  const Units::Layer& at(i64 layer) const { return layer < p_.dense_layers ? u_.dense_layer : u_.layer; }
+  const Units::Layer& at(i64 layer) const {
+    if (layer < p_.encoder_layers) return u_.encoder_layer;
+    return layer < p_.dense_layers ? u_.dense_layer : u_.layer;
+  }
+  // The first layer of the encoder's or the decoder's of which this one is.
+  i64 side_of(i64 layer) const { return layer < p_.encoder_layers ? 0 : p_.encoder_layers; }
+  double residual_of(i64 layer) const {
+    return layer < p_.encoder_layers ? s_.of_encoder().residual() : s_.residual();
+  }
+  // Beside the decoder at work: the encoder's result, and in backward its gradient.
+  PartBytes encoded(i64 layer) const {
+    return layer < p_.encoder_layers ? PartBytes{} : u_.encoder_end.saved;
+  }
+  PartBytes encoded_gradient() const {
+    PartBytes out;
+    if (p_.has_encoder()) out[MemoryPart::kTemporary] = block(s_.of_encoder().residual());
+    return out;
+  }
   // Saved by the layers from `first` to before `end`.
   PartBytes saved(i64 first, i64 end) const {
     const i64 dense = std::clamp<i64>(p_.dense_layers - first, 0, end - first);
-    return u_.dense_layer.saved.times(real(dense)) + u_.layer.saved.times(real(end - first - dense));
+    const i64 encoder = std::clamp<i64>(p_.encoder_layers - first, 0, end - first);
+    return u_.dense_layer.saved.times(real(dense)) + u_.encoder_layer.saved.times(real(encoder)) +
+           u_.layer.saved.times(real(end - first - dense - encoder));
   }
   // What these layers put off.
   PartBytes later(i64 first, i64 end) const {
@@ -99,7 +129,10 @@ class ChunkMemory {
   PartBytes kept(i64 first, i64 end) const {
     if (!recomputes_) return saved(first, end);
     PartBytes out;
-    out[MemoryPart::kActivations] = block(s_.residual()) * std::ceil(real(end - first) / real(every_));
+    for (const auto& [from, to] : {std::pair(first, std::min(end, p_.encoder_layers)),
+                                   std::pair(std::max(first, p_.encoder_layers), end)})
+      if (from < to)
+        out[MemoryPart::kActivations] += block(residual_of(from)) * std::ceil(real(to - from) / real(every_));
     return out;
   }
   // The same while a layer is at work: with offload, one layer is on its way.
@@ -112,8 +145,8 @@ class ChunkMemory {
   void count_copies();
   double copies_at(i64 group, bool forward) const;
   std::vector<double> copies_again(i64 first, i64 l) const;
-  i64 groups() const { return n_ + p_.has_embedding + p_.has_head; }
-  i64 group_of(i64 layer) const { return layer + p_.has_embedding; }
+  i64 groups() const { return p_.groups(); }
+  i64 group_of(i64 layer) const { return p_.group_of(layer); }
   PartBytes buffers(double bytes) const {
     PartBytes out;
     out[MemoryPart::kBuffers] = bytes;
@@ -128,6 +161,7 @@ class ChunkMemory {
   // rooms: of the groups; of a split backward's first part none has gradients.
   void backward(const PartBytes& others, const std::vector<GradientRoom>& rooms, PartBytes& most) const;
   void layer_backward(i64 l, const PartBytes& others, const GradientRoom&, PartBytes& most) const;
+  void encoder_end_backward(const PartBytes& others, const GradientRoom&, PartBytes& most) const;
   void weights(const PartBytes& others, Backward, PartBytes& most) const;
 
   const Trial& t_;

@@ -71,22 +71,29 @@ class Buckets {
 
 ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const StageShare& share) : s_(s) {
   has_embedding = share.embedding, has_head = share.head;
-  layers = share.layers, dense_layers = share.dense_layers;
+  encoder_layers = has_embedding ? t.spec.encoder_layers : 0;
+  layers = encoder_layers + share.layers, dense_layers = share.dense_layers;
   tied_here = t.spec.tie_embeddings && has_embedding && has_head;
   tied_elsewhere = t.spec.tie_embeddings && !tied_here && (has_embedding || has_head);
   const StateTypes types = state_types(t);
-  copies = t.zero >= 3 || types.casts() || t.offload == Offload::kParameters;
+  copies = t.zero >= 3 || types.casts() || parameters_outside(t);
   bucket_bytes_ = copies ? 1e300 : real(t.grad_bucket_mb << 20);
   const i64 shard = t.dp_shard.value_or(t.dp) * t.cp, experts = std::max<i64>(1, t.dp * t.cp / t.ep);
   if (t.zero > 0) multiple_ = 32 * real(std::lcm(shard, experts));
   sharded_ = t.zero >= 2, adds_ = t.grad_accum > 1;
   of_dense_ = 1 / real(shard), of_experts_ = 1 / real(experts);
-  layer = count_layer(t, t.spec.experts > 0);
+  layer = count_layer(t, t.spec.experts > 0, has_encoder());
+  if (has_encoder()) encoder_layer = count_layer(t, false);
   if (dense_layers > 0) dense_layer = count_layer(t, false);
   const double norm = (s.rms ? 1 : 2) * s.hidden;
   weights.table = s.vocabulary * s.hidden;
   weights.positions = t.spec.rope ? 0 : real(t.spec.max_positions) * s.hidden;
   const double table = tied_here ? 0 : weights.table;
+  if (has_encoder()) {
+    train(encoder_end, weights.positions, kDense);
+    encoder_end.mlp_stacks = encoder_end.cross_end = encoder_end.stacks.size();
+    for (int i = 0; i < (s.rms ? 1 : 2); ++i) train(encoder_end, s.hidden, kDense);
+  }
   if (s.frozen) {
     embedding.frozen = weights.table + weights.positions, head.frozen = table + norm;
     tied_elsewhere = false;  // nothing is summed over the two ends
@@ -178,12 +185,21 @@ void ChunkParameters::count_attention(const ModelSpec& m, LayerContents& of) {
   add(of, m.attention_bias ? query_columns : 0, kDense), add_weight(of, weights.query_key_value);
 }
 
-LayerContents ChunkParameters::count_layer(const Trial& t, bool experts) {
+void ChunkParameters::count_cross_attention(const ModelSpec& m, LayerContents& of) {
+  const double product = s_.query * s_.hidden;
+  for (const double parts : {0.0, 2.0, 1.0})  // the output, keys and values, queries
+    if (parts == 0)
+      add(of, m.linear_bias ? s_.hidden : 0, kDense), add(of, product, kDense);
+    else
+      add(of, m.attention_bias ? parts * s_.query : 0, kDense), add(of, parts * product, kDense);
+}
+
+LayerContents ChunkParameters::count_layer(const Trial& t, bool experts, bool cross) {
   const double norm = s_.hidden;
   const int norms = s_.rows_split ? kPartial : kDense;
   const Adapters adapters = adapters_of(t);
   LayerContents of;
-  of.stacks.reserve(16);
+  of.stacks.reserve(24);
   for (const i64 n : s_.quantized ? quantized_tensors(t.spec) : std::vector<i64>{})
     of.elements.quantized += real(Nf4Extent{n / t.tp, n}.bytes());
   const double post_norm = family_of(t.spec).post_norms() ? norm : 0;
@@ -193,6 +209,8 @@ LayerContents ChunkParameters::count_layer(const Trial& t, bool experts) {
   if (s_.frozen) count_adapters_of_mlp(adapters, of);
   of.mlp_stacks = of.stacks.size();
   add(of, s_.rms ? 0 : post_norm, norms), add(of, post_norm, norms);
+  if (cross) count_cross_attention(t.spec, of), add(of, s_.rms ? 0 : norm, norms), add(of, norm, norms);
+  of.cross_end = of.stacks.size();
   count_attention(t.spec, of);
   add(of, s_.rms ? 0 : norm, norms), add(of, norm, norms);
   if (s_.frozen) count_adapters_of_attention(adapters, of);
@@ -217,7 +235,9 @@ GroupElements ChunkParameters::all() const {
     sum.quantized += times * e.quantized;
   };
   if (has_embedding) add(embedding, 1);
-  add(layer.elements, real(layers - dense_layers)), add(dense_layer.elements, real(dense_layers));
+  add(layer.elements, real(layers - dense_layers - encoder_layers));
+  add(dense_layer.elements, real(dense_layers)), add(encoder_layer.elements, real(encoder_layers));
+  add(encoder_end.elements, has_encoder() ? 1 : 0);
   if (has_head) add(head, 1);
   return copies ? sum : padded(sum);
 }
@@ -241,7 +261,7 @@ GroupElements ChunkParameters::largest_bucket() const {
 
 std::vector<GradientRoom> ChunkParameters::rooms(Backward backward) const {
   if (!sharded_ && backward == Backward::kNext)
-    return std::vector<GradientRoom>(static_cast<std::size_t>(layers) + has_embedding + has_head);
+    return std::vector<GradientRoom>(static_cast<std::size_t>(groups()));
   return copies ? rooms_of_groups(backward) : rooms_of_buckets(backward);
 }
 
@@ -273,7 +293,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
     const double here = own.trained() + held, expert_shards = of_experts_ * own.experts;
     const double shards = of_dense_ * (own.dense + own.partial) + expert_shards;
     if (!sharded_) {
-      room.at_mlp.kept = room.at_attention.kept = room.at_end.kept = kept + here;
+      room.at_mlp.kept = room.at_cross.kept = room.at_attention.kept = room.at_end.kept = kept + here;
       kept += own.trained();
     } else {
       const double under_way = after ? under_way_last(*after) * (first ? 1 : 1 + of_dense_) : 0;
@@ -282,17 +302,21 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
       const GradientBytes later{first ? kept + expert_shards : 0, here + (first ? 0 : expert_shards)};
       room.at_attention = own.experts > 0 ? later : before;
       room.at_mlp = room.at_attention.total() > before.total() ? room.at_attention : before;
+      room.at_cross = room.at_attention;
       room.at_end = {first ? kept + shards : 0, here + (first ? 0 : of_dense_ * own.dense)};
       if (first) kept += shards;
     }
-    for (GradientBytes* bytes : {&room.at_mlp, &room.at_attention, &room.at_end})
+    for (GradientBytes* bytes : {&room.at_mlp, &room.at_cross, &room.at_attention, &room.at_end})
       bytes->kept *= s_.gradient, bytes->whole *= s_.gradient;
     rooms.push_back(room);
     after = &group;
   };
   const double shared = tied_here ? padded(embedding.dense) : 0;
   if (has_head) add(head, shared);
-  for (i64 l = layers; l-- > 0;) add(at(l).elements, shared);
+  for (i64 l = layers; l-- > 0;) {
+    add(at(l).elements, shared);
+    if (has_encoder() && l == encoder_layers) add(encoder_end.elements, shared);
+  }
   if (has_embedding) add(embedding, 0);
   std::reverse(rooms.begin(), rooms.end());
   return rooms;
@@ -302,23 +326,27 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   Buckets buckets(bucket_bytes_ / s_.element, backward, sharded_, of_dense_, of_experts_);
   // The buckets of each group's stacks, in the order of backward; those of group g begin at begins[g].
   std::vector<std::size_t> numbers, begins;
-  const std::size_t count = static_cast<std::size_t>(layers) + has_embedding + has_head;
+  const std::size_t count = static_cast<std::size_t>(groups());
+  std::vector<const LayerContents*> of(has_head ? 1 : 0, nullptr);  // each group's layer, null of ends
   numbers.reserve(static_cast<std::size_t>(layers) * layer.stacks.size() + 6), begins.reserve(count + 1);
   const auto add = [&](double elements, int role) { numbers.push_back(buckets.add(elements, role)); };
   const int table = tied_elsewhere ? kTied : kDense, norms = s_.rows_split ? kPartial : kDense;
-  if (has_head && s_.frozen) begins.push_back(numbers.size());
+  if (has_head) begins.push_back(numbers.size());
   if (has_head && !s_.frozen) {
-    begins.push_back(numbers.size());
     if (!tied_here) add(weights.table, table);
     for (int i = 0; i < (s_.rms ? 1 : 2); ++i) add(s_.hidden, norms);
   }
+  const auto group = [&](const LayerContents& contents) {
+    begins.push_back(numbers.size()), of.push_back(&contents);
+    for (const auto& [elements, role] : contents.stacks) add(elements, role);
+  };
   for (i64 l = layers; l-- > 0;) {
-    begins.push_back(numbers.size());
-    for (const auto& [elements, role] : at(l).stacks) add(elements, role);
+    group(at(l));
+    if (has_encoder() && l == encoder_layers) group(encoder_end);
   }
-  if (has_embedding && s_.frozen) begins.push_back(numbers.size());
+  of.resize(count, nullptr);
+  if (has_embedding) begins.push_back(numbers.size());
   if (has_embedding && !s_.frozen) {
-    begins.push_back(numbers.size());
     if (weights.positions > 0) add(weights.positions, kDense);
     add(weights.table, table);
     if (tied_here) buckets.make_room(numbers.back());
@@ -327,18 +355,19 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   std::vector<GradientRoom> rooms(count);
   std::size_t roomy = 0;  // stacks whose buckets have been given room
   for (std::size_t g = 0; g < count; ++g) {
-    const i64 number = layers - 1 - (static_cast<i64>(g) - has_head);
-    const bool ends = number < 0 || number >= layers;
+    const bool ends = of[g] == nullptr;
     // An end's last stack leaves when nothing else of it is at work.
     const std::size_t end = begins[g + 1], before_last = end - (end > begins[g] ? 1 : 0);
-    const std::size_t middle = ends ? before_last : begins[g] + at(number).mlp_stacks;
+    const std::size_t middle = ends ? before_last : begins[g] + of[g]->mlp_stacks;
+    const std::size_t cross_end = ends ? before_last : begins[g] + of[g]->cross_end;
     for (; roomy < begins[g + 1]; ++roomy) buckets.make_room(numbers[roomy]);
     GradientRoom& room = rooms[count - 1 - g];
-    room.at_mlp = buckets.bytes(s_.gradient);
-    buckets.take_top(s_.gradient);
+    room.at_mlp = buckets.bytes(s_.gradient), buckets.take_top(s_.gradient);
     for (std::size_t i = begins[g]; i < middle; ++i) buckets.complete(numbers[i]);
+    room.at_cross = buckets.bytes(s_.gradient);
+    for (std::size_t i = middle; i < cross_end; ++i) buckets.complete(numbers[i]);
     room.at_attention = ends ? buckets.take_top(s_.gradient) : buckets.bytes(s_.gradient);
-    for (std::size_t i = middle; i < begins[g + 1]; ++i) buckets.complete(numbers[i]);
+    for (std::size_t i = cross_end; i < begins[g + 1]; ++i) buckets.complete(numbers[i]);
     room.at_end = buckets.take_top(s_.gradient);
   }
   return rooms;

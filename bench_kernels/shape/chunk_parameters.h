@@ -25,9 +25,9 @@ struct GradientBytes {
   double total() const { return kept + whole; }
 };
 
-// While either half of a layer is at work (of ends: at_mlp), and when the group's backward is over.
+// While a part of a layer is at work (of ends: at_mlp), and when the group's backward is over.
 struct GradientRoom {
-  GradientBytes at_mlp, at_attention, at_end;
+  GradientBytes at_mlp, at_cross, at_attention, at_end;
 };
 
 // Backwards of a chunk in a step: the first one makes the gradients, the next ones add to them.
@@ -37,14 +37,24 @@ struct LayerContents {
   GroupElements elements;
   std::vector<std::pair<double, int>> stacks;  // elements and role, in the order of backward; the MLP's first
   std::size_t mlp_stacks = 0;
+  std::size_t cross_end = 0;  // behind those of cross-attention, which follow
 };
 
 struct ChunkContents {
   UnitWeights weights;
   GroupElements embedding, head;
-  LayerContents layer, dense_layer;  // dense_layer: without the experts that others have
-  i64 layers = 0, dense_layers = 0;  // the dense ones come first
-  const LayerContents& at(i64 number) const { return number < dense_layers ? dense_layer : layer; }
+  // dense_layer: without the experts that others have; encoder_layer: without cross-attention; encoder_end: positions of
+  // the decoder, then the encoder's last norm.
+  LayerContents layer, dense_layer, encoder_layer, encoder_end;
+  // All; those of each kind come first. After the encoder's the group encoder_end follows.
+  i64 layers = 0, dense_layers = 0, encoder_layers = 0;
+  const LayerContents& at(i64 number) const {
+    if (number < encoder_layers) return encoder_layer;
+    return number < dense_layers ? dense_layer : layer;
+  }
+  bool has_encoder() const { return encoder_layers > 0; }
+  i64 groups() const { return layers + has_embedding + has_encoder() + has_head; }
+  i64 group_of(i64 layer) const { return layer + has_embedding + (has_encoder() && layer >= encoder_layers); }
   bool has_embedding = false, has_head = false, tied_here = false;
   bool tied_elsewhere = false;  // first and last stage both hold the table: a bucket of its own on each
   bool copies = false;          // the kernels read copies of the values, which come and go by group
@@ -57,7 +67,7 @@ class ChunkParameters : public ChunkContents {
   // The sum over all groups, padding included.
   GroupElements all() const;
   GroupElements largest_bucket() const;  // of what is trained, each of its role
-  // Groups in order of forward: embedding (if here), layers, head (if here). Of a next backward beside the
+  // Groups in order of forward: embedding (if here), layers (the encoder's, its end), head (if here). Of a next backward beside the
   // gradients that are there.
   std::vector<GradientRoom> rooms(Backward) const;
   // Bytes of what is still under way when backward is over: until the chunk works again.
@@ -66,7 +76,8 @@ class ChunkParameters : public ChunkContents {
  private:
   double padded(double elements) const;
   GroupElements padded(GroupElements) const;
-  LayerContents count_layer(const Trial&, bool experts);
+  LayerContents count_layer(const Trial&, bool experts, bool cross = false);
+  void count_cross_attention(const ModelSpec&, LayerContents&);
   void count_mlp(const ModelSpec&, bool experts, LayerContents&);
   void count_attention(const ModelSpec&, LayerContents&);
   void count_latent_attention(LayerContents&);

@@ -60,6 +60,14 @@ Expected<void> imply_family(ModelSpec& m) {
             "family '{}' has no experts; use family: mixtral, qwen3_moe, gpt_oss, deepseek_v2 or deepseek_v3",
             m.family));
   SWEEP_TRY(imply_latents(m, family));
+  if (family.cross_attention && m.encoder_layers == 0) m.encoder_layers = m.layers;
+  if (!family.cross_attention && m.encoder_layers != 0)
+    return fail(ErrorKind::kUnsupported, "encoder_layers",
+                fmt::format("family '{}' has no encoder; use family: blenderbot", m.family));
+  if (family.cross_attention && m.kv_heads != m.heads)
+    return fail(ErrorKind::kInvalidValue, "kv_heads",
+                fmt::format("kv_heads {} with {} heads: each head of an encoder-decoder has its own keys",
+                            m.kv_heads, m.heads));
   if (family.rotary) {
     m.max_positions = 0;
     return {};
@@ -104,6 +112,7 @@ Expected<void> check_ranges(const ModelSpec& m) {
   };
   const Range ranges[] = {
       {"layers", m.layers, 1, kMaxLayers},
+      {"encoder_layers", m.encoder_layers, 0, kMaxLayers},
       {"hidden_size", m.hidden_size, 1, kMaxWidth},
       {"heads", m.heads, 1, 65536},
       {"kv_heads", m.kv_heads, 1, 65536},

@@ -4,6 +4,7 @@
 
 #include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/documents.h"
+#include "bench_kernels/shape/encoder.h"
 #include "bench_kernels/shape/family.h"
 
 namespace sweep::shape {
@@ -29,23 +30,32 @@ i64 router_weights(const ModelSpec& m) {
 
 // MLP weights of all layers: each multiplies a token, but of the experts only `chosen` of a layer.
 i64 mlp_weights_of_layers(const ModelSpec& m, i64 chosen) {
-  if (m.experts == 0) return m.layers * mlp_weights(m, m.intermediate_size);
+  if (m.experts == 0) return m.all_layers() * mlp_weights(m, m.intermediate_size);
   const i64 dense = std::min(m.dense_layers, m.layers);
   const i64 layer = (chosen + m.shared_experts) * mlp_weights(m, m.intermediate_size) + router_weights(m);
   return dense * mlp_weights(m, m.dense_intermediate_size) + (m.layers - dense) * layer;
 }
 
-i64 active_layer_weights(const ModelSpec& m) {
-  return m.layers * attention_weights(m) + mlp_weights_of_layers(m, m.experts_per_token);
+// Layers with cross-attention.
+i64 cross_layers(const ModelSpec& m) {
+  return m.has_encoder() ? m.layers : 0;
 }
 
-// And sinks of attention.
-i64 layer_biases(const ModelSpec& m) {
-  i64 n = 0;
-  if (m.attention_bias) n += (m.heads + 2 * m.kv_heads) * m.head_dim;
-  const i64 of_mlp = (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size;
-  if (m.linear_bias) n += m.hidden_size + (m.experts > 0 ? m.experts * of_mlp + m.experts : of_mlp);
-  return n + (family_of(m).sinks() ? m.heads : 0);
+i64 attentions(const ModelSpec& m) {
+  return m.all_layers() + cross_layers(m);
+}
+
+// And sinks.
+i64 attention_biases(const ModelSpec& m) {
+  return (m.attention_bias ? (m.heads + 2 * m.kv_heads) * m.head_dim : 0) +
+         (m.linear_bias ? m.hidden_size : 0) + (family_of(m).sinks() ? m.heads : 0);
+}
+
+// With experts theirs and the router's.
+i64 mlp_biases(const ModelSpec& m) {
+  if (!m.linear_bias) return 0;
+  const i64 one = (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size;
+  return m.experts > 0 ? m.experts * (one + 1) : one;
 }
 
 i64 norm_parameters(const ModelSpec& m) {
@@ -56,6 +66,13 @@ i64 norm_parameters(const ModelSpec& m) {
 i64 layer_norms(const ModelSpec& m) {
   return (family_of(m).post_norms() ? 4 : 2) * norm_parameters(m) +
          (family_of(m).qk_norm ? 2 * m.head_dim : 0) + m.kv_lora_rank + m.q_lora_rank;
+}
+
+// Of an encoder: cross-attention of each decoder layer with its norm, the encoder's last norm and its positions.
+i64 encoder_decoder_parameters(const ModelSpec& m) {
+  if (!m.has_encoder()) return 0;
+  return cross_layers(m) * (attention_weights(m) + attention_biases(m) + norm_parameters(m)) +
+         norm_parameters(m) + (m.rope ? 0 : m.max_positions * m.hidden_size);
 }
 
 // Scores and their use of the values, one layer, forward, per token: 2 matmuls x 2 FLOPs x keys x heads x
@@ -74,64 +91,82 @@ i64 attention_weights(const ModelSpec& m) {
 }
 
 i64 parameter_count(const ModelSpec& m) {
-  const i64 layer = attention_weights(m) + layer_biases(m) + layer_norms(m);
+  const i64 layer = attention_weights(m) + attention_biases(m) + mlp_biases(m) + layer_norms(m);
   const i64 tables = (m.tie_embeddings ? 1 : 2) * m.vocab_size * m.hidden_size;
   const i64 positions = m.rope ? 0 : m.max_positions * m.hidden_size;
-  return m.layers * layer + mlp_weights_of_layers(m, m.experts) + tables + positions + norm_parameters(m);
+  return m.all_layers() * layer + mlp_weights_of_layers(m, m.experts) + tables + positions +
+         norm_parameters(m) + encoder_decoder_parameters(m);
 }
 
 i64 multiplied_parameter_count(const ModelSpec& m) {
-  return active_layer_weights(m) + m.vocab_size * m.hidden_size;
+  return attentions(m) * attention_weights(m) + mlp_weights_of_layers(m, m.experts_per_token) +
+         m.vocab_size * m.hidden_size;
 }
 
 namespace {
 
-double trained_attention_flops(const ModelSpec& m, double keys) {
-  return 3.0 * static_cast<double>(m.layers) * attention_forward_flops(m, keys);
-}
+// A step's work by what a sequence's tokens meet, per token of the decoder. Without an encoder: every weight and
+// `keys` keys.
+struct Work {
+  Work(const ModelSpec& m, double keys)
+      : weights(real(multiplied_parameter_count(m) - m.vocab_size * m.hidden_size)) {
+    head = real(m.vocab_size * m.hidden_size);
+    attention = real(attentions(m)) * attention_forward_flops(m, keys);
+  }
+  // Of an encoder `ratio` tokens for each of the decoder: they pass its layers, and are the keys of cross-attention.
+  Work(const Trial& t, double keys) : Work(t.spec, keys) {
+    const ModelSpec& m = t.spec;
+    if (!m.has_encoder()) return;
+    const double length = real(encoder_length(t)), ratio = length / real(t.seq_len);
+    const i64 layer = attention_weights(m) + mlp_weights(m, m.intermediate_size);
+    const i64 to_keys = 2 * m.hidden_size * m.kv_heads * m.head_dim;
+    weights = real(m.layers * (layer + attention_weights(m) - to_keys)) +
+              ratio * real(m.encoder_layers * layer + m.layers * to_keys);
+    attention = real(m.layers) * (attention_forward_flops(m, keys) + attention_forward_flops(m, length)) +
+                ratio * real(m.encoder_layers) * attention_forward_flops(m, length);
+  }
+  static double real(i64 n) { return static_cast<double>(n); }
+  double weights = 0, head = 0, attention = 0;  // weights that multiply a token; forward FLOPs of attention
+
+  double multiplied() const { return 6 * (weights + head); }
+  // Forward FLOPs that recomputation runs again, without those of adapters. The head is not recomputed.
+  double repeated(Recompute recompute) const {
+    if (recompute == Recompute::kNone) return 0;
+    return attention + (recompute == Recompute::kFull ? 2 * weights : 0);
+  }
+};
 
 // Without attention.
-double multiplied_flops(const ModelSpec& m) {
-  return 6.0 * static_cast<double>(multiplied_parameter_count(m));
-}
-double multiplied_flops(const Trial& t) {
-  if (t.lora_rank == 0) return multiplied_flops(t.spec);
-  return 4.0 * static_cast<double>(multiplied_parameter_count(t.spec)) +
-         6.0 * static_cast<double>(adapter_parameter_count(t));
-}
-
-// Forward FLOPs that recomputation runs again, without those of adapters.
-double repeated_flops(const ModelSpec& m, double keys, Recompute recompute) {
-  const double layers = static_cast<double>(m.layers);
-  if (recompute == Recompute::kSelective) return layers * attention_forward_flops(m, keys);
-  if (recompute == Recompute::kNone) return 0;
-  // Every layer once more; the head is not recomputed.
-  return 2.0 * static_cast<double>(active_layer_weights(m)) + layers * attention_forward_flops(m, keys);
+double multiplied_flops(const Trial& t, const Work& work) {
+  if (t.lora_rank == 0) return work.multiplied();
+  return 4.0 * (work.weights + work.head) + 6.0 * static_cast<double>(adapter_parameter_count(t));
 }
 
 }  // namespace
 
 double model_flops_per_token(const ModelSpec& m, i64 seq_len) {
-  return multiplied_flops(m) + trained_attention_flops(m, keys_per_token(m, seq_len));
+  const Work work(m, keys_per_token(m, seq_len));
+  return work.multiplied() + 3 * work.attention;
 }
 
 double hardware_flops_per_token(const ModelSpec& m, i64 seq_len, Recompute recompute) {
-  return model_flops_per_token(m, seq_len) + repeated_flops(m, keys_per_token(m, seq_len), recompute);
+  return model_flops_per_token(m, seq_len) + Work(m, keys_per_token(m, seq_len)).repeated(recompute);
 }
 
 double model_flops_per_token(const Trial& t) {
-  return multiplied_flops(t) + trained_attention_flops(t.spec, keys_per_token(t));
+  const Work work(t, keys_per_token(t));
+  return multiplied_flops(t, work) + 3 * work.attention;
 }
 
 double useful_flops_per_token(const Trial& t) {
   const DocumentCounts counts = document_counts(t);
-  return counts.useful_fraction() * multiplied_flops(t) +
-         trained_attention_flops(t.spec, counts.keys(t.spec));
+  const Work work(t, counts.keys(t.spec));
+  return counts.useful_fraction() * multiplied_flops(t, work) + 3 * work.attention;
 }
 
 double hardware_flops_per_token(const Trial& t) {
   const double adapters = static_cast<double>(adapter_parameter_count(t));
-  return model_flops_per_token(t) + repeated_flops(t.spec, keys_per_token(t), t.recompute) +
+  return model_flops_per_token(t) + Work(t, keys_per_token(t)).repeated(t.recompute) +
          (t.recompute == Recompute::kFull ? 2.0 * adapters : 0);
 }
 

@@ -22,7 +22,13 @@ class Copies {
   Copies(const Trial& t, const StepSizes& s, const ChunkParameters& p) : ahead_(t.prefetch_forward) {
     if (!p.copies) return;
     if (p.has_embedding) bytes_.push_back(s.element * p.embedding.all());
-    for (i64 l = 0; l < p.layers; ++l) bytes_.push_back(s.element * p.at(l).elements.all());
+    const double again =
+        s.element * (p.tied_here ? p.embedding.all() : 0);  // of the table, for another embedding
+    for (i64 l = 0; l < p.layers; ++l) {
+      bytes_.push_back(s.element * p.at(l).elements.all());
+      if (p.has_encoder() && l + 1 == p.encoder_layers)
+        bytes_.push_back(s.element * p.encoder_end.elements.all() + again);
+    }
     if (p.has_head) bytes_.push_back(s.element * (p.head.all() + (p.tied_here ? p.embedding.all() : 0)));
   }
   PartBytes at(i64 group) const {
@@ -38,9 +44,30 @@ class Copies {
   std::vector<double> bytes_;
 };
 
+// The encoder's layers, its end, and the decoder's beside its result; the head comes after both.
+PartBytes encoder_decoder_memory(const Trial& t, const StepSizes& s, const ChunkParameters& p,
+                                 const Copies& copies) {
+  const StepSizes encoder = s.of_encoder();
+  const UnitMemory end = encoder_end_memory(s, p.weights);
+  PartBytes kept, most;
+  kept[MemoryPart::kActivations] = block(encoder.residual());
+  keep_larger(most, embedding_memory(encoder, p.weights).forward + copies.at(0));
+  for (const UnitMemory& unit :
+       {attention_memory(encoder, p.weights, t.spec.rope), mlp_memory(encoder, p.weights)})
+    keep_larger(most, unit.forward + copies.at(p.group_of(p.encoder_layers - 1)));
+  keep_larger(most, end.forward + copies.at(p.group_of(p.encoder_layers) - 1));
+  for (const UnitMemory& unit : {attention_memory(s, p.weights, t.spec.rope),
+                                 cross_attention_memory(s, p.weights, false), mlp_memory(s, p.weights)})
+    for (const i64 layer : {p.encoder_layers, p.layers - 1})
+      keep_larger(most, kept + unit.forward + copies.at(p.group_of(layer)));
+  keep_larger(most, kept + head_memory(s, p.weights).backward + copies.at(p.groups() - 1));
+  return most;
+}
+
 PartBytes chunk_memory(const Trial& t, const StepSizes& s, const StageShare& share) {
   const ChunkParameters p(t, s, share);
   const Copies copies(t, s, p);
+  if (p.has_encoder()) return encoder_decoder_memory(t, s, p, copies);
   PartBytes most;
   if (p.has_embedding) keep_larger(most, embedding_memory(s, p.weights).forward + copies.at(0));
   if (p.layers > 0) {

@@ -39,6 +39,9 @@ class Experts {
     if (!s_.plain_mlp) return 0;
     return (s_.clamped ? 6 + s_.wide(1) : 4 + s_.wide(3)) * s_.sums(elements);
   }
+  // The fused kernels of a GPU read and write rows in sending order; library operators need them by choice.
+  bool fused() const { return s_.gpu && !s_.plain_mlp; }
+  double returned() const { return fused() ? rows(s_.sent) : by_choice(); }
   // Of the shared experts: gate and up of all rows.
   double shared() const { return s_.element * s_.whole * 2 * s_.shared_width; }
   bool travels() const { return s_.ep > 1; }
@@ -64,9 +67,9 @@ class Experts {
     m.moment(kPassing, activation(s_.received * s_.width));
     m.moment(kPassing, rows(s_.received));  // the results
     if (travels()) m.moment({{kPassing, 2 * rows(s_.received)}, {kBuffer, rows(s_.sent)}});
-    m.moment({{kPassing, rows(s_.sent)}, {kKept, by_choice()}});
+    m.moment({{kPassing, rows(s_.sent)}, {kKept, fused() ? 0 : by_choice()}});
     m.give(kPassing, in() / 2);
-    m.take(kKept, by_choice());
+    m.take(kKept, returned());
     m.take(kPassing, s_.gathered());
     m.take(kKept, shared());
     m.moment({{kPassing, shared() / 2}, {kPassing, activation(s_.whole * s_.shared_width)}});
@@ -76,10 +79,11 @@ class Experts {
 
   void backward(Moments& m) const {
     m.take(kPassing, s_.residual());  // the gradient that comes in
-    m.take(kPassing, rows(s_.sent));
+    if (!fused()) m.take(kPassing, rows(s_.sent));
     m.moment(kBuffer, gathered_rows(s_));
     if (s_.shared_width > 0) m.take(kBuffer, gathered_rows(s_));
-    m.give(kKept, by_choice());
+    m.give(kKept, returned());
+    if (fused()) m.take(kPassing, rows(s_.sent));  // in the place of what was kept
     travel(m);
     m.give(kPassing, rows(s_.sent)), m.take(kPassing, rows(s_.received));
     m.take(kPassing, in() / 2);
@@ -91,10 +95,9 @@ class Experts {
     if (!s_.later) m.give(kKept, in());
     travel(m);
     m.give(kPassing, rows(s_.received)), m.take(kPassing, rows(s_.sent));
-    m.take(kPassing, by_choice());
-    m.give(kPassing, rows(s_.sent));
+    if (!fused()) m.take(kPassing, by_choice()), m.give(kPassing, rows(s_.sent));
     m.take(kPassing, s_.gathered());
-    m.give(kPassing, by_choice());
+    m.give(kPassing, fused() ? rows(s_.sent) : by_choice());
     shared_backward(m);
     m.moment(kPassing, s_.element * s_.whole * s_.experts);
     if (s_.tp > 1) m.moment({{kPassing, s_.residual()}, {kBuffer, scattered_rows(s_)}});
@@ -119,7 +122,7 @@ class Experts {
 
 namespace moments {
 double routes(const StepSizes& s) {
-  return block(8 * s.whole * s.choices) + 2 * block(8 * s.sent) + block(s.ep > 1 ? 8 * s.received : 0) +
+  return 2 * block(8 * s.whole * s.choices) + 2 * block(8 * s.sent) + block(s.ep > 1 ? 8 * s.received : 0) +
          block(4 * s.local_experts);
 }
 }  // namespace moments

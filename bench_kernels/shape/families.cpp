@@ -19,7 +19,8 @@
   FAMILY(kGemma3)              \
   FAMILY(kGptOss)              \
   FAMILY(kDeepseekV2)          \
-  FAMILY(kDeepseekV3)
+  FAMILY(kDeepseekV3)          \
+  FAMILY(kBlenderbot)
 
 namespace sweep::shape {
 namespace families {

@@ -38,6 +38,9 @@ struct TensorNames {
   std::string_view experts = "block_sparse_moe.", router = "gate";
   std::string_view expert_gate = "w1", expert_up = "w3", expert_down = "w2";
   std::string_view shared_experts = "mlp.shared_experts.";
+  // Of an encoder-decoder: the encoder's modules, and what a decoder layer has beside them.
+  std::string_view encoder_layers = {}, encoder_norm = {}, encoder_positions = {};
+  std::string_view cross_norm = {}, cross_query = {}, cross_key = {}, cross_value = {}, cross_out = {};
   // Weights of linear layers are [in, out].
   bool transposed = false;
 };
@@ -75,7 +78,11 @@ struct Family {
   // Rotary positions may be stretched by YaRN.
   bool yarn = false;
   bool sinks() const { return !names.sinks.empty(); }
-  // Embedded tokens are multiplied by the root of hidden_size.
+  // The MLP's GELU is exact, not its tanh form.
+  bool exact_gelu = false;
+  // An encoder, and cross-attention in each decoder layer.
+  bool cross_attention = false;
+  // Embedded tokens are multiplied by the root of hidden_size, before learned positions are added.
   bool scales_embedding = false;
 
   TensorNames names = {};

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "bench_kernels/shape/model_states.h"
+
 namespace sweep::shape {
 namespace {
 
@@ -21,9 +23,8 @@ constexpr NotCaptured kNotCaptured[] = {
        return t.world() > 1 && (t.backend == CommBackend::kGloo || t.backend == CommBackend::kShm);
      },
      "a backend other than nccl: its messages go through host memory; use backend nccl"},
-    {[](const Trial& t) { return t.precision == Precision::kFp16; },
-     "precision fp16: its loss scale changes from step to step; use bf16_mixed"},
-    {[](const Trial& t) { return t.offload == Offload::kParameters || t.activation_offload; },
+    {scales_loss, "precision fp16 or fp16_amp: its loss scale changes from step to step; use bf16_mixed"},
+    {[](const Trial& t) { return parameters_outside(t) || t.activation_offload; },
      "offloaded parameters or activations: host memory is taken and given back; use offload none"},
 };
 

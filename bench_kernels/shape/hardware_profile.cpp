@@ -163,10 +163,11 @@ const LinkCost* HardwareProfile::link(std::string_view kind, std::string_view ba
 }
 
 std::string to_json(const HardwareProfile& p) {
-  Json out = to_json(CalibrationFindings{p.matmul, p.copies, p.launch_s, {}});
+  Json out = to_json(CalibrationFindings{p.matmul, p.copies, p.launch_s, {}, p.kernels});
   out["name"] = p.name, out["hardware"] = p.hardware, out["hosts"] = p.hosts;
   out["build"] = p.build, out["date"] = p.date, out["threads"] = p.threads;
   out["collectives"] = Json::array();
+  if (!out.contains("kernels")) out["kernels"] = Json::array();
   for (const auto& r : p.collectives) out["collectives"].push_back(to_json(r));
   return out.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -182,7 +183,7 @@ Expected<HardwareProfile> hardware_profile_from_json(std::string_view text) {
   if (!measured) return tl::unexpected(measured.error());
   SWEEP_TRY(check(*measured));
   p.matmul = std::move(measured->matmul), p.copies = std::move(measured->copies),
-  p.launch_s = measured->launch_s;
+  p.launch_s = measured->launch_s, p.kernels = std::move(measured->kernels);
   p.name = text_of(*whole, "name"), p.hardware = text_of(*whole, "hardware"),
   p.hosts = text_of(*whole, "hosts");
   p.build = text_of(*whole, "build"), p.date = text_of(*whole, "date");

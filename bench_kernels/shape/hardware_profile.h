@@ -53,6 +53,7 @@ struct HardwareProfile {
   std::vector<CopyTiming> copies;
   double launch_s = 0;
   std::vector<CollectiveRow> collectives;
+  std::vector<KernelTiming> kernels;  // further kernels, for the kernel table of phantom GPUs; not fitted
   // The costs that fit() fits to the measurements. They are not in the JSON.
   std::vector<MatmulCost> products;
   std::vector<LinkCost> links;

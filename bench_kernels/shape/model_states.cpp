@@ -4,13 +4,14 @@
 
 #include <utility>
 
+#include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/optimizer_states.h"
 
 namespace sweep::shape {
 namespace {
 
 Number half_type(const Trial& t) {
-  return t.precision == Precision::kFp16 ? Number::kFp16 : Number::kBf16;
+  return scales_loss(t) ? Number::kFp16 : Number::kBf16;
 }
 
 i64 shard_ranks(const Trial& t) {
@@ -28,7 +29,7 @@ StateBytes divided(const Trial& t, const StateSplit& split) {
     return static_cast<double>(bytes) / static_cast<double>(ranks);
   };
   StateBytes bytes;
-  if (t.offload != Offload::kParameters) bytes.weights = per(bytes_of(types.weights), split.weights);
+  if (!parameters_outside(t)) bytes.weights = per(bytes_of(types.weights), split.weights);
   bytes.gradients = per(bytes_of(types.gradients), split.gradients);
   if (t.offload == Offload::kNone)
     bytes.optimizer = (moment_bytes_each(t.optimizer, types) + (types.master ? 4 : 0)) /
@@ -53,6 +54,27 @@ std::optional<std::string> fp8_unsupported(const Trial& t) {
   for (const auto& [what, size] : sizes)
     if (size % 16 != 0)
       return fmt::format("precision fp8: {} is {}, and fp8 units take multiples of 16.", what, size);
+  return {};
+}
+
+std::optional<std::string> autocast_unsupported(const Trial& t) {
+  if (!autocasts(t)) return {};
+  const ModelSpec& m = t.spec;
+  const std::pair<bool, const char*> gaps[] = {
+      {m.experts > 0, "experts: their permuted rows are no operators of autocast"},
+      {m.latent(), "latent attention: its norms are of latents"},
+      {m.has_encoder(), "an encoder: what cross-attention keeps is not counted"},
+      {family_of(m).qk_norm, "norms of queries and keys"},
+      {family_of(m).post_norms(), "norms after attention and MLP"},
+      {m.has_encoder(), "an encoder: its cross-attention is no operator of autocast"},
+      {t.tp > 1, "tp above 1: what is kept of a share of the columns is not counted"},
+      {t.cp > 1, "cp above 1: what is kept of a share of a sequence is not counted"},
+      {t.lora_rank > 0, "adapters: what is kept for a frozen base is not counted"},
+      {t.pp > 1 && t.schedule == Schedule::kZeroBubble, "schedule zero_bubble: weight gradients come later"}};
+  for (const auto& [asked, what] : gaps)
+    if (asked)
+      return fmt::format("precision {} is not built with {}; use {}.", t.precision, what,
+                         scales_loss(t) ? "fp16" : "bf16_mixed");
   return {};
 }
 
@@ -87,10 +109,22 @@ i64 bytes_of(Number number) {
   return number == Number::kFp32 ? 4 : 2;
 }
 
+bool autocasts(const Trial& t) {
+  return t.precision == Precision::kBf16Amp || t.precision == Precision::kFp16Amp;
+}
+
+bool parameters_outside(const Trial& t) {
+  return t.offload == Offload::kParameters || t.offload == Offload::kDiskParameters;
+}
+
+bool scales_loss(const Trial& t) {
+  return t.precision == Precision::kFp16 || t.precision == Precision::kFp16Amp;
+}
+
 StateTypes state_types(const Trial& t) {
   StateTypes types;
   if (t.precision != Precision::kFp32) types.compute = half_type(t);
-  if (t.precision != Precision::kBf16Mixed) types.weights = types.compute;
+  if (t.precision != Precision::kBf16Mixed && !autocasts(t)) types.weights = types.compute;
   types.master = t.precision == Precision::kBf16Master || t.precision == Precision::kFp16 ||
                  t.precision == Precision::kFp8;
   types.moments = types.master ? Number::kFp32 : types.weights;
@@ -102,19 +136,21 @@ StateTypes state_types(const Trial& t) {
 
 std::optional<std::string> states_unsupported(const Trial& t) {
   if (auto sentence = fp8_unsupported(t)) return sentence;
-  if (t.precision == Precision::kFp16 && t.grad_dtype == GradDtype::kBf16)
-    return "precision fp16 with grad_dtype bf16: gradients scaled for fp16 would lose digits for nothing; "
-           "use "
-           "grad_dtype auto or fp32.";
+  if (auto sentence = autocast_unsupported(t)) return sentence;
+  if (scales_loss(t) && t.grad_dtype == GradDtype::kBf16)
+    return fmt::format(
+        "precision {} with grad_dtype bf16: gradients scaled for fp16 would lose digits for nothing; use "
+        "grad_dtype auto or fp32.",
+        t.precision);
   if (auto sentence = optimizer_objection(t)) return sentence;
   if (t.dp_shard && *t.dp_shard != t.dp && t.zero == 0)
     return fmt::format("dp_shard {} of dp {} divides nothing at zero 0; use zero 1, 2 or 3.", *t.dp_shard,
                        t.dp);
-  if (t.offload == Offload::kParameters && (t.zero == 1 || t.zero == 2))
+  if (parameters_outside(t) && (t.zero == 1 || t.zero == 2))
     return fmt::format(
-        "offload parameters with zero {}: updated values would have to be gathered outside the device; use "
+        "offload {} with zero {}: updated values would have to be gathered outside the device; use "
         "zero 3, where shards are gathered on it, or zero 0.",
-        t.zero);
+        t.offload, t.zero);
   return {};
 }
 

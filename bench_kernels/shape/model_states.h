@@ -17,6 +17,7 @@ i64 bytes_of(Number);
 // fp8: as bf16_master, and the products of the blocks' dense linear layers on fp8 units (their factors are
 // rounded for each product; nothing is kept in eight bits: Micikevicius et al. 2022, arXiv 2209.05433).
 // bf16_mixed: fp32 all, and a bf16 copy of a block for as long as it is used (PyTorch FSDP's MixedPrecision).
+// bf16_amp and fp16_amp: the same in either half type, and operators as autocast runs them (autocasts()).
 struct StateTypes {
   Number compute = Number::kFp32;    // type of the values the kernels read, and of activations
   Number weights = Number::kFp32;    // type of the values that last from step to step
@@ -27,6 +28,15 @@ struct StateTypes {
   bool casts() const { return compute != weights; }
 };
 StateTypes state_types(const Trial&);
+
+// Whether norms, softmax, GELU and loss are computed on fp32 copies and all that autograd would save of an eager step
+// is kept (torch.amp; kernels/autocast.h).
+bool autocasts(const Trial&);
+// Whether gradients are those of a scaled loss, whose steps may be skipped: fp16 in any form.
+bool scales_loss(const Trial&);
+
+// Whether weights last outside the device, and come for use: offload parameters and disk_parameters.
+bool parameters_outside(const Trial&);
 
 // Why precision, grad_dtype, zero, dp_shard and offload of this trial do not go together, as a sentence;
 // nullopt: they do.

@@ -125,6 +125,12 @@ ModelSpec gpt2(i64 layers, i64 hidden, i64 heads, i64 vocab = 50257, i64 positio
   return m;
 }
 
+ModelSpec blenderbot(i64 encoder_layers, i64 layers, i64 hidden, i64 heads, i64 vocab) {
+  ModelSpec m = tied(decoder("blenderbot", layers, hidden, heads, heads, 4 * hidden, vocab));
+  m.encoder_layers = encoder_layers, m.max_positions = 128;
+  return m;
+}
+
 void add_published(std::vector<NamedModel>& v) {
   const auto hf = [](const char* repository) {
     return fmt::format("huggingface.co/{} config.json", repository);
@@ -206,6 +212,7 @@ void add_benchmark_shapes(std::vector<NamedModel>& v) {
   v.push_back({"tiny-deepseek", tiny_deepseek(), own});
   v.push_back({"tiny-gpt-oss", tiny_gpt_oss(), own});
   v.push_back({"tiny-gpt2", gpt2(2, 64, 4, 256, 256), own});
+  v.push_back({"tiny-blenderbot", blenderbot(2, 2, 64, 4, 256), own});
   v.push_back({"small-llama", decoder("llama", 4, 256, 8, 8, 688, 4096), own});
   v.push_back({"small-gpt2", gpt2(4, 256, 8, 4096, 1024), own});
 }
@@ -234,6 +241,13 @@ ModelSpec tiny_gemma3() {
   return m;
 }
 
+void add_encoder_decoders(std::vector<NamedModel>& v) {
+  v.push_back({"blenderbot-400m", blenderbot(2, 12, 1280, 32, 8008),
+               "huggingface.co/facebook/blenderbot-400M-distill config.json"});
+  v.push_back({"blenderbot-3b", blenderbot(2, 24, 2560, 32, 8008),
+               "huggingface.co/facebook/blenderbot-3B config.json"});
+}
+
 void add_gemma(std::vector<NamedModel>& v) {
   v.push_back({"gemma-2b", gemma(18, 2048, 8, 1, 16384), "huggingface.co/google/gemma-2b config.json"});
   v.push_back({"gemma-7b", gemma(28, 3072, 16, 16, 24576), "huggingface.co/google/gemma-7b config.json"});
@@ -251,6 +265,7 @@ std::vector<NamedModel> build_models() {
   std::vector<NamedModel> v;
   add_published(v);
   add_gemma(v);
+  add_encoder_decoders(v);
   add_benchmark_shapes(v);
   for (NamedModel& m : v) {
     auto spec = completed(m.spec);

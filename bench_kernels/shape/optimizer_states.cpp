@@ -25,8 +25,9 @@ std::optional<std::string> adafactor_objection(const Trial& t) {
         t.zero, t.dp_shard.value_or(t.dp) * t.cp);
   if (t.lora_rank > 0)
     return "optimizer adafactor with lora_rank: adapters' states are small; use another optimizer.";
-  if (t.offload == Offload::kDisk)
-    return "optimizer adafactor with offload disk: its state is a number for each row and column; use "
+  if (t.offload == Offload::kDisk || t.offload == Offload::kDiskParameters)
+    return "optimizer adafactor with its state in a file (offload disk, disk_parameters): its state is a "
+           "number for each row and column; use "
            "offload optimizer or none.";
   return {};
 }
@@ -168,8 +169,8 @@ std::optional<std::string> optimizer_objection(const Trial& t) {
         "optimizer adamw_8bit on {}: its kernel is compiled for compute capability 7.5 and newer; use "
         "another optimizer, or offload optimizer, which updates on the host.",
         t.hardware);
-  if (moments_of(t.optimizer) == 0 && !state_types(t).master &&
-      (t.offload == Offload::kOptimizer || t.offload == Offload::kDisk))
+  if (moments_of(t.optimizer) == 0 && !state_types(t).master && t.offload != Offload::kNone &&
+      t.offload != Offload::kParameters)
     return fmt::format(
         "offload {} with optimizer {}: it keeps no state that could lie outside the device; use offload none "
         "or parameters, or a precision with fp32 masters.",

@@ -93,8 +93,9 @@ std::optional<std::string> quantized_base_objection(const Trial& t) {
   if (t.lora_rank == 0) return with("without adapters: codes of 4 bits are not trained; set lora_rank");
   if (t.spec.experts > 0)
     return with("with experts: their products read weights of 16 bits; use quantize_base none");
-  if (t.offload == Offload::kParameters)
-    return with("with offload parameters: the codes stay on the device; use offload optimizer or none");
+  if (parameters_outside(t))
+    return with(
+        "with parameters outside the device: the codes stay on the device; use offload optimizer or none");
   if (!runs_fused(t.hardware))
     return fmt::format(
         "quantize_base {} on {}: the kernel that makes weights of the codes is compiled for compute "

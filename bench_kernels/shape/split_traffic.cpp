@@ -88,7 +88,7 @@ i64 share_of_adapters(const Trial& t, i64 layers) {
 
 // Each chunk has its norms (or adapters) in one bucket, or each block where the kernels read copies.
 Volume partial_gradients(const Trial& t, i64 rank) {
-  const bool by_block = t.zero >= 3 || state_types(t).casts() || t.offload == Offload::kParameters;
+  const bool by_block = t.zero >= 3 || state_types(t).casts() || parameters_outside(t);
   const i64 gradient = bytes_of(state_types(t).gradients);
   const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
   Volume sum;

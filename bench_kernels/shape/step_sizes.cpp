@@ -7,6 +7,7 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/documents.h"
+#include "bench_kernels/shape/encoder.h"
 #include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/splits.h"
@@ -105,11 +106,12 @@ std::optional<std::string> attention_objection(const Trial& t, KernelPath path) 
 }
 
 FusedGroups fused_groups(const Trial& t, KernelPath path) {
-  if (path == KernelPath::kGpu && !runs_fused(t.hardware)) return {false, false, false};
+  if (path == KernelPath::kGpu && !runs_fused(t.hardware)) return {false, false, false, false};
   const auto without = [&](FusedKernels one) {
     return t.fused_kernels == one || t.fused_kernels == FusedKernels::kNone;
   };
-  return {!without(FusedKernels::kNoNorm), !without(FusedKernels::kNoRope), !without(FusedKernels::kNoMlp)};
+  return {!without(FusedKernels::kNoNorm), !without(FusedKernels::kNoRope), !without(FusedKernels::kNoMlp),
+          !without(FusedKernels::kNoLoss)};
 }
 
 StepSizes::StepSizes(const Trial& t, KernelPath path) {
@@ -118,13 +120,14 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   attention = attention_kind(t, path);
   gpu = path == KernelPath::kGpu, flash = attention != AttentionKind::kMath;
   exchange = t.cp > 1 && t.cp_comm_type == CpCommType::kAllToAll, ring = t.cp > 1 && !exchange;
-  fp8 = t.precision == Precision::kFp8;
+  fp8 = t.precision == Precision::kFp8, autocast = autocasts(t);
   rows_split = t.sp && t.tp > 1;
   const FusedGroups fused = fused_groups(t, path);
-  plain_norm = !fused.norm, plain_rope = !fused.rope, plain_mlp = !fused.mlp;
-  norm_starts = gpu && fused.norm && !rows_split && !fp8 && !family_of(m).post_norms();
-  rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate, qk_norm = family_of(m).qk_norm;
-  post_norms = family_of(m).post_norms(), local_angles = m.rope_local_theta > 0;
+  plain_norm = !fused.norm, plain_rope = !fused.rope, plain_mlp = !fused.mlp, plain_loss = !fused.loss;
+  norm_starts = gpu && fused.norm && !rows_split && !fp8 && !autocast && !family_of(m).post_norms();
+  rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate, exact_gelu = family_of(m).exact_gelu;
+  qk_norm = family_of(m).qk_norm, post_norms = family_of(m).post_norms();
+  local_angles = m.rope_local_theta > 0;
   sinks = family_of(m).sinks(), clamped = family_of(m).clamped_swiglu;
   selective = t.recompute == Recompute::kSelective;
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;
@@ -141,6 +144,7 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   tp = real(t.tp), cp = real(t.cp), ep = real(t.ep), kv_sharers = real(shape::kv_sharers(t));
   pieces = t.tp_overlap && t.tp > 1 ? 0.5 : 1;
   batch = real(t.micro_batch_size), seq = real(t.seq_len), local_seq = seq / cp;
+  encoder_seq = real(encoder_length(t));
   whole = batch * local_seq, rows = rows_split ? whole / tp : whole;
   hidden = real(m.hidden_size), head_dim = real(m.head_dim);
   heads = real(m.heads) / tp, kv_heads = real(kv_heads_of_rank(t));
@@ -154,6 +158,14 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   if (m.experts == 0) return;
   const Served rows_to = served(t, whole);
   sent = rows_to.all, received = rows_to.first_rank * ep;
+}
+
+StepSizes StepSizes::of_encoder() const {
+  StepSizes out = *this;
+  out.causal = false;
+  out.seq = out.local_seq = encoder_seq;
+  out.whole = out.rows = batch * encoder_seq;
+  return out;
 }
 
 }  // namespace sweep::shape

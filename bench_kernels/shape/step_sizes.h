@@ -27,7 +27,7 @@ std::optional<std::string> attention_objection(const Trial&, KernelPath);
 // The groups of operations that run as fused kernels (docs/kernels.md): what the trial asks for, and its GPU can
 // compile.
 struct FusedGroups {
-  bool norm = true, rope = true, mlp = true;
+  bool norm = true, rope = true, mlp = true, loss = true;
 };
 FusedGroups fused_groups(const Trial&, KernelPath);
 
@@ -37,11 +37,14 @@ struct StepSizes {
   AttentionKind attention;
   bool gpu, flash;  // flash: the scores are never in memory
   bool ring, exchange, fp8;
-  bool plain_norm, plain_rope, plain_mlp;  // by library operators, with temporaries: no fused kernel
+  bool autocast;  // precision bf16_amp or fp16_amp
+  bool plain_norm, plain_rope, plain_mlp,
+      plain_loss;    // by library operators, with temporaries: no fused kernel
   bool norm_starts;  // the norm of a block writes what the block's last product starts from
   bool rows_split;   // sequence parallelism: the residual stream holds a share of the rows
-  bool rms, gated, gelu_gate, qk_norm, post_norms, sinks, clamped;
+  bool rms, gated, gelu_gate, exact_gelu, qk_norm, post_norms, sinks, clamped;
   bool local_angles;      // layers with a window have rotary tables of their own
+  bool causal = true;     // attention within a sequence
   bool selective, later;  // recompute selective; weight gradients are made later (zero_bubble)
   bool learned;           // routing
   bool biased_choice;     // a bias takes part in the choice of experts
@@ -57,6 +60,7 @@ struct StepSizes {
   double tp, cp, ep, kv_sharers,
       pieces;  // pieces of an exchange that are there at once, of all of them: 1, or 1/2
   double batch, seq, local_seq;
+  double encoder_seq;  // tokens of the encoder's sequences; 0: the model has none
   // Rows of the residual stream, and of a micro-batch.
   double rows, whole;
   double hidden, head_dim, heads, kv_heads, query, key_value;  // a rank's columns of q; of k (or v)
@@ -68,6 +72,9 @@ struct StepSizes {
   double query_latent, key_value_latent, rotary, values, expanded;
   double experts, local_experts, choices;  // choices: experts per token
   double sent = 0, received = 0;           // rows to and from experts
+
+  // The same of the layers of the encoder.
+  StepSizes of_encoder() const;
 
   double residual() const { return element * rows * hidden; }   // bytes of a tensor of the residual stream
   double gathered() const { return element * whole * hidden; }  // bytes of it with all rows

@@ -17,7 +17,8 @@ double angles(const StepSizes& s) {
 }
 
 double micro_batch(const StepSizes& s) {
-  return 2 * block(8 * s.whole) + (s.packed ? block(8 * s.whole) + block(4 * (s.pieces_of_rows + 1)) : 0);
+  return 2 * block(8 * s.whole) + block(8 * s.batch * s.encoder_seq) +
+         (s.packed ? block(8 * s.whole) + block(4 * (s.pieces_of_rows + 1)) : 0);
 }
 
 namespace {
@@ -29,19 +30,28 @@ double norm_temporaries(const StepSizes& s) {
 void norm(const StepSizes& s, Moments& m) {
   m.take(kKept, s.residual());
   m.take(kKept, statistics(s));
-  m.moment(kPassing, norm_temporaries(s));
+  const double wide = s.sums(s.rows * s.hidden);
+  if (s.autocast) {
+    m.take(kKept, wide);  // x, and for a moment y
+    m.moment(kPassing, wide * (1 + (!s.plain_norm ? 0 : s.rms ? 1 : 2)));
+  } else {
+    m.moment(kPassing, norm_temporaries(s));
+  }
 }
 
 double norm_gradients(const StepSizes& s, double rows, double columns) {
   constexpr double kMostParts = 256;  // blocks that each add up weights' gradients (device/args.h of kernels)
-  if (s.plain_norm) return (5 + s.wide(1)) * s.sums(rows * columns);
+  if (s.plain_norm) return (5 + (s.autocast ? 0 : s.wide(1))) * s.sums(rows * columns);
   return s.gpu ? s.sums(std::min(rows, kMostParts) * (s.rms ? 1 : 2) * columns) : 0;
 }
 
 void norm_backward(const StepSizes& s, Moments& m) {
-  const double unread = s.frozen ? s.element * s.hidden : 0;  // gradients of a frozen norm
-  m.moment(
-      {{kPassing, norm_gradients(s, s.rows, s.hidden)}, {kPassing, unread}, {kPassing, s.rms ? 0 : unread}});
+  const double wide = s.autocast ? s.sums(s.rows * s.hidden) : 0;  // dy, which becomes dx
+  const double unread = s.frozen ? s.element * s.hidden : 0;       // gradients of a frozen norm
+  m.moment({{kPassing, norm_gradients(s, s.rows, s.hidden)},
+            {kPassing, wide},
+            {kPassing, unread},
+            {kPassing, s.rms ? 0 : unread}});
 }
 
 void post_norm(const StepSizes& s, Moments& m) {
@@ -117,8 +127,33 @@ double activation(const StepSizes& s, double elements) {
 }
 double activation_backward(const StepSizes& s, double elements) {
   if (!s.plain_mlp) return 0;
-  if (!s.gated) return (4 + s.wide(2)) * s.sums(elements);
+  if (!s.gated) return ((s.exact_gelu ? 3 : 4) + s.wide(2)) * s.sums(elements);
   return (s.gelu_gate ? 5 + s.wide(3) : 4 + s.wide(3)) * s.sums(elements);
+}
+
+// eager_activation() of kernels/autocast.h, of so many elements: `in` is there, and the result is kept.
+void eager_activation(const StepSizes& s, double n, Moments& m) {
+  const double half = s.element * n, wide = s.sums(n);
+  m.take(kKept, half);  // half of in, or the gate
+  if (!s.gated) {
+    m.take(kKept, wide);
+    m.give(kKept, half);
+    m.take(kKept, wide), m.take(kKept, wide);
+    m.moment({{kPassing, wide}, {kKept, half}});
+  }
+  m.take(kKept, half);
+}
+// Beside the gradient of the result; that of `in` takes the place of what was kept, and the result is left.
+void eager_activation_backward(const StepSizes& s, double n, Moments& m) {
+  const double half = s.element * n, wide = s.sums(n);
+  if (s.gated) {
+    m.moment(kPassing, 4 * half);
+    m.give(kKept, half);
+  } else {
+    m.moment(kPassing, 2 * wide + half);
+    for (int i = 0; i < 3; ++i) m.give(kKept, wide);
+  }
+  m.give(kKept, half);
 }
 
 void mlp_forward(const StepSizes& s, const UnitWeights& w, Moments& m) {
@@ -132,15 +167,19 @@ void mlp_forward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   m.moment({{kBuffer, dequantized(s, w.in)},
             {kBuffer, gathered_rows(s)},
             {kPassing, factors(s, s.whole * s.hidden, w.in)}});
-  m.take(kPassing, s.element * s.whole * s.width);
-  m.moment(kPassing, activation(s, s.whole * s.width));
+  if (s.autocast) {
+    eager_activation(s, s.whole * s.width, m);
+  } else {
+    m.take(kPassing, s.element * s.whole * s.width);
+    m.moment(kPassing, activation(s, s.whole * s.width));
+  }
   m.take(kKept, s.low_rows(s.low_down));
   m.moment({{kKept, s.norm_starts ? 0 : out},
             {kBuffer, dequantized(s, w.down)},
             {kBuffer, scattered_rows(s)},
             {kPassing, factors(s, s.whole * s.width, w.down)}});
-  m.give(kPassing, s.element * s.whole * s.width);
-  if (s.norm_starts) m.give(kKept, out);
+  if (!s.autocast) m.give(kPassing, s.element * s.whole * s.width);
+  if (s.norm_starts || s.autocast) m.give(kKept, out);
   post_norm(s, m);
 }
 
@@ -152,7 +191,10 @@ void mlp_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   m.take(kBuffer, gathered_rows(s));
   m.take(kPassing, s.low_rows(s.low_down));
   m.moment({{kBuffer, dequantized(s, w.down)}, {kPassing, factors(s, s.whole * s.hidden, w.down)}});
-  m.moment(kPassing, activation_backward(s, s.whole * s.width));
+  if (s.autocast)
+    eager_activation_backward(s, s.whole * s.width, m);
+  else
+    m.moment(kPassing, activation_backward(s, s.whole * s.width));
   if (!s.later) {
     m.moment({{kBuffer, staged(s, w.down, w.down_adapters)},
               {kPassing, factors(s, s.whole * s.hidden, s.whole * s.width)}});
@@ -210,18 +252,20 @@ UnitMemory embedding_memory(const StepSizes& s, const UnitWeights& w) {
 
 namespace {
 
-// A chunk's loss on so many rows takes beside its logits the sums of a share of the vocabulary, and on a GPU a
-// piece in fp32.
+// A chunk's loss on so many rows takes beside its logits the sums of a share of the vocabulary, and by library operators
+// a piece in fp32; the fused kernel of a GPU takes two numbers a row.
 double loss_room(const StepSizes& s, double rows) {
+  if (s.autocast) return 3 * block(s.sums(rows * s.vocabulary));
   const double line = block(s.sums(rows));
   const double shares = s.tp > 1 ? 2 * line + block(2 * s.sums(rows)) : 0;
   const double piece = real(std::min(i64(rows), std::max<i64>(1, kLossChunk / i64(s.sums(s.vocabulary)))));
-  return shares + (s.gpu ? block(s.sums(piece * s.vocabulary)) : 0);
+  if (s.plain_loss) return shares + block(s.sums(piece * s.vocabulary));
+  return shares + (s.gpu && s.tp == 1 ? 2 * line : 0);
 }
 
 void head_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   const MemoryPart logits = MemoryPart::kLogits;
-  const double most = real(loss_rows(i64(s.whole), i64(s.vocabulary), i64(s.element)));
+  const double most = s.autocast ? s.whole : real(loss_rows(i64(s.whole), i64(s.vocabulary), i64(s.element)));
   const double entries = (s.later ? s.whole : most) * s.vocabulary;
   m.take(kBuffer, gathered_rows(s));
   if (s.later && !s.rows_split) m.take(kPassing, s.residual());
@@ -241,6 +285,7 @@ UnitMemory head_memory(const StepSizes& s, const UnitWeights& w) {
       [&](Moments& m) {
         m.take(kKept, s.residual());
         norm(s, m);
+        if (s.autocast) m.give(kKept, s.residual());
       },
       [&](Moments& m) { head_backward(s, w, m); });
   if (!s.later) return out;

@@ -29,6 +29,11 @@ UnitMemory mlp_memory(const StepSizes&, const UnitWeights&);
 UnitMemory dense_mlp_memory(const StepSizes&, const UnitWeights&);
 UnitMemory experts_memory(const StepSizes&, const UnitWeights&);
 UnitMemory embedding_memory(const StepSizes&, const UnitWeights&);
+// Of an encoder-decoder, by the decoder's sizes. first: the layer whose backward comes first makes room for the gradient
+// of the encoder's result, which else is there.
+UnitMemory cross_attention_memory(const StepSizes&, const UnitWeights&, bool first);
+// The encoder's last norm with the decoder's embedding; the gradient of the encoder's result comes in beside it.
+UnitMemory encoder_end_memory(const StepSizes&, const UnitWeights&);
 UnitMemory head_memory(const StepSizes&, const UnitWeights&);
 
 // Steps that several units take.

@@ -8,6 +8,7 @@
 #include "bench_kernels/kernels/rows.h"
 #include "bench_kernels/model/positions.h"
 #include "bench_kernels/shape/documents.h"
+#include "bench_kernels/shape/encoder.h"
 
 namespace sweep::step {
 
@@ -80,6 +81,17 @@ void upload(at::Tensor to, const std::vector<T>& values) {
   to.copy_(at::from_blob(copy.data(), to.sizes(), c10::CppTypeToScalarType<T>::value));
 }
 
+// The encoder's tokens of sequences from `first` on.
+at::Tensor sources_of(const Trial& t, i64 first, at::TensorOptions options, const TokenSource& token) {
+  const i64 length = shape::encoder_length(t);
+  const at::Tensor out = at::empty({t.micro_batch_size * length}, options);
+  std::vector<i64> ids;
+  for (i64 row = 0; row < (out.is_meta() ? 0 : t.micro_batch_size); ++row)
+    for (i64 place = 0; place < length; ++place) ids.push_back(token(first + row, place % t.seq_len));
+  upload(out, ids);
+  return out;
+}
+
 // The documents of some rows, one row after another.
 kernels::Documents documents_of(const std::vector<Row>& rows, at::Device device) {
   kernels::Documents out;
@@ -114,6 +126,8 @@ Batch make_batch(const Trial& t, at::Device device, const shape::Place& place, c
   for (i64 micro = 0; micro < t.grad_accum; ++micro) {
     batch.tokens.push_back(at::empty({rows * local}, options));
     batch.labels.push_back(at::empty({rows * local}, options));
+    if (t.spec.has_encoder())
+      batch.sources.push_back(sources_of(t, first_row + micro * rows, options, token));
     if (device.is_meta() && !t.packing) continue;
     std::vector<i64> inputs, targets;
     std::vector<Row> all;

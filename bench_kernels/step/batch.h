@@ -18,6 +18,9 @@ namespace sweep::step {
 struct Batch {
   // One entry per micro-step, int64 [micro_batch_size * seq_len / cp]. Labels of padding are negative.
   std::vector<at::Tensor> tokens, labels;
+  // The encoder's, int64 [micro_batch_size * encoder_length()]: the sequence's own tokens, from its first on again
+  // where the encoder's sequences are longer; empty: the model has no encoder.
+  std::vector<at::Tensor> sources;
   std::vector<kernels::Documents> documents;  // packed ones; empty: there are none
   bool holes = false;                         // some labels may be negative
   double weight = 1;                          // all tokens of the global batch over those with a label

@@ -10,6 +10,7 @@
 #include "bench_kernels/comm/forked_ranks.h"
 #include "bench_kernels/model/stage.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/encoder.h"
 #include "bench_kernels/step/safetensors.h"
 #include "bench_kernels/step/train_step.h"
 #include "schema/codec.h"
@@ -80,6 +81,7 @@ Expected<std::map<std::string, std::string>> names_of(const Checkpoint& checkpoi
   model::Options options;
   options.device = at::kMeta;
   options.seq_len = t.seq_len;
+  options.encoder_seq_len = shape::encoder_length(t);
   options.adapters = shape::adapters_of(t);
   model::AloneLayout layout;
   model::Stage whole(t.spec, options, layout.value(), {0, t.spec.layers, true, true});

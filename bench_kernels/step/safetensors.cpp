@@ -60,11 +60,11 @@ void copy_share(const at::Tensor& whole, const model::Slice& slice, at::Tensor s
   }
 }
 
-// Buffers some writers store beside the weights, a tied head stored twice, and what a unit reads by itself.
+// Buffers some writers store beside the weights (BlenderBot's of the logits is zeros), a tied head stored twice, and what a unit reads by itself.
 bool may_be_left(const std::string& name) {
   const auto ends = [&](std::string_view tail) { return name.ends_with(tail); };
   return ends(".attn.bias") || ends(".attn.masked_bias") || ends("rotary_emb.inv_freq") ||
-         ends(".gate.e_score_correction_bias") || name == "lm_head.weight";
+         ends(".gate.e_score_correction_bias") || name == "lm_head.weight" || name == "final_logits_bias";
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ class TrafficCheck {
     data(Kind::kAllReduce, formula.all_reduce);
     data(Kind::kReduceScatter, formula.reduce_scatter);
     data(Kind::kAllGather, formula.all_gather);
-    const bool agrees = t_.grad_clip || t_.precision == Precision::kFp16;  // on one float64
+    const bool agrees = t_.grad_clip || shape::scales_loss(t_);  // on one float64
     volume(Dimension::kWorld, Kind::kAllReduce,
            agrees ? shape::Volume{1, 2 * 8 * (t_.world() - 1) / t_.world()} : shape::Volume{});
   }

@@ -4,6 +4,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "bench_kernels/kernels/counting_allocator.h"
@@ -12,6 +13,7 @@
 #include "bench_kernels/parallel/step_guard.h"
 #include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/shape/documents.h"
+#include "bench_kernels/shape/encoder.h"
 #include "bench_kernels/shape/found_gpu.h"
 #include "bench_kernels/shape/graphs.h"
 #include "bench_kernels/shape/model_states.h"
@@ -65,10 +67,13 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   options.device = device;
   options.type = parallel::compute_type(t);
   options.fp8 = t.precision == Precision::kFp8;
+  options.autocast = shape::autocasts(t);
+  if (options.autocast) options.loss_chunk = std::numeric_limits<std::int64_t>::max();
   options.adapters = shape::adapters_of(t);
   options.quantize_base = t.quantize_base != QuantizeBase::kNone;
   options.attention = kernel_of(shape::attention_kind(t, path_on(stands_for(device))));
   options.seq_len = t.seq_len;
+  options.encoder_seq_len = shape::encoder_length(t);
   options.vocab_multiple = t.vocab_multiple;
   options.seed = kSeed;
   options.recompute = t.recompute;
@@ -86,7 +91,7 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
 void set_fused(const shape::FusedGroups& groups) {
   const auto bit = [](bool on, kernels::Fused group) { return on ? static_cast<unsigned>(group) : 0U; };
   kernels::set_fused(bit(groups.norm, kernels::Fused::kNorm) | bit(groups.rope, kernels::Fused::kRope) |
-                     bit(groups.mlp, kernels::Fused::kMlp));
+                     bit(groups.mlp, kernels::Fused::kMlp) | bit(groups.loss, kernels::Fused::kLoss));
 }
 
 // The micro-batches that run: all, or on meta tensors as many as show the peak.
@@ -124,6 +129,7 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (const auto sentence = shape::attention_objection(t, path_on(device))) return *sentence + ".";
   if (const auto sentence = shape::tf32_objection(t)) return *sentence + ".";
   if (const auto sentence = shape::graph_objection(t, path_on(device))) return *sentence + ".";
+  if (const auto sentence = shape::encoder_objection(t)) return *sentence + ".";
   return std::nullopt;
 }
 
@@ -177,7 +183,9 @@ struct TrainStep::Impl {
             total,
             batch.documents.empty() ? nullptr : &batch.documents[i],
             batch.holes,
-            batch.weight};
+            batch.weight,
+            {},
+            batch.sources.empty() ? at::Tensor() : batch.sources[i]};
   }
   void load();
   void watch(parallel::Pipeline::Moment, shape::Act);
@@ -313,6 +321,7 @@ Evaluation TrainStep::evaluate(bool scores) {
   model::MicroBatch micro{
       batch.tokens[0], batch.labels[0], 1.0, s.total, batch.documents.empty() ? nullptr : &batch.documents[0],
       batch.holes,     batch.weight};
+  if (!batch.sources.empty()) micro.sources = batch.sources[0];
   std::optional<TextScorer> scorer;
   if (s.trial.eval_metrics == EvalMetrics::kNgram && s.pipeline.has_head()) {
     micro.predictions = at::empty_like(micro.labels);

@@ -84,11 +84,11 @@ Expected<std::string> models_text(const std::string& name) {
   const auto spec = shape::find_model(name);
   if (!spec) return tl::unexpected(spec.error());
   return fmt::format(
-      "model: {{family: {}, layers: {}, hidden_size: {}, heads: {}, kv_heads: {}, "
+      "model: {{family: {}, {}layers: {}, hidden_size: {}, heads: {}, kv_heads: {}, "
       "intermediate_size: {}, vocab_size: {}, tie_embeddings: {}}}\n# {} parameters, {} of them multiply\n",
-      spec->family, spec->layers, spec->hidden_size, spec->heads, spec->kv_heads, spec->intermediate_size,
-      spec->vocab_size, spec->tie_embeddings, shape::parameter_count(*spec),
-      shape::multiplied_parameter_count(*spec));
+      spec->family, spec->has_encoder() ? fmt::format("encoder_layers: {}, ", spec->encoder_layers) : "",
+      spec->layers, spec->hidden_size, spec->heads, spec->kv_heads, spec->intermediate_size, spec->vocab_size,
+      spec->tie_embeddings, shape::parameter_count(*spec), shape::multiplied_parameter_count(*spec));
 }
 
 Expected<json> models_json(const std::string& name) {

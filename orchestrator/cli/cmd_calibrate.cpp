@@ -5,11 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <ostream>
 
 #include "base/files.h"
+#include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/kernel_table.h"
 #include "orchestrator/answers/charts/bandwidth.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
@@ -28,11 +32,13 @@ struct CalibrateCommand {
   std::vector<std::string> only, backends{"auto"};
   std::optional<i64> largest_bytes;
   std::optional<double> hang_seconds;
-  std::string name, out, heatmap;
+  std::string name, out, heatmap, kernels_out, kernels_from;
+  bool kernels = false;
   bool json = false, quiet = false;
 };
 
 constexpr i64 kGpuLargestBytes = i64{256} << 20;
+constexpr std::size_t kMostTableBytes = std::size_t{16} << 20;
 
 Expected<void> complete(CalibrateCommand& o) {
   const auto hardware = shape::find_hardware(o.bed.hardware);
@@ -50,6 +56,7 @@ Expected<void> complete(CalibrateCommand& o) {
     return o.only.empty() || std::ranges::find(o.only, part) != o.only.end();
   };
   o.bed.machine = asked("machine"), o.bed.collectives = asked("collectives");
+  o.bed.kernels = o.kernels || std::ranges::find(o.only, "kernels") != o.only.end();
   o.bed.backends.clear();
   for (const auto& word : o.backends) {
     o.bed.backends.push_back(*choice_from<CommBackend>(word));
@@ -64,38 +71,74 @@ Expected<void> complete(CalibrateCommand& o) {
 }
 
 Expected<void> keep(Io& io, const CalibrateCommand& o, const shape::HardwareProfile& p) {
+  if (o.kernels_from.empty() && std::getenv("SWEEP_PHANTOM") != nullptr) {
+    if (!o.kernels_out.empty()) SWEEP_TRY(write_output(io, o.kernels_out, shape::kernel_table(p)));
+    io.err << "no profile was stored: phantom GPUs measure nothing\n";
+    return {};
+  }
+  std::error_code ec;
+  std::filesystem::create_directories(std::filesystem::path(o.request.db).parent_path(),
+                                      ec);  // opening says why not
   auto store = store::Store::open(o.request.db, store::Mode::kReadWrite);
   if (!store) return tl::unexpected(store.error());
   const std::string text = shape::to_json(p);
   SWEEP_TRY((*store)->save_hardware_profile({p.name, p.hardware, 0, text}));
   if (!o.out.empty()) SWEEP_TRY(write_output(io, o.out, text));
   if (!o.heatmap.empty()) SWEEP_TRY(write_output(io, o.heatmap, answers::bandwidth_svg(p)));
+  if (!o.kernels_out.empty()) SWEEP_TRY(write_output(io, o.kernels_out, shape::kernel_table(p)));
   io.err << fmt::format("profile '{}' is stored in {}\n", answers::safe_text(p.name),
                         answers::safe_text(o.request.db));
   return {};
 }
 
-// A new measurement of one part leaves the other part of an earlier profile as it is.
+// A new measurement of one part leaves the other parts of an earlier profile as they are.
 Expected<void> keep_other_part(const CalibrateCommand& o, shape::HardwareProfile& p) {
-  if (o.bed.machine && o.bed.collectives) return {};
   const auto stored = driver::stored_profiles(o.request.db);
   if (!stored) return tl::unexpected(stored.error());
   for (const auto& before : *stored) {
     if (before.name != o.name || before.hardware != p.hardware) continue;
     if (!o.bed.machine) p.matmul = before.matmul, p.copies = before.copies, p.launch_s = before.launch_s;
     if (!o.bed.collectives) p.collectives = before.collectives;
+    auto kernels = before.kernels;
+    shape::add_kernels(kernels, p.kernels);
+    p.kernels = std::move(kernels);
   }
   p.fit();
   return {};
 }
 
+std::string today() {
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+}
+
+// Nothing is measured: the rows of a kernel table go into the profile that is there, else into a new one.
+int import_kernels(Io& io, CalibrateCommand o) {
+  const auto csv = read_input(o.kernels_from, kMostTableBytes, Streams::kTaken);
+  if (!csv) return refuse(io, csv.error());
+  auto rows = shape::read_kernel_table(csv->bytes, o.bed.hardware);
+  if (!rows) return refuse(io, retold(rows.error(), csv->shown_as + ": " + rows.error().message));
+  const auto stored = driver::stored_profiles(o.request.db);
+  if (!stored) return refuse(io, stored.error());
+  const auto before = std::ranges::find_if(
+      *stored, [&](const auto& each) { return each.name == o.name && each.hardware == o.bed.hardware; });
+  shape::HardwareProfile p;
+  p.name = o.name, p.hardware = o.bed.hardware, p.date = today();
+  if (before != stored->end()) p = *before;
+  shape::add_kernels(p.kernels, *rows);
+  io.err << fmt::format("{} kernel times of {} are read from {}\n", rows->size(), p.hardware,
+                        answers::safe_text(csv->shown_as));
+  if (auto done = keep(io, o, p); !done) return refuse(io, done.error());
+  return kAnswered;
+}
+
 int calibrate(Io& io, CalibrateCommand o) {
   if (auto done = complete(o); !done) return refuse(io, done.error());
+  if (!o.kernels_from.empty()) return import_kernels(io, std::move(o));
   auto report = driver::run_calibration(o.request, o.bed, o.hang_seconds, progress_lines(io, o.quiet));
   if (!report) return refuse(io, report.error());
   shape::HardwareProfile& p = report->profile;
   p.name = o.name, p.build = std::string(kVersion) + " " + kBuild;
-  p.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  p.date = today();
   if (o.json)
     io.out << shape::to_json(p);
   else
@@ -109,6 +152,17 @@ int calibrate(Io& io, CalibrateCommand o) {
   if (auto done = keep_other_part(o, p); !done) return refuse(io, done.error());
   if (auto done = keep(io, o, p); !done) return refuse(io, done.error());
   return kAnswered;
+}
+
+void add_kernel_options(CLI::App& c, CalibrateCommand& o) {
+  auto* kernels = c.add_flag("--kernels", o.kernels,
+                             "measure attention and more products too, for rehearsals' kernel times");
+  c.add_option("--import-kernels", o.kernels_from,
+               "measure nothing; take kernel times from a table: operator,shape,type,gpu,us")
+      ->type_name("FILE.csv")
+      ->excludes(kernels);
+  c.add_option("--kernels-out", o.kernels_out, "write the profile's kernel table to this file too")
+      ->type_name("FILE.csv");
 }
 
 }  // namespace
@@ -137,9 +191,10 @@ void add_calibrate(Registry r) {
       ->delimiter(',')
       ->check(CLI::IsMember({"auto", "shm", "gloo", "nccl"}))
       ->capture_default_str();
-  c->add_option("--only", o->only, "only these parts, separated by commas: machine, collectives")
+  c->add_option("--only", o->only, "only these parts, separated by commas: machine, collectives, kernels")
       ->delimiter(',')
-      ->check(CLI::IsMember({"machine", "collectives"}));
+      ->check(CLI::IsMember({"machine", "collectives", "kernels"}));
+  add_kernel_options(*c, *o);
   c->add_option("--min-bytes", o->bed.smallest_bytes, "smallest message")
       ->check(CLI::Range(i64{4}, i64{1} << 40))
       ->capture_default_str();

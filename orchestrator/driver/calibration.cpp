@@ -54,6 +54,12 @@ void add(shape::HardwareProfile& p, const CalibrationFindings& f) {
     });
     same == p.matmul.end() ? p.matmul.push_back(row) : keep_slower(same->seconds, row.seconds);
   }
+  for (const auto& row : f.kernels) {
+    const auto same = std::ranges::find_if(p.kernels, [&](const KernelTiming& r) {
+      return std::tie(r.op, r.shape, r.type) == std::tie(row.op, row.shape, row.type);
+    });
+    same == p.kernels.end() ? p.kernels.push_back(row) : keep_slower(same->seconds, row.seconds);
+  }
   for (const auto& row : f.copies) {
     const auto same =
         std::ranges::find_if(p.copies, [&](const CopyTiming& r) { return r.bytes == row.bytes; });
@@ -115,9 +121,9 @@ std::vector<Trial> calibration_trials(const CalibrationBed& bed) {
   request.smallest_bytes = bed.smallest_bytes, request.largest_bytes = bed.largest_bytes;
   request.item_s = bed.item_s;
   std::vector<Trial> out;
-  if (bed.machine) {
+  if (bed.machine || bed.kernels) {
     CalibrationRequest own = request;
-    own.machine = true, own.precisions = bed.precisions;
+    own.machine = bed.machine, own.kernels = bed.kernels, own.precisions = bed.precisions;
     out.push_back(trial_of(bed, 1, world, own));
   }
   if (!bed.collectives) return out;
@@ -136,7 +142,7 @@ std::vector<Trial> calibration_trials(const CalibrationBed& bed) {
 
 std::string calibration_title(const Trial& t) {
   const auto request = calibration_request_from(t.program);
-  if (!request || request->machine) return "machine";
+  if (!request || request->machine || request->kernels) return "machine";
   const Group group = group_of(t, *request);
   return fmt::format("{} ranks on {} node{}, {}", group.ranks, group.nodes, group.nodes > 1 ? "s" : "",
                      to_string(t.backend));

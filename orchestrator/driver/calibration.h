@@ -18,7 +18,7 @@ struct CalibrationBed {
   std::string hardware = "cpu";
   i64 nodes = 1, ranks_per_node = 2, threads = 1;
   std::vector<CommBackend> backends{CommBackend::kAuto};
-  bool machine = true, collectives = true;
+  bool machine = true, collectives = true, kernels = false;
   std::vector<std::string> precisions{"fp32", "bf16"};
   i64 smallest_bytes = 1024, largest_bytes = i64{16} << 20;
   double item_s = 0.05;

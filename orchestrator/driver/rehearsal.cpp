@@ -8,10 +8,14 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/kernel_table.h"
+#include "orchestrator/driver/calibration.h"
 #include "orchestrator/driver/rehearsal_check.h"
 #include "orchestrator/launch/local/local.h"
 #include "orchestrator/plan/rehearsal.h"
@@ -94,6 +98,21 @@ std::vector<std::string> environment_for(const shape::Hardware& hardware, const 
   return out;
 }
 
+// The kernel table of the profile that `sweep calibrate` stored for each hardware, as a file for its phantoms.
+// One that the user names stays.
+std::map<std::string, std::string> kernel_tables(const SharedFolder& shared) {
+  std::map<std::string, std::string> out;
+  if (std::getenv("SWEEP_PHANTOM_KERNELS") != nullptr || shared.path().empty()) return out;
+  const auto profiles = stored_profiles(calibration_db());
+  if (!profiles) return out;  // the plan has said why they cannot be read
+  for (const auto& profile : *profiles) {
+    if (profile.name != profile.hardware) continue;
+    const auto file = shared.path() / fmt::format("kernels-{}.csv", profile.hardware);
+    if (files::write_atomically(file, shape::kernel_table(profile))) out[profile.hardware] = file.string();
+  }
+  return out;
+}
+
 // Why one rank cannot stand for all ranks of a command; nullopt: it can.
 std::optional<std::string> not_alone(const Trial& trial, i64 most) {
   if (trial.pp > 1)
@@ -130,9 +149,13 @@ class RehearsalConfig final : public launch::LaunchConfig {
   std::unique_ptr<launch::Launcher> make(boost::asio::io_context& io, const launch::Programs& programs,
                                          launch::Launcher::Sink sink) const override {
     launch::LocalOptions options{programs.agent, programs.rank, programs.zygote};
-    for (const auto& hardware : shape::all_hardware())
-      if (!hardware.gpu.empty())
-        options.rehearsal.emplace(hardware.name, environment_for(hardware, *shared_));
+    const auto tables = kernel_tables(*shared_);
+    for (const auto& hardware : shape::all_hardware()) {
+      if (hardware.gpu.empty()) continue;
+      auto& environment = options.rehearsal[hardware.name] = environment_for(hardware, *shared_);
+      if (const auto table = tables.find(hardware.name); table != tables.end())
+        environment.push_back("SWEEP_PHANTOM_KERNELS=" + table->second);
+    }
     return launch::make_local(io, std::move(options), std::move(sink));
   }
 

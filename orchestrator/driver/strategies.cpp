@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kNever = "";
 constexpr std::array<std::string_view, kBackends> kCpuOnly = {"2026-11-21", "2026-11-21", kNever, kNever};
 constexpr std::array<std::string_view, kBackends> kCpuSince22 = {"2026-11-22", "2026-11-22", kNever, kNever};
+constexpr std::array<std::string_view, kBackends> kCpuSince27 = {"2026-11-27", "2026-11-27", kNever, kNever};
 constexpr std::array<std::string_view, kBackends> kCpuSince24 = {"2026-11-24", "2026-11-24", kNever, kNever};
 
 constexpr Strategy kStrategies[] = {
@@ -37,6 +38,7 @@ constexpr Strategy kStrategies[] = {
     {"offload", "offloaded optimizer and activations", kCpuOnly},
     {"bf16_mixed", "bf16, fp32 states", kCpuOnly},
     {"bf16_master", "bf16, fp32 master", kCpuOnly},
+    {"bf16_amp", "bf16 by autocast", kCpuSince27},
 };
 
 Trial tiny(const TestBed& bed) {
@@ -89,7 +91,7 @@ Backend backend_of(const Trial& t) {
 }
 
 Tolerance tolerance_of(const Trial& t) {
-  if (t.precision == Precision::kBf16Mixed) return {1e-3, 4e-2, 2e-3};
+  if (t.precision == Precision::kBf16Mixed || t.precision == Precision::kBf16Amp) return {1e-3, 4e-2, 2e-3};
   if (t.precision == Precision::kBf16Master) return {1e-3, 4e-2, 5e-3};
   if (t.precision == Precision::kBf16) return {1e-3, 4e-2, 1e-2};
   // Other shards have other blocks, whose moments are rounded otherwise from the second update on.

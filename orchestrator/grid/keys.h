@@ -17,7 +17,7 @@ inline constexpr std::array<std::string_view, 8> kLimitKeys{
 inline constexpr std::array<std::string_view, 6> kStrategyKeys{"kind",    "max_trials", "least_gain",
                                                                "at_once", "history",    "skip_recompute"};
 inline constexpr std::array<std::string_view, 2> kValueForms{"pow2", "range"};
-inline constexpr std::array<std::string_view, 27> kModelKeys{"base",
+inline constexpr std::array<std::string_view, 28> kModelKeys{"base",
                                                              "config_json",
                                                              "name",
                                                              "family",
@@ -43,7 +43,8 @@ inline constexpr std::array<std::string_view, 27> kModelKeys{"base",
                                                              "dense_layers",
                                                              "dense_intermediate_size",
                                                              "expert_groups",
-                                                             "groups_per_token"};
+                                                             "groups_per_token",
+                                                             "encoder_layers"};
 
 // Keys of the section `workload`, and of a recipe's file.
 inline constexpr std::array<std::string_view, 18> kWorkloadKeys{

@@ -95,8 +95,9 @@ Status ValueReader::remember(const ModelEntry& entry, Place at) {
 
 std::string ValueReader::label_of(const ModelSpec& m) const {
   const std::string experts = m.experts > 0 ? fmt::format("-e{}x{}", m.experts_per_token, m.experts) : "";
-  return fmt::format("{}-{}x{}-h{}-kv{}-ff{}-v{}{}", m.family, m.layers, m.hidden_size, m.heads, m.kv_heads,
-                     m.intermediate_size, m.vocab_size, experts);
+  const std::string encoder = m.has_encoder() ? fmt::format("{}+", m.encoder_layers) : "";
+  return fmt::format("{}-{}{}x{}-h{}-kv{}-ff{}-v{}{}", m.family, encoder, m.layers, m.hidden_size, m.heads,
+                     m.kv_heads, m.intermediate_size, m.vocab_size, experts);
 }
 
 Expected<ModelEntry> ValueReader::model_by_name(const Node& node) {
@@ -154,7 +155,8 @@ Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelS
                                                        {"experts", &m.experts},
                                                        {"experts_per_token", &m.experts_per_token},
                                                        {"sliding_window_pattern", &m.sliding_window_pattern},
-                                                       {"query_pre_attn_scalar", &m.query_pre_attn_scalar}};
+                                                       {"query_pre_attn_scalar", &m.query_pre_attn_scalar},
+                                                       {"encoder_layers", &m.encoder_layers}};
   if (is_latent) m.*(latent->size) = *value;
   if (entry.key == "sliding_window" && *value == 0) m.sliding_window_pattern = 0;
   if (entry.key == "sliding_window") m.sliding_window = *value > 0 ? std::optional(*value) : std::nullopt;

@@ -1,5 +1,7 @@
 #include "orchestrator/metrics/counted.h"
 
+#include <algorithm>
+
 namespace sweep::metrics {
 namespace {
 
@@ -8,6 +10,16 @@ bool is_count(std::optional<i64> n) {
 }
 
 }  // namespace
+
+std::optional<double> guessed_share(const RankRecord& record) {
+  const auto& phantom = record.effective.phantom;
+  if (!phantom) return std::nullopt;
+  const PhantomCounts& of = phantom->step ? *phantom->step : *phantom;
+  if (!is_count(of.kernel_ns) || !is_count(of.tabled_ns) || !is_count(of.scaled_ns) || *of.kernel_ns == 0)
+    return std::nullopt;
+  const double known = static_cast<double>(*of.tabled_ns) + static_cast<double>(*of.scaled_ns);
+  return std::clamp(1 - known / static_cast<double>(*of.kernel_ns), 0.0, 1.0);
+}
 
 std::optional<CountedStep> counted_step(const RankRecord& record) {
   const auto& phantom = record.effective.phantom;

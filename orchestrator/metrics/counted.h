@@ -14,6 +14,9 @@ struct CountedStep {
   std::optional<i64> pinned_bytes;  // the most host memory that was pinned at once in the whole run
 };
 
+// Share of the modelled kernel time that no measured kernel stands behind; of a command: over the whole run.
+// nullopt: the rank ran on no phantom GPU, or launched nothing.
+std::optional<double> guessed_share(const RankRecord&);
 // nullopt: the rank ran on no phantom GPU, finished no step, or its counters cannot be read.
 std::optional<CountedStep> counted_step(const RankRecord&);
 

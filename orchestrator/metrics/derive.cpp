@@ -216,6 +216,7 @@ void counted(Metrics& m, std::span<const RankRecord> records) {
   double busy = 0;
   i64 ranks = 0;
   for (const RankRecord& r : records) {
+    if (const auto share = guessed_share(r)) raise_real(m.step_guessed_share, *share);
     const auto step = counted_step(r);
     if (!step) continue;
     raise(m.step_launches, step->launches);

@@ -4,6 +4,7 @@
 #include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/shape/documents.h"
+#include "bench_kernels/shape/encoder.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/quantized_base.h"
 #include "bench_kernels/shape/splits.h"
@@ -32,7 +33,8 @@ std::optional<Objection> not_built_yet(const Trial& t) {
   if (gaps.empty()) {
     for (const auto& reason :
          {shape::states_unsupported(t), shape::split_not_built(t), shape::adapters_objection(t),
-          shape::quantized_base_objection(t), shape::documents_objection(t), shape::around_objection(t)})
+          shape::quantized_base_objection(t), shape::documents_objection(t), shape::around_objection(t),
+          shape::encoder_objection(t)})
       if (reason) return Objection{{"unsupported", *reason}, Outcome::kUnsupported};
     return {};
   }

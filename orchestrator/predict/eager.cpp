@@ -8,14 +8,32 @@
 namespace sweep::predict {
 namespace {
 
+// FSDP under PyTorch's pipelining: until the last micro-batch of a step a stage keeps its weights gathered and its
+// gradients whole, in the type that they are reduced in (torch/distributed/pipelining/stage.py,
+// backward_maybe_with_nosync; torchtitan does not reshard after the forward either).
+bool stays_gathered(const Layout& l) {
+  return l.zero >= 3 && l.pp > 1 && l.dp * l.cp > 1;
+}
+
 // Weights that compute, where what is kept is sharded or of another type: of the unit at work, `ahead`
 // fetched before it; all of a stage where FSDP2 keeps them until the backward (ZeRO 2), or as autocast does.
 double gathered_weights(const Layout& l, const StageWork& s, bool own_types, bool at_loss, double ahead) {
   if (own_types && l.zero < 3) return 0;
   if (l.zero < 2 || l.dp * l.cp <= 1) return l.casts ? l.element * s.parameters : 0;
-  if (l.zero < 3) return l.element * s.parameters;
+  if (l.zero < 3 || (!own_types && stays_gathered(l))) return l.element * s.parameters;
   const double layer = l.layer_parameters / l.tp, table = l.vocab * l.hidden / l.tp;
   return l.element * (at_loss && s.loss ? table : (1 + ahead) * layer);
+}
+
+// Without sequence parallelism ten of 34 bytes x hidden_size are not divided over tp: norms, their results and what
+// dropout keeps (Korthikanti et al. 2022, arXiv 2205.05198).
+PerToken saved_by_a_layer(const Layout& l, const ProfileFacts& f) {
+  PerToken saved = saved_bytes(l, f, 0);
+  if (!l.whole_norms) return saved;
+  const double hidden = l.element * l.hidden * (l.tp - 1) / l.tp;
+  saved.activations += 5 * hidden;
+  saved.kept += l.recompute ? hidden : 5 * hidden;
+  return saved;
 }
 
 // At the fullest of four moments of a step: the loss's backward, the last layer's, the end of the backward, the
@@ -23,13 +41,14 @@ double gathered_weights(const Layout& l, const StageWork& s, bool own_types, boo
 MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
   const Layout& l = c.layout;
   const ProfileFacts& f = c.profile.facts;
-  const PerToken saved = saved_bytes(l, f, 0);
+  const PerToken saved = saved_by_a_layer(l, f);
   const double hidden = l.tokens * l.element * l.hidden / l.tp, token = saved.activations;
   const bool own_types = f.optimizer_bytes > 0;
   shape::StateBytes states = own_types ? trainer_states(l, f) : l.states;
   if (l.zero == 2 && !own_types) states.weights /= l.dp * l.cp;  // FSDP2 shards what it keeps gathered
   const MemoryParts whole = states_and_activations(c, s, states, saved, f.loss_parallel > 0 ? l.tp : 1);
-  const double gradients = whole.gradients;
+  const bool stays = !own_types && stays_gathered(l);
+  const double gradients = stays ? (l.casts ? 4 : l.element) * s.parameters : whole.gradients;
   MemoryParts loss = whole;
   loss.gradients = l.micros > 1 ? gradients : f.kept_gradients * gradients;
   if (s.loss) loss.activations += 2 * hidden;  // the last norm's input and result
@@ -48,13 +67,22 @@ MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
   end.gradients = gradients;
   end.activations = l.tokens * (s.layers * (s.in_flight - 1) * saved.kept + token) + passing;
   MemoryParts update = whole;
-  update.gradients = gradients, update.activations = update.logits = 0;
+  update.activations = update.logits = 0;
   update.gather_buffers = f.update_bytes * s.parameters * states.optimizer / 8;
   MemoryParts most = loss;
   for (const MemoryParts& moment : {layer, end, update})
     if (moment.reserved() > most.reserved()) most = moment;
   most.fragmentation = c.profile.memory.fragmentation * (most.activations + most.logits);
   return most;
+}
+
+// The stage with its share of the layers, where the program does not weigh what tables and head cost.
+StageWork as_divided(const Layout& l, const ProfileFacts& f, StageWork s) {
+  if (f.even_stages <= 0) return s;
+  const double layers = l.layers / l.pp;
+  s.parameters += (layers - s.layers) * l.layer_parameters / l.tp;
+  s.layers = layers;
+  return s;
 }
 
 class EagerMemory final : public MemoryModel {
@@ -64,8 +92,11 @@ class EagerMemory final : public MemoryModel {
   MemoryPrediction bytes(const Case& c) const override {
     MemoryPrediction out;
     for (std::size_t i = 0; i < c.layout.stages.size(); ++i) {
-      const MemoryParts parts = at_the_fullest_moment(c, c.layout.stages[i]);
-      count_stage(out, static_cast<i64>(i), parts, parts.reserved() - parts.fragmentation, true);
+      const ProfileFacts& f = c.profile.facts;
+      const MemoryParts parts = at_the_fullest_moment(c, as_divided(c.layout, f, c.layout.stages[i]));
+      const bool last_reports = f.reports_last > 0;
+      count_stage(out, static_cast<i64>(i), parts, parts.reserved() - parts.fragmentation, !last_reports);
+      if (last_reports && i + 1 == c.layout.stages.size()) out.parts = parts;
     }
     set_limit(out, c);
     return out;

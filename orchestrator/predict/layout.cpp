@@ -70,10 +70,16 @@ void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
   l.element = l.is_fp32 ? 4 : 2;
   l.recompute = t.recompute == Recompute::kFull;
   l.selective = t.recompute == Recompute::kSelective;
+  l.fp8 = t.precision == Precision::kFp8;
+  l.bf16_gradients = t.grad_dtype == GradDtype::kBf16;
+  l.math_attention = t.attention == AttentionKind::kMath;
+  l.whole_norms = t.tp > 1 && !t.sp;
   l.casts = shape::state_types(t).casts();
   l.states = shape::state_bytes(t);
   l.pipeline = shape::Pipeline::of(t);
   model_numbers(t, l);
+  const double passes = l.recompute ? 3 : 2;
+  l.dequantized = t.quantize_base == QuantizeBase::kNone ? 0 : passes * l.layer_parameters / l.tp;
   fill_stages(t, p, l);
   l.seen = seen_effects(p.effects, l, t.hardware);
 }

@@ -14,6 +14,8 @@ namespace sweep::predict {
 
 using shape::real;
 
+inline constexpr double kCodeBytes = 0.516;  // of a quantized weight: 4 bits, and a byte for each 64
+
 struct StageWork {
   double layers = 0, parameters = 0, in_flight = 1;  // parameters of one tensor-parallel rank
   bool embedding = false, head = false, loss = false, empty = false;
@@ -26,13 +28,16 @@ struct Layout {
   double keys = 0;                  // that a token meets in attention
   double hidden = 0, heads = 0, kv_heads = 0, width = 0, kv_width = 0, intermediate = 0, vocab = 0;
   double layer_parameters = 0, active_parameters = 0;  // parameters of one layer; those that a token passes
-  double element = 2;                                  // bytes of an activation
+  double dequantized = 0;  // weights of a layer that a micro-batch makes of their codes, in all its passes
+  double element = 2;      // bytes of an activation
   double top_k = 1;
   Precision precision = Precision::kFp32;
   bool tf32 = false;
   double layers = 0, parameters = 0;  // of the whole model
   bool gated = true;                  // the MLP
   bool tied = false, recompute = false, selective = false, is_fp32 = false;
+  bool fp8 = false, math_attention = false, bf16_gradients = false;
+  bool whole_norms = false;  // tp without sequence parallelism: norms and residuals are of all tokens
   bool casts = false;        // weights are kept in another type than the one that computes
   shape::StateBytes states;  // per parameter and rank, as the precision wants them
   shape::Pipeline pipeline;

@@ -54,6 +54,8 @@ std::optional<Refusal> MemoryModel::refusal(const Trial& t, const Layout& l, con
   if (t.lora_rank > 0)
     return Refusal{"adapters",
                    fmt::format("lora_rank {}: profiles of trainers know full training alone", t.lora_rank)};
+  if (t.spec.has_encoder() && t.workload == Workload::kCommand)
+    return Refusal{"encoder", "profiles of trainers know decoders alone, not an encoder-decoder"};
   for (std::size_t i = 0; i < rule_words().size(); ++i)
     if (std::ranges::find(p.rules, rule_words()[i]) != p.rules.end())
       if (auto refused = rules()[i](l)) return refused;
@@ -79,10 +81,17 @@ PerToken saved_bytes(const Layout& l, const ProfileFacts& f, double joint) {
   const double statistics = 4 * l.heads / l.tp;
   // q, k, v and the output of attention are four of the tensors of hidden_size; k and v have their own width.
   const double attention = l.element * (2 * l.width + 2 * l.kv_width) / l.tp;
+  const double wide = l.element * l.intermediate * l.top_k / l.tp;
+  // Softmax, the mask of its dropout and what that leaves: 5 bytes a score where attention is written out
+  // (Korthikanti et al. 2022, arXiv 2205.05198).
+  constexpr double kMathScore = 5;
+  const double score = l.math_attention ? std::max(kMathScore, f.score_bytes) : f.score_bytes;
+  // With fp8 the inputs of the first products of attention and MLP and of the MLP's last shrink to a byte; that of
+  // attention's last is kept beside its 16-bit tensor, which FlashAttention needs.
+  const double shrunk = l.fp8 ? f.fp8_inputs * (hidden + wide) / 2 : 0;
   PerToken out;
-  out.activations = (f.hidden_saved - 4) * hidden + attention + joint +
-                    wide_tensors(l, f) * l.element * l.intermediate * l.top_k / l.tp + statistics +
-                    f.score_bytes * l.sequence * l.heads / l.tp;
+  out.activations = (f.hidden_saved - 4) * hidden + attention + joint + wide_tensors(l, f) * wide - shrunk +
+                    statistics + score * l.sequence * l.heads / l.tp;
   out.kept = out.activations;
   if (l.selective)
     out.kept =
@@ -94,7 +103,10 @@ PerToken saved_bytes(const Layout& l, const ProfileFacts& f, double joint) {
 shape::StateBytes trainer_states(const Layout& l, const ProfileFacts& f) {
   const double sharers = l.dp * l.cp;
   return {(l.is_fp32 ? 4 : f.weight_bytes) / (l.zero >= 3 ? sharers : 1),
-          (l.is_fp32 ? 4 : f.gradient_bytes) / (l.zero >= 2 ? sharers : 1),
+          (l.is_fp32          ? 4
+           : l.bf16_gradients ? 2
+                              : f.gradient_bytes) /
+              (l.zero >= 2 ? sharers : 1),
           (l.is_fp32 ? 8 : f.optimizer_bytes) / (l.zero >= 1 ? sharers : 1)};
 }
 

@@ -6,22 +6,23 @@
 #include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/documents.h"
+#include "bench_kernels/shape/encoder.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/pipeline_time.h"
 #include "bench_kernels/shape/split_traffic.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
+#include "orchestrator/predict/layout.h"
 #include "orchestrator/predict/memory.h"
 #include "orchestrator/predict/trainer_profile.h"
 
 namespace sweep::predict {
 namespace {
 
-// Attention skips what is masked: half the products of a long sequence.
+// The share of attention's products that is computed: it skips what is masked, half of a long sequence.
 constexpr double kCausal = 0.5;
 
-// Bytes per second of a copy between a GPU and pinned host memory: an assumption, for PCIe 4.0 with 16 lanes, whose
-// standard says 31.5 GB/s.
+// Bytes per second between a GPU and pinned host memory: assumed, of the 31.5 GB/s of PCIe 4.0's standard (16 lanes).
 constexpr double kHostLink = 25e9;
 
 double passes_of(OptimizerKind kind) {
@@ -30,20 +31,10 @@ double passes_of(OptimizerKind kind) {
   return kind == OptimizerKind::kForeach ? 2.5 : 1;
 }
 
-// The state bytes as if nothing were offloaded.
-shape::StateBytes state_bytes_on_device(const Trial& t) {
-  if (t.offload == Offload::kNone) return shape::state_bytes(t);
-  Trial all = t;
-  all.offload = Offload::kNone;
-  return shape::state_bytes(all);
-}
-
 const char* backend_name(const Trial& t) {
   if (t.backend != CommBackend::kAuto) return to_string(t.backend).data();
   return t.hardware != "cpu" ? "nccl" : t.nodes > 1 ? "gloo" : "shm";
 }
-
-constexpr double kCodeBytes = 0.516;  // of a quantized weight: 4 bits, and a byte for each 64
 
 // Computes the cost of one trial on one profile, part by part.
 class CostModel {
@@ -90,12 +81,16 @@ class CostModel {
   Pass mlp(double rows, double width) const;
   Pass experts_mlp() const;
   Pass layer(bool has_experts) const;
+  Pass cross_attention() const;
+  Pass encoder() const;
   Pass head() const;
   double expert_load() const;
   double tensor() const;
   double context() const;
   double experts() const;
-  double message() const;
+  double message() const {
+    return wire("send", 1, tokens_ * hidden_ * element_ / (t_.sp ? tp_ : 1), 2, t_.world());
+  }
   double data_parallel(double trained, double frozen) const;
   void stages(StepCost&) const;
   void optimizer(double trained, double frozen, StepCost&) const;
@@ -108,7 +103,7 @@ class CostModel {
   const shape::MatmulCost* product_;
   shape::Adapters adapters_;
   double tp_ = 1, element_ = 4, tokens_ = 0, keys_ = 0, hidden_ = 0, width_ = 0, kv_width_ = 0,
-         intermediate_ = 0;
+         intermediate_ = 0, causal_ = kCausal;
 };
 
 // Uses the measured copy nearest in size: caches hold small ones.
@@ -155,7 +150,7 @@ CostModel::Pass CostModel::attention_products() const {
 
 CostModel::Pass CostModel::attention() const {
   const Pass products = attention_products();
-  const double flops = 4 * tokens_ * keys_ * width_ * kCausal;
+  const double flops = 4 * tokens_ * keys_ * width_ * causal_;
   const double inner = product_ != nullptr ? flops / product_->flops : 0;
   return {products.forward + inner, products.backward + 2.5 * inner};
 }
@@ -231,12 +226,37 @@ CostModel::Pass CostModel::layer(bool has_experts) const {
           facts_.backward_launches * p_.launch_s};
   if (t_.recompute == Recompute::kFull) out.backward += out.forward;
   if (t_.recompute == Recompute::kSelective && product_ != nullptr)
-    out.backward += 4 * tokens_ * keys_ * width_ * kCausal / product_->flops;
+    out.backward += 4 * tokens_ * keys_ * width_ * causal_ / product_->flops;
   if (t_.activation_offload) {
     const double away = memory(2 * element_ * tokens_ * whole);
     out.forward += away, out.backward += away;
   }
   return out;
+}
+
+// Queries and output of the decoder's rows, keys and values of the encoder's; half of a layer's launches.
+CostModel::Pass CostModel::cross_attention() const {
+  const double keys = real(shape::encoder_length(t_)), encoded = real(t_.micro_batch_size) * keys;
+  const Pass own = linear(tokens_, width_, hidden_), of_keys = linear(encoded, 2 * width_, hidden_);
+  const double inner = product_ != nullptr ? 4 * tokens_ * keys * width_ / product_->flops : 0;
+  const double elements = 2 * (tokens_ * (hidden_ + width_) + encoded * width_);
+  const double moved = memory(facts_.activation_passes * element_ * elements);
+  Pass out{2 * own.forward + of_keys.forward + inner + moved / 3 + facts_.forward_launches / 2 * p_.launch_s,
+           2 * own.backward + of_keys.backward + 2.5 * inner + moved * 2 / 3 +
+               facts_.backward_launches / 2 * p_.launch_s};
+  if (t_.recompute == Recompute::kFull) out.backward += out.forward;
+  return out;
+}
+
+// What an encoder adds to the decoder: its layers, and cross-attention in the decoder's.
+CostModel::Pass CostModel::encoder() const {
+  if (!t_.spec.has_encoder()) return {};
+  CostModel side = *this;
+  side.keys_ = real(shape::encoder_length(t_)), side.tokens_ = real(t_.micro_batch_size) * side.keys_;
+  side.causal_ = 1;
+  const Pass each = side.layer(false), cross = cross_attention();
+  const double n = real(t_.spec.encoder_layers), m = real(t_.spec.layers);
+  return {n * each.forward + m * cross.forward, n * each.backward + m * cross.backward};
 }
 
 CostModel::Pass CostModel::head() const {
@@ -271,11 +291,6 @@ double CostModel::experts() const {
          wire("all_reduce", v.load, t_.dp, t_.tp * t_.dp);
 }
 
-double CostModel::message() const {
-  const double bytes = tokens_ * hidden_ * element_ / (t_.sp ? tp_ : 1);
-  return wire("send", 1, bytes, 2, t_.world());
-}
-
 double CostModel::data_parallel(double trained, double frozen) const {
   const i64 ranks = t_.dp * t_.cp, span = t_.tp * t_.cp * t_.dp;
   if (ranks <= 1) return 0;
@@ -286,7 +301,7 @@ double CostModel::data_parallel(double trained, double frozen) const {
   const double buckets =
       std::max(1.0, std::ceil(trained * element_ / (real(t_.grad_bucket_mb) * 1024 * 1024)));
   // ZeRO-3 gathers each layer and both ends for themselves, before forward and backward, and reduces them so.
-  const double units = real(t_.grad_accum) * (real(t_.spec.layers) / real(t_.pp) + 2);
+  const double units = real(t_.grad_accum) * (real(t_.spec.all_layers()) / real(t_.pp) + 2);
   const double gathers = t_.zero < 3 ? buckets : t_.reshard_after_forward ? 2 * units : units;
   const double reduces = t_.zero >= 3 ? units : t_.zero == 2 ? real(t_.grad_accum) * buckets : buckets;
   double out = 0;
@@ -305,8 +320,9 @@ void CostModel::stages(StepCost& out) const {
   seconds.clear();
   if (p.ranks == 1) {
     const double first = real(t_.spec.dense_layers), layers = real(t_.spec.layers) - first;
-    seconds.push_back({layers * each.forward + first * dense.forward + last.forward,
-                       layers * each.backward + first * dense.backward + last.backward});
+    const Pass beside = encoder();
+    seconds.push_back({layers * each.forward + first * dense.forward + last.forward + beside.forward,
+                       layers * each.backward + first * dense.backward + last.backward + beside.backward});
     out.compute_s = real(t_.grad_accum) * (seconds[0].forward + seconds[0].backward);
     return;
   }
@@ -334,7 +350,9 @@ void CostModel::stages(StepCost& out) const {
 
 void CostModel::optimizer(double trained, double frozen, StepCost& out) const {
   const auto split = shape::state_split(t_);
-  const auto bytes = state_bytes_on_device(t_);
+  Trial on_device = t_;
+  on_device.offload = Offload::kNone;
+  const auto bytes = shape::state_bytes(on_device);
   // Values, gradients and moments are read, values and moments written.
   const bool paged = t_.optimizer == OptimizerKind::kPagedAdamw;
   const double moved =  // moments that come from the host and go back
@@ -342,7 +360,7 @@ void CostModel::optimizer(double trained, double frozen, StepCost& out) const {
             : 0;
   const double traffic =
       trained * (2 * bytes.optimizer + bytes.gradients + 2 * element_ / real(split.optimizer)) + moved;
-  const double tensors = facts_.layer_tensors * real(t_.spec.layers) / real(t_.pp);
+  const double tensors = facts_.layer_tensors * real(t_.spec.all_layers()) / real(t_.pp);
   const double passes = passes_of(t_.optimizer);
   out.optimizer_s = passes * memory(traffic) + (passes > 1 ? 4 * passes * tensors : 4) * p_.launch_s;
   if (t_.grad_clip) out.optimizer_s += memory(trained * bytes.gradients * 2);
@@ -352,7 +370,7 @@ void CostModel::optimizer(double trained, double frozen, StepCost& out) const {
         std::max(0.0, (t_.hardware == "cpu" ? memory(moved) : moved / kHostLink) - out.optimizer_s);
   if (t_.offload == Offload::kNone) return;
   out.offload_s = memory(2 * traffic);
-  if (t_.offload == Offload::kParameters)
+  if (shape::parameters_outside(t_))
     out.offload_s += real(t_.grad_accum) * memory(2 * (trained + frozen) * bytes.weights);
 }
 
@@ -371,30 +389,10 @@ StepCost CostModel::cost() {
   return out;
 }
 
-// A CPU thread in fp32, kept low on purpose. One thread of an AMD EPYC (AVX2) running linear layers forward
-// and backward in PyTorch 2.11: 28 GFLOP/s at width 64 and 64 tokens, 55 at 256 tokens, 86-94 at width 256
-// and more.
-constexpr double kCpuThreadFlops = 20e9;
-constexpr double kCpuLaunch = 1e-6, kGpuLaunch = 5e-6, kGpuShare = 0.5;
-
 }  // namespace
 
 StepCost step_cost(const Trial& t, const shape::HardwareProfile& p, const shape::Hardware& h) {
   return CostModel(t, p, h).cost();
-}
-
-shape::HardwareProfile catalogue_profile(const shape::Hardware& h) {
-  shape::HardwareProfile p;
-  p.name = p.hardware = h.name;
-  const bool on_cpu = h.gpu.empty();
-  p.launch_s = on_cpu ? kCpuLaunch : kGpuLaunch;
-  for (const auto& [precision, flops] : h.peak_flops)
-    p.products.push_back(
-        {precision, 0, flops * kGpuShare, h.memory_bandwidth, precision.ends_with("32") ? 4.0 : 2.0, 0});
-  if (on_cpu)  // casts below fp32
-    for (const auto& [precision, share] : {std::pair("fp32", 1.0), std::pair("bf16", 0.5)})
-      p.products.push_back({precision, 0, kCpuThreadFlops * share, h.memory_bandwidth, share * 4, 0});
-  return p;
 }
 
 }  // namespace sweep::predict

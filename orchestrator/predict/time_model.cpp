@@ -132,9 +132,10 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
       (p.facts.hidden_saved * l.hidden + wide_tensors(l, p.facts) * l.intermediate * l.top_k) / l.tp;
   const double moved =
       3 * l.element * saved * l.tokens + p.facts.score_traffic * l.tokens * l.keys * l.heads / l.tp;
+  const double values = l.dequantized * (l.element + kCodeBytes);  // codes read, values written
   const double again = l.recompute ? 4.0 / 3 : 1;
-  out.layer_gpu = again * (products / flops + moved / memory + t.kernel_s) + tensor_seconds(links) +
-                  context_seconds(links) + expert_seconds(links);
+  out.layer_gpu = again * (products / flops + moved / memory + t.kernel_s) + values / memory +
+                  tensor_seconds(links) + context_seconds(links) + expert_seconds(links);
   const double hops = l.seen.slow_collectives ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0;
   out.layer_host = again * t.layer_launch_s + hops;
   const double both = tensor_latency(links);

@@ -49,6 +49,7 @@ class FewTrials final : public Chooser {
   std::optional<Choice> least_tried() const;
   std::optional<Choice> chosen();
   std::string why_enough(double most) const;
+  double gain_by_deviation() const;
   double predicted(std::size_t member) const {
     return predicted_ ? std::log(std::max(at(member).predicted_rate.value_or(1), 1e-9)) : level_;
   }
@@ -170,13 +171,28 @@ std::optional<FewTrials::Choice> FewTrials::chosen() {
   return most_promising();
 }
 
+// The largest expected gain where every waiting trial may differ from its prediction as much as the measured ones
+// did, whatever its axes. Where predictions prove wrong the model of residuals is sure too early: it explains few
+// trials by their axes, and says of all others that nothing is to be gained.
+double FewTrials::gain_by_deviation() const {
+  if (!predicted_ || !best_) return 0;
+  double mean = 0, square = 0, most = 0;
+  const auto count = static_cast<double>(seen_.size());
+  for (const Observation& each : seen_) mean += each.residual / count;
+  for (const Observation& each : seen_) square += (each.residual - mean) * (each.residual - mean) / count;
+  for (std::size_t i = 0; i < group_.size(); ++i)
+    if (waits(i)) most = std::max(most, gain(predicted(i), {mean, std::sqrt(square)}) * chance(i));
+  return most;
+}
+
 std::string FewTrials::why_enough(double most) const {
   if (static_cast<i64>(tried_.size()) >= strategy_.max_trials)
     return fmt::format("not tried: max_trials {} were run", strategy_.max_trials);
   const i64 measured =
       std::ranges::count(group_, Standing::kMeasured, [&](std::size_t i) { return all_[i].standing; });
   const i64 least = kLeastMeasured + (predicted_ ? 0 : 2 * static_cast<i64>(features_.axes()));
-  if (measured < least || most >= strategy_.least_gain) return {};
+  if (measured < least || most >= strategy_.least_gain || gain_by_deviation() >= strategy_.least_gain)
+    return {};
   return fmt::format(
       "not tried: after {} trials the best of what was left promised a gain of {:.2g} %, below "
       "least_gain {:.2g} %",

@@ -118,13 +118,13 @@ class Sweeps:
             raise OutOfTime
         return seconds
 
-    def begin(self, name, text, slots=1, rehearse=False, **variables):
-        """(process, database) of `sweep run`."""
+    def begin(self, name, text, slots=1, rehearse=False, under=(), **variables):
+        """(process, database) of `sweep run`; under: the words of a program that runs it."""
         grid, db = self.folder / f"{name}.yaml", self.folder / f"{name}.db"
         grid.write_text(text)
         where = ["--rehearse"] if rehearse else ["--on", "local", "--slots", str(slots)]
         with open(self.folder / f"{name}.log", "w") as log:
-            process = subprocess.Popen([str(self.machine.bin / "sweep"), "run", str(grid), "--db", str(db), "--yes", *where],
+            process = subprocess.Popen([*under, str(self.machine.bin / "sweep"), "run", str(grid), "--db", str(db), "--yes", *where],
                                        env={**self.environment, **variables}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         return process, db
 

@@ -6,6 +6,7 @@ import sys
 
 import faults
 import grids
+import kernels
 from machine import ROOT
 from runs import axes, change
 
@@ -235,4 +236,5 @@ STEPS = [Step(number, name, title, run) for number, (name, title, run) in enumer
     ("ranks", "Two ranks on one GPU over Gloo, or all GPUs over NCCL", two_ranks),
     ("fsdp2", "Step time against PyTorch: FSDP2 eager and compiled, plain compiled blocks; 1B Llama on one GPU", against_pytorch),
     ("mfu", "MFU over micro-batches", mfu),
-    ("faults", "Hang, out of memory and lost ranks: are they typed right?", faults.typed)], start=1)]
+    ("faults", "Hang, out of memory and lost ranks: are they typed right?", faults.typed),
+    ("kernels", "Fused kernels: time, bytes, share of bandwidth; compute-sanitizer", kernels.kernels)], start=1)]

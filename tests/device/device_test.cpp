@@ -2,7 +2,9 @@
 // not, each block that is launched. A plain program, so that the sanitizers see nothing but the kernels; it
 // says which comparison failed and ends with 1.
 #include "tests/device/cases.h"
+#include "tests/device/expert_cases.h"
 #include "tests/device/fp8_cases.h"
+#include "tests/device/loss_cases.h"
 
 namespace {
 
@@ -19,6 +21,12 @@ double silu(double x) {
 double gelu_slope(double x) {
   const double c = std::sqrt(2 / M_PI), t = std::tanh(c * (x + 0.044715 * x * x * x));
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
+}
+double exact(double x) {
+  return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
+}
+double exact_slope(double x) {
+  return 0.5 * std::erfc(-x / std::sqrt(2.0)) + x * std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
 }
 double silu_slope(double x) {
   const double s = 1 / (1 + std::exp(-x));
@@ -50,6 +58,7 @@ void activations(const Case& c) {
        {Kind{"swiglu", "swiglu_backward", true, silu, silu_slope},
         Kind{"geglu", "geglu_backward", true, gelu, gelu_slope},
         Kind{"gelu", "gelu_backward", false, gelu, gelu_slope},
+        Kind{"gelu_exact", "gelu_exact_backward", false, exact, exact_slope},
         Kind{"clamped_swiglu", "clamped_swiglu_backward", true, clamped, clamped_slope, true}}) {
     if (kind.gated && c.packed && c.n % (16 / static_cast<Index>(sizeof(T))) != 0)
       continue;  // the second half would be misaligned
@@ -310,6 +319,10 @@ void every_kernel() {
     }
     ropes<T>({5, 0, 2, threads, true, 0}, {3, 1, static_cast<int>(4 * kPack)});
     ropes<T>({4, 0, 3, threads, false, 1}, {2, 2, 6});
+    combines<T>({3, reach + kPack, 2, threads, true, 0}, 2);
+    combines<T>({5, 67, 3, threads, false, 1}, 3);
+    losses<T>({5, reach + 3, 2, threads, true, 0}, kPack, 2 * kPack - 3);
+    losses<T>({4, 71, 3, threads, false, 1}, 30, 2);
     for (const bool wide : {false, true}) {
       fp8<T>({3, reach + kPack, 2, threads, true, 0}, wide, false);
       fp8<T>({5, 67, 3, threads, false, 1}, wide, false);
@@ -318,6 +331,11 @@ void every_kernel() {
   for (const bool wide : {false, true}) {
     fp8<T>({2 * kTile, 2 * kTile, 4, 64, true, 0}, wide, true);
     fp8<T>({kTile + 7, 2 * kTile + 3, 3, 64, false, 1}, wide, true);
+  }
+  for (const bool sigmoid : {false, true}) {
+    routers<T>({19, 0, 1, 256, false, 1}, {8, 2, sigmoid, true, true});
+    routers<T>({5, 0, 2, 64, false, 0}, {45, 3, sigmoid, false, false});
+    routers<T>({3, 0, 3, 64, false, 0}, {64, 40, sigmoid, true, false});
   }
   eight_bits<T>(3 * kEightBitBlock + 17, 2, true);
   eight_bits<T>(kEightBitBlock + 3, 3, false);

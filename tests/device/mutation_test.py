@@ -28,6 +28,14 @@ MUTANTS = {
     "the barrier before a tile is read": ("fp8.h", "    __syncthreads();\n    for (Index c", "    for (Index c", "thread"),
     "the bound of a tile's rows": ("fp8.h", "r < kTile && row + r < args.rows;", "r < kTile;", "address,undefined"),
     "a tie to the even code": ("fp8.h", " - 1 + ((magnitude >> (23 - kMantissa)) & 1u)", "", ""),
+    "the bound of tokens of warps": ("experts.h", "row < tokens;", "row <= tokens;", "address,undefined"),
+    "a choice that was not served": ("experts.h", "if (places[j] < 0) continue;", "", "address,undefined"),
+    "the sum of the chosen probabilities": ("experts.h", "args.normalized != 0 ? warp_sum(sum) : A(1)", "A(1)", ""),
+    "the mean of a softmax's gradient": ("experts.h", "(gradient(e) - mean)", "gradient(e)", ""),
+    "the barrier before the room of the largest is used again": ("eight_bit.h", "  __syncthreads();  // before the room is used again", "", "thread"),
+    "the largest logit so far": ("loss.h", "sum *= exponential(most - above), most = above;", "most = above;", ""),
+    "the share's first entry": ("loss.h", "place = label - args.first", "place = label", ""),
+    "rows without a label": ("loss.h", "label < 0 ? A(0) : (c + k", "(c + k", ""),
     "a rotation's sign": ("rope.h", "sine = sign * sines[k]", "sine = sines[k]", ""),
 }
 

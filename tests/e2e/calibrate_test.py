@@ -87,6 +87,28 @@ class CalibrateTest(unittest.TestCase):
         (self.folder / "grid.yaml").write_text(GRID)
         self.assertIn("times of cpu: by the profile 'cpu'", self.sweep("plan", "grid.yaml")[0])
 
+    def test_kernels_are_measured_imported_and_written_as_a_table(self):
+        out, _ = self.calibrate("--only", "kernels", "--json", "--kernels-out", "table.csv")
+        profile = json.loads(out)
+        if schemas.can_be_checked():
+            schemas.check("calibrate", profile)
+        kinds = {(k["op"], k["type"]) for k in profile["kernels"]}
+        self.assertEqual({op for op, _ in kinds}, {"mm", "bmm", "attention", "attention_causal", "attention_backward", "attention_backward_causal"})
+        self.assertEqual({kind for _, kind in kinds}, {"fp32", "bf16"})
+        self.assertTrue(all(k["seconds"] > 0 for k in profile["kernels"]), profile["kernels"])
+        lines = (self.folder / "table.csv").read_text().splitlines()
+        self.assertEqual(lines[0], "operator,shape,type,gpu,us")
+        self.assertEqual(len(lines), 1 + len(profile["kernels"]))
+        (self.folder / "given.csv").write_text("gpu,operator,shape,type,us\ncpu,mm,64x64x64,fp32,12.5\ncpu,gelu,4096,bf16,3\nl4-24gb,mm,8x8x8,bf16,1\n")
+        _, err = self.sweep("calibrate", "--import-kernels", "given.csv", "--out", "both.json")
+        self.assertIn("2 kernel times of cpu", err)
+        kernels = json.loads((self.folder / "both.json").read_text())["kernels"]
+        self.assertIn({"op": "gelu", "shape": "4096", "type": "bf16", "seconds": 3e-06}, kernels)
+        self.assertGreaterEqual(len(kernels), len(profile["kernels"]) + 1)
+        (self.folder / "given.csv").write_text("gpu,operator,shape,type,us\ncpu,mm,64x,fp32,12.5\n")
+        self.assertIn("given.csv: line 2", self.sweep("calibrate", "--import-kernels", "given.csv", code=2)[1])
+        self.sweep("calibrate", "--import-kernels", "none.csv", code=2)
+
     def struck(self, blow, *words):
         run = self.start("calibrate", "--quiet", "--only", "collectives", "--backend", "shm", "--seconds", "5", *words)
         ranks = self.ranks_at_work(run)

@@ -11,7 +11,8 @@ from unittest import mock
 
 SCRIPTS = pathlib.Path(sys.argv[1]).resolve() / "scripts"
 sys.path.insert(0, str(SCRIPTS / "gpu"))
-import steps  # noqa: E402  (found by the line above)
+import kernels  # noqa: E402  (found by the line above)
+import steps  # noqa: E402
 
 loader = importlib.machinery.SourceFileLoader("gpu_check", str(SCRIPTS / "gpu_check"))
 spec = importlib.util.spec_from_loader(loader.name, loader)
@@ -66,6 +67,69 @@ class Gradients(unittest.TestCase):
 
     def test_phantoms_compute_nothing_to_compare(self):
         self.assertEqual(self.rows(True), [])
+
+
+class Kernels(unittest.TestCase):
+    def records(self, run):
+        """What `run(check)` records, on a machine whose trials write this table; (met, values) of each row."""
+        check = mock.Mock()
+        check.machine = mock.Mock(phantom=False, hardware="h100-sxm-80gb")
+        check.base = lambda seq_len, **more: dict(hardware="h100-sxm-80gb", gpus_per_node=1, seq_len=seq_len, **more)
+        with tempfile.TemporaryDirectory() as folder:
+            check.sweeps.folder = pathlib.Path(folder)
+            run(check)
+        return [(call.args[0], call.kwargs) for call in check.record.row.call_args_list], check.record.note.call_args_list
+
+    def test_the_longest_kernel_comes_first_with_its_share_of_the_bandwidth(self):
+        def trial(name, text, **variables):
+            table = [dict(kernel="rope", type="BFloat16", launches=10, ms=1.0, bytes=1675000000),
+                     dict(kernel="swiglu", type="BFloat16", launches=4, ms=2.0, bytes=6700000000)]
+            pathlib.Path(variables["SWEEP_KERNEL_TIMES"]).write_text(json.dumps(dict(kernels=table)))
+            return [dict(outcome="ok")]
+
+        def run(check):
+            check.on_gpu = trial
+            kernels.table(check)
+        rows, _ = self.records(run)
+        self.assertEqual([values["kernel"] for _, values in rows], ["swiglu", "rope", "swiglu", "rope"])
+        self.assertAlmostEqual(rows[0][1]["bandwidth_share"], 1.0)
+        self.assertAlmostEqual(rows[1][1]["bandwidth_share"], 0.5)
+        self.assertAlmostEqual(rows[0][1]["us_each"], 500)
+
+    def test_a_trial_that_times_nothing_is_not_met(self):
+        def run(check):
+            check.on_gpu = lambda *_, **__: [dict(outcome="oom")]
+            kernels.table(check)
+        rows, _ = self.records(run)
+        self.assertEqual([(met, values["outcome"]) for met, values in rows], [(False, "oom"), (False, "oom")])
+
+    def sanitized(self, summary, outcomes=("ok", "ok")):
+        def trial(name, text, under, **_):
+            pathlib.Path(under[under.index("--log-file") + 1]).write_text(summary)
+            return [dict(outcome=outcome) for outcome in outcomes]
+
+        def run(check):
+            check.on_gpu = trial
+            with mock.patch.object(kernels.shutil, "which", lambda _: "/usr/bin/compute-sanitizer"):
+                kernels.sanitized(check)
+        rows, _ = self.records(run)
+        return [(met, values["tool"], values["errors"]) for met, values in rows]
+
+    def test_errors_of_all_processes_count_and_a_missing_summary_proves_nothing(self):
+        clean = "========= ERROR SUMMARY: 0 errors\n"
+        self.assertEqual(self.sanitized(clean * 2), [(True, "memcheck", 0), (True, "racecheck", 0)])
+        self.assertEqual(self.sanitized(clean + "========= ERROR SUMMARY: 3 errors\n")[0], (False, "memcheck", 3))
+        self.assertEqual(self.sanitized("========= RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)\n")[1], (False, "racecheck", 2))
+        self.assertEqual(self.sanitized("")[0], (False, "memcheck", None))
+        self.assertEqual(self.sanitized(clean, ("ok", "crash"))[0], (False, "memcheck", 0))
+
+    def test_without_the_tool_it_says_so(self):
+        def run(check):
+            with mock.patch.object(kernels.shutil, "which", lambda _: None):
+                kernels.sanitized(check)
+        rows, notes = self.records(run)
+        self.assertEqual(rows, [])
+        self.assertIn("not installed", notes[0].args[0])
 
 
 class Surroundings(unittest.TestCase):

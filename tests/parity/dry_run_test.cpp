@@ -76,9 +76,30 @@ TEST(DryRun, EqualsTheCpuRunForEveryAttentionOptimizerPrecisionAndAccumulation) 
   }
 }
 
+TEST(DryRun, EqualsTheCpuRunUnderAutocast) {
+  Trial gemma = llama();
+  gemma.spec.family = "gemma", gemma.spec.tie_embeddings = true;
+  for (const Trial& model : {llama(), gpt2(), gemma}) {
+    for (const Precision precision : {Precision::kBf16Amp, Precision::kFp16Amp}) {
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+        for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash}) {
+          Trial t = model;
+          t.precision = precision, t.recompute = recompute, t.attention = attention, t.grad_accum = 2;
+          const std::string what = t.spec.family + " " + std::string(to_string(precision)) + " " +
+                                   std::string(to_string(recompute)) + " " +
+                                   std::string(to_string(attention));
+          expect_equal(t, what);
+          t.fused_kernels = FusedKernels::kNone, t.activation_offload = true;
+          expect_equal(t, what + ", no fused kernels, offloaded activations");
+        }
+      }
+    }
+  }
+}
+
 TEST(DryRun, EqualsTheCpuRunForEveryChoiceOfFusedKernels) {
-  for (const FusedKernels choice :
-       {FusedKernels::kNone, FusedKernels::kNoNorm, FusedKernels::kNoRope, FusedKernels::kNoMlp}) {
+  for (const FusedKernels choice : {FusedKernels::kNone, FusedKernels::kNoNorm, FusedKernels::kNoRope,
+                                    FusedKernels::kNoMlp, FusedKernels::kNoLoss}) {
     for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
       for (Trial t : {llama(), gpt2()}) {
         t.fused_kernels = choice, t.precision = precision;
@@ -133,6 +154,26 @@ TEST(DryRun, EqualsTheCpuRunForOtherShapes) {
     padded.precision = Precision::kBf16, padded.tp = 2, padded.gpus_per_node = 2;
     expect_equal(padded, "padded vocabulary, bf16, tp 2");
   }
+}
+
+Trial encoder_decoder() {
+  Trial t = gpt2();
+  t.spec.family = "blenderbot", t.spec.encoder_layers = 2, t.encoder_seq_len = 60;
+  return t;
+}
+
+TEST(DryRun, EqualsTheCpuRunForEncoderDecoders) {
+  for (const AttentionKind attention : {AttentionKind::kMath, AttentionKind::kFlash})
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master})
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
+        for (const i64 source : {0, 20, 60}) {
+          Trial t = encoder_decoder();
+          t.attention = attention, t.precision = precision, t.recompute = recompute, t.grad_accum = 2;
+          t.encoder_seq_len = source,
+          t.fused_kernels = source == 20 ? FusedKernels::kNoMlp : FusedKernels::kAll;
+          expect_equal(t, std::string(to_string(attention)) + " " + std::string(to_string(precision)) + " " +
+                              std::string(to_string(recompute)) + " " + std::to_string(source));
+        }
 }
 
 TEST(DryRun, EqualsTheCpuRunForWindowsByLayer) {

@@ -18,6 +18,8 @@ from safetensors import safe_open  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 from transformers import (
     AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    BlenderbotConfig,
     DeepseekV2Config,
     DeepseekV3Config,
     Gemma3TextConfig,
@@ -41,6 +43,9 @@ YARN = {"rope_type": "yarn", "factor": 4.0, "beta_fast": 32, "beta_slow": 1, "ms
 # A first layer without experts; heads of 24 numbers for queries and keys, of which 8 turn, and of 12 for values.
 DEEPSEEK = dict(num_key_value_heads=8, kv_lora_rank=20, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12, moe_intermediate_size=24,
                 n_routed_experts=8, first_k_dense_replace=1, tie_word_embeddings=False)
+# Two encoder and three decoder layers. A padding token would leave its row out of the reference's gradient of the embedding.
+BLENDERBOT = dict(encoder_layers=2, decoder_layers=3, d_model=64, encoder_attention_heads=8, decoder_attention_heads=8, encoder_ffn_dim=112,
+                  decoder_ffn_dim=112, vocab_size=156, max_position_embeddings=96, scale_embedding=True, dropout=0.0, pad_token_id=None)
 CASES = {
     "llama": lambda: LlamaConfig(**COMMON, num_key_value_heads=2, tie_word_embeddings=False),
     "llama3_rope_tied": lambda: LlamaConfig(**COMMON, num_key_value_heads=4, tie_word_embeddings=True, rope_theta=500000.0,
@@ -78,12 +83,19 @@ CASES = {
                                             n_group=4, topk_group=2, rope_parameters=dict(YARN, mscale=1.0, mscale_all_dim=1.0)),
     "gpt2": lambda: GPT2Config(n_embd=64, n_layer=3, n_head=8, vocab_size=157, n_positions=96, resid_pdrop=0.0, embd_pdrop=0.0,
                                attn_pdrop=0.0),
+    "blenderbot": lambda: BlenderbotConfig(**BLENDERBOT),
+    "blenderbot_long_source": lambda: BlenderbotConfig(**BLENDERBOT),
     "mixtral": lambda: MixtralConfig(**COMMON, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
                                      sliding_window=None, tie_word_embeddings=False),
 }
 
+# Tokens of the encoder's sequences, where they are not the decoder's number.
+SOURCES = {"blenderbot_long_source": 90}
+
 # Flags of sweep-rank check, by case.
 LAYOUTS = {
+    "blenderbot": ["--dp 2 --zero 2", "--dp 2 --zero 3"],
+    "blenderbot_long_source": ["--dp 2 --zero 3"],
     "llama": ["--pp 2", "--dp 2 --zero 3", "--pp 2 --dp 2 --zero 1", "--tp 2", "--tp 2 --sp", "--tp 4", "--tp 4 --sp", "--cp 2", "--cp 2 --cp-comm-type all_to_all", "--dp 2 --tp 2"],
     "mistral": ["--tp 2", "--tp 4 --sp"],
     "qwen2_tied": ["--tp 4 --sp", "--cp 4"],
@@ -110,7 +122,8 @@ LAYOUTS = {
 
 def make_checkpoint(config, folder, shards):
     torch.manual_seed(11)
-    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager")
+    auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+    model = auto.from_config(config, dtype=torch.float32, attn_implementation="eager")
     with torch.no_grad():
         for p in model.parameters():  # away from the start: biases and norms that are not 0 and 1
             p.add_(torch.randn_like(p) * 0.05)
@@ -124,9 +137,15 @@ def make_checkpoint(config, folder, shards):
     return model.train()
 
 
-def expected(model, tokens):
+def expected(model, tokens, source=0):
+    """An encoder reads the sequence's own tokens, from the first on again where its sequences are longer."""
     ids = torch.tensor(tokens)
-    logits = model(input_ids=ids[:, :-1], use_cache=False).logits
+    inputs = ids[:, :-1]
+    given = {"input_ids": inputs}
+    if model.config.is_encoder_decoder:
+        places = torch.arange(source or inputs.shape[1]) % inputs.shape[1]
+        given = {"input_ids": inputs[:, places], "decoder_input_ids": inputs}
+    logits = model(**given, use_cache=False).logits
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten())
     loss.backward()
     grads = {}
@@ -184,10 +203,11 @@ def compare(case, binary, shards):
         path = os.path.join(folder, "tokens.json")
         with open(path, "w") as f:
             json.dump(tokens, f)
-        loss, norms = expected(model, tokens)
+        loss, norms = expected(model, tokens, SOURCES.get(case, 0))
+        command = [binary, "check", "--checkpoint", folder, "--tokens", path, "--encoder-seq-len", str(SOURCES.get(case, 0))]
         wrong = []
         for flags in ["", *LAYOUTS.get(case, [])]:
-            wrong += compare_layout(case, [binary, "check", "--checkpoint", folder, "--tokens", path], flags, loss, norms,
+            wrong += compare_layout(case, command, flags, loss, norms,
                                     names_in(folder))
         return wrong
 

@@ -179,6 +179,8 @@ WholeRun run_layout(const Trial& trial, int steps, const model::Parameters::Sour
   return merge(ranks, std::move(faults));
 }
 
+constexpr double kNoise = 1e-5;  // of the norm of all tensors
+
 Distance distance(const WholeRun& a, const WholeRun& reference) {
   Distance d;
   for (std::size_t i = 0; i < reference.losses.size(); ++i) {
@@ -186,16 +188,20 @@ Distance distance(const WholeRun& a, const WholeRun& reference) {
     const double off = std::abs(here - there) / std::abs(there);
     if (!(off <= d.loss)) d.loss = off;
   }
-  double squares = 0;
-  for (const auto& [name, whole] : reference.tensors)
-    squares += std::pow(whole.gradient.norm().item<double>(), 2);
-  const double floor = 1e-7 * std::sqrt(squares);
+  double gradients = 0, values = 0;
+  for (const auto& [name, whole] : reference.tensors) {
+    gradients += std::pow(whole.gradient.norm().item<double>(), 2);
+    values += std::pow(whole.value.norm().item<double>(), 2);
+  }
+  // What is less is noise: the gradient of a key's bias is zero, since a softmax does not see what all scores have in
+  // common.
+  const double least_gradient = kNoise * std::sqrt(gradients), least_value = kNoise * std::sqrt(values);
   for (const auto& [name, whole] : reference.tensors) {
     const auto found = a.tensors.find(name);
     if (found == a.tensors.end()) return {INFINITY, INFINITY, INFINITY, name + " is missing"};
-    const double gradient = relative(found->second.gradient, whole.gradient, floor);
+    const double gradient = relative(found->second.gradient, whole.gradient, least_gradient);
     if (!(gradient <= d.gradient)) d.gradient = gradient, d.worst = name;
-    const double value = relative(found->second.value, whole.value, 1e-30);
+    const double value = relative(found->second.value, whole.value, least_value);
     if (!(value <= d.value)) d.value = value;
   }
   return d;

@@ -158,6 +158,8 @@ std::vector<Row> typed() {
           Types{Precision::kBf16Master, GradDtype::kFp32, kBf16Master},
           Types{Precision::kBf16Mixed, GradDtype::kAuto, kMixed},
           Types{Precision::kBf16Mixed, GradDtype::kBf16, kMixed},
+          Types{Precision::kBf16Amp, GradDtype::kAuto, kMixed},
+          Types{Precision::kFp16Amp, GradDtype::kAuto, kFp16},
           Types{Precision::kFp16, GradDtype::kAuto, kFp16},
           Types{Precision::kFp16, GradDtype::kFp32, kFp16}}) {
       rows.push_back(
@@ -167,6 +169,37 @@ std::vector<Row> typed() {
            [=](Trial& t) { t.zero = zero, t.precision = types.precision, t.grad_dtype = types.grad_dtype; },
            types.tolerance});
     }
+  }
+  return rows;
+}
+
+// GELU, layer norms and scores in memory, as minGPT has them.
+Trial like_gpt2(Trial t) {
+  t.spec.family = "gpt2", t.spec.kv_heads = t.spec.heads, t.spec.max_positions = 64;
+  t.spec.rmsnorm = t.spec.swiglu = t.spec.rope = false;
+  t.spec.attention_bias = t.spec.linear_bias = t.spec.tie_embeddings = true;
+  t.attention = AttentionKind::kMath;
+  return t;
+}
+
+std::vector<Row> autocast() {
+  std::vector<Row> rows;
+  // Biases, and Gemma's norms, start at zero: they are three updates, as far apart as these. bf16_mixed stands beside.
+  for (const Precision precision : {Precision::kBf16Mixed, Precision::kBf16Amp, Precision::kFp16Amp}) {
+    const bool fp16 = precision == Precision::kFp16Amp;
+    const Tolerance tolerance{fp16 ? kFp16.loss : kMixed.loss, fp16 ? kFp16.gradient : kMixed.gradient,
+                              fp16 ? 5e-3 : 1e-1};
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull})
+      rows.push_back({"gpt2_" + std::string(to_string(precision)) + "_" + std::string(to_string(recompute)),
+                      2,
+                      [=](Trial& t) {
+                        t = like_gpt2(t), t.zero = 3, t.precision = precision, t.recompute = recompute;
+                        t.activation_offload = recompute == Recompute::kSelective;
+                      },
+                      tolerance});
+    rows.push_back({"geglu_" + std::string(to_string(precision)), 2,
+                    [=](Trial& t) { t.spec.family = "gemma", t.zero = 3, t.precision = precision; },
+                    tolerance});
   }
   return rows;
 }
@@ -184,8 +217,10 @@ std::vector<Row> clipped() {
 std::vector<Row> offloaded() {
   std::vector<Row> rows;
   for (const i64 zero : {0, 1, 2, 3}) {
-    for (const Offload offload : {Offload::kOptimizer, Offload::kParameters, Offload::kDisk}) {
-      if (offload == Offload::kParameters && (zero == 1 || zero == 2)) continue;
+    for (const Offload offload :
+         {Offload::kOptimizer, Offload::kParameters, Offload::kDisk, Offload::kDiskParameters}) {
+      const bool outside = offload == Offload::kParameters || offload == Offload::kDiskParameters;
+      if (outside && (zero == 1 || zero == 2)) continue;
       rows.push_back({stage(zero) + "_offload_" + std::string(to_string(offload)), 2,
                       [=](Trial& t) { t.zero = zero, t.offload = offload; }});
       rows.push_back(
@@ -194,6 +229,13 @@ std::vector<Row> offloaded() {
            kBf16Master});
     }
   }
+  for (const i64 ahead : {0, 3})
+    rows.push_back(
+        {"zero3_offload_disk_parameters_tied_recomputed_ahead_" + std::to_string(ahead), 2, [=](Trial& t) {
+           t = tied(t), t.zero = 3, t.offload = Offload::kDiskParameters;
+           t.recompute = Recompute::kFull, t.recompute_every = 2;
+           t.prefetch_forward = t.prefetch_backward = ahead;
+         }});
   rows.push_back({"zero3_offload_disk_clipped", 2,
                   [](Trial& t) { t = clipping(t), t.zero = 3, t.offload = Offload::kDisk; }});
   return rows;
@@ -216,6 +258,7 @@ std::vector<Row> experts() {
 const auto kRowName = [](const auto& info) { return info.param.name; };
 INSTANTIATE_TEST_SUITE_P(Sharded, ModelStates, ::testing::ValuesIn(sharded()), kRowName);
 INSTANTIATE_TEST_SUITE_P(Typed, ModelStates, ::testing::ValuesIn(typed()), kRowName);
+INSTANTIATE_TEST_SUITE_P(Autocast, ModelStates, ::testing::ValuesIn(autocast()), kRowName);
 INSTANTIATE_TEST_SUITE_P(Clipped, ModelStates, ::testing::ValuesIn(clipped()), kRowName);
 INSTANTIATE_TEST_SUITE_P(Experts, ModelStates, ::testing::ValuesIn(experts()), kRowName);
 INSTANTIATE_TEST_SUITE_P(Offloaded, ModelStates, ::testing::ValuesIn(offloaded()), kRowName);

@@ -67,7 +67,8 @@ Peaks peaks_of(const Trial& t, at::Device device, i64 rank, int steps) {
 
 // The trial with each offload that it may have.
 void add_offloads(std::vector<Case>& all, const std::string& name, Trial t) {
-  for (const Offload offload : {Offload::kOptimizer, Offload::kDisk, Offload::kParameters}) {
+  for (const Offload offload :
+       {Offload::kOptimizer, Offload::kDisk, Offload::kParameters, Offload::kDiskParameters}) {
     t.offload = offload;
     if (!shape::states_unsupported(t))
       all.push_back({name + "_offload_" + std::string(to_string(offload)), t});
@@ -233,8 +234,9 @@ std::vector<Case> cases() {
     all.insert(all.end(), more.begin(), more.end());
   for (const i64 zero : {0, 1, 2, 3}) {
     const std::string stage = "zero" + std::to_string(zero);
-    for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master,
-                                      Precision::kBf16Mixed, Precision::kFp16}) {
+    for (const Precision precision :
+         {Precision::kFp32, Precision::kBf16, Precision::kBf16Master, Precision::kBf16Mixed, Precision::kFp16,
+          Precision::kBf16Amp, Precision::kFp16Amp}) {
       for (const GradDtype grad_dtype : {GradDtype::kAuto, GradDtype::kFp32}) {
         Trial t = small_llama(4);
         t.zero = zero, t.precision = precision, t.grad_dtype = grad_dtype;
@@ -242,7 +244,8 @@ std::vector<Case> cases() {
             {stage + "_" + std::string(to_string(precision)) + "_" + std::string(to_string(grad_dtype)), t});
       }
     }
-    for (const Offload offload : {Offload::kOptimizer, Offload::kDisk, Offload::kParameters}) {
+    for (const Offload offload :
+         {Offload::kOptimizer, Offload::kDisk, Offload::kParameters, Offload::kDiskParameters}) {
       Trial t = small_llama(2);
       t.zero = zero, t.offload = offload;
       if (shape::states_unsupported(t)) continue;
@@ -360,7 +363,7 @@ TEST_P(StateBytes, SentBytesAreTheFormula) {
   formula.all_gather += shape::frozen_traffic(t, exact(frozen.all), exact(frozen.shared)).all_gather +
                         shape::quantized_traffic(t, exact(frozen.quantized)).all_gather;
   const comm::Traffic sent = mesh.traffic();
-  const bool agrees = t.grad_clip || t.precision == Precision::kFp16;  // one float64 over the world
+  const bool agrees = t.grad_clip || shape::scales_loss(t);  // one float64 over the world
   const i64 agreement = agrees ? 2 * 8 * (t.world() - 1) / t.world() : 0;
   const auto bytes = [&](comm::Kind kind) { return static_cast<double>(sent.bytes_of(kind)); };
   EXPECT_EQ(bytes(comm::Kind::kAllReduce), formula.all_reduce + static_cast<double>(agreement));

@@ -134,13 +134,18 @@ class PhantomTest(unittest.TestCase):
         self.assertFalse(mine.exists())
 
     def test_clock(self):
-        (got,), _ = self.run_case("clock")
+        (got,), _ = self.run_case("clock", SWEEP_PHANTOM_LAUNCHES=self.folder / "launches-%r")
         flops = 2 * 8192**3
         self.assertAlmostEqual(got["product"], flops / (989.4e12 * 0.75) * 1e3, delta=0.1)
         self.assertGreaterEqual(got["waits"], 0)
         self.assertLess(got["early"], 0)  # an event that does not wait is earlier
         self.assertAlmostEqual(got["graph"], 2 * got["product"], delta=0.05)
         self.assertEqual(self.counters()["graph_launches"], 1)
+        launched = [line.split("\t") for line in (self.folder / "launches-0").read_text().splitlines()]
+        self.assertEqual({len(line) for line in launched}, {3})
+        products = [float(bytes_) for _, bytes_, name in launched if name.startswith("product 8192 x 8192 x 8192, 1 at once")]
+        self.assertGreater(len(products), 1)
+        self.assertEqual(set(products), {3 * 2 * 8192.0**2})
 
     def test_collectives(self):
         answers, _ = self.run_case("collectives", ranks=3)

@@ -48,9 +48,16 @@ AttentionKernel AttentionKernel::named(const std::string& mangled) {
   return out;
 }
 
+double AttentionKernel::length(const Grid& grid) const {
+  return static_cast<double>(grid.x) * rows;
+}
+
+double AttentionKernel::sequences(const Grid& grid) const {
+  return static_cast<double>(grid.z) * (split ? 1 : grid.y);
+}
+
 double AttentionKernel::flops(const Grid& grid) const {
-  const double length = static_cast<double>(grid.x) * rows;
-  const double keys = split ? length / grid.y : length;
+  const double keys = split ? length(grid) / grid.y : length(grid);
   return grid.count() * passes * 2.0 * rows * keys * head * (causal ? 0.5 : 1);
 }
 

@@ -18,6 +18,8 @@ struct AttentionKernel {
 
   static AttentionKernel named(const std::string& mangled);
   double flops(const Grid&) const;
+  double length(const Grid&) const;     // queries of a head
+  double sequences(const Grid&) const;  // heads of all sequences
 };
 
 }  // namespace sweep::phantom

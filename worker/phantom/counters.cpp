@@ -79,6 +79,9 @@ void add_all(Text& out) {
   member("peak_pinned_bytes", c.peak_pinned_bytes);
   member("held_bytes", c.held_bytes);
   member("peak_held_bytes", c.peak_held_bytes);
+  member("kernel_ns", c.kernel_ns);
+  member("tabled_ns", c.tabled_ns);
+  member("scaled_ns", c.scaled_ns);
   member("host_ns", c.host_ns);
   member("device_ns", c.device_ns);
   member("host_work_ns", c.host_work_ns);
@@ -151,6 +154,12 @@ int rank_of_process() {
   for (const char* name : {"SWEEP_PHANTOM_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"})
     if (const char* rank = std::getenv(name)) return std::atoi(rank);
   return counters().rank;
+}
+
+std::string file_of_process(const char* named) {
+  Text name;
+  file_name(named, name);
+  return {name.data(), name.size()};
 }
 
 void refuse(const char* name) {

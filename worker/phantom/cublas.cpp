@@ -1,8 +1,11 @@
 // cuBLAS as far as LibTorch's products ask for it. Nothing is multiplied.
 #include "worker/phantom/cublas.h"
 
+#include <cstdio>
+
 #include "worker/phantom/counters.h"
 #include "worker/phantom/faults.h"
+#include "worker/phantom/launch_log.h"
 
 namespace sweep::phantom {
 
@@ -46,6 +49,12 @@ cublasStatus_t cublas_begin() {
 cublasStatus_t run_product(cudaStream_t stream, const Product& product) {
   if (const auto status = cublas_begin()) return status;
   ++counters().matmuls;
+  if (logs_launches()) {
+    char name[128];
+    std::snprintf(name, sizeof name, "product %.0f x %.0f x %.0f, %.0f at once, %s", product.m, product.n,
+                  product.k, product.batch, product.type.c_str());
+    log_launch(name, 0, traffic_of(product));
+  }
   return run_kernel(stream_of(stream), product_time(product)) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
                                                                              : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -12,6 +12,7 @@
 
 #include "worker/phantom/counters.h"
 #include "worker/phantom/kernels.h"
+#include "worker/phantom/launch_log.h"
 
 using namespace sweep::phantom;
 
@@ -175,6 +176,7 @@ PHANTOM_API cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackend
                                               cudnnBackendDescriptor_t) {
   if (Runtime::get().begin() != cudaSuccess) return CUDNN_STATUS_EXECUTION_FAILED;
   const auto* state = reinterpret_cast<CudnnState*>(handle);
-  const auto error = run_kernel(stream_of(state->stream), plan_time(*piece_of(plan)));
+  log_launch("cudnn attention", 0, 0);
+  const auto error = run_kernel(stream_of(state->stream), {plan_time(*piece_of(plan))});
   return error == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }

@@ -69,8 +69,8 @@ class Members {
 void read_device(const Json& json, Description& out) {
   Device& d = out.device;
   Members m(json, "the device description");
-  std::string capability = std::to_string(d.major) + "." + std::to_string(d.minor), hardware;
-  m.read("hardware", hardware);  // the catalogue's name, for people
+  std::string capability = std::to_string(d.major) + "." + std::to_string(d.minor);
+  m.read("hardware", d.hardware);
   m.read("name", d.name);
   m.read("gpus", out.gpus);
   m.read("memory_bytes", d.memory_bytes);
@@ -125,10 +125,7 @@ std::string text_of(const char* variable) {
   const char* value = std::getenv(variable);
   const std::string text = value == nullptr ? "" : value;
   if (text.empty() || text == "1" || text.front() == '{') return text == "1" ? "" : text;
-  std::ifstream file(text);
-  std::ostringstream out;
-  if (!(out << file.rdbuf())) throw std::runtime_error("the file " + text + " cannot be read");
-  return out.str();
+  return text_of_file(text);
 }
 
 int gpus_of(const std::string& text) {
@@ -175,11 +172,22 @@ void say(const std::string& text) {
   (void)!::write(STDERR_FILENO, line.data(), line.size());
 }
 
-void say_lacking(const char* name) {
+void say_once(const std::string& key, const std::string& text) {
   static auto* mutex = new std::mutex;
   static auto* said = new std::set<std::string>;
   const std::lock_guard lock(*mutex);
-  if (said->insert(name).second) say(std::string(name) + " is not answered by phantom GPUs");
+  if (said->insert(key).second) say(text);
+}
+
+void say_lacking(const char* name) {
+  say_once(name, std::string(name) + " is not answered by phantom GPUs");
+}
+
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream out;
+  if (!(out << file.rdbuf())) throw std::runtime_error("the file " + path + " cannot be read");
+  return out.str();
 }
 
 }  // namespace sweep::phantom

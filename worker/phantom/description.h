@@ -12,6 +12,7 @@ namespace sweep::phantom {
 using Ns = std::int64_t;
 
 struct Device {
+  std::string hardware = "h100-sxm-80gb";  // the catalogue's name; rows of a kernel table are of it
   std::string name = "NVIDIA H100 80GB HBM3";
   std::uint64_t memory_bytes = 81559ull << 20;  // nvidia-smi memory.total
   int multiprocessors = 132;
@@ -54,7 +55,11 @@ Description described(const std::string& device_json, const std::string& profile
 
 // One line on stderr, marked as the phantom's.
 void say(const std::string& text);
+// The same, once per key and process.
+void say_once(const std::string& key, const std::string& text);
 // "NAME is not answered: ...", once per name and process.
 void say_lacking(const char* name);
+// Content of the file that an environment variable names. Throws std::runtime_error: it cannot be read.
+std::string text_of_file(const std::string& path);
 
 }  // namespace sweep::phantom

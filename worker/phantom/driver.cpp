@@ -3,11 +3,14 @@
 #include <dlfcn.h>
 
 #include <cstring>
+#include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "worker/phantom/counters.h"
 #include "worker/phantom/kernels.h"
+#include "worker/phantom/launch_log.h"
 #include "worker/phantom/memory.h"
 #include "worker/phantom/node.h"
 
@@ -15,13 +18,37 @@ using namespace sweep::phantom;
 
 namespace {
 
-char context_of_all = 0, module_of_all = 0, function_of_all = 0;  // handles that lead to nothing
+char context_of_all = 0, module_of_all = 0;  // handles that lead to nothing
 
 thread_local std::int64_t told_bytes = 0;
 
 template <class Handle>
 Handle handle_to(char& what) {
   return reinterpret_cast<Handle>(&what);
+}
+
+// Functions of modules, each the address of its name.
+class Functions {
+ public:
+  CUfunction of(const char* name) {
+    const std::lock_guard lock(mutex_);
+    return reinterpret_cast<CUfunction>(const_cast<std::string*>(&*names_.emplace(name).first));
+  }
+  const char* name(CUfunction function) {
+    const std::lock_guard lock(mutex_);
+    for (const std::string& name : names_)
+      if (reinterpret_cast<CUfunction>(const_cast<std::string*>(&name)) == function) return name.c_str();
+    return "unknown";
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> names_;
+};
+
+Functions& functions() {
+  static auto* const all = new Functions;
+  return *all;
 }
 
 // The library's own function of a driver's name, whatever version of it is asked for.
@@ -205,8 +232,8 @@ PHANTOM_API CUresult cuModuleUnload(CUmodule) {
   return CUDA_SUCCESS;
 }
 
-PHANTOM_API CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char*) {
-  *function = handle_to<CUfunction>(function_of_all);
+PHANTOM_API CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
+  *function = functions().of(name);
   return CUDA_SUCCESS;
 }
 
@@ -238,13 +265,15 @@ PHANTOM_API void sweep_phantom_next_kernel(std::int64_t bytes) {
   told_bytes = bytes;
 }
 
-PHANTOM_API CUresult cuLaunchKernel(CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+PHANTOM_API CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                                     unsigned by, unsigned bz, unsigned, CUstream stream, void**, void**) {
   if (const auto error = Runtime::get().begin()) return static_cast<CUresult>(error);
   const std::int64_t bytes = std::exchange(told_bytes, 0);
   if (bytes > 0) ++counters().told_launches, counters().told_bytes += static_cast<std::uint64_t>(bytes);
-  const Ns lasts = bytes > 0 ? kernel_time_of_bytes(static_cast<double>(bytes))
-                             : kernel_time(Grid{gx, gy, gz}.count() * Grid{bx, by, bz}.count());
+  const double threads = Grid{gx, gy, gz}.count() * Grid{bx, by, bz}.count();
+  if (logs_launches()) log_launch(functions().name(function), threads, static_cast<double>(bytes));
+  const KernelTime lasts =
+      bytes > 0 ? kernel_time_of_bytes(static_cast<double>(bytes)) : kernel_time(threads);
   return static_cast<CUresult>(run_kernel(stream_of(stream), lasts));
 }
 

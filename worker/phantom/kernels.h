@@ -1,4 +1,4 @@
-// Kernels: how long a kernel is modelled to take, by its name and its grid.
+// Kernels: how long a kernel is modelled to take, by its name and its grid, and by the kernel table.
 #pragma once
 #include <string>
 
@@ -13,7 +13,7 @@ class KernelModel {
  public:
   KernelModel() = default;
   explicit KernelModel(const std::string& mangled);
-  Ns time(const Grid& grid, const Grid& block) const;
+  KernelTime time(const Grid& grid, const Grid& block) const;
   GroupedKernel grouped() const { return grouped_; }
 
  private:
@@ -22,12 +22,18 @@ class KernelModel {
 };
 
 // FLOPs on the tensor cores, in waves of tiles over the multiprocessors, or the traffic where that takes
-// longer.
+// longer. A product of few tiles splits its inner size over the multiprocessors that are left (split-K, as
+// cuBLASLt's algorithms do: CUBLASLT_ALGO_CONFIG_SPLITK_NUM).
 struct Product {
   double m = 0, n = 0, k = 0, batch = 1;
   double bytes = 2;  // bytes of an element
   std::string type = "bf16";
 };
-Ns product_time(const Product& product);
+KernelTime product_time(const Product& product);
+double traffic_of(const Product& product);  // bytes that it reads and writes
+
+// A kernel of so many threads that tells nothing else: its bytes are a guess, and so is its time.
+KernelTime kernel_time(double threads);
+KernelTime kernel_time_of_bytes(double bytes);  // that it reads and writes
 
 }  // namespace sweep::phantom

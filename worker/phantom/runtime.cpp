@@ -165,8 +165,12 @@ cudaError_t after_xid(std::uint64_t code) {
 
 }  // namespace
 
-cudaError_t run_kernel(Stream& stream, Ns lasts) {
+cudaError_t run_kernel(Stream& stream, const KernelTime& time) {
   ++counters().launches;
+  counters().kernel_ns += time.lasts;
+  if (time.source == Source::kTable) counters().tabled_ns += time.lasts;
+  if (time.source == Source::kScaled) counters().scaled_ns += time.lasts;
+  Ns lasts = time.lasts;
   Faults& faults = Faults::get();
   if (faults.any()) {
     if (faults.triggered(Fault::kLaunchFailure, stream.device) != nullptr)
@@ -182,15 +186,6 @@ cudaError_t run_kernel(Stream& stream, Ns lasts) {
   work.lasts = lasts;
   Clocks::get().add(stream, std::move(work), description().profile.launch_host);
   return cudaSuccess;
-}
-
-Ns kernel_time(double threads) {
-  return kernel_time_of_bytes(threads * description().profile.bytes_per_thread);
-}
-
-Ns kernel_time_of_bytes(double bytes) {
-  const auto& [device, profile, gpus, node] = description();
-  return std::max<Ns>(profile.kernel_floor, std::llround(bytes / device.memory_bandwidth * 1e9));
 }
 
 Ns copy_time(std::size_t bytes, cudaMemcpyKind kind) {

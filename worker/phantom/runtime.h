@@ -10,6 +10,7 @@
 
 #include "worker/phantom/clock.h"
 #include "worker/phantom/export.h"
+#include "worker/phantom/kernel_table.h"
 
 namespace sweep::phantom {
 
@@ -43,9 +44,7 @@ struct EventState {
 };
 
 // A kernel of the modelled length on the stream: it is counted, and faults apply to it.
-cudaError_t run_kernel(Stream& stream, Ns lasts);
-Ns kernel_time(double threads);
-Ns kernel_time_of_bytes(double bytes);  // that it reads and writes
+cudaError_t run_kernel(Stream& stream, const KernelTime& time);
 Ns copy_time(std::size_t bytes, cudaMemcpyKind kind);
 constexpr std::size_t kMovedBytes = 64
                                     << 10;  // the most that is really moved; larger contents stay as they are

@@ -3,16 +3,18 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 
 #include "worker/phantom/counters.h"
 #include "worker/phantom/kernels.h"
+#include "worker/phantom/launch_log.h"
 
 using namespace sweep::phantom;
 
 namespace {
 
-// The kernels that matter to the model, by the address that launches name them with.
+// The kernels that matter to the model, and with a log of launches all, by the address that launches name them with.
 class KernelNames {
  public:
   static KernelNames& get() {
@@ -21,8 +23,9 @@ class KernelNames {
   }
   void add(const void* function, const char* mangled) {
     const bool grouped = grouped_kernel(mangled) != GroupedKernel::kNone;
-    if (std::strstr(mangled, "flash_") == nullptr && !grouped) return;
     const std::lock_guard lock(mutex_);
+    if (logs_launches()) names_.emplace(function, mangled);
+    if (std::strstr(mangled, "flash_") == nullptr && !grouped) return;
     models_.emplace(function, KernelModel(mangled));
   }
   KernelModel model(const void* function) {
@@ -31,9 +34,16 @@ class KernelNames {
     return found == models_.end() ? KernelModel() : found->second;
   }
 
+  const char* name(const void* function) {
+    const std::lock_guard lock(mutex_);
+    const auto found = names_.find(function);
+    return found == names_.end() ? "unknown" : found->second.c_str();
+  }
+
  private:
   std::mutex mutex_;
   std::unordered_map<const void*, KernelModel> models_;
+  std::unordered_map<const void*, std::string> names_;
 };
 
 // CUDA 13 compiles for 7.5 and later. CUB refuses to work with older code, which a phantom of an older GPU
@@ -55,6 +65,8 @@ thread_local GroupedSizes next_product;  // sizes of the grouped product whose s
 cudaError_t launch(const void* function, dim3 grid, dim3 block, cudaStream_t stream, void* const* arguments) {
   if (const auto error = Runtime::get().begin()) return error;
   const KernelModel model = KernelNames::get().model(function);
+  if (logs_launches())
+    log_launch(KernelNames::get().name(function), grid_of(grid).count() * grid_of(block).count(), 0);
   if (model.grouped() == GroupedKernel::kSizes) next_product = grouped_sizes(arguments);
   if (model.grouped() != GroupedKernel::kProduct)
     return run_kernel(stream_of(stream), model.time(grid_of(grid), grid_of(block)));

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 
 #include "bench_kernels/comm/cuda_plugin.h"
 #include "bench_kernels/comm/time_collective.h"
+#include "bench_kernels/kernels/attention_block.h"
 #include "schema/calibration.h"
 #include "schema/codec.h"
 
@@ -42,12 +44,50 @@ std::vector<Shape> matmul_shapes(bool on_gpu) {
   return out;
 }
 
+// The products of a layer's forward and backward pass, its gradients of weights too, of widths that models have.
+std::vector<Shape> layer_shapes(bool on_gpu) {
+  const std::vector<i64> rows = on_gpu ? std::vector<i64>{1024, 2048, 8192} : std::vector<i64>{128};
+  const std::vector<std::array<i64, 2>> layers =
+      on_gpu ? std::vector<std::array<i64, 2>>{{2048, 2048}, {5632, 2048},  {6144, 4096},  {14336, 4096},
+                                               {1024, 8192}, {28672, 8192}, {128256, 4096}}
+             : std::vector<std::array<i64, 2>>{{64, 64}, {176, 64}};
+  std::vector<Shape> out;
+  for (const auto& [n, k] : layers)
+    for (const i64 m : rows) {
+      out.push_back({m, n, k});
+      out.push_back({m, k, n});
+      out.push_back({n, k, m});
+    }
+  return out;
+}
+
+struct Attention {
+  i64 heads, length, size;
+};
+std::vector<Attention> attention_shapes(bool on_gpu) {
+  if (!on_gpu) return {{4, 64, 16}, {4, 256, 16}};
+  return {{16, 4096, 64},  {32, 1024, 128}, {32, 2048, 128},
+          {32, 4096, 128}, {32, 8192, 128}, {8, 32768, 128}};
+}
+
+at::ScalarType type_of(const std::string& precision) {
+  return precision == "bf16" ? at::kBFloat16 : precision == "fp16" ? at::kHalf : at::kFloat;
+}
+
+template <class... Sizes>
+std::string shape_text(i64 first, Sizes... rest) {
+  std::string out = std::to_string(first);
+  ((out += "x" + std::to_string(rest)), ...);
+  return out;
+}
+
 class Calibration {
  public:
   Calibration(const CalibrationRequest& request, const Device& device, ProgressWriter& progress)
       : request_(request), device_(device), progress_(progress) {}
 
   void machine();
+  void kernels();
   void group(comm::Channel&, RankRecord&);
   CalibrationFindings findings;
 
@@ -58,6 +98,9 @@ class Calibration {
   template <class Work>
   double seconds_of(Work&& work);
   void matmul(at::ScalarType type, const std::string& precision, const Shape& shape);
+  void product(const std::string& precision, const Shape& shape);
+  void batched(const std::string& precision, i64 batch, const Shape& shape);
+  void attention(const std::string& precision, const Attention& shape, bool causal);
   void copy(i64 bytes);
   void launch();
 
@@ -113,8 +156,58 @@ void Calibration::machine() {
   for (i64 bytes = i64{64} << 10; bytes <= (device_.is_cuda() ? i64{1} << 30 : i64{64} << 20); bytes *= 8)
     copy(bytes);
   for (const std::string& precision : request_.precisions) {
-    const auto type = precision == "bf16" ? at::kBFloat16 : precision == "fp16" ? at::kHalf : at::kFloat;
-    for (const Shape& shape : matmul_shapes(device_.is_cuda())) matmul(type, precision, shape);
+    for (const Shape& shape : matmul_shapes(device_.is_cuda())) matmul(type_of(precision), precision, shape);
+  }
+}
+
+void Calibration::product(const std::string& precision, const Shape& s) {
+  const at::Tensor a = device_.random_matrix(s.m, s.k, type_of(precision)),
+                   b = device_.random_matrix(s.k, s.n, type_of(precision));
+  at::Tensor out = at::empty({s.m, s.n}, a.options());
+  findings.kernels.push_back(
+      {"mm", shape_text(s.m, s.n, s.k), precision, seconds_of([&] { at::mm_out(out, a, b); })});
+}
+
+void Calibration::batched(const std::string& precision, i64 batch, const Shape& s) {
+  const auto type = type_of(precision);
+  const at::Tensor a = device_.random_matrix(batch * s.m, s.k, type).view({batch, s.m, s.k}),
+                   b = device_.random_matrix(batch * s.k, s.n, type).view({batch, s.k, s.n});
+  at::Tensor out = at::empty({batch, s.m, s.n}, a.options());
+  findings.kernels.push_back(
+      {"bmm", shape_text(batch, s.m, s.n, s.k), precision, seconds_of([&] { at::bmm_out(out, a, b); })});
+}
+
+void Calibration::attention(const std::string& precision, const Attention& s, bool causal) {
+  const auto heads = [&] {
+    return device_.random_matrix(s.length, s.heads * s.size, type_of(precision))
+        .view({1, s.length, s.heads, s.size});
+  };
+  const at::Tensor q = heads(), k = heads(), v = heads(), dout = heads();
+  const double scale = 1 / std::sqrt(static_cast<double>(s.size));
+  const std::string suffix = causal ? "_causal" : "", shape = shape_text(s.heads, s.length, s.size);
+  kernels::AttentionBlock block = kernels::attention_block(q, k, v, causal, scale);
+  findings.kernels.push_back({"attention" + suffix, shape, precision,
+                              seconds_of([&] { block = kernels::attention_block(q, k, v, causal, scale); })});
+  const at::Tensor dq = at::empty_like(q), dk = at::empty_like(k), dv = at::empty_like(v);
+  findings.kernels.push_back(
+      {"attention_backward" + suffix, shape, precision, seconds_of([&] {
+         kernels::attention_block_backward({dout, q, k, v, block, causal, scale}, {dq, dk, dv, false});
+       })});
+}
+
+void Calibration::kernels() {
+  const bool on_gpu = device_.is_cuda();
+  for (const std::string& precision : request_.precisions) {
+    for (const Shape& shape : layer_shapes(on_gpu)) product(precision, shape);
+    if (on_gpu) {
+      batched(precision, 32, {2048, 2048, 128});
+      batched(precision, 32, {2048, 128, 2048});
+    } else {
+      batched(precision, 4, {64, 64, 16});
+    }
+    if (on_gpu && precision == "fp32") continue;  // FlashAttention is of 16 bits there
+    for (const Attention& shape : attention_shapes(on_gpu))
+      for (const bool causal : {false, true}) attention(precision, shape, causal);
   }
 }
 
@@ -151,6 +244,8 @@ CalibrationFindings joined(const std::array<CalibrationFindings, kRounds>& round
   out.launch_s = over_rounds([](const auto& r) { return r.launch_s; });
   for (std::size_t i = 0; i < out.matmul.size(); ++i)
     out.matmul[i].seconds = over_rounds([i](const auto& r) { return r.matmul[i].seconds; });
+  for (std::size_t i = 0; i < out.kernels.size(); ++i)
+    out.kernels[i].seconds = over_rounds([i](const auto& r) { return r.kernels[i].seconds; });
   for (std::size_t i = 0; i < out.copies.size(); ++i)
     out.copies[i].seconds = over_rounds([i](const auto& r) { return r.copies[i].seconds; });
   for (std::size_t i = 0; i < out.collectives.size(); ++i) {
@@ -173,6 +268,7 @@ CalibrationFindings calibrate(const Trial& trial, const Device& device, const pa
   for (CalibrationFindings& round : rounds) {
     Calibration calibration(*request, device, progress);
     if (request->machine) calibration.machine();
+    if (request->kernels) calibration.kernels();
     if (!request->group.empty()) calibration.group(mesh[group], record);
     round = std::move(calibration.findings);
   }

@@ -75,6 +75,10 @@ void add_layout(CLI::App& command, sweep::Trial& t) {
           [&t](const std::string& word) { t.quantize_base = *sweep::choice_from<sweep::QuantizeBase>(word); },
           "The type that the layers beside adapters are kept in")
       ->check(CLI::IsMember({"none", "nf4"}));
+  command
+      .add_option("--encoder-seq-len", t.encoder_seq_len,
+                  "Tokens of the encoder's sequences; 0: the lists' own")
+      ->check(CLI::Range(0, 1'000'000));
   command.add_flag("--sp", t.sp, "Sequence parallelism beside tp");
   command
       .add_option_function<std::string>(

@@ -13,6 +13,7 @@
 #include <tuple>
 
 #include "base/files.h"
+#include "bench_kernels/comm/cuda/kernel_times.h"
 #include "bench_kernels/comm/cuda/nvrtc.h"
 
 namespace sweep::cuda {
@@ -129,9 +130,12 @@ void launch(const kernels::device::Launch& launch) {
   tell_phantom(launch.bytes);
   void* parameters[] = {const_cast<void*>(launch.args)};
   const CUstream stream = c10::cuda::getCurrentCUDAStream().stream();
+  KernelTimes* const times = KernelTimes::wanted();
+  if (times != nullptr) times->begin(launch);
   driver().check(driver().launch(function, launch.blocks, 1, 1, launch.threads, 1, 1,
                                  static_cast<unsigned>(launch.shared), stream, parameters, nullptr),
                  "launching");
+  if (times != nullptr) times->end();
 }
 
 }  // namespace sweep::cuda

@@ -1,4 +1,4 @@
-// The MLP's activation: SwiGLU, GEGLU and GELU (tanh form), forward, and backward in place: the input becomes
+// The MLP's activation: SwiGLU, GEGLU and GELU (tanh form and exact), forward, and backward in place: the input becomes
 // its gradient, and the gradient of the output becomes the output again.
 #pragma once
 #include "bench_kernels/kernels/device/scalar.h"
@@ -16,6 +16,13 @@ __device__ inline float hyperbolic(float x) {
 }
 __device__ inline double hyperbolic(double x) {
   return tanh(x);
+}
+
+__device__ inline float error_function(float x) {
+  return erff(x);
+}
+__device__ inline double error_function(double x) {
+  return erf(x);
 }
 
 // What an activation's result is multiplied by: the other half, or a function of it.
@@ -65,6 +72,17 @@ struct ClampedSilu {
     constexpr A kGain = A(1.702), kLimit = A(7);
     const A x = raw > kLimit ? kLimit : raw, s = A(1) / (A(1) + exponential(-kGain * x));
     value = x * s, slope = raw > kLimit ? A(0) : s * (A(1) + kGain * (x - value));
+  }
+};
+
+template <class A>
+struct GeluExact {
+  using Beside = Other<A>;
+  A value, slope;
+  __device__ explicit GeluExact(A x) {
+    const A below = A(0.5) * (A(1) + error_function(x * A(0.70710678118654752440)));
+    value = x * below;
+    slope = below + x * A(0.39894228040143267794) * exponential(A(-0.5) * x * x);
   }
 };
 

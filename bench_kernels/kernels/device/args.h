@@ -89,6 +89,38 @@ struct RoundArgs {
   int wide, transposed;
 };
 
+// Of each token [experts] of probabilities and logits, [choices] of chosen experts (64-bit), weights and their gradients;
+// all but logits and dlogits in the accumulation type. Forward: probs, and weights (null: not wanted), from the logits.
+// Backward: dlogits from dweights and dprobs [experts], the same for every token (null: none).
+struct RouterArgs {
+  const void *logits, *chosen, *dweights, *dprobs;
+  void *probs, *weights, *dlogits;
+  Index tokens, experts, choices;
+  double scale;
+  int sigmoid, normalized;
+};
+
+// rows of n elements in sending order; places (64-bit) of each token's choices in it, negative: not served. Forward: to
+// is the weighted sum (weights null: the sum) and base (null: nothing). Backward: base is the gradient of that sum, the
+// rows become theirs, to the weights'.
+struct CombineArgs {
+  const void *places, *weights, *base;
+  void *rows, *to;
+  Index tokens, choices, n;
+};
+
+// Rows of n logits, `stride` elements apart, whose first entry is `first` of the vocabulary; labels (64-bit) [rows], of
+// which negative ones have no loss. Forward: lse, and where it is wanted the label's logit (picked, 0 where another share
+// has it), [rows] in the accumulation type. Backward: the logits become (softmax - one at the label) * scale. total: fp64.
+struct CrossEntropyArgs {
+  void* logits;
+  const void* labels;
+  void *lse, *picked, *total;
+  Index rows, n, stride, first;
+  double scale;
+  int forward, backward;
+};
+
 // Bounds that host and kernels share.
 constexpr int kEightBitBlock = 256, kEightBitValues = 256;
 constexpr int kNf4Block = 64, kNf4ScaleBlock = 256, kNf4Values = 16;

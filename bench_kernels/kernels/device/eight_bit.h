@@ -8,10 +8,7 @@ namespace sweep::device {
 // The largest over the block's threads, for all of them. room: one element for each warp.
 template <class A>
 __device__ inline A block_most(A x, A* room) {
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
-    const A other = __shfl_xor_sync(~0u, x, offset);
-    x = other > x ? other : x;
-  }
+  x = warp_most(x);
   if (threadIdx.x % kWarp == 0) room[threadIdx.x / kWarp] = x;
   __syncthreads();
   A most = room[0];

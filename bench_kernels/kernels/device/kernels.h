@@ -4,30 +4,41 @@
 #pragma once
 #include "bench_kernels/kernels/device/activation.h"
 #include "bench_kernels/kernels/device/eight_bit.h"
+#include "bench_kernels/kernels/device/experts.h"
 #include "bench_kernels/kernels/device/fp8.h"
+#include "bench_kernels/kernels/device/loss.h"
 #include "bench_kernels/kernels/device/nf4.h"
 #include "bench_kernels/kernels/device/norm.h"
 #include "bench_kernels/kernels/device/rope.h"
 
-#define SWEEP_DEVICE_KERNELS(KERNEL)                                                                  \
-  KERNEL(swiglu, ActivationArgs, (activate<T, K, Silu, true>(args)))                                  \
-  KERNEL(swiglu_backward, ActivationArgs, (activate_backward<T, K, Silu, true>(args)))                \
-  KERNEL(geglu, ActivationArgs, (activate<T, K, Gelu, true>(args)))                                   \
-  KERNEL(geglu_backward, ActivationArgs, (activate_backward<T, K, Gelu, true>(args)))                 \
-  KERNEL(gelu, ActivationArgs, (activate<T, K, Gelu, false>(args)))                                   \
-  KERNEL(gelu_backward, ActivationArgs, (activate_backward<T, K, Gelu, false>(args)))                 \
-  KERNEL(clamped_swiglu, ActivationArgs, (activate<T, K, ClampedSilu, true>(args)))                   \
-  KERNEL(clamped_swiglu_backward, ActivationArgs, (activate_backward<T, K, ClampedSilu, true>(args))) \
-  KERNEL(rms_norm, NormArgs, (norm<T, K, false>(args, room)))                                         \
-  KERNEL(layer_norm, NormArgs, (norm<T, K, true>(args, room)))                                        \
-  KERNEL(rms_norm_backward, NormBackwardArgs, (norm_backward<T, K, false>(args, room)))               \
-  KERNEL(layer_norm_backward, NormBackwardArgs, (norm_backward<T, K, true>(args, room)))              \
-  KERNEL(sum_parts, SumPartsArgs, (sum_parts<T>(args, room)))                                         \
-  KERNEL(rope, RopeArgs, (rotate<T, K>(args)))                                                        \
-  KERNEL(adamw_eight_bit, EightBitArgs, (adamw_eight_bit<T>(args, room)))                             \
-  KERNEL(four_bit_weights, Nf4Args, (nf4_dequantize<T, K>(args, room)))                               \
-  KERNEL(largest_magnitude, LargestArgs, (largest_magnitude<T, K>(args, room)))                       \
-  KERNEL(round_to_eight, RoundArgs, (round_to_eight<T, K>(args, room)))
+// Half a pack at once of the exact GELU: the error functions of a whole one would spill.
+#define SWEEP_DEVICE_KERNELS(KERNEL)                                                                       \
+  KERNEL(swiglu, ActivationArgs, (activate<T, K, Silu, true>(args)))                                       \
+  KERNEL(swiglu_backward, ActivationArgs, (activate_backward<T, K, Silu, true>(args)))                     \
+  KERNEL(geglu, ActivationArgs, (activate<T, K, Gelu, true>(args)))                                        \
+  KERNEL(geglu_backward, ActivationArgs, (activate_backward<T, K, Gelu, true>(args)))                      \
+  KERNEL(gelu, ActivationArgs, (activate<T, K, Gelu, false>(args)))                                        \
+  KERNEL(gelu_backward, ActivationArgs, (activate_backward<T, K, Gelu, false>(args)))                      \
+  KERNEL(gelu_exact, ActivationArgs, (activate<T, (K + 1) / 2, GeluExact, false>(args)))                   \
+  KERNEL(gelu_exact_backward, ActivationArgs, (activate_backward<T, (K + 1) / 2, GeluExact, false>(args))) \
+  KERNEL(clamped_swiglu, ActivationArgs, (activate<T, K, ClampedSilu, true>(args)))                        \
+  KERNEL(clamped_swiglu_backward, ActivationArgs, (activate_backward<T, K, ClampedSilu, true>(args)))      \
+  KERNEL(rms_norm, NormArgs, (norm<T, K, false>(args, room)))                                              \
+  KERNEL(layer_norm, NormArgs, (norm<T, K, true>(args, room)))                                             \
+  KERNEL(rms_norm_backward, NormBackwardArgs, (norm_backward<T, K, false>(args, room)))                    \
+  KERNEL(layer_norm_backward, NormBackwardArgs, (norm_backward<T, K, true>(args, room)))                   \
+  KERNEL(sum_parts, SumPartsArgs, (sum_parts<T>(args, room)))                                              \
+  KERNEL(rope, RopeArgs, (rotate<T, K>(args)))                                                             \
+  KERNEL(adamw_eight_bit, EightBitArgs, (adamw_eight_bit<T>(args, room)))                                  \
+  KERNEL(four_bit_weights, Nf4Args, (nf4_dequantize<T, K>(args, room)))                                    \
+  KERNEL(largest_magnitude, LargestArgs, (largest_magnitude<T, K>(args, room)))                            \
+  KERNEL(round_to_eight, RoundArgs, (round_to_eight<T, K>(args, room)))                                    \
+  KERNEL(router, RouterArgs, (route<T>(args)))                                                             \
+  KERNEL(router_backward, RouterArgs, (route_backward<T>(args)))                                           \
+  KERNEL(combine, CombineArgs, (combine<T, K>(args)))                                                      \
+  KERNEL(combine_backward, CombineArgs, (combine_backward<T, K>(args, room)))                              \
+  KERNEL(cross_entropy, CrossEntropyArgs, (cross_entropy<T, K>(args, room)))                               \
+  KERNEL(add_losses, CrossEntropyArgs, (add_losses<T>(args, room)))
 
 #ifdef SWEEP_DEVICE_TYPE
 #define SWEEP_DEVICE_ENTRY(name, Args, body, form, size)                       \

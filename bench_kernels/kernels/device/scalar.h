@@ -99,10 +99,25 @@ __device__ inline void over_columns(Index n, const F& f) {
     for (Index c = whole + threadIdx.x; c < n; c += blockDim.x) f(c, Size<1>());
 }
 
+// The sum, and the largest, over the threads of a warp, for all of them.
+template <class A>
+__device__ inline A warp_sum(A x) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(~0u, x, offset);
+  return x;
+}
+template <class A>
+__device__ inline A warp_most(A x) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
+    const A other = __shfl_xor_sync(~0u, x, offset);
+    x = other > x ? other : x;
+  }
+  return x;
+}
+
 // The sum over the block's threads, for all of them. room: one element for each warp.
 template <class A>
 __device__ inline A block_sum(A x, A* room) {
-  for (int offset = kWarp / 2; offset > 0; offset /= 2) x += __shfl_xor_sync(~0u, x, offset);
+  x = warp_sum(x);
   if (threadIdx.x % kWarp == 0) room[threadIdx.x / kWarp] = x;
   __syncthreads();
   A sum = 0;

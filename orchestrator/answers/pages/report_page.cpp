@@ -11,6 +11,7 @@
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/pages/page_frame.h"
 #include "orchestrator/answers/pages/report_parts.h"
+#include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/tables/tables.h"
 #include "schema/rehearsal.h"
 
@@ -131,11 +132,15 @@ std::string counts_line(const ReportInput& in) {
 std::string page(const ReportInput& in, const std::string& sections) {
   const std::string question =
       in.question.empty() ? "" : fmt::format("<p class=\"question\">{}</p>\n", escape_xml(in.question));
+  std::vector<std::optional<double>> shares;
+  for (const ResultRow& row : in.rows) shares.push_back(row.metrics.step_guessed_share);
+  const std::string guessed = guessed_line(shares);
   return framed_page(
       {.window = in.sweep + " - sweep report",
        .heading = in.sweep,
        .rehearsed = is_rehearsal(in.sweep),
-       .lead = question + fmt::format("<p class=\"meta\">{}</p>\n", escape_xml(counts_line(in))),
+       .lead = question + fmt::format("<p class=\"meta\">{}</p>\n",
+                                      escape_xml(counts_line(in) + (guessed.empty() ? "" : " " + guessed))),
        .body = sections});
 }
 

@@ -172,7 +172,11 @@ Table best_table(std::span<const Field> differ, std::span<const BestOfGroup> gro
 std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup> groups,
                       const BestOptions& options, std::size_t width) {
   if (groups.empty()) return "No results yet: `sweep status` shows how far the sweep is.\n";
-  std::string out = to_text(best_table(differ, groups, options), width) + rehearsed_line(options.rehearsed);
+  std::vector<std::optional<double>> guessed;
+  for (const auto& group : groups)
+    if (group.winner) guessed.push_back(group.winner->metrics.step_guessed_share);
+  std::string out = to_text(best_table(differ, groups, options), width) + rehearsed_line(options.rehearsed) +
+                    guessed_line(guessed);
   const BestOfGroup* overall = overall_best(groups, options);
   const bool all = groups.size() <= kPastedGroups;
   std::vector<std::string> pruned;

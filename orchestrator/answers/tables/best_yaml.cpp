@@ -89,6 +89,7 @@ std::string model_yaml(const Trial& trial) {
   said.sliding_window_pattern = m.sliding_window_pattern;
   said.query_pre_attn_scalar = m.query_pre_attn_scalar;
   said.experts = m.experts;
+  said.encoder_layers = m.encoder_layers;
   said.experts_per_token = m.experts_per_token;
   for (const auto& dimension : shape::kLatentDimensions) said.*dimension.size = m.*dimension.size;
   const auto complete = shape::completed(said);
@@ -100,7 +101,9 @@ std::string model_yaml(const Trial& trial) {
       m.max_positions > 0 ? fmt::format("max_positions: {}, ", m.max_positions) : "",
       m.experts > 0 ? fmt::format("experts: {}, experts_per_token: {}, ", m.experts, m.experts_per_token)
                     : "",
-      windows_yaml(m) + latents_yaml(m), m.tie_embeddings);
+      windows_yaml(m) + latents_yaml(m) +
+          (m.has_encoder() ? fmt::format("encoder_layers: {}, ", m.encoder_layers) : ""),
+      m.tie_embeddings);
   if (!complete || !(*complete == m))
     out +=
         "  # norm, RoPE, routing or window settings differ: use {config_json: PATH} for exactly this model";

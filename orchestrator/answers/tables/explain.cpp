@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/rehearsed.h"
 #include "schema/codec.h"
 #include "schema/labels.h"
 
@@ -129,6 +131,8 @@ void add_metrics(Lines& lines, const Metrics& metrics, bool ended_ok) {
   }
   if (!parts.empty()) lines.wrapped("", fmt::format("{}", fmt::join(parts, ", ")));
   if (const std::string sent = sent_by(metrics); !sent.empty()) lines.wrapped("", sent);
+  std::string guessed = guessed_line(std::array{metrics.step_guessed_share});
+  if (!guessed.empty()) guessed.pop_back(), lines.wrapped("", guessed);
 }
 
 // The position of a rank when its attempt was given up.

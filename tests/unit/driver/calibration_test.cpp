@@ -74,6 +74,26 @@ TEST(Calibration, TheSlowestRankCountsAndWrongElementsAreSummed) {
   EXPECT_EQ(p.launch_s, 1e-6);
 }
 
+TEST(Calibration, KernelsAreMeasuredWhereAskedForAndTheSlowestRankCounts) {
+  CalibrationBed asked = bed(1, 2);
+  asked.machine = asked.collectives = false, asked.kernels = true;
+  const auto trials = calibration_trials(asked);
+  ASSERT_EQ(trials.size(), 1u);
+  const auto request = calibration_request_from(trials[0].program);
+  ASSERT_TRUE(request);
+  EXPECT_TRUE(request->kernels);
+  EXPECT_FALSE(request->machine);
+  EXPECT_FALSE(calibration_request_from(calibration_trials(bed(1, 2))[0].program)->kernels);
+  CalibrationFindings a, b;
+  a.kernels = {{"attention", "4x64x16", "fp32", 2e-5}}, b.kernels = {{"attention", "4x64x16", "fp32", 3e-5}};
+  shape::HardwareProfile p;
+  ASSERT_TRUE(add_findings(p, trials[0], {record(0, a), record(1, b)}));
+  ASSERT_EQ(p.kernels.size(), 1u);
+  EXPECT_EQ(p.kernels[0].seconds, 3e-5);
+  a.kernels[0].shape = "4x64y16";
+  EXPECT_FALSE(add_findings(p, trials[0], {record(0, a)}));
+}
+
 TEST(Calibration, ARankThatReportsWhatCannotBeIsAnError) {
   const Trial t = calibration_trials(bed(1, 2)).front();
   shape::HardwareProfile p;

@@ -226,6 +226,11 @@ TEST(TrainerConfig, DeepSpeedJson) {
   EXPECT_TRUE(other.at("bf16").at("bf16_optimizer_states"));
   EXPECT_EQ(other.at("zero_optimization").at("offload_optimizer").at("device"), "nvme");
   EXPECT_EQ(other.at("expert_parallel").at("autoep_size"), 2);
+  EXPECT_FALSE(other.at("zero_optimization").contains("offload_param"));
+  t.offload = Offload::kDiskParameters;
+  const auto both = nlohmann::json::parse(trainer_config(t, "DeepSpeed").text).at("zero_optimization");
+  EXPECT_EQ(both.at("offload_optimizer").at("device"), "nvme");
+  EXPECT_EQ(both.at("offload_param").at("device"), "nvme");
   EXPECT_THAT(trainer_config(t, "DeepSpeed").unsupported_settings,
               AllOf(Contains(HasSubstr("cp 2 as a ring")), Contains(HasSubstr("full recomputation"))));
 }

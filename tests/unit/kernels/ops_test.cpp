@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "bench_kernels/kernels/attention_heads.h"
 #include "bench_kernels/kernels/rows.h"
 
 namespace sweep::kernels {
@@ -98,11 +99,11 @@ TEST_P(Ops, RopeTurnsAndTurnsBack) {
 }
 
 TEST_P(Ops, ActivationsForwardAndBackward) {
-  for (const Activation kind :
-       {Activation::kSwiglu, Activation::kGeglu, Activation::kGelu, Activation::kClampedSwiglu}) {
-    const at::Tensor in = random({9, kind == Activation::kGelu ? 33 : 66});
+  for (const Activation kind : {Activation::kSwiglu, Activation::kGeglu, Activation::kGelu,
+                                Activation::kGeluExact, Activation::kClampedSwiglu}) {
+    const bool gated = kind != Activation::kGelu && kind != Activation::kGeluExact;
+    const at::Tensor in = random({9, gated ? 66 : 33}), grad = random({9, 33});
     if (kind == Activation::kClampedSwiglu) in.mul_(5);  // beyond both limits too
-    const at::Tensor grad = random({9, 33});
     const auto run = [&] {
       const at::Tensor i = in.clone(), g = grad.clone(), out = at::empty_like(grad);
       activation(kind, i, out);
@@ -168,6 +169,31 @@ TEST_P(Ops, AttentionKernelsAgreeAlsoWithGroupsAndWindow) {
       expect_same(math[0], expected[0]);
       expect_same(math[1], expected[1]);
     }
+  }
+}
+
+// Without a mask, of a sequence's own keys and of another sequence's, shorter and longer.
+TEST_P(Ops, AttentionKernelsAgreeOnAllKeys) {
+  if (GetParam() == at::kBFloat16) return;
+  for (const std::int64_t keys : {0, 7, 30}) {
+    AttentionShape shape{2, 19, 4, 4, 16, AttentionKernel::kFlash, {}, nullptr, false, false, keys};
+    const at::Tensor rows = keys > 0 ? random({2 * (19 + 2 * keys) * 64}) : random({38, 192}),
+                     dout = random({38, 64});
+    const auto run = [&](bool flash) {
+      shape.kernel = flash ? AttentionKernel::kFlash : AttentionKernel::kMath;
+      const at::Tensor drows = at::empty_like(rows);
+      const AttentionState state = attention(rows, shape, {});
+      attention_backward(dout, rows, shape, state, drows);
+      return std::vector<at::Tensor>{state.out, drows};
+    };
+    const auto flash = run(true), math = run(false);
+    const PlainPath plain;
+    const auto expected = run(false);
+    for (const std::size_t i : {0, 1}) expect_same(flash[i], expected[i]), expect_same(math[i], expected[i]);
+    const Heads h = split_heads(rows, shape);
+    const auto first = [](const at::Tensor& heads) { return heads.transpose(1, 2).to(at::kDouble); };
+    const at::Tensor weights = at::softmax(first(h.q).matmul(first(h.k).transpose(2, 3)) / 4, -1);
+    expect_same(flash[0], weights.matmul(first(h.v)).transpose(1, 2).reshape({38, 64}));
   }
 }
 

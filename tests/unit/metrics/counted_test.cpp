@@ -43,6 +43,20 @@ TEST(Counted, WhatPhantomGpusCountedIsOfTheRankThatHasMost) {
   EXPECT_FALSE(m.util_sd);
 }
 
+// Of the step; of a command, whose steps are not told apart, of the whole run.
+TEST(Counted, WhatNoTableHoldsIsGuessed) {
+  std::vector<RankRecord> records = of_two_ranks();
+  records[0].effective = counted(100, 3, 2'000'000, 1000, 500);
+  PhantomCounts& step = *records[0].effective.phantom->step;
+  step.kernel_ns = 1000, step.tabled_ns = 500, step.scaled_ns = 250;
+  EXPECT_DOUBLE_EQ(*derive(Trial(), records, nullptr).step_guessed_share, 0.25);
+  PhantomUse& whole = records[1].effective.phantom.emplace();
+  whole.kernel_ns = 1000, whole.tabled_ns = 100, whole.scaled_ns = 0;
+  EXPECT_DOUBLE_EQ(*derive(Trial(), records, nullptr).step_guessed_share, 0.9);
+  for (RankRecord& r : records) r.effective.phantom.reset();
+  EXPECT_FALSE(derive(Trial(), records, nullptr).step_guessed_share);
+}
+
 TEST(Counted, OfARealGpuNothingIsCounted) {
   for (const char* effective : {"{}", R"({"phantom": {}})", R"({"phantom": {"step": {"launches": 1}}})",
                                 R"({"phantom": {"step":

@@ -71,7 +71,7 @@ TEST(StepGuard, ClipsToNormOneAndLeavesSmallerAlone) {
 }
 
 TEST(StepGuard, HalvesTheScaleOnInfinityAndDoublesItAfterGoodSteps) {
-  const Trial t = tiny(Precision::kFp16);
+  const Trial t = tiny(Precision::kFp16Amp);
   Rig rig(t);
   StepGuard guard(t, rig.mesh, at::kCPU, 2);
   EXPECT_EQ(guard.loss_scale(), 65536);

@@ -17,7 +17,8 @@ TEST(Threads, AreTheTrialsOnCpuAndWhereNothingIsUpdatedOnTheHost) {
 TEST(Threads, OfAGpuRankThatUpdatesOnTheHostAreItsShareOfTheCores) {
   Trial t;
   t.hardware = "h100-sxm-80gb", t.gpus_per_node = 8;
-  for (const Offload offload : {Offload::kOptimizer, Offload::kParameters, Offload::kDisk}) {
+  for (const Offload offload :
+       {Offload::kOptimizer, Offload::kParameters, Offload::kDisk, Offload::kDiskParameters}) {
     t.offload = offload;
     EXPECT_EQ(threads_of(t, 128), 16) << to_string(offload);
     EXPECT_EQ(threads_of(t, 100), 12) << to_string(offload);

@@ -101,6 +101,33 @@ TEST(Search, StopsWhenLittleIsPromised) {
   for (const auto& out : end.ruled_out) EXPECT_EQ(out.rule, "search");
 }
 
+// One trial in three is ten times slower than predicted, whatever its axes; one that is predicted far down is
+// the best.
+TEST(Search, GoesOnWherePredictionsProveWrong) {
+  World w;
+  std::size_t best = 0;
+  for (const i64 tp : {1, 2, 4, 8, 16})
+    for (const i64 size : {1, 2, 4, 8, 16}) {
+      const std::size_t i = w.all.size();
+      const double predicted = 1000 * std::pow(0.93, double(i));
+      w.add(layout(tp, size), predicted, i == 19 ? 6 * predicted : i % 3 == 0 ? predicted / 10 : predicted);
+      if (w.answers[i].rate > w.answers[best].rate) best = i;
+    }
+  ASSERT_EQ(best, 19u);
+  auto s = searching();
+  s.max_trials = 20;
+  EXPECT_THAT(replay(w.all, w.answers, s), testing::Contains(best));
+}
+
+// What is left is predicted at less than a hundredth of the best: no error that was seen makes up for that.
+TEST(Search, WrongPredictionsOfHopelessTrialsKeepNoSearchGoing) {
+  World w;
+  for (const i64 size : {1, 2, 4, 8, 16, 32}) w.add(layout(1, size), 1000, size == 4 ? 300 : 1000);
+  for (const i64 size : {1, 2, 4, 8, 16, 32}) w.add(layout(16, size), 2, 2);
+  const auto order = replay(w.all, w.answers, searching());
+  EXPECT_LE(order.size(), 7u);
+}
+
 TEST(Search, StopsAtMaxTrialsOfEachQuestion) {
   World w;
   for (const i64 seq_len : {64, 128})

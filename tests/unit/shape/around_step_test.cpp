@@ -79,6 +79,7 @@ TEST(AroundStep, WhatIsNotCombinedIsRefused) {
   EXPECT_TRUE(refused([](Trial& t) { t.optimizer = OptimizerKind::kAdamw8bit; }));
   EXPECT_TRUE(refused([](Trial& t) { t.optimizer = OptimizerKind::kAdafactor; }));
   EXPECT_TRUE(refused([](Trial& t) { t.offload = Offload::kDisk; }));
+  EXPECT_TRUE(refused([](Trial& t) { t.offload = Offload::kDiskParameters; }));
   EXPECT_TRUE(refused([](Trial& t) { t.tp = 2; }));
   EXPECT_TRUE(refused([](Trial& t) { t.pp = 2; }));
   EXPECT_FALSE(refused([](Trial& t) { t.cp = 2; }));

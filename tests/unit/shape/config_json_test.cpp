@@ -263,7 +263,7 @@ TEST(ConfigJson, Gemma3) {
           "num_hidden_layers":7,"num_key_value_heads":1,"query_pre_attn_scalar":168,"sliding_window":512,
           "rope_parameters":{"full_attention":{"factor":4.0,"rope_theta":500000.0,"rope_type":"linear"},
           "sliding_attention":{"rope_theta":30000.0,"rope_type":"default"}},"vocab_size":262144,"layer_types":[)" +
-      types + types.substr(0, 42) + R"("full_attention","sliding_attention"]})";
+      types + types.substr(0, 40) + R"("full_attention","sliding_attention"]})";
   const auto newer = model_from_config_json(small);
   ASSERT_TRUE(newer) << newer.error().message;
   EXPECT_EQ(newer->sliding_window_pattern, 6);

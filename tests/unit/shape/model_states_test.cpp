@@ -30,6 +30,8 @@ TEST(StateBytes, ByPrecisionAndGradientType) {
   EXPECT_EQ(bytes(with(Precision::kBf16Master, GradDtype::kFp32)), (Row{2, 4, 12}));
   EXPECT_EQ(bytes(with(Precision::kFp16)), (Row{2, 2, 12}));
   EXPECT_EQ(bytes(with(Precision::kBf16Mixed)), (Row{4, 4, 8}));
+  EXPECT_EQ(bytes(with(Precision::kBf16Amp)), (Row{4, 4, 8}));
+  EXPECT_EQ(bytes(with(Precision::kFp16Amp)), (Row{4, 4, 8}));
 }
 
 TEST(StateBytes, DividedAsTheStageSays) {
@@ -131,6 +133,30 @@ TEST(OptimizerStates, WhatDoesNotGoTogetherHasAReason) {
   EXPECT_FALSE(refused([](Trial& o) { o.hardware = "h100-sxm-80gb"; }));
   EXPECT_TRUE(refused([](Trial& o) { o.hardware = "v100-32gb"; })) << "no code is compiled for it";
   EXPECT_FALSE(refused([](Trial& o) { o.hardware = "v100-32gb", o.offload = Offload::kOptimizer; }));
+}
+
+TEST(StateTypes, WhatAutocastIsNotBuiltWithHasAReason) {
+  using Change = void (*)(Trial&);
+  const std::pair<const char*, Change> gaps[] = {
+      {"experts", [](Trial& t) { t.spec.experts = 4; }},
+      {"latent", [](Trial& t) { t.spec.kv_lora_rank = 16; }},
+      {"norms of queries", [](Trial& t) { t.spec.family = "qwen3"; }},
+      {"an encoder", [](Trial& t) { t.spec.encoder_layers = 2; }},
+      {"tp above 1", [](Trial& t) { t.tp = 2; }},
+      {"cp above 1", [](Trial& t) { t.cp = 2; }},
+      {"adapters", [](Trial& t) { t.lora_rank = 4; }},
+      {"zero_bubble", [](Trial& t) { t.pp = 2, t.schedule = Schedule::kZeroBubble; }}};
+  for (const Precision precision : {Precision::kBf16Amp, Precision::kFp16Amp}) {
+    EXPECT_FALSE(states_unsupported(with(precision)));
+    for (const auto& [what, change] : gaps) {
+      Trial t = with(precision);
+      change(t);
+      ASSERT_TRUE(states_unsupported(t)) << what;
+      EXPECT_NE(states_unsupported(t)->find(what), std::string::npos) << *states_unsupported(t);
+    }
+  }
+  EXPECT_TRUE(states_unsupported(with(Precision::kFp16Amp, GradDtype::kBf16)));
+  EXPECT_FALSE(states_unsupported(with(Precision::kBf16Amp, GradDtype::kBf16)));
 }
 
 TEST(StateTypes, WhatDoesNotGoTogetherHasAReason) {

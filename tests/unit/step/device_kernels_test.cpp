@@ -47,6 +47,7 @@ Trial small(std::string_view family) {
     t.spec.rmsnorm = t.spec.swiglu = t.spec.rope = false;
     t.spec.linear_bias = t.spec.attention_bias = true;
   }
+  if (family == "mixtral") t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
   return t;
 }
 
@@ -73,6 +74,16 @@ Result steps(Trial t, Path path) {
   return out;
 }
 
+std::set<std::string> kernels_of(std::string_view family) {
+  if (family == "gpt2")
+    return {"gelu",      "gelu_backward", "layer_norm", "layer_norm_backward",
+            "sum_parts", "cross_entropy", "add_losses"};
+  std::set<std::string> names{"rms_norm", "rms_norm_backward", "rope",          "sum_parts",
+                              "swiglu",   "swiglu_backward",   "cross_entropy", "add_losses"};
+  if (family == "mixtral") names.insert({"router", "router_backward", "combine", "combine_backward"});
+  return names;
+}
+
 class DeviceKernels : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(DeviceKernels, WholeStepHasTheLossAndTheGradientsOfLibraryOperators) {
@@ -82,11 +93,7 @@ TEST_P(DeviceKernels, WholeStepHasTheLossAndTheGradientsOfLibraryOperators) {
     launched.clear();
     const Result fused = steps(t, Path::kDevice);
     const std::set<std::string> kernels(launched.begin(), launched.end());
-    const bool gpt2 = std::string_view(GetParam()) == "gpt2";
-    EXPECT_EQ(kernels, gpt2 ? (std::set<std::string>{"gelu", "gelu_backward", "layer_norm",
-                                                     "layer_norm_backward", "sum_parts"})
-                            : (std::set<std::string>{"rms_norm", "rms_norm_backward", "rope", "sum_parts",
-                                                     "swiglu", "swiglu_backward"}));
+    EXPECT_EQ(kernels, kernels_of(GetParam()));
     launched.clear();
     const Result plain = steps(t, Path::kPlain);
     EXPECT_TRUE(launched.empty());
@@ -122,7 +129,7 @@ TEST(Nf4Kernel, MakesTheWeightsOfAQuantizedBaseForEachProduct) {
 
 TEST(FusedGroups, AGroupThatIsSwitchedOffLaunchesNoneOfItsKernels) {
   const std::set<std::string> norm{"rms_norm", "rms_norm_backward", "sum_parts"}, rope{"rope"},
-      mlp{"swiglu", "swiglu_backward"};
+      mlp{"swiglu", "swiglu_backward"}, loss{"cross_entropy", "add_losses"};
   const auto launches_of = [](FusedKernels choice) {
     Trial t = small("llama");
     t.fused_kernels = choice;
@@ -130,17 +137,36 @@ TEST(FusedGroups, AGroupThatIsSwitchedOffLaunchesNoneOfItsKernels) {
     steps(t, Path::kDevice);
     return std::set<std::string>(launched.begin(), launched.end());
   };
-  const auto both = [](std::set<std::string> a, const std::set<std::string>& b) {
-    a.insert(b.begin(), b.end());
-    return a;
+  const auto all_of = [](const std::vector<std::set<std::string>>& groups) {
+    std::set<std::string> out;
+    for (const auto& group : groups) out.insert(group.begin(), group.end());
+    return out;
   };
-  EXPECT_EQ(launches_of(FusedKernels::kNoNorm), both(rope, mlp));
-  EXPECT_EQ(launches_of(FusedKernels::kNoRope), both(norm, mlp));
-  EXPECT_EQ(launches_of(FusedKernels::kNoMlp), both(norm, rope));
+  EXPECT_EQ(launches_of(FusedKernels::kNoNorm), all_of({rope, mlp, loss}));
+  EXPECT_EQ(launches_of(FusedKernels::kNoRope), all_of({norm, mlp, loss}));
+  EXPECT_EQ(launches_of(FusedKernels::kNoMlp), all_of({norm, rope, loss}));
+  EXPECT_EQ(launches_of(FusedKernels::kNoLoss), all_of({norm, rope, mlp}));
   EXPECT_TRUE(launches_of(FusedKernels::kNone).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, DeviceKernels, ::testing::Values("llama", "gpt2"));
+INSTANTIATE_TEST_SUITE_P(Families, DeviceKernels, ::testing::Values("llama", "gpt2", "mixtral"));
+
+// Experts that refuse rows, and experts that the router chooses, with the auxiliary loss.
+TEST(ExpertKernels, DroppedRowsAndLearnedRoutesHaveTheGradientsOfLibraryOperators) {
+  for (const bool learned : {false, true}) {
+    Trial t = small("mixtral");
+    if (learned)
+      t.routing = Routing::kLearned, t.spec.router_aux_coef = 0.02;
+    else
+      t.routing = Routing::kSkewed, t.hot_percent = 70, t.capacity_percent = 100;
+    const Result fused = steps(t, Path::kDevice), plain = steps(t, Path::kPlain);
+    EXPECT_NEAR(fused.loss, plain.loss, 1e-6);
+    ASSERT_EQ(fused.tensors.size(), plain.tensors.size());
+    for (std::size_t i = 0; i < plain.tensors.size(); ++i)
+      EXPECT_LE((fused.tensors[i].gradient - plain.tensors[i].gradient).abs().max().item<float>(), 1e-6f)
+          << plain.tensors[i].name;
+  }
+}
 
 // What flash attention's backward gives on a GPU: three tensors, of which rows are made.
 TEST(JoinHeads, TurnsBackAndCopiesAsTheRowsInPlaceWould) {

@@ -1,0 +1,93 @@
+// Cross-attention and the end of the encoder: model/cross_attention.cpp.
+#include "bench_kernels/shape/unit_memory.h"
+
+namespace sweep::shape {
+
+using namespace moments;
+
+namespace {
+
+class CrossAttention {
+ public:
+  CrossAttention(const StepSizes& s, const UnitWeights& w, bool first) : s_(s), w_(w), first_(first) {
+    const double keys = s.batch * s.encoder_seq;
+    result_ = s.element * s.whole * s.query, half_ = s.element * keys * s.query;
+    packed_ = result_ + 2 * half_;
+    scores_ = s.element * s.whole * s.heads * s.encoder_seq;
+    lse_ = s.sums(s.whole * s.heads);
+  }
+  UnitMemory memory() const {
+    return of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward(m); });
+  }
+
+ private:
+  double saved() const { return s_.flash ? lse_ : scores_; }
+  void core(Moments& m) const {
+    m.take(kKept, result_), m.take(kKept, saved());
+    if (!s_.flash && s_.gpu) m.moment({{kPassing, result_}, {kPassing, half_}});
+  }
+  void forward(Moments& m) const {
+    m.take(kKept, s_.residual());
+    norm(s_, m);
+    if (s_.norm_starts) m.take(kKept, s_.residual());
+    m.take(kKept, packed_);
+    core(m);
+    m.moment(kKept, s_.norm_starts ? 0 : s_.residual());
+    if (s_.norm_starts) m.give(kKept, s_.residual());
+    if (s_.selective) m.give(kKept, result_), m.give(kKept, saved());
+  }
+  void core_backward(Moments& m) const {
+    if (s_.flash && s_.gpu)
+      m.moment({{kPassing, packed_}, {kPassing, s_.sums(s_.whole * s_.heads * (s_.head_dim + 1))}});
+    if (!s_.flash && s_.gpu) {
+      m.moment({{kPassing, 3 * result_}, {kPassing, lse_}});
+      m.moment({{kPassing, scores_}, {kPassing, 2 * result_ + half_}, {kPassing, lse_}});
+    }
+    if (!s_.flash && !s_.gpu) m.moment({{kPassing, scores_ / s_.batch}, {kPassing, half_ / s_.batch}});
+  }
+  void backward(Moments& m) const {
+    m.take(kPassing, s_.residual());  // the gradient that comes in
+    if (s_.selective) core(m);
+    m.take(kPassing, result_);  // its gradient
+    m.moment(kBuffer, staged(s_, w_.attention_out));
+    m.take(kPassing, packed_);  // the gradient of the packed rows
+    core_backward(m);
+    m.give(kPassing, result_), m.give(kKept, packed_);
+    m.give(kKept, result_), m.give(kKept, saved());
+    m.moment(kBuffer, staged(s_, 2 * w_.attention_out));  // of keys and values
+    if (first_) m.take(kPassing, s_.of_encoder().residual());
+    m.moment(kBuffer, staged(s_, w_.attention_out));  // of queries
+    norm_backward(s_, m);
+  }
+
+  const StepSizes& s_;
+  const UnitWeights& w_;
+  bool first_;
+  double result_, half_, packed_, scores_, lse_;  // bytes; half_: of the keys, or the values
+};
+
+}  // namespace
+
+UnitMemory cross_attention_memory(const StepSizes& s, const UnitWeights& w, bool first) {
+  return CrossAttention(s, w, first).memory();
+}
+
+UnitMemory encoder_end_memory(const StepSizes& s, const UnitWeights& w) {
+  const StepSizes encoder = s.of_encoder();
+  UnitMemory out;
+  Moments m;
+  m.take(kKept, encoder.residual());
+  norm(encoder, m);
+  out.saved = m.now();
+  m.moment(kKept, s.residual());  // the embedding's result
+  out.forward = m.top();
+  Moments back;
+  back.take(kKept, out.saved.total());
+  back.moment({{kPassing, s.residual()}, {kBuffer, staged(s, w.positions)}});
+  back.give(kKept, encoder.residual());
+  norm_backward(encoder, back);
+  out.backward = back.top();
+  return out;
+}
+
+}  // namespace sweep::shape
