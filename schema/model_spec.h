@@ -24,6 +24,7 @@ struct YarnScaling {
   double beta_fast = 32.0, beta_slow = 1.0;
   double mscale = 0, mscale_all_dim = 0;
   std::int64_t original_max_positions = 4096;
+  bool truncate = true;  // the range that is blended begins and ends at whole numbers
   bool operator==(const YarnScaling&) const = default;
 };
 
@@ -40,7 +41,7 @@ struct ModelSpec {
   std::int64_t max_positions = 0;  // rows of the learned position table (gpt2); 0 with RoPE
   bool tie_embeddings = false;
   bool attention_bias = false;  // bias on q, k, v (qwen2, gpt2)
-  bool linear_bias = false;     // bias on every other linear layer (gpt2)
+  bool linear_bias = false;     // bias on every other linear layer but the head (gpt2, gpt_oss)
   bool rmsnorm = true;          // else LayerNorm with bias
   bool swiglu = true;           // else GELU (tanh form, as gpt2's gelu_new)
   bool rope = true;             // else learned positions

@@ -12,11 +12,11 @@ import tempfile
 
 MODELS = [("llama3-8b", 8), ("llama3.2-1b", 8), ("llama2-7b", 6), ("mistral-7b", 6), ("qwen2-0.5b", 8), ("qwen2.5-7b", 6), ("gpt2", 8),
           ("gpt2-xl", 8), ("gemma-2b", 6), ("playbook-1b", 8), ("mixtral-8x7b", 4), ("llama3-70b", 4), ("deepseek-v2-lite", 4), ("gemma3-4b", 6),
-          ("blenderbot-400m", 6)]
+          ("blenderbot-400m", 6), ("gpt-oss-20b", 3)]
 SMALL = [("small-llama", 4), ("small-gpt2", 4), ("tiny-llama", 2), ("tiny-gpt2", 2), ("tiny-qwen2", 2),
-         ("tiny-deepseek", 4), ("tiny-gemma3", 4), ("tiny-blenderbot", 3)]
+         ("tiny-deepseek", 4), ("tiny-gemma3", 4), ("tiny-blenderbot", 3), ("tiny-gpt-oss", 2)]
 UNTIED = {"llama3-8b", "llama2-7b", "mistral-7b", "llama3-70b", "small-llama"}
-EXPERTS = {"mixtral-8x7b", "deepseek-v2-lite", "tiny-deepseek"}
+EXPERTS = {"mixtral-8x7b", "deepseek-v2-lite", "tiny-deepseek", "gpt-oss-20b", "tiny-gpt-oss"}
 GPUS = ["h100-sxm-80gb", "h100-sxm-80gb", "a100-80gb", "b200-180gb", "l4-24gb"]
 
 

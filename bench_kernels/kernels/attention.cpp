@@ -260,8 +260,12 @@ at::Tensor window_mask(const AttentionShape& s, const at::TensorOptions& options
 
 AttentionState attention(const at::Tensor& qkv, const AttentionShape& s, const at::Tensor& mask) {
   const bool math_itself = s.kernel == AttentionKernel::kMath;
-  if (!math_itself && (qkv.is_cuda() || (qkv.is_meta() && path() == Path::kPlain)))
-    return library_attention(qkv, s);
+  TORCH_CHECK(!math_itself || !s.sinks.defined(), "attention math has no sinks");
+  if (!math_itself && (qkv.is_cuda() || (qkv.is_meta() && path() == Path::kPlain))) {
+    AttentionState state = library_attention(qkv, s);
+    take_sinks(s, state);
+    return state;
+  }
   const auto lse_options = qkv.options().dtype(statistics_type(qkv));
   if (math_itself && s.autocast) {
     AttentionState state{at::empty({s.batch * s.seq, s.heads * s.head_dim}, qkv.options()), {}, mask};
@@ -278,6 +282,7 @@ AttentionState attention(const at::Tensor& qkv, const AttentionShape& s, const a
     each_document(s, [&](const AttentionShape& one, std::int64_t first) {
       cpu_flash(document_rows(qkv, one, first), one, document_state(state, one, first));
     });
+  take_sinks(s, state);
   return state;
 }
 

@@ -62,6 +62,9 @@ AttentionState library_attention(const at::Tensor& qkv, const AttentionShape&);
 void library_attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape&,
                                 const AttentionState&, const at::Tensor& dqkv, const Angles&);
 
+// Result and log-sum-exp of a kernel without sinks become those with the shape's (sinks.cpp).
+void take_sinks(const AttentionShape&, const AttentionState&);
+
 // Turns the gradients of q and k in rows back.
 inline void turn_back(const at::Tensor& rows, const AttentionShape& s, const Angles& angles) {
   if (angles.cos.defined()) rope(rows, s.heads + s.kv_heads, s.head_dim, angles.cos, angles.sin, true);

@@ -152,9 +152,10 @@ void ChunkParameters::count_mlp(const ModelSpec& m, bool experts, LayerContents&
     weights.in = s_.local_experts * in * s_.hidden, weights.down = s_.local_experts * s_.width * s_.hidden;
     weights.router = s_.experts * s_.hidden;
     weights.shared_in = 2 * shared, weights.shared_down = shared;
-    add(of, weights.down, kExpert), add(of, weights.in, kExpert);
+    add(of, m.linear_bias ? s_.local_experts * s_.hidden : 0, kExpert), add(of, weights.down, kExpert);
+    add(of, m.linear_bias ? s_.local_experts * in : 0, kExpert), add(of, weights.in, kExpert);
     add(of, weights.shared_down, kDense), add(of, weights.shared_in, kDense);
-    add(of, weights.router, kDense);
+    add(of, m.linear_bias ? s_.experts : 0, kDense), add(of, weights.router, kDense);
     return;
   }
   const double in = (s_.gated ? 2 : 1) * s_.dense_width;
@@ -179,6 +180,7 @@ void ChunkParameters::count_attention(const ModelSpec& m, LayerContents& of) {
   const double query_columns = s_.query + 2 * s_.key_value / s_.kv_sharers;
   weights.query_key_value = query_columns * s_.hidden, weights.attention_out = s_.query * s_.hidden;
   add(of, m.linear_bias ? s_.hidden : 0, kDense), add_weight(of, weights.attention_out);
+  add(of, family_of(m).sinks() ? s_.heads : 0, kDense);
   for (int i = 0; i < (s_.qk_norm ? 2 : 0); ++i) add(of, s_.head_dim, s_.tp > 1 ? kPartial : kDense);
   add(of, m.attention_bias ? query_columns : 0, kDense), add_weight(of, weights.query_key_value);
 }

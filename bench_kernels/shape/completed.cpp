@@ -56,8 +56,9 @@ Expected<void> imply_family(ModelSpec& m) {
   if (!family.experts && (m.experts != 0 || m.experts_per_token != 0 || m.router_aux_coef != 0))
     return fail(
         ErrorKind::kUnsupported, m.family,
-        fmt::format("family '{}' has no experts; use family: mixtral, qwen3_moe, deepseek_v2 or deepseek_v3",
-                    m.family));
+        fmt::format(
+            "family '{}' has no experts; use family: mixtral, qwen3_moe, gpt_oss, deepseek_v2 or deepseek_v3",
+            m.family));
   SWEEP_TRY(imply_latents(m, family));
   if (family.cross_attention && m.encoder_layers == 0) m.encoder_layers = m.layers;
   if (!family.cross_attention && m.encoder_layers != 0)

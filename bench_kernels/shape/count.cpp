@@ -45,13 +45,17 @@ i64 attentions(const ModelSpec& m) {
   return m.all_layers() + cross_layers(m);
 }
 
+// And sinks.
 i64 attention_biases(const ModelSpec& m) {
   return (m.attention_bias ? (m.heads + 2 * m.kv_heads) * m.head_dim : 0) +
-         (m.linear_bias ? m.hidden_size : 0);
+         (m.linear_bias ? m.hidden_size : 0) + (family_of(m).sinks() ? m.heads : 0);
 }
 
+// With experts theirs and the router's.
 i64 mlp_biases(const ModelSpec& m) {
-  return m.linear_bias ? (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size : 0;
+  if (!m.linear_bias) return 0;
+  const i64 one = (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size;
+  return m.experts > 0 ? m.experts * (one + 1) : one;
 }
 
 i64 norm_parameters(const ModelSpec& m) {

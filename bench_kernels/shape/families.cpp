@@ -17,6 +17,7 @@
   FAMILY(kMixtral)             \
   FAMILY(kGemma)               \
   FAMILY(kGemma3)              \
+  FAMILY(kGptOss)              \
   FAMILY(kDeepseekV2)          \
   FAMILY(kDeepseekV3)          \
   FAMILY(kBlenderbot)

@@ -33,7 +33,9 @@ struct TensorNames {
   // Of norms after attention and MLP, before each is added to the residual stream; empty: there are none.
   std::string_view attention_post_norm = {}, mlp_post_norm = {};
   std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
-  std::string_view experts = "block_sparse_moe.";
+  // Learned sinks of the heads' attention; empty: there are none.
+  std::string_view sinks = {};
+  std::string_view experts = "block_sparse_moe.", router = "gate";
   std::string_view expert_gate = "w1", expert_up = "w3", expert_down = "w2";
   std::string_view shared_experts = "mlp.shared_experts.";
   // Of an encoder-decoder: the encoder's modules, and what a decoder layer has beside them.
@@ -71,6 +73,11 @@ struct Family {
   bool norm_adds_one = false;
   // The MLP's gate passes GELU (tanh form) instead of SiLU.
   bool gelu_gate = false;
+  // The experts' activation is SwiGLU of clamped halves (Activation::kClampedSwiglu of kernels/ops.h).
+  bool clamped_swiglu = false;
+  // Rotary positions may be stretched by YaRN.
+  bool yarn = false;
+  bool sinks() const { return !names.sinks.empty(); }
   // The MLP's GELU is exact, not its tanh form.
   bool exact_gelu = false;
   // An encoder, and cross-attention in each decoder layer.

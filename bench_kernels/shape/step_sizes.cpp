@@ -90,6 +90,12 @@ std::optional<std::string> kernel_objection(const Trial& t, KernelPath path) {
 
 std::optional<std::string> attention_objection(const Trial& t, KernelPath path) {
   if (auto sentence = kernel_objection(t, path)) return sentence;
+  if (family_of(t.spec).sinks() && attention_kind(t, path) != AttentionKind::kFlash)
+    return fmt::format(
+        "attention {} has no sinks, which {} models have: they follow from the log-sum-exp that flash gives; "
+        "take "
+        "flash, which GPUs run in precisions of 16 bits or fewer from compute capability 8.0 on",
+        attention_kind(t, path), t.spec.family);
   if (t.cp > 1 && t.cp_comm_type == CpCommType::kRing && attention_kind(t, path) != AttentionKind::kFlash)
     return fmt::format(
         "cp {} in a ring needs flash attention, which GPUs run in precisions of 16 bits or fewer from "
@@ -122,6 +128,7 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate, exact_gelu = family_of(m).exact_gelu;
   qk_norm = family_of(m).qk_norm, post_norms = family_of(m).post_norms();
   local_angles = m.rope_local_theta > 0;
+  sinks = family_of(m).sinks(), clamped = family_of(m).clamped_swiglu;
   selective = t.recompute == Recompute::kSelective;
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;
   learned = t.routing == Routing::kLearned, biased_choice = m.experts > 0 && family_of(m).sigmoid_router;

@@ -42,7 +42,7 @@ struct StepSizes {
       plain_loss;    // by library operators, with temporaries: no fused kernel
   bool norm_starts;  // the norm of a block writes what the block's last product starts from
   bool rows_split;   // sequence parallelism: the residual stream holds a share of the rows
-  bool rms, gated, gelu_gate, exact_gelu, qk_norm, post_norms;
+  bool rms, gated, gelu_gate, exact_gelu, qk_norm, post_norms, sinks, clamped;
   bool local_angles;      // layers with a window have rotary tables of their own
   bool causal = true;     // attention within a sequence
   bool selective, later;  // recompute selective; weight gradients are made later (zero_bubble)

@@ -194,6 +194,21 @@ TEST(DryRun, EqualsTheCpuRunForWindowsByLayer) {
   expect_equal(windows, "windows by layer, adapters");
 }
 
+TEST(DryRun, EqualsTheCpuRunForSinks) {
+  Trial sinks = llama();
+  sinks.spec.family = "gpt_oss", sinks.spec.experts = 4, sinks.spec.experts_per_token = 2;
+  sinks.spec.attention_bias = sinks.spec.linear_bias = true;
+  sinks.spec.sliding_window = 16, sinks.spec.sliding_window_pattern = 2;
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master})
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+      sinks.precision = precision, sinks.recompute = recompute;
+      sinks.fused_kernels = recompute == Recompute::kFull ? FusedKernels::kNoMlp : FusedKernels::kAll;
+      sinks.packing = recompute == Recompute::kNone, sinks.lengths = sinks.packing ? "lognormal 10 0.7" : "";
+      expect_equal(sinks,
+                   "sinks " + std::string(to_string(precision)) + " " + std::string(to_string(recompute)));
+    }
+}
+
 TEST(DryRun, EqualsTheCpuRunForAdapters) {
   for (const Trial& model : {llama(), gpt2()}) {
     for (const LoraTargets targets : {LoraTargets::kAttention, LoraTargets::kMlp, LoraTargets::kAllLinear}) {
