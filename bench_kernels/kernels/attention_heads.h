@@ -27,7 +27,7 @@ inline Heads split_heads(const at::Tensor& rows, const AttentionShape& s) {
 }
 
 inline double scale_of(const AttentionShape& s) {
-  return 1.0 / std::sqrt(static_cast<double>(s.head_dim));
+  return s.scaled ? 1.0 / std::sqrt(static_cast<double>(s.head_dim)) : 1.0;
 }
 
 inline bool windowed(const AttentionShape& s) {

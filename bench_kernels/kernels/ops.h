@@ -123,6 +123,10 @@ struct AttentionShape {
   // [heads]: a logit of each head that takes a share of each query's attention and has no value (gpt-oss, arXiv
   // 2508.10925, section 2.1); undefined: there are none. Of kFlash.
   at::Tensor sinks = {};
+  // [heads, seq, keys]: what is added to the scores of every sequence (T5's relative positions); undefined: nothing. Of
+  // kMath.
+  at::Tensor bias = {};
+  bool scaled = true;  // scores are divided by the root of head_dim; with a bias they are not
   std::int64_t key_count() const { return keys > 0 ? keys : seq; }
 };
 struct AttentionState {
@@ -136,9 +140,11 @@ struct AttentionState {
 // needed.
 at::Tensor window_mask(const AttentionShape&, const at::TensorOptions&);
 AttentionState attention(const at::Tensor& qkv, const AttentionShape&, const at::Tensor& mask);
-// dqkv is written whole, q and k turned back by the angles. `dout` is [B * S, heads * head_dim].
+// dqkv is written whole, q and k turned back by the angles. `dout` is [B * S, heads * head_dim]. The bias's gradient is
+// added to dbias, [heads, seq, keys] in the accumulation type.
 void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape&,
-                        const AttentionState&, const at::Tensor& dqkv, const Angles& = {});
+                        const AttentionState&, const at::Tensor& dqkv, const Angles& = {},
+                        const at::Tensor& dbias = {});
 
 // The gradient [heads] of the sinks of attention(), in the accumulation type.
 at::Tensor sinks_backward(const at::Tensor& dout, const AttentionShape&, const AttentionState&);

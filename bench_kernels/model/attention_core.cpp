@@ -20,7 +20,8 @@ class WholeAttention final : public AttentionCore {
   at::Tensor backward(at::Tensor dout, Kept kept) const override {
     backward_sinks(shared_, sinks, 0, dout, shape(kept.qkv), kept.state);
     const at::Tensor dqkv = at::empty_like(kept.qkv);
-    kernels::attention_backward(dout, kept.qkv, shape(kept.qkv), kept.state, dqkv, shared_.angles_of(layer_));
+    kernels::attention_backward(dout, kept.qkv, shape(kept.qkv), kept.state, dqkv, shared_.angles_of(layer_),
+                                bias_gradient());
     return dqkv;
   }
 
@@ -39,7 +40,19 @@ class WholeAttention final : public AttentionCore {
             shared_.options.autocast,
             !encoder,
             0,
-            sinks_of(shared_, sinks, 0, shared_.heads())};
+            sinks_of(shared_, sinks, 0, shared_.heads()),
+            relative() ? shared_.bias_of(layer_).values : at::Tensor(),
+            !relative()};
+  }
+  bool relative() const { return shape::family_of(shared_.spec).relative_positions; }
+  // The layers of a side add to one tensor, which the first backward makes; undefined: there is no bias.
+  at::Tensor bias_gradient() const {
+    if (!relative()) return {};
+    ScoreBias& bias = shared_.bias_of(layer_);
+    if (!bias.gradient.defined())
+      bias.gradient = at::zeros_like(
+          bias.values, bias.values.options().dtype(kernels::accumulate_type(bias.values.scalar_type())));
+    return bias.gradient;
   }
   const StageContext& shared_;
   std::int64_t layer_;

@@ -74,6 +74,7 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   encoder_layers = has_embedding ? t.spec.encoder_layers : 0;
   layers = encoder_layers + share.layers, dense_layers = share.dense_layers;
   tied_here = t.spec.tie_embeddings && has_embedding && has_head;
+  table_stays = tied_here || has_encoder();
   tied_elsewhere = t.spec.tie_embeddings && !tied_here && (has_embedding || has_head);
   const StateTypes types = state_types(t);
   copies = t.zero >= 3 || types.casts() || parameters_outside(t);
@@ -87,7 +88,7 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   if (dense_layers > 0) dense_layer = count_layer(t, false);
   const double norm = (s.rms ? 1 : 2) * s.hidden;
   weights.table = s.vocabulary * s.hidden;
-  weights.positions = t.spec.rope ? 0 : real(t.spec.max_positions) * s.hidden;
+  weights.positions = real(position_elements(t.spec));
   const double table = tied_here ? 0 : weights.table;
   if (has_encoder()) {
     train(encoder_end, weights.positions, kDense);
@@ -311,11 +312,11 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
     rooms.push_back(room);
     after = &group;
   };
-  const double shared = tied_here ? padded(embedding.dense) : 0;
-  if (has_head) add(head, shared);
+  const double of_table = padded(embedding.dense), of_head = tied_here ? of_table : 0;
+  if (has_head) add(head, of_head);
   for (i64 l = layers; l-- > 0;) {
-    add(at(l).elements, shared);
-    if (has_encoder() && l == encoder_layers) add(encoder_end.elements, shared);
+    add(at(l).elements, l < encoder_layers ? of_table : of_head);
+    if (has_encoder() && l == encoder_layers) add(encoder_end.elements, of_table);
   }
   if (has_embedding) add(embedding, 0);
   std::reverse(rooms.begin(), rooms.end());
@@ -327,6 +328,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   // The buckets of each group's stacks, in the order of backward; those of group g begin at begins[g].
   std::vector<std::size_t> numbers, begins;
   const std::size_t count = static_cast<std::size_t>(groups());
+  std::size_t table_bucket = 0;
   std::vector<const LayerContents*> of(has_head ? 1 : 0, nullptr);  // each group's layer, null of ends
   numbers.reserve(static_cast<std::size_t>(layers) * layer.stacks.size() + 6), begins.reserve(count + 1);
   const auto add = [&](double elements, int role) { numbers.push_back(buckets.add(elements, role)); };
@@ -349,13 +351,15 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   if (has_embedding && !s_.frozen) {
     if (weights.positions > 0) add(weights.positions, kDense);
     add(weights.table, table);
-    if (tied_here) buckets.make_room(numbers.back());
+    table_bucket = numbers.back();
+    if (tied_here) buckets.make_room(table_bucket);
   }
   begins.push_back(numbers.size());
   std::vector<GradientRoom> rooms(count);
   std::size_t roomy = 0;  // stacks whose buckets have been given room
   for (std::size_t g = 0; g < count; ++g) {
     const bool ends = of[g] == nullptr;
+    if (of[g] == &encoder_end) buckets.make_room(table_bucket);
     // An end's last stack leaves when nothing else of it is at work.
     const std::size_t end = begins[g + 1], before_last = end - (end > begins[g] ? 1 : 0);
     const std::size_t middle = ends ? before_last : begins[g] + of[g]->mlp_stacks;

@@ -242,11 +242,22 @@ ModelSpec tiny_gemma3() {
   return m;
 }
 
+ModelSpec t5(i64 layers, i64 hidden, i64 heads, i64 intermediate, i64 vocab = 32128) {
+  ModelSpec m = decoder("t5", layers, hidden, heads, heads, intermediate, vocab);
+  m.head_dim = 64, m.norm_eps = 1e-6;
+  return m;
+}
+
 void add_encoder_decoders(std::vector<NamedModel>& v) {
   v.push_back({"blenderbot-400m", blenderbot(2, 12, 1280, 32, 8008),
                "huggingface.co/facebook/blenderbot-400M-distill config.json"});
   v.push_back({"blenderbot-3b", blenderbot(2, 24, 2560, 32, 8008),
                "huggingface.co/facebook/blenderbot-3B config.json"});
+  v.push_back({"t5-v1_1-base", t5(12, 768, 12, 2048), "huggingface.co/google/t5-v1_1-base config.json"});
+  v.push_back({"t5-v1_1-large", t5(24, 1024, 16, 2816), "huggingface.co/google/t5-v1_1-large config.json"});
+  v.push_back({"t5-v1_1-xl", t5(24, 2048, 32, 5120), "huggingface.co/google/t5-v1_1-xl config.json"});
+  v.push_back({"t5-v1_1-xxl", t5(24, 4096, 64, 10240), "huggingface.co/google/t5-v1_1-xxl config.json"});
+  v.push_back({"tiny-t5", t5(2, 64, 4, 176, 256), "made for CPU runs; no published model"});
 }
 
 void add_gemma(std::vector<NamedModel>& v) {

@@ -32,6 +32,7 @@ from transformers import (
     Qwen2Config,
     Qwen3Config,
     Qwen3MoeConfig,
+    T5Config,
 )
 
 COMMON = dict(hidden_size=64, intermediate_size=112, num_hidden_layers=3, num_attention_heads=8, vocab_size=156,
@@ -46,6 +47,8 @@ DEEPSEEK = dict(num_key_value_heads=8, kv_lora_rank=20, qk_nope_head_dim=16, qk_
 # Two encoder and three decoder layers. A padding token would leave its row out of the reference's gradient of the embedding.
 BLENDERBOT = dict(encoder_layers=2, decoder_layers=3, d_model=64, encoder_attention_heads=8, decoder_attention_heads=8, encoder_ffn_dim=112,
                   decoder_ffn_dim=112, vocab_size=156, max_position_embeddings=96, scale_embedding=True, dropout=0.0, pad_token_id=None)
+T5 = dict(num_layers=2, num_decoder_layers=3, d_model=64, d_kv=12, num_heads=8, d_ff=112, vocab_size=156, dropout_rate=0.0,
+          feed_forward_proj="gated-gelu")
 CASES = {
     "llama": lambda: LlamaConfig(**COMMON, num_key_value_heads=2, tie_word_embeddings=False),
     "llama3_rope_tied": lambda: LlamaConfig(**COMMON, num_key_value_heads=4, tie_word_embeddings=True, rope_theta=500000.0,
@@ -85,17 +88,21 @@ CASES = {
                                attn_pdrop=0.0),
     "blenderbot": lambda: BlenderbotConfig(**BLENDERBOT),
     "blenderbot_long_source": lambda: BlenderbotConfig(**BLENDERBOT),
+    "t5": lambda: T5Config(**T5, tie_word_embeddings=False),
+    "t5_tied": lambda: T5Config(**T5),
     "mixtral": lambda: MixtralConfig(**COMMON, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
                                      sliding_window=None, tie_word_embeddings=False),
 }
 
 # Tokens of the encoder's sequences, where they are not the decoder's number.
-SOURCES = {"blenderbot_long_source": 90}
+SOURCES = {"blenderbot_long_source": 90, "t5": 150}  # 150: some beyond the furthest distance of T5
 
 # Flags of sweep-rank check, by case.
 LAYOUTS = {
     "blenderbot": ["--dp 2 --zero 2", "--dp 2 --zero 3"],
     "blenderbot_long_source": ["--dp 2 --zero 3"],
+    "t5": ["--dp 2 --zero 2", "--dp 2 --zero 3"],
+    "t5_tied": ["--dp 2 --zero 3"],
     "llama": ["--pp 2", "--dp 2 --zero 3", "--pp 2 --dp 2 --zero 1", "--tp 2", "--tp 2 --sp", "--tp 4", "--tp 4 --sp", "--cp 2", "--cp 2 --cp-comm-type all_to_all", "--dp 2 --tp 2"],
     "mistral": ["--tp 2", "--tp 4 --sp"],
     "qwen2_tied": ["--tp 4 --sp", "--cp 4"],
@@ -124,6 +131,9 @@ def make_checkpoint(config, folder, shards):
     torch.manual_seed(11)
     auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     model = auto.from_config(config, dtype=torch.float32, attn_implementation="eager")
+    own_head = config.model_type == "t5" and not config.scale_decoder_outputs
+    if own_head:  # transformers ties them in any case, until a file has both
+        model.lm_head.weight = torch.nn.Parameter(model.shared.weight.detach().clone())
     with torch.no_grad():
         for p in model.parameters():  # away from the start: biases and norms that are not 0 and 1
             p.add_(torch.randn_like(p) * 0.05)
@@ -134,6 +144,14 @@ def make_checkpoint(config, folder, shards):
     if config.model_type == "gpt_oss":  # its file stacks the experts too, with gate and up in turns
         tensors = {name: tensor for key, value in model.state_dict().items() for name, tensor in of_experts(key, value).items()}
         save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, os.path.join(folder, "model.safetensors"))
+    if own_head:
+        tensors = {name: p.detach().contiguous() for name, p in model.named_parameters()}
+        save_file(tensors, os.path.join(folder, "model.safetensors"))
+        path = os.path.join(folder, "config.json")
+        with open(path) as f:
+            told = json.load(f) | {"tie_word_embeddings": False}
+        with open(path, "w") as f:
+            json.dump(told, f)
     return model.train()
 
 

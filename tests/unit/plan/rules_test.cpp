@@ -143,6 +143,12 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"math_with_sinks",
              [](Trial& t) { t.spec = *shape::find_model("gpt-oss-20b"), t.attention = AttentionKind::kMath; },
              "attention", "math has no sinks", Outcome::kUnsupported},
+        Case{"flash_with_relative_positions",
+             [](Trial& t) {
+               t.spec = *shape::find_model("t5-v1_1-base"), t.attention = AttentionKind::kFlash,
+               t.precision = Precision::kBf16;
+             },
+             "attention", "no learned bias of the scores", Outcome::kUnsupported},
         Case{"sinks_in_fp32",
              [](Trial& t) { t.spec = *shape::find_model("gpt-oss-20b"), t.precision = Precision::kFp32; },
              "attention", "math has no sinks", Outcome::kUnsupported},
