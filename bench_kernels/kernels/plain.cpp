@@ -129,7 +129,8 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
     const at::Tensor beside = wide(up).clamp(-kSwigluLimit, kSwigluLimit).add_(1), out = glu.mul(beside);
     const at::Tensor dgate = g.sub_(glu).mul_(kSwigluGain).add_(1).mul_(s).mul_(beside).mul_(d);
     dgate.masked_fill_(gate.gt(kSwigluLimit), 0.0);
-    assign(up, glu.mul_(d).masked_fill_(up.abs().gt(kSwigluLimit), 0.0));
+    const at::Tensor outside = up.gt(kSwigluLimit).bitwise_or_(up.lt(-kSwigluLimit));
+    assign(up, glu.mul_(d).masked_fill_(outside, 0.0));
     assign(gate, dgate);
     assign(grad, out);
     return;

@@ -45,13 +45,15 @@ at::Tensor buckets_of_distances(std::int64_t seq, const Buckets& buckets, at::De
 // Row q of the result begins at distance q, which is the number seq - 1 - q.
 at::Tensor relative_bias(const at::Tensor& table, const at::Tensor& buckets) {
   const std::int64_t seq = (buckets.size(0) + 1) / 2;
-  at::Tensor out = at::empty({table.size(1), seq, seq}, table.options());
-  if (way(out) == Way::kNothing) return out;
-  std::optional<memory::ScratchScope> scratch;
-  if (out.is_cpu()) scratch.emplace();
-  const at::Tensor by_distance = table.index_select(0, buckets).t().contiguous();
-  at::index_select_out(out, by_distance.unfold(1, seq, 1), 1, backwards(seq, buckets));
-  return out;
+  if (way(table) == Way::kNothing) return at::empty({table.size(1), seq, seq}, table.options());
+  at::Tensor by_distance, rows;
+  {
+    std::optional<memory::ScratchScope> scratch;
+    if (table.is_cpu()) scratch.emplace();
+    by_distance = at::index(table, {std::optional<at::Tensor>(buckets)}).t().contiguous();
+    rows = backwards(seq, buckets);
+  }
+  return at::index(by_distance.unfold(1, seq, 1), {std::nullopt, std::optional<at::Tensor>(rows)});
 }
 
 // Rows that are as long as there are distances, the first one earlier: a column holds one distance.
