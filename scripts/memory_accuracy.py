@@ -101,13 +101,20 @@ def planned(bin_dir, points):
     return [entry for entry in plan if (entry["admitted"] or entry["rule"] == "memory") and entry["predicted_bytes"] is not None]
 
 
-def sampled(bin_dir, count, seed):
+def wanted(trial, only):
+    """Whether an axis, or the model's family, has one of the values of `AXIS=VALUE,...`."""
+    axis, _, values = only.partition("=")
+    return not only or str((trial["spec"] if axis == "family" else trial).get(axis)) in values.split(",")
+
+
+def sampled(bin_dir, count, seed, only):
     """So many plan entries; each batch is drawn from the same sequence, so that a seed repeats."""
     draw = random.Random(seed)
     found: dict[str, dict] = {}
     while len(found) < count:
         for entry in planned(bin_dir, [point(draw) for _ in range(200)]):
-            found.setdefault(entry["id"], entry)
+            if wanted(entry["trial"], only):
+                found.setdefault(entry["id"], entry)
     return list(found.values())[:count]
 
 
@@ -138,13 +145,14 @@ def main():
     parser.add_argument("--rank", type=pathlib.Path, help="sweep-rank (default: that of BIN_DIR)")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=15)
+    parser.add_argument("--only", default="", help="AXIS=VALUE,...: trials with one of these values; family: of the model")
     parser.add_argument("--cache", type=pathlib.Path, help="file that keeps the dry run's answers")
     parser.add_argument("--within", type=float, default=0.03)
     parser.add_argument("--share", type=float, default=0, help="fail when fewer than this share are within")
     parser.add_argument("--below", type=float, default=1, help="fail when one is lower than the dry run by more than this")
     parser.add_argument("--worst", type=int, default=10)
     options = parser.parse_args()
-    entries = sampled(options.bin_dir, options.count, options.seed)
+    entries = sampled(options.bin_dir, options.count, options.seed, options.only)
     answers = refereed(options.rank or options.bin_dir / "sweep-rank", entries, options.cache)
     rows = []
     for entry in entries:
