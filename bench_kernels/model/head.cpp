@@ -108,13 +108,13 @@ class Head final : public Unit {
       const at::Tensor logits =
           chunk_loss(micro, h, {begin, size}, later ? room.narrow(0, begin, size) : room);
       if (trains && !later)
-        kernels::linear_backward_weight(logits, in, false, parameters().grad(head_.weight));
+        kernels::linear_backward_weight(logits, in, false, parameters().product_grad(head_.weight));
       kernels::linear_backward_input(logits, weight, grad.narrow(0, begin, size));
     }
     if (!trains) return;
     if (!later) return say_ready(parameters(), head_);
     weights_part(shared_, [this, local, room] {
-      kernels::linear_backward_weight(room, gathered(local), false, parameters().grad(head_.weight));
+      kernels::linear_backward_weight(room, gathered(local), false, parameters().product_grad(head_.weight));
       say_ready(parameters(), head_);
     });
   }

@@ -104,7 +104,7 @@ PartBytes ChunkMemory::optimizer() const {
   const double all = (e.dense + e.partial) / shards + e.experts / of_experts;
   const double part =
       std::max(std::max(largest.dense, largest.partial) / shards, largest.experts / of_experts);
-  out[MemoryPart::kTemporary] = update_bytes(t_, all, part);
+  out[MemoryPart::kTemporary] = update_bytes(t_, all, part, s_.kernel_update);
   return out;
 }
 
@@ -127,7 +127,7 @@ void ChunkMemory::forward(const PartBytes& others, PartBytes& most) const {
 void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientRoom& room,
                                  PartBytes& most) const {
   // A head that shares the table leaves its part of the gradient for the embedding to add to.
-  const double shared = p_.tied_here && !s_.later && !s_.frozen ? moments::staged(s_, p_.weights.table) : 0;
+  const double shared = p_.tied_here && !s_.later && !s_.frozen ? moments::staged_product(s_, p_.weights.table) : 0;
   const i64 first = recomputes_ ? l - (l - side_of(l)) % every_ : l;
   const std::vector<double> copies = copies_again(first, l);
   PartBytes base = others + encoded(l) + buffers(copies.back() + shared);
@@ -160,7 +160,7 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
 
 void ChunkMemory::encoder_end_backward(const PartBytes& others, const GradientRoom& room,
                                        PartBytes& most) const {
-  const double shared = p_.tied_here ? moments::staged(s_, p_.weights.table) : 0;
+  const double shared = p_.tied_here ? moments::staged_product(s_, p_.weights.table) : 0;
   const i64 group = group_of(p_.encoder_layers) - 1;
   const PartBytes base = others + on_device(p_.encoder_layers) + encoded_gradient() +
                          u_.encoder_end.backward + buffers(copies_at(group, false) + shared);
