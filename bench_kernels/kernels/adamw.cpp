@@ -23,9 +23,12 @@ std::size_t launch_adamw(const AdamwLists& a, std::size_t first) {
   for (std::size_t i = first; i < end; ++i) {
     const at::Tensor copy = a.copies.empty() ? at::Tensor() : a.copies[i];
     const std::int64_t n = a.parameters[i].numel();
-    args.of[i - first] = {device::at_of(a.parameters[i]), device::at_of(a.grads[i]),
-                          device::at_of(a.means[i]),      device::at_of(a.squares[i]),
-                          device::at_of(copy),            n,
+    args.of[i - first] = {device::at_of(a.parameters[i]),
+                          device::at_of(a.grads[i]),
+                          device::at_of(a.means[i]),
+                          device::at_of(a.squares[i]),
+                          device::at_of(copy),
+                          n,
                           args.chunks};
     args.chunks += (n + args.chunk - 1) / args.chunk;
     packed = packed && device::aligned({a.parameters[i], a.grads[i], a.means[i], a.squares[i], copy}, {});

@@ -10,8 +10,9 @@ namespace sweep::kernels {
 // the parameters or the copies, or fp32.
 struct AdamwLists {
   const std::vector<at::Tensor>&parameters, &grads, &means, &squares;
-  const std::vector<at::Tensor>& copies;  // get the updated parameters in their own type; empty: there are none
-  double coefficient = 1;                 // of the gradients
+  const std::vector<at::Tensor>&
+      copies;              // get the updated parameters in their own type; empty: there are none
+  double coefficient = 1;  // of the gradients
   // parameter = decay x parameter - step_size x mean / (root x sqrt(square) + eps)
   double beta1 = 0, beta2 = 0, decay = 1, step_size = 0, root = 1, eps = 0;
 };

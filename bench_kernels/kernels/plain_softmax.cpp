@@ -44,7 +44,8 @@ void store(at::Tensor target, at::Tensor value, double factor) {
 
 // exp(logits - lse) as a new tensor of the accumulation type, and no further one for the operand of fewer digits.
 at::Tensor exp_above(const at::Tensor& logits, const at::Tensor& lse) {
-  if (logits.is_cpu()) return logits.to(lse.scalar_type(), false, /*copy=*/true).sub_(lse.unsqueeze(1)).exp_();
+  if (logits.is_cpu())
+    return logits.to(lse.scalar_type(), false, /*copy=*/true).sub_(lse.unsqueeze(1)).exp_();
   return logits.sub(lse.unsqueeze(1)).exp_();
 }
 

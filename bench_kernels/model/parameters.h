@@ -179,7 +179,7 @@ class Parameters {
   bool base_frozen_ = false;
   std::vector<Stack> stacks_;
   std::vector<Bucket> buckets_;
-  at::TensorOptions options_;               // of values
+  at::TensorOptions options_;  // of values
   bool products_staged_ = false;
   at::Tensor maps_;                         // of quantized stacks' codes
   std::vector<at::Tensor> values_;          // one view per stack

@@ -169,7 +169,8 @@ void column_weights(const StageContext& shared, const Linear& linear, const at::
     whole.each([&](const at::Tensor& rows, std::int64_t begin) {
       const at::Tensor from = rows_at(dout, begin, rows);
       if (trains)
-        kernels::linear_backward_weight(from, rows, linear.transposed, p.product_grad(linear.weight), linear.fp8);
+        kernels::linear_backward_weight(from, rows, linear.transposed, p.product_grad(linear.weight),
+                                        linear.fp8);
       else
         adapter.weights(from, rows, rows_at(low.value, begin, rows), rows_at(low.gradient, begin, rows));
     });
@@ -263,7 +264,8 @@ void row_backward_weight(const StageContext& shared, const Linear& linear, std::
       if (!trains)
         return adapter.weights(rows, from, rows_at(low.value, begin, rows),
                                rows_at(low.gradient, begin, rows));
-      kernels::linear_backward_weight(rows, from, linear.transposed, p.product_grad(linear.weight), linear.fp8);
+      kernels::linear_backward_weight(rows, from, linear.transposed, p.product_grad(linear.weight),
+                                      linear.fp8);
       if (linear.bias != Parameters::kNone) kernels::bias_backward(rows, p.grad(linear.bias));
     });
     if (!trains) return adapter.ready();

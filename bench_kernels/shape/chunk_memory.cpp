@@ -127,7 +127,8 @@ void ChunkMemory::forward(const PartBytes& others, PartBytes& most) const {
 void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientRoom& room,
                                  PartBytes& most) const {
   // A head that shares the table leaves its part of the gradient for the embedding to add to.
-  const double shared = p_.tied_here && !s_.later && !s_.frozen ? moments::staged_product(s_, p_.weights.table) : 0;
+  const double shared =
+      p_.tied_here && !s_.later && !s_.frozen ? moments::staged_product(s_, p_.weights.table) : 0;
   const i64 first = recomputes_ ? l - (l - side_of(l)) % every_ : l;
   const std::vector<double> copies = copies_again(first, l);
   PartBytes base = others + encoded(l) + buffers(copies.back() + shared);

@@ -40,10 +40,10 @@ struct StepSizes {
   bool ring, exchange, fp8;
   bool autocast;  // precision bf16_amp or fp16_amp
   bool plain_norm, plain_rope, plain_mlp,
-      plain_loss;    // by library operators, with temporaries: no fused kernel
+      plain_loss;      // by library operators, with temporaries: no fused kernel
   bool kernel_update;  // AdamW by one kernel, which reads and writes every type of state itself
-  bool norm_starts;  // the norm of a block writes what the block's last product starts from
-  bool rows_split;   // sequence parallelism: the residual stream holds a share of the rows
+  bool norm_starts;    // the norm of a block writes what the block's last product starts from
+  bool rows_split;     // sequence parallelism: the residual stream holds a share of the rows
   bool rms, gated, gelu_gate, exact_gelu, qk_norm, post_norms;
   bool local_angles;      // layers with a window have rotary tables of their own
   bool causal = true;     // attention within a sequence

@@ -39,9 +39,10 @@ std::optional<Objection> captured_late(const Trial& t, const MeasurePlan& measur
     return {};
   return Objection{
       {"cuda_graph",
-       fmt::format("cuda_graph with warmup_steps {}: the second step captures the graphs, and would be timed; "
-                   "take warmup_steps {} or more",
-                   measure.warmup_steps, shape::kStepsBeforeGraphs)},
+       fmt::format(
+           "cuda_graph with warmup_steps {}: the second step captures the graphs, and would be timed; "
+           "take warmup_steps {} or more",
+           measure.warmup_steps, shape::kStepsBeforeGraphs)},
       Outcome::kUnsupported};
 }
 

@@ -20,7 +20,8 @@ struct AdamwList {
           square(n, shift, seed + 2, 0),
           grad(n, shift, seed + 3),
           copy(n, shift, seed + 4) {
-      for (Index i = 0; i < n; ++i) narrow(static_cast<Wide<P>>(0.01 * static_cast<double>(i % 7)), square.at()[i]);
+      for (Index i = 0; i < n; ++i)
+        narrow(static_cast<Wide<P>>(0.01 * static_cast<double>(i % 7)), square.at()[i]);
     }
   };
   std::vector<std::unique_ptr<Tensor>> tensors;
@@ -33,13 +34,9 @@ struct AdamwList {
     for (const Index n : sizes) {
       const auto seed = static_cast<unsigned>(10 * tensors.size() + 1);
       const auto& t = *tensors.emplace_back(std::make_unique<Tensor>(n, shift, seed));
-      args.of[args.tensors++] = {t.parameter.at(),
-                                 t.grad.at(),
-                                 t.mean.at(),
-                                 t.square.at(),
-                                 copies ? t.copy.at() : nullptr,
-                                 n,
-                                 args.chunks};
+      args.of[args.tensors++] = {
+          t.parameter.at(), t.grad.at(), t.mean.at(), t.square.at(), copies ? t.copy.at() : nullptr, n,
+          args.chunks};
       args.chunks += (n + chunk - 1) / chunk;
     }
   }
@@ -77,7 +74,8 @@ void adamw_of(const Case& c, bool copies) {
 
 template <class T>
 void adamws() {
-  for (const Case& c : {Case{1, 0, 3, 512, true, 0}, Case{1, 0, 1, 64, true, 0}, Case{1, 0, 2, 64, false, 1}}) {
+  for (const Case& c :
+       {Case{1, 0, 3, 512, true, 0}, Case{1, 0, 1, 64, true, 0}, Case{1, 0, 2, 64, false, 1}}) {
     adamw_of<T, T, T>(c, false);
     if constexpr (sizeof(T) == 2) {
       adamw_of<T, T, float>(c, false);

@@ -22,7 +22,8 @@ class KernelNames {
     return *names;
   }
   void add(const void* function, const char* mangled) {
-    const bool tells = grouped_kernel(mangled) != GroupedKernel::kNone || ListKernel::named(mangled).lists > 0;
+    const bool tells =
+        grouped_kernel(mangled) != GroupedKernel::kNone || ListKernel::named(mangled).lists > 0;
     const std::lock_guard lock(mutex_);
     if (logs_launches()) names_.emplace(function, mangled);
     if (std::strstr(mangled, "flash_") == nullptr && !tells) return;

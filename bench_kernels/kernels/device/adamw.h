@@ -50,8 +50,9 @@ __device__ inline void adamw(const AdamwArgs& args) {
     while (at + 1 < args.tensors && args.of[at + 1].first <= chunk) ++at;
     const AdamwTensor& of = args.of[at];
     const Index begin = (chunk - of.first) * args.chunk, left = of.n - begin;
-    over_columns<K>(left < args.chunk ? left : args.chunk,
-                    [&](Index c, auto size) { adamw_pack<decltype(size)::value, T, P>(args, of, begin + c); });
+    over_columns<K>(left < args.chunk ? left : args.chunk, [&](Index c, auto size) {
+      adamw_pack<decltype(size)::value, T, P>(args, of, begin + c);
+    });
   }
 }
 

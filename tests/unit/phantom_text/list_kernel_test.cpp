@@ -10,7 +10,8 @@ namespace {
 
 constexpr const char* kAdamw =
     "_ZN2at6native59_GLOBAL__N__72f4167f_18_fused_adam_impl_cu_169fdea025multi_tensor_apply_kernelINS1_"
-    "32FusedOptimizerTensorListMetadataILi4EEENS1_20FusedAdamMathFunctorIfLi4ELNS0_9ADAM_MODEE1ELb0EEEJPKfdddddb"
+    "32FusedOptimizerTensorListMetadataILi4EEENS1_20FusedAdamMathFunctorIfLi4ELNS0_9ADAM_"
+    "MODEE1ELb0EEEJPKfdddddb"
     "SB_SB_EEEvT_T0_DpT1_";
 
 TEST(ListKernel, IsKnownByName) {
@@ -24,8 +25,9 @@ TEST(ListKernel, IsKnownByName) {
   EXPECT_EQ(lerp.lists, 3);
   EXPECT_EQ(lerp.passes, 4);
   EXPECT_EQ(lerp.width, 2);
-  EXPECT_EQ(ListKernel::named("multi_tensor_apply_kernelINS1_18TensorListMetadataILi2EEENS1_11CopyFunctorIfN3c104HalfE"
-                              "Li2ELi1ELi1EEEJNS0_4CopyIfS8_EEEEEvT_T0_DpT1_")
+  EXPECT_EQ(ListKernel::named(
+                "multi_tensor_apply_kernelINS1_18TensorListMetadataILi2EEENS1_11CopyFunctorIfN3c104HalfE"
+                "Li2ELi1ELi1EEEJNS0_4CopyIfS8_EEEEEvT_T0_DpT1_")
                 .passes,
             2);
   EXPECT_EQ(ListKernel::named("_ZN2at6native29vectorized_elementwise_kernelILi4E").lists, 0);
