@@ -28,7 +28,7 @@
   KERNEL(layer_norm_backward, NormBackwardArgs, (norm_backward<T, K, true>(args, room)))                   \
   KERNEL(sum_parts, SumPartsArgs, (sum_parts<T>(args, room)))                                              \
   KERNEL(rope, RopeArgs, (rotate<T, K>(args)))                                                             \
-  KERNEL(adamw, AdamwArgs, (adamw<T, sizeof(T) == 4 ? K : (K + 1) / 2, T>(args)))                          \
+  KERNEL(adamw, AdamwArgs, (adamw < T, sizeof(T) == 4 ? K : (K + 1) / 2, T > (args)))                      \
   KERNEL(adamw_master, AdamwArgs, (adamw<T, (K + 1) / 2, Wide<T>>(args)))                                  \
   KERNEL(adamw_eight_bit, EightBitArgs, (adamw_eight_bit<T>(args, room)))                                  \
   KERNEL(four_bit_weights, Nf4Args, (nf4_dequantize<T, K>(args, room)))                                    \
