@@ -6,6 +6,10 @@
 
 namespace sweep::device {
 
+// Numbers that a thread updates at once, where K are a pack: but for fp32 a whole pack would spill.
+template <class T, int K>
+constexpr int kAdamwPack = sizeof(T) == 4 ? K : (K + 1) / 2;
+
 // fp32 numbers, at most 16 bytes a load.
 template <int K, class A>
 __device__ inline void load_floats(const float* from, A (&to)[K]) {
