@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "bench_kernels/shape/around_step.h"
+#include "bench_kernels/shape/graphs.h"
 #include "orchestrator/plan/order.h"
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"
@@ -40,6 +41,19 @@ std::optional<Objection> beyond_memory(const PlanEntry& e, LeftToProgram left) {
                    Outcome::kPruned};
 }
 
+// Steps that are captured cost more than those that are measured.
+std::optional<Objection> captured_late(const Trial& t, const MeasurePlan& measure) {
+  if (!t.cuda_graph || t.workload == Workload::kCommand || measure.warmup_steps >= shape::kStepsBeforeGraphs)
+    return {};
+  return Objection{
+      {"cuda_graph",
+       fmt::format(
+           "cuda_graph with warmup_steps {}: the second step captures the graphs, and would be timed; "
+           "take warmup_steps {} or more",
+           measure.warmup_steps, shape::kStepsBeforeGraphs)},
+      Outcome::kUnsupported};
+}
+
 // Reasons that always hold (rules, memory) come before "not built yet", so that a plan stays true as more is
 // built.
 void judge(PlanEntry& e, const MeasurePlan& measure, const predict::Predictor& predictor,
@@ -51,6 +65,7 @@ void judge(PlanEntry& e, const MeasurePlan& measure, const predict::Predictor& p
   if (!impossible || impossible->rule == "precision") e.predicted = predictor.predict(e.trial, measure);
   if (impossible) return reject(e, *impossible);
   if (const auto o = beyond_memory(e, left)) return reject(e, *o);
+  if (const auto o = captured_late(e.trial, measure)) return reject(e, *o);
   if (const auto o = not_built_yet(e.trial)) return reject(e, *o);
 }
 

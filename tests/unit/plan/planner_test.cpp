@@ -115,6 +115,25 @@ TEST(Planner, KeepsWhatTheGridHasPruned) {
   EXPECT_EQ(plan[0].reason, "dp <= 2 is false");
 }
 
+TEST(Planner, GraphsNeedTheStepsInWhichTheyAreCaptured) {
+  Trial graphs = model_trial("gpt2", "a100-80gb");
+  graphs.seq_len = 1024;
+  const Trial eager = graphs;
+  graphs.cuda_graph = true;
+  for (const i64 warmups : {0, 1, 2}) {
+    std::vector<PlanEntry> plan{entry("graphs", graphs), entry("eager", eager)};
+    MeasurePlan measure;
+    measure.warmup_steps = warmups;
+    decide(plan, measure);
+    EXPECT_EQ(plan[0].admitted, warmups == 2) << plan[0].reason;
+    EXPECT_TRUE(plan[1].admitted) << plan[1].reason;
+    if (plan[0].admitted) continue;
+    EXPECT_EQ(plan[0].rule, "cuda_graph");
+    EXPECT_EQ(plan[0].verdict, Outcome::kUnsupported);
+    EXPECT_THAT(plan[0].reason, HasSubstr("warmup_steps"));
+  }
+}
+
 TEST(Planner, BestPredictedOfEachQuestionFirstWithinOnePlacement) {
   Trial cheap = tiny(), costly = tiny(), wide = tiny(2), cheapest_wide = tiny(2);
   costly.seq_len = 4096;
