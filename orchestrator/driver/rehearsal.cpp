@@ -113,13 +113,8 @@ std::map<std::string, std::string> kernel_tables(const SharedFolder& shared) {
   return out;
 }
 
-// Why one rank cannot stand for all ranks of a command; nullopt: it can.
-std::optional<std::string> not_alone(const Trial& trial, i64 most) {
-  if (trial.pp > 1)
-    return fmt::format(
-        "the pipeline stages of a command are rehearsed with all ranks: it has {}, and --rehearse-ranks is "
-        "{} ({} at most)",
-        trial.world(), most, kMostGpus);
+// Why one rank of each pipeline stage cannot stand for all ranks of a command; nullopt: it can.
+std::optional<std::string> not_by_roles(const Trial& trial) {
   const auto alone = command_from(trial.program).and_then(without_launcher);
   return alone ? std::nullopt : std::optional(alone.error().message);
 }
@@ -128,11 +123,11 @@ std::optional<std::string> not_alone(const Trial& trial, i64 most) {
 std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
   if (trial.hardware == "cpu")
     return "hardware: cpu has no GPU to rehearse; `sweep run` runs it on this machine";
-  if (trial.workload == Workload::kCommand && trial.world() > most) return not_alone(trial, most);
   const auto ranks = plan::rehearsed_ranks(trial, most);
   if (ranks && static_cast<i64>(ranks->size()) > kMostGpus)
     return fmt::format("a rehearsal needs a rank for each of {} pipeline stages, and has {} phantom GPUs",
                        trial.pp, kMostGpus);
+  if (trial.workload == Workload::kCommand && trial.world() > most) return not_by_roles(trial);
   return std::nullopt;
 }
 
