@@ -27,6 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr i64 kMostGpus = 16;  // limit of a phantom node
+// Megatron-LM's option (megatron/training/arguments.py) by which data-parallel ranks are the outermost, not stages.
+constexpr std::string_view kStagesInside = "--use-tp-pp-dp-mapping";
 
 // The folder that the phantom GPUs of one rehearsal share; it is removed with the rehearsal. Its lock ends
 // with this process: the next rehearsal removes what a killed one left.
@@ -114,9 +116,16 @@ std::map<std::string, std::string> kernel_tables(const SharedFolder& shared) {
 }
 
 // Why one rank of each pipeline stage cannot stand for all ranks of a command; nullopt: it can.
-std::optional<std::string> not_by_roles(const Trial& trial) {
+std::optional<std::string> not_by_roles(const Trial& trial, i64 most) {
   const auto alone = command_from(trial.program).and_then(without_launcher);
-  return alone ? std::nullopt : std::optional(alone.error().message);
+  if (!alone) return alone.error().message;
+  if (trial.pp > 1 && std::ranges::find(alone->argv, kStagesInside) != alone->argv.end())
+    return fmt::format(
+        "{}: its pipeline stages are no blocks of successive ranks, by which a rehearsal of more than {} "
+        "ranks "
+        "takes one rank for each stage",
+        kStagesInside, most);
+  return std::nullopt;
 }
 
 // Why a trial cannot be rehearsed here; nullopt: it can.
@@ -127,7 +136,7 @@ std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
   if (ranks && static_cast<i64>(ranks->size()) > kMostGpus)
     return fmt::format("a rehearsal needs a rank for each of {} pipeline stages, and has {} phantom GPUs",
                        trial.pp, kMostGpus);
-  if (trial.workload == Workload::kCommand && trial.world() > most) return not_by_roles(trial);
+  if (trial.workload == Workload::kCommand && trial.world() > most) return not_by_roles(trial, most);
   return std::nullopt;
 }
 

@@ -176,7 +176,9 @@ def tell_groups(c10d):
             real = 1 < size == len(members) and all(rank in STARTED for rank in members)
             return gloo(store, rank, size, **options) if real else FakeProcessGroup._create_internal(rank, size)
 
-    FakeProcessGroup._set_sequence_number_for_group = lambda group: None  # which PyTorch asks of Gloo, not of its fake
+    # What PyTorch asks of Gloo, and not of its fake.
+    FakeProcessGroup._set_sequence_number_for_group = lambda group: None
+    FakeProcessGroup._set_default_timeout = lambda group, timeout: None
     c10d._new_process_group_helper, c10d.split_group = make_and_tell, split_and_tell
     c10d.ProcessGroupGloo = ProcessGroupGloo
 
