@@ -13,6 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/proc.h"
+#include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/kernel_table.h"
 #include "orchestrator/driver/calibration.h"
@@ -128,8 +130,19 @@ std::optional<std::string> not_by_roles(const Trial& trial, i64 most) {
   return std::nullopt;
 }
 
+// Why this machine's memory, of which so much is free, does not hold what the host of a trial updates.
+std::optional<std::string> host_too_small(const Trial& trial, i64 most, std::optional<i64> free) {
+  if (trial.workload != Workload::kStep || !free) return std::nullopt;
+  const double needs = plan::rehearsed_host_bytes(trial, most);
+  if (needs <= static_cast<double>(*free)) return std::nullopt;
+  return fmt::format(
+      "offload {}: the states that the host updates take {} of this machine's memory in a rehearsal, which "
+      "has {} free; use fewer --rehearse-ranks, more dp with zero, or offload disk",
+      trial.offload, human_bytes(needs), human_bytes(static_cast<double>(*free)));
+}
+
 // Why a trial cannot be rehearsed here; nullopt: it can.
-std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
+std::optional<std::string> not_rehearsed(const Trial& trial, i64 most, std::optional<i64> free) {
   if (trial.hardware == "cpu")
     return "hardware: cpu has no GPU to rehearse; `sweep run` runs it on this machine";
   const auto ranks = plan::rehearsed_ranks(trial, most);
@@ -137,7 +150,7 @@ std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
     return fmt::format("a rehearsal needs a rank for each of {} pipeline stages, and has {} phantom GPUs",
                        trial.pp, kMostGpus);
   if (trial.workload == Workload::kCommand && trial.world() > most) return not_by_roles(trial, most);
-  return std::nullopt;
+  return host_too_small(trial, most, free);
 }
 
 // The launcher of rehearsals: this machine plays any number of nodes with phantom GPUs.
@@ -176,11 +189,12 @@ Expected<void> make_rehearsal(Planned& planned, i64 most) {
       planned.entries, [](const PlanEntry& entry) { return entry.trial.workload == Workload::kCommand; });
   if (!command) planned.grid.measure = kRehearsalMeasure;
   planned.grid.limits.gpu_hours.reset();  // no GPU is held
+  const auto free = proc::memory_available();
   bool any = false;
   std::string first;  // why the first admitted one is not rehearsed
   for (PlanEntry& entry : planned.entries) {
     if (!entry.admitted) continue;
-    const auto why = not_rehearsed(entry.trial, most);
+    const auto why = not_rehearsed(entry.trial, most, free);
     if (why)
       entry.admitted = false, entry.verdict = Outcome::kPruned, entry.rule = "rehearsal", entry.reason = *why;
     any = any || entry.admitted;
