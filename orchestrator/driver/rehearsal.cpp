@@ -29,6 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr i64 kMostGpus = 16;  // limit of a phantom node
+// Memory of a Python process with PyTorch that it shares with no other (Megatron-LM's, 2026-11-27: 434 MiB).
+constexpr i64 kProgramBytes = i64{450} << 20;
 // Megatron-LM's option (megatron/training/arguments.py) by which data-parallel ranks are the outermost, not stages.
 constexpr std::string_view kStagesInside = "--use-tp-pp-dp-mapping";
 
@@ -123,16 +125,21 @@ std::optional<std::string> not_by_roles(const Trial& trial, i64 most) {
   if (!alone) return alone.error().message;
   if (trial.pp > 1 && std::ranges::find(alone->argv, kStagesInside) != alone->argv.end())
     return fmt::format(
-        "{}: its pipeline stages are no blocks of successive ranks, by which a rehearsal of more than {} "
-        "ranks "
-        "takes one rank for each stage",
+        "{}: its pipeline stages are no blocks of successive ranks, of which a rehearsal of more than {} "
+        "ranks starts the first",
         kStagesInside, most);
   return std::nullopt;
 }
 
-// Why this machine's memory, of which so much is free, does not hold what the host of a trial updates.
-std::optional<std::string> host_too_small(const Trial& trial, i64 most, std::optional<i64> free) {
-  if (trial.workload != Workload::kStep || !free) return std::nullopt;
+// Why this machine's memory, of which so much is free, does not hold the processes of so many ranks, or what the host of
+// a trial updates; nullopt: it does.
+std::optional<std::string> host_too_small(const Trial& trial, i64 ranks, i64 most, std::optional<i64> free) {
+  if (!free) return std::nullopt;
+  if (trial.workload == Workload::kCommand && ranks * kProgramBytes > *free)
+    return fmt::format("{} processes take about {} each, and this machine has {} free; free some{}", ranks,
+                       human_bytes(kProgramBytes), human_bytes(static_cast<double>(*free)),
+                       ranks > trial.pp ? ", or lower --rehearse-ranks" : "");
+  if (trial.workload != Workload::kStep) return std::nullopt;
   const double needs = plan::rehearsed_host_bytes(trial, most);
   if (needs <= static_cast<double>(*free)) return std::nullopt;
   return fmt::format(
@@ -149,8 +156,9 @@ std::optional<std::string> not_rehearsed(const Trial& trial, i64 most, std::opti
   if (ranks && static_cast<i64>(ranks->size()) > kMostGpus)
     return fmt::format("a rehearsal needs a rank for each of {} pipeline stages, and has {} phantom GPUs",
                        trial.pp, kMostGpus);
-  if (trial.workload == Workload::kCommand && trial.world() > most) return not_by_roles(trial, most);
-  return host_too_small(trial, most, free);
+  if (trial.workload == Workload::kCommand && trial.world() > most)
+    if (auto why = not_by_roles(trial, most)) return why;
+  return ranks ? host_too_small(trial, static_cast<i64>(ranks->size()), most, free) : std::nullopt;
 }
 
 // The launcher of rehearsals: this machine plays any number of nodes with phantom GPUs.

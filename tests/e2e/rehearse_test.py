@@ -361,6 +361,15 @@ class RehearseTest(unittest.TestCase):
                    LD_LIBRARY_PATH=str(libraries), SWEEP_PHANTOM="{}", SWEEP_PHANTOM_GPUS="8", SWEEP_PHANTOM_NODE=self.folder.name)
         self.assertEqual(database.rows(db, "select outcome from results"), [("invalid",)])
 
+    def test_what_the_host_updates_is_counted_before_ranks_start(self):
+        """70 G parameters with eight bytes of moments each are more than this machine has."""
+        file = self.folder / "host.yaml"
+        file.write_text("name: host\nmodel: llama3-70b\nbase: {hardware: h100-sxm-80gb, gpus_per_node: 8, tp: 8, seq_len: 512, precision: bf16_master}\n"
+                        "grid: {offload: [optimizer]}\n")
+        done = self.sweep("run", file, "--rehearse", "--db", self.folder / "host.db")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, "the host updates take [45][0-9]{2}[.0-9]* GiB")
+
     def test_what_cannot_be_rehearsed_is_refused(self):
         for words in ([], ["--on", "local"], ["--jobid", "3"]):
             hardware = "cpu" if not words else "h100-sxm-80gb"

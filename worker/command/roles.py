@@ -20,7 +20,8 @@ ID_BYTES = 128  # of an NCCL id
 NO_VALUE = bytes(ID_BYTES)  # of a key that a peer would have set
 # Under it ProcessGroupNCCL keeps a communicator's id: by number, set by the group's first rank, or by the pair of a message, set by the lower one.
 ID_KEY = re.compile(r"/cuda//(?:\d+|(\d+):(\d+))$")
-START_S, ANSWER_S = 1800, 10  # how long a started rank is waited for, and an answer that may be a peer's who is not
+# How long a started rank is waited for, and an answer that may be a peer's who is not: for one key, and in all.
+START_S, ANSWER_S, ANSWERS_S = 1800, 10, 60
 os.environ["TORCH_NCCL_RANKS_PER_ROOT"] = str(WORLD)  # else groups of more than 128 ranks wait for several roots
 groups = {}  # name -> ranks, of those that this rank is in
 
@@ -46,6 +47,7 @@ class PeersAnswers:
 
     shared = None  # a store of PyTorch's
     timeout = None
+    patience_s = ANSWERS_S
 
     def set(self, key, value):
         self.shared.set(key, value)
@@ -54,7 +56,7 @@ class PeersAnswers:
 
     def get(self, key):
         if not ID_KEY.search(key):
-            return self.shared.get(key) if self.is_set(key, START_S if self.all_started(key) else ANSWER_S) else NO_VALUE
+            return self.shared.get(key) if self.has_come(key) else NO_VALUE
         members = self.of_id(key)
         if members[0] in STARTED:
             self.is_set(key, START_S)
@@ -73,8 +75,13 @@ class PeersAnswers:
         """The group under whose name this key is kept."""
         return next((groups[part] for part in reversed(key.split("/")[:-1]) if part in groups), range(WORLD))
 
-    def all_started(self, key):
-        return all(rank in STARTED for rank in self.group(key))
+    def has_come(self, key):
+        if all(rank in STARTED for rank in self.group(key)):
+            return self.is_set(key, START_S)
+        began = time.monotonic()
+        found = self.is_set(key, min(ANSWER_S, self.patience_s))
+        self.patience_s -= min(self.patience_s, time.monotonic() - began)
+        return found
 
     def is_set(self, key, within_s):
         until = time.monotonic() + (within_s if len(STARTED) > 1 else 0)
@@ -101,7 +108,7 @@ class PeersAnswers:
 
     def wait(self, keys, timeout=None):
         for key in keys:
-            self.is_set(key, START_S if self.all_started(key) else ANSWER_S)
+            self.has_come(key)
 
     def delete_key(self, key):
         return self.shared.check([key]) and self.shared.delete_key(key)
