@@ -53,9 +53,9 @@ foreach(room store launch driver command)
 endforeach()
 set(SWEEP_FALSE_ALARMS_agent -Wno-mismatched-new-delete)
 
-# Rooms that wait for files, processes and networks, or write one page, in a release build: -O1 compiles them in two thirds of the time
+# Rooms that wait for files, processes, networks and devices, or write one page, in a release build: -O1 compiles them in two thirds of the time
 # of -O3. The mains of the programs too.
-set(SWEEP_WAITS_FOR_OTHERS launch export import serve interop run simulate cli agent answers driver command)
+set(SWEEP_WAITS_FOR_OTHERS launch export import serve interop run simulate cli agent answers driver command rank)
 set(SWEEP_WAITING_OPTIONS $<$<CONFIG:Release>:-O1>)
 
 # sweep_room(<name> [FOLDERS f g ...] [ROOMS a b ...] [LIBS x y ...]): a static library sweep_<name> from every *.cpp of the

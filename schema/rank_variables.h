@@ -11,7 +11,7 @@ namespace sweep {
 
 using RankVariables = std::map<std::string, std::string>;
 
-// What sweep sets for each rank: a trial that sets it too would break the ranks' meeting or the clean-up.
+// Variables that sweep sets for each rank. A trial that sets one too would break the ranks' meeting or the clean-up.
 bool is_set_for_ranks(std::string_view variable);
 
 // The text of an axis: "NAME=VALUE NAME=VALUE", by name; empty: no variable.

@@ -37,7 +37,7 @@ Table with_rehearsed(Table table, const std::string& rehearsed) {
   return table;
 }
 
-// As the command asks: the table for programs, or text for people.
+// Prints the table for programs or the text for people, whichever the command line asks for.
 Expected<void> print(Io& io, const CompareCommand& o, const Table& table, const std::string& text) {
   if (o.json) return exports::write_json(io.out, table);
   if (o.csv) return exports::write_csv(io.out, table, {});
@@ -89,7 +89,7 @@ int compare_trials(Io& io, const CompareCommand& o) {
   return written ? kAnswered : refuse(io, written.error());
 }
 
-// What is wrong with the command line; nullopt: nothing.
+// The mistake of the command line; nullopt: there is none.
 std::optional<Error> wrong_in(const CompareCommand& o) {
   if (!o.transfer.wanted && !o.transfer.chart.empty() && !o.transfer.chart.ends_with(".html"))
     return Error{fmt::format(
@@ -138,7 +138,7 @@ Expected<std::vector<answers::Comparison>> compared(std::span<const CompareSide>
   return found;
 }
 
-// As asked: text or the table on standard output, the page, and on standard error what differs beside the results.
+// Prints text or table on standard output, writes the page, and names on standard error what differs beside the results.
 Expected<void> show_comparison(Io& io, const CompareCommand& o, std::span<const CompareSide> sides,
                                std::span<const answers::Comparison> found) {
   std::vector<const CompareSide*> all;

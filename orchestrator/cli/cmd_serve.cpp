@@ -70,7 +70,7 @@ class LivePage {
  private:
   static constexpr std::string_view kTrial = "trial/";
 
-  // As the database has it now; no such trial: no such page.
+  // The page is made from the database as it is now. An unknown trial has no page.
   Expected<serve::Document> trial(const std::string& id) {
     const auto known = opened_.store->find_trial(opened_.sweep.id, id);
     if (!known || *known != id) return serve::Document{};

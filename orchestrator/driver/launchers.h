@@ -50,7 +50,7 @@ std::optional<std::string> ranks_beyond_cores(const LaunchChoice&, std::span<con
 
 // The paths of the programs that a run starts; they need not be there.
 launch::Programs program_paths(const LaunchRequest&);
-// Those that these trials need, with the agent's --screen. Error: one is missing.
+// The programs that these trials need; the agent gets --screen. Error: a program is missing.
 Expected<launch::Programs> programs_for(const LaunchRequest&, std::span<const PlanEntry>,
                                         const std::string& screen = "");
 // The built-in step runs in some trial; only then sweep-rank is needed (and where nodes are screened).

@@ -19,7 +19,7 @@
 namespace sweep::driver {
 namespace {
 
-// Of a recipe's commands: the profile of its trainer.
+// Names the profile of the trainer that a recipe's commands start.
 std::string by_trainer(const predict::TrainerProfile& p, const std::string& hardware) {
   return fmt::format("{}: by the profile of the trainer, '{}'{}", hardware, p.name,
                      p.hardware == hardware ? "" : ", which is of " + p.hardware);
@@ -47,7 +47,7 @@ std::vector<std::string> origins_of_times(const std::vector<PlanEntry>& entries,
   return out;
 }
 
-// Of the built-in step; a command brings a PyTorch of its own.
+// The GPUs that this build's LibTorch cannot run the built-in step on. A command brings a PyTorch of its own.
 std::vector<std::string> not_run_here(const std::vector<PlanEntry>& entries) {
   std::set<std::string> names;
   for (const auto& entry : entries)

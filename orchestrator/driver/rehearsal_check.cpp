@@ -26,7 +26,7 @@ std::optional<Error> too_little(std::string_view what, const std::optional<doubl
                ErrorKind::kRefused, std::string(what)};
 }
 
-// What of sweep-rank keeps the built-in step from phantom GPUs.
+// Why this sweep-rank cannot run the built-in step on phantom GPUs.
 std::optional<Error> rank_lacks(const Expected<nlohmann::json>& rank) {
   if (!rank)
     return Error{"sweep-rank does not answer: " + rank.error().message, ErrorKind::kFailed, "sweep-rank"};

@@ -26,7 +26,7 @@ Status ValueReader::append_model(const Node& node, Dimension& out) {
   for (const Entry& entry : node.entries) {
     const auto slot = spec_.scope.find(entry.key);
     const bool dimension = slot && spec_.scope.at(*slot).origin == Origin::kDimension;
-    // What takes no list is refused where it is read.
+    // A key that takes no list is refused where it is read.
     if (entry.value->is_scalar() || !dimension || spec_.scope.at(*slot).type != Type::kInt) continue;
     const auto values = many(*entry.value, *slot);
     if (!values) return tl::unexpected(values.error());

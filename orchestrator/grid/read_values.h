@@ -46,7 +46,7 @@ class ValueReader {
   Expected<std::string> lengths(const Node&) const;
   Expected<i64> percentile(const Node&) const;
   Expected<std::string> variables(const Node&) const;
-  // Of a model's map: the dimensions that have several values, and the one of each that is meant.
+  // The dimensions of a model's map that list several values, and which value of each is meant.
   using Picks = std::map<std::string, i64, std::less<>>;
   Status append_model(const Node&, Dimension&);
   Status append_model(const Node&, const Picks&, Dimension&);

@@ -22,7 +22,7 @@ struct Effect {
   std::vector<EffectRange> when;  // all of them
 };
 
-// What holds for a layout, each as the share of such trials that had it.
+// Effects that hold for a layout, each as the share of such trials that had it.
 struct SeenEffects {
   double slow_messages = 0, fails = 0;
   bool slow_collectives = false;

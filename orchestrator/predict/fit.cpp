@@ -25,7 +25,7 @@ double ninth_of_ten(Vector residuals) {
   return residuals[residuals.size() * 9 / 10] * (1 + kFewRows / (count + kOfAKind));
 }
 
-// What each row's prediction by a fit without it is off; NaN: it states none.
+// How far each row's prediction is off when the fit leaves that row out; NaN: the row states no figure.
 struct OffOfRows {
   Vector time, plain_time, memory;  // plain: without the residual
 };

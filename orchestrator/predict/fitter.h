@@ -26,7 +26,7 @@ class Fitter {
   double plain_time_off(const MeasuredRow&);
   double memory_off(const MeasuredRow&);
   double needed(const MeasuredRow&);
-  // What the rows leave of each number's doubt.
+  // The doubt of each number that remains after the rows.
   std::vector<double> time_doubt();
 
  private:

@@ -8,7 +8,7 @@ namespace sweep::predict {
 
 // Adds those that the profile has.
 void write_parts(const TrainerProfile&, nlohmann::ordered_json& out);
-// Those that are not there stay empty.
+// A part that the JSON does not hold stays empty.
 Expected<void> read_parts(const nlohmann::ordered_json&, TrainerProfile&);
 
 }  // namespace sweep::predict

@@ -35,7 +35,7 @@ struct ResidualAxis {
 const std::array<ResidualAxis, 11>& residual_axes();
 ResidualPlace residual_place(const Layout&);
 
-// Of layouts and their ln(measured / modelled). Many are gathered at the places that lie farthest apart.
+// Fits the residual to layouts and their ln(measured / modelled). Many are gathered at the places that lie farthest apart.
 TimeResidual residual_of(std::span<const std::pair<ResidualPlace, double>>, const std::string& hardware);
 
 }  // namespace sweep::predict

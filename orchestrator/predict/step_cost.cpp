@@ -248,7 +248,7 @@ CostModel::Pass CostModel::cross_attention() const {
   return out;
 }
 
-// What an encoder adds to the decoder: its layers, and cross-attention in the decoder's.
+// The cost that an encoder adds: its own layers, and cross-attention in the decoder's.
 CostModel::Pass CostModel::encoder() const {
   if (!t_.spec.has_encoder()) return {};
   CostModel side = *this;

@@ -43,7 +43,7 @@ double collectives(const Links& k) {
   return k.l.tp <= 1 ? 0 : k.p.facts.collectives + (k.l.recompute ? kForwardCollectives : 0);
 }
 
-// What a layer's tensor-parallel collectives carry.
+// Seconds for the bytes that a layer's tensor-parallel collectives carry.
 double tensor_seconds(const Links& k) {
   const Layout& l = k.l;
   const double bytes = l.tokens * l.hidden * l.element * (l.tp - 1) / l.tp;
@@ -53,7 +53,7 @@ double tensor_seconds(const Links& k) {
                     : k.all_gather(l.tp, span) * k.p.time.far_share);
 }
 
-// How long host and GPU wait for these to start.
+// Seconds that host and GPU wait for these collectives to start.
 double tensor_latency(const Links& k) {
   const Layout& l = k.l;
   const double span = l.tp / l.gpus_per_node;

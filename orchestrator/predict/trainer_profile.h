@@ -81,8 +81,8 @@ struct TrainerProfile {
 
 // The numbers of a section that the profile's models read: "memory", "time", "facts", "error".
 std::vector<double*> numbers_of(TrainerProfile&, std::string_view section);
-// Of the same numbers, "memory" or "time": how far they may be from a start's (profile_numbers.def); of those that are
-// held by their names, next to nothing.
+// How far the numbers of a section ("memory", "time") may be from a start's (profile_numbers.def). A number that is
+// held by its name has next to no room.
 std::vector<double> doubts_of(const TrainerProfile&, std::string_view section,
                               const std::vector<std::string>& held = {});
 

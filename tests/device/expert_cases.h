@@ -64,7 +64,7 @@ void routers(const Case& c, const RouterCase& r) {
   expect_near(said<T>("router_backward", c), dlogits, d, std::max(tolerance<T>(), allowed));
 }
 
-// Of each fifth choice nothing was sent.
+// Each fifth choice was not sent.
 template <class T>
 void combines(const Case& c, Index choices) {
   using A = Wide<T>;

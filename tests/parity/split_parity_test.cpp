@@ -74,7 +74,7 @@ Trial larger_batches(Trial t) {
   return t;
 }
 
-// As a GPU computes them: the rows that a piece has of each rank are one product.
+// A GPU computes the overlap in this way: the rows that a piece has of each rank are one product.
 TEST(SplitParity, OverlapInBlocks) {
   kernels::set_path(kernels::Path::kPlain);
   ParityTable table(kSplitSteps);

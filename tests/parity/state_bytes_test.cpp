@@ -303,7 +303,7 @@ TEST_P(StateBytes, WhatLastsIsTheFormulaPlusPadding) {
     EXPECT_EQ(static_cast<double>(state.factored()),
               shape::factored_numbers(t, shape::split_stages(t.spec, 1, t.seq_len).front()));
   }
-  // Of blocks, small parts, rows and columns no number per parameter tells.
+  // 8-bit AdamW and Adafactor keep states by block, row and column: no number per parameter gives their bytes.
   if (t.optimizer != OptimizerKind::kAdamw8bit && t.optimizer != OptimizerKind::kAdafactor) {
     EXPECT_EQ(static_cast<double>(state.bytes().optimizer), formula.optimizer * trained);
   }

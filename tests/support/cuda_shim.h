@@ -63,7 +63,7 @@ class Barrier {
   std::atomic<unsigned long> turn_{0};
 };
 
-// What the threads of a block share.
+// State that the threads of a block share.
 struct Block {
   Block(unsigned threads, std::size_t shared_bytes)
       : all(threads), lanes(threads), shared(new (std::align_val_t(16)) std::byte[shared_bytes]) {

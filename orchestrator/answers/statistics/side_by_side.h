@@ -18,7 +18,7 @@ struct SideMetric {
   Field metric;
   Better better = Better::kNone;
   std::vector<std::optional<double>> values;  // one for each result
-  // Of a value to the first one; nullopt: one of them is missing, or the first is 0.
+  // The value divided by the first one's; nullopt: one of them is missing, or the first is 0.
   std::optional<double> ratio(std::size_t result) const;
 };
 // "better", "worse", "same"; empty: the metric has no direction, or there is no ratio.

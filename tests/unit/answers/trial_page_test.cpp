@@ -43,7 +43,7 @@ RankRecord timed(i64 rank) {
 TEST(TimeParts, WhatARankWaitedForAtOtherStagesIsTheBubbleAndNotCommunicationToo) {
   const auto parts = time_parts(rank_times(timed(0), /*pipeline=*/true), Trial{});
   ASSERT_TRUE(parts);
-  // Of 25 ms that were waited, 20 are outside of forward, backward and update: the bubble. The other 5 are a part of
+  // The rank waited 25 ms; 20 of them are outside of forward, backward and update: the bubble. The other 5 are a part of
   // backward.
   EXPECT_THAT(*parts, ElementsAre(20, 45, 5, 10, 20, 0));
 }

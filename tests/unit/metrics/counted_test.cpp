@@ -43,7 +43,7 @@ TEST(Counted, WhatPhantomGpusCountedIsOfTheRankThatHasMost) {
   EXPECT_FALSE(m.util_sd);
 }
 
-// Of the step; of a command, whose steps are not told apart, of the whole run.
+// Counts of a built-in step hold for one step; a command's steps are not told apart, so its counts hold for the run.
 TEST(Counted, WhatNoTableHoldsIsGuessed) {
   std::vector<RankRecord> records = of_two_ranks();
   records[0].effective = counted(100, 3, 2'000'000, 1000, 500);

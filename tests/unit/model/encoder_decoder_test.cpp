@@ -24,7 +24,7 @@ ModelSpec blenderbot() {
   return s;
 }
 
-// As transformers' BlenderbotForConditionalGeneration computes it.
+// Computes what transformers' BlenderbotForConditionalGeneration does.
 class PlainEncoderDecoder {
  public:
   PlainEncoderDecoder(const ModelSpec& spec, std::map<std::string, at::Tensor> weights)

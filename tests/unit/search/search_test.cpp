@@ -119,7 +119,7 @@ TEST(Search, GoesOnWherePredictionsProveWrong) {
   EXPECT_THAT(replay(w.all, w.answers, s), testing::Contains(best));
 }
 
-// What is left is predicted at less than a hundredth of the best: no error that was seen makes up for that.
+// The trials that are left are predicted at less than a hundredth of the best: no error that was seen makes up for that.
 TEST(Search, WrongPredictionsOfHopelessTrialsKeepNoSearchGoing) {
   World w;
   for (const i64 size : {1, 2, 4, 8, 16, 32}) w.add(layout(1, size), 1000, size == 4 ? 300 : 1000);

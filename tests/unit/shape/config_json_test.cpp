@@ -248,7 +248,7 @@ TEST(ConfigJson, GemmaOfTheFirstGenerationAndNoLaterOne) {
   EXPECT_FALSE(model_from_config_json(other));
 }
 
-// As the released file has it: the text's part of a model of text and images, which leaves out what is the default.
+// The released file: a model of text and images, whose text part leaves out what is the default.
 TEST(ConfigJson, Gemma3) {
   const std::string text =
       R"({"model_type":"gemma3","vision_config":{"model_type":"siglip_vision_model"},"text_config":{"hidden_size":2560,

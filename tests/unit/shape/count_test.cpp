@@ -112,7 +112,7 @@ TEST(Count, ModelFlopsAreSixNPlusTwelveLHS) {
                    6.0 * (3 * kLayerWeights + 160) + 12.0 * 3 * 4 * 2 * 16);
 }
 
-// Of three layers the second attends in full.
+// The second of three layers attends in full.
 TEST(Count, LayersWithAWindowMeetItsKeysOnly) {
   ModelSpec m = hand();
   const double layer = 3 * 4.0 * 4 * 2, others = 6.0 * (3 * kLayerWeights + 160);
@@ -150,7 +150,7 @@ TEST(Count, AdaptersByHand) {
   EXPECT_EQ(adapter_parameter_count(adapted(hand(), 0, LoraTargets::kAllLinear)), 0);
 }
 
-// What print_trainable_parameters() of peft says of these.
+// The figures that peft's print_trainable_parameters() prints.
 TEST(Count, AdaptersOfLlama2AreThoseThatPeftCounts) {
   const ModelSpec llama = model("llama2-7b");
   EXPECT_EQ(adapter_parameter_count(adapted(llama, 8, LoraTargets::kQueryValue)), 4'194'304);

@@ -119,7 +119,7 @@ TEST(Padding, EqualsSeparateSequences) {
   }
 }
 
-// What the padding holds changes nothing.
+// The content of the padding changes nothing.
 TEST(Padding, HasNoLossAndNoGradient) {
   Trial t = llama();
   t.packing = false, t.lengths = "fixed 20";

@@ -157,7 +157,7 @@ std::optional<double> NodeWatch::Span::largest_resident(const std::vector<pid_t>
   return out;
 }
 
-// As often as GPUs are asked.
+// The CPU is looked at as often as the GPUs are.
 void NodeWatch::Span::look_at_cpu(const std::vector<pid_t>& pids) {
   const double now = steady_s();
   const double pause = std::chrono::duration<double>(GpuSampler::kPause).count();
