@@ -8,6 +8,7 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import inspect
+import itertools
 import os
 import re
 import sys
@@ -135,13 +136,15 @@ class PeersAnswers:
 
 def answer_for_peers(rendezvous):
     """torch.distributed.rendezvous: whatever address a program names, it meets its peers at once."""
-    from torch.distributed import FileStore, HashStore
+    from torch.distributed import FileStore, HashStore, PrefixStore
 
     shared = FileStore(os.environ["SWEEP_STARTED_STORE"]) if len(STARTED) > 1 else HashStore()
     store = type("PeersStore", (PeersAnswers, rendezvous.Store), {"timeout": rendezvous.default_pg_timeout, "shared": shared})()
 
+    meetings = itertools.count()  # a program that begins again finds no keys of before
+
     def meet(url, rank=-1, world_size=-1, **more):
-        yield store, RANK, WORLD
+        yield PrefixStore(f"meeting {next(meetings)}", store), RANK, WORLD
 
     for scheme in ("env", "tcp", "file"):
         rendezvous._rendezvous_handlers[scheme] = meet
