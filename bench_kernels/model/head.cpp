@@ -2,6 +2,8 @@
 // a time, so that no tensor of tokens x vocabulary is there whole: the loss is known after backward.
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 #include "bench_kernels/kernels/autocast.h"
 #include "bench_kernels/model/tensor_parallel.h"
 
@@ -17,7 +19,10 @@ struct HeadSaved final : Saved {
 class Head final : public Unit {
  public:
   Head(const StageContext& shared, Parameters::Id table) : Unit(shared) {
-    const shape::TensorNames& names = shape::family_of(spec()).names;
+    const shape::Family& family = shape::family_of(spec());
+    const shape::TensorNames& names = family.names;
+    if (family.scales_tied_head && spec().tie_embeddings)
+      scale_ = 1 / std::sqrt(static_cast<double>(spec().hidden_size));
     norm_ = add_norm(shared, std::string(names.final_norm));
     head_.shared = table != Parameters::kNone;
     if (head_.shared) {
@@ -38,6 +43,7 @@ class Head final : public Unit {
     kept->x = std::move(in);
     kept->h = at::empty_like(kept->x);
     kept->stats = forward_norm(shared_, norm_, kept->x, kept->h);
+    if (scale_ != 1) kept->h.mul_(scale_);
     saved = std::move(kept);
     return {};
   }
@@ -54,6 +60,7 @@ class Head final : public Unit {
       layout().tensor->reduce_scatter(grad, dh).wait();
     else
       layout().tensor->all_reduce(dh).wait();
+    if (scale_ != 1) at::Tensor(dh).mul_(scale_);
     backward_norm(shared_, norm_, dh, s.x, s.stats, {}, dh);
     return dh;
   }
@@ -101,20 +108,23 @@ class Head final : public Unit {
     const kernels::Weight weight = head_.value(parameters());
     const std::int64_t rows = h.size(0), entries = shared_.vocabulary_rows(), most = chunk_rows(h);
     const bool later = shared_.later != nullptr, trains = parameters().trains(head_.weight);
-    const at::Tensor room = at::empty({later ? rows : most, entries}, h.options());
+    at::Tensor room = at::empty({later ? rows : most, entries}, h.options());
     for (std::int64_t begin = 0; begin < rows; begin += most) {
       const std::int64_t size = std::min(most, rows - begin);
       const at::Tensor in = h.narrow(0, begin, size);
       const at::Tensor logits =
           chunk_loss(micro, h, {begin, size}, later ? room.narrow(0, begin, size) : room);
       if (trains && !later)
-        kernels::linear_backward_weight(logits, in, false, parameters().grad(head_.weight));
+        kernels::linear_backward_weight(logits, in, false, parameters().product_grad(head_.weight));
       kernels::linear_backward_input(logits, weight, grad.narrow(0, begin, size));
     }
     if (!trains) return;
-    if (!later) return say_ready(parameters(), head_);
+    if (!later) {
+      room.reset();  // the reduction that begins takes room itself
+      return say_ready(parameters(), head_);
+    }
     weights_part(shared_, [this, local, room] {
-      kernels::linear_backward_weight(room, gathered(local), false, parameters().grad(head_.weight));
+      kernels::linear_backward_weight(room, gathered(local), false, parameters().product_grad(head_.weight));
       say_ready(parameters(), head_);
     });
   }
@@ -173,6 +183,7 @@ class Head final : public Unit {
 
   NormLayer norm_;
   Linear head_;
+  double scale_ = 1;          // of what the head reads
   std::int64_t padding_ = 0;  // the last columns of the logits: rows of the table that are no entry
 };
 

@@ -63,6 +63,8 @@ void post_norm_backward(const StepSizes&, Moments&);
 void end_post_norm_backward(const StepSizes&, Moments&);
 // Temporaries of the backward of a norm over so many rows.
 double norm_gradients(const StepSizes&, double rows, double columns);
+// Relative positions' backward: the gradient of what is added to the scores, on a GPU beside a copy with longer rows.
+double bias_backward(const StepSizes&);
 // Rows that tensor-parallel ranks exchange under sequence parallelism.
 double gathered_rows(const StepSizes&);
 double scattered_rows(const StepSizes&);
@@ -77,8 +79,10 @@ double micro_batch(const StepSizes&);  // tokens and labels; of packed rows plac
 double routes(const StepSizes&);
 // Room for a weight's gradient in the values' type, before it is added to one of another type.
 double staged(const StepSizes&, double elements);
+// The same where a product makes the gradient.
+double staged_product(const StepSizes&, double elements);
 // The same for a layer's gradients: of the weight, or where that is frozen of its adapters.
-double staged(const StepSizes&, double weight, double adapters);
+double staged_product(const StepSizes&, double weight, double adapters);
 // Rows that the weights' part of a column-parallel layer gathers again: it reads them if something is trained.
 double regathered_rows(const StepSizes&, double low_columns);
 }  // namespace moments

@@ -91,7 +91,8 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
 void set_fused(const shape::FusedGroups& groups) {
   const auto bit = [](bool on, kernels::Fused group) { return on ? static_cast<unsigned>(group) : 0U; };
   kernels::set_fused(bit(groups.norm, kernels::Fused::kNorm) | bit(groups.rope, kernels::Fused::kRope) |
-                     bit(groups.mlp, kernels::Fused::kMlp) | bit(groups.loss, kernels::Fused::kLoss));
+                     bit(groups.mlp, kernels::Fused::kMlp) | bit(groups.loss, kernels::Fused::kLoss) |
+                     bit(groups.update, kernels::Fused::kUpdate));
 }
 
 // The micro-batches that run: all, or on meta tensors as many as show the peak.
@@ -119,7 +120,7 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (const auto sentence = shape::around_objection(t)) return sentence;
   if (const auto sentence = shape::pipeline_objection(t)) return sentence;
   if (const auto sentence = shape::recompute_objection(t)) return sentence;
-  if (!t.spec.rope && t.seq_len > t.spec.max_positions) {
+  if (t.spec.max_positions > 0 && t.seq_len > t.spec.max_positions) {
     return "seq_len = " + std::to_string(t.seq_len) + " is longer than the model's table of " +
            std::to_string(t.spec.max_positions) + " learned positions.";
   }

@@ -1,6 +1,7 @@
 // Every fused kernel of a device on the CPU against double arithmetic: all stored types, odd sizes, aligned or
 // not, each block that is launched. A plain program, so that the sanitizers see nothing but the kernels; it
 // says which comparison failed and ends with 1.
+#include "tests/device/adamw_cases.h"
 #include "tests/device/cases.h"
 #include "tests/device/expert_cases.h"
 #include "tests/device/fp8_cases.h"
@@ -33,6 +34,17 @@ double silu_slope(double x) {
   return s * (1 + x * (1 - s));
 }
 
+// gpt-oss: both halves at most 7, the other one at least -7, and taken plus 1.
+double clamped(double x) {
+  const double g = std::min(x, 7.0);
+  return g / (1 + std::exp(-1.702 * g));
+}
+double clamped_slope(double x) {
+  if (x > 7) return 0;
+  const double s = 1 / (1 + std::exp(-1.702 * x));
+  return s * (1 + 1.702 * x * (1 - s));
+}
+
 template <class T>
 void activations(const Case& c) {
   struct Kind {
@@ -40,11 +52,15 @@ void activations(const Case& c) {
     bool gated;
     double (*value)(double);
     double (*slope)(double);
+    bool clamps = false;
+    double beside(double up) const { return clamps ? std::clamp(up, -7.0, 7.0) + 1 : up; }
   };
-  for (const Kind& kind : {Kind{"swiglu", "swiglu_backward", true, silu, silu_slope},
-                           Kind{"geglu", "geglu_backward", true, gelu, gelu_slope},
-                           Kind{"gelu", "gelu_backward", false, gelu, gelu_slope},
-                           Kind{"gelu_exact", "gelu_exact_backward", false, exact, exact_slope}}) {
+  for (const Kind& kind :
+       {Kind{"swiglu", "swiglu_backward", true, silu, silu_slope},
+        Kind{"geglu", "geglu_backward", true, gelu, gelu_slope},
+        Kind{"gelu", "gelu_backward", false, gelu, gelu_slope},
+        Kind{"gelu_exact", "gelu_exact_backward", false, exact, exact_slope},
+        Kind{"clamped_swiglu", "clamped_swiglu_backward", true, clamped, clamped_slope, true}}) {
     if (kind.gated && c.packed && c.n % (16 / static_cast<Index>(sizeof(T))) != 0)
       continue;  // the second half would be misaligned
     const Index width = kind.gated ? 2 * c.n : c.n;
@@ -54,11 +70,13 @@ void activations(const Case& c) {
         din(static_cast<std::size_t>(c.rows * width));
     for (Index r = 0; r < c.rows; ++r) {
       for (Index i = 0; i < c.n; ++i) {
-        const double x = in[r * width + i], up = kind.gated ? in[r * width + c.n + i] : 1,
-                     d = grad[r * c.n + i];
+        const double x = in[r * width + i], other = kind.gated ? in[r * width + c.n + i] : 1,
+                     up = kind.beside(other), d = grad[r * c.n + i];
         want[static_cast<std::size_t>(r * c.n + i)] = kind.value(x) * up;
         din[static_cast<std::size_t>(r * width + i)] = kind.slope(x) * up * d;
-        if (kind.gated) din[static_cast<std::size_t>(r * width + c.n + i)] = kind.value(x) * d;
+        if (kind.gated)
+          din[static_cast<std::size_t>(r * width + c.n + i)] =
+              std::abs(other) > 7 && kind.clamps ? 0 : kind.value(x) * d;
       }
     }
     const ActivationArgs forward{in.at(), out.at(), c.rows, c.n}, backward{in.at(), grad.at(), c.rows, c.n};
@@ -320,6 +338,7 @@ void every_kernel() {
     routers<T>({5, 0, 2, 64, false, 0}, {45, 3, sigmoid, false, false});
     routers<T>({3, 0, 3, 64, false, 0}, {64, 40, sigmoid, true, false});
   }
+  adamws<T>();
   eight_bits<T>(3 * kEightBitBlock + 17, 2, true);
   eight_bits<T>(kEightBitBlock + 3, 3, false);
   quantized<T>(3, 5, 2, 0);

@@ -79,7 +79,9 @@ KernelTime attention_time(const AttentionKernel& kernel, const Grid& grid, const
 }  // namespace
 
 KernelModel::KernelModel(const std::string& mangled)
-    : attention_(AttentionKernel::named(mangled)), grouped_(grouped_kernel(mangled.c_str())) {}
+    : attention_(AttentionKernel::named(mangled)),
+      grouped_(grouped_kernel(mangled.c_str())),
+      list_(ListKernel::named(mangled)) {}
 
 KernelTime KernelModel::time(const Grid& grid, const Grid& block, void* const* arguments) const {
   return attention_.passes == 0
