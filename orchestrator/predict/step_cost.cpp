@@ -402,12 +402,12 @@ StepCost CostModel::cost() {
 
 }  // namespace
 
-std::optional<Trial> fitted_part(const Trial& t) {
-  const bool fitted = t.lora_rank == 0 && t.quantize_base == QuantizeBase::kNone && !t.activation_offload &&
-                      t.optimizer == OptimizerKind::kFused && t.offload == Offload::kNone &&
-                      !t.spec.has_encoder();
-  if (fitted) return std::nullopt;
-  Trial out = t;
+bool is_fitted(const Trial& t) {
+  return t.lora_rank == 0 && t.quantize_base == QuantizeBase::kNone && !t.activation_offload &&
+         t.optimizer == OptimizerKind::kFused && t.offload == Offload::kNone && !t.spec.has_encoder();
+}
+
+Trial fitted_part(Trial out) {
   out.lora_rank = 0, out.quantize_base = QuantizeBase::kNone, out.activation_offload = false;
   out.optimizer = OptimizerKind::kFused, out.offload = Offload::kNone;
   out.spec.encoder_layers = 0, out.encoder_seq_len = Trial{}.encoder_seq_len;

@@ -1,8 +1,6 @@
 // The time of one step of our own on hardware of which a profile says what products, memory, launches and
 // collectives cost (`sweep calibrate` measures it; where it has not, the catalogue's figures make one). Pure.
 #pragma once
-#include <optional>
-
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/hardware_profile.h"
 #include "schema/trial.h"
@@ -21,9 +19,9 @@ struct StepCost {
 StepCost step_cost(const Trial&, const shape::HardwareProfile&, const shape::Hardware&);
 
 // The trainer profile of our step was fitted to full training of decoders with fused AdamW on the device. This is the trial
-// without what it has beside that: adapters, a quantized base, another optimizer, offloading, an encoder. nullopt: it has
-// nothing beside that.
-std::optional<Trial> fitted_part(const Trial&);
+// without what it has beside that: adapters, a quantized base, another optimizer, offloading, an encoder.
+Trial fitted_part(Trial);
+bool is_fitted(const Trial&);  // it has nothing beside that
 // How many times as long the trial's step takes as that of its fitted part, by step_cost on the catalogue's figures.
 double beyond_fitted(const Trial&, const Trial& fitted, const shape::Hardware&);
 
