@@ -48,7 +48,7 @@ def point(draw):
          "sp": draw.random() < 0.5, "tp_overlap": draw.random() < 0.2, "cp_comm_type": draw.choice(["ring", "all_to_all"]),
          "routing": draw.choice(["balanced", "skewed"]), "hot_percent": draw.choice([20, 50, 80]), "capacity_percent": draw.choice([0, 0, 125]),
          "activation_offload": draw.random() < 0.1, "grad_clip": draw.random() < 0.2, "vocab_multiple": often(draw, 1, 64, 128),
-         "fused_kernels": often(draw, "all", "none", "no_norm", "no_rope", "no_mlp", share=0.8)}
+         "fused_kernels": often(draw, "all", "none", "no_norm", "no_rope", "no_mlp", "no_loss", share=0.8)}
     if draw.random() < 0.2:
         p["lora_rank"] = draw.choice([8, 16, 64, 256])
         p["lora_targets"] = "attention" if name.startswith("mixtral") else draw.choice(["query_value", "attention", "mlp", "all_linear"])

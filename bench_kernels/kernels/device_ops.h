@@ -10,9 +10,9 @@
 
 namespace sweep::kernels {
 
-// Groups of kernels that can be switched off, all on by default; one setting per process.
-enum class Fused : unsigned { kNorm = 1, kRope = 2, kMlp = 4, kLoss = 8 };
-inline constexpr unsigned kAllFused = 15;
+// Groups of kernels that can be switched off, all on by default; one setting per process. kUpdate: AdamW of lists.
+enum class Fused : unsigned { kNorm = 1, kRope = 2, kMlp = 4, kLoss = 8, kUpdate = 16 };
+inline constexpr unsigned kAllFused = 31;
 void set_fused(unsigned groups);
 bool fused(Fused);
 

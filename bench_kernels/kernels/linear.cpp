@@ -32,6 +32,15 @@ void multiply(const at::Tensor& start, const at::Tensor& a, const at::Tensor& b,
   }
 }
 
+// The library's own sums in fp32 of 16-bit factors. It has this for CUDA tensors alone, and takes no room.
+void product_of_sums(const at::Tensor& a, const at::Tensor& b, double scale, at::Tensor out, bool add) {
+  if (out.is_meta()) return;
+  if (!add && scale == 1)
+    at::mm_out(out, a, b, out.scalar_type());
+  else
+    at::addmm_out(out, out, a, b, out.scalar_type(), add ? 1 : 0, scale);
+}
+
 void fp8_or_nothing(const Factor& a, const Factor& b, const at::Tensor& out, bool add) {
   if (way(out) == Way::kNothing) return;
   if (out.dim() == 3) {
@@ -54,6 +63,11 @@ Path path() {
 
 at::ScalarType accumulate_type(at::ScalarType t) {
   return t == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+bool writes_sums(const at::Tensor& like, at::ScalarType grads) {
+  const bool on_gpu = like.is_cuda() || (like.is_meta() && path() == Path::kPlain);
+  return on_gpu && grads == at::kFloat && at::isReducedFloatingType(like.scalar_type());
 }
 
 void put(const GradOut& to, const at::Tensor& value) {
@@ -129,6 +143,7 @@ void scaled_product(const at::Tensor& a, const at::Tensor& b, double scale, cons
       result.copy_(value);
     return;
   }
+  if (out.scalar_type() != a.scalar_type()) return product_of_sums(a, b, scale, out, add);
   multiply(out, a, b, add ? 1 : 0, scale, out);
 }
 

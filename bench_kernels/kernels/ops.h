@@ -26,6 +26,9 @@ struct GradOut {
   at::Tensor grad;
   bool add = false;
 };
+// Whether a product of 16-bit rows like these writes a weight's gradient in fp32 at once: on a GPU, and on meta tensors on
+// behalf of one. Elsewhere the gradient is made in the type of the rows.
+bool writes_sums(const at::Tensor& like, at::ScalarType grads);
 // Adds or stores a gradient computed elsewhere.
 void put(const GradOut& to, const at::Tensor& value);
 

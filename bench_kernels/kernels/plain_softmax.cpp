@@ -32,13 +32,20 @@ at::Tensor log_softmax(const at::Tensor& logits) {
   return wider;
 }
 
-// target = value * factor, in the target's type.
-void store(at::Tensor target, const at::Tensor& value, double factor) {
+// target = value * factor, in the target's type; the value is lost. A processor would make a temporary of an output whose
+// type is not that of the computation; a GPU writes it at once.
+void store(at::Tensor target, at::Tensor value, double factor) {
+  if (target.is_cpu()) {
+    target.copy_(value.mul_(factor));
+    return;
+  }
   at::mul_out(target, value, at::native::wrapped_scalar_tensor(factor));
 }
 
-// exp(logits - lse) as a new tensor of the accumulation type.
+// exp(logits - lse) as a new tensor of the accumulation type, and no further one for the operand of fewer digits.
 at::Tensor exp_above(const at::Tensor& logits, const at::Tensor& lse) {
+  if (logits.is_cpu())
+    return logits.to(lse.scalar_type(), false, /*copy=*/true).sub_(lse.unsqueeze(1)).exp_();
   return logits.sub(lse.unsqueeze(1)).exp_();
 }
 

@@ -84,7 +84,7 @@ class CrossAttention final : public Unit {
   void encoded_backward(const at::Tensor& grad) const {
     const Parameters& p = parameters();
     Encoded& encoded = *shared_.encoded;
-    kernels::linear_backward_weight(grad, encoded.rows, false, p.grad(key_value_.weight));
+    kernels::linear_backward_weight(grad, encoded.rows, false, p.product_grad(key_value_.weight));
     if (key_value_.bias != Parameters::kNone) kernels::bias_backward(grad, p.grad(key_value_.bias));
     say_ready(p, key_value_);
     const bool adds = encoded.gradient.defined();

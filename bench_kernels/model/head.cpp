@@ -108,20 +108,23 @@ class Head final : public Unit {
     const kernels::Weight weight = head_.value(parameters());
     const std::int64_t rows = h.size(0), entries = shared_.vocabulary_rows(), most = chunk_rows(h);
     const bool later = shared_.later != nullptr, trains = parameters().trains(head_.weight);
-    const at::Tensor room = at::empty({later ? rows : most, entries}, h.options());
+    at::Tensor room = at::empty({later ? rows : most, entries}, h.options());
     for (std::int64_t begin = 0; begin < rows; begin += most) {
       const std::int64_t size = std::min(most, rows - begin);
       const at::Tensor in = h.narrow(0, begin, size);
       const at::Tensor logits =
           chunk_loss(micro, h, {begin, size}, later ? room.narrow(0, begin, size) : room);
       if (trains && !later)
-        kernels::linear_backward_weight(logits, in, false, parameters().grad(head_.weight));
+        kernels::linear_backward_weight(logits, in, false, parameters().product_grad(head_.weight));
       kernels::linear_backward_input(logits, weight, grad.narrow(0, begin, size));
     }
     if (!trains) return;
-    if (!later) return say_ready(parameters(), head_);
+    if (!later) {
+      room.reset();  // the reduction that begins takes room itself
+      return say_ready(parameters(), head_);
+    }
     weights_part(shared_, [this, local, room] {
-      kernels::linear_backward_weight(room, gathered(local), false, parameters().grad(head_.weight));
+      kernels::linear_backward_weight(room, gathered(local), false, parameters().product_grad(head_.weight));
       say_ready(parameters(), head_);
     });
   }

@@ -166,7 +166,7 @@ class LatentAttentionUnit final : public Unit {
   void backward_weight(const Linear& linear, const at::Tensor& dout, const at::Tensor& in) const {
     if (!parameters().trains(linear.weight)) return;
     weights_part(shared_, [this, &linear, dout, in] {
-      kernels::linear_backward_weight(dout, in, false, parameters().grad(linear.weight));
+      kernels::linear_backward_weight(dout, in, false, parameters().product_grad(linear.weight));
       say_ready(parameters(), linear);
     });
   }

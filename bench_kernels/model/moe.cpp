@@ -244,7 +244,7 @@ class MoeUnit final : public Unit {
     kernels::router_backward(s.probs, s.route->experts, s.weights, dweights, auxiliary, dlogits, gate_);
     if (parameters().trains(router_.weight))
       weights_part(shared_, [this, dlogits, h = s.h] {
-        kernels::linear_backward_weight(dlogits, h, false, parameters().grad(router_.weight));
+        kernels::linear_backward_weight(dlogits, h, false, parameters().product_grad(router_.weight));
         if (router_.bias != Parameters::kNone)
           kernels::bias_backward(dlogits, parameters().grad(router_.bias));
         say_ready(parameters(), router_);

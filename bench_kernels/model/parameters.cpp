@@ -55,7 +55,7 @@ void Parameters::layout(const Layout& layout) {
   const auto width = static_cast<std::int64_t>(layout.options.dtype().itemsize());
   const std::int64_t unit = std::max<std::int64_t>(1, kAlignment / width);
   std::map<std::tuple<Role, bool, bool>, std::size_t> open;
-  options_ = layout.options;
+  options_ = layout.options, products_staged_ = layout.products_staged;
   for (Id id = stacks_.size(); id-- > 0;) {
     Stack& stack = stacks_[id];
     const std::int64_t elements = round_up(stack.kept(), unit), bytes = stack.quantized ? 1 : width;
@@ -187,9 +187,20 @@ kernels::GradOut Parameters::grad(Id id) const {
     if (!again) staged = at::empty(values_[id].sizes(), values_[id].options());
     return {staged, again};
   }
+  return in_buffer(id);
+}
+
+kernels::GradOut Parameters::product_grad(Id id) const {
+  const Bucket& bucket = bucket_of(id);
+  TORCH_INTERNAL_ASSERT(bucket.grads.defined());
+  if (products_staged_ || !kernels::writes_sums(bucket.values, bucket.grads.scalar_type())) return grad(id);
+  return in_buffer(id);
+}
+
+kernels::GradOut Parameters::in_buffer(Id id) const {
   const bool add = written_[id];
   written_[id] = true;
-  return {view(id, bucket.grads), add};
+  return {view(id, bucket_of(id).grads), add};
 }
 
 void Parameters::ready(Id id) const {
@@ -208,11 +219,6 @@ void Parameters::ready(Id id) const {
 
 void Parameters::forget_gradients(const Bucket& bucket) {
   for (const Id id : bucket.stacks) written_[id] = false;
-}
-
-void Parameters::allocate_gradients() {
-  for (Bucket& bucket : buckets_)
-    if (!bucket.frozen) bucket.grads = at::zeros({bucket.elements}, bucket.values.options());
 }
 
 std::vector<Parameters::Named> Parameters::all() const {

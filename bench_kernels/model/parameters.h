@@ -99,6 +99,8 @@ class Parameters {
     std::int64_t bucket_bytes = 0;  // a bucket is closed before it would grow larger (one stack alone may be)
     bool within_groups = false;     // a bucket never spans two groups
     std::int64_t multiple = 1;      // bucket sizes are multiples of this many elements
+    // Products write gradients in the values' type even where they could write the buffers'.
+    bool products_staged = false;
     // Told of each bucket in turn, in the place of filling it: it may fill, copy or free the values before
     // the next bucket's are allocated.
     std::function<void(const Bucket&)> place = nullptr;
@@ -142,12 +144,12 @@ class Parameters {
   // to it. If the gradient buffer is of another type than the values, a temporary of the values' type takes
   // what this micro-batch writes, and ready() adds it to the buffer.
   kernels::GradOut grad(Id id) const;
+  // The same for a product's result, which a GPU writes into a buffer of fp32 without a temporary.
+  kernels::GradOut product_grad(Id id) const;
   void forget_gradients(const Bucket&);
   // Says that this micro-batch's part of the gradient is there: tells the observer.
   void ready(Id id) const;
   void set_observer(std::function<void(Id)> observer) { observer_ = std::move(observer); }
-  // Gives every bucket a gradient buffer of its own (plain single-rank use).
-  void allocate_gradients();
 
   struct Named {
     std::string name;
@@ -168,6 +170,8 @@ class Parameters {
   void fill_quantized(const Bucket&, const at::Tensor& flat, std::int64_t first) const;
   void draw(const Part&, std::int64_t columns, std::int64_t first, const at::Tensor& run, at::Device) const;
 
+  kernels::GradOut in_buffer(Id) const;
+
   std::uint64_t seed_;
   Source source_;
   std::function<void()> filled_;
@@ -175,7 +179,8 @@ class Parameters {
   bool base_frozen_ = false;
   std::vector<Stack> stacks_;
   std::vector<Bucket> buckets_;
-  at::TensorOptions options_;               // of values
+  at::TensorOptions options_;  // of values
+  bool products_staged_ = false;
   at::Tensor maps_;                         // of quantized stacks' codes
   std::vector<at::Tensor> values_;          // one view per stack
   mutable std::vector<bool> written_;       // per stack, since forget_gradients()

@@ -115,9 +115,9 @@ class AdapterRows {
   }
   void weights(const at::Tensor& dout_blocks, const at::Tensor& in, const at::Tensor& low_blocks,
                const at::Tensor& dlow) const {
-    kernels::linear_backward_weight(dlow, in, false, p_.grad(adapter_.a));
+    kernels::linear_backward_weight(dlow, in, false, p_.product_grad(adapter_.a));
     const at::Tensor dout = kernels::rows_of(dout_blocks), low = kernels::rows_of(low_blocks);
-    const kernels::GradOut db = p_.grad(adapter_.b);
+    const kernels::GradOut db = p_.product_grad(adapter_.b);
     each([&](std::int64_t low_at, std::int64_t b_at, const Adapter::Piece& piece) {
       kernels::scaled_product(dout.narrow(-1, piece.column, piece.size).t(),
                               low.narrow(-1, low_at, adapter_.rank), adapter_.scale,
@@ -169,7 +169,8 @@ void column_weights(const StageContext& shared, const Linear& linear, const at::
     whole.each([&](const at::Tensor& rows, std::int64_t begin) {
       const at::Tensor from = rows_at(dout, begin, rows);
       if (trains)
-        kernels::linear_backward_weight(from, rows, linear.transposed, p.grad(linear.weight), linear.fp8);
+        kernels::linear_backward_weight(from, rows, linear.transposed, p.product_grad(linear.weight),
+                                        linear.fp8);
       else
         adapter.weights(from, rows, rows_at(low.value, begin, rows), rows_at(low.gradient, begin, rows));
     });
@@ -263,7 +264,8 @@ void row_backward_weight(const StageContext& shared, const Linear& linear, std::
       if (!trains)
         return adapter.weights(rows, from, rows_at(low.value, begin, rows),
                                rows_at(low.gradient, begin, rows));
-      kernels::linear_backward_weight(rows, from, linear.transposed, p.grad(linear.weight), linear.fp8);
+      kernels::linear_backward_weight(rows, from, linear.transposed, p.product_grad(linear.weight),
+                                      linear.fp8);
       if (linear.bias != Parameters::kNone) kernels::bias_backward(rows, p.grad(linear.bias));
     });
     if (!trains) return adapter.ready();

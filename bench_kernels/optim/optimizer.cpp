@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "bench_kernels/kernels/adamw.h"
 #include "bench_kernels/kernels/device/args.h"
 #include "bench_kernels/kernels/eight_bit.h"
 #include "bench_kernels/shape/optimizer_states.h"
@@ -46,7 +47,24 @@ void foreach (const OptimizerOptions& o, std::int64_t count, const Lists& l) {
   at::_foreach_addcdiv_(l.parameters, mean, denominators, -o.lr / correction.first);
 }
 
+void fused_kernel(const OptimizerOptions& o, std::int64_t count, const Lists& l) {
+  const Corrections correction(o, count);
+  kernels::adamw({.parameters = l.parameters,
+                  .grads = l.grads,
+                  .means = l.moments[0],
+                  .squares = l.moments[1],
+                  .copies = l.copies,
+                  .coefficient = l.coefficient,
+                  .beta1 = o.beta1,
+                  .beta2 = o.beta2,
+                  .decay = 1 - o.lr * o.weight_decay,
+                  .step_size = o.lr / correction.first,
+                  .root = 1 / std::sqrt(correction.second),
+                  .eps = o.eps});
+}
+
 void fused(const OptimizerOptions& o, std::int64_t count, const Lists& l, at::Tensor step) {
+  if (kernels::updates_lists(l.parameters[0])) return fused_kernel(o, count, l);
   step.fill_(static_cast<double>(count));
   if (step.is_meta()) return;  // works in place: allocates nothing, and has no meta kernel
   const std::vector<at::Tensor> steps(l.parameters.size(), step);
@@ -108,10 +126,15 @@ std::vector<StateLayout> state_layout(OptimizerKind kind, std::int64_t elements,
   return {scale, scale, code, code};
 }
 
-at::Tensor make_aid(OptimizerKind kind, const at::TensorOptions& like) {
+bool updates_all_types(OptimizerKind kind, const at::Tensor& like) {
+  return kind == OptimizerKind::kFused && kernels::updates_lists(like);
+}
+
+at::Tensor make_aid(OptimizerKind kind, const at::Tensor& like) {
   const at::NoGradGuard no_grad;
-  if (kind == OptimizerKind::kFused) return at::zeros({}, like.dtype(at::kFloat));
-  if (kind == OptimizerKind::kAdamw8bit) return kernels::dynamic_maps(like);
+  if (kind == OptimizerKind::kFused && !updates_all_types(kind, like))
+    return at::zeros({}, like.options().dtype(at::kFloat));
+  if (kind == OptimizerKind::kAdamw8bit) return kernels::dynamic_maps(like.options());
   return {};
 }
 
@@ -151,18 +174,27 @@ Optimizer::Optimizer(std::vector<at::Tensor> parameters, OptimizerKind kind, Opt
                                       ? at::Tensor()
                                       : at::zeros({layout[i].elements}, p.options().dtype(layout[i].type)));
   }
-  if (!lists_.parameters.empty()) aid_ = make_aid(kind, lists_.parameters[0].options());
+  if (!lists_.parameters.empty()) aid_ = make_aid(kind, lists_.parameters[0]);
 }
 
-void Optimizer::step(const std::vector<at::Tensor>& grads) {
+bool Optimizer::updates_all_types() const {
+  return !lists_.parameters.empty() && optim::updates_all_types(kind_, lists_.parameters[0]);
+}
+
+void Optimizer::step(const std::vector<at::Tensor>& grads, double coefficient,
+                     std::vector<at::Tensor> copies) {
   ++count_;
   Lists lists = lists_;
-  lists.grads = grads;
+  lists.grads = grads, lists.coefficient = coefficient, lists.copies = std::move(copies);
   update(kind_, options_, count_, lists, aid_);
 }
 
+void Optimizer::step(const std::vector<at::Tensor>& grads) {
+  step(grads, 1, {});
+}
+
 void Optimizer::step_one(std::size_t i, const at::Tensor& grad) {
-  Lists one{{lists_.parameters[i]}, {grad}, {}};
+  Lists one{{lists_.parameters[i]}, {grad}, {}, {}};
   for (const auto& moment : lists_.moments) one.moments.push_back({moment[i]});
   update(kind_, options_, count_, one, aid_);
 }

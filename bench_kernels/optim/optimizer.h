@@ -1,8 +1,9 @@
 // Optimizer over a fixed list of parameters: AdamW in one of three implementations (plain: operators per
 // tensor, foreach: operators over lists, fused: one kernel), which compute the same update up to rounding
 // (Loshchilov and Hutter 2019, as torch.optim.AdamW), the same with moments in eight bits (kernels/eight_bit.h), or SGD
-// without or with momentum (Sutskever et al. 2013, as torch.optim.SGD), one kernel on a GPU. It owns the moments,
-// allocated at once; it never touches gradients. update() is the same without an owner, for moments kept elsewhere.
+// without or with momentum (Sutskever et al. 2013, as torch.optim.SGD), one kernel on a GPU. On a GPU the fused AdamW is
+// the kernel of kernels/adamw.h, elsewhere LibTorch's. It owns the moments, allocated at once; it never touches
+// gradients. update() is the same without an owner, for moments kept elsewhere.
 #pragma once
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
@@ -39,10 +40,17 @@ struct Lists {
   std::vector<at::Tensor> parameters, grads;
   std::vector<std::vector<at::Tensor>>
       moments;  // a list for each entry of the layout; undefined: there is none
+  // What only updates_all_types() allows: gradients of another type, a factor of them, and copies of the updated
+  // parameters in a type of fewer digits.
+  std::vector<at::Tensor> copies = {};
+  double coefficient = 1;
 };
-// The tensor that an update reads beside them, on their device. The fused AdamW reads its count (fp32), that in eight
-// bits the values of its codes; others read none: undefined.
-at::Tensor make_aid(OptimizerKind, const at::TensorOptions&);
+// Whether one update takes gradients of any type, and writes copies, of tensors like this one: AdamW of the fused
+// kernel of a GPU.
+bool updates_all_types(OptimizerKind, const at::Tensor& like);
+// The tensor that an update reads beside them, on their device. LibTorch's fused AdamW reads its count (fp32), that in
+// eight bits the values of its codes; others read none: undefined.
+at::Tensor make_aid(OptimizerKind, const at::Tensor& like);
 // One update of all, the count-th.
 void update(OptimizerKind, const OptimizerOptions&, std::int64_t count, const Lists&, const at::Tensor& aid);
 
@@ -51,6 +59,10 @@ class Optimizer {
   Optimizer(std::vector<at::Tensor> parameters, OptimizerKind, OptimizerOptions = {});
   // One update; one gradient per parameter, in their order, of the parameter's shape and type.
   void step(const std::vector<at::Tensor>& grads);
+  // The same with coefficient times gradients of any type; the copies, where there are any, get the updated parameters.
+  // REQUIRES: updates_all_types().
+  void step(const std::vector<at::Tensor>& grads, double coefficient, std::vector<at::Tensor> copies);
+  bool updates_all_types() const;
   // The same in parts: begin_step(), then each parameter once, in any order.
   void begin_step() { ++count_; }
   void step_one(std::size_t i, const at::Tensor& grad);

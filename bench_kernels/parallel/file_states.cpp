@@ -21,7 +21,7 @@ FileStates::FileStates(std::vector<at::Tensor> parts, const std::vector<at::Tens
   }
   const memory::HostScope host;
   const bool meta = parts_[0].is_meta();
-  aid_ = optim::make_aid(kind, at::TensorOptions(meta ? at::kMeta : at::kCPU));
+  aid_ = optim::make_aid(kind, at::empty({0}, at::TensorOptions(meta ? at::kMeta : at::kCPU)));
   if (meta) return;
   file_ = std::make_unique<ScratchFile>(bytes);  // reserved bytes read as zeros: the moments' start
   for (std::size_t b = 0; masters_ && b < parts_.size(); ++b)

@@ -62,6 +62,11 @@ bool OptimizerState::needs_copies(const Gradients& gradients) const {
   return gradients.part(buckets_[0]).scalar_type() != updated_[0].scalar_type();
 }
 
+// One kernel reads every gradient as it is, and writes masters and weights.
+bool OptimizerState::updates_at_once() const {
+  return !plan_.optimizer_outside && optimizer_ && optimizer_->updates_all_types();
+}
+
 OptimizerState::Coming OptimizerState::start_gradient(std::size_t b, const Gradients& gradients) const {
   const at::Tensor grad = gradients.part(b);
   const at::ScalarType type = plan_.master ? at::kFloat : plan_.weights;
@@ -103,8 +108,23 @@ void OptimizerState::update_in_place(const Gradients& gradients, double coeffici
   for (std::size_t i = 0; i < grads.size(); ++i) update_one(i, grads[i]);
 }
 
+void OptimizerState::update_at_once(const Gradients& gradients, double coefficient) {
+  std::vector<at::Tensor> grads, weights;
+  for (const std::size_t b : buckets_) {
+    grads.push_back(gradients.part(b));
+    if (plan_.master) weights.push_back(values_.part(b));
+  }
+  optimizer_->step(grads, coefficient, std::move(weights));
+  for (const std::size_t b : buckets_) values_.start_spread(b);
+  values_.finish_spread();
+}
+
 bool OptimizerState::update(const Gradients& gradients, double coefficient) {
   const at::NoGradGuard no_grad;
+  if (updates_at_once()) {
+    update_at_once(gradients, coefficient);
+    return false;
+  }
   const bool copies = needs_copies(gradients);
   if (file_) file_->begin_step();
   if (paged_) paged_->begin_step();

@@ -23,7 +23,7 @@ class OptimizerState {
   OptimizerState(const StatePlan&, Values&, const model::Parameters&, OptimizerKind, optim::OptimizerOptions);
 
   // Updates every part with coefficient times its gradient and sends it on. True: the gradients have been
-  // multiplied in place; false: in a copy.
+  // multiplied in place; false: they are as they were.
   bool update(const Gradients&, double coefficient);
   std::int64_t bytes() const;  // on the device, without step counts
 
@@ -36,6 +36,7 @@ class OptimizerState {
 
  private:
   bool needs_copies(const Gradients&) const;
+  bool updates_at_once() const;
   // A gradient where the update runs, or on its way there.
   struct Coming {
     at::Tensor copy;
@@ -45,6 +46,7 @@ class OptimizerState {
   void update_copy(std::size_t i, const Gradients&, double coefficient);
   void update_one(std::size_t i, const at::Tensor& grad);
   void update_in_place(const Gradients&, double coefficient);
+  void update_at_once(const Gradients&, double coefficient);
 
   const StatePlan& plan_;
   Values& values_;

@@ -24,7 +24,7 @@ PagedStates::PagedStates(std::vector<at::Tensor> updated, optim::OptimizerOption
     for (std::int64_t begin = 0; begin < size; begin += page)
       pages_.push_back({i, begin, std::min(page, size - begin)});
   }
-  aid_ = optim::make_aid(OptimizerKind::kFused, updated_[0].options());
+  aid_ = optim::make_aid(OptimizerKind::kFused, updated_[0]);
   if (device.is_cpu() || device.is_meta()) return;
   copying_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, false);
 }

@@ -33,6 +33,7 @@ StatePlan::StatePlan(const Trial& t) : zero(t.zero) {
   optimizer_in_file = parameters_in_file || t.offload == Offload::kDisk;
   optimizer_outside = parameters_outside || optimizer_in_file || t.offload == Offload::kOptimizer;
   copies = values_sharded() || types.casts() || parameters_outside;
+  products_staged = shape::stages_products(t);
   reshard_after_forward = t.reshard_after_forward;
   prefetch_forward = t.prefetch_forward;
   prefetch_backward = t.prefetch_backward;

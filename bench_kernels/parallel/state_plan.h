@@ -21,6 +21,7 @@ struct StatePlan {
   bool copies = false;  // the kernels read a copy of the values, made for each use of a block
   bool parameters_outside = false, optimizer_outside = false, optimizer_in_file = false;
   bool parameters_in_file = false;
+  bool products_staged = false;  // gradients are made in the type of the products' factors
   bool reshard_after_forward = true;
   i64 prefetch_forward = 0, prefetch_backward = 0;
   i64 bucket_bytes = 0;

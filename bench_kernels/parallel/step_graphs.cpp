@@ -23,7 +23,7 @@ StepGraphs::Sent StepGraphs::sent() const {
 }
 
 void StepGraphs::run(const Key& key, const std::function<void()>& work) {
-  if (step_ < kCaptured) return work();
+  if (step_ < shape::kStepsBeforeGraphs) return work();
   Graph& graph = graphs_[key];
   if (!graph.captured) {
     if (graphs_.size() == 1) pool_ = comm::cuda_plugin()->graph_pool();

@@ -2,7 +2,7 @@
 // as it is, and makes what lasts (workspaces, communicators' connections); the second is captured; later ones are
 // launched. It owns the graphs and the buffers that they read tokens from, and counts what they send.
 //
-// Of all micro-batches the first one, those between and the last one have a graph each for forward and backward: the first
+// The first micro-batch, those between and the last one have a graph each for forward and backward: the first
 // stores gradients, the last one's are averaged.
 //
 // REQUIRES: a micro-batch's backward comes before the next forward; work waits for its collectives itself.
@@ -16,6 +16,7 @@
 #include "bench_kernels/comm/cuda_plugin.h"
 #include "bench_kernels/model/unit.h"
 #include "bench_kernels/parallel/mesh.h"
+#include "bench_kernels/shape/graphs.h"
 #include "bench_kernels/shape/schedule.h"
 
 namespace sweep::parallel {
@@ -27,7 +28,7 @@ class StepGraphs {
 
   void begin_step() { ++step_; }
   // True when this step only launches graphs: nothing that the host keeps changes.
-  bool launches_only() const { return step_ > kCaptured; }
+  bool launches_only() const { return step_ > shape::kStepsBeforeGraphs; }
   // Copies the micro-batch into the buffers that the graphs read.
   void take(const model::MicroBatch&);
   // The micro-batch with these buffers.
@@ -52,7 +53,6 @@ class StepGraphs {
   };
   Sent sent() const;
 
-  static constexpr int kCaptured = 2;
   const Mesh& mesh_;
   int step_ = 0;
   comm::CudaGraphPool pool_{};

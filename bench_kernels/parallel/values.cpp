@@ -14,7 +14,8 @@ Values::Values(Parameters& parameters, const StatePlan& plan, const Mesh& mesh, 
     : parameters_(parameters), plan_(plan), mesh_(mesh), alone_(alone) {
   const at::NoGradGuard no_grad;
   if (plan.parameters_in_file) file_.emplace(options.device());
-  Parameters::Layout layout{options, plan.bucket_bytes, plan.copies, bucket_multiple(plan, mesh), {}};
+  Parameters::Layout layout{
+      options, plan.bucket_bytes, plan.copies, bucket_multiple(plan, mesh), plan.products_staged, {}};
   layout.place = [this](const Parameters::Bucket& bucket) { place(bucket); };
   parameters.layout(layout);
   for (std::size_t group = 0; group < parameters.groups(); ++group) {

@@ -26,7 +26,7 @@ class Attention {
     out.later[kKept] = block(s_.residual()) + block(qkv()) + block(result()) +
                        block(s_.rows_split ? s_.gathered() : s_.residual());
     out.weights[kBuffer] =
-        block(gathered_rows(s_)) + block(staged(s_, std::max(w_.query_key_value, w_.attention_out)));
+        block(gathered_rows(s_)) + block(staged_product(s_, std::max(w_.query_key_value, w_.attention_out)));
     return out;
   }
 
@@ -77,7 +77,7 @@ class Attention {
     m.moment({{kBuffer, gathered_rows(s_)},
               {kPassing, factors(s_, s_.whole * s_.hidden, s_.whole * s_.query)},
               {kPassing, s_.low_rows(s_.low_attention_out)},
-              {kBuffer, s_.later ? 0 : staged(s_, w_.attention_out, w_.attention_out_adapters)}});
+              {kBuffer, s_.later ? 0 : staged_product(s_, w_.attention_out, w_.attention_out_adapters)}});
     m.give(kKept, s_.low_rows(s_.low_attention_out));
     if (s_.later) m.take(kBuffer, gathered_rows(s_));
     end_post_norm_backward(s_, m);
@@ -93,7 +93,7 @@ class Attention {
     if (!s_.later)
       m.moment({{kBuffer, regathered_rows(s_, s_.low_query_key_value)},
                 {kPassing, factors(s_, s_.whole * columns(), s_.whole * s_.hidden)},
-                {kBuffer, staged(s_, w_.query_key_value, w_.query_key_value_adapters)}});
+                {kBuffer, staged_product(s_, w_.query_key_value, w_.query_key_value_adapters)}});
     if (s_.later) m.take(kPassing, s_.residual());
     m.moment({{kBuffer, dequantized(s_, w_.query_key_value)},
               {kBuffer, scattered_rows(s_)},
@@ -109,7 +109,7 @@ class Attention {
     return {s_.key_value_latent, s_.query_latent};
   }
   double all_rows() const { return s_.rows_split ? s_.gathered() : s_.residual(); }
-  double staged_now(double elements) const { return s_.later ? 0 : staged(s_, elements); }
+  double staged_now(double elements) const { return s_.later ? 0 : staged_product(s_, elements); }
   UnitMemory latent_memory() const {
     UnitMemory out =
         of_passes([this](Moments& m) { latent_forward(m); }, [this](Moments& m) { latent_backward(m); });
@@ -120,7 +120,7 @@ class Attention {
       out.later[kKept] += block(of_rows(columns));
     for (const double columns : latent_norms()) out.later[kKept] += block(of_rows(columns));
     out.weights[kBuffer] =
-        block(staged(s_, std::max({w_.attention_out, w_.key_value_up, w_.query_up, w_.latents})));
+        block(staged_product(s_, std::max({w_.attention_out, w_.key_value_up, w_.query_up, w_.latents})));
     return out;
   }
   void latent_forward(Moments& m) const {

@@ -105,7 +105,7 @@ PartBytes ChunkMemory::optimizer() const {
   const double all = (e.dense + e.partial) / shards + e.experts / of_experts;
   const double part =
       std::max(std::max(largest.dense, largest.partial) / shards, largest.experts / of_experts);
-  out[MemoryPart::kTemporary] = update_bytes(t_, all, part);
+  out[MemoryPart::kTemporary] = update_bytes(t_, all, part, s_.kernel_update);
   return out;
 }
 
@@ -130,7 +130,9 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
   // A head that shares the table leaves its part of the gradient for the embedding to add to, and so does the decoder's
   // embedding.
   const bool leaves = (p_.tied_here || l < p_.encoder_layers) && !s_.later && !s_.frozen;
-  const double shared = leaves ? moments::staged(s_, p_.weights.table) : 0;
+  const double part = l < p_.encoder_layers ? moments::staged(s_, p_.weights.table)
+                                            : moments::staged_product(s_, p_.weights.table);
+  const double shared = leaves ? part : 0;
   const i64 first = recomputes_ ? l - (l - side_of(l)) % every_ : l;
   const std::vector<double> copies = copies_again(first, l);
   PartBytes base = others + encoded(l) + bias_gradient(l) + buffers(copies.back() + shared);

@@ -49,14 +49,14 @@ class CrossAttention {
     m.take(kPassing, s_.residual());  // the gradient that comes in
     if (s_.selective) core(m);
     m.take(kPassing, result_);  // its gradient
-    m.moment(kBuffer, staged(s_, w_.attention_out));
+    m.moment(kBuffer, staged_product(s_, w_.attention_out));
     m.take(kPassing, packed_);  // the gradient of the packed rows
     core_backward(m);
     m.give(kPassing, result_), m.give(kKept, packed_);
     m.give(kKept, result_), m.give(kKept, saved());
-    m.moment(kBuffer, staged(s_, 2 * w_.attention_out));  // of keys and values
+    m.moment(kBuffer, staged_product(s_, 2 * w_.attention_out));  // of keys and values
     if (first_) m.take(kPassing, s_.of_encoder().residual());
-    m.moment(kBuffer, staged(s_, w_.attention_out));  // of queries
+    m.moment(kBuffer, staged_product(s_, w_.attention_out));  // of queries
     norm_backward(s_, m);
   }
 

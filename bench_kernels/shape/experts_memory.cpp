@@ -21,7 +21,8 @@ class Experts {
     if (s_.shared_width > 0)
       out.later[kKept] +=
           block(shared()) + block(shared() / 2) + block(s_.rows_split ? s_.gathered() : s_.residual());
-    out.weights[kBuffer] = block(staged(s_, std::max({w_.in, w_.down, w_.shared_in})));
+    out.weights[kBuffer] =
+        block(std::max(staged(s_, std::max(w_.in, w_.down)), staged_product(s_, w_.shared_in)));
     return out;
   }
 
@@ -88,7 +89,7 @@ class Experts {
     m.give(kPassing, rows(s_.sent)), m.take(kPassing, rows(s_.received));
     m.take(kPassing, in() / 2);
     m.moment(kPassing, activation_backward(s_.received * s_.width));
-    if (!s_.later) m.moment(kBuffer, staged(s_, std::max(w_.in, w_.down), 0));
+    if (!s_.later) m.moment(kBuffer, s_.frozen ? 0 : staged(s_, std::max(w_.in, w_.down)));
     if (!s_.later) m.give(kPassing, in() / 2), m.give(kPassing, rows(s_.received));
     if (!s_.later) m.give(kKept, rows(s_.received));
     m.take(kPassing, rows(s_.received));
@@ -108,7 +109,7 @@ class Experts {
     if (s_.shared_width == 0) return;
     m.take(kPassing, shared() / 2);
     m.moment(kPassing, activation_backward(s_.whole * s_.shared_width));
-    if (!s_.later) m.moment(kBuffer, staged(s_, std::max(w_.shared_in, w_.shared_down), 0));
+    if (!s_.later) m.moment(kBuffer, staged_product(s_, std::max(w_.shared_in, w_.shared_down), 0));
     if (s_.later) return;
     m.give(kPassing, shared() / 2);
     m.give(kBuffer, gathered_rows(s_)), m.give(kKept, shared());

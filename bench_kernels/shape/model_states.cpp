@@ -120,6 +120,10 @@ bool scales_loss(const Trial& t) {
   return t.precision == Precision::kFp16 || t.precision == Precision::kFp16Amp;
 }
 
+bool stages_products(const Trial& t) {
+  return autocasts(t) || t.precision == Precision::kFp8;
+}
+
 StateTypes state_types(const Trial& t) {
   StateTypes types;
   if (t.precision != Precision::kFp32) types.compute = half_type(t);

@@ -32,6 +32,9 @@ StateTypes state_types(const Trial&);
 // Whether norms, softmax, GELU and loss are computed on fp32 copies and all that autograd would save of an eager step
 // is kept (torch.amp; kernels/autocast.h).
 bool autocasts(const Trial&);
+// Whether products make weights' gradients in the type of their factors, as eager autocast and fp8 units do, even where
+// those are kept in fp32.
+bool stages_products(const Trial&);
 // Whether gradients are those of a scaled loss, whose steps may be skipped: fp16 in any form.
 bool scales_loss(const Trial&);
 

@@ -128,8 +128,8 @@ i64 optimizer_bytes(const Trial& t, i64 elements) {
   return moment_bytes(t.optimizer, types, elements) + (types.master ? 4 * elements : 0);
 }
 
-double update_bytes(const Trial& t, double elements, double largest) {
-  if (t.offload != Offload::kNone) return 0;
+double update_bytes(const Trial& t, double elements, double largest, bool by_kernel) {
+  if (t.offload != Offload::kNone || by_kernel) return 0;
   const StateTypes types = state_types(t);
   const auto width = static_cast<double>(bytes_of(types.moments)), page = static_cast<double>(kPage);
   const bool copies = bytes_of(types.gradients) != (types.master ? 4 : bytes_of(types.weights));

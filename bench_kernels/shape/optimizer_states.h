@@ -35,8 +35,8 @@ i64 factored_bytes(const Trial&, i64 numbers);
 // adafactor's numbers are not.
 i64 optimizer_bytes(const Trial&, i64 elements);
 // Bytes on the device that an update takes beside the states: of all the elements that a rank updates, where the
-// largest of its tensors has so many.
-double update_bytes(const Trial&, double elements, double largest);
+// largest of its tensors has so many. by_kernel: one kernel reads and writes every type itself.
+double update_bytes(const Trial&, double elements, double largest, bool by_kernel);
 // Bytes of the moments for each element of a large tensor; 0 for adafactor, whose rows and columns are counted apart.
 double moment_bytes_each(OptimizerKind, const StateTypes&);
 

@@ -113,12 +113,12 @@ std::optional<std::string> attention_objection(const Trial& t, KernelPath path) 
 }
 
 FusedGroups fused_groups(const Trial& t, KernelPath path) {
-  if (path == KernelPath::kGpu && !runs_fused(t.hardware)) return {false, false, false, false};
+  if (path == KernelPath::kGpu && !runs_fused(t.hardware)) return {false, false, false, false, false};
   const auto without = [&](FusedKernels one) {
     return t.fused_kernels == one || t.fused_kernels == FusedKernels::kNone;
   };
   return {!without(FusedKernels::kNoNorm), !without(FusedKernels::kNoRope), !without(FusedKernels::kNoMlp),
-          t.fused_kernels != FusedKernels::kNone};
+          !without(FusedKernels::kNoLoss)};
 }
 
 StepSizes::StepSizes(const Trial& t, KernelPath path) {
@@ -130,6 +130,7 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   fp8 = t.precision == Precision::kFp8, autocast = autocasts(t);
   rows_split = t.sp && t.tp > 1;
   const FusedGroups fused = fused_groups(t, path);
+  kernel_update = gpu && fused.update && t.optimizer == OptimizerKind::kFused;
   plain_norm = !fused.norm, plain_rope = !fused.rope, plain_mlp = !fused.mlp, plain_loss = !fused.loss;
   norm_starts = gpu && fused.norm && !rows_split && !fp8 && !autocast && !family_of(m).post_norms();
   rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate, exact_gelu = family_of(m).exact_gelu;
@@ -141,6 +142,7 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;
   learned = t.routing == Routing::kLearned, biased_choice = m.experts > 0 && family_of(m).sigmoid_router;
   staged = types.gradients != types.compute;
+  staged_products = staged && (!gpu || types.gradients != Number::kFp32 || stages_products(t));
   const Adapters adapters = adapters_of(t);
   const double rank = real(adapters.rank);
   frozen = adapters.any(), quantized = t.quantize_base != QuantizeBase::kNone;

@@ -28,6 +28,7 @@ std::optional<std::string> attention_objection(const Trial&, KernelPath);
 // compile.
 struct FusedGroups {
   bool norm = true, rope = true, mlp = true, loss = true;
+  bool update = true;  // of optimizer fused, by a kernel for all tensors: not asked for, it runs where it can
 };
 FusedGroups fused_groups(const Trial&, KernelPath);
 
@@ -39,9 +40,10 @@ struct StepSizes {
   bool ring, exchange, fp8;
   bool autocast;  // precision bf16_amp or fp16_amp
   bool plain_norm, plain_rope, plain_mlp,
-      plain_loss;    // by library operators, with temporaries: no fused kernel
-  bool norm_starts;  // the norm of a block writes what the block's last product starts from
-  bool rows_split;   // sequence parallelism: the residual stream holds a share of the rows
+      plain_loss;      // by library operators, with temporaries: no fused kernel
+  bool kernel_update;  // AdamW by one kernel, which reads and writes every type of state itself
+  bool norm_starts;    // the norm of a block writes what the block's last product starts from
+  bool rows_split;     // sequence parallelism: the residual stream holds a share of the rows
   bool rms, gated, gelu_gate, exact_gelu, qk_norm, post_norms, sinks, clamped, relative;
   bool local_angles;      // layers with a window have rotary tables of their own
   bool causal = true;     // attention within a sequence
@@ -49,6 +51,7 @@ struct StepSizes {
   bool learned;           // routing
   bool biased_choice;     // a bias takes part in the choice of experts
   bool staged;            // gradients are added to buffers of another type than the values'
+  bool staged_products;   // those of products too, which a GPU writes in fp32 at once
   bool frozen;            // adapters are trained, and nothing else
   bool quantized;         // frozen weights of linear layers are made for each product of codes
   bool packed;            // rows hold documents, whose positions start anew

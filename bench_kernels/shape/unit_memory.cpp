@@ -97,8 +97,12 @@ double staged(const StepSizes& s, double elements) {
   return s.staged ? s.element * elements : 0;
 }
 
-double staged(const StepSizes& s, double weight, double adapters) {
-  return staged(s, s.frozen ? adapters : weight);
+double staged_product(const StepSizes& s, double elements) {
+  return s.staged_products ? s.element * elements : 0;
+}
+
+double staged_product(const StepSizes& s, double weight, double adapters) {
+  return staged_product(s, s.frozen ? adapters : weight);
 }
 
 double regathered_rows(const StepSizes& s, double low_columns) {
@@ -117,7 +121,7 @@ void column_backward(const StepSizes& s, Moments& m, double columns, const UnitW
   if (!s.later)
     m.moment({{kBuffer, regathered_rows(s, s.low_in)},
               {kPassing, factors(s, s.whole * columns, s.whole * s.hidden)},
-              {kBuffer, staged(s, w.in, w.in_adapters)}});
+              {kBuffer, staged_product(s, w.in, w.in_adapters)}});
   if (s.later) m.take(kPassing, s.residual());  // not over h, which the weights' part reads
   m.moment({{kBuffer, dequantized(s, w.in)},
             {kBuffer, scattered_rows(s)},
@@ -200,7 +204,7 @@ void mlp_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   else
     m.moment(kPassing, activation_backward(s, s.whole * s.width));
   if (!s.later) {
-    m.moment({{kBuffer, staged(s, w.down, w.down_adapters)},
+    m.moment({{kBuffer, staged_product(s, w.down, w.down_adapters)},
               {kPassing, factors(s, s.whole * s.hidden, s.whole * s.width)}});
     m.give(kBuffer, gathered_rows(s)), m.give(kPassing, wide);
   }
@@ -227,7 +231,7 @@ UnitMemory mlp_memory(const StepSizes& s, const UnitWeights& w) {
   const double in = s.gated ? 2 * s.width : s.width;
   out.later[kKept] = block(s.residual()) + block(s.element * s.whole * in) +
                      block(s.element * s.whole * s.width) + block(s.rows_split ? s.gathered() : s.residual());
-  out.weights[kBuffer] = block(gathered_rows(s)) + block(staged(s, std::max(w.in, w.down)));
+  out.weights[kBuffer] = block(gathered_rows(s)) + block(staged_product(s, std::max(w.in, w.down)));
   return out;
 }
 
@@ -278,7 +282,7 @@ void head_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   m.take(logits, s.element * entries);
   m.moment(logits, loss_room(s, most));
   if (!s.later)
-    m.moment({{kBuffer, staged(s, w.table, 0)}, {logits, most < s.whole ? loss_room(s, most) : 0}});
+    m.moment({{kBuffer, staged_product(s, w.table, 0)}, {logits, most < s.whole ? loss_room(s, most) : 0}});
   if (!s.later) m.give(logits, s.element * entries);
   if (s.later && s.rows_split) m.take(kPassing, s.residual());
   norm_backward(s, m);
@@ -297,7 +301,7 @@ UnitMemory head_memory(const StepSizes& s, const UnitWeights& w) {
   if (!s.later) return out;
   out.later[kKept] = block(s.residual());
   out.later[MemoryPart::kLogits] = block(s.element * s.whole * s.vocabulary);
-  out.weights[kBuffer] = block(gathered_rows(s)) + block(staged(s, w.table));
+  out.weights[kBuffer] = block(gathered_rows(s)) + block(staged_product(s, w.table));
   return out;
 }
 

@@ -79,8 +79,10 @@ double micro_batch(const StepSizes&);  // tokens and labels; of packed rows plac
 double routes(const StepSizes&);
 // Room for a weight's gradient in the values' type, before it is added to one of another type.
 double staged(const StepSizes&, double elements);
+// The same where a product makes the gradient.
+double staged_product(const StepSizes&, double elements);
 // The same for a layer's gradients: of the weight, or where that is frozen of its adapters.
-double staged(const StepSizes&, double weight, double adapters);
+double staged_product(const StepSizes&, double weight, double adapters);
 // Rows that the weights' part of a column-parallel layer gathers again: it reads them if something is trained.
 double regathered_rows(const StepSizes&, double low_columns);
 }  // namespace moments

@@ -91,7 +91,8 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
 void set_fused(const shape::FusedGroups& groups) {
   const auto bit = [](bool on, kernels::Fused group) { return on ? static_cast<unsigned>(group) : 0U; };
   kernels::set_fused(bit(groups.norm, kernels::Fused::kNorm) | bit(groups.rope, kernels::Fused::kRope) |
-                     bit(groups.mlp, kernels::Fused::kMlp) | bit(groups.loss, kernels::Fused::kLoss));
+                     bit(groups.mlp, kernels::Fused::kMlp) | bit(groups.loss, kernels::Fused::kLoss) |
+                     bit(groups.update, kernels::Fused::kUpdate));
 }
 
 // The micro-batches that run: all, or on meta tensors as many as show the peak.

@@ -183,6 +183,10 @@ void set_start(GridSpec& spec, const Dimension& one) {
   }
 }
 
+bool sets_axis(const Grid& grid, std::string_view axis) {
+  return grid.spec->given[grid.spec->scope.slot(axis)];
+}
+
 Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& shown_as,
                          const ReadOptions& options) {
   const auto document = Document::parse(std::string(yaml), shown_as.string());

@@ -1,6 +1,7 @@
 // Every fused kernel of a device on the CPU against double arithmetic: all stored types, odd sizes, aligned or
 // not, each block that is launched. A plain program, so that the sanitizers see nothing but the kernels; it
 // says which comparison failed and ends with 1.
+#include "tests/device/adamw_cases.h"
 #include "tests/device/cases.h"
 #include "tests/device/expert_cases.h"
 #include "tests/device/fp8_cases.h"
@@ -337,6 +338,7 @@ void every_kernel() {
     routers<T>({5, 0, 2, 64, false, 0}, {45, 3, sigmoid, false, false});
     routers<T>({3, 0, 3, 64, false, 0}, {64, 40, sigmoid, true, false});
   }
+  adamws<T>();
   eight_bits<T>(3 * kEightBitBlock + 17, 2, true);
   eight_bits<T>(kEightBitBlock + 3, 3, false);
   quantized<T>(3, 5, 2, 0);

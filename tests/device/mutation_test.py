@@ -36,6 +36,9 @@ MUTANTS = {
     "the largest logit so far": ("loss.h", "sum *= exponential(most - above), most = above;", "most = above;", ""),
     "the share's first entry": ("loss.h", "place = label - args.first", "place = label", ""),
     "rows without a label": ("loss.h", "label < 0 ? A(0) : (c + k", "(c + k", ""),
+    "the bound of a chunk": ("adamw.h", "left < args.chunk ? left : args.chunk", "args.chunk", "address,undefined"),
+    "the tensor that a chunk is of": ("adamw.h", ".first <= chunk", ".first < chunk", ""),
+    "the factor of gradients": ("adamw.h", "static_cast<A>(args.coefficient) * g[k]", "g[k]", ""),
     "a rotation's sign": ("rope.h", "sine = sign * sines[k]", "sine = sines[k]", ""),
 }
 

@@ -98,8 +98,8 @@ TEST(DryRun, EqualsTheCpuRunUnderAutocast) {
 }
 
 TEST(DryRun, EqualsTheCpuRunForEveryChoiceOfFusedKernels) {
-  for (const FusedKernels choice :
-       {FusedKernels::kNone, FusedKernels::kNoNorm, FusedKernels::kNoRope, FusedKernels::kNoMlp}) {
+  for (const FusedKernels choice : {FusedKernels::kNone, FusedKernels::kNoNorm, FusedKernels::kNoRope,
+                                    FusedKernels::kNoMlp, FusedKernels::kNoLoss}) {
     for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
       for (Trial t : {llama(), gpt2()}) {
         t.fused_kernels = choice, t.precision = precision;
@@ -185,6 +185,17 @@ TEST(DryRun, EqualsTheCpuRunForRelativePositions) {
         t.attention = AttentionKind::kMath, t.precision = precision, t.recompute = recompute;
         t.fused_kernels = tied ? FusedKernels::kNoMlp : FusedKernels::kAll, t.grad_accum = 2;
         expect_equal(t, std::string("t5 ") + (tied ? "tied " : "") + std::string(to_string(precision)) + " " +
+                            std::string(to_string(recompute)));
+      }
+}
+
+TEST(DryRun, EqualsTheCpuRunForEncoderDecodersByLibraryOperators) {
+  for (const FusedKernels choice : {FusedKernels::kNone, FusedKernels::kNoNorm, FusedKernels::kNoLoss})
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16})
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+        Trial t = encoder_decoder();
+        t.fused_kernels = choice, t.precision = precision, t.recompute = recompute;
+        expect_equal(t, std::string(to_string(choice)) + " " + std::string(to_string(precision)) + " " +
                             std::string(to_string(recompute)));
       }
 }

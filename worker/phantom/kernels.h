@@ -4,6 +4,7 @@
 
 #include "worker/phantom/attention_kernel.h"
 #include "worker/phantom/grouped_kernel.h"
+#include "worker/phantom/list_kernel.h"
 #include "worker/phantom/runtime.h"
 
 namespace sweep::phantom {
@@ -13,12 +14,15 @@ class KernelModel {
  public:
   KernelModel() = default;
   explicit KernelModel(const std::string& mangled);
-  KernelTime time(const Grid& grid, const Grid& block) const;
+  // `arguments`: of the launch, as CUDA is given them; null: not known.
+  KernelTime time(const Grid& grid, const Grid& block, void* const* arguments) const;
   GroupedKernel grouped() const { return grouped_; }
+  const ListKernel& list() const { return list_; }
 
  private:
   AttentionKernel attention_;
   GroupedKernel grouped_ = GroupedKernel::kNone;
+  ListKernel list_;
 };
 
 // FLOPs on the tensor cores, in waves of tiles over the multiprocessors, or the traffic where that takes

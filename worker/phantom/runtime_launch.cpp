@@ -22,10 +22,11 @@ class KernelNames {
     return *names;
   }
   void add(const void* function, const char* mangled) {
-    const bool grouped = grouped_kernel(mangled) != GroupedKernel::kNone;
+    const bool tells =
+        grouped_kernel(mangled) != GroupedKernel::kNone || ListKernel::named(mangled).lists > 0;
     const std::lock_guard lock(mutex_);
     if (logs_launches()) names_.emplace(function, mangled);
-    if (std::strstr(mangled, "flash_") == nullptr && !grouped) return;
+    if (std::strstr(mangled, "flash_") == nullptr && !tells) return;
     models_.emplace(function, KernelModel(mangled));
   }
   KernelModel model(const void* function) {
@@ -65,11 +66,13 @@ thread_local GroupedSizes next_product;  // sizes of the grouped product whose s
 cudaError_t launch(const void* function, dim3 grid, dim3 block, cudaStream_t stream, void* const* arguments) {
   if (const auto error = Runtime::get().begin()) return error;
   const KernelModel model = KernelNames::get().model(function);
+  const double moved = model.list().lists > 0 ? model.list().bytes(arguments[0], grid.x) : 0;
   if (logs_launches())
-    log_launch(KernelNames::get().name(function), grid_of(grid).count() * grid_of(block).count(), 0);
+    log_launch(KernelNames::get().name(function), grid_of(grid).count() * grid_of(block).count(), moved);
+  if (moved > 0) return run_kernel(stream_of(stream), kernel_time_of_bytes(moved));
   if (model.grouped() == GroupedKernel::kSizes) next_product = grouped_sizes(arguments);
   if (model.grouped() != GroupedKernel::kProduct)
-    return run_kernel(stream_of(stream), model.time(grid_of(grid), grid_of(block)));
+    return run_kernel(stream_of(stream), model.time(grid_of(grid), grid_of(block), arguments));
   ++counters().matmuls;
   return run_kernel(stream_of(stream), product_time({next_product.m, next_product.n, next_product.k}));
 }

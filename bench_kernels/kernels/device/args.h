@@ -52,6 +52,27 @@ struct RopeArgs {
   double sign;
 };
 
+// Bounds of a list of tensors, which travels in a launch's arguments (4 KiB at most).
+constexpr int kMostTensors = 64;
+
+// A tensor of an AdamW update: its parameters and their moments, of one type; the gradient of the stored type, or fp32;
+// a copy of the parameters in the stored type (null: none). `first` counts the chunks of the tensors before it.
+struct AdamwTensor {
+  void* parameter;
+  const void* grad;
+  void *mean, *square, *copy;
+  Index n, first;
+};
+
+// AdamW of a list, `chunk` numbers of a tensor at a time, with `coefficient` times the gradients.
+// parameter = decay x parameter - step_size x mean / (root x sqrt(square) + eps).
+struct AdamwArgs {
+  AdamwTensor of[kMostTensors];
+  Index chunk, chunks;
+  int tensors, wide_grads;
+  double beta1, beta2, coefficient, decay, step_size, root, eps;
+};
+
 // AdamW of n parameters. With codes mean and square are the largest magnitude of each block of kEightBitBlock
 // numbers, without them (null) the moments themselves; all fp32. maps: what the codes of means and of squares stand
 // for, [2, 256]. parameter = decay x parameter - step_size x mean / (root x sqrt(square) + eps).
@@ -89,7 +110,7 @@ struct RoundArgs {
   int wide, transposed;
 };
 
-// Of each token [experts] of probabilities and logits, [choices] of chosen experts (64-bit), weights and their gradients;
+// Each token has [experts] of probabilities and logits, [choices] of chosen experts (64-bit), weights and their gradients;
 // all but logits and dlogits in the accumulation type. Forward: probs, and weights (null: not wanted), from the logits.
 // Backward: dlogits from dweights and dprobs [experts], the same for every token (null: none).
 struct RouterArgs {

@@ -3,6 +3,7 @@
 // that are not aligned so.
 #pragma once
 #include "bench_kernels/kernels/device/activation.h"
+#include "bench_kernels/kernels/device/adamw.h"
 #include "bench_kernels/kernels/device/eight_bit.h"
 #include "bench_kernels/kernels/device/experts.h"
 #include "bench_kernels/kernels/device/fp8.h"
@@ -11,7 +12,7 @@
 #include "bench_kernels/kernels/device/norm.h"
 #include "bench_kernels/kernels/device/rope.h"
 
-// Half a pack at once of the exact GELU: the error functions of a whole one would spill.
+// Half a pack at once of the exact GELU and of AdamW with masters: a whole one would spill.
 #define SWEEP_DEVICE_KERNELS(KERNEL)                                                                       \
   KERNEL(swiglu, ActivationArgs, (activate<T, K, Silu, true>(args)))                                       \
   KERNEL(swiglu_backward, ActivationArgs, (activate_backward<T, K, Silu, true>(args)))                     \
@@ -29,6 +30,8 @@
   KERNEL(layer_norm_backward, NormBackwardArgs, (norm_backward<T, K, true>(args, room)))                   \
   KERNEL(sum_parts, SumPartsArgs, (sum_parts<T>(args, room)))                                              \
   KERNEL(rope, RopeArgs, (rotate<T, K>(args)))                                                             \
+  KERNEL(adamw, AdamwArgs, (adamw<T, kAdamwPack<T, K>, T>(args)))                                          \
+  KERNEL(adamw_master, AdamwArgs, (adamw<T, (K + 1) / 2, Wide<T>>(args)))                                  \
   KERNEL(adamw_eight_bit, EightBitArgs, (adamw_eight_bit<T>(args, room)))                                  \
   KERNEL(four_bit_weights, Nf4Args, (nf4_dequantize<T, K>(args, room)))                                    \
   KERNEL(largest_magnitude, LargestArgs, (largest_magnitude<T, K>(args, room)))                            \

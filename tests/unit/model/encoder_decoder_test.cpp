@@ -9,6 +9,7 @@
 #include <map>
 
 #include "bench_kernels/model/stage.h"
+#include "tests/unit/model/gradient_room.h"
 
 namespace sweep::model {
 namespace {
@@ -227,7 +228,7 @@ TEST_P(EncoderDecoder, EqualsAutomaticDifferentiation) {
   const at::Tensor expected = (loss_of(0) + loss_of(1)) / 2;
   torch::autograd::backward({expected}, {at::ones({}, at::kDouble)});
 
-  parameters.allocate_gradients();
+  make_gradient_room(parameters);
   const at::Tensor total = at::zeros({1}, at::kDouble);
   for (int micro = 0; micro < 2; ++micro) {
     MicroBatch step{targets[micro], labels[micro], 0.5, total};
@@ -271,7 +272,7 @@ void expect_crossed_equal(const ModelSpec& spec) {
     Stage model(spec, options, layout.value(), {0, spec.layers, true, true});
     Parameters& p = model.parameters();
     p.layout({at::TensorOptions(at::kDouble)});
-    p.allocate_gradients();
+    make_gradient_room(p);
     const at::Tensor total = at::zeros({1}, at::kDouble);
     std::vector<MicroBatch> micros;
     for (std::int64_t i = 0; i < 2; ++i) {

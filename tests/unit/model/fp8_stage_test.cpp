@@ -6,6 +6,7 @@
 #include <map>
 
 #include "bench_kernels/model/stage.h"
+#include "tests/unit/model/gradient_room.h"
 
 namespace sweep::model {
 namespace {
@@ -28,7 +29,7 @@ Outcome one_step(bool fp8, const char* family) {
   Stage model(s, options, layout.value(), {0, s.layers, true, true});
   Parameters& parameters = model.parameters();
   parameters.layout({at::TensorOptions(at::kFloat)});
-  parameters.allocate_gradients();
+  make_gradient_room(parameters);
   const at::Tensor tokens = at::arange(kSeq, at::kLong).mul(7).remainder(53),
                    total = at::zeros({1}, at::kDouble);
   Stage::Tape tape;

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "bench_kernels/model/stage.h"
+#include "tests/unit/model/gradient_room.h"
 
 namespace sweep::model {
 namespace {
@@ -263,7 +264,7 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   const at::Tensor expected = (reference(0) + reference(1)) / 2;
   torch::autograd::backward({expected}, {at::ones({}, at::kDouble)});
 
-  parameters.allocate_gradients();
+  make_gradient_room(parameters);
   const at::Tensor total = at::zeros({1}, at::kDouble);
   for (int micro = 0; micro < 2; ++micro) {
     const MicroBatch step{tokens[micro], labels[micro], 0.5, total};
@@ -339,7 +340,7 @@ TEST(PaddedVocabulary, TakesNoProbabilityAndGetsNoGradient) {
       Stage model(spec, options, layout.value(), {0, spec.layers, true, true});
       Parameters& p = model.parameters();
       p.layout({at::TensorOptions(at::kDouble)});
-      p.allocate_gradients();
+      make_gradient_room(p);
       const auto rows_beyond = [&](Parameters::Id id, const at::Tensor& flat) {
         return p.view(id, flat).narrow(0, spec.vocab_size, p.stacks()[id].rows() - spec.vocab_size);
       };

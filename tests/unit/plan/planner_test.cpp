@@ -41,6 +41,20 @@ TEST(Planner, AdmitsWithAPrediction) {
   EXPECT_GT(e.predicted.seconds.value_or(0), *e.predicted.step_ms / 1e3);
 }
 
+TEST(Planner, ACommandIsPrunedByTheLeastStatesThatItsProgramMayChoose) {
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb", 1, 8);
+  t.workload = Workload::kCommand, t.precision = Precision::kBf16Mixed;
+  const auto rule_of = [&](LeftToProgram left) {
+    std::vector<PlanEntry> plan{entry("x", t)};
+    decide(plan, {}, predict::roofline(), left);
+    return plan[0].rule;
+  };
+  EXPECT_EQ(rule_of({}), "memory");       // ZeRO 0 on 8 ranks: 121.7 GiB of states
+  EXPECT_EQ(rule_of({true, false}), "");  // ZeRO 3: 15 GiB
+  t.workload = Workload::kStep;
+  EXPECT_EQ(rule_of({true, true}), "memory") << "the built-in step takes the defaults";
+}
+
 TEST(Planner, UnsupportedTrialsStillHavePredictions) {
   Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
   t.tp = 4;
@@ -99,6 +113,25 @@ TEST(Planner, KeepsWhatTheGridHasPruned) {
   decide(plan, {});
   EXPECT_EQ(plan[0].rule, "where");
   EXPECT_EQ(plan[0].reason, "dp <= 2 is false");
+}
+
+TEST(Planner, GraphsNeedTheStepsInWhichTheyAreCaptured) {
+  Trial graphs = model_trial("gpt2", "a100-80gb");
+  graphs.seq_len = 1024;
+  const Trial eager = graphs;
+  graphs.cuda_graph = true;
+  for (const i64 warmups : {0, 1, 2}) {
+    std::vector<PlanEntry> plan{entry("graphs", graphs), entry("eager", eager)};
+    MeasurePlan measure;
+    measure.warmup_steps = warmups;
+    decide(plan, measure);
+    EXPECT_EQ(plan[0].admitted, warmups == 2) << plan[0].reason;
+    EXPECT_TRUE(plan[1].admitted) << plan[1].reason;
+    if (plan[0].admitted) continue;
+    EXPECT_EQ(plan[0].rule, "cuda_graph");
+    EXPECT_EQ(plan[0].verdict, Outcome::kUnsupported);
+    EXPECT_THAT(plan[0].reason, HasSubstr("warmup_steps"));
+  }
 }
 
 TEST(Planner, BestPredictedOfEachQuestionFirstWithinOnePlacement) {

@@ -104,8 +104,8 @@ TEST(OptimizerStates, WhatEachKeepsOnTheDevice) {
   EXPECT_EQ(optimizer_bytes(t, 4097), 2 * 4097 + 17 * 8) << "a block that is not full has scales too";
   t.optimizer = OptimizerKind::kPagedAdamw;
   EXPECT_EQ(state_bytes(t).optimizer, 0);
-  EXPECT_EQ(update_bytes(t, 1e9, 1e8), 2.0 * 2 * 4 * kPage) << "two pages of two moments";
-  EXPECT_EQ(update_bytes(t, 1000, 1000), 2 * 4 * 1000.0) << "there is one page";
+  EXPECT_EQ(update_bytes(t, 1e9, 1e8, false), 2.0 * 2 * 4 * kPage) << "two pages of two moments";
+  EXPECT_EQ(update_bytes(t, 1000, 1000, false), 2 * 4 * 1000.0) << "there is one page";
   t.precision = Precision::kBf16Master;
   EXPECT_EQ(state_bytes(t).optimizer, 4) << "the masters stay";
 }

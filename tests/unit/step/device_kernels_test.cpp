@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 
 #include "tests/device/host_kernels.h"
 // The kernels' own names are taken from here on.
 #include "bench_kernels/kernels/device_ops.h"
+#include "bench_kernels/optim/optimizer.h"
 #include "bench_kernels/step/train_step.h"
 #include "tests/unit/step/small_trial.h"
 #undef threadIdx
@@ -35,6 +37,8 @@ void launch_on_cpu(const kernels::device::Launch& launch) {
   EXPECT_GT(launch.bytes, 0);
   if (launch.type == at::kDouble)
     return host_kernels::run<double>(launch.kernel, launch.packed, shape, launch.args);
+  if (launch.type == at::kBFloat16)
+    return host_kernels::run<sweep::device::Bf16>(launch.kernel, launch.packed, shape, launch.args);
   ASSERT_EQ(launch.type, at::kFloat);
   host_kernels::run<float>(launch.kernel, launch.packed, shape, launch.args);
 }
@@ -77,9 +81,9 @@ Result steps(Trial t, Path path) {
 std::set<std::string> kernels_of(std::string_view family) {
   if (family == "gpt2")
     return {"gelu",      "gelu_backward", "layer_norm", "layer_norm_backward",
-            "sum_parts", "cross_entropy", "add_losses"};
-  std::set<std::string> names{"rms_norm", "rms_norm_backward", "rope",          "sum_parts",
-                              "swiglu",   "swiglu_backward",   "cross_entropy", "add_losses"};
+            "sum_parts", "cross_entropy", "add_losses", "adamw"};
+  std::set<std::string> names{"rms_norm",        "rms_norm_backward", "rope",       "sum_parts", "swiglu",
+                              "swiglu_backward", "cross_entropy",     "add_losses", "adamw"};
   if (family == "mixtral") names.insert({"router", "router_backward", "combine", "combine_backward"});
   return names;
 }
@@ -132,19 +136,20 @@ TEST(FusedGroups, AGroupThatIsSwitchedOffLaunchesNoneOfItsKernels) {
       mlp{"swiglu", "swiglu_backward"}, loss{"cross_entropy", "add_losses"};
   const auto launches_of = [](FusedKernels choice) {
     Trial t = small("llama");
-    t.fused_kernels = choice;
+    t.fused_kernels = choice, t.optimizer = OptimizerKind::kForeach;
     launched.clear();
     steps(t, Path::kDevice);
     return std::set<std::string>(launched.begin(), launched.end());
   };
-  const auto both = [&](std::set<std::string> a, const std::set<std::string>& b) {
-    a.insert(b.begin(), b.end());
-    a.insert(loss.begin(), loss.end());
-    return a;
+  const auto all_of = [](const std::vector<std::set<std::string>>& groups) {
+    std::set<std::string> out;
+    for (const auto& group : groups) out.insert(group.begin(), group.end());
+    return out;
   };
-  EXPECT_EQ(launches_of(FusedKernels::kNoNorm), both(rope, mlp));
-  EXPECT_EQ(launches_of(FusedKernels::kNoRope), both(norm, mlp));
-  EXPECT_EQ(launches_of(FusedKernels::kNoMlp), both(norm, rope));
+  EXPECT_EQ(launches_of(FusedKernels::kNoNorm), all_of({rope, mlp, loss}));
+  EXPECT_EQ(launches_of(FusedKernels::kNoRope), all_of({norm, mlp, loss}));
+  EXPECT_EQ(launches_of(FusedKernels::kNoMlp), all_of({norm, rope, loss}));
+  EXPECT_EQ(launches_of(FusedKernels::kNoLoss), all_of({norm, rope, mlp}));
   EXPECT_TRUE(launches_of(FusedKernels::kNone).empty());
 }
 
@@ -164,6 +169,91 @@ TEST(ExpertKernels, DroppedRowsAndLearnedRoutesHaveTheGradientsOfLibraryOperator
     for (std::size_t i = 0; i < plain.tensors.size(); ++i)
       EXPECT_LE((fused.tensors[i].gradient - plain.tensors[i].gradient).abs().max().item<float>(), 1e-6f)
           << plain.tensors[i].name;
+  }
+}
+
+// Tensors of all sizes, more than one launch takes; some with parameters of 16 bits, some with masters whose copies have
+// them, gradients of either type. LibTorch's fused AdamW on a processor is told the same in fp32.
+TEST(AdamwKernel, UpdatesAsTheLibrarysDoesWhateverTheTypes) {
+  struct Types {
+    at::ScalarType parameters, grads;
+    bool copies;
+    float bound;
+  };
+  for (const Types& types :
+       {Types{at::kFloat, at::kFloat, false, 2e-6F}, Types{at::kDouble, at::kDouble, false, 2e-6F},
+        Types{at::kFloat, at::kBFloat16, true, 2e-6F}, Types{at::kFloat, at::kFloat, true, 2e-6F},
+        Types{at::kFloat, at::kBFloat16, false, 2e-6F}, Types{at::kBFloat16, at::kBFloat16, false, 3e-2F},
+        Types{at::kBFloat16, at::kFloat, false, 3e-2F}}) {
+    at::manual_seed(5);
+    std::vector<at::Tensor> parameters, copies, plain;
+    for (i64 i = 0; i < 70; ++i) {
+      parameters.push_back(at::randn({i % 9 == 0 ? 40000 + i : i}, types.parameters));
+      plain.push_back(parameters.back().to(at::kFloat, false, /*copy=*/true));
+      if (types.copies) copies.push_back(at::zeros_like(parameters.back(), at::kBFloat16));
+    }
+    const optim::OptimizerOptions options{.lr = 1e-2, .weight_decay = 0.1};
+    kernels::device::set_launcher(&launch_on_cpu);
+    kernels::set_path(Path::kDevice);
+    optim::Optimizer kernel(parameters, OptimizerKind::kFused, options);
+    kernels::set_path(Path::kFused);
+    optim::Optimizer library(plain, OptimizerKind::kFused, options);
+    for (int step = 0; step < 3; ++step) {
+      std::vector<at::Tensor> grads, halved;
+      for (const at::Tensor& p : parameters) {
+        grads.push_back(at::randn({p.numel()}, types.grads));
+        halved.push_back(grads.back().to(at::kFloat).mul(0.5));
+      }
+      launched.clear();
+      kernels::set_path(Path::kDevice);
+      ASSERT_TRUE(kernel.updates_all_types());
+      kernel.step(grads, 0.5, copies);
+      kernels::set_path(Path::kFused);
+      EXPECT_EQ(launched.size(), 2u);
+      library.step(halved);
+    }
+    kernels::device::set_launcher(nullptr);
+    for (std::size_t i = 1; i < plain.size(); ++i) {
+      const at::Tensor off = parameters[i].to(at::kFloat) - plain[i];
+      EXPECT_LE(off.abs().max().item<float>(), types.bound)
+          << types.parameters << ' ' << types.grads << ' ' << i;
+      EXPECT_TRUE(!types.copies || copies[i].equal(parameters[i].to(at::kBFloat16))) << i;
+    }
+  }
+}
+
+// Masters and weights, gradients of either type, clipped: one launch a step, which writes both.
+TEST(AdamwKernel, WritesMastersAndWeightsOfAStepAtOnce) {
+  for (const GradDtype grads : {GradDtype::kAuto, GradDtype::kFp32}) {
+    Trial t = small("llama");
+    t.precision = Precision::kBf16Master, t.grad_dtype = grads, t.grad_clip = true;
+    kernels::set_path(Path::kDevice);
+    kernels::device::set_launcher(&launch_on_cpu);
+    launched.clear();
+    TrainStep step(t, at::kCPU, mesh_of_one(), nullptr, {.lr = 0.05});
+    const auto state_of = [&] {
+      std::map<std::string, at::Tensor> out;
+      step.states()[0]->pieces([&](const parallel::ModelState::Piece& piece) {
+        out[std::string(piece.state) + " " + piece.tensor] = piece.values.clone();
+      });
+      return out;
+    };
+    const auto before = state_of();
+    step.run();
+    const auto after = state_of();
+    kernels::device::set_launcher(nullptr);
+    kernels::set_path(Path::kFused);
+    EXPECT_EQ(std::count(launched.begin(), launched.end(), "adamw_master"), 1);
+    double squares = 0;
+    for (const auto& tensor : step.tensors()) {
+      const at::Tensor &master = after.at("master " + tensor.name),
+                       &weight = after.at("weight " + tensor.name);
+      EXPECT_EQ(weight.scalar_type(), at::kBFloat16);
+      EXPECT_TRUE(weight.equal(master.to(at::kBFloat16))) << tensor.name;
+      EXPECT_FALSE(weight.equal(before.at("weight " + tensor.name))) << tensor.name;
+      squares += tensor.gradient.to(at::kDouble).square().sum().item<double>();
+    }
+    EXPECT_LE(squares, 1.02) << "the gradients that are looked at are clipped";
   }
 }
 

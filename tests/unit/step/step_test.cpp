@@ -81,8 +81,8 @@ TEST(TrainStep, EachChoiceOfFusedKernelsHasTheSameLossAndGradients) {
   const double loss = fused.run().loss;
   std::vector<at::Tensor> gradients;
   for (const auto& tensor : fused.tensors()) gradients.push_back(tensor.gradient.clone());
-  for (const FusedKernels choice :
-       {FusedKernels::kNone, FusedKernels::kNoNorm, FusedKernels::kNoRope, FusedKernels::kNoMlp}) {
+  for (const FusedKernels choice : {FusedKernels::kNone, FusedKernels::kNoNorm, FusedKernels::kNoRope,
+                                    FusedKernels::kNoMlp, FusedKernels::kNoLoss}) {
     Trial t = all;
     t.fused_kernels = choice;
     TrainStep step(t, at::kCPU, alone(), nullptr);

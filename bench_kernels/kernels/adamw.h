@@ -1,0 +1,24 @@
+// AdamW of lists of tensors by fused kernels of a device: one launch for 64 tensors, whatever their sizes.
+#pragma once
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace sweep::kernels {
+
+// Each list has an entry for each parameter, or none. Parameters and moments are of one type, gradients of one: that of
+// the parameters or the copies, or fp32.
+struct AdamwLists {
+  const std::vector<at::Tensor>&parameters, &grads, &means, &squares;
+  const std::vector<at::Tensor>&
+      copies;              // get the updated parameters in their own type; empty: there are none
+  double coefficient = 1;  // of the gradients
+  // parameter = decay x parameter - step_size x mean / (root x sqrt(square) + eps)
+  double beta1 = 0, beta2 = 0, decay = 1, step_size = 0, root = 1, eps = 0;
+};
+// Updates all in place. REQUIRES: updates_lists() of them.
+void adamw(const AdamwLists&);
+// Whether the kernel runs for tensors like this one; of meta tensors on behalf of CUDA.
+bool updates_lists(const at::Tensor& like);
+
+}  // namespace sweep::kernels
