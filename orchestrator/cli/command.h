@@ -14,6 +14,9 @@
 
 namespace sweep::cli {
 
+// Checks of numbers: above 0; 0 or more.
+CLI::Validator above_zero();
+CLI::Validator not_negative();
 // Help of an option that names the metric of an answer (answers::usual_metric).
 inline constexpr const char* kUsualMetric =
     "metric that is shown and decides which configuration is best; absent: tokens_per_s_gpu, or step_ms "

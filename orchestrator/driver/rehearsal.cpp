@@ -213,12 +213,6 @@ Expected<void> make_rehearsal(Planned& planned, i64 most) {
                           first.empty() ? "each is pruned; `sweep plan` says why" : first));
 }
 
-Expected<void> measured_name(const std::string& sweep) {
-  if (!is_rehearsal(sweep)) return {};
-  return fail(fmt::format("name '{}': names that end in {} are for rehearsals; choose another", sweep,
-                          kRehearsalSuffix));
-}
-
 Expected<LaunchChoice> rehearsal_choice(const LaunchRequest& request, std::span<const PlanEntry> entries,
                                         i64 ranks) {
   const auto programs = programs_for(request, entries);

@@ -142,8 +142,7 @@ CommandTemplates::Rendered CommandTemplates::rendered(RowValues& values) const {
     }
   };
   // Asked for by the grid: a shell runs the prologue, and then the command as it stands.
-  if (!text_.prologue.empty())
-    command.argv = {"/bin/bash", "-c", doubled(text_.prologue) + "\nexec \"$@\"", "prologue"};
+  if (!text_.prologue.empty()) command.argv = after_prologue(doubled(text_.prologue));
   add(text_.container);
   add(text_.command);
   for (const Row& row : flags_) {

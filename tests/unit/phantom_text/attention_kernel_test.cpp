@@ -27,7 +27,7 @@ double launch_flops(const std::string& name, const Grid& grid, const void* param
 
 // The parameters of a launch as far as they are read.
 std::vector<std::int32_t> launch_parameters(std::int32_t queries, std::int32_t keys, std::int32_t left,
-                                     std::int32_t right) {
+                                            std::int32_t right) {
   std::vector<std::int32_t> out(120);
   out[45] = queries, out[46] = keys, out[97] = left, out[98] = right;
   return out;
