@@ -24,6 +24,14 @@ def often(draw, usual, *others, share=0.6):
     return usual if draw.random() < share else draw.choice(others)
 
 
+def of_encoder_decoder(draw, name, p):
+    """The point with dp and zero alone, and lengths of both sides; BlenderBot's positions end at 128."""
+    lengths = [64, 512, 1024] if name.startswith("t5") else [32, 64, 128]
+    p |= {"tp": 1, "pp": 1, "cp": 1, "seq_len": draw.choice(lengths), "encoder_seq_len": draw.choice([0, 48, lengths[-1]]),
+          "micro_batch_size": draw.choice([1, 8, 64])}
+    return {key: value for key, value in p.items() if key not in {"lora_rank", "lora_targets", "quantize_base", "lengths", "packing"}}
+
+
 def point(draw):
     """A random configuration; the plan refuses what cannot be."""
     cpu = draw.random() < 0.15
@@ -51,11 +59,8 @@ def point(draw):
     model = {"base": name, "layers": layers if draw.random() < 0.7 else draw.choice([2, 3, 5, 8, 12])}
     if name in UNTIED and draw.random() < 0.2:
         model["tie_embeddings"] = True
-    if "blenderbot" in name or "t5" in name:  # dp and zero alone; BlenderBot's positions end at 128
-        lengths = [64, 512, 1024] if name.startswith("t5") else [32, 64, 128]
-        p |= {"tp": 1, "pp": 1, "cp": 1, "seq_len": draw.choice(lengths), "encoder_seq_len": draw.choice([0, 48, lengths[-1]]),
-              "micro_batch_size": draw.choice([1, 8, 64])}
-        p = {key: value for key, value in p.items() if key not in {"lora_rank", "lora_targets", "quantize_base", "lengths", "packing"}}
+    if "blenderbot" in name or "t5" in name:
+        p = of_encoder_decoder(draw, name, p)
     if p["tp"] == 1:
         p["sp"] = p["tp_overlap"] = False
     if name in EXPERTS:

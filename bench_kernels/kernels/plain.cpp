@@ -96,6 +96,24 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
   }
 }
 
+namespace {
+
+// d: the gradient of the result in the accumulation type.
+void clamped_swiglu_backward(const at::Tensor& in, const at::Tensor& grad, const at::Tensor& d) {
+  const std::int64_t n = grad.size(1);
+  const at::Tensor gate = in.narrow(1, 0, n), up = in.narrow(1, n, n);
+  const at::Tensor g = wide(gate).clamp_max(kSwigluLimit), s = g.mul(kSwigluGain).sigmoid_(), glu = g.mul(s);
+  const at::Tensor beside = wide(up).clamp(-kSwigluLimit, kSwigluLimit).add_(1), out = glu.mul(beside);
+  const at::Tensor dgate = g.sub_(glu).mul_(kSwigluGain).add_(1).mul_(s).mul_(beside).mul_(d);
+  dgate.masked_fill_(gate.gt(kSwigluLimit), 0.0);
+  const at::Tensor outside = up.gt(kSwigluLimit).bitwise_or_(up.lt(-kSwigluLimit));
+  assign(up, glu.mul_(d).masked_fill_(outside, 0.0));
+  assign(gate, dgate);
+  assign(grad, out);
+}
+
+}  // namespace
+
 // wide() may be the tensor itself: every value is computed before the first is stored.
 void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor& grad) {
   const at::Tensor d = wide(grad);
@@ -121,20 +139,7 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
     assign(grad, out);
     return;
   }
-  if (kind == Activation::kClampedSwiglu) {
-    const std::int64_t n = grad.size(1);
-    const at::Tensor gate = in.narrow(1, 0, n), up = in.narrow(1, n, n);
-    const at::Tensor g = wide(gate).clamp_max(kSwigluLimit), s = g.mul(kSwigluGain).sigmoid_(),
-                     glu = g.mul(s);
-    const at::Tensor beside = wide(up).clamp(-kSwigluLimit, kSwigluLimit).add_(1), out = glu.mul(beside);
-    const at::Tensor dgate = g.sub_(glu).mul_(kSwigluGain).add_(1).mul_(s).mul_(beside).mul_(d);
-    dgate.masked_fill_(gate.gt(kSwigluLimit), 0.0);
-    const at::Tensor outside = up.gt(kSwigluLimit).bitwise_or_(up.lt(-kSwigluLimit));
-    assign(up, glu.mul_(d).masked_fill_(outside, 0.0));
-    assign(gate, dgate);
-    assign(grad, out);
-    return;
-  }
+  if (kind == Activation::kClampedSwiglu) return clamped_swiglu_backward(in, grad, d);
   if (kind == Activation::kGeluExact) {
     const at::Tensor x = wide(in), below = x.mul(M_SQRT1_2).erf_().add_(1).mul_(0.5), out = below.mul(x);
     const at::Tensor slope =

@@ -328,7 +328,6 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   // The buckets of each group's stacks, in the order of backward; those of group g begin at begins[g].
   std::vector<std::size_t> numbers, begins;
   const std::size_t count = static_cast<std::size_t>(groups());
-  std::size_t table_bucket = 0;
   std::vector<const LayerContents*> of(has_head ? 1 : 0, nullptr);  // each group's layer, null of ends
   numbers.reserve(static_cast<std::size_t>(layers) * layer.stacks.size() + 6), begins.reserve(count + 1);
   const auto add = [&](double elements, int role) { numbers.push_back(buckets.add(elements, role)); };
@@ -351,20 +350,18 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   if (has_embedding && !s_.frozen) {
     if (weights.positions > 0) add(weights.positions, kDense);
     add(weights.table, table);
-    table_bucket = numbers.back();
-    if (tied_here) buckets.make_room(table_bucket);
+    if (tied_here) buckets.make_room(numbers.back());
   }
   begins.push_back(numbers.size());
   std::vector<GradientRoom> rooms(count);
-  std::size_t roomy = 0;  // stacks whose buckets have been given room
   for (std::size_t g = 0; g < count; ++g) {
     const bool ends = of[g] == nullptr;
-    if (of[g] == &encoder_end) buckets.make_room(table_bucket);
+    if (of[g] == &encoder_end) buckets.make_room(numbers.back());
     // An end's last stack leaves when nothing else of it is at work.
     const std::size_t end = begins[g + 1], before_last = end - (end > begins[g] ? 1 : 0);
     const std::size_t middle = ends ? before_last : begins[g] + of[g]->mlp_stacks;
     const std::size_t cross_end = ends ? before_last : begins[g] + of[g]->cross_end;
-    for (; roomy < begins[g + 1]; ++roomy) buckets.make_room(numbers[roomy]);
+    for (std::size_t i = begins[g]; i < end; ++i) buckets.make_room(numbers[i]);
     GradientRoom& room = rooms[count - 1 - g];
     room.at_mlp = buckets.bytes(s_.gradient), buckets.take_top(s_.gradient);
     for (std::size_t i = begins[g]; i < middle; ++i) buckets.complete(numbers[i]);

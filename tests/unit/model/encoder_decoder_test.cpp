@@ -188,6 +188,13 @@ void PrintTo(const EncoderCase& c, std::ostream* out) {
   *out << c.name;
 }
 
+at::Tensor reference_loss(const ModelSpec& spec, const std::map<std::string, at::Tensor>& weights,
+                          const at::Tensor& source, const at::Tensor& target, const at::Tensor& labels,
+                          std::int64_t source_length) {
+  if (spec.family == "t5") return PlainT5(spec, weights).loss(source, target, labels, source_length);
+  return PlainEncoderDecoder(spec, weights).loss(source, target, labels, source_length);
+}
+
 class EncoderDecoder : public ::testing::TestWithParam<EncoderCase> {};
 
 TEST_P(EncoderDecoder, EqualsAutomaticDifferentiation) {
@@ -216,10 +223,7 @@ TEST_P(EncoderDecoder, EqualsAutomaticDifferentiation) {
   const at::Tensor sources = drawn(3 * source_length), targets = drawn(3 * kTarget),
                    labels = drawn(3 * kTarget);
   const auto loss_of = [&](int micro) {
-    if (spec.family == "t5")
-      return PlainT5(spec, weights).loss(sources[micro], targets[micro], labels[micro], source_length);
-    return PlainEncoderDecoder(spec, weights)
-        .loss(sources[micro], targets[micro], labels[micro], source_length);
+    return reference_loss(spec, weights, sources[micro], targets[micro], labels[micro], source_length);
   };
   const at::Tensor expected = (loss_of(0) + loss_of(1)) / 2;
   torch::autograd::backward({expected}, {at::ones({}, at::kDouble)});
