@@ -152,6 +152,22 @@ Expected<void> write_atomically(const std::filesystem::path& path, std::string_v
   return {};
 }
 
+Expected<void> write_output(const std::filesystem::path& path, std::string_view bytes) {
+  std::error_code ec;
+  const auto status = std::filesystem::status(path, ec);
+  const std::string text = path.string();
+  const bool in_place = (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) ||
+                        text.starts_with("/dev/") || text.starts_with("/proc/");
+  if (!in_place) {
+    const bool link = std::filesystem::is_symlink(std::filesystem::symlink_status(path, ec));
+    const auto target = link ? std::filesystem::weakly_canonical(path, ec) : path;
+    return write_atomically(ec ? path : target, bytes);
+  }
+  const Descriptor out(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (out.get() < 0 || !write_all(out.get(), bytes)) return file_error("cannot be written", path);
+  return {};
+}
+
 Expected<void> write_once(const std::filesystem::path& path, std::string_view bytes) {
   const Descriptor out(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (out.get() >= 0 && write_all(out.get(), bytes)) return {};

@@ -1,8 +1,10 @@
 #include "schema/calibration.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/number_in.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
 
@@ -21,8 +23,14 @@ bool plausible(const CopyTiming& t) {
 }
 // Sizes above 0, joined by x.
 bool plausible(const KernelTiming& t) {
-  const bool text = t.shape.find_first_not_of("0123456789x") == std::string::npos && t.shape.size() <= 100;
-  return !t.op.empty() && text && !t.shape.empty() && t.shape.front() != 'x' && t.shape.back() != 'x';
+  if (t.op.empty() || t.shape.size() > 100) return false;
+  for (std::size_t from = 0; from <= t.shape.size();) {
+    const std::size_t end = std::min(t.shape.find('x', from), t.shape.size());
+    const auto size = number_in<i64>(std::string_view(t.shape).substr(from, end - from));
+    if (!size || *size < 1) return false;
+    from = end + 1;
+  }
+  return true;
 }
 bool plausible(const GroupTiming& t) {
   return t.bytes > 0 && t.wrong >= 0;

@@ -58,13 +58,16 @@ Expected<RopeScaling> from_json<RopeScaling>(const json& j) {
   return in.done(r);
 }
 
+// `truncate` is left out where it is on, as it was when ids were first given.
 json to_json(const YarnScaling& y) {
-  return {{"factor", y.factor},
-          {"beta_fast", y.beta_fast},
-          {"beta_slow", y.beta_slow},
-          {"mscale", y.mscale},
-          {"mscale_all_dim", y.mscale_all_dim},
-          {"original_max_positions", y.original_max_positions}};
+  json j = {{"factor", y.factor},
+            {"beta_fast", y.beta_fast},
+            {"beta_slow", y.beta_slow},
+            {"mscale", y.mscale},
+            {"mscale_all_dim", y.mscale_all_dim},
+            {"original_max_positions", y.original_max_positions}};
+  if (!y.truncate) j["truncate"] = false;
+  return j;
 }
 
 template <>
@@ -73,7 +76,7 @@ Expected<YarnScaling> from_json<YarnScaling>(const json& j) {
   Reader in(j, "yarn");
   in.get("factor", y.factor).get("beta_fast", y.beta_fast).get("beta_slow", y.beta_slow);
   in.get("mscale", y.mscale).get("mscale_all_dim", y.mscale_all_dim);
-  in.get("original_max_positions", y.original_max_positions);
+  in.get("original_max_positions", y.original_max_positions).get("truncate", y.truncate);
   return in.done(y);
 }
 

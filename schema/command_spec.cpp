@@ -117,8 +117,21 @@ std::string script_of(const std::vector<std::string>& argv) {
   return argv.empty() ? "" : argv.front();
 }
 
+std::vector<std::string> after_prologue(const std::string& lines) {
+  return {"/bin/bash", "-c", lines + "\nexec \"$@\"", "prologue"};
+}
+
 Expected<CommandSpec> without_launcher(CommandSpec spec) {
   if (!spec.per_node) return spec;
+  const std::vector<std::string>& argv = spec.argv;
+  constexpr std::ptrdiff_t kPrologueWords = 4;
+  if (argv.size() > kPrologueWords && argv[0] == "/bin/bash" && argv[3] == "prologue") {
+    CommandSpec rest = spec;
+    rest.argv.erase(rest.argv.begin(), rest.argv.begin() + kPrologueWords);
+    auto alone = without_launcher(std::move(rest));
+    if (alone) alone->argv.insert(alone->argv.begin(), spec.argv.begin(), spec.argv.begin() + kPrologueWords);
+    return alone;
+  }
   std::size_t at = 0;
   auto words = interpreter_of(spec.argv, at);
   if (words.empty())

@@ -49,7 +49,9 @@ bool is_launcher_module(std::string_view word);
 // The word of a command that says which program it is: the script (.py, .sh) or the module that a launcher or sweep_trial
 // starts, else its first word.
 std::string script_of(const std::vector<std::string>& argv);
-// The command as one rank runs it alone: without torchrun, `python -m torch.distributed.run` or deepspeed, which start a
+// A command that bash starts after these lines (the prologue), in their environment.
+std::vector<std::string> after_prologue(const std::string& lines);
+// The command as one rank runs it alone, after its prologue: without torchrun, `python -m torch.distributed.run` or deepspeed, which start a
 // node's ranks. Error: another launcher, or no script (.py) and no `-m MODULE` among its words.
 Expected<CommandSpec> without_launcher(CommandSpec);
 // Why a relative path cannot be one of `files`; empty: it can.

@@ -24,6 +24,7 @@ struct YarnScaling {
   double beta_fast = 32.0, beta_slow = 1.0;
   double mscale = 0, mscale_all_dim = 0;
   std::int64_t original_max_positions = 4096;
+  bool truncate = true;  // the range that is blended begins and ends at whole numbers
   bool operator==(const YarnScaling&) const = default;
 };
 
@@ -37,13 +38,14 @@ struct ModelSpec {
   std::int64_t head_dim = 0;  // usually hidden_size / heads
   std::int64_t intermediate_size = 0;
   std::int64_t vocab_size = 0;
-  std::int64_t max_positions = 0;  // rows of the learned position table (gpt2); 0 with RoPE
+  std::int64_t max_positions =
+      0;  // rows of the learned position table (gpt2); 0: positions are rotary, or relative
   bool tie_embeddings = false;
   bool attention_bias = false;  // bias on q, k, v (qwen2, gpt2)
-  bool linear_bias = false;     // bias on every other linear layer (gpt2)
+  bool linear_bias = false;     // bias on every other linear layer but the head (gpt2, gpt_oss)
   bool rmsnorm = true;          // else LayerNorm with bias
   bool swiglu = true;           // else GELU (tanh form, as gpt2's gelu_new)
-  bool rope = true;             // else learned positions
+  bool rope = true;             // else learned positions, or relative ones (t5)
   double norm_eps = 1e-5;
   double rope_theta = 10000.0;
   std::optional<RopeScaling> rope_scaling;

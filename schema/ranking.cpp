@@ -16,6 +16,10 @@ bool goes_before(Better better, const ResultRow& row, double value, const Result
   return ranks_before(better, value, row.trial_id, of_other, other.trial_id);
 }
 
+bool is_one_attempt(const ResultRow& a, const ResultRow& b) {
+  return a.trial_id == b.trial_id && a.finished_unix_ns && a.finished_unix_ns == b.finished_unix_ns;
+}
+
 std::string ranked_metrics() {
   std::string out;
   for (const Column& c : columns())

@@ -12,11 +12,11 @@ import tempfile
 
 MODELS = [("llama3-8b", 8), ("llama3.2-1b", 8), ("llama2-7b", 6), ("mistral-7b", 6), ("qwen2-0.5b", 8), ("qwen2.5-7b", 6), ("gpt2", 8),
           ("gpt2-xl", 8), ("gemma-2b", 6), ("playbook-1b", 8), ("mixtral-8x7b", 4), ("llama3-70b", 4), ("deepseek-v2-lite", 4), ("gemma3-4b", 6),
-          ("blenderbot-400m", 6)]
+          ("blenderbot-400m", 6), ("gpt-oss-20b", 3), ("t5-v1_1-large", 6)]
 SMALL = [("small-llama", 4), ("small-gpt2", 4), ("tiny-llama", 2), ("tiny-gpt2", 2), ("tiny-qwen2", 2),
-         ("tiny-deepseek", 4), ("tiny-gemma3", 4), ("tiny-blenderbot", 3)]
+         ("tiny-deepseek", 4), ("tiny-gemma3", 4), ("tiny-blenderbot", 3), ("tiny-gpt-oss", 2), ("tiny-t5", 3)]
 UNTIED = {"llama3-8b", "llama2-7b", "mistral-7b", "llama3-70b", "small-llama"}
-EXPERTS = {"mixtral-8x7b", "deepseek-v2-lite", "tiny-deepseek"}
+EXPERTS = {"mixtral-8x7b", "deepseek-v2-lite", "tiny-deepseek", "gpt-oss-20b", "tiny-gpt-oss"}
 GPUS = ["h100-sxm-80gb", "h100-sxm-80gb", "a100-80gb", "b200-180gb", "l4-24gb"]
 
 
@@ -51,8 +51,9 @@ def point(draw):
     model = {"base": name, "layers": layers if draw.random() < 0.7 else draw.choice([2, 3, 5, 8, 12])}
     if name in UNTIED and draw.random() < 0.2:
         model["tie_embeddings"] = True
-    if "blenderbot" in name:  # dp and zero alone; positions end at 128
-        p |= {"tp": 1, "pp": 1, "cp": 1, "seq_len": draw.choice([32, 64, 128]), "encoder_seq_len": draw.choice([0, 48, 128]),
+    if "blenderbot" in name or "t5" in name:  # dp and zero alone; BlenderBot's positions end at 128
+        lengths = [64, 512, 1024] if name.startswith("t5") else [32, 64, 128]
+        p |= {"tp": 1, "pp": 1, "cp": 1, "seq_len": draw.choice(lengths), "encoder_seq_len": draw.choice([0, 48, lengths[-1]]),
               "micro_batch_size": draw.choice([1, 8, 64])}
         p = {key: value for key, value in p.items() if key not in {"lora_rank", "lora_targets", "quantize_base", "lengths", "packing"}}
     if p["tp"] == 1:
@@ -100,13 +101,20 @@ def planned(bin_dir, points):
     return [entry for entry in plan if (entry["admitted"] or entry["rule"] == "memory") and entry["predicted_bytes"] is not None]
 
 
-def sampled(bin_dir, count, seed):
+def wanted(trial, only):
+    """Whether an axis, or the model's family, has one of the values of `AXIS=VALUE,...`."""
+    axis, _, values = only.partition("=")
+    return not only or str((trial["spec"] if axis == "family" else trial).get(axis)) in values.split(",")
+
+
+def sampled(bin_dir, count, seed, only):
     """So many plan entries; each batch is drawn from the same sequence, so that a seed repeats."""
     draw = random.Random(seed)
     found: dict[str, dict] = {}
     while len(found) < count:
         for entry in planned(bin_dir, [point(draw) for _ in range(200)]):
-            found.setdefault(entry["id"], entry)
+            if wanted(entry["trial"], only):
+                found.setdefault(entry["id"], entry)
     return list(found.values())[:count]
 
 
@@ -137,13 +145,14 @@ def main():
     parser.add_argument("--rank", type=pathlib.Path, help="sweep-rank (default: that of BIN_DIR)")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=15)
+    parser.add_argument("--only", default="", help="AXIS=VALUE,...: trials with one of these values; family: of the model")
     parser.add_argument("--cache", type=pathlib.Path, help="file that keeps the dry run's answers")
     parser.add_argument("--within", type=float, default=0.03)
     parser.add_argument("--share", type=float, default=0, help="fail when fewer than this share are within")
     parser.add_argument("--below", type=float, default=1, help="fail when one is lower than the dry run by more than this")
     parser.add_argument("--worst", type=int, default=10)
     options = parser.parse_args()
-    entries = sampled(options.bin_dir, options.count, options.seed)
+    entries = sampled(options.bin_dir, options.count, options.seed, options.only)
     answers = refereed(options.rank or options.bin_dir / "sweep-rank", entries, options.cache)
     rows = []
     for entry in entries:

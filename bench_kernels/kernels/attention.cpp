@@ -131,6 +131,19 @@ void softmax_backward(const at::Tensor& probs, const at::Tensor& grad, const Att
   });
 }
 
+// Scores of all sequences, [B, heads, S, keys], before the softmax.
+void add_bias(const at::Tensor& scores, const AttentionShape& s) {
+  if (s.bias.defined() && way(scores) != Way::kNothing) at::Tensor(scores).add_(s.bias);
+}
+
+// The gradient of one sequence's scores, [heads, S, keys], is one of the bias too.
+void add_to_bias(const at::Tensor& dbias, const at::Tensor& dscores) {
+  if (!dbias.defined() || way(dscores) == Way::kNothing) return;
+  std::optional<memory::ScratchScope> scratch;  // a processor's, of another type
+  if (dbias.is_cpu()) scratch.emplace();
+  at::Tensor(dbias).add_(dscores);
+}
+
 // [S, heads, D] of sequence b as [heads, S, D].
 at::Tensor one(const at::Tensor& t, std::int64_t b) {
   return t.select(0, b).transpose(0, 1);
@@ -192,12 +205,13 @@ void batched_math(const at::Tensor& qkv, const AttentionShape& s, const Attentio
   const Heads h = split_heads(qkv, s);
   at::Tensor probs = state.saved.view({s.batch * s.heads, s.seq, s.key_count()});
   at::bmm_out(probs, batched(h.q, s), batched(h.k, s).transpose(1, 2));
+  add_bias(state.saved, s);
   softmax(state.saved, s);
   state.out.view({s.batch, s.seq, s.heads, s.head_dim}).copy_(unbatched(at::bmm(probs, batched(h.v, s)), s));
 }
 
 void batched_math_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape& s,
-                           const AttentionState& state, const at::Tensor& dqkv) {
+                           const AttentionState& state, const at::Tensor& dqkv, const at::Tensor& dbias) {
   const Heads h = split_heads(qkv, s), d = split_heads(dqkv, s);
   const at::Tensor grad = batched(dout.view({s.batch, s.seq, s.heads, s.head_dim}), s);
   const at::Tensor out = state.out.view({s.batch, s.seq, s.heads, s.head_dim});
@@ -206,6 +220,8 @@ void batched_math_backward(const at::Tensor& dout, const at::Tensor& qkv, const 
   gather(unbatched(at::bmm(probs.transpose(1, 2), grad), s), d.v, s, 2);
   const at::Tensor scores = at::bmm(grad, batched(h.v, s).transpose(1, 2));
   plain::softmax_backward(probs, dots, scores, scale_of(s));
+  for (std::int64_t b = 0; b < s.batch; ++b)
+    add_to_bias(dbias, scores.view(state.saved.sizes()).select(0, b));
   at::Tensor(d.q).copy_(unbatched(at::bmm(scores, batched(h.k, s)), s));
   gather(unbatched(at::bmm(scores.transpose(1, 2), batched(h.q, s)), s), d.k, s, 2);
 }
@@ -217,6 +233,7 @@ void math(const at::Tensor& qkv, const AttentionShape& s, const AttentionState& 
   for (std::int64_t b = 0; b < s.batch; ++b) {
     batch_product(one(h.q, b), spread(one(h.k, b), s, 0).transpose(1, 2), state.saved.select(0, b));
   }
+  add_bias(state.saved, s);
   softmax(state.saved, s);
   for (std::int64_t b = 0; b < s.batch; ++b) {
     batch_product(state.saved.select(0, b), spread(one(h.v, b), s, 0), one(out, b));
@@ -224,8 +241,8 @@ void math(const at::Tensor& qkv, const AttentionShape& s, const AttentionState& 
 }
 
 void math_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape& s,
-                   const AttentionState& state, const at::Tensor& dqkv) {
-  if (way(qkv) == Way::kPlain) return batched_math_backward(dout, qkv, s, state, dqkv);
+                   const AttentionState& state, const at::Tensor& dqkv, const at::Tensor& dbias) {
+  if (way(qkv) == Way::kPlain) return batched_math_backward(dout, qkv, s, state, dqkv, dbias);
   const Heads h = split_heads(qkv, s), d = split_heads(dqkv, s);
   const at::Tensor grad = dout.view({s.batch, s.seq, s.heads, s.head_dim});
   const at::Tensor dp = at::empty({s.heads, s.seq, s.key_count()}, qkv.options());
@@ -236,6 +253,7 @@ void math_backward(const at::Tensor& dout, const at::Tensor& qkv, const Attentio
     gather(dkv, one(d.v, b), s, 0);
     batch_product(g, spread(one(h.v, b), s, 0).transpose(1, 2), dp);
     softmax_backward(p, dp, s);
+    add_to_bias(dbias, dp);
     batch_product(dp, spread(one(h.k, b), s, 0), one(d.q, b));
     batch_product(dp.transpose(1, 2), one(h.q, b), dkv);
     gather(dkv, one(d.k, b), s, 0);
@@ -260,8 +278,14 @@ at::Tensor window_mask(const AttentionShape& s, const at::TensorOptions& options
 
 AttentionState attention(const at::Tensor& qkv, const AttentionShape& s, const at::Tensor& mask) {
   const bool math_itself = s.kernel == AttentionKernel::kMath;
-  if (!math_itself && (qkv.is_cuda() || (qkv.is_meta() && path() == Path::kPlain)))
-    return library_attention(qkv, s);
+  TORCH_CHECK(!math_itself || !s.sinks.defined(), "attention math has no sinks");
+  TORCH_CHECK(!s.bias.defined() || (math_itself && !s.scaled && !s.autocast),
+              "only attention math has a bias, of scores that are not scaled");
+  if (!math_itself && (qkv.is_cuda() || (qkv.is_meta() && path() == Path::kPlain))) {
+    AttentionState state = library_attention(qkv, s);
+    take_sinks(s, state);
+    return state;
+  }
   const auto lse_options = qkv.options().dtype(statistics_type(qkv));
   if (math_itself && s.autocast) {
     AttentionState state{at::empty({s.batch * s.seq, s.heads * s.head_dim}, qkv.options()), {}, mask};
@@ -278,18 +302,20 @@ AttentionState attention(const at::Tensor& qkv, const AttentionShape& s, const a
     each_document(s, [&](const AttentionShape& one, std::int64_t first) {
       cpu_flash(document_rows(qkv, one, first), one, document_state(state, one, first));
     });
+  take_sinks(s, state);
   return state;
 }
 
 void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape& s,
-                        const AttentionState& state, const at::Tensor& dqkv, const Angles& angles) {
+                        const AttentionState& state, const at::Tensor& dqkv, const Angles& angles,
+                        const at::Tensor& dbias) {
   const bool math = s.kernel == AttentionKernel::kMath;
   if (!math && (qkv.is_cuda() || (qkv.is_meta() && path() == Path::kPlain)))
     return library_attention_backward(dout, qkv, s, state, dqkv, angles);
   if (math && s.autocast)
     eager_math_backward(dout, qkv, s, state, dqkv);
   else if (math)
-    math_backward(dout, qkv, s, state, dqkv);
+    math_backward(dout, qkv, s, state, dqkv, dbias);
   else if (qkv.is_cpu())
     each_document(s, [&](const AttentionShape& one, std::int64_t first) {
       cpu_flash_backward(document_rows(dout, one, first), document_rows(qkv, one, first), one,

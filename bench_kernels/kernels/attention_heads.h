@@ -27,7 +27,7 @@ inline Heads split_heads(const at::Tensor& rows, const AttentionShape& s) {
 }
 
 inline double scale_of(const AttentionShape& s) {
-  return 1.0 / std::sqrt(static_cast<double>(s.head_dim));
+  return s.scaled ? 1.0 / std::sqrt(static_cast<double>(s.head_dim)) : 1.0;
 }
 
 inline bool windowed(const AttentionShape& s) {
@@ -61,6 +61,9 @@ inline void gather(const at::Tensor& spread_grad, const at::Tensor& to, const At
 AttentionState library_attention(const at::Tensor& qkv, const AttentionShape&);
 void library_attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape&,
                                 const AttentionState&, const at::Tensor& dqkv, const Angles&);
+
+// Result and log-sum-exp of a kernel without sinks become those with the shape's (sinks.cpp).
+void take_sinks(const AttentionShape&, const AttentionState&);
 
 // Turns the gradients of q and k in rows back.
 inline void turn_back(const at::Tensor& rows, const AttentionShape& s, const Angles& angles) {

@@ -57,6 +57,8 @@ const char* name_of(Activation kind, bool backward) {
       return backward ? "swiglu_backward" : "swiglu";
     case Activation::kGeglu:
       return backward ? "geglu_backward" : "geglu";
+    case Activation::kClampedSwiglu:
+      return backward ? "clamped_swiglu_backward" : "clamped_swiglu";
     case Activation::kGeluExact:
       return backward ? "gelu_exact_backward" : "gelu_exact";
     default:

@@ -40,13 +40,22 @@ bool balanced(const Groups& groups) {
 
 }  // namespace
 
-at::Tensor grouped_linear(const at::Tensor& in, const at::Tensor& weight, const Groups& groups) {
-  if (groups.at_once && !in.is_meta())
-    return at::_grouped_mm(in, stacked(weight, groups).transpose(1, 2), groups.ends);
+at::Tensor grouped_linear(const at::Tensor& in, const at::Tensor& weight, const Groups& groups,
+                          const at::Tensor& bias) {
+  const auto of_bias = [&](std::int64_t expert) {
+    return bias.defined() ? of_expert(bias, groups, expert) : bias;
+  };
+  if (groups.at_once && !in.is_meta()) {
+    const at::Tensor out = at::_grouped_mm(in, stacked(weight, groups).transpose(1, 2), groups.ends);
+    each_group(groups, [&](std::int64_t expert, std::int64_t begin, std::int64_t count) {
+      if (bias.defined() && count > 0) out.narrow(0, begin, count).add_(of_bias(expert));
+    });
+    return out;
+  }
   const at::Tensor out = at::empty({in.size(0), weight.size(0) / experts_of(groups)}, in.options());
   each_group(groups, [&](std::int64_t expert, std::int64_t begin, std::int64_t count) {
     if (count > 0)
-      linear(in.narrow(0, begin, count), {of_expert(weight, groups, expert), {}}, {},
+      linear(in.narrow(0, begin, count), {of_expert(weight, groups, expert), of_bias(expert)}, {},
              out.narrow(0, begin, count));
   });
   return out;
@@ -79,6 +88,16 @@ void grouped_backward_weight(const at::Tensor& dout, const at::Tensor& in, const
     if (count > 0)
       linear_backward_weight(dout.narrow(0, begin, count), in.narrow(0, begin, count), false, {grad, dw.add});
     else if (!dw.add)
+      grad.zero_();
+  });
+}
+
+void grouped_backward_bias(const at::Tensor& dout, const Groups& groups, const GradOut& db) {
+  each_group(groups, [&](std::int64_t expert, std::int64_t begin, std::int64_t count) {
+    at::Tensor grad = of_expert(db.grad, groups, expert);
+    if (count > 0)
+      bias_backward(dout.narrow(0, begin, count), {grad, db.add});
+    else if (!db.add)
       grad.zero_();
   });
 }

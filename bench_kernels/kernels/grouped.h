@@ -18,11 +18,13 @@ struct Groups {
       false;  // at::_grouped_mm: bf16, compute capability 9.0 or 10.x, sizes that are multiples of 8
 };
 
-// A weight is [experts * outputs, inputs]. The results are new tensors.
-at::Tensor grouped_linear(const at::Tensor& in, const at::Tensor& weight, const Groups&);
+// A weight is [experts * outputs, inputs], a bias [experts * outputs] (undefined: none). The results are new tensors.
+at::Tensor grouped_linear(const at::Tensor& in, const at::Tensor& weight, const Groups&,
+                          const at::Tensor& bias = {});
 at::Tensor grouped_backward_input(const at::Tensor& dout, const at::Tensor& weight, const Groups&);
 // Straight into each expert's part of the gradient: on a GPU by one product where all have as many rows, else by one for
 // each expert. The library's kernel for all would need a copy of it.
 void grouped_backward_weight(const at::Tensor& dout, const at::Tensor& in, const Groups&, const GradOut&);
+void grouped_backward_bias(const at::Tensor& dout, const Groups&, const GradOut&);
 
 }  // namespace sweep::kernels

@@ -83,10 +83,11 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
   by_type(in, [&]<class T>() {
     const auto& k = row_kernels<T>();
     over_rows(out.size(0), n, [&](std::int64_t begin, std::int64_t end) {
-      const auto loop = kind == Activation::kSwiglu      ? k.swiglu
-                        : kind == Activation::kGeglu     ? k.geglu
-                        : kind == Activation::kGeluExact ? k.gelu_exact
-                                                         : k.gelu;
+      const auto loop = kind == Activation::kSwiglu          ? k.swiglu
+                        : kind == Activation::kGeglu         ? k.geglu
+                        : kind == Activation::kGeluExact     ? k.gelu_exact
+                        : kind == Activation::kClampedSwiglu ? k.clamped_swiglu
+                                                             : k.gelu;
       loop(data<T>(in), data<T>(out), begin, end, n);
     });
   });
@@ -101,10 +102,11 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
   by_type(in, [&]<class T>() {
     const auto& k = row_kernels<T>();
     over_rows(grad.size(0), n, [&](std::int64_t begin, std::int64_t end) {
-      const auto loop = kind == Activation::kSwiglu      ? k.swiglu_backward
-                        : kind == Activation::kGeglu     ? k.geglu_backward
-                        : kind == Activation::kGeluExact ? k.gelu_exact_backward
-                                                         : k.gelu_backward;
+      const auto loop = kind == Activation::kSwiglu          ? k.swiglu_backward
+                        : kind == Activation::kGeglu         ? k.geglu_backward
+                        : kind == Activation::kGeluExact     ? k.gelu_exact_backward
+                        : kind == Activation::kClampedSwiglu ? k.clamped_swiglu_backward
+                                                             : k.gelu_backward;
       loop(data<T>(in), data<T>(grad), begin, end, n);
     });
   });

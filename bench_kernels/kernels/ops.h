@@ -90,7 +90,10 @@ struct Angles {
 
 // in: [T, 2N] with the gate first, of kGelu and kGeluExact [T, N]. kGeglu and kGelu: GELU in its tanh form;
 // kGeluExact: x times the normal distribution function (Hendrycks and Gimpel 2016, arXiv 1606.08415, section 2).
-enum class Activation { kSwiglu, kGeglu, kGelu, kGeluExact };
+// kClampedSwiglu, of gpt-oss (arXiv 2508.10925, section 2.2; constants of its modelling code): g sigmoid(kSwigluGain g)
+// (u + 1), where g is the gate and u the other half, both at most kSwigluLimit, u also at least -kSwigluLimit.
+enum class Activation { kSwiglu, kGeglu, kGelu, kGeluExact, kClampedSwiglu };
+inline constexpr double kSwigluGain = 1.702, kSwigluLimit = 7;
 void activation(Activation, const at::Tensor& in, const at::Tensor& out);
 // in becomes its gradient; grad (of out) becomes out again.
 void activation_backward(Activation, const at::Tensor& in, const at::Tensor& grad);
@@ -120,11 +123,19 @@ struct AttentionShape {
   bool autocast = false;  // kMath: the softmax in fp32, kept so and as the product reads it (autocast.h)
   bool causal = true;     // else each query sees all keys: without a window or documents
   std::int64_t keys = 0;  // cross-attention: keys of each sequence; 0: the rows' own
+  // [heads]: a logit of each head that takes a share of each query's attention and has no value (gpt-oss, arXiv
+  // 2508.10925, section 2.1); undefined: there are none. Of kFlash.
+  at::Tensor sinks = {};
+  // [heads, seq, keys]: what is added to the scores of every sequence (T5's relative positions); undefined: nothing. Of
+  // kMath.
+  at::Tensor bias = {};
+  bool scaled = true;  // scores are divided by the root of head_dim; with a bias they are not
   std::int64_t key_count() const { return keys > 0 ? keys : seq; }
 };
 struct AttentionState {
-  at::Tensor out;          // [B * S, heads * head_dim]
-  at::Tensor saved;        // flash: log-sum-exp [B, S, heads]; math: probabilities [B, heads, S, keys]
+  at::Tensor out;  // [B * S, heads * head_dim]
+  at::Tensor
+      saved;  // flash: log-sum-exp [B, S, heads], sinks included; math: probabilities [B, heads, S, keys]
   at::Tensor mask;         // flash with a window on CPU: the additive [S, S] mask it was given
   at::Tensor narrow = {};  // math under autocast: the probabilities in 16 bits, beside those in fp32
 };
@@ -132,9 +143,14 @@ struct AttentionState {
 // needed.
 at::Tensor window_mask(const AttentionShape&, const at::TensorOptions&);
 AttentionState attention(const at::Tensor& qkv, const AttentionShape&, const at::Tensor& mask);
-// dqkv is written whole, q and k turned back by the angles. `dout` is [B * S, heads * head_dim].
+// dqkv is written whole, q and k turned back by the angles. `dout` is [B * S, heads * head_dim]. The bias's gradient is
+// added to dbias, [heads, seq, keys] in the accumulation type.
 void attention_backward(const at::Tensor& dout, const at::Tensor& qkv, const AttentionShape&,
-                        const AttentionState&, const at::Tensor& dqkv, const Angles& = {});
+                        const AttentionState&, const at::Tensor& dqkv, const Angles& = {},
+                        const at::Tensor& dbias = {});
+
+// The gradient [heads] of the sinks of attention(), in the accumulation type.
+at::Tensor sinks_backward(const at::Tensor& dout, const AttentionShape&, const AttentionState&);
 
 // The first entry of the share of the vocabulary that is held; nullopt: all of it is.
 using FirstEntry = std::optional<std::int64_t>;

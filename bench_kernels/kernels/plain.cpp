@@ -82,6 +82,11 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
     const std::int64_t n = out.size(1);
     const at::Tensor gate = wide(in.narrow(1, 0, n));
     assign(out, gelu_tanh(gate).add_(1).mul_(gate).mul_(0.5).mul_(in.narrow(1, n, n)));
+  } else if (kind == Activation::kClampedSwiglu) {
+    const std::int64_t n = out.size(1);
+    const at::Tensor gate = wide(in.narrow(1, 0, n)).clamp_max(kSwigluLimit);
+    const at::Tensor up = wide(in.narrow(1, n, n)).clamp(-kSwigluLimit, kSwigluLimit).add_(1);
+    assign(out, gate.mul(kSwigluGain).sigmoid_().mul_(gate).mul_(up));
   } else if (kind == Activation::kGeluExact) {
     const at::Tensor x = wide(in);
     assign(out, x.mul(M_SQRT1_2).erf_().add_(1).mul_(x).mul_(0.5));
@@ -112,6 +117,20 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
     const at::Tensor gelu = t.add(1).mul_(g).mul_(0.5), out = gelu.mul(u);
     const at::Tensor dgate = gelu_slope(g, t).mul_(u).mul_(d);
     assign(up, gelu.mul(d));
+    assign(gate, dgate);
+    assign(grad, out);
+    return;
+  }
+  if (kind == Activation::kClampedSwiglu) {
+    const std::int64_t n = grad.size(1);
+    const at::Tensor gate = in.narrow(1, 0, n), up = in.narrow(1, n, n);
+    const at::Tensor g = wide(gate).clamp_max(kSwigluLimit), s = g.mul(kSwigluGain).sigmoid_(),
+                     glu = g.mul(s);
+    const at::Tensor beside = wide(up).clamp(-kSwigluLimit, kSwigluLimit).add_(1), out = glu.mul(beside);
+    const at::Tensor dgate = g.sub_(glu).mul_(kSwigluGain).add_(1).mul_(s).mul_(beside).mul_(d);
+    dgate.masked_fill_(gate.gt(kSwigluLimit), 0.0);
+    const at::Tensor outside = up.gt(kSwigluLimit).bitwise_or_(up.lt(-kSwigluLimit));
+    assign(up, glu.mul_(d).masked_fill_(outside, 0.0));
     assign(gate, dgate);
     assign(grad, out);
     return;

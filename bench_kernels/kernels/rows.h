@@ -67,6 +67,9 @@ struct RowKernels {
   void (*geglu_backward)(T* gate_up, T* grad, Index begin, Index end, Index n);
   void (*gelu)(const T* in, T* out, Index begin, Index end, Index n);
   void (*gelu_backward)(T* in, T* grad, Index begin, Index end, Index n);
+  // Activation::kClampedSwiglu of ops.h, as swiglu above.
+  void (*clamped_swiglu)(const T* gate_up, T* out, Index begin, Index end, Index n);
+  void (*clamped_swiglu_backward)(T* gate_up, T* grad, Index begin, Index end, Index n);
   void (*gelu_exact)(const T* in, T* out, Index begin, Index end, Index n);
   void (*gelu_exact_backward)(T* in, T* grad, Index begin, Index end, Index n);
   // lse[row] = log sum exp(logits),

@@ -252,6 +252,37 @@ struct Rows {
     }
   }
 
+  static void clamped_swiglu(const T* gate_up, T* out, Index begin, Index end, Index n) {
+    constexpr A kGain = A(1.702), kLimit = A(7);
+    for (Index row = begin; row < end; ++row) {
+      const T *gate = gate_up + row * 2 * n, *up = gate + n;
+      T* __restrict__ o = out + row * n;
+      for (Index i = 0; i < n; ++i) {
+        const A raw = load(gate + i), u = load(up + i), g = raw > kLimit ? kLimit : raw;
+        const A clamped = u > kLimit ? kLimit : u < -kLimit ? -kLimit : u;
+        store(o + i, g / (A(1) + exponential(-kGain * g)) * (clamped + A(1)));
+      }
+    }
+  }
+
+  static void clamped_swiglu_backward(T* gate_up, T* grad, Index begin, Index end, Index n) {
+    constexpr A kGain = A(1.702), kLimit = A(7);
+    for (Index row = begin; row < end; ++row) {
+      T* __restrict__ gate = gate_up + row * 2 * n;
+      T* __restrict__ up = gate + n;
+      T* __restrict__ d = grad + row * n;
+      for (Index i = 0; i < n; ++i) {
+        const A raw = load(gate + i), u = load(up + i), di = load(d + i), g = raw > kLimit ? kLimit : raw;
+        const A clamped = u > kLimit ? kLimit : u < -kLimit ? -kLimit : u;
+        const A s = A(1) / (A(1) + exponential(-kGain * g)), glu = g * s, beside = clamped + A(1);
+        const A slope = s * (A(1) + kGain * (g - glu));
+        store(gate + i, raw > kLimit ? A(0) : di * beside * slope);
+        store(up + i, clamped == u ? di * glu : A(0));
+        store(d + i, glu * beside);
+      }
+    }
+  }
+
   static void gelu(const T* in, T* out, Index begin, Index end, Index n) {
     const T* p = in + begin * n;
     T* __restrict__ o = out + begin * n;
@@ -451,6 +482,8 @@ struct Rows {
             geglu_backward,
             gelu,
             gelu_backward,
+            clamped_swiglu,
+            clamped_swiglu_backward,
             gelu_exact,
             gelu_exact_backward,
             cross_entropy,

@@ -21,9 +21,18 @@ class AttentionCore {
   virtual Kept forward(at::Tensor qkv) const = 0;
   // Computes again what a Kept that has only qkv lacks.
   virtual void recall(Kept&) const = 0;
-  // The gradient of qkv as it was before q and k were turned to their positions.
+  // The gradient of qkv as it was before q and k were turned to their positions. That of the sinks is put where it
+  // belongs.
   virtual at::Tensor backward(at::Tensor dout, Kept) const = 0;
+  // This rank's heads' sinks; kNone: the family has none. Set before the first forward.
+  Parameters::Id sinks = Parameters::kNone;
 };
+
+// The sinks of so many heads, from `first` on of this rank's; undefined: there are none.
+at::Tensor sinks_of(const StageContext&, Parameters::Id, std::int64_t first, std::int64_t heads);
+// Puts the gradient of the same heads' sinks where it belongs.
+void backward_sinks(const StageContext&, Parameters::Id, std::int64_t first, const at::Tensor& dout,
+                    const kernels::AttentionShape&, const kernels::AttentionState&);
 
 // Turns q and k of a layer's rows to their positions, or back; nothing where the model has no rotary ones.
 void turn(const StageContext&, std::int64_t layer, const at::Tensor& rows, bool back);

@@ -103,7 +103,10 @@ class CrossAttention final : public Unit {
             nullptr,
             /*autocast=*/false,
             /*causal=*/false,
-            shared_.options.encoder_seq_len};
+            shared_.options.encoder_seq_len,
+            {},
+            {},
+            !shape::family_of(spec()).relative_positions};
   }
 
   NormLayer norm_;

@@ -1,10 +1,12 @@
-// The embedding: rows of the token table, plus learned positions where the family has them.
+// The embedding: rows of the token table, plus learned positions where the family has them. Relative positions are made
+// here too, for the layers that follow.
 #include <ATen/ATen.h>
 
 #include <cmath>
 #include <optional>
 
 #include "bench_kernels/kernels/counting_allocator.h"
+#include "bench_kernels/kernels/relative.h"
 #include "bench_kernels/model/tensor_parallel.h"
 
 namespace sweep::model {
@@ -21,12 +23,16 @@ class Embedding final : public Unit {
     add_table(family);
     if (s.rope) return;
     const std::string_view name = encoder ? family.names.encoder_positions : family.names.position_table;
-    positions_ = parameters().add({{std::string(name), s.max_positions, {}}}, s.hidden_size,
-                                  Parameters::Init::kUniform);
+    if (family.relative_positions)
+      add_bias(std::string(name));
+    else
+      positions_ = parameters().add({{std::string(name), s.max_positions, {}}}, s.hidden_size,
+                                    Parameters::Init::kUniform);
   }
 
   // Each rank of the tensor group adds the rows that it holds, the first one the positions.
   at::Tensor forward(const MicroBatch& micro, at::Tensor, SavedPtr&) const override {
+    if (buckets_.defined()) bias().values = kernels::relative_bias(parameters()[relative_], buckets_);
     const at::Tensor& table = parameters()[table_];
     const at::Tensor out =
         at::empty({shared_.held_rows(ids_of(micro).size(0)), table.size(1)}, table.options());
@@ -41,6 +47,7 @@ class Embedding final : public Unit {
   }
 
   at::Tensor backward(const MicroBatch& micro, at::Tensor grad, SavedPtr) const override {
+    if (buckets_.defined()) bias_backward();
     if (!parameters().trains(table_)) return {};
     const bool apart = learned() && scale_ != 1;
     if (apart) positions_backward(grad, parameters().grad(positions_));
@@ -58,6 +65,19 @@ class Embedding final : public Unit {
   }
 
  private:
+  void add_bias(const std::string& name) {
+    const kernels::Buckets buckets{shape::kRelativeBuckets, shape::kRelativeDistance, encoder_};
+    relative_ = parameters().add({{name, buckets.count, {}}}, spec().heads, Parameters::Init::kUniform);
+    buckets_ = kernels::buckets_of_distances(seq(), buckets, shared_.options.device);
+  }
+  // Of the layers that this embedding comes before.
+  ScoreBias& bias() const { return encoder_ ? shared_.encoded->encoder_bias : shared_.encoded->decoder_bias; }
+  void bias_backward() const {
+    bias().values.reset();
+    kernels::relative_bias_backward(bias().gradient, buckets_, parameters().grad(relative_));
+    parameters().ready(relative_);
+    bias().gradient.reset();
+  }
   void add_table(const shape::Family& family) {
     const ModelSpec& s = spec();
     if (reads_) {
@@ -89,7 +109,9 @@ class Embedding final : public Unit {
   bool learned() const { return positions_ != Parameters::kNone; }
   bool encoder_, reads_;
   double scale_ = 1;
-  Parameters::Id table_ = Parameters::kNone, positions_ = Parameters::kNone;
+  // positions_: learned ones, of the rows; relative_: of the scores.
+  Parameters::Id table_ = Parameters::kNone, positions_ = Parameters::kNone, relative_ = Parameters::kNone;
+  at::Tensor buckets_;  // of relative positions
 };
 
 }  // namespace

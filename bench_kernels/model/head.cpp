@@ -2,6 +2,8 @@
 // a time, so that no tensor of tokens x vocabulary is there whole: the loss is known after backward.
 #include <ATen/ATen.h>
 
+#include <cmath>
+
 #include "bench_kernels/kernels/autocast.h"
 #include "bench_kernels/model/tensor_parallel.h"
 
@@ -17,7 +19,10 @@ struct HeadSaved final : Saved {
 class Head final : public Unit {
  public:
   Head(const StageContext& shared, Parameters::Id table) : Unit(shared) {
-    const shape::TensorNames& names = shape::family_of(spec()).names;
+    const shape::Family& family = shape::family_of(spec());
+    const shape::TensorNames& names = family.names;
+    if (family.scales_tied_head && spec().tie_embeddings)
+      scale_ = 1 / std::sqrt(static_cast<double>(spec().hidden_size));
     norm_ = add_norm(shared, std::string(names.final_norm));
     head_.shared = table != Parameters::kNone;
     if (head_.shared) {
@@ -38,6 +43,7 @@ class Head final : public Unit {
     kept->x = std::move(in);
     kept->h = at::empty_like(kept->x);
     kept->stats = forward_norm(shared_, norm_, kept->x, kept->h);
+    if (scale_ != 1) kept->h.mul_(scale_);
     saved = std::move(kept);
     return {};
   }
@@ -54,6 +60,7 @@ class Head final : public Unit {
       layout().tensor->reduce_scatter(grad, dh).wait();
     else
       layout().tensor->all_reduce(dh).wait();
+    if (scale_ != 1) at::Tensor(dh).mul_(scale_);
     backward_norm(shared_, norm_, dh, s.x, s.stats, {}, dh);
     return dh;
   }
@@ -176,6 +183,7 @@ class Head final : public Unit {
 
   NormLayer norm_;
   Linear head_;
+  double scale_ = 1;          // of what the head reads
   std::int64_t padding_ = 0;  // the last columns of the logits: rows of the table that are no entry
 };
 

@@ -91,6 +91,7 @@ class HeadExchange final : public AttentionCore {
     kept.out.reset();
     const at::Tensor grad = out_exchange().to_heads(dout);
     dout.reset();
+    backward_sinks(shared_, sinks, first_head(), grad, shape(kept.qkv), kept.state);
     const at::Tensor dqkv = at::empty_like(kept.qkv);
     kernels::attention_backward(grad, kept.qkv, shape(kept.qkv), kept.state, dqkv);
     const at::Tensor rows = qkv_exchange().to_positions(dqkv);
@@ -109,10 +110,16 @@ class HeadExchange final : public AttentionCore {
   }
   kernels::AttentionShape shape(const at::Tensor& rows) const {
     const std::int64_t seq = shared_.options.seq_len, cp = shared_.layout.cp();
-    return {rows.size(0) / seq,         seq,
-            shared_.heads() / cp,       shared_.kv_heads() / cp,
-            shared_.spec.head_dim,      shared_.options.attention,
-            shared_.spec.window(layer_)};
+    kernels::AttentionShape shape{rows.size(0) / seq,         seq,
+                                  shared_.heads() / cp,       shared_.kv_heads() / cp,
+                                  shared_.spec.head_dim,      shared_.options.attention,
+                                  shared_.spec.window(layer_)};
+    shape.sinks = sinks_of(shared_, sinks, first_head(), shared_.heads() / cp);
+    return shape;
+  }
+  // Of this rank's share of the heads, while it has all positions.
+  std::int64_t first_head() const {
+    return shared_.layout.context->rank() * shared_.heads() / shared_.layout.cp();
   }
 
   const StageContext& shared_;

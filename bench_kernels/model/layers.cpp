@@ -13,7 +13,12 @@ std::string in_layer(const ModelSpec& spec, std::int64_t layer, std::string_view
   const shape::TensorNames& names = shape::family_of(spec).names;
   const bool encoder = layer < spec.encoder_layers;
   std::string name(encoder ? names.encoder_layers : names.layers);
-  return (name += std::to_string(encoder ? layer : layer - spec.encoder_layers) + ".").append(module);
+  name += std::to_string(encoder ? layer : layer - spec.encoder_layers) + ".";
+  if (encoder && !names.mlp_of_decoder.empty() && module.starts_with(names.mlp_of_decoder)) {
+    name += names.mlp_of_encoder;
+    module.remove_prefix(names.mlp_of_decoder.size());
+  }
+  return name.append(module);
 }
 
 namespace {

@@ -37,24 +37,36 @@ class MoeUnit final : public Unit {
     const shape::TensorNames& names = shape::family_of(s).names;
     const std::string moe = in_layer(s, layer, names.experts);
     norm_ = add_norm(shared, in_layer(s, layer, names.mlp_norm));
-    router_ = add_linear(shared, {{moe + "gate", {s.experts}}}, s.hidden_size, false, false, Split::kNone);
+    router_ = add_linear(shared, {{moe + std::string(names.router), {s.experts}}}, s.hidden_size,
+                         s.linear_bias, false, Split::kNone);
     shared_experts_.emplace(shared, layer);
     gate_ = gate_of(s);
-    if (gate_.sigmoid) read_choice_bias(moe + "gate.e_score_correction_bias");
-    std::vector<Parameters::Part> in, down;
+    if (gate_.sigmoid) read_choice_bias(moe + std::string(names.router) + ".e_score_correction_bias");
+    std::vector<Parameters::Part> in, down, in_bias, down_bias;
     const std::int64_t first = layout().expert->rank() * local_experts();
     for (std::int64_t e = first; e < first + local_experts(); ++e) {
       const std::string expert = moe + "experts." + std::to_string(e) + ".";
       const auto name = [&](std::string_view matrix) { return expert + std::string(matrix) + ".weight"; };
+      const auto bias = [&](std::string_view matrix) { return expert + std::string(matrix) + ".bias"; };
       const auto share = [&](std::int64_t dimension) {
         return tensor_share(layout(), dimension, s.intermediate_size);
       };
       in.push_back({name(names.expert_gate), width(), share(0)});
       in.push_back({name(names.expert_up), width(), share(0)});
       down.push_back({name(names.expert_down), s.hidden_size, share(1)});
+      in_bias.push_back({bias(names.expert_gate), width(), share(0)});
+      in_bias.push_back({bias(names.expert_up), width(), share(0)});
+      down_bias.push_back({bias(names.expert_down), s.hidden_size, {}});
     }
-    in_ = parameters().add(in, s.hidden_size, Parameters::Init::kUniform, Role::kExpert);
-    down_ = parameters().add(down, width(), Parameters::Init::kUniform, Role::kExpert);
+    const auto add = [&](Product& product, std::vector<Parameters::Part> weights, std::int64_t inputs,
+                         std::vector<Parameters::Part> biases) {
+      product.weight =
+          parameters().add(std::move(weights), inputs, Parameters::Init::kUniform, Role::kExpert);
+      if (s.linear_bias)
+        product.bias = parameters().add(std::move(biases), 0, Parameters::Init::kZero, Role::kExpert);
+    };
+    add(in_, std::move(in), s.hidden_size, std::move(in_bias));
+    add(down_, std::move(down), width(), std::move(down_bias));
   }
 
   at::Tensor forward(const MicroBatch&, at::Tensor in, SavedPtr& saved) const override {
@@ -68,10 +80,12 @@ class MoeUnit final : public Unit {
     at::Tensor rows = at::empty({s.route->dispatch.sent(), s.h.size(1)}, s.h.options());
     kernels::gather_rows(s.h, s.route->sent.tokens, rows);
     s.rows = to_experts(s, std::move(rows));
-    s.in = kernels::grouped_linear(s.rows, parameters()[in_], s.route->groups);
+    s.in = kernels::grouped_linear(s.rows, parameters()[in_.weight], s.route->groups, bias_of(in_));
     rows = at::empty({s.rows.size(0), width()}, s.x.options());
-    kernels::activation(kernels::Activation::kSwiglu, s.in, rows);
-    rows = send_back(s, kernels::grouped_linear(rows, parameters()[down_], s.route->groups));
+    kernels::activation(activation(), s.in, rows);
+    const at::Tensor bias =
+        layout().tensor->rank() == 0 ? bias_of(down_) : at::Tensor();  // the ranks' are summed
+    rows = send_back(s, kernels::grouped_linear(rows, parameters()[down_.weight], s.route->groups, bias));
     const at::Tensor out = combine(s, std::move(rows));
     saved = std::move(kept);
     return out;
@@ -98,6 +112,17 @@ class MoeUnit final : public Unit {
   }
 
  private:
+  // The matrices of all experts here, and their biases.
+  struct Product {
+    Parameters::Id weight = Parameters::kNone, bias = Parameters::kNone;
+  };
+  at::Tensor bias_of(const Product& product) const {
+    return product.bias == Parameters::kNone ? at::Tensor() : parameters()[product.bias];
+  }
+  kernels::Activation activation() const {
+    return shape::family_of(spec()).clamped_swiglu ? kernels::Activation::kClampedSwiglu
+                                                   : kernels::Activation::kSwiglu;
+  }
   std::int64_t local_experts() const { return spec().experts / layout().ep(); }
   std::int64_t width() const { return spec().intermediate_size / layout().tp(); }
   // Not trained: its authors move it after each step, against the load of the experts (V3, section 2.1.2), which is no
@@ -183,22 +208,27 @@ class MoeUnit final : public Unit {
   // Returns the gradient of the experts' inputs; drows is that of their results.
   at::Tensor backward_experts(MoeSaved& s, at::Tensor drows) const {
     {
-      const at::Tensor wide = kernels::grouped_backward_input(drows, parameters()[down_], s.route->groups);
-      kernels::activation_backward(kernels::Activation::kSwiglu, s.in, wide);  // wide: the activation again
+      const at::Tensor wide =
+          kernels::grouped_backward_input(drows, parameters()[down_.weight], s.route->groups);
+      kernels::activation_backward(activation(), s.in, wide);  // wide: the activation again
       backward_weights(s, down_, drows, wide);
     }
     drows.reset();
     backward_weights(s, in_, s.in, s.rows);
     s.rows.reset();
-    return kernels::grouped_backward_input(std::exchange(s.in, {}), parameters()[in_], s.route->groups);
+    return kernels::grouped_backward_input(std::exchange(s.in, {}), parameters()[in_.weight],
+                                           s.route->groups);
   }
 
-  void backward_weights(const MoeSaved& s, Parameters::Id id, const at::Tensor& dout,
+  void backward_weights(const MoeSaved& s, const Product& product, const at::Tensor& dout,
                         const at::Tensor& in) const {
-    if (!parameters().trains(id)) return;
-    weights_part(shared_, [this, route = s.route, id, dout, in] {
-      kernels::grouped_backward_weight(dout, in, route->groups, parameters().grad(id));
-      parameters().ready(id);
+    if (!parameters().trains(product.weight)) return;
+    weights_part(shared_, [this, route = s.route, &product, dout, in] {
+      kernels::grouped_backward_weight(dout, in, route->groups, parameters().grad(product.weight));
+      parameters().ready(product.weight);
+      if (product.bias == Parameters::kNone) return;
+      kernels::grouped_backward_bias(dout, route->groups, parameters().grad(product.bias));
+      parameters().ready(product.bias);
     });
   }
 
@@ -215,6 +245,8 @@ class MoeUnit final : public Unit {
     if (parameters().trains(router_.weight))
       weights_part(shared_, [this, dlogits, h = s.h] {
         kernels::linear_backward_weight(dlogits, h, false, parameters().product_grad(router_.weight));
+        if (router_.bias != Parameters::kNone)
+          kernels::bias_backward(dlogits, parameters().grad(router_.bias));
         say_ready(parameters(), router_);
       });
     if (layout().tensor->rank() != 0) return;  // the same on each rank of the group, and summed over it
@@ -227,7 +259,7 @@ class MoeUnit final : public Unit {
   std::optional<SharedExperts> shared_experts_;
   kernels::Gate gate_;
   at::Tensor choice_bias_;  // of the choice of experts alone; undefined: the family has none
-  Parameters::Id in_ = Parameters::kNone, down_ = Parameters::kNone;
+  Product in_, down_;
 };
 
 }  // namespace

@@ -18,8 +18,9 @@ void stretch(std::vector<float>& frequencies, const YarnScaling& y, double theta
     return pairs * std::log(static_cast<double>(y.original_max_positions) / (turns * 2 * M_PI)) /
            std::log(theta);
   };
-  const double low = std::max(std::floor(number_of(y.beta_fast)), 0.0);
-  double high = std::min(std::ceil(number_of(y.beta_slow)), 2 * pairs - 1);
+  const double first = number_of(y.beta_fast), last = number_of(y.beta_slow);
+  const double low = std::max(y.truncate ? std::floor(first) : first, 0.0);
+  double high = std::min(y.truncate ? std::ceil(last) : last, 2 * pairs - 1);
   if (high == low) high += 0.001;
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double stretched = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);

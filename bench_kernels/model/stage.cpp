@@ -162,7 +162,7 @@ at::Tensor Stage::forward(const MicroBatch& micro, at::Tensor in, Tape& tape) {
     done(b, Pass::kForward);
   }
   host_.settle();
-  tape.encoded = std::exchange(encoded_.rows, {});
+  tape.encoded = std::exchange(encoded_, {});
   return in;
 }
 
@@ -203,7 +203,7 @@ at::Tensor Stage::backward(const MicroBatch& micro, at::Tensor grad, Tape tape, 
   const Below below;
   take_documents(micro);
   const Pass pass = later ? Pass::kBackwardInput : Pass::kBackward;
-  encoded_.rows = std::exchange(tape.encoded, {});
+  encoded_ = std::exchange(tape.encoded, {});
   for (std::size_t b = blocks_.size(); b-- > 0;) {
     need(b, pass);
     shared_.later = later ? &(*later)[b] : nullptr;

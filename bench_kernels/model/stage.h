@@ -41,7 +41,7 @@ class Stage {
       HostStore::Parcel parcel;  // the tensors that wait in host memory
     };
     std::vector<Block> blocks;
-    at::Tensor encoded;  // what the decoder reads of the encoder
+    Encoded encoded;  // of an encoder-decoder
   };
   // in: undefined when this stage embeds. The result is undefined when it has the head, whose loss is made in
   // backward (head.cpp).

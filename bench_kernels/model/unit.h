@@ -77,10 +77,16 @@ using LaterWork = std::vector<std::function<void()>>;
 
 struct ForcedRoutes;  // routing.h
 
+// Relative positions of the encoder's layers, or the decoder's: what is added to their scores, [heads, seq, seq]. While a
+// backward runs, also the sum of the layers' gradients of it, in the accumulation type.
+struct ScoreBias {
+  at::Tensor values, gradient;
+};
 // The encoder's rows of the micro-batch at work, which the decoder's layers read: [batch * encoder_seq_len, hidden_size].
 // While a backward runs, also the sum of the layers' gradients of them.
 struct Encoded {
   at::Tensor rows, gradient;
+  ScoreBias encoder_bias, decoder_bias;
 };
 
 // The context that all units of a stage share. Angles: [positions of this rank, head_dim / 2]; with packed documents
@@ -101,6 +107,9 @@ struct StageContext {
   ForcedRoutes* routes = nullptr;
   Encoded* encoded = nullptr;
 
+  ScoreBias& bias_of(std::int64_t layer) const {
+    return layer < spec.encoder_layers ? encoded->encoder_bias : encoded->decoder_bias;
+  }
   const kernels::Angles& angles_of(std::int64_t layer) const {
     return spec.full_attention(layer) || spec.rope_local_theta == 0 ? angles : local_angles;
   }

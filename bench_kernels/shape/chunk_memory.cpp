@@ -29,7 +29,7 @@ double ChunkMemory::copies_at(i64 group, bool forward) const {
   if (stays) begin = 0;
   if (stays && !alone_) end = groups();
   double sum = std::accumulate(copies_.begin() + begin, copies_.begin() + end, 0.0);
-  if (p_.tied_here && begin > 0) sum += copies_.front();
+  if (p_.table_stays && begin > 0) sum += copies_.front();
   return sum;
 }
 
@@ -39,7 +39,7 @@ std::vector<double> ChunkMemory::copies_again(i64 first, i64 l) const {
   std::vector<double> out(static_cast<std::size_t>(l - first + 1), copies_at(group_of(l), false));
   if (!p_.copies || !t_.reshard_after_forward) return out;
   std::set<i64> held;
-  if (p_.tied_here) held.insert(0);
+  if (p_.table_stays) held.insert(0);
   const auto need = [&](i64 group) {
     for (i64 g = std::max<i64>(0, group - t_.prefetch_backward); g <= group; ++g) held.insert(g);
   };
@@ -89,6 +89,7 @@ PartBytes ChunkMemory::states() const {
   // Rotary tables, and the mask that a windowed kernel on a processor is given.
   const bool masked = !s_.gpu && s_.flash && t_.spec.sliding_window && *t_.spec.sliding_window < t_.seq_len;
   out[MemoryPart::kTemporary] =
+      (s_.relative ? block(8 * (2 * s_.seq - 1)) + block(8 * (2 * s_.encoder_seq - 1)) : 0) +
       (t_.spec.rope ? moments::angles(s_) : 0) + (masked ? s_.element * s_.seq * s_.seq : 0);
   if (s_.biased_choice)
     out[MemoryPart::kTemporary] += real(n_ - p_.dense_layers) * block(s_.sums(s_.experts));
@@ -117,7 +118,7 @@ void ChunkMemory::forward(const PartBytes& others, PartBytes& most) const {
     keep_larger(most,
                 others + on_device(l) + encoded(l) + at(l).forward + buffers(copies_at(group_of(l), true)));
   if (p_.has_encoder())
-    keep_larger(most, others + on_device(p_.encoder_layers) + u_.encoder_end.forward +
+    keep_larger(most, others + on_device(p_.encoder_layers) + encoded(0) + u_.encoder_end.forward +
                           buffers(copies_at(group_of(p_.encoder_layers) - 1, true)));
   if (p_.has_head)
     keep_larger(most, others + on_device(n_) + encoded(n_) + u_.head.forward +
@@ -126,12 +127,15 @@ void ChunkMemory::forward(const PartBytes& others, PartBytes& most) const {
 
 void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientRoom& room,
                                  PartBytes& most) const {
-  // A head that shares the table leaves its part of the gradient for the embedding to add to.
-  const double shared =
-      p_.tied_here && !s_.later && !s_.frozen ? moments::staged_product(s_, p_.weights.table) : 0;
+  // A head that shares the table leaves its part of the gradient for the embedding to add to, and so does the decoder's
+  // embedding.
+  const bool leaves = (p_.tied_here || l < p_.encoder_layers) && !s_.later && !s_.frozen;
+  const double part = l < p_.encoder_layers ? moments::staged(s_, p_.weights.table)
+                                            : moments::staged_product(s_, p_.weights.table);
+  const double shared = leaves ? part : 0;
   const i64 first = recomputes_ ? l - (l - side_of(l)) % every_ : l;
   const std::vector<double> copies = copies_again(first, l);
-  PartBytes base = others + encoded(l) + buffers(copies.back() + shared);
+  PartBytes base = others + encoded(l) + bias_gradient(l) + buffers(copies.back() + shared);
   // The first backward of a decoder layer makes room for the gradient of the encoder's result.
   const bool makes = p_.has_encoder() && l + 1 == n_;
   if (l >= p_.encoder_layers && !makes) base += encoded_gradient();
@@ -161,9 +165,9 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
 
 void ChunkMemory::encoder_end_backward(const PartBytes& others, const GradientRoom& room,
                                        PartBytes& most) const {
-  const double shared = p_.tied_here ? moments::staged_product(s_, p_.weights.table) : 0;
+  const double shared = moments::staged(s_, p_.weights.table);
   const i64 group = group_of(p_.encoder_layers) - 1;
-  const PartBytes base = others + on_device(p_.encoder_layers) + encoded_gradient() +
+  const PartBytes base = others + on_device(p_.encoder_layers) + encoded(0) + encoded_gradient() +
                          u_.encoder_end.backward + buffers(copies_at(group, false) + shared);
   for (const GradientBytes& each : {room.at_mlp, room.at_attention, room.at_end})
     keep_larger(most, base + parts(each));

@@ -102,9 +102,21 @@ class ChunkMemory {
   double residual_of(i64 layer) const {
     return layer < p_.encoder_layers ? s_.of_encoder().residual() : s_.residual();
   }
-  // Beside the decoder at work: the encoder's result, and in backward its gradient.
+  // Beside a layer at work: relative positions, and in the decoder the encoder's result, with their gradients in backward.
   PartBytes encoded(i64 layer) const {
-    return layer < p_.encoder_layers ? PartBytes{} : u_.encoder_end.saved;
+    const bool decoder = layer >= p_.encoder_layers;
+    PartBytes out = decoder ? u_.encoder_end.saved : PartBytes{};
+    if (!s_.relative) return out;
+    const double of_encoder = block(s_.element * s_.of_encoder().score_bias());
+    out[MemoryPart::kTemporary] += of_encoder + (decoder ? block(s_.element * s_.score_bias()) : 0);
+    return out;
+  }
+  PartBytes bias_gradient(i64 layer) const {
+    PartBytes out;
+    if (!s_.relative) return out;
+    const double elements = (layer < p_.encoder_layers ? s_.of_encoder() : s_).score_bias();
+    out[MemoryPart::kTemporary] = block(s_.sums(elements));
+    return out;
   }
   PartBytes encoded_gradient() const {
     PartBytes out;

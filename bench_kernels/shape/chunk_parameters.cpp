@@ -74,6 +74,7 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   encoder_layers = has_embedding ? t.spec.encoder_layers : 0;
   layers = encoder_layers + share.layers, dense_layers = share.dense_layers;
   tied_here = t.spec.tie_embeddings && has_embedding && has_head;
+  table_stays = tied_here || has_encoder();
   tied_elsewhere = t.spec.tie_embeddings && !tied_here && (has_embedding || has_head);
   const StateTypes types = state_types(t);
   copies = t.zero >= 3 || types.casts() || parameters_outside(t);
@@ -87,7 +88,7 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   if (dense_layers > 0) dense_layer = count_layer(t, false);
   const double norm = (s.rms ? 1 : 2) * s.hidden;
   weights.table = s.vocabulary * s.hidden;
-  weights.positions = t.spec.rope ? 0 : real(t.spec.max_positions) * s.hidden;
+  weights.positions = real(position_elements(t.spec));
   const double table = tied_here ? 0 : weights.table;
   if (has_encoder()) {
     train(encoder_end, weights.positions, kDense);
@@ -152,9 +153,10 @@ void ChunkParameters::count_mlp(const ModelSpec& m, bool experts, LayerContents&
     weights.in = s_.local_experts * in * s_.hidden, weights.down = s_.local_experts * s_.width * s_.hidden;
     weights.router = s_.experts * s_.hidden;
     weights.shared_in = 2 * shared, weights.shared_down = shared;
-    add(of, weights.down, kExpert), add(of, weights.in, kExpert);
+    add(of, m.linear_bias ? s_.local_experts * s_.hidden : 0, kExpert), add(of, weights.down, kExpert);
+    add(of, m.linear_bias ? s_.local_experts * in : 0, kExpert), add(of, weights.in, kExpert);
     add(of, weights.shared_down, kDense), add(of, weights.shared_in, kDense);
-    add(of, weights.router, kDense);
+    add(of, m.linear_bias ? s_.experts : 0, kDense), add(of, weights.router, kDense);
     return;
   }
   const double in = (s_.gated ? 2 : 1) * s_.dense_width;
@@ -179,6 +181,7 @@ void ChunkParameters::count_attention(const ModelSpec& m, LayerContents& of) {
   const double query_columns = s_.query + 2 * s_.key_value / s_.kv_sharers;
   weights.query_key_value = query_columns * s_.hidden, weights.attention_out = s_.query * s_.hidden;
   add(of, m.linear_bias ? s_.hidden : 0, kDense), add_weight(of, weights.attention_out);
+  add(of, family_of(m).sinks() ? s_.heads : 0, kDense);
   for (int i = 0; i < (s_.qk_norm ? 2 : 0); ++i) add(of, s_.head_dim, s_.tp > 1 ? kPartial : kDense);
   add(of, m.attention_bias ? query_columns : 0, kDense), add_weight(of, weights.query_key_value);
 }
@@ -309,11 +312,11 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
     rooms.push_back(room);
     after = &group;
   };
-  const double shared = tied_here ? padded(embedding.dense) : 0;
-  if (has_head) add(head, shared);
+  const double of_table = padded(embedding.dense), of_head = tied_here ? of_table : 0;
+  if (has_head) add(head, of_head);
   for (i64 l = layers; l-- > 0;) {
-    add(at(l).elements, shared);
-    if (has_encoder() && l == encoder_layers) add(encoder_end.elements, shared);
+    add(at(l).elements, l < encoder_layers ? of_table : of_head);
+    if (has_encoder() && l == encoder_layers) add(encoder_end.elements, of_table);
   }
   if (has_embedding) add(embedding, 0);
   std::reverse(rooms.begin(), rooms.end());
@@ -325,6 +328,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   // The buckets of each group's stacks, in the order of backward; those of group g begin at begins[g].
   std::vector<std::size_t> numbers, begins;
   const std::size_t count = static_cast<std::size_t>(groups());
+  std::size_t table_bucket = 0;
   std::vector<const LayerContents*> of(has_head ? 1 : 0, nullptr);  // each group's layer, null of ends
   numbers.reserve(static_cast<std::size_t>(layers) * layer.stacks.size() + 6), begins.reserve(count + 1);
   const auto add = [&](double elements, int role) { numbers.push_back(buckets.add(elements, role)); };
@@ -347,13 +351,15 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   if (has_embedding && !s_.frozen) {
     if (weights.positions > 0) add(weights.positions, kDense);
     add(weights.table, table);
-    if (tied_here) buckets.make_room(numbers.back());
+    table_bucket = numbers.back();
+    if (tied_here) buckets.make_room(table_bucket);
   }
   begins.push_back(numbers.size());
   std::vector<GradientRoom> rooms(count);
   std::size_t roomy = 0;  // stacks whose buckets have been given room
   for (std::size_t g = 0; g < count; ++g) {
     const bool ends = of[g] == nullptr;
+    if (of[g] == &encoder_end) buckets.make_room(table_bucket);
     // An end's last stack leaves when nothing else of it is at work.
     const std::size_t end = begins[g + 1], before_last = end - (end > begins[g] ? 1 : 0);
     const std::size_t middle = ends ? before_last : begins[g] + of[g]->mlp_stacks;

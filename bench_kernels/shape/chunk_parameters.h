@@ -56,6 +56,7 @@ struct ChunkContents {
   i64 groups() const { return layers + has_embedding + has_encoder() + has_head; }
   i64 group_of(i64 layer) const { return layer + has_embedding + (has_encoder() && layer >= encoder_layers); }
   bool has_embedding = false, has_head = false, tied_here = false;
+  bool table_stays = false;     // more than one group reads the token table
   bool tied_elsewhere = false;  // first and last stage both hold the table: a bucket of its own on each
   bool copies = false;          // the kernels read copies of the values, which come and go by group
 };

@@ -56,13 +56,14 @@ Expected<void> imply_family(ModelSpec& m) {
   if (!family.experts && (m.experts != 0 || m.experts_per_token != 0 || m.router_aux_coef != 0))
     return fail(
         ErrorKind::kUnsupported, m.family,
-        fmt::format("family '{}' has no experts; use family: mixtral, qwen3_moe, deepseek_v2 or deepseek_v3",
-                    m.family));
+        fmt::format(
+            "family '{}' has no experts; use family: mixtral, qwen3_moe, gpt_oss, deepseek_v2 or deepseek_v3",
+            m.family));
   SWEEP_TRY(imply_latents(m, family));
   if (family.cross_attention && m.encoder_layers == 0) m.encoder_layers = m.layers;
   if (!family.cross_attention && m.encoder_layers != 0)
     return fail(ErrorKind::kUnsupported, "encoder_layers",
-                fmt::format("family '{}' has no encoder; use family: blenderbot", m.family));
+                fmt::format("family '{}' has no encoder; use family: blenderbot or t5", m.family));
   if (family.cross_attention && m.kv_heads != m.heads)
     return fail(ErrorKind::kInvalidValue, "kv_heads",
                 fmt::format("kv_heads {} with {} heads: each head of an encoder-decoder has its own keys",
@@ -71,8 +72,12 @@ Expected<void> imply_family(ModelSpec& m) {
     m.max_positions = 0;
     return {};
   }
-  if (m.max_positions == 0) m.max_positions = 1024;
-  if (m.intermediate_size == 0 && m.hidden_size <= kMaxWidth) m.intermediate_size = 4 * m.hidden_size;
+  if (family.relative_positions)
+    m.max_positions = 0;
+  else if (m.max_positions == 0)
+    m.max_positions = 1024;
+  if (!family.gated_mlp && m.intermediate_size == 0 && m.hidden_size <= kMaxWidth)
+    m.intermediate_size = 4 * m.hidden_size;
   m.rope_theta = ModelSpec{}.rope_theta;  // unused: one form for one model, so that its id is one
   m.rope_scaling.reset();
   return {};
@@ -117,7 +122,7 @@ Expected<void> check_ranges(const ModelSpec& m) {
       {"kv_heads", m.kv_heads, 1, 65536},
       {"intermediate_size", m.intermediate_size, 1, 8 * kMaxWidth},
       {"vocab_size", m.vocab_size, 1, kMaxVocab},
-      {"max_positions", m.max_positions, m.rope ? 0 : 1, kMaxVocab},
+      {"max_positions", m.max_positions, m.rope || family_of(m).relative_positions ? 0 : 1, kMaxVocab},
       {"sliding_window", m.sliding_window.value_or(1), 1, i64{1} << 40},
       {"sliding_window_pattern", m.sliding_window_pattern, 0, kMaxLayers},
       {"query_pre_attn_scalar", m.query_pre_attn_scalar, 0, kMaxWidth},

@@ -47,14 +47,11 @@ YarnScaling read_yarn(ConfigReader& rope) {
   if (rope.find("attention_factor"))
     rope.refuse(ErrorKind::kUnsupported, "attention_factor",
                 "'attention_factor' is not supported; mscale and mscale_all_dim are");
-  if (!rope.flag("truncate").value_or(true))
-    rope.refuse(ErrorKind::kUnsupported, "truncate", "'truncate' false is not supported");
-  return {rope.number("factor").value_or(0),
-          rope.number("beta_fast").value_or(32),
-          rope.number("beta_slow").value_or(1),
-          rope.number("mscale").value_or(0),
-          rope.number("mscale_all_dim").value_or(0),
-          rope.integer("original_max_position_embeddings").value_or(0)};
+  return {
+      rope.number("factor").value_or(0),         rope.number("beta_fast").value_or(32),
+      rope.number("beta_slow").value_or(1),      rope.number("mscale").value_or(0),
+      rope.number("mscale_all_dim").value_or(0), rope.integer("original_max_position_embeddings").value_or(0),
+      rope.flag("truncate").value_or(true)};
 }
 
 }  // namespace
@@ -86,12 +83,12 @@ void read_rope(ConfigReader& r, ModelSpec& m, double theta) {
           RopeScaling{rope.number("factor").value_or(0), rope.number("low_freq_factor").value_or(0),
                       rope.number("high_freq_factor").value_or(0),
                       rope.integer("original_max_position_embeddings").value_or(0)};
-    } else if (type == "yarn" && family_of(m).latent) {
+    } else if (type == "yarn" && family_of(m).yarn) {
       m.yarn = read_yarn(rope);
     } else if (type.value_or("default") != "default") {
       rope.refuse(ErrorKind::kUnsupported, *type,
                   fmt::format("rope type '{}' is not supported by {}; supported: default, {}", clipped(*type),
-                              m.family, family_of(m).latent ? "llama3, yarn" : "llama3"));
+                              m.family, family_of(m).yarn ? "llama3, yarn" : "llama3"));
     }
     if (const auto& e = rope.error())
       return r.refuse(e->kind, e->subject, fmt::format("in '{}': {}", key, e->message));

@@ -45,13 +45,17 @@ i64 attentions(const ModelSpec& m) {
   return m.all_layers() + cross_layers(m);
 }
 
+// And sinks.
 i64 attention_biases(const ModelSpec& m) {
   return (m.attention_bias ? (m.heads + 2 * m.kv_heads) * m.head_dim : 0) +
-         (m.linear_bias ? m.hidden_size : 0);
+         (m.linear_bias ? m.hidden_size : 0) + (family_of(m).sinks() ? m.heads : 0);
 }
 
+// With experts theirs and the router's.
 i64 mlp_biases(const ModelSpec& m) {
-  return m.linear_bias ? (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size : 0;
+  if (!m.linear_bias) return 0;
+  const i64 one = (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size;
+  return m.experts > 0 ? m.experts * (one + 1) : one;
 }
 
 i64 norm_parameters(const ModelSpec& m) {
@@ -68,7 +72,7 @@ i64 layer_norms(const ModelSpec& m) {
 i64 encoder_decoder_parameters(const ModelSpec& m) {
   if (!m.has_encoder()) return 0;
   return cross_layers(m) * (attention_weights(m) + attention_biases(m) + norm_parameters(m)) +
-         norm_parameters(m) + (m.rope ? 0 : m.max_positions * m.hidden_size);
+         norm_parameters(m) + position_elements(m);
 }
 
 // Scores and their use of the values, one layer, forward, per token: 2 matmuls x 2 FLOPs x keys x heads x
@@ -89,8 +93,7 @@ i64 attention_weights(const ModelSpec& m) {
 i64 parameter_count(const ModelSpec& m) {
   const i64 layer = attention_weights(m) + attention_biases(m) + mlp_biases(m) + layer_norms(m);
   const i64 tables = (m.tie_embeddings ? 1 : 2) * m.vocab_size * m.hidden_size;
-  const i64 positions = m.rope ? 0 : m.max_positions * m.hidden_size;
-  return m.all_layers() * layer + mlp_weights_of_layers(m, m.experts) + tables + positions +
+  return m.all_layers() * layer + mlp_weights_of_layers(m, m.experts) + tables + position_elements(m) +
          norm_parameters(m) + encoder_decoder_parameters(m);
 }
 

@@ -49,7 +49,7 @@ std::optional<std::string> encoder_objection(const Trial& t) {
   }
   for (const NotCombined& each : kNotCombined)
     if (each.asked(t)) return fmt::format("an encoder-decoder model with {}", each.what);
-  if (t.spec.rope || encoder_length(t) <= t.spec.max_positions) return {};
+  if (t.spec.max_positions == 0 || encoder_length(t) <= t.spec.max_positions) return {};
   return fmt::format("encoder_seq_len {} > {} learned positions of the model", encoder_length(t),
                      t.spec.max_positions);
 }

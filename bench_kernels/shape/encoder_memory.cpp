@@ -79,10 +79,12 @@ UnitMemory encoder_end_memory(const StepSizes& s, const UnitWeights& w) {
   m.take(kKept, encoder.residual());
   norm(encoder, m);
   out.saved = m.now();
-  m.moment(kKept, s.residual());  // the embedding's result
+  // The embedding's result, and the decoder's relative positions.
+  m.moment(kKept, s.residual() + s.element * s.score_bias());
   out.forward = m.top();
   Moments back;
   back.take(kKept, out.saved.total());
+  back.moment({{kPassing, s.residual() + bias_backward(s)}});
   back.moment({{kPassing, s.residual()}, {kBuffer, staged(s, w.positions)}});
   back.give(kKept, encoder.residual());
   norm_backward(encoder, back);

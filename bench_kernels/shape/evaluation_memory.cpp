@@ -23,7 +23,7 @@ class Copies {
     if (!p.copies) return;
     if (p.has_embedding) bytes_.push_back(s.element * p.embedding.all());
     const double again =
-        s.element * (p.tied_here ? p.embedding.all() : 0);  // of the table, for another embedding
+        s.element * (p.table_stays ? p.embedding.all() : 0);  // of the table, for another embedding
     for (i64 l = 0; l < p.layers; ++l) {
       bytes_.push_back(s.element * p.at(l).elements.all());
       if (p.has_encoder() && l + 1 == p.encoder_layers)
@@ -49,13 +49,15 @@ PartBytes encoder_decoder_memory(const Trial& t, const StepSizes& s, const Chunk
                                  const Copies& copies) {
   const StepSizes encoder = s.of_encoder();
   const UnitMemory end = encoder_end_memory(s, p.weights);
-  PartBytes kept, most;
+  PartBytes kept, bias, most;
+  bias[MemoryPart::kTemporary] = block(s.element * encoder.score_bias());
   kept[MemoryPart::kActivations] = block(encoder.residual());
+  kept[MemoryPart::kTemporary] = bias[MemoryPart::kTemporary] + block(s.element * s.score_bias());
   keep_larger(most, embedding_memory(encoder, p.weights).forward + copies.at(0));
   for (const UnitMemory& unit :
        {attention_memory(encoder, p.weights, t.spec.rope), mlp_memory(encoder, p.weights)})
-    keep_larger(most, unit.forward + copies.at(p.group_of(p.encoder_layers - 1)));
-  keep_larger(most, end.forward + copies.at(p.group_of(p.encoder_layers) - 1));
+    keep_larger(most, bias + unit.forward + copies.at(p.group_of(p.encoder_layers - 1)));
+  keep_larger(most, bias + end.forward + copies.at(p.group_of(p.encoder_layers) - 1));
   for (const UnitMemory& unit : {attention_memory(s, p.weights, t.spec.rope),
                                  cross_attention_memory(s, p.weights, false), mlp_memory(s, p.weights)})
     for (const i64 layer : {p.encoder_layers, p.layers - 1})

@@ -31,6 +31,15 @@ class Experts {
   double in() const { return s_.element * s_.received * 2 * s_.width; }
   // Rows of all choices, served or not.
   double by_choice() const { return rows(s_.whole * s_.choices); }
+  // Temporaries of an activation of so many elements by library operators, forward and backward.
+  double activation(double elements) const {
+    if (!s_.plain_mlp) return 0;
+    return (s_.clamped ? 3 : 1 + s_.wide(1)) * s_.sums(elements);
+  }
+  double activation_backward(double elements) const {
+    if (!s_.plain_mlp) return 0;
+    return (s_.clamped ? 6 + s_.wide(1) : 4 + s_.wide(3)) * s_.sums(elements);
+  }
   // The fused kernels of a GPU read and write rows in sending order; library operators need them by choice.
   bool fused() const { return s_.gpu && !s_.plain_mlp; }
   double returned() const { return fused() ? rows(s_.sent) : by_choice(); }
@@ -56,7 +65,7 @@ class Experts {
     m.take(kKept, rows(s_.received));
     m.take(kKept, in());
     m.take(kPassing, in() / 2);
-    m.moment(kPassing, s_.plain_mlp ? (1 + s_.wide(1)) * s_.sums(s_.received * s_.width) : 0);
+    m.moment(kPassing, activation(s_.received * s_.width));
     m.moment(kPassing, rows(s_.received));  // the results
     if (travels()) m.moment({{kPassing, 2 * rows(s_.received)}, {kBuffer, rows(s_.sent)}});
     m.moment({{kPassing, rows(s_.sent)}, {kKept, fused() ? 0 : by_choice()}});
@@ -64,8 +73,7 @@ class Experts {
     m.take(kKept, returned());
     m.take(kPassing, s_.gathered());
     m.take(kKept, shared());
-    m.moment({{kPassing, shared() / 2},
-              {kPassing, s_.plain_mlp ? (1 + s_.wide(1)) * s_.sums(s_.whole * s_.shared_width) : 0}});
+    m.moment({{kPassing, shared() / 2}, {kPassing, activation(s_.whole * s_.shared_width)}});
     m.give(kPassing, s_.gathered());
     if (s_.tp > 1) m.moment({{kPassing, s_.gathered() + s_.residual()}, {kBuffer, scattered_rows(s_)}});
   }
@@ -80,8 +88,7 @@ class Experts {
     travel(m);
     m.give(kPassing, rows(s_.sent)), m.take(kPassing, rows(s_.received));
     m.take(kPassing, in() / 2);
-    const double factors = (4 + s_.wide(3)) * s_.sums(s_.received * s_.width);
-    m.moment(kPassing, s_.plain_mlp ? factors : 0);
+    m.moment(kPassing, activation_backward(s_.received * s_.width));
     if (!s_.later) m.moment(kBuffer, s_.frozen ? 0 : staged(s_, std::max(w_.in, w_.down)));
     if (!s_.later) m.give(kPassing, in() / 2), m.give(kPassing, rows(s_.received));
     if (!s_.later) m.give(kKept, rows(s_.received));
@@ -101,7 +108,7 @@ class Experts {
   void shared_backward(Moments& m) const {
     if (s_.shared_width == 0) return;
     m.take(kPassing, shared() / 2);
-    m.moment(kPassing, s_.plain_mlp ? (4 + s_.wide(3)) * s_.sums(s_.whole * s_.shared_width) : 0);
+    m.moment(kPassing, activation_backward(s_.whole * s_.shared_width));
     if (!s_.later) m.moment(kBuffer, staged_product(s_, std::max(w_.shared_in, w_.shared_down), 0));
     if (s_.later) return;
     m.give(kPassing, shared() / 2);

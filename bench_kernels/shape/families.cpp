@@ -17,9 +17,11 @@
   FAMILY(kMixtral)             \
   FAMILY(kGemma)               \
   FAMILY(kGemma3)              \
+  FAMILY(kGptOss)              \
   FAMILY(kDeepseekV2)          \
   FAMILY(kDeepseekV3)          \
-  FAMILY(kBlenderbot)
+  FAMILY(kBlenderbot)          \
+  FAMILY(kT5)
 
 namespace sweep::shape {
 namespace families {
@@ -44,6 +46,10 @@ const Family* find_family(std::string_view name) {
 const Family& family_of(const ModelSpec& spec) {
   const Family* family = find_family(spec.family);
   return family ? *family : families::kLlama;
+}
+
+i64 position_elements(const ModelSpec& m) {
+  return family_of(m).relative_positions ? kRelativeBuckets * m.heads : m.max_positions * m.hidden_size;
 }
 
 std::string family_names() {

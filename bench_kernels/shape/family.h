@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/integers.h"
 #include "schema/model_spec.h"
 
 namespace sweep::shape {
@@ -33,11 +34,15 @@ struct TensorNames {
   // Of norms after attention and MLP, before each is added to the residual stream; empty: there are none.
   std::string_view attention_post_norm = {}, mlp_post_norm = {};
   std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
-  std::string_view experts = "block_sparse_moe.";
+  // Learned sinks of the heads' attention; empty: there are none.
+  std::string_view sinks = {};
+  std::string_view experts = "block_sparse_moe.", router = "gate";
   std::string_view expert_gate = "w1", expert_up = "w3", expert_down = "w2";
   std::string_view shared_experts = "mlp.shared_experts.";
   // Of an encoder-decoder: the encoder's modules, and what a decoder layer has beside them.
   std::string_view encoder_layers = {}, encoder_norm = {}, encoder_positions = {};
+  // How modules of an MLP begin in the decoder's layers, and in the encoder's; empty: as they are named above.
+  std::string_view mlp_of_decoder = {}, mlp_of_encoder = {};
   std::string_view cross_norm = {}, cross_query = {}, cross_key = {}, cross_value = {}, cross_out = {};
   // Weights of linear layers are [in, out].
   bool transposed = false;
@@ -71,15 +76,30 @@ struct Family {
   bool norm_adds_one = false;
   // The MLP's gate passes GELU (tanh form) instead of SiLU.
   bool gelu_gate = false;
+  // The experts' activation is SwiGLU of clamped halves (Activation::kClampedSwiglu of kernels/ops.h).
+  bool clamped_swiglu = false;
+  // Rotary positions may be stretched by YaRN.
+  bool yarn = false;
+  bool sinks() const { return !names.sinks.empty(); }
   // The MLP's GELU is exact, not its tanh form.
   bool exact_gelu = false;
   // An encoder, and cross-attention in each decoder layer.
   bool cross_attention = false;
   // Embedded tokens are multiplied by the root of hidden_size, before learned positions are added.
   bool scales_embedding = false;
+  // Positions are a learned number for each head and distance of query and key, which is added to the score (Raffel et
+  // al. 2019, arXiv 1910.10683, section 2.1); scores are not divided by the root of head_dim.
+  bool relative_positions = false;
+  // Where one table is both embedding and head, what the head reads is divided by the root of hidden_size.
+  bool scales_tied_head = false;
 
   TensorNames names = {};
 };
+
+// Rows of a table of relative positions, and the distance from which on all share the last one.
+inline constexpr int kRelativeBuckets = 32, kRelativeDistance = 128;
+// Elements of a table of positions; 0: the family has none.
+i64 position_elements(const ModelSpec&);
 
 // In the order in which they are listed to people.
 std::span<const Family* const> all_families();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -122,16 +123,21 @@ Expected<std::vector<KernelTiming>> read_kernel_table(std::string_view csv, std:
       continue;
     }
     const auto us = number_in<double>(cell(kMicroseconds));
-    KernelTiming row{cell(kOperator), cell(kShape), cell(kType), us.value_or(0) / 1e6};
+    if (!us || !std::isfinite(*us) || *us <= 0)
+      return tl::unexpected(at_line(
+          number, fmt::format("us is '{}'; it takes microseconds, a number above 0", cell(kMicroseconds))));
+    KernelTiming row{cell(kOperator), cell(kShape), cell(kType), *us / 1e6};
     if (const auto sound = check(CalibrationFindings{{}, {}, 0, {}, {row}}); !sound)
       return tl::unexpected(at_line(number, sound.error().message));
     if (const std::string why = never_matches(row); !why.empty()) return tl::unexpected(at_line(number, why));
     out.push_back(std::move(row));
   }
+  if (out.empty() && others.empty())
+    return fail(ErrorKind::kMissing, "gpu", "the table has no rows; each is operator,shape,type,gpu,us");
   if (out.empty())
     return fail(ErrorKind::kInvalidValue, "gpu",
                 fmt::format("no row is of the hardware {}; the column gpu has {}", hardware,
-                            others.empty() ? "no rows" : fmt::to_string(fmt::join(others, ", "))));
+                            fmt::join(others, ", ")));
   return out;
 }
 

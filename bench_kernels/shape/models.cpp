@@ -1,5 +1,6 @@
 // The model catalogue: dimensions as published in each model's config.json.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <stdexcept>
 
@@ -104,6 +105,21 @@ ModelSpec deepseek_v3() {
   return m;
 }
 
+ModelSpec gpt_oss(i64 layers, i64 experts) {
+  ModelSpec m = decoder("gpt_oss", layers, 2880, 64, 8, 2880, 201088);
+  m.head_dim = 64, m.experts = experts, m.experts_per_token = 4;
+  m.sliding_window = 128, m.sliding_window_pattern = 2;
+  m.rope_theta = 150000.0, m.yarn = YarnScaling{32, 32, 1, 0, 0, 4096, false};
+  return m;
+}
+ModelSpec tiny_gpt_oss() {
+  ModelSpec m = gpt_oss(2, 8);
+  m.hidden_size = 64, m.heads = 4, m.kv_heads = 2, m.head_dim = 16, m.intermediate_size = 48,
+  m.vocab_size = 256;
+  m.experts_per_token = 2, m.sliding_window = 16;
+  return m;
+}
+
 ModelSpec gpt2(i64 layers, i64 hidden, i64 heads, i64 vocab = 50257, i64 positions = 1024) {
   ModelSpec m = tied(decoder("gpt2", layers, hidden, heads, heads, 4 * hidden, vocab));
   m.max_positions = positions;
@@ -155,6 +171,8 @@ void add_published(std::vector<NamedModel>& v) {
   v.push_back({"qwen3-235b-a22b", qwen3_moe(94, 4096, 64, 1536), hf("Qwen/Qwen3-235B-A22B")});
   v.push_back({"deepseek-v2-lite", deepseek_v2_lite(), hf("deepseek-ai/DeepSeek-V2-Lite")});
   v.push_back({"deepseek-v3", deepseek_v3(), hf("deepseek-ai/DeepSeek-V3")});
+  v.push_back({"gpt-oss-20b", gpt_oss(24, 32), hf("openai/gpt-oss-20b")});
+  v.push_back({"gpt-oss-120b", gpt_oss(36, 128), hf("openai/gpt-oss-120b")});
   v.push_back({"gpt2", gpt2(12, 768, 12), hf("openai-community/gpt2")});
   v.push_back({"gpt2-medium", gpt2(24, 1024, 16), hf("openai-community/gpt2-medium")});
   v.push_back({"gpt2-large", gpt2(36, 1280, 20), hf("openai-community/gpt2-large")});
@@ -193,6 +211,7 @@ void add_benchmark_shapes(std::vector<NamedModel>& v) {
   v.push_back({"tiny-qwen2", tied(decoder("qwen2", 2, 64, 4, 2, 176, 256)), own});
   v.push_back({"tiny-qwen3", tied(decoder("qwen3", 2, 64, 4, 2, 176, 256)), own});
   v.push_back({"tiny-deepseek", tiny_deepseek(), own});
+  v.push_back({"tiny-gpt-oss", tiny_gpt_oss(), own});
   v.push_back({"tiny-gpt2", gpt2(2, 64, 4, 256, 256), own});
   v.push_back({"tiny-blenderbot", blenderbot(2, 2, 64, 4, 256), own});
   v.push_back({"small-llama", decoder("llama", 4, 256, 8, 8, 688, 4096), own});
@@ -223,11 +242,22 @@ ModelSpec tiny_gemma3() {
   return m;
 }
 
+ModelSpec t5(i64 layers, i64 hidden, i64 heads, i64 intermediate, i64 vocab = 32128) {
+  ModelSpec m = decoder("t5", layers, hidden, heads, heads, intermediate, vocab);
+  m.head_dim = 64, m.norm_eps = 1e-6;
+  return m;
+}
+
 void add_encoder_decoders(std::vector<NamedModel>& v) {
   v.push_back({"blenderbot-400m", blenderbot(2, 12, 1280, 32, 8008),
                "huggingface.co/facebook/blenderbot-400M-distill config.json"});
   v.push_back({"blenderbot-3b", blenderbot(2, 24, 2560, 32, 8008),
                "huggingface.co/facebook/blenderbot-3B config.json"});
+  v.push_back({"t5-v1_1-base", t5(12, 768, 12, 2048), "huggingface.co/google/t5-v1_1-base config.json"});
+  v.push_back({"t5-v1_1-large", t5(24, 1024, 16, 2816), "huggingface.co/google/t5-v1_1-large config.json"});
+  v.push_back({"t5-v1_1-xl", t5(24, 2048, 32, 5120), "huggingface.co/google/t5-v1_1-xl config.json"});
+  v.push_back({"t5-v1_1-xxl", t5(24, 4096, 64, 10240), "huggingface.co/google/t5-v1_1-xxl config.json"});
+  v.push_back({"tiny-t5", t5(2, 64, 4, 176, 256), "made for CPU runs; no published model"});
 }
 
 void add_gemma(std::vector<NamedModel>& v) {

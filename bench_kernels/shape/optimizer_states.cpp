@@ -100,7 +100,9 @@ double factored_numbers(const Trial& t, const StageShare& part) {
   const i64 norm = (m.rmsnorm ? 1 : 2) * hidden, matrices_in = m.swiglu ? 2 : 1;
   const auto mlp = [&](i64 width) { return (matrices_in + 1) * matrix(width, hidden); };
   i64 each = (family_of(m).post_norms() ? 4 : 2) * norm + attention_numbers(m);
-  if (m.linear_bias) each += 2 * hidden + matrices_in * m.intermediate_size;
+  const i64 of_mlp = hidden + matrices_in * m.intermediate_size;
+  if (m.linear_bias) each += hidden + (m.experts > 0 ? m.experts / t.ep * of_mlp + m.experts : of_mlp);
+  each += family_of(m).sinks() ? m.heads : 0;
   i64 sum = part.layers * each;
   if (m.experts > 0) {
     const i64 shared = m.shared_experts > 0 ? mlp(m.shared_width()) : 0;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "bench_kernels/shape/family.h"
+
 namespace sweep::shape {
 namespace {
 
@@ -92,6 +94,9 @@ std::optional<std::string> split_not_built(const Trial& t) {
         "cp {} in a ring needs the log-sum-exp that only flash attention gives; take attention "
         "flash or auto, or cp_comm_type all_to_all",
         t.cp);
+  if (family_of(t.spec).sinks())
+    return fmt::format("cp {} in a ring has no sinks, which {} models have; take cp_comm_type all_to_all",
+                       t.cp, t.spec.family);
   if (t.spec.sliding_window && *t.spec.sliding_window < t.seq_len)
     return fmt::format(
         "cp {} in a ring has no sliding window (of {} tokens here); take cp_comm_type all_to_all", t.cp,

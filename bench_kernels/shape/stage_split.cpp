@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "bench_kernels/shape/count.h"
+#include "bench_kernels/shape/family.h"
 
 namespace sweep::shape {
 namespace {
@@ -45,7 +46,7 @@ std::vector<StageShare> split_stages(const ModelSpec& spec, i64 stages, i64 seq_
   none.layers = 0;
   const i64 table = spec.vocab_size * spec.hidden_size;
   std::vector<Cost> costs(static_cast<std::size_t>(stages), layer);
-  costs.front().parameters += table + (spec.rope ? 0 : spec.max_positions * spec.hidden_size);
+  costs.front().parameters += table + position_elements(spec);
   costs.back().flops += model_flops_per_token(none, seq_len);
   costs.back().parameters += table;
   std::vector<StageShare> shares(costs.size(), StageShare{0, 1});

@@ -54,6 +54,7 @@ KernelPath kernel_path(const Trial& t) {
 
 AttentionKind attention_kind(const Trial& t, KernelPath path) {
   if (t.attention != AttentionKind::kAuto) return t.attention;
+  if (family_of(t.spec).relative_positions) return AttentionKind::kMath;
   // The library's kernel on GPUs takes half precisions only, and GPUs from Ampere on.
   const bool flash =
       path == KernelPath::kProcessor || (t.precision != Precision::kFp32 && runs_flash(t.hardware));
@@ -90,6 +91,18 @@ std::optional<std::string> kernel_objection(const Trial& t, KernelPath path) {
 
 std::optional<std::string> attention_objection(const Trial& t, KernelPath path) {
   if (auto sentence = kernel_objection(t, path)) return sentence;
+  if (family_of(t.spec).sinks() && attention_kind(t, path) != AttentionKind::kFlash)
+    return fmt::format(
+        "attention {} has no sinks, which {} models have: they follow from the log-sum-exp that flash gives; "
+        "take "
+        "flash, which GPUs run in precisions of 16 bits or fewer from compute capability 8.0 on",
+        attention_kind(t, path), t.spec.family);
+  if (family_of(t.spec).relative_positions && attention_kind(t, path) != AttentionKind::kMath)
+    return fmt::format(
+        "attention {} has no learned bias of the scores, which the relative positions of {} models are; take "
+        "math "
+        "or auto",
+        attention_kind(t, path), t.spec.family);
   if (t.cp > 1 && t.cp_comm_type == CpCommType::kRing && attention_kind(t, path) != AttentionKind::kFlash)
     return fmt::format(
         "cp {} in a ring needs flash attention, which GPUs run in precisions of 16 bits or fewer from "
@@ -123,6 +136,8 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate, exact_gelu = family_of(m).exact_gelu;
   qk_norm = family_of(m).qk_norm, post_norms = family_of(m).post_norms();
   local_angles = m.rope_local_theta > 0;
+  sinks = family_of(m).sinks(), clamped = family_of(m).clamped_swiglu;
+  relative = family_of(m).relative_positions;
   selective = t.recompute == Recompute::kSelective;
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;
   learned = t.routing == Routing::kLearned, biased_choice = m.experts > 0 && family_of(m).sigmoid_router;

@@ -44,7 +44,7 @@ struct StepSizes {
   bool kernel_update;  // AdamW by one kernel, which reads and writes every type of state itself
   bool norm_starts;    // the norm of a block writes what the block's last product starts from
   bool rows_split;     // sequence parallelism: the residual stream holds a share of the rows
-  bool rms, gated, gelu_gate, exact_gelu, qk_norm, post_norms;
+  bool rms, gated, gelu_gate, exact_gelu, qk_norm, post_norms, sinks, clamped, relative;
   bool local_angles;      // layers with a window have rotary tables of their own
   bool causal = true;     // attention within a sequence
   bool selective, later;  // recompute selective; weight gradients are made later (zero_bubble)
@@ -83,6 +83,8 @@ struct StepSizes {
   double gathered() const { return element * whole * hidden; }  // bytes of it with all rows
   double latents() const { return query_latent + key_value_latent + rotary; }
   double low_rows(double columns) const { return element * whole * columns; }
+  // Of relative positions, a number for each score of a sequence.
+  double score_bias() const { return relative ? heads * local_seq * local_seq : 0; }
   // Number of fp32 temporary elements.
   double sums(double elements) const { return 4 * elements; }
   // Copies of 16-bit operands in the type of sums are made; of fp32 operands they are the operands

@@ -71,6 +71,10 @@ void end_post_norm_backward(const StepSizes& s, Moments& m) {
   if (s.post_norms && !s.later) m.give(kPassing, s.residual());
 }
 
+double bias_backward(const StepSizes& s) {
+  return block(s.sums(s.score_bias())) + (s.gpu ? block(2 * s.sums(s.score_bias())) : 0);
+}
+
 double gathered_rows(const StepSizes& s) {
   return s.rows_split ? s.gathered() : 0;
 }
@@ -242,13 +246,15 @@ UnitMemory embedding_memory(const StepSizes& s, const UnitWeights& w) {
   UnitMemory out;
   const double outside =
       s.gpu && s.tp > 1 ? s.gathered() : 0;  // rows of tokens that are not held are cleared
-  out.forward[kKept] = block(s.residual());
+  out.forward[kKept] = block(s.residual()) + block(s.element * s.score_bias());
   out.forward[kBuffer] = block(s.rows_split ? s.gathered() : 0);
   if (s.gpu && s.packed && w.positions > 0)
     out.forward[kPassing] = block(s.gathered());  // each row's position
   out.backward[kPassing] = block(s.residual()) + block(s.frozen ? 0 : outside);
   if (s.frozen) return out;
   out.backward[kBuffer] = block(gathered_rows(s)) + block(staged(s, w.table)) + block(staged(s, w.positions));
+  // Before the gradient of the table is made, that of relative positions.
+  out.backward[kPassing] += std::max(0.0, bias_backward(s) - out.backward[kBuffer]);
   out.later[kKept] = block(s.residual());
   out.weights = out.backward, out.weights[kPassing] = block(outside);
   return out;

@@ -63,6 +63,8 @@ void post_norm_backward(const StepSizes&, Moments&);
 void end_post_norm_backward(const StepSizes&, Moments&);
 // Temporaries of the backward of a norm over so many rows.
 double norm_gradients(const StepSizes&, double rows, double columns);
+// Relative positions' backward: the gradient of what is added to the scores, on a GPU beside a copy with longer rows.
+double bias_backward(const StepSizes&);
 // Rows that tensor-parallel ranks exchange under sequence parallelism.
 double gathered_rows(const StepSizes&);
 double scattered_rows(const StepSizes&);

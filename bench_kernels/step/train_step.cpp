@@ -120,7 +120,7 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   if (const auto sentence = shape::around_objection(t)) return sentence;
   if (const auto sentence = shape::pipeline_objection(t)) return sentence;
   if (const auto sentence = shape::recompute_objection(t)) return sentence;
-  if (!t.spec.rope && t.seq_len > t.spec.max_positions) {
+  if (t.spec.max_positions > 0 && t.seq_len > t.spec.max_positions) {
     return "seq_len = " + std::to_string(t.seq_len) + " is longer than the model's table of " +
            std::to_string(t.spec.max_positions) + " learned positions.";
   }

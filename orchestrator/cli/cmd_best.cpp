@@ -16,7 +16,7 @@ namespace {
 
 struct BestCommand {
   SweepSelector where;
-  std::string by, metric = "tokens_per_s_gpu", headroom, tool;
+  std::string by, metric, headroom, tool;
   bool json = false, yaml = false;
 };
 
@@ -59,7 +59,7 @@ int print_forms(Io& io, std::string_view tool, std::span<const answers::BestOfGr
 int best(Io& io, const BestCommand& o) {
   answers::BestOptions options;
   if (!o.by.empty()) options.group_by = split_list(o.by);
-  options.metric = o.metric;
+  if (!o.metric.empty()) options.metric = o.metric;
   if (!o.headroom.empty()) {
     const auto fraction = answers::parse_share(o.headroom, "headroom");
     if (!fraction) return refuse(io, fraction.error());
@@ -70,6 +70,7 @@ int best(Io& io, const BestCommand& o) {
   store::Store& store = *opened->store;
   const auto columns = store.result_columns(opened->sweep.id, answers::best_columns_with_axes(options));
   if (!columns) return refuse(io, columns.error());
+  if (o.metric.empty()) options.metric = answers::usual_metric(*columns);
   const auto differ = answers::varying(*columns);
   if (o.by.empty()) options.group_by = answers::comparable_groups(differ);
   for (const auto& field : differ) options.form.swept.push_back(field.name());
@@ -115,7 +116,7 @@ void add_best(Registry r) {
   c->add_option("--by", o->by,
                 "axes that make the groups, separated by commas; absent: model, and hardware and seq_len "
                 "where they vary");
-  c->add_option("--metric", o->metric, "what to rank by")->capture_default_str();
+  c->add_option("--metric", o->metric, kUsualMetric);
   c->add_option("--headroom", o->headroom, "share of device memory that must stay free, as 5% or 0.05");
   auto* json = c->add_flag("--json", o->json, "as JSON");
   auto* yaml = c->add_flag("--yaml", o->yaml, "as a grid file: one point per group")->excludes(json);

@@ -205,7 +205,7 @@ void add_calibrate(Registry r) {
       ->capture_default_str();
   c->add_option("--hang-seconds", o->hang_seconds,
                 "end an attempt after so long without progress; absent: 60 s")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   c->add_option("--name", o->name,
                 "name of the profile; absent: that of the hardware, and plans for it use it");
   c->add_option("--out", o->out, "write the profile to this file too")->type_name("FILE.json");

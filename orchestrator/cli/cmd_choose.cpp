@@ -41,12 +41,12 @@ void add_choose(Registry r) {
   c->add_option("GRID", o->grid, "a grid with hardware, nodes and layouts as axes")->required();
   c->add_option("--tokens", o->request.tokens, "tokens that the run trains on, such as 1e12")
       ->required()
-      ->check(CLI::PositiveNumber);
-  c->add_option("--days", o->request.days, "it must be done within so many days")->check(CLI::PositiveNumber);
+      ->check(above_zero());
+  c->add_option("--days", o->request.days, "it must be done within so many days")->check(above_zero());
   c->add_option("--usd", o->request.usd, "it may cost so much; alone: the fastest within it")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   c->add_option("--show", o->request.show, "configurations to show")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();

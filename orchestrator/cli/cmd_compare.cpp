@@ -128,7 +128,7 @@ Expected<std::vector<answers::Comparison>> compared(std::span<const CompareSide>
   auto found = answers::compare_all(sides[0].rows, others, options);
   if (!found) return found;
   for (std::size_t i = 0; i < found->size(); ++i) {
-    if (!(*found)[i].pairs.empty() || (*found)[i].unanswered > 0) continue;
+    if (!(*found)[i].pairs.empty() || (*found)[i].unanswered + (*found)[i].reused > 0) continue;
     return fail(
         fmt::format("'{}' and '{}' have no configuration in common ({} and {} rows); `sweep compare A B "
                     "--transfer` says in which axes they differ and compares across these",
@@ -159,10 +159,7 @@ Expected<void> show_comparison(Io& io, const CompareCommand& o, std::span<const 
   SWEEP_TRY(
       write_page(io, o.transfer.chart, [&] { return answers::comparison_html(page, found, o.options); }));
   io.err << page.machines;
-  for (std::size_t i = 0; (o.json || o.csv) && i < found.size(); ++i)
-    io.err << fmt::format("{} configurations only in A, {} only in {}, {} not measured on both sides\n",
-                          found[i].only_a.size(), found[i].only_b.size(), answers::side_letter(i + 1),
-                          found[i].unanswered);
+  if (o.json || o.csv) io.err << answers::alone_lines(found, false) << answers::uncompared_lines(found);
   return {};
 }
 

@@ -85,10 +85,10 @@ void add_confirm(Registry r) {
       ->check(CLI::Range(2, 1000))
       ->capture_default_str();
   c->add_option("--steps", o->request.steps, "timed steps of a repeat; absent: three times the sweep's")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   c->add_option("--slots", o->request.launch.slots,
                 "CPU ranks or GPUs to use at once; absent: as the sweep was run")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->add_flag("--quiet", o->quiet, "print no progress, only problems");
   add_programs(*c, o->request.launch);

@@ -173,7 +173,7 @@ void add_tracker_options(CLI::App& c, ExportOptions& o) {
                "$NETRC, ~/.netrc")
       ->type_name("FILE");
   c.add_option("--timeout", o.timeout_s, "wandb, mlflow: timeout of a request, in seconds")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   c.add_flag("--again", o.again,
              "wandb, mlflow: ignore the local record of what was sent, and ask the server");

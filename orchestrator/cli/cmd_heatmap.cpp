@@ -47,6 +47,7 @@ int draw(Io& io, const HeatmapCommand& o) {
   if (!rows) return refuse(io, rows.error());
   auto options = o.options;
   if (options.title.empty()) options.title = opened->sweep.name;
+  if (options.value.empty()) options.value = answers::usual_metric(*rows);
   options.question = opened->sweep.question;
   for (const auto& request : o.only) options.chosen.push_back(request.substr(0, request.find('=')));
   const auto map = answers::heatmap(*rows, options);
@@ -78,7 +79,7 @@ void add_heatmap(Registry r) {
   c->add_option("--rows", o->options.rows,
                 "axis of the rows; absent: of the two axes that matter most the one with more values");
   c->add_option("--cols", o->options.cols, "axis of the columns; absent: the other one");
-  c->add_option("--value", o->options.value, "metric shown")->capture_default_str();
+  c->add_option("--value", o->options.value = {}, kUsualMetric);
   c->add_option("--by", o->options.objective,
                 "metric that decides which configuration is best; absent: the value");
   c->add_option("--title", o->options.title, "title; absent: the name of the sweep");

@@ -71,7 +71,7 @@ Expected<void> print_costs(Io& io, const driver::Planned& planned, const answers
   io.out << answers::plan_total(view, driver::predicted_gpu_hours(entries), usd);
   for (const auto& origin : planned.times_from) io.out << "times of " << answers::safe_text(origin) << '\n';
   for (const auto& by : planned.corrected) io.out << "times of " << answers::safe_text(by) << '\n';
-  for (const auto& why : planned.not_run) io.out << "note: " << why << '\n';
+  for (const auto& why : planned.notes) io.out << "note: " << why << '\n';
   if (usd) {
     for (const auto& price : driver::prices_of(entries, site->usd_per_node_hour))
       io.out << "price: " << price << '\n';

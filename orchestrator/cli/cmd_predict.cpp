@@ -138,7 +138,7 @@ Expected<Figures> figures_of(const std::string& name) {
 }
 
 void say_figures(Io& io, const Figures& figures) {
-  if (figures.measured)
+  if (figures.measured && predict::profile_for({&*figures.measured, 1}, figures.measured->name) != nullptr)
     io.err << fmt::format("hardware figures: profile '{}', measured on {}\n",
                           answers::safe_text(figures.measured->name),
                           answers::safe_text(figures.measured->date));
@@ -156,6 +156,7 @@ int predict(Io& io, PredictCommand o) {
   const bool fits = !o.fit.empty();
   auto configs = read_rows(o, fits ? o.fit : o.configs);
   if (!configs) return refuse(io, configs.error());
+  for (const std::string& note : configs->notes) io.err << answers::safe_text(note) << '\n';
   auto profile = predict::choose_profile(io.err, o.profile, trainer_of(o, *configs), o.hardware);
   if (!profile) return refuse(io, profile.error());
   if (figures->measured) predict::use_measured(*figures->measured, *hardware, *profile);

@@ -152,7 +152,7 @@ void add_query(Registry r) {
   add_db(*c, o->where);
   c->add_option("--set", o->set, "NAME=VALUE for :NAME in the SQL; may be given several times");
   c->add_option("--seconds", o->seconds, "how long the query may take")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   c->add_flag("--list", o->list,
               "the saved queries: built in, and yours in ~/.config/sweep/queries/NAME.sql");

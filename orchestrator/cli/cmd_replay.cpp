@@ -58,7 +58,7 @@ void add_replay(Registry r) {
   c->add_option("--hardware", o->hardware, "hardware catalogue name")->capture_default_str();
   c->add_option("--max-trials", o->settings.max_trials,
                 "the most trials of each model, number of nodes and sequence length")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str();
   c->add_option("--least-gain", o->settings.least_gain, "stop when less than this share is promised")
       ->check(CLI::Range(0.0, 1.0))

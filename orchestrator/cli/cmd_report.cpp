@@ -49,6 +49,7 @@ int write_report(Io& io, const ReportCommand& o) {
   const PageStamp stamp = page_stamp();
   in.made_at = stamp.at, in.version = stamp.version;
   in.rows = *rows;
+  if (in.metric.empty()) in.metric = answers::usual_metric(*rows);
   in.environments = std::move(*environments);
   const auto shortcuts = opened->store->shortcuts(opened->sweep.id);
   if (!shortcuts) return refuse(io, shortcuts.error());
@@ -83,8 +84,7 @@ void add_report(Registry r) {
   auto o = std::make_shared<ReportCommand>();
   add_sweep(*c, o->where);
   add_db(*c, o->where);
-  c->add_option("--metric", o->input.metric, "what decides which configuration is best")
-      ->capture_default_str();
+  c->add_option("--metric", o->input.metric = {}, kUsualMetric);
   c->add_option("--headroom", o->headroom,
                 "share of device memory that should stay free: a line in the memory chart")
       ->capture_default_str();

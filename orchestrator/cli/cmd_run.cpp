@@ -49,10 +49,10 @@ void add_run_options(CLI::App& c, RunOptions& o) {
   add_launcher_name(c, o.launch.on, "where to run; absent: what the grid's launch section names, else local");
   c.add_option("--slots", o.launch.slots,
                "CPU ranks or GPUs to use at once; 1: one trial at a time; absent: all of this machine")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   c.add_option("--jobid", o.launch.job,
                "use the nodes of this Slurm allocation instead of asking for new ones")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   add_rank_start(c, o.launch);
   c.add_option(
        "--screen", o.launch.screen,
@@ -61,7 +61,7 @@ void add_run_options(CLI::App& c, RunOptions& o) {
   c.add_option("--gpu-hours", o.gpu_hours,
                "start nothing more after this many GPU-hours (allocated time x GPUs or slots, all runs of "
                "the sweep together)")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   c.add_flag("--take-over", o.take_over,
              "continue a sweep whose run no longer responds; use only if that process is dead");
   auto* detach = c.add_flag("--detach", o.detach,
@@ -287,10 +287,9 @@ int run_grid(Io& io, RunOptions o) {
   auto planned = driver::make_plan(o.grid, o.max_points, o.rehearse ? "" : o.where.db);
   if (!planned) return refuse(io, planned.error());
   o.strategy.rehearses = o.rehearse;
-  if (auto named = o.rehearse ? driver::make_rehearsal(*planned, o.rehearse_ranks)
-                              : driver::measured_name(planned->grid.name);
-      !named)
-    return refuse(io, named.error());
+  if (o.rehearse)
+    if (auto made = driver::make_rehearsal(*planned, o.rehearse_ranks); !made)
+      return refuse(io, made.error());
   // A rehearsal finds out itself what fits.
   const double audit = chosen_strategy(planned->grid, o.strategy).value_or(Strategy()).audit;
   if (!o.rehearse)

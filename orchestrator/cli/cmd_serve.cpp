@@ -48,7 +48,9 @@ class LivePage {
     if (made_ && *version == version_) return {};
     const auto rows = opened_.store->results(opened_.sweep.id);
     if (!rows) return tl::unexpected<Error>(rows.error());
-    const auto map = answers::heatmap(*rows, options_);
+    auto options = options_;
+    if (options.value.empty()) options.value = answers::usual_metric(*rows);
+    const auto map = answers::heatmap(*rows, options);
     if (!map) return tl::unexpected<Error>(map.error());
     options_.rows = map->rows.name(), options_.cols = map->cols.name();  // the page keeps its axes
     page_ = std::make_shared<const std::string>(answers::to_live_html(*map, *rows));
@@ -209,7 +211,7 @@ void add_serve(Registry r) {
   c->add_option("--rows", o->options.rows,
                 "axis of the rows; absent: of the two axes that matter most the one with more values");
   c->add_option("--cols", o->options.cols, "axis of the columns; absent: the other one");
-  c->add_option("--value", o->options.value, "metric shown")->capture_default_str();
+  c->add_option("--value", o->options.value = {}, kUsualMetric);
   c->add_option("--by", o->options.objective,
                 "metric that decides which configuration is best; absent: the value");
   c->callback([r, o] { r.chosen = [r, o] { return serve_sweep(r.io, *o); }; });

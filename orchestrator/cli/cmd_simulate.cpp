@@ -76,21 +76,21 @@ void add_cluster(CLI::App& c, SimulateOptions& o) {
       ->check(CLI::Range(1, 1000000));
   c.add_option("--job-seconds", a.job_s,
                "the longest an allocation may last; absent: time of launch.slurm, else what its work needs")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   c.add_option("--queue-seconds", a.queue_s, "mean wait of an allocation in the queue")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
 }
 
 void add_failures(CLI::App& c, simulate::Assumptions& a) {
   c.add_option("--mtbf", a.node_mtbf_h, "mean hours between failures of one node; 0: none fails")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   c.add_option("--repair", a.repair_h, "hours until a broken node is back")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   c.add_option("--preempted", a.preempted_per_h, "preemptions of each allocation, per hour")
-      ->check(CLI::NonNegativeNumber)
+      ->check(not_negative())
       ->capture_default_str();
   c.add_option("--oom", a.oom_percent, "percent of attempts that run out of memory")
       ->check(CLI::Range(0.0, 100.0))

@@ -65,13 +65,13 @@ void add_wrap(Registry r) {
                 "catalogue name of this machine's GPUs; `sweep hardware` lists them")
       ->capture_default_str();
   c->add_option("--hang-seconds", o->hang_seconds, "without progress for so long it is a hang")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   c->add_option(
        "--start-seconds", o->start_seconds,
        "the same before the first step is done: imports, downloads, compilers; absent: --hang-seconds")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   c->add_option("--timeout-seconds", o->trial_seconds, "end it after so long, as a timeout")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   c->add_flag("--quiet", *quiet, "print no progress, only the outcome");
   add_programs(*c, o->launch);
   c->callback([r, o, quiet] { r.chosen = [r, o, quiet] { return wrap(r.io, *o, *quiet); }; });

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "base/files.h"
+#include "base/number_in.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/run/retry_policy.h"
 #include "schema/spool.h"
@@ -79,8 +80,26 @@ Expected<Opened> open_sweep(const SweepSelector& where, store::Mode mode) {
   return Opened{std::move(*store), std::move(*sweep)};
 }
 
+namespace {
+CLI::Validator number_check(const char* name, const char* takes, bool (*fits)(double)) {
+  return {[=](const std::string& text) {
+            const auto number = number_in<double>(text);
+            return number && fits(*number) ? std::string() : fmt::format("'{}': it takes {}", text, takes);
+          },
+          name};
+}
+}  // namespace
+
+CLI::Validator above_zero() {
+  return number_check("POSITIVE", "a number above 0", [](double x) { return x > 0; });
+}
+
+CLI::Validator not_negative() {
+  return number_check("NONNEGATIVE", "a number of 0 or more", [](double x) { return x >= 0; });
+}
+
 Expected<void> write_output(Io& io, const std::string& path, const std::string& bytes) {
-  if (!path.empty() && path != "-") return files::write_atomically(path, bytes);
+  if (!path.empty() && path != "-") return files::write_output(path, bytes);
   io.out << bytes << std::flush;
   return {};
 }

@@ -24,8 +24,7 @@ void add_rank_start(CLI::App& c, driver::LaunchRequest& request) {
 void add_selftest_options(CLI::App& c, driver::SelfTestRequest& request) {
   add_launcher_name(c, request.launch.on, "where to run; absent: as `sweep run` would choose");
   c.add_option("--grid", request.grid, "a grid file whose launch section is used")->type_name("FILE");
-  c.add_option("--jobid", request.launch.job, "use the nodes of this Slurm allocation")
-      ->check(CLI::PositiveNumber);
+  c.add_option("--jobid", request.launch.job, "use the nodes of this Slurm allocation")->check(above_zero());
   add_rank_start(c, request.launch);
   add_programs(c, request.launch);
 }

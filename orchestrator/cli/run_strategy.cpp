@@ -34,7 +34,7 @@ void add_strategy_options(CLI::App& c, StrategyFlags& o) {
       ->check(CLI::IsMember(strategy_words()));
   c.add_option("--max-trials", o.max_trials,
                "of search and playbook: the most trials of each model, hardware and sequence length")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   c.add_option(
        "--audit", o.audit,
        "also run this share of the trials pruned for memory, by history or by the strategy, to measure how "
@@ -49,7 +49,7 @@ void add_strategy_options(CLI::App& c, StrategyFlags& o) {
                "sweep; a "
                "bound like "
                "--gpu-hours")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   c.add_flag(
       "--reuse", o.reuse,
       "take the answers of other sweeps of this database for the same configurations, where build, measuring "

@@ -59,6 +59,26 @@ std::vector<std::string> not_run_here(const std::vector<PlanEntry>& entries) {
   return out;
 }
 
+plan::LeftToProgram left_to_program(const grid::Grid& grid) {
+  return {!grid::sets_axis(grid, "zero"), !grid::sets_axis(grid, "precision")};
+}
+
+// How predictions take the axes that a command's program decides; empty: the grid gives them.
+std::string taken_as_default(const std::vector<PlanEntry>& entries, plan::LeftToProgram left) {
+  const bool commands = std::ranges::any_of(entries, [](const PlanEntry& e) {
+    return e.trial.workload == Workload::kCommand && e.predicted.bytes.has_value();
+  });
+  if (!commands || !(left.zero || left.precision)) return {};
+  const std::string zero = left.zero ? fmt::format("zero as {}", Trial{}.zero) : "";
+  const std::string precision =
+      left.precision ? fmt::format("precision as {}", to_string(Trial{}.precision)) : "";
+  return fmt::format(
+      "the grid leaves {}{}{} to the program. Predictions take {}{}{}; memory prunes only what no choice of "
+      "these fits",
+      left.zero ? "zero" : "", left.zero && left.precision ? " and " : "", left.precision ? "precision" : "",
+      zero, left.zero && left.precision ? ", " : "", precision);
+}
+
 }  // namespace
 
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db) {
@@ -82,7 +102,8 @@ Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>&
     profiles = std::vector<shape::HardwareProfile>();
   }
   const auto predictor = predict::calibrated(*profiles, planned.grid.recipe);
-  plan::decide(planned.entries, planned.grid.measure, *predictor);
+  const plan::LeftToProgram left = left_to_program(planned.grid);
+  plan::decide(planned.entries, planned.grid.measure, *predictor, left);
   // A database that cannot be read corrects nothing; who opens it next says why.
   planned.corrected =
       correct_times(planned.entries, planned.grid.measure, *predictor,
@@ -92,8 +113,10 @@ Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>&
     search::smaller_first(planned.entries);
   for (auto& origin : origins_of_times(planned.entries, planned.grid.recipe, *profiles))
     planned.times_from.push_back(std::move(origin));
-  planned.not_run = not_run_here(planned.entries);
-  if (here) plan::prune_beyond(planned.entries, *here);
+  planned.notes = not_run_here(planned.entries);
+  if (auto note = taken_as_default(planned.entries, left); !note.empty())
+    planned.notes.push_back(std::move(note));
+  if (here) plan::prune_beyond(planned.entries, *here, left);
   return planned;
 }
 

@@ -19,7 +19,7 @@ struct Planned {
   std::vector<std::string>
       corrected{};  // a sentence for each kind of trial whose times the results of the database correct
   std::vector<std::string>
-      not_run{};  // a sentence for each hardware that no build of the step by wheels runs on
+      notes{};  // sentences: hardware that no build of the step runs on, axes left to a program
 };
 
 // Reads, expands and decides, by the hardware profiles of calibration_db(). `db`: results that correct predicted

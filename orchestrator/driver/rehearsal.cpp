@@ -13,6 +13,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/proc.h"
+#include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/kernel_table.h"
 #include "orchestrator/driver/calibration.h"
@@ -27,6 +29,10 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr i64 kMostGpus = 16;  // limit of a phantom node
+// Memory of a Python process with PyTorch that it shares with no other (Megatron-LM's, 2026-11-27: 434 MiB).
+constexpr i64 kProgramBytes = i64{450} << 20;
+// Megatron-LM's option (megatron/training/arguments.py) by which data-parallel ranks are the outermost, not stages.
+constexpr std::string_view kStagesInside = "--use-tp-pp-dp-mapping";
 
 // The folder that the phantom GPUs of one rehearsal share; it is removed with the rehearsal. Its lock ends
 // with this process: the next rehearsal removes what a killed one left.
@@ -113,27 +119,46 @@ std::map<std::string, std::string> kernel_tables(const SharedFolder& shared) {
   return out;
 }
 
-// Why one rank cannot stand for all ranks of a command; nullopt: it can.
-std::optional<std::string> not_alone(const Trial& trial, i64 most) {
-  if (trial.pp > 1)
-    return fmt::format(
-        "the pipeline stages of a command are rehearsed with all ranks: it has {}, and --rehearse-ranks is "
-        "{} ({} at most)",
-        trial.world(), most, kMostGpus);
+// Why one rank of each pipeline stage cannot stand for all ranks of a command; nullopt: it can.
+std::optional<std::string> not_by_roles(const Trial& trial, i64 most) {
   const auto alone = command_from(trial.program).and_then(without_launcher);
-  return alone ? std::nullopt : std::optional(alone.error().message);
+  if (!alone) return alone.error().message;
+  if (trial.pp > 1 && std::ranges::find(alone->argv, kStagesInside) != alone->argv.end())
+    return fmt::format(
+        "{}: its pipeline stages are no blocks of successive ranks, of which a rehearsal of more than {} "
+        "ranks starts the first",
+        kStagesInside, most);
+  return std::nullopt;
+}
+
+// Why this machine's memory, of which so much is free, does not hold the processes of so many ranks, or what the host of
+// a trial updates; nullopt: it does.
+std::optional<std::string> host_too_small(const Trial& trial, i64 ranks, i64 most, std::optional<i64> free) {
+  if (!free) return std::nullopt;
+  if (trial.workload == Workload::kCommand && ranks * kProgramBytes > *free)
+    return fmt::format("{} processes take about {} each, and this machine has {} free; free some{}", ranks,
+                       human_bytes(kProgramBytes), human_bytes(static_cast<double>(*free)),
+                       ranks > trial.pp ? ", or lower --rehearse-ranks" : "");
+  if (trial.workload != Workload::kStep) return std::nullopt;
+  const double needs = plan::rehearsed_host_bytes(trial, most);
+  if (needs <= static_cast<double>(*free)) return std::nullopt;
+  return fmt::format(
+      "offload {}: the states that the host updates take {} of this machine's memory in a rehearsal, which "
+      "has {} free; use fewer --rehearse-ranks, more dp with zero, or offload disk",
+      trial.offload, human_bytes(needs), human_bytes(static_cast<double>(*free)));
 }
 
 // Why a trial cannot be rehearsed here; nullopt: it can.
-std::optional<std::string> not_rehearsed(const Trial& trial, i64 most) {
+std::optional<std::string> not_rehearsed(const Trial& trial, i64 most, std::optional<i64> free) {
   if (trial.hardware == "cpu")
     return "hardware: cpu has no GPU to rehearse; `sweep run` runs it on this machine";
-  if (trial.workload == Workload::kCommand && trial.world() > most) return not_alone(trial, most);
   const auto ranks = plan::rehearsed_ranks(trial, most);
   if (ranks && static_cast<i64>(ranks->size()) > kMostGpus)
     return fmt::format("a rehearsal needs a rank for each of {} pipeline stages, and has {} phantom GPUs",
                        trial.pp, kMostGpus);
-  return std::nullopt;
+  if (trial.workload == Workload::kCommand && trial.world() > most)
+    if (auto why = not_by_roles(trial, most)) return why;
+  return ranks ? host_too_small(trial, static_cast<i64>(ranks->size()), most, free) : std::nullopt;
 }
 
 // The launcher of rehearsals: this machine plays any number of nodes with phantom GPUs.
@@ -172,11 +197,12 @@ Expected<void> make_rehearsal(Planned& planned, i64 most) {
       planned.entries, [](const PlanEntry& entry) { return entry.trial.workload == Workload::kCommand; });
   if (!command) planned.grid.measure = kRehearsalMeasure;
   planned.grid.limits.gpu_hours.reset();  // no GPU is held
+  const auto free = proc::memory_available();
   bool any = false;
   std::string first;  // why the first admitted one is not rehearsed
   for (PlanEntry& entry : planned.entries) {
     if (!entry.admitted) continue;
-    const auto why = not_rehearsed(entry.trial, most);
+    const auto why = not_rehearsed(entry.trial, most, free);
     if (why)
       entry.admitted = false, entry.verdict = Outcome::kPruned, entry.rule = "rehearsal", entry.reason = *why;
     any = any || entry.admitted;
@@ -185,12 +211,6 @@ Expected<void> make_rehearsal(Planned& planned, i64 most) {
   if (any) return {};
   return fail(fmt::format("{}: no trial can be rehearsed: {}", planned.grid.path.string(),
                           first.empty() ? "each is pruned; `sweep plan` says why" : first));
-}
-
-Expected<void> measured_name(const std::string& sweep) {
-  if (!is_rehearsal(sweep)) return {};
-  return fail(fmt::format("name '{}': names that end in {} are for rehearsals; choose another", sweep,
-                          kRehearsalSuffix));
 }
 
 Expected<LaunchChoice> rehearsal_choice(const LaunchRequest& request, std::span<const PlanEntry> entries,

@@ -16,9 +16,6 @@ inline constexpr MeasurePlan kRehearsalMeasure{2, 2, 1};
 // (`hardware: cpu`, too many stages). Error: no trial is left.
 Expected<void> make_rehearsal(Planned&, i64 most_ranks);
 
-// Error: the name is one that only a rehearsal may have.
-Expected<void> measured_name(const std::string& sweep);
-
 // Error: this machine cannot rehearse these trials with so many ranks each.
 Expected<LaunchChoice> rehearsal_choice(const LaunchRequest&, std::span<const PlanEntry>, i64 ranks);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "orchestrator/plan/planner.h"
+#include "schema/rehearsal.h"
 #include "schema/sweep_options.h"
 
 namespace sweep::driver {
@@ -28,14 +29,16 @@ search::Most most_run(const std::vector<PlanEntry>& entries, const sweep::Strate
 
 Expected<std::optional<double>> seconds_left(store::Store& store, const store::SweepRow& sweep,
                                              const run::Snapshot& shot) {
+  i64 ended = 0;
+  for (const auto& [outcome, count] : shot.counts.by_outcome)
+    ended += outcome == Outcome::kPruned || outcome == Outcome::kUnsupported ? 0 : count;
+  // Predictions are of real GPUs: only rehearsals that have ended say how long one takes.
+  if (is_rehearsal(sweep.name) && ended == 0) return std::optional<double>();
   const auto kept = sweep_options_from(sweep.options_json);
   const sweep::Strategy strategy = kept ? kept_strategy(*kept) : sweep::Strategy();
   if (strategy.runs_all() || !shot.seconds_left || shot.counts.pending == 0) return shot.seconds_left;
   const auto plan = store.plan(sweep.id);
   if (!plan) return tl::unexpected(plan.error());
-  i64 ended = 0;
-  for (const auto& [outcome, count] : shot.counts.by_outcome)
-    ended += outcome == Outcome::kPruned || outcome == Outcome::kUnsupported ? 0 : count;
   const i64 waiting = shot.counts.pending + shot.counts.running;
   const i64 left = std::clamp<i64>(most_run(*plan, strategy).trials - ended, 0, waiting);
   return std::optional(*shot.seconds_left * static_cast<double>(left) / static_cast<double>(waiting));

@@ -45,6 +45,9 @@ struct Grid {
   std::shared_ptr<const GridSpec> spec;
 };
 
+// Whether the grid sets this axis (by base, grid, zip or derive). REQUIRES: a name of an axis.
+bool sets_axis(const Grid&, std::string_view axis);
+
 struct ReadOptions {
   std::uint64_t max_points = 100'000'000;  // before `where`
   BuiltInRecipes recipes = {};             // recipes that a workload may name

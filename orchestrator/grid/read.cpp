@@ -9,6 +9,7 @@
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_sections.h"
 #include "orchestrator/grid/reader.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::grid {
 namespace {
@@ -31,6 +32,10 @@ Status read_header(const Reading& in, Grid& grid) {
       return in.refuse(name->value->place, {ErrorKind::kInvalidValue, "name"},
                        "name takes letters, digits, '.', '_' and '-', and starts with a letter or digit");
   }
+  if (is_rehearsal(*text))
+    return in.refuse(
+        name->value->place, {ErrorKind::kInvalidValue, "name"},
+        fmt::format("names that end in {} are for rehearsals; choose another", kRehearsalSuffix));
   grid.name = *text;
   if (const Entry* question = in.section("question")) {
     const auto words = read_word(in.document, *question->value, "question", 4096);
@@ -181,6 +186,10 @@ void set_start(GridSpec& spec, const Dimension& one) {
     spec.start.cells[one.slots[i]] = one.cells[i];
     spec.start.held[one.slots[i]] = one.held[i];
   }
+}
+
+bool sets_axis(const Grid& grid, std::string_view axis) {
+  return grid.spec->given[grid.spec->scope.slot(axis)];
 }
 
 Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& shown_as,

@@ -48,7 +48,9 @@ Status CommandTemplates::bind_words(RowBinder& binder) const {
         if (text_.script.empty() && word.text.find("{script}") != std::string::npos)
           return tl::unexpected(text_.document->error(
               text_.place, {ErrorKind::kMissing, "script"},
-              "this recipe runs a script of yours; name it, as in {recipe: torchrun, script: train.py}"));
+              fmt::format(
+                  "this recipe runs a script of yours; name it, as in {{recipe: {}, script: train.py}}",
+                  text_.recipe.empty() ? "torchrun" : text_.recipe)));
         return refuse(word, names.error(), names.error().message);
       }
     }
@@ -140,8 +142,7 @@ CommandTemplates::Rendered CommandTemplates::rendered(RowValues& values) const {
     }
   };
   // Asked for by the grid: a shell runs the prologue, and then the command as it stands.
-  if (!text_.prologue.empty())
-    command.argv = {"/bin/bash", "-c", doubled(text_.prologue) + "\nexec \"$@\"", "prologue"};
+  if (!text_.prologue.empty()) command.argv = after_prologue(doubled(text_.prologue));
   add(text_.container);
   add(text_.command);
   for (const Row& row : flags_) {

@@ -85,6 +85,7 @@ class ConfigReader {
   }
 
   Expected<void> prepare() {
+    SWEEP_TRY(check_columns());
     for (const auto& [label, name] : {std::pair("1B", "playbook-1b"), std::pair("8B", "playbook-8b")})
       models_[label] = *shape::find_model(name);
     for (const auto& text : o_.models) {
@@ -101,6 +102,20 @@ class ConfigReader {
     if (!hardware) return tl::unexpected<Error>(hardware.error());
     gpus_per_node_ = hardware->gpus_per_node;
     return {};
+  }
+
+  // For each column that is kept as it is: the axis or dimension whose name it nearly has, if there is one.
+  std::vector<std::string> notes() const {
+    std::vector<std::string> known, out;
+    for (const Column& c : columns())
+      if (c.role == Role::kAxis) known.emplace_back(c.key);
+    for (const auto& [name, member] : dimensions()) known.emplace_back(name);
+    for (const ConfigColumn& t : targets_) {
+      if (t.kind != Holds::kKept || find_column(lower_case(t.name))) continue;
+      if (const auto close = shape::nearest(lower_case(t.name), known))
+        out.push_back(fmt::format("column '{}' is kept and not read (did you mean '{}'?)", t.name, *close));
+    }
+    return out;
   }
 
   Expected<ConfigRow> row(CsvRow cells) {
@@ -121,6 +136,20 @@ class ConfigReader {
   }
 
  private:
+  Expected<void> check_columns() const {
+    std::map<std::string_view, std::string_view> seen;  // axis or dimension -> the column that holds it
+    for (const ConfigColumn& t : targets_) {
+      const std::string_view meant = t.axis != nullptr ? t.axis->key : t.number_name;
+      if (meant.empty()) continue;
+      const auto [first, added] = seen.emplace(meant, t.name);
+      if (!added)
+        return fail(ErrorKind::kConflict, t.name,
+                    fmt::format("columns '{}' and '{}' both hold {}; keep one of them", first->second, t.name,
+                                meant));
+    }
+    return {};
+  }
+
   Expected<void> read(const ConfigColumn& t, std::string_view cell, ConfigRow& out) {
     switch (t.kind) {
       case Holds::kKept:
@@ -278,6 +307,7 @@ Expected<Configs> read_configs(std::string_view text, const ConfigOptions& optio
       [&](CsvRow header) {
         reader.emplace(options, header);
         out.columns = std::move(header.cells);
+        out.notes = reader->notes();
         return reader->prepare();
       },
       [&](CsvRow cells) -> Expected<void> {

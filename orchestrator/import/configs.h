@@ -20,9 +20,11 @@ struct ConfigOptions {
 struct Configs {
   std::vector<std::string> columns;
   std::vector<ConfigRow> rows;
+  std::vector<std::string> notes;  // columns that mean nothing here, and whose name is nearly one that does
 };
 
-// Defaults of what is not stated: 1 for degrees, one sequence, 4096 tokens, bf16, sp with tp.
+// Defaults of what is not stated: 1 for degrees, one sequence, 4096 tokens, bf16, sp with tp. Error: a value that cannot be;
+// two columns for one axis or dimension.
 Expected<Configs> read_configs(std::string_view text, const ConfigOptions&);
 
 }  // namespace sweep::imports

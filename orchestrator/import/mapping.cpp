@@ -31,14 +31,21 @@ constexpr Alias kAliases[] = {
 };
 
 // Computed here from what the file measured, or of the other database only.
-constexpr std::string_view kOurs[] = {"tflops_gpu",      "hfu",
-                                      "mfu_fwd_bwd",     "mt_per_hour",
-                                      "cost_per_mt",     "peak_flops",
-                                      "formula_version", "sweep",
-                                      "trial",           "attempts",
-                                      "finished_at",     "price_date",
-                                      "useful_fraction", "useful_tokens_per_s",
-                                      "useful_mfu",      "useful_cost_per_mt"};
+constexpr std::string_view kOurs[] = {"tflops_gpu",
+                                      "hfu",
+                                      "mfu_fwd_bwd",
+                                      "mt_per_hour",
+                                      "cost_per_mt",
+                                      "peak_flops",
+                                      "formula_version",
+                                      "sweep",
+                                      "trial",
+                                      "attempts",
+                                      "finished_at",
+                                      "price_date",
+                                      "useful_mfu",
+                                      "useful_tokens_per_s",
+                                      "useful_cost_per_mt"};
 
 std::string fields_like(std::string_view name) {
   std::vector<std::string> known;

@@ -21,13 +21,21 @@ void reject(PlanEntry& e, const Objection& o) {
   e.reason = o.reason;
 }
 
+// The trial with the least model states among those that its program may make of it.
+Trial with_least_states(Trial t, LeftToProgram left) {
+  if (t.workload != Workload::kCommand) return t;
+  if (left.zero) t.zero = 3, t.dp_shard.reset();
+  if (left.precision) t.precision = Precision::kBf16;
+  return t;
+}
+
 // Only a certain no: the model states, which nothing avoids, against the budget. Close calls are run.
-std::optional<Objection> beyond_memory(const PlanEntry& e) {
+std::optional<Objection> beyond_memory(const PlanEntry& e, LeftToProgram left) {
   const shape::Hardware* h = shape::known_hardware(e.trial.hardware);
   const auto budget = h ? predict::memory_budget(e.trial, *h) : std::nullopt;
   // The states are a part of what is predicted.
   if (!budget || (e.predicted.bytes && shape::real(*e.predicted.bytes) <= *budget)) return {};
-  const predict::MemoryEstimate m = predict::estimate_memory(e.trial);
+  const predict::MemoryEstimate m = predict::estimate_memory(with_least_states(e.trial, left));
   if (m.states() <= *budget) return {};
   return Objection{{"memory", predict::memory_sentence(m, *budget) + "; the model states alone exceed it"},
                    Outcome::kPruned};
@@ -48,19 +56,20 @@ std::optional<Objection> captured_late(const Trial& t, const MeasurePlan& measur
 
 // Reasons that always hold (rules, memory) come before "not built yet", so that a plan stays true as more is
 // built.
-void judge(PlanEntry& e, const MeasurePlan& measure, const predict::Predictor& predictor) {
+void judge(PlanEntry& e, const MeasurePlan& measure, const predict::Predictor& predictor,
+           LeftToProgram left) {
   if (!e.admitted) return;
   const auto impossible = first_objection(e.trial);
   if (impossible && impossible->verdict != Outcome::kUnsupported) return reject(e, *impossible);
   if (!has_model(e.trial)) return;  // a command that the plan knows nothing of
   if (!impossible || impossible->rule == "precision") e.predicted = predictor.predict(e.trial, measure);
   if (impossible) return reject(e, *impossible);
-  if (const auto o = beyond_memory(e)) return reject(e, *o);
+  if (const auto o = beyond_memory(e, left)) return reject(e, *o);
   if (const auto o = captured_late(e.trial, measure)) return reject(e, *o);
   if (const auto o = not_built_yet(e.trial)) return reject(e, *o);
 }
 
-std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
+std::optional<Objection> beyond_machine(const Trial& t, const Resources& r, LeftToProgram left) {
   const auto no = [](std::string why) { return Objection{{"resources", std::move(why)}, Outcome::kPruned}; };
   if (t.nodes > 1) return no(fmt::format("nodes {} > 1, and this is one machine", t.nodes));
   if (r.host_memory_bytes > 0 && t.workload != Workload::kCommand)
@@ -75,7 +84,8 @@ std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
     return no(
         fmt::format("needs {} CPU ranks at once, this machine offers {}", t.gpus_per_node, r.cpu_slots));
   if (!has_model(t)) return {};
-  const double all = predict::estimate_memory(t).states() * static_cast<double>(t.gpus_per_node);
+  const double all =
+      predict::estimate_memory(with_least_states(t, left)).states() * static_cast<double>(t.gpus_per_node);
   if (r.host_memory_bytes > 0 && all > static_cast<double>(r.host_memory_bytes))
     return no(fmt::format("the model states of {} ranks need {}, this machine has {}", t.gpus_per_node,
                           human_bytes(all), human_bytes(static_cast<double>(r.host_memory_bytes))));
@@ -84,16 +94,16 @@ std::optional<Objection> beyond_machine(const Trial& t, const Resources& r) {
 
 }  // namespace
 
-void decide(std::vector<PlanEntry>& entries, const MeasurePlan& measure,
-            const predict::Predictor& predictor) {
-  for (PlanEntry& e : entries) judge(e, measure, predictor);
+void decide(std::vector<PlanEntry>& entries, const MeasurePlan& measure, const predict::Predictor& predictor,
+            LeftToProgram left) {
+  for (PlanEntry& e : entries) judge(e, measure, predictor, left);
   set_order(entries);
 }
 
-void prune_beyond(std::vector<PlanEntry>& entries, const Resources& resources) {
+void prune_beyond(std::vector<PlanEntry>& entries, const Resources& resources, LeftToProgram left) {
   for (PlanEntry& e : entries)
     if (e.admitted && !first_objection(e.trial))
-      if (const auto o = beyond_machine(e.trial, resources)) reject(e, *o);
+      if (const auto o = beyond_machine(e.trial, resources, left)) reject(e, *o);
 }
 
 Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& measure) {

@@ -27,7 +27,7 @@ std::string sentence(const PlanEntry& e, double bytes, double limit, const Measu
     return fmt::format("a dry run of the step needs {} on the fullest rank, the limit is {}",
                        human_bytes(bytes), human_bytes(limit));
   return predict::memory_sentence(predict::estimate_memory(e.trial), limit) +
-         fmt::format("; that is {:.0f} % above it, more than the margin of {:.0f} %",
+         fmt::format("; that is {:.1f} % above it, more than the margin of {:.0f} %",
                      100 * (bytes / limit - 1), 100 * margin);
 }
 

@@ -20,14 +20,21 @@ struct Resources {
   i64 host_memory_bytes = 0;
 };
 
+// Axes that a grid of commands does not give, so that the program decides them (its files, its own defaults). Pruning then
+// counts the least model states that the program could choose: ZeRO stage 3, bf16.
+struct LeftToProgram {
+  bool zero = false, precision = false;
+};
+
 // Fills admitted, rule, reason, predicted and order of each entry (already-pruned entries keep their reason).
 // Order: set_order (order.h). Pure.
-void decide(std::vector<PlanEntry>&, const MeasurePlan&, const predict::Predictor& = predict::roofline());
+void decide(std::vector<PlanEntry>&, const MeasurePlan&, const predict::Predictor& = predict::roofline(),
+            LeftToProgram = {});
 
 // Prunes admitted trials that this machine cannot hold at all: more ranks than slots, GPUs it lacks, host
 // memory below what the model states of the CPU ranks need. For the local launcher; an allocation elsewhere
 // has its own resources.
-void prune_beyond(std::vector<PlanEntry>&, const Resources&);
+void prune_beyond(std::vector<PlanEntry>&, const Resources&, LeftToProgram = {});
 
 // Predicted peak bytes over what a rank may use; nullopt: one of them is not known.
 std::optional<double> memory_share(const PlanEntry&);

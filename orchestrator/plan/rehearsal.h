@@ -15,4 +15,10 @@ namespace sweep::plan {
 // make a world.
 Expected<std::vector<i64>> rehearsed_ranks(const Trial&, i64 most);
 
+// Bytes of this machine's memory that the states of the started ranks take where the host updates them (offload
+// optimizer and parameters): the moments; 0 for the others. Weights, masters and gradients there are pinned, and a
+// phantom's pinned memory takes none (docs/phantom.md). REQUIRES: a trial of the built-in step whose degrees, stages and
+// heads divide.
+double rehearsed_host_bytes(const Trial&, i64 most);
+
 }  // namespace sweep::plan

@@ -96,7 +96,7 @@ Verdict zero(const Trial& t) {
 }
 
 Verdict positions(const Trial& t) {
-  if (t.spec.rope || t.seq_len <= t.spec.max_positions) return {};
+  if (t.spec.max_positions == 0 || t.seq_len <= t.spec.max_positions) return {};
   return pruned("positions", fmt::format("seq_len {} > {} learned positions of the model", t.seq_len,
                                          t.spec.max_positions));
 }

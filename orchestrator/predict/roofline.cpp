@@ -32,7 +32,11 @@ i64 saturated(double x) {
 
 // REQUIRES of the times: a precision that the hardware has.
 double catalogue_step_seconds(const Trial& t, const shape::Hardware& h) {
-  if (!h.gpu.empty()) return gpu_step_seconds(t, step_profile(), h);
+  if (!h.gpu.empty()) {
+    const auto fitted = fitted_part(t);
+    if (!fitted) return gpu_step_seconds(t, step_profile(), h);
+    return gpu_step_seconds(*fitted, step_profile(), h) * beyond_fitted(t, *fitted, h);
+  }
   static const shape::HardwareProfile processors = catalogue_profile(h);
   return step_cost(t, processors, h).step_s;
 }

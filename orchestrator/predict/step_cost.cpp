@@ -24,6 +24,8 @@ constexpr double kCausal = 0.5;
 
 // Bytes per second between a GPU and pinned host memory: assumed, of the 31.5 GB/s of PCIe 4.0's standard (16 lanes).
 constexpr double kHostLink = 25e9;
+// Bytes per second of a node's files for each of its ranks: assumed, of one NVMe drive.
+constexpr double kFiles = 3e9;
 
 double passes_of(OptimizerKind kind) {
   if (kind == OptimizerKind::kPlain) return 3;
@@ -228,8 +230,12 @@ CostModel::Pass CostModel::layer(bool has_experts) const {
   if (t_.recompute == Recompute::kSelective && product_ != nullptr)
     out.backward += 4 * tokens_ * keys_ * width_ * causal_ / product_->flops;
   if (t_.activation_offload) {
-    const double away = memory(2 * element_ * tokens_ * whole);
-    out.forward += away, out.backward += away;
+    const double bytes = element_ * tokens_ * whole;
+    if (h_.gpu.empty())
+      out.forward += memory(2 * bytes), out.backward += memory(2 * bytes);
+    else  // copied beside the layer's kernels
+      out.forward = std::max(out.forward, bytes / kHostLink),
+      out.backward = std::max(out.backward, bytes / kHostLink);
   }
   return out;
 }
@@ -369,9 +375,14 @@ void CostModel::optimizer(double trained, double frozen, StepCost& out) const {
     out.offload_s =
         std::max(0.0, (t_.hardware == "cpu" ? memory(moved) : moved / kHostLink) - out.optimizer_s);
   if (t_.offload == Offload::kNone) return;
-  out.offload_s = memory(2 * traffic);
+  const bool on_disk = t_.offload == Offload::kDisk || t_.offload == Offload::kDiskParameters;
+  const auto away = [&](double moved_bytes) {
+    if (h_.gpu.empty()) return memory(moved_bytes);
+    return moved_bytes / (on_disk ? kFiles : kHostLink);
+  };
+  out.offload_s = away(2 * traffic);
   if (shape::parameters_outside(t_))
-    out.offload_s += real(t_.grad_accum) * memory(2 * (trained + frozen) * bytes.weights);
+    out.offload_s += real(t_.grad_accum) * away(2 * (trained + frozen) * bytes.weights);
 }
 
 StepCost CostModel::cost() {
@@ -390,6 +401,23 @@ StepCost CostModel::cost() {
 }
 
 }  // namespace
+
+std::optional<Trial> fitted_part(const Trial& t) {
+  const bool fitted = t.lora_rank == 0 && t.quantize_base == QuantizeBase::kNone && !t.activation_offload &&
+                      t.optimizer == OptimizerKind::kFused && t.offload == Offload::kNone &&
+                      !t.spec.has_encoder();
+  if (fitted) return std::nullopt;
+  Trial out = t;
+  out.lora_rank = 0, out.quantize_base = QuantizeBase::kNone, out.activation_offload = false;
+  out.optimizer = OptimizerKind::kFused, out.offload = Offload::kNone;
+  out.spec.encoder_layers = 0, out.encoder_seq_len = Trial{}.encoder_seq_len;
+  return out;
+}
+
+double beyond_fitted(const Trial& t, const Trial& fitted, const shape::Hardware& h) {
+  const shape::HardwareProfile figures = catalogue_profile(h);
+  return step_cost(t, figures, h).step_s / step_cost(fitted, figures, h).step_s;
+}
 
 StepCost step_cost(const Trial& t, const shape::HardwareProfile& p, const shape::Hardware& h) {
   return CostModel(t, p, h).cost();

@@ -1,6 +1,8 @@
 // The time of one step of our own on hardware of which a profile says what products, memory, launches and
 // collectives cost (`sweep calibrate` measures it; where it has not, the catalogue's figures make one). Pure.
 #pragma once
+#include <optional>
+
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/hardware_profile.h"
 #include "schema/trial.h"
@@ -17,6 +19,13 @@ struct StepCost {
 
 // REQUIRES: a trial without a first_objection (rules.h).
 StepCost step_cost(const Trial&, const shape::HardwareProfile&, const shape::Hardware&);
+
+// The trainer profile of our step was fitted to full training of decoders with fused AdamW on the device. This is the trial
+// without what it has beside that: adapters, a quantized base, another optimizer, offloading, an encoder. nullopt: it has
+// nothing beside that.
+std::optional<Trial> fitted_part(const Trial&);
+// How many times as long the trial's step takes as that of its fitted part, by step_cost on the catalogue's figures.
+double beyond_fitted(const Trial&, const Trial& fitted, const shape::Hardware&);
 
 // A profile of the catalogue's figures: its peaks and bandwidths, at shares that training reaches.
 shape::HardwareProfile catalogue_profile(const shape::Hardware&);

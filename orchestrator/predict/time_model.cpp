@@ -147,13 +147,17 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
         {s.layers * out.layer_gpu + (s.head ? head : 0), s.layers * out.layer_host, s.layers * both});
 }
 
+void TimePrediction::scale(double factor) {
+  for (double* part :
+       {&compute_s, &pipeline_s, &slow_messages_s, &retry_s, &data_parallel_s, &optimizer_s, &step_s})
+    *part *= factor;
+  tokens_per_s_gpu /= factor;
+}
+
 TimePrediction TimeModel::seconds(const Case& c, const MemoryPrediction& memory) const {
   TimePrediction out = plain_seconds(c, memory);
   out.residual = c.profile.residual.factor(c.layout, c.hardware.name);
-  for (double* part : {&out.compute_s, &out.pipeline_s, &out.slow_messages_s, &out.retry_s,
-                       &out.data_parallel_s, &out.optimizer_s, &out.step_s})
-    *part *= out.residual;
-  out.tokens_per_s_gpu /= out.residual;
+  out.scale(out.residual);
   return out;
 }
 

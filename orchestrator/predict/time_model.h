@@ -14,7 +14,8 @@ struct TimePrediction {
   double compute_s = 0, pipeline_s = 0, data_parallel_s = 0, optimizer_s = 0, slow_messages_s = 0,
          retry_s = 0;
   double tokens_per_s_gpu = 0;
-  double residual = 1;  // the factor of the cluster's measurements, in all parts
+  double residual = 1;        // the factor of the cluster's measurements, in all parts
+  void scale(double factor);  // all parts
 };
 
 class TimeModel {

@@ -34,6 +34,17 @@ double silu_slope(double x) {
   return s * (1 + x * (1 - s));
 }
 
+// gpt-oss: both halves at most 7, the other one at least -7, and taken plus 1.
+double clamped(double x) {
+  const double g = std::min(x, 7.0);
+  return g / (1 + std::exp(-1.702 * g));
+}
+double clamped_slope(double x) {
+  if (x > 7) return 0;
+  const double s = 1 / (1 + std::exp(-1.702 * x));
+  return s * (1 + 1.702 * x * (1 - s));
+}
+
 template <class T>
 void activations(const Case& c) {
   struct Kind {
@@ -41,11 +52,15 @@ void activations(const Case& c) {
     bool gated;
     double (*value)(double);
     double (*slope)(double);
+    bool clamps = false;
+    double beside(double up) const { return clamps ? std::clamp(up, -7.0, 7.0) + 1 : up; }
   };
-  for (const Kind& kind : {Kind{"swiglu", "swiglu_backward", true, silu, silu_slope},
-                           Kind{"geglu", "geglu_backward", true, gelu, gelu_slope},
-                           Kind{"gelu", "gelu_backward", false, gelu, gelu_slope},
-                           Kind{"gelu_exact", "gelu_exact_backward", false, exact, exact_slope}}) {
+  for (const Kind& kind :
+       {Kind{"swiglu", "swiglu_backward", true, silu, silu_slope},
+        Kind{"geglu", "geglu_backward", true, gelu, gelu_slope},
+        Kind{"gelu", "gelu_backward", false, gelu, gelu_slope},
+        Kind{"gelu_exact", "gelu_exact_backward", false, exact, exact_slope},
+        Kind{"clamped_swiglu", "clamped_swiglu_backward", true, clamped, clamped_slope, true}}) {
     if (kind.gated && c.packed && c.n % (16 / static_cast<Index>(sizeof(T))) != 0)
       continue;  // the second half would be misaligned
     const Index width = kind.gated ? 2 * c.n : c.n;
@@ -55,11 +70,13 @@ void activations(const Case& c) {
         din(static_cast<std::size_t>(c.rows * width));
     for (Index r = 0; r < c.rows; ++r) {
       for (Index i = 0; i < c.n; ++i) {
-        const double x = in[r * width + i], up = kind.gated ? in[r * width + c.n + i] : 1,
-                     d = grad[r * c.n + i];
+        const double x = in[r * width + i], other = kind.gated ? in[r * width + c.n + i] : 1,
+                     up = kind.beside(other), d = grad[r * c.n + i];
         want[static_cast<std::size_t>(r * c.n + i)] = kind.value(x) * up;
         din[static_cast<std::size_t>(r * width + i)] = kind.slope(x) * up * d;
-        if (kind.gated) din[static_cast<std::size_t>(r * width + c.n + i)] = kind.value(x) * d;
+        if (kind.gated)
+          din[static_cast<std::size_t>(r * width + c.n + i)] =
+              std::abs(other) > 7 && kind.clamps ? 0 : kind.value(x) * d;
       }
     }
     const ActivationArgs forward{in.at(), out.at(), c.rows, c.n}, backward{in.at(), grad.at(), c.rows, c.n};

@@ -88,6 +88,61 @@ for _ in range(3):
 dist.barrier()
 dist.destroy_process_group()
 """
+# A rank of each pipeline stage stands for a world: FSDP2 and tensor parallelism in each stage, stages that learn each other's shapes,
+# objects and values that cross stages.
+PIPELINE_COMMAND = """name: stages
+workload:
+  command: [{torchrun}, --nproc-per-node, "{{gpus_per_node}}", --nnodes, "{{nodes}}", --master-port, "{{master_port}}", {script}, "{{pp}}", "{{tp}}", "{{vpp}}", "{{grad_accum}}"]
+  processes: per_node
+  env: {{PYTHONPATH: {module}}}
+base: {{hardware: h100-sxm-80gb, gpus_per_node: 8, nodes: {nodes}, zero: 3, grad_accum: 8}}
+include:
+{layouts}
+measure: {{warmup_steps: 1, steps: 1}}
+"""
+PIPELINE_LAYOUTS = ["pp: 2, tp: 2", "pp: 4, tp: 1", "pp: 2, tp: 1, schedule: interleaved, vpp: 2"]
+PIPELINE_SCRIPT = """import os, sys, torch, sweep_trial
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleInterleaved1F1B
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+pp, tp, chunks, micros = map(int, sys.argv[1:])
+device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+torch.cuda.set_device(device)
+dist.init_process_group("nccl", **({"device_id": device} if tp > 1 else {}))  # with a device its groups are split from the world's
+world, rank = dist.get_world_size(), dist.get_rank()
+block = world // pp
+mesh = init_device_mesh("cuda", (pp, block // tp, tp), mesh_dim_names=("pp", "dp", "tp"))
+group, stage = mesh["pp"].get_group(), mesh["pp"].get_local_rank()
+told = [None] * world
+dist.all_gather_object(told, {"stage": stage})
+assert told == [{"stage": of // block} for of in range(world)], told
+layers = lambda: nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024))
+parts = [nn.Sequential(layers(), layers()).cuda() for _ in range(chunks)]
+for part in parts:
+    for layer in part:
+        if tp > 1: parallelize_module(layer, mesh["tp"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
+        if mesh["dp"].size() > 1: fully_shard(layer, mesh=mesh["dp"])
+stages = [PipelineStage(part, stage + i * pp, pp * chunks, device, group=group) for i, part in enumerate(parts)]
+loss = lambda out, target: ((out - target) ** 2).mean()
+schedule = ScheduleInterleaved1F1B(stages, micros, loss_fn=loss) if chunks > 1 else Schedule1F1B(stages[0], micros, loss_fn=loss)
+optimizer = torch.optim.AdamW([p for part in parts for p in part.parameters()], fused=True)
+sweep_trial.watch(None, optimizer)
+for _ in range(3):
+    rows = torch.zeros(64 * micros, 1024, device=device)
+    schedule.step(*([rows] if stage == 0 else []), **({"target": rows} if stage == pp - 1 else {}))
+    last = torch.full((1,), stage, device=device)
+    dist.broadcast(last, group=group, group_src=pp - 1)
+    whole = torch.ones(1, dtype=torch.int64, device=device)
+    dist.all_reduce(whole)
+    assert (last.item(), whole.item()) == (pp - 1, world), (last, whole)
+    optimizer.step()
+    optimizer.zero_grad()
+dist.barrier()
+dist.destroy_process_group()
+"""
 # The quickstart's own function with a ninja that builds nothing and says what it is asked for.
 QUICKSTART_TARGETS = """source <(sed -n '/^build_for_gpus()/,/^}/p' "$1")
 build=$2
@@ -208,11 +263,11 @@ class RehearseTest(unittest.TestCase):
         asked = subprocess.run(["bash", "-c", QUICKSTART_TARGETS, "bash", root / "scripts" / "quickstart", BIN.parent], capture_output=True, text=True)
         self.assertLessEqual({"sweep_cuda", "sweep_phantom_cuda", "sweep_phantom_nvidia-ml"}, set(asked.stderr.split()), asked)
 
-    def rehearse_world(self, name, nodes, *words, text=WORLD_COMMAND):
+    def rehearse_world(self, name, nodes, *words, text=WORLD_COMMAND, program=WORLD_SCRIPT, **more):
         script, file, db = self.folder / "world.py", self.folder / "world.yaml", self.folder / name
-        script.write_text(WORLD_SCRIPT)
+        script.write_text(program)
         file.write_text(text.format(torchrun=pathlib.Path(sys.executable).parent / "torchrun", script=script, nodes=nodes,
-                                    module=pathlib.Path(__file__).resolve().parents[2] / "python"))
+                                    module=pathlib.Path(__file__).resolve().parents[2] / "python", **more))
         return self.sweep("run", file, "--rehearse", "--db", db, *words), db
 
     def test_one_rank_stands_for_all_ranks_of_a_command(self):
@@ -236,11 +291,33 @@ class RehearseTest(unittest.TestCase):
         self.assertEqual([row[:4] for row in rows], [(3, 1, "ok", 1), (3, 2, "ok", 1)])
         self.assertLess(rows[1][4], rows[0][4])
 
+    def rehearse_stages(self, name, nodes, *words, layouts=PIPELINE_LAYOUTS):
+        lines = "\n".join(f"  - {{{layout}}}" for layout in layouts)
+        done, db = self.rehearse_world(name, nodes, *words, text=PIPELINE_COMMAND, program=PIPELINE_SCRIPT, layouts=lines)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return db, [row[:6] for row in database.rows(db, PEAKS.replace("phantom.step", "phantom"))]
+
+    def test_a_rank_of_each_stage_stands_for_all_ranks_of_a_command(self):
+        """Messages between stages are real, other peers are mirrors: the same bytes, launches and collectives as in the whole world."""
+        _, whole = self.rehearse_stages("whole_stages.db", 1)
+        db, roles = self.rehearse_stages("stages.db", 1, "--rehearse-ranks", "4")
+        self.assertEqual(len(whole), 8 * len(PIPELINE_LAYOUTS))
+        stages = dict(database.rows(db, "select trial, pp from results"))
+        self.assertEqual(roles, [row for row in whole if row[1] % (8 // stages[row[0]]) == 0])
+        self.assertEqual(len(roles), sum(stages.values()))
+
+    def test_stages_of_a_command_of_512_ranks(self):
+        db, roles = self.rehearse_stages("many_stages.db", 64, layouts=["pp: 8, tp: 8"])
+        self.assertEqual([row[1] for row in roles], [64 * stage for stage in range(8)])
+        self.assertEqual(database.rows(db, "select outcome, ranks_reported from results"), [("ok", 8)])
+
     def test_a_command_whose_ranks_cannot_be_told_is_pruned(self):
-        for text in (WORLD_COMMAND.replace("gpus_per_node: 8}}", "gpus_per_node: 8, pp: 4, grad_accum: 4}}"),
+        for text in (WORLD_COMMAND.replace("gpus_per_node: 8}}", "gpus_per_node: 8, pp: 32, grad_accum: 32}}"),
+                     WORLD_COMMAND.replace("gpus_per_node: 8}}", "gpus_per_node: 8, pp: 4, grad_accum: 4}}").replace('"{{tp}}"]', "--use-tp-pp-dp-mapping]"),
                      WORLD_COMMAND.replace("{torchrun}", "srun")):
-            done, _ = self.rehearse_world("pruned.db", [4], text=text)
+            done, _ = self.rehearse_world("pruned.db", [8], text=text)
             self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("no trial can be rehearsed", done.stderr)
 
     def test_a_command_without_phantoms_brings_no_result(self):
         own = "import sweep_trial\nfor _ in range(4): sweep_trial.step()\n"
@@ -283,6 +360,15 @@ class RehearseTest(unittest.TestCase):
         self.sweep("run", self.grid({"dp": [8]}), "--db", db, LD_PRELOAD=str(libraries / "libsweep_phantom.so"),
                    LD_LIBRARY_PATH=str(libraries), SWEEP_PHANTOM="{}", SWEEP_PHANTOM_GPUS="8", SWEEP_PHANTOM_NODE=self.folder.name)
         self.assertEqual(database.rows(db, "select outcome from results"), [("invalid",)])
+
+    def test_what_the_host_updates_is_counted_before_ranks_start(self):
+        """70 G parameters with eight bytes of moments each are more than this machine has."""
+        file = self.folder / "host.yaml"
+        file.write_text("name: host\nmodel: llama3-70b\nbase: {hardware: h100-sxm-80gb, gpus_per_node: 8, tp: 8, seq_len: 512, precision: bf16_master}\n"
+                        "grid: {offload: [optimizer]}\n")
+        done = self.sweep("run", file, "--rehearse", "--db", self.folder / "host.db")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, "the host updates take [45][0-9]{2}[.0-9]* GiB")
 
     def test_what_cannot_be_rehearsed_is_refused(self):
         for words in ([], ["--on", "local"], ["--jobid", "3"]):

@@ -176,6 +176,19 @@ TEST(DryRun, EqualsTheCpuRunForEncoderDecoders) {
         }
 }
 
+TEST(DryRun, EqualsTheCpuRunForRelativePositions) {
+  for (const bool tied : {false, true})
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master})
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+        Trial t = encoder_decoder();
+        t.spec.family = "t5", t.spec.max_positions = 0, t.spec.tie_embeddings = tied;
+        t.attention = AttentionKind::kMath, t.precision = precision, t.recompute = recompute;
+        t.fused_kernels = tied ? FusedKernels::kNoMlp : FusedKernels::kAll, t.grad_accum = 2;
+        expect_equal(t, std::string("t5 ") + (tied ? "tied " : "") + std::string(to_string(precision)) + " " +
+                            std::string(to_string(recompute)));
+      }
+}
+
 TEST(DryRun, EqualsTheCpuRunForEncoderDecodersByLibraryOperators) {
   for (const FusedKernels choice : {FusedKernels::kNone, FusedKernels::kNoNorm, FusedKernels::kNoLoss})
     for (const Precision precision : {Precision::kFp32, Precision::kBf16})
@@ -203,6 +216,21 @@ TEST(DryRun, EqualsTheCpuRunForWindowsByLayer) {
     }
   windows.recompute = Recompute::kNone, windows.lora_rank = 6;
   expect_equal(windows, "windows by layer, adapters");
+}
+
+TEST(DryRun, EqualsTheCpuRunForSinks) {
+  Trial sinks = llama();
+  sinks.spec.family = "gpt_oss", sinks.spec.experts = 4, sinks.spec.experts_per_token = 2;
+  sinks.spec.attention_bias = sinks.spec.linear_bias = true;
+  sinks.spec.sliding_window = 16, sinks.spec.sliding_window_pattern = 2;
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kBf16Master})
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+      sinks.precision = precision, sinks.recompute = recompute;
+      sinks.fused_kernels = recompute == Recompute::kFull ? FusedKernels::kNoMlp : FusedKernels::kAll;
+      sinks.packing = recompute == Recompute::kNone, sinks.lengths = sinks.packing ? "lognormal 10 0.7" : "";
+      expect_equal(sinks,
+                   "sinks " + std::string(to_string(precision)) + " " + std::string(to_string(recompute)));
+    }
 }
 
 TEST(DryRun, EqualsTheCpuRunForAdapters) {

@@ -36,5 +36,32 @@ TEST(EncoderDecoderParity, EqualsOneRank) {
   table.expect_equal("optimizer and activations offloaded", t);
 }
 
+// Its embedding table is read twice, and its head has one of its own or the same.
+TEST(EncoderDecoderParity, RelativePositionsEqualOneRank) {
+  ParityTable table(3);
+  for (const bool tied : {false, true}) {
+    const auto t5 = [&](i64 dp, i64 zero) {
+      Trial t = encoder_decoder(dp, zero);
+      t.spec.family = "t5", t.spec.max_positions = 0, t.spec.tie_embeddings = tied;
+      t.spec.rmsnorm = t.spec.swiglu = true, t.spec.attention_bias = t.spec.linear_bias = false;
+      t.attention = AttentionKind::kMath;
+      return t;
+    };
+    const std::string name = tied ? "t5 tied" : "t5";
+    for (const i64 zero : {0, 1, 2, 3})
+      table.expect_equal(name + ", dp 2, zero " + std::to_string(zero), t5(2, zero));
+    Trial t = t5(4, 2);
+    t.dp_shard = 2, t.grad_bucket_mb = 0;
+    table.expect_equal(name + ", dp 4, zero 2 within 2, small buckets", t);
+    for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
+      t = t5(2, 3), t.recompute = recompute, t.activation_offload = true;
+      table.expect_equal(name + ", dp 2, zero 3, offloaded, recompute " + std::string(to_string(recompute)),
+                         t);
+    }
+    t = t5(2, 3), t.offload = Offload::kParameters;
+    table.expect_equal(name + ", dp 2, zero 3, parameters offloaded", t);
+  }
+}
+
 }  // namespace
 }  // namespace sweep::testing

@@ -15,6 +15,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 import torch  # noqa: E402
 from safetensors import safe_open  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
@@ -24,12 +25,14 @@ from transformers import (
     Gemma3TextConfig,
     GemmaConfig,
     GPT2Config,
+    GptOssConfig,
     LlamaConfig,
     MistralConfig,
     MixtralConfig,  # noqa: E402
     Qwen2Config,
     Qwen3Config,
     Qwen3MoeConfig,
+    T5Config,
 )
 
 COMMON = dict(hidden_size=64, intermediate_size=112, num_hidden_layers=3, num_attention_heads=8, vocab_size=156,
@@ -44,6 +47,8 @@ DEEPSEEK = dict(num_key_value_heads=8, kv_lora_rank=20, qk_nope_head_dim=16, qk_
 # Two encoder and three decoder layers. A padding token would leave its row out of the reference's gradient of the embedding.
 BLENDERBOT = dict(encoder_layers=2, decoder_layers=3, d_model=64, encoder_attention_heads=8, decoder_attention_heads=8, encoder_ffn_dim=112,
                   decoder_ffn_dim=112, vocab_size=156, max_position_embeddings=96, scale_embedding=True, dropout=0.0, pad_token_id=None)
+T5 = dict(num_layers=2, num_decoder_layers=3, d_model=64, d_kv=12, num_heads=8, d_ff=112, vocab_size=156, dropout_rate=0.0,
+          feed_forward_proj="gated-gelu")
 CASES = {
     "llama": lambda: LlamaConfig(**COMMON, num_key_value_heads=2, tie_word_embeddings=False),
     "llama3_rope_tied": lambda: LlamaConfig(**COMMON, num_key_value_heads=4, tie_word_embeddings=True, rope_theta=500000.0,
@@ -67,6 +72,12 @@ CASES = {
                                            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}),
     "gemma3_1b": lambda: Gemma3TextConfig(**COMMON, num_key_value_heads=1, head_dim=12, sliding_window=20, sliding_window_pattern=3,
                                           query_pre_attn_scalar=12, pad_token_id=None),
+    # A window, none, a window; YaRN without whole numbers at the ends of the range that it blends.
+    "gpt_oss": lambda: GptOssConfig(**COMMON, num_key_value_heads=2, head_dim=16, sliding_window=16, num_local_experts=4,
+                                    num_experts_per_tok=2, layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                                    rope_parameters={"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
+                                                     "truncate": False, "original_max_position_embeddings": 64,
+                                                     "rope_theta": 150000.0}),
     "deepseek_v2": lambda: DeepseekV2Config(**COMMON, **DEEPSEEK, q_lora_rank=None, n_shared_experts=2, num_experts_per_tok=3),
     "deepseek_v2_queries": lambda: DeepseekV2Config(**COMMON, **DEEPSEEK, q_lora_rank=28, n_shared_experts=1, num_experts_per_tok=2,
                                                     topk_method="group_limited_greedy", n_group=4, topk_group=2,
@@ -77,17 +88,21 @@ CASES = {
                                attn_pdrop=0.0),
     "blenderbot": lambda: BlenderbotConfig(**BLENDERBOT),
     "blenderbot_long_source": lambda: BlenderbotConfig(**BLENDERBOT),
+    "t5": lambda: T5Config(**T5, tie_word_embeddings=False),
+    "t5_tied": lambda: T5Config(**T5),
     "mixtral": lambda: MixtralConfig(**COMMON, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
                                      sliding_window=None, tie_word_embeddings=False),
 }
 
 # Tokens of the encoder's sequences, where they are not the decoder's number.
-SOURCES = {"blenderbot_long_source": 90}
+SOURCES = {"blenderbot_long_source": 90, "t5": 150}  # 150: some beyond the furthest distance of T5
 
 # Flags of sweep-rank check, by case.
 LAYOUTS = {
     "blenderbot": ["--dp 2 --zero 2", "--dp 2 --zero 3"],
     "blenderbot_long_source": ["--dp 2 --zero 3"],
+    "t5": ["--dp 2 --zero 2", "--dp 2 --zero 3"],
+    "t5_tied": ["--dp 2 --zero 3"],
     "llama": ["--pp 2", "--dp 2 --zero 3", "--pp 2 --dp 2 --zero 1", "--tp 2", "--tp 2 --sp", "--tp 4", "--tp 4 --sp", "--cp 2", "--cp 2 --cp-comm-type all_to_all", "--dp 2 --tp 2"],
     "mistral": ["--tp 2", "--tp 4 --sp"],
     "qwen2_tied": ["--tp 4 --sp", "--cp 4"],
@@ -98,6 +113,8 @@ LAYOUTS = {
     "gemma_7b": ["--tp 4 --sp", "--cp 2", "--pp 2 --tp 2"],
     "gemma3": ["--pp 2", "--pp 3", "--tp 2", "--tp 2 --sp", "--tp 4 --sp", "--cp 2 --cp-comm-type all_to_all", "--dp 2 --zero 3",
                "--tp 2 --dp 2 --zero 2", "--pp 2 --dp 2 --zero 1"],
+    "gpt_oss": ["--tp 2", "--tp 2 --sp", "--tp 4 --sp", "--dp 2 --ep 2", "--tp 2 --dp 2 --ep 2 --zero 3", "--pp 3",
+                "--cp 2 --cp-comm-type all_to_all", "--pp 2 --tp 2"],
     "gemma3_1b": ["--tp 2", "--pp 2 --tp 2 --sp"],
     "mixtral": ["--dp 2 --ep 2", "--dp 4 --ep 4 --zero 3", "--tp 2 --sp", "--tp 2 --dp 2 --ep 2", "--pp 2 --cp 2 --ep 2"],
     "deepseek_v2": ["--tp 2", "--tp 2 --sp", "--dp 2 --ep 2", "--pp 2", "--pp 2 --tp 2", "--dp 2 --zero 3", "--cp 2",
@@ -114,6 +131,9 @@ def make_checkpoint(config, folder, shards):
     torch.manual_seed(11)
     auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
     model = auto.from_config(config, dtype=torch.float32, attn_implementation="eager")
+    own_head = config.model_type == "t5" and not config.scale_decoder_outputs
+    if own_head:  # transformers ties them in any case, until a file has both
+        model.lm_head.weight = torch.nn.Parameter(model.shared.weight.detach().clone())
     with torch.no_grad():
         for p in model.parameters():  # away from the start: biases and norms that are not 0 and 1
             p.add_(torch.randn_like(p) * 0.05)
@@ -121,6 +141,17 @@ def make_checkpoint(config, folder, shards):
             if name.endswith("e_score_correction_bias"):
                 buffer.add_(torch.randn_like(buffer) * 0.05)
     model.save_pretrained(folder, safe_serialization=True, max_shard_size="100KB" if shards else "5GB")
+    if config.model_type == "gpt_oss":  # its file stacks the experts too, with gate and up in turns
+        tensors = {name: tensor for key, value in model.state_dict().items() for name, tensor in of_experts(key, value).items()}
+        save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, os.path.join(folder, "model.safetensors"))
+    if own_head:
+        tensors = {name: p.detach().contiguous() for name, p in model.named_parameters()}
+        save_file(tensors, os.path.join(folder, "model.safetensors"))
+        path = os.path.join(folder, "config.json")
+        with open(path) as f:
+            told = json.load(f) | {"tie_word_embeddings": False}
+        with open(path, "w") as f:
+            json.dump(told, f)
     return model.train()
 
 
@@ -137,8 +168,25 @@ def expected(model, tokens, source=0):
     loss.backward()
     grads = {}
     for name, p in model.named_parameters():
-        grads.update(as_in_the_file(name, p.grad.double(), model.config.model_type == "mixtral"))
+        if model.config.model_type == "gpt_oss":
+            grads.update(of_experts(name, p.grad.double()))
+        else:
+            grads.update(as_in_the_file(name, p.grad.double(), model.config.model_type == "mixtral"))
     return loss.item(), {name: grad.norm().item() for name, grad in grads.items()}
+
+
+def of_experts(name, value):
+    """gpt-oss stacks the experts of a layer, [in, out] each; the step has a tensor for each matrix and each bias."""
+    prefix, _, what = name.partition(".mlp.experts.")
+    if not what:
+        return {name: value}
+    matrix, bias = what.replace("_bias", ""), what.endswith("_bias")
+    parts = {}
+    for e in range(value.shape[0]):
+        one = value[e] if bias else value[e].T
+        for part, tensor in {"gate_proj": one[::2], "up_proj": one[1::2]}.items() if matrix == "gate_up_proj" else {"down_proj": one}.items():
+            parts[f"{prefix}.mlp.experts.{e}.{part}.{'bias' if bias else 'weight'}"] = tensor
+    return parts
 
 
 def as_in_the_file(name, grad, mixtral):

@@ -221,6 +221,12 @@ void windows_by_layer(Trial& t) {
   t.spec.rope_local_theta = 100, t.spec.tie_embeddings = true;
 }
 
+void with_sinks(Trial& t) {
+  t.spec.family = "gpt_oss", t.spec.experts = 4, t.spec.experts_per_token = 2;
+  t.spec.attention_bias = t.spec.linear_bias = true;
+  t.spec.sliding_window = 5, t.spec.sliding_window_pattern = 2;
+}
+
 Trial with_degrees(Trial t, i64 dp, i64 tp, i64 pp, i64 cp, i64 ep) {
   t.dp = dp, t.tp = tp, t.pp = pp, t.cp = cp, t.ep = ep;
   t.nodes = 1, t.gpus_per_node = t.world();

@@ -55,6 +55,8 @@ Trial tiny_trial();
 // Turns a trial's model into one like Gemma 3: a window in every other layer, rotary positions by kind of layer, norms
 // of heads and after each half, a table for both ends.
 void windows_by_layer(Trial&);
+// The same like gpt-oss: windows as above, sinks, experts, biases everywhere.
+void with_sinks(Trial&);
 // Its nodes and gpus_per_node follow from the degrees; global_batch_size stays, grad_accum follows.
 Trial with_degrees(Trial, i64 dp, i64 tp, i64 pp, i64 cp, i64 ep = 1);
 

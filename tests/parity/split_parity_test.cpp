@@ -65,6 +65,12 @@ Trial gemma3() {
   t.spec.query_pre_attn_scalar = 24;
   return t;
 }
+Trial gpt_oss() {  // tokens go where the router's logits say
+  Trial t = grouped();
+  with_sinks(t);
+  t.routing = Routing::kLearned;
+  return t;
+}
 Trial math(Trial t) {
   t.attention = AttentionKind::kMath;
   return t;
@@ -105,6 +111,10 @@ TEST(SplitParity, Tensor) {
                      }));
   table.expect_equal("tp 2, gemma3, recompute full",
                      changed(split(gemma3(), 1, 2, 1), [](Trial& t) { t.recompute = Recompute::kFull; }));
+  table.expect_equal("tp 2, gpt_oss", split(gpt_oss(), 1, 2, 1));
+  table.expect_equal("tp 2, gpt_oss, recompute selective", changed(split(gpt_oss(), 1, 2, 1), [](Trial& t) {
+                       t.recompute = Recompute::kSelective;
+                     }));
   table.expect_equal("tp 2, math", split(math(grouped()), 1, 2, 1));
   table.expect_equal("tp 2, micro-batch 2", larger_batches(split(llama, 1, 2, 1)));
 }
@@ -143,6 +153,7 @@ TEST(SplitParity, Sequence) {
   table.expect_equal("tp 4 + sp + overlap, gpt2", split(gpt2(), 1, 4, 1, true, true));
   table.expect_equal("tp 2 + sp, qwen2 tied", split(qwen_tied(), 1, 2, 1, true));
   table.expect_equal("tp 2 + sp, qwen3", split(qwen3(), 1, 2, 1, true));
+  table.expect_equal("tp 2 + sp, gpt_oss", split(gpt_oss(), 1, 2, 1, true));
   table.expect_equal("tp 2 + sp, gemma3", split(gemma3(), 1, 2, 1, true));
   table.expect_equal(
       "tp 4, kv 2 + sp + overlap, gemma3, offloaded activations",
@@ -166,6 +177,10 @@ TEST(SplitParity, Context) {
   table.expect_equal("cp 2 all-to-all, grouped heads", exchanging(split(grouped(), 1, 1, 2)));
   table.expect_equal("cp 4 all-to-all, gpt2", exchanging(split(gpt2(), 1, 1, 4)));
   table.expect_equal("cp 2 all-to-all, window", exchanging(split(windowed(), 1, 1, 2)));
+  table.expect_equal("cp 2 all-to-all, gpt_oss", exchanging(split(gpt_oss(), 1, 1, 2)));
+  table.expect_equal(
+      "cp 2 all-to-all x tp 2, gpt_oss + sp",
+      changed(exchanging(split(gpt_oss(), 1, 2, 2, true)), [](Trial& t) { t.spec.kv_heads = t.spec.heads; }));
   table.expect_equal("cp 2 all-to-all, gemma3", exchanging(split(gemma3(), 1, 1, 2)));
   table.expect_equal(
       "cp 2 all-to-all x tp 2, gemma3, math",
@@ -192,6 +207,12 @@ TEST(SplitParity, SharedKeyValueHeads) {
   for (const i64 zero : {1, 2, 3})
     table.expect_equal("dp 2 x tp 2, gemma3, zero " + std::to_string(zero),
                        at_stage(split(gemma3(), 2, 2, 1), zero));
+  for (const i64 zero : {0, 1, 2, 3})
+    table.expect_equal("dp 2 x ep 2 x tp 2, gpt_oss, zero " + std::to_string(zero),
+                       at_stage(with_degrees(gpt_oss(), 2, 2, 1, 1, 2), zero));
+  table.expect_equal(
+      "tp 4, kv 2 x pp 2, gpt_oss, recompute full",
+      changed(with_degrees(gpt_oss(), 1, 4, 2, 1), [](Trial& t) { t.recompute = Recompute::kFull; }));
   table.expect_equal("tp 2 x pp 2, gemma3", with_degrees(gemma3(), 1, 2, 2, 1));
   table.expect_equal("tp 4, kv 2, math", split(math(shared(2)), 1, 4, 1));
   table.expect_equal("tp 4, kv 2, window", split(windowed(), 1, 4, 1));

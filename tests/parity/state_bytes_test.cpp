@@ -181,6 +181,16 @@ std::vector<Case> head_norm_cases() {
   all.push_back({"gemma3_adafactor", t});
   t.dp = t.gpus_per_node = 2, t.global_batch_size *= 2, t.optimizer = OptimizerKind::kFused, t.zero = 3;
   all.push_back({"gemma3_zero3", t});
+  Trial sinks = small_llama(2);
+  sinks.spec.family = "gpt_oss", sinks.spec.experts = 4, sinks.spec.experts_per_token = 2;
+  sinks.spec.attention_bias = sinks.spec.linear_bias = true;
+  sinks.spec.sliding_window = 16, sinks.spec.sliding_window_pattern = 2;
+  for (const i64 zero : {0, 1, 3}) {
+    sinks.zero = zero, sinks.precision = zero == 1 ? Precision::kBf16Mixed : Precision::kFp32;
+    all.push_back({"gpt_oss_zero" + std::to_string(zero), sinks});
+  }
+  sinks.zero = 0, sinks.precision = Precision::kBf16Master, sinks.optimizer = OptimizerKind::kAdafactor;
+  all.push_back({"gpt_oss_adafactor", sinks});
   return all;
 }
 

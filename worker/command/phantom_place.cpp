@@ -1,6 +1,7 @@
 #include "worker/command/phantom_place.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -36,6 +37,10 @@ std::map<std::string, std::string> phantom_variables(const Attempt& attempt, con
   if (!on_phantoms()) return {};
   std::map<std::string, std::string> out{{"SWEEP_PHANTOM_COUNTERS", counters_file(launch, "%r")}};
   if (!attempt.is_rehearsal()) return out;
+  if (!attempt.starts_every_rank()) {
+    out["SWEEP_STARTED_RANKS"] = fmt::format("{}", fmt::join(attempt.rehearsed_ranks, ","));
+    out["SWEEP_STARTED_STORE"] = launch.rendezvous_dir + "/started_ranks";
+  }
   const i64 gpus = std::max<i64>(1, attempt.trial.gpus_per_node);
   out["SWEEP_PHANTOM_GPUS"] = std::to_string(std::min(gpus, kMostGpus));
   if (const char* base = std::getenv("SWEEP_PHANTOM_NODE"); base != nullptr && attempt.trial.nodes > 1)

@@ -18,7 +18,8 @@ bool on_phantoms();
 i64 local_rank_of(const Attempt&, const RankLaunch&);
 
 // Variables of the rank's program; empty where there are no phantoms. The programs of a node see a phantom
-// node of their own, with as many GPUs as the trial has.
+// node of their own, with as many GPUs as the trial has. Where not every rank is started, each knows which are
+// (roles.py).
 std::map<std::string, std::string> phantom_variables(const Attempt&, const RankLaunch&);
 
 // The counters of phantom GPUs for this rank's program; nullopt: it used none.

@@ -4,7 +4,7 @@
 
 namespace sweep::command {
 
-std::string_view report_module();    // python/sweep_trial.py, which trainers report with
-std::string_view one_rank_module();  // one_rank.py, by which one rank stands for a world
+std::string_view report_module();  // python/sweep_trial.py, which trainers report with
+std::string_view roles_module();   // roles.py, by which a rank stands for those of its pipeline stage
 
 }  // namespace sweep::command

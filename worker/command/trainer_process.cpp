@@ -69,15 +69,15 @@ std::map<std::string, std::string> own_variables(const CommandSpec& spec, const 
   return out;
 }
 
-// `import sweep_trial` works in every Python program: its folder goes before what PYTHONPATH says. `alone`: the program's
-// other ranks are not started (one_rank.py).
-Expected<void> provide_python_modules(const RankLaunch& launch, bool alone,
+// `import sweep_trial` works in every Python program: its folder goes before what PYTHONPATH says. `by_roles`: not every rank
+// of the program is started (roles.py).
+Expected<void> provide_python_modules(const RankLaunch& launch, bool by_roles,
                                       std::map<std::string, std::string>& environment) {
   const fs::path folder = fs::path(launch.attempt_dir) / "python";
   std::error_code ec;
   fs::create_directories(folder, ec);
   SWEEP_TRY(files::write_once(folder / "sweep_trial.py", report_module()));
-  if (alone) SWEEP_TRY(files::write_once(folder / "sitecustomize.py", one_rank_module()));
+  if (by_roles) SWEEP_TRY(files::write_once(folder / "sitecustomize.py", roles_module()));
   const char* own = std::getenv("PYTHONPATH");
   const auto set = environment.find("PYTHONPATH");
   const std::string rest = set != environment.end() ? set->second : own != nullptr ? own : "";

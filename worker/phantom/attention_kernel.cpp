@@ -1,6 +1,10 @@
 #include "worker/phantom/attention_kernel.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <vector>
 
 namespace sweep::phantom {
@@ -25,7 +29,37 @@ bool flag(const std::string& mangled, std::size_t n) {
   return traits_end != std::string::npos && at < mangled.size() && mangled[at] == '1';
 }
 
+// The area below max(0, x), up to x.
+double ramp(double x) {
+  return x > 0 ? x * x / 2 : 0;
+}
+
+double number_at(const void* parameters, std::size_t offset) {
+  std::int32_t out = 0;
+  std::memcpy(&out, static_cast<const char*>(parameters) + offset, sizeof out);
+  return out;
+}
+
 }  // namespace
+
+// A query at place p works on min(keys, p + right) - max(0, p - left - 1) keys; summed over p as an integral, as causal
+// attention is half of all pairs.
+double AttentionSpan::pairs() const {
+  double from = keys - queries;
+  const double to = keys;
+  if (right >= 0) from = std::min(to, std::max(from, -right));  // who has a key at all
+  double out = keys * (to - from);
+  if (right >= 0) out -= ramp(keys - from - right) - ramp(keys - to - right);
+  if (left >= 0) out -= ramp(to - left - 1) - ramp(from - left - 1);
+  return out;
+}
+
+// Its members, as seen in launches of known lengths: Qkv_params, two pointers, three strides, three pointers, then
+// b, seqlen_q, seqlen_k; window_size_left and window_size_right.
+AttentionSpan AttentionSpan::read(const void* parameters) {
+  return {number_at(parameters, 180), number_at(parameters, 184), number_at(parameters, 388),
+          number_at(parameters, 392)};
+}
 
 // flash_fwd_kernel<Flash_fwd_kernel_traits<head, rows, keys, ...>, dropout, causal, local, ...>, the backward pass's
 // likewise, with a grid over blocks of keys, and flash_fwd_splitkv_kernel<traits, causal, local, alibi, even,
@@ -43,24 +77,32 @@ AttentionKernel AttentionKernel::named(const std::string& mangled) {
   out.passes = forward ? 2 : 5;
   out.head = sizes[0];
   out.rows = forward ? sizes[1] : sizes[2];
-  // A window's length is in the launch's arguments, not in the name: it is taken for as long as all keys before a query.
   const std::size_t causal = by_splits ? 0 : 1, local = causal + 1;
   out.causal = flag(mangled, causal) || flag(mangled, local);
   out.split = by_splits && flag(mangled, 6);
   return out;
 }
 
-double AttentionKernel::length(const Grid& grid) const {
-  return static_cast<double>(grid.x) * rows;
+AttentionSpan AttentionKernel::span(const Grid& grid, const void* parameters) const {
+  const double blocks = static_cast<double>(grid.x) * rows;
+  if (parameters != nullptr) {
+    const AttentionSpan said = AttentionSpan::read(parameters);
+    const double split = passes > 2 ? said.keys : said.queries;  // what the grid's blocks divide
+    if (split > 0 && said.queries > 0 && split <= blocks && blocks < split + rows) return said;
+  }
+  return {blocks, blocks, -1, causal ? 0.0 : -1.0};
+}
+
+double AttentionKernel::length(const AttentionSpan& span) const {
+  return std::sqrt(span.pairs() / (causal ? 0.5 : 1));
 }
 
 double AttentionKernel::sequences(const Grid& grid) const {
   return static_cast<double>(grid.z) * (split ? 1 : grid.y);
 }
 
-double AttentionKernel::flops(const Grid& grid) const {
-  const double keys = split ? length(grid) / grid.y : length(grid);
-  return grid.count() * passes * 2.0 * rows * keys * head * (causal ? 0.5 : 1);
+double AttentionKernel::flops(const Grid& grid, const AttentionSpan& span) const {
+  return sequences(grid) * passes * 2.0 * span.pairs() * head;
 }
 
 }  // namespace sweep::phantom

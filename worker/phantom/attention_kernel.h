@@ -9,16 +9,30 @@ struct Grid {
   double count() const { return static_cast<double>(x) * y * z; }
 };
 
+// What each head works on: so many queries, the last of them at the last key, and for each query the keys around its
+// place: `left` before it and `right` after it; below 0: all.
+struct AttentionSpan {
+  double queries = 0, keys = 0;
+  double left = -1, right = -1;
+  double pairs() const;  // of a query and a key
+  // What a launch of one of FlashAttention's kernels is given, by its first argument (Flash_fwd_params of LibTorch 2.11).
+  static AttentionSpan read(const void* parameters);
+};
+
 // A block of the grid has `rows` queries (backward: keys) and works on all keys, or on its share of them where
-// the grid's y splits them. Queries and keys are taken for equally many.
+// the grid's y splits them.
 struct AttentionKernel {
   double passes = 0;  // matrix products of rows x keys x head size; 0: this kernel multiplies nothing
   int head = 0, rows = 0;
   bool causal = false, split = false;
 
   static AttentionKernel named(const std::string& mangled);
-  double flops(const Grid&) const;
-  double length(const Grid&) const;     // queries of a head
+  // The span of this launch: what the parameters say where they agree with the grid; else, and without any, as many keys
+  // as queries, and a window as long as all keys before a query.
+  AttentionSpan span(const Grid&, const void* parameters = nullptr) const;
+  double flops(const Grid&, const AttentionSpan&) const;
+  // The length at which as many queries and keys are as much work.
+  double length(const AttentionSpan&) const;
   double sequences(const Grid&) const;  // heads of all sequences
 };
 

@@ -59,14 +59,15 @@ Product with_sizes(Product p, const std::vector<double>& sizes) {
 }
 
 // {heads of all sequences, length, head size}: FLOPs grow with the length's square.
-KernelTime attention_time(const AttentionKernel& kernel, const Grid& grid) {
+KernelTime attention_time(const AttentionKernel& kernel, const Grid& grid, const void* parameters) {
   const auto& profile = description().profile;
+  const AttentionSpan span = kernel.span(grid, parameters);
   const KernelWork work{
       std::string(kernel.passes > 2 ? "attention_backward" : "attention") + (kernel.causal ? "_causal" : ""),
       "bf16",
-      {kernel.sequences(grid), kernel.length(grid), static_cast<double>(kernel.head)}};
+      {kernel.sequences(grid), std::max(1.0, kernel.length(span)), static_cast<double>(kernel.head)}};
   const auto volume = [](const std::vector<double>& s) { return s[0] * s[1] * s[1] * s[2]; };
-  const double flops_each = kernel.flops(grid) / volume(work.sizes);
+  const double flops_each = kernel.flops(grid, span) / volume(work.sizes);
   return kernel_table().time(work, [&](const std::vector<double>& sizes) {
     const double seconds = flops_each * volume(sizes) / peak("bf16");
     return KernelTable::Cost{
@@ -82,9 +83,10 @@ KernelModel::KernelModel(const std::string& mangled)
       grouped_(grouped_kernel(mangled.c_str())),
       list_(ListKernel::named(mangled)) {}
 
-KernelTime KernelModel::time(const Grid& grid, const Grid& block) const {
-  return attention_.passes == 0 ? kernel_time(grid.count() * block.count())
-                                : attention_time(attention_, grid);
+KernelTime KernelModel::time(const Grid& grid, const Grid& block, void* const* arguments) const {
+  return attention_.passes == 0
+             ? kernel_time(grid.count() * block.count())
+             : attention_time(attention_, grid, arguments == nullptr ? nullptr : arguments[0]);
 }
 
 double traffic_of(const Product& p) {

@@ -14,7 +14,8 @@ class KernelModel {
  public:
   KernelModel() = default;
   explicit KernelModel(const std::string& mangled);
-  KernelTime time(const Grid& grid, const Grid& block) const;
+  // `arguments`: of the launch, as CUDA is given them; null: not known.
+  KernelTime time(const Grid& grid, const Grid& block, void* const* arguments) const;
   GroupedKernel grouped() const { return grouped_; }
   const ListKernel& list() const { return list_; }
 

@@ -18,21 +18,15 @@ namespace {
 
 thread_local std::string last_message;
 
-std::string name_of(const ncclUniqueId& id) {
-  std::uint64_t hash = 14695981039346656037ull;  // FNV-1a
-  for (const char byte : id.internal) hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211ull;
-  char out[17];
-  std::snprintf(out, sizeof out, "%016llx", static_cast<unsigned long long>(hash));
-  return out;
-}
-
-ncclResult_t make(ncclComm_t* out, const std::string& name, int ranks, int rank, const ncclConfig_t* config) {
+ncclResult_t make(ncclComm_t* out, const std::string& name, int ranks, int rank, const ncclConfig_t* config,
+                  const std::optional<ToldGroup>& told = std::nullopt) {
   *out = nullptr;
   if (const auto error = Runtime::get().begin()) return cuda_failure(error);
   if (ranks < 1 || rank < 0 || rank >= ranks) return ncclInvalidArgument;
+  if (told && told->roles.ranks() != ranks) return ncclInvalidUsage;
   const bool blocking = config == nullptr || config->blocking != 0;  // "undefined" blocks
   CommunicatorPtr made;
-  const ncclResult_t result = Communicator::make(made, name, ranks, rank, blocking);
+  const ncclResult_t result = Communicator::make(made, name, ranks, rank, told, blocking);
   if (result == ncclUnhandledCudaError) return cuda_failure(cudaErrorMemoryAllocation);
   if (made) *out = reinterpret_cast<ncclComm_t>(new CommunicatorPtr(made));
   return result;
@@ -43,11 +37,12 @@ ncclResult_t split(const CommunicatorPtr& parent, int color, int key, ncclComm_t
                    const ncclConfig_t* config) {
   const std::uint64_t number = parent->splits++;
   const std::string name = parent->name + "-" + std::to_string(number) + "." + std::to_string(color);
-  if (parent->mirrored()) {
+  if (parent->roles.started() < parent->ranks) {  // the colors of the others are not known
     *out = nullptr;
     if (color == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
-    const GroupPlace place = next_mirrored_group();
-    return place.rank < 0 ? ncclInvalidUsage : make(out, name, place.ranks, place.rank, config);
+    const auto told = next_told_group();
+    return !told || told->rank < 0 ? ncclInvalidUsage
+                                   : make(out, name, told->roles.ranks(), told->rank, config, told);
   }
   Segment& segment = *parent->segment;
   Member& me = segment.member(parent->rank);
@@ -79,6 +74,15 @@ ncclResult_t sweep::phantom::cuda_failure(int error) {
   return ncclUnhandledCudaError;
 }
 
+ncclResult_t sweep::phantom::no_such_peer(const Communicator& comm, int peer) {
+  last_message = "a message of rank " + std::to_string(comm.rank) + " of " + std::to_string(comm.ranks) +
+                 " with rank " + std::to_string(peer) +
+                 ", which is of another pipeline stage and not started: the rehearsal took stages for blocks "
+                 "of successive ranks";
+  say(last_message);
+  return ncclInvalidUsage;
+}
+
 PHANTOM_API ncclResult_t ncclGetVersion(int* version) {
   *version = NCCL_VERSION_CODE;
   return ncclSuccess;
@@ -93,16 +97,16 @@ PHANTOM_API ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 PHANTOM_API ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
                                                 ncclConfig_t* config) {
-  return make(comm, name_of(id), ranks, rank, config);
+  return make(comm, name_of(id), ranks, rank, config, told_group(id));
 }
 
 PHANTOM_API ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
-  return make(comm, name_of(id), ranks, rank, nullptr);
+  return make(comm, name_of(id), ranks, rank, nullptr, told_group(id));
 }
 
 PHANTOM_API ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int,
                                                   ncclUniqueId* ids, ncclConfig_t* config) {
-  return make(comm, name_of(*ids), ranks, rank, config);
+  return make(comm, name_of(*ids), ranks, rank, config, told_group(*ids));
 }
 
 PHANTOM_API ncclResult_t ncclCommInitAll(ncclComm_t*, int, const int*) {

@@ -51,6 +51,8 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t handle, const void* from, void* 
   Part part;
   part.comm = comm_of(comm);
   if (operation.root < 0 || operation.root >= part.comm->ranks) return ncclInvalidArgument;
+  const bool message = operation.kind == Kind::kSend || operation.kind == Kind::kRecv;
+  if (message && part.comm->roles.is_stray(operation.root)) return no_such_peer(*part.comm, operation.root);
   if (!part.comm->connect()) return ncclUnhandledCudaError;
   part.from = from;
   part.to = to;

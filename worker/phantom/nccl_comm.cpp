@@ -2,13 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <cstring>
-#include <map>
-#include <mutex>
 
-#include "worker/phantom/export.h"
 #include "worker/phantom/faults.h"
 #include "worker/phantom/node.h"
 #include "worker/phantom/runtime.h"
@@ -42,41 +38,7 @@ double share(const std::vector<double>& shares, int nodes) {
   return shares[below] + (shares[above] - shares[below]) * (at - static_cast<double>(below));
 }
 
-std::atomic<int> mirror_on_nodes{0};
-
-// The groups of a program with mirrors, as it told them.
-struct ToldGroups {
-  std::mutex mutex;
-  std::map<int, int> nodes;  // by the number of ranks: on how many nodes they lie, at most
-  GroupPlace last;
-};
-ToldGroups& told_groups() {
-  static ToldGroups one;
-  return one;
-}
-
 }  // namespace
-
-// A rehearsal by roles says here that the communicators made next are of mirrors, on so many nodes; 0: of
-// ranks that come.
-PHANTOM_API void sweep_phantom_mirror(int nodes) {
-  mirror_on_nodes = nodes;
-}
-
-// The same of a program that makes its groups itself: the next one has so many ranks, this one's place is `rank` (-1: in none), and it
-// lies on so many nodes.
-PHANTOM_API void sweep_phantom_mirror_group(int ranks, int rank, int nodes) {
-  ToldGroups& told = told_groups();
-  const std::lock_guard lock(told.mutex);
-  told.nodes[ranks] = std::max(told.nodes[ranks], nodes);
-  told.last = {ranks, rank};
-}
-
-GroupPlace next_mirrored_group() {
-  ToldGroups& told = told_groups();
-  const std::lock_guard lock(told.mutex);
-  return told.last;
-}
 
 std::size_t size_of(int type) {
   static constexpr std::array<std::size_t, 12> sizes = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
@@ -105,9 +67,8 @@ Ns collective_time(const Communicator& comm, const Operation& o) {
   const auto& d = description();
   const bool pair = o.kind == Kind::kSend || o.kind == Kind::kRecv;
   const double n = pair ? 2 : comm.ranks;
-  const bool far = pair && !comm.mirrored()
-                       ? comm.segment->member(o.root).node != comm.segment->member(comm.rank).node
-                       : comm.nodes() > 1;
+  const bool far =
+      pair && comm.meets(o.root) ? comm.member(o.root).node != comm.member(comm.rank).node : comm.nodes() > 1;
   const int nodes = pair ? (far ? 2 : 1) : comm.nodes();
   double bytes = static_cast<double>(payload_of(o, comm.ranks)), rate = d.device.intra_node_bandwidth;
   if (o.kind == Kind::kAllReduce) bytes *= 2 * (n - 1) / n;
@@ -129,7 +90,7 @@ Ns collective_time(const Communicator& comm, const Operation& o) {
 }
 
 ncclResult_t Communicator::make(CommunicatorPtr& out, const std::string& name, int ranks, int rank,
-                                bool blocking) {
+                                const std::optional<ToldGroup>& told, bool blocking) {
   const int device = current_device();
   if (counters().rank < 0) counters().rank = rank;
   Node* node = Node::open();
@@ -142,15 +103,13 @@ ncclResult_t Communicator::make(CommunicatorPtr& out, const std::string& name, i
   made->ranks = ranks;
   made->rank = rank;
   made->device = device;
-  made->mirror_nodes = mirror_on_nodes;
-  if (made->mirror_nodes != 0) {
-    ToldGroups& told = told_groups();
-    const std::lock_guard lock(told.mutex);
-    if (const auto found = told.nodes.find(ranks); found != told.nodes.end())
-      made->mirror_nodes = found->second;
-  }
-  if (made->mirror_nodes == 0) made->segment = Segment::join(name, ranks, rank, device);
-  if (!made->segment && made->mirror_nodes == 0) return ncclSystemError;
+  made->told_nodes = told ? told->nodes : mirrored_on_nodes();
+  made->roles = told                   ? told->roles
+                : made->told_nodes > 0 ? GroupRoles::alone(ranks, rank)
+                                       : GroupRoles::all_started(ranks);
+  if (made->roles.started() > 1 || made->told_nodes == 0)
+    made->segment = Segment::join(name, made->roles.started(), made->roles.place(rank), device);
+  if (!made->segment && made->told_nodes == 0) return ncclSystemError;
   const auto n = static_cast<std::size_t>(ranks);
   for (auto* messages : {&made->sends, &made->receives}) {
     messages->begun.resize(n);
@@ -185,7 +144,7 @@ ncclResult_t Communicator::error() const {
 void Communicator::disagree(const std::string& what, int other, const Operation& mine,
                             const Operation& theirs) {
   if (segment->shared().claimed.exchange(1) != 0) return;
-  const bool first = rank < other;
+  const bool first = rank < other;  // REQUIRES: `other` is started
   const std::string text =
       "mismatch in " + what + " of communicator " + name + ": rank " + std::to_string(first ? rank : other) +
       " calls " + phantom::described(first ? mine : theirs, ranks) + ", rank " +

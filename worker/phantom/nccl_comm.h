@@ -10,33 +10,35 @@
 #include <vector>
 
 #include "worker/phantom/nccl_segment.h"
+#include "worker/phantom/nccl_told.h"
 
 namespace sweep::phantom {
 
-// The place that a program with mirrors has said this rank has in the group that it makes next; rank -1: none.
-struct GroupPlace {
-  int ranks = 0, rank = -1;
-};
-GroupPlace next_mirrored_group();
-
 class Communicator {
  public:
-  // Waits until all ranks have come, unless `blocking` is false.
+  // Waits until all ranks that are started have come, unless `blocking` is false. `told`: what the program
+  // said of its group.
   static ncclResult_t make(std::shared_ptr<Communicator>& out, const std::string& name, int ranks, int rank,
-                           bool blocking);
+                           const std::optional<ToldGroup>& told, bool blocking);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
   // True if the ranks' peers are not there: each peer is assumed to do what this one does, so there is no
-  // waiting.
+  // waiting. Where some are there, each of them is assumed to do what its absent ranks do (`roles`).
   bool mirrored() const { return segment == nullptr; }
   bool complete() const { return mirrored() || segment->complete(); }
-  int nodes() const { return mirrored() ? mirror_nodes : segment->nodes(); }
+  int nodes() const { return told_nodes > 0 ? told_nodes : segment->nodes(); }
+  // Messages with this peer carry something: it is there.
+  bool meets(int peer) const { return !mirrored() && roles.has_started(peer); }
+  // The started rank's word that stands for this rank.
+  Member& member(int of) const { return segment->member(roles.place(of)); }
+  Lane& lane(int from, int to) const { return segment->lane(roles.place(from), roles.place(to)); }
 
   std::string name;
   std::unique_ptr<Segment> segment;  // null: mirrored
-  int mirror_nodes = 1;
+  GroupRoles roles = GroupRoles::all_started(1);
+  int told_nodes = 0;  // 0: as the ranks that came say
   int ranks = 1, rank = 0, device = 0;
   bool aborted = false;
   std::uint64_t issued = 0, done = 0;  // collectives
@@ -77,8 +79,9 @@ struct Part {
   bool poll(Ns ready);  // true: it moved
 
  private:
+  bool is_message() const { return operation.kind == Kind::kSend || operation.kind == Kind::kRecv; }
   void collective(Ns ready);
-  void collective_of_mirrors(Ns ready);
+  void mirrored(Ns ready);
   void send(Ns ready);
   void receive(Ns ready);
   bool all_have_come();

@@ -27,8 +27,8 @@ bool Part::poll(Ns ready) {
     return true;
   }
   if (never_met || !comm->complete()) return false;
-  if (comm->mirrored()) {
-    collective_of_mirrors(ready);
+  if (comm->mirrored() || (is_message() && !comm->meets(operation.root))) {
+    mirrored(ready);
     return end.has_value();
   }
   const bool was = posted;
@@ -43,13 +43,13 @@ bool Part::poll(Ns ready) {
 
 void Part::collective(Ns ready) {
   if (comm->done != number) return;  // one after another, whatever their streams
-  Place& mine = comm->segment->member(comm->rank).places[number % 2];
+  Place& mine = comm->member(comm->rank).places[number % 2];
   if (!posted) {
     const std::size_t bytes = payload_of(operation, comm->ranks);
     const bool reads =
         from != nullptr && (operation.kind != Kind::kBroadcast && operation.kind != Kind::kScatter
                                 ? true
-                                : operation.root == comm->rank);
+                                : comm->roles.place(operation.root) == comm->roles.place(comm->rank));
     if (bytes <= kPayload && reads) std::memcpy(mine.payload, from, bytes);
     mine.operation = operation;
     mine.ready = ready;
@@ -60,15 +60,15 @@ void Part::collective(Ns ready) {
   }
   if (!all_have_come()) return;
   Ns last = 0, longest = 0;
-  for (int rank = 0; rank < comm->ranks; ++rank) {
-    const Place& place = comm->segment->member(rank).places[number % 2];
+  for (int started = 0; started < comm->roles.started(); ++started) {
+    const Place& place = comm->segment->member(started).places[number % 2];
     last = std::max(last, place.ready);
     longest = std::max(longest, place.lasts);
   }
   if (payload_of(operation, comm->ranks) <= kPayload) {
     std::vector<const std::byte*> all;
     for (int rank = 0; rank < comm->ranks; ++rank)
-      all.push_back(comm->segment->member(rank).places[number % 2].payload);
+      all.push_back(comm->member(rank).places[number % 2].payload);
     deliver(all);
   }
   comm->done = number + 1;
@@ -78,12 +78,13 @@ void Part::collective(Ns ready) {
 // All have come and agree. Those who are here are compared at once: a rank that disagrees may be the last.
 bool Part::all_have_come() {
   bool all = true;
-  for (int rank = 0; rank < comm->ranks; ++rank) {
-    const Place& place = comm->segment->member(rank).places[number % 2];
+  for (int started = 0; started < comm->roles.started(); ++started) {
+    const Place& place = comm->segment->member(started).places[number % 2];
     if (place.sequence != number + 1) {
       all = false;
     } else if (!agree(place.operation, operation)) {
-      comm->disagree("operation " + std::to_string(number), rank, operation, place.operation);
+      comm->disagree("operation " + std::to_string(number), comm->roles.rank_at(started), operation,
+                     place.operation);
       return false;
     }
   }
@@ -92,10 +93,9 @@ bool Part::all_have_come() {
 
 // Every peer came when this rank did, with the same bytes; so did the other end of a message, which carries
 // none.
-void Part::collective_of_mirrors(Ns ready) {
-  const bool message = operation.kind == Kind::kSend || operation.kind == Kind::kRecv;
+void Part::mirrored(Ns ready) {
   const std::size_t bytes = payload_of(operation, comm->ranks);
-  if (!message && bytes <= kPayload && from != nullptr) {
+  if (!is_message() && bytes <= kPayload && from != nullptr) {
     const auto* mine = static_cast<const std::byte*>(from);
     const std::vector<std::byte> own(mine, mine + bytes);  // `to` may be the same place
     deliver(std::vector<const std::byte*>(static_cast<std::size_t>(comm->ranks), own.data()));
@@ -143,7 +143,7 @@ void Part::deliver(const std::vector<const std::byte*>& all) {
 void Part::send(Ns ready) {
   const auto peer = static_cast<std::size_t>(operation.root);
   if (comm->sends.done[peer] != number) return;
-  Lane& lane = comm->segment->lane(comm->rank, operation.root);
+  Lane& lane = comm->lane(comm->rank, operation.root);
   const std::size_t bytes = operation.count * size_of(operation.type);
   Place& message = lane.messages[number % kLane];
   if (!posted) {
@@ -154,7 +154,7 @@ void Part::send(Ns ready) {
     message.lasts = lasts;
     message.sequence = number + 1;
     posted = true;
-    comm->segment->ring(operation.root);
+    comm->segment->ring(comm->roles.place(operation.root));
   }
   if (bytes <= kPayload) {
     end = ready + lasts;
@@ -171,14 +171,14 @@ void Part::send(Ns ready) {
 void Part::receive(Ns ready) {
   const auto peer = static_cast<std::size_t>(operation.root);
   if (comm->receives.done[peer] != number) return;
-  Lane& lane = comm->segment->lane(operation.root, comm->rank);
+  Lane& lane = comm->lane(operation.root, comm->rank);
   if (!posted) {
     Post& post = lane.posts[number % 2];
     post.operation = operation;
     post.ready = ready;
     post.sequence = number + 1;
     posted = true;
-    comm->segment->ring(operation.root);
+    comm->segment->ring(comm->roles.place(operation.root));
   }
   const Place& message = lane.messages[number % kLane];
   if (message.sequence != number + 1) return;
@@ -191,7 +191,7 @@ void Part::receive(Ns ready) {
   end = std::max(ready, message.ready) + std::max(lasts, message.lasts);
   comm->receives.done[peer] = number + 1;
   lane.taken = number + 1;
-  comm->segment->ring(operation.root);
+  comm->segment->ring(comm->roles.place(operation.root));
 }
 
 }  // namespace sweep::phantom

@@ -72,7 +72,7 @@ cudaError_t launch(const void* function, dim3 grid, dim3 block, cudaStream_t str
   if (moved > 0) return run_kernel(stream_of(stream), kernel_time_of_bytes(moved));
   if (model.grouped() == GroupedKernel::kSizes) next_product = grouped_sizes(arguments);
   if (model.grouped() != GroupedKernel::kProduct)
-    return run_kernel(stream_of(stream), model.time(grid_of(grid), grid_of(block)));
+    return run_kernel(stream_of(stream), model.time(grid_of(grid), grid_of(block), arguments));
   ++counters().matmuls;
   return run_kernel(stream_of(stream), product_time({next_product.m, next_product.n, next_product.k}));
 }

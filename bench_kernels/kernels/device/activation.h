@@ -25,9 +25,17 @@ __device__ inline double error_function(double x) {
   return erf(x);
 }
 
+// What an activation's result is multiplied by: the other half, or a function of it.
+template <class A>
+struct Other {
+  A value, slope;
+  __device__ explicit Other(A x) : value(x), slope(1) {}
+};
+
 // An activation function and its slope at one point.
 template <class A>
 struct Silu {
+  using Beside = Other<A>;
   A value, slope;
   __device__ explicit Silu(A x) {
     const A s = A(1) / (A(1) + exponential(-x));
@@ -36,6 +44,7 @@ struct Silu {
 };
 template <class A>
 struct Gelu {
+  using Beside = Other<A>;
   A value, slope;
   __device__ explicit Gelu(A x) {
     constexpr A kScale = A(0.79788456080286535588), kCubic = A(0.044715);
@@ -45,8 +54,30 @@ struct Gelu {
   }
 };
 
+// gpt-oss: both halves are clamped, and the other one is taken plus 1 (Activation::kClampedSwiglu of ops.h).
+template <class A>
+struct ClampedOther {
+  A value, slope;
+  __device__ explicit ClampedOther(A x) {
+    constexpr A kLimit = A(7);
+    const bool outside = x > kLimit || x < -kLimit;
+    value = (x > kLimit ? kLimit : x < -kLimit ? -kLimit : x) + A(1), slope = outside ? A(0) : A(1);
+  }
+};
+template <class A>
+struct ClampedSilu {
+  using Beside = ClampedOther<A>;
+  A value, slope;
+  __device__ explicit ClampedSilu(A raw) {
+    constexpr A kGain = A(1.702), kLimit = A(7);
+    const A x = raw > kLimit ? kLimit : raw, s = A(1) / (A(1) + exponential(-kGain * x));
+    value = x * s, slope = raw > kLimit ? A(0) : s * (A(1) + kGain * (x - value));
+  }
+};
+
 template <class A>
 struct GeluExact {
+  using Beside = Other<A>;
   A value, slope;
   __device__ explicit GeluExact(A x) {
     const A below = A(0.5) * (A(1) + error_function(x * A(0.70710678118654752440)));
@@ -69,7 +100,7 @@ __device__ inline void activate(const ActivationArgs& args) {
       if constexpr (kGated) load<kSize>(in + args.n + c, up);
       for (int k = 0; k < kSize; ++k) {
         x[k] = F<A>(x[k]).value;
-        if constexpr (kGated) x[k] *= up[k];
+        if constexpr (kGated) x[k] *= typename F<A>::Beside(up[k]).value;
       }
       store<kSize>(x, out + c);
     });
@@ -90,10 +121,10 @@ __device__ inline void activate_backward(const ActivationArgs& args) {
       if constexpr (kGated) load<kSize>(in + args.n + c, up);
       for (int k = 0; k < kSize; ++k) {
         const F<A> f(x[k]);
-        const A u = kGated ? up[k] : A(1);
-        x[k] = f.slope * u * d[k];
-        up[k] = f.value * d[k];
-        d[k] = f.value * u;
+        const typename F<A>::Beside u(kGated ? up[k] : A(1));
+        x[k] = f.slope * u.value * d[k];
+        up[k] = f.value * u.slope * d[k];
+        d[k] = f.value * u.value;
       }
       store<kSize>(x, in + c);
       if constexpr (kGated) store<kSize>(up, in + args.n + c);

@@ -93,6 +93,7 @@ extern const Family kDeepseekV2{
     .experts = true,
     .latent = true,
     .normalized_weights = false,
+    .yarn = true,
     .names = kNames,
 };
 
@@ -103,6 +104,7 @@ extern const Family kDeepseekV3{
     .experts = true,
     .latent = true,
     .sigmoid_router = true,
+    .yarn = true,
     .names = kNames,
 };
 

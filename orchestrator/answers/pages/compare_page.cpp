@@ -157,16 +157,11 @@ std::string time_of(std::span<const Comparison> found) {
 // Each line a paragraph.
 std::string summary_of(std::span<const Comparison> found, const CompareOptions& options) {
   std::string out;
-  for (std::string text = compare_summary(found, options); !text.empty();) {
+  for (std::string text = compare_summary(found, options) + uncompared_lines(found); !text.empty();) {
     const auto end = text.find('\n');
     out += parts::paragraph(text.substr(0, end));
     text.erase(0, end == std::string::npos ? end : end + 1);
   }
-  for (std::size_t i = 0; i < found.size(); ++i)
-    if (found[i].unanswered > 0)
-      out += parts::paragraph(fmt::format("{} more were not measured on both sides{}: nothing to compare.",
-                                          found[i].unanswered,
-                                          found.size() > 1 ? ", A and " + side_letter(i + 1) : ""));
   return out;
 }
 

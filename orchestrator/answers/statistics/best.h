@@ -29,6 +29,11 @@ std::optional<MeasurePlan> measure_of(const std::string& options_json);
 // are among `differ`.
 std::vector<std::string> comparable_groups(std::span<const Field> differ);
 
+// The metric that results are ranked by where nobody names one: tokens_per_s_gpu, or step_ms where they tell step times alone
+// (a command that reports no tokens). The columns hold both.
+std::string usual_metric(std::span<const ResultRow>);
+std::string usual_metric(const ResultColumns&);
+
 struct BestOptions {
   std::vector<std::string> group_by = {"model"};
   std::string metric = "tokens_per_s_gpu";

@@ -12,6 +12,8 @@
 
 #include "orchestrator/answers/format.h"
 #include "schema/codec.h"
+#include "schema/ranking.h"
+#include "schema/strategy.h"
 
 namespace sweep::answers {
 namespace {
@@ -37,8 +39,13 @@ std::set<std::string> fact_values(std::span<const Environment> nodes, const std:
 bool ended_ok(const ResultRow& row) {
   return row.state == State::kFinished && row.outcome == Outcome::kOk;
 }
+// A search that stops before it has tried a trial prunes it by its own name: this is no result.
+bool never_tried(const ResultRow& row) {
+  return row.outcome == Outcome::kPruned && strategy_from(row.rule).has_value();
+}
 bool ended_otherwise(const ResultRow& row) {
-  return row.state == State::kFinished && row.outcome != Outcome::kOk && !is_infrastructure(row.outcome);
+  return row.state == State::kFinished && row.outcome != Outcome::kOk && !is_infrastructure(row.outcome) &&
+         !never_tried(row);
 }
 
 // Fills in values, share and p; the verdict waits for the correction.
@@ -108,6 +115,10 @@ Comparison matched(SweepRows a, SweepRows b, const Field& metric) {
     pair.a = &row, pair.b = other->second;
     of_b.erase(other);
     const bool before = ended_ok(row), after = ended_ok(*pair.b);
+    if (before && after && is_one_attempt(row, *pair.b)) {
+      ++out.reused;
+      continue;
+    }
     if (before && after) {
       measure_pair(pair, metric, out.exact);
     } else if (before && ended_otherwise(*pair.b)) {

@@ -45,7 +45,8 @@ struct Pair {
 struct Comparison {
   std::vector<Pair> pairs;  // in the order of Change; within one, the largest change first
   std::vector<const ResultRow*> only_a, only_b;
-  i64 unanswered = 0;  // in both, ok in neither or not finished
+  i64 unanswered = 0;  // in both, ok in neither, not finished, or never tried by a search
+  i64 reused = 0;  // in both by one attempt, which a sweep took over from the other (--reuse): no comparison
   i64 regressions = 0;
   bool exact = false;  // a metric without noise: every difference is real
 };
@@ -88,6 +89,8 @@ std::string compare_text(std::span<const Comparison>, std::span<const std::strin
 // configuration.
 std::string compare_summary(std::span<const Comparison>, const CompareOptions&);
 Table compare_shown(std::span<const Comparison>, const CompareOptions&);
+// Sentences, a line each, say how many configurations of both sweeps cannot be compared, and why.
+std::string uncompared_lines(std::span<const Comparison>);
 // Lines say what only one of two sweeps has: "2 configurations only in A", of several "2 configurations in A
 // and not in C". Ids of some follow where `named`.
 std::string alone_lines(std::span<const Comparison>, bool named);

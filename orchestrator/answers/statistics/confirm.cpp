@@ -110,14 +110,13 @@ std::string verdict_on(const std::vector<ConfirmedTrial>& all) {
         count(RankingStatus::kAhead), all.size() - 1, first);
   if (count(RankingStatus::kTied) > 0)
     return fmt::format(
-        "trial {} stays first; {} of the {} others cannot be distinguished from it: the 95 % intervals of "
-        "the "
-        "differences "
-        "include 0",
-        first, count(RankingStatus::kTied), all.size() - 1);
+        "{} of the {} others cannot be distinguished from trial {}: the 95 % intervals of the differences "
+        "include "
+        "0; more --allocations narrow them",
+        count(RankingStatus::kTied), all.size() - 1, first);
   if (count(RankingStatus::kUnknown) > 0)
-    return fmt::format("trial {} stays first; {} of the {} others could not be compared with it", first,
-                       count(RankingStatus::kUnknown), all.size() - 1);
+    return fmt::format("{} of the {} others could not be compared with trial {}",
+                       count(RankingStatus::kUnknown), all.size() - 1, first);
   if (all.size() == 1) return fmt::format("trial {} is the only one that was measured", first);
   return fmt::format("the ranking holds: trial {} is first (95 % intervals of the differences exclude 0)",
                      first);

@@ -282,8 +282,10 @@ Expected<Transfer> transfer(std::span<const ResultRow> a, std::span<const Result
     }
     SharedConfiguration& each = out.shared.emplace_back();
     each.a = of_a.row.at(key), each.b = other->second;
-    if (ran(*each.a)) each.value_a = number(metric->of(*each.a));
-    if (ran(*each.b)) each.value_b = number(metric->of(*each.b));
+    const bool reused = is_one_attempt(*each.a, *each.b);
+    out.reused += reused ? 1 : 0;
+    if (ran(*each.a) && !reused) each.value_a = number(metric->of(*each.a));
+    if (ran(*each.b) && !reused) each.value_b = number(metric->of(*each.b));
     each.fits = fits_of(*each.a, *each.b);
     ++out.fits[std::size_t(each.fits)];
   }

@@ -65,6 +65,7 @@ struct Transfer {
   std::array<i64, 5> fits{};                // index: Fits
   std::vector<AxisTransfer> axes;           // the axis that explains most first
   i64 alone_a = 0, alone_b = 0;             // configurations that the other side lacks
+  i64 reused = 0;                           // in both by one attempt: they have no values here
 };
 
 // The rows must outlive the answer. Error: an unknown name, or no configuration in common; it names the axes

@@ -230,15 +230,26 @@ std::string alone_lines(std::span<const Comparison> found, bool named) {
   return out;
 }
 
+std::string uncompared_lines(std::span<const Comparison> found) {
+  std::string out;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::string sides = found.size() > 1 ? ", A and " + side_letter(i + 1) : "";
+    if (found[i].reused > 0)
+      out += fmt::format("{} have one attempt on both sides{}, which one sweep reused: nothing to compare\n",
+                         found[i].reused, sides);
+    if (found[i].unanswered > 0)
+      out += fmt::format("{} more were not measured on both sides{}: nothing to compare\n",
+                         found[i].unanswered, sides);
+  }
+  return out;
+}
+
 std::string compare_text(std::span<const Comparison> found, std::span<const std::string> names,
                          const CompareOptions& options, std::size_t width) {
   std::string out = (found.size() > 1 ? legend(names) : "") + compare_summary(found, options);
   const auto has_pairs = [](const Comparison& one) { return !one.pairs.empty(); };
   if (std::ranges::any_of(found, has_pairs)) out += "\n" + to_text(compare_shown(found, options), width);
-  for (std::size_t i = 0; i < found.size(); ++i)
-    if (found[i].unanswered > 0)
-      out += fmt::format("\n{} more were not measured on both sides{}: nothing to compare\n",
-                         found[i].unanswered, found.size() > 1 ? ", A and " + side_letter(i + 1) : "");
+  if (const std::string lines = uncompared_lines(found); !lines.empty()) out += "\n" + lines;
   const std::string alone = alone_lines(found, true);
   return out + (alone.empty() ? "" : "\n") + alone;
 }

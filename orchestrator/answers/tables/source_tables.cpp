@@ -14,6 +14,7 @@
 #include "orchestrator/answers/statistics/batch_curve.h"
 #include "orchestrator/answers/statistics/stages.h"
 #include "orchestrator/answers/tables/tables.h"
+#include "schema/ranking.h"
 
 namespace sweep::answers {
 namespace {
@@ -322,7 +323,9 @@ std::vector<ScalingCurve> scaling_curves(std::span<const ResultRow> rows) {
     const auto& rate = row.metrics.tokens_per_s_gpu;
     if (cell_outcome_of(row) != CellOutcome::kOk || !rate || !std::isfinite(*rate)) continue;
     ++point.ok;
-    if (!point.best || *rate > *point.best->metrics.tokens_per_s_gpu) point.best = &row;
+    if (!point.best || ranks_before(Better::kHigher, *rate, row.trial_id,
+                                    *point.best->metrics.tokens_per_s_gpu, point.best->trial_id))
+      point.best = &row;
   }
   std::vector<ScalingCurve> out;
   for (const auto& [key, points] : found) {

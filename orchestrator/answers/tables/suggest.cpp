@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/text.h"
 #include "orchestrator/answers/format.h"
@@ -51,7 +52,9 @@ std::map<Place, Seen> seen_in(std::vector<ResultRow> rows) {
 }
 
 Suggestion suggestion(const Seen& seen) {
-  Suggestion out{fastest_of(seen.ran), static_cast<i64>(seen.ran.size()), 0, {}, 0, {}};
+  std::set<std::string_view> ran;  // a result that a sweep reused is there twice
+  for (const ResultRow& row : seen.ran) ran.insert(row.trial_id);
+  Suggestion out{fastest_of(seen.ran), static_cast<i64>(ran.size()), 0, {}, 0, {}};
   for (const auto& row : seen.ran) {
     const Trial& t = row.trial;
     if (same_but_batch(t, out.best.trial))

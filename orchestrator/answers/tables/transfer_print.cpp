@@ -86,6 +86,9 @@ std::string fits_text(const Transfer& found) {
       fmt::format("\nThey agree on what fits in {} of {}", agreed, counted(known, "configuration"));
   if (count(Fits::kUnknown) > 0)
     out += fmt::format("; {} ended otherwise or have not run", count(Fits::kUnknown));
+  if (found.reused > 0)
+    out += fmt::format("; {} have one attempt on both sides, which one sweep reused, and are not ranked",
+                       found.reused);
   return out + "\n" + to_text(table);
 }
 

@@ -58,6 +58,30 @@ TEST(BenjaminiHochberg, TheirOwnExample) {
   EXPECT_TRUE(benjamini_hochberg({}).empty());
 }
 
+TEST(Compare, WhatASearchDidNotTryIsNotBroken) {
+  const std::vector<ResultRow> a = {ok_row("x", 1, 100), ok_row("y", 2, 100)};
+  std::vector<ResultRow> b = {bad_row("x", 1, Outcome::kPruned, "not tried: max_trials 10 were run"),
+                              bad_row("y", 2, Outcome::kPruned, "needs 90 GiB")};
+  b[0].rule = "search", b[1].rule = "memory";
+  for (const bool swapped : {false, true}) {
+    const auto found = swapped ? compare(b, a, {}) : compare(a, b, {});
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->unanswered, 1);
+    ASSERT_EQ(found->pairs.size(), 1u);
+    EXPECT_EQ(found->pairs[0].change, swapped ? Change::kRepaired : Change::kBroke);
+  }
+}
+
+TEST(Compare, AnAttemptIsNotComparedWithItself) {
+  std::vector<ResultRow> a = {ok_row("x", 1, 100), ok_row("y", 2, 100)}, b = a;
+  a[0].finished_unix_ns = b[0].finished_unix_ns = 7;  // the other two have no time: imports
+  const auto found = compare(a, b, {});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->reused, 1);
+  ASSERT_EQ(found->pairs.size(), 1u);
+  EXPECT_EQ(found->pairs[0].a->trial_id, "y");
+}
+
 TEST(Compare, RegressionsComeFirstAndOnlyLargeSignificantOnesCount) {
   const std::vector<ResultRow> a = {ok_row("slow", 1, 100),
                                     ok_row("noise", 2, 100),

@@ -146,6 +146,13 @@ TEST(ScalingTable, EfficiencyIsAgainstTheFewestNodesMeasured) {
   EXPECT_EQ(curves[0].points[2].efficiency, 0.8);
 }
 
+TEST(ScalingTable, OfEqualRatesTheSmallerIdIsTheBest) {
+  const std::vector<ResultRow> rows = {ok_row("b", 1, 90), ok_row("a", 2, 90)};
+  const auto curves = scaling_curves(rows);
+  ASSERT_EQ(curves.size(), 1u);
+  EXPECT_EQ(curves[0].points.at(0).best->trial_id, "a");
+}
+
 TEST(CostTable, TheStarIsTheCheapestBatchOfItsContext) {
   std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 1, 100), ok_row("c", 1, 100)};
   const double cost[] = {2.0, 1.0, 3.0};

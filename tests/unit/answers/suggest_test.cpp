@@ -39,6 +39,11 @@ TEST(Suggest, ALargerBatchIsOutOfMemoryFromTheSmallestThatWas) {
   EXPECT_EQ(document[0]["tokens_per_s_gpu"], 900);
 }
 
+TEST(Suggest, AResultThatASweepReusedCountsOnce) {
+  const auto rows = on_one_place({ok_row("a", 1, 900), ok_row("b", 1, 500), ok_row("a", 1, 900)});
+  EXPECT_EQ(suggestions(rows).at(0).ran, 2);
+}
+
 TEST(Suggest, NothingIsSaidOfAPlaceWhereNothingRan) {
   EXPECT_EQ(suggestions({}).size(), 0u);
   EXPECT_EQ(suggestions({bad_row("a", 1, Outcome::kOom, "")}).size(), 0u);

@@ -8,6 +8,7 @@
 
 #include <climits>
 #include <cstdlib>
+#include <fstream>
 #include <future>
 #include <optional>
 
@@ -75,6 +76,28 @@ TEST(ReadFile, AnAbsentFileAFolderAndALongFileAreErrors) {
   EXPECT_EQ(files::size_of(file), 5U);
   std::filesystem::remove(file);
   EXPECT_EQ(files::size_of(file), 0U);
+}
+
+TEST(WriteOutput, ADeviceAndAFifoAreWrittenWhereTheyAreAndALinkKeepsItsPlace) {
+  const std::filesystem::path base =
+      std::filesystem::temp_directory_path() / ("output_test_" + std::to_string(::getpid()));
+  std::filesystem::create_directory(base);
+  ASSERT_TRUE(files::write_output("/dev/null", "x"));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_FALSE(files::write_output("/dev/full", "x"));
+  ASSERT_EQ(::mkfifo((base / "fifo").c_str(), 0600), 0);
+  auto reader = std::async(std::launch::async, [&] {
+    std::ifstream in(base / "fifo");
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  });
+  ASSERT_TRUE(files::write_output(base / "fifo", "all of it"));
+  EXPECT_EQ(reader.get(), "all of it");
+  ASSERT_TRUE(files::write_output(base / "target", "old"));
+  std::filesystem::create_symlink(base / "target", base / "link");
+  ASSERT_TRUE(files::write_output(base / "link", "new"));
+  EXPECT_TRUE(std::filesystem::is_symlink(base / "link"));
+  EXPECT_EQ(files::read(base / "target").value_or(""), "new");
+  std::filesystem::remove_all(base);
 }
 
 // A folder of one test, removed with it.

@@ -48,6 +48,15 @@ TEST_F(PhantomPlace, OutsideOfARehearsalNothingMovesButCounters) {
   EXPECT_TRUE(phantom_variables(attempt, launch).empty());
 }
 
+TEST_F(PhantomPlace, RanksThatStandForOthersKnowWhichAreStarted) {
+  EXPECT_FALSE(phantom_variables(attempt, launch).contains("SWEEP_STARTED_RANKS"));
+  attempt.rehearsed_ranks = {0, 4};
+  launch.rendezvous_dir = "/dev/shm/here";
+  const auto set = phantom_variables(attempt, launch);
+  EXPECT_EQ(set.at("SWEEP_STARTED_RANKS"), "0,4");
+  EXPECT_TRUE(set.at("SWEEP_STARTED_STORE").starts_with("/dev/shm/here/"));
+}
+
 TEST_F(PhantomPlace, CountersAreThoseOfTheRank) {
   EXPECT_FALSE(phantom_counters(launch));
   const auto file = results_file(launch, 0).parent_path() / "phantom_5.json";

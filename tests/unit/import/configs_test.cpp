@@ -28,6 +28,16 @@ TEST(Configs, WhatIsNotStatedHasSensibleDefaults) {
   EXPECT_FALSE(c->rows[0].outcome);
 }
 
+TEST(Configs, AMisspeltColumnIsNamedAndTwoForOneAxisAreRefused) {
+  const auto c = read("model,micro_batch_siz,remark\nllama3-8b,4,fine\n");
+  ASSERT_TRUE(c) << c.error().message;
+  ASSERT_EQ(c->notes.size(), 1u);
+  EXPECT_NE(c->notes[0].find("'micro_batch_size'"), std::string::npos);
+  const auto both = read("model,mbs,micro_batch_size\nllama3-8b,1,2\n");
+  ASSERT_FALSE(both);
+  EXPECT_EQ(both.error().kind, ErrorKind::kConflict);
+}
+
 TEST(Configs, DimensionsOfTheRowAreTheModel) {
   const auto c = read(
       "model,layers,hidden_size,heads,kv_heads,intermediate_size,vocab_size,tie_embeddings,gpus,pp,mbs,gas\n"

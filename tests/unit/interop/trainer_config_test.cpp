@@ -56,8 +56,9 @@ TEST(TrainerConfig, LatentAttentionIsSaidToBeMissing) {
         << trainer;
 }
 
-TEST(TrainerConfig, WindowsInSomeLayersAreSaidToBeMissing) {
-  for (const auto& [model, family] : {std::pair("gemma3-4b", "gemma3_text")}) {
+TEST(TrainerConfig, WindowsInSomeLayersAndSinksAreSaidToBeMissing) {
+  for (const auto& [model, family] :
+       {std::pair("gemma3-4b", "gemma3_text"), std::pair("gpt-oss-20b", "gpt_oss")}) {
     Trial t = layout();
     t.spec = *shape::find_model(model);
     for (const char* trainer : {"Megatron-LM", "nanotron"})

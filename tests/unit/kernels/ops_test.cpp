@@ -99,10 +99,11 @@ TEST_P(Ops, RopeTurnsAndTurnsBack) {
 }
 
 TEST_P(Ops, ActivationsForwardAndBackward) {
-  for (const Activation kind :
-       {Activation::kSwiglu, Activation::kGeglu, Activation::kGelu, Activation::kGeluExact}) {
-    const bool gated = kind == Activation::kSwiglu || kind == Activation::kGeglu;
+  for (const Activation kind : {Activation::kSwiglu, Activation::kGeglu, Activation::kGelu,
+                                Activation::kGeluExact, Activation::kClampedSwiglu}) {
+    const bool gated = kind != Activation::kGelu && kind != Activation::kGeluExact;
     const at::Tensor in = random({9, gated ? 66 : 33}), grad = random({9, 33});
+    if (kind == Activation::kClampedSwiglu) in.mul_(5);  // beyond both limits too
     const auto run = [&] {
       const at::Tensor i = in.clone(), g = grad.clone(), out = at::empty_like(grad);
       activation(kind, i, out);

@@ -88,11 +88,101 @@ class PlainEncoderDecoder {
   std::map<std::string, at::Tensor> w_;
 };
 
+ModelSpec t5(bool tied) {
+  ModelSpec s = blenderbot();
+  s.family = "t5", s.max_positions = 0, s.head_dim = 10, s.tie_embeddings = tied;
+  s.attention_bias = s.linear_bias = false, s.rmsnorm = s.swiglu = true;
+  return s;
+}
+
+// As transformers' T5ForConditionalGeneration computes it, version 1.1, with one table for both ends or two.
+class PlainT5 {
+ public:
+  PlainT5(const ModelSpec& spec, std::map<std::string, at::Tensor> weights)
+      : s_(spec), w_(std::move(weights)) {}
+
+  at::Tensor loss(const at::Tensor& source, const at::Tensor& target, const at::Tensor& labels,
+                  std::int64_t source_length) {
+    at::Tensor encoded = embedded(source, source_length);
+    at::Tensor bias = position_bias("encoder", source_length, true);
+    for (std::int64_t layer = 0; layer < s_.encoder_layers; ++layer) {
+      const std::string block = "encoder.block." + std::to_string(layer) + ".layer.";
+      encoded = encoded + self_attention(block, encoded, bias);
+      encoded = encoded + mlp(block + "1.", encoded);
+    }
+    encoded = norm("encoder.final_layer_norm", encoded);
+    at::Tensor x = embedded(target, kTarget);
+    bias = position_bias("decoder", kTarget, false) +
+           at::full({kTarget, kTarget}, -INFINITY, at::kDouble).triu(1);
+    for (std::int64_t layer = 0; layer < s_.layers; ++layer) {
+      const std::string block = "decoder.block." + std::to_string(layer) + ".layer.";
+      x = x + self_attention(block, x, bias);
+      x = x + attention(block + "1.EncDecAttention.", norm(block + "1.layer_norm", x), encoded,
+                        at::zeros({1}, at::kDouble));
+      x = x + mlp(block + "2.", x);
+    }
+    x = norm("decoder.final_layer_norm", x);
+    if (s_.tie_embeddings) x = x / std::sqrt(static_cast<double>(s_.hidden_size));
+    const at::Tensor logits =
+        x.matmul(w_.at(s_.tie_embeddings ? "shared.weight" : "lm_head.weight").t()).flatten(0, 1);
+    return logits.logsumexp(-1).sub(logits.gather(1, labels.unsqueeze(1)).squeeze(1)).mean();
+  }
+
+ private:
+  at::Tensor embedded(const at::Tensor& tokens, std::int64_t seq) {
+    return w_.at("shared.weight").index_select(0, tokens).view({-1, seq, s_.hidden_size});
+  }
+  // [heads, seq, seq] by the distance of each pair; sequences here are shorter than 128.
+  at::Tensor position_bias(const std::string& side, std::int64_t seq, bool both) {
+    const int count = both ? 16 : 32, exact = count / 2;
+    std::vector<std::int64_t> rows;
+    for (std::int64_t q = 0; q < seq; ++q)
+      for (std::int64_t k = 0; k < seq; ++k) {
+        const std::int64_t away = both ? std::abs(q - k) : std::max<std::int64_t>(q - k, 0);
+        const double share = std::log(static_cast<double>(away) / exact) / std::log(128.0 / exact);
+        const std::int64_t row =
+            away < exact ? away : exact + static_cast<std::int64_t>(share * (count - exact));
+        rows.push_back(row + (both && k > q ? count : 0));
+      }
+    return w_.at(side + ".block.0.layer.0.SelfAttention.relative_attention_bias.weight")
+        .index_select(0, at::tensor(rows))
+        .view({seq, seq, s_.heads})
+        .permute({2, 0, 1});
+  }
+  at::Tensor norm(const std::string& name, const at::Tensor& x) {
+    return x * (x.pow(2).mean(-1, true) + s_.norm_eps).rsqrt() * w_.at(name + ".weight");
+  }
+  at::Tensor linear(const std::string& name, const at::Tensor& x) {
+    return x.matmul(w_.at(name + ".weight").t());
+  }
+  at::Tensor heads(const std::string& name, const at::Tensor& x) {
+    return linear(name, x).view({x.size(0), x.size(1), s_.heads, s_.head_dim}).transpose(1, 2);
+  }
+  at::Tensor attention(const std::string& name, const at::Tensor& x, const at::Tensor& from,
+                       const at::Tensor& bias) {
+    const at::Tensor scores = heads(name + "q", x).matmul(heads(name + "k", from).transpose(2, 3)) + bias;
+    return linear(name + "o", scores.softmax(-1).matmul(heads(name + "v", from)).transpose(1, 2).flatten(2));
+  }
+  at::Tensor self_attention(const std::string& block, const at::Tensor& x, const at::Tensor& bias) {
+    const at::Tensor h = norm(block + "0.layer_norm", x);
+    return attention(block + "0.SelfAttention.", h, h, bias);
+  }
+  at::Tensor mlp(const std::string& part, const at::Tensor& x) {
+    const at::Tensor h = norm(part + "layer_norm", x);
+    const std::string dense = part + "DenseReluDense.";
+    return linear(dense + "wo", at::gelu(linear(dense + "wi_0", h), "tanh") * linear(dense + "wi_1", h));
+  }
+
+  ModelSpec s_;
+  std::map<std::string, at::Tensor> w_;
+};
+
 struct EncoderCase {
   const char* name;
   Attention attention;
   std::int64_t source;
   Recompute recompute;
+  ModelSpec spec = blenderbot();
 };
 void PrintTo(const EncoderCase& c, std::ostream* out) {
   *out << c.name;
@@ -101,7 +191,7 @@ void PrintTo(const EncoderCase& c, std::ostream* out) {
 class EncoderDecoder : public ::testing::TestWithParam<EncoderCase> {};
 
 TEST_P(EncoderDecoder, EqualsAutomaticDifferentiation) {
-  const ModelSpec spec = blenderbot();
+  const ModelSpec& spec = GetParam().spec;
   const std::int64_t source_length = GetParam().source;
   at::manual_seed(4);
   AloneLayout layout;
@@ -125,10 +215,13 @@ TEST_P(EncoderDecoder, EqualsAutomaticDifferentiation) {
   const auto drawn = [&](std::int64_t rows) { return at::randint(spec.vocab_size, {2, rows}, at::kLong); };
   const at::Tensor sources = drawn(3 * source_length), targets = drawn(3 * kTarget),
                    labels = drawn(3 * kTarget);
-  PlainEncoderDecoder reference(spec, weights);
-  const at::Tensor expected = (reference.loss(sources[0], targets[0], labels[0], source_length) +
-                               reference.loss(sources[1], targets[1], labels[1], source_length)) /
-                              2;
+  const auto loss_of = [&](int micro) {
+    if (spec.family == "t5")
+      return PlainT5(spec, weights).loss(sources[micro], targets[micro], labels[micro], source_length);
+    return PlainEncoderDecoder(spec, weights)
+        .loss(sources[micro], targets[micro], labels[micro], source_length);
+  };
+  const at::Tensor expected = (loss_of(0) + loss_of(1)) / 2;
   torch::autograd::backward({expected}, {at::ones({}, at::kDouble)});
 
   make_gradient_room(parameters);
@@ -157,15 +250,19 @@ INSTANTIATE_TEST_SUITE_P(
                       EncoderCase{"equal_lengths", Attention::kFlash, kTarget, Recompute::kNone},
                       EncoderCase{"short_source", Attention::kMath, 5, Recompute::kNone},
                       EncoderCase{"selective", Attention::kFlash, 17, Recompute::kSelective},
-                      EncoderCase{"full", Attention::kMath, 17, Recompute::kFull}),
+                      EncoderCase{"full", Attention::kMath, 17, Recompute::kFull},
+                      EncoderCase{"t5", Attention::kMath, 17, Recompute::kNone, t5(false)},
+                      EncoderCase{"t5_tied", Attention::kMath, 9, Recompute::kNone, t5(true)},
+                      EncoderCase{"t5_selective", Attention::kMath, 17, Recompute::kSelective, t5(false)},
+                      EncoderCase{"t5_full", Attention::kMath, 17, Recompute::kFull, t5(true)}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// Two forwards before their backwards, in the other order: each finds its own encoder's result.
-TEST(EncoderDecoder, ResultsOfTheEncoderBelongToTheirMicroBatch) {
-  const ModelSpec spec = blenderbot();
+// The sums of all gradients of two micro-batches, one after another and crossed.
+void expect_crossed_equal(const ModelSpec& spec) {
   AloneLayout layout;
   Options options;
   options.type = at::kDouble, options.seq_len = kTarget, options.encoder_seq_len = 9;
+  options.attention = Attention::kMath;
   std::vector<at::Tensor> sums;
   for (const bool crossed : {false, true}) {
     Stage model(spec, options, layout.value(), {0, spec.layers, true, true});
@@ -190,6 +287,11 @@ TEST(EncoderDecoder, ResultsOfTheEncoderBelongToTheirMicroBatch) {
     sums.push_back(sum);
   }
   EXPECT_NEAR(sums[0].item<double>(), sums[1].item<double>(), 1e-9 * sums[0].item<double>());
+}
+
+// Two forwards before their backwards, in the other order: each finds its own encoder's result.
+TEST(EncoderDecoder, ResultsOfTheEncoderBelongToTheirMicroBatch) {
+  for (const ModelSpec& spec : {blenderbot(), t5(false)}) expect_crossed_equal(spec);
 }
 
 }  // namespace

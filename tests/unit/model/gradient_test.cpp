@@ -83,7 +83,9 @@ class Reference {
     if (w_.contains(block + "self_attn.q_norm.weight"))
       q = norm(block + "self_attn.q_norm", q), k = norm(block + "self_attn.k_norm", k);
     if (s_.rope) q = turned(q), k = turned(k);
-    return linear(block + (gpt2_ ? "attn.c_proj" : "self_attn.o_proj"), attended(q, k, v));
+    const auto sinks = w_.find(block + "self_attn.sinks");
+    return linear(block + (gpt2_ ? "attn.c_proj" : "self_attn.o_proj"),
+                  attended(q, k, v, sinks == w_.end() ? at::Tensor() : sinks->second));
   }
   // Numbers of the rotary part side by side are a pair.
   at::Tensor turned_pairs(const at::Tensor& x) {
@@ -106,16 +108,18 @@ class Reference {
     const at::Tensor keys = at::cat({kv.narrow(3, 0, plain), shared.expand({b, n, s_.heads, rotary})}, 3);
     return linear(part + "o_proj", attended(queries, keys, kv.narrow(3, plain, s_.v_head_dim)));
   }
-  at::Tensor attended(const at::Tensor& q, at::Tensor k, at::Tensor v) {
+  at::Tensor attended(const at::Tensor& q, at::Tensor k, at::Tensor v, const at::Tensor& sinks = {}) {
     const std::int64_t b = q.size(0), n = q.size(1), groups = s_.heads / s_.kv_heads;
     k = k.repeat_interleave(groups, 2), v = v.repeat_interleave(groups, 2);
     const at::Tensor row = at::arange(n).unsqueeze(1), column = at::arange(n).unsqueeze(0);
     at::Tensor hidden = column.gt(row);
     if (const auto window = s_.window(layer_)) hidden = hidden.logical_or(column.le(row - *window));
-    const at::Tensor scores =
-        q.transpose(1, 2).matmul(k.transpose(1, 2).transpose(2, 3)) /
-        std::sqrt(s_.query_pre_attn_scalar > 0 ? s_.query_pre_attn_scalar : s_.head_dim);
-    const at::Tensor out = scores.masked_fill(hidden, -INFINITY).softmax(-1).matmul(v.transpose(1, 2));
+    at::Tensor scores = q.transpose(1, 2).matmul(k.transpose(1, 2).transpose(2, 3)) /
+                        std::sqrt(s_.query_pre_attn_scalar > 0 ? s_.query_pre_attn_scalar : s_.head_dim);
+    scores = scores.masked_fill(hidden, -INFINITY);
+    if (sinks.defined())
+      scores = at::cat({scores, sinks.view({1, -1, 1, 1}).expand({b, s_.heads, n, 1})}, -1);
+    const at::Tensor out = scores.softmax(-1).narrow(-1, 0, n).matmul(v.transpose(1, 2));
     return out.transpose(1, 2).reshape({b, n, -1});
   }
   at::Tensor mlp(const std::string& block, const at::Tensor& x) {
@@ -128,9 +132,9 @@ class Reference {
   // Every expert on every token, weighed by the normalised top-k probabilities; the load-balancing loss on
   // the side.
   at::Tensor moe(const std::string& block, const at::Tensor& x) {
-    const bool mixtral = !s_.latent();
+    const bool gpt_oss = s_.family == "gpt_oss", mixtral = !s_.latent() && !gpt_oss;
     const std::string prefix = block + (mixtral ? "block_sparse_moe." : "mlp.");
-    const at::Tensor flat = x.flatten(0, 1), logits = flat.matmul(w_.at(prefix + "gate.weight").t());
+    const at::Tensor flat = x.flatten(0, 1), logits = linear(prefix + (gpt_oss ? "router" : "gate"), flat);
     const bool sigmoid = s_.family == "deepseek_v3";
     const at::Tensor probs = sigmoid ? logits.sigmoid() : logits.softmax(-1);
     const auto [top, chosen] = probs.topk(s_.experts_per_token, -1);
@@ -155,6 +159,10 @@ class Reference {
   at::Tensor gated(const at::Tensor& x, const std::string& gate, const std::string& up,
                    const std::string& down) {
     const at::Tensor g = linear(gate, x);
+    if (s_.family == "gpt_oss") {
+      const at::Tensor clamped = g.clamp_max(7.0);
+      return linear(down, clamped * (1.702 * clamped).sigmoid() * (linear(up, x).clamp(-7.0, 7.0) + 1));
+    }
     return linear(down, g * g.sigmoid() * linear(up, x));
   }
 
@@ -310,6 +318,12 @@ std::vector<Case> cases() {
   ModelSpec deepseek_v3 = deepseek();
   deepseek_v3.family = "deepseek_v3", deepseek_v3.q_lora_rank = 14, deepseek_v3.routed_scaling = 2.5;
   all.push_back({"deepseek_v3", deepseek_v3, Attention::kFlash});
+  ModelSpec gpt_oss = llama();
+  gpt_oss.family = "gpt_oss", gpt_oss.experts = 4, gpt_oss.experts_per_token = 2;
+  gpt_oss.attention_bias = gpt_oss.linear_bias = true, gpt_oss.sliding_window = 5,
+  gpt_oss.sliding_window_pattern = 2;
+  all.push_back({"gpt_oss", gpt_oss, Attention::kFlash});
+  all.push_back({"gpt_oss_lora", gpt_oss, Attention::kFlash, LoraTargets::kAttention});
   mixtral.router_aux_coef = 0.1;
   all.push_back({"mixtral_auxiliary_loss", mixtral, Attention::kFlash});
   return all;

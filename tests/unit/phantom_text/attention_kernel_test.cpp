@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
 namespace sweep::phantom {
 namespace {
 
@@ -15,14 +20,27 @@ std::string mangled(const std::string& kernel, const std::string& sizes, const s
 constexpr double kTokens = 512, kHeads = 28, kHead = 128;
 constexpr double kAllPairs = kHeads * 2 * 2 * kTokens * kTokens * kHead;
 
+double launch_flops(const std::string& name, const Grid& grid, const void* parameters = nullptr) {
+  const auto kernel = AttentionKernel::named(name);
+  return kernel.flops(grid, kernel.span(grid, parameters));
+}
+
+// The parameters of a launch as far as they are read.
+std::vector<std::int32_t> launch_parameters(std::int32_t queries, std::int32_t keys, std::int32_t left,
+                                            std::int32_t right) {
+  std::vector<std::int32_t> out(120);
+  out[45] = queries, out[46] = keys, out[97] = left, out[98] = right;
+  return out;
+}
+
 TEST(AttentionKernel, ForwardMultipliesEachQueryWithEachKey) {
   const auto name = [](const char* causal, const char* local = "0") {
     return mangled("16flash_fwd_kernel", "Li128ELi128ELi64",
                    std::string("Lb0ELb") + causal + "ELb" + local + "ELb0ELb1ELb1ELb0ELb0E");
   };
-  EXPECT_DOUBLE_EQ(AttentionKernel::named(name("0")).flops({4, 1, 28}), kAllPairs);
-  EXPECT_DOUBLE_EQ(AttentionKernel::named(name("1")).flops({4, 1, 28}), kAllPairs / 2);
-  EXPECT_DOUBLE_EQ(AttentionKernel::named(name("0", "1")).flops({4, 1, 28}), kAllPairs / 2) << "a window";
+  EXPECT_DOUBLE_EQ(launch_flops(name("0"), {4, 1, 28}), kAllPairs);
+  EXPECT_DOUBLE_EQ(launch_flops(name("1"), {4, 1, 28}), kAllPairs / 2);
+  EXPECT_DOUBLE_EQ(launch_flops(name("0", "1"), {4, 1, 28}), kAllPairs / 2) << "a window";
 }
 
 // The same work however many blocks share a query's keys.
@@ -31,9 +49,38 @@ TEST(AttentionKernel, SplitKeysAreNoMoreWork) {
     return mangled("24flash_fwd_splitkv_kernel", "Li128ELi64ELi128",
                    std::string("Lb") + causal + "ELb0ELb0ELb1ELb1ELb0ELb" + split + "ELb0E");
   };
-  EXPECT_DOUBLE_EQ(AttentionKernel::named(name("0", "0")).flops({8, 1, 28}), kAllPairs);
-  EXPECT_DOUBLE_EQ(AttentionKernel::named(name("0", "1")).flops({8, 4, 28}), kAllPairs);
-  EXPECT_DOUBLE_EQ(AttentionKernel::named(name("1", "1")).flops({8, 4, 28}), kAllPairs / 2);
+  EXPECT_DOUBLE_EQ(launch_flops(name("0", "0"), {8, 1, 28}), kAllPairs);
+  EXPECT_DOUBLE_EQ(launch_flops(name("0", "1"), {8, 4, 28}), kAllPairs);
+  EXPECT_DOUBLE_EQ(launch_flops(name("1", "1"), {8, 4, 28}), kAllPairs / 2);
+}
+
+TEST(AttentionKernel, KeysAreThoseOfTheLaunch) {
+  const std::string all =
+      mangled("16flash_fwd_kernel", "Li128ELi128ELi64", "Lb0ELb0ELb0ELb0ELb1ELb1ELb0ELb0E");
+  const std::string window =
+      mangled("16flash_fwd_kernel", "Li128ELi128ELi64", "Lb0ELb0ELb1ELb0ELb1ELb1ELb0ELb0E");
+  EXPECT_DOUBLE_EQ(launch_flops(all, {4, 1, 28}, launch_parameters(512, 2048, -1, -1).data()), 4 * kAllPairs);
+  // 256 keys a query, and fewer of the first 256 queries.
+  const auto of_window = launch_parameters(512, 512, 255, 0);
+  EXPECT_DOUBLE_EQ(launch_flops(window, {4, 1, 28}, of_window.data()),
+                   kAllPairs / 512 / 512 * (256 * 256 / 2 + 256 * 256));
+  // The table is asked for the causal attention that is as much work.
+  const auto kernel = AttentionKernel::named(window);
+  EXPECT_DOUBLE_EQ(kernel.length(kernel.span({4, 1, 28}, of_window.data())),
+                   std::sqrt(2.0 * 3 * 256 * 256 / 2));
+  EXPECT_DOUBLE_EQ(kernel.length(kernel.span({4, 1, 28})), 512);
+  EXPECT_DOUBLE_EQ(launch_flops(window, {4, 1, 28}, launch_parameters(7, 7, 255, 0).data()), kAllPairs / 2)
+      << "not this launch's";
+}
+
+TEST(AttentionSpan, CountsPairs) {
+  EXPECT_DOUBLE_EQ((AttentionSpan{512, 2048}).pairs(), 512.0 * 2048);
+  EXPECT_DOUBLE_EQ((AttentionSpan{512, 512, -1, 0}).pairs(), 512.0 * 512 / 2);
+  EXPECT_DOUBLE_EQ((AttentionSpan{512, 2048, -1, 0}).pairs(),
+                   512.0 * 1536 + 512.0 * 512 / 2);                              // the last queries
+  EXPECT_DOUBLE_EQ((AttentionSpan{2048, 512, -1, 0}).pairs(), 512.0 * 512 / 2);  // the first see no key
+  EXPECT_DOUBLE_EQ((AttentionSpan{1024, 1024, 4095, 0}).pairs(), 1024.0 * 1024 / 2);
+  EXPECT_NEAR((AttentionSpan{4096, 4096, 63, 64}).pairs(), 4096.0 * 128, 4096.0 * 2);
 }
 
 TEST(AttentionKernel, WhatAddsTheSplitsUpMultipliesNothing) {

@@ -41,6 +41,20 @@ TEST(Planner, AdmitsWithAPrediction) {
   EXPECT_GT(e.predicted.seconds.value_or(0), *e.predicted.step_ms / 1e3);
 }
 
+TEST(Planner, ACommandIsPrunedByTheLeastStatesThatItsProgramMayChoose) {
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb", 1, 8);
+  t.workload = Workload::kCommand, t.precision = Precision::kBf16Mixed;
+  const auto rule_of = [&](LeftToProgram left) {
+    std::vector<PlanEntry> plan{entry("x", t)};
+    decide(plan, {}, predict::roofline(), left);
+    return plan[0].rule;
+  };
+  EXPECT_EQ(rule_of({}), "memory");       // ZeRO 0 on 8 ranks: 121.7 GiB of states
+  EXPECT_EQ(rule_of({true, false}), "");  // ZeRO 3: 15 GiB
+  t.workload = Workload::kStep;
+  EXPECT_EQ(rule_of({true, true}), "memory") << "the built-in step takes the defaults";
+}
+
 TEST(Planner, UnsupportedTrialsStillHavePredictions) {
   Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
   t.tp = 4;

@@ -5,6 +5,7 @@
 
 #include "orchestrator/predict/measured_hardware.h"
 #include "orchestrator/predict/predictor.h"
+#include "tests/support/model_trial.h"
 
 namespace sweep::predict {
 namespace {
@@ -117,6 +118,30 @@ TEST(StepCost, AnOptimizersUpdateFollowsFromWhatItReads) {
   EXPECT_GT(paged.offload_s, 5 * paged.optimizer_s) << "a host link is slower than a GPU's memory";
   t.zero = 1;
   EXPECT_LT(step_cost(t, gpu, *shape::known_hardware(t.hardware)).offload_s, paged.offload_s);
+}
+
+// A GPU that nobody calibrated: the plan's times still follow these axes.
+TEST(Roofline, AdaptersOffloadingAndOptimizersChangeTheTimeOnAGpu) {
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
+  t.precision = Precision::kBf16Mixed, t.zero = 3;
+  const auto ms = [](const Trial& of) { return *roofline().predict(of, MeasurePlan{0, 1, 1}).step_ms; };
+  const double full = ms(t);
+  Trial lora = t;
+  lora.lora_rank = 8;
+  EXPECT_LT(ms(lora), 0.85 * full);
+  Trial quantized = lora;
+  quantized.quantize_base = QuantizeBase::kNf4;
+  EXPECT_GT(ms(quantized), ms(lora));
+  double before = full;
+  for (const Offload offload : {Offload::kOptimizer, Offload::kParameters, Offload::kDiskParameters}) {
+    Trial away = t;
+    away.offload = offload;
+    EXPECT_GT(ms(away), before);
+    before = ms(away);
+  }
+  Trial plain = t;
+  plain.optimizer = OptimizerKind::kPlain;
+  EXPECT_GT(ms(plain), full);
 }
 
 TEST(CalibratedPlan, UsesTheProfileOfTheHardwaresNameAndNoOther) {

@@ -280,6 +280,25 @@ TEST(ConfigJson, Gemma3) {
   refused("\"vocab_size\"", "\"hidden_activation\":\"silu\",\"vocab_size\"", "hidden_activation");
 }
 
+TEST(ConfigJson, GptOss) {
+  const std::string text =
+      R"({"architectures":["GptOssForCausalLM"],"attention_bias":true,"experts_per_token":4,"head_dim":64,
+          "hidden_act":"silu","hidden_size":2880,"intermediate_size":2880,"model_type":"gpt_oss",
+          "num_attention_heads":64,"num_experts_per_tok":4,"num_hidden_layers":24,"num_key_value_heads":8,
+          "num_local_experts":32,"output_router_logits":false,"quantization_config":{"quant_method":"mxfp4"},
+          "rms_norm_eps":1e-05,"rope_scaling":{"beta_fast":32.0,"beta_slow":1.0,"factor":32.0,
+          "original_max_position_embeddings":4096,"rope_type":"yarn","truncate":false},"rope_theta":150000,
+          "router_aux_loss_coef":0.9,"sliding_window":128,"swiglu_limit":7.0,"vocab_size":201088})";
+  const auto spec = model_from_config_json(text);
+  ASSERT_TRUE(spec) << spec.error().message;
+  EXPECT_EQ(*spec, *find_model("gpt-oss-20b"));
+  const auto refused = [&](const char* from, const char* to, const char* subject) {
+    EXPECT_THAT(error_of(with(text, from, to)), IsError(ErrorKind::kUnsupported, subject)) << to;
+  };
+  refused("\"swiglu_limit\":7.0", "\"swiglu_limit\":6.0", "swiglu_limit");
+  refused("\"attention_bias\":true", "\"attention_bias\":false", "attention_bias");
+}
+
 TEST(Completed, WindowsHaveOneForm) {
   ModelSpec m = *find_model("tiny-gemma3");
   const auto with_pattern = [&](i64 pattern, i64 layers = 6) {

@@ -43,6 +43,7 @@ INSTANTIATE_TEST_SUITE_P(
         Total{"gpt2-large", 774030080}, Total{"gpt2-xl", 1557611200}, Total{"gpt2-xxl", 3033169600},
         Total{"gpt2-xxxl", 4524639360}, Total{"gpt2-4xl", 8508197760}, Total{"playbook-3b", 3573722112},
         Total{"playbook-80b", 79995084800}, Total{"gemma3-1b", 999885952}, Total{"gemma3-4b", 3880263168},
+        Total{"gpt-oss-20b", 20914757184}, Total{"gpt-oss-120b", 116829156672},
         Total{"gemma3-12b", 11766034176}, Total{"gemma3-27b", 27009346304}),
     [](const auto& info) {
       std::string name = info.param.model;

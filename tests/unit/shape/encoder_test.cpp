@@ -28,6 +28,14 @@ TEST(Encoder, ParametersAreThoseOfTransformers) {
   EXPECT_EQ(parameter_count(*find_model("blenderbot-3b")), 2'696'268'800);
 }
 
+// As published: version 1.1, with a head of its own.
+TEST(Encoder, ParametersOfT5AreThoseOfTransformers) {
+  EXPECT_EQ(parameter_count(*find_model("t5-v1_1-base")), 247'577'856);
+  EXPECT_EQ(parameter_count(*find_model("t5-v1_1-large")), 783'150'080);
+  EXPECT_EQ(parameter_count(*find_model("t5-v1_1-xl")), 2'849'757'184);
+  EXPECT_EQ(parameter_count(*find_model("t5-v1_1-xxl")), 11'135'332'352);
+}
+
 TEST(Encoder, CountsByHand) {
   const i64 attention = 4 * 64, mlp = 2 * 80, norm = 16;
   const i64 layer = attention + 4 * 8 + mlp + 10 + 8 + 2 * norm, cross = attention + 4 * 8 + norm;
@@ -105,6 +113,29 @@ TEST(Encoder, ConfigJsonOfBlenderBot) {
   EXPECT_EQ(read(R"(,"encoder_ffn_dim":5120,"activation_function":"relu")").error().subject,
             "activation_function");
   EXPECT_EQ(read("").error().subject, "encoder_ffn_dim");
+}
+
+TEST(Encoder, ConfigJsonOfT5) {
+  const auto read = [](const std::string& more) {
+    return model_from_config_json(
+        R"({"model_type":"t5","architectures":["T5ForConditionalGeneration"],"vocab_size":32128,"d_model":768,)"
+        R"("d_kv":64,"d_ff":2048,"num_heads":12,"num_layers":12,"num_decoder_layers":12,"dropout_rate":0.1,)"
+        R"("layer_norm_epsilon":1e-06,"relative_attention_num_buckets":32)" +
+        more + "}");
+  };
+  const std::string gated = R"(,"feed_forward_proj":"gated-gelu")";
+  EXPECT_EQ(*read(gated + R"(,"tie_word_embeddings":false)"), *find_model("t5-v1_1-base"));
+  EXPECT_TRUE(read(gated)->tie_embeddings);
+  EXPECT_EQ(read("").error().subject, "feed_forward_proj") << "version 1.0 has ReLU";
+  EXPECT_EQ(read(gated + R"(,"relative_attention_max_distance":64)").error().subject,
+            "relative_attention_max_distance");
+}
+
+TEST(Encoder, RelativePositionsHaveNoEnd) {
+  Trial t;
+  t.spec = *find_model("tiny-t5"), t.seq_len = 3000, t.encoder_seq_len = 5000;
+  EXPECT_EQ(encoder_objection(t), std::nullopt);
+  EXPECT_EQ(t.spec.max_positions, 0);
 }
 
 }  // namespace

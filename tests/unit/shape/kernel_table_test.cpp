@@ -49,9 +49,10 @@ TEST(ShapeKernelTable, RowsOfOtherHardwareAreLeftOut) {
 
 TEST(ShapeKernelTable, WhatCannotBeIsRefusedWithItsLine) {
   const std::string header = "operator,shape,type,gpu,us\n";
-  for (const char* row : {"mm,8x8x,bf16,,1", "mm,8x8x8,bf16,,-1", "mm,8x8x8,bf16,,much", "mm,8x8x8,bf16",
-                          ",8x8x8,bf16,,1", "mm,,bf16,,1", "gemm,8x8x8,bf16,,1", "mm,8x8,bf16,,1",
-                          "mm,8x8x8,bf17,,1", "attention,8x8x8,fp16,,1", "memory,8,bf16,,1"}) {
+  for (const char* row :
+       {"mm,8x8x,bf16,,1", "mm,8x8x8,bf16,,-1", "mm,8x8x8,bf16,,much", "mm,8x8x8,bf16", "mm,8x8x8,bf16,,nan",
+        "mm,0x1x1,bf16,,1", "mm,8xx8,bf16,,1", ",8x8x8,bf16,,1", "mm,,bf16,,1", "gemm,8x8x8,bf16,,1",
+        "mm,8x8,bf16,,1", "mm,8x8x8,bf17,,1", "attention,8x8x8,fp16,,1", "memory,8,bf16,,1"}) {
     const auto rows = read_kernel_table(header + "mm,8x8x8,bf16,,1\n" + row + "\n", "cpu");
     ASSERT_FALSE(rows) << row;
     EXPECT_EQ(rows.error().line, 3) << row;

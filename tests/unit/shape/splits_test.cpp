@@ -98,6 +98,10 @@ TEST(Splits, SayWhatIsNotBuiltAndTheWayOut) {
   EXPECT_NE(split_not_built(t)->find("no sliding window"), std::string::npos);
   t.spec.sliding_window = 32;
   EXPECT_EQ(split_not_built(t), std::nullopt) << "a window of the whole sequence hides nothing";
+  t.spec.family = "gpt_oss";
+  EXPECT_NE(split_not_built(t)->find("no sinks"), std::string::npos);
+  t.cp_comm_type = CpCommType::kAllToAll;
+  EXPECT_EQ(split_not_built(t), std::nullopt);
 }
 
 TEST(Splits, TensorTrafficIsFourAllReducesALayerAndMicroBatch) {

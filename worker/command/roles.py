@@ -1,0 +1,228 @@
+"""The ranks that a rehearsal starts of a large world (docs/rehearsal.md), one for each pipeline stage: PyTorch takes each
+peer that is not there for a mirror of its stage's started rank. They come when that one comes, with the same bytes; a
+store that the started ranks share answers for them. Python runs this file as `sitecustomize`, before the program's first
+line."""
+import bisect
+import ctypes
+import hashlib
+import importlib.machinery
+import importlib.util
+import inspect
+import itertools
+import os
+import re
+import sys
+import time
+
+WORLD, RANK, RANKS_OF_NODE = (int(os.environ[name]) for name in ("WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE"))
+STARTED = sorted(int(rank) for rank in os.environ.get("SWEEP_STARTED_RANKS", str(RANK)).split(","))
+NOBODY = -1  # of GroupRoles, which reads what is told here
+ID_BYTES = 128  # of an NCCL id
+NO_VALUE = bytes(ID_BYTES)  # of a key that a peer would have set
+# Under it ProcessGroupNCCL keeps a communicator's id: by number, set by the group's first rank, or by the pair of a message, set by the lower one.
+ID_KEY = re.compile(r"/cuda//(?:\d+|(\d+):(\d+))$")
+# How long a started rank is waited for, and an answer that may be a peer's who is not: for one key, and in all.
+START_S, ANSWER_S, ANSWERS_S = 1800, 10, 60
+os.environ["TORCH_NCCL_RANKS_PER_ROOT"] = str(WORLD)  # else groups of more than 128 ranks wait for several roots
+groups = {}  # name -> ranks, of those that this rank is in
+
+
+def stand_in(rank):
+    """The started rank of its stage: stages are blocks of successive ranks."""
+    return STARTED[max(0, bisect.bisect_right(STARTED, rank) - 1)]
+
+
+def tell_phantom(members, id=None):
+    """Who is in the group with this id, or in the one that is made next, who does whose part, and on how many nodes it lies."""
+    members = list(members)
+    places = {rank: place for place, rank in enumerate(members)}
+    mine = RANK in places
+    stand_ins = [places.get(stand_in(rank), NOBODY) for rank in members] if mine else [NOBODY] * len(members)
+    nodes = len({rank // RANKS_OF_NODE for rank in members}) if mine else 1
+    ctypes.CDLL(None).sweep_phantom_mirror_group(id, len(members), places.get(RANK, -1), nodes, (ctypes.c_int * len(members))(*stand_ins))
+
+
+class PeersAnswers:
+    """The part of a c10d store that programs use: counters stand at the world's size, waits are over, as if every peer were there.
+    What started ranks set they share."""
+
+    shared = None  # a store of PyTorch's
+    timeout = None
+    patience_s = ANSWERS_S
+
+    def set(self, key, value):
+        self.shared.set(key, value)
+        if ID_KEY.search(key):
+            tell_phantom(self.of_id(key), bytes(value))
+
+    def get(self, key):
+        if not ID_KEY.search(key):
+            return self.shared.get(key) if self.has_come(key) else NO_VALUE
+        members = self.of_id(key)
+        if members[0] in STARTED:
+            self.is_set(key, START_S)
+            id = self.shared.get(key)
+        else:
+            id = hashlib.sha512(key.encode()).digest() * 2
+        tell_phantom(members, id)
+        return id
+
+    def of_id(self, key):
+        """The ranks of the communicator that this key is about; its first one sets the id."""
+        members, pair = self.group(key), ID_KEY.search(key)
+        return members if pair[1] is None else [members[int(place)] for place in pair.groups()]
+
+    def group(self, key):
+        """The group under whose name this key is kept."""
+        return next((groups[part] for part in reversed(key.split("/")[:-1]) if part in groups), range(WORLD))
+
+    def has_come(self, key):
+        if all(rank in STARTED for rank in self.group(key)):
+            return self.is_set(key, START_S)
+        began = time.monotonic()
+        found = self.is_set(key, min(ANSWER_S, self.patience_s))
+        self.patience_s -= min(self.patience_s, time.monotonic() - began)
+        return found
+
+    def is_set(self, key, within_s):
+        until = time.monotonic() + (within_s if len(STARTED) > 1 else 0)
+        while not self.shared.check([key]):
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def add(self, key, amount):
+        self.shared.set(key, str(WORLD))
+        return WORLD
+
+    def compare_set(self, key, expected, desired):
+        if not self.shared.check([key]):
+            self.shared.set(key, desired)
+        return self.shared.get(key)
+
+    def append(self, key, value):
+        self.shared.set(key, (self.shared.get(key) if self.shared.check([key]) else b"") + value)
+
+    def check(self, keys):
+        return self.shared.check(list(keys))
+
+    def wait(self, keys, timeout=None):
+        for key in keys:
+            self.has_come(key)
+
+    def delete_key(self, key):
+        return self.shared.check([key]) and self.shared.delete_key(key)
+
+    def num_keys(self):
+        return self.shared.num_keys()
+
+    def set_timeout(self, timeout):
+        self.timeout = timeout
+
+    def has_extended_api(self):
+        return False
+
+    def multi_get(self, keys):
+        return [self.get(key) for key in keys]
+
+    def multi_set(self, keys, values):
+        for key, value in zip(keys, values):
+            self.set(key, value)
+
+    def clone(self):
+        return self
+
+
+def answer_for_peers(rendezvous):
+    """torch.distributed.rendezvous: whatever address a program names, it meets its peers at once."""
+    from torch.distributed import FileStore, HashStore, PrefixStore
+
+    shared = FileStore(os.environ["SWEEP_STARTED_STORE"]) if len(STARTED) > 1 else HashStore()
+    store = type("PeersStore", (PeersAnswers, rendezvous.Store), {"timeout": rendezvous.default_pg_timeout, "shared": shared})()
+
+    meetings = itertools.count()  # a program that begins again finds no keys of before
+
+    def meet(url, rank=-1, world_size=-1, **more):
+        yield PrefixStore(f"meeting {next(meetings)}", store), RANK, WORLD
+
+    for scheme in ("env", "tcp", "file"):
+        rendezvous._rendezvous_handlers[scheme] = meet
+
+
+def tell_groups(c10d):
+    """torch.distributed.distributed_c10d: phantoms learn who is in a group. A group on Gloo with ranks that are not started,
+    which cannot be mirrored, is PyTorch's own fake one: what it gathers are copies of this rank's."""
+    from torch._C._distributed_c10d import FakeProcessGroup
+
+    make_group, split, gloo = c10d._new_process_group_helper, c10d.split_group, c10d.ProcessGroupGloo
+    signature = inspect.signature(make_group)
+
+    def make_and_tell(*arguments, **options):
+        said = signature.bind(*arguments, **options).arguments
+        members = list(said["global_ranks_in_group"]) or list(range(WORLD))
+        if RANK in members:
+            groups[str(said["group_name"])] = members
+        tell_phantom(members)
+        return make_group(*arguments, **options)
+
+    def split_and_tell(parent_pg=None, split_ranks=None, *arguments, **options):
+        ranks = c10d.get_process_group_ranks(parent_pg)
+        parts = [[ranks[place] for place in sorted(part)] for part in split_ranks or []]
+        mine = next((part for part in parts if RANK in part), parts[0] if parts else [])
+        tell_phantom(mine)
+        made = split(parent_pg, split_ranks, *arguments, **options)
+        if RANK in mine:
+            groups[str(made.group_name)] = mine
+        return made
+
+    class IsGloo(type):
+        def __instancecheck__(cls, group):
+            return isinstance(group, (FakeProcessGroup, gloo))
+
+    class ProcessGroupGloo(metaclass=IsGloo):
+        def __new__(cls, store, rank, size, **options):
+            members = next(reversed(groups.values()))  # it is being made
+            real = 1 < size == len(members) and all(rank in STARTED for rank in members)
+            return gloo(store, rank, size, **options) if real else FakeProcessGroup._create_internal(rank, size)
+
+    # What PyTorch asks of Gloo, and not of its fake.
+    FakeProcessGroup._set_sequence_number_for_group = lambda group: None
+    FakeProcessGroup._set_default_timeout = lambda group, timeout: None
+    c10d._new_process_group_helper, c10d.split_group = make_and_tell, split_and_tell
+    c10d.ProcessGroupGloo = ProcessGroupGloo
+
+
+CHANGES = {"torch.distributed.rendezvous": answer_for_peers, "torch.distributed.distributed_c10d": tell_groups}
+
+
+class ChangedImports:
+    """Finds the modules of CHANGES, and changes them when they have been executed."""
+
+    def find_spec(self, name, path, target=None):
+        if name not in CHANGES:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        execute = spec.loader.exec_module
+
+        def execute_and_change(module):
+            execute(module)
+            CHANGES[name](module)
+
+        spec.loader.exec_module = execute_and_change
+        return spec
+
+
+def run_the_shadowed():
+    """The sitecustomize that Python would have run."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    elsewhere = [path for path in sys.path if os.path.abspath(path or ".") != here]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", elsewhere)
+    if spec is not None:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+if hasattr(ctypes.CDLL(None), "sweep_phantom_mirror"):
+    ctypes.CDLL(None).sweep_phantom_mirror(max(1, WORLD // RANKS_OF_NODE))
+    sys.meta_path.insert(0, ChangedImports())
+run_the_shadowed()

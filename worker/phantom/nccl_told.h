@@ -1,0 +1,27 @@
+// What a program of which only some ranks are started says of its groups before it makes their communicators.
+#pragma once
+#include <nccl.h>
+
+#include <optional>
+#include <string>
+
+#include "worker/phantom/group_roles.h"
+
+namespace sweep::phantom {
+
+struct ToldGroup {
+  int rank = -1;  // this process's place in it; -1: in none
+  int nodes = 1;  // on how many it lies
+  GroupRoles roles = GroupRoles::all_started(0);
+};
+
+// A communicator's name, by its id.
+std::string name_of(const ncclUniqueId& id);
+// What was said of the group with this id; nullopt: nothing.
+std::optional<ToldGroup> told_group(const ncclUniqueId& id);
+// The group that the program makes next, by a split.
+std::optional<ToldGroup> next_told_group();
+// On how many nodes the mirrors lie that communicators made now are of; 0: their ranks come.
+int mirrored_on_nodes();
+
+}  // namespace sweep::phantom
