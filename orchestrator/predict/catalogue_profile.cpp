@@ -1,4 +1,5 @@
-// The profile of hardware that nobody measured: what its data sheet says, at a share that steps reach.
+// The profile of hardware that nobody measured: what its data sheet says, at a share that steps reach. And what axes
+// beside those of a fit make of a step there.
 #include "orchestrator/predict/step_cost.h"
 
 namespace sweep::predict {
@@ -24,6 +25,24 @@ shape::HardwareProfile catalogue_profile(const shape::Hardware& h) {
     for (const auto& [precision, share] : {std::pair("fp32", 1.0), std::pair("bf16", 0.5)})
       p.products.push_back({precision, 0, kCpuThreadFlops * share, h.memory_bandwidth, share * 4, 0});
   return p;
+}
+
+bool is_fitted(const Trial& t) {
+  return t.lora_rank == 0 && t.quantize_base == QuantizeBase::kNone && !t.activation_offload &&
+         t.optimizer == OptimizerKind::kFused && t.offload == Offload::kNone && !t.spec.has_encoder();
+}
+
+Trial fitted_part(Trial out) {
+  static const Trial defaults;
+  out.lora_rank = 0, out.quantize_base = QuantizeBase::kNone, out.activation_offload = false;
+  out.optimizer = OptimizerKind::kFused, out.offload = Offload::kNone;
+  out.spec.encoder_layers = 0, out.encoder_seq_len = defaults.encoder_seq_len;
+  return out;
+}
+
+double beyond_fitted(const Trial& t, const Trial& fitted, const shape::Hardware& h) {
+  const shape::HardwareProfile figures = catalogue_profile(h);
+  return step_cost(t, figures, h).step_s / step_cost(fitted, figures, h).step_s;
 }
 
 }  // namespace sweep::predict

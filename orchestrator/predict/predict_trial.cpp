@@ -1,5 +1,4 @@
 #include "orchestrator/predict/predict.h"
-
 #include "orchestrator/predict/step_cost.h"
 
 namespace sweep::predict {

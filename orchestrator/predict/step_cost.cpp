@@ -21,12 +21,10 @@ namespace {
 
 // The share of attention's products that is computed: it skips what is masked, half of a long sequence.
 constexpr double kCausal = 0.5;
-
 // Bytes per second between a GPU and pinned host memory: assumed, of the 31.5 GB/s of PCIe 4.0's standard (16 lanes).
 constexpr double kHostLink = 25e9;
 // Bytes per second of a node's files for each of its ranks: assumed, of one NVMe drive.
 constexpr double kFiles = 3e9;
-
 double passes_of(OptimizerKind kind) {
   if (kind == OptimizerKind::kPlain) return 3;
   if (kind == OptimizerKind::kAdafactor) return 4;  // of gradients and values: its own state is small
@@ -230,12 +228,10 @@ CostModel::Pass CostModel::layer(bool has_experts) const {
   if (t_.recompute == Recompute::kSelective && product_ != nullptr)
     out.backward += 4 * tokens_ * keys_ * width_ * causal_ / product_->flops;
   if (t_.activation_offload) {
-    const double bytes = element_ * tokens_ * whole;
-    if (h_.gpu.empty())
-      out.forward += memory(2 * bytes), out.backward += memory(2 * bytes);
-    else  // copied beside the layer's kernels
-      out.forward = std::max(out.forward, bytes / kHostLink),
-      out.backward = std::max(out.backward, bytes / kHostLink);
+    const double moves = element_ * tokens_ * whole;
+    const double beside = h_.gpu.empty() ? 0 : moves / kHostLink;  // the kernels of a GPU
+    const double after = h_.gpu.empty() ? memory(2 * moves) : 0;
+    out = {std::max(out.forward, beside) + after, std::max(out.backward, beside) + after};
   }
   return out;
 }
@@ -370,16 +366,12 @@ void CostModel::optimizer(double trained, double frozen, StepCost& out) const {
   const double passes = passes_of(t_.optimizer);
   out.optimizer_s = passes * memory(traffic) + (passes > 1 ? 4 * passes * tensors : 4) * p_.launch_s;
   if (t_.grad_clip) out.optimizer_s += memory(trained * bytes.gradients * 2);
-  // Beside the update, but for what takes longer than it.
-  if (paged)
-    out.offload_s =
-        std::max(0.0, (t_.hardware == "cpu" ? memory(moved) : moved / kHostLink) - out.optimizer_s);
-  if (t_.offload == Offload::kNone) return;
   const bool on_disk = t_.offload == Offload::kDisk || t_.offload == Offload::kDiskParameters;
-  const auto away = [&](double moved_bytes) {
-    if (h_.gpu.empty()) return memory(moved_bytes);
-    return moved_bytes / (on_disk ? kFiles : kHostLink);
-  };
+  const double link = on_disk ? kFiles : kHostLink;
+  const auto away = [&](double of) { return h_.gpu.empty() ? memory(of) : of / link; };
+  // Beside the update, but for what takes longer than it.
+  if (paged) out.offload_s = std::max(0.0, away(moved) - out.optimizer_s);
+  if (t_.offload == Offload::kNone) return;
   out.offload_s = away(2 * traffic);
   if (shape::parameters_outside(t_))
     out.offload_s += real(t_.grad_accum) * away(2 * (trained + frozen) * bytes.weights);
@@ -389,8 +381,7 @@ StepCost CostModel::cost() {
   StepCost out;
   const double parameters = real(shape::parameter_count(t_.spec)) / (tp_ * real(t_.pp));
   const double adapters = real(shape::adapter_parameter_count(t_)) / (tp_ * real(t_.pp));
-  const double trained = adapters_.any() ? adapters : parameters;
-  const double frozen = adapters_.any() ? parameters : 0;
+  const double trained = adapters_.any() ? adapters : parameters, frozen = adapters_.any() ? parameters : 0;
   stages(out);
   out.tensor_s = tensor(), out.context_s = context(), out.expert_s = experts();
   out.data_parallel_s = data_parallel(trained, frozen);
@@ -401,23 +392,6 @@ StepCost CostModel::cost() {
 }
 
 }  // namespace
-
-bool is_fitted(const Trial& t) {
-  return t.lora_rank == 0 && t.quantize_base == QuantizeBase::kNone && !t.activation_offload &&
-         t.optimizer == OptimizerKind::kFused && t.offload == Offload::kNone && !t.spec.has_encoder();
-}
-
-Trial fitted_part(Trial out) {
-  out.lora_rank = 0, out.quantize_base = QuantizeBase::kNone, out.activation_offload = false;
-  out.optimizer = OptimizerKind::kFused, out.offload = Offload::kNone;
-  out.spec.encoder_layers = 0, out.encoder_seq_len = Trial{}.encoder_seq_len;
-  return out;
-}
-
-double beyond_fitted(const Trial& t, const Trial& fitted, const shape::Hardware& h) {
-  const shape::HardwareProfile figures = catalogue_profile(h);
-  return step_cost(t, figures, h).step_s / step_cost(fitted, figures, h).step_s;
-}
 
 StepCost step_cost(const Trial& t, const shape::HardwareProfile& p, const shape::Hardware& h) {
   return CostModel(t, p, h).cost();
