@@ -42,7 +42,9 @@ Trial fitted_part(Trial out) {
 
 double beyond_fitted(const Trial& t, const Trial& fitted, const shape::Hardware& h) {
   const shape::HardwareProfile figures = catalogue_profile(h);
-  return step_cost(t, figures, h).step_s / step_cost(fitted, figures, h).step_s;
+  Trial by_values = t;
+  by_values.quantize_base = QuantizeBase::kNone;
+  return step_cost(by_values, figures, h).step_s / step_cost(fitted, figures, h).step_s;
 }
 
 }  // namespace sweep::predict

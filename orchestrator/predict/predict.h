@@ -16,4 +16,9 @@ struct TrialPrediction {
 void predict_trial(const Trial&, const TrainerProfile&, const shape::Hardware&, StepRules,
                    TrialPrediction& out);
 
+// The time of a step of our own under its profile: that of what the profile was fitted to, and what the trial has beside it
+// (step_cost.h). REQUIRES: a precision that the hardware has.
+TimePrediction step_time(const Trial&, const TrainerProfile&, const shape::Hardware&,
+                         const MemoryPrediction&);
+
 }  // namespace sweep::predict

@@ -4,20 +4,32 @@
 namespace sweep::predict {
 namespace {
 
-// The time of a step of our own: that of what its profile was fitted to, and the share of what the trial has beside it.
-TimePrediction step_time(const Trial& t, const Case& of, const MemoryPrediction& memory) {
-  const Trial fitted = fitted_part(t);
+TimePrediction plain_time(const Trial& t, const TrainerProfile& p, const shape::Hardware& h,
+                          const MemoryPrediction& memory) {
   thread_local Layout layout;
   thread_local StageTimes times;
-  make_layout(fitted, of.profile, layout);
-  of.profile.time_model->stage_times(layout, of.profile, of.hardware, times);
-  TimePrediction out =
-      of.profile.time_model->seconds({fitted, layout, times, of.profile, of.hardware, of.refused}, memory);
-  out.scale(beyond_fitted(t, fitted, of.hardware));
-  return out;
+  make_layout(t, p, layout);
+  p.time_model->stage_times(layout, p, h, times);
+  return p.time_model->seconds({t, layout, times, p, h}, memory);
 }
 
 }  // namespace
+
+TimePrediction step_time(const Trial& t, const TrainerProfile& p, const shape::Hardware& h,
+                         const MemoryPrediction& memory) {
+  if (is_fitted(t)) return plain_time(t, p, h, memory);
+  const Trial fitted = fitted_part(t);
+  TimePrediction out = plain_time(fitted, p, h, memory);
+  const double before = out.step_s;
+  out.scale(beyond_fitted(t, fitted, h));
+  if (t.quantize_base == QuantizeBase::kNone) return out;
+  Trial quantized = fitted;  // the model of time has the passes that make values of codes
+  quantized.quantize_base = t.quantize_base;
+  const double made = plain_time(quantized, p, h, memory).step_s - before;
+  out.tokens_per_s_gpu *= out.step_s / (out.step_s + made);
+  out.compute_s += made, out.step_s += made;
+  return out;
+}
 
 void predict_trial(const Trial& t, const TrainerProfile& p, const shape::Hardware& h, StepRules step_rules,
                    TrialPrediction& out) {
@@ -28,7 +40,7 @@ void predict_trial(const Trial& t, const TrainerProfile& p, const shape::Hardwar
   out.memory = p.memory_model->bytes(c);
   const bool beyond =
       p.memory_model == &step_memory_model() && !is_fitted(t) && h.peak_for(t.precision, t.tf32);
-  out.time = beyond ? step_time(t, c, out.memory) : p.time_model->seconds(c, out.memory);
+  out.time = beyond ? step_time(t, p, h, out.memory) : p.time_model->seconds(c, out.memory);
 }
 
 }  // namespace sweep::predict

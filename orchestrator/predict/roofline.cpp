@@ -32,11 +32,7 @@ i64 saturated(double x) {
 
 // REQUIRES of the times: a precision that the hardware has.
 double catalogue_step_seconds(const Trial& t, const shape::Hardware& h) {
-  if (!h.gpu.empty()) {
-    if (is_fitted(t)) return gpu_step_seconds(t, step_profile(), h);
-    const Trial fitted = fitted_part(t);
-    return gpu_step_seconds(fitted, step_profile(), h) * beyond_fitted(t, fitted, h);
-  }
+  if (!h.gpu.empty()) return step_time(t, step_profile(), h, {}).step_s;
   static const shape::HardwareProfile processors = catalogue_profile(h);
   return step_cost(t, processors, h).step_s;
 }

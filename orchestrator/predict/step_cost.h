@@ -22,7 +22,8 @@ StepCost step_cost(const Trial&, const shape::HardwareProfile&, const shape::Har
 // without what it has beside that: adapters, a quantized base, another optimizer, offloading, an encoder.
 Trial fitted_part(Trial);
 bool is_fitted(const Trial&);  // it has nothing beside that
-// How many times as long the trial's step takes as that of its fitted part, by step_cost on the catalogue's figures.
+// How many times as long the trial's step takes as that of its fitted part, by step_cost on the catalogue's figures, without
+// the time that making values of a quantized base takes.
 double beyond_fitted(const Trial&, const Trial& fitted, const shape::Hardware&);
 
 // A profile of the catalogue's figures: its peaks and bandwidths, at shares that training reaches.

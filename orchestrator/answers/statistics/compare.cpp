@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "orchestrator/answers/format.h"
+#include "schema/audit.h"
 #include "schema/codec.h"
 #include "schema/ranking.h"
 #include "schema/strategy.h"
@@ -39,9 +40,9 @@ std::set<std::string> fact_values(std::span<const Environment> nodes, const std:
 bool ended_ok(const ResultRow& row) {
   return row.state == State::kFinished && row.outcome == Outcome::kOk;
 }
-// A search that stops before it has tried a trial prunes it by its own name: this is no result.
+// A strategy, or a rule that stands on results, left it out as not the best: this is no result.
 bool never_tried(const ResultRow& row) {
-  return row.outcome == Outcome::kPruned && strategy_from(row.rule).has_value();
+  return row.outcome == Outcome::kPruned && (is_rank_rule(row.rule) || strategy_from(row.rule).has_value());
 }
 bool ended_otherwise(const ResultRow& row) {
   return row.state == State::kFinished && row.outcome != Outcome::kOk && !is_infrastructure(row.outcome) &&

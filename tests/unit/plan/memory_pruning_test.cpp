@@ -34,7 +34,7 @@ TEST(MemoryPruning, WhatLiesBeyondTheMarginDoesNotRun) {
   EXPECT_EQ(plan[2].rule, "memory");
   EXPECT_EQ(plan[2].order, 2) << "after those that run";
   EXPECT_TRUE(plan[2].predicted.bytes) << "what is pruned keeps its numbers";
-  EXPECT_THAT(plan[2].reason, HasSubstr("20 % above"));
+  EXPECT_THAT(plan[2].reason, HasSubstr("20.0 % above"));
   auto wide = decided({with_share(1.2, "c")});
   prune_memory(wide, {1, {}});
   EXPECT_TRUE(wide[0].admitted);
