@@ -1,13 +1,16 @@
 // sweep heatmap: two axes, one metric, the best configuration of every cell.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 #include <sstream>
 
 #include "base/expected.h"
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/charts/png.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/statistics/filter.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/export/csv.h"
@@ -64,6 +67,12 @@ int draw(Io& io, const HeatmapCommand& o) {
         "them\n",
         text, map->slices.front().axis.name(), ending == ".html" ? " (the page can, too)" : "");
   }
+  const auto has_value = [&](const ResultRow& row) {
+    return answers::number(map->value.of(row)).has_value();
+  };
+  if (std::ranges::none_of(*rows, has_value))
+    io.err << fmt::format("no result has a value of {}: every cell is empty; --value names another metric\n",
+                          map->value.name());
   io.err << answers::rehearsed_line(map->rehearsed);
   if (const auto text = answers::mix_warning(*map); !text.empty()) io.err << text << "\n";
   return kAnswered;

@@ -12,6 +12,7 @@
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/pages/sweeps_page.h"
 #include "orchestrator/answers/pages/trial_page.h"
+#include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/page_stamp.h"
 #include "orchestrator/cli/status_board.h"
@@ -204,6 +205,8 @@ void add_serve(Registry r) {
                                  "database has several sweeps and none is named");
   auto o = std::make_shared<ServeCommand>();
   add_sweep(*c, o->where);
+  c->get_option("SWEEP")->description(
+      "name of the sweep; absent: the only one of the database, or an index of its sweeps");
   add_db(*c, o->where);
   c->add_option("--port", o->port, "port of 127.0.0.1; 0: any free port")
       ->check(CLI::Range(0, 65535))

@@ -35,7 +35,7 @@ Size terminal_size(const Io& io) {
 
 answers::Progress progress_of(const store::SweepRow& sweep, const run::Snapshot& shot) {
   return {sweep, shot.counts, shot.best, shot.elapsed_s > 0 ? std::optional(shot.elapsed_s) : std::nullopt,
-          shot.seconds_left};
+          driver::seconds_of_all(sweep, shot)};
 }
 
 Expected<answers::RunDetails> details_of(store::Store& store, const store::SweepRow& sweep, i64 events) {

@@ -27,21 +27,30 @@ search::Most most_run(const std::vector<PlanEntry>& entries, const sweep::Strate
   return search::most_trials(candidates, strategy, gpu_hours);
 }
 
-Expected<std::optional<double>> seconds_left(store::Store& store, const store::SweepRow& sweep,
-                                             const run::Snapshot& shot) {
+namespace {
+i64 ended_trials(const run::Snapshot& shot) {
   i64 ended = 0;
   for (const auto& [outcome, count] : shot.counts.by_outcome)
     ended += outcome == Outcome::kPruned || outcome == Outcome::kUnsupported ? 0 : count;
-  // Predictions are of real GPUs: only rehearsals that have ended say how long one takes.
-  if (is_rehearsal(sweep.name) && ended == 0) return std::optional<double>();
+  return ended;
+}
+}  // namespace
+
+std::optional<double> seconds_of_all(const store::SweepRow& sweep, const run::Snapshot& shot) {
+  return is_rehearsal(sweep.name) && ended_trials(shot) == 0 ? std::nullopt : shot.seconds_left;
+}
+
+Expected<std::optional<double>> seconds_left(store::Store& store, const store::SweepRow& sweep,
+                                             const run::Snapshot& shot) {
+  const auto of_all = seconds_of_all(sweep, shot);
   const auto kept = sweep_options_from(sweep.options_json);
   const sweep::Strategy strategy = kept ? kept_strategy(*kept) : sweep::Strategy();
-  if (strategy.runs_all() || !shot.seconds_left || shot.counts.pending == 0) return shot.seconds_left;
+  if (strategy.runs_all() || !of_all || shot.counts.pending == 0) return of_all;
   const auto plan = store.plan(sweep.id);
   if (!plan) return tl::unexpected(plan.error());
   const i64 waiting = shot.counts.pending + shot.counts.running;
-  const i64 left = std::clamp<i64>(most_run(*plan, strategy).trials - ended, 0, waiting);
-  return std::optional(*shot.seconds_left * static_cast<double>(left) / static_cast<double>(waiting));
+  const i64 left = std::clamp<i64>(most_run(*plan, strategy).trials - ended_trials(shot), 0, waiting);
+  return std::optional(*of_all * static_cast<double>(left) / static_cast<double>(waiting));
 }
 
 }  // namespace sweep::driver

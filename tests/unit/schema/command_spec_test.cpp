@@ -94,6 +94,11 @@ TEST(CommandSpec, OneRankNeedsNoLauncher) {
     EXPECT_EQ(found->argv, expected);
     EXPECT_FALSE(found->per_node);
   }
+  Words sourced = after_prologue("source venv/bin/activate"), expected = sourced;
+  sourced.insert(sourced.end(), {"torchrun", "train.py"}),
+      expected.insert(expected.end(), {"python3", "train.py"});
+  ASSERT_TRUE(alone(sourced));
+  EXPECT_EQ(alone(sourced)->argv, expected);
   EXPECT_FALSE(alone({"accelerate", "launch", "train.py"}));  // it tells its ranks more than their place
   EXPECT_FALSE(alone({"torchrun", "--nproc-per-node", "8", "--no-python", "train"}));
   CommandSpec own;
