@@ -6,7 +6,7 @@
 
 namespace sweep::kernels {
 
-// Each list has an entry for each parameter, or none. Parameters and moments are of one type, gradients of one: that of
+// Each list has one entry for each parameter; only `copies` may be empty. Parameters and moments are of one type, gradients of one: that of
 // the parameters or the copies, or fp32.
 struct AdamwLists {
   const std::vector<at::Tensor>&parameters, &grads, &means, &squares;
@@ -18,7 +18,7 @@ struct AdamwLists {
 };
 // Updates all in place. REQUIRES: updates_lists() of them.
 void adamw(const AdamwLists&);
-// Whether the kernel runs for tensors like this one; of meta tensors on behalf of CUDA.
+// True if the kernel runs for such tensors. A meta tensor counts as one of CUDA.
 bool updates_lists(const at::Tensor& like);
 
 }  // namespace sweep::kernels

@@ -39,7 +39,8 @@ void prune_beyond(std::vector<PlanEntry>&, const Resources&, LeftToProgram = {})
 // Predicted peak bytes over what a rank may use; nullopt: one of them is not known.
 std::optional<double> memory_share(const PlanEntry&);
 
-// Deadlines for a trial from its predicted time, with floors (first steps are slow: 120 s).
+// Deadlines for a trial from its predicted time, with floors: 120 s for the start and the first step, 30 s for later steps;
+// of commands 600 s and 120 s.
 Deadlines deadlines_for(const Prediction&, const Trial&, const MeasurePlan&);
 
 }  // namespace sweep::plan

@@ -18,7 +18,7 @@ struct StepCost {
 // REQUIRES: a trial without a first_objection (rules.h).
 StepCost step_cost(const Trial&, const shape::HardwareProfile&, const shape::Hardware&);
 
-// The trainer profile of our step was fitted to full training of decoders with fused AdamW on the device. This is the trial
+// The trainer profile of our step describes full training of decoders with fused AdamW on the device. This is the trial
 // without what it has beside that: adapters, a quantized base, another optimizer, offloading, an encoder.
 Trial fitted_part(Trial);
 bool is_fitted(const Trial&);  // it has nothing beside that

@@ -19,9 +19,10 @@ STARTED = sorted(int(rank) for rank in os.environ.get("SWEEP_STARTED_RANKS", str
 NOBODY = -1  # of GroupRoles, which reads what is told here
 ID_BYTES = 128  # of an NCCL id
 NO_VALUE = bytes(ID_BYTES)  # of a key that a peer would have set
-# Under it ProcessGroupNCCL keeps a communicator's id: by number, set by the group's first rank, or by the pair of a message, set by the lower one.
+# ProcessGroupNCCL keeps a communicator's id under this key. A group's key ends in a number, and its first rank sets it; the key of a
+# pair that sends messages ends in low:high, and the lower rank sets it.
 ID_KEY = re.compile(r"/cuda//(?:\d+|(\d+):(\d+))$")
-# How long a started rank is waited for, and an answer that may be a peer's who is not: for one key, and in all.
+# Seconds to wait: for a key that a started rank sets; for a key that perhaps nobody sets; for all such keys together.
 START_S, ANSWER_S, ANSWERS_S = 1800, 10, 60
 os.environ["TORCH_NCCL_RANKS_PER_ROOT"] = str(WORLD)  # else groups of more than 128 ranks wait for several roots
 groups = {}  # name -> ranks, of those that this rank is in

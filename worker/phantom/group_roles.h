@@ -8,8 +8,9 @@ namespace sweep::phantom {
 class GroupRoles {
  public:
   static constexpr int kNobody = -1;
-  // Of each rank: the rank that does its part, itself where it is started; kNobody: the part of no started rank of this
-  // group. That one's part in collectives is the first started rank's.
+  // stand_ins: for each rank of the group the started rank that does its part, itself where it is started. kNobody: no
+  // started rank of this group stands for it. In collectives the first started rank does its part then; it cannot send or
+  // receive messages.
   explicit GroupRoles(std::vector<int> stand_ins);
   static GroupRoles all_started(int ranks);
   static GroupRoles alone(int ranks, int rank);

@@ -1,4 +1,4 @@
-// What a program of which only some ranks are started says of its groups before it makes their communicators.
+// A program of which only some ranks are started tells its groups here, before it makes their communicators.
 #pragma once
 #include <nccl.h>
 
@@ -21,7 +21,7 @@ std::string name_of(const ncclUniqueId& id);
 std::optional<ToldGroup> told_group(const ncclUniqueId& id);
 // The group that the program makes next, by a split.
 std::optional<ToldGroup> next_told_group();
-// On how many nodes the mirrors lie that communicators made now are of; 0: their ranks come.
+// The number of nodes that the mirrored ranks of a new communicator lie on; 0: all its ranks are real.
 int mirrored_on_nodes();
 
 }  // namespace sweep::phantom

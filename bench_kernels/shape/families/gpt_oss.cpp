@@ -1,5 +1,5 @@
 // gpt-oss (arXiv 2508.10925): experts in every layer, windows of 128 tokens in every other one, a learned sink in each
-// head's attention, a bias beside every weight but those of the ends.
+// head's attention, a bias in every linear layer of a block (not in embedding, norms and head).
 #include "bench_kernels/shape/config_reader.h"
 #include "bench_kernels/shape/family.h"
 
