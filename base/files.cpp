@@ -155,14 +155,12 @@ Expected<void> write_atomically(const std::filesystem::path& path, std::string_v
 Expected<void> write_output(const std::filesystem::path& path, std::string_view bytes) {
   std::error_code ec;
   const auto status = std::filesystem::status(path, ec);
-  const std::string text = path.string();
-  const bool in_place = (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) ||
-                        text.starts_with("/dev/") || text.starts_with("/proc/");
-  if (!in_place) {
-    const bool link = std::filesystem::is_symlink(std::filesystem::symlink_status(path, ec));
-    const auto target = link ? std::filesystem::weakly_canonical(path, ec) : path;
-    return write_atomically(ec ? path : target, bytes);
-  }
+  const bool link = std::filesystem::is_symlink(std::filesystem::symlink_status(path, ec));
+  // /dev/stdout is a link to /proc/self/fd/1, behind which may be a regular file that a shell has opened.
+  const bool of_process = link && std::filesystem::read_symlink(path, ec).string().starts_with("/proc/");
+  const bool is_replaced = !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+  if (is_replaced && !of_process)
+    return write_atomically(link ? std::filesystem::weakly_canonical(path, ec) : path, bytes);
   const Descriptor out(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (out.get() < 0 || !write_all(out.get(), bytes)) return file_error("cannot be written", path);
   return {};

@@ -85,6 +85,11 @@ TEST(WriteOutput, ADeviceAndAFifoAreWrittenWhereTheyAreAndALinkKeepsItsPlace) {
   ASSERT_TRUE(files::write_output("/dev/null", "x"));
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
   EXPECT_FALSE(files::write_output("/dev/full", "x"));
+  if (std::filesystem::is_directory("/dev/shm")) {
+    const auto file = std::filesystem::path("/dev/shm") / base.filename();
+    EXPECT_TRUE(files::write_output(file, "x")) << "a file below /dev is a file";
+    EXPECT_TRUE(std::filesystem::remove(file));
+  }
   ASSERT_EQ(::mkfifo((base / "fifo").c_str(), 0600), 0);
   auto reader = std::async(std::launch::async, [&] {
     std::ifstream in(base / "fifo");
