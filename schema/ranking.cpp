@@ -17,7 +17,8 @@ bool goes_before(Better better, const ResultRow& row, double value, const Result
 }
 
 bool is_one_attempt(const ResultRow& a, const ResultRow& b) {
-  return a.trial_id == b.trial_id && a.finished_unix_ns && a.finished_unix_ns == b.finished_unix_ns;
+  return a.trial_id == b.trial_id && a.finished_unix_ns && a.finished_unix_ns == b.finished_unix_ns &&
+         (a.attempts == 0) != (b.attempts == 0);
 }
 
 std::string ranked_metrics() {

@@ -74,7 +74,8 @@ TEST(Compare, WhatASearchDidNotTryIsNotBroken) {
 
 TEST(Compare, AnAttemptIsNotComparedWithItself) {
   std::vector<ResultRow> a = {ok_row("x", 1, 100), ok_row("y", 2, 100)}, b = a;
-  a[0].finished_unix_ns = b[0].finished_unix_ns = 7;  // the other two have no time: imports
+  a[0].finished_unix_ns = a[1].finished_unix_ns = b[0].finished_unix_ns = b[1].finished_unix_ns = 7;
+  a[0].attempts = a[1].attempts = b[1].attempts = 1, b[0].attempts = 0;  // b took the first one over
   const auto found = compare(a, b, {});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->reused, 1);
