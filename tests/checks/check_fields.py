@@ -43,11 +43,11 @@ def problems_of(axis, row):
 
 
 def places_of(key):
-    """Files outside the consumers of an axis that name it."""
+    """Files outside the consumers of an axis and the records of decisions and measurements that name it."""
     word = re.compile(rf"\b{key}\b")
     shown = {path: path.relative_to(sources.ROOT).as_posix() for path in sources.files(".h", ".cpp", ".def", ".md", ".json", ".sql", ".js")}
     return {name for path, name in shown.items()
-            if not name.startswith((*CONSUMERS, "docs/adr", GLOSSARY, "CHANGELOG")) and word.search(path.read_text(errors="replace"))}
+            if not name.startswith((*CONSUMERS, "docs/adr", "docs/measurements", GLOSSARY, "CHANGELOG")) and word.search(path.read_text(errors="replace"))}
 
 
 def example_problems():
