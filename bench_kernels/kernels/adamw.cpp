@@ -16,8 +16,8 @@ std::size_t launch_adamw(const AdamwLists& a, std::size_t first) {
   const std::size_t end = std::min(a.parameters.size(), first + d::kMostTensors);
   d::AdamwArgs args{};
   args.chunk = kNumbersOfABlock, args.tensors = static_cast<int>(end - first);
-  args.beta1 = a.beta1, args.beta2 = a.beta2, args.coefficient = a.coefficient;
-  args.decay = a.decay, args.step_size = a.step_size, args.root = a.root, args.eps = a.eps;
+  args.beta1 = a.by.beta1, args.beta2 = a.by.beta2, args.coefficient = a.coefficient;
+  args.decay = a.by.decay, args.step_size = a.by.step_size, args.root = a.by.root, args.eps = a.by.eps;
   bool packed = true;
   std::int64_t bytes = 0;
   for (std::size_t i = first; i < end; ++i) {

@@ -6,6 +6,11 @@
 
 namespace sweep::kernels {
 
+// The numbers of an AdamW update: parameter = decay x parameter - step_size x mean / (root x sqrt(square) + eps).
+struct AdamwNumbers {
+  double beta1 = 0, beta2 = 0, decay = 1, step_size = 0, root = 1, eps = 0;
+};
+
 // Each list has one entry for each parameter; only `copies` may be empty. Parameters and moments are of one type, gradients of one: that of
 // the parameters or the copies, or fp32.
 struct AdamwLists {
@@ -13,8 +18,7 @@ struct AdamwLists {
   const std::vector<at::Tensor>&
       copies;              // get the updated parameters in their own type; empty: there are none
   double coefficient = 1;  // of the gradients
-  // parameter = decay x parameter - step_size x mean / (root x sqrt(square) + eps)
-  double beta1 = 0, beta2 = 0, decay = 1, step_size = 0, root = 1, eps = 0;
+  AdamwNumbers by;
 };
 // Updates all in place. REQUIRES: updates_lists() of them.
 void adamw(const AdamwLists&);

@@ -222,20 +222,13 @@ bool join_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, c
 void adamw_eight_bit(const EightBitAdamW& a) {
   namespace d = sweep::device;
   const Index n = a.parameter.numel(), blocks = (n + d::kEightBitBlock - 1) / d::kEightBitBlock;
-  const d::EightBitArgs args{at_of(a.parameter),
-                             at_of(a.grad),
-                             at_of(a.mean),
-                             at_of(a.square),
-                             at_of(a.mean_codes),
-                             at_of(a.square_codes),
-                             at_of(a.maps),
-                             n,
-                             a.beta1,
-                             a.beta2,
-                             a.decay,
-                             a.step_size,
-                             a.root,
-                             a.eps};
+  const d::EightBitArgs args{at_of(a.parameter),  at_of(a.grad),
+                             at_of(a.mean),       at_of(a.square),
+                             at_of(a.mean_codes), at_of(a.square_codes),
+                             at_of(a.maps),       n,
+                             a.by.beta1,          a.by.beta2,
+                             a.by.decay,          a.by.step_size,
+                             a.by.root,           a.by.eps};
   const std::size_t element = a.parameter.scalar_type() == at::kDouble ? sizeof(double) : sizeof(float);
   const std::int64_t moments = a.mean_codes.defined() ? 4 * n : 16 * n;  // read and written
   run(a.parameter, {"adamw_eight_bit",

@@ -42,12 +42,12 @@ struct Numbers {
         square_codes(data<std::uint8_t>(a.square_codes)),
         mean_map(data<float>(a.maps)),
         square_map(mean_map + sweep::device::kEightBitValues),
-        beta1(static_cast<float>(a.beta1)),
-        beta2(static_cast<float>(a.beta2)),
-        decay(static_cast<float>(a.decay)),
-        step_size(static_cast<float>(a.step_size)),
-        root(static_cast<float>(a.root)),
-        eps(static_cast<float>(a.eps)),
+        beta1(static_cast<float>(a.by.beta1)),
+        beta2(static_cast<float>(a.by.beta2)),
+        decay(static_cast<float>(a.by.decay)),
+        step_size(static_cast<float>(a.by.step_size)),
+        root(static_cast<float>(a.by.root)),
+        eps(static_cast<float>(a.by.eps)),
         n(a.parameter.numel()) {}
 
   // m and v: the moments of the number i before and after.

@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include "bench_kernels/kernels/adamw.h"
+
 namespace sweep::kernels {
 
 // The values that the codes stand for, ascending, as bitsandbytes makes them: from -1 to 1 for the mean (`with_sign`),
@@ -20,8 +22,7 @@ struct EightBitAdamW {
   at::Tensor mean, square;  // fp32: of each block the largest magnitude, or without codes the moments
   at::Tensor mean_codes, square_codes;  // uint8 [n]; undefined: moments are not quantized
   at::Tensor maps;                      // dynamic_maps
-  // parameter = decay x parameter - step_size x mean / (root x sqrt(square) + eps)
-  double beta1 = 0, beta2 = 0, decay = 1, step_size = 0, root = 1, eps = 0;
+  AdamwNumbers by;
 };
 void adamw_eight_bit(const EightBitAdamW&);
 

@@ -14,7 +14,7 @@ struct Buckets {
 // int64 [2 seq - 1] on the device: the bucket of each distance of query - key from seq - 1 down to 1 - seq.
 at::Tensor buckets_of_distances(std::int64_t seq, const Buckets&, at::Device);
 
-// Of a table [count, heads] what is added to the scores: [heads, seq, seq], a new tensor of its type.
+// The numbers that are added to the scores, from a table [count, heads]: [heads, seq, seq], a new tensor of the table's type.
 at::Tensor relative_bias(const at::Tensor& table, const at::Tensor& buckets);
 // dbias: the gradient of it, [heads, seq, seq] in the accumulation type.
 void relative_bias_backward(const at::Tensor& dbias, const at::Tensor& buckets, const GradOut& dtable);

@@ -70,7 +70,7 @@ class Embedding final : public Unit {
     relative_ = parameters().add({{name, buckets.count, {}}}, spec().heads, Parameters::Init::kUniform);
     buckets_ = kernels::buckets_of_distances(seq(), buckets, shared_.options.device);
   }
-  // Of the layers that this embedding comes before.
+  // The bias of the layers that this embedding comes before.
   ScoreBias& bias() const { return encoder_ ? shared_.encoded->encoder_bias : shared_.encoded->decoder_bias; }
   void bias_backward() const {
     bias().values.reset();

@@ -117,7 +117,7 @@ class HeadExchange final : public AttentionCore {
     shape.sinks = sinks_of(shared_, sinks, first_head(), shared_.heads() / cp);
     return shape;
   }
-  // Of this rank's share of the heads, while it has all positions.
+  // The first head of this rank's share, while it has all positions.
   std::int64_t first_head() const {
     return shared_.layout.context->rank() * shared_.heads() / shared_.layout.cp();
   }

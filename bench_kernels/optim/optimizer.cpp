@@ -22,6 +22,16 @@ struct Corrections {
         second(1 - std::pow(o.beta2, static_cast<double>(count))) {}
 };
 
+kernels::AdamwNumbers numbers_of(const OptimizerOptions& o, std::int64_t count) {
+  const Corrections correction(o, count);
+  return {.beta1 = o.beta1,
+          .beta2 = o.beta2,
+          .decay = 1 - o.lr * o.weight_decay,
+          .step_size = o.lr / correction.first,
+          .root = 1 / std::sqrt(correction.second),
+          .eps = o.eps};
+}
+
 void plain(const OptimizerOptions& o, std::int64_t count, const Lists& l) {
   const auto& [mean, square] = std::tie(l.moments[0], l.moments[1]);
   const Corrections correction(o, count);
@@ -48,19 +58,13 @@ void foreach (const OptimizerOptions& o, std::int64_t count, const Lists& l) {
 }
 
 void fused_kernel(const OptimizerOptions& o, std::int64_t count, const Lists& l) {
-  const Corrections correction(o, count);
   kernels::adamw({.parameters = l.parameters,
                   .grads = l.grads,
                   .means = l.moments[0],
                   .squares = l.moments[1],
                   .copies = l.copies,
                   .coefficient = l.coefficient,
-                  .beta1 = o.beta1,
-                  .beta2 = o.beta2,
-                  .decay = 1 - o.lr * o.weight_decay,
-                  .step_size = o.lr / correction.first,
-                  .root = 1 / std::sqrt(correction.second),
-                  .eps = o.eps});
+                  .by = numbers_of(o, count)});
 }
 
 void fused(const OptimizerOptions& o, std::int64_t count, const Lists& l, at::Tensor step) {
@@ -95,7 +99,7 @@ void sgd(const OptimizerOptions& o, const Lists& l) {
 
 // Decay, then the step: in another order than bitsandbytes, which shows in lr x weight_decay of an update.
 void eight_bit(const OptimizerOptions& o, std::int64_t count, const Lists& l, const at::Tensor& maps) {
-  const Corrections correction(o, count);
+  const kernels::AdamwNumbers numbers = numbers_of(o, count);
   for (std::size_t i = 0; i < l.parameters.size(); ++i)
     kernels::adamw_eight_bit({.parameter = l.parameters[i],
                               .grad = l.grads[i],
@@ -104,12 +108,7 @@ void eight_bit(const OptimizerOptions& o, std::int64_t count, const Lists& l, co
                               .mean_codes = l.moments[2][i],
                               .square_codes = l.moments[3][i],
                               .maps = maps,
-                              .beta1 = o.beta1,
-                              .beta2 = o.beta2,
-                              .decay = 1 - o.lr * o.weight_decay,
-                              .step_size = o.lr / correction.first,
-                              .root = 1 / std::sqrt(correction.second),
-                              .eps = o.eps});
+                              .by = numbers});
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ struct Lists {
   std::vector<at::Tensor> parameters, grads;
   std::vector<std::vector<at::Tensor>>
       moments;  // a list for each entry of the layout; undefined: there is none
-  // What only updates_all_types() allows: gradients of another type, a factor of them, and copies of the updated
+  // Only updates_all_types() allows these: gradients of another type, a factor of them, and copies of the updated
   // parameters in a type of fewer digits.
   std::vector<at::Tensor> copies = {};
   double coefficient = 1;

@@ -83,7 +83,7 @@ struct StepSizes {
   double gathered() const { return element * whole * hidden; }  // bytes of it with all rows
   double latents() const { return query_latent + key_value_latent + rotary; }
   double low_rows(double columns) const { return element * whole * columns; }
-  // Of relative positions, a number for each score of a sequence.
+  // Relative positions have a number for each score of a sequence.
   double score_bias() const { return relative ? heads * local_seq * local_seq : 0; }
   // Number of fp32 temporary elements.
   double sums(double elements) const { return 4 * elements; }

@@ -25,7 +25,7 @@ __device__ inline double error_function(double x) {
   return erf(x);
 }
 
-// What an activation's result is multiplied by: the other half, or a function of it.
+// The factor of an activation's result: the other half, or a function of it.
 template <class A>
 struct Other {
   A value, slope;

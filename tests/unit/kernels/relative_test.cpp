@@ -9,7 +9,7 @@ namespace {
 
 constexpr Buckets kOneSide{32, 128, false}, kBothSides{32, 128, true};
 
-// Of a query that is so far behind its key.
+// The bucket of a query that is so far behind its key.
 std::int64_t bucket(std::int64_t distance, const Buckets& buckets) {
   constexpr std::int64_t kSeq = 1200;
   return buckets_of_distances(kSeq, buckets, at::kCPU)[kSeq - 1 - distance].item<std::int64_t>();

@@ -95,7 +95,7 @@ ModelSpec t5(bool tied) {
   return s;
 }
 
-// As transformers' T5ForConditionalGeneration computes it, version 1.1, with one table for both ends or two.
+// Computes what transformers' T5ForConditionalGeneration does, version 1.1, with one table for both ends or two.
 class PlainT5 {
  public:
   PlainT5(const ModelSpec& spec, std::map<std::string, at::Tensor> weights)
