@@ -1,6 +1,7 @@
 #include "orchestrator/driver/planning.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -68,15 +69,15 @@ std::string taken_as_default(const std::vector<PlanEntry>& entries, plan::LeftTo
   const bool commands = std::ranges::any_of(entries, [](const PlanEntry& e) {
     return e.trial.workload == Workload::kCommand && e.predicted.bytes.has_value();
   });
-  if (!commands || !(left.zero || left.precision)) return {};
-  const std::string zero = left.zero ? fmt::format("zero as {}", Trial{}.zero) : "";
-  const std::string precision =
-      left.precision ? fmt::format("precision as {}", to_string(Trial{}.precision)) : "";
+  std::vector<std::string> names, values;
+  if (left.zero) names.emplace_back("zero"), values.push_back(fmt::format("zero as {}", Trial{}.zero));
+  if (left.precision)
+    names.emplace_back("precision"), values.push_back(fmt::format("precision as {}", Trial{}.precision));
+  if (!commands || names.empty()) return {};
   return fmt::format(
-      "the grid leaves {}{}{} to the program. Predictions take {}{}{}; memory prunes only what no choice of "
-      "these fits",
-      left.zero ? "zero" : "", left.zero && left.precision ? " and " : "", left.precision ? "precision" : "",
-      zero, left.zero && left.precision ? ", " : "", precision);
+      "the grid leaves {} to the program. Predictions take {}; memory prunes only what no choice of these "
+      "fits",
+      fmt::join(names, " and "), fmt::join(values, ", "));
 }
 
 }  // namespace
