@@ -85,6 +85,9 @@ Expected<void> imply_family(ModelSpec& m) {
 
 Expected<void> in_range(const char* name, i64 value, i64 low, i64 high) {
   if (value >= low && value <= high) return {};
+  if (value == 0)
+    return fail(ErrorKind::kInvalidValue, name,
+                fmt::format("{} is missing, or 0; give a whole number from {} to {}", name, low, high));
   return fail(ErrorKind::kInvalidValue, name,
               fmt::format("{} = {} is outside {} .. {}", name, value, low, high));
 }

@@ -3,6 +3,7 @@
 // a network benchmark.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -32,7 +33,7 @@ struct CalibrateCommand {
   std::vector<std::string> only, backends{"auto"};
   std::optional<i64> largest_bytes;
   std::optional<double> hang_seconds;
-  std::string name, out, heatmap, kernels_out, kernels_from;
+  std::string name, out, heatmap, kernels_out, kernels_from, removed;
   bool kernels = false;
   bool json = false, quiet = false;
 };
@@ -131,7 +132,33 @@ int import_kernels(Io& io, CalibrateCommand o) {
   return kAnswered;
 }
 
+// A database whose profile cannot be read any more is no obstacle.
+Expected<bool> removed_from(const std::string& db, const std::string& name) {
+  if (std::error_code ec; !std::filesystem::exists(db, ec)) return false;
+  auto store = store::Store::open(db, store::Mode::kReadWrite);
+  if (!store) return tl::unexpected(store.error());
+  return (*store)->remove_hardware_profile(name);
+}
+
+int remove_profile(Io& io, const CalibrateCommand& o) {
+  const auto db = o.request.db.empty() ? driver::calibration_db().string() : o.request.db;
+  const auto removed = removed_from(db, o.removed);
+  if (!removed) return refuse(io, removed.error());
+  if (!*removed) {
+    std::vector<std::string> known;
+    if (const auto stored = driver::stored_profiles(db))
+      for (const auto& each : *stored) known.push_back(each.name);
+    return refuse(io, {fmt::format("{} has no profile '{}'; it has: {}", db, o.removed,
+                                   known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))),
+                       ErrorKind::kUnknownName, o.removed});
+  }
+  io.err << fmt::format("profile '{}' is removed from {}\n", answers::safe_text(o.removed),
+                        answers::safe_text(db));
+  return kAnswered;
+}
+
 int calibrate(Io& io, CalibrateCommand o) {
+  if (!o.removed.empty()) return remove_profile(io, o);
   if (auto done = complete(o); !done) return refuse(io, done.error());
   if (!o.kernels_from.empty()) return import_kernels(io, std::move(o));
   auto report = driver::run_calibration(o.request, o.bed, o.hang_seconds, progress_lines(io, o.quiet));
@@ -208,6 +235,8 @@ void add_calibrate(Registry r) {
       ->check(above_zero());
   c->add_option("--name", o->name,
                 "name of the profile; absent: that of the hardware, and plans for it use it");
+  c->add_option("--remove", o->removed, "measure nothing; remove the stored profile of this name")
+      ->type_name("NAME");
   c->add_option("--out", o->out, "write the profile to this file too")->type_name("FILE.json");
   c->add_option("--heatmap", o->heatmap, "draw the bandwidth by size and group")->type_name("FILE.svg");
   c->add_flag("--json", o->json, "print the profile as JSON");

@@ -1,6 +1,6 @@
 #include "orchestrator/grid/workload_text.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -94,6 +94,7 @@ class WorkloadReader {
     if (part.key == "log_patterns") return log_patterns(part);
     if (part.key == "files") return files(part);
     if (part.key == "processes") return processes(*part.value);
+    if (part.key == "prologue") return prologue(part);
     if (part.key == "spelling") return spelling(part);
     if (part.key == "axes") return read_own_axes(document_, part, out_.axes);
     if (part.key == "stop_after_steps") return flag(part, out_.stop_after_steps);
@@ -102,12 +103,31 @@ class WorkloadReader {
 
   Status text_part(const Entry& part) {
     const std::map<std::string_view, std::string*> texts{
-        {"script", &out_.script},        {"prologue", &out_.prologue}, {"folder", &out_.folder},
-        {"trainer", &out_.trainer},      {"checked", &out_.checked},   {"paste", &out_.paste},
-        {"first_grid", &out_.first_grid}};
+        {"script", &out_.script},   {"folder", &out_.folder}, {"trainer", &out_.trainer},
+        {"checked", &out_.checked}, {"paste", &out_.paste},   {"first_grid", &out_.first_grid}};
     auto text = read_word(*document_, *part.value, part.key, kLongestText);
     if (!text) return tl::unexpected(text.error());
     *texts.at(part.key) = std::move(*text);
+    return {};
+  }
+
+  // One text of lines, or a list of lines as the prologue of a batch script (launch) is.
+  Status prologue(const Entry& part) {
+    const Node& node = *part.value;
+    if (!node.is_list()) return line_into(node, out_.prologue);
+    if (node.items.empty())
+      return refuse(node.place, {ErrorKind::kInvalidValue, part.key},
+                    "prologue is empty; give the lines that bash runs, or leave it out");
+    std::vector<std::string> lines(node.items.size());
+    for (std::size_t i = 0; i < lines.size(); ++i) SWEEP_TRY(line_into(*node.items[i], lines[i]));
+    out_.prologue = fmt::format("{}", fmt::join(lines, "\n"));
+    return {};
+  }
+
+  Status line_into(const Node& node, std::string& to) const {
+    auto text = read_word(*document_, node, "prologue", kLongestText);
+    if (!text) return tl::unexpected(text.error());
+    to = std::move(*text);
     return {};
   }
 

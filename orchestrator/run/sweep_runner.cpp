@@ -187,6 +187,11 @@ void SweepRunner::check_gpu_hours() {
   constexpr double kSecondsPerHour = 3600;
   const double used = allocations_.gpu_seconds() / kSecondsPerHour;
   if (used < *limit) return;
+  if (allocations_.empty()) {  // a sweep that has all its answers asks for nothing more
+    const auto groups = dispatch_.queue().demand();
+    if (!groups) return fail_with(groups.error());
+    if (groups->empty()) return;
+  }
   end_with(End::kStopped, limit_sentence(*limit, context_.settings.usd, used), false);
 }
 

@@ -13,6 +13,13 @@ Expected<void> ProfileShelf::save_hardware_profile(const ProfileRow& row) {
   return work.commit();
 }
 
+Expected<bool> ProfileShelf::remove_hardware_profile(const std::string& name) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  work.run("DELETE FROM hardware_profile WHERE name = ?", name);
+  const bool removed = work.changes() > 0;
+  return work.commit(removed);
+}
+
 Expected<std::vector<ProfileRow>> ProfileShelf::hardware_profiles() {
   Transaction work(*file_.db, Transaction::kRead);
   std::vector<ProfileRow> out;

@@ -23,6 +23,8 @@ class ProfileShelf {
 
   // Replaces one of the same name. created_unix_ns 0: now.
   Expected<void> save_hardware_profile(const ProfileRow&);
+  // False: there is none of this name.
+  Expected<bool> remove_hardware_profile(const std::string& name);
   // The profiles by name. A file of a version before profiles, opened for reading, has none.
   Expected<std::vector<ProfileRow>> hardware_profiles();
 

@@ -109,6 +109,9 @@ class CalibrateTest(unittest.TestCase):
             (self.folder / "given.csv").write_text(f"gpu,operator,shape,type,us\n{row}\n")
             self.assertIn("given.csv: line 2", self.sweep("calibrate", "--import-kernels", "given.csv", code=2)[1])
         self.sweep("calibrate", "--import-kernels", "none.csv", code=2)
+        self.sweep("calibrate", "--remove", "none", code=2)
+        self.sweep("calibrate", "--remove", "cpu")
+        self.sweep("calibrate", "--remove", "cpu", code=2)  # it is gone
 
     def struck(self, blow, *words):
         run = self.start("calibrate", "--quiet", "--only", "collectives", "--backend", "shm", "--seconds", "5", *words)

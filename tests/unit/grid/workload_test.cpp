@@ -264,9 +264,20 @@ TEST(GridWorkload, AShellRunsThePrologueAndAContainerTheCommand) {
                                       "apptainer", "exec", "x.sif", "train", "1"}));
 }
 
+TEST(GridWorkload, APrologueIsATextOrAListOfLines) {
+  const auto script = [](const std::string& prologue) {
+    const auto out = expanded(with("  command: [train, \"{dp}\"]\n  prologue: " + prologue + "\n"));
+    return command_of(out.admitted()[0]).argv.at(2);
+  };
+  EXPECT_EQ(script("[set -e, source a]"), "set -e\nsource a\nexec \"$@\"");
+  EXPECT_EQ(script("\"set -e\\nsource a\""), script("[set -e, source a]"));
+}
+
 TEST(GridWorkload, HostileTablesAreRefusedWithTheirPlace) {
   const std::string head = "  command: [a]\n";
   for (const auto& [text, place, kind, subject] : std::initializer_list<Refusal>{
+           {"  prologue: []\n", "g.yaml:4:13:", ErrorKind::kInvalidValue, "prologue"},
+           {"  prologue: [[a]]\n", "g.yaml:4:14:", ErrorKind::kInvalidValue, "prologue"},
            {"  flags: [a]\n", "g.yaml:4:3:", ErrorKind::kInvalidValue, "flags"},
            {"  flags: {--x: {when: \"tp >\", value: a}}\n", "g.yaml:4:28:", ErrorKind::kInvalidValue, ""},
            {"  flags: {--x: {when: tp, value: a}}\n", "g.yaml:4:23:", ErrorKind::kInvalidValue, "tp"},

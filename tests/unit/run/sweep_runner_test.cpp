@@ -156,6 +156,11 @@ TEST_F(SweepRunnerTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kOk), 3);
+
+  settings_.gpu_hours = 7.9;
+  end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << "nothing is left that the limit could stop: " << end->why;
 }
 
 TEST_F(SweepRunnerTest, AnAllocationOfAKilledRunCountsUntilItsLastMessage) {

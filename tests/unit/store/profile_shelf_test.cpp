@@ -21,6 +21,9 @@ TEST_F(ProfileShelfTest, KeepsTheLatestUnderEachName) {
   EXPECT_EQ(rows[1].hardware, "h100-sxm-80gb");
   EXPECT_EQ(rows[1].created_unix_ns, 8);
   EXPECT_EQ(rows[1].profile, "{\"a\": 1}");
+  EXPECT_TRUE(must(store_->remove_hardware_profile("lab")));
+  EXPECT_FALSE(must(store_->remove_hardware_profile("lab")));
+  EXPECT_EQ(must(store_->hardware_profiles()).size(), 1u);
 }
 
 }  // namespace
