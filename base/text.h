@@ -16,6 +16,8 @@ std::string counted(std::int64_t number, std::string_view noun);
 std::string shell_word(std::string_view word);
 // The hash FNV-1a of 64 bits: stable across builds and machines, and no proof of anything.
 std::uint64_t fnv1a(std::string_view bytes);
+// Equal where the case of ASCII letters does not count.
+bool same_word(std::string_view, std::string_view);
 // Letters, digits, - and _ only: a name that is never a path.
 bool is_plain_name(std::string_view);
 // One field of CSV (RFC 4180), in quotes where it needs them.

@@ -1,5 +1,6 @@
 // sweep best: the best configuration per group, ready to copy.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -98,12 +99,15 @@ int best(Io& io, const BestCommand& o) {
 class KnownTrainer : public CLI::Validator {
  public:
   KnownTrainer() {
-    desc_function_ = [] { return choices().get_description(); };
-    func_ = [](std::string& input) { return choices()(input); };
+    desc_function_ = [] { return fmt::format("{{{}}}", fmt::join(interop::trainers(), ",")); };
+    func_ = [](std::string& input) {
+      const auto trainer = interop::trainer_named(input);
+      if (trainer) input = *trainer;
+      return trainer ? std::string()
+                     : fmt::format("{} is none of {}, nor a recipe of theirs", input,
+                                   fmt::join(interop::trainers(), ", "));
+    };
   }
-
- private:
-  static CLI::Validator choices() { return CLI::IsMember(interop::trainers(), CLI::ignore_case); }
 };
 
 }  // namespace

@@ -193,7 +193,7 @@ void add_predict(Registry r) {
                 "trainer profile: " + predict::built_in_profiles() +
                     ", a saved one, or a path; else that of the trainer");
   c->add_option("--trainer", o->trainer,
-                "the trainer, by the name of its recipe; else the column 'trainer', else the built-in step");
+                "the trainer, or its recipe; else the column 'trainer', else the built-in step");
   c->add_option("--fit", o->fit, "fit the profile to these measured rows first")->type_name("FILE.csv");
   c->add_option("--hold", o->hold, "numbers of the profile that the fit leaves as they are")
       ->type_name("NUMBER");

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/template.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "bench_kernels/shape/family.h"
 #include "orchestrator/grid/workload.h"
@@ -17,7 +18,7 @@ namespace {
 
 // A recipe that says what a trial is to the trainer; the others leave that to the script.
 struct Writer {
-  std::string trainer;
+  std::string trainer, recipe;
   grid::CommandTemplates templates;
 };
 
@@ -31,7 +32,7 @@ const std::vector<Writer>& writers() {
       std::string trainer = text->trainer;
       grid::CommandTemplates templates(std::move(*text));
       if (templates.bind(grid::Scope(), MeasurePlan()))
-        out.push_back({std::move(trainer), std::move(templates)});
+        out.push_back({std::move(trainer), std::string(recipe.name), std::move(templates)});
     }
     return out;
   }();
@@ -100,6 +101,12 @@ TrainerConfig config_of(const Writer& writer, const Trial& trial) {
 }
 
 }  // namespace
+
+std::optional<std::string> trainer_named(std::string_view word) {
+  for (const Writer& writer : writers())
+    if (same_word(writer.trainer, word) || same_word(writer.recipe, word)) return writer.trainer;
+  return std::nullopt;
+}
 
 std::vector<std::string> trainers() {
   std::vector<std::string> out;

@@ -2,6 +2,7 @@
 // Settings that the other trainer does not have are listed, never dropped silently. What each recipe was
 // checked with stands in its file.
 #pragma once
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,8 @@ struct TrainerConfig {
   std::vector<std::string> unsupported_settings;
 };
 
+// The trainer that a person calls so, by its name or its recipe's ("megatron"); case does not count. Nullopt: none.
+std::optional<std::string> trainer_named(std::string_view word);
 // The trainers that have a configuration of their own, in the order of their recipes.
 std::vector<std::string> trainers();
 // One for each of trainers().

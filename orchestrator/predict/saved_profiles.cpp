@@ -28,8 +28,7 @@ void say_profile(std::ostream& messages, const TrainerProfile& p, const std::str
         "warning: profile '{}' {}; `sweep predict --fit FILE.csv` fits it to rows of your own\n",
         safe_text(p.name), safe_text(what));
   };
-  if (!trainer.empty() && std::ranges::find(p.trainers, trainer) == p.trainers.end())
-    warn(fmt::format("is not of the trainer {}", trainer));
+  if (!trainer.empty() && !p.is_of(trainer)) warn(fmt::format("is not of the trainer {}", trainer));
   if (p.hardware != hardware)
     warn(fmt::format("is of {}: on {} its times follow the hardware's figures only", p.hardware, hardware));
 }

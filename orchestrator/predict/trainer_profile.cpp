@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "orchestrator/predict/profile_parts.h"
 #include "orchestrator/predict/time_model.h"
 
@@ -190,12 +191,16 @@ const TrainerProfile* built_in_profile(std::string_view name) {
   return found == all.end() ? nullptr : &found->second;
 }
 
+bool TrainerProfile::is_of(std::string_view trainer) const {
+  return std::ranges::any_of(trainers, [&](const auto& word) { return same_word(word, trainer); });
+}
+
 const TrainerProfile* profile_of_trainer(std::string_view trainer, std::string_view hardware) {
   const TrainerProfile* other = nullptr;
   for (const ProfileText& text : profile_texts()) {
     const TrainerProfile* p = built_in_profile(text.name);
-    const bool own = trainer.empty() ? p->trainers.empty() && p->memory_model->reader == kStep
-                                     : std::ranges::find(p->trainers, trainer) != p->trainers.end();
+    const bool own =
+        trainer.empty() ? p->trainers.empty() && p->memory_model->reader == kStep : p->is_of(trainer);
     if (!own) continue;
     if (p->hardware == hardware) return p;
     if (other == nullptr) other = p;

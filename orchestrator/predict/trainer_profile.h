@@ -60,7 +60,7 @@ struct Origin {
 struct TrainerProfile {
   std::string name, hardware;
   std::vector<std::string>
-      trainers;                    // recipes of the program (orchestrator/interop); none: the built-in step
+      trainers;  // recipes of the program (orchestrator/interop) and their trainers; none: the built-in step
   std::vector<std::string> rules;  // what the program refuses (rule_words()); the step's own are the plan's
   const MemoryModel* memory_model = nullptr;  // null only in a profile that nothing was read into
   const TimeModel* time_model = nullptr;
@@ -73,6 +73,8 @@ struct TrainerProfile {
   TimeResidual residual;
   std::vector<Origin> origins;
 
+  // Whether it is of the trainer, by the name of its recipe or its own; case does not count.
+  bool is_of(std::string_view trainer) const;
   // The origin of "time"; null: it has none for all of them.
   const Origin* origin_of(const std::string& section) const;
   // Numbers that have got another origin.
@@ -94,7 +96,7 @@ struct ProfileText {
 std::span<const ProfileText> profile_texts();
 // Null: no profile of that name is built in.
 const TrainerProfile* built_in_profile(std::string_view name);
-// The profile of a trainer, by the name of its recipe: one that was measured on this hardware before another. "" is the
+// The profile of a trainer, by the name of its recipe or its own: one that was measured on this hardware before another. "" is the
 // built-in step. Null: no profile is this trainer's.
 const TrainerProfile* profile_of_trainer(std::string_view trainer, std::string_view hardware);
 // "fsdp2, nanotron, ..."

@@ -75,6 +75,11 @@ TEST_F(Answers, BestAsJsonAndAsAGridNamesTheSameTrials) {
   EXPECT_EQ(ask({"best", "--json", "--yaml"}).code, kBadInput);
   EXPECT_EQ(ask({"best", "--for", "deepspeed"}).code, kBadInput) << "two winners";
   EXPECT_EQ(ask({"best", "--for", "deepspeed", "--by", "hardware"}).code, kAnswered);
+  EXPECT_EQ(ask({"best", "--for", "MEGATRON", "--by", "hardware"}).out,
+            ask({"best", "--for", "Megatron-LM", "--by", "hardware"}).out)
+      << "a recipe's name is its trainer's";
+  EXPECT_EQ(ask({"best", "--for", "torchrun", "--by", "hardware"}).code, kBadInput)
+      << "this recipe leaves flags to the script";
 }
 
 TEST_F(Answers, HeatmapWritesEachFormByItsEnding) {

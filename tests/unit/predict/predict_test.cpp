@@ -319,6 +319,8 @@ TEST(Profile, IsChosenByTrainerAndHardware) {
   EXPECT_EQ(name("nanotron", "h100-sxm-80gb"), "nanotron");
   EXPECT_EQ(name("nanotron", "a100-80gb"), "nanotron") << "another machine's, where there is no other";
   EXPECT_EQ(name("megatron", "a100-80gb"), "megatron");
+  EXPECT_EQ(name("Megatron-LM", "a100-80gb"), "megatron") << "its recipe's trainer";
+  EXPECT_EQ(name("transformers", "a100-80gb"), name("huggingface", "a100-80gb"));
   EXPECT_EQ(name("torchtitan", "h100-sxm-80gb"), "torchtitan");
   EXPECT_EQ(name("deepspeed", "h100-sxm-80gb"), "deepspeed");
   EXPECT_EQ(name("absent", "h100-sxm-80gb"), "");
