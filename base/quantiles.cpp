@@ -25,11 +25,12 @@ std::size_t interval_rank(std::size_t n) {
 
 std::optional<double> quantile(std::vector<double> v, double q) {
   if (v.empty()) return std::nullopt;
-  std::sort(v.begin(), v.end());
   const double at = q * static_cast<double>(v.size() - 1);
-  const auto low = static_cast<std::size_t>(at);
-  const std::size_t high = std::min(low + 1, v.size() - 1);
-  return v[low] + (at - static_cast<double>(low)) * (v[high] - v[low]);
+  const auto below = v.begin() + static_cast<std::ptrdiff_t>(at);
+  std::nth_element(v.begin(), below, v.end());
+  if (below + 1 == v.end()) return *below;
+  const double above = *std::min_element(below + 1, v.end());
+  return *below + (at - std::floor(at)) * (above - *below);
 }
 
 std::optional<double> median(std::vector<double> v) {

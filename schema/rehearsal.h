@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "schema/attempt.h"
+
 namespace sweep {
 
 inline constexpr std::string_view kRehearsalSuffix = ".rehearsal";
@@ -14,6 +16,9 @@ inline constexpr std::string_view kRehearsalLauncher = "rehearsal";  // launcher
 inline constexpr std::string_view kRehearsedNote =
     "REHEARSED on phantom GPUs: bytes are those of the real allocator, times are modelled; no GPU was "
     "measured";
+
+// A rehearsal measures the same thing at every step, so a few of them are enough. Commands keep the grid's plan.
+inline constexpr MeasurePlan kRehearsalMeasure{2, 2, 1};
 
 inline bool is_rehearsal(std::string_view sweep) {
   return sweep.ends_with(kRehearsalSuffix);

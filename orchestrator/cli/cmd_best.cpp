@@ -74,9 +74,14 @@ int best(Io& io, const BestCommand& o) {
   if (o.metric.empty()) options.metric = answers::usual_metric(*columns);
   const auto differ = answers::varying(*columns);
   if (o.by.empty()) options.group_by = answers::comparable_groups(differ);
+  if (o.metric.empty() && options.metric == "step_ms" &&
+      std::ranges::any_of(differ, [](const auto& field) { return field.name() == "micro_batch_size"; }))
+    io.err << "note: step times of different batches are compared, because the tokens of a step are not "
+              "known; give "
+              "seq_len in the grid, or let the program report its tokens (docs/trainers.md)\n";
   for (const auto& field : differ) options.form.swept.push_back(field.name());
   options.rehearsed = is_rehearsal(opened->sweep.name);
-  options.form.measure = answers::measure_of(opened->sweep.options_json);
+  options.form.measure = answers::measure_of(opened->sweep.name, opened->sweep.options_json);
   const auto groups = answers::best(*columns, options,
                                     [&](std::span<const i64> entries) { return store.results_of(entries); });
   if (!groups) return refuse(io, groups.error());

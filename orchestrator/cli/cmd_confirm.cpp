@@ -49,6 +49,13 @@ int confirm(Io& io, const ConfirmCommand& o) {
   if (!opened) return refuse(io, opened.error());
   const auto sweep = driver::confirmed_sweep(*opened->store, std::move(opened->sweep));
   if (!sweep) return refuse(io, sweep.error());
+  if (is_rehearsal(sweep->name))
+    return refuse(
+        io,
+        {fmt::format("'{}' is a rehearsal: its times are modelled, so there is nothing to measure again; run "
+                     "the grid on the hardware, then confirm that sweep",
+                     sweep->name),
+         ErrorKind::kRefused, sweep->name});
   const auto holder = opened->store->lease(sweep->id);
   if (!holder) return refuse(io, holder.error());
   if (*holder)
@@ -61,8 +68,11 @@ int confirm(Io& io, const ConfirmCommand& o) {
                           metric);
     return o.json ? answer(io, {}, o) : kUnanswered;
   }
+  driver::ConfirmRequest request = o.request;
+  if (best->front().trial.workload == Workload::kCommand)
+    request.repeats = 1;  // a command's steps run once an attempt
   driver::SweepDriver driver(std::move(opened->store), o.where.db);
-  const auto report = driver::confirm_best(driver, *sweep, *best, o.request, progress_lines(io, o.quiet),
+  const auto report = driver::confirm_best(driver, *sweep, *best, request, progress_lines(io, o.quiet),
                                            [&io](const std::string& line) { io.err << line << '\n'; });
   return report ? answer(io, *report, o) : refuse(io, report.error());
 }

@@ -42,7 +42,13 @@ Expected<std::vector<const Column*>> columns_named(const std::string& list) {
   std::vector<const Column*> out;
   for (const std::string& name : split_list(list)) {
     const Column* column = find_column(name);
-    if (!column) return tl::make_unexpected(answers::Field::resolve(name, ResultColumns{}).error());
+    if (!column)
+      return fail(
+          ErrorKind::kUnknownName, name,
+          fmt::format(
+              "there is no column '{}'; docs/fields.md has them all, and axes of a grid's own are in the "
+              "column 'labels'",
+              name));
     out.push_back(column);
   }
   if (out.empty())

@@ -21,7 +21,10 @@ int merge_files(Io& io, const MergeCommand& o) {
   for (const auto& file : files) {  // before an INTO of a mistyped command is made
     std::error_code ignored;
     if (!std::filesystem::exists(file, ignored))
-      return refuse(io, {fmt::format("there is no database '{}' to merge", file.string())});
+      return refuse(io, {fmt::format("there is no database '{}' to merge", file.string()),
+                         ErrorKind::kNotFound, file.string()});
+    if (const auto other = store::Store::open(file, store::Mode::kReadOnly); !other)
+      return refuse(io, other.error());
   }
   auto store = run::open_store(o.into, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());

@@ -1,5 +1,8 @@
 // sweep replay: the trials that a strategy would have run of configurations that are measured already, in its
 // order.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <ostream>
 
 #include "base/input_file.h"
@@ -29,6 +32,13 @@ int replay(Io& io, const ReplayCommand& o) {
   if (!file) return refuse(io, file.error());
   const auto configs = imports::read_configs(file->bytes, {file->shown_as, o.hardware, {}});
   if (!configs) return refuse(io, configs.error());
+  if (std::ranges::none_of(configs->rows, [](const ConfigRow& row) { return row.ran(); }))
+    return refuse(
+        io,
+        {fmt::format("{}: no row says how fast it ran: it needs a column tokens_per_s_gpu, tokens_per_s or "
+                     "step_ms",
+                     file->shown_as),
+         ErrorKind::kMissing, file->shown_as});
   Strategy strategy = o.settings;
   strategy.kind = *strategy_from(o.strategy);
   const auto tried = answers::replayed(configs->rows, *profile, *hardware, strategy);

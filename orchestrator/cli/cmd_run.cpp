@@ -302,7 +302,8 @@ int run_grid(Io& io, RunOptions o) {
   if (!choice) return refuse(io, choice.error());
   if (choice->config->uses_this_machine()) plan::prune_beyond(planned->entries, driver::local_resources());
   if (const auto usd = o.strategy.usd ? o.strategy.usd : planned->grid.limits.usd; usd && !o.rehearse) {
-    const auto hours = driver::gpu_hours_for(*usd, planned->entries, choice->usd_per_node_hour);
+    const auto hours = driver::gpu_hours_for(*usd, planned->entries, choice->usd_per_node_hour,
+                                             choice->config->uses_this_machine());
     if (!hours) return refuse(io, hours.error());
     o.gpu_hours = driver::smaller_limit(o.gpu_hours ? o.gpu_hours : planned->grid.limits.gpu_hours, *hours);
     if (o.gpu_hours == *hours) o.usd = *usd;
@@ -377,7 +378,7 @@ void add_run(Registry r) {
   auto* rehearse =
       c->add_flag("--rehearse", o->rehearse,
                   "run the trials on phantom GPUs of this machine: do they start, do they fit, what do they "
-                  "allocate; kept apart from measurements, as the sweep NAME.rehearsal (docs/phantom.md)");
+                  "allocate; kept apart from measurements, as the sweep NAME.rehearsal (docs/rehearsal.md)");
   for (const char* other : {"--on", "--jobid", "--as-job", "--screen", "--slots", "--gpu-hours"})
     rehearse->excludes(c->get_option(other));
   c->add_option("--rehearse-ranks", o->rehearse_ranks,

@@ -23,6 +23,7 @@ int suggest(Io& io, const SuggestCommand& o) {
   if (!sweeps) return refuse(io, sweeps.error());
   std::vector<ResultRow> all;
   for (const auto& sweep : *sweeps) {
+    if (is_rehearsal(sweep.name)) continue;
     auto rows = (*store)->results(sweep.id);
     if (!rows) return refuse(io, rows.error());
     for (ResultRow& row : *rows)

@@ -56,8 +56,10 @@ Expected<LeftoversOfRuns> LeftoversOfRuns::find(store::Store& store) {
 Expected<void> LeftoversOfRuns::add(store::Store& store, const store::SweepRow& sweep) {
   const auto rows = store.allocations(sweep.id);
   if (!rows) return tl::unexpected(rows.error());
+  OfSweep& left_of_it = ended_.emplace_back(OfSweep{sweep, {}, {}});
   for (const auto& row : *rows)
-    if (!marked_processes(allocation_key(row.id, row.spool)).empty()) with_processes_.push_back(row);
+    if (!marked_processes(allocation_key(row.id, row.spool)).empty())
+      left_of_it.with_processes.push_back(row);
   const auto kept = sweep_options_from(sweep.options_json);
   if (!kept) return tl::unexpected(kept.error());
   const auto places = places_by_launcher(store, sweep.id, *rows);
@@ -69,7 +71,7 @@ Expected<void> LeftoversOfRuns::add(store::Store& store, const store::SweepRow& 
     if (!choice) return tl::unexpected(choice.error());
     auto left = choice->config->leftovers(of_it);
     if (!left) return tl::unexpected(left.error());
-    if (*left) elsewhere_.push_back(std::move(*left));
+    if (*left) left_of_it.elsewhere.push_back(std::move(*left));
   }
   return {};
 }
@@ -80,25 +82,40 @@ bool LeftoversOfRuns::any() const {
 
 std::vector<std::string> LeftoversOfRuns::lines() const {
   std::vector<std::string> out;
-  for (const auto& row : with_processes_)
-    for (const auto& process : marked_processes(allocation_key(row.id, row.spool)))
-      out.push_back(fmt::format("process {}  {}  of allocation {}", process.pid, process.command, row.id));
-  for (const auto& left : elsewhere_) append(out, left->lines());
+  for (const auto& each : ended_)
+    for (const auto& row : each.with_processes)
+      for (const auto& process : marked_processes(allocation_key(row.id, row.spool)))
+        out.push_back(fmt::format("process {}  {}  of allocation {}", process.pid, process.command, row.id));
+  for (const auto& each : ended_)
+    for (const auto& left : each.elsewhere) append(out, left->lines());
   return out;
 }
 
 std::vector<std::string> LeftoversOfRuns::unanswered() const {
   std::vector<std::string> out;
-  for (const auto& left : elsewhere_) append(out, left->unanswered());
+  for (const auto& each : ended_)
+    for (const auto& left : each.elsewhere) append(out, left->unanswered());
   return out;
 }
 
-std::vector<std::string> LeftoversOfRuns::end() {
+std::vector<std::string> LeftoversOfRuns::end(store::Store& store) {
   std::vector<std::string> failed;
-  for (const auto& left : elsewhere_) append(failed, left->end());
-  // Last: an agent of a job on this machine ends its ranks itself when the job is cancelled. Killed before that, it would
-  // leave a failed job.
-  for (const auto& row : with_processes_) kill_orphans(row.spool, row.id);
+  for (const auto& each : ended_) {
+    if (each.with_processes.empty() && each.elsewhere.empty()) continue;
+    // A database that cannot be written keeps no run from being ended: no other run can begin there.
+    const auto other = store.take_lease(each.sweep.id);
+    if (other && *other) {
+      failed.push_back(fmt::format("sweep {}: {}: left alone", each.sweep.name, standing_text(**other)));
+      continue;
+    }
+    for (const auto& left : each.elsewhere) append(failed, left->end());
+    // Last: an agent of a job on this machine ends its ranks itself when the job is cancelled. Killed before that, it
+    // would leave a failed job.
+    for (const auto& row : each.with_processes) kill_orphans(row.spool, row.id);
+    if (other)
+      if (const auto released = store.release_lease(each.sweep.id); !released)
+        failed.push_back(released.error().message);
+  }
   return failed;
 }
 

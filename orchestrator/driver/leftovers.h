@@ -25,14 +25,20 @@ class LeftoversOfRuns {
   bool any() const;
   std::vector<std::string> lines() const;       // one for each thing that is left
   std::vector<std::string> unanswered() const;  // "<host>: <why>" of hosts of which nothing is known
-  std::vector<std::string> end();               // ends all of it; a sentence for each that did not end
+  // Ends all of it under the lease of each sweep, so that no run takes over meanwhile what is being ended. A sentence for
+  // each thing that did not end.
+  std::vector<std::string> end(store::Store&);
 
  private:
+  struct OfSweep {
+    store::SweepRow sweep;
+    std::vector<store::AllocationRow> with_processes;  // on this machine
+    std::vector<std::unique_ptr<launch::Leftovers>> elsewhere;
+  };
   Expected<void> add(store::Store&, const store::SweepRow&);
 
   std::vector<RunningSweep> running_;
-  std::vector<store::AllocationRow> with_processes_;  // on this machine
-  std::vector<std::unique_ptr<launch::Leftovers>> elsewhere_;
+  std::vector<OfSweep> ended_;
 };
 
 }  // namespace sweep::driver

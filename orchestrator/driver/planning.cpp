@@ -148,7 +148,7 @@ std::optional<double> predicted_usd(const std::vector<PlanEntry>& entries,
 }
 
 Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>& entries,
-                               const std::map<std::string, double>& usd_per_node_hour) {
+                               const std::map<std::string, double>& usd_per_node_hour, bool whole_node) {
   double highest = 0;  // highest price of a GPU-hour
   for (const auto& entry : entries) {
     const auto hardware = shape::find_hardware(entry.trial.hardware);
@@ -159,7 +159,8 @@ Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>& entries
           fmt::format("no price is known of {}: name one in the site profile (prices), or give --gpu-hours",
                       hardware->name));
     const double node = own != usd_per_node_hour.end() ? own->second : hardware->price->usd_per_node_hour;
-    highest = std::max(highest, node / static_cast<double>(hardware->gpus_per_node));
+    const i64 gpus = whole_node ? hardware->gpus_per_node : entry.trial.gpus_per_node;
+    highest = std::max(highest, node / static_cast<double>(gpus));
   }
   if (highest <= 0) return fail("nothing of it would be run, so that no price is known");
   return usd / highest;

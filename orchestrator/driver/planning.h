@@ -36,9 +36,10 @@ double predicted_gpu_hours(const std::vector<PlanEntry>&);
 // price.
 std::optional<double> predicted_usd(const std::vector<PlanEntry>&,
                                     const std::map<std::string, double>& usd_per_node_hour);
-// GPU-hours that this budget buys, computed with the most expensive hardware of the trials. Error: some have no price.
+// GPU-hours that this budget buys, by the most expensive GPU-hour of the trials. A node is paid whole; counted are the
+// GPUs that an allocation has of it: those of its trials, or all (whole_node). Error: some trials have no price.
 Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>&,
-                               const std::map<std::string, double>& usd_per_node_hour);
+                               const std::map<std::string, double>& usd_per_node_hour, bool whole_node);
 // The prices, a sentence each, with their dates.
 std::vector<std::string> prices_of(const std::vector<PlanEntry>&,
                                    const std::map<std::string, double>& usd_per_node_hour);

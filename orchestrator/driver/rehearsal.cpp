@@ -34,16 +34,26 @@ constexpr i64 kProgramBytes = i64{450} << 20;
 // Megatron-LM's option (megatron/training/arguments.py) by which data-parallel ranks are the outermost, not stages.
 constexpr std::string_view kStagesInside = "--use-tp-pp-dp-mapping";
 
+std::string shared_prefix() {
+  return fmt::format("/dev/shm/sweep-rehearsal-{}-", ::geteuid());
+}
+
+// Its descriptor; -1: another process holds it, or it is not ours.
+int held(const fs::path& folder) {
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
 // The folder that the phantom GPUs of one rehearsal share; it is removed with the rehearsal. Its lock ends
 // with this process: the next rehearsal removes what a killed one left.
 class SharedFolder {
  public:
   SharedFolder() {
-    const auto prefix = fmt::format("/dev/shm/sweep-rehearsal-{}-", ::geteuid());
     std::error_code ec;
-    for (const auto& entry : fs::directory_iterator("/dev/shm", ec))
-      if (entry.path().string().starts_with(prefix)) remove_if_not_held(entry.path());
-    std::string made = prefix + "XXXXXX";
+    for (const auto& folder : folders_of_killed_rehearsals()) fs::remove_all(folder, ec);
+    std::string made = shared_prefix() + "XXXXXX";
     if (::mkdtemp(made.data()) == nullptr) return;  // the phantoms then share files in /dev/shm itself
     path_ = made;
     lock_ = held(path_);
@@ -58,20 +68,6 @@ class SharedFolder {
   const fs::path& path() const { return path_; }
 
  private:
-  // Its descriptor; -1: another process holds it, or it is not ours.
-  static int held(const fs::path& folder) {
-    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
-    ::close(fd);
-    return -1;
-  }
-  static void remove_if_not_held(const fs::path& folder) {
-    const int fd = held(folder);
-    if (fd < 0) return;
-    std::error_code ec;
-    fs::remove_all(folder, ec);
-    ::close(fd);
-  }
   fs::path path_;
   int lock_ = -1;
 };
@@ -189,6 +185,18 @@ class RehearsalConfig final : public launch::LaunchConfig {
 };
 
 }  // namespace
+
+std::vector<fs::path> folders_of_killed_rehearsals() {
+  std::vector<fs::path> out;
+  std::error_code ec;
+  for (const auto& entry : fs::directory_iterator("/dev/shm", ec)) {
+    const int fd = entry.path().string().starts_with(shared_prefix()) ? held(entry.path()) : -1;
+    if (fd < 0) continue;
+    out.push_back(entry.path());
+    ::close(fd);
+  }
+  return out;
+}
 
 Expected<void> make_rehearsal(Planned& planned, i64 most) {
   planned.grid.name = rehearsal_of(planned.grid.name);

@@ -1,6 +1,7 @@
 // Rehearsals: the trials of a grid run on phantom GPUs of this machine. Their results are kept in a sweep of
 // their own.
 #pragma once
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,8 @@
 
 namespace sweep::driver {
 
-// A rehearsal measures the same thing at every step, so a few of them are enough. Commands keep the grid's plan.
-inline constexpr MeasurePlan kRehearsalMeasure{2, 2, 1};
+// Folders in shared memory that rehearsals of this user left when they were killed. The next rehearsal removes them too.
+std::vector<std::filesystem::path> folders_of_killed_rehearsals();
 
 // Turns a plan into its rehearsal: the name, the measuring plan, and trials pruned that cannot be rehearsed
 // (`hardware: cpu`, too many stages). Error: no trial is left.

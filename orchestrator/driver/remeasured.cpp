@@ -27,9 +27,9 @@ std::optional<double> value_of(const Metrics& metrics, const std::string& metric
 }
 
 // The median step time of each repeat, in milliseconds.
-std::vector<double> repeat_medians(const std::vector<RankRecord>& records, i64 world) {
+std::vector<double> repeat_medians(const std::vector<RankRecord>& records, const Trial& trial) {
   std::map<i64, std::vector<double>> steps;
-  for (const auto& step : metrics::whole_steps(records, world))
+  for (const auto& step : metrics::whole_steps(records, metrics::ranks_needed(trial, trial.world())))
     if (!step.warmup && step.step_ns > 0)
       steps[step.repeat].push_back(static_cast<double>(step.step_ns) * 1e-6);
   std::vector<double> out;
@@ -46,7 +46,7 @@ Expected<std::vector<double>> repeat_values(store::Store& store, const store::At
   std::vector<double> out;
   if (!value || !metrics.step_ms || *value <= 0) return out;
   const bool per_time = std::find(kPerTime.begin(), kPerTime.end(), metric) != kPerTime.end();
-  for (const double median : repeat_medians(stored->records, attempt.attempt.trial.world()))
+  for (const double median : repeat_medians(stored->records, attempt.attempt.trial))
     out.push_back(per_time ? *value * *metrics.step_ms / median : *value * median / *metrics.step_ms);
   return out;
 }

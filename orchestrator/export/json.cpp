@@ -3,6 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 
 #include "orchestrator/export/text.h"
 #include "schema/codec.h"
@@ -79,6 +80,13 @@ Expected<void> write_json_lines(std::ostream& out, const RowSource& next) {
 }
 
 Expected<void> write_json(std::ostream& out, const Table& table) {
+  std::set<std::string_view> names;
+  for (const std::string& name : table.columns)
+    if (!names.insert(name).second)
+      return fail(
+          ErrorKind::kConflict, name,
+          fmt::format("two columns are named '{}', and a JSON object has one; name the other one by AS",
+                      name));
   return write_array(out, [&, at = std::size_t{0}]() mutable -> std::optional<std::string> {
     if (at == table.rows.size()) return std::nullopt;
     const auto& row = table.rows[at++];

@@ -143,6 +143,18 @@ Status all_in_use(Reading& in) {
                   name, unused->count, variable_of(name)));
 }
 
+// Repeats are the built-in step's: a program runs its steps once.
+Status no_repeats(Reading& in, const Grid& grid) {
+  if (grid.measure.repeats <= 1) return {};
+  const Entry* measure = in.document.root().entry("measure");
+  const Entry* entry = measure != nullptr ? measure->value->entry("repeats") : nullptr;
+  if (entry == nullptr) entry = in.document.root().entry("repeats");
+  return in.refuse(
+      entry->place, {ErrorKind::kUnsupported, "repeats"},
+      "a command runs its steps once, so it has no repeats; give more steps, or measure the best again by "
+      "`sweep confirm`");
+}
+
 Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
   AxisSections axes(in);
   StageSection stages(in, axes);
@@ -168,6 +180,7 @@ Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
   SWEEP_TRY(expressions.order_included());
   SWEEP_TRY(axes.need_model());
   SWEEP_TRY(read_measure(in.document, grid));
+  if (in.spec.workload) SWEEP_TRY(no_repeats(in, grid));
   if (in.spec.workload) SWEEP_TRY(in.spec.workload->bind(in.spec.scope, grid.measure));
   if (in.spec.workload) SWEEP_TRY(all_in_use(in));
   SWEEP_TRY(read_limits(in.document, grid));

@@ -80,9 +80,14 @@ Expected<Slot> ValueReader::axis(const Entry& entry, std::string_view section) c
         document_.error(entry.place, {ErrorKind::kUnsupported, entry.key},
                         "'world' follows from dp x tp x pp x cp; give those, or use it in where"));
   }
+  const std::string own = spec_.workload ? fmt::format(
+                                               "; an axis of the command's own is declared under workload: "
+                                               "`axes: {{{}: DEFAULT}}`",
+                                               entry.key)
+                                         : "";
   return tl::unexpected(document_.error(entry.place, {ErrorKind::kUnknownName, entry.key},
-                                        fmt::format("'{}' is not an axis {}{}", entry.key, section,
-                                                    suggestion(entry.key, spec_.scope.axis_names()))));
+                                        fmt::format("'{}' is not an axis {}{}{}", entry.key, section,
+                                                    suggestion(entry.key, spec_.scope.axis_names()), own)));
 }
 
 Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {

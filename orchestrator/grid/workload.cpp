@@ -14,9 +14,10 @@ namespace {
 
 // Axes that are no setting of a trainer: they place the ranks, follow from others by the rank algebra, are set for each
 // process by the agent, or are limits of the plan.
-constexpr std::array kNotOfTheTrainer = std::to_array<std::string_view>(
-    {"hardware", "nodes", "gpus_per_node", "dp", "tp", "pp", "cp", "ep", "micro_batch_size", "grad_accum",
-     "global_batch_size", "env", "backend", "workload", "memory_cap_bytes", "host_memory_cap_bytes"});
+constexpr std::array kNotOfTheTrainer =
+    std::to_array<std::string_view>({"hardware", "nodes", "gpus_per_node", "dp", "tp", "pp", "cp", "ep",
+                                     "micro_batch_size", "grad_accum", "global_batch_size", "env", "backend",
+                                     "workload", "program", "memory_cap_bytes", "host_memory_cap_bytes"});
 
 tl::unexpected<Error> refuse(const PlacedText& at, Fault fault, std::string_view message) {
   return tl::unexpected(at.document->error(at.place, fault, message));
@@ -104,11 +105,25 @@ Status CommandTemplates::bind(const Scope& scope, const MeasurePlan& measure) {
   used_ = binder.used();
   SWEEP_TRY(put(binder.sentences(text_.notes), notes_));
   read_ = binder.used();
-  for (const auto& [axis, values] : text_.spelling)
+  return check_spelling(scope);
+}
+
+// Another spelling of a value that the axis does not have would never be used.
+Status CommandTemplates::check_spelling(const Scope& scope) const {
+  for (const auto& [axis, values] : text_.spelling) {
     if (!scope.find(axis))
       return tl::unexpected(text_.document->error(
           text_.place, {ErrorKind::kUnknownName, axis},
           fmt::format("spelling: '{}' is not an axis{}", axis, suggestion(axis, scope.axis_names()))));
+    const AxisDomain* domain = axis_domain(axis);
+    if (domain == nullptr || domain->words.empty()) continue;
+    const std::vector<std::string> words(domain->words.begin(), domain->words.end());
+    for (const auto& [value, spelt] : values)
+      if (std::ranges::find(words, value) == words.end())
+        return tl::unexpected(text_.document->error(
+            text_.place, {ErrorKind::kUnknownName, value},
+            fmt::format("spelling: '{}' is not a value of {}{}", value, axis, suggestion(value, words))));
+  }
   return {};
 }
 

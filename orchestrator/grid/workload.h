@@ -50,6 +50,7 @@ class CommandTemplates {
     std::string path;
     std::vector<Row> settings;
   };
+  Status check_spelling(const Scope&) const;
   Status bind_words(RowBinder&) const;
   Status bind_files(RowBinder&);
   Status check_command() const;

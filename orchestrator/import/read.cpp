@@ -96,6 +96,9 @@ class Importer {
     if (draft.trial.model.empty()) return fail(ErrorKind::kMissing, "model", "the row names no model");
     draft.trial.spec = spec_of(draft.trial.model);
     const auto assumed = complete(draft.trial, draft.stated);
+    // What never ran may be what no layout can be.
+    if (!assumed && outcome_of(draft).value_or(std::nullopt) == Outcome::kPruned)
+      return ++out_.left_out, Expected<void>{};
     if (!assumed) return tl::unexpected(assumed.error());
     if (!assumed->empty()) ++assumed_[*assumed];
     note_hardware(draft.trial.hardware);
@@ -191,6 +194,8 @@ class Importer {
         draft.trial.model = cell;
         return {};
       case Meaning::kAxis:
+        // The file has not the program that ran: its results are imported, and cannot be run again.
+        if (target.field->key == "workload" && cell == to_string(Workload::kCommand)) return {};
         draft.stated.insert(target.field->key);
         return read_axis(*target.field, target.factor, cell, draft.trial);
       case Meaning::kMetric:

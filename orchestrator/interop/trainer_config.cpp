@@ -77,7 +77,7 @@ void note_common_gaps(const Trial& t, std::vector<std::string>& open) {
     open.push_back(fmt::format("the cap of {} bytes on device memory", *t.memory_cap_bytes));
   if (t.backend != CommBackend::kAuto && t.backend != CommBackend::kNccl)
     open.push_back(fmt::format("backend {} stood for NCCL here", t.backend));
-  if (t.precision == Precision::kFp32)
+  if (t.precision == Precision::kFp32 && t.workload != Workload::kCommand)
     open.emplace_back("fp32 was measured; the sizes fit, the speed of bf16 will differ");
   if (shape::family_of(t.spec).norm_adds_one)
     open.push_back(fmt::format(

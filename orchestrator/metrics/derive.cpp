@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "base/quantiles.h"
 #include "bench_kernels/shape/catalogue.h"
@@ -16,6 +17,7 @@
 #include "orchestrator/metrics/steps.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
+#include "schema/labels.h"
 
 namespace sweep::metrics {
 namespace {
@@ -109,7 +111,9 @@ std::optional<double> command_tokens(const Trial& t, std::span<const RankRecord>
   }
   if (ranks > 0 && (logged || ranks >= processes))
     return tokens / real(ranks) * real(std::max(ranks, processes)) / (real(t.tp) * real(t.pp));
-  if (t.spec.layers < 1) return std::nullopt;
+  const bool stated = label_members(t.labels).contains(kLabelAxes) && knows_axis(t.labels, "seq_len") &&
+                      (knows_axis(t.labels, "micro_batch_size") || knows_axis(t.labels, "global_batch_size"));
+  if (t.spec.layers < 1 && !stated) return std::nullopt;
   return real(t.global_batch_size) * real(t.seq_len);
 }
 

@@ -45,7 +45,10 @@ Verdict range(const Trial& t) {
 }
 
 Verdict hardware(const Trial& t) {
-  if (const auto h = shape::find_hardware(t.hardware); !h) return pruned("hardware", h.error().message);
+  const auto h = shape::find_hardware(t.hardware);
+  if (!h) return pruned("hardware", h.error().message);
+  if (t.workload == Workload::kStep && t.backend == CommBackend::kShm && !h->gpu.empty())
+    return pruned("hardware", "backend shm moves tensors of the CPU; on GPUs give nccl, or gloo");
   return {};
 }
 

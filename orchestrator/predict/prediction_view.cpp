@@ -50,10 +50,19 @@ const Figure kFigures[] = {
     {"uncertainty_time_factor", Kind::kUncertainty,
      [](Predicted t, Profile p) { return std::exp(p.error.*p.time_model->spread(t.layout)); }}};
 
-// Under our own step a refused trial has no memory; and the limit of some hardware is not known.
+// A trial that is refused may have no memory and no time; and the limit of some hardware is not known.
 bool is_known(Kind kind, Predicted t) {
-  if (kind == Kind::kBytes) return t.memory.wanted > 0;
-  return kind != Kind::kLimit || t.memory.limit > 0;
+  switch (kind) {
+    case Kind::kBytes:
+      return t.memory.wanted > 0;
+    case Kind::kLimit:
+      return t.memory.limit > 0;
+    case Kind::kTime:
+      return t.time.step_s > 0;
+    case Kind::kUncertainty:
+      return true;
+  }
+  return true;
 }
 
 }  // namespace
@@ -90,7 +99,9 @@ void append_prediction(std::string& line, const TrialPrediction& predicted, cons
   fmt::format_to(out, "{},{},{}", verdict.fits, verdict.sure ? "yes" : "no", csv_field(verdict.reason));
   for (const Figure& figure : kFigures) {
     const double value = figure.of(predicted, p);
-    if (figure.kind == Kind::kTime)
+    if (!is_known(figure.kind, predicted))
+      line += ',';
+    else if (figure.kind == Kind::kTime)
       fmt::format_to(out, ",{:.6g}", value);
     else
       fmt::format_to(out, ",{:.{}f}", value, figure.kind == Kind::kUncertainty ? 3 : 0);

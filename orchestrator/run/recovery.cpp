@@ -103,7 +103,7 @@ Expected<void> ingest_open(store::Store& store, const store::AllocationRow& row,
 // Attempts that were committed in the store and never reached the inbox: the crash came between.
 Expected<void> post_missing(const store::AllocationRow& row, const InFlightAttempts& unfinished,
                             launch::Launcher& launcher) {
-  const auto bytes = files::read_from(spool::inbox(row.spool), 0);
+  const auto bytes = files::read_from(spool::inbox(row.spool), 0, SIZE_MAX);
   if (!bytes) return tl::unexpected(bytes.error());
   std::set<i64> posted;
   for (const auto& line : spool::parse(*bytes).lines)

@@ -30,14 +30,17 @@ void SimOutbox::add_end(const Attempt& attempt, const SimulatedOutcome& outcome,
   record.attempt = attempt.id;
   record.phase = kind == SimulatedOutcome::kOk ? Phase::kDone : Phase::kStep;
   if (kind == SimulatedOutcome::kOk) {
-    const i64 world = attempt.trial.world(), steps = std::max<i64>(1, attempt.measure.steps);
+    const Trial& t = attempt.trial;
+    const i64 steps = std::max<i64>(1, attempt.measure.steps);
+    // The ranks of a tensor or pipeline group of a command report the same tokens (metrics::command_tokens).
+    const i64 shares = t.workload == Workload::kCommand ? t.dp * t.cp : t.world();
     const auto step_ns = static_cast<i64>(1e9 * outcome.steps_s / static_cast<double>(steps));
     record.outcome = Outcome::kOk;
     for (i64 step = 0; step < steps; ++step)
       record.samples.push_back({.step = step,
                                 .step_ns = step_ns,
                                 .forward_ns = step_ns,
-                                .tokens = attempt.trial.global_batch_size * attempt.trial.seq_len / world,
+                                .tokens = t.global_batch_size * t.seq_len / shares,
                                 .loss = 1.0});
   } else if (kind == SimulatedOutcome::kOom) {
     record.outcome = Outcome::kOom, record.oom_kind = OomKind::kDevice;

@@ -42,12 +42,12 @@ FROM (SELECT sweep, dp * tp * pp * cp AS world, startup_ms FROM results WHERE st
 GROUP BY sweep, world
 ORDER BY 1, 2)"},
     {"steps", "every timed step of one trial, slowest rank first (--set trial=ID)",
-     R"(SELECT s.attempt, s.repeat, s.step, s.rank, s.step_ns / 1e6 AS step_ms, s.forward_ns / 1e6 AS forward_ms,
-       s.backward_ns / 1e6 AS backward_ms, s.optimizer_ns / 1e6 AS optimizer_ms, s.loss
-FROM trial t
-JOIN plan_entry p ON p.trial = t.key
-JOIN step_sample s ON s.attempt = p.final_attempt
-WHERE t.id LIKE :trial || '%' AND NOT s.warmup
+     R"(SELECT s.attempt, s.repeat, s.step, s.rank, s.step_ns / 1e6 AS step_ms,
+       NULLIF(s.forward_ns, 0) / 1e6 AS forward_ms, NULLIF(s.backward_ns, 0) / 1e6 AS backward_ms,
+       NULLIF(s.optimizer_ns, 0) / 1e6 AS optimizer_ms, NULLIF(s.loss, 0) AS loss
+FROM step_sample s
+WHERE NOT s.warmup AND s.attempt IN (SELECT p.final_attempt FROM trial t JOIN plan_entry p ON p.trial = t.key
+                                     WHERE t.id LIKE :trial || '%')
 ORDER BY s.repeat, s.step, s.step_ns DESC)"},
     {"machines", "the nodes results were measured on",
      R"(SELECT DISTINCT w.name AS sweep, e.host, e.facts ->> '$.gpus[0].name' AS gpu, e.facts ->> '$.driver' AS driver,

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <ctime>
 #include <fstream>
 #include <random>
@@ -33,6 +35,7 @@ std::string describe(const LeaseHolder& holder) {
 
 std::optional<i64> living_pid_start(i64 pid) {
   const auto stat = proc::stat_of(std::to_string(pid));
+  if (!stat && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == EPERM) return kHiddenStart;
   if (!stat || stat->state == 'Z' || stat->state == 'X') return std::nullopt;
   return stat->start_ticks;
 }
@@ -81,7 +84,9 @@ Process Leases::process_of(const LeaseHolder& holder) const {
   if (holder.boot_id == self.boot_id) {
     const bool same_table = holder.pid_namespace == 0 || holder.pid_namespace == self.pid_namespace;
     if (!same_name || !same_table) return Process::kOutOfSight;
-    return dependencies_.living_pid_start(holder.pid) == holder.pid_start ? Process::kAlive : Process::kGone;
+    const auto start = dependencies_.living_pid_start(holder.pid);
+    if (start == kHiddenStart) return Process::kOutOfSight;
+    return start == holder.pid_start ? Process::kAlive : Process::kGone;
   }
   if (network_) return same_name ? Process::kRebooted : Process::kOutOfSight;
   return same_name && holder.heartbeat_unix_ns < dependencies_.boot_unix_ns() ? Process::kGone

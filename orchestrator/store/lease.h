@@ -10,8 +10,10 @@ namespace sweep::store {
 
 // This process: host, boot id, pid with its namespace and start time, and the Slurm job that it is part of.
 LeaseHolder this_process();
-// Field 22 of /proc/PID/stat; absent when the process is gone or only a zombie is left of it.
+// Field 22 of /proc/PID/stat; absent when the process is gone or only a zombie is left of it; kHiddenStart when it is there
+// and /proc hides it from us (hidepid).
 std::optional<i64> living_pid_start(i64 pid);
+inline constexpr i64 kHiddenStart = -1;
 
 // When this machine was started, by its wall clock as it is now.
 i64 boot_unix_ns();

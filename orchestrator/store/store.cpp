@@ -31,11 +31,26 @@ StoreDependencies with_defaults(StoreDependencies dependencies) {
   return dependencies;
 }
 
-// On a network filesystem the write-ahead log is not safe; see filesystem.cpp. Every commit is synced: an
+enum class Found { kNew, kExisting };
+
+// On a network filesystem the write-ahead log is not safe; see filesystem.cpp. A run may have the file open on a host that
+// sees it so, while it is a local one here (the host that exports it): the log is turned on where nobody holds a lease.
+Expected<void> choose_journal(Db& db, Found found, bool network) {
+  if (network) return db.execute("PRAGMA journal_mode = DELETE");
+  if (found == Found::kExisting) {
+    Transaction work(db, Transaction::kRead);
+    const auto leases = work.one<i64>("SELECT count(*) FROM lease");
+    SWEEP_TRY(work.commit());
+    if (leases.value_or(0) > 0) return {};
+  }
+  return db.execute("PRAGMA journal_mode = WAL");
+}
+
+// Every commit is synced: an
 // inbox line must never outlive the row it stands for. The indices behind `best` scatter each batch over
 // hundreds of pages, so the log is copied into the file after 8192 pages (32 MiB), not after SQLite's 1000.
 // A file that need not be durable has no other readers: it stays locked, with its journal in memory.
-Expected<void> configure(Db& db, bool network, bool durable) {
+Expected<void> configure(Db& db, Found found, bool network, bool durable) {
   if (auto done =
           db.execute("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL; "
                      "PRAGMA cache_size = -65536");
@@ -44,8 +59,8 @@ Expected<void> configure(Db& db, bool network, bool durable) {
   if (!durable)
     return db.execute(
         "PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY");
-  return db.execute(network ? "PRAGMA journal_mode = DELETE"
-                            : "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 8192");
+  SWEEP_TRY(db.execute("PRAGMA wal_autocheckpoint = 8192"));
+  return choose_journal(db, found, network);
 }
 
 // Checks what is at the path before SQLite opens it: opening a FIFO would wait for a writer for ever.
@@ -81,8 +96,6 @@ Expected<void> check_path(const fs::path& path, bool may_be_absent) {
   }
 }
 
-enum class Found { kNew, kExisting };
-
 // shown_as: what errors call it.
 Expected<std::unique_ptr<Db>> open_file(const fs::path& path, const fs::path& shown_as, Found found,
                                         const StoreDependencies& dependencies, bool network) {
@@ -96,7 +109,7 @@ Expected<std::unique_ptr<Db>> open_file(const fs::path& path, const fs::path& sh
   if (!identity) return tl::unexpected<Error>(identity.error());
   if (found == Found::kExisting && *identity == 0)
     return fail(ErrorKind::kUnreadable, path.string(), not_ours(path));
-  SWEEP_TRY(configure(**db, network, dependencies.durable));
+  SWEEP_TRY(configure(**db, found, network, dependencies.durable));
   if (dependencies.most_pages)
     SWEEP_TRY((*db)->pragma(fmt::format("max_page_count = {}", *dependencies.most_pages)));
   SWEEP_TRY(bring_up_to_date(**db, migrations()));
@@ -136,10 +149,28 @@ Expected<std::unique_ptr<Db>> open_read_only(const fs::path& path, const StoreDe
   return db;
 }
 
+Expected<std::unique_ptr<Db>> open_rolled_back(const fs::path& path, int busy_timeout_ms) {
+  {
+    auto writer = Db::open(path.string(), SQLITE_OPEN_READWRITE, busy_timeout_ms, path);
+    if (!writer) return writer;
+    if (sqlite3_db_readonly((*writer)->handle(), "main") == 1)
+      return fail(
+          ErrorKind::kUnreadable, path.string(),
+          fmt::format(
+              "'{}' was left in the middle of a write (its -journal is there), which must be undone "
+              "before it is read; run this command once as a user who may write the file and its folder",
+              path.string()));
+    if (const auto read = (*writer)->pragma("schema_version"); !read)
+      return tl::unexpected<Error>(read.error());
+  }
+  return Db::open(path.string(), SQLITE_OPEN_READONLY, busy_timeout_ms, path);
+}
+
 }  // namespace
 
 // A write-ahead log needs its shared-memory file; where the folder cannot be written and no log is there, the
-// file is read as it stands.
+// file is read as it stands. A writer that was killed in a commit leaves a journal, which only one that may write
+// rolls back.
 Expected<std::unique_ptr<Db>> open_for_reading(const fs::path& path, int busy_timeout_ms) {
   SWEEP_TRY(check_path(path, false));
   auto db = Db::open(path.string(), SQLITE_OPEN_READONLY, busy_timeout_ms, path);
@@ -147,6 +178,8 @@ Expected<std::unique_ptr<Db>> open_for_reading(const fs::path& path, int busy_ti
   const int code = sqlite3_errcode((*db)->handle()) & 0xff;
   std::error_code ignored;
   const bool no_log_possible = code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
+  if (no_log_possible && fs::exists(path.string() + "-journal", ignored))
+    return open_rolled_back(path, busy_timeout_ms);
   if (!no_log_possible || fs::exists(path.string() + "-wal", ignored))
     return tl::unexpected((*db)->explain(code));
   std::string name = "file:";

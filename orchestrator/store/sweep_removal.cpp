@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/expected.h"
+#include "base/text.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/upgrade.h"
 
@@ -31,6 +32,23 @@ void refuse_open_allocations(Transaction& work, const SweepRow& sweep) {
                                   "clean --yes` ends what is left of them, `sweep resume` takes them over",
                                   sweep.name, *open),
                       ErrorKind::kRefused, sweep.name});
+}
+
+// Another sweep's answer that is an attempt of this one (--reuse) would be gone too.
+void refuse_answers_of_others(Transaction& work, const SweepRow& sweep) {
+  auto rows = work.rows(
+      fmt::format("SELECT s.name, count(*) FROM plan_entry p JOIN sweep s ON s.id = p.sweep "
+                  "WHERE p.sweep <> ? AND p.final_attempt IN {} GROUP BY s.id ORDER BY s.id LIMIT 1",
+                  kAttempts),
+      sweep.id, sweep.id);
+  if (!rows.next()) return;
+  const auto name = rows.get<std::string>(0);
+  const auto answers = rows.get<i64>(1);
+  work.refuse(
+      Error{fmt::format("sweep '{}' has taken over {} of '{}' (run --reuse); delete '{}' first, or `sweep "
+                        "resume {} --retry ok` so that it has results of its own",
+                        name, counted(answers, "result"), sweep.name, name, name),
+            ErrorKind::kRefused, sweep.name});
 }
 
 // Each entry that is removed would make every other one of its block loose: quadratic, and for nothing.
@@ -81,6 +99,7 @@ Expected<RemovedSweep> SweepBook::remove_sweep(const SweepRow& sweep) {
                           sweep.name, holder->pid, holder->host, sweep.name),
               ErrorKind::kBusy, sweep.name});
   refuse_open_allocations(work, sweep);
+  refuse_answers_of_others(work, sweep);
   RemovedSweep out;
   if (!work.failed()) out.spools = spools_of(work, sweep.id);
   out.trials = work.one<i64>("SELECT count(*) FROM plan_entry WHERE sweep = ?", sweep.id).value_or(0);

@@ -37,6 +37,10 @@ def _name_of(grid: Grid) -> str:
     return str(name)
 
 
+def _shown(value: float | None, unit: float = 1) -> str:
+    return "" if value is None else f"{value / unit:.1f}"
+
+
 class Plan(collections.abc.Sequence):
     """The trials of a grid in the order in which they would run: dictionaries with id, admitted, the rule and reason of a
     pruned one, predicted_bytes (of the fullest rank), predicted_ms (a step) and predicted_seconds (the whole trial)."""
@@ -67,7 +71,7 @@ class Plan(collections.abc.Sequence):
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{html.escape(each['id'])}</td><td>{'runs' if each['admitted'] else html.escape(each.get('rule') or 'pruned')}</td>"
-            f"<td>{(each.get('predicted_bytes') or 0) / 2**30:.1f}</td><td>{each.get('predicted_ms') or 0:.1f}</td>"
+            f"<td>{_shown(each.get('predicted_bytes'), 2**30)}</td><td>{_shown(each.get('predicted_ms'))}</td>"
             f"<td>{html.escape(each.get('reason') or '')}</td></tr>" for each in self.trials[:200])
         more = f"<p>and {len(self) - 200} more</p>" if len(self) > 200 else ""
         return (f"<p>{html.escape(repr(self))}</p><table><tr><th>trial</th><th>plan</th><th>predicted GiB</th><th>predicted ms a step</th>"

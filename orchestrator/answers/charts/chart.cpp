@@ -141,7 +141,7 @@ class Plot {
       ends.low /= 1.5, ends.high *= 1.5;
     }
     if (axis.low) ends.low = std::min(*axis.low, ends.high);
-    if (axis.high) ends.high = std::max(*axis.high, ends.low);
+    if (axis.high) ends.high = std::max(*axis.high, ends.high);
   }
 
   // Pale series take no ink from the others.

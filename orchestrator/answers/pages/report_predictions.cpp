@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/quantiles.h"
 #include "base/text.h"
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/format.h"
@@ -56,9 +57,7 @@ bool drifts(const Checked& c) {
 
 std::string median_of(std::vector<double> errors) {
   for (double& e : errors) e = std::abs(e);
-  const auto middle = errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2);
-  std::nth_element(errors.begin(), middle, errors.end());
-  return fmt::format("{:.1f} %", 100 * *middle);
+  return fmt::format("{:.1f} %", 100 * *median(std::move(errors)));
 }
 
 Value percent(const std::optional<double>& error) {

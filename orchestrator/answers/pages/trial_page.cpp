@@ -88,9 +88,9 @@ std::string settings(const TrialPage& page) {
     out += fmt::format("<p class=\"small\">From {}.</p>\n", escape_xml(entry.source));
   ResultRow as_row = page.row.value_or(row);
   as_row.trial_id = entry.id;
-  return out +
-         details("As a grid file",
-                 parts::block(as_grid_yaml(as_row, {.swept = {}, .measure = measure_of(page.options_json)})));
+  return out + details("As a grid file",
+                       parts::block(as_grid_yaml(
+                           as_row, {.swept = {}, .measure = measure_of(page.sweep, page.options_json)})));
 }
 
 std::string memory(const TrialPage& page) {

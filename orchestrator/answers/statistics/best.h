@@ -22,8 +22,9 @@ struct GridForm {
   std::vector<std::string> swept = {};  // axes that are written though they are at their default
   std::optional<MeasurePlan> measure = {};
 };
-// How the sweep measured, of the options it keeps; nullopt: it does not say.
-std::optional<MeasurePlan> measure_of(const std::string& options_json);
+// How the sweep measured, of the options it keeps; nullopt: it does not say, or it is a rehearsal, whose two steps are no
+// plan for the hardware.
+std::optional<MeasurePlan> measure_of(const std::string& sweep, const std::string& options_json);
 
 // The fields to group by, so that results are comparable: the model, and hardware and sequence length if they
 // are among `differ`.
@@ -102,7 +103,9 @@ std::string best_yaml(std::span<const BestOfGroup>, const BestOptions&);
 // The answer as one JSON array.
 std::string best_json(std::span<const BestOfGroup>, const BestOptions&);
 
-// Parts of these views: the name of a group, and the comments above a winner's configuration.
+// Parts of these views: an axis as a line of YAML ("": it has no value), the name of a group, and the comments above a
+// winner's configuration.
+std::string axis_line(const Column&, const ResultRow&);
 std::string group_name(const BestOfGroup&, const BestOptions&);
 // Each line a comment; where several configurations follow in one file, each has its own.
 std::string winner_notes(const BestOfGroup&, const BestOptions&);

@@ -11,22 +11,6 @@
 
 namespace sweep::answers {
 
-std::optional<double> quantile(std::vector<double> values, double q) {
-  if (values.empty()) return std::nullopt;
-  const double at = std::clamp(q, 0.0, 1.0) * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(below), values.end());
-  const double low = values[below];
-  if (below + 1 == values.size()) return low;
-  const double high =
-      *std::min_element(values.begin() + static_cast<std::ptrdiff_t>(below) + 1, values.end());
-  return low + (at - static_cast<double>(below)) * (high - low);
-}
-
-std::optional<double> median(std::vector<double> values) {
-  return quantile(std::move(values), 0.5);
-}
-
 FollowsStep follows_step(std::string_view metric) {
   static const std::set<std::string_view> kRates = {
       "tokens_per_s", "tokens_per_s_gpu", "tflops_gpu",          "mfu",

@@ -6,14 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/quantiles.h"
 #include "schema/result_row.h"
 
 namespace sweep::answers {
-
-// Linear interpolation between order statistics (Hyndman & Fan 1996, type 7); absent for no values. q within
-// [0, 1].
-std::optional<double> quantile(std::vector<double> values, double q);
-std::optional<double> median(std::vector<double> values);
 
 struct Mean {
   double sum = 0, count = 0;

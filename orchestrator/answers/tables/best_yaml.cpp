@@ -10,6 +10,7 @@
 #include "orchestrator/answers/statistics/best.h"
 #include "schema/codec.h"
 #include "schema/labels.h"
+#include "schema/rehearsal.h"
 #include "schema/sweep_options.h"
 
 namespace sweep::answers {
@@ -121,11 +122,20 @@ std::string measure_yaml(const GridForm& form) {
                      form.measure->steps, form.measure->repeats);
 }
 
+}  // namespace
+
+std::string axis_line(const Column& c, const ResultRow& row) {
+  const Value value = c.get(row);
+  return value.index() != 0 ? fmt::format("{}: {}\n", c.key, yaml_value(value, c.type)) : "";
+}
+
+namespace {
+
 // The lines of a base; NULL has no spelling, and is the default where it can stand.
 std::string axis_yaml(const Column& c, const ResultRow& row, const GridForm& form) {
   const Value value = c.get(row);
   const bool said = value.index() != 0 && (always_said(c, form) || value != c.default_value);
-  return said ? fmt::format("  {}: {}\n", c.key, yaml_value(value, c.type)) : "";
+  return said ? "  " + axis_line(c, row) : "";
 }
 
 // A name that grid files take: letters, digits, '.', '_', '-'.
@@ -176,9 +186,8 @@ std::string points_yaml(std::span<const BestOfGroup> groups, const BestOptions& 
     if (say_model)
       out += fmt::format("{}model: {}\n", std::exchange(start, "    "), model_yaml(group.winner->trial));
     for (const Column* c : differ) {
-      const Value value = c->get(*group.winner);
-      if (value.index() != 0)
-        out += fmt::format("{}{}: {}\n", std::exchange(start, "    "), c->key, yaml_value(value, c->type));
+      const std::string line = axis_line(*c, *group.winner);
+      if (!line.empty()) out += std::string(std::exchange(start, "    ")) + line;
     }
     if (start == "  - ")
       out += "  - {}\n";  // the groups are of labels: the configuration is one and the same
@@ -224,9 +233,10 @@ std::string model_line(const ResultRow& row) {
 
 }  // namespace
 
-std::optional<MeasurePlan> measure_of(const std::string& options_json) {
+std::optional<MeasurePlan> measure_of(const std::string& sweep, const std::string& options_json) {
   const auto options = sweep_options_from(options_json);
-  return options ? options->measure : std::nullopt;
+  const bool rehearsed = is_rehearsal(sweep) && options && options->measure == kRehearsalMeasure;
+  return options && !rehearsed ? options->measure : std::nullopt;
 }
 
 std::string as_grid_yaml(const ResultRow& row, const GridForm& form) {

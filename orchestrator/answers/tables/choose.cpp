@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
@@ -57,6 +58,10 @@ Choices choose(std::span<const PlanEntry> entries, const ChooseRequest& asked,
   auto& options = out.meeting = choices_of(entries, asked.tokens, usd_per_node_hour);
   if (options.empty()) return out;
   out.fastest = std::ranges::min(options, {}, &Choice::hours);
+  const auto price = [](const Choice& each) {
+    return each.usd.value_or(std::numeric_limits<double>::infinity());
+  };
+  if (const Choice least = std::ranges::min(options, {}, price); least.usd) out.cheapest = least;
   if (asked.days)
     std::erase_if(options, [&](const Choice& each) { return each.hours > *asked.days * kHoursOfDay; });
   if (asked.usd)
@@ -86,12 +91,17 @@ std::string choices_text(const Choices& found, const ChooseRequest& asked) {
 std::string choices_summary(const Choices& found, const ChooseRequest& asked, const std::string& grid) {
   if (!found.fastest)
     return fmt::format("sweep: nothing of {} is predicted to fit; `sweep plan {}` says why\n", grid, grid);
-  if (found.meeting.empty())
-    return fmt::format(
-        "sweep: no configuration finishes {:g} tokens{}{}; the fastest (predicted) takes {:.1f} days{}\n",
-        asked.tokens, asked.days ? fmt::format(" in {:g} days", *asked.days) : "",
-        asked.usd ? fmt::format(" for {:.0f} USD", *asked.usd) : "", found.fastest->days(),
-        found.fastest->usd ? fmt::format(" and {:.0f} USD", *found.fastest->usd) : "");
+  if (found.meeting.empty()) {
+    const auto told = [](const char* which, const Choice& each) {
+      return fmt::format("; the {} (predicted) takes {:.1f} days{}", which, each.days(),
+                         each.usd ? fmt::format(" and {:.0f} USD", *each.usd) : "");
+    };
+    return fmt::format("sweep: no configuration finishes {:g} tokens{}{}{}{}\n", asked.tokens,
+                       asked.days ? fmt::format(" in {:g} days", *asked.days) : "",
+                       asked.usd ? fmt::format(" for {:.0f} USD", *asked.usd) : "",
+                       asked.usd && found.cheapest ? told("cheapest", *found.cheapest) : "",
+                       asked.days || !found.cheapest ? told("fastest", *found.fastest) : "");
+  }
   return fmt::format(
       "{} predicted to fit and meet that; {} first. Predicted, not measured: run the first ones\n",
       counted(i64(found.meeting.size()), "configuration"), found.by_time ? "the fastest" : "the cheapest");

@@ -27,9 +27,10 @@ struct Choice {
   double model_bytes() const;
 };
 struct Choices {
-  std::vector<Choice> meeting;    // those that meet the request, the best first
-  std::optional<Choice> fastest;  // of all; nullopt: nothing is predicted to fit
-  bool by_time = false;           // the fastest is the best; else the cheapest
+  std::vector<Choice> meeting;     // those that meet the request, the best first
+  std::optional<Choice> fastest;   // of all; nullopt: nothing is predicted to fit
+  std::optional<Choice> cheapest;  // of all that have a price
+  bool by_time = false;            // the fastest is the best; else the cheapest
 };
 // `entries` must outlive the answer. Prices are by hardware; those that are not given are the catalogue's.
 Choices choose(std::span<const PlanEntry> entries, const ChooseRequest&,

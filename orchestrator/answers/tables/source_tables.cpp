@@ -56,7 +56,9 @@ struct Priced {
   const ResultRow* other = nullptr;  // else how it ended
 };
 
+// One that may be the best goes before one that was stopped early.
 bool cheaper(const ResultRow& a, const ResultRow& b) {
+  if (may_be_best(a) != may_be_best(b)) return may_be_best(a);
   const auto &x = a.metrics.cost_per_mt, &y = b.metrics.cost_per_mt;
   if (x && y && *x != *y) return *x < *y;
   return a.metrics.mt_per_hour > b.metrics.mt_per_hour;
@@ -87,7 +89,9 @@ SourceTableAnswer cost_table(std::span<const ResultRow> rows) {
     for (const Field& field : place) key.push_back(field.of(row));
     Priced& found = places[std::move(key)];
     if (outcome == CellOutcome::kOk && row.metrics.mt_per_hour) {
-      if (!found.best || row.metrics.mt_per_hour > found.best->metrics.mt_per_hour) found.best = &row;
+      if (!found.best || goes_before(Better::kHigher, row, *row.metrics.mt_per_hour, *found.best,
+                                     *found.best->metrics.mt_per_hour))
+        found.best = &row;
     } else if (!found.other || outcome == CellOutcome::kOom) {
       found.other = &row;
     }
@@ -323,8 +327,8 @@ std::vector<ScalingCurve> scaling_curves(std::span<const ResultRow> rows) {
     const auto& rate = row.metrics.tokens_per_s_gpu;
     if (cell_outcome_of(row) != CellOutcome::kOk || !rate || !std::isfinite(*rate)) continue;
     ++point.ok;
-    if (!point.best || ranks_before(Better::kHigher, *rate, row.trial_id,
-                                    *point.best->metrics.tokens_per_s_gpu, point.best->trial_id))
+    if (!point.best ||
+        goes_before(Better::kHigher, row, *rate, *point.best, *point.best->metrics.tokens_per_s_gpu))
       point.best = &row;
   }
   std::vector<ScalingCurve> out;

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
 #include "base/text.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/json_values.h"
+#include "orchestrator/answers/statistics/best.h"
 #include "schema/codec.h"
+#include "schema/columns.h"
+#include "schema/labels.h"
 #include "schema/ranking.h"
 
 namespace sweep::answers {
@@ -25,9 +29,38 @@ struct Seen {
   std::vector<ResultRow> ran, out_of_memory;
 };
 
-bool same_but_batch(const Trial& a, const Trial& b) {
-  return a.seq_len == b.seq_len && a.recompute == b.recompute && a.precision == b.precision &&
-         a.zero == b.zero && a.tp == b.tp && a.pp == b.pp && a.cp == b.cp;
+constexpr std::array<std::string_view, 3> kAxesOfTheBatch{"micro_batch_size", "grad_accum",
+                                                          "global_batch_size"};
+// What the first lines of a suggestion say; the batch in all follows from the others.
+constexpr std::array<std::string_view, 8> kSaidFirst{"model",         "hardware",         "nodes",
+                                                     "gpus_per_node", "micro_batch_size", "seq_len",
+                                                     "recompute",     "global_batch_size"};
+// The layout and the precision are said also where they are the default.
+constexpr std::array<std::string_view, 6> kAlwaysSaid{"dp", "tp", "pp", "cp", "zero", "precision"};
+
+template <std::size_t N>
+bool is_among(const std::array<std::string_view, N>& keys, std::string_view key) {
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+bool same_but_batch(const ResultRow& a, const ResultRow& b) {
+  return a.trial.labels == b.trial.labels && std::ranges::all_of(columns(), [&](const Column& c) {
+           return c.role != Role::kAxis || is_among(kAxesOfTheBatch, c.key) || c.get(a) == c.get(b);
+         });
+}
+
+// The other axes that the trial has not at their defaults: without them it is another configuration. Axes of the grid's own
+// are comments: no other grid has them.
+std::string axes_of(const ResultRow& row) {
+  std::string out;
+  const nlohmann::json labels = label_members(row.trial.labels);
+  for (const auto& [name, value] : labels.items())
+    if (is_label_name(name)) out += fmt::format("# {}: {}\n", safe_text(name), safe_text(value.dump()));
+  for (const Column& c : columns()) {
+    if (c.role != Role::kAxis || is_among(kSaidFirst, c.key)) continue;
+    if (is_among(kAlwaysSaid, c.key) || c.get(row) != c.default_value) out += axis_line(c, row);
+  }
+  return out;
 }
 
 const ResultRow& fastest_of(const std::vector<ResultRow>& rows) {
@@ -57,13 +90,12 @@ Suggestion suggestion(const Seen& seen) {
   Suggestion out{fastest_of(seen.ran), static_cast<i64>(ran.size()), 0, {}, 0, {}};
   for (const auto& row : seen.ran) {
     const Trial& t = row.trial;
-    if (same_but_batch(t, out.best.trial))
-      out.largest_batch = std::max(out.largest_batch, t.micro_batch_size);
+    if (same_but_batch(row, out.best)) out.largest_batch = std::max(out.largest_batch, t.micro_batch_size);
     out.longest = std::max(out.longest, t.seq_len);
     if (t.recompute == Recompute::kNone) out.longest_kept = std::max(out.longest_kept.value_or(0), t.seq_len);
   }
   for (const auto& row : seen.out_of_memory)
-    if (same_but_batch(row.trial, out.best.trial))
+    if (same_but_batch(row, out.best))
       out.batch_beyond =
           std::min(out.batch_beyond.value_or(row.trial.micro_batch_size), row.trial.micro_batch_size);
   return out;
@@ -84,9 +116,7 @@ std::string yaml_of(const Suggestion& of) {
          fmt::format("micro_batch_size: {}  # with these: ran up to {}{}\n", t.micro_batch_size,
                      of.largest_batch, beyond) +
          fmt::format("seq_len: {}  # {}\n", t.seq_len, context_text(of)) +
-         fmt::format("recompute: {}\n", to_string(t.recompute)) +
-         fmt::format("dp: {}\ntp: {}\npp: {}\ncp: {}\nzero: {}\nprecision: {}\n", t.dp, t.tp, t.pp, t.cp,
-                     t.zero, to_string(t.precision));
+         fmt::format("recompute: {}\n", to_string(t.recompute)) + axes_of(of.best);
 }
 
 }  // namespace

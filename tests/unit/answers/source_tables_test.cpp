@@ -153,6 +153,29 @@ TEST(ScalingTable, OfEqualRatesTheSmallerIdIsTheBest) {
   EXPECT_EQ(curves[0].points.at(0).best->trial_id, "a");
 }
 
+TEST(ScalingTable, ATrialThatWasStoppedEarlyIsNotTheBest) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 95), ok_row("b", 2, 90)};
+  rows[0].metrics.steps_saved = 8;
+  EXPECT_EQ(scaling_curves(rows).at(0).points.at(0).best->trial_id, "b");
+}
+
+TEST(CostTable, ATrialThatWasStoppedEarlyHasNoStar) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 95), ok_row("b", 2, 90)};
+  for (ResultRow& row : rows)
+    row.metrics.mt_per_hour = *row.metrics.tokens_per_s_gpu,
+    row.metrics.cost_per_mt = 1 / *row.metrics.tokens_per_s_gpu;
+  rows[0].metrics.steps_saved = 8;
+  for (const i64 batch : {1, 2}) {  // in a place of its own, and beside the other
+    rows[0].trial.micro_batch_size = batch, rows[1].trial.micro_batch_size = 1;
+    const auto table = source_table(SourceTable::kCost, rows).table;
+    const auto at = [&](std::string_view name) {
+      return std::size_t(std::ranges::find(table.columns, name) - table.columns.begin());
+    };
+    for (const auto& line : table.rows)
+      EXPECT_EQ(line[at("star")] != Value{}, line[at("trial")] == Value{std::string("b")});
+  }
+}
+
 TEST(CostTable, TheStarIsTheCheapestBatchOfItsContext) {
   std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 1, 100), ok_row("c", 1, 100)};
   const double cost[] = {2.0, 1.0, 3.0};

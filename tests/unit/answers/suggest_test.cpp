@@ -39,6 +39,15 @@ TEST(Suggest, ALargerBatchIsOutOfMemoryFromTheSmallestThatWas) {
   EXPECT_EQ(document[0]["tokens_per_s_gpu"], 900);
 }
 
+TEST(Suggest, AnAxisThatDiffersMakesAnotherConfiguration) {
+  auto rows = on_one_place({ok_row("a", 1, 900), bad_row("b", 1, Outcome::kOom, ""), ok_row("c", 1, 500)});
+  rows[0].trial.lora_rank = 16;
+  const auto found = suggestions(rows);
+  EXPECT_EQ(found.at(0).largest_batch, 1) << "trial c trains every parameter";
+  EXPECT_FALSE(found.at(0).batch_beyond);
+  EXPECT_NE(suggestions_yaml(found).find("\nlora_rank: 16\n"), std::string::npos) << suggestions_yaml(found);
+}
+
 TEST(Suggest, AResultThatASweepReusedCountsOnce) {
   const auto rows = on_one_place({ok_row("a", 1, 900), ok_row("b", 1, 500), ok_row("a", 1, 900)});
   EXPECT_EQ(suggestions(rows).at(0).ran, 2);

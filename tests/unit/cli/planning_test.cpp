@@ -108,6 +108,8 @@ TEST_F(Planned, ReplayTriesAllOfThemByGrid) {
   EXPECT_EQ(rows[0].at("trial"), "1");
   for (const auto& row : rows) EXPECT_EQ(row.at("share_of_best"), row.at("row") == "3" ? "1.0000" : "0.5000");
   EXPECT_EQ(sweep({"replay", csv, "--strategy", "absent"}).code, kBadInput);
+  const std::string unmeasured = file("u.csv", "model,nodes,dp,tp,pp,mbs,gas\n1B,1,8,1,1,1,4\n");
+  EXPECT_EQ(sweep({"replay", unmeasured}).code, kBadInput) << "no row says how fast it ran";
   const json tried = json::parse(sweep({"replay", csv, "--strategy", "grid", "--json"}).out);
   ASSERT_EQ(tried.size(), 2u);
   for (const auto& each : tried) {

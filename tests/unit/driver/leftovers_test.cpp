@@ -25,7 +25,7 @@ TEST_F(LeftoversTest, ADatabaseWithoutAllocationsHasNone) {
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_FALSE(found->any());
   EXPECT_TRUE(found->running().empty());
-  EXPECT_TRUE(found->end().empty());
+  EXPECT_TRUE(found->end(driver.store()).empty());
 }
 
 TEST_F(LeftoversTest, ASweepThatIsRunningIsLeftAlone) {

@@ -198,6 +198,19 @@ TEST(Import, RowsWithoutAnAnswerAreLeftOut) {
   EXPECT_FALSE(read.rows[0].result);
 }
 
+TEST(Import, APrunedRowThatNoLayoutCanBeIsLeftOut) {
+  const std::string head = "model,mbs,gbs,dp,status,tok_s_gpu\n";
+  const Imported read = must(head + "m,3,8,1,pruned,\nm,2,8,1,ok,5\n");
+  EXPECT_EQ(read.left_out, 1);
+  EXPECT_EQ(read.rows.size(), 1u);
+}
+
+TEST(Import, ResultsOfACommandAreReadWithoutTheirProgram) {
+  const Imported read = must("model,mbs,workload,tok_s_gpu\nm,1,command,5\nm,2,step,6\n");
+  ASSERT_EQ(read.rows.size(), 2u);
+  EXPECT_EQ(read.rows[0].entry.trial.workload, Workload::kStep);
+}
+
 struct Bad {
   const char* text;
   ErrorKind kind;

@@ -50,6 +50,18 @@ TEST(CommandMetrics, FiguresAreThoseOfTheRanksThatReported) {
   EXPECT_EQ(m.ranks_reported, 2);
 }
 
+TEST(CommandMetrics, TokensFollowFromTheAxesThatItsGridStates) {
+  Trial t = two_ranks();
+  t.micro_batch_size = 4, t.global_batch_size = 8, t.seq_len = 100;
+  std::vector<RankRecord> records{reporting(0, {20}), reporting(1, {20})};
+  for (RankRecord& record : records) record.samples[0].tokens = 0;
+  EXPECT_FALSE(derive(t, records, nullptr).tokens_per_s) << "nobody said what a step has";
+  t.labels = R"({"@axes":" micro_batch_size "})";
+  EXPECT_FALSE(derive(t, records, nullptr).tokens_per_s);
+  t.labels = R"({"@axes":" micro_batch_size seq_len "})";
+  EXPECT_DOUBLE_EQ(derive(t, records, nullptr).tokens_per_s.value_or(0), 800 / 0.02);
+}
+
 TEST(CommandMetrics, ALossNeedsNoTokens) {
   std::vector<RankRecord> records{reporting(0, {10, 30}), reporting(1, {10, 30})};
   for (RankRecord& record : records)

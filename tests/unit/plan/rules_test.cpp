@@ -333,5 +333,15 @@ TEST(NotBuiltYet, AQuantizedBaseIsFrozenDenseAndInWholeBlocks) {
               HasSubstr("intermediate_size / tp is 1376"));
 }
 
+TEST(Hardware, SharedMemoryCarriesNothingBetweenGpus) {
+  const auto rule = [](const char* hardware) {
+    return first_objection(changed([&](Trial& t) { t.hardware = hardware, t.backend = CommBackend::kShm; }))
+        .value_or(Objection{})
+        .rule;
+  };
+  EXPECT_EQ(rule("h100-sxm-80gb"), "hardware");
+  EXPECT_EQ(rule("cpu"), "");
+}
+
 }  // namespace
 }  // namespace sweep::plan

@@ -337,6 +337,9 @@ TEST(PredictionView, ARefusedTrialOfOurOwnStepHasTimesAndNoBytes) {
   EXPECT_TRUE(object["predicted_bytes"].is_null()) << "not predicted is never 0";
   EXPECT_GT(object["predicted_step_s"], 0);
   EXPECT_EQ(object.size(), prediction_columns().size());
+  std::string line;
+  append_prediction(line, refused, own);
+  EXPECT_NE(line.find(",,,"), std::string::npos) << "nor in CSV: " << line;
 }
 
 TEST(PredictionView, CsvAndJsonSayTheSame) {

@@ -342,6 +342,13 @@ TEST_F(LeaseTest, AContainerThatSharesTheKernelIsJudgedByItsHeartbeat) {
   EXPECT_TRUE(must(second->take_lease(sweep_)));
 }
 
+TEST_F(LeaseTest, AProcessThatProcHidesIsJudgedByItsHeartbeat) {
+  auto first = as("n1", 1, false), second = as("n1", 2, false);
+  must(first->take_lease(sweep_));
+  alive_[1] = kHiddenStart;
+  EXPECT_TRUE(must(second->take_lease(sweep_))) << "it is there, whatever its start";
+}
+
 TEST(ProcessTable, ThisProcessSaysInWhichNamespaceItsPidCounts) {
   struct stat table {};
   ASSERT_EQ(::stat("/proc/self/ns/pid", &table), 0);

@@ -67,6 +67,49 @@ TEST_F(OpenTest, ANetworkFilesystemGetsARollbackJournal) {
   EXPECT_FALSE(fs::exists(path_.string() + "-wal"));
 }
 
+// The host that exports a folder sees a local filesystem where a run on another host sees a network one.
+TEST_F(OpenTest, AFileThatSomebodyRunsKeepsItsJournal) {
+  StoreDependencies far = quick();
+  far.network_filesystem = [](const fs::path&) { return true; };
+  auto run = must(Store::open(path_, Mode::kReadWrite, far));
+  SweepRow row;
+  row.name = "s";
+  const i64 sweep = must(run->ensure_sweep(row)).id;
+  ASSERT_FALSE(must(run->take_lease(sweep)));
+  open();
+  EXPECT_EQ(text_pragma("journal_mode"), "delete");
+  must(run->release_lease(sweep));
+  run.reset();
+  open();
+  EXPECT_EQ(text_pragma("journal_mode"), "wal") << "nobody runs it any more";
+}
+
+TEST_F(OpenTest, AReaderSeesNothingOfAWriteThatWasCutOff) {
+  StoreDependencies far = quick();
+  far.network_filesystem = [](const fs::path&) { return true; };
+  must(Store::open(path_, Mode::kReadWrite, far));
+  const pid_t writer = ::fork();
+  if (writer == 0) {
+    sqlite3* db = nullptr;
+    const bool written =
+        sqlite3_open(path_.c_str(), &db) == SQLITE_OK &&
+        sqlite3_exec(
+            db,
+            "PRAGMA cache_size = 1; BEGIN; INSERT INTO meta SELECT 'half', 'written';"
+            "CREATE TABLE half AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 9999) "
+            "SELECT i, hex(randomblob(99)) FROM n",
+            nullptr, nullptr, nullptr) == SQLITE_OK;
+    ::_exit(written ? 0 : 1);  // as kill -9: the journal stays
+  }
+  int status = -1;
+  ::waitpid(writer, &status, 0);
+  ASSERT_EQ(status, 0);
+  ASSERT_TRUE(fs::exists(path_.string() + "-journal"));
+  auto reader = must(Store::open(path_, Mode::kReadOnly, far));
+  const auto rows = must(reader->query("SELECT count(*) FROM sqlite_master WHERE name = 'half'", {}));
+  EXPECT_EQ(std::get<i64>(rows.rows.at(0).at(0)), 0);
+}
+
 TEST_F(OpenTest, ALocalFilesystemIsNotTakenForANetworkOne) {
   EXPECT_FALSE(on_network_filesystem(dir_ / "not" / "yet.db"));
   EXPECT_FALSE(on_network_filesystem("/dev/shm/not_yet.db"));

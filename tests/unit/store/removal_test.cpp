@@ -1,4 +1,5 @@
 // A sweep that is deleted, and a copy of the file.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "store_fixture.h"
@@ -48,6 +49,22 @@ TEST_F(Removal, IsRefusedWhileSomebodyRunsItOrAllocationsAreOpen) {
   must(store_->release_lease(sweep_));
   EXPECT_THAT(error_in(store_->remove_sweep(row())), IsError(ErrorKind::kRefused, "s"));
   EXPECT_EQ(count("plan_entry"), 1);
+}
+
+TEST_F(Removal, IsRefusedWhileAnotherSweepHasItsAnswers) {
+  start(1);
+  finish(plan_[0], Outcome::kOk, 10);
+  end_run();
+  SweepRow other;
+  other.name = "other";
+  const i64 taker = must(store_->ensure_sweep(other)).id;
+  must(store_->sync_plan(taker, plan_, {}));
+  sql(
+      fmt::format("UPDATE plan_entry SET state = {}, outcome = {}, final_attempt = "
+                  "(SELECT final_attempt FROM plan_entry WHERE sweep <> {}) WHERE sweep = {}",
+                  static_cast<int>(State::kFinished), static_cast<int>(Outcome::kOk), taker, taker));
+  EXPECT_THAT(error_in(store_->remove_sweep(row())), IsError(ErrorKind::kRefused, "s"));
+  EXPECT_EQ(count("attempt"), 1);
 }
 
 TEST_F(Removal, TheSameGridCanRunAgain) {
