@@ -48,7 +48,8 @@ void add_run_options(CLI::App& c, RunOptions& o) {
   add_db(c, o.where);
   add_launcher_name(c, o.launch.on, "where to run; absent: what the grid's launch section names, else local");
   c.add_option("--slots", o.launch.slots,
-               "CPU ranks or GPUs to use at once; 1: one trial at a time; absent: all of this machine")
+               "CPU ranks or GPUs to use at once; 1: one trial at a time; absent: all of this machine, 1 for commands "
+               "on a CPU")
       ->check(above_zero());
   c.add_option("--jobid", o.launch.job,
                "use the nodes of this Slurm allocation instead of asking for new ones")
@@ -377,7 +378,7 @@ void add_run(Registry r) {
   auto* rehearse =
       c->add_flag("--rehearse", o->rehearse,
                   "run the trials on phantom GPUs of this machine: do they start, do they fit, what do they "
-                  "allocate; kept apart from measurements, as the sweep NAME.rehearsal (docs/phantom.md)");
+                  "allocate; kept apart from measurements, as the sweep NAME.rehearsal (docs/rehearsal.md)");
   for (const char* other : {"--on", "--jobid", "--as-job", "--screen", "--slots", "--gpu-hours"})
     rehearse->excludes(c->get_option(other));
   c->add_option("--rehearse-ranks", o->rehearse_ranks,
