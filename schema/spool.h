@@ -1,7 +1,7 @@
 // The spool of an allocation: the only place that spells its paths, and the framing of its append-only
 // mailbox files.
 //
-//   <spool>/inbox.jsonl               orchestrator -> agent: attempt, cancel, finish
+//   <spool>/inbox.jsonl               orchestrator -> agent: attempt, finish
 //   <spool>/outbox.jsonl              agent -> orchestrator: hello, node, started, rank_record, rank_exit,
 //                                     attempt_end, bye
 //   <spool>/agent.log                 the agent's own log

@@ -1,6 +1,5 @@
-// StatePlan: what a trial asks of the model states, as the parts of ModelState need it: types, what is
-// divided, what comes and goes, what is kept outside the device; and per bucket the channels its numbers
-// travel on.
+// StatePlan: types, sharding and placement of the model states of a trial, and the channels of each bucket. The
+// parts of ModelState read it.
 #pragma once
 #include <c10/core/ScalarType.h>
 

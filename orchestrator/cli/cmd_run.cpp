@@ -48,7 +48,8 @@ void add_run_options(CLI::App& c, RunOptions& o) {
   add_db(c, o.where);
   add_launcher_name(c, o.launch.on, "where to run; absent: what the grid's launch section names, else local");
   c.add_option("--slots", o.launch.slots,
-               "CPU ranks or GPUs to use at once; 1: one trial at a time; absent: all of this machine")
+               "CPU ranks or GPUs to use at once; 1: one trial at a time; absent: all of this machine, 1 for "
+               "commands on a CPU")
       ->check(above_zero());
   c.add_option("--jobid", o.launch.job,
                "use the nodes of this Slurm allocation instead of asking for new ones")

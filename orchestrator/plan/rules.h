@@ -14,9 +14,9 @@ struct Objection : predict::Refusal {
   Outcome verdict = Outcome::kPruned;
 };
 
-// The first rule that the trial breaks: range, hardware, rank_algebra, divisibility, pipeline, recompute, zero,
-// positions, precision, attention, host_memory. A command must keep to the rules of any program; with a model the model's rules hold
-// too.
+// The first rule that the trial breaks: rank_algebra, range, hardware, divisibility, env; of a model divisibility,
+// experts, pipeline, recompute, zero, positions; of the built-in step precision, attention, cuda_graph, host_memory.
+// A command must keep to the rules of any program; with a model the model's rules hold too.
 std::optional<Objection> first_objection(const Trial&);
 // The same, as a prediction under the profile of our own step asks for it.
 std::optional<predict::Refusal> step_refusal(const Trial&);

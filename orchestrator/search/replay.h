@@ -1,5 +1,5 @@
-// Replay: the order in which a strategy tries trials whose answers are known, as a run would: each answer is
-// seen before the next trial is chosen.
+// Replay gives the order in which a strategy tries trials whose answers are known. As in a run, it sees each answer
+// before it chooses the next trial.
 #pragma once
 #include "orchestrator/search/candidate.h"
 

@@ -1,6 +1,5 @@
 // What a rank does beside its timed steps, each a phase of its own: it loads weights before them, evaluates
-// and writes a checkpoint after them. It fills the record's
-// AroundStep; what fails is an exception, as in the steps.
+// and writes a checkpoint after them. It fills the record's AroundStep; a failure is an exception, as in the steps.
 #pragma once
 #include <functional>
 

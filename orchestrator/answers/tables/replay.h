@@ -1,4 +1,4 @@
-// Replay: the trials that a strategy would have run of configurations that are measured already, in its order.
+// Replay lists the trials that a strategy would have run of configurations that are measured already, in its order.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <optional>

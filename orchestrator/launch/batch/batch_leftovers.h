@@ -9,7 +9,7 @@
 
 namespace sweep::launch {
 
-// The questions to the scheduler, which wait for their answers.
+// The blocking queries to the scheduler.
 struct BatchQuestions {
   std::string_view scheduler;  // for people
   std::string_view record;     // in allocation records

@@ -1,5 +1,5 @@
-// SlurmEnvironment: what Slurm's commands are started with. Their own variables change what they ask, cancel,
-// submit and print, and some stand before what a script says: those are taken away, so that a sweep does the
+// SlurmEnvironment: the environment of Slurm's commands. They read variables that change what they ask, cancel,
+// submit and print, and some of these go before what a script says; these are removed, so that a sweep does the
 // same from every shell.
 #pragma once
 #include <string>

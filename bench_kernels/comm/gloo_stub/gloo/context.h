@@ -1,3 +1,4 @@
+// Declares what LibTorch's headers call of Gloo's context; LibTorch holds the code.
 #pragma once
 #include <chrono>
 namespace gloo {

@@ -1,3 +1,4 @@
+// Declares Gloo's store, from which LibTorch's headers derive theirs; LibTorch holds the code.
 #pragma once
 #include <chrono>
 #include <string>

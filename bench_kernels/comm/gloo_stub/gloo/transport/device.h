@@ -1,3 +1,4 @@
+// Declares what LibTorch's headers name of Gloo's device; LibTorch holds the code.
 #pragma once
 namespace gloo::transport {
 class Device;
