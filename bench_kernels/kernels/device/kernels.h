@@ -12,6 +12,7 @@
 #include "bench_kernels/kernels/device/nf4.h"
 #include "bench_kernels/kernels/device/norm.h"
 #include "bench_kernels/kernels/device/rope.h"
+#include "bench_kernels/kernels/device/sinks.h"
 
 // Half a pack at once of the exact GELU and of AdamW with masters: a whole one would spill.
 #define SWEEP_DEVICE_KERNELS(KERNEL)                                                                       \
@@ -41,6 +42,10 @@
   KERNEL(router_backward, RouterArgs, (route_backward<T>(args)))                                           \
   KERNEL(combine, CombineArgs, (combine<T, K>(args)))                                                      \
   KERNEL(combine_backward, CombineArgs, (combine_backward<T, K>(args, room)))                              \
+  KERNEL(add_group_bias, GroupBiasArgs, (add_group_bias<T, K>(args)))                                      \
+  KERNEL(sum_group_bias, GroupBiasArgs, (sum_group_bias<T, K>(args, room)))                                \
+  KERNEL(sinks, SinksArgs, (sinks<T, K>(args, room)))                                                      \
+  KERNEL(sinks_backward, SinksArgs, (sinks_backward<T, K>(args, room)))                                    \
   KERNEL(cross_entropy, CrossEntropyArgs, (cross_entropy<T, K>(args, room)))                               \
   KERNEL(add_losses, CrossEntropyArgs, (add_losses<T>(args, room)))
 
