@@ -87,4 +87,47 @@ void combine_backward(const at::Tensor& grad, const at::Tensor& places, const at
                  bytes_of(grad) + 2 * bytes_of(rows) + bytes_of(places) + 2 * bytes_of(weights));
 }
 
+namespace {
+
+sweep::device::GroupBiasArgs bias_args(const at::Tensor& rows, const at::Tensor& ends, const at::Tensor& bias,
+                                       bool add) {
+  return {at_of(ends), at_of(rows), at_of(bias), rows.size(0), rows.size(1), ends.size(0), add ? 1 : 0};
+}
+
+}  // namespace
+
+void add_group_bias(const at::Tensor& rows, const at::Tensor& ends, const at::Tensor& bias) {
+  if (rows.is_meta()) return;
+  const Index n = rows.size(1);
+  const auto args = bias_args(rows, ends, bias, true);
+  const bool packed = aligned({rows, bias}, {n});
+  run(rows, {"add_group_bias",
+             {},
+             packed,
+             blocks_for(rows.size(0)),
+             threads_for(packed ? n / pack_of(rows) : n),
+             0,
+             &args,
+             2 * bytes_of(rows) + bytes_of(bias)});
+}
+
+void sum_group_bias(const at::Tensor& rows, const at::Tensor& ends, const GradOut& bias) {
+  namespace d = sweep::device;
+  if (rows.is_meta()) return;
+  const Index n = rows.size(1);
+  const auto args = bias_args(rows, ends, bias.grad, bias.add);
+  const bool packed = aligned({rows}, {n});
+  const Index pack = packed ? pack_of(rows) : 1, columns = d::kSumColumns * pack;
+  constexpr unsigned kThreads = d::kSumColumns * d::kSumGroups;
+  const std::size_t element = rows.scalar_type() == at::kDouble ? sizeof(double) : sizeof(float);
+  run(rows, {"sum_group_bias",
+             {},
+             packed,
+             blocks_for(ends.size(0) * ((n + columns - 1) / columns)),
+             kThreads,
+             element * kThreads * static_cast<std::size_t>(pack),
+             &args,
+             bytes_of(rows) + bytes_of(bias.grad)});
+}
+
 }  // namespace sweep::kernels::device

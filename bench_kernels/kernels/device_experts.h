@@ -17,5 +17,8 @@ void combine(const at::Tensor& rows, const at::Tensor& places, const at::Tensor&
 // rows become their gradient.
 void combine_backward(const at::Tensor& grad, const at::Tensor& places, const at::Tensor& weights,
                       const at::Tensor& rows, const at::Tensor& dweights);
+// A group's bias, of [groups, n], is added to its rows; the reverse for its gradient. ends: int32 [groups].
+void add_group_bias(const at::Tensor& rows, const at::Tensor& ends, const at::Tensor& bias);
+void sum_group_bias(const at::Tensor& rows, const at::Tensor& ends, const GradOut& bias);
 
 }  // namespace sweep::kernels::device

@@ -50,4 +50,7 @@ inline std::size_t room_of_warps(const at::Tensor& like) {
 // driver.
 void run(const at::Tensor& like, Launch launch);
 
+// partial: sums of parts, [parts, n], with db [parts, 2n]: the gradients become, or grow by, the sums of them.
+void sum_parts(const at::Tensor& partial, const GradOut& dw, const GradOut& db);
+
 }  // namespace sweep::kernels::device

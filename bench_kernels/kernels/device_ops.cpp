@@ -122,6 +122,22 @@ void norm(const at::Tensor& x, const Norm& p, const at::Tensor& y, const NormSta
           passes * x.numel() * static_cast<std::int64_t>(x.element_size())});
 }
 
+void sum_parts(const at::Tensor& partial, const GradOut& dw, const GradOut& db) {
+  namespace d = sweep::device;
+  constexpr int kThreads = d::kSumColumns * d::kSumGroups;
+  const std::int64_t width = partial.size(1);
+  const d::SumPartsArgs args{at_of(partial),  at_of(dw.grad), at_of(db.grad), partial.size(0),
+                             dw.grad.numel(), dw.add ? 1 : 0, db.add ? 1 : 0};
+  run(dw.grad, {"sum_parts",
+                {},
+                false,
+                static_cast<unsigned>((width + d::kSumColumns - 1) / d::kSumColumns),
+                kThreads,
+                room_of(partial, kThreads),
+                &args,
+                bytes_of(partial)});
+}
+
 void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, const NormStats& stats,
                    const at::Tensor& residual, const at::Tensor& dx, const GradOut& dw, const GradOut& db) {
   namespace d = sweep::device;
@@ -149,17 +165,7 @@ void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, con
           fits ? shared : room_of(partial, d::kWarp),
           &args,
           passes * x.numel() * static_cast<std::int64_t>(x.element_size()) + sums});
-  const d::SumPartsArgs last{at_of(partial), at_of(dw.grad), p.rms() ? nullptr : at_of(db.grad), parts, n,
-                             dw.add ? 1 : 0, db.add ? 1 : 0};
-  constexpr int kThreads = d::kSumColumns * d::kSumGroups;
-  run(x, {"sum_parts",
-          {},
-          false,
-          static_cast<unsigned>((width + d::kSumColumns - 1) / d::kSumColumns),
-          kThreads,
-          room_of(partial, kThreads),
-          &last,
-          sums});
+  sum_parts(partial, dw, p.rms() ? GradOut() : db);
 }
 
 namespace {

@@ -1,14 +1,34 @@
 #include "bench_kernels/kernels/grouped.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 
+#include "bench_kernels/kernels/device_experts.h"
+
 namespace sweep::kernels {
+
+Arriving::Arriving(const at::Tensor& numbers)
+    : host_(numbers.to(at::kCPU, numbers.scalar_type(), /*non_blocking=*/true)) {
+  if (numbers.is_cpu()) return;
+  there_.emplace(numbers.device().type());
+  there_->record(c10::impl::VirtualGuardImpl(numbers.device().type()).getStream(numbers.device()));
+}
+
+const std::vector<std::int64_t>& Arriving::get() {
+  if (!host_.defined()) return values_;
+  if (there_ && !there_->query()) there_->synchronize();
+  const auto* first = host_.const_data_ptr<std::int64_t>();
+  values_.assign(first, first + host_.numel());
+  host_.reset();
+  return values_;
+}
+
 namespace {
 
 std::int64_t experts_of(const Groups& groups) {
-  return static_cast<std::int64_t>(groups.counts.size());
+  return groups.ends.size(0);
 }
 
 // One expert's part of what is stacked along the first dimension.
@@ -20,10 +40,9 @@ at::Tensor of_expert(const at::Tensor& stack, const Groups& groups, std::int64_t
 // f(expert, where its rows begin, how many they are).
 template <class F>
 void each_group(const Groups& groups, const F& f) {
-  std::int64_t begin = 0;
-  for (std::int64_t expert = 0; expert < experts_of(groups); ++expert) {
-    const std::int64_t count = groups.counts[static_cast<std::size_t>(expert)];
-    f(expert, begin, count);
+  std::int64_t begin = 0, expert = 0;
+  for (const std::int64_t count : groups.counts()) {
+    f(expert++, begin, count);
     begin += count;
   }
 }
@@ -34,8 +53,9 @@ at::Tensor stacked(const at::Tensor& weight, const Groups& groups) {
 
 // All experts have as many rows.
 bool balanced(const Groups& groups) {
-  const std::int64_t first = groups.counts.empty() ? 0 : groups.counts.front();
-  return first > 0 && std::ranges::all_of(groups.counts, [&](std::int64_t count) { return count == first; });
+  const auto& counts = groups.counts();
+  const std::int64_t first = counts.empty() ? 0 : counts.front();
+  return first > 0 && std::ranges::all_of(counts, [&](std::int64_t count) { return count == first; });
 }
 
 }  // namespace
@@ -47,8 +67,13 @@ at::Tensor grouped_linear(const at::Tensor& in, const at::Tensor& weight, const 
   };
   if (groups.at_once && !in.is_meta()) {
     const at::Tensor out = at::_grouped_mm(in, stacked(weight, groups).transpose(1, 2), groups.ends);
+    if (!bias.defined()) return out;
+    if (has_expert_kernels(out)) {
+      device::add_group_bias(out, groups.ends, bias);
+      return out;
+    }
     each_group(groups, [&](std::int64_t expert, std::int64_t begin, std::int64_t count) {
-      if (bias.defined() && count > 0) out.narrow(0, begin, count).add_(of_bias(expert));
+      if (count > 0) out.narrow(0, begin, count).add_(of_bias(expert));
     });
     return out;
   }
@@ -93,6 +118,7 @@ void grouped_backward_weight(const at::Tensor& dout, const at::Tensor& in, const
 }
 
 void grouped_backward_bias(const at::Tensor& dout, const Groups& groups, const GradOut& db) {
+  if (has_expert_kernels(dout)) return device::sum_group_bias(dout, groups.ends, db);
   each_group(groups, [&](std::int64_t expert, std::int64_t begin, std::int64_t count) {
     at::Tensor grad = of_expert(db.grad, groups, expert);
     if (count > 0)

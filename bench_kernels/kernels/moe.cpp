@@ -131,6 +131,13 @@ void count_choices(const at::Tensor& experts, const at::Tensor& counts) {
   at::Tensor(counts).zero_().scatter_(0, flat, 1, "add");
 }
 
+void end_choices(const at::Tensor& counts, const at::Tensor& ends) {
+  const Work work(counts);
+  if (!work) return;
+  at::Tensor out = ends;
+  at::cumsum_out(out, counts, 0, at::kInt);
+}
+
 void order_choices(const at::Tensor& experts, const std::vector<std::int64_t>& chosen,
                    const std::vector<std::int64_t>& kept, const at::Tensor& order) {
   const Work work(experts);

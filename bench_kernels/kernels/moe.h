@@ -45,6 +45,8 @@ void router_backward(const at::Tensor& probs, const at::Tensor& experts, const a
 
 // counts int64 [E]: how many choices each expert has.
 void count_choices(const at::Tensor& experts, const at::Tensor& counts);
+// ends int32 [E]: where an expert's choices end, when they are sorted.
+void end_choices(const at::Tensor& counts, const at::Tensor& ends);
 // order [n]: the choices sorted by expert, within an expert by token, of each expert's chosen[expert] only the
 // first kept[expert]; n is the sum of kept. The caller has both counts, so the device is not waited for.
 void order_choices(const at::Tensor& experts, const std::vector<std::int64_t>& chosen,

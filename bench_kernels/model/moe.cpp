@@ -77,7 +77,7 @@ class MoeUnit final : public Unit {
     s.stats = kernels::norm(s.x, norm_of(shared_, norm_), s.h);
     s.h = all_rows(layout(), s.h);
     choose(s);
-    at::Tensor rows = at::empty({s.route->dispatch.sent(), s.h.size(1)}, s.h.options());
+    at::Tensor rows = at::empty({sent(s), s.h.size(1)}, s.h.options());
     kernels::gather_rows(s.h, s.route->sent.tokens, rows);
     s.rows = to_experts(s, std::move(rows));
     s.in = kernels::grouped_linear(s.rows, parameters()[in_.weight], s.route->groups, bias_of(in_));
@@ -108,6 +108,7 @@ class MoeUnit final : public Unit {
     backward_router(s, micro, dweights, dh);
     const at::Tensor dx = sum_all_rows(layout(), dh, s.x);
     backward_norm(shared_, norm_, dx, s.x, s.stats, grad, dx);
+    note_load(s);
     return dx;
   }
 
@@ -142,7 +143,6 @@ class MoeUnit final : public Unit {
       kernels::linear(s.h, router_.value(parameters()), {}, logits);
       weigh(s, logits, at::empty({tokens, k}, exact));
     }
-    note_load(s, tokens);
     if (spec().router_aux_coef > 0) global_load(s, tokens);
   }
 
@@ -158,13 +158,15 @@ class MoeUnit final : public Unit {
       kernels::router(logits, s.probs, s.route->experts, s.weights, gate_);
   }
 
-  void note_load(const MoeSaved& s, std::int64_t tokens) const {
-    if (shared_.load == nullptr) return;
+  // Rows that leave this rank's tokens.
+  static std::int64_t sent(const MoeSaved& s) { return s.route->sent.order.size(0); }
+  // After the work of the backward is on its way: here the host needs learned counts at the latest.
+  void note_load(const MoeSaved& s) const {
+    const std::int64_t tokens = s.h.size(0);
     const double mean = static_cast<double>(tokens * layout().ep() * spec().experts_per_token) /
                         static_cast<double>(spec().experts);
-    for (const std::int64_t count : s.route->groups.counts)
+    for (const std::int64_t count : s.route->groups.counts())
       shared_.load->worst = std::max(shared_.load->worst, static_cast<double>(count) / mean);
-    shared_.load->dropped += tokens * spec().experts_per_token - s.route->dispatch.sent();
   }
 
   // f of the auxiliary loss (Fedus et al. 2021, Switch Transformer, equations 4 to 6), over all tokens of the

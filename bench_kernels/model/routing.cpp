@@ -65,6 +65,11 @@ at::Tensor on_device(const Counts& values, at::IntArrayRef sizes, const at::Tens
   return out;
 }
 
+bool at_once(const StageContext& s) {
+  const auto width = s.spec.intermediate_size / s.layout.tp();
+  return s.options.grouped && s.spec.hidden_size % 8 == 0 && width % 8 == 0;
+}
+
 // Derives from the counts where rows stand and how they come in.
 void complete(const StageContext& s, Route& r) {
   const std::int64_t local = s.spec.experts / s.layout.ep();
@@ -73,12 +78,11 @@ void complete(const StageContext& s, Route& r) {
   if (!s.layout.expert->alone()) r.major = on_device(d.expert_major(), {d.received()}, whole);
   Counts ends;
   for (std::int64_t e = 0; e < local; ++e) {
-    r.groups.counts.push_back(d.rows_of(static_cast<std::size_t>(e)));
-    ends.push_back(r.groups.counts.back() + (ends.empty() ? 0 : ends.back()));
+    r.groups.known.push_back(d.rows_of(static_cast<std::size_t>(e)));
+    ends.push_back(r.groups.known.back() + (ends.empty() ? 0 : ends.back()));
   }
   r.groups.ends = on_device(ends, {local}, whole.dtype(at::kInt));
-  const auto width = s.spec.intermediate_size / s.layout.tp();
-  r.groups.at_once = s.options.grouped && s.spec.hidden_size % 8 == 0 && width % 8 == 0;
+  r.groups.at_once = at_once(s);
   if (s.spec.router_aux_coef > 0)
     r.chosen = on_device(d.chosen, {s.spec.experts}, whole.dtype(kernels::accumulate_type(s.options.type)));
 }
@@ -142,19 +146,35 @@ void count_learned(const StageContext& s, Route& r, std::int64_t tokens) {
   }
 }
 
+// Where every choice is served here, the number of rows is known and nothing is asked: the device keeps where each
+// expert's rows end, and the host reads the counts when it needs them.
+void count_later(const StageContext& s, Route& r) {
+  const at::Tensor counts = at::empty({s.spec.experts}, r.experts.options());
+  kernels::count_choices(r.experts, counts);
+  r.groups.ends = at::empty({s.spec.experts}, r.experts.options().dtype(at::kInt));
+  kernels::end_choices(counts, r.groups.ends);
+  r.groups.at_once = at_once(s);
+  r.groups.arriving = std::make_shared<kernels::Arriving>(counts);
+  if (s.spec.router_aux_coef > 0) r.chosen = counts.to(kernels::accumulate_type(s.options.type));
+}
+
 RoutePtr learned(const StageContext& s, const at::Tensor& probs, const at::Tensor& bias) {
   const std::int64_t tokens = probs.size(0), k = s.spec.experts_per_token;
+  const bool all_here = s.layout.expert->alone() && s.options.capacity_percent == 0;
   auto r = std::make_shared<Route>();
   const auto whole = at::TensorOptions(s.options.device).dtype(at::kLong);
   r->experts = at::empty({tokens, k}, whole);
   kernels::choose_experts(probs, r->experts, gate_of(s.spec), bias);
-  count_learned(s, *r, tokens);
-  const std::int64_t sent = r->dispatch.sent();
+  if (all_here)
+    count_later(s, *r);
+  else
+    count_learned(s, *r, tokens);
+  const std::int64_t sent = all_here ? tokens * k : r->dispatch.sent();
   r->sent.order = at::empty({sent}, whole);
   kernels::order_choices(r->experts, r->dispatch.chosen, r->dispatch.kept, r->sent.order);
   r->sent.tokens = r->sent.order.div(k, "floor");
   r->sent.places = at::full({tokens * k}, -1, whole).scatter_(0, r->sent.order, at::arange(sent, whole));
-  complete(s, *r);
+  if (!all_here) complete(s, *r);
   return r;
 }
 

@@ -1,5 +1,6 @@
 // Routing: which experts the tokens of a rank go to, and how many rows that sends where. Learned routing asks
-// the router's probabilities, and its peers; the host waits for the counts, once a layer. Balanced and skewed
+// the router's probabilities, and its peers; where rows travel or a capacity refuses some, the host waits for the counts,
+// once a layer. Balanced and skewed
 // routing follow from a token's position alone, so that load is a controlled variable: they are known before
 // the first step (and on meta tensors), are made once and shared by all layers, and nothing is waited for.
 #pragma once
@@ -36,7 +37,7 @@ struct Dispatch {
 
 // One layer's routing. Tensors on the device:
 struct Route {
-  Dispatch dispatch;
+  Dispatch dispatch;       // empty where all rows stay here, learned and without a capacity
   at::Tensor experts;      // int64 [T, k]
   kernels::Choices sent;   // the served choices, sorted by expert, within an expert by token
   at::Tensor major;        // int64 [received]; undefined: rows arrive expert by expert already

@@ -132,9 +132,8 @@ void Stage::bring_back(std::size_t b, Tape& tape) {
   if (b > 0) host_.fetch(tape.blocks[b - 1].parcel);
 }
 
-// Runs the layers from the kept input to block b again; nothing is counted a second time.
+// Runs the layers from the kept input to block b again.
 void Stage::recompute(const MicroBatch& micro, std::size_t b, Tape& tape) {
-  RoutingLoad* const load = std::exchange(shared_.load, nullptr);
   const std::size_t first = start_of(b);
   host_.fetch(tape.blocks[first].parcel);
   host_.arrive(tape.blocks[first].parcel);
@@ -145,7 +144,6 @@ void Stage::recompute(const MicroBatch& micro, std::size_t b, Tape& tape) {
     done(i, Pass::kRecompute);
   }
   run(micro, b, std::move(in), tape.blocks[b]);
-  shared_.load = load;
 }
 
 at::Tensor Stage::forward(const MicroBatch& micro, at::Tensor in, Tape& tape) {
@@ -169,13 +167,11 @@ at::Tensor Stage::forward(const MicroBatch& micro, at::Tensor in, Tape& tape) {
 at::Tensor Stage::evaluate(const MicroBatch& micro, at::Tensor in) {
   const Below below;
   take_documents(micro);
-  RoutingLoad* const load = std::exchange(shared_.load, nullptr);
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     need(b, Pass::kEvaluate);
     for (const UnitPtr& unit : blocks_[b].units) in = unit->evaluate(micro, std::move(in));
     done(b, Pass::kEvaluate);
   }
-  shared_.load = load;
   shared_.documents = nullptr;  // they may go with the caller's batch
   encoded_ = {};
   return in;

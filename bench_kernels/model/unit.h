@@ -51,7 +51,6 @@ struct Options {
 // expert's rows over the mean. 0: no experts here.
 struct RoutingLoad {
   double worst = 0;
-  std::int64_t dropped = 0;  // choices that a capacity left out
 };
 
 // One micro-batch, as far as this rank sees it.

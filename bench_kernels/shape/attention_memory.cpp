@@ -236,7 +236,7 @@ class Attention {
     if (s_.flash) {
       m.take(kKept, lse());
       if (s_.attention == AttentionKind::kSdpa && shares_) m.moment(kPassing, 2 * result());
-      if (s_.sinks && s_.gpu) m.moment(kPassing, 2 * lse());
+      if (s_.sinks && s_.gpu && s_.plain_rope) m.moment(kPassing, 2 * lse());
     } else if (s_.autocast) {
       m.moment({{kPassing, 2 * batched()}, {kPassing, of_scores(s_.element)}, {kKept, of_scores(4)}});
       m.take(kKept, of_scores(4)), m.take(kKept, of_scores(s_.element));

@@ -15,8 +15,8 @@ struct NotCaptured {
 // A graph repeats what the host did when it was captured: nothing in it may depend on the host later.
 constexpr NotCaptured kNotCaptured[] = {
     {[](const Trial& t) { return t.pp > 1; }, "pp above 1: stages wait for each other's messages; use pp 1"},
-    {[](const Trial& t) { return t.spec.experts > 0; },
-     "experts: the host knows how many rows each of them has"},
+    {[](const Trial& t) { return t.spec.experts > 0 && t.routing == Routing::kLearned; },
+     "routing learned: the host reads how many rows each expert has; use routing balanced or skewed"},
     {[](const Trial& t) { return t.packing; },
      "packing: the host knows where documents end; leave packing out"},
     {[](const Trial& t) {

@@ -276,7 +276,9 @@ StepTimes TrainStep::run() {
   s.stretches.clear();
   s.waits.clear();
   s.total.zero_();
-  for (const auto& part : s.pipeline.parts()) part->stage.routing_load() = {};
+  if (s.trial.routing ==
+      Routing::kLearned)  // else each step's is the same, and graphs that are launched note none
+    for (const auto& part : s.pipeline.parts()) part->stage.routing_load() = {};
   Impl::Marks at;
   at.first = s.clock.mark();
   s.load();

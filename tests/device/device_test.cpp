@@ -6,6 +6,7 @@
 #include "tests/device/expert_cases.h"
 #include "tests/device/fp8_cases.h"
 #include "tests/device/loss_cases.h"
+#include "tests/device/sinks_cases.h"
 
 namespace {
 
@@ -322,6 +323,10 @@ void every_kernel() {
     ropes<T>({4, 0, 3, threads, false, 1}, {2, 2, 6});
     combines<T>({3, reach + kPack, 2, threads, true, 0}, 2);
     combines<T>({5, 67, 3, threads, false, 1}, 3);
+    group_biases<T>({9, reach + kPack, 2, threads, true, 0});
+    group_biases<T>({21, 67, 3, threads, false, 1});
+    sinks<T>({3, 0, 2, threads, true, 0}, 3, static_cast<int>(reach / 2), true);
+    sinks<T>({5, 0, 3, threads, false, 1}, 7, 23, false);
     losses<T>({5, reach + 3, 2, threads, true, 0}, kPack, 2 * kPack - 3);
     losses<T>({4, 71, 3, threads, false, 1}, 30, 2);
     for (const bool wide : {false, true}) {

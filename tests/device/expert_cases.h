@@ -104,4 +104,31 @@ void combines(const Case& c, Index choices) {
   expect_near(said<T>("combine_backward weights", c), dweights, dw, std::is_same_v<T, double> ? 1e-12 : 1e-5);
 }
 
+// Groups of which one has no rows, and one most of them.
+template <class T>
+void group_biases(const Case& c) {
+  const std::vector<int> ends{2, 2, static_cast<int>(c.rows) - 1, static_cast<int>(c.rows)};
+  const Index groups = static_cast<Index>(ends.size());
+  const Array<T> rows(c.rows * c.n, c.shift, 1), bias(groups * c.n, c.shift, 2), grad(groups * c.n, 0, 3);
+  std::vector<double> want = rows.wide(), sums = grad.wide();
+  Index group = 0;
+  for (Index r = 0; r < c.rows; ++r) {
+    while (ends[static_cast<std::size_t>(group)] <= r) ++group;
+    for (Index i = 0; i < c.n; ++i)
+      want[static_cast<std::size_t>(r * c.n + i)] += bias[group * c.n + i],
+          sums[static_cast<std::size_t>(group * c.n + i)] += rows[r * c.n + i];
+  }
+  GroupBiasArgs args{ends.data(), rows.at(), grad.at(), c.rows, c.n, groups, 1};
+  const Index pack = c.packed ? 16 / static_cast<Index>(sizeof(T)) : 1, columns = kSumColumns * pack;
+  constexpr unsigned kThreads = kSumColumns * kSumGroups;
+  host_kernels::run<T>("sum_group_bias", c.packed,
+                       {static_cast<unsigned>(groups * ((c.n + columns - 1) / columns)), kThreads,
+                        sizeof(Wide<T>) * kThreads * static_cast<std::size_t>(pack)},
+                       &args);
+  expect_near(said<T>("sum_group_bias", c), grad, sums, tolerance<T>());
+  args.bias = bias.at();
+  host_kernels::run<T>("add_group_bias", c.packed, {c.blocks, c.threads, 0}, &args);
+  expect_near(said<T>("add_group_bias", c), rows, want, tolerance<T>());
+}
+
 }  // namespace device_test

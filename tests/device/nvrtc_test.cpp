@@ -8,8 +8,23 @@
 #include <map>
 #include <regex>
 #include <sstream>
+#include <vector>
+
+#include "tests/support/cuda_shim.h"
+// The list of kernels comes after the words that they are written in.
+#include "bench_kernels/kernels/device/kernels.h"
 
 namespace {
+
+std::vector<sweep::nvrtc::Kernel> all_kernels() {
+  std::vector<sweep::nvrtc::Kernel> all;
+#define SWEEP_KERNEL_FORMS(name, Args, body)                   \
+  for (const char* type : {"Bf16", "Fp16", "float", "double"}) \
+    for (const bool packed : {false, true}) all.push_back({#name, packed, type});
+  SWEEP_DEVICE_KERNELS(SWEEP_KERNEL_FORMS)
+#undef SWEEP_KERNEL_FORMS
+  return all;
+}
 
 // "sm_90 Bf16 rope_packed" to "registers stack spills".
 using Table = std::map<std::string, std::string>;
@@ -20,11 +35,12 @@ Table measured(const std::string& torch_lib) {
       "([0-9]+) registers");
   Table table;
   for (const int architecture : {80, 90, 100, 120}) {
-    for (const char* type : {"Bf16", "Fp16", "float", "double"}) {
-      const std::string log = sweep::nvrtc::compile(torch_lib, type, architecture).log;
-      for (std::sregex_iterator at(log.begin(), log.end(), kKernel), end; at != end; ++at)
-        table["sm_" + std::to_string(architecture) + " " + type + " " + (*at)[1].str()] =
-            (*at)[4].str() + " " + (*at)[2].str() + " " + (*at)[3].str();
+    for (const sweep::nvrtc::Kernel& kernel : all_kernels()) {
+      const std::string log = sweep::nvrtc::compile(torch_lib, kernel, architecture).log;
+      std::smatch found;
+      if (std::regex_search(log, found, kKernel))
+        table["sm_" + std::to_string(architecture) + " " + kernel.type + " " + found[1].str()] =
+            found[4].str() + " " + found[2].str() + " " + found[3].str();
     }
   }
   return table;

@@ -72,7 +72,8 @@ class PhantomStepTest(unittest.TestCase):
 
     def test_graphs_are_few_launches_of_the_same_work(self):
         """Of four micro-batches the first, those between and the last are two graphs each; the update is launched as usual."""
-        layouts = ({"gpus_per_node": 1}, {"gpus_per_node": 2, "zero": 3}, {"gpus_per_node": 4, "tp": 2, "sp": True, "zero": 2})
+        layouts = ({"gpus_per_node": 1}, {"gpus_per_node": 2, "zero": 3}, {"gpus_per_node": 4, "tp": 2, "sp": True, "zero": 2},
+                   {"model": "mixtral-2", "gpus_per_node": 2, "ep": 2})
         for layout in layouts:
             trial = {"model": "llama-4", "precision": "bf16_mixed", "grad_accum": 4, **layout}
             plain, graphs = self.rehearsed({**trial, "cuda_graph": False}, {**trial, "cuda_graph": True})
@@ -96,9 +97,12 @@ class PhantomStepTest(unittest.TestCase):
         self.assertGreater(slow["step_ms"], plain["step_ms"])
         self.assertEqual(slow["step_launches"], plain["step_launches"])
 
-    def test_learned_routing_waits_once_a_layer_more(self):
-        for one in self.rehearsed({"model": "mixtral-12", "routing": "learned"}, {"model": "mixtral-12", "routing": "learned", "gpus_per_node": 4, "ep": 4}):
-            self.assertEqual(one["step_host_syncs"], 1 + LAYERS, one)
+    def test_learned_routing_waits_once_a_layer_more_where_rows_travel(self):
+        """Elsewhere the backward reads counts that are there since the forward, but for the last layer's."""
+        here, apart = self.rehearsed({"model": "mixtral-12", "routing": "learned"},
+                                     {"model": "mixtral-12", "routing": "learned", "gpus_per_node": 4, "ep": 4})
+        self.assertLessEqual(here["step_host_syncs"], 2, here)
+        self.assertEqual(apart["step_host_syncs"], 1 + LAYERS, apart)
 
     def test_a_layer_of_experts_is_few_launches(self):
         self.assertLessEqual(self.a_layer("mixtral"), MIXTRAL_LAUNCHES)

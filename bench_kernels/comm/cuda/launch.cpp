@@ -81,37 +81,35 @@ const char* type_name(at::ScalarType type) {
   }
 }
 
-// Modules and functions of this process, by device; compiled and loaded when they are first asked for.
+// Functions of this process, by device; each is a module of its own, compiled and loaded when it is first asked for.
 class Functions {
  public:
   CUfunction get(const kernels::device::Launch& launch) {
     const std::lock_guard lock(mutex_);
     const int device = c10::cuda::current_device();
     CUfunction& function = functions_[{device, launch.type, launch.kernel, launch.packed}];
-    if (function != nullptr) return function;
-    const std::string name = std::string(launch.kernel) + (launch.packed ? "_packed" : "_single");
-    driver().check(driver().function(&function, module(device, launch.type), name.c_str()), "finding");
+    if (function == nullptr) function = loaded(device, launch);
     return function;
   }
 
  private:
-  CUmodule module(int device, at::ScalarType type) {
-    CUmodule& module = modules_[{device, type}];
-    if (module != nullptr) return module;
+  static CUfunction loaded(int device, const kernels::device::Launch& launch) {
     const cudaDeviceProp& properties = *at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(device));
+    const nvrtc::Kernel kernel{launch.kernel, launch.packed, type_name(launch.type)};
     std::string code;
     try {
-      code = nvrtc::compiled(torch_folder(), type_name(type), properties.major * 10 + properties.minor,
-                             kept_in());
+      code = nvrtc::compiled(torch_folder(), kernel, properties.major * 10 + properties.minor, kept_in());
     } catch (const std::runtime_error& e) {
       TORCH_CHECK_NOT_IMPLEMENTED(false, e.what());
     }
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
     driver().check(driver().load(&module, code.c_str()), "loading");
-    return module;
+    driver().check(driver().function(&function, module, kernel.entry().c_str()), "finding");
+    return function;
   }
 
   std::mutex mutex_;
-  std::map<std::pair<int, at::ScalarType>, CUmodule> modules_;
   std::map<std::tuple<int, at::ScalarType, std::string, bool>, CUfunction> functions_;
 };
 

@@ -4,7 +4,7 @@
 
 namespace sweep::cuda {
 
-// The kernels of a type are compiled when the first of them is launched. Throws c10::Error.
+// A kernel is compiled when it is first launched, for the type and form of that launch. Throws c10::Error.
 void launch(const kernels::device::Launch&);
 
 }  // namespace sweep::cuda

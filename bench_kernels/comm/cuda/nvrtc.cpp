@@ -92,10 +92,16 @@ std::string architecture_option(const Nvrtc& library, int architecture) {
   return "--gpu-architecture=compute_" + std::to_string(newest);
 }
 
-std::vector<std::string> options_for(const Nvrtc& library, const std::string& type, int architecture) {
-  const bool own = type == "float" || type == "double";
-  return {architecture_option(library, architecture), "-std=c++20", "-default-device", "--ptxas-options=-v",
-          "-DSWEEP_DEVICE_TYPE=" + (own ? type : "sweep::device::" + type)};
+std::vector<std::string> options_for(const Nvrtc& library, const Kernel& kernel, int architecture) {
+  const bool own = kernel.type == "float" || kernel.type == "double";
+  return {architecture_option(library, architecture),
+          "-std=c++20",
+          "-default-device",
+          "--ptxas-options=-v",
+          "-DSWEEP_DEVICE_TYPE=" + (own ? kernel.type : "sweep::device::" + kernel.type),
+          "-DSWEEP_DEVICE_KERNEL=" + kernel.name + "_kernel",
+          "-DSWEEP_DEVICE_ENTRY=" + kernel.entry(),
+          std::string("-DSWEEP_DEVICE_PACKED=") + (kernel.packed ? "1" : "0")};
 }
 
 std::string key_of(const Nvrtc& library, const std::vector<std::string>& options) {
@@ -133,7 +139,7 @@ Compiled compile_with(const Nvrtc& library, const std::vector<std::string>& opti
   out.code.resize(made ? size : 0);
   if (made) (cubin ? library.cubin : library.ptx)(program, out.code.data());
   library.destroy(&program);
-  if (!made) throw std::runtime_error("NVRTC does not compile the fused kernels: " + out.log);
+  if (!made) throw std::runtime_error("NVRTC does not compile a fused kernel: " + out.log);
   return out;
 }
 
@@ -158,15 +164,15 @@ class Turn {
 
 }  // namespace
 
-Compiled compile(const std::string& torch_lib, const std::string& type, int architecture) {
+Compiled compile(const std::string& torch_lib, const Kernel& kernel, int architecture) {
   const Nvrtc& library = found_in(torch_lib);
-  return compile_with(library, options_for(library, type, architecture));
+  return compile_with(library, options_for(library, kernel, architecture));
 }
 
-std::string compiled(const std::string& torch_lib, const std::string& type, int architecture,
+std::string compiled(const std::string& torch_lib, const Kernel& kernel, int architecture,
                      const std::string& folder) {
   const Nvrtc& library = found_in(torch_lib);
-  const auto options = options_for(library, type, architecture);
+  const auto options = options_for(library, kernel, architecture);
   const fs::path path = folder.empty() ? fs::path() : fs::path(folder) / (key_of(library, options) + ".bin");
   if (path.empty()) return compile_with(library, options).code;
   if (auto code = files::read(path)) return *code;

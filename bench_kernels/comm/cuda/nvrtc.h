@@ -13,16 +13,22 @@ std::span<const Source> sources();  // the files of bench_kernels/kernels/device
 
 struct Compiled {
   std::string code;  // a cubin, or PTX where NVRTC does not know the device's architecture
-  std::string log;  // what ptxas says: registers and spills of each kernel; empty when it came from the cache
+  std::string log;   // what ptxas says: registers and spills; empty when it came from the cache
 };
-// The kernels for a stored type of kernels.h (float, double, Bf16, Fp16) and an architecture such as 90.
-// Throws std::runtime_error with what is missing or what the compiler said. The library: of the wheel that
-// `torch_lib` is a folder of.
-Compiled compile(const std::string& torch_lib, const std::string& type, int architecture);
+// One kernel of SWEEP_DEVICE_KERNELS (kernels.h) for a stored type: float, double, Bf16, Fp16.
+struct Kernel {
+  std::string name;
+  bool packed = false;
+  std::string type;
+  std::string entry() const { return name + (packed ? "_packed" : "_single"); }  // of its function
+};
+// The kernel for an architecture such as 90. Throws std::runtime_error with what is missing or what the compiler said.
+// The library: of the wheel that `torch_lib` is a folder of. It compiles one program at a time, whatever the threads.
+Compiled compile(const std::string& torch_lib, const Kernel&, int architecture);
 
 // The same code kept in a folder by a hash of source, options and compiler: later processes read it.
 // `folder` empty: nothing is kept. A folder that cannot be written is no error.
-std::string compiled(const std::string& torch_lib, const std::string& type, int architecture,
+std::string compiled(const std::string& torch_lib, const Kernel&, int architecture,
                      const std::string& folder);
 
 }  // namespace sweep::nvrtc

@@ -130,6 +130,25 @@ struct CombineArgs {
   Index tokens, choices, n;
 };
 
+// Rows of n elements by group, one group's after another's; ends (32-bit) says where each group's rows end. Forward: a
+// group's bias of n is added to its rows. Backward: the bias becomes, or grows by, the sum of its rows.
+struct GroupBiasArgs {
+  const void* ends;
+  void *rows, *bias;
+  Index count, n, groups;
+  int add;
+};
+
+// Rows of heads vectors of head_dim; lse (accumulation type) of row r, whose sequences have seq rows, and of a head is at
+// r / seq * of_sequence + r % seq * of_row + head * of_head. sinks: [heads]. Forward: exp(lse) grows by exp(sink), and
+// out shrinks by as much. Backward: each block's sums of -exp(sink - lse) * (dout . out) are its row of partial [heads].
+struct SinksArgs {
+  const void *sinks, *dout;
+  void *out, *lse, *partial;
+  Index rows, seq, of_sequence, of_row, of_head;
+  int heads, head_dim;
+};
+
 // Rows of n logits, `stride` elements apart, whose first entry is `first` of the vocabulary; labels (64-bit) [rows], of
 // which negative ones have no loss. Forward: lse, and where it is wanted the label's logit (picked, 0 where another share
 // has it), [rows] in the accumulation type. Backward: the logits become (softmax - one at the label) * scale. total: fp64.

@@ -1,5 +1,5 @@
 // A mixture-of-experts layer between its products: probabilities and weights of the router and their gradient, one warp
-// for each token; the weighted sum of the rows that a token's experts gave, and its gradients, one block for each token.
+// for each token; the weighted sum of the rows that a token's experts gave, and its gradients, one block for each token; the experts' biases.
 #pragma once
 #include "bench_kernels/kernels/device/activation.h"
 
@@ -151,6 +151,66 @@ __device__ inline void combine_backward(const CombineArgs& args, Wide<T>* room) 
       dot = block_sum(dot, room);
       if (threadIdx.x == 0) static_cast<A*>(args.to)[choice] = dot;
     }
+  }
+}
+
+// The group that a row is of: the first whose end is above it.
+__device__ inline Index group_of(const GroupBiasArgs& args, Index row) {
+  const int* ends = static_cast<const int*>(args.ends);
+  Index low = 0, high = args.groups - 1;
+  while (low < high) {
+    const Index middle = (low + high) / 2;
+    if (ends[middle] > row)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+template <class T, int K>
+__device__ inline void add_group_bias(const GroupBiasArgs& args) {
+  using A = Wide<T>;
+  for (Index row = blockIdx.x; row < args.count; row += gridDim.x) {
+    const T* bias = static_cast<const T*>(args.bias) + group_of(args, row) * args.n;
+    T* to = static_cast<T*>(args.rows) + row * args.n;
+    over_columns<K>(args.n, [&](Index c, auto size) {
+      constexpr int kSize = decltype(size)::value;
+      A v[kSize], b[kSize];
+      load<kSize>(to + c, v);
+      load<kSize>(bias + c, b);
+      for (int k = 0; k < kSize; ++k) v[k] += b[k];
+      store<kSize>(v, to + c);
+    });
+  }
+}
+
+// A block: a group's rows and kSumColumns packs of columns, kSumGroups threads for each. room: K elements for each thread.
+// REQUIRES: K divides n.
+template <class T, int K>
+__device__ inline void sum_group_bias(const GroupBiasArgs& args, Wide<T>* room) {
+  using A = Wide<T>;
+  constexpr Index kTileColumns = static_cast<Index>(kSumColumns) * K;
+  const Index tiles = (args.n + kTileColumns - 1) / kTileColumns, group = blockIdx.x / tiles;
+  const Index column = blockIdx.x % tiles * kTileColumns + threadIdx.x % kSumColumns * K;
+  const int* ends = static_cast<const int*>(args.ends);
+  A sum[K] = {};
+  if (column < args.n) {
+    const Index first = group == 0 ? 0 : ends[group - 1];
+    for (Index row = first + threadIdx.x / kSumColumns; row < ends[group]; row += kSumGroups) {
+      A v[K];
+      load<K>(static_cast<const T*>(args.rows) + row * args.n + column, v);
+      for (int k = 0; k < K; ++k) sum[k] += v[k];
+    }
+  }
+  for (int k = 0; k < K; ++k) room[threadIdx.x * K + k] = sum[k];
+  __syncthreads();  // before other threads' sums are read
+  if (threadIdx.x >= kSumColumns || column >= args.n) return;
+  for (int k = 0; k < K; ++k) {
+    T& to = static_cast<T*>(args.bias)[group * args.n + column + k];
+    A all = args.add != 0 ? widen(to) : A(0);
+    for (int part = 0; part < kSumGroups; ++part) all += room[(part * kSumColumns + threadIdx.x) * K + k];
+    narrow(all, to);
   }
 }
 

@@ -1,6 +1,7 @@
-// Every fused kernel by its name and arguments. NVRTC compiles this file for one stored type,
-// SWEEP_DEVICE_TYPE; each kernel comes as NAME_packed, which moves 16 bytes at once, and NAME_single for rows
-// that are not aligned so.
+// Every fused kernel by its name and arguments. NVRTC compiles this file for one kernel, SWEEP_DEVICE_KERNEL, and one
+// stored type, SWEEP_DEVICE_TYPE: a step asks for a third of the kernels and one form of each.
+// It comes as NAME_packed (SWEEP_DEVICE_PACKED), which moves 16 bytes at once, or NAME_single for rows that are not
+// aligned so.
 #pragma once
 #include "bench_kernels/kernels/device/activation.h"
 #include "bench_kernels/kernels/device/adamw.h"
@@ -11,6 +12,7 @@
 #include "bench_kernels/kernels/device/nf4.h"
 #include "bench_kernels/kernels/device/norm.h"
 #include "bench_kernels/kernels/device/rope.h"
+#include "bench_kernels/kernels/device/sinks.h"
 
 // Half a pack at once of the exact GELU and of AdamW with masters: a whole one would spill.
 #define SWEEP_DEVICE_KERNELS(KERNEL)                                                                       \
@@ -40,23 +42,32 @@
   KERNEL(router_backward, RouterArgs, (route_backward<T>(args)))                                           \
   KERNEL(combine, CombineArgs, (combine<T, K>(args)))                                                      \
   KERNEL(combine_backward, CombineArgs, (combine_backward<T, K>(args, room)))                              \
+  KERNEL(add_group_bias, GroupBiasArgs, (add_group_bias<T, K>(args)))                                      \
+  KERNEL(sum_group_bias, GroupBiasArgs, (sum_group_bias<T, K>(args, room)))                                \
+  KERNEL(sinks, SinksArgs, (sinks<T, K>(args, room)))                                                      \
+  KERNEL(sinks_backward, SinksArgs, (sinks_backward<T, K>(args, room)))                                    \
   KERNEL(cross_entropy, CrossEntropyArgs, (cross_entropy<T, K>(args, room)))                               \
   KERNEL(add_losses, CrossEntropyArgs, (add_losses<T>(args, room)))
 
-#ifdef SWEEP_DEVICE_TYPE
-#define SWEEP_DEVICE_ENTRY(name, Args, body, form, size)                       \
-  extern "C" __global__ void __launch_bounds__(sweep::device::kMostThreads, 2) \
-      name##_##form(const sweep::device::Args args) {                          \
-    using namespace sweep::device;                                             \
-    using T = SWEEP_DEVICE_TYPE;                                               \
-    constexpr int K = size;                                                    \
-    extern __shared__ double shared[];                                         \
-    [[maybe_unused]] auto* room = reinterpret_cast<Wide<T>*>(shared);          \
-    static_assert(K > 0);                                                      \
-    body;                                                                      \
-  }
-#define SWEEP_DEVICE_ENTRIES(name, Args, body)                                   \
-  SWEEP_DEVICE_ENTRY(name, Args, body, packed, 16 / static_cast<int>(sizeof(T))) \
-  SWEEP_DEVICE_ENTRY(name, Args, body, single, 1)
-SWEEP_DEVICE_KERNELS(SWEEP_DEVICE_ENTRIES)
+#ifdef SWEEP_DEVICE_KERNEL
+namespace sweep::device::entries {
+#define SWEEP_DEVICE_BODY(name, Arguments, body)                                   \
+  struct name##_kernel {                                                           \
+    using Args = Arguments;                                                        \
+    template <class T, int K>                                                      \
+    static __device__ void run(const Args& args, [[maybe_unused]] Wide<T>* room) { \
+      body;                                                                        \
+    }                                                                              \
+  };
+SWEEP_DEVICE_KERNELS(SWEEP_DEVICE_BODY)
+}  // namespace sweep::device::entries
+
+extern "C" __global__ void __launch_bounds__(sweep::device::kMostThreads, 2)
+    SWEEP_DEVICE_ENTRY(const sweep::device::entries::SWEEP_DEVICE_KERNEL::Args args) {
+  using T = SWEEP_DEVICE_TYPE;
+  constexpr int K = SWEEP_DEVICE_PACKED ? 16 / static_cast<int>(sizeof(T)) : 1;
+  extern __shared__ double shared[];
+  sweep::device::entries::SWEEP_DEVICE_KERNEL::run<T, K>(args,
+                                                         reinterpret_cast<sweep::device::Wide<T>*>(shared));
+}
 #endif

@@ -25,7 +25,7 @@ TEST(Grouped, ProductsAreThoseOfEachExpert) {
   grouped_backward_weight(dout, in, groups, {dw, true});
   std::int64_t begin = 0;
   for (std::int64_t e = 0; e < kExperts; ++e) {
-    const std::int64_t rows = groups.counts[static_cast<std::size_t>(e)];
+    const std::int64_t rows = groups.known[static_cast<std::size_t>(e)];
     const at::Tensor w = weight.narrow(0, e * kOutputs, kOutputs), x = in.narrow(0, begin, rows),
                      g = dout.narrow(0, begin, rows);
     if (rows > 0) {

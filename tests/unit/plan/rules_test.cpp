@@ -167,9 +167,14 @@ INSTANTIATE_TEST_SUITE_P(
              "needs a GPU", Outcome::kUnsupported},
         Case{"graphs_of_stages", [](Trial& t) { t.pp = 8, t.cuda_graph = true; }, "cuda_graph", "pp above 1",
              Outcome::kUnsupported},
-        Case{"graphs_of_experts",
-             [](Trial& t) { t.spec = *shape::find_model("mixtral-8x7b"), t.cuda_graph = true; }, "cuda_graph",
-             "experts", Outcome::kUnsupported},
+        Case{"graphs_of_even_experts",
+             [](Trial& t) { t.spec = *shape::find_model("mixtral-8x7b"), t.cuda_graph = true; }, nullptr, ""},
+        Case{"graphs_of_learned_routes",
+             [](Trial& t) {
+               t.spec = *shape::find_model("mixtral-8x7b"), t.cuda_graph = true;
+               t.routing = Routing::kLearned;
+             },
+             "cuda_graph", "learned", Outcome::kUnsupported},
         Case{"graphs_over_gloo", [](Trial& t) { t.backend = CommBackend::kGloo, t.cuda_graph = true; },
              "cuda_graph", "host memory", Outcome::kUnsupported},
         Case{"graphs_in_fp16", [](Trial& t) { t.precision = Precision::kFp16, t.cuda_graph = true; },

@@ -11,6 +11,7 @@
 #include "tests/device/host_kernels.h"
 // The kernels' own names are taken from here on.
 #include "bench_kernels/kernels/device_ops.h"
+#include "bench_kernels/kernels/grouped.h"
 #include "bench_kernels/optim/optimizer.h"
 #include "bench_kernels/step/train_step.h"
 #include "tests/unit/step/small_trial.h"
@@ -51,7 +52,11 @@ Trial small(std::string_view family) {
     t.spec.rmsnorm = t.spec.swiglu = t.spec.rope = false;
     t.spec.linear_bias = t.spec.attention_bias = true;
   }
-  if (family == "mixtral") t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
+  if (family != "llama" && family != "gpt2")
+    t.spec.family = family, t.spec.experts = 4, t.spec.experts_per_token = 2;
+  if (family == "gpt_oss")
+    t.spec.attention_bias = t.spec.linear_bias = true, t.spec.sliding_window = 6,
+    t.spec.sliding_window_pattern = 2;
   return t;
 }
 
@@ -84,7 +89,11 @@ std::set<std::string> kernels_of(std::string_view family) {
             "sum_parts", "cross_entropy", "add_losses", "adamw"};
   std::set<std::string> names{"rms_norm",        "rms_norm_backward", "rope",       "sum_parts", "swiglu",
                               "swiglu_backward", "cross_entropy",     "add_losses", "adamw"};
-  if (family == "mixtral") names.insert({"router", "router_backward", "combine", "combine_backward"});
+  if (family != "llama") names.insert({"router", "router_backward", "combine", "combine_backward"});
+  if (family == "gpt_oss") {
+    names.erase("swiglu"), names.erase("swiglu_backward");
+    names.insert({"clamped_swiglu", "clamped_swiglu_backward", "sinks", "sinks_backward", "sum_group_bias"});
+  }
   return names;
 }
 
@@ -153,7 +162,7 @@ TEST(FusedGroups, AGroupThatIsSwitchedOffLaunchesNoneOfItsKernels) {
   EXPECT_TRUE(launches_of(FusedKernels::kNone).empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, DeviceKernels, ::testing::Values("llama", "gpt2", "mixtral"));
+INSTANTIATE_TEST_SUITE_P(Families, DeviceKernels, ::testing::Values("llama", "gpt2", "mixtral", "gpt_oss"));
 
 // Experts that refuse rows, and experts that the router chooses, with the auxiliary loss.
 TEST(ExpertKernels, DroppedRowsAndLearnedRoutesHaveTheGradientsOfLibraryOperators) {
@@ -170,6 +179,22 @@ TEST(ExpertKernels, DroppedRowsAndLearnedRoutesHaveTheGradientsOfLibraryOperator
       EXPECT_LE((fused.tensors[i].gradient - plain.tensors[i].gradient).abs().max().item<float>(), 1e-6f)
           << plain.tensors[i].name;
   }
+}
+
+// The product of all experts at once, whose biases one kernel adds. An expert without rows among them.
+TEST(ExpertKernels, AddTheBiasesOfAllExpertsAtOnce) {
+  const at::Tensor ends = at::tensor({5, 5, 12}, at::kInt), in = at::randn({12, 16}),
+                   weight = at::randn({3 * 24, 16}), bias = at::randn({3 * 24});
+  const kernels::Groups groups{{5, 0, 7}, ends, true}, apart{{5, 0, 7}, ends, false};
+  kernels::device::set_launcher(&launch_on_cpu);
+  kernels::set_path(Path::kDevice);
+  launched.clear();
+  const at::Tensor together = kernels::grouped_linear(in, weight, groups, bias);
+  kernels::set_path(Path::kFused);
+  kernels::device::set_launcher(nullptr);
+  EXPECT_EQ(launched, (std::vector<std::string>{"add_group_bias"}));
+  const at::Tensor one_by_one = kernels::grouped_linear(in, weight, apart, bias);
+  EXPECT_LE((together - one_by_one).abs().max().item<float>(), 1e-5f);
 }
 
 // Tensors of all sizes, more than one launch takes; some with parameters of 16 bits, some with masters whose copies have
