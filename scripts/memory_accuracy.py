@@ -12,7 +12,7 @@ import tempfile
 
 MODELS = [("llama3-8b", 8), ("llama3.2-1b", 8), ("llama2-7b", 6), ("mistral-7b", 6), ("qwen2-0.5b", 8), ("qwen2.5-7b", 6), ("gpt2", 8),
           ("gpt2-xl", 8), ("gemma-2b", 6), ("playbook-1b", 8), ("mixtral-8x7b", 4), ("llama3-70b", 4), ("deepseek-v2-lite", 4), ("gemma3-4b", 6),
-          ("blenderbot-400m", 6), ("gpt-oss-20b", 3), ("t5-v1_1-large", 6)]
+          ("blenderbot-400m", 6), ("gpt-oss-20b", 3), ("t5-v1_1-large", 6), ("t5-3b", 4)]
 SMALL = [("small-llama", 4), ("small-gpt2", 4), ("tiny-llama", 2), ("tiny-gpt2", 2), ("tiny-qwen2", 2),
          ("tiny-deepseek", 4), ("tiny-gemma3", 4), ("tiny-blenderbot", 3), ("tiny-gpt-oss", 2), ("tiny-t5", 3)]
 UNTIED = {"llama3-8b", "llama2-7b", "mistral-7b", "llama3-70b", "small-llama"}
@@ -51,7 +51,7 @@ def point(draw):
          "fused_kernels": often(draw, "all", "none", "no_norm", "no_rope", "no_mlp", "no_loss", share=0.8)}
     if draw.random() < 0.2:
         p["lora_rank"] = draw.choice([8, 16, 64, 256])
-        p["lora_targets"] = "attention" if name.startswith("mixtral") else draw.choice(["query_value", "attention", "mlp", "all_linear"])
+        p["lora_targets"] = "attention" if name in EXPERTS else draw.choice(["query_value", "attention", "mlp", "all_linear"])
         if draw.random() < 0.5 and p["offload"] != "parameters":
             p["quantize_base"] = "nf4"
     if draw.random() < 0.15:

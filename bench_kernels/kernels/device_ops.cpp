@@ -61,6 +61,8 @@ const char* name_of(Activation kind, bool backward) {
       return backward ? "clamped_swiglu_backward" : "clamped_swiglu";
     case Activation::kGeluExact:
       return backward ? "gelu_exact_backward" : "gelu_exact";
+    case Activation::kRelu:
+      return backward ? "relu_backward" : "relu";
     default:
       return backward ? "gelu_backward" : "gelu";
   }

@@ -87,6 +87,7 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
                         : kind == Activation::kGeglu         ? k.geglu
                         : kind == Activation::kGeluExact     ? k.gelu_exact
                         : kind == Activation::kClampedSwiglu ? k.clamped_swiglu
+                        : kind == Activation::kRelu          ? k.relu
                                                              : k.gelu;
       loop(data<T>(in), data<T>(out), begin, end, n);
     });
@@ -106,6 +107,7 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
                         : kind == Activation::kGeglu         ? k.geglu_backward
                         : kind == Activation::kGeluExact     ? k.gelu_exact_backward
                         : kind == Activation::kClampedSwiglu ? k.clamped_swiglu_backward
+                        : kind == Activation::kRelu          ? k.relu_backward
                                                              : k.gelu_backward;
       loop(data<T>(in), data<T>(grad), begin, end, n);
     });

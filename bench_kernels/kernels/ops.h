@@ -88,11 +88,11 @@ struct Angles {
   at::Tensor cos, sin;
 };
 
-// in: [T, 2N] with the gate first, of kGelu and kGeluExact [T, N]. kGeglu and kGelu: GELU in its tanh form;
+// in: [T, 2N] with the gate first, of kGelu, kGeluExact and kRelu [T, N]. kGeglu and kGelu: GELU in its tanh form;
 // kGeluExact: x times the normal distribution function (Hendrycks and Gimpel 2016, arXiv 1606.08415, section 2).
 // kClampedSwiglu, of gpt-oss (arXiv 2508.10925, section 2.2; constants of its modelling code): g sigmoid(kSwigluGain g)
 // (u + 1), where g is the gate and u the other half, both at most kSwigluLimit, u also at least -kSwigluLimit.
-enum class Activation { kSwiglu, kGeglu, kGelu, kGeluExact, kClampedSwiglu };
+enum class Activation { kSwiglu, kGeglu, kGelu, kGeluExact, kClampedSwiglu, kRelu };
 inline constexpr double kSwigluGain = 1.702, kSwigluLimit = 7;
 void activation(Activation, const at::Tensor& in, const at::Tensor& out);
 // in becomes its gradient; grad (of out) becomes out again.

@@ -90,6 +90,8 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
   } else if (kind == Activation::kGeluExact) {
     const at::Tensor x = wide(in);
     assign(out, x.mul(M_SQRT1_2).erf_().add_(1).mul_(x).mul_(0.5));
+  } else if (kind == Activation::kRelu) {
+    assign(out, wide(in).clamp_min(0));
   } else {
     const at::Tensor x = wide(in);
     assign(out, gelu_tanh(x).add_(1).mul_(x).mul_(0.5));
@@ -145,6 +147,12 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
     const at::Tensor slope =
         x.square().mul_(-0.5).exp_().mul_(M_SQRT1_2 * M_2_SQRTPI / 2).mul_(x).add_(below);
     assign(in, slope.mul_(d));
+    assign(grad, out);
+    return;
+  }
+  if (kind == Activation::kRelu) {
+    const at::Tensor x = wide(in), out = x.clamp_min(0);
+    assign(in, at::threshold_backward(d, x, 0));
     assign(grad, out);
     return;
   }

@@ -72,6 +72,8 @@ struct RowKernels {
   void (*clamped_swiglu_backward)(T* gate_up, T* grad, Index begin, Index end, Index n);
   void (*gelu_exact)(const T* in, T* out, Index begin, Index end, Index n);
   void (*gelu_exact_backward)(T* in, T* grad, Index begin, Index end, Index n);
+  void (*relu)(const T* in, T* out, Index begin, Index end, Index n);
+  void (*relu_backward)(T* in, T* grad, Index begin, Index end, Index n);
   // lse[row] = log sum exp(logits),
   // picked[row] (may be null) the logit of the label, 0 where it is not here; returns the sum of lse -
   // picked.

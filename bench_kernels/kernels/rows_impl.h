@@ -331,6 +331,21 @@ struct Rows {
     }
   }
 
+  static void relu(const T* in, T* out, Index begin, Index end, Index n) {
+    for (Index i = begin * n; i < end * n; ++i) {
+      const A x = load(in + i);
+      store(out + i, x > A(0) ? x : A(0));
+    }
+  }
+
+  static void relu_backward(T* in, T* grad, Index begin, Index end, Index n) {
+    for (Index i = begin * n; i < end * n; ++i) {
+      const A x = load(in + i), d = load(grad + i);
+      store(in + i, x > A(0) ? d : A(0));
+      store(grad + i, x > A(0) ? x : A(0));
+    }
+  }
+
   // Through order-preserving integers: their maximum may be reordered, so it vectorises; a NaN counts as the
   // largest.
   static SWEEP_INLINE A largest(const T* row, Index n) {
@@ -486,6 +501,8 @@ struct Rows {
             clamped_swiglu_backward,
             gelu_exact,
             gelu_exact_backward,
+            relu,
+            relu_backward,
             cross_entropy,
             cross_entropy_backward,
             causal_softmax,

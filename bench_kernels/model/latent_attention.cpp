@@ -23,12 +23,14 @@ struct Latent {
 struct LatentSaved final : Saved {
   at::Tensor x, h;  // h: all rows
   Latent query, key_value;
+  at::Tensor low_latents, low_query, low_key_value, low_out;  // between the matrices of adapters
   AttentionCore::Kept core;
   at::Tensor values;  // the heads' results, without the padding of values
   kernels::NormStats stats;
   std::vector<at::Tensor*> tensors() override {
     std::vector<at::Tensor*> all{&x,        &h,        &values,         &stats.mean,      &stats.rstd,
                                  &core.qkv, &core.out, &core.state.out, &core.state.saved};
+    for (at::Tensor* low : {&low_latents, &low_query, &low_key_value, &low_out}) all.push_back(low);
     for (Latent* latent : {&query, &key_value})
       for (at::Tensor* tensor : {&latent->before, &latent->after, &latent->stats.rstd}) all.push_back(tensor);
     return all;
@@ -46,18 +48,19 @@ class LatentAttentionUnit final : public Unit {
     const std::int64_t plain = s.head_dim - s.rope_head_dim;
     norm_ = add_norm(shared, name(names.attention_norm));
     std::vector<LinearPart> latents;
-    if (has_query_latent()) latents.push_back({name(names.query_down), {s.q_lora_rank}});
-    latents.push_back({name(names.key_value_down), {s.kv_lora_rank + s.rope_head_dim}});
+    const bool adapted = shared.options.adapters.attention_out;  // all four products, or none
+    if (has_query_latent()) latents.push_back({name(names.query_down), {s.q_lora_rank}, adapted});
+    latents.push_back({name(names.key_value_down), {s.kv_lora_rank + s.rope_head_dim}, adapted});
     down_ = add_linear(shared, latents, s.hidden_size, false, false, Split::kNone);
     if (has_query_latent())
       query_norm_ = add_latent_norm(shared, name(names.query_latent_norm), s.q_lora_rank);
     key_value_norm_ = add_latent_norm(shared, name(names.key_value_latent_norm), s.kv_lora_rank);
     const std::string_view query = has_query_latent() ? names.query_up : names.query;
-    query_ = add_linear(shared, {{name(query), {s.heads * s.head_dim}}},
+    query_ = add_linear(shared, {{name(query), {s.heads * s.head_dim}, adapted}},
                         has_query_latent() ? s.q_lora_rank : s.hidden_size, false, false, Split::kColumns);
-    key_value_ = add_linear(shared, {{name(names.key_value_up), {s.heads * (plain + s.v_head_dim)}}},
+    key_value_ = add_linear(shared, {{name(names.key_value_up), {s.heads * (plain + s.v_head_dim)}, adapted}},
                             s.kv_lora_rank, false, false, Split::kColumns);
-    out_ = add_linear(shared, {{name(names.attention_out), {s.hidden_size}}}, s.heads * s.v_head_dim, false,
+    out_ = add_linear(shared, {{name(names.attention_out), {s.hidden_size}, adapted}}, s.heads * s.v_head_dim, false,
                       false, Split::kRows);
   }
 
@@ -74,7 +77,7 @@ class LatentAttentionUnit final : public Unit {
     s.core = core_->forward(std::move(qkv));
     take_values(s);
     const at::Tensor out = start.out.defined() ? start.out : at::empty_like(s.x);
-    row_forward(shared_, out_, s.values, start.out.defined() ? out : s.x, out);
+    s.low_out = row_forward(shared_, out_, s.values, start.out.defined() ? out : s.x, out);
     if (shared_.options.recompute == Recompute::kSelective) {
       s.core = {std::move(s.core.qkv), {}, {}};
       s.values.reset();
@@ -105,8 +108,8 @@ class LatentAttentionUnit final : public Unit {
   at::Tensor room(const at::Tensor& like, std::int64_t columns) const {
     return at::empty({like.size(0), columns}, like.options());
   }
-  void product(const at::Tensor& rows, const Linear& linear, const at::Tensor& out) const {
-    kernels::linear(rows, linear.value(parameters()), {}, out);
+  at::Tensor product(const at::Tensor& rows, const Linear& linear, const at::Tensor& out) const {
+    return whole_forward(shared_, linear, rows, out);
   }
 
   // Columns of the latents: the queries', the keys' and values', and the rotary part of keys.
@@ -133,12 +136,12 @@ class LatentAttentionUnit final : public Unit {
   // The packed q, k and v of all rows, before they turn to their positions.
   at::Tensor heads_of(LatentSaved& s) const {
     const at::Tensor latents = room(s.h, latent_columns());
-    product(s.h, down_, latents);
+    s.low_latents = product(s.h, down_, latents);
     normalise(s.key_value, columns_of_key_value(latents), key_value_norm_);
     if (has_query_latent()) normalise(s.query, columns_of_query(latents), *query_norm_);
     const at::Tensor q = room(s.h, heads().heads * spec().head_dim), kv = room(s.h, expanded());
-    product(has_query_latent() ? s.query.after : s.h, query_, q);
-    product(s.key_value.after, key_value_, kv);
+    s.low_query = product(has_query_latent() ? s.query.after : s.h, query_, q);
+    s.low_key_value = product(s.key_value.after, key_value_, kv);
     at::Tensor qkv = room(s.h, 3 * q.size(1));
     kernels::join_latent_heads({q, kv, columns_of_rotary(latents)}, heads(), qkv);
     return qkv;
@@ -154,8 +157,8 @@ class LatentAttentionUnit final : public Unit {
     const at::Tensor dvalues = at::empty_like(s.values);
     {
       auto whole = std::make_shared<WholeRows>(layout(), grad);
-      row_backward_input(shared_, out_, *whole, dvalues);
-      row_backward_weight(shared_, out_, std::move(whole), s.values);
+      const LowRows low{std::move(s.low_out), row_backward_input(shared_, out_, *whole, dvalues)};
+      row_backward_weight(shared_, out_, std::move(whole), s.values, low);
     }
     s.values.reset();
     at::Tensor dout = room(dvalues, heads().heads * spec().head_dim);
@@ -163,20 +166,13 @@ class LatentAttentionUnit final : public Unit {
     return dout;
   }
 
-  void backward_weight(const Linear& linear, const at::Tensor& dout, const at::Tensor& in) const {
-    if (!parameters().trains(linear.weight)) return;
-    weights_part(shared_, [this, &linear, dout, in] {
-      kernels::linear_backward_weight(dout, in, false, parameters().product_grad(linear.weight));
-      say_ready(parameters(), linear);
-    });
-  }
-
   // Through a product from a latent: its gradient by this rank's heads, which goes to its columns of all latents'.
-  at::Tensor backward_up(const Linear& linear, at::Tensor dout, const Latent& latent,
+  at::Tensor backward_up(const Linear& linear, at::Tensor dout, const Latent& latent, at::Tensor low,
                          const at::Tensor& to) const {
-    backward_weight(linear, dout, latent.after);
+    const LowRows rows{std::move(low), low_gradient(shared_, linear, dout)};
+    whole_backward_weight(shared_, linear, dout, latent.after, rows);
     const at::Tensor dlatent = at::empty_like(latent.after);
-    kernels::linear_backward_input(dout, linear.value(parameters()), dlatent);
+    whole_backward_input(shared_, linear, dout, rows.gradient, dlatent);
     at::Tensor(to).copy_(dlatent);
     return dlatent;
   }
@@ -194,37 +190,50 @@ class LatentAttentionUnit final : public Unit {
     at::Tensor dq = room(dqkv, heads().heads * spec().head_dim), dkv = room(dqkv, expanded());
     kernels::split_latent_heads(dqkv, heads(), {dq, dkv, columns_of_rotary(dlatents)});
     dqkv.reset();
+    LowRows low_query{std::move(s.low_query), {}};
     {
-      const at::Tensor key_value_room =
-          backward_up(key_value_, std::move(dkv), s.key_value, columns_of_key_value(dlatents));
+      const at::Tensor key_value_room = backward_up(key_value_, std::move(dkv), s.key_value,
+                                                    std::move(s.low_key_value), columns_of_key_value(dlatents));
       at::Tensor query_room;
-      if (has_query_latent())
-        query_room = backward_up(query_, std::move(dq), s.query, columns_of_query(dlatents));
-      else
-        backward_weight(query_, dq, s.h);
+      if (has_query_latent()) {
+        query_room = backward_up(query_, std::move(dq), s.query, std::move(low_query.value),
+                                 columns_of_query(dlatents));
+      } else {
+        low_query.gradient = low_gradient(shared_, query_, dq);
+        whole_backward_weight(shared_, query_, dq, s.h, low_query);
+        low_query.value.reset();
+      }
       layout().tensor->all_reduce(dlatents).wait();
       backward_latent_norm(key_value_norm_, s.key_value, columns_of_key_value(dlatents), key_value_room);
       if (has_query_latent())
         backward_latent_norm(*query_norm_, s.query, columns_of_query(dlatents), query_room);
     }
-    backward_weight(down_, dlatents, s.h);
-    return has_query_latent() ? from_latents(s, dlatents) : from_latents_and_queries(s, dlatents, dq);
+    LowRows low{std::move(s.low_latents), low_gradient(shared_, down_, dlatents)};
+    whole_backward_weight(shared_, down_, dlatents, s.h, low);
+    low.value.reset();
+    if (has_query_latent()) return from_latents(s, dlatents, low.gradient);
+    return from_latents_and_queries(s, {dlatents, low.gradient}, {dq, low_query.gradient});
   }
 
   // The same on every rank of a tensor group, so that each makes its own rows and nothing is summed.
-  at::Tensor from_latents(const LatentSaved& s, const at::Tensor& dlatents) const {
+  at::Tensor from_latents(const LatentSaved& s, const at::Tensor& dlatents, const at::Tensor& dlow) const {
     const std::int64_t rows = s.x.size(0), first = layout().rows_split() ? layout().tensor->rank() * rows : 0;
     const at::Tensor dx = layout().rows_split() ? at::empty_like(s.x) : room_over(shared_, s.h);
-    kernels::linear_backward_input(dlatents.narrow(0, first, rows), down_.value(parameters()), dx);
+    whole_backward_input(shared_, down_, dlatents.narrow(0, first, rows),
+                         dlow.defined() ? dlow.narrow(0, first, rows) : dlow, dx);
     return dx;
   }
+  // The gradient of a product's result, and of its low rows.
+  struct Gradient {
+    at::Tensor out, low;
+  };
   // The latents' part once, the queries' by each rank's heads.
-  at::Tensor from_latents_and_queries(const LatentSaved& s, const at::Tensor& dlatents,
-                                      const at::Tensor& dq) const {
+  at::Tensor from_latents_and_queries(const LatentSaved& s, const Gradient& latents,
+                                      const Gradient& queries) const {
     const at::Tensor dh = room_over(shared_, s.h);
-    kernels::linear_backward_input(dq, query_.value(parameters()), dh);
+    whole_backward_input(shared_, query_, queries.out, queries.low, dh);
     if (layout().tensor->rank() == 0)
-      kernels::scaled_product(dlatents, parameters()[down_.weight], 1, dh, true);
+      whole_backward_input(shared_, down_, latents.out, latents.low, dh, true);
     return sum_all_rows(layout(), dh, s.x);
   }
 

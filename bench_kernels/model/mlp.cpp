@@ -98,9 +98,10 @@ class MlpUnit final : public Unit {
   }
   std::int64_t width() const { return spec().dense_width() / layout().tp(); }
   kernels::Activation kind() const {
-    if (!spec().swiglu && shape::family_of(spec()).exact_gelu) return kernels::Activation::kGeluExact;
-    if (!spec().swiglu) return kernels::Activation::kGelu;
-    return shape::family_of(spec()).gelu_gate ? kernels::Activation::kGeglu : kernels::Activation::kSwiglu;
+    const shape::Family& family = shape::family_of(spec());
+    if (spec().swiglu) return family.gelu_gate ? kernels::Activation::kGeglu : kernels::Activation::kSwiglu;
+    if (family.relu) return kernels::Activation::kRelu;
+    return family.exact_gelu ? kernels::Activation::kGeluExact : kernels::Activation::kGelu;
   }
 
   NormLayer norm_;

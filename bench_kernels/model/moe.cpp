@@ -37,8 +37,7 @@ class MoeUnit final : public Unit {
     const shape::TensorNames& names = shape::family_of(s).names;
     const std::string moe = in_layer(s, layer, names.experts);
     norm_ = add_norm(shared, in_layer(s, layer, names.mlp_norm));
-    router_ = add_linear(shared, {{moe + std::string(names.router), {s.experts}}}, s.hidden_size,
-                         s.linear_bias, false, Split::kNone);
+    add_router(moe + std::string(names.router));
     shared_experts_.emplace(shared, layer);
     gate_ = gate_of(s);
     if (gate_.sigmoid) read_choice_bias(moe + std::string(names.router) + ".e_score_correction_bias");
@@ -62,6 +61,7 @@ class MoeUnit final : public Unit {
                          std::vector<Parameters::Part> biases) {
       product.weight =
           parameters().add(std::move(weights), inputs, Parameters::Init::kUniform, Role::kExpert);
+      if (shared.options.quantize_base) parameters().quantize(product.weight);
       if (s.linear_bias)
         product.bias = parameters().add(std::move(biases), 0, Parameters::Init::kZero, Role::kExpert);
     };
@@ -80,12 +80,12 @@ class MoeUnit final : public Unit {
     at::Tensor rows = at::empty({sent(s), s.h.size(1)}, s.h.options());
     kernels::gather_rows(s.h, s.route->sent.tokens, rows);
     s.rows = to_experts(s, std::move(rows));
-    s.in = kernels::grouped_linear(s.rows, parameters()[in_.weight], s.route->groups, bias_of(in_));
+    s.in = product(s, s.rows, in_, bias_of(in_));
     rows = at::empty({s.rows.size(0), width()}, s.x.options());
     kernels::activation(activation(), s.in, rows);
     const at::Tensor bias =
         layout().tensor->rank() == 0 ? bias_of(down_) : at::Tensor();  // the ranks' are summed
-    rows = send_back(s, kernels::grouped_linear(rows, parameters()[down_.weight], s.route->groups, bias));
+    rows = send_back(s, product(s, rows, down_, bias));
     const at::Tensor out = combine(s, std::move(rows));
     saved = std::move(kept);
     return out;
@@ -117,12 +117,27 @@ class MoeUnit final : public Unit {
   struct Product {
     Parameters::Id weight = Parameters::kNone, bias = Parameters::kNone;
   };
+  // Both make the weights of quantized experts anew and free them: all experts' of a rank at once.
+  at::Tensor product(const MoeSaved& s, const at::Tensor& in, const Product& experts,
+                     const at::Tensor& bias) const {
+    return kernels::grouped_linear(in, parameters().weight(experts.weight), s.route->groups, bias);
+  }
+  at::Tensor backward_input(const MoeSaved& s, const at::Tensor& dout, const Product& experts) const {
+    return kernels::grouped_backward_input(dout, parameters().weight(experts.weight), s.route->groups);
+  }
   at::Tensor bias_of(const Product& product) const {
     return product.bias == Parameters::kNone ? at::Tensor() : parameters()[product.bias];
   }
   kernels::Activation activation() const {
     return shape::family_of(spec()).clamped_swiglu ? kernels::Activation::kClampedSwiglu
                                                    : kernels::Activation::kSwiglu;
+  }
+  // Read by every token to choose experts: of a quantized base it keeps the type of the computation.
+  void add_router(const std::string& name) {
+    router_.weight = parameters().add({{name + ".weight", spec().experts, {}}}, spec().hidden_size,
+                                      Parameters::Init::kUniform);
+    if (spec().linear_bias)
+      router_.bias = parameters().add({{name + ".bias", spec().experts, {}}}, 0, Parameters::Init::kZero);
   }
   std::int64_t local_experts() const { return spec().experts / layout().ep(); }
   std::int64_t width() const { return spec().intermediate_size / layout().tp(); }
@@ -210,16 +225,14 @@ class MoeUnit final : public Unit {
   // Returns the gradient of the experts' inputs; drows is that of their results.
   at::Tensor backward_experts(MoeSaved& s, at::Tensor drows) const {
     {
-      const at::Tensor wide =
-          kernels::grouped_backward_input(drows, parameters()[down_.weight], s.route->groups);
+      const at::Tensor wide = backward_input(s, drows, down_);
       kernels::activation_backward(activation(), s.in, wide);  // wide: the activation again
       backward_weights(s, down_, drows, wide);
     }
     drows.reset();
     backward_weights(s, in_, s.in, s.rows);
     s.rows.reset();
-    return kernels::grouped_backward_input(std::exchange(s.in, {}), parameters()[in_.weight],
-                                           s.route->groups);
+    return backward_input(s, std::exchange(s.in, {}), in_);
   }
 
   void backward_weights(const MoeSaved& s, const Product& product, const at::Tensor& dout,

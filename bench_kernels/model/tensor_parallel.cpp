@@ -273,4 +273,44 @@ void row_backward_weight(const StageContext& shared, const Linear& linear, std::
   });
 }
 
+at::Tensor whole_forward(const StageContext& shared, const Linear& linear, const at::Tensor& rows,
+                         const at::Tensor& out) {
+  const AdapterRows adapter(shared, linear);
+  const at::Tensor low = adapter.room(out, out.size(0));
+  kernels::linear(rows, linear.value(*shared.parameters), {}, out);
+  if (adapter.there()) adapter.forward(rows, low, out);
+  return low;
+}
+
+at::Tensor low_gradient(const StageContext& shared, const Linear& linear, const at::Tensor& dout) {
+  const AdapterRows adapter(shared, linear);
+  const at::Tensor dlow = adapter.room(dout, dout.size(0));
+  if (adapter.there()) adapter.low_gradient(dout, dlow);
+  return dlow;
+}
+
+void whole_backward_input(const StageContext& shared, const Linear& linear, const at::Tensor& dout,
+                          const at::Tensor& dlow, const at::Tensor& din, bool add) {
+  const kernels::Weight weight = linear.value(*shared.parameters);
+  if (add)
+    kernels::scaled_product(dout, weight.w, 1, din, true);
+  else
+    kernels::linear_backward_input(dout, weight, din);
+  if (const AdapterRows adapter(shared, linear); adapter.there()) adapter.input(dlow, din);
+}
+
+void whole_backward_weight(const StageContext& shared, const Linear& linear, const at::Tensor& dout,
+                           const at::Tensor& rows, const LowRows& low) {
+  const Parameters& p = *shared.parameters;
+  if (p.trains(linear.weight))
+    return weights_part(shared, [&p, &linear, dout, rows] {
+      kernels::linear_backward_weight(dout, rows, false, p.product_grad(linear.weight));
+      say_ready(p, linear);
+    });
+  const AdapterRows adapter(shared, linear);
+  if (!adapter.there()) return;
+  adapter.weights(dout, rows, low.value, low.gradient);
+  adapter.ready();
+}
+
 }  // namespace sweep::model

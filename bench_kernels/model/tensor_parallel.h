@@ -75,4 +75,13 @@ at::Tensor row_backward_input(const StageContext&, const Linear&, WholeRows& gra
 void row_backward_weight(const StageContext&, const Linear&, std::shared_ptr<WholeRows> grad,
                          const at::Tensor& in, const LowRows& = {});
 
+// A product of rows that every rank of the group has whole, with its adapters: nothing is sent. As column_forward, and of
+// backward the gradient of the low rows, that of the input (in the place of `din`, or added to it), and of what is trained.
+at::Tensor whole_forward(const StageContext&, const Linear&, const at::Tensor& rows, const at::Tensor& out);
+at::Tensor low_gradient(const StageContext&, const Linear&, const at::Tensor& dout);
+void whole_backward_input(const StageContext&, const Linear&, const at::Tensor& dout, const at::Tensor& dlow,
+                          const at::Tensor& din, bool add = false);
+void whole_backward_weight(const StageContext&, const Linear&, const at::Tensor& dout, const at::Tensor& rows,
+                           const LowRows&);
+
 }  // namespace sweep::model

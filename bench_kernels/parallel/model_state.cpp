@@ -109,12 +109,13 @@ ModelState::Elements ModelState::count(bool frozen) const {
   Elements counted;
   for (const auto& bucket : parameters_.buckets()) {
     if (bucket.frozen != frozen) continue;
+    const bool experts = bucket.role == model::Role::kExpert;
     if (bucket.quantized) {
-      counted.quantized += bucket.elements;
+      (experts ? counted.quantized_experts : counted.quantized) += bucket.elements;
       continue;
     }
     counted.all += bucket.elements;
-    if (bucket.role == model::Role::kExpert) counted.experts += bucket.elements;
+    if (experts) counted.experts += bucket.elements;
   }
   counted.shared = values_.shared_elements(frozen);
   return counted;

@@ -104,9 +104,9 @@ class ModelState final : public model::Keeper {
   std::int64_t elements() const;
   std::int64_t padding() const;
   // The elements of the trained, or of the frozen buckets: all; in buckets of experts; in buckets that more
-  // than one group reads (a tied table). Of quantized buckets apart: the bytes.
+  // than one group reads (a tied table). Of quantized buckets apart: the bytes, of experts and of the rest.
   struct Elements {
-    std::int64_t all = 0, experts = 0, shared = 0, quantized = 0;
+    std::int64_t all = 0, experts = 0, shared = 0, quantized = 0, quantized_experts = 0;
   };
   Elements count(bool frozen) const;
   // The sizes of what this rank's optimizer updates, one part of each trained bucket. Unit: elements.

@@ -13,7 +13,8 @@ struct Adapters {
   i64 rank = 0;      // 0: none, all parameters are trained
   double scale = 1;  // lora_alpha / lora_rank
   bool query = false, key = false, value = false, attention_out = false, mlp = false;
-  i64 on_attention_input = 0, on_mlp_input = 0;  // adapters that read the same rows
+  // Adapters that read the same rows: of latent attention those that make the latents.
+  i64 on_attention_input = 0, on_mlp_input = 0;
   bool any() const { return rank > 0; }
 };
 Adapters adapters_of(const Trial&);

@@ -109,7 +109,13 @@ class Attention {
     return {s_.key_value_latent, s_.query_latent};
   }
   double all_rows() const { return s_.rows_split ? s_.gathered() : s_.residual(); }
-  double staged_now(double elements) const { return s_.later ? 0 : staged_product(s_, elements); }
+  double staged_now(double weight, double adapters) const {
+    return s_.later ? 0 : staged_product(s_, weight, adapters);
+  }
+  // A latent norm's gradient: of a frozen one nobody reads it.
+  double of_norm(double columns) const {
+    return s_.frozen ? s_.element * columns : staged_now(columns, 0);
+  }
   UnitMemory latent_memory() const {
     UnitMemory out =
         of_passes([this](Moments& m) { latent_forward(m); }, [this](Moments& m) { latent_backward(m); });
@@ -129,17 +135,20 @@ class Attention {
     if (s_.norm_starts) m.take(kKept, s_.residual());
     if (s_.rows_split) m.take(kKept, s_.gathered()), m.give(kKept, s_.residual());
     m.take(kPassing, of_rows(s_.latents()));
+    m.take(kKept, of_rows(s_.low_latents));
     for (const double columns : latent_norms()) {
       m.take(kKept, of_rows(columns)), m.take(kKept, of_rows(columns)), m.take(kKept, s_.sums(s_.whole));
       m.moment(kPassing, s_.plain_norm ? (s_.wide(1) + 1) * s_.sums(s_.whole * columns) : 0);
     }
     m.take(kPassing, of_rows(s_.query)), m.take(kPassing, of_rows(s_.expanded));
+    m.take(kKept, of_rows(s_.low_up)), m.take(kKept, of_rows(s_.low_up));
     m.take(kKept, qkv());
     m.give(kPassing, of_rows(s_.latents()));
     m.give(kPassing, of_rows(s_.query)), m.give(kPassing, of_rows(s_.expanded));
     rotate(m);
     core(m);
     m.take(kKept, of_rows(s_.values));
+    m.take(kKept, of_rows(s_.low_attention_out));
     m.moment({{kKept, s_.norm_starts ? 0 : s_.residual()}, {kBuffer, scattered_rows(s_)}});
     if (s_.norm_starts) m.give(kKept, s_.residual());
     if (s_.selective) give_result(m), m.give(kKept, of_rows(s_.values));
@@ -149,7 +158,10 @@ class Attention {
     m.take(kPassing, s_.residual());  // the gradient that comes in
     if (s_.selective) core(m), m.take(kKept, of_rows(s_.values));
     m.take(kPassing, of_rows(s_.values));  // that of the heads' values
-    m.moment({{kBuffer, gathered_rows(s_)}, {kBuffer, staged_now(w_.attention_out)}});
+    m.moment({{kBuffer, gathered_rows(s_)},
+              {kPassing, of_rows(s_.low_attention_out)},
+              {kBuffer, staged_now(w_.attention_out, w_.attention_out_adapters)}});
+    m.give(kKept, of_rows(s_.low_attention_out));
     if (s_.later) m.take(kBuffer, gathered_rows(s_));
     if (!s_.later) m.give(kKept, of_rows(s_.values));
     m.take(kPassing, result());
@@ -166,20 +178,33 @@ class Attention {
     m.take(kPassing, of_rows(s_.latents()));
     m.take(kPassing, of_rows(s_.query)), m.take(kPassing, of_rows(s_.expanded));
     m.give(kPassing, qkv());
-    m.moment(kBuffer, staged_now(w_.key_value_up));
-    for (const double columns : latent_norms()) m.take(kPassing, of_rows(columns));
+    m.take(kPassing, of_rows(s_.low_up));
+    m.moment(kBuffer, staged_now(w_.key_value_up, w_.key_value_up_adapters));
+    m.take(kPassing, of_rows(s_.key_value_latent));
+    m.give(kPassing, of_rows(s_.low_up)), m.give(kKept, of_rows(s_.low_up));
     if (!s_.later) m.give(kPassing, of_rows(s_.expanded));
-    m.moment(kBuffer, staged_now(w_.query_up));
     const bool of_latents = s_.query_latent > 0;
-    if (of_latents && !s_.later) m.give(kPassing, of_rows(s_.query));
+    m.take(kPassing, of_rows(s_.low_up));
+    m.moment(kBuffer, staged_now(w_.query_up, w_.query_up_adapters));
+    if (of_latents) {
+      m.take(kPassing, of_rows(s_.query_latent));
+      m.give(kPassing, of_rows(s_.low_up));
+      if (!s_.later) m.give(kPassing, of_rows(s_.query));
+    }
+    m.give(kKept, of_rows(s_.low_up));
     for (const double columns : latent_norms())
-      m.moment({{kPassing, norm_gradients(s_, s_.whole, columns)}, {kBuffer, staged_now(columns)}});
+      m.moment({{kPassing, norm_gradients(s_, s_.whole, columns)}, {kBuffer, of_norm(columns)}});
     for (const double columns : latent_norms()) m.give(kPassing, of_rows(columns));
-    m.moment(kBuffer, staged_now(w_.latents));
+    m.take(kPassing, of_rows(s_.low_latents));
+    m.moment(kBuffer, staged_now(w_.latents, w_.latents_adapters));
+    m.give(kKept, of_rows(s_.low_latents));
     if (s_.later && !(of_latents && s_.rows_split)) m.take(kPassing, all_rows());  // not over h
     if (s_.tp > 1 && !of_latents) m.take(kPassing, s_.residual()), m.moment(kBuffer, scattered_rows(s_));
     if (s_.rows_split && of_latents) m.take(kPassing, s_.residual());
-    if (!of_latents && !s_.later) m.give(kPassing, of_rows(s_.query));
+    m.give(kPassing, of_rows(s_.low_latents));
+    if (of_latents) return;
+    m.give(kPassing, of_rows(s_.low_up));
+    if (!s_.later) m.give(kPassing, of_rows(s_.query));
   }
 
   struct Heads {

@@ -119,8 +119,8 @@ void ChunkParameters::add(LayerContents& of, double elements, int role) const {
     train(of, elements, role);
 }
 
-void ChunkParameters::add_weight(LayerContents& of, double elements) const {
-  if (!s_.quantized) add(of, elements, kDense);
+void ChunkParameters::add_weight(LayerContents& of, double elements, int role) const {
+  if (!s_.quantized) add(of, elements, role);
 }
 
 // The shorter matrix of each adapter is on every rank of the tensor group; in the order of backward.
@@ -134,7 +134,22 @@ void ChunkParameters::count_adapters_of_mlp(const Adapters& a, LayerContents& of
   train(of, rank * in, kDense), train(of, s_.low_in * s_.hidden, shared);
 }
 
+// Every rank of the tensor group has the gradients of what makes the latents.
+void ChunkParameters::count_adapters_of_latents(const Adapters& a, LayerContents& of) {
+  const int shared = s_.tp > 1 ? kPartial : kDense;
+  const double rank = real(a.rank), read = s_.query_latent > 0 ? s_.query_latent : s_.hidden;
+  weights.attention_out_adapters = rank * (s_.hidden + s_.values);
+  weights.key_value_up_adapters = rank * (s_.expanded + s_.key_value_latent);
+  weights.query_up_adapters = rank * (s_.query + read);
+  weights.latents_adapters = rank * s_.latents() + s_.low_latents * s_.hidden;
+  train(of, rank * s_.hidden, shared), train(of, rank * s_.values, kDense);
+  train(of, rank * s_.expanded, kDense), train(of, rank * s_.key_value_latent, shared);
+  train(of, rank * s_.query, kDense), train(of, rank * read, shared);
+  train(of, rank * s_.latents(), kDense), train(of, s_.low_latents * s_.hidden, kDense);
+}
+
 void ChunkParameters::count_adapters_of_attention(const Adapters& a, LayerContents& of) {
+  if (s_.latent) return count_adapters_of_latents(a, of);
   const int shared = s_.tp > 1 ? kPartial : kDense;
   const double rank = real(a.rank), key_value = s_.key_value / s_.kv_sharers;
   const double out = (a.query ? s_.query : 0) + (a.key ? key_value : 0) + (a.value ? key_value : 0);
@@ -153,8 +168,8 @@ void ChunkParameters::count_mlp(const ModelSpec& m, bool experts, LayerContents&
     weights.in = s_.local_experts * in * s_.hidden, weights.down = s_.local_experts * s_.width * s_.hidden;
     weights.router = s_.experts * s_.hidden;
     weights.shared_in = 2 * shared, weights.shared_down = shared;
-    add(of, m.linear_bias ? s_.local_experts * s_.hidden : 0, kExpert), add(of, weights.down, kExpert);
-    add(of, m.linear_bias ? s_.local_experts * in : 0, kExpert), add(of, weights.in, kExpert);
+    add(of, m.linear_bias ? s_.local_experts * s_.hidden : 0, kExpert), add_weight(of, weights.down, kExpert);
+    add(of, m.linear_bias ? s_.local_experts * in : 0, kExpert), add_weight(of, weights.in, kExpert);
     add(of, weights.shared_down, kDense), add(of, weights.shared_in, kDense);
     add(of, m.linear_bias ? s_.experts : 0, kDense), add(of, weights.router, kDense);
     return;
@@ -162,8 +177,8 @@ void ChunkParameters::count_mlp(const ModelSpec& m, bool experts, LayerContents&
   const double in = (s_.gated ? 2 : 1) * s_.dense_width;
   weights.dense_in = in * s_.hidden, weights.dense_down = s_.dense_width * s_.hidden;
   if (m.experts == 0) weights.in = weights.dense_in, weights.down = weights.dense_down;
-  add(of, m.linear_bias ? s_.hidden : 0, kDense), add_weight(of, weights.dense_down);
-  add(of, m.linear_bias ? in : 0, kDense), add_weight(of, weights.dense_in);
+  add(of, m.linear_bias ? s_.hidden : 0, kDense), add_weight(of, weights.dense_down, kDense);
+  add(of, m.linear_bias ? in : 0, kDense), add_weight(of, weights.dense_in, kDense);
 }
 
 void ChunkParameters::count_latent_attention(LayerContents& of) {
@@ -180,10 +195,10 @@ void ChunkParameters::count_attention(const ModelSpec& m, LayerContents& of) {
   if (s_.latent) return count_latent_attention(of);
   const double query_columns = s_.query + 2 * s_.key_value / s_.kv_sharers;
   weights.query_key_value = query_columns * s_.hidden, weights.attention_out = s_.query * s_.hidden;
-  add(of, m.linear_bias ? s_.hidden : 0, kDense), add_weight(of, weights.attention_out);
+  add(of, m.linear_bias ? s_.hidden : 0, kDense), add_weight(of, weights.attention_out, kDense);
   add(of, family_of(m).sinks() ? s_.heads : 0, kDense);
   for (int i = 0; i < (s_.qk_norm ? 2 : 0); ++i) add(of, s_.head_dim, s_.tp > 1 ? kPartial : kDense);
-  add(of, m.attention_bias ? query_columns : 0, kDense), add_weight(of, weights.query_key_value);
+  add(of, m.attention_bias ? query_columns : 0, kDense), add_weight(of, weights.query_key_value, kDense);
 }
 
 void ChunkParameters::count_cross_attention(const ModelSpec& m, LayerContents& of) {
@@ -201,8 +216,10 @@ LayerContents ChunkParameters::count_layer(const Trial& t, bool experts, bool cr
   const Adapters adapters = adapters_of(t);
   LayerContents of;
   of.stacks.reserve(24);
-  for (const i64 n : s_.quantized ? quantized_tensors(t.spec) : std::vector<i64>{})
-    of.elements.quantized += real(Nf4Extent{n / t.tp, n}.bytes());
+  const QuantizedTensors codes = s_.quantized ? quantized_tensors(t.spec) : QuantizedTensors{};
+  const auto held = [&](i64 n) { return real(Nf4Extent{n / t.tp, n}.bytes()); };
+  for (const i64 n : codes.dense) of.elements.quantized += held(n);
+  for (const i64 n : codes.experts) of.elements.quantized_experts += held(n) / s_.ep;
   const double post_norm = family_of(t.spec).post_norms() ? norm : 0;
   add(of, s_.rms ? 0 : post_norm, norms), add(of, post_norm, norms);
   count_mlp(t.spec, experts, of);
@@ -223,8 +240,13 @@ double ChunkParameters::padded(double elements) const {
 }
 
 GroupElements ChunkParameters::padded(GroupElements e) const {
-  return {padded(e.dense),  padded(e.partial),        padded(e.experts),
-          padded(e.frozen), padded(e.frozen_experts), padded(e.quantized)};
+  return {padded(e.dense),
+          padded(e.partial),
+          padded(e.experts),
+          padded(e.frozen),
+          padded(e.frozen_experts),
+          padded(e.quantized),
+          padded(e.quantized_experts)};
 }
 
 GroupElements ChunkParameters::all() const {
@@ -233,7 +255,7 @@ GroupElements ChunkParameters::all() const {
     const GroupElements e = copies ? padded(group) : group;
     sum.dense += times * e.dense, sum.partial += times * e.partial, sum.experts += times * e.experts;
     sum.frozen += times * e.frozen, sum.frozen_experts += times * e.frozen_experts;
-    sum.quantized += times * e.quantized;
+    sum.quantized += times * e.quantized, sum.quantized_experts += times * e.quantized_experts;
   };
   if (has_embedding) add(embedding, 1);
   add(layer.elements, real(layers - dense_layers - encoder_layers));

@@ -14,7 +14,7 @@ namespace sweep::shape {
 struct GroupElements {
   double dense = 0, partial = 0, experts = 0;  // trained
   double frozen = 0, frozen_experts = 0;       // read only, without gradients
-  double quantized = 0;                        // bytes, of weights that are counted nowhere else
+  double quantized = 0, quantized_experts = 0;  // bytes, of weights that are counted nowhere else
   double trained() const { return dense + partial + experts; }
   double all() const { return trained() + frozen + frozen_experts; }
 };
@@ -84,9 +84,10 @@ class ChunkParameters : public ChunkContents {
   void count_latent_attention(LayerContents&);
   void count_adapters_of_mlp(const Adapters&, LayerContents&);
   void count_adapters_of_attention(const Adapters&, LayerContents&);
+  void count_adapters_of_latents(const Adapters&, LayerContents&);
   void add(LayerContents&, double elements, int role) const;
   // Of a linear layer: quantized it is counted apart.
-  void add_weight(LayerContents&, double elements) const;
+  void add_weight(LayerContents&, double elements, int role) const;
   static void train(LayerContents&, double elements, int role);
   double under_way_last(const GroupElements&) const;
   std::vector<GradientRoom> rooms_of_groups(Backward) const;

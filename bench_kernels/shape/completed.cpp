@@ -63,7 +63,7 @@ Expected<void> imply_family(ModelSpec& m) {
   if (family.cross_attention && m.encoder_layers == 0) m.encoder_layers = m.layers;
   if (!family.cross_attention && m.encoder_layers != 0)
     return fail(ErrorKind::kUnsupported, "encoder_layers",
-                fmt::format("family '{}' has no encoder; use family: blenderbot or t5", m.family));
+                fmt::format("family '{}' has no encoder; use family: blenderbot, t5 or t5_v1_0", m.family));
   if (family.cross_attention && m.kv_heads != m.heads)
     return fail(ErrorKind::kInvalidValue, "kv_heads",
                 fmt::format("kv_heads {} with {} heads: each head of an encoder-decoder has its own keys",

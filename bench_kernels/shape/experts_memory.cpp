@@ -64,9 +64,10 @@ class Experts {
     if (travels()) m.moment({{kKept, rows(s_.sent)}, {kBuffer, 2 * rows(s_.received)}});
     m.take(kKept, rows(s_.received));
     m.take(kKept, in());
+    m.moment(kBuffer, dequantized(s_, w_.in));
     m.take(kPassing, in() / 2);
     m.moment(kPassing, activation(s_.received * s_.width));
-    m.moment(kPassing, rows(s_.received));  // the results
+    m.moment({{kPassing, rows(s_.received)}, {kBuffer, dequantized(s_, w_.down)}});  // the results
     if (travels()) m.moment({{kPassing, 2 * rows(s_.received)}, {kBuffer, rows(s_.sent)}});
     m.moment({{kPassing, rows(s_.sent)}, {kKept, fused() ? 0 : by_choice()}});
     m.give(kPassing, in() / 2);
@@ -88,11 +89,13 @@ class Experts {
     travel(m);
     m.give(kPassing, rows(s_.sent)), m.take(kPassing, rows(s_.received));
     m.take(kPassing, in() / 2);
+    m.moment(kBuffer, dequantized(s_, w_.down));
     m.moment(kPassing, activation_backward(s_.received * s_.width));
     if (!s_.later) m.moment(kBuffer, s_.frozen ? 0 : staged(s_, std::max(w_.in, w_.down)));
     if (!s_.later) m.give(kPassing, in() / 2), m.give(kPassing, rows(s_.received));
     if (!s_.later) m.give(kKept, rows(s_.received));
     m.take(kPassing, rows(s_.received));
+    m.moment(kBuffer, dequantized(s_, w_.in));
     if (!s_.later) m.give(kKept, in());
     travel(m);
     m.give(kPassing, rows(s_.received)), m.take(kPassing, rows(s_.sent));

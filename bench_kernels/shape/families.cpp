@@ -21,7 +21,8 @@
   FAMILY(kDeepseekV2)          \
   FAMILY(kDeepseekV3)          \
   FAMILY(kBlenderbot)          \
-  FAMILY(kT5)
+  FAMILY(kT5)                  \
+  FAMILY(kT5Relu)
 
 namespace sweep::shape {
 namespace families {

@@ -83,6 +83,8 @@ struct Family {
   bool sinks() const { return !names.sinks.empty(); }
   // The MLP's GELU is exact, not its tanh form.
   bool exact_gelu = false;
+  // The MLP's activation is ReLU.
+  bool relu = false;
   // An encoder, and cross-attention in each decoder layer.
   bool cross_attention = false;
   // Embedded tokens are multiplied by the root of hidden_size, before learned positions are added.

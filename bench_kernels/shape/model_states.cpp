@@ -180,9 +180,10 @@ StateTraffic frozen_traffic(const Trial& t, double elements, double shared) {
   return gathers_only(t, state_traffic(t, elements, shared));
 }
 
-StateTraffic quantized_traffic(const Trial& t, double bytes) {
+StateTraffic quantized_traffic(const Trial& t, double bytes, double of_experts) {
   if (t.zero < 3) return {};
-  const double once = share_sent(bytes, static_cast<double>(shard_ranks(t)), 1);
+  const double once = share_sent(bytes, static_cast<double>(shard_ranks(t)), 1) +
+                      share_sent(of_experts, static_cast<double>(t.dp * t.cp / t.ep), 1);
   return {0, 0, static_cast<double>(t.grad_accum) * (t.reshard_after_forward ? 2 : 1) * once};
 }
 

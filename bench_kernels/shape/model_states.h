@@ -77,8 +77,8 @@ struct StateTraffic {
 StateTraffic state_traffic(const Trial&, double elements, double shared = 0);
 // The traffic of numbers that are read and never updated (a frozen base): ZeRO 3 gathers them as all others.
 StateTraffic frozen_traffic(const Trial&, double elements, double shared = 0);
-// The same of quantized weights: their bytes are gathered as they are.
-StateTraffic quantized_traffic(const Trial&, double bytes);
+// The same of quantized weights, and of those of experts: their bytes are gathered as they are.
+StateTraffic quantized_traffic(const Trial&, double bytes, double of_experts);
 // The same for numbers of this rank's experts, which dp x cp / ep ranks hold: sharded over all of them at
 // every stage.
 StateTraffic expert_state_traffic(const Trial&, double elements);

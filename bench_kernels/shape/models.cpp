@@ -248,6 +248,12 @@ ModelSpec t5(i64 layers, i64 hidden, i64 heads, i64 intermediate, i64 vocab = 32
   return m;
 }
 
+ModelSpec t5_v1_0(i64 layers, i64 hidden, i64 heads, i64 head_dim, i64 intermediate, i64 vocab = 32128) {
+  ModelSpec m = tied(t5(layers, hidden, heads, intermediate, vocab));
+  m.family = "t5_v1_0", m.head_dim = head_dim;
+  return m;
+}
+
 void add_encoder_decoders(std::vector<NamedModel>& v) {
   v.push_back({"blenderbot-400m", blenderbot(2, 12, 1280, 32, 8008),
                "huggingface.co/facebook/blenderbot-400M-distill config.json"});
@@ -258,6 +264,11 @@ void add_encoder_decoders(std::vector<NamedModel>& v) {
   v.push_back({"t5-v1_1-xl", t5(24, 2048, 32, 5120), "huggingface.co/google/t5-v1_1-xl config.json"});
   v.push_back({"t5-v1_1-xxl", t5(24, 4096, 64, 10240), "huggingface.co/google/t5-v1_1-xxl config.json"});
   v.push_back({"tiny-t5", t5(2, 64, 4, 176, 256), "made for CPU runs; no published model"});
+  v.push_back({"t5-small", t5_v1_0(6, 512, 8, 64, 2048), "huggingface.co/google-t5/t5-small config.json"});
+  v.push_back({"t5-base", t5_v1_0(12, 768, 12, 64, 3072), "huggingface.co/google-t5/t5-base config.json"});
+  v.push_back({"t5-large", t5_v1_0(24, 1024, 16, 64, 4096), "huggingface.co/google-t5/t5-large config.json"});
+  v.push_back({"t5-3b", t5_v1_0(24, 1024, 32, 128, 16384), "huggingface.co/google-t5/t5-3b config.json"});
+  v.push_back({"t5-11b", t5_v1_0(24, 1024, 128, 128, 65536), "huggingface.co/google-t5/t5-11b config.json"});
 }
 
 void add_gemma(std::vector<NamedModel>& v) {

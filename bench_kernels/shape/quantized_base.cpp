@@ -33,47 +33,65 @@ bool none(const Trial& t) {
   return t.quantize_base == QuantizeBase::kNone;
 }
 
-i64 layer_bytes(const ModelSpec& m) {
+i64 bytes_of(const std::vector<i64>& tensors) {
   i64 sum = 0;
-  for (const i64 n : quantized_tensors(m)) sum += Nf4Extent{n, n}.bytes();
+  for (const i64 n : tensors) sum += Nf4Extent{n, n}.bytes();
   return sum;
+}
+
+i64 weights_of(const std::vector<i64>& tensors) {
+  return std::accumulate(tensors.begin(), tensors.end(), i64{0});
+}
+
+// Weights of the tensors of which each of so many ranks keeps a part, of all of them together. A bucket's bytes are a
+// multiple of `unit`.
+i64 read_by_shards(const std::vector<i64>& tensors, i64 shards, i64 unit) {
+  const i64 share = (bytes_of(tensors) + unit - 1) / unit * unit / shards;
+  i64 at = 0, read = 0;
+  for (const i64 n : tensors) {
+    const i64 end = at + Nf4Extent{n, n}.bytes();
+    read += n * ((end - 1) / share - at / share + 1);
+    at = end;
+  }
+  return read;
 }
 
 }  // namespace
 
-std::vector<i64> quantized_tensors(const ModelSpec& m) {
+QuantizedTensors quantized_tensors(const ModelSpec& m) {
   const i64 h = m.hidden_size, q = m.heads * m.head_dim * h, kv = m.kv_heads * m.head_dim * h;
-  std::vector<i64> sizes(m.swiglu ? 3 : 2, m.intermediate_size * h);
+  const auto of_mlp = static_cast<std::size_t>(std::max<i64>(1, m.experts) * (m.swiglu ? 3 : 2));
+  QuantizedTensors out;
+  (m.experts > 0 ? out.experts : out.dense).assign(of_mlp, m.intermediate_size * h);
+  std::vector<i64>& sizes = out.dense;
   sizes.push_back(q);
   if (family_of(m).names.fused_query_key_value.empty())
     sizes.insert(sizes.end(), {q, kv, kv});
   else
     sizes.push_back(q + 2 * kv);
-  return sizes;
+  return out;
 }
 
 i64 quantized_weights(const Trial& t) {
   if (none(t)) return 0;
-  const std::vector<i64> sizes = quantized_tensors(t.spec);
-  return t.spec.layers * std::accumulate(sizes.begin(), sizes.end(), i64{0});
+  const QuantizedTensors tensors = quantized_tensors(t.spec);
+  return t.spec.layers * (weights_of(tensors.dense) + weights_of(tensors.experts));
 }
 
 i64 quantized_bytes(const Trial& t) {
-  return none(t) ? 0 : t.spec.layers * layer_bytes(t.spec);
+  if (none(t)) return 0;
+  const QuantizedTensors tensors = quantized_tensors(t.spec);
+  return t.spec.layers * (bytes_of(tensors.dense) + bytes_of(tensors.experts));
 }
 
 i64 weights_read_to_quantize(const Trial& t) {
-  const i64 shards = state_split(t).weights, sets = t.dp * t.cp / shards;
+  const i64 shards = state_split(t).weights, ranks = t.dp * t.cp, sets = ranks / shards;
   if (none(t) || shards == 1) return sets * quantized_weights(t);
-  const i64 unit = kNf4Block / 2 * std::lcm(shards, t.dp * t.cp);  // a bucket's bytes are a multiple of it
-  const i64 share = (layer_bytes(t.spec) + unit - 1) / unit * unit / shards;
-  i64 at = 0, read = 0;
-  for (const i64 n : quantized_tensors(t.spec)) {
-    const i64 end = at + Nf4Extent{n, n}.bytes();
-    read += n * ((end - 1) / share - at / share + 1);
-    at = end;
-  }
-  return sets * t.spec.layers * read;
+  const i64 unit = kNf4Block / 2 * std::lcm(shards, ranks);
+  const QuantizedTensors tensors = quantized_tensors(t.spec);
+  i64 read = sets * read_by_shards(tensors.dense, shards, unit);
+  if (!tensors.experts.empty()) read += read_by_shards(tensors.experts, ranks, unit);
+  return t.spec.layers * read;
 }
 
 std::optional<std::string> quantized_base_objection(const Trial& t) {
@@ -91,8 +109,10 @@ std::optional<std::string> quantized_base_objection(const Trial& t) {
     return fmt::format("quantize_base {} {}", t.quantize_base, what);
   };
   if (t.lora_rank == 0) return with("without adapters: codes of 4 bits are not trained; set lora_rank");
-  if (t.spec.experts > 0)
-    return with("with experts: their products read weights of 16 bits; use quantize_base none");
+  if (t.spec.latent())
+    return with(
+        "with latent attention: its products read weights of 16 bits, and so do shared experts; use "
+        "quantize_base none");
   if (parameters_outside(t))
     return with(
         "with parameters outside the device: the codes stay on the device; use offload optimizer or none");

@@ -29,8 +29,11 @@ struct Nf4Extent {
 };
 
 // Weights of each tensor of a layer that is quantized, in the order of the bytes of its bucket (the last one used is
-// first).
-std::vector<i64> quantized_tensors(const ModelSpec&);
+// first). All experts' tensors are in a bucket of their own.
+struct QuantizedTensors {
+  std::vector<i64> dense, experts;
+};
+QuantizedTensors quantized_tensors(const ModelSpec&);
 // Of the whole model: weights that are quantized, and the bytes that they take.
 i64 quantized_weights(const Trial&);
 i64 quantized_bytes(const Trial&);

@@ -1,6 +1,7 @@
 #include "bench_kernels/shape/split_traffic.h"
 
 #include <numeric>
+#include <vector>
 
 #include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/family.h"
@@ -79,9 +80,15 @@ i64 share_of_norms(const Trial& t, i64 layers, i64 heads) {
 i64 share_of_adapters(const Trial& t, i64 layers) {
   const Adapters a = adapters_of(t);
   const i64 alignment = kStackAlignment / width(t);
+  const ModelSpec& m = t.spec;
+  std::vector<i64> columns;  // that the matrices of a layer have in all, each times the adapters' rank
+  if (m.latent())
+    columns = {m.kv_lora_rank, m.q_lora_rank > 0 ? m.q_lora_rank : m.hidden_size, m.hidden_size};
+  else
+    for (const i64 count : {a.on_attention_input, i64{a.attention_out}, a.on_mlp_input, i64{a.mlp}})
+      columns.push_back(count * m.hidden_size);
   i64 elements = 0;
-  for (const i64 count : {a.on_attention_input, i64{a.attention_out}, a.on_mlp_input, i64{a.mlp}})
-    elements += layers * rounded_up(count * a.rank * t.spec.hidden_size, alignment);
+  for (const i64 each : columns) elements += layers * rounded_up(each * a.rank, alignment);
   const i64 n = optimizer_ranks(t), of_experts = t.dp * t.cp / t.ep;
   return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
 }

@@ -134,6 +134,7 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   plain_norm = !fused.norm, plain_rope = !fused.rope, plain_mlp = !fused.mlp, plain_loss = !fused.loss;
   norm_starts = gpu && fused.norm && !rows_split && !fp8 && !autocast && !family_of(m).post_norms();
   rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate, exact_gelu = family_of(m).exact_gelu;
+  relu = family_of(m).relu;
   qk_norm = family_of(m).qk_norm, post_norms = family_of(m).post_norms();
   local_angles = m.rope_local_theta > 0;
   sinks = family_of(m).sinks(), clamped = family_of(m).clamped_swiglu;
@@ -148,6 +149,7 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   frozen = adapters.any(), quantized = t.quantize_base != QuantizeBase::kNone;
   packed = t.packing && !documents_objection(t), pieces_of_rows = packed ? real(document_counts(t).most) : 0;
   low_query_key_value = rank * real(adapters.on_attention_input);
+  low_latents = low_query_key_value, low_up = adapters.attention_out ? rank : 0;
   low_attention_out = adapters.attention_out ? rank : 0;
   low_in = rank * real(adapters.on_mlp_input), low_down = adapters.mlp ? rank : 0;
   element = real(bytes_of(types.compute)), gradient = real(bytes_of(types.gradients));

@@ -44,7 +44,7 @@ struct StepSizes {
   bool kernel_update;  // AdamW by one kernel, which reads and writes every type of state itself
   bool norm_starts;    // the norm of a block writes what the block's last product starts from
   bool rows_split;     // sequence parallelism: the residual stream holds a share of the rows
-  bool rms, gated, gelu_gate, exact_gelu, qk_norm, post_norms, sinks, clamped, relative;
+  bool rms, gated, gelu_gate, exact_gelu, relu, qk_norm, post_norms, sinks, clamped, relative;
   bool local_angles;      // layers with a window have rotary tables of their own
   bool causal = true;     // attention within a sequence
   bool selective, later;  // recompute selective; weight gradients are made later (zero_bubble)
@@ -58,6 +58,7 @@ struct StepSizes {
   double pieces_of_rows;  // of a micro-batch at most: documents and the padding behind them
   // Columns between the two matrices of the adapters of each linear layer; 0: it has none.
   double low_query_key_value, low_attention_out, low_in, low_down;
+  double low_latents, low_up;  // of latent attention: of what makes the latents, and of each product from them
   double element;   // bytes of a value and of an activation
   double gradient;  // bytes of a gradient
   double tp, cp, ep, kv_sharers,

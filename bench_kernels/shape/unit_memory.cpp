@@ -135,7 +135,7 @@ double activation(const StepSizes& s, double elements) {
 }
 double activation_backward(const StepSizes& s, double elements) {
   if (!s.plain_mlp) return 0;
-  if (!s.gated) return ((s.exact_gelu ? 3 : 4) + s.wide(2)) * s.sums(elements);
+  if (!s.gated) return ((s.relu ? 2 : s.exact_gelu ? 3 : 4) + s.wide(2)) * s.sums(elements);
   return (s.gelu_gate ? 5 + s.wide(3) : 4 + s.wide(3)) * s.sums(elements);
 }
 

@@ -14,6 +14,7 @@ struct UnitWeights {
   double dense_in = 0, dense_down = 0, shared_in = 0, shared_down = 0;
   // Elements of both matrices of the adapters beside them.
   double query_key_value_adapters = 0, attention_out_adapters = 0, in_adapters = 0, down_adapters = 0;
+  double latents_adapters = 0, query_up_adapters = 0, key_value_up_adapters = 0;
 };
 
 struct UnitMemory {

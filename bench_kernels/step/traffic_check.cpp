@@ -51,7 +51,7 @@ class TrafficCheck {
       add(shape::state_traffic(t_, real(trained.all - trained.experts), real(trained.shared)));
       add(shape::expert_state_traffic(t_, real(trained.experts)));
       add(shape::frozen_traffic(t_, real(frozen.all - frozen.experts), real(frozen.shared)));
-      add(shape::quantized_traffic(t_, real(frozen.quantized)));
+      add(shape::quantized_traffic(t_, real(frozen.quantized), real(frozen.quantized_experts)));
       add(shape::frozen_expert_traffic(t_, real(frozen.experts)));
     }
     if (t_.spec.experts > 0)

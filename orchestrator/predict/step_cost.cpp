@@ -9,6 +9,7 @@
 #include "bench_kernels/shape/encoder.h"
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/pipeline_time.h"
+#include "bench_kernels/shape/quantized_base.h"
 #include "bench_kernels/shape/split_traffic.h"
 #include "bench_kernels/shape/splits.h"
 #include "bench_kernels/shape/stage_split.h"
@@ -76,6 +77,8 @@ class CostModel {
     return v.calls > 0 ? wire(kind, real(v.calls), real(v.bytes), real(ranks), real(span)) : 0;
   }
   double gates() const { return t_.spec.swiglu ? 2 : 1; }
+  // Of a layer on a rank: its experts, or one.
+  double mlps() const { return t_.spec.experts > 0 ? real(t_.spec.experts) / real(t_.ep) : 1; }
   Pass attention() const;
   Pass attention_products() const;
   Pass mlp(double rows, double width) const;
@@ -191,7 +194,17 @@ void CostModel::adapt(Pass& pass, double count, double in, double out) const {
 }
 
 CostModel::Pass CostModel::adapters() const {
+  const ModelSpec& m = t_.spec;
   Pass pass;
+  if (m.latent() && adapters_.any()) {
+    const double values = real(m.heads * m.v_head_dim) / tp_;
+    adapt(pass, real(adapters_.on_attention_input), hidden_,
+          real(m.q_lora_rank + m.kv_lora_rank + m.rope_head_dim));
+    adapt(pass, 1, m.q_lora_rank > 0 ? real(m.q_lora_rank) : hidden_, width_);
+    adapt(pass, 1, real(m.kv_lora_rank), real(m.heads * (m.head_dim - m.rope_head_dim)) / tp_ + values);
+    adapt(pass, 1, values, hidden_);
+    return pass;
+  }
   const double columns =
       (adapters_.query ? width_ : 0) + (adapters_.key ? kv_width_ : 0) + (adapters_.value ? kv_width_ : 0);
   adapt(pass, real(adapters_.on_attention_input), hidden_, columns);
@@ -203,13 +216,14 @@ CostModel::Pass CostModel::adapters() const {
 
 double CostModel::quantized() const {
   if (t_.quantize_base == QuantizeBase::kNone) return 0;
-  return hidden_ * (2 * width_ + 2 * kv_width_ + (gates() + 1) * intermediate_ / tp_);
+  return hidden_ * (2 * width_ + 2 * kv_width_ + mlps() * (gates() + 1) * intermediate_ / tp_);
 }
 
 // Codes are read, values written, tensor by tensor.
 double CostModel::dequantized() const {
   if (quantized() == 0) return 0;
-  return memory((element_ + kCodeBytes) * quantized()) + (5 + gates()) * p_.launch_s;  // 4 of attention
+  return memory((element_ + kCodeBytes) * quantized()) +
+         (4 + mlps() * (gates() + 1)) * p_.launch_s;  // 4 of attention
 }
 
 CostModel::Pass CostModel::layer(bool has_experts) const {
@@ -297,9 +311,9 @@ double CostModel::data_parallel(double trained, double frozen) const {
   const i64 ranks = t_.dp * t_.cp, span = t_.tp * t_.cp * t_.dp;
   if (ranks <= 1) return 0;
   auto v = shape::state_traffic(t_, trained);
-  const double codes = quantized() * real(t_.spec.layers) / real(t_.pp);
+  const double codes = real(shape::quantized_weights(t_)) / (tp_ * real(t_.pp));
   v.all_gather += shape::frozen_traffic(t_, frozen - codes).all_gather +
-                  shape::quantized_traffic(t_, kCodeBytes * codes).all_gather;
+                  shape::quantized_traffic(t_, kCodeBytes * codes, 0).all_gather;
   const double buckets =
       std::max(1.0, std::ceil(trained * element_ / (real(t_.grad_bucket_mb) * 1024 * 1024)));
   // ZeRO-3 gathers each layer and both ends for themselves, before forward and backward, and reduces them so.

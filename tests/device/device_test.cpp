@@ -61,6 +61,8 @@ void activations(const Case& c) {
         Kind{"geglu", "geglu_backward", true, gelu, gelu_slope},
         Kind{"gelu", "gelu_backward", false, gelu, gelu_slope},
         Kind{"gelu_exact", "gelu_exact_backward", false, exact, exact_slope},
+        Kind{"relu", "relu_backward", false, [](double x) { return std::max(x, 0.0); },
+             [](double x) { return x > 0 ? 1.0 : 0.0; }},
         Kind{"clamped_swiglu", "clamped_swiglu_backward", true, clamped, clamped_slope, true}}) {
     if (kind.gated && c.packed && c.n % (16 / static_cast<Index>(sizeof(T))) != 0)
       continue;  // the second half would be misaligned

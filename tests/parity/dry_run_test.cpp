@@ -184,8 +184,11 @@ TEST(DryRun, EqualsTheCpuRunForRelativePositions) {
         t.spec.family = "t5", t.spec.max_positions = 0, t.spec.tie_embeddings = tied;
         t.attention = AttentionKind::kMath, t.precision = precision, t.recompute = recompute;
         t.fused_kernels = tied ? FusedKernels::kNoMlp : FusedKernels::kAll, t.grad_accum = 2;
-        expect_equal(t, std::string("t5 ") + (tied ? "tied " : "") + std::string(to_string(precision)) + " " +
-                            std::string(to_string(recompute)));
+        const std::string name = std::string("t5 ") + (tied ? "tied " : "") +
+                                 std::string(to_string(precision)) + " " + std::string(to_string(recompute));
+        expect_equal(t, name);
+        t.spec.family = "t5_v1_0", t.spec.swiglu = false;
+        expect_equal(t, name + " with ReLU");
       }
 }
 

@@ -60,6 +60,8 @@ TEST(EncoderDecoderParity, RelativePositionsEqualOneRank) {
     }
     t = t5(2, 3), t.offload = Offload::kParameters;
     table.expect_equal(name + ", dp 2, zero 3, parameters offloaded", t);
+    t = t5(2, 3), t.spec.family = "t5_v1_0", t.spec.swiglu = false;
+    table.expect_equal(name + " with ReLU, dp 2, zero 3", t);
   }
 }
 

@@ -90,6 +90,7 @@ CASES = {
     "blenderbot_long_source": lambda: BlenderbotConfig(**BLENDERBOT),
     "t5": lambda: T5Config(**T5, tie_word_embeddings=False),
     "t5_tied": lambda: T5Config(**T5),
+    "t5_v1_0": lambda: T5Config(**{**T5, "feed_forward_proj": "relu"}),
     "mixtral": lambda: MixtralConfig(**COMMON, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2,
                                      sliding_window=None, tie_word_embeddings=False),
 }
@@ -103,6 +104,7 @@ LAYOUTS = {
     "blenderbot_long_source": ["--dp 2 --zero 3"],
     "t5": ["--dp 2 --zero 2", "--dp 2 --zero 3"],
     "t5_tied": ["--dp 2 --zero 3"],
+    "t5_v1_0": ["--dp 2 --zero 2", "--dp 2 --zero 3"],
     "llama": ["--pp 2", "--dp 2 --zero 3", "--pp 2 --dp 2 --zero 1", "--tp 2", "--tp 2 --sp", "--tp 4", "--tp 4 --sp", "--cp 2", "--cp 2 --cp-comm-type all_to_all", "--dp 2 --tp 2"],
     "mistral": ["--tp 2", "--tp 4 --sp"],
     "qwen2_tied": ["--tp 4 --sp", "--cp 4"],

@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from transformers import LlamaConfig, Qwen2Config
 
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
+LATENTS = ["kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]
 GATED = ["gate_proj", "up_proj", "down_proj"]
 DENSE = ["--tp 2", "--pp 2", "--dp 2 --zero 3", "--dp 2 --zero 1", "--dp 2 --zero 2", "--tp 2 --sp", "--cp 2", "--tp 4", "--tp 4 --sp",
          "--pp 2 --dp 2 --zero 3", "--tp 2 --pp 2 --dp 2 --zero 2"]
@@ -38,6 +39,10 @@ CASES = {
     "qwen2_tied_odd": ("qwen2_tied_odd", "attention", ATTENTION, 3, 16, ["--pp 2", "--tp 2 --pp 2 --dp 2", "--dp 2 --zero 3"]),
     "gemma_all": ("gemma", "all_linear", ATTENTION + GATED, 8, 16, ["--tp 2", "--pp 2"]),
     "gpt2_all": ("gpt2", "all_linear", ["c_attn", "c_proj", "c_fc"], 8, 16, ["--tp 2", "--tp 2 --sp", "--pp 2 --tp 2", "--cp 2"]),
+    "deepseek_v2": ("deepseek_v2", "attention", ["q_proj", *LATENTS], 8, 16,
+                    ["--tp 2", "--tp 2 --sp", "--dp 2 --ep 2", "--pp 2", "--dp 2 --zero 3", "--cp 2", "--tp 2 --dp 2 --ep 2 --zero 2"]),
+    "deepseek_v3": ("deepseek_v3", "attention", ["q_a_proj", "q_b_proj", *LATENTS], 3, 16,
+                    ["--tp 2", "--tp 4 --sp", "--dp 2 --ep 2 --zero 3", "--pp 3"]),
     "mixtral_attention": ("mixtral", "attention", ATTENTION, 8, 16,
                           ["--dp 2 --ep 2", "--tp 2 --sp", "--dp 4 --ep 4 --zero 3", "--pp 2 --tp 2 --dp 2 --ep 2"]),
 }

@@ -68,11 +68,21 @@ void quantized(Trial& t) {
   lora(t), t.quantize_base = QuantizeBase::kNf4;
   t.spec.hidden_size = t.spec.intermediate_size = 128, t.spec.head_dim = 32;
 }
+void quantized_experts(Trial& t) {
+  quantized(t), experts(t), t.lora_targets = LoraTargets::kAttention;
+}
 void packed(Trial& t) {
   t.packing = true, t.lengths = "uniform 2 9";
 }
 void lora_of(Trial& t, LoraTargets targets) {
   t.lora_rank = 5, t.lora_targets = targets;
+}
+
+void lora_deepseek(Trial& t) {
+  deepseek(t), lora_of(t, LoraTargets::kAttention);
+}
+void lora_deepseek_v3(Trial& t) {
+  deepseek_v3(t), lora_of(t, LoraTargets::kAttention);
 }
 
 const CostCase kCosts[] = {
@@ -294,6 +304,33 @@ const CostCase kCosts[] = {
     {"lora_dp2_parameters_outside",
      {2},
      [](Trial& t) { lora(t), t.zero = 3, t.offload = Offload::kParameters; }},
+    {"lora_deepseek", {1}, lora_deepseek},
+    {"lora_deepseek_tp2", {1, 2}, lora_deepseek},
+    {"lora_deepseek_tp2_sp_full",
+     {1, 2},
+     [](Trial& t) { lora_deepseek(t), t.sp = true, t.recompute = Recompute::kFull; }},
+    {"lora_deepseek_dp2_ep2_zero3_mixed",
+     {2, 1, 1, 1, 2},
+     [](Trial& t) { lora_deepseek(t), t.zero = 3, t.precision = Precision::kBf16Mixed; }},
+    {"lora_deepseek_dp2_tp2_sp_zero1_clip",
+     {2, 2},
+     [](Trial& t) { lora_deepseek(t), t.sp = true, t.zero = 1, t.grad_clip = true; }},
+    {"lora_deepseek_pp2_tp2_selective",
+     {1, 2, 2},
+     [](Trial& t) { lora_deepseek(t), t.recompute = Recompute::kSelective; }},
+    {"lora_deepseek_cp2", {1, 1, 1, 2}, lora_deepseek},
+    {"lora_deepseek_v3_tp2", {1, 2}, lora_deepseek_v3},
+    {"lora_deepseek_v3_dp2_tp2_sp_zero2_master",
+     {2, 2},
+     [](Trial& t) { lora_deepseek_v3(t), t.sp = true, t.zero = 2, t.precision = Precision::kBf16Master; }},
+    {"lora_deepseek_v3_dp2_parameters_outside",
+     {2},
+     [](Trial& t) { lora_deepseek_v3(t), t.zero = 3, t.offload = Offload::kParameters; }},
+    {"lora_deepseek_v3_dp2_offloaded",
+     {2},
+     [](Trial& t) {
+       lora_deepseek_v3(t), t.zero = 2, t.offload = Offload::kOptimizer, t.activation_offload = true;
+     }},
     {"quantized", {1}, quantized},
     {"quantized_tp2_sp", {1, 2}, [](Trial& t) { quantized(t), t.sp = true; }},
     {"quantized_tp2_overlap_full",
@@ -314,6 +351,24 @@ const CostCase kCosts[] = {
      [](Trial& t) { quantized(t), t.zero = 1, t.precision = Precision::kBf16Mixed; }},
     {"quantized_dp2_tp2_pp2_zero3", {2, 2, 2}, [](Trial& t) { quantized(t), t.zero = 3; }},
     {"quantized_cp2", {1, 1, 1, 2}, quantized},
+    {"quantized_experts", {1}, quantized_experts},
+    {"quantized_experts_dp2_ep2", {2, 1, 1, 1, 2}, quantized_experts},
+    {"quantized_experts_dp4_ep2_zero3_full",
+     {4, 1, 1, 1, 2},
+     [](Trial& t) { quantized_experts(t), t.zero = 3, t.recompute = Recompute::kFull; }},
+    {"quantized_experts_dp2_tp2_ep2_sp_zero3_mixed",
+     {2, 2, 1, 1, 2},
+     [](Trial& t) { quantized_experts(t), t.sp = true, t.zero = 3, t.precision = Precision::kBf16Mixed; }},
+    {"quantized_experts_dp4_zero3_hybrid_clip",
+     {4},
+     [](Trial& t) { quantized_experts(t), t.zero = 3, t.dp_shard = 2, t.grad_clip = true; }},
+    {"quantized_experts_pp2_tp2", {1, 2, 2}, quantized_experts},
+    {"quantized_experts_dp2_cp2_ep2_zero1",
+     {2, 1, 1, 2, 2},
+     [](Trial& t) { quantized_experts(t), t.zero = 1, t.activation_offload = true; }},
+    {"quantized_experts_dp2_offloaded",
+     {2},
+     [](Trial& t) { quantized_experts(t), t.zero = 2, t.offload = Offload::kOptimizer; }},
     {"quantized_dp2_offloaded",
      {2},
      [](Trial&

@@ -47,7 +47,8 @@ void quantize_and_back(const at::Tensor& weights) {
 }
 
 bool is_base_of_a_layer(const std::string& name, const at::Tensor& share) {
-  return share.dim() == 2 && name.find("lora_") == std::string::npos &&
+  const bool router = name.ends_with(".gate.weight") || name.ends_with(".router.weight");
+  return share.dim() == 2 && name.find("lora_") == std::string::npos && !router &&
          (name.find("layers.") != std::string::npos || name.find("h.") == 0 ||
           name.find(".h.") != std::string::npos);
 }
@@ -102,6 +103,28 @@ TEST(QuantizedBase, TrainsAsABaseThatWasQuantizedBeforehand) {
   check("recompute selective", 1, 1, 1, [](Trial& t) { t.recompute = Recompute::kSelective; });
 }
 
+Trial with_experts() {
+  Trial t = quantized_trial();
+  t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
+  t.lora_targets = LoraTargets::kAttention, t.routing = Routing::kLearned;
+  return t;
+}
+
+TEST(QuantizedBase, OfExpertsToo) {
+  const auto check = [](const char* what, i64 dp, i64 tp, i64 pp, i64 ep, const auto& change) {
+    Trial t = with_degrees(with_experts(), dp, tp, pp, 1, ep);
+    change(t);
+    expect_equal(what, t);
+  };
+  check("experts alone", 1, 1, 1, 1, [](Trial&) {});
+  check("experts tp 2 + sp", 1, 2, 1, 1, [](Trial& t) { t.sp = true; });
+  check("experts pp 2, recompute full", 1, 1, 2, 1, [](Trial& t) { t.recompute = Recompute::kFull; });
+  check("experts dp 2, tp 2, ep 2, zero 3", 2, 2, 1, 2, [](Trial& t) { t.zero = 3; });
+  check("gpt-oss, dp 2, ep 2", 2, 1, 1, 2, [](Trial& t) {
+    t.spec.family = "gpt_oss", t.spec.attention_bias = t.spec.linear_bias = true;
+  });
+}
+
 // One tensor of query, key and value with inputs in rows: a rank's columns are three ranges.
 TEST(QuantizedBase, OfJoinedTransposedTensorsToo) {
   expect_equal("gpt2 alone", with_degrees(gpt2_like(), 1, 1, 1, 1));
@@ -132,6 +155,20 @@ TEST(QuantizedBase, KeepsTheBytesOfTheCodes) {
   EXPECT_EQ(frozen.quantized, 4 * 7 * square);
   EXPECT_EQ(frozen.all, 2 * 64 * 128 + (2 * 4 + 1) * 128) << "tables, norms";
   EXPECT_EQ(step.state().bytes().weights, frozen.quantized + 4 * (frozen.all + trained.all));
+}
+
+// The router is read by every token and stays whole.
+TEST(QuantizedBase, KeepsTheBytesOfTheCodesOfExperts) {
+  const Trial t = with_degrees(with_experts(), 1, 1, 1, 1);
+  const parallel::Mesh mesh = parallel::alone();
+  step::TrainStep step(t, at::kMeta, mesh, nullptr);
+  const auto frozen = step.state().count(true), trained = step.state().count(false);
+  const i64 square = shape::Nf4Extent{128 * 128, 128 * 128}.bytes();
+  EXPECT_EQ(frozen.quantized, 4 * 4 * square);
+  EXPECT_EQ(frozen.quantized_experts, 4 * 4 * 3 * square);
+  EXPECT_EQ(frozen.all, 2 * 64 * 128 + (2 * 4 + 1) * 128 + 4 * 4 * 128) << "tables, norms, routers";
+  EXPECT_EQ(step.state().bytes().weights,
+            frozen.quantized + frozen.quantized_experts + 4 * (frozen.all + trained.all));
 }
 
 }  // namespace

@@ -361,7 +361,7 @@ TEST_P(StateBytes, SentBytesAreTheFormula) {
   const auto exact = [](i64 n) { return static_cast<double>(n); };
   shape::StateTraffic formula = shape::state_traffic(t, exact(trained.all), exact(trained.shared));
   formula.all_gather += shape::frozen_traffic(t, exact(frozen.all), exact(frozen.shared)).all_gather +
-                        shape::quantized_traffic(t, exact(frozen.quantized)).all_gather;
+                        shape::quantized_traffic(t, exact(frozen.quantized), 0).all_gather;
   const comm::Traffic sent = mesh.traffic();
   const bool agrees = t.grad_clip || shape::scales_loss(t);  // one float64 over the world
   const i64 agreement = agrees ? 2 * 8 * (t.world() - 1) / t.world() : 0;

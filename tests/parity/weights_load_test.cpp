@@ -68,6 +68,15 @@ TEST(WeightsLoad, RanksHaveTheNumbersOfTheFileAndReadTheBytesOfThePlan) {
     for (const WeightsFileForm form : {WeightsFileForm::kPlain, WeightsFileForm::kQuantized})
       trials.push_back(quantized), trials.back().weights_file = form;
   }
+  for (const std::size_t like : {std::size_t{0}, std::size_t{1}}) {
+    Trial experts = trials[like];
+    experts.lora_rank = 4, experts.lora_targets = LoraTargets::kAttention;
+    experts.quantize_base = QuantizeBase::kNf4, experts.weights_file = WeightsFileForm::kQuantized;
+    experts.spec.hidden_size = experts.spec.intermediate_size = 128, experts.spec.head_dim = 32;
+    experts.spec.family = "mixtral", experts.spec.experts = 4, experts.spec.experts_per_token = 2;
+    trials.push_back(experts);
+    trials.push_back(experts), trials.back().weights_file = WeightsFileForm::kPlain;
+  }
   for (std::size_t i = 0; i < trials.size(); ++i)
     for (const WeightsLoad kind : {WeightsLoad::kRank0, WeightsLoad::kSharded}) {
       SCOPED_TRACE("trial " + std::to_string(i) + " " + std::string(to_string(kind)));

@@ -1,5 +1,5 @@
-// The MLP's activation: SwiGLU, GEGLU and GELU (tanh form and exact), forward, and backward in place: the input becomes
-// its gradient, and the gradient of the output becomes the output again.
+// The MLP's activation: SwiGLU, GEGLU, GELU (tanh form and exact) and ReLU, forward, and backward in place: the input
+// becomes its gradient, and the gradient of the output becomes the output again.
 #pragma once
 #include "bench_kernels/kernels/device/scalar.h"
 
@@ -84,6 +84,13 @@ struct GeluExact {
     value = x * below;
     slope = below + x * A(0.39894228040143267794) * exponential(A(-0.5) * x * x);
   }
+};
+
+template <class A>
+struct Relu {
+  using Beside = Other<A>;
+  A value, slope;
+  __device__ explicit Relu(A x) : value(x > A(0) ? x : A(0)), slope(x > A(0) ? A(1) : A(0)) {}
 };
 
 template <class T, int K, template <class> class F, bool kGated>

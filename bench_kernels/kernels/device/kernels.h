@@ -24,6 +24,8 @@
   KERNEL(gelu_backward, ActivationArgs, (activate_backward<T, K, Gelu, false>(args)))                      \
   KERNEL(gelu_exact, ActivationArgs, (activate<T, (K + 1) / 2, GeluExact, false>(args)))                   \
   KERNEL(gelu_exact_backward, ActivationArgs, (activate_backward<T, (K + 1) / 2, GeluExact, false>(args))) \
+  KERNEL(relu, ActivationArgs, (activate<T, K, Relu, false>(args)))                                        \
+  KERNEL(relu_backward, ActivationArgs, (activate_backward<T, K, Relu, false>(args)))                      \
   KERNEL(clamped_swiglu, ActivationArgs, (activate<T, K, ClampedSilu, true>(args)))                        \
   KERNEL(clamped_swiglu_backward, ActivationArgs, (activate_backward<T, K, ClampedSilu, true>(args)))      \
   KERNEL(rms_norm, NormArgs, (norm<T, K, false>(args, room)))                                              \

@@ -1,5 +1,6 @@
-// T5 (Raffel et al. 2019, arXiv 1910.10683), version 1.1 of its released models: an encoder and a decoder with norms
-// before each part, relative positions, a gated GELU, no biases, and a head of its own or the embedding's table.
+// T5 (Raffel et al. 2019, arXiv 1910.10683): an encoder and a decoder with norms before each part, relative positions,
+// no biases, and a head of its own or the embedding's table. Version 1.1 of its released models has a gated GELU, the
+// first one ReLU without a gate.
 #include "bench_kernels/shape/config_reader.h"
 #include "bench_kernels/shape/family.h"
 
@@ -16,9 +17,11 @@ void read_t5(ConfigReader& r, ModelSpec& m) {
   m.intermediate_size = r.required("d_ff");
   m.norm_eps = r.number("layer_norm_epsilon").value_or(1e-6);
   m.tie_embeddings = r.flag("tie_word_embeddings").value_or(true);
-  if (r.word("feed_forward_proj").value_or("relu") != "gated-gelu")
+  const std::string activation = r.word("feed_forward_proj").value_or("relu");
+  if (activation == "relu") m.family = "t5_v1_0";
+  if (activation != "relu" && activation != "gated-gelu")
     r.refuse(ErrorKind::kUnsupported, "feed_forward_proj",
-             "'feed_forward_proj' other than gated-gelu (version 1.1) is not supported");
+             "'feed_forward_proj' other than relu (version 1.0) and gated-gelu (1.1) is not supported");
   for (const auto& [key, value] : {std::pair("relative_attention_num_buckets", kRelativeBuckets),
                                    std::pair("relative_attention_max_distance", kRelativeDistance)})
     if (r.integer(key).value_or(value) != value)
@@ -28,18 +31,7 @@ void read_t5(ConfigReader& r, ModelSpec& m) {
              fmt::format("'num_layers' = {} is below 1", m.encoder_layers));
 }
 
-}  // namespace
-
-extern const Family kT5{
-    .name = "t5",
-    .architecture = "T5ForConditionalGeneration",
-    .read = read_t5,
-    .rotary = false,
-    .gelu_gate = true,
-    .cross_attention = true,
-    .relative_positions = true,
-    .scales_tied_head = true,
-    .names = {.token_table = "shared.weight",
+constexpr TensorNames kT5Names{.token_table = "shared.weight",
               .position_table = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
               .layers = "decoder.block.",
               .final_norm = "decoder.final_layer_norm",
@@ -61,7 +53,38 @@ extern const Family kT5{
               .cross_query = "layer.1.EncDecAttention.q",
               .cross_key = "layer.1.EncDecAttention.k",
               .cross_value = "layer.1.EncDecAttention.v",
-              .cross_out = "layer.1.EncDecAttention.o"},
+              .cross_out = "layer.1.EncDecAttention.o"};
+
+constexpr TensorNames without_gate(TensorNames names) {
+  names.up = "layer.2.DenseReluDense.wi";
+  return names;
+}
+
+}  // namespace
+
+extern const Family kT5{
+    .name = "t5",
+    .architecture = "T5ForConditionalGeneration",
+    .read = read_t5,
+    .rotary = false,
+    .gelu_gate = true,
+    .cross_attention = true,
+    .relative_positions = true,
+    .scales_tied_head = true,
+    .names = kT5Names,
+};
+
+extern const Family kT5Relu{
+    .name = "t5_v1_0",
+    .architecture = "T5ForConditionalGeneration",
+    .read = read_t5,
+    .gated_mlp = false,
+    .rotary = false,
+    .relu = true,
+    .cross_attention = true,
+    .relative_positions = true,
+    .scales_tied_head = true,
+    .names = without_gate(kT5Names),
 };
 
 }  // namespace sweep::shape::families

@@ -95,7 +95,13 @@ ModelSpec t5(bool tied) {
   return s;
 }
 
-// Computes what transformers' T5ForConditionalGeneration does, version 1.1, with one table for both ends or two.
+ModelSpec t5_v1_0() {
+  ModelSpec s = t5(true);
+  s.family = "t5_v1_0", s.swiglu = false;
+  return s;
+}
+
+// Computes what transformers' T5ForConditionalGeneration does, versions 1.1 and 1.0, with one table for both ends or two.
 class PlainT5 {
  public:
   PlainT5(const ModelSpec& spec, std::map<std::string, at::Tensor> weights)
@@ -170,6 +176,7 @@ class PlainT5 {
   at::Tensor mlp(const std::string& part, const at::Tensor& x) {
     const at::Tensor h = norm(part + "layer_norm", x);
     const std::string dense = part + "DenseReluDense.";
+    if (!s_.swiglu) return linear(dense + "wo", linear(dense + "wi", h).relu());
     return linear(dense + "wo", at::gelu(linear(dense + "wi_0", h), "tanh") * linear(dense + "wi_1", h));
   }
 
@@ -191,7 +198,7 @@ void PrintTo(const EncoderCase& c, std::ostream* out) {
 at::Tensor reference_loss(const ModelSpec& spec, const std::map<std::string, at::Tensor>& weights,
                           const at::Tensor& source, const at::Tensor& target, const at::Tensor& labels,
                           std::int64_t source_length) {
-  if (spec.family == "t5") return PlainT5(spec, weights).loss(source, target, labels, source_length);
+  if (spec.family.starts_with("t5")) return PlainT5(spec, weights).loss(source, target, labels, source_length);
   return PlainEncoderDecoder(spec, weights).loss(source, target, labels, source_length);
 }
 
@@ -258,7 +265,8 @@ INSTANTIATE_TEST_SUITE_P(
                       EncoderCase{"t5", Attention::kMath, 17, Recompute::kNone, t5(false)},
                       EncoderCase{"t5_tied", Attention::kMath, 9, Recompute::kNone, t5(true)},
                       EncoderCase{"t5_selective", Attention::kMath, 17, Recompute::kSelective, t5(false)},
-                      EncoderCase{"t5_full", Attention::kMath, 17, Recompute::kFull, t5(true)}),
+                      EncoderCase{"t5_full", Attention::kMath, 17, Recompute::kFull, t5(true)},
+                      EncoderCase{"t5_v1_0", Attention::kMath, 17, Recompute::kNone, t5_v1_0()}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // The sums of all gradients of two micro-batches, one after another and crossed.

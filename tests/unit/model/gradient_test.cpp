@@ -318,6 +318,8 @@ std::vector<Case> cases() {
   ModelSpec deepseek_v3 = deepseek();
   deepseek_v3.family = "deepseek_v3", deepseek_v3.q_lora_rank = 14, deepseek_v3.routed_scaling = 2.5;
   all.push_back({"deepseek_v3", deepseek_v3, Attention::kFlash});
+  all.push_back({"deepseek_v2_lora", deepseek(), Attention::kFlash, LoraTargets::kAttention});
+  all.push_back({"deepseek_v3_lora", deepseek_v3, Attention::kMath, LoraTargets::kAttention});
   ModelSpec gpt_oss = llama();
   gpt_oss.family = "gpt_oss", gpt_oss.experts = 4, gpt_oss.experts_per_token = 2;
   gpt_oss.attention_bias = gpt_oss.linear_bias = true, gpt_oss.sliding_window = 5,

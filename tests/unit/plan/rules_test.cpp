@@ -317,7 +317,7 @@ TEST(NotBuiltYet, SaysWhyModelStatesDoNotGoTogether) {
   EXPECT_EQ(reason([](Trial& t) { t.lora_rank = 8, t.zero = 3; }), "");
 }
 
-TEST(NotBuiltYet, AQuantizedBaseIsFrozenDenseAndInWholeBlocks) {
+TEST(NotBuiltYet, AQuantizedBaseIsFrozenAndInWholeBlocks) {
   const auto reason = [](auto change) {
     return not_built_yet(changed([&](Trial& t) {
              t.quantize_base = QuantizeBase::kNf4, t.lora_rank = 8;
@@ -331,8 +331,11 @@ TEST(NotBuiltYet, AQuantizedBaseIsFrozenDenseAndInWholeBlocks) {
   EXPECT_THAT(reason([](Trial& t) { t.lora_rank = 0; }), HasSubstr("quantize_base nf4 without adapters"));
   EXPECT_THAT(reason([](Trial& t) { t.zero = 3, t.offload = Offload::kParameters; }),
               HasSubstr("parameters outside the device"));
-  EXPECT_THAT(reason([](Trial& t) { t.spec.experts = 4, t.lora_targets = LoraTargets::kAttention; }),
-              HasSubstr("with experts"));
+  EXPECT_EQ(reason([](Trial& t) { t.spec.experts = 4, t.lora_targets = LoraTargets::kAttention; }), "");
+  EXPECT_THAT(reason([](Trial& t) {
+                t.spec = *shape::find_model("deepseek-v2-lite"), t.lora_targets = LoraTargets::kAttention;
+              }),
+              HasSubstr("with latent attention"));
   EXPECT_THAT(reason([](Trial& t) { t.hardware = "v100-16gb"; }), HasSubstr("compute capability 7.5"));
   EXPECT_THAT(reason([](Trial& t) { t.spec.intermediate_size = 11008, t.tp = 8; }),
               HasSubstr("intermediate_size / tp is 1376"));

@@ -158,6 +158,16 @@ TEST(Count, AdaptersOfLlama2AreThoseThatPeftCounts) {
   EXPECT_EQ(adapter_parameter_count(adapted(llama, 8, LoraTargets::kAllLinear)), 19'988'480);
 }
 
+// As peft counts q_proj (or q_a_proj and q_b_proj), kv_a_proj_with_mqa, kv_b_proj and o_proj.
+TEST(Count, AdaptersOfLatentAttention) {
+  const i64 latents = 2048 + 512 + 64, keys_values = 512 + 16 * (128 + 128), out = 16 * 128 + 2048;
+  EXPECT_EQ(adapter_parameter_count(adapted(model("deepseek-v2-lite"), 8, LoraTargets::kAttention)),
+            27 * 8 * (latents + (2048 + 16 * 192) + keys_values + out));
+  const i64 of_queries = 7168 + 1536 + 1536 + 128 * 192;
+  EXPECT_EQ(adapter_parameter_count(adapted(model("deepseek-v3"), 4, LoraTargets::kAttention)),
+            61 * 4 * (of_queries + 7168 + 512 + 64 + 512 + 128 * 256 + 128 * 128 + 7168));
+}
+
 TEST(Count, FlopsOfAFrozenBaseAreFourNAndSixForEachAdapterParameter) {
   const Trial t = adapted(hand(), 2, LoraTargets::kAllLinear);
   Trial all = t, full = t;
@@ -185,7 +195,8 @@ TEST(Adapters, WhatIsNotCombinedSaysWhy) {
   EXPECT_FALSE(refused([](Trial& t) { t.spec.experts = 4, t.lora_targets = LoraTargets::kAttention; }));
   EXPECT_TRUE(refused([](Trial& t) { t.spec.family = "gpt2", t.lora_targets = LoraTargets::kQueryValue; }));
   EXPECT_FALSE(refused([](Trial& t) { t.spec.family = "gpt2"; }));
-  EXPECT_TRUE(refused([](Trial& t) { t.spec.kv_lora_rank = 4, t.lora_targets = LoraTargets::kAttention; }));
+  EXPECT_FALSE(refused([](Trial& t) { t.spec.kv_lora_rank = 4, t.lora_targets = LoraTargets::kAttention; }));
+  EXPECT_TRUE(refused([](Trial& t) { t.spec.kv_lora_rank = 4, t.lora_targets = LoraTargets::kQueryValue; }));
   EXPECT_FALSE(refused([](Trial& t) { t.lora_rank = 0, t.precision = Precision::kFp8; }));
 }
 

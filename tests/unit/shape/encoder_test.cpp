@@ -34,6 +34,8 @@ TEST(Encoder, ParametersOfT5AreThoseOfTransformers) {
   EXPECT_EQ(parameter_count(*find_model("t5-v1_1-large")), 783'150'080);
   EXPECT_EQ(parameter_count(*find_model("t5-v1_1-xl")), 2'849'757'184);
   EXPECT_EQ(parameter_count(*find_model("t5-v1_1-xxl")), 11'135'332'352);
+  EXPECT_EQ(parameter_count(*find_model("t5-small")), 60'506'624);
+  EXPECT_EQ(parameter_count(*find_model("t5-11b")), 11'307'321'344);
 }
 
 TEST(Encoder, CountsByHand) {
@@ -126,7 +128,9 @@ TEST(Encoder, ConfigJsonOfT5) {
   const std::string gated = R"(,"feed_forward_proj":"gated-gelu")";
   EXPECT_EQ(*read(gated + R"(,"tie_word_embeddings":false)"), *find_model("t5-v1_1-base"));
   EXPECT_TRUE(read(gated)->tie_embeddings);
-  EXPECT_EQ(read("").error().subject, "feed_forward_proj") << "version 1.0 has ReLU";
+  EXPECT_EQ(read("")->family, "t5_v1_0") << "its default";
+  EXPECT_EQ(read(R"(,"feed_forward_proj":"relu")")->intermediate_size, 2048);
+  EXPECT_EQ(read(R"(,"feed_forward_proj":"silu")").error().subject, "feed_forward_proj");
   EXPECT_EQ(read(gated + R"(,"relative_attention_max_distance":64)").error().subject,
             "relative_attention_max_distance");
 }
