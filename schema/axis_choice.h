@@ -25,7 +25,7 @@ namespace sweep {
 
 #define AXIS(...)
 #define SWEEP_ENUMERATOR(name, ...) name,
-#define CHOICE(Enum, key, def, unit, sentence, ...) \
+#define CHOICE(Enum, key, def, unit, title, sentence, ...) \
   enum class Enum : std::uint8_t { SWEEP_EACH(SWEEP_ENUMERATOR, __VA_ARGS__) };
 #include "schema/fields.def"
 #undef CHOICE
@@ -45,7 +45,7 @@ concept AxisChoice = requires {
 #define SWEEP_WORD(name, word, ...) std::string_view(word),
 // NOLINTNEXTLINE(bugprone-macro-parentheses): terms of one sum
 #define SWEEP_OPEN(name, word, ...) +1 __VA_OPT__(-1)
-#define CHOICE(Enum, key, def, unit, sentence, ...)                                          \
+#define CHOICE(Enum, key, def, unit, title, sentence, ...)                                   \
   template <>                                                                                \
   struct ChoiceWords<Enum> {                                                                 \
     static constexpr std::string_view kKey = #key;                                           \

@@ -45,8 +45,8 @@ constexpr AxisDomain make_choice() {
 }
 
 inline constexpr AxisDomain kAll[] = {
-#define AXIS(type, key, def, domain, unit, sentence) make(#key, domain),
-#define CHOICE(Enum, key, def, unit, sentence, ...) make_choice<Enum>(),
+#define AXIS(type, key, def, domain, unit, title, sentence) make(#key, domain),
+#define CHOICE(Enum, key, def, unit, title, sentence, ...) make_choice<Enum>(),
 #include "schema/fields.def"
 #undef CHOICE
 #undef AXIS

@@ -71,19 +71,19 @@ void add_axes(std::vector<Column>& out) {
                  Role::kAxis,
                  [](const ResultRow& r) { return Value{r.trial.model}; },
                  {}});
-#define AXIS(type, key, def, domain, unit, sentence)                                                      \
+#define AXIS(type, key, def, domain, unit, title, sentence)                                               \
   {                                                                                                       \
     static const type default_value = def;                                                                \
     out.push_back({#key, #type, unit, sentence, role_of(#key),                                            \
                    [](const ResultRow& r) {                                                               \
                      return known(r, #key) ? axis_value<zero_is_unresolved(#key)>(r.trial.key) : Value{}; \
                    },                                                                                     \
-                   value_of(default_value), stored_key(#key)});                                           \
+                   value_of(default_value), stored_key(#key), Better::kNone, title});                     \
   }
-#define CHOICE(Enum, key, def, unit, sentence, ...)                                                   \
+#define CHOICE(Enum, key, def, unit, title, sentence, ...)                                            \
   out.push_back({#key, "text", unit, sentence, Role::kAxis,                                           \
                  [](const ResultRow& r) { return known(r, #key) ? value_of(r.trial.key) : Value{}; }, \
-                 value_of(Enum::def), stored_key(#key)});
+                 value_of(Enum::def), stored_key(#key), Better::kNone, title});
 #include "schema/fields.def"
 #undef CHOICE
 #undef AXIS

@@ -20,7 +20,7 @@ struct Column {
   Value default_value;    // an axis's frozen default; else NULL
   std::string_view stored = key;  // the key that databases use (axis_names.h)
   Better better = Better::kNone;  // direction of a metric
-  std::string_view title = {};    // a metric's name on pages; empty: its key
+  std::string_view title = {};    // name on pages; empty: its key
 };
 
 std::span<const Column> columns();

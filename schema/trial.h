@@ -19,8 +19,8 @@ using opt_i64 = std::optional<std::int64_t>;
 struct Trial {
   std::string model;  // label: catalogue name, or the name of the config.json's folder; not hashed
   ModelSpec spec;     // hashed
-#define AXIS(type, key, def, domain, unit, sentence) type key = def;
-#define CHOICE(Enum, key, def, unit, sentence, ...) Enum key = Enum::def;
+#define AXIS(type, key, def, domain, unit, title, sentence) type key = def;
+#define CHOICE(Enum, key, def, unit, title, sentence, ...) Enum key = Enum::def;
 #include "schema/fields.def"
 #undef CHOICE
 #undef AXIS
@@ -43,13 +43,13 @@ struct FieldInfo {
 // Calls f(const FieldInfo&, const T& default_value, T& member) for each axis of the table, in table order.
 template <class TrialRef, class F>
 void for_each_axis(TrialRef& t, F&& f) {
-#define AXIS(type, key, def, domain, unit, sentence)                            \
+#define AXIS(type, key, def, domain, unit, title, sentence)                     \
   {                                                                             \
     static const FieldInfo info{#key, #type, unit, sentence, stored_key(#key)}; \
     static const type default_value = def;                                      \
     f(info, default_value, t.key);                                              \
   }
-#define CHOICE(Enum, key, def, unit, sentence, ...)                              \
+#define CHOICE(Enum, key, def, unit, title, sentence, ...)                       \
   {                                                                              \
     static const FieldInfo info{#key, "text", unit, sentence, stored_key(#key)}; \
     static const Enum default_value = Enum::def;                                 \

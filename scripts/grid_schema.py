@@ -21,9 +21,9 @@ SCHEMA = ROOT / "schema" / "json" / "grid.schema.json"
 STATUS = ROOT / "schema" / "json" / "status.schema.json"
 AXIS = re.compile(
     r"^AXIS\((?P<type>\w+), (?P<key>\w+), (?P<default>[^,]+), "
-    r'(?P<form>any|range)\((?P<arguments>.*?)\), "(?P<unit>[^"]*)", "(?P<sentence>[^"]*)"\)$'
+    r'(?P<form>any|range)\((?P<arguments>.*?)\), "(?P<unit>[^"]*)", "[^"]*", "(?P<sentence>[^"]*)"\)$'
 )
-CHOICE = re.compile(r'^CHOICE\(\w+, (?P<key>\w+), (?P<default>\w+), "(?P<unit>[^"]*)", "(?P<sentence>[^"]*)", (?P<words>.*)\)$')
+CHOICE = re.compile(r'^CHOICE\(\w+, (?P<key>\w+), (?P<default>\w+), "(?P<unit>[^"]*)", "[^"]*", "(?P<sentence>[^"]*)", (?P<words>.*)\)$')
 WORD = re.compile(r'\((\w+), "(\w+)"(, hidden)?\)')
 RENAMED = re.compile(r"^RENAMED_AXIS\((\w+), (\w+)\)$", re.MULTILINE)
 SHIFT = re.compile(r"(?:std::int64_t\{)?(\d+)\}? << (\d+)")

@@ -8,31 +8,8 @@
 namespace sweep::answers {
 namespace {
 
+// What charts show beside the columns.
 constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-    {"nodes", "nodes"},
-    {"gpus_per_node", "GPUs per node"},
-    {"dp", "data parallel"},
-    {"tp", "tensor parallel"},
-    {"pp", "pipeline parallel"},
-    {"cp", "context parallel"},
-    {"ep", "expert parallel"},
-    {"zero", "ZeRO stage"},
-    {"micro_batch_size", "micro-batch size"},
-    {"grad_accum", "gradient accumulation"},
-    {"global_batch_size", "global batch size"},
-    {"seq_len", "sequence length"},
-    {"recompute", "recomputation"},
-    {"attention", "attention kernel"},
-    {"backend", "communication backend"},
-    {"grad_bucket_mb", "gradient bucket"},
-    {"threads", "CPU threads per rank"},
-    {"memory_cap_bytes", "memory cap"},
-    {"dp_shard", "ranks per shard set"},
-    {"grad_dtype", "gradient type"},
-    {"sp", "sequence parallel"},
-    {"schedule", "pipeline schedule"},
-    {"vpp", "model chunks per pipeline rank"},
-    {"cp_comm_type", "context-parallel form"},
     {"ok", "measured"},
     {"max_batch", "largest micro-batch"},
     {"max_model", "largest model"},

@@ -75,7 +75,7 @@ TEST(Csv, HasEveryColumnOfTheTableInItsOrder) {
   EXPECT_EQ(row.size(), head.size());
   EXPECT_EQ(at, text.size());
   std::size_t fields = 0;
-#define AXIS(type, key, def, domain, unit, sentence) ++fields;
+#define AXIS(type, key, def, domain, unit, title, sentence) ++fields;
 #define CHOICE(...) ++fields;
 #define METRIC(...) ++fields;
 #include "schema/fields.def"
