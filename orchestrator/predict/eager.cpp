@@ -12,7 +12,7 @@ namespace {
 // gradients whole, in the type that they are reduced in (torch/distributed/pipelining/stage.py,
 // backward_maybe_with_nosync; torchtitan does not reshard after the forward either).
 bool stays_gathered(const Layout& l) {
-  return l.zero >= 3 && l.pp > 1 && l.dp * l.cp > 1;
+  return l.zero >= 2 && l.pp > 1 && l.dp * l.cp > 1;
 }
 
 // Weights that compute, where what is kept is sharded or of another type: of the unit at work, `ahead`
@@ -45,8 +45,9 @@ MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
   const double hidden = l.tokens * l.element * l.hidden / l.tp, token = saved.activations;
   const bool own_types = f.optimizer_bytes > 0;
   shape::StateBytes states = own_types ? trainer_states(l, f) : l.states;
-  if (l.zero == 2 && !own_types) states.weights /= l.dp * l.cp;  // FSDP2 shards what it keeps gathered
-  const MemoryParts whole = states_and_activations(c, s, states, saved, f.loss_parallel > 0 ? l.tp : 1);
+  MemoryParts whole = states_and_activations(c, s, states, saved, f.loss_parallel > 0 ? l.tp : 1);
+  // FSDP2 shards what it keeps gathered.
+  if (l.zero == 2 && !own_types) whole.weights = states.weights * s.with_all_experts / (l.dp * l.cp);
   const bool stays = !own_types && stays_gathered(l);
   const double gradients = stays ? (l.casts ? 4 : l.element) * s.parameters : whole.gradients;
   MemoryParts loss = whole;
@@ -61,14 +62,15 @@ MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
   // Gradients of the MLP's three wide tensors and of the residual stream; of a layer's weights, on their way.
   const double passing = l.tokens * 3 * l.element * l.intermediate * l.top_k / l.tp + 2 * hidden;
   const double under_way = l.zero >= 2 ? (l.casts ? 4 : l.element) * l.layer_parameters / l.tp : 0;
-  layer.activations += passing + (l.recompute || l.selective ? l.tokens * token : 0);
+  const double again = l.recompute ? token : token - saved.kept;  // what the backward makes anew of a layer
+  layer.activations += passing + l.tokens * again;
   layer.gather_buffers = gathered_weights(l, s, own_types, false, 1) + under_way + whole_tensors;
   MemoryParts end = layer;
   end.gradients = gradients;
   end.activations = l.tokens * (s.layers * (s.in_flight - 1) * saved.kept + token) + passing;
   MemoryParts update = whole;
   update.activations = update.logits = 0;
-  update.gather_buffers = f.update_bytes * s.parameters * states.optimizer / 8;
+  update.gather_buffers = f.update_bytes * whole.optimizer / 8;
   MemoryParts most = loss;
   for (const MemoryParts& moment : {layer, end, update})
     if (moment.reserved() > most.reserved()) most = moment;
@@ -81,6 +83,7 @@ StageWork as_divided(const Layout& l, const ProfileFacts& f, StageWork s) {
   if (f.even_stages <= 0) return s;
   const double layers = l.layers / l.pp;
   s.parameters += (layers - s.layers) * l.layer_parameters / l.tp;
+  s.with_all_experts += (layers - s.layers) * (l.layer_parameters + l.other_experts) / l.tp;
   s.layers = layers;
   return s;
 }

@@ -26,6 +26,7 @@ void model_numbers(const Trial& t, Layout& l) {
   const double mlp = (m.swiglu ? 3 : 2) * l.hidden * l.intermediate;
   l.top_k = m.experts > 0 ? real(m.experts_per_token) : 1;
   l.layer_parameters = attention + mlp * (m.experts > 0 ? real(m.experts) / real(t.ep) + shared : 1);
+  l.other_experts = m.experts > 0 ? mlp * real(m.experts) * (1 - 1 / real(t.ep)) : 0;
   l.active_parameters = attention + mlp * (l.top_k + shared);
   l.parameters = l.layers * (attention + mlp * std::max(1.0, real(m.experts) + shared)) +
                  (l.tied ? 1 : 2) * l.vocab * l.hidden;
@@ -46,6 +47,7 @@ void fill_stages(const Trial& t, const TrainerProfile& p, Layout& l) {
     StageWork& s = l.stages[i];
     const double tables = s.embedding && s.head && l.tied ? 1 : real(s.embedding) + real(s.head);
     s.parameters = (s.layers * l.layer_parameters + tables * l.vocab * l.hidden) / l.tp;
+    s.with_all_experts = s.parameters + s.layers * l.other_experts / l.tp;
     s.in_flight = in_flight(t, static_cast<i64>(i));
   }
 }

@@ -19,6 +19,9 @@ inline constexpr double kCodeBytes = 0.516;  // of a quantized weight: 4 bits, a
 struct StageWork {
   double layers = 0, parameters = 0, in_flight = 1;  // parameters of one tensor-parallel rank
   bool embedding = false, head = false, loss = false, empty = false;
+  // `parameters` with the experts of every rank. What ZeRO shards of a rank's own experts is shared by the dp x cp / ep ranks
+  // that have them: as much as all experts over dp x cp.
+  double with_all_experts = 0;
 };
 
 struct Layout {
@@ -28,8 +31,9 @@ struct Layout {
   double keys = 0;                  // that a token meets in attention
   double hidden = 0, heads = 0, kv_heads = 0, width = 0, kv_width = 0, intermediate = 0, vocab = 0;
   double layer_parameters = 0, active_parameters = 0;  // parameters of one layer; those that a token passes
-  double dequantized = 0;  // weights of a layer that a micro-batch makes of their codes, in all its passes
-  double element = 2;      // bytes of an activation
+  double other_experts = 0;  // parameters of a layer's experts that other ranks have (ep)
+  double dequantized = 0;    // weights of a layer that a micro-batch makes of their codes, in all its passes
+  double element = 2;        // bytes of an activation
   double top_k = 1;
   Precision precision = Precision::kFp32;
   bool tf32 = false;

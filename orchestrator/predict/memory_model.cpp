@@ -96,6 +96,7 @@ PerToken saved_bytes(const Layout& l, const ProfileFacts& f, double joint) {
   if (l.selective)
     out.kept =
         f.selective_hidden * hidden + f.selective_intermediate * l.element * l.intermediate * l.top_k / l.tp;
+  out.kept = std::min(out.kept, out.activations);
   if (l.recompute) out.kept = hidden;
   return out;
 }
@@ -116,9 +117,12 @@ MemoryParts states_and_activations(const Case& c, const StageWork& s, const shap
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   MemoryParts out;
   out.base = c.profile.memory.base_gib * kGiB;
-  out.weights = states.weights * s.parameters;
-  out.gradients = states.gradients * s.parameters;
-  out.optimizer = states.optimizer * s.parameters;
+  const auto held = [&](double sharded_from) {
+    return l.zero >= sharded_from ? s.with_all_experts : s.parameters;
+  };
+  out.weights = states.weights * held(3);
+  out.gradients = states.gradients * held(2);
+  out.optimizer = states.optimizer * held(1);
   out.activations = l.tokens * s.layers * s.in_flight * token.kept;
   out.logits = s.loss ? c.profile.facts.logit_bytes * l.tokens * l.vocab / ranks : 0;
   return out;
