@@ -34,13 +34,20 @@ double CostModel::wire(const char* kind, double calls, double bytes, double rank
   return calls * kLatency + bytes / h_.ring_bandwidth(ring ? ranks : 1, nodes);
 }
 
+// With tp_overlap the exchanges of the residual stream go in pieces beside the products: each piece has its start, and
+// the bytes of the first one are waited for.
 double CostModel::tensor() const {
   if (t_.tp <= 1) return 0;
+  constexpr double kPieces = 4;
   const auto v = shape::tensor_traffic(t_);
   const auto kv = shape::key_value_traffic(t_);
-  return wire("all_reduce", v.all_reduce, t_.tp, t_.tp) + wire("all_gather", v.all_gather, t_.tp, t_.tp) +
-         wire("reduce_scatter", v.reduce_scatter, t_.tp, t_.tp) +
-         wire("all_gather", kv.all_gather, t_.tp, t_.tp) +
+  const auto of_stream = [&](const char* kind, const shape::Volume& volume) {
+    if (!t_.tp_overlap) return wire(kind, volume, t_.tp, t_.tp);
+    return volume.calls > 0 ? wire(kind, kPieces * real(volume.calls), real(volume.bytes) / kPieces, tp_, tp_)
+                            : 0;
+  };
+  return of_stream("all_reduce", v.all_reduce) + of_stream("all_gather", v.all_gather) +
+         of_stream("reduce_scatter", v.reduce_scatter) + wire("all_gather", kv.all_gather, t_.tp, t_.tp) +
          wire("reduce_scatter", kv.reduce_scatter, t_.tp, t_.tp);
 }
 
@@ -77,7 +84,8 @@ double CostModel::data_parallel(double trained, double frozen, double computing)
     reduce += wire("reduce_scatter", reduces, v.reduce_scatter, real(ranks), real(span));
   if (v.all_gather > 0) gather += wire("all_gather", gathers, v.all_gather, real(ranks), real(span));
   if (!on_gpu()) return reduce + gather;
-  // Beside the passes of a GPU, but for the token table: its gradient comes last, and ZeRO-3 gathers it first.
+  // Beside the passes of a GPU, but for the tables: the token table's gradient comes last and ZeRO-3 gathers it first;
+  // the head's is gathered again where its backward follows its forward.
   const double micros = real(t_.grad_accum), table = real(shape::padded_vocab(t_)) * hidden_ / tp_;
   const double share = std::min(1.0, table / std::max(1.0, trained + frozen));
   if (t_.zero < 3) {
@@ -87,8 +95,8 @@ double CostModel::data_parallel(double trained, double frozen, double computing)
   const double passes = t_.reshard_after_forward ? 2 : 1;
   const double waited = (t_.prefetch_forward == 0 ? gather / passes : 0) +
                         (t_.prefetch_backward == 0 && t_.reshard_after_forward ? gather / 2 : 0);
-  const double first = t_.prefetch_forward == 0 ? 0 : gather / (passes * micros);
-  return waited + std::max(share * (reduce / micros + first), reduce + gather - waited - computing);
+  const double ends = reduce / micros + (gather - waited) / micros;
+  return waited + std::max(share * ends, reduce + gather - waited - computing);
 }
 
 void CostModel::optimizer(double trained, double frozen, StepCost& out) const {

@@ -78,7 +78,8 @@ double expert_seconds(const Links& k) {
 }
 
 // Exchanges of data parallelism: those that the program may run beside its passes and those that it waits for. The
-// gradient of a first stage's token table comes last, and ZeRO-3 gathers it first: nothing is left to run beside that.
+// gradient of a first stage's token table comes last and ZeRO-3 gathers it first, and the head's table is gathered again
+// where its backward follows its forward: nothing is left to run beside that.
 struct Exchanges {
   double beside = 0, waited = 0, ends = 0;
   double seconds(double passes) const { return waited + std::max(ends, beside - passes); }
@@ -94,7 +95,7 @@ Exchanges data_parallel(const Links& k, double parameters) {
   const double table = std::min(1.0, l.vocab * l.hidden / l.tp / parameters);
   if (l.zero < 1) return {reduce, 0, table * reduce};
   if (l.zero < 3) return {0.5 * reduce, gather, table * 0.5 * reduce};
-  return {l.micros * (0.5 * reduce + 2 * gather), 0, table * (0.5 * reduce + gather)};
+  return {l.micros * (0.5 * reduce + 2 * gather), 0, table * (0.5 * reduce + 2 * gather)};
 }
 
 // From the first forward to the last backward. Under 1f1b the slowest stage works on every micro-batch and
@@ -186,7 +187,8 @@ TimePrediction TimeModel::plain_seconds(const Case& c, const MemoryPrediction& m
   for (const StageWork& s : l.stages) parameters = std::max(parameters, s.parameters);
   TimePrediction out;
   out.compute_s = l.micros * slowest;
-  const double messages = l.pp > 2 ? 4 : l.pp > 1 ? 2 : 0;
+  // Of a micro-batch on an inner rank: to each of its chunks and from it, forward and backward.
+  const double messages = (l.pp > 2 ? 4 : l.pp > 1 ? 2 : 0) * real(l.pipeline.chunks);
   out.pipeline_s =
       pipeline_seconds(l, stages) - out.compute_s + messages * t.message_s * (l.micros + l.pp - 1);
   const double slow = messages * t.slow_message_s * l.seen.slow_messages;

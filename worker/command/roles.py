@@ -2,6 +2,7 @@
 peer that is not there for a mirror of its stage's started rank. They come when that one comes, with the same bytes; a
 store that the started ranks share answers for them. Python runs this file as `sitecustomize`, before the program's first
 line."""
+import bisect
 import ctypes
 import hashlib
 import importlib.machinery
@@ -28,8 +29,8 @@ groups = {}  # name -> ranks, of those that this rank is in
 
 
 def stand_in(rank):
-    """The started rank of its stage: stages are equal blocks of successive ranks."""
-    return STARTED[rank * len(STARTED) // WORLD]
+    """The started rank of its stage: stages are blocks of successive ranks."""
+    return STARTED[max(0, bisect.bisect_right(STARTED, rank) - 1)]
 
 
 def tell_phantom(members, id=None):
