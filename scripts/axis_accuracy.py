@@ -14,7 +14,7 @@ import tempfile
 from predict_accuracy import spearman
 
 ALONE = {"gpus_per_node": 1, "dp": 1, "micro_batch_size": 1, "global_batch_size": 1}
-COMMON = [
+COMMON: list[dict] = [
     {"precision": "bf16_master"}, {"precision": "bf16_mixed"}, {"precision": "bf16_amp"}, {"precision": "fp16_amp"}, {"precision": "fp32"},
     {"precision": "fp32", "tf32": True}, {"precision": "fp8"},
     *({"fused_kernels": word} for word in ("none", "no_norm", "no_rope", "no_mlp", "no_loss")),
@@ -24,7 +24,7 @@ COMMON = [
     {"cuda_graph": True}, {"grad_clip": True}, {"optimizer": "foreach"}, {"optimizer": "plain"}, {"optimizer": "sgd"},
     {"grad_accum": 4, "global_batch_size": 4}, {"grad_accum": 4, "global_batch_size": 4, "grad_dtype": "fp32"},
 ]
-DIVIDED = [
+DIVIDED: list[dict] = [
     {"dp": 4, "global_batch_size": 4}, {"dp": 4, "global_batch_size": 4, "grad_bucket_mb": 400}, {"dp": 4, "global_batch_size": 4, "zero": 1},
     {"dp": 4, "global_batch_size": 4, "zero": 3}, {"dp": 4, "global_batch_size": 4, "zero": 3, "reshard_after_forward": False},
     {"dp": 4, "global_batch_size": 4, "zero": 3, "prefetch_forward": 0, "prefetch_backward": 0},
@@ -35,10 +35,10 @@ DIVIDED = [
     *({"pp": 4, "grad_accum": 4, "global_batch_size": 4, **more} for more in
       ({}, {"schedule": "gpipe"}, {"schedule": "zero_bubble"})),
 ]
-EXPERTS = [{"dp": 4, "global_batch_size": 4}] + [
+EXPERTS: list[dict] = [{"dp": 4, "global_batch_size": 4}] + [
     {"dp": 4, "ep": 4, "global_batch_size": 4, **more} for more in
     ({}, {"routing": "skewed"}, {"routing": "skewed", "capacity_percent": 120}, {"fused_kernels": "none"})]
-MODELS = {
+MODELS: dict[str, tuple[dict, dict, list[dict]]] = {
     "llama3-8b": ({"name": "llama3-8b-4", "base": "llama3-8b", "layers": 4}, {"seq_len": 4096}, COMMON + DIVIDED),
     "gpt2-xl": ({"name": "gpt2-xl-8", "base": "gpt2-xl", "layers": 8}, {"seq_len": 1024, "micro_batch_size": 4, "global_batch_size": 4}, COMMON),
     "qwen2.5-0.5b": ({"name": "qwen2.5-0.5b-8", "base": "qwen2.5-0.5b", "layers": 8}, {"seq_len": 512}, COMMON),
