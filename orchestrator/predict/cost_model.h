@@ -41,6 +41,8 @@ class CostModel {
     return v.calls > 0 ? wire(kind, real(v.calls), real(v.bytes), real(ranks), real(span)) : 0;
   }
   double gates() const { return t_.spec.swiglu ? 2 : 1; }
+  // Of a layer on a rank: its experts, or one.
+  double mlps() const { return t_.spec.experts > 0 ? real(t_.spec.experts) / real(t_.ep) : 1; }
   bool on_gpu() const { return !h_.gpu.empty(); }
   // Launched by the host one after another: on a processor each takes its time, a GPU works meanwhile.
   Pass waited(const Pass&) const;

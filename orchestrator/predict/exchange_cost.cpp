@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/quantized_base.h"
 #include "bench_kernels/shape/splits.h"
 #include "orchestrator/predict/cost_model.h"
 #include "orchestrator/predict/trainer_profile.h"
@@ -69,9 +70,9 @@ double CostModel::data_parallel(double trained, double frozen, double computing)
   const i64 ranks = t_.dp * t_.cp, span = t_.tp * t_.cp * t_.dp;
   if (ranks <= 1) return 0;
   auto v = shape::state_traffic(t_, trained);
-  const double codes = quantized() * real(t_.spec.layers) / real(t_.pp);
+  const double codes = real(shape::quantized_weights(t_)) / (tp_ * real(t_.pp));
   v.all_gather += shape::frozen_traffic(t_, frozen - codes).all_gather +
-                  shape::quantized_traffic(t_, kCodeBytes * codes).all_gather;
+                  shape::quantized_traffic(t_, kCodeBytes * codes, 0).all_gather;
   const double buckets =
       std::max(1.0, std::ceil(trained * element_ / (real(t_.grad_bucket_mb) * 1024 * 1024)));
   // ZeRO-3 gathers each layer and both ends for themselves, before forward and backward, and reduces them so.
