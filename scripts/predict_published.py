@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """predict_published.py SWEEP [published.csv]: `sweep predict` against tables that trainers' authors published (sweeps/data/published_training.csv),
-each row under the profile that its trainer and hardware choose, as the tables of docs/measurements/2026-11-24-predictions.md."""
+each row under the profile that its trainer and hardware choose, or that it names (column profile), as the tables of
+docs/measurements/2026-11-28-predictions.md."""
 import collections
 import csv
 import io
@@ -16,9 +17,9 @@ DATA = pathlib.Path(__file__).resolve().parent.parent / "sweeps/data/published_t
 GIB = 1024.0 ** 3
 
 
-def predict(sweep, folder, rows, trainer, hardware):
+def predict(sweep, folder, rows, trainer, profile, hardware):
     path = write_rows(folder / "rows.csv", rows)
-    done = subprocess.run([sweep, "predict", "--trainer", trainer, "--hardware", hardware, "--configs", path], capture_output=True, text=True, check=False)
+    done = subprocess.run([sweep, "predict", *(["--profile", profile] if profile else ["--trainer", trainer]), "--hardware", hardware, "--configs", path], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
     return list(csv.DictReader(io.StringIO(done.stdout)))
@@ -46,13 +47,13 @@ def memory_table(rows):
 def time_table(groups):
     print("| trainer | hardware | ran | refused | said to be sure | failed, foretold | Spearman of rates | rate error, median | after one factor |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for (trainer, hardware), rows in groups.items():
+    for (trainer, profile, hardware), rows in groups.items():
         ran, failed = [r for r in rows if r["status"] == "ok"], [r for r in rows if r["status"] != "ok"]
         ratio = [float(r["predicted_tokens_per_s_gpu"]) / float(r["tok_s_gpu"]) for r in ran]
         middle = statistics.median(ratio)
         refused = [r for r in ran if r["fits"] == "false"]
         order = spearman([float(r["predicted_tokens_per_s_gpu"]) for r in ran], [float(r["tok_s_gpu"]) for r in ran])
-        print(f"| {trainer} | {hardware} | {len(ran)} | {len(refused)} | {sum(r['sure'] == 'yes' for r in refused)} | "
+        print(f"| {profile or trainer} | {hardware} | {len(ran)} | {len(refused)} | {sum(r['sure'] == 'yes' for r in refused)} | "
               f"{sum(r['fits'] == 'false' for r in failed)} of {len(failed)} | {order:.2f} | {100 * statistics.median(abs(x - 1) for x in ratio):.0f} % | "
               f"{100 * statistics.median(abs(x / middle - 1) for x in ratio):.0f} % |")
         for r in refused:
@@ -64,7 +65,7 @@ def main():
     groups = collections.defaultdict(list)
     with open(data, newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            groups[row["trainer"], row["hardware"]].append(row)
+            groups[row["trainer"], row["profile"], row["hardware"]].append(row)
     with tempfile.TemporaryDirectory() as folder:
         told = {key: predict(sweep, pathlib.Path(folder), rows, *key) for key, rows in groups.items()}
     memory_table([r for rows in told.values() for r in rows])

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -65,6 +66,14 @@ bool is_known(Kind kind, Predicted t) {
   return true;
 }
 
+// Bytes that a rank would need less by options of fp8 that no axis says.
+double perhaps_less(const Layout& l, const ProfileFacts& f) {
+  if (!l.fp8) return 0;
+  double parameters = 0;
+  for (const StageWork& s : l.stages) parameters = std::max(parameters, s.parameters);
+  return parameters * (f.fp8_weights_less + f.fp8_masters_less / (l.zero >= 1 ? l.dp * l.cp : 1));
+}
+
 }  // namespace
 
 Verdict verdict_on(const TrialPrediction& predicted, const TrainerProfile& p) {
@@ -74,7 +83,9 @@ Verdict verdict_on(const TrialPrediction& predicted, const TrainerProfile& p) {
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   Verdict out;
   out.fits = m.fits();
-  out.sure = std::abs(m.need / m.limit - 1) > p.facts.unsure_band;
+  const double least = m.need - perhaps_less(predicted.layout, p.facts);
+  out.sure = std::abs(m.need / m.limit - 1) > p.facts.unsure_band &&
+             (out.fits || least / m.limit - 1 > p.facts.unsure_band);
   if (const auto& seen = predicted.layout.seen; out.fits && seen.fails > 0) {
     out.sure = false;
     out.reason = fmt::format("seen to fail on {} ({:.0f} %): {}", p.hardware, 100 * seen.fails, seen.failure);

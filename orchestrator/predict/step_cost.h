@@ -3,6 +3,7 @@
 #pragma once
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/hardware_profile.h"
+#include "bench_kernels/shape/kernel_work.h"
 #include "schema/trial.h"
 
 namespace sweep::predict {
@@ -17,9 +18,13 @@ struct StepCost {
 
 // REQUIRES: a trial without a first_objection (rules.h).
 StepCost step_cost(const Trial&, const shape::HardwareProfile&, const shape::Hardware&);
+// The same with other kernels than the trial's.
+StepCost step_cost(const Trial&, const shape::HardwareProfile&, const shape::Hardware&,
+                   const shape::KernelChoice&);
 
-// The trainer profile of our step describes full training of decoders with fused AdamW on the device. This is the trial
-// without what it has beside that: adapters, a quantized base, another optimizer, offloading, an encoder.
+// The trainer profile of our step describes full training of decoders in its default kernels, with fused AdamW on the
+// device. This is the trial without what it has beside that: adapters, a quantized base, another optimizer, offloading,
+// an encoder, states of other types, and axes that its time model does not read.
 Trial fitted_part(Trial);
 bool is_fitted(const Trial&);  // it has nothing beside that
 // How many times as long the trial's step takes as that of its fitted part, by step_cost on the catalogue's figures, without

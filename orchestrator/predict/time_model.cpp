@@ -77,16 +77,25 @@ double expert_seconds(const Links& k) {
   return bytes / k.plain(l.tp * l.ep / l.gpus_per_node);
 }
 
-double data_parallel_seconds(const Links& k, double parameters) {
+// Exchanges of data parallelism: those that the program may run beside its passes and those that it waits for. The
+// gradient of a first stage's token table comes last and ZeRO-3 gathers it first, and the head's table is gathered again
+// where its backward follows its forward: nothing is left to run beside that.
+struct Exchanges {
+  double beside = 0, waited = 0, ends = 0;
+  double seconds(double passes) const { return waited + std::max(ends, beside - passes); }
+};
+
+Exchanges data_parallel(const Links& k, double parameters) {
   const Layout& l = k.l;
-  if (l.dp * l.cp <= 1) return 0;
+  if (l.dp * l.cp <= 1) return {};
   const ProfileFacts& f = k.p.facts;
   const double span = std::clamp(l.dp * l.cp * l.tp / l.gpus_per_node, 1.0, std::max(1.0, l.nodes));
   const double reduce = f.gradient_bytes * parameters / k.all_reduce(l.dp * l.cp, span);
   const double gather = f.weight_bytes * parameters / k.all_gather(l.dp * l.cp, span);
-  if (l.zero < 1) return reduce;
-  if (l.zero < 3) return 0.5 * reduce + gather;
-  return l.micros * (0.5 * reduce + 2 * gather);
+  const double table = std::min(1.0, l.vocab * l.hidden / l.tp / parameters);
+  if (l.zero < 1) return {reduce, 0, table * reduce};
+  if (l.zero < 3) return {0.5 * reduce, gather, table * 0.5 * reduce};
+  return {l.micros * (0.5 * reduce + 2 * gather), 0, table * (0.5 * reduce + 2 * gather)};
 }
 
 // From the first forward to the last backward. Under 1f1b the slowest stage works on every micro-batch and
@@ -133,7 +142,7 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   const double moved =
       3 * l.element * saved * l.tokens + p.facts.score_traffic * l.tokens * l.keys * l.heads / l.tp;
   const double values = l.dequantized * (l.element + kCodeBytes);  // codes read, values written
-  const double again = l.recompute ? 4.0 / 3 : 1;
+  const double again = 1 + (l.recompute ? 1 : l.selective ? p.facts.selective_again : 0) / 3;
   out.layer_gpu = again * (products / flops + moved / memory + t.kernel_s) + values / memory +
                   tensor_seconds(links) + context_seconds(links) + expert_seconds(links);
   const double hops = l.seen.slow_collectives ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0;
@@ -178,7 +187,8 @@ TimePrediction TimeModel::plain_seconds(const Case& c, const MemoryPrediction& m
   for (const StageWork& s : l.stages) parameters = std::max(parameters, s.parameters);
   TimePrediction out;
   out.compute_s = l.micros * slowest;
-  const double messages = l.pp > 2 ? 4 : l.pp > 1 ? 2 : 0;
+  // Of a micro-batch on an inner rank: to each of its chunks and from it, forward and backward.
+  const double messages = (l.pp > 2 ? 4 : l.pp > 1 ? 2 : 0) * real(l.pipeline.chunks);
   out.pipeline_s =
       pipeline_seconds(l, stages) - out.compute_s + messages * t.message_s * (l.micros + l.pp - 1);
   const double slow = messages * t.slow_message_s * l.seen.slow_messages;
@@ -187,7 +197,10 @@ TimePrediction TimeModel::plain_seconds(const Case& c, const MemoryPrediction& m
     const double share = memory.wanted * p.facts.need_share / memory.limit;
     out.retry_s = l.micros * t.retry_s * std::clamp((share - p.facts.retry_share) / 0.025, 0.0, 1.0);
   }
-  out.data_parallel_s = t.data_parallel_share * data_parallel_seconds(links, parameters);
+  // Gradients are whole in the last micro-batch's backward; ZeRO-3 exchanges in every pass.
+  const double passes = l.zero >= 3 ? out.compute_s : out.compute_s / l.micros * 2 / 3;
+  out.data_parallel_s =
+      t.data_parallel_share * data_parallel(links, parameters).seconds(p.facts.exchanges_beside * passes);
   const double owners = l.zero >= 1 ? l.dp * l.cp : 1;
   out.optimizer_s = t.optimizer_share * parameters * kOptimizerTraffic / owners / h.memory_bandwidth;
   out.step_s = out.compute_s + out.pipeline_s + out.slow_messages_s + out.retry_s + out.data_parallel_s +

@@ -266,7 +266,7 @@ TEST(StepProfile, PredictsWhatThePlanDoes) {
 
 TEST(Profile, IsFoundByItsName) {
   for (const char* name : {"nanotron", "sweep", "fsdp2", "transformers", "lightning", "megatron", "deepspeed",
-                           "torchtitan", "composer"}) {
+                           "torchtitan", "torchtitan-compiled", "composer"}) {
     const auto* p = built_in_profile(name);
     ASSERT_NE(p, nullptr) << name;
     EXPECT_EQ(to_json(*profile_from_json(to_json(*p))), to_json(*p));

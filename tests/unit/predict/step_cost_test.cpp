@@ -144,6 +144,44 @@ TEST(Roofline, AdaptersOffloadingAndOptimizersChangeTheTimeOnAGpu) {
   EXPECT_GT(ms(plain), full);
 }
 
+// Four layers of Llama 3 8B on one H100: how many times as long as in bf16 with all kernels fused. As rehearsed on phantom GPUs
+// (scripts/axis_accuracy.py, docs/measurements/2026-11-28-predictions.md).
+TEST(Roofline, KernelsAndStatesChangeTheTimeAsRehearsalsSay) {
+  Trial base = model_trial("llama3-8b", "h100-sxm-80gb", 1, 1);
+  base.spec.layers = 4;
+  const auto ms = [](const Trial& of) { return *roofline().predict(of, MeasurePlan{0, 1, 1}).step_ms; };
+  const auto near = [&](double rehearsed, auto change) {
+    Trial t = base;
+    change(t);
+    EXPECT_NEAR(ms(t) / ms(base) / rehearsed, 1, 0.15) << rehearsed;
+  };
+  near(1.128, [](Trial& t) { t.precision = Precision::kBf16Master; });
+  near(1.222, [](Trial& t) { t.precision = Precision::kBf16Mixed; });
+  near(1.362, [](Trial& t) { t.precision = Precision::kBf16Amp; });
+  near(0.989, [](Trial& t) { t.precision = Precision::kFp8; });
+  near(13.15, [](Trial& t) { t.precision = Precision::kFp32; });
+  near(1.092, [](Trial& t) { t.fused_kernels = FusedKernels::kNoNorm; });
+  near(1.048, [](Trial& t) { t.fused_kernels = FusedKernels::kNoRope; });
+  near(1.101, [](Trial& t) { t.fused_kernels = FusedKernels::kNoMlp; });
+  near(1.037, [](Trial& t) { t.fused_kernels = FusedKernels::kNoLoss; });
+  near(1.277, [](Trial& t) { t.fused_kernels = FusedKernels::kNone; });
+  near(1.467, [](Trial& t) { t.attention = AttentionKind::kMath; });
+  near(2.279, [](Trial& t) { t.precision = Precision::kBf16Amp, t.attention = AttentionKind::kMath; });
+  near(1.016, [](Trial& t) { t.recompute = Recompute::kSelective; });
+  near(1.256, [](Trial& t) { t.optimizer = OptimizerKind::kForeach; });
+}
+
+TEST(Roofline, ExchangesRunBesideThePassesOfAGpu) {
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb");
+  t.zero = 3;
+  const auto ms = [](const Trial& of) { return *roofline().predict(of, MeasurePlan{0, 1, 1}).step_ms; };
+  Trial alone = t, none_ahead = t;
+  alone.dp = alone.gpus_per_node = alone.global_batch_size = 1;
+  EXPECT_LT(ms(t), 1.1 * ms(alone));
+  none_ahead.prefetch_forward = none_ahead.prefetch_backward = 0;
+  EXPECT_GT(ms(none_ahead), 1.2 * ms(t));
+}
+
 TEST(CalibratedPlan, UsesTheProfileOfTheHardwaresNameAndNoOther) {
   const MeasurePlan measure{0, 1, 1};
   shape::HardwareProfile p = plain();

@@ -1,0 +1,136 @@
+// What a step costs beside its layers: exchanges between ranks, the update, and what moves to the host.
+#include <algorithm>
+#include <cmath>
+
+#include "bench_kernels/shape/model_states.h"
+#include "bench_kernels/shape/quantized_base.h"
+#include "bench_kernels/shape/splits.h"
+#include "orchestrator/predict/cost_model.h"
+#include "orchestrator/predict/trainer_profile.h"
+
+namespace sweep::predict {
+namespace {
+
+// Bytes per second of a node's files for each of its ranks: assumed, of one NVMe drive.
+constexpr double kFiles = 3e9;
+
+double passes_of(OptimizerKind kind) {
+  if (kind == OptimizerKind::kPlain) return 3;
+  if (kind == OptimizerKind::kAdafactor) return 4;  // of gradients and values: its own state is small
+  return kind == OptimizerKind::kForeach ? 3 : 1;
+}
+
+}  // namespace
+
+// `bytes` are those on the wire, as the bus bandwidth counts them; `span`: ranks from the group's first to
+// its last.
+double CostModel::wire(const char* kind, double calls, double bytes, double ranks, double span) const {
+  if (ranks <= 1) return 0;
+  const double nodes = std::max(1.0, span / real(t_.gpus_per_node));
+  if (const auto* link = p_.link(kind, backend_, std::min(ranks, span), nodes))
+    return calls * link->latency_s + bytes / link->bandwidth;
+  constexpr double kLatency = 20e-6;
+  const std::string_view what = kind;
+  const bool ring = what == "all_reduce" || what == "all_gather" || what == "reduce_scatter";
+  return calls * kLatency + bytes / h_.ring_bandwidth(ring ? ranks : 1, nodes);
+}
+
+// With tp_overlap the exchanges of the residual stream go in pieces beside the products: each piece has its start, and
+// the bytes of the first one are waited for.
+double CostModel::tensor() const {
+  if (t_.tp <= 1) return 0;
+  constexpr double kPieces = 4;
+  const auto v = shape::tensor_traffic(t_);
+  const auto kv = shape::key_value_traffic(t_);
+  const auto of_stream = [&](const char* kind, const shape::Volume& volume) {
+    if (!t_.tp_overlap) return wire(kind, volume, t_.tp, t_.tp);
+    return volume.calls > 0 ? wire(kind, kPieces * real(volume.calls), real(volume.bytes) / kPieces, tp_, tp_)
+                            : 0;
+  };
+  return of_stream("all_reduce", v.all_reduce) + of_stream("all_gather", v.all_gather) +
+         of_stream("reduce_scatter", v.reduce_scatter) + wire("all_gather", kv.all_gather, t_.tp, t_.tp) +
+         wire("reduce_scatter", kv.reduce_scatter, t_.tp, t_.tp);
+}
+
+double CostModel::context() const {
+  if (t_.cp <= 1) return 0;
+  const auto v = shape::context_traffic(t_);
+  return wire("send", v.send, t_.cp, t_.tp * t_.cp) + wire("all_to_all", v.all_to_all, t_.cp, t_.tp * t_.cp);
+}
+
+double CostModel::experts() const {
+  if (t_.ep <= 1) return 0;
+  const auto v = shape::expert_traffic(t_);
+  return expert_load() * wire("all_to_all", v.all_to_all, t_.ep, t_.tp * t_.ep) +
+         wire("all_to_all", v.counts, t_.ep, t_.tp * t_.ep) +
+         wire("all_reduce", v.load, t_.dp, t_.tp * t_.dp);
+}
+
+double CostModel::data_parallel(double trained, double frozen, double computing) const {
+  const i64 ranks = t_.dp * t_.cp, span = t_.tp * t_.cp * t_.dp;
+  if (ranks <= 1) return 0;
+  auto v = shape::state_traffic(t_, trained);
+  const double codes = real(shape::quantized_weights(t_)) / (tp_ * real(t_.pp));
+  v.all_gather += shape::frozen_traffic(t_, frozen - codes).all_gather +
+                  shape::quantized_traffic(t_, kCodeBytes * codes, 0).all_gather;
+  const double buckets =
+      std::max(1.0, std::ceil(trained * element_ / (real(t_.grad_bucket_mb) * 1024 * 1024)));
+  // ZeRO-3 gathers each layer and both ends for themselves, before forward and backward, and reduces them so.
+  const double units = real(t_.grad_accum) * (real(t_.spec.all_layers()) / real(t_.pp) + 2);
+  const double gathers = t_.zero < 3 ? buckets : t_.reshard_after_forward ? 2 * units : units;
+  const double reduces = t_.zero >= 3 ? units : t_.zero == 2 ? real(t_.grad_accum) * buckets : buckets;
+  double reduce = 0, gather = 0;
+  if (v.all_reduce > 0) reduce += wire("all_reduce", buckets, v.all_reduce, real(ranks), real(span));
+  if (v.reduce_scatter > 0)
+    reduce += wire("reduce_scatter", reduces, v.reduce_scatter, real(ranks), real(span));
+  if (v.all_gather > 0) gather += wire("all_gather", gathers, v.all_gather, real(ranks), real(span));
+  if (!on_gpu()) return reduce + gather;
+  // Beside the passes of a GPU, but for the tables: the token table's gradient comes last and ZeRO-3 gathers it first;
+  // the head's is gathered again where its backward follows its forward.
+  const double micros = real(t_.grad_accum), table = real(shape::padded_vocab(t_)) * hidden_ / tp_;
+  const double share = std::min(1.0, table / std::max(1.0, trained + frozen));
+  if (t_.zero < 3) {
+    const double of_table = share * reduce / (t_.zero == 2 ? micros : 1);
+    return gather + std::max(of_table, reduce - computing * 2 / 3 / (t_.zero == 2 ? 1 : micros));
+  }
+  const double passes = t_.reshard_after_forward ? 2 : 1;
+  const double waited = (t_.prefetch_forward == 0 ? gather / passes : 0) +
+                        (t_.prefetch_backward == 0 && t_.reshard_after_forward ? gather / 2 : 0);
+  const double ends = reduce / micros + (gather - waited) / micros;
+  return waited + std::max(share * ends, reduce + gather - waited - computing);
+}
+
+void CostModel::optimizer(double trained, double frozen, StepCost& out) const {
+  const auto split = shape::state_split(t_);
+  Trial on_device = t_;
+  on_device.offload = Offload::kNone;
+  const auto bytes = shape::state_bytes(on_device);
+  // Values, gradients and moments are read, values and moments written.
+  const bool paged = t_.optimizer == OptimizerKind::kPagedAdamw;
+  const double moved =  // moments that come from the host and go back
+      paged ? 2 * trained * 2 * real(shape::bytes_of(shape::state_types(t_).moments)) / real(split.optimizer)
+            : 0;
+  const double traffic =
+      trained * (2 * bytes.optimizer + bytes.gradients + 2 * element_ / real(split.optimizer)) + moved;
+  // Operators on lists take so many numbers in a launch (320 blocks of 65,536).
+  constexpr double kOperators = 8, kListed = 320 * 65536.0;
+  const double passes = passes_of(t_.optimizer), layers = real(t_.spec.all_layers()) / real(t_.pp);
+  const double lists = t_.optimizer == OptimizerKind::kForeach
+                           ? std::ceil(trained / real(split.optimizer) / kListed)
+                           : facts_.layer_tensors * layers;
+  const double launched = (passes > 1 ? kOperators * lists : 4) * p_.launch_s;
+  const double moving = passes * memory(traffic);
+  out.optimizer_s = on_gpu() ? std::max(moving, launched) : moving + launched;
+  if (t_.grad_clip) out.optimizer_s += memory(trained * bytes.gradients * 2);
+  const bool on_disk = t_.offload == Offload::kDisk || t_.offload == Offload::kDiskParameters;
+  const double link = on_disk ? kFiles : kHostLink;
+  const auto away = [&](double of) { return h_.gpu.empty() ? memory(of) : of / link; };
+  // Beside the update, but for what takes longer than it.
+  if (paged) out.offload_s = std::max(0.0, away(moved) - out.optimizer_s);
+  if (t_.offload == Offload::kNone) return;
+  out.offload_s = away(2 * traffic);
+  if (shape::parameters_outside(t_))
+    out.offload_s += real(t_.grad_accum) * away(2 * (trained + frozen) * bytes.weights);
+}
+
+}  // namespace sweep::predict
