@@ -60,8 +60,8 @@ class LatentAttentionUnit final : public Unit {
                         has_query_latent() ? s.q_lora_rank : s.hidden_size, false, false, Split::kColumns);
     key_value_ = add_linear(shared, {{name(names.key_value_up), {s.heads * (plain + s.v_head_dim)}, adapted}},
                             s.kv_lora_rank, false, false, Split::kColumns);
-    out_ = add_linear(shared, {{name(names.attention_out), {s.hidden_size}, adapted}}, s.heads * s.v_head_dim, false,
-                      false, Split::kRows);
+    out_ = add_linear(shared, {{name(names.attention_out), {s.hidden_size}, adapted}}, s.heads * s.v_head_dim,
+                      false, false, Split::kRows);
   }
 
   at::Tensor forward(const MicroBatch&, at::Tensor in, SavedPtr& saved) const override {
@@ -192,8 +192,9 @@ class LatentAttentionUnit final : public Unit {
     dqkv.reset();
     LowRows low_query{std::move(s.low_query), {}};
     {
-      const at::Tensor key_value_room = backward_up(key_value_, std::move(dkv), s.key_value,
-                                                    std::move(s.low_key_value), columns_of_key_value(dlatents));
+      const at::Tensor key_value_room =
+          backward_up(key_value_, std::move(dkv), s.key_value, std::move(s.low_key_value),
+                      columns_of_key_value(dlatents));
       at::Tensor query_room;
       if (has_query_latent()) {
         query_room = backward_up(query_, std::move(dq), s.query, std::move(low_query.value),

@@ -29,28 +29,32 @@ Adapters adapters_of(const Trial& t) {
   return a;
 }
 
-namespace {
-
-// Of latent attention: to the latents, from them (of queries, from their latent or the rows) to the heads, and out.
-i64 latent_adapter_columns(const ModelSpec& m, i64 on_input) {
-  const i64 heads = m.heads * (2 * m.head_dim - m.rope_head_dim + m.v_head_dim), values = m.heads * m.v_head_dim;
-  const i64 latents = m.q_lora_rank + m.kv_lora_rank + m.rope_head_dim;
-  const i64 read = m.kv_lora_rank + (m.q_lora_rank > 0 ? m.q_lora_rank : m.hidden_size);
-  return on_input * m.hidden_size + latents + read + heads + values + m.hidden_size;
-}
-
-}  // namespace
-
-i64 adapter_parameter_count(const Trial& t) {
+std::vector<AdapterProducts> adapter_products(const Trial& t) {
   const Adapters a = adapters_of(t);
   const ModelSpec& m = t.spec;
-  if (a.any() && m.latent()) return m.layers * a.rank * latent_adapter_columns(m, a.on_attention_input);
   const i64 q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim, h = m.hidden_size;
-  const i64 outputs = (a.query ? q : 0) + (a.key ? kv : 0) + (a.value ? kv : 0);
-  i64 sizes = a.on_attention_input * h + outputs;
-  if (a.attention_out) sizes += q + h;
-  if (a.mlp) sizes += (a.on_mlp_input + 1) * (h + m.intermediate_size);
-  return m.layers * a.rank * sizes;
+  if (!a.any()) return {};
+  if (m.latent()) {
+    const i64 plain = m.heads * (m.head_dim - m.rope_head_dim), values = m.heads * m.v_head_dim;
+    return {{a.on_attention_input, h, m.q_lora_rank + m.kv_lora_rank + m.rope_head_dim, Divided::kNothing},
+            {1, m.q_lora_rank > 0 ? m.q_lora_rank : h, q, Divided::kOutputs},
+            {1, m.kv_lora_rank, plain + values, Divided::kOutputs},
+            {1, values, h, Divided::kInputs}};
+  }
+  const i64 heads = (a.query ? q : 0) + (a.key ? kv : 0) + (a.value ? kv : 0);
+  std::vector<AdapterProducts> out;
+  if (a.query) out.push_back({a.on_attention_input, h, heads, Divided::kOutputs});
+  if (a.attention_out) out.push_back({1, q, h, Divided::kInputs});
+  if (!a.mlp) return out;
+  out.push_back({a.on_mlp_input, h, a.on_mlp_input * m.intermediate_size, Divided::kOutputs});
+  out.push_back({1, m.intermediate_size, h, Divided::kInputs});
+  return out;
+}
+
+i64 adapter_parameter_count(const Trial& t) {
+  i64 columns = 0;
+  for (const AdapterProducts& p : adapter_products(t)) columns += p.count * p.in + p.out;
+  return t.spec.layers * t.lora_rank * columns;
 }
 
 std::optional<std::string> adapters_objection(const Trial& t) {

@@ -4,6 +4,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "schema/trial.h"
 
@@ -18,6 +19,15 @@ struct Adapters {
   bool any() const { return rank > 0; }
 };
 Adapters adapters_of(const Trial&);
+
+// The adapters of a layer by the rows that they read: `count` of them read the same `in` numbers of a token, and give
+// `out` in all. What tensor-parallel ranks divide is the same as of the frozen product beside them.
+enum class Divided { kNothing, kInputs, kOutputs };
+struct AdapterProducts {
+  i64 count = 1, in = 0, out = 0;
+  Divided divided = Divided::kNothing;
+};
+std::vector<AdapterProducts> adapter_products(const Trial&);
 
 // Numbers of all adapters of the model; 0 without adapters. Each multiplies every token.
 i64 adapter_parameter_count(const Trial&);

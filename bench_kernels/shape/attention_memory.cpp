@@ -113,9 +113,7 @@ class Attention {
     return s_.later ? 0 : staged_product(s_, weight, adapters);
   }
   // A latent norm's gradient: of a frozen one nobody reads it.
-  double of_norm(double columns) const {
-    return s_.frozen ? s_.element * columns : staged_now(columns, 0);
-  }
+  double of_norm(double columns) const { return s_.frozen ? s_.element * columns : staged_now(columns, 0); }
   UnitMemory latent_memory() const {
     UnitMemory out =
         of_passes([this](Moments& m) { latent_forward(m); }, [this](Moments& m) { latent_backward(m); });

@@ -11,7 +11,8 @@ void ChunkMemory::count_copies() {
   if (p_.has_embedding) copies_.push_back(s_.element * p_.embedding.all());
   for (i64 l = 0; l < n_; ++l) {
     const GroupElements& e = p_.at(l).elements;
-    const double gathered = t_.zero >= 3 ? e.quantized + e.quantized_experts : 0;  // else read where they last
+    const double gathered =
+        t_.zero >= 3 ? e.quantized + e.quantized_experts : 0;  // else read where they last
     copies_.push_back(s_.element * e.all() + gathered);
     if (p_.has_encoder() && l + 1 == p_.encoder_layers)
       copies_.push_back(s_.element * p_.encoder_end.elements.all());
@@ -78,9 +79,9 @@ PartBytes ChunkMemory::states() const {
     for (const auto& part : {trained(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3),
                              frozen(real(bytes_of(types.weights)), dense.weights, t_.zero >= 3)})
       out[MemoryPart::kWeights] += part;
-  out[MemoryPart::kWeights] +=
-      t_.zero >= 3 ? e.quantized / real(dense.weights) + e.quantized_experts / experts
-                   : e.quantized + e.quantized_experts;
+  out[MemoryPart::kWeights] += t_.zero >= 3
+                                   ? e.quantized / real(dense.weights) + e.quantized_experts / experts
+                                   : e.quantized + e.quantized_experts;
   const double state = moment_bytes_each(t_.optimizer, types) + (types.master ? 4 : 0);
   if (t_.offload == Offload::kNone)
     out[MemoryPart::kOptimizer] = trained(state, dense.optimizer, t_.zero >= 1);

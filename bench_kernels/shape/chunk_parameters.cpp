@@ -240,13 +240,8 @@ double ChunkParameters::padded(double elements) const {
 }
 
 GroupElements ChunkParameters::padded(GroupElements e) const {
-  return {padded(e.dense),
-          padded(e.partial),
-          padded(e.experts),
-          padded(e.frozen),
-          padded(e.frozen_experts),
-          padded(e.quantized),
-          padded(e.quantized_experts)};
+  return {padded(e.dense),          padded(e.partial),   padded(e.experts),          padded(e.frozen),
+          padded(e.frozen_experts), padded(e.quantized), padded(e.quantized_experts)};
 }
 
 GroupElements ChunkParameters::all() const {

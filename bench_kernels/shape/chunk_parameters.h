@@ -12,8 +12,8 @@ namespace sweep::shape {
 // kPartial, kExpert: other ranks share them than the rest, so they lie in buckets of their own
 // (model/parameters.h).
 struct GroupElements {
-  double dense = 0, partial = 0, experts = 0;  // trained
-  double frozen = 0, frozen_experts = 0;       // read only, without gradients
+  double dense = 0, partial = 0, experts = 0;   // trained
+  double frozen = 0, frozen_experts = 0;        // read only, without gradients
   double quantized = 0, quantized_experts = 0;  // bytes, of weights that are counted nowhere else
   double trained() const { return dense + partial + experts; }
   double all() const { return trained() + frozen + frozen_experts; }

@@ -58,7 +58,8 @@ struct StepSizes {
   double pieces_of_rows;  // of a micro-batch at most: documents and the padding behind them
   // Columns between the two matrices of the adapters of each linear layer; 0: it has none.
   double low_query_key_value, low_attention_out, low_in, low_down;
-  double low_latents, low_up;  // of latent attention: of what makes the latents, and of each product from them
+  double low_latents,
+      low_up;       // of latent attention: of what makes the latents, and of each product from them
   double element;   // bytes of a value and of an activation
   double gradient;  // bytes of a gradient
   double tp, cp, ep, kv_sharers,

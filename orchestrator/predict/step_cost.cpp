@@ -170,30 +170,16 @@ CostModel::Pass CostModel::experts_mlp() const {
 
 // Forward the low rows and each adapter's part of the outputs; backward both gradients of each.
 void CostModel::adapt(Pass& pass, double count, double in, double out) const {
-  if (count == 0) return;
   const double rank = real(adapters_.rank);
   const double products = product(tokens_, count * rank, in) + product(tokens_, out, rank);
   pass += {products, 2 * products, 1 + count, 2 + 2 * count};
 }
 
 CostModel::Pass CostModel::adapters() const {
-  const ModelSpec& m = t_.spec;
   Pass pass;
-  if (m.latent() && adapters_.any()) {
-    const double values = real(m.heads * m.v_head_dim) / tp_;
-    adapt(pass, real(adapters_.on_attention_input), hidden_,
-          real(m.q_lora_rank + m.kv_lora_rank + m.rope_head_dim));
-    adapt(pass, 1, m.q_lora_rank > 0 ? real(m.q_lora_rank) : hidden_, width_);
-    adapt(pass, 1, real(m.kv_lora_rank), real(m.heads * (m.head_dim - m.rope_head_dim)) / tp_ + values);
-    adapt(pass, 1, values, hidden_);
-    return pass;
-  }
-  const double columns =
-      (adapters_.query ? width_ : 0) + (adapters_.key ? kv_width_ : 0) + (adapters_.value ? kv_width_ : 0);
-  adapt(pass, real(adapters_.on_attention_input), hidden_, columns);
-  adapt(pass, adapters_.attention_out ? 1 : 0, width_, hidden_);
-  adapt(pass, real(adapters_.on_mlp_input), hidden_, gates() * intermediate_ / tp_);
-  adapt(pass, adapters_.mlp ? 1 : 0, intermediate_ / tp_, hidden_);
+  for (const shape::AdapterProducts& p : shape::adapter_products(t_))
+    adapt(pass, real(p.count), real(p.in) / (p.divided == shape::Divided::kInputs ? tp_ : 1),
+          real(p.out) / (p.divided == shape::Divided::kOutputs ? tp_ : 1));
   return pass;
 }
 

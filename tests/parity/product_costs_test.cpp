@@ -6,6 +6,7 @@
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/step/traffic_check.h"
+#include "tests/parity/cost_cases.h"
 #include "tests/parity/layouts.h"
 #include "tests/unit/comm/forked_ranks.h"
 
@@ -13,77 +14,6 @@ namespace sweep::testing {
 namespace {
 
 using shape::Dimension;
-
-struct Degrees {
-  i64 dp = 1, tp = 1, pp = 1, cp = 1, ep = 1;
-};
-struct CostCase {
-  const char* name;
-  Degrees degrees;
-  void (*change)(Trial&);
-};
-
-void experts(Trial& t) {
-  t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
-}
-void tied(Trial& t) {
-  t.spec.family = "qwen2", t.spec.attention_bias = t.spec.tie_embeddings = true;
-}
-void norms_heads(Trial& t) {
-  t.spec.family = "qwen3";
-}
-// A layer without experts, then three with.
-void deepseek(Trial& t) {
-  experts(t);
-  t.spec.family = "deepseek_v2", t.spec.kv_lora_rank = 20, t.spec.rope_head_dim = 4, t.spec.v_head_dim = 6;
-  t.spec.shared_experts = 2, t.spec.dense_layers = 1, t.spec.dense_intermediate_size = 56;
-}
-// Queries from a latent too, and a router of sigmoids.
-void deepseek_v3(Trial& t) {
-  deepseek(t);
-  t.spec.family = "deepseek_v3", t.spec.q_lora_rank = 12;
-}
-void interleaved(Trial& t) {
-  t.schedule = Schedule::kInterleaved, t.vpp = 2;
-}
-void zero_bubble(Trial& t) {
-  t.schedule = Schedule::kZeroBubble;
-}
-// Sets one key-value head for all queries, or two.
-void multi_query(Trial& t) {
-  t.spec.kv_heads = 1;
-}
-void grouped_query(Trial& t) {
-  t.spec.kv_heads = 2;
-}
-void padded(Trial& t) {
-  t.spec.vocab_size = 57, t.vocab_multiple = 4;
-}
-void nothing(Trial&) {}
-void lora(Trial& t) {
-  t.lora_rank = 3;
-}
-// Whole blocks on each of two tensor-parallel ranks.
-void quantized(Trial& t) {
-  lora(t), t.quantize_base = QuantizeBase::kNf4;
-  t.spec.hidden_size = t.spec.intermediate_size = 128, t.spec.head_dim = 32;
-}
-void quantized_experts(Trial& t) {
-  quantized(t), experts(t), t.lora_targets = LoraTargets::kAttention;
-}
-void packed(Trial& t) {
-  t.packing = true, t.lengths = "uniform 2 9";
-}
-void lora_of(Trial& t, LoraTargets targets) {
-  t.lora_rank = 5, t.lora_targets = targets;
-}
-
-void lora_deepseek(Trial& t) {
-  deepseek(t), lora_of(t, LoraTargets::kAttention);
-}
-void lora_deepseek_v3(Trial& t) {
-  deepseek_v3(t), lora_of(t, LoraTargets::kAttention);
-}
 
 const CostCase kCosts[] = {
     {"zero1", {2}, [](Trial& t) { t.zero = 1; }},
@@ -257,122 +187,6 @@ const CostCase kCosts[] = {
      [](Trial& t) { packed(t), lora(t), t.zero = 1, t.activation_offload = true; }},
     {"packed_dp2_ep2", {2, 1, 1, 1, 2}, [](Trial& t) { packed(t), experts(t); }},
     {"documents_padded_tp2_cp2", {1, 2, 1, 2}, [](Trial& t) { t.lengths = "uniform 2 16"; }},
-    {"lora", {1}, lora},
-    {"lora_query_value", {1}, [](Trial& t) { lora_of(t, LoraTargets::kQueryValue); }},
-    {"lora_tp2", {1, 2}, lora},
-    {"lora_tp2_sp", {1, 2}, [](Trial& t) { lora(t), t.sp = true; }},
-    {"lora_tp2_sp_mlp", {1, 2}, [](Trial& t) { lora_of(t, LoraTargets::kMlp), t.sp = true; }},
-    {"lora_tp2_sp_attention", {1, 2}, [](Trial& t) { lora_of(t, LoraTargets::kAttention), t.sp = true; }},
-    {"lora_tp2_overlap", {1, 2}, [](Trial& t) { lora(t), t.sp = t.tp_overlap = true; }},
-    {"lora_tp4_kv2_sp_full",
-     {1, 4},
-     [](Trial& t) { lora(t), grouped_query(t), t.sp = true, t.recompute = Recompute::kFull; }},
-    {"lora_pp2_tied", {1, 1, 2}, [](Trial& t) { lora(t), tied(t); }},
-    {"lora_pp2_tp2_interleaved", {1, 2, 2}, [](Trial& t) { lora(t), interleaved(t); }},
-    {"lora_dp2_zero1_clip", {2}, [](Trial& t) { lora(t), t.zero = 1, t.grad_clip = true; }},
-    {"lora_dp2_zero2", {2}, [](Trial& t) { lora(t), t.zero = 2; }},
-    {"lora_dp2_zero3", {2}, [](Trial& t) { lora(t), t.zero = 3; }},
-    {"lora_dp2_zero3_tied", {2}, [](Trial& t) { lora(t), tied(t), t.zero = 3; }},
-    {"lora_dp2_zero3_full_kept",
-     {2},
-     [](Trial& t) { lora(t), t.zero = 3, t.recompute = Recompute::kFull, t.reshard_after_forward = false; }},
-    {"lora_dp4_zero3_hybrid", {4}, [](Trial& t) { lora(t), t.zero = 3, t.dp_shard = 2; }},
-    {"lora_dp2_tp2_sp_zero1", {2, 2}, [](Trial& t) { lora(t), t.sp = true, t.zero = 1; }},
-    {"lora_dp2_tp2_sp_zero3_mixed",
-     {2, 2},
-     [](Trial& t) { lora(t), t.sp = true, t.zero = 3, t.precision = Precision::kBf16Mixed; }},
-    {"lora_dp2_tp2_zero2_master",
-     {2, 2},
-     [](Trial& t) { lora(t), t.zero = 2, t.precision = Precision::kBf16Master; }},
-    {"lora_dp2_tp2_pp2_zero3", {2, 2, 2}, [](Trial& t) { lora(t), t.zero = 3; }},
-    {"lora_cp2", {1, 1, 1, 2}, lora},
-    {"lora_tp2_cp2_exchange_selective",
-     {1, 2, 1, 2},
-     [](Trial& t) { lora(t), t.cp_comm_type = CpCommType::kAllToAll, t.recompute = Recompute::kSelective; }},
-    {"lora_dp2_ep2",
-     {2, 1, 1, 1, 2},
-     [](Trial& t) { lora_of(t, LoraTargets::kAttention), experts(t), t.spec.router_aux_coef = 0.01; }},
-    {"lora_dp4_ep2_zero3",
-     {4, 1, 1, 1, 2},
-     [](Trial& t) { lora_of(t, LoraTargets::kAttention), experts(t), t.zero = 3; }},
-    {"lora_dp2_tp2_ep2_sp",
-     {2, 2, 1, 1, 2},
-     [](Trial& t) { lora_of(t, LoraTargets::kAttention), experts(t), t.sp = true; }},
-    {"lora_dp2_offloaded",
-     {2},
-     [](Trial& t) { lora(t), t.zero = 2, t.offload = Offload::kOptimizer, t.activation_offload = true; }},
-    {"lora_dp2_parameters_outside",
-     {2},
-     [](Trial& t) { lora(t), t.zero = 3, t.offload = Offload::kParameters; }},
-    {"lora_deepseek", {1}, lora_deepseek},
-    {"lora_deepseek_tp2", {1, 2}, lora_deepseek},
-    {"lora_deepseek_tp2_sp_full",
-     {1, 2},
-     [](Trial& t) { lora_deepseek(t), t.sp = true, t.recompute = Recompute::kFull; }},
-    {"lora_deepseek_dp2_ep2_zero3_mixed",
-     {2, 1, 1, 1, 2},
-     [](Trial& t) { lora_deepseek(t), t.zero = 3, t.precision = Precision::kBf16Mixed; }},
-    {"lora_deepseek_dp2_tp2_sp_zero1_clip",
-     {2, 2},
-     [](Trial& t) { lora_deepseek(t), t.sp = true, t.zero = 1, t.grad_clip = true; }},
-    {"lora_deepseek_pp2_tp2_selective",
-     {1, 2, 2},
-     [](Trial& t) { lora_deepseek(t), t.recompute = Recompute::kSelective; }},
-    {"lora_deepseek_cp2", {1, 1, 1, 2}, lora_deepseek},
-    {"lora_deepseek_v3_tp2", {1, 2}, lora_deepseek_v3},
-    {"lora_deepseek_v3_dp2_tp2_sp_zero2_master",
-     {2, 2},
-     [](Trial& t) { lora_deepseek_v3(t), t.sp = true, t.zero = 2, t.precision = Precision::kBf16Master; }},
-    {"lora_deepseek_v3_dp2_parameters_outside",
-     {2},
-     [](Trial& t) { lora_deepseek_v3(t), t.zero = 3, t.offload = Offload::kParameters; }},
-    {"lora_deepseek_v3_dp2_offloaded",
-     {2},
-     [](Trial& t) {
-       lora_deepseek_v3(t), t.zero = 2, t.offload = Offload::kOptimizer, t.activation_offload = true;
-     }},
-    {"quantized", {1}, quantized},
-    {"quantized_tp2_sp", {1, 2}, [](Trial& t) { quantized(t), t.sp = true; }},
-    {"quantized_tp2_overlap_full",
-     {1, 2},
-     [](Trial& t) { quantized(t), t.sp = t.tp_overlap = true, t.recompute = Recompute::kFull; }},
-    {"quantized_pp2_tied", {1, 1, 2}, [](Trial& t) { quantized(t), tied(t); }},
-    {"quantized_dp2_zero3", {2}, [](Trial& t) { quantized(t), t.zero = 3; }},
-    {"quantized_dp2_zero3_full_kept",
-     {2},
-     [](Trial&
-            t) { quantized(t), t.zero = 3, t.recompute = Recompute::kFull, t.reshard_after_forward = false; }},
-    {"quantized_dp4_zero3_hybrid", {4}, [](Trial& t) { quantized(t), t.zero = 3, t.dp_shard = 2; }},
-    {"quantized_dp2_tp2_sp_zero3_mixed",
-     {2, 2},
-     [](Trial& t) { quantized(t), t.sp = true, t.zero = 3, t.precision = Precision::kBf16Mixed; }},
-    {"quantized_dp2_zero1_mixed",
-     {2},
-     [](Trial& t) { quantized(t), t.zero = 1, t.precision = Precision::kBf16Mixed; }},
-    {"quantized_dp2_tp2_pp2_zero3", {2, 2, 2}, [](Trial& t) { quantized(t), t.zero = 3; }},
-    {"quantized_cp2", {1, 1, 1, 2}, quantized},
-    {"quantized_experts", {1}, quantized_experts},
-    {"quantized_experts_dp2_ep2", {2, 1, 1, 1, 2}, quantized_experts},
-    {"quantized_experts_dp4_ep2_zero3_full",
-     {4, 1, 1, 1, 2},
-     [](Trial& t) { quantized_experts(t), t.zero = 3, t.recompute = Recompute::kFull; }},
-    {"quantized_experts_dp2_tp2_ep2_sp_zero3_mixed",
-     {2, 2, 1, 1, 2},
-     [](Trial& t) { quantized_experts(t), t.sp = true, t.zero = 3, t.precision = Precision::kBf16Mixed; }},
-    {"quantized_experts_dp4_zero3_hybrid_clip",
-     {4},
-     [](Trial& t) { quantized_experts(t), t.zero = 3, t.dp_shard = 2, t.grad_clip = true; }},
-    {"quantized_experts_pp2_tp2", {1, 2, 2}, quantized_experts},
-    {"quantized_experts_dp2_cp2_ep2_zero1",
-     {2, 1, 1, 2, 2},
-     [](Trial& t) { quantized_experts(t), t.zero = 1, t.activation_offload = true; }},
-    {"quantized_experts_dp2_offloaded",
-     {2},
-     [](Trial& t) { quantized_experts(t), t.zero = 2, t.offload = Offload::kOptimizer; }},
-    {"quantized_dp2_offloaded",
-     {2},
-     [](Trial&
-            t) { quantized(t), t.zero = 2, t.offload = Offload::kOptimizer, t.activation_offload = true; }},
     {"dp2_offloaded",
      {2},
      [](Trial& t) { t.zero = 2, t.offload = Offload::kOptimizer, t.activation_offload = true; }},
@@ -448,6 +262,8 @@ TEST(TrafficCheck, TellsAStepTooMany) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Products, ProductCosts, ::testing::ValuesIn(kCosts),
+                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Adapters, ProductCosts, ::testing::ValuesIn(adapter_costs()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -120,9 +120,8 @@ TEST(QuantizedBase, OfExpertsToo) {
   check("experts tp 2 + sp", 1, 2, 1, 1, [](Trial& t) { t.sp = true; });
   check("experts pp 2, recompute full", 1, 1, 2, 1, [](Trial& t) { t.recompute = Recompute::kFull; });
   check("experts dp 2, tp 2, ep 2, zero 3", 2, 2, 1, 2, [](Trial& t) { t.zero = 3; });
-  check("gpt-oss, dp 2, ep 2", 2, 1, 1, 2, [](Trial& t) {
-    t.spec.family = "gpt_oss", t.spec.attention_bias = t.spec.linear_bias = true;
-  });
+  check("gpt-oss, dp 2, ep 2", 2, 1, 1, 2,
+        [](Trial& t) { t.spec.family = "gpt_oss", t.spec.attention_bias = t.spec.linear_bias = true; });
 }
 
 // One tensor of query, key and value with inputs in rows: a rank's columns are three ranges.

@@ -31,29 +31,30 @@ void read_t5(ConfigReader& r, ModelSpec& m) {
              fmt::format("'num_layers' = {} is below 1", m.encoder_layers));
 }
 
-constexpr TensorNames kT5Names{.token_table = "shared.weight",
-              .position_table = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-              .layers = "decoder.block.",
-              .final_norm = "decoder.final_layer_norm",
-              .attention_norm = "layer.0.layer_norm",
-              .query = "layer.0.SelfAttention.q",
-              .key = "layer.0.SelfAttention.k",
-              .value = "layer.0.SelfAttention.v",
-              .attention_out = "layer.0.SelfAttention.o",
-              .mlp_norm = "layer.2.layer_norm",
-              .gate = "layer.2.DenseReluDense.wi_0",
-              .up = "layer.2.DenseReluDense.wi_1",
-              .down = "layer.2.DenseReluDense.wo",
-              .encoder_layers = "encoder.block.",
-              .encoder_norm = "encoder.final_layer_norm",
-              .encoder_positions = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-              .mlp_of_decoder = "layer.2.",
-              .mlp_of_encoder = "layer.1.",
-              .cross_norm = "layer.1.layer_norm",
-              .cross_query = "layer.1.EncDecAttention.q",
-              .cross_key = "layer.1.EncDecAttention.k",
-              .cross_value = "layer.1.EncDecAttention.v",
-              .cross_out = "layer.1.EncDecAttention.o"};
+constexpr TensorNames kT5Names{
+    .token_table = "shared.weight",
+    .position_table = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+    .layers = "decoder.block.",
+    .final_norm = "decoder.final_layer_norm",
+    .attention_norm = "layer.0.layer_norm",
+    .query = "layer.0.SelfAttention.q",
+    .key = "layer.0.SelfAttention.k",
+    .value = "layer.0.SelfAttention.v",
+    .attention_out = "layer.0.SelfAttention.o",
+    .mlp_norm = "layer.2.layer_norm",
+    .gate = "layer.2.DenseReluDense.wi_0",
+    .up = "layer.2.DenseReluDense.wi_1",
+    .down = "layer.2.DenseReluDense.wo",
+    .encoder_layers = "encoder.block.",
+    .encoder_norm = "encoder.final_layer_norm",
+    .encoder_positions = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+    .mlp_of_decoder = "layer.2.",
+    .mlp_of_encoder = "layer.1.",
+    .cross_norm = "layer.1.layer_norm",
+    .cross_query = "layer.1.EncDecAttention.q",
+    .cross_key = "layer.1.EncDecAttention.k",
+    .cross_value = "layer.1.EncDecAttention.v",
+    .cross_out = "layer.1.EncDecAttention.o"};
 
 constexpr TensorNames without_gate(TensorNames names) {
   names.up = "layer.2.DenseReluDense.wi";

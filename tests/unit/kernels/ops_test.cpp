@@ -101,7 +101,8 @@ TEST_P(Ops, RopeTurnsAndTurnsBack) {
 TEST_P(Ops, ActivationsForwardAndBackward) {
   for (const Activation kind : {Activation::kSwiglu, Activation::kGeglu, Activation::kGelu,
                                 Activation::kGeluExact, Activation::kClampedSwiglu, Activation::kRelu}) {
-    const bool gated = kind != Activation::kGelu && kind != Activation::kGeluExact && kind != Activation::kRelu;
+    const bool gated =
+        kind != Activation::kGelu && kind != Activation::kGeluExact && kind != Activation::kRelu;
     const at::Tensor in = random({9, gated ? 66 : 33}), grad = random({9, 33});
     if (kind == Activation::kClampedSwiglu) in.mul_(5);  // beyond both limits too
     const auto run = [&] {

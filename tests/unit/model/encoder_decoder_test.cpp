@@ -198,7 +198,8 @@ void PrintTo(const EncoderCase& c, std::ostream* out) {
 at::Tensor reference_loss(const ModelSpec& spec, const std::map<std::string, at::Tensor>& weights,
                           const at::Tensor& source, const at::Tensor& target, const at::Tensor& labels,
                           std::int64_t source_length) {
-  if (spec.family.starts_with("t5")) return PlainT5(spec, weights).loss(source, target, labels, source_length);
+  if (spec.family.starts_with("t5"))
+    return PlainT5(spec, weights).loss(source, target, labels, source_length);
   return PlainEncoderDecoder(spec, weights).loss(source, target, labels, source_length);
 }
 

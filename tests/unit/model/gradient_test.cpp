@@ -278,6 +278,16 @@ TEST_P(Gradient, EqualsAutomaticDifferentiation) {
   expect_gradients(parameters, weights, GetParam().adapters.has_value());
 }
 
+std::vector<Case> latent_cases() {
+  ModelSpec deepseek_v3 = deepseek();
+  deepseek_v3.family = "deepseek_v3", deepseek_v3.q_lora_rank = 14, deepseek_v3.routed_scaling = 2.5;
+  return {{"deepseek_v2_flash", deepseek(), Attention::kFlash},
+          {"deepseek_v2_math", deepseek(), Attention::kMath},
+          {"deepseek_v3", deepseek_v3, Attention::kFlash},
+          {"deepseek_v2_lora", deepseek(), Attention::kFlash, LoraTargets::kAttention},
+          {"deepseek_v3_lora", deepseek_v3, Attention::kMath, LoraTargets::kAttention}};
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Attention a : {Attention::kFlash, Attention::kMath}) {
@@ -313,13 +323,8 @@ std::vector<Case> cases() {
   all.push_back({"gpt2_lora", gpt2(), Attention::kFlash, LoraTargets::kAllLinear});
   all.push_back({"qwen2_lora", qwen2, Attention::kFlash, LoraTargets::kAllLinear});
   all.push_back({"mixtral_lora", mixtral, Attention::kFlash, LoraTargets::kAttention});
-  all.push_back({"deepseek_v2_flash", deepseek(), Attention::kFlash});
-  all.push_back({"deepseek_v2_math", deepseek(), Attention::kMath});
-  ModelSpec deepseek_v3 = deepseek();
-  deepseek_v3.family = "deepseek_v3", deepseek_v3.q_lora_rank = 14, deepseek_v3.routed_scaling = 2.5;
-  all.push_back({"deepseek_v3", deepseek_v3, Attention::kFlash});
-  all.push_back({"deepseek_v2_lora", deepseek(), Attention::kFlash, LoraTargets::kAttention});
-  all.push_back({"deepseek_v3_lora", deepseek_v3, Attention::kMath, LoraTargets::kAttention});
+  const std::vector<Case> latent = latent_cases();
+  all.insert(all.end(), latent.begin(), latent.end());
   ModelSpec gpt_oss = llama();
   gpt_oss.family = "gpt_oss", gpt_oss.experts = 4, gpt_oss.experts_per_token = 2;
   gpt_oss.attention_bias = gpt_oss.linear_bias = true, gpt_oss.sliding_window = 5,
