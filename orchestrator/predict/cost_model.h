@@ -27,6 +27,11 @@ class CostModel {
     Pass times(double) const;
     void recompute() { backward += forward, backward_launches += forward_launches; }
   };
+  // Parameters of a stage and tensor-parallel rank: those that every rank of ep has, and the experts of all of them.
+  struct Numbers {
+    double dense = 0, experts = 0;
+  };
+  double on_rank(const Numbers& n) const { return n.dense + n.experts / real(t_.ep); }
   double product(double m, double n, double k) const { return product_ ? product_->seconds(m, n, k) : 0; }
   // A product and, backward, those of its two gradients; of a frozen weight only that of the input.
   Pass linear(double m, double n, double k) const;
@@ -67,9 +72,9 @@ class CostModel {
     return wire("send", 1, tokens_ * hidden_ * element_ / (t_.sp ? tp_ : 1), 2, t_.world());
   }
   // computing: seconds of the passes beside which it may run
-  double data_parallel(double trained, double frozen, double computing) const;
+  double data_parallel(const Numbers& trained, const Numbers& frozen, double computing) const;
   void stages(StepCost&) const;
-  void optimizer(double trained, double frozen, StepCost&) const;
+  void optimizer(const Numbers& trained, const Numbers& frozen, StepCost&) const;
 
   const Trial& t_;
   const shape::HardwareProfile& p_;

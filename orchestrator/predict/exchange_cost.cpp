@@ -66,15 +66,18 @@ double CostModel::experts() const {
          wire("all_reduce", v.load, t_.dp, t_.tp * t_.dp);
 }
 
-double CostModel::data_parallel(double trained, double frozen, double computing) const {
+double CostModel::data_parallel(const Numbers& trained, const Numbers& frozen, double computing) const {
   const i64 ranks = t_.dp * t_.cp, span = t_.tp * t_.cp * t_.dp;
   if (ranks <= 1) return 0;
-  auto v = shape::state_traffic(t_, trained);
+  auto v = shape::state_traffic(t_, trained.dense);
+  const auto of_experts = shape::expert_state_traffic(t_, trained.experts / real(t_.ep));
+  v.all_reduce += of_experts.all_reduce, v.reduce_scatter += of_experts.reduce_scatter;
+  v.all_gather += of_experts.all_gather;
   const double codes = real(shape::quantized_weights(t_)) / (tp_ * real(t_.pp));
-  v.all_gather += shape::frozen_traffic(t_, frozen - codes).all_gather +
+  v.all_gather += shape::frozen_traffic(t_, on_rank(frozen) - codes).all_gather +
                   shape::quantized_traffic(t_, kCodeBytes * codes, 0).all_gather;
   const double buckets =
-      std::max(1.0, std::ceil(trained * element_ / (real(t_.grad_bucket_mb) * 1024 * 1024)));
+      std::max(1.0, std::ceil(on_rank(trained) * element_ / (real(t_.grad_bucket_mb) * 1024 * 1024)));
   // ZeRO-3 gathers each layer and both ends for themselves, before forward and backward, and reduces them so.
   const double units = real(t_.grad_accum) * (real(t_.spec.all_layers()) / real(t_.pp) + 2);
   const double gathers = t_.zero < 3 ? buckets : t_.reshard_after_forward ? 2 * units : units;
@@ -88,7 +91,7 @@ double CostModel::data_parallel(double trained, double frozen, double computing)
   // Beside the passes of a GPU, but for the tables: the token table's gradient comes last and ZeRO-3 gathers it first;
   // the head's is gathered again where its backward follows its forward.
   const double micros = real(t_.grad_accum), table = real(shape::padded_vocab(t_)) * hidden_ / tp_;
-  const double share = std::min(1.0, table / std::max(1.0, trained + frozen));
+  const double share = std::min(1.0, table / std::max(1.0, on_rank(trained) + on_rank(frozen)));
   if (t_.zero < 3) {
     const double of_table = share * reduce / (t_.zero == 2 ? micros : 1);
     return gather + std::max(of_table, reduce - computing * 2 / 3 / (t_.zero == 2 ? 1 : micros));
@@ -100,28 +103,31 @@ double CostModel::data_parallel(double trained, double frozen, double computing)
   return waited + std::max(share * ends, reduce + gather - waited - computing);
 }
 
-void CostModel::optimizer(double trained, double frozen, StepCost& out) const {
+void CostModel::optimizer(const Numbers& trained, const Numbers& frozen, StepCost& out) const {
   const auto split = shape::state_split(t_);
   Trial on_device = t_;
   on_device.offload = Offload::kNone;
-  const auto bytes = shape::state_bytes(on_device);
+  const auto bytes = shape::state_bytes(on_device), of_experts = shape::expert_state_bytes(on_device);
+  // Parameters that a rank updates, and the bytes of gradients beside them: of its share also where it has all gradients.
+  const double experts_over = t_.zero >= 1 ? real(t_.dp * t_.cp) : real(t_.ep);
+  const double updated = trained.dense / real(split.optimizer) + trained.experts / experts_over;
+  const double gradients = real(shape::bytes_of(shape::state_types(t_).gradients)) * updated;
   // Values, gradients and moments are read, values and moments written.
   const bool paged = t_.optimizer == OptimizerKind::kPagedAdamw;
   const double moved =  // moments that come from the host and go back
-      paged ? 2 * trained * 2 * real(shape::bytes_of(shape::state_types(t_).moments)) / real(split.optimizer)
-            : 0;
-  const double traffic =
-      trained * (2 * bytes.optimizer + bytes.gradients + 2 * element_ / real(split.optimizer)) + moved;
+      paged ? 2 * updated * 2 * real(shape::bytes_of(shape::state_types(t_).moments)) : 0;
+  const double states = trained.dense * bytes.optimizer + trained.experts * of_experts.optimizer;
+  const double traffic = 2 * states + gradients + 2 * element_ * updated + moved;
   // Operators on lists take so many numbers in a launch (320 blocks of 65,536).
   constexpr double kOperators = 8, kListed = 320 * 65536.0;
   const double passes = passes_of(t_.optimizer), layers = real(t_.spec.all_layers()) / real(t_.pp);
-  const double lists = t_.optimizer == OptimizerKind::kForeach
-                           ? std::ceil(trained / real(split.optimizer) / kListed)
-                           : facts_.layer_tensors * layers;
+  const double lists =
+      t_.optimizer == OptimizerKind::kForeach ? std::ceil(updated / kListed) : facts_.layer_tensors * layers;
   const double launched = (passes > 1 ? kOperators * lists : 4) * p_.launch_s;
   const double moving = passes * memory(traffic);
   out.optimizer_s = on_gpu() ? std::max(moving, launched) : moving + launched;
-  if (t_.grad_clip) out.optimizer_s += memory(trained * bytes.gradients * 2);
+  if (t_.grad_clip)
+    out.optimizer_s += memory(2 * (trained.dense * bytes.gradients + trained.experts * of_experts.gradients));
   const bool on_disk = t_.offload == Offload::kDisk || t_.offload == Offload::kDiskParameters;
   const double link = on_disk ? kFiles : kHostLink;
   const auto away = [&](double of) { return h_.gpu.empty() ? memory(of) : of / link; };
@@ -130,7 +136,9 @@ void CostModel::optimizer(double trained, double frozen, StepCost& out) const {
   if (t_.offload == Offload::kNone) return;
   out.offload_s = away(2 * traffic);
   if (shape::parameters_outside(t_))
-    out.offload_s += real(t_.grad_accum) * away(2 * (trained + frozen) * bytes.weights);
+    out.offload_s +=
+        real(t_.grad_accum) * away(2 * ((trained.dense + frozen.dense) * bytes.weights +
+                                        (trained.experts + frozen.experts) * of_experts.weights));
 }
 
 }  // namespace sweep::predict

@@ -316,9 +316,14 @@ void CostModel::stages(StepCost& out) const {
 
 StepCost CostModel::cost() {
   StepCost out;
-  const double parameters = real(shape::parameter_count(t_.spec)) / (tp_ * real(t_.pp));
-  const double adapters = real(shape::adapter_parameter_count(t_)) / (tp_ * real(t_.pp));
-  const double trained = adapters_.any() ? adapters : parameters, frozen = adapters_.any() ? parameters : 0;
+  const ModelSpec& m = t_.spec;
+  const double split = tp_ * real(t_.pp),
+               layers_of_experts = m.experts > 0 ? real(m.layers - m.dense_layers) : 0;
+  const double of_experts =
+      layers_of_experts * real(m.experts) * (gates() + 1) * hidden_ * intermediate_ / split;
+  const Numbers model{real(shape::parameter_count(m)) / split - of_experts, of_experts};
+  const Numbers adapters{real(shape::adapter_parameter_count(t_)) / split, 0};
+  const Numbers trained = adapters_.any() ? adapters : model, frozen = adapters_.any() ? model : Numbers{};
   stages(out);
   out.tensor_s = tensor(), out.context_s = context(), out.expert_s = experts();
   out.data_parallel_s = data_parallel(trained, frozen, out.compute_s);
