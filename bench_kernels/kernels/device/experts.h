@@ -197,6 +197,9 @@ __device__ inline void sum_group_bias(const GroupBiasArgs& args, Wide<T>* room) 
   A sum[K] = {};
   if (column < args.n) {
     const Index first = group == 0 ? 0 : ends[group - 1];
+#ifdef __CUDACC__
+#pragma unroll 1  // else the sums of fp32 would spill
+#endif
     for (Index row = first + threadIdx.x / kSumColumns; row < ends[group]; row += kSumGroups) {
       A v[K];
       load<K>(static_cast<const T*>(args.rows) + row * args.n + column, v);

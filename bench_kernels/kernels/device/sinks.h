@@ -12,12 +12,16 @@ __device__ inline A& lse_of(const SinksArgs& args, Index row, Index head) {
 }
 
 // room: an element for each head.
-// REQUIRES: K divides head_dim.
-template <class T, int K>
+// REQUIRES: kPack divides head_dim.
+template <class T, int kPack>
 __device__ inline void sinks(const SinksArgs& args, Wide<T>* room) {
   using A = Wide<T>;
+  constexpr int K = sizeof(T) == sizeof(double) ? 1 : kPack;  // two columns of fp64 at once would spill
   const Index n = static_cast<Index>(args.heads) * args.head_dim;
   for (Index row = blockIdx.x; row < args.rows; row += gridDim.x) {
+#ifdef __CUDACC__
+#pragma unroll 1  // else several exponentials of fp64 side by side would spill
+#endif
     for (int head = static_cast<int>(threadIdx.x); head < args.heads; head += static_cast<int>(blockDim.x)) {
       A& lse = lse_of<A>(args, row, head);
       const A sink = widen(static_cast<const T*>(args.sinks)[head]);
