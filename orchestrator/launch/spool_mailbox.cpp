@@ -61,7 +61,8 @@ std::optional<Outbox> SpoolMailbox::news() {
 std::optional<Bye> SpoolMailbox::bye() const {
   const auto file = spool::outbox(spool_);
   const std::uint64_t size = files::size_of(file);
-  const auto bytes = files::read_from(file, size > kByeWithin ? size - kByeWithin : 0, kByeWithin);
+  const std::uint64_t from = size > kByeWithin ? size - kByeWithin : 0;
+  const auto bytes = files::read_from(file, from, kByeWithin);
   if (!bytes || bytes->empty() || bytes->back() != '\n') return std::nullopt;
   const auto before = bytes->rfind('\n', bytes->size() - 2);
   const auto parsed =
@@ -70,6 +71,7 @@ std::optional<Bye> SpoolMailbox::bye() const {
   const auto& line = parsed.lines.back();
   if (line.kind != spool::kBye || line.incarnation != incarnation_ || !line.body.is_object())
     return std::nullopt;
+  if (from + bytes->size() > delivered_) return std::nullopt;
   const auto reason = text_of(line.body, "reason");
   return Bye{spool::bye_cause(reason), reason.empty() ? "finished" : reason};
 }

@@ -29,7 +29,8 @@ class SpoolMailbox {
   // Everything from the acknowledged offset on, when there is more than was delivered before.
   std::optional<Outbox> news();
   std::uint64_t delivered() const { return delivered_; }
-  // This incarnation's bye, when it is the last line of the outbox.
+  bool has_outbox() const;  // its agent has spoken
+  // This incarnation's bye, when it is the last line of the outbox, and all of it was delivered.
   std::optional<Bye> bye() const;
   // The folder or a file of the mailbox was removed or replaced since it was opened.
   bool gone() const { return inbox_ && inbox_->displaced(); }

@@ -161,6 +161,18 @@ TEST_F(BatchJobTest, ARefusalIsSaidAndNotRepeated) {
 TEST_F(BatchJobTest, PreemptionsUseNoRetryAndFailuresDo) {
   for (const auto& [state, preempted] : {std::pair{"PREEMPTED", true},
                                          {"TIMEOUT", true},
+// On a shared file system one look may see what an earlier one did not.
+TEST_F(BatchJobTest, ALastMessageCountsWhenAllBeforeItWasDelivered) {
+  SpoolMailbox mail(request_);
+  auto outbox = spool::Writer::open(spool::outbox(request_.spool), request_.id, 1);
+  ASSERT_TRUE(outbox);
+  ASSERT_TRUE(outbox->append(spool::kHello, {{"pid", 1}}));
+  ASSERT_TRUE(outbox->append(spool::kBye, {{"reason", "finished"}}));
+  EXPECT_FALSE(mail.bye());
+  EXPECT_TRUE(mail.news());
+  EXPECT_TRUE(mail.bye());
+}
+
                                          {"NODE_FAIL", false},
                                          {"OUT_OF_MEMORY", false},
                                          {"BOOT_FAIL", false},
