@@ -147,7 +147,8 @@ std::string remote_path(const std::string& path, const std::string& home) {
 void SshShell::drop(const std::string& host) {
   if (control_.empty()) return;
   std::vector<std::string> words = options();
-  words.insert(words.end(), {"-O", "exit", "--", host});
+  // Commands of other runs, which use the same connection, go on.
+  words.insert(words.end(), {"-O", "stop", "--", host});
   words.insert(words.begin(), {"ssh", "-q"});
   (void)capture("/usr/bin/env", words, kForMasters);  // a failure means that there is no connection to end
 }
