@@ -90,7 +90,7 @@ void SshAllocation::mailbox_attached() {
 }
 
 void SshAllocation::outbox_grew() {
-  while (state_ == SshState::kServing) {
+  while (state_ == SshState::kServing || state_ == SshState::kCleaningUp) {
     auto more = mail_.news();
     if (!more) return;
     around_.say(*more);
@@ -108,7 +108,7 @@ void SshAllocation::notice(const std::string& text) {
 }
 
 Expected<i64> SshAllocation::post(std::string_view kind, const nlohmann::json& body) {
-  if (is_over(state_)) return fail(fmt::format("allocation {} has ended", request_.id));
+  if (ended()) return fail(fmt::format("allocation {} has ended", request_.id));
   auto posted = mail_.post(kind, body);
   if (posted && bridge_) bridge_->push();
   return posted;
@@ -129,6 +129,7 @@ void SshAllocation::hosts_cleaned() {
   if (state_ == SshState::kEnded) around_.say(end_);
 }
 
+// What its agents wrote after the connection was lost comes first.
 void SshAllocation::abandon() {
   handle(SshEvent::kAbandoned);
   hosts_.abandon();
