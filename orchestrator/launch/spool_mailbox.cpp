@@ -41,8 +41,15 @@ Expected<i64> SpoolMailbox::post(std::string_view kind, const nlohmann::json& bo
   return done ? posted : tl::unexpected(done.error());
 }
 
-bool SpoolMailbox::ours() const {
-  return !fence_ || fence_([]() -> Expected<void> { return {}; }).has_value();
+Expected<bool> SpoolMailbox::ours() const {
+  if (!fence_) return true;
+  const auto held = fence_([]() -> Expected<void> { return {}; });
+  if (!held && held.error().kind != ErrorKind::kRefused) return tl::unexpected(held.error());
+  return held.has_value();
+}
+
+bool SpoolMailbox::has_outbox() const {
+  return delivered_ > 0 || files::size_of(spool::outbox(spool_)) > 0;
 }
 
 void SpoolMailbox::acknowledge(std::uint64_t offset) {

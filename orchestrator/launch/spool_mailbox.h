@@ -23,8 +23,8 @@ class SpoolMailbox {
   Expected<void> open();  // the inbox; its torn last line is cut
 
   Expected<i64> post(std::string_view kind, const nlohmann::json& body);
-  // Whether this process may still end the allocation.
-  bool ours() const;
+  // Whether this process may still end the allocation. Error: that is not known.
+  Expected<bool> ours() const;
   void acknowledge(std::uint64_t offset);
   // Everything from the acknowledged offset on, when there is more than was delivered before.
   std::optional<Outbox> news();

@@ -118,18 +118,24 @@ void SshAllocation::clean_up(Ended end) {
   const bool already = is_over(state_);
   handle(SshEvent::kStopped);
   if (already) return;
-  if (!mail_.ours()) return abandon();
+  const auto ours = mail_.ours();
+  if (ours && !*ours) return abandon();
   if (bridge_) bridge_->stop();
   end_ = std::move(end);
-  hosts_.clean_up();
+  if (ours) return hosts_.clean_up();
+  // Another process may run its agents: they are left alone.
+  end_.lost = true;
+  end_.reason = fmt::format("{}; its agents were not ended: {}", end_.reason, ours.error().message);
+  boost::asio::post(around_.io, [self = shared_from_this()] { self->hosts_cleaned(); });
 }
 
+// What its agents wrote after the connection was lost comes first.
 void SshAllocation::hosts_cleaned() {
+  outbox_grew();
   handle(SshEvent::kCleanedUp);
   if (state_ == SshState::kEnded) around_.say(end_);
 }
 
-// What its agents wrote after the connection was lost comes first.
 void SshAllocation::abandon() {
   handle(SshEvent::kAbandoned);
   hosts_.abandon();

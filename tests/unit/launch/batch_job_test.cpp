@@ -57,32 +57,6 @@ TEST_F(BatchJobTest, AnEmptyAnswerIsIgnoredUntilSlurmReportsTheJobGoneTwice) {
   EXPECT_TRUE(ended()->lost);
 }
 
-// Another process runs the sweep now: Slurm's word on the job gives no reason to tell its agent anything, nor
-// to cancel it.
-TEST_F(BatchJobTest, AJobNumberThatWasReusedIsNotCancelled) {
-  bool ours = true;
-  request_.fence = [&](const std::function<Expected<void>()>& act) {
-    return ours ? act() : fail("replaced");
-  };
-  job_ = std::make_shared<BatchJob>(host_, request_);
-  submit(took("17\n"));
-  learn(facts("RUNNING"));
-  ASSERT_TRUE(job_->post(spool::kFinish, {{"now", false}}));
-  ours = false;
-  EXPECT_FALSE(job_->post(spool::kFinish, {{"now", false}}));
-  EXPECT_FALSE(job_->finish(true));
-  job_->kill();
-  learn(facts("PENDING"));  // was put back into the queue
-  job_->learn({}, true);
-  job_->learn({}, true);
-  settle();
-  EXPECT_EQ(asked("scancel"), 0);
-  EXPECT_EQ(dismissals(), 0);
-  const auto inbox = files::read(spool::inbox(request_.spool));
-  ASSERT_TRUE(inbox);
-  EXPECT_EQ(spool::parse(*inbox).lines.size(), 1u);
-}
-
 TEST_F(BatchJobTest, AReusedNumberIsNotOurs) {
   submit(took("17\n"));
   learn(facts("RUNNING"));
