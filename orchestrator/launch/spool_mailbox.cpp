@@ -71,6 +71,7 @@ std::optional<Bye> SpoolMailbox::bye() const {
   const std::uint64_t from = size > kByeWithin ? size - kByeWithin : 0;
   const auto bytes = files::read_from(file, from, kByeWithin);
   if (!bytes || bytes->empty() || bytes->back() != '\n') return std::nullopt;
+  if (from + bytes->size() > delivered_) return std::nullopt;
   const auto before = bytes->rfind('\n', bytes->size() - 2);
   const auto parsed =
       spool::parse(std::string_view(*bytes).substr(before == std::string::npos ? 0 : before + 1));
@@ -78,7 +79,6 @@ std::optional<Bye> SpoolMailbox::bye() const {
   const auto& line = parsed.lines.back();
   if (line.kind != spool::kBye || line.incarnation != incarnation_ || !line.body.is_object())
     return std::nullopt;
-  if (from + bytes->size() > delivered_) return std::nullopt;
   const auto reason = text_of(line.body, "reason");
   return Bye{spool::bye_cause(reason), reason.empty() ? "finished" : reason};
 }

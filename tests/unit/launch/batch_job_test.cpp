@@ -135,18 +135,6 @@ TEST_F(BatchJobTest, ARefusalIsSaidAndNotRepeated) {
 TEST_F(BatchJobTest, PreemptionsUseNoRetryAndFailuresDo) {
   for (const auto& [state, preempted] : {std::pair{"PREEMPTED", true},
                                          {"TIMEOUT", true},
-// On a shared file system one look may see what an earlier one did not.
-TEST_F(BatchJobTest, ALastMessageCountsWhenAllBeforeItWasDelivered) {
-  SpoolMailbox mail(request_);
-  auto outbox = spool::Writer::open(spool::outbox(request_.spool), request_.id, 1);
-  ASSERT_TRUE(outbox);
-  ASSERT_TRUE(outbox->append(spool::kHello, {{"pid", 1}}));
-  ASSERT_TRUE(outbox->append(spool::kBye, {{"reason", "finished"}}));
-  EXPECT_FALSE(mail.bye());
-  EXPECT_TRUE(mail.news());
-  EXPECT_TRUE(mail.bye());
-}
-
                                          {"NODE_FAIL", false},
                                          {"OUT_OF_MEMORY", false},
                                          {"BOOT_FAIL", false},
@@ -171,6 +159,18 @@ TEST_F(BatchJobTest, ASlowSharedFileSystemGetsTimeToShowTheLastMessage) {
   agent_says(spool::kBye, {{"reason", "finished"}});
   ASSERT_NE(ended(), nullptr);
   EXPECT_FALSE(ended()->lost);
+}
+
+// On a shared file system one look may see what an earlier one did not.
+TEST_F(BatchJobTest, ALastMessageCountsWhenAllBeforeItWasDelivered) {
+  SpoolMailbox mail(request_);
+  auto outbox = spool::Writer::open(spool::outbox(request_.spool), request_.id, 1);
+  ASSERT_TRUE(outbox);
+  ASSERT_TRUE(outbox->append(spool::kHello, {{"pid", 1}}));
+  ASSERT_TRUE(outbox->append(spool::kBye, {{"reason", "finished"}}));
+  EXPECT_FALSE(mail.bye());
+  EXPECT_TRUE(mail.news());
+  EXPECT_TRUE(mail.bye());
 }
 
 TEST_F(BatchJobTest, ARequeuedJobIsCancelledAndUsesNoRetry) {
@@ -273,6 +273,25 @@ TEST_F(BatchJobTest, TheNextProcessAdoptsTheJobByItsNumber) {
   ASSERT_EQ(count<Started>(), 1);
   EXPECT_EQ(std::get<Started>(events_.front()).held_s, 100);
   EXPECT_EQ(asked("sbatch"), 1);
+}
+
+// The limit of GPU-hours is looked at before the outboxes of adopted jobs.
+TEST_F(BatchJobTest, AnAdoptedJobWhoseAgentSpokeIsAskedToFinish) {
+  submit(took("17\n"));
+  auto known = request_;
+  job_ = std::make_shared<BatchJob>(host_, known);
+  ASSERT_TRUE(job_->take_up());
+  EXPECT_TRUE(job_->finish(false));
+  settle();
+  EXPECT_EQ(asked("scancel"), 1) << "it waits in the queue, and no agent reads its inbox";
+  agent_says(spool::kHello, {{"pid", 1}});
+  job_ = std::make_shared<BatchJob>(host_, known);
+  ASSERT_TRUE(job_->take_up());
+  const i64 told_before = dismissals();
+  EXPECT_TRUE(job_->finish(false));
+  settle();
+  EXPECT_EQ(asked("scancel"), 1);
+  EXPECT_EQ(dismissals(), told_before);
 }
 
 TEST_F(BatchJobTest, AJobThatWasNeverSubmittedDoesNotCountAsRunning) {
