@@ -257,13 +257,13 @@ awaitable<void> SshHosts::remove(Owner, std::size_t node) {
   if (abandoned_) co_return;
   const Place& place = places_[node];
   const RemoteNode there{request_.id, hosts_[node].name, place.agent, place.spool, request_.spool, node};
-  const auto why = co_await clear_host(around_.io, around_.shell, there);
+  const auto cleared = co_await clear_host(around_.io, around_.shell, there);
   if (abandoned_) co_return;
-  if (!why.empty())
-    events_->notice(
-        fmt::format("{} could not be cleaned up ({}); agents there end by themselves after {:.0f} s "
-                    "without contact, and {} stays until `sweep clean --yes` removes it",
-                    hosts_[node].name, why, *around_.options.silence_seconds, place.spool));
+  if (!cleared)
+    events_->notice(fmt::format(
+        "{} could not be cleaned up ({}); agents there end by themselves after {:.0f} s "
+        "without contact, and {} stays until `sweep clean --yes` removes it",
+        hosts_[node].name, cleared.error().message, *around_.options.silence_seconds, place.spool));
   one_cleaned();
 }
 

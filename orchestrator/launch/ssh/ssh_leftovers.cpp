@@ -89,30 +89,30 @@ std::string removal_line(const std::string& folder) {
 
 awaitable<void> end_on_host(boost::asio::io_context& io, SshShell& shell, RemoteNode node,
                             std::vector<std::string>& failed) {
-  const auto why = co_await clear_host(io, shell, node);
-  if (!why.empty()) failed.push_back(node.host + ": " + why);
+  const auto cleared = co_await clear_host(io, shell, node);
+  if (!cleared) failed.push_back(node.host + ": " + cleared.error().message);
 }
 
 }  // namespace
 
-awaitable<std::string> clear_host(boost::asio::io_context& io, SshShell& shell, RemoteNode node) {
+awaitable<Expected<void>> clear_host(boost::asio::io_context& io, SshShell& shell, RemoteNode node) {
   const auto hand = by_hand(shell.settings(), node.host);
   const auto outbox = spool::outbox(node.spool);
   const auto have = files::size_of(outbox);
   const auto rest = co_await shell.ask(node.host, ending_line(node, have), "", kForEnding);
-  if (rest.code != 0) co_return why_unanswered(hand, rest);
+  if (rest.code != 0) co_return fail(why_unanswered(hand, rest));
   // Synced also where nothing is new: with its folder the host loses what it could send again.
   const auto kept = spool::append_copy(outbox, have, rest.out, spool::Copy::kSynced);
-  if (!kept) co_return kept.error().message;
+  if (!kept) co_return tl::unexpected(kept.error());
   const auto archive = logs_archive(node.spool, node.node);
   const auto logs = co_await shell.ask(node.host, logs_line(node.folder), "", kForEnding, archive);
   const bool there = files::size_of(archive) > 0;  // else its folder is gone
   const bool whole = co_await unpack_logs(io, archive, node.spool, node.node);
-  if (logs.code != 0) co_return "its logs: " + why_unanswered(hand, logs);
-  if (there && !whole) co_return std::string("its logs cannot be unpacked here");
+  if (logs.code != 0) co_return fail("its logs: " + why_unanswered(hand, logs));
+  if (there && !whole) co_return fail("its logs cannot be unpacked here");
   const auto removed = co_await shell.ask(node.host, removal_line(node.folder), "", kForEnding);
-  if (removed.code != 0) co_return why_unanswered(hand, removed);
-  co_return std::string();
+  if (removed.code != 0) co_return fail(why_unanswered(hand, removed));
+  co_return Expected<void>();
 }
 
 std::vector<RemoteNode> far_nodes(const std::filesystem::path& spool, const std::string& allocation) {

@@ -27,8 +27,8 @@ struct FarHosts {
 };
 
 // Ends the processes of an allocation on one host, copies the rest of its outbox and its logs into the spool here, and
-// then removes its folder there. Why not; empty: it did. What was not copied stays there.
-awaitable<std::string> clear_host(boost::asio::io_context&, SshShell&, RemoteNode);
+// then removes its folder there. Error: why not; what was not copied stays there.
+awaitable<Expected<void>> clear_host(boost::asio::io_context&, SshShell&, RemoteNode);
 
 // Empty: it was no allocation over ssh, or it ended before anything was started.
 std::vector<RemoteNode> far_nodes(const std::filesystem::path& spool, const std::string& allocation);
