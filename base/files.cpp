@@ -122,10 +122,13 @@ std::string read_proc(const std::string& path, std::size_t max_bytes) {
   return out;
 }
 
+// On NFS a file that is opened has its true size; stat() answers from what was known up to a minute ago.
 std::uint64_t size_of(const std::filesystem::path& file) {
-  std::error_code ec;
-  const auto size = std::filesystem::file_size(file, ec);
-  return ec ? 0 : size;
+  const Descriptor in(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat info {};
+  return in.get() >= 0 && ::fstat(in.get(), &info) == 0 && S_ISREG(info.st_mode)
+             ? static_cast<std::uint64_t>(info.st_size)
+             : 0;
 }
 
 Expected<void> write_atomically(const std::filesystem::path& path, std::string_view bytes) {

@@ -1,5 +1,6 @@
 #include "base/process.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/close_range.h>
@@ -50,6 +51,29 @@ bool join_group(const Prepared& child) {
   return false;
 }
 
+// By the list of /proc, which names each as a line of digits. In the child of a fork: it allocates nothing.
+bool close_on_exec_one_by_one(unsigned first) {
+  const int list = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (list < 0) return false;
+  alignas(dirent64) std::array<char, 4096> entries{};
+  long got = 0;
+  while ((got = ::syscall(SYS_getdents64, list, entries.data(), entries.size())) > 0)
+    for (long at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(entries.data() + at);
+      unsigned number = 0;
+      for (const char* c = entry->d_name; *c >= '0' && *c <= '9'; ++c)
+        number = 10 * number + static_cast<unsigned>(*c - '0');
+      if (number >= first) ::fcntl(static_cast<int>(number), F_SETFD, FD_CLOEXEC);
+      at += entry->d_reclen;
+    }
+  return got == 0;
+}
+
+// CLOSE_RANGE_CLOEXEC is in Linux 5.11.
+bool close_on_exec_from(unsigned first) {
+  return ::close_range(first, ~0U, CLOSE_RANGE_CLOEXEC) == 0 || close_on_exec_one_by_one(first);
+}
+
 // Every source is moved out of the way of the targets first, since one may be another's target.
 bool place_streams(const ChildProgram& wanted, int& report) {
   std::array<int, kStreams> from{wanted.in, wanted.out, wanted.err, wanted.extra};
@@ -66,7 +90,7 @@ bool place_streams(const ChildProgram& wanted, int& report) {
         ::dup2(from[static_cast<std::size_t>(target)], target) < 0)
       return false;
   const unsigned first = wanted.extra == ChildProgram::kInherit ? 3 : 4;
-  return ::close_range(first, ~0U, CLOSE_RANGE_CLOEXEC) == 0;
+  return close_on_exec_from(first);
 }
 
 // In the child; only async-signal-safe calls.

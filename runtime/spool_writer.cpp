@@ -22,7 +22,7 @@ Expected<std::uint64_t> append_copy(const fs::path& file, std::uint64_t offset, 
     return fail(ErrorKind::kUnwritable, file.string(),
                 fmt::format("{}: bytes {} to {} of it are missing", file.string(), size, offset));
   bytes.remove_prefix(std::min<std::size_t>(bytes.size(), size - offset));
-  if (bytes.empty()) return size;
+  if (bytes.empty() && how == Copy::kUnsynced) return size;
   const Descriptor out(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (out.get() < 0 || !write_all(out.get(), bytes) || (how == Copy::kSynced && ::fdatasync(out.get()) != 0))
     return file_error("cannot be written", file);

@@ -37,7 +37,7 @@ class Writer {
 
 // Appends to a copy the bytes that the original has at offset, and returns the copy's new size. Bytes that
 // the copy has already are skipped, so a piece may come twice; a gap is an error. Only the owner may read a
-// new file. Use kSynced where the pieces cannot be requested again.
+// new file. Use kSynced where the pieces cannot be requested again: it syncs what came before, too.
 enum class Copy { kSynced, kUnsynced };
 Expected<std::uint64_t> append_copy(const fs::path& file, std::uint64_t offset, std::string_view bytes, Copy);
 

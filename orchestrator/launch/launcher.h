@@ -27,8 +27,8 @@ namespace sweep::launch {
 using AllocationId = std::string;
 
 // Does what it is given, if this process may still run the sweep, and lets no other process take the sweep
-// over meanwhile; otherwise refuses. Every line of an inbox and every order to end an allocation that others
-// can adopt goes through it.
+// over meanwhile; otherwise refuses (kRefused: another process runs it). Every line of an inbox and every order to
+// end an allocation that others can adopt goes through it.
 using Fence = std::function<Expected<void>(const std::function<Expected<void>()>&)>;
 
 struct AllocationRequest {

@@ -41,8 +41,15 @@ Expected<i64> SpoolMailbox::post(std::string_view kind, const nlohmann::json& bo
   return done ? posted : tl::unexpected(done.error());
 }
 
-bool SpoolMailbox::ours() const {
-  return !fence_ || fence_([]() -> Expected<void> { return {}; }).has_value();
+Expected<bool> SpoolMailbox::ours() const {
+  if (!fence_) return true;
+  const auto held = fence_([]() -> Expected<void> { return {}; });
+  if (!held && held.error().kind != ErrorKind::kRefused) return tl::unexpected(held.error());
+  return held.has_value();
+}
+
+bool SpoolMailbox::has_outbox() const {
+  return delivered_ > 0 || files::size_of(spool::outbox(spool_)) > 0;
 }
 
 void SpoolMailbox::acknowledge(std::uint64_t offset) {
@@ -61,8 +68,10 @@ std::optional<Outbox> SpoolMailbox::news() {
 std::optional<Bye> SpoolMailbox::bye() const {
   const auto file = spool::outbox(spool_);
   const std::uint64_t size = files::size_of(file);
-  const auto bytes = files::read_from(file, size > kByeWithin ? size - kByeWithin : 0, kByeWithin);
+  const std::uint64_t from = size > kByeWithin ? size - kByeWithin : 0;
+  const auto bytes = files::read_from(file, from, kByeWithin);
   if (!bytes || bytes->empty() || bytes->back() != '\n') return std::nullopt;
+  if (from + bytes->size() > delivered_) return std::nullopt;
   const auto before = bytes->rfind('\n', bytes->size() - 2);
   const auto parsed =
       spool::parse(std::string_view(*bytes).substr(before == std::string::npos ? 0 : before + 1));

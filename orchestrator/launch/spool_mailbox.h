@@ -23,13 +23,14 @@ class SpoolMailbox {
   Expected<void> open();  // the inbox; its torn last line is cut
 
   Expected<i64> post(std::string_view kind, const nlohmann::json& body);
-  // Whether this process may still end the allocation.
-  bool ours() const;
+  // Whether this process may still end the allocation. Error: that is not known.
+  Expected<bool> ours() const;
   void acknowledge(std::uint64_t offset);
   // Everything from the acknowledged offset on, when there is more than was delivered before.
   std::optional<Outbox> news();
   std::uint64_t delivered() const { return delivered_; }
-  // This incarnation's bye, when it is the last line of the outbox.
+  bool has_outbox() const;  // its agent has spoken
+  // This incarnation's bye, when it is the last line of the outbox, and all of it was delivered.
   std::optional<Bye> bye() const;
   // The folder or a file of the mailbox was removed or replaced since it was opened.
   bool gone() const { return inbox_ && inbox_->displaced(); }

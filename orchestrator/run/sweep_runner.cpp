@@ -41,7 +41,9 @@ SweepRunner::SweepRunner(store::Store& store, const Settings& settings, const Ma
       outbox_reader_(context_, dispatch_, losses_.hosts()),
       status_(context_) {
   launcher_->use_fence([&store, sweep = settings.sweep](const std::function<Expected<void>()>& act) {
-    return store.while_held(sweep, act);
+    auto done = store.while_held(sweep, act);
+    if (!done && store.lease_lost(sweep)) done.error().kind = ErrorKind::kRefused;
+    return done;
   });
 }
 
@@ -150,6 +152,8 @@ void SweepRunner::on_signal() {
     return end_with(End::kInterrupted, "interrupted", true);
   }
   if (!ending_.end) ending_.end = RunEnd{End::kInterrupted, "interrupted"};
+  // What cannot be stored any more is not waited for.
+  if (ending_.error && ending_.signals_seen > 1) return leave();
   allocations_.kill_all();
 }
 

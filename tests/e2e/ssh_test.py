@@ -124,6 +124,18 @@ class SshTest(unittest.TestCase):
         self.assertEqual(list(self.outcomes(path).values()), [("ok", 1)] * 12, said)
         self.assertIn("lost the connection", said)
 
+    def test_two_sweeps(self):
+        """They share a connection to the host, and the one that ends first leaves it to the other."""
+        host = [f"{{host: {self.cluster.hosts[0]}, slots: 1}}"]
+        long, short = self.grid("long", 12, step_ms=500, hosts=host), self.grid("short", 1, hosts=host)
+        run = self.run_grid(long)
+        agents.wait_for(lambda: self.started(long) >= 1, 60, "the first attempt started")
+        self.finish(self.run_grid(short), 0)
+        self.assertIsNone(run.poll(), "it goes on")
+        said = self.finish(run, 0)
+        self.assertEqual(list(self.outcomes(long).values()), [("ok", 1)] * 12, said)
+        self.assertNotIn("lost the connection", said)
+
     def test_killed_orchestrator(self):
         path = self.grid("killed", 12, step_ms=200, nodes=(2,), ranks=2)
         run = self.run_grid(path)

@@ -85,7 +85,7 @@ class FakeLauncher : public launch::Launcher {
   Expected<void> finish(const launch::AllocationId& id, bool now) override {
     if (told_seen != nullptr) told_seen->push_back(now ? "finish now" : "finish");
     if (when_told) when_told();
-    if (waits_for_attempts && !now) return {};
+    if (never_ends || (waits_for_attempts && !now)) return {};
     if (queued_.contains(id)) {
       boost::asio::post(io_, [this, id] { end(held_[id], "CANCELLED", false, true); });
       return {};
@@ -95,6 +95,7 @@ class FakeLauncher : public launch::Launcher {
   }
   void kill(const launch::AllocationId& id) override {
     if (told_seen != nullptr) told_seen->push_back("kill");
+    if (never_ends) return when_told ? when_told() : void();
     boost::asio::post(io_, [this, id] { end(held_[id], "killed", true, false); });
   }
   void acknowledge(const launch::AllocationId& id, std::uint64_t offset) override {
@@ -108,6 +109,7 @@ class FakeLauncher : public launch::Launcher {
   std::map<launch::AllocationId, launch::AllocationRequest> adoptable;
   std::function<void()> when_told;
   std::function<bool(const launch::AllocationRequest&)> stays_queued;  // it never starts
+  bool never_ends = false;                                             // whatever an allocation is told
   bool waits_for_attempts = false;  // each allocation waits for its one attempt, even if it is told to end
   NamedHosts* named = nullptr;
   std::optional<double> seconds_left;  // time left of each allocation when it starts

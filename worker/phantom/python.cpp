@@ -14,8 +14,8 @@ namespace sweep::phantom {
 namespace {
 
 constexpr int kFileInput = 257;  // Py_file_input
-constexpr int kLongestWaitMs =
-    60 * 1000;  // for peers, once: then a program goes on with what was there before
+// For peers, which may compile for minutes; once: then a program goes on with what was there before.
+constexpr int kLongestWaitMs = 600 * 1000;
 
 template <class Function>
 Function* find(const char* name) {

@@ -13,7 +13,7 @@ BatchJob::BatchJob(BatchHost& host, AllocationRequest request)
       status_(life_, mail_, submission_) {}
 
 Expected<void> BatchJob::finish(bool now) {
-  if (!mail_->agent_spoke()) kill();  // no agent reads the inbox yet
+  if (!mail_->agent_spoke() && !life_->mail().has_outbox()) kill();  // no agent reads the inbox yet
   return post(spool::kFinish, {{"now", now}}).map([](i64) {});
 }
 

@@ -34,8 +34,11 @@ void JobLifecycle::give_up(BatchOutcome outcome) {
 }
 
 void JobLifecycle::cancel() {
-  if (closed() || !mail_.ours()) return;
+  if (closed()) return;
+  const auto ours = mail_.ours();
+  if (ours && !*ours) return;
   if (cancel_ == Cancel::kNotWanted) cancel_ = Cancel::kWanted;
+  if (!ours) return host_.poll_soon();  // again after the next query
   dismiss();
   if (state_ == State::kWaitingForRoom) return host_.poll_soon();
   if (!identity_.number || cancel_ == Cancel::kUnderWay) return;

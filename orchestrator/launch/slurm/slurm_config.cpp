@@ -9,6 +9,7 @@
 
 #include "base/expected.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "orchestrator/launch/batch/script_file.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm/slurm_scheduler.h"
@@ -27,9 +28,9 @@ void read_existing_job(SlurmOptions& options) {
                                 kQuestionLimit);
   options.max_nodes = answer.ok() ? std::atoll(answer.out.c_str()) : 0;
   const auto left = answer.out.find('|');
-  if (answer.ok() && left != std::string::npos)
-    options.existing_job_seconds_left =
-        limit_seconds(answer.out.substr(left + 1, answer.out.find('\n') - left - 1));
+  if (!answer.ok() || left == std::string::npos) return;
+  const auto seconds = limit_seconds(answer.out.substr(left + 1, answer.out.find('\n') - left - 1));
+  if (seconds) options.existing_job_ends_s = steady_s() + *seconds;
 }
 
 std::set<std::string> partitions_of(const SlurmOptions& options) {

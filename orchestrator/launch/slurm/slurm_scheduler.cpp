@@ -103,7 +103,8 @@ std::optional<i64> SlurmScheduler::existing_job() const {
 
 std::optional<double> SlurmScheduler::usable_s(const AllocationRequest& request,
                                                std::optional<double> left) const {
-  if (!left && existing_job()) left = options_.existing_job_seconds_left;
+  if (!left && existing_job() && options_.existing_job_ends_s)
+    left = *options_.existing_job_ends_s - steady_s();
   if (left) return *left - reserved_seconds(options_);
   if (existing_job()) return std::nullopt;
   return usable_seconds(request.seconds, options_);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "base/time.h"
 #include "orchestrator/launch/batch/batch_script.h"
 #include "orchestrator/launch/slurm/slurm_state.h"
 #include "runtime/attempt_token.h"
@@ -130,8 +131,8 @@ std::vector<std::string> head_agent_words(const AllocationRequest& wanted, const
   AgentCall call = batch_agent_call(wanted, programs, *options.idle_seconds);
   if (contained && !programs.rank.empty()) call.rank_program = container_wrapper_path(wanted.spool);
   call.bind = *options.colocate;
-  if (options.existing_job > 0 && options.existing_job_seconds_left)
-    call.time_limit_s = std::floor(*options.existing_job_seconds_left - reserved_seconds(options));
+  if (options.existing_job > 0 && options.existing_job_ends_s)
+    call.time_limit_s = std::floor(*options.existing_job_ends_s - steady_s() - reserved_seconds(options));
   if (wanted.nodes > 1) {
     call.nodes = wanted.nodes;
     call.peers = "slurm";

@@ -90,7 +90,7 @@ void SshAllocation::mailbox_attached() {
 }
 
 void SshAllocation::outbox_grew() {
-  while (state_ == SshState::kServing) {
+  while (state_ == SshState::kServing || state_ == SshState::kCleaningUp) {
     auto more = mail_.news();
     if (!more) return;
     around_.say(*more);
@@ -108,7 +108,7 @@ void SshAllocation::notice(const std::string& text) {
 }
 
 Expected<i64> SshAllocation::post(std::string_view kind, const nlohmann::json& body) {
-  if (is_over(state_)) return fail(fmt::format("allocation {} has ended", request_.id));
+  if (ended()) return fail(fmt::format("allocation {} has ended", request_.id));
   auto posted = mail_.post(kind, body);
   if (posted && bridge_) bridge_->push();
   return posted;
@@ -118,13 +118,20 @@ void SshAllocation::clean_up(Ended end) {
   const bool already = is_over(state_);
   handle(SshEvent::kStopped);
   if (already) return;
-  if (!mail_.ours()) return abandon();
+  const auto ours = mail_.ours();
+  if (ours && !*ours) return abandon();
   if (bridge_) bridge_->stop();
   end_ = std::move(end);
-  hosts_.clean_up();
+  if (ours) return hosts_.clean_up();
+  // Another process may run its agents: they are left alone.
+  end_.lost = true;
+  end_.reason = fmt::format("{}; its agents were not ended: {}", end_.reason, ours.error().message);
+  boost::asio::post(around_.io, [self = shared_from_this()] { self->hosts_cleaned(); });
 }
 
+// What its agents wrote after the connection was lost comes first.
 void SshAllocation::hosts_cleaned() {
+  outbox_grew();
   handle(SshEvent::kCleanedUp);
   if (state_ == SshState::kEnded) around_.say(end_);
 }

@@ -13,7 +13,7 @@
 #include "orchestrator/launch/allocation_call.h"
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/commands.h"
-#include "orchestrator/launch/ssh/ssh_logs.h"
+#include "orchestrator/launch/ssh/ssh_leftovers.h"
 #include "orchestrator/launch/ssh/ssh_refusal.h"
 #include "runtime/attempt_token.h"
 #include "schema/codec.h"
@@ -24,7 +24,7 @@ namespace sweep::launch {
 
 namespace {
 
-constexpr double kShort = 30, kCopy = 300, kStart = 60, kCleanUp = 120;  // seconds
+constexpr double kShort = 30, kCopy = 300, kStart = 60;  // seconds
 
 Expected<std::string> agent_bytes(const Programs& programs) {
   return files::read(programs.agent, std::size_t{1} << 30);
@@ -236,7 +236,8 @@ awaitable<void> SshHosts::join(Owner owner, std::size_t node, nlohmann::json rea
   if (places_[node].removal_due) co_await remove(owner, node);
 }
 
-// Ends what may be left on every host, brings the ranks' logs here, and removes the folders there.
+// Ends what may be left on every host, brings the rest of the outbox and the ranks' logs here, and removes the
+// folders there.
 void SshHosts::clean_up() {
   stop();
   waited_for_ = 1;
@@ -255,17 +256,14 @@ void SshHosts::clean_up() {
 awaitable<void> SshHosts::remove(Owner, std::size_t node) {
   if (abandoned_) co_return;
   const Place& place = places_[node];
-  const auto archive = logs_archive(request_.spool, node);
-  const auto line = removal_line(place.agent, place.spool, request_.id);
-  const auto said = co_await around_.shell.ask(hosts_[node].name, line, "", kCleanUp, archive);
+  const RemoteNode there{request_.id, hosts_[node].name, place.agent, place.spool, request_.spool, node};
+  const auto cleared = co_await clear_host(around_.io, around_.shell, there);
   if (abandoned_) co_return;
-  if (said.code != 0)
-    events_->notice(
-        fmt::format("{} could not be cleaned up ({}); agents there end by themselves after {:.0f} s "
-                    "without contact, and {} stays until `sweep clean --yes` removes it",
-                    hosts_[node].name, said.timed_out ? "no answer in time" : last_line(said.err),
-                    *around_.options.silence_seconds, place.spool));
-  co_await unpack_logs(around_.io, archive, request_.spool, node);
+  if (!cleared)
+    events_->notice(fmt::format(
+        "{} could not be cleaned up ({}); agents there end by themselves after {:.0f} s "
+        "without contact, and {} stays until `sweep clean --yes` removes it",
+        hosts_[node].name, cleared.error().message, *around_.options.silence_seconds, place.spool));
   one_cleaned();
 }
 

@@ -73,28 +73,47 @@ awaitable<void> look_at(SshShell& shell, std::string host, std::string script,
   read_answer(said.out, all, out.left);
 }
 
-// Copies the rest of the mailbox; removes the folder only when that copy is safe here.
-awaitable<void> end_on_host(boost::asio::io_context& io, SshShell& shell, const RemoteNode& node,
+// An agent that is not there any more can end nothing.
+std::string ending_line(const RemoteNode& node, std::uint64_t have) {
+  return fmt::format(
+      "if [ -x {0} ]; then {0} end --spool {1} --allocation {2} >/dev/null || "
+      "{{ echo 'a process does not end' >&2; exit 5; }}; fi; [ ! -e {3} ] || tail -c +{4} {3}",
+      shell_word(node.agent), shell_word(node.folder), shell_word(node.allocation),
+      shell_word(spool::outbox(node.folder).string()), have + 1);
+}
+
+std::string removal_line(const std::string& folder) {
+  return fmt::format("rm -rf {0} && {{ rmdir \"$(dirname {0})\" 2>/dev/null; exit 0; }}; exit 5",
+                     shell_word(folder));
+}
+
+awaitable<void> end_on_host(boost::asio::io_context& io, SshShell& shell, RemoteNode node,
                             std::vector<std::string>& failed) {
-  const auto hand = by_hand(shell.settings(), node.host);
-  const auto have = files::size_of(spool::outbox(node.spool));
-  const auto line = fmt::format(
-      "{} end --spool {} --allocation {} >/dev/null || {{ echo 'a process does not end' >&2; exit 5; }}; "
-      "tail -c +{} {} 2>/dev/null; exit 0",
-      shell_word(node.agent), shell_word(node.folder), shell_word(node.allocation), have + 1,
-      shell_word(spool::outbox(node.folder).string()));
-  const auto rest = co_await shell.ask(node.host, line, "", kForEnding);
-  if (rest.code != 0) co_return failed.push_back(node.host + ": " + why_unanswered(hand, rest));
-  const auto kept = spool::append_copy(spool::outbox(node.spool), have, rest.out, spool::Copy::kSynced);
-  if (!rest.out.empty() && !kept) co_return failed.push_back(node.host + ": " + kept.error().message);
-  const auto archive = logs_archive(node.spool, node.node);
-  const auto removal = removal_line(node.agent, node.folder, node.allocation);
-  const auto removed = co_await shell.ask(node.host, removal, "", kForEnding, archive);
-  if (removed.code != 0) failed.push_back(node.host + ": " + why_unanswered(hand, removed));
-  co_await unpack_logs(io, archive, node.spool, node.node);
+  const auto cleared = co_await clear_host(io, shell, node);
+  if (!cleared) failed.push_back(node.host + ": " + cleared.error().message);
 }
 
 }  // namespace
+
+awaitable<Expected<void>> clear_host(boost::asio::io_context& io, SshShell& shell, RemoteNode node) {
+  const auto hand = by_hand(shell.settings(), node.host);
+  const auto outbox = spool::outbox(node.spool);
+  const auto have = files::size_of(outbox);
+  const auto rest = co_await shell.ask(node.host, ending_line(node, have), "", kForEnding);
+  if (rest.code != 0) co_return fail(why_unanswered(hand, rest));
+  // Synced also where nothing is new: with its folder the host loses what it could send again.
+  const auto kept = spool::append_copy(outbox, have, rest.out, spool::Copy::kSynced);
+  if (!kept) co_return tl::unexpected(kept.error());
+  const auto archive = logs_archive(node.spool, node.node);
+  const auto logs = co_await shell.ask(node.host, logs_line(node.folder), "", kForEnding, archive);
+  const bool there = files::size_of(archive) > 0;  // else its folder is gone
+  const bool whole = co_await unpack_logs(io, archive, node.spool, node.node);
+  if (logs.code != 0) co_return fail("its logs: " + why_unanswered(hand, logs));
+  if (there && !whole) co_return fail("its logs cannot be unpacked here");
+  const auto removed = co_await shell.ask(node.host, removal_line(node.folder), "", kForEnding);
+  if (removed.code != 0) co_return fail(why_unanswered(hand, removed));
+  co_return Expected<void>();
+}
 
 std::vector<RemoteNode> far_nodes(const std::filesystem::path& spool, const std::string& allocation) {
   std::vector<RemoteNode> out;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "orchestrator/launch/ssh/ssh_options.h"
+#include "orchestrator/launch/ssh/ssh_shell.h"
 
 namespace sweep::launch {
 
@@ -24,6 +25,10 @@ struct FarHosts {
   std::vector<RemoteLeftovers> left;    // hosts that have a folder or a process
   std::vector<std::string> unanswered;  // "<host>: <why>"
 };
+
+// Ends the processes of an allocation on one host, copies the rest of its outbox and its logs into the spool here, and
+// then removes its folder there. Error: why not; what was not copied stays there.
+awaitable<Expected<void>> clear_host(boost::asio::io_context&, SshShell&, RemoteNode);
 
 // Empty: it was no allocation over ssh, or it ended before anything was started.
 std::vector<RemoteNode> far_nodes(const std::filesystem::path& spool, const std::string& allocation);

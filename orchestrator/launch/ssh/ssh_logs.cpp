@@ -51,19 +51,19 @@ awaitable<Channel::Ends> unpack(boost::asio::io_context& io, std::vector<std::st
 
 }  // namespace
 
-std::string removal_line(const std::string& agent, const std::string& folder, const std::string& allocation) {
+// Both parts are in every archive, so that a missing one means that it is damaged.
+std::string logs_line(const std::string& folder) {
   return fmt::format(
-      "{1} end --spool {0} --allocation {2} >/dev/null; cd {0} 2>/dev/null || exit 0; tar -cf - "
-      "--exclude='*.progress' attempts agent.log 2>/dev/null; cd / && rm -rf {0} && {{ rmdir \"$(dirname "
-      "{0})\" 2>/dev/null; exit 0; }}; exit 5",
-      shell_word(folder), shell_word(agent), shell_word(allocation));
+      "cd {} 2>/dev/null || exit 0; mkdir -p attempts && : >> agent.log && "
+      "tar -cf - --exclude='*.progress' attempts agent.log",
+      shell_word(folder));
 }
 
 fs::path logs_archive(const fs::path& spool, std::size_t node) {
   return spool / fmt::format("logs.n{}.tar", node);
 }
 
-awaitable<void> unpack_logs(boost::asio::io_context& io, fs::path archive, fs::path spool, std::size_t node) {
+awaitable<bool> unpack_logs(boost::asio::io_context& io, fs::path archive, fs::path spool, std::size_t node) {
   const fs::path folder = spool / fmt::format("unpacking.n{}", node);
   std::error_code ignored;
   fs::remove_all(folder, ignored);
@@ -72,10 +72,11 @@ awaitable<void> unpack_logs(boost::asio::io_context& io, fs::path archive, fs::p
       "tar", "-xf",           archive.string(), "--no-same-owner", "--no-same-permissions",
       "-C",  folder.string(), "attempts",       "agent.log"};
   std::unique_ptr<Channel> tar;
-  (void)co_await unpack(io, words, tar);
+  const auto ends = co_await unpack(io, words, tar);
   take_files(folder, spool, node == 0 ? "agent.log" : fmt::format("agent.n{}.log", node));
   fs::remove_all(folder, ignored);
   fs::remove(archive, ignored);
+  co_return ends.code == 0;
 }
 
 }  // namespace sweep::launch

@@ -8,17 +8,16 @@
 
 namespace sweep::launch {
 
-// The shell line that ends the processes of an allocation on a host, writes its logs to standard output as
-// such an archive, and removes its folder.
-std::string removal_line(const std::string& agent, const std::string& folder, const std::string& allocation);
+// The shell line that writes the logs in a folder on a host to standard output as such an archive.
+std::string logs_line(const std::string& folder);
 
 // The path of the archive of a node's logs until it is unpacked.
 std::filesystem::path logs_archive(const std::filesystem::path& spool, std::size_t node);
 
 // Unpacks a tar archive, made by another machine, of `attempts` and `agent.log` (agent.n<node>.log for a node
 // agent's) into the spool: plain files under the names that a spool has, nothing else of it. The archive is
-// removed. Whether it worked is not said: logs are evidence, no results.
-awaitable<void> unpack_logs(boost::asio::io_context& io, std::filesystem::path archive,
+// removed. Whether all of it was unpacked.
+awaitable<bool> unpack_logs(boost::asio::io_context& io, std::filesystem::path archive,
                             std::filesystem::path spool, std::size_t node);
 
 }  // namespace sweep::launch

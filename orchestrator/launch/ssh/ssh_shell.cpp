@@ -70,7 +70,10 @@ struct SshShell::Asking : std::enable_shared_from_this<Asking> {
   }
   void hear(std::string_view bytes) {
     bytes = greeting.take(bytes);
-    if (file.is_open()) return void(file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())));
+    if (!path.empty()) {
+      if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) channel->kill();
+      return;
+    }
     too_much = too_much || said.out.size() + bytes.size() > kMostKept;
     if (too_much) return channel->kill();
     said.out.append(bytes);
@@ -79,9 +82,11 @@ struct SshShell::Asking : std::enable_shared_from_this<Asking> {
     said.code = ends.code;
     said.err = too_much ? fmt::format("it says more than {} bytes", kMostKept) : ends.words;
     file.close();
+    if (!path.empty() && !file) said.code = -1, said.err = path.string() + ": cannot be written";
     if (!greeting.past()) without_an_answer(said, greeting.said());
     return std::move(said);
   }
+  fs::path path;
   std::ofstream file;
   bool too_much = false;
   boost::asio::steady_timer timer;
@@ -129,7 +134,7 @@ awaitable<SshShell::CommandResult> SshShell::ask(std::string host, std::string l
                                                  double limit_s, fs::path into) {
   used_[host] = true;
   const auto at = asking_.insert(asking_.end(), std::make_shared<Asking>(io_));
-  if (!into.empty()) (*at)->file.open(into, std::ios::binary | std::ios::trunc);
+  if (!into.empty()) (*at)->file.open((*at)->path = into, std::ios::binary | std::ios::trunc);
   const auto ends = co_await (*at)->run(io_, words(host, line), std::move(input), limit_s);
   const auto asking = std::move(*at);
   asking_.erase(at);
@@ -147,7 +152,8 @@ std::string remote_path(const std::string& path, const std::string& home) {
 void SshShell::drop(const std::string& host) {
   if (control_.empty()) return;
   std::vector<std::string> words = options();
-  words.insert(words.end(), {"-O", "exit", "--", host});
+  // Commands of other runs, which use the same connection, go on.
+  words.insert(words.end(), {"-O", "stop", "--", host});
   words.insert(words.begin(), {"ssh", "-q"});
   (void)capture("/usr/bin/env", words, kForMasters);  // a failure means that there is no connection to end
 }

@@ -22,7 +22,7 @@ namespace sweep::launch {
 class SshShell {
  public:
   SshShell(boost::asio::io_context& io, const SshOptions& options);
-  ~SshShell();  // ends the shared connections
+  ~SshShell();  // drops the shared connections
 
   struct CommandResult {
     int code = -1;  // the exit code; 255: ssh itself failed; -1: it was ended
@@ -37,7 +37,8 @@ class SshShell {
   // The command line of a channel that stays open. Its output is read through a BannerSkipper.
   std::vector<std::string> words(const std::string& host, const std::string& line) const;
   const SshOptions& settings() const { return options_; }
-  // Drops the shared connection, which may be dead without knowing; the next command makes a new one.
+  // Drops the shared connection, which may be dead without knowing: it ends with its last command, and the next one
+  // makes a new one.
   void drop(const std::string& host);
 
  private:

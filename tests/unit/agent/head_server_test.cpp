@@ -1,7 +1,9 @@
 // The head agent's side of a connection, with a client that connects from another thread.
 #include "worker/agent/net/head_server.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <boost/asio/post.hpp>
 #include <memory>
@@ -10,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/descriptors.h"
 #include "worker/agent/net/head_client.h"
 
 namespace sweep::agent {
@@ -66,6 +69,20 @@ TEST_F(HeadServerTest, TheLoopMayRunOnAfterTheServerIsGone) {
   server.reset();
   loop.poll();
   EXPECT_TRUE(loop.stopped());
+}
+
+TEST_F(HeadServerTest, WithoutADescriptorForACallerItDoesNotSpin) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET, at.sin_port = htons(static_cast<uint16_t>(server_.port()));
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int caller = ::socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(::connect(caller, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+  {
+    const testing::NoMoreDescriptors none;
+    EXPECT_LT(io_.run_for(std::chrono::milliseconds(300)), 50u);
+  }
+  ::close(caller);
+  EXPECT_TRUE(join(1, server_.secret()));
 }
 
 TEST_F(HeadServerTest, OthersAreRefused) {

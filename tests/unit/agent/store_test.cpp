@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "runtime/store_client.h"
+#include "tests/support/descriptors.h"
 #include "worker/agent/net/rendezvous_server.h"
 #include "worker/agent/net/rendezvous_store.h"
 
@@ -76,6 +77,21 @@ class StoreOverSocket : public ::testing::Test {
   std::unique_ptr<RendezvousServer> door_;
   std::thread agent_;
 };
+
+TEST_F(StoreOverSocket, WithoutADescriptorForARankItDoesNotSpin) {
+  boost::asio::io_context io;
+  auto door = RendezvousServer::open(io, folder_ / "other", [](i64, const Frame&) {});
+  ASSERT_TRUE(door) << door.error().message;
+  const int rank = unix_socket(folder_ / "other", false);
+  ASSERT_GE(rank, 0);
+  {
+    const testing::NoMoreDescriptors none;
+    EXPECT_LT(io.run_for(milliseconds(300)), 50u);
+  }
+  door->reset();
+  io.run_for(milliseconds(300));  // the loop may run on after the server is gone
+  ::close(rank);
+}
 
 TEST_F(StoreOverSocket, KeepsValuesCountsAndCompares) {
   auto one = client(), other = client();

@@ -8,8 +8,10 @@
 
 #include "base/files.h"
 #include "base/text.h"
+#include "base/time.h"
 #include "orchestrator/launch/programs.h"
 #include "orchestrator/launch/slurm/orchestrator_script.h"
+#include "schema/agent_call.h"
 #include "schema/spool.h"
 
 namespace sweep::launch {
@@ -178,6 +180,22 @@ TEST_F(RunScript, EveryPathReachesTheAgentAsItIs) {
     ASSERT_TRUE(script) << script.error().message;
     EXPECT_EQ(run(*script), job.words) << name;
   }
+}
+
+// A run may start its agents long after it has asked how long the job lasts.
+TEST(SlurmScript, AnAgentInAnExistingJobGetsTheTimeThatIsLeftThen) {
+  auto slurm = options("{}");
+  slurm.existing_job = 9;
+  const auto limit_at = [&](double ends_s) {
+    slurm.existing_job_ends_s = ends_s;
+    const auto words = head_agent_words(request(), slurm, {});
+    const auto found = std::ranges::find(words, kTimeLimitOption);
+    return found == words.end() || found + 1 == words.end() ? -1.0 : std::atof((found + 1)->c_str());
+  };
+  const double now = steady_s(), most = 1000 - reserved_seconds(slurm);
+  EXPECT_LE(limit_at(now + 1000), most);
+  EXPECT_GT(limit_at(now + 1000), most - 100);
+  EXPECT_NEAR(limit_at(now + 1000) - limit_at(now + 500), 500, 10);
 }
 
 // A line break in a directive begins a line of shell.

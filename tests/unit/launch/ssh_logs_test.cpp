@@ -14,6 +14,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+awaitable<void> unpack_into(boost::asio::io_context& io, fs::path archive, fs::path spool, std::size_t node,
+                            bool& whole) {
+  whole = co_await unpack_logs(io, std::move(archive), std::move(spool), node);
+}
+
 class SshLogsTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -38,18 +43,20 @@ class SshLogsTest : public ::testing::Test {
     fs::remove_all(root_ / "far");
     fs::create_directories(root_ / "far");
     boost::asio::io_context io;
-    start_coroutine(io, unpack_logs(io, archive, root_ / "spool", node));
+    start_coroutine(io, unpack_into(io, archive, root_ / "spool", node, whole_));
     io.run();
     EXPECT_FALSE(fs::exists(archive));
   }
   std::string text(const fs::path& file) const { return files::read(root_ / "spool" / file).value_or(""); }
   fs::path root_;
+  bool whole_ = false;
 };
 
 TEST_F(SshLogsTest, TheLogsOfAllNodesComeTogether) {
   put("attempts/7/rank_00000.log", "zero");
   put("agent.log", "head");
   send(0);
+  EXPECT_TRUE(whole_);
   put("attempts/7/rank_00001.log", "one");
   put("agent.log", "other");
   send(1);
@@ -75,8 +82,10 @@ TEST_F(SshLogsTest, ALinkLeadsNothingOutOfTheSpool) {
 TEST_F(SshLogsTest, WhatIsNoArchiveLeavesNothing) {
   std::ofstream(root_ / "logs.tar") << "no tar at all";
   boost::asio::io_context io;
-  start_coroutine(io, unpack_logs(io, root_ / "logs.tar", root_ / "spool", 0));
+  whole_ = true;
+  start_coroutine(io, unpack_into(io, root_ / "logs.tar", root_ / "spool", 0, whole_));
   io.run();
+  EXPECT_FALSE(whole_);
   EXPECT_TRUE(fs::is_empty(root_ / "spool"));
 }
 

@@ -10,7 +10,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/files.h"
 #include "orchestrator/launch/ssh/banner_skipper.h"
+#include "orchestrator/launch/ssh/ssh_leftovers.h"
+#include "schema/spool.h"
 
 namespace sweep::launch {
 namespace {
@@ -40,7 +43,7 @@ class SshTest : public ::testing::Test {
     std::filesystem::remove_all(home_);
   }
   void begin(const std::vector<std::string>& hosts) {
-    SshOptions options;
+    SshOptions& options = options_;
     for (const auto& name : hosts) options.all_hosts.push_back({name, "", 1, {}, "", "", ""});
     options.directory = (home_ / "far").string();
     const std::filesystem::path bin = SWEEP_BIN_DIR;
@@ -48,6 +51,11 @@ class SshTest : public ::testing::Test {
       if (const auto* started = std::get_if<Started>(&event)) started_ = *started;
       if (const auto* ended = std::get_if<Ended>(&event)) ended_ = *ended;
       if (const auto* notice = std::get_if<Notice>(&event)) notices_.push_back(notice->text);
+      if (const auto* outbox = std::get_if<Outbox>(&event)) {
+        outbox_.resize(outbox->offset);
+        outbox_ += outbox->bytes;
+        launcher_->acknowledge(outbox->id, outbox_.size());
+      }
     });
   }
   Expected<void> request(i64 nodes, std::vector<std::string> avoid = {}) {
@@ -58,6 +66,18 @@ class SshTest : public ::testing::Test {
     wanted.avoid = std::move(avoid);
     std::filesystem::create_directories(wanted.spool);
     return launcher_->request(wanted);
+  }
+  // One host whose agent serves.
+  void serve() {
+    begin({"here"});
+    ASSERT_TRUE(request(1));
+    ASSERT_TRUE(run_until([&] { return started_ || ended_; }));
+    ASSERT_TRUE(started_) << ended_->reason;
+  }
+  // The folder on the host; empty: it is gone.
+  std::filesystem::path far_spool() const {
+    const auto far = far_nodes(home_ / "a0001", "a0001");
+    return !far.empty() && std::filesystem::exists(far[0].folder) ? far[0].folder : "";
   }
   template <class Done>
   ::testing::AssertionResult run_until(Done&& done) {
@@ -71,7 +91,8 @@ class SshTest : public ::testing::Test {
   }
 
   std::filesystem::path home_;
-  std::string path_;
+  std::string path_, outbox_;
+  SshOptions options_;
   boost::asio::io_context io_;
   std::unique_ptr<Launcher> launcher_;
   std::optional<Started> started_;
@@ -144,6 +165,74 @@ TEST_F(SshTest, AFolderThatCannotBeRemovedIsSaid) {
   ASSERT_TRUE(launcher_->finish("a0001", false));
   ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
   EXPECT_EQ(notices_.size(), 1u);
+}
+
+// What the agent wrote while the connection was gone.
+TEST_F(SshTest, TheRestOfTheOutboxIsBroughtBeforeItsFolderIsRemoved) {
+  const std::string gate = home_ / "gate", rest = home_ / "rest";
+  const std::string line = spool::frame("a0001", 1, 99, spool::kStarted, {{"attempt", 7}});
+  std::ofstream(rest) << line;
+  std::string script = kSshHere;
+  script.insert(script.find("case $2 in dead"),
+                "case $3 in *' bridge --spool '*) exec 3<&0; /bin/sh -c \"$3\" <&3 & bridge=$!\n"
+                "  until [ -e " +
+                    gate +
+                    " ]; do sleep 0.01; done\n"
+                    "  kill $bridge; wait $bridge; for outbox in " +
+                    (home_ / "far").string() + "/spool/*/n0/outbox.jsonl; do cat " + rest +
+                    " >> $outbox; done; exit 9 ;;\n"
+                    "esac\n");
+  std::ofstream(home_ / "ssh") << script;
+  serve();
+  EXPECT_EQ(outbox_.find(line), std::string::npos);
+  std::ofstream(gate) << "open";
+  ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
+  EXPECT_NE(outbox_.find(line), std::string::npos);
+  EXPECT_EQ(far_spool(), "");
+}
+
+TEST_F(SshTest, AFolderStaysOnItsHostWhenTheOutboxCannotBeKeptHere) {
+  serve();
+  const auto copy = spool::outbox(home_ / "a0001");
+  std::filesystem::remove(copy);
+  std::filesystem::create_directory(copy);
+  ASSERT_TRUE(launcher_->finish("a0001", false));
+  ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
+  EXPECT_TRUE(ended_->lost);
+  EXPECT_EQ(notices_.size(), 1u);
+  EXPECT_GT(files::size_of(spool::outbox(far_spool())), 0u);
+}
+
+TEST_F(SshTest, AFolderStaysOnItsHostWhenItsLogsDoNotArrive) {
+  serve();
+  std::ofstream(home_ / "tar") << "#!/bin/sh\nexit 2\n";
+  std::filesystem::permissions(home_ / "tar", std::filesystem::perms::owner_all);
+  ASSERT_TRUE(launcher_->finish("a0001", false));
+  ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
+  EXPECT_FALSE(ended_->lost);
+  EXPECT_EQ(notices_.size(), 1u);
+  EXPECT_TRUE(std::filesystem::exists(spool::agent_log(far_spool())));
+}
+
+// Whether this process may still end the agents is not known: they live on.
+TEST_F(SshTest, AFenceThatFailsEndsTheAllocationHere) {
+  std::optional<Error> fence;
+  begin({"here"});
+  launcher_->use_fence([&](const std::function<Expected<void>()>& act) {
+    return fence ? Expected<void>(tl::unexpected(*fence)) : act();
+  });
+  ASSERT_TRUE(request(1));
+  ASSERT_TRUE(run_until([&] { return started_ || ended_; }));
+  ASSERT_TRUE(started_);
+  fence = Error{"the database is locked", ErrorKind::kBusy};
+  EXPECT_FALSE(launcher_->finish("a0001", true));
+  launcher_->kill("a0001");
+  ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
+  EXPECT_TRUE(ended_->lost);
+  EXPECT_NE(far_spool(), "");
+  const auto far = far_nodes(home_ / "a0001", "a0001");
+  EXPECT_TRUE(end_far(options_, {{far.at(0), {}}}).empty());
+  EXPECT_EQ(far_spool(), "");
 }
 
 TEST_F(SshTest, AHostWithEndlessOutputIsLostAndUsesLittleMemory) {

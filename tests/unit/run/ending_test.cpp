@@ -1,4 +1,6 @@
 // Allocations that the run loop ends itself: stops that grow stronger, and requests that nobody needs any more.
+#include <csignal>
+
 #include "tests/unit/run/sweep_runner_fixture.h"
 
 namespace sweep::run {
@@ -37,6 +39,16 @@ TEST_F(EndingTest, AStopAtOnceIsHeardAfterTheLimitOfGpuHours) {
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_NE(end->why.find("GPU-hours"), std::string::npos) << "the first reason is kept: " << end->why;
   EXPECT_EQ(told_, (std::vector<std::string>{"finish", "finish now"}));
+}
+
+// After an error nothing is stored any more, and an allocation may never say that it ended.
+TEST_F(EndingTest, ASecondSignalAfterAnErrorEndsTheRun) {
+  plan(1);
+  never_ends_ = true;
+  when_told_ = [] { ::raise(SIGINT); };
+  const auto end = run_with([](const Attempt&) { return FakeOutcome::kRefusePost; });
+  EXPECT_FALSE(end);
+  EXPECT_EQ(told_, (std::vector<std::string>{"finish now", "kill"}));
 }
 
 // Slurm calls a job cancelled that this run withdraws while it waits in the queue.

@@ -97,6 +97,7 @@ class SweepRunnerTest : public ::testing::Test {
           auto made = std::make_unique<FakeLauncher>(io, std::move(sink), std::move(script), chunk);
           made->requests_seen = &requests_, made->where_seen = &where_, made->told_seen = &told_;
           made->adoptable = adoptable_, made->seconds_left = seconds_left_;
+          made->never_ends = never_ends_;
           made->waits_for_attempts = waits_for_attempts_, made->when_told = when_told_;
           made->stays_queued = stays_queued_;
           if (!named_.all.empty()) made->named = &named_;
@@ -119,6 +120,7 @@ class SweepRunnerTest : public ::testing::Test {
   Settings settings_;
   std::map<launch::AllocationId, launch::AllocationRequest> adoptable_;
   testing::NamedHosts named_;
+  bool never_ends_ = false;
   bool waits_for_attempts_ = false;  // FakeLauncher's setting
   std::function<void()> when_told_;
   std::function<bool(const launch::AllocationRequest&)> stays_queued_;

@@ -34,6 +34,7 @@ HeadServer::HeadServer(boost::asio::io_context& io, i64 nodes, double lease_s, H
     : io_(io), nodes_(nodes), lease_s_(lease_s), listener_(listener), acceptor_(io) {}
 
 HeadServer::~HeadServer() {
+  *alive_ = false;
   close_all();
 }
 
@@ -46,7 +47,7 @@ Expected<void> HeadServer::listen(const Endpoint& at) {
   if (!ec) acceptor_.listen(4096, ec);
   if (ec) return fail(fmt::format("cannot listen on {} ({}): {}", at.address, at.interface, ec.message()));
   port_ = acceptor_.local_endpoint().port();
-  start_coroutine(io_, accept());
+  start_coroutine(io_, accept(alive_));
   return {};
 }
 
@@ -55,12 +56,16 @@ void HeadServer::stop_listening() {
   acceptor_.close(ignored);
 }
 
-awaitable<void> HeadServer::accept() {
-  while (acceptor_.is_open()) {
+awaitable<void> HeadServer::accept(std::shared_ptr<const bool> alive) {
+  while (*alive && acceptor_.is_open()) {
     tcp::endpoint peer;
     auto [error, socket] = co_await acceptor_.async_accept(peer, kAsTuple);
     if (error == boost::asio::error::operation_aborted) co_return;  // closed, perhaps by the destructor
-    if (error || !acceptor_.is_open()) continue;
+    if (!*alive || !acceptor_.is_open()) co_return;
+    if (error) {
+      co_await pause_accepting(io_.get_executor());
+      continue;
+    }
     start_coroutine(io_, meet(std::make_shared<Caller>(std::move(socket), io_, peer.address().to_string())));
   }
 }

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "runtime/coroutine.h"
+#include "worker/agent/net/accept_pause.h"
 #include "worker/agent/net/interface.h"
 #include "worker/agent/net/peer_connection.h"
 #include "worker/agent/net/secret.h"
@@ -50,7 +51,7 @@ class HeadServer {
  private:
   // A connection that has not proven the secret yet.
   struct Caller;
-  awaitable<void> accept();
+  awaitable<void> accept(std::shared_ptr<const bool> alive);
   awaitable<void> meet(std::shared_ptr<Caller>);
   void expect(const std::shared_ptr<Caller>&);
   void judge(const std::shared_ptr<Caller>&, const Frame&);
@@ -63,6 +64,7 @@ class HeadServer {
   HeadServerListener& listener_;
   const Secret secret_ = Secret::random();
   boost::asio::ip::tcp::acceptor acceptor_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   int port_ = 0;
   // Oldest first.
   std::list<std::shared_ptr<Caller>> callers_;

@@ -52,7 +52,11 @@ Expected<std::unique_ptr<RendezvousServer>> RendezvousServer::open(boost::asio::
 awaitable<void> RendezvousServer::accept(Alive alive) {
   while (*alive) {
     auto [error, socket] = co_await acceptor_.async_accept(kAsTuple);
-    if (error || !*alive) continue;
+    if (!*alive) co_return;
+    if (error) {
+      co_await pause_accepting(acceptor_.get_executor());
+      continue;
+    }
     const auto client = std::make_shared<Client>(std::move(socket), ++last_client_);
     clients_[client->id] = client;
     start_coroutine(acceptor_.get_executor(), hear(client, alive));

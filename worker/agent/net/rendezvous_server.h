@@ -12,6 +12,7 @@
 #include "runtime/coroutine.h"
 #include "schema/frame.h"
 #include "schema/trial.h"
+#include "worker/agent/net/accept_pause.h"
 
 namespace sweep::agent {
 
