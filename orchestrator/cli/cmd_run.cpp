@@ -291,9 +291,8 @@ int run_grid(Io& io, RunOptions o) {
   if (o.rehearse)
     if (auto made = driver::make_rehearsal(*planned, o.rehearse_ranks); !made)
       return refuse(io, made.error());
-  // A rehearsal finds out itself what fits.
   const double audit = chosen_strategy(planned->grid, o.strategy).value_or(Strategy()).audit;
-  if (!o.rehearse)
+  if (!o.rehearse)  // a rehearsal finds out itself what fits
     if (auto checked =
             driver::check_memory(*planned, driver::DryRunScope::kNearest, audit, progress_to(io, o.quiet));
         !checked)
