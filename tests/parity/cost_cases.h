@@ -1,6 +1,7 @@
 // CostCase: a product of strategies whose cost is compared with the formulas, by name, degrees and what it changes of a tiny
 // trial.
 #pragma once
+#include <ostream>
 #include <vector>
 
 #include "tests/parity/layouts.h"
@@ -15,6 +16,9 @@ struct CostCase {
   Degrees degrees;
   void (*change)(Trial&);
 };
+inline void PrintTo(const CostCase& c, std::ostream* out) {
+  *out << c.name;
+}
 
 inline void experts(Trial& t) {
   t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;

@@ -214,10 +214,6 @@ i64 peak_of(const Trial& t, at::Device device, parallel::Mesh& mesh,
   return peak;
 }
 
-void PrintTo(const CostCase& c, std::ostream* out) {
-  *out << c.name;
-}
-
 class ProductCosts : public ::testing::TestWithParam<CostCase> {};
 
 TEST_P(ProductCosts, SendWhatTheFormulasSayAndPeakWhereTheDryRunSays) {
