@@ -153,7 +153,7 @@ void SweepRunner::on_signal() {
   }
   if (!ending_.end) ending_.end = RunEnd{End::kInterrupted, "interrupted"};
   // What cannot be stored any more is not waited for.
-  if (ending_.error && ending_.signals_seen > 1) return leave();
+  if (ending_.error && ending_.signals_seen > 2) return leave();
   allocations_.kill_all();
 }
 

@@ -42,13 +42,13 @@ TEST_F(EndingTest, AStopAtOnceIsHeardAfterTheLimitOfGpuHours) {
 }
 
 // After an error nothing is stored any more, and an allocation may never say that it ended.
-TEST_F(EndingTest, ASecondSignalAfterAnErrorEndsTheRun) {
+TEST_F(EndingTest, AThirdSignalAfterAnErrorEndsTheRun) {
   plan(1);
   never_ends_ = true;
   when_told_ = [] { ::raise(SIGINT); };
   const auto end = run_with([](const Attempt&) { return FakeOutcome::kRefusePost; });
   EXPECT_FALSE(end);
-  EXPECT_EQ(told_, (std::vector<std::string>{"finish now", "kill"}));
+  EXPECT_EQ(told_, (std::vector<std::string>{"finish now", "finish now", "kill"}));
 }
 
 // Slurm calls a job cancelled that this run withdraws while it waits in the queue.
