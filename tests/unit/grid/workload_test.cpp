@@ -194,8 +194,8 @@ TEST(GridWorkload, WhatIsWrongIsRefusedWithItsPlace) {
            {kHead + "base: {workload: command}\n", "g.yaml:3:8:", ErrorKind::kUnsupported, "workload"},
            {with("  command: [a]\n  spelling: {precision: {bf17: b}}\n"),
             "g.yaml:2:1:", ErrorKind::kUnknownName, "bf17"},
-           {with("  command: [a]\n", "base: {tp: 2}\nmeasure: {repeats: 2}\n"), "g.yaml:5:11:", ErrorKind::kUnsupported,
-            "repeats"},
+           {with("  command: [a]\n", "base: {tp: 2}\nmeasure: {repeats: 2}\n"),
+            "g.yaml:5:11:", ErrorKind::kUnsupported, "repeats"},
            {with("  command: [a]\n  spelling: {nowhere: {a: b}}\n"), "g.yaml:2:1:", ErrorKind::kUnknownName,
             "nowhere"},
        }) {
