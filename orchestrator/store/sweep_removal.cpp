@@ -36,11 +36,12 @@ void refuse_open_allocations(Transaction& work, const SweepRow& sweep) {
 
 // Another sweep's answer that is an attempt of this one (--reuse) would be gone too.
 void refuse_answers_of_others(Transaction& work, const SweepRow& sweep) {
-  auto rows = work.rows(
-      fmt::format("SELECT s.name, count(*) FROM plan_entry p JOIN sweep s ON s.id = p.sweep "
-                  "WHERE p.sweep <> ? AND p.final_attempt IN {} GROUP BY s.id ORDER BY s.id LIMIT 1",
-                  kAttempts),
-      sweep.id, sweep.id);
+  auto rows = work.rows(R"(
+      SELECT s.name, count(*) FROM plan_entry p JOIN sweep s ON s.id = p.sweep
+      WHERE p.sweep <> ?1 AND p.final_attempt IN
+        (SELECT id FROM attempt WHERE entry IN (SELECT key FROM plan_entry WHERE sweep = ?1))
+      GROUP BY s.id ORDER BY s.id LIMIT 1)",
+                        sweep.id);
   if (!rows.next()) return;
   const auto name = rows.get<std::string>(0);
   const auto answers = rows.get<i64>(1);
