@@ -100,6 +100,12 @@ bool is_from_log(const RankRecord& record) {
 // are the same ones. Ranks with a silent log have as many as those whose log tells them; a trainer that reports
 // by itself on some ranks only leaves the tokens of the others unknown. Then only a grid with a model says what
 // the batch axes mean to the program.
+// A grid without a model may still say how many tokens a step has. Without the list of axes it said nothing.
+bool states_its_tokens(std::string_view labels) {
+  return label_members(labels).contains(kLabelAxes) && knows_axis(labels, "seq_len") &&
+         (knows_axis(labels, "micro_batch_size") || knows_axis(labels, "global_batch_size"));
+}
+
 std::optional<double> command_tokens(const Trial& t, std::span<const RankRecord> records, i64 processes) {
   double tokens = 0;
   i64 ranks = 0;
@@ -111,9 +117,7 @@ std::optional<double> command_tokens(const Trial& t, std::span<const RankRecord>
   }
   if (ranks > 0 && (logged || ranks >= processes))
     return tokens / real(ranks) * real(std::max(ranks, processes)) / (real(t.tp) * real(t.pp));
-  const bool stated = label_members(t.labels).contains(kLabelAxes) && knows_axis(t.labels, "seq_len") &&
-                      (knows_axis(t.labels, "micro_batch_size") || knows_axis(t.labels, "global_batch_size"));
-  if (t.spec.layers < 1 && !stated) return std::nullopt;
+  if (t.spec.layers < 1 && !states_its_tokens(t.labels)) return std::nullopt;
   return real(t.global_batch_size) * real(t.seq_len);
 }
 
