@@ -51,7 +51,8 @@ bool join_group(const Prepared& child) {
   return false;
 }
 
-// By the list of /proc, which names each as a line of digits. In the child of a fork: it allocates nothing.
+// Reads the list of /proc, which names each descriptor by its digits. It runs in the child of a fork, so it allocates
+// nothing.
 bool close_on_exec_one_by_one(unsigned first) {
   const int list = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (list < 0) return false;

@@ -87,8 +87,8 @@ KernelWork bias_work(const ModelSpec& m, const LayerColumns& c) {
   return out;
 }
 
-// Of each of a layer's products the factors are read for their largest number, and again to be rounded: input and weight
-// forward, backward those of two products.
+// Each factor of a layer's products is read for its largest number, and again to be rounded: input and weight forward, the
+// factors of two products backward.
 PassWork rounding_work(const ModelSpec& m, const LayerColumns& c, double parameters) {
   const double gates = m.swiglu ? 2 : 1;
   const double in = 2 * c.hidden + c.query + c.mlp;

@@ -8,7 +8,7 @@
 namespace sweep::answers {
 namespace {
 
-// What charts show beside the columns.
+// Charts show these beside the columns.
 constexpr std::pair<std::string_view, std::string_view> kNames[] = {
     {"ok", "measured"},
     {"max_batch", "largest micro-batch"},

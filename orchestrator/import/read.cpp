@@ -96,7 +96,7 @@ class Importer {
     if (draft.trial.model.empty()) return fail(ErrorKind::kMissing, "model", "the row names no model");
     draft.trial.spec = spec_of(draft.trial.model);
     const auto assumed = complete(draft.trial, draft.stated);
-    // What never ran may be what no layout can be.
+    // A pruned row may have a layout that cannot exist: it never ran.
     if (!assumed && outcome_of(draft).value_or(std::nullopt) == Outcome::kPruned)
       return ++out_.left_out, Expected<void>{};
     if (!assumed) return tl::unexpected(assumed.error());

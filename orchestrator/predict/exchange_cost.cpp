@@ -1,4 +1,4 @@
-// What a step costs beside its layers: exchanges between ranks, the update, and what moves to the host.
+// The cost of a step beside its layers: exchanges between ranks, the update, and moves to the host.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,6 @@
 // Batch curve: the results of one setting by micro-batch size (or by another size, such as the model's), from the
-// smallest to the one that ran out of memory. It finds the star: the largest batch before cudaMalloc retries or an out-of-memory error.
+// smallest to the one that ran out of memory. It finds the star: the largest batch before cudaMalloc retries or an
+// out-of-memory error.
 #pragma once
 #include <optional>
 #include <span>

@@ -31,7 +31,7 @@ struct Seen {
 
 constexpr std::array<std::string_view, 3> kAxesOfTheBatch{"micro_batch_size", "grad_accum",
                                                           "global_batch_size"};
-// What the first lines of a suggestion say; the batch in all follows from the others.
+// The first lines of a suggestion say these; the batch in all follows from the others.
 constexpr std::array<std::string_view, 8> kSaidFirst{"model",         "hardware",         "nodes",
                                                      "gpus_per_node", "micro_batch_size", "seq_len",
                                                      "recompute",     "global_batch_size"};

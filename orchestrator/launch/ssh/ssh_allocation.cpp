@@ -129,7 +129,7 @@ void SshAllocation::clean_up(Ended end) {
   boost::asio::post(around_.io, [self = shared_from_this()] { self->hosts_cleaned(); });
 }
 
-// What its agents wrote after the connection was lost comes first.
+// First comes the rest of what its agents wrote, which arrived after the connection was lost.
 void SshAllocation::hosts_cleaned() {
   outbox_grew();
   handle(SshEvent::kCleanedUp);
