@@ -12,7 +12,12 @@ import subprocess
 import tempfile
 
 NAMES = ("chromium-headless-shell", "chromium", "google-chrome")
-SILENCE_S = 60
+SILENCE_S = 300
+LEFT = ("Inspected target navigated", "Execution context was destroyed", "Cannot find default execution context")
+
+
+class PageLeft(RuntimeError):
+    """The page went to another address while it was asked."""
 
 
 def find():
@@ -39,7 +44,8 @@ class Page:
             answer = self._read()
             if answer.get("id") == self._last:
                 if "error" in answer:
-                    raise RuntimeError(f"{method}: {answer['error']}")
+                    left = any(words in answer["error"].get("message", "") for words in LEFT)
+                    raise (PageLeft if left else RuntimeError)(f"{method}: {answer['error']}")
                 return answer["result"]
 
     def _read(self):
@@ -78,8 +84,14 @@ class Page:
         """Until what was asked for is drawn: two frames, and the promises before them."""
         self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
-    def evaluate(self, expression):
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+    def evaluate(self, expression, tries=10):
+        """The value of the expression; in the new page, when a click opens another one meanwhile."""
+        try:
+            answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        except PageLeft:
+            if tries == 1:
+                raise
+            return self.evaluate(expression, tries - 1)
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"].get("exception", {}).get("description", str(answer)))
         return answer["result"].get("value")
@@ -102,7 +114,8 @@ class Page:
         x, y = self.middle(selector)
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, modifiers=modifiers)
+            with contextlib.suppress(PageLeft):  # the click has opened another page before the browser answered
+                self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, modifiers=modifiers)
         self.settle()
 
     def press(self, key):

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -17,6 +19,8 @@
 
 namespace sweep::agent {
 namespace {
+
+using namespace std::chrono_literals;
 
 TEST(OomWatch, RecognisesTheKernelsOwnSentences) {
   EXPECT_EQ(oom_victim("6,339,51,-;Out of memory: Killed process 4711 (sweep-rank) total-vm:1kB"), 4711);
@@ -69,6 +73,21 @@ TEST(NodeWatch, ASlotBeyondTheGpusThatAreThereIsRefused) {
   EXPECT_NE(why.find("slot 3 needs a GPU of its own, but this node has only 2"), std::string::npos) << why;
 }
 
+// Waits until the process has used so much more CPU time, on a busy machine too. False when that takes five minutes.
+bool wait_for_cpu_time(pid_t pid, std::chrono::milliseconds more) {
+  clockid_t clock;
+  if (::clock_getcpuclockid(pid, &clock) != 0) return false;
+  const auto used = [clock] {
+    timespec now{};
+    ::clock_gettime(clock, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  };
+  const auto enough = used() + more;
+  const auto end = std::chrono::steady_clock::now() + 5min;
+  while (used() < enough && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(1ms);
+  return used() >= enough;
+}
+
 TEST(NodeWatch, UtilisationOfABusyProcessIsSampledOnlyWhileMeasuring) {
   const pid_t busy = ::fork();
   if (busy == 0)
@@ -82,8 +101,9 @@ TEST(NodeWatch, UtilisationOfABusyProcessIsSampledOnlyWhileMeasuring) {
   EXPECT_FALSE(before.util_mean);
   for (int i = 0; i < 3; ++i) {
     span.sample({busy}, true);
-    ::usleep(50'000);  // lets CPU time pass
+    ASSERT_TRUE(wait_for_cpu_time(busy, 100ms)) << "the process got no CPU time";
   }
+  span.sample({busy}, true);
   span.report(after);
   ::kill(busy, SIGKILL);
   ::waitpid(busy, nullptr, 0);
@@ -103,7 +123,6 @@ TEST(NodeWatch, TheLoadOfACommandIsNotThatOfTheProcessThatWaitsForIt) {
   auto span = watch.begin({0}, /*on_gpu=*/false, /*runs_command=*/true);
   for (int i = 0; i < 3; ++i) {
     span.sample({::getpid()}, true);
-    ::usleep(20'000);  // lets CPU time pass
   }
   AttemptEnd end;
   span.report(end);
