@@ -454,6 +454,9 @@ def watch(model=None, optimizer=None, tokens=None):
         model.register_forward_pre_hook(
             lambda module, args, kwargs: each.forward_begins(args, kwargs) if module.training else None, with_kwargs=True)
         model.register_forward_hook(lambda module, args, output: each.forward_ends() if module.training else None)
+    # Wrappers such as Accelerate's hold the optimizer that has hooks.
+    while optimizer is not None and not hasattr(optimizer, "_optimizer_step_pre_hooks") and hasattr(optimizer, "optimizer"):
+        optimizer = optimizer.optimizer
     if optimizer is not None:
         optimizer.register_step_pre_hook(lambda _, args, kwargs: _before_step(args, kwargs, each.optimizer_begins))
         optimizer.register_step_post_hook(lambda *_: each.step_ends())
@@ -470,8 +473,8 @@ def step(tokens=None, loss=None):
     if _manual is None:
         _stand_down()
         _manual = Watch(to)
-    _manual.tokens = tokens
-    _manual.loss_value = loss
+    _manual.tokens = None if tokens is None else int(tokens)  # numbers of NumPy, JAX and PyTorch too
+    _manual.loss_value = None if loss is None else float(loss)
     _manual.step_ends()
 
 

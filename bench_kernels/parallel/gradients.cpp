@@ -56,8 +56,9 @@ void Gradients::begin_round() {
 }
 
 void Gradients::begin_backward(bool last) {
+  if (plan_.gradients_sharded())
+    begin_round();  // the bucket under way is of the micro-batch before: not the last
   last_ = last;
-  if (plan_.gradients_sharded()) begin_round();
 }
 
 void Gradients::need(std::size_t group, model::Pass pass) {

@@ -51,6 +51,12 @@ std::optional<std::string> load_objection(const Trial& t) {
 }
 
 std::optional<std::string> evaluation_objection(const Trial& t) {
+  if (const i64 rows = t.eval_batch_size * (t.seq_len / t.cp); t.sp && rows % t.tp != 0)
+    return fmt::format(
+        "eval_batch_size {} x seq_len {} / cp {} is not a multiple of tp {}, by which sp splits the rows; "
+        "take another "
+        "eval_batch_size.",
+        t.eval_batch_size, t.seq_len, t.cp, t.tp);
   if (t.eval_metrics == EvalMetrics::kLoss) return {};
   if (t.eval_batch_size == 0)
     return fmt::format("eval_metrics {} without an evaluation: set eval_batch_size.", t.eval_metrics);
@@ -90,8 +96,13 @@ i64 load_bytes(const Trial& t) {
   const bool rank0 = t.weights_load == WeightsLoad::kRank0,
              codes = t.weights_file == WeightsFileForm::kQuantized;
   const i64 readers = rank0 ? 1 : t.dp * t.cp / state_split(t).weights;
-  const i64 plain = readers * bytes_of(types.weights) * (parameter_count(t.spec) - quantized_weights(t));
-  if (codes) return plain + readers * quantized_bytes(t);
+  // Experts are sharded over all ranks of dp and cp, also where dp_shard ranks share the other weights.
+  const i64 expert_readers = rank0 || state_split(t).weights > 1 ? 1 : readers;
+  const QuantizedModel quantized = quantized_model(t);
+  const i64 experts = expert_parameter_count(t.spec) - quantized.experts.weights;
+  const i64 dense = parameter_count(t.spec) - quantized.weights() - experts;
+  const i64 plain = bytes_of(types.weights) * (readers * dense + expert_readers * experts);
+  if (codes) return plain + readers * quantized.dense.bytes + expert_readers * quantized.experts.bytes;
   return plain + bytes_of(types.compute) * (rank0 ? quantized_weights(t) : weights_read_to_quantize(t));
 }
 

@@ -51,11 +51,15 @@ i64 attention_biases(const ModelSpec& m) {
          (m.linear_bias ? m.hidden_size : 0) + (family_of(m).sinks() ? m.heads : 0);
 }
 
+// Of one MLP: a dense layer's, or one expert's.
+i64 biases_of_one_mlp(const ModelSpec& m) {
+  return m.linear_bias ? (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size : 0;
+}
+
 // With experts theirs and the router's.
 i64 mlp_biases(const ModelSpec& m) {
   if (!m.linear_bias) return 0;
-  const i64 one = (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size;
-  return m.experts > 0 ? m.experts * (one + 1) : one;
+  return m.experts > 0 ? m.experts * (biases_of_one_mlp(m) + 1) : biases_of_one_mlp(m);
 }
 
 i64 norm_parameters(const ModelSpec& m) {
@@ -95,6 +99,12 @@ i64 parameter_count(const ModelSpec& m) {
   const i64 tables = (m.tie_embeddings ? 1 : 2) * m.vocab_size * m.hidden_size;
   return m.all_layers() * layer + mlp_weights_of_layers(m, m.experts) + tables + position_elements(m) +
          norm_parameters(m) + encoder_decoder_parameters(m);
+}
+
+i64 expert_parameter_count(const ModelSpec& m) {
+  if (m.experts == 0) return 0;
+  const i64 one = mlp_weights(m, m.intermediate_size) + biases_of_one_mlp(m);
+  return (m.layers - std::min(m.dense_layers, m.layers)) * m.experts * one;
 }
 
 i64 multiplied_parameter_count(const ModelSpec& m) {

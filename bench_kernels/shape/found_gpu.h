@@ -23,6 +23,10 @@ bool has_code_for(const std::vector<std::string>& archs, const std::string& comp
 // 8.0 and above (Dao 2023, arXiv 2307.08691; its README). CPU ranks compute it by other code; of hardware
 // that is not known, nothing is excluded.
 bool runs_flash(const std::string& hardware);
+// Whether its kernels for GPUs take heads of this size (the checks of mha_fwd in PyTorch's flash_api.cpp).
+inline bool flash_takes_heads_of(i64 head_dim) {
+  return head_dim <= 256 && head_dim % 8 == 0;
+}
 // Whether the library multiplies the rows of all experts in one kernel there: its kernels are for compute
 // capability 9.0 and 10.x.
 bool runs_grouped(const std::string& hardware);

@@ -72,16 +72,16 @@ QuantizedTensors quantized_tensors(const ModelSpec& m) {
   return out;
 }
 
-i64 quantized_weights(const Trial& t) {
-  if (none(t)) return 0;
+QuantizedModel quantized_model(const Trial& t) {
+  if (none(t)) return {};
   const QuantizedTensors tensors = quantized_tensors(t.spec);
-  return t.spec.layers * (weights_of(tensors.dense) + weights_of(tensors.experts));
+  const i64 layers = t.spec.layers;
+  return {.dense = {layers * weights_of(tensors.dense), layers * bytes_of(tensors.dense)},
+          .experts = {layers * weights_of(tensors.experts), layers * bytes_of(tensors.experts)}};
 }
 
-i64 quantized_bytes(const Trial& t) {
-  if (none(t)) return 0;
-  const QuantizedTensors tensors = quantized_tensors(t.spec);
-  return t.spec.layers * (bytes_of(tensors.dense) + bytes_of(tensors.experts));
+i64 quantized_weights(const Trial& t) {
+  return quantized_model(t).weights();
 }
 
 i64 weights_read_to_quantize(const Trial& t) {

@@ -35,8 +35,15 @@ struct QuantizedTensors {
 };
 QuantizedTensors quantized_tensors(const ModelSpec&);
 // Of the whole model: weights that are quantized, and the bytes that they take.
+struct QuantizedModel {
+  struct Part {
+    i64 weights = 0, bytes = 0;
+  };
+  Part dense, experts;
+  i64 weights() const { return dense.weights + experts.weights; }
+};
+QuantizedModel quantized_model(const Trial&);
 i64 quantized_weights(const Trial&);
-i64 quantized_bytes(const Trial&);
 // Weights of whole tensors that the ranks read together, each those of which it keeps bytes.
 i64 weights_read_to_quantize(const Trial&);
 

@@ -57,7 +57,8 @@ AttentionKind attention_kind(const Trial& t, KernelPath path) {
   if (family_of(t.spec).relative_positions) return AttentionKind::kMath;
   // The library's kernel on GPUs takes half precisions only, and GPUs from Ampere on.
   const bool flash =
-      path == KernelPath::kProcessor || (t.precision != Precision::kFp32 && runs_flash(t.hardware));
+      path == KernelPath::kProcessor ||
+      (t.precision != Precision::kFp32 && runs_flash(t.hardware) && flash_takes_heads_of(t.spec.head_dim));
   return flash ? AttentionKind::kFlash : AttentionKind::kMath;
 }
 
@@ -78,6 +79,10 @@ std::optional<std::string> kernel_objection(const Trial& t, KernelPath path) {
   if (halves && !runs_flash(t.hardware))
     return fmt::format("attention {} needs compute capability 8.0, {} has {}; take math, sdpa or auto",
                        t.attention, t.hardware, known_hardware(t.hardware)->compute_capability);
+  if (t.attention == AttentionKind::kFlash && !flash_takes_heads_of(t.spec.head_dim))
+    return fmt::format(
+        "attention flash needs heads of at most 256 and a multiple of 8, not {}; take math, sdpa or auto",
+        t.spec.head_dim);
   if ((sdpa || cudnn) && t.spec.sliding_window && *t.spec.sliding_window < t.seq_len)
     return fmt::format("attention {} has no sliding window ({} < seq_len {}); take flash, math or auto",
                        t.attention, *t.spec.sliding_window, t.seq_len);

@@ -143,17 +143,23 @@ std::vector<Field> varying(std::span<const ResultRow> rows) {
   return out;
 }
 
-std::vector<Field> varying(const ResultColumns& columns) {
+std::vector<Field> all_fields(const ResultColumns& columns) {
   std::vector<Field> out;
-  for (const Column& column : sweep::columns()) {
-    if (column.role == Role::kAxis && columns.coded.find(column.key)->second.values.size() > 1)
-      out.emplace_back(column);
-  }
+  for (const Column& column : sweep::columns()) out.emplace_back(column);
   for (const auto& [name, unit] : label_names(columns)) {
     if (find_column(name)) continue;
-    const auto field = Field::resolve(name, columns);
-    if (field && coded_values(columns, *field).values.size() > 1) out.push_back(*field);
+    if (const auto field = Field::resolve(name, columns)) out.push_back(*field);
   }
+  return out;
+}
+
+std::vector<Field> varying(const ResultColumns& columns) {
+  std::vector<Field> out = all_fields(columns);
+  std::erase_if(out, [&](const Field& field) {
+    const Column* column = find_column(field.name());
+    if (!column) return coded_values(columns, field).values.size() < 2;
+    return column->role != Role::kAxis || columns.coded.find(column->key)->second.values.size() < 2;
+  });
   return out;
 }
 

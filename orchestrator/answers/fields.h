@@ -41,6 +41,8 @@ Expected<Field> resolve_ranked(std::string_view name);
 // The direction of the metric in schema/fields.def.
 bool lower_is_better(std::string_view metric);
 
+// Every column, in table order, then the labels that are not named like one. The columns must hold `labels`, coded.
+std::vector<Field> all_fields(const ResultColumns&);
 // The axes and labels whose value differs between rows (model among them), in table order.
 std::vector<Field> varying(std::span<const ResultRow> rows);
 std::vector<Field> varying(const ResultColumns&);  // the columns must hold every axis and `labels`, coded

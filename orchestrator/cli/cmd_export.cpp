@@ -7,6 +7,7 @@
 
 #include "base/process.h"
 #include "orchestrator/answers/fields.h"
+#include "orchestrator/answers/statistics/grouping.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/export_trackers.h"
 #include "orchestrator/export/column_file.h"
@@ -37,38 +38,51 @@ int export_benchmark(Io& io, const ExportOptions& o, const std::vector<ResultRow
   return written ? kAnswered : refuse(io, written.error());
 }
 
-// The columns of a comma-separated list; an empty one stands for all.
-Expected<std::vector<const Column*>> columns_named(const std::string& list) {
+// The columns to read for names of columns and of a grid's own axes; for no names, all of them.
+ColumnSelection selection_for(const std::vector<std::string>& names) {
   std::vector<const Column*> out;
-  for (const std::string& name : split_list(list)) {
+  for (const std::string& name : names) {
     const Column* column = find_column(name);
-    if (!column)
-      return fail(
-          ErrorKind::kUnknownName, name,
-          fmt::format(
-              "there is no column '{}'; docs/fields.md has them all, and axes of a grid's own are in the "
-              "column 'labels'",
-              name));
-    out.push_back(column);
+    out.push_back(column ? column : find_column("labels"));
   }
-  if (out.empty())
+  if (names.empty())
     for (const Column& column : columns()) out.push_back(&column);
+  return exports::selection_of(out);
+}
+
+Expected<std::vector<answers::Field>> fields_named(const std::vector<std::string>& names,
+                                                   const ResultColumns& rows) {
+  if (names.empty()) return answers::all_fields(rows);
+  std::vector<answers::Field> out;
+  for (const std::string& name : names) {
+    const auto field = answers::Field::resolve(name, rows);
+    if (!field) return tl::unexpected(field.error());
+    out.push_back(*field);
+  }
   return out;
 }
 
+exports::FileColumn file_column(const answers::Field& field, const ResultColumns& rows) {
+  if (const Column* column = find_column(field.name())) return exports::file_column(*column, rows);
+  return exports::file_column(field.name(), std::string(field.unit()), answers::coded_values(rows, field));
+}
+
 int export_columns(Io& io, const ExportOptions& o) {
-  const auto wanted = columns_named(o.columns);
-  if (!wanted) return refuse(io, wanted.error());
+  const auto names = split_list(o.columns);
   const auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
-  const auto rows = opened->store->result_columns(opened->sweep.id, exports::selection_of(*wanted));
+  const auto rows = opened->store->result_columns(opened->sweep.id, selection_for(names));
   if (!rows) return refuse(io, rows.error());
+  const auto fields = fields_named(names, *rows);
+  if (!fields) return refuse(io, fields.error());
+  std::vector<exports::FileColumn> columns;
+  for (const auto& field : *fields) columns.push_back(file_column(field, *rows));
   if (o.output.empty() || o.output == "-") {  // not kept a second time
-    const auto written = exports::write_columns(io.out, *wanted, *rows);
+    const auto written = exports::write_columns(io.out, columns, rows->size());
     return written ? kAnswered : refuse(io, written.error());
   }
   std::ostringstream bytes;
-  auto written = exports::write_columns(bytes, *wanted, *rows);
+  auto written = exports::write_columns(bytes, columns, rows->size());
   if (written) written = write_output(io, o.output, bytes.str());
   return written ? kAnswered : refuse(io, written.error());
 }

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <ostream>
 
 #include "orchestrator/export/text.h"
@@ -24,30 +25,38 @@ nlohmann::json json_of(const Value& value) {
   return nullptr;
 }
 
-nlohmann::json heading(const Column& column, const ResultColumns& rows) {
-  nlohmann::json out = {{"name", column.key}, {"type", column.type}, {"unit", column.unit}};
-  if (is_number(column)) return out;
+nlohmann::json heading(const FileColumn& column) {
+  nlohmann::json out = {{"name", column.name}, {"type", column.type}, {"unit", column.unit}};
+  if (column.numbers) return out;
   auto values = nlohmann::json::array();
-  if (column.key == kId)
-    for (const std::string_view id : rows.trial) values.push_back(id);
-  else
-    for (const Value& value : rows.coded.find(column.key)->second.values) values.push_back(json_of(value));
+  for (const Value& value : column.coded->values) values.push_back(json_of(value));
   out["values"] = std::move(values);
   return out;
+}
+
+// The ids of the rows: each its own value.
+CodedColumn ids_of(const ResultColumns& rows) {
+  CodedColumn out;
+  out.of.resize(rows.size());
+  std::iota(out.of.begin(), out.of.end(), 0u);
+  for (const std::string_view id : rows.trial) out.values.emplace_back(std::string(id));
+  return out;
+}
+
+// The type that all values have; null has every type.
+std::string type_of(std::span<const Value> values) {
+  bool whole = true, number = true;
+  for (const Value& value : values) {
+    if (std::holds_alternative<std::string>(value)) number = false;
+    if (std::holds_alternative<double>(value)) whole = false;
+  }
+  return !number ? "text" : whole ? "i64" : "f64";
 }
 
 template <class T>
 void put_bytes(std::ostream& out, const std::vector<T>& values) {
   out.write(reinterpret_cast<const char*>(values.data()),
             static_cast<std::streamsize>(values.size() * sizeof(T)));
-}
-
-void put_column(std::ostream& out, const Column& column, const ResultColumns& rows) {
-  if (is_number(column)) return put_bytes(out, rows.numbers.find(column.key)->second);
-  if (column.key != kId) return put_bytes(out, rows.coded.find(column.key)->second.of);
-  std::vector<std::uint32_t> each_its_own(rows.size());
-  for (std::uint32_t row = 0; row < each_its_own.size(); ++row) each_its_own[row] = row;
-  put_bytes(out, each_its_own);
 }
 
 }  // namespace
@@ -59,12 +68,29 @@ ColumnSelection selection_of(std::span<const Column* const> columns) {
   return out;
 }
 
-Expected<void> write_columns(std::ostream& out, std::span<const Column* const> columns,
-                             const ResultColumns& rows) {
-  nlohmann::json head = {{"rows", rows.size()}, {"columns", nlohmann::json::array()}};
-  for (const Column* column : columns) head["columns"].push_back(heading(*column, rows));
+FileColumn file_column(const Column& column, const ResultColumns& rows) {
+  if (column.key == kId) return file_column(std::string(column.key), std::string(column.unit), ids_of(rows));
+  FileColumn out{std::string(column.key), std::string(column.type), std::string(column.unit)};
+  if (is_number(column))
+    out.numbers = &rows.numbers.find(column.key)->second;
+  else
+    out.coded = &rows.coded.find(column.key)->second;
+  return out;
+}
+
+FileColumn file_column(std::string name, std::string unit, CodedColumn coded) {
+  FileColumn out{std::move(name), type_of(coded.values), std::move(unit)};
+  out.own = std::make_unique<const CodedColumn>(std::move(coded));
+  out.coded = out.own.get();
+  return out;
+}
+
+Expected<void> write_columns(std::ostream& out, std::span<const FileColumn> columns, std::size_t rows) {
+  nlohmann::json head = {{"rows", rows}, {"columns", nlohmann::json::array()}};
+  for (const FileColumn& column : columns) head["columns"].push_back(heading(column));
   out << head.dump() << '\n';
-  for (const Column* column : columns) put_column(out, *column, rows);
+  for (const FileColumn& column : columns)
+    column.numbers ? put_bytes(out, *column.numbers) : put_bytes(out, column.coded->of);
   return out.flush() ? Expected<void>{} : fail(std::string(kWriteFailed));
 }
 

@@ -3,8 +3,10 @@
 // column (the place of its value), eight for a number (f64, NaN for NULL). docs/exports.md tells readers.
 #pragma once
 #include <iosfwd>
+#include <memory>
 #include <span>
-#include <string_view>
+#include <string>
+#include <vector>
 
 #include "base/expected.h"
 #include "schema/columns.h"
@@ -12,9 +14,21 @@
 
 namespace sweep::exports {
 
-// Which of them are wanted as numbers: metrics that are numbers. The rest is coded.
+// One column of the file. It has either codes or numbers, which are those of the results or its own.
+struct FileColumn {
+  std::string name, type, unit;
+  const CodedColumn* coded = nullptr;
+  const std::vector<double>* numbers = nullptr;
+  std::unique_ptr<const CodedColumn> own = nullptr;
+};
+
+// Which columns of the table are read as numbers: metrics that are numbers. The rest is coded.
 ColumnSelection selection_of(std::span<const Column* const>);
-// REQUIRES: the rows were read by selection_of(the same columns).
-Expected<void> write_columns(std::ostream&, std::span<const Column* const>, const ResultColumns&);
+// REQUIRES: the rows were read by a selection_of() that had the column; they outlive the result.
+FileColumn file_column(const Column&, const ResultColumns&);
+// An axis of the grid's own, which the column `labels` holds. Its type is that of all its values: i64, f64 or text.
+FileColumn file_column(std::string name, std::string unit, CodedColumn);
+
+Expected<void> write_columns(std::ostream&, std::span<const FileColumn>, std::size_t rows);
 
 }  // namespace sweep::exports

@@ -64,7 +64,7 @@ std::string Mlflow::place() const {
 }
 
 std::string Mlflow::digest(const TrackerRun& run) const {
-  std::string all = mlflow_params(run).dump() + mlflow_tags(run).dump() + run.name;
+  std::string all = Json(mlflow_params(run)).dump() + mlflow_tags(run).dump() + run.name;
   for (const Json& metric : mlflow_metrics(run, 0)) all += metric.dump();
   return name_hash(all);
 }
@@ -189,10 +189,13 @@ Delivered<void> Mlflow::open(const TrackerSweep& sweep, const std::optional<Rece
 Delivered<void> Mlflow::log(const TrackerRun& run, const std::string& id,
                             const std::optional<Receipt>& before) {
   const i64 revision = before ? before->revision + 1 : 0;
-  // Parameters cannot change there; a trial's never do, but for what its sweep calls it.
-  Json first = {{"run_id", id}, {"tags", mlflow_tags(run)}};
-  if (!before) first["params"] = mlflow_params(run);
-  SWEEP_TRY(call("POST", "runs/log-batch", first));
+  // A run that was delivered before gets its parameters again: it lacks the axes that came since. MLflow takes equal ones.
+  const std::vector<Json> params = mlflow_params(run);
+  for (std::size_t at = 0; at < params.size(); at += kMlflowParams) {
+    Json batch = {{"run_id", id}, {"params", slice(params, at, at + kMlflowParams)}};
+    if (at == 0) batch["tags"] = mlflow_tags(run);
+    SWEEP_TRY(call("POST", "runs/log-batch", batch));
+  }
   const auto metrics = mlflow_metrics(run, revision);
   for (std::size_t at = 0; at < metrics.size(); at += kMlflowMetrics) {
     const Json batch = {{"run_id", id}, {"metrics", slice(metrics, at, at + kMlflowMetrics)}};

@@ -44,8 +44,8 @@ Json mlflow_metric(const std::string& key, double value, double unix_s, i64 step
   return out;
 }
 
-Json mlflow_params(const TrackerRun& run) {
-  Json out = Json::array();
+std::vector<Json> mlflow_params(const TrackerRun& run) {
+  std::vector<Json> out;
   for (const auto& [key, value] : run.params) out.push_back(pair_of(key, mlflow_text(value), kLongestParam));
   return out;
 }

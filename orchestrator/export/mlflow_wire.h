@@ -9,13 +9,13 @@
 namespace sweep::exports {
 
 inline constexpr const char* kMlflowKeyTag = "sweep.key";
-inline constexpr std::size_t kMlflowMetrics = 1000;  // limit of one request
+inline constexpr std::size_t kMlflowMetrics = 1000, kMlflowParams = 100;  // limits of one request
 
 std::string mlflow_key(std::string key);  // characters that MLflow takes, at most 250
 std::string mlflow_text(const Json& value);
 Json mlflow_metric(const std::string& key, double value, double unix_s, i64 step);
 
-Json mlflow_params(const TrackerRun&);  // [{key, value}]
+std::vector<Json> mlflow_params(const TrackerRun&);  // each is {key, value}
 Json mlflow_tags(const TrackerRun&);
 // Final numbers at step `revision`, then the history.
 std::vector<Json> mlflow_metrics(const TrackerRun&, i64 revision);

@@ -136,6 +136,11 @@ bool says_nothing(std::string_view cell) {
   return cell.size() <= 4 && std::ranges::find(kNothing, lower_case(cell)) != kNothing.end();
 }
 
+bool says_nothing(const Column& axis, std::string_view cell) {
+  const AxisDomain* domain = axis_domain(axis.key);
+  return says_nothing(cell) && !(domain && std::ranges::find(domain->words, cell) != domain->words.end());
+}
+
 Expected<double> read_number(std::string_view cell) {
   std::string_view digits = cell;
   if (digits.starts_with('+')) digits.remove_prefix(1);

@@ -123,7 +123,7 @@ class ConfigReader {
     out.trial = base_, stated_.clear(), own_ = {}, gpus_ = 0;
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       const auto cell = trimmed(cells.cells[i]);
-      if (says_nothing(cell)) continue;
+      if (targets_[i].axis ? says_nothing(*targets_[i].axis, cell) : says_nothing(cell)) continue;
       if (const auto done = read(targets_[i], cell, out); !done)
         return tl::unexpected(in_column(targets_[i].name, done.error()));
     }

@@ -185,8 +185,14 @@ class Importer {
           fmt::format("the columns are those of {}: taken from its text {}", known.name, list));
   }
 
+  static bool says_nothing(const Target& target, std::string_view cell) {
+    if (target.meaning == Meaning::kLabel) return cell.empty();
+    return target.meaning == Meaning::kAxis ? imports::says_nothing(*target.field, cell)
+                                            : imports::says_nothing(cell);
+  }
+
   Expected<void> read_cell(const Target& target, std::string_view cell, Draft& draft) {
-    if (says_nothing(cell)) return {};
+    if (says_nothing(target, cell)) return {};
     switch (target.meaning) {
       case Meaning::kIgnored:
         return {};

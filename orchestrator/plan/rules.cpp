@@ -49,6 +49,11 @@ Verdict hardware(const Trial& t) {
   if (!h) return pruned("hardware", h.error().message);
   if (t.workload == Workload::kStep && t.backend == CommBackend::kShm && !h->gpu.empty())
     return pruned("hardware", "backend shm moves tensors of the CPU; on GPUs give nccl, or gloo");
+  if (t.workload == Workload::kStep && t.backend == CommBackend::kShm && t.nodes > 1)
+    return pruned("hardware", "backend shm is the memory of one node; between nodes give gloo");
+  if (t.workload != Workload::kCommand && t.backend == CommBackend::kNccl && h->gpu.empty())
+    return pruned("hardware",
+                  fmt::format("backend nccl needs GPUs, and {} has none; give gloo or shm", t.hardware));
   return {};
 }
 

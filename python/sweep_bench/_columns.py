@@ -55,8 +55,19 @@ def read(db: str, sweep: str, columns: collections.abc.Sequence[str] | None) -> 
 def frame(library: str, parts: list[list[Column]]) -> Frame:
     """parts: the same columns of one sweep after the other."""
     if library == "columns":
-        return {part[0].name: [item for each in part for item in each.items()] for part in zip(*parts)}
+        return _lists(parts)
     return {"pandas": _pandas, "polars": _polars, "pyarrow": _arrow}[library](parts)
+
+
+def _lists(parts: list[list[Column]]) -> dict[str, list[typing.Any]]:
+    names = list(dict.fromkeys(column.name for part in parts for column in part))  # a sweep's own axes are its own
+    out: dict[str, list[typing.Any]] = {name: [] for name in names}
+    for part in parts:
+        found = {column.name: column.items() for column in part}
+        rows = len(next(iter(found.values())))
+        for name in names:
+            out[name] += found.get(name, [None] * rows)
+    return out
 
 
 def _arrow(parts: list[list[Column]]) -> Frame:
@@ -87,7 +98,7 @@ def _polars(parts: list[list[Column]]) -> Frame:
         found = polars.Series(column.name, numpy.frombuffer(column.data, numpy.float64)).fill_nan(None)
         return found.cast(polars.Int64) if column.whole else found
 
-    return polars.concat([polars.DataFrame([series(column) for column in part]) for part in parts], how="vertical_relaxed")
+    return polars.concat([polars.DataFrame([series(column) for column in part]) for part in parts], how="diagonal_relaxed")
 
 
 def _pandas(parts: list[list[Column]]) -> Frame:

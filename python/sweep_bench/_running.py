@@ -30,11 +30,18 @@ def _name_of(grid: Grid) -> str:
     if isinstance(grid, collections.abc.Mapping):
         name = grid.get("name")
     else:
-        found = re.search(r"^name:\s*['\"]?([^'\"#\s]+)", pathlib.Path(grid).read_text(encoding="utf-8"), re.M)
-        name = found and found.group(1)
+        text = pathlib.Path(grid).read_text(encoding="utf-8")
+        found = re.search(r"^name:\s*['\"]?([^'\"#\s]+)", text, re.M)
+        name = found.group(1) if found else _json_name(text)
     if not name:
         raise SweepError("the grid has no `name`", "missing")
     return str(name)
+
+
+def _json_name(text: str) -> str | None:
+    with contextlib.suppress(ValueError, AttributeError):  # no JSON, or no object
+        return typing.cast("str | None", json.loads(text).get("name"))
+    return None
 
 
 def _shown(value: float | None, unit: float = 1) -> str:
@@ -155,19 +162,18 @@ def run(grid: Grid, *, db: Path | None = None, rehearse: bool = False, yes: bool
 
 def _follow(process: subprocess.Popen[typing.Any], name: str, db: str, progress: bool) -> int:
     bar = _bar(name) if progress else None
-    while True:
+    while process.returncode is None:
         try:
-            return process.wait(0.5 if bar else None)
-        except subprocess.TimeoutExpired:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.5 if bar else None)
             with contextlib.suppress(SweepError):  # the database may not be there yet
-                _draw(bar, ask("status", name, "--db", db))
-        except KeyboardInterrupt:
-            os.kill(process.pid, signal.SIGINT)
-        finally:
-            if bar is not None and process.returncode is not None:
-                with contextlib.suppress(SweepError):
+                if bar is not None:
                     _draw(bar, ask("status", name, "--db", db))
-                bar.close()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+    if bar is not None:
+        bar.close()
+    return process.returncode
 
 
 def _draw(bar: typing.Any, status: dict[str, typing.Any]) -> None:

@@ -12,8 +12,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 TORCH, CUDA, DRIVER = "2.11.0", "13.0", 580  # the first driver of CUDA 13
 GIB = 1 << 30
 
-# The driver's name of a GPU -> the catalogue's (`sweep hardware`); the first match counts.
-NAMES = [("B200", "b200-180gb"), ("H200", "h200-141gb"), ("H100 PCIe", "h100-pcie-80gb"), ("H100", "h100-sxm-80gb"),
+# Whole words of the driver's name of a GPU -> the catalogue's name (`sweep hardware`); the first match counts.
+NAMES = [("GB300", "gb300-288gb"), ("GB200", "gb200-186gb"), ("B300", "b300-288gb"), ("B200", "b200-180gb"), ("H200", "h200-141gb"), ("H100 PCIe", "h100-pcie-80gb"), ("H100", "h100-sxm-80gb"),
          ("A100-SXM4-40GB", "a100-40gb"), ("A100-PCIE-40GB", "a100-40gb"), ("A100", "a100-80gb"), ("A10G", "a10g-24gb"),
          ("L4", "l4-24gb")]
 
@@ -65,7 +65,7 @@ class Machine:
         self.environment = {**os.environ, **moved, "SWEEP_SITE": "/nonexistent"}
 
     def named(self):
-        return next((hardware for part, hardware in NAMES if part in self.gpus[0]["name"]), None)
+        return next((hardware for part, hardware in NAMES if re.search(rf"\b{part}\b", self.gpus[0]["name"])), None)
 
     def small(self):
         return bool(self.hardware) and self.hardware.endswith(("-16gb", "-24gb", "-32gb"))

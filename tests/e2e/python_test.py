@@ -86,6 +86,25 @@ class PythonTest(unittest.TestCase):
             for name in set(everything) & set(names) - {"finished_at"}:  # the view has no milliseconds
                 self.assertEqual(everything[name][at], view[trial][name], name)
 
+    def test_axes_of_a_grids_own_are_columns(self):
+        folder = pathlib.Path(self.temporary.name)
+        db = str(folder / "own.db")
+        for axis, values in (("lr", (0.5, 1)), ("kind", ("x", "y"))):
+            rows = folder / f"{axis}.csv"
+            rows.write_text(f"model,mbs,dp,tok_s_gpu,outcome,{axis}\na,1,8,10,ok,{values[0]}\na,2,8,20,ok,{values[1]}\n")
+            subprocess.run([sweep_bench.program("sweep"), "import", str(rows), "--sweep", axis, "--db", db, "--set", "seq_len=4096", "--set",
+                            "precision=bf16", "--hardware", "h100-sxm-80gb", "--map", f"{axis}=label:{axis}"], check=True, capture_output=True)
+        for library in ("columns", "pandas", "polars", "pyarrow"):
+            if library != "columns" and importlib.util.find_spec(library) is None:
+                continue
+            with self.subTest(library):
+                frame = sweep_bench.results(db, library=library)
+                columns = {name: frame[name].to_pylist() if library == "pyarrow" else list(frame[name]) for name in ("lr", "kind")}
+                self.assertEqual(len(columns["lr"]), 4)
+                self.assertEqual(sorted(each for each in columns["lr"] if each in (0.5, 1)), [0.5, 1])
+                self.assertEqual(sorted(each for each in columns["kind"] if each in ("x", "y")), ["x", "y"])
+                self.assertEqual(sorted(sweep_bench.results(db, "lr", ["trial", "lr"], library="columns")["lr"]), [0.5, 1])
+
     def test_an_unknown_column_is_named(self):
         with self.assertRaises(sweep_bench.SweepError) as caught:
             self.run_.results(["trial", "step_mss"], library="columns")

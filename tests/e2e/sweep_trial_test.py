@@ -170,6 +170,30 @@ for overflow in (True, False, True):
         self.assertEqual(self.steps(ranks[0]), [1, 2, 3])
 
 
+class WatchTest(Lines):
+    def test_an_optimizer_that_accelerate_wraps_is_followed(self):
+        ranks = self.run_script("""
+import accelerate, sweep_trial, torch
+accelerator = accelerate.Accelerator(cpu=True)
+model = torch.nn.Linear(8, 8)
+model, optimizer = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=.1))
+sweep_trial.watch(model, optimizer, tokens=16)
+for _ in range(2):
+    accelerator.backward(model(torch.ones(2, 8)).sum())
+    optimizer.step()
+    optimizer.zero_grad()
+""")
+        self.assertEqual([(line["step"], line["tokens"]) for line in ranks[0] if line["kind"] == "step"], [(1, 16), (2, 16)])
+
+    def test_a_step_takes_numbers_of_other_libraries(self):
+        ranks = self.run_script("""
+import numpy, sweep_trial
+for loss in (3, 2):
+    sweep_trial.step(loss=numpy.float32(loss), tokens=numpy.int64(64))
+""")
+        self.assertEqual([(line["loss"], line["tokens"]) for line in ranks[0] if line["kind"] == "step"], [(3.0, 64), (2.0, 64)])
+
+
 class Event:
     """An event of a stream; one that was recorded while the stream was captured is never reached."""
     captured: ClassVar[list] = []

@@ -22,6 +22,7 @@ const CostCase kCosts[] = {
     {"zero3_kept", {2}, [](Trial& t) { t.zero = 3, t.reshard_after_forward = false; }},
     {"zero3_full", {2}, [](Trial& t) { t.zero = 3, t.recompute = Recompute::kFull; }},
     {"zero3_hybrid_clip", {4}, [](Trial& t) { t.zero = 3, t.dp_shard = 2, t.grad_clip = true; }},
+    {"dp4_pp2_zero3_hybrid", {4, 1, 2}, [](Trial& t) { t.zero = 3, t.dp_shard = 2; }},
     {"tp2", {1, 2}, nothing},
     {"tp2_full", {1, 2}, [](Trial& t) { t.recompute = Recompute::kFull; }},
     {"tp2_full_every2", {1, 2}, [](Trial& t) { t.recompute = Recompute::kFull, t.recompute_every = 2; }},

@@ -68,7 +68,7 @@ TEST(WeightsLoad, RanksHaveTheNumbersOfTheFileAndReadTheBytesOfThePlan) {
     for (const WeightsFileForm form : {WeightsFileForm::kPlain, WeightsFileForm::kQuantized})
       trials.push_back(quantized), trials.back().weights_file = form;
   }
-  for (const std::size_t like : {std::size_t{0}, std::size_t{1}}) {
+  for (const std::size_t like : {std::size_t{0}, std::size_t{1}, std::size_t{4}}) {
     Trial experts = trials[like];
     experts.lora_rank = 4, experts.lora_targets = LoraTargets::kAttention;
     experts.quantize_base = QuantizeBase::kNf4, experts.weights_file = WeightsFileForm::kQuantized;

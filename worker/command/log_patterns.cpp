@@ -103,8 +103,10 @@ void LogPatterns::add_details(TrainerStep& step, std::string_view text) {
 void LogPatterns::add_step(double ms, std::string_view text) {
   TrainerStep step;
   const auto number = compiled_->find("step", text);
-  step.number = number && *number >= 1 && *number <= static_cast<double>(kMostSteps)
-                    ? static_cast<i64>(*number)
+  if (number && *number == 0 && last_ == 0) first_is_zero_ = true;
+  const i64 shift = first_is_zero_ ? 1 : 0;
+  step.number = number && *number + shift >= 1 && *number <= static_cast<double>(kMostSteps)
+                    ? static_cast<i64>(*number) + shift
                     : last_ + 1;
   if (step.number <= last_ || step.number > kMostSteps) return;
   last_ = step.number;

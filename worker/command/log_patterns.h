@@ -53,6 +53,7 @@ class LogPatterns {
   LineCutter cutter_;
   std::vector<TrainerStep> steps_;
   i64 last_ = 0, lines_ = 0;
+  bool first_is_zero_ = false;  // the trainer counts steps from 0
   std::optional<TrainerStep> summary_;
   std::optional<i64> peak_reserved_bytes_;
 };

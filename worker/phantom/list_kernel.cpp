@@ -39,7 +39,7 @@ ListKernel ListKernel::named(const std::string& mangled) {
   out.width = width_of(std::string_view(mangled).substr(type));
   // An optimizer reads all and writes all but gradients; other functors say depth, lists read, and which is written.
   const auto depth = mangled.find("Li", type), read = mangled.find("Li", depth + 2);
-  if (out.counts)
+  if (out.counts || mangled.find("FusedSgd") != std::string::npos)
     out.passes = 2.0 * out.lists - 1;
   else if (read != std::string::npos)
     out.passes = number_after(mangled, read + 2) + 1;

@@ -45,6 +45,7 @@ void load_weights(const Attempt& attempt, bool first_rank, step::TrainStep& step
   if (reads) meet();
   const auto began = Clock::now();
   file.load();
+  if (reads) meet();  // the last values may be on their way to the GPU
   around.load_bytes = file.bytes();
   around.load_host_bytes = file.host_bytes();
   if (reads) around.load_ns = ns_since(began);

@@ -149,7 +149,9 @@ void RankRun::join(const Attempt& attempt) {
   options.on_cuda = device_->is_cuda();
   options.device = device_->place().index();
   const CommBackend backend = comm::resolved_backend(trial, options.on_cuda);
-  if (backend == CommBackend::kNccl) flight_door_.emplace(launch_, comm::cuda_plugin()->trace);
+  // Without a GPU there is no plug-in, and make_backend refuses NCCL.
+  if (backend == CommBackend::kNccl && options.on_cuda)
+    flight_door_.emplace(launch_, comm::cuda_plugin()->trace);
   const auto dims = shape::ParallelDims::make(trial);
   if (!dims) throw std::invalid_argument(dims.error().message);
   mesh_.emplace(

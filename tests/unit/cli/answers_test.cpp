@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "schema/columns.h"
 #include "tests/unit/cli/command_fixture.h"
 
 namespace sweep::cli {
@@ -361,6 +362,32 @@ TEST_F(Answers, ColumnsHoldWhatTheRowsHold) {
   EXPECT_EQ(said.out.size(), end + 1 + 3 * 16 + 32);
   EXPECT_EQ(ask({"export", "columns", "--columns", "tokens_per_sec"}).code, kBadInput);
   EXPECT_EQ(ask({"export", "csv", "--columns", "trial"}).code, kBadInput);
+}
+
+TEST_F(Answers, AxesOfAGridsOwnAreColumns) {
+  const std::string rows =
+      file("lr.csv", "model,mbs,dp,tok_s_gpu,outcome,rate,kind\na,1,8,10,ok,0.5,x\na,2,8,20,ok,1,\n");
+  ASSERT_EQ(ask({"import", rows, "--sweep", "lr", "--set", "seq_len=4096", "--set", "precision=bf16",
+                 "--hardware", "h100-sxm-80gb", "--map", "rate=label:lr", "--map", "kind=label:kind"})
+                .code,
+            kAnswered);
+  const auto heading = [&](const Answer& said) {
+    return json::parse(said.out.substr(0, said.out.find('\n')));
+  };
+  const json all = heading(ask({"export", "columns", "lr"}))["columns"];
+  ASSERT_EQ(all.size(), sweep::columns().size() + 2);
+  EXPECT_EQ(all[all.size() - 2]["name"], "kind");
+  EXPECT_EQ(all[all.size() - 2]["type"], "text");
+  EXPECT_EQ(all[all.size() - 1]["name"], "lr");
+  const Answer two = ask({"export", "columns", "lr", "--columns", "trial,lr"});
+  ASSERT_EQ(two.code, kAnswered) << two.err;
+  const json head = heading(two);
+  EXPECT_EQ(head["columns"][1]["type"], "f64");
+  const auto values = head["columns"][1]["values"].get<std::set<double>>();
+  EXPECT_EQ(values, (std::set<double>{0.5, 1}));
+  EXPECT_EQ(two.out.size(), two.out.find('\n') + 1 + 2 * 2 * 4);
+  EXPECT_EQ(ask({"export", "columns", "m", "--columns", "trial,lr"}).code, kBadInput)
+      << "the other sweep has none";
 }
 
 TEST_F(Answers, QueryEndsLinesAsFiltersExpect) {

@@ -43,6 +43,15 @@ TEST(LogPatterns, StepsWithoutNumbersAreCounted) {
   EXPECT_EQ(log.matches(), (std::map<std::string, i64>{{"reserved_gib", 2}, {"step_s", 2}}));
 }
 
+TEST(LogPatterns, StepsMayBeCountedFromZero) {
+  const auto found = steps_of(patterns({{"step_ms", "time ([0-9.]+)ms"}, {"step", "iter ([0-9]+)"}}),
+                              "iter 0: time 900ms\niter 1: time 30ms\niter 2: time 31ms\n");
+  ASSERT_EQ(found.size(), 3u);
+  EXPECT_EQ(found[0].number, 1);
+  EXPECT_EQ(found[2].number, 3);
+  EXPECT_DOUBLE_EQ(*found[1].ms, 30);
+}
+
 TEST(LogPatterns, NumbersThatGoBackwardsAreNoSteps) {
   const auto found =
       steps_of(patterns({{"step_ms", "t=([0-9.]+)"}, {"step", "n=([0-9]+)"}}), "n=2 t=1\nn=1 t=1\nn=3 t=1\n");

@@ -126,6 +126,13 @@ TEST(Import, NothingMeasuredIsAbsentHoweverItIsWritten) {
   }
 }
 
+TEST(Import, NoneIsAValueWhereTheAxisHasIt) {
+  const Imported read = must("model,mbs,tok_s_gpu,fused_kernels,recompute,kind\nmy-net,4,10,none,None,na\n",
+                             with({"kind=label:kind"}));
+  EXPECT_EQ(only(read).entry.trial.fused_kernels, FusedKernels::kNone);
+  EXPECT_EQ(only(read).entry.trial.labels, R"({"kind":"na"})") << "a label may have any word";
+}
+
 TEST(Import, ColumnsAreMappedByNameWithTheirUnit) {
   const Options options = with({"arch=model", "t=step_ms:s", "peak=peak_reserved_bytes:GiB",
                                 "eff=mfu_reported:%", "run=label:run", "x=-"});

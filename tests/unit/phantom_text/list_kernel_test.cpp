@@ -30,6 +30,14 @@ TEST(ListKernel, IsKnownByName) {
                 "Li2ELi1ELi1EEEJNS0_4CopyIfS8_EEEEEvT_T0_DpT1_")
                 .passes,
             2);
+  const ListKernel sgd = ListKernel::named(
+      "_ZN2at6native50_GLOBAL__N__c32bc2c2_17_FusedSgdKernel_cu_a550329a25multi_tensor_apply_kernelINS1_"
+      "18TensorListMetadataILi3EEENS1_19FusedSgdMathFunctorIN3c108BFloat16ELi3EEEJddPfddbbbS9_S9_EEEvT_T0_"
+      "DpT1_");
+  EXPECT_EQ(sgd.lists, 3) << "parameters, gradients, momentum";
+  EXPECT_EQ(sgd.passes, 5);
+  EXPECT_EQ(sgd.width, 2);
+  EXPECT_FALSE(sgd.counts) << "SGD counts no steps";
   EXPECT_EQ(ListKernel::named("_ZN2at6native29vectorized_elementwise_kernelILi4E").lists, 0);
 }
 

@@ -64,6 +64,13 @@ TEST(AroundStep, LoadingOrGathering70BTakesThePublishedMemoryOfRankZero) {
   const i64 once = load_bytes(t);
   t.zero = 2;
   EXPECT_EQ(load_bytes(t), 32 * once) << "each rank keeps all, and reads it";
+  Trial experts = t;
+  experts.spec = *find_model("mixtral-8x7b");
+  experts.zero = 3, experts.dp_shard = 16, experts.ep = 1;
+  const i64 halves = load_bytes(experts);
+  experts.dp_shard.reset();
+  EXPECT_LT(halves, load_bytes(experts) * 1.1) << "two sets read the dense weights; experts are read once by all";
+  EXPECT_GT(halves, load_bytes(experts));
   t.weights_load = WeightsLoad::kNone, t.checkpoint = CheckpointKind::kFull,
   t.optimizer = OptimizerKind::kSgd;
   EXPECT_NEAR(checkpoint_host_bytes(t), 140e9, 3e9) << "the weights alone";
@@ -97,6 +104,10 @@ TEST(AroundStep, TextMetricsNeedAnEvaluationAndWholeSequences) {
   EXPECT_TRUE(around_objection(t));
   t.eval_metrics = EvalMetrics::kLoss;
   EXPECT_FALSE(around_objection(t));
+  t.cp = 1, t.tp = 2, t.sp = true, t.seq_len = 9, t.eval_batch_size = 2;
+  EXPECT_FALSE(around_objection(t));
+  t.eval_batch_size = 1;
+  EXPECT_TRUE(around_objection(t)) << "sp cannot split nine rows in two";
 }
 
 TEST(AroundStep, DataHasWholeSequencesOfAVocabularyThatTheTableHolds) {
