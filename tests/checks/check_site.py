@@ -17,7 +17,7 @@ SITE = sources.ROOT / "build" / "site"
 WORD, PAGE = "gradient accumulation", "glossary.html"
 
 
-def shown(page, expression, seconds=30):
+def shown(page, expression, seconds=50):
     """Waits in the page until the expression is true; whether it came to that."""
     return page.evaluate(f"new Promise((done) => {{ const until = performance.now() + {seconds * 1000}; const look = () => {{ "
                          f"if ({expression}) done(true); else if (performance.now() > until) done(false); "

@@ -108,13 +108,13 @@ class Agents:
                 out.append(line)
         return out
 
-    def expect(self, wanted, what, seconds=20):
+    def expect(self, wanted, what, seconds=120):
         try:
             return wait_for(lambda: next((line for line in self.lines() if wanted(line)), None), seconds, what)
         except TimeoutError as late:
             raise TimeoutError(f"{late}; {self.tell()}") from None
 
-    def end_of(self, number, seconds=30):
+    def end_of(self, number, seconds=120):
         """The closing word on an attempt, which must be the only one."""
         wait_for(lambda: self.lines("attempt_end", number), seconds, f"attempt {number} ended; {self.tell()}")
         ends = self.lines("attempt_end", number)
@@ -125,7 +125,7 @@ class Agents:
         self.post("finish", {"now": now})
         codes = []
         for process in self.processes:
-            codes.append(process.wait(30))
+            codes.append(process.wait(120))
         return codes
 
     def tell(self):
@@ -154,7 +154,7 @@ class Agents:
             for stream in (process.stdin, process.stdout):
                 if stream:
                     stream.close()
-        wait_for(lambda: not marked(self.folder), 15, f"nothing left of the agents: {marked(self.folder)}")
+        wait_for(lambda: not marked(self.folder), 60, f"nothing left of the agents: {marked(self.folder)}")
 
     def __enter__(self):
         return self

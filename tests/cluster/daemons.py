@@ -37,7 +37,7 @@ def marked(folder):
     return found
 
 
-def kill_marked(folder, keep=(), seconds=10):
+def kill_marked(folder, keep=(), seconds=60):
     """Ends every process of the cluster; an AssertionError names what does not go."""
     until = time.monotonic() + seconds
     while True:

@@ -68,7 +68,7 @@ class Fleet:
         if self.isolated:  # each node mounts it itself: one host's kernel orders what is done through one mount
             self.cluster.networks.prepare = (f"umount --lazy {self.disk} && {{ {' '.join(words)} & }} && "
                                              f"until mountpoint -q {self.disk}; do sleep 0.05; done")
-        daemons.wait_for(lambda: os.path.ismount(self.disk), 20, "the folder is mounted")
+        daemons.wait_for(lambda: os.path.ismount(self.disk), 60, "the folder is mounted")
 
     def stop(self):
         self.thaw()

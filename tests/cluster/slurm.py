@@ -142,22 +142,22 @@ class Cluster:
                                 f"--key-file={self.folder}/munge/key", f"--socket={self.folder}/munge/sock",
                                 f"--pid-file={self.folder}/munge/pid", f"--log-file={self.folder}/munge/log",
                                 f"--seed-file={self.folder}/munge/seed"])
-        daemons.wait_for((self.folder / "munge" / "sock").exists, 10, "munged listens")
+        daemons.wait_for((self.folder / "munge" / "sock").exists, 60, "munged listens")
         if self.accounting:
             self._daemon("mariadbd", self.accounting.database_command())
-            daemons.wait_for(self.accounting.database_answers, 30, "mariadbd answers", 0.05)
+            daemons.wait_for(self.accounting.database_answers, 60, "mariadbd answers", 0.05)
             self.start_accounting()
         self._daemon("slurmctld", [program("slurmctld"), "-D"], self.networks and self.networks.head)
         for node in self.nodes:
             self.start_node(node)
-        daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 20, f"every node idle: {self.tell()}", 0.05)
+        daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 60, f"every node idle: {self.tell()}", 0.05)
         self.run("srun", f"-N{len(self.nodes) - self.services}", "true", timeout=20)  # the first step after a cold start fails at times
-        daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 20, "every node idle again", 0.05)
+        daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 60, "every node idle again", 0.05)
 
     def start_accounting(self):
         """slurmdbd; also after it was killed."""
         self._daemon("slurmdbd", [program("slurmdbd"), "-D"], self.networks and self.networks.head)
-        daemons.wait_for(self.accounting.answers, 30, "slurmdbd listens", 0.05)
+        daemons.wait_for(self.accounting.answers, 60, "slurmdbd listens", 0.05)
 
     def enforce_limits(self, wanted):
         """Whether slurmctld keeps to the limits of the accounts; it must start anew for that."""
@@ -165,7 +165,7 @@ class Cluster:
         conf.write_text(conf.read_text().replace(line, "") + (line if wanted else ""))
         self.daemons["slurmctld"].stop()
         self.daemons["slurmctld"].start()
-        daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 20, f"every node idle: {self.tell()}", 0.05)
+        daemons.wait_for(lambda: set(self.states().values()) == {"idle"}, 60, f"every node idle: {self.tell()}", 0.05)
 
     def start(self):
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -115,7 +115,7 @@ class Cluster:
             self.daemons[host] = subprocess.Popen(
                 [*machine, program("sshd"), "-D", "-e", "-f", self.folder / f"{host}.conf"], stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log, env=self.environment, start_new_session=True)
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while not self._listens(host):
             assert self.daemons[host].poll() is None and time.monotonic() < until, \
                 (self.folder / f"{host}.log").read_text()
@@ -127,7 +127,7 @@ class Cluster:
             self.cut(host)
             daemon = self.daemons.pop(host)
             daemon.kill() if self.networks else daemon.terminate()
-            daemon.wait(10)
+            daemon.wait(60)
 
     def cut(self, host):
         """Ends every connection that came in through this host's sshd; the daemon goes on. How many there were."""

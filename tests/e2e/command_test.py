@@ -70,7 +70,7 @@ class CommandTest(unittest.TestCase):
 
     def run_trainer(self, it, mode="ok", steps=6, **more):
         number = self.post(it, [sys.executable, self.script, mode, steps], **more)
-        end = it.end_of(number, seconds=60)
+        end = it.end_of(number)
         self.assertTrue(end["clean"], end)
         records = {line["body"]["rank"]: line["body"] for line in it.lines("rank_record")
                    if line["body"]["attempt"] == number}
@@ -118,7 +118,7 @@ class CommandTest(unittest.TestCase):
         end, records, _ = self.run_trainer(it, "leave")
         self.assertEqual((end["cause"], records[0]["outcome"]), ("done", "ok"))
         it.finish()
-        wait_for(lambda: not agents.marked(it.folder), 20, "no process is left")
+        wait_for(lambda: not agents.marked(it.folder), 60, "no process is left")
 
     def test_what_the_command_sees(self):
         it = self.agents()
@@ -156,7 +156,7 @@ class CommandTest(unittest.TestCase):
             with self.subTest(mode):
                 number = self.post(it, [sys.executable, "-c", LAUNCHER, self.script, mode, "6"], per_node=True,
                                    env={"WRONG": "1"})
-                it.end_of(number, 60)
+                it.end_of(number)
                 records = {line["body"]["rank"]: line["body"] for line in it.lines("rank_record")
                            if line["body"]["attempt"] == number}
                 self.assertEqual(records[1]["outcome"], outcome, records)
@@ -168,7 +168,7 @@ class CommandTest(unittest.TestCase):
         """The evidence of an attempt whose rank 1 sleeps in its fourth step: by rank."""
         number = self.post(it, [sys.executable, *words, self.script, "hang", "6"], deadlines={"startup_s": 60, "first_step_s": 60, "step_s": 1},
                            **{**command, "env": {"WRONG": "1", **command.get("env", {})}})
-        end = it.end_of(number, 120)
+        end = it.end_of(number)
         self.assertEqual((end["cause"], end["clean"]), ("hang", True), end)
         return {each["rank"]: each for each in end["evidence"]["ranks"]}
 
@@ -228,7 +228,7 @@ class CommandTest(unittest.TestCase):
         number = self.post(it, ["bash", "-c", program], stop_after_steps=True, nodes=nodes, deadlines={"startup_s": 2, "step_s": 10},
                            attempt={"measure": {"warmup_steps": 1, "steps": 14, "repeats": 1}},
                            log_patterns={"step": "step ([0-9]+)", "step_s": "took ([0-9.]+)"})
-        end = it.end_of(number, 60)
+        end = it.end_of(number)
         records = {line["body"]["rank"]: line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number}
         self.assertEqual((end["cause"], end["clean"], [records[rank]["outcome"] for rank in (0, 1)]), ("done", True, ["ok", "ok"]), records)
         self.assertEqual([records[rank]["samples"]["step"] for rank in (0, 1)], [list(range(15)), []])
@@ -240,7 +240,7 @@ class CommandTest(unittest.TestCase):
         script.write_text("import os, sys, time\nsys.path.insert(0, os.environ['MODULE'])\nimport sweep_trial\n"
                           "for each in range(6): sweep_trial.step(), time.sleep(0.01)\nsweep_trial.report().end()\ntime.sleep(1000)\n")
         number = self.post(it, [sys.executable, script], ranks=1, deadlines={"step_s": 2})
-        end = it.end_of(number, 60)
+        end = it.end_of(number)
         record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
         self.assertEqual((end["cause"], end["clean"], record["outcome"], record["samples"]["step"]), ("done", True, "ok", [1, 2, 3]))
         it.finish()
@@ -289,7 +289,7 @@ class CommandTest(unittest.TestCase):
         script = self.script.with_name("hostile.py")
         script.write_text(write)
         number = self.post(it, [sys.executable, script], ranks=1)
-        self.assertEqual(it.end_of(number, 60)["cause"], "done")
+        self.assertEqual(it.end_of(number)["cause"], "done")
         record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
         self.assertEqual((record["outcome"], record["samples"]["step"], record["samples"]["step_ns"]),
                          ("ok", [0, 1, 2, 3], [5e6, 5e6, 5e6, 6e6]))

@@ -92,7 +92,7 @@ def send(pid, blow):
 def stop(pid):
     """Returns once it stands still, or is gone."""
     send(pid, signal.SIGSTOP)
-    processes.wait_for(lambda: state_of(pid) in ("T", None), 10, f"{pid} stands still")
+    processes.wait_for(lambda: state_of(pid) in ("T", None), END_SECONDS, f"{pid} stands still")
 
 
 class Attempt:
@@ -101,7 +101,7 @@ class Attempt:
         self.folder, self.number, self.mark = folder, int(folder.name), mark
         self.trial = json.loads((folder / "attempt_00000.json").read_text())["trial"]
         pages = [folder / f"rank_{rank:05d}.progress" for rank in range(2)]
-        processes.wait_for(lambda: all(p.exists() and p.stat().st_size >= 96 for p in pages), 20, f"the pages of {folder}")
+        processes.wait_for(lambda: all(p.exists() and p.stat().st_size >= 96 for p in pages), END_SECONDS, f"the pages of {folder}")
         self.pages = [RankPage(page) for page in pages]
 
     def living(self):
@@ -119,7 +119,7 @@ class Attempt:
     def pid_of(self, rank):
         def there():
             return next((pid for pid, number in self.living().items() if number == rank), None)
-        return processes.wait_for(there, 20, f"rank {rank} of attempt {self.number} is there")
+        return processes.wait_for(there, END_SECONDS, f"rank {rank} of attempt {self.number} is there")
 
     def closing_word(self):
         outbox = self.folder.parent.parent / "outbox.jsonl"

@@ -85,9 +85,15 @@ class NodesTest(unittest.TestCase):
         cores = len(os.sched_getaffinity(0))
         it = self.agents(1, options=["--bind"], slots=cores)
         it.environment["CUDA_VISIBLE_DEVICES"] = ",".join(f"GPU-{letter}" for letter in "abcdefghijklmnop"[:cores])
+        gate = pathlib.Path(self.folder.name) / "gate"
+        gate.mkdir()
+        it.environment["SWEEP_FAKE_GATE"] = str(gate)  # ranks stand there until it is open
         it.start()
-        it.post("attempt", agents.attempt(1, script={"step_ms": 400}))
-        it.post("attempt", agents.attempt(2, script={"step_ms": 400}))
+        for number in (1, 2):
+            it.post("attempt", agents.attempt(number))
+        for number in range(1, min(cores, 2) + 1):  # with one core they run one after the other
+            agents.wait_for(lambda: it.lines("started", number), 120, f"attempt {number} started; {it.tell()}")
+        (gate / "open").touch()
         ends = [it.end_of(number) for number in (1, 2)]
         self.assertEqual([end["cause"] for end in ends], ["done", "done"], it.tell())
         places = [line["body"]["effective"] for number in (1, 2) for line in it.lines("rank_record", number)]
@@ -109,13 +115,13 @@ class NodesTest(unittest.TestCase):
         self.assertEqual(it.end_of(1)["cause"], "done")
         zygote = it.zygote(1)
         os.kill(zygote, signal.SIGSTOP)
-        it.post("attempt", agents.attempt(2, ranks=4, nodes=2, deadlines={"startup_s": 3.0, "first_step_s": 1.5, "step_s": 1.5}))
+        it.post("attempt", agents.attempt(2, ranks=4, nodes=2, deadlines={"startup_s": 6.0, "first_step_s": 3.0, "step_s": 3.0}))
         end = it.end_of(2)
         self.assertEqual(end["cause"], "done", f"{end} {it.tell()}")
         it.finish()
 
     def test_lost_node(self):
-        it = self.agents(3, lease=1.0).start()
+        it = self.agents(3, lease=3.0).start()
         it.post("attempt", agents.attempt(1, ranks=3, nodes=3, script={"outcome": "hang"}))
         it.expect(lambda line: line["kind"] == "started", "the first attempt started")
         it.processes[2].kill()
@@ -125,21 +131,21 @@ class NodesTest(unittest.TestCase):
         it.post("attempt", agents.attempt(2, ranks=2, nodes=2))  # the others go on
         self.assertEqual(it.end_of(2)["cause"], "done")
         it.post("attempt", agents.attempt(3, ranks=3, nodes=3))  # this one needs a node that does not come back: given back
-        self.assertEqual(it.processes[0].wait(30), 0)
+        self.assertEqual(it.processes[0].wait(60), 0)
         self.assertEqual(it.lines()[-1]["body"]["reason"], "nodes lost")
         back = it.end_of(3)
         self.assertEqual(back["cause"], "agent_stopping")
         self.assertIn("nodes lost", back["evidence"]["why"])
 
     def test_silent_node_ends_its_ranks_by_itself(self):
-        it = self.agents(2, lease=1.0).start()
+        it = self.agents(2, lease=3.0).start()
         it.post("attempt", agents.attempt(1, ranks=2, nodes=2, script={"outcome": "hang"}))
         it.expect(lambda line: line["kind"] == "started", "the attempt started")
         heads = it.roles()["agent", 0]
         for pid in heads:
             os.kill(pid, signal.SIGSTOP)  # the head goes silent; no connection is closed
-        self.assertEqual(it.processes[1].wait(30), 4, it.tell())
-        agents.wait_for(lambda: ("agent", 1) not in it.roles(), 10, "nothing of node 1 left")
+        self.assertEqual(it.processes[1].wait(60), 4, it.tell())
+        agents.wait_for(lambda: ("agent", 1) not in it.roles(), 60, "nothing of node 1 left")
         for pid in heads:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
@@ -179,7 +185,7 @@ class NodesTest(unittest.TestCase):
 
         def call(*said, close=True):
             stranger = socket.create_connection((ready["address"], ready["port"]))
-            stranger.settimeout(20)
+            stranger.settimeout(60)
             stranger.recv(4096)  # its challenge
             for words in said:
                 stranger.sendall(words)
@@ -198,12 +204,12 @@ class NodesTest(unittest.TestCase):
         self.addCleanup(silent.close)
         bad = it.start_node(1, token="0" * 64)
         self.assertIn("error", json.loads(bad.stdout.readline()))
-        bad.wait(20)
+        bad.wait(60)
         it.start_node(1)
         it.expect(lambda line: line["kind"] == "hello", "the true node joined beside the strangers")
         again = it.start_node(1)
         self.assertIn("error", json.loads(again.stdout.readline()))
-        again.wait(20)
+        again.wait(60)
         it.post("attempt", agents.attempt(1, ranks=2, nodes=2))
         self.assertEqual(it.end_of(1)["cause"], "done")
         self.assertEqual(silent.recv(4096), b"")  # it never spoke: closed
@@ -222,7 +228,7 @@ class NodesTest(unittest.TestCase):
 
         def stranger():
             each = socket.create_connection((ready["address"], ready["port"]))
-            each.settimeout(20)
+            each.settimeout(60)
             self.addCleanup(each.close)
             return each
 
@@ -270,13 +276,13 @@ class NodesTest(unittest.TestCase):
             node = it.start_node(1)
             caller, _ = impostor.accept()
             with caller:
-                caller.settimeout(20)
+                caller.settimeout(60)
                 caller.sendall(frame({"sweep_agent": "0", "challenge": "0" * 64}))
                 heard = caller.recv(65536)
                 self.assertNotIn(b"7" * 64, heard)
                 caller.sendall(frame({"proof": "1" * 64}))
                 self.assertIn("does not know the token", json.loads(node.stdout.readline())["error"])
-        self.assertNotEqual(node.wait(20), 0)
+        self.assertNotEqual(node.wait(60), 0)
         self.no_token_anywhere(it, "7" * 64)
 
     def no_token_anywhere(self, it, token):

@@ -93,7 +93,7 @@ def wait_for(condition, seconds, what):
     raise TimeoutError(f"after {seconds} s still not: {what}")
 
 
-def wait_until_none(mark, seconds=15):
+def wait_until_none(mark, seconds=60):
     """Nothing of the sweep is left; an AssertionError that lists what is."""
     try:
         wait_for(lambda: not of_mark(mark), seconds, "no process left")

@@ -58,7 +58,7 @@ def served(bin_dir, db, *options):
 
 def fills_in(page, db, address, pictures):
     page.open(address)
-    wait_for(lambda: page.texts("#live")[0].startswith("live: "), 30, "the first answer")
+    wait_for(lambda: page.texts("#live")[0].startswith("live: "), 120, "the first answer")
     expect(page.evaluate("document.querySelector('h1').textContent").startswith("live <b>"), "the name is text")
     expect("4 of 6 have an answer" in page.texts("#live")[0], page.texts("#live"))
     expect(page.evaluate("[document.getElementById('bar').value, document.getElementById('bar').max]") == [4, 6], "the bar of progress")
@@ -69,14 +69,14 @@ def fills_in(page, db, address, pictures):
     page.evaluate("window.stays = 1; document.querySelector('#filters').open = true")
     page.click("button[name='nodes~1']")
     answer_one(db, 400.0)
-    wait_for(lambda: "5 of 6" in page.texts("#live")[0], 30, "the new result")
+    wait_for(lambda: "5 of 6" in page.texts("#live")[0], 120, "the new result")
     page.settle()
     expect(any("400" in label for label in labels(page)), f"the new best is drawn: {labels(page)}")
     expect(page.evaluate("window.stays === 1"), "the page was loaded anew")
     expect(page.attributes("button[name='nodes~1']", "aria-pressed") == ["false"], "a filter was lost")
     answer_one(db, None, outcome=FAILED)
-    wait_for(lambda: "nothing is left to run" in page.texts("#live")[0], 30, "the last result")
-    wait_for(lambda: len(page.texts("#failed li")) == 2, 30, "the failure as it comes")
+    wait_for(lambda: "nothing is left to run" in page.texts("#live")[0], 120, "the last result")
+    wait_for(lambda: len(page.texts("#failed li")) == 2, 120, "the failure as it comes")
     expect(page.texts("#failed li")[0].startswith("crash: "), f"the newest failure stands first: {page.texts('#failed li')}")
     expect(page.evaluate("document.getElementById('bar').value") == 6, "the bar is not full")
     expect(page.evaluate("document.title").startswith("live") and page.evaluate("document.scripts.length") == 3, "nothing is injected")
@@ -99,7 +99,7 @@ def a_trial_has_a_page(page, address):
     expect(page.evaluate("document.querySelector('header a').href") == address, "no way back")
     expect(page.problems == [], page.problems)
     page.click("header a")
-    wait_for(lambda: page.texts("#live") and page.texts("#live")[0].startswith("live: "), 30, "the sweep's page after the link back")
+    wait_for(lambda: page.texts("#live") and page.texts("#live")[0].startswith("live: "), 120, "the sweep's page after the link back")
 
 
 def has_an_index(page, bin_dir, db, pictures):
@@ -114,7 +114,7 @@ def has_an_index(page, bin_dir, db, pictures):
         if pictures:
             page.picture(f"{pictures}/index.png")
         page.open(address + links[1])
-        wait_for(lambda: page.texts("#live")[0].startswith("live: 4 of 6"), 30, "the page of the other sweep")
+        wait_for(lambda: page.texts("#live")[0].startswith("live: 4 of 6"), 120, "the page of the other sweep")
         expect(page.evaluate("document.querySelector('#back').href") == address, "no way back to the index")
         page.evaluate("document.querySelector('#all').open = true")
         page.settle()
@@ -124,7 +124,7 @@ def has_an_index(page, bin_dir, db, pictures):
         expect([status(address, name) for name in ("sweep/99/", "sweep/", "nonsense", "sweep/1/trial/zz", "sweep/1/nonsense")] == [404] * 5, "what is not there")
     with served(bin_dir, db, "other") as (_, address):
         page.open(address)
-        wait_for(lambda: page.texts("#live")[0].startswith("live: "), 30, "a sweep that is named has no index before it")
+        wait_for(lambda: page.texts("#live")[0].startswith("live: "), 120, "a sweep that is named has no index before it")
 
 
 def status(address, name):
@@ -170,7 +170,7 @@ def main(bin_dir, pictures=None):
             _, said = process.communicate(timeout=60)
             expect(process.returncode == 0, f"exit {process.returncode}: {said}")
             expect(address.rstrip("/").rpartition("/")[2] not in said, "the token is in the log")
-        wait_for(lambda: "does not answer" in page.texts("#live")[0], 30, "the page says that the server is gone")
+        wait_for(lambda: "does not answer" in page.texts("#live")[0], 120, "the page says that the server is gone")
         has_an_index(page, bin_dir, db, pictures)
         wrong = subprocess.run([bin_dir / "sweep", "serve", "--db", db, "--rows", "nonsense"], capture_output=True, text=True, timeout=60)
         expect(wrong.returncode == 2 and "nonsense" in wrong.stderr, wrong.stderr)

@@ -114,7 +114,7 @@ class TrainersTest(unittest.TestCase):
 
     def tearDown(self):
         self.it.finish()
-        wait_for(lambda: not agents.marked(self.it.folder), 30, "no process is left")
+        wait_for(lambda: not agents.marked(self.it.folder), 60, "no process is left")
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ class Zoo(unittest.TestCase):
         self.assertEqual(empty, [], {case: (row["outcome"], row["step_ms"], row["reason"]) for case, row in rows.items()})
 
     def tearDown(self):
-        wait_for(lambda: not working_in(self.folder), 30, "no process of the zoo is left")
+        wait_for(lambda: not working_in(self.folder), 60, "no process of the zoo is left")
 
 
 class PlainTest(Zoo):

@@ -237,14 +237,14 @@ Trial with_degrees(Trial t, i64 dp, i64 tp, i64 pp, i64 cp, i64 ep) {
 std::vector<std::vector<double>> on_ranks(const Trial& trial, const StepBody& body,
                                           optim::OptimizerOptions optimizer) {
   EXPECT_EQ(step::unsupported(trial, at::kCPU), std::nullopt);
-  const auto ends = comm::run_forked(static_cast<int>(trial.world()), std::chrono::seconds(60),
-                                     [&](const comm::GroupOptions& options) {
-                                       const parallel::Mesh mesh = mesh_of(trial, options);
-                                       step::TrainStep step(trial, at::kCPU, mesh, nullptr, optimizer);
-                                       const json numbers = body(step, options.rank);
-                                       mesh[shape::Dimension::kWorld].barrier();
-                                       return numbers.dump();
-                                     });
+  const auto ends =
+      comm::run_forked(static_cast<int>(trial.world()), kLongestWait, [&](const comm::GroupOptions& options) {
+        const parallel::Mesh mesh = mesh_of(trial, options);
+        step::TrainStep step(trial, at::kCPU, mesh, nullptr, optimizer);
+        const json numbers = body(step, options.rank);
+        mesh[shape::Dimension::kWorld].barrier();
+        return numbers.dump();
+      });
   std::vector<std::vector<double>> out;
   for (const comm::RankEnd& end : ends) {
     EXPECT_EQ(end.status, 0) << "rank " << out.size() << ": " << end.text;

@@ -59,6 +59,7 @@ nlohmann::json fork_rank(const RankLaunch& launch) {
   if (::pipe2(ends, O_CLOEXEC) != 0) return {{"error", "no pipe"}};
   const pid_t middle = ::fork();
   if (middle == 0) {
+    const pid_t parent = ::getpid();
     if (::fork() == 0) {
       mark_this_process(spool::attempt_of(launch.attempt_dir));
       const int group = ::setpgid(0, static_cast<pid_t>(launch.pgid));
@@ -67,8 +68,7 @@ nlohmann::json fork_rank(const RankLaunch& launch) {
       ::close(ends[0]);
       ::close(ends[1]);
       ::close(kChannel);
-      for (int i = 0; ::getppid() != launch.agent_pid && i < 5000; ++i)
-        ::usleep(100);  // the middle process ends
+      while (::getppid() == parent) ::usleep(100);  // it is about to end
       become_rank(launch);
       std::exit(fake::run_trial(launch));
     }

@@ -130,6 +130,8 @@ class FakeTrial {
     record_.rank = launch.rank;
     record_.effective.backend = "fake", record_.effective.devices = devices();
     record_.effective.cores = cores();
+    if (script_.outcome == "hang_ignore_sigterm")
+      ::signal(SIGTERM, SIG_IGN);  // before its first sign of life
     map_page();
   }
 
@@ -304,7 +306,6 @@ class FakeTrial {
       ::signal(SIGSEGV, SIG_DFL);  // a sanitizer's handler would exit instead
       ::raise(SIGSEGV);
     }
-    if (what == "hang_ignore_sigterm") ::signal(SIGTERM, SIG_IGN);
     if (what == "hang" || what == "hang_ignore_sigterm") hang();
     if (what == "host_oom") eat_memory();
     if (what == "huge_log" && !logged_) huge_log();

@@ -77,7 +77,7 @@ class LocalFixture : public ::testing::Test {
     out.trial.dp = dp;
     out.trial.labels = nlohmann::json{{"fake", script}}.dump();
     out.trial_id = trial_id(out.trial);
-    out.deadlines = {20, 20, 20, 120, 0.3};
+    out.deadlines = {300, 300, 300, 900, 0.3};  // a test that waits for one of them sets it
     out.measure = {1, 4, 1};
     return out;
   }
@@ -86,7 +86,7 @@ class LocalFixture : public ::testing::Test {
     ASSERT_TRUE(posted) << posted.error().message;
   }
   template <class Done>
-  ::testing::AssertionResult run_until(Done&& done, double seconds = 90) {
+  ::testing::AssertionResult run_until(Done&& done, double seconds = 300) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     while (!done()) {
       if (std::chrono::steady_clock::now() > limit) return ::testing::AssertionFailure() << "waited too long";

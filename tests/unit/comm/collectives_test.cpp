@@ -212,14 +212,12 @@ std::string thrown_by(const std::function<void()>& body) {
   return "";
 }
 
-using Clock = std::chrono::steady_clock;
-
 // Rank 0 waits in one group for what rank 1 sends only once it has all of rank 0's message in the other
 // group.
 TEST(ShmBackend, AWaitMovesTheOtherGroupsOn) {
   const auto statuses = run_ranks(2, [](const GroupOptions& options) {
     GroupOptions of_other = options;
-    of_other.name = "other", of_other.timeout = std::chrono::seconds(20);
+    of_other.name = "other";
     const BackendPtr group = make_shm(options), other = make_shm(of_other);
     const std::int64_t n = 1 << 20;  // 4 MiB, twice what a mailbox holds
     std::vector<at::Tensor> large{values(0, n, at::kFloat)}, word{at::zeros({1})};

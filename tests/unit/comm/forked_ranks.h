@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -40,10 +41,13 @@ inline void require(bool condition, const std::string& what) {
 
 using RankBody = std::function<void(const comm::GroupOptions&)>;
 
+// How long a rank waits for another: far longer than any wait of a test that passes, also where ranks share a core.
+constexpr std::chrono::minutes kLongestWait(5);
+
 // One exit status for each rank, as waitpid gives it; 0: the body returned.
 inline std::vector<int> run_ranks(int world, const RankBody& body) {
   std::vector<int> statuses;
-  const auto ends = comm::run_forked(world, std::chrono::seconds(60), [&](const comm::GroupOptions& options) {
+  const auto ends = comm::run_forked(world, kLongestWait, [&](const comm::GroupOptions& options) {
     body(options);
     return std::string();
   });

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/files.h"
@@ -14,8 +15,10 @@ namespace sweep::command {
 namespace {
 
 TEST(CommandRank, OneThatCannotReadItsAttemptSaysSoOfThatAttempt) {
-  const std::filesystem::path folder = testing::TempDir() + "command_rank/41";
-  std::filesystem::create_directories(folder);
+  char root[] = "/tmp/sweep_command_rank_XXXXXX";
+  ASSERT_NE(::mkdtemp(root), nullptr);
+  const auto folder = std::filesystem::path(root) / "41";
+  std::filesystem::create_directory(folder);
   RankLaunch launch;
   launch.attempt_dir = launch.rendezvous_dir = folder;
   launch.attempt_file = spool::attempt_file(folder);
@@ -30,7 +33,7 @@ TEST(CommandRank, OneThatCannotReadItsAttemptSaysSoOfThatAttempt) {
   EXPECT_EQ(record->attempt, 41);
   EXPECT_EQ(record->rank, 1);
   EXPECT_EQ(record->outcome, Outcome::kCrash);
-  std::filesystem::remove_all(folder.parent_path());
+  std::filesystem::remove_all(root);
 }
 
 }  // namespace

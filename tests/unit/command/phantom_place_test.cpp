@@ -17,7 +17,9 @@ class PhantomPlace : public testing::Test {
   void SetUp() override {
     ::setenv("SWEEP_PHANTOM", "{}", 1);
     ::setenv("SWEEP_PHANTOM_NODE", "rehearsal", 1);
-    launch.attempt_dir = testing::TempDir() + "phantom_place";
+    char folder[] = "/tmp/sweep_phantom_place_XXXXXX";
+    ASSERT_NE(::mkdtemp(folder), nullptr);
+    launch.attempt_dir = folder;
     std::filesystem::create_directories(results_file(launch, 0).parent_path());
     attempt.trial.nodes = 2, attempt.trial.gpus_per_node = 4, attempt.trial.dp = 8;
     attempt.rehearsed_ranks = {0, 1, 2, 3, 4, 5, 6, 7};

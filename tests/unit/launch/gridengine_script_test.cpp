@@ -39,9 +39,10 @@ class GridEngineScriptTest : public ::testing::Test {
     EXPECT_TRUE(files::write_atomically(programs_.agent, "#!/bin/bash\n" + agent));
     std::filesystem::permissions(programs_.agent, std::filesystem::perms::owner_all);
     EXPECT_TRUE(files::write_atomically(folder_ / "job.sh", text));
-    const auto ran =
-        capture("/bin/bash", {"-c", before + " setsid --wait bash \"$0\"; echo code $? >> \"$1\"",
-                              folder_ / "job.sh", folder_ / "gridengine.log"});
+    const auto ran = capture("/bin/bash",
+                             {"-c", before + " setsid --wait bash \"$0\"; echo code $? >> \"$1\"",
+                              folder_ / "job.sh", folder_ / "gridengine.log"},
+                             300);
     EXPECT_TRUE(ran) << ran.error().message;
     return files::read_from(folder_ / "gridengine.log", 0).value_or("");
   }
@@ -80,7 +81,7 @@ TEST_F(GridEngineScriptTest, AWarningOfTheSchedulerReachesTheAgentAsSigterm) {
   const auto log =
       run("trap 'echo asked to end; exit 5' TERM\n"
           "until (( 0x$(awk '/SigCgt/ {print $2}' /proc/$PPID/status) & 0x800 )); do sleep 0.05; done\n"
-          "kill -USR2 0; for i in {1..600}; do sleep 0.1; done");
+          "kill -USR2 0; for i in {1..2000}; do sleep 0.1; done");
   EXPECT_NE(log.find("asked to end"), std::string::npos) << log;
   EXPECT_NE(log.find("code 5"), std::string::npos) << log;
 }
@@ -91,7 +92,7 @@ TEST_F(GridEngineScriptTest, AWarningBeforeTheAgentIsThereReachesItToo) {
   ASSERT_NE(start, std::string::npos);
   text.insert(start + 1, "kill -USR2 $$\n");
   const auto log =
-      run_script(text, "trap 'exit 5' TERM; for i in {1..600}; do sleep 0.1; done; echo never asked");
+      run_script(text, "trap 'exit 5' TERM; for i in {1..2000}; do sleep 0.1; done; echo never asked");
   EXPECT_EQ(log.find("never asked"), std::string::npos) << log;
   EXPECT_NE(log.find("code "), std::string::npos) << log;
 }

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "base/proc.h"
 #include "runtime/attempt_token.h"
 #include "tests/support/local_fixture.h"
 
@@ -114,6 +115,7 @@ TEST_P(Lifecycle, ALeavingAgentGivesBackWhatItIsHanded) {
   start_hanging(1, 1);
   const pid_t agent = inner_agent() > 0 ? inner_agent() : static_cast<pid_t>(agent_pid_);
   ::kill(agent, SIGSTOP);  // it reads both lines in one look
+  ASSERT_TRUE(run_until([&] { return proc::stat_of(std::to_string(agent)).value().state == 'T'; }));
   ASSERT_TRUE(launcher_->finish("local-1", true));
   post(attempt(2, 1, {{"outcome", "ok"}}));
   ::kill(agent, SIGCONT);
@@ -262,7 +264,7 @@ TEST_P(Lifecycle, AgentEndsWithItsOrchestrator) {
   ASSERT_TRUE(run_until([&] { return pids_of(1).size() == 2; }));
   ::kill(orchestrator, SIGKILL);
   ::waitpid(orchestrator, nullptr, 0);
-  EXPECT_TRUE(run_until([&] { return static_cast<bool>(nothing_left()); }, 20));
+  EXPECT_TRUE(run_until([&] { return static_cast<bool>(nothing_left()); }));
   const auto outbox = files::read(spool::outbox(spool_));
   ASSERT_TRUE(outbox);
   EXPECT_EQ(spool::parse(*outbox).lines.back().kind, spool::kBye);

@@ -113,7 +113,7 @@ TEST_P(Outcomes, ExceptionIsInTheRecordOfTheRank) {
 
 TEST_P(Outcomes, HangIsEndedWithEvidenceOfWhereEachRankIs) {
   Attempt wanted = scripted(2, {{"outcome", "hang"}, {"rank", 1}});
-  wanted.deadlines.step_s = 0.4;
+  wanted.deadlines.step_s = 1;  // rank 0 comes to its collective meanwhile
   run_one(wanted);
   EXPECT_EQ(end_of(7).cause, EndCause::kHang);
   EXPECT_TRUE(end_of(7).clean) << end_of(7).cleanup_failure;
@@ -129,8 +129,8 @@ TEST_P(Outcomes, HangIsEndedWithEvidenceOfWhereEachRankIs) {
 }
 
 TEST_P(Outcomes, HangThatIgnoresSigtermIsKilled) {
-  Attempt wanted = scripted(2, {{"outcome", "hang_ignore_sigterm"}, {"phase", "init"}});
-  wanted.deadlines.startup_s = 0.4;
+  Attempt wanted = scripted(1, {{"outcome", "hang_ignore_sigterm"}});
+  wanted.deadlines.step_s = 0.4;
   run_one(wanted);
   EXPECT_EQ(end_of(7).cause, EndCause::kHang);
   for (const auto& exit : exits_of(7)) EXPECT_EQ(exit.signal, SIGKILL);
@@ -178,8 +178,8 @@ TEST_P(Outcomes, LossThatIsNotFiniteTravels) {
 }
 
 TEST_P(Outcomes, RankThatWroteItsRecordAndDoesNotExitIsEndedAsDone) {
-  Attempt wanted = scripted(1, {{"outcome", "record_then_hang"}});
-  wanted.deadlines.step_s = 0.4;
+  Attempt wanted = scripted(1, {{"outcome", "record_then_hang"}, {"phase", "first_step"}});
+  wanted.deadlines.step_s = 0.4;  // for its exit; writing the record has the first step's time
   run_one(wanted);
   EXPECT_EQ(end_of(7).cause, EndCause::kDone);
   ASSERT_EQ(records_of(7).size(), 1u);

@@ -1,6 +1,7 @@
 #include "orchestrator/launch/slurm/slurm_environment.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -27,7 +28,7 @@ TEST(SlurmEnvironment, QuestionsAreAskedWithoutFiltersAndAnsweredInUtc) {
 }
 
 TEST(SlurmEnvironment, SettingsOfTheScriptWinOverTheEnvironment) {
-  const std::string script = ::testing::TempDir() + "slurm_environment_test.sh";
+  const std::string script = ::testing::TempDir() + "slurm_environment_" + std::to_string(::getpid()) + ".sh";
   std::ofstream(script) << "#!/bin/bash\n#SBATCH --partition=gpu\n#SBATCH --time=00:10:00\nexec true\n";
   const Set around =
       left({"sbatch", "--parsable", script},

@@ -146,7 +146,7 @@ class RunScript : public ::testing::Test {
   std::vector<std::string> run(const std::string& script) {
     EXPECT_TRUE(files::write_atomically(home_ / "job.sh", script));
     const auto said =
-        capture("/bin/bash", {"-c", "cd \"$0\" && bash \"$1\"", home_ / "cwd", home_ / "job.sh"});
+        capture("/bin/bash", {"-c", "cd \"$0\" && bash \"$1\"", home_ / "cwd", home_ / "job.sh"}, 300);
     EXPECT_TRUE(said) << said.error().message;
     std::vector<std::string> out;
     const auto words = files::read(home_ / "words").value_or("");

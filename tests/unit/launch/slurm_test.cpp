@@ -51,7 +51,7 @@ class SlurmTest : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // Runs until `enough` or, when something is amiss, half a minute.
+  // Runs until `enough` or, when something is amiss, five minutes.
   void play(Script script, int allocations, const std::function<bool()>& enough) {
     boost::asio::io_context io;
     SlurmOptions options;
@@ -66,7 +66,7 @@ class SlurmTest : public ::testing::Test {
       std::filesystem::create_directories(request.spool);
       ASSERT_TRUE(launcher->request(request));
     }
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(5);
     while (!enough() && std::chrono::steady_clock::now() < until)
       io.run_one_for(std::chrono::milliseconds(200));
   }

@@ -81,7 +81,7 @@ class SshTest : public ::testing::Test {
   }
   template <class Done>
   ::testing::AssertionResult run_until(Done&& done) {
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(90);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(5);
     while (!done()) {
       if (std::chrono::steady_clock::now() > limit) return ::testing::AssertionFailure() << "waited too long";
       io_.restart();

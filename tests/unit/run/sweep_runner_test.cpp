@@ -130,10 +130,9 @@ TEST_F(SweepRunnerTest, AnInboxThatCannotBeWrittenEndsTheRunAndKeepsTheTrialsPen
 
 TEST_F(SweepRunnerTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   plan(3);
-  // An earlier run held two nodes of eight GPUs for half an hour, and another allocation ended without an
-  // orchestrator.
+  // An earlier run held a GPU for eight hours: a second that passes here is little of that.
   const auto earlier = store_->create_allocation(sweep_, "fake", dir_ / "spool");
-  ASSERT_TRUE(earlier && store_->allocation_started(earlier->id, "there", 1, {2, 8, 1800}));
+  ASSERT_TRUE(earlier && store_->allocation_started(earlier->id, "there", 1, {1, 1, 8 * 3600}));
   ASSERT_TRUE(store_->end_allocation(earlier->id, "finished"));
   settings_.gpu_hours = 7.9;
   auto end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
@@ -166,21 +165,21 @@ TEST_F(SweepRunnerTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
 TEST_F(SweepRunnerTest, AnAllocationOfAKilledRunCountsUntilItsLastMessage) {
   plan(1);
   const auto left = store_->create_allocation(sweep_, "fake", dir_ / "spool");
-  ASSERT_TRUE(left && store_->allocation_started(left->id, "there", 1, {1, 8, 7200}));
+  ASSERT_TRUE(left && store_->allocation_started(left->id, "there", 1, {1, 1, 16 * 3600}));
   std::filesystem::create_directories(left->spool);
   std::ofstream(spool::outbox(left->spool)) << "";
   std::filesystem::last_write_time(spool::outbox(left->spool),
-                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
-  EXPECT_NEAR(gpu_seconds_held(*store_, sweep_)->open, 7200 * 8, 60) << "a run that is heard may hold it";
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(8));
+  EXPECT_NEAR(gpu_seconds_held(*store_, sweep_)->open, 16 * 3600, 600) << "a run that is heard may hold it";
   ASSERT_TRUE(store_->release_lease(sweep_));
-  EXPECT_NEAR(gpu_seconds_held(*store_, sweep_)->open, 3600 * 8, 60);
+  EXPECT_NEAR(gpu_seconds_held(*store_, sweep_)->open, 8 * 3600, 600);
   ASSERT_FALSE(store_->take_lease(sweep_)->has_value());
   settings_.launcher = "fake";
   const auto end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
   const auto held = store_->gpu_seconds(sweep_);
   ASSERT_TRUE(held);
-  EXPECT_NEAR(held->ended, 3600 * 8, 60) << "not until the next run began";
+  EXPECT_NEAR(held->ended, 8 * 3600, 600) << "not until the next run began";
 }
 
 TEST_F(SweepRunnerTest, AStopRequestEndsTheRunningAttemptsAndLeavesTheRestPending) {

@@ -146,7 +146,10 @@ TEST_F(Serve, ASilentConnectionIsClosed) {
   auto half = connect();
   boost::asio::write(half, boost::asio::buffer(std::string("GET / HTT")));
   EXPECT_EQ(rest(half), "");
-  EXPECT_THAT(ask("GET " + path()), StartsWith("HTTP/1.1 200"));
+  std::string page;
+  for (int tries = 0; page.empty() && tries < 1000; ++tries)
+    page = ask("GET " + path());  // closed as silent where this test had no processor for so long
+  EXPECT_THAT(page, StartsWith("HTTP/1.1 200"));
 }
 
 TEST_F(Serve, HeadSaysWhatAGetWouldBring) {

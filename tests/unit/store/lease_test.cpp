@@ -5,9 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <future>
-#include <thread>
+#include <functional>
 
 #include "base/time.h"
 #include "store_fixture.h"
@@ -86,22 +84,42 @@ TEST_F(LeaseTest, AnAllocationEndsNoEarlierThanItStartedAndNoLaterThanNow) {
   EXPECT_EQ(must(store->gpu_seconds(sweep_)).ended, 0);
 }
 
+// While it lives, SQLite's pauses between two tries for a lock take no time: they are added up and told.
+class SqlitePauses {
+ public:
+  explicit SqlitePauses(std::function<void(int total_ms)> told) : told_(std::move(told)) {
+    current_ = this;
+    counting_.zName = "pauses";
+    counting_.xSleep = [](sqlite3_vfs*, int us) { return current_->pause(us); };
+    ::sqlite3_vfs_register(&counting_, /*makeDflt=*/1);
+  }
+  ~SqlitePauses() { ::sqlite3_vfs_unregister(&counting_); }
+  SqlitePauses(const SqlitePauses&) = delete;
+  SqlitePauses& operator=(const SqlitePauses&) = delete;
+
+ private:
+  int pause(int us) {
+    told_((total_us_ += us) / 1000);
+    return us;
+  }
+  static inline SqlitePauses* current_ = nullptr;
+  const std::function<void(int)> told_;
+  sqlite3_vfs counting_ = *::sqlite3_vfs_find(nullptr);
+  int total_us_ = 0;
+};
+
 // quick() waits 50 ms for a lock; whoever runs a sweep does not end it because of a long merge or a backup.
 TEST_F(LeaseTest, TheHolderWaitsLongerForTheLockOfAnotherProcess) {
+  sqlite3* other = nullptr;
+  const SqlitePauses pauses([&](int total_ms) {
+    if (total_ms >= 2 * quick().busy_timeout_ms) ::sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr);
+  });
   auto store = as("n1", 1, false);
   must(store->take_lease(sweep_));
-  std::promise<void> held;
-  std::thread writer([&] {
-    sqlite3* other = nullptr;
-    EXPECT_EQ(sqlite3_open(path_.c_str(), &other), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
-    held.set_value();
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // twice quick()'s patience
-    sqlite3_close(other);
-  });
-  held.get_future().wait();
+  ASSERT_EQ(::sqlite3_open(path_.c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(::sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
   EXPECT_TRUE(store->beat(sweep_));
-  writer.join();
+  ::sqlite3_close(other);
 }
 
 TEST_F(LeaseTest, ASecondRunSeesWhoHoldsTheSweep) {

@@ -266,12 +266,14 @@ TEST_F(Merge, HostileNamesAreNamesOnly) {
   EXPECT_EQ(must(store_->find_sweep(name)).name, name);
 }
 
+// At once until one came before the commit, then later and later until one came after it.
 TEST_F(Merge, AKillLeavesAllOrNothing) {
   std::vector<Run> runs;
   for (int i = 0; i < 40; ++i) runs.push_back({i, Outcome::kOk, 1.0 + i});
   const auto a = database("a.db", 40, runs);
   bool nothing = false, all = false;
-  for (int pause_us = 0; pause_us < 20'000'000 && !(nothing && all); pause_us += pause_us / 2 + 100) {
+  for (int pause_us = 0; pause_us < 200'000'000 && !(nothing && all);
+       pause_us = nothing ? pause_us * 3 / 2 + 100 : 0) {
     for (const char* tail : {"", "-wal", "-shm"}) fs::remove(into_.string() + tail);
     path_ = into_;
     open();
