@@ -127,7 +127,10 @@ class Machine:
     def surroundings(self):
         return [dict(what=what, ok=ok, found=found, **({} if ok else {"do": do})) for what, ok, found, do in self.facts()]
 
+    def catalogue_entry(self):
+        gpus = json.loads((ROOT / "bench_kernels" / "shape" / "hardware.json").read_text())
+        return next(gpu for gpu in gpus if gpu["hardware"] == self.hardware)
+
     def phantom_of_this(self):
         """The catalogue's phantom with the memory that the driver shows: a rehearsal must run out where the GPU does."""
-        device = json.loads((ROOT / "worker" / "phantom" / "devices" / f"{self.hardware}.json").read_text())
-        return {**device, **({"memory_bytes": self.gpus[0]["memory_bytes"]} if self.gpus else {})}
+        return {**self.catalogue_entry(), **({"memory_bytes": self.gpus[0]["memory_bytes"]} if self.gpus else {})}

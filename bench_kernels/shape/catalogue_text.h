@@ -1,0 +1,12 @@
+// The files of the catalogues, which travel inside the program.
+#pragma once
+#include <span>
+
+namespace sweep::shape {
+
+struct CatalogueText {
+  const char *name, *json;
+};
+std::span<const CatalogueText> hardware_texts();
+
+}  // namespace sweep::shape
