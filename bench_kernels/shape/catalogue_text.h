@@ -8,5 +8,6 @@ struct CatalogueText {
   const char *name, *json;
 };
 std::span<const CatalogueText> hardware_texts();
+std::span<const CatalogueText> model_texts();
 
 }  // namespace sweep::shape
