@@ -55,6 +55,11 @@ def gpus():
             for row in rows if len(row) == 5]
 
 
+def catalogue_entry(hardware):
+    entries = json.loads((ROOT / "bench_kernels" / "shape" / "hardware.json").read_text())
+    return next(entry for entry in entries if entry["hardware"] == hardware)
+
+
 class Machine:
     def __init__(self, build, hardware, phantom):
         self.build, self.bin, self.phantom = build, build / "bin", phantom
@@ -127,10 +132,6 @@ class Machine:
     def surroundings(self):
         return [dict(what=what, ok=ok, found=found, **({} if ok else {"do": do})) for what, ok, found, do in self.facts()]
 
-    def catalogue_entry(self):
-        gpus = json.loads((ROOT / "bench_kernels" / "shape" / "hardware.json").read_text())
-        return next(gpu for gpu in gpus if gpu["hardware"] == self.hardware)
-
     def phantom_of_this(self):
         """The catalogue's phantom with the memory that the driver shows: a rehearsal must run out where the GPU does."""
-        return {**self.catalogue_entry(), **({"memory_bytes": self.gpus[0]["memory_bytes"]} if self.gpus else {})}
+        return {**catalogue_entry(self.hardware), **({"memory_bytes": self.gpus[0]["memory_bytes"]} if self.gpus else {})}
