@@ -34,8 +34,7 @@ void read_decoder(ConfigReader& r, ModelSpec& m, i64 kv_heads, double norm_eps) 
   m.head_dim = r.integer("head_dim").value_or(0);
   m.tie_embeddings = r.flag("tie_word_embeddings").value_or(false);
   m.norm_eps = r.number("rms_norm_eps").value_or(norm_eps);
-  if (r.flag("mlp_bias").value_or(false))
-    r.refuse(ErrorKind::kUnsupported, "mlp_bias", "'mlp_bias' is not supported");
+  r.only("mlp_bias", false);
 }
 
 namespace {
@@ -60,8 +59,7 @@ YarnScaling read_yarn(ConfigReader& rope) {
 // rope_theta).
 void read_rope(ConfigReader& r, ModelSpec& m, double theta) {
   m.rope_theta = r.number("rope_theta").value_or(theta);
-  if (r.number("partial_rotary_factor").value_or(1.0) != 1.0)
-    r.refuse(ErrorKind::kUnsupported, "partial_rotary_factor", "'partial_rotary_factor' is not supported");
+  r.only("partial_rotary_factor", 1.0);
   for (const char* key : {"rope_parameters", "rope_scaling"}) {
     const json* j = r.find(key);
     if (!j) continue;
@@ -69,9 +67,7 @@ void read_rope(ConfigReader& r, ModelSpec& m, double theta) {
       return r.refuse(ErrorKind::kInvalidValue, key, fmt::format("'{}' is not an object", key));
     ConfigReader rope(*j);
     m.rope_theta = rope.number("rope_theta").value_or(m.rope_theta);
-    if (rope.number("partial_rotary_factor").value_or(1.0) != 1.0)
-      rope.refuse(ErrorKind::kUnsupported, "partial_rotary_factor",
-                  "'partial_rotary_factor' is not supported");
+    rope.only("partial_rotary_factor", 1.0);
     auto type = rope.word("rope_type");
     if (!type) type = rope.word("type");
     if (type.value_or("default") == "llama3") {

@@ -59,6 +59,23 @@ class ConfigReader {
     if (!value) refuse(ErrorKind::kMissing, key, fmt::format("it has no '{}'", key));
     return value.value_or(0);
   }
+  // Refuses any other value; `absent` is what a missing key means.
+  template <class T>
+  void only(const char* key, T value, T absent) {
+    std::optional<T> found;
+    if constexpr (std::is_same_v<T, bool>)
+      found = flag(key);
+    else if constexpr (std::is_floating_point_v<T>)
+      found = number(key);
+    else
+      found = integer(key);
+    if (found.value_or(absent) != value)
+      refuse(ErrorKind::kUnsupported, key, fmt::format("'{}' other than {} is not supported", key, value));
+  }
+  template <class T>
+  void only(const char* key, T value) {
+    only(key, value, value);
+  }
   void refuse(ErrorKind kind, std::string_view key, std::string why) {
     if (!error_) error_ = Error{std::move(why), kind, std::string(key)};
   }

@@ -111,10 +111,8 @@ std::string show(const Value& value) {
   return "-";
 }
 
-std::optional<double> number(const Value& value) {
-  if (const auto* v = std::get_if<double>(&value)) return *v;
-  if (const auto* v = std::get_if<i64>(&value)) return static_cast<double>(*v);
-  return std::nullopt;
+Value cell_of(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? Value{*value} : Value{};
 }
 
 std::string safe_lines(std::string_view text) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/utf8.h"
-#include "schema/result_row.h"
+#include "schema/values.h"
 
 namespace sweep::answers {
 
@@ -39,8 +39,9 @@ Scale scale_for(std::string_view unit, double largest);
 std::string show(const Value&, const Scale&);
 std::string show(const Value&);  // unscaled: six significant digits
 
-std::optional<double> number(const Value&);  // the number of an i64 or a double
+Value cell_of(const std::optional<double>&);  // NULL where it is not finite
 
+using sweep::number;
 using sweep::safe_text;
 // safe_text line by line; line feeds stay.
 std::string safe_lines(std::string_view);

@@ -1,13 +1,11 @@
 // sweep calibrate: measures matrix products, memory, launches and collectives on an allocation, and keeps
 // them as a hardware profile by which `sweep plan` and `sweep predict` compute. With --only collectives it is
 // a network benchmark.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <ostream>
 
@@ -17,6 +15,7 @@
 #include "bench_kernels/shape/kernel_table.h"
 #include "orchestrator/answers/charts/bandwidth.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/statistics/prices.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
@@ -108,10 +107,6 @@ Expected<void> keep_other_part(const CalibrateCommand& o, shape::HardwareProfile
   return {};
 }
 
-std::string today() {
-  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
-}
-
 // Nothing is measured: the rows of a kernel table go into the profile that is there, else into a new one.
 int import_kernels(Io& io, CalibrateCommand o) {
   const auto csv = read_input(o.kernels_from, kMostTableBytes, Streams::kTaken);
@@ -123,7 +118,7 @@ int import_kernels(Io& io, CalibrateCommand o) {
   const auto before = std::ranges::find_if(
       *stored, [&](const auto& each) { return each.name == o.name && each.hardware == o.bed.hardware; });
   shape::HardwareProfile p;
-  p.name = o.name, p.hardware = o.bed.hardware, p.date = today();
+  p.name = o.name, p.hardware = o.bed.hardware, p.date = answers::today();
   if (before != stored->end()) p = *before;
   shape::add_kernels(p.kernels, *rows);
   io.err << fmt::format("{} kernel times of {} are read from {}\n", rows->size(), p.hardware,
@@ -165,7 +160,7 @@ int calibrate(Io& io, CalibrateCommand o) {
   if (!report) return refuse(io, report.error());
   shape::HardwareProfile& p = report->profile;
   p.name = o.name, p.build = std::string(kVersion) + " " + kBuild;
-  p.date = today();
+  p.date = answers::today();
   if (o.json)
     io.out << shape::to_json(p);
   else

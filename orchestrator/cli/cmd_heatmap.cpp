@@ -25,14 +25,12 @@ struct HeatmapCommand {
   std::string output;
 };
 
-constexpr double kPngScale = 2;  // pixels per unit: sharp in print and on dense screens
-
 // The picture in the form that the ending of the file asks for.
 Expected<std::string> rendered(const std::string& ending, const answers::Heatmap& map,
                                const std::vector<ResultRow>& rows) {
   if (ending == ".html") return answers::to_html(map, rows);
   if (ending == ".svg") return answers::to_svg(map);
-  if (ending == ".png") return answers::to_png(answers::to_svg(map), kPngScale);
+  if (ending == ".png") return answers::to_png(answers::to_svg(map));
   std::ostringstream text;
   SWEEP_TRY(exports::write_csv(text, answers::cells_table(map), {}));
   return text.str();

@@ -1,14 +1,13 @@
 // sweep selftest: every strategy of the training step against the plain step of one rank and the formulas, on
 // the user's own machines, through the ordinary run loop.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/files.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "orchestrator/answers/statistics/prices.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
@@ -63,8 +62,7 @@ int selftest(Io& io, SelftestOptions o) {
   const auto answer = driver::selftest_answer(std::move(*wanted), *report);
   io.out << (o.json ? dump(driver::selftest_json(answer)) + "\n" : driver::selftest_text(answer));
   const auto file = state_folder() / "selftest.json";
-  const std::string today = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
-  if (auto kept = driver::add_selftest_results(file, driver::results_of(answer, today)); !kept)
+  if (auto kept = driver::add_selftest_results(file, driver::results_of(answer, answers::today())); !kept)
     return refuse(io, kept.error());
   io.err << fmt::format("kept in {}; `sweep doctor` shows it beside the dates of the project's own tests\n",
                         file.string());

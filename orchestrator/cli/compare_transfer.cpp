@@ -16,8 +16,6 @@
 namespace sweep::cli {
 namespace {
 
-constexpr double kChartPngScale = 2;  // pixels per unit: sharp in print and on dense screens
-
 // The names of the sides: the sweep's name; two sweeps of one name are told apart by their database.
 answers::TransferNames side_names(const CompareSide& a, const CompareSide& b) {
   if (a.sweep.name != b.sweep.name) return {a.sweep.name, b.sweep.name};
@@ -26,7 +24,7 @@ answers::TransferNames side_names(const CompareSide& a, const CompareSide& b) {
 
 Expected<void> write_chart(Io& io, const std::string& file, const std::string& svg) {
   if (file.ends_with(".svg")) return write_output(io, file, svg);
-  const auto png = answers::to_png(svg, kChartPngScale);
+  const auto png = answers::to_png(svg);
   if (!png) return tl::unexpected(png.error());
   return write_output(io, file, *png);
 }

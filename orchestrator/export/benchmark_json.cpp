@@ -8,6 +8,7 @@
 #include "orchestrator/export/text.h"
 #include "orchestrator/export/tracker_run.h"
 #include "schema/rehearsal.h"
+#include "schema/values.h"
 
 namespace sweep::exports {
 namespace {
@@ -18,12 +19,6 @@ constexpr std::size_t kLongestName = 1000;  // Bencher takes 1024
 const std::set<std::string_view> kNotFollowed = {
     "step_ms",    "step_ms_ci_low",  "step_ms_ci_high", "tokens_per_s",    "timed_steps",    "peak_rank",
     "peak_flops", "predicted_bytes", "predicted_ms",    "oom_asked_bytes", "formula_version"};
-
-std::optional<double> number_of(const Value& value) {
-  if (const auto* v = std::get_if<i64>(&value)) return static_cast<double>(*v);
-  if (const auto* v = std::get_if<double>(&value)) return *v;
-  return std::nullopt;
-}
 
 Json measures_of(const ResultRow& row) {
   Json out = Json::object();
@@ -36,7 +31,7 @@ Json measures_of(const ResultRow& row) {
   if (m.tokens_per_s) out["throughput"] = {{"value", *m.tokens_per_s}};
   for (const Column& c : columns()) {
     if (c.role != Role::kMetric || kNotFollowed.contains(c.key)) continue;
-    if (const auto value = number_of(c.get(row))) out[std::string(c.key)] = {{"value", *value}};
+    if (const auto value = number(c.get(row))) out[std::string(c.key)] = {{"value", *value}};
   }
   return out;
 }
@@ -66,7 +61,7 @@ std::string bencher_json(std::span<const NamedRow> rows) {
 std::string github_benchmark_json(std::span<const NamedRow> rows, const Column& metric) {
   Json out = Json::array();
   for (const NamedRow& r : rows) {
-    const auto value = number_of(metric.get(*r.row));
+    const auto value = number(metric.get(*r.row));
     if (r.row->state != State::kFinished || r.row->outcome != Outcome::kOk || !value) continue;
     Json entry = {
         {"name", r.name}, {"unit", metric.unit.empty() ? metric.key : metric.unit}, {"value", *value}};

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "orchestrator/export/text.h"
+#include "schema/values.h"
 
 namespace sweep::exports {
 namespace {
@@ -19,10 +20,8 @@ bool is_number(const Column& column) {
 }
 
 nlohmann::json json_of(const Value& value) {
-  if (const auto* whole = std::get_if<i64>(&value)) return *whole;
-  if (const auto* real = std::get_if<double>(&value)) return *real;
-  if (const auto* text = std::get_if<std::string>(&value)) return valid_utf8(*text);
-  return nullptr;
+  const auto* text = std::get_if<std::string>(&value);
+  return text ? nlohmann::json(valid_utf8(*text)) : value_json(value);
 }
 
 nlohmann::json heading(const FileColumn& column) {

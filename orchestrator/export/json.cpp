@@ -1,6 +1,5 @@
 #include "orchestrator/export/json.h"
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
@@ -9,18 +8,12 @@
 #include "schema/codec.h"
 #include "schema/columns.h"
 #include "schema/labels.h"
+#include "schema/values.h"
 
 namespace sweep::exports {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json json_of(const Value& value, bool flag) {
-  if (const auto* v = std::get_if<i64>(&value)) return flag ? Json(*v != 0) : Json(*v);
-  if (const auto* v = std::get_if<double>(&value)) return std::isfinite(*v) ? Json(*v) : Json(nullptr);
-  if (const auto* v = std::get_if<std::string>(&value)) return *v;
-  return nullptr;
-}
 
 std::string dumped(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -33,7 +26,7 @@ std::string object_of(const ResultRow& row) {
     if (c.key == "labels") {
       out[key] = row.trial.labels.empty() ? Json(nullptr) : Json(label_members(row.trial.labels));
     } else {
-      out[key] = json_of(c.get(row), c.type == "flag");
+      out[key] = value_json<Json>(c.get(row), c.type == "flag");
     }
     if (c.key == "model") {
       const bool known = row.trial.spec != ModelSpec{};
@@ -92,7 +85,7 @@ Expected<void> write_json(std::ostream& out, const Table& table) {
     const auto& row = table.rows[at++];
     Json object = Json::object();
     for (std::size_t c = 0; c < row.size() && c < table.columns.size(); ++c)
-      object[table.columns[c]] = json_of(row[c], false);
+      object[table.columns[c]] = value_json<Json>(row[c]);
     return dumped(object);
   });
 }

@@ -16,7 +16,6 @@ inline constexpr std::array<std::string_view, 8> kLimitKeys{
     "start_seconds", "retries_crash", "retries_infra", "memory_margin_percent"};
 inline constexpr std::array<std::string_view, 6> kStrategyKeys{"kind",    "max_trials", "least_gain",
                                                                "at_once", "history",    "skip_recompute"};
-inline constexpr std::array<std::string_view, 2> kValueForms{"pow2", "range"};
 inline constexpr std::array<std::string_view, 28> kModelKeys{"base",
                                                              "config_json",
                                                              "name",

@@ -1,47 +1,76 @@
 #include "orchestrator/run/excluded_hosts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 namespace sweep::run {
+namespace {
+// The loss at which a host enters quarantine.
+constexpr int kLossAtEntry = 2;
+constexpr int kMostDoublings = 10;
+constexpr Clock::Point kEndOfRun = Clock::Point::max();
+}  // namespace
 
 void ExcludedHosts::cool_down(const std::string& host, Clock::Point now) {
-  cooling_until_[host] = now + span_of(limits_.cooldown_s);
+  hosts_[host].cooling_until = now + span_of(limits_.cooldown_s);
+}
+
+std::vector<std::string> ExcludedHosts::keep_out(const std::string& host, const std::string& why) {
+  if (std::exchange(hosts_[host].quarantined_until, kEndOfRun)) return {};
+  return {fmt::format("node {} gets no more work in this run: {}", host, why)};
+}
+
+std::vector<std::string> ExcludedHosts::unclean(const Hosts& hosts, const AttemptEnd& end) {
+  std::vector<std::string> out;
+  for (const auto& [node, host] : hosts)
+    if (hosts.size() == 1 || std::ranges::find(end.unclean_nodes, node) != end.unclean_nodes.end())
+      for (auto& sentence :
+           keep_out(host, fmt::format("attempt {} left it unclean: {}", end.attempt, end.cleanup_failure)))
+        out.push_back(std::move(sentence));
+  return out;
 }
 
 std::vector<std::string> ExcludedHosts::lost(const Hosts& hosts, const std::string& reason,
                                              Clock::Point now) {
-  constexpr int kMostDoublings = 10;
-  auto sentences = quarantine_.lost(hosts, reason);
-  if (sentences.empty()) return sentences;
-  const auto& host = hosts.begin()->second;
-  const int doublings = std::min(quarantine_.times(host) - 1, kMostDoublings);
-  quarantined_until_[host] = now + span_of(limits_.quarantine_initial_s * (1 << doublings));
-  return sentences;
+  if (hosts.size() != 1) return {};
+  const auto& name = hosts.begin()->second;
+  Host& host = hosts_[name];
+  if (++host.losses < kLossAtEntry || host.quarantined_until) return {};
+  const int doublings = std::min(host.losses - kLossAtEntry, kMostDoublings);
+  host.quarantined_until = now + span_of(limits_.quarantine_initial_s * (1 << doublings));
+  return {fmt::format(
+      "node {} gets no more work for now: {} allocations were lost there without a result, the last one: {}",
+      name, host.losses, reason)};
 }
 
 std::vector<std::string> ExcludedHosts::release_due(Clock::Point now) {
   std::vector<std::string> back;
-  for (auto each = quarantined_until_.begin(); each != quarantined_until_.end();) {
-    if (now < each->second) {
-      ++each;
-      continue;
-    }
-    if (quarantine_.release(each->first)) back.push_back(each->first);
-    each = quarantined_until_.erase(each);
+  for (auto& [name, host] : hosts_) {
+    if (!host.quarantined_until || now < *host.quarantined_until) continue;
+    host.quarantined_until.reset();
+    back.push_back(name);
   }
   return back;
 }
 
 std::vector<std::string> ExcludedHosts::cooling(Clock::Point now) const {
   std::vector<std::string> out;
-  const auto quarantined = quarantine_.hosts();
-  for (const auto& [host, until] : cooling_until_)
-    if (now < until && std::ranges::find(quarantined, host) == quarantined.end()) out.push_back(host);
+  for (const auto& [name, host] : hosts_)
+    if (host.cooling_until && now < *host.cooling_until && !host.quarantined_until) out.push_back(name);
+  return out;
+}
+
+std::vector<std::string> ExcludedHosts::quarantined() const {
+  std::vector<std::string> out;
+  for (const auto& [name, host] : hosts_)
+    if (host.quarantined_until) out.push_back(name);
   return out;
 }
 
 std::vector<std::string> ExcludedHosts::avoided(Clock::Point now) const {
-  auto out = quarantine_.hosts();
+  auto out = quarantined();
   for (auto& host : cooling(now)) out.push_back(std::move(host));
   return out;
 }

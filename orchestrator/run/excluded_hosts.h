@@ -1,15 +1,21 @@
 // ExcludedHosts: the hosts that are not requested now, and until when. A host that was lost once waits for a
-// moment, as an sshd that restarts is back in seconds; one in quarantine waits longer each time, or until the
-// end of the run. Its times come from its caller.
+// moment, as an sshd that restarts is back in seconds. At the second loss without a result, and after a release at each
+// further one, a host enters quarantine, twice as long each time. One that is slow, or could not be cleaned, stays there
+// until the end of the run. A loss is not attributed to a host if the allocation has several. Names are those by which a
+// launcher avoids hosts. Its times come from its caller.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "orchestrator/run/clock.h"
-#include "orchestrator/run/quarantine.h"
+#include "schema/records.h"
 
 namespace sweep::run {
+
+// The host names of an allocation, by node.
+using Hosts = std::map<i64, std::string>;
 
 class ExcludedHosts {
  public:
@@ -22,11 +28,9 @@ class ExcludedHosts {
   void cool_down(const std::string& host, Clock::Point now);
   // These return a sentence for each host that is in quarantine from now on.
   std::vector<std::string> slow(const std::string& host, const std::string& why) {
-    return quarantine_.slow(host, why);
+    return keep_out(host, why);
   }
-  std::vector<std::string> unclean(const Hosts& hosts, const AttemptEnd& end) {
-    return quarantine_.unclean(hosts, end);
-  }
+  std::vector<std::string> unclean(const Hosts&, const AttemptEnd&);
   // An allocation of these hosts was lost without a result.
   std::vector<std::string> lost(const Hosts&, const std::string& reason, Clock::Point now);
   // Ends the quarantine of hosts whose time is up; returns their names.
@@ -34,16 +38,21 @@ class ExcludedHosts {
 
   // Hosts that are paused and are not in quarantine.
   std::vector<std::string> cooling(Clock::Point now) const;
-  std::vector<std::string> quarantined() const { return quarantine_.hosts(); }
+  std::vector<std::string> quarantined() const;
   // Both.
   std::vector<std::string> avoided(Clock::Point now) const;
 
  private:
+  struct Host {
+    // Allocations lost there without a result.
+    int losses = 0;
+    std::optional<Clock::Point> cooling_until, quarantined_until;
+  };
+  // Until the end of the run.
+  std::vector<std::string> keep_out(const std::string& host, const std::string& why);
+
   Limits limits_;
-  Quarantine quarantine_;
-  std::map<std::string, Clock::Point> cooling_until_;
-  // Only those that come back.
-  std::map<std::string, Clock::Point> quarantined_until_;
+  std::map<std::string, Host> hosts_;
 };
 
 }  // namespace sweep::run

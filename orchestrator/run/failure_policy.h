@@ -40,7 +40,7 @@ struct LossDecision {
   LossCounts counts;
   // The host that was lost is not requested for a short while.
   bool cool_down = false;
-  // The loss counts against the host, or against the only host of the allocation (Quarantine).
+  // The loss counts against the host, or against the only host of the allocation (ExcludedHosts).
   bool count_against_host = false;
   std::optional<Breaker> breaker;
   bool operator==(const LossDecision&) const = default;

@@ -7,8 +7,8 @@
 #include "orchestrator/run/allocation_state.h"
 #include "orchestrator/run/clock.h"
 #include "orchestrator/run/demand.h"
+#include "orchestrator/run/excluded_hosts.h"
 #include "orchestrator/run/in_flight.h"
-#include "orchestrator/run/quarantine.h"
 
 namespace sweep::run {
 

@@ -5,7 +5,7 @@ import re
 import shutil
 
 import grids
-from machine import ROOT
+from machine import catalogue_entry
 
 TOOLS = ("memcheck", "racecheck")
 ERRORS = re.compile(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard")
@@ -15,7 +15,7 @@ WIDE = dict(layers=2, hidden_size=4096, heads=32, kv_heads=8, intermediate_size=
 
 def table(check):
     """A row for each kernel; written by the rank as it goes (SWEEP_KERNEL_TIMES)."""
-    device = json.loads((ROOT / "worker" / "phantom" / "devices" / f"{check.machine.hardware}.json").read_text())
+    device = catalogue_entry(check.machine.hardware)
     for name, dimensions, point in (("dense", grids.LLAMA_8B, {}), ("experts", WIDE, dict(experts=True))):
         path = check.sweeps.folder / f"kernels-{name}.json"
         base = check.base(4096, global_batch_size=1, precision="bf16")

@@ -55,6 +55,11 @@ def gpus():
             for row in rows if len(row) == 5]
 
 
+def catalogue_entry(hardware):
+    entries = json.loads((ROOT / "bench_kernels" / "shape" / "hardware.json").read_text())
+    return next(entry for entry in entries if entry["hardware"] == hardware)
+
+
 class Machine:
     def __init__(self, build, hardware, phantom):
         self.build, self.bin, self.phantom = build, build / "bin", phantom
@@ -129,5 +134,4 @@ class Machine:
 
     def phantom_of_this(self):
         """The catalogue's phantom with the memory that the driver shows: a rehearsal must run out where the GPU does."""
-        device = json.loads((ROOT / "worker" / "phantom" / "devices" / f"{self.hardware}.json").read_text())
-        return {**device, **({"memory_bytes": self.gpus[0]["memory_bytes"]} if self.gpus else {})}
+        return {**catalogue_entry(self.hardware), **({"memory_bytes": self.gpus[0]["memory_bytes"]} if self.gpus else {})}

@@ -26,10 +26,11 @@ std::vector<sweep::nvrtc::Kernel> all_kernels() {
   return all;
 }
 
-// "sm_90 Bf16 rope_packed" to "registers stack spills".
-using Table = std::map<std::string, std::string>;
+// Kernel ("rope_packed") and column ("sm_90_Bf16") to registers.
+using Table = std::map<std::pair<std::string, std::string>, int>;
 
-Table measured(const std::string& torch_lib) {
+// `wrong` counts the kernels that keep values in memory.
+Table measured(const std::string& torch_lib, int& wrong) {
   static const std::regex kKernel(
       "entry function '([a-z_]+)'[^]*?([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores[^]*?Used "
       "([0-9]+) registers");
@@ -38,47 +39,64 @@ Table measured(const std::string& torch_lib) {
     for (const sweep::nvrtc::Kernel& kernel : all_kernels()) {
       const std::string log = sweep::nvrtc::compile(torch_lib, kernel, architecture).log;
       std::smatch found;
-      if (std::regex_search(log, found, kKernel))
-        table["sm_" + std::to_string(architecture) + " " + kernel.type + " " + found[1].str()] =
-            found[4].str() + " " + found[2].str() + " " + found[3].str();
+      if (!std::regex_search(log, found, kKernel)) continue;
+      const std::string column = "sm_" + std::to_string(architecture) + "_" + kernel.type;
+      table[{found[1], column}] = std::stoi(found[4]);
+      if (found[2] != "0" || found[3] != "0")
+        ++wrong, std::cerr << found[1] << ' ' << column << ": stack " << found[2] << ", spilled " << found[3]
+                           << '\n';
     }
   }
   return table;
 }
 
+// The first line has the columns, every other line a kernel.
 Table read(const char* path) {
   Table table;
   std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
+  std::vector<std::string> columns;
+  for (std::string line, kernel, word; std::getline(file, line);) {
     std::istringstream words(line);
-    std::string architecture, type, kernel, registers, stack, spills;
-    words >> architecture >> type >> kernel >> registers >> stack >> spills;
-    if (!spills.empty())
-      table[architecture + " " + type + " " + kernel] = registers + " " + stack + " " + spills;
+    words >> kernel;
+    for (std::size_t i = 0; words >> word; ++i)
+      if (kernel == "kernel")
+        columns.push_back(word);
+      else
+        table[{kernel, columns.at(i)}] = std::stoi(word);
   }
   return table;
+}
+
+void write(const char* path, const Table& table) {
+  std::ofstream file(path);
+  std::string row = "kernel";
+  file << row;
+  for (const auto& [key, registers] : table)
+    if (key.first == table.begin()->first.first) file << ' ' << key.second;
+  for (const auto& [key, registers] : table) {
+    if (key.first != row) file << '\n' << (row = key.first);
+    file << ' ' << registers;
+  }
+  file << '\n';
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
   if (argc < 3) return 2;
-  const Table now = measured(argv[1]);
+  int wrong = 0;
+  const Table now = measured(argv[1], wrong);
   if (argc > 3) {
-    std::ofstream file(argv[2]);
-    for (const auto& [kernel, figures] : now) file << kernel << ' ' << figures << '\n';
+    write(argv[2], now);
     return 0;
   }
   const Table known = read(argv[2]);
-  int wrong = now.size() == known.size() ? 0 : 1;
-  for (const auto& [kernel, figures] : now) {
-    const auto found = known.find(kernel);
-    if (figures.substr(figures.find(' ')) != " 0 0")
-      ++wrong,
-          std::cerr << kernel << " keeps values in memory (registers, stack, spilled): " << figures << '\n';
-    if (found == known.end() || std::stoi(figures) > std::stoi(found->second))
-      ++wrong, std::cerr << kernel << " has " << figures << ", the table "
-                         << (found == known.end() ? "nothing" : found->second) << '\n';
+  if (now.size() != known.size()) ++wrong;
+  for (const auto& [key, registers] : now) {
+    const auto found = known.find(key);
+    if (found == known.end() || registers > found->second)
+      ++wrong, std::cerr << key.first << ' ' << key.second << " has " << registers << " registers, the table "
+                         << (found == known.end() ? "none" : std::to_string(found->second)) << '\n';
   }
   std::cout << now.size() << " kernels compared, " << wrong << " wrong\n";
   return wrong == 0 ? 0 : 1;

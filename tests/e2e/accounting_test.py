@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster
 import accounting
 import processes
 import slurm
-from slurm_sweep import END_SECONDS, LAUNCH, Sweep, told, wait
+from slurm_sweep import END_SECONDS, LAUNCH, Sweep, play, wait
 
 PREEMPTIONS = 4  # more than the three allocations in a row that may be lost
 OPTIONS = ["MinJobAge=2", "PreemptType=preempt/partition_prio", "PreemptMode=CANCEL",
@@ -24,11 +24,7 @@ OPTIONS = ["MinJobAge=2", "PreemptType=preempt/partition_prio", "PreemptMode=CAN
 
 def told_by_sacct(sweep):
     """Orchestrator and agent are gone without a last message, and squeue has forgotten the job: sacct says that it was cancelled."""
-    first = sweep.start("run", str(sweep.grid))
-    sweep.let_pass(1)
-    wait(lambda: sweep.has_results(1), "one result")
-    os.kill(first.pid, signal.SIGKILL)
-    first.wait()
+    sweep.run_and_kill()
     (number, _, name, *_), = sweep.jobs()
     for agent in processes.by_role(sweep.mark)["agent"]:
         os.kill(agent.pid, signal.SIGSTOP)  # SIGTERM it will not see, and Slurm kills it
@@ -93,10 +89,7 @@ def main():
             if sys.argv[3:] and case.__name__ not in sys.argv[3:]:
                 continue
             folder = pathlib.Path(root) / case.__name__.replace("_", "-")
-            with told(Sweep(bin_dir, rank, cluster, folder, trials, gated=gated, launch=launch)) as sweep:
-                case(sweep)
-                sweep.check_end()
-                print(f"{case.__name__}: {len(sweep.rows('select 1 from allocation'))} allocations, {trials} trials", flush=True)
+            play(case, Sweep(bin_dir, rank, cluster, folder, trials, gated=gated, launch=launch))
     return 0
 
 

@@ -7,10 +7,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import database
+import sweep_folder
 from processes import wait_for
 
 BIN, RANK = pathlib.Path(sys.argv.pop(1)).resolve(), pathlib.Path(sys.argv.pop(1)).resolve()
@@ -117,22 +117,14 @@ launch: {local: {slots: 2}}
 """
 
 
-class CommandSweepTest(unittest.TestCase):
+class CommandSweepTest(sweep_folder.SweepFolder):
+    bin = BIN
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sweep-own-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         (self.folder / "train.py").write_text(TRAINER)
         shutil.copy(MODULE, self.folder)
         (self.folder / "grid.yaml").write_text(GRID.replace("PYTHON", json.dumps(sys.executable)))
-
-    def words(self, *words):
-        return [str(BIN / "sweep"), *map(str, words)]
-
-    def sweep(self, *words, code=0):
-        done = subprocess.run(self.words(*words), capture_output=True, text=True, timeout=300, cwd=self.folder)
-        self.assertEqual(done.returncode, code, f"{words}: {done.stdout}\n{done.stderr}")
-        return done.stdout
 
     def results(self):
         return json.loads(self.sweep("export", "json", "--db", "r.db"))

@@ -17,6 +17,16 @@ def marked_environment():
     return {**os.environ, MARK: mark}, mark
 
 
+def working_in(folder):
+    """Processes whose working folder this is: the program may have a pid of its own namespace."""
+    out = []
+    for each in pathlib.Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            if each.readlink() == folder:
+                out.append(int(each.parent.name))
+    return out
+
+
 def on_a_terminal(command, answer, environment, folder, seconds):
     """(exit code, what it said) of a command whose streams are a terminal at which this line is typed."""
     ours, theirs = pty.openpty()

@@ -18,7 +18,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import slurm
-from slurm_sweep import END_SECONDS, Sweep, told, wait
+from slurm_sweep import END_SECONDS, Sweep, play, wait
 
 HOSTILE = "it's \"$(touch OWNED)`touch OWNED`\" 50%j back\\slash;#"
 CANCELLED = 8
@@ -176,12 +176,9 @@ def main():
                 continue
             parent = pathlib.Path(root) / (HOSTILE if case is hostile_paths else "plain")
             parent.mkdir(exist_ok=True)
-            with told(Sweep(bin_dir, rank, cluster, parent / case.__name__.replace("_", "-"), trials, **words)) as sweep:
-                sweep.log.touch()
-                case(sweep)
-                sweep.check_end()
-                assert not cluster.drained(), cluster.states()
-                print(f"{case.__name__}: {len(sweep.jobs())} jobs, {len(sweep.outcomes())} trials", flush=True)
+            sweep = Sweep(bin_dir, rank, cluster, parent / case.__name__.replace("_", "-"), trials, **words)
+            sweep.log.touch()
+            play(case, sweep)
     return 0
 
 

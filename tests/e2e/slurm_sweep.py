@@ -1,6 +1,8 @@
 """One sweep on a real Slurm with ranks that play scripts (tests/support/fake_trial.cpp), for the tests that start sweeps there."""
 import contextlib
+import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -74,6 +76,14 @@ class Sweep:
         code = self.start("run", str(self.grid)).wait(END_SECONDS)
         assert code == expected_code, f"exit {code}, {expected_code} expected\n{self.log.read_text()[-4000:]}"
 
+    def run_and_kill(self, *words, passed=1, results=1):
+        """A run that is killed with -9 after so many results; so many of its ranks are let pass."""
+        first = self.start("run", str(self.grid), *words)
+        self.let_pass(passed)
+        wait(lambda: self.has_results(results), f"{results} results")
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+
     def rows(self, sql):
         return database.rows(self.db, sql)
 
@@ -109,6 +119,15 @@ def told(sweep):
     except BaseException:
         print(sweep.tell(), flush=True)
         raise
+
+
+def play(case, sweep):
+    """One case, and what must hold at its end."""
+    with told(sweep):
+        case(sweep)
+        sweep.check_end()
+        assert not sweep.cluster.drained(), sweep.cluster.states()
+        print(f"{case.__name__}: {len(sweep.rows('select 1 from allocation'))} allocations, {len(sweep.outcomes())} trials", flush=True)
 
 
 def wait(condition, what, seconds=200):

@@ -16,7 +16,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import slurm
-from slurm_sweep import END_SECONDS, LAUNCH, Sweep, orchestrators, told, wait
+from slurm_sweep import END_SECONDS, LAUNCH, Sweep, orchestrators, play, wait
 
 # A trainer of a user's own: it reports its steps by hand.
 TRAINER = """
@@ -40,11 +40,7 @@ def scripted_outcomes(sweep):
 
 def killed_while_running(sweep):
     """kill -9 in the middle: the job runs on, and the next run takes up the same one."""
-    first = sweep.start("run", str(sweep.grid))
-    sweep.let_pass(4)  # two trials of two ranks
-    wait(lambda: sweep.has_results(2), "two results")
-    os.kill(first.pid, signal.SIGKILL)
-    first.wait()
+    sweep.run_and_kill(passed=4, results=2)  # two trials of two ranks
     before = sweep.jobs()
     assert [job[1] for job in before] == ["RUNNING"], before
     sweep.open_gate()
@@ -133,11 +129,7 @@ def in_a_standing_allocation(sweep):
     """salloc, then sweep: a step of the allocation instead of a job; killed with -9, the next run finds its step again."""
     job = sweep.cluster.run("bash", "-c", "salloc --no-shell -N1 -J standing 2>&1").split()[-1]
     try:
-        first = sweep.start("run", str(sweep.grid), "--jobid", job)
-        sweep.let_pass(1)
-        wait(lambda: sweep.has_results(1), "one result")
-        os.kill(first.pid, signal.SIGKILL)
-        first.wait()
+        sweep.run_and_kill("--jobid", job)
         sweep.open_gate()
         assert sweep.start("resume").wait(END_SECONDS) == 2, "which allocation it was must be said"
         assert sweep.start("resume", "--jobid", job).wait(END_SECONDS) == 0
@@ -190,11 +182,7 @@ def asks_first(sweep):
 
 def cleaned_up(sweep):
     """An orchestrator that is gone for good: clean shows its job, and ends it when told."""
-    first = sweep.start("run", str(sweep.grid))
-    sweep.let_pass(1)
-    wait(lambda: sweep.has_results(1), "one result")
-    os.kill(first.pid, signal.SIGKILL)
-    first.wait()
+    sweep.run_and_kill()
     clean = [*sweep.cluster.inside(), str(sweep.sweep), "clean", "--db", str(sweep.db)]
     shown = subprocess.run(clean, env=sweep.environment, capture_output=True, text=True, check=True).stdout
     job = sweep.jobs()[0]
@@ -334,11 +322,7 @@ def main():
             if only and case.__name__ not in only:
                 continue
             folder = pathlib.Path(root) / case.__name__.replace("_", "-")
-            with told(Sweep(bin_dir, rank, cluster, folder, trials, **words)) as sweep:
-                case(sweep)
-                sweep.check_end()
-                assert not cluster.drained(), cluster.states()
-                print(f"{case.__name__}: {len(sweep.jobs())} jobs, {len(sweep.outcomes())} trials", flush=True)
+            play(case, Sweep(bin_dir, rank, cluster, folder, trials, **words))
     return 0
 
 

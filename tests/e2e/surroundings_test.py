@@ -61,11 +61,7 @@ def cancels_what_waits(sweep):
 def resumes_in_another_time_zone(sweep):
     """Started here, killed, taken up by a shell that writes times in its own way: the same job, nothing twice."""
     sweep.environment.update({"SLURM_TIME_FORMAT": "relative", "TZ": "America/New_York"})
-    first = sweep.start("run", str(sweep.grid))
-    sweep.let_pass(2)
-    slurm_sweep.wait(lambda: sweep.has_results(2), "two results")
-    os.kill(first.pid, signal.SIGKILL)
-    first.wait()
+    sweep.run_and_kill(passed=2, results=2)
     before = sweep.jobs()
     sweep.environment.update({"SLURM_TIME_FORMAT": "%s", "TZ": "Asia/Tokyo"})
     sweep.open_gate()

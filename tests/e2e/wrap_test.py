@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
 """wrap_test.py BIN_DIR RANK_PROGRAM: `sweep wrap` and `sweep init` as a user types them. The programs need no PyTorch; RANK_PROGRAM is never
 started."""
-import contextlib
 import json
 import pathlib
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import database
-from processes import wait_for
+import sweep_folder
+from processes import wait_for, working_in
 
 BIN, RANK = pathlib.Path(sys.argv.pop(1)).resolve(), pathlib.Path(sys.argv.pop(1)).resolve()
 
@@ -31,30 +30,12 @@ for i in range(6):
 """
 
 
-def working_in(folder):
-    """Processes whose working folder this is: the program may have a pid of its own namespace."""
-    out = []
-    for each in pathlib.Path("/proc").glob("[0-9]*/cwd"):
-        with contextlib.suppress(OSError):
-            if each.readlink() == folder:
-                out.append(int(each.parent.name))
-    return out
+class Folder(sweep_folder.SweepFolder):
+    bin = BIN
 
-
-class Folder(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sweep-wrap-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         (self.folder / "train.py").write_text(TRAINER)
-
-    def words(self, *words):
-        return [str(BIN / "sweep"), *map(str, words)]
-
-    def sweep(self, *words, code=0):
-        done = subprocess.run(self.words(*words), capture_output=True, text=True, timeout=300, cwd=self.folder)
-        self.assertEqual(done.returncode, code, f"{words}: {done.stdout}\n{done.stderr}")
-        return done.stdout
 
 
 class WrapTest(Folder):

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """zoo_test.py BIN_DIR RANK_PROGRAM: programs that go wrong, or look so, each in its own way (trainers/zoo.py, zoo_torch.py), as trials of
 sweeps: each has the outcome of what happened, none is ok without a figure, and no process is left. RANK_PROGRAM is never started."""
-import contextlib
 import importlib.util
 import json
 import pathlib
@@ -11,7 +10,7 @@ import tempfile
 import unittest
 
 import database
-from processes import wait_for
+from processes import wait_for, working_in
 
 HERE = pathlib.Path(__file__).resolve().parent
 BIN, RANK = pathlib.Path(sys.argv.pop(1)).resolve(), pathlib.Path(sys.argv.pop(1)).resolve()
@@ -29,16 +28,6 @@ limits: {{retries_crash: 0, hang_seconds: {hang}, start_seconds: 200}}
 launch: {{local: {{slots: {slots}}}}}
 """
 PATTERNS = r"""  log_patterns: {step: 'step (\d+)', step_ms: 'took ([0-9.]+) ms'}"""
-
-
-def working_in(folder):
-    """Processes in the folder of the grid, where its programs run."""
-    out = []
-    for each in pathlib.Path("/proc").glob("[0-9]*/cwd"):
-        with contextlib.suppress(OSError):
-            if each.readlink() == folder:
-                out.append(int(each.parent.name))
-    return out
 
 
 class Zoo(unittest.TestCase):

@@ -2,7 +2,6 @@
 // the outbox says. After every test it asserts that nothing of the allocation is left on the machine.
 #pragma once
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -17,16 +16,13 @@
 #include "runtime/attempt_token.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {
 
 class LocalFixture : public ::testing::Test {
  protected:
   void SetUp() override {
-    char folder[] = "/tmp/sweep-launch-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    home_ = folder;
-    spool_ = home_ / "local-1";
     std::filesystem::create_directories(spool_);
     options_.agent = std::filesystem::path(SWEEP_BIN_DIR) / "sweep-agent";
     options_.rank = std::filesystem::path(SWEEP_BIN_DIR) / "fake_rank";
@@ -36,7 +32,6 @@ class LocalFixture : public ::testing::Test {
     EXPECT_TRUE(nothing_left());
     if (HasFailure())
       std::fprintf(stderr, "agent.log:\n%s\n", files::read(spool::agent_log(spool_)).value_or("").c_str());
-    std::filesystem::remove_all(home_);
   }
 
   std::string key() const { return allocation_key("local-1", spool_); }
@@ -139,7 +134,8 @@ class LocalFixture : public ::testing::Test {
     ASSERT_FALSE(ended_->lost);
   }
 
-  std::filesystem::path home_, spool_;
+  const TemporaryFolder home_;
+  const std::filesystem::path spool_ = home_ / "local-1";
   LocalOptions options_;
   boost::asio::io_context io_;
   std::unique_ptr<Launcher> launcher_;

@@ -117,10 +117,6 @@ PHANTOM_API cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_
   return CUBLAS_STATUS_SUCCESS;
 }
 
-PHANTOM_API cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void*, size_t) {
-  return CUBLAS_STATUS_SUCCESS;
-}
-
 PHANTOM_API cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
   state_of(handle).math = mode;
   return CUBLAS_STATUS_SUCCESS;

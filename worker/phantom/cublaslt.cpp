@@ -77,12 +77,6 @@ PHANTOM_API cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPrefere
   return CUBLAS_STATUS_SUCCESS;
 }
 
-PHANTOM_API cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
-                                                                cublasLtMatmulPreferenceAttributes_t,
-                                                                const void*, std::size_t) {
-  return CUBLAS_STATUS_SUCCESS;
-}
-
 PHANTOM_API cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* out, cudaDataType type,
                                                       std::uint64_t rows, std::uint64_t cols, std::int64_t) {
   *out = new cublasLtMatrixLayoutOpaque_t{};

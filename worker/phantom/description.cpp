@@ -38,6 +38,7 @@ class Members {
       throw std::runtime_error(what_ + ": \"" + name + "\" is " + found->dump().substr(0, 80));
     into = found->get<T>();
   }
+  void ignore(const char* name) { known_.insert(name); }
   void finish() const {
     for (const auto& [name, value] : object_.items())
       if (!known_.contains(name)) throw std::runtime_error(what_ + " has an unknown member \"" + name + "\"");
@@ -82,6 +83,7 @@ void read_device(const Json& json, Description& out) {
   m.read("inter_node_bandwidth", d.inter_node_bandwidth);
   m.read("context_bytes", d.context_bytes);
   m.read("nccl_bytes", d.nccl_bytes);
+  for (const char* of_the_catalogue : {"gpus_per_node", "prices", "source"}) m.ignore(of_the_catalogue);
   m.finish();
   if (!std::regex_match(capability, std::regex("[0-9]{1,2}\\.[0-9]")) ||
       std::sscanf(capability.c_str(), "%d.%d", &d.major, &d.minor) != 2)

@@ -157,10 +157,6 @@ PHANTOM_API CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
   return CUDA_SUCCESS;
 }
 
-PHANTOM_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
-  return CUDA_SUCCESS;
-}
-
 // Active where this process has used the device: LibTorch asks before it makes a context by chance.
 PHANTOM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
   *flags = 0;
@@ -170,14 +166,6 @@ PHANTOM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags
 
 PHANTOM_API CUresult cuCtxGetCurrent(CUcontext* context) {
   *context = handle_to<CUcontext>(context_of_all);
-  return CUDA_SUCCESS;
-}
-
-PHANTOM_API CUresult cuCtxSetCurrent(CUcontext) {
-  return CUDA_SUCCESS;
-}
-
-PHANTOM_API CUresult cuCtxPushCurrent_v2(CUcontext) {
   return CUDA_SUCCESS;
 }
 
@@ -196,21 +184,12 @@ PHANTOM_API CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit) {
   return CUDA_SUCCESS;
 }
 
-PHANTOM_API CUresult cuCtxSetLimit(CUlimit, std::size_t) {
-  return CUDA_SUCCESS;
-}
-
 PHANTOM_API CUresult cuCtxSynchronize() {
   return static_cast<CUresult>(cudaDeviceSynchronize());
 }
 
 PHANTOM_API CUresult cuStreamSynchronize(CUstream stream) {
   return static_cast<CUresult>(cudaStreamSynchronize(stream));
-}
-
-PHANTOM_API CUresult cuStreamWriteValue32_v2(CUstream, CUdeviceptr, cuuint32_t, unsigned) {
-  say_lacking("cuStreamWriteValue32");
-  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 // Modules: code is taken and never run.
@@ -226,10 +205,6 @@ PHANTOM_API CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, uns
 
 PHANTOM_API CUresult cuModuleLoad(CUmodule* module, const char* path) {
   return cuModuleLoadData(module, path);
-}
-
-PHANTOM_API CUresult cuModuleUnload(CUmodule) {
-  return CUDA_SUCCESS;
 }
 
 PHANTOM_API CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
@@ -249,14 +224,6 @@ PHANTOM_API CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribu
   *value = attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ? 1024
            : attribute == CU_FUNC_ATTRIBUTE_NUM_REGS            ? 32
                                                                 : 0;
-  return CUDA_SUCCESS;
-}
-
-PHANTOM_API CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
-  return CUDA_SUCCESS;
-}
-
-PHANTOM_API CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache) {
   return CUDA_SUCCESS;
 }
 

@@ -90,10 +90,6 @@ PHANTOM_API CUresult cuMemUnmap(CUdeviceptr at, std::size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-PHANTOM_API CUresult cuMemSetAccess(CUdeviceptr, std::size_t, const CUmemAccessDesc*, std::size_t) {
-  return CUDA_SUCCESS;
-}
-
 PHANTOM_API CUresult cuMemGetAddressRange_v2(CUdeviceptr* begin, std::size_t* bytes, CUdeviceptr at) {
   const auto range = Memory::get().find(address(at));
   if (!range) return CUDA_ERROR_NOT_FOUND;

@@ -109,11 +109,6 @@ PHANTOM_API ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, i
   return make(comm, name_of(*ids), ranks, rank, config, told_group(*ids));
 }
 
-PHANTOM_API ncclResult_t ncclCommInitAll(ncclComm_t*, int, const int*) {
-  refuse("ncclCommInitAll");
-  return ncclInvalidUsage;
-}
-
 PHANTOM_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out,
                                        ncclConfig_t* config) {
   return split(comm_of(comm), color, key, out, config);
@@ -127,10 +122,6 @@ PHANTOM_API ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int coun
   const int before =
       static_cast<int>(std::count_if(excluded, excluded + count, [&](int r) { return r < parent->rank; }));
   return make(out, name, parent->ranks - count, parent->rank - before, config);
-}
-
-PHANTOM_API ncclResult_t ncclCommFinalize(ncclComm_t) {
-  return ncclSuccess;
 }
 
 PHANTOM_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {
@@ -217,10 +208,6 @@ PHANTOM_API ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar,
   return ncclSuccess;
 }
 
-PHANTOM_API ncclResult_t ncclRedOpDestroy(ncclRedOp_t, ncclComm_t) {
-  return ncclSuccess;
-}
-
 PHANTOM_API ncclResult_t ncclMemAlloc(void** at, std::size_t bytes) {
   return cudaMalloc(at, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
@@ -235,25 +222,7 @@ PHANTOM_API ncclResult_t ncclCommRegister(const ncclComm_t, void*, std::size_t, 
   return ncclSuccess;
 }
 
-PHANTOM_API ncclResult_t ncclCommDeregister(const ncclComm_t, void*) {
-  return ncclSuccess;
-}
-
 PHANTOM_API ncclResult_t ncclCommWindowRegister(ncclComm_t, void*, std::size_t, ncclWindow_t* window, int) {
   *window = nullptr;
-  return ncclSuccess;
-}
-
-PHANTOM_API ncclResult_t ncclCommWindowDeregister(ncclComm_t, ncclWindow_t) {
-  return ncclSuccess;
-}
-
-// Communication out of kernels: kernels do nothing.
-PHANTOM_API int ncclDevCommCreate(...) {
-  refuse("ncclDevCommCreate");
-  return ncclInvalidUsage;
-}
-
-PHANTOM_API int ncclDevCommDestroy(...) {
   return ncclSuccess;
 }

@@ -124,10 +124,6 @@ PHANTOM_API int nvmlInitWithFlags(unsigned) {
   return nvmlInit_v2();
 }
 
-PHANTOM_API int nvmlShutdown() {
-  return kNvmlSuccess;
-}
-
 PHANTOM_API const char* nvmlErrorString(int error) {
   return error == kNvmlSuccess ? "Success" : error == kNvmlNotSupported ? "Not Supported" : "Unknown Error";
 }
@@ -242,11 +238,6 @@ PHANTOM_API int nvmlDeviceGetUtilizationRates(void* device, NvmlUtilisation* out
   return kNvmlSuccess;
 }
 
-// Nothing models it.
-PHANTOM_API int nvmlDeviceGetPowerUsage(void*, unsigned*) {
-  return kNvmlNotSupported;
-}
-
 PHANTOM_API int nvmlDeviceGetClockInfo(void*, unsigned kind, unsigned* mhz) {
   if (kind > kSmClock || sm_clock_mhz() == 0) return kNvmlNotSupported;
   *mhz = sm_clock_mhz();
@@ -318,16 +309,4 @@ PHANTOM_API int nvmlEventSetWait_v2(void* set, NvmlEvent* out, unsigned) {
 PHANTOM_API int nvmlDeviceGetP2PStatus(void*, void*, int, int* status) {
   *status = 0;  // NVML_P2P_STATUS_OK
   return kNvmlSuccess;
-}
-
-PHANTOM_API int nvmlDeviceGetNvLinkRemoteDeviceType(void*, unsigned, int*) {
-  return kNvmlNotSupported;
-}
-
-PHANTOM_API int nvmlDeviceGetNvLinkRemotePciInfo_v2(void*, unsigned, NvmlPci*) {
-  return kNvmlNotSupported;
-}
-
-PHANTOM_API int nvmlDeviceGetGpuFabricInfoV(void*, void*) {
-  return kNvmlNotSupported;
 }

@@ -173,11 +173,3 @@ PHANTOM_API cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   *free = used < *total ? *total - used : 0;
   return cudaSuccess;
 }
-
-PHANTOM_API cudaError_t cudaProfilerStart() {
-  return cudaSuccess;
-}
-
-PHANTOM_API cudaError_t cudaProfilerStop() {
-  return cudaSuccess;
-}

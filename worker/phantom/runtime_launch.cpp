@@ -149,10 +149,6 @@ PHANTOM_API cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int
   return Runtime::get().begin();
 }
 
-PHANTOM_API cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) {
-  return cudaSuccess;
-}
-
 PHANTOM_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int,
                                                                                std::size_t, unsigned) {
   *blocks = 2;

@@ -228,19 +228,7 @@ PHANTOM_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
   return cudaSuccess;
 }
 
-PHANTOM_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) {
-  return cudaSuccess;
-}
-
 PHANTOM_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void* value) {
   std::memset(value, 0, 8);
-  return cudaSuccess;
-}
-
-PHANTOM_API cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, std::size_t) {
-  return cudaSuccess;
-}
-
-PHANTOM_API cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) {
   return cudaSuccess;
 }

@@ -21,9 +21,8 @@ void read_blenderbot(ConfigReader& r, ModelSpec& m) {
     if (r.required(key) != size)
       r.refuse(ErrorKind::kUnsupported, key,
                fmt::format("'{}' differs from the decoder's, which is not supported", key));
-  for (const char* key : {"tie_word_embeddings", "scale_embedding"})
-    if (!r.flag(key).value_or(key[0] == 't'))
-      r.refuse(ErrorKind::kUnsupported, key, fmt::format("'{}': false is not supported", key));
+  r.only("tie_word_embeddings", true);
+  r.only("scale_embedding", true, false);
   read_activation(r, m, "activation_function", {"gelu"});
   if (m.encoder_layers < 1)
     r.refuse(ErrorKind::kInvalidValue, "encoder_layers",

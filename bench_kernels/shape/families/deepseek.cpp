@@ -20,8 +20,8 @@ void read_latents(ConfigReader& r, ModelSpec& m) {
   m.v_head_dim = r.integer("v_head_dim").value_or(128);
   if (m.kv_heads != m.heads)
     refuse_other(r, "num_key_value_heads", "other than num_attention_heads is not supported");
-  if (r.flag("attention_bias").value_or(false)) refuse_other(r, "attention_bias", "is not supported");
-  if (!r.flag("rope_interleave").value_or(true)) refuse_other(r, "rope_interleave", "false is not supported");
+  r.only("attention_bias", false);
+  r.only("rope_interleave", true);
 }
 
 struct ExpertDefaults {
@@ -42,10 +42,8 @@ void read_experts(ConfigReader& r, ModelSpec& m, const ExpertDefaults& d) {
   m.expert_groups = r.integer("n_group").value_or(d.groups);
   m.groups_per_token = r.integer("topk_group").value_or(d.groups_per_token);
   if (m.expert_groups <= 1) m.expert_groups = m.groups_per_token = 0;
-  if (r.integer("moe_layer_freq").value_or(1) != 1)
-    refuse_other(r, "moe_layer_freq", "above 1 is not supported");
-  if (r.integer("ep_size").value_or(1) != 1)
-    refuse_other(r, "ep_size", "above 1 is not supported: ep is an axis");
+  r.only("moe_layer_freq", i64{1});
+  r.only("ep_size", i64{1});  // ep is an axis
 }
 
 void read_words(ConfigReader& r, const char* key, const char* supported) {
@@ -66,7 +64,7 @@ void read_v2(ConfigReader& r, ModelSpec& m) {
   read_deepseek(r, m, {64, 2, 0, 1407, 0, 0, 0, 1.0});
   read_words(r, "scoring_func", "softmax");
   // With norm_topk_prob the published code normalises and does not scale; transformers does neither.
-  if (r.flag("norm_topk_prob").value_or(false)) refuse_other(r, "norm_topk_prob", "true is not supported");
+  r.only("norm_topk_prob", false);
   const std::string method = r.word("topk_method").value_or("greedy");
   if (method == "greedy")
     m.expert_groups = m.groups_per_token = 0;

@@ -15,9 +15,7 @@ extern const Family kGemma{
           // The released files say gelu, and mean the tanh form: transformers reads them so.
           read_activation(r, m, "hidden_act", {"gelu_pytorch_tanh", "gelu"});
           read_activation(r, m, "hidden_activation", {"gelu_pytorch_tanh"});
-          for (const char* key : {"attention_bias", "use_bidirectional_attention"})
-            if (r.flag(key).value_or(false))
-              r.refuse(ErrorKind::kUnsupported, key, fmt::format("'{}' is not supported", key));
+          for (const char* key : {"attention_bias", "use_bidirectional_attention"}) r.only(key, false);
           read_rope(r, m, 10000.0);
         },
     .norm_adds_one = true,

@@ -57,9 +57,7 @@ void read_gemma3(ConfigReader& r, ModelSpec& m) {
   m.sliding_window_pattern = r.integer("sliding_window_pattern").value_or(6);
   read_layer_types(r, m);
   read_activation(r, m, "hidden_activation", {"gelu_pytorch_tanh"});
-  for (const char* key : {"attention_bias", "use_bidirectional_attention"})
-    if (r.flag(key).value_or(false))
-      r.refuse(ErrorKind::kUnsupported, key, fmt::format("'{}' is not supported", key));
+  for (const char* key : {"attention_bias", "use_bidirectional_attention"}) r.only(key, false);
   for (const char* key : {"final_logit_softcapping", "attn_logit_softcapping"})
     if (r.find(key))
       r.refuse(ErrorKind::kUnsupported, key,

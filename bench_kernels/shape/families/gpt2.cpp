@@ -15,11 +15,8 @@ void read_gpt2(ConfigReader& r, ModelSpec& m) {
   m.tie_embeddings = r.flag("tie_word_embeddings").value_or(true);
   m.norm_eps = r.number("layer_norm_epsilon").value_or(1e-5);
   read_activation(r, m, "activation_function", {"gelu_new", "gelu_pytorch_tanh"});
-  if (!r.flag("scale_attn_weights").value_or(true))
-    r.refuse(ErrorKind::kUnsupported, "scale_attn_weights", "'scale_attn_weights': false is not supported");
-  for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"})
-    if (r.flag(key).value_or(false))
-      r.refuse(ErrorKind::kUnsupported, key, fmt::format("'{}' is not supported", key));
+  r.only("scale_attn_weights", true);
+  for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"}) r.only(key, false);
   if (m.max_positions < 1)
     r.refuse(ErrorKind::kInvalidValue, "n_positions",
              fmt::format("'n_positions' = {} is below 1", m.max_positions));

@@ -13,17 +13,15 @@ void read_gpt_oss_experts(ConfigReader& r, ModelSpec& m) {
   m.experts_per_token = r.integer("num_experts_per_tok").value_or(r.integer("experts_per_token").value_or(4));
   if (r.flag("output_router_logits").value_or(false))  // else the reference leaves the auxiliary loss out
     m.router_aux_coef = r.number("router_aux_loss_coef").value_or(0.001);
-  for (const auto& [key, value] : {std::pair("swiglu_alpha", 1.702), std::pair("swiglu_limit", 7.0)})
-    if (r.number(key).value_or(value) != value)
-      r.refuse(ErrorKind::kUnsupported, key, fmt::format("'{}' other than {} is not supported", key, value));
+  r.only("swiglu_alpha", 1.702);
+  r.only("swiglu_limit", 7.0);
 }
 
 void read_gpt_oss(ConfigReader& r, ModelSpec& m) {
   read_decoder(r, m, 8, 1e-5);
   if (m.head_dim == 0) m.head_dim = 64;
   read_activation(r, m, "hidden_act", {"silu"});
-  if (!r.flag("attention_bias").value_or(true))
-    r.refuse(ErrorKind::kUnsupported, "attention_bias", "'attention_bias' false is not supported");
+  r.only("attention_bias", true);
   if (!r.null("sliding_window")) m.sliding_window = r.integer("sliding_window").value_or(128);
   if (m.sliding_window) m.sliding_window_pattern = 2;
   read_layer_types(r, m);

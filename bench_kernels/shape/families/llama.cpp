@@ -11,9 +11,7 @@ extern const Family kLlama{
         [](ConfigReader& r, ModelSpec& m) {
           read_decoder(r, m, 0, 1e-6);
           read_activation(r, m, "hidden_act", {"silu", "swish"});
-          if (r.flag("attention_bias").value_or(false))
-            r.refuse(ErrorKind::kUnsupported, "attention_bias",
-                     "'attention_bias' of the llama family is not supported");
+          r.only("attention_bias", false);
           read_rope(r, m, 10000.0);
           read_layer_types(r, m);
         },

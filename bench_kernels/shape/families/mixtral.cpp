@@ -12,8 +12,7 @@ void read_experts(ConfigReader& r, ModelSpec& m) {
   m.experts_per_token = r.integer("num_experts_per_tok").value_or(2);
   if (r.flag("output_router_logits").value_or(false))  // else the reference leaves the auxiliary loss out
     m.router_aux_coef = r.number("router_aux_loss_coef").value_or(0.001);
-  if (r.number("router_jitter_noise").value_or(0.0) != 0.0)
-    r.refuse(ErrorKind::kUnsupported, "router_jitter_noise", "'router_jitter_noise' is not supported");
+  r.only("router_jitter_noise", 0.0);
 }
 
 }  // namespace

@@ -9,8 +9,7 @@ namespace {
 
 void read_qwen3(ConfigReader& r, ModelSpec& m, i64 kv_heads) {
   read_qwen(r, m, kv_heads);
-  if (r.flag("attention_bias").value_or(false))
-    r.refuse(ErrorKind::kUnsupported, "attention_bias", "'attention_bias' is not supported");
+  r.only("attention_bias", false);
 }
 
 // Every layer has experts, and the weights of those that are chosen add up to 1.
@@ -21,11 +20,8 @@ void read_qwen3_experts(ConfigReader& r, ModelSpec& m) {
   m.intermediate_size = r.integer("moe_intermediate_size").value_or(768);
   if (r.flag("output_router_logits").value_or(false))  // else the reference leaves the auxiliary loss out
     m.router_aux_coef = r.number("router_aux_loss_coef").value_or(0.001);
-  if (!r.flag("norm_topk_prob").value_or(false))
-    r.refuse(ErrorKind::kUnsupported, "norm_topk_prob", "'norm_topk_prob' false is not supported");
-  if (r.integer("decoder_sparse_step").value_or(1) != 1)
-    r.refuse(ErrorKind::kUnsupported, "decoder_sparse_step",
-             "'decoder_sparse_step' above 1 is not supported");
+  r.only("norm_topk_prob", true, false);
+  r.only("decoder_sparse_step", i64{1});
   const nlohmann::json* dense = r.find("mlp_only_layers");
   if (dense != nullptr && !dense->empty())
     r.refuse(ErrorKind::kUnsupported, "mlp_only_layers",

@@ -22,10 +22,8 @@ void read_t5(ConfigReader& r, ModelSpec& m) {
   if (activation != "relu" && activation != "gated-gelu")
     r.refuse(ErrorKind::kUnsupported, "feed_forward_proj",
              "'feed_forward_proj' other than relu (version 1.0) and gated-gelu (1.1) is not supported");
-  for (const auto& [key, value] : {std::pair("relative_attention_num_buckets", kRelativeBuckets),
-                                   std::pair("relative_attention_max_distance", kRelativeDistance)})
-    if (r.integer(key).value_or(value) != value)
-      r.refuse(ErrorKind::kUnsupported, key, fmt::format("'{}' other than {} is not supported", key, value));
+  r.only("relative_attention_num_buckets", kRelativeBuckets);
+  r.only("relative_attention_max_distance", kRelativeDistance);
   if (m.encoder_layers < 1)
     r.refuse(ErrorKind::kInvalidValue, "num_layers",
              fmt::format("'num_layers' = {} is below 1", m.encoder_layers));

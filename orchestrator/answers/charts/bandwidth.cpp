@@ -7,6 +7,7 @@
 #include <set>
 
 #include "orchestrator/answers/charts/palette.h"
+#include "orchestrator/answers/charts/svg.h"
 #include "orchestrator/answers/format.h"
 
 namespace sweep::answers {
@@ -49,37 +50,16 @@ BandGrid band_grid(const shape::HardwareProfile& p) {
   return out;
 }
 
-class BandSvg {
- public:
-  void text(double x, double y, std::string_view words, std::string_view how) {
-    fmt::format_to(std::back_inserter(out_), "<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, how,
-                   escape_xml(words));
-  }
-  void cell(double x, double y, const shape::CollectiveRow& row, const Colours& colours) {
-    const double value = shape::bus_bandwidth(row);
-    const Paint paint = answers::paint(colours.share(value));
-    fmt::format_to(
-        std::back_inserter(out_),
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"3\" fill=\"{}\"/>\n", x, y,
-        kBandCellWidth - 3, kBandCellHeight - 3, paint.fill);
-    text(x + (kBandCellWidth - 3) / 2, y + 16, significant(value / kGigabyte),
-         paint.light_text ? "font-size=\"11\" text-anchor=\"middle\" fill=\"#ffffff\""
-                          : "font-size=\"11\" text-anchor=\"middle\" fill=\"#16202a\"");
-  }
-  std::string whole(double width, double height, std::string_view title) const {
-    return fmt::format(
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 "
-               "{0:.0f} "
-               "{1:.0f}\" role=\"img\" font-family=\"system-ui, 'Segoe UI', 'Liberation Sans', Arial, "
-               "sans-serif\">\n"
-               "<title>{2}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-               width, height, escape_xml(title)) +
-           out_ + "</svg>\n";
-  }
-
- private:
-  std::string out_;
-};
+std::string cell_svg(double x, double y, const shape::CollectiveRow& row, const Colours& colours) {
+  const double value = shape::bus_bandwidth(row);
+  const Paint paint = answers::paint(colours.share(value));
+  return fmt::format(
+             "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"3\" fill=\"{}\"/>\n", x,
+             y, kBandCellWidth - 3, kBandCellHeight - 3, paint.fill) +
+         svg_text(x + (kBandCellWidth - 3) / 2, y + 16, significant(value / kGigabyte),
+                  paint.light_text ? "font-size=\"11\" text-anchor=\"middle\" fill=\"#ffffff\""
+                                   : "font-size=\"11\" text-anchor=\"middle\" fill=\"#16202a\"");
+}
 
 }  // namespace
 
@@ -93,31 +73,31 @@ std::string size_text(i64 bytes) {
 std::string bandwidth_svg(const shape::HardwareProfile& p) {
   const BandGrid grid = band_grid(p);
   const std::string title = "Bus bandwidth of collectives by message size, GB/s";
-  BandSvg svg;
-  svg.text(kEdge, kEdge + 14, title, "font-size=\"17\" font-weight=\"600\" fill=\"#16202a\"");
-  svg.text(kEdge, kEdge + 34, safe_text(fmt::format("{} ({}), {}", p.name, p.hosts, p.date)),
-           "font-size=\"12\" fill=\"#4d565f\"");
+  std::string svg;
+  svg += svg_text(kEdge, kEdge + 14, title, "font-size=\"17\" font-weight=\"600\" fill=\"#16202a\"");
+  svg += svg_text(kEdge, kEdge + 34, safe_text(fmt::format("{} ({}), {}", p.name, p.hosts, p.date)),
+                  "font-size=\"12\" fill=\"#4d565f\"");
   if (grid.groups.empty())
-    svg.text(kEdge, kBandTop, "no collective was measured", "font-size=\"13\" fill=\"#4d565f\"");
+    svg += svg_text(kEdge, kBandTop, "no collective was measured", "font-size=\"13\" fill=\"#4d565f\"");
   double x = kEdge + kGroupWidth;
   for (const i64 size : grid.sizes) {
-    svg.text(x + (kBandCellWidth - 3) / 2, kBandTop - 6, size_text(size),
-             "font-size=\"12\" text-anchor=\"middle\" fill=\"#16202a\"");
+    svg += svg_text(x + (kBandCellWidth - 3) / 2, kBandTop - 6, size_text(size),
+                    "font-size=\"12\" text-anchor=\"middle\" fill=\"#16202a\"");
     x += kBandCellWidth;
   }
   double y = kBandTop;
   for (const std::string& group : grid.groups) {
-    svg.text(kEdge, y + 16, group, "font-size=\"12\" fill=\"#16202a\"");
+    svg += svg_text(kEdge, y + 16, group, "font-size=\"12\" fill=\"#16202a\"");
     x = kEdge + kGroupWidth;
     for (const i64 size : grid.sizes) {
       if (const auto found = grid.cells.find({group, size}); found != grid.cells.end())
-        svg.cell(x, y, *found->second, grid.colours);
+        svg += cell_svg(x, y, *found->second, grid.colours);
       x += kBandCellWidth;
     }
     y += kBandCellHeight;
   }
-  return svg.whole(kEdge * 2 + kGroupWidth + kBandCellWidth * static_cast<double>(grid.sizes.size()) + 200,
-                   y + kBandFoot, title);
+  return svg_page(kEdge * 2 + kGroupWidth + kBandCellWidth * static_cast<double>(grid.sizes.size()) + 200,
+                  y + kBandFoot, title, svg);
 }
 
 }  // namespace sweep::answers

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "orchestrator/answers/charts/svg.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/names.h"
 
@@ -33,11 +34,6 @@ class Span {
   bool log_;
   double low_, high_, from_, to_;
 };
-
-void put_text(std::string& out, double x, double y, std::string_view words, std::string_view how) {
-  fmt::format_to(std::back_inserter(out), "<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, how,
-                 escape_xml(words));
-}
 
 std::string open_svg(double width, double height, std::string_view title) {
   return fmt::format(
@@ -172,7 +168,7 @@ class Plot {
     for (const double t : ticks(chart_.y, y_, 5)) {
       fmt::format_to(std::back_inserter(out_), "<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"{}\"/>\n", kLeft,
                      sy.at(t), chart_.width - kRight, kGrid);
-      put_text(out_, kLeft - 8, sy.at(t) + 4, tick_text(chart_.y, t), small + " text-anchor=\"end\"");
+      out_ += svg_text(kLeft - 8, sy.at(t) + 4, tick_text(chart_.y, t), small + " text-anchor=\"end\"");
     }
     double last = -1e9;
     for (const double t : ticks(chart_.x, x_, 7)) {
@@ -180,15 +176,16 @@ class Plot {
       fmt::format_to(std::back_inserter(out_), "<path d=\"M{:.1f} {:.1f}v5\" stroke=\"{}\"/>\n", x, floor_,
                      kSoft);
       if (x - last < 30) continue;  // labels must not run into each other
-      put_text(out_, x, floor_ + 18, tick_text(chart_.x, t), small + " text-anchor=\"middle\"");
+      out_ += svg_text(x, floor_ + 18, tick_text(chart_.x, t), small + " text-anchor=\"middle\"");
       last = x;
     }
     fmt::format_to(std::back_inserter(out_), "<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"{}\"/>\n", kLeft,
                    floor_, chart_.width - kRight, kSoft);
     const std::string name = fmt::format("font-size=\"12\" fill=\"{}\" text-anchor=\"middle\"", kSoft);
-    put_text(out_, (kLeft + chart_.width - kRight) / 2, floor_ + 38, chart_.x.name, name);
-    put_text(out_, 0, 0, chart_.y.name,
-             name + fmt::format(" transform=\"translate(16 {:.1f}) rotate(-90)\"", (kTop + floor_) / 2));
+    out_ += svg_text((kLeft + chart_.width - kRight) / 2, floor_ + 38, chart_.x.name, name);
+    out_ +=
+        svg_text(0, 0, chart_.y.name,
+                 name + fmt::format(" transform=\"translate(16 {:.1f}) rotate(-90)\"", (kTop + floor_) / 2));
   }
 
   void draw_series(const ChartSeries& series, std::size_t number, const Span& sx, const Span& sy) {
@@ -247,7 +244,7 @@ class Plot {
     fmt::format_to(std::back_inserter(out_),
                    "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"15\" fill=\"#ffffff\"/>\n",
                    x - wide + 4, y - 11, wide);
-    put_text(out_, x, y, line.name, fmt::format("font-size=\"11\" fill=\"{}\" text-anchor=\"end\"", kText));
+    out_ += svg_text(x, y, line.name, fmt::format("font-size=\"11\" fill=\"{}\" text-anchor=\"end\"", kText));
   }
 
   void legend() {
@@ -274,7 +271,7 @@ class Plot {
             y, ink, kDashes[number % kDashes.size()]);
       fmt::format_to(std::back_inserter(out_), "<path d=\"{}\" fill=\"{}\"/>\n",
                      mark_path(series.pale ? 0 : number, x + 14, y, 4), ink);
-      put_text(out_, x + 34, y + 4, names[at], fmt::format("font-size=\"11\" fill=\"{}\"", kText));
+      out_ += svg_text(x + 34, y + 4, names[at], fmt::format("font-size=\"11\" fill=\"{}\"", kText));
       ++at;
     }
   }
@@ -326,7 +323,7 @@ std::string legend_of(const StackedBars& bars, double x, double y) {
     fmt::format_to(std::back_inserter(out),
                    "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"12\" height=\"12\" fill=\"{}\"/>\n", x, y + 4,
                    kPartFills[i % kPartFills.size()]);
-    put_text(out, x + 17, y + 14, bars.names[i], fmt::format("font-size=\"11\" fill=\"{}\"", kText));
+    out += svg_text(x + 17, y + 14, bars.names[i], fmt::format("font-size=\"11\" fill=\"{}\"", kText));
     x += 30 + 6.4 * double(display_width(bars.names[i]));
   }
   return out;
@@ -352,8 +349,9 @@ std::string to_svg(const StackedBars& bars) {
   const double per = (bars.width - label_width - end) / most;
   double y = kTop;
   for (const auto& bar : bars.bars) {
-    put_text(out, above ? 0 : label_width - 8, y + 14, safe_text(bar.label),
-             fmt::format("font-size=\"11\"{} fill=\"{}\"", above ? "" : " text-anchor=\"end\"", kText));
+    out +=
+        svg_text(above ? 0 : label_width - 8, y + 14, safe_text(bar.label),
+                 fmt::format("font-size=\"11\"{} fill=\"{}\"", above ? "" : " text-anchor=\"end\"", kText));
     if (above) y += kLabelLine;
     double x = label_width, sum = 0;
     for (std::size_t i = 0; i < bar.parts.size(); ++i) {
@@ -367,8 +365,8 @@ std::string to_svg(const StackedBars& bars) {
                      significant(bar.parts[i]), escape_xml(bars.unit));
       x += wide;
     }
-    put_text(out, x + 6, y + 14, fmt::format("{} {}", significant(sum), bars.unit),
-             fmt::format("font-size=\"11\" fill=\"{}\"", kSoft));
+    out += svg_text(x + 6, y + 14, fmt::format("{} {}", significant(sum), bars.unit),
+                    fmt::format("font-size=\"11\" fill=\"{}\"", kSoft));
     y += 30;
   }
   return out + legend_of(bars, label_width, y) + "</svg>\n";

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/charts/palette.h"
+#include "orchestrator/answers/charts/svg.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::answers {
@@ -110,13 +111,7 @@ class Drawing {
     marginals();
     axis_labels();
     const double height = legend() + kMargin;
-    return fmt::format(
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 "
-               "{0:.0f} {1:.0f}\" "
-               "role=\"img\" font-family=\"system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif\">\n"
-               "<title>{2}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-               width(), height, escape_xml(title_of(map_))) +
-           std::string(kPatterns) + ramp() + out_ + "</svg>\n";
+    return svg_page(width(), height, title_of(map_), std::string(kPatterns) + ramp() + out_);
   }
 
  private:
@@ -186,8 +181,7 @@ class Drawing {
   }
 
   void text(double x, double y, std::string_view words, std::string_view attributes) {
-    fmt::format_to(std::back_inserter(out_), "<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y,
-                   attributes, escape_xml(words));
+    out_ += svg_text(x, y, words, attributes);
   }
   void box(double x, double y, double w, double h, std::string_view fill, std::string_view border) {
     fmt::format_to(

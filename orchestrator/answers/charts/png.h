@@ -7,7 +7,8 @@
 
 namespace sweep::answers {
 
+inline constexpr double kPngScale = 2;  // sharp in print and on dense screens
 // scale: pixels per unit of the picture; made smaller where the picture would be too large for one image.
-Expected<std::string> to_png(const std::string& svg, double scale);
+Expected<std::string> to_png(const std::string& svg, double scale = kPngScale);
 
 }  // namespace sweep::answers

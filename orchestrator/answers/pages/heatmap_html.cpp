@@ -8,6 +8,7 @@
 
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/charts/palette.h"
+#include "orchestrator/answers/json_values.h"
 #include "orchestrator/answers/pages/heatmap_assets.h"
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/importance.h"
@@ -45,23 +46,7 @@ std::string json_string(std::string_view text) {
   };
   if (std::all_of(text.begin(), text.end(), harmless))
     return fmt::format("\"{}\"", text);  // ids: most of a page
-  std::string out;
-  for (const char c : nlohmann::json(safe_text(text)).dump()) {
-    switch (c) {
-      case '<':
-        out += "\\u003c";
-        break;
-      case '>':
-        out += "\\u003e";
-        break;
-      case '&':
-        out += "\\u0026";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
+  return inside_script(nlohmann::json(safe_text(text)).dump());
 }
 
 // By CellOutcome: its words, and the state of a cell whose configurations all ended so.

@@ -100,11 +100,8 @@ std::string some_of(const std::set<std::string>& names) {
 // "Measured: 10 steps after 3 warm-up steps, 1 repeat."
 std::string measuring_text(const std::optional<MeasurePlan>& plan) {
   if (!plan) return "";
-  const auto count = [](i64 n, std::string_view word) {
-    return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
-  };
-  return fmt::format("Measured: {} after {}, {}.", count(plan->steps, "step"),
-                     count(plan->warmup_steps, "warm-up step"), count(plan->repeats, "repeat"));
+  return fmt::format("Measured: {} after {}, {}.", counted(plan->steps, "step"),
+                     counted(plan->warmup_steps, "warm-up step"), counted(plan->repeats, "repeat"));
 }
 
 }  // namespace

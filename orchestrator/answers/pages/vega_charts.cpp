@@ -9,6 +9,7 @@
 #include <set>
 
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/json_values.h"
 
 namespace sweep::answers {
 namespace {
@@ -29,17 +30,6 @@ std::string colour(std::size_t kind) {
 }
 
 // JSON text that is safe inside of a script element: no `</script>` and no `<!--` survives.
-std::string inside_script(const json& document) {
-  std::string out;
-  for (const char c : document.dump(-1, ' ', false, json::error_handler_t::replace)) {
-    if (c == '<' || c == '>' || c == '&')
-      out += fmt::format("\\u{:04x}", int(c));
-    else
-      out += c;
-  }
-  return out;
-}
-
 json axis(const char* scale, const char* side, const std::string& title) {
   return {{"scale", scale},     {"orient", side},        {"title", safe_text(title)}, {"titleFont", kFont},
           {"labelFont", kFont}, {"titleFontSize", 12},   {"labelFontSize", 11},       {"labelOverlap", true},
@@ -71,7 +61,7 @@ std::string legend(const std::vector<std::string>& names, const std::set<std::si
 std::string html(const std::string& legend, const json& spec) {
   return fmt::format(
       "<figure class=\"drawn\">\n{}<div></div>\n<script type=\"application/json\">{}</script>\n</figure>\n",
-      legend, inside_script(spec));
+      legend, inside_script(spec.dump(-1, ' ', false, json::error_handler_t::replace)));
 }
 
 // The bars of a chart of spans; below their labels, where these stand above.

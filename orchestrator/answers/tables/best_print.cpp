@@ -13,6 +13,7 @@
 #include "orchestrator/answers/tables/tables.h"
 #include "schema/codec.h"
 #include "schema/ranking.h"
+#include "schema/values.h"
 
 namespace sweep::answers {
 namespace {
@@ -20,21 +21,14 @@ namespace {
 constexpr std::size_t kPastedGroups = 4;  // more groups: only the overall best is spelt out
 constexpr std::size_t kNamedTies = 5, kNamedGroups = 5;
 
-nlohmann::json json_of(const Value& value, std::string_view type) {
-  if (type == "flag" && std::holds_alternative<i64>(value)) return std::get<i64>(value) != 0;
-  if (const auto* v = std::get_if<i64>(&value)) return *v;
-  if (const auto* v = std::get_if<double>(&value)) return *v;
-  if (const auto* v = std::get_if<std::string>(&value)) return *v;
-  return nullptr;
-}
-
 nlohmann::json json_of(const ResultRow& row) {
   nlohmann::json axes = nlohmann::json::object(), metrics = nlohmann::json::object();
   for (const Column& c : columns()) {
     const Value value = c.get(row);
     if (c.role == Role::kAxis && (c.key == "model" || value.index() != 0))
-      axes[std::string(c.key)] = json_of(value, c.type);
-    if (c.role == Role::kMetric && value.index() != 0) metrics[std::string(c.key)] = json_of(value, c.type);
+      axes[std::string(c.key)] = value_json(value, c.type == "flag");
+    if (c.role == Role::kMetric && value.index() != 0)
+      metrics[std::string(c.key)] = value_json(value, c.type == "flag");
   }
   return {{"trial", row.trial_id},
           {"configuration", axes},
@@ -204,7 +198,7 @@ std::string best_json(std::span<const BestOfGroup> groups, const BestOptions& op
   auto out = nlohmann::json::array();
   for (const auto& group : groups) {
     nlohmann::json key = nlohmann::json::object();
-    for (std::size_t i = 0; i < group.key.size(); ++i) key[options.group_by[i]] = json_of(group.key[i], "");
+    for (std::size_t i = 0; i < group.key.size(); ++i) key[options.group_by[i]] = value_json(group.key[i]);
     nlohmann::json entry = {{"group", key},
                             {"metric", options.metric},
                             {"ranked", group.ranked},

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::size_t kNamedAlone = 5;
 
-Value cell_of(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Value{*value} : Value{};
-}
-
 std::string signed_percent(double share) {
   return fmt::format("{:+.1f} %", share * 100);
 }

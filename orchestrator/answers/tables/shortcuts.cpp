@@ -4,15 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "orchestrator/answers/format.h"
 #include "schema/audit.h"
 
 namespace sweep::answers {
 namespace {
-
-std::string trials(i64 count) {
-  return fmt::format("{} {}", count, count == 1 ? "trial" : "trials");
-}
 
 // A rule on memory is wrong for a trial that fits, the others for one that is faster than the best.
 i64 wrong(const store::Shortcuts::Audited& of) {
@@ -21,7 +18,8 @@ i64 wrong(const store::Shortcuts::Audited& of) {
 
 std::string audited(const store::Shortcuts::Audited& of) {
   return fmt::format("rule {}: {} pruned by it ran as an audit; {} of them {} ({:.0f} % wrong)", of.rule,
-                     trials(of.trials), wrong(of), is_fit_rule(of.rule) ? "fit" : "are faster than the best",
+                     counted(of.trials, "trial"), wrong(of),
+                     is_fit_rule(of.rule) ? "fit" : "are faster than the best",
                      100 * static_cast<double>(wrong(of)) / static_cast<double>(of.trials));
 }
 
@@ -31,7 +29,7 @@ std::vector<std::string> shortcut_sentences(const store::Shortcuts& found) {
   std::vector<std::string> out;
   if (found.stopped_early > 0)
     out.push_back(fmt::format("{} stopped early, clearly slower than the best so far; this saved {}",
-                              trials(found.stopped_early), rough_duration(found.seconds_saved)));
+                              counted(found.stopped_early, "trial"), rough_duration(found.seconds_saved)));
   for (const auto& each : found.audited)
     if (is_audited_rule(each.rule)) out.push_back(audited(each));
   return out;

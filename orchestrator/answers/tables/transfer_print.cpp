@@ -6,8 +6,10 @@
 
 #include "base/text.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/json_values.h"
 #include "orchestrator/answers/statistics/transfer.h"
 #include "orchestrator/answers/tables/tables.h"
+#include "schema/values.h"
 
 namespace sweep::answers {
 namespace {
@@ -23,10 +25,6 @@ std::string names_of(std::span<const Field> fields) {
   for (const Field& field : fields)
     out += fmt::format("{}{}", out.empty() ? "" : ", ", safe_text(field.name()));
   return out;
-}
-
-std::string plural(i64 count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 // The matched axes that vary within some cell.
@@ -128,21 +126,6 @@ std::string furthest_text(const Transfer& found, std::span<const Field> shown, s
   return "\nFurthest apart\n" + to_text(table, width);
 }
 
-nlohmann::json json_of(const Value& value) {
-  return std::visit(
-      [](const auto& v) -> nlohmann::json {
-        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, std::monostate>)
-          return nullptr;
-        else
-          return v;
-      },
-      value);
-}
-
-nlohmann::json json_of(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
 nlohmann::json outcome_json(const ResultRow& row) {
   return row.state == State::kFinished ? nlohmann::json(to_string(row.outcome)) : nlohmann::json(nullptr);
 }
@@ -155,13 +138,13 @@ nlohmann::json json_of(std::span<const Field> fields) {
 
 nlohmann::json values_of(std::span<const Field> fields, const ResultRow& row) {
   auto out = nlohmann::json::object();
-  for (const Field& field : fields) out[field.name()] = json_of(field.of(row));
+  for (const Field& field : fields) out[field.name()] = value_json(field.of(row));
   return out;
 }
 
 nlohmann::json cell_json(const Transfer& found, const TransferCell& cell) {
   auto key = nlohmann::json::object();
-  for (std::size_t i = 0; i < found.by.size(); ++i) key[found.by[i].name()] = json_of(cell.key[i]);
+  for (std::size_t i = 0; i < found.by.size(); ++i) key[found.by[i].name()] = value_json(cell.key[i]);
   const auto trial = [&](const std::optional<std::size_t>& at, bool in_a) {
     return at ? nlohmann::json((in_a ? found.shared[*at].a : found.shared[*at].b)->trial_id)
               : nlohmann::json(nullptr);
@@ -169,11 +152,11 @@ nlohmann::json cell_json(const Transfer& found, const TransferCell& cell) {
   return {{"cell", key},
           {"shared", cell.shared},
           {"measured", cell.measured},
-          {"spearman", json_of(cell.spearman)},
-          {"regret", json_of(cell.regret)},
+          {"spearman", or_null(cell.spearman)},
+          {"regret", or_null(cell.regret)},
           {"regret_within_noise", cell.within_noise},
-          {"regret_of_median", json_of(cell.regret_of_median)},
-          {"ratio", json_of(cell.ratio)},
+          {"regret_of_median", or_null(cell.regret_of_median)},
+          {"ratio", or_null(cell.ratio)},
           {"best_by_a", trial(cell.choice, true)},
           {"best_by_a_in_b", trial(cell.choice, false)},
           {"best_in_b", trial(cell.best, false)}};
@@ -188,7 +171,7 @@ std::string transfer_setting(const Transfer& found, const SharedConfiguration& e
 std::string transfer_text(const Transfer& found, const TransferOptions& options, std::size_t width) {
   const auto shown = shown_axes(found);
   std::string out =
-      fmt::format("{} by {}, equal in {}\n", plural(i64(found.shared.size()), "shared configuration"),
+      fmt::format("{} by {}, equal in {}\n", counted(i64(found.shared.size()), "shared configuration"),
                   options.metric, shown.empty() ? "every axis" : names_of(shown));
   for (const auto& [fields, side] : {std::pair(&found.only_a, "A"), std::pair(&found.only_b, "B")})
     if (!fields->empty())
@@ -197,7 +180,7 @@ std::string transfer_text(const Transfer& found, const TransferOptions& options,
   out += "\n" + to_text(cells_text(found, shown), width);
   out += fits_text(found) + axes_text(found, width) + furthest_text(found, shown, width);
   if (found.alone_a > 0 || found.alone_b > 0)
-    out += fmt::format("\nnot shared: {} only in A, {} only in B\n", plural(found.alone_a, "configuration"),
+    out += fmt::format("\nnot shared: {} only in A, {} only in B\n", counted(found.alone_a, "configuration"),
                        found.alone_b);
   return out;
 }
@@ -208,7 +191,7 @@ nlohmann::json transfer_json(const Transfer& found, const TransferOptions& optio
   for (const auto& each : found.axes) {
     auto factors = nlohmann::json::array();
     for (const auto& [value, factor] : each.factor)
-      factors.push_back({{"value", json_of(value)}, {"factor", factor}});
+      factors.push_back({{"value", value_json(value)}, {"factor", factor}});
     axes.push_back({{"axis", each.axis.name()},
                     {"pairs", each.pairs},
                     {"opposite", each.opposite},
@@ -222,10 +205,10 @@ nlohmann::json transfer_json(const Transfer& found, const TransferOptions& optio
                       {"trial_b", each.b->trial_id},
                       {"cell", each.cell},
                       {"axes", values_of(named, *each.a)},
-                      {"a", json_of(each.value_a)},
-                      {"b", json_of(each.value_b)},
-                      {"rank_a", json_of(each.rank_a)},
-                      {"rank_b", json_of(each.rank_b)},
+                      {"a", or_null(each.value_a)},
+                      {"b", or_null(each.value_b)},
+                      {"rank_a", or_null(each.rank_a)},
+                      {"rank_b", or_null(each.rank_b)},
                       {"outcome_a", outcome_json(*each.a)},
                       {"outcome_b", outcome_json(*each.b)}});
   const auto count = [&](Fits fits) { return found.fits[std::size_t(fits)]; };
@@ -255,7 +238,6 @@ Table transfer_table(const Transfer& found, const TransferOptions& options) {
        {options.metric + "_a", options.metric + "_b", std::string("rank_a"), std::string("rank_b"),
         std::string("outcome_a"), std::string("outcome_b"), std::string("trial_a"), std::string("trial_b")})
     out.columns.push_back(name);
-  const auto cell_of = [](const std::optional<double>& value) { return value ? Value{*value} : Value{}; };
   for (const auto& each : found.shared) {
     auto& line = out.rows.emplace_back(found.cells[each.cell].key);
     for (const Field& field : shown) line.push_back(field.of(*each.a));

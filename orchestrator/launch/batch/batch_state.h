@@ -1,29 +1,6 @@
 // The states of a batch job, whatever the scheduler, and the events that move it from one to the next. Pure.
-// Empty cells are illegal: the job never raises such an event in such a state. Ended is told to the run loop
-// on the way into kLeaving or kClosed, once, and never after kAbandoned.
-//
-// clang-format off
-//
-//                  Submitting   InDoubt     Waiting-    Queued      Running     Cancelling  LastWords   Leaving   Closed
-//                                           ForRoom
-// kAccepted        Queued       Queued                                          Cancelling              Leaving   Closed
-// kUnanswered      InDoubt                                                                                        Closed
-// kNoRoom          WaitingFor-                                                                                    Closed
-//                  Room
-// kRefused         Closed                                                                                         Closed
-// kSubmittedAgain               Submitting  Submitting
-// kWithdrawn                    Closed      Closed
-// kSeenQueued                                           Queued      Queued      Cancelling  Queued      Leaving
-// kSeenRunning                                          Running     Running     Cancelling  Running     Leaving
-// kSeenOver                                             LastWords   LastWords   Closed      LastWords   Closed
-// kDenied                                               Closed      Closed      Closed      Closed      Closed
-// kLastWordsOver                                                                            Closed
-// kGivenUp                      Cancelling  Closed      Cancelling  Cancelling              Cancelling
-// kBye                          Leaving     Closed      Leaving     Leaving     Leaving     Leaving
-// kStepOver                                             Closed      Closed      Closed      Closed      Closed    Closed
-// kAbandoned       Closed       Closed      Closed      Closed      Closed      Closed      Closed      Closed    Closed
-//
-// clang-format on
+// The transitions are a table in batch_state.cpp; the job never raises an event that is kNever there. Ended is told to
+// the run loop on the way into kLeaving or kClosed, once, and never after kAbandoned.
 #pragma once
 #include <optional>
 #include <string_view>

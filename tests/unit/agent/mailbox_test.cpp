@@ -8,18 +8,13 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::agent {
 namespace {
 
 class MailboxTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char folder[] = "/tmp/sweep-mailbox-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    spool_ = folder;
-  }
-  void TearDown() override { std::filesystem::remove_all(spool_); }
   void inbox(const std::string& bytes) {
     std::ofstream(spool::inbox(spool_), std::ios::app | std::ios::binary) << bytes;
   }
@@ -31,7 +26,7 @@ class MailboxTest : public ::testing::Test {
     for (const auto& got : mailbox.poll()) out.push_back(got.seq);
     return out;
   }
-  std::filesystem::path spool_;
+  const TemporaryFolder spool_;
 };
 
 TEST_F(MailboxTest, AbsentInboxIsEmpty) {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +9,7 @@
 
 #include "base/process.h"
 #include "schema/spool.h"
+#include "tests/support/temporary_folder.h"
 #include "worker/agent/process/srun_step.h"
 
 namespace sweep::agent {
@@ -17,8 +17,7 @@ namespace {
 
 // flock() asks for no more than an open file: whoever may read the lock could keep an agent from starting.
 TEST(Process, OtherUsersCannotTakeTheLock) {
-  char folder[] = "/tmp/sweep-lock-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
+  const TemporaryFolder folder;
   const mode_t before = ::umask(0);
   Options options;
   options.spool = folder;
@@ -28,14 +27,11 @@ TEST(Process, OtherUsersCannotTakeTheLock) {
   ASSERT_EQ(::stat(spool::agent_lock(folder).c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
   EXPECT_TRUE(agent_lives(folder));
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Process, PeersGetTheProgramThatRunsAlthoughItsFileWasReplaced) {
-  char folder[] = "/tmp/sweep-peers-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
-  const auto program = std::filesystem::path(folder) / "agent",
-             spool = std::filesystem::path(folder) / "spool";
+  const TemporaryFolder folder;
+  const auto program = folder / "agent", spool = folder / "spool";
   std::filesystem::create_directory(spool);
   std::filesystem::copy_file("/bin/sleep", program);
   const auto bytes = std::filesystem::file_size(program);
@@ -51,7 +47,6 @@ TEST(Process, PeersGetTheProgramThatRunsAlthoughItsFileWasReplaced) {
   EXPECT_EQ(::access(copy->c_str(), X_OK), 0);
   ::kill(*pid, SIGKILL);
   (void)wait_for(*pid);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -7,17 +7,13 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/temporary_folder.h"
+
 namespace sweep::agent {
 namespace {
 
 class RankLogTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char folder[] = "/tmp/sweep-log-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    file_ = std::filesystem::path(folder) / "rank_00000.log";
-  }
-  void TearDown() override { std::filesystem::remove_all(file_.parent_path()); }
   void append(const std::string& text) { std::ofstream(file_, std::ios::app | std::ios::binary) << text; }
   std::string contents() const {
     std::ostringstream out;
@@ -29,7 +25,8 @@ class RankLogTest : public ::testing::Test {
     ::stat(file_.c_str(), &info);
     return info.st_blocks * 512;
   }
-  std::filesystem::path file_;
+  const TemporaryFolder folder_;
+  const std::filesystem::path file_ = folder_ / "rank_00000.log";
 };
 
 TEST_F(RankLogTest, SmallLogIsLeftAlone) {

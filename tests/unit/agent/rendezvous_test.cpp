@@ -9,6 +9,8 @@
 
 #include <fstream>
 
+#include "tests/support/temporary_folder.h"
+
 namespace sweep::agent {
 namespace {
 
@@ -16,13 +18,6 @@ namespace fs = std::filesystem;
 
 class Rendezvous : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char folder[] = "/tmp/sweep-rendezvous-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    home_ = folder;
-  }
-  void TearDown() override { fs::remove_all(home_); }
-
   // A process that owns a folder until it is killed.
   pid_t owner_of(const fs::path& root) {
     int ends[2];
@@ -42,7 +37,7 @@ class Rendezvous : public ::testing::Test {
     ::kill(child, SIGKILL);
     EXPECT_EQ(::waitpid(child, nullptr, 0), child);
   }
-  fs::path home_;
+  const TemporaryFolder home_;
 };
 
 TEST_F(Rendezvous, GoesWithItsOwner) {

@@ -1,6 +1,5 @@
 // The ranks' store: what the map answers and when, and a client that reaches it through a real socket.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <boost/asio/io_context.hpp>
 #include <filesystem>
@@ -8,6 +7,7 @@
 
 #include "runtime/store_client.h"
 #include "tests/support/descriptors.h"
+#include "tests/support/temporary_folder.h"
 #include "worker/agent/net/rendezvous_server.h"
 #include "worker/agent/net/rendezvous_store.h"
 
@@ -45,9 +45,6 @@ TEST(RendezvousStore, RefusesWhatItDoesNotUnderstandAndWhatItCannotHold) {
 class StoreOverSocket : public ::testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/sweep-store-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    folder_ = name;
     const auto deep = folder_ / std::string(120, 'd');  // longer than a socket address holds
     std::filesystem::create_directories(deep);
     auto door = RendezvousServer::open(io_, deep / "store",
@@ -63,7 +60,6 @@ class StoreOverSocket : public ::testing::Test {
     io_.stop();
     agent_.join();
     door_.reset();
-    std::filesystem::remove_all(folder_);
   }
   StoreClient client() {
     auto connected = StoreClient::connect(door_->socket());
@@ -71,7 +67,7 @@ class StoreOverSocket : public ::testing::Test {
     return std::move(*connected);
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   boost::asio::io_context io_;
   RendezvousStore map_{[this](i64 client, Frame answer) { door_->answer(client, answer); }};
   std::unique_ptr<RendezvousServer> door_;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schema/codec.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::command {
 namespace {
@@ -30,15 +31,8 @@ class TrainerOutputTest : public ::testing::Test {
     }
   }
 
-  void SetUp() override {
-    char folder[] = "/tmp/sweep_trainer_output_XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    folder_ = folder;
-    results_ = folder_ / "results", log_ = folder_ / "log";
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path folder_, results_, log_;
+  const TemporaryFolder folder_;
+  const std::filesystem::path results_ = folder_ / "results", log_ = folder_ / "log";
 };
 
 TEST_F(TrainerOutputTest, StepsAreFoundAsTheyAppear) {

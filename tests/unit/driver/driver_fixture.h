@@ -8,6 +8,7 @@
 #include "schema/codec.h"
 #include "schema/sweep_options.h"
 #include "tests/support/fake_launcher.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::driver {
 
@@ -16,13 +17,6 @@ using testing::FakeOutcome;
 
 class DriverTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "sweep_driver_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    dir_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
   static store::SweepRow row(const std::string& name = "test") {
     store::SweepRow out;
     out.name = name;
@@ -75,7 +69,7 @@ class DriverTest : public ::testing::Test {
     return driver.run(settings, launcher([outcome](const Attempt&) { return outcome; }), observer_);
   }
 
-  std::filesystem::path dir_;
+  const TemporaryFolder dir_;
   std::vector<launch::AllocationRequest> requests_;
   testing::NamedHosts named_;
   QuietObserver observer_;

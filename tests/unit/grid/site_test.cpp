@@ -10,6 +10,7 @@
 
 #include "base/expected.h"
 #include "tests/support/error_matchers.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::grid {
 namespace {
@@ -18,17 +19,11 @@ using Json = nlohmann::json;
 
 class SiteTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char folder[] = "/tmp/sweep-site-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    folder_ = folder;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::filesystem::path file(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / name) << text;
     return folder_ / name;
   }
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(SiteTest, TheGridWinsOverTheUsersProfileAndThatOverTheClusters) {

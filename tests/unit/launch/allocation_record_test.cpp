@@ -1,27 +1,23 @@
 #include "orchestrator/launch/allocation_record.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "schema/spool.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {
 namespace {
 
 class AllocationRecord : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char folder[] = "/tmp/sweep-record-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    request_.spool = folder;
-  }
-  void TearDown() override { std::filesystem::remove_all(request_.spool); }
+  AllocationRecord() { request_.spool = folder_; }
   void write(std::string_view text) {
     ASSERT_TRUE(files::write_atomically(request_.spool / "allocation.json", text));
   }
+  const TemporaryFolder folder_;
   AllocationRequest request_;
 };
 

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/post.hpp>
-#include <cstdlib>
 #include <deque>
 
 #include "base/files.h"
 #include "orchestrator/launch/batch/batch_job.h"
 #include "orchestrator/launch/slurm/slurm_scheduler.h"
 #include "runtime/spool_writer.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {
 
@@ -44,12 +44,9 @@ inline CommandResult refused(const char* err) {
 class BatchJobTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char folder[] = "/tmp/sweep-slurm-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    request_.id = "a0001-0badcafe", request_.spool = folder, request_.seconds = 600;
+    request_.id = "a0001-0badcafe", request_.spool = folder_, request_.seconds = 600;
     job_ = std::make_shared<BatchJob>(host_, request_);
   }
-  void TearDown() override { std::filesystem::remove_all(request_.spool); }
 
   void settle() {
     io_.restart();
@@ -127,6 +124,7 @@ class BatchJobTest : public ::testing::Test {
     Scheduler& scheduler_;
   };
   Host host_{*this, slurm_};
+  const TemporaryFolder folder_;
   AllocationRequest request_;
   std::shared_ptr<BatchJob> job_;
   std::optional<spool::Writer> outbox_;

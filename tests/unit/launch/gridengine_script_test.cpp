@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "orchestrator/launch/launch_config.h"
 #include "orchestrator/launch/programs.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {
 namespace {
@@ -14,13 +15,9 @@ namespace {
 class GridEngineScriptTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char folder[] = "/tmp/sweep-gridengine-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    folder_ = folder;
     request_.id = "a0001-0badcafe", request_.spool = folder_, request_.seconds = 600;
     programs_ = {folder_ / "agent", "/bin/rank"};
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::string script(const GridEngineSettings& settings = {}) {
     const auto out = gridengine_script(request_, settings, programs_);
@@ -47,7 +44,7 @@ class GridEngineScriptTest : public ::testing::Test {
     return files::read_from(folder_ / "gridengine.log", 0).value_or("");
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   AllocationRequest request_;
   Programs programs_;
 };

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/temporary_folder.h"
+
 namespace sweep::launch {
 namespace {
 
@@ -44,9 +46,7 @@ TEST(OrchestratorScript, OneNameForEachSweepOfEachDatabase) {
 
 // Started, started again, and told to go: as Slurm does it, without Slurm.
 TEST(OrchestratorScript, DoesNotExportItsEnvironmentAndTakesOverWhenRequeued) {
-  char folder[] = "/tmp/sweep-orchestrator-XXXXXX";
-  ASSERT_NE(::mkdtemp(folder), nullptr);
-  const std::filesystem::path here = folder;
+  const TemporaryFolder here;
   auto told = job();
   told.words = {"/bin/sh", "-c",
                 "printf '%s,' \"$SLURM_CONF\" \"$SLURM_JOB_ID\" \"$SLURM_RESTART_COUNT\" \"$@\" >" +
@@ -62,7 +62,6 @@ TEST(OrchestratorScript, DoesNotExportItsEnvironmentAndTakesOverWhenRequeued) {
   };
   EXPECT_EQ(said("0"), "c,,,");
   EXPECT_EQ(said("2"), "c,,,--take-over,");
-  std::filesystem::remove_all(here);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "orchestrator/launch/slurm/orchestrator_script.h"
 #include "schema/agent_call.h"
 #include "schema/spool.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {
 namespace {
@@ -126,13 +127,7 @@ TEST(SlurmScript, AHostNameCannotBecomeADirectiveOrACommand) {
 // A folder in which each script is run, with a program in the agent's place that writes down its words.
 class RunScript : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char folder[] = "/tmp/sweep-script-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    home_ = folder;
-    std::filesystem::create_directory(home_ / "cwd");
-  }
-  void TearDown() override { std::filesystem::remove_all(home_); }
+  void SetUp() override { std::filesystem::create_directory(home_ / "cwd"); }
 
   fs::path recorder(const fs::path& folder) {
     fs::create_directories(folder);
@@ -155,7 +150,7 @@ class RunScript : public ::testing::Test {
     if (!fs::is_empty(home_ / "cwd")) out.emplace_back("not empty");
     return out;
   }
-  fs::path home_;
+  const TemporaryFolder home_;
 };
 
 TEST_F(RunScript, EveryPathReachesTheAgentAsItIs) {

@@ -1,6 +1,5 @@
 // The Slurm launcher's questions: one about all jobs, then about those that squeue no longer lists.
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -10,6 +9,7 @@
 #include <map>
 
 #include "orchestrator/launch/slurm/slurm_scheduler.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {
 namespace {
@@ -44,13 +44,6 @@ CommandResult failing(std::string err) {
 
 class SlurmTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char folder[] = "/tmp/sweep-slurm-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    folder_ = folder;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   // Runs until `enough` or, when something is amiss, five minutes.
   void play(Script script, int allocations, const std::function<bool()>& enough) {
     boost::asio::io_context io;
@@ -76,7 +69,7 @@ class SlurmTest : public ::testing::Test {
     }));
   }
 
-  std::filesystem::path folder_;
+  const TemporaryFolder folder_;
   std::map<std::string, int> asked_;
   std::vector<Event> events_;
 };

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "schema/spool.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {
 namespace {
@@ -22,12 +23,8 @@ awaitable<void> unpack_into(boost::asio::io_context& io, fs::path archive, fs::p
 class SshLogsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    char folder[] = "/tmp/sweep-ssh-logs-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    root_ = folder;
     for (const char* name : {"spool", "far", "elsewhere"}) fs::create_directories(root_ / name);
   }
-  void TearDown() override { fs::remove_all(root_); }
   void put(const fs::path& file, const std::string& text) {
     fs::create_directories((root_ / "far" / file).parent_path());
     std::ofstream(root_ / "far" / file) << text;
@@ -48,7 +45,7 @@ class SshLogsTest : public ::testing::Test {
     EXPECT_FALSE(fs::exists(archive));
   }
   std::string text(const fs::path& file) const { return files::read(root_ / "spool" / file).value_or(""); }
-  fs::path root_;
+  const TemporaryFolder root_;
   bool whole_ = false;
 };
 

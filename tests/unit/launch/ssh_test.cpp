@@ -14,6 +14,7 @@
 #include "orchestrator/launch/ssh/banner_skipper.h"
 #include "orchestrator/launch/ssh/ssh_leftovers.h"
 #include "schema/spool.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {
 namespace {
@@ -29,9 +30,6 @@ class SshTest : public ::testing::Test {
  protected:
   void SetUp() override {
     std::signal(SIGPIPE, SIG_IGN);  // sweep does so too: an ssh may end before it has read its input
-    char folder[] = "/tmp/sweep-ssh-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(folder), nullptr);
-    home_ = folder;
     std::ofstream(home_ / "ssh") << kSshHere;
     std::filesystem::permissions(home_ / "ssh", std::filesystem::perms::owner_all);
     path_ = ::getenv("PATH");
@@ -40,7 +38,6 @@ class SshTest : public ::testing::Test {
   void TearDown() override {
     launcher_.reset();
     ::setenv("PATH", path_.c_str(), 1);
-    std::filesystem::remove_all(home_);
   }
   void begin(const std::vector<std::string>& hosts) {
     SshOptions& options = options_;
@@ -90,7 +87,7 @@ class SshTest : public ::testing::Test {
     return ::testing::AssertionSuccess();
   }
 
-  std::filesystem::path home_;
+  const TemporaryFolder home_;
   std::string path_, outbox_;
   SshOptions options_;
   boost::asio::io_context io_;

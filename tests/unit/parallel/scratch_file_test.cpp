@@ -5,19 +5,12 @@
 
 #include <string>
 
+#include "tests/support/temporary_folder.h"
+
 namespace sweep::parallel {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Folder {
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "sweep-test-XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path path;
-};
 
 std::string error_of(std::int64_t bytes, const fs::path& folder) {
   try {
@@ -29,8 +22,8 @@ std::string error_of(std::int64_t bytes, const fs::path& folder) {
 }
 
 TEST(ScratchFile, KeepsBytesAndStartsWithZeros) {
-  const Folder folder;
-  ScratchFile file(1000, folder.path);
+  const TemporaryFolder folder;
+  ScratchFile file(1000, folder);
   std::string bytes(10, 'x');
   file.read(bytes.data(), 10, 990);
   EXPECT_EQ(bytes, std::string(10, '\0'));
@@ -40,18 +33,18 @@ TEST(ScratchFile, KeepsBytesAndStartsWithZeros) {
 }
 
 TEST(ScratchFile, HasNoNameSoThatNothingIsLeft) {
-  const Folder folder;
-  const ScratchFile file(1000, folder.path);
-  EXPECT_TRUE(fs::is_empty(folder.path));
+  const TemporaryFolder folder;
+  const ScratchFile file(1000, folder);
+  EXPECT_TRUE(fs::is_empty(folder));
 }
 
 TEST(ScratchFile, AFullDiskAndAMissingFolderSayWhatToDo) {
-  const Folder folder;
-  const std::string full = error_of(std::int64_t{1} << 60, folder.path);
+  const TemporaryFolder folder;
+  const std::string full = error_of(std::int64_t{1} << 60, folder);
   EXPECT_THAT(full, testing::HasSubstr("cannot reserve 1152921504606846976 bytes"));
   EXPECT_THAT(full, testing::HasSubstr("point TMPDIR to a folder with room"));
-  EXPECT_TRUE(fs::is_empty(folder.path));
-  EXPECT_THAT(error_of(1, folder.path / "none"), testing::HasSubstr("No such file"));
+  EXPECT_TRUE(fs::is_empty(folder));
+  EXPECT_THAT(error_of(1, folder / "none"), testing::HasSubstr("No such file"));
 }
 
 }  // namespace

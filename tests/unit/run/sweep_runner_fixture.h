@@ -9,6 +9,7 @@
 #include "orchestrator/run/run_sweep.h"
 #include "schema/codec.h"
 #include "tests/support/fake_launcher.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::run {
 
@@ -28,9 +29,6 @@ class Silent : public Observer {
 class SweepRunnerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "sweep_runner_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    dir_ = pattern;
     auto store = open_store(dir_ / "r.db", store::Mode::kReadWrite);
     ASSERT_TRUE(store) << store.error().message;
     store_ = std::move(*store);
@@ -43,10 +41,7 @@ class SweepRunnerTest : public ::testing::Test {
     const auto holder = store_->take_lease(sweep_);
     ASSERT_TRUE(holder && !*holder);
   }
-  void TearDown() override {
-    store_.reset();
-    std::filesystem::remove_all(dir_);
-  }
+  void TearDown() override { store_.reset(); }
 
   std::vector<std::string> events(const std::string& kind) {
     const auto table = store_->query("SELECT text FROM event WHERE kind = '" + kind + "' ORDER BY id");
@@ -113,7 +108,7 @@ class SweepRunnerTest : public ::testing::Test {
     return 0;
   }
 
-  std::filesystem::path dir_;
+  const TemporaryFolder dir_;
   std::unique_ptr<store::Store> store_;
   i64 sweep_ = 0;
   Silent observer_;

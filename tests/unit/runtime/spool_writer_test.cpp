@@ -14,22 +14,17 @@
 #include "base/files.h"
 #include "schema/spool.h"
 #include "tests/support/error_matchers.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::spool {
 namespace {
 
 class SpoolFile : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (fs::temp_directory_path() / "spool_test_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    dir_ = pattern;
-    file_ = inbox(dir_);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
   std::string bytes() const { return *files::read_from(file_, 0); }
   void append_raw(std::string_view tail) { std::ofstream(file_, std::ios::app) << tail; }
-  fs::path dir_, file_;
+  const TemporaryFolder dir_;
+  const fs::path file_ = inbox(dir_);
 };
 
 TEST_F(SpoolFile, WritesAndReadsBackInOrder) {

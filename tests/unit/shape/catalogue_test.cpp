@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/expected.h"
+#include "schema/codec.h"
 #include "tests/support/error_matchers.h"
 
 namespace sweep::shape {
@@ -20,6 +23,15 @@ TEST(Catalogue, NamesAreUniqueAndEveryModelNamesItsSource) {
     EXPECT_EQ(*completed(m.spec), m.spec) << m.name << ": completing twice changes it";
   }
   for (const Hardware& h : all_hardware()) EXPECT_TRUE(names.insert(h.name).second) << h.name;
+}
+
+TEST(Catalogue, NoMemberOfAModelIsMisspelt) {
+  std::ifstream file(SWEEP_SOURCE_DIR "/bench_kernels/shape/models.json");
+  auto known = to_json(ModelSpec{});
+  for (const char* beside : {"name", "note", "source"}) known[beside] = nullptr;
+  for (const auto& model : nlohmann::json::parse(file))
+    for (const auto& [key, value] : model.items())
+      EXPECT_TRUE(known.contains(key)) << model["name"] << ": " << key;
 }
 
 TEST(Catalogue, UnknownNamesSuggestTheNearest) {

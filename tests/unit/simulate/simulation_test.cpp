@@ -5,19 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "schema/codec.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::simulate {
 namespace {
 
 class SimulationTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "simulation_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    dir_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
   static std::vector<PlanEntry> plan(i64 trials) {
     std::vector<PlanEntry> out;
     for (i64 i = 0; i < trials; ++i) {
@@ -57,7 +51,7 @@ class SimulationTest : public ::testing::Test {
     return a;
   }
 
-  std::filesystem::path dir_;
+  const TemporaryFolder dir_;
   int runs_ = 0;
 };
 

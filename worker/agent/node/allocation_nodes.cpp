@@ -35,8 +35,7 @@ AllocationNodes::AllocationNodes(boost::asio::io_context& io, const Options& opt
       runner_(io, options, inside, *this),
       timer_(io) {
   if (options.nodes > 1) server_ = std::make_unique<HeadServer>(io, options.nodes, options.lease_s, *this);
-  nodes_[0].link = local_node(runner_);
-  for (i64 node = 1; node < options.nodes; ++node) nodes_[node].link = remote_node(*server_, node);
+  for (i64 node = 0; node < options.nodes; ++node) nodes_[node];
 }
 
 Expected<void> AllocationNodes::open(NodeEvents& events) {
@@ -160,9 +159,16 @@ bool AllocationNodes::others_are_gone() const {
   return !server_ || (!server_->any_connected() && (options_.peers != Peers::kSlurm || srun_ended_));
 }
 
+// A message to a lost node is dropped.
+void AllocationNodes::send(i64 node, const AgentMessage& message) {
+  if (node == 0) return runner_.obey(message);
+  server_->send(node, message);
+}
+
 void AllocationNodes::leave() {
   phase_ = Phase::kLeaving;
-  for (auto& [node, state] : nodes_) state.link->leave();
+  runner_.leave();
+  for (i64 node = 1; node < options_.nodes; ++node) server_->send(node, Leave{});
   if (others_are_gone()) return control_.all_left();
   timer_.expires_after(options_.peers == Peers::kSlurm ? kForStepToEnd : kForNodesToLeave);
   timer_.async_wait([this](const boost::system::error_code& error) {

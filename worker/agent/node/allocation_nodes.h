@@ -12,7 +12,6 @@
 #include "worker/agent/net/head_server.h"
 #include "worker/agent/node/agent_control.h"
 #include "worker/agent/node/distributed_attempt.h"
-#include "worker/agent/node/node_link.h"
 #include "worker/agent/node/node_runner.h"
 
 namespace sweep::agent {
@@ -52,14 +51,13 @@ class AllocationNodes final : public AttemptNodes, public HeadServerListener, pr
   // Names the nodes that never joined, for the reason that the agent gives when it leaves; empty: all joined.
   std::string absent() const;
 
-  void send(i64 node, const AgentMessage& message) override { nodes_.at(node).link->send(message); }
-  i64 clock_offset_ns(i64 node) const override { return nodes_.at(node).link->clock_offset_ns(); }
+  void send(i64 node, const AgentMessage& message) override;
+  i64 clock_offset_ns(i64 node) const override { return node == 0 ? 0 : server_->clock_offset_ns(node); }
   std::string name(i64 node) const override;
 
  private:
   enum class Phase { kJoining, kJoined, kLeaving };
   struct Node {
-    std::unique_ptr<NodeLink> link;
     // nullopt: it has not joined, or sent none.
     std::optional<NodeRecord> record;
     bool absent = false;
