@@ -55,5 +55,21 @@ TEST_F(Commands, AnImportAgainWithACorrectedFlagIsRefusedOrReplaces) {
   EXPECT_EQ(ask({"query", "select hardware from results group by 1", "--csv"}).out, "hardware\na100-80gb\n");
 }
 
+TEST_F(Commands, DoctorChecksTheMachinesThatAGridNames) {
+  const std::string there =
+      file("there.yaml", "name: t\nmodel: llama3-8b\nbase: {dp: 1}\nlaunch: {ssh: {}}\n");
+  const std::string here =
+      file("here.yaml", "name: t\nmodel: llama3-8b\nbase: {dp: 1}\nlaunch: {local: {}}\n");
+  EXPECT_EQ(ask({"doctor", "--grid", there}).code, kBadInput) << "over ssh it needs hosts";
+  EXPECT_EQ(ask({"doctor", "--grid", here}).out, ask({"doctor"}).out);
+  EXPECT_EQ(ask({"doctor", "--grid", there, "--on", "local"}).out, ask({"doctor"}).out);
+}
+
+TEST_F(Commands, AQueryMayNotTakeLongerThanAClockCounts) {
+  start(1);
+  EXPECT_EQ(ask({"query", "select 1", "--seconds", "1e12"}).code, kBadInput);
+  EXPECT_EQ(ask({"query", "select 1", "--seconds", "1e9"}).code, kAnswered);
+}
+
 }  // namespace
 }  // namespace sweep::cli
