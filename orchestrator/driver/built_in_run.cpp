@@ -56,7 +56,7 @@ Expected<BuiltInRun> run_built_in(const SelfTestRequest& request, const std::str
   SWEEP_TRY(driver->make(row));
   auto report =
       run_with_lease(*driver, {entries, *options.measure, outcomes_of_runs()},
-                     [&](SweepDriver& own) { return own.run(*choice, request.launch, std::nullopt, make_observer); });
+                     [&](SweepDriver& own) { return own.run(*choice, request.launch, make_observer); });
   if (!report && report.error().problem == DriveProblem::kBusy)
     return fail(
         fmt::format("the {} in {} is already under way: {}", name, request.db, report.error().error.message));

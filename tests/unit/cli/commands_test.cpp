@@ -1,6 +1,7 @@
 // sweep compare, best and replay as people type them.
 #include <gtest/gtest.h>
 
+#include "orchestrator/cli/detach.h"
 #include "schema/strategy.h"
 #include "tests/unit/cli/command_fixture.h"
 
@@ -65,10 +66,21 @@ TEST_F(Commands, DoctorChecksTheMachinesThatAGridNames) {
   EXPECT_EQ(ask({"doctor", "--grid", there, "--on", "local"}).out, ask({"doctor"}).out);
 }
 
+TEST_F(Commands, ResumeRefusesAnOutcomeThatNoRunHas) {
+  start(1);
+  EXPECT_EQ(ask({"resume", "--retry", "omm"}).code, kBadInput);
+  EXPECT_EQ(ask({"resume", "--retry", "pruned"}).code, kBadInput);
+}
+
 TEST_F(Commands, AQueryMayNotTakeLongerThanAClockCounts) {
   start(1);
   EXPECT_EQ(ask({"query", "select 1", "--seconds", "1e12"}).code, kBadInput);
   EXPECT_EQ(ask({"query", "select 1", "--seconds", "1e9"}).code, kAnswered);
+}
+
+TEST(Detach, TheCommandThatIsStartedHasTheFlagInNoForm) {
+  EXPECT_EQ(without_flag({"sweep", "run", "--detach", "g.yaml", "--detach=true", "--detached"}, "--detach"),
+            (std::vector<std::string>{"sweep", "run", "g.yaml", "--detached"}));
 }
 
 }  // namespace
