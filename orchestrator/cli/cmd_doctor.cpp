@@ -27,7 +27,19 @@ int show(Io& io, const std::vector<Finding>& findings, bool as_json, bool strate
   return driver::healthy(findings) ? kAnswered : kUnanswered;
 }
 
-int check_cluster(Io& io, const ClusterCheckRequest& request, bool as_json) {
+// Whether nothing names another place than this machine.
+Expected<bool> is_here(const driver::SelfTestRequest& request) {
+  const std::string_view local = driver::launchers().front().name;
+  const auto& launch = request.launch;
+  if (launch.on == local || (launch.on.empty() && request.grid.empty() && launch.job == 0)) return true;
+  const auto choice = driver::launcher_of(request);
+  return choice ? Expected<bool>(choice->on == local) : tl::unexpected(choice.error());
+}
+
+int check(Io& io, const ClusterCheckRequest& request, bool as_json) {
+  const auto here = is_here(request.selftest);
+  if (!here) return refuse(io, here.error());
+  if (*here) return show(io, driver::check_this_machine(request.selftest.db), as_json, true);
   const auto findings = driver::check_cluster(request, progress_lines(io, true));
   return findings ? show(io, *findings, as_json, false) : refuse(io, findings.error());
 }
@@ -50,11 +62,8 @@ void add_doctor(Registry r) {
   c->add_flag("--json", *json, "as JSON (docs/json.md)");
   c->callback([r, where, request, json] {
     r.chosen = [r, where, request, json] {
-      const auto& on = request->selftest.launch.on;
-      const bool here = on.empty() || on == driver::launchers().front().name;
       request->selftest.db = where->db;
-      return here ? show(r.io, driver::check_this_machine(where->db), *json, true)
-                  : check_cluster(r.io, *request, *json);
+      return check(r.io, *request, *json);
     };
   });
 }

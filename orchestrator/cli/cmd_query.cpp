@@ -29,6 +29,7 @@ struct QueryCommand {
 };
 
 constexpr i64 kMostHeap = i64{512} << 20;
+constexpr double kLongestQuery = 1e9;  // seconds; a clock cannot count many more
 
 volatile std::sig_atomic_t interrupted = 0;
 
@@ -153,6 +154,7 @@ void add_query(Registry r) {
   c->add_option("--set", o->set, "NAME=VALUE for :NAME in the SQL; may be given several times");
   c->add_option("--seconds", o->seconds, "how long the query may take")
       ->check(above_zero())
+      ->check(CLI::Range(0.0, kLongestQuery))
       ->capture_default_str();
   c->add_flag("--list", o->list,
               "the saved queries: built in, and yours in ~/.config/sweep/queries/NAME.sql");

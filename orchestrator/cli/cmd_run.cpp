@@ -93,7 +93,7 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   kept.gpu_hours = o.gpu_hours ? o.gpu_hours : grid.limits.gpu_hours;
   kept.usd = o.usd;
   if (o.launch.slots > 0) kept.slots = o.launch.slots;
-  if (o.launch.start != LaunchRequest{}.start) kept.start = to_string(o.launch.start);
+  if (o.launch.start) kept.start = to_string(*o.launch.start);
   kept.screen = o.launch.screen;
   if (const auto strategy = chosen_strategy(grid, o.strategy)) keep_strategy(*strategy, kept);
   if (o.rehearse) kept.rehearse_ranks = o.rehearse_ranks;
@@ -128,8 +128,13 @@ int finish(Io& io, SweepDriver& driver, const run::RunEnd& end) {
   return exit_code_of(*finish);
 }
 
-// Watches a sweep that another process runs. nullopt: that process is gone, or no heartbeat comes from it.
-std::optional<int> watch(Io& io, SweepDriver& driver, const store::LeaseHolder& holder, const RunOptions& o) {
+// The trials that a command wants in its sweep; none: those that are there.
+using Wanted = std::span<const PlanEntry>;
+
+// Watches a sweep that another process runs. nullopt: the lease may be had, and there is work for it: that process is
+// gone, no heartbeat comes from it, or its run has ended without what this command asks for.
+std::optional<int> watch(Io& io, SweepDriver& driver, const store::LeaseHolder& holder, Wanted wanted,
+                         const RunOptions& o) {
   io.err << fmt::format("sweep {} is run by {}; watching it (interrupting stops only the watching)\n",
                         driver.sweep().name, driver::holder_name(holder));
   const auto live = progress_lines(io, o.quiet)(driver.store(), driver.sweep());
@@ -137,13 +142,20 @@ std::optional<int> watch(Io& io, SweepDriver& driver, const store::LeaseHolder& 
   const auto end = run::watch(driver.store(), driver.sweep().id, **live, driver::job_word_on);
   if (!end) return refuse(io, end.error());
   if (end->end == run::End::kSilent) return std::nullopt;
-  if (end->end != run::End::kInterrupted) return finish(io, driver, *end);
-  io.err << answers::safe_text(end->why) << '\n';  // only the watching: there is nothing to resume
-  return kInterrupted;
+  if (end->end == run::End::kInterrupted) {  // only the watching: there is nothing to resume
+    io.err << answers::safe_text(end->why) << '\n';
+    return kInterrupted;
+  }
+  const auto own = driver::own_work(driver.store(), driver.sweep().id, wanted, !o.retry.empty());
+  if (!own) return refuse(io, own.error());
+  if (*own == driver::OwnWork::kNow) return std::nullopt;
+  if (*own == driver::OwnWork::kLeft)
+    io.err << "that run has left trials; what this command adds to the sweep is not stored: type it again\n";
+  return finish(io, driver, *end);
 }
 
 // Takes the lease, or watches the process that holds it. nullopt: taken; else the exit code of this command.
-std::optional<int> take_or_watch(Io& io, SweepDriver& driver, const RunOptions& o) {
+std::optional<int> take_or_watch(Io& io, SweepDriver& driver, Wanted wanted, const RunOptions& o) {
   const auto say = [&io](const std::string& line) { io.err << line << '\n' << std::flush; };
   for (;;) {
     const auto holder = driver.take_lease([&](store::Store& store, const store::SweepRow& sweep) {
@@ -152,34 +164,17 @@ std::optional<int> take_or_watch(Io& io, SweepDriver& driver, const RunOptions& 
     if (!holder) return refuse(io, holder.error());
     if (!*holder) return std::nullopt;
     if (driver::uncertain(*holder)) return kUnanswered;
-    if (const auto code = watch(io, driver, **holder, o)) return code;
+    if (const auto code = watch(io, driver, **holder, wanted, o)) return code;
   }
-}
-
-// The words that make `resume` in a job do what was asked of this command.
-std::vector<std::string> words_for_job(const LaunchChoice& choice, const RunOptions& o) {
-  std::vector<std::string> out{"--on", choice.on, "--start", std::string(to_string(o.launch.start)),
-                               "--quiet"};
-  const auto add = [&out](const char* name, const std::string& value) {
-    if (!value.empty() && value != "0") out.insert(out.end(), {name, value});
-  };
-  const auto path = [](const std::string& file) {
-    return file.empty() ? file : std::filesystem::absolute(file).string();
-  };
-  add("--agent", path(o.launch.agent));
-  add("--rank", path(o.launch.rank));
-  add("--slots", std::to_string(o.launch.slots));
-  add("--jobid", std::to_string(choice.existing_job));
-  if (o.gpu_hours) add("--gpu-hours", fmt::format("{}", *o.gpu_hours));
-  return out;
 }
 
 // Hands the sweep over to a job; REQUIRES the lease, which is released.
 int hand_over(Io& io, SweepDriver& driver, const LaunchChoice& choice, const RunOptions& o) {
   if (auto released = driver.release_lease(); !released) return refuse(io, released.error());
   const auto& sweep = driver.sweep().name;
-  const auto job =
-      driver::submit_orchestrator({o.as_job, driver.db(), sweep, words_for_job(choice, o)}, choice);
+  auto words = driver::launch_words(choice, o.launch);
+  words.emplace_back("--quiet");
+  const auto job = driver::submit_orchestrator({o.as_job, driver.db(), sweep, std::move(words)}, choice);
   if (!job && !job.error().refused) return refuse(io, job.error().error);
   if (!job) {
     io.err << "sweep: " << job.error().error.message << '\n';
@@ -208,7 +203,7 @@ void cancel_needless_job(Io& io, const SweepDriver& driver) {
 int drive(Io& io, SweepDriver& driver, const LaunchChoice& choice, const RunOptions& o) {
   if (!o.as_job.empty()) return hand_over(io, driver, choice, o);
   RunNotices notices(io, o.notify, driver.db());
-  const auto report = driver.run(choice, o.launch, o.gpu_hours, notices.with(progress_lines(io, o.quiet)));
+  const auto report = driver.run(choice, o.launch, notices.with(progress_lines(io, o.quiet)));
   if (report) notices.ended(driver.store(), driver.sweep(), report->end);
   if (report && report->end.end == run::End::kDone) cancel_needless_job(io, driver);
   return report ? finish(io, driver, report->end) : refuse(io, report.error().error);
@@ -261,11 +256,11 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
   const auto wanted = wanted_sweep(planned, choice.on, o);
   if (const auto before = driver.store().find_sweep(wanted.name); before) {
     driver.use(*before);
-    if (const auto code = take_or_watch(io, driver, o)) return *code;
+    if (const auto code = take_or_watch(io, driver, planned.entries, o)) return *code;
     say_changes(io, *before, &planned.grid.measure);
   }
   if (auto made = driver.make(wanted); !made) return refuse(io, made.error());
-  if (const auto code = take_or_watch(io, driver, o)) return *code;
+  if (const auto code = take_or_watch(io, driver, planned.entries, o)) return *code;
   const auto counts = driver.sync_plan(planned.entries, planned.grid.measure);
   if (!counts) return refuse(io, counts.error());
   io.err << fmt::format("{}: {}; on {}, results in {}\n", planned.grid.name, summary(planned), choice.on,
@@ -300,7 +295,7 @@ int run_grid(Io& io, RunOptions o) {
   const auto choice = o.rehearse ? driver::rehearsal_choice(o.launch, planned->entries, o.rehearse_ranks)
                                  : driver::choose_launcher(planned->grid.launch, o.launch);
   if (!choice) return refuse(io, choice.error());
-  if (choice->config->uses_this_machine()) plan::prune_beyond(planned->entries, driver::local_resources());
+  if (choice->config->uses_this_machine()) driver::prune_beyond(*planned, driver::local_resources());
   if (const auto usd = o.strategy.usd ? o.strategy.usd : planned->grid.limits.usd; usd && !o.rehearse) {
     const auto hours = driver::gpu_hours_for(*usd, planned->entries, choice->usd_per_node_hour,
                                              choice->config->uses_this_machine());
@@ -320,46 +315,37 @@ int run_grid(Io& io, RunOptions o) {
 }
 
 // The launcher a sweep ran with, unless the command line names another.
-Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const std::vector<PlanEntry>& entries,
-                                   const RunOptions& o) {
-  if (is_rehearsal(sweep.name)) return driver::rehearsal_choice(o.launch, entries, o.rehearse_ranks);
-  const auto kept = sweep_options_from(sweep.options_json);
-  return kept ? driver::kept_launcher(*kept, o.launch) : tl::unexpected(kept.error());
+Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const SweepOptions& kept,
+                                   const std::vector<PlanEntry>& entries, const LaunchRequest& launch) {
+  if (!is_rehearsal(sweep.name)) return driver::kept_launcher(kept, launch);
+  return driver::rehearsal_choice(launch, entries, kept.rehearse_ranks.value_or(driver::kRehearsedRanks));
 }
 
-// Outcomes of --retry. Error: a word that is none of a run.
-Expected<std::vector<Outcome>> outcomes_to_retry(const std::vector<std::string>& words) {
-  std::vector<Outcome> out;
-  for (const auto& word : words) {
-    const auto outcome = outcome_from(word);
-    if (!outcome || *outcome == Outcome::kPruned || *outcome == Outcome::kFailedUnknown)
-      return fail(
-          fmt::format("--retry {}: not an outcome of a run; one of ok, oom, hang, timeout, crash, "
-                      "invalid, node_lost, unsupported, cancelled",
-                      word));
-    out.push_back(*outcome);
-  }
-  return out;
+// What is asked for beyond what is pending. REQUIRES the lease.
+Expected<void> keep_request(SweepDriver& driver, const RunOptions& o) {
+  std::vector<Outcome> reopened;
+  for (const auto& word : o.retry) reopened.push_back(outcome_from(word).value());
+  if (!reopened.empty()) SWEEP_TRY(driver.store().reopen(driver.sweep().id, reopened));
+  return o.gpu_hours ? driver.keep_gpu_hours(*o.gpu_hours) : Expected<void>();
 }
 
-int resume(Io& io, const RunOptions& o) {
+int resume(Io& io, RunOptions o) {
   auto opened = open_sweep(o.where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
   const auto entries = opened->store->plan(opened->sweep.id);
   if (!entries) return refuse(io, entries.error());
-  const auto choice = kept_choice(opened->sweep, *entries, o);
+  const auto kept = sweep_options_from(opened->sweep.options_json);
+  if (!kept) return refuse(io, kept.error());
+  o.launch = driver::with_kept(std::move(o.launch), *kept);
+  const auto choice = kept_choice(opened->sweep, *kept, *entries, o.launch);
   if (!choice) return refuse(io, choice.error());
   if (auto can = can_run(*entries, *choice, o); !can) return refuse(io, can.error());
   if (auto can = exports::checked(o.notify); !can) return refuse(io, can.error());
   if (o.detach) return detach(io, "--detach", o.where, opened->sweep.name, o.where.db + ".log");
   SweepDriver driver(std::move(opened->store), o.where.db);
   driver.use(std::move(opened->sweep));
-  if (const auto code = take_or_watch(io, driver, o)) return *code;
-  const auto reopened = outcomes_to_retry(o.retry);
-  if (!reopened) return refuse(io, reopened.error());
-  if (!reopened->empty())
-    if (auto done = driver.store().reopen(driver.sweep().id, *reopened); !done)
-      return refuse(io, done.error());
+  if (const auto code = take_or_watch(io, driver, {}, o)) return *code;
+  if (auto done = keep_request(driver, o); !done) return refuse(io, done.error());
   say_changes(io, driver.sweep(), nullptr);
   return drive(io, driver, *choice, o);
 }
@@ -393,7 +379,10 @@ void add_resume(Registry r) {
   auto o = std::make_shared<RunOptions>();
   add_sweep(*c, o->where);
   add_run_options(*c, *o);
-  c->add_option("--retry", o->retry, "run trials with this outcome again (oom, crash, ...); may be repeated");
+  std::vector<std::string> outcomes;
+  for (const Outcome each : driver::outcomes_of_runs()) outcomes.emplace_back(to_string(each));
+  c->add_option("--retry", o->retry, "run trials with this outcome again; may be repeated")
+      ->check(CLI::IsMember(outcomes));
   c->callback([r, o] { r.chosen = [r, o] { return resume(r.io, *o); }; });
 }
 

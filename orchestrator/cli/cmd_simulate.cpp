@@ -54,7 +54,7 @@ int simulate_grid(Io& io, const SimulateOptions& o) {
       simulate::simulate(planned->entries, planned->grid.measure, *assumed, scratch->path());
   if (!forecast) return refuse(io, forecast.error());
   io.out << (o.json ? simulate::to_json(*forecast) : simulate::to_text(*forecast));
-  return forecast->end.empty() ? kAnswered : kUnanswered;
+  return forecast->every_trial_has_an_answer() ? kAnswered : kUnanswered;
 }
 
 void add_cluster(CLI::App& c, SimulateOptions& o) {

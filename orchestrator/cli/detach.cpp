@@ -51,10 +51,14 @@ std::optional<store::LeaseHolder> holder_of(const SweepSelector& db, const std::
 
 }  // namespace
 
+std::vector<std::string> without_flag(std::vector<std::string> words, const std::string& flag) {
+  std::erase_if(words, [&](const std::string& word) { return word == flag || word.starts_with(flag + "="); });
+  return words;
+}
+
 int detach(Io& io, const std::string& flag, const SweepSelector& db, const std::string& sweep,
            const std::filesystem::path& log, const std::vector<std::string>& more) {
-  auto words = own_words();
-  std::erase(words, flag);
+  auto words = without_flag(own_words(), flag);
   words.insert(words.end(), more.begin(), more.end());
   const auto started = start_in_background(std::move(words), log);
   if (!started) return refuse(io, {"cannot start it in the background: " + started.error().message});

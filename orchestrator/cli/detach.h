@@ -8,6 +8,9 @@
 
 namespace sweep::cli {
 
+// The words without a flag, as --flag and as --flag=VALUE.
+std::vector<std::string> without_flag(std::vector<std::string> words, const std::string& flag);
+
 // Starts the command line of this process less `flag` and with `more`, its words going to `log`, and waits
 // until a process holds the lease of the sweep (its name) or the process has ended. The exit code of this
 // command.

@@ -15,7 +15,7 @@ void add_programs(CLI::App& c, driver::LaunchRequest& request) {
 
 void add_rank_start(CLI::App& c, driver::LaunchRequest& request) {
   c.add_option_function<std::string>(
-       "--start", [&request](const std::string& word) { request.start = rank_start_from(word).value(); },
+       "--start", [&request](const std::string& word) { request.start = rank_start_from(word); },
        "how ranks start: zygote (forked, fast) or exec")
       ->check(CLI::IsMember({"zygote", "exec"}))
       ->default_str("zygote");

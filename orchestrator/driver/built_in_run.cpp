@@ -2,16 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "orchestrator/grid/grid.h"
+#include "orchestrator/interop/recipes.h"
 #include "schema/codec.h"
 
 namespace sweep::driver {
 
 Expected<LaunchSettings> launch_settings_of(const std::string& grid) {
   if (grid.empty()) return LaunchSettings();
-  const auto read = grid::read_file(grid);
+  // Nothing of it is expanded: it may have any number of points.
+  constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
+  const auto read = grid::read_file(grid, {kAny, interop::built_in_recipes()});
   if (!read) return tl::unexpected(read.error());
   return read->launch;
+}
+
+Expected<LaunchChoice> launcher_of(const SelfTestRequest& request) {
+  const auto settings = launch_settings_of(request.grid);
+  return settings ? choose_launcher(*settings, request.launch) : tl::unexpected(settings.error());
 }
 
 std::vector<PlanEntry> built_in_entries(const std::vector<Trial>& trials, double predicted_seconds) {
@@ -44,9 +54,9 @@ Expected<BuiltInRun> run_built_in(const SelfTestRequest& request, const std::str
   row.name = name;
   row.options_json = to_text(options);
   SWEEP_TRY(driver->make(row));
-  auto report = run_with_lease(
-      *driver, {entries, *options.measure, outcomes_of_runs()},
-      [&](SweepDriver& own) { return own.run(*choice, request.launch, std::nullopt, make_observer); });
+  auto report =
+      run_with_lease(*driver, {entries, *options.measure, outcomes_of_runs()},
+                     [&](SweepDriver& own) { return own.run(*choice, request.launch, make_observer); });
   if (!report && report.error().problem == DriveProblem::kBusy)
     return fail(
         fmt::format("the {} in {} is already under way: {}", name, request.db, report.error().error.message));

@@ -17,8 +17,10 @@ struct SelfTestRequest {
   std::string db;
 };
 
-// JSON of a grid file's launch section; of no file: {}.
+// A grid file's launch section; of no file: an empty one.
 Expected<LaunchSettings> launch_settings_of(const std::string& grid);
+// Where `sweep run` would run trials with these settings.
+Expected<LaunchChoice> launcher_of(const SelfTestRequest&);
 
 // In their order, each predicted to take so many seconds.
 std::vector<PlanEntry> built_in_entries(const std::vector<Trial>&, double predicted_seconds);

@@ -9,9 +9,7 @@ namespace sweep::driver {
 
 Expected<std::vector<Finding>> check_cluster(const ClusterCheckRequest& request,
                                              const MakeObserver& make_observer) {
-  const auto settings = launch_settings_of(request.selftest.grid);
-  if (!settings) return tl::unexpected(settings.error());
-  const auto choice = choose_launcher(*settings, request.selftest.launch);
+  const auto choice = launcher_of(request.selftest);
   if (!choice) return tl::unexpected(choice.error());
   launch::CheckRequest check;
   check.programs = program_paths(request.selftest.launch);

@@ -118,13 +118,15 @@ class Confirmation {
   // Every configuration once.
   Expected<run::RunEnd> measure_in_one_allocation(std::size_t round) {
     const auto kept = sweep_options_from(driver_.sweep().options_json);
-    const auto choice = kept ? kept_launcher(*kept, request_.launch) : tl::unexpected(kept.error());
+    if (!kept) return tl::unexpected(kept.error());
+    const LaunchRequest launch = with_kept(request_.launch, *kept);
+    const auto choice = kept_launcher(*kept, launch);
     if (!choice) return tl::unexpected(choice.error());
     const auto plan = rotated(plan_, round);
     auto report = run_with_lease(driver_, {plan, measure_, {Outcome::kOk}}, [&](SweepDriver& own) {
       say_(fmt::format("{}: allocation {} of {}, {} configurations, {} x {} steps each", own.sweep().name,
                        round + 1, request_.allocations, plan.size(), measure_.repeats, measure_.steps));
-      return own.run(*choice, request_.launch, std::nullopt, make_observer_);
+      return own.run(*choice, launch, make_observer_);
     });
     if (report) return std::move(report->end);
     const auto& error = report.error();

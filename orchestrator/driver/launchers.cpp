@@ -64,6 +64,10 @@ std::optional<launch::KnownGpus> gpus_of_node(const launch::LaunchConfig& config
   return launch::KnownGpus{known->gpus_per_node, "the catalogue; `gres` says what a node of yours has"};
 }
 
+RankStart start_of(const LaunchRequest& request) {
+  return request.start.value_or(RankStart::kZygote);
+}
+
 Expected<void> are_there(const launch::Programs& programs) {
   if (!fs::exists(programs.agent))
     return fail(ErrorKind::kNotFound, programs.agent.string(),
@@ -99,10 +103,16 @@ Expected<LaunchChoice> choose_launcher(const LaunchSettings& settings, const Lau
   return choice;
 }
 
+LaunchRequest with_kept(LaunchRequest request, const SweepOptions& kept) {
+  if (request.on.empty()) request.on = kept.launcher.empty() ? launchers().front().name : kept.launcher;
+  if (request.slots == 0) request.slots = kept.slots.value_or(0);
+  if (!request.start) request.start = rank_start_from(kept.start);
+  if (request.screen.empty()) request.screen = kept.screen;
+  return request;
+}
+
 Expected<LaunchChoice> kept_launcher(const SweepOptions& kept, const LaunchRequest& request) {
-  LaunchRequest with_name = request;
-  if (with_name.on.empty()) with_name.on = kept.launcher.empty() ? launchers().front().name : kept.launcher;
-  return choose_launcher(kept.launch.value_or(LaunchSettings()), with_name);
+  return choose_launcher(kept.launch.value_or(LaunchSettings()), with_kept(request, kept));
 }
 
 Expected<LaunchChoice> choose_script_launcher(const LaunchSettings& settings) {
@@ -117,7 +127,7 @@ Expected<LaunchChoice> choose_script_launcher(const LaunchSettings& settings) {
 launch::Programs program_paths(const LaunchRequest& request) {
   return {request.agent.empty() ? launch::companion("sweep-agent") : fs::absolute(request.agent),
           request.rank.empty() ? launch::companion("sweep-rank") : fs::absolute(request.rank),
-          request.start == RankStart::kZygote};
+          start_of(request) == RankStart::kZygote};
 }
 
 Expected<launch::Programs> programs_for(const LaunchRequest& request, std::span<const PlanEntry> entries,
@@ -194,7 +204,7 @@ Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const L
   if (!limits) return tl::unexpected(limits.error());
   s.exclude_slow_hosts = programs.screen == "leave_out";
   s.launcher = choice.on;
-  s.start = request.start;
+  s.start = start_of(request);
   s.checkpoint_folder = choice.checkpoint_folder;
   s.usd_per_node_hour = choice.usd_per_node_hour;
   s.usd_per_node_hour.insert(limits->usd_per_node_hour.begin(), limits->usd_per_node_hour.end());

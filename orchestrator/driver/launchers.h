@@ -15,11 +15,11 @@
 namespace sweep::driver {
 
 struct LaunchRequest {
-  std::string on;           // empty: what the grid names, the job this process runs in, else local
-  std::string agent, rank;  // programs; empty: beside sweep
-  RankStart start = RankStart::kZygote;
-  std::string screen;  // show or leave_out; empty: what the launch section says
-  i64 slots = 0;       // 0: what the launcher has
+  std::string on;                  // empty: what the grid names, the job this process runs in, else local
+  std::string agent, rank;         // programs; empty: beside sweep
+  std::optional<RankStart> start;  // nullopt: zygote
+  std::string screen;              // show or leave_out; empty: what the launch section says
+  i64 slots = 0;                   // 0: what the launcher has
   i64 job = 0;  // a job whose nodes are used instead of new ones; 0: none, or the one this process runs in
 };
 
@@ -35,6 +35,8 @@ struct LaunchChoice {
 
 // The settings of the grid, or what a sweep has kept of them. Error: settings or a profile that no launcher takes.
 Expected<LaunchChoice> choose_launcher(const LaunchSettings&, const LaunchRequest&);
+// The request, with what the sweep has kept in the place of what it leaves open: launcher, slots, start, screen.
+LaunchRequest with_kept(LaunchRequest, const SweepOptions&);
 // The launcher that a sweep has kept, unless the request names another. Rehearsals: rehearsal_choice().
 Expected<LaunchChoice> kept_launcher(const SweepOptions&, const LaunchRequest&);
 // A launcher that submits scripts: the one that the section names, else the first one that does.

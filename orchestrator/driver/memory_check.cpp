@@ -55,7 +55,7 @@ Expected<Measured> measure(const std::vector<const PlanEntry*>& trials,
 
 Expected<MemoryCheck> check_memory(Planned& planned, DryRunScope scope, double audit,
                                    const std::function<void(const std::string&)>& say) {
-  plan::MemoryPruning pruning{planned.grid.limits.memory_margin, {}, audit};
+  plan::MemoryPruning pruning{planned.grid.limits.memory_margin, {}, audit, planned.grid.measure};
   const auto near = plan::near_memory_limit(planned.entries, pruning.margin);
   MemoryCheck check{near.size(), 0};
   const bool all = scope == DryRunScope::kAll;

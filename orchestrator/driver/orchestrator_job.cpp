@@ -63,6 +63,21 @@ Expected<void> fits_a_job(const std::string& partition, const LaunchChoice& choi
   return fail(fmt::format("--as-job {}: that is no name of a partition", partition));
 }
 
+std::vector<std::string> launch_words(const LaunchChoice& choice, const LaunchRequest& request) {
+  std::vector<std::string> out{"--on", choice.on};
+  const auto add = [&out](const char* name, const std::string& value) {
+    if (!value.empty() && value != "0") out.insert(out.end(), {name, value});
+  };
+  const auto path = [](const std::string& file) { return file.empty() ? file : fs::absolute(file).string(); };
+  if (request.start) add("--start", std::string(to_string(*request.start)));
+  add("--agent", path(request.agent));
+  add("--rank", path(request.rank));
+  add("--screen", request.screen);
+  add("--slots", std::to_string(request.slots));
+  add("--jobid", std::to_string(choice.existing_job));
+  return out;
+}
+
 tl::expected<SubmittedJob, SubmitError> submit_orchestrator(const OrchestratorJobRequest& request,
                                                             const LaunchChoice& choice) {
   const fs::path db = fs::absolute(request.db);

@@ -17,6 +17,9 @@ struct OrchestratorJobRequest {
   std::vector<std::string> words;
 };
 
+// The words that make `sweep resume` in a job start trials as this request does.
+std::vector<std::string> launch_words(const LaunchChoice&, const LaunchRequest&);
+
 // The job that `--as-job` hands the sweep to.
 struct SubmittedJob {
   i64 number = 0;

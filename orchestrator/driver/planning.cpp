@@ -84,13 +84,18 @@ std::string taken_as_default(const std::vector<PlanEntry>& entries, plan::LeftTo
 
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db) {
   auto read = grid::read_file(grid_file, {max_points, interop::built_in_recipes()});
-  return read ? plan_of(std::move(*read), std::nullopt, db) : tl::unexpected(read.error());
+  return read ? plan_of(std::move(*read), db) : tl::unexpected(read.error());
 }
 
-Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>& here,
-                          const std::string& db) {
+Expected<Planned> plan_of(grid::Grid grid, const std::string& db) {
   Planned planned{std::move(grid), {}, {}};
+  std::map<std::string, std::size_t> drops;
   auto counts = grid::expand(planned.grid, [&](PlanEntry&& entry) {
+    if (const auto drop = drops.find(entry.id); drop != drops.end()) {
+      planned.entries[drop->second] = std::move(entry);
+      return true;
+    }
+    if (entry.rule == "where" || entry.rule == "exclude") drops.emplace(entry.id, planned.entries.size());
     planned.entries.push_back(std::move(entry));
     return true;
   });
@@ -103,8 +108,8 @@ Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>&
     profiles = std::vector<shape::HardwareProfile>();
   }
   const auto predictor = predict::calibrated(*profiles, planned.grid.recipe);
-  const plan::LeftToProgram left = left_to_program(planned.grid);
-  plan::decide(planned.entries, planned.grid.measure, *predictor, left);
+  planned.left = left_to_program(planned.grid);
+  plan::decide(planned.entries, planned.grid.measure, *predictor, planned.left);
   // A database that cannot be read corrects nothing; who opens it next says why.
   planned.corrected =
       correct_times(planned.entries, planned.grid.measure, *predictor,
@@ -115,10 +120,13 @@ Expected<Planned> plan_of(grid::Grid grid, const std::optional<plan::Resources>&
   for (auto& origin : origins_of_times(planned.entries, planned.grid.recipe, *profiles))
     planned.times_from.push_back(std::move(origin));
   planned.notes = not_run_here(planned.entries);
-  if (auto note = taken_as_default(planned.entries, left); !note.empty())
+  if (auto note = taken_as_default(planned.entries, planned.left); !note.empty())
     planned.notes.push_back(std::move(note));
-  if (here) plan::prune_beyond(planned.entries, *here, left);
   return planned;
+}
+
+void prune_beyond(Planned& planned, const plan::Resources& here) {
+  plan::prune_beyond(planned.entries, here, planned.left);
 }
 
 double predicted_gpu_hours(const std::vector<PlanEntry>& entries) {

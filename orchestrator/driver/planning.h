@@ -20,14 +20,18 @@ struct Planned {
       corrected{};  // a sentence for each kind of trial whose times the results of the database correct
   std::vector<std::string>
       notes{};  // sentences: hardware that no build of the step runs on, axes left to a program
+  plan::LeftToProgram left{};
 };
 
 // Reads, expands and decides, by the hardware profiles of calibration_db(). `db`: results that correct predicted
 // times (own_results.h); empty: none.
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db);
 
-// The same of a grid that was read. `here` adds what only this machine can tell (nullopt: plan for any machine).
-Expected<Planned> plan_of(grid::Grid, const std::optional<plan::Resources>& here, const std::string& db = {});
+// The same of a grid that was read.
+Expected<Planned> plan_of(grid::Grid, const std::string& db = {});
+
+// Prunes what this machine cannot hold. make_plan() and plan_of() plan for any machine.
+void prune_beyond(Planned&, const plan::Resources& here);
 
 // GPU-hours of the admitted trials, one after another; those without a prediction count nothing.
 double predicted_gpu_hours(const std::vector<PlanEntry>&);

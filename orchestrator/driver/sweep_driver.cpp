@@ -113,7 +113,16 @@ Expected<store::SyncCounts> SweepDriver::sync_plan(std::span<const PlanEntry> en
   return store_->sync_plan(sweep_.id, entries, measure);
 }
 
-Expected<run::Settings> SweepDriver::settings(std::optional<double> gpu_hours) const {
+Expected<void> SweepDriver::keep_gpu_hours(double hours) {
+  auto kept = sweep_options_from(sweep_.options_json);
+  if (!kept) return tl::unexpected(kept.error());
+  kept->gpu_hours = hours, kept->usd.reset();
+  store::SweepRow wanted = sweep_;
+  wanted.options_json = to_text(*kept);
+  return make(wanted);
+}
+
+Expected<run::Settings> SweepDriver::settings() const {
   const auto kept = sweep_options_from(sweep_.options_json);
   if (!kept) return tl::unexpected(kept.error());
   run::Settings s;
@@ -124,16 +133,15 @@ Expected<run::Settings> SweepDriver::settings(std::optional<double> gpu_hours) c
   s.trial_seconds = kept->trial_seconds;
   s.hang_seconds = kept->hang_seconds;
   s.start_seconds = kept->start_seconds;
-  s.gpu_hours = gpu_hours ? gpu_hours : kept->gpu_hours;
-  if (s.gpu_hours == kept->gpu_hours) s.usd = kept->usd;
+  s.gpu_hours = kept->gpu_hours, s.usd = kept->usd;
   s.rehearse_most = kept->rehearse_ranks;
   if (store::on_network_filesystem(db_)) s.status_file = db_.string() + ".status.json";
   return s;
 }
 
 Driven<RunReport> SweepDriver::run(const LaunchChoice& choice, const LaunchRequest& request,
-                                   std::optional<double> gpu_hours, const MakeObserver& make_observer) {
-  return released(run_with(choice, request, gpu_hours, make_observer));
+                                   const MakeObserver& make_observer) {
+  return released(run_with(choice, request, make_observer));
 }
 
 Driven<RunReport> SweepDriver::run(const run::Settings& settings, const run::MakeLauncher& make,
@@ -142,8 +150,8 @@ Driven<RunReport> SweepDriver::run(const run::Settings& settings, const run::Mak
 }
 
 Driven<RunReport> SweepDriver::run_with(const LaunchChoice& choice, const LaunchRequest& request,
-                                        std::optional<double> gpu_hours, const MakeObserver& make_observer) {
-  auto s = settings(gpu_hours);
+                                        const MakeObserver& make_observer) {
+  auto s = settings();
   if (!s) return failed(DriveProblem::kDatabase, s.error());
   const auto entries = store_->plan(sweep_.id);
   if (!entries) return failed(DriveProblem::kDatabase, entries.error());
@@ -201,6 +209,20 @@ Driven<RunReport> run_with_lease(SweepDriver& driver, const LeasedRun& leased,
   if (const auto ready = prepare(driver, leased); !ready)
     return failed(DriveProblem::kDatabase, ready.error());
   return run(driver);
+}
+
+Expected<OwnWork> own_work(store::Store& store, i64 sweep, std::span<const PlanEntry> plan, bool reopens) {
+  if (!reopens) {
+    const auto stored = store.plan(sweep);
+    if (!stored) return tl::unexpected(stored.error());
+    std::set<std::string> has, wants;
+    for (const PlanEntry& entry : *stored) has.insert(entry.id);
+    for (const PlanEntry& entry : plan) wants.insert(entry.id);
+    if (wants.empty() || has == wants) return OwnWork::kNone;
+  }
+  const auto progress = store.progress(sweep);
+  if (!progress) return tl::unexpected(progress.error());
+  return progress->pending + progress->running > 0 ? OwnWork::kLeft : OwnWork::kNow;
 }
 
 std::vector<Outcome> outcomes_of_runs() {

@@ -78,20 +78,19 @@ class SweepDriver {
 
   // REQUIRES the lease, from here on.
   Expected<store::SyncCounts> sync_plan(std::span<const PlanEntry>, const MeasurePlan&);
+  // Keeps this limit in the place of the sweep's own, one in USD too.
+  Expected<void> keep_gpu_hours(double);
   // Runs what is pending, by the options that the sweep has kept, and releases the lease; it keeps the lease
-  // where the next start of this Slurm job goes on (run::End::kLeft). gpu_hours: instead of the limit that
-  // the sweep has kept.
-  Driven<RunReport> run(const LaunchChoice&, const LaunchRequest&, std::optional<double> gpu_hours,
-                        const MakeObserver&);
+  // where the next start of this Slurm job goes on (run::End::kLeft).
+  Driven<RunReport> run(const LaunchChoice&, const LaunchRequest&, const MakeObserver&);
   // The same with settings and a launcher of the caller's.
   Driven<RunReport> run(const run::Settings&, const run::MakeLauncher&, run::Observer&);
 
   Expected<Finish> finish(const run::RunEnd&);
 
  private:
-  Expected<run::Settings> settings(std::optional<double> gpu_hours) const;
-  Driven<RunReport> run_with(const LaunchChoice&, const LaunchRequest&, std::optional<double> gpu_hours,
-                             const MakeObserver&);
+  Expected<run::Settings> settings() const;
+  Driven<RunReport> run_with(const LaunchChoice&, const LaunchRequest&, const MakeObserver&);
   Driven<RunReport> loop(const run::Settings&, const run::MakeLauncher&, run::Observer&);
   Driven<RunReport> released(Driven<RunReport>);
 
@@ -112,6 +111,15 @@ struct LeasedRun {
 // Takes the lease, stores the plan, reopens, and runs by `run`. kBusy: another process holds the lease.
 Driven<RunReport> run_with_lease(SweepDriver&, const LeasedRun&,
                                  const std::function<Driven<RunReport>(SweepDriver&)>& run);
+
+// What becomes of a command's own work once the run that it watched has ended.
+enum class OwnWork {
+  kNone,  // the sweep had it already
+  kNow,   // every trial of the sweep is final: it can be done
+  kLeft,  // that run left trials, as one does that was stopped: a person decides what goes on
+};
+// `plan`: trials that the command wants in the sweep; none: those that it has. `reopens`: it runs answered trials again.
+Expected<OwnWork> own_work(store::Store&, i64 sweep, std::span<const PlanEntry> plan, bool reopens);
 
 // Every outcome that a trial can be run again for.
 std::vector<Outcome> outcomes_of_runs();

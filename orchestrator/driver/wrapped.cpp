@@ -104,11 +104,18 @@ store::SweepRow sweep_row(const Planned& planned) {
   return out;
 }
 
-// Adds the result of the last attempt.
-Expected<void> add_result(SweepDriver& driver, WrapReport& out) {
+// 0: there is none.
+Expected<i64> last_attempt(SweepDriver& driver, const std::string& trial) {
+  const auto attempts = driver.store().attempts(driver.sweep().id, trial);
+  if (!attempts) return tl::unexpected(attempts.error());
+  return attempts->empty() ? 0 : attempts->back().id;
+}
+
+// Adds the result of the last attempt, unless it is of an earlier run.
+Expected<void> add_result(SweepDriver& driver, i64 earlier, WrapReport& out) {
   const auto attempts = driver.store().attempts(driver.sweep().id, out.trial);
   if (!attempts) return tl::unexpected(attempts.error());
-  if (attempts->empty()) return {};
+  if (attempts->empty() || attempts->back().id == earlier) return {};
   const auto& last = attempts->back();
   auto result = driver.store().result_of(last.id);
   if (!result) return tl::unexpected(result.error());
@@ -120,7 +127,9 @@ Expected<void> add_result(SweepDriver& driver, WrapReport& out) {
 Expected<Planned> plan_with(const WrapRequest& request, i64 ranks) {
   auto grid = grid::read_text(grid_of(request, ranks), "wrap");
   if (!grid) return tl::unexpected(grid.error());
-  return plan_of(std::move(*grid), local_resources());
+  auto planned = plan_of(std::move(*grid));
+  if (planned) prune_beyond(*planned, local_resources());
+  return planned;
 }
 
 // A launcher may start more ranks than this machine has slots for: the first one is followed then.
@@ -150,12 +159,14 @@ Expected<WrapReport> run_wrapped(const WrapRequest& request, const MakeObserver&
   auto driver = SweepDriver::open(request.db);
   if (!driver) return tl::unexpected(driver.error());
   SWEEP_TRY(driver->make(sweep_row(*planned)));
+  const auto earlier = last_attempt(*driver, entry.id);
+  if (!earlier) return tl::unexpected(earlier.error());
   const auto run =
       run_with_lease(*driver, {planned->entries, planned->grid.measure, outcomes_of_runs(), true},
-                     [&](SweepDriver& own) { return own.run(*choice, launch, std::nullopt, make_observer); });
+                     [&](SweepDriver& own) { return own.run(*choice, launch, make_observer); });
   if (!run) return tl::unexpected(run.error().error);
   WrapReport out{planned->grid.name, entry.id, run->end, std::nullopt, {}};
-  SWEEP_TRY(add_result(*driver, out));
+  SWEEP_TRY(add_result(*driver, *earlier, out));
   return out;
 }
 

@@ -1,7 +1,11 @@
 #include "orchestrator/grid/config_text.h"
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
 
+#include "base/integers.h"
+#include "base/number_in.h"
 #include "schema/command_spec.h"
 
 namespace sweep::grid {
@@ -16,11 +20,37 @@ std::string yaml_number(std::string text) {
   return text;
 }
 
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, text) != words.end();
+}
+
+// A number of YAML 1.1 that JSON does not have: +1, .5, 1., 1_000. Else the text.
+ConfigTree number_or_text(const std::string& text) {
+  std::string digits = text;
+  if (!digits.starts_with('_')) std::erase(digits, '_');
+  if (digits.starts_with('+')) digits.erase(0, 1);
+  const auto whole = number_in<i64>(digits);
+  if (whole && std::to_string(*whole) == digits) return *whole;
+  const auto real = digits.find('.') == std::string::npos ? std::nullopt : number_in<double>(digits);
+  return real && std::isfinite(*real) ? ConfigTree(*real) : ConfigTree(text);
+}
+
+// An unquoted scalar, as PyYAML reads it, which knows YAML 1.1.
+ConfigTree unquoted(const std::string& text) {
+  if (is_one_of(text, {"yes", "Yes", "YES", "on", "On", "ON"})) return true;
+  if (is_one_of(text, {"no", "No", "NO", "off", "Off", "OFF"})) return false;
+  auto value = config_value(text);
+  return value.is_string() ? number_or_text(text) : value;
+}
+
+// Text that YAML 1.1 reads as such without quotes: no flag, no number, no date. Infinity is kept as text, and is none.
 bool is_plain(const std::string& text) {
+  if (is_one_of(text, {".inf", "-.inf", ".nan"})) return true;
   const bool word = !text.empty() && text.find_first_of(kSpecial) == std::string::npos &&
-                    text.front() != ' ' && text.back() != ' ' && text.front() != '-' && text.front() != '?' &&
-                    text != "~" && std::ranges::all_of(text, [](unsigned char c) { return c >= 0x20; });
-  return word && config_value(text).is_string();
+                    std::string_view(" ?0123456789.+-=").find(text.front()) == std::string_view::npos &&
+                    text.back() != ' ' && !is_one_of(text, {"<<", "y", "Y", "n", "N"}) &&
+                    std::ranges::all_of(text, [](unsigned char c) { return c >= 0x20; });
+  return word && unquoted(text).is_string();
 }
 
 std::string yaml_scalar(const ConfigTree& value) {
@@ -81,12 +111,15 @@ std::string as_template(const std::string& text) {
 ConfigTree config_value(std::string_view text) {
   if (text.empty() || text.size() > 64 || text.find_first_of("\"[{") != std::string_view::npos)
     return std::string(text);
+  if (is_one_of(text, {"True", "TRUE"})) return true;
+  if (is_one_of(text, {"False", "FALSE"})) return false;
+  if (is_one_of(text, {"~", "Null", "NULL"})) return nullptr;
   auto value = ConfigTree::parse(text, nullptr, false);
   return value.is_primitive() && !value.is_discarded() ? value : ConfigTree(std::string(text));
 }
 
 ConfigTree config_tree(const Node& node) {
-  if (node.is_scalar()) return node.quoted ? ConfigTree(node.text) : config_value(node.text);
+  if (node.is_scalar()) return node.quoted ? ConfigTree(node.text) : unquoted(node.text);
   if (node.is_map()) {
     auto out = ConfigTree::object();
     for (const Entry& entry : node.entries) out[entry.key] = config_tree(*entry.value);

@@ -148,19 +148,25 @@ Reason Walker::why_pruned() const {
   return {};
 }
 
+Point start_of(const GridSpec& spec, const Included& point) {
+  Point out = spec.start;
+  for (const auto& [slot, cell] : point.cells) {
+    out.cells[slot] = cell;
+    out.held[slot] = Presence::kValue;
+  }
+  for (const Slot slot : point.absent) out.held[slot] = Presence::kAbsent;
+  return out;
+}
+
 Expected<ExpandCounts> expand(const Grid& grid, const std::function<bool(PlanEntry&&)>& sink,
                               std::uint64_t list_dropped) {
   if (grid.spec == nullptr) return fail("this grid was not read from a file; use read_file or read_text");
   const GridSpec& spec = *grid.spec;
-  Expansion expansion{grid, sink, list_dropped, {}, {}};
+  Expansion expansion{grid, sink, list_dropped, {}, {}, {}};
   static const std::vector<Dimension> kNoDimensions;
   for (const Included& point : spec.include) {
-    Walker::Setup setup{point.program, point.given, kNoDimensions, spec.start, false, point.place};
-    for (const auto& [slot, cell] : point.cells) {
-      setup.start.cells[slot] = cell;
-      setup.start.held[slot] = Presence::kValue;
-    }
-    for (const Slot slot : point.absent) setup.start.held[slot] = Presence::kAbsent;
+    const Walker::Setup setup{point.program,         point.given, kNoDimensions,
+                              start_of(spec, point), false,       point.place};
     const auto more = Walker(expansion, setup).run();
     if (!more) return tl::unexpected(more.error());
     if (!*more) return expansion.counts;

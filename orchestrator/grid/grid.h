@@ -60,7 +60,8 @@ Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& sho
 
 // Every distinct trial the grid names, in grid order: admitted ones, and pruned ones (rule where | exclude |
 // rank_algebra | divisibility) with their reason. Points that `where` or `exclude` drops are counted, and
-// listed up to `list_dropped`. Calls sink for each; stops early when it returns false.
+// listed up to `list_dropped`; a trial that was listed so comes once more if another point is that trial too, and
+// then takes the place of the first. Calls sink for each; stops early when it returns false.
 struct ExpandCounts {
   std::uint64_t points = 0, admitted = 0, dropped_where = 0, dropped_exclude = 0, pruned = 0, duplicates = 0;
 };

@@ -132,15 +132,19 @@ Status all_in_use(Reading& in) {
   const auto used = used_slots(in.spec);
   in.spec.workload->know(known_axes(in.spec, used));
   in.spec.workload->also_reads(used);
-  const Dimension* unused = unused_dimension(in.spec, used);
-  if (unused == nullptr) return {};
-  const std::string& name = in.spec.scope.at(unused->slots.front()).name;
-  return in.refuse(
-      unused->place, {ErrorKind::kUnsupported, name},
-      fmt::format("'{0}' has {1} values, and the program gets none of them: neither its command nor its "
-                  "variables and files name it, so the same program would run {1} times. Name it, as in "
-                  "`command: [..., --{0}, \"{{{0}}}\"]` or `env: {{{2}: \"{{{0}}}\"}}`, or remove it",
-                  name, unused->count, variable_of(name)));
+  const auto refused = [&](Place at, Slot slot, std::size_t count) {
+    const std::string& name = in.spec.scope.at(slot).name;
+    return in.refuse(
+        at, {ErrorKind::kUnsupported, name},
+        fmt::format("'{0}' has {1} values, and the program gets none of them: neither its command nor its "
+                    "variables and files name it, so the same program would run {1} times. Name it, as in "
+                    "`command: [..., --{0}, \"{{{0}}}\"]` or `env: {{{2}: \"{{{0}}}\"}}`, or remove it",
+                    name, count, variable_of(name)));
+  };
+  if (const Dimension* unused = unused_dimension(in.spec, used))
+    return refused(unused->place, unused->slots.front(), unused->count);
+  if (const auto unused = unused_value(in.spec, used)) return refused(unused->place, unused->slot, 2);
+  return {};
 }
 
 // Repeats are the built-in step's: a program runs its steps once.
@@ -169,9 +173,13 @@ Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
   grow(in.spec);
   SWEEP_TRY(read_own_defaults(in));
   SWEEP_TRY(axes.read_base());
+  in.spec.base_given = in.spec.given;
+  for (const Dimension& sizes : in.spec.dimensions)  // micro_batch_size: auto is no value of base
+    for (const Slot slot : sizes.slots) in.spec.base_given[slot] = false;
   SWEEP_TRY(stages.read());
   SWEEP_TRY(axes.read_wheels(options));
-  for (const Derived& derived : in.spec.derived) in.spec.given[derived.slot] = true;
+  for (const Derived& derived : in.spec.derived)
+    in.spec.given[derived.slot] = in.spec.base_given[derived.slot] = true;
   SWEEP_TRY(points.included());
   name_models(in.spec);
   SWEEP_TRY(expressions.derive());
@@ -199,6 +207,13 @@ void set_start(GridSpec& spec, const Dimension& one) {
     spec.start.cells[one.slots[i]] = one.cells[i];
     spec.start.held[one.slots[i]] = one.held[i];
   }
+}
+
+Status Reading::once(std::set<Slot>& seen, Slot slot, const Entry& entry) const {
+  if (seen.insert(slot).second) return {};
+  const std::string& name = spec.scope.at(slot).name;
+  return refuse(entry.place, {ErrorKind::kConflict, name},
+                fmt::format("'{}' is given twice here, under two names; keep one of them", name));
 }
 
 bool sets_axis(const Grid& grid, std::string_view axis) {

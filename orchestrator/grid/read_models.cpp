@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/expected.h"
 #include "base/input_file.h"
@@ -14,9 +15,28 @@ namespace sweep::grid {
 namespace {
 
 constexpr std::size_t kMaxConfigBytes = 1u << 20;
-constexpr i64 kMaxDimension = i64{1} << 40;  // completed() knows the true bounds of each
+
+const shape::LatentDimension* latent_dimension(std::string_view key) {
+  const auto found = std::ranges::find(shape::kLatentDimensions, key, &shape::LatentDimension::key);
+  return found == shape::kLatentDimensions.end() ? nullptr : &*found;
+}
+
+// Keys of a model whose values are whole numbers: its dimensions.
+bool is_dimension(std::string_view key) {
+  constexpr std::array<std::string_view, 5> kOthers{"base", "config_json", "name", "family",
+                                                    "tie_embeddings"};
+  return std::ranges::find(kModelKeys, key) != kModelKeys.end() &&
+         std::ranges::find(kOthers, key) == kOthers.end();
+}
 
 }  // namespace
+
+i64 least_dimension(std::string_view key) {
+  const auto* latent = latent_dimension(key);
+  const bool may_be_absent =
+      (latent != nullptr && latent->may_be_absent) || key.starts_with("sliding_window");
+  return may_be_absent ? 0 : 1;
+}
 
 // A map whose dimensions have several values, as in {base: gpt2-xl, layers: {range: [12, 96, 12]}}, makes a model of
 // each combination.
@@ -24,11 +44,9 @@ Status ValueReader::append_model(const Node& node, Dimension& out) {
   if (!node.is_map()) return append_model(node, {}, out);
   std::vector<Picks> all(1);
   for (const Entry& entry : node.entries) {
-    const auto slot = spec_.scope.find(entry.key);
-    const bool dimension = slot && spec_.scope.at(*slot).origin == Origin::kDimension;
     // A key that takes no list is refused where it is read.
-    if (entry.value->is_scalar() || !dimension || spec_.scope.at(*slot).type != Type::kInt) continue;
-    const auto values = many(*entry.value, *slot);
+    if (entry.value->is_scalar() || !is_dimension(entry.key)) continue;
+    const auto values = many(*entry.value, Symbol{entry.key, Type::kInt, Origin::kDimension, false, {}});
     if (!values) return tl::unexpected(values.error());
     if (all.size() * values->count > kMaxModels)
       return tl::unexpected(
@@ -135,14 +153,10 @@ Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelS
     m.tie_embeddings = *flag;
     return {};
   }
-  const auto latent = std::ranges::find(shape::kLatentDimensions, entry.key, &shape::LatentDimension::key);
-  const bool is_latent = latent != shape::kLatentDimensions.end();
-  const bool may_be_absent = (is_latent && latent->may_be_absent) || entry.key.starts_with("sliding_window");
-  const i64 least = may_be_absent ? 0 : 1;
   const auto picked = picks.find(entry.key);
-  const auto value = picked != picks.end()
-                         ? Expected<i64>(picked->second)
-                         : read_int(document_, *entry.value, entry.key, least, kMaxDimension);
+  const auto value = picked != picks.end() ? Expected<i64>(picked->second)
+                                           : read_int(document_, *entry.value, entry.key,
+                                                      least_dimension(entry.key), kMaxDimension);
   if (!value) return tl::unexpected(value.error());
   const std::pair<std::string_view, i64*> members[] = {{"layers", &m.layers},
                                                        {"hidden_size", &m.hidden_size},
@@ -157,7 +171,7 @@ Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelS
                                                        {"sliding_window_pattern", &m.sliding_window_pattern},
                                                        {"query_pre_attn_scalar", &m.query_pre_attn_scalar},
                                                        {"encoder_layers", &m.encoder_layers}};
-  if (is_latent) m.*(latent->size) = *value;
+  if (const auto* latent = latent_dimension(entry.key)) m.*(latent->size) = *value;
   if (entry.key == "sliding_window" && *value == 0) m.sliding_window_pattern = 0;
   if (entry.key == "sliding_window") m.sliding_window = *value > 0 ? std::optional(*value) : std::nullopt;
   for (const auto& [key, member] : members) {

@@ -22,8 +22,9 @@ Status PointSections::included() {
     SWEEP_TRY(need_map(in_.document, *item, item->place, "an item of include"));
     Included point;
     point.place = item->place;
-    point.given = base_given();
-    for (const Entry& axis : item->entries) SWEEP_TRY(include_axis(axis, point));
+    point.given = in_.spec.base_given;
+    std::set<Slot> seen;
+    for (const Entry& axis : item->entries) SWEEP_TRY(include_axis(axis, seen, point));
     if (!in_.spec.workload && !point.given[in_.spec.scope.slot("model")])
       return in_.refuse(item->place, {ErrorKind::kMissing, "model"},
                         "this point has no model; add 'model: NAME' to it or to the file");
@@ -32,17 +33,10 @@ Status PointSections::included() {
   return {};
 }
 
-std::vector<bool> PointSections::base_given() const {
-  std::vector<bool> given = in_.spec.given;
-  for (const Dimension& d : in_.spec.dimensions) {
-    for (const Slot slot : d.slots) given[slot] = false;
-  }
-  return given;
-}
-
-Status PointSections::include_axis(const Entry& axis, Included& point) {
+Status PointSections::include_axis(const Entry& axis, std::set<Slot>& seen, Included& point) {
   const auto slot = in_.values.axis(axis, "of include");
   if (!slot) return tl::unexpected(slot.error());
+  SWEEP_TRY(in_.once(seen, *slot, axis));
   for (const Derived& derived : in_.spec.derived) {
     if (derived.slot == *slot)
       return in_.refuse(axis.place, {ErrorKind::kUnsupported, axis.key},

@@ -48,9 +48,14 @@ Expected<const Entry*> StageSection::named(const Node& item) {
   return &stage;
 }
 
-Status StageSection::change(const Entry& item) {
+Status StageSection::change(const Entry& item, std::set<Slot>& seen) {
   const auto slot = in_.values.axis(item, "of a stage");
   if (!slot) return tl::unexpected(slot.error());
+  SWEEP_TRY(in_.once(seen, *slot, item));
+  if (std::ranges::any_of(in_.spec.dimensions, &Dimension::automatic) &&
+      *slot == in_.spec.scope.slot("micro_batch_size"))
+    return in_.refuse(item.place, {ErrorKind::kConflict, item.key},
+                      "micro_batch_size is auto in base, so a stage cannot set it; keep one of them");
   const auto one = in_.values.one(*item.value, *slot);
   if (!one) return tl::unexpected(one.error());
   if (changed_.insert(*slot).second) SWEEP_TRY(axes_.claim_over_base(*slot, item, "stages"));
@@ -68,7 +73,8 @@ Status StageSection::stage(const Entry& entry) {
   const bool first = points_.empty();
   if (changes.kind != Node::Kind::kNull && !(changes.is_map() && changes.entries.empty()))
     SWEEP_TRY(need_map(in_.document, changes, entry.place, "a stage"));
-  for (const Entry& item : changes.entries) SWEEP_TRY(change(item));
+  std::set<Slot> seen;
+  for (const Entry& item : changes.entries) SWEEP_TRY(change(item, seen));
   const bool same = !first && std::ranges::all_of(all_.slots, [&](Slot slot) {
     const Point& before = points_.back();
     return slot == *in_.spec.stage ||

@@ -22,6 +22,7 @@ struct Range {
 };
 
 Range range_of(const Symbol& symbol) {
+  if (symbol.origin == Origin::kDimension) return {least_dimension(symbol.name), kMaxDimension};
   if (symbol.origin == Origin::kOwn) return {-(i64{1} << 50), i64{1} << 50};
   const AxisDomain* domain = axis_domain(symbol.name);
   return domain == nullptr ? Range{0, i64{1} << 50} : Range{domain->min, domain->max};
@@ -99,7 +100,8 @@ Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {
                         fmt::format("{} takes a single value here, not {}; several values belong under grid",
                                     name, node.kind_name())));
   }
-  SWEEP_TRY(append(node, slot, out));
+  SWEEP_TRY(append(node, spec_.scope.at(slot), out));
+  if (out.slots.empty()) out.slots = {slot};
   if (out.count > 1)
     return tl::unexpected(
         document_.error(node.place, {ErrorKind::kInvalidValue, name},
@@ -109,14 +111,19 @@ Expected<Dimension> ValueReader::one(const Node& node, Slot slot) {
 }
 
 Expected<Dimension> ValueReader::many(const Node& node, Slot slot) {
+  auto out = many(node, spec_.scope.at(slot));
+  if (out && out->slots.empty()) out->slots = {slot};
+  return out;
+}
+
+Expected<Dimension> ValueReader::many(const Node& node, const Symbol& symbol) {
   Dimension out;
-  const Symbol& symbol = spec_.scope.at(slot);
   const bool forms = node.is_map() && !is_value(symbol, node);
   if (node.is_list()) {
     if (node.items.empty())
       return tl::unexpected(document_.error(node.place, {ErrorKind::kInvalidValue, symbol.name},
                                             fmt::format("{} has no values; list at least one", symbol.name)));
-    for (const NodePtr& item : node.items) SWEEP_TRY(append(*item, slot, out));
+    for (const NodePtr& item : node.items) SWEEP_TRY(append(*item, symbol, out));
   } else if (forms) {
     SWEEP_TRY(check_keys(document_, node, std::array<std::string_view, 2>{"pow2", "range"},
                          fmt::format("of {}", symbol.name)));
@@ -129,15 +136,16 @@ Expected<Dimension> ValueReader::many(const Node& node, Slot slot) {
       return tl::unexpected(
           document_.error(node.place, {ErrorKind::kInvalidValue, symbol.name},
                           fmt::format("{} does not take whole numbers; list its values", symbol.name)));
-    SWEEP_TRY(node.entries[0].key == "pow2" ? append_pow2(node, slot, out) : append_range(node, slot, out));
+    SWEEP_TRY(node.entries[0].key == "pow2" ? append_pow2(node, symbol, out)
+                                            : append_range(node, symbol, out));
   } else {
-    SWEEP_TRY(append(node, slot, out));
+    SWEEP_TRY(append(node, symbol, out));
   }
   return out;
 }
 
-Expected<std::pair<i64, i64>> ValueReader::bounds(const Entry& entry, Slot slot, std::size_t numbers) const {
-  const Symbol& symbol = spec_.scope.at(slot);
+Expected<std::pair<i64, i64>> ValueReader::bounds(const Entry& entry, const Symbol& symbol,
+                                                  std::size_t numbers) const {
   const Node& list = *entry.value;
   if (!list.is_list() || list.items.size() != numbers) {
     return tl::unexpected(document_.error(
@@ -158,8 +166,8 @@ Expected<std::pair<i64, i64>> ValueReader::bounds(const Entry& entry, Slot slot,
   return std::pair(*first, *last);
 }
 
-Status ValueReader::append_pow2(const Node& node, Slot slot, Dimension& out) {
-  const auto ends = bounds(node.entries[0], slot, 2);
+Status ValueReader::append_pow2(const Node& node, const Symbol& symbol, Dimension& out) {
+  const auto ends = bounds(node.entries[0], symbol, 2);
   if (!ends) return tl::unexpected(ends.error());
   const auto [first, last] = *ends;
   for (const i64 end : {first, last}) {
@@ -168,15 +176,14 @@ Status ValueReader::append_pow2(const Node& node, Slot slot, Dimension& out) {
         document_.error(node.entries[0].value->place, {ErrorKind::kInvalidValue, fmt::format("{}", end)},
                         fmt::format("pow2: {} is not a power of two; take 1, 2, 4, 8, ...", end)));
   }
-  out.slots = {slot};
   for (i64 value = first; value <= last; value *= 2) out.cells.push_back({value});
   out.count = out.cells.size();
   out.held.assign(out.count, Presence::kValue);
   return {};
 }
 
-Status ValueReader::append_range(const Node& node, Slot slot, Dimension& out) {
-  const auto ends = bounds(node.entries[0], slot, 3);
+Status ValueReader::append_range(const Node& node, const Symbol& symbol, Dimension& out) {
+  const auto ends = bounds(node.entries[0], symbol, 3);
   if (!ends) return tl::unexpected(ends.error());
   const auto [first, last] = *ends;
   const auto step =
@@ -184,28 +191,25 @@ Status ValueReader::append_range(const Node& node, Slot slot, Dimension& out) {
   if (!step) return tl::unexpected(step.error());
   if (static_cast<std::uint64_t>((last - first) / *step) >= kMaxAxisValues) {
     return tl::unexpected(
-        document_.error(node.entries[0].value->place, {ErrorKind::kInvalidValue, spec_.scope.at(slot).name},
+        document_.error(node.entries[0].value->place, {ErrorKind::kInvalidValue, symbol.name},
                         fmt::format("range gives {} values; at most {} an axis, take a larger step",
                                     (last - first) / *step + 1, kMaxAxisValues)));
   }
-  out.slots = {slot};
   for (i64 value = first; value <= last; value += *step) out.cells.push_back({value});
   out.count = out.cells.size();
   out.held.assign(out.count, Presence::kValue);
   return {};
 }
 
-Status ValueReader::append(const Node& node, Slot slot, Dimension& out) {
-  const Symbol& symbol = spec_.scope.at(slot);
+Status ValueReader::append(const Node& node, const Symbol& symbol, Dimension& out) {
   if (symbol.origin == Origin::kModel) return append_model(node, out);
-  out.slots = {slot};
   out.count++;
   if (symbol.optional && node.kind == Node::Kind::kNull) {
     out.cells.push_back({0});
     out.held.push_back(Presence::kAbsent);
     return {};
   }
-  const auto value = cell(node, slot);
+  const auto value = cell(node, symbol);
   if (!value) return tl::unexpected(value.error());
   out.cells.push_back(*value);
   out.held.push_back(Presence::kValue);
@@ -292,8 +296,7 @@ Expected<std::string> ValueReader::variables(const Node& node) const {
   return text_of(out);
 }
 
-Expected<Cell> ValueReader::cell(const Node& node, Slot slot) {
-  const Symbol& symbol = spec_.scope.at(slot);
+Expected<Cell> ValueReader::cell(const Node& node, const Symbol& symbol) {
   Cell out{0};
   if (is_percentile(symbol, node)) {
     const auto value = percentile(node);

@@ -11,6 +11,10 @@ namespace sweep::grid {
 
 inline constexpr std::size_t kMaxAxisValues = 1'000'000;
 inline constexpr std::size_t kMaxModels = 1000;
+inline constexpr i64 kMaxDimension = i64{1} << 40;  // shape::completed() knows the true bounds of each
+
+// The least value that a grid may give to a dimension of a model.
+i64 least_dimension(std::string_view key);
 
 // Refuses keys that are not known, naming the nearest.
 Status check_keys(const Document&, const Node& map, std::span<const std::string_view> known,
@@ -37,11 +41,13 @@ class ValueReader {
   Expected<Dimension> one(const Node&, Slot);
 
  private:
-  Status append(const Node&, Slot, Dimension&);
-  Status append_range(const Node&, Slot, Dimension&);
-  Status append_pow2(const Node&, Slot, Dimension&);
-  Expected<std::pair<i64, i64>> bounds(const Entry&, Slot, std::size_t numbers) const;
-  Expected<Cell> cell(const Node&, Slot);
+  // Values without their slots, unless they are models.
+  Expected<Dimension> many(const Node&, const Symbol&);
+  Status append(const Node&, const Symbol&, Dimension&);
+  Status append_range(const Node&, const Symbol&, Dimension&);
+  Status append_pow2(const Node&, const Symbol&, Dimension&);
+  Expected<std::pair<i64, i64>> bounds(const Entry&, const Symbol&, std::size_t numbers) const;
+  Expected<Cell> cell(const Node&, const Symbol&);
   Expected<std::string> lengths_file(const Node&, const std::filesystem::path&) const;  // its text
   Expected<std::string> lengths(const Node&) const;
   Expected<i64> percentile(const Node&) const;

@@ -81,6 +81,7 @@ class GridSpec {
   std::vector<std::int32_t> gpus_per_node;  // index: the number of a hardware name; 0: cpu or no hardware
   Point start;                              // defaults and `base`
   std::vector<bool> given;                  // slots set by base, grid, zip or derive (by size of the scope)
+  std::vector<bool> base_given;             // slots that base or derive sets: those of an included point
   std::vector<Dimension> dimensions;        // outermost first
   std::vector<Derived> derived;             // in file order
   std::optional<Slot> stage;                // the label that names the stage of a trial
@@ -99,6 +100,9 @@ class GridSpec {
     return index < gpus_per_node.size() ? gpus_per_node[index] : 0;
   }
 };
+
+// Where an included point starts: what base gives, and its own values over it.
+Point start_of(const GridSpec&, const Included&);
 
 // The slots the algebra works on, looked up once.
 struct AlgebraSlots {
@@ -124,6 +128,13 @@ std::vector<bool> used_slots(const GridSpec&);
 // Names of the axes that are in use, are given by the grid, place the trial, or follow from such, with a space
 // before and after each.
 std::string known_axes(const GridSpec&, std::vector<bool> used);
+// A point of `include` that the program cannot tell from an earlier one, or from base beside a grid; and an axis in which
+// they differ. nullopt: there is none.
+struct UnusedValue {
+  Place place;
+  Slot slot = 0;
+};
+std::optional<UnusedValue> unused_value(const GridSpec&, const std::vector<bool>& used);
 // The first dimension with several values of which none is in use; null: there is none.
 const Dimension* unused_dimension(const GridSpec&, const std::vector<bool>& used);
 

@@ -1,5 +1,6 @@
 // Finds the axes whose values a grid's program gets.
 #include <algorithm>
+#include <map>
 
 #include "orchestrator/grid/spec.h"
 
@@ -25,6 +26,28 @@ bool spread_back(Used& used, const Step& step) {
   return spread(used, all);
 }
 
+// Where a model is named, it brings all of its dimensions.
+std::vector<Slot> model_slots(const GridSpec& spec) {
+  std::vector<Slot> out;
+  for (Slot slot = 0; slot < spec.scope.size(); ++slot) {
+    const Origin origin = spec.scope.at(slot).origin;
+    if (origin == Origin::kModel || origin == Origin::kDimension) out.push_back(slot);
+  }
+  return out;
+}
+
+// What the program gets of a point. nullopt: the value is absent, or follows from others.
+std::vector<std::optional<i64>> values_of(const Point& point, const std::vector<bool>& given,
+                                          const Used& used) {
+  std::vector<std::optional<i64>> out;
+  for (Slot slot = 0; slot < used.size(); ++slot)
+    if (used[slot] && given[slot] && point.held[slot] == Presence::kValue)
+      out.emplace_back(point.cells[slot].i);
+    else if (used[slot])
+      out.emplace_back();
+  return out;
+}
+
 }  // namespace
 
 std::vector<bool> used_slots(const GridSpec& spec) {
@@ -38,6 +61,9 @@ std::vector<bool> used_slots(const GridSpec& spec) {
     for (const Step& step : spec.program) more |= spread_back(used, step);
     for (const Clause& clause : spec.where) more |= spread(used, clause.code.reads);
     for (const Dimension& each : spec.dimensions) more |= spread(used, each.slots);
+    for (const Included& point : spec.include)
+      for (const Step& step : point.program) more |= spread_back(used, step);
+    if (!spec.include.empty()) more |= spread(used, model_slots(spec));
   }
   return used;
 }
@@ -52,6 +78,21 @@ std::string known_axes(const GridSpec& spec, Used known) {
   for (Slot slot = 0; slot < known.size(); ++slot)
     if (known[slot] && spec.scope.at(slot).origin == Origin::kAxis) out += spec.scope.at(slot).name + ' ';
   return out;
+}
+
+std::optional<UnusedValue> unused_value(const GridSpec& spec, const Used& used) {
+  std::map<std::vector<std::optional<i64>>, Point> all;
+  if (!spec.dimensions.empty()) all.try_emplace(values_of(spec.start, spec.base_given, used), spec.start);
+  for (const Included& each : spec.include) {
+    const Point point = start_of(spec, each);
+    const auto [at, is_new] = all.try_emplace(values_of(point, each.given, used), point);
+    const Point& before = at->second;
+    for (Slot slot = 0; slot < used.size() && !is_new; ++slot)
+      if (!used[slot] &&
+          (point.held[slot] != before.held[slot] || point.cells[slot].i != before.cells[slot].i))
+        return UnusedValue{each.place, slot};
+  }
+  return std::nullopt;
 }
 
 const Dimension* unused_dimension(const GridSpec& spec, const Used& used) {

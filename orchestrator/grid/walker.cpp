@@ -168,17 +168,21 @@ const Exclusion* Walker::excluded() const {
   return nullptr;
 }
 
-// Counts and hands on a trial not seen before. A listed drop that is a trial already seen is neither.
+// Counts and hands on a trial not seen before, or seen only as a drop. A listed drop that is a trial already seen is
+// neither.
 Walker::Flow Walker::emit(bool admitted, Reason reason, std::uint64_t& count) {
   PlanEntry entry;
   std::string unsupported;
   entry.trial = trial(unsupported);
   entry.id = trial_id(entry.trial);
   const bool is_drop = reason.rule == "where" || reason.rule == "exclude";
-  if (!expansion_.seen.insert(std::stoull(entry.id, nullptr, 16)).second) {
+  const auto id = std::stoull(entry.id, nullptr, 16);
+  const bool is_new = expansion_.seen.insert(id).second;
+  if (!is_new && (is_drop || expansion_.drops.erase(id) == 0)) {
     expansion_.counts.duplicates += is_drop ? 0 : 1;
     return Flow::kGoOn;
   }
+  if (is_drop) expansion_.drops.insert(id);
   ++count;
   entry.admitted = admitted && unsupported.empty();
   entry.rule = std::move(reason.rule);

@@ -15,7 +15,8 @@ struct Expansion {
   const std::function<bool(PlanEntry&&)>& sink;
   std::uint64_t list_dropped = 0;  // still to be listed
   ExpandCounts counts;
-  std::unordered_set<std::uint64_t> seen;  // trial ids, their 64 bits
+  std::unordered_set<std::uint64_t> seen;   // trial ids, their 64 bits
+  std::unordered_set<std::uint64_t> drops;  // those of them that were listed as dropped alone
 };
 
 class Walker {

@@ -14,13 +14,6 @@
 namespace sweep::plan {
 namespace {
 
-void reject(PlanEntry& e, const Objection& o) {
-  e.admitted = false;
-  e.verdict = o.verdict;
-  e.rule = o.rule;
-  e.reason = o.reason;
-}
-
 // The trial with the least model states among those that its program may make of it.
 Trial with_least_states(Trial t, LeftToProgram left) {
   if (t.workload != Workload::kCommand) return t;
@@ -65,8 +58,7 @@ void judge(PlanEntry& e, const MeasurePlan& measure, const predict::Predictor& p
   if (!impossible || impossible->rule == "precision") e.predicted = predictor.predict(e.trial, measure);
   if (impossible) return reject(e, *impossible);
   if (const auto o = beyond_memory(e, left)) return reject(e, *o);
-  if (const auto o = captured_late(e.trial, measure)) return reject(e, *o);
-  if (const auto o = not_built_yet(e.trial)) return reject(e, *o);
+  if (const auto o = later_objection(e.trial, measure)) return reject(e, *o);
 }
 
 std::optional<Objection> beyond_machine(const Trial& t, const Resources& r, LeftToProgram left) {
@@ -93,6 +85,18 @@ std::optional<Objection> beyond_machine(const Trial& t, const Resources& r, Left
 }
 
 }  // namespace
+
+std::optional<Objection> later_objection(const Trial& t, const MeasurePlan& measure) {
+  const auto late = captured_late(t, measure);
+  return late ? late : not_built_yet(t);
+}
+
+void reject(PlanEntry& e, const Objection& o) {
+  e.admitted = false;
+  e.verdict = o.verdict;
+  e.rule = o.rule;
+  e.reason = o.reason;
+}
 
 void decide(std::vector<PlanEntry>& entries, const MeasurePlan& measure, const predict::Predictor& predictor,
             LeftToProgram left) {

@@ -43,6 +43,12 @@ void number_again(std::vector<PlanEntry>& entries) {
 
 namespace {
 
+// Its memory was all that spoke against it so far.
+void admit_again(PlanEntry& e, const MeasurePlan& measure) {
+  e.admitted = true, e.rule.clear(), e.reason.clear();
+  if (const auto o = later_objection(e.trial, measure)) reject(e, *o);
+}
+
 bool is_on_gpu(const PlanEntry& e) {
   return shape::kernel_path(e.trial) == shape::KernelPath::kGpu;
 }
@@ -71,7 +77,7 @@ void prune_memory(std::vector<PlanEntry>& entries, const MemoryPruning& pruning)
     const auto found = pruning.dry_runs.find(e.id);
     const MeasuredMemory* measured = found != pruning.dry_runs.end() ? &found->second : nullptr;
     if (measured != nullptr) e.predicted.bytes = static_cast<i64>(measured->bytes);
-    if (measured != nullptr && e.rule == "memory") e.admitted = true, e.rule.clear(), e.reason.clear();
+    if (measured != nullptr && e.rule == "memory") admit_again(e, pruning.measure);
     const auto share = share_of_limit(e);
     if (!e.admitted || !share || !is_too_large(e, *share, measured, pruning.margin)) continue;
     e.admitted = false, e.verdict = Outcome::kPruned, e.rule = "memory";
@@ -79,7 +85,8 @@ void prune_memory(std::vector<PlanEntry>& entries, const MemoryPruning& pruning)
     e.reason = sentence(e, bytes, bytes / *share, measured, pruning.margin);
   }
   for (PlanEntry& e : entries)
-    if (!e.admitted && e.rule == "memory" && is_in_audit(e.id, pruning.audit)) e.admitted = true;
+    if (!e.admitted && e.rule == "memory" && is_in_audit(e.id, pruning.audit))
+      e.admitted = !later_objection(e.trial, pruning.measure);
   number_again(entries);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "schema/attempt.h"
 #include "schema/plan_entry.h"
 
 namespace sweep::plan {
@@ -28,9 +29,10 @@ struct MemoryPruning {
   double margin = 0.1;
   std::map<std::string, MeasuredMemory> dry_runs;  // by trial id: in the place of the prediction
   double audit = 0;  // share of what the rule prunes that stays admitted (schema/audit.h)
+  MeasurePlan measure{};
 };
 // Prunes admitted trials (rule `memory`); a dry run's answer replaces `predicted`, and brings back what only
-// this pruned.
+// this pruned, unless something that is asked after the memory speaks against it (later_objection()).
 void prune_memory(std::vector<PlanEntry>&, const MemoryPruning&);
 
 // Admitted or not, what lies above its limit by the margin at most, or below it: on a processor by the margin and at

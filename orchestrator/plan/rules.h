@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "orchestrator/predict/memory_model.h"
+#include "schema/attempt.h"
 #include "schema/outcome.h"
+#include "schema/plan_entry.h"
 #include "schema/trial.h"
 
 namespace sweep::plan {
@@ -26,5 +28,11 @@ bool has_model(const Trial&);
 // The objection "unsupported": the training step does not build this yet. It is one table; when a strategy is
 // built, its line is deleted.
 std::optional<Objection> not_built_yet(const Trial&);
+
+// The objections that come after the rules and the memory: graphs that are captured while steps are timed, and
+// not_built_yet().
+std::optional<Objection> later_objection(const Trial&, const MeasurePlan&);
+
+void reject(PlanEntry&, const Objection&);
 
 }  // namespace sweep::plan

@@ -27,7 +27,7 @@ std::vector<Group> by_labels(std::span<const Candidate> all, const Group& group,
 }
 
 // With the one of grad_accum and global_batch_size that the layout keeps. The command of a workload holds the
-// micro-batch, and is left out: its axes are labels.
+// micro-batch, or the model, and is left out: its axes are labels.
 std::vector<Group> layouts_keeping(std::span<const Candidate> all, bool batch,
                                    const std::set<std::string>& axes) {
   std::map<std::string, Group> found;
@@ -71,10 +71,12 @@ std::vector<Group> settings_of_models(std::span<const Candidate> all) {
     t.model.clear(), t.spec = {}, t.program.clear();
     found[trial_id(t)].push_back(i);
   }
+  const auto axes = own_axes(all);
   std::vector<Group> out;
-  for (auto& [key, group] : found)
+  for (const auto& [key, group] : found)
+    for (auto& part : by_labels(all, group, axes)) out.push_back(std::move(part));
+  for (auto& group : out)
     std::ranges::stable_sort(group, {}, [&](std::size_t i) { return parameters_of(all[i]); });
-  for (auto& [key, group] : found) out.push_back(std::move(group));
   std::ranges::sort(out);
   return out;
 }

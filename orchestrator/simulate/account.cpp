@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "schema/codec.h"
@@ -51,6 +52,11 @@ nlohmann::json as_json(const Assumptions& a) {
 }
 
 }  // namespace
+
+bool Forecast::every_trial_has_an_answer() const {
+  const auto unanswered = [](const auto& each) { return each.second > 0 && !is_answer(each.first); };
+  return end.empty() && pending == 0 && std::ranges::none_of(outcomes, unanswered);
+}
 
 std::string to_text(const Forecast& f) {
   const Account& a = f.account;

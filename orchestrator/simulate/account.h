@@ -35,6 +35,7 @@ struct Forecast {
   double makespan_s = 0;
   double wall_s = 0;  // time that the simulation itself took
 
+  bool every_trial_has_an_answer() const;
   double available() const { return static_cast<double>(assumed.nodes) * makespan_s; }
   double efficiency() const {
     return account.time.held() > 0 ? account.time.trials / account.time.held() : 0;

@@ -29,8 +29,6 @@ SimLauncher::SimLauncher(SimClock& clock, const Assumptions& assumed, SimulatedO
 }
 
 void SimLauncher::later(double seconds, const launch::AllocationId& id, std::function<void(Job&)> then) {
-  constexpr double kBeyond = 1e9;  // no simulation lasts so long
-  if (seconds >= kBeyond) return;
   clock_.after_s(seconds, [this, id, then = std::move(then)] {
     if (const auto found = jobs_.find(id); found != jobs_.end()) then(found->second);
   });

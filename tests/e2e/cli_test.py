@@ -157,6 +157,32 @@ def a_second_run_watches_and_launches_nothing(b):
     assert len(attempts(b)) == 3, attempts(b)
 
 
+def a_second_command_does_its_own_work_after_what_it_watched(b):
+    grid = b.grid(steps=400)
+    larger = b.grid(steps=400, text=GRID.replace("seq_len: 16, ", "").replace("grid:", "grid:\n  seq_len: [16, 32]"), name="larger.yaml")
+    for words, seen, there in ((("run", larger), 6, 6), (("resume", "--retry", "ok"), 6, 3)):
+        b.db.unlink(missing_ok=True)
+        first = b.start("run", grid, "--db", b.db)
+        until(lambda: running(b))
+        second = b.start(*words, "--db", b.db)
+        said, _ = second.communicate(timeout=300)
+        first.communicate(timeout=300)
+        assert first.returncode == 0 and second.returncode == 0, said
+        assert "watching" in said, said
+        ok = json.loads(b.sweep("query", "SELECT count(*) n FROM results WHERE outcome = 'ok'", "--json", "--db", b.db).stdout)
+        assert (len(attempts(b)), ok) == (seen, [{"n": there}]), (words, attempts(b), ok)
+
+
+def resume_runs_as_the_sweep_was_run(b):
+    b.sweep("run", b.grid(), "--slots", 1, "--start", "exec", "--db", b.db)
+    b.sweep("resume", "--retry", "ok", "--gpu-hours", 50, "--db", b.db)
+    with sqlite3.connect(f"file:{b.db}?mode=ro", uri=True) as connection:
+        slots = connection.execute("SELECT DISTINCT gpus FROM allocation").fetchall()
+        kept = json.loads(connection.execute("SELECT options_json FROM sweep").fetchone()[0])
+    assert slots == [(1,)], slots
+    assert (kept["slots"], kept["start"], kept["gpu_hours"]) == (1, "exec", 50), kept
+
+
 def stop_ends_it_and_resume_goes_on(b):
     first = b.start("run", b.grid(steps=20000), "--db", b.db)
     until(lambda: running(b))
@@ -196,6 +222,7 @@ class Skip(Exception):
 CASES = [wrong_input_is_refused_with_the_way_out, help_goes_to_standard_output_and_bash_takes_the_completion, the_main_job_from_plan_to_answer,
          the_best_configuration_can_be_pasted_as_a_grid, status_tells_the_best_apart_by_whatever_varies,
          another_sweep_is_predicted_by_the_results_that_are_there, a_second_run_watches_and_launches_nothing,
+         a_second_command_does_its_own_work_after_what_it_watched, resume_runs_as_the_sweep_was_run,
          stop_ends_it_and_resume_goes_on, a_full_disk_is_said_and_nothing_is_lost]
 
 

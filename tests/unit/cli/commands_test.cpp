@@ -1,6 +1,7 @@
 // sweep compare, best and replay as people type them.
 #include <gtest/gtest.h>
 
+#include "orchestrator/cli/detach.h"
 #include "schema/strategy.h"
 #include "tests/unit/cli/command_fixture.h"
 
@@ -53,6 +54,33 @@ TEST_F(Commands, AnImportAgainWithACorrectedFlagIsRefusedOrReplaces) {
   words.emplace_back("--replace");
   EXPECT_EQ(ask(with("a100-80gb")).code, kAnswered);
   EXPECT_EQ(ask({"query", "select hardware from results group by 1", "--csv"}).out, "hardware\na100-80gb\n");
+}
+
+TEST_F(Commands, DoctorChecksTheMachinesThatAGridNames) {
+  const std::string there =
+      file("there.yaml", "name: t\nmodel: llama3-8b\nbase: {dp: 1}\nlaunch: {ssh: {}}\n");
+  const std::string here =
+      file("here.yaml", "name: t\nmodel: llama3-8b\nbase: {dp: 1}\nlaunch: {local: {}}\n");
+  EXPECT_EQ(ask({"doctor", "--grid", there}).code, kBadInput) << "over ssh it needs hosts";
+  EXPECT_EQ(ask({"doctor", "--grid", here}).out, ask({"doctor"}).out);
+  EXPECT_EQ(ask({"doctor", "--grid", there, "--on", "local"}).out, ask({"doctor"}).out);
+}
+
+TEST_F(Commands, ResumeRefusesAnOutcomeThatNoRunHas) {
+  start(1);
+  EXPECT_EQ(ask({"resume", "--retry", "omm"}).code, kBadInput);
+  EXPECT_EQ(ask({"resume", "--retry", "pruned"}).code, kBadInput);
+}
+
+TEST_F(Commands, AQueryMayNotTakeLongerThanAClockCounts) {
+  start(1);
+  EXPECT_EQ(ask({"query", "select 1", "--seconds", "1e12"}).code, kBadInput);
+  EXPECT_EQ(ask({"query", "select 1", "--seconds", "1e9"}).code, kAnswered);
+}
+
+TEST(Detach, TheCommandThatIsStartedHasTheFlagInNoForm) {
+  EXPECT_EQ(without_flag({"sweep", "run", "--detach", "g.yaml", "--detach=true", "--detached"}, "--detach"),
+            (std::vector<std::string>{"sweep", "run", "g.yaml", "--detached"}));
 }
 
 }  // namespace

@@ -132,5 +132,10 @@ TEST(Catalogues, AreTablesAndDocuments) {
   EXPECT_EQ(sweep({"hardware", "absent"}).code, kBadInput);
 }
 
+TEST_F(Planned, ASimulationWithTrialsThatHaveNoAnswerSaysSo) {
+  EXPECT_EQ(sweep({"simulate", grid_, "--crash", "100", "--oom", "0", "--hang", "0"}).code, kUnanswered);
+  EXPECT_EQ(sweep({"simulate", grid_, "--crash", "0", "--hang", "0"}).code, kAnswered);
+}
+
 }  // namespace
 }  // namespace sweep::cli

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/driver/machine.h"
+#include "orchestrator/driver/orchestrator_job.h"
 #include "orchestrator/driver/script_preview.h"
 #include "schema/codec.h"
 
@@ -144,6 +145,40 @@ TEST_F(LaunchersTest, DemandOfAPlanIsThatOfARun) {
   EXPECT_EQ(trials, 3) << "pruned trials need nothing";
   EXPECT_EQ(unpredicted, 1);
   EXPECT_EQ(seconds, 30);
+}
+
+TEST_F(LaunchersTest, WhatARequestLeavesOpenIsAsTheSweepWasRun) {
+  SweepOptions kept;
+  kept.launcher = "ssh", kept.slots = 3, kept.start = "exec", kept.screen = "show";
+  const LaunchRequest open = with_kept({}, kept);
+  EXPECT_EQ(open.on, "ssh");
+  EXPECT_EQ(open.slots, 3);
+  EXPECT_EQ(open.start, RankStart::kExec);
+  EXPECT_EQ(open.screen, "show");
+  EXPECT_FALSE(program_paths(open).zygote);
+  LaunchRequest own;
+  own.on = "slurm", own.slots = 2, own.start = RankStart::kZygote, own.screen = "leave_out";
+  const LaunchRequest asked = with_kept(own, kept);
+  EXPECT_EQ(asked.on, "slurm");
+  EXPECT_EQ(asked.slots, 2);
+  EXPECT_EQ(asked.start, RankStart::kZygote);
+  EXPECT_EQ(asked.screen, "leave_out");
+  const LaunchRequest nothing = with_kept({}, {});
+  EXPECT_EQ(nothing.slots, 0);
+  EXPECT_FALSE(nothing.start);
+  EXPECT_TRUE(program_paths(nothing).zygote);
+}
+
+TEST_F(LaunchersTest, AJobStartsTrialsAsItsRequestDoes) {
+  LaunchChoice choice;
+  choice.on = "slurm";
+  EXPECT_EQ(launch_words(choice, {}), (std::vector<std::string>{"--on", "slurm"}));
+  LaunchRequest request;
+  request.start = RankStart::kExec, request.screen = "show", request.slots = 2, request.rank = "/r";
+  choice.existing_job = 7;
+  EXPECT_EQ(launch_words(choice, request),
+            (std::vector<std::string>{"--on", "slurm", "--start", "exec", "--rank", "/r", "--screen", "show",
+                                      "--slots", "2", "--jobid", "7"}));
 }
 
 }  // namespace

@@ -166,7 +166,7 @@ TEST_F(SweepDriverTest, ProgramsThatAreMissingAreALauncherProblem) {
   const auto choice = choose_launcher({}, request);
   ASSERT_TRUE(choice) << choice.error().message;
   bool observed = false;
-  const auto report = driver.run(*choice, request, std::nullopt, [&](store::Store&, const store::SweepRow&) {
+  const auto report = driver.run(*choice, request, [&](store::Store&, const store::SweepRow&) {
     observed = true;
     return Expected<std::unique_ptr<run::Observer>>(std::make_unique<QuietObserver>());
   });
@@ -207,11 +207,10 @@ TEST_F(SweepDriverTest, ARunUsesWhatItsLauncherDecides) {
   request.agent = request.rank = "/bin/true";
   LaunchChoice choice;
   choice.on = "fake", choice.config = std::make_shared<FakeConfig>(requests_);
-  const auto report =
-      driver.run(choice, request, std::nullopt, [](store::Store&, const store::SweepRow& sweep) {
-        EXPECT_EQ(sweep.name, "test");
-        return Expected<std::unique_ptr<run::Observer>>(std::make_unique<QuietObserver>());
-      });
+  const auto report = driver.run(choice, request, [](store::Store&, const store::SweepRow& sweep) {
+    EXPECT_EQ(sweep.name, "test");
+    return Expected<std::unique_ptr<run::Observer>>(std::make_unique<QuietObserver>());
+  });
   ASSERT_TRUE(report) << report.error().error.message;
   EXPECT_EQ(report->end.end, run::End::kDone);
   ASSERT_EQ(requests_.size(), 1u);
@@ -233,6 +232,41 @@ TEST_F(SweepDriverTest, TheReportHasTheHostsOfEachAllocation) {
   ASSERT_TRUE(report) << report.error().error.message;
   ASSERT_EQ(report->hosts.size(), 1u);
   EXPECT_EQ(report->hosts.begin()->second, (std::vector<std::string>{"gpu1", "gpu2"}));
+}
+
+TEST_F(SweepDriverTest, AfterAWatchedRunThereIsWorkWhereTheSweepLacksWhatIsWanted) {
+  auto driver = open();
+  const i64 sweep = driver.sweep().id;
+  const auto has = plan(2), wants = plan(3);
+  const auto work = [&](std::span<const PlanEntry> wanted, bool reopens) {
+    return own_work(driver.store(), sweep, wanted, reopens).value();
+  };
+  ASSERT_TRUE(driver.take_lease());
+  ASSERT_TRUE(driver.sync_plan(has, {0, 2, 1}));
+  EXPECT_EQ(work(has, false), OwnWork::kNone);
+  EXPECT_EQ(work({}, false), OwnWork::kNone);
+  EXPECT_EQ(work(wants, false), OwnWork::kLeft) << "that run was stopped: its trials are pending";
+  EXPECT_EQ(work({}, true), OwnWork::kLeft);
+  ASSERT_TRUE(run_all(driver));
+  EXPECT_EQ(work(has, false), OwnWork::kNone);
+  EXPECT_EQ(work(wants, false), OwnWork::kNow);
+  EXPECT_EQ(work(std::span(has).first(1), false), OwnWork::kNow) << "the other trial retires";
+  EXPECT_EQ(work({}, true), OwnWork::kNow);
+}
+
+TEST_F(SweepDriverTest, AnotherLimitOfGpuHoursIsKept) {
+  auto driver = open();
+  auto options = sweep_options_from(driver.sweep().options_json).value();
+  options.gpu_hours = 2, options.usd = 5;
+  store::SweepRow limited = row();
+  limited.options_json = to_text(options);
+  ASSERT_TRUE(driver.make(limited));
+  ASSERT_TRUE(driver.take_lease());
+  ASSERT_TRUE(driver.keep_gpu_hours(7));
+  const auto kept = sweep_options_from(driver.store().find_sweep("test")->options_json).value();
+  EXPECT_EQ(kept.gpu_hours, 7);
+  EXPECT_FALSE(kept.usd);
+  EXPECT_EQ(kept.retries_crash, options.retries_crash);
 }
 
 }  // namespace

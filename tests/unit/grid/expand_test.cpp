@@ -263,6 +263,26 @@ TEST(GridExpand, IncludedPointsBypassWhereAndStartFromBase) {
   EXPECT_EQ(alone.counts.points, 0u);
 }
 
+TEST(GridExpand, ADropDoesNotHideATrialThatALaterPointIs) {
+  const auto e = expanded(kHead +
+                          "stages:\n  - a: {}\n  - b: {seq_len: 512}\n  - c: {seq_len: 1024}\n"
+                          "  - d: {seq_len: 512}\nwhere: [\"stage != 'b'\"]\n");
+  EXPECT_EQ(e.counts.admitted, 3u);
+  EXPECT_EQ(e.counts.dropped_where, 1u);
+  EXPECT_EQ(e.counts.duplicates, 0u);
+  ASSERT_EQ(e.with_rule("where").size(), 1u);
+  EXPECT_EQ(e.with_rule("where")[0].id, e.admitted()[2].id);
+}
+
+TEST(GridExpand, TwoNamesOfOneAxisInOneMapAreRefused) {
+  EXPECT_THAT(error_of(kHead + "include:\n  - {clip: true, grad_clip: false}\n"),
+              AllOf(At(4, 18), IsError(ErrorKind::kConflict, "grad_clip")));
+  EXPECT_THAT(error_of(kHead + "grid: {dp: [1]}\nderive: {clip: dp > 1, grad_clip: dp > 2}\n"),
+              AllOf(At(4, 24), IsError(ErrorKind::kConflict, "grad_clip")));
+  EXPECT_THAT(error_of(kHead + "stages:\n  - a: {}\n  - b: {clip: false, grad_clip: true}\n"),
+              IsError(ErrorKind::kConflict, "grad_clip"));
+}
+
 TEST(GridExpand, DeriveSetsAxesAndLabels) {
   const auto e =
       expanded(kHead +

@@ -212,5 +212,27 @@ TEST(GridModels, SeveralValuesOfADimensionAreRefusedWithTheirPlace) {
               AllOf(At(3, 1), IsError(ErrorKind::kConflict, "strategy")));
 }
 
+TEST(GridModels, EveryWholeNumberOfAModelMayHaveSeveralValuesWithinItsBounds) {
+  const std::string sizes = "layers: 6, hidden_size: 64, heads: 4, intermediate_size: 176, vocab_size: 256";
+  const auto models = [&](const std::string& more) {
+    return expanded("name: t\ngrid: {model: [{name: m, " + sizes + ", " + more + "}]}\n").entries;
+  };
+  const auto windows = models("sliding_window: [0, 16, 32]");
+  ASSERT_EQ(windows.size(), 3u);
+  EXPECT_EQ(windows[0].trial.spec.window(0), std::nullopt);
+  EXPECT_EQ(windows[2].trial.spec.window(0), 32);
+  const auto experts = models("family: mixtral, experts: {pow2: [4, 8]}, experts_per_token: 2");
+  ASSERT_EQ(experts.size(), 2u);
+  EXPECT_EQ(experts[1].trial.spec.experts, 8);
+  EXPECT_EQ(experts[1].trial.model, "m-experts-8");
+  const auto wrong = [&](const std::string& more) {
+    return error_of("name: t\ngrid: {model: [{name: m, " + sizes + ", " + more + "}]}\n");
+  };
+  EXPECT_THAT(wrong("kv_heads: [0, 4]"), IsError(ErrorKind::kInvalidValue));
+  EXPECT_THAT(wrong("kv_heads: {range: [0, 4, 2]}"), IsError(ErrorKind::kInvalidValue));
+  EXPECT_THAT(wrong("kv_heads: [4, 2000000000000]"), IsError(ErrorKind::kInvalidValue));
+  EXPECT_THAT(wrong("tie_embeddings: [true, false]"), IsError(ErrorKind::kInvalidValue, "tie_embeddings"));
+}
+
 }  // namespace
 }  // namespace sweep::grid

@@ -86,5 +86,23 @@ TEST(Stages, WhatTheyCannotMeanIsRefused) {
               AllOf(At(5, 1), IsError(ErrorKind::kConflict, "stage")));
 }
 
+TEST(Stages, AnIncludedPointHasWhatBaseGivesThoughAStageChangesIt) {
+  const auto all = expanded(
+      "name: t\nmodel: llama3-8b\nbase: {hardware: h100-sxm-80gb, nodes: 1, gpus_per_node: 8, dp: 4, tp: 2}\n"
+      "stages:\n  - a: {}\n  - b: {dp: 2, tp: 4, model: gpt2}\ninclude: [{micro_batch_size: 8}]\n");
+  ASSERT_EQ(all.admitted().size(), 3u);
+  EXPECT_EQ(all.entries[0].trial.micro_batch_size, 8);
+  EXPECT_EQ(all.entries[0].trial.dp, 4);
+  EXPECT_EQ(all.entries[0].trial.tp, 2);
+  EXPECT_EQ(all.entries[0].trial.model, "llama3-8b");
+}
+
+TEST(Stages, ASizeThatIsAutoInBaseIsNotSetByAStage) {
+  EXPECT_THAT(
+      error_of(kHead + "base: {hardware: h100-sxm-80gb, global_batch_size: 8, micro_batch_size: auto}\n"
+                       "stages:\n  - a: {}\n  - b: {micro_batch_size: 2}\n"),
+      AllOf(At(6, 9), IsError(ErrorKind::kConflict, "micro_batch_size")));
+}
+
 }  // namespace
 }  // namespace sweep::grid

@@ -118,5 +118,23 @@ TEST(MemoryPruning, CommandsAndUnknownLimitsAreLeftAlone) {
   EXPECT_FALSE(share_of_limit(plan[1]));
 }
 
+TEST(MemoryPruning, WhatIsAskedAfterTheMemoryStillSpeaksAgainstATrialThatComesBack) {
+  const auto late = [](double share, const std::string& id) {
+    PlanEntry e = on_gpu(share, id);
+    e.trial.cuda_graph = true;
+    return e;
+  };
+  const MeasurePlan soon{1, 10, 1};
+  std::vector<PlanEntry> plan{late(3, "measured"), late(3, "audited")};
+  decide(plan, soon);
+  ASSERT_EQ(plan[0].rule, "memory") << plan[0].reason;
+  const double half = 0.5 * static_cast<double>(*plan[0].trial.memory_cap_bytes);
+  prune_memory(plan, {0.1, {{"measured", {half, {}}}}, 0.999999, soon});
+  EXPECT_FALSE(plan[0].admitted);
+  EXPECT_EQ(plan[0].rule, "cuda_graph");
+  EXPECT_EQ(plan[0].verdict, Outcome::kUnsupported);
+  EXPECT_FALSE(plan[1].admitted);
+}
+
 }  // namespace
 }  // namespace sweep::plan

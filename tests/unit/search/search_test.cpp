@@ -282,6 +282,21 @@ TEST(Grow, WithoutAPredictionModelsDoubleFromTheSmallest) {
   EXPECT_THAT(decide(w.all, growing()).next, ElementsAre(0));
 }
 
+// With `eager` no model above the second fits, compiled all do.
+TEST(Grow, AnAxisOfTheProgramsOwnMakesSettings) {
+  World w;
+  for (const char* mode : {"compiled", "eager"})
+    for (i64 layers = 1; layers <= 8; ++layers) {
+      Trial t = with_layers(layers, 1);
+      t.workload = Workload::kCommand, t.program = mode + std::to_string(layers);
+      t.labels = R"({"mode":")" + std::string(mode) + "\"}";
+      w.add(t, 1, 1, *mode == 'c' || layers <= 2 ? Standing::kMeasured : Standing::kOutOfMemory);
+    }
+  const auto order = replay(w.all, w.answers, growing());
+  EXPECT_THAT(order, testing::IsSupersetOf({7u, 8u + 1, 8u + 2}))
+      << "the largest of each, and what is beyond it";
+}
+
 TEST(Grow, ASettingWhereNoModelFitsEnds) {
   World w;
   for (i64 layers = 1; layers <= 8; ++layers) w.add(with_layers(layers, 1), 1, 0, Standing::kOutOfMemory);

@@ -141,5 +141,31 @@ TEST_F(SimulationTest, TheReportNamesTheSharesInTextAndJson) {
   EXPECT_NEAR(sum, json->at("available_node_s").get<double>(), 1e-3);
 }
 
+TEST_F(SimulationTest, TimesThatNoClockCountsNeverCome) {
+  Assumptions never = small(), far = small();
+  never.node_mtbf_h = 0, far.node_mtbf_h = 1e9;
+  const auto first = run(30, never), second = run(30, far);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(second->account.nodes_broken, 0);
+  EXPECT_EQ(first->makespan_s, second->makespan_s);
+  Assumptions broken = small();
+  broken.node_mtbf_h = 1, broken.repair_h = 1e7;
+  const auto third = run(90, broken);
+  ASSERT_TRUE(third) << third.error().message;
+  EXPECT_LE(third->account.nodes_broken, broken.nodes + broken.spares) << "none is back";
+  EXPECT_GE(third->makespan_s, 0);
+}
+
+TEST_F(SimulationTest, ATrialThatOnlyCrashesHasNoAnswer) {
+  Assumptions a = small();
+  const auto some = run(9, a);
+  a.crash_percent = 100, a.oom_percent = a.hang_percent = 0;
+  const auto none = run(9, a);
+  ASSERT_TRUE(some && none);
+  EXPECT_TRUE(some->every_trial_has_an_answer());
+  EXPECT_EQ(none->end, "");
+  EXPECT_FALSE(none->every_trial_has_an_answer());
+}
+
 }  // namespace
 }  // namespace sweep::simulate

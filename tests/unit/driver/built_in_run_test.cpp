@@ -1,0 +1,53 @@
+// The launch section of a grid, read for itself: for selftest, doctor and calibrate.
+#include "orchestrator/driver/built_in_run.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace sweep::driver {
+namespace {
+
+class BuiltInRunTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::unsetenv("SLURM_JOB_ID");
+    ::setenv("SWEEP_SITE", "/nonexistent/site.yaml", 1);
+    std::string pattern = (std::filesystem::temp_directory_path() / "built_in_run_XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(dir_);
+    ::unsetenv("SWEEP_SITE");
+  }
+  // The launcher that a grid with this text names; empty: an error.
+  std::string named_by(const std::string& text) const {
+    std::ofstream(dir_ / "grid.yaml") << text;
+    SelfTestRequest request;
+    request.grid = (dir_ / "grid.yaml").string();
+    const auto choice = launcher_of(request);
+    EXPECT_TRUE(choice) << choice.error().message;
+    return choice ? choice->on : "";
+  }
+  std::filesystem::path dir_;
+};
+
+TEST_F(BuiltInRunTest, AGridMayNameABuiltInRecipe) {
+  EXPECT_EQ(named_by("name: t\nmodel: llama3-8b\nworkload: torchtitan\nbase: {dp: 1}\nlaunch: {slurm: {}}\n"),
+            "slurm");
+}
+
+TEST_F(BuiltInRunTest, AGridMayHaveAnyNumberOfPoints) {
+  EXPECT_EQ(named_by("name: t\nmodel: llama3-8b\nlaunch: {slurm: {}}\ngrid: {seq_len: {range: [1, 65536, 1]},"
+                     " global_batch_size: {range: [1, 65536, 1]}}\n"),
+            "slurm");
+}
+
+TEST_F(BuiltInRunTest, WithoutAGridItIsThisMachine) {
+  EXPECT_EQ(launcher_of({})->on, "local");
+}
+
+}  // namespace
+}  // namespace sweep::driver

@@ -1,0 +1,44 @@
+// Plans of grids: what this machine prunes, and one entry for each trial.
+#include "orchestrator/driver/planning.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace sweep::driver {
+namespace {
+
+Planned planned(const std::string& text) {
+  auto grid = grid::read_text(text, "g.yaml");
+  EXPECT_TRUE(grid) << grid.error().message;
+  auto out = plan_of(std::move(*grid));
+  EXPECT_TRUE(out) << out.error().message;
+  return std::move(*out);
+}
+
+// Eight ranks of llama3-8b have 1 TB of fp32 states on their own, and 130 GB where their program shards them in bf16.
+TEST(Planning, ThisMachinePrunesACommandOnlyByTheLeastStatesOfItsProgram) {
+  const std::string commands =
+      "name: t\nmodel: llama3-8b\nworkload: {command: [train, \"{micro_batch_size}\"]}\n"
+      "base: {hardware: cpu, nodes: 1, gpus_per_node: 8}\ngrid: {micro_batch_size: [1, 2]}\n";
+  const plan::Resources here{8, 0, i64{300'000'000'000}};
+  auto open = planned(commands), given = planned(commands + "derive: {zero: 0 * dp}\n");
+  prune_beyond(open, here);
+  EXPECT_TRUE(std::ranges::all_of(open.entries, &PlanEntry::admitted)) << open.entries[0].reason;
+  prune_beyond(given, here);
+  EXPECT_TRUE(std::ranges::none_of(given.entries, &PlanEntry::admitted));
+  EXPECT_EQ(given.entries[0].rule, "resources");
+}
+
+TEST(Planning, ATrialThatOnePointDropsAndAnotherIsTakesThePlaceOfTheDrop) {
+  const auto plan = planned(
+      "name: t\nmodel: llama3-8b\nbase: {hardware: h100-sxm-80gb, nodes: 1, gpus_per_node: 8}\n"
+      "stages:\n  - a: {}\n  - b: {seq_len: 512}\n  - c: {seq_len: 1024}\n  - d: {seq_len: 512}\n"
+      "where: [\"stage != 'b'\"]\n");
+  ASSERT_EQ(plan.entries.size(), 3u);
+  EXPECT_EQ(plan.entries[1].trial.seq_len, 512);
+  EXPECT_NE(plan.entries[1].rule, "where");
+}
+
+}  // namespace
+}  // namespace sweep::driver
