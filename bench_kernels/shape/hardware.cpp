@@ -9,6 +9,7 @@
 
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/linked_gpus.h"
 
 namespace sweep::shape {
 namespace {
@@ -191,8 +192,8 @@ void add_blackwell(std::vector<Hardware>& v) {
 
   // NVIDIA GB200 NVL72 (https://www.nvidia.com/en-us/data-center/gb200-nvl72/, 2025), 72 GPUs, sparse: tf32 180, fp16 and
   // bf16 360, fp8 720 PFLOP/s; fp32 5,760 TFLOP/s; 576 TB/s. GB300 NVL72 (https://www.nvidia.com/en-us/data-center/
-  // gb300-nvl72/, 2025) the same with 800 Gbit/s per GPU. A node is a tray of four; between the trays of one rack NVLink
-  // is faster than the network that stands here (`sweep calibrate` measures it). Memory: nvidia-smi.
+  // gb300-nvl72/, 2025) the same with 800 Gbit/s per GPU. A node is a tray of four; NVLink joins
+  // the trays of one rack (linked_gpus). Memory: nvidia-smi.
   Hardware gb200 = h;
   gb200.name = "gb200-186gb", gb200.gpu = "NVIDIA GB200", gb200.gpus_per_node = 4,
   gb200.multiprocessors = 152;
@@ -251,6 +252,11 @@ std::vector<Hardware> build_hardware() {
 }
 
 }  // namespace
+
+i64 linked_gpus(const Hardware& h) {
+  const bool rack = h.name == "gb200-186gb" || h.name == "gb300-288gb";  // NVL72, cited at add_blackwell
+  return rack ? 72 : h.gpus_per_node;
+}
 
 double Hardware::ring_bandwidth(double ranks, double nodes) const {
   if (nodes <= 1) return intra_node_bandwidth;
