@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """predict_published.py SWEEP [published.csv]: `sweep predict` against tables that trainers' authors published (sweeps/data/published_training.csv),
 each row under the profile that its trainer and hardware choose, or that it names (column profile), as the tables of
-docs/measurements/2026-11-28-predictions.md."""
+docs/measurements/2026-11-28-predictions.md; sweeps/data/published_held_out.csv as those of 2026-11-28-held-out.md."""
 import collections
 import csv
 import io
@@ -31,7 +31,7 @@ def name(r):
 
 
 def memory_table(rows):
-    print("| hardware | configuration | published, GiB | predicted | |")
+    print("| table or hardware | configuration | published, GiB | predicted | |")
     print("|---|---|---|---|---|")
     off = []
     for r in rows:
@@ -39,23 +39,30 @@ def memory_table(rows):
             continue
         told = float(r["predicted_bytes"]) / GIB
         off.append(told / float(r["mem_gib"]) - 1)
-        print(f"| {r['hardware']} | {name(r)} | {r['mem_gib']} | {told:.1f} | {100 * off[-1]:+.0f} % |")
+        print(f"| {r.get('table') or r['hardware']} | {name(r)} | {r['mem_gib']} | {told:.1f} | {100 * off[-1]:+.0f} % |")
     near = sum(abs(o) <= 0.1 for o in off)
     print(f"\nWithin 10 %: {near} of {len(off)} ({100 * near / len(off):.0f} %).\n")
 
 
+def order_and_errors(rows):
+    """Spearman of the rates, median error, median error after one common factor; of rows that state a rate."""
+    ratio = [float(r["predicted_tokens_per_s_gpu"]) / float(r["tok_s_gpu"]) for r in rows]
+    if not ratio:
+        return "- | - | -"
+    middle = statistics.median(ratio)
+    order = spearman([float(r["predicted_tokens_per_s_gpu"]) for r in rows], [float(r["tok_s_gpu"]) for r in rows])
+    return (f"{order:.2f} | {100 * statistics.median(abs(x - 1) for x in ratio):.0f} % | "
+            f"{100 * statistics.median(abs(x / middle - 1) for x in ratio):.0f} %")
+
+
 def time_table(groups):
-    print("| trainer | hardware | ran | refused | said to be sure | failed, foretold | Spearman of rates | rate error, median | after one factor |")
+    print("| table or trainer | hardware | ran | refused | said to be sure | failed, foretold | Spearman of rates | rate error, median | after one factor |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for (trainer, profile, hardware), rows in groups.items():
+    for (table, trainer, profile, hardware), rows in groups.items():
         ran, failed = [r for r in rows if r["status"] == "ok"], [r for r in rows if r["status"] != "ok"]
-        ratio = [float(r["predicted_tokens_per_s_gpu"]) / float(r["tok_s_gpu"]) for r in ran]
-        middle = statistics.median(ratio)
         refused = [r for r in ran if r["fits"] == "false"]
-        order = spearman([float(r["predicted_tokens_per_s_gpu"]) for r in ran], [float(r["tok_s_gpu"]) for r in ran])
-        print(f"| {profile or trainer} | {hardware} | {len(ran)} | {len(refused)} | {sum(r['sure'] == 'yes' for r in refused)} | "
-              f"{sum(r['fits'] == 'false' for r in failed)} of {len(failed)} | {order:.2f} | {100 * statistics.median(abs(x - 1) for x in ratio):.0f} % | "
-              f"{100 * statistics.median(abs(x / middle - 1) for x in ratio):.0f} % |")
+        print(f"| {table or profile or trainer} | {hardware} | {len(ran)} | {len(refused)} | {sum(r['sure'] == 'yes' for r in refused)} | "
+              f"{sum(r['fits'] == 'false' for r in failed)} of {len(failed)} | {order_and_errors([r for r in ran if r['tok_s_gpu']])} |")
         for r in refused:
             print(f"  - refused: {name(r)}: {r['reason']}", file=sys.stderr)
 
@@ -65,9 +72,9 @@ def main():
     groups = collections.defaultdict(list)
     with open(data, newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            groups[row["trainer"], row["profile"], row["hardware"]].append(row)
+            groups[row.get("table", ""), row["trainer"], row["profile"], row["hardware"]].append(row)
     with tempfile.TemporaryDirectory() as folder:
-        told = {key: predict(sweep, pathlib.Path(folder), rows, *key) for key, rows in groups.items()}
+        told = {key: predict(sweep, pathlib.Path(folder), rows, *key[1:]) for key, rows in groups.items()}
     memory_table([r for rows in told.values() for r in rows])
     time_table(told)
 

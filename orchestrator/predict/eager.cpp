@@ -49,7 +49,8 @@ MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
   // FSDP2 shards what it keeps gathered.
   if (l.zero == 2 && !own_types) whole.weights = states.weights * s.with_all_experts / (l.dp * l.cp);
   const bool stays = !own_types && stays_gathered(l);
-  const double gradients = stays ? (l.casts ? 4 : l.element) * s.parameters : whole.gradients;
+  const double gradients =
+      stays ? (l.casts ? 4 : l.element) * (l.frozen ? s.adapters : s.parameters) : whole.gradients;
   MemoryParts loss = whole;
   loss.gradients = l.micros > 1 ? gradients : f.kept_gradients * gradients;
   if (s.loss) loss.activations += 2 * hidden;  // the last norm's input and result
@@ -60,8 +61,9 @@ MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
   MemoryParts layer = whole;
   layer.logits = 0, layer.gradients = loss.gradients;
   // Gradients of the MLP's three wide tensors and of the residual stream; of a layer's weights, on their way.
-  const double passing = l.tokens * 3 * l.element * l.intermediate * l.top_k / l.tp + 2 * hidden;
-  const double under_way = l.zero >= 2 ? (l.casts ? 4 : l.element) * l.layer_parameters / l.tp : 0;
+  const double passing = l.tokens * 3 * l.element * l.wide / l.tp + 2 * hidden;
+  const double under_way =
+      l.zero >= 2 && !l.frozen ? (l.casts ? 4 : l.element) * l.layer_parameters / l.tp : 0;
   const double again = l.recompute ? token : token - saved.kept;  // what the backward makes anew of a layer
   layer.activations += passing + l.tokens * again;
   layer.gather_buffers = gathered_weights(l, s, own_types, false, 1) + under_way + whole_tensors;

@@ -26,7 +26,8 @@ double passes_of(OptimizerKind kind) {
 // its last.
 double CostModel::wire(const char* kind, double calls, double bytes, double ranks, double span) const {
   if (ranks <= 1) return 0;
-  const double nodes = std::max(1.0, span / real(t_.gpus_per_node));
+  const double joined = real(std::max(t_.gpus_per_node, h_.linked_gpus));
+  const double nodes = std::max(1.0, span / joined);
   if (const auto* link = p_.link(kind, backend_, std::min(ranks, span), nodes))
     return calls * link->latency_s + bytes / link->bandwidth;
   constexpr double kLatency = 20e-6;

@@ -42,12 +42,13 @@ void Fitter::run() {
   if (fits_time_) fit_residual();
 }
 
-// Logarithms keep a number positive.
+// Logarithms keep a number positive; one that is 0 stays next to it.
 Vector Fitter::place(const Section& section, const TrainerProfile& of) const {
+  constexpr double kNone = 1e-13;
   TrainerProfile p = of;
   Vector x;
   for (const double* number : numbers_of(p, section.name))
-    x.push_back(section.logarithms ? std::log(*number) : *number);
+    x.push_back(section.logarithms ? std::log(std::max(*number, kNone)) : *number);
   return x;
 }
 

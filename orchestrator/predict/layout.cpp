@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/documents.h"
 #include "orchestrator/predict/time_model.h"
@@ -22,9 +23,12 @@ void model_numbers(const Trial& t, Layout& l) {
   l.layers = real(m.layers);
   l.gated = m.swiglu;
   // First layers without experts count as those with: their models make them as wide as what a token meets.
-  const double attention = real(shape::attention_weights(m)), shared = real(m.shared_experts);
+  const double attention = real(shape::attention_weights(m));
+  const double shared = real(m.shared_experts);
   const double mlp = (m.swiglu ? 3 : 2) * l.hidden * l.intermediate;
+  l.has_experts = m.experts > 0;
   l.top_k = m.experts > 0 ? real(m.experts_per_token) : 1;
+  l.wide = l.intermediate * (l.top_k + shared);
   l.layer_parameters = attention + mlp * (m.experts > 0 ? real(m.experts) / real(t.ep) + shared : 1);
   l.other_experts = m.experts > 0 ? mlp * real(m.experts) * (1 - 1 / real(t.ep)) : 0;
   l.active_parameters = attention + mlp * (l.top_k + shared);
@@ -49,6 +53,7 @@ void fill_stages(const Trial& t, const TrainerProfile& p, Layout& l) {
     s.parameters = (s.layers * l.layer_parameters + tables * l.vocab * l.hidden) / l.tp;
     s.with_all_experts = s.parameters + s.layers * l.other_experts / l.tp;
     s.in_flight = in_flight(t, static_cast<i64>(i));
+    s.adapters = real(shape::adapter_parameter_count(t)) * s.layers / l.layers / l.tp;
   }
 }
 
@@ -76,12 +81,19 @@ void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
   l.bf16_gradients = t.grad_dtype == GradDtype::kBf16;
   l.math_attention = t.attention == AttentionKind::kMath;
   l.whole_norms = t.tp > 1 && !t.sp;
+  l.frozen = t.lora_rank > 0;
+  // A trainer that keeps scores writes them. A profile's own rows, where it has such traffic, did not say so.
+  l.written_out = l.math_attention || p.facts.score_bytes > 0 ||
+                  (t.attention == AttentionKind::kAuto && t.hardware == p.hardware);
+  l.shard = real(t.dp_shard.value_or(t.dp)) * l.cp;
   l.casts = shape::state_types(t).casts();
   l.states = shape::state_bytes(t);
   l.pipeline = shape::Pipeline::of(t);
   model_numbers(t, l);
   const double passes = l.recompute ? 3 : 2;
-  l.dequantized = t.quantize_base == QuantizeBase::kNone ? 0 : passes * l.layer_parameters / l.tp;
+  const bool quantized = t.quantize_base != QuantizeBase::kNone;
+  l.dequantized = quantized ? passes * l.layer_parameters / l.tp : 0;
+  l.code_bytes = quantized ? kCodeBytes / real(shape::state_split(t).weights) : 0;
   fill_stages(t, p, l);
   l.seen = seen_effects(p.effects, l, t.hardware);
 }

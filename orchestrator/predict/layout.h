@@ -22,6 +22,7 @@ struct StageWork {
   // `parameters` with the experts of every rank. What ZeRO shards of a rank's own experts is shared by the dp x cp / ep ranks
   // that have them: as much as all experts over dp x cp.
   double with_all_experts = 0;
+  double adapters = 0;  // parameters of its adapters, where the others are frozen
 };
 
 struct Layout {
@@ -34,14 +35,20 @@ struct Layout {
   double other_experts = 0;  // parameters of a layer's experts that other ranks have (ep)
   double dequantized = 0;    // weights of a layer that a micro-batch makes of their codes, in all its passes
   double element = 2;        // bytes of an activation
-  double top_k = 1;
+  double top_k = 1;          // experts of a token; 1 without experts
+  double wide = 0;           // columns of the MLPs that a token meets
+  double shard = 1;          // ranks that ZeRO divides a state over
+  double code_bytes = 0;     // of a quantized weight on one rank
   Precision precision = Precision::kFp32;
   bool tf32 = false;
   double layers = 0, parameters = 0;  // of the whole model
   bool gated = true;                  // the MLP
+  bool has_experts = false;
   bool tied = false, recompute = false, selective = false, is_fp32 = false;
   bool fp8 = false, math_attention = false, bf16_gradients = false;
   bool whole_norms = false;  // tp without sequence parallelism: norms and residuals are of all tokens
+  bool frozen = false;       // adapters alone are trained
+  bool written_out = false;  // attention's scores pass through memory
   bool casts = false;        // weights are kept in another type than the one that computes
   shape::StateBytes states;  // per parameter and rank, as the precision wants them
   shape::Pipeline pipeline;

@@ -51,9 +51,9 @@ const std::vector<std::string>& rule_words() {
 
 std::optional<Refusal> MemoryModel::refusal(const Trial& t, const Layout& l, const TrainerProfile& p,
                                             StepRules) const {
-  if (t.lora_rank > 0)
+  if (t.lora_rank > 0 && reader == kNanotron)
     return Refusal{"adapters",
-                   fmt::format("lora_rank {}: profiles of trainers know full training alone", t.lora_rank)};
+                   fmt::format("lora_rank {}: this profile knows full training alone", t.lora_rank)};
   if (t.spec.has_encoder() && t.workload == Workload::kCommand)
     return Refusal{"encoder", "profiles of trainers know decoders alone, not an encoder-decoder"};
   for (std::size_t i = 0; i < rule_words().size(); ++i)
@@ -81,28 +81,28 @@ PerToken saved_bytes(const Layout& l, const ProfileFacts& f, double joint) {
   const double statistics = 4 * l.heads / l.tp;
   // q, k, v and the output of attention are four of the tensors of hidden_size; k and v have their own width.
   const double attention = l.element * (2 * l.width + 2 * l.kv_width) / l.tp;
-  const double wide = l.element * l.intermediate * l.top_k / l.tp;
+  const double wide = l.element * l.wide / l.tp;
+  // Each expert's rows are a copy of its tokens.
+  const double rows = l.has_experts ? l.top_k * hidden : 0;
   // Softmax, the mask of its dropout and what that leaves: 5 bytes a score where attention is written out
   // (Korthikanti et al. 2022, arXiv 2205.05198).
   constexpr double kMathScore = 5;
   const double score = l.math_attention ? std::max(kMathScore, f.score_bytes) : f.score_bytes;
   // With fp8 the inputs of the first products of attention and MLP and of the MLP's last shrink to a byte; that of
   // attention's last is kept beside its 16-bit tensor, which FlashAttention needs.
-  const double shrunk = l.fp8 ? f.fp8_inputs * (hidden + wide) / 2 : 0;
+  const double shrunk = l.fp8 ? f.fp8_inputs * (hidden + rows + wide) / 2 : 0;
   PerToken out;
-  out.activations = (f.hidden_saved - 4) * hidden + attention + joint + wide_tensors(l, f) * wide - shrunk +
-                    statistics + score * l.sequence * l.heads / l.tp;
+  out.activations = (f.hidden_saved - 4) * hidden + rows + attention + joint + wide_tensors(l, f) * wide -
+                    shrunk + statistics + score * l.sequence * l.heads / l.tp;
   out.kept = out.activations;
-  if (l.selective)
-    out.kept =
-        f.selective_hidden * hidden + f.selective_intermediate * l.element * l.intermediate * l.top_k / l.tp;
+  if (l.selective) out.kept = f.selective_hidden * hidden + f.selective_intermediate * wide;
   out.kept = std::min(out.kept, out.activations);
   if (l.recompute) out.kept = hidden;
   return out;
 }
 
 shape::StateBytes trainer_states(const Layout& l, const ProfileFacts& f) {
-  const double sharers = l.dp * l.cp;
+  const double sharers = l.shard;
   return {(l.is_fp32 ? 4 : f.weight_bytes) / (l.zero >= 3 ? sharers : 1),
           (l.is_fp32          ? 4
            : l.bf16_gradients ? 2
@@ -120,9 +120,10 @@ MemoryParts states_and_activations(const Case& c, const StageWork& s, const shap
   const auto held = [&](double sharded_from) {
     return l.zero >= sharded_from ? s.with_all_experts : s.parameters;
   };
-  out.weights = states.weights * held(3);
-  out.gradients = states.gradients * held(2);
-  out.optimizer = states.optimizer * held(1);
+  const double codes = l.code_bytes > 0 ? s.layers * l.layer_parameters / l.tp : 0;
+  out.weights = states.weights * (held(3) - codes) + l.code_bytes * codes + states.weights * s.adapters;
+  out.gradients = states.gradients * (l.frozen ? s.adapters : held(2));
+  out.optimizer = states.optimizer * (l.frozen ? s.adapters : held(1));
   out.activations = l.tokens * s.layers * s.in_flight * token.kept;
   out.logits = s.loss ? c.profile.facts.logit_bytes * l.tokens * l.vocab / ranks : 0;
   return out;

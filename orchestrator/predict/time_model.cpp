@@ -30,6 +30,8 @@ struct Links {
   const TrainerProfile& p;
   const shape::Hardware& h;
   bool measured() const { return !p.links.nodes.empty() && p.hardware == h.name; }
+  // GPUs that the fast links join: a node, or a rack of several.
+  double joined() const { return std::max(l.gpus_per_node, real(h.linked_gpus)); }
   double plain(double nodes) const { return nodes <= 1 ? h.intra_node_bandwidth : h.inter_node_bandwidth; }
   double all_gather(double ranks, double nodes) const {
     return measured() ? bandwidth(p.links.nodes, p.links.all_gather, nodes) : h.ring_bandwidth(ranks, nodes);
@@ -47,7 +49,7 @@ double collectives(const Links& k) {
 double tensor_seconds(const Links& k) {
   const Layout& l = k.l;
   const double bytes = l.tokens * l.hidden * l.element * (l.tp - 1) / l.tp;
-  const double span = l.tp / l.gpus_per_node;
+  const double span = l.tp / k.joined();
   return collectives(k) * bytes /
          (span <= 1 ? k.h.intra_node_bandwidth * k.p.time.near_share
                     : k.all_gather(l.tp, span) * k.p.time.far_share);
@@ -56,7 +58,7 @@ double tensor_seconds(const Links& k) {
 // Seconds that host and GPU wait for these collectives to start.
 double tensor_latency(const Links& k) {
   const Layout& l = k.l;
-  const double span = l.tp / l.gpus_per_node;
+  const double span = l.tp / k.joined();
   return collectives(k) *
          (span <= 1 ? k.p.time.near_latency_s * std::log2(l.tp) : k.p.time.far_latency_s * span);
 }
@@ -66,7 +68,7 @@ double context_seconds(const Links& k) {
   const Layout& l = k.l;
   if (l.cp <= 1) return 0;
   const double bytes = 6 * (l.cp - 1) * l.tokens * l.kv_width / l.tp * l.element;
-  return bytes / k.plain(l.tp * l.cp / l.gpus_per_node);
+  return bytes / k.plain(l.tp * l.cp / k.joined());
 }
 
 // Tokens to their experts and back, forward and backward.
@@ -74,7 +76,7 @@ double expert_seconds(const Links& k) {
   const Layout& l = k.l;
   if (l.ep <= 1) return 0;
   const double bytes = 4 * l.tokens * l.top_k * l.hidden / l.tp * l.element * (l.ep - 1) / l.ep;
-  return bytes / k.plain(l.tp * l.ep / l.gpus_per_node);
+  return bytes / k.plain(l.tp * l.ep / k.joined());
 }
 
 // Exchanges of data parallelism: those that the program may run beside its passes and those that it waits for. The
@@ -85,13 +87,18 @@ struct Exchanges {
   double seconds(double passes) const { return waited + std::max(ends, beside - passes); }
 };
 
-Exchanges data_parallel(const Links& k, double parameters) {
+Exchanges data_parallel(const Links& k, double parameters, double trained) {
   const Layout& l = k.l;
   if (l.dp * l.cp <= 1) return {};
   const ProfileFacts& f = k.p.facts;
-  const double span = std::clamp(l.dp * l.cp * l.tp / l.gpus_per_node, 1.0, std::max(1.0, l.nodes));
-  const double reduce = f.gradient_bytes * parameters / k.all_reduce(l.dp * l.cp, span);
-  const double gather = f.weight_bytes * parameters / k.all_gather(l.dp * l.cp, span);
+  const auto span = [&](double ranks) {
+    const double most = std::max(1.0, l.nodes * l.gpus_per_node / k.joined());
+    return std::clamp(ranks * l.tp / k.joined(), 1.0, most);
+  };
+  const double ranks = l.dp * l.cp;
+  const double reduce = f.gradient_bytes * trained / k.all_reduce(ranks, span(ranks));
+  const double gather =
+      f.weight_bytes * (l.zero < 3 ? trained : parameters) / k.all_gather(l.shard, span(l.shard));
   const double table = std::min(1.0, l.vocab * l.hidden / l.tp / parameters);
   if (l.zero < 1) return {reduce, 0, table * reduce};
   if (l.zero < 3) return {0.5 * reduce, gather, table * 0.5 * reduce};
@@ -116,6 +123,16 @@ double pipeline_seconds(const Layout& l, const std::vector<double>& stages) {
   return shape::pipeline_seconds(p, virtual_stages, 0);
 }
 
+// What rounding to fp8 moves of a layer: of each product's input, of the gradient of its result and of its weight 16 bits
+// are read, and two copies of a byte are written, one of them transposed (Transformer Engine).
+double rounded_bytes(const Layout& l) {
+  constexpr double kEach = 4;
+  const double gates = l.gated ? 2 : 1, copies = l.top_k;
+  const double inputs = l.hidden + l.width + copies * l.hidden + l.wide;
+  const double results = l.width + 2 * l.kv_width + l.hidden + gates * l.wide + copies * l.hidden;
+  return kEach * (l.tokens * (inputs + results) + l.layer_parameters) / l.tp;
+}
+
 }  // namespace
 
 void TimeModel::divide(const Trial& t, std::vector<StageWork>& stages) const {
@@ -134,22 +151,26 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   const TimeParameters& t = p.time;
   const Links links{l, p, h};
   const double peak = h.peak_for(l.precision, l.tf32).value_or(1e12);
-  const double flops = peak * t.matmul_share;
+  // Attention and the head stay in 16 bits with fp8.
+  const double half = l.fp8 ? h.peak_for(Precision::kBf16, false).value_or(peak) : peak;
+  const double flops = peak * t.matmul_share, half_flops = half * t.matmul_share;
   const double memory = h.memory_bandwidth * t.bandwidth_share;
-  const double products = 6 * l.active_parameters / l.tp * l.tokens + 7 * l.tokens * l.keys * l.width / l.tp;
-  const double saved =
-      (p.facts.hidden_saved * l.hidden + wide_tensors(l, p.facts) * l.intermediate * l.top_k) / l.tp;
-  const double moved =
-      3 * l.element * saved * l.tokens + p.facts.score_traffic * l.tokens * l.keys * l.heads / l.tp;
+  // A frozen weight has no gradient.
+  const double products = (l.frozen ? 4 : 6) * l.active_parameters / l.tp * l.tokens;
+  const double attention = 7 * l.tokens * l.keys * l.width / l.tp / p.facts.attention_share;
+  const double rows = l.has_experts ? 2 * l.top_k * l.hidden : 0;  // to the experts and back
+  const double saved = (p.facts.hidden_saved * l.hidden + wide_tensors(l, p.facts) * l.wide + rows) / l.tp;
+  const double moved = 3 * l.element * saved * l.tokens + (l.fp8 ? rounded_bytes(l) : 0) +
+                       (l.written_out ? p.facts.score_traffic * l.tokens * l.keys * l.heads / l.tp : 0);
   const double values = l.dequantized * (l.element + kCodeBytes);  // codes read, values written
   const double again = 1 + (l.recompute ? 1 : l.selective ? p.facts.selective_again : 0) / 3;
-  out.layer_gpu = again * (products / flops + moved / memory + t.kernel_s) + values / memory +
-                  tensor_seconds(links) + context_seconds(links) + expert_seconds(links);
+  out.layer_gpu = again * (products / flops + attention / half_flops + moved / memory + t.kernel_s) +
+                  values / memory + tensor_seconds(links) + context_seconds(links) + expert_seconds(links);
   const double hops = l.seen.slow_collectives ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0;
   out.layer_host = again * t.layer_launch_s + hops;
   const double both = tensor_latency(links);
   const double logits = l.tokens * l.vocab / l.tp;
-  const double head = 6 * logits * l.hidden / flops + 24 * logits / memory;
+  const double head = (l.frozen ? 4 : 6) * logits * l.hidden / half_flops + 24 * logits / memory;
   out.of.clear();
   for (const StageWork& s : l.stages)
     out.of.push_back(
@@ -176,7 +197,7 @@ TimePrediction TimeModel::plain_seconds(const Case& c, const MemoryPrediction& m
   const shape::Hardware& h = c.hardware;
   const TimeParameters& t = p.time;
   const Links links{l, p, h};
-  double slowest = 0, parameters = 0;
+  double slowest = 0, parameters = 0, trained = 0;
   thread_local std::vector<double> stages;
   stages.clear();
   for (const StageTime& s : c.times.of) {
@@ -184,7 +205,10 @@ TimePrediction TimeModel::plain_seconds(const Case& c, const MemoryPrediction& m
                      s.both);  // a smooth maximum
     slowest = std::max(slowest, stages.back());
   }
-  for (const StageWork& s : l.stages) parameters = std::max(parameters, s.parameters);
+  for (const StageWork& s : l.stages) {
+    parameters = std::max(parameters, s.parameters);
+    trained = std::max(trained, l.frozen ? s.adapters : s.parameters);
+  }
   TimePrediction out;
   out.compute_s = l.micros * slowest;
   // Of a micro-batch on an inner rank: to each of its chunks and from it, forward and backward.
@@ -199,10 +223,10 @@ TimePrediction TimeModel::plain_seconds(const Case& c, const MemoryPrediction& m
   }
   // Gradients are whole in the last micro-batch's backward; ZeRO-3 exchanges in every pass.
   const double passes = l.zero >= 3 ? out.compute_s : out.compute_s / l.micros * 2 / 3;
-  out.data_parallel_s =
-      t.data_parallel_share * data_parallel(links, parameters).seconds(p.facts.exchanges_beside * passes);
-  const double owners = l.zero >= 1 ? l.dp * l.cp : 1;
-  out.optimizer_s = t.optimizer_share * parameters * kOptimizerTraffic / owners / h.memory_bandwidth;
+  out.data_parallel_s = t.data_parallel_share *
+                        data_parallel(links, parameters, trained).seconds(p.facts.exchanges_beside * passes);
+  const double owners = l.zero >= 1 ? l.shard : 1;
+  out.optimizer_s = t.optimizer_share * trained * kOptimizerTraffic / owners / h.memory_bandwidth;
   out.step_s = out.compute_s + out.pipeline_s + out.slow_messages_s + out.retry_s + out.data_parallel_s +
                out.optimizer_s;
   out.tokens_per_s_gpu = l.tokens * l.micros / (out.step_s * l.tp * l.pp);

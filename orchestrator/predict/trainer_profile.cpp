@@ -79,8 +79,9 @@ Expected<void> read_links(const Json& whole, LinkTable& links) {
   for (const auto& [key, values] : lists) {
     for (const Json& item : at(at(whole, "links"), key)) values->push_back(number_of(item));
     const bool positive = std::ranges::all_of(*values, [](double value) { return value > 0; });
-    if (!positive || values->empty() || values->size() > 64 || values->size() != links.nodes.size())
-      return fail(fmt::format("links: '{}' is no list of 1 to 64 positive numbers, as many as 'nodes'", key));
+    if (!positive || values->size() > 64 || values->size() != links.nodes.size())
+      return fail(
+          fmt::format("links: '{}' is no list of at most 64 positive numbers, as many as 'nodes'", key));
   }
   return {};
 }
