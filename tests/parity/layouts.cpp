@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "bench_kernels/step/selftest.h"
 #include "tests/unit/comm/forked_ranks.h"
 
@@ -26,12 +27,16 @@ json share_of(const step::TrainStep::Tensor& t) {
           {"shape", t.value.sizes().vec()},
           {"dimension", t.slice.dimension},
           {"whole", t.slice.whole},
-          {"ranges", t.slice.ranges},
-          {"value", numbers(t.value)},
-          {"gradient", numbers(gradient_of(t))}};
+          {"ranges", t.slice.ranges}};
 }
 
-json run_rank(const Trial& trial, const comm::GroupOptions& options, int steps,
+// What a rank tells. The numbers are each tensor's values, then its gradient: as JSON they would take longer than the steps.
+struct Told {
+  json words;
+  at::Tensor numbers;
+};
+
+Told run_rank(const Trial& trial, const comm::GroupOptions& options, int steps,
               const model::Parameters::Source& source) {
   const parallel::Mesh mesh = mesh_of(trial, options);
   step::Given given{source, nullptr};
@@ -43,20 +48,37 @@ json run_rank(const Trial& trial, const comm::GroupOptions& options, int steps,
     out["losses"].push_back(times.loss);
     out["tokens"] = times.tokens;
   }
-  for (const auto& tensor : step.tensors()) out["tensors"].push_back(share_of(tensor));
+  std::vector<at::Tensor> numbers;
+  for (const auto& tensor : step.tensors()) {
+    out["tensors"].push_back(share_of(tensor));
+    for (const at::Tensor& each : {tensor.value, gradient_of(tensor)})
+      numbers.push_back(each.to(at::kDouble).reshape(-1));
+  }
   mesh[shape::Dimension::kWorld].barrier();
-  return out;
+  return {out, at::cat(numbers)};
+}
+
+void save(const Told& told, const std::string& path) {
+  const auto write = [](const std::string& file, const void* data, std::size_t size) {
+    std::ofstream(file, std::ios::binary)
+        .write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
+  };
+  const auto words = json::to_cbor(told.words);  // JSON's text has no NaN
+  write(path + ".words", words.data(), words.size());
+  write(path + ".numbers", told.numbers.const_data_ptr(), told.numbers.nbytes());
+}
+
+Told saved(const std::string& path) {
+  auto bytes = files::read(path + ".numbers").value_or("");
+  const auto size = static_cast<i64>(bytes.size() / sizeof(double));
+  return {json::from_cbor(files::read(path + ".words").value_or("")),
+          at::from_blob(bytes.data(), {size}, at::kDouble).clone()};
 }
 
 // A whole tensor under construction: NaN where no rank has written yet.
 struct Assembly {
   at::Tensor value, gradient;
 };
-
-at::Tensor tensor_of(const json& values, const std::vector<i64>& shape) {
-  auto data = values.get<std::vector<double>>();
-  return at::from_blob(data.data(), shape, at::kDouble).clone();
-}
 
 void put(at::Tensor whole, const at::Tensor& share, const std::string& name,
          std::vector<std::string>& faults) {
@@ -67,7 +89,8 @@ void put(at::Tensor whole, const at::Tensor& share, const std::string& name,
   whole.copy_(share);
 }
 
-void assemble(const json& share, std::map<std::string, Assembly>& all, std::vector<std::string>& faults) {
+void assemble(const json& share, const Assembly& here, std::map<std::string, Assembly>& all,
+              std::vector<std::string>& faults) {
   const std::string name = share["name"];
   const auto local = share["shape"].get<std::vector<i64>>();
   const i64 dimension = share["dimension"], size = share["whole"];
@@ -82,27 +105,33 @@ void assemble(const json& share, std::map<std::string, Assembly>& all, std::vect
   if (size == 0) ranges = {{0, local[0]}};
   i64 at = 0;
   for (const auto& [begin, count] : ranges) {
-    const auto piece = [&](const char* key) {
-      return tensor_of(share[key], local).narrow(dimension, at, count);
-    };
-    put(whole.value.narrow(dimension, begin, count), piece("value"), name, faults);
-    put(whole.gradient.narrow(dimension, begin, count), piece("gradient"), name + ".grad", faults);
+    const auto piece = [&](const at::Tensor& of) { return of.narrow(dimension, at, count); };
+    put(whole.value.narrow(dimension, begin, count), piece(here.value), name, faults);
+    put(whole.gradient.narrow(dimension, begin, count), piece(here.gradient), name + ".grad", faults);
     at += count;
   }
 }
 
-WholeRun merge(const std::vector<json>& ranks, std::vector<std::string> faults) {
+WholeRun merge(const std::vector<Told>& ranks, std::vector<std::string> faults) {
   WholeRun run;
   std::map<std::string, Assembly> all;
   double tokens = 0;
-  for (const json& rank : ranks) {
-    if (rank.is_null()) continue;
+  for (const auto& [rank, numbers] : ranks) {
     const double mine = rank["tokens"];
     const auto losses = rank["losses"].get<std::vector<double>>();
     run.losses.resize(losses.size(), 0.0);
     for (std::size_t i = 0; i < losses.size(); ++i) run.losses[i] += losses[i] * mine;
     tokens += mine;
-    for (const json& share : rank["tensors"]) assemble(share, all, faults);
+    i64 at = 0;
+    for (const json& share : rank["tensors"]) {
+      const auto shape = share["shape"].get<std::vector<i64>>();
+      const i64 size = c10::multiply_integers(shape);
+      const auto next = [&, begin = at](i64 place) {
+        return numbers.narrow(0, begin + place * size, size).view(shape);
+      };
+      assemble(share, {next(0), next(1)}, all, faults);
+      at += 2 * size;
+    }
   }
   for (double& loss : run.losses) loss /= tokens;
   for (const auto& [name, whole] : all) {
@@ -162,19 +191,16 @@ WholeRun run_layout(const Trial& trial, int steps, const model::Parameters::Sour
   const auto file = [&](int rank) { return results.path() + "/" + std::to_string(rank); };
   const int world = static_cast<int>(trial.world());
   const auto statuses = run_ranks(world, [&](const comm::GroupOptions& options) {
-    const auto bytes = json::to_cbor(run_rank(trial, options, steps, source));
-    std::ofstream(file(options.rank), std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    save(run_rank(trial, options, steps, source), file(options.rank));
   });
   std::vector<std::string> faults;
-  std::vector<json> ranks;
+  std::vector<Told> ranks;
   for (int rank = 0; rank < world; ++rank) {
     if (statuses[static_cast<std::size_t>(rank)] != 0) {
       faults.push_back("rank " + std::to_string(rank) + " failed");
       continue;
     }
-    std::ifstream in(file(rank), std::ios::binary);
-    ranks.push_back(json::from_cbor(std::vector<char>{std::istreambuf_iterator<char>(in), {}}));
+    ranks.push_back(saved(file(rank)));
   }
   return merge(ranks, std::move(faults));
 }

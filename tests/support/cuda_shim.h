@@ -66,7 +66,7 @@ class Barrier {
 // State that the threads of a block share.
 struct Block {
   Block(unsigned threads, std::size_t shared_bytes)
-      : all(threads), lanes(threads), shared(new (std::align_val_t(16)) std::byte[shared_bytes]) {
+      : all(threads), lanes(2 * threads), shared(new (std::align_val_t(16)) std::byte[shared_bytes]) {
     for (unsigned w = 0; w < threads; w += 32) warps.push_back(std::make_unique<Barrier>(32));
   }
   Block(const Block&) = delete;
@@ -75,7 +75,7 @@ struct Block {
 
   Barrier all;
   std::vector<std::unique_ptr<Barrier>> warps;
-  std::vector<double> lanes;
+  std::vector<double> lanes;  // what each thread gives to a shuffle: of even ones, then of odd ones
   std::byte* shared;
 };
 
@@ -87,6 +87,7 @@ struct Fiber {
   std::atomic<Barrier*> waits{nullptr};
   std::atomic<unsigned long> turn{0};
   std::atomic<bool> done{false};
+  unsigned shuffles = 0;
   void* sanitizer = nullptr;
 };
 
@@ -228,15 +229,16 @@ inline Fiber& here() {
 inline void __syncthreads() {
   shim::Launch::wait(shim::here().block->all);
 }
+// One barrier is enough: a thread writes into the same half of the lanes again after the next shuffle's barrier, which
+// the others reach when they have read.
 template <class A>
 A __shfl_xor_sync(unsigned, A x, int offset) {
-  shim::Block& block = *shim::here().block;
-  shim::Barrier& warp = *block.warps[threadIdx.x / 32];
-  block.lanes[threadIdx.x] = x;
-  shim::Launch::wait(warp);
-  const double other = block.lanes[threadIdx.x ^ static_cast<unsigned>(offset)];
-  shim::Launch::wait(warp);
-  return static_cast<A>(other);
+  shim::Fiber& fiber = shim::here();
+  shim::Block& block = *fiber.block;
+  double* const lanes = block.lanes.data() + (fiber.shuffles++ % 2 == 0 ? 0 : fiber.threads.x);
+  lanes[fiber.thread.x] = x;
+  shim::Launch::wait(*block.warps[fiber.thread.x / 32]);
+  return static_cast<A>(lanes[fiber.thread.x ^ static_cast<unsigned>(offset)]);
 }
 inline float __uint_as_float(unsigned bits) {
   return std::bit_cast<float>(bits);
