@@ -114,12 +114,45 @@ Expected<void> read_all(const Json& whole, TrainerProfile& p) {
   return read_links(whole, p.links);
 }
 
+// Whether an origin of `now` says where the number or section `of` comes from.
+bool says_for(const std::string& now, const std::string& of) {
+  return of == now || of.starts_with(now + ".");
+}
+
+// The profile that `extends` names, with what this one says instead; of the base's origins those that it does not say anew.
+Expected<Json> with_base(Json own) {
+  const std::string name = text_at(own, "extends");
+  if (name.empty()) return own;
+  const auto base = std::ranges::find(profile_texts(), name, &ProfileText::name);
+  if (base == profile_texts().end())
+    return fail(
+        fmt::format("'extends' names '{}', which is not built in; there are: {}", name, built_in_profiles()));
+  auto whole = with_base(Json::parse(base->json));
+  if (!whole) return whole;
+  Json origins = own.value("origins", Json::array());
+  std::vector<std::string> said;
+  for (const Json& origin : origins)
+    for (const Json& of : at(origin, "of"))
+      if (of.is_string()) said.push_back(of.get<std::string>());
+  for (Json origin : at(*whole, "origins")) {
+    auto of = at(origin, "of").get<std::vector<std::string>>();
+    std::erase_if(of, [&](const std::string& each) {
+      return std::ranges::any_of(said, [&](const std::string& now) { return says_for(now, each); });
+    });
+    if (of.empty()) continue;
+    origin["of"] = std::move(of);
+    origins.push_back(std::move(origin));
+  }
+  whole->merge_patch(own);
+  (*whole)["origins"] = std::move(origins);
+  return whole;
+}
+
 }  // namespace
 
 void TrainerProfile::set_origin(Origin origin) {
   const auto replaced = [&](const std::string& of) {
-    return std::ranges::any_of(
-        origin.of, [&](const std::string& now) { return of == now || of.starts_with(now + "."); });
+    return std::ranges::any_of(origin.of, [&](const std::string& now) { return says_for(now, of); });
   };
   for (Origin& o : origins) std::erase_if(o.of, replaced);
   std::erase_if(origins, [](const Origin& o) { return o.of.empty(); });
@@ -176,8 +209,10 @@ std::string to_json(const TrainerProfile& p) {
 Expected<TrainerProfile> profile_from_json(std::string_view text) {
   const Json whole = Json::parse(text, nullptr, false);
   if (whole.is_discarded() || !whole.is_object()) return fail("it is no JSON object");
+  const auto full = with_base(whole);
+  if (!full) return tl::unexpected(full.error());
   TrainerProfile p;
-  SWEEP_TRY(read_all(whole, p));
+  SWEEP_TRY(read_all(*full, p));
   return p;
 }
 

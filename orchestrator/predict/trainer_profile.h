@@ -103,7 +103,8 @@ const TrainerProfile* profile_of_trainer(std::string_view trainer, std::string_v
 std::string built_in_profiles();
 
 std::string to_json(const TrainerProfile&);
-// Error: no JSON, an unknown model, a number that is missing, not finite or without an origin.
+// With `extends`, the name of a built-in profile, the text says only what differs from that one.
+// Error: no JSON, an unknown base or model, a number that is missing, not finite or without an origin.
 Expected<TrainerProfile> profile_from_json(std::string_view text);
 
 }  // namespace sweep::predict

@@ -294,6 +294,26 @@ TEST(Profile, SaysWhatItLacks) {
   EXPECT_THAT(problem("\"links\"\n", "\"lines\"\n"), HasSubstr("'links'"));
 }
 
+TEST(Profile, SaysOnlyWhatDiffersFromTheOneThatItExtends) {
+  const auto own = profile_from_json(
+      R"({"name": "mine", "extends": "torchtitan", "facts": {"logit_bytes": 6},
+          "origins": [{"of": ["facts.logit_bytes"], "how": "counted", "date": "2026-11-28"}]})");
+  ASSERT_TRUE(own) << own.error().message;
+  TrainerProfile like = *built_in_profile("torchtitan");
+  like.name = "mine", like.facts.logit_bytes = 6;
+  const auto again = profile_from_json(to_json(*own));
+  ASSERT_TRUE(again) << again.error().message;
+  like.origins = again->origins;
+  EXPECT_EQ(to_json(*again), to_json(like));
+  const auto says = [&](const std::string& number) {
+    return std::ranges::count_if(own->origins,
+                                 [&](const Origin& o) { return std::ranges::count(o.of, number) > 0; });
+  };
+  EXPECT_EQ(says("facts.logit_bytes"), 1) << "that of the base went";
+  EXPECT_EQ(own->origins.front().how, "counted");
+  EXPECT_FALSE(profile_from_json(R"({"name": "mine", "extends": "nobody"})"));
+}
+
 TEST(Profile, HasOnlyTheNumbersThatItsModelsRead) {
   TrainerProfile nanotron = built_in("nanotron"), step = built_in("sweep");
   EXPECT_EQ(numbers_of(nanotron, "memory").size(), 12u);
