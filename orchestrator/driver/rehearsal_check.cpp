@@ -73,6 +73,13 @@ std::optional<Error> cannot_rehearse(const RehearsalFacts& facts, i64 ranks) {
                     "wheel of torch",
                     file),
         ErrorKind::kNotFound, file};
+  if (const std::string folder = facts.phantoms.string();
+      folder.find_first_of(" \t\n:;") != std::string::npos)
+    return Error{
+        fmt::format("{}: LD_PRELOAD and LD_LIBRARY_PATH cannot name a path with blanks, ':' or ';', so its "
+                    "phantom GPUs are not found; build or install in another folder",
+                    folder),
+        ErrorKind::kUnsupported, folder};
   if (facts.built_in)
     if (auto why = rank_lacks(facts.rank)) return why;
   const auto count = static_cast<double>(ranks);

@@ -12,6 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RANKS = pathlib.Path(__file__).with_name("ranks.py")
+CALLS = pathlib.Path(__file__).with_name("calls.py")
 BUILD = pathlib.Path()
 GIB = 1 << 30
 SECONDS = 240  # for a process that must end by itself
@@ -31,7 +32,7 @@ class PhantomTest(unittest.TestCase):
             process.communicate()
         shutil.rmtree(self.folder)
 
-    def start(self, case, ranks=1, gpus=None, device="h100-sxm-80gb", faults="", **variables):
+    def start(self, case, ranks=1, gpus=None, device="h100-sxm-80gb", faults="", program=RANKS, **variables):
         """One process per rank, under scripts/phantom."""
         rendezvous = self.folder / f"rendezvous-{len(self.begun)}"
         phantom = [str(ROOT / "scripts/phantom"), "--build", str(BUILD), "--gpus", str(gpus or ranks), "--node", self.node,
@@ -42,7 +43,7 @@ class PhantomTest(unittest.TestCase):
         for rank in range(ranks):
             env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "PHANTOM_RENDEZVOUS": str(rendezvous),
                    "OMP_NUM_THREADS": "1", "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": DUMP_WAIT_MS, **{k: str(v) for k, v in variables.items()}}
-            processes.append(subprocess.Popen([*phantom, "--", sys.executable, str(RANKS), case], env=env, text=True,
+            processes.append(subprocess.Popen([*phantom, "--", sys.executable, str(program), case], env=env, text=True,
                                               stdout=subprocess.PIPE, stderr=subprocess.PIPE))
         self.begun += processes
         return processes
@@ -93,6 +94,36 @@ class PhantomTest(unittest.TestCase):
         _, err = self.finish(process)
         self.assertEqual(process.returncode, 2)
         self.assertIn('"memory"', err)
+
+    def test_a_path_that_cannot_be_preloaded_is_refused(self):
+        for name in ("a b", "a:b", "a;b"):
+            (self.folder / name / "phantom").mkdir(parents=True)
+            (self.folder / name / "phantom/libsweep_phantom.so").touch()
+            done = subprocess.run([str(ROOT / "scripts/phantom"), "--build", str(self.folder / name), "--print"],
+                                  capture_output=True, text=True, timeout=SECONDS)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), name)
+
+    def test_attributes(self):
+        (got,), _ = self.run_case("attributes", program=CALLS)
+        self.assertAlmostEqual(got["bandwidth"] / 3.35e12, 1, delta=1e-5)
+        (got,), _ = self.run_case("attributes", program=CALLS, device="titan-rtx-24gb")
+        self.assertEqual(got["shared"], [64 << 10, 64 << 10])
+
+    def test_managed_memory_is_not_the_devices(self):
+        (got,), err = self.run_case("managed", program=CALLS)
+        self.assertEqual(got, {"charged": 0, "kind": 3, "back": 7}, err)
+        self.assertEqual(self.counters()["peak_pinned_bytes"], 100 * GIB)
+
+    def test_pool_of_asynchronous_allocations(self):
+        (got,), err = self.run_case("pool", program=CALLS, PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
+        small, page = 512 * got["small"], 2 << 20
+        self.assertEqual((got["held"], got["after"], got["peak"], got["reset"]), (4 * GIB + small, small, 4 * GIB + small, small), err)
+        self.assertEqual((got["used"], got["kept"], got["trimmed"]), (4 * GIB + page, 4 * GIB + page, page))
+
+    def test_products_of_few_bits(self):
+        (got,), err = self.run_case("products", program=CALLS, device="b200-180gb")
+        self.assertAlmostEqual(got["int8"], 2 * 8192**3 / (4500e12 * 0.75) * 1e3, delta=0.1, msg=err)
+        self.assertAlmostEqual(got["fp4"], 2 * 8192**3 / (4500e12 * 0.75) * 1e3, delta=0.1, msg=err)
 
     def nvml(self):
         """(bytes used, processes) of device 0, as another program asks NVML."""
@@ -162,6 +193,30 @@ class PhantomTest(unittest.TestCase):
         self.assertAlmostEqual(answers[0]["large_ms"], size * 2 * 2 / 3 / (450e9 * 0.969) * 1e3, delta=0.05)
         self.assertEqual(self.counters(2)["collectives"]["all_to_all"]["count"], 1)
 
+    def test_split_sizes_cost_what_they_send(self):
+        answers, _ = self.run_case("exchanges", ranks=3)
+        expected = 2 * (256 << 20) / (450e9 * 0.555) * 1e3
+        for got in answers:
+            self.assertAlmostEqual(got["even"], expected, delta=0.05)
+            self.assertAlmostEqual(got["split"], expected, delta=0.05)
+
+    def test_messages_of_a_group_share_the_links(self):
+        (got,), err = self.run_case("groups", program=CALLS)
+        size, near, far = 16 << 20, 450e9 * 0.555, 50e9
+        for nodes, all_ms, next_ms in (("1", 15 * size / near * 1e3, size / near * 1e3), ("2", 8 * size / far * 1e3, size / near * 1e3)):
+            of = got[nodes]
+            self.assertAlmostEqual(of["all"], all_ms, delta=0.05, msg=err)
+            self.assertAlmostEqual(of["all"], of["all_to_all"], delta=0.001)
+            self.assertAlmostEqual(of["next"], next_ms, delta=0.05)
+            self.assertLess(of["itself"], 0.05)
+            self.assertAlmostEqual(of["gathers"], 3 * of["gather"], delta=0.1)
+        self.assertAlmostEqual(got["1"]["both"], got["1"]["next"], delta=0.001)  # the two ways of a link
+        self.assertAlmostEqual(got["2"]["both"], size / far * 1e3, delta=0.05)  # rank 15 is on the other node
+
+    def test_a_part_of_started_ranks_is_started(self):
+        answers, err = self.run_case("split_under_roles", ranks=2)
+        self.assertEqual([got["sum"] for got in answers], [3.0, 3.0], err)
+
     def test_objects_of_any_size_arrive(self):
         answers, _ = self.run_case("objects", ranks=2)
         for rank, got in enumerate(answers):
@@ -223,6 +278,13 @@ class PhantomTest(unittest.TestCase):
         (got,), err = self.run_case("few_queries")
         products = 4 * 28 * 256**2 * 128 / (989.4e12 * 0.55) * 1e3
         self.assertLess(got["ms"], max(10 * products, 1), err)  # beside it a few launches, which a busy host spreads; 12.6 by the wrong kernel
+
+    def test_deterministic_attention_takes_its_products_time(self):
+        (got,), err = self.run_case("deterministic_attention", program=CALLS)
+        products = 5 * 2 * 8 * 8192**2 * 128 / (989.4e12 * 0.55) * 1e3
+        for ms in got["ms"]:  # beside it the sums of several blocks
+            self.assertGreater(ms, products, err)
+            self.assertLess(ms, 2 * products, err)
 
     def start_each(self, case, faults):
         """Two ranks per fault, each pair on a node of its own, all at once: most of them wait for a timeout."""

@@ -151,6 +151,34 @@ def collectives():
     return out
 
 
+def exchanges():
+    """Modelled milliseconds of an all-to-all of 256 MiB for each rank, without and with sizes, which are the same here."""
+    join(device_id=torch.device("cuda", RANK))
+    sizes = [256 << 20] * WORLD
+    given, taken = (torch.empty(sum(sizes), dtype=torch.uint8, device="cuda") for _ in range(2))
+    out = {}
+    for name, splits in (("even", None), ("split", sizes)):
+        dist.all_reduce(given)  # all have come to the same time
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        dist.all_to_all_single(taken, given, splits, splits)
+        end.record()
+        torch.cuda.synchronize()
+        out[name] = begin.elapsed_time(end)
+    dist.destroy_process_group()
+    return out
+
+
+def split_under_roles():
+    """The sum over a split of a group whose ranks are all started, while new groups are said to be of mirrors."""
+    join(device_id=torch.device("cuda", RANK))
+    ctypes.CDLL(None).sweep_phantom_mirror(1)
+    pair = dist.split_group(split_ranks=[[0, 1]])
+    numbers = torch.tensor([RANK + 1.0], device="cuda")
+    dist.all_reduce(numbers, group=pair)
+    return {"sum": numbers.item()}
+
+
 def objects():
     """Objects of different sizes by every call that exchanges them: PyTorch finds their sizes on the device."""
     join(device_id=torch.device("cuda", RANK))

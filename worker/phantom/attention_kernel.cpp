@@ -34,6 +34,10 @@ double ramp(double x) {
   return x > 0 ? x * x / 2 : 0;
 }
 
+// The places of the numbers that are read in a launch's parameters, as seen in launches of known lengths: Qkv_params,
+// two pointers, three strides, three pointers, then b, seqlen_q, seqlen_k; window_size_left and window_size_right.
+constexpr std::size_t kBatch = 176, kQueries = 180, kKeys = 184, kLeft = 388, kRight = 392;
+
 double number_at(const void* parameters, std::size_t offset) {
   std::int32_t out = 0;
   std::memcpy(&out, static_cast<const char*>(parameters) + offset, sizeof out);
@@ -54,11 +58,9 @@ double AttentionSpan::pairs() const {
   return out;
 }
 
-// Its members, as seen in launches of known lengths: Qkv_params, two pointers, three strides, three pointers, then
-// b, seqlen_q, seqlen_k; window_size_left and window_size_right.
 AttentionSpan AttentionSpan::read(const void* parameters) {
-  return {number_at(parameters, 180), number_at(parameters, 184), number_at(parameters, 388),
-          number_at(parameters, 392)};
+  return {number_at(parameters, kQueries), number_at(parameters, kKeys), number_at(parameters, kLeft),
+          number_at(parameters, kRight)};
 }
 
 // flash_fwd_kernel<Flash_fwd_kernel_traits<head, rows, keys, ...>, dropout, causal, local, ...>, the backward pass's
@@ -83,12 +85,15 @@ AttentionKernel AttentionKernel::named(const std::string& mangled) {
   return out;
 }
 
-AttentionSpan AttentionKernel::span(const Grid& grid, const void* parameters) const {
+AttentionSpan AttentionKernel::span(const Grid& grid, int multiprocessors, const void* parameters) const {
   const double blocks = static_cast<double>(grid.x) * rows;
   if (parameters != nullptr) {
     const AttentionSpan said = AttentionSpan::read(parameters);
     const double split = passes > 2 ? said.keys : said.queries;  // what the grid's blocks divide
-    if (split > 0 && said.queries > 0 && split <= blocks && blocks < split + rows) return said;
+    const bool fits = split <= blocks && blocks < split + rows;
+    const bool fills_device = passes > 2 && grid.x == std::ceil(multiprocessors / sequences(grid)) &&
+                              number_at(parameters, kBatch) == grid.y;
+    if (split > 0 && said.queries > 0 && (fits || fills_device)) return said;
   }
   return {blocks, blocks, -1, causal ? 0.0 : -1.0};
 }

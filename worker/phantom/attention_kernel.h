@@ -27,9 +27,10 @@ struct AttentionKernel {
   bool causal = false, split = false;
 
   static AttentionKernel named(const std::string& mangled);
-  // The span of this launch: what the parameters say where they agree with the grid; else, and without any, as many keys
-  // as queries, and a window as long as all keys before a query.
-  AttentionSpan span(const Grid&, const void* parameters = nullptr) const;
+  // The span of this launch: what the parameters say where they agree with the grid; else, and without any, as many
+  // keys as queries, and a window as long as all keys before a query. A deterministic backward pass has a grid that
+  // fills the device, whatever its lengths.
+  AttentionSpan span(const Grid&, int multiprocessors, const void* parameters = nullptr) const;
   double flops(const Grid&, const AttentionSpan&) const;
   // The length at which as many queries and keys are as much work.
   double length(const AttentionSpan&) const;

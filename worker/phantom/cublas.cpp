@@ -17,7 +17,10 @@ const char* type_name(cudaDataType type, bool tensor_fp32) {
       return "bf16";
     case CUDA_R_8F_E4M3:
     case CUDA_R_8F_E5M2:
+    case CUDA_R_8I:  // Tensor cores multiply 8-bit integers as fast.
       return "fp8";
+    case CUDA_R_4F_E2M1:
+      return "fp4";
     default:
       return tensor_fp32 ? "tf32" : "fp32";
   }
@@ -32,6 +35,8 @@ double type_bytes(cudaDataType type) {
     case CUDA_R_8F_E5M2:
     case CUDA_R_8I:
       return 1;
+    case CUDA_R_4F_E2M1:
+      return 0.5;
     case CUDA_R_64F:
       return 8;
     default:

@@ -13,6 +13,10 @@ GroupedKernel grouped_kernel(const char* mangled) {
   return multiplies ? GroupedKernel::kProduct : GroupedKernel::kNone;
 }
 
+bool groups_fp8(const char* mangled) {
+  return std::strstr(mangled, "prepare_grouped_gemm_dataIN7cutlass12float_e4m3_tE") != nullptr;
+}
+
 // The size that differs from group to group is -1; the matrices' shapes tell what it is of all.
 GroupedSizes grouped_sizes(void* const* arguments) {
   constexpr int kFirstSize = 15, kShapes = 21;

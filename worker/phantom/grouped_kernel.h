@@ -13,5 +13,7 @@ struct GroupedSizes {
 };
 // REQUIRES: the arguments of a kernel that is kSizes (ATen/native/cuda/GroupMMCommon.cuh of the wheel).
 GroupedSizes grouped_sizes(void* const* arguments);
+// Whether the factors of a kernel that is kSizes are of fp8; else they are of bf16.
+bool groups_fp8(const char* mangled);
 
 }  // namespace sweep::phantom

@@ -16,7 +16,8 @@ constexpr double kLeastInner = 512;    // a part of a split inner size is at lea
 
 double peak(const std::string& type) {
   const auto& peaks = description().device.peak_flops;
-  for (const auto& name : {type, std::string("fp16"), std::string("fp32")})
+  const std::string wider = type == "fp4" ? "fp8" : type;  // of a GPU without products in four bits
+  for (const auto& name : {type, wider, std::string("fp16"), std::string("fp32")})
     if (const auto found = peaks.find(name); found != peaks.end()) return found->second;
   return 10e12;
 }
@@ -61,7 +62,7 @@ Product with_sizes(Product p, const std::vector<double>& sizes) {
 // {heads of all sequences, length, head size}: FLOPs grow with the length's square.
 KernelTime attention_time(const AttentionKernel& kernel, const Grid& grid, const void* parameters) {
   const auto& profile = description().profile;
-  const AttentionSpan span = kernel.span(grid, parameters);
+  const AttentionSpan span = kernel.span(grid, description().device.multiprocessors, parameters);
   const KernelWork work{
       std::string(kernel.passes > 2 ? "attention_backward" : "attention") + (kernel.causal ? "_causal" : ""),
       "bf16",
@@ -81,12 +82,18 @@ KernelTime attention_time(const AttentionKernel& kernel, const Grid& grid, const
 KernelModel::KernelModel(const std::string& mangled)
     : attention_(AttentionKernel::named(mangled)),
       grouped_(grouped_kernel(mangled.c_str())),
+      groups_fp8_(groups_fp8(mangled.c_str())),
       list_(ListKernel::named(mangled)) {}
 
 KernelTime KernelModel::time(const Grid& grid, const Grid& block, void* const* arguments) const {
   return attention_.passes == 0
              ? kernel_time(grid.count() * block.count())
              : attention_time(attention_, grid, arguments == nullptr ? nullptr : arguments[0]);
+}
+
+Product KernelModel::product(void* const* arguments) const {
+  const GroupedSizes all = grouped_sizes(arguments);
+  return {all.m, all.n, all.k, 1, groups_fp8_ ? 1.0 : 2.0, groups_fp8_ ? "fp8" : "bf16"};
 }
 
 double traffic_of(const Product& p) {

@@ -9,6 +9,13 @@
 
 namespace sweep::phantom {
 
+// Factors of m x k and k x n.
+struct Product {
+  double m = 0, n = 0, k = 0, batch = 1;
+  double bytes = 2;  // bytes of an element
+  std::string type = "bf16";
+};
+
 // Models a kernel's cost by its registered name; threads x bytes if the name has no sizes.
 class KernelModel {
  public:
@@ -17,22 +24,20 @@ class KernelModel {
   // `arguments`: of the launch, as CUDA is given them; null: not known.
   KernelTime time(const Grid& grid, const Grid& block, void* const* arguments) const;
   GroupedKernel grouped() const { return grouped_; }
+  // The product whose sizes this kernel is given. REQUIRES: grouped() is kSizes.
+  Product product(void* const* arguments) const;
   const ListKernel& list() const { return list_; }
 
  private:
   AttentionKernel attention_;
   GroupedKernel grouped_ = GroupedKernel::kNone;
+  bool groups_fp8_ = false;
   ListKernel list_;
 };
 
 // FLOPs on the tensor cores, in waves of tiles over the multiprocessors, or the traffic where that takes
 // longer. A product of few tiles splits its inner size over the multiprocessors that are left (split-K, as
 // cuBLASLt's algorithms do: CUBLASLT_ALGO_CONFIG_SPLITK_NUM).
-struct Product {
-  double m = 0, n = 0, k = 0, batch = 1;
-  double bytes = 2;  // bytes of an element
-  std::string type = "bf16";
-};
 KernelTime product_time(const Product& product);
 double traffic_of(const Product& product);  // bytes that it reads and writes
 

@@ -29,7 +29,9 @@ int number_after(const std::string& text, std::size_t at) {
 
 ListKernel ListKernel::named(const std::string& mangled) {
   constexpr std::string_view kTensors = "TensorListMetadataILi", kFunctor = "FunctorI";
-  if (mangled.find("multi_tensor_apply_kernel") == std::string::npos) return {};
+  // Kernels of this name in other libraries (DeepSpeed, Apex, Transformer Engine) have other tables.
+  if (!mangled.starts_with("_ZN2at6native") || mangled.find("multi_tensor_apply_kernel") == std::string::npos)
+    return {};
   const auto tensors = mangled.find(kTensors), functor = mangled.find(kFunctor);
   if (tensors == std::string::npos || functor == std::string::npos) return {};
   ListKernel out;
@@ -38,7 +40,8 @@ ListKernel ListKernel::named(const std::string& mangled) {
   const auto type = functor + kFunctor.size();
   out.width = width_of(std::string_view(mangled).substr(type));
   // An optimizer reads all and writes all but gradients; other functors say depth, lists read, and which is written.
-  const auto depth = mangled.find("Li", type), read = mangled.find("Li", depth + 2);
+  const auto depth = mangled.find("Li", type);
+  const auto read = depth == std::string::npos ? depth : mangled.find("Li", depth + 2);
   if (out.counts || mangled.find("FusedSgd") != std::string::npos)
     out.passes = 2.0 * out.lists - 1;
   else if (read != std::string::npos)

@@ -12,9 +12,16 @@ namespace sweep::phantom {
 namespace {
 
 constexpr std::size_t kPage = 2 << 20;  // the driver's granularity
+constexpr std::size_t kPoolUnit = 512;  // that of a pool's pieces
 
-std::size_t whole_pages(std::size_t bytes) {
-  return (bytes + kPage - 1) / kPage * kPage;
+std::size_t whole(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+void count_pinned(std::int64_t change) {
+  Counters& c = counters();
+  c.pinned_bytes += static_cast<std::uint64_t>(change);
+  c.peak_pinned_bytes = std::max<std::uint64_t>(c.peak_pinned_bytes, c.pinned_bytes);
 }
 
 void count_held(std::int64_t change) {
@@ -49,20 +56,22 @@ void Memory::release(std::size_t bytes, int device) {
   count_held(-static_cast<std::int64_t>(bytes));
 }
 
-cudaError_t Memory::allocate(void** at, std::size_t bytes, int device) {
+cudaError_t Memory::allocate(void** at, std::size_t bytes, int device, MemoryKind kind) {
   *at = nullptr;
   if (bytes == 0) return cudaSuccess;
-  const std::size_t charged = whole_pages(bytes);
-  if (charged < bytes) return cudaErrorMemoryAllocation;
-  if (const auto refused = charge(charged, device)) return refused;
-  void* made =
-      ::mmap(nullptr, charged, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  const bool pooled = kind == MemoryKind::kPooled, managed = kind == MemoryKind::kManaged;
+  Range range{nullptr, whole(bytes, pooled ? kPoolUnit : kPage), managed ? -1 : device, kind};
+  if (range.bytes < bytes) return cudaErrorMemoryAllocation;
+  if (const auto refused = take(range)) return refused;
+  void* made = ::mmap(nullptr, range.bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (made == MAP_FAILED) {
-    release(charged, device);
+    give_back(range);
     return cudaErrorMemoryAllocation;
   }
   const std::lock_guard lock(mutex_);
-  ranges_[static_cast<char*>(made)] = {static_cast<char*>(made), charged, device, true};
+  range.begin = static_cast<char*>(made);
+  ranges_[range.begin] = range;
   *at = made;
   return cudaSuccess;
 }
@@ -73,18 +82,81 @@ cudaError_t Memory::free(void* at) {
   {
     const std::lock_guard lock(mutex_);
     const auto found = ranges_.find(static_cast<char*>(at));
-    if (found == ranges_.end() || !found->second.allocated) return cudaErrorInvalidValue;
+    if (found == ranges_.end() || found->second.kind == MemoryKind::kMapped ||
+        found->second.kind == MemoryKind::kPinned)
+      return cudaErrorInvalidValue;
     range = found->second;
     ranges_.erase(found);
   }
   ::munmap(range.begin, range.bytes);
-  release(range.bytes, range.device);
+  give_back(range);
   return cudaSuccess;
+}
+
+cudaError_t Memory::take(const Range& range) {
+  if (range.kind == MemoryKind::kPooled) return take_from_pool(range.bytes, range.device);
+  if (range.kind == MemoryKind::kAllocated) return charge(range.bytes, range.device);
+  Clocks::get().spend(description().profile.malloc_host);
+  count_pinned(static_cast<std::int64_t>(range.bytes));
+  return cudaSuccess;
+}
+
+void Memory::give_back(const Range& range) {
+  if (range.kind == MemoryKind::kAllocated) return release(range.bytes, range.device);
+  if (range.kind == MemoryKind::kManaged) return count_pinned(-static_cast<std::int64_t>(range.bytes));
+  const std::lock_guard lock(pools_mutex_);
+  Pool& pool = pools_[range.device];
+  pool.used -= range.bytes;
+  trim_locked(range.device, pool.threshold);
+}
+
+cudaError_t Memory::take_from_pool(std::size_t bytes, int device) {
+  const std::lock_guard lock(pools_mutex_);
+  Pool& pool = pools_[device];
+  if (pool.used + bytes > pool.reserved) {
+    const std::size_t more = whole(pool.used + bytes - pool.reserved, kPage);
+    if (const auto refused = charge(more, device)) return refused;
+    pool.reserved += more;
+    pool.most_reserved = std::max(pool.most_reserved, pool.reserved);
+  }
+  pool.used += bytes;
+  pool.most_used = std::max(pool.most_used, pool.used);
+  return cudaSuccess;
+}
+
+Pool Memory::pool(int device) {
+  const std::lock_guard lock(pools_mutex_);
+  return pools_[device];
+}
+
+void Memory::set_threshold(int device, std::uint64_t bytes) {
+  const std::lock_guard lock(pools_mutex_);
+  pools_[device].threshold = bytes;
+}
+
+void Memory::reset_most(int device) {
+  const std::lock_guard lock(pools_mutex_);
+  Pool& pool = pools_[device];
+  pool.most_used = pool.used;
+  pool.most_reserved = pool.reserved;
+}
+
+void Memory::trim(int device, std::uint64_t keep) {
+  const std::lock_guard lock(pools_mutex_);
+  trim_locked(device, keep);
+}
+
+void Memory::trim_locked(int device, std::uint64_t keep) {
+  Pool& pool = pools_[device];
+  if (pool.reserved <= keep) return;
+  const std::uint64_t left = whole(std::max(pool.used, keep), kPage);
+  if (left < pool.reserved) release(pool.reserved - left, device);
+  pool.reserved = std::min(pool.reserved, left);
 }
 
 void Memory::map(void* at, std::size_t bytes, int device) {
   const std::lock_guard lock(mutex_);
-  ranges_[static_cast<char*>(at)] = {static_cast<char*>(at), bytes, device, false};
+  ranges_[static_cast<char*>(at)] = {static_cast<char*>(at), bytes, device, MemoryKind::kMapped};
 }
 
 void Memory::unmap(void* at, std::size_t bytes) {
@@ -95,18 +167,16 @@ void Memory::unmap(void* at, std::size_t bytes) {
 
 void Memory::pin(void* at, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  counters().pinned_bytes += bytes;
-  counters().peak_pinned_bytes =
-      std::max<std::uint64_t>(counters().peak_pinned_bytes, counters().pinned_bytes);
-  ranges_[static_cast<char*>(at)] = {static_cast<char*>(at), bytes, -1, false};
+  count_pinned(static_cast<std::int64_t>(bytes));
+  ranges_[static_cast<char*>(at)] = {static_cast<char*>(at), bytes, -1, MemoryKind::kPinned};
 }
 
 std::optional<std::size_t> Memory::unpin(void* at) {
   const std::lock_guard lock(mutex_);
   const auto found = ranges_.find(static_cast<char*>(at));
-  if (found == ranges_.end() || found->second.device != -1) return std::nullopt;
+  if (found == ranges_.end() || found->second.kind != MemoryKind::kPinned) return std::nullopt;
   const std::size_t bytes = found->second.bytes;
-  counters().pinned_bytes -= bytes;
+  count_pinned(-static_cast<std::int64_t>(bytes));
   ranges_.erase(found);
   return bytes;
 }

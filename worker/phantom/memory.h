@@ -1,5 +1,5 @@
 // Memory: this process's device memory, as address ranges without content that are charged to the node's
-// devices, and its pinned memory.
+// devices, and its pinned and managed memory.
 #pragma once
 #include <cuda.h>
 
@@ -11,10 +11,24 @@
 
 namespace sweep::phantom {
 
+enum class MemoryKind {
+  kMapped,     // by the virtual memory calls
+  kAllocated,  // by cudaMalloc
+  kPooled,     // by cudaMallocAsync
+  kManaged,  // by cudaMallocManaged: it is charged to no device, since a GPU moves it to the host where it needs room
+  kPinned
+};
+
+// A device's pool of cudaMallocAsync: it keeps what it got, up to its threshold, until it is trimmed.
+struct Pool {
+  std::uint64_t used = 0, most_used = 0, reserved = 0, most_reserved = 0, threshold = 0;
+};
+
 class Memory {
  public:
   static Memory& get();
-  cudaError_t allocate(void** at, std::size_t bytes, int device);
+  // `kind`: one of those that `free` takes back. `device` does not matter to managed memory.
+  cudaError_t allocate(void** at, std::size_t bytes, int device, MemoryKind kind = MemoryKind::kAllocated);
   cudaError_t free(void* at);
   // Physical memory of the virtual memory calls: charged, without an address.
   cudaError_t charge(std::size_t bytes, int device);
@@ -26,14 +40,23 @@ class Memory {
   struct Range {
     char* begin = nullptr;
     std::size_t bytes = 0;
-    int device = -1;  // -1: pinned
-    bool allocated = false;
+    int device = -1;  // -1: pinned or managed
+    MemoryKind kind = MemoryKind::kMapped;
   };
   std::optional<Range> find(const void* at);
+  Pool pool(int device);
+  void set_threshold(int device, std::uint64_t bytes);
+  void reset_most(int device);  // the most used and reserved are those of now
+  void trim(int device, std::uint64_t keep);
 
  private:
-  std::mutex mutex_;
+  cudaError_t take(const Range& range);
+  void give_back(const Range& range);
+  cudaError_t take_from_pool(std::size_t bytes, int device);
+  void trim_locked(int device, std::uint64_t keep);
+  std::mutex mutex_, pools_mutex_;
   std::map<char*, Range> ranges_;
+  std::map<int, Pool> pools_;
 };
 
 }  // namespace sweep::phantom

@@ -32,6 +32,11 @@ ncclResult_t make(ncclComm_t* out, const std::string& name, int ranks, int rank,
   return result;
 }
 
+// A part of a communicator all of whose ranks are started: its ranks are started too, whatever is said of new groups.
+ToldGroup all_there(int ranks, int rank) {
+  return {rank, 0, GroupRoles::all_started(ranks)};
+}
+
 // The new ranks of those with this rank's color, by key, then by rank.
 ncclResult_t split(const CommunicatorPtr& parent, int color, int key, ncclComm_t* out,
                    const ncclConfig_t* config) {
@@ -43,6 +48,10 @@ ncclResult_t split(const CommunicatorPtr& parent, int color, int key, ncclComm_t
     const auto told = next_told_group();
     return !told || told->rank < 0 ? ncclInvalidUsage
                                    : make(out, name, told->roles.ranks(), told->rank, config, told);
+  }
+  if (parent->mirrored()) {  // of one rank
+    *out = nullptr;
+    return color == NCCL_SPLIT_NOCOLOR ? ncclSuccess : make(out, name, 1, 0, config, all_there(1, 0));
   }
   Segment& segment = *parent->segment;
   Member& me = segment.member(parent->rank);
@@ -63,7 +72,8 @@ ncclResult_t split(const CommunicatorPtr& parent, int color, int key, ncclComm_t
   if (color == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
   std::sort(members.begin(), members.end());
   const auto mine = std::find(members.begin(), members.end(), std::pair(key, parent->rank)) - members.begin();
-  return make(out, name, static_cast<int>(members.size()), static_cast<int>(mine), config);
+  const auto ranks = static_cast<int>(members.size()), rank = static_cast<int>(mine);
+  return make(out, name, ranks, rank, config, all_there(ranks, rank));
 }
 
 }  // namespace
@@ -117,11 +127,15 @@ PHANTOM_API ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, nccl
 PHANTOM_API ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* out,
                                         ncclConfig_t* config, int) {
   const CommunicatorPtr parent = comm_of(comm);
+  *out = nullptr;
+  if (parent->roles.started() < parent->ranks)
+    return ncclInvalidUsage;  // who does the part of whom is not known
   std::string name = parent->name + "-without";
   for (int i = 0; i < count; ++i) name += "." + std::to_string(excluded[i]);
   const int before =
       static_cast<int>(std::count_if(excluded, excluded + count, [&](int r) { return r < parent->rank; }));
-  return make(out, name, parent->ranks - count, parent->rank - before, config);
+  const int ranks = parent->ranks - count, rank = parent->rank - before;
+  return make(out, name, ranks, rank, config, all_there(ranks, rank));
 }
 
 PHANTOM_API ncclResult_t ncclCommDestroy(ncclComm_t comm) {

@@ -20,6 +20,9 @@ thread_local Group group;
 
 void put(Stream& stream, std::vector<Part> parts) {
   ++counters().launches;
+  // The nodes of a communicator that is still being made are not known yet: as on one node.
+  const Ns lasts = group_time(parts);
+  for (Part& part : parts) part.lasts = lasts;
   Work work;
   work.meeting = std::make_shared<Batch>(std::move(parts));
   Clocks::get().add(stream, std::move(work), description().profile.nccl_host);
@@ -57,8 +60,6 @@ ncclResult_t call(ncclComm_t comm, cudaStream_t handle, const void* from, void* 
   part.from = from;
   part.to = to;
   part.operation = operation;
-  // The nodes of a communicator that is still being made are not known yet: as on one node.
-  part.lasts = collective_time(*part.comm, operation);
   const auto kind = static_cast<std::size_t>(operation.kind);
   ++counters().collectives[kind];
   counters().collective_bytes[kind] += payload_of(operation, part.comm->ranks);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 
 #include "worker/phantom/faults.h"
@@ -29,15 +28,6 @@ bool reduces(Kind kind) {
   return kind == Kind::kAllReduce || kind == Kind::kReduce || kind == Kind::kReduceScatter;
 }
 
-// The share of the link's bandwidth for a group on so many nodes. Between two entries (each has twice the
-// nodes of the last) it is interpolated linearly.
-double share(const std::vector<double>& shares, int nodes) {
-  const double at = std::log2(static_cast<double>(std::max(nodes, 1)));
-  const auto below = std::min(static_cast<std::size_t>(at), shares.size() - 1);
-  const auto above = std::min(below + 1, shares.size() - 1);
-  return shares[below] + (shares[above] - shares[below]) * (at - static_cast<double>(below));
-}
-
 }  // namespace
 
 std::size_t size_of(int type) {
@@ -60,33 +50,6 @@ std::size_t payload_of(const Operation& o, int ranks) {
   const bool of_each =
       o.kind == Kind::kReduceScatter || o.kind == Kind::kAllToAll || o.kind == Kind::kScatter;
   return of_each ? one * static_cast<std::size_t>(ranks) : one;
-}
-
-// Size over bandwidth as the algorithms for it move data ("bus bandwidth"), and a latency for the steps.
-Ns collective_time(const Communicator& comm, const Operation& o) {
-  const auto& d = description();
-  const bool pair = o.kind == Kind::kSend || o.kind == Kind::kRecv;
-  const double n = pair ? 2 : comm.ranks;
-  const bool far =
-      pair && comm.meets(o.root) ? comm.member(o.root).node != comm.member(comm.rank).node : comm.nodes() > 1;
-  const int nodes = pair ? (far ? 2 : 1) : comm.nodes();
-  double bytes = static_cast<double>(payload_of(o, comm.ranks)), rate = d.device.intra_node_bandwidth;
-  if (o.kind == Kind::kAllReduce) bytes *= 2 * (n - 1) / n;
-  if (o.kind == Kind::kReduceScatter || o.kind == Kind::kAllToAll) bytes *= (n - 1) / n;
-  if (o.kind == Kind::kAllGather) bytes *= n - 1;
-  const auto& shares = o.kind == Kind::kAllReduce ? d.profile.all_reduce_share : d.profile.other_share;
-  if (!far) {
-    rate *= share(shares, 1);
-  } else if (pair) {
-    rate = d.device.inter_node_bandwidth;
-  } else {  // measured with 8 ranks a node; fewer have that much less of the node's network
-    const double of_node = std::min(1.0, n / nodes / 8);
-    rate = std::max(8 * d.device.inter_node_bandwidth * share(shares, nodes) * of_node, 1e6);
-  }
-  const double hops = pair ? 1 : std::log2(std::max(n, 2.0));
-  const double latency = static_cast<double>(far ? d.profile.inter_latency : d.profile.intra_latency) +
-                         hops * static_cast<double>(d.profile.hop_latency);
-  return std::llround((bytes / rate * 1e9 + latency) * Faults::get().factor(Fault::kSlowLink, comm.device));
 }
 
 ncclResult_t Communicator::make(CommunicatorPtr& out, const std::string& name, int ranks, int rank,

@@ -29,6 +29,9 @@ class Communicator {
   bool mirrored() const { return segment == nullptr; }
   bool complete() const { return mirrored() || segment->complete(); }
   int nodes() const { return told_nodes > 0 ? told_nodes : segment->nodes(); }
+  // Whether this rank and that one are on one node. Where it is not there, the group's ranks are taken to lie on their
+  // nodes in order, as many on each.
+  bool is_near(int peer) const;
   // Messages with this peer carry something: it is there.
   bool meets(int peer) const { return !mirrored() && roles.has_started(peer); }
   // The started rank's word that stands for this rank.
@@ -62,7 +65,7 @@ class Communicator {
 };
 using CommunicatorPtr = std::shared_ptr<Communicator>;
 
-// One call on a communicator. `lasts`: its duration where no rank is late.
+// One call on a communicator. `lasts`: the duration of its group where no rank is late.
 struct Part {
   CommunicatorPtr comm;
   const void* from = nullptr;
@@ -102,9 +105,10 @@ class Batch : public Meeting {  // the calls of one group on one stream: they go
 
 std::size_t size_of(int type);
 std::string described(const Operation& operation, int ranks);
-// Payload of this rank, and how long the operation takes on this communicator.
-std::size_t payload_of(const Operation& operation, int ranks);
-Ns collective_time(const Communicator& comm, const Operation& operation);
+std::size_t payload_of(const Operation& operation, int ranks);  // of this rank
+// How long the calls of one group take on one stream where no rank is late: all that goes one way over a link shares
+// it. REQUIRES: at least one.
+Ns group_time(const std::vector<Part>& parts);
 
 // Sums and the like of small payloads: `count` elements, starting with the `skip`-th, of each source.
 void reduce(const Operation& operation, double scalar_sum, const std::vector<const std::byte*>& sources,

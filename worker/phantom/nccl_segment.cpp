@@ -69,7 +69,8 @@ void Segment::ring_all() const {
 
 int Segment::nodes() const {
   std::set<std::uint64_t> nodes;
-  for (int rank = 0; rank < ranks_; ++rank) nodes.insert(members_[rank].node);
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (members_[rank].joined != 0) nodes.insert(members_[rank].node);
   return static_cast<int>(nodes.size());
 }
 

@@ -11,7 +11,7 @@ namespace sweep::phantom {
 
 struct ToldGroup {
   int rank = -1;  // this process's place in it; -1: in none
-  int nodes = 1;  // on how many it lies
+  int nodes = 1;  // on how many it lies; 0: as its ranks say, all of whom come
   GroupRoles roles = GroupRoles::all_started(0);
 };
 

@@ -21,12 +21,22 @@ Limits limits_of(const Device& device) {
   Limits out;
   const int capability = device.major * 10 + device.minor;
   if (capability >= 90) return out;
-  out.shared_per_multiprocessor = capability == 80 ? 167936 : capability >= 86 ? 102400 : 98304;
-  out.shared_optin = capability == 80 ? 166912 : capability >= 86 ? 101376 : 98304;
+  out.shared_per_multiprocessor = capability == 80   ? 167936
+                                  : capability >= 86 ? 102400
+                                  : capability == 75 ? 65536
+                                                     : 98304;
+  out.shared_optin = capability >= 80 ? out.shared_per_multiprocessor - 1024 : out.shared_per_multiprocessor;
   out.l2 = capability >= 80 ? 40 << 20 : 6 << 20;
   out.threads_per_multiprocessor = capability >= 86 ? 1536 : capability == 75 ? 1024 : 2048;
-  out.blocks_per_multiprocessor = capability >= 86 ? 16 : 32;
+  out.blocks_per_multiprocessor = capability >= 86 || capability == 75 ? 16 : 32;
   return out;
+}
+
+// Programs reckon the memory's bandwidth as this width times twice the clock: the clock is made for it.
+constexpr int kMemoryBusBits = 5120;
+
+int memory_clock_khz(const Device& device) {
+  return static_cast<int>(device.memory_bandwidth / (2 * kMemoryBusBits / 8) / 1e3);
 }
 
 int attribute_of(cudaDeviceAttr attribute, int device) {
@@ -54,10 +64,13 @@ int attribute_of(cudaDeviceAttr attribute, int device) {
       {cudaDevAttrComputeCapabilityMajor, d.major},
       {cudaDevAttrComputeCapabilityMinor, d.minor},
       {cudaDevAttrL2CacheSize, l.l2},
+      {cudaDevAttrMemoryClockRate, memory_clock_khz(d)},
+      {cudaDevAttrGlobalMemoryBusWidth, kMemoryBusBits},
       {cudaDevAttrPciBusId, device + 1},
       {cudaDevAttrAsyncEngineCount, 3},
       {cudaDevAttrUnifiedAddressing, 1},
       {cudaDevAttrManagedMemory, 1},
+      {cudaDevAttrMemoryPoolsSupported, 1},
       {cudaDevAttrCanMapHostMemory, 1},
       {cudaDevAttrConcurrentKernels, 1},
       {cudaDevAttrStreamPrioritiesSupported, 1},
@@ -128,7 +141,7 @@ PHANTOM_API cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int ordinal) 
   p->memPitch = 2147483647;
   p->totalConstMem = 65536;
   p->textureAlignment = 512;
-  p->memoryBusWidth = 5120;
+  p->memoryBusWidth = kMemoryBusBits;
   p->asyncEngineCount = 3;
   p->unifiedAddressing = p->managedMemory = p->canMapHostMemory = p->concurrentKernels = 1;
   p->streamPrioritiesSupported = p->cooperativeLaunch = p->memoryPoolsSupported = 1;

@@ -61,7 +61,7 @@ Grid grid_of(const dim3& d) {
   return {d.x, d.y, d.z};
 }
 
-thread_local GroupedSizes next_product;  // sizes of the grouped product whose second kernel is still to come
+thread_local Product next_product;  // the grouped one whose second kernel is still to come
 
 cudaError_t launch(const void* function, dim3 grid, dim3 block, cudaStream_t stream, void* const* arguments) {
   if (const auto error = Runtime::get().begin()) return error;
@@ -70,11 +70,11 @@ cudaError_t launch(const void* function, dim3 grid, dim3 block, cudaStream_t str
   if (logs_launches())
     log_launch(KernelNames::get().name(function), grid_of(grid).count() * grid_of(block).count(), moved);
   if (moved > 0) return run_kernel(stream_of(stream), kernel_time_of_bytes(moved));
-  if (model.grouped() == GroupedKernel::kSizes) next_product = grouped_sizes(arguments);
+  if (model.grouped() == GroupedKernel::kSizes) next_product = model.product(arguments);
   if (model.grouped() != GroupedKernel::kProduct)
     return run_kernel(stream_of(stream), model.time(grid_of(grid), grid_of(block), arguments));
   ++counters().matmuls;
-  return run_kernel(stream_of(stream), product_time({next_product.m, next_product.n, next_product.k}));
+  return run_kernel(stream_of(stream), product_time(next_product));
 }
 
 }  // namespace

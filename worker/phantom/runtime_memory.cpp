@@ -73,21 +73,9 @@ PHANTOM_API cudaError_t cudaFree(void* at) {
   return result(Memory::get().free(at));
 }
 
-PHANTOM_API cudaError_t cudaMallocAsync(void** at, std::size_t bytes, cudaStream_t) {
-  return cudaMalloc(at, bytes);
-}
-
-PHANTOM_API cudaError_t cudaFreeAsync(void* at, cudaStream_t stream) {
-  if (const auto error = Runtime::get().begin()) return error;
-  if (!Memory::get().find(at)) return result(cudaErrorInvalidValue);
-  Work work;
-  work.caller = [at] { (void)Memory::get().free(at); };
-  Clocks::get().add(stream_of(stream), std::move(work), description().profile.launch_host);
-  return cudaSuccess;
-}
-
 PHANTOM_API cudaError_t cudaMallocManaged(void** at, std::size_t bytes, unsigned) {
-  return cudaMalloc(at, bytes);
+  if (const auto error = Runtime::get().begin()) return error;
+  return result(Memory::get().allocate(at, bytes, current_device(), MemoryKind::kManaged));
 }
 
 PHANTOM_API cudaError_t cudaHostAlloc(void** at, std::size_t bytes, unsigned) {
@@ -188,9 +176,10 @@ PHANTOM_API cudaError_t cudaMemsetAsync(void* at, int value, std::size_t bytes, 
 PHANTOM_API cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* out, const void* at) {
   std::memset(out, 0, sizeof *out);
   const auto range = Memory::get().find(at);
-  out->type = !range              ? cudaMemoryTypeUnregistered
-              : range->device < 0 ? cudaMemoryTypeHost
-                                  : cudaMemoryTypeDevice;
+  out->type = !range                                ? cudaMemoryTypeUnregistered
+              : range->kind == MemoryKind::kManaged ? cudaMemoryTypeManaged
+              : range->device < 0                   ? cudaMemoryTypeHost
+                                                    : cudaMemoryTypeDevice;
   out->device = range && range->device >= 0 ? Runtime::get().ordinal_of(range->device) : 0;
   if (range) out->devicePointer = const_cast<void*>(at);
   if (!range || range->device < 0) out->hostPointer = const_cast<void*>(at);
@@ -220,15 +209,4 @@ PHANTOM_API cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t*, cudaEvent_t
 PHANTOM_API cudaError_t cudaIpcOpenEventHandle(cudaEvent_t*, cudaIpcEventHandle_t) {
   refuse("cudaIpcOpenEventHandle");
   return result(cudaErrorNotSupported);
-}
-
-// cudaMallocAsync's pools: one without settings.
-PHANTOM_API cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
-  *pool = nullptr;
-  return cudaSuccess;
-}
-
-PHANTOM_API cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void* value) {
-  std::memset(value, 0, 8);
-  return cudaSuccess;
 }

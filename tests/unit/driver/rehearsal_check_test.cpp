@@ -26,6 +26,10 @@ TEST(RehearsalCheck, NamesTheFirstThingThatIsMissing) {
   auto facts = able();
   facts.missing = "libcuda.so.1";
   EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(ErrorKind::kNotFound, "/opt/phantom/libcuda.so.1"));
+  for (const char* folder : {"/opt/a b/phantom", "/opt/a:b/phantom", "/opt/a;b/phantom"}) {
+    facts = able(), facts.phantoms = folder;
+    EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(ErrorKind::kUnsupported, folder));
+  }
   facts = able(), facts.rank = fail("no such program");
   EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(ErrorKind::kFailed));
   facts = able(), (*facts.rank)["cuda"] = "";

@@ -17,12 +17,13 @@ std::string mangled(const std::string& kernel, const std::string& sizes, const s
          "EEvNS_16Flash_fwd_paramsE";
 }
 
+constexpr int kMultiprocessors = 132;
 constexpr double kTokens = 512, kHeads = 28, kHead = 128;
 constexpr double kAllPairs = kHeads * 2 * 2 * kTokens * kTokens * kHead;
 
 double launch_flops(const std::string& name, const Grid& grid, const void* parameters = nullptr) {
   const auto kernel = AttentionKernel::named(name);
-  return kernel.flops(grid, kernel.span(grid, parameters));
+  return kernel.flops(grid, kernel.span(grid, kMultiprocessors, parameters));
 }
 
 // The parameters of a launch as far as they are read.
@@ -66,10 +67,26 @@ TEST(AttentionKernel, KeysAreThoseOfTheLaunch) {
                    kAllPairs / 512 / 512 * (256 * 256 / 2 + 256 * 256));
   // The table is asked for the causal attention that is as much work.
   const auto kernel = AttentionKernel::named(window);
-  EXPECT_DOUBLE_EQ(kernel.length(kernel.span({4, 1, 28}, of_window.data())),
+  EXPECT_DOUBLE_EQ(kernel.length(kernel.span({4, 1, 28}, kMultiprocessors, of_window.data())),
                    std::sqrt(2.0 * 3 * 256 * 256 / 2));
-  EXPECT_DOUBLE_EQ(kernel.length(kernel.span({4, 1, 28})), 512);
+  EXPECT_DOUBLE_EQ(kernel.length(kernel.span({4, 1, 28}, kMultiprocessors)), 512);
   EXPECT_DOUBLE_EQ(launch_flops(window, {4, 1, 28}, launch_parameters(7, 7, 255, 0).data()), kAllPairs / 2)
+      << "not this launch's";
+}
+
+// The grid of a deterministic pass fills the device: ceil(132 / 28) blocks for each head, whatever the keys are.
+TEST(AttentionKernel, ADeterministicBackwardPassIsAsMuchWork) {
+  const std::string sizes = "Li128ELi64ELi128ELi8ELi4ELi2ELi2E";
+  const std::string backward =
+      "_ZN13pytorch_flash44flash_bwd_dq_dk_dv_loop_seqk_parallel_kernelI23Flash_bwd_kernel_traitsI" + sizes +
+      "Lb1ELb0EN7cutlass10bfloat16_tE19Flash_kernel_traitsI" + sizes +
+      "ES3_EELb0ELb0ELb0ELb0ELb1ELb1ELb0EEEvNS_16Flash_bwd_paramsE";
+  auto parameters = launch_parameters(512, 512, -1, -1);
+  parameters[44] = 1;  // sequences
+  EXPECT_DOUBLE_EQ(launch_flops(backward, {4, 1, 28}, parameters.data()), 2.5 * kAllPairs);
+  EXPECT_DOUBLE_EQ(launch_flops(backward, {5, 1, 28}, parameters.data()), 2.5 * kAllPairs);
+  parameters[44] = 2;
+  EXPECT_DOUBLE_EQ(launch_flops(backward, {5, 1, 28}, parameters.data()), 2.5 * kAllPairs / 16 * 25)
       << "not this launch's";
 }
 

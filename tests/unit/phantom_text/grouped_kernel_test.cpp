@@ -19,6 +19,14 @@ TEST(GroupedKernel, IsKnownByName) {
   EXPECT_EQ(grouped_kernel("_ZN7cutlass13device_kernelIN2at4cuda6detail4gemmE"), GroupedKernel::kNone);
 }
 
+TEST(GroupedKernel, TellsTheTypeOfTheFactors) {
+  EXPECT_FALSE(groups_fp8(
+      "_ZN2at4cuda6detail25prepare_grouped_gemm_dataIN7cutlass10bfloat16_tES4_S4_fN4cute5tupleIJiiiEEE"));
+  EXPECT_TRUE(
+      groups_fp8("_ZN2at4cuda6detail25prepare_grouped_gemm_dataIN7cutlass12float_e4m3_tES4_NS3_10bfloat16_"
+                 "tEfN4cute5tupleIJiiiEEE"));
+}
+
 // The size that is split among the groups is -1: the shapes tell what it is of all.
 TEST(GroupedKernel, TellsTheSizesOfAllGroups) {
   struct Case {

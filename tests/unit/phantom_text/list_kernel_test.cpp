@@ -26,7 +26,8 @@ TEST(ListKernel, IsKnownByName) {
   EXPECT_EQ(lerp.passes, 4);
   EXPECT_EQ(lerp.width, 2);
   EXPECT_EQ(ListKernel::named(
-                "multi_tensor_apply_kernelINS1_18TensorListMetadataILi2EEENS1_11CopyFunctorIfN3c104HalfE"
+                "_ZN2at6native12_GLOBAL__N_125multi_tensor_apply_kernelINS1_18TensorListMetadataILi2EEENS1_"
+                "11CopyFunctorIfN3c104HalfE"
                 "Li2ELi1ELi1EEEJNS0_4CopyIfS8_EEEEEvT_T0_DpT1_")
                 .passes,
             2);
@@ -39,6 +40,27 @@ TEST(ListKernel, IsKnownByName) {
   EXPECT_EQ(sgd.width, 2);
   EXPECT_FALSE(sgd.counts) << "SGD counts no steps";
   EXPECT_EQ(ListKernel::named("_ZN2at6native29vectorized_elementwise_kernelILi4E").lists, 0);
+}
+
+TEST(ListKernel, OfAnotherLibraryIsNone) {
+  EXPECT_EQ(
+      ListKernel::named("_Z25multi_tensor_apply_kernelI18TensorListMetadataILi4ELb0EEPVi11AdamFunctorIfLi4EE"
+                        "JfEEvT_T0_DpT1_")
+          .lists,
+      0);
+  EXPECT_EQ(
+      ListKernel::named("_Z25multi_tensor_apply_kernelI18TensorListMetadataILi2ELb0EEPVi12ScaleFunctorIffE"
+                        "JfEEvT_T0_DpT1_")
+          .lists,
+      0);
+}
+
+TEST(ListKernel, OfAFusedSgdReadsAllAndWritesAllButGradients) {
+  EXPECT_EQ(ListKernel::named(
+                "_ZN2at6native12_GLOBAL__N_125multi_tensor_apply_kernelINS1_18TensorListMetadataILi2EEE"
+                "NS1_19FusedSgdMathFunctorIN3c108BFloat16ELi2EEEJddPfddbbbS9_S9_EEEvT_T0_DpT1_")
+                .passes,
+            3);
 }
 
 // Two tensors of 65,537 and 3 numbers: two blocks of the one and one of the other.
