@@ -39,9 +39,6 @@ constexpr int kNcclInvalidUsage = 5;
 PHANTOM_ANSWERS(cudaProfilerStart, kSuccess)
 PHANTOM_ANSWERS(cudaProfilerStop, kSuccess)
 PHANTOM_ANSWERS(cudaFuncSetCacheConfig, kSuccess)
-PHANTOM_ANSWERS(cudaMemPoolSetAttribute, kSuccess)
-PHANTOM_ANSWERS(cudaMemPoolSetAccess, kSuccess)
-PHANTOM_ANSWERS(cudaMemPoolTrimTo, kSuccess)
 
 // The driver. A tensor map describes memory to a kernel, and no kernel reads it.
 PHANTOM_ANSWERS(cuDevicePrimaryCtxRelease_v2, kSuccess)
