@@ -15,7 +15,7 @@ RANKS = pathlib.Path(__file__).with_name("ranks.py")
 CALLS = pathlib.Path(__file__).with_name("calls.py")
 BUILD = pathlib.Path()
 GIB = 1 << 30
-SECONDS = 240  # for a process that must end by itself
+SECONDS = 900  # for a process that must end by itself; ten of them load PyTorch at once
 DUMP_WAIT_MS = "500"  # a watchdog that found a timeout or an error waits four times as long for the flight recorder: 60 s by default
 
 

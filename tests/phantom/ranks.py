@@ -14,8 +14,17 @@ RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE",
 GIB = 1 << 30
 
 
+def meet():
+    """Returns once every rank has come. PyTorch loads for seconds, on a busy machine for more: a short timeout begins after that."""
+    store = dist.FileStore(os.environ["PHANTOM_RENDEZVOUS"] + "-meeting", WORLD)
+    store.set(str(RANK), "here")
+    store.wait([str(rank) for rank in range(WORLD)], datetime.timedelta(minutes=15))
+
+
 def join(seconds=600, **options):
     torch.cuda.set_device(RANK)
+    torch.cuda.init()
+    meet()
     dist.init_process_group("nccl", init_method="file://" + os.environ["PHANTOM_RENDEZVOUS"], rank=RANK, world_size=WORLD,
                             timeout=datetime.timedelta(seconds=seconds), **options)
 
@@ -228,7 +237,7 @@ def whole_numbers():
 
 def hang():
     """Rank 1 leaves the second all-reduce out; the real watchdog ends rank 0."""
-    join(seconds=4)
+    join(seconds=8)
     x = torch.ones(1 << 20, device="cuda")
     dist.all_reduce(x)
     torch.cuda.synchronize()
@@ -241,7 +250,7 @@ def hang():
 
 
 def mismatch():
-    join(seconds=20)
+    join(seconds=60)
     x = torch.ones(64 if RANK == 0 else 128, device="cuda")
     dist.all_reduce(x)
     torch.cuda.synchronize()
@@ -250,7 +259,7 @@ def mismatch():
 
 def both_send():
     """Both ranks send before they receive: that ends where the message is buffered."""
-    join(seconds=4)
+    join(seconds=8)
     x = torch.ones(int(os.environ["PHANTOM_BYTES"]), dtype=torch.uint8, device="cuda")
     dist.send(x, 1 - RANK)
     dist.recv(x, 1 - RANK)
@@ -289,7 +298,7 @@ def train():
 def work():
     """Something of everything that faults strike; which exception ended it."""
     try:
-        join(seconds=6)
+        join(seconds=12)
         a = torch.empty(512, 512, device="cuda")
         for _ in range(10):
             a = a @ a
