@@ -138,7 +138,7 @@ TEST(Mlflow, TypesAreThoseItDoesNotSwallow) {
 
 TEST(Mlflow, WhatTheServerKeptOtherwiseIsNoticed) {
   const TrackerRun run = run_of();
-  nlohmann::json data = {{"params", nlohmann::json::parse(mlflow_params(run).dump())}};
+  nlohmann::json data = {{"params", nlohmann::json::parse(Json(mlflow_params(run)).dump())}};
   data["metrics"] = {{{"key", "step_ms"}, {"value", 10.0}},
                      {{"key", "step_ms_ci_low"}, {"value", 9.0}},
                      {{"key", "step_ms_ci_high"}, {"value", 12.0}},

@@ -108,13 +108,12 @@ TEST(GridWorkload, AnAxisWithSeveralValuesThatReachNoProgramIsRefused) {
 
 TEST(GridWorkload, IncludedPointsThatDifferInWhatReachesNoProgramAreRefused) {
   const std::string own = "  command: [a, \"{dp}\"]\n  axes: {lr: {type: number, default: 1}}\n";
-  for (const std::string& points : {"include:\n  - {dp: 2, lr: 1}\n  - {dp: 2, lr: 2}\n",
-                                    "grid: {dp: [1, 2]}\ninclude:\n  - {zero: 0}\n  - {zero: 1}\n"})
+  for (const char* points : {"include:\n  - {dp: 2, lr: 1}\n  - {dp: 2, lr: 2}\n",
+                             "grid: {dp: [1, 2]}\ninclude:\n  - {zero: 0}\n  - {zero: 1}\n"})
     EXPECT_THAT(error_of(with(own, points)), IsError(ErrorKind::kUnsupported)) << points;
-  for (const std::string& points :
-       {"include: [{dp: 2, lr: 1}, {dp: 4, lr: 2}]\n", "include: [{dp: 2, lr: 2}]\n",
-        "grid: {dp: [1, 2]}\ninclude: [{dp: 4, lr: 2}]\n",
-        "include: [{model: gpt2, dp: 1}, {model: gpt2-xl, dp: 2}]\n"})
+  for (const char* points : {"include: [{dp: 2, lr: 1}, {dp: 4, lr: 2}]\n", "include: [{dp: 2, lr: 2}]\n",
+                             "grid: {dp: [1, 2]}\ninclude: [{dp: 4, lr: 2}]\n",
+                             "include: [{model: gpt2, dp: 1}, {model: gpt2-xl, dp: 2}]\n"})
     EXPECT_EQ(error_of(with(own, points)).message, "") << points;
 }
 

@@ -22,7 +22,9 @@ TEST(AllocationState, EveryStateIsReachedAndLeftAndAnEndIsFinal) {
     for (int e = 0; e < kAllocationEvents; ++e) {
       const S to = next(state, E{e});
       reached.insert(to);
-      if (state == S::kEnded) EXPECT_EQ(to, S::kEnded) << name_of(E{e});
+      if (state == S::kEnded) {
+        EXPECT_EQ(to, S::kEnded) << name_of(E{e});
+      }
     }
   }
   EXPECT_EQ(reached.size(), std::size_t{kAllocationStates});
