@@ -43,12 +43,23 @@ ConfigTree unquoted(const std::string& text) {
   return value.is_string() ? number_or_text(text) : value;
 }
 
+// A number in any form of YAML 1.1, or a date.
+bool looks_like_number(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789";
+  const std::string_view size = text.substr(text.find_first_not_of("+-") == 1 ? 1 : 0);
+  for (const std::string_view base : {"0x", "0X", "0b", "0B"})
+    if (size.starts_with(base)) return true;
+  return text.find_first_of(kDigits) != std::string_view::npos &&
+         text.find_first_not_of("0123456789+-._eE") == std::string_view::npos;
+}
+
 // Text that YAML 1.1 reads as such without quotes: no flag, no number, no date. Infinity is kept as text, and is none.
 bool is_plain(const std::string& text) {
   if (is_one_of(text, {".inf", "-.inf", ".nan"})) return true;
   const bool word = !text.empty() && text.find_first_of(kSpecial) == std::string::npos &&
-                    std::string_view(" ?0123456789.+-=").find(text.front()) == std::string_view::npos &&
-                    text.back() != ' ' && !is_one_of(text, {"<<", "y", "Y", "n", "N"}) &&
+                    std::string_view(" ?-").find(text.front()) == std::string_view::npos &&
+                    text.back() != ' ' && !is_one_of(text, {"<<", "=", "y", "Y", "n", "N"}) &&
+                    !looks_like_number(text) &&
                     std::ranges::all_of(text, [](unsigned char c) { return c >= 0x20; });
   return word && unquoted(text).is_string();
 }

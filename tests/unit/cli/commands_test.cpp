@@ -56,14 +56,19 @@ TEST_F(Commands, AnImportAgainWithACorrectedFlagIsRefusedOrReplaces) {
   EXPECT_EQ(ask({"query", "select hardware from results group by 1", "--csv"}).out, "hardware\na100-80gb\n");
 }
 
-TEST_F(Commands, DoctorChecksTheMachinesThatAGridNames) {
-  const std::string there =
-      file("there.yaml", "name: t\nmodel: llama3-8b\nbase: {dp: 1}\nlaunch: {ssh: {}}\n");
-  const std::string here =
-      file("here.yaml", "name: t\nmodel: llama3-8b\nbase: {dp: 1}\nlaunch: {local: {}}\n");
-  EXPECT_EQ(ask({"doctor", "--grid", there}).code, kBadInput) << "over ssh it needs hosts";
-  EXPECT_EQ(ask({"doctor", "--grid", here}).out, ask({"doctor"}).out);
-  EXPECT_EQ(ask({"doctor", "--grid", there, "--on", "local"}).out, ask({"doctor"}).out);
+TEST_F(Commands, DoctorChecksThePlaceThatAGridNames) {
+  const std::string head = "name: t\nmodel: llama3-8b\nbase: {dp: 1}\n";
+  const std::string there = file("there.yaml", head + "launch: {slurm: {partition: p}}\n");
+  const std::string here = file("here.yaml", head + "workload: torchtitan\n");
+  const std::string path = ::getenv("PATH");
+  ::setenv("PATH", "/nonexistent", 1);  // no Slurm, whatever machine this is
+  const Answer slurm = ask({"doctor", "--grid", there, "--json"}),
+               local = ask({"doctor", "--grid", here, "--json"}), plain = ask({"doctor", "--json"});
+  EXPECT_EQ(ask({"doctor", "--grid", there, "--on", "local", "--json"}).out, plain.out);
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(slurm.code, kUnanswered) << slurm.out;
+  EXPECT_NE(slurm.out, plain.out);
+  EXPECT_EQ(local.out, plain.out);
 }
 
 TEST_F(Commands, ResumeRefusesAnOutcomeThatNoRunHas) {

@@ -35,12 +35,14 @@ class BuiltInRunTest : public ::testing::Test {
 };
 
 TEST_F(BuiltInRunTest, AGridMayNameABuiltInRecipe) {
-  EXPECT_EQ(named_by("name: t\nmodel: llama3-8b\nworkload: torchtitan\nbase: {dp: 1}\nlaunch: {slurm: {}}\n"),
+  EXPECT_EQ(named_by("name: t\nmodel: llama3-8b\nworkload: torchtitan\nbase: {dp: 1}\nlaunch: {slurm: "
+                     "{partition: p}}\n"),
             "slurm");
 }
 
 TEST_F(BuiltInRunTest, AGridMayHaveAnyNumberOfPoints) {
-  EXPECT_EQ(named_by("name: t\nmodel: llama3-8b\nlaunch: {slurm: {}}\ngrid: {seq_len: {range: [1, 65536, 1]},"
+  EXPECT_EQ(named_by("name: t\nmodel: llama3-8b\nlaunch: {slurm: {partition: p}}\ngrid: {seq_len: {range: "
+                     "[1, 65536, 1]},"
                      " global_batch_size: {range: [1, 65536, 1]}}\n"),
             "slurm");
 }

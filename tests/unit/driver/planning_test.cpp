@@ -33,7 +33,7 @@ TEST(Planning, ThisMachinePrunesACommandOnlyByTheLeastStatesOfItsProgram) {
 TEST(Planning, ATrialThatOnePointDropsAndAnotherIsTakesThePlaceOfTheDrop) {
   const auto plan = planned(
       "name: t\nmodel: llama3-8b\nbase: {hardware: h100-sxm-80gb, nodes: 1, gpus_per_node: 8}\n"
-      "stages:\n  - a: {}\n  - b: {seq_len: 512}\n  - c: {seq_len: 1024}\n  - d: {seq_len: 512}\n"
+      "stages:\n  - a: {}\n  - b: {seq_len: 512}\n  - c: {seq_len: 2048}\n  - d: {seq_len: 512}\n"
       "where: [\"stage != 'b'\"]\n");
   ASSERT_EQ(plan.entries.size(), 3u);
   EXPECT_EQ(plan.entries[1].trial.seq_len, 512);

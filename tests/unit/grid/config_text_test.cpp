@@ -22,7 +22,8 @@ TEST(ConfigText, TextThatYaml11WouldReadAsSomethingElseIsInQuotes) {
        {"no", "Yes", "ON",    "off",  "y",          "True", "FALSE", "Null", "~", "010", ".5",
         "5.", "+1",  "1_000", "0x10", "2024-01-01", "1e5",  "=",     "<<",   "-", "?"})
     EXPECT_EQ(yaml_of(text), "x: \"" + std::string(text) + "\"\n") << text;
-  for (const char* text : {"adamw", "bf16", "none", "yesterday", "a-b", "nO", "llama3-8b", "path/to.file"})
+  for (const char* text :
+       {"adamw", "bf16", "none", "yesterday", "a-b", "nO", "llama3-8b", "path/to.file", "1f1b", "7B", "elu"})
     EXPECT_EQ(yaml_of(text), "x: " + std::string(text) + "\n") << text;
 }
 
@@ -33,10 +34,11 @@ TEST(ConfigText, QuotedScalarsOfAFileStayText) {
 }
 
 TEST(ConfigText, UnquotedScalarsOfAFileAreWhatPyYamlReads) {
-  const auto tree =
-      tree_of("[True, FALSE, Null, ~, yes, Off, .5, 5., +3, 1_000, -1.5, 1e-5, 7B, 1.2.3, _1, nO, .inf]\n");
-  const ConfigTree expected{true, false, nullptr, nullptr, true,    false, 0.5,  5.0,   3,
-                            1000, -1.5,  1e-5,    "7B",    "1.2.3", "_1",  "nO", ".inf"};
+  const auto tree = tree_of(
+      "x: [True, FALSE, Null, ~, yes, Off, .5, 5., +3, 1_000, -1.5, 1e-5, 7B, 1.2.3, _1, nO, .inf]\n");
+  const ConfigTree values{true, false, nullptr, nullptr, true,    false, 0.5,  5.0,   3,
+                          1000, -1.5,  1e-5,    "7B",    "1.2.3", "_1",  "nO", ".inf"};
+  const ConfigTree expected{{"x", values}};
   EXPECT_EQ(tree, expected);
   EXPECT_EQ(tree_of(config_template(tree, ConfigFormat::kYaml)), expected);
 }

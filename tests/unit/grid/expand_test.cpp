@@ -265,7 +265,7 @@ TEST(GridExpand, IncludedPointsBypassWhereAndStartFromBase) {
 
 TEST(GridExpand, ADropDoesNotHideATrialThatALaterPointIs) {
   const auto e = expanded(kHead +
-                          "stages:\n  - a: {}\n  - b: {seq_len: 512}\n  - c: {seq_len: 1024}\n"
+                          "stages:\n  - a: {}\n  - b: {seq_len: 512}\n  - c: {seq_len: 2048}\n"
                           "  - d: {seq_len: 512}\nwhere: [\"stage != 'b'\"]\n");
   EXPECT_EQ(e.counts.admitted, 3u);
   EXPECT_EQ(e.counts.dropped_where, 1u);

@@ -142,18 +142,18 @@ TEST_F(SimulationTest, TheReportNamesTheSharesInTextAndJson) {
 }
 
 TEST_F(SimulationTest, TimesThatNoClockCountsNeverCome) {
-  Assumptions never = small(), far = small();
-  never.node_mtbf_h = 0, far.node_mtbf_h = 1e9;
-  const auto first = run(30, never), second = run(30, far);
-  ASSERT_TRUE(first && second);
-  EXPECT_EQ(second->account.nodes_broken, 0);
-  EXPECT_EQ(first->makespan_s, second->makespan_s);
+  Assumptions far = small();
+  far.node_mtbf_h = 1e9;
+  const auto unbroken = run(30, far);
+  ASSERT_TRUE(unbroken) << unbroken.error().message;
+  EXPECT_EQ(unbroken->account.nodes_broken, 0);
+  EXPECT_GT(unbroken->makespan_s, 0);
   Assumptions broken = small();
   broken.node_mtbf_h = 1, broken.repair_h = 1e7;
-  const auto third = run(90, broken);
-  ASSERT_TRUE(third) << third.error().message;
-  EXPECT_LE(third->account.nodes_broken, broken.nodes + broken.spares) << "none is back";
-  EXPECT_GE(third->makespan_s, 0);
+  const auto kept = run(90, broken);
+  ASSERT_TRUE(kept) << kept.error().message;
+  EXPECT_GT(kept->account.nodes_broken, 0);
+  EXPECT_LE(kept->account.nodes_broken, broken.nodes + broken.spares) << "none is back";
 }
 
 TEST_F(SimulationTest, ATrialThatOnlyCrashesHasNoAnswer) {
