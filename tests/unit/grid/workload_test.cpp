@@ -114,7 +114,7 @@ TEST(GridWorkload, IncludedPointsThatDifferInWhatReachesNoProgramAreRefused) {
   for (const char* points : {"include: [{dp: 2, lr: 1}, {dp: 4, lr: 2}]\n", "include: [{dp: 2, lr: 2}]\n",
                              "grid: {dp: [1, 2]}\ninclude: [{dp: 4, lr: 2}]\n",
                              "include: [{model: gpt2, dp: 1}, {model: gpt2-xl, dp: 2}]\n"})
-    EXPECT_EQ(error_of(with(own, points)).message, "") << points;
+    EXPECT_GE(expanded(with(own, points)).admitted().size(), 1u) << points;
 }
 
 TEST(GridWorkload, WhatTheProgramKnowsOfItsTrialIsInTheLabelsAndNotInTheId) {
