@@ -107,20 +107,6 @@ class WrapTest(Folder):
         self.assertEqual(running.wait(timeout=120), 130)
         wait_for(lambda: not working_in(self.folder), 60, "nothing is left")
 
-    def test_an_interrupt_before_the_start_shows_no_earlier_run(self):
-        self.wrap("ok")
-        agent = self.folder / "agent"
-        agent.write_text("#!/bin/sh\ntouch started\nexec sleep 1000\n")
-        agent.chmod(0o755)
-        running = subprocess.Popen(self.words("wrap", "--rank", RANK, "--agent", agent, "--quiet", "--", sys.executable, "train.py", "ok"),
-                                   cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        wait_for((self.folder / "started").exists, 120, "the agent is started")
-        running.send_signal(signal.SIGINT)
-        said, _ = running.communicate(timeout=120)
-        self.assertEqual(running.returncode, 130, said)
-        self.assertIn("interrupted after", said)
-        self.assertNotIn("log: ", said)
-
 
 class InitTest(Folder):
     def init(self, *words):

@@ -83,7 +83,8 @@ void read_device(const Json& json, Description& out) {
   m.read("inter_node_bandwidth", d.inter_node_bandwidth);
   m.read("context_bytes", d.context_bytes);
   m.read("nccl_bytes", d.nccl_bytes);
-  for (const char* of_the_catalogue : {"gpus_per_node", "prices", "source"}) m.ignore(of_the_catalogue);
+  for (const char* of_the_catalogue : {"gpus_per_node", "linked_gpus", "prices", "source"})
+    m.ignore(of_the_catalogue);
   m.finish();
   if (!std::regex_match(capability, std::regex("[0-9]{1,2}\\.[0-9]")) ||
       std::sscanf(capability.c_str(), "%d.%d", &d.major, &d.minor) != 2)

@@ -132,10 +132,6 @@ void RankRun::join(const Attempt& attempt) {
   device_.emplace(
       trial, attempt.is_rehearsal() ? local_rank_on_phantoms(attempt, launch_.rank) : launch_.local_rank);
   processes_ = attempt.processes();
-  // LibTorch connects groups of more ranks than this (128 unless it is told) through several of their ranks, and waits for them.
-  // In a rehearsal by roles they may not be there.
-  if (processes_ < launch_.world)
-    ::setenv("TORCH_NCCL_RANKS_PER_ROOT", std::to_string(launch_.world).c_str(), 1);
   comm::GroupOptions& options = meeting_;
   options.directory = launch_.rendezvous_dir;
   options.address = launch_.address;
@@ -143,8 +139,6 @@ void RankRun::join(const Attempt& attempt) {
       std::chrono::milliseconds(std::llround(attempt.deadlines.total_s * 1000));  // the agent judges earlier
   if (!launch_.store.empty())
     options.rendezvous = c10::make_intrusive<AgentStore>(launch_.store, options.timeout);
-  // NCCL opens sockets of its own: on the interface that the agents use, unless the user says otherwise.
-  if (!launch_.interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + launch_.interface).c_str(), 0);
   keep_nccl_words(trial);
   options.on_cuda = device_->is_cuda();
   options.device = device_->place().index();
@@ -186,6 +180,12 @@ void RankRun::keep_nccl_words(const Trial& trial) const {
   // before it reports an error: that would be a hang to the agent.
   ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", 0);
   ::setenv("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "0", 0);
+  // LibTorch connects groups of more ranks than this (128 unless it is told) through several of their ranks, and waits for them.
+  // In a rehearsal by roles they may not be there.
+  if (processes_ < launch_.world)
+    ::setenv("TORCH_NCCL_RANKS_PER_ROOT", std::to_string(launch_.world).c_str(), 1);
+  // NCCL opens sockets of its own: on the interface that the agents use, unless the user says otherwise.
+  if (!launch_.interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + launch_.interface).c_str(), 0);
 }
 
 void RankRun::describe(EffectiveSettings& effective) const {

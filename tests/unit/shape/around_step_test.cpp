@@ -69,7 +69,8 @@ TEST(AroundStep, LoadingOrGathering70BTakesThePublishedMemoryOfRankZero) {
   experts.zero = 3, experts.dp_shard = 16, experts.ep = 1;
   const i64 halves = load_bytes(experts);
   experts.dp_shard.reset();
-  EXPECT_LT(halves, load_bytes(experts) * 1.1) << "two sets read the dense weights; experts are read once by all";
+  EXPECT_LT(halves, load_bytes(experts) * 1.1)
+      << "two sets read the dense weights; experts are read once by all";
   EXPECT_GT(halves, load_bytes(experts));
   t.weights_load = WeightsLoad::kNone, t.checkpoint = CheckpointKind::kFull,
   t.optimizer = OptimizerKind::kSgd;

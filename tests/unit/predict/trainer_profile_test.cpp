@@ -1,0 +1,99 @@
+// The profiles of trainers: names, their form on disk, what one takes from another, and which trainer has which.
+#include "orchestrator/predict/trainer_profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/predict/predict_fixture.h"
+
+namespace sweep::predict {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Profile, IsFoundByItsName) {
+  for (const char* name : {"nanotron", "sweep", "fsdp2", "transformers", "lightning", "megatron", "deepspeed",
+                           "torchtitan", "torchtitan-compiled", "composer"}) {
+    const auto* p = built_in_profile(name);
+    ASSERT_NE(p, nullptr) << name;
+    EXPECT_EQ(to_json(*profile_from_json(to_json(*p))), to_json(*p));
+  }
+  EXPECT_EQ(built_in_profile("unknown"), nullptr);
+}
+
+// The error of reading nanotron's profile with `from` changed into `to`.
+std::string problem(const std::string& from, const std::string& to) {
+  std::string text = to_json(built_in("nanotron"));
+  text.replace(text.find(from), from.size(), to);
+  const auto read = profile_from_json(text);
+  return read ? "" : read.error().message;
+}
+
+TEST(Profile, SaysWhatItLacks) {
+  EXPECT_EQ(problem("nanotron", "another"), "");
+  EXPECT_THAT(problem("kernel_s", "kernels_s"), HasSubstr("'kernel_s'"));
+  EXPECT_THAT(problem("\"effect\": \"fails\"", "\"effect\": \"hangs\""), HasSubstr("'effect'"));
+  EXPECT_THAT(problem("\"kv_heads\"", "\"kw_heads\""), HasSubstr("'kw_heads'"));
+  EXPECT_THAT(problem("\"memory_model\": \"nanotron\"", "\"memory_model\": \"other\""),
+              HasSubstr("'memory_model'"));
+  EXPECT_THAT(problem("\"memory_model\"", "\"follows_step\""), HasSubstr("--fit")) << "an earlier version's";
+  EXPECT_THAT(problem("facts.need_held", "facts.need_hold"), HasSubstr("'facts.need_held'")) << "no origin";
+  EXPECT_THAT(problem("\"links\"\n", "\"lines\"\n"), HasSubstr("'links'"));
+}
+
+TEST(Profile, SaysOnlyWhatDiffersFromTheOneThatItExtends) {
+  const auto own = profile_from_json(
+      R"({"name": "mine", "extends": "torchtitan", "facts": {"logit_bytes": 6},
+          "origins": [{"of": ["facts.logit_bytes"], "how": "counted", "date": "2026-11-28"}]})");
+  ASSERT_TRUE(own) << own.error().message;
+  TrainerProfile like = *built_in_profile("torchtitan");
+  like.name = "mine", like.facts.logit_bytes = 6;
+  const auto again = profile_from_json(to_json(*own));
+  ASSERT_TRUE(again) << again.error().message;
+  like.origins = again->origins;
+  EXPECT_EQ(to_json(*again), to_json(like));
+  const auto says = [&](const std::string& number) {
+    return std::ranges::count_if(own->origins,
+                                 [&](const Origin& o) { return std::ranges::count(o.of, number) > 0; });
+  };
+  EXPECT_EQ(says("facts.logit_bytes"), 1) << "that of the base went";
+  EXPECT_EQ(own->origins.front().how, "counted");
+  EXPECT_FALSE(profile_from_json(R"({"name": "mine", "extends": "nobody"})"));
+}
+
+TEST(Profile, HasOnlyTheNumbersThatItsModelsRead) {
+  TrainerProfile nanotron = built_in("nanotron"), step = built_in("sweep");
+  EXPECT_EQ(numbers_of(nanotron, "memory").size(), 12u);
+  EXPECT_EQ(numbers_of(nanotron, "time").size(), 15u);
+  EXPECT_EQ(numbers_of(step, "memory").size(), 0u);
+  EXPECT_EQ(to_json(built_in("fsdp2")).find("held_most"), std::string::npos);
+}
+
+TEST(Profile, ANumberHasOneOrigin) {
+  TrainerProfile p = built_in("nanotron");
+  p.set_origin({{"facts", "links", "effects"}, "told", "", "", "2026-01-01"});
+  for (std::size_t i = 0; i + 1 < p.origins.size(); ++i)
+    for (const auto& of : p.origins[i].of) EXPECT_TRUE(of == "memory" || of == "time" || of == "error") << of;
+  EXPECT_EQ(p.origins.back().of.size(), 3u);
+}
+
+TEST(Profile, IsChosenByTrainerAndHardware) {
+  const auto name = [](const char* trainer, const char* hardware) {
+    const TrainerProfile* p = profile_of_trainer(trainer, hardware);
+    return p ? p->name : std::string();
+  };
+  EXPECT_EQ(name("", "a100-80gb"), "sweep") << "the built-in step";
+  EXPECT_EQ(name("nanotron", "h100-sxm-80gb"), "nanotron");
+  EXPECT_EQ(name("nanotron", "a100-80gb"), "nanotron") << "another machine's, where there is no other";
+  EXPECT_EQ(name("megatron", "a100-80gb"), "megatron");
+  EXPECT_EQ(name("Megatron-LM", "a100-80gb"), "megatron") << "its recipe's trainer";
+  EXPECT_EQ(name("transformers", "a100-80gb"), name("huggingface", "a100-80gb"));
+  EXPECT_EQ(name("torchtitan", "h100-sxm-80gb"), "torchtitan");
+  EXPECT_EQ(name("deepspeed", "h100-sxm-80gb"), "deepspeed");
+  EXPECT_EQ(name("absent", "h100-sxm-80gb"), "");
+}
+
+}  // namespace
+}  // namespace sweep::predict
