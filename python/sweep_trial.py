@@ -473,7 +473,7 @@ def step(tokens=None, loss=None):
     if _manual is None:
         _stand_down()
         _manual = Watch(to)
-    _manual.tokens = None if tokens is None else int(tokens)  # numbers of NumPy, JAX and PyTorch too
+    _manual.tokens = tokens if tokens is None or callable(tokens) else int(tokens)  # numbers of NumPy, JAX and PyTorch too
     _manual.loss_value = None if loss is None else float(loss)
     _manual.step_ends()
 

@@ -16,7 +16,7 @@ nlohmann::json or_null(const std::optional<T>& value) {
 inline nlohmann::json text_or_null(const std::string& text) {
   return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
 }
-// The text of a JSON document as it may stand in a <script>.
+// The text of a JSON document as it may stand in a <script>: no `</script>` and no `<!--` survives.
 inline std::string inside_script(std::string_view json) {
   std::string out;
   for (const char c : json) {

@@ -146,11 +146,13 @@ std::optional<int> watch(Io& io, SweepDriver& driver, const store::LeaseHolder& 
     io.err << answers::safe_text(end->why) << '\n';
     return kInterrupted;
   }
-  const auto own = driver::own_work(driver.store(), driver.sweep().id, wanted, !o.retry.empty());
+  const bool changes = !o.retry.empty() || (wanted.empty() && o.gpu_hours);
+  const auto own = driver::own_work(driver.store(), driver.sweep().id, wanted, changes);
   if (!own) return refuse(io, own.error());
   if (*own == driver::OwnWork::kNow) return std::nullopt;
-  if (*own == driver::OwnWork::kLeft)
-    io.err << "that run has left trials; what this command adds to the sweep is not stored: type it again\n";
+  if (*own == driver::OwnWork::kBlocked)
+    io.err
+        << "that run has left trials; what this command changes in the sweep is not stored: type it again\n";
   return finish(io, driver, *end);
 }
 
@@ -257,7 +259,7 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
   if (const auto before = driver.store().find_sweep(wanted.name); before) {
     driver.use(*before);
     if (const auto code = take_or_watch(io, driver, planned.entries, o)) return *code;
-    say_changes(io, *before, &planned.grid.measure);
+    say_changes(io, driver.sweep(), &planned.grid.measure);
   }
   if (auto made = driver.make(wanted); !made) return refuse(io, made.error());
   if (const auto code = take_or_watch(io, driver, planned.entries, o)) return *code;

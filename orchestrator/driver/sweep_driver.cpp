@@ -100,6 +100,11 @@ Expected<Holder> SweepDriver::take_lease(const TakeLease& take) {
   if (held_) return Holder();
   auto holder = take ? take(*store_, sweep_) : store_->take_lease(sweep_.id);
   held_ = holder && !*holder;
+  if (held_ && sweep_.id != 0) {  // another command may have changed the sweep while this one waited
+    auto now = store_->find_sweep(sweep_.name);
+    if (!now) return tl::unexpected(now.error());
+    sweep_ = std::move(*now);
+  }
   return holder;
 }
 
@@ -211,8 +216,8 @@ Driven<RunReport> run_with_lease(SweepDriver& driver, const LeasedRun& leased,
   return run(driver);
 }
 
-Expected<OwnWork> own_work(store::Store& store, i64 sweep, std::span<const PlanEntry> plan, bool reopens) {
-  if (!reopens) {
+Expected<OwnWork> own_work(store::Store& store, i64 sweep, std::span<const PlanEntry> plan, bool changes) {
+  if (!changes) {
     const auto stored = store.plan(sweep);
     if (!stored) return tl::unexpected(stored.error());
     std::set<std::string> has, wants;
@@ -222,7 +227,7 @@ Expected<OwnWork> own_work(store::Store& store, i64 sweep, std::span<const PlanE
   }
   const auto progress = store.progress(sweep);
   if (!progress) return tl::unexpected(progress.error());
-  return progress->pending + progress->running > 0 ? OwnWork::kLeft : OwnWork::kNow;
+  return progress->pending + progress->running > 0 ? OwnWork::kBlocked : OwnWork::kNow;
 }
 
 std::vector<Outcome> outcomes_of_runs() {

@@ -114,12 +114,12 @@ Driven<RunReport> run_with_lease(SweepDriver&, const LeasedRun&,
 
 // What becomes of a command's own work once the run that it watched has ended.
 enum class OwnWork {
-  kNone,  // the sweep had it already
-  kNow,   // every trial of the sweep is final: it can be done
-  kLeft,  // that run left trials, as one does that was stopped: a person decides what goes on
+  kNone,     // the sweep had it already
+  kNow,      // every trial of the sweep is final: it can be done
+  kBlocked,  // that run left trials, as one does that was stopped: a person decides what goes on
 };
-// `plan`: trials that the command wants in the sweep; none: those that it has. `reopens`: it runs answered trials again.
-Expected<OwnWork> own_work(store::Store&, i64 sweep, std::span<const PlanEntry> plan, bool reopens);
+// `plan`: trials that the command wants in the sweep; none: those that it has. `changes`: it runs answered trials again, or sets a limit.
+Expected<OwnWork> own_work(store::Store&, i64 sweep, std::span<const PlanEntry> plan, bool changes);
 
 // Every outcome that a trial can be run again for.
 std::vector<Outcome> outcomes_of_runs();

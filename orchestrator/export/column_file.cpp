@@ -52,6 +52,13 @@ std::string type_of(std::span<const Value> values) {
   return !number ? "text" : whole ? "i64" : "f64";
 }
 
+// A number beside words, as a word. Null stays.
+Value as_text(const Value& value) {
+  if (std::holds_alternative<std::string>(value)) return value;
+  const nlohmann::json json = json_of(value);
+  return json.is_null() ? value : Value(json.dump());
+}
+
 template <class T>
 void put_bytes(std::ostream& out, const std::vector<T>& values) {
   out.write(reinterpret_cast<const char*>(values.data()),
@@ -68,8 +75,12 @@ ColumnSelection selection_of(std::span<const Column* const> columns) {
 }
 
 FileColumn file_column(const Column& column, const ResultColumns& rows) {
-  if (column.key == kId) return file_column(std::string(column.key), std::string(column.unit), ids_of(rows));
   FileColumn out{std::string(column.key), std::string(column.type), std::string(column.unit)};
+  if (column.key == kId) {
+    out = file_column(out.name, out.unit, ids_of(rows));
+    out.type = column.type;
+    return out;
+  }
   if (is_number(column))
     out.numbers = &rows.numbers.find(column.key)->second;
   else
@@ -79,6 +90,8 @@ FileColumn file_column(const Column& column, const ResultColumns& rows) {
 
 FileColumn file_column(std::string name, std::string unit, CodedColumn coded) {
   FileColumn out{std::move(name), type_of(coded.values), std::move(unit)};
+  if (out.type == "text")
+    for (Value& value : coded.values) value = as_text(value);
   out.own = std::make_unique<const CodedColumn>(std::move(coded));
   out.coded = out.own.get();
   return out;

@@ -189,16 +189,19 @@ Delivered<void> Mlflow::open(const TrackerSweep& sweep, const std::optional<Rece
 Delivered<void> Mlflow::log(const TrackerRun& run, const std::string& id,
                             const std::optional<Receipt>& before) {
   const i64 revision = before ? before->revision + 1 : 0;
-  // A run that was delivered before gets its parameters again: it lacks the axes that came since. MLflow takes equal ones.
   const std::vector<Json> params = mlflow_params(run);
-  for (std::size_t at = 0; at < params.size(); at += kMlflowParams) {
-    Json batch = {{"run_id", id}, {"params", slice(params, at, at + kMlflowParams)}};
-    if (at == 0) batch["tags"] = mlflow_tags(run);
-    SWEEP_TRY(call("POST", "runs/log-batch", batch));
-  }
+  Json first = {{"run_id", id}, {"tags", mlflow_tags(run)}};
+  if (!before) first["params"] = slice(params, 0, kMlflowParams);
+  SWEEP_TRY(call("POST", "runs/log-batch", first));
   const auto metrics = mlflow_metrics(run, revision);
   for (std::size_t at = 0; at < metrics.size(); at += kMlflowMetrics) {
     const Json batch = {{"run_id", id}, {"metrics", slice(metrics, at, at + kMlflowMetrics)}};
+    SWEEP_TRY(call("POST", "runs/log-batch", batch));
+  }
+  // A run that was delivered before gets its parameters again: it lacks the axes that came since. MLflow takes equal ones
+  // and refuses changed ones, so they are last.
+  for (std::size_t at = before ? 0 : kMlflowParams; at < params.size(); at += kMlflowParams) {
+    const Json batch = {{"run_id", id}, {"params", slice(params, at, at + kMlflowParams)}};
     SWEEP_TRY(call("POST", "runs/log-batch", batch));
   }
   return {};

@@ -1,6 +1,7 @@
 #include "orchestrator/grid/config_text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <initializer_list>
 
@@ -24,11 +25,24 @@ bool is_one_of(std::string_view text, std::initializer_list<std::string_view> wo
   return std::ranges::find(words, text) != words.end();
 }
 
-// A number of YAML 1.1 that JSON does not have: +1, .5, 1., 1_000. Else the text.
+// The digits after 0x, 0b or a leading 0, which is octal in YAML 1.1. nullopt: none of these, or no such number.
+std::optional<i64> whole_of_another_base(std::string_view digits) {
+  if (digits.size() < 2 || digits[0] != '0') return std::nullopt;
+  const int base = digits[1] == 'x' ? 16 : digits[1] == 'b' ? 2 : 8;
+  const std::string_view rest = digits.substr(base == 8 ? 1 : 2);
+  i64 value = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value, base);
+  const bool whole =
+      !rest.empty() && rest[0] != '-' && error == std::errc{} && end == rest.data() + rest.size();
+  return whole ? std::optional(value) : std::nullopt;
+}
+
+// A number of YAML 1.1 that JSON does not have: +1, .5, 1., 1_000, 0x10, 010. Else the text.
 ConfigTree number_or_text(const std::string& text) {
   std::string digits = text;
   if (!digits.starts_with('_')) std::erase(digits, '_');
   if (digits.starts_with('+')) digits.erase(0, 1);
+  if (const auto other = whole_of_another_base(digits)) return *other;
   const auto whole = number_in<i64>(digits);
   if (whole && std::to_string(*whole) == digits) return *whole;
   const auto real = digits.find('.') == std::string::npos ? std::nullopt : number_in<double>(digits);
@@ -53,7 +67,8 @@ bool looks_like_number(std::string_view text) {
          text.find_first_not_of("0123456789+-._eE") == std::string_view::npos;
 }
 
-// Text that YAML 1.1 reads as such without quotes: no flag, no number, no date. Infinity is kept as text, and is none.
+// Text that YAML 1.1 reads as such without quotes: no flag, no number, no date. `.inf` and `.nan` have no form in JSON, so
+// they are kept as text and written without quotes.
 bool is_plain(const std::string& text) {
   if (is_one_of(text, {".inf", "-.inf", ".nan"})) return true;
   const bool word = !text.empty() && text.find_first_of(kSpecial) == std::string::npos &&

@@ -15,7 +15,8 @@ enum class ConfigFormat { kJson, kYaml };
 
 // "true", "True", "null", "~", "12" and "1e-5" as what they are; anything else, and what was in quotes, as text.
 ConfigTree config_value(std::string_view text);
-// A YAML or JSON tree as it stands; unquoted words and numbers as YAML 1.1, which PyYAML reads, has them.
+// A YAML or JSON tree as it stands; unquoted words and numbers as YAML 1.1, which PyYAML reads, has them. But a date
+// stays text, and 1e-5 is a number.
 ConfigTree config_tree(const Node&);
 // Sets `a.b.c`, making what is missing on the way. False: something on the way is no map.
 bool set_path(ConfigTree&, std::string_view path, ConfigTree value);

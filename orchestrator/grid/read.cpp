@@ -143,7 +143,16 @@ Status all_in_use(Reading& in) {
   };
   if (const Dimension* unused = unused_dimension(in.spec, used))
     return refused(unused->place, unused->slots.front(), unused->count);
-  if (const auto unused = unused_value(in.spec, used)) return refused(unused->place, unused->slot, 2);
+  if (const auto unused = unused_value(in.spec, used)) {
+    const std::string& name = in.spec.scope.at(unused->slot).name;
+    return in.refuse(
+        unused->place, {ErrorKind::kUnsupported, name},
+        fmt::format(
+            "this point differs from an earlier one in '{0}' alone, which the program never gets, so the "
+            "same program would run again. Name it in the command, its variables or files, or remove "
+            "one of the points",
+            name));
+  }
   return {};
 }
 

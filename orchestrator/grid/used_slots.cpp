@@ -36,7 +36,8 @@ std::vector<Slot> model_slots(const GridSpec& spec) {
   return out;
 }
 
-// What the program gets of a point. nullopt: the value is absent, or follows from others.
+// The values of the slots in use, in their order: what the program gets of a point. nullopt: the value is absent, or
+// follows from others.
 std::vector<std::optional<i64>> values_of(const Point& point, const std::vector<bool>& given,
                                           const Used& used) {
   std::vector<std::optional<i64>> out;

@@ -85,6 +85,10 @@ def _arrow(parts: list[list[Column]]) -> Frame:
         return arrow.array(column.values).take(codes)
 
     tables = [arrow.table({column.name: array_of(column) for column in part}) for part in parts]
+    words = {field.name for table in tables for field in table.schema if field.type == arrow.string()}
+    for at, table in enumerate(tables):  # numbers in one sweep, words in another: words
+        kinds = [field.with_type(arrow.string()) if field.name in words else field for field in table.schema]
+        tables[at] = table.cast(arrow.schema(kinds))
     return arrow.concat_tables(tables, promote_options="permissive")
 
 

@@ -17,7 +17,8 @@ _LIBRARIES = ("polars", "pandas", "pyarrow")
 def results(db: Path | None = None, sweep: str | None = None, columns: collections.abc.Sequence[str] | None = None, *,
             library: str | None = None) -> typing.Any:
     """Every trial with its axes, outcome and metrics, a row each (docs/fields.md says which columns, in which units). The
-    grid's own axes are the last columns; where a sweep lacks an axis of another one, it is null.
+    grid's own axes are the last columns; where a sweep lacks an axis of another one, it is null. A name in `columns` must be one of
+    every sweep that is read.
 
     db: the database; None: $SWEEP_DB, else sweep.db. sweep: its name; None: all sweeps of the file. columns: some of them,
     which is quicker; None: all. library: "polars", "pandas", "pyarrow", or "columns" for a dictionary of lists; None: the

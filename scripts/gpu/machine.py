@@ -13,7 +13,8 @@ TORCH, CUDA, DRIVER = "2.11.0", "13.0", 580  # the first driver of CUDA 13
 GIB = 1 << 30
 
 # Whole words of the driver's name of a GPU -> the catalogue's name (`sweep hardware`); the first match counts.
-NAMES = [("GB300", "gb300-288gb"), ("GB200", "gb200-186gb"), ("B300", "b300-288gb"), ("B200", "b200-180gb"), ("H200", "h200-141gb"), ("H100 PCIe", "h100-pcie-80gb"), ("H100", "h100-sxm-80gb"),
+NAMES = [("GB300", "gb300-288gb"), ("GB200", "gb200-186gb"), ("B300", "b300-288gb"), ("B200", "b200-180gb"),
+         ("H200", "h200-141gb"), ("H100 PCIe", "h100-pcie-80gb"), ("H100", "h100-sxm-80gb"),
          ("A100-SXM4-40GB", "a100-40gb"), ("A100-PCIE-40GB", "a100-40gb"), ("A100", "a100-80gb"), ("A10G", "a10g-24gb"),
          ("L4", "l4-24gb")]
 
@@ -57,7 +58,7 @@ def gpus():
 
 def catalogue_entry(hardware):
     entries = json.loads((ROOT / "bench_kernels" / "shape" / "hardware.json").read_text())
-    return next(entry for entry in entries if entry["hardware"] == hardware)
+    return next((entry for entry in entries if entry["hardware"] == hardware), None) or sys.exit(f"the catalogue has no '{hardware}'")
 
 
 class Machine:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Loss and adapter gradients of `sweep-rank check` against LoRA in PyTorch: transformers' model with W x + alpha / rank B (A x).
+"""Loss and adapter gradients of `sweep-rank check` against peft's LoRA on transformers' models.
 
 usage: lora_check.py SWEEP_RANK [CASE ...]
-The adapters are written as peft writes them (adapter_model.safetensors, names with base_model.model.). B does not start at zero
-here, since A would have no gradients. Loss within 1e-5 (relative), every norm of an adapter's gradient within 1e-4, and no other gradient.
+The adapters are the file that peft writes (adapter_model.safetensors). B does not start at zero here, since A would have no
+gradients. Loss within 1e-5 (relative), every norm of an adapter's gradient within 1e-4, and no other gradient.
 """
 import importlib.util
 import json
@@ -15,7 +15,7 @@ import tempfile
 import torch
 from hf_check import CASES as HF
 from hf_check import COMMON, compare_layout, main, make_checkpoint
-from safetensors.torch import save_file
+from peft import LoraConfig, get_peft_model
 from transformers import LlamaConfig, Qwen2Config
 
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
@@ -53,32 +53,15 @@ if importlib.util.find_spec("bitsandbytes"):  # a base in 4 bits, whose weights 
     CASES["llama_nf4"] = ("llama_wide", "all_linear", ATTENTION + GATED, 8, 16, ["--tp 2", "--tp 2 --sp", "--pp 2", "--dp 2 --zero 3", "--cp 2"])
 
 
-class Adapted(torch.nn.Module):
-    """A frozen linear layer with an adapter beside it, as peft.tuners.lora.Linear without dropout computes it."""
-
-    def __init__(self, base, inputs, outputs, rank, alpha):
-        super().__init__()
-        self.base, self.scale = base, alpha / rank
-        self.lora_A = torch.nn.Parameter(torch.randn(rank, inputs) * 0.1)
-        self.lora_B = torch.nn.Parameter(torch.randn(outputs, rank) * 0.1)
-
-    def forward(self, x):
-        return self.base(x) + self.scale * (x @ self.lora_A.T) @ self.lora_B.T
-
-
 def adapt(model, modules, rank, alpha):
-    """Freezes the model and puts adapters beside the modules of its layers; gives them by their names."""
-    for p in model.parameters():
-        p.requires_grad_(False)
-    wanted = [name for name, _ in model.named_modules() if name.split(".")[-1] in modules]
-    adapters = {}
-    for name in wanted:
-        parent, leaf = model.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]
-        base = getattr(parent, leaf)
-        inputs, outputs = base.weight.shape if type(base).__name__ == "Conv1D" else base.weight.shape[::-1]
-        adapters[name] = Adapted(base, inputs, outputs, rank, alpha)
-        setattr(parent, leaf, adapters[name])
-    return adapters
+    """peft's adapters beside the modules; those modules by their names."""
+    adapted = get_peft_model(model, LoraConfig(r=rank, lora_alpha=alpha, target_modules=modules, lora_dropout=0.0, bias="none"))
+    layers = {name.removeprefix("base_model.model."): each for name, each in adapted.named_modules() if hasattr(each, "lora_A")}
+    with torch.no_grad():
+        for each in layers.values():
+            for factor in (each.lora_A, each.lora_B):
+                factor["default"].weight.normal_().mul_(0.1)
+    return adapted, layers
 
 
 def compare(case, binary):
@@ -86,18 +69,17 @@ def compare(case, binary):
     with tempfile.TemporaryDirectory() as folder:
         model = make_checkpoint(MODELS[kind](), folder, shards=False)
         quantized = case.endswith("_nf4")
-        adapters = adapt(model, modules, rank, alpha)
+        adapted, layers = adapt(model, modules, rank, alpha)
         with torch.no_grad():
-            for a in adapters.values() if quantized else ():
-                a.base.weight.copy_(through_codes(a.base.weight.detach()))
-        tensors = {f"{name}.{m}.weight": getattr(a, m) for name, a in adapters.items() for m in ("lora_A", "lora_B")}
-        save_file({"base_model.model." + name: t.detach().contiguous() for name, t in tensors.items()},
-                  os.path.join(folder, "adapter_model.safetensors"))
+            for each in layers.values() if quantized else ():
+                each.base_layer.weight.copy_(through_codes(each.base_layer.weight.detach()))
+        tensors = {f"{name}.{m}.weight": getattr(each, m)["default"].weight for name, each in layers.items() for m in ("lora_A", "lora_B")}
+        adapted.save_pretrained(folder)
         ids = torch.randint(0, model.config.vocab_size, (4, 65), generator=torch.Generator().manual_seed(5))
         path = os.path.join(folder, "tokens.json")
         with open(path, "w") as f:
             json.dump(ids.tolist(), f)
-        logits = model(input_ids=ids[:, :-1], use_cache=False).logits
+        logits = adapted(input_ids=ids[:, :-1], use_cache=False).logits
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten())
         loss.backward()
         norms = {name: t.grad.double().norm().item() for name, t in tensors.items()}

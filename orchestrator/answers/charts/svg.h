@@ -1,4 +1,4 @@
-// Svg: what all pictures are written with; words are escaped here.
+// Svg: what pictures share; words are escaped here.
 #pragma once
 #include <fmt/format.h>
 

@@ -29,7 +29,6 @@ std::string colour(std::size_t kind) {
   return std::string(kColours[kind % kColours.size()]);
 }
 
-// JSON text that is safe inside of a script element: no `</script>` and no `<!--` survives.
 json axis(const char* scale, const char* side, const std::string& title) {
   return {{"scale", scale},     {"orient", side},        {"title", safe_text(title)}, {"titleFont", kFont},
           {"labelFont", kFont}, {"titleFontSize", 12},   {"labelFontSize", 11},       {"labelOverlap", true},

@@ -33,11 +33,14 @@ TEST(ConfigText, QuotedScalarsOfAFileStayText) {
   EXPECT_EQ(tree_of(config_template(tree, ConfigFormat::kYaml)), tree);
 }
 
-TEST(ConfigText, UnquotedScalarsOfAFileAreWhatPyYamlReads) {
+TEST(ConfigText, UnquotedScalarsOfAFileAreWhatPyYamlReadsButDatesAndExponents) {
   const auto tree = tree_of(
-      "x: [True, FALSE, Null, ~, yes, Off, .5, 5., +3, 1_000, -1.5, 1e-5, 7B, 1.2.3, _1, nO, .inf]\n");
-  const ConfigTree values{true, false, nullptr, nullptr, true,    false, 0.5,  5.0,   3,
-                          1000, -1.5,  1e-5,    "7B",    "1.2.3", "_1",  "nO", ".inf"};
+      "x: [True, FALSE, Null, ~, yes, Off, .5, 5., +3, 1_000, -1.5, 1e-5, 7B, 1.2.3, _1, nO, .inf, 0x1F, "
+      "0b11, 0777, 08, 0x, "
+      "2024-01-01]\n");
+  const ConfigTree values{true,   false, nullptr, nullptr, true, false,   0.5,         5.0,
+                          3,      1000,  -1.5,    1e-5,    "7B", "1.2.3", "_1",        "nO",
+                          ".inf", 31,    3,       511,     "08", "0x",    "2024-01-01"};
   const ConfigTree expected{{"x", values}};
   EXPECT_EQ(tree, expected);
   EXPECT_EQ(tree_of(config_template(tree, ConfigFormat::kYaml)), expected);
