@@ -245,8 +245,8 @@ TEST_F(SweepDriverTest, AfterAWatchedRunThereIsWorkWhereTheSweepLacksWhatIsWante
   ASSERT_TRUE(driver.sync_plan(has, {0, 2, 1}));
   EXPECT_EQ(work(has, false), OwnWork::kNone);
   EXPECT_EQ(work({}, false), OwnWork::kNone);
-  EXPECT_EQ(work(wants, false), OwnWork::kLeft) << "that run was stopped: its trials are pending";
-  EXPECT_EQ(work({}, true), OwnWork::kLeft);
+  EXPECT_EQ(work(wants, false), OwnWork::kBlocked) << "that run was stopped: its trials are pending";
+  EXPECT_EQ(work({}, true), OwnWork::kBlocked);
   ASSERT_TRUE(run_all(driver));
   EXPECT_EQ(work(has, false), OwnWork::kNone);
   EXPECT_EQ(work(wants, false), OwnWork::kNow);
