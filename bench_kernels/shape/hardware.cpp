@@ -27,7 +27,7 @@ Hardware hardware_of(const nlohmann::json& entry) {
   entry.at("hardware").get_to(h.name);
   h.gpu = entry.value("name", "");
   h.gpus_per_node = entry.value("gpus_per_node", h.gpus_per_node);
-  h.linked_gpus = entry.value("linked_gpus", h.gpus_per_node);
+  h.linked_gpus = entry.value("linked_gpus", h.linked_gpus);
   if (entry.contains("memory_bytes")) h.memory_bytes = entry.at("memory_bytes").get<i64>();
   h.multiprocessors = entry.value("multiprocessors", h.multiprocessors);
   h.compute_capability = entry.value("compute_capability", "");

@@ -99,8 +99,8 @@ std::optional<std::string> attention_objection(const Trial& t, KernelPath path) 
   if (family_of(t.spec).sinks() && attention_kind(t, path) != AttentionKind::kFlash)
     return fmt::format(
         "attention {} has no sinks, which {} models have: they follow from the log-sum-exp that flash gives; "
-        "take "
-        "flash, which GPUs run in precisions of 16 bits or fewer from compute capability 8.0 on",
+        "take flash, which GPUs run in precisions of 16 bits or fewer from compute capability 8.0 on, with "
+        "heads of at most 256, a multiple of 8",
         attention_kind(t, path), t.spec.family);
   if (family_of(t.spec).relative_positions && attention_kind(t, path) != AttentionKind::kMath)
     return fmt::format(
@@ -112,7 +112,8 @@ std::optional<std::string> attention_objection(const Trial& t, KernelPath path) 
     return fmt::format(
         "cp {} in a ring needs flash attention, which GPUs run in precisions of 16 bits or fewer from "
         "compute "
-        "capability 8.0 on; take such a precision, or cp_comm_type all_to_all",
+        "capability 8.0 on, with heads of at most 256, a multiple of 8; take these, or cp_comm_type "
+        "all_to_all",
         t.cp);
   return std::nullopt;
 }

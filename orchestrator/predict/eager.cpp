@@ -16,13 +16,15 @@ bool stays_gathered(const Layout& l) {
 }
 
 // Weights that compute, where what is kept is sharded or of another type: of the unit at work, `ahead`
-// fetched before it; all of a stage where FSDP2 keeps them until the backward (ZeRO 2), or as autocast does.
+// fetched before it; all of a stage where FSDP2 keeps them until the backward (ZeRO 2), or as autocast does. Codes are
+// gathered as codes, and cast by none.
 double gathered_weights(const Layout& l, const StageWork& s, bool own_types, bool at_loss, double ahead) {
   if (own_types && l.zero < 3) return 0;
-  if (l.zero < 2 || l.dp * l.cp <= 1) return l.casts ? l.element * s.parameters : 0;
-  if (l.zero < 3 || (!own_types && stays_gathered(l))) return l.element * s.parameters;
-  const double layer = l.layer_parameters / l.tp, table = l.vocab * l.hidden / l.tp;
-  return l.element * (at_loss && s.loss ? table : (1 + ahead) * layer);
+  const double codes = codes_of(l, s), values = l.element * (s.parameters - codes);
+  if (l.zero < 2 || l.dp * l.cp <= 1) return l.casts ? values : 0;
+  if (l.zero < 3 || (!own_types && stays_gathered(l))) return values + kCodeBytes * codes;
+  if (at_loss && s.loss) return l.element * l.vocab * l.hidden / l.tp;
+  return (codes > 0 ? kCodeBytes : l.element) * (1 + ahead) * l.layer_parameters / l.tp;
 }
 
 // Without sequence parallelism ten of 34 bytes x hidden_size are not divided over tp: norms, their results and what
@@ -47,7 +49,8 @@ MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
   shape::StateBytes states = own_types ? trainer_states(l, f) : l.states;
   MemoryParts whole = states_and_activations(c, s, states, saved, f.loss_parallel > 0 ? l.tp : 1);
   // FSDP2 shards what it keeps gathered.
-  if (l.zero == 2 && !own_types) whole.weights = states.weights * s.with_all_experts / (l.dp * l.cp);
+  if (l.zero == 2 && !own_types)
+    whole.weights = (whole.weights + states.weights * (s.with_all_experts - s.parameters)) / l.shard;
   const bool stays = !own_types && stays_gathered(l);
   const double gradients =
       stays ? (l.casts ? 4 : l.element) * (l.frozen ? s.adapters : s.parameters) : whole.gradients;

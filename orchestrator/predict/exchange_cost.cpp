@@ -26,10 +26,11 @@ double passes_of(OptimizerKind kind) {
 // its last.
 double CostModel::wire(const char* kind, double calls, double bytes, double ranks, double span) const {
   if (ranks <= 1) return 0;
-  const double joined = real(std::max(t_.gpus_per_node, h_.linked_gpus));
-  const double nodes = std::max(1.0, span / joined);
-  if (const auto* link = p_.link(kind, backend_, std::min(ranks, span), nodes))
+  // Links are measured by nodes; the catalogue's reach over a rack.
+  const auto nodes_of = [&](i64 gpus) { return std::max(1.0, span / real(gpus)); };
+  if (const auto* link = p_.link(kind, backend_, std::min(ranks, span), nodes_of(t_.gpus_per_node)))
     return calls * link->latency_s + bytes / link->bandwidth;
+  const double nodes = nodes_of(std::max(t_.gpus_per_node, h_.linked_gpus));
   constexpr double kLatency = 20e-6;
   const std::string_view what = kind;
   const bool ring = what == "all_reduce" || what == "all_gather" || what == "reduce_scatter";

@@ -56,6 +56,11 @@ struct Layout {
   SeenEffects seen;  // those of the profile's cluster, where the trial's hardware is the same
 };
 
+// Of a stage's parameters those that are kept as codes.
+inline double codes_of(const Layout& l, const StageWork& s) {
+  return l.code_bytes > 0 ? s.layers * l.layer_parameters / l.tp : 0;
+}
+
 // REQUIRES: degrees >= 1 and a completed model. Reuses the memory of `out`.
 void make_layout(const Trial&, const TrainerProfile&, Layout& out);
 

@@ -120,7 +120,7 @@ MemoryParts states_and_activations(const Case& c, const StageWork& s, const shap
   const auto held = [&](double sharded_from) {
     return l.zero >= sharded_from ? s.with_all_experts : s.parameters;
   };
-  const double codes = l.code_bytes > 0 ? s.layers * l.layer_parameters / l.tp : 0;
+  const double codes = codes_of(l, s);
   out.weights = states.weights * (held(3) - codes) + l.code_bytes * codes + states.weights * s.adapters;
   out.gradients = states.gradients * (l.frozen ? s.adapters : held(2));
   out.optimizer = states.optimizer * (l.frozen ? s.adapters : held(1));

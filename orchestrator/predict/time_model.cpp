@@ -13,6 +13,14 @@ namespace {
 constexpr double kForwardCollectives = 4;
 // Bytes the optimizer reads and writes per parameter.
 constexpr double kOptimizerTraffic = 30;
+// Bytes that a score of `attention: math` moves where the profile has no figure: it passes five times in 16 bits,
+// forward and backward, as Megatron-LM's does (profiles/megatron.json).
+constexpr double kMathTraffic = 20;
+
+// A micro-batch's seconds in parts as long as its forward: without gradients of weights a backward is one part, else two.
+double forwards(const Layout& l) {
+  return l.frozen ? 2 : 3;
+}
 
 // Interpolates log-log; beyond the table its ends hold.
 double bandwidth(const std::vector<double>& nodes, const std::vector<double>& values, double n) {
@@ -30,8 +38,10 @@ struct Links {
   const TrainerProfile& p;
   const shape::Hardware& h;
   bool measured() const { return !p.links.nodes.empty() && p.hardware == h.name; }
-  // GPUs that the fast links join: a node, or a rack of several.
-  double joined() const { return std::max(l.gpus_per_node, real(h.linked_gpus)); }
+  // GPUs that the fast links join: a node, or a rack of several. Links are measured by nodes.
+  double joined() const {
+    return measured() ? l.gpus_per_node : std::max(l.gpus_per_node, real(h.linked_gpus));
+  }
   double plain(double nodes) const { return nodes <= 1 ? h.intra_node_bandwidth : h.inter_node_bandwidth; }
   double all_gather(double ranks, double nodes) const {
     return measured() ? bandwidth(p.links.nodes, p.links.all_gather, nodes) : h.ring_bandwidth(ranks, nodes);
@@ -81,13 +91,14 @@ double expert_seconds(const Links& k) {
 
 // Exchanges of data parallelism: those that the program may run beside its passes and those that it waits for. The
 // gradient of a first stage's token table comes last and ZeRO-3 gathers it first, and the head's table is gathered again
-// where its backward follows its forward: nothing is left to run beside that.
+// where its backward follows its forward: nothing is left to run beside that. Frozen tables have no gradient.
 struct Exchanges {
   double beside = 0, waited = 0, ends = 0;
   double seconds(double passes) const { return waited + std::max(ends, beside - passes); }
 };
 
-Exchanges data_parallel(const Links& k, double parameters, double trained) {
+// `codes`: those of the parameters that are kept as codes, which ZeRO-3 gathers.
+Exchanges data_parallel(const Links& k, double parameters, double codes, double trained) {
   const Layout& l = k.l;
   if (l.dp * l.cp <= 1) return {};
   const ProfileFacts& f = k.p.facts;
@@ -97,12 +108,14 @@ Exchanges data_parallel(const Links& k, double parameters, double trained) {
   };
   const double ranks = l.dp * l.cp;
   const double reduce = f.gradient_bytes * trained / k.all_reduce(ranks, span(ranks));
-  const double gather =
-      f.weight_bytes * (l.zero < 3 ? trained : parameters) / k.all_gather(l.shard, span(l.shard));
+  const double gathered = l.zero < 3 ? f.weight_bytes * trained
+                                     : f.weight_bytes * parameters + (kCodeBytes - f.weight_bytes) * codes;
+  const double gather = gathered / k.all_gather(l.shard, span(l.shard));
   const double table = std::min(1.0, l.vocab * l.hidden / l.tp / parameters);
-  if (l.zero < 1) return {reduce, 0, table * reduce};
-  if (l.zero < 3) return {0.5 * reduce, gather, table * 0.5 * reduce};
-  return {l.micros * (0.5 * reduce + 2 * gather), 0, table * (0.5 * reduce + 2 * gather)};
+  const double last = l.frozen ? 0 : reduce;
+  if (l.zero < 1) return {reduce, 0, table * last};
+  if (l.zero < 3) return {0.5 * reduce, gather, table * 0.5 * last};
+  return {l.micros * (0.5 * reduce + 2 * gather), 0, table * (0.5 * last + 2 * gather)};
 }
 
 // From the first forward to the last backward. Under 1f1b the slowest stage works on every micro-batch and
@@ -114,12 +127,12 @@ double pipeline_seconds(const Layout& l, const std::vector<double>& stages) {
   constexpr i64 kMostWalked = 256;
   const bool can_be = p.ranks <= kMostWalked && (p.chunks == 1 || p.micros % p.ranks == 0);
   if (p.kind == Schedule::k1f1b || p.ranks == 1 || !can_be) return (l.micros - 1) * slowest + all;
+  const double parts = forwards(l), chunks = static_cast<double>(p.chunks);
   thread_local std::vector<shape::StageSeconds> virtual_stages;
   virtual_stages.clear();
   for (i64 chunk = 0; chunk < p.chunks; ++chunk)
     for (const double s : stages)
-      virtual_stages.push_back(
-          {s / 3 / static_cast<double>(p.chunks), s * 2 / 3 / static_cast<double>(p.chunks)});
+      virtual_stages.push_back({s / parts / chunks, s * (parts - 1) / parts / chunks});
   return shape::pipeline_seconds(p, virtual_stages, 0);
 }
 
@@ -155,15 +168,20 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   const double half = l.fp8 ? h.peak_for(Precision::kBf16, false).value_or(peak) : peak;
   const double flops = peak * t.matmul_share, half_flops = half * t.matmul_share;
   const double memory = h.memory_bandwidth * t.bandwidth_share;
-  // A frozen weight has no gradient.
-  const double products = (l.frozen ? 4 : 6) * l.active_parameters / l.tp * l.tokens;
-  const double attention = 7 * l.tokens * l.keys * l.width / l.tp / p.facts.attention_share;
+  const double again = 1 + (l.recompute ? 1 : l.selective ? p.facts.selective_again : 0) / 3;
+  // A frozen weight has no gradient: its forward, which is computed again, is half of its products.
+  const double each = l.frozen ? 4 * (1 + 1.5 * (again - 1)) / again : 6;
+  const double products = each * l.active_parameters / l.tp * l.tokens;
+  const double of_score =
+      l.math_attention && p.facts.score_traffic == 0 ? kMathTraffic : p.facts.score_traffic;
+  const double traffic = l.written_out ? of_score : 0;
+  const double share = traffic > 0 ? 1 : p.facts.attention_share;  // which is FlashAttention's
+  const double attention = 7 * l.tokens * l.keys * l.width / l.tp / share;
   const double rows = l.has_experts ? 2 * l.top_k * l.hidden : 0;  // to the experts and back
   const double saved = (p.facts.hidden_saved * l.hidden + wide_tensors(l, p.facts) * l.wide + rows) / l.tp;
   const double moved = 3 * l.element * saved * l.tokens + (l.fp8 ? rounded_bytes(l) : 0) +
-                       (l.written_out ? p.facts.score_traffic * l.tokens * l.keys * l.heads / l.tp : 0);
+                       traffic * l.tokens * l.keys * l.heads / l.tp;
   const double values = l.dequantized * (l.element + kCodeBytes);  // codes read, values written
-  const double again = 1 + (l.recompute ? 1 : l.selective ? p.facts.selective_again : 0) / 3;
   out.layer_gpu = again * (products / flops + attention / half_flops + moved / memory + t.kernel_s) +
                   values / memory + tensor_seconds(links) + context_seconds(links) + expert_seconds(links);
   const double hops = l.seen.slow_collectives ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0;
@@ -197,7 +215,7 @@ TimePrediction TimeModel::plain_seconds(const Case& c, const MemoryPrediction& m
   const shape::Hardware& h = c.hardware;
   const TimeParameters& t = p.time;
   const Links links{l, p, h};
-  double slowest = 0, parameters = 0, trained = 0;
+  double slowest = 0, parameters = 0, codes = 0, trained = 0;
   thread_local std::vector<double> stages;
   stages.clear();
   for (const StageTime& s : c.times.of) {
@@ -206,7 +224,7 @@ TimePrediction TimeModel::plain_seconds(const Case& c, const MemoryPrediction& m
     slowest = std::max(slowest, stages.back());
   }
   for (const StageWork& s : l.stages) {
-    parameters = std::max(parameters, s.parameters);
+    if (s.parameters > parameters) parameters = s.parameters, codes = codes_of(l, s);
     trained = std::max(trained, l.frozen ? s.adapters : s.parameters);
   }
   TimePrediction out;
@@ -222,9 +240,11 @@ TimePrediction TimeModel::plain_seconds(const Case& c, const MemoryPrediction& m
     out.retry_s = l.micros * t.retry_s * std::clamp((share - p.facts.retry_share) / 0.025, 0.0, 1.0);
   }
   // Gradients are whole in the last micro-batch's backward; ZeRO-3 exchanges in every pass.
-  const double passes = l.zero >= 3 ? out.compute_s : out.compute_s / l.micros * 2 / 3;
-  out.data_parallel_s = t.data_parallel_share *
-                        data_parallel(links, parameters, trained).seconds(p.facts.exchanges_beside * passes);
+  const double passes =
+      l.zero >= 3 ? out.compute_s : out.compute_s / l.micros * (forwards(l) - 1) / forwards(l);
+  out.data_parallel_s =
+      t.data_parallel_share *
+      data_parallel(links, parameters, codes, trained).seconds(p.facts.exchanges_beside * passes);
   const double owners = l.zero >= 1 ? l.shard : 1;
   out.optimizer_s = t.optimizer_share * trained * kOptimizerTraffic / owners / h.memory_bandwidth;
   out.step_s = out.compute_s + out.pipeline_s + out.slow_messages_s + out.retry_s + out.data_parallel_s +

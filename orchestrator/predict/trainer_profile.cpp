@@ -130,6 +130,7 @@ Expected<Json> with_base(Json own) {
   auto whole = with_base(Json::parse(base->json));
   if (!whole) return whole;
   Json origins = own.value("origins", Json::array());
+  if (!origins.is_array()) return fail("origins: it is no list");
   std::vector<std::string> said;
   for (const Json& origin : origins)
     for (const Json& of : at(origin, "of"))

@@ -119,11 +119,13 @@ class PhantomTest(unittest.TestCase):
         small, page = 512 * got["small"], 2 << 20
         self.assertEqual((got["held"], got["after"], got["peak"], got["reset"]), (4 * GIB + small, small, 4 * GIB + small, small), err)
         self.assertEqual((got["used"], got["kept"], got["trimmed"]), (4 * GIB + page, 4 * GIB + page, page))
+        self.assertEqual(got["reserved_most"], 4 * GIB + page, "the most used was set back alone")
 
     def test_products_of_few_bits(self):
         (got,), err = self.run_case("products", program=CALLS, device="b200-180gb")
         self.assertAlmostEqual(got["int8"], 2 * 8192**3 / (4500e12 * 0.75) * 1e3, delta=0.1, msg=err)
         self.assertAlmostEqual(got["fp4"], 2 * 8192**3 / (4500e12 * 0.75) * 1e3, delta=0.1, msg=err)
+        self.assertAlmostEqual(got["thin"], 2 * 8192**2 / 8e12 * 1e3, delta=0.005, msg=err)
 
     def nvml(self):
         """(bytes used, processes) of device 0, as another program asks NVML."""

@@ -84,7 +84,8 @@ cublasStatus_t multiply(cublasHandle_t handle, double m, double n, double k, dou
                         bool fast = false) {
   const CublasState& state = state_of(handle);
   const bool tensor = fast || (state.math & CUBLAS_TF32_TENSOR_OP_MATH) != 0;
-  return run_product(state.stream, {m, n, k, batch, type_bytes(type), type_name(type, tensor)});
+  return run_product(state.stream,
+                     {m, n, k, batch, type_bytes(type), type_bytes(type), type_name(type, tensor)});
 }
 
 // A dot product: its result is zero, as all that kernels would compute.

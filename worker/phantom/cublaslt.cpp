@@ -119,5 +119,5 @@ PHANTOM_API cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t
   const bool tensor = how.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
   return run_product(stream, {static_cast<double>(out.rows), static_cast<double>(out.cols), inner,
                               static_cast<double>(std::max(out.batch, 1)), type_bytes(left.type),
-                              type_name(left.type, tensor)});
+                              type_bytes(out.type), type_name(left.type, tensor)});
 }

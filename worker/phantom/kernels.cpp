@@ -93,11 +93,11 @@ KernelTime KernelModel::time(const Grid& grid, const Grid& block, void* const* a
 
 Product KernelModel::product(void* const* arguments) const {
   const GroupedSizes all = grouped_sizes(arguments);
-  return {all.m, all.n, all.k, 1, groups_fp8_ ? 1.0 : 2.0, groups_fp8_ ? "fp8" : "bf16"};
+  return {all.m, all.n, all.k, 1, groups_fp8_ ? 1.0 : 2.0, 2, groups_fp8_ ? "fp8" : "bf16"};
 }
 
 double traffic_of(const Product& p) {
-  return p.batch * (p.m * p.k + p.k * p.n + p.m * p.n) * p.bytes;
+  return p.batch * ((p.m * p.k + p.k * p.n) * p.bytes + p.m * p.n * p.result_bytes);
 }
 
 KernelTime product_time(const Product& product) {

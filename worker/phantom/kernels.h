@@ -12,7 +12,7 @@ namespace sweep::phantom {
 // Factors of m x k and k x n.
 struct Product {
   double m = 0, n = 0, k = 0, batch = 1;
-  double bytes = 2;  // bytes of an element
+  double bytes = 2, result_bytes = 2;  // of an element of the factors, of one of the result
   std::string type = "bf16";
 };
 

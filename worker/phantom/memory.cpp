@@ -134,10 +134,15 @@ void Memory::set_threshold(int device, std::uint64_t bytes) {
   pools_[device].threshold = bytes;
 }
 
-void Memory::reset_most(int device) {
+void Memory::reset_most_used(int device) {
   const std::lock_guard lock(pools_mutex_);
   Pool& pool = pools_[device];
   pool.most_used = pool.used;
+}
+
+void Memory::reset_most_reserved(int device) {
+  const std::lock_guard lock(pools_mutex_);
+  Pool& pool = pools_[device];
   pool.most_reserved = pool.reserved;
 }
 

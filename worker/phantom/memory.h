@@ -46,7 +46,9 @@ class Memory {
   std::optional<Range> find(const void* at);
   Pool pool(int device);
   void set_threshold(int device, std::uint64_t bytes);
-  void reset_most(int device);  // the most used and reserved are those of now
+  // The most used, or the most reserved, is what is so now.
+  void reset_most_used(int device);
+  void reset_most_reserved(int device);
   void trim(int device, std::uint64_t keep);
 
  private:

@@ -20,7 +20,7 @@ thread_local Group group;
 
 void put(Stream& stream, std::vector<Part> parts) {
   ++counters().launches;
-  // The nodes of a communicator that is still being made are not known yet: as on one node.
+  // The nodes of a communicator that is still being made are not known yet: as on the nodes of those who have come.
   const Ns lasts = group_time(parts);
   for (Part& part : parts) part.lasts = lasts;
   Work work;

@@ -68,8 +68,10 @@ PHANTOM_API cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolA
     std::uint64_t threshold = 0;
     std::memcpy(&threshold, value, sizeof threshold);
     Memory::get().set_threshold(*device, threshold);
-  } else if (attribute == cudaMemPoolAttrReservedMemHigh || attribute == cudaMemPoolAttrUsedMemHigh) {
-    Memory::get().reset_most(*device);
+  } else if (attribute == cudaMemPoolAttrReservedMemHigh) {
+    Memory::get().reset_most_reserved(*device);
+  } else if (attribute == cudaMemPoolAttrUsedMemHigh) {
+    Memory::get().reset_most_used(*device);
   }
   return cudaSuccess;
 }

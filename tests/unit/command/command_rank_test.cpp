@@ -3,21 +3,20 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/files.h"
 #include "schema/codec.h"
 #include "schema/progress.h"
 #include "schema/spool.h"
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::command {
 namespace {
 
 TEST(CommandRank, OneThatCannotReadItsAttemptSaysSoOfThatAttempt) {
-  char root[] = "/tmp/sweep_command_rank_XXXXXX";
-  ASSERT_NE(::mkdtemp(root), nullptr);
-  const auto folder = std::filesystem::path(root) / "41";
+  const TemporaryFolder root;
+  const auto folder = root / "41";
   std::filesystem::create_directory(folder);
   RankLaunch launch;
   launch.attempt_dir = launch.rendezvous_dir = folder;
@@ -33,7 +32,6 @@ TEST(CommandRank, OneThatCannotReadItsAttemptSaysSoOfThatAttempt) {
   EXPECT_EQ(record->attempt, 41);
   EXPECT_EQ(record->rank, 1);
   EXPECT_EQ(record->outcome, Outcome::kCrash);
-  std::filesystem::remove_all(root);
 }
 
 }  // namespace

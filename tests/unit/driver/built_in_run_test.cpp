@@ -3,8 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
+
+#include "tests/support/temporary_folder.h"
 
 namespace sweep::driver {
 namespace {
@@ -14,14 +15,8 @@ class BuiltInRunTest : public ::testing::Test {
   void SetUp() override {
     ::unsetenv("SLURM_JOB_ID");
     ::setenv("SWEEP_SITE", "/nonexistent/site.yaml", 1);
-    std::string pattern = (std::filesystem::temp_directory_path() / "built_in_run_XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    dir_ = pattern;
   }
-  void TearDown() override {
-    std::filesystem::remove_all(dir_);
-    ::unsetenv("SWEEP_SITE");
-  }
+  void TearDown() override { ::unsetenv("SWEEP_SITE"); }
   // The launcher that a grid with this text names; empty: an error.
   std::string named_by(const std::string& text) const {
     std::ofstream(dir_ / "grid.yaml") << text;
@@ -31,7 +26,7 @@ class BuiltInRunTest : public ::testing::Test {
     EXPECT_TRUE(choice) << choice.error().message;
     return choice ? choice->on : "";
   }
-  std::filesystem::path dir_;
+  const TemporaryFolder dir_;
 };
 
 TEST_F(BuiltInRunTest, AGridMayNameABuiltInRecipe) {

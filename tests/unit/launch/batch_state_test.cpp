@@ -31,6 +31,16 @@ TEST(BatchState, OnlyWhatMayBeAbsentIsSubmittedAgain) {
   }
 }
 
+TEST(BatchState, OneThatTheSchedulerMayHaveIsCancelledOrLeft) {
+  for (const State state : {State::kInDoubt, State::kQueued, State::kRunning, State::kLastWords}) {
+    EXPECT_EQ(next_state(state, On::kGivenUp), State::kCancelling) << name_of(state);
+    EXPECT_EQ(next_state(state, On::kBye), State::kLeaving) << name_of(state);
+  }
+  EXPECT_EQ(next_state(State::kCancelling, On::kBye), State::kLeaving);
+  for (const On event : {On::kGivenUp, On::kBye})
+    EXPECT_EQ(next_state(State::kWaitingForRoom, event), State::kClosed) << "nothing was submitted";
+}
+
 TEST(BatchState, AnAbandonedJobIsClosed) {
   for (const State state : kAll)
     EXPECT_EQ(next_state(state, On::kAbandoned), State::kClosed) << name_of(state);

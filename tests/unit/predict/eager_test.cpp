@@ -83,6 +83,27 @@ TEST(UncalibratedGpu, AQuantizedBaseIsDequantizedInEachPass) {
   EXPECT_NEAR(more_ms(Recompute::kFull), 3 * once, 1e-3 * once);  // norms are weights too
 }
 
+// ZeRO 2 of FSDP2 shards what it keeps: over dp_shard ranks, adapters too, and codes as codes.
+TEST(EagerMemory, ZeroTwoShardsAnAdaptersBaseOverItsShardSet) {
+  Trial full = eager_llama(1, 1, 2);
+  full.dp_shard = 4;
+  Trial plain = full;
+  plain.lora_rank = 8;
+  Trial codes = plain;
+  codes.quantize_base = QuantizeBase::kNf4;
+  const auto trained = eager_parts(full, "fsdp2"), frozen = eager_parts(plain, "fsdp2"),
+             coded = eager_parts(codes, "fsdp2");
+  const double layer = 2 * kHidden * kHidden + 2 * kHidden * 1024 + 3 * kHidden * kWide;
+  const double tables = 2 * 128256 * kHidden, base = kLayers * layer + tables;
+  const double adapters = frozen.gradients / 2;  // in 16 bits, whole
+  EXPECT_GT(adapters, 1e6);
+  EXPECT_NEAR(trained.weights, 2 * base / 4, 1e-3 * base);
+  EXPECT_NEAR(frozen.weights - trained.weights, 2 * adapters / 4, 1);
+  EXPECT_NEAR(coded.weights - 2 * adapters / 4, (0.516 * kLayers * layer + 2 * tables) / 4, 1e-3 * base);
+  EXPECT_NEAR(coded.gather_buffers, 0.516 * kLayers * layer + 2 * tables, 1e-3 * base);
+  EXPECT_NEAR(frozen.gather_buffers, 2 * base, 1e-3 * base);
+}
+
 TEST(EagerMemory, GradientsInBf16TakeTwoBytes) {
   Trial t = eager_llama(1, 1, 1), half = t;
   half.grad_dtype = GradDtype::kBf16;

@@ -18,6 +18,8 @@ TEST(TimePhysics, ScoresPassThroughMemoryOnlyWhereAttentionIsWrittenOut) {
   flash.attention = AttentionKind::kFlash, math.attention = AttentionKind::kMath;
   EXPECT_DOUBLE_EQ(step_s(unsaid, "megatron"), step_s(flash, "megatron"));
   EXPECT_GT(step_s(math, "megatron"), 1.2 * step_s(flash, "megatron"));
+  EXPECT_GT(step_s(math, "fsdp2"), 1.2 * step_s(flash, "fsdp2"));
+  EXPECT_DOUBLE_EQ(step_s(unsaid, "fsdp2"), step_s(flash, "fsdp2"));
   unsaid.hardware = flash.hardware = "a100-80gb";
   EXPECT_GT(step_s(unsaid, "megatron"), step_s(flash, "megatron"))
       << "the rows of A100 that the profile was fitted on did not say that they wrote it out";
@@ -35,11 +37,80 @@ TEST(TimePhysics, Fp8LeavesAttentionInSixteenBits) {
 
 TEST(TimePhysics, NvlinkJoinsARackOfGraceBlackwell) {
   EXPECT_EQ(shape::find_hardware("gb200-186gb")->linked_gpus, 72);
-  EXPECT_EQ(shape::find_hardware("b200-180gb")->linked_gpus, 8);
+  EXPECT_EQ(shape::find_hardware("b200-180gb")->linked_gpus, 1);
   Trial rack = laid_out("qwen3-30b-a3b", 8, 64, 1, 1, 1, 1, 1), nodes = rack;
   rack.hardware = "gb200-186gb", rack.nodes = 16, rack.gpus_per_node = 4, nodes.hardware = "b200-180gb";
   rack.ep = nodes.ep = 64;
   EXPECT_LT(step_s(rack, "megatron"), 0.5 * step_s(nodes, "megatron"));
+}
+
+TEST(TimePhysics, TensorParallelismOverNodesTakesTheNetwork) {
+  for (const char* profile : {"fsdp2", "megatron"}) {
+    Trial inside = laid_out("llama3-8b", 1, 1, 8, 1, 4, 1, 1), halves = inside;
+    halves.nodes = 2, halves.gpus_per_node = 4;
+    EXPECT_GT(step_s(halves, profile), 1.1 * step_s(inside, profile)) << profile;
+  }
+}
+
+// `sweep calibrate` measures between nodes, which of GB200 are trays of four.
+TEST(TimePhysics, MeasuredLinksAreLookedUpByNodes) {
+  Trial t = laid_out("llama3-8b", 2, 1, 8, 1, 4, 1, 1);
+  t.hardware = "gb200-186gb", t.gpus_per_node = 4;
+  TrainerProfile slow = built_in("megatron");
+  slow.hardware = t.hardware;
+  slow.links = {{1, 2}, {700e9, 20e9}, {700e9, 20e9}};
+  TrainerProfile fast = slow;
+  fast.links = {{1, 2}, {700e9, 700e9}, {700e9, 700e9}};
+  EXPECT_GT(predicted(t, slow).time.step_s, 2 * predicted(t, fast).time.step_s);
+}
+
+// Two products of a frozen weight, one of them forward: computed again they are three.
+TEST(TimePhysics, RecomputationBesideAFrozenBaseRepeatsHalfOfItsProducts) {
+  Trial none = laid_out("llama2-7b", 1, 1, 1, 1, 1, 4, 0);
+  none.gpus_per_node = 1, none.lora_rank = 8;
+  Trial full = none;
+  full.recompute = Recompute::kFull;
+  TrainerProfile products = built_in("fsdp2");
+  products.time.bandwidth_share = products.facts.attention_share = 1e6;
+  products.time.kernel_s = products.time.layer_launch_s = products.time.optimizer_share = 0;
+  const double layers = 32, layer = 4 * 4096.0 * 4096 + 3 * 4096.0 * 11008, tokens = 4 * 4096;
+  const double flops = 989.4e12 * products.time.matmul_share;
+  EXPECT_NEAR(predicted(full, products).time.step_s - predicted(none, products).time.step_s,
+              2 * layers * layer * tokens / flops, 1e-3 * 2 * layers * layer * tokens / flops);
+}
+
+// Without gradients of weights a backward takes as long as a forward.
+TEST(TimePhysics, AWalkedPipelineOfAFrozenBaseHasEvenPasses) {
+  Trial t = laid_out("llama3-8b", 1, 1, 1, 8, 16, 1, 0);
+  t.schedule = Schedule::kGpipe;
+  Trial frozen = t;
+  frozen.lora_rank = 8;
+  const auto bubble = [](const Trial& of) {
+    const auto time = predicted(of, built_in("fsdp2")).time;
+    return time.pipeline_s / time.compute_s;
+  };
+  EXPECT_NEAR(bubble(frozen), bubble(t), 0.1);
+}
+
+// A quarter of the bytes and less, but for the tables, which stay in 16 bits.
+TEST(TimePhysics, ZeroThreeGathersTheCodesOfAQuantizedBase) {
+  Trial plain = laid_out("llama3-8b", 8, 64, 1, 1, 1, 1, 3);
+  plain.lora_rank = 8;
+  Trial codes = plain;
+  codes.quantize_base = QuantizeBase::kNf4;
+  const auto exchanged = [](const Trial& of) {
+    TrainerProfile p = built_in("fsdp2");
+    p.facts.exchanges_beside = 0;
+    return predicted(of, p).time.data_parallel_s;
+  };
+  EXPECT_LT(exchanged(codes), 0.45 * exchanged(plain));
+}
+
+// The gradient of a table that is not trained is not waited for.
+TEST(TimePhysics, AFrozenTokenTableIsNotReduced) {
+  Trial t = laid_out("llama3-8b", 8, 64, 1, 1, 1, 1, 0);
+  t.lora_rank = 8;
+  EXPECT_EQ(predicted(t, built_in("fsdp2")).time.data_parallel_s, 0) << "the rest is beside the backward";
 }
 
 TEST(TimePhysics, ACardNearItsLimitIsNoSlowerButForNanotron) {

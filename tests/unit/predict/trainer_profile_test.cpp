@@ -41,6 +41,12 @@ TEST(Profile, SaysWhatItLacks) {
   EXPECT_THAT(problem("\"memory_model\"", "\"follows_step\""), HasSubstr("--fit")) << "an earlier version's";
   EXPECT_THAT(problem("facts.need_held", "facts.need_hold"), HasSubstr("'facts.need_held'")) << "no origin";
   EXPECT_THAT(problem("\"links\"\n", "\"lines\"\n"), HasSubstr("'links'"));
+  for (const char* origins : {"{}", "\"x\""}) {
+    const auto own =
+        profile_from_json(std::string(R"({"name": "m", "extends": "fsdp2", "origins": )") + origins + "}");
+    ASSERT_FALSE(own) << origins;
+    EXPECT_THAT(own.error().message, HasSubstr("origins"));
+  }
 }
 
 TEST(Profile, SaysOnlyWhatDiffersFromTheOneThatItExtends) {
@@ -61,6 +67,21 @@ TEST(Profile, SaysOnlyWhatDiffersFromTheOneThatItExtends) {
   EXPECT_EQ(says("facts.logit_bytes"), 1) << "that of the base went";
   EXPECT_EQ(own->origins.front().how, "counted");
   EXPECT_FALSE(profile_from_json(R"({"name": "mine", "extends": "nobody"})"));
+}
+
+// An origin of a base's section would stand beside that of one of its numbers.
+TEST(Profile, ANumberOfABuiltInProfilesMemoryHasOneOrigin) {
+  for (const char* name :
+       {"fsdp2", "transformers", "lightning", "megatron", "deepspeed", "torchtitan", "composer"})
+    for (const char* number : {"base_gib", "fragmentation", "gather_buffers"})
+      EXPECT_EQ(std::ranges::count_if(built_in(name).origins,
+                                      [&](const Origin& o) {
+                                        return std::ranges::any_of(o.of, [&](const std::string& of) {
+                                          return of == "memory" || of == std::string("memory.") + number;
+                                        });
+                                      }),
+                1)
+          << name << " " << number;
 }
 
 TEST(Profile, HasOnlyTheNumbersThatItsModelsRead) {

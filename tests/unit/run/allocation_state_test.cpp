@@ -30,6 +30,13 @@ TEST(AllocationState, EveryStateIsReachedAndLeftAndAnEndIsFinal) {
   EXPECT_EQ(reached.size(), std::size_t{kAllocationStates});
 }
 
+TEST(AllocationState, OneAtWorkMayFinishOrBeReturned) {
+  for (const S state : {S::kRequested, S::kChecked, S::kChecking, S::kServing}) {
+    EXPECT_EQ(next(state, E::kFinish), S::kFinishing) << name_of(state);
+    EXPECT_EQ(next(state, E::kReturned), S::kReturning) << name_of(state);
+  }
+}
+
 // An allocation that was told to finish takes no trials again.
 TEST(AllocationState, OneThatFinishesOnlyEnds) {
   for (const S state : {S::kFinishing, S::kReturning})

@@ -25,13 +25,19 @@ TEST(Catalogue, NamesAreUniqueAndEveryModelNamesItsSource) {
   for (const Hardware& h : all_hardware()) EXPECT_TRUE(names.insert(h.name).second) << h.name;
 }
 
+// What is read is written again, nested members too.
 TEST(Catalogue, NoMemberOfAModelIsMisspelt) {
   std::ifstream file(SWEEP_SOURCE_DIR "/bench_kernels/shape/models.json");
-  auto known = to_json(ModelSpec{});
-  for (const char* beside : {"name", "note", "source"}) known[beside] = nullptr;
-  for (const auto& model : nlohmann::json::parse(file))
-    for (const auto& [key, value] : model.items())
+  for (const auto& model : nlohmann::json::parse(file)) {
+    auto known = to_json(*find_model(model["name"].get<std::string>()));
+    for (const char* beside : {"name", "note", "source"}) known[beside] = nullptr;
+    for (const auto& [key, value] : model.items()) {
       EXPECT_TRUE(known.contains(key)) << model["name"] << ": " << key;
+      if (!value.is_object() || !known.contains(key)) continue;
+      for (const auto& [member, inner] : value.items())
+        EXPECT_TRUE(known[key].contains(member)) << model["name"] << ": " << key << "." << member;
+    }
+  }
 }
 
 TEST(Catalogue, UnknownNamesSuggestTheNearest) {
