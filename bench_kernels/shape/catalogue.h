@@ -23,8 +23,8 @@ struct Hardware {
   std::string name;  // h100-sxm-80gb, cpu, ...
   std::string gpu;   // the driver's name for it; empty for cpu
   i64 gpus_per_node = 1;
-  i64 linked_gpus =
-      1;  // that reach each other at intra_node_bandwidth, of a rack (NVL72); 1: only those of a node
+  // GPUs of a rack that reach each other at intra_node_bandwidth (NVL72). 1: only those of a node do.
+  i64 linked_gpus = 1;
   std::optional<i64> memory_bytes;           // per GPU; absent for cpu (host memory, or memory_cap_bytes)
   std::map<std::string, double> peak_flops;  // dense, by precision: fp32 (tf32 apart), tf32, fp16, bf16, fp8
   double memory_bandwidth = 0;               // bytes/s per GPU
