@@ -73,7 +73,7 @@ Trial fitted_part(Trial out) {
   out.optimizer = OptimizerKind::kFused, out.offload = Offload::kNone;
   out.spec.encoder_layers = 0, out.encoder_seq_len = defaults.encoder_seq_len;
   out.precision = fitted_precision(out.precision), out.grad_dtype = defaults.grad_dtype;
-  out.grad_clip = defaults.grad_clip, out.routing = defaults.routing;
+  out.grad_clip = defaults.grad_clip, out.routing = defaults.routing, out.attention = defaults.attention;
   out.reshard_after_forward = defaults.reshard_after_forward, out.grad_bucket_mb = defaults.grad_bucket_mb;
   out.prefetch_forward = defaults.prefetch_forward, out.prefetch_backward = defaults.prefetch_backward;
   out.sp = out.tp > 1, out.tp_overlap = false, out.cp_comm_type = defaults.cp_comm_type;
