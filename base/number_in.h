@@ -8,10 +8,11 @@
 namespace sweep {
 
 // nullopt: the text is no number, something stands before or after it, or it is out of range.
-template <class T>
-std::optional<T> number_in(std::string_view text) {
+// base: that of a whole number, 10 if it is left out.
+template <class T, class... Base>
+std::optional<T> number_in(std::string_view text, Base... base) {
   T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-// What a value of a result is as a number and in JSON.
+// The value of a result as a number and as JSON.
 #pragma once
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -56,8 +56,8 @@ void Gradients::begin_round() {
 }
 
 void Gradients::begin_backward(bool last) {
-  if (plan_.gradients_sharded())
-    begin_round();  // the bucket under way is of the micro-batch before: not the last
+  // The bucket under way belongs to the micro-batch before, which is not the last.
+  if (plan_.gradients_sharded()) begin_round();
   last_ = last;
 }
 

@@ -54,8 +54,7 @@ std::optional<std::string> evaluation_objection(const Trial& t) {
   if (const i64 rows = t.eval_batch_size * (t.seq_len / t.cp); t.sp && rows % t.tp != 0)
     return fmt::format(
         "eval_batch_size {} x seq_len {} / cp {} is not a multiple of tp {}, by which sp splits the rows; "
-        "take another "
-        "eval_batch_size.",
+        "take another eval_batch_size.",
         t.eval_batch_size, t.seq_len, t.cp, t.tp);
   if (t.eval_metrics == EvalMetrics::kLoss) return {};
   if (t.eval_batch_size == 0)

@@ -51,7 +51,7 @@ i64 attention_biases(const ModelSpec& m) {
          (m.linear_bias ? m.hidden_size : 0) + (family_of(m).sinks() ? m.heads : 0);
 }
 
-// Of one MLP: a dense layer's, or one expert's.
+// The biases of one MLP: a dense layer's, or one expert's.
 i64 biases_of_one_mlp(const ModelSpec& m) {
   return m.linear_bias ? (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size : 0;
 }

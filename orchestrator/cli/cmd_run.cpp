@@ -323,7 +323,7 @@ Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const SweepOpti
   return driver::rehearsal_choice(launch, entries, kept.rehearse_ranks.value_or(driver::kRehearsedRanks));
 }
 
-// What is asked for beyond what is pending. REQUIRES the lease.
+// Stores what the command asks for beyond the pending trials. REQUIRES the lease.
 Expected<void> keep_request(SweepDriver& driver, const RunOptions& o) {
   std::vector<Outcome> reopened;
   for (const auto& word : o.retry) reopened.push_back(outcome_from(word).value());

@@ -112,7 +112,7 @@ struct LeasedRun {
 Driven<RunReport> run_with_lease(SweepDriver&, const LeasedRun&,
                                  const std::function<Driven<RunReport>(SweepDriver&)>& run);
 
-// What becomes of a command's own work once the run that it watched has ended.
+// Whether a command can do its own work once the run that it watched has ended.
 enum class OwnWork {
   kNone,     // the sweep had it already
   kNow,      // every trial of the sweep is final: it can be done

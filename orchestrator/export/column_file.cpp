@@ -59,6 +59,12 @@ Value as_text(const Value& value) {
   return json.is_null() ? value : Value(json.dump());
 }
 
+// Gives the column codes of its own.
+void keep(FileColumn& column, CodedColumn coded) {
+  column.own = std::make_unique<const CodedColumn>(std::move(coded));
+  column.coded = column.own.get();
+}
+
 template <class T>
 void put_bytes(std::ostream& out, const std::vector<T>& values) {
   out.write(reinterpret_cast<const char*>(values.data()),
@@ -76,12 +82,9 @@ ColumnSelection selection_of(std::span<const Column* const> columns) {
 
 FileColumn file_column(const Column& column, const ResultColumns& rows) {
   FileColumn out{std::string(column.key), std::string(column.type), std::string(column.unit)};
-  if (column.key == kId) {
-    out = file_column(out.name, out.unit, ids_of(rows));
-    out.type = column.type;
-    return out;
-  }
-  if (is_number(column))
+  if (column.key == kId)
+    keep(out, ids_of(rows));
+  else if (is_number(column))
     out.numbers = &rows.numbers.find(column.key)->second;
   else
     out.coded = &rows.coded.find(column.key)->second;
@@ -92,8 +95,7 @@ FileColumn file_column(std::string name, std::string unit, CodedColumn coded) {
   FileColumn out{std::move(name), type_of(coded.values), std::move(unit)};
   if (out.type == "text")
     for (Value& value : coded.values) value = as_text(value);
-  out.own = std::make_unique<const CodedColumn>(std::move(coded));
-  out.coded = out.own.get();
+  keep(out, std::move(coded));
   return out;
 }
 

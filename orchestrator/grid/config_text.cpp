@@ -1,7 +1,6 @@
 #include "orchestrator/grid/config_text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <initializer_list>
 
@@ -30,11 +29,7 @@ std::optional<i64> whole_of_another_base(std::string_view digits) {
   if (digits.size() < 2 || digits[0] != '0') return std::nullopt;
   const int base = digits[1] == 'x' ? 16 : digits[1] == 'b' ? 2 : 8;
   const std::string_view rest = digits.substr(base == 8 ? 1 : 2);
-  i64 value = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value, base);
-  const bool whole =
-      !rest.empty() && rest[0] != '-' && error == std::errc{} && end == rest.data() + rest.size();
-  return whole ? std::optional(value) : std::nullopt;
+  return rest.starts_with('-') ? std::nullopt : number_in<i64>(rest, base);
 }
 
 // A number of YAML 1.1 that JSON does not have: +1, .5, 1., 1_000, 0x10, 010. Else the text.

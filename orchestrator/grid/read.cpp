@@ -132,17 +132,15 @@ Status all_in_use(Reading& in) {
   const auto used = used_slots(in.spec);
   in.spec.workload->know(known_axes(in.spec, used));
   in.spec.workload->also_reads(used);
-  const auto refused = [&](Place at, Slot slot, std::size_t count) {
-    const std::string& name = in.spec.scope.at(slot).name;
+  if (const Dimension* unused = unused_dimension(in.spec, used)) {
+    const std::string& name = in.spec.scope.at(unused->slots.front()).name;
     return in.refuse(
-        at, {ErrorKind::kUnsupported, name},
+        unused->place, {ErrorKind::kUnsupported, name},
         fmt::format("'{0}' has {1} values, and the program gets none of them: neither its command nor its "
                     "variables and files name it, so the same program would run {1} times. Name it, as in "
                     "`command: [..., --{0}, \"{{{0}}}\"]` or `env: {{{2}: \"{{{0}}}\"}}`, or remove it",
-                    name, count, variable_of(name)));
-  };
-  if (const Dimension* unused = unused_dimension(in.spec, used))
-    return refused(unused->place, unused->slots.front(), unused->count);
+                    name, unused->count, variable_of(name)));
+  }
   if (const auto unused = unused_value(in.spec, used)) {
     const std::string& name = in.spec.scope.at(unused->slot).name;
     return in.refuse(

@@ -12,8 +12,8 @@ namespace sweep::imports {
 std::string lower_case(std::string_view);  // changes ASCII letters only
 std::string_view trimmed(std::string_view);
 bool says_nothing(std::string_view);  // empty, nan, null, none, n/a, -
-bool says_nothing(const Column& axis,
-                  std::string_view);  // the same, but for a word of the axis: recompute has `none`
+// The same, but for a word of the axis: recompute has `none`.
+bool says_nothing(const Column& axis, std::string_view);
 
 Expected<double> read_number(std::string_view);
 Expected<void> read_axis(const Column& axis, double factor, std::string_view cell, Trial&);

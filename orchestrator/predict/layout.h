@@ -56,7 +56,7 @@ struct Layout {
   SeenEffects seen;  // those of the profile's cluster, where the trial's hardware is the same
 };
 
-// Of a stage's parameters those that are kept as codes.
+// The parameters of a stage that are kept as codes.
 inline double codes_of(const Layout& l, const StageWork& s) {
   return l.code_bytes > 0 ? s.layers * l.layer_parameters / l.tp : 0;
 }

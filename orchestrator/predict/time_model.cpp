@@ -136,8 +136,8 @@ double pipeline_seconds(const Layout& l, const std::vector<double>& stages) {
   return shape::pipeline_seconds(p, virtual_stages, 0);
 }
 
-// What rounding to fp8 moves of a layer: of each product's input, of the gradient of its result and of its weight 16 bits
-// are read, and two copies of a byte are written, one of them transposed (Transformer Engine).
+// The bytes of a layer that rounding to fp8 moves: of each product's input, of the gradient of its result and of
+// its weight 16 bits are read, and two copies of a byte are written, one of them transposed (Transformer Engine).
 double rounded_bytes(const Layout& l) {
   constexpr double kEach = 4;
   const double gates = l.gated ? 2 : 1, copies = l.top_k;

@@ -18,7 +18,7 @@ class SimClock final : public run::Clock {
   }
   void run(boost::asio::io_context&) override;
 
-  // What is beyond the longest simulation never comes; the clock could not count it.
+  // An event beyond the longest simulation never comes; the clock could not count it.
   void after_s(double seconds, std::function<void()> then) {
     constexpr double kBeyond = 1e9;
     if (!(seconds < kBeyond)) return;
