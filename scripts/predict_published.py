@@ -55,13 +55,21 @@ def order_and_errors(rows):
             f"{100 * statistics.median(abs(x / middle - 1) for x in ratio):.0f} %")
 
 
-def time_table(groups):
+def tables_of(told):
+    """Rows of one table, or of one trainer, on one hardware: those of all its profiles share a factor."""
+    tables = collections.defaultdict(list)
+    for (table, trainer, _, hardware), rows in told.items():
+        tables[table or trainer, hardware] += rows
+    return tables
+
+
+def time_table(tables):
     print("| table or trainer | hardware | ran | refused | said to be sure | failed, foretold | Spearman of rates | rate error, median | after one factor |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for (table, trainer, profile, hardware), rows in groups.items():
+    for (name_of_table, hardware), rows in tables.items():
         ran, failed = [r for r in rows if r["status"] == "ok"], [r for r in rows if r["status"] != "ok"]
         refused = [r for r in ran if r["fits"] == "false"]
-        print(f"| {table or profile or trainer} | {hardware} | {len(ran)} | {len(refused)} | {sum(r['sure'] == 'yes' for r in refused)} | "
+        print(f"| {name_of_table} | {hardware} | {len(ran)} | {len(refused)} | {sum(r['sure'] == 'yes' for r in refused)} | "
               f"{sum(r['fits'] == 'false' for r in failed)} of {len(failed)} | {order_and_errors([r for r in ran if r['tok_s_gpu']])} |")
         for r in refused:
             print(f"  - refused: {name(r)}: {r['reason']}", file=sys.stderr)
@@ -76,7 +84,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         told = {key: predict(sweep, pathlib.Path(folder), rows, *key[1:]) for key, rows in groups.items()}
     memory_table([r for rows in told.values() for r in rows])
-    time_table(told)
+    time_table(tables_of(told))
 
 
 if __name__ == "__main__":

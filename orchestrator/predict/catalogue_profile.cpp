@@ -12,9 +12,9 @@ namespace {
 // and backward in PyTorch 2.11: 28 GFLOP/s at width 64 and 64 tokens, 55 at 256 tokens, 86-94 at width 256
 // and more.
 constexpr double kCpuThreadFlops = 20e9;
-constexpr double kCpuLaunch = 1e-6, kGpuLaunch = 5e-6, kGpuKernel = 2e-6;
-// Shares of a GPU's peaks: of products as the profile of our step has it, of memory assumed for kernels that stream.
-constexpr double kGpuShare = 0.53, kGpuMemory = 0.7;
+constexpr double kCpuLaunch = 1e-6;
+// Share of a GPU's peak that products reach: as the profile of our step has it.
+constexpr double kGpuShare = 0.53;
 
 // Collectives as the profile of our step has them, of nodes of H100, in proportion to the links.
 void add_links(shape::HardwareProfile& p, const shape::Hardware& h) {

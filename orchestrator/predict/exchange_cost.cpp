@@ -41,12 +41,12 @@ double CostModel::wire(const char* kind, double calls, double bytes, double rank
 // the bytes of the first one are waited for.
 double CostModel::tensor() const {
   if (t_.tp <= 1) return 0;
-  constexpr double kPieces = 4;
   const auto v = shape::tensor_traffic(t_);
   const auto kv = shape::key_value_traffic(t_);
   const auto of_stream = [&](const char* kind, const shape::Volume& volume) {
     if (!t_.tp_overlap) return wire(kind, volume, t_.tp, t_.tp);
-    return volume.calls > 0 ? wire(kind, kPieces * real(volume.calls), real(volume.bytes) / kPieces, tp_, tp_)
+    return volume.calls > 0 ? wire(kind, kOverlapPieces * real(volume.calls),
+                                   real(volume.bytes) / kOverlapPieces, tp_, tp_)
                             : 0;
   };
   return of_stream("all_reduce", v.all_reduce) + of_stream("all_gather", v.all_gather) +

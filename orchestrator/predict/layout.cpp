@@ -5,6 +5,7 @@
 #include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/documents.h"
+#include "bench_kernels/shape/family.h"
 #include "orchestrator/predict/time_model.h"
 
 namespace sweep::predict {
@@ -29,6 +30,10 @@ void model_numbers(const Trial& t, Layout& l) {
   l.has_experts = m.experts > 0;
   l.top_k = m.experts > 0 ? real(m.experts_per_token) : 1;
   l.wide = l.intermediate * (l.top_k + shared);
+  l.experts_here = real(m.experts) / real(t.ep), l.expert_parameters = mlp;
+  l.expert_groups = real(m.expert_groups), l.groups_of_token = real(m.groups_per_token);
+  l.expert_bias = l.has_experts && m.linear_bias;
+  l.normed_heads = shape::family_of(m).qk_norm;
   l.layer_parameters = attention + mlp * (m.experts > 0 ? real(m.experts) / real(t.ep) + shared : 1);
   l.other_experts = m.experts > 0 ? mlp * real(m.experts) * (1 - 1 / real(t.ep)) : 0;
   l.active_parameters = attention + mlp * (l.top_k + shared);
@@ -55,6 +60,18 @@ void fill_stages(const Trial& t, const TrainerProfile& p, Layout& l) {
     s.in_flight = in_flight(t, static_cast<i64>(i));
     s.adapters = real(shape::adapter_parameter_count(t)) * s.layers / l.layers / l.tp;
   }
+}
+
+// Under FSDP2 and DDP fp8 is of products alone: torchao's float8 replaces nn.Linear and leaves the states of mixed
+// precision.
+void keep_states(const Trial& t, const TrainerProfile& p, Layout& l) {
+  if (t.precision == Precision::kFp8 && p.memory_model == &eager_memory() && p.facts.optimizer_bytes == 0) {
+    Trial mixed = t;
+    mixed.precision = Precision::kBf16Mixed;
+    return keep_states(mixed, p, l);
+  }
+  l.casts = shape::state_types(t).casts();
+  l.states = shape::state_bytes(t);
 }
 
 }  // namespace
@@ -86,8 +103,8 @@ void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
   l.written_out = l.math_attention || p.facts.score_bytes > 0 ||
                   (t.attention == AttentionKind::kAuto && t.hardware == p.hardware);
   l.shard = real(t.dp_shard.value_or(t.dp)) * l.cp;
-  l.casts = shape::state_types(t).casts();
-  l.states = shape::state_bytes(t);
+  keep_states(t, p, l);
+  l.tp_overlap = t.tp_overlap;
   l.pipeline = shape::Pipeline::of(t);
   model_numbers(t, l);
   const double passes = l.recompute ? 3 : 2;

@@ -37,15 +37,20 @@ struct Layout {
   double element = 2;        // bytes of an activation
   double top_k = 1;          // experts of a token; 1 without experts
   double wide = 0;           // columns of the MLPs that a token meets
-  double shard = 1;          // ranks that ZeRO divides a state over
-  double code_bytes = 0;     // of a quantized weight on one rank
+  double experts_here = 0;   // routed experts of a layer on one rank
+  double expert_parameters = 0;                   // of one routed expert
+  double expert_groups = 0, groups_of_token = 0;  // as ModelSpec has them; 0: a token may go to any expert
+  double shard = 1;                               // ranks that ZeRO divides a state over
+  double code_bytes = 0;                          // of a quantized weight on one rank
   Precision precision = Precision::kFp32;
   bool tf32 = false;
   double layers = 0, parameters = 0;  // of the whole model
   bool gated = true;                  // the MLP
-  bool has_experts = false;
+  bool has_experts = false, expert_bias = false;
+  bool normed_heads = false;  // queries and keys pass a norm of their own
   bool tied = false, recompute = false, selective = false, is_fp32 = false;
   bool fp8 = false, math_attention = false, bf16_gradients = false;
+  bool tp_overlap = false;   // tp's exchanges go beside the products, in pieces
   bool whole_norms = false;  // tp without sequence parallelism: norms and residuals are of all tokens
   bool frozen = false;       // adapters alone are trained
   bool written_out = false;  // attention's scores pass through memory

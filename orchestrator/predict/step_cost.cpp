@@ -19,9 +19,8 @@ namespace {
 
 // The share of attention's products that is computed: it skips what is masked, half of a long sequence.
 constexpr double kCausal = 0.5;
-// On a GPU, a kernel's start and its last blocks; and FlashAttention's speed beside that of products. Assumed, as on
-// phantom GPUs.
-constexpr double kKernelEdge = 2e-6, kAttentionShare = 0.55 / 0.75;
+// On a GPU, FlashAttention's speed beside that of products: assumed, as on phantom GPUs.
+constexpr double kAttentionShare = 0.55 / 0.75;
 // Kernels of a layer with experts beside those of a layer without: the router, rows that go to experts and come back,
 // the sizes of grouped products. Counted by scripts/launch_table.py; bytes of a row: it is read and written twice.
 constexpr double kExpertLaunches = 5, kExpertPasses = 4;
@@ -69,8 +68,8 @@ CostModel::Pass CostModel::waited(const Pass& pass) const {
 }
 
 CostModel::Pass CostModel::of_work(const shape::PassWork& w) const {
-  return {memory(w.forward.bytes) + w.forward.launches * kKernelEdge,
-          memory(w.backward.bytes) + w.backward.launches * kKernelEdge, w.forward.launches,
+  return {memory(w.forward.bytes) + w.forward.launches * kGpuKernel,
+          memory(w.backward.bytes) + w.backward.launches * kGpuKernel, w.forward.launches,
           w.backward.launches};
 }
 
@@ -192,7 +191,7 @@ double CostModel::quantized() const {
 CostModel::Pass CostModel::dequantized() const {
   if (quantized() == 0) return {};
   const double launches = 4 + mlps() * (gates() + 1);  // 4 of attention
-  const double made = memory((element_ + kCodeBytes) * quantized()) + (on_gpu() ? launches * kKernelEdge : 0);
+  const double made = memory((element_ + kCodeBytes) * quantized()) + (on_gpu() ? launches * kGpuKernel : 0);
   return {made, made, launches, launches};
 }
 

@@ -5,6 +5,9 @@
 
 #include "bench_kernels/shape/pipeline_time.h"
 #include "bench_kernels/shape/stage_split.h"
+#include "orchestrator/predict/expert_time.h"
+#include "orchestrator/predict/product_reach.h"
+#include "orchestrator/predict/step_cost.h"
 
 namespace sweep::predict {
 namespace {
@@ -58,7 +61,8 @@ double collectives(const Links& k) {
 // Seconds for the bytes that a layer's tensor-parallel collectives carry.
 double tensor_seconds(const Links& k) {
   const Layout& l = k.l;
-  const double bytes = l.tokens * l.hidden * l.element * (l.tp - 1) / l.tp;
+  const double bytes =
+      l.tokens * l.hidden * l.element * (l.tp - 1) / l.tp / (l.tp_overlap ? kOverlapPieces : 1);
   const double span = l.tp / k.joined();
   return collectives(k) * bytes /
          (span <= 1 ? k.h.intra_node_bandwidth * k.p.time.near_share
@@ -79,14 +83,6 @@ double context_seconds(const Links& k) {
   if (l.cp <= 1) return 0;
   const double bytes = 6 * (l.cp - 1) * l.tokens * l.kv_width / l.tp * l.element;
   return bytes / k.plain(l.tp * l.cp / k.joined());
-}
-
-// Tokens to their experts and back, forward and backward.
-double expert_seconds(const Links& k) {
-  const Layout& l = k.l;
-  if (l.ep <= 1) return 0;
-  const double bytes = 4 * l.tokens * l.top_k * l.hidden / l.tp * l.element * (l.ep - 1) / l.ep;
-  return bytes / k.plain(l.tp * l.ep / k.joined());
 }
 
 // Exchanges of data parallelism: those that the program may run beside its passes and those that it waits for. The
@@ -146,6 +142,33 @@ double rounded_bytes(const Layout& l) {
   return kEach * (l.tokens * (inputs + results) + l.layer_parameters) / l.tp;
 }
 
+// The bytes of a layer that operators of PyTorch move which no compiler has fused, and copies that put gathered sequences
+// in order.
+double loose_bytes(const Links& k) {
+  const Layout& l = k.l;
+  const ProfileFacts& f = k.p.facts;
+  const double stream = l.hidden / (l.whole_norms ? 1 : l.tp), heads = (l.width + l.kv_width) / l.tp;
+  const double columns = f.norm_traffic * (2 * stream + (l.normed_heads ? heads : 0)) +
+                         f.turn_traffic * heads + f.residual_traffic * stream;
+  return l.tokens * columns;
+}
+
+double copied_bytes(const Links& k) {
+  const Layout& l = k.l;
+  return 2 * k.p.facts.gather_copies * collectives(k) * l.tokens * l.hidden * l.element;
+}
+
+// How many times as large a share of the peak products reach here as where matmul_share was measured.
+double reach_beside(const ProfileFacts& f, const shape::Hardware& h) {
+  const double here = product_reach(h.name);
+  return here > 0 && f.product_reach > 0 ? here / f.product_reach : 1;
+}
+
+double attention_share(const ProfileFacts& f, const shape::Hardware& h) {
+  const bool ampere = h.compute_capability.starts_with("8.");
+  return ampere && f.attention_ampere > 0 ? f.attention_ampere : f.attention_share;
+}
+
 }  // namespace
 
 void TimeModel::divide(const Trial& t, std::vector<StageWork>& stages) const {
@@ -166,8 +189,10 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   const double peak = h.peak_for(l.precision, l.tf32).value_or(1e12);
   // Attention and the head stay in 16 bits with fp8.
   const double half = l.fp8 ? h.peak_for(Precision::kBf16, false).value_or(peak) : peak;
-  const double flops = peak * t.matmul_share, half_flops = half * t.matmul_share;
-  const double memory = h.memory_bandwidth * t.bandwidth_share;
+  const double reach = l.is_fp32 ? 1 : reach_beside(p.facts, h);
+  const double flops = peak * t.matmul_share * (l.fp8 ? 1 : reach),
+               half_flops = half * t.matmul_share * reach;
+  const double memory = h.memory_bandwidth * t.bandwidth_share, streamed = h.memory_bandwidth * kGpuMemory;
   const double again = 1 + (l.recompute ? 1 : l.selective ? p.facts.selective_again : 0) / 3;
   // A frozen weight has no gradient: its forward, which is computed again, is half of its products.
   const double each = l.frozen ? 4 * (1 + 1.5 * (again - 1)) / again : 6;
@@ -175,17 +200,19 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   const double of_score =
       l.math_attention && p.facts.score_traffic == 0 ? kMathTraffic : p.facts.score_traffic;
   const double traffic = l.written_out ? of_score : 0;
-  const double share = traffic > 0 ? 1 : p.facts.attention_share;  // which is FlashAttention's
+  const double share = traffic > 0 ? 1 : attention_share(p.facts, h);  // which is FlashAttention's
   const double attention = 7 * l.tokens * l.keys * l.width / l.tp / share;
-  const double rows = l.has_experts ? 2 * l.top_k * l.hidden : 0;  // to the experts and back
-  const double saved = (p.facts.hidden_saved * l.hidden + wide_tensors(l, p.facts) * l.wide + rows) / l.tp;
+  const double saved = (p.facts.hidden_saved * l.hidden + wide_tensors(l, p.facts) * l.wide) / l.tp;
   const double moved = 3 * l.element * saved * l.tokens + (l.fp8 ? rounded_bytes(l) : 0) +
                        traffic * l.tokens * l.keys * l.heads / l.tp;
   const double values = l.dequantized * (l.element + kCodeBytes);  // codes read, values written
-  out.layer_gpu = again * (products / flops + attention / half_flops + moved / memory + t.kernel_s) +
-                  values / memory + tensor_seconds(links) + context_seconds(links) + expert_seconds(links);
+  const ExpertTime experts = expert_time(l, p, flops, memory);
+  const double beside = experts.gpu + loose_bytes(links) / streamed;
+  out.layer_gpu = again * (products / flops + attention / half_flops + moved / memory + t.kernel_s + beside) +
+                  values / memory + copied_bytes(links) / streamed + tensor_seconds(links) +
+                  context_seconds(links) + expert_exchange(l, p.facts, h, links.joined());
   const double hops = l.seen.slow_collectives ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0;
-  out.layer_host = again * t.layer_launch_s + hops;
+  out.layer_host = again * (t.layer_launch_s + experts.host) + hops;
   const double both = tensor_latency(links);
   const double logits = l.tokens * l.vocab / l.tp;
   const double head = (l.frozen ? 4 : 6) * logits * l.hidden / half_flops + 24 * logits / memory;

@@ -38,6 +38,16 @@ TEST(EagerMemory, InputsOfFp8ProductsAreKeptInAByteByTransformerEngine) {
   EXPECT_DOUBLE_EQ(eager_parts(fp8, "torchtitan").activations, eager_parts(t, "torchtitan").activations);
 }
 
+// torchao's float8 replaces nn.Linear: weights stay in fp32 and are reduced so.
+TEST(EagerMemory, UnderFsdpFp8KeepsTheStatesOfMixedPrecision) {
+  Trial mixed = laid_out("llama3.1-405b", 64, 8, 8, 8, 8, 1, 3), fp8 = mixed;
+  mixed.precision = Precision::kBf16Mixed, fp8.precision = Precision::kFp8;
+  const auto &a = predicted(mixed, built_in("torchtitan")).memory,
+             &b = predicted(fp8, built_in("torchtitan")).memory;
+  EXPECT_DOUBLE_EQ(a.need, b.need);
+  EXPECT_DOUBLE_EQ(a.parts.gradients, b.parts.gradients);
+}
+
 TEST(EagerMemory, WrittenOutAttentionKeepsFiveBytesAScore) {
   Trial flash = eager_llama(1, 1, 1), math = flash;
   math.attention = AttentionKind::kMath;

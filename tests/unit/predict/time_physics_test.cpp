@@ -1,13 +1,15 @@
 // Times of trainers' profiles: what attention, fp8, racks, a full card and many nodes change, and whose effects those are.
 #include <gtest/gtest.h>
 
+#include "orchestrator/predict/product_reach.h"
 #include "tests/unit/predict/predict_fixture.h"
 
 namespace sweep::predict {
 namespace {
 
-constexpr const char* kFsdp[] = {"composer",   "deepspeed",           "fsdp2",       "lightning",
-                                 "torchtitan", "torchtitan-compiled", "transformers"};
+constexpr const char* kFsdp[] = {"composer",     "deepspeed",          "fsdp2",
+                                 "lightning",    "torchtitan",         "torchtitan-compiled-blocks",
+                                 "transformers", "torchtitan-compiled"};
 
 double step_s(const Trial& t, const char* profile) {
   return predicted(t, built_in(profile)).time.step_s;
@@ -140,6 +142,65 @@ TEST(TimePhysics, AShardSetOfANodeIsGatheredInside) {
   Trial sharded = whole;
   sharded.dp_shard = 8;
   EXPECT_LT(step_s(sharded, "megatron"), 0.97 * step_s(whole, "megatron"));
+}
+
+double layer_s(const Trial& t, const TrainerProfile& p) {
+  return predicted(t, p).times.layer_gpu;
+}
+
+TEST(TimePhysics, ProductsReachWhatTheyWereMeasuredToReach) {
+  EXPECT_EQ(product_reach("a100-80gb"), 0.869);
+  EXPECT_EQ(product_reach("v100-16gb"), 0) << "nobody measured it";
+  Trial t = laid_out("llama3-8b", 1, 8, 1, 1, 1, 1, 3);
+  TrainerProfile products = built_in("fsdp2"), everywhere = products;
+  everywhere.facts.product_reach = 0;
+  EXPECT_DOUBLE_EQ(layer_s(t, products), layer_s(t, everywhere)) << "fitted on an H100";
+  t.hardware = "gb200-186gb";
+  const double of_products = 6 * 4096 * (2 * 4096.0 * (4096 + 1024) + 3 * 4096.0 * 14336) / 0.53237 / 2500e12;
+  const double of_attention = 7 * 4096.0 * 4096 * 4096 / 0.6 / 0.53237 / 2500e12;
+  EXPECT_NEAR(layer_s(t, products) - layer_s(t, everywhere),
+              (of_products + of_attention) * (0.803 / 0.729 - 1), 1e-9);
+  t.precision = Precision::kFp8;
+  EXPECT_NEAR(layer_s(t, products) - layer_s(t, everywhere), of_attention * (0.803 / 0.729 - 1), 1e-9)
+      << "not of products in fp8";
+}
+
+TEST(TimePhysics, FlashAttentionTwoIsNearerToThePeakOfAnA100) {
+  Trial t = laid_out("llama3-8b", 1, 8, 1, 1, 1, 1, 3);
+  t.hardware = "a100-80gb";
+  TrainerProfile hopper = built_in("fsdp2");
+  hopper.facts.attention_ampere = 0;
+  const double attention = 7 * 4096.0 * 4096 * 4096, rate = 312e12 * hopper.time.matmul_share * 0.869 / 0.803;
+  EXPECT_NEAR(layer_s(t, hopper) - layer_s(t, built_in("fsdp2")), attention / rate * (1 / 0.6 - 1 / 1.14),
+              1e-9);
+}
+
+// Norms, rotary positions and sums of PyTorch's own operators, which stream at 0.7 of the bandwidth.
+TEST(TimePhysics, TorchtitanWithoutCompileMovesWhatItsOperatorsDo) {
+  Trial t = laid_out("qwen3-32b", 1, 1, 8, 1, 1, 1, 3);
+  t.sp = true, t.hardware = "h100-sxm-96gb";
+  const double heads = 8192 + 1024, columns = 108 * (2 * 5120 + heads) + 54 * heads + 24 * 5120;
+  EXPECT_NEAR(layer_s(t, built_in("torchtitan")) - layer_s(t, built_in("torchtitan-compiled-blocks")),
+              4096 * columns / 8 / (0.7 * 2.4e12), 1e-9);
+}
+
+// Of ten collectives the first of four pieces is waited for.
+TEST(TimePhysics, OverlappedTensorParallelismWaitsForAQuarterOfItsBytes) {
+  Trial t = laid_out("llama3-8b", 1, 1, 8, 1, 1, 1, 3);
+  t.sp = true;
+  const double waited = layer_s(t, built_in("fsdp2"));
+  t.tp_overlap = true;
+  EXPECT_NEAR(waited - layer_s(t, built_in("fsdp2")), 10 * 0.75 * 4096.0 * 4096 * 2 * 7 / 8 / 450e9, 1e-9);
+}
+
+// Ten collectives of a layer, each with a copy of the whole sequence.
+TEST(TimePhysics, DTensorPutsGatheredSequencesInOrder) {
+  Trial t = laid_out("llama3-8b", 1, 1, 8, 1, 1, 1, 3);
+  t.sp = true;
+  TrainerProfile in_place = built_in("torchtitan-compiled");
+  in_place.facts.gather_copies = 0;
+  EXPECT_NEAR(layer_s(t, built_in("torchtitan-compiled")) - layer_s(t, in_place),
+              10 * 2 * 4096.0 * 4096 * 2 / (0.7 * 3.35e12), 1e-9);
 }
 
 }  // namespace

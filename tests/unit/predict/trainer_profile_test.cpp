@@ -14,8 +14,9 @@ namespace {
 using testing::HasSubstr;
 
 TEST(Profile, IsFoundByItsName) {
-  for (const char* name : {"nanotron", "sweep", "fsdp2", "transformers", "lightning", "megatron", "deepspeed",
-                           "torchtitan", "torchtitan-compiled", "composer"}) {
+  for (const char* name :
+       {"nanotron", "sweep", "fsdp2", "transformers", "lightning", "megatron", "deepspeed", "torchtitan",
+        "torchtitan-compiled", "torchtitan-compiled-blocks", "megatron-flex", "composer"}) {
     const auto* p = built_in_profile(name);
     ASSERT_NE(p, nullptr) << name;
     EXPECT_EQ(to_json(*profile_from_json(to_json(*p))), to_json(*p));
