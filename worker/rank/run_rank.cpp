@@ -299,7 +299,7 @@ FailureFacts RankRun::facts() {
   return device_->facts();
 }
 
-// Inside the catch block: the stamp first, so that those of peers are later.
+// Called inside the catch block. The stamp comes first: peers fail because of this rank, and theirs must be later.
 void RankRun::record_failure(const FailureFacts& facts) {
   record_.ended_unix_ns = unix_ns_now();
   record_.phase = progress_.current();

@@ -14,7 +14,7 @@ __device__ inline float product_and_sum(float a, float b, float c) {
 #endif
 }
 
-// room: the maps.
+// room: shared memory for the two maps, from codes to values.
 template <class T, int K>
 __device__ inline void nf4_dequantize(const Nf4Args& args, Wide<T>* room) {
   constexpr int kEight = 8, kPieces = kNf4Block / kEight, kPack = K < kEight ? K : kEight;
@@ -22,7 +22,7 @@ __device__ inline void nf4_dequantize(const Nf4Args& args, Wide<T>* room) {
   for (int i = static_cast<int>(threadIdx.x); i < kEightBitValues + kNf4Values;
        i += static_cast<int>(blockDim.x))
     maps[i] = static_cast<const float*>(args.maps)[i];
-  __syncthreads();  // before they are read
+  __syncthreads();  // the maps are complete before a thread reads them
   const float *values = maps + kEightBitValues, offset = *static_cast<const float*>(args.offset);
   const auto* codes = static_cast<const unsigned char*>(args.codes);
   const Index pieces = args.rows * args.blocks * kPieces,
