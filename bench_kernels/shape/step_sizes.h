@@ -14,8 +14,7 @@ inline double real(i64 n) {
   return static_cast<double>(n);
 }
 
-// Whose kernels run: those of a GPU are compositions of library operators with temporaries, those of a
-// processor are fused loops without.
+// Whose kernels run: they have other temporaries. Which of a GPU's are fused is in FusedGroups.
 enum class KernelPath { kGpu, kProcessor };
 KernelPath kernel_path(const Trial&);
 // The attention's kernel, also where `auto` takes one: never kAuto.

@@ -39,7 +39,7 @@ class Communicator {
   Lane& lane(int from, int to) const { return segment->lane(roles.place(from), roles.place(to)); }
 
   std::string name;
-  std::unique_ptr<Segment> segment;  // null: mirrored
+  std::unique_ptr<Segment> segment;  // null: no other rank of the group is started (docs/rehearsal.md)
   GroupRoles roles = GroupRoles::all_started(1);
   int told_nodes = 0;  // 0: as the ranks that came say
   int ranks = 1, rank = 0, device = 0;
