@@ -68,8 +68,8 @@ class ModelState final : public model::Keeper {
     std::int64_t begin = 0;  // its first number, in the rows and columns of the tensor that this rank has
     std::int64_t whole = 0;  // how many those are
     at::Tensor values;       // a view, where the state is
-    // Of a tensor that is kept in 4 bits, whose bytes the values are (begin and whole count them): where its weights
-    // become these bytes. Null: the values are the numbers.
+    // Set for a tensor that is kept in 4 bits: what quantizes its weights. `values` are then bytes of the codes, which
+    // begin and whole count. Null: `values` are the numbers themselves.
     struct Quantized {
       const model::Parameters* parameters = nullptr;
       model::Parameters::Id stack = 0;

@@ -51,7 +51,7 @@ struct HeldAllocation {
   i64 gpus_each() const { return request.gpus > 0 ? request.gpus : request.slots; }
   // GPU-seconds that it has held.
   double gpu_seconds(Clock::Point now) const;
-  // Until its scheduler ends it; `otherwise`: where nothing does.
+  // Seconds until its scheduler ends it; `otherwise` where nothing ends it.
   double seconds_left(Clock::Point now, double otherwise) const;
   // Started, and more than 90 s before its time limit (Slurm may signal up to a minute early).
   bool had_time(Clock::Point now) const;

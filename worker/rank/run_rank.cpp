@@ -81,8 +81,8 @@ PhantomCounts difference(const PhantomCounts& before, const PhantomCounts& after
   return out;
 }
 
-// One attempt's journey through this rank. The mesh outlives run(), so that a failure can be told to the
-// peers.
+// One attempt on this rank, from its launch message to its record. The mesh outlives run(), so that a failure can be told
+// to the peers.
 class RankRun {
  public:
   RankRun(const RankLaunch& launch, RankRecord& record)
