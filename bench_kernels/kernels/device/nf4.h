@@ -22,7 +22,7 @@ __device__ inline void nf4_dequantize(const Nf4Args& args, Wide<T>* room) {
   for (int i = static_cast<int>(threadIdx.x); i < kEightBitValues + kNf4Values;
        i += static_cast<int>(blockDim.x))
     maps[i] = static_cast<const float*>(args.maps)[i];
-  __syncthreads();  // the maps are complete before a thread reads them
+  __syncthreads();  // before they are read
   const float *values = maps + kEightBitValues, offset = *static_cast<const float*>(args.offset);
   const auto* codes = static_cast<const unsigned char*>(args.codes);
   const Index pieces = args.rows * args.blocks * kPieces,
