@@ -45,7 +45,7 @@ at::Tensor document_rows(const at::Tensor& rows, const AttentionShape& s, std::i
   return rows.narrow(0, first, s.batch * s.seq);
 }
 
-// What of the state is a document's.
+// The part of the state that belongs to one document.
 AttentionState document_state(const AttentionState& state, const AttentionShape& s, std::int64_t first) {
   return {document_rows(state.out, s, first),
           document_rows(state.saved.flatten(0, 1), s, first).view({s.batch, s.seq, s.heads}),

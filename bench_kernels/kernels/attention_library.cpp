@@ -25,7 +25,7 @@ std::optional<std::int64_t> left_window(const AttentionShape& s) {
   return windowed(s) ? std::optional(*s.window - 1) : std::nullopt;
 }
 
-// [B * S, heads, D]: of documents the kernel knows by their ends where each begins.
+// Documents as one sequence [B * S, heads, D]: their ends tell the kernel where each begins.
 at::Tensor one_sequence(const at::Tensor& heads) {
   return heads.flatten(0, 1);
 }

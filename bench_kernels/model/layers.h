@@ -80,8 +80,7 @@ void weights_part(const StageContext& shared, Work&& work) {
   else
     work();
 }
-// Room for a gradient in the place of what the weights' part does not read any more, or beside what it still
-// will.
+// Room for a gradient: the memory of `read`, unless the weights' part still reads it later; then new memory.
 at::Tensor room_over(const StageContext&, const at::Tensor& read);
 // Puts the gradients where they belong and says that they are ready.
 void backward_norm(const StageContext&, const NormLayer&, const at::Tensor& dy, const at::Tensor& x,

@@ -51,7 +51,7 @@ class Parameters {
     Init init = Init::kUniform;
     Role role = Role::kDense;
     bool frozen = false;     // read only: no gradient, no update
-    bool quantized = false;  // kept in 4 bits (quantized.h)
+    bool quantized = false;  // kept in 4 bits (quantized.cpp)
     std::size_t group = 0;
     std::size_t bucket = 0;
     std::int64_t offset = 0;  // elements, in the bucket

@@ -97,7 +97,7 @@ class Stage {
   ForcedRoutes routes_;
   Encoded encoded_;
   StageContext shared_;
-  kernels::Angles angles_, local_angles_;  // by position; of packed documents those of each row follow
+  kernels::Angles angles_, local_angles_;  // by position; packed documents take rows of them
   std::vector<Block> blocks_;
   Keeper* keeper_ = nullptr;
   HostStore host_;

@@ -68,8 +68,8 @@ class ModelState final : public model::Keeper {
     std::int64_t begin = 0;  // its first number, in the rows and columns of the tensor that this rank has
     std::int64_t whole = 0;  // how many those are
     at::Tensor values;       // a view, where the state is
-    // Of a tensor that is kept in 4 bits, whose bytes the values are (begin and whole count them): where its weights
-    // become these bytes. Null: the values are the numbers.
+    // Set for a tensor that is kept in 4 bits: what quantizes its weights. `values` are then bytes of the codes, which
+    // begin and whole count. Null: `values` are the numbers themselves.
     struct Quantized {
       const model::Parameters* parameters = nullptr;
       model::Parameters::Id stack = 0;
@@ -87,10 +87,10 @@ class ModelState final : public model::Keeper {
   // Gives the pieces that this rank keeps, one after the other; the views may be written.
   // REQUIRES: tp, pp and ep are 1.
   void kept_weights(const TakePiece&) const;
-  // All of them, from the first rank of the data-parallel group to all: it fills each run of a buffer, which the others
-  // get. A collective of that group, with the same requirement.
+  // All weights, from the first rank of the data-parallel group to all: it fills each run of a buffer, which the others
+  // get. A collective of that group. REQUIRES: tp, pp and ep are 1.
   void spread_weights(const TakePiece& fill) const;
-  // All of them to that rank, as gathered_pieces().
+  // All weights to the first rank of the data-parallel group, as gathered_pieces() does with the pieces.
   void gathered_weights(const TakePiece&) const;
 
   // Weights and optimizer last on this rank's device from step to step, gradients from a backward until the next

@@ -68,7 +68,7 @@ class WeightsFile {
   std::int64_t end_ = 0;                        // of the file
   at::Tensor whole_;                            // rank 0: its bytes
   at::Tensor staged_;
-  std::pair<std::string, at::Tensor> quantized_;  // rank 0: the last tensor's bytes
+  std::pair<std::string, at::Tensor> quantized_;  // rank 0: the last tensor's name and bytes
   std::int64_t bytes_ = 0, host_bytes_ = 0;
 };
 

@@ -178,7 +178,8 @@ void ChunkMemory::encoder_end_backward(const PartBytes& others, const GradientRo
 
 void ChunkMemory::backward(const PartBytes& others, const std::vector<GradientRoom>& rooms,
                            PartBytes& most) const {
-  double last = 0;  // of gradients while the layer after is at work, and what it gives free
+  double last =
+      0;  // bytes of gradients while the layer after this one is at work, and of what that layer frees
   const double saved = t_.activation_offload ? 0 : u_.layer.saved.total();
   if (p_.has_head)
     keep_larger(most, others + on_device(n_) + encoded(n_) + u_.head.backward +
@@ -201,7 +202,8 @@ void ChunkMemory::backward(const PartBytes& others, const std::vector<GradientRo
   keep_larger(most, base + parts(rooms.front().at_end));
 }
 
-// zero_bubble: what the weight gradients of a micro-batch are made of goes group by group.
+// zero_bubble: inputs and output gradients that were kept for the weight gradients of a micro-batch are freed group by
+// group.
 void ChunkMemory::weights(const PartBytes& others, Backward which, PartBytes& most) const {
   const std::vector<GradientRoom> rooms = p_.rooms(which);
   const PartBytes base = others + idle(!alone_, false);

@@ -315,7 +315,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
       kept += own.trained();
     } else {
       const double under_way = after ? under_way_last(*after) * (first ? 1 : 1 + of_dense_) : 0;
-      // The bucket under way ends where the experts' leaves.
+      // Exchanges run one at a time: that of the group after has ended when the experts' bucket leaves.
       const GradientBytes before{kept, here + under_way};
       const GradientBytes later{first ? kept + expert_shards : 0, here + (first ? 0 : expert_shards)};
       room.at_attention = own.experts > 0 ? later : before;

@@ -37,7 +37,7 @@ struct LayerContents {
   GroupElements elements;
   std::vector<std::pair<double, int>> stacks;  // elements and role, in the order of backward; the MLP's first
   std::size_t mlp_stacks = 0;
-  std::size_t cross_end = 0;  // behind those of cross-attention, which follow
+  std::size_t cross_end = 0;  // the stacks of cross-attention are those from mlp_stacks to here
 };
 
 struct ChunkContents {

@@ -91,7 +91,7 @@ PartBytes evaluation_memory(const Trial& trial, const std::vector<StageShare>& c
   const Trial t = with_its_batch(trial);
   const StepSizes s(t, gpu ? KernelPath::kGpu : KernelPath::kProcessor);
   PartBytes most;
-  double sent = 0;  // to next stages by earlier chunks, there until the end
+  double sent = 0;  // bytes that earlier chunks sent to next stages; they stay until the end
   for (const StageShare& share : chunks) {
     PartBytes chunk = chunk_memory(t, s, share);
     chunk[MemoryPart::kBuffers] += std::exchange(sent, sent + block(s.residual()));

@@ -20,8 +20,8 @@ inline constexpr i64 kEightBitBlock = 256;
 // updates at once: this rank's part of a bucket.
 inline constexpr i64 kLeastEightBit = 4096;
 
-// paged_adamw: moments are in host memory, and on the device for their update, so many numbers of a tensor at once and
-// two pages at a time.
+// paged_adamw keeps moments in host memory. For the update they come to the device in pages of so many numbers of a
+// tensor, two pages at a time.
 inline constexpr i64 kPage = i64{1} << 22;
 
 // Bytes on the device of the moments of a tensor of so many elements, in these types.

@@ -75,8 +75,8 @@ i64 share_of_norms(const Trial& t, i64 layers, i64 heads) {
   return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
 }
 
-// The same of the adapters' matrices that all ranks of the tensor group hold, of one layer: A of split
-// outputs, B of split inputs.
+// The same of the adapters' matrices that every rank of the tensor group holds whole: A where the layer's outputs are
+// split, B where its inputs are.
 i64 share_of_adapters(const Trial& t, i64 layers) {
   const Adapters a = adapters_of(t);
   const i64 alignment = kStackAlignment / width(t);
@@ -140,7 +140,8 @@ TensorTraffic tensor_traffic(const Trial& t, i64 rank) {
     traffic.all_reduce += times(micro * sums, 2 * rows);
     return traffic;
   }
-  const i64 of_head = t.schedule == Schedule::kZeroBubble && t.pp > 1 ? 2 : 1;  // for the weights' part
+  const i64 of_head =
+      t.schedule == Schedule::kZeroBubble && t.pp > 1 ? 2 : 1;  // again for the weights' gradients
   i64 gathers = ((t.spec.latent() ? 5 : 6) + 2 * again) * held.layers - held.expert_layers + held.embeddings +
                 of_head * held.heads;
   // Rows that only a weight's gradient reads are not gathered where the weight is frozen.

@@ -14,8 +14,7 @@ inline double real(i64 n) {
   return static_cast<double>(n);
 }
 
-// Whose kernels run: those of a GPU are compositions of library operators with temporaries, those of a
-// processor are fused loops without.
+// Whose kernels run: they have other temporaries. Which of a GPU's are fused is in FusedGroups.
 enum class KernelPath { kGpu, kProcessor };
 KernelPath kernel_path(const Trial&);
 // The attention's kernel, also where `auto` takes one: never kAuto.
@@ -68,7 +67,8 @@ struct StepSizes {
   double encoder_seq;  // tokens of the encoder's sequences; 0: the model has none
   // Rows of the residual stream, and of a micro-batch.
   double rows, whole;
-  double hidden, head_dim, heads, kv_heads, query, key_value;  // a rank's columns of q; of k (or v)
+  double hidden, head_dim, heads, kv_heads, query,
+      key_value;                     // the last two: a rank's columns of q, and of k (or v)
   double width, vocabulary;          // a rank's columns of the MLP; its rows of the token table
   double dense_width, shared_width;  // its columns of layers without experts, and of shared experts
   // Latent attention: columns of the latents and of the rotary part of keys, a rank's columns of the values and of

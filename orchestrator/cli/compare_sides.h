@@ -15,7 +15,7 @@ struct CompareSide {
 };
 
 // `word`: the name of a sweep in `db`, FILE.db (its latest sweep) or FILE.db:NAME. `only`: conditions of
-// answers/filter.h.
+// answers/statistics/filter.h.
 Expected<CompareSide> read_compare_side(const std::string& word, const std::string& db,
                                         const std::vector<std::string>& only);
 

@@ -38,7 +38,7 @@ struct NodeWants {
 
 struct CheckRequest {
   Programs programs;             // programs of this machine; they need not exist
-  std::filesystem::path db;      // absolute; where the user's database would lie
+  std::filesystem::path db;      // path, absolute, that the database of a run would have
   std::string hardware = "cpu";  // hardware of the trial over the nodes
   i64 nodes = 2;
   // Judges the answer of a node's probe.

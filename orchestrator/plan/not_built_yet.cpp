@@ -1,4 +1,4 @@
-// Refuses what the training step does not build yet. When a strategy is built, its line here is deleted.
+// Refuses what the training step does not build yet. Who builds it deletes the line here.
 #include <fmt/format.h>
 
 #include "bench_kernels/shape/adapters.h"

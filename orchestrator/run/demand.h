@@ -36,7 +36,7 @@ struct Bounds {
 
 // How long trials really take compared with what the plan predicted, in node-seconds.
 struct SlowdownEstimate {
-  // Nodes were there for the work.
+  // Node-seconds for which nodes were there for the work.
   double held_s = 0;
   // Predicted time of the trials that ended in that time or are under way.
   double predicted_s = 0;

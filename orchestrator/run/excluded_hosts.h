@@ -39,7 +39,7 @@ class ExcludedHosts {
   // Hosts that are paused and are not in quarantine.
   std::vector<std::string> cooling(Clock::Point now) const;
   std::vector<std::string> quarantined() const;
-  // Both.
+  // Those in quarantine and those that are paused.
   std::vector<std::string> avoided(Clock::Point now) const;
 
  private:

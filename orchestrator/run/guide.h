@@ -21,8 +21,8 @@ class Guide {
   // Before anything else: what the results that are there already say.
   Expected<void> begin();
   void started(const std::string& trial_id);
-  // An attempt ended: what the store now says of its trial. Of a sweep that runs every trial the ids that this
-  // rules out.
+  // An attempt ended: reads what the store now says of its trial. Returns the ids that this rules out, of a sweep that
+  // runs every trial; else none.
   Expected<std::vector<std::string>> finished(const std::string& trial_id);
   // To start now, the best first; those that run are not among them. REQUIRES chooses().
   Expected<std::vector<PlanEntry>> choose();

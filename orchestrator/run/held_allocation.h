@@ -46,12 +46,12 @@ struct HeldAllocation {
   // loop has learned of it and the next ones have arrived; at least `least`. Short trials that end together
   // all find a next one.
   i64 ahead(Clock::Point now, i64 least) const;
-  // How long its trials take compared with their prediction.
+  // How much longer its trials take than was predicted.
   SlowdownEstimate slowdown(Clock::Point now) const;
   i64 gpus_each() const { return request.gpus > 0 ? request.gpus : request.slots; }
   // GPU-seconds that it has held.
   double gpu_seconds(Clock::Point now) const;
-  // Until its scheduler ends it; `otherwise`: where nothing does.
+  // Seconds until its scheduler ends it; `otherwise` where nothing ends it.
   double seconds_left(Clock::Point now, double otherwise) const;
   // Started, and more than 90 s before its time limit (Slurm may signal up to a minute early).
   bool had_time(Clock::Point now) const;

@@ -8,7 +8,7 @@ namespace sweep::run {
 namespace {
 // Trials read at once.
 constexpr i64 kPageSize = 512;
-// Kept, of different kinds of allocations.
+// Pages that are kept: one for each kind of allocation.
 constexpr std::size_t kMostPages = 16;
 }  // namespace
 

@@ -81,7 +81,7 @@ class Watch {
       if (!error) look();
     });
   }
-  // The scheduler knows of a job's end before its silence is long enough.
+  // Asks the scheduler about the holder's job too: it may know of the end long before the silence would show it.
   Expected<std::optional<store::LeaseHolder>> holder() {
     auto out = store_.lease(sweep_, known_);
     const bool unheard = out && *out && (*out)->slurm_job > 0 && (*out)->beat != store::Beat::kRecent;
@@ -90,7 +90,8 @@ class Watch {
     ask_again_s_ = elapsed_s() + kAskEvery;
     return store_.lease(sweep_, known_);
   }
-  // Released: the run has ended. Else its process is gone, and the sweep can be taken over.
+  // A released lease means that the run has ended. A lease that is still there: the process is gone, and the sweep can
+  // be taken over.
   void on_free() {
     const auto leased = store_.is_leased(sweep_);
     if (!leased) error_ = leased.error();

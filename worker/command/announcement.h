@@ -30,7 +30,7 @@ class Announcement {
 
   std::string address_, key_;
   std::filesystem::path file_;
-  bool carries_;  // to and from other nodes
+  bool carries_;  // this rank tells and asks the other nodes, for all ranks of its node
   bool told_ = false, failed_ = false;
   std::optional<StoreClient> store_;
   bool connected_ = false;

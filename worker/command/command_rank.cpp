@@ -87,7 +87,7 @@ class CommandRank {
   std::optional<ReservedPort> port_;
   std::optional<TrainerProcess> program_;
   TrainerStacks stacks_;
-  // Told by ranks, of this rank's attempt: that it ends early; that some rank reports steps.
+  // What ranks of this attempt tell each other: that it ends early; that some rank reports steps.
   struct Told {
     EarlyEnd early_end;
     Announcement steps_begun;

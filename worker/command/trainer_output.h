@@ -17,7 +17,7 @@ struct GrowingFile {
   std::filesystem::path path;
   std::uint64_t read = 0;     // bytes that were read or passed over
   std::uint64_t freed = 0;    // bytes whose room on the disk was given back
-  std::uint64_t missing = 0;  // bytes that were cut out before they were read
+  std::uint64_t missing = 0;  // bytes that the agent cut out of a long log before they were read
 };
 
 class TrainerOutput {

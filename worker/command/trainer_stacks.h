@@ -41,7 +41,7 @@ class TrainerStacks {
 struct PythonProcess {
   pid_t pid = 0;
   std::string path;     // PATH of its environment
-  std::string program;  // its first word
+  std::string program;  // the first word of its command line
 };
 std::optional<PythonProcess> python_of(i64 rank);
 

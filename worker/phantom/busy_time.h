@@ -36,8 +36,9 @@ class BusyTime {
   std::int64_t until() const { return spans_.empty() ? forgotten_ : std::prev(spans_.end())->second; }
 
  private:
-  static constexpr std::size_t kMostSpans = 1u << 16;  // older ones count, and nothing is added before them
-  std::map<std::int64_t, std::int64_t> spans_;         // begin -> end, none touching another
+  // Spans that are kept. Older ones count in the total, and what comes before their end adds nothing.
+  static constexpr std::size_t kMostSpans = 1u << 16;
+  std::map<std::int64_t, std::int64_t> spans_;  // begin -> end, none touching another
   std::int64_t total_ = 0, forgotten_ = 0;
 };
 

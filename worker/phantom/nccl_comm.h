@@ -39,9 +39,9 @@ class Communicator {
   Lane& lane(int from, int to) const { return segment->lane(roles.place(from), roles.place(to)); }
 
   std::string name;
-  std::unique_ptr<Segment> segment;  // null: mirrored
+  std::unique_ptr<Segment> segment;  // null: no other rank of the group is started (docs/rehearsal.md)
   GroupRoles roles = GroupRoles::all_started(1);
-  int told_nodes = 0;  // 0: as the ranks that came say
+  int told_nodes = 0;  // nodes of the group; 0: those that its ranks named when they joined
   int ranks = 1, rank = 0, device = 0;
   bool aborted = false;
   std::uint64_t issued = 0, done = 0;  // collectives

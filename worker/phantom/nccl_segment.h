@@ -23,7 +23,7 @@ struct Operation {  // plain data, the same on all ranks that agree
 };
 
 struct alignas(64) Place {              // a rank's word about one collective, or one end of a message
-  std::atomic<std::uint64_t> sequence;  // 1 + the number of what it is about; written last
+  std::atomic<std::uint64_t> sequence;  // 1 + the number of that collective or message; written last
   Operation operation;
   Ns ready, lasts;
   std::byte payload[kPayload];
@@ -54,7 +54,7 @@ struct alignas(64) Member {
 };
 
 struct Shared {
-  std::atomic<std::uint32_t> claimed, error;  // an ncclResult_t that all ranks are told, and who tells it
+  std::atomic<std::uint32_t> claimed, error;  // a rank tells all of an error; its ncclResult_t
   char message[1024];
 };
 

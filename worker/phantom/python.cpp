@@ -14,7 +14,8 @@ namespace sweep::phantom {
 namespace {
 
 constexpr int kFileInput = 257;  // Py_file_input
-// For peers, which may compile for minutes; once: then a program goes on with what was there before.
+// The wait for peers, which may compile for minutes. It is waited out once; after that a program goes on with the
+// values that were there before.
 constexpr int kLongestWaitMs = 600 * 1000;
 
 template <class Function>

@@ -18,7 +18,7 @@ SharedFile open_shared(const std::string& path, std::size_t bytes);
 // The same file for a forked child: its locks are its own, not shared with its parent. -1: it cannot be had.
 int reopened(int fd);
 
-// Removes what is left over of the files whose names go on with `kind`.
+// Removes files of this kind (the word after the user's number in their names) that no process has open.
 void remove_left_over(const std::string& kind);
 
 }  // namespace sweep::phantom

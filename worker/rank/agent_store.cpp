@@ -5,7 +5,7 @@
 namespace sweep::rank {
 namespace {
 
-// The value, or what went wrong as the exception that a lost or late peer is (group.h).
+// The value; an error is thrown as the exception by which a lost or late peer is known (group.h).
 template <class T>
 T value_or_throw(Expected<T> answer) {
   TORCH_CHECK_WITH(DistStoreError, answer.has_value(), answer.error().message);

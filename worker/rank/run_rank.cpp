@@ -81,8 +81,8 @@ PhantomCounts difference(const PhantomCounts& before, const PhantomCounts& after
   return out;
 }
 
-// One attempt's journey through this rank. The mesh outlives run(), so that a failure can be told to the
-// peers.
+// One attempt on this rank, from its launch message to its record. The mesh outlives run(), so that a failure can be told
+// to the peers.
 class RankRun {
  public:
   RankRun(const RankLaunch& launch, RankRecord& record)
@@ -299,7 +299,7 @@ FailureFacts RankRun::facts() {
   return device_->facts();
 }
 
-// Inside the catch block: the stamp first, so that those of peers are later.
+// Called inside the catch block. The stamp comes first: peers fail because of this rank, and theirs must be later.
 void RankRun::record_failure(const FailureFacts& facts) {
   record_.ended_unix_ns = unix_ns_now();
   record_.phase = progress_.current();

@@ -14,7 +14,7 @@ __device__ inline float product_and_sum(float a, float b, float c) {
 #endif
 }
 
-// room: the maps.
+// room: shared memory for the two maps, from codes to values.
 template <class T, int K>
 __device__ inline void nf4_dequantize(const Nf4Args& args, Wide<T>* room) {
   constexpr int kEight = 8, kPieces = kNf4Block / kEight, kPack = K < kEight ? K : kEight;

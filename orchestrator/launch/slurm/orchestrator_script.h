@@ -1,6 +1,5 @@
-// The batch script of an orchestrator that is itself a small Slurm job: it resumes a sweep that is stored
-// already, goes with a signal and comes again when Slurm starts it once more; what it holds meanwhile lives
-// on. Pure text.
+// The batch script of an orchestrator that is itself a small Slurm job. It resumes a stored sweep. At a signal it ends
+// without cancelling its allocations, and takes them over when Slurm starts it again. Pure text.
 #pragma once
 #include <filesystem>
 #include <map>

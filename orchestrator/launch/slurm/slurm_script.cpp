@@ -164,7 +164,7 @@ Expected<std::string> slurm_script(const AllocationRequest& wanted, const SlurmO
   out += fmt::format("export {}={}\n", kAttemptVariable, shell_word(mark));
   out += "exec";
   for (const auto& word : head_agent_words(wanted, options, programs)) out += " " + shell_word(word);
-  // The prologue takes of the job's time, too.
+  // The time that the prologue took is gone for the agent.
   return out + fmt::format(" {} \"$(({} - SECONDS))\"\n", kTimeLimitOption,
                            static_cast<i64>(usable_seconds(wanted.seconds, options)));
 }

@@ -11,7 +11,7 @@
 
 namespace sweep::launch {
 
-// A job is known by this name, whatever became of its number.
+// The name by which a job is found where its number is not known.
 std::string slurm_job_name(const AllocationId&);
 
 // Every directive without "#SBATCH ", in order. A text is quoted the way sbatch reads it.

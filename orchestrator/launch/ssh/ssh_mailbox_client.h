@@ -17,8 +17,8 @@ namespace sweep::launch {
 class MailboxEvents {
  public:
   virtual ~MailboxEvents() = default;
-  virtual void mailbox_attached() = 0;  // each time
-  virtual void outbox_grew() = 0;       // the copy of it
+  virtual void mailbox_attached() = 0;  // after each connection
+  virtual void outbox_grew() = 0;       // the copy of the outbox on this machine
   // The agent has ended, and the copy of its outbox is complete.
   virtual void agent_gone() = 0;
   virtual void failed(const std::string& why) = 0;  // for good

@@ -59,7 +59,7 @@ std::optional<Watchdog::Finding> Watchdog::look(const std::vector<Heartbeat>& se
   last_look_s_ = now_s;
   total_s_ += passed;
   std::optional<std::size_t> named;
-  std::pair<bool, double> worst;  // waits for no other rank; seconds past the deadline
+  std::pair<bool, double> worst;  // whether it waits for no other rank; seconds past its deadline
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Watched& rank = ranks_[i];
     if (seen[i] == rank.last)

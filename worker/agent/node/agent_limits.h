@@ -23,9 +23,9 @@ class AgentLimits {
   };
   // Why it has to leave now; nullopt: it goes on. Times are of the steady clock.
   std::optional<std::string> exceeded(const Activity& activity, double now_s);
-  // Once, when several looks in a row found no mailbox: a file system may be away for a moment.
+  // True once: when several looks in a row found no mailbox. A file system may be away for a moment.
   bool mailbox_lost(bool gone);
-  // One more look found lines that the disk does not take: whether that was the last one.
+  // To be called when the disk does not take the lines that wait. True: it failed so often that the agent gives up.
   bool disk_given_up();
 
  private:

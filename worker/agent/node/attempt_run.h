@@ -125,7 +125,7 @@ class AttemptRun {
   std::function<void(AttemptRun&)> finished_;
   AttemptResources resources_;
   Watchdog watchdog_;
-  // Or there are none.
+  // The ranks of the other nodes have started, or there are no other nodes.
   bool peers_started_;
   boost::asio::steady_timer timer_;
   RankProcesses ranks_;
