@@ -27,13 +27,15 @@ struct Hardware {
   i64 linked_gpus = 1;
   std::optional<i64> memory_bytes;           // per GPU; absent for cpu (host memory, or memory_cap_bytes)
   std::map<std::string, double> peak_flops;  // dense, by precision: fp32 (tf32 apart), tf32, fp16, bf16, fp8
-  double memory_bandwidth = 0;               // bytes/s per GPU
-  double intra_node_bandwidth = 0;           // bytes/s per GPU and direction
-  double inter_node_bandwidth = 0;           // bytes/s per GPU and direction
-  std::optional<Price> price;                // nullopt if no public price is known
-  std::vector<Price> earlier_prices;         // the oldest first
-  std::string compute_capability;            // "9.0"; empty for cpu
-  i64 multiprocessors = 0;                   // number on a GPU; 0 for cpu
+  double product_reach =
+      0;  // share of the peak that the best large product in 16 bits was measured to reach; 0: unknown
+  double memory_bandwidth = 0;        // bytes/s per GPU
+  double intra_node_bandwidth = 0;    // bytes/s per GPU and direction
+  double inter_node_bandwidth = 0;    // bytes/s per GPU and direction
+  std::optional<Price> price;         // nullopt if no public price is known
+  std::vector<Price> earlier_prices;  // the oldest first
+  std::string compute_capability;     // "9.0"; empty for cpu
+  i64 multiprocessors = 0;            // number on a GPU; 0 for cpu
   // Dense peak for a training precision (fp32, bf16, fp16, fp8, and forms of one such as bf16_master), or of TF32;
   // nullopt if the hardware has no such units.
   std::optional<double> peak_for(Precision, bool tf32 = false) const;

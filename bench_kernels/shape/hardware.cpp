@@ -4,6 +4,12 @@
 // node type divided by its GPUs, else one 400 Gbit/s port per GPU. Multiprocessors: NVIDIA's architecture white papers
 // (GV100, GA100, GA102, AD104, GH100). Phantom GPUs read the same entries.
 //
+// product_reach is the "maximum achievable matmul FLOPS" in bf16 over the peak, by torch.matmul (Stas Bekman's Machine
+// Learning Engineering, compute/accelerator/README.md of github.com/stas00/ml-engineering at 744d01e, 2026): 271.2 of 312
+// on A100, 794.5 of 989 on H100 ("H200 is the same"), 1,745 of 2,250 on B200, 1,769 on B300, 1,822 of 2,500 on GB200. GB300
+// has the chip of B300 and was not measured. Its table of fp8 is not used: rates of NeMo on H100
+// (sweeps/data/published_training.csv) are those of products that reach as large a share of fp8's peak as of 16 bits'.
+//
 // Prices are list prices, Linux, on demand. A date is the day on which the price was read and published
 // it: of 2026-11-09 the table of github.com/datareceipts/data-receipts (109-gpu-pricing), of 2026-08-06 the
 // offers listed in github.com/dstackai/dstack pull request 4110, of 2026-01-21 the copy of
@@ -35,6 +41,7 @@ Hardware hardware_of(const nlohmann::json& entry) {
   entry.at("intra_node_bandwidth").get_to(h.intra_node_bandwidth);
   entry.at("inter_node_bandwidth").get_to(h.inter_node_bandwidth);
   h.peak_flops = entry.value("peak_flops", h.peak_flops);
+  h.product_reach = entry.value("product_reach", h.product_reach);
   // Only the latest price is used. Earlier ones document the cost of older results.
   for (const auto& price : entry.value("prices", nlohmann::json::array())) {
     if (h.price) h.earlier_prices.push_back(*h.price);

@@ -6,7 +6,6 @@
 #include "bench_kernels/shape/pipeline_time.h"
 #include "bench_kernels/shape/stage_split.h"
 #include "orchestrator/predict/expert_time.h"
-#include "orchestrator/predict/product_reach.h"
 #include "orchestrator/predict/step_cost.h"
 
 namespace sweep::predict {
@@ -160,8 +159,7 @@ double copied_bytes(const Links& k) {
 
 // How many times as large a share of the peak products reach here as where matmul_share was measured.
 double reach_beside(const ProfileFacts& f, const shape::Hardware& h) {
-  const double here = product_reach(h.name);
-  return here > 0 && f.product_reach > 0 ? here / f.product_reach : 1;
+  return h.product_reach > 0 && f.product_reach > 0 ? h.product_reach / f.product_reach : 1;
 }
 
 double attention_share(const ProfileFacts& f, const shape::Hardware& h) {

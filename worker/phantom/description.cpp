@@ -83,7 +83,7 @@ void read_device(const Json& json, Description& out) {
   m.read("inter_node_bandwidth", d.inter_node_bandwidth);
   m.read("context_bytes", d.context_bytes);
   m.read("nccl_bytes", d.nccl_bytes);
-  for (const char* of_the_catalogue : {"gpus_per_node", "linked_gpus", "prices", "source"})
+  for (const char* of_the_catalogue : {"gpus_per_node", "linked_gpus", "prices", "product_reach", "source"})
     m.ignore(of_the_catalogue);
   m.finish();
   if (!std::regex_match(capability, std::regex("[0-9]{1,2}\\.[0-9]")) ||
