@@ -229,6 +229,21 @@ Selects selects_for(Transaction& work) {
           select_list(metric_columns(), 'r', columns_in(work, "result")), std::move(columns)};
 }
 
+std::string with_columns(std::string sql) {
+  const std::pair<std::string_view, const std::vector<Column>&> tables[] = {{"trial", axis_columns()},
+                                                                            {"result", metric_columns()}};
+  for (const auto& [table, columns] : tables) {
+    const std::size_t begin = sql.find(fmt::format("CREATE TABLE {} (", table));
+    const std::size_t end = begin == std::string::npos ? begin : sql.find("\n)", begin);
+    if (end == std::string::npos) continue;
+    std::string text;
+    for (const Column& column : columns)
+      text += fmt::format("\n, {} {}", sql_name(column.name), column.declaration);
+    sql.insert(end, text);
+  }
+  return sql;
+}
+
 void complete_columns(Transaction& work) {
   bool added = add_columns(work, "trial", axis_columns());
   added |= add_columns(work, "result", metric_columns());

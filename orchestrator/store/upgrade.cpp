@@ -36,7 +36,7 @@ Expected<void> back_up(Db& db, i64 version) {
 void migrate(Transaction& work, std::span<const Migration> steps, i64 from) {
   for (const auto& step : steps) {
     if (step.version <= from || work.failed()) continue;
-    if (auto done = work.db().execute(std::string(step.sql)); !done)
+    if (auto done = work.db().execute(with_columns(std::string(step.sql))); !done)
       work.refuse(retold(done.error(), fmt::format("upgrade to version {} failed, the file is unchanged: {}",
                                                    step.version, done.error().message)));
   }

@@ -16,38 +16,57 @@
 
 namespace {
 
-std::vector<sweep::nvrtc::Kernel> all_kernels() {
-  std::vector<sweep::nvrtc::Kernel> all;
-#define SWEEP_KERNEL_FORMS(name, Args, body)                   \
-  for (const char* type : {"Bf16", "Fp16", "float", "double"}) \
-    for (const bool packed : {false, true}) all.push_back({#name, packed, type});
-  SWEEP_DEVICE_KERNELS(SWEEP_KERNEL_FORMS)
-#undef SWEEP_KERNEL_FORMS
-  return all;
-}
+#define SWEEP_KERNEL_NAME(name, Args, body) #name,
+constexpr const char* kNames[] = {SWEEP_DEVICE_KERNELS(SWEEP_KERNEL_NAME)};
+#undef SWEEP_KERNEL_NAME
+constexpr int kArchitectures[] = {80, 90, 100, 120};
+constexpr const char* kTypes[] = {"Bf16", "Fp16", "float", "double"};
 
 // Kernel ("rope_packed") and column ("sm_90_Bf16") to registers.
 using Table = std::map<std::pair<std::string, std::string>, int>;
 
-// `wrong` counts the kernels that keep values in memory.
-Table measured(const std::string& torch_lib, int& wrong) {
+std::string column_of(int architecture, const std::string& type) {
+  return "sm_" + std::to_string(architecture) + "_" + type;
+}
+
+// Adds what the compiler says of each entry; `wrong` counts the kernels that keep values in memory.
+void add(const std::string& log, const std::string& column, Table& table, int& wrong) {
   static const std::regex kKernel(
       "entry function '([a-z_]+)'[^]*?([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores[^]*?Used "
       "([0-9]+) registers");
-  Table table;
-  for (const int architecture : {80, 90, 100, 120}) {
-    for (const sweep::nvrtc::Kernel& kernel : all_kernels()) {
-      const std::string log = sweep::nvrtc::compile(torch_lib, kernel, architecture).log;
-      std::smatch found;
-      if (!std::regex_search(log, found, kKernel)) continue;
-      const std::string column = "sm_" + std::to_string(architecture) + "_" + kernel.type;
-      table[{found[1], column}] = std::stoi(found[4]);
-      if (found[2] != "0" || found[3] != "0")
-        ++wrong, std::cerr << found[1] << ' ' << column << ": stack " << found[2] << ", spilled " << found[3]
-                           << '\n';
-    }
+  for (std::sregex_iterator found(log.begin(), log.end(), kKernel), end; found != end; ++found) {
+    table[{(*found)[1], column}] = std::stoi((*found)[4]);
+    if ((*found)[2] != "0" || (*found)[3] != "0")
+      ++wrong, std::cerr << (*found)[1] << ' ' << column << ": stack " << (*found)[2] << ", spilled "
+                         << (*found)[3] << '\n';
   }
+}
+
+// All kernels of a type at once, which takes half as long as one by one.
+Table measured(const std::string& torch_lib, int& wrong) {
+  Table table;
+  for (const int architecture : kArchitectures)
+    for (const char* type : kTypes)
+      add(sweep::nvrtc::compile(torch_lib, {"", false, type}, architecture).log,
+          column_of(architecture, type), table, wrong);
   return table;
+}
+
+// Each kernel alone, as a step asks for it, for one architecture and type: it is the same code.
+void compare_alone(const std::string& torch_lib, const Table& together, int& wrong) {
+  std::size_t n = 0;
+  for (const char* name : kNames) {
+    const int architecture = kArchitectures[n % 4];
+    const char* type = kTypes[n / 4 % 4];
+    const sweep::nvrtc::Kernel kernel{name, n++ % 2 == 0, type};
+    Table alone;
+    add(sweep::nvrtc::compile(torch_lib, kernel, architecture).log, column_of(architecture, type), alone,
+        wrong);
+    const auto found = together.find({kernel.entry(), column_of(architecture, type)});
+    if (alone.size() != 1 || found == together.end() || *alone.begin() != *found)
+      ++wrong, std::cerr << kernel.entry() << " alone for " << architecture << " and " << type
+                         << " is not what it is among all\n";
+  }
 }
 
 // The first line has the columns, every other line a kernel.
@@ -90,6 +109,7 @@ int main(int argc, char** argv) try {
     write(argv[2], now);
     return 0;
   }
+  compare_alone(argv[1], now, wrong);
   const Table known = read(argv[2]);
   if (now.size() != known.size()) ++wrong;
   for (const auto& [key, registers] : now) {

@@ -10,10 +10,14 @@ import sys
 import tempfile
 import unittest
 
+from forks import Forks
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RANKS = pathlib.Path(__file__).with_name("ranks.py")
 CALLS = pathlib.Path(__file__).with_name("calls.py")
-BUILD = pathlib.Path()
+DEVICES = {each["hardware"]: json.dumps(each) for each in json.loads((ROOT / "bench_kernels/shape/hardware.json").read_text())}
+PHANTOM: list = []  # what starts a command under phantom GPUs of the build
+FORKS = None
 GIB = 1 << 30
 SECONDS = 900  # for a process that must end by itself; ten of them load PyTorch at once
 DUMP_WAIT_MS = "500"  # a watchdog that found a timeout or an error waits four times as long for the flight recorder: 60 s by default
@@ -32,19 +36,23 @@ class PhantomTest(unittest.TestCase):
             process.communicate()
         shutil.rmtree(self.folder)
 
-    def start(self, case, ranks=1, gpus=None, device="h100-sxm-80gb", faults="", program=RANKS, **variables):
-        """One process per rank, under scripts/phantom."""
-        rendezvous = self.folder / f"rendezvous-{len(self.begun)}"
-        phantom = [str(ROOT / "scripts/phantom"), "--build", str(BUILD), "--gpus", str(gpus or ranks), "--node", self.node,
-                   "--device", device, "--counters", str(self.folder / "counters-%r.json")]
-        if faults:
-            phantom += ["--faults", faults]
+    def start(self, case, ranks=1, gpus=None, device="h100-sxm-80gb", faults="", program=RANKS, fresh=False, **variables):
+        """One process per rank, under phantom GPUs; fresh: each is started by scripts/phantom and imports PyTorch itself, which reads
+        some variables then."""
+        variables = {"WORLD_SIZE": ranks, "PHANTOM_RENDEZVOUS": self.folder / f"rendezvous-{len(self.begun)}", "OMP_NUM_THREADS": 1,
+                     "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": DUMP_WAIT_MS, **variables}
         processes = []
         for rank in range(ranks):
-            env = {**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "PHANTOM_RENDEZVOUS": str(rendezvous),
-                   "OMP_NUM_THREADS": "1", "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": DUMP_WAIT_MS, **{k: str(v) for k, v in variables.items()}}
-            processes.append(subprocess.Popen([*phantom, "--", sys.executable, str(program), case], env=env, text=True,
-                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+            env = {"RANK": str(rank), **{name: str(value) for name, value in variables.items()}}
+            if fresh:
+                phantom = [*PHANTOM, "--gpus", str(gpus or ranks), "--node", self.node, "--device", device,
+                           "--counters", str(self.folder / "counters-%r.json"), *(["--faults", faults] if faults else []), "--"]
+                processes.append(subprocess.Popen([*phantom, sys.executable, str(program), case], env={**os.environ, **env}, text=True,
+                                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+            else:
+                env |= {"SWEEP_PHANTOM": DEVICES[device], "SWEEP_PHANTOM_GPUS": str(gpus or ranks), "SWEEP_PHANTOM_NODE": self.node,
+                        "SWEEP_PHANTOM_FAULTS": faults}
+                processes.append(FORKS.start([program, case], self.folder, env))
         self.begun += processes
         return processes
 
@@ -68,7 +76,7 @@ class PhantomTest(unittest.TestCase):
     def test_memory_is_the_real_allocators(self):
         for segments in ("", "expandable_segments:True"):
             with self.subTest(segments=segments):
-                (got,), err = self.run_case("memory", PYTORCH_CUDA_ALLOC_CONF=segments)
+                (got,), err = self.run_case("memory", fresh=True, PYTORCH_CUDA_ALLOC_CONF=segments)
                 self.assertEqual(got["peak"], 10 * GIB, err)
                 self.assertEqual(got["used"], 10 * GIB + (500 << 20))  # the context is counted
                 self.assertEqual(got["after"], 500 << 20)
@@ -90,7 +98,7 @@ class PhantomTest(unittest.TestCase):
     def test_unknown_description_is_refused(self):
         wrong = self.folder / "wrong.json"
         wrong.write_text('{"memory": 1}')
-        process = self.start("use", device=str(wrong))[0]
+        process = self.start("use", device=str(wrong), fresh=True)[0]
         _, err = self.finish(process)
         self.assertEqual(process.returncode, 2)
         self.assertIn('"memory"', err)
@@ -115,7 +123,7 @@ class PhantomTest(unittest.TestCase):
         self.assertEqual(self.counters()["peak_pinned_bytes"], 100 * GIB)
 
     def test_pool_of_asynchronous_allocations(self):
-        (got,), err = self.run_case("pool", program=CALLS, PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
+        (got,), err = self.run_case("pool", program=CALLS, fresh=True, PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
         small, page = 512 * got["small"], 2 << 20
         self.assertEqual((got["held"], got["after"], got["peak"], got["reset"]), (4 * GIB + small, small, 4 * GIB + small, small), err)
         self.assertEqual((got["used"], got["kept"], got["trimmed"]), (4 * GIB + page, 4 * GIB + page, page))
@@ -136,7 +144,7 @@ class PhantomTest(unittest.TestCase):
                 "n = ctypes.c_uint(64); p = (ctypes.c_ulonglong * 192)()\n"
                 "assert nvml.nvmlDeviceGetComputeRunningProcesses_v3(d, ctypes.byref(n), p) == 0\n"
                 "print(json.dumps([m[2], n.value]))\n")
-        done = subprocess.run([str(ROOT / "scripts/phantom"), "--build", str(BUILD), "--node", self.node, "--", sys.executable, "-c", code],
+        done = subprocess.run([*PHANTOM, "--node", self.node, "--", sys.executable, "-c", code],
                               capture_output=True, text=True, timeout=SECONDS)
         self.assertEqual(done.returncode, 0, done.stderr)
         return tuple(json.loads(done.stdout))
@@ -167,7 +175,7 @@ class PhantomTest(unittest.TestCase):
         self.assertFalse(mine.exists())
 
     def test_clock(self):
-        (got,), _ = self.run_case("clock", SWEEP_PHANTOM_LAUNCHES=self.folder / "launches-%r")
+        (got,), _ = self.run_case("clock", fresh=True, SWEEP_PHANTOM_LAUNCHES=self.folder / "launches-%r")
         flops = 2 * 8192**3
         self.assertAlmostEqual(got["product"], flops / (989.4e12 * 0.75) * 1e3, delta=0.1)
         self.assertGreaterEqual(got["waits"], 0)
@@ -327,5 +335,9 @@ class PhantomTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
-    unittest.main(verbosity=2)
+    PHANTOM += [str(ROOT / "scripts/phantom"), "--build", str(pathlib.Path(sys.argv.pop(1)).resolve())]
+    FORKS = Forks([*PHANTOM, "--"])
+    try:
+        unittest.main(verbosity=2)
+    finally:
+        FORKS.close()

@@ -94,14 +94,14 @@ std::string architecture_option(const Nvrtc& library, int architecture) {
 
 std::vector<std::string> options_for(const Nvrtc& library, const Kernel& kernel, int architecture) {
   const bool own = kernel.type == "float" || kernel.type == "double";
-  return {architecture_option(library, architecture),
-          "-std=c++20",
-          "-default-device",
-          "--ptxas-options=-v",
-          "-DSWEEP_DEVICE_TYPE=" + (own ? kernel.type : "sweep::device::" + kernel.type),
-          "-DSWEEP_DEVICE_KERNEL=" + kernel.name + "_kernel",
-          "-DSWEEP_DEVICE_ENTRY=" + kernel.entry(),
-          std::string("-DSWEEP_DEVICE_PACKED=") + (kernel.packed ? "1" : "0")};
+  std::vector<std::string> options{
+      architecture_option(library, architecture), "-std=c++20", "-default-device", "--ptxas-options=-v",
+      "-DSWEEP_DEVICE_TYPE=" + (own ? kernel.type : "sweep::device::" + kernel.type)};
+  if (!kernel.name.empty())
+    for (const std::string& one : {"KERNEL=" + kernel.name + "_kernel", "ENTRY=" + kernel.entry(),
+                                   std::string("PACKED=") + (kernel.packed ? "1" : "0")})
+      options.push_back("-DSWEEP_DEVICE_" + one);
+  return options;
 }
 
 std::string key_of(const Nvrtc& library, const std::vector<std::string>& options) {

@@ -15,7 +15,7 @@ struct Compiled {
   std::string code;  // a cubin, or PTX where NVRTC does not know the device's architecture
   std::string log;   // what ptxas says: registers and spills; empty when it came from the cache
 };
-// One kernel of SWEEP_DEVICE_KERNELS (kernels.h) for a stored type: float, double, Bf16, Fp16.
+// One kernel of SWEEP_DEVICE_KERNELS (kernels.h) for a stored type: float, double, Bf16, Fp16. Without a name: all, in both forms.
 struct Kernel {
   std::string name;
   bool packed = false;

@@ -1,5 +1,6 @@
 // Every fused kernel by its name and arguments. NVRTC compiles this file for one kernel, SWEEP_DEVICE_KERNEL, and one
 // stored type, SWEEP_DEVICE_TYPE: a step asks for a third of the kernels and one form of each.
+// Without SWEEP_DEVICE_ENTRY it is every kernel of the type, in both forms: for tests.
 // It comes as NAME_packed (SWEEP_DEVICE_PACKED), which moves 16 bytes at once, or NAME_single for rows that are not
 // aligned so.
 #pragma once
@@ -51,7 +52,7 @@
   KERNEL(cross_entropy, CrossEntropyArgs, (cross_entropy<T, K>(args, room)))                               \
   KERNEL(add_losses, CrossEntropyArgs, (add_losses<T>(args, room)))
 
-#ifdef SWEEP_DEVICE_KERNEL
+#ifdef SWEEP_DEVICE_TYPE
 namespace sweep::device::entries {
 #define SWEEP_DEVICE_BODY(name, Arguments, body)                                   \
   struct name##_kernel {                                                           \
@@ -64,12 +65,20 @@ namespace sweep::device::entries {
 SWEEP_DEVICE_KERNELS(SWEEP_DEVICE_BODY)
 }  // namespace sweep::device::entries
 
-extern "C" __global__ void __launch_bounds__(sweep::device::kMostThreads, 2)
-    SWEEP_DEVICE_ENTRY(const sweep::device::entries::SWEEP_DEVICE_KERNEL::Args args) {
-  using T = SWEEP_DEVICE_TYPE;
-  constexpr int K = SWEEP_DEVICE_PACKED ? 16 / static_cast<int>(sizeof(T)) : 1;
-  extern __shared__ double shared[];
-  sweep::device::entries::SWEEP_DEVICE_KERNEL::run<T, K>(args,
-                                                         reinterpret_cast<sweep::device::Wide<T>*>(shared));
-}
+#define SWEEP_DEVICE_FUNCTION(kernel, entry, packed)                                                    \
+  extern "C" __global__ void __launch_bounds__(sweep::device::kMostThreads, 2)                          \
+      entry(const sweep::device::entries::kernel::Args args) {                                          \
+    using T = SWEEP_DEVICE_TYPE;                                                                        \
+    constexpr int K = packed ? 16 / static_cast<int>(sizeof(T)) : 1;                                    \
+    extern __shared__ double shared[];                                                                  \
+    sweep::device::entries::kernel::run<T, K>(args, reinterpret_cast<sweep::device::Wide<T>*>(shared)); \
+  }
+#ifdef SWEEP_DEVICE_ENTRY
+SWEEP_DEVICE_FUNCTION(SWEEP_DEVICE_KERNEL, SWEEP_DEVICE_ENTRY, SWEEP_DEVICE_PACKED)
+#else  // all of them, both forms
+#define SWEEP_DEVICE_FORMS(name, Arguments, body)           \
+  SWEEP_DEVICE_FUNCTION(name##_kernel, name##_packed, true) \
+  SWEEP_DEVICE_FUNCTION(name##_kernel, name##_single, false)
+SWEEP_DEVICE_KERNELS(SWEEP_DEVICE_FORMS)
+#endif
 #endif
