@@ -18,7 +18,6 @@ import time
 
 import database
 import processes
-from lean_trainers import hides
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = HERE / "trainers" / "struck_train.py"
@@ -87,7 +86,6 @@ class Round:
         self.dice, self.name, self.folder, self.bin, self.rank = dice, name, pathlib.Path(folder), args.bin, args.rank
         self.environment, self.mark = processes.marked_environment()
         self.environment["PYTHONPATH"] = os.pathsep.join([str(HERE.parents[1] / "python"), os.environ.get("PYTHONPATH", "")])
-        self.environment.update(hides(name, self.environment))
         self.faults, self.start_seconds = faults_of(args.trials), args.start_seconds
         dice.shuffle(self.faults)
         way, command = trainer(name)

@@ -10,8 +10,6 @@ import sys
 import tempfile
 import unittest
 
-from lean_trainers import hides
-
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 RANK = ["--rank", str(pathlib.Path(sys.argv.pop(1)).resolve())] if len(sys.argv) > 1 and "/" in sys.argv[1] else []
 SCRIPTS = pathlib.Path(__file__).resolve().parent / "trainers"
@@ -25,14 +23,13 @@ def needs(*modules):
 
 @needs("torch")
 class RecipesTest(unittest.TestCase):
-    def run_grid(self, text, trainer=""):
+    def run_grid(self, text, **environment):
         folder = tempfile.TemporaryDirectory(prefix="sweep-recipes-")
         self.addCleanup(folder.cleanup)
         here = pathlib.Path(folder.name)
         (here / "g.yaml").write_text(HEAD + text.replace("SCRIPTS", str(SCRIPTS)))
         programs = str(pathlib.Path(sys.executable).parent)
-        surroundings = {**os.environ, "PATH": programs + os.pathsep + os.environ["PATH"], "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1",
-                        **hides(trainer, os.environ)}
+        surroundings = {**os.environ, "PATH": programs + os.pathsep + os.environ["PATH"], "CUDA_VISIBLE_DEVICES": "", **environment}
 
         def sweep(*words):
             return subprocess.run([str(BIN / "sweep"), *words], cwd=here, env=surroundings, capture_output=True, text=True, timeout=1500)
@@ -63,7 +60,7 @@ class RecipesTest(unittest.TestCase):
     def test_huggingface(self):
         rows, everything, logs = self.run_grid(
             "workload: {recipe: huggingface, script: SCRIPTS/hf_options_train.py}\n"
-            "grid: {grad_accum: [2]}\nzip: [{micro_batch_size: [1, 2, 1], recompute: [none, full, selective]}]\n", "huggingface")
+            "grid: {grad_accum: [2]}\nzip: [{micro_batch_size: [1, 2, 1], recompute: [none, full, selective]}]\n")
         self.assert_measured(rows, 2, logs, lambda row: 2 * row["micro_batch_size"] * 2 * 32)
         self.assertEqual(sum(row["outcome"] == "unsupported" for row in everything), 1)
 
@@ -72,7 +69,7 @@ class RecipesTest(unittest.TestCase):
         rows, _, logs = self.run_grid(
             "workload:\n  recipe: lightning\n  script: SCRIPTS/lightning_options_train.py\n"
             "  arguments: [--data.batch_size, \"{micro_batch_size}\"]\n"
-            "zip: [{micro_batch_size: [1, 2], grad_accum: [2, 1]}]\n", "lightning")
+            "zip: [{micro_batch_size: [1, 2], grad_accum: [2, 1]}]\n")
         self.assert_measured(rows, 2, logs, lambda row: 2 * row["micro_batch_size"] * row["grad_accum"] * 32)
 
     @needs("deepspeed")
@@ -84,7 +81,7 @@ class RecipesTest(unittest.TestCase):
         rows, _, logs = self.run_grid(
             "workload:\n  recipe: deepspeed\n  script: SCRIPTS/deepspeed_options_train.py\n"
             f"  arguments: [--steps, \"{{total_steps}}\"]\n  files: {{ds.json: {{from: {settings.name}}}}}\n"
-            "grid: {micro_batch_size: [2]}\nzip: [{zero: [1, 2, 3], grad_accum: [1, 2, 1]}]\n", "deepspeed")
+            "grid: {micro_batch_size: [2]}\nzip: [{zero: [1, 2, 3], grad_accum: [1, 2, 1]}]\n")
         self.assertEqual([row["outcome"] for row in rows], ["ok"] * 3, logs)
         for row in rows:
             self.assertGreater(row["step_ms"], 0)

@@ -103,7 +103,7 @@ def child(server):
 
 def serve():
     import torch._dynamo  # fully_shard imports it
-    import torch.distributed.fsdp  # noqa: F401
+    import torch.distributed.fsdp
     gc.collect()
     gc.freeze()  # no child looks through all of that for garbage, which takes 0.7 s when it ends
     request, descriptors = child(socket.socket(fileno=os.dup(0)))
