@@ -48,8 +48,7 @@ Value text_or_null(const std::string& v) {
 
 // Whether the trial has a value of this axis: a program of a workload does not know all axes.
 bool known(const ResultRow& row, std::string_view axis) {
-  if (row.trial.workload != Workload::kCommand || axis == "workload" || axis == "program") return true;
-  return knows_axis(row.trial.labels, axis);
+  return axis == "workload" || axis == "program" || knows_axis(row.trial.labels, axis);
 }
 
 Column identity(std::string_view key, std::string_view type, std::string_view sentence,

@@ -91,6 +91,7 @@ int export_frame(Io& io, const ExportOptions& o) {
   if (o.output.empty())
     return refuse(io, {fmt::format("`sweep export {}` writes a file: say which by -o FILE", o.format),
                        ErrorKind::kMissing, "-o"});
+  if (const auto can = check_output(o.output); !can) return refuse(io, can.error());
   // The same sweep, and the same refusals, as of every other format.
   const auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());

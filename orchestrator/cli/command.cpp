@@ -98,8 +98,23 @@ CLI::Validator not_negative() {
   return number_check("NONNEGATIVE", "a number of 0 or more", [](double x) { return x >= 0; });
 }
 
+Expected<void> check_output(const std::string& path) {
+  constexpr std::string_view kDatabase("SQLite format 3", 16);  // with the NUL that ends it
+  std::error_code ec;
+  if (!std::filesystem::is_regular_file(path, ec) || files::read_from(path, 0, kDatabase.size()) != kDatabase)
+    return {};
+  return fail(
+      ErrorKind::kRefused, path,
+      fmt::format("'{}' is a database, and what is in it would be lost; name another file to write to "
+                  "(--db names the database to read)",
+                  path));
+}
+
 Expected<void> write_output(Io& io, const std::string& path, const std::string& bytes) {
-  if (!path.empty() && path != "-") return files::write_output(path, bytes);
+  if (!path.empty() && path != "-") {
+    SWEEP_TRY(check_output(path));
+    return files::write_output(path, bytes);
+  }
   io.out << bytes << std::flush;
   return {};
 }

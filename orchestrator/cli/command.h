@@ -126,7 +126,10 @@ Expected<Opened> open_sweep(const SweepSelector&, store::Mode);
 // Asks the person at the terminal, "WHY. Go on? [y/N]"; false: no. REQUIRES: in.
 bool goes_on(Io&, const std::string& why);
 
-// Writes to a file atomically, or to out when path is empty or "-".
+// Error: the file is a SQLite database, which no output replaces: its results would be lost.
+Expected<void> check_output(const std::string& path);
+
+// Writes to a file atomically, or to out when path is empty or "-". Refuses what check_output() does.
 Expected<void> write_output(Io&, const std::string& path, const std::string& bytes);
 
 // "a,b , c" -> {"a","b","c"}

@@ -2,6 +2,7 @@
 
 #include "orchestrator/driver/holder.h"
 #include "schema/rehearsal.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::cli {
 namespace {
@@ -11,6 +12,12 @@ constexpr const char* kCounts =
     "SELECT count(*), coalesce(sum(outcome IS NOT NULL), 0), coalesce(sum(outcome = 'ok'), 0), "
     "max(finished_at) FROM results WHERE sweep = :sweep AND state <> 'retired'";
 
+std::string kind_of(const store::SweepRow& sweep) {
+  if (is_rehearsal(sweep.name)) return "rehearsal";
+  const auto options = sweep_options_from(sweep.options_json);
+  return options && options->imported ? "imported" : "measured";
+}
+
 Expected<std::vector<Value>> row_of(store::Store& store, const store::SweepRow& sweep) {
   store::QueryOptions options;
   options.values.emplace_back("sweep", sweep.name);
@@ -18,7 +25,7 @@ Expected<std::vector<Value>> row_of(store::Store& store, const store::SweepRow& 
   if (!counts) return tl::unexpected(counts.error());
   const auto holder = driver::holder_of(store, sweep.id);
   if (!holder) return tl::unexpected(holder.error());
-  std::vector<Value> out{sweep.name, std::string(is_rehearsal(sweep.name) ? "rehearsal" : "measured")};
+  std::vector<Value> out{sweep.name, kind_of(sweep)};
   for (auto& value : counts->rows.at(0)) out.push_back(std::move(value));
   out.emplace_back(*holder ? driver::standing_text(**holder) : std::string());
   out.emplace_back(sweep.question);

@@ -17,11 +17,7 @@ constexpr i64 kSpareRounds = 2;  // beyond those asked for, for allocations that
 Expected<SweepOptions> options_of(const store::SweepRow& sweep) {
   auto options = sweep_options_from(sweep.options_json);
   if (!options) return fail(fmt::format("sweep '{}': {}", sweep.name, options.error().message));
-  if (options->imported)
-    return fail(fmt::format(
-        "sweep '{}' was imported: its configurations were measured elsewhere. `sweep best {} --yaml` "
-        "gives them as a grid to run here",
-        sweep.name, sweep.name));
+  SWEEP_TRY(check_may_run(sweep));
   return options;
 }
 

@@ -1,5 +1,7 @@
 #include "orchestrator/driver/sweep_driver.h"
 
+#include <fmt/format.h>
+
 #include <limits>
 #include <set>
 #include <utility>
@@ -61,6 +63,17 @@ Expected<void> prepare(SweepDriver& driver, const LeasedRun& leased) {
 
 }  // namespace
 
+Expected<void> check_may_run(const store::SweepRow& sweep) {
+  const auto options = sweep_options_from(sweep.options_json);
+  if (!options || !options->imported) return {};
+  return fail(
+      ErrorKind::kRefused, sweep.name,
+      fmt::format("sweep '{0}' was imported: its configurations were measured elsewhere, and runs here "
+                  "would hide those results. `sweep best {0} --yaml` gives the best ones as a grid; "
+                  "run a grid under another name",
+                  sweep.name));
+}
+
 Expected<SweepDriver> SweepDriver::open(const std::filesystem::path& db,
                                         store::StoreDependencies dependencies) {
   std::error_code ignored;  // opening the database says what is wrong with its folder
@@ -85,6 +98,7 @@ SweepDriver::~SweepDriver() {
 }
 
 Expected<void> SweepDriver::make(const store::SweepRow& wanted) {
+  if (const auto known = store_->find_sweep(wanted.name)) SWEEP_TRY(check_may_run(*known));
   auto row = store_->ensure_sweep(wanted);
   if (!row) return tl::unexpected(row.error());
   use(std::move(*row));
@@ -98,6 +112,7 @@ void SweepDriver::use(store::SweepRow sweep) {
 
 Expected<Holder> SweepDriver::take_lease(const TakeLease& take) {
   if (held_) return Holder();
+  SWEEP_TRY(check_may_run(sweep_));
   auto holder = take ? take(*store_, sweep_) : store_->take_lease(sweep_.id);
   held_ = holder && !*holder;
   if (held_ && sweep_.id != 0) {  // another command may have changed the sweep while this one waited

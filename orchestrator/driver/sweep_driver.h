@@ -51,6 +51,9 @@ enum class Finish {
   kInterrupted,  // a signal ended it
 };
 
+// Error: its results were imported. New ones would take the place of what was measured elsewhere.
+Expected<void> check_may_run(const store::SweepRow&);
+
 class SweepDriver {
  public:
   // Makes the database and its folder where they are not there.
@@ -64,7 +67,7 @@ class SweepDriver {
   const std::filesystem::path& db() const { return db_; }
   const store::SweepRow& sweep() const { return sweep_; }
 
-  // The sweep of this name: makes it, or updates it unless another process runs it.
+  // The sweep of this name: makes it, or updates it unless another process runs it. Refused: an imported one.
   Expected<void> make(const store::SweepRow& wanted);
   // One that is there.
   void use(store::SweepRow sweep);
@@ -72,7 +75,7 @@ class SweepDriver {
   using TakeLease = std::function<Expected<Holder>(store::Store&, const store::SweepRow&)>;
   // Returns the holder that keeps us from the lease; none: the lease is taken now, or was held already.
   // `take` decides what to do about a holder that does not answer; without it the answer is the database's
-  // own.
+  // own. Refused: an imported sweep.
   Expected<Holder> take_lease(const TakeLease& take = {});
   Expected<void> release_lease();
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/expected.h"
 #include "base/number_in.h"
@@ -150,6 +151,15 @@ Expected<double> read_number(std::string_view cell) {
               fmt::format("{} is not a number{}", quoted(cell),
                           comma ? "; write it with a decimal point and without separators of thousands"
                                 : "; an empty field or nan means not measured"));
+}
+
+nlohmann::json label_value(std::string_view cell) {
+  const std::string_view digits = cell.substr(cell.starts_with('-') ? 1 : 0);
+  const bool is_code = digits.starts_with('+') || (digits.size() > 1 && digits[0] == '0' && digits[1] != '.');
+  const auto number = read_number(cell);
+  if (!number || is_code || std::abs(*number) > kLargestWhole) return std::string(cell);
+  if (*number == std::trunc(*number)) return static_cast<i64>(*number);
+  return *number;
 }
 
 Expected<void> read_axis(const Column& axis, double factor, std::string_view cell, Trial& trial) {

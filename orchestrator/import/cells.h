@@ -1,5 +1,6 @@
 // Cells: one field of text -> a number, a flag or a value of an axis, or an error.
 #pragma once
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@ bool says_nothing(std::string_view);  // empty, nan, null, none, n/a, -
 bool says_nothing(const Column& axis, std::string_view);
 
 Expected<double> read_number(std::string_view);
+// The number that the text says, or the text where a number would lose some of it: 007, an id of twenty digits.
+nlohmann::json label_value(std::string_view);
 Expected<void> read_axis(const Column& axis, double factor, std::string_view cell, Trial&);
 Expected<void> read_metric(const Column& metric, double factor, std::string_view cell, Metrics&);
 

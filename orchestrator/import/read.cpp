@@ -15,6 +15,7 @@
 #include "orchestrator/import/layout.h"
 #include "orchestrator/import/mapping.h"
 #include "schema/codec.h"
+#include "schema/command_spec.h"
 
 namespace sweep::imports {
 namespace {
@@ -64,6 +65,7 @@ class Importer {
     std::string status, state, reason, oom_kind;
     nlohmann::json labels = nlohmann::json::object();
     Stated stated;
+    bool command = false;  // the row says that a command ran
   };
 
  public:
@@ -94,7 +96,8 @@ class Importer {
       if (auto done = read_cell(mapping_.targets[i], unguarded(trimmed(row.cells[i])), draft); !done)
         return tl::unexpected(in_column(mapping_.targets[i].column, done.error()));
     if (draft.trial.model.empty()) return fail(ErrorKind::kMissing, "model", "the row names no model");
-    draft.trial.spec = spec_of(draft.trial.model);
+    if (draft.command && command_from(draft.trial.program)) draft.trial.workload = Workload::kCommand;
+    if (!is_program_without_model(draft.trial)) draft.trial.spec = spec_of(draft.trial.model);
     const auto assumed = complete(draft.trial, draft.stated);
     // A pruned row may have a layout that cannot exist: it never ran.
     if (!assumed && outcome_of(draft).value_or(std::nullopt) == Outcome::kPruned)
@@ -135,6 +138,9 @@ class Importer {
     for (const auto& text : o_.set) {
       const auto assignment = split_assignment("--set", text);
       if (!assignment) return tl::unexpected<Error>(assignment.error());
+      if (stated_.contains(assignment->first))
+        return fail(ErrorKind::kConflict, assignment->first,
+                    fmt::format("--set {}: {} is set twice; keep one of them", text, assignment->first));
       if (auto done = set(assignment->first, assignment->second, "--set " + text); !done) return done;
     }
     for (const auto& text : o_.models) {
@@ -200,8 +206,8 @@ class Importer {
         draft.trial.model = cell;
         return {};
       case Meaning::kAxis:
-        // The file has not the program that ran: its results are imported, and cannot be run again.
-        if (target.field->key == "workload" && cell == to_string(Workload::kCommand)) return {};
+        draft.command |= target.field->key == "workload" && cell == to_string(Workload::kCommand);
+        if (target.field->key == "workload" && draft.command) return {};
         draft.stated.insert(target.field->key);
         return read_axis(*target.field, target.factor, cell, draft.trial);
       case Meaning::kMetric:
@@ -219,7 +225,8 @@ class Importer {
         draft.oom_kind = cell;
         return {};
       case Meaning::kLabel:
-        return read_label(target.label, cell, draft);
+        draft.labels[target.label] = label_value(cell);
+        return {};
       case Meaning::kLabels:
         return read_labels(cell, draft);
       case Meaning::kRehearsed:
@@ -238,17 +245,6 @@ class Importer {
             "such "
             "rows from the file (`sweep merge` copies a rehearsal between databases and keeps it apart)",
             cell));
-  }
-
-  static Expected<void> read_label(const std::string& name, std::string_view cell, Draft& draft) {
-    const auto number = read_number(cell);
-    if (number && *number == static_cast<double>(static_cast<i64>(std::clamp(*number, -9e15, 9e15))))
-      draft.labels[name] = static_cast<i64>(*number);
-    else if (number)
-      draft.labels[name] = *number;
-    else
-      draft.labels[name] = std::string(cell);
-    return {};
   }
 
   static Expected<void> read_labels(std::string_view cell, Draft& draft) {
@@ -333,6 +329,12 @@ class Importer {
                  : draft.status.empty() ? "the imported row gives no figure and no reason"
                                         : fmt::format("the imported row says '{}' and no more", draft.status);
     return out;
+  }
+
+  // Such a trial of a grid has no dimensions either: its id is that of its program.
+  bool is_program_without_model(const Trial& trial) const {
+    return trial.workload == Workload::kCommand && !specs_.contains(trial.model) &&
+           !shape::find_model(trial.model);
   }
 
   // The dimensions of a label. If none are stated: none, and a family that keeps two such models apart.

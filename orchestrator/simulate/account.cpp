@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "orchestrator/simulate/simulated_outcomes.h"
 #include "schema/codec.h"
 
 namespace sweep::simulate {
@@ -15,6 +16,9 @@ std::string span(double seconds) {
   if (seconds < 7200) return fmt::format("{:.1f} min", seconds / 60);
   return fmt::format("{:.1f} h", seconds / 3600);
 }
+
+constexpr double kUnpredictedSeconds =
+    SimulatedOutcomes::kUnpredictedStart + SimulatedOutcomes::kUnpredictedSteps;
 
 struct Share {
   const char* name;
@@ -48,6 +52,7 @@ nlohmann::json as_json(const Assumptions& a) {
           {"crash_percent", a.crash_percent},
           {"hang_percent", a.hang_percent},
           {"spread", a.spread},
+          {"unpredicted_s", kUnpredictedSeconds},
           {"seed", a.seed}};
 }
 
@@ -67,6 +72,9 @@ std::string to_text(const Forecast& f) {
   std::string text = fmt::format("simulated, nothing was run: {} trials on {} nodes (seed {}){}\n", f.trials,
                                  f.assumed.nodes, f.assumed.seed, outcomes);
   if (!f.end.empty()) text += fmt::format("ended early: {}\n", f.end);
+  if (f.unpredicted > 0)
+    text += fmt::format("nothing predicts the time of {} of the trials: each is taken to need {:g} s\n",
+                        f.unpredicted, kUnpredictedSeconds);
   text += fmt::format("makespan {}, efficiency {:.1f} % (trials / held node time)\n", span(f.makespan_s),
                       100 * f.efficiency());
   text += fmt::format(
@@ -94,6 +102,7 @@ std::string to_json(const Forecast& f) {
                {"assumptions", as_json(f.assumed)},
                {"trials", f.trials},
                {"pending", f.pending},
+               {"unpredicted", f.unpredicted},
                {"outcomes", outcomes},
                {"ended_early", f.end.empty() ? nlohmann::json(nullptr) : nlohmann::json(f.end)},
                {"makespan_s", f.makespan_s},

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace sweep::simulate {
@@ -116,7 +117,7 @@ void SimLauncher::settle(const Job& job) {
   for (const auto& [id, running] : job.running)
     time.lost += static_cast<double>(running.attempt.trial.nodes) * (now - running.since_s);
   time.start_up += nodes * std::min(held_s, assumed_.agents_s);
-  time.idle = nodes * held_s - time.held();
+  time.idle = std::max(0.0, nodes * held_s - time.held());  // rounding may leave a little less than nothing
   NodeTime& all = account_.time;
   all.trials += time.trials, all.start_up += time.start_up, all.lost += time.lost, all.idle += time.idle;
   free_ += job.request.nodes;

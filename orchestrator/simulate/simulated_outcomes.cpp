@@ -4,19 +4,15 @@
 #include <cmath>
 
 namespace sweep::simulate {
-namespace {
-constexpr double kUnpredicted = 60;  // seconds of the steps of a trial without a prediction
-constexpr double kStart = 20;        // seconds of its start
-}  // namespace
-
 SimulatedOutcomes::SimulatedOutcomes(const Assumptions& assumed, std::span<const PlanEntry> plan,
                                      const MeasurePlan& measure)
     : assumed_(assumed), random_(assumed.seed) {
   for (const PlanEntry& entry : plan) {
     Known& known = predicted_[entry.id];
     known.steps_s =
-        entry.predicted.step_ms ? *entry.predicted.step_ms / 1e3 * measure.all_steps() : kUnpredicted;
-    known.start_s = std::max(0.0, entry.predicted.seconds.value_or(known.steps_s + kStart) - known.steps_s);
+        entry.predicted.step_ms ? *entry.predicted.step_ms / 1e3 * measure.all_steps() : kUnpredictedSteps;
+    known.start_s =
+        std::max(0.0, entry.predicted.seconds.value_or(known.steps_s + kUnpredictedStart) - known.steps_s);
   }
 }
 
@@ -35,7 +31,7 @@ i64 SimulatedOutcomes::below(i64 count) {
 
 SimulatedOutcome SimulatedOutcomes::of(const Attempt& attempt) {
   const auto found = predicted_.find(attempt.trial_id);
-  const Known known = found != predicted_.end() ? found->second : Known{kStart, kUnpredicted};
+  const Known known = found != predicted_.end() ? found->second : Known{kUnpredictedStart, kUnpredictedSteps};
   const double slower = std::lognormal_distribution<double>(0, assumed_.spread)(random_);
   SimulatedOutcome outcome{SimulatedOutcome::kOk, known.start_s * slower, known.steps_s * slower};
   const double draw = 100 * uniform(), part = uniform();

@@ -21,6 +21,8 @@ struct SimulatedOutcome {
 
 class SimulatedOutcomes {
  public:
+  // Seconds of a trial whose time nothing predicts.
+  static constexpr double kUnpredictedStart = 20, kUnpredictedSteps = 60;
   SimulatedOutcomes(const Assumptions& assumed, std::span<const PlanEntry> plan, const MeasurePlan& measure);
 
   SimulatedOutcome of(const Attempt&);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/expected.h"
 #include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/simulate/sim_launcher.h"
@@ -63,6 +65,8 @@ Expected<Forecast> simulate(std::span<const PlanEntry> plan, const MeasurePlan& 
   if (!report) return tl::unexpected(report.error().error);
   const auto progress = driver->store().progress(driver->sweep().id);
   if (!progress) return tl::unexpected(progress.error());
+  out.unpredicted = std::ranges::count_if(
+      plan, [](const PlanEntry& each) { return each.admitted && !each.predicted.step_ms; });
   out.trials = progress->total, out.pending = progress->pending + progress->running;
   out.outcomes = progress->by_outcome;
   out.end = report->end.end == run::End::kDone ? "" : report->end.why;

@@ -1,6 +1,7 @@
 // Imported results: one transaction; the same rows once more change nothing.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,6 +14,7 @@
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/sweep_rows.h"
 #include "orchestrator/store/trial_rows.h"
+#include "schema/rehearsal.h"
 #include "schema/sweep_options.h"
 
 namespace sweep::store {
@@ -27,6 +29,11 @@ std::string imported_options() {
 }
 
 i64 brought_sweep(Transaction& work, const SweepRow& wanted, i64 now) {
+  if (is_rehearsal(wanted.name))
+    work.refuse(Error{fmt::format("sweep '{}': names that end in {} are for rehearsals, whose times are not "
+                                  "measured; give another with --sweep",
+                                  wanted.name, kRehearsalSuffix),
+                      ErrorKind::kInvalidValue, wanted.name});
   const auto options = work.one<std::string>("SELECT options_json FROM sweep WHERE name = ?", wanted.name);
   const auto found = options ? sweep_options_from(*options) : SweepOptions();
   if (options && !(found && found->imported))
@@ -98,12 +105,14 @@ std::vector<Result> stored(Transaction& work, const Selects& selects, i64 entry)
   return out;
 }
 
-// How many of the rows the entry has already: all when they are its whole past, or its beginning; else none.
-std::size_t known_of(const std::vector<Result>& past, std::span<const ImportedRow* const> rows) {
-  if (past.size() > rows.size()) return 0;
-  for (std::size_t i = 0; i < past.size(); ++i)
-    if (!same(past[i], *rows[i]->result)) return 0;
-  return past.size();
+// How many of the rows the entry has already: all when its past ends with them (what came before was corrected),
+// the first ones when they are its whole past; else none.
+std::size_t known_of(std::span<const Result> past, std::span<const ImportedRow* const> rows) {
+  const std::size_t known = std::min(past.size(), rows.size());
+  const bool equal =
+      std::ranges::equal(past.last(known), rows.first(known),
+                         [](const Result& a, const ImportedRow* b) { return same(a, *b->result); });
+  return equal ? known : 0;
 }
 
 // The entries that were read from a line of these rows, and that no row of them is any more.

@@ -120,8 +120,7 @@ Table answer_table(const ReportInput& in, std::span<const BestOfGroup> groups, c
     for (const std::string& name : figures) line.push_back(find_column(name)->get(*group.winner));
     line.push_back(gain.over_median ? Value{significant(*gain.over_median) + "×"} : Value{});
     line.push_back(text(guess_cell(gain)));
-    line.insert(line.end(), {Value{static_cast<i64>(group.ties.size())}, Value{group.ranked},
-                             Value{group.winner->trial_id}});
+    line.insert(line.end(), {ties_of(group), Value{group.ranked}, Value{group.winner->trial_id}});
   }
   return table;
 }

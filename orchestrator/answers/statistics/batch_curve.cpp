@@ -4,6 +4,7 @@
 #include <map>
 
 #include "orchestrator/answers/format.h"
+#include "schema/labels.h"
 
 namespace sweep::answers {
 namespace {
@@ -66,7 +67,8 @@ std::vector<Field> setting_fields(std::span<const ResultRow> rows) {
   return out;
 }
 
-i64 micro_batch_of(const Trial& trial) {
+std::optional<i64> micro_batch_of(const Trial& trial) {
+  if (!knows_axis(trial.labels, "micro_batch_size")) return std::nullopt;
   return trial.micro_batch_size;
 }
 
@@ -74,10 +76,11 @@ std::vector<BatchCurve> batch_curves(std::span<const ResultRow> rows, std::span<
                                      SizeOf size_of) {
   std::map<std::vector<Value>, std::map<i64, const ResultRow*>, ValuesLess> settings;
   for (const ResultRow& row : rows) {
-    if (!was_run(row)) continue;
+    const auto size = size_of(row.trial);
+    if (!was_run(row) || !size) continue;
     std::vector<Value> key;
     for (const Field& field : setting) key.push_back(field.of(row));
-    const ResultRow*& kept = settings[std::move(key)][size_of(row.trial)];
+    const ResultRow*& kept = settings[std::move(key)][*size];
     if (!kept || says_more(row, *kept)) kept = &row;
   }
   std::vector<BatchCurve> out;

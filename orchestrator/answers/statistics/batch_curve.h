@@ -31,10 +31,12 @@ struct BatchCurve {
 // (micro-batch, accumulation, global batch).
 std::vector<Field> setting_fields(std::span<const ResultRow> rows);
 
-using SizeOf = i64 (*)(const Trial&);
-i64 micro_batch_of(const Trial&);
+// nullopt: the trial has no such size, as that of a command that knows no micro-batch.
+using SizeOf = std::optional<i64> (*)(const Trial&);
+std::optional<i64> micro_batch_of(const Trial&);
 
-// One curve per distinct setting, in natural order; settings of which nothing was run are left out.
+// One curve per distinct setting, in natural order; trials without a size and settings of which nothing was run
+// are left out.
 std::vector<BatchCurve> batch_curves(std::span<const ResultRow> rows, std::span<const Field> setting,
                                      SizeOf = micro_batch_of);
 

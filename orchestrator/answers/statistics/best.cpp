@@ -188,6 +188,11 @@ bool is_all_pruned(const BestOfGroup& g) {
   return g.pruned > 0 && others == 0;
 }
 
+Value ties_of(const BestOfGroup& group) {
+  if (!group.winner || (group.ties.empty() && group.without_interval > 0)) return {};
+  return static_cast<i64>(group.ties.size());
+}
+
 NoInterval why_no_interval(const BestOfGroup& group, const BestOptions& options) {
   if (follows_step(options.metric) == FollowsStep::kNot) return NoInterval::kMetric;
   if (options.rehearsed) return NoInterval::kModelled;

@@ -64,6 +64,8 @@ struct BestOfGroup {
   std::string why_none;
 };
 
+// How many tie with the winner. NULL: there is no winner, or none is seen to tie and of some it cannot be told.
+Value ties_of(const BestOfGroup&);
 // Every configuration of the group is pruned: there never was anything to rank.
 bool is_all_pruned(const BestOfGroup&);
 // Why a winner has no interval: the metric does not follow from the step time, the times are modelled, the

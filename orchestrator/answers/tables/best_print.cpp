@@ -155,7 +155,7 @@ Table best_table(std::span<const Field> differ, std::span<const BestOfGroup> gro
     std::vector<Value> cells = group.key;
     for (const Field& field : shown) cells.push_back(group.winner ? field.of(*group.winner) : Value{});
     for (const Field& field : values) cells.push_back(group.winner ? field.of(*group.winner) : Value{});
-    cells.push_back(group.winner ? Value{static_cast<i64>(group.ties.size())} : Value{});
+    cells.push_back(ties_of(group));
     cells.push_back(Value{group.ranked});
     cells.push_back(group.winner ? Value{group.winner->trial_id} : Value{});
     table.rows.push_back(std::move(cells));

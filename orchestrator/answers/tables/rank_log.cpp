@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/expected.h"
 #include "base/files.h"
 #include "schema/spool.h"
 
@@ -27,7 +28,12 @@ Expected<RankLog> rank_log(store::Store& store, i64 sweep, const std::filesystem
   const auto folder = spool::attempt_dir(spools / chosen->allocation, chosen->id);
   RankLog out{*id, chosen->id, wanted.rank, spool::rank_log(folder, wanted.rank), ""};
   auto text = files::read(out.file);
-  if (!text) return tl::unexpected(text.error());
+  if (!text)
+    return tl::unexpected(retold(
+        text.error(),
+        fmt::format("{}; logs lie in {} where the run wrote them: imported results have none, and a copy "
+                    "of the database needs that folder beside it",
+                    text.error().message, spools.string())));
   out.text = std::move(*text);
   return out;
 }

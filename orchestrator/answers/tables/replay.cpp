@@ -73,9 +73,9 @@ std::string replayed_csv(std::span<const ReplayedTrial> all) {
   std::string out =
       "model,nodes,seq_len,trial,row,predicted_tokens_per_s_gpu,tokens_per_s_gpu,share_of_best\n";
   for (const ReplayedTrial& each : all)
-    out += fmt::format("{},{},{},{},{},{:.6g},{:.6g},{:.4f}\n", safe_text(each.trial->model),
-                       each.trial->nodes, each.trial->seq_len, each.number, each.row + kLineOfFirstRow,
-                       each.predicted_rate, each.rate, each.share);
+    out += fmt::format("{},{},{},{},{},{:.6g},{}\n", safe_text(each.trial->model), each.trial->nodes,
+                       each.trial->seq_len, each.number, each.row + kLineOfFirstRow, each.predicted_rate,
+                       each.rate > 0 ? fmt::format("{:.6g},{:.4f}", each.rate, each.share) : ",");
   return out;
 }
 

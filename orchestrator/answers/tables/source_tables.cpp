@@ -251,7 +251,10 @@ SourceTableAnswer max_batch_table(std::span<const ResultRow> rows, const SourceT
 SourceTableAnswer max_model_table(std::span<const ResultRow> rows) {
   const auto setting = without(varying(rows), {"model"});
   const auto shown = without(setting, {"hardware", "nodes", "seq_len", "zero", "offload", "recompute"});
-  const SizeOf parameters = [](const Trial& t) { return shape::parameter_count(t.spec); };
+  const SizeOf parameters = [](const Trial& t) -> std::optional<i64> {
+    if (t.spec.layers == 0) return std::nullopt;
+    return shape::parameter_count(t.spec);
+  };
   SourceTableAnswer out;
   push_columns(out.table, {"hardware", "nodes", "seq_len", "method", "setting", "max_model", "parameters",
                            "step_ms", "tokens_per_s", "peak_allocated_bytes", "note", "trial"});
@@ -354,8 +357,13 @@ SourceTableAnswer source_table(SourceTable kind, std::span<const ResultRow> rows
                           : kind == SourceTable::kStages   ? stages_table(rows, options.metric)
                           : kind == SourceTable::kMaxModel ? max_model_table(rows)
                                                            : max_batch_table(rows, options);
-  if (out.table.rows.empty() && (kind != SourceTable::kStages || rows.empty()))
-    out.notes = {"Nothing was measured yet: `sweep status` shows how far the sweep is."};
+  if (!out.table.rows.empty() || (kind == SourceTable::kStages && !rows.empty())) return out;
+  const bool none_ok =
+      std::ranges::none_of(rows, [](const ResultRow& row) { return row.outcome == Outcome::kOk; });
+  out.notes = {none_ok ? "Nothing was measured yet: `sweep status` shows how far the sweep is."
+               : kind == SourceTable::kMaxModel
+                   ? "No trial that ran has a model whose parameters are known."
+                   : "No trial that ran has a micro-batch size: neither its grid nor its program names one."};
   return out;
 }
 

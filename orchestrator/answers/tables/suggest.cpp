@@ -57,7 +57,7 @@ std::string axes_of(const ResultRow& row) {
   for (const auto& [name, value] : labels.items())
     if (is_label_name(name)) out += fmt::format("# {}: {}\n", safe_text(name), safe_text(value.dump()));
   for (const Column& c : columns()) {
-    if (c.role != Role::kAxis || is_among(kSaidFirst, c.key)) continue;
+    if (c.role != Role::kAxis || is_among(kSaidFirst, c.key) || c.key == "workload") continue;
     if (is_among(kAlwaysSaid, c.key) || c.get(row) != c.default_value) out += axis_line(c, row);
   }
   return out;
@@ -87,12 +87,15 @@ std::map<Place, Seen> seen_in(std::vector<ResultRow> rows) {
 Suggestion suggestion(const Seen& seen) {
   std::set<std::string_view> ran;  // a result that a sweep reused is there twice
   for (const ResultRow& row : seen.ran) ran.insert(row.trial_id);
-  Suggestion out{fastest_of(seen.ran), static_cast<i64>(ran.size()), 0, {}, 0, {}};
+  Suggestion out{fastest_of(seen.ran), static_cast<i64>(ran.size()), {}, {}, {}, {}};
   for (const auto& row : seen.ran) {
     const Trial& t = row.trial;
-    if (same_but_batch(row, out.best)) out.largest_batch = std::max(out.largest_batch, t.micro_batch_size);
-    out.longest = std::max(out.longest, t.seq_len);
-    if (t.recompute == Recompute::kNone) out.longest_kept = std::max(out.longest_kept.value_or(0), t.seq_len);
+    if (knows_axis(t.labels, "micro_batch_size") && same_but_batch(row, out.best))
+      out.largest_batch = std::max(out.largest_batch.value_or(0), t.micro_batch_size);
+    if (!knows_axis(t.labels, "seq_len")) continue;
+    out.longest = std::max(out.longest.value_or(0), t.seq_len);
+    if (knows_axis(t.labels, "recompute") && t.recompute == Recompute::kNone)
+      out.longest_kept = std::max(out.longest_kept.value_or(0), t.seq_len);
   }
   for (const auto& row : seen.out_of_memory)
     if (same_but_batch(row, out.best))
@@ -102,9 +105,17 @@ Suggestion suggestion(const Seen& seen) {
 }
 
 std::string context_text(const Suggestion& of) {
-  if (!of.longest_kept) return fmt::format("ran up to {}, always with recomputation", of.longest);
-  if (*of.longest_kept == of.longest) return fmt::format("ran up to {} without recomputation", of.longest);
-  return fmt::format("ran up to {} without recomputation, up to {} with it", *of.longest_kept, of.longest);
+  if (!knows_axis(of.best.trial.labels, "recompute")) return fmt::format("ran up to {}", *of.longest);
+  if (!of.longest_kept) return fmt::format("ran up to {}, always with recomputation", *of.longest);
+  if (of.longest_kept == of.longest) return fmt::format("ran up to {} without recomputation", *of.longest);
+  return fmt::format("ran up to {} without recomputation, up to {} with it", *of.longest_kept, *of.longest);
+}
+
+// The line of an axis with a remark behind it; none where the program of the trial knows no such axis.
+std::string remarked(std::string_view key, const Suggestion& of, const std::string& remark) {
+  std::string line = axis_line(*find_column(key), of.best);
+  if (!line.empty() && !remark.empty()) line.insert(line.size() - 1, "  # " + remark);
+  return line;
 }
 
 std::string yaml_of(const Suggestion& of) {
@@ -113,10 +124,11 @@ std::string yaml_of(const Suggestion& of) {
   return fmt::format("# {} on {} with {} x {}: fastest of {} that ran, {:.4g} tokens/s per rank (trial {})\n",
                      safe_text(t.model), counted(t.nodes, "node"), t.gpus_per_node, safe_text(t.hardware),
                      of.ran, *of.best.metrics.tokens_per_s_gpu, of.best.trial_id) +
-         fmt::format("micro_batch_size: {}  # with these: ran up to {}{}\n", t.micro_batch_size,
-                     of.largest_batch, beyond) +
-         fmt::format("seq_len: {}  # {}\n", t.seq_len, context_text(of)) +
-         fmt::format("recompute: {}\n", to_string(t.recompute)) + axes_of(of.best);
+         remarked(
+             "micro_batch_size", of,
+             of.largest_batch ? fmt::format("with these: ran up to {}{}", *of.largest_batch, beyond) : "") +
+         remarked("seq_len", of, of.longest ? context_text(of) : "") + remarked("recompute", of, "") +
+         axes_of(of.best);
 }
 
 }  // namespace
@@ -141,9 +153,9 @@ nlohmann::json suggestions_json(std::span<const Suggestion> all) {
                    {"configuration", to_json(each.best.trial)},
                    {"tokens_per_s_gpu", *each.best.metrics.tokens_per_s_gpu},
                    {"ran", each.ran},
-                   {"largest_micro_batch_size", each.largest_batch},
+                   {"largest_micro_batch_size", or_null(each.largest_batch)},
                    {"out_of_memory_from_micro_batch_size", or_null(each.batch_beyond)},
-                   {"longest_seq_len", each.longest},
+                   {"longest_seq_len", or_null(each.longest)},
                    {"longest_seq_len_without_recompute", or_null(each.longest_kept)}});
   return out;
 }

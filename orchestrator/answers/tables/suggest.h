@@ -12,11 +12,11 @@ namespace sweep::answers {
 // The fastest that ran of one model on so many ranks of one hardware, and how far its batch and context went.
 struct Suggestion {
   ResultRow best;
-  i64 ran = 0;                      // trials that ran there
-  i64 largest_batch = 0;            // largest micro-batch that ran with the settings of the best
-  std::optional<i64> batch_beyond;  // smallest that ran out of memory with them
-  i64 longest = 0;                  // longest sequence that ran
-  std::optional<i64> longest_kept;  // longest that ran without recomputation
+  i64 ran = 0;                       // trials that ran there
+  std::optional<i64> largest_batch;  // largest micro-batch that ran with the settings of the best
+  std::optional<i64> batch_beyond;   // smallest that ran out of memory with them
+  std::optional<i64> longest;        // longest sequence that ran
+  std::optional<i64> longest_kept;   // longest that ran without recomputation
 };
 // One for each model, hardware and number of ranks. Empty: nothing ran.
 std::vector<Suggestion> suggestions(std::vector<ResultRow>);

@@ -125,6 +125,17 @@ TEST_F(DistributedAttemptTest, TroubleOfOneEndsTheOthersAndItsCauseIsTheAttempts
   EXPECT_EQ(closing().evidence.ranks.size(), 2u);
 }
 
+TEST_F(DistributedAttemptTest, OneThatHasEndedIsNoNeighbour) {
+  Placement::Placed other;
+  other.nodes = {1}, other.slots = {{0}};
+  DistributedAttempt next(nodes_, outbox_, std::move(other), [](DistributedAttempt&) {});
+  end_part(1, EndCause::kDone);
+  EXPECT_TRUE(attempt_->meet(next)) << "node 3 still runs its part";
+  end_part(3, EndCause::kDone);
+  EXPECT_FALSE(next.meet(*attempt_));
+  EXPECT_EQ(closing().neighbours, 1);
+}
+
 TEST_F(DistributedAttemptTest, NoFieldOfThePartsEndsIsLostInTheWholes) {
   Placement::Placed other;
   other.nodes = {1}, other.slots = {{0}};

@@ -33,6 +33,22 @@ TEST(Statistics, TheIntervalOfARateIsTheStepTimesTurnedRound) {
   EXPECT_FALSE(interval_of(bad_row("b", 1, Outcome::kOom, ""), "step_ms"));
 }
 
+TEST(Best, HowManyTieIsAbsentWhereItCannotBeTold) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 2, 300), ok_row("c", 4, 299)};
+  EXPECT_EQ(ties_of(best(rows, {})->front()), Value{i64{1}});
+  rows.pop_back();
+  EXPECT_EQ(ties_of(best(rows, {})->front()), Value{i64{0}});
+  for (ResultRow& row : rows) row.metrics.step_ms_ci_low.reset(), row.metrics.step_ms_ci_high.reset();
+  const auto groups = best(rows, {});
+  EXPECT_EQ(ties_of(groups->front()), Value{});
+  const Table table = best_table(varying(rows), *groups, {});
+  const auto column = std::ranges::find(table.columns, "ties") - table.columns.begin();
+  EXPECT_EQ(table.rows.front().at(std::size_t(column)), Value{});
+  rows.pop_back();
+  EXPECT_EQ(ties_of(best(rows, {})->front()), Value{i64{0}}) << "there is nothing else to tie with";
+  EXPECT_EQ(ties_of(BestOfGroup()), Value{});
+}
+
 TEST(Best, TakesTheHighestRateAndTheLowestTime) {
   const std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 2, 300), ok_row("c", 4, 200),
                                        bad_row("d", 8, Outcome::kOom, "")};

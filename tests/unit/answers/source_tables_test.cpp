@@ -12,6 +12,7 @@
 namespace sweep::answers {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 // The first table of Lightning's minGPT FSDP benchmark (4 x V100-16): batch, MB, usage and its deviation,
@@ -79,6 +80,18 @@ TEST(BatchTable, EachSettingHasACurveOfItsOwn) {
   rows.push_back(batch_row(64));
   rows.back().trial.recompute = Recompute::kFull;
   EXPECT_EQ(batch_curves(rows, setting_fields(rows)).size(), 2u);
+}
+
+TEST(BatchTable, ACommandThatKnowsNoMicroBatchHasNone) {
+  ResultRow row = batch_row(1);
+  row.trial.workload = Workload::kCommand, row.trial.spec = {};
+  row.trial.labels = R"({"@axes":" hardware dp "})";
+  const std::vector<ResultRow> rows = {row};
+  for (const auto kind : {SourceTable::kBatch, SourceTable::kMaxBatch, SourceTable::kMaxModel}) {
+    const auto answer = source_table(kind, rows);
+    EXPECT_TRUE(answer.table.rows.empty());
+    EXPECT_THAT(answer.notes, ElementsAre(HasSubstr("No trial that ran has a")));
+  }
 }
 
 ResultRow model_row(i64 layers, i64 nodes, Outcome outcome) {

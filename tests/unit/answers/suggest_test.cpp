@@ -53,6 +53,20 @@ TEST(Suggest, AResultThatASweepReusedCountsOnce) {
   EXPECT_EQ(suggestions(rows).at(0).ran, 2);
 }
 
+TEST(Suggest, AnAxisThatTheProgramDoesNotKnowIsNotSaid) {
+  auto rows = on_one_place({ok_row("a", 1, 900)});
+  rows[0].trial.workload = Workload::kCommand;
+  rows[0].trial.labels = R"({"@axes":" hardware nodes gpus_per_node dp tp pp cp ep ","lr":0.5})";
+  const auto found = suggestions(rows);
+  const std::string yaml = suggestions_yaml(found);
+  for (const char* key : {"micro_batch_size", "seq_len", "recompute", "workload"})
+    EXPECT_EQ(yaml.find(key), std::string::npos) << yaml;
+  EXPECT_NE(yaml.find("# lr: 0.5\n"), std::string::npos) << yaml;
+  const auto document = suggestions_json(found);
+  for (const char* key : {"largest_micro_batch_size", "longest_seq_len"})
+    EXPECT_TRUE(document[0][key].is_null()) << key;
+}
+
 TEST(Suggest, NothingIsSaidOfAPlaceWhereNothingRan) {
   EXPECT_EQ(suggestions({}).size(), 0u);
   EXPECT_EQ(suggestions({bad_row("a", 1, Outcome::kOom, "")}).size(), 0u);

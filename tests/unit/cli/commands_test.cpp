@@ -1,6 +1,8 @@
 // sweep compare, best and replay as people type them.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "orchestrator/cli/detach.h"
 #include "schema/strategy.h"
 #include "tests/unit/cli/command_fixture.h"
@@ -30,6 +32,29 @@ TEST_F(Commands, QueryEndsLinesForOtherPrograms) {
   start(1);
   const Answer said = ask({"query", "select trial from results", "--csv"});
   EXPECT_EQ(said.out, "trial\n" + plan_[0].id + "\n");
+}
+
+TEST_F(Commands, ListSaysWhichSweepsWereImported) {
+  start(1);
+  const std::string measured = file("brought.csv",
+                                    "model,hardware,seq_len,precision,mbs,tok_s_gpu\n"
+                                    "llama3-8b,h100-sxm-80gb,4096,bf16,1,100\n");
+  ASSERT_EQ(ask({"import", measured}).code, kAnswered);
+  std::map<std::string, std::string> kinds;
+  for (const auto& row : nlohmann::json::parse(ask({"list", "--json"}).out))
+    kinds[row.at("sweep")] = row.at("kind");
+  EXPECT_EQ(kinds, (std::map<std::string, std::string>{{"s", "measured"}, {"brought", "imported"}}));
+}
+
+TEST_F(Commands, ReplayHasNoFigureOfARowThatDidNotRun) {
+  const std::string measured = file(
+      "m.csv", "model,nodes,dp,tp,pp,mbs,gas,status,tok_s_gpu\n1B,1,8,1,1,1,4,ok,100\n1B,1,8,1,1,2,2,oom,\n");
+  const auto rows = csv_rows(sweep({"replay", measured, "--strategy", "grid"}).out);
+  ASSERT_EQ(rows.size(), 2u);
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.at("tokens_per_s_gpu"), row.at("row") == "2" ? "100" : "");
+    EXPECT_EQ(row.at("share_of_best"), row.at("row") == "2" ? "1.0000" : "");
+  }
 }
 
 TEST_F(Commands, ReplayTakesEveryStrategy) {

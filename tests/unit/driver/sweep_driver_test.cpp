@@ -1,6 +1,7 @@
 // From the lease to its release: what a SweepDriver does, and leaves behind when something goes wrong.
 #include <csignal>
 
+#include "tests/support/error_matchers.h"
 #include "tests/unit/driver/driver_fixture.h"
 
 namespace sweep::driver {
@@ -267,6 +268,23 @@ TEST_F(SweepDriverTest, AnotherLimitOfGpuHoursIsKept) {
   EXPECT_EQ(kept.gpu_hours, 7);
   EXPECT_FALSE(kept.usd);
   EXPECT_EQ(kept.retries_crash, options.retries_crash);
+}
+
+TEST_F(SweepDriverTest, AnImportedSweepIsNotRun) {
+  auto driver = open("own");
+  ImportedRow measured{plan(1).front(), Result()};
+  measured.result->trial_id = measured.entry.id;
+  measured.result->outcome = Outcome::kOk;
+  const std::vector<ImportedRow> rows{measured};
+  store::SweepRow wanted;
+  wanted.name = "brought";
+  ASSERT_TRUE(driver.store().import_rows(wanted, rows, store::Earlier::kRefuse));
+  EXPECT_THAT(error_in(driver.make(row("brought"))),
+              IsError(ErrorKind::kRefused, "brought"));  // as `sweep run` does
+  const auto brought = driver.store().find_sweep("brought").value();
+  EXPECT_TRUE(sweep_options_from(brought.options_json)->imported);
+  driver.use(brought);  // as `sweep resume` does
+  EXPECT_THAT(error_in(driver.take_lease()), IsError(ErrorKind::kRefused, "brought"));
 }
 
 }  // namespace

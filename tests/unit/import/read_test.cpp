@@ -8,6 +8,7 @@
 #include "base/expected.h"
 #include "base/formula_guard.h"
 #include "orchestrator/import/import.h"
+#include "schema/codec.h"
 #include "tests/support/error_matchers.h"
 
 namespace sweep::imports {
@@ -216,6 +217,38 @@ TEST(Import, ResultsOfACommandAreReadWithoutTheirProgram) {
   const Imported read = must("model,mbs,workload,tok_s_gpu\nm,1,command,5\nm,2,step,6\n");
   ASSERT_EQ(read.rows.size(), 2u);
   EXPECT_EQ(read.rows[0].entry.trial.workload, Workload::kStep);
+}
+
+TEST(Import, AResultOfACommandWithItsProgramIsThatTrial) {
+  Trial ran;
+  ran.model = "command", ran.hardware = "cpu", ran.workload = Workload::kCommand;
+  ran.program = R"({"argv":["python3","t.py"]})";
+  ran.labels = R"({"@axes":" hardware ","lr":0.5})";
+  const Imported read = must(
+      "model,hardware,workload,program,labels,precision,seq_len,mbs,step_ms\n"
+      "command,cpu,command,\"{\"\"argv\"\":[\"\"python3\"\",\"\"t.py\"\"]}\","
+      "\"{\"\"@axes\"\":\"\" hardware \"\",\"\"lr\"\":0.5}\",,,,5\n",
+      with({}, {}));
+  EXPECT_EQ(only(read).entry.trial, ran);
+  EXPECT_EQ(only(read).entry.id, trial_id(ran));
+}
+
+TEST(Import, ALabelKeepsWhatItsTextSays) {
+  const Imported read = must(
+      "model,mbs,tok_s_gpu,run\nm,1,1,007\nm,2,1,12345678901234567890\nm,3,1,7\nm,4,1,0.50\n"
+      "m,5,1,-2\nm,6,1,0\n",
+      with({"run=label:run"}));
+  std::vector<std::string> labels;
+  for (const ImportedRow& row : read.rows) labels.push_back(row.entry.trial.labels);
+  EXPECT_THAT(labels,
+              testing::ElementsAre(R"({"run":"007"})", R"({"run":"12345678901234567890"})", R"({"run":7})",
+                                   R"({"run":0.5})", R"({"run":-2})", R"({"run":0})"));
+}
+
+TEST(Import, AnAxisIsSetOnce) {
+  EXPECT_THAT(
+      refusal_of("model,mbs,tok_s_gpu\nm,1,5\n", with({}, {kBase[0], kBase[1], kBase[2], "dp=1", "dp=2"})),
+      IsError(ErrorKind::kConflict, "dp"));
 }
 
 struct Bad {

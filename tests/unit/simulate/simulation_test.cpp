@@ -141,6 +141,19 @@ TEST_F(SimulationTest, TheReportNamesTheSharesInTextAndJson) {
   EXPECT_NEAR(sum, json->at("available_node_s").get<double>(), 1e-3);
 }
 
+TEST_F(SimulationTest, TrialsWhoseTimeNothingPredictsAreCounted) {
+  auto entries = plan(3);
+  entries[0].predicted = {}, entries[1].predicted = {};
+  entries[1].admitted = false, entries[1].verdict = Outcome::kPruned, entries[1].rule = "where";
+  const auto f = simulate(entries, MeasurePlan{}, small(), dir_);
+  ASSERT_TRUE(f) << f.error().message;
+  EXPECT_EQ(f->unpredicted, 1);
+  const auto json = parse_json(to_json(*f)).value();
+  EXPECT_EQ(json.at("unpredicted"), 1);
+  EXPECT_EQ(json.at("assumptions").at("unpredicted_s"), 80);
+  EXPECT_NE(to_text(*f).find("80 s"), std::string::npos);
+}
+
 TEST_F(SimulationTest, TimesThatNoClockCountsNeverCome) {
   Assumptions far = small();
   far.node_mtbf_h = 1e9;

@@ -55,6 +55,15 @@ TEST_F(ImportRows, AgainTheSameChangesNothing) {
   EXPECT_EQ(results[1].outcome, Outcome::kCrash) << "an imported crash is not tried again";
 }
 
+TEST_F(ImportRows, ACorrectedFileAgainChangesNothing) {
+  bring({row(1, Outcome::kOk, 10)});
+  EXPECT_EQ(bring({row(1, Outcome::kOk, 11)}).added, 1);
+  EXPECT_EQ(bring({row(1, Outcome::kOk, 11)}).added, 0);
+  EXPECT_EQ(count("attempt"), 2);
+  EXPECT_EQ(bring({row(1, Outcome::kOk, 10)}).added, 1) << "the correction is taken back";
+  EXPECT_EQ(must(store_->results(1))[0].metrics.tokens_per_s_gpu, 10);
+}
+
 TEST_F(ImportRows, AGrownFileAddsWhatIsNew) {
   bring({row(1, Outcome::kOk, 10)});
   const auto grown = bring({row(1, Outcome::kOk, 10), row(1, Outcome::kOk, 12), row(2, Outcome::kOk, 5)});
@@ -93,6 +102,12 @@ TEST_F(ImportRows, PrunedOnesHaveNoAttempt) {
   EXPECT_EQ(results[0].outcome, Outcome::kPruned);
   EXPECT_EQ(results[0].reason, "too large");
   EXPECT_EQ(count("attempt"), 0);
+}
+
+TEST_F(ImportRows, ANameOfRehearsalsIsNone) {
+  brought_.name = "brought.rehearsal";
+  const auto refused = store_->import_rows(brought_, std::vector{row(1, Outcome::kOk, 1)});
+  EXPECT_THAT(error_in(refused), IsError(ErrorKind::kInvalidValue, "brought.rehearsal"));
 }
 
 TEST_F(ImportRows, ASweepThatWasRunHereTakesNone) {

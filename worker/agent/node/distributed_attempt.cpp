@@ -50,8 +50,8 @@ bool DistributedAttempt::runs(const PartState& part, i64 rank) const {
 }
 
 bool DistributedAttempt::meet(DistributedAttempt& other) {
-  const bool met = std::any_of(parts_.begin(), parts_.end(),
-                               [&](const auto& part) { return other.parts_.contains(part.first); });
+  const auto shared = [&](const auto& part) { return other.parts_.contains(part.first); };
+  const bool met = !concluded_ && !other.concluded_ && std::any_of(parts_.begin(), parts_.end(), shared);
   if (met) ++neighbours_, ++other.neighbours_;
   return met;
 }

@@ -40,7 +40,7 @@ class DistributedAttempt {
   void node_lost(i64 node, const std::string& why);
   void part_is_dead(i64 node);
   void end(EndCause cause, bool at_once);
-  // Both run now: each counts the other if they share a node. Whether they do.
+  // Each counts the other if they share a node and neither has ended. Whether they do.
   bool meet(DistributedAttempt& other);
 
   const Placement::Placed& placed() const { return placed_; }
