@@ -57,7 +57,7 @@ def order_and_errors(rows):
 
 def tables_of(told):
     """Rows of one table, or of one trainer, on one hardware: those of all its profiles share a factor."""
-    tables = collections.defaultdict(list)
+    tables: dict[tuple[str, str], list] = collections.defaultdict(list)
     for (table, trainer, _, hardware), rows in told.items():
         tables[table or trainer, hardware] += rows
     return tables

@@ -2,6 +2,7 @@
 no CUDA function, and forks for each of them. As a program, with a socket as its descriptor 0, this is that process."""
 import ctypes
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -102,8 +103,8 @@ def child(server):
 
 
 def serve():
-    import torch._dynamo  # fully_shard imports it
-    import torch.distributed.fsdp
+    importlib.import_module("torch._dynamo")  # fully_shard imports it
+    importlib.import_module("torch.distributed.fsdp")
     gc.collect()
     gc.freeze()  # no child looks through all of that for garbage, which takes 0.7 s when it ends
     request, descriptors = child(socket.socket(fileno=os.dup(0)))
