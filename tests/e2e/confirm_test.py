@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """confirm_test.py BIN: fake ranks run a sweep; `status --watch` follows it on a terminal and in a pipe; `confirm` measures its best
-again in allocations of their own, goes on after an interruption, and adds nothing once it has enough; `merge` joins the results."""
+again in allocations of their own, goes on after an interruption, and adds nothing once it has enough."""
 import fcntl
 import json
 import os
@@ -8,7 +8,6 @@ import pathlib
 import pty
 import re
 import select
-import shutil
 import signal
 import struct
 import subprocess
@@ -136,22 +135,6 @@ def refusals_say_the_way_out(b):
     assert "holds" in b.sweep("confirm", "no-such-sweep", "--db", b.db, code=2).stderr
 
 
-def results_are_joined(b):
-    ours, theirs = b.folder / "it's ours.db", b.folder / "theirs.db"
-    shutil.copy(b.db, theirs)
-    first = b.sweep("merge", ours, theirs)
-    assert re.search(r"2 sweeps, 6 trials, \d+ results new; 0 results replaced, 0 known", first.stderr), first.stderr
-    again = b.sweep("merge", ours, theirs)
-    assert "0 sweeps, 0 trials, 0 results new" in again.stderr, again.stderr
-    sql = "select sweep, trial, outcome, tokens_per_s, attempts from results order by 1, 2"
-    assert database.rows(ours, sql) == database.rows(b.db, sql)
-    database.check(ours)
-    assert b.sweep("best", finished_sweep.NAME, "--db", ours).stdout
-    assert "merged into" in b.sweep("merge", ours, ours, code=2).stderr
-    assert "no database" in b.sweep("merge", b.folder / "new.db", b.folder / "none.db", code=2).stderr
-    assert not (b.folder / "new.db").exists()
-
-
 def main(bin_dir):
     with tempfile.TemporaryDirectory() as scratch:
         b = Bench(pathlib.Path(bin_dir).resolve(), pathlib.Path(scratch))
@@ -159,8 +142,7 @@ def main(bin_dir):
         the_best_are_confirmed(b)
         an_interrupted_one_goes_on(b)
         refusals_say_the_way_out(b)
-        results_are_joined(b)
-    print("confirm: a run is followed, its best are measured again in allocations of their own, results are joined")
+    print("confirm: a run is followed, its best are measured again in allocations of their own")
 
 
 if __name__ == "__main__":
