@@ -5,13 +5,11 @@ over predicted, and how many trials in predicted order it takes until one is wit
 import csv
 import io
 import json
-import pathlib
 import statistics
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from predict_accuracy import spearman  # noqa: E402  (found by the line above)
+from predict_accuracy import spearman
 
 
 def output(*words):

@@ -9,10 +9,8 @@ import random
 import sqlite3
 import statistics
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from memory_accuracy import differing, grid_of, point  # noqa: E402  (found by the line above)
+from memory_accuracy import differing, grid_of, point
 
 BASE = {"hardware": "h100-sxm-80gb", "gpus_per_node": 8, "seq_len": 4096, "precision": "bf16_mixed", "micro_batch_size": 1}
 MODELS = [{"name": "dense", "base": "llama3-8b", "layers": 8}, {"name": "experts", "base": "mixtral-8x7b", "layers": 4},

@@ -8,11 +8,11 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import processes
 import schemas
+import sweep_folder
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 KINDS = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"}
@@ -25,11 +25,9 @@ grid: {micro_batch_size: [1, 2]}
 """
 
 
-class CalibrateTest(unittest.TestCase):
+class CalibrateTest(sweep_folder.SweepFolder):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory(prefix="sweep-calibrate-")
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        super().setUp()
         environment, self.mark = processes.marked_environment()
         self.environment = {**environment, "XDG_STATE_HOME": str(self.folder), "OMP_NUM_THREADS": "1",
                             "SWEEP_SITE": str(self.folder / "none.yaml")}

@@ -5,13 +5,13 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import agents  # noqa: E402  (found by the line above)
 import slurm  # noqa: E402
 import sshd  # noqa: E402
+import sweep_folder  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 HEAD = """name: where
@@ -22,11 +22,9 @@ launch: {{{launch}}}
 """
 
 
-class DoctorTest(unittest.TestCase):
+class DoctorTest(sweep_folder.SweepFolder):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory(prefix="sweep-doctor-")
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        super().setUp()
         self.folder.chmod(0o711)
         self.environment = {**os.environ, "XDG_STATE_HOME": str(self.folder), "OMP_NUM_THREADS": "1",
                             "SWEEP_SITE": str(self.folder / "none.yaml"), agents.MARK: str(self.folder)}

@@ -9,10 +9,10 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import unittest
 
+import sweep_folder
 from processes import wait_for
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
@@ -49,11 +49,9 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class KeepingTest(unittest.TestCase):
+class KeepingTest(sweep_folder.SweepFolder):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sweep-keeping-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.db = self.folder / "k.db"
         (self.folder / "train.py").write_text(TRAINER)
 

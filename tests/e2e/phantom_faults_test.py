@@ -18,9 +18,8 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import database  # noqa: E402  (found by the line above)
-import processes  # noqa: E402
+import database
+import processes
 
 GRID = """name: faults
 model: {{family: llama, layers: 4, hidden_size: 256, heads: 4, kv_heads: 4, intermediate_size: 704, vocab_size: 1024}}

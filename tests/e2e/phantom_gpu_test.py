@@ -8,12 +8,11 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import database  # noqa: E402  (found by the line above)
+import database
+import sweep_folder
 
 BIN, PHANTOM = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 
@@ -45,12 +44,7 @@ print(text.value.decode())
 """
 
 
-class PhantomGpuTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sweep-phantom-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class PhantomGpuTest(sweep_folder.SweepFolder):
     def environment(self, gpus, device, faults):
         more = {"SWEEP_PHANTOM": json.dumps(device), "SWEEP_PHANTOM_GPUS": str(gpus), "SWEEP_PHANTOM_NODE": self.folder.name,
                 "LD_LIBRARY_PATH": str(PHANTOM), "LD_PRELOAD": str(PHANTOM / "libsweep_phantom.so")}

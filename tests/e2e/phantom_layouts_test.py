@@ -5,13 +5,13 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "scripts")]
+sys.path.insert(0, str(HERE.parents[1] / "scripts"))
 import database  # noqa: E402  (found by the line above)
 import rehearse_memory  # noqa: E402
+import sweep_folder  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 GRID = HERE / "phantom_layouts.yaml"
@@ -28,11 +28,9 @@ measure: {{warmup_steps: 1, steps: 1}}
 """
 
 
-class PhantomLayoutsTest(unittest.TestCase):
+class PhantomLayoutsTest(sweep_folder.SweepFolder):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sweep-layouts-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.db = self.folder / "layouts.db"
 
     def sweep(self, *words, **variables):

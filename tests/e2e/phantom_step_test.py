@@ -9,8 +9,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import database  # noqa: E402  (found by the line above)
+import database
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 GRID = """name: step

@@ -4,8 +4,9 @@ import json
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
+
+import sweep_folder
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 GRID = """name: near
@@ -23,18 +24,11 @@ grid: {micro_batch_size: [2, 4, 6, 8, 9, 10]}
 """
 
 
-class PlanMemory(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def sweep(self, *arguments, code=0):
-        done = subprocess.run([BIN / "sweep", *arguments], capture_output=True, text=True, cwd=self.folder.name, check=False)
-        self.assertEqual(done.returncode, code, done.stderr)
-        return done.stdout
+class PlanMemory(sweep_folder.SweepFolder):
+    bin = BIN
 
     def grid(self, cap, margin=10):
-        path = pathlib.Path(self.folder.name) / "near.yaml"
+        path = self.folder / "near.yaml"
         path.write_text(GRID.format(cap=cap, margin=margin))
         return path
 
@@ -62,7 +56,7 @@ class PlanMemory(unittest.TestCase):
     @unittest.skipUnless((BIN / "sweep-rank").exists(), "needs sweep-rank")
     def test_on_a_gpu_the_allocator_decides(self):
         """What is allocated would fit, and the segments that it is reserved in do not."""
-        path = pathlib.Path(self.folder.name) / "gpu.yaml"
+        path = self.folder / "gpu.yaml"
         path.write_text(GPU_GRID)
         trials = {}
         for entry in self.plan(path):

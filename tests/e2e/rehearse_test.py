@@ -5,11 +5,10 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import database  # noqa: E402  (found by the line above)
+import database
+import sweep_folder
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 
@@ -155,12 +154,7 @@ PEAKS = """select r.trial, k.rank, k.peak_allocated_bytes, k.peak_reserved_bytes
  where r.outcome = 'ok' order by 1, 2"""
 
 
-class RehearseTest(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sweep-rehearse-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class RehearseTest(sweep_folder.SweepFolder):
     def sweep(self, *words, **environment):
         return subprocess.run([BIN / "sweep", *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=500,
                               env={**os.environ, "OMP_NUM_THREADS": "1", "SWEEP_SITE": str(self.folder / "none"), **environment})

@@ -9,8 +9,9 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
+
+import sweep_folder
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 NOTE = "REHEARSED on phantom GPUs"
@@ -24,11 +25,9 @@ METRICS = {"step_ms": 10.0, "step_ms_ci_low": 9.9, "step_ms_ci_high": 10.1, "tim
            "peak_allocated_bytes": 7 << 30, "peak_reserved_bytes": 9 << 30}
 
 
-class RehearsedAnswersTest(unittest.TestCase):
+class RehearsedAnswersTest(sweep_folder.SweepFolder):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sweep-rehearsed-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         self.grid = self.folder / "grid.yaml"
         self.grid.write_text(GRID)
         self.plan = [json.loads(line) for line in self.out("plan", self.grid, "--json", "--db", self.folder / "none.db").splitlines()]

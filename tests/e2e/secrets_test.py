@@ -16,6 +16,7 @@ import daemons
 import database
 import slurm
 import sshd
+import sweep_folder  # noqa: E402
 
 BIN, FAKE_RANK = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 TRACKER_KEY = "5ec2e7" * 6 + "beef"
@@ -66,11 +67,9 @@ class Observer(threading.Thread):
         self.join()
 
 
-class SecretsTest(unittest.TestCase):
+class SecretsTest(sweep_folder.SweepFolder):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory(prefix="sweep-secrets-")
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        super().setUp()
         self.folder.chmod(0o711)
         aside = tempfile.TemporaryDirectory(prefix="sweep-kept-")  # keeps the token for the search
         self.addCleanup(aside.cleanup)

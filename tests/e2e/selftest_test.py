@@ -6,12 +6,12 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import schemas  # noqa: E402
 import slurm  # noqa: E402  (found by the line above)
+import sweep_folder  # noqa: E402
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 GRID = """name: where
@@ -22,11 +22,9 @@ launch: {slurm: {partition: main, max_nodes: 2, poll_seconds: 1}}
 """
 
 
-class SelftestTest(unittest.TestCase):
+class SelftestTest(sweep_folder.SweepFolder):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory(prefix="sweep-selftest-")
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        super().setUp()
         self.environment = {**os.environ, "XDG_STATE_HOME": str(self.folder), "OMP_NUM_THREADS": "1",
                             "SWEEP_SITE": str(self.folder / "none.yaml")}
 

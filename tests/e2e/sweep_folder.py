@@ -9,7 +9,7 @@ class SweepFolder(unittest.TestCase):
     bin: pathlib.Path  # the folder of the program
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sweep-typed-")
+        folder = tempfile.TemporaryDirectory(prefix="sweep-test-")
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 

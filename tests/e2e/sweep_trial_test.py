@@ -6,7 +6,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import types
 import unittest
 import unittest.mock
@@ -14,6 +13,7 @@ from typing import ClassVar
 
 MODULE = pathlib.Path(__file__).resolve().parents[2] / "python"
 sys.path.insert(0, str(MODULE))
+import sweep_folder  # noqa: E402
 import sweep_trial  # noqa: E402
 
 STEPS = """
@@ -62,12 +62,7 @@ train()
 """
 
 
-class Lines(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sweep-trial-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class Lines(sweep_folder.SweepFolder):
     def run_script(self, text, *words, code=0):
         script = self.folder / "script.py"
         script.write_text(text)

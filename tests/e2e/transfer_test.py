@@ -4,10 +4,10 @@ import csv
 import json
 import pathlib
 import random
-import subprocess
 import sys
-import tempfile
 import unittest
+
+import sweep_folder
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 SAME = ["--set", "hardware=cpu", "--set", "seq_len=128", "--set", "precision=fp32", "--leave-rest"]
@@ -25,11 +25,11 @@ def spearman(a, b):
             (sum((p - mean) ** 2 for p in x) * sum((q - mean) ** 2 for q in y)) ** 0.5
 
 
-class TransferTest(unittest.TestCase):
+class TransferTest(sweep_folder.SweepFolder):
+    bin = BIN
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sweep-transfer-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        super().setUp()
         dice = random.Random(5)
         self.a, self.b = {}, {}
         for dp in (1, 2, 4):
@@ -50,11 +50,6 @@ class TransferTest(unittest.TestCase):
                 failed = (dp, micro, recompute) in oom
                 rows.writerow(["m", dp, 1, dp, micro, recompute, "oom" if failed else "ok", "" if failed else rate])
         self.sweep("import", file, "--db", self.folder / "r.db", "--sweep", name, *SAME)
-
-    def sweep(self, *words, code=0):
-        done = subprocess.run([str(word) for word in (BIN / "sweep", *words)], capture_output=True, text=True, timeout=120)
-        self.assertEqual(done.returncode, code, f"{words}: {done.stdout}\n{done.stderr}")
-        return done.stdout
 
     def transfer(self, *words, code=0):
         return self.sweep("compare", "--transfer", *words, "--db", self.folder / "r.db", code=code)

@@ -5,7 +5,6 @@ import importlib.util
 import os
 import pathlib
 import sys
-import tempfile
 import time
 import unittest
 
@@ -13,16 +12,15 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / folder) for folder in ("checks", "cluster")]
 import check_readme  # noqa: E402  (found by the line above)
 import slurm  # noqa: E402
+import sweep_folder  # noqa: E402
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 REPOSITORY = HERE.parents[1]
 
 
-class TutorialsTest(unittest.TestCase):
+class TutorialsTest(sweep_folder.SweepFolder):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory(prefix="sweep-tutorial-")
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        super().setUp()
         (self.folder / "work").mkdir()
 
     def follow(self, page, more=None, path=None):

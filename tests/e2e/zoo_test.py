@@ -6,10 +6,10 @@ import json
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import database
+import sweep_folder
 from processes import wait_for, working_in
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -30,12 +30,7 @@ launch: {{local: {{slots: {slots}}}}}
 PATTERNS = r"""  log_patterns: {step: 'step (\d+)', step_ms: 'took ([0-9.]+) ms'}"""
 
 
-class Zoo(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="sweep-zoo-")
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
+class Zoo(sweep_folder.SweepFolder):
     def results(self, cases, script="zoo.py", words=(), ranks=1, slots=4, processes="per_rank", more="", hang=6):
         """Case -> its row, after one sweep of all."""
         command = json.dumps([sys.executable, *words, str(HERE / "trainers" / script), "{case}"])
