@@ -30,7 +30,7 @@ SHIFT = re.compile(r"(?:std::int64_t\{)?(\d+)\}? << (\d+)")
 STRATEGY = re.compile(r'^STRATEGY\(\w+, (\w+), (\w+), "([^"]*)", "[^"]*"\)$', re.MULTILINE)
 STRATEGY_WORD = re.compile(r'(?<=        )\{"enum": \["grid".*\]\}')
 STRATEGY_KIND = re.compile(r'(?<="kind": )\{"description": "grid: .*\]\}')
-AUDITED_RULES = re.compile(r'("rule": \{\s*"enum": )\[[^]]*\]')
+AUDITED_RULES = re.compile(r'("rule": \{"enum": )\[[^]]*\]')
 LAUNCH_TABLE = re.compile(r'^LAUNCH(ER|_TABLE)\((\w+), (\w+), (?:"(\w*)", )?"([^"]*)"\)\n((?:LAUNCH_KEY\(.*\)\n)*)LAUNCH_END\(\2\)$', re.MULTILINE)
 LAUNCH_KEY = re.compile(r'^LAUNCH_KEY\((?P<type>[\w:<>]+), (?P<key>\w+), (?P<default>\{\}|"[^"]*"|[\w.]+), (?P<check>\w+)\((?P<arguments>.*?)\), '
                         r'"(?P<option>[^"]*)", "(?P<sentence>[^"]*)"\)$', re.MULTILINE)
@@ -257,8 +257,7 @@ def renewed_status(text: str) -> str:
     """With the rules that an audit counts: those of memory and results, and the strategies' words."""
     rules = ["memory", "history", "recompute"]
     rules += [word for word, scope, _ in STRATEGY.findall(STRATEGIES.read_text()) if scope != "kEveryTrial"]
-    lines = ",\n".join(f'              "{rule}"' for rule in rules)
-    return AUDITED_RULES.sub(lambda m: f"{m[1]}[\n{lines}\n            ]", text)
+    return AUDITED_RULES.sub(lambda m: m[1] + json.dumps(rules), text)
 
 
 def renewed(text: str) -> str:
