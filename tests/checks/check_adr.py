@@ -1,27 +1,28 @@
 #!/usr/bin/env python3
-"""The decision records have their form, supersede each other on both sides, and their index is up to date."""
-import sys
+"""Each decision record has its form, and a row of docs/adr/README.md with its number and title."""
+import re
 
 import sources
 
-sys.path.insert(0, str(sources.ROOT / "scripts"))
-import adr_index  # noqa: E402
+FOLDER = sources.ROOT / "docs" / "adr"
+HEAD = re.compile(r"# (\d{4})\. (.+)\n\n- Status: accepted\n- Date: \d{4}-\d\d-\d\d\n")
+SECTIONS = ["## Context", "## Decision", "## Consequences"]
 
 
-def one_sided() -> list[str]:
-    """The problem of a record that another one supersedes without the other's knowing: there must be one."""
-    text = "# 0001. A\n\n- Status: superseded by [0002](0002-b.md)\n- Date: 2026-01-01\n\n" + "\n".join(adr_index.SECTIONS)
-    old = adr_index.Record("0001-a.md", "0001", "A", "2026-01-01", "superseded by [0002](0002-b.md)", text)
-    new = old._replace(file="0002-b.md", number="0002", status="accepted")
-    return adr_index.problems_of(old, {old.file: old, new.file: new})
+def problems_of(path, index):
+    text = path.read_text()
+    head = HEAD.match(text)
+    if not head or not path.name.startswith(head[1] + "-"):
+        yield "its head must be '# NNNN. Title' with the number of the file's name, '- Status: accepted' and '- Date: YYYY-MM-DD'"
+    elif f"| {head[1]} | [{head[2]}]({path.name}) |" not in index:
+        yield f"docs/adr/README.md has no row '| {head[1]} | [{head[2]}]({path.name}) |'"
+    if re.findall(r"^## .*$", text, re.MULTILINE) != SECTIONS:
+        yield f"its sections must be {', '.join(SECTIONS)}, in this order"
 
 
-def main() -> None:
-    found = adr_index.records()
-    problems = adr_index.all_problems(found)
-    if len(one_sided()) != 1:
-        problems.append("a supersession that only one side states was not found")
-    sources.finish(problems, len(found))
+def main():
+    records, index = sorted(FOLDER.glob("[0-9]*.md")), (FOLDER / "README.md").read_text()
+    sources.finish([f"docs/adr/{path.name}: {problem}" for path in records for problem in problems_of(path, index)], len(records))
 
 
 if __name__ == "__main__":
