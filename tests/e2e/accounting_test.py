@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster
 import accounting
 import processes
 import slurm
-from slurm_sweep import END_SECONDS, LAUNCH, Sweep, play, wait
+from slurm_sweep import END_SECONDS, LAUNCH, Sweep, chosen, folder_of, play, programs, wait
 
 PREEMPTIONS = 4  # more than the three allocations in a row that may be lost
 OPTIONS = ["MinJobAge=2", "PreemptType=preempt/partition_prio", "PreemptMode=CANCEL",
@@ -78,20 +78,13 @@ def preempted(sweep):
 
 
 def main():
-    bin_dir, rank = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    if slurm.missing(accounting.PROGRAMS):
-        print(f"skipped: this machine lacks {', '.join(slurm.missing(accounting.PROGRAMS))}")
-        return 77
+    bin_dir, rank = programs(slurm.missing(accounting.PROGRAMS))
     launch = LAUNCH.replace("max_allocations: 2", "max_allocations: 1")
     with tempfile.TemporaryDirectory(prefix="sweep-accounts-") as root, \
             slurm.Cluster(pathlib.Path(root) / "cluster", nodes=2, options=OPTIONS, with_accounting=True) as cluster:
-        for case, trials, gated in [(told_by_sacct, 6, True), (takes_no_more, 2, False), (preempted, 1, True)]:
-            if sys.argv[3:] and case.__name__ not in sys.argv[3:]:
-                continue
-            folder = pathlib.Path(root) / case.__name__.replace("_", "-")
-            play(case, Sweep(bin_dir, rank, cluster, folder, trials, gated=gated, launch=launch))
-    return 0
+        for case, trials, gated in chosen([(told_by_sacct, 6, True), (takes_no_more, 2, False), (preempted, 1, True)]):
+            play(case, Sweep(bin_dir, rank, cluster, folder_of(root, case), trials, gated=gated, launch=launch))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

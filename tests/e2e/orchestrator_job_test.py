@@ -12,7 +12,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import slurm
-from slurm_sweep import END_SECONDS, LAUNCH, Sweep, orchestrators, told, wait
+from slurm_sweep import END_SECONDS, LAUNCH, Sweep, chosen, folder_of, orchestrators, programs, told, wait
 
 CANCELLED = 8  # schema/outcome.h
 OPTIONS = ["PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE",
@@ -92,25 +92,19 @@ def preempted(sweep):
 
 
 def main():
-    bin_dir, rank = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    if slurm.missing():
-        print(f"skipped: this machine lacks {', '.join(slurm.missing())}")
-        return 77
+    bin_dir, rank = programs(slurm.missing())
     mode = "netns" if os.geteuid() == 0 else "plain"
     tracks = ["linuxproc", "cgroup"] if os.geteuid() == 0 and slurm.FREEZER.is_dir() else ["linuxproc"]
     launch = LAUNCH.replace("max_allocations: 2", "max_allocations: 1").replace("max_nodes: 2", "max_nodes: 1")
     for track in tracks:
         with tempfile.TemporaryDirectory(prefix="sweep-asjob-") as root, \
                 slurm.Cluster(pathlib.Path(root) / "cluster", nodes=2, mode=mode, options=OPTIONS, track=track) as cluster:
-            for case in (cancelled, cancelled_while_watched, finished_elsewhere, requeued, preempted):
-                if sys.argv[3:] and case.__name__ not in sys.argv[3:]:
-                    continue
-                with told(Sweep(bin_dir, rank, cluster, pathlib.Path(root) / case.__name__, TRIALS, gated=True, launch=launch)) as sweep:
+            for case, in chosen([(cancelled,), (cancelled_while_watched,), (finished_elsewhere,), (requeued,), (preempted,)]):
+                with told(Sweep(bin_dir, rank, cluster, folder_of(root, case), TRIALS, gated=True, launch=launch)) as sweep:
                     case(sweep)
                     sweep.check_end()
                     print(f"{track}, {case.__name__}: {TRIALS} trials, nothing lost", flush=True)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -18,7 +18,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import slurm
-from slurm_sweep import END_SECONDS, Sweep, play, wait
+from slurm_sweep import END_SECONDS, Sweep, chosen, folder_of, play, programs, wait
 
 HOSTILE = "it's \"$(touch OWNED)`touch OWNED`\" 50%j back\\slash;#"
 CANCELLED = 8
@@ -155,32 +155,26 @@ def shown(sweep, number):
 
 
 def main():
-    bin_dir, rank = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    only = sys.argv[3:]
-    if slurm.missing():
-        print(f"skipped: this machine lacks {', '.join(slurm.missing())}")
-        return 77
+    bin_dir, rank = programs(slurm.missing())
     mode = os.environ.get("SWEEP_CLUSTER_MODE") or "plain"
     one = "partition: main, max_nodes: 1, max_allocations: 1, poll_seconds: 1"
     with tempfile.TemporaryDirectory(prefix="sweep-limits-") as root, \
             slurm.Cluster(pathlib.Path(root) / "cluster", nodes=4, mode=mode) as cluster:
-        for case, trials, words in [(hostile_paths, 2, {"launch": one}),
-                                    (idle_nodes, 60, {"gated": True, "launch": "partition: main, poll_seconds: 1"}),
-                                    (longer_than_partition, 2, {"launch": "partition: small, poll_seconds: 1"}),
-                                    (folder_removed, 8, {"gated": True, "launch": one}),
-                                    (every_node_at_once, 4, {"step_ms": 100, "nodes": (4,), "launch": "partition: main, poll_seconds: 1"}),
-                                    (started_again, 4, {"step_ms": 100, "launch": one + ', extra: ["--begin=now+1hour"], prologue: ["mkdir once && sleep 600"]'}),
-                                    (killed_agents, 8, {"gated": True, "launch": one}),
-                                    (short_limit, 14, {"step_ms": 600, "launch": one + ', time: "00:01:00", signal_seconds: 40'})]:
-            if only and case.__name__ not in only:
-                continue
+        for case, trials, words in chosen([
+                (hostile_paths, 2, {"launch": one}),
+                (idle_nodes, 60, {"gated": True, "launch": "partition: main, poll_seconds: 1"}),
+                (longer_than_partition, 2, {"launch": "partition: small, poll_seconds: 1"}),
+                (folder_removed, 8, {"gated": True, "launch": one}),
+                (every_node_at_once, 4, {"step_ms": 100, "nodes": (4,), "launch": "partition: main, poll_seconds: 1"}),
+                (started_again, 4, {"step_ms": 100, "launch": one + ', extra: ["--begin=now+1hour"], prologue: ["mkdir once && sleep 600"]'}),
+                (killed_agents, 8, {"gated": True, "launch": one}),
+                (short_limit, 14, {"step_ms": 600, "launch": one + ', time: "00:01:00", signal_seconds: 40'})]):
             parent = pathlib.Path(root) / (HOSTILE if case is hostile_paths else "plain")
             parent.mkdir(exist_ok=True)
-            sweep = Sweep(bin_dir, rank, cluster, parent / case.__name__.replace("_", "-"), trials, **words)
+            sweep = Sweep(bin_dir, rank, cluster, folder_of(parent, case), trials, **words)
             sweep.log.touch()
             play(case, sweep)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,4 +1,5 @@
-"""One sweep on a real Slurm with ranks that play scripts (tests/support/fake_trial.cpp), for the tests that start sweeps there."""
+"""One sweep on a real Slurm, or another batch system, with ranks that play scripts (tests/support/fake_trial.cpp), for the tests that
+start sweeps there."""
 import contextlib
 import os
 import pathlib
@@ -15,20 +16,21 @@ import processes
 END_SECONDS = 400  # far more than any sweep here takes on a busy machine
 
 GRID = """name: {name}
-question: Does it come back from Slurm as it was scripted?
+question: Does it come back as it was scripted?
 model: {{family: llama, layers: 2, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 172, vocab_size: 256, tie_embeddings: false}}
 base: {{hardware: cpu, gpus_per_node: {ranks}}}
 grid: {{seq_len: {{range: [64, {last}, 1]}}, nodes: {nodes}}}
 derive: {{fake: "{fake}", fake_step_ms: "{step_ms}"}}
 measure: {{warmup_steps: 1, steps: 2}}
 limits: {{trial_seconds: {limit}}}
-launch: {{slurm: {{{launch}}}}}
+launch: {{{launcher}: {{{launch}}}}}
 """
 LAUNCH = "partition: main, max_nodes: 2, max_allocations: 2, poll_seconds: 1, signal_seconds: 20"
 
 
 class Sweep:
     """One sweep in a folder of its own, and what must hold at its end."""
+    launcher = "slurm"
 
     def __init__(self, bin_dir, rank, cluster, folder, trials, fake="0", step_ms=1, launch=LAUNCH, nodes=(1,), ranks=1, gated=False):
         self.sweep, self.rank, self.cluster, self.name = bin_dir / "sweep", rank, cluster, folder.name
@@ -37,11 +39,10 @@ class Sweep:
         self.gate = self.folder / "gate"
         self.gate.mkdir()
         self.db, self.log, self.grid = self.folder / "r.db", self.folder / "log", self.folder / "grid.yaml"
-        self.grid.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, launch=launch,
+        self.grid.write_text(GRID.format(name=name, last=63 + trials, fake=fake, step_ms=step_ms, launcher=self.launcher, launch=launch,
                                           nodes=list(nodes), ranks=ranks, limit=20 if fake != "0" else 120))
-        environment, self.mark = processes.marked_environment()
-        self.environment = {**cluster.environment, **environment, "SLURM_CONF": cluster.environment["SLURM_CONF"],
-                            "SWEEP_SITE": str(self.folder / "site.yaml"),
+        _, self.mark = processes.marked_environment()
+        self.environment = {**cluster.environment, processes.MARK: self.mark, "SWEEP_SITE": str(self.folder / "site.yaml"),
                             **({"SWEEP_FAKE_GATE": str(self.gate)} if gated else {})}  # sbatch and srun pass it on
         (self.folder / "site.yaml").write_text("prices: {cpu: {node_hour: 7}}\n")
 
@@ -128,6 +129,23 @@ def play(case, sweep):
         sweep.check_end()
         assert not sweep.cluster.drained(), sweep.cluster.states()
         print(f"{case.__name__}: {len(sweep.rows('select 1 from allocation'))} allocations, {len(sweep.outcomes())} trials", flush=True)
+
+
+def programs(lacking):
+    """BIN and RANK of the command line. Exits with 77 where the machine lacks what the cluster needs."""
+    if lacking:
+        print(f"skipped: this machine lacks {', '.join(lacking)}")
+        sys.exit(77)
+    return pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+
+
+def chosen(cases):
+    """Those of the cases, tuples that begin with a function, that further words of the command line name; without any all."""
+    return [case for case in cases if not sys.argv[3:] or case[0].__name__ in sys.argv[3:]]
+
+
+def folder_of(root, case):
+    return pathlib.Path(root) / case.__name__.replace("_", "-")
 
 
 def wait(condition, what, seconds=200):

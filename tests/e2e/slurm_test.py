@@ -16,7 +16,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import slurm
-from slurm_sweep import END_SECONDS, LAUNCH, Sweep, orchestrators, play, wait
+from slurm_sweep import END_SECONDS, LAUNCH, Sweep, chosen, folder_of, orchestrators, play, programs, wait
 
 # A trainer of a user's own: it reports its steps by hand.
 TRAINER = """
@@ -289,42 +289,35 @@ def node_powered_off(sweep):
 
 
 def main():
-    bin_dir, rank = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    only = sys.argv[3:]
-    if slurm.missing():
-        print(f"skipped: this machine lacks {', '.join(slurm.missing())}")
-        return 77
+    bin_dir, rank = programs(slurm.missing())
     one_job = LAUNCH.replace("max_allocations: 2", "max_allocations: 1")
     one_node = one_job.replace("max_nodes: 2", "max_nodes: 1")  # the orchestrator's job holds the other
     short = one_job.replace("signal_seconds: 20", 'signal_seconds: 35, time: "00:01:00"')
     mode = os.environ.get("SWEEP_CLUSTER_MODE") or "plain"
     with tempfile.TemporaryDirectory(prefix="sweep-slurm-") as root, \
             slurm.Cluster(pathlib.Path(root) / "cluster", nodes=2, mode=mode) as cluster:
-        for case, trials, words in [(scripted_outcomes, 10, {"fake": "seq_len - 64"}),
-                                    (killed_while_running, 8, {"gated": True, "launch": one_job, "ranks": 2}),
-                                    (killed_while_waiting, 2, {"launch": one_job, "ranks": 2}),
-                                    (cancelled_from_outside, 6, {"gated": True, "launch": one_job}),
-                                    (in_a_standing_allocation, 6, {"gated": True, "launch": one_job}),
-                                    (in_one_of_two_nodes, 4, {"step_ms": 100, "launch": "poll_seconds: 1", "nodes": (1, 2)}),
-                                    (waits_too_long, 2, {"launch": one_job + ", max_pending_minutes: 0.05"}),
-                                    (asks_first, 2, {"launch": one_job + ", confirm_gpu_hours: 1e-6"}),
-                                    (cleaned_up, 6, {"gated": True, "launch": one_job}),
-                                    (over_two_nodes, 4, {"step_ms": 200, "launch": one_job, "nodes": (1, 2)}),
-                                    (replaced_program, 2, {}),
-                                    (as_a_job, 2, {"launch": one_node}),
-                                    (as_a_job_requeued, 12, {"gated": True, "launch": one_node}),
-                                    (as_a_job_stopped, 12, {"gated": True, "launch": one_node}),
-                                    (side_by_side, 4, {"step_ms": 400, "launch": one_job + ", colocate: true, slots: 2, prologue: ['export CUDA_VISIBLE_DEVICES=4,6']"}),
-                                    (node_powered_off, 6, {"gated": True, "launch": one_job}),
-                                    (out_of_time, 7, {"step_ms": 1500, "launch": short})]:
+        for case, trials, words in chosen([
+                (scripted_outcomes, 10, {"fake": "seq_len - 64"}),
+                (killed_while_running, 8, {"gated": True, "launch": one_job, "ranks": 2}),
+                (killed_while_waiting, 2, {"launch": one_job, "ranks": 2}),
+                (cancelled_from_outside, 6, {"gated": True, "launch": one_job}),
+                (in_a_standing_allocation, 6, {"gated": True, "launch": one_job}),
+                (in_one_of_two_nodes, 4, {"step_ms": 100, "launch": "poll_seconds: 1", "nodes": (1, 2)}),
+                (waits_too_long, 2, {"launch": one_job + ", max_pending_minutes: 0.05"}),
+                (asks_first, 2, {"launch": one_job + ", confirm_gpu_hours: 1e-6"}),
+                (cleaned_up, 6, {"gated": True, "launch": one_job}),
+                (over_two_nodes, 4, {"step_ms": 200, "launch": one_job, "nodes": (1, 2)}),
+                (replaced_program, 2, {}),
+                (as_a_job, 2, {"launch": one_node}),
+                (as_a_job_requeued, 12, {"gated": True, "launch": one_node}),
+                (as_a_job_stopped, 12, {"gated": True, "launch": one_node}),
+                (side_by_side, 4, {"step_ms": 400, "launch": one_job + ", colocate: true, slots: 2, prologue: ['export CUDA_VISIBLE_DEVICES=4,6']"}),
+                (node_powered_off, 6, {"gated": True, "launch": one_job}),
+                (out_of_time, 7, {"step_ms": 1500, "launch": short})]):
             if case is node_powered_off and not cluster.networks:
                 continue  # all nodes are this machine
-            if only and case.__name__ not in only:
-                continue
-            folder = pathlib.Path(root) / case.__name__.replace("_", "-")
-            play(case, Sweep(bin_dir, rank, cluster, folder, trials, **words))
-    return 0
+            play(case, Sweep(bin_dir, rank, cluster, folder_of(root, case), trials, **words))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

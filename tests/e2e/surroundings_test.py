@@ -72,24 +72,16 @@ def resumes_in_another_time_zone(sweep):
 
 
 def main():
-    bin_dir, rank = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    if slurm.missing():
-        print(f"skipped: this machine lacks {', '.join(slurm.missing())}")
-        return 77
+    bin_dir, rank = slurm_sweep.programs(slurm.missing())
     one_job = slurm_sweep.LAUNCH.replace("max_allocations: 2", "max_allocations: 1")
     with tempfile.TemporaryDirectory(prefix="sweep-around-") as root, slurm.Cluster(pathlib.Path(root) / "cluster", nodes=2) as cluster:
-        for case, trials, words in [(submits_as_the_grid_says, 4, {"launch": one_job + ", prologue: ['export PROLOGUE=here']", "nodes": (1, 2)}),
-                                    (cancels_what_waits, 2, {"launch": one_job}),
-                                    (resumes_in_another_time_zone, 8, {"gated": True, "launch": one_job})]:
-            if sys.argv[3:] and case.__name__ not in sys.argv[3:]:
-                continue
-            folder = pathlib.Path(root) / case.__name__.replace("_", "-")
-            with slurm_sweep.told(slurm_sweep.Sweep(bin_dir, rank, cluster, folder, trials, **words)) as sweep:
-                case(sweep)
-                sweep.check_end()
-                print(f"{case.__name__}: {len(sweep.jobs())} jobs", flush=True)
-    return 0
+        for case, trials, words in slurm_sweep.chosen([
+                (submits_as_the_grid_says, 4, {"launch": one_job + ", prologue: ['export PROLOGUE=here']", "nodes": (1, 2)}),
+                (cancels_what_waits, 2, {"launch": one_job}),
+                (resumes_in_another_time_zone, 8, {"gated": True, "launch": one_job})]):
+            sweep = slurm_sweep.Sweep(bin_dir, rank, cluster, slurm_sweep.folder_of(root, case), trials, **words)
+            slurm_sweep.play(case, sweep)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
