@@ -34,5 +34,5 @@ def after_a_hang(emit, build):
     by_script = {script: statistics.median(gap for each, gap in found if each == script) for script in {each for each, _ in found}}
     everything = sorted(gap for _, gap in found)
     middle = statistics.median(everything)
-    emit("l", name=f"from a hang's deadline ({DEADLINE_S:g} s) to the next trial's start, {RANKS} ranks, median of {HANGS}", value=middle,
+    emit("n", name=f"from a hang's deadline ({DEADLINE_S:g} s) to the next trial's start, {RANKS} ranks, median of {HANGS}", value=middle,
          unit="s", goal="<= 2", met=middle <= 2, worst=everything[-1], by_script=by_script, command="scripts/bench n", load=os.getloadavg())
