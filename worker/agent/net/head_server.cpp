@@ -47,27 +47,18 @@ Expected<void> HeadServer::listen(const Endpoint& at) {
   if (!ec) acceptor_.listen(4096, ec);
   if (ec) return fail(fmt::format("cannot listen on {} ({}): {}", at.address, at.interface, ec.message()));
   port_ = acceptor_.local_endpoint().port();
-  start_coroutine(io_, accept(alive_));
+  start_coroutine(io_, accept_callers(acceptor_, alive_, [this](tcp::socket socket) {
+                    boost::system::error_code gone;
+                    const auto peer = socket.remote_endpoint(gone);
+                    const std::string from = gone ? "unknown" : peer.address().to_string();
+                    start_coroutine(io_, meet(std::make_shared<Caller>(std::move(socket), io_, from)));
+                  }));
   return {};
 }
 
 void HeadServer::stop_listening() {
   boost::system::error_code ignored;
   acceptor_.close(ignored);
-}
-
-awaitable<void> HeadServer::accept(std::shared_ptr<const bool> alive) {
-  while (*alive && acceptor_.is_open()) {
-    tcp::endpoint peer;
-    auto [error, socket] = co_await acceptor_.async_accept(peer, kAsTuple);
-    if (error == boost::asio::error::operation_aborted) co_return;  // closed, perhaps by the destructor
-    if (!*alive || !acceptor_.is_open()) co_return;
-    if (error) {
-      co_await pause_accepting(io_.get_executor());
-      continue;
-    }
-    start_coroutine(io_, meet(std::make_shared<Caller>(std::move(socket), io_, peer.address().to_string())));
-  }
 }
 
 awaitable<void> HeadServer::meet(std::shared_ptr<Caller> caller) {

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "runtime/coroutine.h"
-#include "worker/agent/net/accept_pause.h"
+#include "worker/agent/net/accept_callers.h"
 #include "worker/agent/net/interface.h"
 #include "worker/agent/net/peer_connection.h"
 #include "worker/agent/net/secret.h"
@@ -51,7 +51,6 @@ class HeadServer {
  private:
   // A connection that has not proven the secret yet.
   struct Caller;
-  awaitable<void> accept(std::shared_ptr<const bool> alive);
   awaitable<void> meet(std::shared_ptr<Caller>);
   void expect(const std::shared_ptr<Caller>&);
   void judge(const std::shared_ptr<Caller>&, const Frame&);

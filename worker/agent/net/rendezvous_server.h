@@ -12,7 +12,7 @@
 #include "runtime/coroutine.h"
 #include "schema/frame.h"
 #include "schema/trial.h"
-#include "worker/agent/net/accept_pause.h"
+#include "worker/agent/net/accept_callers.h"
 
 namespace sweep::agent {
 
@@ -30,7 +30,6 @@ class RendezvousServer {
   struct Client;
   RendezvousServer(boost::asio::io_context& io, std::filesystem::path socket, OnFrame on_frame);
   using Alive = std::shared_ptr<const bool>;
-  awaitable<void> accept(Alive);
   awaitable<void> hear(std::shared_ptr<Client>, Alive);
   void write_more(const std::shared_ptr<Client>&);
 

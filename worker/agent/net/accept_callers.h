@@ -1,0 +1,29 @@
+// Accepts callers one after the other, until the acceptor is closed or its owner is gone (`alive`). After one that could
+// not be accepted there is a pause: where no file descriptor is left, the next try fails at once.
+#pragma once
+#include <boost/asio/error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <memory>
+
+#include "runtime/coroutine.h"
+
+namespace sweep::agent {
+
+template <class Acceptor, class Take>
+awaitable<void> accept_callers(Acceptor& acceptor, std::shared_ptr<const bool> alive, Take take) {
+  while (*alive && acceptor.is_open()) {
+    auto [error, socket] = co_await acceptor.async_accept(kAsTuple);
+    if (error == boost::asio::error::operation_aborted)
+      co_return;  // closed, perhaps by the owner's destructor
+    if (!*alive || !acceptor.is_open()) co_return;
+    if (!error) {
+      take(std::move(socket));
+      continue;
+    }
+    boost::asio::steady_timer pause(acceptor.get_executor(), std::chrono::milliseconds(100));
+    co_await pause.async_wait(kAsTuple);
+  }
+}
+
+}  // namespace sweep::agent
