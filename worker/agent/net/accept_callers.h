@@ -1,17 +1,21 @@
 // Accepts callers one after the other, until the acceptor is closed or its owner is gone (`alive`). After one that could
 // not be accepted there is a pause: where no file descriptor is left, the next try fails at once.
 #pragma once
+#include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <functional>
 #include <memory>
 
 #include "runtime/coroutine.h"
 
 namespace sweep::agent {
 
-template <class Acceptor, class Take>
-awaitable<void> accept_callers(Acceptor& acceptor, std::shared_ptr<const bool> alive, Take take) {
+template <class Protocol>
+awaitable<void> accept_callers(boost::asio::basic_socket_acceptor<Protocol>& acceptor,
+                               std::shared_ptr<const bool> alive,
+                               std::function<void(typename Protocol::socket)> take) {
   while (*alive && acceptor.is_open()) {
     auto [error, socket] = co_await acceptor.async_accept(kAsTuple);
     if (error == boost::asio::error::operation_aborted)
