@@ -130,6 +130,18 @@ TEST(Memory, ExpertsAreDividedOverTheirRanks) {
   EXPECT_LT(estimate_memory(t).states(), whole / 4);
 }
 
+// Hot experts are those of the first rank; the fullest counts, whichever it is.
+TEST(Memory, TheRankWithMostRowsCountsHoweverFewChooseTheHotExperts) {
+  Trial t = model_trial("mixtral-8x7b", "h100-sxm-80gb");
+  t.dp = t.ep = 8, t.gpus_per_node = 8;
+  const double even = estimate_memory(t).total();
+  t.routing = Routing::kSkewed;
+  for (const i64 hot : {0, 5, 50}) {
+    t.hot_percent = hot;
+    EXPECT_GT(estimate_memory(t).total(), even) << hot;
+  }
+}
+
 // The dry run's peaks (sweep-rank dry-run --backend cuda) of 8 ranks, sequences of 1024.
 struct DryRun {
   const char* model;
