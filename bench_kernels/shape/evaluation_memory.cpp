@@ -62,7 +62,7 @@ PartBytes encoder_decoder_memory(const Trial& t, const StepSizes& s, const Chunk
                                  cross_attention_memory(s, p.weights, false), mlp_memory(s, p.weights)})
     for (const i64 layer : {p.encoder_layers, p.layers - 1})
       keep_larger(most, kept + unit.forward + copies.at(p.group_of(layer)));
-  keep_larger(most, kept + head_memory(s, p.weights).backward + copies.at(p.groups() - 1));
+  keep_larger(most, kept + evaluated_head_memory(s) + copies.at(p.groups() - 1));
   return most;
 }
 
@@ -80,8 +80,7 @@ PartBytes chunk_memory(const Trial& t, const StepSizes& s, const StageShare& sha
     if (p.dense_layers > 0)
       keep_larger(most, dense_mlp_memory(s, p.weights).forward + copies.at(p.has_embedding));
   }
-  if (p.has_head)
-    keep_larger(most, head_memory(s, p.weights).backward + copies.at(p.layers + p.has_embedding));
+  if (p.has_head) keep_larger(most, evaluated_head_memory(s) + copies.at(p.layers + p.has_embedding));
   return most;
 }
 

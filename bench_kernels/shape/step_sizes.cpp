@@ -15,14 +15,15 @@
 namespace sweep::shape {
 namespace {
 
-// The shares of a rank's choices that go to the experts of the expert group's first rank (the fullest if
-// routing is skewed: hot experts are the first eighth), and that are served at all.
+// Of the choices of a rank's tokens those that the fullest rank of the expert group serves, and those that any serves.
+// Hot experts are the first eighth; where they are chosen less than the others, another rank than the first is fullest.
 struct Served {
-  double first_rank = 0, all = 0;
+  double fullest_rank = 0, all = 0;
 };
 Served served(const Trial& t, double tokens) {
   const double experts = real(t.spec.experts), choices = real(t.spec.experts_per_token);
-  const double local = experts / real(t.ep), hot = std::max(1.0, std::floor(experts / 8));
+  const double hot = std::max(1.0, std::floor(experts / 8));
+  const i64 local = std::max<i64>(1, t.spec.experts / t.ep);
   const double capacity = t.capacity_percent == 0
                               ? 1e300
                               : std::ceil(tokens * choices * real(t.capacity_percent) / (100 * experts));
@@ -36,12 +37,16 @@ Served served(const Trial& t, double tokens) {
   }
   const double cold_rows = tokens * choices - hot_rows - pushed;
   Served out;
-  for (double e = 0; e < experts; ++e) {
+  double of_rank = 0;
+  for (i64 e = 0; e < t.spec.experts; ++e) {
+    const double expert = real(e);
     double rows = tokens * choices / experts;
-    if (skewed) rows = e < hot ? hot_rows / hot : cold_rows / (experts - hot) + (e == hot ? pushed : 0);
+    if (skewed)
+      rows = expert < hot ? hot_rows / hot : cold_rows / (experts - hot) + (expert == hot ? pushed : 0);
     rows = std::min(rows, capacity);
-    out.all += rows;
-    if (e < local) out.first_rank += rows;
+    out.all += rows, of_rank += rows;
+    if ((e + 1) % local > 0) continue;
+    out.fullest_rank = std::max(out.fullest_rank, of_rank), of_rank = 0;
   }
   return out;
 }
@@ -175,7 +180,7 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   experts = real(m.experts), choices = real(m.experts_per_token), local_experts = experts / ep;
   if (m.experts == 0) return;
   const Served rows_to = served(t, whole);
-  sent = rows_to.all, received = rows_to.first_rank * ep;
+  sent = rows_to.all, received = rows_to.fullest_rank * ep;
 }
 
 StepSizes StepSizes::of_encoder() const {

@@ -273,9 +273,13 @@ double loss_room(const StepSizes& s, double rows) {
   return shares + (s.gpu && s.tp == 1 ? 2 * line : 0);
 }
 
+double chunk_rows(const StepSizes& s) {
+  return s.autocast ? s.whole : real(loss_rows(i64(s.whole), i64(s.vocabulary), i64(s.element)));
+}
+
 void head_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   const MemoryPart logits = MemoryPart::kLogits;
-  const double most = s.autocast ? s.whole : real(loss_rows(i64(s.whole), i64(s.vocabulary), i64(s.element)));
+  const double most = chunk_rows(s);
   const double entries = (s.later ? s.whole : most) * s.vocabulary;
   m.take(kBuffer, gathered_rows(s));
   if (s.later && !s.rows_split) m.take(kPassing, s.residual());
@@ -303,6 +307,19 @@ UnitMemory head_memory(const StepSizes& s, const UnitWeights& w) {
   out.later[MemoryPart::kLogits] = block(s.element * s.whole * s.vocabulary);
   out.weights[kBuffer] = block(gathered_rows(s)) + block(staged_product(s, w.table));
   return out;
+}
+
+PartBytes evaluated_head_memory(const StepSizes& s) {
+  Moments normed, loss;
+  normed.take(kKept, s.residual());
+  norm(s, normed);
+  normed.moment(kBuffer, gathered_rows(s));
+  loss.take(s.rows_split ? kBuffer : kKept, s.rows_split ? gathered_rows(s) : s.residual());
+  loss.take(MemoryPart::kLogits, s.element * chunk_rows(s) * s.vocabulary);
+  loss.moment(MemoryPart::kLogits, loss_room(s, chunk_rows(s)));
+  PartBytes most = normed.top();
+  keep_larger(most, loss.top());
+  return most;
 }
 
 }  // namespace sweep::shape

@@ -36,6 +36,8 @@ UnitMemory cross_attention_memory(const StepSizes&, const UnitWeights&, bool fir
 // The encoder's last norm with the decoder's embedding; the gradient of the encoder's result comes in beside it.
 UnitMemory encoder_end_memory(const StepSizes&, const UnitWeights&);
 UnitMemory head_memory(const StepSizes&, const UnitWeights&);
+// At the fullest moment of an evaluation: the norm, or the loss of a chunk of the rows, when the norm's input is gone.
+PartBytes evaluated_head_memory(const StepSizes&);
 
 // Steps that several units take.
 namespace moments {

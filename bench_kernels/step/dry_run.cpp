@@ -9,6 +9,8 @@
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/ops.h"
+#include "bench_kernels/model/positions.h"
+#include "bench_kernels/model/routing.h"
 #include "bench_kernels/parallel/checkpoint_file.h"
 #include "bench_kernels/parallel/mesh.h"
 #include "bench_kernels/parallel/weights_file.h"
@@ -87,12 +89,28 @@ Peak peak_of_rank(const Trial& trial, i64 rank, i64 workspace, bool tensors) {
           tensors ? trace.at_peak() : std::vector<memory::LiveBlocks>{}};
 }
 
-// Ranks differ by their stage of the pipeline only.
+// The rank of an expert group that gets most rows of a skewed routing.
+i64 fullest_expert_rank(const Trial& trial) {
+  if (trial.ep == 1 || trial.routing != Routing::kSkewed) return 0;
+  model::Options options;
+  options.routing = trial.routing, options.hot_percent = trial.hot_percent;
+  std::vector<i64> rows(static_cast<std::size_t>(trial.ep), 0);
+  for (i64 cp = 0; cp < trial.cp; ++cp) {
+    const auto positions = model::local_positions(trial.seq_len, cp, trial.cp);
+    for (const i64 expert : model::forced_experts(trial.spec, options, positions, /*batch=*/1))
+      ++rows[static_cast<std::size_t>(expert / (trial.spec.experts / trial.ep))];
+  }
+  return std::max_element(rows.begin(), rows.end()) - rows.begin();
+}
+
+// Ranks differ by their stage of the pipeline, and by their experts where routing is skewed: the fullest counts.
 std::vector<Peak> peaks_of_stages(const Trial& trial, i64 workspace, bool tensors) {
   std::vector<Peak> peaks;
+  const i64 expert = fullest_expert_rank(trial);
   for (i64 stage = 0; stage < trial.pp; ++stage) {
     const shape::ParallelDims dims{trial.dp, trial.tp, trial.pp, trial.cp, trial.ep, trial.dp};
-    peaks.push_back(peak_of_rank(trial, dims.rank_at({0, 0, 0, stage}), workspace, tensors));
+    const shape::Place place{0, expert % trial.cp, expert / trial.cp, stage};
+    peaks.push_back(peak_of_rank(trial, dims.rank_at(place), workspace, tensors));
   }
   return peaks;
 }

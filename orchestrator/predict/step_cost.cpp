@@ -145,8 +145,8 @@ double CostModel::expert_load() const {
   const double experts = real(t_.spec.experts), own = experts / real(t_.ep);
   const double hot = std::max(1.0, std::floor(experts / 8)), share = real(t_.hot_percent) / 100;
   const double rest = hot < experts ? (1 - share) / (experts - hot) : 0;
-  const double busiest = std::min(hot, own) * share / hot + std::max(0.0, own - hot) * rest;
-  const double load = std::max(1.0, busiest * real(t_.ep));
+  const double first = std::min(hot, own) * share / hot + std::max(0.0, own - hot) * rest;
+  const double load = std::max({1.0, first * real(t_.ep), own * rest * real(t_.ep)});
   return t_.capacity_percent > 0 ? std::min(load, std::max(1.0, real(t_.capacity_percent) / 100)) : load;
 }
 

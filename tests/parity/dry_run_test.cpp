@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "bench_kernels/kernels/counting_allocator.h"
@@ -35,11 +36,11 @@ i64 dry(const Trial& t, Backend backend = Backend::kCpu) {
   return line ? nlohmann::json::parse(*line)["peak_bytes"][0].get<i64>() : -1;
 }
 
-std::vector<i64> real(const Trial& t, int steps) {
+std::vector<i64> real(const Trial& t, int steps, i64 rank = 0) {
   memory::install(c10::DeviceType::CPU);
   const i64 before = memory::stats(c10::DeviceType::CPU).current;
   memory::reset_peak(c10::DeviceType::CPU);
-  const parallel::Mesh mesh = parallel::pretend(*shape::ParallelDims::make(t), 0);
+  const parallel::Mesh mesh = parallel::pretend(*shape::ParallelDims::make(t), rank);
   TrainStep step(t, at::kCPU, mesh, nullptr);
   std::vector<i64> peaks;
   for (int i = 0; i < steps; ++i) {
@@ -234,6 +235,21 @@ TEST(DryRun, EqualsTheCpuRunForSinks) {
       expect_equal(sinks,
                    "sinks " + std::string(to_string(precision)) + " " + std::string(to_string(recompute)));
     }
+}
+
+// The first expert is the hot one. Chosen by few tokens or none, it leaves most rows to the other ranks.
+TEST(DryRun, EqualsTheCpuRunOfTheRankWithTheFullestExperts) {
+  Trial t = llama();
+  t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 1;
+  t.dp = t.ep = t.gpus_per_node = 4, t.global_batch_size = t.dp * t.micro_batch_size;
+  t.routing = Routing::kSkewed;
+  for (const i64 hot : {0, 10, 60}) {
+    t.hot_percent = hot;
+    std::vector<i64> peaks;
+    for (i64 rank = 0; rank < t.world(); ++rank) peaks.push_back(real(t, 1, rank)[0]);
+    EXPECT_EQ(dry(t), *std::max_element(peaks.begin(), peaks.end())) << hot;
+    EXPECT_EQ(peaks[0] == dry(t), hot == 60) << hot;
+  }
 }
 
 TEST(DryRun, EqualsTheCpuRunForAdapters) {

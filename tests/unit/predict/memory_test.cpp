@@ -130,6 +130,29 @@ TEST(Memory, ExpertsAreDividedOverTheirRanks) {
   EXPECT_LT(estimate_memory(t).states(), whole / 4);
 }
 
+// Against the dry run of the same trial: the head's norm has no backward there, which by library operators takes most.
+TEST(Memory, AnEvaluationTakesNoRoomForABackward) {
+  Trial t = model_trial("llama3.2-1b", "h100-sxm-80gb");
+  t.spec.layers = 6, t.dp = 1, t.tp = t.gpus_per_node = 8, t.seq_len = 1024,
+  t.precision = Precision::kBf16Mixed;
+  t.micro_batch_size = t.global_batch_size = 2, t.eval_batch_size = 32;
+  t.attention = AttentionKind::kMath, t.optimizer = OptimizerKind::kSgdMomentum;
+  t.fused_kernels = FusedKernels::kNoNorm;
+  EXPECT_NEAR(estimate_memory(t).total() / 1e6, 1548.6, 0.02 * 1548.6);
+}
+
+// Hot experts are those of the first rank; the fullest counts, whichever it is.
+TEST(Memory, TheRankWithMostRowsCountsHoweverFewChooseTheHotExperts) {
+  Trial t = model_trial("mixtral-8x7b", "h100-sxm-80gb");
+  t.dp = t.ep = 8, t.gpus_per_node = 8;
+  const double even = estimate_memory(t).total();
+  t.routing = Routing::kSkewed;
+  for (const i64 hot : {0, 5, 50}) {
+    t.hot_percent = hot;
+    EXPECT_GT(estimate_memory(t).total(), even) << hot;
+  }
+}
+
 // The dry run's peaks (sweep-rank dry-run --backend cuda) of 8 ranks, sequences of 1024.
 struct DryRun {
   const char* model;

@@ -93,6 +93,8 @@ TEST(StepCost, ExpertsThatAreHotSlowTheirRankDown) {
   EXPECT_GT(skewed, 1.3 * even);
   t.capacity_percent = 100;
   EXPECT_LT(cost(t).compute_s, skewed);
+  t.capacity_percent = 0, t.hot_percent = 0;
+  EXPECT_GT(cost(t).compute_s, even) << "the other rank has the experts that are chosen";
 }
 
 TEST(StepCost, WhatIsOffloadedTravels) {
