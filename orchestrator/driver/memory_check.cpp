@@ -5,15 +5,83 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <sstream>
+#include <string>
+#include <vector>
 
+#include "base/expected.h"
 #include "base/text.h"
 #include "bench_kernels/shape/step_sizes.h"
-#include "orchestrator/driver/dry_runs.h"
+#include "orchestrator/driver/scratch_folder.h"
 #include "orchestrator/launch/programs.h"
 #include "orchestrator/plan/memory_pruning.h"
+#include "schema/codec.h"
+#include "schema/plan_entry.h"
 
 namespace sweep::driver {
 namespace {
+
+using Measured = std::map<std::string, plan::MeasuredMemory>;
+
+// What the step answered, by trial id.
+struct DryRuns {
+  Measured measured;
+  std::map<std::string, std::string> errors;  // why the step does not run the trial
+};
+
+// So many in one process: starting one takes a second, a dry run about 10 ms.
+constexpr std::size_t kBatch = 200;
+constexpr double kSecondsOfABatch = 3600;
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+// A sentence; empty: every stage fits.
+std::string refusal_of(const nlohmann::json& answer) {
+  const auto refused = answer.find("refused");
+  if (refused == answer.end() || !refused->is_object()) return {};
+  const auto bytes = [&](const char* key) { return refused->value(key, 0.0); };
+  return fmt::format(
+      "a dry run of the step asks for {} on stage {} where {} are allocated, {} more are reserved in pieces "
+      "that are "
+      "too small, and {} are all that the allocator may reserve",
+      human_bytes(bytes("bytes")), refused->value("stage", i64{0}), human_bytes(bytes("allocated_bytes")),
+      human_bytes(bytes("reserved_bytes") - bytes("allocated_bytes")), human_bytes(bytes("limit_bytes")));
+}
+
+Expected<void> add_answers(const std::string& lines, DryRuns& out) {
+  std::istringstream in(lines);
+  for (std::string line; std::getline(in, line);) {
+    const auto answer = parse_json(line);
+    if (!answer || !answer->is_object() || !answer->contains("trial"))
+      return fail("sweep-rank dry-run wrote a line that is no answer");
+    const std::string id = answer->value("trial", "");
+    if (const std::string error = answer->value("error", ""); !error.empty())
+      out.errors[id] = error;
+    else
+      out.measured[id] = {answer->value("peak_rank_bytes", 0.0), refusal_of(*answer)};
+  }
+  return {};
+}
+
+Expected<std::string> answers_of(std::span<const PlanEntry* const> batch, shape::KernelPath path) {
+  const auto folder = ScratchFolder::make();
+  if (!folder) return tl::unexpected(folder.error());
+  const auto trials = folder->path() / "trials.jsonl";
+  std::ofstream file(trials);
+  for (const PlanEntry* e : batch) file << dump(to_json(e->trial)) << '\n';
+  file.close();
+  if (!file) return fail(trials.string() + ": cannot be written");
+  const char* backend = path == shape::KernelPath::kGpu ? "cuda" : "cpu";
+  auto answers = launch::capture(launch::companion("sweep-rank"),
+                                 {"dry-run", "--trials", trials.string(), "--backend", backend},
+                                 kSecondsOfABatch, kMostBytes);
+  if (!answers) return fail("the dry run: " + answers.error().message);
+  return answers;
+}
 
 // Trials that are asked without being told to: a process starts in a second and answers 40 to 100 of them in another.
 constexpr std::size_t kMostUnasked = 200;
@@ -31,24 +99,28 @@ std::vector<const PlanEntry*> nearest(std::vector<const PlanEntry*> near) {
   return near;
 }
 
-using Measured = std::map<std::string, plan::MeasuredMemory>;
-
+// On tensors without data (`sweep-rank dry-run`). Error: sweep-rank is missing or fails.
 Expected<Measured> measure(const std::vector<const PlanEntry*>& trials,
                            const std::function<void(const std::string&)>& say) {
-  Measured out;
-  if (trials.empty()) return out;
+  if (trials.empty()) return Measured();
   say(fmt::format("dry runs of {} trials near their memory limit", trials.size()));
-  const auto answers = dry_runs(trials, [&](std::size_t done) {
-    if (done < trials.size()) say(fmt::format("dry runs: {}/{}", done, trials.size()));
-  });
-  if (!answers) return tl::unexpected(answers.error());
-  for (const auto& [id, run] : *answers) {
-    if (run.error.empty())
-      out[id] = {run.bytes, run.refusal};
-    else
-      say(fmt::format("trial {}: {}; its prediction stays", id, run.error));
+  DryRuns out;
+  std::size_t done = 0;
+  for (const auto path : {shape::KernelPath::kGpu, shape::KernelPath::kProcessor}) {
+    std::vector<const PlanEntry*> mine;
+    for (const PlanEntry* e : trials)
+      if (shape::kernel_path(e->trial) == path) mine.push_back(e);
+    for (std::size_t begin = 0; begin < mine.size(); begin += kBatch) {
+      const auto batch = std::span(mine).subspan(begin, std::min(kBatch, mine.size() - begin));
+      const auto answers = answers_of(batch, path);
+      if (!answers) return tl::unexpected(answers.error());
+      SWEEP_TRY(add_answers(*answers, out));
+      if ((done += batch.size()) < trials.size()) say(fmt::format("dry runs: {}/{}", done, trials.size()));
+    }
   }
-  return out;
+  for (const auto& [id, error] : out.errors)
+    say(fmt::format("trial {}: {}; its prediction stays", id, error));
+  return std::move(out.measured);
 }
 
 }  // namespace

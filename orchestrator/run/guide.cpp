@@ -3,13 +3,61 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "orchestrator/plan/planner.h"
-#include "orchestrator/run/ruled_out.h"
+#include "orchestrator/run/run_context.h"
 #include "schema/audit.h"
 
 namespace sweep::run {
 namespace {
+
+constexpr std::size_t kReasonsTold = 3;
+
+std::string not_run(i64 count) {
+  return fmt::format("{} {} not run", count, count == 1 ? "trial is" : "trials are");
+}
+
+// One line for each reason; of many reasons one line in all, since `explain` has that of each trial.
+Expected<void> note_rule(const RunContext& context, const std::string& rule,
+                         const std::map<std::string, i64>& reasons) {
+  if (reasons.size() > kReasonsTold) {
+    i64 all = 0;
+    for (const auto& [reason, count] : reasons) all += count;
+    const auto& first = reasons.begin()->first;
+    return context.note("strategy", fmt::format("{}; {}: {} reasons, one of them: {}", not_run(all), rule,
+                                                reasons.size(), first));
+  }
+  for (const auto& [reason, count] : reasons)
+    SWEEP_TRY(context.note("strategy", fmt::format("{}; {}: {}", not_run(count), rule, reason)));
+  return {};
+}
+
+// Stores trials that are not run because of what others showed as pruned, and tells people of them. Returns the ids of
+// those that waited.
+Expected<std::vector<std::string>> store_ruled_out(const RunContext& context,
+                                                   const std::vector<store::NotRun>& trials) {
+  std::vector<std::string> out;
+  if (trials.empty()) return out;
+  const auto stored = context.store.rule_out(context.settings.sweep, trials);
+  if (!stored) return stored;
+  std::map<std::string, std::map<std::string, i64>> reasons;  // reasons of each rule
+  i64 audited = 0;
+  for (const auto& each : trials) {
+    if (std::ranges::find(*stored, each.trial_id) == stored->end()) continue;
+    audited += each.audited;
+    if (each.audited) continue;
+    ++reasons[each.rule][each.reason];
+    out.push_back(each.trial_id);
+  }
+  for (const auto& [rule, counts] : reasons) SWEEP_TRY(note_rule(context, rule, counts));
+  if (audited > 0)
+    SWEEP_TRY(context.note("strategy", fmt::format("{} of the pruned trials {} all the same, as an audit",
+                                                   audited, audited == 1 ? "runs" : "run")));
+  return out;
+}
 
 // The rate is tokens per second and rank; for a program that reports step times alone, steps per second.
 double rate_of(const Metrics& m) {

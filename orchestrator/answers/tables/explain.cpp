@@ -8,6 +8,7 @@
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/rehearsed.h"
+#include "orchestrator/answers/tables/tables.h"
 #include "schema/codec.h"
 #include "schema/labels.h"
 
@@ -107,17 +108,10 @@ std::string sent_by(const Metrics& m) {
 
 // The peak of an attempt that did not end ok is what it had reached: nothing to hold a prediction against.
 void add_metrics(Lines& lines, const Metrics& metrics, bool ended_ok) {
-  static constexpr std::string_view kShown[] = {"step_ms",
-                                                "tokens_per_s_gpu",
-                                                "mfu",
-                                                "peak_allocated_bytes",
-                                                "cost_per_mt",
-                                                "useful_tokens_per_s",
-                                                "useful_cost_per_mt"};
   ResultRow row;
   row.metrics = metrics;
   std::vector<std::string> parts;
-  for (const std::string_view key : kShown) {
+  for (const std::string& key : TableOptions{}.metrics) {
     const Column* c = find_column(key);
     const auto value = number(c->get(row));
     if (!value || (key.starts_with("useful_") && !has_padding(metrics))) continue;

@@ -1,15 +1,27 @@
 // What a plan says: its trials with their predictions and rehearsals, what is pruned and why, what lies near its
 // memory limit, and one trial's memory by pipeline stage and part.
 #pragma once
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "orchestrator/answers/tables/rehearsed_plan.h"
+#include "base/expected.h"
+#include "orchestrator/answers/fields.h"
+#include "schema/outcome.h"
 #include "schema/plan_entry.h"
 
 namespace sweep::answers {
+
+// What the newest rehearsal of a configuration found.
+struct Rehearsed {
+  Outcome outcome = Outcome::kOk;
+  std::optional<i64> allocated_bytes, reserved_bytes;  // bytes of the rank with most; nullopt: not reached
+};
+using RehearsedTrials = std::map<std::string, Rehearsed, std::less<>>;  // key: trial id
+// Those of all rehearsals in the database; empty if there is no such file.
+Expected<RehearsedTrials> rehearsed_in(const std::string& db);
 
 struct PlanView {
   const std::vector<PlanEntry>& entries;  // in run order
