@@ -99,7 +99,7 @@ CLI::Validator not_negative() {
 }
 
 Expected<void> check_output(const std::string& path) {
-  constexpr std::string_view kDatabase("SQLite format 3", 16);  // with the NUL that ends it
+  constexpr std::string_view kDatabase("SQLite format 3\0", 16);
   std::error_code ec;
   if (!std::filesystem::is_regular_file(path, ec) || files::read_from(path, 0, kDatabase.size()) != kDatabase)
     return {};
