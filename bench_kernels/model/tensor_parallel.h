@@ -52,7 +52,7 @@ at::Tensor all_rows(const Layout&, const at::Tensor& rows);
 // The sum over the tensor group of all rows, of which this rank keeps what it holds of the residual stream, as `like`.
 at::Tensor sum_all_rows(const Layout&, const at::Tensor& all, const at::Tensor& like);
 
-// What the first matrix of a layer's adapters gives for all rows (A x, lora_rank columns: the "low rows"), and its
+// The result of the first matrix of a layer's adapters for all rows (A x, lora_rank columns: the "low rows"), and its
 // gradient; undefined without adapters.
 struct LowRows {
   at::Tensor value, gradient;

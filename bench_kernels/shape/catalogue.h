@@ -27,8 +27,8 @@ struct Hardware {
   i64 linked_gpus = 1;
   std::optional<i64> memory_bytes;           // per GPU; absent for cpu (host memory, or memory_cap_bytes)
   std::map<std::string, double> peak_flops;  // dense, by precision: fp32 (tf32 apart), tf32, fp16, bf16, fp8
-  double product_reach =
-      0;  // share of the peak that the best large product in 16 bits was measured to reach; 0: unknown
+  // The share of the peak that the best large product in 16 bits was measured to reach; 0: nobody measured it.
+  double product_reach = 0;
   double memory_bandwidth = 0;        // bytes/s per GPU
   double intra_node_bandwidth = 0;    // bytes/s per GPU and direction
   double inter_node_bandwidth = 0;    // bytes/s per GPU and direction

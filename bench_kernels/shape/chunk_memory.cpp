@@ -178,8 +178,8 @@ void ChunkMemory::encoder_end_backward(const PartBytes& others, const GradientRo
 
 void ChunkMemory::backward(const PartBytes& others, const std::vector<GradientRoom>& rooms,
                            PartBytes& most) const {
-  double last =
-      0;  // bytes of gradients while the layer after this one is at work, and of what that layer frees
+  // Bytes of gradients while the layer after this one is at work, and of what that layer frees.
+  double last = 0;
   const double saved = t_.activation_offload ? 0 : u_.layer.saved.total();
   if (p_.has_head)
     keep_larger(most, others + on_device(n_) + encoded(n_) + u_.head.backward +

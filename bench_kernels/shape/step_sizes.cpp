@@ -15,7 +15,7 @@
 namespace sweep::shape {
 namespace {
 
-// Of the choices of a rank's tokens those that the fullest rank of the expert group serves, and those that any serves.
+// Choices of a rank's tokens: those that the fullest rank of the expert group serves, and those that any rank serves.
 // Hot experts are the first eighth; where they are chosen less than the others, another rank than the first is fullest.
 struct Served {
   double fullest_rank = 0, all = 0;

@@ -67,8 +67,8 @@ struct StepSizes {
   double encoder_seq;  // tokens of the encoder's sequences; 0: the model has none
   // Rows of the residual stream, and of a micro-batch.
   double rows, whole;
-  double hidden, head_dim, heads, kv_heads, query,
-      key_value;                     // the last two: a rank's columns of q, and of k (or v)
+  double hidden, head_dim, heads, kv_heads;
+  double query, key_value;           // a rank's columns of q, and of k (or v)
   double width, vocabulary;          // a rank's columns of the MLP; its rows of the token table
   double dense_width, shared_width;  // its columns of layers without experts, and of shared experts
   // Latent attention: columns of the latents and of the rotary part of keys, a rank's columns of the values and of

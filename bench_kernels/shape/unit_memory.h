@@ -82,9 +82,9 @@ double micro_batch(const StepSizes&);  // tokens and labels; of packed rows plac
 double routes(const StepSizes&);
 // Room for a weight's gradient in the values' type, before it is added to one of another type.
 double staged(const StepSizes&, double elements);
-// As staged(), of a gradient that a product makes.
+// The same room as staged(), for a gradient that a product makes.
 double staged_product(const StepSizes&, double elements);
-// As staged_product(), for a layer: of the weight's gradient, or where the weight is frozen of its adapters'.
+// The same room for a layer's product: the weight's gradient, or the adapters' where the weight is frozen.
 double staged_product(const StepSizes&, double weight, double adapters);
 // Rows that the weights' part of a column-parallel layer gathers again: it reads them if something is trained.
 double regathered_rows(const StepSizes&, double low_columns);

@@ -28,7 +28,7 @@ namespace {
 
 using Measured = std::map<std::string, plan::MeasuredMemory>;
 
-// What the step answered, by trial id.
+// The step's answers, by trial id.
 struct DryRuns {
   Measured measured;
   std::map<std::string, std::string> errors;  // why the step does not run the trial

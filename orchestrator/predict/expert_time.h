@@ -1,4 +1,4 @@
-// What routed experts cost a layer beside the products of a token's experts: rows that are sorted and exchanged, weights
+// The time that routed experts cost a layer beside the products of a token's experts: rows that are sorted and exchanged, weights
 // and gradients of all experts of a rank, and kernels for each of them.
 #pragma once
 #include "orchestrator/predict/layout.h"

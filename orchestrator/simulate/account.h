@@ -31,8 +31,8 @@ struct Forecast {
   Account account;
   std::string end;  // why it ended before everything was answered; empty: it did not
   i64 trials = 0, pending = 0;
-  i64 unpredicted =
-      0;  // trials to run whose time nothing predicts: SimulatedOutcomes takes a length for them
+  // Trials to run whose time nothing predicts: SimulatedOutcomes takes a length for them.
+  i64 unpredicted = 0;
   std::vector<std::pair<Outcome, i64>> outcomes;
   double makespan_s = 0;
   double wall_s = 0;  // time that the simulation itself took

@@ -14,13 +14,13 @@
 
 namespace sweep::answers {
 
-// What the newest rehearsal of a configuration found.
+// The result of a configuration's newest rehearsal.
 struct Rehearsed {
   Outcome outcome = Outcome::kOk;
   std::optional<i64> allocated_bytes, reserved_bytes;  // bytes of the rank with most; nullopt: not reached
 };
 using RehearsedTrials = std::map<std::string, Rehearsed, std::less<>>;  // key: trial id
-// Those of all rehearsals in the database; empty if there is no such file.
+// The trials of all rehearsals in the database; empty if there is no such file.
 Expected<RehearsedTrials> rehearsed_in(const std::string& db);
 
 struct PlanView {
