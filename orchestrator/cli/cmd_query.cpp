@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -93,7 +94,11 @@ Expected<store::QueryOptions> query_options(const QueryCommand& o) {
   for (const auto& word : o.set) {
     const auto at = word.find('=');
     if (at == std::string::npos || at == 0) return fail("--set wants NAME=VALUE, not '" + word + "'");
-    out.values.emplace_back(word.substr(0, at), word.substr(at + 1));
+    const std::string name = word.substr(0, at);
+    if (std::ranges::find(out.values, name, [](const auto& value) { return value.first; }) !=
+        out.values.end())
+      return fail("--set gives " + name + " twice; leave one out");
+    out.values.emplace_back(name, word.substr(at + 1));
   }
   return out;
 }

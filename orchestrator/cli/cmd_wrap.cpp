@@ -60,7 +60,10 @@ void add_wrap(Registry r) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   c->add_option("--name", o->name, "name of the sweep; absent: made from the command");
-  c->add_option("--db", o->db, "database file (SWEEP_DB)")->envname("SWEEP_DB")->capture_default_str();
+  c->add_option("--db", o->db, "the results database (SQLite file)")
+      ->envname("SWEEP_DB")
+      ->capture_default_str()
+      ->type_name("FILE");
   c->add_option("--hardware", o->hardware,
                 "catalogue name of this machine's GPUs; `sweep hardware` lists them")
       ->capture_default_str();

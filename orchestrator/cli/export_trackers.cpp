@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <ostream>
 #include <sstream>
 
@@ -209,6 +210,9 @@ int export_wandb(Io& io, const ExportOptions& o) {
 int export_wandb_offline(Io& io, const ExportOptions& o) {
   const std::string project = first_of(o.project, "WANDB_PROJECT", "sweep");
   if (auto good = exports::check_wandb_project(project); !good) return refuse(io, good.error());
+  if (std::error_code ec;
+      std::filesystem::exists(o.offline, ec) && !std::filesystem::is_directory(o.offline, ec))
+    return refuse(io, {fmt::format("--offline {}: this is a file; name a folder", o.offline)});
   const auto trials = Finished::open(o.where);
   if (!trials) return refuse(io, trials.error());
   const exports::WandbOffline writer(o.offline, first_of(o.entity, "WANDB_ENTITY", ""), project);
