@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
 #include <ostream>
 
 #include "orchestrator/answers/format.h"
@@ -13,6 +14,9 @@
 
 namespace sweep::cli {
 namespace {
+
+constexpr const char* kUrlVariable = "SWEEP_NOTIFY";
+constexpr const char* kCommandVariable = "SWEEP_NOTIFY_COMMAND";
 
 // docs/notify.md. `text` is what Slack, Matrix and most others show.
 nlohmann::json notice(const char* event, const std::string& sweep, const std::filesystem::path& db,
@@ -27,10 +31,12 @@ nlohmann::json notice(const char* event, const std::string& sweep, const std::fi
 class NotifyingObserver final : public run::Observer {
  public:
   NotifyingObserver(std::unique_ptr<run::Observer> inner, std::shared_ptr<exports::Notifier> notifier,
-                    std::string sweep, std::filesystem::path db)
+                    store::Store& store, const store::SweepRow& sweep, std::filesystem::path db)
       : inner_(std::move(inner)),
         notifier_(std::move(notifier)),
-        sweep_(std::move(sweep)),
+        store_(store),
+        sweep_id_(sweep.id),
+        sweep_(sweep.name),
         db_(std::move(db)) {}
 
   void on_note(const std::string& sentence) override { inner_->on_note(sentence); }
@@ -40,7 +46,7 @@ class NotifyingObserver final : public run::Observer {
   }
   void on_result(const PlanEntry& entry, const Result& result) override {
     inner_->on_result(entry, result);
-    if (failed_ || is_answer(result.outcome)) return;
+    if (failed_ || !stands(result)) return;
     failed_ = true;
     auto body = notice("first_failure", sweep_, db_,
                        fmt::format("trial {} {}: {}", entry.id, to_string(result.outcome), result.reason));
@@ -51,10 +57,18 @@ class NotifyingObserver final : public run::Observer {
   void on_snapshot(const run::Snapshot& shot) override { inner_->on_snapshot(shot); }
 
  private:
+  // Whether this failure is the trial's last word: it was not cancelled, and it is not run again.
+  bool stands(const Result& result) const {
+    if (is_answer(result.outcome) || result.outcome == Outcome::kCancelled) return false;
+    const auto row = store_.result(sweep_id_, result.trial_id);
+    return row && *row && (*row)->state == State::kFinished && !(*row)->again;
+  }
   void send(const nlohmann::json& body) { notifier_->send(dump(body)); }
 
   std::unique_ptr<run::Observer> inner_;
   std::shared_ptr<exports::Notifier> notifier_;
+  store::Store& store_;
+  i64 sweep_id_;
   std::string sweep_;
   std::filesystem::path db_;
   bool failed_ = false;
@@ -72,16 +86,18 @@ void add_notify(CLI::App& c, exports::NotifyTargets& targets) {
   c.add_option("--notify", targets.url,
                "POST a JSON body to this address at the end, the first failure, and when a host is excluded "
                "(docs/notify.md)")
-      ->envname("SWEEP_NOTIFY")
+      ->envname(kUrlVariable)
       ->type_name("URL");
   c.add_option("--notify-command", targets.command,
                "run this shell command then, with the JSON body on standard input")
-      ->envname("SWEEP_NOTIFY_COMMAND")
+      ->envname(kCommandVariable)
       ->type_name("COMMAND");
 }
 
 RunNotices::RunNotices(Io& io, exports::NotifyTargets targets, std::filesystem::path db)
     : db_(std::move(db)) {
+  // They are secrets of this process: the programs of the trials inherit its environment.
+  ::unsetenv(kUrlVariable), ::unsetenv(kCommandVariable);
   if (targets.any())
     notifier_ = std::make_shared<exports::Notifier>(std::move(targets), [&io](const std::string& why) {
       io.err << "note: " + answers::safe_text(why) + "\n" << std::flush;
@@ -94,7 +110,7 @@ driver::MakeObserver RunNotices::with(driver::MakeObserver inner) {
              store::Store& store, const store::SweepRow& sweep) -> Expected<std::unique_ptr<run::Observer>> {
     auto made = inner(store, sweep);
     if (!made) return made;
-    return std::make_unique<NotifyingObserver>(std::move(*made), notifier, sweep.name, db);
+    return std::make_unique<NotifyingObserver>(std::move(*made), notifier, store, sweep, db);
   };
 }
 
@@ -102,12 +118,10 @@ void RunNotices::ended(store::Store& store, const store::SweepRow& sweep, const 
   if (!notifier_ || end.end == run::End::kLeft) return;  // the next start of the job goes on
   const auto shot = run::take_snapshot(store, sweep.id, 0);
   if (!shot) return;
-  i64 answered = 0;
+  const i64 answered = shot->counts.answered();
   nlohmann::json outcomes = nlohmann::json::object();
-  for (const auto& [outcome, count] : shot->counts.by_outcome) {
+  for (const auto& [outcome, count] : shot->counts.by_outcome)
     outcomes[std::string(to_string(outcome))] = count;
-    if (is_answer(outcome)) answered += count;
-  }
   const std::string why = end.why.empty() ? "" : ": " + end.why;
   auto body = notice("end", sweep.name, db_,
                      fmt::format("{}{}; {} of {} trials have an answer", word_of(end.end), why, answered,

@@ -7,10 +7,8 @@
 namespace sweep::cli {
 namespace {
 
-// Retired trials, those that the grid no longer has, are not counted.
-constexpr const char* kCounts =
-    "SELECT count(*), coalesce(sum(outcome IS NOT NULL), 0), coalesce(sum(outcome = 'ok'), 0), "
-    "max(finished_at) FROM results WHERE sweep = :sweep AND state <> 'retired'";
+constexpr const char* kLastResult =
+    "SELECT max(finished_at) FROM results WHERE sweep = :sweep AND state <> 'retired'";
 
 std::string kind_of(const store::SweepRow& sweep) {
   if (is_rehearsal(sweep.name)) return "rehearsal";
@@ -21,12 +19,18 @@ std::string kind_of(const store::SweepRow& sweep) {
 Expected<std::vector<Value>> row_of(store::Store& store, const store::SweepRow& sweep) {
   store::QueryOptions options;
   options.values.emplace_back("sweep", sweep.name);
-  auto counts = store.query(kCounts, options);
+  const auto last = store.query(kLastResult, options);
+  if (!last) return tl::unexpected(last.error());
+  const auto counts = store.progress(sweep.id);
   if (!counts) return tl::unexpected(counts.error());
   const auto holder = driver::holder_of(store, sweep.id);
   if (!holder) return tl::unexpected(holder.error());
-  std::vector<Value> out{sweep.name, kind_of(sweep)};
-  for (auto& value : counts->rows.at(0)) out.push_back(std::move(value));
+  std::vector<Value> out{sweep.name,
+                         kind_of(sweep),
+                         counts->total,
+                         counts->answered(),
+                         counts->ended(Outcome::kOk),
+                         last->rows.at(0).at(0)};
   out.emplace_back(*holder ? driver::standing_text(**holder) : std::string());
   out.emplace_back(sweep.question);
   return out;

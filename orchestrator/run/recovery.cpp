@@ -73,7 +73,7 @@ Expected<InFlightAttempts> unfinished_of(store::Store& store, const store::Alloc
 
 Expected<void> close(store::Store& store, const store::AllocationRow& row, const Plan& plan,
                      Observer& observer) {
-  observer.on_note(fmt::format("closing allocation {} that an earlier run left behind", row.id));
+  observer.on_note(fmt::format("closing allocation {}, which its run left open", row.id));
   if (const i64 ended = kill_orphans(row.spool, row.id); ended > 0)
     observer.on_note(fmt::format("ended {} processes it had left running", ended));
   auto attempts = unfinished_of(store, row, plan);

@@ -41,6 +41,17 @@ Progress count_progress(Transaction& work, i64 sweep) {
 
 }  // namespace
 
+i64 Progress::ended(Outcome outcome) const {
+  const auto found = std::ranges::find(by_outcome, outcome, &std::pair<Outcome, i64>::first);
+  return found == by_outcome.end() ? 0 : found->second;
+}
+
+i64 Progress::answered() const {
+  i64 out = 0;
+  for (const auto& [outcome, count] : by_outcome) out += is_answer(outcome) ? count : 0;
+  return out;
+}
+
 Expected<Workload> Answers::workload(i64 sweep) {
   constexpr i64 kLast = 200;
   constexpr double kNs = 1e-9;

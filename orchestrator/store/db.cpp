@@ -14,11 +14,16 @@
 namespace sweep::store {
 namespace {
 
-// "Read-only file system", "Permission denied": the file's own answer, else its folder's, else SQLite's.
+// "Read-only file system", "Permission denied": the file's own answer, else its folder's, else that of what SQLite keeps
+// beside it, else SQLite's.
 std::string why_not_writable(const std::filesystem::path& file, const char* otherwise) {
   const auto folder = std::filesystem::absolute(file).parent_path();
   for (const auto& path : {file, folder})
     if (::access(path.c_str(), W_OK) != 0 && errno != ENOENT) return std::strerror(errno);
+  for (const char* part : {"-wal", "-shm"})
+    if (const auto path = file.string() + part; ::access(path.c_str(), W_OK) != 0 && errno != ENOENT)
+      return fmt::format("'{}': {}; its owner may remove it while no run goes on", path,
+                         std::strerror(errno));
   return otherwise;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/expected.h"
 #include "orchestrator/store/merge_rows.h"
+#include "orchestrator/store/opening.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/upgrade.h"
 

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/expected.h"
+#include "orchestrator/store/opening.h"
 #include "orchestrator/store/store_file.h"
 
 namespace sweep::store {

@@ -5,13 +5,11 @@
 
 #include "orchestrator/store/columns.h"
 #include "orchestrator/store/db.h"
+#include "orchestrator/store/file_at_path.h"
 #include "orchestrator/store/lease.h"
 #include "orchestrator/store/store.h"
 
 namespace sweep::store {
-
-// A connection that cannot write, whatever the SQL.
-Expected<std::unique_ptr<Db>> open_for_reading(const std::filesystem::path&, int busy_timeout_ms);
 
 // An answer of progress(), valid until the next write.
 struct CountedProgress {
@@ -27,6 +25,7 @@ struct StoreFile {
   bool network = false;  // on a network filesystem
   Selects selects;
   Leases leases;
+  FileAtPath at_path{};
   std::optional<CountedProgress> counted{};
   std::unique_ptr<Db> query_db{};  // opened by the first query()
 };

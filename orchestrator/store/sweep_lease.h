@@ -30,8 +30,8 @@ class SweepLease {
   // Does `act` while no other process can take the lease; refuses without the lease. `act` must not use the
   // store.
   Expected<void> while_held(i64 sweep, const std::function<Expected<void>()>& act);
-  Expected<void> beat(i64 sweep);  // error: the lease was lost
-  Expected<void> release_lease(i64 sweep);
+  Expected<void> beat(i64 sweep);  // error: the lease was lost, or the database is no longer at its path
+  Expected<void> release_lease(i64 sweep);  // error: not released, or the database is no longer at its path
   // Stop requests reach the lease holder through the database.
   Expected<void> request_stop(i64 sweep, bool now);
   Expected<std::optional<bool>> stop_requested(i64 sweep);  // nullopt: no; else `now`

@@ -215,6 +215,34 @@ def a_full_disk_is_said_and_nothing_is_lost(b):
         subprocess.run(["umount", "-l", small], check=True)
 
 
+def a_full_disk_leaves_no_part_of_a_new_database(b):
+    small = b.folder / "tight"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", small], capture_output=True, text=True)
+    if mounted.returncode != 0:
+        raise Skip("mounting a small tmpfs is not permitted: " + mounted.stderr.strip())
+    measured = b.folder / "measured.csv"
+    measured.write_text("model,hardware,seq_len,precision,mbs,tok_s_gpu\nllama3-8b,h100-sxm-80gb,4096,bf16,1,100\n")
+    made = 0
+    try:
+        for kib in range(100, 600, 40):
+            subprocess.run(["mount", "-o", f"remount,size={kib}k", small], check=True)
+            done = subprocess.run(b.command("import", measured, "--db", small / "r.db"), capture_output=True, text=True, timeout=100)
+            if done.returncode == 0:
+                made += 1
+                (small / "r.db").unlink()
+                continue
+            assert done.returncode == 4, (kib, done.returncode, done.stderr)
+            if (small / "r.db").exists():  # made whole, and then there was no room for the row
+                with sqlite3.connect(f"file:{small}/r.db?immutable=1", uri=True) as connection:
+                    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",), kib
+            for left in small.iterdir():
+                left.unlink()
+        assert made > 0
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)
+
+
 class Skip(Exception):
     pass
 
@@ -223,7 +251,7 @@ CASES = [wrong_input_is_refused_with_the_way_out, help_goes_to_standard_output_a
          the_best_configuration_can_be_pasted_as_a_grid, status_tells_the_best_apart_by_whatever_varies,
          another_sweep_is_predicted_by_the_results_that_are_there, a_second_run_watches_and_launches_nothing,
          a_second_command_does_its_own_work_after_what_it_watched, resume_runs_as_the_sweep_was_run,
-         stop_ends_it_and_resume_goes_on, a_full_disk_is_said_and_nothing_is_lost]
+         stop_ends_it_and_resume_goes_on, a_full_disk_is_said_and_nothing_is_lost, a_full_disk_leaves_no_part_of_a_new_database]
 
 
 def main():

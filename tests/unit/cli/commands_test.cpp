@@ -48,6 +48,17 @@ TEST_F(Commands, OfflineRunsAreNotWrittenIntoAFile) {
   EXPECT_EQ(ask({"export", "wandb", "--offline", file("taken", "")}).code, kBadInput);
 }
 
+TEST_F(Commands, ACrashIsNoAnswer) {
+  start(3);
+  finish(plan_[0], Outcome::kOk, 5);
+  finish(plan_[1], Outcome::kOom);
+  for (int attempt = 0; attempt < 2; ++attempt) finish(plan_[2], Outcome::kCrash);
+  const auto row = nlohmann::json::parse(ask({"list", "--json"}).out).at(0);
+  EXPECT_EQ(row.at("trials"), 3);
+  EXPECT_EQ(row.at("answered"), 2);
+  EXPECT_EQ(row.at("ok"), 1);
+}
+
 TEST_F(Commands, ListSaysWhichSweepsWereImported) {
   start(1);
   const std::string measured = file("brought.csv",

@@ -14,9 +14,9 @@ namespace {
 
 class Notices : public CommandTest {
  protected:
-  // What the command got after `tell` told the observer of a run.
-  std::vector<nlohmann::json> told(const std::function<void(run::Observer&)>& tell) {
-    start(1);
+  // What the command got after `tell` told the observer of a run of `count` trials.
+  std::vector<nlohmann::json> told(const std::function<void(run::Observer&)>& tell, int count = 1) {
+    start(count);
     std::ostringstream out, err;
     Io io{out, err};
     const std::string file = dir_ / "told.jsonl";
@@ -38,6 +38,14 @@ class Notices : public CommandTest {
   }
 };
 
+TEST_F(Notices, TrialsDoNotInheritTheAddress) {
+  ::setenv("SWEEP_NOTIFY", "https://hooks.example/secret", 1);
+  ::setenv("SWEEP_NOTIFY_COMMAND", "cat", 1);
+  EXPECT_TRUE(told([](run::Observer&) {}).empty());
+  EXPECT_EQ(std::getenv("SWEEP_NOTIFY"), nullptr);
+  EXPECT_EQ(std::getenv("SWEEP_NOTIFY_COMMAND"), nullptr);
+}
+
 TEST_F(Notices, AnExcludedHostIsToldAndOtherEventsAreNot) {
   const auto bodies = told([](run::Observer& run) {
     run.on_event("retry", "trial 1 again");
@@ -50,19 +58,27 @@ TEST_F(Notices, AnExcludedHostIsToldAndOtherEventsAreNot) {
   EXPECT_NE(bodies[0]["text"].get<std::string>().find("node7"), std::string::npos);
 }
 
-TEST_F(Notices, OnlyTheFirstFailureIsTold) {
-  const auto bodies = told([](run::Observer& run) {
-    PlanEntry entry;
-    Result result;
-    for (const auto& [id, outcome] :
-         {std::pair{"a", Outcome::kOom}, {"b", Outcome::kCrash}, {"c", Outcome::kHang}}) {
-      entry.id = id, result.outcome = outcome;
-      run.on_result(entry, result);
-    }
-  });
+TEST_F(Notices, OnlyTheFirstFailureThatStandsIsTold) {
+  const auto bodies = told(
+      [this](run::Observer& run) {
+        const auto ends = [&](std::size_t trial, Outcome outcome) {
+          finish(plan_[trial], outcome);
+          Result result;
+          result.trial_id = plan_[trial].id, result.outcome = outcome;
+          run.on_result(plan_[trial], result);
+        };
+        ends(0, Outcome::kOom);
+        ends(1, Outcome::kCancelled);  // Ctrl-C
+        ends(2, Outcome::kCrash);      // is run again
+        ends(2, Outcome::kOk);
+        ends(3, Outcome::kCrash);
+        ends(3, Outcome::kCrash);
+        ends(4, Outcome::kHang);
+      },
+      5);
   ASSERT_EQ(bodies.size(), 1);
   EXPECT_EQ(bodies[0]["event"], "first_failure");
-  EXPECT_EQ(bodies[0]["trial"], "b");
+  EXPECT_EQ(bodies[0]["trial"], plan_[3].id);
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+// Opening a database file: what is at its path, its journal, its version; a new one is made whole or not at all.
+// Private to store/.
+#pragma once
+#include <filesystem>
+#include <memory>
+
+#include "orchestrator/store/db.h"
+#include "orchestrator/store/store.h"
+
+namespace sweep::store {
+
+// REQUIRES: no function of `dependencies` is empty.
+Expected<std::unique_ptr<Db>> open_database(const std::filesystem::path&, Mode, const StoreDependencies&,
+                                            bool network);
+
+// A connection that cannot write, whatever the SQL.
+Expected<std::unique_ptr<Db>> open_for_reading(const std::filesystem::path&, int busy_timeout_ms);
+
+}  // namespace sweep::store

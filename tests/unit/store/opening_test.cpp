@@ -1,0 +1,92 @@
+// A database at its path: made whole or not at all, read by users who may not write it, removed or replaced while a run
+// uses it.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+
+#include "store_fixture.h"
+
+namespace sweep::store {
+namespace {
+
+class OpeningTest : public StoreTest {
+ protected:
+  std::vector<std::string> names_beside() const {
+    std::vector<std::string> out;
+    for (const auto& entry : fs::directory_iterator(dir_)) out.push_back(entry.path().filename());
+    std::ranges::sort(out);
+    return out;
+  }
+  fs::path beside(const std::string& suffix) const { return path_.string() + suffix; }
+};
+
+TEST_F(OpeningTest, WhatAKilledProcessLeftOfANewDatabaseIsRemoved) {
+  const pid_t dead = ::fork();
+  if (dead == 0) ::_exit(0);
+  ::waitpid(dead, nullptr, 0);
+  const auto old = fs::file_time_type::clock::now() - std::chrono::minutes(1);
+  const auto leave = [&](pid_t pid) {
+    const fs::path left = beside(".new-" + std::to_string(pid));
+    for (const char* part : {"", "-wal", "-shm"}) std::ofstream(left.string() + part) << "x";
+    fs::last_write_time(left, old);
+    return left.filename().string();
+  };
+  leave(dead);
+  const std::string living = leave(::getppid());
+  open().reset();
+  const std::string name = path_.filename();
+  EXPECT_EQ(names_beside(), (std::vector{name, living, living + "-shm", living + "-wal"}));
+}
+
+TEST_F(OpeningTest, AReaderThatMayNotWriteTheFileLeavesNothingBesideIt) {
+  start(1);
+  must(store_->release_lease(sweep_));
+  store_.reset();
+  fs::permissions(dir_, fs::perms::all);
+  fs::permissions(path_, fs::perms::owner_all | fs::perms::others_read);
+  const auto read_by_another = [&] {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (::geteuid() == 0 && (::setgid(65534) || ::setuid(65534))) ::_exit(3);
+      auto reader = Store::open(path_, Mode::kReadOnly, quick());
+      ::_exit(reader && (*reader)->plan(sweep_) && (*reader)->query("SELECT count(*) FROM results") ? 0 : 2);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+  };
+  const auto before = names_beside();
+  EXPECT_EQ(read_by_another(), 0) << "2: not read, 3: no unprivileged user";
+  EXPECT_EQ(names_beside(), before);
+  store_ = open();
+  EXPECT_EQ(read_by_another(), 0) << "beside a writer";
+}
+
+TEST_F(OpeningTest, ADatabaseThatIsRemovedUnderARunIsAnErrorAndSaved) {
+  start(2);
+  finish(plan_[0], Outcome::kOk, 5);
+  must(store_->beat(sweep_));
+  fs::remove(path_);
+  const Error error = error_in(store_->beat(sweep_));
+  EXPECT_EQ(error.kind, ErrorKind::kUnwritable);
+  EXPECT_EQ(error.subject, path_.string());
+  EXPECT_EQ(error_in(store_->release_lease(sweep_)).kind, ErrorKind::kUnwritable);
+  const fs::path saved = beside(".rescued-" + std::to_string(::getpid()));
+  const auto rescued = must(Store::open(saved, Mode::kReadOnly, quick()));
+  EXPECT_EQ(must(rescued->progress(sweep_)).answered(), 1);
+}
+
+TEST_F(OpeningTest, ADatabaseThatIsReplacedUnderARunIsAnErrorAndSaved) {
+  start(1);
+  finish(plan_[0], Outcome::kOk, 5);
+  std::ofstream(beside(".other")) << "another file";
+  fs::rename(beside(".other"), path_);
+  EXPECT_EQ(error_in(store_->release_lease(sweep_)).kind, ErrorKind::kUnwritable);
+  const fs::path saved = beside(".rescued-" + std::to_string(::getpid()));
+  EXPECT_EQ(must(must(Store::open(saved, Mode::kReadOnly, quick()))->progress(sweep_)).answered(), 1);
+}
+
+}  // namespace
+}  // namespace sweep::store
