@@ -22,6 +22,10 @@ Expected<void> check_still_at_path(StoreFile& file) {
   const bool removed = now == FileAtPath{}.id;
   const std::string rescued = fmt::format("{}.rescued-{}", path.string(), ::getpid());
   const auto saved = SweepBook(file).back_up(rescued);
+  // A new file of this name would be read together with the log of the old one.
+  std::error_code ignored;
+  if (removed && saved)
+    for (const char* part : {"-wal", "-shm"}) std::filesystem::remove(path.string() + part, ignored);
   file.at_path.gone =
       Error{fmt::format(
                 "database '{}' was {} while this run used it; {}", path.string(),

@@ -74,6 +74,9 @@ TEST_F(OpeningTest, ADatabaseThatIsRemovedUnderARunIsAnErrorAndSaved) {
   EXPECT_EQ(error.subject, path_.string());
   EXPECT_EQ(error_in(store_->release_lease(sweep_)).kind, ErrorKind::kUnwritable);
   const fs::path saved = beside(".rescued-" + std::to_string(::getpid()));
+  store_.reset();
+  EXPECT_EQ(names_beside(), std::vector<std::string>{saved.filename()})
+      << "no log that a new file would be read with";
   const auto rescued = must(Store::open(saved, Mode::kReadOnly, quick()));
   EXPECT_EQ(must(rescued->progress(sweep_)).answered(), 1);
 }
