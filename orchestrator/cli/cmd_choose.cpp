@@ -18,7 +18,7 @@ struct ChooseCommand {
 };
 
 int choose(Io& io, const ChooseCommand& o) {
-  const auto planned = driver::make_plan(o.grid, o.max_points, {});
+  const auto planned = driver::make_plan(o.grid, o.max_points, {}, progress_to(io, false));
   if (!planned) return refuse(io, planned.error());
   const auto choice = driver::choose_launcher(planned->grid.launch, {});
   if (!choice) return refuse(io, choice.error());

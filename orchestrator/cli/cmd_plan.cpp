@@ -89,7 +89,7 @@ driver::DryRunScope scope_of(const PlanOptions& o) {
 }
 
 int plan_grid(Io& io, const PlanOptions& o) {
-  auto planned = driver::make_plan(o.grid, o.max_points, o.where.db);
+  auto planned = driver::make_plan(o.grid, o.max_points, o.where.db, progress_to(io, false));
   if (!planned) return refuse(io, planned.error());
   const auto checked = driver::check_memory(*planned, scope_of(o), 0, progress_to(io, false));
   if (!checked) return refuse(io, checked.error());

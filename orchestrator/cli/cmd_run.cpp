@@ -282,7 +282,8 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
 }
 
 int run_grid(Io& io, RunOptions o) {
-  auto planned = driver::make_plan(o.grid, o.max_points, o.rehearse ? "" : o.where.db);
+  auto planned =
+      driver::make_plan(o.grid, o.max_points, o.rehearse ? "" : o.where.db, progress_to(io, o.quiet));
   if (!planned) return refuse(io, planned.error());
   o.strategy.rehearses = o.rehearse;
   if (o.rehearse)

@@ -41,7 +41,7 @@ Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const grid
 }
 
 int simulate_grid(Io& io, const SimulateOptions& o) {
-  auto planned = driver::make_plan(o.grid, o.max_points, {});
+  auto planned = driver::make_plan(o.grid, o.max_points, {}, progress_to(io, false));
   if (!planned) return refuse(io, planned.error());
   if (auto checked = driver::check_memory(*planned, driver::DryRunScope::kNearest, 0, progress_to(io, true));
       !checked)

@@ -82,15 +82,19 @@ std::string taken_as_default(const std::vector<PlanEntry>& entries, plan::LeftTo
 
 }  // namespace
 
-Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db) {
+Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db,
+                            const Say& say) {
   auto read = grid::read_file(grid_file, {max_points, interop::built_in_recipes()});
-  return read ? plan_of(std::move(*read), db) : tl::unexpected(read.error());
+  return read ? plan_of(std::move(*read), db, say) : tl::unexpected(read.error());
 }
 
-Expected<Planned> plan_of(grid::Grid grid, const std::string& db) {
+Expected<Planned> plan_of(grid::Grid grid, const std::string& db, const Say& say) {
+  constexpr std::size_t kTrialsBetweenLines = 100'000;  // takes a second or two
   Planned planned{std::move(grid), {}, {}};
   std::map<std::string, std::size_t> drops;
   auto counts = grid::expand(planned.grid, [&](PlanEntry&& entry) {
+    if (const auto so_far = planned.entries.size(); so_far > 0 && so_far % kTrialsBetweenLines == 0)
+      say(fmt::format("planning: {} trials so far", so_far));
     if (const auto drop = drops.find(entry.id); drop != drops.end()) {
       planned.entries[drop->second] = std::move(entry);
       return true;
@@ -109,6 +113,8 @@ Expected<Planned> plan_of(grid::Grid grid, const std::string& db) {
   }
   const auto predictor = predict::calibrated(*profiles, planned.grid.recipe);
   planned.left = left_to_program(planned.grid);
+  if (planned.entries.size() >= kTrialsBetweenLines)
+    say(fmt::format("planning: predicts memory and time of {} trials", planned.entries.size()));
   plan::decide(planned.entries, planned.grid.measure, *predictor, planned.left);
   // A database that cannot be read corrects nothing; who opens it next says why.
   planned.corrected =

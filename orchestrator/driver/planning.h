@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/driver/holder.h"
 #include "orchestrator/grid/grid.h"
 #include "orchestrator/plan/planner.h"
 
@@ -24,11 +25,13 @@ struct Planned {
 };
 
 // Reads, expands and decides, by the hardware profiles of calibration_db(). `db`: results that correct predicted
-// times (own_results.h); empty: none.
-Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db);
+// times (own_results.h); empty: none. `say` hears how far a large grid is.
+Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db,
+                            const Say& say);
 
 // The same of a grid that was read.
-Expected<Planned> plan_of(grid::Grid, const std::string& db = {});
+Expected<Planned> plan_of(
+    grid::Grid, const std::string& db = {}, const Say& say = [](const std::string&) {});
 
 // Prunes what this machine cannot hold. make_plan() and plan_of() plan for any machine.
 void prune_beyond(Planned&, const plan::Resources& here);

@@ -89,8 +89,10 @@ std::string without_timings(const Attempt& attempt, const ProgramFacts& facts) {
         "sweep_trial`, or "
         "describe its log with `log_patterns` (docs/trainers.md)";
   if (facts.damaged_lines > 0)
-    out += fmt::format("; {} lines of its report were damaged and skipped: each must be one JSON object",
-                       facts.damaged_lines);
+    out += fmt::format(
+        "; {} lines of its report were skipped: each must be one JSON object with the members and types of "
+        "docs/trainers.md",
+        facts.damaged_lines);
   return out;
 }
 

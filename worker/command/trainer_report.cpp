@@ -36,12 +36,11 @@ class TrainerReport::Members {
   void count(const char* key, std::optional<i64>& to) {
     const json* value = find(key);
     if (value == nullptr) return;
-    // nlohmann keeps numbers above the signed range as unsigned ones.
-    if (!value->is_number_integer() ||
-        (value->is_number_unsigned() && value->get<std::uint64_t>() >> 62 != 0))
-      return void(bad_ = true);
-    to = value->get<i64>();
-    if (*to < 0) bad_ = true;
+    // 2048.0 is a count too: JSON does not tell the two apart, and a mean of Python is a float.
+    constexpr double kLargest = 4e18;
+    const double number = value->is_number() ? value->get<double>() : -1;
+    if (number < 0 || number > kLargest || number != std::floor(number)) return void(bad_ = true);
+    to = value->is_number_float() ? static_cast<i64>(number) : value->get<i64>();
   }
   std::string text(const char* key) {
     const json* value = find(key);
@@ -81,8 +80,11 @@ std::optional<TrainerError> TrainerReport::error_from(Members& in) {
   out.outcome = *outcome;
   if (out.outcome != Outcome::kCrash && out.outcome != Outcome::kOom && out.outcome != Outcome::kUnsupported)
     return std::nullopt;
-  if (out.outcome == Outcome::kOom) out.oom_kind = oom_kind_from(in.text("oom"));
-  if (out.outcome == Outcome::kOom && !out.oom_kind) return std::nullopt;
+  if (out.outcome == Outcome::kOom) {
+    const std::string where = in.text("oom");
+    out.oom_kind = where.empty() ? OomKind::kDevice : oom_kind_from(where);
+    if (!out.oom_kind) return std::nullopt;
+  }
   in.count("asked_bytes", out.asked_bytes);
   in.count("unix_ns", out.unix_ns);
   out.part = in.text("part").substr(0, 40);

@@ -47,13 +47,27 @@ TEST(TrainerReport, WrongTypesDamageTheirLineOnly) {
         R"({"kind":"step","step":1.5})", R"({"kind":"step"})", R"({"kind":7})", R"([])", R"(nonsense)",
         R"({"kind":"step","step":1,"loss":"low"})", R"({"kind":"phase","phase":"lunch"})",
         R"({"kind":"phase","phase":"done"})", R"({"kind":"error","outcome":"ok"})",
-        R"({"kind":"error","outcome":"oom"})", R"({"v":2,"kind":"end"})", R"({"kind":"memory","ooms":-1})",
+        R"({"kind":"error","outcome":"oom","oom":"gpu"})", R"({"v":2,"kind":"end"})", R"({"kind":"memory","ooms":-1})",
         R"({"kind":"memory","ooms":18446744073709551615})"}) {
     const auto report = after(std::string(line) + "\n{\"kind\":\"step\",\"step\":1,\"ms\":2}\n");
     EXPECT_EQ(report.damaged(), 1) << line;
     EXPECT_EQ(report.last_step(), 1) << line;
     EXPECT_FALSE(report.has_ended()) << line;
   }
+}
+
+TEST(TrainerReport, AWholeNumberIsACountHoweverItIsWritten) {
+  const auto report = after("{\"v\":1.0,\"kind\":\"step\",\"step\":1.0,\"tokens\":2.048e3}\n");
+  ASSERT_EQ(report.steps().size(), 1u);
+  EXPECT_EQ(report.last_step(), 1);
+  EXPECT_EQ(report.steps()[0].tokens, 2048);
+  EXPECT_EQ(report.damaged(), 0);
+}
+
+TEST(TrainerReport, OutOfMemoryIsThatOfTheDeviceWhereNothingElseIsSaid) {
+  const auto report = after("{\"kind\":\"error\",\"outcome\":\"oom\"}\n");
+  ASSERT_TRUE(report.error());
+  EXPECT_EQ(report.error()->oom_kind, OomKind::kDevice);
 }
 
 TEST(TrainerReport, TheFirstErrorIsTheCause) {
