@@ -98,9 +98,13 @@ void Values::wait_for(comm::Pending& gather) {
 
 void Values::need(std::size_t group, Pass pass) {
   if (!plan_.copies || pass == Pass::kBackwardWeights) return;
-  const bool forward = pass == Pass::kForward || pass == Pass::kEvaluate;
+  const bool again = pass == Pass::kRecompute;
+  const bool forward = again || pass == Pass::kForward || pass == Pass::kEvaluate;
   const i64 ahead = forward ? plan_.prefetch_forward : plan_.prefetch_backward;
-  const auto last = static_cast<i64>(read_by_.size()) - 1, here = static_cast<i64>(group);
+  if (!forward) backward_at_ = group;
+  // A forward again ends at the group whose backward waits for it.
+  const auto last = static_cast<i64>(again ? backward_at_ : read_by_.size() - 1),
+             here = static_cast<i64>(group);
   // A file is read for one group more than are gathered.
   for (i64 i = 0; i <= ahead + 1; ++i) {
     const i64 next = forward ? here + i : here - i;
@@ -120,8 +124,9 @@ void Values::need(std::size_t group, Pass pass) {
   }
 }
 
+// After a forward again the copies stay: the group's own backward comes soon.
 void Values::done(std::size_t group, Pass pass) {
-  if (!plan_.copies || pass == Pass::kBackwardWeights) return;
+  if (!plan_.copies || pass == Pass::kBackwardWeights || pass == Pass::kRecompute) return;
   const bool over = pass == Pass::kBackward || pass == Pass::kBackwardInput;
   for (const std::size_t b : read_by_[group]) {
     State& s = states_[b];

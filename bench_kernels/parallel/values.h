@@ -77,6 +77,7 @@ class Values {
   std::vector<at::Tensor> masters_;
   mutable std::optional<FileValues> file_;
   std::vector<std::vector<std::size_t>> read_by_;  // buckets, per group
+  std::size_t backward_at_ = 0;                    // the group of the last backward
   std::function<void(bool)> watch_;
 };
 

@@ -1,7 +1,6 @@
 #include "bench_kernels/shape/chunk_memory.h"
 
 #include <cmath>
-#include <set>
 
 #include "bench_kernels/shape/optimizer_states.h"
 
@@ -34,23 +33,20 @@ double ChunkMemory::copies_at(i64 group, bool forward) const {
   return sum;
 }
 
-// Copies while the layers from `first` to `l` are computed again, one after another: each fetches those before
-// it, as backward does, and gives its own back (Values::need, done). The last: what layer l's backward finds.
+// Copies while the layers from `first` to `l` are computed again, one after another: they stay until their backward
+// (Values::need, done). The last: what layer l's backward finds.
 std::vector<double> ChunkMemory::copies_again(i64 first, i64 l) const {
   std::vector<double> out(static_cast<std::size_t>(l - first + 1), copies_at(group_of(l), false));
   if (!p_.copies || !t_.reshard_after_forward) return out;
-  std::set<i64> held;
-  if (p_.table_stays) held.insert(0);
-  const auto need = [&](i64 group) {
-    for (i64 g = std::max<i64>(0, group - t_.prefetch_backward); g <= group; ++g) held.insert(g);
-  };
-  const auto add = [this](double sum, i64 group) { return sum + copies_[static_cast<std::size_t>(group)]; };
-  need(group_of(l));
-  for (i64 i = first; i < l; held.erase(group_of(i++))) {
-    need(group_of(i));
-    out[static_cast<std::size_t>(i - first)] = std::accumulate(held.begin(), held.end(), 0.0, add);
+  // Of those before layer l, backward has fetched the last ones.
+  const i64 fetched = group_of(l) - t_.prefetch_backward;
+  double sum = out.back();
+  i64 next = group_of(first);
+  for (i64 i = first; i <= l; ++i) {
+    for (const i64 end = std::min(fetched, group_of(i) + t_.prefetch_forward + 1); next < end; ++next)
+      sum += copies_[static_cast<std::size_t>(next)];
+    out[static_cast<std::size_t>(i - first)] = sum;
   }
-  out.back() = std::accumulate(held.begin(), held.end(), 0.0, add);
   return out;
 }
 

@@ -304,7 +304,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
   const bool first = backward == Backward::kFirst;
   std::vector<GradientRoom> rooms;
   double kept = 0;  // elements of the gradients of the groups after
-  const GroupElements* after = nullptr;
+  double left = 0;  // elements of the bucket that left last
   const auto add = [&](const GroupElements& group, double held) {
     const GroupElements own = padded(group);
     GradientRoom room;
@@ -314,7 +314,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
       room.at_mlp.kept = room.at_cross.kept = room.at_attention.kept = room.at_end.kept = kept + here;
       kept += own.trained();
     } else {
-      const double under_way = after ? under_way_last(*after) * (first ? 1 : 1 + of_dense_) : 0;
+      const double under_way = left * (first ? 1 : 1 + of_dense_);
       // Exchanges run one at a time: that of the group after has ended when the experts' bucket leaves.
       const GradientBytes before{kept, here + under_way};
       const GradientBytes later{first ? kept + expert_shards : 0, here + (first ? 0 : expert_shards)};
@@ -327,10 +327,12 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
     for (GradientBytes* bytes : {&room.at_mlp, &room.at_cross, &room.at_attention, &room.at_end})
       bytes->kept *= s_.gradient, bytes->whole *= s_.gradient;
     rooms.push_back(room);
-    after = &group;
+    left = under_way_last(group);
   };
   const double of_table = padded(embedding.dense), of_head = tied_here ? of_table : 0;
   if (has_head) add(head, of_head);
+  // A table that the first stage holds too is a bucket of its own, and leaves before the norm's.
+  if (has_head && tied_elsewhere && head.partial == 0) left = padded(head.dense - weights.table);
   for (i64 l = layers; l-- > 0;) {
     add(at(l).elements, l < encoder_layers ? of_table : of_head);
     if (has_encoder() && l == encoder_layers) add(encoder_end.elements, of_table);

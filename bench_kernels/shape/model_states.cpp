@@ -6,6 +6,7 @@
 
 #include "bench_kernels/shape/family.h"
 #include "bench_kernels/shape/optimizer_states.h"
+#include "bench_kernels/shape/schedule.h"
 
 namespace sweep::shape {
 namespace {
@@ -82,7 +83,7 @@ struct Numbers {
 };
 
 // Traffic of numbers that are sharded over n ranks, with so many copies of each.
-StateTraffic sent_by(const Trial& t, Numbers numbers, double n, double copies) {
+StateTraffic sent_by(const Trial& t, PipelinePlace place, Numbers numbers, double n, double copies) {
   const StateTypes types = state_types(t);
   const auto width = [](Number number) { return static_cast<double>(bytes_of(number)); };
   const auto micro_steps = static_cast<double>(t.grad_accum);
@@ -93,8 +94,8 @@ StateTraffic sent_by(const Trial& t, Numbers numbers, double n, double copies) {
   sent.all_gather = share_sent(numbers.all, n, width(types.weights));
   if (t.zero < 3) return sent;
   const double once = share_sent(numbers.all, n, width(types.compute));
-  const double kept = share_sent(numbers.shared, n, width(types.compute));
-  sent.all_gather = micro_steps * (t.reshard_after_forward ? 2 * once - kept : once);
+  const double kept = t.reshard_after_forward ? share_sent(numbers.shared, n, width(types.compute)) : 0;
+  sent.all_gather = static_cast<double>(weight_gathers(t, place)) * once - micro_steps * kept;
   return sent;
 }
 
@@ -171,29 +172,44 @@ StateBytes expert_state_bytes(const Trial& t) {
   return divided(t, {t.zero >= 3 ? all : t.ep, t.zero >= 2 ? all : t.ep, t.zero >= 1 ? all : t.ep});
 }
 
-StateTraffic state_traffic(const Trial& t, double elements, double shared) {
+i64 weight_gathers(const Trial& t, PipelinePlace place) {
+  if (t.reshard_after_forward) return 2 * t.grad_accum;
+  if (t.pp == 1) return t.grad_accum;
+  i64 gathers = 0, in_flight = 0;
+  for (const Action& action : computations(Pipeline::of(t), place.rank)) {
+    if (action.chunk != place.chunk || action.act == Act::kBackwardWeight) continue;
+    if (action.act == Act::kBackward)
+      --in_flight;
+    else if (in_flight++ == 0)
+      ++gathers;
+  }
+  return gathers;
+}
+
+StateTraffic state_traffic(const Trial& t, double elements, double shared, PipelinePlace place) {
   const double n = t.zero == 0 ? 1 : static_cast<double>(shard_ranks(t));
-  return sent_by(t, {elements, shared}, n, static_cast<double>(t.dp * t.cp) / n);
+  return sent_by(t, place, {elements, shared}, n, static_cast<double>(t.dp * t.cp) / n);
 }
 
-StateTraffic frozen_traffic(const Trial& t, double elements, double shared) {
-  return gathers_only(t, state_traffic(t, elements, shared));
+StateTraffic frozen_traffic(const Trial& t, double elements, double shared, PipelinePlace place) {
+  return gathers_only(t, state_traffic(t, elements, shared, place));
 }
 
-StateTraffic quantized_traffic(const Trial& t, double bytes, double of_experts) {
+StateTraffic quantized_traffic(const Trial& t, double bytes, double of_experts, PipelinePlace place) {
   if (t.zero < 3) return {};
   const double once = share_sent(bytes, static_cast<double>(shard_ranks(t)), 1) +
                       share_sent(of_experts, static_cast<double>(t.dp * t.cp / t.ep), 1);
-  return {0, 0, static_cast<double>(t.grad_accum) * (t.reshard_after_forward ? 2 : 1) * once};
+  return {0, 0, static_cast<double>(weight_gathers(t, place)) * once};
 }
 
-StateTraffic frozen_expert_traffic(const Trial& t, double elements) {
-  return gathers_only(t, expert_state_traffic(t, elements));
+StateTraffic frozen_expert_traffic(const Trial& t, double elements, PipelinePlace place) {
+  return gathers_only(t, expert_state_traffic(t, elements, place));
 }
 
-StateTraffic expert_state_traffic(const Trial& t, double elements) {
+StateTraffic expert_state_traffic(const Trial& t, double elements, PipelinePlace place) {
   const auto ranks = static_cast<double>(t.dp * t.cp / t.ep);
-  return t.zero == 0 ? sent_by(t, {elements, 0}, 1, ranks) : sent_by(t, {elements, 0}, ranks, 1);
+  return t.zero == 0 ? sent_by(t, place, {elements, 0}, 1, ranks)
+                     : sent_by(t, place, {elements, 0}, ranks, 1);
 }
 
 }  // namespace sweep::shape

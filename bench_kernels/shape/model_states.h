@@ -64,24 +64,34 @@ StateBytes state_bytes(const Trial&);
 // divided over all the ranks that hold it, copies of shard sets included: over dp x cp in all.
 StateBytes expert_state_bytes(const Trial&);
 
+// A chunk of the model on a rank of the pipeline.
+struct PipelinePlace {
+  i64 rank = 0, chunk = 0;
+};
+// How often a step gathers the weights of a chunk at ZeRO 3: before each forward and each backward, whatever
+// recompute_every is; where they are kept after forward, for each forward that finds no micro-batch in flight.
+i64 weight_gathers(const Trial&, PipelinePlace = {});
+
 // Bytes one rank sends in an optimizer step for gradients and values of `elements` dense numbers (padding
 // included) by ring algorithms: data parallelism and ZeRO 1 two passes over them, ZeRO 2 one reduce-scatter
-// each micro-step, ZeRO 3 a gather before forward and (resharded) before backward and a reduce-scatter, each
-// micro-step (Rajbhandari et al. 2020, section 7). `shared`: those of them used by two groups (a tied table
-// on one rank), kept gathered from forward to backward.
+// each micro-step, ZeRO 3 its gathers and a reduce-scatter each micro-step (Rajbhandari et al. 2020, section 7).
+// `shared`: those of them used by two groups (a tied table on one rank), kept gathered from forward to backward.
 struct StateTraffic {
   double all_reduce = 0, reduce_scatter = 0, all_gather = 0;
   double total() const { return all_reduce + reduce_scatter + all_gather; }
+  StateTraffic& operator+=(const StateTraffic& more) {
+    all_reduce += more.all_reduce, reduce_scatter += more.reduce_scatter, all_gather += more.all_gather;
+    return *this;
+  }
 };
-// REQUIRES: recompute_every 1 where parameters are resharded (longer stretches gather some blocks again).
-StateTraffic state_traffic(const Trial&, double elements, double shared = 0);
+StateTraffic state_traffic(const Trial&, double elements, double shared = 0, PipelinePlace = {});
 // The traffic of numbers that are read and never updated (a frozen base): ZeRO 3 gathers them as all others.
-StateTraffic frozen_traffic(const Trial&, double elements, double shared = 0);
+StateTraffic frozen_traffic(const Trial&, double elements, double shared = 0, PipelinePlace = {});
 // The same of quantized weights, and of those of experts: their bytes are gathered as they are.
-StateTraffic quantized_traffic(const Trial&, double bytes, double of_experts);
+StateTraffic quantized_traffic(const Trial&, double bytes, double of_experts, PipelinePlace = {});
 // The same for numbers of this rank's experts, which dp x cp / ep ranks hold: sharded over all of them at
 // every stage.
-StateTraffic expert_state_traffic(const Trial&, double elements);
-StateTraffic frozen_expert_traffic(const Trial&, double elements);
+StateTraffic expert_state_traffic(const Trial&, double elements, PipelinePlace = {});
+StateTraffic frozen_expert_traffic(const Trial&, double elements, PipelinePlace = {});
 
 }  // namespace sweep::shape

@@ -1,5 +1,6 @@
 #include "bench_kernels/shape/split_traffic.h"
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -62,6 +63,12 @@ i64 optimizer_ranks(const Trial& t) {
   return state_split(t).optimizer;
 }
 
+// Of a bucket with so many elements, those that one rank updates.
+i64 updated_share(const Trial& t, i64 elements) {
+  const i64 n = optimizer_ranks(t), of_experts = t.dp * t.cp / t.ep;
+  return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
+}
+
 // Elements of a bucket of norms on one rank: of so many layers, and of the head. Norms of rows are split with sequence
 // parallelism alone, those of heads in any case.
 i64 share_of_norms(const Trial& t, i64 layers, i64 heads) {
@@ -71,8 +78,7 @@ i64 share_of_norms(const Trial& t, i64 layers, i64 heads) {
                             rounded_up(t.spec.hidden_size, alignment)
                       : 0;
   if (family_of(t.spec).qk_norm) elements += 2 * layers * rounded_up(t.spec.head_dim, alignment);
-  const i64 n = optimizer_ranks(t), of_experts = t.dp * t.cp / t.ep;
-  return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
+  return updated_share(t, elements);
 }
 
 // The same of the adapters' matrices that every rank of the tensor group holds whole: A where the layer's outputs are
@@ -89,8 +95,14 @@ i64 share_of_adapters(const Trial& t, i64 layers) {
       columns.push_back(count * m.hidden_size);
   i64 elements = 0;
   for (const i64 each : columns) elements += layers * rounded_up(each * a.rank, alignment);
-  const i64 n = optimizer_ranks(t), of_experts = t.dp * t.cp / t.ep;
-  return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
+  return updated_share(t, elements);
+}
+
+// Of an even choice of experts, those that their capacity leaves.
+i64 choices_served(const Trial& t, i64 choices) {
+  if (t.capacity_percent == 0) return choices;
+  const i64 hundredths = 100 * t.spec.experts;
+  return std::min(choices, rounded_up(choices * t.capacity_percent, hundredths) / 100);
 }
 
 // Each chunk has its norms (or adapters) in one bucket, or each block where the kernels read copies.
@@ -181,7 +193,8 @@ ExpertTraffic expert_traffic(const Trial& t, i64 rank) {
   const i64 uses = t.grad_accum * held_by(t, rank).expert_layers, forwards = 1 + passes_again(t);
   ExpertTraffic traffic;
   if (t.ep > 1) {
-    traffic.all_to_all = times((2 + 2 * forwards) * uses, choices * row * (t.ep - 1) / t.ep);
+    traffic.all_to_all =
+        times((2 + 2 * forwards) * uses, choices_served(t, choices) * row * (t.ep - 1) / t.ep);
     if (t.routing == Routing::kLearned)
       traffic.counts = times(forwards * uses, t.spec.experts * kCount * (t.ep - 1));
   }
@@ -194,8 +207,8 @@ ExpertTraffic expert_traffic(const Trial& t, i64 rank) {
 Volume tied_traffic(const Trial& t, i64 rank) {
   const Held held = held_by(t, rank);
   if (!t.spec.tie_embeddings || t.lora_rank > 0 || t.pp == 1 || held.embeddings + held.heads == 0) return {};
-  const i64 elements = padded_vocab(t) / t.tp * t.spec.hidden_size / optimizer_ranks(t);
-  return times(1, elements * bytes_of(state_types(t).gradients));  // two ranks: twice a half
+  const i64 table = rounded_up(padded_vocab(t) / t.tp * t.spec.hidden_size, kStackAlignment / width(t));
+  return times(1, updated_share(t, table) * bytes_of(state_types(t).gradients));  // two ranks: twice a half
 }
 
 }  // namespace sweep::shape

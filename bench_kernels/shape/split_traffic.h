@@ -28,8 +28,8 @@ struct Volume {
 struct TensorTraffic {
   Volume all_reduce, all_gather, reduce_scatter;
 };
-// REQUIRES: tp > 1; gradients and buckets at their defaults (grad_dtype auto, norms of a chunk in one
-// bucket). Pieces of an overlapped exchange count as one call.
+// REQUIRES: tp > 1; the norms of a chunk fit in one bucket (grad_bucket_mb). Pieces of an overlapped exchange count
+// as one call.
 TensorTraffic tensor_traffic(const Trial&, i64 pipeline_rank = 0);
 
 // Traffic of ranks that share a key-value head (tp > kv_heads). Per layer and micro-batch the head's k and v
@@ -57,12 +57,12 @@ ContextTraffic context_traffic(const Trial&, i64 pipeline_rank = 0);
 struct ExpertTraffic {
   Volume all_to_all, counts, load;
 };
-// REQUIRES: experts > 0. The bytes of all_to_all are those of an even choice without capacity: routing
-// balanced, and experts divide the choices of each rank's positions.
+// REQUIRES: experts > 0. The bytes of all_to_all are those of an even choice, or of the part that
+// capacity_percent leaves: routing balanced, and experts divide the choices of each rank's positions.
 ExpertTraffic expert_traffic(const Trial&, i64 pipeline_rank = 0);
 
 // The table of tied embeddings that first and last stage both hold: the sum of its two gradients, once a
-// step. Rows of padding count: they are sent. REQUIRES: the ranks of the optimizer divide it without padding.
+// step. Padding counts, of rows and of the bucket: it is sent.
 Volume tied_traffic(const Trial&, i64 pipeline_rank);
 
 }  // namespace sweep::shape

@@ -33,33 +33,30 @@ class TrafficCheck {
     }
     if (t_.ep == 1) return;
     const auto formula = shape::expert_traffic(t_, stage_);
-    volume(Dimension::kExpert, Kind::kAllToAll, formula.all_to_all, true, t_.routing == Routing::kBalanced);
+    volume(Dimension::kExpert, Kind::kAllToAll, formula.all_to_all, true, even());
     volume(Dimension::kExpert, Kind::kAllGather, formula.counts);
   }
 
   // Gradients and values of all chunks, the experts' load, and the one number that all ranks agree on.
   void states(const TrainStep& step) {
     shape::StateTraffic formula;
-    const auto add = [&formula](const shape::StateTraffic& more) {
-      formula.all_reduce += more.all_reduce;
-      formula.reduce_scatter += more.reduce_scatter;
-      formula.all_gather += more.all_gather;
-    };
+    shape::PipelinePlace place{stage_, 0};
+    const auto real = [](i64 n) { return static_cast<double>(n); };
     for (const parallel::ModelState* state : step.states()) {
-      const auto real = [](i64 n) { return static_cast<double>(n); };
       const auto trained = state->count(false), frozen = state->count(true);
-      add(shape::state_traffic(t_, real(trained.all - trained.experts), real(trained.shared)));
-      add(shape::expert_state_traffic(t_, real(trained.experts)));
-      add(shape::frozen_traffic(t_, real(frozen.all - frozen.experts), real(frozen.shared)));
-      add(shape::quantized_traffic(t_, real(frozen.quantized), real(frozen.quantized_experts)));
-      add(shape::frozen_expert_traffic(t_, real(frozen.experts)));
+      formula += shape::state_traffic(t_, real(trained.all - trained.experts), real(trained.shared), place);
+      formula += shape::expert_state_traffic(t_, real(trained.experts), place);
+      formula += shape::frozen_traffic(t_, real(frozen.all - frozen.experts), real(frozen.shared), place);
+      formula += shape::quantized_traffic(t_, real(frozen.quantized), real(frozen.quantized_experts), place);
+      formula += shape::frozen_expert_traffic(t_, real(frozen.experts), place);
+      ++place.chunk;
     }
     if (t_.spec.experts > 0)
       formula.all_reduce += static_cast<double>(shape::expert_traffic(t_, stage_).load.bytes);
     data(Kind::kAllReduce, formula.all_reduce);
     data(Kind::kReduceScatter, formula.reduce_scatter);
     data(Kind::kAllGather, formula.all_gather);
-    const bool agrees = t_.grad_clip || shape::scales_loss(t_);  // on one float64
+    const bool agrees = t_.world() > 1 && (t_.grad_clip || shape::scales_loss(t_));  // on one float64
     volume(Dimension::kWorld, Kind::kAllReduce,
            agrees ? shape::Volume{1, 2 * 8 * (t_.world() - 1) / t_.world()} : shape::Volume{});
   }
@@ -78,6 +75,11 @@ class TrafficCheck {
     volume(Dimension::kKeyValue, Kind::kReduceScatter, heads.reduce_scatter);
   }
 
+  // Whether a rank's positions choose each expert as often. With context parallelism they are two runs.
+  bool even() const {
+    const i64 run = t_.seq_len / (t_.cp > 1 ? 2 * t_.cp : 1);
+    return t_.routing == Routing::kBalanced && run * t_.spec.experts_per_token % t_.spec.experts == 0;
+  }
   const comm::Traffic& traffic(Dimension dimension) const { return mesh_[dimension].traffic(); }
 
   void same(const std::string& what, i64 counted, i64 formula) {

@@ -1,6 +1,6 @@
 // Traffic check: what a rank sent in one step, as its channels counted it, against the closed forms of
 // bench_kernels/shape, dimension by dimension. It owns nothing. Not judged, having no closed form: the bytes
-// that experts exchange unless their choices are balanced, and how many pieces an overlapped exchange has.
+// that experts exchange unless each is chosen as often, and how many pieces an overlapped exchange has.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,9 +10,8 @@
 namespace sweep::step {
 
 // A sentence for each number that differs; empty: all are the formulas'.
-// REQUIRES: the mesh's traffic was reset before the step's last run(); gradients, buckets and recompute_every
-// at their defaults, a tied table divided by the optimizer's ranks without padding (split_traffic.h,
-// model_states.h).
+// REQUIRES: the mesh's traffic was reset before the step's last run(), which updated; the norms of a chunk fit in one
+// bucket (split_traffic.h).
 std::vector<std::string> traffic_faults(const Trial&, const parallel::Mesh&, const TrainStep&);
 
 // A sentence more where what was counted is not what a closed form has.

@@ -71,19 +71,27 @@ double CostModel::experts() const {
 double CostModel::data_parallel(const Numbers& trained, const Numbers& frozen, double computing) const {
   const i64 ranks = t_.dp * t_.cp, span = t_.tp * t_.cp * t_.dp;
   if (ranks <= 1) return 0;
-  auto v = shape::state_traffic(t_, trained.dense);
-  const auto of_experts = shape::expert_state_traffic(t_, trained.experts / real(t_.ep));
-  v.all_reduce += of_experts.all_reduce, v.reduce_scatter += of_experts.reduce_scatter;
-  v.all_gather += of_experts.all_gather;
+  const double table = real(shape::padded_vocab(t_)) * hidden_ / tp_;
+  const bool stays =
+      t_.pp == 1 && (t_.spec.tie_embeddings || t_.spec.has_encoder());  // from forward to backward
+  const double shared = stays ? table : 0, chunks = real(t_.vpp);
   const double codes = real(shape::quantized_weights(t_)) / (tp_ * real(t_.pp));
-  v.all_gather += shape::frozen_traffic(t_, on_rank(frozen) - codes).all_gather +
-                  shape::quantized_traffic(t_, kCodeBytes * codes, 0).all_gather;
+  shape::StateTraffic v;
+  double passes = 0;  // that gather the weights, in a step: of the last stage, which gathers most often
+  for (i64 chunk = 0; chunk < t_.vpp; ++chunk) {
+    const shape::PipelinePlace place{t_.pp - 1, chunk};
+    passes += real(shape::weight_gathers(t_, place)) / chunks;
+    v += shape::state_traffic(t_, trained.dense / chunks, adapters_.any() ? 0 : shared, place);
+    v += shape::expert_state_traffic(t_, trained.experts / real(t_.ep) / chunks, place);
+    v += shape::frozen_traffic(t_, (on_rank(frozen) - codes) / chunks, adapters_.any() ? shared : 0, place);
+    v += shape::quantized_traffic(t_, kCodeBytes * codes / chunks, 0, place);
+  }
   const double buckets =
       std::max(1.0, std::ceil(on_rank(trained) * element_ / (real(t_.grad_bucket_mb) * 1024 * 1024)));
   // ZeRO-3 gathers each layer and both ends for themselves, before forward and backward, and reduces them so.
-  const double units = real(t_.grad_accum) * (real(t_.spec.all_layers()) / real(t_.pp) + 2);
-  const double gathers = t_.zero < 3 ? buckets : t_.reshard_after_forward ? 2 * units : units;
-  const double reduces = t_.zero >= 3 ? units : t_.zero == 2 ? real(t_.grad_accum) * buckets : buckets;
+  const double units = real(t_.spec.all_layers()) / real(t_.pp) + 2;
+  const double gathers = t_.zero < 3 ? buckets : passes * units;
+  const double reduces = (t_.zero >= 2 ? real(t_.grad_accum) : 1) * (t_.zero >= 3 ? units : buckets);
   double reduce = 0, gather = 0;
   if (v.all_reduce > 0) reduce += wire("all_reduce", buckets, v.all_reduce, real(ranks), real(span));
   if (v.reduce_scatter > 0)
@@ -92,15 +100,15 @@ double CostModel::data_parallel(const Numbers& trained, const Numbers& frozen, d
   if (!on_gpu()) return reduce + gather;
   // Beside the passes of a GPU, but for the tables: the token table's gradient comes last and ZeRO-3 gathers it first;
   // the head's is gathered again where its backward follows its forward.
-  const double micros = real(t_.grad_accum), table = real(shape::padded_vocab(t_)) * hidden_ / tp_;
+  const double micros = real(t_.grad_accum);
   const double share = std::min(1.0, table / std::max(1.0, on_rank(trained) + on_rank(frozen)));
   if (t_.zero < 3) {
     const double of_table = share * reduce / (t_.zero == 2 ? micros : 1);
     return gather + std::max(of_table, reduce - computing * 2 / 3 / (t_.zero == 2 ? 1 : micros));
   }
-  const double passes = t_.reshard_after_forward ? 2 : 1;
-  const double waited = (t_.prefetch_forward == 0 ? gather / passes : 0) +
-                        (t_.prefetch_backward == 0 && t_.reshard_after_forward ? gather / 2 : 0);
+  const double in_forward = t_.reshard_after_forward ? gather / 2 : gather;
+  const double waited =
+      (t_.prefetch_forward == 0 ? in_forward : 0) + (t_.prefetch_backward == 0 ? gather - in_forward : 0);
   const double ends = reduce / micros + (gather - waited) / micros;
   return waited + std::max(share * ends, reduce + gather - waited - computing);
 }

@@ -157,11 +157,12 @@ CostModel::Pass CostModel::mlp(double rows, double width) const {
 
 CostModel::Pass CostModel::experts_mlp() const {
   const double many = real(t_.spec.experts) / real(t_.ep);
-  const Pass each = mlp(tokens_ * real(t_.spec.experts_per_token) * expert_load() / many, intermediate_);
+  const double served = t_.capacity_percent > 0 ? std::min(1.0, real(t_.capacity_percent) / 100) : 1;
+  const double choices = tokens_ * real(t_.spec.experts_per_token) * served;
+  const Pass each = mlp(choices * expert_load() / many, intermediate_);
   Pass sum{many * each.forward, many * each.backward, each.forward_launches, each.backward_launches};
   if (on_gpu()) {
-    const double rows =
-        kExpertPasses * memory(element_ * tokens_ * real(t_.spec.experts_per_token) * hidden_);
+    const double rows = kExpertPasses * memory(element_ * choices * hidden_);
     sum += {rows, 1.5 * rows, kExpertLaunches, 2 * kExpertLaunches};
   }
   return t_.spec.shared_experts == 0 ? sum : sum += mlp(tokens_, real(t_.spec.shared_width()));

@@ -46,6 +46,10 @@ inline void interleaved(Trial& t) {
 inline void zero_bubble(Trial& t) {
   t.schedule = Schedule::kZeroBubble;
 }
+// Weights stay gathered from forward to backward.
+inline void kept(Trial& t) {
+  t.zero = 3, t.reshard_after_forward = false;
+}
 // Sets one key-value head for all queries, or two.
 inline void multi_query(Trial& t) {
   t.spec.kv_heads = 1;

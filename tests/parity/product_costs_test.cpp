@@ -21,6 +21,22 @@ const CostCase kCosts[] = {
     {"zero3", {2}, [](Trial& t) { t.zero = 3; }},
     {"zero3_kept", {2}, [](Trial& t) { t.zero = 3, t.reshard_after_forward = false; }},
     {"zero3_full", {2}, [](Trial& t) { t.zero = 3, t.recompute = Recompute::kFull; }},
+    {"zero3_full_every2",
+     {2},
+     [](Trial& t) { t.zero = 3, t.recompute = Recompute::kFull, t.recompute_every = 2; }},
+    {"zero3_full_every3_ahead",
+     {2},
+     [](Trial& t) {
+       t.zero = 3, t.recompute = Recompute::kFull, t.recompute_every = 3;
+       t.prefetch_forward = t.prefetch_backward = 2;
+     }},
+    {"zero3_full_every4_none_ahead",
+     {2},
+     [](Trial& t) {
+       t.zero = 3, t.recompute = Recompute::kFull, t.recompute_every = 4;
+       t.prefetch_forward = t.prefetch_backward = 0;
+     }},
+    {"clip_alone", {1}, [](Trial& t) { t.grad_clip = true; }},
     {"zero3_hybrid_clip", {4}, [](Trial& t) { t.zero = 3, t.dp_shard = 2, t.grad_clip = true; }},
     {"dp4_pp2_zero3_hybrid", {4, 1, 2}, [](Trial& t) { t.zero = 3, t.dp_shard = 2; }},
     {"tp2", {1, 2}, nothing},
@@ -130,6 +146,12 @@ const CostCase kCosts[] = {
     {"pp2_tp2_tied", {1, 2, 2}, tied},
     {"dp2_pp2_tied_zero1", {2, 1, 2}, [](Trial& t) { tied(t), t.zero = 1; }},
     {"dp2_pp2_zero3", {2, 1, 2}, [](Trial& t) { t.zero = 3; }},
+    {"dp2_pp2_tied_uneven_zero1", {2, 1, 2}, [](Trial& t) { tied(t), t.zero = 1, t.spec.vocab_size = 57; }},
+    {"dp2_pp2_zero3_kept", {2, 1, 2}, kept},
+    {"dp2_pp2_gpipe_zero3_kept", {2, 1, 2}, [](Trial& t) { kept(t), t.schedule = Schedule::kGpipe; }},
+    {"dp2_pp2_interleaved_zero3_kept", {2, 1, 2}, [](Trial& t) { kept(t), interleaved(t); }},
+    {"dp2_pp2_zero_bubble_zero3_kept", {2, 1, 2}, [](Trial& t) { kept(t), zero_bubble(t); }},
+    {"dp2_pp2_ep2_zero3_kept", {2, 1, 2, 1, 2}, [](Trial& t) { kept(t), experts(t); }},
     {"dp2_pp2_interleaved_zero3_full",
      {2, 1, 2},
      [](Trial& t) { interleaved(t), t.zero = 3, t.recompute = Recompute::kFull; }},
@@ -165,6 +187,8 @@ const CostCase kCosts[] = {
     {"ep2_capacity",
      {2, 1, 1, 1, 2},
      [](Trial& t) { experts(t), t.routing = Routing::kSkewed, t.capacity_percent = 100; }},
+    {"ep2_half_capacity", {2, 1, 1, 1, 2}, [](Trial& t) { experts(t), t.capacity_percent = 50; }},
+    {"cp2_ep2_little_capacity", {1, 1, 1, 2, 2}, [](Trial& t) { experts(t), t.capacity_percent = 30; }},
     {"dp4_ep2_zero1", {4, 1, 1, 1, 2}, [](Trial& t) { experts(t), t.zero = 1; }},
     {"dp4_ep2_zero2", {4, 1, 1, 1, 2}, [](Trial& t) { experts(t), t.zero = 2; }},
     {"dp4_ep4_zero3", {4, 1, 1, 1, 4}, [](Trial& t) { experts(t), t.zero = 3; }},

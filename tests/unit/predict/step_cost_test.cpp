@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bench_kernels/shape/count.h"
 #include "orchestrator/predict/measured_hardware.h"
 #include "orchestrator/predict/predictor.h"
 #include "tests/support/model_trial.h"
@@ -75,6 +76,26 @@ TEST(StepCost, EachStrategyPaysForItsCollectives) {
   EXPECT_LT(cost(three).optimizer_s, 0.6 * cost(zero).optimizer_s);
 }
 
+TEST(StepCost, WeightsAreGatheredAsOftenAsTheStepDoes) {
+  Trial t = trial();
+  t.zero = 3;
+  Trial kept = t;
+  kept.reshard_after_forward = false;
+  const auto gathers_in_backward = [](const Trial& resharded, const Trial& same) {
+    return cost(resharded).data_parallel_s - cost(same).data_parallel_s -
+           4 * 6 * 20e-6;  // 4 layers and both ends
+  };
+  const double whole = 4 * shape::real(shape::parameter_count(t.spec)) * 4 / 2 / 1e9,
+               table = 4 * 512 * 256 * 4 / 2 / 1e9;
+  EXPECT_NEAR(gathers_in_backward(t, kept), whole, 1e-9);
+  t.spec.tie_embeddings = kept.spec.tie_embeddings = true;
+  EXPECT_NEAR(gathers_in_backward(t, kept), whole - 2 * table, 1e-9) << "the only table stays";
+  kept.pp = 2;
+  const double each = cost(kept).data_parallel_s;
+  kept.schedule = Schedule::kGpipe;
+  EXPECT_LT(cost(kept).data_parallel_s, 0.7 * each) << "once a step instead of once a micro-batch";
+}
+
 TEST(StepCost, AStageWaitsForItsFirstMicroBatchAsTheScheduleSays) {
   Trial t = trial();
   t.dp = 1, t.pp = 2, t.grad_accum = 8;
@@ -95,6 +116,12 @@ TEST(StepCost, ExpertsThatAreHotSlowTheirRankDown) {
   EXPECT_LT(cost(t).compute_s, skewed);
   t.capacity_percent = 0, t.hot_percent = 0;
   EXPECT_GT(cost(t).compute_s, even) << "the other rank has the experts that are chosen";
+  t.routing = Routing::kBalanced;
+  const StepCost all = cost(t);
+  t.capacity_percent = 50;
+  EXPECT_LT(cost(t).compute_s, all.compute_s);
+  EXPECT_NEAR(cost(t).expert_s, all.expert_s - 4 * 4 * 4 * 256 * 256 * 4 / 2 / 1e9, 1e-9)
+      << "half of the rows";
 }
 
 TEST(StepCost, WhatIsOffloadedTravels) {

@@ -84,6 +84,29 @@ TEST(StateTraffic, ByHand) {
   EXPECT_EQ(state_traffic(t, 1000).all_reduce, 2 * 1000);  // the half of each, between two copies
 }
 
+// Where weights stay after forward, the schedule says how often no micro-batch is in flight.
+TEST(StateTraffic, WeightsThatStayAreGatheredAsTheScheduleSays) {
+  Trial t = with(Precision::kFp32, GradDtype::kAuto, 3);
+  t.grad_accum = 4, t.pp = 2;
+  EXPECT_EQ(weight_gathers(t, {0, 0}), 8);
+  EXPECT_EQ(weight_gathers(t, {1, 0}), 8);
+  t.reshard_after_forward = false;
+  EXPECT_EQ(weight_gathers(t, {0, 0}), 1) << "one is in flight from the first forward to the last backward";
+  EXPECT_EQ(weight_gathers(t, {1, 0}), 4) << "each backward follows its forward";
+  EXPECT_EQ(state_traffic(t, 1000, 0, {0, 0}).all_gather, 3000);
+  EXPECT_EQ(state_traffic(t, 1000, 0, {1, 0}).all_gather, 4 * 3000);
+  EXPECT_EQ(quantized_traffic(t, 1000, 0, {1, 0}).all_gather, 4 * 750);
+  t.schedule = Schedule::kZeroBubble;
+  EXPECT_EQ(weight_gathers(t, {1, 0}), 4) << "the weights' part of backward reads none";
+  t.schedule = Schedule::kGpipe;
+  EXPECT_EQ(weight_gathers(t, {1, 0}), 1);
+  t.schedule = Schedule::kInterleaved, t.vpp = 2;
+  EXPECT_EQ(weight_gathers(t, {1, 1}), 4);
+  EXPECT_EQ(weight_gathers(t, {1, 0}), 1) << "its next forwards come before its last backward";
+  t.pp = t.vpp = 1;
+  EXPECT_EQ(weight_gathers(t), 4);
+}
+
 TEST(StateTraffic, OfExpertsIsAmongTheRanksThatHoldThem) {
   Trial t = with(Precision::kFp32, GradDtype::kAuto, 0);
   t.ep = 2, t.grad_accum = 3;

@@ -175,6 +175,10 @@ TEST(Splits, ARankOfAPipelineSendsForItsLayersAndItsEnds) {
   EXPECT_EQ(tied_traffic(t, 0), (Volume{1, 256 / 2 * 64 * 4})) << "twice half of the share";
   t.spec.vocab_size = 255, t.vocab_multiple = 8;
   EXPECT_EQ(tied_traffic(t, 0), (Volume{1, 256 / 2 * 64 * 4})) << "padding travels too";
+  t.spec.vocab_size = 251, t.vocab_multiple = 1, t.dp = 2, t.zero = 1;
+  EXPECT_EQ(tied_traffic(t, 0), (Volume{1, 126 * 64 / 2 * 4}));
+  t.dp = 8;
+  EXPECT_EQ(tied_traffic(t, 0), (Volume{1, 1024 * 4})) << "shares are multiples of 32, and 1008 is none";
   t.pp = 4;
   EXPECT_EQ(tied_traffic(t, 1), Volume{}) << "in the middle";
 }
@@ -200,6 +204,13 @@ TEST(Splits, ExpertTrafficIsFourExchangesALayerAndSixWithFullRecomputation) {
   EXPECT_EQ(expert_traffic(t).all_to_all, (Volume{4 * 15, 4 * 15 * rows}));
   EXPECT_EQ(expert_traffic(t).counts, Volume{});
   EXPECT_EQ(expert_traffic(t).load, Volume{});
+  t.capacity_percent = 50;
+  EXPECT_EQ(expert_traffic(t).all_to_all, (Volume{4 * 15, 4 * 15 * rows / 2}));
+  t.capacity_percent = 1;
+  EXPECT_EQ(expert_traffic(t).all_to_all.bytes, 4 * 15 * 4 * 64 * 4 / 2) << "a row of each expert";
+  t.capacity_percent = 125;
+  EXPECT_EQ(expert_traffic(t).all_to_all.bytes, 4 * 15 * rows);
+  t.capacity_percent = 0;
   t.routing = Routing::kLearned, t.recompute = Recompute::kFull, t.spec.router_aux_coef = 0.01;
   EXPECT_EQ(expert_traffic(t).all_to_all.calls, 6 * 15);
   EXPECT_EQ(expert_traffic(t).counts, (Volume{2 * 15, 2 * 15 * 4 * 8}));
