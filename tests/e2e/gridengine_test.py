@@ -8,15 +8,12 @@ left. Further words choose cases.
 import os
 import pathlib
 import signal
-import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import daemons
 import database
-import gridengine
 import processes
 import slurm_sweep
+from cluster import daemons, gridengine
 
 END_SECONDS = 600
 EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # index: number of the script in fake_trial.cpp
