@@ -28,12 +28,6 @@ TEST_F(Commands, BestRefusesAMetricThatNothingIsBetterBy) {
   EXPECT_EQ(ask({"best", "--metric", "tokens_per_s"}).code, kAnswered);
 }
 
-TEST_F(Commands, QueryEndsLinesForOtherPrograms) {
-  start(1);
-  const Answer said = ask({"query", "select trial from results", "--csv"});
-  EXPECT_EQ(said.out, "trial\n" + plan_[0].id + "\n");
-}
-
 TEST_F(Commands, ListSaysWhichSweepsWereImported) {
   start(1);
   const std::string measured = file("brought.csv",
