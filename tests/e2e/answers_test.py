@@ -5,12 +5,10 @@ import csv
 import io
 import json
 import os
-import pathlib
 import re
 import subprocess
-import sys
-import tempfile
 
+import bench
 import browser
 
 HOSTILE = "\"'><script>document.title='pwned'</script><img src=x onerror=alert(1)>&é漢"
@@ -36,10 +34,7 @@ def row(batch, tokens, outcome="ok", model="tiny", spread=0.01, **more):
     return line
 
 
-class Bench:
-    def __init__(self, bin_dir, folder):
-        self.bin, self.folder, self.db = bin_dir, folder, folder / "r.db"
-
+class Bench(bench.Bench):
     def make(self, name, rows, question="Which?"):
         lines, facts = self.folder / "rows.jsonl", self.folder / "facts.json"
         lines.write_text("".join(json.dumps(r) + "\n" for r in rows))
@@ -47,12 +42,7 @@ class Bench:
         subprocess.run([self.bin / "result_db", self.db, name, question, lines, facts], check=True)
 
     def sweep(self, *words, code=0, db=True):
-        command = [str(self.bin / "sweep"), *map(str, words), *(["--db", str(self.db)] if db else [])]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=self.folder,
-                              env={**os.environ, "XDG_CONFIG_HOME": str(self.folder)})
-        assert done.returncode == code, f"{command}: exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
-        assert "internal fault" not in done.stderr, done.stderr
-        return done
+        return super().sweep(*words, *(["--db", self.db] if db else []), code=code, env={**os.environ, "XDG_CONFIG_HOME": str(self.folder)})
 
 
 def browser_dom(file):
@@ -159,15 +149,5 @@ CASES = [the_report_answers_and_can_be_pasted, nothing_of_a_result_becomes_marku
          saved_queries_and_a_file_that_stays_as_it_is, best_says_ties_and_what_was_measured]
 
 
-def main():
-    bin_dir, only = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
-    for case in CASES:
-        if only and case.__name__ not in only:
-            continue
-        with tempfile.TemporaryDirectory(prefix="sweep-answers-") as name:
-            case(Bench(bin_dir, pathlib.Path(name)))
-            print("ok      ", case.__name__, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    bench.play(CASES, Bench)

@@ -11,10 +11,10 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import urllib.request
 
 import answers_test
+import bench
 import processes
 from answers_test import row
 
@@ -93,7 +93,4 @@ CASES = [the_sqlite3_shell_opens_it_unchanged, datasette_opens_it_unchanged, a_f
          clean_leaves_a_silent_holder_alone_and_says_so_by_its_exit_code]
 
 if __name__ == "__main__":
-    for case in CASES:
-        with tempfile.TemporaryDirectory(prefix="sweep-files-") as scratch:
-            case(answers_test.Bench(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(scratch)))
-            print("ok      ", case.__name__, flush=True)
+    bench.play(CASES, answers_test.Bench)
