@@ -4,9 +4,9 @@ that fills up. Exit 77: a case could not be set up here; its name and the reason
 import json
 import sqlite3
 import subprocess
-import time
 
 import bench
+from processes import wait_for
 
 GRID = """
 name: small
@@ -27,14 +27,6 @@ class Bench(bench.Bench):
 
     def start(self, *words):
         return subprocess.Popen(self.words(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder)
-
-
-def until(condition, seconds=120):
-    """Waits for something another process does; the deadline only ends a test that has failed."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
 
 
 def wrong_input_is_refused_with_the_way_out(b):
@@ -135,7 +127,7 @@ def running(b):
 def a_second_run_watches_and_launches_nothing(b):
     grid = b.grid(steps=400)
     first = b.start("run", grid, "--db", b.db)
-    until(lambda: running(b))
+    wait_for(lambda: running(b), 120, "an attempt runs")
     second = b.start("run", grid, "--db", b.db)
     said, _ = second.communicate(timeout=300)
     first.communicate(timeout=300)
@@ -150,7 +142,7 @@ def a_second_command_does_its_own_work_after_what_it_watched(b):
     for words, seen, there in ((("run", larger), 6, 6), (("resume", "--retry", "ok"), 6, 3)):
         b.db.unlink(missing_ok=True)
         first = b.start("run", grid, "--db", b.db)
-        until(lambda: running(b))
+        wait_for(lambda: running(b), 120, "an attempt runs")
         second = b.start(*words, "--db", b.db)
         said, _ = second.communicate(timeout=300)
         first.communicate(timeout=300)
@@ -172,7 +164,7 @@ def resume_runs_as_the_sweep_was_run(b):
 
 def stop_ends_it_and_resume_goes_on(b):
     first = b.start("run", b.grid(steps=20000), "--db", b.db)
-    until(lambda: running(b))
+    wait_for(lambda: running(b), 120, "an attempt runs")
     b.sweep("stop", "--now", "--db", b.db)
     said, _ = first.communicate(timeout=120)
     assert first.returncode == 1 and "sweep stop" in said, said
