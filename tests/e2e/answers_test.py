@@ -36,10 +36,7 @@ def row(batch, tokens, outcome="ok", model="tiny", spread=0.01, **more):
 
 class Bench(bench.Bench):
     def make(self, name, rows, question="Which?"):
-        lines, facts = self.folder / "rows.jsonl", self.folder / "facts.json"
-        lines.write_text("".join(json.dumps(r) + "\n" for r in rows))
-        facts.write_text(json.dumps({"gpus": [{"name": HOSTILE}], "driver": "550", "build": HOSTILE}))
-        subprocess.run([self.bin / "result_db", self.db, name, question, lines, facts], check=True)
+        bench.store(self.bin, self.db, name, rows, question, {"gpus": [{"name": HOSTILE}], "driver": "550", "build": HOSTILE})
 
     def sweep(self, *words, code=0, db=True):
         return super().sweep(*words, *(["--db", self.db] if db else []), code=code, env={**os.environ, "XDG_CONFIG_HOME": str(self.folder)})

@@ -1,4 +1,5 @@
 """A bench for the cases of a test: a folder, a database and the commands of sweep; and what plays the cases, each on a bench of its own."""
+import json
 import pathlib
 import subprocess
 import sys
@@ -22,6 +23,14 @@ class Bench:
         assert done.returncode == code, f"{words}: exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
         assert "internal fault" not in done.stderr, done.stderr
         return done
+
+
+def store(bin_dir, db, name, rows, question="Which?", facts=None):
+    """Stores these rows as a sweep of a database, without running anything; facts: those of the nodes."""
+    lines, file = db.with_suffix(".jsonl"), db.with_suffix(".facts.json")
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    file.write_text(json.dumps(facts))
+    subprocess.run([bin_dir / "result_db", db, name, question, lines, *([file] if facts is not None else [])], check=True, timeout=60)
 
 
 def play(cases, bench=Bench, own=()):
