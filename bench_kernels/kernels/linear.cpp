@@ -44,11 +44,11 @@ void product_of_sums(const at::Tensor& a, const at::Tensor& b, double scale, at:
     at::addmm_out(out, out, a, b, out.scalar_type(), add ? 1 : 0, scale);
 }
 
-// Products on fp8 units: both factors are rounded to eight bits with one scale a tensor, found anew for each product,
-// and the sum is taken in fp32. e4m3 for values and activations, e5m2 for gradients (Micikevicius et al. 2022, arXiv
-// 2209.05433). Scales are powers of two, so that dividing by them loses nothing. REQUIRES: the sizes of both factors
-// are multiples of 16 (on CUDA; no other device has such units, and on CPU the library computes the same slowly, for
-// tests).
+// Products on fp8 units: both factors are rounded to eight bits with one scale a tensor, found anew for each
+// product, and the sum is taken in fp32. e4m3 for values and activations, e5m2 for gradients (Micikevicius et
+// al. 2022, arXiv 2209.05433). Scales are powers of two, so that dividing by them loses nothing. REQUIRES:
+// the sizes of both factors are multiples of 16 (on CUDA; no other device has such units, and on CPU the
+// library computes the same slowly, for tests).
 enum class Eight { kE4m3, kE5m2 };
 struct Factor {
   const at::Tensor& of;
@@ -67,8 +67,8 @@ at::ScalarType type_of(Eight form) {
   return form == Eight::kE4m3 ? at::kFloat8_e4m3fn : at::kFloat8_e5m2;
 }
 
-// Rounds `of` by two launches of the device's kernels. REQUIRES: its rows or its columns have their elements side by
-// side.
+// Rounds `of` by two launches of the device's kernels. REQUIRES: its rows or its columns have their elements
+// side by side.
 Rounded rounded_by_device(const at::Tensor& of, Eight form, bool by_columns) {
   const at::Tensor wanted = by_columns ? of.t() : of;  // in rows, as the values are to lie
   const bool transposed = wanted.stride(1) != 1;

@@ -12,11 +12,12 @@
 namespace sweep::model {
 namespace {
 
-// Key-value heads that several tensor-parallel ranks read (tp > kv_heads): each of those ranks computes an equal piece
-// of the head's columns of k and v, and all have the whole head for their own queries: gathered in forward, its
-// gradient summed and scattered in backward. So weights, gradients and optimizer state are divided over tp as all others
-// are, and nothing is held twice but the head's activations (as in Megatron-LM core's attention.py, which gathers the
-// queries too). Where a rank has heads of its own nothing is sent, and rows pass as they are.
+// Key-value heads that several tensor-parallel ranks read (tp > kv_heads): each of those ranks computes an
+// equal piece of the head's columns of k and v, and all have the whole head for their own queries: gathered
+// in forward, its gradient summed and scattered in backward. So weights, gradients and optimizer state are
+// divided over tp as all others are, and nothing is held twice but the head's activations (as in Megatron-LM
+// core's attention.py, which gathers the queries too). Where a rank has heads of its own nothing is sent, and
+// rows pass as they are.
 struct Columns {
   std::int64_t q, kv, piece, ranks;
 };

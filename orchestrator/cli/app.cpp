@@ -100,8 +100,8 @@ std::string footer() {
   return out + "Start here: sweep plan GRID, then sweep run GRID, then sweep best.";
 }
 
-// What commands write their data to. It remembers the first error of the descriptor and takes the rest without
-// writing it, so that a command runs to its end and one place, run(), tells the error.
+// What commands write their data to. It remembers the first error of the descriptor and takes the rest
+// without writing it, so that a command runs to its end and one place, run(), tells the error.
 class StandardOutput : public std::streambuf {
  public:
   explicit StandardOutput(int fd) : fd_(fd) { setp(buffer_.data(), buffer_.data() + buffer_.size()); }

@@ -49,7 +49,8 @@ int list_recipes(Io& io, bool json) {
   return print(io, table, json);
 }
 
-// The catalogues of models and hardware as tables and JSON. `name`: one entry; empty: all. Error: no entry has this name.
+// The catalogues of models and hardware as tables and JSON. `name`: one entry; empty: all. Error: no entry
+// has this name.
 std::string model_table() {
   constexpr const char* kRow = "{:<22} {:<11} {:>6} {:>7} {:>5} {:>8} {:>12} {:>7} {:>12}\n";
   std::string out = fmt::format(fmt::runtime(kRow), "model", "family", "layers", "hidden", "heads",

@@ -48,14 +48,14 @@ std::string said(const std::string& error) {
   return fmt::format("{}; put the text in quotes, or write it in another way", error);
 }
 
-// Builds the tree of nodes from the events of yaml-cpp, with a cursor that goes over the text at each event. What yaml-cpp
-// leaves out, adds or takes though it is wrong is met there and refused with its place.
+// Builds the tree of nodes from the events of yaml-cpp, with a cursor that goes over the text at each event.
+// What yaml-cpp leaves out, adds or takes though it is wrong is met there and refused with its place.
 class YamlEvents final : public YAML::EventHandler {
  public:
   explicit YamlEvents(std::string_view text) : at_(text) {}
 
-  // Before the first event and behind the last one: no directive, no second document. They throw a YamlRefusal,
-  // as each event does.
+  // Before the first event and behind the last one: no directive, no second document. They throw a
+  // YamlRefusal, as each event does.
   void begin();
   NodePtr finish();
   [[noreturn]] void explain(const YAML::Exception& exception);

@@ -34,9 +34,9 @@ int shown_file() {
   return file;
 }
 
-// Pinned host memory; nullptr: the system refuses. A large piece has addresses but no content of its own: all of it
-// shows the same few megabytes, so that the offloaded states of a rehearsal need no memory of this machine. Small
-// pieces are true memory.
+// Pinned host memory; nullptr: the system refuses. A large piece has addresses but no content of its own: all
+// of it shows the same few megabytes, so that the offloaded states of a rehearsal need no memory of this
+// machine. Small pieces are true memory.
 void* make_pinned(std::size_t bytes) {
   if (bytes <= kTrue) return std::aligned_alloc(kPage, whole_pages(std::max<std::size_t>(bytes, 1)));
   const int file = shown_file();

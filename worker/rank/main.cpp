@@ -91,8 +91,8 @@ void add_layout(CLI::App& command, sweep::Trial& t) {
       ->check(CLI::IsMember({"ring", "all_to_all"}));
 }
 
-// Trials as JSON lines in, one JSON line out for each, in order. A trial that the step refuses gets {"trial": id,
-// "error": sentence}; the first line that is no trial ends it.
+// Trials as JSON lines in, one JSON line out for each, in order. A trial that the step refuses gets {"trial":
+// id, "error": sentence}; the first line that is no trial ends it.
 int dry_run(const std::string& trials, bool cuda, bool tensors) {
   using namespace sweep;
   std::ifstream file;
@@ -115,8 +115,9 @@ int dry_run(const std::string& trials, bool cuda, bool tensors) {
   return 0;
 }
 
-// The facts of this build of the training half: what `sweep doctor` and the records say about LibTorch. A JSON object:
-// version, build, libtorch, cuda (of the wheel), archs (GPU code it carries), gpu_plugin (built or not). Loads no GPU library.
+// The facts of this build of the training half: what `sweep doctor` and the records say about LibTorch. A
+// JSON object: version, build, libtorch, cuda (of the wheel), archs (GPU code it carries), gpu_plugin (built
+// or not). Loads no GPU library.
 std::string facts() {
   using namespace sweep;
   std::error_code ec;

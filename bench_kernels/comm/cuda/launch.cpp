@@ -121,8 +121,9 @@ class Functions {
 };
 
 // How long each fused kernel of this process took on the GPU, and what it moved, in the JSON file that
-// SWEEP_KERNEL_TIMES names: {"kernels": [{kernel, type, launches, ms, bytes}]}. Two events around each launch; the file is
-// written anew after each 64 launches, so that the last of a process are missing. For one rank, and without CUDA graphs.
+// SWEEP_KERNEL_TIMES names: {"kernels": [{kernel, type, launches, ms, bytes}]}. Two events around each
+// launch; the file is written anew after each 64 launches, so that the last of a process are missing. For one
+// rank, and without CUDA graphs.
 class KernelTimes {
  public:
   // Null without the variable.

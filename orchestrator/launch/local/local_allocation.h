@@ -15,8 +15,8 @@
 
 namespace sweep::launch {
 
-// Calls when a file of a spool may have grown: on a change of its folder, and every 50 ms where the file system reports
-// none. REQUIRES: used on the event loop only.
+// Calls when a file of a spool may have grown: on a change of its folder, and every 50 ms where the file
+// system reports none. REQUIRES: used on the event loop only.
 class OutboxWatch {
  public:
   explicit OutboxWatch(boost::asio::io_context& io) : inotify_(io), poll_(io) {}

@@ -57,7 +57,8 @@ class Pipes {
 
 }  // namespace
 
-// Writes to the standard input of a child process, in order, without waiting. REQUIRES: used on the event loop only.
+// Writes to the standard input of a child process, in order, without waiting. REQUIRES: used on the event
+// loop only.
 class ChildInput {
  public:
   explicit ChildInput(boost::asio::io_context& io) : in_(io) {}

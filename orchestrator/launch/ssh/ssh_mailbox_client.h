@@ -29,9 +29,9 @@ class MailboxEvents {
   virtual void notice(const std::string& text) = 0;
 };
 
-// The two files of a mailbox whose other end is on another host: the inbox is sent there from where it ends there, the
-// outbox is copied here byte for byte. No byte is lost or comes twice: both files only grow, and every byte has its
-// offset.
+// The two files of a mailbox whose other end is on another host: the inbox is sent there from where it ends
+// there, the outbox is copied here byte for byte. No byte is lost or comes twice: both files only grow, and
+// every byte has its offset.
 class MailboxCopy {
  public:
   explicit MailboxCopy(std::filesystem::path spool) : spool_(std::move(spool)) {}
