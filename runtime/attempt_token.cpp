@@ -1,7 +1,6 @@
 // Marks and finds the processes of an attempt.
 #include "runtime/attempt_token.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>

@@ -18,9 +18,9 @@ def gaps(sweep):
 
 
 def after_a_hang(emit, build):
-    sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("cluster", "e2e")]
-    import fleet
+    sys.path.insert(0, str(ROOT / "tests" / "e2e"))
     import fleet_sweep
+    from cluster import fleet
     with tempfile.TemporaryDirectory(prefix="sweep-bench-hang-") as folder, fleet.SlurmFleet(folder, nodes=1, most=1) as own:
         trials = [("hang" if i % 2 else "hang_ignore_sigterm", 1) for i in range(HANGS + 1)]
         rank = build / "bin" / "fake_rank"

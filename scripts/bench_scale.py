@@ -92,8 +92,8 @@ def simulation(emit, sweep, folder, parse):
 
 
 def slurm_cluster(folder, nodes=NODES, options=()):
-    sys.path.insert(0, str(ROOT / "tests" / "cluster"))
-    import slurm
+    sys.path.insert(0, str(ROOT / "tests" / "e2e"))
+    from cluster import slurm
     if slurm.missing():
         sys.exit("bench: this machine lacks " + ", ".join(slurm.missing()) + "; scripts/setup test brings them")
     return slurm.Cluster(folder, nodes=nodes, options=options)

@@ -6,16 +6,13 @@ The model is transformers' Llama: as it is for `transformers`; for `fsdp2` its R
 GPUs does. Every block, the token table and the head are a unit of FSDP2 each; one rank runs without FSDP2. The tracker does not see an optimizer that works on DTensors rightly, so Adam's state is added:
 two numbers for each of this rank's parameters."""
 import argparse
-import csv
-import io
 import json
-import pathlib
 import subprocess
 import sys
 import tempfile
 from typing import Any
 
-from predict_accuracy import write_rows
+from predict_accuracy import Tool
 
 SIZES = {"llama3-8b": (128256, 4096, 14336, 32, 32, 8, False), "llama3.2-1b": (128256, 2048, 8192, 16, 32, 8, True),
          "llama2-7b": (32000, 4096, 11008, 32, 32, 32, False), "playbook-1b": (131072, 2048, 8192, 16, 32, 32, True),
@@ -128,12 +125,9 @@ def ask(row):
 
 
 def predict(sweep, row):
-    columns = [name for name in row if name not in ("profile", "dp")] + ["dp", "gpus"]
-    cells = {name: row[name] for name in columns if name in row} | {"gpus": row["dp"]}
+    cells = {name: value for name, value in row.items() if name != "profile"} | {"gpus": row["dp"]}
     with tempfile.TemporaryDirectory() as folder:
-        path = write_rows(pathlib.Path(folder) / "row.csv", [cells], columns)
-        done = subprocess.run([sweep, "predict", "--configs", path, "--profile", row["profile"]], capture_output=True, text=True, check=True)
-    return float(next(csv.DictReader(io.StringIO(done.stdout)))["peak_bytes"])
+        return float(Tool(sweep, folder).predict([cells], "--profile", row["profile"])[0]["peak_bytes"])
 
 
 def told(full, row, number, total, predicted):

@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 GB = 1e9
+NANOTRON = ("--trainer", "nanotron")
 
 
 def read(text):
@@ -23,28 +24,27 @@ def cell_of(row):
     return row["model"], int(row["nodes"])
 
 
-def write_rows(path, rows, columns=None):
-    """A CSV file of dictionaries; columns: those of the first one."""
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        out = csv.DictWriter(file, columns or list(rows[0]))
-        out.writeheader()
-        out.writerows(rows)
-    return path
-
-
 class Tool:
+    """`sweep` over rows, which it gets as files of this folder."""
+
     def __init__(self, sweep, folder):
-        self.sweep, self.folder = sweep, folder
+        self.sweep, self.folder = sweep, pathlib.Path(folder)
 
-    def write(self, name, rows, columns):
-        return write_rows(self.folder / name, rows, columns)
+    def write(self, name, rows):
+        with open(self.folder / name, "w", newline="", encoding="utf-8") as file:
+            out = csv.DictWriter(file, list(rows[0]))
+            out.writeheader()
+            out.writerows(rows)
+        return self.folder / name
 
-    def predict(self, rows, fit_on=None):
-        columns = list(rows[0])
-        words = [self.sweep, "predict", "--trainer", "nanotron", "--configs", self.write("rows.csv", rows, columns)]
-        if fit_on:
-            words += ["--fit", self.write("fit.csv", fit_on, columns)]
-        return read(subprocess.run(list(map(str, words)), check=True, capture_output=True, text=True).stdout)
+    def run(self, *words):
+        done = subprocess.run(list(map(str, (self.sweep, *words))), capture_output=True, text=True)
+        return done.stdout if done.returncode == 0 else sys.exit(done.stderr)
+
+    def predict(self, rows, *words, fit_on=None):
+        """The rows with their predictions, by a profile fitted on the rows `fit_on`."""
+        fit = ["--fit", self.write("fit.csv", fit_on)] if fit_on else []
+        return read(self.run("predict", "--configs", self.write("rows.csv", rows), *words, *fit))
 
 
 def ranks(values):
@@ -129,18 +129,18 @@ def main():
     with open(measured, newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     with tempfile.TemporaryDirectory() as name:
-        tool = Tool(sweep, pathlib.Path(name))
+        tool = Tool(sweep, name)
         print("### The shipped profile\n")
-        table(by_cell(tool.predict(rows)))
+        table(by_cell(tool.predict(rows, *NANOTRON)))
         for model in sorted({r["model"] for r in rows}):
             others = [r for r in rows if r["model"] != model]
             if not others:
                 continue
             print(f"### {model}, by a profile fitted on the others\n")
-            table(by_cell(tool.predict([r for r in rows if r["model"] == model], others)))
+            table(by_cell(tool.predict([r for r in rows if r["model"] == model], *NANOTRON, fit_on=others)))
         left_out = {}
         for cell, inside in by_cell(rows).items():
-            left_out[cell] = tool.predict(inside, [r for r in rows if cell_of(r) != cell])
+            left_out[cell] = tool.predict(inside, *NANOTRON, fit_on=[r for r in rows if cell_of(r) != cell])
         print("### Each cell left out of the fit\n")
         table(left_out)
 

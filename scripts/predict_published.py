@@ -4,25 +4,15 @@ each row under the profile that its trainer and hardware choose, or that it name
 docs/measurements/2026-11-28-predictions.md; sweeps/data/published_held_out.csv as those of 2026-11-28-held-out.md."""
 import collections
 import csv
-import io
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from predict_accuracy import spearman, write_rows
+from predict_accuracy import Tool, spearman
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "sweeps/data/published_training.csv"
 GIB = 1024.0 ** 3
-
-
-def predict(sweep, folder, rows, trainer, profile, hardware):
-    path = write_rows(folder / "rows.csv", rows)
-    done = subprocess.run([sweep, "predict", *(["--profile", profile] if profile else ["--trainer", trainer]), "--hardware", hardware, "--configs", path], capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return list(csv.DictReader(io.StringIO(done.stdout)))
 
 
 def name(r):
@@ -82,7 +72,10 @@ def main():
         for row in csv.DictReader(file):
             groups[row.get("table", ""), row["trainer"], row["profile"], row["hardware"]].append(row)
     with tempfile.TemporaryDirectory() as folder:
-        told = {key: predict(sweep, pathlib.Path(folder), rows, *key[1:]) for key, rows in groups.items()}
+        tool, told = Tool(sweep, folder), {}
+        for (table, trainer, profile, hardware), rows in groups.items():
+            words = ["--profile", profile] if profile else ["--trainer", trainer]
+            told[table, trainer, profile, hardware] = tool.predict(rows, *words, "--hardware", hardware)
     memory_table([r for rows in told.values() for r in rows])
     time_table(tables_of(told))
 

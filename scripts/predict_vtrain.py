@@ -6,19 +6,17 @@ Read as: family gpt2, vocabulary 51,200, tied, fp16, ZeRO 0, full recomputation,
 import argparse
 import collections
 import csv
-import io
-import pathlib
 import random
 import statistics
-import subprocess
 import tempfile
 
-from predict_accuracy import spearman, write_rows
+from predict_accuracy import Tool, spearman
 
 KEYS = ("gpus", "gbs", "mbs", "hidden_size", "heads", "layers", "seq_len", "tp", "dp", "pp", "step_ms")
 FIXED = {"trainer": "megatron", "family": "gpt2", "vocab_size": 51200, "tie_embeddings": "true", "precision": "fp16", "recompute": "full", "zero": 0,
          "status": "ok"}
 FEWEST_OF_A_CELL = 5
+ON = ("--hardware", "a100-80gb")
 
 
 def read(path):
@@ -30,22 +28,6 @@ def read(path):
         row |= FIXED
         del row["gbs"]
     return cells
-
-
-class Tool:
-    def __init__(self, sweep, folder):
-        self.sweep, self.folder = sweep, pathlib.Path(folder)
-
-    def write(self, name, rows):
-        return write_rows(self.folder / name, rows)
-
-    def predict(self, rows, *words):
-        done = subprocess.run([self.sweep, "predict", "--hardware", "a100-80gb", "--configs", self.write("rows.csv", rows), *words],
-                              check=True, capture_output=True, text=True)
-        return list(csv.DictReader(io.StringIO(done.stdout)))
-
-    def fitted(self, rows, seen, *words):
-        return self.predict(rows, "--fit", self.write("seen.csv", seen), *words)
 
 
 def off(row):
@@ -97,9 +79,9 @@ def main():
         tool = Tool(o.sweep, folder)
         print("| prediction | rows | mean error | after one factor | Spearman, median (least) | loss by the predicted best, mean (worst) | ran, refused | in the band |")
         print("|---|---|---|---|---|---|---|---|")
-        line("default (profile megatron: fitted on these rows)", tool.predict(rows))
+        line("default (profile megatron: fitted on these rows)", tool.predict(rows, *ON))
         for profile in ("sweep", "fsdp2", "deepspeed", "nanotron"):
-            line(f"profile {profile}", tool.predict(rows, "--profile", profile))
+            line(f"profile {profile}", tool.predict(rows, *ON, "--profile", profile))
         rng = random.Random(2026)
         for start in ("fsdp2",):
             for count in (5, 10, 30, 100):
@@ -107,13 +89,13 @@ def main():
                 for _ in range(o.draws):
                     seen = rng.sample(rows, count)
                     others = [r for r in rows if r not in seen]
-                    told += tool.fitted(others, seen, "--profile", start)
+                    told += tool.predict(others, *ON, "--profile", start, fit_on=seen)
                 line(f"{start} fitted on {count} rows, the others ({o.draws} draws)", told)
         left_out = []
         for model in sorted({(r["hidden_size"], r["layers"]) for r in rows}):
             inside = [r for r in rows if (r["hidden_size"], r["layers"]) == model]
             others = rng.sample([r for r in rows if r not in inside], 30)
-            left_out += tool.fitted(inside, others, "--profile", "fsdp2")
+            left_out += tool.predict(inside, *ON, "--profile", "fsdp2", fit_on=others)
         line("fsdp2 fitted on 30 rows of other models", left_out)
         losses = [float(rule_of_thumb(c)["step_ms"]) / min(float(r["step_ms"]) for r in c) - 1 for c in cells_of(rows)]
         print(f"| lowest tp, then pp, largest micro-batch | {len(rows)} | - | - | - | {100 * statistics.mean(losses):.1f} % ({100 * max(losses):.0f} %) | - | - |")

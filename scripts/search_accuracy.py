@@ -7,49 +7,28 @@ predictions are wrong here): where it stops by each of them.
 """
 import collections
 import csv
-import io
-import pathlib
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from predict_accuracy import write_rows
+from predict_accuracy import Tool, cell_of, rate, read
 
 NEAR = 0.95
 NAMES = ("search", "random", "grid order", "best predicted", "lowest tp, then pp", "tuner")
-
-
-def rate(row):
-    return float(row["tok_s_gpu"]) if row["status"] == "ok" else 0.0
-
-
-def cell_of(row):
-    return row["model"], int(row["nodes"])
 
 
 def number(row, *keys):
     return tuple(int(row[k]) for k in keys)
 
 
-class Tool:
-    def __init__(self, sweep, folder):
-        self.sweep, self.folder = sweep, folder
-
-    def write(self, name, rows):
-        return write_rows(self.folder / name, rows)
-
-    def run(self, *words):
-        return subprocess.run([self.sweep, *map(str, words)], check=True, capture_output=True, text=True).stdout
-
-    def replay(self, rows, others, *options):
-        """The rows in the order that they are tried."""
-        profile = self.folder / "profile.json"
-        if others:
-            self.run("predict", "--trainer", "nanotron", "--fit", self.write("others.csv", others), "--save", profile)
-        tried = csv.DictReader(io.StringIO(self.run("replay", self.write("cell.csv", rows), "--profile", profile, *options)))
-        return [rows[int(each["row"]) - 2] for each in tried]
+def replay(tool, rows, others, *options):
+    """The rows in the order that they are tried."""
+    profile = tool.folder / "profile.json"
+    if others:
+        tool.run("predict", "--trainer", "nanotron", "--fit", tool.write("others.csv", others), "--save", profile)
+    tried = read(tool.run("replay", tool.write("cell.csv", rows), "--profile", profile, *options))
+    return [rows[int(each["row"]) - 2] for each in tried]
 
 
 def trials_until_near(order, best):
@@ -82,21 +61,21 @@ def tuner_order(rows):
 
 def counts_of(tool, rows, others):
     best = max(map(rate, rows))
-    to_the_end = tool.replay(rows, others, "--max-trials", len(rows), "--least-gain", 0)
+    to_the_end = replay(tool, rows, others, "--max-trials", len(rows), "--least-gain", 0)
     orders = (to_the_end, None, sorted(rows, key=lambda r: number(r, "dp", "tp", "pp", "mbs", "zero")),
-              tool.replay(rows, None, "--strategy", "grid"), sorted(rows, key=lambda r: number(r, "tp", "pp", "mbs", "zero")), tuner_order(rows))
+              replay(tool, rows, None, "--strategy", "grid"), sorted(rows, key=lambda r: number(r, "tp", "pp", "mbs", "zero")), tuner_order(rows))
     counts = [random_trials(rows, best) if order is None else trials_until_near(order, best) or len(rows) for order in orders]
-    tried = tool.replay(rows, None)
+    tried = replay(tool, rows, None)
     return counts, len(tried), max(map(rate, tried)) / best
 
 
 def stops_by(sweep, cells, profile):
     """A row: where the search stops in all cells by the predictions of this profile, and with what."""
     with tempfile.TemporaryDirectory() as name:
-        tool, stops, shares = Tool(sweep, pathlib.Path(name)), [], []
+        tool, stops, shares = Tool(sweep, name), [], []
         for rows in cells.values():
             out = tool.run("replay", tool.write("cell.csv", rows), "--profile", profile)
-            tried = [rows[int(each["row"]) - 2] for each in csv.DictReader(io.StringIO(out))]
+            tried = [rows[int(each["row"]) - 2] for each in read(out)]
             stops.append(len(tried))
             shares.append(max(map(rate, tried)) / max(map(rate, rows)))
     print(f"| {profile} | {statistics.median(stops):g} ({max(stops)}) | {100 * min(shares):.0f} % | {100 * statistics.mean(shares):.1f} % | "
@@ -118,7 +97,7 @@ def main():
     print("| model | nodes | configurations | " + " | ".join(NAMES) + " | search stops after | with, of the best |\n|---" + "|---" * (len(NAMES) + 4) + "|")
     every, stops = collections.defaultdict(list), collections.defaultdict(list)
     with tempfile.TemporaryDirectory() as name:
-        tool = Tool(sweep, pathlib.Path(name))
+        tool = Tool(sweep, name)
         for cell in sorted(cells):
             counts, stopped, share = counts_of(tool, cells[cell], [r for r in rows if cell_of(r) != cell])
             large = cell[1] >= 64

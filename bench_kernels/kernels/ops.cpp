@@ -81,16 +81,9 @@ void activation(Activation kind, const at::Tensor& in, const at::Tensor& out) {
   if (by == FusedWay::kNothing) return;
   const std::int64_t n = out.size(1);
   by_type(in, [&]<class T>() {
-    const auto& k = row_kernels<T>();
-    over_rows(out.size(0), n, [&](std::int64_t begin, std::int64_t end) {
-      const auto loop = kind == Activation::kSwiglu          ? k.swiglu
-                        : kind == Activation::kGeglu         ? k.geglu
-                        : kind == Activation::kGeluExact     ? k.gelu_exact
-                        : kind == Activation::kClampedSwiglu ? k.clamped_swiglu
-                        : kind == Activation::kRelu          ? k.relu
-                                                             : k.gelu;
-      loop(data<T>(in), data<T>(out), begin, end, n);
-    });
+    const auto loop = row_kernels<T>().activations[static_cast<std::size_t>(kind)].forward;
+    over_rows(out.size(0), n,
+              [&](std::int64_t begin, std::int64_t end) { loop(data<T>(in), data<T>(out), begin, end, n); });
   });
 }
 
@@ -101,16 +94,9 @@ void activation_backward(Activation kind, const at::Tensor& in, const at::Tensor
   if (by == FusedWay::kNothing) return;
   const std::int64_t n = grad.size(1);
   by_type(in, [&]<class T>() {
-    const auto& k = row_kernels<T>();
-    over_rows(grad.size(0), n, [&](std::int64_t begin, std::int64_t end) {
-      const auto loop = kind == Activation::kSwiglu          ? k.swiglu_backward
-                        : kind == Activation::kGeglu         ? k.geglu_backward
-                        : kind == Activation::kGeluExact     ? k.gelu_exact_backward
-                        : kind == Activation::kClampedSwiglu ? k.clamped_swiglu_backward
-                        : kind == Activation::kRelu          ? k.relu_backward
-                                                             : k.gelu_backward;
-      loop(data<T>(in), data<T>(grad), begin, end, n);
-    });
+    const auto loop = row_kernels<T>().activations[static_cast<std::size_t>(kind)].backward;
+    over_rows(grad.size(0), n,
+              [&](std::int64_t begin, std::int64_t end) { loop(data<T>(in), data<T>(grad), begin, end, n); });
   });
 }
 

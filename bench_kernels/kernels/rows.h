@@ -58,22 +58,13 @@ struct RowKernels {
   // seq. cos and sin are [seq, head_dim / 2]; sign -1 turns back (the backward).
   void (*rope)(T* rows, Index stride, Index begin, Index end, Index seq, Index heads, Index head_dim,
                const A* cos, const A* sin, A sign);
-  // gate_up is [rows, 2n], gate first; out = silu(gate) * up.
-  void (*swiglu)(const T* gate_up, T* out, Index begin, Index end, Index n);
-  // gate_up becomes its gradient; grad (of out) becomes out again, so that the forward need not keep it.
-  void (*swiglu_backward)(T* gate_up, T* grad, Index begin, Index end, Index n);
-  // GELU in its tanh form; the backward as above: in becomes its gradient, grad becomes out.
-  void (*geglu)(const T* gate_up, T* out, Index begin, Index end, Index n);
-  void (*geglu_backward)(T* gate_up, T* grad, Index begin, Index end, Index n);
-  void (*gelu)(const T* in, T* out, Index begin, Index end, Index n);
-  void (*gelu_backward)(T* in, T* grad, Index begin, Index end, Index n);
-  // Activation::kClampedSwiglu of ops.h, as swiglu above.
-  void (*clamped_swiglu)(const T* gate_up, T* out, Index begin, Index end, Index n);
-  void (*clamped_swiglu_backward)(T* gate_up, T* grad, Index begin, Index end, Index n);
-  void (*gelu_exact)(const T* in, T* out, Index begin, Index end, Index n);
-  void (*gelu_exact_backward)(T* in, T* grad, Index begin, Index end, Index n);
-  void (*relu)(const T* in, T* out, Index begin, Index end, Index n);
-  void (*relu_backward)(T* in, T* grad, Index begin, Index end, Index n);
+  struct ActivationLoops {
+    // Of a gated activation `in` is [rows, 2n], gate first.
+    void (*forward)(const T* in, T* out, Index begin, Index end, Index n);
+    // in becomes its gradient; grad (of out) becomes out again, so that the forward need not keep it.
+    void (*backward)(T* in, T* grad, Index begin, Index end, Index n);
+  };
+  ActivationLoops activations[6];  // one for each Activation of ops.h, in its order
   // lse[row] = log sum exp(logits),
   // picked[row] (may be null) the logit of the label, 0 where it is not here; returns the sum of lse -
   // picked.

@@ -188,163 +188,113 @@ struct Rows {
     }
   }
 
-  static void swiglu(const T* gate_up, T* out, Index begin, Index end, Index n) {
+  // out = of(gate, up), for rows of n gates before as many ups.
+  template <A (*of)(A gate, A up)>
+  static void gated(const T* gate_up, T* out, Index begin, Index end, Index n) {
     for (Index row = begin; row < end; ++row) {
       const T *gate = gate_up + row * 2 * n, *up = gate + n;
       T* __restrict__ o = out + row * n;
-      for (Index i = 0; i < n; ++i) {
-        const A g = load(gate + i);
-        store(o + i, g / (A(1) + exponential(-g)) * load(up + i));
-      }
+      for (Index i = 0; i < n; ++i) store(o + i, of(load(gate + i), load(up + i)));
     }
   }
-
-  static void swiglu_backward(T* gate_up, T* grad, Index begin, Index end, Index n) {
+  // The slopes of gate and up where that of the result is d, and the result anew.
+  struct Gated {
+    A gate, up, result;
+  };
+  template <Gated (*of)(A gate, A up, A d)>
+  static void gated_backward(T* gate_up, T* grad, Index begin, Index end, Index n) {
     for (Index row = begin; row < end; ++row) {
       T* __restrict__ gate = gate_up + row * 2 * n;
       T* __restrict__ up = gate + n;
       T* __restrict__ d = grad + row * n;
       for (Index i = 0; i < n; ++i) {
-        const A g = load(gate + i), u = load(up + i), di = load(d + i);
-        const A s = A(1) / (A(1) + exponential(-g));
-        const A silu = g * s;
-        store(gate + i, di * u * s * (A(1) + g - silu));
-        store(up + i, di * silu);
-        store(d + i, silu * u);
+        const Gated slopes = of(load(gate + i), load(up + i), load(d + i));
+        store(gate + i, slopes.gate);
+        store(up + i, slopes.up);
+        store(d + i, slopes.result);
       }
     }
+  }
+
+  template <A (*of)(A x)>
+  static void each(const T* in, T* out, Index begin, Index end, Index n) {
+    const T* p = in + begin * n;
+    T* __restrict__ o = out + begin * n;
+    const Index count = (end - begin) * n;
+    for (Index i = 0; i < count; ++i) store(o + i, of(load(p + i)));
+  }
+  struct Single {
+    A slope, result;
+  };
+  template <Single (*of)(A x, A d)>
+  static void each_backward(T* in, T* grad, Index begin, Index end, Index n) {
+    T* __restrict__ p = in + begin * n;
+    T* __restrict__ d = grad + begin * n;
+    const Index count = (end - begin) * n;
+    for (Index i = 0; i < count; ++i) {
+      const Single slopes = of(load(p + i), load(d + i));
+      store(p + i, slopes.slope);
+      store(d + i, slopes.result);
+    }
+  }
+
+  static SWEEP_INLINE A swiglu(A gate, A up) { return gate / (A(1) + exponential(-gate)) * up; }
+  static SWEEP_INLINE Gated swiglu_slopes(A gate, A up, A d) {
+    const A s = A(1) / (A(1) + exponential(-gate)), silu = gate * s;
+    return {d * up * s * (A(1) + gate - silu), d * silu, silu * up};
   }
 
   // tanh(v) = 1 - 2 / (exp(2v) + 1).
   static SWEEP_INLINE A gelu_tanh(A x) {
     return A(1) - A(2) / (exponential(A(2) * A(0.7978845608028654) * (x + A(0.044715) * x * x * x)) + A(1));
   }
-
   // The slope of GELU where its tanh is t.
   static SWEEP_INLINE A gelu_slope(A x, A t) {
     const A inner = A(0.7978845608028654) * (A(1) + A(3 * 0.044715) * x * x);
     return A(0.5) * (A(1) + t + x * (A(1) - t * t) * inner);
   }
-
-  static void geglu(const T* gate_up, T* out, Index begin, Index end, Index n) {
-    for (Index row = begin; row < end; ++row) {
-      const T *gate = gate_up + row * 2 * n, *up = gate + n;
-      T* __restrict__ o = out + row * n;
-      for (Index i = 0; i < n; ++i) {
-        const A g = load(gate + i);
-        store(o + i, A(0.5) * g * (A(1) + gelu_tanh(g)) * load(up + i));
-      }
-    }
+  static SWEEP_INLINE A gelu(A x) { return A(0.5) * x * (A(1) + gelu_tanh(x)); }
+  static SWEEP_INLINE Single gelu_slopes(A x, A d) {
+    const A t = gelu_tanh(x);
+    return {d * gelu_slope(x, t), A(0.5) * x * (A(1) + t)};
+  }
+  static SWEEP_INLINE A geglu(A gate, A up) { return gelu(gate) * up; }
+  static SWEEP_INLINE Gated geglu_slopes(A gate, A up, A d) {
+    const A t = gelu_tanh(gate), passed = A(0.5) * gate * (A(1) + t);
+    return {d * up * gelu_slope(gate, t), d * passed, passed * up};
   }
 
-  static void geglu_backward(T* gate_up, T* grad, Index begin, Index end, Index n) {
-    for (Index row = begin; row < end; ++row) {
-      T* __restrict__ gate = gate_up + row * 2 * n;
-      T* __restrict__ up = gate + n;
-      T* __restrict__ d = grad + row * n;
-      for (Index i = 0; i < n; ++i) {
-        const A g = load(gate + i), u = load(up + i), di = load(d + i), t = gelu_tanh(g);
-        const A gelu = A(0.5) * g * (A(1) + t);
-        store(gate + i, di * u * gelu_slope(g, t));
-        store(up + i, di * gelu);
-        store(d + i, gelu * u);
-      }
-    }
+  static constexpr A kGain = A(1.702), kLimit = A(7);
+  static SWEEP_INLINE A clamped(A up) { return up > kLimit ? kLimit : up < -kLimit ? -kLimit : up; }
+  static SWEEP_INLINE A clamped_swiglu(A gate, A up) {
+    const A g = gate > kLimit ? kLimit : gate;
+    return g / (A(1) + exponential(-kGain * g)) * (clamped(up) + A(1));
   }
-
-  static void clamped_swiglu(const T* gate_up, T* out, Index begin, Index end, Index n) {
-    constexpr A kGain = A(1.702), kLimit = A(7);
-    for (Index row = begin; row < end; ++row) {
-      const T *gate = gate_up + row * 2 * n, *up = gate + n;
-      T* __restrict__ o = out + row * n;
-      for (Index i = 0; i < n; ++i) {
-        const A raw = load(gate + i), u = load(up + i), g = raw > kLimit ? kLimit : raw;
-        const A clamped = u > kLimit ? kLimit : u < -kLimit ? -kLimit : u;
-        store(o + i, g / (A(1) + exponential(-kGain * g)) * (clamped + A(1)));
-      }
-    }
-  }
-
-  static void clamped_swiglu_backward(T* gate_up, T* grad, Index begin, Index end, Index n) {
-    constexpr A kGain = A(1.702), kLimit = A(7);
-    for (Index row = begin; row < end; ++row) {
-      T* __restrict__ gate = gate_up + row * 2 * n;
-      T* __restrict__ up = gate + n;
-      T* __restrict__ d = grad + row * n;
-      for (Index i = 0; i < n; ++i) {
-        const A raw = load(gate + i), u = load(up + i), di = load(d + i), g = raw > kLimit ? kLimit : raw;
-        const A clamped = u > kLimit ? kLimit : u < -kLimit ? -kLimit : u;
-        const A s = A(1) / (A(1) + exponential(-kGain * g)), glu = g * s, beside = clamped + A(1);
-        const A slope = s * (A(1) + kGain * (g - glu));
-        store(gate + i, raw > kLimit ? A(0) : di * beside * slope);
-        store(up + i, clamped == u ? di * glu : A(0));
-        store(d + i, glu * beside);
-      }
-    }
-  }
-
-  static void gelu(const T* in, T* out, Index begin, Index end, Index n) {
-    const T* p = in + begin * n;
-    T* __restrict__ o = out + begin * n;
-    const Index count = (end - begin) * n;
-    for (Index i = 0; i < count; ++i) {
-      const A x = load(p + i);
-      store(o + i, A(0.5) * x * (A(1) + gelu_tanh(x)));
-    }
-  }
-
-  static void gelu_backward(T* in, T* grad, Index begin, Index end, Index n) {
-    T* __restrict__ p = in + begin * n;
-    T* __restrict__ d = grad + begin * n;
-    const Index count = (end - begin) * n;
-    for (Index i = 0; i < count; ++i) {
-      const A x = load(p + i), t = gelu_tanh(x);
-      store(p + i, load(d + i) * gelu_slope(x, t));
-      store(d + i, A(0.5) * x * (A(1) + t));
-    }
+  static SWEEP_INLINE Gated clamped_swiglu_slopes(A gate, A up, A d) {
+    const A g = gate > kLimit ? kLimit : gate, beside = clamped(up) + A(1);
+    const A s = A(1) / (A(1) + exponential(-kGain * g)), glu = g * s;
+    const A slope = s * (A(1) + kGain * (g - glu));
+    return {gate > kLimit ? A(0) : d * beside * slope, clamped(up) == up ? d * glu : A(0), glu * beside};
   }
 
   // The normal distribution function. The built-in one: an inline function of the library would be one for all
   // instruction sets.
-  static A normal(A x) {
+  static SWEEP_INLINE A normal(A x) {
     const A at = x * A(0.7071067811865476);
     if constexpr (sizeof(A) == sizeof(float))
       return A(0.5) * (A(1) + __builtin_erff(at));
     else
       return A(0.5) * (A(1) + __builtin_erf(at));
   }
-
-  static void gelu_exact(const T* in, T* out, Index begin, Index end, Index n) {
-    for (Index i = begin * n; i < end * n; ++i) {
-      const A x = load(in + i);
-      store(out + i, x * normal(x));
-    }
-  }
-
+  static SWEEP_INLINE A gelu_exact(A x) { return x * normal(x); }
   // The distribution's density is exp(-x^2 / 2) / sqrt(2 pi).
-  static void gelu_exact_backward(T* in, T* grad, Index begin, Index end, Index n) {
-    for (Index i = begin * n; i < end * n; ++i) {
-      const A x = load(in + i), below = normal(x),
-              density = A(0.3989422804014327) * exponential(A(-0.5) * x * x);
-      store(in + i, load(grad + i) * (below + x * density));
-      store(grad + i, x * below);
-    }
+  static SWEEP_INLINE Single gelu_exact_slopes(A x, A d) {
+    const A below = normal(x), density = A(0.3989422804014327) * exponential(A(-0.5) * x * x);
+    return {d * (below + x * density), x * below};
   }
 
-  static void relu(const T* in, T* out, Index begin, Index end, Index n) {
-    for (Index i = begin * n; i < end * n; ++i) {
-      const A x = load(in + i);
-      store(out + i, x > A(0) ? x : A(0));
-    }
-  }
-
-  static void relu_backward(T* in, T* grad, Index begin, Index end, Index n) {
-    for (Index i = begin * n; i < end * n; ++i) {
-      const A x = load(in + i), d = load(grad + i);
-      store(in + i, x > A(0) ? d : A(0));
-      store(grad + i, x > A(0) ? x : A(0));
-    }
-  }
+  static SWEEP_INLINE A relu(A x) { return x > A(0) ? x : A(0); }
+  static SWEEP_INLINE Single relu_slopes(A x, A d) { return {x > A(0) ? d : A(0), relu(x)}; }
 
   // Through order-preserving integers: their maximum may be reordered, so it vectorises; a NaN counts as the
   // largest.
@@ -491,18 +441,12 @@ struct Rows {
             layer_norm,
             layer_norm_backward,
             rope,
-            swiglu,
-            swiglu_backward,
-            geglu,
-            geglu_backward,
-            gelu,
-            gelu_backward,
-            clamped_swiglu,
-            clamped_swiglu_backward,
-            gelu_exact,
-            gelu_exact_backward,
-            relu,
-            relu_backward,
+            {{gated<swiglu>, gated_backward<swiglu_slopes>},
+             {gated<geglu>, gated_backward<geglu_slopes>},
+             {each<gelu>, each_backward<gelu_slopes>},
+             {each<gelu_exact>, each_backward<gelu_exact_slopes>},
+             {gated<clamped_swiglu>, gated_backward<clamped_swiglu_slopes>},
+             {each<relu>, each_backward<relu_slopes>}},
             cross_entropy,
             cross_entropy_backward,
             causal_softmax,

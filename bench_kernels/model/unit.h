@@ -114,7 +114,7 @@ struct StageContext {
   }
   at::Tensor mask_of(std::int64_t layer) const { return spec.full_attention(layer) ? at::Tensor() : mask; }
   std::int64_t local_seq() const { return options.seq_len / layout.cp(); }
-  // Heads that this rank attends with; one that several ranks share counts whole (key_value.h).
+  // Heads that this rank attends with; one that several ranks share counts whole (attention.cpp).
   std::int64_t heads() const { return spec.heads / layout.tp(); }
   std::int64_t kv_heads() const { return spec.kv_heads * layout.key_value->size() / layout.tp(); }
   // Rows of a token table on each rank of the tensor group, padding included.

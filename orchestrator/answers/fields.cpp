@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
@@ -42,10 +43,23 @@ void add_names(LabelUnits& names, const ResultRow& row) {
       name->second = item.value().get<std::string>();
 }
 
-LabelUnits label_names(std::span<const ResultRow> rows) {
+// One row for each text of labels: many rows share one, and reading it takes longer than comparing it.
+std::vector<const ResultRow*> one_by_labels(std::span<const ResultRow> rows) {
+  std::unordered_set<std::string_view> seen;
+  std::vector<const ResultRow*> out;
+  for (const ResultRow& row : rows)
+    if (seen.insert(row.trial.labels).second) out.push_back(&row);
+  return out;
+}
+
+LabelUnits label_names(std::span<const ResultRow* const> rows) {
   LabelUnits names;
-  for (const ResultRow& row : rows) add_names(names, row);
+  for (const ResultRow* row : rows) add_names(names, *row);
   return names;
+}
+
+LabelUnits label_names(std::span<const ResultRow> rows) {
+  return label_names(one_by_labels(rows));
 }
 
 LabelUnits label_names(const ResultColumns& columns) {
@@ -127,18 +141,21 @@ bool lower_is_better(std::string_view metric) {
 std::vector<Field> varying(std::span<const ResultRow> rows) {
   std::vector<Field> out;
   if (rows.empty()) return out;
-  const auto differs = [&](const Field& field) {
-    const Value first = field.of(rows.front());
-    return std::any_of(rows.begin() + 1, rows.end(),
-                       [&](const ResultRow& r) { return field.of(r) != first; });
-  };
   for (const Column& column : columns()) {
-    if (column.role == Role::kAxis && differs(Field(column))) out.emplace_back(column);
+    if (column.role != Role::kAxis) continue;
+    const Value first = column.get(rows.front());
+    if (std::ranges::any_of(rows, [&](const ResultRow& r) { return column.get(r) != first; }))
+      out.emplace_back(column);
   }
-  for (const auto& [name, unit] : label_names(rows)) {
+  const auto labelled = one_by_labels(rows);
+  const auto names = label_names(labelled);
+  for (const auto& [name, unit] : names) {
     if (find_column(name)) continue;
-    const auto field = Field::resolve(name, rows);
-    if (field && differs(*field)) out.push_back(*field);
+    const auto field = Field::among(name, names);
+    if (!field) continue;
+    const Value first = field->of(rows.front());
+    if (std::ranges::any_of(labelled, [&](const ResultRow* r) { return field->of(*r) != first; }))
+      out.push_back(*field);
   }
   return out;
 }

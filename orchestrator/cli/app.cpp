@@ -1,20 +1,23 @@
 #include "orchestrator/cli/app.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <iostream>
+#include <ostream>
 #include <sstream>
+#include <streambuf>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/standard_output.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -95,6 +98,47 @@ std::string footer() {
   std::string out = "Exit codes:\n";
   for (const auto& [code, meaning] : kExitCodes) out += fmt::format("  {:>3}  {}\n", code, meaning);
   return out + "Start here: sweep plan GRID, then sweep run GRID, then sweep best.";
+}
+
+// What commands write their data to. It remembers the first error of the descriptor and takes the rest
+// without writing it, so that a command runs to its end and one place, run(), tells the error.
+class StandardOutput : public std::streambuf {
+ public:
+  explicit StandardOutput(int fd) : fd_(fd) { setp(buffer_.data(), buffer_.data() + buffer_.size()); }
+
+  // errno of the first write that failed; 0: none did. EPIPE: the reader has seen enough, which is no error.
+  int error() const { return error_; }
+
+ protected:
+  int_type overflow(int_type c) override {
+    sync();
+    if (!traits_type::eq_int_type(c, traits_type::eof())) sputc(traits_type::to_char_type(c));
+    return traits_type::not_eof(c);
+  }
+  int sync() override {
+    for (const char* at = pbase(); error_ == 0 && at < pptr();) {
+      const ssize_t n = ::write(fd_, at, static_cast<std::size_t>(pptr() - at));
+      if (n >= 0)
+        at += n;
+      else if (errno != EINTR)
+        error_ = errno;
+    }
+    setp(buffer_.data(), buffer_.data() + buffer_.size());
+    return 0;
+  }
+
+ private:
+  int fd_;
+  int error_ = 0;
+  std::array<char, 1 << 16> buffer_;
+};
+
+// Opens /dev/null for each of the descriptors 0 to 2 that is closed, so that no file of ours gets its number.
+// Writing to a standard output that was closed still fails.
+void fill_closed_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0)
+      ::open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY);  // gets this very number
 }
 
 // A failure to write changes the exit code, unless that names a greater fault.

@@ -1,7 +1,6 @@
 // sweep backup, sweep delete: the database as a file, and what is no longer wanted in it.
 #include <fmt/format.h>
 
-#include <istream>
 #include <ostream>
 
 #include "orchestrator/cli/command.h"

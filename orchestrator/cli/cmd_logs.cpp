@@ -1,33 +1,76 @@
 // sweep logs, ingest: what ranks wrote, and taking in a spool by hand.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
+#include <string>
 
-#include "orchestrator/answers/tables/rank_log.h"
+#include "base/files.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/driver/holder.h"
 #include "orchestrator/driver/spool_root.h"
 #include "orchestrator/run/recovery.h"
+#include "schema/spool.h"
 
 namespace sweep::cli {
 namespace {
 
 struct LogOptions {
   SweepSelector where;
-  answers::LogRequest wanted;
+  std::string trial;           // the id, or its beginning
+  std::optional<i64> attempt;  // nullopt: the last one
+  i64 rank = 0;
   bool json = false;
 };
+struct RankLog {
+  std::string trial;
+  i64 attempt = 0, rank = 0;
+  std::filesystem::path file;
+  std::string text;
+};
+
+Expected<RankLog> rank_log(store::Store& store, i64 sweep, const LogOptions& wanted) {
+  const auto id = store.find_trial(sweep, wanted.trial);
+  if (!id) return tl::unexpected(id.error());
+  const auto attempts = store.attempts(sweep, *id);
+  if (!attempts) return tl::unexpected(attempts.error());
+  const store::AttemptRow* chosen = nullptr;
+  for (const auto& row : *attempts)
+    if (!wanted.attempt || row.id == *wanted.attempt) chosen = &row;
+  if (!chosen)
+    return fail(fmt::format("trial {} has no attempt{}; it was never started", *id,
+                            wanted.attempt ? fmt::format(" {}", *wanted.attempt) : ""));
+  const auto spools = driver::spool_root_of(wanted.where.db);
+  const i64 world = chosen->attempt.trial.world();
+  if (wanted.rank < 0 || wanted.rank >= world)
+    return fail(fmt::format("--rank {}: the trial has ranks 0 to {}", wanted.rank, world - 1));
+  const auto folder = spool::attempt_dir(spools / chosen->allocation, chosen->id);
+  RankLog out{*id, chosen->id, wanted.rank, spool::rank_log(folder, wanted.rank), ""};
+  auto text = files::read(out.file);
+  if (!text)
+    return tl::unexpected(retold(
+        text.error(),
+        fmt::format("{}; logs lie in {} where the run wrote them: imported results have none, and a copy "
+                    "of the database needs that folder beside it",
+                    text.error().message, spools.string())));
+  out.text = std::move(*text);
+  return out;
+}
 
 int logs(Io& io, const LogOptions& o) {
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
-  const auto log =
-      answers::rank_log(*opened->store, opened->sweep.id, driver::spool_root_of(o.where.db), o.wanted);
+  const auto log = rank_log(*opened->store, opened->sweep.id, o);
   if (!log) return refuse(io, log.error());
   if (o.json) {
-    print_document(io, answers::rank_log_json(*log));
+    print_document(io, {{"trial", log->trial},
+                        {"attempt", log->attempt},
+                        {"rank", log->rank},
+                        {"file", log->file.string()},
+                        {"text", log->text}});
     return kAnswered;
   }
   io.err << fmt::format("attempt {} of trial {}, rank {}: {}\n", log->attempt, log->trial, log->rank,
@@ -58,11 +101,11 @@ int ingest(Io& io, const SweepSelector& where) {
 void add_logs(Registry r) {
   auto* c = r.app.add_subcommand("logs", "the log of one rank of a trial's last attempt");
   auto o = std::make_shared<LogOptions>();
-  c->add_option("ID", o->wanted.trial, "trial id, or the beginning of one")->required();
+  c->add_option("ID", o->trial, "trial id, or the beginning of one")->required();
   add_sweep(*c, o->where);
   add_db(*c, o->where);
-  c->add_option("--rank", o->wanted.rank, "which rank")->capture_default_str();
-  c->add_option("--attempt", o->wanted.attempt, "which attempt; absent: the last one");
+  c->add_option("--rank", o->rank, "which rank")->capture_default_str();
+  c->add_option("--attempt", o->attempt, "which attempt; absent: the last one");
   c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->callback([r, o] { r.chosen = [r, o] { return logs(r.io, *o); }; });
 }

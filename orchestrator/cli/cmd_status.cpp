@@ -1,5 +1,4 @@
 // sweep status: how far a sweep is.
-#include <fmt/format.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <istream>
-#include <ostream>
-
 #include "orchestrator/run/recovery.h"
 
 namespace sweep::cli {

@@ -1,7 +1,5 @@
 #include "orchestrator/driver/selftest.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

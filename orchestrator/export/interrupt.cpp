@@ -1,6 +1,5 @@
 #include "orchestrator/export/interrupt.h"
 
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <ctime>

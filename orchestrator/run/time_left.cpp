@@ -1,7 +1,6 @@
 #include "orchestrator/run/time_left.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <vector>
 

@@ -2,25 +2,173 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
 #include <csignal>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <random>
 #include <vector>
 
 #include "base/expected.h"
-#include "orchestrator/serve/session.h"
 
 namespace sweep::serve {
 namespace {
 
 namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
 using asio::ip::tcp;
+using Request = http::request<http::empty_body>;
+using Response = http::response<http::span_body<const char>>;
 
 std::string random_digits() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
 }
+
+struct Shared {
+  Site site;
+  Limits limits;
+  std::string token;
+};
+
+// Bytes read of a refused request, so that the refusal reaches its sender.
+constexpr std::size_t kMostDrained = 1 << 20;
+
+struct Answer {
+  http::status status = http::status::ok;
+  Document document;
+};
+
+Answer plain(http::status status, std::string sentence) {
+  sentence += '\n';
+  return {status,
+          {"text/plain; charset=utf-8", std::make_shared<const std::string>(std::move(sentence)), ""}};
+}
+
+// The part of the target after the token and its slash, without a query; nullopt: another token.
+std::optional<std::string_view> name_behind(std::string_view target, std::string_view token) {
+  target = target.substr(0, target.find('?'));
+  const std::size_t slash = target.find('/', 1);
+  if (target.empty() || target[0] != '/' || slash == std::string_view::npos) return std::nullopt;
+  if (!same_secret(target.substr(1, slash - 1), token)) return std::nullopt;
+  return target.substr(slash + 1);
+}
+
+std::string_view view(beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+Answer answer_to(const Request& request, bool has_body, const Shared& shared) {
+  if (request.count(http::field::host) != 1 || !names_loopback(view(request[http::field::host])))
+    return plain(http::status::misdirected_request, "this server answers to 127.0.0.1 and localhost only");
+  if (request.method() != http::verb::get && request.method() != http::verb::head)
+    return plain(http::status::method_not_allowed, "only GET and HEAD are answered");
+  if (has_body) return plain(http::status::bad_request, "a GET or HEAD has no body");
+  const auto name = name_behind(view(request.target()), shared.token);
+  if (!name)
+    return plain(http::status::not_found,
+                 "there is no such page; take the whole address that `sweep serve` printed");
+  auto document = shared.site(*name);
+  if (!document) return plain(http::status::internal_server_error, document.error().message);
+  if (!document->body) return plain(http::status::not_found, "there is no such page");
+  const bool known = !document->version.empty() &&
+                     view(request[http::field::if_none_match]) == "\"" + document->version + "\"";
+  return {known ? http::status::not_modified : http::status::ok, std::move(*document)};
+}
+
+// One connection, answered request after request until it closes, is idle for too long or fails.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  // `ended` is called once, when the connection is gone, and keeps `shared` alive.
+  Session(tcp::socket socket, const Shared& shared, std::function<void()> ended)
+      : stream_(std::move(socket)), shared_(shared), ended_(std::move(ended)) {}
+  ~Session() { ended_(); }
+
+  bool waits_for_request() const { return reading_; }
+  void close() { stream_.close(); }
+
+  void read() {
+    parser_.emplace();
+    parser_->header_limit(static_cast<std::uint32_t>(shared_.limits.header_bytes));
+    parser_->body_limit(boost::none);  // a body is never read
+    stream_.expires_after(shared_.limits.silence);
+    reading_ = true;
+    http::async_read_header(
+        stream_, buffer_, *parser_,
+        [self = shared_from_this()](beast::error_code error, std::size_t) { self->on_header(error); });
+  }
+
+ private:
+  void on_header(beast::error_code error) {
+    reading_ = false;
+    if (error == http::error::header_limit)
+      return write(plain(http::status::request_header_fields_too_large, "the request's header is too long"),
+                   false);
+    if (error && error.category() == http::make_error_code(http::error::bad_method).category() &&
+        error != http::error::end_of_stream && error != http::error::partial_message)
+      return write(plain(http::status::bad_request, "this is not HTTP"), false);
+    if (error) return;  // gone or silent: the connection closes with this object
+    const Request& request = parser_->get();
+    const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
+    Answer answer = answer_to(request, has_body, shared_);
+    const bool fine = answer.status == http::status::ok || answer.status == http::status::not_modified;
+    write(std::move(answer), fine && request.keep_alive());
+  }
+
+  void write(Answer answer, bool keep_alive) {
+    answer_ = std::move(answer);
+    response_.emplace(answer_.status, 11);
+    response_->set(http::field::content_type, answer_.document.type);
+    response_->set(http::field::cache_control, "no-store");
+    response_->set("X-Content-Type-Options", "nosniff");
+    response_->set("X-Frame-Options", "DENY");
+    response_->set("Referrer-Policy", "no-referrer");
+    response_->set("Cross-Origin-Resource-Policy", "same-origin");
+    if (answer_.status == http::status::method_not_allowed) response_->set(http::field::allow, "GET, HEAD");
+    if (!answer_.document.version.empty())
+      response_->set(http::field::etag, "\"" + answer_.document.version + "\"");
+    const bool unchanged = answer_.status == http::status::not_modified;
+    const bool head = parser_->is_header_done() && parser_->get().method() == http::verb::head;
+    const std::string& body = *answer_.document.body;
+    response_->body() = {body.data(), unchanged || head ? 0 : body.size()};
+    response_->keep_alive(keep_alive);
+    if (!unchanged) response_->content_length(body.size());  // the length that a GET would have
+    stream_.expires_after(shared_.limits.silence);
+    http::async_write(stream_, *response_,
+                      [self = shared_from_this(), keep_alive](beast::error_code error, std::size_t) {
+                        if (error) return;
+                        if (keep_alive) return self->read();
+                        self->stream_.socket().shutdown(asio::socket_base::shutdown_send, error);
+                        self->drain();
+                      });
+  }
+
+  // Closing with unread bytes would reset the connection and take the answer with it.
+  void drain() {
+    stream_.async_read_some(asio::buffer(scrap_),
+                            [self = shared_from_this()](beast::error_code error, std::size_t n) {
+                              self->drained_ += n;
+                              if (!error && self->drained_ < kMostDrained) self->drain();
+                            });
+  }
+
+  beast::tcp_stream stream_;
+  const Shared& shared_;
+  std::function<void()> ended_;
+  beast::flat_buffer buffer_;
+  std::optional<http::request_parser<http::empty_body>> parser_;
+  std::optional<Response> response_;
+  Answer answer_;
+  std::array<char, 4096> scrap_{};
+  std::size_t drained_ = 0;
+  bool reading_ = false;
+};
 
 // The state that connections share; it lives until the last of them is gone.
 class Core : public std::enable_shared_from_this<Core> {
@@ -77,15 +225,17 @@ class Core : public std::enable_shared_from_this<Core> {
   }
   void serve(tcp::socket socket) {
     ++open_;
-    connections_.push_back(start_session(std::move(socket), shared_, [self = shared_from_this()] {
+    const auto session = std::make_shared<Session>(std::move(socket), shared_, [self = shared_from_this()] {
       --self->open_;
       self->accept();
-    }));
+    });
+    connections_.push_back(session);
+    session->read();
   }
 
   tcp::acceptor acceptor_;
   Shared shared_;
-  std::vector<std::weak_ptr<Connection>> connections_;  // the oldest first
+  std::vector<std::weak_ptr<Session>> connections_;  // the oldest first
   int open_ = 0;
   bool accepting_ = false, closed_ = false;
 };

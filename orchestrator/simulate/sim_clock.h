@@ -1,6 +1,7 @@
 // SimClock: a clock that jumps to the next event. It owns the pending events, in order of time and then of
 // insertion, so that a simulation with the same seed repeats every event.
 #pragma once
+#include <boost/asio/io_context.hpp>
 #include <map>
 #include <utility>
 
@@ -16,7 +17,15 @@ class SimClock final : public run::Clock {
   void after(boost::asio::io_context&, Span span, std::function<void()> then) override {
     put(now_ + span, std::move(then));
   }
-  void run(boost::asio::io_context&) override;
+  void run(boost::asio::io_context& io) override {
+    for (;;) {
+      io.poll();  // signals, and what was posted for now
+      if (io.stopped() || waiting_.empty()) return;
+      auto next = waiting_.extract(waiting_.begin());
+      now_ = next.key().first;
+      next.mapped()();
+    }
+  }
 
   // An event beyond the longest simulation never comes; the clock could not count it.
   void after_s(double seconds, std::function<void()> then) {

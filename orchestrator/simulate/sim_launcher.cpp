@@ -1,8 +1,6 @@
 // The simulated cluster: its queue, its broken nodes, the life of an allocation.
 #include "orchestrator/simulate/sim_launcher.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 

@@ -1,7 +1,5 @@
 #include "orchestrator/simulate/simulation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/expected.h"

@@ -2,8 +2,6 @@
 // the transaction that made them loose.
 #include "orchestrator/store/packed_rows.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 

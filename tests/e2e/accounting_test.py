@@ -8,13 +8,10 @@ import getpass
 import os
 import pathlib
 import signal
-import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import accounting
 import processes
-import slurm
+from cluster import accounting, slurm
 from slurm_sweep import END_SECONDS, LAUNCH, Sweep, chosen, folder_of, play, programs, wait
 
 PREEMPTIONS = 4  # more than the three allocations in a row that may be lost

@@ -5,14 +5,10 @@ import csv
 import io
 import json
 import os
-import pathlib
 import re
-import shutil
-import sqlite3
 import subprocess
-import sys
-import tempfile
 
+import bench
 import browser
 
 HOSTILE = "\"'><script>document.title='pwned'</script><img src=x onerror=alert(1)>&é漢"
@@ -38,23 +34,12 @@ def row(batch, tokens, outcome="ok", model="tiny", spread=0.01, **more):
     return line
 
 
-class Bench:
-    def __init__(self, bin_dir, folder):
-        self.bin, self.folder, self.db = bin_dir, folder, folder / "r.db"
-
+class Bench(bench.Bench):
     def make(self, name, rows, question="Which?"):
-        lines, facts = self.folder / "rows.jsonl", self.folder / "facts.json"
-        lines.write_text("".join(json.dumps(r) + "\n" for r in rows))
-        facts.write_text(json.dumps({"gpus": [{"name": HOSTILE}], "driver": "550", "build": HOSTILE}))
-        subprocess.run([self.bin / "result_db", self.db, name, question, lines, facts], check=True)
+        bench.store(self.bin, self.db, name, rows, question, {"gpus": [{"name": HOSTILE}], "driver": "550", "build": HOSTILE})
 
     def sweep(self, *words, code=0, db=True):
-        command = [str(self.bin / "sweep"), *map(str, words), *(["--db", str(self.db)] if db else [])]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=self.folder,
-                              env={**os.environ, "XDG_CONFIG_HOME": str(self.folder)})
-        assert done.returncode == code, f"{command}: exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
-        assert "internal fault" not in done.stderr, done.stderr
-        return done
+        return super().sweep(*words, *(["--db", self.db] if db else []), code=code, env={**os.environ, "XDG_CONFIG_HOME": str(self.folder)})
 
 
 def browser_dom(file):
@@ -121,9 +106,6 @@ def a_reader_that_has_seen_enough_may_leave(b):
     assert done.returncode == 2 and "cannot be written" in done.stderr, done
 
 
-
-
-
 def saved_queries_and_a_file_that_stays_as_it_is(b):
     b.make("s", [row(n, 1000 + n) for n in (1, 2)])
     before = b.db.read_bytes()
@@ -141,12 +123,6 @@ def saved_queries_and_a_file_that_stays_as_it_is(b):
     b.sweep("query", "../mine", code=2)
     b.sweep("query", f"ATTACH '{b.folder}/x.db' AS x", code=2)
     assert b.db.read_bytes() == before, "a query changed the database"
-    with sqlite3.connect(f"file:{b.db}?mode=ro", uri=True) as connection:
-        assert connection.execute("SELECT count(*) FROM results WHERE outcome = 'ok'").fetchone() == (2,)
-    if shell := shutil.which("sqlite3"):
-        done = subprocess.run([shell, "-readonly", b.db, "SELECT count(*) FROM results"], capture_output=True, text=True, check=True)
-        assert done.stdout.strip() == "2", done
-    assert b.db.read_bytes() == before, "the sqlite3 shell had to change the database"
 
 
 def best_says_ties_and_what_was_measured(b):
@@ -170,15 +146,5 @@ CASES = [the_report_answers_and_can_be_pasted, nothing_of_a_result_becomes_marku
          saved_queries_and_a_file_that_stays_as_it_is, best_says_ties_and_what_was_measured]
 
 
-def main():
-    bin_dir, only = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
-    for case in CASES:
-        if only and case.__name__ not in only:
-            continue
-        with tempfile.TemporaryDirectory(prefix="sweep-answers-") as name:
-            case(Bench(bin_dir, pathlib.Path(name)))
-            print("ok      ", case.__name__, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    bench.play(CASES, Bench)

@@ -1,10 +1,10 @@
-"""The faults of things taken away while a sweep runs on a fleet (tests/cluster/fleet.py): each fault strikes once and says what it
+"""The faults of things taken away while a sweep runs on a fleet (tests/e2e/cluster/fleet.py): each fault strikes once and says what it
 did, or None where nothing was there to be struck; what has to be given back goes to Strikes.later."""
 import os
 import signal
 import time
 
-from fleet import attempt_of, host_name_of, signal_all
+from cluster.fleet import attempt_of, host_name_of, signal_all
 
 FOREVER = None
 

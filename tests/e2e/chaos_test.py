@@ -17,14 +17,9 @@ import tempfile
 import time
 import traceback
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
 import chaos_faults
-import daemons
-import fleet
 import fleet_sweep
-import ordinary_user
-import slurm
-import sshd
+from cluster import daemons, fleet, ordinary_user, slurm, sshd
 
 TRIES_OF_A_FAULT = 16   # attempts that one fault may undo: four nodes of an allocation and its inbox, with a margin
 STUCK_SECONDS = 150     # so long without anything new in the database is a hang of ours

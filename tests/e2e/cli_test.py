@@ -2,12 +2,11 @@
 """cli_test.py BIN: the programs as people use them: answers, errors with the way out, exit codes, two runs at once, a disk
 that fills up. Exit 77: a case could not be set up here; its name and the reason are printed."""
 import json
-import pathlib
 import sqlite3
 import subprocess
-import sys
-import tempfile
-import time
+
+import bench
+from processes import wait_for
 
 GRID = """
 name: small
@@ -20,34 +19,14 @@ measure: {warmup_steps: 1, steps: STEPS}
 """
 
 
-class Bench:
-    def __init__(self, bin_dir, folder):
-        self.bin, self.folder = bin_dir, folder
-        self.db = folder / "r.db"
-
+class Bench(bench.Bench):
     def grid(self, steps=3, text=GRID, name="grid.yaml"):
         path = self.folder / name
         path.write_text(text.replace("STEPS", str(steps)))
         return path
 
-    def command(self, *words):
-        return [str(self.bin / "sweep"), *map(str, words)]
-
-    def sweep(self, *words, code=0, **more):
-        done = subprocess.run(self.command(*words), capture_output=True, text=True, timeout=300, cwd=self.folder, **more)
-        assert done.returncode == code, f"sweep {words}: exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
-        return done
-
     def start(self, *words):
-        return subprocess.Popen(self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder)
-
-
-def until(condition, seconds=120):
-    """Waits for something another process does; the deadline only ends a test that has failed."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
+        return subprocess.Popen(self.words(*words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=self.folder)
 
 
 def wrong_input_is_refused_with_the_way_out(b):
@@ -148,7 +127,7 @@ def running(b):
 def a_second_run_watches_and_launches_nothing(b):
     grid = b.grid(steps=400)
     first = b.start("run", grid, "--db", b.db)
-    until(lambda: running(b))
+    wait_for(lambda: running(b), 120, "an attempt runs")
     second = b.start("run", grid, "--db", b.db)
     said, _ = second.communicate(timeout=300)
     first.communicate(timeout=300)
@@ -163,7 +142,7 @@ def a_second_command_does_its_own_work_after_what_it_watched(b):
     for words, seen, there in ((("run", larger), 6, 6), (("resume", "--retry", "ok"), 6, 3)):
         b.db.unlink(missing_ok=True)
         first = b.start("run", grid, "--db", b.db)
-        until(lambda: running(b))
+        wait_for(lambda: running(b), 120, "an attempt runs")
         second = b.start(*words, "--db", b.db)
         said, _ = second.communicate(timeout=300)
         first.communicate(timeout=300)
@@ -185,7 +164,7 @@ def resume_runs_as_the_sweep_was_run(b):
 
 def stop_ends_it_and_resume_goes_on(b):
     first = b.start("run", b.grid(steps=20000), "--db", b.db)
-    until(lambda: running(b))
+    wait_for(lambda: running(b), 120, "an attempt runs")
     b.sweep("stop", "--now", "--db", b.db)
     said, _ = first.communicate(timeout=120)
     assert first.returncode == 1 and "sweep stop" in said, said
@@ -199,10 +178,10 @@ def a_full_disk_is_said_and_nothing_is_lost(b):
     small.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "none", small], capture_output=True, text=True)
     if mounted.returncode != 0:
-        raise Skip("mounting a small tmpfs is not permitted: " + mounted.stderr.strip())
+        raise bench.Skipped("mounting a small tmpfs is not permitted: " + mounted.stderr.strip())
     try:
         db = small / "r.db"
-        done = subprocess.run(b.command("run", b.grid(steps=50), "--db", db), capture_output=True, text=True, timeout=300)
+        done = subprocess.run(b.words("run", b.grid(steps=50), "--db", db), capture_output=True, text=True, timeout=300)
         assert done.returncode in (1, 4), (done.returncode, done.stderr)
         assert any(word in done.stderr for word in ("No space", "disk is full", "full")), done.stderr
         subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
@@ -243,10 +222,6 @@ def a_full_disk_leaves_no_part_of_a_new_database(b):
         subprocess.run(["umount", "-l", small], check=True)
 
 
-class Skip(Exception):
-    pass
-
-
 CASES = [wrong_input_is_refused_with_the_way_out, help_goes_to_standard_output_and_bash_takes_the_completion, the_main_job_from_plan_to_answer,
          the_best_configuration_can_be_pasted_as_a_grid, status_tells_the_best_apart_by_whatever_varies,
          another_sweep_is_predicted_by_the_results_that_are_there, a_second_run_watches_and_launches_nothing,
@@ -254,21 +229,5 @@ CASES = [wrong_input_is_refused_with_the_way_out, help_goes_to_standard_output_a
          stop_ends_it_and_resume_goes_on, a_full_disk_is_said_and_nothing_is_lost, a_full_disk_leaves_no_part_of_a_new_database]
 
 
-def main():
-    bin_dir, only = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:]
-    skipped = False
-    for case in CASES:
-        if only and case.__name__ not in only:
-            continue
-        with tempfile.TemporaryDirectory(prefix="sweep-cli-") as name:
-            try:
-                case(Bench(bin_dir, pathlib.Path(name)))
-                print("ok      ", case.__name__, flush=True)
-            except Skip as reason:
-                skipped = True
-                print("skipped ", case.__name__, reason, flush=True)
-    return 77 if skipped else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    bench.play(CASES, Bench)

@@ -8,11 +8,10 @@ import sys
 import tempfile
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "cluster"))
-import agents  # noqa: E402
-from daemons import wait_for  # noqa: E402
+from cluster import agents
+from cluster.daemons import wait_for
 
+HERE = pathlib.Path(__file__).resolve().parent
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 MODULE = HERE.parents[1] / "python"
 

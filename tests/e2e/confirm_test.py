@@ -15,6 +15,7 @@ import sys
 import tempfile
 import termios
 
+import bench
 import database
 import finished_sweep
 from processes import wait_for
@@ -22,18 +23,7 @@ from processes import wait_for
 COLUMNS, ROWS = 64, 12
 
 
-class Bench:
-    def __init__(self, bin_dir, folder):
-        self.bin, self.folder, self.db = bin_dir, folder, folder / "r.db"
-
-    def words(self, *words):
-        return [str(self.bin / "sweep"), *map(str, words)]
-
-    def sweep(self, *words, code=0):
-        done = subprocess.run(self.words(*words), capture_output=True, text=True, timeout=300, cwd=self.folder)
-        assert done.returncode == code, f"{words} ended with {done.returncode}: {done.stdout}\n{done.stderr}"
-        return done
-
+class Bench(bench.Bench):
     def rows(self, sql):
         return database.rows(self.db, sql)
 

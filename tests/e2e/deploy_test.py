@@ -12,9 +12,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import slurm  # noqa: E402
-import sshd  # noqa: E402
+from cluster import slurm, sshd
 
 BIN, FAKE_RANK, REPOSITORY = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 SKIP = 77

@@ -7,11 +7,8 @@ import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import agents  # noqa: E402  (found by the line above)
-import slurm  # noqa: E402
-import sshd  # noqa: E402
-import sweep_folder  # noqa: E402
+import sweep_folder
+from cluster import agents, slurm, sshd
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 HEAD = """name: where

@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
-"""files_test.py BIN: the database as others meet it: opened unchanged by the sqlite3 shell and by Datasette; a file of
-before the first release, and one of a version to come, refused."""
+"""files_test.py BIN: the database as others meet it: opened unchanged by the sqlite3 shell and by Datasette; a limit on the size of files;
+a holder that says nothing. Files of other versions are in tests/unit/store."""
 import contextlib
 import importlib.util
 import json
 import pathlib
-import re
 import resource
 import shutil
 import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import urllib.request
 
 import answers_test
+import bench
 import processes
 from answers_test import row
 
@@ -66,33 +65,6 @@ def datasette_opens_it_unchanged(b):
     assert b.db.read_bytes() == before, "Datasette had to change the database"
 
 
-def a_file_of_before_the_first_release_is_refused_with_the_way_out(b):
-    b.make("s", [row(1, 1000)])
-    with contextlib.closing(sqlite3.connect(b.db)) as db:
-        db.execute("pragma application_id = 0x53574550")
-        db.execute("pragma user_version = 8")
-    before = b.db.read_bytes()
-    for words in (["best"], ["query", COUNT], ["report", "-o", "x.html"], ["export", "csv"]):
-        said = b.sweep(*words, code=2).stderr
-        assert "sweep export csv" in said and "sweep import" in said, said
-    assert "first release" in b.sweep("merge", b.folder / "into.db", b.db, code=2, db=False).stderr
-    assert b.db.read_bytes() == before
-
-
-def a_file_of_a_version_to_come_is_refused(b):
-    b.make("s", [row(1, 1000)])
-    with contextlib.closing(sqlite3.connect(b.db)) as db:
-        version = db.execute("pragma user_version").fetchone()[0] + 1
-        db.execute(f"pragma user_version = {version}")
-    before = b.db.read_bytes()
-    for words in (["best"], ["query", COUNT], ["report", "-o", "x.html"], ["export", "csv"]):
-        said = b.sweep(*words, code=2).stderr
-        assert re.search(rf"version {version}\b.*newer sweep", said), said
-    into = b.folder / "into.db"
-    assert f"version {version}" in b.sweep("merge", into, b.db, code=2, db=False).stderr
-    assert b.db.read_bytes() == before
-
-
 def a_file_size_limit_is_a_full_disk(b):
     """Under `ulimit -f`, people see a message, not the signal that would end the program."""
     b.make("s", [row(n, 1000 + n) for n in (1, 2)])
@@ -117,12 +89,8 @@ def clean_leaves_a_silent_holder_alone_and_says_so_by_its_exit_code(b):
     b.sweep("clean")
 
 
-CASES = [the_sqlite3_shell_opens_it_unchanged, datasette_opens_it_unchanged, a_file_of_before_the_first_release_is_refused_with_the_way_out,
-         a_file_of_a_version_to_come_is_refused, a_file_size_limit_is_a_full_disk,
+CASES = [the_sqlite3_shell_opens_it_unchanged, datasette_opens_it_unchanged, a_file_size_limit_is_a_full_disk,
          clean_leaves_a_silent_holder_alone_and_says_so_by_its_exit_code]
 
 if __name__ == "__main__":
-    for case in CASES:
-        with tempfile.TemporaryDirectory(prefix="sweep-files-") as scratch:
-            case(answers_test.Bench(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(scratch)))
-            print("ok      ", case.__name__, flush=True)
+    bench.play(CASES, answers_test.Bench)

@@ -1,4 +1,4 @@
-"""A sweep of scripted trials on a fleet (tests/cluster/fleet.py), and what must hold of its database and of the nodes when
+"""A sweep of scripted trials on a fleet (tests/e2e/cluster/fleet.py), and what must hold of its database and of the nodes when
 it is over, whatever happened meanwhile."""
 import contextlib
 import json
@@ -8,8 +8,8 @@ import sqlite3
 import subprocess
 import sys
 
-import daemons
 import database
+from cluster import daemons
 
 # The scripts that tests/support/fake_trial.cpp plays, by number: name, outcome.
 SCRIPTS = [("ok", "ok"), ("oom", "oom"), ("crash_exit", "crash"), ("exception", "crash"), ("unsupported", "unsupported"),

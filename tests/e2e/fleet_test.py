@@ -7,11 +7,8 @@ import pathlib
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import fleet
 import fleet_sweep
-import slurm
-import sshd
+from cluster import fleet, slurm, sshd
 
 SECONDS = 420
 # How many of each, the nodes going round 1, 2, 3, 4.

@@ -7,11 +7,8 @@ import signal
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import daemons
-import fleet
 import fleet_sweep
-import sshd
+from cluster import daemons, fleet, sshd
 
 SINGLES = 24
 # The first needs every node and fails at once; its second attempt waits until the one that hangs is over.

@@ -4,8 +4,8 @@ CSV says reaches no terminal as a control sequence; measurements that cannot be 
 import pathlib
 import subprocess
 import sys
-import tempfile
 
+import bench
 import database
 
 GRID = """name: piped
@@ -18,15 +18,10 @@ measure: {warmup_steps: 1, steps: 2}
 ESCAPE = "\\e[2J\\e]0;x\\a"  # its form in a double-quoted text of a grid file
 
 
-class Bench:
-    def __init__(self, bin_dir, fake_rank, folder):
-        self.bin, self.fake, self.folder, self.db = bin_dir, fake_rank, folder, folder / "r.db"
-
-    def sweep(self, *words, given="", code=0):
-        done = subprocess.run([str(self.bin / "sweep"), *map(str, words)], input=given, capture_output=True, text=True,
-                              timeout=300, cwd=self.folder)
-        assert done.returncode == code, f"{words} ended with {done.returncode}: {done.stdout}\n{done.stderr}"
-        return done
+class Bench(bench.Bench):
+    def __init__(self, bin_dir, folder, fake_rank):
+        super().__init__(bin_dir, folder)
+        self.fake = fake_rank
 
     def said(self, *words, **more):
         done = self.sweep(*words, **more)
@@ -87,14 +82,8 @@ def imports_that_cannot_be_are_refused(b):
     b.sweep("import", "-", "--db", b.folder / "piped.db", given=head + "llama3-8b,h100-sxm-80gb,4096,bf16,1,9000\n")
 
 
-def main():
-    bin_dir, fake = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    for check in (grids_from_pipes_are_planned, a_grid_from_a_pipe_is_run_and_resumed, nothing_hostile_reaches_a_terminal,
-                  imports_that_cannot_be_are_refused):
-        with tempfile.TemporaryDirectory(prefix="sweep-grids-") as folder:
-            check(Bench(bin_dir, fake, pathlib.Path(folder)))
-        print(f"ok  {check.__name__}")
-
+CASES = [grids_from_pipes_are_planned, a_grid_from_a_pipe_is_run_and_resumed, nothing_hostile_reaches_a_terminal,
+         imports_that_cannot_be_are_refused]
 
 if __name__ == "__main__":
-    main()
+    bench.play(CASES, Bench, own=[pathlib.Path(sys.argv[2])])

@@ -8,15 +8,13 @@ left. Further words choose cases.
 import os
 import pathlib
 import signal
-import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import daemons
 import database
-import gridengine
 import processes
 import slurm_sweep
+from cluster import gridengine
+from slurm_sweep import wait
 
 END_SECONDS = 600
 EXPECTED = ["ok", "oom", "crash", "crash", "unsupported", "timeout", "ok", "ok", "ok", "crash"]  # index: number of the script in fake_trial.cpp
@@ -47,10 +45,6 @@ class Sweep(slurm_sweep.Sweep):
 
     def tell(self):
         return super().tell() + self.cluster.tell()
-
-
-def wait(condition, what, seconds=300):
-    return daemons.wait_for(condition, seconds, what, 0.1)
 
 
 def scripted_outcomes(sweep):

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <sstream>
 
 #include "orchestrator/answers/charts/heatmap.h"
 #include "schema/columns.h"

@@ -6,15 +6,13 @@ import csv
 import io
 import json
 import os
-import pathlib
 import re
 import sqlite3
 import subprocess
-import sys
-import tempfile
 import xml.etree.ElementTree
 
 import answers_test
+import bench
 from answers_test import HOSTILE, row
 
 ODD = HOSTILE + "\x1b[31mred\u202e'; DROP TABLE result; -- \"{{7*7}}\""
@@ -151,7 +149,4 @@ def empty_files_are_said_to_be_so(b):
 CASES = [every_command_on_every_database, empty_files_are_said_to_be_so]
 
 if __name__ == "__main__":
-    for case in CASES:
-        with tempfile.TemporaryDirectory(prefix="sweep-hostile-") as scratch:
-            case(answers_test.Bench(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(scratch)))
-            print("ok      ", case.__name__, flush=True)
+    bench.play(CASES, answers_test.Bench)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kubernetes_test.py BIN_DIR: the manifests of examples/kubernetes, their commands run in pods that this machine plays (tests/cluster/pods.py):
+"""kubernetes_test.py BIN_DIR: the manifests of examples/kubernetes, their commands run in pods that this machine plays (tests/e2e/cluster/pods.py):
 a sweep in one pod that is evicted and killed in between, and one over the pods of a Job by ssh. Root only."""
 import importlib.util
 import os
@@ -11,15 +11,13 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import daemons  # noqa: E402  (found by the line above)
-import sshd  # noqa: E402
+from cluster import daemons, sshd
 
 SKIP = 77
 if importlib.util.find_spec("yaml") is None or os.geteuid() != 0 or sshd.missing():
     print("SKIPPED: needs root, PyYAML and sshd")
     sys.exit(SKIP)
-import pods  # noqa: E402  (it needs PyYAML)
+from cluster import pods  # noqa: E402  (it needs PyYAML)
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "kubernetes"

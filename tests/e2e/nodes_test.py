@@ -13,8 +13,7 @@ import tempfile
 import threading
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import agents  # noqa: E402  (found by the line above)
+from cluster import agents
 
 BIN = pathlib.Path(sys.argv[1])
 

@@ -7,11 +7,9 @@ Whatever ended it, no attempt is cancelled, and the next orchestrator takes the 
 """
 import os
 import pathlib
-import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import slurm
+from cluster import slurm
 from slurm_sweep import END_SECONDS, LAUNCH, Sweep, chosen, folder_of, orchestrators, programs, told, wait
 
 CANCELLED = 8  # schema/outcome.h

@@ -10,8 +10,8 @@ import re
 import sqlite3
 import subprocess
 import sys
-import tempfile
 
+import bench
 import finished_sweep
 import schemas
 
@@ -112,7 +112,7 @@ def help_manual_and_documents_name_the_same_exit_codes(b):
 
 def each_document_follows_its_schema(b):
     if not schemas.can_be_checked():
-        raise Skipped("the Python package jsonschema is not here (scripts/setup test installs it)")
+        raise bench.Skipped("the Python package jsonschema is not here (scripts/setup test installs it)")
     rows = json.loads(b.sweep("query", "select trial, outcome from results", "--json", "--db", b.db).stdout)
     trials = {row["outcome"]: row["trial"] for row in rows}
     cases = [("list", DB), ("models", []), ("models", ["tiny-llama"]), ("hardware", []), ("hardware", ["cpu"]), ("doctor", DB), ("status", DB),
@@ -218,15 +218,11 @@ def small_disk(folder, *options):
     folder.mkdir()
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", ",".join(options), "tmpfs", folder], capture_output=True, text=True)
     if done.returncode != 0:
-        raise Skipped("a file system of its own cannot be mounted here: " + done.stderr.strip())
+        raise bench.Skipped("a file system of its own cannot be mounted here: " + done.stderr.strip())
     try:
         yield folder
     finally:
         subprocess.run(["umount", folder], check=True)
-
-
-class Skipped(Exception):
-    pass
 
 
 def a_full_disk_has_an_exit_code_of_its_own_and_leaves_no_half_database(b):
@@ -261,20 +257,5 @@ CASES = [the_table_above_names_every_command, help_manual_and_documents_name_the
          a_read_only_file_system_is_named]
 
 
-def main():
-    bin_dir, only, skipped = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:], False
-    for case in CASES:
-        if only and case.__name__ not in only:
-            continue
-        with tempfile.TemporaryDirectory(prefix="sweep-output-") as name:
-            try:
-                case(Bench(bin_dir, pathlib.Path(name)))
-                print("ok      ", case.__name__, flush=True)
-            except Skipped as why:
-                print("skipped ", case.__name__, "-", why, flush=True)
-                skipped = True
-    sys.exit(77 if skipped else 0)
-
-
 if __name__ == "__main__":
-    main()
+    bench.play(CASES, Bench)

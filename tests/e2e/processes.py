@@ -5,8 +5,9 @@ import os
 import pathlib
 import pty
 import subprocess
-import time
 import uuid
+
+from cluster.daemons import wait_for
 
 MARK = "SWEEP_TEST_MARK"
 
@@ -90,17 +91,6 @@ def by_role(mark):
         elif process.program == "sweep-rank":
             roles["zygote" if "zygote" in process.words and not attempt_of(process) else "rank"].append(process)
     return roles
-
-
-def wait_for(condition, seconds, what):
-    """Polls until condition() is true; a TimeoutError that says what was waited for."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.01)
-    raise TimeoutError(f"after {seconds} s still not: {what}")
 
 
 def wait_until_none(mark, seconds=60):

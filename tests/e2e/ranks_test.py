@@ -10,12 +10,8 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import agents  # noqa: E402  (found by the line above)
-import daemons
 import database
-import slurm
-import sshd
+from cluster import agents, daemons, slurm, sshd
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 MODE = os.environ.get("SWEEP_CLUSTER_MODE") or ("netns" if os.geteuid() == 0 else "plain")

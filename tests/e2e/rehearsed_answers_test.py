@@ -11,6 +11,7 @@ import subprocess
 import sys
 import unittest
 
+import bench
 import sweep_folder
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
@@ -35,13 +36,7 @@ class RehearsedAnswersTest(sweep_folder.SweepFolder):
         for name in ("layouts", "layouts.rehearsal"):
             rows = [{"trial": entry["trial"], "outcome": "ok", "reason": "", "metrics": {**METRICS, "tokens_per_s_gpu": 1000.0 + at},
                      "effective": {}} for at, entry in enumerate(self.plan[:3])]
-            self.make(name, rows + [{"trial": self.plan[3]["trial"], "outcome": "oom", "reason": "asked for 5 GB", "metrics": {}}])
-
-    def make(self, name, rows):
-        lines, facts = self.folder / "rows.jsonl", self.folder / "facts.json"
-        lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        facts.write_text("{}")
-        subprocess.run([BIN / "result_db", self.db, name, "Which?", lines, facts], check=True)
+            bench.store(BIN, self.db, name, rows + [{"trial": self.plan[3]["trial"], "outcome": "oom", "reason": "asked for 5 GB", "metrics": {}}])
 
     def run_sweep(self, *words, program=BIN / "sweep"):
         return subprocess.run([program, *map(str, words)], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL,
@@ -71,7 +66,7 @@ class RehearsedAnswersTest(sweep_folder.SweepFolder):
 
     def test_one_that_is_alone_in_its_database_is_meant(self):
         self.db = self.folder / "alone.db"
-        self.make("layouts.rehearsal", [{"trial": self.plan[0]["trial"], "outcome": "ok", "reason": "", "metrics": METRICS, "effective": {}}])
+        bench.store(BIN, self.db, "layouts.rehearsal", [{"trial": self.plan[0]["trial"], "outcome": "ok", "reason": "", "metrics": METRICS, "effective": {}}])
         for words in (["best"], ["status"], ["table", "batch"], ["explain", self.plan[0]["id"]]):
             self.assertIn(NOTE, self.out(*words, "--db", self.db))
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """report_dom_test.py BIN [PICTURES]: the report in a headless browser at three widths: nothing beyond the page, configurations folded away
 with a button that copies, no script but the page's own, whole labels, figures aligned, two models apart."""
-import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 
+import bench
 import browser
 from answers_test import SPEC, row
 from heatmap_dom_test import expect
@@ -16,8 +16,7 @@ def make(bin_dir, folder):
     models = [{"model": "small-1B", "spec": SPEC}, {"model": "large-8B", "spec": {**SPEC, "layers": SPEC["layers"] + 2}}]
     lines = [row(batch, 100.0 + batch, nodes=nodes, **model) for batch in (1, 2, 4) for nodes in (1, 2) for model in models]
     lines += [row(8, 0, "oom", nodes=1, **models[0]), row(16, 0, "pruned", nodes=1, **models[1])]
-    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    subprocess.run([bin_dir / "result_db", folder / "r.db", "two models", "Which?", folder / "rows.jsonl"], check=True, timeout=60)
+    bench.store(bin_dir, folder / "r.db", "two models", lines)
     subprocess.run([bin_dir / "sweep", "report", "--db", folder / "r.db", "-o", folder / "r.html"], check=True, timeout=120, stderr=subprocess.DEVNULL)
     return folder / "r.html"
 

@@ -10,13 +10,9 @@ import tempfile
 import threading
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import agents  # noqa: E402  (found by the line above)
-import daemons
 import database
-import slurm
-import sshd
-import sweep_folder  # noqa: E402
+import sweep_folder
+from cluster import agents, daemons, slurm, sshd
 
 BIN, FAKE_RANK = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 TRACKER_KEY = "5ec2e7" * 6 + "beef"

@@ -8,10 +8,9 @@ import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import schemas  # noqa: E402
-import slurm  # noqa: E402  (found by the line above)
-import sweep_folder  # noqa: E402
+import schemas
+import sweep_folder
+from cluster import slurm
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 GRID = """name: where

@@ -3,7 +3,6 @@
 chosen stays; the token is nowhere but in the address. What is refused is in tests/unit/serve."""
 import contextlib
 import http.client
-import json
 import pathlib
 import signal
 import sqlite3
@@ -11,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+import bench
 import browser
 from answers_test import row
 from heatmap_dom_test import expect, labels
@@ -18,15 +18,8 @@ from processes import wait_for
 
 FAILED = 4  # schema/outcome.h: crash
 NAME = "live <b>&\"'</script><script>document.title='pwned'</script>"
-
-
-def make(bin_dir, folder):
-    lines = [row(1, 100.0, nodes=1), row(2, 150.0, nodes=1), row(4, 0, "pending", nodes=1), row(1, 90.0, nodes=2),
-             row(2, 0, "oom", nodes=2), row(4, 0, "pending", nodes=2, model=NAME)]
-    (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
-    db = folder / "r.db"
-    subprocess.run([bin_dir / "result_db", db, NAME, "How fast?", folder / "rows.jsonl"], check=True, timeout=60)
-    return db
+LINES = [row(1, 100.0, nodes=1), row(2, 150.0, nodes=1), row(4, 0, "pending", nodes=1), row(1, 90.0, nodes=2),
+         row(2, 0, "oom", nodes=2), row(4, 0, "pending", nodes=2, model=NAME)]
 
 
 def answer_one(db, tokens, outcome=0):
@@ -103,7 +96,7 @@ def a_trial_has_a_page(page, address):
 
 def has_an_index(page, bin_dir, db, pictures):
     """Of a file with several sweeps, and none named."""
-    subprocess.run([bin_dir / "result_db", db, "other", "Why?", db.parent / "rows.jsonl"], check=True, timeout=60)
+    bench.store(bin_dir, db, "other", LINES, "Why?")
     with served(bin_dir, db) as (_, address):
         page.open(address, width=420)
         page.problems.clear()  # of the page whose server was ended
@@ -139,7 +132,8 @@ def status(address, name):
 def main(bin_dir, pictures=None):
     bin_dir = pathlib.Path(bin_dir).resolve()
     with tempfile.TemporaryDirectory() as scratch, browser.page() as page:
-        db = make(bin_dir, pathlib.Path(scratch))
+        db = pathlib.Path(scratch) / "r.db"
+        bench.store(bin_dir, db, NAME, LINES, "How fast?")
         with served(bin_dir, db, "--rows", "model", "--cols", "nodes") as (process, address):
             expect(address.startswith("http://127.0.0.1:") and len(address.rstrip("/").rpartition("/")[2]) == 32, address)
             fills_in(page, db, address, pictures)

@@ -13,11 +13,9 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import slurm
+from cluster import slurm
 from slurm_sweep import END_SECONDS, Sweep, chosen, folder_of, play, programs, wait
 
 HOSTILE = "it's \"$(touch OWNED)`touch OWNED`\" 50%j back\\slash;#"

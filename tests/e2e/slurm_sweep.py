@@ -8,10 +8,9 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import daemons
 import database
 import processes
+from cluster import daemons
 
 END_SECONDS = 400  # far more than any sweep here takes on a busy machine
 

@@ -14,8 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import slurm
+from cluster import slurm
 from slurm_sweep import END_SECONDS, LAUNCH, Sweep, chosen, folder_of, orchestrators, play, programs, wait
 
 # A trainer of a user's own: it reports its steps by hand.

@@ -10,10 +10,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import agents  # noqa: E402  (found by the line above)
-import ordinary_user  # noqa: E402
-import sshd  # noqa: E402
+from cluster import agents, ordinary_user, sshd
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
 SKIP = 77

@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import database
+from processes import wait_for
 
 LARGEST = 12
 # A layout is a pair of threads and grad_bucket_mb; each has its own largest micro-batch. fake 1 plays oom.
@@ -72,10 +72,8 @@ def batch_finds_what_the_grid_finds(b):
 
 def a_search_goes_on_after_an_interruption(b):
     process = subprocess.Popen(b.words(SEARCH, "found"), stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 200
-    while not ((b.folder / "r.db").exists() and database.rows(b.folder / "r.db", "SELECT count(*) FROM results WHERE sweep = 'found' AND outcome = 'ok'")[0][0] >= 2):
-        assert process.poll() is None and time.monotonic() < deadline, "no two results before the end"
-        time.sleep(0.02)
+    wait_for(lambda: b.folder.joinpath("r.db").exists() and b.rows(
+        "SELECT count(*) FROM results WHERE sweep = 'found' AND outcome = 'ok'")[0][0] >= 2, 200, "two results")
     process.send_signal(signal.SIGINT)  # it may have ended by then
     _, said = process.communicate(timeout=200)
     assert process.returncode in (130, 0), said

@@ -7,12 +7,10 @@ written by SLURM_TIME_FORMAT and TZ: none of it may lose, repeat or leave a job.
 import os
 import pathlib
 import signal
-import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import slurm
 import slurm_sweep
+from cluster import slurm
 
 SUBMITTING = {"SBATCH_JOB_NAME": "mine", "SBATCH_ARRAY_INX": "0-2", "SBATCH_TIMELIMIT": "1", "SBATCH_PARTITION": "nowhere", "SBATCH_REQUEUE": "1", "SBATCH_WAIT": "1",
               "SBATCH_OUTPUT": "/dev/null", "SBATCH_EXPORT": "NONE", "SLURM_MEM_PER_CPU": "100",

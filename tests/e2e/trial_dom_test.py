@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+import bench
 import browser
 from answers_test import HOSTILE, row
 from heatmap_dom_test import expect
@@ -54,12 +55,8 @@ def make(bin_dir, folder):
     lines = [pipeline(), row(4, 100.0, nodes=1), crashed(), row(8, 0, "pruned", nodes=1)]
     again = [row(4, 120.0, nodes=1), pipeline()]
     again[1]["metrics"] |= {"tokens_per_s_gpu": 80.0, "step_ms": 160.0}
-    facts = folder / "facts.json"
-    facts.write_text(json.dumps({"driver": "550", "build": HOSTILE}))
-    for name, rows, driver in (("first", lines, "550"), (f"then {HOSTILE}", again, "560")):
-        (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
-        facts.write_text(json.dumps({"driver": driver}))
-        subprocess.run([bin_dir / "result_db", folder / "r.db", name, "Which?", folder / "rows.jsonl", facts], check=True, timeout=60)
+    bench.store(bin_dir, folder / "r.db", "first", lines, facts={"driver": "550"})
+    bench.store(bin_dir, folder / "r.db", f"then {HOSTILE}", again, facts={"driver": "560"})
     ids = json.loads(subprocess.run([bin_dir / "sweep", "query", "--db", folder / "r.db", "--json",
                                      "select trial, outcome, pp from results where sweep = 'first' order by micro_batch_size"],
                                     check=True, capture_output=True, timeout=60).stdout)

@@ -9,10 +9,10 @@ import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / folder) for folder in ("checks", "cluster")]
+sys.path.insert(0, str(HERE.parent / "checks"))
 import check_readme  # noqa: E402  (found by the line above)
-import slurm  # noqa: E402
 import sweep_folder  # noqa: E402
+from cluster import slurm  # noqa: E402
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 REPOSITORY = HERE.parents[1]

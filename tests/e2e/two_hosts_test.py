@@ -16,10 +16,8 @@ import sys
 import tempfile
 import uuid
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cluster"))
-import daemons
 import database
-import sshd
+from cluster import daemons, sshd
 
 TRIALS, END_SECONDS = 12, 600
 BY_DEFAULT = ("folder_stands_still", "host_started_anew")  # the others: by hand, a minute each

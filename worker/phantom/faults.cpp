@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <stdexcept>
 #include <string>
 
 #include "worker/phantom/counters.h"

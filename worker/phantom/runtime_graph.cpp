@@ -1,7 +1,6 @@
 // CUDA graphs: what a stream's capture recorded, launched again as one piece of work after another.
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <utility>
 
 #include "worker/phantom/counters.h"

@@ -1,7 +1,6 @@
 // The CUDA runtime's memory in the order of a stream, and the pools that it comes from: one for each device.
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <optional>
 
 #include "worker/phantom/memory.h"

@@ -1,20 +1,23 @@
 // sweep-rank: one training process. Started by an agent (run, or forked by its zygote), or by hand (check,
 // dry-run).
 #include <ATen/Parallel.h>
+#include <torch/headeronly/version.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "bench_kernels/step/check.h"
+#include "bench_kernels/step/dry_run.h"
 #include "runtime/rank_process.h"
 #include "schema/codec.h"
 #include "schema/rank_launch.h"
-#include "worker/rank/dry_run.h"
-#include "worker/rank/facts.h"
+#include "schema/version.h"
 #include "worker/rank/run_rank.h"
 #include "worker/rank/zygote.h"
 
@@ -88,13 +91,47 @@ void add_layout(CLI::App& command, sweep::Trial& t) {
       ->check(CLI::IsMember({"ring", "all_to_all"}));
 }
 
-int dry_run(const std::string& trials, const std::string& backend, bool tensors) {
+// Trials as JSON lines in, one JSON line out for each, in order. A trial that the step refuses gets {"trial":
+// id, "error": sentence}; the first line that is no trial ends it.
+int dry_run(const std::string& trials, bool cuda, bool tensors) {
+  using namespace sweep;
   std::ifstream file;
   if (!trials.empty()) file.open(trials);
   if (!file) return refuse(trials + ": cannot be read");
   std::istream& in = trials.empty() ? std::cin : file;
-  const auto done = sweep::rank::dry_run(in, std::cout, backend == "cuda", tensors);
-  return done ? 0 : refuse(done.error().message);
+  std::string line;
+  for (i64 number = 1; std::getline(in, line); ++number) {
+    if (line.empty()) continue;
+    const auto trial =
+        parse_json(line).and_then([](const nlohmann::json& json) { return from_json<Trial>(json); });
+    if (!trial)
+      return refuse("line " + std::to_string(number) + " of standard input: " + trial.error().message);
+    const auto answer =
+        step::dry_run_line(*trial, cuda ? step::Backend::kCuda : step::Backend::kCpu, tensors);
+    std::cout << (answer ? *answer : dump({{"trial", trial_id(*trial)}, {"error", answer.error().message}}))
+              << "\n"
+              << std::flush;
+  }
+  return 0;
+}
+
+// The facts of this build of the training half: what `sweep doctor` and the records say about LibTorch. A
+// JSON object: version, build, libtorch, cuda (of the wheel), archs (GPU code it carries), gpu_plugin (built
+// or not). Loads no GPU library.
+std::string facts() {
+  using namespace sweep;
+  std::error_code ec;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", ec);
+  const bool plugin = !ec && std::filesystem::exists(self.parent_path() / "libsweep_cuda.so", ec);
+  nlohmann::json archs = nlohmann::json::array();
+  std::istringstream words(SWEEP_TORCH_ARCHS);
+  for (std::string arch; words >> arch;) archs.push_back(arch);
+  return dump({{"version", kVersion},
+               {"build", kBuild},
+               {"libtorch", TORCH_VERSION},
+               {"cuda", SWEEP_TORCH_CUDA},
+               {"archs", archs},
+               {"gpu_plugin", plugin}});
 }
 
 int serve() {
@@ -117,7 +154,7 @@ int main(int argc, char** argv) {
     code = serve();
   });
   app.add_subcommand("facts", "Print the facts of this build as JSON")->callback([] {
-    std::cout << sweep::rank::facts() << "\n";
+    std::cout << facts() << "\n";
   });
   auto* check_command =
       app.add_subcommand("check", "Print loss and gradient norms of a Hugging Face checkpoint as JSON");
@@ -137,7 +174,7 @@ int main(int argc, char** argv) {
                             "Also print what lives at the peak of the fullest rank, by size");
   std::string trials;
   dry_run_command->add_option("--trials", trials, "A file of trials instead of standard input");
-  dry_run_command->callback([&] { code = dry_run(trials, backend, tensors); });
+  dry_run_command->callback([&] { code = dry_run(trials, backend == "cuda", tensors); });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,20 +1,27 @@
 #include "bench_kernels/comm/cuda/launch.h"
 
 #include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/files.h"
-#include "bench_kernels/comm/cuda/kernel_times.h"
 #include "bench_kernels/comm/cuda/nvrtc.h"
+#include "bench_kernels/kernels/device_ops.h"
 
 namespace sweep::cuda {
 namespace {
@@ -112,6 +119,75 @@ class Functions {
   std::mutex mutex_;
   std::map<std::tuple<int, at::ScalarType, std::string, bool>, CUfunction> functions_;
 };
+
+// How long each fused kernel of this process took on the GPU, and what it moved, in the JSON file that
+// SWEEP_KERNEL_TIMES names: {"kernels": [{kernel, type, launches, ms, bytes}]}. Two events around each
+// launch; the file is written anew after each 64 launches, so that the last of a process are missing. For one
+// rank, and without CUDA graphs.
+class KernelTimes {
+ public:
+  // Null without the variable.
+  static KernelTimes* wanted();
+  explicit KernelTimes(std::string path) : path_(std::move(path)) {}
+  // Before and after a launch, on the current stream.
+  void begin(const kernels::device::Launch&);
+  void end();
+
+ private:
+  struct Timed {
+    std::pair<std::string, at::ScalarType> kernel;
+    std::int64_t bytes;
+    at::cuda::CUDAEvent begin{cudaEventDefault}, end{cudaEventDefault};
+  };
+  struct Sum {
+    std::int64_t launches = 0, bytes = 0;
+    double ms = 0;
+  };
+  void write();
+
+  std::string path_;
+  std::vector<Timed> open_;
+  std::map<std::pair<std::string, at::ScalarType>, Sum> sums_;
+};
+
+KernelTimes* KernelTimes::wanted() {
+  static KernelTimes* const times = [] {
+    const char* path = std::getenv("SWEEP_KERNEL_TIMES");
+    return path == nullptr ? nullptr : new KernelTimes(path);
+  }();
+  return times;
+}
+
+void KernelTimes::begin(const kernels::device::Launch& launch) {
+  Timed& timed = open_.emplace_back();
+  timed.kernel = {launch.kernel, launch.type}, timed.bytes = launch.bytes;
+  timed.begin.record();
+}
+
+void KernelTimes::end() {
+  constexpr std::size_t kAtOnce = 64;
+  open_.back().end.record();
+  if (open_.size() >= kAtOnce) write();
+}
+
+void KernelTimes::write() {
+  open_.back().end.synchronize();
+  for (Timed& timed : open_) {
+    Sum& sum = sums_[timed.kernel];
+    ++sum.launches, sum.bytes += timed.bytes;
+    sum.ms += static_cast<double>(timed.begin.elapsed_time(timed.end));
+  }
+  open_.clear();
+  nlohmann::json rows = nlohmann::json::array();
+  for (const auto& [kernel, sum] : sums_)
+    rows.push_back({{"kernel", kernel.first},
+                    {"type", c10::toString(kernel.second)},
+                    {"launches", sum.launches},
+                    {"ms", sum.ms},
+                    {"bytes", sum.bytes}});
+  (void)files::write_atomically(
+      path_, nlohmann::json{{"kernels", rows}}.dump());  // a diagnosis must not end the rank
+}
 
 // Tells phantom GPUs what the next launch moves: their kernels do not say (docs/phantom.md).
 void tell_phantom(std::int64_t bytes) {

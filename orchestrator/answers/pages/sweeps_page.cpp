@@ -1,7 +1,5 @@
 #include "orchestrator/answers/pages/sweeps_page.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "orchestrator/answers/format.h"

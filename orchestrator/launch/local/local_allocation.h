@@ -1,15 +1,39 @@
 // LocalAllocation: one agent of this machine: its process and its mailbox. It reports events through
 // `report`, from the event loop only. After an Ended it reports nothing.
 #pragma once
+#include <array>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <filesystem>
+#include <functional>
 #include <memory>
 
 #include "orchestrator/launch/local/local.h"
-#include "orchestrator/launch/local/outbox_watch.h"
 #include "orchestrator/launch/spool_mailbox.h"
 #include "orchestrator/launch/watched_child.h"
 
 namespace sweep::launch {
+
+// Calls when a file of a spool may have grown: on a change of its folder, and every 50 ms where the file
+// system reports none. REQUIRES: used on the event loop only.
+class OutboxWatch {
+ public:
+  explicit OutboxWatch(boost::asio::io_context& io) : inotify_(io), poll_(io) {}
+
+  // `look` keeps this object alive until stop().
+  void start(const std::filesystem::path& spool, const std::function<void()>& look);
+  void stop();
+
+ private:
+  void wait_for_change(const std::function<void()>& look);
+  void wait_for_timer(const std::function<void()>& look);
+
+  boost::asio::posix::stream_descriptor inotify_;
+  boost::asio::steady_timer poll_;
+  std::array<char, 4096> events_{};
+  bool stopped_ = false;
+};
 
 class LocalAllocation : public std::enable_shared_from_this<LocalAllocation> {
  public:

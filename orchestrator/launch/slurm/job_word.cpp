@@ -1,7 +1,5 @@
 #include "orchestrator/launch/slurm/job_word.h"
 
-#include <fmt/format.h>
-
 #include "orchestrator/launch/slurm/slurm_state.h"
 
 namespace sweep::launch {

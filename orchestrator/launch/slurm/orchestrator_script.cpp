@@ -1,7 +1,5 @@
 #include "orchestrator/launch/slurm/orchestrator_script.h"
 
-#include <fmt/format.h>
-
 #include "base/text.h"
 #include "orchestrator/launch/batch/batch_script.h"
 #include "orchestrator/launch/slurm/slurm_script.h"

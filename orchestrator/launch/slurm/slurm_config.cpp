@@ -1,7 +1,6 @@
 #include "orchestrator/launch/slurm/slurm_config.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>

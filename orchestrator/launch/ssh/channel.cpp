@@ -6,14 +6,18 @@
 
 #include <array>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
 #include <cerrno>
 #include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "base/process.h"
-#include "orchestrator/launch/ssh/child_input.h"
 #include "orchestrator/launch/watched_child.h"
 
 namespace sweep::launch {
@@ -52,6 +56,49 @@ class Pipes {
 };
 
 }  // namespace
+
+// Writes to the standard input of a child process, in order, without waiting. REQUIRES: used on the event
+// loop only.
+class ChildInput {
+ public:
+  explicit ChildInput(boost::asio::io_context& io) : in_(io) {}
+
+  void open(int fd) { in_.assign(fd); }
+  // `owner` keeps this object alive until everything is written.
+  void write(std::string bytes, const std::shared_ptr<void>& owner) {
+    unwritten_.push_back(std::move(bytes));
+    write_more(owner);
+  }
+  void close_after(const std::shared_ptr<void>& owner) {  // once everything is written
+    closing_ = true;
+    write_more(owner);
+  }
+  void close() {
+    boost::system::error_code ignored;
+    in_.close(ignored);
+  }
+
+ private:
+  void write_more(const std::shared_ptr<void>& owner) {
+    if (writing_ || !in_.is_open()) return;
+    if (unwritten_.empty()) {
+      if (closing_) close();
+      return;
+    }
+    writing_ = true;
+    boost::asio::async_write(in_, boost::asio::buffer(unwritten_.front()),
+                             [this, owner](const boost::system::error_code& error, std::size_t) {
+                               writing_ = false;
+                               if (error) return;  // the process ends
+                               unwritten_.pop_front();
+                               write_more(owner);
+                             });
+  }
+
+  boost::asio::posix::stream_descriptor in_;
+  std::deque<std::string> unwritten_;
+  bool writing_ = false, closing_ = false;
+};
 
 class Channel::Process : public std::enable_shared_from_this<Process> {
  public:

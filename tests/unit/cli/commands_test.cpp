@@ -28,12 +28,6 @@ TEST_F(Commands, BestRefusesAMetricThatNothingIsBetterBy) {
   EXPECT_EQ(ask({"best", "--metric", "tokens_per_s"}).code, kAnswered);
 }
 
-TEST_F(Commands, QueryEndsLinesForOtherPrograms) {
-  start(1);
-  const Answer said = ask({"query", "select trial from results", "--csv"});
-  EXPECT_EQ(said.out, "trial\n" + plan_[0].id + "\n");
-}
-
 TEST_F(Commands, ANameGivenTwiceIsRefused) {
   start(1);
   finish(plan_[0], Outcome::kOk, 5);

@@ -1,7 +1,5 @@
 #include "orchestrator/driver/own_results.h"
 
-#include <cmath>
-
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/plan/planner.h"
 #include "tests/support/model_trial.h"

@@ -2,7 +2,6 @@
 #include "orchestrator/driver/spool_root.h"
 
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>

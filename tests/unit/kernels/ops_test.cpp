@@ -224,8 +224,10 @@ INSTANTIATE_TEST_SUITE_P(Types, Ops, ::testing::Values(at::kFloat, at::kBFloat16
 TEST(RowKernels, WideAndPlainInstructionSetsAgree) {
   const at::Tensor x = at::randn({5, 333}), wide = at::empty({5, 166}), narrow = at::empty({5, 166});
   const at::Tensor even = x.narrow(1, 0, 332).contiguous();
-  row_kernels<float>(true).swiglu(even.const_data_ptr<float>(), wide.mutable_data_ptr<float>(), 0, 5, 166);
-  row_kernels<float>(false).swiglu(even.const_data_ptr<float>(), narrow.mutable_data_ptr<float>(), 0, 5, 166);
+  row_kernels<float>(true).activations[0].forward(even.const_data_ptr<float>(),
+                                                  wide.mutable_data_ptr<float>(), 0, 5, 166);
+  row_kernels<float>(false).activations[0].forward(even.const_data_ptr<float>(),
+                                                   narrow.mutable_data_ptr<float>(), 0, 5, 166);
   EXPECT_LE((wide - narrow).abs().max().item<float>(), 1e-5f);
 }
 

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "base/files.h"
 #include "orchestrator/launch/launch_config.h"
 #include "orchestrator/launch/programs.h"

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <tuple>
 
 namespace sweep::store {
 namespace {

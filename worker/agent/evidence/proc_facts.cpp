@@ -1,8 +1,6 @@
 // Reading /proc, with pids translated between namespaces by NSpid.
 #include "worker/agent/evidence/proc_facts.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cctype>

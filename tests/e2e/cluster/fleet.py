@@ -12,10 +12,7 @@ import subprocess
 import time
 import uuid
 
-import agents
-import daemons
-import slurm
-import sshd
+from cluster import agents, daemons, slurm, sshd
 
 GPUS = 8
 SERVICES = {"slurmd", "slurmctld", "munged", "sshd", "sh", "sleep", "unshare", "nsenter", "shared_folder", "umount",

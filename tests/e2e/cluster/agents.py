@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import zlib
 
-from daemons import MARK, wait_for
+from cluster.daemons import MARK, wait_for
 
 
 def marked(folder):

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 
-import daemons
+from cluster import daemons
 
 SHARE, BINARIES = pathlib.Path("/usr/share/gridengine"), pathlib.Path("/usr/lib/gridengine")
 HOST = "localhost"  # the cluster's name for this machine

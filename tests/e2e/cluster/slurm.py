@@ -20,9 +20,7 @@ import subprocess
 import sys
 import zlib
 
-import accounting
-import daemons
-import networks
+from cluster import accounting, daemons, networks
 
 PROGRAMS = ["munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "scontrol"]
 FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")

@@ -19,7 +19,7 @@ import sys
 import time
 import zlib
 
-import networks
+from cluster import networks
 
 PROGRAMS = ["sshd", "ssh", "ssh-keygen"]
 

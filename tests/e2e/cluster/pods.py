@@ -8,8 +8,8 @@ import signal
 import subprocess
 import zlib
 
-import networks
 import yaml
+from cluster import networks
 
 USER = "sweep"
 SETUP = """set -e
