@@ -148,14 +148,12 @@ std::vector<Field> varying(std::span<const ResultRow> rows) {
       out.emplace_back(column);
   }
   const auto labelled = one_by_labels(rows);
-  const auto names = label_names(labelled);
-  for (const auto& [name, unit] : names) {
+  for (const auto& [name, unit] : label_names(labelled)) {
     if (find_column(name)) continue;
-    const auto field = Field::among(name, names);
-    if (!field) continue;
-    const Value first = field->of(rows.front());
-    if (std::ranges::any_of(labelled, [&](const ResultRow* r) { return field->of(*r) != first; }))
-      out.push_back(*field);
+    const Field field(name, unit);
+    const Value first = field.of(rows.front());
+    if (std::ranges::any_of(labelled, [&](const ResultRow* r) { return field.of(*r) != first; }))
+      out.push_back(field);
   }
   return out;
 }
@@ -164,8 +162,7 @@ std::vector<Field> all_fields(const ResultColumns& columns) {
   std::vector<Field> out;
   for (const Column& column : sweep::columns()) out.emplace_back(column);
   for (const auto& [name, unit] : label_names(columns)) {
-    if (find_column(name)) continue;
-    if (const auto field = Field::resolve(name, columns)) out.push_back(*field);
+    if (!find_column(name)) out.emplace_back(name, unit);
   }
   return out;
 }

@@ -20,6 +20,7 @@ class Field {
   // The same of columns, which hold `labels` where the name may be one.
   static Expected<Field> resolve(std::string_view name, const ResultColumns&);
   explicit Field(const Column& column) : name_(column.key), column_(&column) {}
+  Field(std::string label, std::string unit) : name_(std::move(label)), label_unit_(std::move(unit)) {}
 
   const std::string& name() const { return name_; }
   std::string_view unit() const { return column_ ? column_->unit : std::string_view(label_unit_); }
@@ -29,7 +30,6 @@ class Field {
  private:
   // labels: name -> unit.
   static Expected<Field> among(std::string_view name, const std::map<std::string, std::string>& labels);
-  Field(std::string label, std::string unit) : name_(std::move(label)), label_unit_(std::move(unit)) {}
   std::string name_, label_unit_;
   const Column* column_ = nullptr;  // null: a label
 };

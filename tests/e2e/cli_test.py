@@ -199,7 +199,7 @@ def a_full_disk_leaves_no_part_of_a_new_database(b):
     small.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", small], capture_output=True, text=True)
     if mounted.returncode != 0:
-        raise Skip("mounting a small tmpfs is not permitted: " + mounted.stderr.strip())
+        raise bench.Skipped("mounting a small tmpfs is not permitted: " + mounted.stderr.strip())
     measured = b.folder / "measured.csv"
     measured.write_text("model,hardware,seq_len,precision,mbs,tok_s_gpu\nllama3-8b,h100-sxm-80gb,4096,bf16,1,100\n")
     made = 0
