@@ -28,7 +28,7 @@ RESULTS_VARIABLE = "SWEEP_RESULTS_FILE"  # a path; {rank} in it becomes the rank
 STACKS_VARIABLE = "SWEEP_STACKS_PIPE"  # a pipe; {rank} in it becomes the rank; each byte asks where this process is
 FLUSH_SECONDS = 0.05  # lines wait at most so long for the next write, which keeps the cost of short steps low
 LONGEST_MESSAGE = 2000
-_NOT_NUMBERS = (float("inf"), float("-inf"))  # JSON has none, nor NaN
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode  # JSON has neither NaN nor infinity
 
 
 def rank():
@@ -38,6 +38,26 @@ def rank():
         if distributed is not None and distributed.is_initialized():
             return distributed.get_rank()
     return int(os.environ.get("RANK") or 0)
+
+
+def _number(kind, value):
+    """An int or a float (kind) of what a script told, which may be a number of another library or a tensor; None where it is no number."""
+    with contextlib.suppress(Exception):
+        return kind(value)
+    return None
+
+
+def _whole(value):
+    """As _number, of something that is counted: None where it is negative too."""
+    found = _number(int, value)
+    return found if found is not None and 0 <= found < 2**63 else None
+
+
+def _sayable(value):
+    with contextlib.suppress(Exception):
+        _encode(value)
+        return True
+    return False
 
 
 class Report:
@@ -51,12 +71,17 @@ class Report:
         threading.Thread(target=self._flush_late_lines, name="sweep_trial", daemon=True).start()
 
     def line(self, kind, now=False, **fields):
-        """One line; fields that are None or no number (a loss may become NaN) are left out. now: written at once, else within FLUSH_SECONDS."""
+        """One line; fields that are None or that JSON has no value for (a loss may become NaN) are left out: a report never ends a training.
+        now: written at once, else within FLUSH_SECONDS."""
         if os.getpid() != self._pid:  # a forked data loader worker is not the trainer
             return
-        said = {"v": VERSION, "kind": kind, **{key: value for key, value in fields.items() if value is not None and value not in _NOT_NUMBERS and value == value}}
+        said = {"v": VERSION, "kind": kind, **{key: value for key, value in fields.items() if value is not None}}
+        try:
+            text = _encode(said)
+        except Exception:
+            text = _encode({key: value for key, value in said.items() if _sayable(value)})
         with self._lock:
-            self._waiting.append(json.dumps(said, separators=(",", ":")))
+            self._waiting.append(text)
             if now or time.monotonic() - self._written >= FLUSH_SECONDS:
                 self._write()
             elif len(self._waiting) == 1:
@@ -325,7 +350,7 @@ class Watch:
         if mark is None:
             return
         self.pending.append(Step(self.steps + 1, self.marks, self.begun, list(self.forwards), self.optimizer_begun, mark,
-                                 self.tokens() if callable(self.tokens) else self.tokens or self.seen_tokens or None,
+                                 _whole(self.tokens() if callable(self.tokens) else self.tokens) or self.seen_tokens or None,
                                  self.loss_value))
         self._say_pending()
         self.steps, self.begun, self.loss_value = self.steps + 1, mark, None
@@ -335,7 +360,7 @@ class Watch:
 
     def loss(self, value):
         """The loss of the step under way (a number; a tensor costs a wait for the GPU)."""
-        self.loss_value = float(value)
+        self.loss_value = _number(float, value)
 
     def close(self):
         self._say_pending(wait=True)
@@ -443,8 +468,8 @@ _any = None  # the watch of an unknown script; it stands down where the script r
 
 
 def watch(model=None, optimizer=None, tokens=None):
-    """Reports every step of `optimizer`, and the time spent in `model`. tokens: of this rank in a step, a number or a
-    function; without it they are counted from the model's input ids. The Watch, or None outside of a sweep."""
+    """Reports every step of `optimizer`, and the time spent in `model`. tokens: of this rank in a step, a number (of
+    any library) or a function that gives one; without it they are counted from the model's input ids. The Watch, or None outside of a sweep."""
     to = report()
     if to is None:
         return None
@@ -473,8 +498,8 @@ def step(tokens=None, loss=None):
     if _manual is None:
         _stand_down()
         _manual = Watch(to)
-    _manual.tokens = tokens if tokens is None or callable(tokens) else int(tokens)  # numbers of NumPy, JAX and PyTorch too
-    _manual.loss_value = None if loss is None else float(loss)
+    _manual.tokens = tokens
+    _manual.loss(loss)
     _manual.step_ends()
 
 

@@ -83,6 +83,7 @@ void add_heatmap(Registry r) {
   auto o = std::make_shared<HeatmapCommand>();
   add_sweep(*c, o->where);
   add_db(*c, o->where);
+  add_json_errors(*c);
   c->add_option("--rows", o->options.rows,
                 "axis of the rows; absent: of the two axes that matter most the one with more values");
   c->add_option("--cols", o->options.cols, "axis of the columns; absent: the other one");

@@ -113,7 +113,7 @@ int plan_grid(Io& io, const PlanOptions& o) {
                    [](const PlanEntry& a, const PlanEntry& b) { return a.order < b.order; });
   auto rehearsed = answers::rehearsed_in(o.where.db);
   if (!rehearsed) return refuse(io, rehearsed.error());
-  const answers::PlanView view{entries, std::move(*rehearsed)};
+  const answers::PlanView view{entries, std::move(*rehearsed), planned->grid.name};
   if (o.json) {
     for (const auto& entry : entries) io.out << dump(answers::plan_entry_json(view, entry)) << '\n';
     return kAnswered;

@@ -46,6 +46,7 @@ struct RunOptions {
 
 void add_run_options(CLI::App& c, RunOptions& o) {
   add_db(c, o.where);
+  add_json_errors(c);
   add_launcher_name(c, o.launch.on, "where to run; absent: what the grid's launch section names, else local");
   c.add_option("--slots", o.launch.slots,
                "CPU ranks or GPUs to use at once; 1: one trial at a time; absent: all of this machine, 1 for "

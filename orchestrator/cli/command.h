@@ -114,6 +114,9 @@ struct SweepSelector {
 void add_db(CLI::App& command, SweepSelector&);
 void add_sweep(CLI::App& command, SweepSelector&);  // optional positional: absent means the latest
 
+// --json of a command that prints no document: only its error is JSON (Io::json).
+void add_json_errors(CLI::App& command);
+
 // Error: there is no such file, and how one is made.
 Expected<void> database_is_there(const std::string& db);
 

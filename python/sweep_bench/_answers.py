@@ -16,13 +16,13 @@ def database(db: Path | None) -> str:
     return os.fspath(db) if db is not None else os.environ.get("SWEEP_DB", "sweep.db")
 
 
-def _of(sweep: str | None, db: Path | None) -> list[str]:
-    return [*([sweep] if sweep else []), "--db", database(db)]
+def _of(sweep: str | None) -> list[str]:
+    return [sweep] if sweep else []
 
 
 def sweeps(db: Path | None = None) -> list[dict[str, typing.Any]]:
     """The sweeps of a database: name, kind (measured, rehearsal), trials, answered, ok, last_result (UTC), run_by, question."""
-    return ask("list", "sweeps", "--db", database(db))
+    return ask("list", "sweeps", db=database(db))
 
 
 def best(sweep: str | None = None, *, by: str | None = None, metric: str | None = None, db: Path | None = None) -> list[dict[str, typing.Any]]:
@@ -31,10 +31,7 @@ def best(sweep: str | None = None, *, by: str | None = None, metric: str | None 
     sweep: its name; None: the latest that was measured. by: axes that make groups, as "nodes" or "tp,pp". metric: what
     decides; None: tokens_per_s_gpu (tokens a second and GPU), of which more is better.
     """
-    words = ["best", *_of(sweep, db)]
-    words += ["--by", by] if by else []
-    words += ["--metric", metric] if metric else []
-    return ask(*words)
+    return ask("best", *_of(sweep), db=database(db), by=by, metric=metric)
 
 
 def explain(trial: str, sweep: str | None = None, *, db: Path | None = None) -> dict[str, typing.Any]:
@@ -42,7 +39,7 @@ def explain(trial: str, sweep: str | None = None, *, db: Path | None = None) -> 
 
     Bytes are bytes, times end in their unit (`_ms`, `_s`, `_ns`); null: not measured.
     """
-    return ask("explain", trial, *_of(sweep, db))
+    return ask("explain", trial, *_of(sweep), db=database(db))
 
 
 class Page:
@@ -66,23 +63,20 @@ class Page:
         return f"<{self.title}: {len(self.html)} bytes of HTML; .save(FILE) writes it>"
 
 
-def _page(command: str, title: str, words: list[str]) -> Page:
+def _page(command: str, sweep: str | None, **options: object) -> Page:
     with tempfile.TemporaryDirectory(prefix="sweep-page-") as folder:
         file = pathlib.Path(folder) / "page.html"
-        text(command, *words, "-o", file)
-        return Page(file.read_text(encoding="utf-8"), title)
+        text(command, *_of(sweep), output=file, **options)
+        return Page(file.read_text(encoding="utf-8"), f"{command} of {sweep or 'the latest sweep'}")
 
 
 def heatmap(sweep: str | None = None, *, rows: str | None = None, cols: str | None = None, value: str | None = None,
             db: Path | None = None) -> Page:
     """Two axes and one metric, with the best configuration of every cell. None: the two axes that matter most, and
     tokens_per_s_gpu (tokens a second and GPU)."""
-    words = _of(sweep, db)
-    for option, given in (("--rows", rows), ("--cols", cols), ("--value", value)):
-        words += [option, given] if given else []
-    return _page("heatmap", f"heatmap of {sweep or 'the latest sweep'}", words)
+    return _page("heatmap", sweep, db=database(db), rows=rows, cols=cols, value=value)
 
 
 def report(sweep: str | None = None, *, metric: str | None = None, db: Path | None = None) -> Page:
     """The page that answers the sweep's question: the best, what it costs, what failed, how to run it again."""
-    return _page("report", f"report of {sweep or 'the latest sweep'}", _of(sweep, db) + (["--metric", metric] if metric else []))
+    return _page("report", sweep, db=database(db), metric=metric)

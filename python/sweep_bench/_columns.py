@@ -9,7 +9,7 @@ import math
 import subprocess
 import typing
 
-from ._programs import error_of, program
+from ._programs import SweepError, error_of, words_of
 
 Frame = typing.Any
 
@@ -37,8 +37,10 @@ class Column:
 
 
 def read(db: str, sweep: str, columns: collections.abc.Sequence[str] | None) -> list[Column]:
-    words = [program("sweep"), "export", "columns", sweep, "--db", db, "--json"]
-    words += ["--columns", ",".join(columns)] if columns is not None else []
+    names = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    if names is not None and (not names or len(set(names)) < len(names)):
+        raise SweepError(f"columns is {names}: name at least one column, and each once, or leave it out for all", "invalid_value")
+    words = words_of("export", "columns", sweep, db=db, columns=None if names is None else ",".join(names))
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
     with process.stdout, process.stderr:

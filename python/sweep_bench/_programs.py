@@ -24,7 +24,10 @@ def program(name: str) -> str:
     """The path of a program: $SWEEP_BIN, else the one of this package, else the one on the PATH."""
     folder = os.environ.get("SWEEP_BIN")
     if folder:
-        return str(pathlib.Path(folder) / name)
+        given = pathlib.Path(folder) / name
+        if not os.access(given, os.X_OK):
+            raise SweepError(f"SWEEP_BIN is {folder}: there is no program {name} in it; name the folder of the programs, or unset it", "not_found")
+        return str(given)
     own = PACKAGE / "bin" / name
     if own.exists():
         return str(own)
@@ -35,9 +38,16 @@ def program(name: str) -> str:
     return found
 
 
-def ask(*words: object) -> typing.Any:
+def words_of(command: str, *given: object, **options: object) -> list[str]:
+    """A call of `sweep`. given: what it works on, which never counts as an option although it may begin with `-`. options: of their
+    names; None or an empty text: not given."""
+    named = [f"--{name}={value}" for name, value in options.items() if value not in (None, "")]
+    return [program("sweep"), command, *named, "--json", "--", *map(str, given)]
+
+
+def ask(command: str, *given: object, **options: object) -> typing.Any:
     """What a command prints with --json. Exit code 1 is an answer: some trial has none."""
-    done = subprocess.run([program("sweep"), *map(str, words), "--json"], capture_output=True, text=True)
+    done = subprocess.run(words_of(command, *given, **options), capture_output=True, text=True)
     try:
         said = json.loads(done.stdout) if done.stdout.strip() else None
     except json.JSONDecodeError:
@@ -47,9 +57,9 @@ def ask(*words: object) -> typing.Any:
     return said
 
 
-def text(*words: object) -> str:
-    """What a command prints."""
-    done = subprocess.run([program("sweep"), *map(str, words)], capture_output=True, text=True)
+def text(command: str, *given: object, **options: object) -> str:
+    """What a command prints that has no JSON but its errors."""
+    done = subprocess.run(words_of(command, *given, **options), capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise error_of(done)
     return done.stdout
@@ -57,12 +67,12 @@ def text(*words: object) -> str:
 
 def error_of(done: subprocess.CompletedProcess[str]) -> SweepError:
     """Of a command that failed: with --json its last line on standard error is an object (docs/json.md)."""
-    last = done.stderr.strip().rsplit("\n", 1)[-1]
+    said = done.stderr.strip()
     try:
-        error = json.loads(last)["error"]
+        error = json.loads(said.rsplit("\n", 1)[-1])["error"]
         return SweepError(error["message"], error["kind"], done.returncode)
     except (ValueError, KeyError, TypeError):
-        return SweepError(last.removeprefix("sweep: ") or f"sweep ended with exit code {done.returncode}", "failed", done.returncode)
+        return SweepError(said.removeprefix("sweep: ") or f"sweep ended with exit code {done.returncode}", "failed", done.returncode)
 
 
 def _become(name: str) -> typing.NoReturn:

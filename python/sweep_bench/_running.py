@@ -6,13 +6,12 @@ import contextlib
 import html
 import json
 import os
-import pathlib
-import re
 import signal
 import subprocess
 import sys
 import tempfile
 import typing
+import warnings
 
 from . import _answers, _frames
 from ._answers import Path, database
@@ -21,27 +20,12 @@ from ._programs import SweepError, ask, error_of, program
 Grid = typing.Union[Path, "collections.abc.Mapping[str, typing.Any]"]
 
 
-def _words_of(grid: Grid) -> tuple[str, str]:
+def grid_word(grid: Grid) -> tuple[str, str]:
     """How `sweep` is given a grid: a path, or standard input and its text. JSON is YAML too; paths in it count from here."""
-    return ("-", json.dumps(grid)) if isinstance(grid, collections.abc.Mapping) else (os.fspath(grid), "")
-
-
-def _name_of(grid: Grid) -> str:
     if isinstance(grid, collections.abc.Mapping):
-        name = grid.get("name")
-    else:
-        text = pathlib.Path(grid).read_text(encoding="utf-8")
-        found = re.search(r"^name:\s*['\"]?([^'\"#\s]+)", text, re.M)
-        name = found.group(1) if found else _json_name(text)
-    if not name:
-        raise SweepError("the grid has no `name`", "missing")
-    return str(name)
-
-
-def _json_name(text: str) -> str | None:
-    with contextlib.suppress(ValueError, AttributeError):  # no JSON, or no object
-        return typing.cast("str | None", json.loads(text).get("name"))
-    return None
+        return "-", json.dumps(grid)
+    path = os.fspath(grid)
+    return (os.path.join(".", path) if path.startswith("-") else path), ""
 
 
 def _shown(value: float | None, unit: float = 1) -> str:
@@ -67,13 +51,23 @@ class Plan(collections.abc.Sequence):
         return [each for each in self.trials if each["admitted"]]
 
     @property
-    def predicted_seconds(self) -> float:
-        """Of all trials that would run, one after the other."""
-        return sum(each.get("predicted_seconds") or 0.0 for each in self.admitted)
+    def untimed(self) -> int:
+        """How many would run of which nothing predicts the time."""
+        return sum(each["predicted_seconds"] is None for each in self.admitted)
+
+    @property
+    def predicted_seconds(self) -> float | None:
+        """Of all trials that would run, one after the other, without the untimed ones; None: all are untimed."""
+        if self.untimed and self.untimed == len(self.admitted):
+            return None
+        return sum(each["predicted_seconds"] or 0.0 for each in self.admitted)
 
     def __repr__(self) -> str:
-        return (f"{self.name}: {len(self.admitted)} of {len(self)} trials would run, {self.predicted_seconds:.0f} s predicted one after "
-                "the other")
+        seconds = self.predicted_seconds
+        time = "of unknown time before the first result" if seconds is None else \
+            f"{'at least ' if self.untimed else ''}{seconds:.0f} s predicted one after the other"
+        untimed = f", {self.untimed} trials of unknown time" if self.untimed and seconds is not None else ""
+        return f"{self.name}: {len(self.admitted)} of {len(self)} trials would run, {time}{untimed}"
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -86,10 +80,10 @@ class Plan(collections.abc.Sequence):
 
 
 class Run:
-    """A sweep in its database: what `run` gives. `answered` is true if every trial has an answer."""
+    """A sweep in its database: what `run` gives."""
 
-    def __init__(self, sweep: str, db: str, answered: bool):
-        self.sweep, self.db, self.answered = sweep, db, answered
+    def __init__(self, sweep: str, db: str):
+        self.sweep, self.db = sweep, db
 
     def results(self, columns: collections.abc.Sequence[str] | None = None, **options: typing.Any) -> typing.Any:
         """As `sweep_bench.results`."""
@@ -113,10 +107,21 @@ class Run:
 
     def status(self) -> dict[str, typing.Any]:
         """Counts by outcome, the best so far, who runs it, GPU-hours."""
-        return ask("status", self.sweep, "--db", self.db)
+        return ask("status", self.sweep, db=self.db)
+
+    @property
+    def answered(self) -> bool:
+        """Whether every trial has an answer by now."""
+        status = self.status()
+        failed = sum(count for outcome, count in status["outcomes"].items() if outcome not in ("ok", "oom", "unsupported", "pruned"))
+        return not (status["pending"] or status["running"] or failed)
 
     def __repr__(self) -> str:
-        return f"<sweep {self.sweep} in {self.db}: {'every trial has an answer' if self.answered else 'some trials have no answer'}>"
+        try:
+            state = "every trial has an answer" if self.answered else "some trials have no answer"
+        except SweepError as error:  # --as-job: it may not have begun
+            state = str(error)
+        return f"<sweep {self.sweep} in {self.db}: {state}>"
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>{self.heatmap()._repr_html_()}"
@@ -125,11 +130,17 @@ class Run:
 def plan(grid: Grid, *, db: Path | None = None) -> Plan:
     """What would run of a grid (a file, or a mapping of the same keys), in which order, and what is pruned and why.
     Nothing is started. Raises SweepError where the grid is wrong."""
-    word, said = _words_of(grid)
-    done = subprocess.run([program("sweep"), "plan", word, "--json", "--db", database(db)], input=said, capture_output=True, text=True)
+    trials = [json.loads(line) for line in _planned(grid, database(db))]
+    return Plan(trials[0]["sweep"], trials)
+
+
+def _planned(grid: Grid, db: str, *options: str) -> list[str]:
+    """A line of JSON for each trial; there is at least one."""
+    word, text = grid_word(grid)
+    done = subprocess.run([program("sweep"), "plan", word, "--json", f"--db={db}", *options], input=text, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise error_of(done)
-    return Plan(_name_of(grid), [json.loads(line) for line in done.stdout.splitlines() if line])
+    return done.stdout.rstrip("\n").split("\n")
 
 
 def run(grid: Grid, *, db: Path | None = None, rehearse: bool = False, yes: bool = False, progress: bool = True,
@@ -141,23 +152,27 @@ def run(grid: Grid, *, db: Path | None = None, rehearse: bool = False, yes: bool
     options: further words of `sweep run`, as ["--on", "slurm"]. Ctrl-C ends the run as it ends the command; the same call
     goes on. Raises SweepError where nothing could run.
     """
-    name = _name_of(grid) + (".rehearsal" if rehearse else "")
-    word, text = _words_of(grid)
+    if {"-h", "--help"} & set(options):
+        raise SweepError("--help runs nothing; `sweep run --help` shows what can be given", "invalid_value")
+    points = [word for before, word in zip(["", *options], options) if "--max-points" in (before, word.split("=")[0])]
+    name = json.loads(_planned(grid, database(db), "--no-dry-run", *points)[0])["sweep"]
+    name += ".rehearsal" if rehearse or "--rehearse" in options else ""
+    word, text = grid_word(grid)
     with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as told:
         given.write(text)
         given.seek(0)
-        words = [program("sweep"), "run", word, "--db", database(db), "--quiet", *(["--rehearse"] if rehearse else []),
+        words = [program("sweep"), "run", word, f"--db={database(db)}", "--quiet", "--json", *(["--rehearse"] if rehearse else []),
                  *(["--yes"] if yes else []), *options]
         # A group of its own: Ctrl-C comes through us, once.
         process = subprocess.Popen(words, stdin=given, stdout=told, stderr=subprocess.STDOUT, start_new_session=True)
         code = _follow(process, name, database(db), progress)
         told.seek(0)
-        said = told.read().strip()
+        said = told.read()
     if code == 130:
         raise KeyboardInterrupt("interrupted; the same call goes on")
     if code not in (0, 1):
-        raise SweepError(said.removeprefix("sweep: ") or f"sweep ended with exit code {code}", "failed", code)
-    return Run(name, database(db), code == 0)
+        raise error_of(subprocess.CompletedProcess(words, code, "", said))
+    return Run(name, database(db))
 
 
 def _follow(process: subprocess.Popen[typing.Any], name: str, db: str, progress: bool) -> int:
@@ -168,7 +183,7 @@ def _follow(process: subprocess.Popen[typing.Any], name: str, db: str, progress:
                 process.wait(0.5 if bar else None)
             with contextlib.suppress(SweepError):  # the database may not be there yet
                 if bar is not None:
-                    _draw(bar, ask("status", name, "--db", db))
+                    _draw(bar, ask("status", name, db=db))
         except KeyboardInterrupt:
             process.send_signal(signal.SIGINT)
     if bar is not None:
@@ -206,7 +221,9 @@ class _PlainBar:
 
 def _bar(name: str) -> typing.Any:
     try:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # tqdm's, in a notebook without ipywidgets: the bar is of text then
+            from tqdm.auto import tqdm
     except ImportError:
         return _PlainBar(name)
     return tqdm(desc=name, unit="trial", total=0)

@@ -5,38 +5,43 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
+import pathlib
 import subprocess
 import typing
 
 from . import _answers
-from ._programs import SweepError, ask, program, text
+from ._programs import SweepError, ask, error_of, program, text, words_of
+from ._running import Plan, grid_word
 from ._running import plan as _plan
 
 RULES = ("Plan, look, run, answer. Never call run before the user has seen the plan of the same grid: run wants the word that plan gave. "
          "null means not measured. Times of a rehearsal are modelled.")
+MOST_ROWS, MOST_CHARACTERS, MOST_SECONDS = 500, 100_000, 30  # of the answer to a query
 
 
-def _word(grid: str) -> str:
-    """What only a plan of this text gives: a run without its plan is refused."""
-    return hashlib.sha256(grid.encode()).hexdigest()[:12]
-
-
-def plan(grid_file: str, db: str = "sweep.db") -> dict[str, typing.Any]:
-    """What a grid file would run, what is pruned and why; starts no trial. Show it to the user: `word` lets run start it."""
+def _word(grid_file: str, rehearse: bool, db: str) -> tuple[str, Plan]:
+    """A plan, and what only the same plan gives again. The ids of trials cover the files that the grid names, its text the rest."""
+    text = pathlib.Path(grid_file).read_bytes()
     found = _plan(grid_file, db=db)
+    what = [sorted(each["id"] for each in found.admitted), rehearse, os.path.realpath(db)]
+    return hashlib.sha256(text + json.dumps(what).encode()).hexdigest()[:12], found
+
+
+def plan(grid_file: str, rehearse: bool = False, db: str = "sweep.db") -> dict[str, typing.Any]:
+    """What a grid file would run, what is pruned and why; starts no trial. Show it to the user: `word` lets run start it, with the same
+    rehearse and db. predicted_seconds: without the `untimed` trials, whose time nothing predicts."""
+    word, found = _word(grid_file, rehearse, db)
     keys = ("id", "admitted", "rule", "reason", "predicted_bytes", "predicted_ms", "predicted_seconds")
-    with open(grid_file, encoding="utf-8") as file:
-        word = _word(file.read())
-    return {"word": word, "would_run": len(found.admitted), "predicted_seconds": found.predicted_seconds,
+    return {"word": word, "would_run": len(found.admitted), "predicted_seconds": found.predicted_seconds, "untimed": found.untimed,
             "trials": [{key: each.get(key) for key in keys} for each in found.trials[:100]], "of": len(found)}
 
 
 def run(grid_file: str, word: str, rehearse: bool = False, db: str = "sweep.db") -> str:
     """Starts a planned grid in the background; rehearse: on phantom GPUs. `status` follows it, `stop` ends it."""
-    with open(grid_file, encoding="utf-8") as file:
-        if word != _word(file.read()):
-            raise ValueError("this grid has not been planned as it is now: call plan, show it, and pass its word")
-    words = [program("sweep"), "run", grid_file, "--db", db, "--detach", "--quiet", *(["--rehearse"] if rehearse else [])]
+    if word != _word(grid_file, rehearse, db)[0]:
+        raise ValueError("this has not been planned as it is now, with this rehearse and db: call plan, show it, and pass its word")
+    words = [program("sweep"), "run", grid_word(grid_file)[0], f"--db={db}", "--detach", "--quiet", *(["--rehearse"] if rehearse else [])]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise ValueError(done.stderr.strip())
@@ -45,12 +50,12 @@ def run(grid_file: str, word: str, rehearse: bool = False, db: str = "sweep.db")
 
 def status(sweep: str = "", db: str = "sweep.db") -> dict[str, typing.Any]:
     """Counts by outcome, the best so far, who runs it, GPU-hours."""
-    return ask("status", *([sweep] if sweep else []), "--db", db)
+    return ask("status", *([sweep] if sweep else []), db=db)
 
 
 def stop(sweep: str, db: str = "sweep.db") -> str:
     """Ends a run after what it has started; `run` goes on from there."""
-    return text("stop", sweep, "--db", db) or "asked to stop"
+    return text("stop", sweep, db=db) or "asked to stop"
 
 
 def best(sweep: str = "", by: str = "", metric: str = "", db: str = "sweep.db") -> list[dict[str, typing.Any]]:
@@ -63,9 +68,22 @@ def explain(trial: str, sweep: str = "", db: str = "sweep.db") -> dict[str, typi
     return _answers.explain(trial, sweep or None, db=db)
 
 
-def query(sql: str, db: str = "sweep.db") -> str:
-    """One SELECT over the view results (a row each trial; columns: docs/fields.md), as JSON."""
-    return json.dumps(ask("query", sql, "--db", db))
+def query(sql: str, db: str = "sweep.db") -> dict[str, typing.Any]:
+    """One SELECT over the view results (a row each trial; columns: docs/fields.md). cut: there are more rows than these, 500 or 100000
+    characters at most. It may take 30 s."""
+    words = words_of("query", sql, db=db, seconds=MOST_SECONDS)
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        said = process.stdout.read(MOST_CHARACTERS + 1)
+        cut = len(said) > MOST_CHARACTERS
+        if cut:
+            process.kill()
+        problem = process.stderr.read()
+    if process.returncode != 0 and not cut:
+        raise error_of(subprocess.CompletedProcess(words, process.returncode, "", problem))
+    lines = said.split("\n")[:-1]  # a row each; the last one may be a part of one
+    rows = [json.loads(line.rstrip(",")) for line in lines if line.startswith("{")]
+    return {"rows": rows[:MOST_ROWS], "cut": cut or len(rows) > MOST_ROWS}
 
 
 def sweeps(db: str = "sweep.db") -> list[dict[str, typing.Any]]:

@@ -45,6 +45,18 @@ print(json.dumps(shown))
 """
 
 
+# Waits until a pipe with a name is opened for writing.
+WAITS = "import sys, sweep_trial\nopen(sys.argv[1]).read()\nfor _ in range(3): sweep_trial.step(tokens=1)\n"
+IN_A_NOTEBOOK = """
+import sys, types, warnings
+warnings.simplefilter("always")
+shell = types.SimpleNamespace(config={"IPKernelApp": {}})
+sys.modules.update({"IPython": types.SimpleNamespace(get_ipython=lambda: shell), "ipykernel.zmqshell": None})
+from sweep_bench import _running
+_running._bar("x").close()
+"""
+
+
 class PythonTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -110,6 +122,13 @@ class PythonTest(unittest.TestCase):
             self.run_.results(["trial", "step_mss"], library="columns")
         self.assertEqual(caught.exception.kind, "unknown_name")
 
+    def test_columns_are_named_once(self):
+        self.assertEqual(list(self.run_.results("trial", library="columns")), ["trial"])
+        for columns in ([], ["trial", "outcome", "trial"]):
+            with self.subTest(columns), self.assertRaises(sweep_bench.SweepError) as caught:
+                self.run_.results(columns, library="columns")
+            self.assertEqual(caught.exception.kind, "invalid_value")
+
     def test_parquet_and_arrow_files_hold_the_frame(self):
         folder, columns = pathlib.Path(self.temporary.name), ["trial", "micro_batch_size", "tokens_per_s", "peak_allocated_bytes"]
         environment = dict(os.environ, SWEEP_PYTHON=sys.executable, PYTHONPATH=os.pathsep.join(sys.path))
@@ -138,6 +157,11 @@ class PythonTest(unittest.TestCase):
                 sweep_bench.run(self.grid, db=self.db)
             self.assertRegex(shown.getvalue(), r"3(/| of )3")
 
+    def test_a_bar_warns_of_nothing_in_a_notebook_without_widgets(self):
+        done = subprocess.run([sys.executable, "-c", IN_A_NOTEBOOK], capture_output=True, text=True,
+                              env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)))
+        self.assertEqual((done.returncode, "Warning" in done.stderr), (0, False), done.stderr)
+
     def test_the_notebook_runs_and_shows_each_cell(self):
         cells = ["".join(cell["source"]) for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
         folder = pathlib.Path(self.temporary.name) / "notebook"
@@ -161,24 +185,104 @@ class PythonTest(unittest.TestCase):
         self.assertIn("<iframe", self.run_.heatmap()._repr_html_())
         self.assertIn("<html", self.run_.report().html)
 
+    def test_the_program_says_the_name_of_a_grid(self):
+        rest = "\n".join(f"{key}: {json.dumps(value)}" for key, value in self.grid.items() if key != "name")
+        file = pathlib.Path(self.temporary.name) / "named.yaml"
+        for name, text in (("quoted", '"name": quoted'), ("spaced", "name : spaced"), ("marked", "\ufeffname: marked"), ("a", "name: &x a")):
+            with self.subTest(name):
+                file.write_text(f"{text}\n{rest}\n", encoding="utf-8")
+                self.assertEqual(sweep_bench.plan(file).name, name)
+        run = sweep_bench.run(file, db=pathlib.Path(self.temporary.name) / "named.db", progress=False)
+        self.assertEqual((run.sweep, run.answered), ("a", True))
+
+    def test_time_that_nothing_predicts_is_unknown(self):
+        grid = pathlib.Path(self.temporary.name) / "untimed.json"
+        grid.write_text(json.dumps(self.grid))
+        none = str(grid.with_suffix(".db"))
+        for seconds, untimed, plan in (
+                (None, 3, sweep_bench.plan(grid, db=none)),
+                (2.0, 1, sweep_bench.Plan("x", [{"admitted": True, "predicted_seconds": each} for each in (2.0, None)])),
+                (0.0, 0, sweep_bench.Plan("x", [{"admitted": False, "predicted_seconds": None}]))):
+            self.assertEqual((plan.predicted_seconds, plan.untimed), (seconds, untimed))
+            self.assertEqual(" 0 s" in repr(plan), seconds == 0)
+        planned = server.plan(str(grid), db=none)
+        self.assertEqual((planned["predicted_seconds"], planned["untimed"]), (None, 3))
+
+    def test_a_run_in_the_background_has_no_answers_yet(self):
+        folder = pathlib.Path(self.temporary.name)
+        (folder / "waits.py").write_text(WAITS)
+        os.mkfifo(folder / "pipe")
+        grid = folder / "b.yaml"
+        grid.write_text(json.dumps({**self.grid, "name": "b", "grid": {"micro_batch_size": [1]},
+                                    "workload": {"command": [sys.executable, str(folder / "waits.py"), str(folder / "pipe")]}}))
+        run = sweep_bench.run(grid, db=folder / "b.db", progress=False, options=["--detach"])
+        self.assertFalse(run.answered)
+        with open(folder / "pipe", "w"):
+            pass
+        self.assertTrue(sweep_bench.run(grid, db=folder / "b.db", progress=False).answered)
+        self.assertTrue(run.answered)
+
     def test_errors_have_their_kind(self):
         for kind, act in (("unknown_name", lambda: sweep_bench.plan({"name": "x", "modell": "a"})),
+                          ("unknown_name", lambda: sweep_bench.run({"name": "x", "modell": "a"}, db=self.db)),
+                          ("invalid_value", lambda: sweep_bench.run(self.grid, db=self.db, options=["--slots", "x"])),
+                          ("invalid_value", lambda: sweep_bench.run(self.grid, db=self.db, options=["--help"])),
+                          ("not_found", lambda: sweep_bench.run("nope.yaml", db=self.db)),
+                          ("not_found", lambda: sweep_bench.plan("--help")),
                           ("not_found", lambda: sweep_bench.best("nobody", db=self.db)),
+                          ("not_found", lambda: sweep_bench.heatmap("nobody", db=self.db)),
+                          ("invalid_value", lambda: sweep_bench.heatmap(value="nothing", db=self.db)),
+                          ("not_found", lambda: sweep_bench.report("-h", db=self.db)),
+                          ("invalid_value", lambda: sweep_bench.explain("--help", db=self.db)),
+                          ("not_found", lambda: sweep_bench.results(self.db, "--help")),
                           ("not_found", lambda: sweep_bench.results("/none.db")),
+                          ("not_found", lambda: server.stop("--now", db=self.db)),
                           ("missing", lambda: sweep_bench.plan({"model": "a"}))):
             with self.subTest(kind), self.assertRaises(sweep_bench.SweepError) as caught:
                 act()
             self.assertEqual(caught.exception.kind, kind)
 
-    def test_the_server_runs_nothing_unplanned(self):
-        grid = pathlib.Path(self.temporary.name) / "g.yaml"
-        grid.write_text("name: g\nmodel: llama3-8b\nbase: {hardware: h100-sxm-80gb}\ngrid: {micro_batch_size: [1, 2]}\n")
-        word = server.plan(str(grid))["word"]
-        grid.write_text(grid.read_text().replace("[1, 2]", "[1, 2, 4]"))
-        with self.assertRaises(ValueError):
-            server.run(str(grid), word)
-        if importlib.util.find_spec("mcp") is not None:
-            self.assertEqual(server.server().name, "sweep")
+    def test_programs_that_are_not_where_they_are_said_to_be(self):
+        with unittest.mock.patch.dict(os.environ, SWEEP_BIN="/none"):
+            for act in (lambda: sweep_bench.plan(self.grid), lambda: sweep_bench.run(self.grid), lambda: self.run_.results()):
+                with self.assertRaises(sweep_bench.SweepError) as caught:
+                    act()
+                self.assertEqual(caught.exception.kind, "not_found")
+
+    def test_the_server_runs_what_was_planned_and_nothing_else(self):
+        folder = pathlib.Path(self.temporary.name)
+        grid, recipe, db = folder / "g.yaml", folder / "recipe.yaml", str(folder / "g.db")
+        recipe.write_text(json.dumps(self.grid["workload"]))
+        grid.write_text(json.dumps({**self.grid, "name": "g", "workload": "./recipe.yaml"}))
+        word = server.plan(str(grid), db=db)["word"]
+        for others in ({"rehearse": True, "db": db}, {"db": self.db}):
+            with self.assertRaises(ValueError):
+                server.run(str(grid), word, **others)
+        for file, old, new in ((grid, "[1, 2, 4]", "[1, 2]"), (recipe, "train.py", "other.py")):
+            before = file.read_text()
+            file.write_text(before.replace(old, new))
+            with self.subTest(file), self.assertRaises(ValueError):
+                server.run(str(grid), word, db=db)
+            file.write_text(before)
+        self.assertFalse(pathlib.Path(db).exists())
+        server.run(str(grid), word, db=db)
+        self.assertTrue(sweep_bench.run(grid, db=db, progress=False).answered)
+
+    def test_the_servers_queries_have_limits(self):
+        rows = "with recursive n(i) as (select 1 union all select i + 1 from n {}) select {} from n"
+        self.assertEqual(server.query(rows.format("where i < 3", "i"), self.db), {"rows": [{"i": 1}, {"i": 2}, {"i": 3}], "cut": False})
+        many = server.query(rows.format("where i < 501", "i"), self.db)
+        self.assertEqual((len(many["rows"]), many["rows"][-1], many["cut"]), (500, {"i": 500}, True))
+        wide = server.query(rows.format("where i < 300", "hex(zeroblob(1000)) as wide"), self.db)
+        self.assertEqual((0 < len(wide["rows"]) < 50, wide["cut"]), (True, True))
+        with unittest.mock.patch.object(server, "MOST_SECONDS", 0.1), self.assertRaises(sweep_bench.SweepError):
+            server.query(rows.format("", "count(*)"), self.db)
+        with self.assertRaises(sweep_bench.SweepError):
+            server.query("--list", self.db)
+
+    @unittest.skipIf(importlib.util.find_spec("mcp") is None, "the package mcp is not installed")
+    def test_the_server_has_its_tools(self):
+        self.assertEqual(server.server().name, "sweep")
 
 
 if __name__ == "__main__":

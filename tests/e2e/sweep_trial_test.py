@@ -189,6 +189,28 @@ for loss in (3, 2):
         self.assertEqual([(line["loss"], line["tokens"]) for line in ranks[0] if line["kind"] == "step"], [(3.0, 64), (2.0, 64)])
 
 
+    def test_tokens_that_are_told_are_whole_numbers_or_left_out(self):
+        ranks = self.run_script("""
+import numpy, sweep_trial, torch
+for told in (512, 512.0, numpy.int64(512), numpy.float32(512), numpy.float64(512), torch.tensor(512), "many", -1, float("nan"), torch.ones(2)):
+    for tokens in (told, lambda: told):
+        model = torch.nn.Linear(8, 8)
+        optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+        sweep_trial.watch(model, optimizer, tokens=tokens)
+        model(torch.ones(2, 8)).sum().backward()
+        optimizer.step()
+""")
+        self.assertEqual([repr(line.get("tokens")) for line in ranks[0] if line["kind"] == "step"], ["512"] * 12 + ["None"] * 8)
+
+    def test_what_json_cannot_say_ends_no_training(self):
+        ranks = self.run_script("""
+import sweep_trial, torch
+sweep_trial.step(tokens=torch.ones(2), loss=torch.ones(2))
+sweep_trial.report().line("memory", peak_allocated_bytes=torch.ones(2), ooms=1)
+""")
+        self.assertEqual([set(line) for line in ranks[0] if line["kind"] in ("step", "memory")], [{"v", "kind", "step"}, {"v", "kind", "ooms"}])
+
+
 class Event:
     """An event of a stream; one that was recorded while the stream was captured is never reached."""
     captured: ClassVar[list] = []

@@ -123,7 +123,8 @@ Expected<Table> plan_table(const PlanView& view) {
 }
 
 nlohmann::json plan_entry_json(const PlanView& view, const PlanEntry& entry) {
-  nlohmann::json out = {{"id", entry.id},
+  nlohmann::json out = {{"sweep", view.sweep},
+                        {"id", entry.id},
                         {"trial", to_json(entry.trial)},
                         {"admitted", entry.admitted},
                         {"source", entry.source},

@@ -26,6 +26,7 @@ Expected<RehearsedTrials> rehearsed_in(const std::string& db);
 struct PlanView {
   const std::vector<PlanEntry>& entries;  // in run order
   RehearsedTrials rehearsed;
+  std::string sweep;  // the grid's name
 };
 // Every trial with what varies, the prediction and, where there is one, its rehearsal.
 Expected<Table> plan_table(const PlanView&);
