@@ -1,7 +1,9 @@
 #include "bench_kernels/comm/cuda/launch.h"
 
 #include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -32,7 +34,21 @@ struct Driver {
   void check(CUresult result, const char* doing) const {
     const char* said = "unknown error";
     if (result != CUDA_SUCCESS) text(result, &said);
+    TORCH_CHECK_WITH(OutOfMemoryError, result != CUDA_ERROR_OUT_OF_MEMORY, "CUDA out of memory while ", doing,
+                     " a fused kernel");
     TORCH_CHECK(result == CUDA_SUCCESS, "CUDA error while ", doing, " a fused kernel: ", said);
+  }
+  // For calls that load code, which takes memory of the device: gigabytes may lie unused in LibTorch's cache.
+  // Where the device has none left the cache is emptied, and the call repeated once.
+  template <class Call>
+  void check_with_memory(const Call& call, const char* doing) const {
+    CUresult result = call();
+    if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+        c10::cuda::currentStreamCaptureStatusMayInitCtx() == c10::cuda::CaptureStatus::None) {
+      c10::cuda::CUDACachingAllocator::emptyCache();
+      result = call();
+    }
+    check(result, doing);
   }
 
  private:
@@ -104,7 +120,7 @@ class Functions {
     }
     CUmodule module = nullptr;
     CUfunction function = nullptr;
-    driver().check(driver().load(&module, code.c_str()), "loading");
+    driver().check_with_memory([&] { return driver().load(&module, code.c_str()); }, "loading");
     driver().check(driver().function(&function, module, kernel.entry().c_str()), "finding");
     return function;
   }
@@ -130,9 +146,11 @@ void launch(const kernels::device::Launch& launch) {
   const CUstream stream = c10::cuda::getCurrentCUDAStream().stream();
   KernelTimes* const times = KernelTimes::wanted();
   if (times != nullptr) times->begin(launch);
-  driver().check(driver().launch(function, launch.blocks, 1, 1, launch.threads, 1, 1,
-                                 static_cast<unsigned>(launch.shared), stream, parameters, nullptr),
-                 "launching");
+  const auto start = [&] {
+    return driver().launch(function, launch.blocks, 1, 1, launch.threads, 1, 1,
+                           static_cast<unsigned>(launch.shared), stream, parameters, nullptr);
+  };
+  driver().check_with_memory(start, "launching");
   if (times != nullptr) times->end();
 }
 
