@@ -1,6 +1,8 @@
 // KernelTimes: how long each fused kernel of this process took on the GPU, and what it moved, in the JSON file that
-// SWEEP_KERNEL_TIMES names: {"kernels": [{kernel, type, launches, ms, bytes}]}. Two events around each launch; the file is
-// written anew after each 64 launches, so that the last of a process are missing. For one rank, and without CUDA graphs.
+// SWEEP_KERNEL_TIMES names: {"kernels": [{kernel, type, launches, ms, bytes, best_ms, best_bytes}]}; the best launch moved most
+// bytes in its time. The first three launches of a kernel are left out: they load its code and find the GPU's clocks low.
+// Two events around each launch; the file is written anew after each 64 launches, so that the last of a process are
+// missing. For one rank, and without CUDA graphs.
 #pragma once
 #include <ATen/cuda/CUDAEvent.h>
 
@@ -30,9 +32,10 @@ class KernelTimes {
     at::cuda::CUDAEvent begin{cudaEventDefault}, end{cudaEventDefault};
   };
   struct Sum {
-    std::int64_t launches = 0, bytes = 0;
-    double ms = 0;
+    std::int64_t left_out = 0, launches = 0, bytes = 0, best_bytes = 0;
+    double ms = 0, best_ms = 0;
   };
+  void add(const Timed&);
   void write();
 
   std::string path_;
