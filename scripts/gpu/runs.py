@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import time
 
-SQL = """select t.id as trial, a.id as attempt, al.spool, r.* from results r join trial t on t.id = r.trial
+SQL = """select a.id as attempt, al.spool, r.* from results r join trial t on t.id = r.trial
 join plan_entry p on p.trial = t.key left join attempt a on a.id = p.final_attempt left join allocation al on al.id = a.allocation
 where r.outcome is not null order by p.place"""
 SAID = ("precision", "attention", "optimizer", "recompute", "recompute_every", "offload", "activation_offload", "grad_clip", "zero", "tp", "pp",
@@ -65,11 +65,13 @@ class Sweeps:
         self.begun.append(process)
         return process, db
 
-    def rows(self, db):
-        """The results of every trial that has ended."""
+    def rows(self, db, complete):
+        """The results of every trial that has ended. A database that cannot be read yet has none, but a complete one."""
         if not db.exists():
             return []
         said = self.program("sweep", "query", SQL, "--db", str(db), "--json", seconds=60)
+        if complete and said.returncode != 0:
+            raise RuntimeError(f"sweep query exited {said.returncode}: {said.stderr[-2000:]}")
         return json.loads(said.stdout) if said.returncode == 0 and said.stdout.strip() else []
 
     def wait(self, process, db, each=None, seconds=None):
@@ -84,7 +86,7 @@ class Sweeps:
                 except subprocess.TimeoutExpired:
                     pass
                 ended = process.poll() is not None
-                for row in self.rows(db):
+                for row in self.rows(db, complete=ended and process.returncode in (0, 1)):
                     if row["trial"] not in seen:
                         seen[row["trial"]] = row
                         if each:
