@@ -1,4 +1,4 @@
-"""Step 7 of gpu_check: trials that must end badly, and how they are told: outcome, rank, part."""
+"""The step of gpu_check about failures: trials that must end badly, and how they are told: outcome, rank, part."""
 import mmap
 import os
 import pathlib
@@ -13,10 +13,12 @@ from runs import axes
 
 STEP = 5  # schema/progress.h: Phase
 HANG_SECONDS = 15
+START_SECONDS = 40  # before the first step has ended: for libraries and the model too
+LIMITS = f"{{hang_seconds: {HANG_SECONDS}, start_seconds: {START_SECONDS}, retries_crash: 0}}"
 LONG = 4096  # micro-steps: the trial is still in them when it is struck
 
 # On phantoms also what no GPU does on request (docs/phantom.md): kind -> outcome, part, rank that is blamed.
-BY_INSTRUCTION = [("malloc_oom:at=12:rank=1", "oom", None, 1), ("cublas_oom:at=60:rank=1", "oom", None, 1), ("nccl_oom:rank=1", "oom", "communication", 1),
+BY_INSTRUCTION = [("malloc_oom:at=12:rank=1", "oom", None, 1), ("cublas_oom:at=60:rank=1", "oom", None, 1), ("module_oom:times=2:rank=1", "oom", None, 1), ("nccl_oom:rank=1", "oom", "communication", 1),
                   ("launch_failure:at=300:rank=1", "crash", None, 1), ("host_hang:at=4:rank=1", "hang", None, 1)]
 
 HOLDER = """import sys, torch
@@ -69,7 +71,7 @@ def steps_of(spool, rank):
 def struck(check, case, blow, outcome, rank=1):
     """Two ranks; this one is stopped or killed when it trains."""
     base = {**check.base(512), "gpus_per_node": 2, "backend": "gloo", "global_batch_size": 2 * LONG, "precision": "bf16"}
-    text = grids.grid_of(case, grids.TINY, base, [dict(tp=1)], limits=f"{{hang_seconds: {HANG_SECONDS}, retries_crash: 0}}")
+    text = grids.grid_of(case, grids.TINY, base, [dict(tp=1)], limits=LIMITS)
     process, db = check.sweeps.begin(case, text, slots=2, rehearse=check.machine.phantom, SWEEP_PHANTOM_GPUS="1")
     spool = pathlib.Path(f"{db}.spool")
     until = time.monotonic() + min(120, check.sweeps.left())
@@ -80,7 +82,7 @@ def struck(check, case, blow, outcome, rank=1):
         check.sweeps.end(process)
         return check.record.row(False, case=case, expected=outcome, outcome="not struck", reason="rank 1 was never seen in a step")
     os.kill(pid, blow)
-    return check.sweeps.wait(process, db, lambda row: judged(check, case, row, outcome, rank=rank))
+    return check.sweeps.wait(process, db, check.each(lambda row: judged(check, case, row, outcome, rank=rank)))
 
 
 def beside_another_process(check):
@@ -102,17 +104,17 @@ def by_instruction(check):
     if not check.machine.phantom:
         return check.record.note("failures of cuBLAS, NCCL and launches: not run, no GPU fails on request")
     base = {**check.base(512), "gpus_per_node": 2, "global_batch_size": 8, "precision": "bf16"}
-    text = grids.grid_of("instructed", grids.SMALL, base, [dict()], limits=f"{{hang_seconds: {HANG_SECONDS}, retries_crash: 0}}")
+    text = grids.grid_of("instructed", grids.SMALL, base, [dict()], limits=LIMITS)
     for number, (instruction, outcome, part, rank) in enumerate(BY_INSTRUCTION):
-        check.sweeps.run(f"instructed-{number}", text, lambda row: judged(check, instruction, row, outcome, part, rank), rehearse=True,
-                         SWEEP_PHANTOM_FAULTS=instruction)
+        check.on_gpu(f"instructed-{number}", text, lambda row: judged(check, instruction, row, outcome, part, rank), rehearse=True,
+                     SWEEP_PHANTOM_FAULTS=instruction)
     return None
 
 
 def typed(check):
     """Each case is a sweep of its own: none waits for another."""
-    memory_runs_out(check)
-    struck(check, "stopped", signal.SIGSTOP, "hang")
-    struck(check, "killed", signal.SIGKILL, "crash")
-    beside_another_process(check)
-    by_instruction(check)
+    check.attempt("memory runs out", memory_runs_out)
+    check.attempt("stopped", struck, "stopped", signal.SIGSTOP, "hang")
+    check.attempt("killed", struck, "killed", signal.SIGKILL, "crash")
+    check.attempt("beside another process", beside_another_process)
+    check.attempt("by instruction", by_instruction)

@@ -14,9 +14,23 @@ PATHS = PRECISIONS + [
     dict(precision="bf16", recompute="full", recompute_every=2), dict(precision="bf16", activation_offload="true"),
     dict(precision="bf16", offload="optimizer"), dict(precision="bf16", offload="parameters"),
     dict(precision="bf16", grad_clip="true"), dict(precision="bf16", experts=True), dict(precision="bf16", experts=True, routing="skewed")]
-PARITY = PATHS + [dict(precision="fp32", recompute="full"), dict(precision="fp32", experts=True), dict(precision="bf16", offload="disk")]
-# Up to and beyond the memory of an 80 GB GPU: 7 sequences fill it.
-LADDER = [dict(precision="bf16", micro_batch_size=m, global_batch_size=m) for m in (2, 4, 7, 8, 16)]
+# Sizes in blocks of 64, which share a scale.
+QUANTIZED = "{name: quantized, family: llama, layers: 4, hidden_size: 128, heads: 4, kv_heads: 2, intermediate_size: 384, vocab_size: 1024}"
+PARITY = PATHS + [
+    dict(precision="fp32", recompute="full"), dict(precision="fp32", experts=True), dict(precision="bf16", offload="disk"),
+    dict(precision="bf16_amp"), dict(precision="fp16_amp"), dict(precision="fp8"), dict(precision="fp32", fused_kernels="none"),
+    dict(precision="bf16", attention="sdpa"), dict(precision="bf16", attention="cudnn"),
+    dict(precision="bf16_mixed", cuda_graph="true"), dict(precision="fp32", experts=True, routing="learned"),
+    dict(precision="bf16_mixed", optimizer="adamw_8bit"), dict(precision="bf16_mixed", optimizer="paged_adamw"),
+    dict(precision="fp32", optimizer="sgd_momentum"), dict(precision="bf16_mixed", optimizer="adafactor"),
+    dict(precision="bf16_mixed", lora_rank=8, quantize_base="nf4", model=QUANTIZED),
+    # Families with LayerNorm and GELU, GeGLU and windows, sinks, latent attention and groups of experts, relative positions.
+    *[dict(precision="fp32", model=f"tiny-{name}") for name in ("gpt2", "gemma3", "deepseek", "t5")], dict(precision="bf16", model="tiny-gpt-oss")]
+PACKED = [dict(precision=precision, packing="true") for precision in ("fp32", "bf16")]
+# What the CPU does not run is judged by the GPU's trial that differs in these alone.
+NEAREST = {"attention": {"sdpa": "auto", "cudnn": "auto"}, "precision": {"fp8": "bf16_master"}, "cuda_graph": {True: False}}
+# Up to and beyond the memory of an 80 GB GPU: 17 sequences nearly fill it, 20 are too many.
+LADDER = [dict(precision="bf16", micro_batch_size=m, global_batch_size=m) for m in (2, 8, 16, 17, 20)]
 # For two ranks and for any even number of them: the rest of the ranks is data parallel.
 STRATEGIES = [dict(), dict(zero=1), dict(zero=2), dict(zero=3), dict(tp=2), dict(tp=2, sp="true"),
               dict(tp=2, sp="true", tp_overlap="true"), dict(pp=2), dict(pp=2, schedule="gpipe"),
@@ -34,7 +48,8 @@ def longer_pipelines(ranks):
 
 DEFAULTS = dict(precision="fp32", attention="auto", optimizer="fused", recompute="none", recompute_every=1, zero=0, tp=1, pp=1, cp=1,
                 ep=1, vpp=1, offload="none", activation_offload="false", grad_clip="false", sp="false", tp_overlap="false", schedule="1f1b",
-                cp_comm_type="ring", routing="balanced", micro_batch_size=1)
+                cp_comm_type="ring", routing="balanced", micro_batch_size=1, fused_kernels="all", packing="false", lora_rank=0,
+                quantize_base="none", cuda_graph="false")
 AXES = [*DEFAULTS, "global_batch_size", "seq_len"]
 
 
@@ -50,7 +65,8 @@ def model_of(dimensions, experts, one_kv_head, deep):
 def grid_of(name, dimensions, base, points, measure="{warmup_steps: 3, steps: 10}", limits="{retries_crash: 0}"):
     """One trial a point: axes that a point leaves out are those of `base`, else at their defaults."""
     points = [dict(point) for point in points]
-    models = [model_of(dimensions, point.pop("experts", False), point.pop("one_kv_head", False), point.pop("deep", False)) for point in points]
+    models = [point.pop("model", None) or model_of(dimensions, point.pop("experts", False), point.pop("one_kv_head", False),
+                                                   point.pop("deep", False)) for point in points]
     keys = [key for key in AXES if any(key in point for point in points)]
     columns = {key: [point.get(key, base.get(key, DEFAULTS.get(key))) for point in points] for key in keys}
     columns["gpus_per_node"] = [point.pop("ranks", base["gpus_per_node"]) for point in points]

@@ -1,4 +1,5 @@
 """The base of gpu_check: the GPU, PyTorch, the programs. Each fact that is wrong comes with what to do about it."""
+import functools
 import importlib.util
 import json
 import os
@@ -44,16 +45,26 @@ def library_path(build):
 
 
 def gpus():
-    """The driver's list: name, driver, memory and what of it is used, in bytes."""
-    fields = "name,driver_version,memory.total,memory.used,compute_cap"
+    """The driver's list: name, driver, memory, what of it is used and what the driver keeps (no program gets that), in bytes."""
+    fields = "name,driver_version,memory.total,memory.used,compute_cap,memory.reserved"
     try:
         listed = subprocess.run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"], capture_output=True, text=True,
                                 timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return []
     rows = [[part.strip() for part in line.split(",")] for line in listed.stdout.splitlines()] if listed.returncode == 0 else []
-    return [dict(name=row[0], driver=row[1], memory_bytes=int(row[2]) << 20, used_bytes=int(row[3]) << 20, capability=row[4])
-            for row in rows if len(row) == 5]
+    return [dict(name=row[0], driver=row[1], memory_bytes=int(row[2]) << 20, used_bytes=int(row[3]) << 20, capability=row[4],
+                 reserved_bytes=int(row[5]) << 20 if row[5].isdigit() else 0) for row in rows if len(row) == 6]
+
+
+def usable_bytes():
+    """Memory of the first GPU as CUDA counts it, half a GiB less than the driver's on an H100; None: this torch cannot say."""
+    code = "import torch; print(torch.cuda.mem_get_info(0)[1])"
+    try:
+        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return int(said.stdout) if said.returncode == 0 and said.stdout.strip().isdigit() else None
 
 
 def catalogue_entry(hardware):
@@ -69,6 +80,15 @@ class Machine:
         # In a repository the programs know where their libraries are; a bundle has a folder lib and none of that.
         moved = {"LD_LIBRARY_PATH": library_path(build)} if (build / "lib").is_dir() else {}
         self.environment = {**os.environ, **moved, "SWEEP_SITE": "/nonexistent"}
+
+    @functools.cached_property
+    def usable_bytes(self):
+        return usable_bytes() if self.gpus else None
+
+    def keep_kernels(self, folder):
+        """Kernels that a step compiles are there for the next: in the user's cache, or in this folder where there is none."""
+        if not os.access(os.environ.get("XDG_CACHE_HOME") or os.environ.get("HOME") or "", os.W_OK):
+            self.environment["XDG_CACHE_HOME"] = folder
 
     def named(self):
         return next((hardware for part, hardware in NAMES if re.search(rf"\b{part}\b", self.gpus[0]["name"])), None)
@@ -99,6 +119,8 @@ class Machine:
         free = (first["memory_bytes"] - first["used_bytes"]) / GIB
         yield "memory", first["used_bytes"] < GIB, f"{free:.1f} of {first['memory_bytes'] / GIB:.1f} GiB free", \
             "end the processes that nvidia-smi shows on the GPU: peaks and limits are wrong beside them"
+        yield "CUDA", self.usable_bytes is not None, f"{(self.usable_bytes or 0) / GIB:.2f} GiB are usable", \
+            "torch.cuda.mem_get_info() failed: see whether this python3 reaches the GPU"
 
     def torch_fact(self):
         folder = torch_folder()
@@ -128,11 +150,14 @@ class Machine:
         shared = shutil.disk_usage("/dev/shm").total / GIB
         yield "/dev/shm", shared >= 0.5, f"{shared:.1f} GiB", "give the container --shm-size=1g or more"
         compiler = shutil.which("cc") or shutil.which("gcc")
-        yield "C compiler", True, compiler or "none: torch.compile is left out of step 5", ""
+        yield "C compiler", True, compiler or "none: torch.compile is left out of step 8", ""
 
     def surroundings(self):
         return [dict(what=what, ok=ok, found=found, **({} if ok else {"do": do})) for what, ok, found, do in self.facts()]
 
     def phantom_of_this(self):
-        """The catalogue's phantom with the memory that the driver shows: a rehearsal must run out where the GPU does."""
-        return {**catalogue_entry(self.hardware), **({"memory_bytes": self.gpus[0]["memory_bytes"]} if self.gpus else {})}
+        """The catalogue's phantom with the memory that CUDA has on the GPU: a rehearsal must run out where the GPU does."""
+        entry = catalogue_entry(self.hardware)
+        if not self.gpus:
+            return entry
+        return {**entry, "memory_bytes": self.usable_bytes or self.gpus[0]["memory_bytes"] - self.gpus[0]["reserved_bytes"]}

@@ -1,27 +1,32 @@
 """The steps of gpu_check, most valuable first. Each takes a Check (machine, sweeps, record) and adds rows to its record."""
 import collections
 import json
+import os
 import subprocess
 import sys
+import traceback
 
 import faults
 import grids
 import kernels
 from machine import ROOT
-from runs import axes, change
+from runs import OutOfTime, axes, change, near
 
 MFU_GOAL = 0.5
 LOSS_TOLERANCE = {"fp32": 1e-4}  # difference from another device's loss; rounding to 8 or 11 bits is coarser
 LOW_PRECISION = 1e-2
 # Tolerance of the loss's fall over the timed steps. The loss itself says little about the backward: 30 steps take 0.3 % (bf16) to 2.5 % off it.
 # Paths on the CPU that round differently agree within 0.4 % of the fall in bf16, 0.1 % in the other precisions.
-FALL_TOLERANCE = {"fp32": 1e-2}
+FALL_TOLERANCE = {"fp32": 1e-2, "fp8": 1e-1}  # fp8 is judged by bf16 where the CPU does not run it
 FALL_LOW_PRECISION = 3e-2
+FALL_ADAPTERS = 1e-1  # they begin at zero and take little off
 LAYOUT_TOLERANCE = 1e-3  # products run in other orders on each layout
 RESERVED_TOLERANCE = 0.05
 UNSPLIT_BYTES = 32 << 20  # bytes of the allocator's blocks beyond those asked for: much only if the model is small
 
 YARDSTICKS = (("FSDP2, eager", "fsdp", False), ("FSDP2, compiled", "fsdp", True), ("autocast, compiled blocks", "none", True))
+
+SELFTEST_SECONDS = 120
 
 Step = collections.namedtuple("Step", "number name title run")
 
@@ -33,23 +38,36 @@ class Check:
     def base(self, seq_len, **more):
         return dict(hardware=self.machine.hardware, nodes=1, gpus_per_node=1, seq_len=seq_len, **more)
 
-    def on_gpu(self, name, text, each=None, **how):
-        """On the GPU; on its phantom where there is none."""
-        return self.sweeps.run(name, text, each, **{"rehearse": self.machine.phantom, **how})
+    def attempt(self, case, function, *words, outcome="failed"):
+        """function(self, *words). What fails in it is a row: the rest of the step still runs."""
+        try:
+            return function(self, *words)
+        except OutOfTime:
+            raise
+        except Exception:  # whatever it was
+            self.record.row(False, case=case, outcome=outcome, reason=traceback.format_exc()[-1500:])
+            return None
+
+    def each(self, judge):
+        """`judge`, for which what fails at one trial is that trial's row."""
+        return lambda row: self.attempt(axes(row), lambda _: judge(row), outcome=row["outcome"])
+
+    def on_gpu(self, name, text, judge=None, **how):
+        """On the GPU; on its phantom where there is none. judge: called for each row as its trial has ended."""
+        return self.sweeps.run(name, text, judge and self.each(judge), **{"rehearse": self.machine.phantom, **how})
 
     def memory(self, row):
         """(within the tolerance, figures)"""
         told = self.sweeps.predicted_bytes(row)
         off = change(told, row["peak_allocated_bytes"])
-        near = off is not None and (abs(off) <= self.tolerance or abs(told - row["peak_allocated_bytes"]) <= UNSPLIT_BYTES)
-        return near, dict(peak_bytes=row["peak_allocated_bytes"], dry_run_bytes=told, dry_run_error=off)
+        well = near(off, self.tolerance) or off is not None and abs(told - row["peak_allocated_bytes"]) <= UNSPLIT_BYTES
+        return well, dict(peak_bytes=row["peak_allocated_bytes"], dry_run_bytes=told, dry_run_error=off)
 
     def losses_agree(self, row, other, bound):
         """None on phantoms, whose kernels compute nothing."""
         if self.machine.phantom:
             return None
-        off = change(row["loss_last"], other["loss_last"])
-        return off is not None and abs(off) <= bound
+        return near(change(row["loss_last"], other["loss_last"]), bound)
 
 
 def trains_alike(row, other):
@@ -59,8 +77,8 @@ def trains_alike(row, other):
     if off is None or row["loss_first"] is None or other["loss_first"] is None:
         return False
     fall, wanted = row["loss_first"] - row["loss_last"], other["loss_first"] - other["loss_last"]
-    return (wanted > 0 and abs(off) <= LOSS_TOLERANCE.get(precision, LOW_PRECISION)
-            and abs(fall - wanted) <= FALL_TOLERANCE.get(precision, FALL_LOW_PRECISION) * wanted)
+    return (wanted > 0 and near(off, LOSS_TOLERANCE.get(precision, LOW_PRECISION))
+            and abs(fall - wanted) <= (FALL_ADAPTERS if row.get("lora_rank") else FALL_TOLERANCE.get(precision, FALL_LOW_PRECISION)) * wanted)
 
 
 def one_trial(check):
@@ -87,23 +105,28 @@ def phantom_bytes(check):
     base = check.base(2048, global_batch_size=4)
     text = grids.grid_of("bytes", grids.SMALL if check.machine.small() else grids.LARGE, base, grids.PATHS, "{warmup_steps: 2, steps: 2}")
     ladder = grids.grid_of("ladder", grids.LLAMA_1B, check.base(4096), grids.LADDER, "{warmup_steps: 2, steps: 2}")
-    device = json.dumps(check.machine.phantom_of_this())
-    for name, grid in (("bytes", text), ("ladder", ladder)):
-        phantoms = {row["trial"]: row for row in check.sweeps.run(f"{name}-phantom", grid, rehearse=True, SWEEP_PHANTOM=device)}
+    check.attempt("ladder", on_both, "ladder", ladder)
+    check.attempt("bytes", on_both, "bytes", text)
 
-        def each(row):
-            other = phantoms.get(row["trial"])
-            if other is None:
-                return check.record.row(False, **outcome_of(row), reason="the phantom has no such trial")
-            allocated = change(other["peak_allocated_bytes"], row["peak_allocated_bytes"])
-            reserved = change(other["peak_reserved_bytes"], row["peak_reserved_bytes"])
-            same = row["outcome"] == other["outcome"] and bool(row["alloc_retries"]) == bool(other["alloc_retries"])
-            within = row["outcome"] != "ok" or abs(allocated) <= check.tolerance and abs(reserved) <= RESERVED_TOLERANCE
-            check.record.row(same and within, **outcome_of(row), phantom_outcome=other["outcome"], peak_bytes=row["peak_allocated_bytes"],
-                             phantom_allocated=allocated, reserved_bytes=row["peak_reserved_bytes"], phantom_reserved=reserved,
-                             retries=row["alloc_retries"], phantom_retries=other["alloc_retries"], step_ms=row["step_ms"],
-                             phantom_ms=other["step_ms"])
-        check.on_gpu(name, grid, each)
+
+def on_both(check, name, grid):
+    device = json.dumps(check.machine.phantom_of_this())
+    rehearsed = check.attempt(f"{name} on phantoms", lambda _: check.sweeps.run(f"{name}-phantom", grid, rehearse=True, SWEEP_PHANTOM=device))
+    phantoms = {row["trial"]: row for row in rehearsed or []}
+
+    def judge(row):
+        other = phantoms.get(row["trial"])
+        if other is None:
+            return check.record.row(False, **{**outcome_of(row), "reason": "the phantom has no such trial"})
+        allocated = change(other["peak_allocated_bytes"], row["peak_allocated_bytes"])
+        reserved = change(other["peak_reserved_bytes"], row["peak_reserved_bytes"])
+        same = row["outcome"] == other["outcome"] and bool(row["alloc_retries"]) == bool(other["alloc_retries"])
+        within = row["outcome"] != "ok" or near(allocated, check.tolerance) and near(reserved, RESERVED_TOLERANCE)
+        return check.record.row(same and within, **outcome_of(row), phantom_outcome=other["outcome"],
+                                peak_bytes=row["peak_allocated_bytes"], phantom_allocated=allocated,
+                                reserved_bytes=row["peak_reserved_bytes"], phantom_reserved=reserved, retries=row["alloc_retries"],
+                                phantom_retries=other["alloc_retries"], step_ms=row["step_ms"], phantom_ms=other["step_ms"])
+    check.on_gpu(name, grid, judge)
 
 
 def fall_of(row):
@@ -116,7 +139,7 @@ def gradients(check):
     if check.machine.phantom:
         return check.record.note("gradients are not compared: kernels of phantoms compute nothing")
     words = ["selftest", "--hardware", check.machine.hardware, "--ranks-per-node", str(len(check.machine.gpus)), "--json", "--quiet"]
-    said = check.sweeps.answer(*words)
+    said = check.sweeps.answer(*words, seconds=SELFTEST_SECONDS)
     for row in json.loads(said)["strategies"]:
         if row["result"] != "not run":
             check.record.row(row["result"] == "passed", strategy=row["strategy"], loss_error=row.get("loss"),
@@ -124,27 +147,61 @@ def gradients(check):
     return None
 
 
+def key_of(row):
+    """What makes two trials of `parity` the same."""
+    return json.dumps(axes(row), sort_keys=True)
+
+
+def nearest(row):
+    """The key of the trial that the CPU runs too and that differs least; None: this one is such a trial."""
+    replaced = {name: values[row[name]] for name, values in grids.NEAREST.items() if row[name] in values}
+    return key_of({**row, **replaced}) if replaced else None
+
+
+class Parity:
+    """Judges the GPU's trials by the CPU's; what the CPU does not run by the nearest trial of the GPU, when all have ended."""
+    def __init__(self, check, cpu):
+        self.check, self.cpu, self.gpu, self.later = check, {key_of(row): row for row in cpu}, {}, []
+
+    def ended(self, row):
+        self.gpu[key_of(row)] = row
+        other = self.cpu.get(key_of(row))
+        if row["outcome"] == "ok" and other and other["outcome"] == "unsupported" and nearest(row):
+            self.later.append(row)
+        else:
+            self.judge(row, other, "CPU")
+
+    def judge(self, row, other, beside):
+        found = other and other["outcome"]
+        if row["outcome"] != "ok" or found != "ok":
+            return self.check.record.row(False, **outcome_of(row), beside=beside, its_outcome=found)
+        met = None if self.check.machine.phantom else trains_alike(row, other)
+        return self.check.record.row(met, **outcome_of(row), beside=beside, its_outcome="ok", loss=row["loss_last"],
+                                     its_loss=other["loss_last"], loss_error=change(row["loss_last"], other["loss_last"]),
+                                     fall=fall_of(row), its_fall=fall_of(other))
+
+    def judge_rest(self):
+        for row in self.later:
+            self.judge(row, self.gpu.get(nearest(row)), "the nearest trial of the GPU")
+
+
 def parity(check):
     """Every gradient of a step, then loss and its fall over training steps: GPU against CPU ranks, same weights and batches."""
-    gradients(check)
-    how = "{warmup_steps: 2, steps: 30}"
     base = check.base(128, global_batch_size=4)
 
-    def key(row):
-        return json.dumps(axes(row), sort_keys=True)
+    def grid(name, points, **more):
+        return grids.grid_of(name, grids.TINY, {**base, **more}, points, "{warmup_steps: 2, steps: 30}")
 
-    on_cpu = grids.grid_of("parity-cpu", grids.TINY, {**base, "hardware": "cpu"}, grids.PARITY, how)
-    cpu = {key(row): row for row in check.sweeps.run("parity-cpu", on_cpu)}
-
-    def each(row):
-        other = cpu.get(key(row))
-        if row["outcome"] != "ok" or other is None or other["outcome"] != "ok":
-            met = row["outcome"] == "ok" and other is not None and other["outcome"] == "unsupported"
-            return check.record.row(met, **outcome_of(row), cpu_outcome=other and other["outcome"])
-        met = None if check.machine.phantom else trains_alike(row, other)
-        check.record.row(met, **outcome_of(row), cpu_outcome="ok", loss=row["loss_last"], cpu_loss=other["loss_last"],
-                         loss_error=change(row["loss_last"], other["loss_last"]), fall=fall_of(row), cpu_fall=fall_of(other))
-    check.on_gpu("parity", grids.grid_of("parity", grids.TINY, base, grids.PARITY, how), each)
+    parts = [("parity", grids.PARITY, {}), ("packed", grids.PACKED, dict(lengths="uniform 16 128"))]
+    on_cpu = [check.sweeps.begin(f"{name}-cpu", grid(f"{name}-cpu", points, **more, hardware="cpu"), slots=max(1, (os.cpu_count() or 1) // 4))
+              for name, points, more in parts]
+    check.attempt("gradients", gradients)
+    for (name, points, more), begun in zip(parts, on_cpu):
+        judge = Parity(check, check.attempt(f"{name} on the CPU", lambda _: check.sweeps.wait(*begun)) or [])
+        try:
+            check.attempt(name, lambda _: check.on_gpu(name, grid(name, points, **more), judge.ended))
+        finally:
+            judge.judge_rest()
 
 
 def two_ranks(check):
@@ -203,7 +260,7 @@ def against_pytorch(check):
         check.record.row(row["outcome"] == "ok", who="sweep", **outcome_of(row), step_ms=row["step_ms"], peak_bytes=row["peak_allocated_bytes"])
     check.on_gpu("fsdp2-first", text, each)
     for name, parallel, compiled in YARDSTICKS:
-        found, why = pytorch(check, parallel, compiled)
+        found, why = check.attempt(name, pytorch, parallel, compiled) or (None, "it failed, as the row before says")
         if found is None:
             check.record.row(False, who=name, outcome="failed", reason=why)
             continue
@@ -231,10 +288,11 @@ def mfu(check):
 
 STEPS = [Step(number, name, title, run) for number, (name, title, run) in enumerate([
     ("trial", "One trial", one_trial),
+    ("parity", "Parity of precisions, paths and families, GPU against CPU", parity),
+    ("mfu", "MFU over micro-batches", mfu),
+    ("kernels", "Fused kernels: time, bytes, share of bandwidth", kernels.table),
     ("phantom", "The phantom's bytes and retries against the GPU's", phantom_bytes),
-    ("parity", "Parity of precisions and paths, GPU against CPU", parity),
+    ("faults", "Hang, out of memory and lost ranks: are they typed right?", faults.typed),
     ("ranks", "Two ranks on one GPU over Gloo, or all GPUs over NCCL", two_ranks),
     ("fsdp2", "Step time against PyTorch: FSDP2 eager and compiled, plain compiled blocks; 1B Llama on one GPU", against_pytorch),
-    ("mfu", "MFU over micro-batches", mfu),
-    ("faults", "Hang, out of memory and lost ranks: are they typed right?", faults.typed),
-    ("kernels", "Fused kernels: time, bytes, share of bandwidth; compute-sanitizer", kernels.kernels)], start=1)]
+    ("sanitizer", "Fused kernels under compute-sanitizer", kernels.sanitized)], start=1)]

@@ -5,13 +5,18 @@ import importlib.util
 import json
 import pathlib
 import sys
+import tarfile
 import tempfile
 import unittest
 from unittest import mock
 
 SCRIPTS = pathlib.Path(sys.argv[1]).resolve() / "scripts"
 sys.path.insert(0, str(SCRIPTS / "gpu"))
-import kernels  # noqa: E402  (found by the line above)
+import grids  # noqa: E402  (found by the line above)
+import kernels  # noqa: E402
+import machine  # noqa: E402
+import records  # noqa: E402
+import runs  # noqa: E402
 import steps  # noqa: E402
 
 loader = importlib.machinery.SourceFileLoader("gpu_check", str(SCRIPTS / "gpu_check"))
@@ -69,28 +74,164 @@ class Gradients(unittest.TestCase):
         self.assertEqual(self.rows(True), [])
 
 
+def check_of(**more):
+    """A Check of one H100, whose sweeps and record are mocks."""
+    here = mock.Mock(phantom=False, hardware="h100-sxm-80gb", gpus=[{}], small=lambda: False)
+    check = steps.Check(here, mock.Mock(), mock.Mock(), 0.02)
+    vars(check).update(more)
+    return check
+
+
+def rows_of(check):
+    """(met, values) of each row."""
+    return [(call.args[0], call.kwargs) for call in check.record.row.call_args_list]
+
+
+def ended(outcome="ok", **values):
+    """A trial's row of results."""
+    axes = dict(model="dense", precision="bf16", attention="auto", cuda_graph=0)
+    return {**axes, "trial": "t", "reason": None, "outcome": outcome, "loss_first": 6.9579, "loss_last": 6.9338, **values}
+
+
+class Failures(unittest.TestCase):
+    def test_what_fails_at_one_trial_is_that_trials_row(self):
+        check = check_of()
+        judge = check.each(lambda row: abs(row["peak"]))
+        judge(ended(peak=None))
+        judge(ended(peak=1))
+        (met, values), = rows_of(check)
+        self.assertIs(met, False)
+        self.assertIn("TypeError", values["reason"])
+
+    def test_a_part_that_fails_leaves_the_others(self):
+        for failure in (RuntimeError("selftest exited 2"), json.JSONDecodeError("no JSON", "", 0)):
+            check = check_of()
+            check.sweeps.answer.side_effect = failure
+            check.sweeps.begin.return_value = mock.Mock(), mock.Mock()
+            check.sweeps.wait.return_value = [ended()]
+            check.sweeps.run.side_effect = lambda name, text, judge, **_: judge(ended())
+            steps.parity(check)
+            self.assertEqual([met for met, _ in rows_of(check)], [False, True, True], failure)
+
+    def test_without_rehearsals_the_gpus_trials_are_still_shown(self):
+        check = check_of()
+        check.machine.phantom_of_this = lambda: {}
+
+        def run(name, text, judge=None, **_):
+            if name == "bytes-phantom":
+                raise RuntimeError("sweep run exited 3")
+            judge(ended())
+        check.sweeps.run.side_effect = run
+        steps.on_both(check, "bytes", "")
+        self.assertEqual([(met, values["outcome"]) for met, values in rows_of(check)], [(False, "failed"), (False, "ok")])
+
+    def test_a_part_that_takes_all_the_time_ends_the_step(self):
+        check = check_of()
+        check.sweeps.answer.side_effect = runs.OutOfTime
+        check.sweeps.begin.return_value = mock.Mock(), mock.Mock()
+        self.assertRaises(runs.OutOfTime, steps.parity, check)
+
+    def test_a_program_that_outlasts_the_step_is_out_of_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "waits").symlink_to("/bin/sleep")
+            here = mock.Mock(bin=pathlib.Path(folder), environment={})
+            with runs.Sweeps(here, 0.1, None) as sweeps:
+                self.assertRaises(runs.OutOfTime, sweeps.program, "waits", "60", seconds=60)
+            with runs.Sweeps(here, 60, None) as sweeps:
+                self.assertRaises(RuntimeError, sweeps.program, "waits", "60", seconds=0.1)
+
+
+class OnlyOnAGpu(unittest.TestCase):
+    def judged(self, row, *others):
+        check = check_of()
+        judge = steps.Parity(check, [{**row, "outcome": "unsupported"}, *others])
+        for each in (row, *others):
+            judge.ended(each)
+        judge.judge_rest()
+        return {values["axes"].get("attention", values["axes"]["precision"]): (met, values["beside"]) for met, values in rows_of(check)}
+
+    def test_it_is_judged_by_the_nearest_trial_of_the_gpu(self):
+        for loss, met in ((6.9339, True), (6.9579, False)):
+            got = self.judged(ended(attention="cudnn", loss_last=loss), ended())
+            self.assertEqual(got, {"cudnn": (met, "the nearest trial of the GPU"), "bf16": (True, "CPU")})
+        self.assertTrue(self.judged(ended(precision="fp8"), ended(precision="bf16_master"))["fp8"][0])
+
+    def test_without_that_trial_nothing_is_proved(self):
+        self.assertFalse(self.judged(ended(cuda_graph=1, precision="bf16_mixed"))["bf16_mixed"][0])
+
+    def test_each_has_such_a_trial(self):
+        """Of the points that the CPU does not run."""
+        points = [{"model": "dense", "attention": "auto", **point, "cuda_graph": "cuda_graph" in point} for point in grids.PARITY]
+        keys = {steps.key_of(point) for point in points}
+        self.assertEqual([point for point in points if steps.nearest(point) and steps.nearest(point) not in keys], [])
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.out = pathlib.Path(temporary.name) / "out"
+        self.here = mock.Mock(phantom=False, hardware="h100-sxm-80gb", gpus=[])
+
+    def record(self, number):
+        return records.Record(records.Folder(self.out), steps.STEPS[number - 1], self.here, [])
+
+    def test_all_steps_are_in_three_files(self):
+        for number in (2, 1):
+            record = self.record(number)
+            record.row(True, number=number)
+            record.close("done")
+        failed = self.out.parent / "rank_00000.log"
+        failed.write_bytes(b"begin" + bytes(records.MOST_OF_A_LOG - 3) + b"end")
+        record.keep(self.out.parent, [failed])
+        record.keep(self.out.parent, [failed])
+        self.assertEqual(sorted(path.name for path in self.out.iterdir()), ["gpu-check.json", "gpu-check.md", "gpu-check.tar"])
+        found = json.loads((self.out / "gpu-check.json").read_text())
+        self.assertEqual([(step["step"], step["met"], step["rows"][0]["number"]) for step in found], [(1, True, 1), (2, True, 2)])
+        with tarfile.open(self.out / "gpu-check.tar") as tar:
+            self.assertEqual(tar.getnames(), ["1-trial/rank_00000.log"] * 2)
+            file = tar.extractfile("1-trial/rank_00000.log")
+            assert file
+            kept = file.read()
+        self.assertEqual((len(kept), kept[:1], kept[-3:]), (records.MOST_OF_A_LOG, b"\0", b"end"))
+
+    def test_what_would_be_too_much_is_left_out(self):
+        big, small = self.out.parent / "big.db", self.out.parent / "small.db"
+        big.write_bytes(bytes(records.MOST_BYTES))
+        small.write_bytes(b"rows")
+        self.record(1).keep(self.out.parent, [big, small])
+        with tarfile.open(self.out / "gpu-check.tar") as tar:
+            self.assertEqual(tar.getnames(), ["1-trial/small.db"])
+
+
+class Phantom(unittest.TestCase):
+    def test_it_has_the_memory_that_cuda_has(self):
+        gpu = dict(name="NVIDIA H100 80GB HBM3", memory_bytes=85_520_809_984, reserved_bytes=580 << 20)
+        for usable, memory in ((84_900_000_000, 84_900_000_000), (None, gpu["memory_bytes"] - gpu["reserved_bytes"])):
+            with mock.patch.object(machine, "gpus", lambda: [gpu]), mock.patch.object(machine, "usable_bytes", lambda of=usable: of):
+                self.assertEqual(machine.Machine(pathlib.Path("/none"), None, False).phantom_of_this()["memory_bytes"], memory)
+
+
 class Kernels(unittest.TestCase):
     def records(self, run):
         """What `run(check)` records, on a machine whose trials write this table; (met, values) of each row."""
-        check = mock.Mock()
-        check.machine = mock.Mock(phantom=False, hardware="h100-sxm-80gb")
-        check.base = lambda seq_len, **more: dict(hardware="h100-sxm-80gb", gpus_per_node=1, seq_len=seq_len, **more)
+        check = check_of()
         with tempfile.TemporaryDirectory() as folder:
             check.sweeps.folder = pathlib.Path(folder)
             run(check)
-        return [(call.args[0], call.kwargs) for call in check.record.row.call_args_list], check.record.note.call_args_list
+        return rows_of(check)
 
     def test_the_longest_kernel_comes_first_with_its_share_of_the_bandwidth(self):
         def trial(name, text, **variables):
-            table = [dict(kernel="rope", type="BFloat16", launches=10, ms=1.0, bytes=1675000000),
-                     dict(kernel="swiglu", type="BFloat16", launches=4, ms=2.0, bytes=6700000000)]
+            table = [dict(kernel="rope", type="BFloat16", launches=10, ms=1.0, bytes=1675000000, best_ms=0.1, best_bytes=167500000),
+                     dict(kernel="swiglu", type="BFloat16", launches=4, ms=2.0, bytes=6700000000, best_ms=0.5, best_bytes=1675000000)]
             pathlib.Path(variables["SWEEP_KERNEL_TIMES"]).write_text(json.dumps(dict(kernels=table)))
             return [dict(outcome="ok")]
 
         def run(check):
             check.on_gpu = trial
             kernels.table(check)
-        rows, _ = self.records(run)
+        rows = self.records(run)
         self.assertEqual([values["kernel"] for _, values in rows], ["swiglu", "rope", "swiglu", "rope"])
         self.assertAlmostEqual(rows[0][1]["bandwidth_share"], 1.0)
         self.assertAlmostEqual(rows[1][1]["bandwidth_share"], 0.5)
@@ -100,7 +241,7 @@ class Kernels(unittest.TestCase):
         def run(check):
             check.on_gpu = lambda *_, **__: [dict(outcome="oom")]
             kernels.table(check)
-        rows, _ = self.records(run)
+        rows = self.records(run)
         self.assertEqual([(met, values["outcome"]) for met, values in rows], [(False, "oom"), (False, "oom")])
 
     def sanitized(self, summary, outcomes=("ok", "ok")):
@@ -112,7 +253,7 @@ class Kernels(unittest.TestCase):
             check.on_gpu = trial
             with mock.patch.object(kernels.shutil, "which", lambda _: "/usr/bin/compute-sanitizer"):
                 kernels.sanitized(check)
-        rows, _ = self.records(run)
+        rows = self.records(run)
         return [(met, values["tool"], values["errors"]) for met, values in rows]
 
     def test_errors_of_all_processes_count_and_a_missing_summary_proves_nothing(self):
@@ -127,9 +268,7 @@ class Kernels(unittest.TestCase):
         def run(check):
             with mock.patch.object(kernels.shutil, "which", lambda _: None):
                 kernels.sanitized(check)
-        rows, notes = self.records(run)
-        self.assertEqual(rows, [])
-        self.assertIn("not installed", notes[0].args[0])
+        self.assertEqual([(met, values["outcome"]) for met, values in self.records(run)], [(None, "not run")])
 
 
 class Surroundings(unittest.TestCase):
@@ -141,6 +280,27 @@ class Surroundings(unittest.TestCase):
                 mock.patch.object(gpu_check, "run_step", lambda *_: True), \
                 mock.patch.object(sys, "argv", ["gpu_check", "--step", "1", "--out", out]):
             return gpu_check.main()
+
+    def seconds(self, *words):
+        """The time that each step is given, (its own, what is left of all), where none takes any."""
+        given = []
+        here = mock.Mock(gpus=[{}], phantom=False, hardware="h100-sxm-80gb", surroundings=lambda: [])
+        with tempfile.TemporaryDirectory() as out, mock.patch.object(gpu_check.machine, "Machine", lambda *_: here), \
+                mock.patch.object(gpu_check, "run_step", lambda _, options, __, left, *___: given.append((options.seconds, left)) or True), \
+                mock.patch.object(gpu_check.time, "monotonic", lambda: 1000), mock.patch.object(sys, "argv", ["gpu_check", "--out", out, *words]):
+            gpu_check.main()
+        return given
+
+    def test_all_steps_together_have_a_limit(self):
+        self.assertEqual(self.seconds("--step", "4"), [(540, 570)])
+        self.assertEqual(self.seconds("--total", "60"), [(240, 60)] * len(steps.STEPS))
+
+    def test_what_has_no_time_left_is_said_to_be_skipped(self):
+        here = mock.Mock(phantom=False, hardware="h100-sxm-80gb", gpus=[])
+        with tempfile.TemporaryDirectory() as out:
+            folder = records.Folder(pathlib.Path(out))
+            self.assertFalse(gpu_check.run_step(steps.STEPS[1], mock.Mock(), folder, 3.0, here, []))
+            self.assertEqual(folder.steps[2]["state"], "skipped")
 
     def test_little_memory_is_a_warning(self):
         self.assertEqual(self.run_on("host", "/dev/shm", "memory"), 0)

@@ -35,6 +35,7 @@ assert cuda.cudaMalloc(ctypes.byref(at), ctypes.c_size_t(2 << 30)) == 0
 print("holds", flush=True)
 sys.stdin.read()
 """
+LATE_MODULE = 9  # that of the optimizer: memory of the backward lies in the cache then
 UUID = """import ctypes, sys
 nvml = ctypes.CDLL("libnvidia-ml.so.1")
 device, text = ctypes.c_void_p(), ctypes.create_string_buffer(96)
@@ -157,6 +158,21 @@ class PhantomGpuTest(sweep_folder.SweepFolder):
         trial = self.only("{gpus_per_node: [2]}", faults="cublas_oom:at=3:device=1")
         self.assert_oom(trial, "forward")
         self.assertEqual(trial["cause_rank"], 1)
+
+    def frees(self):
+        (effective,), = database.rows(self.folder / "grid.db", "select effective from rank_record")
+        return json.loads(effective)["phantom"]["frees"]
+
+    def test_a_kernel_that_finds_no_memory_for_its_code(self):
+        """The allocator's cache is emptied and the code loaded again; what is refused then is an `oom`."""
+        frees = []
+        for faults in ("", f"module_oom:at={LATE_MODULE}"):
+            trial = self.only("{gpus_per_node: [1]}", faults=faults)
+            self.assertEqual(trial["outcome"], "ok", trial)
+            frees.append(self.frees())
+            (self.folder / "grid.db").unlink()
+        self.assertGreater(frees[1], frees[0])
+        self.assert_oom(self.only("{gpus_per_node: [1]}", faults=f"module_oom:at={LATE_MODULE}:times=2"), "optimizer")
 
     def test_out_of_memory_in_nccl(self):
         """G7: NCCL takes its memory with the first operation."""

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "worker/phantom/counters.h"
+#include "worker/phantom/faults.h"
 #include "worker/phantom/kernels.h"
 #include "worker/phantom/launch_log.h"
 #include "worker/phantom/memory.h"
@@ -194,6 +195,8 @@ PHANTOM_API CUresult cuStreamSynchronize(CUstream stream) {
 
 // Modules: code is taken and never run.
 PHANTOM_API CUresult cuModuleLoadData(CUmodule* module, const void*) {
+  if (Faults::get().triggered(Fault::kModuleOom, current_device()) != nullptr)
+    return CUDA_ERROR_OUT_OF_MEMORY;
   *module = handle_to<CUmodule>(module_of_all);
   return CUDA_SUCCESS;
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array<std::string_view, static_cast<int>(Fault::kCount)> kNames = {
     "malloc_oom", "cublas_oom", "nccl_oom", "launch_failure", "nccl_error", "hang",
-    "host_hang",  "abort_hang", "xid",      "slow_gpu",       "slow_link"};
+    "host_hang",  "abort_hang", "xid",      "slow_gpu",       "slow_link",  "module_oom"};
 constexpr double kMostCounted = 1e15;  // a double holds each whole number up to here
 constexpr double kMostRanks = 1e6, kMostDevices = 16, kMostXid = 1e6, kMostFactor = 1e6;
 

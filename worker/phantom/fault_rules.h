@@ -19,6 +19,7 @@ enum class Fault : int {
   kXid,            // at the n-th kernel
   kSlowGpu,
   kSlowLink,
+  kModuleOom,  // the n-th load of a module of kernels: CUDA_ERROR_OUT_OF_MEMORY
   kCount
 };
 

@@ -34,7 +34,10 @@ void judge_communication(RankRecord& record, const FailureFacts& facts, std::str
 bool cublas_lacked_memory(const FailureFacts& facts) {
   const int cublas = facts.status.cublas;
   if (cublas == kCublasAllocFailed) return true;
-  return cublas == kCublasNotInitialized && !facts.cublas && facts.memory_scarce();
+  if (!facts.memory_scarce()) return false;
+  // Kernels that are loaded when they are first launched, and find no room for their code.
+  const bool no_kernel = cublas == kCublasExecutionFailed || cublas == kCublasInternalError;
+  return no_kernel || (cublas == kCublasNotInitialized && !facts.cublas);
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ struct FailureFacts {
 //   c10::NotImplementedError    unsupported
 //   c10::DistError              oom (device) where NCCL failed in CUDA and memory is scarce; crash where NCCL was called
 //                               wrongly or its GPU is broken; else crash, consequential: a peer ended, aborted or is late
-//   any other c10::Error        oom (device) where cuBLAS had no memory, else crash
+//   any other c10::Error        oom (device) where cuBLAS had no memory, or failed in a kernel while memory is scarce;
+//                               else crash
 //   anything else               crash
 void record_exception(RankRecord&, const FailureFacts& = {});
 

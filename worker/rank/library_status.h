@@ -11,7 +11,8 @@ namespace sweep::rank {
 struct LibraryStatus {
   int cublas = 0, nccl = 0;
 };
-inline constexpr int kCublasNotInitialized = 1, kCublasAllocFailed = 3;
+inline constexpr int kCublasNotInitialized = 1, kCublasAllocFailed = 3, kCublasExecutionFailed = 13,
+                     kCublasInternalError = 14;
 inline constexpr int kNcclUnhandledCudaError = 1, kNcclInvalidArgument = 4, kNcclInvalidUsage = 5;
 
 LibraryStatus last_library_status();  // the calling thread's

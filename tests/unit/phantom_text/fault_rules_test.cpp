@@ -17,7 +17,7 @@ TEST(FaultRules, NoTextIsNoFault) {
 TEST(FaultRules, EveryKindIsKnownByItsName) {
   const auto rules = fault_rules(
       "malloc_oom;cublas_oom;nccl_oom;launch_failure;nccl_error;hang;host_hang;abort_hang;xid;slow_gpu;slow_"
-      "link");
+      "link;module_oom");
   ASSERT_EQ(rules.size(), static_cast<std::size_t>(Fault::kCount));
   for (std::size_t i = 0; i < rules.size(); ++i) EXPECT_EQ(rules[i].fault, static_cast<Fault>(i));
 }

@@ -93,6 +93,18 @@ TEST(AttemptReports, CublasWithoutMemoryIsAnOom) {
       << "another error on a full GPU";
 }
 
+TEST(AttemptReports, CublasThatCannotLoadItsKernelsOnAFullGpuIsAnOom) {
+  for (const int status : {kCublasExecutionFailed, kCublasInternalError}) {
+    FailureFacts facts = on_gpu(3 * kMebi, {status, 0});
+    EXPECT_EQ(record_of(fail_in_cublas, facts).oom_kind, OomKind::kDevice) << status;
+    facts.driver_answers = false;
+    EXPECT_EQ(record_of(fail_in_cublas, facts).outcome, Outcome::kCrash)
+        << status << ": a kernel that failed";
+    facts = on_gpu(40'000 * kMebi, {status, 0});
+    EXPECT_EQ(record_of(fail_in_cublas, facts).outcome, Outcome::kCrash) << status << ": memory is left";
+  }
+}
+
 TEST(AttemptReports, TheDriversOwnRefusalIsAnOom) {
   const auto refuse = [](int code) {
     return [code] { throw c10::AcceleratorError({"f", "g", 1}, code, "refused"); };
