@@ -47,8 +47,8 @@ TEST(TrainerReport, WrongTypesDamageTheirLineOnly) {
         R"({"kind":"step","step":1.5})", R"({"kind":"step"})", R"({"kind":7})", R"([])", R"(nonsense)",
         R"({"kind":"step","step":1,"loss":"low"})", R"({"kind":"phase","phase":"lunch"})",
         R"({"kind":"phase","phase":"done"})", R"({"kind":"error","outcome":"ok"})",
-        R"({"kind":"error","outcome":"oom","oom":"gpu"})", R"({"v":2,"kind":"end"})", R"({"kind":"memory","ooms":-1})",
-        R"({"kind":"memory","ooms":18446744073709551615})"}) {
+        R"({"kind":"error","outcome":"oom","oom":"gpu"})", R"({"v":2,"kind":"end"})",
+        R"({"kind":"memory","ooms":-1})", R"({"kind":"memory","ooms":18446744073709551615})"}) {
     const auto report = after(std::string(line) + "\n{\"kind\":\"step\",\"step\":1,\"ms\":2}\n");
     EXPECT_EQ(report.damaged(), 1) << line;
     EXPECT_EQ(report.last_step(), 1) << line;
