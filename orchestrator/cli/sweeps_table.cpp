@@ -7,9 +7,6 @@
 namespace sweep::cli {
 namespace {
 
-constexpr const char* kLastResult =
-    "SELECT max(finished_at) FROM results WHERE sweep = :sweep AND state <> 'retired'";
-
 std::string kind_of(const store::SweepRow& sweep) {
   if (is_rehearsal(sweep.name)) return "rehearsal";
   const auto options = sweep_options_from(sweep.options_json);
@@ -17,9 +14,7 @@ std::string kind_of(const store::SweepRow& sweep) {
 }
 
 Expected<std::vector<Value>> row_of(store::Store& store, const store::SweepRow& sweep) {
-  store::QueryOptions options;
-  options.values.emplace_back("sweep", sweep.name);
-  const auto last = store.query(kLastResult, options);
+  const auto last = store.last_result(sweep.name);
   if (!last) return tl::unexpected(last.error());
   const auto counts = store.progress(sweep.id);
   if (!counts) return tl::unexpected(counts.error());
@@ -30,7 +25,7 @@ Expected<std::vector<Value>> row_of(store::Store& store, const store::SweepRow& 
                          counts->total,
                          counts->answered(),
                          counts->ended(Outcome::kOk),
-                         last->rows.at(0).at(0)};
+                         *last ? Value(**last) : Value()};
   out.emplace_back(*holder ? driver::standing_text(**holder) : std::string());
   out.emplace_back(sweep.question);
   return out;

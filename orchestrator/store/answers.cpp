@@ -114,6 +114,15 @@ Expected<Progress> Answers::progress(i64 sweep) {
   return file_.counted->progress;
 }
 
+Expected<std::optional<std::string>> Answers::last_result(const std::string& sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
+  auto at = work.one<std::string>(R"(
+      SELECT finished_at FROM results WHERE sweep = ? AND state <> 'retired' AND finished_at IS NOT NULL
+      ORDER BY finished_at DESC LIMIT 1)",
+                                  sweep);
+  return work.commit(std::move(at));
+}
+
 Expected<std::vector<ResultRow>> Answers::results(i64 sweep) {
   Transaction work(*file_.db, Transaction::kRead);
   auto out = result_rows(work, file_.selects, "p.sweep = ?", {sweep});

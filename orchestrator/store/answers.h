@@ -79,6 +79,8 @@ class Answers {
   explicit Answers(StoreFile& file) : file_(file) {}
 
   Expected<Progress> progress(i64 sweep);
+  // When the last trial of the plan ended, as the view `results` writes it (UTC); nullopt: none has.
+  Expected<std::optional<std::string>> last_result(const std::string& sweep);
   Expected<Workload> workload(i64 sweep);
   Expected<Shortcuts> shortcuts(i64 sweep);
   // Differs from the answer before when anybody has written since.
