@@ -65,8 +65,6 @@ Expected<std::vector<const ResultRow*>> named_trials(const std::vector<ResultRow
     if (std::ranges::count_if(rows, begins) > 1)
       return fail(fmt::format("several trials have an id that begins with '{}'; give more of it",
                               answers::safe_text(prefix)));
-    if (std::ranges::find(out, &*found) != out.end())
-      return fail(fmt::format("--trials names trial {} twice", found->trial_id));
     out.push_back(&*found);
   }
   return out;

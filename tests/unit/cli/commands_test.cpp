@@ -33,7 +33,6 @@ TEST_F(Commands, ANameGivenTwiceIsRefused) {
   finish(plan_[0], Outcome::kOk, 5);
   EXPECT_EQ(ask({"query", "select :n as n, :m as m", "--set", "n=1", "--set", "m=2"}).code, kAnswered);
   EXPECT_EQ(ask({"query", "select :n as n", "--set", "n=1", "--set", "n=2"}).code, kBadInput);
-  EXPECT_EQ(ask({"compare", "--trials", plan_[0].id + "," + plan_[0].id.substr(0, 6)}).code, kBadInput);
 }
 
 TEST_F(Commands, OfflineRunsAreNotWrittenIntoAFile) {
