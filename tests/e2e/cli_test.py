@@ -206,7 +206,7 @@ def a_full_disk_leaves_no_part_of_a_new_database(b):
     try:
         for kib in range(100, 600, 40):
             subprocess.run(["mount", "-o", f"remount,size={kib}k", small], check=True)
-            done = subprocess.run(b.command("import", measured, "--db", small / "r.db"), capture_output=True, text=True, timeout=100)
+            done = subprocess.run(b.words("import", measured, "--db", small / "r.db"), capture_output=True, text=True, timeout=100)
             if done.returncode == 0:
                 made += 1
                 (small / "r.db").unlink()

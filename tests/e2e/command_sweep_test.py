@@ -217,7 +217,7 @@ class CommandSweepTest(sweep_folder.SweepFolder):
                           "nan": ("invalid", None, None, None), "silent": ("invalid", None, None, None), "memory": ("crash", None, None, None)})
         self.assertEqual((rows["lines"]["loss_first"], rows["lines"]["loss_last"], rows["bar"]["loss_last"]), (8.0, 4.0, None))
         self.assertIn("-m sweep_trial", rows["memory"]["reason"])
-        self.assertIn("1 lines of its report were damaged", rows["nan"]["reason"])
+        self.assertIn("1 lines of its report were skipped", rows["nan"]["reason"])
         crash = database.rows(self.folder / "r.db", "select evidence from result where rank = 0")
         self.assertEqual(json.loads(crash[0][0])["exit_code"], 1)
 
