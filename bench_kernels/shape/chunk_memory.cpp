@@ -38,7 +38,7 @@ double ChunkMemory::copies_at(i64 group, bool forward) const {
 std::vector<double> ChunkMemory::copies_again(i64 first, i64 l) const {
   std::vector<double> out(static_cast<std::size_t>(l - first + 1), copies_at(group_of(l), false));
   if (!p_.copies || !t_.reshard_after_forward) return out;
-  // Of those before layer l, backward has fetched the last ones.
+  // Backward has fetched the last layers before l already.
   const i64 fetched = group_of(l) - t_.prefetch_backward;
   double sum = out.back();
   i64 next = group_of(first);

@@ -63,7 +63,7 @@ i64 optimizer_ranks(const Trial& t) {
   return state_split(t).optimizer;
 }
 
-// Of a bucket with so many elements, those that one rank updates.
+// How many elements of a bucket one rank updates.
 i64 updated_share(const Trial& t, i64 elements) {
   const i64 n = optimizer_ranks(t), of_experts = t.dp * t.cp / t.ep;
   return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
@@ -98,7 +98,7 @@ i64 share_of_adapters(const Trial& t, i64 layers) {
   return updated_share(t, elements);
 }
 
-// Of an even choice of experts, those that their capacity leaves.
+// How many of an even choice of experts their capacity serves.
 i64 choices_served(const Trial& t, i64 choices) {
   if (t.capacity_percent == 0) return choices;
   const i64 hundredths = 100 * t.spec.experts;

@@ -10,6 +10,7 @@
 #include "base/number_in.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/upgrade.h"
+#include "orchestrator/store/write_ahead_log.h"
 
 namespace sweep::store {
 namespace {
@@ -101,12 +102,6 @@ Expected<std::unique_ptr<Db>> open_file(const fs::path& path, const fs::path& sh
   return db;
 }
 
-// The file and what SQLite keeps beside it.
-void remove_parts(const fs::path& file) {
-  std::error_code ignored;
-  for (const char* part : {"", "-wal", "-shm", "-journal"}) fs::remove(file.string() + part, ignored);
-}
-
 // Whether a process that was killed left this file while it made the database. A process of another host, or of another
 // container, is not seen here: its file is younger than a few seconds.
 bool is_left_behind(const fs::directory_entry& file, const std::string& begin) {
@@ -130,13 +125,6 @@ void remove_left_behind(const fs::path& path) {
   for (const auto& file : left) remove_parts(file);
 }
 
-// Moves the write-ahead log into the file. When a connection is closed SQLite does so too, and tells nobody if it fails.
-Expected<void> move_log(Db& db) {
-  const int code =
-      sqlite3_wal_checkpoint_v2(db.handle(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
-  return code == SQLITE_OK ? Expected<void>() : tl::unexpected(db.explain(code));
-}
-
 // A new database gets its name once it is complete, so that others meet it whole or not at all, and a full
 // disk leaves nothing. Whoever names it first has made it.
 Expected<void> create(const fs::path& path, const StoreDependencies& dependencies, bool network) {
@@ -146,7 +134,8 @@ Expected<void> create(const fs::path& path, const StoreDependencies& dependencie
   remove_parts(unfinished);
   auto db = open_file(unfinished, path, Found::kNew, dependencies, network);
   auto made = db ? Expected<void>() : tl::unexpected(db.error());
-  if (made) made = move_log(**db);
+  if (made)
+    if (const int code = checkpoint(**db); code != SQLITE_OK) made = tl::unexpected((*db)->explain(code));
   if (db) db->reset();
   if (made) fs::create_hard_link(unfinished, path, error);
   const bool no_links = error && error != std::errc::file_exists;
@@ -200,6 +189,11 @@ Expected<std::unique_ptr<Db>> open_rolled_back(const fs::path& path, int busy_ti
 }
 
 }  // namespace
+
+void remove_parts(const fs::path& file) {
+  std::error_code ignored;
+  for (const char* part : {"", "-wal", "-shm", "-journal"}) fs::remove(file.string() + part, ignored);
+}
 
 // A write-ahead log needs its shared-memory file; where the folder cannot be written and no log is there, the
 // file is read as it stands. So it is by a user who may not write it: SQLite would make both files, and they would be

@@ -16,4 +16,7 @@ Expected<std::unique_ptr<Db>> open_database(const std::filesystem::path&, Mode, 
 // A connection that cannot write, whatever the SQL.
 Expected<std::unique_ptr<Db>> open_for_reading(const std::filesystem::path&, int busy_timeout_ms);
 
+// Removes an unfinished database and what SQLite keeps beside it.
+void remove_parts(const std::filesystem::path&);
+
 }  // namespace sweep::store

@@ -4,6 +4,7 @@
 
 #include "base/expected.h"
 #include "base/text.h"
+#include "orchestrator/store/opening.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/upgrade.h"
 
@@ -123,9 +124,7 @@ Expected<void> SweepBook::back_up(const fs::path& target) {
       done = fail(ErrorKind::kUnwritable, target.string(),
                   fmt::format("'{}' cannot be written: {}", target.string(), error.message()));
   }
-  std::error_code ignored;
-  if (!done)
-    for (const char* part : {"", "-journal", "-wal", "-shm"}) fs::remove(unfinished.string() + part, ignored);
+  if (!done) remove_parts(unfinished);
   return done;
 }
 

@@ -13,10 +13,13 @@ constexpr int kFoldPatienceMs = 5000;
 
 }  // namespace
 
+int checkpoint(Db& db) {
+  return sqlite3_wal_checkpoint_v2(db.handle(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+}
+
 Expected<void> fold_log(Db& db) {
   db.wait_for_locks(std::min(db.lock_patience_ms(), kFoldPatienceMs));
-  const int code =
-      sqlite3_wal_checkpoint_v2(db.handle(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
+  const int code = checkpoint(db);
   if (code == SQLITE_OK) return {};
   const auto file = db.path().string();
   const bool busy = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;

@@ -7,7 +7,11 @@
 
 namespace sweep::store {
 
-// Copies the log into the file and empties it. It waits for a process that reads an older state, but not for
+// Copies the log into the file and empties it; SQLite's result code. When a connection is closed SQLite does so too, and
+// tells nobody if it fails.
+int checkpoint(Db&);
+
+// The same with a sentence for people. It waits for a process that reads an older state, but not for
 // long. Error: the log still holds what was stored last. REQUIRES: no transaction of this connection is open.
 Expected<void> fold_log(Db&);
 

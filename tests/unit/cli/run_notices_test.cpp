@@ -14,7 +14,7 @@ namespace {
 
 class Notices : public CommandTest {
  protected:
-  // What the command got after `tell` told the observer of a run of `count` trials.
+  // The bodies that the command got after `tell` told the observer of a run of `count` trials.
   std::vector<nlohmann::json> told(const std::function<void(run::Observer&)>& tell, int count = 1) {
     start(count);
     std::ostringstream out, err;
