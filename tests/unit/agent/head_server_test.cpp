@@ -3,12 +3,16 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <thread>
 #include <vector>
 
@@ -69,6 +73,31 @@ TEST_F(HeadServerTest, TheLoopMayRunOnAfterTheServerIsGone) {
   server.reset();
   loop.poll();
   EXPECT_TRUE(loop.stopped());
+}
+
+// Connects, and leaves nothing but a reset connection to accept.
+void connect_and_reset(int port) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET, at.sin_port = htons(static_cast<uint16_t>(port));
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int caller = ::socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(::connect(caller, reinterpret_cast<const sockaddr*>(&at), sizeof at), 0);
+  const linger reset{1, 0};
+  ASSERT_EQ(::setsockopt(caller, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+  ::close(caller);
+}
+
+TEST_F(HeadServerTest, ACallerThatHungUpBeforeItWasAcceptedIsLoggedByItsAddress) {
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_st>(log)));
+  for (int i = 0; i < 2; ++i) connect_and_reset(server_.port());
+  while (io_.poll() > 0) {
+  }
+  spdlog::set_default_logger(before);
+  EXPECT_NE(log.str().find("127.0.0.1"), std::string::npos) << log.str();
+  EXPECT_EQ(std::ranges::count(log.str(), '\n'), 1) << "once for an address and cause: " << log.str();
 }
 
 #if SWEEP_WITHOUT_DESCRIPTORS

@@ -47,12 +47,11 @@ Expected<void> HeadServer::listen(const Endpoint& at) {
   if (!ec) acceptor_.listen(4096, ec);
   if (ec) return fail(fmt::format("cannot listen on {} ({}): {}", at.address, at.interface, ec.message()));
   port_ = acceptor_.local_endpoint().port();
-  start_coroutine(io_, accept_callers<tcp>(acceptor_, alive_, [this](tcp::socket socket) {
-                    boost::system::error_code gone;
-                    const auto peer = socket.remote_endpoint(gone);
-                    const std::string from = gone ? "unknown" : peer.address().to_string();
-                    start_coroutine(io_, meet(std::make_shared<Caller>(std::move(socket), io_, from)));
-                  }));
+  start_coroutine(
+      io_, accept_callers<tcp>(acceptor_, alive_, [this](tcp::socket socket, const tcp::endpoint& from) {
+        const std::string address = from.address().to_string();
+        start_coroutine(io_, meet(std::make_shared<Caller>(std::move(socket), io_, address)));
+      }));
   return {};
 }
 
