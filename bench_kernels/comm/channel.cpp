@@ -70,7 +70,9 @@ void Pending::wait() {
   if (!work_) return;
   const auto work = std::move(work_);
   if (page_ != nullptr) page_->awaited.put(name_);
+  if (watch_ != nullptr) (*watch_)(true);
   comm::wait(*work);
+  if (watch_ != nullptr) (*watch_)(false);
   if (page_ == nullptr) return;
   page_->awaited.put({});
   page_->collective_done.fetch_add(1, std::memory_order_relaxed);
@@ -90,7 +92,7 @@ void Channel::enter(Kind kind) {
 Pending Channel::begin(Kind kind, std::int64_t bytes, c10::intrusive_ptr<c10d::Work> work) {
   traffic_.bytes[static_cast<std::size_t>(kind)] += bytes;
   if (page_ != nullptr) page_->awaited.put({});
-  return {std::move(work), page_, last_};
+  return {std::move(work), page_, last_, watch_ ? &watch_ : nullptr};
 }
 
 Pending Channel::all_reduce(const at::Tensor& tensor, Op op) {

@@ -8,8 +8,10 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench_kernels/comm/group.h"
@@ -36,13 +38,18 @@ struct Traffic {
   Traffic since(const Traffic& before) const;
 };
 
+// Called before (true) and after each wait.
+using WatchWaits = std::function<void(bool begins)>;
+
 // An operation under way; its tensors are kept until wait(). Default: nothing under way. Movable; must be
 // waited for before it goes (a lost peer throws c10::DistError from wait()).
 class Pending {
  public:
   Pending() = default;
-  Pending(c10::intrusive_ptr<c10d::Work> work, ProgressPage* page, const CollectiveName& name)
-      : work_(std::move(work)), page_(page), name_(name) {}
+  // watch: null, or of the channel, which outlives this.
+  Pending(c10::intrusive_ptr<c10d::Work> work, ProgressPage* page, const CollectiveName& name,
+          const WatchWaits* watch = nullptr)
+      : work_(std::move(work)), page_(page), name_(name), watch_(watch) {}
   Pending(Pending&&) noexcept = default;
   Pending& operator=(Pending&&) noexcept = default;
   bool under_way() const { return static_cast<bool>(work_); }
@@ -52,6 +59,7 @@ class Pending {
   c10::intrusive_ptr<c10d::Work> work_;
   ProgressPage* page_ = nullptr;
   CollectiveName name_;
+  const WatchWaits* watch_ = nullptr;
 };
 
 // A message on its way out and one on its way in.
@@ -96,6 +104,9 @@ class Channel {
   // Ends the operations of all ranks in this group with an error.
   void abort();
 
+  // Of operations that begin from now on; empty: nobody watches.
+  void watch_waits(WatchWaits watch) { watch_ = std::move(watch); }
+
   const Traffic& traffic() const { return traffic_; }
   void reset_traffic() { traffic_ = {}; }
   // Adds what a captured graph sends when it is launched.
@@ -113,6 +124,7 @@ class Channel {
   CollectiveName last_;        // entered in this group
   std::uint64_t entered_ = 0;  // how many
   Traffic traffic_;
+  WatchWaits watch_;
 };
 
 }  // namespace sweep::comm

@@ -118,6 +118,9 @@ Linear add_linear(const StageContext& shared, const std::vector<LinearPart>& par
 
 namespace {
 
+// DeepSeek's, whatever rms_norm_eps is (transformers, modeling_deepseek_v2.py and _v3.py).
+constexpr double kLatentNormEps = 1e-6;
+
 NormLayer add_norm_over(const StageContext& shared, const std::string& name, std::int64_t n, Role role) {
   NormLayer norm;
   const bool adds_one = shape::family_of(shared.spec).norm_adds_one;
@@ -141,14 +144,16 @@ NormLayer add_head_norm(const StageContext& shared, const std::string& name) {
 }
 
 NormLayer add_latent_norm(const StageContext& shared, const std::string& name, std::int64_t n) {
-  return add_norm_over(shared, name, n, Role::kDense);
+  NormLayer norm = add_norm_over(shared, name, n, Role::kDense);
+  norm.eps = kLatentNormEps;
+  return norm;
 }
 
 kernels::Norm norm_of(const StageContext& shared, const NormLayer& norm) {
   const Parameters& p = *shared.parameters;
   const bool adds_one = shape::family_of(shared.spec).norm_adds_one;  // the gradient is that of the weight
   return {adds_one ? p[norm.w].add(1) : p[norm.w], norm.b == Parameters::kNone ? at::Tensor() : p[norm.b],
-          shared.spec.norm_eps};
+          norm.eps.value_or(shared.spec.norm_eps)};
 }
 
 kernels::NormStats forward_norm(const StageContext& shared, const NormLayer& norm, at::Tensor& x,

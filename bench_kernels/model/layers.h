@@ -1,5 +1,6 @@
 // The layers units are made of: a linear layer and a norm, with the stacks that hold their parameters.
 #pragma once
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,7 @@ struct Linear {
 
 struct NormLayer {
   Parameters::Id w = Parameters::kNone, b = Parameters::kNone;
+  std::optional<double> eps = {};  // nullopt: the model's
 };
 
 // The name of a module of a layer, in the model's checkpoints.

@@ -175,12 +175,14 @@ class MoeUnit final : public Unit {
 
   // Rows that leave this rank's tokens.
   static std::int64_t sent(const MoeSaved& s) { return s.route->sent.order.size(0); }
-  // After the work of the backward is on its way: here the host needs learned counts at the latest.
+  // Choices that a capacity refuses count too: they are what an uneven router asks for. After the work of the backward is
+  // on its way: here the host needs learned counts at the latest.
   void note_load(const MoeSaved& s) const {
     const std::int64_t tokens = s.h.size(0);
     const double mean = static_cast<double>(tokens * layout().ep() * spec().experts_per_token) /
                         static_cast<double>(spec().experts);
-    for (const std::int64_t count : s.route->groups.counts())
+    const std::vector<std::int64_t>& wanted = s.route->dispatch.wanted;
+    for (const std::int64_t count : wanted.empty() ? s.route->groups.counts() : wanted)
       shared_.load->worst = std::max(shared_.load->worst, static_cast<double>(count) / mean);
   }
 

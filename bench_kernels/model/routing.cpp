@@ -42,20 +42,28 @@ Counts limited(Counts counts, const ModelSpec& m, const Options& o, std::int64_t
   return counts;
 }
 
-// The peers' counts of the experts that this rank owns, when positions decide.
-std::vector<Counts> foreseen(const StageContext& s, std::int64_t batch, std::int64_t tokens) {
-  const std::int64_t ep = s.layout.ep(), local = s.spec.experts / ep;
-  std::vector<Counts> incoming;
+// What all peers chose, [ep][experts], of the experts that this rank owns: `tokens` tokens of each.
+void count_incoming(const StageContext& s, std::vector<Counts> chosen, std::int64_t tokens, Dispatch& d) {
+  const std::int64_t local = s.spec.experts / s.layout.ep(), begin = s.layout.expert->rank() * local;
+  d.wanted.assign(static_cast<std::size_t>(local), 0);
+  for (Counts& counts : chosen) {
+    for (std::int64_t e = 0; e < local; ++e)
+      d.wanted[static_cast<std::size_t>(e)] += counts[static_cast<std::size_t>(begin + e)];
+    const Counts served = limited(std::move(counts), s.spec, s.options, tokens);
+    d.incoming.emplace_back(served.begin() + begin, served.begin() + begin + local);
+  }
+}
+
+// The choices of all peers, [ep][experts], when positions decide.
+std::vector<Counts> foreseen(const StageContext& s, std::int64_t batch) {
+  const std::int64_t ep = s.layout.ep();
+  std::vector<Counts> chosen;
   for (std::int64_t peer = 0; peer < ep; ++peer) {
     const std::int64_t cp_rank = (s.layout.token_rank / ep * ep + peer) % s.layout.cp();
     const auto positions = local_positions(s.options.seq_len, cp_rank, s.layout.cp());
-    const Counts all =
-        limited(count_forced(forced_experts(s.spec, s.options, positions, batch), s.spec.experts), s.spec,
-                s.options, tokens);
-    const auto first = all.begin() + s.layout.expert->rank() * local;
-    incoming.emplace_back(first, first + local);
+    chosen.push_back(count_forced(forced_experts(s.spec, s.options, positions, batch), s.spec.experts));
   }
-  return incoming;
+  return chosen;
 }
 
 at::Tensor on_device(const Counts& values, at::IntArrayRef sizes, const at::TensorOptions& options) {
@@ -95,7 +103,7 @@ RoutePtr forced(const StageContext& s, std::int64_t tokens) {
   const Counts experts = forced_experts(s.spec, s.options, positions, batch);
   d.chosen = count_forced(experts, s.spec.experts);
   d.kept = limited(d.chosen, s.spec, s.options, tokens);
-  d.incoming = foreseen(s, batch, tokens);
+  count_incoming(s, foreseen(s, batch), tokens, d);
   std::vector<Counts> served(static_cast<std::size_t>(s.spec.experts));
   for (std::size_t choice = 0; choice < experts.size(); ++choice) {
     Counts& of = served[static_cast<std::size_t>(experts[choice])];
@@ -134,16 +142,11 @@ std::vector<Counts> asked(const StageContext& s, const at::Tensor& experts) {
 }
 
 void count_learned(const StageContext& s, Route& r, std::int64_t tokens) {
-  const std::int64_t local = s.spec.experts / s.layout.ep(), rank = s.layout.expert->rank();
   std::vector<Counts> all = asked(s, r.experts);
   Dispatch& d = r.dispatch;
-  d.chosen = all[static_cast<std::size_t>(rank)];
+  d.chosen = all[static_cast<std::size_t>(s.layout.expert->rank())];
   d.kept = limited(d.chosen, s.spec, s.options, tokens);
-  for (Counts& counts : all) {
-    const Counts served = limited(std::move(counts), s.spec, s.options, tokens);
-    const auto first = served.begin() + rank * local;
-    d.incoming.emplace_back(first, first + local);
-  }
+  count_incoming(s, std::move(all), tokens, d);
 }
 
 // Where every choice is served here, the number of rows is known and nothing is asked: the device keeps where each

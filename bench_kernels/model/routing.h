@@ -26,6 +26,7 @@ struct Dispatch {
   std::vector<std::int64_t> chosen;                 // [experts]: choices of this rank's tokens
   std::vector<std::int64_t> kept;                   // [experts]: those of them that are served
   std::vector<std::vector<std::int64_t>> incoming;  // [ep][local experts]: rows from each peer
+  std::vector<std::int64_t> wanted;                 // [local experts]: choices of all peers, served or not
   std::int64_t sent() const;
   std::int64_t received() const;
   std::vector<std::int64_t> send_splits(std::int64_t ep) const;  // rows to each peer

@@ -71,6 +71,7 @@ void CheckpointFile::write_all(const std::function<void()>& written) {
     written();
   }
   file_->sync();
+  on_disk_ = std::chrono::steady_clock::now();
 }
 
 // Numbers of a device come by way of host memory, some at a time.

@@ -5,6 +5,7 @@
 #pragma once
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
@@ -40,6 +41,8 @@ class CheckpointFile {
   void begin();
   // Until all bytes are on the disk. Throws what the thread threw.
   void finish();
+  // When they were. REQUIRES: finish() returned, and there is a file.
+  std::chrono::steady_clock::time_point on_disk() const { return on_disk_; }
 
   std::int64_t bytes() const { return bytes_; }            // of this rank's file
   std::int64_t host_bytes() const { return host_bytes_; }  // the most that it held in host memory
@@ -69,6 +72,7 @@ class CheckpointFile {
   std::int64_t bytes_ = 0, host_bytes_ = 0;
   std::optional<ScratchFile> file_;
   std::thread thread_;
+  std::chrono::steady_clock::time_point on_disk_{};
   std::exception_ptr failed_;
 };
 

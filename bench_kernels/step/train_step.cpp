@@ -134,6 +134,11 @@ std::optional<std::string> unsupported(const Trial& t, c10::DeviceType device) {
   return std::nullopt;
 }
 
+// Groups that forward and backward wait for, those of Impl::agreements and of Impl::waits_for_end.
+constexpr shape::Dimension kWatched[] = {shape::Dimension::kTensor,  shape::Dimension::kKeyValue,
+                                         shape::Dimension::kContext, shape::Dimension::kExpert,
+                                         shape::Dimension::kWorld,   shape::Dimension::kEnds};
+
 struct TrainStep::Impl {
   // The begin and end of a wait or computation in the step.
   struct Stretch {
@@ -161,16 +166,26 @@ struct TrainStep::Impl {
     total = at::zeros({1}, at::TensorOptions(device).dtype(at::kDouble));
     loss = device.is_meta() ? total : memory::empty_on_host({1}, total.options());
     for (const auto& part : pipeline.parts())
-      part->state.watch_waits([this](bool begins) { wait_of_zero(begins); });
+      part->state.watch_waits([this](bool begins) { watch_wait(waits, begins); });
+    for (const shape::Dimension each : kWatched)
+      mesh[each].watch_waits([this, each](bool begins) { watch_wait(waits_of(each), begins); });
   }
+  ~Impl() {
+    for (const shape::Dimension each : kWatched) mesh[each].watch_waits({});
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
-  // Times ZeRO's waits within forward, backward and the update. The end of the averaging is timed as a whole.
-  void wait_of_zero(bool begins) {
-    if (!times_waits) return;
+  std::vector<Wait>& waits_of(shape::Dimension d) {
+    if (d == shape::Dimension::kWorld) return agreements;
+    return d == shape::Dimension::kEnds ? waits_for_end : waits;
+  }
+  void watch_wait(std::vector<Wait>& of, bool begins) {
+    if (!times_waits && (&of != &waits_for_end || pipeline.as_graphs())) return;
     if (begins)
-      waits.push_back({clock.mark(), 0});
+      of.push_back({clock.mark(), 0});
     else
-      waits.back().end = clock.mark();
+      of.back().end = clock.mark();
   }
 
   void begin(Part part) const {
@@ -209,7 +224,8 @@ struct TrainStep::Impl {
   at::Tensor total, loss;  // the loss: total on the host, copied there before the step's one wait
   PartClock clock;
   std::vector<Stretch> stretches;
-  std::vector<Wait> waits;
+  // Within the passes and the update; for all ranks' agreement on scale and norm; of a tied table's ends for each other.
+  std::vector<Wait> waits, agreements, waits_for_end;
   bool times_waits = false;
 };
 
@@ -235,12 +251,18 @@ void TrainStep::Impl::watch(parallel::Pipeline::Moment moment, shape::Act act) {
   }
 }
 
-// Forward and backward are computation; a wait for another stage is neither. Backward ends when its gradients
-// are averaged; what of that comes after its last computation is exposed communication, and so are ZeRO's
-// waits before.
+// Forward, backward and the optimizer compute; a wait for another stage, or for all ranks before the update, is in none of
+// them. Backward ends when its gradients are averaged; what of that comes after its last computation is exposed
+// communication, and so are the waits within the passes and the update.
 StepTimes TrainStep::Impl::times(const Marks& at) const {
   StepTimes times;
-  std::int64_t waited = 0;
+  const auto sum = [this](const std::vector<Wait>& all) {
+    std::int64_t ns = 0;
+    for (const Wait& w : all) ns += clock.span_ns(w.begin, w.end);
+    return ns;
+  };
+  const std::int64_t agreed = sum(agreements);
+  std::int64_t waited = sum(waits) + agreed;
   for (const Stretch& s : stretches) {
     const std::int64_t span = clock.span_ns(s.begin, s.end);
     if (s.kind == parallel::Pipeline::Moment::kWaitBegins)
@@ -248,9 +270,8 @@ StepTimes TrainStep::Impl::times(const Marks& at) const {
     else
       (s.act == shape::Act::kForward ? times.forward_ns : times.backward_ns) += span;
   }
-  for (const Wait& w : waits) waited += clock.span_ns(w.begin, w.end);
-  times.backward_ns += clock.span_ns(stretches.back().end, at.averaged);
-  times.optimizer_ns = clock.span_ns(at.averaged, at.last);
+  times.backward_ns += clock.span_ns(stretches.back().end, at.averaged) - sum(waits_for_end);
+  times.optimizer_ns = clock.span_ns(at.averaged, at.last) - agreed;
   times.step_ns = clock.span_ns(at.first, at.last);
   if (loader) times.data_ns = clock.span_ns(at.first, at.loaded);
   if (!mesh[shape::Dimension::kWorld].alone() && !pipeline.as_graphs())
@@ -273,11 +294,10 @@ TrainStep::~TrainStep() = default;
 StepTimes TrainStep::run() {
   Impl& s = *impl_;
   s.clock.restart();
-  s.stretches.clear();
-  s.waits.clear();
+  s.stretches.clear(), s.waits.clear(), s.agreements.clear(), s.waits_for_end.clear();
   s.total.zero_();
-  if (s.trial.routing ==
-      Routing::kLearned)  // else each step's is the same, and graphs that are launched note none
+  // Each step's is the same otherwise, and graphs that are launched note none.
+  if (s.trial.routing == Routing::kLearned)
     for (const auto& part : s.pipeline.parts()) part->stage.routing_load() = {};
   Impl::Marks at;
   at.first = s.clock.mark();

@@ -41,9 +41,10 @@ LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_fr
           "original_max_position_embeddings": 32, "rope_theta": 500000.0}
 YARN = {"rope_type": "yarn", "factor": 4.0, "beta_fast": 32, "beta_slow": 1, "mscale": 0.707, "mscale_all_dim": 0.5,
         "original_max_position_embeddings": 32, "rope_theta": 10000.0}
-# A first layer without experts; heads of 24 numbers for queries and keys, of which 8 turn, and of 12 for values.
+# A first layer without experts; heads of 24 numbers for queries and keys, of which 8 turn, and of 12 for values. The norms of the
+# latents do not take rms_norm_eps.
 DEEPSEEK = dict(num_key_value_heads=8, kv_lora_rank=20, qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=12, moe_intermediate_size=24,
-                n_routed_experts=8, first_k_dense_replace=1, tie_word_embeddings=False)
+                n_routed_experts=8, first_k_dense_replace=1, tie_word_embeddings=False, rms_norm_eps=1e-2)
 # Two encoder and three decoder layers. A padding token would leave its row out of the reference's gradient of the embedding.
 BLENDERBOT = dict(encoder_layers=2, decoder_layers=3, d_model=64, encoder_attention_heads=8, decoder_attention_heads=8, encoder_ffn_dim=112,
                   decoder_ffn_dim=112, vocab_size=156, max_position_embeddings=96, scale_embedding=True, dropout=0.0, pad_token_id=None)

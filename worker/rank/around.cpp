@@ -12,8 +12,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+i64 ns_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(end - begin).count();
+}
 i64 ns_since(Clock::time_point begin) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+  return ns_between(begin, Clock::now());
 }
 
 }  // namespace
@@ -55,6 +58,7 @@ void evaluate(const Attempt& attempt, step::TrainStep& step, Device& device,
               const std::function<void()>& meet, ProgressWriter& progress, AroundStep& around) {
   if (attempt.trial.eval_batch_size == 0) return;
   progress.phase(Phase::kEvaluation);
+  if (!attempt.is_rehearsal()) meet();  // the first stages of a pipeline may be in their last step still
   device.begin_stretch();
   const step::Evaluation seen = step.evaluate(!attempt.is_rehearsal());
   around.eval_peak_bytes = device.peak_of_stretch();
@@ -91,7 +95,7 @@ void write_checkpoint(const Attempt& attempt, step::TrainStep& step, ProgressWri
   around.checkpoint_bytes = checkpoint.bytes();
   around.checkpoint_host_bytes = checkpoint.host_bytes();
   if (!writes) return;
-  around.checkpoint_ns = ns_since(began);
+  around.checkpoint_ns = ns_between(began, checkpoint.on_disk());  // async: a step runs longer
   around.checkpoint_stall_ns = t.checkpoint == CheckpointKind::kAsync ? stalled : *around.checkpoint_ns;
 }
 

@@ -16,8 +16,8 @@ namespace sweep::rank {
 void load_weights(const Attempt&, bool first_rank, step::TrainStep&, const std::function<void()>& meet,
                   ProgressWriter&, AroundStep&);
 
-// After the timed steps. The device's peak begins anew and goes on to count for the whole. meet() waits for all ranks;
-// it is called only with text metrics.
+// After the timed steps. The device's peak begins anew and goes on to count for the whole. meet() waits for all ranks:
+// the clock begins there, and with text metrics they meet again at the end.
 void evaluate(const Attempt&, step::TrainStep&, Device&, const std::function<void()>& meet, ProgressWriter&,
               AroundStep&);
 
