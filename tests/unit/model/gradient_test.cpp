@@ -42,7 +42,8 @@ class Reference {
 
  private:
   at::Tensor norm(const std::string& name, const at::Tensor& x) {
-    if (s_.rmsnorm) return x * (x.square().mean(-1, true) + s_.norm_eps).rsqrt() * w_.at(name + ".weight");
+    const double eps = name.ends_with("_a_layernorm") ? 1e-6 : s_.norm_eps;  // latents have their own
+    if (s_.rmsnorm) return x * (x.square().mean(-1, true) + eps).rsqrt() * w_.at(name + ".weight");
     const at::Tensor c = x - x.mean(-1, true);
     return c * (c.square().mean(-1, true) + s_.norm_eps).rsqrt() * w_.at(name + ".weight") +
            w_.at(name + ".bias");
