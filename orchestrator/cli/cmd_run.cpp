@@ -101,16 +101,26 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   return kept;
 }
 
-// The sweep as words of the next command, as they work from this folder.
-std::string as_words(SweepDriver& driver) {
+// A sweep or a grid as words of the next command, as they work from this folder.
+std::string as_words(const std::string& name, const SweepDriver& driver) {
   const bool usual = driver.db() == std::filesystem::absolute("sweep.db");
-  return shell_word(driver.sweep().name) + (usual ? "" : " --db " + shell_word(driver.db().string()));
+  return shell_word(name) + (usual ? "" : " --db " + shell_word(driver.db().string()));
 }
 
 std::string how_to_ask(const std::string& sweep, driver::Finish finish) {
   const bool answered = finish == driver::Finish::kAnswered;
   return fmt::format("`sweep best {0}`, `sweep heatmap {0} -o map.html`, `sweep {2} {0}{1}`", sweep,
                      answered ? " -o report.html" : "", answered ? "report" : "status");
+}
+
+std::string next_of(SweepDriver& driver, const run::RunEnd& end, driver::Finish finish) {
+  const std::string sweep = as_words(driver.sweep().name, driver);
+  if (end.end == run::End::kDone) return how_to_ask(sweep, finish);
+  if (end.end == run::End::kLeft) return fmt::format("`sweep status {}`", sweep);
+  if (end.used_up)
+    return past_limit(*end.used_up, driver.store(), driver.sweep(),
+                      [&](const std::string& name) { return as_words(name, driver); });
+  return fmt::format("`sweep resume {}`", sweep);
 }
 
 // Each run ends with a line that says what to type next.
@@ -121,11 +131,7 @@ int finish(Io& io, SweepDriver& driver, const run::RunEnd& end) {
     io.err << answers::safe_text(end.why) << '\n';
   else if (end.end != run::End::kDone)
     io.err << "sweep: " << answers::safe_text(end.why) << '\n';
-  const std::string sweep = as_words(driver);
-  const std::string next = end.end == run::End::kDone   ? how_to_ask(sweep, *finish)
-                           : end.end == run::End::kLeft ? fmt::format("`sweep status {}`", sweep)
-                                                        : fmt::format("`sweep resume {}`", sweep);
-  io.err << answers::safe_text("next: " + next) << '\n';
+  io.err << answers::safe_text("next: " + next_of(driver, end, *finish)) << '\n';
   return exit_code_of(*finish);
 }
 
