@@ -316,7 +316,7 @@ int run_grid(Io& io, RunOptions o) {
   if (auto may = may_run(io, *planned, *choice, o); !may) return refuse(io, may.error());
   if (o.detach && planned->grid.from_stream)
     return refuse(io, {"--detach reads the grid again: save it in a file, or leave --detach out"});
-  if (o.detach) return detach(io, "--detach", o.where, planned->grid.name, o.where.db + ".log", {"--yes"});
+  if (o.detach) return detach(io, o.where, planned->grid.name, o.where.db + ".log", {"--yes"});
   auto store = run::open_store(o.where.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
   SweepDriver driver(std::move(*store), o.where.db);
@@ -351,7 +351,7 @@ int resume(Io& io, RunOptions o) {
   if (!choice) return refuse(io, choice.error());
   if (auto can = can_run(*entries, *choice, o); !can) return refuse(io, can.error());
   if (auto can = exports::checked(o.notify); !can) return refuse(io, can.error());
-  if (o.detach) return detach(io, "--detach", o.where, opened->sweep.name, o.where.db + ".log");
+  if (o.detach) return detach(io, o.where, opened->sweep.name, o.where.db + ".log");
   SweepDriver driver(std::move(opened->store), o.where.db);
   driver.use(std::move(opened->sweep));
   if (const auto code = take_or_watch(io, driver, {}, o)) return *code;

@@ -127,8 +127,13 @@ TEST_F(Commands, AQueryMayNotTakeLongerThanAClockCounts) {
 }
 
 TEST(Detach, TheCommandThatIsStartedHasTheFlagInNoForm) {
-  EXPECT_EQ(without_flag({"sweep", "run", "--detach", "g.yaml", "--detach=true", "--detached"}, "--detach"),
-            (std::vector<std::string>{"sweep", "run", "g.yaml", "--detached"}));
+  EXPECT_EQ(detached_words({"sweep", "run", "--detach", "g.yaml", "--detach=true", "--detached"}, {"--yes"}),
+            (std::vector<std::string>{"sweep", "run", "g.yaml", "--detached", "--yes"}));
+}
+
+TEST(Detach, WordsThatAreNoOptionsStayBehindTheOptions) {
+  EXPECT_EQ(detached_words({"sweep", "run", "--detach", "--", "--detach"}, {"--yes"}),
+            (std::vector<std::string>{"sweep", "run", "--yes", "--", "--detach"}));
 }
 
 }  // namespace
