@@ -97,7 +97,9 @@ def imports_that_cannot_be_are_refused(b):
     assert "is a device" in b.said("import", "/dev/zero", "--db", b.folder / "zero.db", code=2)
     csv.write_text(head + "\x1b[2Jx,\x1b[2Jy,4096,bf16,1,9000\n")
     assert "\x1b" not in b.said("import", csv, "--db", b.folder / "odd.db")
-    b.sweep("import", "-", "--db", b.folder / "piped.db", given=head + "llama3-8b,h100-sxm-80gb,4096,bf16,1,9000\n")
+    rows = head + "llama3-8b,h100-sxm-80gb,4096,bf16,1,9000\n"
+    b.sweep("import", "-", "--db", b.folder / "piped.db", given=rows)
+    b.sweep("import", "-", "--replace", "--db", b.folder / "piped.db", given=rows, code=2)  # lines of which file?
 
 
 CASES = [grids_from_pipes_are_planned, a_grid_from_a_pipe_is_run_and_resumed,
