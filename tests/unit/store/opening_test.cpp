@@ -93,3 +93,29 @@ TEST_F(OpeningTest, ADatabaseThatIsReplacedUnderARunIsAnErrorAndSaved) {
 
 }  // namespace
 }  // namespace sweep::store
+TEST_F(OpeningTest, ADatabaseThatIsCutShortUnderARunIsAnErrorAndSaved) {
+  start(1);
+  finish(plan_[0], Outcome::kOk, 5);
+  must(store_->beat(sweep_));
+  must(store_->back_up(beside(".copy")));  // every page is in memory now
+  fs::resize_file(path_, fs::file_size(path_) / 2);
+  EXPECT_EQ(error_in(store_->beat(sweep_)).kind, ErrorKind::kUnwritable);
+  const fs::path saved = beside(".rescued-" + std::to_string(::getpid()));
+  EXPECT_EQ(must(must(Store::open(saved, Mode::kReadOnly, quick()))->progress(sweep_)).answered(), 1);
+  EXPECT_EQ(error_in(store_->release_lease(sweep_)).kind, ErrorKind::kUnwritable);
+}
+
+TEST_F(OpeningTest, ADatabaseThatAVacuumMadeShorterIsWhole) {
+  start(400);
+  must(store_->release_lease(sweep_));
+  store_.reset();
+  sql("CREATE TABLE big AS SELECT zeroblob(4000000) AS bytes");
+  store_ = open();
+  ASSERT_FALSE(must(store_->take_lease(sweep_)).has_value());
+  must(store_->beat(sweep_));
+  const auto before = fs::file_size(path_);
+  sql("DROP TABLE big; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
+  ASSERT_LT(fs::file_size(path_), before);
+  EXPECT_TRUE(store_->beat(sweep_));
+}
+
