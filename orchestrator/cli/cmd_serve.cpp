@@ -62,6 +62,7 @@ class LivePage {
   }
 
   Expected<serve::Document> find(std::string_view name) {
+    SWEEP_TRY(store().look_again());
     if (name == "progress.json") return progress();
     if (name.starts_with(kTrial)) return trial(std::string(name.substr(kTrial.size())));
     if (!name.empty() && name != "data.json") return serve::Document{};
@@ -144,7 +145,11 @@ class LiveSite {
  private:
   static constexpr std::string_view kSweep = "sweep/";
 
-  Expected<std::vector<store::SweepRow>> sweeps() { return pages_.begin()->second.store().sweeps(); }
+  Expected<std::vector<store::SweepRow>> sweeps() {
+    auto& store = pages_.begin()->second.store();
+    SWEEP_TRY(store.look_again());
+    return store.sweeps();
+  }
 
   Expected<serve::Document> index() {
     const auto known = sweeps();

@@ -223,6 +223,10 @@ Expected<std::unique_ptr<Db>> open_for_reading(const fs::path& path, int busy_ti
   return open_as(path, "immutable=1", busy_timeout_ms);
 }
 
+bool is_read_as_it_stood(Db& db) {
+  return sqlite3_uri_boolean(sqlite3_db_filename(db.handle(), "main"), "immutable", 0) != 0;
+}
+
 Expected<std::unique_ptr<Db>> open_database(const fs::path& path, Mode mode,
                                             const StoreDependencies& dependencies, bool network) {
   SWEEP_TRY(check_path(path, mode == Mode::kReadWrite));
