@@ -52,17 +52,17 @@ Expected<ImportReport> derive_imported(std::vector<ImportedRow>& rows) {
 std::string import_text(const ImportReport& r) {
   std::string out;
   for (const auto& note : r.notes) out += safe_text(note) + '\n';
-  if (r.left_out > 0) out += fmt::format("{} rows without an answer are left out\n", r.left_out);
+  if (r.left_out > 0) out += fmt::format("left out: {} without an answer\n", counted(r.left_out, "row"));
   if (r.counts.repeated > 0)
     out += fmt::format("more than one row: {}; all are kept, the last one counts\n",
                        counted(r.counts.repeated, "configuration"));
   if (r.counts.replaced > 0)
     out += fmt::format("replaced: {} of an earlier import of these lines\n",
                        counted(r.counts.replaced, "configuration"));
-  return out + fmt::format("{}: sweep '{}' in {}: {} ({}), {} results new, {} known; mfu computed for {}\n",
+  return out + fmt::format("{}: sweep '{}' in {}: {} ({}), {} new, {} known; mfu computed for {}\n",
                            safe_text(r.file), safe_text(r.sweep), safe_text(r.db),
-                           counted(r.counts.trials, "configuration"), by_outcome(r.outcomes), r.counts.added,
-                           r.counts.known, r.with_mfu);
+                           counted(r.counts.trials, "configuration"), by_outcome(r.outcomes),
+                           counted(r.counts.added, "result"), r.counts.known, r.with_mfu);
 }
 
 nlohmann::json import_json(const ImportReport& r) {
@@ -89,10 +89,11 @@ std::string merge_text(const MergeReport& r) {
     for (const auto& note : c.notes) out += "note: " + note + '\n';
     if (c.unfinished > 0)
       out += fmt::format(
-          "note: {} attempts of '{}' are unfinished and left out; `sweep resume --db {}` finishes them\n",
-          c.unfinished, r.from[i], r.from[i]);
-    out += fmt::format("{}: from {}: {} sweeps, {} trials, {} results new; {} results replaced, {} known\n",
-                       r.into, r.from[i], c.sweeps, c.trials, c.attempts, c.replaced, c.known);
+          "note: left out of '{}': {} without an end; `sweep resume --db {}` finishes what is unfinished\n",
+          r.from[i], counted(c.unfinished, "attempt"), r.from[i]);
+    out += fmt::format("{}: from {}: {}, {}, {} new; {} replaced, {} known\n", r.into, r.from[i],
+                       counted(c.sweeps, "sweep"), counted(c.trials, "trial"), counted(c.attempts, "result"),
+                       counted(c.replaced, "result"), c.known);
   }
   return out;
 }

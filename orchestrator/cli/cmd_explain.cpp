@@ -36,7 +36,7 @@ int write_page(Io& io, Opened& opened, const ExplainCommand& o) {
 int explain(Io& io, const ExplainCommand& o) {
   if (!o.output.empty() && !o.output.ends_with(".html"))
     return refuse(io, {fmt::format("-o {}: the page of a trial is a FILE.html", o.output)});
-  auto opened = open_sweep(o.where, store::Mode::kReadOnly);
+  auto opened = open_sweep_of(o.where, o.id);
   if (!opened) return refuse(io, opened.error());
   if (!o.output.empty()) return write_page(io, *opened, o);
   const auto view = answers::explain_view(*opened->store, opened->sweep.id, o.id);

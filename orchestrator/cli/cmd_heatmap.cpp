@@ -13,6 +13,7 @@
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/statistics/filter.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/heatmap_options.h"
 #include "orchestrator/export/csv.h"
 
 namespace sweep::cli {
@@ -84,12 +85,7 @@ void add_heatmap(Registry r) {
   add_sweep(*c, o->where);
   add_db(*c, o->where);
   add_json_errors(*c);
-  c->add_option("--rows", o->options.rows,
-                "axis of the rows; absent: of the two axes that matter most the one with more values");
-  c->add_option("--cols", o->options.cols, "axis of the columns; absent: the other one");
-  c->add_option("--value", o->options.value = {}, kUsualMetric);
-  c->add_option("--by", o->options.objective,
-                "metric that decides which configuration is best; absent: the value");
+  add_heatmap_options(*c, o->options);
   c->add_option("--title", o->options.title, "title; absent: the name of the sweep");
   c->add_option("--only", o->only,
                 "keep these values of an axis or label: tp=1,8 or nodes=4..64; may be repeated")

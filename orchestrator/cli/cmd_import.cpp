@@ -29,6 +29,11 @@ int import_file(Io& io, const ImportCommand& o) {
   const auto file = read_input(o.file, kMostBytes, Streams::kTaken);
   if (!file) return refuse(io, file.error());
   options.shown_as = file->shown_as;
+  if (o.replace && file->is_stream)
+    return refuse(
+        io, {"--replace looks for the lines of an earlier import by the name of their file, and what is "
+             "piped in has none; save it in a file, or import it under another name with --sweep",
+             ErrorKind::kConflict, "--replace"});
   auto read = imports::read(file->bytes, options);
   if (!read) return refuse(io, read.error());
   auto report = answers::derive_imported(read->rows);

@@ -61,7 +61,7 @@ Expected<RankLog> rank_log(store::Store& store, i64 sweep, const LogOptions& wan
 }
 
 int logs(Io& io, const LogOptions& o) {
-  auto opened = open_sweep(o.where, store::Mode::kReadOnly);
+  auto opened = open_sweep_of(o.where, o.trial);
   if (!opened) return refuse(io, opened.error());
   const auto log = rank_log(*opened->store, opened->sweep.id, o);
   if (!log) return refuse(io, log.error());

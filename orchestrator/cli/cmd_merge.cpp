@@ -1,6 +1,4 @@
 // sweep merge: the results of colleagues' databases joined into one.
-#include <fmt/format.h>
-
 #include <ostream>
 
 #include "orchestrator/answers/exchange.h"
@@ -18,14 +16,11 @@ struct MergeCommand {
 
 int merge_files(Io& io, const MergeCommand& o) {
   const std::vector<std::filesystem::path> files(o.from.begin(), o.from.end());
-  for (const auto& file : files) {  // before an INTO of a mistyped command is made
-    std::error_code ignored;
-    if (!std::filesystem::exists(file, ignored))
-      return refuse(io, {fmt::format("there is no database '{}' to merge", file.string()),
-                         ErrorKind::kNotFound, file.string()});
-    if (const auto other = store::Store::open(file, store::Mode::kReadOnly); !other)
-      return refuse(io, other.error());
-  }
+  std::error_code ignored;
+  if (!std::filesystem::exists(o.into, ignored))  // a mistyped command makes none
+    for (const auto& file : files)
+      if (const auto other = store::Store::open(file, store::Mode::kReadOnly); !other)
+        return refuse(io, other.error());
   auto store = run::open_store(o.into, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
   auto merged = (*store)->merge(files);

@@ -101,16 +101,26 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   return kept;
 }
 
-// The sweep as words of the next command, as they work from this folder.
-std::string as_words(SweepDriver& driver) {
+// A sweep or a grid as words of the next command, as they work from this folder.
+std::string as_words(const std::string& name, const SweepDriver& driver) {
   const bool usual = driver.db() == std::filesystem::absolute("sweep.db");
-  return shell_word(driver.sweep().name) + (usual ? "" : " --db " + shell_word(driver.db().string()));
+  return shell_word(name) + (usual ? "" : " --db " + shell_word(driver.db().string()));
 }
 
 std::string how_to_ask(const std::string& sweep, driver::Finish finish) {
   const bool answered = finish == driver::Finish::kAnswered;
   return fmt::format("`sweep best {0}`, `sweep heatmap {0} -o map.html`, `sweep {2} {0}{1}`", sweep,
                      answered ? " -o report.html" : "", answered ? "report" : "status");
+}
+
+std::string next_of(SweepDriver& driver, const run::RunEnd& end, driver::Finish finish) {
+  const std::string sweep = as_words(driver.sweep().name, driver);
+  if (end.end == run::End::kDone) return how_to_ask(sweep, finish);
+  if (end.end == run::End::kLeft) return fmt::format("`sweep status {}`", sweep);
+  if (end.used_up)
+    return past_limit(*end.used_up, driver.store(), driver.sweep(),
+                      [&](const std::string& name) { return as_words(name, driver); });
+  return fmt::format("`sweep resume {}`", sweep);
 }
 
 // Each run ends with a line that says what to type next.
@@ -121,11 +131,7 @@ int finish(Io& io, SweepDriver& driver, const run::RunEnd& end) {
     io.err << answers::safe_text(end.why) << '\n';
   else if (end.end != run::End::kDone)
     io.err << "sweep: " << answers::safe_text(end.why) << '\n';
-  const std::string sweep = as_words(driver);
-  const std::string next = end.end == run::End::kDone   ? how_to_ask(sweep, *finish)
-                           : end.end == run::End::kLeft ? fmt::format("`sweep status {}`", sweep)
-                                                        : fmt::format("`sweep resume {}`", sweep);
-  io.err << answers::safe_text("next: " + next) << '\n';
+  io.err << answers::safe_text("next: " + next_of(driver, end, *finish)) << '\n';
   return exit_code_of(*finish);
 }
 
@@ -310,7 +316,7 @@ int run_grid(Io& io, RunOptions o) {
   if (auto may = may_run(io, *planned, *choice, o); !may) return refuse(io, may.error());
   if (o.detach && planned->grid.from_stream)
     return refuse(io, {"--detach reads the grid again: save it in a file, or leave --detach out"});
-  if (o.detach) return detach(io, "--detach", o.where, planned->grid.name, o.where.db + ".log", {"--yes"});
+  if (o.detach) return detach(io, o.where, planned->grid.name, o.where.db + ".log", {"--yes"});
   auto store = run::open_store(o.where.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
   SweepDriver driver(std::move(*store), o.where.db);
@@ -345,7 +351,7 @@ int resume(Io& io, RunOptions o) {
   if (!choice) return refuse(io, choice.error());
   if (auto can = can_run(*entries, *choice, o); !can) return refuse(io, can.error());
   if (auto can = exports::checked(o.notify); !can) return refuse(io, can.error());
-  if (o.detach) return detach(io, "--detach", o.where, opened->sweep.name, o.where.db + ".log");
+  if (o.detach) return detach(io, o.where, opened->sweep.name, o.where.db + ".log");
   SweepDriver driver(std::move(opened->store), o.where.db);
   driver.use(std::move(opened->sweep));
   if (const auto code = take_or_watch(io, driver, {}, o)) return *code;

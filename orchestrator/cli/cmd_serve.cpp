@@ -8,12 +8,12 @@
 #include <ostream>
 
 #include "base/expected.h"
-#include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/pages/sweeps_page.h"
 #include "orchestrator/answers/pages/trial_page.h"
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/heatmap_options.h"
 #include "orchestrator/cli/page_stamp.h"
 #include "orchestrator/cli/status_board.h"
 #include "orchestrator/cli/sweeps_table.h"
@@ -62,6 +62,7 @@ class LivePage {
   }
 
   Expected<serve::Document> find(std::string_view name) {
+    SWEEP_TRY(store().look_again());
     if (name == "progress.json") return progress();
     if (name.starts_with(kTrial)) return trial(std::string(name.substr(kTrial.size())));
     if (!name.empty() && name != "data.json") return serve::Document{};
@@ -144,7 +145,11 @@ class LiveSite {
  private:
   static constexpr std::string_view kSweep = "sweep/";
 
-  Expected<std::vector<store::SweepRow>> sweeps() { return pages_.begin()->second.store().sweeps(); }
+  Expected<std::vector<store::SweepRow>> sweeps() {
+    auto& store = pages_.begin()->second.store();
+    SWEEP_TRY(store.look_again());
+    return store.sweeps();
+  }
 
   Expected<serve::Document> index() {
     const auto known = sweeps();
@@ -211,12 +216,7 @@ void add_serve(Registry r) {
   c->add_option("--port", o->port, "port of 127.0.0.1; 0: any free port")
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
-  c->add_option("--rows", o->options.rows,
-                "axis of the rows; absent: of the two axes that matter most the one with more values");
-  c->add_option("--cols", o->options.cols, "axis of the columns; absent: the other one");
-  c->add_option("--value", o->options.value = {}, kUsualMetric);
-  c->add_option("--by", o->options.objective,
-                "metric that decides which configuration is best; absent: the value");
+  add_heatmap_options(*c, o->options);
   c->callback([r, o] { r.chosen = [r, o] { return serve_sweep(r.io, *o); }; });
 }
 

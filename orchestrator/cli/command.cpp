@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -9,6 +10,7 @@
 #include "base/number_in.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/run/retry_policy.h"
+#include "schema/rehearsal.h"
 #include "schema/spool.h"
 
 namespace sweep::cli {
@@ -83,6 +85,23 @@ Expected<Opened> open_sweep(const SweepSelector& where, store::Mode mode) {
   auto sweep = (*store)->find_sweep(where.sweep);
   if (!sweep) return tl::unexpected(sweep.error());
   return Opened{std::move(*store), std::move(*sweep)};
+}
+
+Expected<Opened> open_sweep_of(const SweepSelector& where, const std::string& trial) {
+  auto opened = open_sweep(where, store::Mode::kReadOnly);
+  if (!opened || where.sweep) return opened;
+  const auto lacks = [&](const store::SweepRow& sweep) {
+    const auto found = opened->store->find_trial(sweep.id, trial);
+    return !found && found.error().kind == ErrorKind::kNotFound;
+  };
+  if (!lacks(opened->sweep)) return opened;
+  auto all = opened->store->sweeps();
+  if (!all) return tl::unexpected(all.error());
+  const auto rehearsal = std::find_if(all->rbegin(), all->rend(), [&](const store::SweepRow& sweep) {
+    return is_rehearsal(sweep.name) && !lacks(sweep);
+  });
+  if (rehearsal != all->rend()) opened->sweep = std::move(*rehearsal);
+  return opened;
 }
 
 namespace {

@@ -125,6 +125,9 @@ struct Opened {
   store::SweepRow sweep;
 };
 Expected<Opened> open_sweep(const SweepSelector&, store::Mode);
+// The same for reading a trial of this id, or its beginning: where no sweep is named and the latest has no such trial,
+// the latest rehearsal that has it.
+Expected<Opened> open_sweep_of(const SweepSelector&, const std::string& trial);
 
 // Asks the person at the terminal, "WHY. Go on? [y/N]"; false: no. REQUIRES: in.
 bool goes_on(Io&, const std::string& why);

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <ostream>
@@ -51,16 +52,20 @@ std::optional<store::LeaseHolder> holder_of(const SweepSelector& db, const std::
 
 }  // namespace
 
-std::vector<std::string> without_flag(std::vector<std::string> words, const std::string& flag) {
-  std::erase_if(words, [&](const std::string& word) { return word == flag || word.starts_with(flag + "="); });
+std::vector<std::string> detached_words(std::vector<std::string> words,
+                                        const std::vector<std::string>& more) {
+  const auto no_options = std::find(words.begin(), words.end(), "--");  // from there on
+  const auto kept = std::remove_if(words.begin(), no_options, [](const std::string& word) {
+    return word == "--detach" || word.starts_with("--detach=");
+  });
+  const auto end_of_options = words.erase(kept, no_options);
+  words.insert(end_of_options, more.begin(), more.end());
   return words;
 }
 
-int detach(Io& io, const std::string& flag, const SweepSelector& db, const std::string& sweep,
-           const std::filesystem::path& log, const std::vector<std::string>& more) {
-  auto words = without_flag(own_words(), flag);
-  words.insert(words.end(), more.begin(), more.end());
-  const auto started = start_in_background(std::move(words), log);
+int detach(Io& io, const SweepSelector& db, const std::string& sweep, const std::filesystem::path& log,
+           const std::vector<std::string>& more) {
+  const auto started = start_in_background(detached_words(own_words(), more), log);
   if (!started) return refuse(io, {"cannot start it in the background: " + started.error().message});
   const pid_t pid = *started;
   for (int status = 0;;) {

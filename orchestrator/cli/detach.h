@@ -8,13 +8,13 @@
 
 namespace sweep::cli {
 
-// The words without a flag, as --flag and as --flag=VALUE.
-std::vector<std::string> without_flag(std::vector<std::string> words, const std::string& flag);
+// The words of a command without --detach, in any form, and with `more` options.
+std::vector<std::string> detached_words(std::vector<std::string> words, const std::vector<std::string>& more);
 
-// Starts the command line of this process less `flag` and with `more`, its words going to `log`, and waits
+// Starts the command line of this process less --detach and with `more` options, its words going to `log`, and waits
 // until a process holds the lease of the sweep (its name) or the process has ended. The exit code of this
 // command.
-int detach(Io&, const std::string& flag, const SweepSelector& db, const std::string& sweep,
-           const std::filesystem::path& log, const std::vector<std::string>& more = {});
+int detach(Io&, const SweepSelector& db, const std::string& sweep, const std::filesystem::path& log,
+           const std::vector<std::string>& more = {});
 
 }  // namespace sweep::cli

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "orchestrator/run/recovery.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::cli {
 
@@ -35,6 +36,21 @@ std::string held_hours_in(const std::string& db, const std::string& sweep, std::
   const auto held = opened ? held_hours(*opened->store, opened->sweep, limit).value_or(answers::GpuHours())
                            : answers::GpuHours();
   return answers::gpu_hours_text(held);
+}
+
+std::string past_limit(run::Limit limit, store::Store& store, const store::SweepRow& sweep,
+                       const std::function<std::string(const std::string&)>& words_of) {
+  const std::string resume = "sweep resume " + words_of(sweep.name);
+  const double held = held_hours(store, sweep, std::nullopt).value_or(answers::GpuHours()).held;
+  const auto kept = sweep_options_from(sweep.options_json).value_or(SweepOptions());
+  if (limit == run::Limit::kSite)
+    return fmt::format("raise `limits: {{gpu_hours: N}}` of the site profile above {:.3g}, then `{}`", held,
+                       resume);
+  if (limit == run::Limit::kUsd && kept.usd && kept.gpu_hours)
+    return fmt::format("`sweep run {} --usd U`, with U above {:.3g}",
+                       words_of(sweep.grid_path.empty() ? "GRID" : sweep.grid_path),
+                       *kept.usd * held / *kept.gpu_hours);
+  return fmt::format("`{} --gpu-hours H`, with H above {:.3g}", resume, held);
 }
 
 }  // namespace sweep::cli

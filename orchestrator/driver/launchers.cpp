@@ -208,7 +208,9 @@ Expected<run::MakeLauncher> prepare_launcher(const LaunchChoice& choice, const L
   s.checkpoint_folder = choice.checkpoint_folder;
   s.usd_per_node_hour = choice.usd_per_node_hour;
   s.usd_per_node_hour.insert(limits->usd_per_node_hour.begin(), limits->usd_per_node_hour.end());
-  s.gpu_hours = smaller_limit(s.gpu_hours, choice.gpu_hours);
+  const auto own_limit = s.gpu_hours;
+  s.gpu_hours = smaller_limit(own_limit, choice.gpu_hours);
+  s.limit_of_site = s.gpu_hours != own_limit;
   s.allocate_per_shape = limits->allocate_per_shape;
   s.slots = limits->slots;
   s.bounds = bounds_of(*limits);

@@ -1,10 +1,16 @@
 #include "orchestrator/export/notify.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
 
 #include "base/files.h"
 #include "base/process.h"
@@ -14,7 +20,8 @@ namespace sweep::exports {
 namespace {
 
 constexpr double kSecondsToSend = 10;
-constexpr int kMsOfACommand = 30'000;
+constexpr std::chrono::seconds kTimeOfACommand{30};
+constexpr std::size_t kMostOutput = 64u << 10u;  // bytes of a command's output that are shown
 
 Expected<void> post(const std::string& url, const std::string& body) {
   HttpOptions options;
@@ -29,23 +36,56 @@ Expected<void> post(const std::string& url, const std::string& body) {
   return {};
 }
 
+// Shows what a command writes until it ends, as far as kMostOutput.
+struct Output {
+  bool is_late = false, is_cut = false;
+};
+Output show(int from, int ended) {
+  Output out;
+  std::size_t room = kMostOutput;
+  std::array<char, 1u << 14u> bytes{};
+  std::array<pollfd, 2> look{pollfd{from, POLLIN, 0}, pollfd{ended, POLLIN, 0}};
+  const auto until = std::chrono::steady_clock::now() + kTimeOfACommand;
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    out.is_late = left.count() <= 0 || ::poll(look.data(), look.size(), static_cast<int>(left.count())) <= 0;
+    if (out.is_late) return out;
+    const ssize_t got = look[0].revents != 0 ? ::read(from, bytes.data(), bytes.size()) : -1;
+    if (got > 0) {
+      const std::size_t shown = std::min(room, static_cast<std::size_t>(got));
+      write_all(STDERR_FILENO, {bytes.data(), shown});
+      room -= shown, out.is_cut = out.is_cut || shown < static_cast<std::size_t>(got);
+    }
+    if (got == 0) look[0].fd = -1;  // it has closed its output
+    const bool has_ended = look[1].revents != 0 || (ended < 0 && got == 0);
+    if (has_ended && (got <= 0 || out.is_cut)) return out;
+  }
+}
+
 Expected<void> start(const std::string& command, const std::string& body) {
   const Descriptor in(::memfd_create("sweep-notify", MFD_CLOEXEC));
-  if (in.get() < 0 || !write_all(in.get(), body) || ::lseek(in.get(), 0, SEEK_SET) != 0)
+  int pipe[2];
+  if (in.get() < 0 || !write_all(in.get(), body) || ::lseek(in.get(), 0, SEEK_SET) != 0 ||
+      ::pipe2(pipe, O_CLOEXEC) != 0)
     return fail("--notify-command: no memory for its input");
+  const Descriptor from(pipe[0]);
+  auto to = std::make_unique<Descriptor>(pipe[1]);
   ChildProgram wanted{{"/bin/sh", "-c", command}};
-  wanted.in = in.get(), wanted.out = STDERR_FILENO;
+  wanted.in = in.get(), wanted.out = wanted.err = to->get();
   wanted.group = ChildProgram::Group::kNew;
   const auto pid = start_program(wanted);
+  to.reset();  // the command alone has it open
   if (!pid) return fail("--notify-command: " + pid.error().message);
   const Descriptor ended(open_pidfd(*pid));
-  pollfd look{ended.get(), POLLIN, 0};
-  const bool late = ended.get() >= 0 && ::poll(&look, 1, kMsOfACommand) == 0;
-  if (late) ::kill(-*pid, SIGKILL);
+  const auto [is_late, is_cut] = show(from.get(), ended.get());
+  if (is_late) ::kill(-*pid, SIGKILL);
   const auto end = wait_for(*pid);
-  if (late) return fail(fmt::format("--notify-command: ended after {} s", kMsOfACommand / 1000));
+  if (is_late) return fail(fmt::format("--notify-command: ended after {} s", kTimeOfACommand.count()));
   if (end.code != 0)
     return fail(fmt::format("--notify-command: exit code {}, signal {}", end.code, end.signal));
+  if (is_cut)
+    return fail(fmt::format("--notify-command: what it wrote after {} bytes is left out", kMostOutput));
   return {};
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/expected.h"
 #include "base/formula_guard.h"
+#include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/import/cells.h"
 #include "orchestrator/import/import.h"
@@ -382,7 +383,15 @@ Expected<Imported> read(std::string_view text, const Options& options) {
         return importer.emplace(options, std::move(*mapping)).prepare();
       },
       [&](const CsvRow& row) { return importer->read_row(row); }));
-  return importer->take();
+  auto out = importer->take();
+  if (!out.rows.empty()) return out;
+  return fail(
+      ErrorKind::kInvalidValue, options.shown_as,
+      out.left_out == 0
+          ? fmt::format("{}: no row follows the names of the columns; nothing was imported", options.shown_as)
+          : fmt::format("{}: none of its {} has an answer (they are pending, cancelled or the like); "
+                        "nothing was imported",
+                        options.shown_as, counted(out.left_out, "row")));
 }
 
 }  // namespace sweep::imports

@@ -65,6 +65,8 @@ struct Settings {
   std::optional<double> gpu_hours;
   // The limit in USD that it was computed from; nullopt: it was given in GPU-hours.
   std::optional<double> usd;
+  // The limit is that of the site profile: no option raises it.
+  bool limit_of_site = false;
   // A rehearsal on phantom GPUs: up to this many ranks, all are started; above it, one per role. nullopt: a
   // real run.
   std::optional<i64> rehearse_most;
@@ -96,9 +98,14 @@ enum class End {
   kSilent,
 };
 
+// A limit that is used up: until it is raised, the next run would end at once.
+enum class Limit { kGpuHours, kUsd, kSite };
+
 struct RunEnd {
   End end = End::kDone;
   std::string why;
+  // The limit that ended the run.
+  std::optional<Limit> used_up{};
 };
 
 using MakeLauncher =

@@ -16,16 +16,22 @@ constexpr i64 kTicksToAcquire = 6;
 constexpr i64 kTicksToBeat = 10;
 static_assert(kTick * kTicksToBeat == std::chrono::duration<double>(store::kBeatEverySeconds));
 
+Limit limit_of(const Settings& settings) {
+  if (settings.limit_of_site) return Limit::kSite;
+  return settings.usd ? Limit::kUsd : Limit::kGpuHours;
+}
+
 // In the unit in which the limit was given.
-std::string limit_sentence(double gpu_hours, std::optional<double> usd, double used) {
-  if (!usd)
+std::string limit_sentence(const Settings& settings, double used) {
+  const double gpu_hours = *settings.gpu_hours;
+  if (limit_of(settings) == Limit::kUsd)
     return fmt::format(
-        "the limit of {} GPU-hours is used up: all runs of this sweep held {:.3g}; --gpu-hours raises it",
-        gpu_hours, used);
-  return fmt::format(
-      "the limit of {} USD is used up: all runs of this sweep held {:.3g} GPU-hours, at most {:.3g} USD; "
-      "`sweep run GRID --usd` raises it",
-      *usd, used, *usd * used / gpu_hours);
+        "the limit of {} USD is used up: all runs of this sweep held {:.3g} GPU-hours, at most {:.3g} USD; "
+        "`sweep run GRID --usd` raises it",
+        *settings.usd, used, *settings.usd * used / gpu_hours);
+  return fmt::format("the limit of {} GPU-hours is used up: all runs of this sweep held {:.3g}; {}",
+                     gpu_hours, used,
+                     settings.limit_of_site ? "the site profile sets it" : "--gpu-hours raises it");
 }
 }  // namespace
 
@@ -84,7 +90,7 @@ void SweepRunner::on_outbox(const launch::Outbox& outbox) {
   if (taken->results) losses_.reset();
   if (taken->finish) allocations_.finish(*held, false);
   if (taken->wrong_node)
-    end_with(End::kBroken, *taken->wrong_node + "; nothing more is started, and every trial stays pending",
+    end_with({End::kBroken, *taken->wrong_node + "; nothing more is started, and every trial stays pending"},
              false);
   if (taken->finished) status_.show_if_due();
   fill(outbox.id);
@@ -116,7 +122,7 @@ Expected<void> SweepRunner::settle(HeldAllocation& held, const launch::Ended& en
   if (ending_.begun() || !gone) return {};
   const auto broken = losses_.lost(held, ended, allocations_.at_work());
   if (!broken) return tl::unexpected(broken.error());
-  if (*broken) end_with(End::kBroken, **broken, false);
+  if (*broken) end_with({End::kBroken, **broken}, false);
   return {};
 }
 
@@ -149,7 +155,7 @@ void SweepRunner::on_signal() {
   }
   if (++ending_.signals_seen == 1) {
     context_.observer.on_note("interrupted: ending the running attempts (interrupt again to end at once)");
-    return end_with(End::kInterrupted, "interrupted", true);
+    return end_with({End::kInterrupted, "interrupted"}, true);
   }
   if (!ending_.end) ending_.end = RunEnd{End::kInterrupted, "interrupted"};
   // What cannot be stored any more is not waited for.
@@ -182,7 +188,7 @@ void SweepRunner::on_tick() {
 
 // A request for more than what goes on (`sweep stop`, then `sweep stop --now`) is obeyed too.
 void SweepRunner::on_stop_request(bool now) {
-  if (!ending_.end || (now && !ending_.now)) end_with(End::kStopped, "asked to stop by `sweep stop`", now);
+  if (!ending_.end || (now && !ending_.now)) end_with({End::kStopped, "asked to stop by `sweep stop`"}, now);
 }
 
 void SweepRunner::check_gpu_hours() {
@@ -196,11 +202,11 @@ void SweepRunner::check_gpu_hours() {
     if (!groups) return fail_with(groups.error());
     if (groups->empty()) return;
   }
-  end_with(End::kStopped, limit_sentence(*limit, context_.settings.usd, used), false);
+  end_with({End::kStopped, limit_sentence(context_.settings, used), limit_of(context_.settings)}, false);
 }
 
-void SweepRunner::end_with(End end, std::string why, bool now) {
-  if (!ending_.end) ending_.end = RunEnd{end, std::move(why)};
+void SweepRunner::end_with(RunEnd end, bool now) {
+  if (!ending_.end) ending_.end = std::move(end);
   ending_.now = ending_.now || now;
   if (allocations_.empty()) return io_.stop();
   allocations_.finish_all(ending_.now);

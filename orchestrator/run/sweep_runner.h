@@ -57,7 +57,7 @@ class SweepRunner {
   void on_stop_request(bool now);
   void check_gpu_hours();
   // Ends all allocations; the first reason is kept, and what ends at once is not slowed down.
-  void end_with(End, std::string why, bool now);
+  void end_with(RunEnd, bool now);
   void fail_with(const Error&);
   bool check(const Expected<void>&);
   void leave();

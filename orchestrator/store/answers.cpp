@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/expected.h"
+#include "orchestrator/store/opening.h"
 #include "orchestrator/store/result_rows.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/trial_rows.h"
@@ -96,10 +97,32 @@ Expected<Workload> Answers::workload(i64 sweep) {
   return work.commit(std::move(out));
 }
 
+Expected<void> Answers::look_again() {
+  if (!is_read_as_it_stood(*file_.db)) return {};
+  const auto path = file_.db->path();
+  const auto now = file_at(path);
+  const auto& before = file_.at_path;
+  std::error_code ignored;
+  if (now.id == before.id && now.bytes == before.bytes && now.written_ns == before.written_ns &&
+      !std::filesystem::exists(path.string() + "-wal", ignored))
+    return {};
+  auto db = open_database(path, Mode::kReadOnly, file_.dependencies, file_.network);
+  if (!db) return tl::unexpected(db.error());
+  Transaction work(**db, Transaction::kRead);
+  auto selects = selects_for(work);
+  SWEEP_TRY(work.commit());
+  file_.db = std::move(*db), file_.selects = std::move(selects);
+  file_.query_db.reset(), file_.counted.reset();
+  file_.at_path = now;
+  ++file_.opened_again;
+  return {};
+}
+
 Expected<i64> Answers::version() {
   Transaction work(*file_.db, Transaction::kRead);
   const i64 others = work.one<i64>("PRAGMA data_version").value_or(0);
-  return work.commit((others << 32) + sqlite3_total_changes64(file_.db->handle()));
+  return work.commit((file_.opened_again << 48) + (others << 32) +
+                     sqlite3_total_changes64(file_.db->handle()));
 }
 
 Expected<Progress> Answers::progress(i64 sweep) {

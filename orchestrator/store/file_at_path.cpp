@@ -4,32 +4,79 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+
+#include "orchestrator/store/opening.h"
 #include "orchestrator/store/store_file.h"
 
 namespace sweep::store {
+namespace {
+
+// Whether a file that got shorter has fewer pages than its header says: after a VACUUM it has not. The header is read
+// through SQLite: closing another descriptor of the file would give up SQLite's locks.
+bool lacks_pages(Db& db, long bytes) {
+  std::array<unsigned char, 100> header{};
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(db.handle(), "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (file == nullptr || file->pMethods == nullptr) return false;
+  if (file->pMethods->xRead(file, header.data(), header.size(), 0) != SQLITE_OK) return true;
+  const auto number = [&](std::size_t at, std::size_t length) {  // big-endian
+    long out = 0;
+    for (std::size_t i = at; i < at + length; ++i) out = 256 * out + header[i];
+    return out;
+  };
+  const long page = number(16, 2) == 1 ? 65536 : number(16, 2);
+  return page == 0 || number(28, 4) * page > bytes;
+}
+
+// Why the path does not name the open file any more; null: it does.
+const char* change_of(StoreFile& file, const FileAtPath& now) {
+  if (now.id == FileAtPath{}.id) return "removed";
+  if (now.id != file.at_path.id) return "replaced by another file";
+  if (now.bytes < file.at_path.bytes && lacks_pages(*file.db, now.bytes)) return "cut short";
+  file.at_path.bytes = now.bytes;
+  return nullptr;
+}
+
+// Error: pages of it are missing.
+Expected<void> check_whole(const std::filesystem::path& database) {
+  auto db = open_for_reading(database, 0);
+  if (!db) return tl::unexpected(db.error());
+  Transaction work(**db, Transaction::kRead);
+  const auto found = work.one<std::string>("SELECT quick_check FROM pragma_quick_check(1)");
+  SWEEP_TRY(work.commit());
+  if (found == "ok") return {};
+  return fail(fmt::format("pages are missing ({}); `sqlite3 {} .recover` shows what is left of it",
+                          found.value_or(""), database.string()));
+}
+
+}  // namespace
 
 FileAtPath file_at(const std::filesystem::path& path) {
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0) return {};
-  return {{found.st_dev, found.st_ino}};
+  constexpr long kNsPerSecond = 1'000'000'000;
+  return {{found.st_dev, found.st_ino},
+          found.st_size,
+          found.st_mtim.tv_sec * kNsPerSecond + found.st_mtim.tv_nsec};
 }
 
 Expected<void> check_still_at_path(StoreFile& file) {
   if (file.at_path.gone) return tl::unexpected(*file.at_path.gone);
   const auto& path = file.db->path();
-  const auto now = file_at(path).id;
-  if (now == file.at_path.id) return {};
-  const bool removed = now == FileAtPath{}.id;
+  const auto now = file_at(path);
+  const char* const change = change_of(file, now);
+  if (change == nullptr) return {};
   const std::string rescued = fmt::format("{}.rescued-{}", path.string(), ::getpid());
-  const auto saved = SweepBook(file).back_up(rescued);
+  auto saved = SweepBook(file).back_up(rescued);
+  if (saved && now.id == file.at_path.id) saved = check_whole(rescued);
   // A new file of this name would be read together with the log of the old one.
   std::error_code ignored;
-  if (removed && saved)
+  if (now.id == FileAtPath{}.id && saved)
     for (const char* part : {"-wal", "-shm"}) std::filesystem::remove(path.string() + part, ignored);
   file.at_path.gone =
       Error{fmt::format(
-                "database '{}' was {} while this run used it; {}", path.string(),
-                removed ? "removed" : "replaced by another file",
+                "database '{}' was {} while this run used it; {}", path.string(), change,
                 saved ? fmt::format("all that was stored is in '{0}': give it a name, and go on with `sweep "
                                     "resume --db` of that name",
                                     rescued)

@@ -19,31 +19,12 @@ std::string schema_name(std::size_t i) {
   return fmt::format("merged{}", i);
 }
 
-// The file's pages, in this program's version, as an attached schema of `into`.
-Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& schema, int busy_timeout_ms) {
-  auto from = open_for_reading(file, busy_timeout_ms);
-  if (!from) return tl::unexpected<Error>(from.error());
-  const auto version = check_identity(**from, migrations());
-  if (!version) return tl::unexpected<Error>(version.error());
-  if (*version == 0) return fail(fmt::format("'{}' is an empty file, not a results database", file.string()));
-  auto copy = Db::open("", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, busy_timeout_ms, file);
-  if (!copy) return tl::unexpected<Error>(copy.error());
-  if (*version < migrations().back().version) {
-    if (auto done = copy_pages(**from, **copy, "main"); !done) return done;
-    if (auto done = upgrade_copy(**copy, migrations()); !done) return done;
-    from = std::move(copy);
-  }
-  if (auto done = into.execute(fmt::format("ATTACH '' AS {}", schema)); !done) return done;
-  return copy_pages(**from, into, schema.c_str());
-}
-
 // Sweeps of the other file that a living process runs. It is asked about on the file itself: a lease's holder
 // may be on a host that shares its filesystem.
-Expected<void> refuse_running(const fs::path& file, const StoreDependencies& dependencies) {
-  auto db = open_for_reading(file, dependencies.busy_timeout_ms);
-  if (!db) return tl::unexpected<Error>(db.error());
+Expected<void> refuse_running(Db& db, const StoreDependencies& dependencies) {
+  const fs::path& file = db.path();
   Leases leases(dependencies, dependencies.network_filesystem(file));
-  Transaction work(**db, Transaction::kRead);
+  Transaction work(db, Transaction::kRead);
   std::vector<std::pair<i64, std::string>> sweeps;
   {
     auto rows = work.rows("SELECT s.id, s.name FROM lease l JOIN sweep s ON s.id = l.sweep ORDER BY s.id");
@@ -58,6 +39,26 @@ Expected<void> refuse_running(const fs::path& file, const StoreDependencies& dep
                     name, file.string(), holder->pid, holder->host, name, file.string()),
                 ErrorKind::kBusy, name});
   return work.commit();
+}
+
+// The file's pages, in this program's version, as an attached schema of `into`. Error: somebody runs a sweep of it.
+Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& schema,
+                           const StoreDependencies& dependencies) {
+  auto from = open_for_reading(file, dependencies.busy_timeout_ms);
+  if (!from) return tl::unexpected<Error>(from.error());
+  const auto version = check_identity(**from, migrations());
+  if (!version) return tl::unexpected<Error>(version.error());
+  if (*version == 0) return fail(fmt::format("'{}' is an empty file, not a results database", file.string()));
+  SWEEP_TRY(refuse_running(**from, dependencies));
+  auto copy = Db::open("", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, dependencies.busy_timeout_ms, file);
+  if (!copy) return tl::unexpected<Error>(copy.error());
+  if (*version < migrations().back().version) {
+    if (auto done = copy_pages(**from, **copy, "main"); !done) return done;
+    if (auto done = upgrade_copy(**copy, migrations()); !done) return done;
+    from = std::move(copy);
+  }
+  if (auto done = into.execute(fmt::format("ATTACH '' AS {}", schema)); !done) return done;
+  return copy_pages(**from, into, schema.c_str());
 }
 
 Expected<void> check_files(const fs::path& into, std::span<const fs::path> files) {
@@ -83,9 +84,7 @@ Expected<std::vector<MergeCounts>> SweepBook::merge(std::span<const fs::path> fi
   std::size_t attached = 0;
   Expected<std::vector<MergeCounts>> answer = std::vector<MergeCounts>{};
   for (; answer && attached < files.size(); ++attached) {
-    auto ready =
-        attach_copy(*file_.db, files[attached], schema_name(attached), file_.dependencies.busy_timeout_ms);
-    if (ready) ready = refuse_running(files[attached], file_.dependencies);
+    const auto ready = attach_copy(*file_.db, files[attached], schema_name(attached), file_.dependencies);
     if (!ready) answer = tl::unexpected<Error>(ready.error());
   }
   if (answer) {

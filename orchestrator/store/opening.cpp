@@ -51,6 +51,11 @@ Expected<void> configure(Db& db, Found found, bool network, bool durable) {
 
 // Checks what is at the path before SQLite opens it: opening a FIFO would wait for a writer for ever.
 Expected<void> check_path(const fs::path& path, bool may_be_absent) {
+  if (path == ":memory:")
+    return fail(
+        ErrorKind::kInvalidValue, path.string(),
+        "':memory:' is SQLite's name for a database that ends with its program, so no other command could "
+        "read its results; name a file with --db, for example one in /dev/shm");
   std::error_code error;
   const auto kind = fs::status(path, error).type();
   const auto refuse = [&](const char* what) {
@@ -216,6 +221,10 @@ Expected<std::unique_ptr<Db>> open_for_reading(const fs::path& path, int busy_ti
   if (!no_log_possible || fs::exists(path.string() + "-wal", ignored))
     return tl::unexpected((*db)->explain(code));
   return open_as(path, "immutable=1", busy_timeout_ms);
+}
+
+bool is_read_as_it_stood(Db& db) {
+  return sqlite3_uri_boolean(sqlite3_db_filename(db.handle(), "main"), "immutable", 0) != 0;
 }
 
 Expected<std::unique_ptr<Db>> open_database(const fs::path& path, Mode mode,

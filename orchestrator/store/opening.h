@@ -16,6 +16,9 @@ Expected<std::unique_ptr<Db>> open_database(const std::filesystem::path&, Mode, 
 // A connection that cannot write, whatever the SQL.
 Expected<std::unique_ptr<Db>> open_for_reading(const std::filesystem::path&, int busy_timeout_ms);
 
+// Whether it is read as it stood when it was opened: what is written later is not seen.
+bool is_read_as_it_stood(Db&);
+
 // Removes an unfinished database and what SQLite keeps beside it.
 void remove_parts(const std::filesystem::path&);
 

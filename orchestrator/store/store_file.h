@@ -28,6 +28,7 @@ struct StoreFile {
   FileAtPath at_path{};
   std::optional<CountedProgress> counted{};
   std::unique_ptr<Db> query_db{};  // opened by the first query()
+  i64 opened_again = 0;            // by look_again()
 };
 
 }  // namespace sweep::store

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""grid_files_test.py BIN FAKE_RANK: grids that come through a pipe are planned, run and resumed; what a hostile grid, file name or
-CSV says reaches no terminal as a control sequence; measurements that cannot be are refused with their line."""
+"""grid_files_test.py BIN FAKE_RANK: grids that come through a pipe are planned, run and resumed; a grid whose name looks like an option
+runs in the background; a run that a limit ended offers a command that goes on; what a hostile grid, file name or CSV says reaches no
+terminal as a control sequence; measurements that cannot be are refused with their line."""
 import pathlib
+import re
+import shlex
 import subprocess
 import sys
 
@@ -49,6 +52,21 @@ def a_grid_from_a_pipe_is_run_and_resumed(b):
     assert database.rows(b.db, "SELECT count(*) FROM attempt") == [(6,)]
 
 
+def a_grid_whose_name_looks_like_an_option_runs_in_the_background(b):
+    (b.folder / "-g.yaml").write_text(GRID)
+    b.sweep("run", "--detach", "--db", b.db, "--on", "local", "--rank", b.fake, "--", "-g.yaml")
+    b.sweep("resume", "--db", b.db, "--rank", b.fake, "--quiet")  # watches it to its end
+    assert database.rows(b.db, "SELECT count(*) FROM results WHERE outcome = 'ok'") == [(3,)]
+
+
+def the_command_that_a_run_ends_with_goes_past_its_limit(b):
+    b.sweep("run", "-", "--db", b.db, "--on", "local", "--rank", b.fake, "--quiet", given=GRID)
+    said = b.sweep("resume", "--retry", "ok", "--gpu-hours", "1e-9", "--db", b.db, "--rank", b.fake, "--quiet", code=1).stderr
+    offered, held = re.search(r"next: `sweep (.* --gpu-hours) H`, with H above (\S+)", said.splitlines()[-1]).groups()
+    b.sweep(*shlex.split(offered), 1000 * float(held), "--rank", b.fake, "--quiet")
+    assert database.rows(b.db, "SELECT count(*) FROM attempt") == [(6,)]
+
+
 def nothing_hostile_reaches_a_terminal(b):
     odd = b.folder / "\x1b[2Jodd.yaml"
     texts = {
@@ -79,10 +97,13 @@ def imports_that_cannot_be_are_refused(b):
     assert "is a device" in b.said("import", "/dev/zero", "--db", b.folder / "zero.db", code=2)
     csv.write_text(head + "\x1b[2Jx,\x1b[2Jy,4096,bf16,1,9000\n")
     assert "\x1b" not in b.said("import", csv, "--db", b.folder / "odd.db")
-    b.sweep("import", "-", "--db", b.folder / "piped.db", given=head + "llama3-8b,h100-sxm-80gb,4096,bf16,1,9000\n")
+    rows = head + "llama3-8b,h100-sxm-80gb,4096,bf16,1,9000\n"
+    b.sweep("import", "-", "--db", b.folder / "piped.db", given=rows)
+    b.sweep("import", "-", "--replace", "--db", b.folder / "piped.db", given=rows, code=2)  # lines of which file?
 
 
-CASES = [grids_from_pipes_are_planned, a_grid_from_a_pipe_is_run_and_resumed, nothing_hostile_reaches_a_terminal,
+CASES = [grids_from_pipes_are_planned, a_grid_from_a_pipe_is_run_and_resumed,
+         a_grid_whose_name_looks_like_an_option_runs_in_the_background, the_command_that_a_run_ends_with_goes_past_its_limit, nothing_hostile_reaches_a_terminal,
          imports_that_cannot_be_are_refused]
 
 if __name__ == "__main__":

@@ -99,6 +99,38 @@ TEST_F(Commands, AnImportAgainWithACorrectedFlagIsRefusedOrReplaces) {
   EXPECT_EQ(ask({"query", "select hardware from results group by 1", "--csv"}).out, "hardware\na100-80gb\n");
 }
 
+TEST_F(Commands, AnImportWithoutARowMakesNothing) {
+  const std::string flags = "model,mbs,dp,tok_s_gpu,status\n";
+  for (const auto& csv : {file("empty.csv", flags), file("pending.csv", flags + "a,1,8,,PENDING\n")}) {
+    EXPECT_EQ(ask({"import", csv, "--set", "seq_len=4096", "--set", "precision=bf16", "--set",
+                   "hardware=h100-sxm-80gb"})
+                  .code,
+              kBadInput);
+    EXPECT_FALSE(std::filesystem::exists(path_));
+  }
+}
+
+TEST_F(Commands, NoFileKeepsADatabaseInMemory) {
+  const std::string csv = file("my.csv", "model,mbs,dp,tok_s_gpu\na,1,8,10\n");
+  std::filesystem::current_path(dir_);
+  const Answer said = sweep({"import", csv, "--set", "seq_len=4096", "--set", "precision=bf16", "--hardware",
+                             "h100-sxm-80gb", "--db", ":memory:", "--json"});
+  std::filesystem::current_path("/");
+  EXPECT_EQ(said.code, kBadInput);
+  EXPECT_EQ(nlohmann::json::parse(said.err)["error"]["kind"], "invalid_value");
+  EXPECT_FALSE(std::filesystem::exists(dir_ / ":memory:"));
+}
+
+TEST_F(Commands, WhatAMergeBroughtIsCountedInWords) {
+  start(1);
+  finish(plan_[0], Outcome::kOk, 5);
+  ASSERT_TRUE(store_->release_lease(sweep_));
+  store_.reset();
+  const Answer said = sweep({"merge", dir_ / "all.db", path_});
+  EXPECT_EQ(said.code, kAnswered) << said.err;
+  EXPECT_EQ(said.err.find("1 sweeps"), std::string::npos) << said.err;
+}
+
 TEST_F(Commands, DoctorChecksThePlaceThatAGridNames) {
   const std::string head = "name: t\nmodel: llama3-8b\nbase: {dp: 1}\n";
   const std::string there = file("there.yaml", head + "launch: {slurm: {partition: p}}\n");
@@ -127,8 +159,13 @@ TEST_F(Commands, AQueryMayNotTakeLongerThanAClockCounts) {
 }
 
 TEST(Detach, TheCommandThatIsStartedHasTheFlagInNoForm) {
-  EXPECT_EQ(without_flag({"sweep", "run", "--detach", "g.yaml", "--detach=true", "--detached"}, "--detach"),
-            (std::vector<std::string>{"sweep", "run", "g.yaml", "--detached"}));
+  EXPECT_EQ(detached_words({"sweep", "run", "--detach", "g.yaml", "--detach=true", "--detached"}, {"--yes"}),
+            (std::vector<std::string>{"sweep", "run", "g.yaml", "--detached", "--yes"}));
+}
+
+TEST(Detach, WordsThatAreNoOptionsStayBehindTheOptions) {
+  EXPECT_EQ(detached_words({"sweep", "run", "--detach", "--", "--detach"}, {"--yes"}),
+            (std::vector<std::string>{"sweep", "run", "--yes", "--", "--detach"}));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "schema/rehearsal.h"
 #include "tests/unit/cli/command_fixture.h"
 
 namespace sweep::cli {
@@ -33,6 +34,20 @@ TEST_F(Explain, EventsBelongToTheAttemptThatTheyNameInWhateverWords) {
   const auto events = explained(plan_[0])["events"];
   ASSERT_EQ(events.size(), 1u) << events;
   EXPECT_TRUE(events[0].get<std::string>().ends_with("its node was left unclean"));
+}
+
+TEST_F(Explain, ATrialThatOnlyARehearsalHasIsFoundThereWhereNoSweepIsNamed) {
+  start(1);
+  store::SweepRow row;
+  row.name = rehearsal_of("s");
+  const i64 rehearsal = must(store_->ensure_sweep(row)).id;
+  const PlanEntry rehearsed = entry(7);
+  must(store_->sync_plan(rehearsal, std::vector{plan_[0], rehearsed}, {}));
+  EXPECT_EQ(explained(plan_[0])["sweep"], "s") << "the latest sweep comes first";
+  const auto found = explained(rehearsed);
+  EXPECT_EQ(found["sweep"], row.name);
+  EXPECT_EQ(found["rehearsed"], true);
+  EXPECT_EQ(ask({"explain", rehearsed.id, "s"}).code, kBadInput) << "a sweep that is named is meant";
 }
 
 }  // namespace

@@ -138,6 +138,7 @@ TEST_F(SweepRunnerTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   auto end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kStopped);
+  EXPECT_EQ(end->used_up, Limit::kGpuHours);
   EXPECT_NE(end->why.find("all runs of this sweep held 8"), std::string::npos) << end->why;
   EXPECT_TRUE(requests_.empty()) << "nothing is asked for";
   EXPECT_EQ(store_->progress(sweep_)->pending, 3);
@@ -149,6 +150,12 @@ TEST_F(SweepRunnerTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   EXPECT_NE(end->why.find("at most 80 USD"), std::string::npos) << end->why;
   EXPECT_NE(end->why.find("--usd"), std::string::npos) << end->why;
   EXPECT_EQ(end->why.find("--gpu-hours"), std::string::npos) << end->why;
+  EXPECT_EQ(end->used_up, Limit::kUsd);
+
+  settings_.limit_of_site = true;
+  end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->used_up, Limit::kSite);
 
   settings_.gpu_hours = 8.1;
   end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
@@ -160,6 +167,7 @@ TEST_F(SweepRunnerTest, TheLimitOfGpuHoursCountsEarlierRunsToo) {
   end = run_with([](const Attempt&) { return FakeOutcome::kOk; });
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << "nothing is left that the limit could stop: " << end->why;
+  EXPECT_FALSE(end->used_up);
 }
 
 TEST_F(SweepRunnerTest, AnAllocationOfAKilledRunCountsUntilItsLastMessage) {

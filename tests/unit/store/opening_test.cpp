@@ -64,6 +64,37 @@ TEST_F(OpeningTest, AReaderThatMayNotWriteTheFileLeavesNothingBesideIt) {
   EXPECT_EQ(read_by_another(), 0) << "beside a writer";
 }
 
+TEST_F(OpeningTest, AReaderThatMayNotWriteTheFileSeesLaterWritesWhenItLooksAgain) {
+  start(2);
+  must(store_->release_lease(sweep_));
+  store_.reset();
+  fs::permissions(dir_, fs::perms::all);
+  fs::permissions(path_, fs::perms::owner_all | fs::perms::others_read);
+  int opened[2], written[2];
+  ASSERT_TRUE(::pipe(opened) == 0 && ::pipe(written) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::geteuid() == 0 && (::setgid(65534) || ::setuid(65534))) ::_exit(3);
+    const auto reader = must(Store::open(path_, Mode::kReadOnly, quick()));
+    const i64 before = must(reader->version());
+    char byte = 'x';
+    if (must(reader->progress(sweep_)).answered() != 0) ::_exit(4);
+    if (::write(opened[1], &byte, 1) != 1 || ::read(written[0], &byte, 1) != 1) ::_exit(5);
+    must(reader->look_again());
+    ::_exit(must(reader->version()) == before ? 6
+                                              : static_cast<int>(must(reader->progress(sweep_)).answered()));
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(opened[0], &byte, 1), 1);
+  start(2);
+  finish(plan_[0], Outcome::kOk, 5);
+  ASSERT_EQ(::write(written[1], &byte, 1), 1);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 1) << "0: not seen, 3: no unprivileged user";
+  for (const int fd : {opened[0], opened[1], written[0], written[1]}) ::close(fd);
+}
+
 TEST_F(OpeningTest, ADatabaseThatIsRemovedUnderARunIsAnErrorAndSaved) {
   start(2);
   finish(plan_[0], Outcome::kOk, 5);
@@ -89,6 +120,32 @@ TEST_F(OpeningTest, ADatabaseThatIsReplacedUnderARunIsAnErrorAndSaved) {
   EXPECT_EQ(error_in(store_->release_lease(sweep_)).kind, ErrorKind::kUnwritable);
   const fs::path saved = beside(".rescued-" + std::to_string(::getpid()));
   EXPECT_EQ(must(must(Store::open(saved, Mode::kReadOnly, quick()))->progress(sweep_)).answered(), 1);
+}
+
+TEST_F(OpeningTest, ADatabaseThatIsCutShortUnderARunIsAnErrorAndSaved) {
+  start(1);
+  finish(plan_[0], Outcome::kOk, 5);
+  must(store_->beat(sweep_));
+  must(store_->back_up(beside(".copy")));  // every page is in memory now
+  fs::resize_file(path_, fs::file_size(path_) / 2);
+  EXPECT_EQ(error_in(store_->beat(sweep_)).kind, ErrorKind::kUnwritable);
+  const fs::path saved = beside(".rescued-" + std::to_string(::getpid()));
+  EXPECT_EQ(must(must(Store::open(saved, Mode::kReadOnly, quick()))->progress(sweep_)).answered(), 1);
+  EXPECT_EQ(error_in(store_->release_lease(sweep_)).kind, ErrorKind::kUnwritable);
+}
+
+TEST_F(OpeningTest, ADatabaseThatAVacuumMadeShorterIsWhole) {
+  start(400);
+  must(store_->release_lease(sweep_));
+  store_.reset();
+  sql("CREATE TABLE big AS SELECT zeroblob(4000000) AS bytes");
+  store_ = open();
+  ASSERT_FALSE(must(store_->take_lease(sweep_)).has_value());
+  must(store_->beat(sweep_));
+  const auto before = fs::file_size(path_);
+  sql("DROP TABLE big; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
+  ASSERT_LT(fs::file_size(path_), before);
+  EXPECT_TRUE(store_->beat(sweep_));
 }
 
 }  // namespace
