@@ -55,12 +55,12 @@ int import_file(Io& io, const ImportCommand& o) {
   if (!o.hardware.empty()) options.set.push_back("hardware=" + o.hardware);
   const auto file = read_input(o.file, kMostBytes, Streams::kTaken);
   if (!file) return refuse(io, file.error());
-  options.shown_as = file->shown_as;
   store::SweepRow sweep;
   sweep.name = o.sweep.empty() ? name_of(*file) : o.sweep;
   sweep.question = o.question;
   sweep.grid_path = lasting_name(*file, o.file);
   if (!file->is_stream) options.source = sweep.grid_path;
+  options.shown_as = file->shown_as;
   auto read = imports::read(file->bytes, options);
   if (!read) return refuse(io, read.error());
   const auto site = grid::read_site(grid::site_files());
