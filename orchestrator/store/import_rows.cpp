@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <random>
 #include <unordered_map>
 #include <unordered_set>
@@ -164,15 +165,6 @@ std::vector<TrialRows> by_trial(std::span<const ImportedRow> rows) {
   return out;
 }
 
-// The last row of a trial counts: if that one was never run, none of them gives a result.
-TrialRows measured_of(const TrialRows& rows) {
-  TrialRows out;
-  if (!rows.back()->result) return out;
-  for (const auto* row : rows)
-    if (row->result) out.push_back(row);
-  return out;
-}
-
 // Entries of an earlier import that the file says otherwise now.
 struct Changed {
   std::vector<i64>
@@ -250,7 +242,9 @@ Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<
                                    sweep, entry.id);
     work.run("UPDATE plan_entry SET state = State::kPending WHERE key = ? AND state = State::kRetired",
              key.value_or(0));
-    const TrialRows measured = measured_of(same_trial);
+    TrialRows measured;
+    std::ranges::copy_if(same_trial, std::back_inserter(measured),
+                         [](const auto* row) { return row->result.has_value(); });
     counts.repeated += same_trial.size() > 1;
     const std::size_t known = known_of(stored(work, file_.selects, key.value_or(0), from), measured);
     for (std::size_t i = known; i < measured.size(); ++i) batch.add(key.value_or(0), *measured[i]);

@@ -118,7 +118,8 @@ TEST_F(ImportRows, TheLastRowOfATrialCountsAlsoIfItWasNeverRun) {
   const ImportedRow measured = row(1, Outcome::kOk, 10);
   bring({measured, never_run(measured)});
   EXPECT_EQ(must(store_->results(1))[0].outcome, Outcome::kPruned);
-  EXPECT_EQ(count("attempt"), 0);
+  EXPECT_EQ(count("attempt"), 1) << "all are kept";
+  EXPECT_EQ(bring({measured, never_run(measured)}).known, 1) << "again the same";
 }
 
 TEST_F(ImportRows, AResultWhoseRowHasNoAnswerAnyMoreIsRetiredByReplace) {
