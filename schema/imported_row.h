@@ -16,6 +16,12 @@ struct ImportedRow {
   std::optional<Result> result;
 };
 
+// A row whose trial has not finished, or was cancelled.
+struct UnansweredRow {
+  std::string trial;   // its id
+  std::string source;  // file:line
+};
+
 struct ConfigRow {
   std::vector<std::string> cells;  // the fields as the file has them
   Trial trial;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "base/text.h"
 #include "orchestrator/answers/format.h"
@@ -28,23 +29,31 @@ std::string by_outcome(const std::map<Outcome, i64>& counts) {
   std::string out;
   for (const auto& [outcome, count] : counts)
     out += fmt::format("{}{} {}", out.empty() ? "" : ", ", count, to_string(outcome));
-  return out.empty() ? "no rows" : out;
+  return out.empty() ? "none" : out;
 }
 
 }  // namespace
 
-Expected<ImportReport> derive_imported(std::vector<ImportedRow>& rows) {
-  ImportReport out;
+Expected<ImportReport> derive_imported(std::vector<ImportedRow>& rows,
+                                       const std::map<std::string, double>& usd_per_node_hour) {
+  std::unordered_map<std::string_view, const ImportedRow*> last;
   for (auto& row : rows) {
-    ++out.outcomes[row.result ? row.result->outcome : row.entry.verdict];
+    last[row.entry.id] = &row;
     if (!row.result) continue;
+    Metrics& m = row.result->metrics;
     if (row.result->outcome != Outcome::kOk) {
-      row.result->metrics.formula_version = metrics::kFormulaVersion;
+      m.formula_version = metrics::kFormulaVersion;
       continue;
     }
-    row.result->metrics = metrics::derive_from_rate(row.entry.trial, row.result->metrics);
-    out.with_mfu += row.result->metrics.mfu.has_value();
+    const auto own = usd_per_node_hour.find(row.entry.trial.hardware);
+    if (!m.usd_per_node_hour && own != usd_per_node_hour.end()) m.usd_per_node_hour = own->second;
+    m = metrics::derive_from_rate(row.entry.trial, m);
     SWEEP_TRY(check_peak(row));
+  }
+  ImportReport out;
+  for (const auto& [id, row] : last) {
+    ++out.outcomes[row->result ? row->result->outcome : row->entry.verdict];
+    out.with_mfu += row->result && row->result->metrics.mfu;
   }
   return out;
 }

@@ -15,14 +15,15 @@ namespace sweep::answers {
 struct ImportReport {
   std::string file, sweep, db;
   store::ImportCounts counts;
-  std::map<Outcome, i64> outcomes;  // rows of the file by outcome
-  i64 with_mfu = 0;                 // rows whose MFU could be computed
+  std::map<Outcome, i64> outcomes;  // configurations by outcome; the last row of each counts
+  i64 with_mfu = 0;                 // configurations whose MFU could be computed
   i64 left_out = 0;                 // rows without an answer
   std::vector<std::string> notes;
 };
-// Computes the metrics that follow from the rates of rows that ended ok, and counts. Error: a rate above what the
-// hardware can do.
-Expected<ImportReport> derive_imported(std::vector<ImportedRow>&);
+// Computes the metrics that follow from the rates of rows that ended ok, and counts. usd_per_node_hour: the site's own
+// prices by hardware; what a row states goes before them. Error: a rate above what the hardware can do.
+Expected<ImportReport> derive_imported(std::vector<ImportedRow>&,
+                                       const std::map<std::string, double>& usd_per_node_hour);
 std::string import_text(const ImportReport&);
 nlohmann::json import_json(const ImportReport&);
 

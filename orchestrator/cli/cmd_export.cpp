@@ -1,7 +1,9 @@
 // sweep export: every row for other programs, and finished trials for the trackers people use.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <ostream>
 #include <sstream>
 
@@ -87,6 +89,17 @@ int export_columns(Io& io, const ExportOptions& o) {
   return written ? kAnswered : refuse(io, written.error());
 }
 
+// Refuses a name that is neither a column nor an axis of the grid's own.
+Expected<void> check_names(const Opened& opened, const std::vector<std::string>& names) {
+  std::vector<std::string> own;
+  std::ranges::copy_if(names, std::back_inserter(own), [](const auto& name) { return !find_column(name); });
+  if (own.empty()) return {};
+  const auto rows = opened.store->result_columns(opened.sweep.id, selection_for(own));
+  if (!rows) return tl::unexpected(rows.error());
+  SWEEP_TRY(fields_named(own, *rows));
+  return {};
+}
+
 int export_frame(Io& io, const ExportOptions& o) {
   if (o.output.empty())
     return refuse(io, {fmt::format("`sweep export {}` writes a file: say which by -o FILE", o.format),
@@ -95,6 +108,8 @@ int export_frame(Io& io, const ExportOptions& o) {
   // The same sweep, and the same refusals, as of every other format.
   const auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
+  if (const auto known = check_names(*opened, split_list(o.columns)); !known)
+    return refuse(io, known.error());
   const char* python = std::getenv("SWEEP_PYTHON");
   ::setenv("SWEEP_BIN", launch::companion("sweep").parent_path().c_str(), 0);  // the module asks this program
   ChildProgram program{{python ? python : "python3", "-m", "sweep_bench", o.format, o.output, o.where.db,

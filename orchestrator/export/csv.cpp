@@ -1,9 +1,11 @@
 #include "orchestrator/export/csv.h"
 
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/formula_guard.h"
 #include "orchestrator/export/text.h"
+#include "schema/codec.h"
 #include "schema/columns.h"
 
 namespace sweep::exports {
@@ -35,6 +37,21 @@ void append_value(std::string& out, const Value& value, bool flag, const CsvOpti
   }
 }
 
+// A model's dimensions as JSON; empty: none are known. Most rows have the model of the row before.
+class Dimensions {
+ public:
+  const std::string& of(const ModelSpec& spec) {
+    if (spec == last_) return text_;
+    last_ = spec;
+    text_ = spec == ModelSpec{} ? "" : dump(to_json(spec));
+    return text_;
+  }
+
+ private:
+  ModelSpec last_;
+  std::string text_;
+};
+
 Expected<void> put(std::ostream& out, std::string& line, const CsvOptions& options) {
   line += options.line_end;
   out.write(line.data(), static_cast<std::streamsize>(line.size()));
@@ -57,14 +74,17 @@ Expected<void> write_csv(std::ostream& out, const RowSource& next, const CsvOpti
   for (const Column& c : columns()) {
     if (!line.empty()) line += ',';
     line += c.key;
+    if (c.key == "model") line += ",model_dimensions";
   }
   if (auto done = put(out, line, options); !done) return done;
+  Dimensions dimensions;
   while (const ResultRow* row = next()) {
     bool first = true;
     for (const Column& c : columns()) {
       if (!first) line += ',';
       first = false;
       append_value(line, c.get(*row), c.type == "flag", options);
+      if (c.key == "model") append_text(line += ',', dimensions.of(row->trial.spec), options);
     }
     if (auto done = put(out, line, options); !done) return done;
   }

@@ -1,4 +1,5 @@
-// CSV of results (RFC 4180): every column of schema/columns.h in table order, NULL as an empty field. Rows
+// CSV of results (RFC 4180): every column of schema/columns.h in table order, behind `model` its dimensions as a JSON
+// object, NULL as an empty field. Rows
 // are streamed; a write that fails is reported. Doubles are the shortest form that reads back to the same
 // value.
 #pragma once

@@ -10,6 +10,7 @@
 
 #include "base/expected.h"
 #include "base/number_in.h"
+#include "bench_kernels/shape/lengths.h"
 #include "schema/axis_domain.h"
 
 namespace sweep::imports {
@@ -58,13 +59,6 @@ Expected<i64> read_whole_axis(const Column& axis, double factor, std::string_vie
   return value;
 }
 
-Expected<bool> read_flag(std::string_view cell) {
-  const std::string word = lower_case(cell);
-  if (word == "true" || word == "1" || word == "yes") return true;
-  if (word == "false" || word == "0" || word == "no") return false;
-  return fail(ErrorKind::kInvalidValue, cell, fmt::format("{} is neither true nor false", quoted(cell)));
-}
-
 struct AxisWriter {
   const Column& axis;
   double factor;
@@ -74,7 +68,17 @@ struct AxisWriter {
   void put(i64& member) { keep(read_whole_axis(axis, factor, cell), member); }
   void put(std::optional<i64>& member) { keep(read_whole_axis(axis, factor, cell), member); }
   void put(bool& member) { keep(read_flag(cell), member); }
-  void put(std::string& member) { member = cell; }
+  void put(std::string& member) {
+    if (axis.key != "lengths") {
+      member = cell;
+      return;
+    }
+    const auto lengths = shape::Lengths::parse(cell);
+    if (lengths)
+      member = lengths->text();
+    else
+      done = tl::unexpected<Error>(lengths.error());
+  }
   template <AxisChoice Enum>
   void put(Enum& member) {
     keep(read_choice<Enum>(cell), member);
@@ -89,6 +93,7 @@ struct AxisWriter {
 };
 
 struct MetricWriter {
+  const Column& metric;
   double factor;
   std::string_view cell;
   Expected<void> done;
@@ -102,6 +107,11 @@ struct MetricWriter {
     const auto value = read_number(cell);
     keep(value, member);
     if (value && member) member = in_field_unit(*member, factor);
+    if (member && metric.unit == "fraction" && *member > 1)
+      done =
+          fail(ErrorKind::kInvalidValue, cell,
+               fmt::format("{} is above 1 as a fraction; is it a percentage? Then say so: --map COLUMN={}:%",
+                           quoted(cell), metric.key));
   }
   template <class T>
   void keep(const Expected<T>& value, std::optional<T>& member) {
@@ -153,6 +163,13 @@ Expected<double> read_number(std::string_view cell) {
                                 : "; an empty field or nan means not measured"));
 }
 
+Expected<bool> read_flag(std::string_view cell) {
+  const std::string word = lower_case(cell);
+  if (word == "true" || word == "1" || word == "yes") return true;
+  if (word == "false" || word == "0" || word == "no") return false;
+  return fail(ErrorKind::kInvalidValue, cell, fmt::format("{} is neither true nor false", quoted(cell)));
+}
+
 nlohmann::json label_value(std::string_view cell) {
   const std::string_view digits = cell.substr(cell.starts_with('-') ? 1 : 0);
   const bool is_code = digits.starts_with('+') || (digits.size() > 1 && digits[0] == '0' && digits[1] != '.');
@@ -171,7 +188,7 @@ Expected<void> read_axis(const Column& axis, double factor, std::string_view cel
 }
 
 Expected<void> read_metric(const Column& metric, double factor, std::string_view cell, Metrics& metrics) {
-  MetricWriter writer{factor, cell, {}};
+  MetricWriter writer{metric, factor, cell, {}};
   for_each_metric(metrics, [&](const FieldInfo& info, auto& member) {
     if (info.key == metric.key) writer.put(member);
   });

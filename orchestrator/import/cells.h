@@ -17,6 +17,7 @@ bool says_nothing(std::string_view);  // empty, nan, null, none, n/a, -
 bool says_nothing(const Column& axis, std::string_view);
 
 Expected<double> read_number(std::string_view);
+Expected<bool> read_flag(std::string_view);
 // The number that the text says, or the text where a number would lose some of it: 007, an id of twenty digits.
 nlohmann::json label_value(std::string_view);
 Expected<void> read_axis(const Column& axis, double factor, std::string_view cell, Trial&);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "base/expected.h"
@@ -11,6 +10,7 @@
 #include "bench_kernels/shape/rank_algebra.h"
 #include "orchestrator/import/cells.h"
 #include "orchestrator/import/csv.h"
+#include "orchestrator/import/dimensions.h"
 #include "orchestrator/import/layout.h"
 #include "orchestrator/import/mapping.h"
 #include "orchestrator/import/units.h"
@@ -23,46 +23,19 @@ enum class Holds { kKept, kModel, kSpec, kAxis, kGpus, kStatus, kMemory, kRate, 
 
 struct ConfigColumn {
   Holds kind = Holds::kKept;
-  std::string name;                  // name of the column in the file
-  const Column* axis = nullptr;      // the axis of a kAxis column
-  i64 ModelSpec::*number = nullptr;  // the member of a kSpec column, if it is a number
-  std::string_view number_name;      // its dimension
-  double factor = 1;                 // bytes in one unit of a kMemory column; seconds of a kStep one
+  std::string name;              // name of the column in the file
+  const Column* axis = nullptr;  // the axis of a kAxis column
+  Dimension dimension;           // that of a kSpec column
+  double factor = 1;             // bytes in one unit of a kMemory column; seconds of a kStep one
 };
-
-// Other names of a model's dimensions; those of fields are import's.
-const std::map<std::string_view, std::string_view>& dimension_aliases() {
-  static const std::map<std::string_view, std::string_view> known{
-      {"num_layers", "layers"},  {"num_heads", "heads"},       {"num_kv_heads", "kv_heads"},
-      {"hidden", "hidden_size"}, {"ffn", "intermediate_size"}, {"vocab", "vocab_size"}};
-  return known;
-}
-
-const std::map<std::string_view, i64 ModelSpec::*>& dimensions() {
-  static const std::map<std::string_view, i64 ModelSpec::*> known{
-      {"layers", &ModelSpec::layers},
-      {"hidden_size", &ModelSpec::hidden_size},
-      {"heads", &ModelSpec::heads},
-      {"kv_heads", &ModelSpec::kv_heads},
-      {"head_dim", &ModelSpec::head_dim},
-      {"intermediate_size", &ModelSpec::intermediate_size},
-      {"vocab_size", &ModelSpec::vocab_size},
-      {"experts", &ModelSpec::experts},
-      {"experts_per_token", &ModelSpec::experts_per_token},
-      {"max_positions", &ModelSpec::max_positions}};
-  return known;
-}
 
 ConfigColumn target_of(const std::string& name) {
   std::string key = lower_case(name);
   const Alias* alias = find_alias(key);
   if (alias) key = alias->field;
-  if (const auto d = dimension_aliases().find(key); d != dimension_aliases().end()) key = d->second;
-  ConfigColumn t{Holds::kKept, name, nullptr, nullptr, {}, 1};
+  ConfigColumn t{Holds::kKept, name, nullptr, {}, 1};
   if (key == "model") return t.kind = Holds::kModel, t;
-  if (key == "family" || key == "tie_embeddings") return t.kind = Holds::kSpec, t;
-  if (const auto d = dimensions().find(key); d != dimensions().end())
-    return t.kind = Holds::kSpec, t.number = d->second, t.number_name = d->first, t;
+  if (const auto dimension = find_dimension(key)) return t.kind = Holds::kSpec, t.dimension = *dimension, t;
   if (key == "gpus") return t.kind = Holds::kGpus, t;
   if (key == "outcome") return t.kind = Holds::kStatus, t;
   if (key == "memory_reported_bytes")
@@ -106,10 +79,9 @@ class ConfigReader {
 
   // For each column that is kept as it is: the axis or dimension whose name it nearly has, if there is one.
   std::vector<std::string> notes() const {
-    std::vector<std::string> known, out;
+    std::vector<std::string> known = number_dimensions(), out;
     for (const Column& c : columns())
       if (c.role == Role::kAxis) known.emplace_back(c.key);
-    for (const auto& [name, member] : dimensions()) known.emplace_back(name);
     for (const ConfigColumn& t : targets_) {
       if (t.kind != Holds::kKept || find_column(lower_case(t.name))) continue;
       if (const auto close = shape::nearest(lower_case(t.name), known))
@@ -139,7 +111,7 @@ class ConfigReader {
   Expected<void> check_columns() const {
     std::map<std::string_view, std::string_view> seen;  // axis or dimension -> the column that holds it
     for (const ConfigColumn& t : targets_) {
-      const std::string_view meant = t.axis != nullptr ? t.axis->key : t.number_name;
+      const std::string_view meant = t.axis != nullptr ? t.axis->key : t.dimension.name;
       if (meant.empty()) continue;
       const auto [first, added] = seen.emplace(meant, t.name);
       if (!added)
@@ -158,7 +130,7 @@ class ConfigReader {
         out.trial.model = cell;
         return {};
       case Holds::kSpec:
-        return dimension(t, cell);
+        return own_.read(t.dimension, cell);
       case Holds::kAxis:
         stated_.insert(t.axis->key);
         return read_axis(*t.axis, 1, cell, out.trial);
@@ -189,25 +161,6 @@ class ConfigReader {
     out = *number * factor;
     if (out >= 0 && out <= most) return {};
     return fail(ErrorKind::kInvalidValue, cell, fmt::format("'{}' is outside 0 .. {}", cell, most / factor));
-  }
-
-  Expected<void> dimension(const ConfigColumn& t, std::string_view cell) {
-    if (t.number) {
-      double value = 0;
-      if (const auto done = keep_number(cell, 1, 1e9, value); !done) return done;
-      if (value != std::floor(value))
-        return fail(ErrorKind::kInvalidValue, cell, fmt::format("'{}' is not a whole number", cell));
-      own_.numbers[t.number_name] = {t.number, static_cast<i64>(value)};
-      return {};
-    }
-    const std::string word = lower_case(cell);
-    if (lower_case(t.name) == "family") {
-      own_.family = word;
-      return {};
-    }
-    own_.ties = word == "true" || word == "1" || word == "yes";
-    if (*own_.ties || word == "false" || word == "0" || word == "no") return {};
-    return fail(ErrorKind::kInvalidValue, cell, fmt::format("'{}' is neither true nor false", cell));
   }
 
   Expected<void> finish(Trial& t) {
@@ -252,47 +205,23 @@ class ConfigReader {
   }
 
   Expected<void> find_spec(Trial& t) {
-    if (t.model.empty() && !own_.numbers.contains("layers"))
+    if (t.model.empty() && !own_.has("layers"))
       return fail(ErrorKind::kMissing, "model",
                   "the row names no model: fill the column 'model', or layers, hidden_size, heads, ...");
     auto base = t.model.empty() ? Expected<ModelSpec>(ModelSpec{}) : named(t.model);
-    if (!base && !own_.numbers.contains("layers")) return tl::unexpected(in_column("model", base.error()));
-    if (base && own_.empty()) {
-      t.spec = *base;
-      return {};
-    }
-    const auto spec = shape::completed(own_.over(base.value_or(ModelSpec{})));
-    if (!spec)
-      return tl::unexpected(
-          retold(spec.error(), (base ? "the model: " : "a model of the row's own: ") + spec.error().message));
+    if (!base && !own_.has("layers")) return tl::unexpected(in_column("model", base.error()));
+    const auto spec = own_.model(base ? std::optional(*base) : std::nullopt);
+    if (!spec) return tl::unexpected(spec.error());
     t.spec = *spec;
     return {};
   }
-
-  // The model that a row describes.
-  struct Own {
-    std::map<std::string_view, std::pair<i64 ModelSpec::*, i64>> numbers;  // key: dimension
-    std::optional<std::string> family;
-    std::optional<bool> ties;
-    bool empty() const { return numbers.empty() && !family && !ties; }
-    // The named model with the row's dimensions; of another family nothing but these holds. What follows from
-    // a dimension that the row changes is derived again.
-    ModelSpec over(ModelSpec m) const {
-      if (family && *family != m.family) m = ModelSpec{}, m.family = *family;
-      if (numbers.contains("hidden_size") || numbers.contains("heads")) m.head_dim = 0;
-      if (numbers.contains("heads") && m.kv_heads == m.heads) m.kv_heads = 0;
-      for (const auto& [name, dimension] : numbers) m.*(dimension.first) = dimension.second;
-      if (ties) m.tie_embeddings = *ties;
-      return m;
-    }
-  };
 
   const ConfigOptions& o_;
   std::vector<ConfigColumn> targets_;
   Trial base_;
   std::map<std::string, ModelSpec> models_;
   Stated stated_;
-  Own own_;
+  OwnDimensions own_;
   double gpus_ = 0;
   i64 gpus_per_node_ = 8;
 };

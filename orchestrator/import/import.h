@@ -11,7 +11,8 @@
 namespace sweep::imports {
 
 struct Options {
-  std::string shown_as;             // the file's name in errors and in PlanEntry::source
+  std::string shown_as;             // the file's name in errors
+  std::string source = {};          // its lasting name, in PlanEntry::source; empty: the same
   std::vector<std::string> map;     // --map, as map_columns takes them
   std::vector<std::string> set;     // "AXIS=VALUE": what the file does not say, for every row
   std::vector<std::string> models;  // "LABEL=NAME" of the catalogue, or "LABEL=config.json"
@@ -19,9 +20,10 @@ struct Options {
 };
 
 struct Imported {
-  std::vector<ImportedRow> rows;   // in the order of the file
-  std::vector<std::string> notes;  // messages for people
-  i64 left_out = 0;                // rows without an answer: pending, cancelled
+  std::vector<ImportedRow> rows;          // in the order of the file
+  std::vector<std::string> notes;         // messages for people
+  i64 left_out = 0;                       // rows without an answer: pending, cancelled
+  std::vector<UnansweredRow> unanswered;  // those of them that name a configuration
 };
 
 Expected<Imported> read(std::string_view text, const Options&);

@@ -63,7 +63,13 @@ Expected<std::string> complete_ranks(Trial& t, const Stated& stated) {
     if (assumed.empty() && gpus > 0 && world >= gpus)
       assumed = full_nodes("nodes = ranks / GPUs", t, gpus, stated);
   }
-  if (stated.contains("gpus_per_node")) return assumed;
+  if (stated.contains("gpus_per_node")) {
+    if (world <= t.nodes * t.gpus_per_node) return assumed;
+    return fail(
+        ErrorKind::kConflict, "gpus_per_node",
+        fmt::format("{} nodes x {} GPUs do not hold dp x tp x pp x cp = {} ranks; correct one of them",
+                    t.nodes, t.gpus_per_node, world));
+  }
   sizes.nodes = t.nodes;
   SWEEP_TRY(set(Relation::kGpusPerNode, sizes, "; correct them, or state nodes and gpus_per_node",
                 t.gpus_per_node));
@@ -86,6 +92,13 @@ Expected<std::string> complete(Trial& t, const Stated& stated) {
   if (!assumed) return assumed;
   SWEEP_TRY(complete_batch(t, stated));
   return assumed;
+}
+
+void leave_unresolved(Trial& t, const Stated& stated, std::string_view axis) {
+  if (stated.contains(axis)) return;
+  if (axis == "dp") t.dp = 0;
+  if (axis == "gpus_per_node") t.gpus_per_node = 0;
+  if (axis == "grad_accum") t.grad_accum = 0;
 }
 
 bool batch_multiplies_out(const Trial& t) {

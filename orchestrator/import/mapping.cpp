@@ -10,6 +10,7 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/import/cells.h"
 #include "orchestrator/import/units.h"
+#include "schema/labels.h"
 
 namespace sweep::imports {
 namespace {
@@ -48,7 +49,7 @@ constexpr std::string_view kOurs[] = {"tflops_gpu",
                                       "useful_cost_per_mt"};
 
 std::string fields_like(std::string_view name) {
-  std::vector<std::string> known;
+  std::vector<std::string> known = number_dimensions();
   for (const Column& c : columns()) known.emplace_back(c.key);
   const auto close = shape::nearest(name, known);
   return close ? fmt::format(" (did you mean '{}'?)", *close) : "";
@@ -122,6 +123,7 @@ class Mapper {
     }
     if (const Column* field = find_column(key))
       return place_as(name, {std::string(field->key), std::string(field->unit), true});
+    if (key == kModelDimensions || find_dimension(key)) return place_as(name, {key, "", false});
     if (leave_rest_) return leave(name);
     return refuse(
         name, ErrorKind::kUnknownName,
@@ -140,8 +142,18 @@ class Mapper {
   Expected<void> place_as(const std::string& name, const ColumnRequest& request) {
     if (request.field == "-") return leave(name);
     Target target{meaning_of(request.field), name, nullptr, "", 1};
-    if (target.meaning == Meaning::kLabel) target.label = request.field.substr(6);
-    const std::string taken = target.meaning == Meaning::kLabel ? request.field : canonical(request.field);
+    if (target.meaning == Meaning::kLabel) {
+      target.label = request.field.substr(6);
+      if (const auto why = objection_to_label(target.label))
+        return refuse(name, ErrorKind::kInvalidValue,
+                      fmt::format("cannot become the label '{}': {}", target.label, *why));
+    }
+    if (const auto dimension = find_dimension(request.field);
+        dimension && target.meaning == Meaning::kIgnored)
+      target.meaning = Meaning::kDimension, target.dimension = *dimension;
+    const std::string taken = target.meaning == Meaning::kLabel       ? request.field
+                              : target.meaning == Meaning::kDimension ? std::string(target.dimension.name)
+                                                                      : canonical(request.field);
     const auto [other, free] = taken_.emplace(taken, name);
     if (!free)
       return refuse(name, ErrorKind::kConflict,
@@ -188,13 +200,22 @@ class Mapper {
                               request.field, name, unit, units_for(unit)));
   }
 
+  // Why later commands could not name such a label.
+  static std::optional<std::string_view> objection_to_label(std::string_view label) {
+    if (find_column(label) || find_dimension(label)) return "a field has that name; give another one";
+    if (!is_label_name(label)) return "names that begin with @ are the program's own";
+    if (label.find(',') != std::string_view::npos) return "a comma separates names";
+    return std::nullopt;
+  }
+
   static std::string canonical(const std::string& field) { return field == "status" ? "outcome" : field; }
 
   static Meaning meaning_of(const std::string& field) {
     static const std::map<std::string_view, Meaning> kMeanings = {
-        {"model", Meaning::kModel},   {"outcome", Meaning::kOutcome}, {"status", Meaning::kOutcome},
-        {"state", Meaning::kState},   {"reason", Meaning::kReason},   {"oom_kind", Meaning::kOomKind},
-        {"labels", Meaning::kLabels},
+        {"model", Meaning::kModel},    {"outcome", Meaning::kOutcome},
+        {"status", Meaning::kOutcome}, {"state", Meaning::kState},
+        {"reason", Meaning::kReason},  {"oom_kind", Meaning::kOomKind},
+        {"labels", Meaning::kLabels},  {kModelDimensions, Meaning::kDimensions},
     };
     if (field.starts_with("label:") && field.size() > 6) return Meaning::kLabel;
     const auto it = kMeanings.find(field);
@@ -220,7 +241,8 @@ const Alias* find_alias(std::string_view column) {
 
 bool Mapping::has(std::string_view field) const {
   return std::ranges::any_of(targets, [&](const Target& t) {
-    return (field == "model" && t.meaning == Meaning::kModel) || (t.field && t.field->key == field);
+    return (field == "model" && t.meaning == Meaning::kModel) || (t.field && t.field->key == field) ||
+           t.dimension.name == field;
   });
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "orchestrator/import/csv.h"
+#include "orchestrator/import/dimensions.h"
 #include "schema/columns.h"
 
 namespace sweep::imports {
@@ -22,6 +23,8 @@ enum class Meaning {
   kOomKind,
   kLabel,
   kLabels,
+  kDimension,
+  kDimensions,
   kRehearsed
 };
 
@@ -31,7 +34,11 @@ struct Target {
   const Column* field = nullptr;  // the field of kAxis and kMetric
   std::string label;              // the label of kLabel
   double factor = 1;              // from the file's unit to the field's
+  Dimension dimension = {};       // that of kDimension
 };
+
+// The column of all dimensions of the model, a JSON object, as `sweep export csv` writes it.
+inline constexpr std::string_view kModelDimensions = "model_dimensions";
 
 // The field that a column of a known file holds, and its unit, by the name in lower case; nullptr: no such
 // name. nanotron and the Ultra-Scale Playbook's chart come first.

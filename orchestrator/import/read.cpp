@@ -6,36 +6,24 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 #include "base/expected.h"
 #include "base/formula_guard.h"
 #include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/import/cells.h"
+#include "orchestrator/import/checks.h"
+#include "orchestrator/import/draft.h"
 #include "orchestrator/import/import.h"
-#include "orchestrator/import/layout.h"
+#include "orchestrator/import/known_file.h"
 #include "orchestrator/import/mapping.h"
 #include "schema/codec.h"
 #include "schema/command_spec.h"
+#include "schema/labels.h"
 
 namespace sweep::imports {
 namespace {
-
-// A published chart whose columns tell it: what its text says of every row, and the models behind its labels.
-struct KnownFile {
-  std::string_view name;
-  std::vector<std::string_view> columns;
-  std::vector<std::pair<std::string_view, std::string_view>> set, models;
-};
-
-const KnownFile& playbook() {
-  static const KnownFile known{"the Ultra-Scale Playbook's chart",
-                               {"model", "nodes", "dp", "tp", "pp", "gas", "mbs", "gbs", "zero", "status",
-                                "mfu_pct", "tok_s_gpu", "mem_gb"},
-                               {{"hardware", "h100-sxm-80gb"}, {"seq_len", "4096"}, {"precision", "bf16"}},
-                               {{"1B", "playbook-1b"}, {"8B", "playbook-8b"}}};
-  return known;
-}
 
 Expected<std::pair<std::string, std::string>> split_assignment(std::string_view flag,
                                                                const std::string& text) {
@@ -60,15 +48,6 @@ Expected<ModelSpec> spec_from(const std::string& name) {
 }
 
 class Importer {
-  struct Draft {
-    Trial trial;
-    Metrics metrics;
-    std::string status, state, reason, oom_kind;
-    nlohmann::json labels = nlohmann::json::object();
-    Stated stated;
-    bool command = false;  // the row says that a command ran
-  };
-
  public:
   Importer(const Options& options, Mapping mapping) : o_(options), mapping_(std::move(mapping)) {
     out_.notes = mapping_.notes;
@@ -92,19 +71,19 @@ class Importer {
 
   Expected<void> read_row(const CsvRow& row) {
     Draft draft;
-    draft.trial = base_, draft.stated = stated_;
+    draft.trial = base_, draft.stated = stated_, draft.dimensions = dimensions_;
     for (std::size_t i = 0; i < row.cells.size(); ++i)
       if (auto done = read_cell(mapping_.targets[i], unguarded(trimmed(row.cells[i])), draft); !done)
         return tl::unexpected(in_column(mapping_.targets[i].column, done.error()));
     if (draft.trial.model.empty()) return fail(ErrorKind::kMissing, "model", "the row names no model");
     if (draft.command && command_from(draft.trial.program)) draft.trial.workload = Workload::kCommand;
-    if (!is_program_without_model(draft.trial)) draft.trial.spec = spec_of(draft.trial.model);
+    SWEEP_TRY(find_spec(draft));
     const auto assumed = complete(draft.trial, draft.stated);
     // A pruned row may have a layout that cannot exist: it never ran.
-    if (!assumed && outcome_of(draft).value_or(std::nullopt) == Outcome::kPruned)
-      return ++out_.left_out, Expected<void>{};
-    if (!assumed) return tl::unexpected(assumed.error());
-    if (!assumed->empty()) ++assumed_[*assumed];
+    const bool never_ran = !assumed && outcome_of(draft).value_or(std::nullopt) == Outcome::kPruned;
+    if (never_ran) leave_unresolved(draft.trial, draft.stated, assumed.error().subject);
+    if (!assumed && !never_ran) return tl::unexpected(assumed.error());
+    if (assumed && !assumed->empty()) ++assumed_[*assumed];
     note_hardware(draft.trial.hardware);
     if (!draft.labels.empty()) draft.trial.labels = dump(draft.labels);
     return finish(row, std::move(draft));
@@ -158,21 +137,22 @@ class Importer {
 
   Expected<void> set(std::string_view key, std::string_view value, const std::string& who) {
     const Column* axis = find_column(key);
-    if (!axis || axis->role != Role::kAxis)
+    const auto dimension = find_dimension(key);
+    if (!dimension && (!axis || axis->role != Role::kAxis))
       return fail(ErrorKind::kUnknownName, key,
                   fmt::format("{}: '{}' is not an axis; docs/fields.md lists them", who, key));
-    if (mapping_.has(key))
+    if (mapping_.has(dimension ? dimension->name : key))
       return fail(
           ErrorKind::kConflict, key,
           fmt::format("{}: the file has a column for {}; leave that out with --map 'COLUMN=-', or drop the "
                       "--set",
                       who, key));
-    stated_.insert(axis->key);
+    stated_.insert(dimension ? dimension->name : axis->key);
     if (key == "model") {
       base_.model = value;
       return {};
     }
-    const auto done = read_axis(*axis, 1, value, base_);
+    const auto done = dimension ? dimensions_.read(*dimension, value) : read_axis(*axis, 1, value, base_);
     return done ? done
                 : tl::unexpected(retold(done.error(), fmt::format("{}: {}", who, done.error().message)));
   }
@@ -230,6 +210,10 @@ class Importer {
         return {};
       case Meaning::kLabels:
         return read_labels(cell, draft);
+      case Meaning::kDimension:
+        return draft.dimensions.read(target.dimension, cell);
+      case Meaning::kDimensions:
+        return read_dimensions(cell, draft);
       case Meaning::kRehearsed:
         return refuse_rehearsed(cell);
     }
@@ -257,17 +241,33 @@ class Importer {
     return {};
   }
 
+  // A model that was imported without dimensions has none here either: its label says as much.
+  static Expected<void> read_dimensions(std::string_view cell, Draft& draft) {
+    const auto parsed = parse_json(cell, kMostCellBytes, 4);
+    const auto spec = parsed ? from_json<ModelSpec>(*parsed) : tl::unexpected(parsed.error());
+    if (!spec) return tl::unexpected(spec.error());
+    if (!knows_dimensions(*spec)) return {};
+    SWEEP_TRY(shape::completed(*spec));
+    draft.spec = *spec;
+    return {};
+  }
+
   Expected<void> finish(const CsvRow& row, Draft draft) {
     const auto outcome = outcome_of(draft);
     if (!outcome) return tl::unexpected<Error>(outcome.error());
-    if (!*outcome) return ++out_.left_out, Expected<void>{};
+    const std::string& path = o_.source.empty() ? o_.shown_as : o_.source;
+    std::string source = fmt::format("{}:{}", path, row.line);
+    if (!*outcome) {
+      out_.unanswered.push_back({trial_id(draft.trial), std::move(source)});
+      return ++out_.left_out, Expected<void>{};
+    }
+    const bool crooked = !batch_multiplies_out(draft.trial);
     if (**outcome == Outcome::kOk)
-      if (auto done = rates_are_possible(draft.metrics); !done) return done;
-    crooked_ += !batch_multiplies_out(draft.trial);
+      SWEEP_TRY(figures_are_possible(draft.trial, draft.metrics, !draft.command && !crooked));
     ImportedRow out;
     out.entry.id = trial_id(draft.trial);
     out.entry.trial = std::move(draft.trial);
-    out.entry.source = fmt::format("{}:{}", o_.shown_as, row.line);
+    out.entry.source = std::move(source);
     out.entry.order = static_cast<i64>(row.line);
     if (**outcome == Outcome::kPruned || **outcome == Outcome::kUnsupported) {
       out.entry.admitted = false;
@@ -276,66 +276,65 @@ class Importer {
       out.entry.reason =
           draft.reason.empty() ? fmt::format("the imported row says {}", draft.status) : draft.reason;
     } else {
+      crooked_ += crooked;
       out.result = result_of(**outcome, draft, out.entry.id);
     }
+    SWEEP_TRY(differs_by_no_label(out));
     out_.rows.push_back(std::move(out));
     return {};
   }
 
-  // A trial that ended ok took time and trained on tokens. Beyond `kMost` the figures that follow from a rate
-  // are no numbers any more, so they would not show that it is wrong.
-  static Expected<void> rates_are_possible(const Metrics& m) {
-    constexpr double kMost = 1e15;
-    const std::pair<const char*, const std::optional<double>*> rates[] = {
-        {"tokens_per_s_gpu", &m.tokens_per_s_gpu},
-        {"tokens_per_s", &m.tokens_per_s},
-        {"step_ms", &m.step_ms}};
-    for (const auto& [name, value] : rates)
-      if (*value && (**value <= 0 || **value > kMost))
-        return fail(
-            ErrorKind::kInvalidValue, name,
-            fmt::format(
-                "{} is {} in a row that ended ok; leave the cell empty where it was not measured, or say "
-                "how the row ended",
-                name, **value));
-    return {};
+  // No label is part of a trial's identity, and neither is the model's name: rows that differ by one of them alone
+  // would be one trial, and the last of them its answer.
+  Expected<void> differs_by_no_label(const ImportedRow& row) {
+    const auto [first, added] = trials_.try_emplace(row.entry.id, out_.rows.size());
+    if (added) return {};
+    const ImportedRow& earlier = out_.rows[first->second];
+    const Trial &a = earlier.entry.trial, &b = row.entry.trial;
+    if (a.model == b.model && a.labels == b.labels) return {};
+    const std::string column = a.model == b.model ? column_of_label(a.labels, b.labels) : column_of_model();
+    return fail(
+        ErrorKind::kConflict, column,
+        fmt::format(
+            "the row and that of line {} are one configuration but for column '{}', which tells no "
+            "configurations apart; map the column to the axis or the dimension that it is, or leave it out "
+            "(--map '{}=-') if both rows measured the same, or import each of its values as a sweep of its "
+            "own (--sweep)",
+            earlier.entry.order, column, column));
   }
 
-  // Without a word for it: ok where a rate or a time was measured.
-  static Expected<std::optional<Outcome>> outcome_of(const Draft& draft) {
-    if (!draft.state.empty()) {
-      const auto state = read_outcome(draft.state);
-      if (!state || !*state) return state;
+  std::string column_of_model() const {
+    const auto found = std::ranges::find(mapping_.targets, Meaning::kModel, &Target::meaning);
+    return found == mapping_.targets.end() ? "model" : found->column;
+  }
+
+  std::string column_of_label(const std::string& a, const std::string& b) const {
+    const nlohmann::json before = label_members(a), now = label_members(b);
+    for (const Target& target : mapping_.targets) {
+      const bool is_label = target.meaning == Meaning::kLabel;
+      if (is_label &&
+          before.value(target.label, nlohmann::json()) != now.value(target.label, nlohmann::json()))
+        return target.column;
     }
-    if (!draft.status.empty()) return read_outcome(draft.status);
-    const Metrics& m = draft.metrics;
-    const bool measured = m.step_ms || m.tokens_per_s || m.tokens_per_s_gpu || m.mfu_reported;
-    return measured ? Outcome::kOk : Outcome::kFailedUnknown;
+    return "labels";
   }
 
-  Result result_of(Outcome outcome, const Draft& draft, const std::string& id) const {
-    Result out;
-    out.trial_id = id, out.outcome = outcome;
-    out.oom_kind = outcome == Outcome::kOom ? oom_kind_from(draft.oom_kind) : std::nullopt;
-    out.metrics = draft.metrics;
-    if (outcome == Outcome::kOk) return out;
-    Metrics memory;  // rates of a trial that did not end ok mean nothing
-    memory.peak_allocated_bytes = draft.metrics.peak_allocated_bytes;
-    memory.peak_reserved_bytes = draft.metrics.peak_reserved_bytes;
-    memory.memory_reported_bytes = draft.metrics.memory_reported_bytes;
-    memory.host_peak_rss_bytes = draft.metrics.host_peak_rss_bytes;
-    memory.oom_asked_bytes = draft.metrics.oom_asked_bytes;
-    out.metrics = memory;
-    out.reason = !draft.reason.empty()  ? draft.reason
-                 : draft.status.empty() ? "the imported row gives no figure and no reason"
-                                        : fmt::format("the imported row says '{}' and no more", draft.status);
-    return out;
-  }
-
-  // Such a trial of a grid has no dimensions either: its id is that of its program.
-  bool is_program_without_model(const Trial& trial) const {
-    return trial.workload == Workload::kCommand && !specs_.contains(trial.model) &&
-           !shape::find_model(trial.model);
+  Expected<void> find_spec(Draft& draft) {
+    Trial& trial = draft.trial;
+    const bool described = !draft.dimensions.empty();
+    // A command's trial without a model has no dimensions: its id is that of its program.
+    const bool needs_none = described || trial.workload == Workload::kCommand;
+    std::optional<ModelSpec> spec = draft.spec;
+    if (!spec && (!needs_none || specs_.contains(trial.model) || shape::find_model(trial.model)))
+      spec = spec_of(trial.model);
+    if (described) {
+      if (spec && !knows_dimensions(*spec)) spec.reset();
+      const auto own = draft.dimensions.model(spec);
+      if (!own) return tl::unexpected(own.error());
+      spec = *own;
+    }
+    if (spec) trial.spec = *spec;
+    return {};
   }
 
   // The dimensions of a label. If none are stated: none, and a family that keeps two such models apart.
@@ -359,11 +358,13 @@ class Importer {
   Mapping mapping_;
   Trial base_;
   Stated stated_;
+  OwnDimensions dimensions_;                // those of --set
   std::map<std::string, ModelSpec> specs_;  // key: label
   std::vector<std::string> unknown_hardware_;
   std::string last_hardware_;
   i64 crooked_ = 0;
-  std::map<std::string, i64> assumed_;  // sentence -> rows
+  std::map<std::string, i64> assumed_;                   // sentence -> rows
+  std::unordered_map<std::string, std::size_t> trials_;  // id -> its first row
   Imported out_;
 };
 

@@ -295,8 +295,13 @@ Metrics derive_from_rate(const Trial& t, const Metrics& stated) {
   const auto per_rank = m.tokens_per_s_gpu;
   if (!m.tokens_per_s && per_rank) m.tokens_per_s = *per_rank * real(t.world());
   if (!m.tokens_per_s && m.step_ms) m.tokens_per_s = tokens_per_s(t, *m.step_ms);
-  if (!t.lengths.empty()) m.useful_fraction = shape::document_counts(t).useful_fraction();
+  const double of_documents = shape::document_counts(t).useful_fraction();
+  const bool documents_known = !t.lengths.empty() && !shape::documents_objection(t);
+  if (!m.useful_fraction && documents_known) m.useful_fraction = of_documents;
   follow_rate(m, t);
+  // How many FLOPs are useful follows from the documents, and another share of tokens is not theirs.
+  constexpr double kRounding = 0.01;
+  if (m.useful_fraction && std::abs(*m.useful_fraction - of_documents) > kRounding) m.useful_mfu.reset();
   if (per_rank) m.tokens_per_s_gpu = per_rank;
   return m;
 }

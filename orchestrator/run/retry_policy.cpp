@@ -65,7 +65,9 @@ store::TrialDecision decide_trial(const store::TrialHistory& trial, const SweepO
   const Summary past = summary_of(trial);
   store::TrialDecision decision;
   decision.state = state_of(trial, past, limits);
-  if (past.last_own) {
+  // The last row of an imported trial counts, also one that says that it was never run.
+  const bool unmeasured = options.imported && !trial.admitted;
+  if (past.last_own && !unmeasured) {
     decision.final_attempt = past.last_own->id, decision.outcome = past.last_own->outcome;
   } else if (past.lost > limits.infra) {
     decision.final_attempt = past.last_lost, decision.outcome = Outcome::kNodeLost;

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <random>
 #include <unordered_map>
 #include <unordered_set>
@@ -92,15 +94,49 @@ class Batch {
   i64 now_;
 };
 
-std::vector<Result> stored(Transaction& work, const Selects& selects, i64 entry) {
+// The path of a file as import_rows takes it; databases of earlier versions have it as the user wrote it.
+std::string lasting_path(const std::string& path) {
+  std::error_code none;
+  const auto lasting = std::filesystem::weakly_canonical(path, none);
+  return none ? path : lasting.string();
+}
+
+// Whether names of files, each asked for many times, mean this file.
+class SameFile {
+ public:
+  explicit SameFile(std::string file) : file_(std::move(file)) {}
+  bool operator()(const std::string& path) {
+    const auto [at, added] = known_.try_emplace(path, false);
+    if (added) at->second = path == file_ || lasting_path(path) == file_;
+    return at->second;
+  }
+
+ private:
+  std::string file_;
+  std::unordered_map<std::string, bool> known_;
+};
+
+// The parts of file:line, of a path that may hold colons.
+std::string path_of(const std::string& source) {
+  return source.substr(0, source.rfind(':'));
+}
+std::string_view line_of(std::string_view source) {
+  const auto colon = source.rfind(':');
+  return colon == std::string_view::npos ? std::string_view() : source.substr(colon + 1);
+}
+
+// Past results of the entry that came from the file.
+std::vector<Result> stored(Transaction& work, const Selects& selects, i64 entry, SameFile& from) {
   const std::string sql = fmt::format(
-      "SELECT {}, {} FROM attempt a JOIN result r ON r.attempt = a.id WHERE a.entry = ? ORDER BY a.id",
+      R"(SELECT l.whereabouts, {}, {} FROM attempt a JOIN result r ON r.attempt = a.id
+         JOIN allocation l ON l.id = a.allocation WHERE a.entry = ? ORDER BY a.id)",
       select_list(selects.columns, "result", "r", stored_fields<Result>()), selects.metrics);
   std::vector<Result> out;
   auto rows = work.rows(sql, entry);
   while (rows.next()) {
+    if (!from(rows.get<std::string>(0))) continue;
     Result& result = out.emplace_back();
-    read_metrics(rows, read_fields(rows, 0, result), result.metrics);
+    read_metrics(rows, read_fields(rows, 1, result), result.metrics);
   }
   return out;
 }
@@ -115,56 +151,79 @@ std::size_t known_of(std::span<const Result> past, std::span<const ImportedRow* 
   return equal ? known : 0;
 }
 
-// The entries that were read from a line of these rows, and that no row of them is any more.
-std::vector<i64> read_otherwise(Transaction& work, i64 sweep, std::span<const ImportedRow> rows) {
-  std::unordered_set<std::string_view> places, ids;
+// The rows of one trial in a file, in its order.
+using TrialRows = std::vector<const ImportedRow*>;
+
+std::vector<TrialRows> by_trial(std::span<const ImportedRow> rows) {
+  std::vector<TrialRows> out;
+  std::unordered_map<std::string_view, std::size_t> place;
   for (const auto& row : rows) {
-    if (!row.entry.source.empty()) places.insert(row.entry.source);
-    ids.insert(row.entry.id);
+    const auto [it, added] = place.emplace(row.entry.id, out.size());
+    if (added) out.emplace_back();
+    out[it->second].push_back(&row);
   }
-  std::vector<i64> out;
-  auto found = work.rows(R"(
-      SELECT p.key, p.source, t.id FROM plan_entry p JOIN trial t ON t.key = p.trial
-      WHERE p.sweep = ? AND p.state <> State::kRetired)",
-                         sweep);
-  while (found.next())
-    if (places.contains(found.get<std::string>(1)) && !ids.contains(found.get<std::string>(2)))
-      out.push_back(found.get<i64>(0));
   return out;
 }
 
-// Returns how many were retired.
-i64 clear_earlier(Transaction& work, const SweepRow& wanted, i64 sweep, std::span<const ImportedRow> rows,
-                  Earlier earlier, const SweepRules& rules) {
+// Entries of an earlier import that the file says otherwise now.
+struct Changed {
+  std::vector<i64>
+      gone;            // from a line that names another configuration, or whose trial has no answer any more
+  i64 unmeasured = 0;  // with a result, where the file's last row of the trial says that it was never run
+};
+
+Changed changed_by(Transaction& work, i64 sweep, std::span<const TrialRows> trials,
+                   std::span<const UnansweredRow> unanswered, SameFile& from) {
+  std::unordered_set<std::string_view> lines, open;
+  std::unordered_map<std::string_view, bool> measured;  // id -> with a result
+  for (const auto& rows : trials) {
+    measured.emplace(rows.back()->entry.id, rows.back()->result.has_value());
+    for (const auto* row : rows) lines.insert(line_of(row->entry.source));
+  }
+  for (const auto& row : unanswered) lines.insert(line_of(row.source)), open.insert(row.trial);
+  Changed out;
+  auto found = work.rows(R"(
+      SELECT p.key, p.source, t.id, p.admitted AND p.final_attempt IS NOT NULL
+      FROM plan_entry p JOIN trial t ON t.key = p.trial
+      WHERE p.sweep = ? AND p.state <> State::kRetired)",
+                         sweep);
+  while (found.next()) {
+    const auto source = found.get<std::string>(1), id = found.get<std::string>(2);
+    if (const auto now = measured.find(id); now != measured.end())
+      out.unmeasured += !now->second && found.get<bool>(3);
+    else if ((lines.contains(line_of(source)) || open.contains(id)) && from(path_of(source)))
+      out.gone.push_back(found.get<i64>(0));
+  }
+  return out;
+}
+
+// Returns how many were replaced.
+i64 clear_earlier(Transaction& work, const SweepRow& wanted, const Changed& changed, Earlier earlier,
+                  const SweepRules& rules) {
   if (earlier == Earlier::kKeep) return 0;
-  const auto others = read_otherwise(work, sweep, rows);
-  if (!others.empty() && earlier == Earlier::kRefuse)
-    work.refuse(Error{
-        fmt::format(
-            "sweep '{}' holds {} configuration{} that an earlier import read from the same lines of {}, "
-            "and that are others now; --replace puts these in their place, --sweep NAME keeps both apart",
-            wanted.name, others.size(), others.size() == 1 ? "" : "s", wanted.grid_path),
-        ErrorKind::kConflict, wanted.name});
-  for (const i64 entry : others) {
+  const i64 count = static_cast<i64>(changed.gone.size()) + changed.unmeasured;
+  if (count > 0 && earlier == Earlier::kRefuse)
+    work.refuse(Error{fmt::format("sweep '{}' holds {} configuration{} of an earlier import that {} says "
+                                  "otherwise now (another one on the "
+                                  "same line, or no result); --replace puts these rows in their place, "
+                                  "--sweep NAME keeps both apart",
+                                  wanted.name, count, count == 1 ? "" : "s", wanted.grid_path),
+                      ErrorKind::kConflict, wanted.name});
+  for (const i64 entry : changed.gone) {
     if (work.failed()) break;
     work.run("UPDATE plan_entry SET state = State::kRetired WHERE key = ?", entry);
     settle(work, entry, rules);
   }
-  return static_cast<i64>(others.size());
+  return count;
 }
 
 }  // namespace
 
 Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<const ImportedRow> rows,
-                                              Earlier earlier) {
+                                              Earlier earlier, std::span<const UnansweredRow> unanswered) {
   if (wanted.name.empty()) return fail("a sweep needs a name; give one with --sweep");
-  std::vector<std::vector<const ImportedRow*>> trials;
-  std::unordered_map<std::string_view, std::size_t> place;
-  for (const auto& row : rows) {
-    const auto [it, added] = place.emplace(row.entry.id, trials.size());
-    if (added) trials.emplace_back();
-    trials[it->second].push_back(&row);
-  }
+  const auto trials = by_trial(rows);
+  SameFile from(wanted.grid_path);
   Transaction work(*file_.db, Transaction::kWrite);
   const i64 sweep = brought_sweep(work, wanted, file_.leases.now());
   file_.leases.guard(work, sweep);
@@ -172,7 +231,8 @@ Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<
   const SweepRules rules = rules_of(work, sweep, file_.dependencies.decide_trial);
   ImportCounts counts;
   counts.trials = static_cast<i64>(trials.size());
-  counts.replaced = clear_earlier(work, wanted, sweep, rows, earlier, rules);
+  counts.replaced =
+      clear_earlier(work, wanted, changed_by(work, sweep, trials, unanswered, from), earlier, rules);
   for (const auto& same_trial : trials) {
     if (work.failed()) break;
     const PlanEntry& entry = same_trial.back()->entry;
@@ -182,11 +242,11 @@ Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<
                                    sweep, entry.id);
     work.run("UPDATE plan_entry SET state = State::kPending WHERE key = ? AND state = State::kRetired",
              key.value_or(0));
-    std::vector<const ImportedRow*> measured;
-    for (const auto* row : same_trial)
-      if (row->result) measured.push_back(row);
-    counts.repeated += measured.size() > 1;
-    const std::size_t known = known_of(stored(work, file_.selects, key.value_or(0)), measured);
+    TrialRows measured;
+    std::ranges::copy_if(same_trial, std::back_inserter(measured),
+                         [](const auto* row) { return row->result.has_value(); });
+    counts.repeated += same_trial.size() > 1;
+    const std::size_t known = known_of(stored(work, file_.selects, key.value_or(0), from), measured);
     for (std::size_t i = known; i < measured.size(); ++i) batch.add(key.value_or(0), *measured[i]);
     counts.known += static_cast<i64>(known);
     counts.added += static_cast<i64>(measured.size() - known);

@@ -27,15 +27,16 @@ struct SyncCounts {
 };
 
 // The treatment of configurations that an earlier import read from a place (file and line) that says another
-// one now, as after a corrected flag: they would stand beside the corrected ones.
+// one now, as after a corrected flag, or whose last row has no result any more: they would stand beside the corrected
+// ones.
 enum class Earlier { kRefuse, kReplace, kKeep };
 
 struct ImportCounts {
   i64 trials = 0;    // distinct configurations of the file
   i64 added = 0;     // results that were not there yet
   i64 known = 0;     // results that were there already
-  i64 repeated = 0;  // configurations measured more than once; the last one counts
-  i64 replaced = 0;  // configurations of an earlier import, retired
+  i64 repeated = 0;  // configurations of more than one row; the last one counts
+  i64 replaced = 0;  // configurations of an earlier import, retired or without a result now
 };
 
 // The changes of a merge. All are zero but for `known` and `unfinished` if it changed nothing.
@@ -70,10 +71,12 @@ class SweepBook {
   Expected<std::vector<PlanEntry>> plan(i64 sweep);
 
   // Results that were measured elsewhere, into the sweep of this name, which is made if need be; one that was
-  // run here takes none. One transaction. Again the same rows change nothing; rows of a configuration whose
-  // earlier results are the same only add what is new. Nothing is retired but what `Earlier` says.
+  // run here takes none. SweepRow::grid_path names the file by a lasting path, as the rows' sources do. One
+  // transaction. Again the same rows change nothing; rows of a configuration whose earlier results from this file
+  // are the same only add what is new. Nothing is retired but what `Earlier` says.
   Expected<ImportCounts> import_rows(const SweepRow&, std::span<const ImportedRow>,
-                                     Earlier earlier = Earlier::kRefuse);
+                                     Earlier earlier = Earlier::kRefuse,
+                                     std::span<const UnansweredRow> unanswered = {});
   // Joins other databases into this one, all of them in one transaction: sweeps by name, trials by id,
   // attempts by allocation, trial and place among that allocation's attempts of the trial, so that the same
   // file again changes nothing. What this database says of a sweep or a plan stands. The other files are only

@@ -43,9 +43,9 @@ class Here:
         self.data = self.source / "sweeps/data/playbook_h100_1B_8B.csv"
         self.db = self.folder / "r.db"
 
-    def sweep(self, *words, code=0, db=True):
+    def sweep(self, *words, code=0, db=True, site=None):
         words = [str(w) for w in words] + (["--db", str(self.db)] if db else [])
-        environment = {k: v for k, v in os.environ.items() if k != "SWEEP_DB"}
+        environment = {k: v for k, v in os.environ.items() if k != "SWEEP_DB"} | ({"SWEEP_SITE": str(site)} if site else {})
         done = subprocess.run([self.program, *words], capture_output=True, text=True, timeout=300, cwd=self.folder, env=environment)
         assert done.returncode == code, f"sweep {words}: exit {done.returncode}, not {code}\n{done.stdout}{done.stderr}"
         return done
@@ -128,6 +128,53 @@ def bad_files_change_nothing(here):
     assert before == after
 
 
+HEAD = "model,hardware,seq_len,precision,micro_batch_size,dp,nodes,gpus_per_node,outcome,tokens_per_s_gpu\n"
+
+
+def files_of_one_name_stay_apart(here):
+    other = Here(here.program, here.source, here.folder)
+    other.db = here.folder / "names.db"
+    for folder, rate in (("a", 5000), ("b", 6000)):
+        (here.folder / folder).mkdir()
+        (here.folder / folder / "res.csv").write_text(HEAD + f"llama3-8b,h100-sxm-80gb,4096,bf16,1,8,1,8,ok,{rate}\n")
+    answer = lambda: database.rows(other.db, "select sweep, tokens_per_s_gpu, attempts from results")
+    other.sweep("import", "a/res.csv")
+    for path in ("./a/res.csv", here.folder / "a/res.csv", "b/../a/res.csv"):
+        assert "0 results new, 1 known" in other.sweep("import", path).stderr, path
+    other.sweep("import", "b/res.csv", code=2)
+    assert answer() == [("res", 5000, 1)], answer()
+    for path in ("b/res.csv", "a/res.csv", "b/res.csv"):
+        other.sweep("import", path, "--sweep", "res")
+        assert answer() == [("res", 6000, 2)], (path, answer())
+
+
+def a_row_without_its_result_replaces_it(here):
+    other = Here(here.program, here.source, here.folder)
+    other.db = here.folder / "corrected.db"
+    row, file = "llama3-8b,h100-sxm-80gb,4096,bf16,{},8,1,8,{},{}\n", here.folder / "corrected.csv"
+    file.write_text(HEAD + row.format(1, "ok", 5000) + row.format(2, "ok", 6000))
+    other.sweep("import", file)
+    for outcome, left in (("pruned", ["ok", "pruned"]), ("pending", ["ok"]), ("unsupported", ["ok", "unsupported"])):
+        file.write_text(HEAD + row.format(1, "ok", 5000) + row.format(2, "ok", 6000))
+        other.sweep("import", file)
+        file.write_text(HEAD + row.format(1, "ok", 5000) + row.format(2, outcome, ""))
+        other.sweep("import", file, code=2)
+        assert "1 configuration" in other.sweep("import", file, "--replace").stderr
+        other.sweep("import", file)
+        found = database.rows(other.db, "select outcome from results order by outcome")
+        assert found == [(each,) for each in left], (outcome, found)
+
+
+def costs_follow_the_sites_prices(here):
+    other = Here(here.program, here.source, here.folder)
+    other.db = here.folder / "prices.db"
+    (here.folder / "prices.csv").write_text(HEAD + "llama3-8b,h100-sxm-80gb,4096,bf16,1,8,1,8,ok,5000\n")
+    (here.folder / "site.yaml").write_text("prices: {h100-sxm-80gb: {node_hour: 7.2}}\n")
+    other.sweep("import", "prices.csv", site=here.folder / "site.yaml")
+    (price, cost), = database.rows(other.db, "select usd_per_node_hour, cost_per_mt from results")
+    assert (price, round(cost, 9)) == (7.2, round(7.2 / (5000 * 8 * 3600 / 1e6), 9)), (price, cost)
+
+
 def the_report_fits_on_paper(here):
     """A4 within its margins is 688 px wide: whatever is wider is cut off where it is printed."""
     here.sweep("report", "playbook_h100_1B_8B", "-o", "report.html")
@@ -145,7 +192,8 @@ def main(program, source):
     with tempfile.TemporaryDirectory() as folder:
         here = Here(program, source, folder)
         for case in (import_needs_no_flags_and_is_repeatable, the_books_cells_and_the_honest_ones, the_readmes_picture_is_drawn_from_it,
-                     the_report_fits_on_paper, exports_come_back, bad_files_change_nothing):
+                     the_report_fits_on_paper, exports_come_back, bad_files_change_nothing, files_of_one_name_stay_apart,
+                     a_row_without_its_result_replaces_it, costs_follow_the_sites_prices):
             case(here)
             print("ok:", case.__name__.replace("_", " "), flush=True)
 

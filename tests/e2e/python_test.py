@@ -135,6 +135,8 @@ class PythonTest(unittest.TestCase):
         for kind in ("parquet", "arrow"):
             words = [sweep_bench.program("sweep"), "export", kind, "--db", self.db, "--columns", ",".join(columns)]
             self.assertEqual(subprocess.run(words, capture_output=True, env=environment).returncode, 2, "no file is named")
+            unknown = subprocess.run([*words[:-1], "trial,nosuch", "-o", str(folder / "n")], capture_output=True, text=True, env=environment)
+            self.assertEqual((unknown.returncode, "pip install" in unknown.stderr), (2, False), unknown.stderr)
             file = folder / f"r.{kind}"
             done = subprocess.run([*words, "-o", str(file)], capture_output=True, text=True, env=environment)
             if importlib.util.find_spec("pyarrow") is None:

@@ -9,6 +9,7 @@
 
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
+#include "schema/codec.h"
 #include "schema/columns.h"
 
 namespace sweep::exports {
@@ -68,10 +69,12 @@ std::string field(const std::string& text, std::string_view key) {
 TEST(Csv, HasEveryColumnOfTheTableInItsOrder) {
   std::size_t at = 0;
   const std::string text = csv({sample()});
-  const auto head = record(text, at), row = record(text, at);
+  auto head = record(text, at);
+  const auto row = record(text, at);
+  EXPECT_EQ(row.size(), head.size());
+  EXPECT_EQ(std::erase(head, "model_dimensions"), 1u);
   ASSERT_EQ(head.size(), columns().size());
   for (std::size_t i = 0; i < head.size(); ++i) EXPECT_EQ(head[i], columns()[i].key);
-  EXPECT_EQ(row.size(), head.size());
   EXPECT_EQ(at, text.size());
   std::size_t fields = 0;
 #define AXIS(type, key, def, domain, unit, title, sentence) ++fields;
@@ -82,6 +85,15 @@ TEST(Csv, HasEveryColumnOfTheTableInItsOrder) {
 #undef CHOICE
 #undef METRIC
   EXPECT_GE(head.size(), fields + 5);
+}
+
+TEST(Csv, AModelsDimensionsStandBesideItsName) {
+  ResultRow row = sample();
+  EXPECT_EQ(field(csv({row}), "model_dimensions"), "");
+  row.trial.spec.layers = 7;
+  const auto parsed = parse_json(field(csv({row}), "model_dimensions"));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(from_json<ModelSpec>(*parsed), row.trial.spec);
 }
 
 TEST(Csv, NotMeasuredIsEmptyAndNanNeverAppears) {

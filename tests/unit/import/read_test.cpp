@@ -84,7 +84,8 @@ TEST(Import, ARowBecomesATrialWithItsClaims) {
   EXPECT_EQ(std::tuple(t.nodes, t.gpus_per_node, t.dp, t.tp, t.pp, t.grad_accum, t.micro_batch_size, t.zero),
             std::tuple(2, 8, 4, 4, 1, 16, 4, 1));
   EXPECT_EQ(std::tuple(t.hardware, t.precision, t.seq_len, t.global_batch_size),
-            std::tuple("h100-sxm-80gb", Precision::kBf16, 4096, 256));
+            std::tuple("h100-sxm-80gb", Precision::kBf16Master, 4096, 256));
+  EXPECT_EQ(t.grad_dtype, GradDtype::kFp32) << "as the book's text says";
   EXPECT_DOUBLE_EQ(result->metrics.mfu_reported.value(), 0.439);
   EXPECT_DOUBLE_EQ(result->metrics.tokens_per_s_gpu.value(), 7290);
   EXPECT_EQ(result->metrics.memory_reported_bytes, 40'400'000'000);
@@ -206,11 +207,13 @@ TEST(Import, RowsWithoutAnAnswerAreLeftOut) {
   EXPECT_FALSE(read.rows[0].result);
 }
 
-TEST(Import, APrunedRowThatNoLayoutCanBeIsLeftOut) {
+TEST(Import, APrunedRowThatNoLayoutCanBeIsAsItWasPlanned) {
   const std::string head = "model,mbs,gbs,dp,status,tok_s_gpu\n";
   const Imported read = must(head + "m,3,8,1,pruned,\nm,2,8,1,ok,5\n");
-  EXPECT_EQ(read.left_out, 1);
-  EXPECT_EQ(read.rows.size(), 1u);
+  EXPECT_EQ(read.left_out, 0);
+  ASSERT_EQ(read.rows.size(), 2u);
+  EXPECT_FALSE(read.rows[0].entry.admitted);
+  EXPECT_EQ(read.rows[0].entry.trial.grad_accum, 0) << "no value";
 }
 
 TEST(Import, ResultsOfACommandAreReadWithoutTheirProgram) {

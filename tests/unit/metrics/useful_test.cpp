@@ -49,6 +49,12 @@ TEST(Useful, UsefulTokensAreThoseOfDocuments) {
   stated.tokens_per_s = 1e5;
   EXPECT_FALSE(derive_from_rate(full, stated).useful_fraction) << "what others padded nobody knows";
   EXPECT_DOUBLE_EQ(*derive_from_rate(padded, stated).useful_tokens_per_s, 25'000);
+  stated.useful_fraction = 0.5;
+  EXPECT_EQ(derive_from_rate(padded, stated).useful_fraction, 0.5) << "stated";
+  EXPECT_FALSE(derive_from_rate(full, stated).useful_mfu) << "whose documents are not known";
+  EXPECT_DOUBLE_EQ(*derive_from_rate(full, stated).useful_tokens_per_s, 5e4);
+  stated.useful_fraction = of(padded).useful_fraction;
+  EXPECT_TRUE(derive_from_rate(padded, stated).useful_mfu) << "the documents' own share";
   full.workload = Workload::kCommand;
   EXPECT_FALSE(of(full).useful_fraction || of(full).useful_tokens_per_s) << "only the program knows";
 }

@@ -58,6 +58,15 @@ TEST(RetryPolicy, NothingOfAnImportedSweepIsTriedAgain) {
     EXPECT_EQ(decide_trial(tried({outcome}), options), finished(1, outcome));
 }
 
+TEST(RetryPolicy, AnImportedRowThatWasNeverRunHidesEarlierResults) {
+  TrialHistory trial = tried({Outcome::kOk});
+  trial.admitted = false, trial.plan_outcome = Outcome::kPruned;
+  SweepOptions options;
+  EXPECT_EQ(decide_trial(trial, options).outcome, Outcome::kOk) << "of a plan's trial the result stands";
+  options.imported = true;
+  EXPECT_EQ(decide_trial(trial, options), (TrialDecision{State::kFinished, std::nullopt, Outcome::kPruned}));
+}
+
 TEST(RetryPolicy, ALostNodeIsNoResultUntilItsTriesAreUsedUp) {
   using enum Outcome;
   EXPECT_EQ(decided(tried({kNodeLost, kNodeLost, kNodeLost})), again(std::nullopt, std::nullopt));

@@ -93,11 +93,71 @@ TEST_F(ImportRows, LinesThatAreReadOtherwiseNowAreRefusedOrReplaced) {
   EXPECT_EQ(must(store_->results(1)).size(), 3u) << "a line that moved is no other configuration";
 }
 
+// The rows of a trial, the last of which was never run.
+ImportedRow never_run(ImportedRow row) {
+  row.result.reset();
+  row.entry.admitted = false, row.entry.reason = "too large";
+  return row;
+}
+
+TEST_F(ImportRows, ARowThatWasNeverRunTakesThePlaceOfAResultByReplace) {
+  const ImportedRow measured = row(1, Outcome::kOk, 10);
+  const std::vector pruned = {never_run(measured)};
+  bring({measured});
+  EXPECT_THAT(error_in(store_->import_rows(brought_, pruned)), IsError(ErrorKind::kConflict, "brought"));
+  EXPECT_EQ(must(store_->results(1))[0].outcome, Outcome::kOk) << "nothing has changed";
+  EXPECT_EQ(must(store_->import_rows(brought_, pruned, Earlier::kReplace)).replaced, 1);
+  EXPECT_EQ(must(store_->results(1))[0].outcome, Outcome::kPruned);
+  EXPECT_TRUE(must(store_->best(1, "tokens_per_s_gpu", 1)).empty());
+  EXPECT_EQ(bring(pruned).replaced, 0) << "again the same";
+  EXPECT_EQ(bring({measured}).known, 1) << "the correction is taken back";
+  EXPECT_EQ(must(store_->results(1))[0].outcome, Outcome::kOk);
+}
+
+TEST_F(ImportRows, TheLastRowOfATrialCountsAlsoIfItWasNeverRun) {
+  const ImportedRow measured = row(1, Outcome::kOk, 10);
+  bring({measured, never_run(measured)});
+  EXPECT_EQ(must(store_->results(1))[0].outcome, Outcome::kPruned);
+  EXPECT_EQ(count("attempt"), 1) << "all are kept";
+  EXPECT_EQ(bring({measured, never_run(measured)}).known, 1) << "again the same";
+}
+
+TEST_F(ImportRows, AResultWhoseRowHasNoAnswerAnyMoreIsRetiredByReplace) {
+  ImportedRow measured = row(1, Outcome::kOk, 10), other = row(2, Outcome::kOk, 20);
+  measured.entry.source = "f.csv:2", other.entry.source = "f.csv:3";
+  bring({measured, other});
+  const std::vector open = {UnansweredRow{measured.entry.id, "f.csv:2"}};
+  EXPECT_THAT(error_in(store_->import_rows(brought_, std::vector{other}, Earlier::kRefuse, open)),
+              IsError(ErrorKind::kConflict, "brought"));
+  EXPECT_EQ(must(store_->import_rows(brought_, std::vector{other}, Earlier::kReplace, open)).replaced, 1);
+  const auto results = must(store_->results(1));
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].trial.micro_batch_size, 2);
+  EXPECT_EQ(must(store_->import_rows(brought_, std::vector{measured}, Earlier::kRefuse, open)).known, 1)
+      << "measured in one row and started again in another";
+}
+
+TEST_F(ImportRows, AFileIsComparedWithItsOwnPast) {
+  bring({row(1, Outcome::kOk, 10)});
+  brought_.grid_path = "g.csv";
+  EXPECT_EQ(bring({row(1, Outcome::kOk, 11)}).added, 1);
+  brought_.grid_path = "f.csv";
+  EXPECT_EQ(bring({row(1, Outcome::kOk, 10)}).known, 1);
+  EXPECT_EQ(must(store_->results(1))[0].metrics.tokens_per_s_gpu, 11);
+  EXPECT_EQ(count("attempt"), 2);
+}
+
+TEST_F(ImportRows, TheSameLineOfAnotherFileIsNoCorrection) {
+  ImportedRow first = row(1, Outcome::kOk, 10), second = row(2, Outcome::kOk, 20);
+  first.entry.source = "f.csv:2", second.entry.source = "g.csv:2";
+  bring({first});
+  brought_.grid_path = "g.csv";
+  EXPECT_EQ(bring({second}).added, 1);
+  EXPECT_EQ(must(store_->results(1)).size(), 2u);
+}
+
 TEST_F(ImportRows, PrunedOnesHaveNoAttempt) {
-  ImportedRow pruned = row(1, Outcome::kOk);
-  pruned.result.reset();
-  pruned.entry.admitted = false, pruned.entry.reason = "too large";
-  bring({pruned});
+  bring({never_run(row(1, Outcome::kOk))});
   const auto results = must(store_->results(1));
   EXPECT_EQ(results[0].outcome, Outcome::kPruned);
   EXPECT_EQ(results[0].reason, "too large");
