@@ -103,8 +103,13 @@ std::string show(const Value& value, const Scale& scale) {
   return show(value);
 }
 
+std::string rounded(const Value& value) {
+  const auto* v = std::get_if<double>(&value);
+  return v && std::isfinite(*v) ? fmt::format("{:.6g}", *v) : show(value);
+}
+
 std::string show(const Value& value) {
-  if (const auto* v = std::get_if<double>(&value)) return std::isfinite(*v) ? fmt::format("{:.6g}", *v) : "-";
+  if (const auto* v = std::get_if<double>(&value)) return std::isfinite(*v) ? fmt::format("{}", *v) : "-";
   if (const auto* v = std::get_if<i64>(&value)) return std::to_string(*v);
   if (const auto* v = std::get_if<std::string>(&value)) return safe_text(*v);
   return "-";

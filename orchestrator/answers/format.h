@@ -37,7 +37,9 @@ Scale scale_for(std::string_view unit, double largest);
 
 // A value as a cell; `-` for NULL. Text is made safe.
 std::string show(const Value&, const Scale&);
-std::string show(const Value&);  // unscaled: six significant digits
+// Unscaled: in the fewest digits that bring a number back; in six significant ones.
+std::string show(const Value&);
+std::string rounded(const Value&);
 
 Value cell_of(const std::optional<double>&);  // NULL where it is not finite
 

@@ -11,6 +11,7 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/interop/trainer_config.h"
 #include "schema/rehearsal.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::cli {
 namespace {
@@ -57,6 +58,24 @@ int print_forms(Io& io, std::string_view tool, std::span<const answers::BestOfGr
   return kAnswered;
 }
 
+Expected<answers::BestSource> source_of(const Opened& opened, bool named) {
+  answers::BestSource out{.sweep = opened.sweep.name};
+  const auto all = opened.store->sweeps();
+  if (!all) return tl::unexpected<Error>(all.error());
+  if (!named) out.chosen_of = static_cast<i64>(all->size());
+  const auto kept = sweep_options_from(opened.sweep.options_json);
+  if (!kept || kept->confirms.empty()) return out;
+  out.confirms = kept->confirms;
+  const auto allocations = opened.store->allocations(opened.sweep.id);
+  if (!allocations) return tl::unexpected<Error>(allocations.error());
+  for (const auto& one : *allocations) {
+    const auto results = opened.store->results_in(one.id);
+    if (!results) return tl::unexpected<Error>(results.error());
+    out.allocations += *results > 0 ? 1 : 0;
+  }
+  return out;
+}
+
 int best(Io& io, const BestCommand& o) {
   answers::BestOptions options;
   if (!o.by.empty()) options.group_by = split_list(o.by);
@@ -68,6 +87,9 @@ int best(Io& io, const BestCommand& o) {
   }
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
+  auto source = source_of(*opened, o.where.sweep.has_value());
+  if (!source) return refuse(io, source.error());
+  options.source = std::move(*source);
   store::Store& store = *opened->store;
   const auto columns = store.result_columns(opened->sweep.id, answers::best_columns_with_axes(options));
   if (!columns) return refuse(io, columns.error());

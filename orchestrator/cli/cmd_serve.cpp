@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <span>
 
 #include "base/expected.h"
+#include "base/text.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/pages/sweeps_page.h"
 #include "orchestrator/answers/pages/trial_page.h"
@@ -109,55 +112,57 @@ class LivePage {
   Clock::time_point next_look_{};
 };
 
+// The number of a deleted sweep is the next one's: its address says when which name was made, too.
+std::string address_of(const store::SweepRow& sweep) {
+  return fmt::format("{}-{:016x}", sweep.id, fnv1a(fmt::format("{} {}", sweep.created_unix_ns, sweep.name)));
+}
+
 // All that is served: the page of the one sweep that was named or is alone in the file, else an index of the sweeps
-// with the page of each under `sweep/NUMBER/`.
+// with the page of each under `sweep/ADDRESS/`. A sweep that was deleted has no page.
 class LiveSite {
  public:
   LiveSite(ServeCommand command, bool with_index) : command_(std::move(command)), with_index_(with_index) {}
 
-  Expected<LivePage*> page_of(const std::optional<std::string>& sweep) {
-    auto opened = open_sweep({command_.where.db, sweep}, store::Mode::kReadOnly);
+  Expected<LivePage*> page_of(const store::SweepRow& sweep) {
+    const std::string address = address_of(sweep);
+    if (const auto found = pages_.find(address); found != pages_.end()) return &found->second;
+    auto opened = open_sweep({command_.where.db, sweep.name}, store::Mode::kReadOnly);
     if (!opened) return tl::unexpected<Error>(opened.error());
-    const i64 id = opened->sweep.id;
-    const auto [at, added] = pages_.try_emplace(id, std::move(*opened), command_.options, command_.where.db);
+    const auto [at, added] =
+        pages_.try_emplace(address, std::move(*opened), command_.options, command_.where.db);
     return &at->second;
   }
 
   Expected<serve::Document> find(std::string_view name) {
-    if (!with_index_) return pages_.begin()->second.find(name);
-    if (name.empty()) return index();
-    if (!name.starts_with(kSweep)) return serve::Document{};
-    name.remove_prefix(kSweep.size());
-    const auto slash = name.find('/');
-    if (slash == std::string_view::npos) return serve::Document{};
-    const auto known = sweeps();
+    SWEEP_TRY(store().look_again());
+    const auto known = store().sweeps();
     if (!known) return tl::unexpected<Error>(known.error());
-    for (const auto& sweep : *known) {
-      if (std::to_string(sweep.id) != name.substr(0, slash)) continue;
-      const auto found = pages_.find(sweep.id);
-      const auto page = found != pages_.end() ? Expected<LivePage*>(&found->second) : page_of(sweep.name);
-      if (!page) return tl::unexpected<Error>(page.error());
-      return (*page)->find(name.substr(slash + 1));
-    }
-    return serve::Document{};
+    if (!with_index_) return find_in(*known, pages_.begin()->first, name);
+    if (name.empty()) return index(*known);
+    const auto slash = name.find('/', kSweep.size());
+    if (!name.starts_with(kSweep) || slash == std::string_view::npos) return serve::Document{};
+    return find_in(*known, name.substr(kSweep.size(), slash - kSweep.size()), name.substr(slash + 1));
   }
 
  private:
   static constexpr std::string_view kSweep = "sweep/";
 
-  Expected<std::vector<store::SweepRow>> sweeps() {
-    auto& store = pages_.begin()->second.store();
-    SWEEP_TRY(store.look_again());
-    return store.sweeps();
+  store::Store& store() { return pages_.begin()->second.store(); }
+
+  Expected<serve::Document> find_in(std::span<const store::SweepRow> known, std::string_view address,
+                                    std::string_view name) {
+    const auto sweep = std::ranges::find(known, address, address_of);
+    if (sweep == known.end()) return serve::Document{};
+    const auto page = page_of(*sweep);
+    if (!page) return tl::unexpected<Error>(page.error());
+    return (*page)->find(name);
   }
 
-  Expected<serve::Document> index() {
-    const auto known = sweeps();
-    if (!known) return tl::unexpected<Error>(known.error());
-    auto table = sweeps_table(pages_.begin()->second.store());
+  Expected<serve::Document> index(std::span<const store::SweepRow> known) {
+    auto table = sweeps_table(store());
     if (!table) return tl::unexpected<Error>(table.error());
     std::vector<std::string> links;
-    for (const auto& sweep : *known) links.push_back(fmt::format("{}{}/", kSweep, sweep.id));
+    for (const auto& sweep : known) links.push_back(fmt::format("{}{}/", kSweep, address_of(sweep)));
     auto page = std::make_shared<const std::string>(
         answers::sweeps_html(std::move(*table), links, command_.where.db));
     return serve::Document{std::string(kHtml), std::move(page), ""};
@@ -165,7 +170,7 @@ class LiveSite {
 
   ServeCommand command_;
   bool with_index_;
-  std::map<i64, LivePage> pages_;  // by the number of the sweep; never empty once it serves
+  std::map<std::string, LivePage> pages_;  // by address; never empty once it serves
 };
 
 // How a browser on another machine reaches it.
@@ -187,7 +192,7 @@ int serve_sweep(Io& io, const ServeCommand& o) {
   const std::string what =
       with_index ? fmt::format("{} sweeps", sweeps->size()) : "sweep " + opened->sweep.name;
   LiveSite site(o, with_index);
-  const auto page = site.page_of(opened->sweep.name);
+  const auto page = site.page_of(opened->sweep);
   if (!page) return refuse(io, page.error());
   if (auto fine = (*page)->renew(); !fine) return refuse(io, fine.error());
   const auto served = serve::serve_until_signal(

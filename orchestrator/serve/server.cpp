@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -85,20 +86,19 @@ Answer answer_to(const Request& request, bool has_body, const Shared& shared) {
 // One connection, answered request after request until it closes, is idle for too long or fails.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // `ended` is called once, when the connection is gone, and keeps `shared` alive.
-  Session(tcp::socket socket, const Shared& shared, std::function<void()> ended)
-      : stream_(std::move(socket)), shared_(shared), ended_(std::move(ended)) {}
-  ~Session() { ended_(); }
+  Session(tcp::socket socket, std::shared_ptr<const Shared> shared)
+      : stream_(std::move(socket)), shared_(std::move(shared)) {}
 
-  bool waits_for_request() const { return reading_; }
+  // What the client has to do next is to ask, or to close; else it is to take its answer.
+  bool waits_for_client() const { return waits_; }
   void close() { stream_.close(); }
 
   void read() {
     parser_.emplace();
-    parser_->header_limit(static_cast<std::uint32_t>(shared_.limits.header_bytes));
+    parser_->header_limit(static_cast<std::uint32_t>(shared_->limits.header_bytes));
     parser_->body_limit(boost::none);  // a body is never read
-    stream_.expires_after(shared_.limits.silence);
-    reading_ = true;
+    stream_.expires_after(shared_->limits.silence);
+    waits_ = true;
     http::async_read_header(
         stream_, buffer_, *parser_,
         [self = shared_from_this()](beast::error_code error, std::size_t) { self->on_header(error); });
@@ -106,7 +106,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   void on_header(beast::error_code error) {
-    reading_ = false;
+    waits_ = false;
     if (error == http::error::header_limit)
       return write(plain(http::status::request_header_fields_too_large, "the request's header is too long"),
                    false);
@@ -116,7 +116,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (error) return;  // gone or silent: the connection closes with this object
     const Request& request = parser_->get();
     const bool has_body = parser_->chunked() || parser_->content_length().value_or(0) > 0;
-    Answer answer = answer_to(request, has_body, shared_);
+    Answer answer = answer_to(request, has_body, *shared_);
     const bool fine = answer.status == http::status::ok || answer.status == http::status::not_modified;
     write(std::move(answer), fine && request.keep_alive());
   }
@@ -139,12 +139,13 @@ class Session : public std::enable_shared_from_this<Session> {
     response_->body() = {body.data(), unchanged || head ? 0 : body.size()};
     response_->keep_alive(keep_alive);
     if (!unchanged) response_->content_length(body.size());  // the length that a GET would have
-    stream_.expires_after(shared_.limits.silence);
+    stream_.expires_after(shared_->limits.silence);
     http::async_write(stream_, *response_,
                       [self = shared_from_this(), keep_alive](beast::error_code error, std::size_t) {
                         if (error) return;
                         if (keep_alive) return self->read();
                         self->stream_.socket().shutdown(asio::socket_base::shutdown_send, error);
+                        self->waits_ = true;
                         self->drain();
                       });
   }
@@ -159,22 +160,22 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   beast::tcp_stream stream_;
-  const Shared& shared_;
-  std::function<void()> ended_;
+  std::shared_ptr<const Shared> shared_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::empty_body>> parser_;
   std::optional<Response> response_;
   Answer answer_;
   std::array<char, 4096> scrap_{};
   std::size_t drained_ = 0;
-  bool reading_ = false;
+  bool waits_ = false;
 };
 
-// The state that connections share; it lives until the last of them is gone.
+// The acceptor and what it has accepted.
 class Core : public std::enable_shared_from_this<Core> {
  public:
   Core(asio::io_context& io, Site site, Limits limits)
-      : acceptor_(io), shared_{std::move(site), limits, random_digits()} {}
+      : acceptor_(io),
+        shared_(std::make_shared<const Shared>(Shared{std::move(site), limits, random_digits()})) {}
 
   Expected<void> open(int port) {
     boost::system::error_code error;
@@ -196,48 +197,42 @@ class Core : public std::enable_shared_from_this<Core> {
     acceptor_.close(ignored);
   }
   int port() const { return acceptor_.local_endpoint().port(); }
-  const std::string& token() const { return shared_.token; }
+  const std::string& token() const { return shared_->token; }
 
  private:
-  // If all connections are taken and none waits for a request, new ones wait in the kernel's queue.
   void accept() {
-    if (closed_ || accepting_ || !has_room()) return;
-    accepting_ = true;
     acceptor_.async_accept(
         [self = shared_from_this()](const boost::system::error_code& error, tcp::socket socket) {
-          self->accepting_ = false;
+          if (self->closed_) return;
           if (!error) self->serve(std::move(socket));
           self->accept();
         });
   }
-  // Half-open connections, however many, do not keep a request waiting: the oldest gives way.
-  bool has_room() {
+  // Neither half-open nor refused connections, however many, keep a request waiting, nor clients that do not read: the
+  // oldest that waits for its client gives way, else the oldest. The newest stays.
+  void make_room() {
     std::erase_if(connections_, [](const auto& one) { return one.expired(); });
-    if (open_ < shared_.limits.connections) return true;
-    for (auto one = connections_.begin(); one != connections_.end(); ++one) {
-      const auto connection = one->lock();
-      if (!connection || !connection->waits_for_request()) continue;
-      connections_.erase(one);
-      connection->close();
-      return true;
-    }
-    return false;
+    if (connections_.size() < static_cast<std::size_t>(shared_->limits.connections)) return;
+    const auto newest = std::prev(connections_.end());
+    const auto waiting = std::find_if(connections_.begin(), newest, [](const auto& one) {
+      const auto connection = one.lock();
+      return connection && connection->waits_for_client();
+    });
+    const auto given_up = waiting == newest ? connections_.begin() : waiting;
+    if (const auto connection = given_up->lock()) connection->close();
+    connections_.erase(given_up);
   }
   void serve(tcp::socket socket) {
-    ++open_;
-    const auto session = std::make_shared<Session>(std::move(socket), shared_, [self = shared_from_this()] {
-      --self->open_;
-      self->accept();
-    });
+    make_room();
+    const auto session = std::make_shared<Session>(std::move(socket), shared_);
     connections_.push_back(session);
     session->read();
   }
 
   tcp::acceptor acceptor_;
-  Shared shared_;
+  std::shared_ptr<const Shared> shared_;
   std::vector<std::weak_ptr<Session>> connections_;  // the oldest first
-  int open_ = 0;
-  bool accepting_ = false, closed_ = false;
+  bool closed_ = false;
 };
 
 class Loopback final : public Server {

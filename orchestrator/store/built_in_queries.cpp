@@ -42,13 +42,15 @@ FROM (SELECT sweep, dp * tp * pp * cp AS world, startup_ms FROM results WHERE st
 GROUP BY sweep, world
 ORDER BY 1, 2)"},
     {"steps", "every timed step of one trial, slowest rank first (--set trial=ID)",
-     R"(SELECT s.attempt, s.repeat, s.step, s.rank, s.step_ns / 1e6 AS step_ms,
+     R"(SELECT w.name AS sweep, t.id AS trial, s.attempt, s.repeat, s.step, s.rank, s.step_ns / 1e6 AS step_ms,
        NULLIF(s.forward_ns, 0) / 1e6 AS forward_ms, NULLIF(s.backward_ns, 0) / 1e6 AS backward_ms,
        NULLIF(s.optimizer_ns, 0) / 1e6 AS optimizer_ms, NULLIF(s.loss, 0) AS loss
-FROM step_sample s
-WHERE NOT s.warmup AND s.attempt IN (SELECT p.final_attempt FROM trial t JOIN plan_entry p ON p.trial = t.key
-                                     WHERE t.id LIKE :trial || '%')
-ORDER BY s.repeat, s.step, s.step_ns DESC)"},
+FROM trial t
+JOIN plan_entry p ON p.trial = t.key
+JOIN sweep w ON w.id = p.sweep
+JOIN step_sample s ON s.attempt = p.final_attempt
+WHERE NOT s.warmup AND t.id LIKE :trial || '%'
+ORDER BY 1, 2, s.repeat, s.step, s.step_ns DESC)"},
     {"machines", "the nodes results were measured on",
      R"(SELECT DISTINCT w.name AS sweep, e.host, e.facts ->> '$.gpus[0].name' AS gpu, e.facts ->> '$.driver' AS driver,
        e.facts ->> '$.nccl' AS nccl, e.facts ->> '$.build' AS build

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "base/expected.h"
+#include "base/number_in.h"
 #include "orchestrator/store/opening.h"
 #include "orchestrator/store/store_file.h"
 
@@ -90,6 +90,28 @@ class Watched {
   sqlite3* db_;
 };
 
+// Digits, a minus sign before them, a fraction behind them. Not 046, 0e1 or +1: such words are ids or names, which a number
+// would not find again.
+bool is_plainly_a_number(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  const auto digits = [](std::string_view part) {
+    return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const auto dot = text.find('.');
+  const auto whole = text.substr(0, dot);
+  return digits(whole) && (whole == "0" || whole[0] != '0') &&
+         (dot == std::string_view::npos || digits(text.substr(dot + 1)));
+}
+
+void bind_one(sqlite3_stmt* statement, int place, const std::string& text) {
+  if (is_plainly_a_number(text) && text != "-0") {
+    if (const auto whole = number_in<i64>(text)) return void(sqlite3_bind_int64(statement, place, *whole));
+    const auto real = text.find('.') == std::string::npos ? std::nullopt : number_in<double>(text);
+    if (real) return void(sqlite3_bind_double(statement, place, *real));
+  }
+  sqlite3_bind_text(statement, place, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+}
+
 // Values for :name, @name and $name; a number is bound as one. A parameter without a value is an error, and
 // so is a value without a parameter.
 Expected<void> bind(sqlite3_stmt* statement, const QueryOptions& options) {
@@ -101,18 +123,7 @@ Expected<void> bind(sqlite3_stmt* statement, const QueryOptions& options) {
       return fail(ErrorKind::kMissing, plain,
                   fmt::format("the SQL has a parameter '{}' without a value; give it with --set {}=VALUE",
                               plain, plain));
-    const std::string& text = given->second;
-    i64 whole = 0;
-    double real = 0;
-    const char* end = text.data() + text.size();
-    if (const auto r = std::from_chars(text.data(), end, whole);
-        !text.empty() && r.ec == std::errc{} && r.ptr == end)
-      sqlite3_bind_int64(statement, i, whole);
-    else if (const auto f = std::from_chars(text.data(), end, real);
-             !text.empty() && f.ec == std::errc{} && f.ptr == end)
-      sqlite3_bind_double(statement, i, real);
-    else
-      sqlite3_bind_text(statement, i, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+    bind_one(statement, i, given->second);
   }
   for (const auto& [name, value] : options.values) {
     const bool known = std::ranges::any_of(std::string_view(":@$"), [&, &key = name](char mark) {

@@ -98,6 +98,8 @@ def the_best_are_confirmed(b):
     assert all(json.loads(r)["measure"]["steps"] == 20 and json.loads(r)["measure"]["repeats"] == 2 for *_, r in attempts)
     link, = b.rows(f"select options_json from sweep where name = '{name}'")
     assert json.loads(link[0])["confirms"] == finished_sweep.NAME
+    best, = json.loads(b.sweep("best", name, "--json", "--db", b.db).stdout)
+    assert (best["sweep"], best["confirms"], best["allocations"]) == (name, finished_sweep.NAME, 3), best
     again = b.sweep("confirm", "--top", "2", "--steps", "20", "--repeats", "2", *common)
     document = json.loads(b.sweep("confirm", "--top", "2", "--steps", "20", "--repeats", "2", "--json", *common).stdout)
     assert document["holds"] is True and document["ended_early"] is None and document["metric"] == "tokens_per_s_gpu", document

@@ -195,7 +195,7 @@ def too_many_cells_are_refused_in_words(page, program, scratch):
     expect("101 x 120 values of model and tensor parallel are more than 10000 cells" in page.texts("#summary")[0], page.texts("#summary")[0])
     expect(labels(page) == [] and page.problems == [], f"{len(labels(page))} cells, {page.problems}")
     page.click("#filters > summary")
-    page.evaluate("(() => { const i = document.getElementsByName('tp~')[0]; i.value = '1..4, 9'; i.dispatchEvent(new Event('change')); })()")
+    page.evaluate("(() => { const i = document.getElementsByName('tp~')[0]; i.value = '1..4, 9.0'; i.dispatchEvent(new Event('change')); })()")
     page.settle()
     expect("tensor parallel = 1, 2, 3, 4, 9" in page.texts("#filters > summary")[0], page.texts("#filters > summary")[0])
 

@@ -4,6 +4,7 @@ chosen stays; the token is nowhere but in the address. What is refused is in tes
 import contextlib
 import http.client
 import pathlib
+import re
 import signal
 import sqlite3
 import subprocess
@@ -66,6 +67,7 @@ def fills_in(page, db, address, pictures):
     expect(any("400" in label for label in labels(page)), f"the new best is drawn: {labels(page)}")
     expect(page.evaluate("window.stays === 1"), "the page was loaded anew")
     expect(page.attributes("button[name='nodes~1']", "aria-pressed") == ["false"], "a filter was lost")
+    goes_on_after_a_choice(page, db)
     answer_one(db, None, outcome=FAILED)
     wait_for(lambda: "nothing is left to run" in page.texts("#live")[0], 120, "the last result")
     wait_for(lambda: len(page.texts("#failed li")) == 2, 120, "the failure as it comes")
@@ -78,6 +80,34 @@ def fills_in(page, db, address, pictures):
     expect(all(url.startswith((origin, "data:", "blob:", "about:")) for url in page.requests), f"the page asks {page.requests}")
     if pictures:
         page.picture(f"{pictures}/serve.png")
+
+
+def better(db, tokens):
+    """The best of the sweep is measured anew, and better."""
+    connection = sqlite3.connect(db)
+    with connection:
+        connection.execute("update result set tokens_per_s_gpu = ? where tokens_per_s_gpu = (select max(tokens_per_s_gpu) from result)", (tokens,))
+    connection.close()
+
+
+def goes_on_after_a_choice(page, db):
+    """A drop-down that was used keeps the focus, and the page stopped there; an open one is not drawn over."""
+    def shows(tokens):
+        return any(str(tokens) in label for label in labels(page))
+    page.evaluate("(() => { const s = document.getElementsByName('colours')[0]; s.focus(); s.value = 'rank';"
+                  "s.dispatchEvent(new Event('change', { bubbles: true })); })()")
+    expect(page.evaluate("document.activeElement.name") == "colours", "the drop-down has lost the focus")
+    better(db, 500.0)
+    wait_for(lambda: shows(500), 60, "a new result after a drop-down was used")
+    expect(page.evaluate("document.getElementsByName('colours')[0].value") == "rank", "the choice is lost")
+    page.evaluate("(() => { window.open_list = document.activeElement; open_list.dispatchEvent(new Event('pointerdown', { bubbles: true }));"
+                  "window.real_fetch = fetch; window.fetched = 0; fetch = async (name, ...more) => { const answer = await real_fetch(name, ...more);"
+                  "fetched += name === 'data.json' && answer.status === 200; return answer; }; })()")
+    better(db, 600.0)
+    wait_for(lambda: page.evaluate("fetched") > 1, 60, "the page asks on while a list is open")
+    expect(page.evaluate("open_list.isConnected"), "an open list was drawn over")
+    page.evaluate("document.body.dispatchEvent(new Event('pointermove', { bubbles: true })); fetch = real_fetch; 1")
+    wait_for(lambda: shows(600), 60, "the new result after the list was closed without a choice")
 
 
 def a_trial_has_a_page(page, address):
@@ -113,20 +143,48 @@ def has_an_index(page, bin_dir, db, pictures):
         page.open(address + links[1] + page.attributes("#allRows a", "href")[0])
         expect(page.texts("header .question")[0] == "other", "a trial of the other sweep")
         expect(page.problems == [], f"the page complains: {page.problems}")
-        expect([status(address, name) for name in ("sweep/99/", "sweep/", "nonsense", "sweep/1/trial/zz", "sweep/1/nonsense")] == [404] * 5, "what is not there")
-    with served(bin_dir, db, "other") as (_, address):
+        expect([status(address, name) for name in ("sweep/99/", "sweep/", "nonsense", links[0] + "trial/zz", links[0] + "nonsense")] == [404] * 5, "what is not there")
+        another_sweep_has_another_address(bin_dir, db, address)
+    with served(bin_dir, db, "third") as (_, address):
         page.open(address)
         wait_for(lambda: page.texts("#live")[0].startswith("live: "), 120, "a sweep that is named has no index before it")
 
 
-def status(address, name):
+def another_sweep_has_another_address(bin_dir, db, address):
+    """SQLite gives the number of a deleted sweep to the next one."""
+    before = re.findall(r'href="(sweep/[^"]+)"', text(address, ""))
+    subprocess.run([bin_dir / "sweep", "delete", "other", "--yes", "--db", db], check=True, capture_output=True, timeout=60)
+    expect(status(address, before[1]) == 404, "a deleted sweep has a page")
+    bench.store(bin_dir, db, "third", LINES, "What else?")
+    after = re.findall(r'href="(sweep/[^"]+)"', text(address, ""))
+    expect(after[0] == before[0] and after[1] != before[1], f"addresses {before}, then {after}")
+    expect([status(address, before[1] + name) for name in ("", "data.json", "progress.json")] == [404] * 3, "the new sweep at the old one's address")
+    expect("What else?" in text(address, after[1]), "the new sweep's page")
+
+
+def ends_with_its_sweep(bin_dir, db):
+    """The page of one sweep that was named."""
+    with served(bin_dir, db, "third") as (_, address):
+        subprocess.run([bin_dir / "sweep", "delete", "third", "--yes", "--db", db], check=True, capture_output=True, timeout=60)
+        bench.store(bin_dir, db, "fourth", LINES, "And now?")
+        expect([status(address, name) for name in ("", "data.json", "progress.json")] == [404] * 3, "another sweep under the name of the deleted one")
+
+
+def answer_of(address, name):
     host, _, path = address.removeprefix("http://").partition("/")
     connection = http.client.HTTPConnection(host, timeout=60)
-    connection.request("GET", f"/{path}{name}")
-    answer = connection.getresponse()
-    answer.read()
-    connection.close()
-    return answer.status
+    with contextlib.closing(connection):
+        connection.request("GET", f"/{path}{name}")
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+
+
+def text(address, name):
+    return answer_of(address, name)[1]
+
+
+def status(address, name):
+    return answer_of(address, name)[0]
 
 
 def main(bin_dir, pictures=None):
@@ -143,6 +201,7 @@ def main(bin_dir, pictures=None):
             expect(address.rstrip("/").rpartition("/")[2] not in said, "the token is in the log")
         wait_for(lambda: "does not answer" in page.texts("#live")[0], 120, "the page says that the server is gone")
         has_an_index(page, bin_dir, db, pictures)
+        ends_with_its_sweep(bin_dir, db)
         wrong = subprocess.run([bin_dir / "sweep", "serve", "--db", db, "--rows", "nonsense"], capture_output=True, text=True, timeout=60)
         expect(wrong.returncode == 2 and "nonsense" in wrong.stderr, wrong.stderr)
     print("serve: the page fills in by itself, and a file of several sweeps has an index")

@@ -133,12 +133,12 @@ const typed = (a) => {
   const input = make("input");
   input.name = `${a.key}~`;
   input.placeholder = a.number ? `of ${a.values.length} values: 1, 8 or 2..64` : `of ${a.values.length} values`;
-  input.value = S.off[a.key]?.size ? shownKeys(a).slice(0, 20).map((i) => a.values[i]).join(", ") : "";
+  input.defaultValue = S.off[a.key]?.size ? shownKeys(a).slice(0, 20).map((i) => a.values[i]).join(", ") : "";
   input.addEventListener("change", () => {
     const wanted = input.value.split(",").map((s) => s.trim()).filter((s) => s);
     const inside = (v) => wanted.some((s) => {
       const range = /^(.*)\.\.(.*)$/.exec(s);
-      return range ? +v >= (range[1] === "" ? -Infinity : +range[1]) && +v <= (range[2] === "" ? Infinity : +range[2]) : s === v;
+      return range ? +v >= (range[1] === "" ? -Infinity : +range[1]) && +v <= (range[2] === "" ? Infinity : +range[2]) : s === v || (a.number && +s === +v);
     });
     S.off[a.key] = new Set(wanted.length ? a.values.map((_, i) => i).filter((i) => !inside(a.values[i])) : []);
     redraw();

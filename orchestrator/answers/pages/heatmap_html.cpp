@@ -234,8 +234,8 @@ class Page {
         json_string(map_.names.with_unit(field, scale)), json_string(scale.unit),
         lower_is_better(field.name()), better != Better::kNone, spread);
     joined([&](const ResultRow& row) {
-      const auto value = number(field.of(row));
-      return value ? fmt::format("{:.9g}", *value) : "";
+      const Value value = field.of(row);
+      return number(value) ? show(value) : "";
     });
     out_ += ",\"text\":";
     joined([&](const ResultRow& row) {

@@ -8,7 +8,7 @@ bar.id = "bar";
 now.id = "now";
 failed.id = "failed";
 el("summary").after(bar, live, now, failed);
-if (/\/sweep\/\d+\/$/.test(location.pathname)) {  // one of several, behind an index
+if (/\/sweep\/[^/]+\/$/.test(location.pathname)) {  // one of several, behind an index
   const back = make("a", "all sweeps");
   back.id = "back";
   back.href = "../../";
@@ -29,7 +29,15 @@ const renew = (text) => {
     if (!of[S[key]]) S[key] = given;
   return redraw();
 };
-const busy = () => ["INPUT", "SELECT"].includes(document.activeElement?.tagName);  // a choice being made is not drawn over
+// A choice being made is not drawn over: a list that is open, words typed and not yet entered. A list that was chosen from
+// keeps the focus and is closed; what closes it without a choice is seen by the next event elsewhere.
+let choosing = false;
+const inList = (e) => e.target.tagName === "SELECT";
+addEventListener("pointerdown", (e) => { choosing = inList(e); }, true);
+addEventListener("keydown", (e) => { choosing = inList(e) && (e.altKey || [" ", "F4"].includes(e.key)); }, true);
+addEventListener("pointermove", (e) => { choosing &&= inList(e); }, true);
+for (const end of ["change", "focusout"]) addEventListener(end, () => { choosing = false; }, true);
+const busy = () => choosing || [...document.querySelectorAll("#filters input")].some((i) => i === document.activeElement && i.value !== i.defaultValue);
 // The newest failures: what had not failed when the page looked last; at first the last of those that had.
 const MOST_FAILURES = 5;
 const seen = new Set();

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/answers/charts/heatmap.h"
@@ -34,19 +35,12 @@ std::string certainty(const BestOfGroup& group, const BestOptions& options) {
     out = fmt::format("95 % interval {} to {} {}. ", scale(group.interval->low), scale(group.interval->high),
                       scale.unit);
   }
-  if (!group.ties.empty()) {
-    std::string names;
-    for (std::size_t i = 0; i < std::min<std::size_t>(5, group.ties.size()); ++i)
-      names += (i ? ", " : "") + safe_text(group.ties[i]);
-    return out + fmt::format("Tied with {} more: {}, so any of them may be the best ({}{}).",
-                             group.ties.size(),
-                             group.interval ? "their 95 % intervals overlap" : "they have the same value",
-                             names, group.ties.size() > 5 ? ", ..." : "");
-  }
   if (group.ranked < 2) return out + "The only configuration measured.";
-  if (!group.interval)
-    return out + fmt::format("Ties unknown: {}.", to_string(why_no_interval(group, options)));
-  return out + "Ahead of every other by more than the 95 % intervals.";
+  for (std::string& note : first_place_notes(group, options)) {
+    note[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(note[0])));
+    out += note + ". ";
+  }
+  return out;
 }
 
 // Closed until asked for; printed open.

@@ -35,6 +35,15 @@ std::vector<std::string> comparable_groups(std::span<const Field> differ);
 std::string usual_metric(std::span<const ResultRow>);
 std::string usual_metric(const ResultColumns&);
 
+// The sweep that the results are of.
+struct BestSource {
+  std::string sweep = {};
+  i64 chosen_of = 1;  // above 1: nobody named it, and it is the latest of so many
+  std::string confirms =
+      {};               // the sweep whose best it measures again; each row is of the last allocation alone
+  i64 allocations = 0;  // those with results, of one that confirms
+};
+
 struct BestOptions {
   std::vector<std::string> group_by = {"model"};
   std::string metric = "tokens_per_s_gpu";
@@ -44,6 +53,7 @@ struct BestOptions {
   std::function<const Provenance*(const ResultRow&)> provenance_of = {};
   GridForm form = {};
   bool rehearsed = false;  // the results are of phantom GPUs
+  BestSource source = {};
 };
 
 struct BestOfGroup {
@@ -109,6 +119,8 @@ std::string best_json(std::span<const BestOfGroup>, const BestOptions&);
 // winner's configuration.
 std::string axis_line(const Column&, const ResultRow&);
 std::string group_name(const BestOfGroup&, const BestOptions&);
+// How far the first place can be trusted, a sentence without an end each: who ties with it, and what could not be told.
+std::vector<std::string> first_place_notes(const BestOfGroup&, const BestOptions&);
 // Each line a comment; where several configurations follow in one file, each has its own.
 std::string winner_notes(const BestOfGroup&, const BestOptions&);
 

@@ -49,9 +49,8 @@ bool ended_otherwise(const ResultRow& row) {
          !never_tried(row);
 }
 
-// Fills in values, share and p; the verdict waits for the correction.
+// Fills in share and p; the verdict waits for the correction.
 void measure_pair(Pair& pair, const Field& metric, bool exact) {
-  pair.before = number(metric.of(*pair.a)), pair.after = number(metric.of(*pair.b));
   if (!pair.before || !pair.after || *pair.before == 0) return;
   pair.share = *pair.after / *pair.before - 1;
   pair.worse = lower_is_better(metric.name()) ? *pair.share > 0 : *pair.share < 0;
@@ -120,6 +119,8 @@ Comparison matched(SweepRows a, SweepRows b, const Field& metric) {
       ++out.reused;
       continue;
     }
+    if (before) pair.before = number(metric.of(row));
+    if (after) pair.after = number(metric.of(*pair.b));
     if (before && after) {
       measure_pair(pair, metric, out.exact);
     } else if (before && ended_otherwise(*pair.b)) {

@@ -13,8 +13,8 @@ namespace sweep::answers {
 namespace {
 
 struct ValueMatch {
-  std::string word;                           // the shown text, or
-  std::optional<double> low = {}, high = {};  // a range, both ends included
+  std::string word;                           // a text, or
+  std::optional<double> low = {}, high = {};  // a number, or a range with both ends
 };
 
 std::optional<double> end_of_range(std::string_view text, double open) {
@@ -28,13 +28,14 @@ ValueMatch choice_of(std::string_view text) {
     const auto high = end_of_range(text.substr(dots + 2), kInfinity);
     if (low && high) return {"", low, high};
   }
-  return {std::string(text)};
+  const auto one = number_in<double>(text);
+  return {std::string(text), one, one};
 }
 
 bool fulfils(const Value& value, const std::vector<ValueMatch>& choices) {
   const auto n = number(value);
   return std::ranges::any_of(choices, [&](const ValueMatch& c) {
-    return c.low ? n && *n >= *c.low && *n <= *c.high : show(value) == safe_text(c.word);
+    return n && c.low ? *n >= *c.low && *n <= *c.high : !c.word.empty() && show(value) == safe_text(c.word);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/text.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/best.h"
@@ -46,27 +47,10 @@ std::string value_text(const BestOfGroup& group, const BestOptions& options) {
   return out;
 }
 
-// How far the first place can be trusted: who ties with it, and what could not be told.
-std::string trust_notes(const BestOfGroup& group, const BestOptions& options) {
-  std::string out;
-  if (!group.ties.empty()) {
-    std::vector<std::string> names;
-    for (const std::string& id : group.ties) {
-      if (names.size() < kNamedTies) names.push_back(safe_text(id));
-    }
-    out += fmt::format("# TIED with {} more ({}; any of them may be the best): {}{}\n", group.ties.size(),
-                       group.interval ? "95 % intervals overlap" : "the same value", fmt::join(names, ", "),
-                       group.ties.size() > names.size() ? ", ..." : "");
-  }
-  if (group.ranked > 1 && !group.interval)
-    out += fmt::format("# {} unknown: {}\n", group.ties.empty() ? "ties" : "other ties",
-                       to_string(why_no_interval(group, options)));
-  else if (group.without_interval > 0)
-    out += fmt::format("# {} more have no confidence interval: whether they tie is unknown\n",
-                       group.without_interval);
-  else if (group.ranked > 1 && group.ties.empty())
-    out += "# ahead of the next by more than the 95 % intervals (spread of the steps of one attempt)\n";
-  return out;
+// Empty: the sweep was named, or there is no other.
+std::string source_line(const BestSource& of) {
+  return of.chosen_of > 1 ? fmt::format("sweep {}, the latest of {}\n\n", safe_text(of.sweep), of.chosen_of)
+                          : "";
 }
 
 const BestOfGroup* overall_best(std::span<const BestOfGroup> groups, const BestOptions& options) {
@@ -90,6 +74,29 @@ std::string group_name(const BestOfGroup& group, const BestOptions& options) {
   return out.empty() ? "all results" : out;
 }
 
+std::vector<std::string> first_place_notes(const BestOfGroup& group, const BestOptions& options) {
+  std::vector<std::string> out;
+  if (!group.ties.empty()) {
+    std::vector<std::string> names;
+    for (const std::string& id : group.ties) {
+      if (names.size() < kNamedTies) names.push_back(safe_text(id));
+    }
+    out.push_back(fmt::format("TIED with {} more ({}; any of them may be the best): {}{}", group.ties.size(),
+                              group.interval ? "95 % intervals overlap" : "the same value",
+                              fmt::join(names, ", "), group.ties.size() > names.size() ? ", ..." : ""));
+  }
+  if (group.ranked > 1 && !group.interval)
+    out.push_back(fmt::format("{} unknown: {}", group.ties.empty() ? "ties" : "other ties",
+                              to_string(why_no_interval(group, options))));
+  else if (group.without_interval > 0)
+    out.push_back(fmt::format("{} more have no confidence interval: whether they tie is unknown",
+                              group.without_interval));
+  else if (group.ranked > 1 && group.ties.empty())
+    out.emplace_back(
+        "ahead of the next by more than the 95 % intervals (spread of the steps of one attempt)");
+  return out;
+}
+
 std::string winner_notes(const BestOfGroup& group, const BestOptions& options) {
   std::string out = fmt::format("# {}: {}, best of {}", group_name(group, options),
                                 value_text(group, options), group.ranked);
@@ -99,7 +106,10 @@ std::string winner_notes(const BestOfGroup& group, const BestOptions& options) {
                        significant(lower ? *group.median / group.value : group.value / *group.median));
   }
   out += "\n";
-  out += trust_notes(group, options);
+  for (const std::string& note : first_place_notes(group, options)) out += "# " + note + "\n";
+  if (const BestSource& of = options.source; !of.confirms.empty())
+    out += fmt::format("# one of {}: `sweep confirm {}` has the values of all\n",
+                       counted(of.allocations, "allocation"), shell_word(safe_text(of.confirms)));
   if (options.rehearsed) out += "# " + rehearsed_line(true);
   if (group.stopped_early > 0)
     out += fmt::format("# left out: {} stopped early, clearly slower than the best so far\n",
@@ -169,8 +179,8 @@ std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup
   std::vector<std::optional<double>> guessed;
   for (const auto& group : groups)
     if (group.winner) guessed.push_back(group.winner->metrics.step_guessed_share);
-  std::string out = to_text(best_table(differ, groups, options), width) + rehearsed_line(options.rehearsed) +
-                    guessed_line(guessed);
+  std::string out = source_line(options.source) + to_text(best_table(differ, groups, options), width) +
+                    rehearsed_line(options.rehearsed) + guessed_line(guessed);
   const BestOfGroup* overall = overall_best(groups, options);
   const bool all = groups.size() <= kPastedGroups;
   std::vector<std::string> pruned;
@@ -209,6 +219,10 @@ std::string best_json(std::span<const BestOfGroup> groups, const BestOptions& op
                             {"stopped_early", group.stopped_early},
                             {"too_full", group.too_full},
                             {"unknown_headroom", group.unknown_headroom}};
+    const BestSource& of = options.source;
+    entry["sweep"] = of.sweep;
+    entry["confirms"] = of.confirms.empty() ? nlohmann::json(nullptr) : nlohmann::json(of.confirms);
+    entry["allocations"] = of.confirms.empty() ? nlohmann::json(nullptr) : nlohmann::json(of.allocations);
     entry["rehearsed"] = options.rehearsed;
     entry["winner"] = group.winner ? json_of(*group.winner) : nlohmann::json(nullptr);
     entry["value"] = group.winner ? nlohmann::json(group.value) : nlohmann::json(nullptr);

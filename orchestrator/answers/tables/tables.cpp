@@ -71,7 +71,7 @@ Sheet sheet_of(const Table& table, bool humanize) {
     for (std::size_t r = 0; r < table.rows.size(); ++r) {
       const Value& value = table.rows[r][c];
       if (std::holds_alternative<std::string>(value)) sheet.heads[c].right = false;
-      sheet.rows[r].push_back(humanize && column ? show(value, scale) : show(value));
+      sheet.rows[r].push_back(humanize && column ? show(value, scale) : rounded(value));
       sheet.heads[c].width = std::max(sheet.heads[c].width, display_width(sheet.rows[r].back()));
     }
   }

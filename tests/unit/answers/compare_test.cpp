@@ -113,6 +113,24 @@ TEST(Compare, RegressionsComeFirstAndOnlyLargeSignificantOnesCount) {
   EXPECT_THAT(text_of(*found, options), HasSubstr("hang: rank 3"));
 }
 
+TEST(Compare, TheSideThatIsOkKeepsItsValue) {
+  std::vector<ResultRow> a = {ok_row("broke", 1, 100), bad_row("fixed", 2, Outcome::kOom, "")};
+  std::vector<ResultRow> b = {bad_row("broke", 1, Outcome::kHang, ""), ok_row("fixed", 2, 50)};
+  b[0].metrics.tokens_per_s_gpu = 7;  // of the steps before it hung: no result
+  const auto found = compare(a, b, {});
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->pairs.size(), 2u);
+  const Pair &broke = found->pairs[0], &repaired = found->pairs[1];
+  EXPECT_EQ(std::pair(broke.before, broke.after), std::pair(std::optional(100.0), std::optional<double>()));
+  EXPECT_EQ(std::pair(repaired.before, repaired.after),
+            std::pair(std::optional<double>(), std::optional(50.0)));
+  EXPECT_FALSE(broke.share || repaired.share);
+  const Table stored = compare_table({&*found, 1}, {}, {}), shown = compare_shown({&*found, 1}, {});
+  EXPECT_EQ(stored.rows[0][3], Value{100.0});
+  EXPECT_EQ(stored.rows[1][4], Value{50.0});
+  EXPECT_EQ(shown.rows[0][3], Value{std::string("100")});
+}
+
 TEST(Compare, WithoutIntervalsNothingIsSignificant) {
   ResultRow before = ok_row("x", 1, 100), after = ok_row("x", 1, 50);
   after.metrics.step_ms_ci_low.reset();

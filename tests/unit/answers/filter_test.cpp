@@ -32,6 +32,23 @@ TEST(KeepOnly, ValuesRangesAndBoth) {
   EXPECT_EQ(kept({}).size(), 5u);
 }
 
+TEST(KeepOnly, NumbersAreComparedAsNumbers) {
+  EXPECT_THAT(kept({"tp=2.0,8e0"}), testing::ElementsAre("2", "8"));
+  auto rows = rows_of_tp({1, 2, 4});
+  rows[0].trial.labels = R"({"lr":0.0002})", rows[1].trial.labels = R"({"lr":0.00012345678})";
+  rows[2].trial.labels = R"({"lr":0.00012345679})";
+  for (const auto& [condition, id] :
+       {std::pair("lr=2e-4", "1"), std::pair("lr=.0002", "1"), std::pair("lr=0.00012345678", "2"),
+        std::pair("lr=1.2345679e-4", "4")}) {
+    const auto left = keep_only(rows, std::vector<std::string>{condition});
+    ASSERT_TRUE(left) << left.error().message;
+    ASSERT_EQ(left->size(), 1u) << condition;
+    EXPECT_EQ(left->front().trial_id, id);
+  }
+  rows[0].trial.model = "046", rows[1].trial.model = "46";
+  EXPECT_EQ(keep_only(rows, std::vector<std::string>{"model=46"})->size(), 1u) << "names are no numbers";
+}
+
 TEST(KeepOnly, TextIsComparedAsItIsShown) {
   auto rows = rows_of_tp({1, 2});
   rows[0].trial.model = "a=b";

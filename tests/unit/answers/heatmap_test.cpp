@@ -231,6 +231,27 @@ TEST(HeatmapHtml, HoldsEveryConfigurationInCompactColumns) {
   EXPECT_EQ(data["ids"], nlohmann::json({"a", "b", "c"}));
 }
 
+// Nine digits made the two peaks one.
+TEST(HeatmapHtml, HoldsValuesAsStored) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 1.0 / 3), ok_row("b", 2, 20)};
+  rows[0].metrics.peak_allocated_bytes = 54223962113, rows[1].metrics.peak_allocated_bytes = 54223962112;
+  const auto metrics = data_of(to_html(tp_by_zero(rows), rows))["metrics"];
+  const auto of = [&](const char* key) {
+    return std::ranges::find_if(metrics, [&](const auto& metric) { return metric["key"] == key; })->at("of");
+  };
+  EXPECT_EQ(of("peak_allocated_bytes"), "54223962113,54223962112");
+  EXPECT_EQ(of("tokens_per_s_gpu"), "0.3333333333333333,20");
+}
+
+// Six digits gave two values one label, and their cells one key.
+TEST(HeatmapHtml, ValuesOfAnAxisThatDifferHaveLabelsThatDo) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 10), ok_row("b", 2, 20)};
+  rows[0].trial.labels = R"({"lr":0.00012345678})", rows[1].trial.labels = R"({"lr":0.00012345679})";
+  const auto map = *heatmap(rows, {.rows = "tp", .cols = "lr"});
+  EXPECT_EQ(data_of(to_html(map, rows))["axes"].back()["values"],
+            nlohmann::json({"0.00012345678", "0.00012345679"}));
+}
+
 // Cells that `best` cannot tell apart have no star here either.
 TEST(Heatmap, CellsThatTieWithTheBestAreMarkedAndNoneIsTheWinner) {
   const std::vector<ResultRow> rows = {ok_row("a", 1, 100, 0.02), ok_row("b", 2, 101, 0.02),

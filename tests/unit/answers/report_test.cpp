@@ -133,6 +133,25 @@ TEST(Report, AGroupWithoutAnAnswerSaysWhyInItsRow) {
   EXPECT_THAT(part, HasSubstr("did not end ok"));
 }
 
+// The page said "ahead of every other" where `best` could not tell.
+TEST(Report, ClaimsNoMoreOfTheFirstPlaceThanBestDoes) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 300), ok_row("b", 2, 200), ok_row("c", 4, 290)};
+  const auto says = [&](const std::string& words) {
+    const bool page = section_of(page_of(rows), "answer").find(words) != std::string::npos;
+    EXPECT_EQ(page, best_text({}, *best(rows, {}), {}, 0).find(words) != std::string::npos) << words;
+    return page;
+  };
+  EXPECT_TRUE(says("by more than the 95 % intervals"));
+  rows[2].metrics.step_ms_ci_low.reset();
+  EXPECT_FALSE(says("by more than the 95 % intervals"));
+  EXPECT_TRUE(says("1 more have no confidence interval"));
+  rows[1].metrics.tokens_per_s_gpu = 300;
+  EXPECT_TRUE(says("TIED with 1 more"));
+  EXPECT_TRUE(says("1 more have no confidence interval"));
+  for (auto& row : rows) row.metrics.step_ms_ci_low.reset();
+  EXPECT_TRUE(says("other ties unknown"));
+}
+
 // A sweep of one model keeps its answer spelt out.
 TEST(Report, OneGroupHasNoTableOfAnswers) {
   const std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 2, 90)};

@@ -19,6 +19,8 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
+constexpr std::size_t kLarge = 64 << 20;
+
 class Serve : public testing::Test {
  protected:
   void SetUp() override { start({}); }
@@ -28,6 +30,8 @@ class Serve : public testing::Test {
     const Site site = [this](std::string_view name) -> Expected<Document> {
       asked_.emplace_back(name);
       if (name == "broken") return fail("the database is gone");
+      if (name == "large")
+        return Document{"text/plain", std::make_shared<const std::string>(kLarge, 'x'), ""};
       if (!name.empty() && name != "data.json") return Document{};
       return Document{"application/json", std::make_shared<const std::string>(name.empty() ? "page" : "{}"),
                       "7"};
@@ -183,6 +187,49 @@ TEST_F(Serve, TheOldestConnectionWithoutARequestGivesWay) {
   boost::asio::write(three, boost::asio::buffer(request));
   EXPECT_THAT(rest(three), StartsWith("HTTP/1.1 200"));
   EXPECT_EQ(rest(one), "");
+}
+
+// Anyone on this machine can be refused, and keep the connection open.
+TEST_F(Serve, RefusedConnectionsThatStayOpenGiveWayToo) {
+  stop();
+  Limits limits;
+  limits.connections = 4;
+  limits.silence = std::chrono::hours(1);
+  start(limits);
+  std::vector<tcp::socket> refused;
+  for (int i = 0; i < 3; ++i) {
+    refused.push_back(connect());
+    boost::asio::write(refused.back(),
+                       boost::asio::buffer(std::string("GET /wrong/ HTTP/1.1\r\nHost: localhost\r\n\r\n")));
+    EXPECT_THAT(rest(refused.back()), StartsWith("HTTP/1.1 404"));
+  }
+  std::vector<tcp::socket> asking;
+  for (int i = 0; i < 4; ++i) {
+    asking.push_back(connect());
+    boost::asio::write(
+        asking.back(),
+        boost::asio::buffer("GET " + path() + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+    EXPECT_THAT(rest(asking.back()), StartsWith("HTTP/1.1 200")) << i;
+  }
+}
+
+// What they are sent is more than the kernel keeps for them.
+TEST_F(Serve, ClientsThatDoNotReadTheirAnswerDoNotKeepOthersWaiting) {
+  stop();
+  Limits limits;
+  limits.connections = 3;
+  limits.silence = std::chrono::hours(1);
+  start(limits);
+  std::vector<tcp::socket> silent;
+  for (int i = 0; i < 6; ++i) {
+    silent.push_back(connect());
+    boost::asio::write(silent.back(),
+                       boost::asio::buffer("GET " + path() + "large HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    std::string first(1, ' ');
+    boost::asio::read(silent.back(), boost::asio::buffer(first));
+  }
+  EXPECT_THAT(ask("GET " + path()), StartsWith("HTTP/1.1 200"));
+  EXPECT_LT(rest(silent.front()).size(), kLarge) << "the oldest gave way";
 }
 
 TEST_F(Serve, AConnectionCarriesSeveralRequests) {

@@ -80,6 +80,22 @@ TEST_F(StoreTest, ParametersAreBoundAndNeverPasted) {
   EXPECT_THAT(error_in(ask("SELECT 1", {{"word", "x"}})), IsError(ErrorKind::kMissing, "word"));
 }
 
+TEST_F(StoreTest, AParameterIsANumberOnlyWhereItIsWrittenAsOne) {
+  start(1);
+  const auto bound = [&](const std::string& word) {
+    QueryOptions options;
+    options.values = {{"word", word}};
+    return must(store_->query("SELECT :word", options)).rows[0][0];
+  };
+  for (const char* text : {"046", "0e1", "1e5", "00", "-0", "-01", "+1", "1.", ".5", "00.5", "inf", "nan", "",
+                           "-", "0x1", "12345678901234567890", "1.5e3"})
+    EXPECT_EQ(bound(text), Value(std::string(text)));
+  EXPECT_EQ(bound("0"), Value(i64{0}));
+  EXPECT_EQ(bound("-12"), Value(i64{-12}));
+  EXPECT_EQ(bound("0.5"), Value(0.5));
+  EXPECT_EQ(bound("-2.50"), Value(-2.5));
+}
+
 TEST_F(StoreTest, AnAnswerHasBoundsAndCanBeStopped) {
   start(1);
   const std::string endless =
