@@ -232,6 +232,25 @@ TEST(GridExpand, WhereThatDoesNotComeOutWholePrunesWithTheEquation) {
             "where `seq_len / 64 >= 1`: seq_len / 64 = 100 / 64 = 1.56 is not whole (g.yaml:4:9)");
 }
 
+TEST(GridExpand, WhereThatReadsAnAbsentValueSaysSoOfEachAutomaticSize) {
+  const auto e = expanded(kHead +
+                          "base: {micro_batch_size: {auto: [1, 3]}}\n"
+                          "grid: {memory_cap_bytes: [null, 8000000000]}\nwhere: [memory_cap_bytes > 1]\n");
+  EXPECT_EQ(e.admitted().size(), 3u);
+  EXPECT_EQ(e.with_rule("where").size(), 3u);
+  EXPECT_EQ(e.with_rule("divisibility").size(), 0u);
+  const auto uneven =
+      expanded(kHead + "base: {micro_batch_size: {auto: [2, 4]}}\nwhere: [micro_batch_size / 2 >= 1]\n");
+  EXPECT_EQ(uneven.with_rule("divisibility").size(), 1u) << "micro_batch_size 3 is not left out unsaid";
+}
+
+TEST(GridExpand, ExcludeMatchesZeroOfEitherSign) {
+  const auto e = expanded(
+      "name: t\nworkload:\n  command: [train, \"{lr}\"]\n  axes:\n    lr: {type: number, default: 0.1}\n"
+      "base: {hardware: cpu}\ngrid: {lr: [-0.0, 0.5]}\nexclude: [{lr: 0}]\n");
+  EXPECT_EQ(e.admitted().size(), 1u);
+}
+
 TEST(GridExpand, ExcludeMatchesPartly) {
   const auto e = expanded(
       kHead +
