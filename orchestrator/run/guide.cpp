@@ -127,7 +127,7 @@ Expected<std::set<std::string>> Guide::waiting_for_retry(const std::vector<Resul
 
 // nullopt: the learner is not told. A rate that a person wants measured again counts until the new one is there.
 std::optional<search::Known> Guide::known_of(const ResultRow& row, std::size_t place, bool waits_for_retry) {
-  apart_.erase(place);
+  apart_.erase(place), retries_.erase(place);
   const bool audited = is_audited(plan_[place]);
   const bool asked_for = row.again && !waits_for_retry;
   const State state = row.again.value_or(row.state);
@@ -136,17 +136,21 @@ std::optional<search::Known> Guide::known_of(const ResultRow& row, std::size_t p
   if (audited || (asked_for && row.outcome != Outcome::kOk)) return {};
   search::Known out;
   out.standing = standing_of(apart ? State::kFinished : state, row);
+  if (row.again == State::kPending && !apart) {
+    out.standing = search::Standing::kRunning;
+    retries_.insert(place);
+  }
   out.rate = out.standing == search::Standing::kMeasured ? rate_of(row.metrics) : 0;
   out.alloc_retries = row.metrics.alloc_retries.value_or(0);
   out.host_oom = row.oom_kind == OomKind::kHost;
-  // Of a trial that waits, attempts that were interrupted spent none.
-  out.tried = row.attempts > 0 && (state != State::kPending || row.again);
+  out.tried = row.attempts > 0 && out.standing != search::Standing::kWaiting;  // it waits: it was interrupted
   return out;
 }
 
 void Guide::started(const std::string& trial_id) {
   const auto place = places_.find(trial_id);
   if (place == places_.end() || apart_.erase(place->second) > 0) return;
+  retries_.erase(place->second);
   learner_->started(place->second);
 }
 
@@ -186,6 +190,7 @@ Expected<std::vector<PlanEntry>> Guide::choose() {
     told_ = note;
   }
   std::vector<PlanEntry> out;
+  for (const std::size_t i : retries_) out.push_back(plan_[i]);
   for (const std::size_t i : decision.next) out.push_back(plan_[i]);
   if (learner_->waiting() == 0)
     for (const std::size_t i : apart_) out.push_back(plan_[i]);

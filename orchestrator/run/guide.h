@@ -43,6 +43,8 @@ class Guide {
   // Trials that the strategy does not wait for: they run to check their pruning or because a person asks, or they
   // need more nodes than this run may hold.
   std::set<std::size_t> apart_;
+  // Trials that the strategy chose and that are tried again: to the learner they run until their result is final.
+  std::set<std::size_t> retries_;
   std::string told_;
 };
 
