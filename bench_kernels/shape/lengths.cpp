@@ -60,12 +60,12 @@ Expected<Lengths> Lengths::parse(std::string_view text) {
   };
   if (words.size() < 2 || words.size() > kListedLengths + 1) return refuse();
   Lengths out;
-  out.text_ = fmt::format("{}", fmt::join(words, " "));
   if (words[0] == "lognormal") {
     const auto mean = number_of(words[1], 1.0, static_cast<double>(kMostDocumentTokens));
     const auto sigma = words.size() == 3 ? number_of(words[2], 0.0, 5.0) : std::nullopt;
     if (!mean || !sigma) return refuse();
     out.kind_ = Kind::kLognormal, out.mean_ = *mean, out.sigma_ = *sigma;
+    out.text_ = fmt::format("lognormal {} {}", out.mean_, std::abs(out.sigma_));
     return out;
   }
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -73,6 +73,7 @@ Expected<Lengths> Lengths::parse(std::string_view text) {
     if (!tokens) return refuse();
     out.numbers_.push_back(*tokens);
   }
+  out.text_ = fmt::format("{} {}", words[0], fmt::join(out.numbers_, " "));
   if (words[0] == "list" || (words[0] == "fixed" && words.size() == 2)) return out;
   const bool between = words.size() == 3 && out.numbers_[0] <= out.numbers_[1];
   if (words[0] != "uniform" || !between) return refuse();

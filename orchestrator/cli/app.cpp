@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstring>
 #include <iostream>
+#include <new>
 #include <ostream>
 #include <sstream>
 #include <streambuf>
@@ -174,6 +175,10 @@ int run(Io& io, std::span<const std::string> words) {
     return refuse(io, {fmt::format("{}; `sweep {}--help` shows what can be given", e.what(),
                                    given.empty() ? "" : given.front()->get_name() + " "),
                        kind_of(e)});
+  } catch (const std::bad_alloc&) {
+    return refuse(io,
+                  {"this process gets no more memory; a plan holds every combination of its grid, so shorten "
+                   "an axis or split the grid"});
   } catch (const std::exception& e) {
     return refuse(io, {std::string("internal fault: ") + e.what()});
   }

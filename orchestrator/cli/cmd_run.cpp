@@ -231,8 +231,8 @@ Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choic
   SWEEP_TRY(exports::checked(o.notify));
   const auto own = o.gpu_hours ? o.gpu_hours : planned.grid.limits.gpu_hours;
   const auto strategy = chosen_strategy(planned.grid, o.strategy).value_or(Strategy());
-  if (const auto why = strategy.conflict()) return fail(ErrorKind::kConflict, "strategy", std::string(*why));
-  return confirmed(io, driver::most_run(planned.entries, strategy), choice,
+  SWEEP_TRY(can_decide(strategy, o.strategy));
+  return confirmed(io, most_left(planned.entries, strategy, o.where.db, planned.grid.name), choice,
                    driver::smaller_limit(own, choice.gpu_hours), o.yes);
 }
 

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <ostream>
+#include <set>
 
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/driver/machine.h"
+#include "schema/sweep_options.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -23,6 +26,23 @@ Expected<void> take_over_answers(Io& io, driver::SweepDriver& driver, const driv
   io.err << "reuse: " << answers::safe_text(text) << '\n';
   if (reused->trials == 0) return {};
   return driver.store().add_event(driver.sweep().id, "reuse", text);
+}
+
+// Trials that the database has answered: measured ones; with the same strategy as then also those that it left out.
+std::set<std::string> answered(const std::string& db, const std::string& sweep, const Strategy& strategy) {
+  std::set<std::string> out;
+  std::error_code ec;
+  if (!std::filesystem::exists(db, ec)) return out;
+  const auto opened = open_sweep({db, sweep}, store::Mode::kReadOnly);
+  const auto rows = opened ? opened->store->results(opened->sweep.id).value_or(std::vector<ResultRow>())
+                           : std::vector<ResultRow>();
+  const auto kept =
+      opened ? sweep_options_from(opened->sweep.options_json).value_or(SweepOptions()) : SweepOptions();
+  const bool same = kept_strategy(kept) == strategy;
+  for (const ResultRow& row : rows)
+    if (row.state == State::kFinished && !row.again && (same || row.outcome != Outcome::kPruned))
+      out.insert(row.trial_id);
+  return out;
 }
 
 }  // namespace
@@ -72,6 +92,27 @@ std::optional<Strategy> chosen_strategy(const grid::Grid& grid, const StrategyFl
   }
   if (!o.audit.empty()) out.audit = answers::parse_share(o.audit, "share of an audit").value_or(0);
   return out;
+}
+
+Expected<void> can_decide(const Strategy& strategy, const StrategyFlags& o) {
+  if (const auto why = strategy.conflict()) return fail(ErrorKind::kConflict, "strategy", std::string(*why));
+  if (o.max_trials && !o.rehearses && strategy.scope() != StrategyScope::kQuestion)
+    return fail(
+        ErrorKind::kConflict, "--max-trials",
+        fmt::format("--max-trials bounds search and playbook; strategy {} has no such bound, so leave it "
+                    "out, or name one of them with --strategy",
+                    to_string(strategy.kind)));
+  return {};
+}
+
+search::Most most_left(const std::vector<PlanEntry>& entries, const Strategy& strategy, const std::string& db,
+                       const std::string& sweep) {
+  const auto done = answered(db, sweep, strategy);
+  if (done.empty()) return driver::most_run(entries, strategy);
+  std::vector<PlanEntry> left;
+  for (const PlanEntry& entry : entries)
+    if (!done.contains(entry.id)) left.push_back(entry);
+  return driver::most_run(left, strategy);
 }
 
 Expected<void> begin_strategy(Io& io, driver::SweepDriver& driver, const grid::Grid& grid,

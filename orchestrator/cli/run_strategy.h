@@ -25,6 +25,13 @@ void add_strategy_options(CLI::App&, StrategyFlags&);
 // it starts and fits, unless micro-batch sizes are looked for (`auto`, or `batch`): those it looks for too.
 std::optional<Strategy> chosen_strategy(const grid::Grid&, const StrategyFlags&);
 
+// Error: the strategy can decide nothing here, or an option bounds what it does not bound.
+Expected<void> can_decide(const Strategy&, const StrategyFlags&);
+
+// The most trials that this strategy still runs of a plan, after what the database has answered of the sweep.
+search::Most most_left(const std::vector<PlanEntry>&, const Strategy&, const std::string& db,
+                       const std::string& sweep);
+
 // Says which one it is, and takes over answers where that is asked for. REQUIRES the lease and a stored plan.
 Expected<void> begin_strategy(Io&, driver::SweepDriver&, const grid::Grid&, const driver::LaunchChoice&,
                               const StrategyFlags&);

@@ -141,7 +141,7 @@ Reason Walker::why_pruned() const {
   for (std::size_t i = 0; i < spec_.where.size(); ++i) {
     if (!clause_failed_[i]) continue;
     const Clause& c = spec_.where[i];
-    return {"divisibility",
+    return {clause_failures_[i].trouble == EvalError::kAbsent ? "where" : "divisibility",
             fmt::format("where `{}`: {} ({})", c.code.text,
                         explain(clause_failures_[i], c.code, spec_.scope, point_), at(c.place))};
   }

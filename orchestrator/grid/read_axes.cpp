@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <set>
 
 #include "base/expected.h"
 #include "orchestrator/grid/read_values.h"
@@ -49,15 +50,16 @@ bool is_auto(const Node& node) {
   return (node.is_scalar() && node.text == kAuto) || (node.is_map() && node.find(kAuto) != nullptr);
 }
 
-// Every size up to 16, then eight to each doubling; the last one is always among them.
+// Every size up to 16, then eight to each doubling; the first and the last one are always among them.
 Expected<Dimension> auto_sizes(const Document& document, const Node& node, Slot slot) {
   const auto bounds = bounds_of(document, node);
   if (!bounds) return tl::unexpected(bounds.error());
   Dimension out;
   out.slots = {slot};
   out.automatic = true;
+  out.cells.push_back({bounds->first});
   for (i64 size = 1; size < bounds->last;) {
-    if (size >= bounds->first) out.cells.push_back({size});
+    if (size > bounds->first) out.cells.push_back({size});
     const auto doubling = static_cast<i64>(std::bit_floor(static_cast<std::uint64_t>(size)));
     size += std::max<i64>(1, doubling / 8);
   }
@@ -65,6 +67,19 @@ Expected<Dimension> auto_sizes(const Document& document, const Node& node, Slot 
   out.count = out.cells.size();
   out.held.assign(out.count, Presence::kValue);
   return out;
+}
+
+// Adds the sizes between the first and the last one that divide a global batch.
+void add_divisors(std::vector<Cell>& sizes, i64 batch) {
+  const i64 first = sizes.front().i, last = sizes.back().i;
+  const auto add = [&](i64 size) {
+    const auto at = std::ranges::lower_bound(sizes, size, {}, &Cell::i);
+    if (size >= first && size <= last && at->i != size) sizes.insert(at, Cell{size});
+  };
+  for (i64 size = 1; size <= batch / size; ++size) {
+    if (batch % size != 0) continue;
+    add(size), add(batch / size);
+  }
 }
 
 constexpr std::uint64_t kMostAllowed = 10'000'000'000;  // a day of expanding: the message advises no more
@@ -79,7 +94,26 @@ Status AxisSections::read_base() {
 Status AxisSections::read_wheels(const ReadOptions& options) {
   SWEEP_TRY(axes());
   SWEEP_TRY(zips());
+  complete_auto_sizes();
   return count_points(options);
+}
+
+// A global batch leaves the sizes that divide it: all of them are tried.
+void AxisSections::complete_auto_sizes() {
+  const Slot slot = in_.spec.scope.slot("global_batch_size");
+  const auto sizes = std::ranges::find_if(in_.spec.dimensions, &Dimension::automatic);
+  if (sizes == in_.spec.dimensions.end() || !in_.spec.given[slot]) return;
+  std::set<i64> batches = {in_.spec.start.cells[slot].i};
+  for (const Dimension& d : in_.spec.dimensions) {
+    const auto at = std::ranges::find(d.slots, slot);
+    if (at == d.slots.end()) continue;
+    batches.clear();
+    for (auto i = static_cast<std::size_t>(at - d.slots.begin()); i < d.cells.size(); i += d.slots.size())
+      batches.insert(d.cells[i].i);
+  }
+  for (const i64 batch : batches) add_divisors(sizes->cells, batch);
+  sizes->count = sizes->cells.size();
+  sizes->held.assign(sizes->count, Presence::kValue);
 }
 
 Status AxisSections::claim(Slot slot, const Entry& entry, std::string_view section) {

@@ -67,25 +67,25 @@ Status StageSection::change(const Entry& item, std::set<Slot>& seen) {
   return {};
 }
 
-// A stage that changes nothing would be the trial before it once more.
+// A stage that is what an earlier one was would be that stage's trial once more.
 Status StageSection::stage(const Entry& entry) {
   const Node& changes = *entry.value;
-  const bool first = points_.empty();
   if (changes.kind != Node::Kind::kNull && !(changes.is_map() && changes.entries.empty()))
     SWEEP_TRY(need_map(in_.document, changes, entry.place, "a stage"));
   std::set<Slot> seen;
   for (const Entry& item : changes.entries) SWEEP_TRY(change(item, seen));
-  const bool same = !first && std::ranges::all_of(all_.slots, [&](Slot slot) {
-    const Point& before = points_.back();
-    return slot == *in_.spec.stage ||
-           (now_.cells[slot].i == before.cells[slot].i && now_.held[slot] == before.held[slot]);
+  const auto same = std::ranges::find_if(points_, [&](const Point& earlier) {
+    return std::ranges::all_of(all_.slots, [&](Slot slot) {
+      return slot == *in_.spec.stage ||
+             (now_.cells[slot].i == earlier.cells[slot].i && now_.held[slot] == earlier.held[slot]);
+    });
   });
-  if (same)
+  if (same != points_.end())
     return in_.refuse(
         entry.place, {ErrorKind::kInvalidValue, entry.key},
-        fmt::format("the stage '{}' changes nothing of the stage before it; give it an axis with "
-                    "another value, or remove it",
-                    entry.key));
+        fmt::format("the stage '{}' is what the stage '{}' is; give it an axis with another "
+                    "value, or remove it",
+                    entry.key, in_.spec.stages[static_cast<std::size_t>(same - points_.begin())]));
   now_.cells[*in_.spec.stage].i = in_.spec.scope.words.id(entry.key);
   now_.held[*in_.spec.stage] = Presence::kValue;
   points_.push_back(now_);

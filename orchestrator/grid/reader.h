@@ -49,6 +49,7 @@ class AxisSections {
   Expected<Dimension> axis(const Entry& item, std::string_view section);
   bool is_auto_sizes(const Entry& item, Slot slot) const;
   Status add_auto_sizes(const Entry& item, Slot slot);
+  void complete_auto_sizes();
   std::string factors() const;
 
   Reading& in_;

@@ -146,9 +146,9 @@ Walker::Flow Walker::leaf(int dropped) {
 }
 
 // A size of `micro_batch_size: auto` that does not divide the batch was asked for by no one; the smallest one
-// says why a layout has none at all.
+// says why a layout has none at all. What a `where` cannot divide is no spare size.
 bool Walker::is_spare_size(const Reason& why) const {
-  if (why.rule != "divisibility") return false;
+  if (why.rule != "divisibility" || std::ranges::find(step_failed_, true) == step_failed_.end()) return false;
   const auto sizes = std::ranges::find_if(setup_.dimensions, &Dimension::automatic);
   return sizes != setup_.dimensions.end() &&
          point_.cells[slots_.micro_batch_size].i != sizes->cells.front().i;
@@ -159,9 +159,10 @@ const Exclusion* Walker::excluded() const {
     const auto holds = [&](const Exclusion::Match& match) {
       if (point_.held[match.slot] == Presence::kAbsent) return match.or_absent;
       if (point_.held[match.slot] == Presence::kFailed) return false;
-      const i64 value = point_.cells[match.slot].i;
-      return std::any_of(match.any_of.begin(), match.any_of.end(),
-                         [&](Cell cell) { return cell.i == value; });
+      const Cell value = point_.cells[match.slot];
+      const bool real = spec_.scope.at(match.slot).type == Type::kReal;
+      return std::ranges::any_of(match.any_of,
+                                 [&](Cell cell) { return real ? cell.r == value.r : cell.i == value.i; });
     };
     if (std::all_of(exclusion.matches.begin(), exclusion.matches.end(), holds)) return &exclusion;
   }

@@ -1,10 +1,12 @@
 #include "orchestrator/predict/fit.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/predict/fitter.h"
 
 namespace sweep::predict {
@@ -123,6 +125,27 @@ Origin origin_of_fit(Fitter& fitter, const FitReport& report, std::span<const Me
   return origin;
 }
 
+// Every held name is a number that a fit under this profile would move.
+Expected<void> check_held(const TrainerProfile& p, const std::vector<std::string>& held) {
+  std::vector<std::string> known;
+#define MEMORY_NUMBER(name, readers, doubt, meaning) \
+  if ((readers)&p.memory_model->reader) known.emplace_back(#name);
+#define TIME_NUMBER(name, readers, doubt, meaning) \
+  if ((readers)&p.time_model->reader) known.emplace_back(#name);
+#include "orchestrator/predict/profile_numbers.def"
+#undef MEMORY_NUMBER
+#undef TIME_NUMBER
+  for (const std::string& name : held) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const auto close = shape::nearest(name, known);
+    return fail(ErrorKind::kUnknownName, name,
+                fmt::format("--hold: '{}' is no number that a fit of the profile '{}' moves{}; one of {}",
+                            name, p.name, close ? fmt::format(" (did you mean '{}'?)", *close) : "",
+                            fmt::join(known, ", ")));
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<MeasuredRow> measured_rows(const TrainerProfile& start, std::span<const ConfigRow> rows,
@@ -145,6 +168,7 @@ std::vector<MeasuredRow> measured_rows(const TrainerProfile& start, std::span<co
 
 Expected<Fitted> fit_profile(const TrainerProfile& start, std::span<const MeasuredRow> rows,
                              const shape::Hardware& h, const std::vector<std::string>& held) {
+  SWEEP_TRY(check_held(start, held));
   FitReport report;
   report.times = static_cast<std::size_t>(std::ranges::count_if(rows, states_time));
   report.memories = static_cast<std::size_t>(std::ranges::count_if(rows, states_memory));

@@ -79,7 +79,18 @@ Expected<void> Dispatch::fill(HeldAllocation& held, bool run_ends) {
     if (!*posted) break;
   }
   if (held.attempts.size() == 0 && (takes_trials || (run_ends && held.at_work())))
-    allocations_.finish(held, run_ends);
+    return finish_idle(held, run_ends);
+  return {};
+}
+
+Expected<void> Dispatch::finish_idle(HeldAllocation& held, bool run_ends) {
+  if (!run_ends && held.until && held.posted == 0 && !held.adopted) {
+    const auto waiting =
+        queue_.next(fit_of(held, context_.settings), 1, [](const PlanEntry&) { return true; });
+    if (!waiting) return tl::unexpected(waiting.error());
+    if (*waiting) held.too_short_s = held.seconds_left(context_.now(), 0);
+  }
+  allocations_.finish(held, run_ends);
   return {};
 }
 
@@ -128,6 +139,7 @@ Expected<void> Dispatch::post(HeldAllocation& held, const PlanEntry& entry, doub
   queue_.handed_out(entry);
   guide_.started(entry.id);
   held.attempts.add(*attempt, entry);
+  ++held.posted;
   const auto posted = context_.launcher.post_attempt(held.request.id, *attempt);
   if (!posted) return tl::unexpected(posted.error());
   return {};

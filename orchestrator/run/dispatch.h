@@ -47,6 +47,7 @@ class Dispatch {
 
  private:
   Expected<bool> wants_more(const HeldAllocation&);
+  Expected<void> finish_idle(HeldAllocation&, bool run_ends);
   Expected<bool> post_next(HeldAllocation&);
   Expected<void> post(HeldAllocation&, const PlanEntry&, double slowdown);
 

@@ -88,6 +88,8 @@ Expected<void> Guide::begin() {
   plan_ = std::move(*plan);
   const auto rows = context_.store.results(context_.settings.sweep);
   if (!rows) return tl::unexpected(rows.error());
+  const auto retried = waiting_for_retry(*rows);
+  if (!retried) return tl::unexpected(retried.error());
   std::vector<search::Candidate> candidates;
   for (const PlanEntry& entry : plan_) {
     places_[entry.id] = candidates.size();
@@ -97,7 +99,7 @@ Expected<void> Guide::begin() {
   for (const ResultRow& row : *rows) {
     const auto place = places_.find(row.trial_id);
     if (place == places_.end()) continue;
-    if (const auto known = known_of(row, place->second))
+    if (const auto known = known_of(row, place->second, retried->contains(row.trial_id)))
       static_cast<search::Known&>(candidates[place->second]) = *known;
   }
   learner_.emplace(std::move(candidates), context_.settings.strategy);
@@ -106,25 +108,49 @@ Expected<void> Guide::begin() {
   return gone ? Expected<void>() : tl::unexpected(gone.error());
 }
 
-// nullopt: the learner is not told.
-std::optional<search::Known> Guide::known_of(const ResultRow& row, std::size_t place) {
-  apart_.erase(place);
+bool Guide::is_too_large(const PlanEntry& entry) const {
+  const Settings& settings = context_.settings;
+  return settings.allocate_per_shape && settings.bounds.max_nodes > 0 &&
+         entry.trial.nodes > settings.bounds.max_nodes;
+}
+
+// The trials whose last failure is not final yet. Those that a person opened again have no try that counts.
+Expected<std::set<std::string>> Guide::waiting_for_retry(const std::vector<ResultRow>& rows) const {
+  std::set<std::string> out;
+  if (std::ranges::none_of(rows, [](const ResultRow& row) { return row.again.has_value(); })) return out;
+  const auto waiting = context_.store.pending(context_.settings.sweep, std::ssize(plan_));
+  if (!waiting) return tl::unexpected(waiting.error());
+  for (const store::PendingTrial& each : *waiting)
+    if (each.attempts > 0) out.insert(each.entry.id);
+  return out;
+}
+
+// nullopt: the learner is not told. A rate that a person wants measured again counts until the new one is there.
+std::optional<search::Known> Guide::known_of(const ResultRow& row, std::size_t place, bool waits_for_retry) {
+  apart_.erase(place), retries_.erase(place);
   const bool audited = is_audited(plan_[place]);
+  const bool asked_for = row.again && !waits_for_retry;
   const State state = row.again.value_or(row.state);
-  if ((audited || row.again) && state == State::kPending) apart_.insert(place);
-  if (audited || row.again) return {};
+  const bool apart = asked_for || is_too_large(plan_[place]);
+  if ((audited || apart) && state == State::kPending) apart_.insert(place);
+  if (audited || (asked_for && row.outcome != Outcome::kOk)) return {};
   search::Known out;
-  out.standing = standing_of(state, row);
+  out.standing = standing_of(apart ? State::kFinished : state, row);
+  if (row.again == State::kPending && !apart) {
+    out.standing = search::Standing::kRunning;
+    retries_.insert(place);
+  }
   out.rate = out.standing == search::Standing::kMeasured ? rate_of(row.metrics) : 0;
   out.alloc_retries = row.metrics.alloc_retries.value_or(0);
   out.host_oom = row.oom_kind == OomKind::kHost;
-  out.tried = row.attempts > 0;
+  out.tried = row.attempts > 0 && out.standing != search::Standing::kWaiting;  // it waits: it was interrupted
   return out;
 }
 
 void Guide::started(const std::string& trial_id) {
   const auto place = places_.find(trial_id);
   if (place == places_.end() || apart_.erase(place->second) > 0) return;
+  retries_.erase(place->second);
   learner_->started(place->second);
 }
 
@@ -133,7 +159,8 @@ Expected<std::vector<std::string>> Guide::finished(const std::string& trial_id) 
   if (place == places_.end()) return std::vector<std::string>();
   const auto row = context_.store.result(context_.settings.sweep, trial_id);
   if (!row) return tl::unexpected(row.error());
-  if (const auto known = *row ? known_of(**row, place->second) : std::nullopt)
+  const bool chosen = learner_->runs(place->second);
+  if (const auto known = *row ? known_of(**row, place->second, chosen) : std::nullopt)
     learner_->finished(place->second, *known);
   return chooses() ? std::vector<std::string>() : rule_out(learner_->next().ruled_out);
 }
@@ -163,6 +190,7 @@ Expected<std::vector<PlanEntry>> Guide::choose() {
     told_ = note;
   }
   std::vector<PlanEntry> out;
+  for (const std::size_t i : retries_) out.push_back(plan_[i]);
   for (const std::size_t i : decision.next) out.push_back(plan_[i]);
   if (learner_->waiting() == 0)
     for (const std::size_t i : apart_) out.push_back(plan_[i]);

@@ -31,15 +31,20 @@ class Guide {
 
  private:
   bool learns() const;
-  std::optional<search::Known> known_of(const ResultRow&, std::size_t place);
+  bool is_too_large(const PlanEntry&) const;
+  Expected<std::set<std::string>> waiting_for_retry(const std::vector<ResultRow>&) const;
+  std::optional<search::Known> known_of(const ResultRow&, std::size_t place, bool waits_for_retry);
   Expected<std::vector<std::string>> rule_out(const std::vector<search::RuledOut>&);
 
   const RunContext& context_;
   std::vector<PlanEntry> plan_;  // when the run began
   std::unordered_map<std::string, std::size_t> places_;
   std::optional<search::Learner> learner_;
-  // Trials that run whatever the strategy decides: to check their pruning, or because a person asks.
+  // Trials that the strategy does not wait for: they run to check their pruning or because a person asks, or they
+  // need more nodes than this run may hold.
   std::set<std::size_t> apart_;
+  // Trials that the strategy chose and that are tried again: to the learner they run until their result is final.
+  std::set<std::size_t> retries_;
   std::string told_;
 };
 

@@ -23,6 +23,10 @@ struct HeldAllocation {
   // them.
   i64 results = 0;
   double predicted_s = 0;
+  // Attempts that this run posted to it.
+  i64 posted = 0;
+  // It took none: its agents were ready with so many seconds left, too few for each trial that waits.
+  std::optional<double> too_short_s;
   // Host names by node; from its launcher, else from its agents.
   Hosts hosts;
   // Since when its nodes are held; when its scheduler ends it; seconds between the two.

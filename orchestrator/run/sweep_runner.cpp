@@ -119,7 +119,7 @@ Expected<void> SweepRunner::settle(HeldAllocation& held, const launch::Ended& en
   if (unfinished) dispatch_.queue().changed();
   SWEEP_TRY(outbox_reader_.close_unfinished(held, ended, ending_.begun()));
   SWEEP_TRY(allocations_.close(held, given_back ? "given back before it started" : ended.reason));
-  if (ending_.begun() || !gone) return {};
+  if (ending_.begun() || (!gone && !held.too_short_s)) return {};
   const auto broken = losses_.lost(held, ended, allocations_.at_work());
   if (!broken) return tl::unexpected(broken.error());
   if (*broken) end_with({End::kBroken, **broken}, false);

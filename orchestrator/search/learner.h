@@ -23,6 +23,7 @@ class Learner {
   // Trials that are ruled out are named once; those to start, until they do.
   Decision next();
   i64 waiting() const { return waiting_; }
+  bool runs(std::size_t candidate) const { return all_[candidate].standing == Standing::kRunning; }
 
  private:
   void set(std::size_t candidate, const Known&);

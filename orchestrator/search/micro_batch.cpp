@@ -1,6 +1,7 @@
 // batch: of one layout the largest micro-batch that fits, the largest before the allocator has to ask twice
 // (the star), and the fastest.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -66,16 +67,27 @@ std::optional<i64> towards_fastest(const Sizes& sizes) {
   return best - std::min(step, std::max<i64>(1, (best - below) / 2));
 }
 
+// "; micro_batch_size 6, 7 failed" of the trials that tell nothing of a size; empty: there are none.
+std::string failed_sizes(std::span<const Candidate> all, const Group& layout) {
+  std::vector<i64> sizes;
+  for (const std::size_t i : layout)
+    if (all[i].standing == Standing::kFailed && all[i].tried) sizes.push_back(micro_batch_of(all[i]));
+  return sizes.empty() ? "" : fmt::format("; micro_batch_size {} failed", fmt::join(sizes, ", "));
+}
+
 std::string answer(const Sizes& sizes, bool saturated) {
-  if (fastest(sizes) < 0) return fmt::format("no micro-batch of this layout fits; {} tried", sizes.tried());
+  const i64 best = fastest(sizes);
+  if (best < 0)
+    return fmt::format("no micro-batch of this layout was measured; {} ran out of memory", sizes.tried());
   const i64 star = star_of(sizes), largest = sizes.largest_that_fits();
+  const bool open = sizes.is(best - 1, Standing::kWaiting) || sizes.is(best + 1, Standing::kWaiting);
   return fmt::format(
-      "not tried: {} trials show that micro_batch_size {} is the largest that {}{} and {} the fastest",
+      "not tried: {} trials show that micro_batch_size {} is the largest that {}{} and {} the fastest{}",
       sizes.tried(), sizes.size(largest), saturated ? "is worth a trial" : "fits",
       star >= 0 && star != largest
           ? fmt::format(", {} the largest without allocator retries", sizes.size(star))
           : "",
-      sizes.size(fastest(sizes)));
+      sizes.size(best), open ? " of those measured" : "");
 }
 
 class MicroBatches final : public Chooser {
@@ -100,7 +112,8 @@ void MicroBatches::decide(i64& left, Decision& decision) {
   if (!next && may_refine) next = towards_star(sizes);
   if (!next && may_refine) next = towards_fastest(sizes);
   if (!next)
-    return rule_out_rest(all_, layout_, to_string(StrategyKind::kBatch), answer(sizes, saturated), decision);
+    return rule_out_rest(all_, layout_, to_string(StrategyKind::kBatch),
+                         answer(sizes, saturated) + failed_sizes(all_, layout_), decision);
   if (left <= 0) return;
   decision.next.push_back(sizes.candidate(*next));
   --left;

@@ -32,12 +32,12 @@ TEST(Planning, ThisMachinePrunesACommandOnlyByTheLeastStatesOfItsProgram) {
 
 TEST(Planning, ATrialThatOnePointDropsAndAnotherIsTakesThePlaceOfTheDrop) {
   const auto plan = planned(
-      "name: t\nmodel: llama3-8b\nbase: {hardware: h100-sxm-80gb, nodes: 1, gpus_per_node: 8}\n"
-      "stages:\n  - a: {}\n  - b: {seq_len: 512}\n  - c: {seq_len: 2048}\n  - d: {seq_len: 512}\n"
-      "where: [\"stage != 'b'\"]\n");
-  ASSERT_EQ(plan.entries.size(), 3u);
-  EXPECT_EQ(plan.entries[1].trial.seq_len, 512);
-  EXPECT_NE(plan.entries[1].rule, "where");
+      "name: t\nbase: {hardware: h100-sxm-80gb, nodes: 1, gpus_per_node: 8}\n"
+      "grid: {model: [{base: gpt2, layers: 2, name: one}, {base: gpt2, layers: 2, name: two}]}\n"
+      "where: [\"model != 'one'\"]\n");
+  ASSERT_EQ(plan.entries.size(), 1u);
+  EXPECT_EQ(plan.entries[0].trial.model, "two");
+  EXPECT_NE(plan.entries[0].rule, "where");
 }
 
 }  // namespace

@@ -232,6 +232,25 @@ TEST(GridExpand, WhereThatDoesNotComeOutWholePrunesWithTheEquation) {
             "where `seq_len / 64 >= 1`: seq_len / 64 = 100 / 64 = 1.56 is not whole (g.yaml:4:9)");
 }
 
+TEST(GridExpand, WhereThatReadsAnAbsentValueSaysSoOfEachAutomaticSize) {
+  const auto e = expanded(kHead +
+                          "base: {micro_batch_size: {auto: [1, 3]}}\n"
+                          "grid: {memory_cap_bytes: [null, 8000000000]}\nwhere: [memory_cap_bytes > 1]\n");
+  EXPECT_EQ(e.admitted().size(), 3u);
+  EXPECT_EQ(e.with_rule("where").size(), 3u);
+  EXPECT_EQ(e.with_rule("divisibility").size(), 0u);
+  const auto uneven =
+      expanded(kHead + "base: {micro_batch_size: {auto: [2, 4]}}\nwhere: [micro_batch_size / 2 >= 1]\n");
+  EXPECT_EQ(uneven.with_rule("divisibility").size(), 1u) << "micro_batch_size 3 is not left out unsaid";
+}
+
+TEST(GridExpand, ExcludeMatchesZeroOfEitherSign) {
+  const auto e = expanded(
+      "name: t\nworkload:\n  command: [train, \"{lr}\"]\n  axes:\n    lr: {type: number, default: 0.1}\n"
+      "base: {hardware: cpu}\ngrid: {lr: [-0.0, 0.5]}\nexclude: [{lr: 0}]\n");
+  EXPECT_EQ(e.admitted().size(), 1u);
+}
+
 TEST(GridExpand, ExcludeMatchesPartly) {
   const auto e = expanded(
       kHead +
@@ -264,14 +283,14 @@ TEST(GridExpand, IncludedPointsBypassWhereAndStartFromBase) {
 }
 
 TEST(GridExpand, ADropDoesNotHideATrialThatALaterPointIs) {
-  const auto e = expanded(kHead +
-                          "stages:\n  - a: {}\n  - b: {seq_len: 512}\n  - c: {seq_len: 2048}\n"
-                          "  - d: {seq_len: 512}\nwhere: [\"stage != 'b'\"]\n");
-  EXPECT_EQ(e.counts.admitted, 3u);
+  const auto e = expanded(
+      "name: t\ngrid: {model: [{base: gpt2, layers: 2, name: one}, {base: gpt2, layers: 2, name: two}]}\n"
+      "where: [\"model != 'one'\"]\n");
+  EXPECT_EQ(e.counts.admitted, 1u);
   EXPECT_EQ(e.counts.dropped_where, 1u);
   EXPECT_EQ(e.counts.duplicates, 0u);
   ASSERT_EQ(e.with_rule("where").size(), 1u);
-  EXPECT_EQ(e.with_rule("where")[0].id, e.admitted()[2].id);
+  EXPECT_EQ(e.with_rule("where")[0].id, e.admitted()[0].id);
 }
 
 TEST(GridExpand, TwoNamesOfOneAxisInOneMapAreRefused) {

@@ -31,6 +31,8 @@ TEST(GridRead, AWrongStrategyIsRefusedWithItsPlace) {
   const std::string head = kHead + "grid: {tp: [1]}\nstrategy: ";
   EXPECT_THAT(error_of(head + "best\n"), AllOf(At(4, 11), IsError(ErrorKind::kInvalidValue, "best")));
   EXPECT_THAT(error_of(head + "{max_trials: 3}\n"), AllOf(At(4, 1), IsError(ErrorKind::kMissing, "kind")));
+  EXPECT_THAT(error_of(head + "{kind: batch, max_trials: 3}\n"),
+              AllOf(At(4, 37), IsError(ErrorKind::kConflict, "max_trials")));
   EXPECT_THAT(error_of(head + "{kind: search, max_trials: 0}\n"),
               AllOf(At(4, 38), IsError(ErrorKind::kInvalidValue, "max_trials")));
   EXPECT_THAT(error_of(head + "{kind: search, most: 1}\n"),

@@ -23,6 +23,10 @@ TEST(GridSearch, AutomaticMicroBatchSizes) {
   EXPECT_EQ(sizes("base: {micro_batch_size: auto, global_batch_size: 24, hardware: cpu}\n"),
             (std::vector<i64>{1, 2, 3, 4, 6, 8, 12, 24}))
       << "those that divide the batch; the others are not listed";
+  EXPECT_EQ(sizes("base: {micro_batch_size: auto, hardware: cpu}\ngrid: {global_batch_size: [50, 100]}\n"),
+            (std::vector<i64>{1, 1, 2, 2, 4, 5, 5, 10, 10, 20, 25, 25, 50, 50, 100}))
+      << "all of those";
+  EXPECT_EQ(sizes("base: {micro_batch_size: {auto: [33, 35]}, hardware: cpu}\n"), (std::vector<i64>{33, 35}));
   EXPECT_TRUE(read_text(kHead + "grid: {micro_batch_size: auto}\n", "g.yaml")->auto_micro_batch);
   EXPECT_FALSE(read_text(kHead + "grid: {micro_batch_size: [1]}\n", "g.yaml")->auto_micro_batch);
 }

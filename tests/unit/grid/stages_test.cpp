@@ -72,6 +72,9 @@ TEST(Stages, WhatTheyCannotMeanIsRefused) {
   EXPECT_THAT(refused("stages:\n  - a: {}\n  - b: {zero: 1}\n"),
               AllOf(At(6, 5), IsError(ErrorKind::kInvalidValue, "b")))
       << "it changes nothing";
+  EXPECT_THAT(refused("stages:\n  - a: {}\n  - b: {zero: 2}\n  - c: {zero: 1}\n"),
+              AllOf(At(7, 5), IsError(ErrorKind::kInvalidValue, "c")))
+      << "it is a again";
   EXPECT_THAT(refused("stages:\n  - a: {}\n  - a: {zero: 2}\n"),
               AllOf(At(6, 5), IsError(ErrorKind::kConflict, "a")));
   EXPECT_THAT(refused("stages:\n  - a: {}\n  - {b: {zero: 2}, c: {zero: 3}}\n"),

@@ -7,6 +7,7 @@
 
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/predict.h"
+#include "tests/support/error_matchers.h"
 #include "tests/unit/predict/predict_fixture.h"
 
 namespace sweep::predict {
@@ -32,6 +33,16 @@ std::vector<MeasuredRow> rows_of(const TrainerProfile& p) {
 
 const shape::Hardware& h100() {
   return *shape::known_hardware("h100-sxm-80gb");
+}
+
+TEST(Fit, HoldsOnlyNumbersThatItMoves) {
+  const auto start = built_in("nanotron");
+  const auto rows = rows_of(start);
+  EXPECT_THAT(error_in(fit_profile(start, rows, h100(), {"matmul_shar"})),
+              IsError(ErrorKind::kUnknownName, "matmul_shar"));
+  EXPECT_THAT(error_in(fit_profile(start, rows, h100(), {"product_reach"})),
+              IsError(ErrorKind::kUnknownName, "product_reach"))
+      << "a fact";
 }
 
 TEST(Fit, FindsTheParametersThatMadeTheRows) {

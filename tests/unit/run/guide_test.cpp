@@ -228,5 +228,94 @@ TEST_F(GuideTest, ASearchOverAllocationsOfItsShape) {
   EXPECT_EQ(ruled_out_by("search"), 3);
 }
 
+struct Kind {
+  const char* name;
+  StrategyKind kind;
+  bool auto_micro_batch;
+};
+class EveryChoosingStrategy : public GuideTest, public ::testing::WithParamInterface<Kind> {
+ protected:
+  void use_strategy() {
+    settings_.strategy.kind = GetParam().kind;
+    settings_.strategy.auto_micro_batch = GetParam().auto_micro_batch;
+    settings_.strategy.max_trials = 6;
+    store_plan(batches(12));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Guide, EveryChoosingStrategy,
+                         ::testing::Values(Kind{"search", StrategyKind::kSearch, false},
+                                           Kind{"playbook", StrategyKind::kPlaybook, false},
+                                           Kind{"batch", StrategyKind::kBatch, false},
+                                           Kind{"auto_sizes", StrategyKind::kGrid, true}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST_P(EveryChoosingStrategy, GoesOnAfterATrialThatCrashesOnce) {
+  use_strategy();
+  run_all([&](const Attempt&) { return ran_.size() == 1 ? FakeOutcome::kCrash : FakeOutcome::kOk; });
+  EXPECT_GT(ran_.size(), 2u);
+  EXPECT_EQ(std::count(ran_.begin(), ran_.end(), ran_.front()), 2);
+  EXPECT_EQ(store_->progress(sweep_)->pending, 0);
+  EXPECT_EQ(count(Outcome::kCrash), 0);
+}
+
+TEST_P(EveryChoosingStrategy, GoesOnWhereARunEndedBetweenACrashAndItsRetry) {
+  use_strategy();
+  const auto end = run_with([&](const Attempt& a) {
+    ran_.push_back(a.trial.micro_batch_size);
+    return ran_.size() == 1 ? FakeOutcome::kCrash : FakeOutcome::kRefusePost;
+  });
+  ASSERT_FALSE(end && end->end == End::kDone);
+  const i64 first = ran_.front();
+  ran_.clear();
+  run_all(fine);
+  EXPECT_EQ(ran_.front(), first) << "nothing else is known";
+  EXPECT_EQ(store_->progress(sweep_)->pending, 0);
+}
+
+TEST_F(GuideTest, InterruptedAttemptsUseUpNoTrialOfASearch) {
+  settings_.strategy.kind = StrategyKind::kSearch;
+  settings_.strategy.max_trials = 3;
+  store_plan(batches(12));
+  std::set<i64> lost;
+  run_all([&](const Attempt& a) {
+    return lost.insert(a.trial.micro_batch_size).second ? FakeOutcome::kLoseAllocation : FakeOutcome::kOk;
+  });
+  EXPECT_EQ(count(Outcome::kOk), 3);
+}
+
+TEST_F(GuideTest, ResultsThatAreMeasuredAgainCountUntilThen) {
+  settings_.strategy.kind = StrategyKind::kSearch;
+  settings_.strategy.max_trials = 4;
+  store_plan(batches(12));
+  run_all(fine);
+  const Outcome ok[] = {Outcome::kOk};
+  ASSERT_TRUE(store_->reopen(sweep_, ok));
+  store_plan(batches(12));  // `sweep run` opens what the search left out
+  ran_.clear();
+  run_all(fine);
+  EXPECT_EQ(ran_.size(), 4u) << "no others";
+  EXPECT_EQ(count(Outcome::kOk), 4);
+}
+
+TEST_F(GuideTest, TrialsThatNeedMoreNodesThanTheRunMayHoldStayPendingAndStopNoSearch) {
+  settings_.strategy.kind = StrategyKind::kSearch;
+  settings_.strategy.max_trials = 3;
+  auto entries = batches(8);
+  for (auto& e : entries) {
+    if (e.trial.micro_batch_size <= 4) continue;
+    e.trial.nodes = e.trial.dp = 4, e.trial.global_batch_size *= 4;
+    e.id = trial_id(e.trial);
+  }
+  store_plan(entries);
+  Bounds bounds;
+  bounds.max_nodes = 2;
+  const auto end = run_by_shape(fine, bounds);
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kBroken);
+  EXPECT_EQ(count(Outcome::kOk), 3);
+  EXPECT_EQ(ruled_out_by("search"), 1);
+  EXPECT_EQ(store_->progress(sweep_)->pending, 4);
+}
+
 }  // namespace
 }  // namespace sweep::run

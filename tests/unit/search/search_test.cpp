@@ -223,6 +223,20 @@ TEST(Batch, FindsTheLargestBeforeRetries) {
   EXPECT_LE(order.size(), 6u);
 }
 
+TEST(Batch, NamesTheSizesThatFailedAndSaysWhereItDidNotLook) {
+  Strategy s;
+  s.kind = StrategyKind::kBatch, s.history = false;
+  World w;
+  for (i64 size = 11; size <= 15; ++size) w.add(layout(1, size), 100, 100, Standing::kMeasured);
+  w.answers[2].standing = Standing::kFailed, w.answers[2].tried = true;
+  w.answers[3].standing = Standing::kOutOfMemory, w.answers[4].standing = Standing::kWaiting;
+  const auto decision = decide(w.answers, s);
+  ASSERT_EQ(decision.ruled_out.size(), 1u);
+  EXPECT_EQ(decision.ruled_out[0].candidate, 4u);
+  EXPECT_NE(decision.ruled_out[0].reason.find("13 failed"), std::string::npos)
+      << decision.ruled_out[0].reason;
+}
+
 TEST(Batch, ALayoutWhereNothingFitsEnds) {
   Strategy s;
   s.kind = StrategyKind::kBatch;

@@ -96,6 +96,9 @@ TEST(Nearest, OnlySlipsOfThePen) {
   EXPECT_EQ(nearest("percision", words), "precision");
   EXPECT_EQ(nearest("tpp", words), "tp");
   EXPECT_FALSE(nearest("optimizer", words).has_value());
+  EXPECT_EQ(nearest("SEQ_LEN", words), "seq_len");
+  EXPECT_EQ(nearest("mbs", std::vector<std::string>{"tp", "micro_batch_size"}), "micro_batch_size");
+  EXPECT_EQ(nearest("micro_batch", std::vector<std::string>{"tp", "micro_batch_size"}), "micro_batch_size");
   EXPECT_FALSE(nearest("", words).has_value());
   EXPECT_FALSE(nearest(std::string(100'000, 'x'), words).has_value());
 }

@@ -38,6 +38,10 @@ TEST(Lengths, AreDrawnAsTheirWordsSay) {
   for (std::uint64_t i = 0; i < 200; ++i) seen[static_cast<std::size_t>(uniform.draw(i))] = true;
   EXPECT_EQ(seen, (std::vector<bool>{false, false, false, true, true, true, false}));
   EXPECT_EQ(Lengths::parse("  lognormal   300 0.8 ")->text(), "lognormal 300 0.8");
+  EXPECT_EQ(Lengths::parse("lognormal 32.0 1")->text(), "lognormal 32 1");
+  EXPECT_EQ(Lengths::parse("lognormal 3.2e1 1.0")->text(), "lognormal 32 1");
+  EXPECT_EQ(Lengths::parse("lognormal 32 -0.0")->text(), "lognormal 32 0");
+  EXPECT_EQ(Lengths::parse("uniform 08 009")->text(), "uniform 8 9");
 }
 
 TEST(Lengths, RefuseWhatTheyAreNot) {

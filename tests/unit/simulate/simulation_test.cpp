@@ -108,6 +108,16 @@ TEST_F(SimulationTest, NodesThatBreakAllTheTimeOpenTheCircuitBreaker) {
   EXPECT_GT(f->pending, 0);
 }
 
+TEST_F(SimulationTest, AllocationsTooShortForEveryTrialEndTheRun) {
+  Assumptions a = small();
+  a.job_s = 10;  // agents take most of it
+  const auto f = run(12, a);
+  ASSERT_TRUE(f) << f.error().message;
+  EXPECT_NE(f->end, "");
+  EXPECT_EQ(f->pending, 12);
+  EXPECT_EQ(f->account.attempts, 0);
+}
+
 TEST_F(SimulationTest, AnIdleClusterIsUsedWhileTrialsWait) {
   for (const char* folder : {"spread", "alone"}) std::filesystem::create_directory(dir_ / folder);
   Assumptions a;
