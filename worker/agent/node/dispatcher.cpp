@@ -89,8 +89,11 @@ void Dispatcher::finished(DistributedAttempt& attempt) {
   if (attempt.ended_by_itself())
     time_.ended(attempt.placed().attempt, steady_s() - running_.started_s(attempt.id()));
   leave_if_stuck();
-  boost::asio::post(io_, [this, id = attempt.id()] {
+  boost::asio::post(io_, [this, id = attempt.id(), node_fails = attempt.ended_by_node()] {
     running_.erase(id);
+    // The other attempts could not write there either.
+    if (node_fails && !life_.leaves())
+      control_.stop("the disk of a node is full", EndCause::kAgentStopping, false);
     start_waiting();
     control_.leave_when_done();
   });
