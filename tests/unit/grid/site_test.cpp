@@ -97,6 +97,13 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
            {"slurm: {extra: [--job-name=mine]}\n", 17, ErrorKind::kInvalidValue, "--job-name"},
            {"slurm: {extra: [--clusters=other]}\n", 17, ErrorKind::kInvalidValue, "--clusters"},
            {"slurm: {extra: [--wait]}\n", 17, ErrorKind::kInvalidValue, "--wait"},
+           {"slurm: {extra: [--arra=0-3]}\n", 17, ErrorKind::kInvalidValue, "--arra"},
+           {"slurm: {extra: [\"--time 10\"]}\n", 17, ErrorKind::kInvalidValue, "--time"},
+           {"slurm: {extra: [--requeue]}\n", 17, ErrorKind::kInvalidValue, "--requeue"},
+           {"slurm: {extra: [--node=2]}\n", 17, ErrorKind::kInvalidValue, "--node"},
+           {"ssh: {directory: $HOME/x}\n", 18, ErrorKind::kInvalidValue, "directory"},
+           {"ssh: {directory: ~me/x}\n", 18, ErrorKind::kInvalidValue, "directory"},
+           {"ssh: {hosts: [{host: a, agent: ~me/x}]}\n", 32, ErrorKind::kInvalidValue, "agent"},
            {"gridengine: {extra: [\"-t 1-3\"]}\n", 22, ErrorKind::kInvalidValue, "-t"},
            {"gridengine: {extra: [\"-N other\"]}\n", 22, ErrorKind::kInvalidValue, "-N"},
            {"gridengine: {extra: [queue]}\n", 22, ErrorKind::kInvalidValue, "queue"},
@@ -126,9 +133,11 @@ TEST_F(SiteTest, ATabEndsTheNameOfAnOption) {
 }
 
 TEST_F(SiteTest, OptionsThatOnlyBeginLikeOneOfOursAreTaken) {
-  const auto site = read_site({file("site.yaml", "slurm: {extra: [--wait-all-nodes=1, --mail-type=END]}\n")});
+  const auto site =
+      read_site({file("site.yaml", "slurm: {extra: [--wait-all-nodes=1, --mail-type=END, --time-min=5]}\n")});
   ASSERT_TRUE(site) << site.error().message;
-  EXPECT_EQ(*site->launch.slurm->extra, (std::vector<std::string>{"--wait-all-nodes=1", "--mail-type=END"}));
+  EXPECT_EQ(*site->launch.slurm->extra,
+            (std::vector<std::string>{"--wait-all-nodes=1", "--mail-type=END", "--time-min=5"}));
 }
 
 TEST_F(SiteTest, OneFileByEnvironment) {
