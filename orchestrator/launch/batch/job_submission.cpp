@@ -127,8 +127,8 @@ void JobSubmission::denied() {
   const JobIdentity& identity = job_->identity();
   if (job_->state() != State::kInDoubt)
     return job_->handle(On::kDenied,
-                        {fmt::format("{} no longer knows job {}, and its agent sent no last message", name,
-                                     identity.number.value_or(0)),
+                        {fmt::format("{} no longer knows job {}, and its agent sent no last message{}", name,
+                                     identity.number.value_or(0), mail_->last_of_log()),
                          true, false});
   const bool cancelled = job_->cancel_wanted();
   if (!cancelled && submissions_ < kMostSubmissions) return submit_again();
