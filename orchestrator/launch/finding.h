@@ -30,6 +30,7 @@ struct NodeWants {
   std::string node;      // its name, for people
   std::string version;   // version of this program
   std::string folder;    // must be writable there
+  std::string file;      // written in that folder here a moment ago: must be there
   std::string rank;      // must be a program there
   std::string hardware;  // catalogue name; its GPUs must be there
   bool shared = false;   // the folder is this machine's own, seen from there

@@ -48,9 +48,12 @@ void Dispatcher::send_cancelled(i64 attempt, EndCause cause) {
 void Dispatcher::cancel_late() {
   while (const Attempt* next = placement_.next()) {
     if (time_.allows(*next, steady_s())) return;
-    send_not_started(next->id, EndCause::kNoTime,
-                     fmt::format("not started: it would take about {:.3g} s, and the allocation ends before",
-                                 time_.estimate(*next)));
+    const double takes_s = time_.estimate(*next);
+    send_not_started(
+        next->id, EndCause::kNoTime,
+        takes_s > 0 ? fmt::format("not started: it would take about {:.3g} s, and the allocation ends before",
+                                  takes_s)
+                    : std::string("not started: the allocation is about to end"));
     placement_.drop_next();
   }
 }
