@@ -97,13 +97,6 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
            {"slurm: {extra: [--job-name=mine]}\n", 17, ErrorKind::kInvalidValue, "--job-name"},
            {"slurm: {extra: [--clusters=other]}\n", 17, ErrorKind::kInvalidValue, "--clusters"},
            {"slurm: {extra: [--wait]}\n", 17, ErrorKind::kInvalidValue, "--wait"},
-           {"slurm: {extra: [--arra=0-3]}\n", 17, ErrorKind::kInvalidValue, "--arra"},
-           {"slurm: {extra: [\"--time 10\"]}\n", 17, ErrorKind::kInvalidValue, "--time"},
-           {"slurm: {extra: [--requeue]}\n", 17, ErrorKind::kInvalidValue, "--requeue"},
-           {"slurm: {extra: [--node=2]}\n", 17, ErrorKind::kInvalidValue, "--node"},
-           {"ssh: {directory: $HOME/x}\n", 18, ErrorKind::kInvalidValue, "directory"},
-           {"ssh: {directory: ~me/x}\n", 18, ErrorKind::kInvalidValue, "directory"},
-           {"ssh: {hosts: [{host: a, agent: ~me/x}]}\n", 32, ErrorKind::kInvalidValue, "agent"},
            {"gridengine: {extra: [\"-t 1-3\"]}\n", 22, ErrorKind::kInvalidValue, "-t"},
            {"gridengine: {extra: [\"-N other\"]}\n", 22, ErrorKind::kInvalidValue, "-N"},
            {"gridengine: {extra: [queue]}\n", 22, ErrorKind::kInvalidValue, "queue"},
@@ -124,6 +117,26 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
     const Error error = error_in(read_site({file("bad.yaml", text)}));
     EXPECT_TRUE(error.file.ends_with("bad.yaml")) << error.file;
     EXPECT_THAT(error, testing::AllOf(At(1, column), IsError(kind, subject))) << text;
+  }
+}
+
+TEST_F(SiteTest, BeginningsOfOptionsAndWhatOnlyAShellFillsInAreRefused) {
+  struct Refusal {
+    const char* text;
+    int column;
+    const char* subject;
+  };
+  for (const auto& [text, column, subject] : std::initializer_list<Refusal>{
+           {"slurm: {extra: [--arra=0-3]}\n", 17, "--arra"},
+           {"slurm: {extra: [\"--time 10\"]}\n", 17, "--time"},
+           {"slurm: {extra: [--requeue]}\n", 17, "--requeue"},
+           {"slurm: {extra: [--node=2]}\n", 17, "--node"},
+           {"ssh: {directory: $HOME/x}\n", 18, "directory"},
+           {"ssh: {directory: ~me/x}\n", 18, "directory"},
+           {"ssh: {hosts: [{host: a, agent: ~me/x}]}\n", 32, "agent"},
+       }) {
+    const Error error = error_in(read_site({file("bad.yaml", text)}));
+    EXPECT_THAT(error, testing::AllOf(At(1, column), IsError(ErrorKind::kInvalidValue, subject))) << text;
   }
 }
 
