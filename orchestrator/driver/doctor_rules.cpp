@@ -88,6 +88,14 @@ Finding judge_file(const json& probe, const NodeWants& wants) {
               wants.folder)};
 }
 
+Finding judge_working_folder(const json& probe, const NodeWants& wants) {
+  const std::string is = access_there(probe, wants.working), what = wants.node + " working folder";
+  if (is == "writable" || is == "readable") return {what, Health::kGood, wants.working};
+  return {what, Health::kBad,
+          fmt::format("{} is {} there: copy it there, or set workload.folder", wants.working,
+                      is.empty() ? "unknown" : is)};
+}
+
 Finding judge_path(const json& probe, const NodeWants& wants, const std::string& path, const char* wanted) {
   const std::string is = access_there(probe, path);
   const bool folder = std::string(wanted) == "writable";
@@ -155,6 +163,7 @@ std::vector<Finding> judge_node(const json& probe, const NodeWants& wants) {
   if (!wants.folder.empty()) out.push_back(judge_path(probe, wants, wants.folder, "writable"));
   if (!wants.file.empty()) out.push_back(judge_file(probe, wants));
   if (!wants.rank.empty()) out.push_back(judge_path(probe, wants, wants.rank, "executable"));
+  if (!wants.working.empty()) out.push_back(judge_working_folder(probe, wants));
   out.push_back(judge_clock(probe, wants));
   out.push_back(judge_declared(probe, wants));
   if (const auto shm = probe.find("shm_bytes"); shm != probe.end() && shm->is_number())

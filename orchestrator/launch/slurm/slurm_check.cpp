@@ -79,7 +79,8 @@ std::vector<std::string> srun_words(const CheckRequest& request, const SlurmOpti
   for (const auto& word : {request.programs.agent.string(), std::string("--probe"),
                            request.db.parent_path().string(), request.programs.rank.string()})
     words.push_back(word);
-  if (!file.empty()) words.push_back(file);
+  for (const auto& path : {file, request.working_folder})
+    if (!path.empty()) words.push_back(path);
   return words;
 }
 
@@ -123,6 +124,7 @@ std::vector<Finding> check_nodes(const CheckRequest& request, const SlurmOptions
                           file.path(),
                           request.programs.rank.string(),
                           request.hardware,
+                          request.working_folder,
                           true,
                           asked,
                           answered};
