@@ -57,6 +57,7 @@ struct SettingCheck {
     kClock,      // the same with hours, minutes and seconds
     kHardware,   // a catalogue name
     kHost,       // a name as ssh takes it
+    kHostPath,   // a path on hosts that ssh reaches
     kNumber,     // from min to max, both included
   };
   Form form = Form::kAny;
@@ -91,6 +92,9 @@ constexpr SettingCheck hardware_name() {
 }
 constexpr SettingCheck host_name() {
   return {.form = Form::kHost};
+}
+constexpr SettingCheck host_path() {
+  return {.form = Form::kHostPath};
 }
 constexpr SettingCheck range(double min, double max) {
   return {.form = Form::kNumber, .min = min, .max = max};

@@ -34,7 +34,7 @@ int clean(Io& io, const SweepSelector& where, bool yes) {
   auto store = store::Store::open(where.db, yes ? store::Mode::kReadWrite : store::Mode::kReadOnly);
   if (!store && yes) store = store::Store::open(where.db, store::Mode::kReadOnly);
   if (!store) return refuse(io, store.error());
-  auto found = driver::LeftoversOfRuns::find(**store);
+  auto found = driver::LeftoversOfRuns::find(**store, where.db);
   if (!found) return refuse(io, found.error());
   const auto folders = driver::folders_of_killed_rehearsals();
   const bool any = found->any() || !folders.empty();

@@ -1,5 +1,7 @@
 // sweep status: how far a sweep is.
 
+#include <fmt/format.h>
+
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -8,6 +10,7 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/status_board.h"
 #include "orchestrator/driver/holder.h"
+#include "orchestrator/driver/orchestrator_job.h"
 #include "orchestrator/run/run_sweep.h"
 #include "schema/rehearsal.h"
 
@@ -38,6 +41,10 @@ int status(Io& io, const SweepSelector& where, bool watch, bool as_json) {
   auto view = answers::status_view(progress_of(opened->sweep, *shot), *shown);
   if (auto added = add_details(view, *opened->store, opened->sweep, *shown); !added)
     return refuse(io, added.error());
+  const auto holder = opened->store->lease(opened->sweep.id);
+  if (holder && !*holder)
+    if (const auto job = driver::living_orchestrator_job(where.db, opened->sweep.name); job && *job)
+      view.now.push_back(fmt::format("waits as Slurm job {}", **job));
   io.out << answers::status_block(view, io.out_is_terminal ? static_cast<std::size_t>(io.width) : 0)
          << answers::rehearsed_line(is_rehearsal(opened->sweep.name));
   return kAnswered;

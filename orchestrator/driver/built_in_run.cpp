@@ -10,13 +10,24 @@
 
 namespace sweep::driver {
 
+namespace {
+
+// Nothing of it is expanded: it may have any number of points.
+Expected<grid::Grid> unexpanded(const std::string& file) {
+  constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
+  return grid::read_file(file, {kAny, interop::built_in_recipes()});
+}
+
+}  // namespace
+
 Expected<LaunchSettings> launch_settings_of(const std::string& grid) {
   if (grid.empty()) return LaunchSettings();
-  // Nothing of it is expanded: it may have any number of points.
-  constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
-  const auto read = grid::read_file(grid, {kAny, interop::built_in_recipes()});
-  if (!read) return tl::unexpected(read.error());
-  return read->launch;
+  return unexpanded(grid).map([](const grid::Grid& read) { return read.launch; });
+}
+
+Expected<std::string> working_folder_of(const std::string& grid) {
+  if (grid.empty()) return std::string();
+  return unexpanded(grid).map([](const grid::Grid& read) { return read.working_folder; });
 }
 
 Expected<LaunchChoice> launcher_of(const SelfTestRequest& request) {

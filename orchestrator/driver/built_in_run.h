@@ -19,6 +19,8 @@ struct SelfTestRequest {
 
 // A grid file's launch section; of no file: an empty one.
 Expected<LaunchSettings> launch_settings_of(const std::string& grid);
+// The working folder of a grid file's command; empty: it states none.
+Expected<std::string> working_folder_of(const std::string& grid);
 // Where `sweep run` would run trials with these settings.
 Expected<LaunchChoice> launcher_of(const SelfTestRequest&);
 

@@ -15,6 +15,9 @@ Expected<std::vector<Finding>> check_cluster(const ClusterCheckRequest& request,
   check.programs = program_paths(request.selftest.launch);
   check.db = std::filesystem::absolute(request.selftest.db);
   check.hardware = request.hardware, check.nodes = request.nodes;
+  const auto folder = working_folder_of(request.selftest.grid);
+  if (!folder) return tl::unexpected(folder.error());
+  check.working_folder = *folder;
   check.judge = judge_node;
   auto findings = choice->config->check(check);
   if (!findings) return findings;

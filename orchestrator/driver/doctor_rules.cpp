@@ -72,10 +72,32 @@ Finding judge_version(const json& probe, const NodeWants& wants) {
                       has, wants.version)};
 }
 
+std::string access_there(const json& probe, const std::string& path) {
+  const auto paths = probe.find("paths");
+  return paths != probe.end() && paths->is_object() ? text(*paths, path.c_str()) : std::string();
+}
+
+// Another disk of the same name is writable too.
+Finding judge_file(const json& probe, const NodeWants& wants) {
+  const std::string is = access_there(probe, wants.file), what = wants.node + " shared disk";
+  if (!is.empty() && is != "absent") return {what, Health::kGood, "it sees what is written here"};
+  return {what, Health::kBad,
+          fmt::format(
+              "a file that was written into {} here is not there: the database must lie on a filesystem that "
+              "all nodes share: name another place with --db",
+              wants.folder)};
+}
+
+Finding judge_working_folder(const json& probe, const NodeWants& wants) {
+  const std::string is = access_there(probe, wants.working), what = wants.node + " working folder";
+  if (is == "writable" || is == "readable") return {what, Health::kGood, wants.working};
+  return {what, Health::kBad,
+          fmt::format("{} is {} there: copy it there, or set workload.folder", wants.working,
+                      is.empty() ? "unknown" : is)};
+}
+
 Finding judge_path(const json& probe, const NodeWants& wants, const std::string& path, const char* wanted) {
-  const json none = json::object();
-  const json& paths = probe.contains("paths") && probe["paths"].is_object() ? probe["paths"] : none;
-  const std::string is = text(paths, path.c_str());
+  const std::string is = access_there(probe, path);
   const bool folder = std::string(wanted) == "writable";
   const std::string what = wants.node + (folder ? " folder" : " rank program");
   if (is == wanted) return {what, Health::kGood, path};
@@ -139,7 +161,9 @@ std::vector<Finding> judge_node(const json& probe, const NodeWants& wants) {
   std::vector<Finding> out{judge_version(probe, wants)};
   if (out[0].health == Health::kBad) return out;  // another version's words mean what they meant to it
   if (!wants.folder.empty()) out.push_back(judge_path(probe, wants, wants.folder, "writable"));
+  if (!wants.file.empty()) out.push_back(judge_file(probe, wants));
   if (!wants.rank.empty()) out.push_back(judge_path(probe, wants, wants.rank, "executable"));
+  if (!wants.working.empty()) out.push_back(judge_working_folder(probe, wants));
   out.push_back(judge_clock(probe, wants));
   out.push_back(judge_declared(probe, wants));
   if (const auto shm = probe.find("shm_bytes"); shm != probe.end() && shm->is_number())

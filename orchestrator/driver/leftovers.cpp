@@ -9,6 +9,7 @@
 #include "base/expected.h"
 #include "orchestrator/driver/holder.h"
 #include "orchestrator/driver/launchers.h"
+#include "orchestrator/driver/orchestrator_job.h"
 #include "runtime/attempt_token.h"
 #include "schema/spool.h"
 #include "schema/sweep_options.h"
@@ -37,8 +38,9 @@ Expected<std::map<std::string, std::vector<launch::AllocationPlace>>> places_by_
 
 }  // namespace
 
-Expected<LeftoversOfRuns> LeftoversOfRuns::find(store::Store& store) {
+Expected<LeftoversOfRuns> LeftoversOfRuns::find(store::Store& store, const std::filesystem::path& db) {
   LeftoversOfRuns out;
+  out.db_ = db;
   const auto sweeps = store.sweeps();
   if (!sweeps) return tl::unexpected(sweeps.error());
   for (const auto& sweep : *sweeps) {
@@ -56,7 +58,10 @@ Expected<LeftoversOfRuns> LeftoversOfRuns::find(store::Store& store) {
 Expected<void> LeftoversOfRuns::add(store::Store& store, const store::SweepRow& sweep) {
   const auto rows = store.allocations(sweep.id);
   if (!rows) return tl::unexpected(rows.error());
-  OfSweep& left_of_it = ended_.emplace_back(OfSweep{sweep, {}, {}});
+  OfSweep& left_of_it = ended_.emplace_back(OfSweep{sweep, {}, {}, {}});
+  const auto job = living_orchestrator_job(db_, sweep.name);
+  if (!job) return tl::unexpected(job.error());
+  left_of_it.orchestrator_job = *job;
   for (const auto& row : *rows)
     if (!marked_processes(allocation_key(row.id, row.spool)).empty())
       left_of_it.with_processes.push_back(row);
@@ -86,8 +91,12 @@ std::vector<std::string> LeftoversOfRuns::lines() const {
     for (const auto& row : each.with_processes)
       for (const auto& process : marked_processes(allocation_key(row.id, row.spool)))
         out.push_back(fmt::format("process {}  {}  of allocation {}", process.pid, process.command, row.id));
-  for (const auto& each : ended_)
+  for (const auto& each : ended_) {
+    if (each.orchestrator_job)
+      out.push_back(
+          fmt::format("Slurm job {}  that is to run sweep {}", *each.orchestrator_job, each.sweep.name));
     for (const auto& left : each.elsewhere) append(out, left->lines());
+  }
   return out;
 }
 
@@ -101,13 +110,16 @@ std::vector<std::string> LeftoversOfRuns::unanswered() const {
 std::vector<std::string> LeftoversOfRuns::end(store::Store& store) {
   std::vector<std::string> failed;
   for (const auto& each : ended_) {
-    if (each.with_processes.empty() && each.elsewhere.empty()) continue;
+    if (each.with_processes.empty() && each.elsewhere.empty() && !each.orchestrator_job) continue;
     // A database that cannot be written keeps no run from being ended: no other run can begin there.
     const auto other = store.take_lease(each.sweep.id);
     if (other && *other) {
       failed.push_back(fmt::format("sweep {}: {}: left alone", each.sweep.name, standing_text(**other)));
       continue;
     }
+    if (each.orchestrator_job)
+      if (const auto ended = cancel_waiting_job(db_, each.sweep.name); !ended)
+        failed.push_back(ended.error().message);
     for (const auto& left : each.elsewhere) append(failed, left->end());
     // Last: an agent of a job on this machine ends its ranks itself when the job is cancelled. Killed before that, it
     // would leave a failed job.

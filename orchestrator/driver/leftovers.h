@@ -1,7 +1,9 @@
 // Leftovers of the ended runs of a database: processes of this machine, jobs of schedulers, processes and
 // folders of other hosts.
 #pragma once
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,7 @@ struct RunningSweep {
 class LeftoversOfRuns {
  public:
   // Asks the launchers of all sweeps that no process runs. Error: one of them cannot be asked.
-  static Expected<LeftoversOfRuns> find(store::Store&);
+  static Expected<LeftoversOfRuns> find(store::Store&, const std::filesystem::path& db);
 
   const std::vector<RunningSweep>& running() const { return running_; }
   bool any() const;
@@ -34,9 +36,11 @@ class LeftoversOfRuns {
     store::SweepRow sweep;
     std::vector<store::AllocationRow> with_processes;  // on this machine
     std::vector<std::unique_ptr<launch::Leftovers>> elsewhere;
+    std::optional<i64> orchestrator_job;  // a Slurm job that is to run the sweep
   };
   Expected<void> add(store::Store&, const store::SweepRow&);
 
+  std::filesystem::path db_;
   std::vector<RunningSweep> running_;
   std::vector<OfSweep> ended_;
 };

@@ -35,10 +35,12 @@ std::vector<Finding> judge_node_trial(const SelfTestReport& report, const Trial&
   else
     out.push_back(
         {"ports", Health::kBad,
-         fmt::format(
-             "the agents of {} of {} nodes met: {}; they talk TCP on ephemeral ports of one interface: "
-             "name it with interface, and let the nodes reach each other on it",
-             there, trial.nodes, events.empty() ? report.why : events)});
+         fmt::format("the agents of {} of {} nodes met: {}{}", there, trial.nodes,
+                     events.empty() ? report.why : events,
+                     there == 0
+                         ? ""
+                         : "; they talk TCP on ephemeral ports of one interface: name it with interface, and "
+                           "let the nodes reach each other on it")});
   if (found == report.outcomes.end() || found->second.outcome != Outcome::kOk) {
     out.push_back(
         {"loop", Health::kBad,

@@ -101,16 +101,21 @@ tl::expected<SubmittedJob, SubmitError> submit_orchestrator(const OrchestratorJo
   return SubmittedJob{*number, false, {}, job.log};
 }
 
-Expected<std::optional<i64>> cancel_waiting_job(const fs::path& db, const std::string& sweep) {
+Expected<std::optional<i64>> living_orchestrator_job(const fs::path& db, const std::string& sweep) {
   std::error_code ec;
   if (!fs::exists(orchestrator_script_file(db), ec)) return std::optional<i64>();
   const auto job = living_job(launch::orchestrator_job_name(fs::absolute(db), sweep));
   if (!job) return tl::unexpected(job.error());
-  if (!*job) return std::optional<i64>();
-  const auto number = std::to_string((*job)->id);
+  return *job ? std::optional((*job)->id) : std::nullopt;
+}
+
+Expected<std::optional<i64>> cancel_waiting_job(const fs::path& db, const std::string& sweep) {
+  const auto job = living_orchestrator_job(db, sweep);
+  if (!job || !*job) return job;
+  const auto number = std::to_string(**job);
   if (const auto answer = ask_slurm({"scancel", number}); !answer.ok())
     return fail(fmt::format("scancel {}: {}", number, answer.err));
-  return std::optional((*job)->id);
+  return job;
 }
 
 }  // namespace sweep::driver

@@ -41,6 +41,9 @@ struct SubmitError {
 tl::expected<SubmittedJob, SubmitError> submit_orchestrator(const OrchestratorJobRequest&,
                                                             const LaunchChoice&);
 
+// The sweep's orchestrator that waits in Slurm's queue or runs: its number; nullopt: there is none.
+Expected<std::optional<i64>> living_orchestrator_job(const std::filesystem::path& db,
+                                                     const std::string& sweep);
 // Cancels the sweep's orchestrator while it waits in Slurm's queue. Returns its number; nullopt: there was
 // none.
 Expected<std::optional<i64>> cancel_waiting_job(const std::filesystem::path& db, const std::string& sweep);

@@ -87,6 +87,7 @@ Status read_command(Reading& in, Grid& grid, const BuiltInRecipes& recipes) {
     in.spec.scope.set_values(axis.slot, axis.values);
   }
   grid.recipe = workload->recipe;
+  grid.working_folder = workload->folder;
   in.spec.workload.emplace(std::move(*workload));
   return {};
 }

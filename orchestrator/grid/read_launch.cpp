@@ -150,6 +150,12 @@ class LaunchReader {
         return check_hardware(node.place, out);
       case Form::kHost:
         return check_host(node.place, out);
+      case Form::kHostPath:
+        // Of all that a shell would fill in, only the home folder is.
+        if (out.starts_with('$') || (out.starts_with('~') && out != "~" && !out.starts_with("~/")))
+          return bad(
+              fmt::format("is '{}'; write ~/ for the home folder on the host, or the whole path", out));
+        break;
       case Form::kAny:
       case Form::kText:
       case Form::kNumber:
@@ -165,7 +171,8 @@ class LaunchReader {
                   fmt::format("{} is '{}'; use one of {}", key.key, text, fmt::join(known, ", ")));
   }
 
-  // Options that would keep a job from being found again, or from ending when its agent does, are refused.
+  // Options that would keep a job from being found again, or from ending when its agent does, are refused. A batch system
+  // takes the beginning of a long name for the name.
   Status option(const LaunchKey& key, const Node& node, const std::string& text) const {
     if (!text.starts_with(key.check.begins))
       return refuse(
@@ -173,7 +180,7 @@ class LaunchReader {
           fmt::format("'{}' in {} is no option: it does not begin with {}", text, key.key, key.check.begins));
     const auto name = std::string_view(text).substr(0, text.find_first_of("= \t"));
     const auto taken = given(key.check);
-    if (std::ranges::find(taken, name) == taken.end()) return {};
+    if (std::ranges::none_of(taken, [&](std::string_view each) { return each.starts_with(name); })) return {};
     return refuse(
         node.place, {ErrorKind::kInvalidValue, name},
         fmt::format("{} cannot be in {}; leave it out. {} takes {}", name, key.key, key.key, key.sentence));

@@ -30,8 +30,10 @@ struct NodeWants {
   std::string node;      // its name, for people
   std::string version;   // version of this program
   std::string folder;    // must be writable there
+  std::string file;      // written in that folder here a moment ago: must be there
   std::string rank;      // must be a program there
   std::string hardware;  // catalogue name; its GPUs must be there
+  std::string working;   // working folder of the grid's command; must be there
   bool shared = false;   // the folder is this machine's own, seen from there
   std::int64_t asked_unix_ns = 0, answered_unix_ns = 0;
 };
@@ -41,6 +43,7 @@ struct CheckRequest {
   std::filesystem::path db;      // path, absolute, that the database of a run would have
   std::string hardware = "cpu";  // hardware of the trial over the nodes
   i64 nodes = 2;
+  std::string working_folder;  // of the grid's command; empty: none is stated
   // Judges the answer of a node's probe.
   std::function<std::vector<Finding>(const nlohmann::json& probe, const NodeWants&)> judge;
 };

@@ -33,6 +33,14 @@ bool serves(const Capacity& held, const store::Demand& group) {
          held.gpus_per_node >= group.gpus_per_node;
 }
 
+// Trials of a group that allocations with time to spare can run at once.
+i64 places_in(const std::vector<Capacity>& held, const store::Demand& group) {
+  i64 places = 0;
+  for (const Capacity& each : held)
+    if (serves(each, group) && each.spare_s > 0) places += each.nodes / group.nodes;
+  return places;
+}
+
 // The part of a group's node-seconds that the held allocations can take.
 double cover(const store::Demand& group, double work, std::vector<Capacity>& held) {
   for (Capacity& each : held) {
@@ -104,8 +112,10 @@ std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>& groups,
   std::vector<Wanted> out;
   for (const store::Demand& group : ordered) {
     const auto nodes = static_cast<double>(group.nodes);
+    i64 places = places_in(held, group);
     double work = cover(group, seconds_of(group) * nodes, held);
-    while (work > 0 && room.places > 0 && group.nodes <= room.nodes) {
+    // One trial needs one place, however long it takes.
+    while (work > 0 && places < group.trials && room.places > 0 && group.nodes <= room.nodes) {
       const i64 useful = std::min(group.trials, static_cast<i64>(std::ceil(work / (nodes * target))));
       const i64 each = bounds.most_nodes_each > 0 ? std::min(room.nodes, bounds.most_nodes_each) : room.nodes;
       const i64 side_by_side = std::clamp<i64>(useful, 1, std::max<i64>(1, each / group.nodes));
@@ -116,6 +126,7 @@ std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>& groups,
       held.push_back(
           {group.hardware, total, group.gpus_per_node, target * static_cast<double>(total) - share});
       work -= share;
+      places += total / group.nodes;
       room.nodes -= total, room.idle -= total, --room.places;
     }
   }
@@ -130,6 +141,12 @@ std::optional<std::string> beyond_bounds(const std::vector<store::Demand>& group
   i64 smallest = groups.front().nodes;
   for (const auto& group : groups) smallest = std::min(smallest, group.nodes);
   if (smallest <= bounds.max_nodes) return std::nullopt;
+  if (bounds.all_nodes)
+    return fmt::format(
+        "the trials that are left need {} nodes or more, and the job has {}; take a larger job, or jobs of "
+        "sweep's own "
+        "with --on slurm",
+        smallest, bounds.max_nodes);
   return fmt::format(
       "the trials that are left need {} nodes or more, and max_nodes is {}; raise it to run them", smallest,
       bounds.max_nodes);

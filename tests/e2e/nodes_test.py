@@ -8,6 +8,7 @@ import pathlib
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -106,6 +107,22 @@ class NodesTest(unittest.TestCase):
         ranks = [line["body"]["effective"] for line in it.lines("rank_record", 3)]
         self.assertTrue(all(len(rank["cores"]) == cores and len(rank["devices"].split(",")) == cores for rank in ranks), ranks)
         it.finish()
+
+    def test_a_full_disk_is_no_crash_of_the_trial(self):
+        it = self.agents(2)
+        folder = it.spool(1) / "attempts"
+        folder.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", folder], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest("mounting a small tmpfs is not permitted: " + mounted.stderr.strip())
+        self.addCleanup(subprocess.run, ["umount", "-l", folder], check=True)
+        (folder / "all").write_bytes(bytes(4096))
+        it.start()
+        it.post("attempt", agents.attempt(1, ranks=2, nodes=2))
+        it.post("attempt", agents.attempt(2, ranks=2, nodes=2))
+        self.assertEqual([it.end_of(number)["cause"] for number in (1, 2)], ["agent_stopping"] * 2, it.tell())
+        self.assertIn("No space left", it.end_of(1)["evidence"]["why"])
+        it.expect(lambda line: line["kind"] == "bye", "the agent left by itself")
 
     def test_node_that_starts_late(self):
         """A node's zygote stands still: its ranks come by exec once the deadline of starting is over. Who waits for them does not hang."""

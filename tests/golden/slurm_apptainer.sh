@@ -11,7 +11,8 @@
 # One allocation of sweep: many trials, one after another, until the agent is told to finish.
 if [ "${SLURM_RESTART_COUNT:-0}" -ne 0 ]; then echo 'started again by Slurm: nothing is done' >&2; exit 0; fi
 export SWEEP_ATTEMPT=...
-exec /opt/sweep/bin/sweep-agent run --spool '/shared/my sweeps/r.db.spool/a0001-0badcafe' --allocation a0001-0badcafe --incarnation 1 --slots 1 --rank-program '/shared/my sweeps/r.db.spool/a0001-0badcafe/rank-in-container' --idle-limit 300 --time-limit "$((1680 - SECONDS))"
+left=$((1680 - SECONDS))
+exec /opt/sweep/bin/sweep-agent run --spool '/shared/my sweeps/r.db.spool/a0001-0badcafe' --allocation a0001-0badcafe --incarnation 1 --slots 1 --rank-program '/shared/my sweeps/r.db.spool/a0001-0badcafe/rank-in-container' --idle-limit 300 --time-limit "$left"
 --- rank-in-container
 #!/bin/sh
 # Starts a rank in its container; the agent stays outside.

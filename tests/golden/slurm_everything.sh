@@ -29,4 +29,6 @@ if [ "${SLURM_RESTART_COUNT:-0}" -ne 0 ]; then echo 'started again by Slurm: not
 module load cuda/13
 export NCCL_DEBUG=INFO
 export SWEEP_ATTEMPT=...
-exec /opt/sweep/bin/sweep-agent run --spool '/shared/my sweeps/r.db.spool/a0001-0badcafe' --allocation a0001-0badcafe --incarnation 1 --slots 1 --rank-program /opt/sweep/bin/sweep-rank --idle-limit 300 --nodes 4 --peers slurm --lease 15 --interface ib0 --time-limit "$((1620 - SECONDS))"
+left=$((1620 - SECONDS))
+if [ "$left" -le 0 ]; then echo 'the prologue took all of the time of the job' >&2; exit 1; fi
+exec /opt/sweep/bin/sweep-agent run --spool '/shared/my sweeps/r.db.spool/a0001-0badcafe' --allocation a0001-0badcafe --incarnation 1 --slots 1 --rank-program /opt/sweep/bin/sweep-rank --idle-limit 300 --nodes 4 --peers slurm --lease 15 --interface ib0 --time-limit "$left"

@@ -295,7 +295,7 @@ int leave_record(const RankLaunch& launch, RankRecord& record, ProgressWriter& p
     std::fprintf(stderr, "sweep-agent command: %s\n", record.message.c_str());
   if (!written) std::fprintf(stderr, "sweep-agent command: %s\n", written.error().message.c_str());
   progress.phase(Phase::kDone);
-  return written ? 0 : 1;
+  return exit_code_of(written);
 }
 
 // The agent reads the signal of this process, and the kernel's counters, to tell an OOM kill from another.

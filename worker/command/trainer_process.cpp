@@ -26,6 +26,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string this_host() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
 i64 local_world(const Attempt& attempt) {
   return std::max<i64>(1, attempt.trial.world() / std::max<i64>(1, attempt.trial.nodes));
 }
@@ -142,7 +148,9 @@ Expected<Prepared> prepare(const CommandSpec& spec, const Attempt& attempt, cons
   SWEEP_TRY(write_files(spec.files, launch, value_of));
   SWEEP_TRY(provide_python_modules(launch, !attempt.starts_every_rank(), out.environment));
   out.folder = spec.folder.empty() ? files_folder(launch).string() : spec.folder;
-  if (!fs::is_directory(out.folder)) return fail(fmt::format("the folder {} is not there", out.folder));
+  if (!fs::is_directory(out.folder))
+    return fail(fmt::format("the working folder {} is not on {}: copy it there, or set workload.folder",
+                            out.folder, this_host()));
   return out;
 }
 

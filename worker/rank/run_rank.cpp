@@ -361,7 +361,7 @@ int leave_record(const RankLaunch& launch, RankRecord& record, RankRun& run, boo
   if (record.outcome != Outcome::kOk) std::fprintf(stderr, "sweep-rank: %s\n", record.message.c_str());
   if (!written) std::fprintf(stderr, "sweep-rank: %s\n", written.error().message.c_str());
   run.progress().phase(Phase::kDone);
-  return written ? (knows_its_attempt ? 0 : kNoAttempt) : 1;
+  return written && !knows_its_attempt ? kNoAttempt : exit_code_of(written);
 }
 
 }  // namespace

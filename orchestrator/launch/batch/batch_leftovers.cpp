@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -22,10 +23,14 @@ Expected<std::vector<JobStatus>> living_of(const BatchQuestions& ask,
   return ask.living(names);
 }
 
-// Steps of an existing job are not jobs: the scheduler does not list them by our names.
-bool is_own_job(const BatchQuestions& ask, const AllocationPlace& place) {
+// Whether its record keeps a run from going on, and can be dropped: it is a job of its own, or a step of an existing
+// job that is over. The scheduler does not list steps by our names.
+Expected<bool> has_record_to_drop(const BatchQuestions& ask, const AllocationPlace& place) {
+  if (!place.open) return false;
   const auto record = read_record(place.spool, ask.record);
-  return record && *record && integer_of(**record, "standing") == 0;
+  if (!record || !*record) return false;
+  const i64 existing_job = integer_of(**record, "standing");
+  return existing_job == 0 ? Expected<bool>(true) : ask.is_over(existing_job);
 }
 
 class BatchLeftovers final : public Leftovers {
@@ -38,6 +43,9 @@ class BatchLeftovers final : public Leftovers {
     for (const auto& job : jobs_)
       out.push_back(
           fmt::format("{} job {}  {}  {}  {}", ask_.scheduler, job.number, job.name, job.state, job.nodes));
+    for (const auto& place : recorded_)
+      if (std::ranges::find(jobs_, ask_.job_name(place.id), &JobStatus::name) == jobs_.end())
+        out.push_back(fmt::format("record of allocation {}, whose job is over", place.id));
     return out;
   }
   std::vector<std::string> end() override {
@@ -76,8 +84,11 @@ Expected<std::unique_ptr<Leftovers>> batch_leftovers(BatchQuestions ask,
   auto jobs = living_of(ask, {places.begin(), places.end()});
   if (!jobs) return tl::unexpected(jobs.error());
   std::vector<AllocationPlace> recorded;
-  for (const auto& place : places)
-    if (place.open && is_own_job(ask, place)) recorded.push_back(place);
+  for (const auto& place : places) {
+    const auto record = has_record_to_drop(ask, place);
+    if (!record) return tl::unexpected(record.error());
+    if (*record) recorded.push_back(place);
+  }
   return std::make_unique<BatchLeftovers>(std::move(ask), std::move(*jobs), std::move(recorded));
 }
 

@@ -16,6 +16,8 @@ struct BatchQuestions {
   // Jobs of these names that have not ended. Error: the scheduler does not answer.
   std::function<Expected<std::vector<JobStatus>>(const std::vector<std::string>& names)> living;
   std::function<Expected<void>(i64 number)> cancel;
+  // Whether an existing job, whose step an allocation was, has ended or is no longer known.
+  std::function<Expected<bool>(i64 number)> is_over;
   std::function<std::string(const AllocationId&)> job_name;
 };
 

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 
+#include "base/files.h"
+#include "orchestrator/launch/commands.h"
+
 namespace sweep::launch {
 namespace {
 
 // Seconds that a file system may be away.
 constexpr double kFolderAwayFor = 3;
+constexpr std::uint64_t kLogTail = 400;  // bytes of a log that people are shown
 
 }  // namespace
 
@@ -44,7 +48,30 @@ void JobMail::look_for_last_message() {
   if (!bye) return;
   last_message_at_s_ = job_->host().now_s();
   job_->host().poll_soon();
-  job_->handle(BatchJobEvent::kBye, {bye->reason, false, bye->cause != spool::ByeCause::kOwn});
+  const std::string reason =
+      bye->cause == spool::ByeCause::kSignal
+          ? fmt::format("{} was told to end (scancel, preempted, requeued or near its time limit)",
+                        job_->title())
+          : bye->reason;
+  job_->handle(BatchJobEvent::kBye, {reason, false, bye->cause != spool::ByeCause::kOwn});
+}
+
+std::string JobMail::last_of_log() const {
+  if (agent_spoke_ || job_->mail().has_outbox()) return {};
+  const auto& spool = job_->request().spool;
+  const auto log = spool / fmt::format("{}.log", job_->host().scheduler().record());
+  std::error_code ec;
+  if (!std::filesystem::exists(log, ec))
+    return fmt::format(
+        "; it wrote nothing into {}: if its nodes do not see that folder, put the database onto a disk "
+        "that they share (`sweep doctor --on {}`)",
+        spool.string(), job_->host().scheduler().record());
+  const std::uint64_t size = files::size_of(log);
+  std::string line = last_line(files::read_from(log, size - std::min(size, kLogTail), kLogTail).value_or(""));
+  if (line.empty()) return fmt::format("; its log {} is empty", log.string());
+  std::ranges::replace_if(
+      line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return fmt::format("; {} ends with: {}", log.string(), line);
 }
 
 // Without its folder the agent can report nothing.

@@ -45,6 +45,7 @@ void JobStatusReader::apply(const JobStatus& status) {
   JobSightings& seen = job_->seen();
   if (!status.nodes.empty()) seen.nodes = status.nodes;
   if (status.phase == Phase::kEnded) return over(status);
+  seen.over_since_s.reset();
   const bool running = status.phase == Phase::kRunning || status.phase == Phase::kSuspended;
   if (running) job_->handle(On::kSeenRunning);
   if (status.phase == Phase::kPending) job_->handle(On::kSeenQueued);
@@ -72,9 +73,11 @@ void JobStatusReader::over(const JobStatus& status) {
   const bool cancelled = job_->cancel_wanted() && status.blame == Blame::kExternal;
   const bool may_still_speak = mail_->agent_spoke() || job_->identity().adopted;
   if (!cancelled && may_still_speak && job_->host().now_s() - *seen.over_since_s < kLastWords) return;
+  // A job that was cancelled in the queue has no log.
+  const auto log = status.blame == Blame::kExternal ? std::string() : mail_->last_of_log();
   job_->handle(On::kLastWordsOver,
-               {fmt::format("{} ended without its agent's last message: {}{}", job_->title(), status.state,
-                            status.reason.empty() ? "" : " (" + status.reason + ")"),
+               {fmt::format("{} ended without its agent's last message: {}{}{}", job_->title(), status.state,
+                            status.reason.empty() ? "" : " (" + status.reason + ")", log),
                 status.blame != Blame::kExternal, status.blame == Blame::kExternal});
 }
 

@@ -39,12 +39,19 @@ Expected<bool> JobSubmission::take_up() {
   const nlohmann::json& record = **found;
   restore(request, record);
   const i64 existing_job = integer_of(record, "standing");
-  if (existing_job != scheduler.existing_job().value_or(0))
+  if (existing_job != scheduler.existing_job().value_or(0)) {
+    const auto over = existing_job == 0 ? Expected<bool>(false) : scheduler.is_over(existing_job);
+    if (!over) return over;
+    if (*over) {
+      drop_record(request.spool);
+      return false;
+    }
     return fail(fmt::format("allocation {} of an earlier run {}", request.id,
                             existing_job == 0 ? fmt::format("is a {} job of its own; go on with --on {}",
                                                             scheduler.name(), scheduler.record())
                                               : fmt::format("is a step of {} job {}; go on with --jobid {}",
                                                             scheduler.name(), existing_job, existing_job)));
+  }
   if (auto opened = job_->mail().open(); !opened) return tl::unexpected(opened.error());
   job_->identity().adopted = true;
   if (const i64 job = integer_of(record, "job"); job > 0) job_->identity().number = job;
@@ -120,8 +127,8 @@ void JobSubmission::denied() {
   const JobIdentity& identity = job_->identity();
   if (job_->state() != State::kInDoubt)
     return job_->handle(On::kDenied,
-                        {fmt::format("{} no longer knows job {}, and its agent sent no last message", name,
-                                     identity.number.value_or(0)),
+                        {fmt::format("{} no longer knows job {}, and its agent sent no last message{}", name,
+                                     identity.number.value_or(0), mail_->last_of_log()),
                          true, false});
   const bool cancelled = job_->cancel_wanted();
   if (!cancelled && submissions_ < kMostSubmissions) return submit_again();

@@ -17,7 +17,8 @@ class JobSubmission : public std::enable_shared_from_this<JobSubmission> {
       : job_(std::move(job)), mail_(std::move(mail)) {}
 
   Expected<void> begin();
-  // Takes over a job of an earlier process, as its record says. False: it was never about to be submitted.
+  // Takes over a job of an earlier process, as its record says. False: it was never about to be submitted, or was a step
+  // of another existing job, which is over.
   Expected<bool> take_up();
   // The scheduler has the job, with this number.
   void accept(i64 number);

@@ -83,6 +83,12 @@ class Scheduler {
 
   // Number of the job whose steps are started instead of jobs. nullopt: jobs of our own.
   virtual std::optional<i64> existing_job() const { return std::nullopt; }
+  // Whether such a job, of an earlier run, has ended or is no longer known. It waits for the answer: it is asked before
+  // the event loop runs. Error: no clear answer.
+  virtual Expected<bool> is_over(i64 job) const {
+    (void)job;
+    return false;
+  }
   // The longest that a job may wait in the queue.
   virtual std::optional<double> longest_wait_s() const { return std::nullopt; }
   // How long the agent may use an allocation that the scheduler gives `left` seconds more. nullopt: without

@@ -20,7 +20,16 @@ for name in $(compgen -e); do
 done
 leave() { kill -KILL "$sweep" 2>/dev/null; wait "$sweep" 2>/dev/null; }
 trap 'leave; echo "ended by Slurm; what this sweep holds lives on" >&2; exit 143' TERM
-trap 'leave; echo "near its time limit: back into the queue" >&2; scontrol requeue "$job"; exit 0' USR1
+requeue() {
+  leave
+  scontrol requeue "$job" || {
+    echo "near its time limit, and Slurm does not take job $job back into the queue: go on with sweep resume" >&2
+    exit 1
+  }
+  echo "near its time limit: back in the queue" >&2
+  exit 0
+}
+trap requeue USR1
 )";
 
 }  // namespace

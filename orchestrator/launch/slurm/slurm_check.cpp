@@ -1,5 +1,7 @@
 // The checks of `sweep doctor --on slurm`: the controller, the partition, sbatch, and one task on each node.
 #include <fmt/format.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -62,7 +64,8 @@ Finding check_submission(const CheckRequest& request, const SlurmOptions& option
 }
 
 // One task of the agent's probe on each node.
-std::vector<std::string> srun_words(const CheckRequest& request, const SlurmOptions& options) {
+std::vector<std::string> srun_words(const CheckRequest& request, const SlurmOptions& options,
+                                    const std::string& file) {
   std::vector<std::string> words{"srun", fmt::format("--nodes={}", request.nodes), "--ntasks-per-node=1",
                                  "--quiet", "--mpi=none"};
   if (options.existing_job > 0) {
@@ -76,12 +79,35 @@ std::vector<std::string> srun_words(const CheckRequest& request, const SlurmOpti
   for (const auto& word : {request.programs.agent.string(), std::string("--probe"),
                            request.db.parent_path().string(), request.programs.rank.string()})
     words.push_back(word);
+  for (const auto& path : {file, request.working_folder})
+    if (!path.empty()) words.push_back(path);
   return words;
 }
 
+// A file of a name of its own beside the database; removed with it.
+class FileBesideDatabase {
+ public:
+  explicit FileBesideDatabase(const std::filesystem::path& db)
+      : path_((db.parent_path() / ".sweep-doctor-XXXXXX").string()), fd_(::mkstemp(path_.data())) {}
+  ~FileBesideDatabase() {
+    if (fd_ < 0) return;
+    ::close(fd_);
+    ::unlink(path_.c_str());
+  }
+  FileBesideDatabase(const FileBesideDatabase&) = delete;
+  FileBesideDatabase& operator=(const FileBesideDatabase&) = delete;
+  // Empty: it could not be made, and the check of the folder says so.
+  std::string path() const { return fd_ < 0 ? std::string() : path_; }
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
 std::vector<Finding> check_nodes(const CheckRequest& request, const SlurmOptions& options) {
+  const FileBesideDatabase file(request.db);
   const auto asked = unix_ns_now();
-  const auto answer = run_alone(srun_words(request, options), kSrunLimit);
+  const auto answer = run_alone(srun_words(request, options, file.path()), kSrunLimit);
   const auto answered = unix_ns_now();
   const auto probes = objects_in(answer.out);
   if (probes.empty())
@@ -95,8 +121,10 @@ std::vector<Finding> check_nodes(const CheckRequest& request, const SlurmOptions
     const NodeWants wants{text_of(probe, "host"),
                           kVersion,
                           request.db.parent_path().string(),
+                          file.path(),
                           request.programs.rank.string(),
                           request.hardware,
+                          request.working_folder,
                           true,
                           asked,
                           answered};

@@ -122,7 +122,12 @@ class SlurmConfig final : public LaunchConfig {
     return test_submission(std::move(*script));
   }
   Expected<std::vector<Finding>> check(const CheckRequest& request) const override {
-    return check_slurm(options_, request);
+    CheckRequest within = request;
+    within.nodes = nodes_to_check(request.nodes);
+    return check_slurm(options_, within);
+  }
+  i64 nodes_to_check(i64 requested) const override {
+    return std::min(requested, options_.max_nodes.if_stated().value_or(requested));
   }
   Expected<std::unique_ptr<Leftovers>> leftovers(std::span<const AllocationPlace> places) const override {
     return slurm_leftovers(places);

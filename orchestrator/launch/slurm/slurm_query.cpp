@@ -1,5 +1,7 @@
 #include "orchestrator/launch/slurm/slurm_query.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace sweep::launch {
@@ -53,8 +55,12 @@ std::vector<JobKey> to_confirm(const std::vector<JobKey>& missing, QueryAnswer& 
   return out;
 }
 
+std::string why_failed(const CommandResult& said) {
+  return said.timed_out ? "no answer in time" : said.err.substr(0, said.err.find('\n'));
+}
+
 tl::unexpected<Error> no_answer(const CommandResult& said) {
-  return fail(said.timed_out ? "no answer in time" : said.err.substr(0, said.err.find('\n')));
+  return fail(why_failed(said));
 }
 
 }  // namespace
@@ -127,6 +133,16 @@ awaitable<Expected<QueryAnswer>> query_steps(Commands& commands, i64 existing_jo
     note({own}, answer);
   }
   co_return answer;
+}
+
+Expected<bool> slurm_job_is_over(i64 job) {
+  const CommandResult said = run_alone(squeue_of_job(job), kSlurmAnswerLimit);
+  if (!said.ok() && said.err.find("Invalid job id") != std::string::npos) return true;
+  if (!said.ok())
+    return fail(fmt::format("squeue does not say whether job {} is over: {}", job, why_failed(said)));
+  const auto facts = read_squeue(said.out);
+  if (facts.empty()) return last_line(said.out).empty();
+  return meaning_of(facts.front().state).phase == Phase::kEnded;
 }
 
 }  // namespace sweep::launch

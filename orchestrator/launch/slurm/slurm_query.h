@@ -26,4 +26,7 @@ awaitable<Expected<QueryAnswer>> query_jobs(Commands&, SlurmQueryMemory&, std::v
 awaitable<Expected<QueryAnswer>> query_steps(Commands&, i64 existing_job, std::vector<JobKey>,
                                              Scheduler::Counted);
 
+// Whether a job that we did not submit has ended or is no longer known. Waits for squeue. Error: no clear answer.
+Expected<bool> slurm_job_is_over(i64 job);
+
 }  // namespace sweep::launch

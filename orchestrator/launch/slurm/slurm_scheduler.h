@@ -27,6 +27,7 @@ class SlurmScheduler final : public Scheduler {
   awaitable<Expected<QueryAnswer>> query(std::vector<JobKey>, Counted) override;
 
   std::optional<i64> existing_job() const override;
+  Expected<bool> is_over(i64 job) const override { return slurm_job_is_over(job); }
   std::optional<double> longest_wait_s() const override {
     return pending_limit_s(options_.max_pending_minutes);
   }

@@ -162,11 +162,14 @@ Expected<std::string> slurm_script(const AllocationRequest& wanted, const SlurmO
   for (const auto& line : *options.prologue) out += line + "\n";
   const std::string mark = attempt_token(allocation_key(wanted.id, wanted.spool), 0);
   out += fmt::format("export {}={}\n", kAttemptVariable, shell_word(mark));
+  // The time that the prologue took is gone for the agent.
+  out += fmt::format("left=$(({} - SECONDS))\n", static_cast<i64>(usable_seconds(wanted.seconds, options)));
+  if (!options.prologue->empty())
+    out +=
+        "if [ \"$left\" -le 0 ]; then echo 'the prologue took all of the time of the job' >&2; exit 1; fi\n";
   out += "exec";
   for (const auto& word : head_agent_words(wanted, options, programs)) out += " " + shell_word(word);
-  // The time that the prologue took is gone for the agent.
-  return out + fmt::format(" {} \"$(({} - SECONDS))\"\n", kTimeLimitOption,
-                           static_cast<i64>(usable_seconds(wanted.seconds, options)));
+  return out + fmt::format(" {} \"$left\"\n", kTimeLimitOption);
 }
 
 }  // namespace sweep::launch

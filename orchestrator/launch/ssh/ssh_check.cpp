@@ -45,10 +45,11 @@ std::string cause_of(const SshShell::CommandResult& result, const std::string& h
 }
 
 // The probe's shell line. An agent that the settings do not name is sent along and removed again.
-std::string probe_line(const SshOptions& options, const SshHost& host, const std::string& rank) {
+std::string probe_line(const SshOptions& options, const SshHost& host, const NodeWants& wants) {
   const std::string enter = fmt::format("umask 077; mkdir -p {0} && cd {0} || exit {1}; ",
                                         remote_word(*options.directory), kNoFolder);
-  const std::string words = fmt::format("--probe \"$(pwd -P)\" {}", shell_word(rank));
+  std::string words = fmt::format("--probe \"$(pwd -P)\" {}", shell_word(wants.rank));
+  if (!wants.working.empty()) words += " " + shell_word(wants.working);
   if (!host.agent.empty()) return enter + "pwd -P; " + remote_word(host.agent) + " " + words;
   return enter + fmt::format(
                      "pwd -P; t=$(mktemp ./doctor.XXXXXX) && cat > \"$t\" && chmod 700 \"$t\" || {{ rm -f "
@@ -91,8 +92,9 @@ std::vector<Finding> check_host(const CheckRequest& request, const SshOptions& o
   wants.node = host.name, wants.version = kVersion, wants.hardware = host.hardware;
   wants.rank =
       remote_path(host.rank.empty() ? request.programs.rank.string() : host.rank, first_line(reached.out));
+  wants.working = request.working_folder;
   wants.asked_unix_ns = unix_ns_now();
-  const auto result = ask_host(options, host.name, probe_line(options, host, wants.rank),
+  const auto result = ask_host(options, host.name, probe_line(options, host, wants),
                                host.agent.empty() ? agent : "", kProbeLimit);
   wants.answered_unix_ns = unix_ns_now();
   const auto probes = objects_in(result.out);

@@ -117,6 +117,7 @@ void SshMailboxClient::attached(std::uint64_t inbox_there) {
         fmt::format("the inbox on {} is longer than ours: another orchestrator writes to it", host_));
   if (lost_) events_.notice(fmt::format("connected to {} again; going on where it broke", host_));
   lost_ = false;
+  told_.clear(), last_failure_.clear();
   connection_.attached();
   push();
   events_.mailbox_attached();
@@ -142,11 +143,14 @@ void SshMailboxClient::ended(const Channel::Ends& ends) {
   if (ends.code > 0 && ends.code != 255 && ends.code != 3 && ends.code < 128)
     return fail_for_good(
         fmt::format("the bridge on {} ended with code {}: {}", host_, ends.code, ends.words));
+  last_failure_ =
+      ends.words.empty() ? "" : ": " + why_ssh_failed(by_hand(shell_.settings(), host_), ends.words);
+  const bool is_new = told_.insert(last_failure_).second;
   if (!lost_)
     events_.notice(
-        fmt::format("lost the connection to {}{}{}; its agents go on, connecting again", host_,
-                    ends.words.empty() ? "" : ": ",
-                    ends.words.empty() ? "" : why_ssh_failed(by_hand(shell_.settings(), host_), ends.words)));
+        fmt::format("lost the connection to {}{}; its agents go on, connecting again", host_, last_failure_));
+  else if (is_new && !last_failure_.empty())
+    events_.notice(fmt::format("no connection to {} yet{}", host_, last_failure_));
   lost_ = true;
   shell_.drop(host_);
   connection_.lost(steady_s());
@@ -169,7 +173,8 @@ void SshMailboxClient::arm() {
 void SshMailboxClient::tick() {
   const double now = steady_s();
   if (connection_.given_up(now))
-    return fail_for_good(fmt::format("no contact to {} for {:.0f} s", host_, connection_.give_up_s()));
+    return fail_for_good(
+        fmt::format("no contact to {} for {:.0f} s{}", host_, connection_.give_up_s(), last_failure_));
   if (channel_ && connection_.beat_due(now)) channel_->write(encode({{{"beat", 1}}, {}}));
   if (channel_ && copy_.attached() && connection_.dead(now)) channel_->kill();  // ssh has not noticed
   if (!channel_ && connection_.reconnect_due(now)) connect();

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -89,6 +90,9 @@ class SshMailboxClient {
   std::unique_ptr<Channel> channel_;
   FrameInput input_;
   bool lost_ = false, stopped_ = false;
+  // Why connections failed since it was lost: each is told once, the last one at the end.
+  std::set<std::string> told_;
+  std::string last_failure_;
 };
 
 }  // namespace sweep::launch

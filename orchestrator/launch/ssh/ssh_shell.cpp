@@ -142,11 +142,12 @@ awaitable<SshShell::CommandResult> SshShell::ask(std::string host, std::string l
 }
 
 std::string remote_word(const std::string& path) {
+  if (path == "~") return "\"$HOME\"";
   return path.starts_with("~/") ? "\"$HOME\"" + shell_word(path.substr(1)) : shell_word(path);
 }
 
 std::string remote_path(const std::string& path, const std::string& home) {
-  return path.starts_with("~/") && !home.empty() ? home + path.substr(1) : path;
+  return (path == "~" || path.starts_with("~/")) && !home.empty() ? home + path.substr(1) : path;
 }
 
 void SshShell::drop(const std::string& host) {

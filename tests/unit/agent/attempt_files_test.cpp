@@ -2,8 +2,12 @@
 #include "worker/agent/node/attempt_files.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "schema/codec.h"
@@ -48,6 +52,21 @@ TEST_F(AttemptFilesTest, NoNodeReplacesWhatTheRanksOfAnotherRead) {
     const auto text = files::read(each->attempt_file());
     ASSERT_TRUE(text) << text.error().message;
     EXPECT_EQ(from_json<Attempt>(*parse_json(*text))->id, 7);
+  }
+}
+
+// The limit of a file's size stands for a full disk.
+TEST_F(AttemptFilesTest, AFullDiskIsTold) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  for (const rlim_t bytes : {rlim_t{0}, rlim_t{sizeof(ProgressPage) - 1}}) {
+    const rlimit none{bytes, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+    const auto made = AttemptFiles::make(folder_, folder_ / "memory" / "own", part_);
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    ASSERT_FALSE(made) << bytes;
+    EXPECT_EQ(made.error().kind, ErrorKind::kDiskFull) << made.error().message;
   }
 }
 

@@ -66,7 +66,7 @@ const json kProbe = {{"version", "1"},
                      {"unix_ns", 1'000'000'000'000},
                      {"shm_bytes", 1e12},
                      {"paths", {{"/f", "writable"}, {"/r", "executable"}}}};
-const NodeWants kWants{"n1", "1", "/f", "/r", "cpu", true, 999'000'000'000, 1'001'000'000'000};
+const NodeWants kWants{"n1", "1", "/f", "", "/r", "cpu", "", true, 999'000'000'000, 1'001'000'000'000};
 
 std::string bad_of(const json& probe, const NodeWants& wants) {
   std::string bad;
@@ -98,6 +98,16 @@ TEST(DoctorOfNodes, EachFaultHasItsRowAndTheWayOut) {
             std::string::npos);
   EXPECT_NE(bad_of(with("paths", {{"/f", "writable"}, {"/r", "readable"}}), kWants).find("n1 rank program"),
             std::string::npos);
+  NodeWants shared = kWants;
+  shared.file = "/f/written-here";
+  EXPECT_NE(bad_of(kProbe, shared).find("n1 shared disk"), std::string::npos)
+      << "another disk of the same name";
+  json sees = kProbe;
+  sees["paths"][shared.file] = "readable";
+  EXPECT_EQ(bad_of(sees, shared), "");
+  NodeWants command = kWants;
+  command.working = "/project";
+  EXPECT_NE(bad_of(kProbe, command).find("workload.folder"), std::string::npos);
   NodeWants gpus = kWants;
   gpus.hardware = "h100-sxm-80gb";
   EXPECT_NE(bad_of(kProbe, gpus).find("no GPU answers there"), std::string::npos);

@@ -1,7 +1,13 @@
 // `sweep clean` finds allocations of ended sweeps, and nothing of a sweep that is running.
 #include "orchestrator/driver/leftovers.h"
 
+#include <cstdlib>
+#include <fstream>
+
+#include "base/files.h"
+#include "orchestrator/driver/spool_root.h"
 #include "runtime/attempt_token.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/unit/driver/driver_fixture.h"
 
 namespace sweep::driver {
@@ -21,7 +27,7 @@ class LeftoversTest : public DriverTest {
 
 TEST_F(LeftoversTest, ADatabaseWithoutAllocationsHasNone) {
   auto driver = open();
-  auto found = LeftoversOfRuns::find(driver.store());
+  auto found = LeftoversOfRuns::find(driver.store(), driver.db());
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_FALSE(found->any());
   EXPECT_TRUE(found->running().empty());
@@ -31,7 +37,7 @@ TEST_F(LeftoversTest, ADatabaseWithoutAllocationsHasNone) {
 TEST_F(LeftoversTest, ASweepThatIsRunningIsLeftAlone) {
   auto driver = open();
   ASSERT_TRUE(driver.take_lease());
-  const auto found = LeftoversOfRuns::find(driver.store());
+  const auto found = LeftoversOfRuns::find(driver.store(), driver.db());
   ASSERT_TRUE(found) << found.error().message;
   ASSERT_EQ(found->running().size(), 1u);
   EXPECT_EQ(found->running()[0].name, "test");
@@ -42,7 +48,7 @@ TEST_F(LeftoversTest, AnAllocationOfALauncherThatIsNotRegisteredIsNotAskedAbout)
   auto driver = open();
   leave_allocation(driver, "pigeon");
   leave_allocation(driver, "local");
-  const auto found = LeftoversOfRuns::find(driver.store());
+  const auto found = LeftoversOfRuns::find(driver.store(), driver.db());
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_FALSE(found->any());
 }
@@ -50,9 +56,32 @@ TEST_F(LeftoversTest, AnAllocationOfALauncherThatIsNotRegisteredIsNotAskedAbout)
 TEST_F(LeftoversTest, AnAllocationOverSshThatStartedNothingNeedsNoHosts) {
   auto driver = open();
   leave_allocation(driver, "ssh");
-  const auto found = LeftoversOfRuns::find(driver.store());
+  const auto found = LeftoversOfRuns::find(driver.store(), driver.db());
   ASSERT_TRUE(found) << found.error().message;
   EXPECT_FALSE(found->any());
+}
+
+// squeue and scancel of another place know one job of every name.
+TEST_F(LeftoversTest, AJobThatIsToRunTheSweepIsListedAndCancelled) {
+  auto driver = open();
+  const TemporaryFolder programs;
+  const auto program = [&](const char* name, const std::string& line) {
+    std::ofstream(programs / name) << "#!/bin/sh\n" << line << "\n";
+    std::filesystem::permissions(programs / name, std::filesystem::perms::owner_all);
+  };
+  program("squeue", "echo '17|PENDING|1:00||'$(echo \"$*\" | sed 's/.*--name=\\([^ ]*\\).*/\\1/')'|1|None'");
+  program("scancel", "echo $1 >" + (programs / "cancelled").string());
+  const std::string path = ::getenv("PATH");
+  ::setenv("PATH", (programs.string() + ":" + path).c_str(), 1);
+  EXPECT_FALSE(LeftoversOfRuns::find(driver.store(), driver.db())->any()) << "no job was submitted";
+  std::filesystem::create_directories(spool_root_of(driver.db()));
+  std::ofstream(spool_root_of(driver.db()) / "orchestrator.sh") << "#!/bin/bash\n";
+  auto found = LeftoversOfRuns::find(driver.store(), driver.db());
+  ASSERT_TRUE(found) << found.error().message;
+  EXPECT_EQ(found->lines().size(), 1u);
+  EXPECT_TRUE(found->end(driver.store()).empty());
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(files::read(programs / "cancelled").value_or(""), "17\n");
 }
 
 }  // namespace

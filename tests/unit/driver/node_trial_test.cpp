@@ -48,6 +48,10 @@ TEST(NodeTrial, ANodeThatDoesNotConnectIsTheFirstFinding) {
   const auto findings = judge_node_trial({}, trial, 1, "no route to host");
   ASSERT_EQ(health_of(findings), (Healths{Health::kBad, Health::kBad}));
   EXPECT_NE(findings[0].detail.find("no route to host"), std::string::npos);
+  EXPECT_NE(findings[0].detail.find("TCP"), std::string::npos);
+  const auto none = judge_node_trial({}, trial, 0, "refused by sbatch");
+  EXPECT_EQ(none.at(0).detail.find("TCP"), std::string::npos)
+      << "no agent started, so ports are not the cause";
 }
 
 TEST(NodeTrial, AnOutcomeOtherThanOkIsNamed) {

@@ -120,15 +120,37 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
   }
 }
 
+TEST_F(SiteTest, BeginningsOfOptionsAndWhatOnlyAShellFillsInAreRefused) {
+  struct Refusal {
+    const char* text;
+    int column;
+    const char* subject;
+  };
+  for (const auto& [text, column, subject] : std::initializer_list<Refusal>{
+           {"slurm: {extra: [--arra=0-3]}\n", 17, "--arra"},
+           {"slurm: {extra: [\"--time 10\"]}\n", 17, "--time"},
+           {"slurm: {extra: [--requeue]}\n", 17, "--requeue"},
+           {"slurm: {extra: [--node=2]}\n", 17, "--node"},
+           {"ssh: {directory: $HOME/x}\n", 18, "directory"},
+           {"ssh: {directory: ~me/x}\n", 18, "directory"},
+           {"ssh: {hosts: [{host: a, agent: ~me/x}]}\n", 32, "agent"},
+       }) {
+    const Error error = error_in(read_site({file("bad.yaml", text)}));
+    EXPECT_THAT(error, testing::AllOf(At(1, column), IsError(ErrorKind::kInvalidValue, subject))) << text;
+  }
+}
+
 TEST_F(SiteTest, ATabEndsTheNameOfAnOption) {
   const Error error = error_in(read_site({file("bad.yaml", "gridengine: {extra: [\"-N\\tother\"]}\n")}));
   EXPECT_THAT(error, testing::AllOf(At(1, 22), IsError(ErrorKind::kInvalidValue, "-N")));
 }
 
 TEST_F(SiteTest, OptionsThatOnlyBeginLikeOneOfOursAreTaken) {
-  const auto site = read_site({file("site.yaml", "slurm: {extra: [--wait-all-nodes=1, --mail-type=END]}\n")});
+  const auto site =
+      read_site({file("site.yaml", "slurm: {extra: [--wait-all-nodes=1, --mail-type=END, --time-min=5]}\n")});
   ASSERT_TRUE(site) << site.error().message;
-  EXPECT_EQ(*site->launch.slurm->extra, (std::vector<std::string>{"--wait-all-nodes=1", "--mail-type=END"}));
+  EXPECT_EQ(*site->launch.slurm->extra,
+            (std::vector<std::string>{"--wait-all-nodes=1", "--mail-type=END", "--time-min=5"}));
 }
 
 TEST_F(SiteTest, OneFileByEnvironment) {

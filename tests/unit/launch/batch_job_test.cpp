@@ -319,7 +319,8 @@ TEST_F(BatchJobTest, TheCauseInALastMessageSaysWhetherItWasPreempted) {
     ASSERT_NE(ended(), nullptr) << reason;
     EXPECT_EQ(ended()->preempted, preempted) << reason;
     EXPECT_FALSE(ended()->lost) << reason;
-    EXPECT_EQ(ended()->reason, reason);
+    const bool signal = std::string_view(reason) == "signal";  // of scancel, most often: the job is named
+    EXPECT_EQ(ended()->reason.starts_with(signal ? "Slurm job 17" : reason), true) << ended()->reason;
   }
 }
 

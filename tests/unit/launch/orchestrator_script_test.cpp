@@ -63,5 +63,21 @@ TEST(OrchestratorScript, DoesNotExportItsEnvironmentAndTakesOverWhenRequeued) {
   EXPECT_EQ(said("2"), "c,,,--take-over,");
 }
 
+// scontrol of another place takes the job back, or not.
+TEST(OrchestratorScript, NearItsTimeLimitItSaysWhetherSlurmTookItBack) {
+  const TemporaryFolder here;
+  auto told = job();
+  told.words = {"/bin/sh", "-c", "kill -USR1 $PPID; exec sleep 600", "sh"};
+  std::ofstream(here / "script") << orchestrator_script(told).value();
+  const auto exit_code = [&](int of_scontrol) {
+    std::ofstream(here / "scontrol") << "#!/bin/sh\nexit " << of_scontrol << "\n";
+    std::filesystem::permissions(here / "scontrol", std::filesystem::perms::owner_all);
+    const auto line = "PATH=" + here.string() + ":$PATH SLURM_JOB_ID=7 bash " + (here / "script").string();
+    return WEXITSTATUS(std::system(line.c_str()));
+  };
+  EXPECT_EQ(exit_code(0), 0);
+  EXPECT_EQ(exit_code(1), 1);
+}
+
 }  // namespace
 }  // namespace sweep::launch

@@ -40,6 +40,8 @@ TEST(FarPath, TheHomeThereIsNotTheHomeHere) {
   EXPECT_EQ(remote_path("/x/~/y", "/home/me"), "/x/~/y");
   EXPECT_EQ(remote_word("~/my sweep"), "\"$HOME\"'/my sweep'");
   EXPECT_EQ(remote_word("/x y"), "'/x y'");
+  EXPECT_EQ(remote_word("~"), "\"$HOME\"");
+  EXPECT_EQ(remote_path("~", "/home/me"), "/home/me");
 }
 
 }  // namespace

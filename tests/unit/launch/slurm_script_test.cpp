@@ -176,6 +176,16 @@ TEST_F(RunScript, EveryPathReachesTheAgentAsItIs) {
   }
 }
 
+TEST_F(RunScript, APrologueThatTakesAllOfTheTimeEndsTheJob) {
+  auto wanted = request();
+  wanted.spool = home_ / "r.db.spool";
+  auto slurm = options(R"({"prologue": ["SECONDS=100000"]})");
+  const Programs programs{recorder(home_ / "bin"), home_ / "rank", true};
+  EXPECT_TRUE(files::write_atomically(home_ / "job.sh", script_of(wanted, slurm, programs)));
+  EXPECT_FALSE(capture("/bin/bash", {home_ / "job.sh"}, 300)) << "exit code 1";
+  EXPECT_FALSE(fs::exists(home_ / "words")) << "no agent is started";
+}
+
 // A run may start its agents long after it has asked how long the job lasts.
 TEST(SlurmScript, AnAgentInAnExistingJobGetsTheTimeThatIsLeftThen) {
   auto slurm = options("{}");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <csignal>
@@ -112,6 +113,28 @@ TEST_F(SshTest, AnAllocationIsLostByTheHostThatCannotBeReached) {
       << ended_->reason;
   EXPECT_EQ(launcher_->room("cpu", {"dead"})->now, 2);
   EXPECT_FALSE(request(3, {"dead"})) << "two are left";
+}
+
+TEST_F(SshTest, EachReasonWhyNoConnectionIsMadeIsTold) {
+  const std::string why = home_ / "why", bridge = home_ / "bridge";
+  std::string script = kSshHere;
+  script.insert(script.find("exec "), "case $3 in *bridge*) [ -e " + why + " ] && { cat " + why +
+                                          " >&2; exit 255; }; echo $$ >" + bridge + " ;; esac\n");
+  std::ofstream(home_ / "ssh") << script;
+  serve();
+  const auto told = [&](std::string_view what) {
+    return std::ranges::any_of(notices_,
+                               [&](const std::string& each) { return each.find(what) != std::string::npos; });
+  };
+  ASSERT_TRUE(files::write_atomically(why, "ssh: connect to host here port 22: No route to host\n"));
+  ::kill(std::stoi(files::read(bridge).value()), SIGKILL);
+  ASSERT_TRUE(run_until([&] { return told("No route to host"); }));
+  ASSERT_TRUE(files::write_atomically(why, "Host key verification failed.\n"));
+  ASSERT_TRUE(run_until([&] { return told("known_hosts"); }));
+  std::filesystem::remove(why);
+  ASSERT_TRUE(run_until([&] { return told("connected to here again"); }));
+  ASSERT_TRUE(launcher_->finish("a0001", false));
+  ASSERT_TRUE(run_until([&] { return ended_.has_value(); }));
 }
 
 TEST_F(SshTest, HostsAreNamedAsTheyWereGiven) {

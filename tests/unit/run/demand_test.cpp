@@ -106,6 +106,23 @@ TEST(Demand, WhatIsHeldCounts) {
   EXPECT_TRUE(allocations_wanted({group(8, 1, 60)}, {held}, {16, 1, {}}).empty()) << "one at a time";
 }
 
+TEST(Demand, OneLongTrialNeedsOneAllocation) {
+  const std::vector<store::Demand> one{group(1, 1, 7200)};
+  EXPECT_EQ(allocations_wanted(one, {}, {4, 4, {}}).size(), 1u);
+  EXPECT_TRUE(allocations_wanted(one, {{"cpu", 1, 1, 1800}}, {4, 4, {}}).empty())
+      << "it is requested already";
+  EXPECT_EQ(allocations_wanted(one, {{"cpu", 1, 1, -5400}}, {4, 4, {}}).size(), 1u)
+      << "another one runs there";
+}
+
+TEST(Demand, TheWayOutOfTooFewNodesIsThatOfTheirOrigin) {
+  const std::vector<store::Demand> wide{group(2, 1, 60)};
+  const auto own = beyond_bounds(wide, {1, 1, {}}), existing = beyond_bounds(wide, {1, 1, {}, 0, true});
+  ASSERT_TRUE(own && existing);
+  EXPECT_NE(own->find("max_nodes"), std::string::npos);
+  EXPECT_EQ(existing->find("max_nodes"), std::string::npos) << "no setting makes an existing job larger";
+}
+
 TEST(Demand, EveryHardwareItsOwn) {
   const auto wanted =
       allocations_wanted({group(1, 5, 60, "h100-sxm-80gb"), group(1, 5, 60, "a100-80gb")}, {}, {4, 4, {}});

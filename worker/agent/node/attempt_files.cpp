@@ -33,13 +33,12 @@ Expected<fs::path> make_rendezvous(const fs::path& root, const fs::path& attempt
   const fs::path beside = attempt_dir / fmt::format("rendezvous_{:05}", first_rank);  // this node's own
   fs::remove_all(beside, ec);
   if (private_folder(beside)) return beside;
-  return fail(fmt::format("neither {} nor {} can be made: {}", wanted.string(), beside.string(),
-                          std::strerror(errno)));
+  return file_error(fmt::format("cannot be made, nor can {}", wanted.string()), beside);
 }
 
 Expected<ProgressPage*> make_page(const fs::path& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return fail(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+  if (fd < 0) return file_error("cannot be made", path);
   const ProgressPage* none = nullptr;
   const char zeros[sizeof *none] =
       {};  // written, not only sized: a full disk must show here and not as SIGBUS
@@ -47,8 +46,7 @@ Expected<ProgressPage*> make_page(const fs::path& path) {
   const int error = errno;
   void* at = written ? ::mmap(nullptr, sizeof(ProgressPage), PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
   ::close(fd);
-  if (at == MAP_FAILED)
-    return fail(fmt::format("{}: {}", path.string(), std::strerror(written ? errno : error)));
+  if (at == MAP_FAILED) return file_error("cannot be written", path, written ? errno : error);
   return static_cast<ProgressPage*>(at);
 }
 
@@ -66,7 +64,7 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
   out.dir_ = spool::attempt_dir(spool, attempt.id);
   std::error_code ec;
   fs::create_directories(out.dir_, ec);
-  if (ec) return fail(fmt::format("{}: {}", out.dir_.string(), ec.message()));
+  if (ec) return file_error("cannot be made", out.dir_, ec.value());
   // Agents of other nodes may share the folder: each writes a file of its own, which no other replaces.
   out.attempt_file_ = spool::attempt_file(out.dir_, part.rank(0));
   const auto written = files::write_atomically(out.attempt_file_, dump(sweep::to_json(attempt)));

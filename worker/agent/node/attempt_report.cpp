@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "schema/codec.h"
 #include "schema/command_spec.h"
+#include "schema/rank_launch.h"
 #include "schema/spool.h"
 #include "schema/xid.h"
 #include "worker/agent/evidence/flight_trace.h"
@@ -80,6 +81,12 @@ bool has_failed(const RankProcess& each, const AttemptFiles& files) {
   if (!WIFEXITED(each.status) || WEXITSTATUS(each.status) != 0) return true;
   const auto record = files.record(each.rank);
   return !record || !*record || (*record)->outcome != Outcome::kOk;
+}
+
+bool had_no_room(const RankProcess& each, const AttemptFiles& files) {
+  if (!each.ended || !WIFEXITED(each.status) || WEXITSTATUS(each.status) != kNoRoom) return false;
+  const auto record = files.record(each.rank);
+  return record && !*record;  // a command's own exit code may be the same
 }
 
 void AttemptReport::set_cause(EndCause cause, AgentEvidence evidence) {

@@ -35,6 +35,8 @@ struct AttemptResources {
 AgentEvidence rank_evidence(const RankProcesses&, const AttemptResources&, const Watchdog&);
 // Whether the rank ended without an ok record.
 bool has_failed(const RankProcess&, const AttemptFiles&);
+// Whether it ended without a record since the disk was full.
+bool had_no_room(const RankProcess&, const AttemptFiles&);
 
 class AttemptReport {
  public:

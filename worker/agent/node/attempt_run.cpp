@@ -81,7 +81,9 @@ void AttemptRun::start() {
   arm();
   if (const auto ready = prepare(); !ready) {
     report_.set_start_error(ready.error().message);
-    report_.set_cause(EndCause::kStartFailed);
+    // A full disk is the node's fault, not the trial's.
+    const bool full = ready.error().kind == ErrorKind::kDiskFull;
+    report_.set_cause(full ? EndCause::kAgentStopping : EndCause::kStartFailed);
     stage_ = Stage::kSweeping;
     return deadline_.set(kSweepLimit);
   }
@@ -265,7 +267,14 @@ void AttemptRun::advance() {
 }
 
 void AttemptRun::await_records() {
-  report_.set_cause(EndCause::kRankFailed, rank_evidence(ranks_, resources_, watchdog_));
+  AgentEvidence evidence = rank_evidence(ranks_, resources_, watchdog_);
+  const auto full = std::ranges::find_if(
+      ranks_.all(), [&](const RankProcess& rank) { return had_no_room(rank, *resources_.files); });
+  if (full != ranks_.all().end())
+    evidence.why = fmt::format("rank {} left no record: the disk of {} is full", full->rank,
+                               resources_.files->dir().string());
+  report_.set_cause(evidence.why.empty() ? EndCause::kRankFailed : EndCause::kAgentStopping,
+                    std::move(evidence));
   stage_ = Stage::kAwaitingRecords;
   deadline_.set(kRecordsWithin);
 }

@@ -48,9 +48,12 @@ void Dispatcher::send_cancelled(i64 attempt, EndCause cause) {
 void Dispatcher::cancel_late() {
   while (const Attempt* next = placement_.next()) {
     if (time_.allows(*next, steady_s())) return;
-    send_not_started(next->id, EndCause::kNoTime,
-                     fmt::format("not started: it would take about {:.3g} s, and the allocation ends before",
-                                 time_.estimate(*next)));
+    const double takes_s = time_.estimate(*next);
+    send_not_started(
+        next->id, EndCause::kNoTime,
+        takes_s > 0 ? fmt::format("not started: it would take about {:.3g} s, and the allocation ends before",
+                                  takes_s)
+                    : std::string("not started: the allocation is about to end"));
     placement_.drop_next();
   }
 }
@@ -89,8 +92,11 @@ void Dispatcher::finished(DistributedAttempt& attempt) {
   if (attempt.ended_by_itself())
     time_.ended(attempt.placed().attempt, steady_s() - running_.started_s(attempt.id()));
   leave_if_stuck();
-  boost::asio::post(io_, [this, id = attempt.id()] {
+  boost::asio::post(io_, [this, id = attempt.id(), node_fails = attempt.ended_by_node()] {
     running_.erase(id);
+    // The other attempts could not write there either.
+    if (node_fails && !life_.leaves())
+      control_.stop("the disk of a node is full", EndCause::kAgentStopping, false);
     start_waiting();
     control_.leave_when_done();
   });

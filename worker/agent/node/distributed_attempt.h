@@ -48,6 +48,8 @@ class DistributedAttempt {
   bool ended_by_itself() const {
     return cause_ != EndCause::kCancelled && cause_ != EndCause::kAgentStopping;
   }
+  // A node ended its part since it cannot work, as with a full disk.
+  bool ended_by_node() const { return cause_ == EndCause::kAgentStopping && cause_node_ >= 0; }
   const std::vector<i64>& unclean_nodes() const { return unclean_; }
 
  private:
