@@ -48,23 +48,14 @@ class Tool:
 
 
 def ranks(values):
-    order = sorted(range(len(values)), key=values.__getitem__)
-    out, i = [0.0] * len(values), 0
-    while i < len(order):
-        j = i
-        while j + 1 < len(order) and values[order[j + 1]] == values[order[i]]:
-            j += 1
-        for k in range(i, j + 1):
-            out[order[k]] = (i + j) / 2
-        i = j + 1
-    return out
+    """1 for the smallest; ties share the mean of their places."""
+    order = sorted(values)
+    return [order.index(value) + (order.count(value) + 1) / 2 for value in values]
 
 
 def spearman(a, b):
     a, b = ranks(a), ranks(b)
-    ma, mb = statistics.mean(a), statistics.mean(b)
-    bottom = (sum((x - ma) ** 2 for x in a) * sum((y - mb) ** 2 for y in b)) ** 0.5
-    return sum((x - ma) * (y - mb) for x, y in zip(a, b)) / bottom if bottom else 1.0
+    return statistics.correlation(a, b) if len(set(a)) > 1 and len(set(b)) > 1 else 1.0
 
 
 def rate(row):

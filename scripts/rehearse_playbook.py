@@ -15,6 +15,8 @@ import sqlite3
 import statistics
 import subprocess
 
+from predict_accuracy import spearman
+
 REPO = pathlib.Path(__file__).resolve().parent.parent
 BASE = {"hardware": "h100-sxm-80gb", "gpus_per_node": 8, "seq_len": 4096, "precision": "bf16_master", "grad_dtype": "fp32"}
 NUMBERS = ("nodes", "dp", "tp", "pp", "zero", "mbs", "gas", "gbs")
@@ -45,17 +47,6 @@ def point(row):
             "micro_batch_size": row["mbs"], "grad_accum": row["gas"], "sp": row["tp"] > 1}
 
 
-def ranks(values):
-    """1 for the smallest; ties share the mean of their places."""
-    order = sorted(values)
-    return [order.index(value) + (order.count(value) + 1) / 2 for value in values]
-
-
-def spearman(left, right):
-    left, right = ranks(left), ranks(right)
-    return statistics.correlation(left, right) if len(set(left)) > 1 and len(set(right)) > 1 else 0.0
-
-
 def rehearsed(db):
     query = ("select model, nodes, dp, tp, pp, zero, micro_batch_size, grad_accum, outcome, tokens_per_s_gpu, predicted_ms,"
              " peak_allocated_bytes, peak_reserved_bytes from results")
@@ -82,7 +73,8 @@ def compare(rows, results):
         orders = {"modelled": [rate for _, rate, *_ in found],
                   "plan": [row["gbs"] / predicted for row, _, predicted, _ in found],
                   "lowest tp, then pp": [(-row["tp"], -row["pp"]) for row, *_ in found]}
-        values = {name: spearman(order, truth) for name, order in orders.items()}
+        # An order that ties every row says nothing.
+        values = {name: spearman(order, truth) if len(set(order)) > 1 else 0.0 for name, order in orders.items()}
         ratio = statistics.median(true / rate for true, rate in zip(truth, orders["modelled"]))
         print(f"| {model} | {nodes} | {len(found)} | " + " | ".join(f"{v:.2f}" for v in values.values()) + f" | {ratio:.2f} |")
         for name, value in values.items():

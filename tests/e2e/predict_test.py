@@ -10,6 +10,9 @@ import sys
 import tempfile
 
 SWEEP, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
+sys.path.insert(0, str(SOURCE / "scripts"))
+from predict_accuracy import spearman  # noqa: E402
+
 DATA = SOURCE / "sweeps/data/playbook_h100_1B_8B.csv"
 
 
@@ -22,20 +25,6 @@ def predict(folder, *words, code=0):
 
 def rows(done):
     return list(csv.DictReader(io.StringIO(done.stdout)))
-
-
-def ranks(values):
-    order = sorted(range(len(values)), key=values.__getitem__)
-    out = [0.0] * len(values)
-    for place, index in enumerate(order):
-        out[index] = place
-    return out
-
-
-def spearman(a, b):
-    a, b = ranks(a), ranks(b)
-    middle = (len(a) - 1) / 2
-    return sum((x - middle) * (y - middle) for x, y in zip(a, b)) / sum((x - middle) ** 2 for x in a)
 
 
 def check_accuracy(table, caught=0.83):
