@@ -300,6 +300,20 @@ TEST(ConfigJson, GptOss) {
   refused("\"attention_bias\":true", "\"attention_bias\":false", "attention_bias");
 }
 
+// As transformers reads it: without rope_parameters gpt-oss has YaRN, with others than YaRN's it has none.
+TEST(ConfigJson, GptOssHasItsYarnWhereNothingElseIsSaid) {
+  const auto read = [](const char* rope) {
+    return *model_from_config_json(
+        std::string(R"({"model_type":"gpt_oss","num_hidden_layers":2,"hidden_size":64,"intermediate_size":48,
+            "num_attention_heads":4,"num_key_value_heads":2,"vocab_size":256)") +
+        rope + "}");
+  };
+  EXPECT_EQ(read("").yarn->factor, 32);
+  EXPECT_EQ(read(R"(,"rope_scaling":null)").yarn->factor, 32);
+  EXPECT_FALSE(read(R"(,"rope_parameters":{"rope_type":"default","rope_theta":150000})").yarn);
+  EXPECT_FALSE(read(R"(,"rope_parameters":{"rope_theta":150000})").yarn);
+}
+
 TEST(Completed, WindowsHaveOneForm) {
   ModelSpec m = *find_model("tiny-gemma3");
   const auto with_pattern = [&](i64 pattern, i64 layers = 6) {
