@@ -324,6 +324,14 @@ TEST(Completed, WindowsHaveOneForm) {
   EXPECT_EQ(with_pattern(3, 2).sliding_window_pattern, 0) << "all layers have the window";
   EXPECT_FALSE(with_pattern(1).sliding_window) << "none has it";
   EXPECT_EQ(with_pattern(1).rope_local_theta, 0);
+  ModelSpec even = m;
+  even.rope_local_theta = even.rope_theta = 1e4, even.rope_linear_factor = 1;
+  EXPECT_EQ(completed(even)->rope_local_theta, 0) << "the same positions";
+  ModelSpec linear = even, scaled = even, yarn = even;
+  linear.rope_linear_factor = 8, scaled.rope_scaling = RopeScaling{8, 1, 4, 8192};
+  yarn.yarn = YarnScaling{.factor = 32};
+  for (const ModelSpec& each : {linear, scaled, yarn})
+    EXPECT_EQ(completed(each)->rope_local_theta, 1e4) << "only those of full attention are stretched";
   m.query_pre_attn_scalar = m.head_dim;
   EXPECT_EQ(with_pattern(3), *find_model("tiny-gemma3"));
   m.sliding_window.reset();
