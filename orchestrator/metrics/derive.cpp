@@ -301,6 +301,14 @@ Metrics derive_from_rate(const Trial& t, const Metrics& stated) {
   return m;
 }
 
+std::optional<std::string> never_updated(const Metrics& m) {
+  if (m.timed_steps || m.skipped_steps.value_or(0) == 0) return std::nullopt;
+  return fmt::format(
+      "none of the {} timed steps updated the model: each had a gradient that was not finite (loss scale "
+      "after the last: {:g}); give more warmup_steps, or a lower initial_scale_power",
+      *m.skipped_steps, m.loss_scale.value_or(0));
+}
+
 std::optional<std::string> beyond_peak(const Trial& t, const Metrics& m) {
   if (!m.tflops_gpu || !m.peak_flops || !m.mfu) return std::nullopt;
   const double highest = std::max(*m.mfu, m.hfu.value_or(0));
