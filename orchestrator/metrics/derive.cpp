@@ -143,7 +143,7 @@ void rates(Metrics& m, const Trial& t, const Steps& steps, std::span<const RankR
     if (tokens) m.tokens_per_s = ratio(*tokens, *m.step_ms / 1e3);
   } else if (m.step_ms && t.world() >= 1) {
     m.tokens_per_s = tokens_per_s(t, *m.step_ms);
-    m.useful_fraction = shape::document_counts(t).useful_fraction();
+    m.useful_fraction = shape::run_document_counts(t).useful_fraction();
   }
   follow_rate(m, t);
   if (m.tokens_per_s && m.peak_flops) m.mfu_fwd_bwd = mfu_fwd_bwd(t, steps, *m.peak_flops);
@@ -295,7 +295,7 @@ Metrics derive_from_rate(const Trial& t, const Metrics& stated) {
   const auto per_rank = m.tokens_per_s_gpu;
   if (!m.tokens_per_s && per_rank) m.tokens_per_s = *per_rank * real(t.world());
   if (!m.tokens_per_s && m.step_ms) m.tokens_per_s = tokens_per_s(t, *m.step_ms);
-  if (!t.lengths.empty()) m.useful_fraction = shape::document_counts(t).useful_fraction();
+  if (!t.lengths.empty()) m.useful_fraction = shape::run_document_counts(t).useful_fraction();
   follow_rate(m, t);
   if (per_rank) m.tokens_per_s_gpu = per_rank;
   return m;
