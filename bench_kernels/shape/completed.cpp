@@ -101,7 +101,9 @@ Expected<void> complete_windows(ModelSpec& m) {
                     m.sliding_window_pattern));
   if (m.sliding_window_pattern == 1) m.sliding_window.reset();
   if (m.sliding_window_pattern == 1 || m.sliding_window_pattern > m.layers) m.sliding_window_pattern = 0;
-  if (!m.sliding_window || m.rope_local_theta == m.rope_theta) m.rope_local_theta = 0;
+  const bool stretched =
+      m.rope_linear_factor != 1 || m.rope_scaling || m.yarn;  // full attention's positions alone
+  if (!m.sliding_window || (m.rope_local_theta == m.rope_theta && !stretched)) m.rope_local_theta = 0;
   if (m.query_pre_attn_scalar == m.head_dim) m.query_pre_attn_scalar = 0;
   if (m.query_pre_attn_scalar > 0 && (!m.rope || m.latent() || m.yarn))
     return fail(

@@ -70,6 +70,7 @@ void read_rope(ConfigReader& r, ModelSpec& m, double theta) {
     rope.only("partial_rotary_factor", 1.0);
     auto type = rope.word("rope_type");
     if (!type) type = rope.word("type");
+    if (type != "yarn") m.yarn.reset();  // a family's own, which holds where nothing is said
     if (type.value_or("default") == "llama3") {
       for (const char* need :
            {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"})

@@ -168,8 +168,8 @@ double model_flops_per_token(const Trial& t) {
 }
 
 double useful_flops_per_token(const Trial& t) {
-  const DocumentCounts counts = document_counts(t);
-  const Work work(t, counts.keys(t.spec));
+  const DocumentCounts counts = run_document_counts(t);
+  const Work work(t, t.packing ? keys_per_token(t) : counts.keys(t.spec));
   return counts.useful_fraction() * multiplied_flops(t, work) + 3 * work.attention;
 }
 

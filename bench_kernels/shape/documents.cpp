@@ -10,6 +10,7 @@ namespace sweep::shape {
 namespace {
 
 constexpr i64 kCountedRows = 65'536;
+constexpr i64 kRunTokens = 1 << 22;         // of the packed rows that stand for a run
 constexpr i64 kMostPackedTokens = 1 << 20;  // drawing documents of one token takes seconds then
 
 std::uint64_t document_number(i64 group, i64 document) {
@@ -47,18 +48,23 @@ void DocumentRows::pack(i64 window) {
 
 namespace {
 
-DocumentCounts counted(const Trial& t) {
+// Keys that the tokens of a document of n tokens see in a window of w.
+double causal(double n, double w) {
+  return n * w - w * w / 2;
+}
+
+DocumentCounts counted(const Trial& t, i64 all) {
   DocumentCounts out;
   DocumentRows rows(t);
-  const i64 all = t.dp * t.grad_accum * t.micro_batch_size, counted = std::clamp<i64>(all, 1, kCountedRows);
+  const i64 counted = std::clamp<i64>(all, 1, kCountedRows);
   i64 pieces = 0;
   const double window = static_cast<double>(t.spec.sliding_window.value_or(t.seq_len));
   for (i64 number = 0; number < counted; ++number) {
     if (number % t.micro_batch_size == 0) pieces = 0;
     double useful = 0;
     for (const i64 tokens : rows.row(number)) {
-      const double n = static_cast<double>(tokens);
-      useful += n, out.squares += n * n, out.windowed += n * std::min(n, window), ++pieces;
+      const double n = static_cast<double>(tokens), w = std::min(n, window);
+      useful += n, out.squares += n * n, out.windowed += n * w, out.seen += causal(n, w), ++pieces;
     }
     out.useful += useful;
     if (useful < static_cast<double>(t.seq_len)) ++pieces;
@@ -66,27 +72,50 @@ DocumentCounts counted(const Trial& t) {
   }
   out.tokens = static_cast<double>(counted) * static_cast<double>(t.seq_len);
   const double share = static_cast<double>(all) / static_cast<double>(counted);
-  out.tokens *= share, out.useful *= share, out.squares *= share, out.windowed *= share;
+  for (double* sum : {&out.tokens, &out.useful, &out.squares, &out.windowed, &out.seen}) *sum *= share;
   return out;
 }
 
-}  // namespace
+DocumentCounts without_documents(const Trial& t, i64 rows) {
+  const double tokens = static_cast<double>(rows) * static_cast<double>(t.seq_len);
+  const double length = static_cast<double>(t.seq_len);
+  const double window = static_cast<double>(std::min(t.spec.sliding_window.value_or(t.seq_len), t.seq_len));
+  const double sequences = static_cast<double>(rows);
+  return {tokens,
+          tokens,
+          tokens * length,
+          tokens * window,
+          sequences * causal(length, window),
+          t.micro_batch_size};
+}
 
 // A plan asks this several times for each of many trials that differ in other axes.
-DocumentCounts document_counts(const Trial& t) {
-  const i64 rows = t.dp * t.grad_accum * t.micro_batch_size;
-  if (t.lengths.empty() || documents_objection(t)) {
-    const double tokens = static_cast<double>(rows) * static_cast<double>(t.seq_len);
-    const i64 window = std::min(t.spec.sliding_window.value_or(t.seq_len), t.seq_len);
-    return {tokens, tokens, tokens * static_cast<double>(t.seq_len), tokens * static_cast<double>(window),
-            t.micro_batch_size};
+class LastCounts {
+ public:
+  DocumentCounts of(const Trial& t, i64 rows) {
+    if (t.lengths.empty() || documents_objection(t)) return without_documents(t, rows);
+    Key key{t.lengths, t.packing, t.seq_len, rows, t.micro_batch_size, t.spec.sliding_window.value_or(0)};
+    if (key != key_) counts_ = counted(t, rows), key_ = std::move(key);
+    return counts_;
   }
+
+ private:
   using Key = std::tuple<std::string, bool, i64, i64, i64, i64>;
-  thread_local Key last;
-  thread_local DocumentCounts counts;
-  Key key{t.lengths, t.packing, t.seq_len, rows, t.micro_batch_size, t.spec.sliding_window.value_or(0)};
-  if (key != last) counts = counted(t), last = std::move(key);
-  return counts;
+  Key key_;
+  DocumentCounts counts_;
+};
+
+}  // namespace
+
+DocumentCounts document_counts(const Trial& t) {
+  thread_local LastCounts last;
+  return last.of(t, t.dp * t.grad_accum * t.micro_batch_size);
+}
+
+DocumentCounts run_document_counts(const Trial& t) {
+  thread_local LastCounts last;
+  const i64 windows = std::clamp<i64>(kRunTokens / (t.seq_len * kPackedRows), 1, kCountedRows / kPackedRows);
+  return last.of(t, t.packing ? windows * kPackedRows : kCountedRows);
 }
 
 double keys_per_token(const Trial& t) {
@@ -97,6 +126,12 @@ double keys_per_token(const Trial& t) {
 double keys_per_token(const ModelSpec& m, i64 seq_len) {
   const i64 window = std::min(m.sliding_window.value_or(seq_len), seq_len);
   return m.mean_of_layers(static_cast<double>(seq_len), static_cast<double>(window));
+}
+
+double causal_keys_per_token(const Trial& t) {
+  const bool packed = t.packing && !t.lengths.empty();
+  const DocumentCounts counts = packed ? document_counts(t) : without_documents(t, 1);
+  return t.spec.mean_of_layers(counts.squares / counts.tokens / 2, counts.seen / counts.tokens);
 }
 
 std::optional<std::string> documents_objection(const Trial& t) {

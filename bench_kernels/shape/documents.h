@@ -31,23 +31,29 @@ class DocumentRows {
   std::vector<std::vector<i64>> rows_;  // those of the window, or the one asked for last
 };
 
-// Sums over a step's batch; of more than 65,536 rows the first ones stand for all. Without lengths every
-// sequence is one document.
+// Sums over rows. Without lengths every sequence is one document.
 struct DocumentCounts {
   double tokens = 0, useful = 0;  // all tokens, and those of documents
   double squares = 0;             // sum over documents of the square of their tokens
   double windowed = 0;  // sum over documents of their tokens, each times the model's window or all of them
+  double seen = 0;      // the same under the causal mask: the keys that each of these tokens sees
   i64 most = 0;         // pieces of a micro-batch: documents and the padding behind them
   double useful_fraction() const { return useful / tokens; }
   // Keys that a token meets, the mean over all tokens and over the model's layers.
   double keys(const ModelSpec& m) const { return m.mean_of_layers(squares / tokens, windowed / tokens); }
 };
+// Of a step's batch; of more than 65,536 rows the first ones stand for all.
 DocumentCounts document_counts(const Trial&);
+// Of so many rows that they stand for a whole run, whatever its batch is: whole times of the kPackedRows that are filled
+// together, or without packing 65,536 rows.
+DocumentCounts run_document_counts(const Trial&);
 
 // Keys that a token of the step's batch meets in attention, causality aside: seq_len, of packed documents their own
 // tokens, and in layers with a window at most so many as it has; the mean over layers.
 double keys_per_token(const Trial&);
 double keys_per_token(const ModelSpec&, i64 seq_len);
+// Under the causal mask: half of them, and in a layer with a window of w keys w - w^2 / (2 seq_len).
+double causal_keys_per_token(const Trial&);
 
 // Why the step does not run these documents, as a sentence; nullopt: it does.
 std::optional<std::string> documents_objection(const Trial&);

@@ -39,7 +39,7 @@ struct PassWork {
 struct LayerColumns {
   double tokens = 0;       // of a micro-batch on this rank
   double norm_tokens = 0;  // of the residual stream: a share of them where sequence parallelism divides it
-  double keys = 0;         // that a token meets in attention, causality aside
+  double keys = 0;         // of a row of scores in memory
   double hidden = 0, query = 0, key_value = 0, mlp = 0, heads = 0;  // mlp: of the activation's result
   double element = 2;
 };

@@ -60,9 +60,11 @@ void add_around(Metrics& m, const Trial& t, std::span<const RankRecord> records)
       (t.checkpoint != CheckpointKind::kNone && !m.checkpoint_stall_ms) ||
       (t.eval_batch_size > 0 && !m.eval_ms);  // a rehearsal writes nothing and computes nothing
   if (!m.step_ms || !m.tokens_per_s || untimed) return;
-  const double more = m.checkpoint_stall_ms.value_or(0) / static_cast<double>(t.checkpoint_every) +
+  const auto checkpoint_every = static_cast<double>(t.checkpoint_every);
+  const double more = m.checkpoint_stall_ms.value_or(0) / checkpoint_every +
                       m.eval_ms.value_or(0) / static_cast<double>(t.eval_every);
-  const double share = *m.step_ms / (*m.step_ms + more);
+  const double written = m.checkpoint_ms.value_or(0) / checkpoint_every;  // the next one waits for that
+  const double share = *m.step_ms / std::max(*m.step_ms + more, written);
   m.run_tokens_per_s = *m.tokens_per_s * share;
   if (m.cost_per_mt) m.run_cost_per_mt = *m.cost_per_mt / share;
 }

@@ -143,7 +143,7 @@ void rates(Metrics& m, const Trial& t, const Steps& steps, std::span<const RankR
     if (tokens) m.tokens_per_s = ratio(*tokens, *m.step_ms / 1e3);
   } else if (m.step_ms && t.world() >= 1) {
     m.tokens_per_s = tokens_per_s(t, *m.step_ms);
-    m.useful_fraction = shape::document_counts(t).useful_fraction();
+    m.useful_fraction = shape::run_document_counts(t).useful_fraction();
   }
   follow_rate(m, t);
   if (m.tokens_per_s && m.peak_flops) m.mfu_fwd_bwd = mfu_fwd_bwd(t, steps, *m.peak_flops);
@@ -295,7 +295,7 @@ Metrics derive_from_rate(const Trial& t, const Metrics& stated) {
   const auto per_rank = m.tokens_per_s_gpu;
   if (!m.tokens_per_s && per_rank) m.tokens_per_s = *per_rank * real(t.world());
   if (!m.tokens_per_s && m.step_ms) m.tokens_per_s = tokens_per_s(t, *m.step_ms);
-  const double of_documents = shape::document_counts(t).useful_fraction();
+  const double of_documents = shape::run_document_counts(t).useful_fraction();
   const bool documents_known = !t.lengths.empty() && !shape::documents_objection(t);
   if (!m.useful_fraction && documents_known) m.useful_fraction = of_documents;
   follow_rate(m, t);
@@ -304,6 +304,14 @@ Metrics derive_from_rate(const Trial& t, const Metrics& stated) {
   if (m.useful_fraction && std::abs(*m.useful_fraction - of_documents) > kRounding) m.useful_mfu.reset();
   if (per_rank) m.tokens_per_s_gpu = per_rank;
   return m;
+}
+
+std::optional<std::string> never_updated(const Metrics& m) {
+  if (m.timed_steps || m.skipped_steps.value_or(0) == 0) return std::nullopt;
+  return fmt::format(
+      "none of the {} timed steps updated the model: each had a gradient that was not finite (loss scale "
+      "after the last: {:g}); give more warmup_steps, or a lower initial_scale_power",
+      *m.skipped_steps, m.loss_scale.value_or(0));
 }
 
 std::optional<std::string> beyond_peak(const Trial& t, const Metrics& m) {

@@ -23,6 +23,9 @@ Metrics derive(const Trial&, std::span<const RankRecord>, const AttemptEnd*,
 // are never computed.
 Metrics derive_from_rate(const Trial&, const Metrics& stated);
 
+// Why there are no times: every timed step was skipped. nullopt: some step had an update.
+std::optional<std::string> never_updated(const Metrics&);
+
 // Why rates cannot be true, with the numbers: the FLOPs of a step would exceed the peak of the catalogue.
 // nullopt: they are possible.
 std::optional<std::string> beyond_peak(const Trial&, const Metrics&);

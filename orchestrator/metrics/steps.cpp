@@ -31,6 +31,7 @@ struct Gathering {
     if (s.forward_ns > 0 && s.backward_ns > 0)
       whole.forward_backward_ns = std::max(whole.forward_backward_ns, s.forward_ns + s.backward_ns);
     whole.optimizer_ns = std::max(whole.optimizer_ns, s.optimizer_ns);
+    whole.update_ns = ranks.size() == 1 ? s.optimizer_ns : std::min(whole.update_ns, s.optimizer_ns);
     comm_everywhere = comm_everywhere && s.exposed_comm_ns && *s.exposed_comm_ns >= 0;
     whole.exposed_comm_ns = std::max(whole.exposed_comm_ns.value_or(0), s.exposed_comm_ns.value_or(0));
     if (s.data_ns) whole.data_ns = std::max(whole.data_ns.value_or(0), *s.data_ns);
@@ -57,6 +58,15 @@ void append(std::vector<double>& column, bool& complete, i64 ns, bool measured) 
   if (!complete) column.clear();
 }
 
+// Ranks skip the same updates and count them. Those steps are the ones whose update took least time: it was left out.
+void leave_skipped_out(std::vector<WholeStep>& timed, std::span<const RankRecord> records) {
+  i64 skipped = 0;
+  for (const RankRecord& r : records) skipped = std::max(skipped, r.skipped_steps.value_or(0));
+  if (skipped == 0) return;
+  std::ranges::sort(timed, {}, &WholeStep::update_ns);
+  timed.erase(timed.begin(), timed.begin() + std::min(skipped, static_cast<i64>(timed.size())));
+}
+
 }  // namespace
 
 i64 ranks_needed(const Trial& t, i64 processes) {
@@ -76,8 +86,10 @@ std::vector<WholeStep> whole_steps(std::span<const RankRecord> records, i64 need
 Steps timed_steps(std::span<const RankRecord> records, i64 needed) {
   Steps out;
   bool step = true, forward = true, backward = true, both = true, optimizer = true, comm = true, data = true;
-  for (const WholeStep& s : whole_steps(records, needed)) {
-    if (s.warmup || s.step_ns <= 0) continue;
+  std::vector<WholeStep> timed = whole_steps(records, needed);
+  std::erase_if(timed, [](const WholeStep& s) { return s.warmup || s.step_ns <= 0; });
+  leave_skipped_out(timed, records);
+  for (const WholeStep& s : timed) {
     append(out.step, step, s.step_ns, true);
     append(out.forward, forward, s.forward_ns, s.forward_ns > 0);
     append(out.backward, backward, s.backward_ns, s.backward_ns > 0);

@@ -15,6 +15,7 @@ struct WholeStep {
   i64 repeat = 0, step = 0;
   bool warmup = false;
   i64 step_ns = 0, forward_ns = 0, backward_ns = 0, forward_backward_ns = 0, optimizer_ns = 0;
+  i64 update_ns = 0;  // the shortest optimizer_ns of a rank: others waited for it in theirs
   std::optional<i64> exposed_comm_ns, data_ns;
   i64 tokens = 0, alloc_retries = 0;
   std::optional<double> loss;
@@ -26,8 +27,8 @@ i64 ranks_needed(const Trial&, i64 processes);
 // are left out.
 std::vector<WholeStep> whole_steps(std::span<const RankRecord>, i64 needed);
 
-// Milliseconds; one value per timed step that enough ranks reported, with a step time above 0. A part that some
-// step lacks (0 nanoseconds, or no separable communication) has an empty column.
+// Milliseconds; one value per timed step that enough ranks reported, with a step time above 0 and an update (fp16
+// skips some). A part that some step lacks (0 nanoseconds, or no separable communication) has an empty column.
 struct Steps {
   std::vector<double> step, forward, backward, forward_backward, optimizer, exposed_comm, data;
 };

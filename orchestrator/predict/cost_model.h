@@ -85,8 +85,9 @@ class CostModel {
   const shape::MatmulCost* half_;     // of what fp8 leaves in 16 bits: attention and the head
   shape::Adapters adapters_;
   shape::KernelChoice kernels_;
-  double tp_ = 1, element_ = 4, tokens_ = 0, keys_ = 0, hidden_ = 0, width_ = 0, kv_width_ = 0,
-         intermediate_ = 0, causal_ = 0;
+  double tp_ = 1, element_ = 4, tokens_ = 0, hidden_ = 0, width_ = 0, kv_width_ = 0, intermediate_ = 0;
+  double keys_ = 0;               // whose scores are computed for a query; the mean
+  double columns_of_scores_ = 0;  // where they are kept in memory
 };
 
 }  // namespace sweep::predict

@@ -87,7 +87,7 @@ void make_layout(const Trial& t, const TrainerProfile& p, Layout& l) {
   l.zero = real(t.zero);
   l.micros = real(t.grad_accum);
   l.micro_batch = real(t.micro_batch_size);
-  l.sequence = real(t.seq_len), l.keys = shape::keys_per_token(t);
+  l.sequence = real(t.seq_len), l.keys = shape::causal_keys_per_token(t);
   l.tokens = l.sequence * l.micro_batch / l.cp;
   l.precision = t.precision, l.tf32 = t.tf32;
   l.is_fp32 = t.precision == Precision::kFp32;

@@ -29,7 +29,7 @@ struct Layout {
   double nodes = 1, gpus_per_node = 8, dp = 1, tp = 1, pp = 1, cp = 1, ep = 1, zero = 0, micros = 1,
          micro_batch = 1;
   double sequence = 0, tokens = 0;  // tokens of a micro-batch on one rank
-  double keys = 0;                  // that a token meets in attention
+  double keys = 0;                  // that a query sees, mean
   double hidden = 0, heads = 0, kv_heads = 0, width = 0, kv_width = 0, intermediate = 0, vocab = 0;
   double layer_parameters = 0, active_parameters = 0;  // parameters of one layer; those that a token passes
   double other_experts = 0;  // parameters of a layer's experts that other ranks have (ep)

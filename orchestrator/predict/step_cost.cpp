@@ -17,8 +17,6 @@
 namespace sweep::predict {
 namespace {
 
-// The share of attention's products that is computed: it skips what is masked, half of a long sequence.
-constexpr double kCausal = 0.5;
 // On a GPU, FlashAttention's speed beside that of products: assumed, as on phantom GPUs.
 constexpr double kAttentionShare = 0.55 / 0.75;
 // Kernels of a layer with experts beside those of a layer without: the router, rows that go to experts and come back,
@@ -28,6 +26,16 @@ constexpr double kExpertLaunches = 5, kExpertPasses = 4;
 const char* backend_name(const Trial& t) {
   if (t.backend != CommBackend::kAuto) return to_string(t.backend).data();
   return t.hardware != "cpu" ? "nccl" : t.nodes > 1 ? "gloo" : "shm";
+}
+
+// Keys of which a query's scores are computed. A processor's kernel takes a window as a mask and skips none of them.
+double computed_keys(const Trial& t, bool on_gpu) {
+  if (on_gpu || !t.spec.sliding_window || *t.spec.sliding_window >= t.seq_len)
+    return shape::causal_keys_per_token(t);
+  Trial whole = t;
+  whole.spec.sliding_window.reset();
+  const double all = shape::keys_per_token(whole);
+  return t.spec.mean_of_layers(all / 2, all);
 }
 
 }  // namespace
@@ -44,8 +52,9 @@ CostModel::CostModel(const Trial& t, const shape::HardwareProfile& p, const shap
       adapters_(shape::adapters_of(t)),
       kernels_(kernels) {
   const ModelSpec& m = t.spec;
-  tp_ = real(t.tp), element_ = element_bytes(t.precision), causal_ = kCausal;
-  tokens_ = real(t.micro_batch_size) * real(t.seq_len) / real(t.cp), keys_ = shape::keys_per_token(t);
+  tp_ = real(t.tp), element_ = element_bytes(t.precision);
+  tokens_ = real(t.micro_batch_size) * real(t.seq_len) / real(t.cp);
+  keys_ = computed_keys(t, on_gpu()), columns_of_scores_ = real(t.seq_len);
   hidden_ = real(m.hidden_size), width_ = real(m.heads * m.head_dim) / tp_;
   kv_width_ = real(shape::kv_heads_of_rank(t) * m.head_dim), intermediate_ = real(m.intermediate_size);
 }
@@ -113,18 +122,19 @@ CostModel::Pass CostModel::attention_products() const {
 // that of memory.
 CostModel::Pass CostModel::inner_attention() const {
   if (half_ == nullptr) return {};
-  const double scores = tokens_ * keys_ * width_, rate = half_->flops;
+  const double flops = 4 * tokens_ * keys_ * width_, rate = half_->flops;
   if (!on_gpu()) {
-    const double inner = 4 * scores * causal_ / rate;
+    const double inner = flops / rate;
     return {inner, 2.5 * inner};
   }
   const shape::LayerColumns sizes = columns(0);
   Pass out = of_work(shape::attention_work(t_.spec, kernels_, sizes));
   if (kernels_.math) {
-    const double each = std::max(2 * scores / rate, memory(element_ * tokens_ * keys_ * sizes.heads));
+    const double scores = tokens_ * columns_of_scores_;
+    const double each = std::max(2 * scores * width_ / rate, memory(element_ * scores * sizes.heads));
     return out += {2 * each, 4 * each};
   }
-  const double inner = 4 * scores * causal_ / (rate * kAttentionShare);
+  const double inner = flops / (rate * kAttentionShare);
   return out += {inner, 2.5 * inner};
 }
 
@@ -134,8 +144,15 @@ CostModel::Pass CostModel::attention() const {
 }
 
 shape::LayerColumns CostModel::columns(double mlp) const {
-  return {tokens_,   tokens_ / (t_.sp ? tp_ : 1), keys_,   hidden_, width_, kv_width_,
-          mlp / tp_, real(t_.spec.heads) / tp_,   element_};
+  return {tokens_,
+          tokens_ / (t_.sp ? tp_ : 1),
+          columns_of_scores_,
+          hidden_,
+          width_,
+          kv_width_,
+          mlp / tp_,
+          real(t_.spec.heads) / tp_,
+          element_};
 }
 
 // Rows of the busiest rank's experts over an even share (routing.cpp: hot experts are the first eighth),
@@ -254,8 +271,8 @@ CostModel::Pass CostModel::cross_attention() const {
 CostModel::Pass CostModel::encoder() const {
   if (!t_.spec.has_encoder()) return {};
   CostModel side = *this;
-  side.keys_ = real(shape::encoder_length(t_)), side.tokens_ = real(t_.micro_batch_size) * side.keys_;
-  side.causal_ = 1;
+  side.keys_ = side.columns_of_scores_ = real(shape::encoder_length(t_));
+  side.tokens_ = real(t_.micro_batch_size) * side.keys_;
   Pass out = side.layer(false).times(real(t_.spec.encoder_layers));
   return out += cross_attention().times(real(t_.spec.layers));
 }

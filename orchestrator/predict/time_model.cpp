@@ -199,10 +199,11 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
       l.math_attention && p.facts.score_traffic == 0 ? kMathTraffic : p.facts.score_traffic;
   const double traffic = l.written_out ? of_score : 0;
   const double share = traffic > 0 ? 1 : attention_share(p.facts, h);  // which is FlashAttention's
-  const double attention = 7 * l.tokens * l.keys * l.width / l.tp / share;
+  const double keys = traffic > 0 ? l.sequence / 2 : l.keys;  // scores that are written out are of all keys
+  const double attention = 14 * l.tokens * keys * l.width / l.tp / share;
   const double saved = (p.facts.hidden_saved * l.hidden + wide_tensors(l, p.facts) * l.wide) / l.tp;
   const double moved = 3 * l.element * saved * l.tokens + (l.fp8 ? rounded_bytes(l) : 0) +
-                       traffic * l.tokens * l.keys * l.heads / l.tp;
+                       traffic * l.tokens * l.sequence * l.heads / l.tp;
   const double values = l.dequantized * (l.element + kCodeBytes);  // codes read, values written
   const ExpertTime experts = expert_time(l, p, flops, memory);
   const double beside = experts.gpu + loose_bytes(links) / streamed;

@@ -35,7 +35,8 @@ namespace {
 // Steps that were planned and not run because those that were run show the trial above its bound.
 std::optional<i64> steps_saved(const Attempt& attempt, const Metrics& m) {
   if (!attempt.stop_above_ms || !m.step_ms_ci_low || *m.step_ms_ci_low <= *attempt.stop_above_ms) return {};
-  const i64 saved = attempt.measure.steps * attempt.measure.repeats - m.timed_steps.value_or(0);
+  const i64 run = m.timed_steps.value_or(0) + m.skipped_steps.value_or(0);
+  const i64 saved = attempt.measure.steps * attempt.measure.repeats - run;
   return saved > 0 ? std::optional(saved) : std::nullopt;
 }
 
@@ -49,8 +50,9 @@ std::optional<std::string> disbelieved(const Attempt& attempt, const std::vector
   if (!attempt.is_rehearsal() && phantoms)
     return "the ranks ran on phantom GPUs, which measure nothing; `sweep run --rehearse` keeps such runs "
            "apart";
-  // The rates of phantoms are no measurement, so no peak bounds them.
-  return phantoms ? std::nullopt : metrics::beyond_peak(attempt.trial, derived);
+  if (phantoms) return std::nullopt;  // neither gradients nor rates are measured
+  if (auto skipped = metrics::never_updated(derived)) return skipped;
+  return metrics::beyond_peak(attempt.trial, derived);
 }
 
 }  // namespace

@@ -40,6 +40,20 @@ TEST(Around, ARunStallsOnceEverySoManySteps) {
   EXPECT_DOUBLE_EQ(*m.run_cost_per_mt, *m.cost_per_mt * 12.5 / 10);
 }
 
+// A checkpoint is on the disk before the next one begins.
+TEST(Around, ARunIsNoFasterThanItsCheckpointsAreWritten) {
+  auto records = steps_of_two_ranks();
+  records[1].effective.around.emplace().checkpoint_stall_ns = 5'000'000;
+  records[1].effective.around->checkpoint_ns = 80'000'000;
+  Trial t = cpu_trial(2);
+  t.checkpoint = CheckpointKind::kAsync, t.checkpoint_every = 2;
+  const Metrics m = derive(t, records, nullptr, 3.0);
+  EXPECT_DOUBLE_EQ(*m.run_tokens_per_s, *m.tokens_per_s * 10 / 40) << "80 ms every 2 steps";
+  EXPECT_DOUBLE_EQ(*m.run_cost_per_mt, *m.cost_per_mt * 40 / 10);
+  t.checkpoint_every = 8;
+  EXPECT_DOUBLE_EQ(*derive(t, records, nullptr).run_tokens_per_s, *m.tokens_per_s * 10 / 10.625);
+}
+
 TEST(Around, WithoutItTheRateOfARunIsThatOfItsSteps) {
   const Metrics m = derive(cpu_trial(2), steps_of_two_ranks(), nullptr, 3.0);
   EXPECT_TRUE(m.run_tokens_per_s && m.run_cost_per_mt);

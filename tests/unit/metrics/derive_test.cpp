@@ -301,6 +301,30 @@ TEST(Derive, ExpertLoadLossScaleAndSkippedSteps) {
   EXPECT_EQ(m.loss_scale, 16384);
 }
 
+// Each rank says how many steps had no update; it is those in which the optimizer took least time.
+TEST(Derive, AStepWithoutAnUpdateIsNoTimedStep) {
+  std::vector<RankRecord> records{
+      rank(0, {sample(0, 7), sample(1, 20), sample(2, 6), sample(3, 30), sample(4, 8, true)}),
+      rank(1, {sample(0, 7), sample(1, 20), sample(2, 6), sample(3, 30), sample(4, 8, true)})};
+  for (RankRecord& r : records) r.skipped_steps = 2, r.loss_scale = 16384;
+  records[0].samples[2].optimizer_ns = 50'000'000;  // it waited for the other one
+  const Metrics m = derive(cpu_trial(2), records, nullptr);
+  EXPECT_DOUBLE_EQ(*m.step_ms, 25);
+  EXPECT_EQ(m.timed_steps, 2);
+  EXPECT_EQ(m.ranks_reported, 2);
+  EXPECT_FALSE(never_updated(m));
+}
+
+TEST(Derive, WithoutAnyUpdateThereAreNoTimes) {
+  std::vector<RankRecord> records{rank(0, {sample(0, 10, true), sample(1, 10), sample(2, 12)})};
+  records[0].skipped_steps = 2, records[0].loss_scale = 16384;
+  const Metrics m = derive(cpu_trial(), records, nullptr, 3.0);
+  EXPECT_FALSE(m.step_ms || m.tokens_per_s || m.cost_per_mt || m.timed_steps || m.run_tokens_per_s);
+  EXPECT_EQ(m.skipped_steps, 2);
+  EXPECT_TRUE(never_updated(m));
+  EXPECT_FALSE(never_updated(Metrics{}));
+}
+
 TEST(Derive, AGpusLoadIsNeverThatOfAProcessor) {
   std::vector<RankRecord> records(1);
   records[0].cpu_percent = 70;

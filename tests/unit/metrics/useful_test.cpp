@@ -59,5 +59,22 @@ TEST(Useful, UsefulTokensAreThoseOfDocuments) {
   EXPECT_FALSE(of(full).useful_fraction || of(full).useful_tokens_per_s) << "only the program knows";
 }
 
+TEST(Useful, TheShareOfDocumentsDoesNotDependOnTheBatch) {
+  Trial t = eight_gpus();
+  t.dp = t.gpus_per_node = 1, t.seq_len = 1024;
+  for (const char* lengths : {"lognormal 600 0.5", "uniform 400 700"})
+    for (const bool packing : {true, false}) {
+      t.lengths = lengths, t.packing = packing;
+      std::vector<Metrics> of_batches;
+      for (const i64 rows : {1, 4, 256}) {
+        t.grad_accum = t.global_batch_size = rows;
+        of_batches.push_back(derive(t, steps_of(500, 1), nullptr));
+        EXPECT_LE(*of_batches.back().useful_mfu, *of_batches.back().mfu);
+      }
+      for (const Metrics& m : of_batches)
+        EXPECT_DOUBLE_EQ(*m.useful_fraction, *of_batches[0].useful_fraction) << lengths << packing;
+    }
+}
+
 }  // namespace
 }  // namespace sweep::metrics

@@ -50,6 +50,17 @@ TEST(StepCost, ProductsAreCountedOnceForwardAndTwiceBackward) {
   EXPECT_DOUBLE_EQ(c.step_s, c.compute_s + c.data_parallel_s + c.optimizer_s);
 }
 
+// The kernel of a processor takes a window as a mask: it makes all scores, of the other layers half of them.
+TEST(StepCost, AWindowOnAProcessorSavesNoScores) {
+  Trial t = trial(), narrow = t, wide = t, mixed = t;
+  narrow.spec.sliding_window = 16, wide.spec.sliding_window = 256;
+  mixed.spec.sliding_window = 16, mixed.spec.sliding_window_pattern = 2;
+  const double half = 4 * 4 * 3.5 * 4 * 256 * 256 * 256 * 0.5 / 10e9;  // of four layers and micro-batches
+  EXPECT_NEAR(cost(narrow).compute_s - cost(t).compute_s, half, 1e-3 * half);
+  EXPECT_NEAR(cost(mixed).compute_s - cost(t).compute_s, half / 2, 1e-3 * half);
+  EXPECT_DOUBLE_EQ(cost(wide).compute_s, cost(t).compute_s) << "no mask but the causal one";
+}
+
 TEST(StepCost, MicroBatchesAccumulateAndRecomputationRepeatsForward) {
   Trial t = trial(), again = t;
   again.recompute = Recompute::kFull;
@@ -198,6 +209,34 @@ TEST(Roofline, KernelsAndStatesChangeTheTimeAsRehearsalsSay) {
   near(2.279, [](Trial& t) { t.precision = Precision::kBf16Amp, t.attention = AttentionKind::kMath; });
   near(1.016, [](Trial& t) { t.recompute = Recompute::kSelective; });
   near(1.256, [](Trial& t) { t.optimizer = OptimizerKind::kForeach; });
+}
+
+// A query sees w - w^2 / (2 S) keys on average. The cost alone is what the plan scales other trials by.
+TEST(Roofline, AWindowLeavesAQueryTheKeysThatItsMaskDoes) {
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb", 1, 1);
+  t.seq_len = 65536;
+  const shape::Hardware gpu = *shape::known_hardware(t.hardware);
+  const auto plan = [](const Trial& of) { return *roofline().predict(of, MeasurePlan{0, 1, 1}).step_ms; };
+  const auto cost_alone = [&](const Trial& of) {
+    return step_cost(of, catalogue_profile(gpu), gpu).compute_s;
+  };
+  const auto with = [&](i64 window, AttentionKind kind) {
+    Trial of = t;
+    of.spec.sliding_window = window, of.attention = kind;
+    return of;
+  };
+  const auto share = [&](i64 window, const auto& time) {
+    const double none = time(with(1, t.attention)), all = time(t);
+    return (time(with(window, t.attention)) - none) / (all - none);
+  };
+  const std::pair<i64, double> shares[] = {{65535, 1}, {32768, 0.75}, {4096, 31 / 256.0}};
+  for (const auto& [window, expected] : shares) {
+    EXPECT_NEAR(share(window, plan), expected, 1e-3);
+    EXPECT_NEAR(share(window, cost_alone), expected, 1e-3);
+  }
+  EXPECT_DOUBLE_EQ(cost_alone(with(4096, AttentionKind::kMath)),
+                   cost_alone(with(65536, AttentionKind::kMath)))
+      << "all scores are made";
 }
 
 TEST(Roofline, ExchangesRunBesideThePassesOfAGpu) {

@@ -26,6 +26,19 @@ TEST(TimePhysics, ScoresPassThroughMemoryOnlyWhereAttentionIsWrittenOut) {
       << "the rows of A100 that the profile was fitted on did not say that they wrote it out";
 }
 
+// A query sees w - w^2 / (2 S) keys on average; scores that are written out are all there.
+TEST(TimePhysics, AWindowLeavesAQueryTheKeysThatItsMaskDoes) {
+  const auto seconds = [](std::optional<i64> window, AttentionKind kind) {
+    Trial t = laid_out("llama3-8b", 1, 8, 1, 1, 4, 1, 1);
+    t.seq_len = 65536, t.spec.sliding_window = window, t.attention = kind;
+    return step_s(t, "fsdp2");
+  };
+  const double none = seconds(1, AttentionKind::kFlash), all = seconds({}, AttentionKind::kFlash);
+  EXPECT_NEAR((seconds(32768, AttentionKind::kFlash) - none) / (all - none), 0.75, 1e-3);
+  EXPECT_NEAR((seconds(4096, AttentionKind::kFlash) - none) / (all - none), 31 / 256.0, 1e-3);
+  EXPECT_DOUBLE_EQ(seconds(4096, AttentionKind::kMath), seconds({}, AttentionKind::kMath));
+}
+
 TEST(TimePhysics, Fp8LeavesAttentionInSixteenBits) {
   const auto gain = [](i64 sequence) {
     Trial half = laid_out("llama3-8b", 1, 8, 1, 1, 4, 1, 1), fp8 = half;

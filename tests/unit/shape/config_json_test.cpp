@@ -300,6 +300,20 @@ TEST(ConfigJson, GptOss) {
   refused("\"attention_bias\":true", "\"attention_bias\":false", "attention_bias");
 }
 
+// As transformers reads it: without rope_parameters gpt-oss has YaRN, with others than YaRN's it has none.
+TEST(ConfigJson, GptOssHasItsYarnWhereNothingElseIsSaid) {
+  const auto read = [](const char* rope) {
+    return *model_from_config_json(
+        std::string(R"({"model_type":"gpt_oss","num_hidden_layers":2,"hidden_size":64,"intermediate_size":48,
+            "num_attention_heads":4,"num_key_value_heads":2,"vocab_size":256)") +
+        rope + "}");
+  };
+  EXPECT_EQ(read("").yarn->factor, 32);
+  EXPECT_EQ(read(R"(,"rope_scaling":null)").yarn->factor, 32);
+  EXPECT_FALSE(read(R"(,"rope_parameters":{"rope_type":"default","rope_theta":150000})").yarn);
+  EXPECT_FALSE(read(R"(,"rope_parameters":{"rope_theta":150000})").yarn);
+}
+
 TEST(Completed, WindowsHaveOneForm) {
   ModelSpec m = *find_model("tiny-gemma3");
   const auto with_pattern = [&](i64 pattern, i64 layers = 6) {
@@ -310,6 +324,14 @@ TEST(Completed, WindowsHaveOneForm) {
   EXPECT_EQ(with_pattern(3, 2).sliding_window_pattern, 0) << "all layers have the window";
   EXPECT_FALSE(with_pattern(1).sliding_window) << "none has it";
   EXPECT_EQ(with_pattern(1).rope_local_theta, 0);
+  ModelSpec even = m;
+  even.rope_local_theta = even.rope_theta = 1e4, even.rope_linear_factor = 1;
+  EXPECT_EQ(completed(even)->rope_local_theta, 0) << "the same positions";
+  ModelSpec linear = even, scaled = even, yarn = even;
+  linear.rope_linear_factor = 8, scaled.rope_scaling = RopeScaling{8, 1, 4, 8192};
+  yarn.yarn = YarnScaling{.factor = 32};
+  for (const ModelSpec& each : {linear, scaled, yarn})
+    EXPECT_EQ(completed(each)->rope_local_theta, 1e4) << "only those of full attention are stretched";
   m.query_pre_attn_scalar = m.head_dim;
   EXPECT_EQ(with_pattern(3), *find_model("tiny-gemma3"));
   m.sliding_window.reset();

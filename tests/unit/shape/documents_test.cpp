@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "tests/support/error_matchers.h"
@@ -170,6 +171,33 @@ TEST(DocumentCounts, SumWhatTheRowsHold) {
     EXPECT_EQ(keys_per_token(t), packing ? squares / counts.tokens : 64);
   }
   EXPECT_EQ(document_counts(documents("", false)).useful_fraction(), 1);
+}
+
+// Half of a document of n tokens, and of a window w - w^2 / (2 n).
+TEST(DocumentCounts, AQuerySeesTheKeysBeforeItInsideItsWindow) {
+  Trial t = documents("", false);
+  EXPECT_EQ(causal_keys_per_token(t), 32);
+  t.spec.layers = 4, t.spec.sliding_window = 16;
+  EXPECT_EQ(causal_keys_per_token(t), 14) << "16 - 16 x 16 / 128";
+  t.spec.sliding_window_pattern = 2;
+  EXPECT_EQ(causal_keys_per_token(t), 23);
+  t.spec.sliding_window = 64;
+  EXPECT_EQ(causal_keys_per_token(t), 32);
+  t.lengths = "fixed 32", t.packing = true, t.spec.sliding_window = 16, t.spec.sliding_window_pattern = 0;
+  EXPECT_EQ(causal_keys_per_token(t), 12) << "16 - 16 x 16 / 64, of each document";
+  t.spec.sliding_window.reset();
+  EXPECT_EQ(causal_keys_per_token(t), 16);
+}
+
+TEST(DocumentCounts, ThoseOfARunDoNotDependOnTheBatch) {
+  for (const bool packing : {true, false}) {
+    Trial one = documents("uniform 400 700", packing, 1024), many = one;
+    many.dp = 4, many.grad_accum = 256, many.micro_batch_size = 4;
+    const double share = run_document_counts(one).useful_fraction();
+    EXPECT_EQ(share, run_document_counts(many).useful_fraction());
+    EXPECT_NEAR(share, document_counts(many).useful_fraction(), 0.01);
+    EXPECT_GT(std::abs(document_counts(one).useful_fraction() - share), 0.05) << "one row is not all";
+  }
 }
 
 TEST(DocumentCounts, PackingFillsRowsThatPaddingLeavesEmpty) {
