@@ -6,6 +6,7 @@
 
 #include "orchestrator/answers/charts/chart.h"
 #include "orchestrator/answers/pages/report_page.h"
+#include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/statistics/prices.h"
 #include "orchestrator/answers/tables/measured.h"
 #include "tests/unit/answers/rows.h"
@@ -149,7 +150,7 @@ TEST(Report, ClaimsNoMoreOfTheFirstPlaceThanBestDoes) {
   EXPECT_TRUE(says("TIED with 1 more"));
   EXPECT_TRUE(says("1 more have no confidence interval"));
   for (auto& row : rows) row.metrics.step_ms_ci_low.reset();
-  EXPECT_TRUE(says("other ties unknown"));
+  EXPECT_TRUE(says("ties unknown"));
 }
 
 // A sweep of one model keeps its answer spelt out.
