@@ -5,6 +5,8 @@ import subprocess
 import sys
 import tempfile
 
+import database
+
 
 class Skipped(Exception):
     """Why a case could not be set up here."""
@@ -23,6 +25,34 @@ class Bench:
         assert done.returncode == code, f"{words}: exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
         assert "internal fault" not in done.stderr, done.stderr
         return done
+
+
+class PlayedBench(Bench):
+    """For grids whose ranks play step times and memory (tests/support/fake_trial.h); NAME in their text becomes the sweep's name."""
+    options: tuple[str, ...] = ()  # of every run
+
+    def __init__(self, bin_dir, folder, rank):
+        super().__init__(bin_dir, folder)
+        self.rank = rank
+
+    def sweep(self, *words, **more):
+        """All that it says."""
+        done = super().sweep(*words, **more)
+        return done.stdout + done.stderr
+
+    def grid(self, text, name):
+        path = self.folder / f"{name}.yaml"
+        path.write_text(text.replace("NAME", name))
+        return path
+
+    def run_words(self, text, name, *more):
+        return ["run", self.grid(text, name), "--db", self.db, "--on", "local", "--rank", self.rank, *self.options, *more]
+
+    def run(self, text, name, *more):
+        return self.sweep(*self.run_words(text, name, *more))
+
+    def rows(self, sql):
+        return database.rows(self.db, sql)
 
 
 def store(bin_dir, db, name, rows, question="Which?", facts=None):

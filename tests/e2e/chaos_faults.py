@@ -1,10 +1,10 @@
 """The faults of things taken away while a sweep runs on a fleet (tests/e2e/cluster/fleet.py): each fault strikes once and says what it
 did, or None where nothing was there to be struck; what has to be given back goes to Strikes.later."""
-import os
 import signal
 import time
 
-from cluster.fleet import attempt_of, host_name_of, signal_all
+from cluster import proc
+from cluster.fleet import host_name_of, signal_all
 
 FOREVER = None
 
@@ -37,7 +37,7 @@ class Strikes:
             return None
         pid = self.dice.choice(sorted(pids))
         if excuse:
-            self.attempts.add(attempt_of(pid)[1])
+            self.attempts.add(proc.attempt_of(pid)[1])
         return pid
 
     def kill(self, pids, **how):
@@ -246,12 +246,7 @@ def ranks_by_attempt(fleet):
     """attempt -> pids of its ranks that are alive and not stopped."""
     found = {}
     for pid in fleet.roles().get("rank", []):
-        try:
-            with open(f"/proc/{pid}/stat", errors="replace") as stat:
-                state = stat.read().rpartition(")")[2].split()[0]
-        except (OSError, IndexError):
-            continue
-        number = attempt_of(pid)[1]
-        if state not in "TZX" and number and os.path.exists(f"/proc/{pid}"):
+        number = proc.attempt_of(pid)[1]
+        if number and proc.stat(pid)[0] not in "TZX":
             found.setdefault(number, []).append(pid)
     return found

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 import fleet_sweep
-from cluster import daemons, fleet, sshd
+from cluster import daemons, fleet, proc, sshd
 
 SINGLES = 24
 # The first needs every node and fails at once; its second attempt waits until the one that hangs is over.
@@ -19,8 +19,8 @@ HANDED_AHEAD = 16  # attempts that may come back: what four nodes hold and their
 def beside(own):
     """A node's agent that no rank runs under, once the hanging trial is all that runs; None: not yet."""
     roles = own.roles()
-    busy = {fleet.attempt_of(pid)[0] for pid in roles.get("rank", [])}
-    free = [pid for pid in roles.get("node", []) if fleet.attempt_of(pid)[0] not in busy]
+    busy = {proc.attempt_of(pid)[0] for pid in roles.get("rank", [])}
+    free = [pid for pid in roles.get("node", []) if proc.attempt_of(pid)[0] not in busy]
     return free[0] if len(busy) == 1 and len(free) > 1 else None
 
 

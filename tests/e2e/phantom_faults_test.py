@@ -20,6 +20,7 @@ import unittest
 
 import database
 import processes
+from cluster import proc
 
 GRID = """name: faults
 model: {{family: llama, layers: 4, hidden_size: 256, heads: 4, kv_heads: 4, intermediate_size: 704, vocab_size: 1024}}
@@ -76,14 +77,7 @@ def rehearse(bin_dir, layout, faults):
 def processes_of(mark):
     """Processes that carry the mark in their environment. Ending ones have a moment to go."""
     def alive():
-        out = []
-        for process in pathlib.Path("/proc").iterdir():
-            try:
-                if process.name.isdigit() and mark.encode() in (process / "environ").read_bytes():
-                    out.append(f"{process.name} {(process / 'comm').read_text().strip()}")
-            except OSError:
-                pass  # it ended, or belongs to another user
-        return out
+        return [f"{pid} {proc.content(pid, 'comm').decode().strip()}" for pid in proc.pids() if mark.encode() in proc.content(pid, "environ")]
     with contextlib.suppress(TimeoutError):
         processes.wait_for(lambda: not alive(), 60, "no process left")
     return alive()

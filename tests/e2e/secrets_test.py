@@ -12,7 +12,7 @@ import unittest
 
 import database
 import sweep_folder
-from cluster import agents, daemons, slurm, sshd
+from cluster import agents, daemons, proc, slurm, sshd
 
 BIN, FAKE_RANK = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 TRACKER_KEY = "5ec2e7" * 6 + "beef"
@@ -46,13 +46,10 @@ class Observer(threading.Thread):
 
     def run(self):
         while not self.stopped.wait(0.1):
-            for entry in os.listdir("/proc"):
-                try:
-                    environment = pathlib.Path("/proc", entry, "environ").read_bytes()
-                    if entry.isdigit() and self.mark in environment:
-                        self.seen.add((pathlib.Path("/proc", entry, "cmdline").read_bytes(), environment))
-                except OSError:
-                    pass  # gone meanwhile
+            for pid in proc.pids():
+                environment = proc.content(pid, "environ")
+                if self.mark in environment:
+                    self.seen.add((proc.content(pid, "cmdline"), environment))
 
     def __enter__(self):
         self.start()

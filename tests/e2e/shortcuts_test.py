@@ -4,13 +4,10 @@ must run out of memory, and the audit of what was pruned; with ranks that play s
 import json
 import math
 import os
-import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 
-import database
+import bench
 
 AUTO = """name: NAME
 model: tiny-llama
@@ -36,25 +33,8 @@ strategy: {kind: grid, history: true}
 """
 
 
-class Bench:
-    def __init__(self, bin_dir, rank, folder):
-        self.bin, self.rank, self.folder, self.db = bin_dir, rank, folder, folder / "r.db"
-
-    def sweep(self, *words, code=0):
-        done = subprocess.run(list(map(str, (self.bin / "sweep", *words))), capture_output=True, text=True, timeout=500, check=False)
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    def grid(self, text, name):
-        path = self.folder / f"{name}.yaml"
-        path.write_text(text.replace("NAME", name))
-        return path
-
-    def run(self, text, name, *more):
-        return self.sweep("run", self.grid(text, name), "--db", self.db, "--on", "local", "--slots", "1", "--rank", self.rank, *more)
-
-    def rows(self, sql):
-        return database.rows(self.db, sql)
+class Bench(bench.PlayedBench):
+    options = ("--slots", "1")
 
     def audited(self, name):
         return json.loads(self.sweep("status", name, "--db", self.db, "--json"))["audited"]
@@ -168,15 +148,7 @@ def machines_are_chosen_by_price_and_time(b):
     assert chosen(b, "--usd", 1, code=1)[0] == []
 
 
-def main():
-    os.environ.pop("SWEEP_DB", None)
-    with tempfile.TemporaryDirectory() as name:
-        b = Bench(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), pathlib.Path(name))
-        for case in (sizes_are_found, slow_trials_stop_early, what_must_run_out_of_memory_is_not_run, an_audit_says_how_often_pruning_was_wrong,
-                     an_audit_finds_wrong_pruning, money_is_a_limit, machines_are_chosen_by_price_and_time):
-            b.db = b.folder / f"{case.__name__}.db"
-            case(b)
-
-
 if __name__ == "__main__":
-    main()
+    os.environ.pop("SWEEP_DB", None)
+    bench.play([sizes_are_found, slow_trials_stop_early, what_must_run_out_of_memory_is_not_run, an_audit_says_how_often_pruning_was_wrong,
+                an_audit_finds_wrong_pruning, money_is_a_limit, machines_are_chosen_by_price_and_time], Bench, own=sys.argv[2:3])

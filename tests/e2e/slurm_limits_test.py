@@ -7,6 +7,7 @@ submitted; an allocation's folder that a user removes is named as the cause; a j
 agent spoke is not waited for without end; and killed agents leave nothing in /dev/shm.
 Further words choose cases.
 """
+import contextlib
 import os
 import pathlib
 import re
@@ -15,7 +16,7 @@ import signal
 import subprocess
 import tempfile
 
-from cluster import slurm
+from cluster import proc, slurm
 from slurm_sweep import END_SECONDS, Sweep, chosen, folder_of, play, programs, wait
 
 HOSTILE = "it's \"$(touch OWNED)`touch OWNED`\" 50%j back\\slash;#"
@@ -110,12 +111,10 @@ def killed_agents(sweep):
                       and any(list(home.glob(f"{name}-*/[0-9]*")) for (name,) in sweep.rows("select id from allocation"))
                       and sweep.rows("select id from allocation")[0][0], "ranks of an allocation")
     token = f"SWEEP_ATTEMPT={allocation}-".encode()
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if token in (process / "environ").read_bytes() and b"sweep-agent" in (process / "cmdline").read_bytes():
-                os.kill(int(process.name), signal.SIGKILL)
-        except OSError:
-            continue
+    for pid in proc.pids():
+        if token in proc.content(pid, "environ") and b"sweep-agent" in proc.content(pid, "cmdline"):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
     sweep.open_gate()
     assert run.wait(END_SECONDS) == 0
     left = [each for (name,) in sweep.rows("select id from allocation") for each in home.glob(f"{name}-*")]

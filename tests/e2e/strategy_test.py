@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-import database
+import bench
 from processes import wait_for
 
 LARGEST = 12
@@ -38,24 +38,6 @@ strategy: {kind: search, max_trials: 6}
 """
 
 
-class Bench:
-    def __init__(self, bin_dir, fake_rank, folder):
-        self.bin, self.fake, self.folder = bin_dir, fake_rank, folder
-
-    def words(self, text, name, *more):
-        grid = self.folder / f"{name}.yaml"
-        grid.write_text(text.replace("NAME", name))
-        return list(map(str, (self.bin / "sweep", "run", grid, "--db", self.folder / "r.db", "--on", "local", "--rank", self.fake, *more)))
-
-    def run(self, text, name, *more):
-        done = subprocess.run(self.words(text, name, *more), capture_output=True, text=True, timeout=500, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stderr
-
-    def rows(self, sql):
-        return database.rows(self.folder / "r.db", sql)
-
-
 def largest_by_layout(b, name):
     return dict(b.rows(f"SELECT threads || '/' || grad_bucket_mb, max(micro_batch_size) FROM results WHERE sweep = '{name}' AND outcome = 'ok' GROUP BY 1"))
 
@@ -71,8 +53,8 @@ def batch_finds_what_the_grid_finds(b):
 
 
 def a_search_goes_on_after_an_interruption(b):
-    process = subprocess.Popen(b.words(SEARCH, "found"), stderr=subprocess.PIPE, text=True)
-    wait_for(lambda: b.folder.joinpath("r.db").exists() and b.rows(
+    process = subprocess.Popen(b.words(*b.run_words(SEARCH, "found")), stderr=subprocess.PIPE, text=True)
+    wait_for(lambda: b.db.exists() and b.rows(
         "SELECT count(*) FROM results WHERE sweep = 'found' AND outcome = 'ok'")[0][0] >= 2, 200, "two results")
     process.send_signal(signal.SIGINT)  # it may have ended by then
     _, said = process.communicate(timeout=200)
@@ -94,9 +76,8 @@ def its_answers_are_reused(b, found):
     assert b.rows("SELECT count(*) FROM results WHERE sweep = 'again' AND outcome = 'ok'") == [(42,)]
     reused = {trial for (trial,) in b.rows("SELECT trial FROM results WHERE sweep = 'again' AND outcome = 'ok' AND attempts = 0")}
     assert reused == set(found), (reused, found)
-    done = subprocess.run([str(b.bin / "sweep"), "explain", next(iter(found)), "again", "--db", str(b.folder / "r.db")], capture_output=True, text=True,
-                          timeout=60, check=False)
-    assert "reused from sweep found" in done.stdout, done.stdout + done.stderr
+    said = b.sweep("explain", next(iter(found)), "again", "--db", b.db)
+    assert "reused from sweep found" in said, said
 
 
 def the_playbook_explains_itself(b):
@@ -108,7 +89,7 @@ def the_playbook_explains_itself(b):
 def main():
     os.environ.pop("SWEEP_DB", None)
     with tempfile.TemporaryDirectory() as name:
-        b = Bench(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), pathlib.Path(name))
+        b = bench.PlayedBench(pathlib.Path(sys.argv[1]), pathlib.Path(name), sys.argv[2])
         batch_finds_what_the_grid_finds(b)
         found = a_search_goes_on_after_an_interruption(b)
         its_answers_are_reused(b, found)

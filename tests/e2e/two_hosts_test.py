@@ -17,7 +17,7 @@ import tempfile
 import uuid
 
 import database
-from cluster import daemons, sshd
+from cluster import daemons, proc, sshd
 
 TRIALS, END_SECONDS = 12, 600
 BY_DEFAULT = ("folder_stands_still", "host_started_anew")  # the others: by hand, a minute each
@@ -43,11 +43,11 @@ class Host:
 
     def stop(self):
         """Off, with every process on it."""
-        inside = os.readlink(f"/proc/{self.folder.pid}/ns/uts")
-        for entry in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{entry}/ns/uts") == inside:
-                    os.kill(int(entry), signal.SIGKILL)
+        inside = proc.link(self.folder.pid, "ns/uts")
+        for pid in proc.pids():
+            if proc.link(pid, "ns/uts") == inside:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
         self.folder.wait()
 
     def pause(self, file):
@@ -57,8 +57,7 @@ class Host:
 
         def without_lock():
             self.folder.send_signal(signal.SIGSTOP)
-            daemons.wait_for(lambda: pathlib.Path("/proc", str(self.folder.pid), "stat").read_text().rpartition(")")[2].split()[0] == "T",
-                             10, "it stands still")
+            daemons.wait_for(lambda: proc.stat(self.folder.pid)[0] == "T", 10, "it stands still")
             if inode not in pathlib.Path("/proc/locks").read_text():
                 return True
             self.folder.send_signal(signal.SIGCONT)

@@ -6,31 +6,20 @@ import pathlib
 import subprocess
 import zlib
 
+from cluster import daemons, proc
 from cluster.daemons import MARK, wait_for
 
 
 def marked(folder):
     """pid -> words of every living process that was started with this folder's mark; zombies are dead."""
-    wanted, found = f"{MARK}={folder}".encode(), {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit() or int(entry) == os.getpid():
-            continue
-        try:
-            state = pathlib.Path("/proc", entry, "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-            environment = pathlib.Path("/proc", entry, "environ").read_bytes().split(b"\0")
-            words = pathlib.Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
-        except (OSError, IndexError):
-            continue  # gone meanwhile
-        if wanted in environment and state not in "ZX":
-            found[int(entry)] = [word.decode(errors="replace") for word in words if word]
-    return found
+    return {pid: proc.words(pid) for pid in daemons.marked(folder)}
 
 
 def ancestors(pid):
     """pids of its parents, the nearest first."""
     out = []
     while pid > 1:
-        pid = int(pathlib.Path("/proc", str(pid), "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+        pid = int(proc.stat(pid)[1])
         out.append(pid)
     return out
 

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import time
 
+from cluster import proc
+
 MARK = "SWEEP_TEST_CLUSTER"
 
 
@@ -23,18 +25,7 @@ def wait_for(condition, seconds, what, pause=0.02):
 
 def marked(folder):
     """Pids of living processes that carry the cluster's mark: daemons, job steps, and what jobs left."""
-    wanted, found = f"{MARK}={folder}".encode(), []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit() or int(entry) == os.getpid():
-            continue
-        try:
-            stat = pathlib.Path("/proc", entry, "stat").read_text(errors="replace").rpartition(")")[2].split()
-            environment = pathlib.Path("/proc", entry, "environ").read_bytes().split(b"\0")
-        except (OSError, IndexError):
-            continue  # gone meanwhile, or of another user
-        if wanted in environment and stat[0] not in "ZX":
-            found.append(int(entry))
-    return found
+    return proc.carrying(f"{MARK}={folder}")
 
 
 def kill_marked(folder, keep=(), seconds=60):
@@ -92,3 +83,33 @@ class Daemon:
             return "\n".join(pathlib.Path(self.log).read_text(errors="replace").splitlines()[-lines:])
         except OSError:
             return ""
+
+
+class Cluster:
+    """A batch system of daemons, with its state in one folder. REQUIRES: folder, environment, inside(), start() and stop()."""
+
+    def __init__(self):
+        self.daemons = {}
+
+    def start_daemon(self, name, command, **more):
+        daemon = Daemon(name, command, self.folder / "log" / f"{name}.out", {**self.environment, **more})
+        self.daemons[name] = daemon
+        daemon.start()
+
+    def run(self, *words, check=True, timeout=60):
+        done = subprocess.run([*self.inside(), *words], env=self.environment, capture_output=True, text=True, check=check,
+                              timeout=timeout)
+        return done.stdout.strip()
+
+    def logs(self):
+        return sorted((self.folder / "log").glob("*"))
+
+    def tell(self):
+        """Last words of every daemon, for a failed test."""
+        return "\n".join(f"== {log}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-8:]) for log in self.logs())
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()

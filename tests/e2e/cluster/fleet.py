@@ -12,7 +12,7 @@ import subprocess
 import time
 import uuid
 
-from cluster import agents, daemons, slurm, sshd
+from cluster import agents, daemons, proc, slurm, sshd
 
 GPUS = 8
 SERVICES = {"slurmd", "slurmctld", "munged", "sshd", "sh", "sleep", "unshare", "nsenter", "shared_folder", "umount",
@@ -121,7 +121,7 @@ class Fleet:
         """The same of one isolated node."""
         told = {}
         for pid in self.cluster.networks.members(node):
-            words = words_of(pid)
+            words = proc.words(pid)
             if name_of(words) not in SERVICES or words[1:] == ["1000"]:  # a bare daemon is `sleep 1000`
                 told[pid] = f"{pid} on {node}: {' '.join(words)[:120]}"
         return told
@@ -133,11 +133,7 @@ class Fleet:
 
     def thaw(self):
         """Nothing stays stopped."""
-        stopped = []
-        for pid in daemons.marked(self.mark):
-            with contextlib.suppress(OSError, IndexError):
-                if pathlib.Path("/proc", str(pid), "stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "T":
-                    stopped.append(pid)
+        stopped = [pid for pid in daemons.marked(self.mark) if proc.stat(pid)[0] == "T"]
         return signal_all(stopped, signal.SIGCONT)
 
     # --- what can be taken away
@@ -160,7 +156,7 @@ class Fleet:
 
     def service(self, name, where):
         """Pids of a daemon of this name on a node or the head."""
-        return [pid for pid in self.cluster.networks.members(where) if name_of(words_of(pid)) == name]
+        return [pid for pid in self.cluster.networks.members(where) if name_of(proc.words(pid)) == name]
 
 
 class SlurmFleet(Fleet):
@@ -291,25 +287,9 @@ class SshFleet(Fleet):
         return ", ".join(self.nodes)
 
 
-def words_of(pid):
-    with contextlib.suppress(OSError):
-        return [w.decode(errors="replace") for w in pathlib.Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0") if w]
-    return []
-
-
 def name_of(words):
     """The program; sshd writes a sentence over its command line."""
     return os.path.basename(words[0].split()[0]).rstrip(":") if words and words[0].split() else ""
-
-
-def attempt_of(pid):
-    """(key of the allocation and node, attempt) a process belongs to by its mark (runtime/attempt_token.h); 0: the agent's own."""
-    with contextlib.suppress(OSError):
-        for variable in pathlib.Path("/proc", str(pid), "environ").read_bytes().split(b"\0"):
-            if variable.startswith(b"SWEEP_ATTEMPT="):
-                key, _, number = variable[len(b"SWEEP_ATTEMPT="):].decode(errors="replace").rpartition("/")
-                return key, int(number or 0)
-    return "", 0
 
 
 def host_name_of(pid):
@@ -333,4 +313,4 @@ def role_of(pid, words):
         return "trainer"
     if program not in ("fake_rank", "sweep-rank"):
         return None
-    return "zygote" if "zygote" in words and attempt_of(pid)[1] == 0 else "rank"
+    return "zygote" if "zygote" in words and proc.attempt_of(pid)[1] == 0 else "rank"

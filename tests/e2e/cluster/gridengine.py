@@ -91,12 +91,13 @@ def missing():
     return out + ([] if os.geteuid() == 0 else ["root"])
 
 
-class Cluster:
+class Cluster(daemons.Cluster):
     def __init__(self, folder, slots=4):
+        super().__init__()
         self.folder, self.slots = pathlib.Path(folder).resolve(), slots
         self.environment = {**os.environ, "SGE_ROOT": str(self.folder), "SGE_CELL": "default", "SGE_QMASTER_PORT": "6444",
                             "SGE_EXECD_PORT": "6445", daemons.MARK: str(self.folder)}
-        self.network, self.daemons = None, {}
+        self.network = None
 
     # --- the folder
 
@@ -146,10 +147,7 @@ class Cluster:
         return self
 
     def _daemon(self, name):
-        command = [*self.inside(), str(BINARIES / name)]
-        daemon = daemons.Daemon(name, command, self.folder / "log" / f"{name}.out", {**self.environment, "SGE_ND": "1"})
-        self.daemons[name] = daemon
-        daemon.start()
+        self.start_daemon(name, [*self.inside(), str(BINARIES / name)], SGE_ND="1")
 
     def start_master(self):
         """sge_qmaster; also after it was killed."""
@@ -199,22 +197,11 @@ class Cluster:
         self.daemons.clear()
         self.network = None
 
-    def __enter__(self):
-        return self.start()
-
-    def __exit__(self, *_):
-        self.stop()
-
     # --- questions
 
     def inside(self):
         """The beginning of a command line in the cluster's network."""
         return ["nsenter", f"--net=/proc/{self.network.pid}/ns/net"]
-
-    def run(self, *words, check=True, timeout=60):
-        done = subprocess.run([*self.inside(), *words], env=self.environment, capture_output=True, text=True, check=check,
-                              timeout=timeout)
-        return done.stdout.strip()
 
     def jobs(self):
         """Number, name and state of every job in the queue or running."""
@@ -226,10 +213,8 @@ class Cluster:
         own = {self.network.pid, *(daemon.process.pid for daemon in self.daemons.values())}
         return [pid for pid in daemons.marked(self.folder) if pid not in own]
 
-    def tell(self):
-        """Last words of every daemon, for a failed test."""
-        logs = [*(self.folder / "log").glob("*"), *(self.folder / "spool").rglob("messages")]
-        return "\n".join(f"== {log}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-8:]) for log in logs)
+    def logs(self):
+        return [*super().logs(), *(self.folder / "spool").rglob("messages")]
 
 
 def main():

@@ -1,7 +1,8 @@
 """One network namespace per node, joined by a bridge inside the head's namespace; nothing of it in the machine's own. Root only."""
 import os
-import pathlib
 import subprocess
+
+from cluster import proc
 
 
 def ip(*words, namespace=None):
@@ -54,15 +55,7 @@ class Networks:
             wanted = f"net:[{os.stat(f'/run/netns/{name}').st_ino}]"
         except OSError:
             return []
-        found = []
-        for entry in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                state = pathlib.Path("/proc", entry, "stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-                if os.readlink(f"/proc/{entry}/ns/net") == wanted and state not in "ZX":
-                    found.append(int(entry))
-            except (OSError, IndexError):
-                continue  # gone meanwhile
-        return found
+        return [pid for pid in proc.pids() if proc.link(pid, "ns/net") == wanted and proc.lives(pid)]
 
     def machine(self, name, hosts):
         """A node of its own: network, host name, process ids (killed whole with the outer process), its view of /etc/hosts;

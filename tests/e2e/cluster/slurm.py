@@ -48,9 +48,10 @@ def free_ports(count):
     raise RuntimeError("no free ports")
 
 
-class Cluster:
+class Cluster(daemons.Cluster):
     def __init__(self, folder, nodes=4, gpus=8, cpus=16, mode="plain", options=(), with_accounting=False,
                  track=None, services=0):
+        super().__init__()
         self.folder = pathlib.Path(folder).resolve()
         self.services = services  # nodes more, of partition `service`
         self.mode, self.gpus, self.cpus, self.options = mode, gpus, cpus, list(options)
@@ -63,7 +64,6 @@ class Cluster:
         self.environment = {**{k: v for k, v in os.environ.items() if not k.startswith("SLURM_")},
                             **(self.accounting.environment() if self.accounting else {}),
                             "SLURM_CONF": str(self.folder / "slurm.conf"), daemons.MARK: str(self.folder)}
-        self.daemons = {}
 
     # --- the folder
 
@@ -127,10 +127,7 @@ class Cluster:
     def _daemon(self, name, command, where=None):
         if self.networks and where:
             command = [*self.networks.machine(where, self.folder / "hosts"), *command]
-        daemon = daemons.Daemon(name, command, self.folder / "log" / f"{name}.out", self.environment)
-        self.daemons[name] = daemon
-        daemon.start()
-        return daemon
+        self.start_daemon(name, command)
 
     def _start_once(self):
         self._write_configuration()
@@ -199,12 +196,6 @@ class Cluster:
             shutil.rmtree(self.folder / name, ignore_errors=True)
         self.daemons.clear()
 
-    def __enter__(self):
-        return self.start()
-
-    def __exit__(self, *_):
-        self.stop()
-
     # --- nodes
 
     def start_node(self, node):
@@ -227,11 +218,6 @@ class Cluster:
         """The beginning of a command line on the head node."""
         return self.networks.inside(self.networks.head) if self.networks else []
 
-    def run(self, *words, check=True, timeout=60):
-        done = subprocess.run([*self.inside(), *words], env=self.environment, capture_output=True, text=True,
-                              check=check, timeout=timeout)
-        return done.stdout.strip()
-
     def states(self):
         with contextlib.suppress(subprocess.SubprocessError):
             lines = self.run("sinfo", "-h", "-N", "-p", "main", "-o", "%N %t", timeout=10).splitlines()
@@ -244,11 +230,6 @@ class Cluster:
 
     def drained(self):
         return [node for node, state in self.states().items() if "drain" in state or "down" in state]
-
-    def tell(self):
-        """Last words of every daemon, for a failed test."""
-        logs = sorted((self.folder / "log").glob("*"))
-        return "\n".join(f"== {log.name}\n" + "\n".join(log.read_text(errors="replace").splitlines()[-8:]) for log in logs)
 
 
 def main():

@@ -19,7 +19,7 @@ import sys
 import time
 import zlib
 
-from cluster import networks
+from cluster import networks, proc
 
 PROGRAMS = ["sshd", "ssh", "ssh-keygen"]
 
@@ -37,12 +37,6 @@ def free_port(address):
     with socket.socket() as probe:
         probe.bind((address, 0))
         return probe.getsockname()[1]
-
-
-def _words(pid):
-    with contextlib.suppress(OSError):
-        return pathlib.Path("/proc", str(pid), "cmdline").read_bytes()
-    return b""
 
 
 class Cluster:
@@ -133,12 +127,11 @@ class Cluster:
         """Ends every connection that came in through this host's sshd; the daemon goes on. How many there were."""
         cut, listeners = 0, [self.daemons[host].pid]
         if self.networks:
-            listeners = [pid for pid in self.networks.members(host) if b"[listener]" in _words(pid)]
-        for entry in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                fields = pathlib.Path("/proc", entry, "stat").read_text(errors="replace").rpartition(")")[2].split()
-                if int(fields[1]) in listeners:  # a child of the listening one serves one connection
-                    os.kill(int(entry), signal.SIGKILL)
+            listeners = [pid for pid in self.networks.members(host) if b"[listener]" in proc.content(pid, "cmdline")]
+        for pid in proc.pids():
+            if int(proc.stat(pid)[1]) in listeners:  # a child of the listening one serves one connection
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
                     cut += 1
         return cut
 
