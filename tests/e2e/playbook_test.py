@@ -137,7 +137,9 @@ def files_of_one_name_stay_apart(here):
     for folder, rate in (("a", 5000), ("b", 6000)):
         (here.folder / folder).mkdir()
         (here.folder / folder / "res.csv").write_text(HEAD + f"llama3-8b,h100-sxm-80gb,4096,bf16,1,8,1,8,ok,{rate}\n")
-    answer = lambda: database.rows(other.db, "select sweep, tokens_per_s_gpu, attempts from results")
+
+    def answer():
+        return database.rows(other.db, "select sweep, tokens_per_s_gpu, attempts from results")
     other.sweep("import", "a/res.csv")
     for path in ("./a/res.csv", here.folder / "a/res.csv", "b/../a/res.csv"):
         assert "0 results new, 1 known" in other.sweep("import", path).stderr, path
