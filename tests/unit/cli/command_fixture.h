@@ -25,7 +25,7 @@ inline Answer sweep(const std::vector<std::string>& words) {
   return {code, out.str(), err.str()};
 }
 
-// Columns by name; no cell of these tests holds a comma.
+// Columns by name; no cell of these tests holds a quote or the end of a line.
 inline std::vector<std::map<std::string, std::string>> csv_rows(const std::string& text) {
   std::vector<std::map<std::string, std::string>> out;
   std::vector<std::string> head;
@@ -33,8 +33,11 @@ inline std::vector<std::map<std::string, std::string>> csv_rows(const std::strin
   for (std::string line; std::getline(lines, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     std::vector<std::string> cells(1);
+    bool quoted = false;
     for (const char c : line)
-      if (c == ',')
+      if (c == '"')
+        quoted = !quoted;
+      else if (c == ',' && !quoted)
         cells.emplace_back();
       else
         cells.back() += c;

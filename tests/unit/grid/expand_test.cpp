@@ -282,17 +282,6 @@ TEST(GridExpand, IncludedPointsBypassWhereAndStartFromBase) {
   EXPECT_EQ(alone.counts.points, 0u);
 }
 
-TEST(GridExpand, ADropDoesNotHideATrialThatALaterPointIs) {
-  const auto e = expanded(
-      "name: t\ngrid: {model: [{base: gpt2, layers: 2, name: one}, {base: gpt2, layers: 2, name: two}]}\n"
-      "where: [\"model != 'one'\"]\n");
-  EXPECT_EQ(e.counts.admitted, 1u);
-  EXPECT_EQ(e.counts.dropped_where, 1u);
-  EXPECT_EQ(e.counts.duplicates, 0u);
-  ASSERT_EQ(e.with_rule("where").size(), 1u);
-  EXPECT_EQ(e.with_rule("where")[0].id, e.admitted()[0].id);
-}
-
 TEST(GridExpand, TwoNamesOfOneAxisInOneMapAreRefused) {
   EXPECT_THAT(error_of(kHead + "include:\n  - {clip: true, grad_clip: false}\n"),
               AllOf(At(4, 18), IsError(ErrorKind::kConflict, "grad_clip")));
