@@ -112,8 +112,8 @@ class SlurmTest(DoctorTest):
             self.assertRegex(said, r"ok +loop +2 nodes trained equally")
             for words, options, row, way in [
                     ({"partition": "nosuch"}, [], "partition nosuch", "sinfo -s"),
-                    ({"extra": "[\"--time=nonsense\"]"}, [], "submission", "--sbatch"),
-                    ({}, ["--nodes", "3"], "partition main", "sinfo -R"),
+                    ({"extra": "[\"--begin=nonsense\"]"}, [], "submission", "--sbatch"),
+                    ({"max_nodes": 3}, ["--nodes", "3"], "partition main", "sinfo -R"),
                     ({}, ["--rank", "/no/such/rank"], "rank program", "scripts/deploy"),
                     ({}, ["--hardware", "h100-sxm-80gb"], "GPUs", "gpus_per_node"),
                     ({}, ["--agent", self.changed_agent("far", 's/"writable"/"absent"/')], "folder", "all nodes share")]:
