@@ -26,7 +26,7 @@ import time
 import database
 import processes
 
-HANG_SECONDS = int(os.environ.get("SWEEP_HANG_SECONDS") or 4)  # without progress: a hang
+HANG_SECONDS = int(os.environ.get("SWEEP_HANG_SECONDS") or 8)  # without progress: a hang; aiming alone slows a rank
 AIM_SECONDS = 30    # to find a rank at the wanted moment
 END_SECONDS = 60    # from the blow to the attempt's end
 ROUNDS = 8          # a moment that was missed comes again in the next one
