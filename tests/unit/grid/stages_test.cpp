@@ -1,6 +1,8 @@
 // The section `stages`: each stage keeps the changes of those above it; what it cannot mean is refused with its place.
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
 #include "grid_text.h"
 #include "schema/labels.h"
 
