@@ -1,5 +1,7 @@
 #include "base/proc.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <system_error>
@@ -63,6 +65,12 @@ std::optional<std::string_view> Environment::value(std::string_view name) const 
   const auto at = text_.find(wanted);
   if (at == std::string::npos) return std::nullopt;
   return std::string_view(text_.c_str() + at + wanted.size());
+}
+
+std::string host_name() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
 }
 
 std::optional<i64> memory_available() {

@@ -21,6 +21,9 @@ std::optional<Stat> stat_of(std::string_view pid);
 // Parses the text of that file. nullopt: it has not the form of proc_pid_stat(5).
 std::optional<Stat> read_stat(std::string_view text);
 
+// The name of this machine; empty: it does not say.
+std::string host_name();
+
 // Bytes of this machine that programs can still take (MemAvailable of /proc/meminfo). nullopt: it does not say.
 std::optional<i64> memory_available();
 

@@ -104,7 +104,7 @@ class Channel {
   // Ends the operations of all ranks in this group with an error.
   void abort();
 
-  // Of operations that begin from now on; empty: nobody watches.
+  // It is told of the waits for operations that begin from now on; empty: nobody watches.
   void watch_waits(WatchWaits watch) { watch_ = std::move(watch); }
 
   const Traffic& traffic() const { return traffic_; }

@@ -42,7 +42,8 @@ Counts limited(Counts counts, const ModelSpec& m, const Options& o, std::int64_t
   return counts;
 }
 
-// What all peers chose, [ep][experts], of the experts that this rank owns: `tokens` tokens of each.
+// Counts the rows that peers send to the experts of this rank. chosen: [ep][experts], the choices of each peer's `tokens`
+// tokens.
 void count_incoming(const StageContext& s, std::vector<Counts> chosen, std::int64_t tokens, Dispatch& d) {
   const std::int64_t local = s.spec.experts / s.layout.ep(), begin = s.layout.expert->rank() * local;
   d.wanted.assign(static_cast<std::size_t>(local), 0);

@@ -42,10 +42,10 @@ struct DocumentCounts {
   // Keys that a token meets, the mean over all tokens and over the model's layers.
   double keys(const ModelSpec& m) const { return m.mean_of_layers(squares / tokens, windowed / tokens); }
 };
-// Of a step's batch; of more than 65,536 rows the first ones stand for all.
+// Counts a step's batch; where it has more than 65,536 rows, the first ones stand for all.
 DocumentCounts document_counts(const Trial&);
-// Of so many rows that they stand for a whole run, whatever its batch is: whole times of the kPackedRows that are filled
-// together, or without packing 65,536 rows.
+// Counts rows that stand for a whole run, whatever its batch is: 65,536 padded rows, or packed ones in multiples of the
+// kPackedRows that are filled together.
 DocumentCounts run_document_counts(const Trial&);
 
 // Keys that a token of the step's batch meets in attention, causality aside: seq_len, of packed documents their own

@@ -23,8 +23,8 @@ Expected<answers::GpuHours> held_hours(store::Store&, const store::SweepRow&, st
 // The same as text, of the sweep of this name in this database; empty where there is none.
 std::string held_hours_in(const std::string& db, const std::string& sweep, std::optional<double> limit);
 
-// What to do before a sweep goes on whose limit is used up: the command with a larger one. `words_of`: a name as words
-// of a command, with the database.
+// Says how a sweep whose limit is used up can go on: by a command with a larger limit. `words_of` gives a sweep's name as
+// words of a command, with the database.
 std::string past_limit(run::Limit, store::Store&, const store::SweepRow&,
                        const std::function<std::string(const std::string&)>& words_of);
 

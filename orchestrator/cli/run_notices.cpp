@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <ostream>
 
+#include "base/proc.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/cli/status_board.h"
-#include "orchestrator/driver/machine.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
 
@@ -24,7 +24,7 @@ nlohmann::json notice(const char* event, const std::string& sweep, const std::fi
   return {{"event", event},
           {"sweep", sweep},
           {"database", db.string()},
-          {"host", driver::this_host()},
+          {"host", proc::host_name()},
           {"text", fmt::format("sweep {}: {}", sweep, text)}};
 }
 

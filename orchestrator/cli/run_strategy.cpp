@@ -7,9 +7,9 @@
 #include <ostream>
 #include <set>
 
+#include "base/proc.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/best.h"
-#include "orchestrator/driver/machine.h"
 #include "schema/sweep_options.h"
 #include "schema/version.h"
 
@@ -17,7 +17,7 @@ namespace sweep::cli {
 namespace {
 
 Expected<void> take_over_answers(Io& io, driver::SweepDriver& driver, const driver::LaunchChoice& choice) {
-  const std::string host = choice.config->uses_this_machine() ? driver::this_host() : "";
+  const std::string host = choice.config->uses_this_machine() ? proc::host_name() : "";
   const auto reused = driver.store().reuse(driver.sweep().id, std::string(kVersion) + " " + kBuild, host);
   if (!reused) return tl::unexpected(reused.error());
   const auto from = reused->sweeps.empty() ? "" : fmt::format(" ({})", fmt::join(reused->sweeps, ", "));

@@ -19,12 +19,6 @@ i64 phantom_gpus() {
 
 }  // namespace
 
-std::string this_host() {
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
-  return host;
-}
-
 i64 cpu_cores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }

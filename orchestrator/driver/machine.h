@@ -11,9 +11,6 @@ namespace sweep::driver {
 
 i64 cpu_cores();
 
-// Its name, as agents report it.
-std::string this_host();
-
 // CPU ranks may share cores (they time-share, and their times say little): up to this many on each.
 inline constexpr i64 kCpuOversubscription = 8;
 

@@ -1,7 +1,6 @@
 // CSV of results (RFC 4180): every column of schema/columns.h in table order, behind `model` its dimensions as a JSON
-// object, NULL as an empty field. Rows
-// are streamed; a write that fails is reported. Doubles are the shortest form that reads back to the same
-// value.
+// object, NULL as an empty field. Rows are streamed; a write that fails is reported. Doubles are the shortest form that
+// reads back to the same value.
 #pragma once
 #include <functional>
 #include <iosfwd>

@@ -151,7 +151,7 @@ class LaunchReader {
       case Form::kHost:
         return check_host(node.place, out);
       case Form::kHostPath:
-        // Of all that a shell would fill in, only the home folder is.
+        // A shell would fill in more; here only the home folder is filled in.
         if (out.starts_with('$') || (out.starts_with('~') && out != "~" && !out.starts_with("~/")))
           return bad(
               fmt::format("is '{}'; write ~/ for the home folder on the host, or the whole path", out));

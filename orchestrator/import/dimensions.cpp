@@ -73,7 +73,7 @@ Expected<void> OwnDimensions::read(const Dimension& dimension, std::string_view 
   return {};
 }
 
-// Of another family nothing but the row's dimensions holds. What follows from a dimension that the row changes is
+// Where the row states another family, only the row's own dimensions hold. What follows from a dimension that the row changes is
 // derived again.
 ModelSpec OwnDimensions::over(ModelSpec m) const {
   if (family_ && *family_ != m.family) m = ModelSpec{}, m.family = *family_;

@@ -15,7 +15,7 @@ struct Dimension {
   std::string_view name;
   i64 ModelSpec::*number = nullptr;  // nullptr: family, tie_embeddings
 };
-// By a column's name in lower case: the dimension's or another one that is in use. nullopt: it is none.
+// Finds a dimension by the column's name in lower case: its own, or an alias. nullopt: the column is none.
 std::optional<Dimension> find_dimension(std::string_view column);
 // The dimensions that are numbers.
 std::vector<std::string> number_dimensions();

@@ -42,9 +42,7 @@ std::optional<i64> living_pid_start(i64 pid) {
 
 LeaseHolder this_process() {
   LeaseHolder self;
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
-  self.host = host;
+  self.host = proc::host_name();
   std::ifstream("/proc/sys/kernel/random/boot_id") >> self.boot_id;
   self.pid = ::getpid();
   struct stat table {};

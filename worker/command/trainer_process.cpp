@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/proc.h"
 #include "base/process.h"
 #include "base/template.h"
 #include "schema/spool.h"
@@ -25,12 +26,6 @@ namespace sweep::command {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string this_host() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
 
 i64 local_world(const Attempt& attempt) {
   return std::max<i64>(1, attempt.trial.world() / std::max<i64>(1, attempt.trial.nodes));
@@ -150,7 +145,7 @@ Expected<Prepared> prepare(const CommandSpec& spec, const Attempt& attempt, cons
   out.folder = spec.folder.empty() ? files_folder(launch).string() : spec.folder;
   if (!fs::is_directory(out.folder))
     return fail(fmt::format("the working folder {} is not on {}: copy it there, or set workload.folder",
-                            out.folder, this_host()));
+                            out.folder, proc::host_name()));
   return out;
 }
 

@@ -1,7 +1,6 @@
 #include "orchestrator/launch/ssh/ssh_hosts.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <boost/asio/post.hpp>
 #include <boost/uuid/name_generator_sha1.hpp>
@@ -9,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/proc.h"
 #include "base/text.h"
 #include "orchestrator/launch/allocation_call.h"
 #include "orchestrator/launch/allocation_record.h"
@@ -38,9 +38,7 @@ std::string agent_name(const std::string& bytes) {
 
 // The folder's name on the hosts: this allocation of this database of this machine.
 std::string spool_name(const AllocationRequest& request) {
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
-  return allocation_key(request.id, fmt::format("/{}{}", host, request.spool.string()));
+  return allocation_key(request.id, fmt::format("/{}{}", proc::host_name(), request.spool.string()));
 }
 
 // Empty: every trial runs a command.
