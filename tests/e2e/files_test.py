@@ -75,15 +75,6 @@ def a_file_size_limit_is_a_full_disk(b):
     assert not into.exists()
 
 
-def a_plan_without_memory_says_what_to_do(b):
-    grid = b.folder / "large.yaml"
-    grid.write_text('name: large\nworkload: {command: [echo, "{seq_len}", "{micro_batch_size}"]}\nbase: {hardware: cpu}\n'
-                    "grid: {seq_len: {range: [1, 3000, 1]}, micro_batch_size: {range: [1, 3000, 1]}}\n")
-    done = subprocess.run([b.bin / "sweep", "plan", grid, "--max-points", "9000000"], capture_output=True, text=True, timeout=300, check=False,
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)))
-    assert done.returncode == 2 and "internal" not in done.stderr and "axis" in done.stderr, done
-
-
 def clean_leaves_a_silent_holder_alone_and_says_so_by_its_exit_code(b):
     """It may hold allocations: that nothing is left is not known."""
     b.make("s", [row(n, 1000 + n) for n in (1, 2)])
@@ -98,7 +89,7 @@ def clean_leaves_a_silent_holder_alone_and_says_so_by_its_exit_code(b):
     b.sweep("clean")
 
 
-CASES = [the_sqlite3_shell_opens_it_unchanged, datasette_opens_it_unchanged, a_file_size_limit_is_a_full_disk, a_plan_without_memory_says_what_to_do,
+CASES = [the_sqlite3_shell_opens_it_unchanged, datasette_opens_it_unchanged, a_file_size_limit_is_a_full_disk,
          clean_leaves_a_silent_holder_alone_and_says_so_by_its_exit_code]
 
 if __name__ == "__main__":

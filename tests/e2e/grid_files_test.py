@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """grid_files_test.py BIN FAKE_RANK: grids that come through a pipe are planned, run and resumed; a grid whose name looks like an option
 runs in the background; a run that a limit ended offers a command that goes on; what a hostile grid, file name or CSV says reaches no
-terminal as a control sequence; measurements that cannot be are refused with their line."""
+terminal as a control sequence; measurements that cannot be are refused with their line; a plan that has too little
+memory says what to do. Sanitizers reserve terabytes of addresses, so this runs in the build without them."""
 import pathlib
 import re
+import resource
 import shlex
 import subprocess
 import sys
@@ -102,9 +104,18 @@ def imports_that_cannot_be_are_refused(b):
     b.sweep("import", "-", "--replace", "--db", b.folder / "piped.db", given=rows, code=2)  # lines of which file?
 
 
+def a_plan_without_memory_says_what_to_do(b):
+    grid = b.folder / "large.yaml"
+    grid.write_text('name: large\nworkload: {command: [echo, "{seq_len}", "{micro_batch_size}"]}\nbase: {hardware: cpu}\n'
+                    "grid: {seq_len: {range: [1, 3000, 1]}, micro_batch_size: {range: [1, 3000, 1]}}\n")
+    done = subprocess.run([b.bin / "sweep", "plan", grid, "--max-points", "9000000"], capture_output=True, text=True, timeout=300, check=False,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)))
+    assert done.returncode == 2 and "internal" not in done.stderr and "axis" in done.stderr, done
+
+
 CASES = [grids_from_pipes_are_planned, a_grid_from_a_pipe_is_run_and_resumed,
          a_grid_whose_name_looks_like_an_option_runs_in_the_background, the_command_that_a_run_ends_with_goes_past_its_limit, nothing_hostile_reaches_a_terminal,
-         imports_that_cannot_be_are_refused]
+         imports_that_cannot_be_are_refused, a_plan_without_memory_says_what_to_do]
 
 if __name__ == "__main__":
     bench.play(CASES, Bench, own=[pathlib.Path(sys.argv[2])])
