@@ -389,6 +389,7 @@ void add_resume(Registry r) {
   auto o = std::make_shared<RunOptions>();
   add_sweep(*c, o->where);
   add_run_options(*c, *o);
+  say_what_is_kept(*c);
   std::vector<std::string> outcomes;
   for (const Outcome each : driver::outcomes_of_runs()) outcomes.emplace_back(to_string(each));
   c->add_option("--retry", o->retry, "run trials with this outcome again; may be repeated")

@@ -60,7 +60,7 @@ int print_table(Io& io, const TableCommand& o) {
 
 void add_table(Registry r) {
   auto* c = r.app.add_subcommand(
-      "table", "cost, batch, scaling, largest-batch and stages tables as published benchmarks print them");
+      "table", "the tables of published benchmarks: cost, batch, scaling, max-batch, max-model, stages");
   auto o = std::make_shared<TableCommand>();
   std::vector<std::string> kinds(answers::source_table_names().begin(), answers::source_table_names().end());
   c->add_option(

@@ -1,5 +1,7 @@
 #include "orchestrator/cli/launch_options.h"
 
+#include <string>
+
 #include "orchestrator/driver/registry.h"
 
 namespace sweep::cli {
@@ -19,6 +21,15 @@ void add_rank_start(CLI::App& c, driver::LaunchRequest& request) {
        "how ranks start: zygote (forked, fast) or exec")
       ->check(CLI::IsMember({"zygote", "exec"}))
       ->default_str("zygote");
+}
+
+void say_what_is_kept(CLI::App& c) {
+  for (const char* name : {"--on", "--slots", "--start", "--screen"}) {
+    CLI::Option* option = c.get_option(name);
+    const std::string text = option->get_description();
+    option->description(text.substr(0, text.find("; absent")) + "; absent: as the sweep was run")
+        ->default_str("");
+  }
 }
 
 void add_selftest_options(CLI::App& c, driver::SelfTestRequest& request) {

@@ -13,6 +13,8 @@ CLI::Option* add_launcher_name(CLI::App& command, std::string& on, const std::st
 void add_programs(CLI::App& command, driver::LaunchRequest&);
 // --start.
 void add_rank_start(CLI::App& command, driver::LaunchRequest&);
+// The options that `resume` takes from the run where they are not given (driver::with_kept).
+void say_what_is_kept(CLI::App&);
 // The options for where selftest and doctor run their trials.
 void add_selftest_options(CLI::App& command, driver::SelfTestRequest&);
 

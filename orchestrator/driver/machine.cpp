@@ -1,11 +1,13 @@
 #include "orchestrator/driver/machine.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <thread>
+
+#include "runtime/visible_gpus.h"
 
 namespace sweep::driver {
 namespace {
@@ -27,8 +29,8 @@ plan::Resources local_resources() {
   plan::Resources here;
   here.cpu_slots = cpu_cores() * kCpuOversubscription;
   here.host_memory_bytes = static_cast<i64>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-  for (int gpu = 0; ::access(fmt::format("/dev/nvidia{}", gpu).c_str(), F_OK) == 0; ++gpu) ++here.gpus;
-  here.gpus = std::max(here.gpus, phantom_gpus());
+  here.gpus = std::max<i64>(gpu_device_files(), phantom_gpus());
+  here.gpus = std::min<i64>(here.gpus, std::ssize(visible_gpus(static_cast<int>(here.gpus))));
   return here;
 }
 

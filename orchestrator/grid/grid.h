@@ -1,5 +1,5 @@
-// A grid file: the plural. Reading gives a GridSpec or an error with file:line:column; expanding gives
-// trials.
+// Grid: a grid file as read, which stands for many trials. Reading gives a Grid or an error with
+// file:line:column; expanding gives its trials.
 #pragma once
 #include <cstdint>
 #include <filesystem>

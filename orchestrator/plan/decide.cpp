@@ -30,7 +30,8 @@ std::optional<Objection> beyond_memory(const PlanEntry& e, LeftToProgram left) {
   if (!budget || (e.predicted.bytes && shape::real(*e.predicted.bytes) <= *budget)) return {};
   const predict::MemoryEstimate m = predict::estimate_memory(with_least_states(e.trial, left));
   if (m.states() <= *budget) return {};
-  return Objection{{"memory", predict::memory_sentence(m, *budget) + "; the model states alone exceed it"},
+  return Objection{{"memory", fmt::format("{}; the model states alone, {} with all gradients, exceed it",
+                                          predict::memory_sentence(m, *budget), human_bytes(m.states()))},
                    Outcome::kPruned};
 }
 

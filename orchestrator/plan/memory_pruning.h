@@ -13,7 +13,8 @@
 
 namespace sweep::plan {
 
-// 1.1: it needs a tenth more than it may use. nullopt: no limit is known, or the trial is no step of ours.
+// The predicted memory over what a rank may use: 1.1 is a tenth too much. nullopt: no limit is known, or the trial
+// does not run the built-in step.
 std::optional<double> share_of_limit(const PlanEntry&);
 // Whether its env changes what the allocator of its GPU reserves: no model of that holds, and bytes alone decide.
 bool changes_allocator(const PlanEntry&);

@@ -15,7 +15,7 @@ GIB = 1 << 30
 
 # Whole words of the driver's name of a GPU -> the catalogue's name (`sweep hardware`); the first match counts.
 NAMES = [("GB300", "gb300-288gb"), ("GB200", "gb200-186gb"), ("B300", "b300-288gb"), ("B200", "b200-180gb"),
-         ("H200", "h200-141gb"), ("H100 PCIe", "h100-pcie-80gb"), ("H100", "h100-sxm-80gb"),
+         ("H200", "h200-141gb"), ("H100 NVL", "h100-sxm-96gb"), ("H100 PCIe", "h100-pcie-80gb"), ("H100", "h100-sxm-80gb"),
          ("A100-SXM4-40GB", "a100-40gb"), ("A100-PCIE-40GB", "a100-40gb"), ("A100", "a100-80gb"), ("A10G", "a10g-24gb"),
          ("L4", "l4-24gb")]
 
@@ -45,16 +45,25 @@ def library_path(build):
 
 
 def gpus():
-    """The driver's list: name, driver, memory, what of it is used and what the driver keeps (no program gets that), in bytes."""
+    """The driver's list: name, driver, memory, what of it is used and what the driver keeps (no program gets that), in bytes. Of the
+    GPUs that CUDA_VISIBLE_DEVICES names, where it names some: nvidia-smi does not read it. MIG devices are no GPUs of its list."""
     fields = "name,driver_version,memory.total,memory.used,compute_cap,memory.reserved"
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    only = ["-i", visible] if visible and "MIG" not in visible else []
     try:
-        listed = subprocess.run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits"], capture_output=True, text=True,
-                                timeout=60)
+        listed = subprocess.run(["nvidia-smi", *only, f"--query-gpu={fields}", "--format=csv,noheader,nounits"], capture_output=True,
+                                text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return []
     rows = [[part.strip() for part in line.split(",")] for line in listed.stdout.splitlines()] if listed.returncode == 0 else []
     return [dict(name=row[0], driver=row[1], memory_bytes=int(row[2]) << 20, used_bytes=int(row[3]) << 20, capability=row[4],
-                 reserved_bytes=int(row[5]) << 20 if row[5].isdigit() else 0) for row in rows if len(row) == 6]
+                 reserved_bytes=int(row[5]) << 20 if row[5].isdigit() else 0)
+            for row in rows if len(row) == 6 and row[2].isdigit() and row[3].isdigit()]
+
+
+def c_compiler():
+    """What torch.compile compiles the host's part with; None: it cannot."""
+    return shutil.which("cc") or shutil.which("gcc")
 
 
 def usable_bytes():
@@ -149,8 +158,7 @@ class Machine:
         yield "host", memory >= 8, f"{os.cpu_count()} cores, {memory:.0f} GiB", "8 GiB are needed; what is offloaded lies there"
         shared = shutil.disk_usage("/dev/shm").total / GIB
         yield "/dev/shm", shared >= 0.5, f"{shared:.1f} GiB", "give the container --shm-size=1g or more"
-        compiler = shutil.which("cc") or shutil.which("gcc")
-        yield "C compiler", True, compiler or "none: torch.compile is left out of step 8", ""
+        yield "C compiler", True, c_compiler() or "none: torch.compile is left out of step 8", ""
 
     def surroundings(self):
         return [dict(what=what, ok=ok, found=found, **({} if ok else {"do": do})) for what, ok, found, do in self.facts()]

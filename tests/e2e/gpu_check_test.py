@@ -3,7 +3,9 @@
 import importlib.machinery
 import importlib.util
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -202,6 +204,30 @@ class Folder(unittest.TestCase):
         self.record(1).keep(self.out.parent, [big, small])
         with tarfile.open(self.out / "gpu-check.tar") as tar:
             self.assertEqual(tar.getnames(), ["1-trial/small.db"])
+
+
+class Gpus(unittest.TestCase):
+    def listed(self, visible, *rows):
+        """(GPUs, words) of nvidia-smi, which is given CUDA_VISIBLE_DEVICES and says these rows."""
+        done = subprocess.CompletedProcess([], 0, "\n".join(rows), "")
+        environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+        with mock.patch.dict(os.environ, environment, clear=True), mock.patch.object(machine.subprocess, "run", return_value=done) as run:
+            return machine.gpus(), run.call_args.args[0]
+
+    def test_only_the_visible_ones_are_asked_for(self):
+        row = "NVIDIA H200, 580.65, 143771, 4, 9.0, 510"
+        gpus, words = self.listed("3,GPU-1b2c", row, row)
+        self.assertEqual((len(gpus), gpus[0]["memory_bytes"], words[1:3]), (2, 143771 << 20, ["-i", "3,GPU-1b2c"]))
+        for visible in (None, "", "MIG-1b2c"):
+            self.assertNotIn("-i", self.listed(visible, row)[1])
+
+    def test_one_whose_memory_is_not_known_is_left_out(self):
+        self.assertEqual(self.listed(None, "NVIDIA GB10, 580.65, [N/A], [N/A], 12.1, [N/A]")[0], [])
+
+    def test_a_name_of_the_driver_is_one_of_the_catalogue(self):
+        for name, hardware in (("NVIDIA H100 80GB HBM3", "h100-sxm-80gb"), ("NVIDIA H100 NVL", "h100-sxm-96gb"), ("NVIDIA L40S", None)):
+            with mock.patch.object(machine, "gpus", lambda of=name: [dict(name=of)]):
+                self.assertEqual(machine.Machine(pathlib.Path("/none"), None, False).hardware, hardware)
 
 
 class Phantom(unittest.TestCase):

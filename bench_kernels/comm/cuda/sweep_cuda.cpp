@@ -25,6 +25,7 @@ int device_count() {
   return c10::cuda::device_count();
 }
 std::atomic<std::int64_t> last_asked{0};
+std::atomic<int> rank_device{0};
 
 // LibTorch makes the caching allocator's devices at its lazy CUDA initialisation. Before that, each
 // statistic, cap and observer of the allocator is refused or lost, so it comes first.
@@ -37,6 +38,7 @@ void set_device(int device) {
     });
   });
   c10::cuda::set_device(static_cast<c10::DeviceIndex>(device));
+  rank_device = device;
 }
 
 void synchronize(int device) {
@@ -148,7 +150,10 @@ std::string phantom() {
   return text.data();
 }
 
+// Asks NCCL's events how far they are, from a thread that has no device yet: on GPU 0 each rank would make one more context, of
+// half a GiB.
 std::string trace() {
+  c10::cuda::set_device(static_cast<c10::DeviceIndex>(rank_device.load()));
   return c10d::dump_nccl_trace_json(/*includeCollectives=*/true, /*onlyActive=*/false);
 }
 

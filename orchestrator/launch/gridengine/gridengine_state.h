@@ -1,6 +1,5 @@
-// Reads what Grid Engine says of jobs: the XML of qstat and the lines of qacct become facts; every
-// combination of state letters mapped to a phase, and every end to a blame. Pure. What cannot be read is no
-// fact.
+// Reads what Grid Engine says of jobs, the XML of qstat and the lines of qacct: every combination of state letters has a
+// phase, and every end a cause (job_phase.h). Pure; from an answer that cannot be read nothing is concluded.
 #pragma once
 #include <optional>
 #include <string>

@@ -1,5 +1,6 @@
-// Reads what Slurm says of jobs: the answers of squeue, sacct and scontrol become JobFacts, and every state
-// of a job mapped to a phase and a blame. Pure; an answer that cannot be read is no fact.
+// Reads what Slurm says of jobs: the answers of squeue, sacct and scontrol become JobFacts, in which every state of a
+// job has a phase, and every end a cause (JobPhase, job_phase.h). Pure; from an answer that cannot be read nothing is
+// concluded.
 #pragma once
 #include <map>
 #include <optional>

@@ -8,13 +8,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <numeric>
-#include <sstream>
 #include <utility>
 
 #include "base/time.h"
+#include "runtime/visible_gpus.h"
 #include "worker/agent/evidence/proc_facts.h"
 
 namespace sweep::agent {
@@ -39,17 +38,6 @@ std::optional<double> deviation(const std::vector<double>& values) {  // the sam
   double squares = 0;
   for (const double value : values) squares += (value - *mean(values)) * (value - *mean(values));
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
-}
-
-// The node's GPUs that this process may use, as CUDA_VISIBLE_DEVICES lists them, else all by their numbers.
-std::vector<std::string> visible_gpus(int count) {
-  std::vector<std::string> out;
-  const char* listed = std::getenv("CUDA_VISIBLE_DEVICES");
-  std::istringstream items(listed == nullptr ? "" : listed);
-  for (std::string item; std::getline(items, item, ',');)
-    if (!item.empty()) out.push_back(item);
-  for (int i = 0; listed == nullptr && i < count; ++i) out.push_back(std::to_string(i));
-  return out;
 }
 
 // NVML's numbers of these slots' GPUs; empty: it does not know one of them.
