@@ -76,7 +76,7 @@ function(sweep_room name)
       target_compile_options(sweep_${name} PRIVATE ${SWEEP_FUZZED_OPTIONS})
     elseif(SWEEP_SANITIZE AND name STREQUAL "store")
       target_compile_options(sweep_${name} PRIVATE -O1)  # its tests run for twice as long with -O0
-    elseif(name IN_LIST SWEEP_WAITS_FOR_OTHERS)
+    elseif(SWEEP_QUICK_TO_BUILD OR name IN_LIST SWEEP_WAITS_FOR_OTHERS)
       target_compile_options(sweep_${name} PRIVATE ${SWEEP_WAITING_OPTIONS})
     endif()
   else()

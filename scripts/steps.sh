@@ -1,6 +1,7 @@
 # Sourced by quickstart and test: runs named steps, remembers how long each took, and knows how many compile jobs fit.
 # One clone does not compile again what another has compiled: paths below the clone count as relative.
-export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$repo} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}
+# What is not in the cache is not preprocessed twice: the compiler says what it read.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$repo} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1} CCACHE_DEPEND=${CCACHE_DEPEND:-1}
 step_names=()
 step_seconds=()
 

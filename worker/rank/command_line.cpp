@@ -1,0 +1,186 @@
+#include "worker/rank/command_line.h"
+
+#include <ATen/Parallel.h>
+#include <torch/headeronly/version.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "bench_kernels/step/check.h"
+#include "bench_kernels/step/dry_run.h"
+#include "runtime/rank_process.h"
+#include "schema/codec.h"
+#include "schema/rank_launch.h"
+#include "schema/version.h"
+#include "worker/rank/run_rank.h"
+#include "worker/rank/zygote.h"
+
+namespace sweep::rank {
+namespace {
+
+constexpr int kBadInput = 2;
+constexpr int kZygoteChannel = 3;
+
+int refuse(const std::string& sentence) {
+  std::cerr << "sweep-rank: " << sentence << "\n";
+  return kBadInput;
+}
+
+int run_launch(const std::string& launch_json) {
+  const auto launch =
+      parse_json(launch_json).and_then([](const nlohmann::json& json) { return rank_launch_from(json); });
+  if (!launch) return refuse("--launch is no RankLaunch: " + launch.error().message);
+  const auto ready = become_rank(*launch);
+  if (!ready) return refuse(ready.error().message);
+  prepare_process();
+  return run_rank(*launch);
+}
+
+// Forked ranks need a parent that has run no parallel region.
+int check(const std::string& checkpoint, const std::string& tokens, const Trial& layout) {
+  if (layout.world() > 1) at::set_num_threads(1);
+  const auto answer = step::check(checkpoint, tokens, layout);
+  if (!answer) return refuse(answer.error().message);
+  std::cout << *answer << "\n";
+  return 0;
+}
+
+// The axes by which a check can be laid out over ranks of this machine.
+void add_layout(CLI::App& command, Trial& t) {
+  const CLI::Range degree(1, 64);
+  command.add_option("--tp", t.tp, "Tensor-parallel degree")->check(degree);
+  command.add_option("--pp", t.pp, "Pipeline-parallel degree")->check(degree);
+  command.add_option("--cp", t.cp, "Context-parallel degree")->check(degree);
+  command.add_option("--dp", t.dp, "Data-parallel degree")->check(degree);
+  command.add_option("--ep", t.ep, "Expert-parallel degree")->check(degree);
+  command.add_option("--zero", t.zero, "ZeRO stage")->check(CLI::Range(0, 3));
+  command
+      .add_option("--vocab-multiple", t.vocab_multiple, "Pad the token tables to a multiple of this times tp")
+      ->check(CLI::Range(1, 65'536));
+  command.add_option("--lora-rank", t.lora_rank, "Rank of the adapters in adapter_model.safetensors")
+      ->check(CLI::Range(0, 65'536));
+  command.add_option("--lora-alpha", t.lora_alpha, "Their alpha")->check(CLI::Range(1, 1'000'000));
+  command
+      .add_option_function<std::string>(
+          "--lora-targets",
+          [&t](const std::string& word) { t.lora_targets = *choice_from<LoraTargets>(word); },
+          "The layers that have them")
+      ->check(CLI::IsMember({"query_value", "attention", "mlp", "all_linear"}));
+  command
+      .add_option_function<std::string>(
+          "--quantize-base",
+          [&t](const std::string& word) { t.quantize_base = *choice_from<QuantizeBase>(word); },
+          "The type that the layers beside adapters are kept in")
+      ->check(CLI::IsMember({"none", "nf4"}));
+  command
+      .add_option("--encoder-seq-len", t.encoder_seq_len,
+                  "Tokens of the encoder's sequences; 0: the lists' own")
+      ->check(CLI::Range(0, 1'000'000));
+  command.add_flag("--sp", t.sp, "Sequence parallelism beside tp");
+  command
+      .add_option_function<std::string>(
+          "--cp-comm-type",
+          [&t](const std::string& word) { t.cp_comm_type = *choice_from<CpCommType>(word); },
+          "Form of context parallelism")
+      ->check(CLI::IsMember({"ring", "all_to_all"}));
+}
+
+// Trials as JSON lines in, one JSON line out for each, in order. A trial that the step refuses gets {"trial":
+// id, "error": sentence}; the first line that is no trial ends it.
+int dry_run(const std::string& trials, bool cuda, bool tensors) {
+  std::ifstream file;
+  if (!trials.empty()) file.open(trials);
+  if (!file) return refuse(trials + ": cannot be read");
+  std::istream& in = trials.empty() ? std::cin : file;
+  std::string line;
+  for (i64 number = 1; std::getline(in, line); ++number) {
+    if (line.empty()) continue;
+    const auto trial =
+        parse_json(line).and_then([](const nlohmann::json& json) { return from_json<Trial>(json); });
+    if (!trial)
+      return refuse("line " + std::to_string(number) + " of standard input: " + trial.error().message);
+    const auto answer =
+        step::dry_run_line(*trial, cuda ? step::Backend::kCuda : step::Backend::kCpu, tensors);
+    std::cout << (answer ? *answer : dump({{"trial", trial_id(*trial)}, {"error", answer.error().message}}))
+              << "\n"
+              << std::flush;
+  }
+  return 0;
+}
+
+// The facts of this build of the training half: what `sweep doctor` and the records say about LibTorch. A
+// JSON object: version, build, libtorch, cuda (of the wheel), archs (GPU code it carries), gpu_plugin (built
+// or not). Loads no GPU library.
+std::string facts() {
+  std::error_code ec;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", ec);
+  const bool plugin = !ec && std::filesystem::exists(self.parent_path() / "libsweep_cuda.so", ec);
+  nlohmann::json archs = nlohmann::json::array();
+  std::istringstream words(SWEEP_TORCH_ARCHS);
+  for (std::string arch; words >> arch;) archs.push_back(arch);
+  return dump({{"version", kVersion},
+               {"build", kBuild},
+               {"libtorch", TORCH_VERSION},
+               {"cuda", SWEEP_TORCH_CUDA},
+               {"archs", archs},
+               {"gpu_plugin", plugin}});
+}
+
+int serve() {
+  prepare_process();
+  return serve_zygote(kZygoteChannel);
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  CLI::App app("One training process of a sweep: started by sweep-agent, or by hand to check and to predict.",
+               "sweep-rank");
+  app.require_subcommand(1);
+  int code = 0;
+  std::string launch, checkpoint, tokens, backend = "cpu";
+  auto* run_command = app.add_subcommand("run", "Run one rank of an attempt and write its record");
+  run_command->add_option("--launch", launch, "RankLaunch as JSON")->required();
+  run_command->callback([&] { code = run_launch(launch); });
+  app.add_subcommand("zygote", "Stay loaded and fork ranks on request (on file descriptor 3)")->callback([&] {
+    code = serve();
+  });
+  app.add_subcommand("facts", "Print the facts of this build as JSON")->callback([] {
+    std::cout << facts() << "\n";
+  });
+  auto* check_command =
+      app.add_subcommand("check", "Print loss and gradient norms of a Hugging Face checkpoint as JSON");
+  check_command->add_option("--checkpoint", checkpoint, "Folder with config.json and model.safetensors")
+      ->required();
+  check_command->add_option("--tokens", tokens, "JSON file: a list of equally long token lists")->required();
+  Trial layout;
+  add_layout(*check_command, layout);
+  check_command->callback([&] { code = check(checkpoint, tokens, layout); });
+  auto* dry_run_command = app.add_subcommand(
+      "dry-run", "Read trials (JSON lines) from standard input, print their peak bytes per rank");
+  dry_run_command->add_option("--backend", backend, "Whose kernels' saved tensors count")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str();
+  bool tensors = false;
+  dry_run_command->add_flag("--tensors", tensors,
+                            "Also print what lives at the peak of the fullest rank, by size");
+  std::string trials;
+  dry_run_command->add_option("--trials", trials, "A file of trials instead of standard input");
+  dry_run_command->callback([&] { code = dry_run(trials, backend == "cuda", tensors); });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    code = app.exit(error) == 0 ? 0 : kBadInput;
+  }
+  std::cout.flush();
+  std::fflush(nullptr);
+  return code;
+}
+
+}  // namespace sweep::rank
