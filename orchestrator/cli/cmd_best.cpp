@@ -50,6 +50,11 @@ int print_forms(Io& io, std::string_view tool, std::span<const answers::BestOfGr
                      won)});
   for (const auto& group : groups) {
     if (!group.winner) continue;
+    if (group.winner->trial.workload == Workload::kCommand)
+      return refuse(
+          io, {fmt::format("trial {} is a command of your own, and what the grid does not say of it is not "
+                           "known; `sweep explain {}` shows its command line",
+                           group.winner->trial_id, group.winner->trial_id)});
     const auto form = interop::trainer_config(group.winner->trial, tool);
     io.out << form.text;
     for (const std::string& sentence : form.unsupported_settings)

@@ -24,8 +24,10 @@ struct ReportCommand {
   answers::ReportInput input;
 };
 
+// None for a command: what the grid does not say of it is not known.
 std::vector<answers::ForeignConfig> foreign_configs(const ResultRow& row) {
   std::vector<answers::ForeignConfig> out;
+  if (row.trial.workload == Workload::kCommand) return out;
   for (interop::TrainerConfig& one : interop::trainer_configs(row.trial))
     out.push_back({std::move(one.trainer), std::move(one.text), std::move(one.unsupported_settings)});
   return out;

@@ -103,7 +103,7 @@ std::vector<const PlanEntry*> nearest(std::vector<const PlanEntry*> near) {
 Expected<Measured> measure(const std::vector<const PlanEntry*>& trials,
                            const std::function<void(const std::string&)>& say) {
   if (trials.empty()) return Measured();
-  say(fmt::format("dry runs of {} trials near their memory limit", trials.size()));
+  say(fmt::format("dry runs of {} near their memory limit", counted(std::ssize(trials), "trial")));
   DryRuns out;
   std::size_t done = 0;
   for (const auto path : {shape::KernelPath::kGpu, shape::KernelPath::kProcessor}) {

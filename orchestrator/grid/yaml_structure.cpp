@@ -89,6 +89,7 @@ void YamlStructure::refuse_stray(const YamlMark& since) const {
   if (belongs_here(since)) return;
   const bool value = !levels_.empty() && levels_.back().style == Style::kBlockMap;
   if (value && text.at_dash() && text.column() == indent()) return;  // a list may stand at its key's column
+  if (text.tab_indents_line()) YamlRefusal::tab_indents(text.mark());
   YamlRefusal::invalid(
       text.mark(),
       fmt::format("indented by {} where it needs {} or more to belong to the key or '-' above it",

@@ -13,6 +13,7 @@
 #include "orchestrator/answers/tables/explain.h"
 #include "orchestrator/answers/tables/measured.h"
 #include "schema/codec.h"
+#include "schema/strategy.h"
 #include "schema/sweep_options.h"
 
 namespace sweep::answers::parts {
@@ -171,26 +172,38 @@ std::string environment(const ReportInput& in) {
   return out;
 }
 
-std::string reproduce(const ReportInput& in) {
-  const SweepOptions options = sweep_options_from(in.options_json).value_or(SweepOptions());
+// The command that runs the sweep again, with the options that it was run with; a strategy of the grid is named too.
+std::string command_again(const ReportInput& in, const SweepOptions& options) {
+  const auto number = [](const auto& value) { return value ? dump(*value) : std::string(); };
   std::string command = fmt::format("sweep run {} --db {}",
                                     shell_word(safe_text(in.grid_path.empty() ? "grid.yaml" : in.grid_path)),
                                     shell_word(safe_text(in.db)));
+  if (options.rehearse_ranks) command += " --rehearse";
+  const bool bounded = !options.rehearse_ranks && kept_strategy(options).scope() == StrategyScope::kQuestion;
   const std::pair<std::string_view, std::string> flags[] = {
-      {" --on ", options.launcher},
-      {" --slots ", options.slots ? std::to_string(*options.slots) : ""},
+      {" --rehearse-ranks ", number(options.rehearse_ranks)},
+      {" --on ", options.rehearse_ranks ? "" : options.launcher},
+      {" --slots ", number(options.slots)},
       {" --start ", options.start},
       {" --screen ", options.screen},
-      {" --gpu-hours ", options.gpu_hours ? dump(*options.gpu_hours) : ""}};
+      {" --strategy ", options.strategy},
+      {" --max-trials ", bounded ? number(options.max_trials) : ""},
+      {" --audit ", number(options.audit)},
+      {options.usd ? " --usd " : " --gpu-hours ", number(options.usd ? options.usd : options.gpu_hours)}};
   for (const auto& [flag, value] : flags)
     if (!value.empty()) command += std::string(flag) + shell_word(safe_text(value));
+  return command;
+}
+
+std::string reproduce(const ReportInput& in) {
+  const SweepOptions options = sweep_options_from(in.options_json).value_or(SweepOptions());
   std::string out;
   if (in.grid_text.empty()) {
     out += paragraph(
         "This sweep was not run from a grid file: its rows were imported, and no command here measures them "
         "again.");
   } else {
-    out += block(command + "\n");
+    out += block(command_again(in, options) + "\n");
     const std::string build = options.build, measure = measuring_text(options.measure);
     out += fmt::format("<p class=\"small\">{}{}</p>\n",
                        escape_xml(build.empty() ? "" : "Build " + build + ". "), escape_xml(measure));

@@ -66,6 +66,26 @@ TEST(Report, EvidenceThatCannotBeReadIsShownAsItIs) {
   EXPECT_THAT(page, Not(HasSubstr("testimonies")));
 }
 
+TEST(Report, TheCommandThatRunsItAgainHasTheOptionsOfTheRun) {
+  const std::vector<ResultRow> rows = {full_row("a", 1)};
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"launcher":"rehearsal","rehearse_ranks":4,"strategy":"batch","max_trials":20})",
+       "sweep run g.yaml --db g.db --rehearse --rehearse-ranks 4 --strategy batch\n"},
+      {R"({"launcher":"local","slots":1,"strategy":"search","max_trials":2,"audit":0.02,"gpu_hours":3.5,"usd":7})",
+       "sweep run g.yaml --db g.db --on local --slots 1 --strategy search --max-trials 2 --audit 0.02 --usd "
+       "7.0\n"},
+      {R"({"launcher":"ssh","start":"exec","screen":"show","gpu_hours":3.5})",
+       "sweep run g.yaml --db g.db --on ssh --start exec --screen show --gpu-hours 3.5\n"}};
+  for (const auto& [options, command] : cases) {
+    ReportInput in;
+    in.sweep = "g", in.grid_path = "g.yaml", in.db = "g.db", in.grid_text = "name: g", in.rows = rows;
+    in.options_json = options;
+    const auto page = report_html(in);
+    ASSERT_TRUE(page) << page.error().message;
+    EXPECT_THAT(*page, HasSubstr(command));
+  }
+}
+
 TEST(Report, NoSectionIsEmptyWhateverIsMissing) {
   ResultRow nan = full_row("n", 1);
   nan.metrics.tokens_per_s_gpu = std::numeric_limits<double>::quiet_NaN();
