@@ -100,6 +100,8 @@ nlohmann::json shared_settings(const EffectiveSettings& used) {
   auto out = to_json(used);
   for (const char* own : {"devices", "cores", "phantom", "proof", "calibration", "screen"}) out.erase(own);
   if (out.contains("nccl") && out["nccl"].is_object()) out["nccl"].erase("rank");
+  if (used.device)
+    out["device"] = used.device->substr(0, used.device->find(':'));  // "cuda:3" is the rank's own
   return out;
 }
 

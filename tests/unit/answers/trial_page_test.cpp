@@ -110,5 +110,14 @@ TEST(TrialPage, TextOfAClusterNeverBecomesMarkup) {
   EXPECT_THAT(html, Not(HasSubstr("<section id=\"schedule\">"))) << "it has no pipeline";
 }
 
+TEST(TrialPage, RanksThatDifferByTheirDeviceAloneHaveOneTableOfSettings) {
+  TrialPage page;
+  page.view.entry.id = "abc";
+  page.records.records = {timed(0), timed(1)};
+  for (i64 rank : {0, 1})
+    page.records.records[std::size_t(rank)].effective.device = "cuda:" + std::to_string(rank);
+  EXPECT_THAT(trial_html(page), HasSubstr("All 2 ranks"));
+}
+
 }  // namespace
 }  // namespace sweep::answers
