@@ -3,6 +3,7 @@
 
 #include <ostream>
 
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/holder.h"
 #include "orchestrator/driver/spool_root.h"
@@ -25,7 +26,8 @@ int backup(Io& io, const SweepSelector& where, const std::string& file) {
 
 Expected<void> agreed(Io& io, const std::string& sweep, const std::string& db, bool yes) {
   if (yes) return {};
-  const auto what = fmt::format("sweep '{}' of {}, its results and its logs will be gone", sweep, db);
+  const auto what =
+      fmt::format("sweep '{}' of {}, its results and its logs will be gone", answers::safe_text(sweep), db);
   if (io.in == nullptr)
     return fail(ErrorKind::kRefused, sweep, what + "; say --yes, and `sweep backup FILE` before");
   if (goes_on(io, what)) return {};
@@ -62,7 +64,7 @@ int remove(Io& io, const SweepSelector& where, bool yes) {
   const auto removed = opened->store->remove_sweep(opened->sweep);
   if (!removed) return refuse(io, removed.error());
   io.err << fmt::format("deleted sweep '{}': {} trials, {} attempts, {} folders of logs\n",
-                        opened->sweep.name, removed->trials, removed->attempts,
+                        answers::safe_text(opened->sweep.name), removed->trials, removed->attempts,
                         remove_logs(io, where.db, removed->spools));
   return kAnswered;
 }

@@ -100,11 +100,37 @@ Expected<void> check_names(const Opened& opened, const std::vector<std::string>&
   return {};
 }
 
+// Parquet and Arrow files are written by a module that replaces the file: a device would be lost.
+Expected<void> check_frame_file(const ExportOptions& o) {
+  std::error_code ec;
+  const auto there = std::filesystem::status(o.output, ec);
+  if (o.output.empty() || o.output == "-")
+    return fail(ErrorKind::kMissing, "-o",
+                fmt::format("`sweep export {}` writes a file: say which by -o FILE", o.format));
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
+    return fail(ErrorKind::kInvalidValue, o.output,
+                fmt::format("'{}' is no file, and `sweep export {}` writes nothing else; name another by -o",
+                            o.output, o.format));
+  return check_output(o.output);
+}
+
+// Why the module wrote no file, by its exit code (python/sweep_bench/__main__.py). Its words are on standard error.
+Error no_frame(const std::string& python, int code, const std::string& file) {
+  constexpr int kNoModule = 1, kNoArrow = 3;  // 1: this Python lacks the module
+  const std::string what = fmt::format("{} -m sweep_bench wrote no file", python);
+  if (code == kNoModule || code == kNoArrow)
+    return {fmt::format("{}. Parquet and Arrow files need the wheel sweep-bench and pyarrow: `pip install "
+                        "sweep_bench-*.whl pyarrow`; SWEEP_PYTHON names the Python that has them",
+                        what),
+            ErrorKind::kUnsupported};
+  if (code == kExitDiskFull)
+    return {fmt::format("{}: no room for '{}'; free space, or raise the quota, and run it again", what, file),
+            ErrorKind::kDiskFull, file};
+  return {fmt::format("{} (exit code {}); the line above says why", what, code), ErrorKind::kFailed, file};
+}
+
 int export_frame(Io& io, const ExportOptions& o) {
-  if (o.output.empty())
-    return refuse(io, {fmt::format("`sweep export {}` writes a file: say which by -o FILE", o.format),
-                       ErrorKind::kMissing, "-o"});
-  if (const auto can = check_output(o.output); !can) return refuse(io, can.error());
+  if (const auto can = check_frame_file(o); !can) return refuse(io, can.error());
   // The same sweep, and the same refusals, as of every other format.
   const auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
@@ -121,12 +147,8 @@ int export_frame(Io& io, const ExportOptions& o) {
                                "sweep-bench (docs/exports.md)",
                                child.error().message),
                    ErrorKind::kUnsupported});
-  if (wait_for(*child).code == 0) return kAnswered;
-  return refuse(io, {fmt::format("{} -m sweep_bench wrote no file. Parquet and Arrow files need the wheel "
-                                 "sweep-bench and pyarrow: `pip install sweep_bench-*.whl pyarrow`; "
-                                 "SWEEP_PYTHON names the Python that has them",
-                                 program.argv.front()),
-                     ErrorKind::kUnsupported});
+  const int code = wait_for(*child).code;
+  return code == 0 ? kAnswered : refuse(io, no_frame(program.argv.front(), code, o.output));
 }
 
 int export_rows(Io& io, const ExportOptions& o) {
@@ -137,12 +159,14 @@ int export_rows(Io& io, const ExportOptions& o) {
   const auto rows = opened->store->results(opened->sweep.id);
   if (!rows) return refuse(io, rows.error());
   if (o.format == "bencher" || o.format == "github-benchmark") return export_benchmark(io, o, *rows);
+  const bool to_file = !o.output.empty() && o.output != "-";
   std::ostringstream text;
+  std::ostream& out = to_file ? text : io.out;  // what is printed is not kept a second time
   const auto source = exports::rows_of(*rows);
-  auto written = o.format == "csv"    ? exports::write_csv(text, source, {o.raw_text})
-                 : o.format == "json" ? exports::write_json(text, source)
-                                      : exports::write_json_lines(text, source);
-  if (written) written = write_output(io, o.output, text.str());
+  auto written = o.format == "csv"    ? exports::write_csv(out, source, {o.raw_text})
+                 : o.format == "json" ? exports::write_json(out, source)
+                                      : exports::write_json_lines(out, source);
+  if (written && to_file) written = write_output(io, o.output, text.str());
   return written ? kAnswered : refuse(io, written.error());
 }
 

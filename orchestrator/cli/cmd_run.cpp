@@ -213,7 +213,8 @@ int drive(Io& io, SweepDriver& driver, const LaunchChoice& choice, const RunOpti
   if (!o.as_job.empty()) return hand_over(io, driver, choice, o);
   RunNotices notices(io, o.notify, driver.db());
   const auto report = driver.run(choice, o.launch, notices.with(progress_lines(io, o.quiet)));
-  if (report) notices.ended(driver.store(), driver.sweep(), report->end);
+  notices.ended(driver.store(), driver.sweep(),
+                report ? report->end : run::RunEnd{run::End::kBroken, report.error().error.message});
   if (report && report->end.end == run::End::kDone) cancel_needless_job(io, driver);
   return report ? finish(io, driver, report->end) : refuse(io, report.error().error);
 }
@@ -228,7 +229,7 @@ Expected<void> can_run(const std::vector<PlanEntry>& entries, const LaunchChoice
 // Checks that the user wants the run, and can be told of it.
 Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choice, const RunOptions& o) {
   SWEEP_TRY(can_run(planned.entries, choice, o));
-  SWEEP_TRY(exports::checked(o.notify));
+  SWEEP_TRY(check_notify(o.notify, !o.as_job.empty()));
   const auto own = o.gpu_hours ? o.gpu_hours : planned.grid.limits.gpu_hours;
   const auto strategy = chosen_strategy(planned.grid, o.strategy).value_or(Strategy());
   SWEEP_TRY(can_decide(strategy, o.strategy));
@@ -350,7 +351,7 @@ int resume(Io& io, RunOptions o) {
   const auto choice = kept_choice(opened->sweep, *kept, *entries, o.launch);
   if (!choice) return refuse(io, choice.error());
   if (auto can = can_run(*entries, *choice, o); !can) return refuse(io, can.error());
-  if (auto can = exports::checked(o.notify); !can) return refuse(io, can.error());
+  if (auto can = check_notify(o.notify, !o.as_job.empty()); !can) return refuse(io, can.error());
   if (o.detach) return detach(io, o.where, opened->sweep.name, o.where.db + ".log");
   SweepDriver driver(std::move(opened->store), o.where.db);
   driver.use(std::move(opened->sweep));

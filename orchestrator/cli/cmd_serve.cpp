@@ -189,8 +189,8 @@ int serve_sweep(Io& io, const ServeCommand& o) {
   const auto sweeps = opened->store->sweeps();
   if (!sweeps) return refuse(io, sweeps.error());
   const bool with_index = !o.where.sweep && sweeps->size() > 1;
-  const std::string what =
-      with_index ? fmt::format("{} sweeps", sweeps->size()) : "sweep " + opened->sweep.name;
+  const std::string what = with_index ? fmt::format("{} sweeps", sweeps->size())
+                                      : "sweep " + answers::safe_text(opened->sweep.name);
   LiveSite site(o, with_index);
   const auto page = site.page_of(opened->sweep);
   if (!page) return refuse(io, page.error());

@@ -3,6 +3,7 @@
 
 #include <ostream>
 
+#include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/holder.h"
 #include "orchestrator/driver/orchestrator_job.h"
@@ -15,10 +16,11 @@ int stop_waiting(Io& io, const Opened& opened, const std::string& db) {
   const auto job = driver::cancel_waiting_job(db, opened.sweep.name);
   if (!job) return refuse(io, job.error());
   if (*job) {
-    io.err << fmt::format("cancelled Slurm job {}, which was to run sweep {}\n", **job, opened.sweep.name);
+    io.err << fmt::format("cancelled Slurm job {}, which was to run sweep {}\n", **job,
+                          answers::safe_text(opened.sweep.name));
     return kAnswered;
   }
-  io.err << fmt::format("sweep {} is not running\n", opened.sweep.name);
+  io.err << fmt::format("sweep {} is not running\n", answers::safe_text(opened.sweep.name));
   return kAnswered;
 }
 
@@ -26,9 +28,11 @@ int stop_waiting(Io& io, const Opened& opened, const std::string& db) {
 int stop_unheard(Io& io, const Opened& opened, const store::LeaseHolder& holder, const std::string& db,
                  bool now) {
   if (auto asked = opened.store->request_stop(opened.sweep.id, now); !asked) return refuse(io, asked.error());
-  io.err << fmt::format(
-      "sweep {}: {}. If it lives, it stops; what it holds `{}` takes over, and `sweep clean` ends\n",
-      opened.sweep.name, driver::standing_text(holder), driver::take_over_text(opened.sweep.name, db));
+  io.err << answers::safe_text(fmt::format(
+                "sweep {}: {}. If it lives, it stops; what it holds `{}` takes over, and `sweep clean` ends",
+                opened.sweep.name, driver::standing_text(holder),
+                driver::take_over_text(opened.sweep.name, db)))
+         << '\n';
   return kUnanswered;
 }
 
@@ -41,7 +45,8 @@ int stop(Io& io, const SweepSelector& where, bool now) {
   if (!driver::is_heard(**holder)) return stop_unheard(io, *opened, **holder, where.db, now);
   if (auto asked = opened->store->request_stop(opened->sweep.id, now); !asked)
     return refuse(io, asked.error());
-  io.err << fmt::format("asked {} to stop sweep {}{}\n", driver::holder_name(**holder), opened->sweep.name,
+  io.err << fmt::format("asked {} to stop sweep {}{}\n", driver::holder_name(**holder),
+                        answers::safe_text(opened->sweep.name),
                         now ? " at once" : " after the attempts it has handed out");
   return kAnswered;
 }

@@ -145,14 +145,11 @@ Expected<void> write_output(Io& io, const std::string& path, const std::string& 
 
 std::vector<std::string> split_list(const std::string& list) {
   std::vector<std::string> words;
-  std::string word;
-  for (const char c : list + ',') {
-    if (c == ',') {
-      if (!word.empty()) words.push_back(std::move(word));
-      word.clear();
-    } else if (c != ' ') {
-      word += c;
-    }
+  for (std::size_t from = 0; from <= list.size();) {
+    const auto comma = std::min(list.find(',', from), list.size());
+    const auto first = list.find_first_not_of(' ', from);
+    if (first < comma) words.push_back(list.substr(first, list.find_last_not_of(' ', comma - 1) + 1 - first));
+    from = comma + 1;
   }
   return words;
 }

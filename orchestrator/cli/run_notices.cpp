@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdlib>
 #include <ostream>
+#include <tuple>
 
 #include "base/proc.h"
 #include "orchestrator/answers/format.h"
@@ -42,7 +43,8 @@ class NotifyingObserver final : public run::Observer {
   void on_note(const std::string& sentence) override { inner_->on_note(sentence); }
   void on_event(const std::string& kind, const std::string& text) override {
     inner_->on_event(kind, text);
-    if (kind == "quarantine") send(notice("host_excluded", sweep_, db_, text));
+    if (kind == "quarantine")
+      notifier_->send(dump(notice("host_excluded", sweep_, db_, text)), exports::Notifier::Weight::kMinor);
   }
   void on_result(const PlanEntry& entry, const Result& result) override {
     inner_->on_result(entry, result);
@@ -52,7 +54,7 @@ class NotifyingObserver final : public run::Observer {
                        fmt::format("trial {} {}: {}", entry.id, to_string(result.outcome), result.reason));
     body["trial"] = entry.id;
     body["outcome"] = to_string(result.outcome);
-    send(body);
+    notifier_->send(dump(body));
   }
   void on_snapshot(const run::Snapshot& shot) override { inner_->on_snapshot(shot); }
 
@@ -63,7 +65,6 @@ class NotifyingObserver final : public run::Observer {
     const auto row = store_.result(sweep_id_, result.trial_id);
     return row && *row && (*row)->state == State::kFinished && !(*row)->again;
   }
-  void send(const nlohmann::json& body) { notifier_->send(dump(body)); }
 
   std::unique_ptr<run::Observer> inner_;
   std::shared_ptr<exports::Notifier> notifier_;
@@ -94,6 +95,22 @@ void add_notify(CLI::App& c, exports::NotifyTargets& targets) {
       ->type_name("COMMAND");
 }
 
+Expected<void> check_notify(const exports::NotifyTargets& targets, bool as_job) {
+  const auto is_word = [](const std::string& target, const char* variable) {
+    const char* of_environment = std::getenv(variable);
+    return !target.empty() && target != (of_environment ? of_environment : "");
+  };
+  for (const auto& [target, option, variable] :
+       {std::tuple(&targets.url, "--notify", kUrlVariable),
+        std::tuple(&targets.command, "--notify-command", kCommandVariable)})
+    if (as_job && is_word(*target, variable))
+      return fail(ErrorKind::kConflict, option,
+                  fmt::format("{0} does not reach the job of --as-job: it would stand in a file of the job; "
+                              "export {1} instead, which sbatch hands on",
+                              option, variable));
+  return exports::checked(targets);
+}
+
 RunNotices::RunNotices(Io& io, exports::NotifyTargets targets, std::filesystem::path db)
     : db_(std::move(db)) {
   // They are secrets of this process: the programs of the trials inherit its environment.
@@ -116,19 +133,21 @@ driver::MakeObserver RunNotices::with(driver::MakeObserver inner) {
 
 void RunNotices::ended(store::Store& store, const store::SweepRow& sweep, const run::RunEnd& end) {
   if (!notifier_ || end.end == run::End::kLeft) return;  // the next start of the job goes on
-  const auto shot = run::take_snapshot(store, sweep.id, 0);
-  if (!shot) return;
-  const i64 answered = shot->counts.answered();
-  nlohmann::json outcomes = nlohmann::json::object();
-  for (const auto& [outcome, count] : shot->counts.by_outcome)
-    outcomes[std::string(to_string(outcome))] = count;
-  const std::string why = end.why.empty() ? "" : ": " + end.why;
-  auto body = notice("end", sweep.name, db_,
-                     fmt::format("{}{}; {} of {} trials have an answer", word_of(end.end), why, answered,
-                                 shot->counts.total));
+  std::string text = word_of(end.end) + (end.why.empty() ? "" : ": " + end.why);
+  nlohmann::json counts = {
+      {"trials", nullptr}, {"answered", nullptr}, {"outcomes", nullptr}, {"best", nullptr}};
+  if (const auto shot = run::take_snapshot(store, sweep.id, 0)) {
+    const i64 answered = shot->counts.answered();
+    text += fmt::format("; {} of {} trials have an answer", answered, shot->counts.total);
+    counts["trials"] = shot->counts.total, counts["answered"] = answered;
+    counts["outcomes"] = nlohmann::json::object();
+    for (const auto& [outcome, count] : shot->counts.by_outcome)
+      counts["outcomes"][std::string(to_string(outcome))] = count;
+    if (shot->best) counts["best"] = shot->best->trial_id;
+  }
+  auto body = notice("end", sweep.name, db_, text);
   body["end"] = word_of(end.end), body["why"] = end.why;
-  body["trials"] = shot->counts.total, body["answered"] = answered, body["outcomes"] = outcomes;
-  body["best"] = shot->best ? nlohmann::json(shot->best->trial_id) : nlohmann::json(nullptr);
+  body.update(counts);
   notifier_->send(dump(body));
 }
 

@@ -12,6 +12,8 @@
 namespace sweep::cli {
 
 void add_notify(CLI::App&, exports::NotifyTargets&);
+// Error: no address, or a notice that nobody would send: the run of a job takes them from its environment, not from words.
+Expected<void> check_notify(const exports::NotifyTargets&, bool as_job);
 
 class RunNotices {
  public:
@@ -19,6 +21,7 @@ class RunNotices {
 
   // The observer of `inner`, and the notices of what it is told.
   driver::MakeObserver with(driver::MakeObserver inner);
+  // An error ends a run too: it is End::kBroken.
   void ended(store::Store&, const store::SweepRow&, const run::RunEnd&);
 
  private:

@@ -30,7 +30,9 @@ tl::unexpected<Error> unsafe(const fs::path& root, const std::string& what) {
 }  // namespace
 
 fs::path spool_root_of(const fs::path& db) {
-  return fs::absolute(db).string() + ".spool";
+  std::error_code error;
+  const auto file = fs::weakly_canonical(db, error);  // through a link it is the same database
+  return (error ? fs::absolute(db) : file).string() + ".spool";
 }
 
 Expected<void> prepare_spool_root(const fs::path& root, const fs::path& db) {

@@ -6,7 +6,7 @@
 
 namespace sweep::driver {
 
-// FILE.spool, absolute.
+// FILE.spool, absolute; of a link, that of the file behind it.
 std::filesystem::path spool_root_of(const std::filesystem::path& db);
 // Makes the folder where it is missing. Error: another user made or can change it, or the link at its place. Trusted
 // are this user and the owner of the database.

@@ -27,8 +27,7 @@ class Round {
     const auto remote = tracker_.deliver(run, before);
     if (!remote) return go_on_after(remote.error());
     refused_in_a_row_ = 0;
-    const i64 revision = before ? before->revision + 1 : 0;
-    SWEEP_TRY(journal_.add(place_, run.id, {*remote, digest, revision}));
+    SWEEP_TRY(journal_.add(place_, run.id, {*remote, digest}));
     ++(before ? done.updated : done.sent);
     return true;
   }
@@ -43,7 +42,7 @@ class Round {
       go_on_after(remote.error());
       return {};
     }
-    return journal_.add(place_, sweep_.id, {*remote, digest, 0});
+    return journal_.add(place_, sweep_.id, {*remote, digest});
   }
 
   Deliveries done;

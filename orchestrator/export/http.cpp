@@ -137,6 +137,7 @@ tl::expected<Reply, WireError> Http::send(const Request& request) {
   auto* curl = static_cast<CURL*>(curl_);
   curl_easy_reset(curl);  // keeps the connection
   Reply reply;
+  reply.sent = credentials_;
   char error[CURL_ERROR_SIZE] = "";
   HeaderList headers;
   if (!credentials_.authorization.empty()) headers.add("Authorization: " + credentials_.authorization);
@@ -159,7 +160,6 @@ tl::expected<Reply, WireError> Http::send(const Request& request) {
   }
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply.status);
   reply.retry_after_s = asked_pause(curl, reply.status);
-  reply.body = credentials_.redacted(std::move(reply.body));
   return reply;
 }
 

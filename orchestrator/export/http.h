@@ -23,6 +23,7 @@ struct Reply {
   long status = 0;
   std::string body;
   std::optional<double> retry_after_s;  // the wait that the server asks for
+  Credentials sent{};                   // a body may repeat them: whoever shows it redacts it (words_of)
 };
 
 // No whole answer came.

@@ -26,7 +26,9 @@ std::string text_member(const nlohmann::json& body, const char* key) {
 Expected<std::unique_ptr<Journal>> Journal::open(const std::filesystem::path& file) {
   const int lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock < 0)
-    return fail(fmt::format("{}: {}; what was exported is remembered there, beside the database",
+    return fail(ErrorKind::kUnwritable, file.string(),
+                fmt::format("{}: {}; what was exported is remembered there, beside the database: where you "
+                            "may not write, make a copy by `sweep backup FILE`, and export it with --db FILE",
                             file.string(), std::strerror(errno)));
   if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
     ::close(lock);
@@ -42,11 +44,8 @@ Expected<std::unique_ptr<Journal>> Journal::open(const std::filesystem::path& fi
   std::unique_ptr<Journal> journal(new Journal(std::move(*writer), lock));
   for (const spool::Line& line : spool::parse(*bytes).lines) {
     if (line.kind != kDelivered || !line.body.is_object()) continue;
-    const auto revision = line.body.find("revision");
-    const bool counted = revision != line.body.end() && revision->is_number_integer();
     journal->receipts_[{text_member(line.body, "place"), text_member(line.body, "id")}] = {
-        text_member(line.body, "remote"), text_member(line.body, "digest"),
-        counted ? revision->get<i64>() : 0};
+        text_member(line.body, "remote"), text_member(line.body, "digest")};
   }
   return journal;
 }
@@ -61,11 +60,8 @@ std::optional<Receipt> Journal::find(const std::string& place, const std::string
 }
 
 Expected<void> Journal::add(const std::string& place, const std::string& id, const Receipt& receipt) {
-  const auto written = writer_.append(kDelivered, {{"place", place},
-                                                   {"id", id},
-                                                   {"remote", receipt.remote},
-                                                   {"digest", receipt.digest},
-                                                   {"revision", receipt.revision}});
+  const auto written = writer_.append(
+      kDelivered, {{"place", place}, {"id", id}, {"remote", receipt.remote}, {"digest", receipt.digest}});
   if (!written) return tl::unexpected(written.error());
   receipts_[{place, id}] = receipt;
   return {};

@@ -65,7 +65,7 @@ std::string Mlflow::place() const {
 
 std::string Mlflow::digest(const TrackerRun& run) const {
   std::string all = Json(mlflow_params(run)).dump() + mlflow_tags(run).dump() + run.name;
-  for (const Json& metric : mlflow_metrics(run, 0)) all += metric.dump();
+  for (const Json& metric : mlflow_metrics(run, 0, true)) all += metric.dump();
   return name_hash(all);
 }
 
@@ -186,32 +186,37 @@ Delivered<void> Mlflow::open(const TrackerSweep& sweep, const std::optional<Rece
   return {};
 }
 
-Delivered<void> Mlflow::log(const TrackerRun& run, const std::string& id,
-                            const std::optional<Receipt>& before) {
-  const i64 revision = before ? before->revision + 1 : 0;
+// was_sent: in full, by an earlier export.
+Delivered<void> Mlflow::log(const TrackerRun& run, const std::string& id, i64 revision, bool was_sent) {
   const std::vector<Json> params = mlflow_params(run);
   Json first = {{"run_id", id}, {"tags", mlflow_tags(run)}};
-  if (!before) first["params"] = slice(params, 0, kMlflowParams);
+  if (!was_sent) first["params"] = slice(params, 0, kMlflowParams);
   SWEEP_TRY(call("POST", "runs/log-batch", first));
-  const auto metrics = mlflow_metrics(run, revision);
+  const auto metrics = mlflow_metrics(run, revision, !was_sent);  // the history never changes
   for (std::size_t at = 0; at < metrics.size(); at += kMlflowMetrics) {
     const Json batch = {{"run_id", id}, {"metrics", slice(metrics, at, at + kMlflowMetrics)}};
     SWEEP_TRY(call("POST", "runs/log-batch", batch));
   }
   // A run that was delivered before gets its parameters again: it lacks the axes that came since. MLflow takes equal ones
   // and refuses changed ones, so they are last.
-  for (std::size_t at = before ? 0 : kMlflowParams; at < params.size(); at += kMlflowParams) {
+  for (std::size_t at = was_sent ? 0 : kMlflowParams; at < params.size(); at += kMlflowParams) {
     const Json batch = {{"run_id", id}, {"params", slice(params, at, at + kMlflowParams)}};
     SWEEP_TRY(call("POST", "runs/log-batch", batch));
   }
   return {};
 }
 
-Delivered<void> Mlflow::check(const TrackerRun& run, const std::string& id) {
+Delivered<Answer> Mlflow::kept(const std::string& id) {
   const auto got = call("GET", "runs/get?run_id=" + escaped_for_url(id), {});
   if (!got) return tl::unexpected(got.error());
   const Answer::json_pointer at("/run/data");
-  const std::string difference = mlflow_difference(run, got->contains(at) ? (*got)[at] : Answer::object());
+  return got->contains(at) ? (*got)[at] : Answer::object();
+}
+
+Delivered<void> Mlflow::check(const TrackerRun& run, const std::string& id) {
+  const auto data = kept(id);
+  if (!data) return tl::unexpected(data.error());
+  const std::string difference = mlflow_difference(run, *data);
   if (difference.empty()) return {};
   return refused(fmt::format("run {} of trial {}: the server said yes and kept something else: {}", id,
                              run.trial, difference));
@@ -243,9 +248,13 @@ Delivered<void> Mlflow::set_status(const std::string& id, const std::string& sta
 
 Delivered<std::string> Mlflow::deliver(const TrackerRun& run, const std::optional<Receipt>& before) {
   Remote remote;
-  auto earlier = before;
+  i64 revision = 0;
+  bool was_sent = before.has_value();
   if (const auto known = children_.find(run.id); known != children_.end()) {
     remote = known->second;
+    const auto data = kept(remote.id);
+    if (!data) return tl::unexpected(data.error());
+    revision = mlflow_revision(run, *data);
   } else {
     auto made =
         find_or_create(run.id, {{"experiment_id", experiment_},
@@ -257,10 +266,10 @@ Delivered<std::string> Mlflow::deliver(const TrackerRun& run, const std::optiona
                                   tag("mlflow.source.type", "LOCAL")}}});
     if (!made) return tl::unexpected(made.error());
     remote = std::move(*made);
-    earlier.reset();  // the earlier delivery is no longer there
+    was_sent = false;  // an earlier delivery is no longer there
   }
   delivered_[run.id] = remote.id;
-  SWEEP_TRY(log(run, remote.id, earlier));
+  SWEEP_TRY(log(run, remote.id, revision, was_sent));
   SWEEP_TRY(put_artifact(remote, "result.json", run.record));
   SWEEP_TRY(set_status(remote.id, mlflow_status(run.outcome), run.ended_unix_s));
   SWEEP_TRY(check(run, remote.id));

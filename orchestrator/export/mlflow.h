@@ -37,7 +37,8 @@ class Mlflow final : public Tracker {
   Delivered<std::optional<Reply>> look_for(const std::string& key);
   Delivered<Remote> find_or_create(const std::string& key, const Json& body);
   Delivered<void> learn_children();
-  Delivered<void> log(const TrackerRun&, const std::string& id, const std::optional<Receipt>& before);
+  Delivered<nlohmann::json> kept(const std::string& id);  // the data of a run
+  Delivered<void> log(const TrackerRun&, const std::string& id, i64 revision, bool was_sent);
   Delivered<void> check(const TrackerRun&, const std::string& id);
   Delivered<void> put_artifact(const Remote&, const std::string& name, const std::string& bytes);
   Delivered<void> set_status(const std::string& id, const std::string& status, double ended_unix_s);

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
+#include <algorithm>
 #include <cmath>
 #include <map>
 
+#include "schema/codec.h"
 #include "schema/frame.h"
 
 namespace sweep::exports {
@@ -19,14 +20,21 @@ Json pair_of(const std::string& key, const std::string& value, std::size_t longe
 
 }  // namespace
 
-std::string mlflow_key(std::string key) {
-  for (char& c : key) {
-    const auto u = static_cast<unsigned char>(c);
-    const bool good =
-        u >= 0x80 || std::isalnum(u) || std::string_view("_-. /").find(c) != std::string_view::npos;
-    if (!good) c = '_';
+std::string mlflow_key(const std::string& key) {
+  constexpr std::size_t kDigest = 8;
+  constexpr std::string_view kGood = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-. ";
+  std::string out;
+  for (std::size_t from = 0; from <= key.size();) {
+    const auto end = std::min(key.find('/', from), key.size());
+    std::string part = key.substr(from, end - from);
+    for (char& c : part)
+      if (kGood.find(c) == std::string_view::npos) c = '_';
+    if (part.empty() || part == "." || part == "..") part = "_";
+    out += (from > 0 ? "/" : "") + part;
+    from = end + 1;
   }
-  return cut_to(std::move(key), kLongestKey);
+  if (out == key && key.size() <= kLongestKey) return out;
+  return cut_to(std::move(out), kLongestKey - kDigest - 1) + '_' + name_hash(key).substr(0, kDigest);
 }
 
 std::string mlflow_text(const Json& value) {
@@ -65,15 +73,31 @@ Json mlflow_tags(const TrackerRun& run) {
   return out;
 }
 
-std::vector<Json> mlflow_metrics(const TrackerRun& run, i64 revision) {
+std::vector<Json> mlflow_metrics(const TrackerRun& run, i64 revision, bool with_history) {
   std::vector<Json> out;
   for (const auto& [key, value] : run.metrics)
     if (value.is_number()) out.push_back(mlflow_metric(key, value.get<double>(), run.ended_unix_s, revision));
-  if (revision > 0) return out;  // the history is what was measured: it never changes
+  if (!with_history) return out;
   for (const HistoryPoint& point : run.history)
     for (const auto& [key, value] : point.values)
       out.push_back(mlflow_metric(key, value, point.unix_s, point.step));
   return out;
+}
+
+i64 mlflow_revision(const TrackerRun& run, const nlohmann::json& data) {
+  std::map<std::string, double> own;
+  for (const auto& [key, value] : run.metrics)
+    if (value.is_number()) own[mlflow_key(key)] = value.get<double>();
+  i64 last = 0;
+  bool differs = false;
+  if (const auto kept = data.find("metrics"); kept != data.end())
+    for (const auto& m : *kept) {
+      const auto it = own.find(text_of(m, "key"));
+      if (it == own.end() || !m.contains("step") || !m["step"].is_number_integer()) continue;
+      last = std::max(last, m["step"].get<i64>());
+      differs = differs || !m.contains("value") || m["value"] != it->second;
+    }
+  return last + (differs ? 1 : 0);
 }
 
 std::string mlflow_status(Outcome outcome) {

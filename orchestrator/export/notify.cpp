@@ -21,6 +21,7 @@ namespace {
 
 constexpr double kSecondsToSend = 10;
 constexpr std::chrono::seconds kTimeOfACommand{30};
+constexpr std::chrono::seconds kDrain{60};       // of a run's end for what still waits
 constexpr std::size_t kMostOutput = 64u << 10u;  // bytes of a command's output that are shown
 
 Expected<void> post(const std::string& url, const std::string& body) {
@@ -107,16 +108,16 @@ Notifier::Notifier(NotifyTargets targets, std::function<void(const std::string&)
 Notifier::~Notifier() {
   {
     const std::lock_guard lock(mutex_);
-    ended_ = true;
+    drained_by_ = std::chrono::steady_clock::now() + kDrain;
   }
   changed_.notify_all();
   thread_.join();
 }
 
-void Notifier::send(std::string body) {
+void Notifier::send(std::string body, Weight weight) {
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(body));
+    waiting_.push_back({std::move(body), weight});
   }
   changed_.notify_all();
 }
@@ -124,21 +125,32 @@ void Notifier::send(std::string body) {
 void Notifier::deliver_all() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return ended_ || !waiting_.empty(); });
+    changed_.wait(lock, [this] { return drained_by_ || !waiting_.empty(); });
+    if (drained_by_ && std::chrono::steady_clock::now() > *drained_by_) leave_out_minor();
     if (waiting_.empty()) return;
-    const std::string body = std::move(waiting_.front());
+    const std::string body = std::move(waiting_.front().text);
     waiting_.pop_front();
     lock.unlock();
-    deliver(body);
+    const bool arrived = deliver(body);
     lock.lock();
+    if (!arrived) leave_out_minor();
   }
 }
 
-void Notifier::deliver(const std::string& body) {
-  if (!targets_.url.empty())
-    if (const auto sent = post(targets_.url, body); !sent) warn_(sent.error().message);
-  if (!targets_.command.empty())
-    if (const auto done = start(targets_.command, body); !done) warn_(done.error().message);
+void Notifier::leave_out_minor() {
+  const auto left_out = std::erase_if(waiting_, [](const Body& b) { return b.weight == Weight::kMinor; });
+  if (left_out > 0) warn_(fmt::format("--notify: {} more that waited are left out", left_out));
+}
+
+bool Notifier::deliver(const std::string& body) {
+  bool arrived = true;
+  const auto take = [&](const Expected<void>& done) {
+    if (!done) warn_(done.error().message);
+    arrived = arrived && done;
+  };
+  if (!targets_.url.empty()) take(post(targets_.url, body));
+  if (!targets_.command.empty()) take(start(targets_.command, body + '\n'));
+  return arrived;
 }
 
 }  // namespace sweep::exports

@@ -1,10 +1,12 @@
 // Notifier: sends short JSON bodies to a web address and to a command, in the background: who sends waits for nobody. A
 // body that cannot be delivered is reported and dropped. REQUIRES: made after signals are set up.
 #pragma once
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -25,22 +27,31 @@ class Notifier {
  public:
   // `warn` is called from another thread.
   Notifier(NotifyTargets targets, std::function<void(const std::string&)> warn);
-  ~Notifier();  // delivers what waits; each body has a limited time
+  ~Notifier();  // delivers what waits; after kDrain only what is kSure
   Notifier(const Notifier&) = delete;
   Notifier& operator=(const Notifier&) = delete;
 
-  void send(std::string body);
+  enum class Weight {
+    kSure,   // is tried in any case
+    kMinor,  // is left out once one could not be delivered
+  };
+  void send(std::string body, Weight weight = Weight::kSure);
 
  private:
+  struct Body {
+    std::string text;
+    Weight weight;
+  };
   void deliver_all();
-  void deliver(const std::string& body);
+  bool deliver(const std::string& body);
+  void leave_out_minor();  // REQUIRES: the lock
 
   NotifyTargets targets_;
   std::function<void(const std::string&)> warn_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::string> waiting_;
-  bool ended_ = false;
+  std::deque<Body> waiting_;
+  std::optional<std::chrono::steady_clock::time_point> drained_by_;  // it is being destroyed
   std::thread thread_;
 };
 

@@ -42,7 +42,8 @@ std::string message_in(const nlohmann::json& body) {
 std::string words_of(const Reply& reply) {
   const auto body = parse_json(reply.body);
   const std::string message = body ? message_in(*body) : "";
-  return fmt::format("HTTP {}: {}", reply.status, plain(message.empty() ? reply.body : message));
+  return fmt::format("HTTP {}: {}", reply.status,
+                     plain(reply.sent.redacted(message.empty() ? reply.body : message)));
 }
 
 Delivered<void> RetryingClient::wait(int tried, const std::optional<double>& asked, const std::string& why) {

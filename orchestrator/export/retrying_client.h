@@ -58,7 +58,8 @@ class RetryingClient {
   std::minstd_rand random_;
 };
 
-// "HTTP 404: <the server's own words>" for sentences: JSON errors unpacked, markup and length cut.
+// "HTTP 404: <the server's own words>" for sentences: JSON errors unpacked, credentials, markup and length
+// cut.
 std::string words_of(const Reply&);
 
 }  // namespace sweep::exports

@@ -15,7 +15,6 @@ namespace sweep::exports {
 struct Receipt {
   std::string remote;  // how the server calls it
   std::string digest;  // digest of what was sent
-  i64 revision = 0;    // how often its numbers were sent anew because they had changed
 };
 
 // The sweep as a whole, for trackers that keep something for it.

@@ -89,7 +89,7 @@ Expected<std::optional<std::string>> Acquisition::unfit(const std::vector<RoomFo
 Expected<Acquisition::Result> Acquisition::request_wanted() {
   const auto now = context_.now();
   for (const auto& host : hosts_.release_due(now))
-    SWEEP_TRY(context_.note("quarantine", fmt::format("node {} is requested once more", host)));
+    SWEEP_TRY(context_.note("requested_again", fmt::format("node {} is requested once more", host)));
   Result result;
   // Before anything is requested: hosts that are passed over below are waited for.
   const bool hosts_cool_down = !hosts_.cooling(now).empty();

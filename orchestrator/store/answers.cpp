@@ -98,13 +98,14 @@ Expected<Workload> Answers::workload(i64 sweep) {
 }
 
 Expected<void> Answers::look_again() {
-  if (!is_read_as_it_stood(*file_.db)) return {};
   const auto path = file_.db->path();
   const auto now = file_at(path);
   const auto& before = file_.at_path;
   std::error_code ignored;
-  if (now.id == before.id && now.bytes == before.bytes && now.written_ns == before.written_ns &&
-      !std::filesystem::exists(path.string() + "-wal", ignored))
+  const bool same = now.id == before.id;
+  if (same && !is_read_as_it_stood(*file_.db)) return {};
+  if (same && now.bytes == before.bytes && now.written_ns == before.written_ns &&
+      !std::filesystem::exists(file_.db->file().string() + "-wal", ignored))
     return {};
   auto db = open_database(path, Mode::kReadOnly, file_.dependencies, file_.network);
   if (!db) return tl::unexpected(db.error());

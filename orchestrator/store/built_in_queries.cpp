@@ -10,11 +10,11 @@ FROM results
 GROUP BY 1, 2
 ORDER BY 1, 3 DESC)"},
     {"best", "the fastest configuration of each model and node count",
-     R"(SELECT sweep, model, nodes, max(tokens_per_s_gpu) AS tokens_per_s_gpu, mfu, dp, tp, pp, cp, zero,
-       micro_batch_size, grad_accum, trial
-FROM results
-WHERE outcome = 'ok'
-GROUP BY sweep, model, nodes)"},
+     R"(SELECT sweep, model, nodes, tokens_per_s_gpu, mfu, dp, tp, pp, cp, zero, micro_batch_size, grad_accum, trial
+FROM (SELECT *, row_number() OVER (PARTITION BY sweep, model, nodes ORDER BY tokens_per_s_gpu DESC, trial) AS place
+      FROM results WHERE outcome = 'ok')
+WHERE place = 1
+ORDER BY 1, 2, 3)"},
     {"reasons", "why trials did not end ok, the frequent reasons first",
      R"(SELECT sweep, outcome, reason, count(*) AS trials, min(trial) AS for_example
 FROM results

@@ -139,7 +139,8 @@ SELECT s.name AS sweep, t.id AS trial,
        NULLIF(CASE WHEN p.final_attempt IS NULL THEN p.reason ELSE r.reason END, '') AS reason,
        p.model AS model{axes}{metrics},
        p.attempts AS attempts,
-       strftime('%Y-%m-%dT%H:%M:%SZ', r.finished_unix_ns / 1000000000, 'unixepoch') AS finished_at,
+       strftime('%Y-%m-%dT%H:%M:%S', r.finished_unix_ns / 1000000000, 'unixepoch')
+         || printf('.%03dZ', r.finished_unix_ns / 1000000 % 1000) AS finished_at,
        {oom_kind} AS oom_kind, NULLIF(r.phase, '') AS phase, r.rank AS cause_rank,
        NULLIF(p.rule, '') AS rule, NULLIF(p.labels, '') AS labels, t.spec AS model_spec{former}
 FROM plan_entry p

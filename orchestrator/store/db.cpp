@@ -50,6 +50,12 @@ std::string why_not_openable(const std::filesystem::path& file, const std::strin
 
 }  // namespace
 
+std::filesystem::path resolved(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto file = std::filesystem::weakly_canonical(path, error);
+  return error ? path : file;
+}
+
 void Statement::put(int at, double v) {
   if (std::isfinite(v))
     sqlite3_bind_double(handle_, at, v);
@@ -128,6 +134,16 @@ Expected<i64> Db::pragma(const std::string& name) {
   return sqlite3_column_int64(raw, 0);
 }
 
+std::optional<std::array<unsigned char, 100>> Db::header() const {
+  std::array<unsigned char, 100> out{};
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(handle_, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  if (file == nullptr || file->pMethods == nullptr) return std::nullopt;
+  if (file->pMethods->xRead(file, out.data(), static_cast<int>(out.size()), 0) != SQLITE_OK)
+    return std::nullopt;
+  return out;
+}
+
 namespace {
 
 ErrorKind kind_of(int sqlite) {
@@ -192,9 +208,9 @@ std::string Db::sentence(int code, int system) const {
       return fmt::format(
           "{} cannot be written ({}); change its permissions and its folder's, or name another file with "
           "--db",
-          file, why_not_writable(path_, detail));
+          file, why_not_writable(file_, detail));
     case SQLITE_CANTOPEN:
-      return fmt::format("{} could not be opened: {}", file, why_not_openable(path_, cause));
+      return fmt::format("{} could not be opened: {}", file, why_not_openable(file_, cause));
     case SQLITE_NOTADB:
       return fmt::format(
           "'{}' is not a SQLite database, or its first page is damaged; name another file with --db",

@@ -3,6 +3,7 @@
 #pragma once
 #include <sqlite3.h>
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -17,6 +18,9 @@
 #include "schema/trial.h"
 
 namespace sweep::store {
+
+// Where the file lies, symbolic links followed: SQLite keeps a log and a journal beside it, not beside the link.
+std::filesystem::path resolved(const std::filesystem::path&);
 
 // A prepared statement. Numbers that are not finite are bound as NULL.
 class Statement {
@@ -84,7 +88,8 @@ class Db {
   int lock_patience_ms() const { return busy_timeout_ms_; }
 
   sqlite3* handle() const { return handle_; }
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return path_; }  // as it was given: for sentences
+  const std::filesystem::path& file() const { return file_; }  // resolved() when it was opened
   // Prepared once and kept. Null: the error is in explain(sqlite3_errcode).
   Statement* prepare(std::string_view sql);
   // Ends what prepared statements hold; they are prepared anew when asked for.
@@ -93,15 +98,18 @@ class Db {
   Expected<void> execute(const std::string& sql);
   Expected<void> step(std::string_view sql);  // one statement without values, prepared once
   Expected<i64> pragma(const std::string& name);
+  // The first bytes of the file, as they are; nullopt: not readable. They are read through SQLite: closing another
+  // descriptor of the file would give up SQLite's locks.
+  std::optional<std::array<unsigned char, 100>> header() const;
   // A sentence for people: what happened to the file and the way out.
   Error explain(int code) const;
 
  private:
   Db(sqlite3* handle, std::filesystem::path path, int busy_timeout_ms)
-      : handle_(handle), path_(std::move(path)), busy_timeout_ms_(busy_timeout_ms) {}
+      : handle_(handle), path_(std::move(path)), file_(resolved(path_)), busy_timeout_ms_(busy_timeout_ms) {}
   sqlite3* handle_;
   std::string sentence(int code, int system) const;
-  std::filesystem::path path_;
+  std::filesystem::path path_, file_;
   int busy_timeout_ms_;
   std::unordered_map<std::string, std::unique_ptr<Statement>, TextHash, std::equal_to<>> statements_;
 };

@@ -4,25 +4,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
-
 #include "orchestrator/store/opening.h"
 #include "orchestrator/store/store_file.h"
 
 namespace sweep::store {
 namespace {
 
-// Whether a file that got shorter has fewer pages than its header says: after a VACUUM it has not. The header is read
-// through SQLite: closing another descriptor of the file would give up SQLite's locks.
+// Whether a file that got shorter has fewer pages than its header says: after a VACUUM it has not.
 bool lacks_pages(Db& db, long bytes) {
-  std::array<unsigned char, 100> header{};
-  sqlite3_file* file = nullptr;
-  sqlite3_file_control(db.handle(), "main", SQLITE_FCNTL_FILE_POINTER, &file);
-  if (file == nullptr || file->pMethods == nullptr) return false;
-  if (file->pMethods->xRead(file, header.data(), header.size(), 0) != SQLITE_OK) return true;
+  const auto header = db.header();
+  if (!header) return true;
   const auto number = [&](std::size_t at, std::size_t length) {  // big-endian
     long out = 0;
-    for (std::size_t i = at; i < at + length; ++i) out = 256 * out + header[i];
+    for (std::size_t i = at; i < at + length; ++i) out = 256 * out + (*header)[i];
     return out;
   };
   const long page = number(16, 2) == 1 ? 65536 : number(16, 2);
@@ -73,7 +67,8 @@ Expected<void> check_still_at_path(StoreFile& file) {
   // A new file of this name would be read together with the log of the old one.
   std::error_code ignored;
   if (now.id == FileAtPath{}.id && saved)
-    for (const char* part : {"-wal", "-shm"}) std::filesystem::remove(path.string() + part, ignored);
+    for (const char* part : {"-wal", "-shm"})
+      std::filesystem::remove(file.db->file().string() + part, ignored);
   file.at_path.gone =
       Error{fmt::format(
                 "database '{}' was {} while this run used it; {}", path.string(), change,

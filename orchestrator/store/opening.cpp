@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/expected.h"
+#include "base/files.h"
 #include "base/number_in.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/upgrade.h"
@@ -18,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 enum class Found { kNew, kExisting };
+
+constexpr std::string_view kNewSuffix = ".new-";
 
 // On a network filesystem the write-ahead log is not safe; see filesystem.cpp. A run may have the file open on a host that
 // sees it so, while it is a local one here (the host that exports it): the log is turned on where nobody holds a lease.
@@ -120,22 +123,12 @@ bool is_left_behind(const fs::directory_entry& file, const std::string& begin) {
   return !error && written < fs::file_time_type::clock::now() - kLongestCreation;
 }
 
-void remove_left_behind(const fs::path& path) {
-  const std::string begin = path.filename().string() + ".new-";
-  std::vector<fs::path> left;
-  std::error_code ignored;
-  for (fs::directory_iterator at(fs::absolute(path).parent_path(), ignored), end; at != end;
-       at.increment(ignored))
-    if (is_left_behind(*at, begin)) left.push_back(at->path());
-  for (const auto& file : left) remove_parts(file);
-}
-
 // A new database gets its name once it is complete, so that others meet it whole or not at all, and a full
 // disk leaves nothing. Whoever names it first has made it.
 Expected<void> create(const fs::path& path, const StoreDependencies& dependencies, bool network) {
-  const fs::path unfinished = fmt::format("{}.new-{}", path.string(), ::getpid());
+  const fs::path unfinished = fmt::format("{}{}{}", path.string(), kNewSuffix, ::getpid());
   std::error_code error, ignored;
-  remove_left_behind(path);
+  remove_left_behind(path, kNewSuffix);
   remove_parts(unfinished);
   auto db = open_file(unfinished, path, Found::kNew, dependencies, network);
   auto made = db ? Expected<void>() : tl::unexpected(db.error());
@@ -195,31 +188,47 @@ Expected<std::unique_ptr<Db>> open_rolled_back(const fs::path& path, int busy_ti
 
 }  // namespace
 
+void remove_left_behind(const fs::path& path, std::string_view suffix) {
+  const std::string begin = path.filename().string().append(suffix);
+  std::vector<fs::path> left;
+  std::error_code ignored;
+  for (fs::directory_iterator at(fs::absolute(path).parent_path(), ignored), end; at != end;
+       at.increment(ignored))
+    if (is_left_behind(*at, begin)) left.push_back(at->path());
+  for (const auto& file : left) remove_parts(file);
+}
+
 void remove_parts(const fs::path& file) {
   std::error_code ignored;
   for (const char* part : {"", "-wal", "-shm", "-journal"}) fs::remove(file.string() + part, ignored);
 }
 
-// A write-ahead log needs its shared-memory file; where the folder cannot be written and no log is there, the
-// file is read as it stands. So it is by a user who may not write it: SQLite would make both files, and they would be
-// this user's, so that the owner could not write any more. A writer that was killed in a commit leaves a journal, which
-// only one that may write rolls back.
+// A write-ahead log needs its shared-memory file; where that cannot be made (the folder cannot be written, the disk is
+// full) and no log is there, the file is read as it stands. So it is by a user who may not write it: SQLite would make
+// both files, and they would be this user's, so that the owner could not write any more. A file without a log is read
+// under SQLite's locks: its writers write into it. A writer that was killed in a commit leaves a journal, which only one
+// that may write rolls back.
 Expected<std::unique_ptr<Db>> open_for_reading(const fs::path& path, int busy_timeout_ms) {
   SWEEP_TRY(check_path(path, false));
   const bool may_write = ::access(path.c_str(), W_OK) == 0;
-  std::error_code ignored;
-  if (!may_write && !fs::exists(path.string() + "-wal", ignored) &&
-      !fs::exists(path.string() + "-journal", ignored))
-    return open_as(path, "immutable=1", busy_timeout_ms);
   auto db = may_write ? Db::open(path.string(), SQLITE_OPEN_READONLY, busy_timeout_ms, path)
                       : open_as(path, "readonly_shm=1", busy_timeout_ms);
-  if (!db || (*db)->pragma("schema_version")) return db;
-  const int code = sqlite3_errcode((*db)->handle()) & 0xff;
-  const bool no_log_possible = code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
-  if (no_log_possible && fs::exists(path.string() + "-journal", ignored))
-    return open_rolled_back(path, busy_timeout_ms);
-  if (!no_log_possible || fs::exists(path.string() + "-wal", ignored))
-    return tl::unexpected((*db)->explain(code));
+  if (!db) return db;
+  const std::string file = (*db)->file().string();
+  const bool may_stand = keeps_log(**db);
+  std::error_code ignored;
+  const bool has_journal = fs::exists(file + "-journal", ignored);
+  if (!may_write && may_stand && !has_journal && !fs::exists(file + "-wal", ignored))
+    return open_as(path, "immutable=1", busy_timeout_ms);
+  if ((*db)->pragma("schema_version")) return db;
+  const int code = sqlite3_extended_errcode((*db)->handle());
+  const bool no_room =
+      code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_SHMOPEN || (code & 0xff) == SQLITE_FULL;
+  const bool no_log_possible =
+      no_room || (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
+  if (no_log_possible && has_journal) return open_rolled_back(path, busy_timeout_ms);
+  const bool has_log = no_room ? files::size_of(file + "-wal") > 0 : fs::exists(file + "-wal", ignored);
+  if (!no_log_possible || has_log || !may_stand) return tl::unexpected((*db)->explain(code));
   return open_as(path, "immutable=1", busy_timeout_ms);
 }
 

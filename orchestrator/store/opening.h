@@ -3,6 +3,7 @@
 #pragma once
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 #include "orchestrator/store/db.h"
 #include "orchestrator/store/store.h"
@@ -18,6 +19,9 @@ Expected<std::unique_ptr<Db>> open_for_reading(const std::filesystem::path&, int
 
 // Whether it is read as it stood when it was opened: what is written later is not seen.
 bool is_read_as_it_stood(Db&);
+
+// Removes the unfinished databases FILE + `suffix` + PID that killed processes left beside the file.
+void remove_left_behind(const std::filesystem::path& file, std::string_view suffix);
 
 // Removes an unfinished database and what SQLite keeps beside it.
 void remove_parts(const std::filesystem::path&);

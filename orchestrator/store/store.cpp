@@ -67,7 +67,7 @@ StoreFile::~StoreFile() {
     if (const auto folded = fold_log(*db); !folded) dependencies.warn(folded.error().message);
     return;
   }
-  const fs::path path = db->path();
+  const fs::path path = db->file();
   db.reset();
   fold_abandoned_log(path);
 }

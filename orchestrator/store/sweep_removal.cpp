@@ -116,7 +116,13 @@ Expected<void> SweepBook::back_up(const fs::path& target) {
   if (fs::exists(fs::symlink_status(target, error)))
     return fail(ErrorKind::kConflict, target.string(),
                 fmt::format("'{}' exists; name a file that does not", target.string()));
-  const fs::path unfinished = fmt::format("{}.part-{}", target.string(), ::getpid());
+  if (const auto folder = fs::absolute(target).parent_path(); !fs::is_directory(folder, error))
+    return fail(ErrorKind::kUnwritable, target.string(),
+                fmt::format("there is no folder '{}' for '{}'; make it, or name another FILE",
+                            folder.string(), target.string()));
+  constexpr std::string_view kSuffix = ".part-";
+  remove_left_behind(target, kSuffix);
+  const fs::path unfinished = fmt::format("{}{}{}", target.string(), kSuffix, ::getpid());
   auto done = copy_into(*file_.db, unfinished, target);
   if (done) {
     fs::rename(unfinished, target, error);

@@ -13,6 +13,13 @@ constexpr int kFoldPatienceMs = 5000;
 
 }  // namespace
 
+bool keeps_log(Db& db) {
+  constexpr std::size_t kWriteVersion = 18, kReadVersion = 19;
+  constexpr unsigned char kLog = 2;
+  const auto header = db.header();
+  return header && (*header)[kWriteVersion] == kLog && (*header)[kReadVersion] == kLog;
+}
+
 int checkpoint(Db& db) {
   return sqlite3_wal_checkpoint_v2(db.handle(), "main", SQLITE_CHECKPOINT_TRUNCATE, nullptr, nullptr);
 }
@@ -21,10 +28,10 @@ Expected<void> fold_log(Db& db) {
   db.wait_for_locks(std::min(db.lock_patience_ms(), kFoldPatienceMs));
   const int code = checkpoint(db);
   if (code == SQLITE_OK) return {};
-  const auto file = db.path().string();
+  const auto file = db.file().string();
   const bool busy = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
   return fail(
-      ErrorKind::kBusy, file,
+      ErrorKind::kBusy, db.path().string(),
       fmt::format("what was stored last is in '{}-wal', not yet in '{}' ({}); nothing is lost, but keep "
                   "the two files together: the next sweep command that can joins them",
                   file, file, busy ? "another process reads the file" : db.explain(code).message));

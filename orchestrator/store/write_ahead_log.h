@@ -7,6 +7,9 @@
 
 namespace sweep::store {
 
+// Whether the file says that its writers use a log; without one they use a rollback journal.
+bool keeps_log(Db&);
+
 // Copies the log into the file and empties it; SQLite's result code. When a connection is closed SQLite does so too, and
 // tells nobody if it fails.
 int checkpoint(Db&);

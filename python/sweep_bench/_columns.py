@@ -19,8 +19,11 @@ class Column:
 
     def __init__(self, head: dict[str, typing.Any], data: bytes):
         self.name: str = head["name"]
+        self.type: str = head["type"].removeprefix("opt_")  # text, i64, f64, flag
         self.values: list[typing.Any] | None = head.get("values")
-        self.whole: bool = head["type"] == "i64"
+        if self.type == "flag" and self.values is not None:
+            self.values = [None if each is None else bool(each) for each in self.values]
+        self.whole: bool = self.type == "i64"
         self.data = data
 
     def items(self) -> list[typing.Any]:
@@ -74,6 +77,7 @@ def _lists(parts: list[list[Column]]) -> dict[str, list[typing.Any]]:
 
 def _arrow(parts: list[list[Column]]) -> Frame:
     arrow, compute = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.compute")
+    types = {"text": arrow.string(), "i64": arrow.int64(), "f64": arrow.float64(), "flag": arrow.bool_()}
 
     def numbers(column: Column) -> Frame:
         found = arrow.Array.from_buffers(arrow.float64(), len(column.data) // 8, [None, arrow.py_buffer(column.data)])
@@ -84,7 +88,7 @@ def _arrow(parts: list[list[Column]]) -> Frame:
         if column.values is None:
             return numbers(column)
         codes = arrow.Array.from_buffers(arrow.uint32(), len(column.data) // 4, [None, arrow.py_buffer(column.data)])
-        return arrow.array(column.values).take(codes)
+        return arrow.array(column.values, types[column.type]).take(codes)
 
     tables = [arrow.table({column.name: array_of(column) for column in part}) for part in parts]
     words = {field.name for table in tables for field in table.schema if field.type == arrow.string()}
@@ -96,10 +100,11 @@ def _arrow(parts: list[list[Column]]) -> Frame:
 
 def _polars(parts: list[list[Column]]) -> Frame:
     polars, numpy = importlib.import_module("polars"), importlib.import_module("numpy")
+    types = {"text": polars.String, "i64": polars.Int64, "f64": polars.Float64, "flag": polars.Boolean}
 
     def series(column: Column) -> Frame:
         if column.values is not None:
-            values = polars.Series(column.name, column.values, strict=False)
+            values = polars.Series(column.name, column.values, types[column.type], strict=False)
             return values.gather(numpy.frombuffer(column.data, numpy.uint32)) if column.data else values
         found = polars.Series(column.name, numpy.frombuffer(column.data, numpy.float64)).fill_nan(None)
         return found.cast(polars.Int64) if column.whole else found
@@ -110,9 +115,16 @@ def _polars(parts: list[list[Column]]) -> Frame:
 def _pandas(parts: list[list[Column]]) -> Frame:
     pandas, numpy = importlib.import_module("pandas"), importlib.import_module("numpy")
 
+    def values(column: Column) -> Frame:
+        some = None in column.values  # type: ignore[operator]
+        if column.type == "text":
+            return pandas.Series([*column.values, ""]).array[:-1]  # type: ignore[misc]
+        types = {"i64": "float64" if some else "int64", "f64": "float64", "flag": "boolean" if some else "bool"}
+        return pandas.Series(column.values, dtype=types[column.type]).array
+
     def series(column: Column) -> Frame:
         if column.values is not None:
-            return pandas.Series(column.values).array.take(numpy.frombuffer(column.data, numpy.uint32).astype(numpy.int64))
+            return values(column).take(numpy.frombuffer(column.data, numpy.uint32).astype(numpy.int64))
         found = numpy.frombuffer(column.data, numpy.float64)
         return found.astype(numpy.int64) if column.whole and not numpy.isnan(found).any() else found
 

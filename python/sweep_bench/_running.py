@@ -111,15 +111,20 @@ class Run:
 
     @property
     def answered(self) -> bool:
-        """Whether every trial has an answer by now."""
-        status = self.status()
+        """Whether every trial has an answer by now. False too where no sweep is there yet: a job may not have begun."""
+        try:
+            status = self.status()
+        except SweepError as error:
+            if error.kind != "not_found":
+                raise
+            return False
         failed = sum(count for outcome, count in status["outcomes"].items() if outcome not in ("ok", "oom", "unsupported", "pruned"))
         return not (status["pending"] or status["running"] or failed)
 
     def __repr__(self) -> str:
         try:
             state = "every trial has an answer" if self.answered else "some trials have no answer"
-        except SweepError as error:  # --as-job: it may not have begun
+        except SweepError as error:
             state = str(error)
         return f"<sweep {self.sweep} in {self.db}: {state}>"
 

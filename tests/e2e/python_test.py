@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pathlib
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -95,7 +96,7 @@ class PythonTest(unittest.TestCase):
             view = {row[names.index("trial")]: dict(zip(names, row)) for row in cursor}
         self.assertEqual(len(view), 3)
         for at, trial in enumerate(everything["trial"]):
-            for name in set(everything) & set(names) - {"finished_at"}:  # the view has no milliseconds
+            for name in set(everything) & set(names):
                 self.assertEqual(everything[name][at], view[trial][name], name)
 
     def test_axes_of_a_grids_own_are_columns(self):
@@ -116,6 +117,23 @@ class PythonTest(unittest.TestCase):
                 self.assertEqual(sorted(each for each in columns["lr"] if each in (0.5, 1)), [0.5, 1])
                 self.assertEqual(sorted(each for each in columns["kind"] if each in ("x", "y")), ["x", "y"])
                 self.assertEqual(sorted(sweep_bench.results(db, "lr", ["trial", "lr"], library="columns")["lr"]), [0.5, 1])
+
+    def test_a_column_keeps_its_type_where_no_trial_has_a_value(self):
+        columns = ["rehearsed", "packing", "throttle", "memory_cap_bytes", "outcome"]
+        lists = self.run_.results(columns, library="columns")
+        self.assertEqual([lists[name] for name in columns[:4]], [[False] * 3, [None] * 3, [None] * 3, [None] * 3])
+        self.assertIs(lists["rehearsed"][0], False)
+        types = {"pyarrow": ["bool", "bool", "string", "int64"], "polars": ["Boolean", "Boolean", "String", "Int64"],
+                 "pandas": ["bool", "boolean", None, "float64"]}  # None: as a column of words that it has
+        for library, wanted in types.items():
+            if importlib.util.find_spec(library) is None:
+                continue
+            with self.subTest(library):
+                frame = self.run_.results(columns, library=library)
+                of = {"pyarrow": lambda name: frame.schema.field(name).type, "polars": lambda name: frame[name].dtype,
+                      "pandas": lambda name: frame[name].dtype}[library]
+                found = [str(of(name)) for name in columns]
+                self.assertEqual(found[:4], [each or found[4] for each in wanted])
 
     def test_an_unknown_column_is_named(self):
         with self.assertRaises(sweep_bench.SweepError) as caught:
@@ -146,6 +164,11 @@ class PythonTest(unittest.TestCase):
             read = importlib.import_module("pyarrow.parquet").read_table if kind == "parquet" else \
                 importlib.import_module("pyarrow.feather").read_table
             self.assertEqual(read(file).to_pydict(), self.run_.results(columns, library="columns"))
+            nowhere = subprocess.run([*words, "-o", str(folder / "none" / "x")], capture_output=True, text=True, env=environment)
+            self.assertEqual((nowhere.returncode, "pip install" in nowhere.stderr), (2, False), nowhere.stderr)
+            full = subprocess.run([*words, "-o", str(file)], capture_output=True, text=True, env=environment,
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
+            self.assertEqual((full.returncode, [each.name for each in folder.glob(f"r.{kind}*")]), (4, [file.name]), full.stderr)
 
     def test_a_frame_of_a_library_that_is_not_here_says_what_to_install(self):
         with unittest.mock.patch("importlib.util.find_spec", return_value=None), self.assertRaises(sweep_bench.SweepError) as caught:
@@ -267,8 +290,13 @@ class PythonTest(unittest.TestCase):
                 server.run(str(grid), word, db=db)
             file.write_text(before)
         self.assertFalse(pathlib.Path(db).exists())
-        server.run(str(grid), word, db=db)
-        self.assertTrue(sweep_bench.run(grid, db=db, progress=False).answered)
+        self.assertFalse(sweep_bench.Run("g", db).answered, "it may not have begun")
+        with unittest.mock.patch.dict(os.environ, SWEEP_DB=db):
+            self.assertEqual(server.plan(str(grid))["word"], word)
+            server.run(str(grid), word)
+            self.assertTrue(sweep_bench.run(grid, progress=False).answered)
+            self.assertEqual([each["sweep"] for each in server.sweeps()], ["g"])
+            self.assertIn("not running", server.stop("g"))
 
     def test_the_servers_queries_have_limits(self):
         rows = "with recursive n(i) as (select 1 union all select i + 1 from n {}) select {} from n"

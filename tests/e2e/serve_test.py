@@ -3,6 +3,7 @@
 chosen stays; the token is nowhere but in the address. What is refused is in tests/unit/serve."""
 import contextlib
 import http.client
+import json
 import pathlib
 import re
 import signal
@@ -13,6 +14,7 @@ import tempfile
 
 import bench
 import browser
+import schemas
 from answers_test import row
 from heatmap_dom_test import expect, labels
 from processes import wait_for
@@ -170,6 +172,14 @@ def ends_with_its_sweep(bin_dir, db):
         expect([status(address, name) for name in ("", "data.json", "progress.json")] == [404] * 3, "another sweep under the name of the deleted one")
 
 
+def says_that_the_database_is_gone(bin_dir, db):
+    with served(bin_dir, db, "fourth") as (_, address):
+        elsewhere = db.rename(db.with_name("elsewhere.db"))
+        expect([status(address, name) for name in ("", "progress.json")] == [500] * 2, "a database that was removed is shown")
+        elsewhere.rename(db)
+        expect(status(address, "") == 200, "it is there again")
+
+
 def answer_of(address, name):
     host, _, path = address.removeprefix("http://").partition("/")
     connection = http.client.HTTPConnection(host, timeout=60)
@@ -195,6 +205,8 @@ def main(bin_dir, pictures=None):
         with served(bin_dir, db, "--rows", "model", "--cols", "nodes") as (process, address):
             expect(address.startswith("http://127.0.0.1:") and len(address.rstrip("/").rpartition("/")[2]) == 32, address)
             fills_in(page, db, address, pictures)
+            if schemas.can_be_checked():
+                schemas.check("status", json.loads(text(address, "progress.json")))
             process.send_signal(signal.SIGINT)
             _, said = process.communicate(timeout=60)
             expect(process.returncode == 0, f"exit {process.returncode}: {said}")
@@ -202,6 +214,7 @@ def main(bin_dir, pictures=None):
         wait_for(lambda: "does not answer" in page.texts("#live")[0], 120, "the page says that the server is gone")
         has_an_index(page, bin_dir, db, pictures)
         ends_with_its_sweep(bin_dir, db)
+        says_that_the_database_is_gone(bin_dir, db)
         wrong = subprocess.run([bin_dir / "sweep", "serve", "--db", db, "--rows", "nonsense"], capture_output=True, text=True, timeout=60)
         expect(wrong.returncode == 2 and "nonsense" in wrong.stderr, wrong.stderr)
     print("serve: the page fills in by itself, and a file of several sweeps has an index")

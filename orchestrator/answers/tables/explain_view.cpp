@@ -14,7 +14,7 @@ Expected<void> add_events(ExplainView& view, store::Store& store, i64 sweep) {
   constexpr i64 kLookBack = 1000, kShown = 10;
   const bool waits = view.entry.admitted && !view.final_attempt;
   const auto concerns = [&](const std::string& kind, const Value& about) {
-    if (waits && (kind == "quarantine" || kind == "pending")) return true;
+    if (waits && (kind == "quarantine" || kind == "requested_again" || kind == "pending")) return true;
     return std::ranges::any_of(view.attempts,
                                [&](const auto& attempt) { return about == Value{attempt.id}; });
   };

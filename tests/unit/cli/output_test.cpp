@@ -1,5 +1,6 @@
 // -o FILE: what it may replace.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "base/files.h"
 #include "tests/unit/cli/command_fixture.h"
@@ -28,6 +29,21 @@ TEST_F(Output, ReplacesAFileAndNoDatabase) {
   EXPECT_EQ(ask(count).out, before);
   EXPECT_EQ(ask({"export", "csv", "-o", old}).code, kAnswered);
   EXPECT_EQ(csv_rows(*files::read(old)).size(), 2u);
+}
+
+TEST_F(Output, AFrameIsWrittenIntoAFileAlone) {
+  start(1);
+  const std::string pipe = dir_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const char* format : {"parquet", "arrow"})
+    for (const std::string& to : {std::string("-"), pipe, dir_.string()})
+      EXPECT_EQ(ask({"export", format, "-o", to}).code, kBadInput) << to;
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+}
+
+TEST(SplitList, KeepsTheSpacesWithinAWord) {
+  EXPECT_EQ(split_list(" a , b c ,, d"), (std::vector<std::string>{"a", "b c", "d"}));
+  EXPECT_TRUE(split_list(" , ").empty());
 }
 
 }  // namespace

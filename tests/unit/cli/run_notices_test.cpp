@@ -1,7 +1,9 @@
 // --notify-command: which events of a run become a notice.
 #include "orchestrator/cli/run_notices.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -21,7 +23,7 @@ class Notices : public CommandTest {
     Io io{out, err};
     const std::string file = dir_ / "told.jsonl";
     {
-      RunNotices notices(io, {"", "cat >>" + file + "; echo >>" + file}, path_);
+      RunNotices notices(io, {"", "cat >>" + file}, path_);
       store::SweepRow row;
       row.id = sweep_, row.name = "s";
       const auto made = notices.with([](store::Store&, const store::SweepRow&) {
@@ -56,6 +58,52 @@ TEST_F(Notices, AnExcludedHostIsToldAndOtherEventsAreNot) {
   EXPECT_EQ(bodies[0]["sweep"], "s");
   EXPECT_EQ(bodies[0]["database"], path_.string());
   EXPECT_NE(bodies[0]["text"].get<std::string>().find("node7"), std::string::npos);
+}
+
+TEST_F(Notices, ARunThatAnErrorEndsIsToldWithWhatIsKnown) {
+  start(2);
+  finish(plan_[0], Outcome::kOk);
+  std::ostringstream out, err;
+  Io io{out, err};
+  const std::string file = dir_ / "told.jsonl";
+  store::SweepRow row;
+  row.id = sweep_, row.name = "s";
+  RunNotices(io, {"", "cat >>" + file}, path_).ended(*store_, row, {run::End::kBroken, "no such partition"});
+  const auto body = nlohmann::json::parse(std::ifstream(file));
+  EXPECT_EQ(body["event"], "end");
+  EXPECT_EQ(body["end"], "broken");
+  EXPECT_EQ(body["why"], "no such partition");
+  EXPECT_EQ(body["answered"], 1);
+}
+
+TEST_F(Notices, OfHostsThatAreExcludedNothingMoreIsToldOnceItDoesNotArrive) {
+  const std::string file = dir_ / "told";
+  const std::string pipe = dir_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  // The first one goes on once all are waiting.
+  const std::string waits =
+      fmt::format("; test -e {0}.begun || {{ : >{0}.begun; cat {1}; }}; exit 7", file, pipe);
+  {
+    exports::Notifier notifier({"", "cat >>" + file + waits}, [](const std::string&) {});
+    notifier.send("first", exports::Notifier::Weight::kMinor);
+    for (int i = 0; i < 50; ++i) notifier.send("host", exports::Notifier::Weight::kMinor);
+    notifier.send("end");
+    std::ofstream(pipe) << "";
+  }
+  std::ostringstream told;
+  told << std::ifstream(file).rdbuf();
+  EXPECT_EQ(told.str(), "first\nend\n");
+}
+
+TEST_F(Notices, AJobTakesTheAddressFromItsEnvironmentAlone) {
+  ::unsetenv("SWEEP_NOTIFY"), ::unsetenv("SWEEP_NOTIFY_COMMAND");
+  const exports::NotifyTargets web{"https://hooks.example/secret", ""}, command{"", "cat"};
+  EXPECT_TRUE(check_notify(web, false));
+  EXPECT_THAT(check_notify(web, true).error(), IsError(ErrorKind::kConflict, "--notify"));
+  EXPECT_THAT(check_notify(command, true).error(), IsError(ErrorKind::kConflict, "--notify-command"));
+  ::setenv("SWEEP_NOTIFY", web.url.c_str(), 1);
+  EXPECT_TRUE(check_notify(web, true));
+  ::unsetenv("SWEEP_NOTIFY");
 }
 
 TEST_F(Notices, OnlyTheFirstFailureThatStandsIsTold) {

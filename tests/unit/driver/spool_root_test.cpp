@@ -37,6 +37,13 @@ TEST_F(SpoolRootTest, OneThatIsMissingIsMadeAndUsedAgain) {
   EXPECT_TRUE(prepare());
 }
 
+TEST_F(SpoolRootTest, ThroughALinkToTheDatabaseItIsTheSame) {
+  fs::create_directory(dir_ / "links");
+  fs::create_symlink(db_, dir_ / "links" / "l.db");
+  EXPECT_EQ(spool_root_of(dir_ / "links" / "l.db"), fs::weakly_canonical(root_));
+  EXPECT_EQ(spool_root_of(db_), fs::weakly_canonical(root_));
+}
+
 TEST_F(SpoolRootTest, OneThatEveryUserCanWriteIsRefused) {
   fs::create_directory(root_);
   ASSERT_EQ(::chmod(root_.c_str(), 0777), 0);

@@ -104,6 +104,8 @@ TEST(RetryingClient, ServersWordsAreUnpackedAndCut) {
   EXPECT_EQ(words_of({403, R"({"error":{"message":"no"}})", {}}), "HTTP 403: no");
   EXPECT_EQ(words_of({500, "<p>a\n\x1b[31m b</p>", {}}), "HTTP 500: a [31m b");
   EXPECT_LT(words_of({500, std::string(9999, 'x'), {}}).size(), 400u);
+  EXPECT_EQ(words_of({401, R"({"message":"no: hunter2"})", {}, {"Basic aHVudGVyMg==", {"hunter2"}}}),
+            "HTTP 401: no: ***");
 }
 
 TEST(Address, OnlyWholeHttpAddressesWithoutSecretsAreTaken) {

@@ -129,11 +129,37 @@ TEST(Mlflow, TypesAreThoseItDoesNotSwallow) {
   EXPECT_EQ(mlflow_metric("a", kNan, 1.5, 2).dump(),
             R"({"key":"a","value":"NaN","timestamp":1500,"step":2})");
   EXPECT_EQ(mlflow_metric("a", -kInf, 0, 0)["value"], "-Infinity");
-  EXPECT_EQ(mlflow_key("util %[0]"), "util __0_");
+  EXPECT_EQ(mlflow_key("label/my-axis 1.5"), "label/my-axis 1.5");
+  EXPECT_EQ(mlflow_key("util %[0]").substr(0, 10), "util __0__");
   EXPECT_EQ(mlflow_key(std::string(300, 'x')).size(), 250u);
   for (const Json& param : mlflow_params(run_of())) EXPECT_TRUE(param["value"].is_string()) << param.dump();
   EXPECT_EQ(mlflow_status(Outcome::kOk), "FINISHED");
   EXPECT_EQ(mlflow_status(Outcome::kOom), "FAILED");
+}
+
+TEST(Mlflow, NamesThatItRefusesAreChangedAndTwoStayTwo) {
+  EXPECT_NE(mlflow_key("label/größe"), mlflow_key("label/gräße"));
+  EXPECT_NE(mlflow_key(std::string(300, 'x')), mlflow_key(std::string(301, 'x')));
+  for (const char* name : {"label/größe", "label/", "label//x", "/x", "label/..", ".", "label/./x", ""}) {
+    const std::string key = mlflow_key(name);
+    EXPECT_NE(key, name);
+    EXPECT_EQ(std::filesystem::path(key).lexically_normal(), key)
+        << "MLflow refuses a path that is not normal";
+    EXPECT_TRUE(std::all_of(key.begin(), key.end(), [](char c) { return c > 0; })) << key;
+    EXPECT_NE(key.front(), '/');
+  }
+}
+
+TEST(Mlflow, NumbersThatTheServerHasOtherwiseGetTheNextStep) {
+  const TrackerRun run = run_of();
+  EXPECT_EQ(mlflow_revision(run, nlohmann::json::object()), 0);
+  nlohmann::json data = {{"metrics",
+                          {{{"key", "step_ms"}, {"value", 10.0}, {"step", 2}},
+                           {{"key", "tokens_per_s"}, {"value", 5000.5}, {"step", 0}},
+                           {{"key", "steps/loss"}, {"value", 1.5}, {"step", 99}}}}};
+  EXPECT_EQ(mlflow_revision(run, data), 2) << "equal: once more is no change";
+  data["metrics"][1]["value"] = 6000.0;
+  EXPECT_EQ(mlflow_revision(run, data), 3) << "of one step MLflow would show the larger value";
 }
 
 TEST(Mlflow, WhatTheServerKeptOtherwiseIsNoticed) {
@@ -179,14 +205,14 @@ class Shelf final : public Tracker {
     return ++opened, Delivered<void>{};
   }
   Delivered<std::string> deliver(const TrackerRun& run, const std::optional<Receipt>& before) override {
-    revisions.push_back(before ? before->revision : -1);
+    were_sent.push_back(before ? 1 : 0);
     if (run.trial == refuses) return refused("no");
     return run.id;
   }
   Delivered<std::string> close(const TrackerSweep&) override { return ++closed, std::string("sweep"); }
   int opened = 0, closed = 0;
   std::string refuses;
-  std::vector<i64> revisions;
+  std::vector<i64> were_sent;
 };
 
 class DeliverTest : public ::testing::Test {
@@ -219,7 +245,7 @@ TEST_F(DeliverTest, EachResultAndEachChangeIsDeliveredOnce) {
   rows_[0].metrics.tokens_per_s = 1;
   EXPECT_EQ(go(shelf).updated, 1);
   EXPECT_EQ(go(shelf).unchanged, 2);
-  EXPECT_EQ(shelf.revisions, (std::vector<i64>{-1, -1, 0}));
+  EXPECT_EQ(shelf.were_sent, (std::vector<i64>{0, 0, 1}));
 }
 
 TEST_F(DeliverTest, ARefusedRunIsTriedAgainNextTime) {

@@ -1,9 +1,13 @@
 // A database at its path: made whole or not at all, read by users who may not write it, removed or replaced while a run
 // uses it.
+#include "orchestrator/store/opening.h"
+
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <fstream>
 
 #include "store_fixture.h"
@@ -20,15 +24,29 @@ class OpeningTest : public StoreTest {
     return out;
   }
   fs::path beside(const std::string& suffix) const { return path_.string() + suffix; }
+  // The exit code of `look` in a process of its own, by a user who may not write the file; 3: there is no such user.
+  template <class Look>
+  int by_one_who_may_not_write(Look look) {
+    fs::permissions(dir_, fs::perms::all);
+    fs::permissions(path_, fs::perms::owner_all | fs::perms::others_read);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (::geteuid() == 0 && (::setgid(65534) || ::setuid(65534))) ::_exit(3);
+      ::_exit(look());
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WEXITSTATUS(status);
+  }
 };
 
-TEST_F(OpeningTest, WhatAKilledProcessLeftOfANewDatabaseIsRemoved) {
+TEST_F(OpeningTest, WhatAKilledProcessLeftOfANewDatabaseOrACopyIsRemoved) {
   const pid_t dead = ::fork();
   if (dead == 0) ::_exit(0);
   ::waitpid(dead, nullptr, 0);
   const auto old = fs::file_time_type::clock::now() - std::chrono::minutes(1);
-  const auto leave = [&](pid_t pid) {
-    const fs::path left = beside(".new-" + std::to_string(pid));
+  const auto leave = [&](pid_t pid, const std::string& of = ".new-") {
+    const fs::path left = beside(of + std::to_string(pid));
     for (const char* part : {"", "-wal", "-shm"}) std::ofstream(left.string() + part) << "x";
     fs::last_write_time(left, old);
     return left.filename().string();
@@ -38,6 +56,9 @@ TEST_F(OpeningTest, WhatAKilledProcessLeftOfANewDatabaseIsRemoved) {
   open().reset();
   const std::string name = path_.filename();
   EXPECT_EQ(names_beside(), (std::vector{name, living, living + "-shm", living + "-wal"}));
+  leave(dead, ".copy.part-");
+  must(open()->back_up(beside(".copy")));
+  EXPECT_EQ(names_beside(), (std::vector{name, name + ".copy", living, living + "-shm", living + "-wal"}));
 }
 
 TEST_F(OpeningTest, AReaderThatMayNotWriteTheFileLeavesNothingBesideIt) {
@@ -93,6 +114,72 @@ TEST_F(OpeningTest, AReaderThatMayNotWriteTheFileSeesLaterWritesWhenItLooksAgain
   ::waitpid(child, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 1) << "0: not seen, 3: no unprivileged user";
   for (const int fd : {opened[0], opened[1], written[0], written[1]}) ::close(fd);
+}
+
+TEST_F(OpeningTest, ThroughALinkAReaderThatMayNotWriteTheFileSeesTheLogOfTheFileItself) {
+  start(1);
+  finish(plan_[0], Outcome::kOk, 5);
+  const fs::path link = dir_ / "link.db";
+  fs::create_symlink(path_, link);
+  EXPECT_EQ(by_one_who_may_not_write([&] {
+              auto reader = Store::open(link, Mode::kReadOnly, quick());
+              const auto progress = reader ? (*reader)->progress(sweep_) : tl::unexpected(reader.error());
+              return progress ? 10 + static_cast<int>(progress->answered()) : 2;
+            }),
+            11);
+}
+
+TEST_F(OpeningTest, AFileWithARollbackJournalIsReadUnderSQLitesLocks) {
+  start(1);
+  must(store_->release_lease(sweep_));
+  store_.reset();
+  const auto stands_still = [&] {
+    return by_one_who_may_not_write([&] {
+      const auto db = open_for_reading(path_, 50);
+      return db && (*db)->pragma("schema_version") ? 10 + (is_read_as_it_stood(**db) ? 1 : 0) : 2;
+    });
+  };
+  EXPECT_EQ(stands_still(), 11) << "with a write-ahead log, which makes files";
+  sql("PRAGMA journal_mode = DELETE");
+  EXPECT_EQ(stands_still(), 10) << "a page may be half written otherwise";
+}
+
+TEST_F(OpeningTest, AReaderWithoutRoomForTheSharedMemoryReadsTheFileAsItStands) {
+  start(1);
+  finish(plan_[0], Outcome::kOk, 5);
+  must(store_->release_lease(sweep_));
+  store_.reset();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit none{0, 0};  // as a full disk: files may be made, and hold nothing
+    ::signal(SIGXFSZ, SIG_IGN);
+    if (::setrlimit(RLIMIT_FSIZE, &none) != 0) ::_exit(3);
+    auto reader = Store::open(path_, Mode::kReadOnly, quick());
+    const auto progress = reader ? (*reader)->progress(sweep_) : tl::unexpected(reader.error());
+    ::_exit(progress ? 10 + static_cast<int>(progress->answered()) : 2);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 11);
+}
+
+TEST_F(OpeningTest, AReaderThatLooksAgainMissesAFileThatWasRemovedOrReplaced) {
+  start(1);
+  finish(plan_[0], Outcome::kOk, 5);
+  must(store_->release_lease(sweep_));
+  const fs::path other = beside(".other");
+  must(store_->back_up(other));
+  store_.reset();
+  const auto reader = must(Store::open(path_, Mode::kReadOnly, quick()));
+  const i64 before = must(reader->version());
+  must(reader->look_again());
+  EXPECT_EQ(must(reader->version()), before);
+  for (const char* part : {"", "-wal", "-shm"}) fs::remove(beside(part));
+  EXPECT_THAT(error_in(reader->look_again()), IsError(ErrorKind::kNotFound, path_.string()));
+  fs::rename(other, path_);
+  must(reader->look_again());
+  EXPECT_NE(must(reader->version()), before);
+  EXPECT_EQ(must(reader->progress(sweep_)).answered(), 1);
 }
 
 TEST_F(OpeningTest, ADatabaseThatIsRemovedUnderARunIsAnErrorAndSaved) {

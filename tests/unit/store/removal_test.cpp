@@ -93,6 +93,8 @@ TEST_F(Removal, ABackupIsOneFileWithWhatIsCommitted) {
   ASSERT_EQ(rows.rows.size(), 1u);
   EXPECT_EQ(std::get<double>(rows.rows[0][0]), 10.0);
   EXPECT_THAT(error_in(store_->back_up(copy)), IsError(ErrorKind::kConflict, copy.string()));
+  const fs::path nowhere = dir_ / "nowhere" / "copy.db";
+  EXPECT_THAT(error_in(store_->back_up(nowhere)), IsError(ErrorKind::kUnwritable, nowhere.string()));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ TEST_F(WorkTest, AnOkAttemptIsFinalWithItsMetrics) {
   EXPECT_EQ(column("tokens_per_s"), (std::vector<Value>{123.5}));
   EXPECT_EQ(column("mfu"), (std::vector<Value>{kNull}));
   EXPECT_EQ(column("attempts"), (std::vector<Value>{i64{1}}));
-  EXPECT_EQ(column("finished_at"), (std::vector<Value>{Text("2023-11-14T22:13:20Z")}));
+  EXPECT_EQ(column("finished_at"), (std::vector<Value>{Text("2023-11-14T22:13:20.000Z")}));
   EXPECT_EQ(column("predicted_bytes"), (std::vector<Value>{i64{1000}}));
   EXPECT_TRUE(must(store_->pending(sweep_, 10)).empty());
 }
