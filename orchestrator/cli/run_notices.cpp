@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <ostream>
 #include <tuple>
 
 #include "base/proc.h"
+#include "base/template.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/cli/status_board.h"
 #include "schema/codec.h"
@@ -18,6 +20,7 @@ namespace {
 
 constexpr const char* kUrlVariable = "SWEEP_NOTIFY";
 constexpr const char* kCommandVariable = "SWEEP_NOTIFY_COMMAND";
+constexpr const char* kFormVariable = "SWEEP_NOTIFY_FORM";
 
 // docs/notify.md. `text` is what Slack, Matrix and most others show.
 nlohmann::json notice(const char* event, const std::string& sweep, const std::filesystem::path& db,
@@ -27,6 +30,27 @@ nlohmann::json notice(const char* event, const std::string& sweep, const std::fi
           {"database", db.string()},
           {"host", proc::host_name()},
           {"text", fmt::format("sweep {}: {}", sweep, text)}};
+}
+
+// The notice in the form that the receiver takes; null for what this event does not have. Error: the form has a name that no
+// notice has, or is no JSON.
+Expected<std::string> formed(const nlohmann::json& notice, const std::string& form) {
+  if (form.empty()) return dump(notice);
+  static constexpr std::array<std::string_view, 8> kOfSomeEvents = {"trial",  "outcome",  "end",      "why",
+                                                                    "trials", "answered", "outcomes", "best"};
+  auto body = templates::finish(form, [&](std::string_view name) -> std::optional<std::string> {
+    if (const auto value = notice.find(name); value != notice.end()) return dump(*value);
+    return std::ranges::find(kOfSomeEvents, name) != kOfSomeEvents.end() ? std::optional("null")
+                                                                         : std::nullopt;
+  });
+  if (body && !nlohmann::json::accept(*body))
+    return fail(ErrorKind::kInvalidValue, "--notify-form", "it makes no JSON: " + *body);
+  return body;
+}
+
+void send(exports::Notifier& notifier, const nlohmann::json& notice,
+          exports::Notifier::Weight weight = exports::Notifier::Weight::kSure) {
+  if (auto body = formed(notice, notifier.form())) notifier.send(std::move(*body), weight);
 }
 
 class NotifyingObserver final : public run::Observer {
@@ -44,7 +68,7 @@ class NotifyingObserver final : public run::Observer {
   void on_event(const std::string& kind, const std::string& text) override {
     inner_->on_event(kind, text);
     if (kind == "quarantine")
-      notifier_->send(dump(notice("host_excluded", sweep_, db_, text)), exports::Notifier::Weight::kMinor);
+      send(*notifier_, notice("host_excluded", sweep_, db_, text), exports::Notifier::Weight::kMinor);
   }
   void on_result(const PlanEntry& entry, const Result& result) override {
     inner_->on_result(entry, result);
@@ -54,7 +78,7 @@ class NotifyingObserver final : public run::Observer {
                        fmt::format("trial {} {}: {}", entry.id, to_string(result.outcome), result.reason));
     body["trial"] = entry.id;
     body["outcome"] = to_string(result.outcome);
-    notifier_->send(dump(body));
+    send(*notifier_, body);
   }
   void on_snapshot(const run::Snapshot& shot) override { inner_->on_snapshot(shot); }
 
@@ -93,6 +117,11 @@ void add_notify(CLI::App& c, exports::NotifyTargets& targets) {
                "run this shell command then, with the JSON body on standard input")
       ->envname(kCommandVariable)
       ->type_name("COMMAND");
+  c.add_option("--notify-form", targets.form,
+               "the body that the receiver takes, with names in braces: {{\"msgtype\": \"m.text\", \"body\": "
+               "{text}}}")
+      ->envname(kFormVariable)
+      ->type_name("TEMPLATE");
 }
 
 Expected<void> check_notify(const exports::NotifyTargets& targets, bool as_job) {
@@ -102,19 +131,22 @@ Expected<void> check_notify(const exports::NotifyTargets& targets, bool as_job) 
   };
   for (const auto& [target, option, variable] :
        {std::tuple(&targets.url, "--notify", kUrlVariable),
-        std::tuple(&targets.command, "--notify-command", kCommandVariable)})
+        std::tuple(&targets.command, "--notify-command", kCommandVariable),
+        std::tuple(&targets.form, "--notify-form", kFormVariable)})
     if (as_job && is_word(*target, variable))
       return fail(ErrorKind::kConflict, option,
                   fmt::format("{0} does not reach the job of --as-job: it would stand in a file of the job; "
                               "export {1} instead, which sbatch hands on",
                               option, variable));
+  if (const auto example = formed(notice("end", "sweep", "sweep.db", "text"), targets.form); !example)
+    return tl::unexpected(example.error());
   return exports::checked(targets);
 }
 
 RunNotices::RunNotices(Io& io, exports::NotifyTargets targets, std::filesystem::path db)
     : db_(std::move(db)) {
   // They are secrets of this process: the programs of the trials inherit its environment.
-  ::unsetenv(kUrlVariable), ::unsetenv(kCommandVariable);
+  ::unsetenv(kUrlVariable), ::unsetenv(kCommandVariable), ::unsetenv(kFormVariable);
   if (targets.any())
     notifier_ = std::make_shared<exports::Notifier>(std::move(targets), [&io](const std::string& why) {
       io.err << "note: " + answers::safe_text(why) + "\n" << std::flush;
@@ -148,7 +180,7 @@ void RunNotices::ended(store::Store& store, const store::SweepRow& sweep, const 
   auto body = notice("end", sweep.name, db_, text);
   body["end"] = word_of(end.end), body["why"] = end.why;
   body.update(counts);
-  notifier_->send(dump(body));
+  send(*notifier_, body);
 }
 
 }  // namespace sweep::cli

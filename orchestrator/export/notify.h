@@ -17,6 +17,8 @@ namespace sweep::exports {
 struct NotifyTargets {
   std::string url;      // a POST each; empty: none. It is a secret: no text repeats it
   std::string command;  // for the shell, with the body on standard input; empty: none
+  std::string
+      form{};  // the body, with names in braces for the JSON values of a notice; empty: the notice itself
   bool any() const { return !url.empty() || !command.empty(); }
 };
 
@@ -36,6 +38,7 @@ class Notifier {
     kMinor,  // is left out once one could not be delivered
   };
   void send(std::string body, Weight weight = Weight::kSure);
+  const std::string& form() const { return targets_.form; }
 
  private:
   struct Body {

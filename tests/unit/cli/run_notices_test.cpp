@@ -76,6 +76,27 @@ TEST_F(Notices, ARunThatAnErrorEndsIsToldWithWhatIsKnown) {
   EXPECT_EQ(body["answered"], 1);
 }
 
+TEST_F(Notices, ABodyHasTheFormThatTheReceiverTakes) {
+  start(1);
+  std::ostringstream out, err;
+  Io io{out, err};
+  const std::string file = dir_ / "told.json";
+  store::SweepRow row;
+  row.id = sweep_, row.name = "a \"quoted\" name";
+  const std::string form = R"({{"msgtype": "m.text", "body": {text}, "trial": {trial}, "of": {trials}}})";
+  RunNotices(io, {"", "cat >" + file, form}, path_).ended(*store_, row, {run::End::kDone, ""});
+  const auto body = nlohmann::json::parse(std::ifstream(file));
+  EXPECT_EQ(body["msgtype"], "m.text");
+  EXPECT_NE(body["body"].get<std::string>().find(row.name), std::string::npos);
+  EXPECT_EQ(body["trial"], nullptr) << "no trial is at fault for an end";
+  EXPECT_EQ(body["of"], 1);
+  EXPECT_TRUE(check_notify({"", "cat", form}, false));
+  EXPECT_THAT(check_notify({"", "cat", R"({{"body": {words}}})"}, false).error(),
+              IsError(ErrorKind::kUnknownName, "words"));
+  EXPECT_THAT(check_notify({"", "cat", R"({{"body": {text})"}, false).error(),
+              IsError(ErrorKind::kInvalidValue, "--notify-form"));
+}
+
 TEST_F(Notices, OfHostsThatAreExcludedNothingMoreIsToldOnceItDoesNotArrive) {
   const std::string file = dir_ / "told";
   const std::string pipe = dir_ / "pipe";
