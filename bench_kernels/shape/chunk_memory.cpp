@@ -52,7 +52,7 @@ std::vector<double> ChunkMemory::copies_again(i64 first, i64 l) const {
 
 double ChunkMemory::trained(double width, i64 ranks, bool sharded) const {
   const GroupElements e = p_.all();
-  const double experts = sharded ? real(std::max<i64>(1, t_.dp * t_.cp / t_.ep)) : 1;
+  const double experts = sharded ? real(expert_shard_ranks(t_)) : 1;
   return width * ((e.dense + e.partial) / real(ranks) + e.experts / experts);
 }
 
@@ -66,7 +66,7 @@ PartBytes ChunkMemory::states() const {
   const StateTypes types = state_types(t_);
   const GroupElements e = p_.all();
   const StateSplit dense = state_split(t_);
-  const double experts = real(std::max<i64>(1, t_.dp * t_.cp / t_.ep));
+  const double experts = real(expert_shard_ranks(t_));
   const auto frozen = [&](double width, i64 ranks, bool sharded) {
     return width * (e.frozen / real(ranks) + e.frozen_experts / (sharded ? experts : 1));
   };
@@ -99,7 +99,7 @@ PartBytes ChunkMemory::states() const {
 PartBytes ChunkMemory::optimizer() const {
   PartBytes out;
   const double shards = real(state_split(t_).optimizer);
-  const double of_experts = t_.zero >= 1 ? real(std::max<i64>(1, t_.dp * t_.cp / t_.ep)) : 1;
+  const double of_experts = t_.zero >= 1 ? real(expert_shard_ranks(t_)) : 1;
   const GroupElements e = p_.all(), largest = p_.largest_bucket();
   const double all = (e.dense + e.partial) / shards + e.experts / of_experts;
   const double part =

@@ -79,7 +79,7 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   const StateTypes types = state_types(t);
   copies = t.zero >= 3 || types.casts() || parameters_outside(t);
   bucket_bytes_ = copies ? 1e300 : real(t.grad_bucket_mb << 20);
-  const i64 shard = t.dp_shard.value_or(t.dp) * t.cp, experts = std::max<i64>(1, t.dp * t.cp / t.ep);
+  const i64 shard = t.dp_shard.value_or(t.dp) * t.cp, experts = expert_shard_ranks(t);
   if (t.zero > 0) multiple_ = 32 * real(std::lcm(shard, experts));
   sharded_ = t.zero >= 2, adds_ = t.grad_accum > 1;
   of_dense_ = 1 / real(shard), of_experts_ = 1 / real(experts);

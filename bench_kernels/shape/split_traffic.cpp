@@ -65,7 +65,7 @@ i64 optimizer_ranks(const Trial& t) {
 
 // How many elements of a bucket one rank updates.
 i64 updated_share(const Trial& t, i64 elements) {
-  const i64 n = optimizer_ranks(t), of_experts = t.dp * t.cp / t.ep;
+  const i64 n = optimizer_ranks(t), of_experts = expert_shard_ranks(t);
   return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
 }
 

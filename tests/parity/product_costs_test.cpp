@@ -38,6 +38,8 @@ const CostCase kCosts[] = {
      }},
     {"clip_alone", {1}, [](Trial& t) { t.grad_clip = true; }},
     {"zero3_hybrid_clip", {4}, [](Trial& t) { t.zero = 3, t.dp_shard = 2, t.grad_clip = true; }},
+    {"dp4_zero2_hybrid_experts", {4}, [](Trial& t) { experts(t), t.zero = 2, t.dp_shard = 2; }},
+    {"dp4_zero3_hybrid_experts", {4}, [](Trial& t) { experts(t), t.zero = 3, t.dp_shard = 2; }},
     {"dp4_pp2_zero3_hybrid", {4, 1, 2}, [](Trial& t) { t.zero = 3, t.dp_shard = 2; }},
     {"tp2", {1, 2}, nothing},
     {"tp2_full", {1, 2}, [](Trial& t) { t.recompute = Recompute::kFull; }},

@@ -188,6 +188,10 @@ std::vector<Case> head_norm_cases() {
   for (const i64 zero : {0, 1, 3}) {
     sinks.zero = zero, sinks.precision = zero == 1 ? Precision::kBf16Mixed : Precision::kFp32;
     all.push_back({"gpt_oss_zero" + std::to_string(zero), sinks});
+    if (zero == 0) continue;
+    Trial hybrid = sinks;
+    hybrid.dp = hybrid.gpus_per_node = 4, hybrid.global_batch_size *= 2, hybrid.dp_shard = 2;
+    all.push_back({"gpt_oss_hybrid_zero" + std::to_string(zero), hybrid});
   }
   sinks.zero = 0, sinks.precision = Precision::kBf16Master, sinks.optimizer = OptimizerKind::kAdafactor;
   all.push_back({"gpt_oss_adafactor", sinks});
