@@ -36,6 +36,9 @@ const CostCase kCosts[] = {
        t.zero = 3, t.recompute = Recompute::kFull, t.recompute_every = 4;
        t.prefetch_forward = t.prefetch_backward = 0;
      }},
+    {"pp2_stage_layers", {1, 1, 2}, [](Trial& t) { t.stage_layers = "1 3"; }},
+    {"pp3_tp2_stage_layers_tied", {1, 2, 3}, [](Trial& t) { tied(t), t.stage_layers = "1 2 1"; }},
+    {"dp2_pp2_stage_layers_zero3", {2, 1, 2}, [](Trial& t) { t.zero = 3, t.stage_layers = "3 1"; }},
     {"clip_alone", {1}, [](Trial& t) { t.grad_clip = true; }},
     {"zero3_hybrid_clip", {4}, [](Trial& t) { t.zero = 3, t.dp_shard = 2, t.grad_clip = true; }},
     {"dp4_zero2_hybrid_experts", {4}, [](Trial& t) { experts(t), t.zero = 2, t.dp_shard = 2; }},
