@@ -50,7 +50,7 @@ def point(draw):
          "recompute": often(draw, "none", "selective", "full"), "offload": often(draw, "none", "optimizer", "parameters", "disk", "disk_parameters", share=0.8),
          "optimizer": draw.choice(["fused", "fused", "foreach", "plain", "sgd", "sgd_momentum", "adamw_8bit", "paged_adamw", "adafactor"]), "attention": often(draw, "auto", "flash", "math"),
          "grad_bucket_mb": often(draw, 25, 1, 100), "grad_dtype": often(draw, "auto", "fp32", "bf16"),
-         "prefetch_forward": often(draw, 1, 0, 2), "prefetch_backward": often(draw, 1, 0, 2), "reshard_after_forward": draw.random() < 0.8,
+         "prefetch_forward": often(draw, 1, 0, 2), "prefetch_backward": often(draw, 1, 0, 2), "backward_prefetch": often(draw, "pre", "post"), "reshard_after_forward": draw.random() < 0.8,
          "sp": draw.random() < 0.5, "tp_overlap": draw.random() < 0.2, "cp_comm_type": draw.choice(["ring", "all_to_all"]),
          "routing": draw.choice(["balanced", "skewed"]), "hot_percent": draw.choice([20, 50, 80]), "capacity_percent": draw.choice([0, 0, 125]),
          "activation_offload": draw.random() < 0.1, "grad_clip": draw.random() < 0.2, "vocab_multiple": often(draw, 1, 64, 128),

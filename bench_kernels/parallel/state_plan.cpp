@@ -42,6 +42,8 @@ StatePlan::StatePlan(const Trial& t) : zero(t.zero) {
   reshard_after_forward = t.reshard_after_forward;
   prefetch_forward = t.prefetch_forward;
   prefetch_backward = t.prefetch_backward;
+  ahead_in_backward = shape::blocks_ahead_in_backward(t);
+  gathers_after_block = copies && shape::gathers_after_block(t);
   bucket_bytes = copies ? std::numeric_limits<i64>::max() : t.grad_bucket_mb << 20;
 }
 

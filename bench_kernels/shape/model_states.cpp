@@ -191,6 +191,14 @@ i64 weight_gathers(const Trial& t, PipelinePlace place) {
   return gathers;
 }
 
+bool gathers_after_block(const Trial& t) {
+  return t.backward_prefetch == BackwardPrefetch::kPost && t.prefetch_backward > 0;
+}
+
+i64 blocks_ahead_in_backward(const Trial& t) {
+  return t.prefetch_backward - (gathers_after_block(t) ? 1 : 0);
+}
+
 StateTraffic state_traffic(const Trial& t, double elements, double shared, PipelinePlace place) {
   const double n = t.zero == 0 ? 1 : static_cast<double>(shard_ranks(t));
   return sent_by(t, place, {elements, shared}, n, static_cast<double>(t.dp * t.cp) / n);

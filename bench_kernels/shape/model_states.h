@@ -75,6 +75,12 @@ struct PipelinePlace {
 // recompute_every is; where they are kept after forward, for each forward that finds no micro-batch in flight.
 i64 weight_gathers(const Trial&, PipelinePlace = {});
 
+// Whether backward gathers the next blocks when the gradient of the block at work is made, before its reduce-scatter
+// (backward_prefetch post); else before that block's backward.
+bool gathers_after_block(const Trial&);
+// Blocks whose weights backward holds beside those of the block at work.
+i64 blocks_ahead_in_backward(const Trial&);
+
 // Bytes one rank sends in an optimizer step for gradients and values of `elements` dense numbers (padding
 // included) by ring algorithms: data parallelism and ZeRO 1 two passes over them, ZeRO 2 one reduce-scatter
 // each micro-step, ZeRO 3 its gathers and a reduce-scatter each micro-step (Rajbhandari et al. 2020, section 7).

@@ -107,8 +107,8 @@ double CostModel::data_parallel(const Numbers& trained, const Numbers& frozen, d
     return gather + std::max(of_table, reduce - computing * 2 / 3 / (t_.zero == 2 ? 1 : micros));
   }
   const double in_forward = t_.reshard_after_forward ? gather / 2 : gather;
-  const double waited =
-      (t_.prefetch_forward == 0 ? in_forward : 0) + (t_.prefetch_backward == 0 ? gather - in_forward : 0);
+  const double waited = (t_.prefetch_forward == 0 ? in_forward : 0) +
+                        (shape::blocks_ahead_in_backward(t_) == 0 ? gather - in_forward : 0);
   const double ends = reduce / micros + (gather - waited) / micros;
   return waited + std::max(share * ends, reduce + gather - waited - computing);
 }

@@ -226,6 +226,9 @@ std::vector<Case> gathering_cases() {
       all.push_back(
           {std::string(reshard ? "zero3_resharded" : "zero3_kept") + "_prefetch" + std::to_string(prefetch),
            t});
+      if (prefetch == 0) continue;
+      t.backward_prefetch = BackwardPrefetch::kPost;
+      all.push_back({std::string(reshard ? "zero3_resharded" : "zero3_kept") + "_post", t});
     }
   }
   return all;
@@ -289,6 +292,17 @@ TEST_P(StateBytes, DryRunEqualsTheCpuRunOnEveryRank) {
     EXPECT_EQ(dry.host[1], real.host[2]) << "rank " << rank;
     EXPECT_EQ(real.host[2] > 0, t.offload != Offload::kNone || t.optimizer == OptimizerKind::kPagedAdamw);
   }
+}
+
+TEST(BackwardPrefetch, PostHoldsOneBlockLess) {
+  const auto peak = [](BackwardPrefetch when, i64 ahead) {
+    Trial t = small_llama(2);
+    t.zero = 3, t.backward_prefetch = when, t.prefetch_backward = ahead;
+    return peaks_of(t, at::kMeta, 0, 1).device[0];
+  };
+  for (const i64 ahead : {1, 2})
+    EXPECT_EQ(peak(BackwardPrefetch::kPost, ahead), peak(BackwardPrefetch::kPre, ahead - 1)) << ahead;
+  EXPECT_LT(peak(BackwardPrefetch::kPost, 1), peak(BackwardPrefetch::kPre, 1));
 }
 
 TEST_P(StateBytes, WhatLastsIsTheFormulaPlusPadding) {
