@@ -24,6 +24,12 @@ def often(draw, usual, *others, share=0.6):
     return usual if draw.random() < share else draw.choice(others)
 
 
+def listed(draw, layers, stages):
+    """stage_layers: any split."""
+    cuts = sorted(draw.sample(range(1, layers), stages - 1))
+    return " ".join(str(end - begin) for begin, end in zip([0, *cuts], [*cuts, layers], strict=True))
+
+
 def of_encoder_decoder(draw, name, p):
     """The point with dp and zero alone, and lengths of both sides; BlenderBot's positions end at 128."""
     lengths = [64, 512, 1024] if name.startswith("t5") else [32, 64, 128]
@@ -44,7 +50,7 @@ def point(draw):
          "recompute": often(draw, "none", "selective", "full"), "offload": often(draw, "none", "optimizer", "parameters", "disk", "disk_parameters", share=0.8),
          "optimizer": draw.choice(["fused", "fused", "foreach", "plain", "sgd", "sgd_momentum", "adamw_8bit", "paged_adamw", "adafactor"]), "attention": often(draw, "auto", "flash", "math"),
          "grad_bucket_mb": often(draw, 25, 1, 100), "grad_dtype": often(draw, "auto", "fp32", "bf16"),
-         "prefetch_forward": often(draw, 1, 0, 2), "prefetch_backward": often(draw, 1, 0, 2), "reshard_after_forward": draw.random() < 0.8,
+         "prefetch_forward": often(draw, 1, 0, 2), "prefetch_backward": often(draw, 1, 0, 2), "backward_prefetch": often(draw, "pre", "post"), "reshard_after_forward": draw.random() < 0.8,
          "sp": draw.random() < 0.5, "tp_overlap": draw.random() < 0.2, "cp_comm_type": draw.choice(["ring", "all_to_all"]),
          "routing": draw.choice(["balanced", "skewed"]), "hot_percent": draw.choice([20, 50, 80]), "capacity_percent": draw.choice([0, 0, 125]),
          "activation_offload": draw.random() < 0.1, "grad_clip": draw.random() < 0.2, "vocab_multiple": often(draw, 1, 64, 128),
@@ -72,6 +78,8 @@ def point(draw):
             p["vpp"], p["grad_accum"] = draw.choice([2, 3]), p["pp"] * draw.choice([1, 2, 3])
             model["layers"] = max(model["layers"], p["pp"] * p["vpp"])
         model["layers"] = max(model["layers"], p["pp"])
+        if p["schedule"] != "interleaved" and draw.random() < 0.2:
+            p["stage_layers"] = listed(draw, model["layers"], p["pp"])
     if p["recompute"] == "full":
         p["recompute_every"] = often(draw, 1, 2, 3)
     if p["zero"] > 0 and p["dp"] >= 4 and draw.random() < 0.2:

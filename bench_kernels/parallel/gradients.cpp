@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "bench_kernels/parallel/flat.h"
 
@@ -81,7 +82,12 @@ void Gradients::ready(Parameters::Id id) {
   if (!(last_ || plan_.gradients_sharded()) || seen_[id]) return;
   seen_[id] = true;
   const std::size_t b = parameters_.stacks()[id].bucket;
-  if (--states_[b].missing == 0) launch(b);
+  if (--states_[b].missing > 0) return;
+  plan_.gathers_after_block ? waiting_.push_back(b) : launch(b);
+}
+
+void Gradients::done() {
+  for (const std::size_t b : std::exchange(waiting_, {})) launch(b);
 }
 
 void Gradients::launch(std::size_t b) {
@@ -128,6 +134,7 @@ void Gradients::settle(std::size_t b) {
 void Gradients::finish() {
   const auto left = std::ranges::count_if(states_, [](const State& s) { return s.missing > 0; });
   TORCH_CHECK(left == 0, "backward left ", left, " gradient buckets incomplete");
+  done();
   settle_flight();
   for (std::size_t b = 0; b < states_.size(); ++b) settle(b);
   for (std::size_t b = 0; b < states_.size(); ++b) {

@@ -3,8 +3,8 @@
 // updates.
 //
 // Gradients live from the step's first backward, which makes them bucket by bucket, until the next step begins:
-// its first forward holds none.
-// Buckets leave as soon as backward has completed them, in the same order on every rank of their groups. At ZeRO 0 and 1 the buffers stay and
+// its first forward holds none. Buckets leave as soon as backward has completed them (with backward_prefetch post
+// when their group's is over), in the same order on every rank of their groups. At ZeRO 0 and 1 the buffers stay and
 // the reduction is that of the step's last backward. At ZeRO 2 and 3 a bucket has room for one backward only:
 // each micro-step reduce-scatters into the shard, which is made then, and on top of it (as DeepSpeed's stage 2
 // does), one bucket under way at a time, so that the peak does not depend on timing. What sums beyond the
@@ -29,6 +29,7 @@ class Gradients {
   void begin_backward(bool last);  // last: of the step
   void need(std::size_t group, model::Pass);
   void ready(model::Parameters::Id);
+  void done();  // a group's backward is over: what waited for that leaves
   // Called before (true) and after each wait for a reduction.
   void watch_waits(std::function<void(bool begins)> watch) { watch_ = std::move(watch); }
   void settle_flight();  // waits for the bucket under way
@@ -63,6 +64,7 @@ class Gradients {
   std::vector<State> states_;
   std::vector<bool> seen_;  // per stack, in this round
   std::vector<std::vector<std::size_t>> read_by_;
+  std::vector<std::size_t> waiting_;   // complete buckets that leave when their group's backward is over
   std::optional<std::size_t> flight_;  // ZeRO 2 and 3: the bucket under way
   bool last_ = false;
   std::function<void(bool)> watch_;

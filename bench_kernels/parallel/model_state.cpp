@@ -31,6 +31,7 @@ void ModelState::need(std::size_t group, model::Pass pass) {
 
 void ModelState::done(std::size_t group, model::Pass pass) {
   values_.done(group, pass);
+  gradients_.done();
 }
 
 void ModelState::update(double coefficient) {

@@ -23,7 +23,7 @@ Pipeline::Pipeline(const Trial& t, const model::Options& options, const Mesh& me
     : plan_(shape::Pipeline::of(t)), channel_(mesh[Dimension::kPipeline]), place_(mesh.place().pp) {
   plan_.micros = micros;
   actions_ = shape::make_schedule(plan_)[static_cast<std::size_t>(place_)];
-  const auto shares = shape::split_stages(t.spec, plan_.stages(), t.seq_len);
+  const auto shares = shape::split_stages(t, plan_.stages());
   for (i64 chunk = 0; chunk < plan_.chunks; ++chunk) {
     const auto& share = shares[static_cast<std::size_t>(plan_.stage(place_, chunk))];
     parts_.push_back(std::make_unique<Part>(

@@ -20,6 +20,11 @@ at::ScalarType scalar_type(shape::Number number) {
   return at::kFloat;
 }
 
+// Whether ep divides the experts over ranks; else every rank of the data group has all of them, as dense tensors.
+bool divides_experts(const Mesh& mesh) {
+  return mesh[Dimension::kExpert].size() > 1;
+}
+
 }  // namespace
 
 StatePlan::StatePlan(const Trial& t) : zero(t.zero) {
@@ -37,12 +42,14 @@ StatePlan::StatePlan(const Trial& t) : zero(t.zero) {
   reshard_after_forward = t.reshard_after_forward;
   prefetch_forward = t.prefetch_forward;
   prefetch_backward = t.prefetch_backward;
+  ahead_in_backward = shape::blocks_ahead_in_backward(t);
+  gathers_after_block = copies && shape::gathers_after_block(t);
   bucket_bytes = copies ? std::numeric_limits<i64>::max() : t.grad_bucket_mb << 20;
 }
 
 BucketPeers peers_of(model::Role role, const StatePlan& plan, const Mesh& mesh, comm::Channel& alone) {
   BucketPeers peers{&alone, &mesh[Dimension::kData], {}, 1};
-  if (role == model::Role::kExpert) {
+  if (role == model::Role::kExpert && divides_experts(mesh)) {
     // The average is over the ranks with the same experts; each of them has the sum of ep ranks' tokens.
     peers.copies = &mesh[Dimension::kExpertData];
     peers.scale = 1.0 / static_cast<double>(mesh[Dimension::kExpert].size());
@@ -59,7 +66,8 @@ BucketPeers peers_of(model::Role role, const StatePlan& plan, const Mesh& mesh, 
 i64 bucket_multiple(const StatePlan& plan, const Mesh& mesh) {
   constexpr i64 kElements = 32;  // 64 bytes of the narrowest type
   if (plan.zero == 0) return 1;
-  return kElements * std::lcm(i64{mesh[Dimension::kShard].size()}, i64{mesh[Dimension::kExpertData].size()});
+  const i64 dense = mesh[Dimension::kShard].size(), experts = mesh[Dimension::kExpertData].size();
+  return kElements * (divides_experts(mesh) ? std::lcm(dense, experts) : dense);
 }
 
 at::ScalarType compute_type(const Trial& t) {

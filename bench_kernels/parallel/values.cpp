@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "bench_kernels/parallel/flat.h"
 
 namespace sweep::parallel {
@@ -100,7 +102,7 @@ void Values::need(std::size_t group, Pass pass) {
   if (!plan_.copies || pass == Pass::kBackwardWeights) return;
   const bool again = pass == Pass::kRecompute;
   const bool forward = again || pass == Pass::kForward || pass == Pass::kEvaluate;
-  const i64 ahead = forward ? plan_.prefetch_forward : plan_.prefetch_backward;
+  const i64 ahead = forward ? plan_.prefetch_forward : plan_.ahead_in_backward;
   if (!forward) backward_at_ = group;
   // A forward again ends at the group whose backward waits for it.
   const auto last = static_cast<i64>(again ? backward_at_ : read_by_.size() - 1),
@@ -133,6 +135,9 @@ void Values::done(std::size_t group, Pass pass) {
     if (pass != Pass::kEvaluate && kept(s) && (!over || --s.in_use > 0)) continue;
     drop_copy(b);
   }
+  if (!over || !plan_.gathers_after_block) return;
+  for (std::size_t i = 1; i <= std::min(group, static_cast<std::size_t>(plan_.prefetch_backward)); ++i)
+    for (const std::size_t b : read_by_[group - i]) start_copy(b);
 }
 
 at::Tensor Values::part(std::size_t b) const {

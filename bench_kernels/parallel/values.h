@@ -3,8 +3,8 @@
 // gathers under way; it knows nothing of gradients or updates.
 //
 // If copies come and go, need() takes storage for a group's buckets and fills it (cast, gather), done()
-// gives it back, and the next groups in the order of use are started ahead. Storage is taken when a gather
-// starts, so that peaks do not depend on timing.
+// gives it back, and the next groups in the order of use are started ahead: by need(), in backward also by
+// done() (backward_prefetch). Storage is taken when a gather starts, so that peaks do not depend on timing.
 #pragma once
 #include <functional>
 #include <optional>

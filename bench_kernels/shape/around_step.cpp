@@ -95,13 +95,9 @@ i64 load_bytes(const Trial& t) {
   const bool rank0 = t.weights_load == WeightsLoad::kRank0,
              codes = t.weights_file == WeightsFileForm::kQuantized;
   const i64 readers = rank0 ? 1 : t.dp * t.cp / state_split(t).weights;
-  // Experts are sharded over all ranks of dp and cp, also where dp_shard ranks share the other weights.
-  const i64 expert_readers = rank0 || state_split(t).weights > 1 ? 1 : readers;
   const QuantizedModel quantized = quantized_model(t);
-  const i64 experts = expert_parameter_count(t.spec) - quantized.experts.weights;
-  const i64 dense = parameter_count(t.spec) - quantized.weights() - experts;
-  const i64 plain = bytes_of(types.weights) * (readers * dense + expert_readers * experts);
-  if (codes) return plain + readers * quantized.dense.bytes + expert_readers * quantized.experts.bytes;
+  const i64 plain = bytes_of(types.weights) * readers * (parameter_count(t.spec) - quantized.weights);
+  if (codes) return plain + readers * quantized.bytes;
   return plain + bytes_of(types.compute) * (rank0 ? quantized_weights(t) : weights_read_to_quantize(t));
 }
 

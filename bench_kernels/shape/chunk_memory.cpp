@@ -22,7 +22,7 @@ void ChunkMemory::count_copies() {
 // Copies of the group at work and of those fetched ahead, and those that stay until their backward.
 double ChunkMemory::copies_at(i64 group, bool forward) const {
   if (!p_.copies) return 0;
-  const i64 ahead = forward ? t_.prefetch_forward : t_.prefetch_backward;
+  const i64 ahead = forward ? t_.prefetch_forward : blocks_ahead_in_backward(t_);
   const i64 first = forward ? group : std::max<i64>(0, group - ahead);
   i64 begin = first, end = std::min(groups(), forward ? group + ahead + 1 : group + 1);
   const bool stays = !t_.reshard_after_forward;
@@ -33,13 +33,18 @@ double ChunkMemory::copies_at(i64 group, bool forward) const {
   return sum;
 }
 
+// When the group's gradients leave: its own copy may have gone then, and the next ones come.
+double ChunkMemory::copies_after(i64 group) const {
+  return copies_at(gathers_after_block(t_) ? group - 1 : group, false);
+}
+
 // Copies while the layers from `first` to `l` are computed again, one after another: they stay until their backward
 // (Values::need, done). The last: what layer l's backward finds.
 std::vector<double> ChunkMemory::copies_again(i64 first, i64 l) const {
   std::vector<double> out(static_cast<std::size_t>(l - first + 1), copies_at(group_of(l), false));
   if (!p_.copies || !t_.reshard_after_forward) return out;
   // Backward has fetched the last layers before l already.
-  const i64 fetched = group_of(l) - t_.prefetch_backward;
+  const i64 fetched = group_of(l) - blocks_ahead_in_backward(t_);
   double sum = out.back();
   i64 next = group_of(first);
   for (i64 i = first; i <= l; ++i) {
@@ -52,7 +57,7 @@ std::vector<double> ChunkMemory::copies_again(i64 first, i64 l) const {
 
 double ChunkMemory::trained(double width, i64 ranks, bool sharded) const {
   const GroupElements e = p_.all();
-  const double experts = sharded ? real(std::max<i64>(1, t_.dp * t_.cp / t_.ep)) : 1;
+  const double experts = sharded ? real(expert_shard_ranks(t_)) : 1;
   return width * ((e.dense + e.partial) / real(ranks) + e.experts / experts);
 }
 
@@ -66,7 +71,7 @@ PartBytes ChunkMemory::states() const {
   const StateTypes types = state_types(t_);
   const GroupElements e = p_.all();
   const StateSplit dense = state_split(t_);
-  const double experts = real(std::max<i64>(1, t_.dp * t_.cp / t_.ep));
+  const double experts = real(expert_shard_ranks(t_));
   const auto frozen = [&](double width, i64 ranks, bool sharded) {
     return width * (e.frozen / real(ranks) + e.frozen_experts / (sharded ? experts : 1));
   };
@@ -99,7 +104,7 @@ PartBytes ChunkMemory::states() const {
 PartBytes ChunkMemory::optimizer() const {
   PartBytes out;
   const double shards = real(state_split(t_).optimizer);
-  const double of_experts = t_.zero >= 1 ? real(std::max<i64>(1, t_.dp * t_.cp / t_.ep)) : 1;
+  const double of_experts = t_.zero >= 1 ? real(expert_shard_ranks(t_)) : 1;
   const GroupElements e = p_.all(), largest = p_.largest_bucket();
   const double all = (e.dense + e.partial) / shards + e.experts / of_experts;
   const double part =
@@ -157,7 +162,7 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
     if (makes) base += encoded_gradient();
   }
   keep_larger(most, base + attention.backward + parts(room.at_attention) + at(l).mlp.later);
-  PartBytes over = base + parts(room.at_end);
+  PartBytes over = base + parts(room.at_end) + buffers(copies_after(group_of(l)) - copies.back());
   over[MemoryPart::kTemporary] += block(residual_of(l));  // the gradient that goes on
   keep_larger(most, over);
 }
@@ -167,9 +172,10 @@ void ChunkMemory::encoder_end_backward(const PartBytes& others, const GradientRo
   const double shared = moments::staged(s_, p_.weights.table);
   const i64 group = group_of(p_.encoder_layers) - 1;
   const PartBytes base = others + on_device(p_.encoder_layers) + encoded(0) + encoded_gradient() +
-                         u_.encoder_end.backward + buffers(copies_at(group, false) + shared);
-  for (const GradientBytes& each : {room.at_mlp, room.at_attention, room.at_end})
-    keep_larger(most, base + parts(each));
+                         u_.encoder_end.backward + buffers(shared);
+  for (const GradientBytes& each : {room.at_mlp, room.at_attention})
+    keep_larger(most, base + buffers(copies_at(group, false)) + parts(each));
+  keep_larger(most, base + buffers(copies_after(group)) + parts(room.at_end));
 }
 
 void ChunkMemory::backward(const PartBytes& others, const std::vector<GradientRoom>& rooms,
@@ -195,7 +201,7 @@ void ChunkMemory::backward(const PartBytes& others, const std::vector<GradientRo
   const PartBytes base = others + buffers(copies_at(0, false));
   for (const GradientBytes& room : {rooms.front().at_mlp, rooms.front().at_attention})
     keep_larger(most, base + u_.embedding.backward + parts(room));
-  keep_larger(most, base + parts(rooms.front().at_end));
+  keep_larger(most, others + buffers(copies_after(0)) + parts(rooms.front().at_end));
 }
 
 // zero_bubble: inputs and output gradients that were kept for the weight gradients of a micro-batch are freed group by

@@ -156,6 +156,7 @@ class ChunkMemory {
   double trained(double width, i64 ranks, bool sharded) const;
   void count_copies();
   double copies_at(i64 group, bool forward) const;
+  double copies_after(i64 group) const;
   std::vector<double> copies_again(i64 first, i64 l) const;
   i64 groups() const { return p_.groups(); }
   i64 group_of(i64 layer) const { return p_.group_of(layer); }

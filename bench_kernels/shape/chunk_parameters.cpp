@@ -79,9 +79,9 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   const StateTypes types = state_types(t);
   copies = t.zero >= 3 || types.casts() || parameters_outside(t);
   bucket_bytes_ = copies ? 1e300 : real(t.grad_bucket_mb << 20);
-  const i64 shard = t.dp_shard.value_or(t.dp) * t.cp, experts = std::max<i64>(1, t.dp * t.cp / t.ep);
+  const i64 shard = t.dp_shard.value_or(t.dp) * t.cp, experts = expert_shard_ranks(t);
   if (t.zero > 0) multiple_ = 32 * real(std::lcm(shard, experts));
-  sharded_ = t.zero >= 2, adds_ = t.grad_accum > 1;
+  sharded_ = t.zero >= 2, adds_ = t.grad_accum > 1, leaves_last_ = gathers_after_block(t);
   of_dense_ = 1 / real(shard), of_experts_ = 1 / real(experts);
   layer = count_layer(t, t.spec.experts > 0, has_encoder());
   if (has_encoder()) encoder_layer = count_layer(t, false);
@@ -318,10 +318,11 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
       // Exchanges run one at a time: that of the group after has ended when the experts' bucket leaves.
       const GradientBytes before{kept, here + under_way};
       const GradientBytes later{first ? kept + expert_shards : 0, here + (first ? 0 : expert_shards)};
-      room.at_attention = own.experts > 0 ? later : before;
+      room.at_attention = own.experts > 0 && !leaves_last_ ? later : before;
       room.at_mlp = room.at_attention.total() > before.total() ? room.at_attention : before;
       room.at_cross = room.at_attention;
       room.at_end = {first ? kept + shards : 0, here + (first ? 0 : of_dense_ * own.dense)};
+      if (own.experts > 0 && leaves_last_) room.at_end = later;  // theirs is the first bucket to leave
       if (first) kept += shards;
     }
     for (GradientBytes* bytes : {&room.at_mlp, &room.at_cross, &room.at_attention, &room.at_end})

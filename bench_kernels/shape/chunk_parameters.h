@@ -96,6 +96,7 @@ class ChunkParameters : public ChunkContents {
   StepSizes s_;
   double multiple_ = 1, bucket_bytes_ = 0;
   bool sharded_ = false, adds_ = false;   // gradients; in micro-steps after the first
+  bool leaves_last_ = false;              // buckets of gradients leave when their group's backward is over
   double of_dense_ = 1, of_experts_ = 1;  // shards, as shares of a bucket
 };
 

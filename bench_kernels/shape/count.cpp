@@ -101,12 +101,6 @@ i64 parameter_count(const ModelSpec& m) {
          norm_parameters(m) + encoder_decoder_parameters(m);
 }
 
-i64 expert_parameter_count(const ModelSpec& m) {
-  if (m.experts == 0) return 0;
-  const i64 one = mlp_weights(m, m.intermediate_size) + biases_of_one_mlp(m);
-  return (m.layers - std::min(m.dense_layers, m.layers)) * m.experts * one;
-}
-
 i64 multiplied_parameter_count(const ModelSpec& m) {
   return attentions(m) * attention_weights(m) + mlp_weights_of_layers(m, m.experts_per_token) +
          m.vocab_size * m.hidden_size;

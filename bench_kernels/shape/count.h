@@ -5,8 +5,7 @@
 
 namespace sweep::shape {
 
-i64 parameter_count(const ModelSpec&);         // all, a tied table once
-i64 expert_parameter_count(const ModelSpec&);  // weights and biases of all routed experts, without routers
+i64 parameter_count(const ModelSpec&);  // all, a tied table once
 i64 multiplied_parameter_count(
     const ModelSpec&);  // parameters in matmuls per token: head once, no input table, no norms/biases
 i64 attention_weights(const ModelSpec&);  // in the matmuls of one layer's attention

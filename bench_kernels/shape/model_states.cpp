@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "bench_kernels/shape/family.h"
@@ -168,8 +169,12 @@ StateBytes state_bytes(const Trial& t) {
 }
 
 StateBytes expert_state_bytes(const Trial& t) {
-  const i64 all = t.dp * t.cp;
+  const i64 all = t.ep * expert_shard_ranks(t);
   return divided(t, {t.zero >= 3 ? all : t.ep, t.zero >= 2 ? all : t.ep, t.zero >= 1 ? all : t.ep});
+}
+
+i64 expert_shard_ranks(const Trial& t) {
+  return t.ep > 1 ? std::max<i64>(1, t.dp * t.cp / t.ep) : shard_ranks(t);
 }
 
 i64 weight_gathers(const Trial& t, PipelinePlace place) {
@@ -186,6 +191,14 @@ i64 weight_gathers(const Trial& t, PipelinePlace place) {
   return gathers;
 }
 
+bool gathers_after_block(const Trial& t) {
+  return t.backward_prefetch == BackwardPrefetch::kPost && t.prefetch_backward > 0;
+}
+
+i64 blocks_ahead_in_backward(const Trial& t) {
+  return t.prefetch_backward - (gathers_after_block(t) ? 1 : 0);
+}
+
 StateTraffic state_traffic(const Trial& t, double elements, double shared, PipelinePlace place) {
   const double n = t.zero == 0 ? 1 : static_cast<double>(shard_ranks(t));
   return sent_by(t, place, {elements, shared}, n, static_cast<double>(t.dp * t.cp) / n);
@@ -198,7 +211,7 @@ StateTraffic frozen_traffic(const Trial& t, double elements, double shared, Pipe
 StateTraffic quantized_traffic(const Trial& t, double bytes, double of_experts, PipelinePlace place) {
   if (t.zero < 3) return {};
   const double once = share_sent(bytes, static_cast<double>(shard_ranks(t)), 1) +
-                      share_sent(of_experts, static_cast<double>(t.dp * t.cp / t.ep), 1);
+                      share_sent(of_experts, static_cast<double>(expert_shard_ranks(t)), 1);
   return {0, 0, static_cast<double>(weight_gathers(t, place)) * once};
 }
 
@@ -207,9 +220,8 @@ StateTraffic frozen_expert_traffic(const Trial& t, double elements, PipelinePlac
 }
 
 StateTraffic expert_state_traffic(const Trial& t, double elements, PipelinePlace place) {
-  const auto ranks = static_cast<double>(t.dp * t.cp / t.ep);
-  return t.zero == 0 ? sent_by(t, place, {elements, 0}, 1, ranks)
-                     : sent_by(t, place, {elements, 0}, ranks, 1);
+  const double n = t.zero == 0 ? 1 : static_cast<double>(expert_shard_ranks(t));
+  return sent_by(t, place, {elements, 0}, n, static_cast<double>(t.dp * t.cp / t.ep) / n);
 }
 
 }  // namespace sweep::shape

@@ -61,8 +61,11 @@ struct StateBytes {
 };
 StateBytes state_bytes(const Trial&);
 // The same per parameter of the experts of all ranks: each is on one rank of ep, and what a stage shards is
-// divided over all the ranks that hold it, copies of shard sets included: over dp x cp in all.
+// divided over expert_shard_ranks() of those that hold it.
 StateBytes expert_state_bytes(const Trial&);
+// Ranks over which a stage shards the tensors of a rank's experts: those of a dense tensor, or, where ep
+// divides the experts, all ranks that hold them (split_not_built() refuses dp_shard there).
+i64 expert_shard_ranks(const Trial&);
 
 // A chunk of the model on a rank of the pipeline.
 struct PipelinePlace {
@@ -71,6 +74,12 @@ struct PipelinePlace {
 // How often a step gathers the weights of a chunk at ZeRO 3: before each forward and each backward, whatever
 // recompute_every is; where they are kept after forward, for each forward that finds no micro-batch in flight.
 i64 weight_gathers(const Trial&, PipelinePlace = {});
+
+// Whether backward gathers the next blocks when the gradient of the block at work is made, before its reduce-scatter
+// (backward_prefetch post); else before that block's backward.
+bool gathers_after_block(const Trial&);
+// Blocks whose weights backward holds beside those of the block at work.
+i64 blocks_ahead_in_backward(const Trial&);
 
 // Bytes one rank sends in an optimizer step for gradients and values of `elements` dense numbers (padding
 // included) by ring algorithms: data parallelism and ZeRO 1 two passes over them, ZeRO 2 one reduce-scatter
@@ -89,8 +98,7 @@ StateTraffic state_traffic(const Trial&, double elements, double shared = 0, Pip
 StateTraffic frozen_traffic(const Trial&, double elements, double shared = 0, PipelinePlace = {});
 // The same of quantized weights, and of those of experts: their bytes are gathered as they are.
 StateTraffic quantized_traffic(const Trial&, double bytes, double of_experts, PipelinePlace = {});
-// The same for numbers of this rank's experts, which dp x cp / ep ranks hold: sharded over all of them at
-// every stage.
+// The same for numbers of this rank's experts, which dp x cp / ep ranks hold.
 StateTraffic expert_state_traffic(const Trial&, double elements, PipelinePlace = {});
 StateTraffic frozen_expert_traffic(const Trial&, double elements, PipelinePlace = {});
 

@@ -76,22 +76,22 @@ QuantizedModel quantized_model(const Trial& t) {
   if (none(t)) return {};
   const QuantizedTensors tensors = quantized_tensors(t.spec);
   const i64 layers = t.spec.layers;
-  return {.dense = {layers * weights_of(tensors.dense), layers * bytes_of(tensors.dense)},
-          .experts = {layers * weights_of(tensors.experts), layers * bytes_of(tensors.experts)}};
+  return {layers * (weights_of(tensors.dense) + weights_of(tensors.experts)),
+          layers * (bytes_of(tensors.dense) + bytes_of(tensors.experts))};
 }
 
 i64 quantized_weights(const Trial& t) {
-  return quantized_model(t).weights();
+  return quantized_model(t).weights;
 }
 
 i64 weights_read_to_quantize(const Trial& t) {
-  const i64 shards = state_split(t).weights, ranks = t.dp * t.cp, sets = ranks / shards;
+  const i64 shards = state_split(t).weights, sets = t.dp * t.cp / shards;
   if (none(t) || shards == 1) return sets * quantized_weights(t);
-  const i64 unit = kNf4Block / 2 * std::lcm(shards, ranks);
+  const i64 unit = kNf4Block / 2 * shards;
   const QuantizedTensors tensors = quantized_tensors(t.spec);
-  i64 read = sets * read_by_shards(tensors.dense, shards, unit);
-  if (!tensors.experts.empty()) read += read_by_shards(tensors.experts, ranks, unit);
-  return t.spec.layers * read;
+  i64 read = read_by_shards(tensors.dense, shards, unit);
+  if (!tensors.experts.empty()) read += read_by_shards(tensors.experts, shards, unit);
+  return t.spec.layers * sets * read;
 }
 
 std::optional<std::string> quantized_base_objection(const Trial& t) {

@@ -36,11 +36,7 @@ struct QuantizedTensors {
 QuantizedTensors quantized_tensors(const ModelSpec&);
 // Of the whole model: weights that are quantized, and the bytes that they take.
 struct QuantizedModel {
-  struct Part {
-    i64 weights = 0, bytes = 0;
-  };
-  Part dense, experts;
-  i64 weights() const { return dense.weights + experts.weights; }
+  i64 weights = 0, bytes = 0;
 };
 QuantizedModel quantized_model(const Trial&);
 i64 quantized_weights(const Trial&);

@@ -46,7 +46,7 @@ struct Held {
 };
 
 Held held_by(const Trial& t, i64 rank) {
-  const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
+  const auto shares = split_stages(t, t.pp * t.vpp);
   Held held;
   for (i64 stage = rank; stage < t.pp * t.vpp; stage += t.pp) {
     const StageShare& share = shares[static_cast<std::size_t>(stage)];
@@ -65,7 +65,7 @@ i64 optimizer_ranks(const Trial& t) {
 
 // How many elements of a bucket one rank updates.
 i64 updated_share(const Trial& t, i64 elements) {
-  const i64 n = optimizer_ranks(t), of_experts = t.dp * t.cp / t.ep;
+  const i64 n = optimizer_ranks(t), of_experts = expert_shard_ranks(t);
   return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
 }
 
@@ -109,7 +109,7 @@ i64 choices_served(const Trial& t, i64 choices) {
 Volume partial_gradients(const Trial& t, i64 rank) {
   const bool by_block = t.zero >= 3 || state_types(t).casts() || parameters_outside(t);
   const i64 gradient = bytes_of(state_types(t).gradients);
-  const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
+  const auto shares = split_stages(t, t.pp * t.vpp);
   Volume sum;
   const bool adapters = t.lora_rank > 0;
   const auto add = [&](i64 layers, i64 heads) {

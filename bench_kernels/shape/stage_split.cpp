@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
+#include "base/number_in.h"
 #include "bench_kernels/shape/count.h"
 #include "bench_kernels/shape/family.h"
 
@@ -32,6 +36,44 @@ Cost layer_cost(const ModelSpec& spec, i64 seq_len) {
           parameter_count(one) - parameter_count(none)};
 }
 
+// The numbers of stage_layers, which stand apart by one space each; empty where the text is no such list.
+std::vector<i64> listed_layers(std::string_view text) {
+  std::vector<i64> layers;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const auto number = number_in<i64>(text.substr(at, end - at));
+    if (!number || *number < 1 || *number > 1'000'000 || end + 1 == text.size()) return {};
+    layers.push_back(*number);
+    at = end + 1;
+  }
+  return layers;
+}
+
+std::optional<std::string> listed_objection(const Trial& t) {
+  if (t.stage_layers.empty()) return {};
+  if (t.pp == 1) return "stage_layers with pp 1: there is one stage, which has all layers; leave it out";
+  if (t.vpp > 1)
+    return fmt::format("stage_layers with vpp {}: it lists the layers of stages, not of chunks; use vpp 1",
+                       t.vpp);
+  const auto layers = listed_layers(t.stage_layers);
+  const i64 sum = std::accumulate(layers.begin(), layers.end(), i64{0});
+  if (static_cast<i64>(layers.size()) == t.pp && sum == t.spec.layers) return {};
+  return fmt::format(
+      "stage_layers '{}': pp {} takes {} numbers from 1, one space apart, whose sum is the model's {} layers",
+      t.stage_layers.substr(0, 60), t.pp, t.pp, t.spec.layers);
+}
+
+// The first layers, the layers without experts and the ends, of shares that know how many layers they have.
+std::vector<StageShare> completed(std::vector<StageShare> shares, const ModelSpec& spec) {
+  const i64 dense = spec.experts > 0 ? spec.dense_layers : 0;
+  for (std::size_t s = 1; s < shares.size(); ++s)
+    shares[s].first_layer = shares[s - 1].first_layer + shares[s - 1].layers;
+  for (StageShare& share : shares)
+    share.dense_layers = std::clamp<i64>(dense - share.first_layer, 0, share.layers);
+  shares.front().embedding = shares.back().head = true;
+  return shares;
+}
+
 i64 activation_width(const Trial& t) {
   return t.precision == Precision::kFp32 ? 4 : 2;
 }
@@ -39,8 +81,7 @@ i64 activation_width(const Trial& t) {
 }  // namespace
 
 std::vector<StageShare> split_stages(const ModelSpec& spec, i64 stages, i64 seq_len) {
-  const i64 dense = spec.experts > 0 ? spec.dense_layers : 0;
-  if (stages == 1) return {StageShare{0, spec.layers, true, true, dense}};
+  if (stages == 1) return completed({StageShare{0, spec.layers}}, spec);
   const Cost layer = layer_cost(spec, seq_len);
   ModelSpec none = spec;
   none.layers = 0;
@@ -61,12 +102,15 @@ std::vector<StageShare> split_stages(const ModelSpec& spec, i64 stages, i64 seq_
     costs[least].parameters += layer.parameters;
     ++shares[least].layers;
   }
-  for (std::size_t s = 1; s < shares.size(); ++s)
-    shares[s].first_layer = shares[s - 1].first_layer + shares[s - 1].layers;
-  for (StageShare& share : shares)
-    share.dense_layers = std::clamp<i64>(dense - share.first_layer, 0, share.layers);
-  shares.front().embedding = shares.back().head = true;
-  return shares;
+  return completed(std::move(shares), spec);
+}
+
+std::vector<StageShare> split_stages(const Trial& t, i64 stages) {
+  const auto listed = listed_layers(t.stage_layers);
+  if (static_cast<i64>(listed.size()) != stages) return split_stages(t.spec, stages, t.seq_len);
+  std::vector<StageShare> shares;
+  for (const i64 layers : listed) shares.push_back({0, layers});
+  return completed(std::move(shares), t.spec);
 }
 
 std::optional<std::string> pipeline_objection(const Trial& t) {
@@ -79,6 +123,7 @@ std::optional<std::string> pipeline_objection(const Trial& t) {
                        t.schedule);
   if (t.vpp > layers / t.pp)
     return fmt::format("pp {} x vpp {} > layers {}: a chunk would be empty", t.pp, t.vpp, layers);
+  if (auto sentence = listed_objection(t)) return sentence;
   if (t.schedule == Schedule::kInterleaved && t.grad_accum % t.pp != 0)  // micro-batches go in groups of pp
     return fmt::format("schedule interleaved: grad_accum {} % pp {} = {}", t.grad_accum, t.pp,
                        t.grad_accum % t.pp);

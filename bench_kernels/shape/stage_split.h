@@ -1,5 +1,5 @@
 // The split of a model into pipeline stages: which layers each virtual stage computes. Contiguous, balanced
-// by cost, at least one layer each; the embedding is on the first stage and the head on the last. Pure.
+// by cost or as the axis stage_layers lists them, at least one layer each; the embedding is on the first stage and the head on the last. Pure.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,8 +21,10 @@ struct StageShare {
 // the one with fewer parameters (the embedding counts here), then to the latest, which holds the fewest
 // micro-batches. REQUIRES: 1 <= stages <= layers.
 std::vector<StageShare> split_stages(const ModelSpec&, i64 stages, i64 seq_len);
+// The same, or as the trial lists the layers of its stages. REQUIRES: pipeline_objection() has none.
+std::vector<StageShare> split_stages(const Trial&, i64 stages);
 
-// Why the trial's pipeline (pp, vpp, schedule, grad_accum), or its recomputation, cannot be: a sentence with
+// Why the trial's pipeline (pp, vpp, schedule, stage_layers, grad_accum), or its recomputation, cannot be: a sentence with
 // the numbers.
 std::optional<std::string> pipeline_objection(const Trial&);
 std::optional<std::string> recompute_objection(const Trial&);

@@ -150,7 +150,7 @@ double library_workspace(const Trial& t) {
 
 std::vector<RankMemory> step_memory(const Trial& t, KernelPath path, Ranks which) {
   const StepSizes s(t, path);
-  const auto shares = split_stages(t.spec, t.pp * t.vpp, t.seq_len);
+  const auto shares = split_stages(t, t.pp * t.vpp);
   const Units units(t, s, ChunkParameters(t, s, shares.front()).weights);
   std::vector<RankMemory> ranks;
   for (i64 rank = 0; rank < t.pp; ++rank) {

@@ -31,7 +31,8 @@ Trial plain_trial(const Trial& t) {
   one.dp = one.tp = one.pp = one.cp = one.ep = one.nodes = one.gpus_per_node = 1;
   one.micro_batch_size = t.global_batch_size, one.grad_accum = 1;
   one.sp = plain.sp, one.tp_overlap = plain.tp_overlap, one.cp_comm_type = plain.cp_comm_type;
-  one.schedule = plain.schedule, one.vpp = plain.vpp, one.zero = plain.zero, one.dp_shard = plain.dp_shard;
+  one.schedule = plain.schedule, one.vpp = plain.vpp, one.stage_layers = plain.stage_layers,
+  one.zero = plain.zero, one.dp_shard = plain.dp_shard;
   one.recompute = plain.recompute, one.recompute_every = plain.recompute_every;
   one.vocab_multiple = plain.vocab_multiple;
   one.offload = plain.offload, one.activation_offload = plain.activation_offload;

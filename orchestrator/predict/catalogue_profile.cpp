@@ -76,6 +76,7 @@ Trial fitted_part(Trial out) {
   out.grad_clip = defaults.grad_clip, out.routing = defaults.routing, out.attention = defaults.attention;
   out.reshard_after_forward = defaults.reshard_after_forward, out.grad_bucket_mb = defaults.grad_bucket_mb;
   out.prefetch_forward = defaults.prefetch_forward, out.prefetch_backward = defaults.prefetch_backward;
+  out.backward_prefetch = defaults.backward_prefetch;
   out.sp = out.tp > 1, out.tp_overlap = false, out.cp_comm_type = defaults.cp_comm_type;
   if (out.recompute == Recompute::kSelective) out.recompute = Recompute::kNone;
   return out;

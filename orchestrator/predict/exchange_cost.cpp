@@ -107,8 +107,8 @@ double CostModel::data_parallel(const Numbers& trained, const Numbers& frozen, d
     return gather + std::max(of_table, reduce - computing * 2 / 3 / (t_.zero == 2 ? 1 : micros));
   }
   const double in_forward = t_.reshard_after_forward ? gather / 2 : gather;
-  const double waited =
-      (t_.prefetch_forward == 0 ? in_forward : 0) + (t_.prefetch_backward == 0 ? gather - in_forward : 0);
+  const double waited = (t_.prefetch_forward == 0 ? in_forward : 0) +
+                        (shape::blocks_ahead_in_backward(t_) == 0 ? gather - in_forward : 0);
   const double ends = reduce / micros + (gather - waited) / micros;
   return waited + std::max(share * ends, reduce + gather - waited - computing);
 }
@@ -119,7 +119,7 @@ void CostModel::optimizer(const Numbers& trained, const Numbers& frozen, StepCos
   on_device.offload = Offload::kNone;
   const auto bytes = shape::state_bytes(on_device), of_experts = shape::expert_state_bytes(on_device);
   // Parameters that a rank updates, and the bytes of gradients beside them: of its share also where it has all gradients.
-  const double experts_over = t_.zero >= 1 ? real(t_.dp * t_.cp) : real(t_.ep);
+  const double experts_over = real(t_.ep * (t_.zero >= 1 ? shape::expert_shard_ranks(t_) : 1));
   const double updated = trained.dense / real(split.optimizer) + trained.experts / experts_over;
   const double gradients = real(shape::bytes_of(shape::state_types(t_).gradients)) * updated;
   // Values, gradients and moments are read, values and moments written.

@@ -310,7 +310,7 @@ void CostModel::stages(StepCost& out) const {
     out.compute_s = real(t_.grad_accum) * (all.forward + all.backward);
     return;
   }
-  for (const auto& s : shape::split_stages(t_.spec, p.stages(), t_.seq_len)) {
+  for (const auto& s : shape::split_stages(t_, p.stages())) {
     const Pass own = waited(of_stage(real(s.layers), real(s.dense_layers), s.head));
     seconds.push_back({own.forward, own.backward});
   }

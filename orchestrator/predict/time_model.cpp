@@ -175,7 +175,7 @@ void TimeModel::divide(const Trial& t, std::vector<StageWork>& stages) const {
     for (auto& s : stages) s.empty = true;
     return;
   }
-  const auto shares = shape::split_stages(t.spec, t.pp, t.seq_len);
+  const auto shares = shape::split_stages(t, t.pp);
   for (std::size_t i = 0; i < shares.size(); ++i)
     stages[i] = {real(shares[i].layers), 0, 1, shares[i].embedding, shares[i].head, shares[i].head, false};
 }

@@ -241,7 +241,7 @@ std::vector<Row> offloaded() {
   return rows;
 }
 
-// Expert buckets are divided over the ranks with the same experts, dp / ep of them.
+// Expert buckets are divided over the ranks with the same experts, dp / ep of them, or as dense ones without ep.
 std::vector<Row> experts() {
   std::vector<Row> rows;
   for (const i64 zero : {0, 1, 2, 3}) {
@@ -251,6 +251,9 @@ std::vector<Row> experts() {
       rows.push_back({name + "_clipped", 4,
                       [=](Trial& t) { t = with_experts(t), t = clipping(t), t.zero = zero; }, kExact, ep});
     }
+    if (zero == 0) continue;
+    rows.push_back({stage(zero) + "_experts_hybrid_clipped", 4,
+                    [=](Trial& t) { t = with_experts(t), t = clipping(t), t.zero = zero, t.dp_shard = 2; }});
   }
   return rows;
 }

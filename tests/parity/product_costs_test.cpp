@@ -36,8 +36,26 @@ const CostCase kCosts[] = {
        t.zero = 3, t.recompute = Recompute::kFull, t.recompute_every = 4;
        t.prefetch_forward = t.prefetch_backward = 0;
      }},
+    {"zero3_post", {2}, [](Trial& t) { t.zero = 3, t.backward_prefetch = BackwardPrefetch::kPost; }},
+    {"zero3_post_full_every2_ahead",
+     {2},
+     [](Trial& t) {
+       t.zero = 3, t.recompute = Recompute::kFull, t.recompute_every = 2;
+       t.prefetch_backward = 2, t.backward_prefetch = BackwardPrefetch::kPost;
+     }},
+    {"dp4_ep2_zero3_post",
+     {4, 1, 1, 1, 2},
+     [](Trial& t) { experts(t), t.zero = 3, t.backward_prefetch = BackwardPrefetch::kPost; }},
+    {"dp2_pp2_zero3_post_zero_bubble",
+     {2, 1, 2},
+     [](Trial& t) { zero_bubble(t), t.zero = 3, t.backward_prefetch = BackwardPrefetch::kPost; }},
+    {"pp2_stage_layers", {1, 1, 2}, [](Trial& t) { t.stage_layers = "1 3"; }},
+    {"pp3_tp2_stage_layers_tied", {1, 2, 3}, [](Trial& t) { tied(t), t.stage_layers = "1 2 1"; }},
+    {"dp2_pp2_stage_layers_zero3", {2, 1, 2}, [](Trial& t) { t.zero = 3, t.stage_layers = "3 1"; }},
     {"clip_alone", {1}, [](Trial& t) { t.grad_clip = true; }},
     {"zero3_hybrid_clip", {4}, [](Trial& t) { t.zero = 3, t.dp_shard = 2, t.grad_clip = true; }},
+    {"dp4_zero2_hybrid_experts", {4}, [](Trial& t) { experts(t), t.zero = 2, t.dp_shard = 2; }},
+    {"dp4_zero3_hybrid_experts", {4}, [](Trial& t) { experts(t), t.zero = 3, t.dp_shard = 2; }},
     {"dp4_pp2_zero3_hybrid", {4, 1, 2}, [](Trial& t) { t.zero = 3, t.dp_shard = 2; }},
     {"tp2", {1, 2}, nothing},
     {"tp2_full", {1, 2}, [](Trial& t) { t.recompute = Recompute::kFull; }},

@@ -188,6 +188,10 @@ std::vector<Case> head_norm_cases() {
   for (const i64 zero : {0, 1, 3}) {
     sinks.zero = zero, sinks.precision = zero == 1 ? Precision::kBf16Mixed : Precision::kFp32;
     all.push_back({"gpt_oss_zero" + std::to_string(zero), sinks});
+    if (zero == 0) continue;
+    Trial hybrid = sinks;
+    hybrid.dp = hybrid.gpus_per_node = 4, hybrid.global_batch_size *= 2, hybrid.dp_shard = 2;
+    all.push_back({"gpt_oss_hybrid_zero" + std::to_string(zero), hybrid});
   }
   sinks.zero = 0, sinks.precision = Precision::kBf16Master, sinks.optimizer = OptimizerKind::kAdafactor;
   all.push_back({"gpt_oss_adafactor", sinks});
@@ -222,6 +226,9 @@ std::vector<Case> gathering_cases() {
       all.push_back(
           {std::string(reshard ? "zero3_resharded" : "zero3_kept") + "_prefetch" + std::to_string(prefetch),
            t});
+      if (prefetch == 0) continue;
+      t.backward_prefetch = BackwardPrefetch::kPost;
+      all.push_back({std::string(reshard ? "zero3_resharded" : "zero3_kept") + "_post", t});
     }
   }
   return all;
@@ -285,6 +292,17 @@ TEST_P(StateBytes, DryRunEqualsTheCpuRunOnEveryRank) {
     EXPECT_EQ(dry.host[1], real.host[2]) << "rank " << rank;
     EXPECT_EQ(real.host[2] > 0, t.offload != Offload::kNone || t.optimizer == OptimizerKind::kPagedAdamw);
   }
+}
+
+TEST(BackwardPrefetch, PostHoldsOneBlockLess) {
+  const auto peak = [](BackwardPrefetch when, i64 ahead) {
+    Trial t = small_llama(2);
+    t.zero = 3, t.backward_prefetch = when, t.prefetch_backward = ahead;
+    return peaks_of(t, at::kMeta, 0, 1).device[0];
+  };
+  for (const i64 ahead : {1, 2})
+    EXPECT_EQ(peak(BackwardPrefetch::kPost, ahead), peak(BackwardPrefetch::kPre, ahead - 1)) << ahead;
+  EXPECT_LT(peak(BackwardPrefetch::kPost, 1), peak(BackwardPrefetch::kPre, 1));
 }
 
 TEST_P(StateBytes, WhatLastsIsTheFormulaPlusPadding) {

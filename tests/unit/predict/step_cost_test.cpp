@@ -248,6 +248,12 @@ TEST(Roofline, ExchangesRunBesideThePassesOfAGpu) {
   EXPECT_LT(ms(t), 1.1 * ms(alone));
   none_ahead.prefetch_forward = none_ahead.prefetch_backward = 0;
   EXPECT_GT(ms(none_ahead), 1.2 * ms(t));
+  Trial after = t;
+  after.backward_prefetch = BackwardPrefetch::kPost;
+  EXPECT_GT(ms(after), 1.05 * ms(t));
+  EXPECT_LT(ms(after), ms(none_ahead));
+  after.prefetch_backward = 2;
+  EXPECT_EQ(ms(after), ms(t)) << "one block's computation is beside each gather";
 }
 
 TEST(CalibratedPlan, UsesTheProfileOfTheHardwaresNameAndNoOther) {

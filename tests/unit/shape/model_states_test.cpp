@@ -63,6 +63,12 @@ TEST(StateBytes, OfExpertsOverTheRanksThatHoldThem) {
   EXPECT_EQ(experts(with(Precision::kFp32, GradDtype::kAuto, 1)),
             (Row{2, 2, 2}));  // and their moments on 2 ranks each
   EXPECT_EQ(experts(with(Precision::kFp32, GradDtype::kAuto, 3)), (Row{1, 1, 2}));
+  Trial hybrid = with(Precision::kFp32, GradDtype::kAuto, 3);
+  hybrid.dp_shard = 2, hybrid.ep = 1;
+  const StateBytes b = expert_state_bytes(hybrid);
+  EXPECT_EQ((Row{b.weights, b.gradients, b.optimizer}), (Row{2, 2, 4})) << "two sets, as of dense tensors";
+  EXPECT_EQ(expert_state_traffic(hybrid, 1000).all_reduce, state_traffic(hybrid, 1000).all_reduce);
+  EXPECT_EQ(expert_state_traffic(hybrid, 1000).all_gather, state_traffic(hybrid, 1000).all_gather);
 }
 
 TEST(StateTraffic, ByHand) {

@@ -90,6 +90,29 @@ TEST(StageSplit, AnExpensiveHeadTakesLayersFromTheLastStageAndTheTableFromTheFir
   EXPECT_EQ(even, (std::vector<i64>{2, 3, 2}));
 }
 
+TEST(StageSplit, ListedLayersStandAsTheyAreListed) {
+  Trial t;
+  t.spec = spec_of(8, 16), t.pp = 3, t.stage_layers = "1 5 2";
+  t.spec.experts = 4, t.spec.dense_layers = 2;
+  EXPECT_EQ(pipeline_objection(t), std::nullopt);
+  const auto shares = split_stages(t, 3);
+  EXPECT_EQ(layers_of(shares), (std::vector<i64>{1, 5, 2}));
+  EXPECT_EQ(shares[2].first_layer, 6);
+  EXPECT_EQ(shares[1].dense_layers, 1);
+  EXPECT_TRUE(shares[0].embedding && shares[2].head && !shares[1].embedding && !shares[1].head);
+  t.stage_layers = "";
+  EXPECT_EQ(layers_of(split_stages(t, 3)), layers_of(split_stages(t.spec, 3, t.seq_len)));
+  for (const char* wrong : {"1 5", "1 5 3", "4 4", "0 6 2", "1 5 2 ", " 1 5 2", "1  5 2", "1,5,2", "1 5 x",
+                            "-1 7 2", "1 9223372036854775807 2"}) {
+    t.stage_layers = wrong;
+    EXPECT_TRUE(pipeline_objection(t)) << wrong;
+  }
+  t.stage_layers = "1 5 2", t.pp = 1;
+  EXPECT_TRUE(pipeline_objection(t)) << "one stage";
+  t.pp = 3, t.schedule = Schedule::kInterleaved, t.vpp = 2, t.grad_accum = 3;
+  EXPECT_TRUE(pipeline_objection(t)) << "chunks";
+}
+
 TEST(PipelineTraffic, EndsSendHalfOfWhatTheMiddleSends) {
   Trial t;
   t.spec = spec_of(8, 128);
