@@ -10,7 +10,7 @@ FROM results
 GROUP BY 1, 2
 ORDER BY 1, 3 DESC)"},
     {"best", "the fastest configuration of each model and node count",
-     R"(SELECT sweep, model, nodes, max(tokens_per_s_gpu) AS tokens_per_s_gpu, mfu, dp, tp, pp, cp, zero,
+     R"(SELECT sweep, model, nodes, max(tokens_per_s_gpu * coalesce(useful_fraction, 1)) AS useful_tokens_per_s_gpu, mfu, dp, tp, pp, cp, zero,
        micro_batch_size, grad_accum, trial
 FROM results
 WHERE outcome = 'ok'
