@@ -1,6 +1,29 @@
 #include "schema/ranking.h"
 
+#include <cmath>
+
 namespace sweep {
+namespace {
+
+class RatesSeen {
+ public:
+  void add(const std::optional<double>& tokens, const std::optional<double>& useful,
+           const std::optional<double>& useful_fraction, const std::optional<double>& step) {
+    tokens_ |= tokens.has_value(), times_ |= step.has_value();
+    padding_ |= useful_fraction && *useful_fraction < 1;
+    of_earlier_version_ |= tokens && useful_fraction && !useful;
+  }
+  std::string usual_metric() const {
+    if (padding_) return of_earlier_version_ ? "useful_tokens_per_s" : "useful_tokens_per_s_gpu";
+    return !tokens_ && times_ ? "step_ms" : "tokens_per_s_gpu";
+  }
+
+ private:
+  bool tokens_ = false, padding_ = false, times_ = false;
+  bool of_earlier_version_ = false;  // it had the useful rate of a job alone
+};
+
+}  // namespace
 
 bool may_be_best(const ResultRow& row) {
   return row.state == State::kFinished && row.outcome == Outcome::kOk && !row.metrics.steps_saved;
@@ -19,6 +42,43 @@ bool goes_before(Better better, const ResultRow& row, double value, const Result
 bool is_one_attempt(const ResultRow& a, const ResultRow& b) {
   return a.trial_id == b.trial_id && a.finished_unix_ns && a.finished_unix_ns == b.finished_unix_ns &&
          (a.attempts == 0) != (b.attempts == 0);
+}
+
+bool has_padding(const Metrics& m) {
+  return m.useful_fraction && *m.useful_fraction < 1;
+}
+
+std::string usual_metric(std::span<const std::span<const ResultRow>> sweeps) {
+  RatesSeen seen;
+  for (const auto rows : sweeps) {
+    for (const ResultRow& row : rows) {
+      const Metrics& m = row.metrics;
+      seen.add(m.tokens_per_s_gpu, m.useful_tokens_per_s_gpu, m.useful_fraction, m.step_ms);
+    }
+  }
+  return seen.usual_metric();
+}
+
+std::string usual_metric(std::span<const ResultRow> rows) {
+  return usual_metric(std::span(&rows, 1));
+}
+
+std::string usual_metric(const ResultColumns& columns) {
+  const auto value = [&](std::string_view name, std::size_t row) -> std::optional<double> {
+    const auto found = columns.numbers.find(name);
+    if (found == columns.numbers.end() || std::isnan(found->second[row])) return std::nullopt;
+    return found->second[row];
+  };
+  RatesSeen seen;
+  for (std::size_t row = 0; row < columns.size(); ++row)
+    seen.add(value("tokens_per_s_gpu", row), value("useful_tokens_per_s_gpu", row),
+             value("useful_fraction", row), value("step_ms", row));
+  return seen.usual_metric();
+}
+
+std::optional<double> useful_rate(const Metrics& m) {
+  if (!m.tokens_per_s_gpu) return std::nullopt;
+  return *m.tokens_per_s_gpu * m.useful_fraction.value_or(1);
 }
 
 std::string ranked_metrics() {

@@ -1,6 +1,10 @@
 // Which results may be best and which of two is better: the one rule of every answer that ranks.
 #pragma once
+#include <array>
+#include <span>
+
 #include "schema/columns.h"
+#include "schema/result_columns.h"
 
 namespace sweep {
 
@@ -12,6 +16,20 @@ bool ranks_before(Better, double value, std::string_view id, double other, std::
 bool goes_before(Better, const ResultRow&, double value, const ResultRow& other, double of_other);
 // Both results are of one attempt: one sweep took it over from the other (--reuse), and has made none of its own.
 bool is_one_attempt(const ResultRow&, const ResultRow&);
+
+// The metric that results are ranked by where nobody names one: tokens_per_s_gpu; its useful part once a result has padding,
+// which makes a step fast and teaches nothing; step_ms where they tell step times alone (a command that reports no tokens).
+// The columns hold those that it looks at and names.
+std::string usual_metric(std::span<const ResultRow>);
+std::string usual_metric(std::span<const std::span<const ResultRow>> sweeps);  // that are compared
+std::string usual_metric(const ResultColumns&);
+inline constexpr std::array kUsualMetricColumns = {"tokens_per_s_gpu", "useful_tokens_per_s_gpu",
+                                                   "useful_tokens_per_s", "useful_fraction", "step_ms"};
+// Whether some of its tokens are padding: then what counts useful tokens is another number than what counts all.
+bool has_padding(const Metrics&);
+// Tokens of documents per second and rank; all tokens of a program that does not tell its padding. nullopt: not measured.
+std::optional<double> useful_rate(const Metrics&);
+
 // The keys of the metrics that have a better and a worse, separated by commas.
 std::string ranked_metrics();
 

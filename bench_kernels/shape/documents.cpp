@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -89,33 +90,39 @@ DocumentCounts without_documents(const Trial& t, i64 rows) {
           t.micro_batch_size};
 }
 
-// A plan asks this several times for each of many trials that differ in other axes.
-class LastCounts {
+// A plan asks this several times for each of many trials that differ in other axes, or in turn in these.
+class LatestCounts {
  public:
   DocumentCounts of(const Trial& t, i64 rows) {
     if (t.lengths.empty() || documents_objection(t)) return without_documents(t, rows);
-    Key key{t.lengths, t.packing, t.seq_len, rows, t.micro_batch_size, t.spec.sliding_window.value_or(0)};
-    if (key != key_) counts_ = counted(t, rows), key_ = std::move(key);
-    return counts_;
+    const Key key{t.lengths, t.packing,          t.seq_len,
+                  rows,      t.micro_batch_size, t.spec.sliding_window.value_or(0)};
+    if (const auto known = counts_.find(key); known != counts_.end()) return known->second;
+    if (counts_.size() >= kMostKept) counts_.clear();
+    return counts_.emplace(key, counted(t, rows)).first->second;
   }
 
  private:
+  static constexpr std::size_t kMostKept = 64;
   using Key = std::tuple<std::string, bool, i64, i64, i64, i64>;
-  Key key_;
-  DocumentCounts counts_;
+  std::map<Key, DocumentCounts> counts_;
 };
 
 }  // namespace
 
 DocumentCounts document_counts(const Trial& t) {
-  thread_local LastCounts last;
-  return last.of(t, t.dp * t.grad_accum * t.micro_batch_size);
+  thread_local LatestCounts latest;
+  return latest.of(t, t.dp * t.grad_accum * t.micro_batch_size);
 }
 
 DocumentCounts run_document_counts(const Trial& t) {
-  thread_local LastCounts last;
+  thread_local LatestCounts latest;
   const i64 windows = std::clamp<i64>(kRunTokens / (t.seq_len * kPackedRows), 1, kCountedRows / kPackedRows);
-  return last.of(t, t.packing ? windows * kPackedRows : kCountedRows);
+  return latest.of(t, t.packing ? windows * kPackedRows : kCountedRows);
+}
+
+double useful_share(const Trial& t) {
+  return t.workload == Workload::kCommand ? 1 : run_document_counts(t).useful_fraction();
 }
 
 double keys_per_token(const Trial& t) {

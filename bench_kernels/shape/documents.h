@@ -48,6 +48,9 @@ DocumentCounts document_counts(const Trial&);
 // kPackedRows that are filled together.
 DocumentCounts run_document_counts(const Trial&);
 
+// Share of a run's tokens that are of documents; 1 of a command, which pads and packs as it likes.
+double useful_share(const Trial&);
+
 // Keys that a token of the step's batch meets in attention, causality aside: seq_len, of packed documents their own
 // tokens, and in layers with a window at most so many as it has; the mean over layers.
 double keys_per_token(const Trial&);

@@ -47,10 +47,11 @@ void TextOverlap::add(std::span<const i64> predicted, std::span<const i64> refer
     std::ranges::set_intersection(mine, theirs, std::back_inserter(both));
     runs_[n - 1] += static_cast<i64>(mine.size()), right_[n - 1] += static_cast<i64>(both.size());
   }
-  ++sequences_;
   const auto tokens = static_cast<double>(predicted.size() + reference.size());
+  const auto weight = static_cast<double>(reference.size());
   if (tokens > 0)
-    rouge_l_ += 2 * static_cast<double>(longest_common_subsequence(predicted, reference, stop)) / tokens;
+    rouge_l_ +=
+        weight * 2 * static_cast<double>(longest_common_subsequence(predicted, reference, stop)) / tokens;
 }
 
 double TextOverlap::bleu() const {
@@ -65,7 +66,7 @@ double TextOverlap::bleu() const {
 }
 
 double TextOverlap::rouge_l() const {
-  return sequences_ == 0 ? 0 : rouge_l_ / static_cast<double>(sequences_);
+  return reference_ == 0 ? 0 : rouge_l_ / static_cast<double>(reference_);
 }
 
 }  // namespace sweep::shape

@@ -18,13 +18,13 @@ class TextOverlap {
   // From 0 to 1. BLEU: the geometric mean over the lengths of runs that there are, of the share of predicted runs that
   // the reference has as often, times the brevity penalty; 0 if no run of one length is right.
   double bleu() const;
-  double rouge_l() const;  // mean over sequences
+  double rouge_l() const;  // mean over sequences, each weighted by the tokens of its reference
 
  private:
   static constexpr std::size_t kLongestRun = 4;
   std::array<i64, kLongestRun> right_{}, runs_{};  // of 1, 2, ... tokens
-  i64 predicted_ = 0, reference_ = 0, sequences_ = 0;
-  double rouge_l_ = 0;  // sum
+  i64 predicted_ = 0, reference_ = 0;
+  double rouge_l_ = 0;  // sum, weighted
 };
 
 // Length of the longest common subsequence; any number once stop is true.

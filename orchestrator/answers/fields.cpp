@@ -257,8 +257,16 @@ std::string_view short_name(std::string_view axis) {
   return axis;
 }
 
-bool has_padding(const Metrics& m) {
-  return m.useful_fraction && *m.useful_fraction < 1;
+bool any_padding(std::span<const ResultRow> rows) {
+  return std::ranges::any_of(rows, has_padding, &ResultRow::metrics);
+}
+
+std::optional<std::string_view> run_cost_column(std::span<const ResultRow> rows) {
+  const auto costs_more = [](const ResultRow& row) {
+    return row.metrics.run_cost_per_mt && row.metrics.run_cost_per_mt != row.metrics.cost_per_mt;
+  };
+  if (std::ranges::none_of(rows, costs_more)) return std::nullopt;
+  return any_padding(rows) ? "useful_run_cost_per_mt" : "run_cost_per_mt";
 }
 
 std::string layout(const ResultRow& row, std::span<const Field> shown) {

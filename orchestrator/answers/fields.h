@@ -62,8 +62,11 @@ struct Indexed {
 Indexed index_of(std::span<const ResultRow> rows, const Field& field);
 Indexed index_of(std::span<const ResultRow* const> rows, const Field& field);
 
-// Whether some of its tokens are padding: then what counts useful tokens is another number than what counts all.
-bool has_padding(const Metrics&);
+// Whether one of them has padding: then answers rank by useful tokens.
+bool any_padding(std::span<const ResultRow>);
+// What a run costs with its checkpoints and evaluations: run_cost_per_mt, of rows with padding its useful form; nullopt: no
+// row has any of these and a cost.
+std::optional<std::string_view> run_cost_column(std::span<const ResultRow>);
 
 // The layout in short, of the axes named: "DP8 TP4 GAS16 MBS2 Z1".
 std::string layout(const ResultRow&, std::span<const Field> shown);

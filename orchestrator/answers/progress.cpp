@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/time.h"
+#include "orchestrator/answers/format.h"
 #include "orchestrator/answers/json_values.h"
 #include "orchestrator/answers/tables/shortcuts.h"
 #include "schema/codec.h"
@@ -50,12 +51,19 @@ nlohmann::json outcomes_json(const store::Progress& counts) {
   return out;
 }
 
-nlohmann::json best_so_far_json(const std::optional<ResultRow>& best) {
-  if (!best || !best->metrics.tokens_per_s_gpu) return nullptr;
-  return {{"trial", best->trial_id},
-          {"metric", "tokens_per_s_gpu"},
-          {"value", *best->metrics.tokens_per_s_gpu},
-          {"configuration", to_json(best->trial)}};
+// nullopt: there is none.
+std::optional<double> value_of_best(const Progress& of) {
+  const Column* column = of.best ? find_column(of.best_by) : nullptr;
+  return column ? number(column->get(*of.best)) : std::nullopt;
+}
+
+nlohmann::json best_so_far_json(const Progress& of) {
+  const auto value = value_of_best(of);
+  if (!value) return nullptr;
+  return {{"trial", of.best->trial_id},
+          {"metric", of.best_by},
+          {"value", *value},
+          {"configuration", to_json(of.best->trial)}};
 }
 
 }  // namespace
@@ -93,9 +101,8 @@ StatusView status_view(const Progress& of, std::span<const Field> shown) {
   view.total = of.counts.total, view.pending = of.counts.pending, view.running = of.counts.running;
   view.by_outcome = of.counts.by_outcome;
   view.elapsed_s = of.elapsed_s, view.left_s = of.left_s;
-  if (of.best && of.best->metrics.tokens_per_s_gpu)
-    view.best = StatusView::Best{"tokens_per_s_gpu", *of.best->metrics.tokens_per_s_gpu,
-                                 setting_text(*of.best, shown), of.best->trial_id};
+  if (const auto value = value_of_best(of))
+    view.best = StatusView::Best{of.best_by, *value, setting_text(*of.best, shown), of.best->trial_id};
   return view;
 }
 
@@ -152,7 +159,7 @@ nlohmann::json progress_json(const Progress& of, const RunDetails& details,
        {"retired", of.counts.retired},
        {"outcomes", outcomes_json(of.counts)},
        {"predicted_seconds_left", or_null(of.left_s)},
-       {"best", best_so_far_json(of.best)},
+       {"best", best_so_far_json(of)},
        {"run_by", holder},
        {"allocations", allocations},
        {"attempts_running", running},

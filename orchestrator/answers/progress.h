@@ -16,8 +16,9 @@ namespace sweep::answers {
 struct Progress {
   store::SweepRow sweep;
   store::Progress counts;
-  std::optional<ResultRow> best;            // the best by tokens per second and rank
+  std::optional<ResultRow> best;
   std::optional<double> elapsed_s, left_s;  // nullopt: not known
+  std::string best_by = {};                 // the metric that the best is the best by
 };
 
 // An allocation that has not ended.

@@ -10,6 +10,7 @@
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/interop/trainer_config.h"
+#include "schema/ranking.h"
 #include "schema/rehearsal.h"
 #include "schema/sweep_options.h"
 
@@ -98,7 +99,7 @@ int best(Io& io, const BestCommand& o) {
   store::Store& store = *opened->store;
   const auto columns = store.result_columns(opened->sweep.id, answers::best_columns_with_axes(options));
   if (!columns) return refuse(io, columns.error());
-  if (o.metric.empty()) options.metric = answers::usual_metric(*columns);
+  if (o.metric.empty()) options.metric = usual_metric(*columns);
   const auto differ = answers::varying(*columns);
   if (o.by.empty()) options.group_by = answers::comparable_groups(differ);
   if (o.metric.empty() && options.metric == "step_ms" &&

@@ -39,7 +39,8 @@ void add_choose(Registry r) {
                                  "deadline, the fastest within a budget");
   auto o = std::make_shared<ChooseCommand>();
   c->add_option("GRID", o->grid, "a grid with hardware, nodes and layouts as axes")->required();
-  c->add_option("--tokens", o->request.tokens, "tokens that the run trains on, such as 1e12")
+  c->add_option("--tokens", o->request.tokens,
+                "tokens that the run trains on, such as 1e12; padding is none of them")
       ->required()
       ->check(above_zero());
   c->add_option("--days", o->request.days, "it must be done within so many days")->check(above_zero());

@@ -16,13 +16,14 @@
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
 #include "schema/codec.h"
+#include "schema/ranking.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {
 
 struct CompareCommand {
-  std::string db = "sweep.db", a, b, fail_on;
+  std::string db = "sweep.db", a, b, fail_on, metric;
   std::vector<std::string> more, only_a, only_b, trials;
   answers::CompareOptions options;
   TransferCommand transfer;
@@ -165,6 +166,7 @@ Expected<void> show_comparison(Io& io, const CompareCommand& o, std::span<const 
 
 int compare_sweeps(Io& io, CompareCommand o) {
   if (const auto wrong = wrong_in(o)) return refuse(io, *wrong);
+  if (!o.metric.empty()) o.options.metric = o.metric;
   if (!o.trials.empty()) return compare_trials(io, o);
   if (!o.fail_on.empty()) {
     const auto share = answers::parse_share(o.fail_on, "regression");
@@ -174,7 +176,9 @@ int compare_sweeps(Io& io, CompareCommand o) {
   const auto sides = read_sides(o);
   if (!sides) return refuse(io, sides.error());
   if (o.transfer.wanted) {
-    o.transfer.json = o.json, o.transfer.csv = o.csv, o.transfer.options.metric = o.options.metric;
+    const answers::SweepRows both[] = {(*sides)[0].rows, (*sides)[1].rows};
+    o.transfer.json = o.json, o.transfer.csv = o.csv;
+    o.transfer.options.metric = o.metric.empty() ? usual_metric(both) : o.metric;
     return print_transfer(io, (*sides)[0], (*sides)[1], o.transfer);
   }
   for (std::size_t i = 1; i < sides->size(); ++i)
@@ -206,7 +210,8 @@ void add_compare(Registry r) {
       ->envname("SWEEP_DB")
       ->capture_default_str()
       ->type_name("FILE");
-  c->add_option("--metric", o->options.metric, "what to compare")->capture_default_str();
+  c->add_option("--metric", o->metric,
+                "what to compare; absent: tokens_per_s_gpu, of --transfer what `best` ranks by");
   c->add_option("--fail-on-regression", o->fail_on,
                 "exit 3 when a configuration is significantly worse by at least this share (5% or 0.05), or "
                 "no longer ok");

@@ -7,6 +7,7 @@
 
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/statistics/statistics.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
@@ -37,14 +38,14 @@ int answer(Io& io, const driver::ConfirmReport& report, const ConfirmCommand& o)
   return found.holds ? kAnswered : kUnanswered;
 }
 
-int confirm(Io& io, const ConfirmCommand& o) {
-  const auto& metric = o.request.metric;
-  if (!driver::follows_from_step_time(metric))
+int confirm(Io& io, ConfirmCommand o) {
+  driver::ConfirmRequest& request = o.request;
+  if (!request.metric.empty() && answers::follows_step(request.metric) == answers::FollowsStep::kNot)
     return refuse(
         io, {fmt::format(
                 "--metric {}: only what follows from the step time can be confirmed: step_ms, tokens_per_s, "
-                "tokens_per_s_gpu, tflops_gpu, mfu, hfu, mt_per_hour or cost_per_mt",
-                metric)});
+                "tokens_per_s_gpu, tflops_gpu, mfu, hfu, mt_per_hour, cost_per_mt or a useful_ one of these",
+                request.metric)});
   auto opened = open_sweep(o.where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
   const auto sweep = driver::confirmed_sweep(*opened->store, std::move(opened->sweep));
@@ -61,14 +62,18 @@ int confirm(Io& io, const ConfirmCommand& o) {
   if (*holder)
     return refuse(io, {fmt::format("sweep '{}': {}; its best are not known yet", sweep->name,
                                    driver::standing_text(**holder))});
-  const auto best = opened->store->best(sweep->id, metric, o.top);
+  if (request.metric.empty()) {
+    auto usual = opened->store->usual_metric(sweep->id);
+    if (!usual) return refuse(io, usual.error());
+    request.metric = std::move(*usual);
+  }
+  const auto best = opened->store->best(sweep->id, request.metric, o.top);
   if (!best) return refuse(io, best.error());
   if (best->empty()) {
     io.err << fmt::format("sweep '{}' has no ok result with {}: there is nothing to confirm\n", sweep->name,
-                          metric);
+                          request.metric);
     return o.json ? answer(io, {}, o) : kUnanswered;
   }
-  driver::ConfirmRequest request = o.request;
   if (best->front().trial.workload == Workload::kCommand)
     request.repeats = 1;  // a command's steps run once an attempt
   driver::SweepDriver driver(std::move(opened->store), o.where.db);
@@ -86,8 +91,8 @@ void add_confirm(Registry r) {
   add_sweep(*c, o->where);
   add_db(*c, o->where);
   c->add_option("--top", o->top, "how many of the best")->check(CLI::Range(1, 100))->capture_default_str();
-  c->add_option("--metric", o->request.metric, "what makes one the best; it must follow from the step time")
-      ->capture_default_str();
+  c->add_option("--metric", o->request.metric,
+                "what makes one the best; it must follow from the step time; absent: as for `best`");
   c->add_option("--allocations", o->request.allocations, "allocations in which each is measured")
       ->check(CLI::Range(3, 1000))
       ->capture_default_str();

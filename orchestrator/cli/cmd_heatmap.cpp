@@ -10,11 +10,11 @@
 #include "orchestrator/answers/charts/png.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/rehearsed.h"
-#include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/statistics/filter.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/heatmap_options.h"
 #include "orchestrator/export/csv.h"
+#include "schema/ranking.h"
 
 namespace sweep::cli {
 namespace {
@@ -49,7 +49,7 @@ int draw(Io& io, const HeatmapCommand& o) {
   if (!rows) return refuse(io, rows.error());
   auto options = o.options;
   if (options.title.empty()) options.title = opened->sweep.name;
-  if (options.value.empty()) options.value = answers::usual_metric(*rows);
+  if (options.value.empty()) options.value = usual_metric(*rows);
   options.question = opened->sweep.question;
   for (const auto& request : o.only) options.chosen.push_back(request.substr(0, request.find('=')));
   const auto map = answers::heatmap(*rows, options);

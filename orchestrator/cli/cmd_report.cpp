@@ -13,6 +13,7 @@
 #include "orchestrator/cli/compare_sides.h"
 #include "orchestrator/cli/page_stamp.h"
 #include "orchestrator/interop/trainer_config.h"
+#include "schema/ranking.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {
@@ -51,7 +52,7 @@ int write_report(Io& io, const ReportCommand& o) {
   const PageStamp stamp = page_stamp();
   in.made_at = stamp.at, in.version = stamp.version;
   in.rows = *rows;
-  if (in.metric.empty()) in.metric = answers::usual_metric(*rows);
+  if (in.metric.empty()) in.metric = usual_metric(*rows);
   in.environments = std::move(*environments);
   const auto shortcuts = opened->store->shortcuts(opened->sweep.id);
   if (!shortcuts) return refuse(io, shortcuts.error());

@@ -14,13 +14,13 @@
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/pages/sweeps_page.h"
 #include "orchestrator/answers/pages/trial_page.h"
-#include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/heatmap_options.h"
 #include "orchestrator/cli/page_stamp.h"
 #include "orchestrator/cli/status_board.h"
 #include "orchestrator/cli/sweeps_table.h"
 #include "orchestrator/serve/server.h"
+#include "schema/ranking.h"
 
 namespace sweep::cli {
 namespace {
@@ -53,7 +53,7 @@ class LivePage {
     const auto rows = opened_.store->results(opened_.sweep.id);
     if (!rows) return tl::unexpected<Error>(rows.error());
     auto options = options_;
-    if (options.value.empty()) options.value = answers::usual_metric(*rows);
+    if (options.value.empty()) options.value = usual_metric(*rows);
     const auto map = answers::heatmap(*rows, options);
     if (!map) return tl::unexpected<Error>(map.error());
     options_.rows = map->rows.name(), options_.cols = map->cols.name();  // the page keeps its axes

@@ -10,6 +10,7 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/export/csv.h"
 #include "orchestrator/export/json.h"
+#include "schema/ranking.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {
@@ -25,14 +26,17 @@ struct TableCommand {
 int print_table(Io& io, const TableCommand& o) {
   if (o.options.epoch_tokens && !(*o.options.epoch_tokens > 0))
     return refuse(io, {"--epoch-tokens wants a number of tokens above 0"});
-  if (const auto metric = answers::resolve_ranked(o.options.metric); !metric)
-    return refuse(io, metric.error());
+  answers::SourceTableOptions options = o.options;
+  if (!options.metric.empty())
+    if (const auto metric = answers::resolve_ranked(options.metric); !metric)
+      return refuse(io, metric.error());
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
   const auto rows = opened->store->results(opened->sweep.id);
   if (!rows) return refuse(io, rows.error());
   const bool rehearsed = is_rehearsal(opened->sweep.name);
-  auto answer = answers::source_table(*answers::source_table_from(o.kind), *rows, o.options);
+  if (options.metric.empty()) options.metric = usual_metric(*rows);
+  auto answer = answers::source_table(*answers::source_table_from(o.kind), *rows, options);
   if (rehearsed && (o.json || o.csv)) answers::mark_rehearsed(answer.table);
   std::ostringstream text;
   Expected<void> written;
@@ -74,8 +78,8 @@ void add_table(Registry r) {
   add_db(*c, o->where);
   c->add_option("--epoch-tokens", o->options.epoch_tokens,
                 "max-batch: tokens of an epoch; adds the time one takes");
-  c->add_option("--metric", o->options.metric,
-                "stages: the metric that they are compared by (tokens_per_s_gpu)");
+  c->add_option("--metric", o->options.metric = {},
+                "stages: the metric that they are compared by; absent: as for `best`");
   auto* json = c->add_flag("--json", o->json, "as a JSON array of objects, values as stored");
   auto* csv = c->add_flag("--csv", o->csv, "as CSV, values as stored");
   auto* markdown = c->add_flag("--markdown", o->markdown, "as a Markdown table");

@@ -17,11 +17,11 @@ namespace sweep::cli {
 // Checks of numbers: above 0; 0 or more.
 CLI::Validator above_zero();
 CLI::Validator not_negative();
-// Help of an option that names the metric of an answer (answers::usual_metric).
+// Help of an option that names the metric of an answer (usual_metric).
 inline constexpr const char* kUsualMetric =
-    "metric that is shown and decides which configuration is best; absent: tokens_per_s_gpu, or step_ms "
-    "where results tell "
-    "step times alone";
+    "metric that is shown and decides which configuration is best; absent: tokens_per_s_gpu, "
+    "useful_tokens_per_s_gpu "
+    "where results have padding, or step_ms where they tell step times alone";
 inline constexpr int kAnswered = 0, kUnanswered = 1, kBadInput = 2, kRegression = 3, kExitDiskFull = 4,
                      kInterrupted = 130;
 // The same for people: help, the manual page and README.md.

@@ -34,8 +34,12 @@ Size terminal_size(const Io& io) {
 }  // namespace
 
 answers::Progress progress_of(const store::SweepRow& sweep, const run::Snapshot& shot) {
-  return {sweep, shot.counts, shot.best, shot.elapsed_s > 0 ? std::optional(shot.elapsed_s) : std::nullopt,
-          driver::seconds_of_all(sweep, shot)};
+  return {sweep,
+          shot.counts,
+          shot.best,
+          shot.elapsed_s > 0 ? std::optional(shot.elapsed_s) : std::nullopt,
+          driver::seconds_of_all(sweep, shot),
+          shot.best_by};
 }
 
 Expected<answers::RunDetails> details_of(store::Store& store, const store::SweepRow& sweep, i64 events) {

@@ -2,22 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <map>
 
 #include "base/quantiles.h"
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/statistics/statistics.h"
 #include "orchestrator/metrics/steps.h"
 
 namespace sweep::driver {
 namespace {
-
-constexpr std::array<std::string_view, 8> kPerTime = {
-    "tokens_per_s", "tokens_per_s_gpu", "tflops_gpu",          "mfu",
-    "hfu",          "mt_per_hour",      "useful_tokens_per_s", "useful_mfu"};
-constexpr std::array<std::string_view, 3> kTimes = {"step_ms", "cost_per_mt", "useful_cost_per_mt"};
 
 std::optional<double> value_of(const Metrics& metrics, const std::string& metric) {
   ResultRow row;
@@ -45,18 +39,13 @@ Expected<std::vector<double>> repeat_values(store::Store& store, const store::At
   if (!stored) return tl::unexpected(stored.error());
   std::vector<double> out;
   if (!value || !metrics.step_ms || *value <= 0) return out;
-  const bool per_time = std::find(kPerTime.begin(), kPerTime.end(), metric) != kPerTime.end();
+  const bool per_time = answers::follows_step(metric) == answers::FollowsStep::kInversely;
   for (const double median : repeat_medians(stored->records, attempt.attempt.trial))
     out.push_back(per_time ? *value * *metrics.step_ms / median : *value * median / *metrics.step_ms);
   return out;
 }
 
 }  // namespace
-
-bool follows_from_step_time(const std::string& metric) {
-  return std::find(kPerTime.begin(), kPerTime.end(), metric) != kPerTime.end() ||
-         std::find(kTimes.begin(), kTimes.end(), metric) != kTimes.end();
-}
 
 Expected<std::vector<answers::Remeasured>> remeasured(store::Store& store, i64 confirming,
                                                       std::span<const ResultRow> best,

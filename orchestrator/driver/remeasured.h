@@ -9,9 +9,6 @@
 
 namespace sweep::driver {
 
-// True of metrics that are proportional to the step time or to its inverse.
-bool follows_from_step_time(const std::string& metric);
-
 // For each row of `best`, in that order: its ok attempts in sweep `confirming` that were measured by this
 // plan.
 Expected<std::vector<answers::Remeasured>> remeasured(store::Store&, i64 confirming,

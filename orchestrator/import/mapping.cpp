@@ -46,6 +46,7 @@ constexpr std::string_view kOurs[] = {"tflops_gpu",
                                       "price_date",
                                       "useful_mfu",
                                       "useful_tokens_per_s",
+                                      "useful_tokens_per_s_gpu",
                                       "useful_cost_per_mt"};
 
 std::string fields_like(std::string_view name) {

@@ -67,6 +67,8 @@ void add_around(Metrics& m, const Trial& t, std::span<const RankRecord> records)
   const double share = *m.step_ms / std::max(*m.step_ms + more, written);
   m.run_tokens_per_s = *m.tokens_per_s * share;
   if (m.cost_per_mt) m.run_cost_per_mt = *m.cost_per_mt / share;
+  if (m.useful_tokens_per_s) m.useful_run_tokens_per_s = *m.useful_tokens_per_s * share;
+  if (m.useful_cost_per_mt) m.useful_run_cost_per_mt = *m.useful_cost_per_mt / share;
 }
 
 }  // namespace sweep::metrics

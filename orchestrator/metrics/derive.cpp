@@ -70,7 +70,10 @@ void follow_rate(Metrics& m, const Trial& t) {
   if (!m.tokens_per_s || t.world() < 1) return;
   m.tokens_per_s_gpu = *m.tokens_per_s / real(t.world());
   m.mt_per_hour = *m.tokens_per_s * 3600 / 1e6;
-  if (m.useful_fraction) m.useful_tokens_per_s = *m.tokens_per_s * *m.useful_fraction;
+  if (m.useful_fraction) {
+    m.useful_tokens_per_s = *m.tokens_per_s * *m.useful_fraction;
+    m.useful_tokens_per_s_gpu = *m.tokens_per_s_gpu * *m.useful_fraction;
+  }
   if (!m.usd_per_node_hour && hardware && hardware->price)
     m.usd_per_node_hour = hardware->price->usd_per_node_hour;
   if (const auto price =

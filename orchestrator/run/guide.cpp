@@ -10,6 +10,7 @@
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/run/run_context.h"
 #include "schema/audit.h"
+#include "schema/ranking.h"
 
 namespace sweep::run {
 namespace {
@@ -59,9 +60,9 @@ Expected<std::vector<std::string>> store_ruled_out(const RunContext& context,
   return out;
 }
 
-// The rate is tokens per second and rank; for a program that reports step times alone, steps per second.
+// The rate is useful tokens per second and rank; for a program that reports step times alone, steps per second.
 double rate_of(const Metrics& m) {
-  if (m.tokens_per_s_gpu) return *m.tokens_per_s_gpu;
+  if (const auto rate = useful_rate(m)) return *rate;
   return m.step_ms && *m.step_ms > 0 ? 1e3 / *m.step_ms : 0;
 }
 

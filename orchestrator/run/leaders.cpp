@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "orchestrator/search/candidate.h"
+
 namespace sweep::run {
 namespace {
 
@@ -34,13 +36,13 @@ Expected<std::optional<double>> Leaders::bound_for(const Trial& trial) {
   if (!read_) SWEEP_TRY(read());
   const auto leader = rates_.find(question_of(trial));
   if (leader == rates_.end()) return std::optional<double>();
-  return std::optional(1e3 * tokens_of_a_rank(trial) / leader->second);
+  return std::optional(1e3 * search::useful_tokens_of_a_rank(trial) / leader->second);
 }
 
 void Leaders::add(const Trial& trial, Outcome outcome, const Metrics& m) {
   if (outcome != Outcome::kOk || m.steps_saved || !m.step_ms_ci_high || *m.step_ms_ci_high <= 0) return;
   if (!counts_as_its_axes(trial, m)) return;
-  const double rate = 1e3 * tokens_of_a_rank(trial) / *m.step_ms_ci_high;
+  const double rate = 1e3 * search::useful_tokens_of_a_rank(trial) / *m.step_ms_ci_high;
   double& best = rates_[question_of(trial)];
   best = std::max(best, rate);
 }

@@ -1,6 +1,6 @@
 // Leaders: of a sweep whose trials stop early, the step time that the best result so far allows each other
 // trial. Trials are compared as `best` compares them, within one model, hardware and sequence length, by the
-// tokens that a rank processes in a second.
+// useful tokens that a rank processes in a second.
 #pragma once
 #include <map>
 #include <optional>
@@ -26,7 +26,7 @@ class Leaders {
 
   const RunContext& context_;
   bool read_ = false;
-  // Tokens per second and rank at the slow end of the leader's confidence interval.
+  // Useful tokens per second and rank at the slow end of the leader's confidence interval.
   std::map<Question, double> rates_;
 };
 

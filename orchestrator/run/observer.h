@@ -13,8 +13,9 @@ struct Snapshot {
   store::Progress counts;
   double elapsed_s = 0;
   std::optional<double> seconds_left;
-  // The best by tokens per second and rank.
+  // The best by the metric that results are ranked by where nobody names one.
   std::optional<ResultRow> best;
+  std::string best_by;
 };
 
 class Observer {

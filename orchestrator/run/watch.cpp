@@ -23,7 +23,8 @@ Expected<Snapshot> take_snapshot(store::Store& store, i64 sweep, double elapsed_
   const auto work = store.workload(sweep);
   if (!work) return tl::unexpected(work.error());
   shot.seconds_left = seconds_left(*work);
-  auto best = store.best(sweep, "tokens_per_s_gpu", 1);
+  if (auto metric = store.usual_metric(sweep)) shot.best_by = std::move(*metric);
+  auto best = store.best(sweep, shot.best_by, 1);
   if (best && !best->empty()) shot.best = std::move(best->front());
   return shot;
 }

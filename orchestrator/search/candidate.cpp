@@ -3,6 +3,7 @@
 #include <functional>
 #include <numeric>
 
+#include "bench_kernels/shape/documents.h"
 #include "orchestrator/search/chooser.h"
 
 namespace sweep::search {
@@ -32,13 +33,17 @@ i64 most_of(std::span<const Candidate> all, const Group& group, const Strategy& 
 
 }  // namespace
 
+double useful_tokens_of_a_rank(const Trial& t) {
+  const double tokens = static_cast<double>(t.global_batch_size) * static_cast<double>(t.seq_len);
+  return shape::useful_share(t) * tokens / static_cast<double>(t.world());
+}
+
 Candidate candidate_of(const PlanEntry& entry, std::optional<double> memory_share) {
   Candidate out;
   const Trial& t = entry.trial;
   out.trial = &t, out.id = entry.id, out.predicted_bytes = entry.predicted.bytes;
   if (entry.predicted.step_ms && *entry.predicted.step_ms > 0) {
-    const double tokens = static_cast<double>(t.global_batch_size) * static_cast<double>(t.seq_len);
-    out.predicted_rate = 1e3 * tokens / *entry.predicted.step_ms / static_cast<double>(t.world());
+    out.predicted_rate = 1e3 * useful_tokens_of_a_rank(t) / *entry.predicted.step_ms;
   }
   if (memory_share) out.fit_chance = chance_to_fit(*memory_share, 1);
   return out;

@@ -37,12 +37,15 @@ struct Known {
 struct Candidate : Known {
   const Trial* trial = nullptr;
   std::string_view id{};
-  // Tokens per second and rank; nullopt: nothing is predicted.
+  // Useful tokens per second and rank; nullopt: nothing is predicted.
   std::optional<double> predicted_rate{};
   std::optional<i64> predicted_bytes{};
   // How likely it is that it fits, by the plan's prediction.
   double fit_chance = kUnknownFit;
 };
+
+// Tokens that a rank processes in a step, without padding as far as the trial tells it.
+double useful_tokens_of_a_rank(const Trial&);
 
 // A candidate by the plan alone: nothing is known yet of its run.
 Candidate candidate_of(const PlanEntry&, std::optional<double> memory_share);

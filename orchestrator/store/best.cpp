@@ -38,4 +38,10 @@ Expected<std::vector<ResultRow>> Answers::best(i64 sweep, const std::string& met
   return results_of(entries);
 }
 
+Expected<std::string> Answers::usual_metric(i64 sweep) {
+  const auto columns = result_columns(sweep, {{}, {kUsualMetricColumns.begin(), kUsualMetricColumns.end()}});
+  if (!columns) return tl::unexpected<Error>(columns.error());
+  return sweep::usual_metric(*columns);
+}
+
 }  // namespace sweep::store

@@ -10,9 +10,10 @@ FROM results
 GROUP BY 1, 2
 ORDER BY 1, 3 DESC)"},
     {"best", "the fastest configuration of each model and node count",
-     R"(SELECT sweep, model, nodes, tokens_per_s_gpu, mfu, dp, tp, pp, cp, zero, micro_batch_size, grad_accum, trial
-FROM (SELECT *, row_number() OVER (PARTITION BY sweep, model, nodes ORDER BY tokens_per_s_gpu DESC, trial) AS place
-      FROM results WHERE outcome = 'ok')
+     R"(SELECT sweep, model, nodes, tokens_per_s_gpu, useful AS useful_tokens_per_s_gpu, mfu, dp, tp, pp, cp, zero,
+       micro_batch_size, grad_accum, trial
+FROM (SELECT *, row_number() OVER (PARTITION BY sweep, model, nodes ORDER BY useful DESC, trial) AS place
+      FROM (SELECT *, tokens_per_s_gpu * coalesce(useful_fraction, 1) AS useful FROM results WHERE outcome = 'ok'))
 WHERE place = 1
 ORDER BY 1, 2, 3)"},
     {"reasons", "why trials did not end ok, the frequent reasons first",

@@ -29,7 +29,8 @@ def best(sweep: str | None = None, *, by: str | None = None, metric: str | None 
     """The best configuration of each group, with those that are tied with it, as `sweep best --json` says it.
 
     sweep: its name; None: the latest that was measured. by: axes that make groups, as "nodes" or "tp,pp". metric: what
-    decides; None: tokens_per_s_gpu (tokens a second and GPU), of which more is better.
+    decides; None: tokens_per_s_gpu (tokens a second and GPU), of which more is better, or
+    useful_tokens_per_s_gpu where results have padding.
     """
     return ask("best", *_of(sweep), db=database(db), by=by, metric=metric)
 
@@ -73,7 +74,7 @@ def _page(command: str, sweep: str | None, **options: object) -> Page:
 def heatmap(sweep: str | None = None, *, rows: str | None = None, cols: str | None = None, value: str | None = None,
             db: Path | None = None) -> Page:
     """Two axes and one metric, with the best configuration of every cell. None: the two axes that matter most, and
-    tokens_per_s_gpu (tokens a second and GPU)."""
+    the metric that best() takes."""
     return _page("heatmap", sweep, db=database(db), rows=rows, cols=cols, value=value)
 
 

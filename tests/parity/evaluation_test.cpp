@@ -127,5 +127,14 @@ TEST(Evaluations, TextMetricsAreThoseOfOneRank) {
   }
 }
 
+// Each sequence counts by its tokens, whichever rank has it.
+TEST(Evaluations, RougeLOfUnequalSequencesIsThatOfOneRank) {
+  Trial alone = with_evaluation(1, 1, 1, 1), split = with_evaluation(2, 1, 1, 1);
+  for (Trial* t : {&alone, &split}) t->eval_metrics = EvalMetrics::kNgram, t->lengths = "uniform 3 9";
+  const Evaluated one = evaluated(alone, true, 12);
+  EXPECT_GT(one.rouge_l, 0);
+  EXPECT_NEAR(evaluated(split, true, 12).rouge_l, one.rouge_l, 1e-9);
+}
+
 }  // namespace
 }  // namespace sweep::testing

@@ -38,6 +38,12 @@ void read_experts(ConfigReader& r, ModelSpec& m, const ExpertDefaults& d) {
       d.chosen > 0 ? r.integer("num_experts_per_tok").value_or(d.chosen) : r.required("num_experts_per_tok");
   m.intermediate_size = r.integer("moe_intermediate_size").value_or(d.width);
   m.dense_layers = r.integer("first_k_dense_replace").value_or(d.dense);
+  if (m.dense_layers < 0 || m.dense_layers >= m.layers)
+    r.refuse(
+        ErrorKind::kInvalidValue, "first_k_dense_replace",
+        fmt::format("first_k_dense_replace = {} is outside 0 .. {}: at least one of {} num_hidden_layers "
+                    "must have experts",
+                    m.dense_layers, std::max<i64>(0, m.layers - 1), m.layers));
   m.routed_scaling = r.number("routed_scaling_factor").value_or(d.scaling);
   m.expert_groups = r.integer("n_group").value_or(d.groups);
   m.groups_per_token = r.integer("topk_group").value_or(d.groups_per_token);

@@ -119,13 +119,15 @@ Table answer_table(const ReportInput& in, std::span<const BestOfGroup> groups, c
   return table;
 }
 
-// One way to be best, for the table of costs.
+// One way to be best, for the table of costs: by all tokens, and where some are padding by the others.
 struct Pick {
   const char* what;
   const char* metric;
+  const char* useful;
 };
-constexpr Pick kPicks[] = {
-    {"fastest job", "tokens_per_s"}, {"fastest per GPU", "tokens_per_s_gpu"}, {"cheapest", "cost_per_mt"}};
+constexpr Pick kPicks[] = {{"fastest job", "tokens_per_s", "useful_tokens_per_s"},
+                           {"fastest per GPU", "tokens_per_s_gpu", "useful_tokens_per_s_gpu"},
+                           {"cheapest", "cost_per_mt", "useful_cost_per_mt"}};
 
 const ResultRow* pick(std::span<const ResultRow* const> rows, const std::string& metric) {
   const Column& column = *find_column(metric);
@@ -140,21 +142,34 @@ const ResultRow* pick(std::span<const ResultRow* const> rows, const std::string&
   return out;
 }
 
+// The figures of the table of costs, which all its rows have.
+struct CostFigures {
+  bool padding = false;
+  std::optional<std::string_view> run;  // the column of the cost with what is around the steps
+};
+
+std::vector<std::string> cost_heads(const CostFigures& of) {
+  const char* tokens = of.padding ? "useful tokens" : "tokens";
+  std::vector<std::string> out = {"best by", "configuration", "nodes",
+                                  fmt::format("million {} per hour", tokens),
+                                  fmt::format("USD per million {}", tokens)};
+  if (of.run) out.emplace_back("with checkpoints and evaluation");
+  for (const char* unit : {"days", "USD"}) out.push_back(fmt::format("{} for 1 T {}", unit, tokens));
+  out.emplace_back("trial");
+  return out;
+}
+
 // The cost of rows that are comparable.
-Table cost_of(std::span<const ResultRow* const> rows, std::span<const Field> differ) {
+Table cost_of(std::span<const ResultRow* const> rows, std::span<const Field> differ, const CostFigures& of) {
   Table table;
-  table.columns = {"best by",
-                   "configuration",
-                   "nodes",
-                   "million tokens per hour",
-                   "USD per million tokens",
-                   "days for 1 T tokens",
-                   "USD for 1 T tokens",
-                   "trial"};
+  table.columns = cost_heads(of);
   for (const Pick& one : kPicks) {
-    const ResultRow* row = pick(rows, one.metric);
+    const ResultRow* row = pick(rows, of.padding ? one.useful : one.metric);
     if (!row) continue;
-    const auto &speed = row->metrics.mt_per_hour, &price = row->metrics.cost_per_mt;
+    const double useful = row->metrics.useful_fraction.value_or(1);
+    auto speed = row->metrics.mt_per_hour, price = row->metrics.cost_per_mt;
+    if (speed) *speed *= useful;
+    if (price) *price /= useful;
     const auto real = [](std::optional<double> v) { return v ? Value{significant(*v)} : Value{}; };
     const auto same = std::ranges::find_if(
         table.rows, [&](const auto& line) { return line.back() == Value{row->trial_id}; });
@@ -162,9 +177,11 @@ Table cost_of(std::span<const ResultRow* const> rows, std::span<const Field> dif
       same->front() = fmt::format("{}, {}", show(same->front()), one.what);
       continue;
     }
-    table.rows.push_back({std::string(one.what), name_of(*row, differ), row->trial.nodes, real(speed),
-                          real(price), speed && *speed > 0 ? real(kTrillion / 1e6 / *speed / 24) : Value{},
-                          price ? Value{si(*price * kTrillion / 1e6)} : Value{}, row->trial_id});
+    auto& line = table.rows.emplace_back(std::vector<Value>{std::string(one.what), name_of(*row, differ),
+                                                            row->trial.nodes, real(speed), real(price)});
+    if (of.run) line.push_back(real(number(find_column(*of.run)->get(*row))));
+    line.insert(line.end(), {speed && *speed > 0 ? real(kTrillion / 1e6 / *speed / 24) : Value{},
+                             price ? Value{si(*price * kTrillion / 1e6)} : Value{}, Value{row->trial_id}});
   }
   return table;
 }
@@ -182,8 +199,9 @@ std::vector<Field> within_groups(const ReportInput& in, const BestOptions& optio
 
 std::string facts_of(const ResultRow& row, const Names& names) {
   std::string out;
-  for (const char* metric : {"tokens_per_s", "tokens_per_s_gpu", "mfu", "step_ms", "peak_allocated_bytes",
-                             "cost_per_mt", "useful_tokens_per_s", "useful_mfu", "useful_cost_per_mt"}) {
+  for (const char* metric :
+       {"tokens_per_s", "tokens_per_s_gpu", "mfu", "step_ms", "peak_allocated_bytes", "cost_per_mt",
+        "useful_tokens_per_s", "useful_tokens_per_s_gpu", "useful_mfu", "useful_cost_per_mt"}) {
     const std::string value = value_of(row, metric);
     if (value.empty() || (std::string_view(metric).starts_with("useful_") && !has_padding(row.metrics)))
       continue;
@@ -239,6 +257,7 @@ std::string answer(const ReportInput& in, std::span<const BestOfGroup> groups, c
 std::string cost(const ReportInput& in, std::span<const BestOfGroup> groups, const BestOptions& options) {
   auto differ = within_groups(in, options);
   std::erase_if(differ, [](const Field& field) { return field.name() == "nodes"; });  // a column of its own
+  const CostFigures figures{any_padding(in.rows), run_cost_column(in.rows)};
   Table all;
   std::size_t listed = 0;
   for (const BestOfGroup& group : groups) {
@@ -246,7 +265,7 @@ std::string cost(const ReportInput& in, std::span<const BestOfGroup> groups, con
     for (const ResultRow& row : in.rows) {
       if (belongs(row, group, options)) rows.push_back(&row);
     }
-    Table table = cost_of(rows, differ);
+    Table table = cost_of(rows, differ, figures);
     if (table.rows.empty() || ++listed > kListed) continue;
     if (groups.size() > 1) {
       table.columns.insert(table.columns.begin(), options.group_by.begin(), options.group_by.end());

@@ -15,6 +15,7 @@
 #include "orchestrator/answers/statistics/batch_curve.h"
 #include "orchestrator/answers/statistics/time_parts.h"
 #include "orchestrator/answers/tables/source_tables.h"
+#include "schema/ranking.h"
 
 namespace sweep::answers::parts {
 namespace {
@@ -27,8 +28,12 @@ std::string drawn(const std::string& svg) {
 
 // 0 for not measured and for what is not a number.
 double speed_of(const ResultRow& row) {
-  const double speed = row.metrics.tokens_per_s_gpu.value_or(0);
+  const double speed = useful_rate(row.metrics).value_or(0);
   return std::isfinite(speed) ? speed : 0;
+}
+
+std::string speed_unit(bool padding) {
+  return padding ? "useful tokens/s per rank" : "tokens/s per rank";
 }
 
 double memory_of(const ResultRow& row) {
@@ -38,8 +43,8 @@ double memory_of(const ResultRow& row) {
 ChartPoint memory_point(const ResultRow& row, std::span<const Field> differ, const Scale& memory) {
   const double bytes = double(*row.metrics.peak_allocated_bytes);
   return {bytes * memory.factor, speed_of(row),
-          fmt::format("{}: {} {}, {} tokens/s per rank, trial {}", name_of(row, differ), memory(bytes),
-                      memory.unit, si(speed_of(row)), row.trial_id),
+          fmt::format("{}: {} {}, {} {}, trial {}", name_of(row, differ), memory(bytes), memory.unit,
+                      si(speed_of(row)), speed_unit(has_padding(row.metrics)), row.trial_id),
           ""};
 }
 
@@ -55,7 +60,9 @@ std::string memory_chart(const std::string& model, const std::vector<const Resul
   Chart chart;
   chart.title = fmt::format("Throughput vs. memory, {}", model);
   chart.x = {.name = fmt::format("peak memory allocated, fullest rank [{}]", scale.unit)};
-  chart.y = {.name = "tokens/s per rank", .suffix = true};
+  const bool padding =
+      std::ranges::any_of(rows, [](const ResultRow* row) { return has_padding(row->metrics); });
+  chart.y = {.name = speed_unit(padding), .suffix = true};
   const auto point = [&](const ResultRow& row) { return memory_point(row, differ, scale); };
   chart.series.push_back(cloud(rows, memory_of, speed_of, point));
   ChartSeries front{.name = "Pareto front: nothing faster in as little memory", .points = {}, .step = true};
@@ -83,8 +90,8 @@ ChartSeries curve_series(const BatchCurve& curve, const std::string& name, doubl
     if (row.outcome == Outcome::kOk && speed_of(row) > 0) {
       const i64 retries = row.metrics.alloc_retries.value_or(0);
       out.points.push_back({double(point.batch), speed_of(row),
-                            fmt::format("{} batch {}: {} tokens/s per rank{}{}", name, point.batch,
-                                        si(speed_of(row)), star ? ", the star" : "",
+                            fmt::format("{} batch {}: {} {}{}{}", name, point.batch, si(speed_of(row)),
+                                        speed_unit(has_padding(row.metrics)), star ? ", the star" : "",
                                         retries > 0 ? fmt::format(", {} cudaMalloc retries", retries) : ""),
                             star ? "star" : ""});
     } else if (row.outcome == Outcome::kOom && curve.oom_at == point.batch) {
@@ -189,10 +196,11 @@ std::string scaling(const ReportInput& in) {
     for (const auto& point : curve.points) {
       if (!point.efficiency) continue;
       ticks.insert(double(point.nodes));
-      series.points.push_back({double(point.nodes), *point.efficiency,
-                               fmt::format("{} nodes: {:.1f} %, {} tokens/s per rank", point.nodes,
-                                           *point.efficiency * 100, si(speed_of(*point.best))),
-                               ""});
+      series.points.push_back(
+          {double(point.nodes), *point.efficiency,
+           fmt::format("{} nodes: {:.1f} %, {} {}", point.nodes, *point.efficiency * 100,
+                       si(speed_of(*point.best)), speed_unit(has_padding(point.best->metrics))),
+           ""});
     }
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   }
@@ -220,7 +228,7 @@ std::string batches(const ReportInput& in) {
     }
   }
   floor *= 0.85;
-  chart.y = {.name = "tokens/s per rank (not from 0)", .low = floor, .suffix = true};
+  chart.y = {.name = speed_unit(any_padding(in.rows)) + " (not from 0)", .low = floor, .suffix = true};
   std::vector<const ResultRow*> drawn_rows;
   for (std::size_t i = 0; i < std::min(kCurves, curves.size()); ++i)
     drawn_rows.push_back(curves[i].points.front().row);

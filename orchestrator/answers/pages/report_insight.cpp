@@ -26,13 +26,14 @@ std::string small(std::string_view text) {
 }
 
 double days_of(const ResultRow& row) {
-  const double rate = row.metrics.mt_per_hour.value_or(0);
+  const double rate = row.metrics.mt_per_hour.value_or(0) * row.metrics.useful_fraction.value_or(1);
   return rate > 0 ? kTokensOfJob / 1e6 / rate / 24 : std::numeric_limits<double>::quiet_NaN();
 }
 
 double usd_of(const ResultRow& row) {
   const auto price = row.metrics.cost_per_mt;
-  return price && *price > 0 ? *price * kTokensOfJob / 1e6 : std::numeric_limits<double>::quiet_NaN();
+  const double per_million = price.value_or(0) / row.metrics.useful_fraction.value_or(1);
+  return per_million > 0 ? per_million * kTokensOfJob / 1e6 : std::numeric_limits<double>::quiet_NaN();
 }
 
 ChartPoint cost_point(const ResultRow& row, std::span<const Field> differ) {
@@ -110,9 +111,10 @@ std::string time_and_cost(const ReportInput& in) {
   for (const auto& [name, rows] : groups) {
     if (++drawn > kCharts) break;
     Chart chart;
-    chart.title = fmt::format("Cost vs. time of 1 T tokens, {}", name);
-    chart.x = {.name = "days for 1 T tokens", .log2 = false};
-    chart.y = {.name = "thousand USD for 1 T tokens", .suffix = true};
+    const char* tokens = any_padding(in.rows) ? "1 T useful tokens" : "1 T tokens";
+    chart.title = fmt::format("Cost vs. time of {}, {}", tokens, name);
+    chart.x = {.name = fmt::format("days for {}", tokens), .log2 = false};
+    chart.y = {.name = fmt::format("thousand USD for {}", tokens), .suffix = true};
     const auto best = pareto_front(rows, days_of, usd_of);  // from the fastest to the cheapest
     const double slow = kShown * days_of(*best.back()), dear = kShown * usd_of(*best.front());
     std::vector<const ResultRow*> near = rows;

@@ -5,6 +5,7 @@
 
 #include "orchestrator/answers/format.h"
 #include "schema/labels.h"
+#include "schema/ranking.h"
 
 namespace sweep::answers {
 namespace {
@@ -17,7 +18,7 @@ bool says_more(const ResultRow& a, const ResultRow& b) {
     return r.outcome == Outcome::kOk ? 0 : r.outcome == Outcome::kOom ? 1 : 2;
   };
   if (rank(a) != rank(b)) return rank(a) < rank(b);
-  const auto &x = a.metrics.tokens_per_s_gpu, &y = b.metrics.tokens_per_s_gpu;
+  const auto x = useful_rate(a.metrics), y = useful_rate(b.metrics);
   if (x != y) return x > y;  // an absent rate is less than any
   return a.trial_id < b.trial_id;
 }

@@ -14,7 +14,7 @@ namespace sweep::answers {
 struct BatchPoint {
   i64 batch = 0;
   const ResultRow* row =
-      nullptr;  // the best of this batch: ok before anything else, then by tokens/s per rank
+      nullptr;  // the best of this batch: ok before anything else, then by useful tokens/s per rank
 };
 
 struct BatchCurve {

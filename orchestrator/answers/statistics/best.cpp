@@ -212,23 +212,6 @@ std::optional<i64> device_memory(const ResultRow& row) {
   return hardware ? hardware->memory_bytes : std::nullopt;
 }
 
-std::string usual_metric(std::span<const ResultRow> rows) {
-  const bool tokens = std::ranges::any_of(
-      rows, [](const ResultRow& row) { return row.metrics.tokens_per_s_gpu.has_value(); });
-  const bool times =
-      std::ranges::any_of(rows, [](const ResultRow& row) { return row.metrics.step_ms.has_value(); });
-  return !tokens && times ? "step_ms" : "tokens_per_s_gpu";
-}
-
-std::string usual_metric(const ResultColumns& columns) {
-  const auto has = [&](std::string_view name) {
-    const auto found = columns.numbers.find(name);
-    return found != columns.numbers.end() &&
-           std::ranges::any_of(found->second, [](double value) { return !std::isnan(value); });
-  };
-  return !has("tokens_per_s_gpu") && has("step_ms") ? "step_ms" : "tokens_per_s_gpu";
-}
-
 ColumnSelection best_columns(const BestOptions& options) {
   ColumnSelection out;
   out.coded = {"state", "outcome"};
@@ -242,6 +225,7 @@ ColumnSelection best_columns(const BestOptions& options) {
 
 ColumnSelection best_columns_with_axes(const BestOptions& options) {
   ColumnSelection out = best_columns(options);
+  out.numbers.insert(out.numbers.end(), kUsualMetricColumns.begin(), kUsualMetricColumns.end());
   for (const Column& column : columns()) {
     if (column.role == Role::kAxis) out.coded.emplace_back(column.key);
   }

@@ -30,11 +30,6 @@ std::optional<MeasurePlan> measure_of(const std::string& sweep, const std::strin
 // are among `differ`.
 std::vector<std::string> comparable_groups(std::span<const Field> differ);
 
-// The metric that results are ranked by where nobody names one: tokens_per_s_gpu, or step_ms where they tell step times alone
-// (a command that reports no tokens). The columns hold both.
-std::string usual_metric(std::span<const ResultRow>);
-std::string usual_metric(const ResultColumns&);
-
 // The sweep that the results are of.
 struct BestSource {
   std::string sweep = {};
@@ -91,7 +86,7 @@ Expected<std::vector<BestOfGroup>> best(std::span<const ResultRow> rows, const B
 // winners are read in full, by their entries.
 using ReadRows = std::function<Expected<std::vector<ResultRow>>(std::span<const i64> entries)>;
 Expected<std::vector<BestOfGroup>> best(const ResultColumns&, const BestOptions&, const ReadRows&);
-// The columns that it needs; with the axes also those that varying() and the table below need.
+// The columns that it needs; with the axes also those that usual_metric(), varying() and the table below need.
 ColumnSelection best_columns(const BestOptions&);
 ColumnSelection best_columns_with_axes(const BestOptions&);
 

@@ -13,8 +13,8 @@ namespace sweep::answers {
 
 FollowsStep follows_step(std::string_view metric) {
   static const std::set<std::string_view> kRates = {
-      "tokens_per_s", "tokens_per_s_gpu", "tflops_gpu",          "mfu",
-      "hfu",          "mt_per_hour",      "useful_tokens_per_s", "useful_mfu"};
+      "tokens_per_s",        "tokens_per_s_gpu",        "tflops_gpu", "mfu", "hfu", "mt_per_hour",
+      "useful_tokens_per_s", "useful_tokens_per_s_gpu", "useful_mfu"};
   if (metric == "step_ms") return FollowsStep::kIsIt;
   if (metric == "cost_per_mt" || metric == "useful_cost_per_mt") return FollowsStep::kProportionally;
   return kRates.contains(metric) ? FollowsStep::kInversely : FollowsStep::kNot;

@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/count.h"
+#include "bench_kernels/shape/documents.h"
+#include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/json_values.h"
 #include "orchestrator/plan/planner.h"
 #include "schema/codec.h"
@@ -29,7 +31,8 @@ std::vector<Choice> choices_of(std::span<const PlanEntry> entries, double tokens
     Choice o{&entry};
     o.tokens_per_s = 1e3 * static_cast<double>(t.global_batch_size) * static_cast<double>(t.seq_len) /
                      *entry.predicted.step_ms;
-    o.hours = tokens / o.tokens_per_s / kSecondsOfHour;
+    o.useful_tokens_per_s = o.tokens_per_s * shape::useful_share(t);
+    o.hours = tokens / o.useful_tokens_per_s / kSecondsOfHour;
     const auto own = prices.find(t.hardware);
     if (own != prices.end())
       o.usd = own->second * o.hours * static_cast<double>(t.nodes);
@@ -42,6 +45,21 @@ std::vector<Choice> choices_of(std::span<const PlanEntry> entries, double tokens
 
 std::span<const Choice> shown_of(const Choices& found, const ChooseRequest& asked) {
   return std::span(found.meeting).first(std::min(found.meeting.size(), static_cast<std::size_t>(asked.show)));
+}
+
+// What tells these apart beyond the columns of the text.
+std::vector<Field> further_fields(std::span<const Choice> choices) {
+  static constexpr std::string_view kColumns[] = {
+      "hardware", "nodes", "dp", "tp", "pp", "cp", "zero", "micro_batch_size", "recompute"};
+  std::vector<ResultRow> rows(choices.size());
+  std::vector<const ResultRow*> pointers;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    rows[i].trial = choices[i].entry->trial, pointers.push_back(&rows[i]);
+  auto out = telling_apart(varying(rows), pointers);
+  std::erase_if(out, [](const Field& field) {
+    return std::ranges::find(kColumns, field.name()) != std::end(kColumns);
+  });
+  return out;
 }
 
 }  // namespace
@@ -75,15 +93,22 @@ Choices choose(std::span<const PlanEntry> entries, const ChooseRequest& asked,
 
 std::string choices_text(const Choices& found, const ChooseRequest& asked) {
   if (found.meeting.empty()) return {};
-  std::string out =
+  const auto shown = shown_of(found, asked);
+  const auto further = further_fields(shown);
+  std::string out = fmt::format(
       "hardware             nodes   dp  tp  pp  cp zero  mbs recompute   days        usd  tokens/s  "
-      "model in fp32\n";
-  for (const Choice& o : shown_of(found, asked)) {
+      "model in fp32{}\n",
+      further.empty() ? "" : "  setting");
+  for (const Choice& o : shown) {
     const Trial& t = o.entry->trial;
-    out += fmt::format("{:20} {:5} {:4} {:3} {:3} {:3} {:4} {:4} {:9} {:6.1f} {:>10} {:9.3g} {:9.1f} GiB\n",
+    ResultRow row;
+    row.trial = t;
+    const std::string setting = setting_text(row, further);
+    out += fmt::format("{:20} {:5} {:4} {:3} {:3} {:3} {:4} {:4} {:9} {:6.1f} {:>10} {:9.3g} {:9.1f} GiB{}\n",
                        t.hardware, t.nodes, t.dp, t.tp, t.pp, t.cp, t.zero, t.micro_batch_size,
                        to_string(t.recompute), o.days(), o.usd ? fmt::format("{:.0f}", *o.usd) : "-",
-                       o.tokens_per_s, o.model_bytes() / kGibibyte);
+                       o.useful_tokens_per_s, o.model_bytes() / kGibibyte,
+                       setting.empty() ? "" : "  " + setting);
   }
   return out;
 }
@@ -114,6 +139,7 @@ nlohmann::json choices_json(const Choices& found, const ChooseRequest& asked) {
                           {"days", o.days()},
                           {"usd", or_null(o.usd)},
                           {"tokens_per_s", o.tokens_per_s},
+                          {"useful_tokens_per_s", o.useful_tokens_per_s},
                           {"model_bytes", static_cast<i64>(o.model_bytes())}};
   };
   nlohmann::json shown = nlohmann::json::array();

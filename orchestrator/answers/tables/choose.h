@@ -13,14 +13,14 @@
 namespace sweep::answers {
 
 struct ChooseRequest {
-  double tokens = 0;  // that the run trains on
+  double tokens = 0;  // that the run trains on: those of documents, no padding
   std::optional<double> days, usd;
   i64 show = 5;
 };
 // A configuration that is predicted to fit, with the figures of the whole run.
 struct Choice {
   const PlanEntry* entry = nullptr;
-  double tokens_per_s = 0, hours = 0;
+  double tokens_per_s = 0, useful_tokens_per_s = 0, hours = 0;
   std::optional<double> usd{};  // nullopt: the hardware has no price
   double days() const { return hours / 24; }
   // The whole model in fp32: what a rank 0 holds that loads or saves an unsplit checkpoint.

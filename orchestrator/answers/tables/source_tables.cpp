@@ -44,9 +44,12 @@ void push_columns(Table& table, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) table.columns.emplace_back(name);
 }
 
+void push_values(std::vector<Value>& line, const ResultRow& row, std::span<const std::string_view> names) {
+  for (const std::string_view name : names) line.push_back(find_column(name)->get(row));
+}
 void push_values(std::vector<Value>& line, const ResultRow& row,
                  std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) line.push_back(find_column(name)->get(row));
+  push_values(line, row, std::span(names.begin(), names.size()));
 }
 
 // LLMForge: per model and context length, each batch with million tokens per hour, MFU and dollars per
@@ -56,12 +59,28 @@ struct Priced {
   const ResultRow* other = nullptr;  // else how it ended
 };
 
+// Per hour and of tokens of documents, as useful_rate().
+double useful_million(const ResultRow& row) {
+  return *row.metrics.mt_per_hour * row.metrics.useful_fraction.value_or(1);
+}
+
 // One that may be the best goes before one that was stopped early.
 bool cheaper(const ResultRow& a, const ResultRow& b) {
   if (may_be_best(a) != may_be_best(b)) return may_be_best(a);
   const auto &x = a.metrics.cost_per_mt, &y = b.metrics.cost_per_mt;
-  if (x && y && *x != *y) return *x < *y;
-  return a.metrics.mt_per_hour > b.metrics.mt_per_hour;
+  const double of_x = x.value_or(0) / a.metrics.useful_fraction.value_or(1),
+               of_y = y.value_or(0) / b.metrics.useful_fraction.value_or(1);
+  if (x && y && of_x != of_y) return of_x < of_y;
+  return useful_million(a) > useful_million(b);
+}
+
+// The columns of the cost table: useful tokens beside all where some are padding, and the cost of a run with what is
+// around its steps where that is another one.
+std::vector<std::string_view> cost_columns(std::span<const ResultRow> rows) {
+  std::vector<std::string_view> out = {"mt_per_hour", "mfu", "mfu_fwd_bwd", "cost_per_mt"};
+  if (any_padding(rows)) out.insert(out.end(), {"useful_tokens_per_s", "useful_cost_per_mt"});
+  if (const auto run = run_cost_column(rows)) out.push_back(*run);
+  return out;
 }
 
 // The cheapest batch of each context length: the place but for its last part, the batch.
@@ -89,8 +108,8 @@ SourceTableAnswer cost_table(std::span<const ResultRow> rows) {
     for (const Field& field : place) key.push_back(field.of(row));
     Priced& found = places[std::move(key)];
     if (outcome == CellOutcome::kOk && row.metrics.mt_per_hour) {
-      if (!found.best || goes_before(Better::kHigher, row, *row.metrics.mt_per_hour, *found.best,
-                                     *found.best->metrics.mt_per_hour))
+      if (!found.best ||
+          goes_before(Better::kHigher, row, useful_million(row), *found.best, useful_million(*found.best)))
         found.best = &row;
     } else if (!found.other || outcome == CellOutcome::kOom) {
       found.other = &row;
@@ -98,8 +117,10 @@ SourceTableAnswer cost_table(std::span<const ResultRow> rows) {
   }
   SourceTableAnswer out;
   for (const Field& field : place) out.table.columns.push_back(field.name());
-  push_columns(out.table,
-               {"star", "outcome", "mt_per_hour", "mfu", "mfu_fwd_bwd", "cost_per_mt", "layout", "trial"});
+  const auto figures = cost_columns(rows);
+  push_columns(out.table, {"star", "outcome"});
+  out.table.columns.insert(out.table.columns.end(), figures.begin(), figures.end());
+  push_columns(out.table, {"layout", "trial"});
   const auto cheapest = cheapest_of(places);
   bool priced = false;
   for (const auto& [key, found] : places) {
@@ -109,7 +130,7 @@ SourceTableAnswer cost_table(std::span<const ResultRow> rows) {
     line.push_back(star != cheapest.end() && star->second == found.best ? Value{std::string(kCheapestMark)}
                                                                         : Value{});
     line.emplace_back(outcome_of(row));
-    push_values(line, row, {"mt_per_hour", "mfu", "mfu_fwd_bwd", "cost_per_mt"});
+    push_values(line, row, figures);
     line.push_back(text_or_null(setting_text(row, rest)));
     line.emplace_back(row.trial_id);
     out.table.rows.push_back(std::move(line));
@@ -142,9 +163,13 @@ SourceTableAnswer batch_table(std::span<const ResultRow> rows) {
   const auto setting = setting_fields(rows);
   const std::string_view memory = memory_column(rows);
   SourceTableAnswer out;
+  std::vector<std::string_view> figures = {memory,    "util_mean",        "util_sd",      "tflops_gpu",
+                                           "step_ms", "tokens_per_s_gpu", "alloc_retries"};
+  if (any_padding(rows)) figures.insert(figures.end() - 1, "useful_tokens_per_s_gpu");
   for (const Field& field : setting) add_head(out.table, field);
-  push_columns(out.table, {"micro_batch_size", "star", memory, "util_mean", "util_sd", "tflops_gpu",
-                           "step_ms", "tokens_per_s_gpu", "alloc_retries", "limit", "trial"});
+  push_columns(out.table, {"micro_batch_size", "star"});
+  out.table.columns.insert(out.table.columns.end(), figures.begin(), figures.end());
+  push_columns(out.table, {"limit", "trial"});
   std::map<std::string, std::size_t> unstarred;
   for (const BatchCurve& curve : batch_curves(rows, setting)) {
     for (std::size_t i = 0; i < curve.points.size(); ++i) {
@@ -152,9 +177,7 @@ SourceTableAnswer batch_table(std::span<const ResultRow> rows) {
       std::vector<Value> line = curve.key;
       line.emplace_back(point.batch);
       line.push_back(curve.star == i ? Value{std::string(kCheapestMark)} : Value{});
-      push_values(
-          line, *point.row,
-          {memory, "util_mean", "util_sd", "tflops_gpu", "step_ms", "tokens_per_s_gpu", "alloc_retries"});
+      push_values(line, *point.row, figures);
       line.push_back(text_or_null(limit_of(curve, point)));
       line.emplace_back(point.row->trial_id);
       out.table.rows.push_back(std::move(line));
@@ -170,9 +193,12 @@ SourceTableAnswer batch_table(std::span<const ResultRow> rows) {
 SourceTableAnswer scaling_table(std::span<const ResultRow> rows) {
   const auto rest = without(varying_among_ok(rows), {"model", "hardware", "seq_len", "nodes"});
   SourceTableAnswer out;
+  const bool padding = any_padding(rows);
   push_columns(out.table,
-               {"model", "hardware", "seq_len", "nodes", "layout", "tokens_per_s_gpu", "tokens_per_s",
-                "scaling", "mfu", "mfu_reported", "step_ms", "cost_per_mt", "ok", "configurations", "trial"});
+               {"model", "hardware", "seq_len", "nodes", "layout", "tokens_per_s_gpu", "tokens_per_s"});
+  if (padding) push_columns(out.table, {"useful_tokens_per_s"});
+  push_columns(out.table,
+               {"scaling", "mfu", "mfu_reported", "step_ms", "cost_per_mt", "ok", "configurations", "trial"});
   for (const ScalingCurve& curve : scaling_curves(rows)) {
     for (const ScalingPoint& point : curve.points) {
       std::vector<Value> line = curve.key;
@@ -181,6 +207,7 @@ SourceTableAnswer scaling_table(std::span<const ResultRow> rows) {
       const ResultRow& row = point.best ? *point.best : none;
       line.push_back(point.best ? text_or_null(setting_text(row, rest)) : Value{});
       push_values(line, row, {"tokens_per_s_gpu", "tokens_per_s"});
+      if (padding) push_values(line, row, {"useful_tokens_per_s"});
       line.push_back(point.efficiency ? Value{*point.efficiency} : Value{});
       push_values(line, row, {"mfu", "mfu_reported", "step_ms", "cost_per_mt"});
       line.emplace_back(point.ok);
@@ -190,9 +217,9 @@ SourceTableAnswer scaling_table(std::span<const ResultRow> rows) {
     }
   }
   out.notes.emplace_back(
-      "The configuration with the highest tokens/s per rank of each node count; scaling is its rate over "
-      "that of the "
-      "smallest node count measured.");
+      fmt::format("The configuration with the highest {}tokens/s per rank of each node count; scaling is its "
+                  "rate over that of the smallest node count measured.",
+                  padding ? "useful " : ""));
   return out;
 }
 
@@ -217,8 +244,10 @@ SourceTableAnswer max_batch_table(std::span<const ResultRow> rows, const SourceT
   const auto shown =
       without(setting, {"model", "hardware", "nodes", "seq_len", "zero", "offload", "recompute"});
   SourceTableAnswer out;
-  push_columns(out.table, {"model", "hardware", "nodes", "seq_len", "method", "setting", "max_batch",
-                           "step_ms", "tokens_per_s"});
+  std::vector<std::string_view> figures = {"step_ms", "tokens_per_s"};
+  if (any_padding(rows)) figures.emplace_back("useful_tokens_per_s");
+  push_columns(out.table, {"model", "hardware", "nodes", "seq_len", "method", "setting", "max_batch"});
+  out.table.columns.insert(out.table.columns.end(), figures.begin(), figures.end());
   if (options.epoch_tokens) out.table.columns.emplace_back("epoch_s");
   push_columns(out.table, {"peak_allocated_bytes", "note", "trial"});
   std::map<std::vector<Value>, std::vector<Value>, ValuesLess> lines;  // sorted by place, then method
@@ -232,8 +261,8 @@ SourceTableAnswer max_batch_table(std::span<const ResultRow> rows, const SourceT
     line.push_back(text_or_null(setting_text(row, shown)));
     const std::vector<Value> key = line;
     line.push_back(curve.largest ? Value{point.batch} : Value{});
-    push_values(line, row, {"step_ms", "tokens_per_s"});
-    const auto& rate = row.metrics.tokens_per_s;
+    push_values(line, row, figures);
+    const auto rate = number(find_column(figures.back())->get(row));
     if (options.epoch_tokens)
       line.push_back(curve.largest && rate && *rate > 0 ? Value{*options.epoch_tokens / *rate} : Value{});
     push_values(line, row, {"peak_allocated_bytes"});
@@ -327,11 +356,11 @@ std::vector<ScalingCurve> scaling_curves(std::span<const ResultRow> rows) {
     ScalingPoint& point = found[std::move(key)][row.trial.nodes];
     point.nodes = row.trial.nodes;
     ++point.total;
-    const auto& rate = row.metrics.tokens_per_s_gpu;
+    const auto rate = useful_rate(row.metrics);
     if (cell_outcome_of(row) != CellOutcome::kOk || !rate || !std::isfinite(*rate)) continue;
     ++point.ok;
     if (!point.best ||
-        goes_before(Better::kHigher, row, *rate, *point.best, *point.best->metrics.tokens_per_s_gpu))
+        goes_before(Better::kHigher, row, *rate, *point.best, *useful_rate(point.best->metrics)))
       point.best = &row;
   }
   std::vector<ScalingCurve> out;
@@ -341,7 +370,7 @@ std::vector<ScalingCurve> scaling_curves(std::span<const ResultRow> rows) {
     for (const auto& [nodes, point] : points) {
       curve.points.push_back(point);
       if (!point.best) continue;
-      const double rate = *point.best->metrics.tokens_per_s_gpu;
+      const double rate = *useful_rate(point.best->metrics);
       if (!base && rate > 0) base = rate;
       if (base) curve.points.back().efficiency = rate / *base;
     }

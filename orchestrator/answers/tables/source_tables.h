@@ -38,7 +38,7 @@ Table for_people(const Table&);
 struct ScalingPoint {
   i64 nodes = 0;
   const ResultRow* best = nullptr;   // null: none ended ok with a rate
-  std::optional<double> efficiency;  // tokens/s per rank over that of the smallest node count measured
+  std::optional<double> efficiency;  // useful tokens/s per rank over that of the smallest node count measured
   i64 ok = 0, total = 0;             // configurations behind it
 };
 struct ScalingCurve {

@@ -49,6 +49,7 @@ std::string best_part(const StatusView::Best& best) {
   const Column* column = find_column(best.metric);
   const Scale scale = scale_for(column ? column->unit : "", best.value);
   std::string out = scale(best.value);
+  if (best.metric.starts_with("useful_")) out += " useful";
   if (!scale.unit.empty()) out += " " + scale.unit;
   if (best.metric.ends_with("_gpu")) out += " per rank";
   if (!best.configuration.empty()) out += fmt::format(" ({})", safe_text(best.configuration));

@@ -17,7 +17,7 @@ struct StatusView {
   std::vector<std::pair<Outcome, i64>> by_outcome;  // final answers
   std::optional<double> elapsed_s, left_s;          // nullopt: not known
   struct Best {
-    std::string metric;  // tokens_per_s_gpu
+    std::string metric;
     double value = 0;
     std::string configuration;  // text of setting_text()
     std::string trial_id;

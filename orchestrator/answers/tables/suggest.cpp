@@ -65,7 +65,7 @@ std::string axes_of(const ResultRow& row) {
 
 const ResultRow& fastest_of(const std::vector<ResultRow>& rows) {
   return *std::ranges::min_element(rows, [](const ResultRow& a, const ResultRow& b) {
-    return goes_before(Better::kHigher, a, *a.metrics.tokens_per_s_gpu, b, *b.metrics.tokens_per_s_gpu);
+    return goes_before(Better::kHigher, a, *useful_rate(a.metrics), b, *useful_rate(b.metrics));
   });
 }
 
@@ -90,6 +90,7 @@ Suggestion suggestion(const Seen& seen) {
   Suggestion out{fastest_of(seen.ran), static_cast<i64>(ran.size()), {}, {}, {}, {}};
   for (const auto& row : seen.ran) {
     const Trial& t = row.trial;
+    out.padding |= has_padding(row.metrics);
     if (knows_axis(t.labels, "micro_batch_size") && same_but_batch(row, out.best))
       out.largest_batch = std::max(out.largest_batch.value_or(0), t.micro_batch_size);
     if (!knows_axis(t.labels, "seq_len")) continue;
@@ -121,9 +122,10 @@ std::string remarked(std::string_view key, const Suggestion& of, const std::stri
 std::string yaml_of(const Suggestion& of) {
   const Trial& t = of.best.trial;
   const auto beyond = of.batch_beyond ? fmt::format(", out of memory from {}", *of.batch_beyond) : "";
-  return fmt::format("# {} on {} with {} x {}: fastest of {} that ran, {:.4g} tokens/s per rank (trial {})\n",
-                     safe_text(t.model), counted(t.nodes, "node"), t.gpus_per_node, safe_text(t.hardware),
-                     of.ran, *of.best.metrics.tokens_per_s_gpu, of.best.trial_id) +
+  return fmt::format(
+             "# {} on {} with {} x {}: fastest of {} that ran, {:.4g} {}tokens/s per rank (trial {})\n",
+             safe_text(t.model), counted(t.nodes, "node"), t.gpus_per_node, safe_text(t.hardware), of.ran,
+             *useful_rate(of.best.metrics), of.padding ? "useful " : "", of.best.trial_id) +
          remarked(
              "micro_batch_size", of,
              of.largest_batch ? fmt::format("with these: ran up to {}{}", *of.largest_batch, beyond) : "") +
@@ -152,6 +154,7 @@ nlohmann::json suggestions_json(std::span<const Suggestion> all) {
                    {"sweep", each.best.sweep},
                    {"configuration", to_json(each.best.trial)},
                    {"tokens_per_s_gpu", *each.best.metrics.tokens_per_s_gpu},
+                   {"useful_tokens_per_s_gpu", *useful_rate(each.best.metrics)},
                    {"ran", each.ran},
                    {"largest_micro_batch_size", or_null(each.largest_batch)},
                    {"out_of_memory_from_micro_batch_size", or_null(each.batch_beyond)},

@@ -17,6 +17,7 @@ struct Suggestion {
   std::optional<i64> batch_beyond;   // smallest that ran out of memory with them
   std::optional<i64> longest;        // longest sequence that ran
   std::optional<i64> longest_kept;   // longest that ran without recomputation
+  bool padding = false;              // of some that ran: the rate is that of useful tokens
 };
 // One for each model, hardware and number of ranks. Empty: nothing ran.
 std::vector<Suggestion> suggestions(std::vector<ResultRow>);

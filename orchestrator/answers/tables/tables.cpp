@@ -172,7 +172,7 @@ Expected<Table> select(std::span<const ResultRow> rows, const TableOptions& opti
   for (const Field& field : always) add_column(table, rows, field);
   for (const Field& field : shown) add_column(table, rows, field);
   if (options.outcome) add_column(table, rows, Field(*find_column("outcome")));
-  const bool padding = std::ranges::any_of(rows, has_padding, &ResultRow::metrics);
+  const bool padding = any_padding(rows);
   for (const Field& field : metrics) {
     if (any_value(rows, field) && (padding || !field.name().starts_with("useful_")))
       add_column(table, rows, field);

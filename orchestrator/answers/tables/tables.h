@@ -17,6 +17,7 @@ struct TableOptions {
                                       "peak_allocated_bytes",
                                       "cost_per_mt",
                                       "useful_tokens_per_s",
+                                      "useful_tokens_per_s_gpu",
                                       "useful_cost_per_mt"};
   std::vector<std::string> always;  // axes to show though they do not vary
   bool trial_id = true;

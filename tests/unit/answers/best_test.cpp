@@ -63,18 +63,6 @@ TEST(Best, TakesTheHighestRateAndTheLowestTime) {
   }
 }
 
-TEST(Best, OfStepTimesAloneTheUsualMetricIsTheStepTime) {
-  std::vector<ResultRow> rows = {ok_row("a", 1, 90), ok_row("b", 1, 80)};
-  EXPECT_EQ(usual_metric(rows), "tokens_per_s_gpu");
-  EXPECT_EQ(usual_metric(std::span<const ResultRow>()), "tokens_per_s_gpu");
-  for (ResultRow& row : rows) row.metrics.tokens_per_s_gpu.reset(), row.metrics.step_ms = 5;
-  EXPECT_EQ(usual_metric(rows), "step_ms");
-  ResultColumns columns = ResultColumns::empty({{}, {"tokens_per_s_gpu", "step_ms"}});
-  EXPECT_EQ(usual_metric(columns), "tokens_per_s_gpu");
-  columns.append(rows, std::vector<i64>{0, 1});
-  EXPECT_EQ(usual_metric(columns), "step_ms");
-}
-
 TEST(Best, OverlappingIntervalsAreTies) {
   const std::vector<ResultRow> rows = {ok_row("a", 1, 100, 0.02), ok_row("b", 2, 101, 0.02),
                                        ok_row("c", 4, 50, 0.02)};

@@ -145,6 +145,16 @@ TEST(Report, AnswerAndCostCompareLikeWithLike) {
       << "sequence lengths are not equal work";
 }
 
+TEST(Report, CostsAreThoseOfUsefulTokensWhereAResultHasPadding) {
+  std::vector<ResultRow> rows = {useful_row("padded", 900, 0.1), useful_row("packed", 500, 1)};
+  rows[1].trial.packing = true;
+  rows[1].metrics.useful_run_cost_per_mt = 1234, rows[1].metrics.run_cost_per_mt = 1234;
+  const std::string cost = section_of(page_of(rows), "cost");
+  EXPECT_THAT(cost, HasSubstr("<td class=\"id\">packed</td>"));
+  EXPECT_THAT(cost, Not(HasSubstr("<td class=\"id\">padded</td>")));
+  EXPECT_THAT(cost, HasSubstr("1234")) << "with checkpoints and evaluation";
+}
+
 TEST(Report, AGroupWithoutAnAnswerSaysWhyInItsRow) {
   std::vector<ResultRow> rows = {ok_row("a", 1, 100), bad_row("b", 2, Outcome::kOom, "full")};
   rows[1].trial.model = "tiny";

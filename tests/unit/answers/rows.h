@@ -20,6 +20,16 @@ inline ResultRow ok_row(std::string id, i64 tp, double tokens, double spread = 0
   return row;
 }
 
+// Of a job of one rank, with its rates and costs where this share of its tokens is useful.
+inline ResultRow useful_row(std::string id, double tokens, double fraction) {
+  ResultRow row = ok_row(std::move(id), 1, tokens);
+  Metrics& m = row.metrics;
+  m.tokens_per_s = tokens, m.mt_per_hour = tokens * 3600 / 1e6, m.cost_per_mt = 1 / *m.mt_per_hour;
+  m.useful_fraction = fraction, m.useful_cost_per_mt = *m.cost_per_mt / fraction;
+  m.useful_tokens_per_s = m.useful_tokens_per_s_gpu = tokens * fraction;
+  return row;
+}
+
 inline ResultRow bad_row(std::string id, i64 tp, Outcome outcome, std::string reason) {
   ResultRow row = ok_row(std::move(id), tp, 1);
   row.metrics = {};

@@ -206,6 +206,46 @@ TEST(CostTable, TheStarIsTheCheapestBatchOfItsContext) {
   EXPECT_NE(answer.table.rows[2][star], Value{});  // alone in its context
 }
 
+// The value of a column in the only row of a table.
+Value only(const SourceTableAnswer& answer, std::string_view column) {
+  EXPECT_EQ(answer.table.rows.size(), 1u);
+  const auto at = std::ranges::find(answer.table.columns, column) - answer.table.columns.begin();
+  return answer.table.rows.at(0).at(static_cast<std::size_t>(at));
+}
+
+TEST(SourceTables, RankByUsefulTokensWhereAResultHasPadding) {
+  std::vector<ResultRow> rows = {useful_row("padded", 900, 0.1), useful_row("packed", 500, 1)};
+  rows[1].trial.packing = true;
+  for (const auto kind : {SourceTable::kCost, SourceTable::kScaling}) {
+    const auto answer = source_table(kind, rows);
+    EXPECT_EQ(only(answer, "trial"), Value{std::string("packed")});
+    EXPECT_EQ(only(answer, "useful_tokens_per_s"), Value{500.0});
+  }
+  EXPECT_EQ(only(source_table(SourceTable::kCost, rows), "useful_cost_per_mt"),
+            Value{*rows[1].metrics.useful_cost_per_mt});
+  rows.erase(rows.begin() + 1);
+  EXPECT_EQ(only(source_table(SourceTable::kBatch, rows), "useful_tokens_per_s_gpu"), Value{90.0});
+  EXPECT_EQ(only(source_table(SourceTable::kMaxBatch, rows, {.epoch_tokens = 180}), "epoch_s"), Value{2.0});
+  rows[0] = useful_row("all", 900, 1);
+  const auto columns = source_table(SourceTable::kCost, rows).table.columns;
+  EXPECT_EQ(std::ranges::count(columns, "useful_tokens_per_s"), 0) << "they are all tokens";
+}
+
+TEST(BatchTable, OfEqualBatchesTheOneWithMoreUsefulTokensIsShown) {
+  const std::vector<ResultRow> rows = {useful_row("a", 900, 0.1), useful_row("b", 500, 1)};
+  EXPECT_EQ(batch_curves(rows, {}).at(0).points.at(0).row->trial_id, "b");
+}
+
+TEST(CostTable, TheCostOfARunStandsBesideWhereItIsAnother) {
+  std::vector<ResultRow> rows = {useful_row("a", 900, 1)};
+  rows[0].metrics.run_cost_per_mt = rows[0].metrics.cost_per_mt;
+  EXPECT_EQ(std::ranges::count(source_table(SourceTable::kCost, rows).table.columns, "run_cost_per_mt"), 0);
+  rows[0].metrics.run_cost_per_mt = 7.0;
+  EXPECT_EQ(only(source_table(SourceTable::kCost, rows), "run_cost_per_mt"), Value{7.0});
+  rows[0].metrics.useful_fraction = 0.5, rows[0].metrics.useful_run_cost_per_mt = 14.0;
+  EXPECT_EQ(only(source_table(SourceTable::kCost, rows), "useful_run_cost_per_mt"), Value{14.0});
+}
+
 TEST(SourceTables, NothingMeasuredIsSaid) {
   const std::vector<ResultRow> none;
   const std::vector<ResultRow> oom = {bad_row("a", 1, Outcome::kOom, "r")};

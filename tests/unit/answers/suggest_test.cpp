@@ -22,6 +22,15 @@ TEST(Suggest, ATrialThatWasStoppedEarlyIsNotTheFastest) {
   EXPECT_EQ(suggestions(rows).at(0).best.trial_id, "a");
 }
 
+TEST(Suggest, TheFastestIsThatByUsefulTokens) {
+  const auto found = suggestions(on_one_place({useful_row("a", 900, 0.1), useful_row("b", 500, 1)}));
+  EXPECT_EQ(found.at(0).best.trial_id, "b");
+  const auto document = suggestions_json(found);
+  EXPECT_EQ(document[0]["tokens_per_s_gpu"], 500);
+  EXPECT_EQ(document[0]["useful_tokens_per_s_gpu"], 500);
+  EXPECT_TRUE(found.at(0).padding);
+}
+
 TEST(Suggest, OfEqualsTheSmallerIdIsTheFastest) {
   const auto rows = on_one_place({ok_row("b", 1, 900), ok_row("a", 1, 900)});
   EXPECT_EQ(suggestions(rows).at(0).best.trial_id, "a");

@@ -73,6 +73,24 @@ TEST_F(Planned, ChooseSaysWhatMeetsADeadline) {
   EXPECT_GT(none["fastest"]["days"], 0.0000001);
 }
 
+TEST_F(Planned, ChooseCountsUsefulTokensAndNamesWhatTellsItsRowsApart) {
+  const std::string grid =
+      file("documents.yaml", std::string(kGrid) + "  packing: [false, true]\n" + "  lengths: [fixed 4]\n");
+  const json all = json::parse(sweep({"choose", grid, "--tokens", "1e9", "--json"}).out);
+  ASSERT_EQ(all["choices"].size(), 4u);
+  EXPECT_EQ(all["fastest"]["configuration"]["packing"], true);
+  EXPECT_EQ(all["fastest"]["useful_tokens_per_s"], all["fastest"]["tokens_per_s"]);
+  for (const json& choice : all["choices"]) {
+    const bool packed = choice["configuration"].value("packing", false);
+    EXPECT_DOUBLE_EQ(choice["useful_tokens_per_s"].get<double>() / choice["tokens_per_s"].get<double>(),
+                     packed ? 1 : 0.25);
+    EXPECT_NEAR(choice["days"].get<double>() * 86400 * choice["useful_tokens_per_s"].get<double>(), 1e9, 1);
+  }
+  EXPECT_NE(sweep({"choose", grid, "--tokens", "1e9"}).out.find("packing="), std::string::npos);
+  EXPECT_EQ(sweep({"choose", grid_, "--tokens", "1e9"}).out.find("setting"), std::string::npos)
+      << "the micro-batch has a column";
+}
+
 TEST_F(Planned, PredictGivesEachRowItsMemoryAndTime) {
   const std::string csv = file("c.csv", "model,nodes,dp,tp\nllama3-8b,1,1,8\nllama3-70b,1,8,1\n");
   const Answer said = sweep({"predict", "--configs", csv, "--hardware", "h100-sxm-80gb"});

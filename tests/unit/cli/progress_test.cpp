@@ -57,6 +57,22 @@ TEST_F(Reads, ARunningSweepHasItsAllocationAttemptsAndEvents) {
   EXPECT_FALSE(view.gpu_hours.empty());
 }
 
+TEST_F(Reads, TheBestSoFarIsTheBestByTheMetricThatItNames) {
+  start(1);
+  answers::Progress seen = progress();
+  seen.best.emplace().trial_id = "t";
+  seen.best->metrics.tokens_per_s_gpu = 900, seen.best->metrics.useful_tokens_per_s_gpu = 90;
+  seen.best_by = "useful_tokens_per_s_gpu";
+  const auto document = answers::progress_json(seen, {}, std::nullopt);
+  EXPECT_EQ(document["best"]["metric"], "useful_tokens_per_s_gpu");
+  EXPECT_EQ(document["best"]["value"], 90);
+  const auto view = answers::status_view(seen, {});
+  ASSERT_TRUE(view.best);
+  EXPECT_EQ(view.best->value, 90);
+  seen.best_by = "step_ms";
+  EXPECT_TRUE(answers::progress_json(seen, {}, std::nullopt)["best"].is_null()) << "it has none";
+}
+
 TEST_F(Reads, ASweepThatHeldNothingHasNoGpuHoursToName) {
   EXPECT_EQ(answers::gpu_hours_text({}), "");
 }

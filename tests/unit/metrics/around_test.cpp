@@ -38,6 +38,10 @@ TEST(Around, ARunStallsOnceEverySoManySteps) {
   const Metrics m = derive(t, records, nullptr, 3.0);
   EXPECT_DOUBLE_EQ(*m.run_tokens_per_s, *m.tokens_per_s * 10 / 12.5) << "10 ms a step, 50 ms every 20 steps";
   EXPECT_DOUBLE_EQ(*m.run_cost_per_mt, *m.cost_per_mt * 12.5 / 10);
+  t.lengths = "fixed 16", t.seq_len = 64;
+  const Metrics padded = derive(t, records, nullptr, 3.0);
+  EXPECT_DOUBLE_EQ(*padded.useful_run_tokens_per_s, *padded.run_tokens_per_s / 4);
+  EXPECT_DOUBLE_EQ(*padded.useful_run_cost_per_mt, *padded.run_cost_per_mt * 4);
 }
 
 // A checkpoint is on the disk before the next one begins.

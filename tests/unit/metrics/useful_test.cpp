@@ -39,6 +39,7 @@ TEST(Useful, UsefulTokensAreThoseOfDocuments) {
   EXPECT_DOUBLE_EQ(*quarter.tokens_per_s, *none.tokens_per_s);
   EXPECT_DOUBLE_EQ(*quarter.mfu, *none.mfu);
   EXPECT_DOUBLE_EQ(*quarter.useful_tokens_per_s, *none.tokens_per_s / 4);
+  EXPECT_DOUBLE_EQ(*quarter.useful_tokens_per_s_gpu, *none.tokens_per_s_gpu / 4);
   EXPECT_DOUBLE_EQ(*quarter.useful_cost_per_mt, *none.cost_per_mt * 4);
   EXPECT_DOUBLE_EQ(*all.useful_fraction, 1);
   EXPECT_DOUBLE_EQ(*all.useful_mfu, *all.mfu);
@@ -56,7 +57,8 @@ TEST(Useful, UsefulTokensAreThoseOfDocuments) {
   stated.useful_fraction = of(padded).useful_fraction;
   EXPECT_TRUE(derive_from_rate(padded, stated).useful_mfu) << "the documents' own share";
   full.workload = Workload::kCommand;
-  EXPECT_FALSE(of(full).useful_fraction || of(full).useful_tokens_per_s) << "only the program knows";
+  EXPECT_FALSE(of(full).useful_fraction || of(full).useful_tokens_per_s || of(full).useful_run_tokens_per_s)
+      << "only the program knows";
 }
 
 TEST(Useful, TheShareOfDocumentsDoesNotDependOnTheBatch) {

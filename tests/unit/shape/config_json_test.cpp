@@ -113,6 +113,11 @@ TEST(ConfigJson, WhatTheStepHasNotOfDeepseekIsRefusedByName) {
               IsError(ErrorKind::kInvalidValue, "rope_head_dim"));
   EXPECT_THAT(error_of(with(kDeepseekV3, "\"topk_group\":4", "\"topk_group\":9")),
               IsError(ErrorKind::kInvalidValue, "groups_per_token"));
+  for (const char* dense : {"27", "-1"})
+    EXPECT_THAT(error_of(with(kDeepseekV2Lite, "\"first_k_dense_replace\":1",
+                              std::string("\"first_k_dense_replace\":") + dense)),
+                IsError(ErrorKind::kInvalidValue, "first_k_dense_replace"))
+        << dense;
 }
 
 TEST(ConfigJson, ExpertsThatTheStepHasOtherwiseAreRefused) {

@@ -46,7 +46,7 @@ TEST(TextOverlap, ARunCountsAtMostAsOftenAsTheReferenceHasIt) {
   EXPECT_DOUBLE_EQ(pairs.bleu(), std::exp(1 - 4.0 / 3.0)) << "all right, and too short";
 }
 
-TEST(TextOverlap, SequencesAddUpInBleuAndAreAveragedInRougeL) {
+TEST(TextOverlap, SequencesAddUpInBleuAndAreAveragedInRougeLByTheirTokens) {
   TextOverlap sum;
   sum.add(Tokens{1, 2, 3, 4, 5}, Tokens{1, 2, 3, 4, 6});  // runs right: 4 of 5, 3 of 4, 2 of 3, 1 of 2
   sum.add(Tokens{7, 7, 7, 7, 7}, Tokens{8, 8, 8, 8, 8});
@@ -54,6 +54,17 @@ TEST(TextOverlap, SequencesAddUpInBleuAndAreAveragedInRougeL) {
   EXPECT_DOUBLE_EQ(sum.rouge_l(), 0.4);
   EXPECT_DOUBLE_EQ(TextOverlap().bleu(), 0);
   EXPECT_DOUBLE_EQ(TextOverlap().rouge_l(), 0);
+}
+
+// Ranks hold some of the sequences each; their means are weighted by tokens (metrics/around.cpp).
+TEST(TextOverlap, RougeLOfUnequalSequencesIsThatOfAnyLayout) {
+  const Tokens long_one{1, 2, 3, 4, 5, 6, 7, 8, 9}, short_one{5};
+  TextOverlap all;
+  all.add(long_one, long_one), all.add(short_one, Tokens{6});
+  EXPECT_DOUBLE_EQ(all.rouge_l(), 0.9) << "9 of 10 tokens";
+  TextOverlap one, other;
+  one.add(long_one, long_one), other.add(short_one, Tokens{6});
+  EXPECT_DOUBLE_EQ((9 * one.rouge_l() + 1 * other.rouge_l()) / 10, all.rouge_l());
 }
 
 }  // namespace

@@ -52,6 +52,14 @@ TEST_F(AnswersTest, OnlyOkTrialsWithTheMetricAreRanked) {
   EXPECT_EQ(best("tokens_per_s", 10), (std::vector<std::string>{plan_[0].id, plan_[3].id}));
 }
 
+TEST_F(AnswersTest, TheUsualMetricIsThatOfTheSweepsResults) {
+  start(2);
+  EXPECT_EQ(must(store_->usual_metric(sweep_)), "tokens_per_s_gpu");
+  finish(plan_[0], Outcome::kOk, 5);
+  sql("UPDATE result SET tokens_per_s_gpu = 5, useful_fraction = 0.5, useful_tokens_per_s_gpu = 2.5");
+  EXPECT_EQ(must(store_->usual_metric(sweep_)), "useful_tokens_per_s_gpu");
+}
+
 TEST_F(AnswersTest, TheFinalAttemptIsTheOneBehindTheAnswer) {
   start(2);
   finish(plan_[0], Outcome::kNodeLost);
