@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
-
 namespace sweep::command {
 namespace {
 
@@ -80,14 +78,6 @@ TEST(LogPatterns, CommasSeparateThousandsOrTheNumberIsNone) {
   for (const char* other :
        {"0,125", "1,25", "1,2500", "12,34,567", "1234,567", ",125", "1,", "1.5,250", "01,250"})
     EXPECT_EQ(first(other), std::nullopt) << other;
-}
-
-TEST(LogPatterns, ALongBarWithoutNewlinesIsReadOnce) {
-  std::string bars;
-  for (int i = 0; i < 200'000; ++i) bars += "\r" + std::to_string(i) + "/200000 [";
-  const auto begun = std::chrono::steady_clock::now();
-  EXPECT_TRUE(steps_of(patterns({{"step_ms", "took ([0-9]+)"}}), bars).empty());
-  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(20));  // it took minutes
 }
 
 TEST(LogPatterns, ASearchThatExplodesFindsNothing) {
