@@ -86,14 +86,14 @@ class WrapTest(Folder):
         (self.folder / "grid.yaml").write_text("name: mine\nquestion: mine\nworkload: {command: [python3, train.py, ok]}\nbase: {hardware: cpu}\n"
                                                "measure: {warmup_steps: 1, steps: 4}\n")
         self.sweep("run", "grid.yaml", "--rank", RANK, "--quiet")
-        self.wrap("ok", options=("--name", "mine"), code=1)
+        self.wrap("ok", options=("--name", "mine"), code=2)
         self.assertEqual(self.rows("SELECT name, question FROM sweep"), [("mine", "mine")])
         self.wrap("ok", options=("--name", "other"))
         self.wrap("ok", options=("--name", "other"))
 
     def test_words_that_the_database_cannot_keep(self):
         self.assertEqual(subprocess.run([*map(os.fsencode, self.words("wrap", "--rank", RANK, "--", sys.executable, "train.py")), b"\xff"],
-                                        cwd=self.folder, capture_output=True).returncode, 1)
+                                        cwd=self.folder, capture_output=True).returncode, 2)
         self.assertFalse((self.folder / "sweep.db").exists())
 
     def test_a_program_that_is_not_there(self):
