@@ -16,10 +16,6 @@ namespace {
 
 constexpr i64 kLargest = i64{1} << 50;
 
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
 std::string list_of(const std::vector<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : ", ") + quoted(word);
@@ -101,6 +97,10 @@ void add_option(Draft& draft, std::vector<std::string>& to, const std::string& o
 }
 
 }  // namespace
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 std::string template_of(const std::string& text) {
   std::string out;
