@@ -18,6 +18,15 @@ CodePoint decode_utf8(std::string_view s, std::size_t at) {
   return {code, length};
 }
 
+bool is_utf8(std::string_view s) {
+  for (std::size_t at = 0; at < s.size();) {
+    const std::size_t length = decode_utf8(s, at).length;
+    if (length == 0) return false;
+    at += length;
+  }
+  return true;
+}
+
 std::string safe_text(std::string_view s) {
   std::string out;
   out.reserve(s.size());

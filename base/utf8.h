@@ -14,6 +14,8 @@ struct CodePoint {
 // The code point that starts at byte `at`. Its length is 0 when the bytes there are not valid UTF-8.
 CodePoint decode_utf8(std::string_view, std::size_t at);
 
+bool is_utf8(std::string_view);
+
 // Valid UTF-8 on one line: an invalid byte becomes U+FFFD, a control character (terminal escapes too) a
 // space.
 std::string safe_text(std::string_view);

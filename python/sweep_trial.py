@@ -26,8 +26,10 @@ import typing
 VERSION = 1
 RESULTS_VARIABLE = "SWEEP_RESULTS_FILE"  # a path; {rank} in it becomes the rank, in five digits
 STACKS_VARIABLE = "SWEEP_STACKS_PIPE"  # a pipe; {rank} in it becomes the rank; each byte asks where this process is
+ANY_WORLD_VARIABLE = "SWEEP_ANY_WORLD"  # set: the program may have other ranks than the trial
 FLUSH_SECONDS = 0.05  # lines wait at most so long for the next write, which keeps the cost of short steps low
 LONGEST_MESSAGE = 2000
+MOST_PENDING = 16  # steps that a script may be ahead of its GPU; beyond them the oldest is waited for, so that progress is seen
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode  # JSON has neither NaN nor infinity
 
 
@@ -38,6 +40,18 @@ def rank():
         if distributed is not None and distributed.is_initialized():
             return distributed.get_rank()
     return int(os.environ.get("RANK") or 0)
+
+
+def world():
+    """How many ranks this process is one of: by its process group, else by its launcher; None where neither says it, or where
+    `sweep wrap` follows the first rank of a launcher that says no number."""
+    if os.environ.get(ANY_WORLD_VARIABLE):
+        return None
+    with contextlib.suppress(Exception):
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is not None and distributed.is_initialized():
+            return distributed.get_world_size()
+    return _whole(os.environ.get("WORLD_SIZE") or None)
 
 
 def _number(kind, value):
@@ -127,9 +141,7 @@ class Report:
         for each in self._watches:
             with contextlib.suppress(Exception):  # a GPU whose context is lost cannot read its events
                 each.close()
-        memory = cuda_memory()
-        if memory:
-            self.line("memory", **memory)
+        say_memory(self)
         self.line(kind, now=True, **fields)
 
 
@@ -155,7 +167,7 @@ def _out_of_memory(error):
 def describe(error):
     """The fields of an error line: outcome by the exception's type, never by its message."""
     out = {"outcome": "crash", "type": f"{type(error).__module__}.{type(error).__qualname__}",
-           "message": str(error)[:LONGEST_MESSAGE], "unix_ns": time.time_ns()}
+           "message": str(error)[:LONGEST_MESSAGE].encode("utf-8", "replace").decode(), "unix_ns": time.time_ns()}
     torch = sys.modules.get("torch")
     if isinstance(error, MemoryError):
         return {**out, "outcome": "oom", "oom": "host"}
@@ -191,6 +203,17 @@ def cuda_memory():
                 "peak_reserved_bytes": stats.get("reserved_bytes.all.peak"),
                 "alloc_retries": retries - _cuda_settled.get("retries", 0), "ooms": stats.get("num_ooms", 0)}
     return {}
+
+
+def say_memory(to):
+    """Says the allocator's figures so far, and lets phantom GPUs write theirs: the program may be killed after its steps."""
+    memory = cuda_memory()
+    if memory:
+        to.line("memory", now=True, **memory)
+    if os.environ.get("SWEEP_PHANTOM_COUNTERS"):
+        with contextlib.suppress(Exception):  # phantoms are not loaded in every process
+            import ctypes
+            ctypes.CDLL(None).sweep_phantom_write_counters()
 
 
 def _settle():
@@ -259,7 +282,7 @@ def report():
             path = path.replace("{rank}", f"{rank():05d}")
             _report = Report(path)
             _answer_where(path)
-            _report.line("hello", now=True, rank=rank(), pid=os.getpid())
+            _report.line("hello", now=True, rank=rank(), pid=os.getpid(), world=world())
             _hook_exit(_report)
     return _report
 
@@ -311,6 +334,8 @@ class Watch:
     def __init__(self, to, tokens=None):
         self.to, self.tokens = to, tokens
         self.warmup = int(os.environ.get("SWEEP_WARMUP_STEPS") or 0)
+        self.last = self.warmup + int(os.environ.get("SWEEP_STEPS") or 0)  # of those that are measured
+        self.other_steps = 0  # of optimizers that are not followed
         self.steps, self.loss_value, self.marks, self.begun = 0, None, None, None
         self.pending = collections.deque()  # steps whose end the GPU may not have reached yet
         to.add(self)
@@ -364,11 +389,20 @@ class Watch:
 
     def close(self):
         self._say_pending(wait=True)
+        self._say_others()
         self.to.flush()
 
     def _say_pending(self, wait=False):
-        while self.pending and (wait or self.pending[0].reached()):
-            self.to.line("step", **self.pending.popleft().fields())
+        while self.pending and (wait or len(self.pending) > MOST_PENDING or self.pending[0].reached()):
+            step = self.pending.popleft()
+            self.to.line("step", **step.fields())
+            if step.number in (self.warmup + 1, self.last):  # a trial may end early after the first, and is ended after the last
+                self._say_others()
+                say_memory(self.to)
+
+    def _say_others(self):
+        if self.other_steps:
+            self.to.line("hello", other_steps=self.other_steps)
 
 
 class Step(typing.NamedTuple):
@@ -559,6 +593,8 @@ class AnyWatch:
     def _after_step(self, optimizer, *_):
         if self.optimizer is optimizer:
             self.watch.step_ends()
+        elif self.hooks:
+            self.watch.other_steps += 1
 
     def _first_model(self, module, args):
         import torch
@@ -651,7 +687,10 @@ _run_hidden()
 
 def _watch_children(results):
     """Children by multiprocessing or by a launcher in the script (Lightning) may be ranks too: they find a sitecustomize."""
-    folder = os.path.join(os.path.dirname(os.path.abspath(results)), "children")
+    beside = os.path.abspath(results)
+    if os.pathsep in beside:  # PYTHONPATH cannot name such a path, and this module is not in one
+        beside = os.path.abspath(__file__)
+    folder = os.path.join(os.path.dirname(beside), "children")
     with contextlib.suppress(OSError):
         os.makedirs(folder, exist_ok=True)
         part = os.path.join(folder, f"sitecustomize.{os.getpid()}")

@@ -2,10 +2,10 @@
 """check_recipes.py BIN_DIR [RECIPE=FOLDER...] [--count N] [--seed N]: do the trainers understand what the recipes write?
 
 Random configurations of every axis are planned through each recipe, and what it renders (command line, files) is given to the trainer's
-own parser, with the trainer's own checks of it; afterwards the parsed degrees and batch sizes are compared with the trial's. Nothing is
-trained. FOLDER is the trainer's source, for those that are not installed: megatron=/path/to/Megatron-LM, nanotron=/path/to/nanotron/src,
+own parser, with the trainer's own checks of it; afterwards the parsed degrees and batch sizes are compared with the trial's. Axes that a
+recipe does not read are named in a variable, as a script would read them. Nothing is trained. FOLDER is the trainer's source, for those that are not installed: megatron=/path/to/Megatron-LM, nanotron=/path/to/nanotron/src,
 torchtitan=/path/to/torchtitan. A recipe whose parser cannot be imported is skipped, and the reason printed. Exit code 1: something was
-refused, or read as another number."""
+refused, or read as another number, or fewer configurations than --count were found."""
 import argparse
 import collections
 import json
@@ -43,7 +43,7 @@ def planned(sweep, recipe, count, seed):
             for point in points:
                 name = models.setdefault(json.dumps(point["model"], sort_keys=True), f"m{len(models)}")
                 rows.append({**{key: value for key, value in point.items() if key != "model"}, "hardware": "h100-sxm-80gb", "model": name})
-            grid = {"name": "recipes", "workload": {"recipe": recipe, "env": {"MODEL": "{model}"}, **WORKLOADS[recipe]}, "measure": {"warmup_steps": 1, "steps": 2},
+            grid = {"name": "recipes", "workload": {"recipe": recipe, "env": {"AXES": " ".join(f"{{{name}}}" for name in sorted({"model"}.union(*rows)))}, **WORKLOADS[recipe]}, "measure": {"warmup_steps": 1, "steps": 2},
                     "grid": {"model": [dict(json.loads(text), name=name) for text, name in models.items()]}, "where": ["tp > 1"],
                     "include": rows}
             (here / "grid.yaml").write_text(json.dumps(grid))
@@ -102,6 +102,9 @@ def main():
             print(f"{recipe}: skipped, its parser cannot be asked: {why}")
             continue
         print(f"{recipe}: {len(entries)} configurations given to its parser; of those drawn, unsupported or pruned: {dict(refused)}")
+        if len(entries) < given.count:
+            print(f"{recipe}: {given.count} were asked for")
+            wrong += 1
         bad = judged(recipe, entries, answers)
         print(f"{recipe}: {len(entries) - bad} understood, {bad} not")
         wrong += bad

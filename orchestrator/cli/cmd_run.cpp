@@ -380,6 +380,7 @@ void add_run(Registry r) {
     rehearse->excludes(c->get_option(other));
   c->add_option("--rehearse-ranks", o->rehearse_ranks,
                 "of a trial of at most so many ranks all are started, of a larger one a rank for each role")
+      ->needs(rehearse)
       ->check(CLI::Range(1, 16))
       ->capture_default_str();
   c->callback([r, o] { r.chosen = [r, o] { return run_grid(r.io, *o); }; });

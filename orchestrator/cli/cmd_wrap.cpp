@@ -4,6 +4,7 @@
 #include <chrono>
 #include <ostream>
 
+#include "base/text.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/launch_options.h"
@@ -39,7 +40,8 @@ int wrap(Io& io, const driver::WrapRequest& request, bool quiet) {
   if (!report->log.empty())
     io.out << answers::safe_text(fmt::format("log: {}", report->log.string())) << '\n';
   if (report->result)
-    io.out << answers::safe_text(fmt::format("more: sweep explain {} --db {}", report->trial, request.db))
+    io.out << answers::safe_text(
+                  fmt::format("more: sweep explain {} --db {}", report->trial, shell_word(request.db)))
            << '\n';
   if (report->end.end == run::End::kInterrupted) return kInterrupted;
   return report->result && report->result->outcome == Outcome::kOk ? kAnswered : kUnanswered;

@@ -22,6 +22,7 @@ namespace sweep::driver {
 namespace {
 
 constexpr i64 kMostSteps = 1000;  // steps kept of a run of unknown length
+constexpr const char* kQuestion = "One run of a command (sweep wrap)";  // by it a sweep of runs is known
 
 std::string word_of(const std::string& text) {
   std::string out;
@@ -77,6 +78,8 @@ std::string grid_of(const WrapRequest& request, i64 ranks) {
   std::string out = fmt::format("name: {}\nworkload:\n  command: [{}]\n  processes: {}\n",
                                 request.name.empty() ? name_of(request.words) : request.name, words,
                                 request.processes == 1 ? "per_node" : "per_rank");
+  // A launcher may start ranks that its words do not tell, or more than this machine has slots for.
+  if (ranks == 1 && request.processes == 1) out += "  env: {SWEEP_ANY_WORLD: \"1\"}\n";
   out += fmt::format("derive: {{command_line: {}}}\n", label_of(request.words));
   out += fmt::format("base: {{hardware: {}, gpus_per_node: {}}}\nmeasure: {{warmup_steps: 0, steps: {}}}\n",
                      nlohmann::json(request.hardware).dump(), ranks, kMostSteps);
@@ -98,7 +101,7 @@ store::SweepRow sweep_row(const Planned& planned) {
   options.trial_seconds = planned.grid.limits.trial_seconds;
   store::SweepRow out;
   out.name = planned.grid.name;
-  out.question = "One run of a command (sweep wrap)";
+  out.question = kQuestion;
   out.grid_text = planned.grid.text;
   out.options_json = to_text(options);
   return out;
@@ -140,11 +143,33 @@ Expected<Planned> plan_wrapped(const WrapRequest& request) {
   return ranks == 1 || (planned && planned->entries.front().admitted) ? planned : plan_with(request, 1);
 }
 
+Expected<void> check_words(const std::vector<std::string>& words) {
+  if (words.empty())
+    return fail("there is no command; say it after --, as in `sweep wrap -- python train.py`");
+  const auto bad = std::ranges::find_if_not(words, is_utf8);
+  if (bad == words.end()) return {};
+  return fail(
+      ErrorKind::kUnsupported, safe_text(*bad),
+      fmt::format("the argument {} is no UTF-8, and the database keeps nothing else: put the command into a "
+                  "script",
+                  safe_text(*bad)));
+}
+
+// A sweep of a grid keeps its grid and its options.
+Expected<void> check_name(SweepDriver& driver, const std::string& name, const std::string& db) {
+  const auto known = driver.store().find_sweep(name);
+  if (!known || known->question == kQuestion) return {};
+  return fail(
+      ErrorKind::kConflict, name,
+      fmt::format("{} has a sweep {} that `sweep wrap` did not make, and keeps its grid and options; choose "
+                  "another --name",
+                  db, name));
+}
+
 }  // namespace
 
 Expected<WrapReport> run_wrapped(const WrapRequest& request, const MakeObserver& make_observer) {
-  if (request.words.empty())
-    return fail("there is no command; say it after --, as in `sweep wrap -- python train.py`");
+  SWEEP_TRY(check_words(request.words));
   auto planned = plan_wrapped(request);
   if (!planned) return tl::unexpected(planned.error());
   const PlanEntry& entry = planned->entries.front();
@@ -158,6 +183,7 @@ Expected<WrapReport> run_wrapped(const WrapRequest& request, const MakeObserver&
   if (!choice) return tl::unexpected(choice.error());
   auto driver = SweepDriver::open(request.db);
   if (!driver) return tl::unexpected(driver.error());
+  SWEEP_TRY(check_name(*driver, planned->grid.name, request.db));
   SWEEP_TRY(driver->make(sweep_row(*planned)));
   const auto earlier = last_attempt(*driver, entry.id);
   if (!earlier) return tl::unexpected(earlier.error());

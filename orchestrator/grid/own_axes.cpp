@@ -7,11 +7,15 @@
 #include <map>
 
 #include "orchestrator/grid/read_values.h"
+#include "orchestrator/grid/scope.h"
+#include "schema/columns.h"
 
 namespace sweep::grid {
 namespace {
 
 constexpr std::size_t kMostAxes = 64;
+// Columns of the view `results` and members of rows beside those of schema/columns.h.
+constexpr std::array<std::string_view, 5> kOtherColumns{"name", "phase", "cause_rank", "rule", "model_spec"};
 constexpr std::array<std::string_view, 4> kAxisKeys{"type", "default", "unit", "values"};
 
 const std::map<std::string_view, Type> kTypes{
@@ -79,6 +83,12 @@ Expected<OwnAxis> own_axis(const DocumentPtr& document, const Entry& entry) {
 }
 
 }  // namespace
+
+bool is_name_of_sweep(std::string_view name) {
+  static const Scope scope;
+  return scope.find(name) || find_column(name) != nullptr ||
+         std::ranges::find(kOtherColumns, name) != kOtherColumns.end();
+}
 
 Status read_own_axes(const DocumentPtr& document, const Entry& part, std::vector<OwnAxis>& axes) {
   SWEEP_TRY(need_map(*document, *part.value, part.place, "axes"));

@@ -21,6 +21,10 @@ struct OwnAxis {
   Slot slot = 0;
 };
 
+// Whether sweep itself uses a name: for an axis or a dimension of the model, or for another column of the results, where a
+// value of the grid's own axis would not be seen.
+bool is_name_of_sweep(std::string_view);
+
 // An axis that is there already is replaced. Error: no name, type or default, with its place.
 Status read_own_axes(const DocumentPtr&, const Entry&, std::vector<OwnAxis>&);
 

@@ -79,10 +79,12 @@ Status read_command(Reading& in, Grid& grid, const BuiltInRecipes& recipes) {
   auto workload = read_workload(in.document, *entry, grid.path.parent_path(), recipes);
   if (!workload) return tl::unexpected(workload.error());
   for (OwnAxis& axis : workload->axes) {
-    if (in.spec.scope.find(axis.name))
+    if (in.spec.scope.find(axis.name) || is_name_of_sweep(axis.name))
       return refuse(
           axis.document, axis.place, {ErrorKind::kConflict, axis.name},
-          fmt::format("sweep itself uses the name '{}'; choose another one for the axis", axis.name));
+          fmt::format("sweep itself uses the name '{}', of an axis or of a column of the results; choose "
+                      "another one for the axis",
+                      axis.name));
     axis.slot = in.spec.scope.add_own_axis(axis.name, axis.type);
     in.spec.scope.set_values(axis.slot, axis.values);
   }

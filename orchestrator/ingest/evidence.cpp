@@ -67,6 +67,16 @@ Cause invalid(std::string what) {
   return {Outcome::kInvalid, {}, 0, Phase::kStep, std::move(what), {}, {}, false, {}};
 }
 
+// A program without a timed step that ended as if all was well. Where its allocator found no memory, it went on after each
+// such error.
+Cause untimed(const Attempt& attempt, const ProgramFacts& facts) {
+  if (!facts.out_of_memory) return invalid(without_timings(attempt, facts));
+  Cause cause = invalid(
+      "ran out of device memory and went on, so that no step was timed (errors that its allocator counted)");
+  cause.outcome = Outcome::kOom, cause.oom_kind = OomKind::kDevice, cause.rank = facts.out_of_memory;
+  return cause;
+}
+
 bool is_command(const Attempt& attempt) {
   return attempt.trial.workload == Workload::kCommand;
 }
@@ -174,7 +184,7 @@ std::optional<Cause> check_losses(const Attempt& attempt, const AttemptReports& 
   if (auto bad = gather(t, attempt.trial.world(), losses)) return bad;
   if (is_command(attempt)) {  // its batches differ from step to step, and so may the loss
     const ProgramFacts facts = program_facts(attempt, t);
-    return facts.timed_ranks > 0 ? std::nullopt : std::optional(invalid(without_timings(attempt, facts)));
+    return facts.timed_ranks > 0 ? std::nullopt : std::optional(untimed(attempt, facts));
   }
   if (losses.empty()) return invalid("every rank reported ok, but no step was recorded");
   // Only the first repeat is judged: later ones continue from its weights, and a loss near zero varies by
@@ -191,8 +201,9 @@ std::optional<Cause> check_rehearsal(const Attempt& attempt, const AttemptReport
       t.records, [](const auto& each) { return each.second.effective.phantom.has_value(); });
   if (!is_command(attempt) || !phantoms) return std::nullopt;
   const ProgramFacts facts = program_facts(attempt, t);
-  if (facts.memory || facts.timed_ranks > 0) return std::nullopt;
-  return invalid(without_timings(attempt, facts));
+  const bool says_something = facts.memory || facts.from_log;
+  if (facts.timed_ranks > 0 || (says_something && !facts.out_of_memory)) return std::nullopt;
+  return untimed(attempt, facts);
 }
 
 Evidence evidence(const Attempt& attempt, const AttemptReports& t, const Result& result) {

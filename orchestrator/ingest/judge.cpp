@@ -13,7 +13,8 @@
 //  6. The earliest failure that follows from the end of another rank: crash.
 //  7. A rank reported nothing: crash.
 //  8. No step was recorded, or a loss is not finite or rises by more than the tolerance: invalid. Of a command: no rank
-//     reported a timed step (in a rehearsal neither that nor its memory), or a loss is not finite.
+//     reported a timed step (in a rehearsal neither that nor its memory nor steps in its log), or a loss is not finite;
+//     oom where no step was timed and the allocator found no memory.
 //
 // A crash, hang or timeout on a GPU whose hardware failed is a lost node. A rehearsal that the kernel ends for memory is
 // invalid: the memory is that of the machine that rehearses, and says nothing of the trial's nodes.

@@ -48,6 +48,18 @@ std::string of_the_log(const ProgramFacts& facts) {
   return out;
 }
 
+// Empty: of all ranks, and of the only optimizer.
+std::string whose_steps(const ProgramFacts& facts, i64 processes) {
+  std::string out;
+  if (facts.timed_ranks != processes) out = fmt::format("{} of {} ranks", facts.timed_ranks, processes);
+  if (facts.other_steps > 0)
+    out += fmt::format(
+        "{}the first optimizer that stepped; others made {} steps beside its {}: call "
+        "sweep_trial.watch(model, optimizer) in the script to choose another",
+        out.empty() ? "" : ", ", facts.other_steps, facts.steps);
+  return out;
+}
+
 }  // namespace
 
 ProgramFacts program_facts(const Attempt& attempt, const AttemptReports& t) {
@@ -58,7 +70,10 @@ ProgramFacts program_facts(const Attempt& attempt, const AttemptReports& t) {
     out.memory = out.memory || record.peak_allocated_bytes || record.peak_reserved_bytes;
     const EffectiveSettings& used = record.effective;
     out.steps = std::max(out.steps, plausible_count(used.steps));
+    out.other_steps = std::max(out.other_steps, plausible_count(used.other_steps));
     out.damaged_lines += plausible_count(used.damaged_lines);
+    out.from_log = out.from_log || used.report == "from_log";
+    if (record.ooms.value_or(0) > 0 && !out.out_of_memory) out.out_of_memory = rank;
     if (used.log) add_log(out, *used.log);
   }
   return out;
@@ -75,7 +90,17 @@ bool log_speaks_of_memory(const AttemptReports& t, i64 rank) {
 std::string without_timings(const Attempt& attempt, const ProgramFacts& facts) {
   const MeasurePlan& plan = attempt.measure;
   std::string out = "the program ended with code 0";
-  if (facts.steps > 0)
+  if (attempt.is_rehearsal() && facts.from_log)
+    out +=
+        "; its log's times are those of this machine's clock, not of phantom GPUs, and are left out: steps "
+        "that "
+        "sweep_trial reports have modelled times (docs/trainers.md)";
+  else if (facts.from_log && facts.steps > plan.warmup_steps + plan.steps)
+    out += fmt::format(
+        "; the steps in its log end with number {}, and those of the trial are 1 to {}: of a run that is "
+        "resumed leave the pattern `step` out, so that steps are counted",
+        facts.steps, plan.warmup_steps + plan.steps);
+  else if (facts.steps > 0)
     out += fmt::format(
         " after {} steps, and none of them was timed: {} for warm-up and {} timed ones were asked for. Raise "
         "its own "
@@ -104,9 +129,8 @@ void add_program_evidence(Evidence& out, const Attempt& attempt, const AttemptRe
     return;
   }
   const ProgramFacts facts = program_facts(attempt, t);
-  if (facts.timed_ranks == attempt.processes()) return;
   if (facts.timed_ranks > 0) {
-    out.steps_are_of = fmt::format("{} of {} ranks", facts.timed_ranks, attempt.processes());
+    out.steps_are_of = whose_steps(facts, attempt.processes());
     return;
   }
   if (ok) out.no_timings = without_timings(attempt, facts);

@@ -2,6 +2,7 @@
 // it has no timings. Private to ingest/.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 
 #include "orchestrator/ingest/ingest.h"
@@ -9,11 +10,14 @@
 namespace sweep::ingest {
 
 struct ProgramFacts {
-  i64 timed_ranks = 0;    // ranks that reported a timed step
-  i64 steps = 0;          // the highest number of steps that a rank counted, warm-up included
-  i64 damaged_lines = 0;  // damaged lines of the reports
-  bool memory = false;    // some rank reported its allocator's peak
-  bool patterns = false;  // logs were read with log_patterns
+  i64 timed_ranks = 0;               // ranks that reported a timed step
+  i64 steps = 0;                     // the highest number of steps that a rank counted, warm-up included
+  i64 damaged_lines = 0;             // damaged lines of the reports
+  i64 other_steps = 0;               // of optimizers that are not followed, of the rank with most
+  bool memory = false;               // some rank reported its allocator's peak
+  bool from_log = false;             // some rank's steps were found in its log
+  std::optional<i64> out_of_memory;  // the first rank whose allocator found no memory
+  bool patterns = false;             // logs were read with log_patterns
   i64 log_lines = 0, unread_bytes = 0;
   std::map<std::string, i64> matches;  // pattern -> lines in which it found a number
 };

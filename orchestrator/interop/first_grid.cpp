@@ -10,139 +10,19 @@
 #include "base/files.h"
 #include "base/input_file.h"
 #include "base/number_in.h"
+#include "base/utf8.h"
 #include "orchestrator/grid/config_text.h"
+#include "orchestrator/grid/own_axes.h"
 #include "orchestrator/grid/workload_text.h"
+#include "orchestrator/interop/draft.h"
 #include "orchestrator/interop/known_options.h"
 #include "orchestrator/interop/recipes.h"
+#include "schema/command_spec.h"
 
 namespace sweep::interop {
 namespace {
 
 constexpr std::size_t kMostBytes = 1u << 20;
-constexpr i64 kLargest = i64{1} << 50;
-
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string template_of(const std::string& text) {
-  std::string out;
-  for (const char c : text) out.append(c == '{' || c == '}' ? 2 : 1, c);
-  return out;
-}
-
-std::optional<double> number_from(const std::string& text) {
-  const auto value = number_in<double>(text);
-  return value && *value > -1e15 && *value < 1e15 ? value : std::nullopt;
-}
-
-bool is_integer(const std::string& text) {
-  return text.find_first_not_of("-0123456789") == std::string::npos;
-}
-
-// A grid as it is put together, and how it is written.
-struct Draft {
-  std::string name, from, recipe, script;
-  std::vector<std::string> command, arguments;
-  bool per_node = false, stops = false;      // stops: it is told how many steps to take
-  std::string more;                          // further lines of the workload
-  std::map<std::string, std::string> axes;   // sweep's own: name -> value
-  std::map<std::string, std::string> own;    // arguments of the program alone
-  std::map<std::string, std::string> ranks;  // nodes, gpus_per_node
-
-  std::string text() const;
-};
-
-std::string list_of(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + quoted(word);
-  return "[" + out + "]";
-}
-
-// Values to try first: twice a batch, and what is there.
-std::string first_values(const std::string& value) {
-  if (const auto number = number_from(value))
-    return fmt::format("[{}, {}]", value, static_cast<i64>(*number) * 2);
-  return fmt::format("[{}]", value);
-}
-
-std::string Draft::text() const {
-  std::string out = fmt::format(
-      "# Made by `sweep init` from {}. `sweep plan` shows its trials, `sweep run` runs them.\n", from);
-  out += fmt::format("name: {}\nquestion: Which values are fastest?\nworkload:\n", name);
-  if (!recipe.empty()) out += fmt::format("  recipe: {}\n", recipe);
-  if (!script.empty()) out += fmt::format("  script: {}\n", quoted(script));
-  if (!command.empty()) out += fmt::format("  command: {}\n", list_of(command));
-  if (!arguments.empty()) out += fmt::format("  arguments: {}\n", list_of(arguments));
-  if (per_node) out += "  processes: per_node   # it starts the processes of a node itself\n";
-  out += more;
-  if (!own.empty())
-    out += "  axes:                 # options that only this program knows; give them values under grid\n";
-  for (const auto& [axis, value] : own)
-    out += fmt::format("    {}: {{type: {}, default: {}}}\n", axis, is_integer(value) ? "integer" : "number",
-                       value);
-  out += "base:\n  hardware: cpu         # `sweep hardware` lists GPUs\n";
-  for (const auto& [axis, value] : ranks) out += fmt::format("  {}: {}\n", axis, value);
-  for (const auto& [axis, value] : axes)
-    if (axis != "micro_batch_size") out += fmt::format("  {}: {}\n", axis, value);
-  const auto batch = axes.find("micro_batch_size");
-  const bool swept = batch != axes.end();
-  out += fmt::format("{}grid:                   # each combination is a trial\n", swept ? "" : "# ");
-  if (swept) out += fmt::format("  micro_batch_size: {}\n", first_values(batch->second));
-  for (const auto& [axis, value] : own)
-    out += fmt::format("{}{}: [{}]\n", swept ? "  # " : "#   ", axis, value);
-  if (!swept && own.empty()) out += "#   micro_batch_size: [1, 2]\n";
-  out += "measure: {warmup_steps: 2, steps: 6}\n# limits: {hang_seconds: 300}\n";
-  return out;
-}
-
-// Puts an option and its value among the words: a name in braces where it is known.
-void add_option(Draft& draft, std::vector<std::string>& to, const std::string& option,
-                const std::string& value, bool joined) {
-  std::string shown = template_of(value);
-  const auto number = number_from(value);
-  const bool positive = number && is_integer(value) && *number >= 1 && *number < 1e6;
-  if (const auto rank = rank_name_of_option(option); rank && (positive || !number || *rank == "node")) {
-    shown = fmt::format("{{{}}}", *rank);
-    if (positive && (*rank == "nodes" || *rank == "gpus_per_node")) draft.ranks[std::string(*rank)] = value;
-    if (positive && *rank == "world") draft.ranks["gpus_per_node"] = value;
-  } else if (const auto axis = axis_of_option(option); axis && (positive || (*axis == "zero" && number))) {
-    shown = fmt::format("{{{}}}", *axis);
-    draft.stops = draft.stops || *axis == "total_steps";
-    if (*axis != "total_steps") draft.axes[std::string(*axis)] = value;
-  } else if (number && (!is_integer(value) || (*number > -kLargest && *number < kLargest))) {
-    std::string name = axis_name_from(option);
-    if (grid::Scope().find(name) || grid::is_rank_name(name) || axis_of_option(name)) name = "my_" + name;
-    if (!draft.own.contains(name)) {
-      draft.own[name] = value;
-      shown = fmt::format("{{{}}}", name);
-    }
-  }
-  if (joined) {
-    to.push_back(template_of(option) + "=" + shown);
-  } else {
-    to.push_back(template_of(option));
-    to.push_back(shown);
-  }
-}
-
-bool is_option(const std::string& word) {
-  return word.size() > 1 && word[0] == '-' && !number_from(word);
-}
-
-void add_words(Draft& draft, std::span<const std::string> words, std::vector<std::string>& to) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto equals = words[i].find('=');
-    if (is_option(words[i]) && equals != std::string::npos) {
-      add_option(draft, to, words[i].substr(0, equals), words[i].substr(equals + 1), true);
-    } else if (is_option(words[i]) && i + 1 < words.size() && !is_option(words[i + 1])) {
-      add_option(draft, to, words[i], words[i + 1], false);
-      ++i;
-    } else {
-      to.push_back(template_of(words[i]));
-    }
-  }
-}
 
 std::string program_name(const std::string& word) {
   return std::filesystem::path(word).filename().string();
@@ -172,12 +52,13 @@ std::optional<std::size_t> script_of_torchrun(std::span<const std::string> words
     if (!is_option(words[i])) return i;
     const auto name = axis_name_from(words[i].substr(0, words[i].find('=')));
     if (words[i] == "-m" || name == "module" || name == "no_python") return std::nullopt;
-    if (name == "standalone" || words[i].find('=') != std::string::npos) {
-      if (name != "standalone") add_words(draft, words.subspan(i, 1), ignored);
-      continue;
-    }
-    if (i + 1 < words.size()) add_words(draft, words.subspan(i, 2), ignored);
-    ++i;
+    if (name == "standalone") continue;
+    const bool joined = words[i].find('=') != std::string::npos;
+    const auto option = words.subspan(i, std::min<std::size_t>(joined ? 1 : 2, words.size() - i));
+    add_words(draft, option, ignored, Whose::kLauncher);
+    if (!rank_name_of_option(name))
+      for (const std::string& word : option) draft.left_out += " " + safe_text(word);
+    i += option.size() - 1;
   }
   return std::nullopt;
 }
@@ -269,20 +150,48 @@ Expected<std::string> first_grid_of_recipe(const std::string& recipe) {
   return draft.text();
 }
 
-// The words of accelerate or deepspeed, with sweep_trial before the script: it reports steps, memory and OOM.
-void add_launcher_words(Draft& draft, std::span<const std::string> words, const std::string& module_option) {
-  const auto script = static_cast<std::size_t>(
-      std::ranges::find_if(words, [](const std::string& word) { return word.ends_with(".py"); }) -
-      words.begin());
-  const auto options = words.first(script);
-  const bool other = std::ranges::any_of(options, [](const std::string& word) {
-    return word == "-m" || word == "--module" || word == "--no_python";
-  });
-  if (script == words.size() || other) return add_words(draft, words, draft.command);
-  draft.name = grid_name(words[script]);
-  add_words(draft, options, draft.command);
-  draft.command.insert(draft.command.end(), {module_option, "sweep_trial", template_of(words[script])});
+// The words of a launcher, with `module` (sweep_trial, which reports steps, memory and OOM) before the script.
+void add_launcher_words(Draft& draft, std::span<const std::string> words,
+                        const std::vector<std::string>& module) {
+  std::size_t script = 0;  // what the launcher starts: after its options, a file or the word after -m
+  bool other = false;
+  for (; script < words.size() && !words[script].ends_with(".py") && !other; ++script)
+    other = words[script] == "-m" || words[script] == "--module" || words[script] == "--no_python";
+  add_words(draft, words.first(script), draft.command, Whose::kLauncher);
+  if (script == words.size()) return;
+  if (!other) {
+    draft.name = grid_name(words[script]);
+    draft.command.insert(draft.command.end(), module.begin(), module.end());
+  }
+  draft.command.push_back(template_of(words[script]));
   add_words(draft, words.subspan(script + 1), draft.command);
+}
+
+// How many of Python's words are options of its own; nullopt: the module cannot go before what it runs, which is a text
+// (-c), its input, or nothing, or it ignores PYTHONPATH (-E, -I).
+std::optional<std::size_t> options_of_python(std::span<const std::string> words) {
+  std::size_t i = 0;
+  for (; i < words.size() && words[i].size() > 1 && words[i][0] == '-' && words[i] != "-m"; ++i) {
+    if (words[i] == "-X" || words[i] == "-W" || words[i] == "--check-hash-based-pycs")
+      ++i;
+    else if (words[i].find_first_of("XW-", 1) != 1 && words[i].find_first_of("cEI", 1) != std::string::npos)
+      return std::nullopt;
+  }
+  return i < words.size() && words[i] != "-" ? std::optional(i) : std::nullopt;
+}
+
+// The words of a Python program after `python`.
+void add_python_words(Draft& draft, std::span<const std::string> words) {
+  const auto options = options_of_python(words);
+  if (!options) return add_words(draft, words, draft.command);
+  const auto rest = words.subspan(*options);
+  for (const std::string& word : words.first(*options)) draft.command.push_back(template_of(word));
+  draft.command.insert(draft.command.end(), {"-m", "sweep_trial"});  // reports steps, memory and OOM
+  if (!is_option(rest.front())) draft.name = grid_name(rest.front());
+  draft.per_node = rest.size() > 1 && rest.front() == "-m" && is_launcher_module(rest[1]);
+  if (!draft.per_node) return add_words(draft, rest, draft.command);
+  draft.command.insert(draft.command.end(), {"-m", rest[1]});
+  add_launcher_words(draft, rest.subspan(2), {});
 }
 
 Expected<std::string> first_grid_of_command(std::span<const std::string> words) {
@@ -301,17 +210,16 @@ Expected<std::string> first_grid_of_command(std::span<const std::string> words) 
     add_words(draft, rest.subspan(*script + 1), draft.arguments);
     return finished(draft);
   }
-  draft.ranks.clear(), draft.own.clear();
+  draft.ranks.clear(), draft.left_out.clear();
   draft.command.push_back(template_of(words.front()));
   const bool python = program.starts_with("python") && !rest.empty();
+  draft.per_node = !python;
   if (python)
-    draft.command.insert(draft.command.end(), {"-m", "sweep_trial"});  // reports steps, memory and OOM
-  if (python && !is_option(rest.front())) draft.name = grid_name(rest.front());
-  if (program == "accelerate" || program == "deepspeed")
-    add_launcher_words(draft, rest, program == "accelerate" ? "-m" : "--module");
+    add_python_words(draft, rest);
+  else if (program == "torchrun" || program == "accelerate" || program == "deepspeed")
+    add_launcher_words(draft, rest, {program == "deepspeed" ? "--module" : "-m", "sweep_trial"});
   else
     add_words(draft, rest, draft.command);
-  draft.per_node = !python || std::ranges::find(rest, "torch.distributed.run") != rest.end();
   return finished(draft);
 }
 

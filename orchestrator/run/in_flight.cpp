@@ -46,7 +46,11 @@ std::optional<std::string> disbelieved(const Attempt& attempt, const std::vector
   const bool phantoms =
       std::ranges::any_of(records, [](const RankRecord& each) { return each.effective.phantom.has_value(); });
   if (attempt.is_rehearsal() && !phantoms)
-    return "the rehearsal's ranks saw no phantom GPU: LD_PRELOAD did not reach them";
+    return attempt.trial.workload == Workload::kCommand
+               ? "the program used no phantom GPU: it trains on the CPU, or LD_PRELOAD did not reach its "
+                 "processes (it is "
+                 "set in their environment)"
+               : "the rehearsal's ranks saw no phantom GPU: LD_PRELOAD did not reach them";
   if (!attempt.is_rehearsal() && phantoms)
     return "the ranks ran on phantom GPUs, which measure nothing; `sweep run --rehearse` keeps such runs "
            "apart";

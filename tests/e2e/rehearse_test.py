@@ -237,13 +237,21 @@ class RehearseTest(sweep_folder.SweepFolder):
 
     def test_what_phantoms_do_not_answer_is_unsupported(self):
         text = SCRIPT.split("dist.init_process_group")[0] + "sweep_trial.step()\n{}\n"
-        lstm = "torch.nn.LSTM(8, 8, num_layers=2, dropout=0.5).cuda()(torch.zeros(4, 2, 8, device='cuda'))"
-        done, db = self.rehearse_command("lstm.db", [1], gpus=1, text=text.format(lstm), hardware="h100-sxm-80gb")
-        self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
-        (outcome, reason), = database.rows(db, "select outcome, reason from results")
-        self.assertEqual(outcome, "unsupported", reason)
-        self.assertRegex(reason, "phantom GPUs do not answer cudnn[A-Z]")
-        self.assertEqual(database.rows(db, "select count(*) from attempt"), [(1,)])  # not tried again
+        for call, calls in (("cudnn[A-Z]", "torch.nn.LSTM(8, 8, num_layers=2, dropout=0.5).cuda()(torch.zeros(4, 2, 8, device='cuda'))"),
+                            ("cufftCreate", "torch.fft.fft(torch.ones(8, 64, device='cuda'))"),
+                            ("cusolverDnCreate", "torch.linalg.svd(torch.eye(8, device='cuda'))")):
+            with self.subTest(call):
+                done, db = self.rehearse_command(f"{call[:5]}.db", [1], gpus=1, text=text.format(calls), hardware="h100-sxm-80gb")
+                self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)
+                (outcome, reason), = database.rows(db, "select outcome, reason from results")
+                self.assertEqual(outcome, "unsupported", reason)
+                self.assertRegex(reason, f"phantom GPUs do not answer {call}")
+                self.assertEqual(database.rows(db, "select count(*) from attempt"), [(1,)])  # not tried again
+
+    def test_batch_normalization_of_networks_for_images_is_answered(self):
+        norm = "norm = torch.nn.BatchNorm2d(16).cuda()\nfor _ in range(8):\n    norm(torch.ones(2, 16, 8, 8, device='cuda')).sum().backward()\n    sweep_trial.step()\n"
+        done, db = self.rehearse_command("norm.db", [1], gpus=1, text=SCRIPT.split("dist.init_process_group")[0] + norm)
+        self.assertEqual(database.rows(db, "select outcome, reason from results"), [("ok", None)], done.stdout + done.stderr)
 
     def test_a_check_of_a_loss_is_told_what_phantoms_compute(self):
         check = SCRIPT.split("dist.init_process_group")[0] + "sweep_trial.step()\nassert 1 / torch.ones(1 << 16, device='cuda').sum().item() < 2\n"

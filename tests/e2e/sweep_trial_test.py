@@ -63,12 +63,12 @@ train()
 
 
 class Lines(sweep_folder.SweepFolder):
-    def run_script(self, text, *words, code=0):
+    def run_script(self, text, *words, code=0, **env):
         script = self.folder / "script.py"
         script.write_text(text)
         clean = {key: value for key, value in os.environ.items() if key not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
         done = subprocess.run([sys.executable, "-m", "sweep_trial", script, *map(str, words)], capture_output=True, text=True, timeout=300,
-                              env={**clean, "SWEEP_RESULTS_FILE": str(self.folder / "rank_{rank}.jsonl"), "OMP_NUM_THREADS": "1",
+                              env={**clean, **env, "SWEEP_RESULTS_FILE": str(self.folder / "rank_{rank}.jsonl"), "OMP_NUM_THREADS": "1",
                                    "PYTHONPATH": str(MODULE)})
         self.assertEqual(done.returncode != 0, code != 0, done.stderr)
         return {int(each.stem[5:]): [json.loads(line) for line in each.read_text().splitlines()] for each in self.folder.glob("rank_*.jsonl")}
@@ -165,6 +165,34 @@ for overflow in (True, False, True):
         self.assertEqual(self.steps(ranks[0]), [1, 2, 3])
 
 
+class OptimizersTest(Lines):
+    def test_steps_of_others_are_told(self):
+        ranks = self.run_script(STEPS + """
+a, b = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+first, other = torch.optim.SGD(a.parameters(), lr=.1), torch.optim.SGD(b.parameters(), lr=.1)
+for i in range(4):
+    b(a(torch.ones(2, 8))).sum().backward()
+    if i % 2 == 0: first.step()
+    other.step()
+""")
+        self.assertEqual(self.steps(ranks[0]), [1, 2])
+        self.assertEqual([line["other_steps"] for line in ranks[0] if "other_steps" in line][-1], 4)
+
+
+class HelloTest(Lines):
+    def test_the_world_is_that_of_the_launcher_or_of_the_process_group(self):
+        def world(text, *words, **env):
+            return self.run_script(text, *words, **env)[0][0].get("world")
+        for env, expected in (({}, None), ({"WORLD_SIZE": "4"}, 4), ({"WORLD_SIZE": "4", "SWEEP_ANY_WORLD": "1"}, None), ({"WORLD_SIZE": "x"}, None)):
+            with self.subTest(env):
+                self.assertEqual(world("pass", **env), expected)
+                (self.folder / "rank_00000.jsonl").unlink()
+
+    def test_a_message_that_is_no_unicode_is_told_all_the_same(self):
+        (error,) = [line for line in self.run_script("raise ValueError('bad \\udcff name')", code=1)[0] if line["kind"] == "error"]
+        self.assertEqual(error["message"], "bad ? name")
+
+
 class WatchTest(Lines):
     def test_an_optimizer_that_accelerate_wraps_is_followed(self):
         ranks = self.run_script("""
@@ -245,6 +273,32 @@ class Cuda:
     @staticmethod
     def memory_stats():
         return {}
+
+
+class GpuTest(Lines):
+    """Where the GPU is asked, this process is told that there is one."""
+    def watch(self, **env):
+        said = []
+        to = types.SimpleNamespace(line=lambda kind, **fields: said.append({"kind": kind, **fields}), add=lambda _: None, flush=lambda: None)
+        for patched in (unittest.mock.patch.dict(sys.modules, torch=types.SimpleNamespace(cuda=Cuda)), unittest.mock.patch.dict(os.environ, env)):
+            patched.start()
+            self.addCleanup(patched.stop)
+        return sweep_trial.Watch(to), said
+
+    def test_memory_is_told_when_the_steps_of_a_trial_are_done(self):
+        watch, said = self.watch(SWEEP_WARMUP_STEPS="1", SWEEP_STEPS="3")
+        for _ in range(5):
+            watch.step_ends()
+        kinds = [line["kind"] for line in said]
+        self.assertEqual(kinds, ["step", "step", "memory", "step", "step", "memory", "step"], "it may be killed after the last one")
+
+    def test_a_gpu_that_lags_behind_holds_no_step_back_for_ever(self):
+        watch, said = self.watch()
+        with unittest.mock.patch.object(Event, "query", lambda _: False):
+            for _ in range(40):
+                watch.forward_begins()
+                watch.step_ends()
+        self.assertEqual(self.steps(said), list(range(1, 41 - sweep_trial.MOST_PENDING)))
 
 
 class CaptureTest(Lines):

@@ -2,6 +2,7 @@
 """wrap_test.py BIN_DIR RANK_PROGRAM: `sweep wrap` and `sweep init` as a user types them. The programs need no PyTorch; RANK_PROGRAM is never
 started."""
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -80,6 +81,20 @@ class WrapTest(Folder):
         self.assertIn("wrap-ranks: invalid in ", said, "it reports nothing")
         self.assertEqual([row["outcome"] for row in json.loads(self.sweep("export", "json"))], ["invalid"])
         self.assertEqual(sorted(each.name for each in self.folder.glob("rank?of?")), ["rank0of2", "rank1of2"])
+
+    def test_a_sweep_of_a_grid_keeps_its_grid(self):
+        (self.folder / "grid.yaml").write_text("name: mine\nquestion: mine\nworkload: {command: [python3, train.py, ok]}\nbase: {hardware: cpu}\n"
+                                               "measure: {warmup_steps: 1, steps: 4}\n")
+        self.sweep("run", "grid.yaml", "--rank", RANK, "--quiet")
+        self.wrap("ok", options=("--name", "mine"), code=2)
+        self.assertEqual(self.rows("SELECT name, question FROM sweep"), [("mine", "mine")])
+        self.wrap("ok", options=("--name", "other"))
+        self.wrap("ok", options=("--name", "other"))
+
+    def test_words_that_the_database_cannot_keep(self):
+        self.assertEqual(subprocess.run([*map(os.fsencode, self.words("wrap", "--rank", RANK, "--", sys.executable, "train.py")), b"\xff"],
+                                        cwd=self.folder, capture_output=True).returncode, 2)
+        self.assertFalse((self.folder / "sweep.db").exists())
 
     def test_a_program_that_is_not_there(self):
         self.sweep("wrap", "--rank", RANK, "--", "/nowhere/program", code=1)

@@ -35,6 +35,7 @@ constexpr double kLeaveWithin = 5;  // seconds a trainer has to leave after it r
 // Seconds, and share of a step's deadline, that a trainer has to leave after it reported all of its steps and its
 // end: before the agent would call its silence a hang.
 constexpr double kExitWithin = 60, kExitShare = 0.75;
+constexpr int kCountersMs = 200;  // a program on phantom GPUs has to write their counters before it is ended
 constexpr int kMostLastLooks = 60;  // at what the program left unread
 
 // One process a node: the rank that started it leaves a file when it has ended, for the node's other ranks:
@@ -242,6 +243,10 @@ ProgramEnd CommandRank::follow() {
 
 void CommandRank::end_the_program(ProgramEnd& out) {
   if (program_ && !out.end.exit_code && !out.end.signal) {
+    if (on_phantoms()) {
+      program_->send(phantom_counters_signal());
+      (void)program_->wait_ms(kCountersMs);
+    }
     program_->send(SIGKILL);
     out.end = program_->wait_ms(-1).value_or(TrainerProcess::End{});
   }

@@ -50,11 +50,9 @@ class LineCutter {
   }
 
  private:
+  // The first end of a line: a search for each kind would read what is left over and over.
   std::size_t end_in(std::string_view bytes) const {
-    const std::size_t end = bytes.find('\n');
-    if (!ends_at_return_) return end;
-    const std::size_t back = bytes.substr(0, end).find('\r');
-    return back == std::string_view::npos ? end : back;
+    return ends_at_return_ ? bytes.find_first_of("\n\r") : bytes.find('\n');
   }
 
   std::size_t longest_;

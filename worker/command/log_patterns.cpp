@@ -14,8 +14,21 @@ namespace {
 constexpr double kGib = 1024.0 * 1024 * 1024;
 constexpr double kLongestStepMs = 1e12;
 
-// "1,234.5" and "1234.5"; none: no finite number.
+// Commas as they separate thousands: groups of three digits, after one to three of which the first is no zero.
+bool separates_thousands(std::string_view text) {
+  const std::string_view whole = text.substr(0, text.find_first_not_of("+-0123456789,"));
+  const auto digits = whole.find_first_not_of("+-");
+  auto comma = whole.find(',');
+  if (digits == std::string_view::npos || whole[digits] == '0' || comma == digits || comma - digits > 3)
+    return false;
+  for (; comma != std::string_view::npos; comma = whole.find(',', comma + 1))
+    if (std::min(whole.find(',', comma + 1), whole.size()) != comma + 4) return false;
+  return text.find(',', whole.size()) == std::string_view::npos;
+}
+
+// "1,234.5" and "1234.5"; none: no finite number, or a comma of another meaning, such as 0,125.
 std::optional<double> number_from(std::string text) {
+  if (text.find(',') != std::string::npos && !separates_thousands(text)) return std::nullopt;
   std::erase(text, ',');
   const auto value = number_in<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;
@@ -102,12 +115,13 @@ void LogPatterns::add_details(TrainerStep& step, std::string_view text) {
 
 void LogPatterns::add_step(double ms, std::string_view text) {
   TrainerStep step;
-  const auto number = compiled_->find("step", text);
-  if (number && *number == 0 && last_ == 0) first_is_zero_ = true;
-  const i64 shift = first_is_zero_ ? 1 : 0;
-  step.number = number && *number + shift >= 1 && *number <= static_cast<double>(kMostSteps)
-                    ? static_cast<i64>(*number) + shift
-                    : last_ + 1;
+  step.number = last_ + 1;
+  if (compiled_->of.contains("step")) {
+    const auto number = compiled_->find("step", text);
+    if (!number || *number < 0 || *number > static_cast<double>(kMostSteps)) return;
+    if (*number == 0 && last_ == 0) first_is_zero_ = true;
+    step.number = static_cast<i64>(*number) + (first_is_zero_ ? 1 : 0);
+  }
   if (step.number <= last_ || step.number > kMostSteps) return;
   last_ = step.number;
   step.ms = ms;

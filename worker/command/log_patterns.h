@@ -24,8 +24,8 @@ class LogPatterns {
   LogPatterns& operator=(LogPatterns&&) noexcept;
   ~LogPatterns();
 
-  // The next bytes of the log, cut anywhere. Lines end at '\n' or '\r'. A line with a step's time is a step; without
-  // a number of its own it follows the last one. Lines longer than kLongestLogLine, and those with NUL bytes (a
+  // The next bytes of the log, cut anywhere. Lines end at '\n' or '\r'. A line with a step's time is a step; where no
+  // pattern finds numbers of steps it follows the last one, else it must have one. Lines longer than kLongestLogLine, and those with NUL bytes (a
   // hole was read), are passed over.
   void feed(std::string_view bytes);
   // Some bytes of the log are missing here.

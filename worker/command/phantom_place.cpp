@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -23,6 +24,11 @@ std::string counters_file(const RankLaunch& launch, std::string_view rank) {
 
 }  // namespace
 
+// One that programs and their libraries leave alone.
+int phantom_counters_signal() {
+  return SIGRTMAX - 3;
+}
+
 bool on_phantoms() {
   return std::getenv("SWEEP_PHANTOM") != nullptr;
 }
@@ -34,7 +40,9 @@ i64 local_rank_of(const Attempt& attempt, const RankLaunch& launch) {
 
 std::map<std::string, std::string> phantom_variables(const Attempt& attempt, const RankLaunch& launch) {
   if (!on_phantoms()) return {};
-  std::map<std::string, std::string> out{{"SWEEP_PHANTOM_COUNTERS", counters_file(launch, "%r")}};
+  std::map<std::string, std::string> out{
+      {"SWEEP_PHANTOM_COUNTERS", counters_file(launch, "%r")},
+      {"SWEEP_PHANTOM_COUNTERS_SIGNAL", std::to_string(phantom_counters_signal())}};
   if (!attempt.is_rehearsal()) return out;
   if (!attempt.starts_every_rank()) {
     out["SWEEP_STARTED_RANKS"] = fmt::format("{}", fmt::join(attempt.rehearsed_ranks, ","));
@@ -62,10 +70,7 @@ void explain_on_phantoms(RankRecord& record) {
     record.message = fmt::format("phantom GPUs do not answer {}: {}", lacking, record.message);
     return;
   }
-  record.message +=
-      "; phantom GPUs compute no floats (a check of a loss or of a gradient fails there) and answer no "
-      "cuFFT, "
-      "cuSPARSE or cuSOLVER";
+  record.message += "; phantom GPUs compute no floats (a check of a loss or of a gradient fails there)";
 }
 
 }  // namespace sweep::command

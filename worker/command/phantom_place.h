@@ -22,6 +22,9 @@ i64 local_rank_of(const Attempt&, const RankLaunch&);
 // (roles.py).
 std::map<std::string, std::string> phantom_variables(const Attempt&, const RankLaunch&);
 
+// The signal on which phantoms write their counters: a program that is killed writes none at its end.
+int phantom_counters_signal();
+
 // The counters of phantom GPUs for this rank's program; nullopt: it used none.
 std::optional<PhantomUse> phantom_counters(const RankLaunch&);
 

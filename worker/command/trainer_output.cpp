@@ -112,6 +112,7 @@ bool TrainerOutput::log_has_grown() {
 void TrainerOutput::describe(EffectiveSettings& effective) const {
   effective.report = report_.is_from_log() ? "from_log" : report_.has_begun() ? "lines" : "none";
   effective.steps = std::max<i64>(report_.last_step(), 0);
+  effective.other_steps = report_.identity().other_steps;
   effective.damaged_lines = report_.damaged();
   if (patterns_)
     effective.log = LogFindings{patterns_->lines(), patterns_->matches(), static_cast<i64>(log_.missing)};

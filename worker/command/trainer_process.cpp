@@ -70,11 +70,12 @@ std::map<std::string, std::string> own_variables(const CommandSpec& spec, const 
   return out;
 }
 
-// `import sweep_trial` works in every Python program: its folder goes before what PYTHONPATH says. `by_roles`: not every rank
-// of the program is started (roles.py).
+// `import sweep_trial` works in every Python program: its folder goes before what PYTHONPATH says, which cannot name a path
+// with a colon. `by_roles`: not every rank of the program is started (roles.py).
 Expected<void> provide_python_modules(const RankLaunch& launch, bool by_roles,
                                       std::map<std::string, std::string>& environment) {
-  const fs::path folder = fs::path(launch.attempt_dir) / "python";
+  const bool colon = launch.attempt_dir.find(':') != std::string::npos;
+  const fs::path folder = fs::path(colon ? launch.rendezvous_dir : launch.attempt_dir) / "python";
   std::error_code ec;
   fs::create_directories(folder, ec);
   SWEEP_TRY(files::write_once(folder / "sweep_trial.py", report_module()));

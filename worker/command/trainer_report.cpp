@@ -136,11 +136,14 @@ bool TrainerReport::understand(std::string_view text) {
   if (!in.fine() || version.value_or(kVersion) != kVersion) return false;
   if (kind == "hello") {
     Identity said;
+    std::optional<i64> others;
+    in.count("other_steps", others);
     in.count("pid", said.pid);
     in.count("world", said.world);
     if (!in.fine()) return false;
     if (said.pid) identity_.pid = said.pid;
     if (said.world) identity_.world = said.world;
+    if (others) identity_.other_steps = *others;
     return begun_ = true;
   }
   if (kind == "end") return begun_ = ended_ = true;

@@ -65,6 +65,7 @@ class TrainerReport {
   // The trainer's statements about its process; they are untrusted like the rest.
   struct Identity {
     std::optional<i64> pid, world;
+    i64 other_steps = 0;  // of optimizers that it does not follow
   };
   const Identity& identity() const { return identity_; }
   i64 lines() const { return lines_; }

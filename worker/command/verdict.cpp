@@ -27,9 +27,11 @@ StepSample sample_of(const TrainerStep& step, const MeasurePlan& plan) {
 }
 
 // A step whose length the trainer does not know is no sample. Where the log tells only the mean of the run, that
-// is one timed step.
-std::vector<StepSample> samples_of(const TrainerReport& report, const MeasurePlan& plan) {
+// is one timed step. In a rehearsal the log's times are those of this machine's clock, and no step is timed by them.
+std::vector<StepSample> samples_of(const TrainerReport& report, const Attempt& attempt) {
+  const MeasurePlan& plan = attempt.measure;
   std::vector<StepSample> out;
+  if (attempt.is_rehearsal() && report.is_from_log()) return out;
   for (const TrainerStep& step : report.steps())
     if (step.ms && step.number <= plan.warmup_steps + plan.steps) out.push_back(sample_of(step, plan));
   if (auto mean = report.mean_step(); mean && (out.empty() || out.back().warmup)) {
@@ -83,7 +85,7 @@ void conclude(RankRecord& record, const Attempt& attempt, const TrainerReport& r
   const MeasurePlan& plan = attempt.measure;
   record.phase = phase_of(report, plan);
   record.step = std::max<i64>(report.last_step() - 1, 0);
-  record.samples = samples_of(report, plan);
+  record.samples = samples_of(report, attempt);
   const TrainerReport::Memory memory = report.memory();
   record.peak_allocated_bytes = memory.peak_allocated_bytes;
   record.peak_reserved_bytes = memory.peak_reserved_bytes;

@@ -32,6 +32,7 @@ constexpr int kSuccess = 0;  // of every library
 constexpr int kCublasNotSupported = 15, kCudnnNotSupported = 3000, kCudaNotSupported = 801,
               kNvmlNotSupported = 3;
 constexpr int kNcclInvalidUsage = 5;
+constexpr int kCufftNotSupported = 16, kCusolverNotSupported = 9, kCusparseNotSupported = 10;
 
 }  // namespace
 
@@ -93,11 +94,13 @@ PHANTOM_REFUSES(cublasCdotu_v2, kCublasNotSupported)
 PHANTOM_REFUSES(cublasZdotc_v2, kCublasNotSupported)
 PHANTOM_REFUSES(cublasZdotu_v2, kCublasNotSupported)
 
+// The libraries that are no part of the phantom: without a handle nothing of them is called.
+PHANTOM_REFUSES(cufftCreate, kCufftNotSupported)
+PHANTOM_REFUSES(cusolverDnCreate, kCusolverNotSupported)
+PHANTOM_REFUSES(cusparseCreate, kCusparseNotSupported)
+
 // cuDNN: what needs a handle.
 PHANTOM_ANSWERS(cudnnBackendFinalize, kSuccess)
-PHANTOM_REFUSES(cudnnBatchNormalizationBackwardEx, kCudnnNotSupported)
-PHANTOM_REFUSES(cudnnBatchNormalizationForwardInference, kCudnnNotSupported)
-PHANTOM_REFUSES(cudnnBatchNormalizationForwardTrainingEx, kCudnnNotSupported)
 PHANTOM_REFUSES(cudnnCTCLoss, kCudnnNotSupported)
 PHANTOM_REFUSES(cudnnCTCLoss_v8, kCudnnNotSupported)
 PHANTOM_REFUSES(cudnnConvolutionBackwardData, kCudnnNotSupported)
@@ -108,9 +111,6 @@ PHANTOM_REFUSES(cudnnDropoutGetStatesSize, kCudnnNotSupported)
 PHANTOM_REFUSES(cudnnFindConvolutionBackwardDataAlgorithmEx, kCudnnNotSupported)
 PHANTOM_REFUSES(cudnnFindConvolutionBackwardFilterAlgorithmEx, kCudnnNotSupported)
 PHANTOM_REFUSES(cudnnFindConvolutionForwardAlgorithmEx, kCudnnNotSupported)
-PHANTOM_REFUSES(cudnnGetBatchNormalizationBackwardExWorkspaceSize, kCudnnNotSupported)
-PHANTOM_REFUSES(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize, kCudnnNotSupported)
-PHANTOM_REFUSES(cudnnGetBatchNormalizationTrainingExReserveSpaceSize, kCudnnNotSupported)
 PHANTOM_REFUSES(cudnnGetCTCLossWorkspaceSize, kCudnnNotSupported)
 PHANTOM_REFUSES(cudnnGetCTCLossWorkspaceSize_v8, kCudnnNotSupported)
 PHANTOM_REFUSES(cudnnGetConvolutionBackwardDataAlgorithm_v7, kCudnnNotSupported)

@@ -239,8 +239,13 @@ void add_evidence(Lines& lines, Evidence evidence, i64 world) {
   if (printed >= kEvidenceLines) lines.add("", "... (`sweep logs` shows a rank's whole log)");
 }
 
-// An attempt that ended well needs no explanation but the errors that its GPUs reported meanwhile.
-void add_gpu_errors(Lines& lines, const std::vector<std::string>& errors) {
+// An attempt that ended well needs no explanation but what its figures lack, and the errors that its GPUs reported meanwhile.
+void add_remarks(Lines& lines, const Evidence& evidence) {
+  std::vector<std::string> said;
+  add_named(said, "no_timings", evidence.no_timings);
+  add_named(said, "steps_are_of", evidence.steps_are_of);
+  for (const std::string& each : said) lines.wrapped("", safe_text(each));
+  const auto& errors = evidence.gpu_errors;
   for (std::size_t i = 0; i < std::min(errors.size(), kEvidenceLines); ++i)
     lines.wrapped("", safe_text(errors[i]));
 }
@@ -254,7 +259,7 @@ void add_attempt(Lines& lines, const ExplainAttempt& a, bool is_final, i64 world
   if (!a.result->reason.empty()) lines.wrapped("", a.result->reason);
   add_metrics(lines, a.result->metrics, a.result->outcome == Outcome::kOk);
   if (a.result->outcome == Outcome::kOk)
-    add_gpu_errors(lines, a.result->evidence.gpu_errors);
+    add_remarks(lines, a.result->evidence);
   else
     add_evidence(lines, a.result->evidence, world);
 }

@@ -241,6 +241,18 @@ TEST(Explain, AnAttemptShowsItsCauseAndEvidence) {
             "attempt    2: running\n");
 }
 
+TEST(Explain, AnOkTrialSaysWhatItsFiguresLack) {
+  ExplainView view;
+  view.entry.id = "a90d";
+  Result result;
+  result.outcome = Outcome::kOk;
+  result.evidence.no_timings = "no step was timed", result.evidence.steps_are_of = "1 of 8 ranks";
+  view.attempts = {{1, State::kFinished, "spool/a90d/1", result}};
+  view.final_attempt = 1;
+  EXPECT_THAT(explain(view), HasSubstr("no_timings: no step was timed\n"));
+  EXPECT_THAT(explain(view), HasSubstr("steps_are_of: 1 of 8 ranks\n"));
+}
+
 TEST(Explain, AHangShowsWhereEachRankWasAndAnOkTrialWhatARankSends) {
   ExplainView view;
   view.entry.id = "a90d";

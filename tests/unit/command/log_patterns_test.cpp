@@ -59,6 +59,27 @@ TEST(LogPatterns, NumbersThatGoBackwardsAreNoSteps) {
   EXPECT_EQ(found[1].number, 3);
 }
 
+TEST(LogPatterns, WhereStepsHaveNumbersALineWithoutOneIsNoStep) {
+  const auto found = steps_of(patterns({{"step_ms", "([0-9.]+) ms"}, {"step", "step ([0-9]+)"}}),
+                              "step 1: 30 ms\nevaluation took 900 ms\nstep 2: 31 ms\nstep 9999999: 5 ms\n");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[1].number, 2);
+  EXPECT_DOUBLE_EQ(*found[1].ms, 31);
+}
+
+TEST(LogPatterns, CommasSeparateThousandsOrTheNumberIsNone) {
+  const auto first = [](const std::string& number) -> std::optional<double> {
+    const auto found = steps_of(patterns({{"step_s", "took ([-+0-9.,]+)"}}), "took " + number + "\n");
+    return found.empty() ? std::nullopt : found[0].ms;
+  };
+  EXPECT_EQ(first("1,250"), 1'250'000);
+  EXPECT_EQ(first("12,345,678.5"), 12'345'678'500);
+  EXPECT_EQ(first("1,250.25"), 1'250'250);
+  for (const char* other :
+       {"0,125", "1,25", "1,2500", "12,34,567", "1234,567", ",125", "1,", "1.5,250", "01,250"})
+    EXPECT_EQ(first(other), std::nullopt) << other;
+}
+
 TEST(LogPatterns, ASearchThatExplodesFindsNothing) {
   const std::string line = std::string(4000, 'a') + "!\n";
   EXPECT_TRUE(steps_of(patterns({{"step_ms", "((a+)+)+b([0-9])"}}), line).empty());

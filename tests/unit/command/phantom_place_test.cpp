@@ -45,7 +45,9 @@ TEST_F(PhantomPlace, RanksOfANodeSeeANodeOfTheirOwn) {
 TEST_F(PhantomPlace, OutsideOfARehearsalNothingMovesButCounters) {
   attempt.rehearsed_ranks.clear();
   EXPECT_EQ(local_rank_of(attempt, launch), 5);
-  EXPECT_EQ(phantom_variables(attempt, launch).size(), 1u);  // to find out that the program ran on phantoms
+  const auto set = phantom_variables(attempt, launch);  // to find out that the program ran on phantoms
+  EXPECT_EQ(set.size(), 2u);
+  EXPECT_EQ(set.at("SWEEP_PHANTOM_COUNTERS_SIGNAL"), std::to_string(phantom_counters_signal()));
   ::unsetenv("SWEEP_PHANTOM");
   EXPECT_TRUE(phantom_variables(attempt, launch).empty());
 }

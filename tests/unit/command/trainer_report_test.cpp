@@ -33,6 +33,15 @@ TEST(TrainerReport, WhatIsNotSaidIsAbsent) {
   EXPECT_FALSE(report.memory().alloc_retries);
 }
 
+TEST(TrainerReport, WhatItSaysOfItselfIsKeptUntilItSaysMore) {
+  const auto report = after(
+      "{\"kind\":\"hello\",\"pid\":7,\"world\":2}\n{\"kind\":\"hello\",\"other_steps\":9}\n"
+      "{\"kind\":\"hello\",\"other_steps\":-1}\n");
+  EXPECT_EQ(report.identity().world, 2);
+  EXPECT_EQ(report.identity().other_steps, 9);
+  EXPECT_EQ(report.damaged(), 1);
+}
+
 TEST(TrainerReport, StepsMustCountUpwards) {
   const auto report = after(
       "{\"kind\":\"step\",\"step\":2}\n{\"kind\":\"step\",\"step\":2}\n{\"kind\":\"step\",\"step\":1}\n"

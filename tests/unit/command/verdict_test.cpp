@@ -82,6 +82,22 @@ TEST(CommandVerdict, ALogsMeanIsOneTimedStep) {
   EXPECT_EQ(record.peak_reserved_bytes, 9);
 }
 
+// The clock of the machine that rehearses is none of a phantom GPU's.
+TEST(CommandVerdict, InARehearsalTheLogTimesNothing) {
+  TrainerReport report;
+  TrainerStep logged;
+  for (logged.number = 1, logged.ms = 9; logged.number <= 3; ++logged.number) report.add_logged(logged);
+  Attempt rehearsal = attempt();
+  rehearsal.rehearsed_ranks = {0};
+  RankRecord record;
+  conclude(record, rehearsal, report, with_code(0));
+  EXPECT_EQ(record.outcome, Outcome::kOk);
+  EXPECT_TRUE(record.samples.empty());
+  report.feed(steps(3));
+  conclude(record, rehearsal, report, with_code(0));
+  EXPECT_EQ(record.samples.size(), 3u);
+}
+
 TEST(CommandVerdict, ReportedStepsReplaceThoseOfTheLog) {
   TrainerReport report;
   TrainerStep logged;

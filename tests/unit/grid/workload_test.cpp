@@ -49,6 +49,21 @@ TEST(GridWorkload, AxesFillTheTemplatesAndRankNamesStay) {
   EXPECT_EQ(out.admitted()[1].trial.model, "command");
 }
 
+// The results have such a column already, where the axis would not be seen.
+TEST(GridWorkload, AnAxisCannotHaveTheNameOfAColumn) {
+  const auto axis = [](const std::string& name) {
+    return with("  command: [train, \"{" + name + "}\"]\n  axes: {" + name +
+                ": {type: integer, default: 1}}\n");
+  };
+  for (const char* name : {"loss_scale", "outcome", "step_ms", "trial", "name", "phase"}) {
+    const auto grid = read_text(axis(name), "g.yaml", {});
+    ASSERT_FALSE(grid) << name;
+    EXPECT_EQ(grid.error().kind, ErrorKind::kConflict);
+    EXPECT_EQ(grid.error().subject, name);
+  }
+  EXPECT_TRUE(read_text(axis("my_outcome"), "g.yaml", {}));
+}
+
 TEST(GridWorkload, OwnAxesAreLabelsAndPartOfTheId) {
   const std::string axes =
       "  command: [train, \"{lr}\", \"{mode}\"]\n  axes:\n    lr: {type: number, default: 0.1}\n    compile: "

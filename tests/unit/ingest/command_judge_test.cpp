@@ -81,6 +81,39 @@ TEST_F(CommandJudgeTest, ARehearsalNeedsItsMemoryOnly) {
   EXPECT_TRUE(evidence().contains("no_timings"));
 }
 
+// A program that catches each such error and goes on ends with code 0.
+TEST_F(CommandJudgeTest, StepsThatAllRanOutOfMemoryAreAnOom) {
+  for (const bool rehearsal : {false, true}) {
+    if (rehearsal) attempt_.rehearsed_ranks = {0, 1, 2, 3};
+    say({1, 1, 1, 1}, R"({"steps":1})");
+    for (auto& [rank, record] : said_.records) {
+      record.peak_reserved_bytes = 7;
+      if (rehearsal) record.effective.phantom.emplace();
+    }
+    said_.records[2].ooms = 5;
+    EXPECT_EQ(verdict().outcome, Outcome::kOom) << rehearsal;
+    EXPECT_EQ(verdict().oom_kind, OomKind::kDevice);
+    EXPECT_EQ(verdict().rank, 2);
+    said_.records[0].samples.push_back(said_.records[0].samples.front());
+    said_.records[0].samples.back().warmup = false;
+    EXPECT_EQ(verdict().outcome, Outcome::kOk) << "one that recovered";
+  }
+}
+
+TEST_F(CommandJudgeTest, ARehearsalReadFromALogIsOkAndSaysWhyItHasNoTimes) {
+  attempt_.rehearsed_ranks = {0, 1, 2, 3};
+  say({0, 0, 0, 0}, R"({"report":"from_log","steps":3})");
+  for (auto& [rank, record] : said_.records) record.effective.phantom.emplace();
+  EXPECT_EQ(verdict().outcome, Outcome::kOk) << verdict().reason;
+  EXPECT_TRUE(evidence().contains("no_timings"));
+}
+
+TEST_F(CommandJudgeTest, StepsOfOtherOptimizersAreTold) {
+  say({3, 3, 3, 3}, R"({"report":"lines","steps":3,"other_steps":9})");
+  EXPECT_EQ(verdict().outcome, Outcome::kOk);
+  EXPECT_TRUE(evidence().contains("steps_are_of"));
+}
+
 // The memory is that of the machine that rehearses, not of the trial's nodes.
 TEST_F(CommandJudgeTest, ARehearsalThatTheKernelEndsForMemoryIsInvalid) {
   say({0, 0, 0, 0});
