@@ -140,6 +140,12 @@ TEST(Profile, IsChosenByTrainerAndHardware) {
   EXPECT_EQ(name("torchtitan", "h100-sxm-80gb"), "torchtitan");
   EXPECT_EQ(name("deepspeed", "h100-sxm-80gb"), "deepspeed");
   EXPECT_EQ(name("absent", "h100-sxm-80gb"), "");
+  for (const auto& [trainer, profile] :
+       {std::pair("nemo", "megatron"), std::pair("megatron-bridge", "megatron"),
+        std::pair("megatron-deepspeed", "megatron"), std::pair("llm-foundry", "composer"),
+        std::pair("accelerate", "transformers"), std::pair("torchtune", "fsdp2"),
+        std::pair("litgpt", "fsdp2")})
+    EXPECT_EQ(name(trainer, "h100-sxm-80gb"), profile);
 }
 
 }  // namespace
