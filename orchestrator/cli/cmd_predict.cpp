@@ -2,6 +2,7 @@
 // rows.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -59,24 +60,22 @@ void say_fit(Io& io, const predict::FitReport& report) {
   };
   say("times", report.time, true), say("memory", report.memory, false);
   if (report.residual) io.err << "fit: a residual of these rows helps with those left out, and is kept\n";
-  double most = 0;
-  for (const double doubt : report.time_doubt) most = std::max(most, doubt);
-  if (report.times > 0)
-    io.err << fmt::format(
-        "fit: a number of the times may still be off by a factor of {:.1f}; those stay near the start's\n",
-        std::exp(most));
+  if (report.times > 0 && !report.left_near_start.empty())
+    io.err << fmt::format("fit: the rows tell little of {}: they stay near the start's\n",
+                          fmt::join(report.left_near_start, ", "));
 }
 
 Expected<predict::TrainerProfile> fitted(Io& io, const PredictCommand& o, const imports::Configs& configs,
-                                         const predict::TrainerProfile& start, const shape::Hardware& h) {
-  auto fit =
-      predict::fit_profile(start, predict::measured_rows(start, configs.rows, plan::step_refusal), h, o.hold);
+                                         predict::TrainerProfile start, const shape::Hardware& h) {
+  const std::string today = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  start.move_to(h.name, today);
+  auto fit = predict::fit_profile(start, predict::measured_rows(start, configs.rows, plan::step_refusal, h),
+                                  h, o.hold);
   if (!fit) return tl::unexpected<Error>(fit.error());
   say_fit(io, fit->report);
   predict::TrainerProfile& profile = fit->profile;
   profile.origins.back().rows += " of " + o.fit;
-  profile.origins.back().date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
-  profile.hardware = h.name;
+  profile.origins.back().date = today;
   return std::move(profile);
 }
 

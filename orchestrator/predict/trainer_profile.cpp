@@ -230,6 +230,16 @@ void TrainerProfile::set_origin(Origin origin) {
   origins.push_back(std::move(origin));
 }
 
+void TrainerProfile::move_to(const std::string& other, const std::string& date) {
+  if (hardware == other) return;
+  const std::string how = "none: the profile was of " + hardware;
+  hardware = other, links = {};
+  set_origin({{"links"}, how, "", other, date});
+  if (facts.score_bytes > 0 || facts.score_traffic == 0) return;
+  facts.score_traffic = 0;
+  set_origin({{"facts.score_traffic"}, how, "", other, date});
+}
+
 const Origin* TrainerProfile::origin_of(const std::string& section) const {
   const auto found = std::ranges::find_if(
       origins, [&](const Origin& o) { return std::ranges::find(o.of, section) != o.of.end(); });

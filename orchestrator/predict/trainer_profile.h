@@ -79,6 +79,9 @@ struct TrainerProfile {
   const Origin* origin_of(const std::string& section) const;
   // Numbers that have got another origin.
   void set_origin(Origin);
+  // Makes it a profile of other hardware: what rows of its own said of links, and of scores that attention writes out,
+  // is not known there. Scores that the trainer keeps are written on any hardware.
+  void move_to(const std::string& other, const std::string& date);
 };
 
 // The numbers of a section that the profile's models read: "memory", "time", "facts", "error".

@@ -30,6 +30,81 @@ class Predicted : public CommandTest {
   std::string profile() const { return (dir_ / "p.json").string(); }
 };
 
+constexpr const char* kLayouts = "model,nodes,dp,tp,zero,mbs,gas";
+
+// Layouts on 1 to 64 nodes, as lines of a file.
+std::vector<std::string> layouts() {
+  std::vector<std::string> out;
+  for (const char* model : {"llama3-8b", "llama3.2-1b"})
+    for (const int nodes : {1, 4, 16, 64})
+      for (const int tp : {1, 2, 8})
+        for (const int mbs : {1, 2})
+          out.push_back(std::string(model) + ',' + std::to_string(nodes) + ',' +
+                        std::to_string(nodes * 8 / tp) + ',' + std::to_string(tp) + ",1," +
+                        std::to_string(mbs) + ",4");
+  return out;
+}
+
+std::string lines(const std::string& head, const std::vector<std::string>& all) {
+  std::string out = head + "\n";
+  for (const std::string& line : all) out += line + "\n";
+  return out;
+}
+
+TEST_F(Predicted, AFitToItsOwnPredictionsOnAnotherGpuGivesThem) {
+  for (const auto& [profile_name, hardware] :
+       {std::pair("nanotron", "a100-80gb"), std::pair("megatron", "h100-sxm-80gb"),
+        std::pair("lightning", "a100-80gb")}) {
+    const std::string path = file("l.csv", lines(kLayouts, layouts()));
+    const Rows told = rows_of({"--configs", path, "--profile", profile_name, "--hardware", hardware});
+    std::vector<std::string> measured = layouts();
+    for (std::size_t i = 0; i < measured.size(); ++i) measured[i] += ',' + told[i].at("predicted_step_s");
+    const std::string own = file("own.csv", lines(std::string(kLayouts) + ",step_s", measured));
+    const Rows again = rows_of({"--fit", own, "--configs", path, "--profile", profile_name, "--hardware",
+                                hardware, "--save", profile()});
+    const Rows later = rows_of({"--configs", path, "--profile", profile(), "--hardware", hardware});
+    for (std::size_t i = 0; i < told.size(); ++i)
+      for (const Rows* rows : {&again, &later})
+        EXPECT_NEAR(number((*rows)[i], "predicted_step_s") / number(told[i], "predicted_step_s"), 1, 0.02)
+            << profile_name << ": " << layouts()[i];
+    EXPECT_EQ(saved()["hardware"], hardware);
+  }
+}
+
+// 32 rows that ran with little memory, and 32 of `status`, which need little too.
+std::string with_failures(const std::string& status) {
+  std::vector<std::string> all;
+  for (int i = 0; i < 32; ++i) {
+    const auto text = [](int n) { return std::to_string(n); };
+    all.push_back("llama3.2-1b,8,3," + text(1 + i % 3) + ',' + text(1 + i % 5) + ',' +
+                  text(512 * (1 + i % 4)) + ",ok,0." + text(50 + i) + ',' + text(8 + i / 10));
+    all.push_back("llama3.2-1b,8,3,1," + text(1 + i) + ",512," + status + ",,");
+  }
+  return lines("model,dp,zero,mbs,gas,seq_len,status,step_s,mem_gib", all);
+}
+
+TEST_F(Predicted, OnlyMemoryMovesTheLimitOfMemory) {
+  const std::string asked = file("q.csv", "model,dp,zero,mbs,gas,seq_len\nllama3-8b,8,3,1,1,4096\n");
+  for (const char* status :
+       {"timeout", "crash", "pending", "cancelled", "node_lost", "hang", "invalid", "unsupported", "oom"}) {
+    const Rows told = rows_of({"--fit", file("f.csv", with_failures(status)), "--trainer", "torchrun",
+                               "--configs", asked, "--save", profile()});
+    EXPECT_EQ(told.at(0).at("fits"), "true") << status;
+    EXPECT_GE(saved()["facts"]["need_share"], 0.95) << status;
+  }
+}
+
+TEST_F(Predicted, APrecisionWithoutAPeakHasNoTime) {
+  const std::string path = file("c.csv", "model,dp,zero,precision\nllama3-8b,8,3,fp8\nllama3-8b,8,3,bf16\n");
+  const Rows told = rows_of({"--configs", path, "--trainer", "torchrun", "--hardware", "a100-80gb"});
+  EXPECT_EQ(told.at(0).at("predicted_step_s"), "");
+  EXPECT_EQ(told.at(0).at("predicted_tokens_per_s_gpu"), "");
+  EXPECT_NE(told.at(0).at("reason"), "");
+  EXPECT_GT(number(told.at(0), "needed_bytes"), 0);
+  EXPECT_GT(number(told.at(1), "predicted_step_s"), 0);
+  EXPECT_EQ(told.at(1).at("reason"), "");
+}
+
 TEST_F(Predicted, AnEncoderDecoderIsRefusedByProfilesOfTrainers) {
   const std::string path = file("c.csv", "model,dp,zero,seq_len\nblenderbot-400m,8,3,128\n");
   for (const char* trainer : {"torchrun", "nanotron", "megatron", "huggingface"}) {
@@ -38,6 +113,26 @@ TEST_F(Predicted, AnEncoderDecoderIsRefusedByProfilesOfTrainers) {
     EXPECT_EQ(told.at(0).at("reason").find("encoder"), 0u) << trainer;
   }
   EXPECT_EQ(rows_of({"--configs", path}).at(0).at("fits"), "true") << "the built-in step has it";
+}
+
+TEST_F(Predicted, FewRowsMakeNoCertainty) {
+  const std::string asked =
+      file("q.csv", "model,nodes,dp,tp,zero\nllama3-8b,1,8,1,3\nllama3-8b,8,8,8,3\nllama3-70b,64,64,8,3\n");
+  const auto fitted_to = [&](const std::vector<std::string>& measured) {
+    return rows_of({"--trainer", "torchrun", "--configs", asked, "--fit",
+                    file("f.csv", lines("model,dp,zero,mbs,gas,step_s,mem_gib", measured))});
+  };
+  const Rows plain = rows_of({"--trainer", "torchrun", "--configs", asked});
+  const Rows same = fitted_to(std::vector<std::string>(42, "llama3-8b,8,3,1,1,0.6,50"));
+  EXPECT_GT(number(same[0], "uncertainty_time_factor"), 1.03) << "42 times one row are one row";
+  EXPECT_GT(number(same[0], "uncertainty_bytes"), 0.03);
+  std::vector<std::string> few;
+  for (int i = 1; i <= 6; ++i)
+    few.push_back("llama3-8b,8,3," + std::to_string(i) + ",1,0." + std::to_string(55 * i % 100) + "," +
+                  std::to_string(45 + 5 * i));
+  const Rows one_node = fitted_to(few);
+  EXPECT_GE(number(one_node[1], "uncertainty_bytes"), number(plain[1], "uncertainty_bytes"))
+      << "no row has tensor parallelism";
 }
 
 }  // namespace
