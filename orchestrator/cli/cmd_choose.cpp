@@ -22,6 +22,7 @@ int choose(Io& io, const ChooseCommand& o) {
   if (!planned) return refuse(io, planned.error());
   const auto choice = driver::choose_launcher(planned->grid.launch, {});
   if (!choice) return refuse(io, choice.error());
+  for (const auto& note : planned->notes) io.err << "note: " << note << '\n';
   const auto found = answers::choose(planned->entries, o.request, choice->usd_per_node_hour);
   io.err << answers::choices_summary(found, o.request, o.grid);
   if (o.json)

@@ -2,6 +2,7 @@
 // rows.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,41 +11,38 @@
 #include <ostream>
 #include <utility>
 
-#include "base/input_file.h"
 #include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
+#include "orchestrator/cli/config_file.h"
 #include "orchestrator/driver/calibration.h"
-#include "orchestrator/import/configs.h"
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/fit.h"
 #include "orchestrator/predict/measured_hardware.h"
 #include "orchestrator/predict/prediction_view.h"
+#include "orchestrator/predict/predictor.h"
 #include "orchestrator/predict/saved_profiles.h"
 #include "schema/codec.h"
 
 namespace sweep::cli {
 namespace {
 
-constexpr std::size_t kMostConfigBytes = std::size_t{1} << 30;
-
 struct PredictCommand {
-  std::string configs, hardware = "h100-sxm-80gb", profile, trainer, fit, save;
+  std::string configs, hardware, profile, trainer, fit, save;
   std::vector<std::string> models, hold;
   bool json = false;
 };
 
-Expected<imports::Configs> read_rows(const PredictCommand& o, const std::string& path) {
-  const auto file = read_input(path, kMostConfigBytes, Streams::kTaken);
-  if (!file) return tl::unexpected<Error>(file.error());
-  auto configs = imports::read_configs(file->bytes, {file->shown_as, o.hardware, o.models});
+// The rows that are predicted: their columns come back beside those of the prediction.
+Expected<imports::Configs> read_asked(const PredictCommand& o) {
+  auto configs = read_config_file(o.configs, {{}, o.hardware, o.models});
   if (!configs) return configs;
   for (const auto& ours : predict::prediction_columns())
-    for (const auto& column : configs->columns)
-      if (column == ours)
-        return fail(
-            fmt::format("{}:1: column '{}' is one that predict writes; rename it", file->shown_as, ours));
+    if (std::ranges::find(configs->columns, ours) != configs->columns.end())
+      return fail(
+          ErrorKind::kConflict, ours,
+          fmt::format("{}:1: column '{}' is one that predict writes; rename it", configs->shown_as, ours));
   return configs;
 }
 
@@ -59,33 +57,42 @@ void say_fit(Io& io, const predict::FitReport& report) {
   };
   say("times", report.time, true), say("memory", report.memory, false);
   if (report.residual) io.err << "fit: a residual of these rows helps with those left out, and is kept\n";
-  double most = 0;
-  for (const double doubt : report.time_doubt) most = std::max(most, doubt);
-  if (report.times > 0)
-    io.err << fmt::format(
-        "fit: a number of the times may still be off by a factor of {:.1f}; those stay near the start's\n",
-        std::exp(most));
+  if (report.times > 0 && !report.left_near_start.empty())
+    io.err << fmt::format("fit: the rows tell little of {}: they stay near the start's\n",
+                          fmt::join(report.left_near_start, ", "));
 }
 
 Expected<predict::TrainerProfile> fitted(Io& io, const PredictCommand& o, const imports::Configs& configs,
-                                         const predict::TrainerProfile& start, const shape::Hardware& h) {
-  auto fit =
-      predict::fit_profile(start, predict::measured_rows(start, configs.rows, plan::step_refusal), h, o.hold);
+                                         predict::TrainerProfile start, const shape::Hardware& h) {
+  const std::string today = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  start.move_to(h.name, today);
+  auto fit = predict::fit_profile(start, predict::measured_rows(start, configs.rows, plan::step_refusal, h),
+                                  h, o.hold);
   if (!fit) return tl::unexpected<Error>(fit.error());
   say_fit(io, fit->report);
   predict::TrainerProfile& profile = fit->profile;
   profile.origins.back().rows += " of " + o.fit;
-  profile.origins.back().date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
-  profile.hardware = h.name;
+  profile.origins.back().date = today;
   return std::move(profile);
 }
 
-// The trainer that --trainer names, else that of the rows' column; "": none, or several.
-std::string trainer_of(const PredictCommand& o, const imports::Configs& configs) {
-  if (!o.trainer.empty() || configs.rows.empty()) return o.trainer;
-  const std::string& first = configs.rows.front().trainer;
-  const bool same = std::ranges::all_of(configs.rows, [&](const auto& row) { return row.trainer == first; });
-  return same ? first : "";
+// The axes that the program of a trainer decides because no column states them.
+predict::Unstated unstated_in(const imports::Configs& configs, const predict::TrainerProfile& profile) {
+  if (profile.memory_model->reader == predict::kStep) return {};
+  const bool own_types = profile.facts.optimizer_bytes > 0;  // whatever the precision
+  return {!configs.axes.contains("zero"), !own_types && !configs.axes.contains("precision")};
+}
+
+void say_unstated(Io& io, predict::Unstated unstated) {
+  std::vector<std::string> names, values;
+  if (unstated.zero) names.emplace_back("zero"), values.emplace_back("zero as 0");
+  if (unstated.precision) names.emplace_back("precision"), values.emplace_back("precision as bf16");
+  if (names.empty()) return;
+  io.err << fmt::format(
+      "note: no column says {}, so the program decides. Predictions take {}; `sure` is no where another "
+      "choice "
+      "changes `fits`\n",
+      fmt::join(names, " and "), fmt::join(values, ", "));
 }
 
 // The file's columns, then those of the prediction.
@@ -93,10 +100,11 @@ void print_predicted_csv(Io& io, const imports::Configs& configs, const predict:
                          const shape::Hardware& hardware) {
   for (const auto& name : configs.columns) io.out << csv_field(name) << ',';
   io.out << fmt::format("{}\n", fmt::join(predict::prediction_columns(), ","));
+  const predict::Unstated unstated = unstated_in(configs, profile);
   predict::TrialPrediction predicted;
   std::string line;
   for (const auto& row : configs.rows) {
-    predict::predict_trial(row.trial, profile, hardware, plan::step_refusal, predicted);
+    predict::predict_trial(row.trial, profile, hardware, plan::step_refusal, predicted, unstated);
     line.clear();
     for (const auto& cell : row.cells) line += csv_field(cell) + ",";
     predict::append_prediction(line, predicted, profile);
@@ -107,10 +115,11 @@ void print_predicted_csv(Io& io, const imports::Configs& configs, const predict:
 // An array with one object a line: the file's fields as text, then the prediction.
 void print_predicted_json(Io& io, const imports::Configs& configs, const predict::TrainerProfile& profile,
                           const shape::Hardware& hardware) {
+  const predict::Unstated unstated = unstated_in(configs, profile);
   predict::TrialPrediction predicted;
   const char* before = "[\n";
   for (const auto& row : configs.rows) {
-    predict::predict_trial(row.trial, profile, hardware, plan::step_refusal, predicted);
+    predict::predict_trial(row.trial, profile, hardware, plan::step_refusal, predicted, unstated);
     nlohmann::json object = nlohmann::json::object();
     for (std::size_t i = 0; i < row.cells.size(); ++i) object[configs.columns[i]] = row.cells[i];
     predict::add_prediction(object, predicted, profile);
@@ -119,22 +128,23 @@ void print_predicted_json(Io& io, const imports::Configs& configs, const predict
   io.out << (configs.rows.empty() ? "[]\n" : "\n]\n");
 }
 
-// The figures of --hardware: of the catalogue, or those that `sweep calibrate` stored under that name.
+// The figures of a hardware: of the catalogue, or those that `sweep calibrate` stored under that name.
 struct Figures {
   shape::Hardware hardware;
   std::optional<shape::HardwareProfile> measured;
 };
 
-Expected<Figures> figures_of(const std::string& name) {
+// Leaves `out` as it is where no name is given.
+Expected<void> find_figures(const std::string& name, Figures& out) {
+  if (name.empty()) return {};
   auto stored = driver::stored_profiles(driver::calibration_db());
   if (!stored) return tl::unexpected<Error>(stored.error());
-  Figures out;
   for (auto& p : *stored)
     if (p.name == name) out.measured = std::move(p);
   auto hardware = shape::find_hardware(out.measured ? out.measured->hardware : name);
   if (!hardware) return tl::unexpected<Error>(hardware.error());
   out.hardware = std::move(*hardware);
-  return out;
+  return {};
 }
 
 void say_figures(Io& io, const Figures& figures) {
@@ -149,19 +159,23 @@ void say_figures(Io& io, const Figures& figures) {
 int predict(Io& io, PredictCommand o) {
   if (o.configs.empty() && o.fit.empty())
     return refuse(io, {"give --configs FILE.csv, or --fit FILE.csv with --save NAME"});
-  auto figures = figures_of(o.hardware);
-  if (!figures) return refuse(io, figures.error());
-  shape::Hardware* const hardware = &figures->hardware;
-  o.hardware = hardware->name;
+  Figures figures;
+  if (const auto named = find_figures(o.hardware, figures); !named) return refuse(io, named.error());
+  o.hardware = figures.hardware.name;
   const bool fits = !o.fit.empty();
-  auto configs = read_rows(o, fits ? o.fit : o.configs);
+  auto configs = fits ? read_config_file(o.fit, {{}, o.hardware, o.models, true}) : read_asked(o);
   if (!configs) return refuse(io, configs.error());
   for (const std::string& note : configs->notes) io.err << answers::safe_text(note) << '\n';
-  auto profile = predict::choose_profile(io.err, o.profile, trainer_of(o, *configs), o.hardware);
+  if (o.hardware.empty())
+    if (const auto found = find_figures(configs->hardware, figures); !found) return refuse(io, found.error());
+  o.hardware = configs->hardware;
+  const auto trainer = trainer_for(o.trainer, o.profile, *configs);
+  if (!trainer) return refuse(io, trainer.error());
+  auto profile = predict::choose_profile(io.err, o.profile, *trainer, o.hardware);
   if (!profile) return refuse(io, profile.error());
-  if (figures->measured) predict::use_measured(*figures->measured, *hardware, *profile);
+  if (figures.measured) predict::use_measured(*figures.measured, figures.hardware, *profile);
   if (fits) {
-    profile = fitted(io, o, *configs, *profile, *hardware);
+    profile = fitted(io, o, *configs, *profile, figures.hardware);
     if (!profile) return refuse(io, profile.error());
   }
   if (!o.save.empty()) {
@@ -171,10 +185,10 @@ int predict(Io& io, PredictCommand o) {
                           answers::safe_text(path->string()));
   }
   if (o.configs.empty()) return kAnswered;
-  if (fits) configs = read_rows(o, o.configs);
+  if (fits) configs = read_asked(o);
   if (!configs) return refuse(io, configs.error());
-  say_figures(io, *figures);
-  (o.json ? print_predicted_json : print_predicted_csv)(io, *configs, *profile, *hardware);
+  say_figures(io, figures), say_unstated(io, unstated_in(*configs, *profile));
+  (o.json ? print_predicted_json : print_predicted_csv)(io, *configs, *profile, figures.hardware);
   return kAnswered;
 }
 
@@ -187,8 +201,8 @@ void add_predict(Registry r) {
   c->add_option("--configs", o->configs,
                 "the configurations; its first row names the columns (docs/predict.md)")
       ->type_name("FILE.csv");
-  c->add_option("--hardware", o->hardware, "hardware catalogue name, or a profile of sweep calibrate")
-      ->capture_default_str();
+  c->add_option("--hardware", o->hardware,
+                hardware_sentence("hardware catalogue name, or a profile of sweep calibrate"));
   c->add_option("--profile", o->profile,
                 "trainer profile: " + predict::built_in_profiles() +
                     ", a saved one, or a path; else that of the trainer");

@@ -5,40 +5,37 @@
 #include <algorithm>
 #include <ostream>
 
-#include "base/input_file.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/answers/tables/replay.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/import/configs.h"
+#include "orchestrator/cli/config_file.h"
 #include "orchestrator/predict/saved_profiles.h"
 
 namespace sweep::cli {
 namespace {
 
-constexpr std::size_t kMostReplayBytes = std::size_t{1} << 30;
-
 struct ReplayCommand {
-  std::string measured, hardware = "h100-sxm-80gb", profile, trainer, strategy = "search";
+  std::string measured, hardware, profile, trainer, strategy = "search";
   Strategy settings;
   bool json = false;
 };
 
 int replay(Io& io, const ReplayCommand& o) {
-  const auto hardware = shape::find_hardware(o.hardware);
-  if (!hardware) return refuse(io, hardware.error());
-  const auto profile = predict::choose_profile(io.err, o.profile, o.trainer, hardware->name);
-  if (!profile) return refuse(io, profile.error());
-  const auto file = read_input(o.measured, kMostReplayBytes, Streams::kTaken);
-  if (!file) return refuse(io, file.error());
-  const auto configs = imports::read_configs(file->bytes, {file->shown_as, o.hardware, {}});
+  const auto configs = read_config_file(o.measured, {{}, o.hardware, {}, true});
   if (!configs) return refuse(io, configs.error());
+  const auto hardware = shape::find_hardware(configs->hardware);
+  if (!hardware) return refuse(io, hardware.error());
+  const auto trainer = trainer_for(o.trainer, o.profile, *configs);
+  if (!trainer) return refuse(io, trainer.error());
+  const auto profile = predict::choose_profile(io.err, o.profile, *trainer, hardware->name);
+  if (!profile) return refuse(io, profile.error());
   if (std::ranges::none_of(configs->rows, [](const ConfigRow& row) { return row.ran(); }))
     return refuse(
         io,
         {fmt::format("{}: no row says how fast it ran: it needs a column tokens_per_s_gpu, tokens_per_s or "
                      "step_ms",
-                     file->shown_as),
-         ErrorKind::kMissing, file->shown_as});
+                     configs->shown_as),
+         ErrorKind::kMissing, configs->shown_as});
   Strategy strategy = o.settings;
   strategy.kind = *strategy_from(o.strategy);
   const auto tried = answers::replayed(configs->rows, *profile, *hardware, strategy);
@@ -64,8 +61,9 @@ void add_replay(Registry r) {
       ->capture_default_str();
   c->add_option("--profile", o->profile,
                 "trainer profile: a built-in or saved one, or a path; else that of the trainer");
-  c->add_option("--trainer", o->trainer, "the trainer, by the name of its recipe; else the built-in step");
-  c->add_option("--hardware", o->hardware, "hardware catalogue name")->capture_default_str();
+  c->add_option("--trainer", o->trainer,
+                "the trainer, or its recipe; else the column 'trainer', else the built-in step");
+  c->add_option("--hardware", o->hardware, hardware_sentence("hardware catalogue name"));
   c->add_option("--max-trials", o->settings.max_trials,
                 "the most trials of each model, number of nodes and sequence length")
       ->check(above_zero())

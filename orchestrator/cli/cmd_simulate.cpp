@@ -24,7 +24,8 @@ struct SimulateOptions {
 };
 
 // A cluster as large as the run would hold of it.
-Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const grid::Grid& grid) {
+Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const driver::Planned& planned) {
+  const grid::Grid& grid = planned.grid;
   auto out = o.assumed;
   const auto choice = driver::choose_script_launcher(grid.launch);
   if (!choice) return tl::unexpected(choice.error());
@@ -37,6 +38,13 @@ Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const grid
   out.retries_crash = grid.limits.retries_crash;
   out.retries_infra = grid.limits.retries_infra;
   out.strategy = chosen_strategy(grid, {}).value_or(Strategy());
+  out.gpu_hours = driver::smaller_limit(grid.limits.gpu_hours, choice->gpu_hours);
+  if (!grid.limits.usd) return out;
+  const auto hours =
+      driver::gpu_hours_for(*grid.limits.usd, planned.entries, choice->usd_per_node_hour, false);
+  if (!hours) return tl::unexpected(hours.error());
+  out.gpu_hours = driver::smaller_limit(out.gpu_hours, *hours);
+  if (out.gpu_hours == *hours) out.usd = grid.limits.usd;
   return out;
 }
 
@@ -48,7 +56,7 @@ int simulate_grid(Io& io, const SimulateOptions& o) {
     return refuse(io, checked.error());
   const auto scratch = driver::ScratchFolder::make();
   if (!scratch) return refuse(io, scratch.error());
-  const auto assumed = assumptions(o, planned->grid);
+  const auto assumed = assumptions(o, *planned);
   if (!assumed) return refuse(io, assumed.error());
   const auto forecast =
       simulate::simulate(planned->entries, planned->grid.measure, *assumed, scratch->path());

@@ -10,8 +10,11 @@
 
 #include "base/expected.h"
 #include "base/number_in.h"
+#include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/lengths.h"
+#include "orchestrator/import/csv.h"
 #include "schema/axis_domain.h"
+#include "schema/codec.h"
 
 namespace sweep::imports {
 namespace {
@@ -193,6 +196,28 @@ Expected<void> read_metric(const Column& metric, double factor, std::string_view
     if (info.key == metric.key) writer.put(member);
   });
   return writer.done;
+}
+
+// `sweep export csv` writes 0 or 1; other programs may write a word.
+Expected<void> refuse_rehearsed(std::string_view cell) {
+  const std::string word = lower_case(cell);
+  if (word == "0" || word == "false") return {};
+  return fail(
+      ErrorKind::kRefused, cell,
+      fmt::format(
+          "{}: the row was rehearsed on phantom GPUs, so its times are modelled and not measured; remove "
+          "such "
+          "rows from the file (`sweep merge` copies a rehearsal between databases and keeps it apart)",
+          quoted(cell)));
+}
+
+Expected<std::optional<ModelSpec>> read_model_dimensions(std::string_view cell) {
+  const auto parsed = parse_json(cell, kMostCellBytes, 4);
+  const auto spec = parsed ? from_json<ModelSpec>(*parsed) : tl::unexpected(parsed.error());
+  if (!spec) return tl::unexpected(spec.error());
+  if (spec->layers < 1) return std::nullopt;
+  SWEEP_TRY(shape::completed(*spec));
+  return *spec;
 }
 
 Expected<std::optional<Outcome>> read_outcome(std::string_view cell) {

@@ -23,6 +23,11 @@ nlohmann::json label_value(std::string_view);
 Expected<void> read_axis(const Column& axis, double factor, std::string_view cell, Trial&);
 Expected<void> read_metric(const Column& metric, double factor, std::string_view cell, Metrics&);
 
+// Parses the column `rehearsed`. Error: the row was rehearsed, so its figures are modelled and not measured.
+Expected<void> refuse_rehearsed(std::string_view);
+// Parses the dimensions of a model, a JSON object. nullopt: it was imported without them.
+Expected<std::optional<ModelSpec>> read_model_dimensions(std::string_view);
+
 // Parses the outcome column. nullopt: the trial has not finished (pending, cancelled).
 Expected<std::optional<Outcome>> read_outcome(std::string_view);
 

@@ -19,7 +19,22 @@
 namespace sweep::imports {
 namespace {
 
-enum class Holds { kKept, kModel, kSpec, kAxis, kGpus, kStatus, kMemory, kRate, kStep, kTrainer };
+enum class Holds {
+  kKept,
+  kModel,
+  kSpec,
+  kDimensions,
+  kAxis,
+  kGpus,
+  kStatus,
+  kMemory,
+  kReserved,
+  kRate,
+  kTotalRate,
+  kStep,
+  kTrainer,
+  kRehearsed
+};
 
 struct ConfigColumn {
   Holds kind = Holds::kKept;
@@ -40,21 +55,51 @@ ConfigColumn target_of(const std::string& name) {
   if (key == "outcome") return t.kind = Holds::kStatus, t;
   if (key == "memory_reported_bytes")
     return t.kind = Holds::kMemory, t.factor = alias ? factor_to("bytes", alias->unit).value_or(1) : 1, t;
+  if (key == "peak_reserved_bytes") return t.kind = Holds::kReserved, t;
   if (key == "tokens_per_s_gpu") return t.kind = Holds::kRate, t;
+  if (key == "tokens_per_s") return t.kind = Holds::kTotalRate, t;
   if (key == "step_ms" || key == "step_s")
     return t.kind = Holds::kStep, t.factor = key == "step_s" ? 1 : 1e-3, t;
   if (key == "trainer") return t.kind = Holds::kTrainer, t;
+  if (key == "rehearsed") return t.kind = Holds::kRehearsed, t;
+  if (key == kModelDimensions) return t.kind = Holds::kDimensions, t;
   if (key == "hardware") return t;
   if (const Column* axis = find_column(key); axis && axis->role == Role::kAxis)
     return t.kind = Holds::kAxis, t.axis = axis, t;
   return t;
 }
 
+// The hardware of all rows: the option's, else that of the column, which a row may leave empty.
+Expected<std::string> hardware_of(std::string_view text, const ConfigOptions& o) {
+  std::string out = o.hardware;
+  std::size_t place = 0;
+  const auto find_place = [&](const CsvRow& header) -> Expected<void> {
+    while (place < header.cells.size() && lower_case(header.cells[place]) != "hardware") ++place;
+    return {};
+  };
+  const auto compare = [&](const CsvRow& row) -> Expected<void> {
+    const auto cell = place < row.cells.size() ? trimmed(row.cells[place]) : "";
+    if (says_nothing(cell)) return {};
+    const auto found = shape::find_hardware(std::string(cell));
+    if (!found) return tl::unexpected(in_column("hardware", found.error()));
+    if (out.empty()) out = found->name;
+    if (out == found->name) return {};
+    return fail(
+        ErrorKind::kConflict, "hardware",
+        fmt::format("column 'hardware': the row is of {}, {} {}; predict each hardware's rows by "
+                    "themselves",
+                    found->name, o.hardware.empty() ? "earlier ones are of" : "--hardware says", out));
+  };
+  SWEEP_TRY(read_rows(text, o.shown_as, find_place, compare));
+  return out.empty() ? std::string(kDefaultHardware) : out;
+}
+
 class ConfigReader {
  public:
-  ConfigReader(const ConfigOptions& options, const CsvRow& header) : o_(options) {
+  ConfigReader(const ConfigOptions& options, const std::string& hardware, const CsvRow& header)
+      : o_(options) {
     for (const auto& name : header.cells) targets_.push_back(target_of(name));
-    base_.hardware = o_.hardware, base_.seq_len = 4096, base_.precision = Precision::kBf16;
+    base_.hardware = hardware, base_.seq_len = 4096, base_.precision = Precision::kBf16;
   }
 
   Expected<void> prepare() {
@@ -71,10 +116,17 @@ class ConfigReader {
             retold(spec.error(), fmt::format("--model {}: {}", text, spec.error().message)));
       models_[text.substr(0, equals)] = *spec;
     }
-    const auto hardware = shape::find_hardware(o_.hardware);
+    const auto hardware = shape::find_hardware(base_.hardware);
     if (!hardware) return tl::unexpected<Error>(hardware.error());
     gpus_per_node_ = hardware->gpus_per_node;
     return {};
+  }
+
+  std::set<std::string_view> axes() const {
+    std::set<std::string_view> out;
+    for (const ConfigColumn& t : targets_)
+      if (t.axis != nullptr) out.insert(t.axis->key);
+    return out;
   }
 
   // For each column that is kept as it is: the axis or dimension whose name it nearly has, if there is one.
@@ -92,7 +144,7 @@ class ConfigReader {
 
   Expected<ConfigRow> row(CsvRow cells) {
     ConfigRow out;
-    out.trial = base_, stated_.clear(), own_ = {}, gpus_ = 0;
+    out.trial = base_, stated_.clear(), own_ = {}, dimensions_.reset(), gpus_ = total_rate_ = 0;
     for (std::size_t i = 0; i < targets_.size(); ++i) {
       const auto cell = trimmed(cells.cells[i]);
       if (targets_[i].axis ? says_nothing(*targets_[i].axis, cell) : says_nothing(cell)) continue;
@@ -101,9 +153,11 @@ class ConfigReader {
     }
     SWEEP_TRY(finish(out.trial));
     const double tokens = static_cast<double>(out.trial.global_batch_size * out.trial.seq_len);
-    if (out.step_s > 0 && out.tokens_per_s_gpu <= 0)
-      out.tokens_per_s_gpu = tokens / out.step_s / static_cast<double>(out.trial.world());
-    out.cells = std::move(cells.cells);
+    if (out.tokens_per_s_gpu <= 0) {
+      if (out.step_s > 0) total_rate_ = tokens / out.step_s;
+      out.tokens_per_s_gpu = total_rate_ / static_cast<double>(out.trial.world());
+    }
+    out.line = cells.line, out.cells = std::move(cells.cells);
     return out;
   }
 
@@ -139,18 +193,30 @@ class ConfigReader {
       case Holds::kStatus: {
         const auto outcome = read_outcome(cell);
         if (!outcome) return tl::unexpected<Error>(outcome.error());
-        out.outcome = *outcome;
+        out.outcome = *outcome, out.unanswered = !*outcome;
         return {};
       }
       case Holds::kMemory:
         return keep_number(cell, t.factor, 1e15, out.reported_bytes);
+      case Holds::kReserved:
+        return keep_number(cell, 1, 1e15, out.reserved_bytes);
       case Holds::kRate:
         return keep_number(cell, 1, 1e12, out.tokens_per_s_gpu);
+      case Holds::kTotalRate:
+        return keep_number(cell, 1, 1e15, total_rate_);
       case Holds::kStep:
         return keep_number(cell, t.factor, 1e9, out.step_s);
       case Holds::kTrainer:
         out.trainer = cell;
         return {};
+      case Holds::kRehearsed:
+        return o_.measured ? refuse_rehearsed(cell) : Expected<void>();
+      case Holds::kDimensions: {
+        const auto spec = read_model_dimensions(cell);
+        if (!spec) return tl::unexpected<Error>(spec.error());
+        dimensions_ = *spec;
+        return {};
+      }
     }
     return {};
   }
@@ -205,10 +271,12 @@ class ConfigReader {
   }
 
   Expected<void> find_spec(Trial& t) {
-    if (t.model.empty() && !own_.has("layers"))
+    if (t.model.empty() && !own_.has("layers") && !dimensions_)
       return fail(ErrorKind::kMissing, "model",
                   "the row names no model: fill the column 'model', or layers, hidden_size, heads, ...");
-    auto base = t.model.empty() ? Expected<ModelSpec>(ModelSpec{}) : named(t.model);
+    auto base = dimensions_       ? *dimensions_
+                : t.model.empty() ? Expected<ModelSpec>(ModelSpec{})
+                                  : named(t.model);
     if (!base && !own_.has("layers")) return tl::unexpected(in_column("model", base.error()));
     const auto spec = own_.model(base ? std::optional(*base) : std::nullopt);
     if (!spec) return tl::unexpected(spec.error());
@@ -222,21 +290,24 @@ class ConfigReader {
   std::map<std::string, ModelSpec> models_;
   Stated stated_;
   OwnDimensions own_;
-  double gpus_ = 0;
+  std::optional<ModelSpec> dimensions_;  // all of them, as `sweep export csv` writes them
+  double gpus_ = 0, total_rate_ = 0;     // tokens per second of all ranks
   i64 gpus_per_node_ = 8;
 };
 
 }  // namespace
 
 Expected<Configs> read_configs(std::string_view text, const ConfigOptions& options) {
-  Configs out;
+  auto hardware = hardware_of(text, options);
+  if (!hardware) return tl::unexpected(hardware.error());
+  Configs out{options.shown_as, std::move(*hardware), {}, {}, {}, {}};
   std::optional<ConfigReader> reader;
   SWEEP_TRY(read_rows(
       text, options.shown_as,
       [&](CsvRow header) {
-        reader.emplace(options, header);
+        reader.emplace(options, out.hardware, header);
         out.columns = std::move(header.cells);
-        out.notes = reader->notes();
+        out.notes = reader->notes(), out.axes = reader->axes();
         return reader->prepare();
       },
       [&](CsvRow cells) -> Expected<void> {
@@ -245,6 +316,20 @@ Expected<Configs> read_configs(std::string_view text, const ConfigOptions& optio
         out.rows.push_back(std::move(*row));
         return {};
       }));
+  return out;
+}
+
+Expected<std::string> trainer_of(const Configs& configs) {
+  std::string out;
+  for (const ConfigRow& row : configs.rows) {
+    if (out.empty()) out = row.trainer;
+    if (row.trainer.empty() || lower_case(row.trainer) == lower_case(out)) continue;
+    return fail_at(configs.shown_as, row.line,
+                   {fmt::format("column 'trainer': the row is of {}, earlier ones are of {}; predict each "
+                                "trainer's rows by themselves, or name one with --trainer",
+                                row.trainer, out),
+                    ErrorKind::kConflict, "trainer"});
+  }
   return out;
 }
 

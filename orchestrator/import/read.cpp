@@ -220,18 +220,6 @@ class Importer {
     return {};
   }
 
-  // `sweep export csv` writes 0 or 1; other programs may write a word.
-  static Expected<void> refuse_rehearsed(std::string_view cell) {
-    if (cell == "0" || cell == "false" || cell == "False") return {};
-    return fail(
-        ErrorKind::kRefused, cell,
-        fmt::format(
-            "'{}': the row was rehearsed on phantom GPUs, so its times are modelled and not measured; remove "
-            "such "
-            "rows from the file (`sweep merge` copies a rehearsal between databases and keeps it apart)",
-            cell));
-  }
-
   static Expected<void> read_labels(std::string_view cell, Draft& draft) {
     const auto parsed = parse_json(cell, kMostCellBytes, 4);
     if (!parsed || !parsed->is_object())
@@ -243,12 +231,9 @@ class Importer {
 
   // A model that was imported without dimensions has none here either: its label says as much.
   static Expected<void> read_dimensions(std::string_view cell, Draft& draft) {
-    const auto parsed = parse_json(cell, kMostCellBytes, 4);
-    const auto spec = parsed ? from_json<ModelSpec>(*parsed) : tl::unexpected(parsed.error());
+    const auto spec = read_model_dimensions(cell);
     if (!spec) return tl::unexpected(spec.error());
-    if (!knows_dimensions(*spec)) return {};
-    SWEEP_TRY(shape::completed(*spec));
-    draft.spec = *spec;
+    if (*spec) draft.spec = *spec;
     return {};
   }
 

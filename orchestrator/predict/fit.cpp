@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/predict/fitter.h"
+#include "orchestrator/predict/predict.h"
 
 namespace sweep::predict {
 namespace {
@@ -18,6 +21,7 @@ constexpr double kFewRows = 4;
 // Nine of ten shipped rows of a left-out cell lie within the error of rows left out at random when it is widened so.
 constexpr double kUnseen = 1.1;
 constexpr double kMostWronglyRefused = 0.005;
+constexpr double kLeastError = 0.03;  // what runs of one configuration differ by, with a margin
 
 double ninth_of_ten(Vector residuals) {
   if (residuals.empty()) return 1;
@@ -36,11 +40,16 @@ OffOfRows left_out(const TrainerProfile& start, std::span<const MeasuredRow> row
                    const std::vector<std::string>& held) {
   const Vector unknown(rows.size(), NAN);
   OffOfRows out{unknown, unknown, unknown};
+  // Rows of one layout stay together: the others would know the answer.
+  std::map<ResidualPlace, std::size_t> layouts;
+  std::vector<std::size_t> layout_of;
+  for (const MeasuredRow& row : rows)
+    layout_of.push_back(layouts.emplace(residual_place(row.layout), layouts.size()).first->second);
   for (std::size_t fold = 0; fold < kFolds; ++fold) {
     std::vector<MeasuredRow> others, own;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < rows.size(); ++i)
-      if (i * 7 % kFolds == fold)  // neighbours of a file are alike
+      if (layout_of[i] * 7 % kFolds == fold)  // neighbours of a file are alike
         own.push_back(rows[i]), places.push_back(i);
       else
         others.push_back(rows[i]);
@@ -76,7 +85,7 @@ double middle_off(const Vector& off) {
   return known[known.size() / 2];
 }
 
-// The error of each kind of rows; of all rows if a kind has few.
+// The error of each kind of rows; of all rows if a kind has few, and if it has none at least the start's.
 void measure_errors(TrainerProfile& p, std::span<const MeasuredRow> rows, const OffOfRows& off) {
   using Kind = double Uncertainty::*;
   const auto of = [&](const Vector& residuals, std::initializer_list<Kind> kinds, const auto* model) {
@@ -87,30 +96,40 @@ void measure_errors(TrainerProfile& p, std::span<const MeasuredRow> rows, const 
         all.push_back(residuals[i]);
         if (model->spread(rows[i].layout) == kind) own.push_back(residuals[i]);
       }
-      if (!all.empty()) p.error.*kind = kUnseen * ninth_of_ten(own.size() < kOfAKind ? all : own);
+      if (all.empty()) continue;
+      const double seen = kUnseen * ninth_of_ten(own.size() < kOfAKind ? all : own);
+      p.error.*kind = std::max({kLeastError, seen, own.empty() ? p.error.*kind : 0});
     }
   };
   of(off.memory, {&Uncertainty::memory, &Uncertainty::memory_tensor}, p.memory_model);
   of(off.time, {&Uncertainty::time, &Uncertainty::time_far, &Uncertainty::time_many}, p.time_model);
 }
 
-// Moves the limit as low as rows that ran allow: rows above it are predicted as out of memory. Returns false if it
-// stays.
+// Raises the limit to what rows that ran show. That rows below the start's limit failed says nothing of other models, so
+// it stays there: what needs as much as they is not sure. Returns false if nothing moves.
 bool move_limit(Fitter& fitter, std::span<const MeasuredRow> rows, const shape::Hardware& h) {
   if (!h.memory_bytes) return false;
-  Vector ran;
-  std::size_t refused = 0, failed = 0, count = 0;
+  const double device = static_cast<double>(*h.memory_bytes);
+  Vector ran, failed;
+  std::size_t refused = 0, count = 0;
   for (const auto& row : rows) {
-    failed += !row.ran, count += row.ran;
-    refused += row.ran && row.refused;
-    if (row.ran && !row.refused) ran.push_back(fitter.needed(row));
+    count += row.ran, refused += row.ran && row.refused;
+    if (row.ran && !row.refused) ran.push_back(fitter.needed(row) / device);
+    if (row.by_memory) failed.push_back(fitter.needed(row) / device);
   }
-  if (failed < kOfAKind || count < kOfAKind) return false;
+  if (failed.size() < kOfAKind || count < kOfAKind) return false;
   std::ranges::sort(ran, std::greater<>());
   const auto allowed = static_cast<std::size_t>(kMostWronglyRefused * static_cast<double>(count));
   const std::size_t beyond = allowed > refused ? allowed - refused : 0;
   if (beyond >= ran.size()) return false;
-  fitter.profile().facts.need_share = (ran[beyond] * (1 + 1e-9)) / static_cast<double>(*h.memory_bytes);
+  ProfileFacts& facts = fitter.profile().facts;
+  const double shown = ran[beyond] * (1 + 1e-9), start = facts.need_share;
+  double least = start;  // from where on nothing is sure
+  for (const double need : failed)
+    if (need > shown) least = std::min(least, need);
+  if (shown <= start && least >= start) return false;
+  facts.need_share = std::max(start, shown);
+  facts.unsure_band = std::max(facts.unsure_band, 1 - least / facts.need_share);
   return true;
 }
 
@@ -121,20 +140,25 @@ Origin origin_of_fit(Fitter& fitter, const FitReport& report, std::span<const Me
                             rows.size());
   if (fitter.fits_time()) origin.of.insert(origin.of.begin(), "time");
   if (fitter.fits_memory()) origin.of.push_back("memory");
-  if (fitter.fits_memory() && move_limit(fitter, rows, h)) origin.of.push_back("facts.need_share");
+  if (fitter.fits_memory() && move_limit(fitter, rows, h))
+    origin.of.insert(origin.of.end(), {"facts.need_share", "facts.unsure_band"});
   return origin;
+}
+
+// The numbers of the times that keep more than half of their doubt.
+std::vector<std::string> hardly_told(const TrainerProfile& start, const Vector& doubt) {
+  const auto names = names_of(start, "time");
+  const Vector before = doubts_of(start, "time");
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (doubt[i] > before[i] / 2) out.push_back(names[i]);
+  return out;
 }
 
 // Every held name is a number that a fit under this profile would move.
 Expected<void> check_held(const TrainerProfile& p, const std::vector<std::string>& held) {
-  std::vector<std::string> known;
-#define MEMORY_NUMBER(name, readers, doubt, meaning) \
-  if ((readers)&p.memory_model->reader) known.emplace_back(#name);
-#define TIME_NUMBER(name, readers, doubt, meaning) \
-  if ((readers)&p.time_model->reader) known.emplace_back(#name);
-#include "orchestrator/predict/profile_numbers.def"
-#undef MEMORY_NUMBER
-#undef TIME_NUMBER
+  std::vector<std::string> known = names_of(p, "memory");
+  std::ranges::copy(names_of(p, "time"), std::back_inserter(known));
   for (const std::string& name : held) {
     if (std::ranges::find(known, name) != known.end()) continue;
     const auto close = shape::nearest(name, known);
@@ -149,17 +173,19 @@ Expected<void> check_held(const TrainerProfile& p, const std::vector<std::string
 }  // namespace
 
 std::vector<MeasuredRow> measured_rows(const TrainerProfile& start, std::span<const ConfigRow> rows,
-                                       StepRules step_rules) {
+                                       StepRules step_rules, const shape::Hardware& h) {
   std::vector<MeasuredRow> out;
   for (const ConfigRow& row : rows) {
     MeasuredRow m;
     m.trial = row.trial;
     make_layout(row.trial, start, m.layout);
     m.refused = start.memory_model->refusal(row.trial, m.layout, start, step_rules).has_value();
-    const bool states_any = row.tokens_per_s_gpu > 0 || row.reported_bytes > 0;
-    m.ran = row.outcome ? *row.outcome == Outcome::kOk : states_any;
-    m.reported_bytes = row.reported_bytes;
-    if (row.tokens_per_s_gpu > 0)
+    const bool states_any = row.tokens_per_s_gpu > 0 || row.reported_bytes > 0 || row.reserved_bytes > 0;
+    m.ran = row.outcome ? *row.outcome == Outcome::kOk : states_any && !row.unanswered;
+    m.by_memory = row.outcome == Outcome::kOom || row.outcome == Outcome::kFailedUnknown;
+    m.reported_bytes =
+        row.reported_bytes > 0 ? row.reported_bytes : row.reserved_bytes / start.facts.reported_unit;
+    if (row.tokens_per_s_gpu > 0 && why_no_time(row.trial, h).empty())
       m.step_s = m.layout.tokens * m.layout.micros / (row.tokens_per_s_gpu * m.layout.tp * m.layout.pp);
     out.push_back(std::move(m));
   }
@@ -180,6 +206,7 @@ Expected<Fitted> fit_profile(const TrainerProfile& start, std::span<const Measur
   fitter.run();
   Origin origin = origin_of_fit(fitter, report, rows, h);
   report.time_doubt = fitter.time_doubt();
+  report.left_near_start = hardly_told(start, report.time_doubt);
   OffOfRows off = left_out(start, rows, h, held);
   // A residual that does not help with rows it has not seen is noise.
   if (middle_off(off.plain_time) <= middle_off(off.time))

@@ -1,7 +1,7 @@
 // Fit: the numbers of a trainer profile from measured rows, of times, of memory or of both, by robust least squares
 // (soft L1: one row that is far off counts little) around the start's numbers: what few rows do not determine stays
-// there. What is left of the times is the profile's residual. Facts stay, but that the memory limit moves so that at
-// most 1 of 200 rows that ran is predicted as not runnable.
+// there. What is left of the times is the profile's residual. Facts stay, but for the limit of memory: it rises so that
+// at most 1 of 200 rows that ran is predicted as not runnable, and from what failed below it on nothing is sure.
 #pragma once
 #include <optional>
 #include <span>
@@ -19,12 +19,14 @@ struct MeasuredRow {
   bool ran = false;           // false: it failed
   double reported_bytes = 0;  // 0: not stated
   double step_s = 0;          // 0: not stated
+  bool by_memory = false;     // it failed: out of memory, or nobody says by what
 };
 
 // The rows as a fit under this profile takes them.
-std::vector<MeasuredRow> measured_rows(const TrainerProfile& start, std::span<const ConfigRow>, StepRules);
+std::vector<MeasuredRow> measured_rows(const TrainerProfile& start, std::span<const ConfigRow>, StepRules,
+                                       const shape::Hardware&);
 
-// Relative errors of rows that the fit had not seen: each fifth predicted by a fit of the others.
+// Relative errors of rows that the fit had not seen: each fifth of the layouts predicted by a fit of the others.
 struct LeftOut {
   double mean = 0, nine_of_ten = 0;
 };
@@ -35,6 +37,8 @@ struct FitReport {
   bool residual = false;  // the profile has one: it helps with rows left out
   // How far each fitted number may still be off, in the order of the profile; of time as a logarithm.
   std::vector<double> time_doubt;
+  // Numbers of the times that the rows tell little of: more than half of the doubt is left.
+  std::vector<std::string> left_near_start;
 };
 
 struct Fitted {

@@ -39,10 +39,10 @@ void use_measured(const shape::HardwareProfile& p, shape::Hardware& h, TrainerPr
     links.all_reduce.push_back(same->second->bandwidth);
   }
   if (links.nodes.empty()) return;
+  const std::string date = p.date.empty() ? "unknown" : p.date;
+  trainer.move_to(h.name, date);
   trainer.links = std::move(links);
-  trainer.hardware = h.name;
-  trainer.set_origin(
-      {{"links"}, "measured by `sweep calibrate`", "", p.hosts, p.date.empty() ? "unknown" : p.date});
+  trainer.set_origin({{"links"}, "measured by `sweep calibrate`", "", p.hosts, date});
 }
 
 }  // namespace sweep::predict

@@ -32,6 +32,21 @@ std::optional<Refusal> few_micro_batches(const Layout& l) {
                  fmt::format("1f1b needs pp - 1 = {} micro-batches, grad_accum is {}", l.pp - 1, l.micros)};
 }
 
+// What no program can lay out, whatever a profile's rules say.
+std::optional<Refusal> impossible_layout(const Trial& t) {
+  const ModelSpec& m = t.spec;
+  if (t.ep > 1 && m.experts < 1)
+    return Refusal{"experts", fmt::format("ep {}, and the model has no experts", t.ep)};
+  if (t.ep > 1 && m.experts % t.ep != 0)
+    return Refusal{"divisibility", fmt::format("{} experts cannot be split over ep {}", m.experts, t.ep)};
+  if (t.dp_shard && (*t.dp_shard < 1 || t.dp % *t.dp_shard != 0))
+    return Refusal{"divisibility", fmt::format("dp_shard {} does not divide dp {}", *t.dp_shard, t.dp)};
+  if (t.vpp > 1 && t.pp * t.vpp > m.layers)
+    return Refusal{"empty_stage", fmt::format("pp {} x vpp {} are more chunks than the model's {} layers",
+                                              t.pp, t.vpp, m.layers)};
+  return std::nullopt;
+}
+
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> all{
       without_blocks, [](const Layout& l) { return undivided(l.heads, "heads are", l.tp); },
@@ -54,8 +69,9 @@ std::optional<Refusal> MemoryModel::refusal(const Trial& t, const Layout& l, con
   if (t.lora_rank > 0 && reader == kNanotron)
     return Refusal{"adapters",
                    fmt::format("lora_rank {}: this profile knows full training alone", t.lora_rank)};
-  if (t.spec.has_encoder() && t.workload == Workload::kCommand)
+  if (t.spec.has_encoder())
     return Refusal{"encoder", "profiles of trainers know decoders alone, not an encoder-decoder"};
+  if (auto impossible = impossible_layout(t)) return impossible;
   for (std::size_t i = 0; i < rule_words().size(); ++i)
     if (std::ranges::find(p.rules, rule_words()[i]) != p.rules.end())
       if (auto refused = rules()[i](l)) return refused;

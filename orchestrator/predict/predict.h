@@ -10,11 +10,19 @@ struct TrialPrediction {
   StageTimes times;
   std::optional<Refusal> refusal;
   MemoryPrediction memory;
-  TimePrediction time;
+  TimePrediction time;  // zeros where there is none
+  std::string no_time;  // why there is none; empty: there is
+  std::string depends;  // what a program may choose so that the verdict is another; empty: nothing
 };
+// Axes that nobody states, so that the trainer's program decides. A prediction takes zero 0 and bf16.
+struct Unstated {
+  bool zero = false, precision = false;
+};
+// Hardware without a peak of the precision: nothing says how fast it would be. Empty: it has one.
+std::string why_no_time(const Trial&, const shape::Hardware&);
 // Reuses the memory of `out`.
 void predict_trial(const Trial&, const TrainerProfile&, const shape::Hardware&, StepRules,
-                   TrialPrediction& out);
+                   TrialPrediction& out, Unstated = {});
 
 // The time of a step of our own under its profile: that of what the profile was fitted to, and what the trial has beside it
 // (step_cost.h). REQUIRES: a precision that the hardware has.

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "orchestrator/predict/predict.h"
 #include "orchestrator/predict/step_cost.h"
 
@@ -31,16 +33,48 @@ TimePrediction step_time(const Trial& t, const TrainerProfile& p, const shape::H
   return out;
 }
 
+namespace {
+
+bool fits(const Trial& t, const TrainerProfile& p, const shape::Hardware& h, StepRules step_rules) {
+  thread_local TrialPrediction predicted;
+  predict_trial(t, p, h, step_rules, predicted);
+  return !predicted.refusal && predicted.memory.fits();
+}
+
+// ZeRO 3 needs least, and masters in fp32 most: a choice of these that changes whether it fits.
+std::string fits_otherwise(const Trial& t, const TrainerProfile& p, const shape::Hardware& h, StepRules rules,
+                           Unstated unstated) {
+  if (!unstated.zero && !unstated.precision) return {};
+  Trial least = t, most = t;
+  if (unstated.zero) least.zero = 3;
+  if (unstated.precision) most.precision = Precision::kBf16Mixed;
+  const bool as_taken = fits(t, p, h, rules);
+  if (as_taken == fits(as_taken ? most : least, p, h, rules)) return {};
+  return as_taken ? "precision bf16_mixed" : "zero 3";
+}
+
+}  // namespace
+
+std::string why_no_time(const Trial& t, const shape::Hardware& h) {
+  if (h.peak_for(t.precision, t.tf32)) return {};
+  return fmt::format("time: no peak of {} is known on {}", t.tf32 ? "tf32" : to_string(t.precision), h.name);
+}
+
 void predict_trial(const Trial& t, const TrainerProfile& p, const shape::Hardware& h, StepRules step_rules,
-                   TrialPrediction& out) {
+                   TrialPrediction& out, Unstated unstated) {
+  out.depends = fits_otherwise(t, p, h, step_rules, unstated);
   make_layout(t, p, out.layout);
   p.time_model->stage_times(out.layout, p, h, out.times);
   out.refusal = p.memory_model->refusal(t, out.layout, p, step_rules);
   const Case c{t, out.layout, out.times, p, h, out.refusal.has_value()};
   out.memory = p.memory_model->bytes(c);
-  const bool beyond =
-      p.memory_model == &step_memory_model() && !is_fitted(t) && h.peak_for(t.precision, t.tf32);
-  out.time = beyond ? step_time(t, p, h, out.memory) : p.time_model->seconds(c, out.memory);
+  out.no_time = why_no_time(t, h);
+  if (!out.no_time.empty())
+    out.time = {};
+  else if (p.memory_model == &step_memory_model() && !is_fitted(t))
+    out.time = step_time(t, p, h, out.memory);
+  else
+    out.time = p.time_model->seconds(c, out.memory);
 }
 
 }  // namespace sweep::predict

@@ -76,7 +76,9 @@ double perhaps_less(const Layout& l, const ProfileFacts& f) {
 
 }  // namespace
 
-Verdict verdict_on(const TrialPrediction& predicted, const TrainerProfile& p) {
+namespace {
+
+Verdict verdict_on_memory(const TrialPrediction& predicted, const TrainerProfile& p) {
   if (const auto& refused = predicted.refusal) return {false, true, refused->rule + ": " + refused->reason};
   const auto& m = predicted.memory;
   if (m.limit <= 0) return {true, false, "the memory of the hardware is not known"};
@@ -95,6 +97,18 @@ Verdict verdict_on(const TrialPrediction& predicted, const TrainerProfile& p) {
     out.reason = fmt::format("memory: stage {} needs {:.1f} GiB, the limit is {:.1f} GiB{}", m.fullest_stage,
                              m.need / kGiB, m.limit / kGiB,
                              out.sure ? "" : "; within what the prediction does not know");
+  return out;
+}
+
+}  // namespace
+
+Verdict verdict_on(const TrialPrediction& predicted, const TrainerProfile& p) {
+  Verdict out = verdict_on_memory(predicted, p);
+  if (!predicted.depends.empty()) {
+    out.sure = false;
+    out.reason += (out.reason.empty() ? "" : "; ") + ("not with " + predicted.depends);
+  }
+  if (!predicted.no_time.empty()) out.reason += (out.reason.empty() ? "" : "; ") + predicted.no_time;
   return out;
 }
 

@@ -46,7 +46,7 @@ class Roofline final : public Predictor {
     Prediction p;
     const shape::Hardware* h = shape::known_hardware(t.hardware);
     p.bytes = saturated(estimate_memory(t).total());
-    if (!h->gpu.empty() && !h->peak_for(t.precision, t.tf32)) return p;
+    if (!h->gpu.empty() && !why_no_time(t, *h).empty()) return p;
     const double step = step_seconds(t, *h);
     p.step_ms = 1e3 * step;
     const ProfileFacts& facts = step_profile().facts;

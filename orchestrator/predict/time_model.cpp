@@ -184,6 +184,7 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
                             StageTimes& out) const {
   const TimeParameters& t = p.time;
   const Links links{l, p, h};
+  // Without a peak no time is told (why_no_time); memory asks whether the host or the GPU is behind.
   const double peak = h.peak_for(l.precision, l.tf32).value_or(1e12);
   // Attention and the head stay in 16 bits with fp8.
   const double half = l.fp8 ? h.peak_for(Precision::kBf16, false).value_or(peak) : peak;

@@ -1,13 +1,17 @@
 #include "orchestrator/predict/trainer_profile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/text.h"
+#include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/predict/profile_parts.h"
 #include "orchestrator/predict/time_model.h"
 
@@ -73,6 +77,68 @@ Expected<void> read_numbers(const Json& whole, TrainerProfile& p) {
   return {};
 }
 
+// The names of a section's numbers, whichever model reads them.
+std::vector<std::string> names_in(std::string_view section) {
+  std::vector<std::string> out;
+#define NAMED(of, name) \
+  if (section == (of)) out.emplace_back(#name);
+#define MEMORY_NUMBER(name, readers, doubt, meaning) NAMED("memory", name)
+#define TIME_NUMBER(name, readers, doubt, meaning) NAMED("time", name)
+#define FACT(name, readers, meaning) NAMED("facts", name)
+#define ERROR_NUMBER(name, readers, meaning) NAMED("error", name)
+#include "orchestrator/predict/profile_numbers.def"
+#undef MEMORY_NUMBER
+#undef TIME_NUMBER
+#undef FACT
+#undef ERROR_NUMBER
+#undef NAMED
+  return out;
+}
+
+Expected<void> check_keys(const Json& object, const std::string& place,
+                          const std::vector<std::string>& known) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    const auto close = shape::nearest(key, known);
+    return fail(
+        ErrorKind::kUnknownName, key,
+        fmt::format("{}'{}' is no key of a profile{}; it is one of {}", place, key,
+                    close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(known, ", ")));
+  }
+  return {};
+}
+
+// A misspelt key would leave the number of the base in its place.
+Expected<void> check_all_keys(const Json& whole) {
+  SWEEP_TRY(check_keys(whole, "",
+                       {"name", "hardware", "extends", "memory_model", "time_model", "memory", "time",
+                        "facts", "error", "links", "trainers", "rules", "effects", "residual", "origins"}));
+  for (const char* section : {"memory", "time", "facts", "error"})
+    SWEEP_TRY(check_keys(at(whole, section), fmt::format("{}: ", section), names_in(section)));
+  return check_keys(at(whole, "links"), "links: ", {"nodes", "all_reduce", "all_gather"});
+}
+
+// Some shares lie within 0 and 1, what divides is above 0, and but for the numbers of memory none is negative.
+Expected<void> check_ranges(const TrainerProfile& p) {
+  static const std::set<std::string_view> kShares{"selective_again", "loss_parallel", "exchanges_beside",
+                                                  "once_per_node",   "fp8_inputs",    "kept_gradients",
+                                                  "reports_last",    "even_stages",   "unsure_band",
+                                                  "reserved_share",  "retry_share"};
+  static const std::set<std::string_view> kDivisors{"matmul_share", "bandwidth_share", "near_share",
+                                                    "far_share",    "attention_share", "need_share",
+                                                    "reported_unit"};
+  std::string section, name, range;
+  for_each_number(p, [&](const char* of, const char* number, double value) {
+    const char* wrong = kShares.contains(number) && (value < 0 || value > 1) ? "within 0 and 1"
+                        : kDivisors.contains(number) && value <= 0           ? "above 0"
+                        : value < 0 && std::string_view(of) != "memory"      ? "at least 0"
+                                                                             : nullptr;
+    if (wrong != nullptr && range.empty()) section = of, name = number, range = wrong;
+  });
+  if (range.empty()) return {};
+  return fail(ErrorKind::kInvalidValue, name, fmt::format("{}: '{}' must be {}", section, name, range));
+}
+
 Expected<void> read_links(const Json& whole, LinkTable& links) {
   const std::pair<const char*, std::vector<double>*> lists[] = {
       {"nodes", &links.nodes}, {"all_reduce", &links.all_reduce}, {"all_gather", &links.all_gather}};
@@ -83,6 +149,8 @@ Expected<void> read_links(const Json& whole, LinkTable& links) {
       return fail(
           fmt::format("links: '{}' is no list of at most 64 positive numbers, as many as 'nodes'", key));
   }
+  if (std::ranges::adjacent_find(links.nodes, std::greater_equal<>()) != links.nodes.end())
+    return fail(ErrorKind::kInvalidValue, "links", "links: 'nodes' must rise from one to the next");
   return {};
 }
 
@@ -111,7 +179,9 @@ Expected<void> read_all(const Json& whole, TrainerProfile& p) {
   SWEEP_TRY(read_numbers(whole, p));
   if (!has_origin(p, "links", "")) return fail("origins: none of them names 'links'");
   SWEEP_TRY(read_parts(whole, p));
-  return read_links(whole, p.links);
+  SWEEP_TRY(read_links(whole, p.links));
+  SWEEP_TRY(check_all_keys(whole));
+  return check_ranges(p);
 }
 
 // Whether an origin of `now` says where the number or section `of` comes from.
@@ -160,6 +230,16 @@ void TrainerProfile::set_origin(Origin origin) {
   origins.push_back(std::move(origin));
 }
 
+void TrainerProfile::move_to(const std::string& other, const std::string& date) {
+  if (hardware == other) return;
+  const std::string how = "none: the profile was of " + hardware;
+  hardware = other, links = {};
+  set_origin({{"links"}, how, "", other, date});
+  if (facts.score_bytes > 0 || facts.score_traffic == 0) return;
+  facts.score_traffic = 0;
+  set_origin({{"facts.score_traffic"}, how, "", other, date});
+}
+
 const Origin* TrainerProfile::origin_of(const std::string& section) const {
   const auto found = std::ranges::find_if(
       origins, [&](const Origin& o) { return std::ranges::find(o.of, section) != o.of.end(); });
@@ -179,6 +259,14 @@ std::vector<double> doubts_of(const TrainerProfile& p, std::string_view section,
 #include "orchestrator/predict/profile_numbers.def"
 #undef MEMORY_NUMBER
 #undef TIME_NUMBER
+  return out;
+}
+
+std::vector<std::string> names_of(const TrainerProfile& p, std::string_view section) {
+  std::vector<std::string> out;
+  for_each_number(p, [&](std::string_view of, const char* name, double) {
+    if (of == section) out.emplace_back(name);
+  });
   return out;
 }
 

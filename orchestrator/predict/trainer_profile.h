@@ -79,10 +79,14 @@ struct TrainerProfile {
   const Origin* origin_of(const std::string& section) const;
   // Numbers that have got another origin.
   void set_origin(Origin);
+  // Makes it a profile of other hardware: what rows of its own said of links, and of scores that attention writes out,
+  // is not known there. Scores that the trainer keeps are written on any hardware.
+  void move_to(const std::string& other, const std::string& date);
 };
 
 // The numbers of a section that the profile's models read: "memory", "time", "facts", "error".
 std::vector<double*> numbers_of(TrainerProfile&, std::string_view section);
+std::vector<std::string> names_of(const TrainerProfile&, std::string_view section);
 // How far the numbers of a section ("memory", "time") may be from a start's (profile_numbers.def). A number that is
 // held by its name has next to no room.
 std::vector<double> doubts_of(const TrainerProfile&, std::string_view section,
@@ -104,7 +108,7 @@ std::string built_in_profiles();
 
 std::string to_json(const TrainerProfile&);
 // With `extends`, the name of a built-in profile, the text says only what differs from that one.
-// Error: no JSON, an unknown base or model, a number that is missing, not finite or without an origin.
+// Error: no JSON, an unknown base, model or key, a number that is missing, not finite, out of range or without an origin.
 Expected<TrainerProfile> profile_from_json(std::string_view text);
 
 }  // namespace sweep::predict

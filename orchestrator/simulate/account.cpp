@@ -43,6 +43,8 @@ nlohmann::json as_json(const Assumptions& a) {
           {"jobs", a.jobs},
           {"job_nodes", a.job_nodes},
           {"job_s", a.job_s ? nlohmann::json(*a.job_s) : nullptr},
+          {"gpu_hours", a.gpu_hours ? nlohmann::json(*a.gpu_hours) : nullptr},
+          {"usd", a.usd ? nlohmann::json(*a.usd) : nullptr},
           {"queue_s", a.queue_s},
           {"agents_s", a.agents_s},
           {"node_mtbf_h", a.node_mtbf_h},

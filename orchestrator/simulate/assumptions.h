@@ -17,8 +17,10 @@ struct Assumptions {
   i64 job_nodes = 64;           // nodes of one allocation, unless a trial needs more
   double spread_s = 10;         // predicted work worth a further node while nodes stand idle
   std::optional<double> job_s;  // the longest an allocation may last
-  double queue_s = 300;         // mean wait for an allocation (exponential), before nodes are looked for
-  double agents_s = 10;         // from an allocation's begin until its agents are ready
+  // The grid's limit of what is held; usd: where it comes from one in USD.
+  std::optional<double> gpu_hours, usd;
+  double queue_s = 300;  // mean wait for an allocation (exponential), before nodes are looked for
+  double agents_s = 10;  // from an allocation's begin until its agents are ready
   // 419 unexpected interruptions of 2,048 nodes in 54 days (Llama Team 2024, "The Llama 3 Herd of Models",
   // 3.3.4).
   double node_mtbf_h = 6336;

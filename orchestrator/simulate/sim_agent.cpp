@@ -2,6 +2,8 @@
 // posted.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "orchestrator/simulate/sim_launcher.h"
 
 namespace sweep::simulate {
@@ -46,7 +48,7 @@ void SimLauncher::attempt_over(Job& job, i64 attempt, bool cancelled) {
   ++account_.attempts;
   if (answered) {
     job.time.start_up += nodes * over.outcome.start_s;
-    job.time.trials += nodes * (took - over.outcome.start_s);
+    job.time.trials += nodes * std::max(0.0, took - over.outcome.start_s);  // clocks round
   } else {
     job.time.lost += nodes * took;
   }

@@ -39,6 +39,7 @@ run::Settings settings_of(const Assumptions& assumed, SimClock& clock, const std
   s.bounds.spread_s = assumed.spread_s;
   s.clock = &clock;
   s.strategy = assumed.strategy;
+  s.gpu_hours = assumed.gpu_hours, s.usd = assumed.usd;
   return s;
 }
 

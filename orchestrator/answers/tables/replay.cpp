@@ -16,8 +16,6 @@
 namespace sweep::answers {
 namespace {
 
-constexpr std::size_t kLineOfFirstRow = 2;  // below the names of the columns
-
 struct ReplayCell {
   std::vector<std::size_t> rows;
   std::vector<search::Candidate> before, answers;
@@ -31,13 +29,14 @@ ReplayCells cells_of(std::span<const ConfigRow> rows, const predict::TrainerProf
   predict::TrialPrediction predicted;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto& row = rows[i];
+    if (row.unanswered) continue;
     const Trial& t = row.trial;
     ReplayCell& cell = out[{t.model, t.nodes, t.gpus_per_node, t.seq_len}];
     predict::predict_trial(t, profile, hardware, plan::step_refusal, predicted);
     const auto& memory = predicted.memory;
     search::Candidate c;
     c.trial = &t;
-    c.predicted_rate = predicted.time.tokens_per_s_gpu;
+    if (predicted.no_time.empty()) c.predicted_rate = predicted.time.tokens_per_s_gpu;
     c.fit_chance = predicted.refusal ? search::kLeastFit : search::chance_to_fit(memory.need, memory.limit);
     c.fit_chance = std::max(search::kLeastFit, c.fit_chance * (1 - predicted.layout.seen.fails));
     cell.rows.push_back(i);
@@ -62,8 +61,8 @@ std::vector<ReplayedTrial> replayed(std::span<const ConfigRow> rows, const predi
     i64 number = 0;
     for (const std::size_t i : search::replay(cell.before, cell.answers, strategy)) {
       const double rate = cell.answers[i].rate;
-      out.push_back({cell.before[i].trial, ++number, cell.rows[i], *cell.before[i].predicted_rate, rate,
-                     best > 0 ? rate / best : 0});
+      out.push_back({cell.before[i].trial, ++number, rows[cell.rows[i]].line, cell.before[i].predicted_rate,
+                     rate, best > 0 ? rate / best : 0});
     }
   }
   return out;
@@ -73,8 +72,9 @@ std::string replayed_csv(std::span<const ReplayedTrial> all) {
   std::string out =
       "model,nodes,seq_len,trial,row,predicted_tokens_per_s_gpu,tokens_per_s_gpu,share_of_best\n";
   for (const ReplayedTrial& each : all)
-    out += fmt::format("{},{},{},{},{},{:.6g},{}\n", safe_text(each.trial->model), each.trial->nodes,
-                       each.trial->seq_len, each.number, each.row + kLineOfFirstRow, each.predicted_rate,
+    out += fmt::format("{},{},{},{},{},{},{}\n", safe_text(each.trial->model), each.trial->nodes,
+                       each.trial->seq_len, each.number, each.row,
+                       each.predicted_rate ? fmt::format("{:.6g}", *each.predicted_rate) : "",
                        each.rate > 0 ? fmt::format("{:.6g},{:.4f}", each.rate, each.share) : ",");
   return out;
 }
@@ -87,9 +87,10 @@ nlohmann::json replayed_json(std::span<const ReplayedTrial> all) {
                    {"nodes", each.trial->nodes},
                    {"seq_len", each.trial->seq_len},
                    {"trial", each.number},
-                   {"row", each.row + kLineOfFirstRow},
+                   {"row", each.row},
                    {"configuration", to_json(*each.trial)},
-                   {"predicted_tokens_per_s_gpu", each.predicted_rate},
+                   {"predicted_tokens_per_s_gpu",
+                    each.predicted_rate ? nlohmann::json(*each.predicted_rate) : nlohmann::json(nullptr)},
                    {"tokens_per_s_gpu", ran ? nlohmann::json(each.rate) : nlohmann::json(nullptr)},
                    {"share_of_best", ran ? nlohmann::json(each.share) : nlohmann::json(nullptr)}});
   }

@@ -16,12 +16,12 @@ namespace sweep::answers {
 struct ReplayedTrial {
   const Trial* trial = nullptr;
   i64 number = 0;       // counted from 1 within its model, nodes and sequence length
-  std::size_t row = 0;  // place among the rows
-  double predicted_rate = 0;
+  std::size_t row = 0;  // its line in the file
+  std::optional<double> predicted_rate{};
   double rate = 0;   // measured tokens per second and GPU; 0: it did not end ok
   double share = 0;  // of the best of its model, nodes and sequence length; 0: none ended ok
 };
-// `rows` must outlive the answer.
+// Rows without an answer are left out. `rows` must outlive the answer.
 std::vector<ReplayedTrial> replayed(std::span<const ConfigRow> rows, const predict::TrainerProfile&,
                                     const shape::Hardware&, const Strategy&);
 std::string replayed_csv(std::span<const ReplayedTrial>);

@@ -148,6 +148,31 @@ TEST(Refusal, NamesItsRule) {
   EXPECT_EQ(rule(laid_out("playbook-8b", 2, 4, 2, 2, 64, 1, 0)), "");
 }
 
+TEST(Refusal, OfALayoutThatNoProgramCanHave) {
+  const auto rule = [](Trial t, const char* profile) {
+    const auto refused = predicted(t, built_in(profile)).refusal;
+    return refused ? refused->rule : std::string();
+  };
+  const auto of = [](auto change, const char* model = "llama3-8b") {
+    Trial t = laid_out(model, 1, 8, 1, 1, 8, 1, 1);
+    change(t);
+    return t;
+  };
+  for (const char* profile : {"fsdp2", "megatron", "torchtitan", "deepspeed", "composer", "nanotron"}) {
+    EXPECT_EQ(rule(of([](Trial&) {}), profile), "") << profile;
+    EXPECT_EQ(rule(of([](Trial& t) { t.ep = 4; }), profile), "experts") << profile << ": a dense model";
+    EXPECT_EQ(rule(of([](Trial& t) { t.ep = 3; }, "mixtral-8x7b"), profile), "divisibility") << profile;
+    EXPECT_EQ(rule(of([](Trial& t) { t.ep = 4; }, "mixtral-8x7b"), profile), "") << profile;
+    EXPECT_EQ(rule(of([](Trial& t) { t.dp_shard = 3; }), profile), "divisibility") << profile;
+    EXPECT_EQ(rule(of([](Trial& t) { t.dp_shard = 4; }), profile), "") << profile;
+    const auto chunks = [](i64 vpp) {
+      return [vpp](Trial& t) { t.dp = 1, t.pp = 8, t.vpp = vpp, t.schedule = Schedule::kInterleaved; };
+    };
+    EXPECT_EQ(rule(of(chunks(5)), profile), "empty_stage") << profile << ": 40 chunks of 32 layers";
+    EXPECT_EQ(rule(of(chunks(4)), profile), "") << profile;
+  }
+}
+
 TEST(Refusal, ARuleIsItsTrainersOwn) {
   const auto refused = [](const char* profile) {
     return predicted(laid_out("playbook-8b", 2, 1, 1, 16, 8, 4, 0), built_in(profile)).refusal.has_value();

@@ -50,6 +50,31 @@ TEST(Profile, SaysWhatItLacks) {
   }
 }
 
+// The error of a profile of one's own with these members.
+std::string own_problem(const std::string& members) {
+  const auto read = profile_from_json(R"({"name": "m", "extends": "nanotron", )" + members +
+                                      R"(, "origins": [{"of": ["facts", "memory", "time", "error", "links"],
+                                          "how": "told", "date": "2026-11-29"}]})");
+  return read ? "" : read.error().message;
+}
+
+TEST(Profile, RefusesKeysAndValuesThatMeanNothing) {
+  EXPECT_EQ(own_problem(R"("facts": {"need_share": 0.9})"), "");
+  EXPECT_THAT(own_problem(R"("fact": {"need_share": 0.9})"), HasSubstr("'fact'"));
+  EXPECT_THAT(own_problem(R"("facts": {"need_shar": 0.9})"), HasSubstr("facts: 'need_shar'"));
+  EXPECT_THAT(own_problem(R"("time": {"matmul_shares": 0.9})"), HasSubstr("time: 'matmul_shares'"));
+  EXPECT_THAT(own_problem(R"("facts": {"need_share": 0})"), HasSubstr("facts: 'need_share'"));
+  EXPECT_THAT(own_problem(R"("facts": {"need_share": -1})"), HasSubstr("facts: 'need_share'"));
+  EXPECT_THAT(own_problem(R"("facts": {"unsure_band": 7})"), HasSubstr("facts: 'unsure_band'"));
+  EXPECT_THAT(own_problem(R"("time": {"matmul_share": 0})"), HasSubstr("time: 'matmul_share'"));
+  EXPECT_THAT(own_problem(R"("time": {"kernel_s": -1e-6})"), HasSubstr("time: 'kernel_s'"));
+  EXPECT_THAT(own_problem(R"("error": {"memory": -0.1})"), HasSubstr("error: 'memory'"));
+  const std::string lists = R"("all_reduce": [2e9, 1e9], "all_gather": [2e9, 1e9])";
+  EXPECT_EQ(own_problem(R"("links": {"nodes": [1, 2], )" + lists + "}"), "");
+  EXPECT_THAT(own_problem(R"("links": {"nodes": [2, 1], )" + lists + "}"), HasSubstr("links"));
+  EXPECT_THAT(own_problem(R"("links": {"node": [1], "nodes": [1, 2], )" + lists + "}"), HasSubstr("'node'"));
+}
+
 TEST(Profile, SaysOnlyWhatDiffersFromTheOneThatItExtends) {
   const auto own = profile_from_json(
       R"({"name": "mine", "extends": "torchtitan", "facts": {"logit_bytes": 6},
@@ -115,6 +140,12 @@ TEST(Profile, IsChosenByTrainerAndHardware) {
   EXPECT_EQ(name("torchtitan", "h100-sxm-80gb"), "torchtitan");
   EXPECT_EQ(name("deepspeed", "h100-sxm-80gb"), "deepspeed");
   EXPECT_EQ(name("absent", "h100-sxm-80gb"), "");
+  for (const auto& [trainer, profile] :
+       {std::pair("nemo", "megatron"), std::pair("megatron-bridge", "megatron"),
+        std::pair("megatron-deepspeed", "megatron"), std::pair("llm-foundry", "composer"),
+        std::pair("accelerate", "transformers"), std::pair("torchtune", "fsdp2"),
+        std::pair("litgpt", "fsdp2")})
+    EXPECT_EQ(name(trainer, "h100-sxm-80gb"), profile);
 }
 
 }  // namespace

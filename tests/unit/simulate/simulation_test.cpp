@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "schema/codec.h"
@@ -54,6 +55,27 @@ class SimulationTest : public ::testing::Test {
   const TemporaryFolder dir_;
   int runs_ = 0;
 };
+
+TEST_F(SimulationTest, EndsAtTheLimitOfGpuHours) {
+  Assumptions a = small();
+  const auto all = run(100, a);
+  a.gpu_hours = 0.5;
+  const auto limited = run(100, a);
+  ASSERT_TRUE(all && limited);
+  EXPECT_EQ(all->pending, 0);
+  EXPECT_NE(limited->end, "");
+  EXPECT_GT(limited->pending, 0);
+  EXPECT_LT(limited->makespan_s, all->makespan_s);
+  EXPECT_EQ(nlohmann::json::parse(to_json(*limited))["assumptions"]["gpu_hours"], 0.5);
+}
+
+TEST_F(SimulationTest, NoShareOfTheTimeIsBelowNothing) {
+  Assumptions a = small();
+  a.oom_percent = 100;
+  const auto f = run(50, a);
+  ASSERT_TRUE(f);
+  EXPECT_FALSE(std::signbit(f->account.time.trials)) << f->account.time.trials;
+}
 
 TEST_F(SimulationTest, EveryTrialIsAnsweredAndAllNodeTimeIsAccountedFor) {
   Assumptions a = small();

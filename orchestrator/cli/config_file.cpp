@@ -1,0 +1,28 @@
+#include "orchestrator/cli/config_file.h"
+
+#include <fmt/format.h>
+
+#include "base/input_file.h"
+
+namespace sweep::cli {
+
+Expected<imports::Configs> read_config_file(const std::string& path, imports::ConfigOptions options) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+  const auto file = read_input(path, kMostBytes, Streams::kTaken);
+  if (!file) return tl::unexpected<Error>(file.error());
+  options.shown_as = file->shown_as;
+  return imports::read_configs(file->bytes, options);
+}
+
+std::string hardware_sentence(const std::string& values) {
+  return fmt::format("{}; else the column 'hardware', else {}", values, imports::kDefaultHardware);
+}
+
+Expected<std::string> trainer_for(const std::string& trainer, const std::string& profile,
+                                  const imports::Configs& configs) {
+  if (!trainer.empty()) return trainer;
+  auto own = imports::trainer_of(configs);
+  return own || profile.empty() ? own : std::string();
+}
+
+}  // namespace sweep::cli
