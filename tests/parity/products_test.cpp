@@ -72,6 +72,13 @@ const Strategy kStrategies[] = {
        t.spec.v_head_dim = 6, t.spec.experts = 4, t.spec.experts_per_token = 2, t.spec.shared_experts = 1;
        t.spec.dense_layers = 1, t.spec.dense_intermediate_size = 40;
      }},
+    {"pp 2, 3 + 1 layers", "pp", [](Trial& t) { t.pp = 2, t.stage_layers = "3 1"; }},
+    {"zero 3 gathered after blocks", "zero",
+     [](Trial& t) { t.zero = 3, t.backward_prefetch = BackwardPrefetch::kPost; }},
+    {"paged AdamW", "optimizer", [](Trial& t) { t.optimizer = OptimizerKind::kPagedAdamw; }},
+    {"8-bit AdamW", "optimizer", [](Trial& t) { t.optimizer = OptimizerKind::kAdamw8bit; }},
+    {"Adafactor", "optimizer", [](Trial& t) { t.optimizer = OptimizerKind::kAdafactor; }},
+    {"SGD", "optimizer", [](Trial& t) { t.optimizer = OptimizerKind::kSgd; }},
 };
 constexpr std::size_t kNumber = std::size(kStrategies);
 
