@@ -32,12 +32,10 @@ using driver::LaunchChoice, driver::LaunchRequest, driver::Planned, driver::Swee
 struct RunOptions {
   SweepSelector where;
   LaunchRequest launch;
-  std::string grid;
-  std::string as_job;  // a partition; empty: this process runs it
+  std::string grid, as_job;  // as_job: a partition; empty: this process runs it
   std::vector<std::string> retry;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
-  std::optional<double> gpu_hours;
-  std::optional<double> usd;  // the limit in USD that gpu_hours was computed from
+  std::optional<double> gpu_hours, usd;  // usd: the limit that gpu_hours was computed from
   StrategyFlags strategy;
   exports::NotifyTargets notify;
   i64 rehearse_ranks = driver::kRehearsedRanks;
