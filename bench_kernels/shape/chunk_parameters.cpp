@@ -264,8 +264,11 @@ GroupElements ChunkParameters::largest_bucket() const {
   GroupElements largest;
   if (((has_head && !tied_here) || has_embedding) && !s_.frozen) largest.dense = weights.table;
   const GroupElements &each = layer.elements, &dense = dense_layer.elements;
-  if (copies)
+  if (copies) {  // a group is a bucket; a table that another stage shares is one of its own
+    const double end = has_embedding ? embedding.dense : has_head ? head.dense : 0;
+    largest.dense = std::max(largest.dense, tied_elsewhere ? end - weights.table : end);
     return {std::max({largest.dense, each.dense, dense.dense}), s_.frozen ? each.partial : 0, each.experts};
+  }
   for (const LayerContents* of : {&layer, &dense_layer})
     for (const auto& [elements, role] : of->stacks)
       (role == kExpert ? largest.experts : largest.dense) =
