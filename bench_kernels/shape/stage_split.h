@@ -1,5 +1,6 @@
 // The split of a model into pipeline stages: which layers each virtual stage computes. Contiguous, balanced
-// by cost or as the axis stage_layers lists them, at least one layer each; the embedding is on the first stage and the head on the last. Pure.
+// by cost or as the axis stage_layers lists them, at least one layer each; the embedding is on the first stage
+// and the head on the last. Pure.
 #pragma once
 #include <optional>
 #include <string>

@@ -64,8 +64,8 @@ Indexed index_of(std::span<const ResultRow* const> rows, const Field& field);
 
 // Whether one of them has padding: then answers rank by useful tokens.
 bool any_padding(std::span<const ResultRow>);
-// What a run costs with its checkpoints and evaluations: run_cost_per_mt, of rows with padding its useful form; nullopt: no
-// row has any of these and a cost.
+// The column of the cost of a run with its checkpoints and evaluations: run_cost_per_mt, or its useful form where rows have
+// padding. nullopt: no row has any of these and a cost.
 std::optional<std::string_view> run_cost_column(std::span<const ResultRow>);
 
 // The layout in short, of the axes named: "DP8 TP4 GAS16 MBS2 Z1".

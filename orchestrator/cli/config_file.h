@@ -8,7 +8,7 @@ namespace sweep::cli {
 
 // `options.shown_as` is taken from the path.
 Expected<imports::Configs> read_config_file(const std::string& path, imports::ConfigOptions options);
-// What --hardware says beside its own values.
+// The help of --hardware: its values, and what is taken without it.
 std::string hardware_sentence(const std::string& values);
 // The trainer of --trainer, else the one that the rows name. Error: they name two, and no --profile decides.
 Expected<std::string> trainer_for(const std::string& trainer, const std::string& profile,

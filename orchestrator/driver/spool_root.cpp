@@ -6,6 +6,7 @@
 
 #include "base/expected.h"
 #include "base/files.h"
+#include "orchestrator/store/db.h"
 
 namespace sweep::driver {
 namespace {
@@ -30,9 +31,7 @@ tl::unexpected<Error> unsafe(const fs::path& root, const std::string& what) {
 }  // namespace
 
 fs::path spool_root_of(const fs::path& db) {
-  std::error_code error;
-  const auto file = fs::weakly_canonical(db, error);  // through a link it is the same database
-  return (error ? fs::absolute(db) : file).string() + ".spool";
+  return fs::absolute(store::resolved(db)).string() + ".spool";  // through a link it is the same database
 }
 
 Expected<void> prepare_spool_root(const fs::path& root, const fs::path& db) {

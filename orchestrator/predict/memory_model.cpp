@@ -32,7 +32,7 @@ std::optional<Refusal> few_micro_batches(const Layout& l) {
                  fmt::format("1f1b needs pp - 1 = {} micro-batches, grad_accum is {}", l.pp - 1, l.micros)};
 }
 
-// What no program can lay out, whatever a profile's rules say.
+// Refuses a layout that no program can have, whatever a profile's rules say.
 std::optional<Refusal> impossible_layout(const Trial& t) {
   const ModelSpec& m = t.spec;
   if (t.ep > 1 && m.experts < 1)

@@ -98,7 +98,7 @@ class Answers {
   Expected<std::vector<ResultRow>> results_of(std::span<const i64> entries);
   // The best `limit` ok trials by a metric, in the order of schema/ranking.h.
   Expected<std::vector<ResultRow>> best(i64 sweep, const std::string& metric, i64 limit);
-  // What schema/ranking.h says of its results.
+  // The metric that schema/ranking.h chooses for its results.
   Expected<std::string> usual_metric(i64 sweep);
   Expected<std::optional<Result>> result_of(i64 attempt);
   // The attempt whose outcome is the trial's answer; nullopt: none yet, or the plan's decision alone.

@@ -3,41 +3,27 @@
 #include <ATen/ATen.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
-#include <vector>
 
 #include "bench_kernels/optim/optimizer.h"
-
-namespace {
-
-at::Tensor read(const std::filesystem::path& file, at::ScalarType type) {
-  std::ifstream in(file, std::ios::binary);
-  std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
-  const auto n = static_cast<std::int64_t>(bytes.size() / c10::elementSize(type));
-  return at::from_blob(bytes.data(), {n}, type).clone();
-}
-
-void write(const std::filesystem::path& file, const at::Tensor& t) {
-  std::ofstream(file, std::ios::binary)
-      .write(static_cast<const char*>(t.const_data_ptr()), static_cast<std::streamsize>(t.nbytes()));
-}
-
-}  // namespace
+#include "tests/parity/tensor_file.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   using namespace sweep;
+  using testing::read_tensor, testing::write_tensor;
   const std::filesystem::path folder = argv[1];
-  const at::Tensor parameter = read(folder / "parameter", at::kFloat),
-                   grad = read(folder / "grad", at::kFloat), mean = read(folder / "mean", at::kFloat),
-                   square = read(folder / "square", at::kFloat),
-                   mean_codes = read(folder / "mean_codes", at::kByte),
-                   square_codes = read(folder / "square_codes", at::kByte);
+  const at::Tensor parameter = read_tensor(folder / "parameter", at::kFloat),
+                   grad = read_tensor(folder / "grad", at::kFloat),
+                   mean = read_tensor(folder / "mean", at::kFloat),
+                   square = read_tensor(folder / "square", at::kFloat),
+                   mean_codes = read_tensor(folder / "mean_codes", at::kByte),
+                   square_codes = read_tensor(folder / "square_codes", at::kByte);
   const optim::Lists lists{{parameter}, {grad}, {{mean}, {square}, {mean_codes}, {square_codes}}};
   optim::update(OptimizerKind::kAdamw8bit, {.lr = 1e-3}, std::stoll(argv[2]), lists,
                 optim::make_aid(OptimizerKind::kAdamw8bit, parameter));
-  write(folder / "parameter", parameter), write(folder / "mean", mean), write(folder / "square", square);
-  write(folder / "mean_codes", mean_codes), write(folder / "square_codes", square_codes);
+  write_tensor(folder / "parameter", parameter), write_tensor(folder / "mean", mean),
+      write_tensor(folder / "square", square);
+  write_tensor(folder / "mean_codes", mean_codes), write_tensor(folder / "square_codes", square_codes);
   return 0;
 }

@@ -2,31 +2,19 @@
 #include <ATen/ATen.h>
 
 #include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
 
 #include "bench_kernels/kernels/nf4.h"
 #include "bench_kernels/shape/quantized_base.h"
-
-namespace {
-
-void write(const std::filesystem::path& file, const at::Tensor& t) {
-  std::ofstream(file, std::ios::binary)
-      .write(static_cast<const char*>(t.const_data_ptr()), static_cast<std::streamsize>(t.nbytes()));
-}
-
-}  // namespace
+#include "tests/parity/tensor_file.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
+  using sweep::testing::write_tensor;
   const std::filesystem::path folder = argv[2];
-  std::ifstream in(argv[1], std::ios::binary);
-  std::vector<char> bytes{std::istreambuf_iterator<char>(in), {}};
-  const auto n = static_cast<std::int64_t>(bytes.size() / sizeof(float));
-  const sweep::shape::Nf4Extent e{n, n};
-  const at::Tensor weights = at::from_blob(bytes.data(), {n}, at::kFloat),
+  const at::Tensor weights = sweep::testing::read_tensor(argv[1], at::kFloat),
                    maps = sweep::kernels::nf4_maps(at::kFloat);
+  const std::int64_t n = weights.numel();
+  const sweep::shape::Nf4Extent e{n, n};
   const at::Tensor largest = at::empty({e.blocks()}, at::kFloat);
   const sweep::kernels::Nf4 q{at::empty({n / 2}, at::kByte),
                               at::empty({e.blocks()}, at::kByte),
@@ -37,7 +25,8 @@ int main(int argc, char** argv) {
   sweep::kernels::nf4_quantize_scales(largest, maps, q.scale_codes, q.scales, q.offset);
   const at::Tensor back = at::empty({n}, at::kFloat);
   sweep::kernels::nf4_dequantize(q, maps, back);
-  write(folder / "codes", q.codes), write(folder / "scale_codes", q.scale_codes);
-  write(folder / "scales", q.scales), write(folder / "offset", q.offset), write(folder / "back", back);
+  write_tensor(folder / "codes", q.codes), write_tensor(folder / "scale_codes", q.scale_codes);
+  write_tensor(folder / "scales", q.scales), write_tensor(folder / "offset", q.offset),
+      write_tensor(folder / "back", back);
   return 0;
 }

@@ -23,7 +23,7 @@ class ParityTable {
   void expect_equal(const std::string& name, const Trial& trial) {
     const WholeRun ranks = run_layout(trial, steps_);
     const bool blocks = trial.optimizer == OptimizerKind::kAdamw8bit;
-    // What each rank of a tensor group has shares blocks of 8-bit moments with weights that differ by rank (docs/grid.md).
+    // Copies on the ranks of a tensor group share blocks of 8-bit moments with weights that differ by rank (docs/grid.md).
     if (!blocks || trial.tp == 1) {
       EXPECT_EQ(ranks.faults, std::vector<std::string>{}) << name;
     }

@@ -11,6 +11,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "bench_kernels/step/check.h"
 #include "bench_kernels/step/dry_run.h"
@@ -51,6 +53,15 @@ int check(const std::string& checkpoint, const std::string& tokens, const Trial&
   return 0;
 }
 
+template <class Choice>
+void add_choice(CLI::App& command, const char* option, Choice& field, const char* text,
+                std::vector<std::string> words) {
+  command
+      .add_option_function<std::string>(
+          option, [&field](const std::string& word) { field = *choice_from<Choice>(word); }, text)
+      ->check(CLI::IsMember(std::move(words)));
+}
+
 // The axes by which a check can be laid out over ranks of this machine.
 void add_layout(CLI::App& command, Trial& t) {
   const CLI::Range degree(1, 64);
@@ -66,29 +77,17 @@ void add_layout(CLI::App& command, Trial& t) {
   command.add_option("--lora-rank", t.lora_rank, "Rank of the adapters in adapter_model.safetensors")
       ->check(CLI::Range(0, 65'536));
   command.add_option("--lora-alpha", t.lora_alpha, "Their alpha")->check(CLI::Range(1, 1'000'000));
-  command
-      .add_option_function<std::string>(
-          "--lora-targets",
-          [&t](const std::string& word) { t.lora_targets = *choice_from<LoraTargets>(word); },
-          "The layers that have them")
-      ->check(CLI::IsMember({"query_value", "attention", "mlp", "all_linear"}));
-  command
-      .add_option_function<std::string>(
-          "--quantize-base",
-          [&t](const std::string& word) { t.quantize_base = *choice_from<QuantizeBase>(word); },
-          "The type that the layers beside adapters are kept in")
-      ->check(CLI::IsMember({"none", "nf4"}));
+  add_choice(command, "--lora-targets", t.lora_targets, "The layers that have them",
+             {"query_value", "attention", "mlp", "all_linear"});
+  add_choice(command, "--quantize-base", t.quantize_base,
+             "The type that the layers beside adapters are kept in", {"none", "nf4"});
   command
       .add_option("--encoder-seq-len", t.encoder_seq_len,
                   "Tokens of the encoder's sequences; 0: the lists' own")
       ->check(CLI::Range(0, 1'000'000));
   command.add_flag("--sp", t.sp, "Sequence parallelism beside tp");
-  command
-      .add_option_function<std::string>(
-          "--cp-comm-type",
-          [&t](const std::string& word) { t.cp_comm_type = *choice_from<CpCommType>(word); },
-          "Form of context parallelism")
-      ->check(CLI::IsMember({"ring", "all_to_all"}));
+  add_choice(command, "--cp-comm-type", t.cp_comm_type, "Form of context parallelism",
+             {"ring", "all_to_all"});
 }
 
 // Trials as JSON lines in, one JSON line out for each, in order. A trial that the step refuses gets {"trial":

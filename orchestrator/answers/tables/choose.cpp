@@ -47,7 +47,7 @@ std::span<const Choice> shown_of(const Choices& found, const ChooseRequest& aske
   return std::span(found.meeting).first(std::min(found.meeting.size(), static_cast<std::size_t>(asked.show)));
 }
 
-// What tells these apart beyond the columns of the text.
+// The axes that tell these apart, beyond the columns of the text.
 std::vector<Field> further_fields(std::span<const Choice> choices) {
   static constexpr std::string_view kColumns[] = {
       "hardware", "nodes", "dp", "tp", "pp", "cp", "zero", "micro_batch_size", "recompute"};

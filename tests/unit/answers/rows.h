@@ -20,7 +20,7 @@ inline ResultRow ok_row(std::string id, i64 tp, double tokens, double spread = 0
   return row;
 }
 
-// Of a job of one rank, with its rates and costs where this share of its tokens is useful.
+// The row of a job of one rank, with its rates and costs where this share of its tokens is useful.
 inline ResultRow useful_row(std::string id, double tokens, double fraction) {
   ResultRow row = ok_row(std::move(id), 1, tokens);
   Metrics& m = row.metrics;
