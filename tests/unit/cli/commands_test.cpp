@@ -131,6 +131,14 @@ TEST_F(Commands, WhatAMergeBroughtIsCountedInWords) {
   EXPECT_EQ(said.err.find("1 sweeps"), std::string::npos) << said.err;
 }
 
+/// The names of the findings of `doctor --json`. Their details, such as the bytes free on a disk, change between two calls.
+std::vector<std::string> findings_of(const Answer& doctor) {
+  std::vector<std::string> names;
+  const auto said = nlohmann::json::parse(doctor.out);
+  for (const auto& finding : said["findings"]) names.push_back(finding["what"]);
+  return names;
+}
+
 TEST_F(Commands, DoctorChecksThePlaceThatAGridNames) {
   const std::string head = "name: t\nmodel: llama3-8b\nbase: {dp: 1}\n";
   const std::string there = file("there.yaml", head + "launch: {slurm: {partition: p}}\n");
@@ -139,11 +147,11 @@ TEST_F(Commands, DoctorChecksThePlaceThatAGridNames) {
   ::setenv("PATH", "/nonexistent", 1);  // no Slurm, whatever machine this is
   const Answer slurm = ask({"doctor", "--grid", there, "--json"}),
                local = ask({"doctor", "--grid", here, "--json"}), plain = ask({"doctor", "--json"});
-  EXPECT_EQ(ask({"doctor", "--grid", there, "--on", "local", "--json"}).out, plain.out);
+  EXPECT_EQ(findings_of(ask({"doctor", "--grid", there, "--on", "local", "--json"})), findings_of(plain));
   ::setenv("PATH", path.c_str(), 1);
   EXPECT_EQ(slurm.code, kUnanswered) << slurm.out;
-  EXPECT_NE(slurm.out, plain.out);
-  EXPECT_EQ(local.out, plain.out);
+  EXPECT_NE(findings_of(slurm), findings_of(plain));
+  EXPECT_EQ(findings_of(local), findings_of(plain));
 }
 
 TEST_F(Commands, ResumeRefusesAnOutcomeThatNoRunHas) {
