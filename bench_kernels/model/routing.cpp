@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/moe.h"
 #include "bench_kernels/kernels/rows.h"
 #include "bench_kernels/model/positions.h"
@@ -14,6 +15,8 @@ namespace sweep::model {
 namespace {
 
 using Counts = std::vector<std::int64_t>;
+
+constexpr bool kWithoutWaiting = true;  // non_blocking of a copy
 
 std::int64_t sum_of(const Counts& counts) {
   return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
@@ -67,11 +70,14 @@ std::vector<Counts> foreseen(const StageContext& s, std::int64_t batch) {
   return chosen;
 }
 
+// Pinned memory in between: where a GPU reads pageable memory itself (Grace), a copy that does not wait may begin after
+// `values` is gone. The pool of pinned memory keeps its block until the copy has ended.
 at::Tensor on_device(const Counts& values, at::IntArrayRef sizes, const at::TensorOptions& options) {
   at::Tensor out = at::empty(sizes, options);
-  if (!out.is_meta())
-    out.copy_(at::from_blob(const_cast<std::int64_t*>(values.data()), sizes, at::kLong), kReadAtOnce);
-  return out;
+  if (out.is_meta()) return out;
+  const at::Tensor host = at::from_blob(const_cast<std::int64_t*>(values.data()), sizes, at::kLong);
+  if (out.is_cpu()) return out.copy_(host);
+  return out.copy_(memory::empty_on_host(sizes, options).copy_(host), kWithoutWaiting);
 }
 
 bool at_once(const StageContext& s) {

@@ -17,10 +17,6 @@
 
 namespace sweep::model {
 
-// non_blocking of a copy from pageable host memory to a GPU: CUDA reads the source before the call returns, so
-// that it may go, and the host need not wait for the device.
-inline constexpr bool kReadAtOnce = true;
-
 // Rows a rank sends and receives in one dispatch. An expert's owner is expert / (experts / ep).
 struct Dispatch {
   std::vector<std::int64_t> chosen;                 // [experts]: choices of this rank's tokens
