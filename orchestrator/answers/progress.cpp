@@ -100,6 +100,7 @@ StatusView status_view(const Progress& of, std::span<const Field> shown) {
   view.sweep = of.sweep.name;
   view.total = of.counts.total, view.pending = of.counts.pending, view.running = of.counts.running;
   view.by_outcome = of.counts.by_outcome;
+  view.ran_unsupported = of.counts.ran_unsupported;
   view.elapsed_s = of.elapsed_s, view.left_s = of.left_s;
   if (const auto value = value_of_best(of))
     view.best = StatusView::Best{of.best_by, *value, setting_text(*of.best, shown), of.best->trial_id};

@@ -39,12 +39,21 @@ int stop_unheard(Io& io, const Opened& opened, const store::LeaseHolder& holder,
 int stop(Io& io, const SweepSelector& where, bool now) {
   auto opened = open_sweep(where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
-  const auto holder = driver::holder_of(*opened->store, opened->sweep.id);
+  auto holder = driver::holder_of(*opened->store, opened->sweep.id);
+  // A clock that jumped makes a holder look silent: it is watched before it is called that.
+  if (holder && *holder && store::stands_still(**holder))
+    holder = driver::holder_of(*opened->store, opened->sweep.id, true);
   if (!holder) return refuse(io, holder.error());
   if (!*holder) return stop_waiting(io, *opened, where.db);
   if (!driver::is_heard(**holder)) return stop_unheard(io, *opened, **holder, where.db, now);
   if (auto asked = opened->store->request_stop(opened->sweep.id, now); !asked)
     return refuse(io, asked.error());
+  if (store::stands_still(**holder)) {
+    io.err << answers::safe_text(fmt::format("sweep {}: {}. Once it goes on, it stops", opened->sweep.name,
+                                             driver::standing_text(**holder)))
+           << '\n';
+    return kUnanswered;
+  }
   io.err << fmt::format("asked {} to stop sweep {}{}\n", driver::holder_name(**holder),
                         answers::safe_text(opened->sweep.name),
                         now ? " at once" : " after the attempts it has handed out");

@@ -160,6 +160,9 @@ bool is_heard(const LeaseHolder& holder) {
 
 std::string standing_text(const LeaseHolder& holder) {
   if (!is_heard(holder)) return silence_text(holder);
+  if (store::stands_still(holder))
+    return fmt::format("run by {}, which lives and sent its last heartbeat {:.0f} s ago: {}",
+                       holder_name(holder), holder.silent_s, run::still_holder_advice(holder));
   return fmt::format("run by {}, last heartbeat {:.0f} s ago", holder_name(holder), holder.silent_s);
 }
 

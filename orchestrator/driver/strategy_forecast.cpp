@@ -29,7 +29,7 @@ search::Most most_run(const std::vector<PlanEntry>& entries, const sweep::Strate
 
 namespace {
 i64 ended_trials(const run::Snapshot& shot) {
-  i64 ended = 0;
+  i64 ended = shot.counts.ran_unsupported;
   for (const auto& [outcome, count] : shot.counts.by_outcome)
     ended += outcome == Outcome::kPruned || outcome == Outcome::kUnsupported ? 0 : count;
   return ended;

@@ -108,8 +108,10 @@ HeldAllocation Allocations::take(const std::string& id) {
 // record.
 Expected<void> Allocations::close(const HeldAllocation& ended, const std::string& reason) {
   const auto& request = ended.request;
-  if (ended.since || !ended.adopted) return context_.store.end_allocation(request.id, reason);
-  SWEEP_TRY(context_.store.end_allocation(request.id, reason, last_message_unix_ns(request.spool)));
+  if (ended.since || !ended.adopted)
+    return context_.store.end_allocation(request.id, reason, {.held_s = ended.held_seconds(context_.now())});
+  SWEEP_TRY(context_.store.end_allocation(request.id, reason,
+                                          {.last_message_unix_ns = last_message_unix_ns(request.spool)}));
   const auto rows = context_.store.allocations(context_.settings.sweep);
   if (!rows) return tl::unexpected(rows.error());
   for (const auto& row : *rows)

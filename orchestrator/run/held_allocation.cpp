@@ -28,9 +28,13 @@ SlowdownEstimate HeldAllocation::slowdown(Clock::Point now) const {
           predicted_s + attempts.seconds()};
 }
 
+std::optional<double> HeldAllocation::held_seconds(Clock::Point now) const {
+  if (!since) return {};
+  return seconds_between(*since, now);
+}
+
 double HeldAllocation::gpu_seconds(Clock::Point now) const {
-  if (!since) return 0;
-  return seconds_between(*since, now) * static_cast<double>(request.nodes * gpus_each());
+  return held_seconds(now).value_or(0) * static_cast<double>(request.nodes * gpus_each());
 }
 
 double HeldAllocation::seconds_left(Clock::Point now, double otherwise) const {

@@ -53,6 +53,8 @@ struct HeldAllocation {
   // How much longer its trials take than was predicted.
   SlowdownEstimate slowdown(Clock::Point now) const;
   i64 gpus_each() const { return request.gpus > 0 ? request.gpus : request.slots; }
+  // Since it started; nullopt: it has not.
+  std::optional<double> held_seconds(Clock::Point now) const;
   // GPU-seconds that it has held.
   double gpu_seconds(Clock::Point now) const;
   // Seconds until its scheduler ends it; `otherwise` where nothing ends it.

@@ -83,7 +83,8 @@ Expected<void> close(store::Store& store, const store::AllocationRow& row, const
         abandoned(each.attempt, Outcome::kCancelled, "the run that started it ended before it did");
     SWEEP_TRY(store.finish_attempt(result));
   }
-  return store.end_allocation(row.id, "left behind by an earlier run", last_message_unix_ns(row.spool));
+  return store.end_allocation(row.id, "left behind by an earlier run",
+                              {.last_message_unix_ns = last_message_unix_ns(row.spool)});
 }
 
 // Ingests an allocation that may still run: the run that adopts it ingests what comes later.

@@ -116,7 +116,11 @@ Expected<RunEnd> run_sweep(store::Store&, const Settings&, const MakeLauncher&, 
 // Asks the scheduler about the job that a holder is part of.
 using AskJob = std::function<store::JobWord(const store::LeaseHolder&)>;
 
-// Follows a sweep that another process runs, until it ends or a signal asks to stop watching. `ask` is called
+// What to type where the process that runs a sweep stands still (store::stands_still()).
+std::string still_holder_advice(const store::LeaseHolder&);
+
+// Follows a sweep that another process runs, until it ends or a signal asks to stop watching. A holder that stands still
+// is a note of the observer. `ask` is called
 // now and then while no heartbeat comes from a holder that is part of a job.
 Expected<RunEnd> watch(store::Store&, i64 sweep, Observer&, const AskJob& ask);
 

@@ -64,7 +64,11 @@ Expected<RunEnd> SweepRunner::run() {
   if (!allocations_.empty() && !ending_.left) context_.settings.clock->run(io_);
   if (!ending_.left) status_.show();
   if (ending_.error) return tl::unexpected(*ending_.error);
-  return ending_.end.value_or(RunEnd{});
+  if (!ending_.end || ending_.end->end != End::kStopped) return ending_.end.value_or(RunEnd{});
+  // A run that was to stop may have had its last answer on the way.
+  const auto progress = context_.store.progress(context_.settings.sweep);
+  if (!progress) return tl::unexpected(progress.error());
+  return progress->pending + progress->running == 0 ? RunEnd{} : *ending_.end;
 }
 
 void SweepRunner::on_event(const launch::Event& event) {

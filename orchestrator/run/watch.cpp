@@ -1,4 +1,6 @@
 // Watching: snapshots, status.json, and following a sweep that another process runs.
+#include <fmt/format.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -73,6 +75,7 @@ class Watch {
     if (!held) error_ = held.error();
     if (!held) return io_.stop();
     if (!*held) return on_free();
+    say_if_still(**held);
     if ((**held).standing == store::LeaseStatus::kUncertain) {
       end_ = RunEnd{End::kSilent, "nothing is heard of the process that runs it"};
       return io_.stop();
@@ -90,6 +93,13 @@ class Watch {
     known_ = {.job = ask_(**out), .job_of = (*out)->token};
     ask_again_s_ = elapsed_s() + kAskEvery;
     return store_.lease(sweep_, known_);
+  }
+  void say_if_still(const store::LeaseHolder& holder) {
+    const bool still = store::stands_still(holder);
+    if (still && !said_still_)
+      observer_.on_note(fmt::format("process {} lives, and its last heartbeat was {:.0f} s ago: {}",
+                                    holder.pid, holder.silent_s, still_holder_advice(holder)));
+    said_still_ = still;
   }
   // A released lease means that the run has ended. A lease that is still there: the process is gone, and the sweep can
   // be taken over.
@@ -109,6 +119,7 @@ class Watch {
   const AskJob& ask_;
   store::Claim known_;
   double ask_again_s_ = 0;
+  bool said_still_ = false;
   boost::asio::io_context io_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer timer_;
@@ -118,6 +129,14 @@ class Watch {
 };
 
 }  // namespace
+
+std::string still_holder_advice(const store::LeaseHolder& holder) {
+  return fmt::format(
+      "if it was stopped (Ctrl-Z, SIGSTOP), `kill -CONT {0}` lets it go on; `kill -9 {0}` ends it, and "
+      "`sweep resume` goes "
+      "on from there",
+      holder.pid);
+}
 
 Expected<RunEnd> watch(store::Store& store, i64 sweep, Observer& observer, const AskJob& ask) {
   return Watch(store, sweep, observer, ask).run();

@@ -15,6 +15,11 @@ namespace {
 
 Progress count_progress(Transaction& work, i64 sweep) {
   Progress out;
+  out.ran_unsupported = work.one<i64>(R"(
+      SELECT count(*) FROM plan_entry
+      WHERE sweep = ? AND state = State::kFinished AND outcome = Outcome::kUnsupported AND final_attempt IS NOT NULL)",
+                                      sweep)
+                            .value_or(0);
   auto rows = work.rows(R"(
       SELECT state, outcome, count(*) FROM plan_entry WHERE sweep = ? GROUP BY state, outcome)",
                         sweep);

@@ -32,18 +32,6 @@ const char* change_of(StoreFile& file, const FileAtPath& now) {
   return nullptr;
 }
 
-// Error: pages of it are missing.
-Expected<void> check_whole(const std::filesystem::path& database) {
-  auto db = open_for_reading(database, 0);
-  if (!db) return tl::unexpected(db.error());
-  Transaction work(**db, Transaction::kRead);
-  const auto found = work.one<std::string>("SELECT quick_check FROM pragma_quick_check(1)");
-  SWEEP_TRY(work.commit());
-  if (found == "ok") return {};
-  return fail(fmt::format("pages are missing ({}); `sqlite3 {} .recover` shows what is left of it",
-                          found.value_or(""), database.string()));
-}
-
 }  // namespace
 
 FileAtPath file_at(const std::filesystem::path& path) {
@@ -62,8 +50,7 @@ Expected<void> check_still_at_path(StoreFile& file) {
   const char* const change = change_of(file, now);
   if (change == nullptr) return {};
   const std::string rescued = fmt::format("{}.rescued-{}", path.string(), ::getpid());
-  auto saved = SweepBook(file).back_up(rescued);
-  if (saved && now.id == file.at_path.id) saved = check_whole(rescued);
+  auto saved = SweepBook(file).back_up(rescued, Damaged::kKept);
   // A new file of this name would be read together with the log of the old one.
   std::error_code ignored;
   if (now.id == FileAtPath{}.id && saved)

@@ -57,6 +57,11 @@ struct LeaseHolder {
   bool heartbeats = false;  // they come while this process looks
 };
 
+// Whether its process lives, on this host, and sends no heartbeat: most likely it was stopped (Ctrl-Z, SIGSTOP).
+inline bool stands_still(const LeaseHolder& holder) {
+  return holder.process == Process::kAlive && holder.beat == Beat::kSilent;
+}
+
 // The knowledge and wishes of a process that wants a lease, beyond what the store sees.
 struct Claim {
   bool take_over = false;  // a person says that a silent holder is gone

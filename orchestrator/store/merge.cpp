@@ -50,6 +50,14 @@ Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& sc
   if (!version) return tl::unexpected<Error>(version.error());
   if (*version == 0) return fail(fmt::format("'{}' is an empty file, not a results database", file.string()));
   SWEEP_TRY(refuse_running(**from, dependencies));
+  // Once it is attached, SQLite's error of a damaged page would name `into`.
+  const auto damage = damage_of(**from);
+  if (!damage) return tl::unexpected<Error>(damage.error());
+  if (!damage->empty())
+    return fail(
+        ErrorKind::kUnreadable, file.string(),
+        fmt::format("'{0}' is damaged ({1}); restore a backup, or merge what `sqlite3 {0} .recover` saves",
+                    file.string(), *damage));
   auto copy = Db::open("", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, dependencies.busy_timeout_ms, file);
   if (!copy) return tl::unexpected<Error>(copy.error());
   if (*version < migrations().back().version) {

@@ -30,6 +30,8 @@ struct SyncCounts {
 // one now, as after a corrected flag, or whose last row has no result any more: they would stand beside the corrected
 // ones.
 enum class Earlier { kRefuse, kReplace, kKeep };
+// A backup of damaged pages.
+enum class Damaged { kRefused, kKept };
 
 struct ImportCounts {
   i64 trials = 0;    // distinct configurations of the file
@@ -86,8 +88,9 @@ class SweepBook {
   // Removes a sweep with all its rows, and the trials that no other sweep has; one transaction. Error: somebody runs
   // it, or allocations of it are not known to have ended.
   Expected<RemovedSweep> remove_sweep(const SweepRow&);
-  // One consistent file, while others read and write this one. Error: there is such a file already.
-  Expected<void> back_up(const std::filesystem::path& target);
+  // One consistent file, while others read and write this one. Error: there is such a file already; or pages of this one
+  // are damaged, of which a copy is kept only if asked for.
+  Expected<void> back_up(const std::filesystem::path& target, Damaged = Damaged::kRefused);
 
   // `attempt`: the one that it is about; nullopt: the sweep as a whole.
   Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text,

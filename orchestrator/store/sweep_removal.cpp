@@ -82,13 +82,16 @@ void remove_rows(Transaction& work, i64 sweep) {
   work.run("DELETE FROM sweep WHERE id = ?", sweep);
 }
 
-Expected<void> copy_into(Db& from, const fs::path& file, const fs::path& shown_as) {
+// The damage of the copy.
+Expected<std::string> copy_into(Db& from, const fs::path& file, const fs::path& shown_as) {
   constexpr int kPatienceMs = 1000;
   auto copy = Db::open(file.string(), SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, kPatienceMs, shown_as);
   if (!copy) return tl::unexpected<Error>(copy.error());
-  SWEEP_TRY(copy_pages(from, **copy, "main"));
-  return (*copy)->execute(
-      "PRAGMA journal_mode = DELETE");  // one file, also in a folder that cannot be written
+  if (auto done = copy_pages(from, **copy, "main"); !done) return tl::unexpected<Error>(done.error());
+  // One file, also in a folder that cannot be written.
+  if (auto done = (*copy)->execute("PRAGMA journal_mode = DELETE"); !done)
+    return tl::unexpected<Error>(done.error());
+  return damage_of(**copy);
 }
 
 }  // namespace
@@ -111,7 +114,7 @@ Expected<RemovedSweep> SweepBook::remove_sweep(const SweepRow& sweep) {
   return work.commit(std::move(out));
 }
 
-Expected<void> SweepBook::back_up(const fs::path& target) {
+Expected<void> SweepBook::back_up(const fs::path& target, Damaged damaged) {
   std::error_code error;
   if (fs::exists(fs::symlink_status(target, error)))
     return fail(ErrorKind::kConflict, target.string(),
@@ -123,15 +126,23 @@ Expected<void> SweepBook::back_up(const fs::path& target) {
   constexpr std::string_view kSuffix = ".part-";
   remove_left_behind(target, kSuffix);
   const fs::path unfinished = fmt::format("{}{}{}", target.string(), kSuffix, ::getpid());
-  auto done = copy_into(*file_.db, unfinished, target);
-  if (done) {
-    fs::rename(unfinished, target, error);
-    if (error)
-      done = fail(ErrorKind::kUnwritable, target.string(),
-                  fmt::format("'{}' cannot be written: {}", target.string(), error.message()));
+  const auto fault = copy_into(*file_.db, unfinished, target);
+  const fs::path& readable = damaged == Damaged::kKept ? target : file_.db->path();
+  Expected<void> done;
+  if (!fault) done = tl::unexpected<Error>(fault.error());
+  if (fault && !fault->empty())
+    done = fail(ErrorKind::kUnreadable, readable.string(),
+                fmt::format("'{0}' is damaged ({1}); `sqlite3 {0} .recover` shows what is left of it",
+                            readable.string(), *fault));
+  if (!done && !(fault && damaged == Damaged::kKept)) {
+    remove_parts(unfinished);
+    return done;
   }
-  if (!done) remove_parts(unfinished);
-  return done;
+  fs::rename(unfinished, target, error);
+  if (!error) return done;
+  remove_parts(unfinished);
+  return fail(ErrorKind::kUnwritable, target.string(),
+              fmt::format("'{}' cannot be written: {}", target.string(), error.message()));
 }
 
 }  // namespace sweep::store

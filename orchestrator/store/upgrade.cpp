@@ -90,6 +90,12 @@ Expected<void> copy_pages(Db& from, Db& to, const char* to_schema) {
   return tl::unexpected(to.explain(stepped != SQLITE_DONE ? stepped : finished));
 }
 
+Expected<std::string> damage_of(Db& db) {
+  Transaction work(db, Transaction::kRead);
+  const auto found = work.one<std::string>("SELECT quick_check FROM pragma_quick_check(1)");
+  return work.commit(found == "ok" ? std::string() : found.value_or("it cannot be read"));
+}
+
 Expected<void> upgrade_copy(Db& db, std::span<const Migration> steps) {
   Transaction work(db, Transaction::kWrite);
   if (work.failed()) return work.commit();

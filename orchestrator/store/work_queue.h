@@ -68,6 +68,14 @@ struct Held {
   double since_s = 0;       // it started so long ago
 };
 
+// When an allocation ended; nothing known: now.
+struct AllocationEnd {
+  // The seconds since its start by this process's steady clock, which does not jump.
+  std::optional<double> held_s{};
+  // The last time we heard from it. For an allocation whose end was not observed, this is its latest possible end.
+  std::optional<i64> last_message_unix_ns{};
+};
+
 class WorkQueue {
  public:
   explicit WorkQueue(StoreFile& file) : file_(file) {}
@@ -99,10 +107,7 @@ class WorkQueue {
   // The first start counts: one that is taken over has started already.
   Expected<void> allocation_started(const std::string& id, const std::string& where, i64 pid,
                                     const Held& held);
-  // last_message_unix_ns: the last time we heard from it. For an allocation whose end was not observed, this is its latest
-  // possible end.
-  Expected<void> end_allocation(const std::string& id, const std::string& reason,
-                                std::optional<i64> last_message_unix_ns = std::nullopt);
+  Expected<void> end_allocation(const std::string& id, const std::string& reason, const AllocationEnd& = {});
   // Allocated time x nodes x GPUs (or slots), over all runs of the sweep.
   Expected<GpuSeconds> gpu_seconds(i64 sweep);
   Expected<std::vector<AllocationRow>> open_allocations(i64 sweep);  // not ended: left by a crash

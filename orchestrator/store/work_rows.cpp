@@ -110,14 +110,17 @@ Expected<void> WorkQueue::allocation_started(const std::string& id, const std::s
 }
 
 Expected<void> WorkQueue::end_allocation(const std::string& id, const std::string& reason,
-                                         std::optional<i64> last_message_unix_ns) {
+                                         const AllocationEnd& end) {
   Transaction work(*file_.db, Transaction::kWrite);
   if (const auto sweep = sweep_of_allocation(work, id)) file_.leases.guard(work, *sweep);
   const i64 now = file_.leases.now();
+  std::optional<i64> held_ns;
+  if (end.held_s) held_ns = static_cast<i64>(*end.held_s * kNsInSecond);
   work.run(R"(
-      UPDATE allocation SET ended_unix_ns = max(?, COALESCE(started_unix_ns, created_unix_ns)), end_reason = ?
-      WHERE id = ? AND ended_unix_ns IS NULL)",
-           std::min(now, last_message_unix_ns.value_or(now)), reason, id);
+      UPDATE allocation SET ended_unix_ns = COALESCE(started_unix_ns + ?1, max(?2, COALESCE(started_unix_ns, created_unix_ns))),
+                            end_reason = ?3
+      WHERE id = ?4 AND ended_unix_ns IS NULL)",
+           held_ns, std::min(now, end.last_message_unix_ns.value_or(now)), reason, id);
   return work.commit();
 }
 

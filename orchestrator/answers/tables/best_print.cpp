@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -62,6 +63,13 @@ const BestOfGroup* overall_best(std::span<const BestOfGroup> groups, const BestO
       out = &group;
   }
   return out;
+}
+
+// The line of groups that have no best for the same reason.
+std::string without_best(std::span<const std::string> names, std::string_view why) {
+  return fmt::format("\nNo result for {} group{}: {}: {}{}\n", names.size(), names.size() == 1 ? "" : "s",
+                     why, fmt::join(names.first(std::min(names.size(), kNamedGroups)), "; "),
+                     names.size() > kNamedGroups ? "; ..." : "");
 }
 
 }  // namespace
@@ -183,24 +191,22 @@ std::string best_text(std::span<const Field> differ, std::span<const BestOfGroup
                     rehearsed_line(options.rehearsed) + guessed_line(guessed);
   const BestOfGroup* overall = overall_best(groups, options);
   const bool all = groups.size() <= kPastedGroups;
-  std::vector<std::string> pruned;
+  std::map<std::string, std::vector<std::string>>
+      without;  // the names of groups without a best, by the reason
   for (const auto& group : groups) {
-    if (is_all_pruned(group))
-      pruned.push_back(group_name(group, options));
-    else if (!group.winner)
-      out += fmt::format("\n{}: {}\n", group_name(group, options), group.why_none);
+    if (!group.winner)
+      without[is_all_pruned(group) ? "all their configurations are pruned (`sweep plan` says why)"
+                                   : group.why_none]
+          .push_back(group_name(group, options));
     if (group.winner && (all || &group == overall))
       out += fmt::format("\n{}{}", winner_notes(group, options), as_grid_yaml(*group.winner, options.form));
   }
-  if (!pruned.empty())
+  std::size_t with = groups.size();
+  for (const auto& [why, names] : without) out += without_best(names, why), with -= names.size();
+  if (!all && overall != nullptr)
     out += fmt::format(
-        "\nNo result for {} group{}: all their configurations are pruned (`sweep plan` says why): {}{}\n",
-        pruned.size(), pruned.size() == 1 ? "" : "s",
-        fmt::join(std::span(pruned).first(std::min(pruned.size(), kNamedGroups)), "; "),
-        pruned.size() > kNamedGroups ? "; ..." : "");
-  if (!all)
-    out += fmt::format("\nThe best of all {} groups is above; --yaml prints the configuration of each.\n",
-                       groups.size());
+        "\nThe best of {} groups that have a result is above; --yaml prints the configuration of each.\n",
+        with);
   return out;
 }
 

@@ -40,6 +40,7 @@ std::vector<std::string> count_parts(const StatusView& view) {
   std::vector<std::string> parts;
   add(parts, c.ok, "ok");
   add(parts, c.oom, "oom");
+  add(parts, c.unsupported, "unsupported");
   add(parts, c.failed, "failed");
   add(parts, view.running, "running");
   return parts;
@@ -96,8 +97,11 @@ StatusCounts counts(const StatusView& view) {
         out.oom += count;
         break;
       case Outcome::kPruned:
-      case Outcome::kUnsupported:
         out.pruned += count;
+        break;
+      case Outcome::kUnsupported:
+        out.pruned += count - view.ran_unsupported;
+        out.unsupported += view.ran_unsupported;
         break;
       default:
         out.failed += count;

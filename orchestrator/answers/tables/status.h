@@ -15,6 +15,7 @@ struct StatusView {
   i64 total = 0;  // trials of the plan, pruned ones included, retired ones not
   i64 pending = 0, running = 0;
   std::vector<std::pair<Outcome, i64>> by_outcome;  // final answers
+  i64 ran_unsupported = 0;                          // of the unsupported ones: those that the plan admitted
   std::optional<double> elapsed_s, left_s;          // nullopt: not known
   struct Best {
     std::string metric;
@@ -31,10 +32,10 @@ struct StatusView {
 };
 
 struct StatusCounts {
-  i64 ok = 0, oom = 0, pruned = 0, failed = 0;
-  i64 done() const { return ok + oom + failed; }
+  i64 ok = 0, oom = 0, pruned = 0, unsupported = 0, failed = 0;
+  i64 done() const { return ok + oom + unsupported + failed; }
 };
-// ok; oom; pruned and unsupported; everything else is failed.
+// Pruned are those that the plan did not admit, the unsupported ones of them too; what is none of the others failed.
 StatusCounts counts(const StatusView&);
 
 // One line for a terminal that redraws it, cut to width (0: unlimited), without newline:

@@ -48,11 +48,12 @@ void JobMail::look_for_last_message() {
   if (!bye) return;
   last_message_at_s_ = job_->host().now_s();
   job_->host().poll_soon();
-  const std::string reason =
-      bye->cause == spool::ByeCause::kSignal
-          ? fmt::format("{} was told to end (scancel, preempted, requeued or near its time limit)",
-                        job_->title())
-          : bye->reason;
+  const std::string reason = bye->cause == spool::ByeCause::kSignal
+                                 ? fmt::format(
+                                       "{} was told to end (scancel, preempted, requeued, its node set down, "
+                                       "or near its time limit)",
+                                       job_->title())
+                                 : bye->reason;
   job_->handle(BatchJobEvent::kBye, {reason, false, bye->cause != spool::ByeCause::kOwn});
 }
 

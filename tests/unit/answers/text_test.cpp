@@ -124,6 +124,19 @@ TEST(Status, PrunedTrialsAreNoneToRun) {
   EXPECT_EQ(status_bar(view, 0).substr(0, 34), "[--------------------]   0 %  0/28");
 }
 
+// A program that says that it cannot run a configuration did run.
+TEST(Status, WhatEndedUnsupportedWasNotPruned) {
+  StatusView view;
+  view.sweep = "q", view.total = 4;
+  view.by_outcome = {{Outcome::kOk, 1}, {Outcome::kUnsupported, 3}};
+  view.ran_unsupported = 2;
+  const StatusCounts of = counts(view);
+  EXPECT_EQ(of.done(), 3);
+  EXPECT_EQ(of.unsupported, 2);
+  EXPECT_EQ(of.pruned, 1);
+  EXPECT_EQ(of.failed, 0);
+}
+
 TEST(Status, CountsAreShortenedBeforeTheBestConfiguration) {
   const std::string bar = status_bar(half_way(), 99);
   EXPECT_THAT(bar, HasSubstr("(DP8 TP2)"));
@@ -212,6 +225,19 @@ TEST(BestText, GroupsThatThePlanPrunedShareOneLine) {
   const std::string text = best_text(varying(rows), *best(rows, options), options, 0);
   EXPECT_THAT(text, HasSubstr("No result for 1 group"));
   EXPECT_THAT(text, Not(HasSubstr("tp=2: nothing to rank")));
+}
+
+TEST(BestText, GroupsThatDidNotRunShareOneLine) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 100)};
+  for (int i = 0; i < 20; ++i) {
+    rows.push_back(ok_row("p" + std::to_string(i), 2 + i, 100));
+    rows.back().state = State::kPending;
+  }
+  const BestOptions options{.group_by = {"tp"}};
+  const std::string text = best_text(varying(rows), *best(rows, options), options, 0);
+  const auto first = text.find("nothing to rank");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(text.find("nothing to rank", first + 1), std::string::npos) << text;
 }
 
 TEST(Explain, AnAttemptShowsItsCauseAndEvidence) {

@@ -41,6 +41,17 @@ TEST_F(EndingTest, AStopAtOnceIsHeardAfterTheLimitOfGpuHours) {
   EXPECT_EQ(told_, (std::vector<std::string>{"finish", "finish now"}));
 }
 
+TEST_F(EndingTest, AStopThatComesWithTheLastAnswerIsTheEndOfAWholeSweep) {
+  plan(1);
+  when_told_ = [] {};
+  const auto end = run_with([&](const Attempt&) {
+    EXPECT_TRUE(store_->request_stop(sweep_, false));
+    return FakeOutcome::kOk;
+  });
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << end->why;
+}
+
 // After an error nothing is stored any more, and an allocation may never say that it ended.
 TEST_F(EndingTest, AThirdSignalAfterAnErrorEndsTheRun) {
   plan(1);

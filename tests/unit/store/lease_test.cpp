@@ -67,10 +67,20 @@ TEST_F(LeaseTest, GpuSecondsCountEveryAllocationFromItsStartToItsEnd) {
   now_ += 1000 * kSecond;
   must(store->allocation_started(left, "job 2", 2, {1, 4, 0}));
   EXPECT_EQ(must(store->open_allocations(sweep_)).front().held_s, 1090);
-  must(store->end_allocation(left, "over", last_word));
-  must(store->end_allocation(waits, "never started", 0));
+  must(store->end_allocation(left, "over", {.last_message_unix_ns = last_word}));
+  must(store->end_allocation(waits, "never started", {.last_message_unix_ns = 0}));
   EXPECT_EQ(must(store->gpu_seconds(sweep_)).ended, 100 * 2 * 8 + 90 * 4);
   EXPECT_EQ(must(store->gpu_seconds(sweep_)).open, 0);
+}
+
+TEST_F(LeaseTest, AJumpOfTheClockIsNoTimeThatAnAllocationHeld) {
+  auto store = as("n1", 1, false);
+  must(store->take_lease(sweep_));
+  const auto id = must(store->create_allocation(sweep_, "local", dir_)).id;
+  must(store->allocation_started(id, "here", 1, {1, 2, 0}));
+  now_ += 86400 * kSecond;
+  must(store->end_allocation(id, "over", {.held_s = 30}));
+  EXPECT_EQ(must(store->gpu_seconds(sweep_)).ended, 30 * 2);
 }
 
 TEST_F(LeaseTest, AnAllocationEndsNoEarlierThanItStartedAndNoLaterThanNow) {
@@ -79,7 +89,7 @@ TEST_F(LeaseTest, AnAllocationEndsNoEarlierThanItStartedAndNoLaterThanNow) {
   for (const i64 word : {i64{0}, now_ + 3600 * kSecond}) {
     const auto id = must(store->create_allocation(sweep_, "local", dir_)).id;
     must(store->allocation_started(id, "here", 1, {1, 1, 0}));
-    must(store->end_allocation(id, "over", word));
+    must(store->end_allocation(id, "over", {.last_message_unix_ns = word}));
   }
   EXPECT_EQ(must(store->gpu_seconds(sweep_)).ended, 0);
 }

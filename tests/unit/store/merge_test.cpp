@@ -299,5 +299,11 @@ TEST_F(Merge, AKillLeavesAllOrNothing) {
   EXPECT_EQ(again.attempts + again.known, 40);
 }
 
+TEST_F(Merge, ADamagedFileIsNamedItself) {
+  const fs::path from = database("from.db", 2, {{0, Outcome::kOk, 10}});
+  damage(from);
+  EXPECT_THAT(error_in(try_merge({from})), IsError(ErrorKind::kUnreadable, from.string()));
+}
+
 }  // namespace
 }  // namespace sweep::store

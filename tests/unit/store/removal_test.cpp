@@ -97,5 +97,17 @@ TEST_F(Removal, ABackupIsOneFileWithWhatIsCommitted) {
   EXPECT_THAT(error_in(store_->back_up(nowhere)), IsError(ErrorKind::kUnwritable, nowhere.string()));
 }
 
+TEST_F(Removal, ADamagedFileHasNoBackup) {
+  start(2);
+  finish(plan_[0], Outcome::kOk, 10);
+  end_run();
+  store_.reset();
+  damage(path_);
+  const fs::path copy = dir_ / "copy.db";
+  const auto store = must(Store::open(path_, Mode::kReadOnly, quick()));
+  EXPECT_THAT(error_in(store->back_up(copy)), IsError(ErrorKind::kUnreadable, path_.string()));
+  EXPECT_FALSE(fs::exists(copy)) << "a backup that is older and whole may have this name in a script";
+}
+
 }  // namespace
 }  // namespace sweep::store

@@ -4,7 +4,9 @@
 #include <sqlite3.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,25 @@ T must(Expected<T> answer) {
 
 inline std::string message_of(const auto& answer) {
   return answer ? std::string("(no error)") : answer.error().message;
+}
+
+// Overwrites the first page of the table `result`, which opening the file does not read.
+inline void damage(const fs::path& file) {
+  sqlite3* db = nullptr;
+  std::int64_t page = 0;
+  const auto take = [](void* to, int, char** values, char**) {
+    *static_cast<std::int64_t*>(to) = std::atoll(values[0]);
+    return 0;
+  };
+  ::sqlite3_open(file.c_str(), &db);
+  ::sqlite3_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", nullptr, nullptr, nullptr);
+  ::sqlite3_exec(db, "SELECT rootpage FROM sqlite_schema WHERE name = 'result'", take, &page, nullptr);
+  ::sqlite3_close(db);
+  ASSERT_GT(page, 1);
+  constexpr std::int64_t kPage = 4096;
+  std::fstream bytes(file, std::ios::binary | std::ios::in | std::ios::out);
+  bytes.seekp((page - 1) * kPage);
+  bytes << std::string(kPage, '\xff');
 }
 
 class StoreTest : public ::testing::Test {
