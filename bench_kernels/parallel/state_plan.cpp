@@ -1,7 +1,6 @@
 #include "bench_kernels/parallel/state_plan.h"
 
 #include <limits>
-#include <numeric>
 
 #include "bench_kernels/shape/model_states.h"
 
@@ -18,11 +17,6 @@ at::ScalarType scalar_type(shape::Number number) {
       break;
   }
   return at::kFloat;
-}
-
-// Whether ep divides the experts over ranks; else every rank of the data group has all of them, as dense tensors.
-bool divides_experts(const Mesh& mesh) {
-  return mesh[Dimension::kExpert].size() > 1;
 }
 
 }  // namespace
@@ -48,16 +42,14 @@ StatePlan::StatePlan(const Trial& t) : zero(t.zero) {
 }
 
 BucketPeers peers_of(model::Role role, const StatePlan& plan, const Mesh& mesh, comm::Channel& alone) {
-  BucketPeers peers{&alone, &mesh[Dimension::kData], {}, 1};
-  if (role == model::Role::kExpert && divides_experts(mesh)) {
-    // The average is over the ranks with the same experts; each of them has the sum of ep ranks' tokens.
-    peers.copies = &mesh[Dimension::kExpertData];
-    peers.scale = 1.0 / static_cast<double>(mesh[Dimension::kExpert].size());
-    if (plan.zero > 0) std::swap(peers.shard, peers.copies);
-  } else if (plan.zero > 0) {
-    peers.shard = &mesh[Dimension::kShard];
+  const bool experts = role == model::Role::kExpert;
+  BucketPeers peers{&alone, &mesh[experts ? Dimension::kExpertData : Dimension::kData], {}, 1};
+  if (plan.zero > 0) {
+    peers.shard = &mesh[experts ? Dimension::kExpertData : Dimension::kShard];
     peers.copies = &mesh[Dimension::kReplicate];
   }
+  // The average is over the ranks with the same experts; each of them has the sum of ep ranks' tokens.
+  if (experts) peers.scale = 1.0 / static_cast<double>(mesh[Dimension::kExpert].size());
   if (role == model::Role::kPartial) peers.sums.push_back(&mesh[Dimension::kTensor]);
   if (role == model::Role::kTied) peers.sums.push_back(&mesh[Dimension::kEnds]);
   return peers;
@@ -66,8 +58,7 @@ BucketPeers peers_of(model::Role role, const StatePlan& plan, const Mesh& mesh, 
 i64 bucket_multiple(const StatePlan& plan, const Mesh& mesh) {
   constexpr i64 kElements = 32;  // 64 bytes of the narrowest type
   if (plan.zero == 0) return 1;
-  const i64 dense = mesh[Dimension::kShard].size(), experts = mesh[Dimension::kExpertData].size();
-  return kElements * (divides_experts(mesh) ? std::lcm(dense, experts) : dense);
+  return kElements * mesh[Dimension::kShard].size();  // ep divides it
 }
 
 at::ScalarType compute_type(const Trial& t) {

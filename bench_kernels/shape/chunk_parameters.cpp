@@ -1,7 +1,6 @@
 #include "bench_kernels/shape/chunk_parameters.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "bench_kernels/shape/family.h"
@@ -80,7 +79,7 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   copies = t.zero >= 3 || types.casts() || parameters_outside(t);
   bucket_bytes_ = copies ? 1e300 : real(t.grad_bucket_mb << 20);
   const i64 shard = t.dp_shard.value_or(t.dp) * t.cp, experts = expert_shard_ranks(t);
-  if (t.zero > 0) multiple_ = 32 * real(std::lcm(shard, experts));
+  if (t.zero > 0) multiple_ = 32 * real(shard);
   sharded_ = t.zero >= 2, adds_ = t.grad_accum > 1, leaves_last_ = gathers_after_block(t);
   of_dense_ = 1 / real(shard), of_experts_ = 1 / real(experts);
   layer = count_layer(t, t.spec.experts > 0, has_encoder());

@@ -174,7 +174,7 @@ StateBytes expert_state_bytes(const Trial& t) {
 }
 
 i64 expert_shard_ranks(const Trial& t) {
-  return t.ep > 1 ? std::max<i64>(1, t.dp * t.cp / t.ep) : shard_ranks(t);
+  return std::max<i64>(1, shard_ranks(t) / t.ep);
 }
 
 i64 weight_gathers(const Trial& t, PipelinePlace place) {

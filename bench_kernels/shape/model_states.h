@@ -63,8 +63,8 @@ StateBytes state_bytes(const Trial&);
 // The same per parameter of the experts of all ranks: each is on one rank of ep, and what a stage shards is
 // divided over expert_shard_ranks() of those that hold it.
 StateBytes expert_state_bytes(const Trial&);
-// Ranks over which a stage shards the tensors of a rank's experts: those of a dense tensor, or, where ep
-// divides the experts, all ranks that hold them (split_not_built() refuses dp_shard there).
+// Ranks over which a stage shards the tensors of a rank's experts: those of a shard set that hold them, dp_shard x cp / ep
+// (split_not_built() refuses an ep that does not divide the set).
 i64 expert_shard_ranks(const Trial&);
 
 // A chunk of the model on a rank of the pipeline.

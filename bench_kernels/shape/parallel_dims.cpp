@@ -31,6 +31,7 @@ bool ParallelDims::together(Dimension dimension, i64 left, i64 right) const {
   const Place a = place(left), b = place(right);
   const i64 token_a = a.dp * cp + a.cp, token_b = b.dp * cp + b.cp;  // which share of the tokens
   const bool stage = a.pp == b.pp, tensor = a.tp == b.tp, tokens = token_a == token_b;
+  const bool set = stage && tensor && a.dp / dp_shard == b.dp / dp_shard;
   switch (dimension) {
     case Dimension::kWorld:
       return true;
@@ -43,13 +44,13 @@ bool ParallelDims::together(Dimension dimension, i64 left, i64 right) const {
     case Dimension::kData:
       return stage && tensor;
     case Dimension::kShard:
-      return stage && tensor && a.dp / dp_shard == b.dp / dp_shard;
+      return set;
     case Dimension::kReplicate:
       return stage && tensor && a.dp % dp_shard == b.dp % dp_shard && a.cp == b.cp;
     case Dimension::kExpert:
       return stage && tensor && token_a / ep == token_b / ep;
     case Dimension::kExpertData:
-      return stage && tensor && token_a % ep == token_b % ep;
+      return set && token_a % ep == token_b % ep;
     case Dimension::kEnds: {
       const auto end = [this](const Place& p) { return p.pp == 0 || p.pp == pp - 1; };
       return left == right || (tensor && tokens && end(a) && end(b));

@@ -1,5 +1,5 @@
 // ParallelDims: where each rank stands and whom it communicates with. The sizes follow the rank algebra
-// (rank_algebra.h); experts fold into dp x cp, and a ZeRO shard set spans dp_shard x cp ranks.
+// (rank_algebra.h); a ZeRO shard set spans dp_shard x cp ranks, and experts fold into it.
 //
 // Ranks are numbered with tp fastest, then cp, dp and pp, so that a tensor-parallel group is contiguous and
 // stays inside a node (Narayanan et al. 2021, arXiv 2104.04473, section 3).
@@ -19,8 +19,8 @@ struct Place {
 
 // The groups that the step communicates in. kData: the ranks that hold the same parameters and different
 // tokens (dp x cp). It is the product of kShard (ZeRO's shard set) and kReplicate. kExpert exchanges tokens;
-// kExpertData holds the same experts. kEnds: first and last pipeline stage (tied embeddings). kKeyValue: the
-// ranks of a tensor group whose queries read the same key-value head (tp > kv_heads).
+// kExpertData holds the same experts in a shard set. kEnds: first and last pipeline stage (tied embeddings). kKeyValue:
+// the ranks of a tensor group whose queries read the same key-value head (tp > kv_heads).
 enum class Dimension {
   kWorld,
   kTensor,

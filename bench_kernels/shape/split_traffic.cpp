@@ -1,7 +1,6 @@
 #include "bench_kernels/shape/split_traffic.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "bench_kernels/shape/adapters.h"
@@ -58,15 +57,10 @@ Held held_by(const Trial& t, i64 rank) {
   return held;
 }
 
-// Ranks over which the optimizer's share of a dense tensor is divided.
-i64 optimizer_ranks(const Trial& t) {
-  return state_split(t).optimizer;
-}
-
 // How many elements of a bucket one rank updates.
 i64 updated_share(const Trial& t, i64 elements) {
-  const i64 n = optimizer_ranks(t), of_experts = expert_shard_ranks(t);
-  return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * std::lcm(n, of_experts)) / n;
+  const i64 n = state_split(t).optimizer;
+  return t.zero == 0 ? elements : rounded_up(elements, kShareAlignment * n) / n;
 }
 
 // Elements of a bucket of norms on one rank: of so many layers, and of the head. Norms of rows are split with sequence

@@ -83,11 +83,11 @@ std::optional<std::string> uneven_split(const Trial& t) {
 std::optional<std::string> split_not_built(const Trial& t) {
   if (t.ep > 1 && t.spec.experts == 0)
     return fmt::format("ep {} > 1, but {} is a dense model without experts", t.ep, t.model);
-  if (t.ep > 1 && t.dp_shard)
+  if (t.ep > 1 && t.dp_shard && *t.dp_shard * t.cp % t.ep != 0)
     return fmt::format(
-        "ep {} with hybrid sharding (dp_shard {}): experts are sharded over all their copies; leave "
-        "dp_shard out",
-        t.ep, *t.dp_shard);
+        "ep {} does not divide a shard set of {} ranks (dp_shard {} x cp {}), in which experts exchange "
+        "tokens; use an ep that does, or leave dp_shard out",
+        t.ep, *t.dp_shard * t.cp, *t.dp_shard, t.cp);
   if (t.cp == 1 || t.cp_comm_type != CpCommType::kRing) return {};
   if (t.attention == AttentionKind::kMath)
     return fmt::format(

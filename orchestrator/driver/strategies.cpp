@@ -12,6 +12,7 @@ constexpr std::array<std::string_view, kBackends> kCpuOnly = {"2026-11-21", "202
 constexpr std::array<std::string_view, kBackends> kCpuSince22 = {"2026-11-22", "2026-11-22", kNever, kNever};
 constexpr std::array<std::string_view, kBackends> kCpuSince27 = {"2026-11-27", "2026-11-27", kNever, kNever};
 constexpr std::array<std::string_view, kBackends> kCpuSince24 = {"2026-11-24", "2026-11-24", kNever, kNever};
+constexpr std::array<std::string_view, kBackends> kCpuSince29 = {"2026-11-29", "2026-11-29", kNever, kNever};
 
 constexpr Strategy kStrategies[] = {
     {"one_rank", "one rank", kCpuSince24},
@@ -34,6 +35,7 @@ constexpr Strategy kStrategies[] = {
     {"ep_balanced", "experts: balanced", kCpuOnly},
     {"ep_learned", "experts: learned", kCpuOnly},
     {"ep_skewed", "experts: skewed", kCpuOnly},
+    {"hybrid_experts", "experts, hybrid sharding", kCpuSince29},
     {"recompute", "recomputation", kCpuOnly},
     {"offload", "offloaded optimizer and activations", kCpuOnly},
     {"bf16_mixed", "bf16, fp32 states", kCpuOnly},
@@ -62,7 +64,8 @@ void apply(std::string_view name, i64 n, Trial& t) {
   if (name == "zero1") t.dp = n, t.zero = 1;
   if (name == "zero2") t.dp = n, t.zero = 2;
   if (name == "zero3") t.dp = n, t.zero = 3;
-  if (name == "hybrid") t.dp = 4, t.zero = 3, t.dp_shard = 2;
+  if (name == "hybrid_experts") with_experts(t, 2, Routing::kBalanced);
+  if (name.starts_with("hybrid")) t.dp = 4, t.zero = 3, t.dp_shard = 2;
   if (name.starts_with("tp"))
     t.tp = n, t.sp = name == "tp_sp" || name == "tp_overlap", t.tp_overlap = name == "tp_overlap";
   if (name == "tp_kv") t.spec.kv_heads = 1;

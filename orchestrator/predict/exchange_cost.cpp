@@ -69,7 +69,7 @@ double CostModel::experts() const {
 }
 
 double CostModel::data_parallel(const Numbers& trained, const Numbers& frozen, double computing) const {
-  const i64 ranks = t_.dp * t_.cp, span = t_.tp * t_.cp * t_.dp;
+  const i64 ranks = t_.dp * t_.cp, span = t_.tp * ranks;
   if (ranks <= 1) return 0;
   const double table = real(shape::padded_vocab(t_)) * hidden_ / tp_;
   const bool stays =
@@ -93,10 +93,13 @@ double CostModel::data_parallel(const Numbers& trained, const Numbers& frozen, d
   const double gathers = t_.zero < 3 ? buckets : passes * units;
   const double reduces = (t_.zero >= 2 ? real(t_.grad_accum) : 1) * (t_.zero >= 3 ? units : buckets);
   double reduce = 0, gather = 0;
-  if (v.all_reduce > 0) reduce += wire("all_reduce", buckets, v.all_reduce, real(ranks), real(span));
-  if (v.reduce_scatter > 0)
-    reduce += wire("reduce_scatter", reduces, v.reduce_scatter, real(ranks), real(span));
-  if (v.all_gather > 0) gather += wire("all_gather", gathers, v.all_gather, real(ranks), real(span));
+  const i64 set = shape::state_split(t_).optimizer;  // ranks of a shard set; one without ZeRO
+  if (v.all_reduce > 0) reduce += wire("all_reduce", buckets, v.all_reduce, real(ranks / set), real(span));
+  const auto in_set = [&](const char* kind, double calls, double bytes) {
+    return bytes > 0 ? wire(kind, calls, bytes, real(set), real(t_.tp * set)) : 0;
+  };
+  reduce += in_set("reduce_scatter", reduces, v.reduce_scatter);
+  gather += in_set("all_gather", gathers, v.all_gather);
   if (!on_gpu()) return reduce + gather;
   // Beside the passes of a GPU, but for the tables: the token table's gradient comes last and ZeRO-3 gathers it first;
   // the head's is gathered again where its backward follows its forward.

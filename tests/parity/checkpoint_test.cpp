@@ -212,6 +212,10 @@ TEST(Checkpoints, EachNumberIsSavedOnceHoweverTheModelIsSplit) {
   Trial experts = of_precision(with_degrees(tiny_trial(), 2, 1, 1, 1, 2), 1, Precision::kFp32);
   experts.spec.experts = 4, experts.spec.experts_per_token = 2;
   trials.push_back(experts), experts.zero = 0, trials.push_back(experts);
+  for (const i64 zero : {1, 3}) {
+    trials.push_back(with_degrees(experts, 8, 1, 1, 1, 2));
+    trials.back().zero = zero, trials.back().dp_shard = 4;
+  }
   for (std::size_t i = 0; i < trials.size(); ++i)
     expect_whole(trials[i], saved_by(trials[i], CheckpointKind::kSharded), "trial " + std::to_string(i));
 }

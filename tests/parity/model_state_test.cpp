@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -241,7 +242,7 @@ std::vector<Row> offloaded() {
   return rows;
 }
 
-// Expert buckets are divided over the ranks with the same experts, dp / ep of them, or as dense ones without ep.
+// Expert buckets are divided over the ranks of a shard set with the same experts, or as dense ones without ep.
 std::vector<Row> experts() {
   std::vector<Row> rows;
   for (const i64 zero : {0, 1, 2, 3}) {
@@ -254,6 +255,17 @@ std::vector<Row> experts() {
     if (zero == 0) continue;
     rows.push_back({stage(zero) + "_experts_hybrid_clipped", 4,
                     [=](Trial& t) { t = with_experts(t), t = clipping(t), t.zero = zero, t.dp_shard = 2; }});
+    using Sizes = std::array<i64, 3>;
+    for (const auto& [dp, shard, ep] :
+         {Sizes{4, 2, 2}, Sizes{4, 4, 2}, Sizes{8, 4, 2}, Sizes{8, 4, 4}, Sizes{8, 2, 2}}) {
+      const std::string name = stage(zero) + "_experts_dp" + std::to_string(dp) + "_sets_of_" +
+                               std::to_string(shard) + "_ep" + std::to_string(ep);
+      const auto change = [zero = zero, shard = shard](Trial& t) {
+        t = with_experts(t), t.zero = zero, t.dp_shard = shard;
+      };
+      rows.push_back({name, dp, change, kExact, ep});
+      rows.push_back({name + "_clipped", dp, [=](Trial& t) { change(t), t = clipping(t); }, kExact, ep});
+    }
   }
   return rows;
 }

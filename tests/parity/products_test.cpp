@@ -79,6 +79,12 @@ const Strategy kStrategies[] = {
     {"8-bit AdamW", "optimizer", [](Trial& t) { t.optimizer = OptimizerKind::kAdamw8bit; }},
     {"Adafactor", "optimizer", [](Trial& t) { t.optimizer = OptimizerKind::kAdafactor; }},
     {"SGD", "optimizer", [](Trial& t) { t.optimizer = OptimizerKind::kSgd; }},
+    {"dp 4, ep 2 in shard sets of 2", "ep",
+     [](Trial& t) {
+       t.spec.family = "mixtral", t.spec.experts = 4, t.spec.experts_per_token = 2;
+       t.dp = 4, t.ep = 2, t.dp_shard = 2, t.routing = Routing::kLearned;
+       if (t.zero == 0) t.zero = 2;
+     }},
 };
 constexpr std::size_t kNumber = std::size(kStrategies);
 

@@ -329,6 +329,20 @@ TEST(NotBuiltYet, SaysWhyModelStatesDoNotGoTogether) {
   EXPECT_EQ(reason([](Trial& t) { t.lora_rank = 8, t.zero = 3; }), "");
 }
 
+TEST(NotBuiltYet, AnExpertGroupThatLeavesItsShardSet) {
+  const auto reason = [](i64 ep, i64 set) {
+    return not_built_yet(changed([&](Trial& t) {
+             t.spec.family = "mixtral", t.spec.experts = 8, t.spec.experts_per_token = 2;
+             t.zero = 3, t.ep = ep, t.dp_shard = set;
+           }))
+        .value_or(Objection{})
+        .reason;
+  };
+  EXPECT_EQ(reason(2, 4), "");
+  EXPECT_EQ(reason(4, 4), "");
+  EXPECT_THAT(reason(4, 2), HasSubstr("ep 4 does not divide a shard set of 2 ranks"));
+}
+
 TEST(NotBuiltYet, AQuantizedBaseIsFrozenAndInWholeBlocks) {
   const auto reason = [](auto change) {
     return not_built_yet(changed([&](Trial& t) {

@@ -87,6 +87,18 @@ TEST(StepCost, EachStrategyPaysForItsCollectives) {
   EXPECT_LT(cost(three).optimizer_s, 0.6 * cost(zero).optimizer_s);
 }
 
+TEST(StepCost, AShardSetIsGatheredInsideItsNode) {
+  Trial whole = model_trial("mixtral-8x7b", "h100-sxm-80gb", 2);
+  whole.zero = 3, whole.ep = 2;
+  Trial sets = whole;
+  sets.dp_shard = 8;
+  const auto seconds = [](const Trial& t) {
+    const shape::Hardware gpu = *shape::known_hardware(t.hardware);
+    return step_cost(t, catalogue_profile(gpu), gpu).data_parallel_s;
+  };
+  EXPECT_LT(seconds(sets), 0.8 * seconds(whole)) << "nodes exchange a share of the gradients alone";
+}
+
 TEST(StepCost, WeightsAreGatheredAsOftenAsTheStepDoes) {
   Trial t = trial();
   t.zero = 3;

@@ -71,6 +71,29 @@ TEST(StateBytes, OfExpertsOverTheRanksThatHoldThem) {
   EXPECT_EQ(expert_state_traffic(hybrid, 1000).all_gather, state_traffic(hybrid, 1000).all_gather);
 }
 
+// dp 8 in two sets of 4 ranks, ep 2: a set has its experts on 2 ranks each.
+TEST(StateBytes, OfExpertsInAShardSet) {
+  Trial t = with(Precision::kFp32, GradDtype::kAuto, 1, 8);
+  t.ep = 2, t.dp_shard = 4;
+  const auto experts = [&](i64 zero) {
+    t.zero = zero;
+    const StateBytes b = expert_state_bytes(t);
+    return Row{b.weights, b.gradients, b.optimizer};
+  };
+  EXPECT_EQ(expert_shard_ranks(t), 2);
+  EXPECT_EQ(experts(1), (Row{2, 2, 2}));
+  EXPECT_EQ(experts(2), (Row{2, 1, 2}));
+  EXPECT_EQ(experts(3), (Row{1, 1, 2}));
+  EXPECT_EQ(expert_state_traffic(t, 1000).reduce_scatter, 2000) << "a half of 4000, of 2 ranks";
+  EXPECT_EQ(expert_state_traffic(t, 1000).all_gather, 2 * 2000);
+  EXPECT_EQ(expert_state_traffic(t, 1000).all_reduce, 2000) << "2 x 1/2 x 2000, of both sets";
+  t.ep = 4;
+  EXPECT_EQ(expert_state_traffic(t, 1000).all_gather, 0) << "each rank of a set has experts of its own";
+  EXPECT_EQ(expert_state_traffic(t, 1000).all_reduce, 4000);
+  t.cp = 2;
+  EXPECT_EQ(expert_shard_ranks(t), 2);
+}
+
 TEST(StateTraffic, ByHand) {
   Trial t = with(Precision::kFp32, GradDtype::kAuto, 0);
   t.grad_accum = 3;

@@ -29,6 +29,18 @@ TEST(ParallelDims, RanksThatShareAKeyValueHeadAreNeighbours) {
   EXPECT_EQ(ParallelDims::make(t)->group(Dimension::kKeyValue, 5), (std::vector<i64>{5}));
 }
 
+TEST(ParallelDims, AnExpertGroupLiesInAShardSet) {
+  Trial t;
+  t.gpus_per_node = t.dp = 8, t.ep = 2, t.dp_shard = 4;
+  const auto dims = *ParallelDims::make(t);
+  EXPECT_EQ(dims.group(Dimension::kShard, 5), (std::vector<i64>{4, 5, 6, 7}));
+  EXPECT_EQ(dims.group(Dimension::kExpert, 5), (std::vector<i64>{4, 5}));
+  EXPECT_EQ(dims.group(Dimension::kExpertData, 5), (std::vector<i64>{5, 7})) << "those of its set";
+  EXPECT_EQ(dims.group(Dimension::kReplicate, 5), (std::vector<i64>{1, 5}));
+  t.dp_shard.reset();
+  EXPECT_EQ(ParallelDims::make(t)->group(Dimension::kExpertData, 5), (std::vector<i64>{1, 3, 5, 7}));
+}
+
 TEST(ParallelDims, DegreesThatBreakTheRankAlgebraAreRefused) {
   for (const i64 tp : {i64{0}, i64{-4}, i64{3}, std::numeric_limits<i64>::max()}) {
     Trial t;

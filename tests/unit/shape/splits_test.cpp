@@ -86,8 +86,12 @@ TEST(Splits, PadTheVocabularyToTheMultipleTimesTp) {
 
 TEST(Splits, SayWhatIsNotBuiltAndTheWayOut) {
   Trial t = trial();
-  t.ep = 2, t.dp_shard = 2, t.spec.experts = 4;
-  EXPECT_NE(split_not_built(t)->find("ep 2 with hybrid sharding"), std::string::npos);
+  t.dp = 8, t.ep = 4, t.dp_shard = 2, t.spec.experts = 4;
+  EXPECT_NE(split_not_built(t)->find("ep 4 does not divide a shard set of 2 ranks"), std::string::npos);
+  t.cp = 2, t.cp_comm_type = CpCommType::kAllToAll;
+  EXPECT_EQ(split_not_built(t), std::nullopt) << "dp_shard 2 x cp 2";
+  t.cp = 1, t.dp_shard = 4;
+  EXPECT_EQ(split_not_built(t), std::nullopt);
   t = trial();
   t.cp = 2, t.attention = AttentionKind::kMath;
   EXPECT_NE(split_not_built(t)->find("take attention flash or auto"), std::string::npos);
