@@ -1,24 +1,30 @@
 #!/usr/bin/env python3
-"""rehearse_playbook.py BIN_DIR DB [--per-cell N] [--max-cost N] [--max-nodes N]: what are modelled step times worth?
+"""rehearse_playbook.py BIN_DIR DB [--per-cell N] [--max-cost N] [--max-nodes N] [--catalogue]: what are modelled step times worth?
 
 Rehearses configurations that the Ultra-Scale Playbook's authors measured (sweeps/data) on phantom GPUs, by roles, and compares
 the order by modelled tokens/s in each (model, nodes) cell with the measured order, by Spearman's coefficient. Beside it stand
 two orders that need no rehearsal: the plan's prediction, and "lowest tp, then lowest pp". Run again, it goes on where it was.
+Phantoms are given what is this cluster's own: sweeps/data/playbook_cluster.json (the links over many nodes), and where the profile nanotron
+says so (effects, fitted on these rows) its slow messages between nodes. --catalogue leaves both out.
 """
 import argparse
 import collections
 import csv
 import json
+import os
 import pathlib
 import random
 import sqlite3
 import statistics
 import subprocess
+import tempfile
 
-from predict_accuracy import spearman
+from predict_accuracy import NANOTRON, Tool, spearman
 
 REPO = pathlib.Path(__file__).resolve().parent.parent
 BASE = {"hardware": "h100-sxm-80gb", "gpus_per_node": 8, "seq_len": 4096, "precision": "bf16_master", "grad_dtype": "fp32"}
+CLUSTER = REPO / "sweeps/data/playbook_cluster.json"
+PROFILE = REPO / "orchestrator/predict/profiles/nanotron.json"
 NUMBERS = ("nodes", "dp", "tp", "pp", "zero", "mbs", "gas", "gbs")
 
 
@@ -45,6 +51,26 @@ def chosen(per_cell, max_cost, max_nodes):
 def point(row):
     return {"model": f"playbook-{row['model'].lower()}", **{key: row[key] for key in ("nodes", "dp", "tp", "pp", "zero")},
             "micro_batch_size": row["mbs"], "grad_accum": row["gas"], "sp": row["tp"] > 1}
+
+
+def slow_messages(sweep, rows):
+    """(row, nanoseconds of each slow message between nodes): the seconds that the profile predicts, by the messages that it counts"""
+    with tempfile.TemporaryDirectory() as folder:
+        told = Tool(sweep, folder).predict(rows, *NANOTRON)
+    each = json.loads(PROFILE.read_text())["time"]["slow_message_s"]
+    for row, of in zip(rows, told):
+        messages = (4 if row["pp"] > 2 else 2) * (row["gas"] + (row["pp"] - 1) / 2)
+        share = round(float(of["slow_messages_s"]) / messages / each, 1) if row["pp"] > 1 else 0
+        yield row, int(1e9 * share * each)
+
+
+def rehearse(given, rows, far_message_ns):
+    grid = {"name": f"playbook-{far_message_ns}", "model": "playbook-1b", "base": BASE, "measure": {"warmup_steps": 1, "steps": 1},
+            "include": [point(row) for row in rows]}
+    file = given.db.with_suffix(".yaml")
+    file.write_text(json.dumps(grid, indent=1))
+    profile = {} if given.catalogue else {"SWEEP_PHANTOM_PROFILE": json.dumps({**json.loads(CLUSTER.read_text()), "far_message_ns": far_message_ns})}
+    subprocess.run([given.bin / "sweep", "run", file, "--rehearse", "--rehearse-ranks", "1", "--db", given.db], check=False, env={**os.environ, **profile})
 
 
 def rehearsed(db):
@@ -93,13 +119,14 @@ def main():
     parser.add_argument("--per-cell", type=int, default=16)
     parser.add_argument("--max-cost", type=int, default=128, help="largest stages x micro-steps of a configuration")
     parser.add_argument("--max-nodes", type=int, default=64)
+    parser.add_argument("--catalogue", action="store_true", help="phantoms as they are without this cluster's own")
     given = parser.parse_args()
     rows = list(chosen(given.per_cell, given.max_cost, given.max_nodes))
-    grid = {"name": "playbook", "model": "playbook-1b", "base": BASE, "measure": {"warmup_steps": 1, "steps": 1},
-            "include": [point(row) for row in rows]}
-    file = given.db.with_suffix(".yaml")
-    file.write_text(json.dumps(grid, indent=1))
-    subprocess.run([given.bin / "sweep", "run", file, "--rehearse", "--rehearse-ranks", "1", "--db", given.db], check=False)
+    groups = collections.defaultdict(list)
+    for row, far_message_ns in slow_messages(given.bin / "sweep", rows):
+        groups[0 if given.catalogue else far_message_ns].append(row)
+    for far_message_ns, some in sorted(groups.items()):
+        rehearse(given, some, far_message_ns)
     compare(rows, rehearsed(given.db))
 
 
