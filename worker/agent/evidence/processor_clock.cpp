@@ -21,8 +21,8 @@ void ProcessorClock::look(double now_s, const std::vector<pid_t>& processes) {
   i64 most = 0;
   for (const pid_t process : processes)
     for (const auto& [thread, waited] : waits_(process)) {
-      const auto before = waited_.find(thread);
-      if (before != waited_.end()) most = std::max(most, waited - before->second);
+      const auto before = waited_.find(thread);  // else it began since then
+      most = std::max(most, waited - (before == waited_.end() ? 0 : before->second));
       now[thread] = waited;
     }
   const double passed = looked_s_ ? now_s - *looked_s_ : 0;
