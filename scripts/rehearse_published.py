@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """rehearse_published.py BIN_DIR DB [--per-table N] [--max-cost N] [--catalogue]: modelled step times of rehearsals against rates that trainers' authors published.
 
-Rehearses the layouts of sweeps/data/published_training.csv and published_held_out.csv with the built-in step on phantom GPUs, by roles, and
-compares the modelled tokens/s and GPU with the published ones, as docs/measurements/2026-11-29-rehearsed-times.md. Phantoms have the speed of products
-and the host's time of each trainer's profile (phantom_constants.py), none of which was fitted on these rows but Megatron-LM's on A100 (vTrain's);
---catalogue leaves that out. torchtitan without `compile` has unfused operators. Run again, it goes on where it was."""
+Rehearses layouts of sweeps/data/published_training.csv and published_held_out.csv with the built-in step on phantom GPUs, by roles, and compares
+the modelled tokens/s and GPU with the published ones, as docs/measurements/2026-11-29-rehearsed-times.md. Phantoms have the speed of products and
+the host's time of each trainer's profile (phantom_constants.py), none of which was fitted on these rows; --catalogue leaves that out. torchtitan
+without `compile` has unfused operators; tp_overlap is left out, whose pieces have four times the launches. Run again, it goes on where it was."""
 import argparse
 import collections
 import csv
@@ -57,8 +57,6 @@ def point(row):
     out |= {name: int(row[key]) for key, name in SAME.items() if row.get(key)}
     out |= {key: row[key] for key in WORDS if row.get(key)}
     out["sp"] = row["sp"] == "true" if row["sp"] else out["tp"] > 1
-    if row["tp_overlap"] == "true" and out["sp"]:
-        out["tp_overlap"] = True
     if row["trainer"] == "torchtitan" and "compile" not in row["note"]:
         out["fused_kernels"] = "none"
     return out
@@ -78,7 +76,7 @@ def rehearse(tool, db, row, catalogue):
         with sqlite3.connect(db) as connection:
             found = connection.execute("select tokens_per_s_gpu, outcome, reason from results where sweep = ?", (name + ".rehearsal",)).fetchone()
             if found:
-                return found[0], f"{found[1]}: {found[2]}"
+                return found[0], f"{found[1]}: {found[2]}"[:120]
     return None, done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"exit {done.returncode}"
 
 
