@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <system_error>
 
 #include "base/files.h"
@@ -50,6 +51,29 @@ std::optional<Stat> read_stat(std::string_view text) {
 
 std::optional<Stat> stat_of(std::string_view pid) {
   return read_stat(files::read_proc(path_of(pid, "stat")));
+}
+
+std::optional<i64> read_processor_wait(std::string_view text) {
+  i64 ran = 0, waited = 0;  // the third number is followed by a line feed
+  if (!read_number(next_field(text), ran) || !read_number(next_field(text), waited) || text.empty())
+    return std::nullopt;
+  return waited;
+}
+
+std::map<pid_t, i64> processor_waits(std::string_view pid, int generations) {
+  std::map<pid_t, i64> out;
+  if (generations == 0) return out;
+  std::error_code ec;
+  for (const auto& thread : std::filesystem::directory_iterator(path_of(pid, "task"), ec)) {
+    const auto waited = read_processor_wait(files::read_proc((thread.path() / "schedstat").string()));
+    pid_t id = 0;
+    if (waited && read_number(thread.path().filename().string(), id)) out[id] = *waited;
+    const std::string children = files::read_proc((thread.path() / "children").string());
+    for (std::string_view left = children; !left.empty();)
+      if (const auto child = next_field(left); !child.empty())
+        out.merge(processor_waits(child, generations - 1));
+  }
+  return out;
 }
 
 Environment::Environment(std::string_view text) : text_(1, '\0') {

@@ -3,6 +3,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,12 @@ struct Stat {
 std::optional<Stat> stat_of(std::string_view pid);
 // Parses the text of that file. nullopt: it has not the form of proc_pid_stat(5).
 std::optional<Stat> read_stat(std::string_view text);
+
+// For how many nanoseconds each thread of a process, and of those that it started, could have run and had no processor, by
+// the thread's id. Empty: the kernel does not count it. Not deeper than a few generations.
+std::map<pid_t, i64> processor_waits(std::string_view pid, int generations = 4);
+// Parses the text of /proc/PID/task/TID/schedstat. nullopt: it has not three numbers.
+std::optional<i64> read_processor_wait(std::string_view text);
 
 // The name of this machine; empty: it does not say.
 std::string host_name();

@@ -45,9 +45,11 @@ def best_factor(rows):
 
 
 def cells_of(rows):
+    """Rows of one draw among which a choice is made: equal model, GPUs and global batch."""
     cells = collections.defaultdict(list)
     for r in rows:
-        cells[tuple(r[k] for k in ("gpus", "hidden_size", "layers")) + (int(r["gas"]) * int(r["dp"]) * int(r["mbs"]),)].append(r)
+        whole = int(r["gas"]) * int(r["dp"]) * int(r["mbs"])
+        cells[(r.get("draw"),) + tuple(r[k] for k in ("gpus", "hidden_size", "layers")) + (whole,)].append(r)
     return [c for c in cells.values() if len(c) >= FEWEST_OF_A_CELL]
 
 
@@ -62,6 +64,11 @@ def line(name, rows):
     inside = statistics.mean(1 / float(r["uncertainty_time_factor"]) <= off(r) <= float(r["uncertainty_time_factor"]) for r in rows)
     print(f"| {name} | {len(rows)} | {100 * mean_error(rows):.1f} % | {100 * mean_error(rows, factor):.1f} % | {order} | {loss} | {sum(r['fits'] == 'false' for r in rows)} | "
           f"{100 * inside:.0f} % |", flush=True)
+
+
+def drawn(draw, rows):
+    """The rows as those of one draw: no choice is made between the predictions of two fits."""
+    return [r | {"draw": draw} for r in rows]
 
 
 def rule_of_thumb(cell):
@@ -86,17 +93,18 @@ def main():
         for start in ("fsdp2",):
             for count in (5, 10, 30, 100):
                 told = []
-                for _ in range(o.draws):
+                for draw in range(o.draws):
                     seen = rng.sample(rows, count)
                     others = [r for r in rows if r not in seen]
-                    told += tool.predict(others, *ON, "--profile", start, fit_on=seen)
+                    told += drawn(draw, tool.predict(others, *ON, "--profile", start, fit_on=seen))
                 line(f"{start} fitted on {count} rows, the others ({o.draws} draws)", told)
         left_out = []
-        for model in sorted({(r["hidden_size"], r["layers"]) for r in rows}):
-            inside = [r for r in rows if (r["hidden_size"], r["layers"]) == model]
-            others = rng.sample([r for r in rows if r not in inside], 30)
-            left_out += tool.predict(inside, *ON, "--profile", "fsdp2", fit_on=others)
-        line("fsdp2 fitted on 30 rows of other models", left_out)
+        for draw in range(o.draws):
+            for model in sorted({(r["hidden_size"], r["layers"]) for r in rows}):
+                inside = [r for r in rows if (r["hidden_size"], r["layers"]) == model]
+                others = rng.sample([r for r in rows if r not in inside], 30)
+                left_out += drawn(draw, tool.predict(inside, *ON, "--profile", "fsdp2", fit_on=others))
+        line(f"fsdp2 fitted on 30 rows of other models ({o.draws} draws)", left_out)
         losses = [float(rule_of_thumb(c)["step_ms"]) / min(float(r["step_ms"]) for r in c) - 1 for c in cells_of(rows)]
         print(f"| lowest tp, then pp, largest micro-batch | {len(rows)} | - | - | - | {100 * statistics.mean(losses):.1f} % ({100 * max(losses):.0f} %) | - | - |")
 

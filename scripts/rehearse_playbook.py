@@ -1,24 +1,34 @@
 #!/usr/bin/env python3
-"""rehearse_playbook.py BIN_DIR DB [--per-cell N] [--max-cost N] [--max-nodes N]: what are modelled step times worth?
+"""rehearse_playbook.py BIN_DIR DB [--per-cell N] [--max-cost N] [--max-nodes N] [--catalogue]: what are modelled step times worth?
 
 Rehearses configurations that the Ultra-Scale Playbook's authors measured (sweeps/data) on phantom GPUs, by roles, and compares
 the order by modelled tokens/s in each (model, nodes) cell with the measured order, by Spearman's coefficient. Beside it stand
 two orders that need no rehearsal: the plan's prediction, and "lowest tp, then lowest pp". Run again, it goes on where it was.
+Phantoms are given what is this program's and this cluster's own, by the profile nanotron, which was fitted on these rows: the speed of products
+and the host's time of a launch (phantom_constants.py), and where its effects hold slow messages between nodes and slow collectives of tp;
+by sweeps/data/playbook_cluster.json the links over many nodes. --catalogue leaves all of that out. The step has unfused operators, as nanotron.
 """
 import argparse
 import collections
 import csv
+import hashlib
 import json
+import os
 import pathlib
 import random
 import sqlite3
 import statistics
 import subprocess
 
+from phantom_constants import constants, profile
 from predict_accuracy import spearman
 
 REPO = pathlib.Path(__file__).resolve().parent.parent
-BASE = {"hardware": "h100-sxm-80gb", "gpus_per_node": 8, "seq_len": 4096, "precision": "bf16_master", "grad_dtype": "fp32"}
+BASE = {"hardware": "h100-sxm-80gb", "gpus_per_node": 8, "seq_len": 4096, "precision": "bf16_master", "grad_dtype": "fp32", "fused_kernels": "none"}
+CLUSTER = REPO / "sweeps/data/playbook_cluster.json"
+PROFILE = profile("nanotron")
+PARAMETERS = {"1B": 1.34e9, "8B": 8.85e9}
+HOST = constants("nanotron", BASE["hardware"], fused=False)
 NUMBERS = ("nodes", "dp", "tp", "pp", "zero", "mbs", "gas", "gbs")
 
 
@@ -45,6 +55,36 @@ def chosen(per_cell, max_cost, max_nodes):
 def point(row):
     return {"model": f"playbook-{row['model'].lower()}", **{key: row[key] for key in ("nodes", "dp", "tp", "pp", "zero")},
             "micro_batch_size": row["mbs"], "grad_accum": row["gas"], "sp": row["tp"] > 1}
+
+
+def seen(row):
+    """Of the profile's effects those that hold for a row, as the share of such rows that had each."""
+    out: dict[str, float] = collections.defaultdict(float)
+    quantities = {**row, "grad_accum": row["gas"], "micro_batch_size": row["mbs"], "parameters": PARAMETERS[row["model"]], "tied": row["model"] == "1B"}
+    for effect in PROFILE["effects"]:
+        if all((low is None or quantities[of] >= low) and (high is None or quantities[of] <= high) for of, (low, high) in effect["when"].items()):
+            out[effect["effect"]] = max(out[effect["effect"]], effect["share"])
+    return out
+
+
+def cluster(row, catalogue):
+    """Constants of phantoms for a row."""
+    if catalogue:
+        return {}
+    time, now = PROFILE["time"], seen(row)
+    hops = now["slow_collectives"] * time["hop_launch_s"] * row["tp"] ** time["hop_power"] / PROFILE["facts"]["collectives"]
+    return {**json.loads(CLUSTER.read_text()), **HOST, "nccl_host_ns": 12000 + int(1e9 * hops),
+            "far_message_ns": int(1e9 * now["slow_messages"] * time["slow_message_s"])}
+
+
+def rehearse(given, rows, said):
+    name = hashlib.sha256(said.encode()).hexdigest()[:8]
+    grid = {"name": f"playbook-{name}", "model": "playbook-1b", "base": BASE, "measure": {"warmup_steps": 1, "steps": 1},
+            "include": [point(row) for row in rows]}
+    file = given.db.with_suffix(".yaml")
+    file.write_text(json.dumps(grid, indent=1))
+    subprocess.run([given.bin / "sweep", "run", file, "--rehearse", "--rehearse-ranks", "1", "--db", given.db], check=False,
+                   env={**os.environ, "SWEEP_PHANTOM_PROFILE": said})
 
 
 def rehearsed(db):
@@ -82,6 +122,8 @@ def compare(rows, results):
     for name, column in columns.items():
         print(f"{name}: median {statistics.median(column):.2f}, {min(column):.2f} to {max(column):.2f}")
     every = [found for cell in cells.values() for found in cell]
+    off = [abs(float(row["tok_s_gpu"]) / rate - 1) for row, rate, *_ in every]
+    print(f"step time: median error {statistics.median(off):.0%}; within 15 %: {sum(o <= 0.15 for o in off)} of {len(off)}")
     ratios = [reserved / 1e9 / float(row["mem_gb"]) for row, _, _, reserved in every if row["mem_gb"]]
     print(f"reserved here / memory as charted: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
 
@@ -93,13 +135,14 @@ def main():
     parser.add_argument("--per-cell", type=int, default=16)
     parser.add_argument("--max-cost", type=int, default=128, help="largest stages x micro-steps of a configuration")
     parser.add_argument("--max-nodes", type=int, default=64)
+    parser.add_argument("--catalogue", action="store_true", help="phantoms as they are without this cluster's own")
     given = parser.parse_args()
     rows = list(chosen(given.per_cell, given.max_cost, given.max_nodes))
-    grid = {"name": "playbook", "model": "playbook-1b", "base": BASE, "measure": {"warmup_steps": 1, "steps": 1},
-            "include": [point(row) for row in rows]}
-    file = given.db.with_suffix(".yaml")
-    file.write_text(json.dumps(grid, indent=1))
-    subprocess.run([given.bin / "sweep", "run", file, "--rehearse", "--rehearse-ranks", "1", "--db", given.db], check=False)
+    groups = collections.defaultdict(list)
+    for row in rows:
+        groups[json.dumps(cluster(row, given.catalogue))].append(row)
+    for said, some in sorted(groups.items()):
+        rehearse(given, some, said)
     compare(rows, rehearsed(given.db))
 
 

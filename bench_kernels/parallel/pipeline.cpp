@@ -21,8 +21,7 @@ Pipeline::Part::Part(const Trial& t, const model::Options& options, const Mesh& 
 Pipeline::Pipeline(const Trial& t, const model::Options& options, const Mesh& mesh, i64 micros,
                    optim::OptimizerOptions adamw)
     : plan_(shape::Pipeline::of(t)), channel_(mesh[Dimension::kPipeline]), place_(mesh.place().pp) {
-  plan_.micros = micros;
-  actions_ = shape::make_schedule(plan_)[static_cast<std::size_t>(place_)];
+  set_micros(micros);
   const auto shares = shape::split_stages(t, plan_.stages());
   for (i64 chunk = 0; chunk < plan_.chunks; ++chunk) {
     const auto& share = shares[static_cast<std::size_t>(plan_.stage(place_, chunk))];
@@ -34,6 +33,12 @@ Pipeline::Pipeline(const Trial& t, const model::Options& options, const Mesh& me
   const i64 rows = t.micro_batch_size * t.seq_len / t.cp / rows_split_;
   message_shape_ = {rows, t.spec.hidden_size};
   message_options_ = at::TensorOptions(options.device).dtype(options.type);
+}
+
+void Pipeline::set_micros(i64 micros) {
+  if (micros == plan_.micros && !actions_.empty()) return;
+  plan_.micros = micros;
+  actions_ = shape::make_schedule(plan_)[static_cast<std::size_t>(place_)];
 }
 
 std::vector<const ModelState*> Pipeline::states() const {

@@ -29,6 +29,9 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
+  // So many run from now on.
+  void set_micros(i64);
+
   enum class Moment { kWaitBegins, kWaitEnds, kBegins, kEnds };
   // Told of each wait for a peer and of each computation, from the calling thread.
   using Watch = std::function<void(Moment, shape::Act)>;

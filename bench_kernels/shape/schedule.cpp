@@ -180,4 +180,10 @@ i64 micros_with_same_peak(const Pipeline& p) {
   return std::min(p.micros, turns * p.ranks);
 }
 
+std::optional<ShortSteps> short_steps(const Pipeline& p) {
+  const i64 most = std::max(micros_with_same_peak(p), 4 * p.ranks);
+  if (p.micros <= 2 * most) return std::nullopt;
+  return ShortSteps{most - 2 * p.ranks, most - p.ranks, most};
+}
+
 }  // namespace sweep::shape

@@ -12,6 +12,7 @@
 // send waits for its receive: NCCL runs the sends and receives of a communicator one after another on its stream
 // (tests/support/schedule_check.h simulates that).
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,5 +76,13 @@ i64 message_number(const Pipeline&, i64 rank, const Action&);
 // The number of micro-batches that show the same peak of memory on every rank as `micros`: warm-up and a few
 // turns of the steady state. It is at most `micros`.
 i64 micros_with_same_peak(const Pipeline&);
+
+// Three numbers of micro-batches, evenly apart, each enough for the steady state; the last one shows the peak. What a step
+// costs is a straight line through them.
+struct ShortSteps {
+  i64 few = 0, more = 0, most = 0;
+};
+// nullopt: the pipeline's own number is not so large that they are less work.
+std::optional<ShortSteps> short_steps(const Pipeline&);
 
 }  // namespace sweep::shape

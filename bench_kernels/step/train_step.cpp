@@ -25,7 +25,6 @@
 #include "bench_kernels/step/part_clock.h"
 
 namespace sweep::step {
-
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
@@ -291,8 +290,9 @@ TrainStep::TrainStep(const Trial& t, at::Device device, const parallel::Mesh& me
 
 TrainStep::~TrainStep() = default;
 
-StepTimes TrainStep::run() {
+StepTimes TrainStep::run(std::optional<i64> micros) {
   Impl& s = *impl_;
+  if (micros) s.pipeline.set_micros(*micros);
   s.clock.restart();
   s.stretches.clear(), s.waits.clear(), s.agreements.clear(), s.waits_for_end.clear();
   s.total.zero_();

@@ -73,7 +73,8 @@ class TrainStep {
   TrainStep(const TrainStep&) = delete;
   TrainStep& operator=(const TrainStep&) = delete;
 
-  StepTimes run();
+  // micros: so many of its micro-batches from now on; losses and gradients are then not the step's.
+  StepTimes run(std::optional<i64> micros = std::nullopt);
   // Forward only, over eval_batches times the first eval_batch_size sequences of each data-parallel rank. REQUIRES:
   // eval_batch_size > 0. scores: false leaves the comparison of the predicted text out (phantom GPUs predict nothing).
   Evaluation evaluate(bool scores = true);

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/input_file.h"
+#include "base/text.h"
+#include "orchestrator/predict/trainer_profile.h"
 
 namespace sweep::cli {
 
@@ -18,10 +20,20 @@ std::string hardware_sentence(const std::string& values) {
   return fmt::format("{}; else the column 'hardware', else {}", values, imports::kDefaultHardware);
 }
 
+namespace {
+
+// By one name, or both of one profile: a recipe has its trainer's name and one of its own.
+bool same_trainer(const std::string& a, const std::string& b) {
+  const auto* of_a = predict::profile_of_trainer(a, "");
+  return same_word(a, b) || (of_a != nullptr && of_a == predict::profile_of_trainer(b, ""));
+}
+
+}  // namespace
+
 Expected<std::string> trainer_for(const std::string& trainer, const std::string& profile,
                                   const imports::Configs& configs) {
   if (!trainer.empty()) return trainer;
-  auto own = imports::trainer_of(configs);
+  auto own = imports::trainer_of(configs, same_trainer);
   return own || profile.empty() ? own : std::string();
 }
 

@@ -319,11 +319,12 @@ Expected<Configs> read_configs(std::string_view text, const ConfigOptions& optio
   return out;
 }
 
-Expected<std::string> trainer_of(const Configs& configs) {
+Expected<std::string> trainer_of(const Configs& configs,
+                                 const std::function<bool(const std::string&, const std::string&)>& same) {
   std::string out;
   for (const ConfigRow& row : configs.rows) {
     if (out.empty()) out = row.trainer;
-    if (row.trainer.empty() || lower_case(row.trainer) == lower_case(out)) continue;
+    if (row.trainer.empty() || same(row.trainer, out)) continue;
     return fail_at(configs.shown_as, row.line,
                    {fmt::format("column 'trainer': the row is of {}, earlier ones are of {}; predict each "
                                 "trainer's rows by themselves, or name one with --trainer",

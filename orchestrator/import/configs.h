@@ -2,6 +2,7 @@
 // Dimensions of the model come from the catalogue or from the row's own columns. Columns that mean nothing
 // here are kept as they are.
 #pragma once
+#include <functional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -32,7 +33,8 @@ struct Configs {
 // Defaults of what is not stated: 1 for degrees, one sequence, 4096 tokens, bf16, sp with tp. Error: a value that cannot be;
 // two columns for one axis or dimension; hardware other than the option's, or than an earlier row's.
 Expected<Configs> read_configs(std::string_view text, const ConfigOptions&);
-// The trainer that the rows name; "": none does. Error: two of them.
-Expected<std::string> trainer_of(const Configs&);
+// The first trainer that the rows name; "": none does. Error: two of them that are not the same.
+Expected<std::string> trainer_of(const Configs&,
+                                 const std::function<bool(const std::string&, const std::string&)>& same);
 
 }  // namespace sweep::imports

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/predict/memory_model.h"
 
 namespace sweep::predict {
@@ -36,7 +37,9 @@ double finite_or(const PartJson& from, double otherwise) {
   return from.is_number() && std::isfinite(from.get<double>()) ? from.get<double>() : otherwise;
 }
 
-Expected<Effect> read_effect(const PartJson& from) {
+Expected<Effect> read_effect(const PartJson& from, std::size_t index) {
+  SWEEP_TRY(
+      check_keys(from, fmt::format("effects[{}]: ", index), {"effect", "share", "hardware", "when", "how"}));
   Effect e;
   const std::string word =
       part_at(from, "effect").is_string() ? part_at(from, "effect").get<std::string>() : "";
@@ -63,6 +66,7 @@ Expected<Effect> read_effect(const PartJson& from) {
 
 Expected<void> read_residual(const PartJson& from, TimeResidual& out) {
   if (from.is_null()) return {};
+  SWEEP_TRY(check_keys(from, "residual: ", {"hardware", "spread", "noise", "axes", "places"}));
   const auto wrong = [] { return fail("residual: no hardware, spread, noise, axes and places of them"); };
   std::vector<std::string> axes;
   if (!from.is_object() || !read_words(part_at(from, "axes"), axes) || axes.size() != residual_axes().size())
@@ -115,6 +119,19 @@ PartJson effect_json(const Effect& e) {
 
 }  // namespace
 
+Expected<void> check_keys(const PartJson& object, const std::string& place,
+                          const std::vector<std::string>& known) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    const auto close = shape::nearest(key, known);
+    return fail(
+        ErrorKind::kUnknownName, key,
+        fmt::format("{}'{}' is no key of a profile{}; it is one of {}", place, key,
+                    close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(known, ", ")));
+  }
+  return {};
+}
+
 void write_parts(const TrainerProfile& p, nlohmann::ordered_json& out) {
   out["trainers"] = p.trainers, out["rules"] = p.rules;
   if (!p.effects.empty()) {
@@ -131,9 +148,10 @@ Expected<void> read_parts(const nlohmann::ordered_json& whole, TrainerProfile& p
     if (std::ranges::find(rule_words(), rule) == rule_words().end())
       return fail(fmt::format("rules: '{}' is none of {}", rule, fmt::join(rule_words(), ", ")));
   const PartJson& effects = part_at(whole, "effects");
+  if (!effects.is_null() && !effects.is_array()) return fail("effects: it is no list");
   if (effects.size() > kMostParts) return fail("effects: there are too many");
-  for (const PartJson& from : effects) {
-    auto effect = read_effect(from);
+  for (std::size_t i = 0; i < effects.size(); ++i) {
+    auto effect = read_effect(effects[i], i);
     if (!effect) return tl::unexpected<Error>(effect.error());
     p.effects.push_back(std::move(*effect));
   }

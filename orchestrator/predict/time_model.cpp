@@ -215,7 +215,9 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   out.layer_host = again * (t.layer_launch_s + experts.host) + hops;
   const double both = tensor_latency(links);
   const double logits = l.tokens * l.vocab / l.tp;
-  const double head = (l.frozen ? 4 : 6) * logits * l.hidden / half_flops + 24 * logits / memory;
+  const double head_share = reader == kNanotron ? 1 : t.head_share;
+  const double head =
+      head_share * ((l.frozen ? 4 : 6) * logits * l.hidden / half_flops + 24 * logits / memory);
   out.of.clear();
   for (const StageWork& s : l.stages)
     out.of.push_back(

@@ -11,7 +11,6 @@
 #include <set>
 
 #include "base/text.h"
-#include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/predict/profile_parts.h"
 #include "orchestrator/predict/time_model.h"
 
@@ -95,19 +94,6 @@ std::vector<std::string> names_in(std::string_view section) {
   return out;
 }
 
-Expected<void> check_keys(const Json& object, const std::string& place,
-                          const std::vector<std::string>& known) {
-  for (const auto& [key, value] : object.items()) {
-    if (std::ranges::find(known, key) != known.end()) continue;
-    const auto close = shape::nearest(key, known);
-    return fail(
-        ErrorKind::kUnknownName, key,
-        fmt::format("{}'{}' is no key of a profile{}; it is one of {}", place, key,
-                    close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(known, ", ")));
-  }
-  return {};
-}
-
 // A misspelt key would leave the number of the base in its place.
 Expected<void> check_all_keys(const Json& whole) {
   SWEEP_TRY(check_keys(whole, "",
@@ -155,7 +141,11 @@ Expected<void> read_links(const Json& whole, LinkTable& links) {
 }
 
 Expected<void> read_origins(const Json& whole, std::vector<Origin>& origins) {
-  for (const Json& from : at(whole, "origins")) {
+  const Json& all = at(whole, "origins");
+  if (!all.is_null() && !all.is_array()) return fail("origins: it is no list");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Json& from = all[i];
+    SWEEP_TRY(check_keys(from, fmt::format("origins[{}]: ", i), {"of", "how", "rows", "machine", "date"}));
     Origin o{
         {}, text_at(from, "how"), text_at(from, "rows"), text_at(from, "machine"), text_at(from, "date")};
     for (const Json& of : at(from, "of"))

@@ -189,6 +189,22 @@ class RehearseTest(sweep_folder.SweepFolder):
         self.assertEqual(len(first), 8)
         self.assertEqual(first, database.rows(self.rehearse(grid, "b.db"), PEAKS))
 
+    def test_a_step_of_many_micro_steps_is_told_from_short_ones(self):
+        """Of 40 micro-steps three short steps run: launches and collectives are those of the whole step, by what 8 and 6 of them take."""
+        file, db = self.folder / "many.yaml", self.folder / "many.db"
+        base = GRID.format(grid="{grad_accum: [6, 8, 40], zero: [0, 3]}", hardware="h100-sxm-80gb", precision=", precision: bf16")
+        file.write_text(base.replace(", global_batch_size: 16", ", dp: 8"))
+        done = self.sweep("run", file, "--rehearse", "--rehearse-ranks", "1", "--db", db)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        told = {}
+        columns = "r.zero, r.grad_accum, json_extract(k.effective, '$.report'), r.step_ms"
+        for zero, micros, report, *counted, collectives, _ in database.rows(db, PEAKS.replace(PEAKS[7:PEAKS.index(",\n")], columns)):
+            self.assertEqual((report or "").startswith("on the line"), micros == 40, report)
+            told[zero, micros] = [*counted, *(number for _, of in sorted(json.loads(collectives).items()) for number in of.values())]
+        for zero in (0, 3):
+            for few, some, many, off in zip(*(told[zero, micros] for micros in (6, 8, 40)), (0.005 * told[zero, 40][0], *[0] * 99)):
+                self.assertAlmostEqual(many, some + 16 * (some - few), delta=off)
+
     def test_gpus_that_are_hidden_hide_no_phantoms(self):
         db = self.folder / "hidden.db"
         done = self.sweep("run", self.grid({"zero": [1]}), "--rehearse", "--db", db, CUDA_VISIBLE_DEVICES="")

@@ -223,6 +223,13 @@ class PhantomTest(unittest.TestCase):
         self.assertAlmostEqual(got["1"]["both"], got["1"]["next"], delta=0.001)  # the two ways of a link
         self.assertAlmostEqual(got["2"]["both"], size / far * 1e3, delta=0.05)  # rank 15 is on the other node
 
+    def test_messages_between_nodes_may_be_slow(self):
+        (plain,), err = self.run_case("groups", program=CALLS, fresh=True)
+        (slow,), _ = self.run_case("groups", program=CALLS, fresh=True, SWEEP_PHANTOM_PROFILE='{"far_message_ns": 7000000}')
+        self.assertAlmostEqual(slow["2"]["both"], plain["2"]["both"] + 7, delta=0.001, msg=err)
+        for nodes, kind in (("1", "both"), ("2", "next"), ("2", "gather")):
+            self.assertAlmostEqual(slow[nodes][kind], plain[nodes][kind], delta=0.001)
+
     def test_a_part_of_started_ranks_is_started(self):
         answers, err = self.run_case("split_under_roles", ranks=2)
         self.assertEqual([got["sum"] for got in answers], [3.0, 3.0], err)

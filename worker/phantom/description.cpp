@@ -114,6 +114,7 @@ void read_profile(const Json& json, Profile& p) {
   m.read("intra_latency_ns", p.intra_latency);
   m.read("inter_latency_ns", p.inter_latency);
   m.read("hop_latency_ns", p.hop_latency);
+  m.read("far_message_ns", p.far_message);
   m.read("all_reduce_share", p.all_reduce_share);
   m.read("other_share", p.other_share);
   m.finish();

@@ -43,7 +43,7 @@ Load message_load(const Communicator& comm, Kind kind, int peer, double bytes) {
   const auto& d = description();
   const bool far = !comm.is_near(peer);
   Load out;
-  out.latency = latency_of(far, 1);
+  out.latency = latency_of(far, 1) + (far ? static_cast<double>(description().profile.far_message) : 0);
   if (peer == comm.rank) return out;
   auto& link = far ? out.network : out.node;
   const double rate =

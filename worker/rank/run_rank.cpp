@@ -32,6 +32,7 @@
 #include "worker/rank/library_status.h"
 #include "worker/rank/measure.h"
 #include "worker/rank/screen.h"
+#include "worker/rank/short_steps.h"
 #include "worker/rank/uncaught.h"
 
 namespace sweep::rank {
@@ -63,24 +64,6 @@ int mirrored_on_nodes(const Attempt& attempt, const std::vector<i64>& members) {
   return static_cast<int>(nodes.size());
 }
 
-// The cost of a step: the phantom GPUs' counters after it less those before it.
-PhantomCounts difference(const PhantomCounts& before, const PhantomCounts& after) {
-  PhantomCounts out;
-  for_each_member(Of<PhantomCounts>(), [&](const auto&, auto member) {
-    if constexpr (std::is_same_v<decltype(member), std::optional<i64> PhantomCounts::*>)
-      if (after.*member) out.*member = *(after.*member) - (before.*member).value_or(0);
-  });
-  out.collectives.emplace();
-  const CollectiveCounts none;
-  for (const auto& [name, now] : after.collectives.value_or(none)) {
-    const CollectiveCounts& earlier = before.collectives ? *before.collectives : none;
-    const auto old = earlier.find(name);
-    const CollectiveCount was = old == earlier.end() ? CollectiveCount() : old->second;
-    (*out.collectives)[name] = {now.count - was.count, now.bytes - was.bytes};
-  }
-  return out;
-}
-
 // One attempt on this rank, from its launch message to its record. The mesh outlives run(), so that a failure can be told
 // to the peers.
 class RankRun {
@@ -104,6 +87,8 @@ class RankRun {
   void train(const Attempt&);
   void look_at_node(const Trial&);
   void leave_together();
+  c10::intrusive_ptr<c10d::Store> meet_over_store(const std::string& name, bool says = false);  // all ranks
+  bool any_rank(bool says);  // whether one of them says so
   std::string part_that_failed() const;
   Proof proof_of(const Attempt&, step::TrainStep&);
   void describe(EffectiveSettings&) const;
@@ -135,8 +120,9 @@ void RankRun::join(const Attempt& attempt) {
   comm::GroupOptions& options = meeting_;
   options.directory = launch_.rendezvous_dir;
   options.address = launch_.address;
-  options.timeout =
-      std::chrono::milliseconds(std::llround(attempt.deadlines.total_s * 1000));  // the agent judges earlier
+  // The agent judges earlier, in a rehearsal by a clock that may run at a tenth of this one (ProcessorClock).
+  const double limit_ms = attempt.deadlines.total_s * (attempt.is_rehearsal() ? 1e4 : 1e3);
+  options.timeout = std::chrono::milliseconds(std::llround(limit_ms));
   if (!launch_.store.empty())
     options.rendezvous = c10::make_intrusive<AgentStore>(launch_.store, options.timeout);
   keep_nccl_words(trial);
@@ -206,26 +192,30 @@ void RankRun::train(const Attempt& attempt) {
     return from_text<PhantomCounts>(device_->is_cuda() ? comm::cuda_plugin()->phantom() : "");
   };
   const auto at_build = counted();
-  std::optional<PhantomCounts> last_step;
   if (at_build) used.phantom.emplace().build = *at_build;
   AroundStep nothing;
   AroundStep& around = shape::surrounds(attempt.trial) ? used.around.emplace() : nothing;
   const auto meet = [this] { (*mesh_)[shape::Dimension::kWorld].barrier(); };
   load_weights(attempt, launch_.rank == 0, step, meet, progress_, around);
   record_.outcome = Outcome::kOk;
-  const auto run_step = [&] {
+  const auto run_micros = [&](i64 micros) {
     mesh_->reset_traffic();
     const auto before = counted();
-    auto times = step.run();
-    const auto after = before ? counted() : before;
-    if (after) last_step = difference(*before, *after);
-    return times;
+    SeenStep seen{step.run(micros), {}, mesh_->sent()};
+    if (const auto after = before ? counted() : before) seen.counts = difference(*before, *after);
+    return seen;
+  };
+  SeenStep last;
+  auto shorter = short_steps_of(attempt, run_micros, [this](bool bent) { return any_rank(bent); });
+  const auto run_step = [&] {
+    return (last = shorter ? shorter->step() : run_micros(attempt.trial.grad_accum)).times;
   };
   StopTogether stop(attempt, launch_.rank, meeting_);
   measure(attempt.measure, run_step, stop, *device_, progress_, record_);
-  record_.sent = mesh_->sent();
-  if (const auto whole = counted(); last_step && whole && used.phantom)
-    used.phantom = PhantomUse{*whole, used.phantom->build, last_step};
+  record_.sent = last.sent;
+  if (shorter) used.report = shorter->said();
+  if (const auto whole = counted(); last.counts && whole && used.phantom)
+    used.phantom = PhantomUse{*whole, used.phantom->build, last.counts};
   evaluate(attempt, step, *device_, meet, progress_, around);
   write_checkpoint(attempt, step, progress_, around);
   if (!proof) return;
@@ -275,13 +265,23 @@ void RankRun::leave_together() {
   comm::Channel& world = (*mesh_)[shape::Dimension::kWorld];
   if (world.alone()) return;
   if (world.backend()->getBackendName() != "nccl") return world.barrier();
-  meeting_.name = "leave";
+  meet_over_store("leave");
+}
+
+c10::intrusive_ptr<c10d::Store> RankRun::meet_over_store(const std::string& name, bool says) {
+  meeting_.name = name;
   meeting_.world = static_cast<int>(processes_);
   const auto store = comm::group_store(meeting_, "end");
   progress_.page()->awaited.put(CollectiveName::of(Collective::kBarrier, 1, "world"));
+  if (says) store->add("said", 1);
   if (store->add("ready", 1) == processes_) store->set("all", std::vector<std::uint8_t>{1});
   store->wait({"all"}, meeting_.timeout);
   progress_.page()->awaited.put({});
+  return store;
+}
+
+bool RankRun::any_rank(bool says) {
+  return processes_ <= 1 ? says : meet_over_store("any", says)->add("said", 0) > 0;
 }
 
 std::string RankRun::part_that_failed() const {

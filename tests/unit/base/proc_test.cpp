@@ -19,6 +19,13 @@ TEST(Proc, StatOfANameWithSpacesAndBrackets) {
   EXPECT_EQ(stat->start_ticks, 123456);
 }
 
+TEST(Proc, TheWaitForAProcessorIsTheSecondNumber) {
+  EXPECT_EQ(read_processor_wait("17 4200 3\n"), 4200);
+  EXPECT_FALSE(read_processor_wait("17 4200"));
+  EXPECT_FALSE(read_processor_wait("17 x 3"));
+  EXPECT_FALSE(read_processor_wait(""));
+}
+
 TEST(Proc, StatThatIsCutShortOrNoneIsAbsent) {
   const std::string whole = std::string("42 (a) S 7") + kAfterParent + "123456";
   ASSERT_TRUE(read_stat(whole));

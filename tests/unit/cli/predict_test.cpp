@@ -212,6 +212,17 @@ TEST_F(Predicted, AFileHasOneTrainer) {
   EXPECT_NE(sweep({"replay", one}).out, sweep({"replay", one, "--profile", "sweep"}).out);
 }
 
+TEST_F(Predicted, ATrainerMayHaveTwoNames) {
+  const std::string two = file("n.csv",
+                               "model,dp,zero,mbs,trainer\nllama3-8b,8,1,1,megatron\n"
+                               "llama3-8b,8,1,2,Megatron-LM\nllama3-8b,8,1,2,\n");
+  EXPECT_EQ(rows_of({"--configs", two}).size(), 3u);
+  const std::string others = file("m.csv",
+                                  "model,dp,zero,mbs,trainer\nllama3-8b,8,1,1,megatron\n"
+                                  "llama3-8b,8,1,2,none of them\n");
+  EXPECT_EQ(sweep({"predict", "--configs", others}).code, kBadInput);
+}
+
 TEST_F(Predicted, ReplayLeavesOutRowsWithoutAnAnswer) {
   const std::string path = file("p.csv",
                                 "model,dp,mbs,gas,status,tok_s_gpu\n1B,8,1,4,pending,\n1B,8,2,2,ok,100\n"

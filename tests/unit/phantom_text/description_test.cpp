@@ -29,8 +29,9 @@ TEST(Description, MembersReplaceTheDefaultsOneByOne) {
   const Description d = described(
       R"({"name": "Tesla T4", "gpus": 4, "memory_bytes": 16000000000, "multiprocessors": 40, "compute_capability": "7.5",
           "peak_flops": {"fp32": 8.1e12}, "context_bytes": 0})",
-      R"({"launch_host_ns": 0, "kernel_floor_ns": 7, "all_reduce_share": [1, 0.5]})");
+      R"({"launch_host_ns": 0, "kernel_floor_ns": 7, "far_message_ns": 9, "all_reduce_share": [1, 0.5]})");
   EXPECT_EQ(d.device.name, "Tesla T4");
+  EXPECT_EQ(d.profile.far_message, 9);
   EXPECT_EQ(d.gpus, 4);
   EXPECT_EQ(d.device.memory_bytes, 16'000'000'000u);
   EXPECT_EQ(d.device.major * 10 + d.device.minor, 75);

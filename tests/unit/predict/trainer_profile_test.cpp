@@ -75,6 +75,25 @@ TEST(Profile, RefusesKeysAndValuesThatMeanNothing) {
   EXPECT_THAT(own_problem(R"("links": {"node": [1], "nodes": [1, 2], )" + lists + "}"), HasSubstr("'node'"));
 }
 
+TEST(Profile, RefusesUnknownKeysOfItsLists) {
+  const auto unknown = [](const std::string& from, const std::string& to) {
+    std::string text = to_json(built_in(from.find("spread") != std::string::npos ? "megatron" : "nanotron"));
+    text.replace(text.find(from), from.size(), to);
+    const auto read = profile_from_json(text);
+    return read ? std::pair(ErrorKind::kFailed, std::string())
+                : std::pair(read.error().kind, read.error().message);
+  };
+  const auto effect = unknown("\"effects\": [\n    {", "\"effects\": [\n    {\"hardwares\": \"x\",");
+  EXPECT_EQ(effect.first, ErrorKind::kUnknownName);
+  EXPECT_THAT(effect.second, HasSubstr("effects[0]: 'hardwares'"));
+  const auto residual = unknown("\"spread\"", "\"spreads\": 1, \"spread\"");
+  EXPECT_EQ(residual.first, ErrorKind::kUnknownName);
+  EXPECT_THAT(residual.second, HasSubstr("residual: 'spreads'"));
+  const auto origin = unknown("\"machine\"", "\"machines\"");
+  EXPECT_EQ(origin.first, ErrorKind::kUnknownName);
+  EXPECT_THAT(origin.second, HasSubstr("]: 'machines'"));
+}
+
 TEST(Profile, SaysOnlyWhatDiffersFromTheOneThatItExtends) {
   const auto own = profile_from_json(
       R"({"name": "mine", "extends": "torchtitan", "facts": {"logit_bytes": 6},

@@ -78,6 +78,27 @@ TEST(Schedule, AfewMicroBatchesShowThePeakOfMany) {
   }
 }
 
+TEST(Schedule, ShortStepsShowThePeakAndStandForManyMicroBatches) {
+  for (const Pipeline& p : pipelines(8)) {
+    if (p.micros != p.ranks) continue;
+    Pipeline many = p;
+    many.micros = 24 * p.ranks;
+    const auto steps = short_steps(many);
+    ASSERT_EQ(steps.has_value(), p.kind != Schedule::kGpipe) << described(p) << ": GPipe keeps all of them";
+    if (!steps) continue;
+    EXPECT_GE(steps->most, micros_with_same_peak(many)) << described(p);
+    EXPECT_EQ(steps->most - steps->more, p.ranks);
+    EXPECT_EQ(steps->more - steps->few, p.ranks);
+    for (const i64 micros : {steps->few, steps->more, steps->most}) {
+      Pipeline some = p;
+      some.micros = micros;
+      EXPECT_TRUE(check_schedule(some, make_schedule(some))) << described(p) << ": " << micros;
+    }
+    many.micros = 2 * steps->most;
+    EXPECT_FALSE(short_steps(many)) << described(p) << ": no less work";
+  }
+}
+
 TEST(Schedule, OneRankRunsForwardAndBackwardInTurn) {
   const auto lists = make_schedule({Schedule::k1f1b, 1, 2, 1});
   const ActionList expected{

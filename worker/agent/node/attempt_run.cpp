@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "base/proc.h"
 #include "base/time.h"
 #include "runtime/attempt_token.h"
 #include "schema/codec.h"
@@ -66,6 +67,7 @@ AttemptRun::AttemptRun(AttemptContext& context, NodePart part, std::function<voi
       part_(std::move(part)),
       finished_(std::move(finished)),
       watchdog_(part_.attempt.deadlines, ranks_of(part_)),
+      processor_clock_([](pid_t pid) { return proc::processor_waits(std::to_string(pid)); }),
       peers_started_(part_.whole),
       timer_(context.io),
       report_(context.host, part_) {}
@@ -203,7 +205,9 @@ void AttemptRun::watch() {
     rank.log->look();
   }
   resources_.span->sample(pids, measuring);
-  const auto found = watchdog_.look(seen, steady_s());
+  // A rehearsal's ranks compute on this machine's processors, which others use too.
+  const double now_s = attempt().is_rehearsal() ? processor_clock_.at(steady_s(), pids) : steady_s();
+  const auto found = watchdog_.look(seen, now_s);
   // A node that starts late has a deadline of its own for that.
   if (!peers_started_) watchdog_.reset_idle();
   if (!found || stage_ != Stage::kRunning) return;

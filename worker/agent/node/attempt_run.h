@@ -23,6 +23,7 @@
 #include "schema/node_part.h"
 #include "schema/records.h"
 #include "worker/agent/evidence/node_watch.h"
+#include "worker/agent/evidence/processor_clock.h"
 #include "worker/agent/evidence/watchdog.h"
 #include "worker/agent/net/interface.h"
 #include "worker/agent/node/attempt_report.h"
@@ -125,6 +126,7 @@ class AttemptRun {
   std::function<void(AttemptRun&)> finished_;
   AttemptResources resources_;
   Watchdog watchdog_;
+  ProcessorClock processor_clock_;
   // The ranks of the other nodes have started, or there are no other nodes.
   bool peers_started_;
   boost::asio::steady_timer timer_;
