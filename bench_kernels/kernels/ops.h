@@ -51,7 +51,7 @@ void linear(const at::Tensor& in, const Weight&, const at::Tensor& residual, con
 void linear_backward_input(const at::Tensor& dout, const Weight&, const at::Tensor& din);
 void linear_backward_weight(const at::Tensor& dout, const at::Tensor& in, bool transposed, const GradOut& dw,
                             bool fp8 = false);
-// out = scale * a @ b (+ out when add); out may be columns of wider rows.
+// out = scale * a @ b (+ out when add); out may be columns of wider rows, and of 16-bit factors in fp32.
 void scaled_product(const at::Tensor& a, const at::Tensor& b, double scale, const at::Tensor& out, bool add);
 void bias_backward(const at::Tensor& dout, const GradOut& db);
 // to += what (rows, or one row for all); undefined: nothing.
