@@ -164,6 +164,7 @@ Expected<std::string> check(const fs::path& checkpoint_dir, const fs::path& toke
   if (!names) return tl::unexpected(names.error());
   const Given given{
       [&](const auto& part, const at::Tensor& share) { checkpoint->copy(part, share); },
+      [&](const auto& part, const kernels::Nf4& whole) { return checkpoint->copy_codes(part, whole); },
       [&](i64 sequence, i64 position) {
         return sequences->rows[static_cast<std::size_t>(sequence)][static_cast<std::size_t>(position)];
       }};

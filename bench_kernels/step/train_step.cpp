@@ -83,7 +83,7 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   options.grouped = options.type == at::kBFloat16 && shape::runs_grouped(t.hardware);
   options.hot_percent = t.hot_percent;
   options.capacity_percent = t.capacity_percent;
-  options.source = given.weights;
+  options.source = given.weights, options.codes = given.codes;
   options.filled = std::move(filled);
   return options;
 }

@@ -57,6 +57,7 @@ std::optional<std::string> unsupported(const Trial&, c10::DeviceType);
 // (empty: the folder of temporary files), and whether it is.
 struct Given {
   model::Parameters::Source weights{};
+  model::Parameters::CodeSource codes{};
   TokenSource tokens{};
   std::filesystem::path data_folder{};
   bool reads_data = true;
