@@ -112,7 +112,7 @@ void norm(const at::Tensor& x, const Norm& p, const at::Tensor& y, const NormSta
                                      rows,
                                      n,
                                      p.eps,
-                                     p.plus};
+                                     static_cast<float>(p.plus)};
   const bool packed = aligned({x, p.w, p.b, y, start.bias, start.out}, {n});
   const std::int64_t passes = start.out.defined() ? 3 : 2;
   run(x, {p.rms() ? "rms_norm" : "layer_norm",
@@ -164,7 +164,7 @@ void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, con
                                  at_of(partial),
                                  rows,
                                  n,
-                                 p.plus,
+                                 static_cast<float>(p.plus),
                                  fits ? 1 : 0};
   const bool packed = aligned({dy, x, p.w, residual, dx}, {n});
   const std::int64_t passes = residual.defined() ? 4 : 3;

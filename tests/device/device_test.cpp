@@ -139,7 +139,7 @@ void norms(const Case& c, bool layer, bool in_shared) {
   const Array<T> bias(c.n, c.shift, 7), start(all, c.shift, 8), dw(c.n, c.shift, 9), db(c.n, c.shift, 10);
   const Array<A> mean(c.rows, 0, 11), rstd(c.rows, 0, 12), partial(c.blocks * width, 0, 13);
   const std::size_t room = sizeof(A) * kWarp;
-  const double added = !layer && in_shared ? 1 : 0;  // to the weights
+  const float added = !layer && in_shared ? 1 : 0;  // to the weights
   const Reference want(c, layer, kEps, added, x, w, b, dy,
                        in_shared ? residual.wide() : std::vector<double>());
   const NormArgs forward{x.at(),

@@ -20,7 +20,8 @@ struct NormArgs {
   const void* bias;
   void* start;
   Index rows, n;
-  double eps, plus;
+  double eps;
+  float plus;
 };
 
 // dx = residual (may be null) + gradient of the norm. Each block adds up the weights' gradients of its rows
@@ -29,7 +30,7 @@ struct NormBackwardArgs {
   const void *dy, *x, *w, *mean, *rstd, *residual;
   void *dx, *partial;
   Index rows, n;
-  double plus;
+  float plus;
   int in_shared;
 };
 
