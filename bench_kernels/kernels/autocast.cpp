@@ -15,7 +15,7 @@ at::Tensor in_fp32(const at::Tensor& t) {
 }
 
 Norm in_fp32(const Norm& norm) {
-  return {in_fp32(norm.w), in_fp32(norm.b), norm.eps};
+  return {in_fp32(norm.w), in_fp32(norm.b), norm.eps, norm.plus};
 }
 
 // 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): both factors of the last product are kept.

@@ -111,7 +111,8 @@ void norm(const at::Tensor& x, const Norm& p, const at::Tensor& y, const NormSta
                                      at_of(start.out),
                                      rows,
                                      n,
-                                     p.eps};
+                                     p.eps,
+                                     static_cast<float>(p.plus)};
   const bool packed = aligned({x, p.w, p.b, y, start.bias, start.out}, {n});
   const std::int64_t passes = start.out.defined() ? 3 : 2;
   run(x, {p.rms() ? "rms_norm" : "layer_norm",
@@ -153,9 +154,18 @@ void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, con
   }
   const std::size_t shared = room_of(partial, d::kWarp + width);
   const bool fits = shared <= static_cast<std::size_t>(d::kSharedBytes);
-  const d::NormBackwardArgs args{
-      at_of(dy),      at_of(x), at_of(p.w), at_of(stats.mean), at_of(stats.rstd), at_of(residual), at_of(dx),
-      at_of(partial), rows,     n,          fits ? 1 : 0};
+  const d::NormBackwardArgs args{at_of(dy),
+                                 at_of(x),
+                                 at_of(p.w),
+                                 at_of(stats.mean),
+                                 at_of(stats.rstd),
+                                 at_of(residual),
+                                 at_of(dx),
+                                 at_of(partial),
+                                 rows,
+                                 n,
+                                 static_cast<float>(p.plus),
+                                 fits ? 1 : 0};
   const bool packed = aligned({dy, x, p.w, residual, dx}, {n});
   const std::int64_t passes = residual.defined() ? 4 : 3;
   const std::int64_t sums = partial.numel() * static_cast<std::int64_t>(partial.element_size());

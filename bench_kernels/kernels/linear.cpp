@@ -196,7 +196,7 @@ void scaled_product(const at::Tensor& a, const at::Tensor& b, double scale, cons
   at::Tensor result = out;
   std::optional<memory::ScratchScope> scratch;
   if (out.is_cpu()) scratch.emplace();
-  if (needs_cast(out)) {
+  if (needs_cast(a)) {
     at::Tensor value = at::matmul(a.to(at::kFloat), b.to(at::kFloat));
     if (scale != 1) value.mul_(scale);
     if (add)

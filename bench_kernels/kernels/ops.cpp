@@ -23,7 +23,7 @@ NormStats norm(const at::Tensor& x, const Norm& p, const at::Tensor& y, const St
     const auto& k = row_kernels<T>();
     over_rows(rows, n, [&](std::int64_t begin, std::int64_t end) {
       if (p.rms()) {
-        k.rms_norm(data<T>(x), data<T>(p.w), data<T>(y), data<A>(stats.rstd), begin, end, n, p.eps);
+        k.rms_norm(data<T>(x), data<T>(p.w), data<T>(y), data<A>(stats.rstd), begin, end, n, p.eps, p.plus);
       } else {
         k.layer_norm(data<T>(x), data<T>(p.w), data<T>(p.b), data<T>(y), data<A>(stats.mean),
                      data<A>(stats.rstd), begin, end, n, p.eps);
@@ -47,7 +47,7 @@ void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, con
         over_rows_summing<A>(rows, p.rms() ? n : 2 * n, [&](std::int64_t begin, std::int64_t end, A* out) {
           if (p.rms()) {
             k.rms_norm_backward(data<T>(dy), data<T>(x), data<T>(p.w), data<A>(stats.rstd), data<T>(residual),
-                                data<T>(dx), out, begin, end, n);
+                                data<T>(dx), out, begin, end, n, p.plus);
           } else {
             k.layer_norm_backward(data<T>(dy), data<T>(x), data<T>(p.w), data<A>(stats.mean),
                                   data<A>(stats.rstd), data<T>(residual), data<T>(dx), out, out + n, begin,

@@ -51,7 +51,7 @@ void linear(const at::Tensor& in, const Weight&, const at::Tensor& residual, con
 void linear_backward_input(const at::Tensor& dout, const Weight&, const at::Tensor& din);
 void linear_backward_weight(const at::Tensor& dout, const at::Tensor& in, bool transposed, const GradOut& dw,
                             bool fp8 = false);
-// out = scale * a @ b (+ out when add); out may be columns of wider rows.
+// out = scale * a @ b (+ out when add); out may be columns of wider rows, and of 16-bit factors in fp32.
 void scaled_product(const at::Tensor& a, const at::Tensor& b, double scale, const at::Tensor& out, bool add);
 void bias_backward(const at::Tensor& dout, const GradOut& db);
 // to += what (rows, or one row for all); undefined: nothing.
@@ -62,6 +62,7 @@ void add(const at::Tensor& to, const at::Tensor& what);
 struct Norm {
   at::Tensor w, b;
   double eps = 1e-5;
+  double plus = 0;  // of an RMSNorm: rows are multiplied by w + plus, which is not rounded to the stored type
   bool rms() const { return !b.defined(); }
 };
 struct NormStats {

@@ -32,11 +32,21 @@ at::Tensor gelu_slope(const at::Tensor& x, const at::Tensor& t) {
 
 }  // namespace
 
+namespace {
+
+// The weights of an RMSNorm, plus what is added to them.
+at::Tensor factors(const Norm& p) {
+  if (p.plus == 0) return p.w;
+  return p.w.to(accumulate_type(p.w.scalar_type()), /*non_blocking=*/false, /*copy=*/true).add_(p.plus);
+}
+
+}  // namespace
+
 NormStats norm(const at::Tensor& x, const Norm& p, const at::Tensor& y, const NormStats& stats) {
   const at::Tensor wx = wide(x);
   if (p.rms()) {
     assign(stats.rstd, wx.square().mean(-1).add_(p.eps).rsqrt_());
-    assign(y, wx.mul(stats.rstd.unsqueeze(1)).mul_(p.w));
+    assign(y, wx.mul(stats.rstd.unsqueeze(1)).mul_(factors(p)));
     return stats;
   }
   assign(stats.mean, wx.mean(-1));
@@ -52,7 +62,7 @@ void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, con
   const at::Tensor hat = p.rms() ? wide(x).mul(r) : wide(x).sub(stats.mean.unsqueeze(1)).mul_(r);
   put(dw, g.mul(hat).sum(0));
   if (!p.rms()) put(db, g.sum(0));
-  const at::Tensor gw = g.mul(p.w);
+  const at::Tensor gw = g.mul(factors(p));
   at::Tensor value = gw.sub(hat.mul(gw.mul(hat).mean(-1, true)));
   if (!p.rms()) value.sub_(gw.mean(-1, true));
   value.mul_(r);

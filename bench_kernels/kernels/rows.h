@@ -43,12 +43,13 @@ struct RowKernels {
   using A = typename Accumulate<T>::Type;
   using Index = std::int64_t;
 
-  // y = x * rstd * w, rstd = 1 / sqrt(mean(x^2) + eps).
-  void (*rms_norm)(const T* x, const T* w, T* y, A* rstd, Index begin, Index end, Index n, double eps);
+  // y = x * rstd * (w + plus), rstd = 1 / sqrt(mean(x^2) + eps).
+  void (*rms_norm)(const T* x, const T* w, T* y, A* rstd, Index begin, Index end, Index n, double eps,
+                   double plus);
   // dx = residual + d/dx of the above (residual may be null); dw[n] grows by this range's share. dx may be
   // dy.
   void (*rms_norm_backward)(const T* dy, const T* x, const T* w, const A* rstd, const T* residual, T* dx,
-                            A* dw, Index begin, Index end, Index n);
+                            A* dw, Index begin, Index end, Index n, double plus);
   // y = (x - mean) * rstd * w + b.
   void (*layer_norm)(const T* x, const T* w, const T* b, T* y, A* mean, A* rstd, Index begin, Index end,
                      Index n, double eps);

@@ -99,7 +99,8 @@ template <class T>
 struct Rows {
   using A = typename Accumulate<T>::Type;
 
-  static void rms_norm(const T* x, const T* w, T* y, A* rstd, Index begin, Index end, Index n, double eps) {
+  static void rms_norm(const T* x, const T* w, T* y, A* rstd, Index begin, Index end, Index n, double eps,
+                       double plus) {
     for (Index row = begin; row < end; ++row) {
       const T* xr = x + row * n;
       T* yr = y + row * n;
@@ -107,25 +108,25 @@ struct Rows {
       for (Index i = 0; i < n; ++i) sum += load(xr + i) * load(xr + i);
       const A r = A(1) / root(sum / A(n) + A(eps));
       rstd[row] = r;
-      for (Index i = 0; i < n; ++i) store(yr + i, load(xr + i) * r * load(w + i));
+      for (Index i = 0; i < n; ++i) store(yr + i, load(xr + i) * r * (load(w + i) + A(plus)));
     }
   }
 
   static void rms_norm_backward(const T* dy, const T* x, const T* w, const A* rstd, const T* residual, T* dx,
-                                A* dw, Index begin, Index end, Index n) {
+                                A* dw, Index begin, Index end, Index n, double plus) {
     for (Index row = begin; row < end; ++row) {
       const T *g = dy + row * n, *xr = x + row * n;
       T* out = dx + row * n;
       const A r = rstd[row];
       A dot = 0;
-      for (Index i = 0; i < n; ++i) dot += load(g + i) * load(w + i) * load(xr + i);
+      for (Index i = 0; i < n; ++i) dot += load(g + i) * (load(w + i) + A(plus)) * load(xr + i);
       const A c = dot * r * r * r / A(n);
       const T* res = residual ? residual + row * n : nullptr;
       SWEEP_INDEPENDENT
       for (Index i = 0; i < n; ++i) {
         const A gi = load(g + i), xi = load(xr + i);
         dw[i] += gi * xi * r;
-        store(out + i, (res ? load(res + i) : A(0)) + r * gi * load(w + i) - c * xi);
+        store(out + i, (res ? load(res + i) : A(0)) + r * gi * (load(w + i) + A(plus)) - c * xi);
       }
     }
   }

@@ -151,9 +151,8 @@ NormLayer add_latent_norm(const StageContext& shared, const std::string& name, s
 
 kernels::Norm norm_of(const StageContext& shared, const NormLayer& norm) {
   const Parameters& p = *shared.parameters;
-  const bool adds_one = shape::family_of(shared.spec).norm_adds_one;  // the gradient is that of the weight
-  return {adds_one ? p[norm.w].add(1) : p[norm.w], norm.b == Parameters::kNone ? at::Tensor() : p[norm.b],
-          norm.eps.value_or(shared.spec.norm_eps)};
+  return {p[norm.w], norm.b == Parameters::kNone ? at::Tensor() : p[norm.b],
+          norm.eps.value_or(shared.spec.norm_eps), shape::family_of(shared.spec).norm_adds_one ? 1.0 : 0.0};
 }
 
 kernels::NormStats forward_norm(const StageContext& shared, const NormLayer& norm, at::Tensor& x,

@@ -154,8 +154,12 @@ class MoeUnit final : public Unit {
     const auto exact = s.h.options().dtype(kernels::accumulate_type(s.h.scalar_type()));
     s.probs = at::empty({tokens, spec().experts}, exact);
     {
-      const at::Tensor logits = at::empty({tokens, spec().experts}, s.h.options());
-      kernels::linear(s.h, router_.value(parameters()), {}, logits);
+      const bool exactly = shape::family_of(spec()).exact_router;
+      const at::Tensor logits = at::empty({tokens, spec().experts}, exactly ? exact : s.h.options());
+      if (exactly)
+        kernels::scaled_product(s.h, router_.value(parameters()).w.t(), 1, logits, false);
+      else
+        kernels::linear(s.h, router_.value(parameters()), {}, logits);
       weigh(s, logits, at::empty({tokens, k}, exact));
     }
     if (spec().router_aux_coef > 0) global_load(s, tokens);

@@ -73,10 +73,14 @@ class Parameters {
 
   // Writes the initial values of this rank's share of a tensor (without its padding).
   using Source = std::function<void(const Part&, const at::Tensor& share)>;
-  // source: where initial values come from; empty: drawn from the seed. filled: told after each tensor that
-  // has its initial values.
-  explicit Parameters(std::uint64_t seed, Source source = nullptr, std::function<void()> filled = nullptr)
-      : seed_(seed), source_(std::move(source)), filled_(std::move(filled)) {}
+  // Fills codes and scales of a whole tensor that is kept in 4 bits; false: it has none, and nothing is written.
+  using CodeSource = std::function<bool(const Part& whole, const kernels::Nf4&)>;
+  // source: where initial values come from; empty: drawn from the seed. codes: where those of quantized stacks
+  // come from; empty, or it has none: the initial values are quantized. filled: told after each tensor that has
+  // its initial values.
+  explicit Parameters(std::uint64_t seed, Source source = nullptr, CodeSource codes = nullptr,
+                      std::function<void()> filled = nullptr)
+      : seed_(seed), source_(std::move(source)), codes_(std::move(codes)), filled_(std::move(filled)) {}
   Parameters(const Parameters&) = delete;
   Parameters& operator=(const Parameters&) = delete;
 
@@ -168,12 +172,16 @@ class Parameters {
   void fill_from_source(const Bucket&, const at::Tensor& flat, std::int64_t first) const;
   void dequantize(Id, std::size_t part, const at::Tensor& flat, const at::Tensor& values) const;
   void fill_quantized(const Bucket&, const at::Tensor& flat, std::int64_t first) const;
+  void quantize_whole(const WeightRun&, std::int64_t size, const kernels::Nf4& whole) const;
+  at::Tensor packed(Id, std::size_t part, const std::function<void(const kernels::Nf4& whole)>& make) const;
+  at::Tensor initial_codes(Id, std::size_t part) const;
   void draw(const Part&, std::int64_t columns, std::int64_t first, const at::Tensor& run, at::Device) const;
 
   kernels::GradOut in_buffer(Id) const;
 
   std::uint64_t seed_;
   Source source_;
+  CodeSource codes_;
   std::function<void()> filled_;
   std::size_t groups_ = 0;
   bool base_frozen_ = false;

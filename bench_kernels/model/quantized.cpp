@@ -131,30 +131,49 @@ Parameters::WeightRun Parameters::initial_weights(Id id, std::size_t part) const
   };
 }
 
-at::Tensor Parameters::quantized(Id id, std::size_t number, const WeightRun& weights) const {
+void Parameters::quantize_whole(const WeightRun& weights, std::int64_t size,
+                                const kernels::Nf4& whole) const {
+  const at::Tensor largest = at::empty({size / kNf4Block}, options_.dtype(at::kFloat));
+  const at::Tensor room = at::empty({std::min(kPiece, size)}, options_);
+  for (std::int64_t first = 0; first < size; first += kPiece) {
+    const std::int64_t n = std::min(kPiece, size - first);
+    const at::Tensor run = room.narrow(0, 0, n);
+    weights(first, run);
+    kernels::nf4_quantize(run, maps_, whole.codes.narrow(0, first / 2, n / 2),
+                          largest.narrow(0, first / kNf4Block, n / kNf4Block));
+  }
+  kernels::nf4_quantize_scales(largest, maps_, whole.scale_codes, whole.scales, whole.offset);
+}
+
+// The part's bytes, of the codes and scales that are made of the whole tensor.
+at::Tensor Parameters::packed(Id id, std::size_t number,
+                              const std::function<void(const kernels::Nf4&)>& make) const {
   const at::NoGradGuard no_grad;
   const memory::ScratchScope scratch;  // a tensor at a time, before the first step
   const Part& part = stacks_[id].parts[number];
   const shape::Nf4Extent e = extent_of(part, stacks_[id].columns);
   const auto bytes_of = [this](std::int64_t n) { return at::zeros({n}, options_.dtype(at::kByte)); };
-  const at::Tensor bytes = bytes_of(e.bytes()), codes = bytes_of(e.whole / 2);
-  const at::Tensor scale_codes = bytes_of(e.whole_blocks());
-  const at::Tensor largest = at::empty({e.whole_blocks()}, options_.dtype(at::kFloat));
-  const at::Tensor room = at::empty({std::min(kPiece, e.whole)}, options_);
-  for (std::int64_t first = 0; first < e.whole; first += kPiece) {
-    const std::int64_t n = std::min(kPiece, e.whole - first);
-    const at::Tensor run = room.narrow(0, 0, n);
-    weights(first, run);
-    kernels::nf4_quantize(run, maps_, codes.narrow(0, first / 2, n / 2),
-                          largest.narrow(0, first / kNf4Block, n / kNf4Block));
-  }
+  const at::Tensor bytes = bytes_of(e.bytes());
   const kernels::Nf4 kept = view_of(part, stacks_[id].columns, bytes, 0);
-  kernels::nf4_quantize_scales(largest, maps_, scale_codes, kept.scales, kept.offset);
+  const kernels::Nf4 whole{bytes_of(e.whole / 2), bytes_of(e.whole_blocks()), kept.scales, kept.offset, {}};
+  make(whole);
   for (const kernels::Nf4Run& run : kept.runs) {
-    copy_blocks(codes, kept.codes, run, kNf4Block / 2);
-    copy_blocks(scale_codes, kept.scale_codes, run, 1);
+    copy_blocks(whole.codes, kept.codes, run, kNf4Block / 2);
+    copy_blocks(whole.scale_codes, kept.scale_codes, run, 1);
   }
   return bytes;
+}
+
+at::Tensor Parameters::quantized(Id id, std::size_t part, const WeightRun& weights) const {
+  return packed(id, part,
+                [&](const kernels::Nf4& whole) { quantize_whole(weights, whole_weights(id, part), whole); });
+}
+
+at::Tensor Parameters::initial_codes(Id id, std::size_t part) const {
+  return packed(id, part, [&](const kernels::Nf4& whole) {
+    if (!codes_ || !codes_(whole_of(stacks_[id].parts[part]), whole))
+      quantize_whole(initial_weights(id, part), whole_weights(id, part), whole);
+  });
 }
 
 void Parameters::fill_quantized(const Bucket& bucket, const at::Tensor& flat, std::int64_t first) const {
@@ -167,7 +186,7 @@ void Parameters::fill_quantized(const Bucket& bucket, const at::Tensor& flat, st
       const std::int64_t begin = std::max(at, first), end = std::min(at + bytes, first + flat.numel());
       if (begin < end)
         flat.narrow(0, begin - first, end - begin)
-            .copy_(quantized(id, part, initial_weights(id, part)).narrow(0, begin - at, end - begin));
+            .copy_(initial_codes(id, part).narrow(0, begin - at, end - begin));
       at += bytes;
       if (filled_) filled_();
     }

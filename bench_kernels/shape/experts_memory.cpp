@@ -29,6 +29,7 @@ class Experts {
  private:
   double rows(double n) const { return s_.element * n * s_.hidden; }
   double in() const { return s_.element * s_.received * 2 * s_.width; }
+  double logits() const { return s_.whole * s_.experts; }
   // Rows of all choices, served or not.
   double by_choice() const { return rows(s_.whole * s_.choices); }
   // Temporaries of an activation of so many elements by library operators, forward and backward.
@@ -56,8 +57,8 @@ class Experts {
     m.take(kKept, s_.residual());
     norm(s_, m);
     if (s_.rows_split) m.take(kKept, s_.gathered()), m.give(kKept, s_.residual());
-    m.take(kKept, s_.sums(s_.whole * s_.experts));
-    m.moment(kPassing, s_.element * s_.whole * s_.experts);
+    m.take(kKept, s_.sums(logits()));
+    m.moment(kPassing, s_.exact_router ? s_.sums(logits()) : s_.element * logits());
     if (s_.learned) m.take(kKept, moments::routes(s_));
     m.take(kKept, 4 * s_.whole * s_.choices);
     m.take(kKept, s_.sums(s_.experts));
@@ -103,7 +104,7 @@ class Experts {
     m.take(kPassing, s_.gathered());
     m.give(kPassing, fused() ? rows(s_.sent) : by_choice());
     shared_backward(m);
-    m.moment(kPassing, s_.element * s_.whole * s_.experts);
+    m.moment(kPassing, s_.element * logits());
     if (s_.tp > 1) m.moment({{kPassing, s_.residual()}, {kBuffer, scattered_rows(s_)}});
     norm_backward(s_, m);
   }

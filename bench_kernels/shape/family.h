@@ -69,6 +69,8 @@ struct Family {
   bool latent = false;
   // The router's scores are sigmoids, not a softmax, and a bias that no gradient changes takes part in the choice.
   bool sigmoid_router = false;
+  // The router's logits stay in fp32 where rows and weights have 16 bits: its sums are not rounded to their type.
+  bool exact_router = false;
   // The weights of a token's experts add up to routed_scaling.
   bool normalized_weights = true;
   bool post_norms() const { return !names.mlp_post_norm.empty(); }

@@ -13,8 +13,10 @@
 // Prices are list prices, Linux, on demand. A date is the day on which the price was read and published
 // it: of 2026-11-09 the table of github.com/datareceipts/data-receipts (109-gpu-pricing), of 2026-08-06 the
 // offers listed in github.com/dstackai/dstack pull request 4110, of 2026-01-21 the copy of
-// instances.vantage.sh in github.com/tsaol/aws-gpu (data/). Earlier dates are those on which AWS announced an
-// instance with its price.
+// instances.vantage.sh in github.com/tsaol/aws-gpu (data/), of 2026-08-26 and 2026-09-20 the providers' pages as
+// github.com/api-evangelist transcribed them (nexgen-cloud and coreweave, plans/), of 2026-10-08 DigitalOcean's list
+// in huggingface.co/datasets/tokenwatt/gpu-cloud-prices, of 2026-05-12 the tracker that is named. Earlier dates are
+// those on which AWS announced an instance with its price. Where no price was found the source says so, with the day.
 #include <fmt/format.h>
 
 #include <algorithm>

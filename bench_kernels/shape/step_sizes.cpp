@@ -149,7 +149,7 @@ StepSizes::StepSizes(const Trial& t, KernelPath path) {
   qk_norm = family_of(m).qk_norm, post_norms = family_of(m).post_norms();
   local_angles = m.rope_local_theta > 0;
   sinks = family_of(m).sinks(), clamped = family_of(m).clamped_swiglu;
-  relative = family_of(m).relative_positions;
+  relative = family_of(m).relative_positions, exact_router = family_of(m).exact_router;
   selective = t.recompute == Recompute::kSelective;
   later = t.schedule == Schedule::kZeroBubble && t.pp > 1;
   learned = t.routing == Routing::kLearned, biased_choice = m.experts > 0 && family_of(m).sigmoid_router;

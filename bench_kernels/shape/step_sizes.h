@@ -49,6 +49,7 @@ struct StepSizes {
   bool selective, later;  // recompute selective; weight gradients are made later (zero_bubble)
   bool learned;           // routing
   bool biased_choice;     // a bias takes part in the choice of experts
+  bool exact_router;      // its logits are in the type of sums
   bool staged;            // gradients are added to buffers of another type than the values'
   bool staged_products;   // those of products too, which a GPU writes in fp32 at once
   bool frozen;            // adapters are trained, and nothing else

@@ -39,13 +39,15 @@ i64 longest_common_subsequence(std::span<const i64> a, std::span<const i64> b,
 
 void TextOverlap::add(std::span<const i64> predicted, std::span<const i64> reference,
                       const std::atomic<bool>* stop) {
-  predicted_ += static_cast<i64>(predicted.size()), reference_ += static_cast<i64>(reference.size());
+  counts_.predicted += static_cast<i64>(predicted.size());
+  counts_.reference += static_cast<i64>(reference.size());
   for (std::size_t n = 1; n <= kLongestRun; ++n) {
     const auto mine = sorted_runs(predicted, n), theirs = sorted_runs(reference, n);
     // A run that both have several times is there as often as in the one that has it less often.
     std::vector<Run> both;
     std::ranges::set_intersection(mine, theirs, std::back_inserter(both));
-    runs_[n - 1] += static_cast<i64>(mine.size()), right_[n - 1] += static_cast<i64>(both.size());
+    counts_.runs[n - 1] += static_cast<i64>(mine.size());
+    counts_.right[n - 1] += static_cast<i64>(both.size());
   }
   const auto tokens = static_cast<double>(predicted.size() + reference.size());
   const auto weight = static_cast<double>(reference.size());
@@ -54,19 +56,20 @@ void TextOverlap::add(std::span<const i64> predicted, std::span<const i64> refer
         weight * 2 * static_cast<double>(longest_common_subsequence(predicted, reference, stop)) / tokens;
 }
 
-double TextOverlap::bleu() const {
+double TextOverlap::bleu(const Counts& c) {
   double logarithms = 0, lengths = 0;
-  for (std::size_t n = 0; n < kLongestRun && runs_[n] > 0; ++n) {
-    logarithms += std::log(static_cast<double>(right_[n]) / static_cast<double>(runs_[n]));
+  for (std::size_t n = 0; n < kLongestRun && c.runs[n] > 0; ++n) {
+    logarithms += std::log(static_cast<double>(c.right[n]) / static_cast<double>(c.runs[n]));
     ++lengths;
   }
   if (lengths == 0) return 0;
-  const double brevity = std::min(0.0, 1 - static_cast<double>(reference_) / static_cast<double>(predicted_));
+  const double brevity =
+      std::min(0.0, 1 - static_cast<double>(c.reference) / static_cast<double>(c.predicted));
   return std::exp(brevity + logarithms / lengths);
 }
 
 double TextOverlap::rouge_l() const {
-  return reference_ == 0 ? 0 : rouge_l_ / static_cast<double>(reference_);
+  return counts_.reference == 0 ? 0 : rouge_l_ / static_cast<double>(counts_.reference);
 }
 
 }  // namespace sweep::shape

@@ -17,13 +17,20 @@ class TextOverlap {
            const std::atomic<bool>* stop = nullptr);
   // From 0 to 1. BLEU: the geometric mean over the lengths of runs that there are, of the share of predicted runs that
   // the reference has as often, times the brevity penalty; 0 if no run of one length is right.
-  double bleu() const;
+  double bleu() const { return bleu(counts_); }
   double rouge_l() const;  // mean over sequences, each weighted by the tokens of its reference
 
- private:
+  // What BLEU is made of. Counts of several sets of sequences add up to those of all.
   static constexpr std::size_t kLongestRun = 4;
-  std::array<i64, kLongestRun> right_{}, runs_{};  // of 1, 2, ... tokens
-  i64 predicted_ = 0, reference_ = 0;
+  struct Counts {
+    std::array<i64, kLongestRun> right{}, runs{};  // of 1, 2, ... tokens
+    i64 predicted = 0, reference = 0;
+  };
+  const Counts& counts() const { return counts_; }
+  static double bleu(const Counts&);
+
+ private:
+  Counts counts_;
   double rouge_l_ = 0;  // sum, weighted
 };
 

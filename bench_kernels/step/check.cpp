@@ -58,8 +58,7 @@ Expected<Sequences> read_tokens(const fs::path& file, i64 vocab) {
 // sequences.
 Expected<Trial> trial_of(Trial t, const ModelSpec& spec, const Sequences& sequences) {
   t.spec = spec;
-  t.precision = Precision::kFp32, t.backend = CommBackend::kShm,
-  t.routing = Routing::kLearned;  // the files hold a router
+  t.backend = CommBackend::kShm, t.routing = Routing::kLearned;  // the files hold a router
   t.seq_len = sequences.length, t.lengths.clear(), t.packing = false;
   t.global_batch_size = static_cast<i64>(sequences.rows.size());
   t.nodes = 1, t.gpus_per_node = t.world();
@@ -165,6 +164,7 @@ Expected<std::string> check(const fs::path& checkpoint_dir, const fs::path& toke
   if (!names) return tl::unexpected(names.error());
   const Given given{
       [&](const auto& part, const at::Tensor& share) { checkpoint->copy(part, share); },
+      [&](const auto& part, const kernels::Nf4& whole) { return checkpoint->copy_codes(part, whole); },
       [&](i64 sequence, i64 position) {
         return sequences->rows[static_cast<std::size_t>(sequence)][static_cast<std::size_t>(position)];
       }};

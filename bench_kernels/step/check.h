@@ -10,8 +10,8 @@
 namespace sweep::step {
 
 // checkpoint_dir: a Hugging Face folder (config.json, safetensors). tokens_json: a list of equally long token
-// lists; inputs are all but the last token, labels all but the first. layout: a trial whose degrees and
-// strategies are taken; model, batch and lengths are the files'. Computed in fp32 on the CPU. Returns one
+// lists; inputs are all but the last token, labels all but the first. layout: a trial whose degrees,
+// strategies and precision are taken; model, batch and lengths are the files'. Computed on the CPU. Returns one
 // line of JSON:
 // {"loss": mean cross-entropy, "grad_norms": {tensor name as in the safetensors file: Euclidean norm}}, of
 // the whole tensors whatever the layout. REQUIRES for more than one rank: see comm/forked_ranks.h.

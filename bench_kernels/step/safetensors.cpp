@@ -114,11 +114,14 @@ Expected<Checkpoint> Checkpoint::open(const fs::path& folder) {
   if (fs::exists(adapters)) {
     SWEEP_TRY(checkpoint.add_file(adapters, "base_model.model."));
   }
+  auto four_bits = FourBitFile::take(checkpoint.places_);
+  if (!four_bits) return fail(folder.string() + ": " + four_bits.error().message);
+  checkpoint.four_bits_ = *std::move(four_bits);
   return checkpoint;
 }
 
 // The name in the file: as it is, or without the outermost module's name.
-Checkpoint::Places::const_iterator Checkpoint::find(const std::string& name) const {
+Places::const_iterator Checkpoint::find(const std::string& name) const {
   const auto found = places_.find(name);
   return found != places_.end() ? found : places_.find(name.substr(name.find('.') + 1));
 }
@@ -135,8 +138,10 @@ Expected<std::map<std::string, std::string>> Checkpoint::names(const model::Para
       return fail("tensor '" + name + "' has the shape [" + c10::str(c10::IntArrayRef(place.entry.shape)) +
                   "], the model needs " + c10::str(c10::IntArrayRef(shape)) + ".");
     }
-    if (!scalar_type(place.entry.dtype))
-      return fail("tensor '" + name + "' is " + place.entry.dtype + "; F32, BF16 and F16 can be read.");
+    if (!scalar_type(place.entry.dtype) && !four_bits_.has(name))
+      return fail(
+          "tensor '" + name + "' is " + place.entry.dtype +
+          "; F32, BF16, F16 and NF4 with double quantization, as bitsandbytes saves it, can be read.");
     names[named.name] = name;
     used.insert(name);
   }
@@ -153,15 +158,17 @@ void Checkpoint::copy(const model::Parameters::Part& part, at::Tensor share) con
   const memory::ScratchScope scratch;
   const auto found = find(part.name);
   if (found == places_.end()) throw std::runtime_error("the checkpoint has no tensor '" + part.name + "'.");
-  const Place& place = found->second;
-  const at::Tensor value = at::empty(place.entry.shape, scalar_type(place.entry.dtype).value());
-  std::ifstream in(place.file, std::ios::binary);
-  in.seekg(static_cast<std::streamoff>(place.entry.begin));
-  in.read(static_cast<char*>(value.mutable_data_ptr()),
-          static_cast<std::streamsize>(place.entry.end - place.entry.begin));
-  if (!in)
-    throw std::runtime_error(place.file.string() + " could not be read to the end of '" + part.name + "'.");
-  copy_share(value, part.slice, share);
+  const auto& [name, place] = *found;
+  copy_share(four_bits_.has(name) ? four_bits_.values(name)
+                                  : read_tensor(place, scalar_type(place.entry.dtype).value()),
+             part.slice, share);
+}
+
+bool Checkpoint::copy_codes(const model::Parameters::Part& part, const kernels::Nf4& whole) const {
+  const auto found = find(part.name);
+  if (found == places_.end() || !four_bits_.has(found->first)) return false;
+  four_bits_.read_codes(found->first, whole);
+  return true;
 }
 
 }  // namespace sweep::step

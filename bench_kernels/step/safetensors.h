@@ -9,7 +9,7 @@
 
 #include "base/expected.h"
 #include "bench_kernels/model/parameters.h"
-#include "bench_kernels/shape/safetensors_header.h"
+#include "bench_kernels/step/four_bit_file.h"
 
 namespace sweep::step {
 
@@ -18,25 +18,23 @@ class Checkpoint {
   static Expected<Checkpoint> open(const std::filesystem::path& folder);
 
   // Maps a parameter's name to the name of its tensor in the file (files of a bare model lack the leading
-  // "transformer." or "model."). A missing tensor, another shape, a type other than F32, BF16 and F16, or a
+  // "transformer." or "model."). A missing tensor, another shape, a type other than F32, BF16, F16 and bitsandbytes' NF4, or a
   // tensor that the model does not know is an error. REQUIRES: the parameters of the whole model.
   Expected<std::map<std::string, std::string>> names(const model::Parameters& whole) const;
   // Copies the values of a rank's share of a tensor, for Parameters::Source. Throws std::runtime_error with a
   // sentence.
   void copy(const model::Parameters::Part&, at::Tensor share) const;
+  // Of a whole tensor that the file has in 4 bits its codes, for Parameters::CodeSource; false: it has others.
+  bool copy_codes(const model::Parameters::Part&, const kernels::Nf4& whole) const;
 
  private:
-  struct Place {
-    std::filesystem::path file;
-    shape::SafetensorsEntry entry;
-  };
-  using Places = std::map<std::string, Place>;
   // prefix: what the names of this file's tensors begin with, which is left out.
   Expected<void> add_file(const std::filesystem::path& file, const std::string& prefix = {});
   Places::const_iterator find(const std::string& name) const;
 
   std::filesystem::path folder_;
   Places places_;
+  FourBitFile four_bits_;
 };
 
 }  // namespace sweep::step

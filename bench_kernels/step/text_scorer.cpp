@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -14,6 +16,22 @@ std::vector<i64> on_host(const at::Tensor& rows) {
   std::vector<i64> out(static_cast<std::size_t>(rows.numel()));
   at::from_blob(out.data(), rows.sizes(), at::kLong).copy_(rows);
   return out;
+}
+
+// BLEU of the sequences of all of these ranks together. A collective.
+double bleu_of_all(const shape::TextOverlap::Counts& mine, comm::Channel& ranks, at::Device device) {
+  constexpr auto kRuns = static_cast<std::ptrdiff_t>(shape::TextOverlap::kLongestRun);
+  std::array<i64, 2 * kRuns + 2> all{};
+  std::ranges::copy(mine.right, all.begin()), std::ranges::copy(mine.runs, all.begin() + kRuns);
+  all[2 * kRuns] = mine.predicted, all[2 * kRuns + 1] = mine.reference;
+  const at::Tensor host = at::from_blob(all.data(), {std::ssize(all)}, at::kLong);
+  const at::Tensor sum = host.to(device, at::kDouble);
+  ranks.all_reduce(sum).wait();
+  at::Tensor(host).copy_(sum);
+  shape::TextOverlap::Counts counts{{}, {}, all[2 * kRuns], all[2 * kRuns + 1]};
+  std::copy_n(all.begin(), kRuns, counts.right.begin());
+  std::copy_n(all.begin() + kRuns, kRuns, counts.runs.begin());
+  return shape::TextOverlap::bleu(counts);
 }
 
 }  // namespace
@@ -86,7 +104,7 @@ TextScores TextScorer::finish(const std::function<void()>& beat) {
     lock.lock();
   }
   if (failed_) std::rethrow_exception(std::exchange(failed_, nullptr));
-  return {ns_, overlap_.bleu(), overlap_.rouge_l()};
+  return {ns_, bleu_of_all(overlap_.counts(), ranks_, device_), overlap_.rouge_l()};
 }
 
 }  // namespace sweep::step

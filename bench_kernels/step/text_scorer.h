@@ -13,18 +13,21 @@
 #include <thread>
 #include <vector>
 
+#include "bench_kernels/comm/channel.h"
 #include "bench_kernels/shape/text_overlap.h"
 
 namespace sweep::step {
 
 struct TextScores {
-  std::int64_t ns = 0;  // that the thread computed for
-  double bleu = 0, rouge_l = 0;
+  std::int64_t ns = 0;           // that the thread computed for
+  double bleu = 0, rouge_l = 0;  // of all ranks' sequences together; of this rank's
 };
 
 class TextScorer {
  public:
-  TextScorer() : thread_([this] { work(); }) {}
+  // Ranks that have a scorer each; they must outlive it.
+  TextScorer(comm::Channel& ranks, at::Device device)
+      : ranks_(ranks), device_(device), thread_([this] { work(); }) {}
   ~TextScorer();
   TextScorer(const TextScorer&) = delete;
   TextScorer& operator=(const TextScorer&) = delete;
@@ -32,7 +35,7 @@ class TextScorer {
   // Both int64 [rows], on any device, which this waits for; ends: the row behind each sequence. Rows whose label is
   // negative have no token. Waits while a million tokens wait for the thread.
   void add(const at::Tensor& predicted, const at::Tensor& labels, const std::vector<std::int64_t>& ends);
-  // Waits until all is compared, and calls beat() after sequences. Throws what the thread threw.
+  // Waits until all is compared, and calls beat() after sequences. A collective. Throws what the thread threw.
   TextScores finish(const std::function<void()>& beat);
 
  private:
@@ -41,6 +44,8 @@ class TextScorer {
   };
   void work();
 
+  comm::Channel& ranks_;
+  const at::Device device_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Sequence> waiting_;

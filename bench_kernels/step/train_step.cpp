@@ -82,7 +82,7 @@ model::Options model_options(const Trial& t, at::Device device, const Given& giv
   options.grouped = options.type == at::kBFloat16 && shape::runs_grouped(t.hardware);
   options.hot_percent = t.hot_percent;
   options.capacity_percent = t.capacity_percent;
-  options.source = given.weights;
+  options.source = given.weights, options.codes = given.codes;
   options.filled = std::move(filled);
   return options;
 }
@@ -348,13 +348,13 @@ Evaluation TrainStep::evaluate(bool scores) {
   std::optional<TextScorer> scorer;
   if (s.trial.eval_metrics == EvalMetrics::kNgram && s.pipeline.has_head()) {
     micro.predictions = at::empty_like(micro.labels);
-    if (scores && !s.device.is_meta() && s.mesh.place().tp == 0) scorer.emplace();
+    if (scores && !s.device.is_meta() && s.mesh.place().tp == 0)
+      scorer.emplace(s.mesh[shape::Dimension::kData], s.device);
   }
   const std::vector<std::int64_t> ends = ends_of(micro, s.trial.seq_len);
   const i64 batches = s.device.is_meta() ? 1 : s.trial.eval_batches;
   for (const auto& part : s.pipeline.parts()) part->state.begin_step();  // frees the last step's gradients
-  s.clock.restart();
-  s.total.zero_();
+  s.clock.restart(), s.total.zero_();
   const PartClock::Mark first = s.clock.mark();
   for (i64 i = 0; i < batches; ++i) {
     s.pipeline.evaluate(micro, [&s](bool waits) { s.begin(waits ? Part::kCommunication : Part::kForward); });

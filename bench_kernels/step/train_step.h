@@ -47,7 +47,8 @@ struct StepTimes {
 struct Evaluation {
   std::int64_t ns = 0, tokens = 0;
   double loss = 0;
-  std::optional<TextScores> text;  // eval_metrics ngram, on the first rank with the head of each tensor group
+  // eval_metrics ngram, on the first rank with the head of each tensor group. BLEU is that of all of them together.
+  std::optional<TextScores> text;
 };
 
 // Why this step cannot run the trial on that kind of device, as a sentence; nothing when it can.
@@ -57,6 +58,7 @@ std::optional<std::string> unsupported(const Trial&, c10::DeviceType);
 // (empty: the folder of temporary files), and whether it is.
 struct Given {
   model::Parameters::Source weights{};
+  model::Parameters::CodeSource codes{};
   TokenSource tokens{};
   std::filesystem::path data_folder{};
   bool reads_data = true;

@@ -95,7 +95,7 @@ void activations(const Case& c) {
 // A norm in double: y, then dx, dw, db for dy.
 struct Reference {
   std::vector<double> y, dx, dw, db;
-  Reference(const Case& c, bool layer, double eps, const auto& x, const auto& w, const auto& b,
+  Reference(const Case& c, bool layer, double eps, double added, const auto& x, const auto& w, const auto& b,
             const auto& dy, const std::vector<double>& residual)
       : y(static_cast<std::size_t>(c.rows * c.n)),
         dx(y.size()),
@@ -109,15 +109,15 @@ struct Reference {
       for (Index i = 0; i < c.n; ++i) square += (x[at(i)] - mean) * (x[at(i)] - mean) / n;
       const double rstd = 1 / std::sqrt(square + eps);
       for (Index i = 0; i < c.n; ++i) {
-        const double hat = (x[at(i)] - mean) * rstd, g = dy[at(i)] * w[i];
-        y[static_cast<std::size_t>(at(i))] = hat * w[i] + (layer ? b[i] : 0);
+        const double hat = (x[at(i)] - mean) * rstd, g = dy[at(i)] * (w[i] + added);
+        y[static_cast<std::size_t>(at(i))] = hat * (w[i] + added) + (layer ? b[i] : 0);
         dot += g * hat / n, sum += layer ? g / n : 0;
         dw[static_cast<std::size_t>(i)] += dy[at(i)] * hat, db[static_cast<std::size_t>(i)] += dy[at(i)];
       }
       for (Index i = 0; i < c.n; ++i) {
         const double hat = (x[at(i)] - mean) * rstd;
         dx[static_cast<std::size_t>(at(i))] =
-            rstd * (dy[at(i)] * w[i] - hat * dot - sum) +
+            rstd * (dy[at(i)] * (w[i] + added) - hat * dot - sum) +
             (residual.empty() ? 0 : residual[static_cast<std::size_t>(at(i))]);
       }
     }
@@ -139,7 +139,9 @@ void norms(const Case& c, bool layer, bool in_shared) {
   const Array<T> bias(c.n, c.shift, 7), start(all, c.shift, 8), dw(c.n, c.shift, 9), db(c.n, c.shift, 10);
   const Array<A> mean(c.rows, 0, 11), rstd(c.rows, 0, 12), partial(c.blocks * width, 0, 13);
   const std::size_t room = sizeof(A) * kWarp;
-  const Reference want(c, layer, kEps, x, w, b, dy, in_shared ? residual.wide() : std::vector<double>());
+  const float added = !layer && in_shared ? 1 : 0;  // to the weights
+  const Reference want(c, layer, kEps, added, x, w, b, dy,
+                       in_shared ? residual.wide() : std::vector<double>());
   const NormArgs forward{x.at(),
                          w.at(),
                          layer ? b.at() : nullptr,
@@ -150,7 +152,8 @@ void norms(const Case& c, bool layer, bool in_shared) {
                          start.at(),
                          c.rows,
                          c.n,
-                         kEps};
+                         kEps,
+                         added};
   const char* name = layer ? "layer_norm" : "rms_norm";
   host_kernels::run<T>(name, c.packed, {c.blocks, c.threads, room}, &forward);
   expect_near(said<T>(name, c), y, want.y, tolerance<T>());
@@ -159,8 +162,8 @@ void norms(const Case& c, bool layer, bool in_shared) {
   expect_near(said<T>(name, c) + " start", start, sums, tolerance<T>());
   // In place of dy, as the step does; one of the weights' gradients grows, the other is new.
   const NormBackwardArgs backward{
-      dy.at(), x.at(),       w.at(), mean.at(), rstd.at(),        in_shared ? residual.at() : nullptr,
-      dy.at(), partial.at(), c.rows, c.n,       in_shared ? 1 : 0};
+      dy.at(), x.at(),       w.at(), mean.at(), rstd.at(), in_shared ? residual.at() : nullptr,
+      dy.at(), partial.at(), c.rows, c.n,       added,     in_shared ? 1 : 0};
   const auto grown = plus(want.dw, dw.wide());
   const std::string back = std::string(name) + "_backward";
   host_kernels::run<T>(

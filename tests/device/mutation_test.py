@@ -18,6 +18,7 @@ MUTANTS = {
     "the bound of columns that are summed": ("norm.h", "|| column >= width) return", ") return", "address,undefined"),
     "the bound of rows": ("activation.h", "row < args.rows; row += gridDim.x) {\n    T* in", "row <= args.rows; row += gridDim.x) {\n    T* in", "address,undefined"),
     "the norm's division by its columns": ("norm.h", "dot = block_sum(dot, room) / static_cast<A>(n);", "dot = block_sum(dot, room);", ""),
+    "what is added to a norm's weights": ("norm.h", "if constexpr (!kLayer) weight[k] += static_cast<A>(args.plus);\n        v[k]", "v[k]", ""),
     "the barrier before the maps of codes are read": ("eight_bit.h", "args.maps)[i];\n  __syncthreads();", "args.maps)[i];", "thread"),
     "the barrier before warps' largest are read": ("eight_bit.h", "  __syncthreads();\n  A most", "  A most", "thread"),
     "the bound of numbers in blocks": ("eight_bit.h", "i < args.n;", "true;", "address,undefined"),

@@ -81,6 +81,7 @@ void add_layout(CLI::App& command, Trial& t) {
              {"query_value", "attention", "mlp", "all_linear"});
   add_choice(command, "--quantize-base", t.quantize_base,
              "The type that the layers beside adapters are kept in", {"none", "nf4"});
+  add_choice(command, "--precision", t.precision, "The types that are computed in", {"fp32", "bf16"});
   command
       .add_option("--encoder-seq-len", t.encoder_seq_len,
                   "Tokens of the encoder's sequences; 0: the lists' own")

@@ -12,8 +12,8 @@ struct ActivationArgs {
   Index rows, n;
 };
 
-// y = (x - mean) * rstd * w + b; an RMSNorm has neither mean nor b. start (may be null) becomes x + bias, the
-// bias may be null.
+// y = (x - mean) * rstd * w + b; an RMSNorm has neither mean nor b, and multiplies by w + plus. start (may be null)
+// becomes x + bias, the bias may be null.
 struct NormArgs {
   const void *x, *w, *b;
   void *y, *mean, *rstd;
@@ -21,6 +21,7 @@ struct NormArgs {
   void* start;
   Index rows, n;
   double eps;
+  float plus;
 };
 
 // dx = residual (may be null) + gradient of the norm. Each block adds up the weights' gradients of its rows
@@ -29,6 +30,7 @@ struct NormBackwardArgs {
   const void *dy, *x, *w, *mean, *rstd, *residual;
   void *dx, *partial;
   Index rows, n;
+  float plus;
   int in_shared;
 };
 

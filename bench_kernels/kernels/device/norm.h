@@ -45,6 +45,7 @@ __device__ inline void norm(const NormArgs& args, Wide<T>* room) {
       load<kSize>(w + c, weight);
       if constexpr (kLayer) load<kSize>(b + c, shift);
       for (int k = 0; k < kSize; ++k) {
+        if constexpr (!kLayer) weight[k] += static_cast<A>(args.plus);
         v[k] = (v[k] - mean) * rstd * weight[k];
         if constexpr (kLayer) v[k] += shift[k];
       }
@@ -86,6 +87,7 @@ __device__ inline void norm_backward(const NormBackwardArgs& args, Wide<T>* room
       load<kSize>(x + c, v);
       load<kSize>(w + c, weight);
       for (int k = 0; k < kSize; ++k) {
+        if constexpr (!kLayer) weight[k] += static_cast<A>(args.plus);
         dot += g[k] * weight[k] * (v[k] - mean) * rstd;
         if constexpr (kLayer) sum += g[k] * weight[k];
       }
@@ -101,6 +103,7 @@ __device__ inline void norm_backward(const NormBackwardArgs& args, Wide<T>* room
       if (residual != nullptr) load<kSize>(residual + c, add);
       for (int k = 0; k < kSize; ++k) {
         const A hat = (v[k] - mean) * rstd;
+        if constexpr (!kLayer) weight[k] += static_cast<A>(args.plus);
         sums[c + k] += g[k] * hat;
         if constexpr (kLayer) sums[n + c + k] += g[k];
         v[k] = rstd * (g[k] * weight[k] - hat * dot - sum) + add[k];

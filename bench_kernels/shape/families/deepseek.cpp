@@ -96,6 +96,7 @@ extern const Family kDeepseekV2{
     .read = read_v2,
     .experts = true,
     .latent = true,
+    .exact_router = true,
     .normalized_weights = false,
     .yarn = true,
     .names = kNames,
@@ -108,6 +109,7 @@ extern const Family kDeepseekV3{
     .experts = true,
     .latent = true,
     .sigmoid_router = true,
+    .exact_router = true,
     .yarn = true,
     .names = kNames,
 };

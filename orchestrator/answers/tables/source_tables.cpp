@@ -12,6 +12,7 @@
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/batch_curve.h"
+#include "orchestrator/answers/statistics/cost_order.h"
 #include "orchestrator/answers/statistics/stages.h"
 #include "orchestrator/answers/tables/tables.h"
 #include "schema/ranking.h"
@@ -59,21 +60,6 @@ struct Priced {
   const ResultRow* other = nullptr;  // else how it ended
 };
 
-// Per hour and of tokens of documents, as useful_rate().
-double useful_million(const ResultRow& row) {
-  return *row.metrics.mt_per_hour * row.metrics.useful_fraction.value_or(1);
-}
-
-// One that may be the best goes before one that was stopped early.
-bool cheaper(const ResultRow& a, const ResultRow& b) {
-  if (may_be_best(a) != may_be_best(b)) return may_be_best(a);
-  const auto &x = a.metrics.cost_per_mt, &y = b.metrics.cost_per_mt;
-  const double of_x = x.value_or(0) / a.metrics.useful_fraction.value_or(1),
-               of_y = y.value_or(0) / b.metrics.useful_fraction.value_or(1);
-  if (x && y && of_x != of_y) return of_x < of_y;
-  return useful_million(a) > useful_million(b);
-}
-
 // The columns of the cost table: useful tokens beside all where some are padding, and the cost of a run with what is
 // around its steps where that is another one.
 std::vector<std::string_view> cost_columns(std::span<const ResultRow> rows) {
@@ -85,12 +71,13 @@ std::vector<std::string_view> cost_columns(std::span<const ResultRow> rows) {
 
 // The cheapest batch of each context length: the place but for its last part, the batch.
 using Places = std::map<std::vector<Value>, Priced, ValuesLess>;
-std::map<std::vector<Value>, const ResultRow*, ValuesLess> cheapest_of(const Places& places) {
+std::map<std::vector<Value>, const ResultRow*, ValuesLess> cheapest_of(const Places& places,
+                                                                       const CostOrder& order) {
   std::map<std::vector<Value>, const ResultRow*, ValuesLess> out;
   for (const auto& [place, found] : places) {
     if (!found.best) continue;
     const ResultRow*& kept = out[{place.begin(), place.end() - 1}];
-    if (!kept || cheaper(*found.best, *kept)) kept = found.best;
+    if (!kept || order.cheaper(*found.best, *kept)) kept = found.best;
   }
   return out;
 }
@@ -100,6 +87,7 @@ SourceTableAnswer cost_table(std::span<const ResultRow> rows) {
                                     field_of("seq_len"), field_of("micro_batch_size")};
   const auto rest =
       without(varying_among_ok(rows), {"model", "hardware", "nodes", "seq_len", "micro_batch_size"});
+  const CostOrder order(rows);
   Places places;
   for (const ResultRow& row : rows) {
     const CellOutcome outcome = cell_outcome_of(row);
@@ -109,7 +97,7 @@ SourceTableAnswer cost_table(std::span<const ResultRow> rows) {
     Priced& found = places[std::move(key)];
     if (outcome == CellOutcome::kOk && row.metrics.mt_per_hour) {
       if (!found.best ||
-          goes_before(Better::kHigher, row, useful_million(row), *found.best, useful_million(*found.best)))
+          goes_before(Better::kHigher, row, order.rate(row), *found.best, order.rate(*found.best)))
         found.best = &row;
     } else if (!found.other || outcome == CellOutcome::kOom) {
       found.other = &row;
@@ -121,7 +109,7 @@ SourceTableAnswer cost_table(std::span<const ResultRow> rows) {
   push_columns(out.table, {"star", "outcome"});
   out.table.columns.insert(out.table.columns.end(), figures.begin(), figures.end());
   push_columns(out.table, {"layout", "trial"});
-  const auto cheapest = cheapest_of(places);
+  const auto cheapest = cheapest_of(places, order);
   bool priced = false;
   for (const auto& [key, found] : places) {
     const ResultRow& row = found.best ? *found.best : *found.other;
@@ -137,8 +125,9 @@ SourceTableAnswer cost_table(std::span<const ResultRow> rows) {
     priced |= row.metrics.cost_per_mt.has_value();
   }
   out.notes.push_back(
-      priced ? "★ the cheapest batch of its context length; cost is the price of all nodes per hour / "
-               "million tokens per hour."
+      priced ? "★ the cheapest batch of its context length, by the last cost shown; cost is the price of all "
+               "nodes "
+               "per hour / million tokens per hour."
              : "★ the fastest batch of its context length; no cost: the hardware catalogue has no "
                "public price for this hardware.");
   return out;

@@ -246,6 +246,26 @@ TEST(CostTable, TheCostOfARunStandsBesideWhereItIsAnother) {
   EXPECT_EQ(only(source_table(SourceTable::kCost, rows), "useful_run_cost_per_mt"), Value{14.0});
 }
 
+// The faster of two batches evaluates longer: its run costs more. Beside it another layout of the same batch.
+TEST(CostTable, TheStarGoesByTheCostOfTheRunWhereThatIsShown) {
+  std::vector<ResultRow> rows = {useful_row("a", 1000, 1), useful_row("b", 900, 1), useful_row("c", 950, 1)};
+  for (std::size_t i = 0; i < 3; ++i) rows[i].trial.micro_batch_size = i == 0 ? 1 : 2;
+  const auto starred = [&] {
+    std::vector<Value> out;
+    const Table table = source_table(SourceTable::kCost, rows).table;
+    const auto at = [&](const char* name) {
+      return static_cast<std::size_t>(std::ranges::find(table.columns, name) - table.columns.begin());
+    };
+    for (const auto& line : table.rows)
+      if (line[at("star")] != Value{}) out.push_back(line[at("trial")]);
+    return out;
+  };
+  EXPECT_EQ(starred(), std::vector{Value{std::string("a")}}) << "the fastest";
+  for (ResultRow& row : rows)
+    row.metrics.run_cost_per_mt = *row.metrics.cost_per_mt * (row.trial_id == "b" ? 1.1 : 2);
+  EXPECT_EQ(starred(), std::vector{Value{std::string("b")}});
+}
+
 TEST(SourceTables, NothingMeasuredIsSaid) {
   const std::vector<ResultRow> none;
   const std::vector<ResultRow> oom = {bad_row("a", 1, Outcome::kOom, "r")};

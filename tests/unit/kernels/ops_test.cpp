@@ -31,12 +31,13 @@ class Ops : public ::testing::TestWithParam<at::ScalarType> {
 };
 
 TEST_P(Ops, NormsForwardAndBackward) {
-  for (const bool rms : {true, false}) {
+  for (const double plus : {-1.0, 0.0, 1.0}) {
+    const bool rms = plus >= 0;
     const at::Tensor x = random({37, 50}), w = random({50}), b = rms ? at::Tensor() : random({50}),
                      dy = random({37, 50});
     const at::Tensor residual = random({37, 50});
     const auto run = [&] {
-      const Norm norm_layer{w, b, 1e-5};
+      const Norm norm_layer{w, b, 1e-5, rms ? plus : 0};
       const at::Tensor y = at::empty_like(x), dx = at::empty_like(x), dw = at::ones_like(w),
                        db = at::ones_like(w);
       const NormStats stats = norm(x, norm_layer, y);
@@ -48,6 +49,32 @@ TEST_P(Ops, NormsForwardAndBackward) {
     const auto expected = run();
     for (std::size_t i = 0; i < fused.size(); ++i) expect_same(fused[i], expected[i]);
   }
+}
+
+// Half a step of bf16 at 1 would be lost in a sum of that type. Other orders of a row's squares round a few numbers otherwise.
+TEST(Norms, WhatIsAddedToWeightsIsNotRoundedToTheirType) {
+  at::manual_seed(7);
+  const at::Tensor x = at::randn({64, 256}).to(at::kBFloat16), w = at::full({256}, 0.0035, at::kBFloat16);
+  const at::Tensor wide = x.to(at::kDouble), hat = wide * (wide.square().mean(-1, true) + 1e-6).rsqrt();
+  const at::Tensor expected = (hat * (1 + w.to(at::kDouble))).to(at::kBFloat16);
+  ASSERT_LT((hat.to(at::kBFloat16) == expected).sum().item<std::int64_t>(),
+            0.8 * static_cast<double>(x.numel()));
+  for (const Path by : {Path::kFused, Path::kPlain}) {
+    set_path(by);
+    const at::Tensor y = at::empty_like(x);
+    norm(x, {w, {}, 1e-6, 1}, y);
+    EXPECT_GT((y == expected).sum().item<std::int64_t>(), 0.99 * static_cast<double>(x.numel()));
+  }
+  set_path(Path::kFused);
+}
+
+// 64.25 lies between two numbers of bf16.
+TEST(Products, SumsOfFactorsOf16BitsInFp32AreNotRounded) {
+  const at::Tensor a = at::tensor({64.0, 0.25}).view({1, 2}).to(at::kBFloat16), out = at::empty({1, 1});
+  scaled_product(a, at::ones({2, 1}, at::kBFloat16), 1, out, false);
+  EXPECT_EQ(out.item<float>(), 64.25F);
+  scaled_product(a, at::ones({2, 1}, at::kBFloat16), 2, out, true);
+  EXPECT_EQ(out.item<float>(), 3 * 64.25F);
 }
 
 // Rows of two blocks, each a part of wider strides, as pieces of an overlapped exchange stand.
