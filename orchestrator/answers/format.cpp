@@ -73,6 +73,11 @@ std::string duration(double seconds) {
   return fmt::format("{} d {} h", s / 86400, s % 86400 / 3600);
 }
 
+std::string signed_percent(double share) {
+  const std::string out = fmt::format("{:+.1f} %", share * 100);
+  return out.substr(1) == "0.0 %" ? out.substr(1) : out;
+}
+
 std::string rough_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";
   return seconds < 1 ? "less than 1 s" : duration(std::max(1.0, std::round(seconds)));

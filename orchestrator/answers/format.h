@@ -22,6 +22,9 @@ std::string duration(double seconds);
 std::string rough_duration(double seconds);
 std::string rough_hours(double hours);  // "less than 0.01", "0.25", "12", two digits
 
+// A share as "+1.2 %", "-0.4 %"; what rounds to zero has no sign.
+std::string signed_percent(double share);
+
 // How one column of numbers is shown: the stored value times `factor`, in `unit`, with an SI suffix or
 // without.
 struct Scale {

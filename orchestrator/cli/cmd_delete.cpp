@@ -1,6 +1,7 @@
 // sweep backup, sweep delete: the database as a file, and what is no longer wanted in it.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "orchestrator/answers/format.h"
@@ -19,8 +20,10 @@ int backup(Io& io, const SweepSelector& where, const std::string& file) {
   auto store = run::open_store(where.db, store::Mode::kReadOnly);
   if (!store) return refuse(io, store.error());
   if (auto done = (*store)->back_up(file); !done) return refuse(io, done.error());
-  io.err << fmt::format("{}: {} bytes, every sweep of {}; logs of trials stay in {}.spool\n", file,
-                        fs::file_size(file), where.db, where.db);
+  const auto bytes = fs::file_size(file);
+  io.err << fmt::format("{}: {} bytes, every sweep of {}; logs of trials stay in {}.spool\n", file, bytes,
+                        where.db, where.db);
+  if (io.json) print_document(io, {{"file", file}, {"bytes", bytes}, {"db", where.db}});
   return kAnswered;
 }
 
@@ -34,21 +37,26 @@ Expected<void> agreed(Io& io, const std::string& sweep, const std::string& db, b
   return fail(ErrorKind::kRefused, sweep, "nothing was deleted");
 }
 
+struct RemovedLogs {
+  i64 folders = 0;
+  std::vector<std::string> notes;  // a sentence for each folder that is still there
+};
+
 // Only folders beside this database: the paths are text of a file that may have been moved, or merged.
-int remove_logs(Io& io, const std::string& db, const std::vector<fs::path>& spools) {
+RemovedLogs remove_logs(const std::string& db, const std::vector<fs::path>& spools) {
   std::error_code ec;
   const auto root = fs::weakly_canonical(driver::spool_root_of(db), ec);
-  int removed = 0;
+  RemovedLogs out;
   for (const auto& spool : spools) {
     const auto folder = fs::weakly_canonical(spool, ec);
     if (ec || folder.parent_path() != root || !fs::exists(folder, ec)) continue;
     fs::remove_all(folder, ec);
     if (ec)
-      io.err << fmt::format("note: {} could not be removed: {}\n", folder.string(), ec.message());
+      out.notes.push_back(fmt::format("{} could not be removed: {}", folder.string(), ec.message()));
     else
-      ++removed;
+      ++out.folders;
   }
-  return removed;
+  return out;
 }
 
 int remove(Io& io, const SweepSelector& where, bool yes) {
@@ -63,9 +71,18 @@ int remove(Io& io, const SweepSelector& where, bool yes) {
   if (auto may = agreed(io, opened->sweep.name, where.db, yes); !may) return refuse(io, may.error());
   const auto removed = opened->store->remove_sweep(opened->sweep);
   if (!removed) return refuse(io, removed.error());
+  const auto logs = remove_logs(where.db, removed->spools);
+  for (const auto& note : logs.notes) io.err << "note: " << note << '\n';
   io.err << fmt::format("deleted sweep '{}': {} trials, {} attempts, {} folders of logs\n",
                         answers::safe_text(opened->sweep.name), removed->trials, removed->attempts,
-                        remove_logs(io, where.db, removed->spools));
+                        logs.folders);
+  if (io.json)
+    print_document(io, {{"sweep", opened->sweep.name},
+                        {"db", where.db},
+                        {"trials", removed->trials},
+                        {"attempts", removed->attempts},
+                        {"log_folders", logs.folders},
+                        {"notes", logs.notes}});
   return kAnswered;
 }
 
@@ -77,6 +94,7 @@ void add_backup(Registry r) {
   auto file = std::make_shared<std::string>();
   c->add_option("FILE", *file, "the copy; it must not exist")->required();
   add_db(*c, *where);
+  add_json(*c);
   c->callback([r, where, file] { r.chosen = [r, where, file] { return backup(r.io, *where, *file); }; });
 }
 
@@ -87,6 +105,7 @@ void add_delete(Registry r) {
   c->add_option("SWEEP", where->sweep, "name of the sweep")->required();
   add_db(*c, *where);
   c->add_flag("--yes", *yes, "do not ask");
+  add_json(*c);
   c->callback([r, where, yes] { r.chosen = [r, where, yes] { return remove(r.io, *where, *yes); }; });
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
@@ -34,26 +35,44 @@ Expected<std::string> first_grid(const std::vector<std::string>& words) {
       first, names));
 }
 
+struct CheckedGrid {
+  std::string sweep;
+  grid::ExpandCounts counts;
+};
+
 // Refuses a grid that `sweep plan` would refuse, before it is written.
-Expected<void> check(const std::string& text, const std::filesystem::path& output) {
+Expected<CheckedGrid> check(const std::string& text, const std::filesystem::path& output) {
   const auto grid = grid::read_text(text, output, {.recipes = interop::built_in_recipes()});
   if (!grid) return tl::unexpected(grid.error());
   const auto counts = grid::expand(
       *grid, [](PlanEntry&&) { return true; }, 0);
-  return counts ? Expected<void>() : tl::unexpected(counts.error());
+  if (!counts) return tl::unexpected(counts.error());
+  return CheckedGrid{grid->name, *counts};
+}
+
+nlohmann::json document(const CheckedGrid& checked, const std::string& text, const std::string& file) {
+  return {{"file", file.empty() ? nlohmann::json(nullptr) : nlohmann::json(file)},
+          {"sweep", checked.sweep},
+          {"points", checked.counts.points},
+          {"admitted", checked.counts.admitted},
+          {"grid", text}};
 }
 
 int init(Io& io, const InitOptions& o) {
   const auto text = first_grid(o.words);
   if (!text) return refuse(io, text.error());
-  if (auto right = check(*text, o.output); !right) return refuse(io, right.error());
+  const auto checked = check(*text, o.output);
+  if (!checked) return refuse(io, checked.error());
+  const bool printed = o.output == "-";
   std::error_code ec;
-  if (o.output != "-" && !o.force && std::filesystem::exists(o.output, ec))
+  if (!printed && !o.force && std::filesystem::exists(o.output, ec))
     return refuse(io,
                   {fmt::format("{} is there already; name another file with -o, or replace it with --force",
                                o.output)});
-  if (auto written = write_output(io, o.output, *text); !written) return refuse(io, written.error());
-  if (o.output != "-")
+  if (!printed || !io.json)
+    if (auto written = write_output(io, o.output, *text); !written) return refuse(io, written.error());
+  if (io.json) print_document(io, document(*checked, *text, printed ? "" : o.output));
+  if (!printed)
     io.err << fmt::format("{0}: a first grid; edit it, then `sweep plan {0}` and `sweep run {0}`\n",
                           o.output);
   return kAnswered;
@@ -72,6 +91,7 @@ void add_init(Registry r) {
       ->required();
   c->add_option("-o,--output", o->output, "the file to write; - prints it")->capture_default_str();
   c->add_flag("--force", o->force, "replace a file that is there");
+  add_json(*c);
   c->callback([r, o] { r.chosen = [r, o] { return init(r.io, *o); }; });
 }
 

@@ -21,7 +21,7 @@ namespace {
 
 struct ListCommand {
   SweepSelector where;
-  std::string what = "sweeps";
+  std::string what = "sweeps", name;  // name: of a model or hardware; empty: all
   bool json = false;
 };
 
@@ -180,8 +180,11 @@ void add_catalogue(Registry r, const Catalogue& of) {
 }
 
 int list(Io& io, const ListCommand& o) {
-  if (o.what == "models") return show_models(io, "", o.json);
-  if (o.what == "hardware") return show_hardware(io, "", o.json);
+  if (o.what == "models") return show_models(io, o.name, o.json);
+  if (o.what == "hardware") return show_hardware(io, o.name, o.json);
+  if (!o.name.empty())
+    return refuse(io, {fmt::format("'{}': only models and hardware are listed by name", o.name),
+                       ErrorKind::kUnsupported, o.name});
   return o.what == "recipes" ? list_recipes(io, o.json) : list_sweeps(io, o);
 }
 
@@ -193,18 +196,20 @@ void add_list(Registry r) {
   c->add_option("WHAT", o->what, "sweeps, models, hardware or recipes")
       ->check(CLI::IsMember({"sweeps", "models", "hardware", "recipes"}))
       ->capture_default_str();
+  c->add_option("NAME", o->name, "one model with its dimensions, or one kind of hardware; absent: all");
   add_db(*c, o->where);
   c->add_flag("--json", o->json, "as JSON (docs/json.md)");
   c->callback([r, o] { r.chosen = [r, o] { return list(r.io, *o); }; });
 }
 
+// The earlier spellings of `list models` and `list hardware`.
 void add_models(Registry r) {
-  add_catalogue(r, {"models", "the model catalogue, or one model's dimensions",
+  add_catalogue(r, {"models", "the same as `sweep list models`",
                     "a model of the catalogue; absent: all of them", show_models});
 }
 
 void add_hardware(Registry r) {
-  add_catalogue(r, {"hardware", "the hardware catalogue: memory, dense peak TFLOP/s by precision, price",
+  add_catalogue(r, {"hardware", "the same as `sweep list hardware`",
                     "hardware of the catalogue; absent: all of it", show_hardware});
 }
 

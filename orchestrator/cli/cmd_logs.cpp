@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
@@ -79,7 +80,23 @@ int logs(Io& io, const LogOptions& o) {
   return written ? kAnswered : refuse(io, written.error());
 }
 
-int ingest(Io& io, const SweepSelector& where) {
+// Counts what is stored.
+class Ingestion : public ProgressLine {
+ public:
+  using ProgressLine::ProgressLine;
+  void on_result(const PlanEntry& entry, const Result& result) override {
+    ++stored_[std::string(to_string(result.outcome))];
+    ProgressLine::on_result(entry, result);
+  }
+  const std::map<std::string, i64>& stored() const { return stored_; }
+
+ private:
+  std::map<std::string, i64> stored_;  // results by outcome
+};
+
+}  // namespace
+
+int store_left_results(Io& io, const SweepSelector& where) {
   auto opened = open_sweep(where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
   const auto holder = opened->store->take_lease(opened->sweep.id);
@@ -89,14 +106,15 @@ int ingest(Io& io, const SweepSelector& where) {
                                    driver::standing_text(**holder))});
   if (const auto left = opened->store->open_allocations(opened->sweep.id); left && left->empty())
     io.err << fmt::format("nothing to store: no run of sweep {} left results behind\n", opened->sweep.name);
-  ProgressLine live(io, opened->sweep, {}, false);
+  Ingestion live(io, opened->sweep, {}, false);
   const auto recovered = run::recover(*opened->store, opened->sweep.id, live, {.leave = true});
   const auto released = opened->store->release_lease(opened->sweep.id);
   if (!recovered) return refuse(io, recovered.error());
-  return released ? kAnswered : refuse(io, released.error());
+  if (!released) return refuse(io, released.error());
+  if (io.json)
+    print_document(io, {{"sweep", opened->sweep.name}, {"db", where.db}, {"stored", live.stored()}});
+  return kAnswered;
 }
-
-}  // namespace
 
 void add_logs(Registry r) {
   auto* c = r.app.add_subcommand("logs", "the log of one rank of a trial's last attempt");
@@ -111,12 +129,12 @@ void add_logs(Registry r) {
 }
 
 void add_ingest(Registry r) {
-  auto* c = r.app.add_subcommand(
-      "ingest", "store the results that a run left in its spool when it died, without running anything");
+  auto* c = r.app.add_subcommand("ingest", "the same as `sweep resume --store-only`");
   auto where = std::make_shared<SweepSelector>();
   add_sweep(*c, *where);
   add_db(*c, *where);
-  c->callback([r, where] { r.chosen = [r, where] { return ingest(r.io, *where); }; });
+  add_json(*c);
+  c->callback([r, where] { r.chosen = [r, where] { return store_left_results(r.io, *where); }; });
 }
 
 }  // namespace sweep::cli

@@ -1,6 +1,7 @@
 // sweep run, resume: run a grid, or what is pending of a sweep.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/text.h"
@@ -10,6 +11,7 @@
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
+#include "orchestrator/cli/run_end.h"
 #include "orchestrator/cli/run_notices.h"
 #include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/driver/machine.h"
@@ -39,12 +41,13 @@ struct RunOptions {
   StrategyFlags strategy;
   exports::NotifyTargets notify;
   i64 rehearse_ranks = driver::kRehearsedRanks;
-  bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false;
+  bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false, store_only = false;
 };
 
 void add_run_options(CLI::App& c, RunOptions& o) {
   add_db(c, o.where);
-  add_json_errors(c);
+  c.add_flag_function(
+      "--json", [](auto) {}, "the sweep and its database as a line of JSON when it begins (docs/json.md)");
   add_launcher_name(c, o.launch.on, "where to run; absent: what the grid's launch section names, else local");
   c.add_option("--slots", o.launch.slots,
                "CPU ranks or GPUs to use at once; 1: one trial at a time; absent: all of this machine, 1 for "
@@ -97,40 +100,6 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   if (const auto strategy = chosen_strategy(grid, o.strategy)) keep_strategy(*strategy, kept);
   if (o.rehearse) kept.rehearse_ranks = o.rehearse_ranks;
   return kept;
-}
-
-// A sweep or a grid as words of the next command, as they work from this folder.
-std::string as_words(const std::string& name, const SweepDriver& driver) {
-  const bool usual = driver.db() == std::filesystem::absolute("sweep.db");
-  return shell_word(name) + (usual ? "" : " --db " + shell_word(driver.db().string()));
-}
-
-std::string how_to_ask(const std::string& sweep, driver::Finish finish) {
-  const bool answered = finish == driver::Finish::kAnswered;
-  return fmt::format("`sweep best {0}`, `sweep heatmap {0} -o map.html`, `sweep {2} {0}{1}`", sweep,
-                     answered ? " -o report.html" : "", answered ? "report" : "status");
-}
-
-std::string next_of(SweepDriver& driver, const run::RunEnd& end, driver::Finish finish) {
-  const std::string sweep = as_words(driver.sweep().name, driver);
-  if (end.end == run::End::kDone) return how_to_ask(sweep, finish);
-  if (end.end == run::End::kLeft) return fmt::format("`sweep status {}`", sweep);
-  if (end.used_up)
-    return past_limit(*end.used_up, driver.store(), driver.sweep(),
-                      [&](const std::string& name) { return as_words(name, driver); });
-  return fmt::format("`sweep resume {}`", sweep);
-}
-
-// Each run ends with a line that says what to type next.
-int finish(Io& io, SweepDriver& driver, const run::RunEnd& end) {
-  const auto finish = driver.finish(end);
-  if (!finish) return refuse(io, finish.error());
-  if (end.end == run::End::kInterrupted || end.end == run::End::kLeft)
-    io.err << answers::safe_text(end.why) << '\n';
-  else if (end.end != run::End::kDone)
-    io.err << "sweep: " << answers::safe_text(end.why) << '\n';
-  io.err << answers::safe_text("next: " + next_of(driver, end, *finish)) << '\n';
-  return exit_code_of(*finish);
 }
 
 // The trials that a command wants in its sweep; none: those that are there.
@@ -287,6 +256,13 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
   return std::nullopt;
 }
 
+// For programs, before the first trial: what `status` is asked for.
+void say_begun(Io& io, const std::string& sweep, const RunOptions& o) {
+  if (!io.json) return;
+  const nlohmann::json line = {{"sweep", sweep}, {"db", o.where.db}};
+  io.out << line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n' << std::flush;
+}
+
 int run_grid(Io& io, RunOptions o) {
   auto planned =
       driver::make_plan(o.grid, o.max_points, o.rehearse ? "" : o.where.db, progress_to(io, o.quiet));
@@ -315,6 +291,7 @@ int run_grid(Io& io, RunOptions o) {
   if (auto may = may_run(io, *planned, *choice, o); !may) return refuse(io, may.error());
   if (o.detach && planned->grid.from_stream)
     return refuse(io, {"--detach reads the grid again: save it in a file, or leave --detach out"});
+  say_begun(io, planned->grid.name, o);
   if (o.detach) return detach(io, o.where, planned->grid.name, o.where.db + ".log", {"--yes"});
   auto store = run::open_store(o.where.db, store::Mode::kReadWrite);
   if (!store) return refuse(io, store.error());
@@ -339,6 +316,7 @@ Expected<void> keep_request(SweepDriver& driver, const RunOptions& o) {
 }
 
 int resume(Io& io, RunOptions o) {
+  if (o.store_only) return store_left_results(io, o.where);
   auto opened = open_sweep(o.where, store::Mode::kReadWrite);
   if (!opened) return refuse(io, opened.error());
   const auto entries = opened->store->plan(opened->sweep.id);
@@ -350,6 +328,7 @@ int resume(Io& io, RunOptions o) {
   if (!choice) return refuse(io, choice.error());
   if (auto can = can_run(*entries, *choice, o); !can) return refuse(io, can.error());
   if (auto can = check_notify(o.notify, !o.as_job.empty()); !can) return refuse(io, can.error());
+  say_begun(io, opened->sweep.name, o);
   if (o.detach) return detach(io, o.where, opened->sweep.name, o.where.db + ".log");
   SweepDriver driver(std::move(opened->store), o.where.db);
   driver.use(std::move(opened->sweep));
@@ -390,6 +369,8 @@ void add_resume(Registry r) {
   add_sweep(*c, o->where);
   add_run_options(*c, *o);
   say_what_is_kept(*c);
+  c->add_flag("--store-only", o->store_only,
+              "store the results that a run left in its spool when it died, and run nothing");
   std::vector<std::string> outcomes;
   for (const Outcome each : driver::outcomes_of_runs()) outcomes.emplace_back(to_string(each));
   c->add_option("--retry", o->retry, "run trials with this outcome again; may be repeated")

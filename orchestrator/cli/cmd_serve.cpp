@@ -200,7 +200,14 @@ int serve_sweep(Io& io, const ServeCommand& o) {
       [&](const std::string& address) {
         io.err << fmt::format("{}: open this address in a browser on this machine; Ctrl-C ends\n", what)
                << tunnel_line(address);
-        io.out << address << std::endl;
+        if (io.json)
+          print_document(
+              io, {{"address", address},
+                   {"db", o.where.db},
+                   {"sweep", with_index ? nlohmann::json(nullptr) : nlohmann::json(opened->sweep.name)}});
+        else
+          io.out << address << '\n';
+        io.out << std::flush;
       });
   if (!served) return refuse(io, served.error());
   return kAnswered;
@@ -222,6 +229,7 @@ void add_serve(Registry r) {
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   add_heatmap_options(*c, o->options);
+  add_json(*c);
   c->callback([r, o] { r.chosen = [r, o] { return serve_sweep(r.io, *o); }; });
 }
 

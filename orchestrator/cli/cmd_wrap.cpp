@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "base/text.h"
@@ -31,18 +32,41 @@ std::string sentence_of(const driver::WrapReport& report, double seconds) {
   return out;
 }
 
+void print_text(Io& io, const driver::WrapReport& report, double seconds, const std::string& db) {
+  io.out << answers::safe_lines(fmt::format("{}: {}\n", report.sweep, sentence_of(report, seconds)));
+  if (!report.log.empty()) io.out << answers::safe_text(fmt::format("log: {}", report.log.string())) << '\n';
+  if (report.result)
+    io.out << answers::safe_text(fmt::format("more: sweep explain {} --db {}", report.trial, shell_word(db)))
+           << '\n';
+}
+
+nlohmann::json document(const driver::WrapReport& report, double seconds, const std::string& db) {
+  const auto or_null = [](const auto& value) {
+    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+  };
+  const Result result = report.result.value_or(Result());
+  const bool ended = report.result.has_value();
+  return {{"sweep", report.sweep},
+          {"db", db},
+          {"trial", report.trial},
+          {"outcome", ended ? nlohmann::json(to_string(result.outcome)) : nlohmann::json(nullptr)},
+          {"reason", result.reason},
+          {"seconds", seconds},
+          {"step_ms", or_null(result.metrics.step_ms)},
+          {"timed_steps", or_null(result.metrics.timed_steps)},
+          {"peak_reserved_bytes", or_null(result.metrics.peak_reserved_bytes)},
+          {"log", report.log.empty() ? nlohmann::json(nullptr) : nlohmann::json(report.log.string())}};
+}
+
 int wrap(Io& io, const driver::WrapRequest& request, bool quiet) {
   const auto begun = Clock::now();
   const auto report = driver::run_wrapped(request, progress_lines(io, quiet));
   if (!report) return refuse(io, report.error());
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-  io.out << answers::safe_lines(fmt::format("{}: {}\n", report->sweep, sentence_of(*report, seconds)));
-  if (!report->log.empty())
-    io.out << answers::safe_text(fmt::format("log: {}", report->log.string())) << '\n';
-  if (report->result)
-    io.out << answers::safe_text(
-                  fmt::format("more: sweep explain {} --db {}", report->trial, shell_word(request.db)))
-           << '\n';
+  if (io.json)
+    print_document(io, document(*report, seconds, request.db));
+  else
+    print_text(io, *report, seconds, request.db);
   if (report->end.end == run::End::kInterrupted) return kInterrupted;
   return report->result && report->result->outcome == Outcome::kOk ? kAnswered : kUnanswered;
 }
@@ -78,6 +102,7 @@ void add_wrap(Registry r) {
   c->add_option("--timeout-seconds", o->trial_seconds, "end it after so long, as a timeout")
       ->check(above_zero());
   c->add_flag("--quiet", *quiet, "print no progress, only the outcome");
+  add_json(*c);
   add_programs(*c, o->launch);
   c->callback([r, o, quiet] { r.chosen = [r, o, quiet] { return wrap(r.io, *o, *quiet); }; });
 }

@@ -114,6 +114,8 @@ struct SweepSelector {
 void add_db(CLI::App& command, SweepSelector&);
 void add_sweep(CLI::App& command, SweepSelector&);  // optional positional: absent means the latest
 
+// --json of a command whose document and error are asked for by Io::json alone.
+void add_json(CLI::App& command);
 // --json of a command that prints no document: only its error is JSON (Io::json).
 void add_json_errors(CLI::App& command);
 
@@ -128,6 +130,9 @@ Expected<Opened> open_sweep(const SweepSelector&, store::Mode);
 // The same for reading a trial of this id, or its beginning: where no sweep is named and the latest has no such trial,
 // the latest rehearsal that has it.
 Expected<Opened> open_sweep_of(const SweepSelector&, const std::string& trial);
+
+// Stores the results that a run left in its spool when it died, without running anything (`resume --store-only`, `ingest`).
+int store_left_results(Io&, const SweepSelector&);
 
 // Asks the person at the terminal, "WHY. Go on? [y/N]"; false: no. REQUIRES: in.
 bool goes_on(Io&, const std::string& why);

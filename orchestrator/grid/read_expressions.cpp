@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/expected.h"
+#include "orchestrator/grid/own_axes.h"
 #include "orchestrator/grid/reader.h"
 #include "schema/axis_domain.h"
 
@@ -63,6 +64,10 @@ Status ExpressionSections::add_labels() {
                                     "digits and '_', and no word of the expressions",
                                     item.key));
     }
+    if (!slot && is_name_of_sweep(item.key))
+      return in_.refuse(
+          item.place, {ErrorKind::kInvalidValue, item.key},
+          fmt::format("'{}' is a column of the results; give the derived value another name", item.key));
     if (!slot) slot = in_.spec.scope.add_label(item.key);
     Derived derived{in_.spec.scope.at(*slot).name, *slot, {}, item.place};
     if (const AxisDomain* domain = axis_domain(derived.name)) {

@@ -135,17 +135,12 @@ class Run:
 def plan(grid: Grid, *, db: Path | None = None) -> Plan:
     """What would run of a grid (a file, or a mapping of the same keys), in which order, and what is pruned and why.
     Nothing is started. Raises SweepError where the grid is wrong."""
-    trials = [json.loads(line) for line in _planned(grid, database(db))]
-    return Plan(trials[0]["sweep"], trials)
-
-
-def _planned(grid: Grid, db: str, *options: str) -> list[str]:
-    """A line of JSON for each trial; there is at least one."""
     word, text = grid_word(grid)
-    done = subprocess.run([program("sweep"), "plan", word, "--json", f"--db={db}", *options], input=text, capture_output=True, text=True)
+    done = subprocess.run([program("sweep"), "plan", word, "--json", f"--db={database(db)}"], input=text, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise error_of(done)
-    return done.stdout.rstrip("\n").split("\n")
+    trials = [json.loads(line) for line in done.stdout.rstrip("\n").split("\n")]  # at least one
+    return Plan(trials[0]["sweep"], trials)
 
 
 def run(grid: Grid, *, db: Path | None = None, rehearse: bool = False, yes: bool = False, progress: bool = True,
@@ -159,36 +154,41 @@ def run(grid: Grid, *, db: Path | None = None, rehearse: bool = False, yes: bool
     """
     if {"-h", "--help"} & set(options):
         raise SweepError("--help runs nothing; `sweep run --help` shows what can be given", "invalid_value")
-    points = [word for before, word in zip(["", *options], options) if "--max-points" in (before, word.split("=")[0])]
-    name = json.loads(_planned(grid, database(db), "--no-dry-run", *points)[0])["sweep"]
-    name += ".rehearsal" if rehearse or "--rehearse" in options else ""
     word, text = grid_word(grid)
-    with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+") as told:
+    with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile() as begun, tempfile.TemporaryFile("w+") as told:
         given.write(text)
         given.seek(0)
         words = [program("sweep"), "run", word, f"--db={database(db)}", "--quiet", "--json", *(["--rehearse"] if rehearse else []),
                  *(["--yes"] if yes else []), *options]
         # A group of its own: Ctrl-C comes through us, once.
-        process = subprocess.Popen(words, stdin=given, stdout=told, stderr=subprocess.STDOUT, start_new_session=True)
-        code = _follow(process, name, database(db), progress)
+        process = subprocess.Popen(words, stdin=given, stdout=begun, stderr=told, start_new_session=True)
+        code = _follow(process, begun, progress)
         told.seek(0)
-        said = told.read()
+        said, sweep = told.read(), _begun(begun)
     if code == 130:
         raise KeyboardInterrupt("interrupted; the same call goes on")
-    if code not in (0, 1):
+    if code not in (0, 1) or sweep is None:
         raise error_of(subprocess.CompletedProcess(words, code, "", said))
-    return Run(name, database(db))
+    return Run(sweep["sweep"], sweep["db"])
 
 
-def _follow(process: subprocess.Popen[typing.Any], name: str, db: str, progress: bool) -> int:
-    bar = _bar(name) if progress else None
+def _begun(begun: typing.IO[typing.Any]) -> dict[str, str] | None:
+    """The line of a run with --json: its sweep and database. None: it has not begun."""
+    line = os.pread(begun.fileno(), 1 << 20, 0)  # the run writes at the offset that reading would move
+    return json.loads(line) if line.endswith(b"\n") else None
+
+
+def _follow(process: subprocess.Popen[typing.Any], begun: typing.IO[typing.Any], progress: bool) -> int:
+    bar = sweep = None
     while process.returncode is None:
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.5 if bar else None)
-            with contextlib.suppress(SweepError):  # the database may not be there yet
-                if bar is not None:
-                    _draw(bar, ask("status", name, db=db))
+                process.wait(0.5 if progress else None)
+            sweep = sweep or _begun(begun)
+            if sweep is not None and progress:
+                bar = bar or _bar(sweep["sweep"])
+                with contextlib.suppress(SweepError):  # the database may not be there yet
+                    _draw(bar, ask("status", sweep["sweep"], db=sweep["db"]))
         except KeyboardInterrupt:
             process.send_signal(signal.SIGINT)
     if bar is not None:

@@ -124,6 +124,31 @@ def one_model_at_a_time(page, program, scratch):
     expect("only.model=" in page.evaluate("location.hash"), "the mix is not in the address")
 
 
+def ties_are_marked(page, program, scratch):
+    """Cells that cannot be told from the best have dashed edges and a sign, and no star is given; those behind have neither."""
+    rows = scratch / "ties.csv"
+    rows.write_text("trial,model,nodes,tp,outcome,tokens_per_s_gpu\n1,m,1,1,ok,900\n2,m,2,1,ok,900\n3,m,1,2,ok,20\n4,m,2,2,ok,30\n")
+    subprocess.run([program, rows, "tp", "nodes", "tokens_per_s_gpu", scratch / "ties"], check=True, stdout=subprocess.DEVNULL)
+    page.open((scratch / "ties.html").as_uri())
+    edges = page.evaluate("Array.from(document.querySelectorAll('#chart .cells path'), (p) => [p.getAttribute('aria-label').includes('; ties with the best'), "
+                          "!!(p.getAttribute('stroke-dasharray') || '').replace('none', '')])")
+    expect(edges == [[True, True]] * 2 + [[False, False]] * 2, f"ties and dashed edges: {edges}")
+    words = page.texts("#chart text")
+    expect(sum(t.startswith("≈ ") for t in words) == 2 and not any("★" in t for t in words), f"signs of a tie: {words}")
+    expect("≈ the 2 best" in page.texts("#summary")[0], page.texts("#summary")[0])
+
+
+def prints_pictures_alone(page, file):
+    """On paper: no control, no closed section, and the picture within the page."""
+    page.open(file.as_uri(), width=760)
+    page.call("Emulation.setEmulatedMedia", media="print")
+    shown = page.evaluate("['controls', 'filters', 'parallel', 'all'].filter((id) => document.getElementById(id).getBoundingClientRect().height > 0)")
+    wide = page.evaluate("[document.querySelector('#chart svg').getBoundingClientRect().right, document.documentElement.clientWidth]")
+    page.call("Emulation.setEmulatedMedia", media="")
+    expect(shown == [], f"on paper there are {shown}")
+    expect(wide[0] <= wide[1] + 1, f"on paper the picture ends at {wide[0]} of {wide[1]}")
+
+
 def pointing_shows_the_best_and_the_runners_up(page):
     page.hover(cell(page, FIRST)[0])
     tip = page.evaluate("document.getElementById('tip').innerText")
@@ -289,6 +314,10 @@ def stays_readable_on_a_phone_and_in_the_dark(page, program, scratch):
     rows.write_text("trial,model,nodes,tp,outcome,tokens_per_s_gpu\n" + "".join(f"{n}{t},m,{n},{t},ok,{n * 10 + t}\n" for n in range(1, 13) for t in (1, 2)))
     file = scratch / "wide.html"
     subprocess.run([program, rows, "tp", "nodes", "tokens_per_s_gpu", scratch / "wide"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([program, rows, "nodes", "tp", "tokens_per_s_gpu", scratch / "tall"], check=True, stdout=subprocess.DEVNULL)
+    page.open((scratch / "tall.html").as_uri(), width=900)
+    over = page.evaluate("document.getElementById('chart').scrollWidth - document.getElementById('chart').clientWidth")
+    expect(over <= 0, f"cells have room to be narrower, and the picture scrolls by {over} pixels")
     page.open(file.as_uri(), width=420)
     left = "Array.from(document.querySelectorAll('#chart .role-axis')).find((a) => a.getAttribute('aria-label').startsWith('Y-axis')).getBoundingClientRect().left"
     before = page.evaluate(left)
@@ -326,6 +355,8 @@ def main(program, rows, pictures=None):
         states_look_different(page)
         grows_with_the_page_and_marks_the_best(page, file)
         one_model_at_a_time(page, program, scratch)
+        ties_are_marked(page, program, scratch)
+        prints_pictures_alone(page, file)
         page.open(file.as_uri())
         pointing_shows_the_best_and_the_runners_up(page)
         if pictures:

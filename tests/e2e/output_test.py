@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -63,6 +64,29 @@ class Bench:
                       ["simulate", self.names["GRID"], "--nodes", "2", "--job-seconds", "900"], ["best", *DB], ["best", "--by", "seq_len", *DB]):
             done = self.sweep(*words, "--json")
             yield tuple(map(str, words)), json.loads(done.stdout)
+
+    def documents_of_runs(self):
+        """Of commands that write: in a folder of their own."""
+        grid, db = self.folder / "stages.yaml", ["--db", "w.db"]
+        grid.write_text(STAGES)
+        agent = ["--on", "local", "--rank", self.bin / "fake_rank"]
+        for words, code in ((["init", "torchrun", "-o", "first.yaml"], 0), (["init", "torchrun", "-o", "-"], 0), (["run", grid, *db, *agent], 0),
+                            (["resume", *db, *agent], 0), (["ingest", *db], 0), (["resume", "--store-only", *db], 0), (["clean", *db], 0), (["clean", "--yes", *db], 0),
+                            (["backup", "copy.db", *db], 0), (["delete", "s", "--yes", *db], 0),
+                            (["wrap", "--processes", "1", *db, "--rank", self.bin / "fake_rank", "--json", "--", "sh", "-c", "exit 3"], 1)):
+            done = self.sweep(*words, *([] if "--json" in words else ["--json"]))
+            assert done.returncode == code, (words, done)
+            yield tuple(map(str, words)), json.loads(done.stdout)
+        yield ("serve",), self.document_of_a_server(self.db)
+
+    def document_of_a_server(self, db):
+        with subprocess.Popen([self.bin / "sweep", "serve", "--json", "--db", db], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+            lines = [server.stdout.readline()]
+            while lines[-1] not in ("}\n", ""):
+                lines.append(server.stdout.readline())
+            server.send_signal(signal.SIGINT)
+            server.communicate(timeout=60)
+        return json.loads("".join(lines))
 
     def documents_of_tables_and_comparisons(self):
         name, kinds = finished_sweep.NAME, ("cost", "batch", "scaling", "max-batch", "max-model", "stages")
@@ -123,9 +147,16 @@ def each_document_follows_its_schema(b):
     for n, line in enumerate(b.sweep("plan", b.names["GRID"], "--json").stdout.splitlines()):
         seen["plan", n] = json.loads(line)
     seen.update(b.documents_of_other_commands())
+    seen.update(b.documents_of_runs())
     seen.update(b.documents_of_tables_and_comparisons())
     for (name, *_), document in seen.items():
-        schemas.check(name, document)
+        schemas.check("ingest" if "stored" in document else {"resume": "run"}.get(name, name), document)
+    wrote = {name: document for (name, *_), document in seen.items()}
+    assert wrote["run"]["sweep"] == wrote["resume"]["sweep"] == wrote["ingest"]["sweep"] == wrote["delete"]["sweep"] == "s", wrote["run"]
+    assert wrote["wrap"]["outcome"] == "crash" and pathlib.Path(wrote["wrap"]["log"]).exists(), wrote["wrap"]
+    assert wrote["backup"]["bytes"] == (b.folder / "copy.db").stat().st_size and wrote["delete"]["trials"] == 2, wrote
+    assert wrote["init"]["file"] is None and wrote["init"]["grid"].startswith(seen["init", "torchrun", "-o", "first.yaml"]["grid"][:20]), wrote["init"]
+    assert wrote["serve"]["sweep"] == finished_sweep.NAME and wrote["serve"]["address"].startswith("http://127.0.0.1:"), wrote["serve"]
     assert {"sweep": finished_sweep.NAME, "kind": "measured", "ok": 2}.items() <= seen["list", *DB][0].items(), seen["list", *DB]
     done, running = seen["status", *DB], seen["status", "running"]
     assert done["outcomes"]["ok"] == 2 and done["outcomes"]["hang"] == 0 and not done["allocations"], done

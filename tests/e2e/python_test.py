@@ -182,6 +182,10 @@ class PythonTest(unittest.TestCase):
                 sweep_bench.run(self.grid, db=self.db)
             self.assertRegex(shown.getvalue(), r"3(/| of )3")
 
+    def test_a_run_plans_once(self):
+        with unittest.mock.patch("subprocess.run", side_effect=AssertionError("another command")):
+            self.assertEqual(sweep_bench.run(self.grid, db=self.db, progress=False).sweep, "p")
+
     def test_a_bar_warns_of_nothing_in_a_notebook_without_widgets(self):
         done = subprocess.run([sys.executable, "-c", IN_A_NOTEBOOK], capture_output=True, text=True,
                               env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)))

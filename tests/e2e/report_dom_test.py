@@ -15,7 +15,9 @@ from heatmap_dom_test import expect
 def make(bin_dir, folder):
     models = [{"model": "small-1B", "spec": SPEC}, {"model": "large-8B", "spec": {**SPEC, "layers": SPEC["layers"] + 2}}]
     lines = [row(batch, 100.0 + batch, nodes=nodes, **model) for batch in (1, 2, 4) for nodes in (1, 2) for model in models]
-    lines += [row(8, 0, "oom", nodes=1, **models[0]), row(16, 0, "pruned", nodes=1, **models[1])]
+    out_of_memory = row(8, 0, "oom", nodes=1, **models[0])
+    out_of_memory["metrics"] = {"peak_allocated_bytes": 77 << 30, "predicted_bytes": 116 << 30}
+    lines += [out_of_memory, row(16, 0, "pruned", nodes=1, **models[1])]
     bench.store(bin_dir, folder / "r.db", "two models", lines)
     subprocess.run([bin_dir / "sweep", "report", "--db", folder / "r.db", "-o", folder / "r.html"], check=True, timeout=120, stderr=subprocess.DEVNULL)
     return folder / "r.html"
@@ -25,6 +27,9 @@ def fits(page, file, pictures):
     for width in (420, 1000, 1600):
         page.open(file.as_uri(), width=width)
         expect(page.evaluate("document.documentElement.scrollWidth <= innerWidth"), f"the report is wider than its window of {width}")
+        boxes = page.evaluate("Array.from(document.querySelectorAll('.wide, .chart'), (b) => [b.scrollWidth > b.clientWidth + 1, b.classList.contains('more')])")
+        expect(all(over == fades for over, fades in boxes) and (width >= 760 or any(over for over, _ in boxes)),
+               f"at {width}: what goes on beyond its box fades, and nothing else: {boxes}")
         if pictures:
             page.picture(f"{pictures}/report_{width}.png")
         inside = page.evaluate("Array.from(document.querySelectorAll('.chart:not(.wide) svg'), (s) => { const b = s.getBoundingClientRect(); "
@@ -53,8 +58,14 @@ def compares_like_with_like(page):
 def has_what_it_can_show_and_nothing_else(page):
     ids = page.attributes("section[id]", "id")
     expect({"importance", "fits", "tradeoff"} <= set(ids), f"no section of importance, of what fits, or of time and cost: {ids}")
-    expect(not {"stages", "predictions"} & set(ids), f"a section of what is not there: {ids}")
+    expect(not {"stages", "beside"} & set(ids), f"a section of what is not there: {ids}")
     expect(any("micro-batch size" in t for t in page.texts("#importance svg text")), f"the axes that matter: {page.texts('#importance svg text')}")
+    for section, front in (("tradeoff", "nothing cheaper in as little time"), ("memory", "nothing faster in as little memory")):
+        expect(any(front in text for text in page.texts(f"#{section} .chart text")), f"#{section} has no Pareto front: {page.texts(f'#{section} .chart text')}")
+        points = page.evaluate(f"document.querySelectorAll('#{section} .chart path > title').length")
+        expect(points >= 6, f"#{section} has {points} points")
+    expect(any("≥ 77.0 GiB" in text for text in page.texts("#fits td, #predictions td")), "the peak of what ran out of memory is no lower bound")
+    expect(not any("Warning" in text for text in page.texts("#predictions p")), "a lower bound counts as an error of the prediction")
     fits = page.texts("#fits tr")
     expect(any("4 × " in row and "8 × " in row for row in fits), f"what fits, and what did not: {fits}")
     bodies = page.evaluate("Array.from(document.querySelectorAll('section'), (s) => [s.id, s.textContent.length])")
@@ -63,6 +74,18 @@ def has_what_it_can_show_and_nothing_else(page):
     ground = page.evaluate("[document.body, document.querySelector('.chart svg')].map((e) => getComputedStyle(e).backgroundColor)")
     page.call("Emulation.setEmulatedMedia", features=[])
     expect(ground[0] != ground[1] == "rgb(255, 255, 255)", f"in the dark: page and charts are {ground}")
+
+
+def prints(page, file):
+    """On paper: no button, every part unfolded, nothing beyond the paper."""
+    page.open(file.as_uri(), width=760)
+    page.call("Emulation.setEmulatedMedia", media="print")
+    buttons = page.evaluate("Array.from(document.querySelectorAll('.copy')).filter((b) => b.getBoundingClientRect().height > 0).length")
+    over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    folded = page.evaluate("Array.from(document.querySelectorAll('.group'), (g) => g.lastElementChild.getBoundingClientRect().height)")
+    page.call("Emulation.setEmulatedMedia", media="")
+    expect(buttons == 0 and over <= 0, f"on paper: {buttons} buttons, {over} pixels beyond it")
+    expect(folded and all(folded), f"on paper answers stay folded: {folded}")
 
 
 def folds_and_copies(page):
@@ -87,6 +110,8 @@ def main(bin_dir, pictures=None):
         compares_like_with_like(page)
         has_what_it_can_show_and_nothing_else(page)
         expect(page.problems == [], f"the page complains: {page.problems}")
+        prints(page, file)
+        page.open(file.as_uri())
         folds_and_copies(page)
     print("report page: fits three widths, two models apart, configurations fold and copy, no other script runs")
 

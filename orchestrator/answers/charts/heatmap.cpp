@@ -56,8 +56,17 @@ std::vector<const Field*> by_importance(std::span<const ResultRow> rows, const F
   return out;
 }
 
-// Unless axes are chosen: the first two of by_importance; of these, the one with more values goes down. Where one axis
-// tells all the others, its values make one row.
+// The first of the axes that neither follows from `one` nor tells it: the two span a plane. Null: there is none.
+const Field* beside(std::span<const ResultRow> rows, const Field& one,
+                    const std::vector<const Field*>& order) {
+  const auto it = std::ranges::find_if(order, [&](const Field* field) {
+    return !follows_from(rows, *field, one) && !follows_from(rows, one, *field);
+  });
+  return it == order.end() ? nullptr : *it;
+}
+
+// Unless axes are chosen: the first of by_importance and the next that is independent of it, else the next; of these, the
+// one with more values goes down. Where one axis tells all the others, its values make one row.
 Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const HeatmapOptions& options,
                                          const Field& metric, const std::vector<Field>& varying) {
   std::vector<Field> out;
@@ -75,9 +84,12 @@ Expected<std::vector<Field>> chosen_axes(std::span<const ResultRow> rows, const 
   };
   const bool free = out.empty();
   const auto order = out.size() < 2 ? by_importance(rows, metric, varying) : std::vector<const Field*>();
+  if (out.empty() && !order.empty()) out.push_back(*order.front());
+  if (out.size() == 1)
+    if (const Field* second = beside(rows, out[0], order)) out.push_back(*second);
   for (const Field* field : order) {
     if (out.size() < 2 && !taken(*field) &&
-        (out.empty() || !follows_from_others(*field) || !follows_from(rows, *field, out[0])))
+        (!follows_from_others(*field) || !follows_from(rows, *field, out[0])))
       out.push_back(*field);
   }
   if (free && out.size() == 2 && index_of(rows, out[0]).keys.size() < index_of(rows, out[1]).keys.size())

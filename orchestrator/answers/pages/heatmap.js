@@ -188,8 +188,10 @@ const drawControls = () => {
   const only = apart().map((a) => choice(a.name, "only." + a.key,
     [...a.values.map((v, i) => [i, v]), [-1, "all, mixed"]], keptOf(a), (chosen) => { S.keep[a.key] = Number(chosen); S.open = ""; }));
   const colours = choice("colours", "colours", Object.entries(COLOURS), S.colours, (chosen) => { S.colours = chosen; });
+  const buttons = make("div", undefined, "buttons");
+  buttons.append(button("Reset", "", () => { startView(); redraw(); }), button("Save SVG", "", () => save("svg")), button("Save PNG", "", () => save("png")));
   el("controls").replaceChildren(...only, pick("rows", "rows", D.axes), pick("columns", "cols", D.axes), pick("value", "value", D.metrics), pick("best by", "best", D.metrics.filter((m) => m.ranks)), colours,
-    button("Reset", "", () => { startView(); redraw(); }), button("Save SVG", "", () => save("svg")), button("Save PNG", "", () => save("png")));
+    buttons);
 };
 
 let here = "";  // the cell the keyboard is on

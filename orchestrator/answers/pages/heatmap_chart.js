@@ -2,6 +2,7 @@
 // legend's ramp and which cell is under the pointer; expressions go through its interpreter, so that the page needs no
 // permission to make code from text.
 const MARGIN = 10, SIDE = 78, FOOT = 26;  // sizes of the row and column bests
+const MARGINAL = { row: "row best", col: "column best" };
 const LINE = 12, GAP = 3, LABEL = 12, FONT = "system-ui, 'Segoe UI', 'Liberation Sans', Arial, sans-serif";
 const LOOKS = {
   oom: ["#fbe9e7", "#7a1f1f", "#e3a49c"], pruned: ["#e6e8eb", "#4d565f", null], failed: ["#fff3dc", "#5b3a00", "#e3b35f"],
@@ -120,7 +121,8 @@ const cellSize = (all, cols, rows, labels) => {
   const widest = all.reduce((most, a) => a.words.reduce((m, [words, size, weight]) => Math.max(m, textWidth(words, size, weight)), most), 44);
   const tallest = all.reduce((most, a) => Math.max(most, a.words.length), 2);
   const needW = Math.ceil(Math.max(widest, labels.cols)) + 16, needH = 22 + LINE * (tallest - 1) + 8;
-  const room = el("chart").parentElement.clientWidth - labels.rows - 24 - (cols > 1 ? MARGIN + SIDE : 0);
+  const left = Math.max(labels.rows, rows > 1 ? textWidth(MARGINAL.col, 11, 400) : 0);
+  const room = el("chart").parentElement.clientWidth - left - 24 - (cols > 1 ? MARGIN + SIDE : 0);
   const least = Math.max(Math.ceil(needW * SMALLEST), labels.cols + 8);
   const w = Math.max(least, Math.min(Math.floor(room / Math.max(cols, 1)), Math.max(needW, WIDEST)));
   const h = Math.max(needH, Math.min(Math.floor((innerHeight * 0.7) / Math.max(rows, 1)), TALLEST, w * 0.6));
@@ -201,7 +203,7 @@ const drawChart = (here) => {
   replace("said", words);
   replace("side", side);
   replace("foots", foots);
-  replace("heads", [...(side.length ? [{ side: true, text: "row best" }] : []), ...(foots.length ? [{ side: false, text: "column best" }] : [])]);
+  replace("heads", [...(side.length ? [{ side: true, text: MARGINAL.row }] : []), ...(foots.length ? [{ side: false, text: MARGINAL.col }] : [])]);
   chart.signal("cellW", w).signal("cellH", h).signal("nRows", Math.max(rows.length, 1)).signal("nCols", Math.max(cols.length, 1));
   chart.signal("foot", foots.length ? MARGIN + FOOT - GAP : 0);
   replace("ramp", view.measured ? rampStripes() : []);

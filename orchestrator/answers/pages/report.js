@@ -1,4 +1,11 @@
-// The report's one script: a button beside each block of text that copies it. Without it a click still selects the block.
+// The report's one script. What goes on beyond the right edge of its box fades there.
+const fade = (box) => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+const sizes = new ResizeObserver((seen) => seen.forEach(({ target }) => fade(target)));
+for (const box of document.querySelectorAll(".wide, .chart")) {
+  box.addEventListener("scroll", () => fade(box), { passive: true });
+  sizes.observe(box);
+}
+// A button beside each block of text copies it. Without it a click still selects the block.
 for (const block of document.querySelectorAll("pre")) {
   const press = document.createElement("button");
   press.type = "button";

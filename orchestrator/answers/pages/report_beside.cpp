@@ -41,7 +41,7 @@ Value end_of(const ResultRow& row, const std::set<std::string>& stars) {
 
 Value difference(std::optional<double> here, std::optional<double> there) {
   if (!here || !there || *there == 0) return {};
-  return Value{fmt::format("{:+.1f} %", 100 * (*here / *there - 1))};
+  return Value{signed_percent(*here / *there - 1)};
 }
 
 void add_metric(Table& table, const Transfer& found, const Field& metric, const Names& names) {

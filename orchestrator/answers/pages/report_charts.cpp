@@ -11,6 +11,7 @@
 #include "orchestrator/answers/charts/chart.h"
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/format.h"
+#include "orchestrator/answers/names.h"
 #include "orchestrator/answers/pages/report_parts.h"
 #include "orchestrator/answers/statistics/batch_curve.h"
 #include "orchestrator/answers/statistics/time_parts.h"
@@ -32,8 +33,12 @@ double speed_of(const ResultRow& row) {
   return std::isfinite(speed) ? speed : 0;
 }
 
-std::string speed_unit(bool padding) {
-  return padding ? "useful tokens/s per rank" : "tokens/s per rank";
+// Of speed_of(): "tokens/s per GPU".
+std::string speed_unit(std::span<const ResultRow> rows) {
+  return Names(rows).of(any_padding(rows) ? "useful_tokens_per_s_gpu" : "tokens_per_s_gpu");
+}
+std::string speed_text(const ResultRow& row) {
+  return fmt::format("{} {}", si(speed_of(row)), speed_unit(std::span(&row, 1)));
 }
 
 double memory_of(const ResultRow& row) {
@@ -43,13 +48,13 @@ double memory_of(const ResultRow& row) {
 ChartPoint memory_point(const ResultRow& row, std::span<const Field> differ, const Scale& memory) {
   const double bytes = double(*row.metrics.peak_allocated_bytes);
   return {bytes * memory.factor, speed_of(row),
-          fmt::format("{}: {} {}, {} {}, trial {}", name_of(row, differ), memory(bytes), memory.unit,
-                      si(speed_of(row)), speed_unit(has_padding(row.metrics)), row.trial_id),
+          fmt::format("{}: {} {}, {}, trial {}", name_of(row, differ), memory(bytes), memory.unit,
+                      speed_text(row), row.trial_id),
           ""};
 }
 
 std::string memory_chart(const std::string& model, const std::vector<const ResultRow*>& rows, double headroom,
-                         std::span<const Field> differ) {
+                         std::span<const Field> differ, const std::string& unit) {
   std::set<i64> memories;
   double largest = 0;
   for (const ResultRow* row : rows) {
@@ -60,9 +65,7 @@ std::string memory_chart(const std::string& model, const std::vector<const Resul
   Chart chart;
   chart.title = fmt::format("Throughput vs. memory, {}", model);
   chart.x = {.name = fmt::format("peak memory allocated, fullest rank [{}]", scale.unit)};
-  const bool padding =
-      std::ranges::any_of(rows, [](const ResultRow* row) { return has_padding(row->metrics); });
-  chart.y = {.name = speed_unit(padding), .suffix = true};
+  chart.y = {.name = unit, .suffix = true};
   const auto point = [&](const ResultRow& row) { return memory_point(row, differ, scale); };
   chart.series.push_back(cloud(rows, memory_of, speed_of, point));
   ChartSeries front{.name = "Pareto front: nothing faster in as little memory", .points = {}, .step = true};
@@ -89,11 +92,11 @@ ChartSeries curve_series(const BatchCurve& curve, const std::string& name, doubl
     const bool star = curve.star == i;
     if (row.outcome == Outcome::kOk && speed_of(row) > 0) {
       const i64 retries = row.metrics.alloc_retries.value_or(0);
-      out.points.push_back({double(point.batch), speed_of(row),
-                            fmt::format("{} batch {}: {} {}{}{}", name, point.batch, si(speed_of(row)),
-                                        speed_unit(has_padding(row.metrics)), star ? ", the star" : "",
-                                        retries > 0 ? fmt::format(", {} cudaMalloc retries", retries) : ""),
-                            star ? "star" : ""});
+      out.points.push_back(
+          {double(point.batch), speed_of(row),
+           fmt::format("{} batch {}: {}{}{}", name, point.batch, speed_text(row), star ? ", the star" : "",
+                       retries > 0 ? fmt::format(", {} cudaMalloc retries", retries) : ""),
+           star ? "star" : ""});
     } else if (row.outcome == Outcome::kOom && curve.oom_at == point.batch) {
       const double apart = 1 + 0.025 * (static_cast<double>(number) - 2.5);
       out.points.push_back({double(point.batch) * apart, floor,
@@ -109,6 +112,16 @@ double best_rate(const BatchCurve& curve) {
     if (point.row->outcome == Outcome::kOk) out = std::max(out, speed_of(*point.row));
   }
   return out;
+}
+
+// What tells the curve from the others; the whole key where it is alone.
+std::string curve_name(const ScalingCurve& curve, const std::vector<ScalingCurve>& all) {
+  std::vector<std::string> parts;
+  for (std::size_t k = 0; k < curve.key.size(); ++k)
+    if (all.size() == 1 ||
+        std::ranges::any_of(all, [&](const ScalingCurve& other) { return other.key[k] != curve.key[k]; }))
+      parts.push_back(show(curve.key[k]));
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 // The bar of a row; none: its parts were not measured.
@@ -174,7 +187,7 @@ std::string memory_and_speed(const ReportInput& in) {
   for (const auto& [model, rows] : models) {
     if (++drawn_models > kModels) continue;
     if (models.size() > 1) out += fmt::format("<h3>{}</h3>\n", escape_xml(model));
-    out += memory_chart(model, rows, in.headroom, differ);
+    out += memory_chart(model, rows, in.headroom, differ, speed_unit(in.rows));
   }
   if (models.size() > kModels)
     out += paragraph(fmt::format("{} more are not drawn.", models.size() - kModels));
@@ -185,22 +198,20 @@ std::string scaling(const ReportInput& in) {
   Chart chart;
   chart.title = "Scaling efficiency by node count";
   chart.x = {.name = "nodes", .log2 = true};
-  chart.y = {.name = "rate per rank, fewest nodes = 100 %", .low = 0, .high = 1.05, .factor = 100};
+  chart.y = {.name = speed_unit(in.rows) + ", fewest nodes = 100 %", .low = 0, .high = 1.05, .factor = 100};
   chart.lines.push_back({1, "", false});
   std::set<double> ticks;
   chart.height = 260;
   const auto curves = scaling_curves(in.rows);
   for (const auto& curve : curves) {
-    ChartSeries series;
-    for (const Value& key : curve.key) series.name += (series.name.empty() ? "" : ", ") + show(key);
+    ChartSeries series{.name = curve_name(curve, curves), .points = {}};
     for (const auto& point : curve.points) {
       if (!point.efficiency) continue;
       ticks.insert(double(point.nodes));
-      series.points.push_back(
-          {double(point.nodes), *point.efficiency,
-           fmt::format("{} nodes: {:.1f} %, {} {}", point.nodes, *point.efficiency * 100,
-                       si(speed_of(*point.best)), speed_unit(has_padding(point.best->metrics))),
-           ""});
+      series.points.push_back({double(point.nodes), *point.efficiency,
+                               fmt::format("{} nodes: {:.1f} %, {}", point.nodes, *point.efficiency * 100,
+                                           speed_text(*point.best)),
+                               ""});
     }
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   }
@@ -228,7 +239,7 @@ std::string batches(const ReportInput& in) {
     }
   }
   floor *= 0.85;
-  chart.y = {.name = speed_unit(any_padding(in.rows)) + " (not from 0)", .low = floor, .suffix = true};
+  chart.y = {.name = speed_unit(in.rows) + " (not from 0)", .low = floor, .suffix = true};
   std::vector<const ResultRow*> drawn_rows;
   for (std::size_t i = 0; i < std::min(kCurves, curves.size()); ++i)
     drawn_rows.push_back(curves[i].points.front().row);

@@ -13,6 +13,7 @@
 #include "orchestrator/answers/tables/explain.h"
 #include "orchestrator/answers/tables/measured.h"
 #include "schema/codec.h"
+#include "schema/rehearsal.h"
 #include "schema/strategy.h"
 #include "schema/sweep_options.h"
 
@@ -73,7 +74,7 @@ struct Seen {
   i64 results = 0;
 };
 
-Machine machine_of(const Environment& node) {
+Machine machine_of(const Environment& node, const std::string& devices) {
   const NodeFacts& facts = node.facts;
   const auto said = [](const std::string& fact, const char* shown) {
     return fact.empty() ? std::string() : fmt::format("{} {}", shown, safe_text(fact));
@@ -83,7 +84,7 @@ Machine machine_of(const Environment& node) {
     for (const auto& part : parts) out += (out.empty() || part.empty() ? "" : ", ") + part;
     return out;
   };
-  return {safe_text(node.launcher), devices_of(node),
+  return {safe_text(node.launcher), devices,
           join({said(facts.driver, "driver"), said(facts.driver_cuda, "CUDA"), said(facts.nccl, "NCCL")}),
           join({said(facts.libtorch, "LibTorch"), said(facts.build, "build"), said(facts.kernel, "")})};
 }
@@ -96,6 +97,25 @@ std::string some_of(const std::set<std::string>& names) {
     out += (out.empty() ? "" : ", ") + safe_text(name);
   }
   return shown > kHosts ? out + fmt::format(", ... ({} in all)", shown) : out;
+}
+
+// How many phantom GPUs the trials of a rehearsal have: "64", "8 to 64". Its node plays them all, and each agent counts
+// as many as one node may have.
+std::string worlds_of(std::span<const ResultRow> rows) {
+  std::set<i64> worlds;
+  for (const ResultRow& row : rows)
+    if (cell_outcome_of(row) == CellOutcome::kOk || cell_outcome_of(row) == CellOutcome::kOom)
+      worlds.insert(row.trial.world());
+  if (worlds.empty()) return "no";
+  return worlds.size() == 1 ? fmt::format("{}", *worlds.begin())
+                            : fmt::format("{} to {}", *worlds.begin(), *worlds.rbegin());
+}
+
+std::string phantoms_of(const Environment& node, std::span<const ResultRow> rows) {
+  std::set<std::string> names;
+  for (const GpuFacts& gpu : node.facts.gpus.value_or(std::vector<GpuFacts>()))
+    names.insert(safe_text(gpu.name));
+  return fmt::format("{} phantom {}", worlds_of(rows), fmt::join(names, ", "));
 }
 
 // "Measured: 10 steps after 3 warm-up steps, 1 repeat."
@@ -145,7 +165,8 @@ std::string environment(const ReportInput& in) {
   if (in.environments.empty()) return "";
   std::map<Machine, Seen> machines;
   for (const Environment& node : in.environments) {
-    Seen& seen = machines[machine_of(node)];
+    const bool rehearsed = is_rehearsal(in.sweep);
+    Seen& seen = machines[machine_of(node, rehearsed ? phantoms_of(node, in.rows) : devices_of(node))];
     seen.hosts.insert(node.host);
     if (seen.allocations.insert(node.allocation).second) seen.results += node.results;
   }

@@ -66,8 +66,10 @@ std::string without_constants(Table& table, const Names& names) {
 
 constexpr std::size_t kIdShown = 8;  // digits of a trial's id; commands take its beginning
 
-// Text that is a figure with a mark or a spread, as "16 ★" or "98.1 ± 0.2".
-bool reads_as_number(const std::string& text) {
+// Text that is a figure with a sign, a mark or a spread, as "+1.2 %", "≥ 9.3 GiB", "16 ★" or "98.1 ± 0.2".
+bool reads_as_number(std::string_view text) {
+  for (const std::string_view mark : {"+", "-", "≥ "})
+    if (text.starts_with(mark)) return reads_as_number(text.substr(mark.size()));
   return text.find_first_of("0123456789") == 0 && text.size() < 20;
 }
 
@@ -179,7 +181,8 @@ Expected<std::string> report_html(const ReportInput& in) {
     if (!other) return tl::unexpected(other.error());
     out += section("beside", "Beside another sweep", *other);
   }
-  out += section("environment", "Where it was measured", parts::environment(in));
+  out += section("environment", is_rehearsal(in.sweep) ? "Where it was rehearsed" : "Where it was measured",
+                 parts::environment(in));
   out += section("reproduce", "Reproduce", parts::reproduce(in));
   return page(in, out);
 }

@@ -61,7 +61,7 @@ std::string median_of(std::vector<double> errors) {
 }
 
 Value percent(const std::optional<double>& error) {
-  return error ? Value{fmt::format("{:+.1f} %", 100 * *error)} : Value{};
+  return error ? Value{signed_percent(*error)} : Value{};
 }
 
 Table table_of(const std::vector<Checked>& all, std::span<const Field> differ) {
@@ -106,9 +106,9 @@ std::string predictions(const ReportInput& in) {
   if (!errors.empty()) out += paragraph(fmt::format("Median error {}.", fmt::join(errors, "; ")));
   if (const auto count = std::ranges::count(all, true, &Checked::ran_out); count > 0)
     out += paragraph(
-        fmt::format("{} configuration{} ran out of memory: what they had reached (≥) is a lower bound of "
-                    "what they need, and counts as no error of a prediction.",
-                    count, count == 1 ? "" : "s"));
+        fmt::format("{} ran out of memory: what {} had reached (≥) is a lower bound of what is needed, and "
+                    "counts as no error of a prediction.",
+                    counted(count, "configuration"), count == 1 ? "it" : "they"));
   if (const auto count = std::ranges::count_if(all, drifts); count > 0)
     out +=
         paragraph(fmt::format("Warning: the memory of {} configuration{} is further off than stated (more "

@@ -98,25 +98,30 @@ std::string memory(const TrialPage& page) {
   const auto predicted = m.predicted_bytes ? m.predicted_bytes : page.view.entry.predicted.bytes;
   if (!predicted && !m.peak_allocated_bytes) return "";
   const bool ok = page.row && page.row->outcome == Outcome::kOk && page.row->state == State::kFinished;
+  const auto device = page.row ? device_memory(*page.row) : std::nullopt;
+  i64 largest = 0;
+  for (const auto& bytes : {predicted, m.peak_allocated_bytes, m.peak_reserved_bytes, device})
+    largest = std::max(largest, bytes.value_or(0));
+  const Scale scale = scale_for("bytes", static_cast<double>(largest));
   SpanChart chart{.title = "Memory of the fullest rank",
-                  .x = "GiB of the fullest rank",
+                  .x = scale.unit + " of the fullest rank",
                   .rows = {},
                   .kinds = {"predicted", "", "", "measured", "device"}};
   const auto bar = [&](std::string name, std::size_t kind, const std::optional<i64>& bytes) {
     if (!bytes) return;
     const std::string text = fmt::format("{}: {}", name, human_bytes(static_cast<double>(*bytes)));
-    chart.spans.push_back({chart.rows.size(), kind, 0, static_cast<double>(*bytes) / (1 << 30), text});
+    chart.spans.push_back({chart.rows.size(), kind, 0, static_cast<double>(*bytes) * scale.factor, text});
     chart.rows.push_back(text);
   };
   bar("predicted", 0, predicted);
   bar(ok ? "peak allocated" : "had reached", 3, m.peak_allocated_bytes);
   bar("peak reserved", 3, m.peak_reserved_bytes);
-  if (page.row) bar("device memory", 4, device_memory(*page.row));
+  bar("device memory", 4, device);
   std::string out = figure(chart);
   if (ok && predicted && m.peak_allocated_bytes && *m.peak_allocated_bytes > 0)
     out += parts::paragraph(fmt::format(
-        "The prediction is {:+.1f} % off the peak that was allocated{}.",
-        100 * (static_cast<double>(*predicted) / static_cast<double>(*m.peak_allocated_bytes) - 1),
+        "The prediction is {} off the peak that was allocated{}.",
+        signed_percent(static_cast<double>(*predicted) / static_cast<double>(*m.peak_allocated_bytes) - 1),
         m.peak_rank ? fmt::format(", that of rank {}", *m.peak_rank) : ""));
   else if (predicted && m.peak_allocated_bytes)
     out += parts::paragraph(

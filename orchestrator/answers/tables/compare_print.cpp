@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::size_t kNamedAlone = 5;
 
-std::string signed_percent(double share) {
-  return fmt::format("{:+.1f} %", share * 100);
-}
-
 // The fields that tell the shown configurations apart.
 std::vector<Field> fields_of(std::span<const Comparison> found) {
   std::vector<ResultRow> rows;

@@ -106,6 +106,14 @@ TEST(Palette, AnOutlierDoesNotTakeTheColoursFromTheRest) {
   EXPECT_FALSE(colours_for({10, 12, 14, 16, 18}, false).below) << "nothing sticks out";
 }
 
+TEST(Format, AShareThatRoundsToZeroHasNoSign) {
+  EXPECT_EQ(signed_percent(-0.0004), "0.0 %");
+  EXPECT_EQ(signed_percent(0.0004), "0.0 %");
+  EXPECT_EQ(signed_percent(-0.0006), "-0.1 %");
+  EXPECT_EQ(signed_percent(-0.1), "-10.0 %");
+  EXPECT_EQ(signed_percent(0.125), "+12.5 %");
+}
+
 TEST(Names, LongLabelsLoseWhatTheyShareNotWhereTheyDiffer) {
   const std::vector<std::string> short_ones = {"a", "b"};
   EXPECT_EQ(shortened(short_ones, 8), short_ones);

@@ -1,9 +1,11 @@
 #include "orchestrator/answers/charts/heatmap.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "orchestrator/answers/statistics/best.h"
 #include "tests/unit/answers/rows.h"
@@ -301,6 +303,21 @@ TEST(Heatmap, ASweepOfOneAxisIsOneRow) {
   EXPECT_EQ(map.cells.size(), 3u);
   rows.push_back(ok_row("d", 2, 4));
   EXPECT_EQ(heatmap(rows, {})->cells.size(), 6u) << "tp by micro_batch_size";
+}
+
+// dp follows from the nodes, and matters as much as they do; the ZeRO stage matters less and does not.
+TEST(Heatmap, AxesThatTellEachOtherAreNotDrawnAgainstEachOther) {
+  std::vector<ResultRow> rows;
+  for (const i64 nodes : {1, 2, 4, 8})
+    for (const i64 zero : {0, 1}) {
+      auto& row = rows.emplace_back(
+          with_zero(ok_row(fmt::format("{}{}", nodes, zero), 1, double(1000 / nodes + zero)), zero));
+      row.trial.nodes = nodes, row.trial.dp = 8 * nodes;
+    }
+  const auto map = *heatmap(rows, {});
+  EXPECT_EQ(std::set<std::string>({std::string(map.rows.name()), std::string(map.cols.name())}),
+            std::set<std::string>({"nodes", "zero"}));
+  EXPECT_EQ(heatmap(rows, {.rows = "dp"})->cols.name(), "zero");
 }
 
 TEST(HeatmapSvg, DrawsValuesCountsAndLegend) {

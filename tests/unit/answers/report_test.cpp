@@ -14,6 +14,7 @@
 namespace sweep::answers {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
@@ -299,6 +300,35 @@ TEST(Prices, StandWithTheirDateAndWarnWhenOld) {
   EXPECT_THAT(price_sentence("h100-sxm-80gb", 98.32, "2026-11-22"),
               testing::AllOf(HasSubstr("2023-07-26"), HasSubstr("WARNING: superseded by 55.04")));
   EXPECT_THAT(price_sentence("h100-sxm-80gb", 20, "2026-11-22"), HasSubstr("own price"));
+}
+
+// The node of a rehearsal counts all phantom GPUs that one may have, whatever the trials have.
+TEST(Report, ARehearsalHasThePhantomGpusOfItsTrials) {
+  std::vector<ResultRow> rows = {ok_row("a", 8, 100), ok_row("b", 2, 100)};
+  rows[0].trial.dp = 8;
+  ReportInput in;
+  in.sweep = "s.rehearsal", in.rows = rows;
+  Environment node;
+  node.allocation = "a1", node.launcher = "rehearsal", node.results = 2;
+  node.facts.gpus = std::vector<GpuFacts>(16, GpuFacts{.name = "H100"});
+  in.environments = {node};
+  const auto devices = [&] {
+    const auto page = report_html(in);
+    return page ? *page : page.error().message;
+  };
+  EXPECT_THAT(devices(), AllOf(HasSubstr(">2 to 64 phantom H100<"), Not(HasSubstr("16 x"))));
+  in.rows = std::span(rows).first(1);
+  EXPECT_THAT(devices(), HasSubstr(">64 phantom H100<"));
+  in.sweep = "s";
+  EXPECT_THAT(devices(), HasSubstr(">16 x H100<"));
+}
+
+TEST(Report, ChartsCountByGpuWhereThereAreGpus) {
+  std::vector<ResultRow> rows = {ok_row("a", 2, 100), ok_row("b", 4, 200)};
+  for (auto& row : rows) row.trial.hardware = "h100-sxm-80gb", row.metrics.peak_allocated_bytes = 1 << 30;
+  EXPECT_THAT(page_of(rows), AllOf(HasSubstr(">tokens/s per GPU<"), Not(HasSubstr("per rank"))));
+  for (auto& row : rows) row.trial.hardware = "cpu";
+  EXPECT_THAT(page_of(rows), Not(HasSubstr("tokens/s per GPU")));
 }
 
 TEST(Report, AnUnknownMetricIsRefused) {

@@ -141,6 +141,9 @@ TEST(Catalogues, AreTablesAndDocuments) {
   ASSERT_FALSE(models.empty());
   const std::string name = models[0]["name"];
   EXPECT_EQ(json::parse(sweep({"models", name, "--json"}).out), json::array({models[0]}));
+  EXPECT_EQ(json::parse(sweep({"list", "models", name, "--json"}).out), json::array({models[0]}));
+  EXPECT_EQ(sweep({"list", "hardware", "cpu"}).out, sweep({"hardware", "cpu"}).out);
+  EXPECT_EQ(sweep({"list", "recipes", "torchtitan"}).code, kBadInput);
   EXPECT_NE(sweep({"models"}).out.find(name), std::string::npos);
   EXPECT_EQ(sweep({"models", "absent"}).code, kBadInput);
   const json cards = json::parse(sweep({"hardware", "h100-sxm-80gb", "--json"}).out);

@@ -228,6 +228,9 @@ TEST(GridRead, DeriveRefusesCyclesByName) {
               AllOf(At(4, 10), IsError(ErrorKind::kUnsupported, "layers")));
   EXPECT_THAT(error_of(head + "derive: {and: 1}\n"),
               AllOf(At(4, 10), IsError(ErrorKind::kInvalidValue, "and")));
+  for (const std::string column : {"step_ms", "outcome", "mfu"})
+    EXPECT_THAT(error_of(head + "derive: {" + column + ": 1}\n"),
+                AllOf(At(4, 10), IsError(ErrorKind::kInvalidValue, column)));
   EXPECT_THAT(error_of(head + "derive: {tp: 1.5}\n"),
               AllOf(At(4, 14), IsError(ErrorKind::kInvalidValue, "tp")));
   EXPECT_THAT(error_of(head + "derive: {tp: [1]}\n"),
