@@ -9,6 +9,7 @@
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_sections.h"
 #include "orchestrator/grid/reader.h"
+#include "schema/hardware_kinds.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::grid {
@@ -127,6 +128,13 @@ void name_models(GridSpec& spec) {
     const auto word = static_cast<std::size_t>(spec.scope.words.id(hardware.name));
     if (spec.gpus_per_node.size() <= word) spec.gpus_per_node.resize(word + 1, 0);
     spec.gpus_per_node[word] = hardware.gpu.empty() ? 0 : static_cast<std::int32_t>(hardware.gpus_per_node);
+  }
+  for (std::size_t word = 0; word < spec.scope.words.size(); ++word) {
+    const std::string& name = spec.scope.words.at(static_cast<i64>(word));
+    const auto* mix = is_mixed(name) ? shape::known_hardware(name) : nullptr;
+    if (mix == nullptr) continue;
+    if (spec.gpus_per_node.size() <= word) spec.gpus_per_node.resize(word + 1, 0);
+    spec.gpus_per_node[word] = static_cast<std::int32_t>(mix->gpus_per_node);
   }
 }
 
