@@ -38,6 +38,7 @@ TEXT: dict[str, object] = {"type": "string", "minLength": 1}
 VARIABLES: dict[str, object] = {"type": "object", "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}, "additionalProperties": {"type": ["string", "number", "boolean"]}}
 # What the ends of the checks of numbers are; 1e6 and 1e9 only keep products small.
 ENDS: dict[str, dict[str, object]] = {"count": {"minimum": 1}, "real": {"minimum": 0}, "span": {"minimum": 1}}
+MIX = r"^[a-z0-9-]+(\+[a-z0-9-]+)+$"  # of GPUs (schema/hardware_kinds.h)
 MARKS = re.compile(r"(<!-- launch: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 LAUNCH = '    "launch": {\n'
 DEFS = '  "$defs": {\n'
@@ -111,8 +112,10 @@ def one(axis: Axis, hardware: list[str]) -> dict[str, object]:
         out |= {"type": ["integer", "null"] if axis.type == "opt_i64" else "integer", "minimum": axis.ends[0], "maximum": axis.ends[1]}
     elif axis.type == "flag":
         out["type"] = "boolean"
-    elif axis.values or axis.key == "hardware":
-        out["enum"] = axis.values or hardware
+    elif axis.key == "hardware":
+        out["anyOf"] = [{"enum": hardware}, {"type": "string", "pattern": MIX}]
+    elif axis.values:
+        out["enum"] = axis.values
     else:
         out |= TEXT
     if axis.key == "env":  # a map, or the text that results have
@@ -195,7 +198,8 @@ def setting(key: LaunchKey, hardware: list[str], tables: dict[str, str]) -> dict
     inner = re.sub(r".*<(.*)>", r"\1", key.type)
     value: dict[str, object] = {"$ref": f"#/$defs/launch_{tables[inner]}"} if inner in tables else TEXT
     if key.type.startswith("ByHardware"):
-        return {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": {name: value for name in hardware}}
+        return {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": {name: value for name in hardware},
+                "patternProperties": {MIX: value}}
     if key.type.startswith("std::vector"):
         return {"type": "array", "minItems": 1, "items": {"anyOf": [TEXT, value]} if inner in tables else TEXT}
     if key.type == "bool":
@@ -262,7 +266,7 @@ def renewed_status(text: str) -> str:
 
 def renewed(text: str) -> str:
     text = with_strategies(text)
-    hardware = json.loads(text)["$defs"]["one"]["properties"]["hardware"]["enum"]
+    hardware = json.loads(text)["$defs"]["one"]["properties"]["hardware"]["anyOf"][0]["enum"]
     text = text[:text.index(LAUNCH)] + launch_section(hardware) + text[text.index(ONE):]
     text = replaced(text, ONE, [line_of(axis.key, one(axis, hardware)) for axis in axes()] + former("one"))
     return replaced(text, MANY, [line_of(axis.key, many(axis)) for axis in axes()] + former("many"))

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "bench_kernels/shape/mixed_hardware.h"
+
 namespace sweep::shape {
 namespace {
 
@@ -73,7 +75,21 @@ bool runs_grouped(const std::string& hardware) {
   return known && (known->compute_capability == "9.0" || known->compute_capability.starts_with("10."));
 }
 
+namespace {
+
+// Of a mix it may be any kind.
+std::optional<std::string> none_of_the_kinds(const Hardware& mix, const FoundGpu& found) {
+  for (const std::string& kind : kinds_of(mix.name))
+    if (!not_the_declared(*known_hardware(kind), found)) return std::nullopt;
+  return fmt::format(
+      "{} is declared; a {} is there, which is none of them: name the hardware it is (`sweep hardware`)",
+      mix.name, found.name);
+}
+
+}  // namespace
+
 std::optional<std::string> not_the_declared(const Hardware& declared, const FoundGpu& found) {
+  if (is_mixed(declared.name)) return none_of_the_kinds(declared, found);
   const bool other_kind = !declared.compute_capability.empty() && !found.compute_capability.empty() &&
                           declared.compute_capability != found.compute_capability;
   if (other_kind)

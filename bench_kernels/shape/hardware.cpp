@@ -21,11 +21,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/catalogue_text.h"
+#include "bench_kernels/shape/mixed_hardware.h"
 
 namespace sweep::shape {
 namespace {
@@ -105,10 +108,27 @@ std::span<const Hardware> all_hardware() {
   return hardware;
 }
 
+namespace {
+
+// A mix is made when it is first named, and kept, as the catalogue's entries are.
+const Hardware* known_mix(std::string_view name) {
+  static std::mutex one_at_a_time;
+  static std::map<std::string, std::optional<Hardware>, std::less<>> made;
+  const std::scoped_lock lock(one_at_a_time);
+  auto found = made.find(name);
+  if (found == made.end()) {
+    auto mix = mixed_hardware(name);
+    found = made.emplace(name, mix ? std::optional(std::move(*mix)) : std::nullopt).first;
+  }
+  return found->second ? &*found->second : nullptr;
+}
+
+}  // namespace
+
 const Hardware* known_hardware(std::string_view name) {
   for (const Hardware& h : all_hardware())
     if (h.name == name) return &h;
-  return nullptr;
+  return is_mixed(name) ? known_mix(name) : nullptr;
 }
 
 namespace {
@@ -127,6 +147,7 @@ std::optional<std::string> meant_hardware(std::string_view name, std::vector<std
 
 Expected<Hardware> find_hardware(std::string_view name) {
   if (const Hardware* known = known_hardware(name)) return *known;
+  if (is_mixed(name)) return mixed_hardware(name);
   std::vector<std::string> names;
   for (const Hardware& h : all_hardware()) names.push_back(h.name);
   const auto close = meant_hardware(name, names);

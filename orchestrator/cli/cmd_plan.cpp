@@ -26,7 +26,8 @@ namespace {
 struct PlanOptions {
   std::string grid;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
-  bool list = false, json = false, csv = false, sbatch = false, dry_run = false, no_dry_run = false;
+  bool suggested = false, list = false, json = false, csv = false, sbatch = false, dry_run = false,
+       no_dry_run = false;
   std::string memory_of;
   SweepSelector where;
 };
@@ -88,8 +89,10 @@ driver::DryRunScope scope_of(const PlanOptions& o) {
 }
 
 int plan_grid(Io& io, const PlanOptions& o) {
-  auto planned = driver::make_plan(o.grid, o.max_points, o.where.db, progress_to(io, false));
+  auto planned = driver::make_plan(o.grid, o.max_points, o.where.db, progress_to(io, false),
+                                   o.suggested ? std::optional(o.where.db) : std::nullopt);
   if (!planned) return refuse(io, planned.error());
+  say_suggested(io, *planned);
   const auto checked = driver::check_memory(*planned, scope_of(o), 0, progress_to(io, false));
   if (!checked) return refuse(io, checked.error());
   if (!o.memory_of.empty()) {
@@ -151,6 +154,7 @@ void add_plan(Registry r) {
   c->add_flag("--no-dry-run", o->no_dry_run, "measure none; predictions alone decide")->excludes(all);
   c->add_option("--memory", o->memory_of, "show one trial's memory by pipeline stage and part")
       ->type_name("ID");
+  add_suggested(*c, o->suggested);
   add_db(*c, o->where);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();

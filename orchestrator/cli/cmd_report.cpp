@@ -34,6 +34,14 @@ std::vector<answers::ForeignConfig> foreign_configs(const ResultRow& row) {
   return out;
 }
 
+// Empty: not measured.
+std::vector<answers::NodeTime> node_times_of(Opened& opened, const ResultRow& row) {
+  const auto attempt = opened.store->final_attempt(opened.sweep.id, row.trial_id);
+  if (!attempt || !*attempt) return {};
+  return answers::node_times_of(*opened.store, opened.sweep.id, row.trial_id, row.trial, **attempt)
+      .value_or(std::vector<answers::NodeTime>());
+}
+
 int write_report(Io& io, const ReportCommand& o) {
   answers::ReportInput in = o.input;
   const auto headroom = answers::parse_share(o.headroom, "headroom");
@@ -62,6 +70,7 @@ int write_report(Io& io, const ReportCommand& o) {
     if (!found || found->empty()) return std::nullopt;
     return std::move(found->front());
   };
+  in.node_times_of = [&](const ResultRow& row) { return node_times_of(*opened, row); };
   in.foreign_configs = foreign_configs;
   CompareSide other;
   if (!o.beside.empty()) {

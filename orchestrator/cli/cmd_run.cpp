@@ -41,7 +41,8 @@ struct RunOptions {
   StrategyFlags strategy;
   exports::NotifyTargets notify;
   i64 rehearse_ranks = driver::kRehearsedRanks;
-  bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false, store_only = false;
+  bool suggested = false, rehearse = false, take_over = false, quiet = false, detach = false, yes = false,
+       store_only = false;
 };
 
 void add_run_options(CLI::App& c, RunOptions& o) {
@@ -204,19 +205,6 @@ Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choic
                    driver::smaller_limit(own, choice.gpu_hours), o.yes);
 }
 
-// Says what makes new results differ from those the sweep has: another build, another measuring plan.
-void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measure) {
-  const auto kept = sweep_options_from(before.options_json);
-  if (!kept) return;
-  const std::string now = std::string(kVersion) + " " + kBuild;
-  if (measure && kept->measure.value_or(MeasurePlan()) != *measure)
-    io.err << "note: the measuring plan changed; earlier results are kept as they are "
-              "(`sweep resume --retry ok` measures them again)\n";
-  if (!kept->build.empty() && kept->build != now)
-    io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", kept->build,
-                          now);
-}
-
 store::SweepRow wanted_sweep(const Planned& planned, const std::string& on, const RunOptions& o) {
   store::SweepRow out;
   out.name = planned.grid.name;
@@ -243,6 +231,7 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
   io.err << fmt::format("{}: {}; on {}, results in {}\n", planned.grid.name, summary(planned), choice.on,
                         o.where.db);
   for (const auto& by : planned.corrected) io.err << "times of " << answers::safe_text(by) << '\n';
+  if (auto kept = keep_suggested(driver, planned); !kept) return refuse(io, kept.error());
   if (auto begun = begin_strategy(io, driver, planned.grid, choice, o.strategy); !begun)
     return refuse(io, begun.error());
   if (const auto crowded = driver::ranks_beyond_cores(choice, planned.entries))
@@ -265,8 +254,10 @@ void say_begun(Io& io, const std::string& sweep, const RunOptions& o) {
 
 int run_grid(Io& io, RunOptions o) {
   auto planned =
-      driver::make_plan(o.grid, o.max_points, o.rehearse ? "" : o.where.db, progress_to(io, o.quiet));
+      driver::make_plan(o.grid, o.max_points, o.rehearse ? "" : o.where.db, progress_to(io, o.quiet),
+                        o.suggested ? std::optional(o.where.db) : std::nullopt);
   if (!planned) return refuse(io, planned.error());
+  say_suggested(io, *planned);
   o.strategy.rehearses = o.rehearse;
   if (o.rehearse)
     if (auto made = driver::make_rehearsal(*planned, o.rehearse_ranks); !made)
@@ -348,6 +339,7 @@ void add_run(Registry r) {
   add_run_options(*c, *o);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();
+  add_suggested(*c, o->suggested);
   add_strategy_options(*c, o->strategy);
   auto* rehearse =
       c->add_flag("--rehearse", o->rehearse,

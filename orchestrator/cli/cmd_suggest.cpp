@@ -19,17 +19,9 @@ struct SuggestCommand {
 int suggest(Io& io, const SuggestCommand& o) {
   auto store = store::Store::open(o.where.db, store::Mode::kReadOnly);
   if (!store) return refuse(io, store.error());
-  const auto sweeps = (*store)->sweeps();
-  if (!sweeps) return refuse(io, sweeps.error());
-  std::vector<ResultRow> all;
-  for (const auto& sweep : *sweeps) {
-    if (is_rehearsal(sweep.name)) continue;
-    auto rows = (*store)->results(sweep.id);
-    if (!rows) return refuse(io, rows.error());
-    for (ResultRow& row : *rows)
-      if (o.model.empty() || row.trial.model == o.model) all.push_back(std::move(row));
-  }
-  const auto found = answers::suggestions(std::move(all));
+  auto all = answers::measured_rows(**store, o.model);
+  if (!all) return refuse(io, all.error());
+  const auto found = answers::suggestions(std::move(*all));
   if (o.json)
     print_document(io, answers::suggestions_json(found));
   else

@@ -124,4 +124,32 @@ Expected<void> begin_strategy(Io& io, driver::SweepDriver& driver, const grid::G
   return o.reuse ? take_over_answers(io, driver, choice) : Expected<void>();
 }
 
+void add_suggested(CLI::App& c, bool& suggested) {
+  c.add_flag("--suggested", suggested,
+             "axes that the grid leaves unset get the values of the best earlier result of its model in this "
+             "database, on the nearest hardware and number of GPUs; nothing that the grid states changes");
+}
+
+void say_suggested(Io& io, const driver::Planned& planned) {
+  for (const auto& line : planned.suggested) io.err << answers::safe_text(line) << '\n';
+}
+
+Expected<void> keep_suggested(driver::SweepDriver& driver, const driver::Planned& planned) {
+  if (planned.suggested.empty() || planned.suggested_again) return {};
+  return driver.store().add_event(driver.sweep().id, "suggested",
+                                  fmt::format("{}", fmt::join(planned.suggested, "; ")));
+}
+
+void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measure) {
+  const auto kept = sweep_options_from(before.options_json);
+  if (!kept) return;
+  const std::string now = std::string(kVersion) + " " + kBuild;
+  if (measure && kept->measure.value_or(MeasurePlan()) != *measure)
+    io.err << "note: the measuring plan changed; earlier results are kept as they are "
+              "(`sweep resume --retry ok` measures them again)\n";
+  if (!kept->build.empty() && kept->build != now)
+    io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", kept->build,
+                          now);
+}
+
 }  // namespace sweep::cli

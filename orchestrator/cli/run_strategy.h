@@ -4,6 +4,7 @@
 #include <string>
 
 #include "orchestrator/cli/command.h"
+#include "orchestrator/driver/planning.h"
 #include "orchestrator/driver/strategy_forecast.h"
 #include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/grid/grid.h"
@@ -35,5 +36,13 @@ search::Most most_left(const std::vector<PlanEntry>&, const Strategy&, const std
 // Says which one it is, and takes over answers where that is asked for. REQUIRES the lease and a stored plan.
 Expected<void> begin_strategy(Io&, driver::SweepDriver&, const grid::Grid&, const driver::LaunchChoice&,
                               const StrategyFlags&);
+
+// --suggested, and the values that it took: said, and kept as an event of the sweep unless the sweep had them.
+void add_suggested(CLI::App& command, bool&);
+void say_suggested(Io&, const driver::Planned&);
+Expected<void> keep_suggested(driver::SweepDriver&, const driver::Planned&);
+
+// Says what makes new results differ from those the sweep has: another build, another measuring plan.
+void say_changes(Io&, const store::SweepRow& before, const MeasurePlan* measure);
 
 }  // namespace sweep::cli

@@ -12,6 +12,7 @@
 #include "orchestrator/answers/statistics/prices.h"
 #include "orchestrator/driver/calibration.h"
 #include "orchestrator/driver/own_results.h"
+#include "orchestrator/driver/suggested.h"
 #include "orchestrator/interop/recipes.h"
 #include "orchestrator/plan/order.h"
 #include "orchestrator/predict/trainer_profile.h"
@@ -83,9 +84,16 @@ std::string taken_as_default(const std::vector<PlanEntry>& entries, plan::LeftTo
 }  // namespace
 
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db,
-                            const Say& say) {
-  auto read = grid::read_file(grid_file, {max_points, interop::built_in_recipes()});
-  return read ? plan_of(std::move(*read), db, say) : tl::unexpected(read.error());
+                            const Say& say, const std::optional<std::string>& suggested_by) {
+  const grid::ReadOptions options{max_points, interop::built_in_recipes()};
+  auto read = grid::read_file(grid_file, options);
+  if (!read) return tl::unexpected(read.error());
+  if (!suggested_by) return plan_of(std::move(*read), db, say);
+  auto suggested = with_suggested(std::move(*read), options, *suggested_by);
+  if (!suggested) return tl::unexpected(suggested.error());
+  auto planned = plan_of(std::move(suggested->grid), db, say);
+  if (planned) planned->suggested = std::move(suggested->said), planned->suggested_again = suggested->again;
+  return planned;
 }
 
 Expected<Planned> plan_of(grid::Grid grid, const std::string& db, const Say& say) {

@@ -21,13 +21,16 @@ struct Planned {
       corrected{};  // a sentence for each kind of trial whose times the results of the database correct
   std::vector<std::string>
       notes{};  // sentences: hardware that no build of the step runs on, axes left to a program
+  std::vector<std::string> suggested{};  // sentences: values of earlier results, and which
+  bool suggested_again = false;          // those that the stored sweep has
   plan::LeftToProgram left{};
 };
 
 // Reads, expands and decides, by the hardware profiles of calibration_db(). `db`: results that correct predicted
-// times (own_results.h); empty: none. `say` hears how far a large grid is.
+// times (own_results.h); empty: none. `say` hears how far a large grid is. `suggested_by`: the database whose results give
+// what the grid leaves unset (suggested.h).
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db,
-                            const Say& say);
+                            const Say& say, const std::optional<std::string>& suggested_by = {});
 
 // The same of a grid that was read.
 Expected<Planned> plan_of(

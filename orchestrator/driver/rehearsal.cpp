@@ -22,6 +22,7 @@
 #include "orchestrator/launch/local/local.h"
 #include "orchestrator/plan/rehearsal.h"
 #include "schema/command_spec.h"
+#include "schema/hardware_kinds.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::driver {
@@ -148,6 +149,8 @@ std::optional<std::string> host_too_small(const Trial& trial, i64 ranks, i64 mos
 std::optional<std::string> not_rehearsed(const Trial& trial, i64 most, std::optional<i64> free) {
   if (trial.hardware == "cpu")
     return "hardware: cpu has no GPU to rehearse; `sweep run` runs it on this machine";
+  if (is_mixed(trial.hardware))
+    return "hardware: a rehearsal has phantom GPUs of one kind; rehearse each kind by itself";
   const auto ranks = plan::rehearsed_ranks(trial, most);
   if (ranks && static_cast<i64>(ranks->size()) > kMostGpus)
     return fmt::format("a rehearsal needs a rank for each of {} pipeline stages, and has {} phantom GPUs",

@@ -40,6 +40,7 @@ struct Grid {
   Limits limits;
   std::optional<Strategy> strategy;  // nullopt: the file states none
   bool auto_micro_batch = false;     // `micro_batch_size: auto`
+  std::string suggested;             // the section of this name: "tp: 2, zero: 3"; "": none
   LaunchSettings launch;             // checked
   std::string recipe;                // the built-in one that the workload names; "": none
   std::string working_folder;        // of its command; "": the files' own, or no command
@@ -48,6 +49,12 @@ struct Grid {
 
 // Whether the grid sets this axis (by base, grid, zip or derive). REQUIRES: a name of an axis.
 bool sets_axis(const Grid&, std::string_view axis);
+
+// Whether the axis has its product's default in every point: nothing sets it, and nothing derives it.
+bool leaves_unset(const Grid&, std::string_view axis);
+// The text of the grid with these values ("tp: 2, zero: 3") as its section `suggested`. Lines keep their numbers.
+// REQUIRES: it has no such section.
+Expected<std::string> with_suggested(const Grid&, std::string_view values);
 
 struct ReadOptions {
   std::uint64_t max_points = 100'000'000;  // before `where`

@@ -6,9 +6,9 @@
 
 namespace sweep::grid {
 
-inline constexpr std::array<std::string_view, 17> kTopKeys{
-    "name",    "question", "model",   "base",    "grid",   "zip",    "where",    "include", "stages",
-    "exclude", "derive",   "repeats", "measure", "limits", "launch", "workload", "strategy"};
+inline constexpr std::array<std::string_view, 18> kTopKeys{
+    "name",    "question", "model",   "base",    "grid",   "zip",    "where",    "include",  "stages",
+    "exclude", "derive",   "repeats", "measure", "limits", "launch", "workload", "strategy", "suggested"};
 inline constexpr std::array<std::string_view, 4> kMeasureKeys{"warmup_steps", "steps", "repeats",
                                                               "early_stop"};
 inline constexpr std::array<std::string_view, 8> kLimitKeys{

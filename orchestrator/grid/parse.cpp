@@ -201,7 +201,7 @@ class Parser {
     if (symbol.values.empty()) return;
     const std::string text = shown({constant.span.begin + 1, constant.span.end - 1});  // without quotes
     const std::string current(current_word(symbol.name, text));
-    if (std::ranges::find(symbol.values, current) == symbol.values.end())
+    if (!takes(symbol, current))
       fail(word.span.begin, text,
            fmt::format("'{}' is not a value of {}{}", text, symbol.name, suggestion(text, symbol.values)));
     tree_.nodes[word.node].value.i = scope_.words.id(current);

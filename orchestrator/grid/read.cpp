@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/expected.h"
 #include "base/input_file.h"
@@ -9,6 +10,7 @@
 #include "orchestrator/grid/keys.h"
 #include "orchestrator/grid/read_sections.h"
 #include "orchestrator/grid/reader.h"
+#include "schema/hardware_kinds.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::grid {
@@ -128,6 +130,13 @@ void name_models(GridSpec& spec) {
     if (spec.gpus_per_node.size() <= word) spec.gpus_per_node.resize(word + 1, 0);
     spec.gpus_per_node[word] = hardware.gpu.empty() ? 0 : static_cast<std::int32_t>(hardware.gpus_per_node);
   }
+  for (std::size_t word = 0; word < spec.scope.words.size(); ++word) {
+    const std::string& name = spec.scope.words.at(static_cast<i64>(word));
+    const auto* mix = is_mixed(name) ? shape::known_hardware(name) : nullptr;
+    if (mix == nullptr) continue;
+    if (spec.gpus_per_node.size() <= word) spec.gpus_per_node.resize(word + 1, 0);
+    spec.gpus_per_node[word] = static_cast<std::int32_t>(mix->gpus_per_node);
+  }
 }
 
 // Values that the program never gets would run it again as another trial.
@@ -190,6 +199,7 @@ Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
   SWEEP_TRY(axes.read_wheels(options));
   for (const Derived& derived : in.spec.derived)
     in.spec.given[derived.slot] = in.spec.base_given[derived.slot] = true;
+  SWEEP_TRY(axes.read_suggested());
   SWEEP_TRY(points.included());
   name_models(in.spec);
   SWEEP_TRY(expressions.derive());
@@ -204,6 +214,16 @@ Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
   SWEEP_TRY(read_limits(in.document, grid));
   SWEEP_TRY(read_strategy(in.document, grid));
   return read_launch(in.document, grid);
+}
+
+// The section `suggested` as with_suggested() takes it.
+std::string suggested_values(const Document& document) {
+  const Node* section = document.root().find("suggested");
+  std::string out;
+  for (const Entry& each : section == nullptr ? std::vector<Entry>() : section->entries)
+    out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", each.key,
+                       each.value->quoted ? nlohmann::json(each.value->text).dump() : each.value->text);
+  return out;
 }
 
 }  // namespace
@@ -230,6 +250,29 @@ bool sets_axis(const Grid& grid, std::string_view axis) {
   return grid.spec->given[grid.spec->scope.slot(axis)];
 }
 
+bool leaves_unset(const Grid& grid, std::string_view axis) {
+  const GridSpec& spec = *grid.spec;
+  const Slot slot = spec.scope.slot(axis);
+  const auto derives = [slot](const Program& program) {
+    return std::ranges::any_of(program, [slot](const Step& step) { return step.writes == slot; });
+  };
+  return !spec.given[slot] && !derives(spec.program) &&
+         std::ranges::none_of(spec.include, [&](const Included& point) {
+           return point.given[slot] || derives(point.program);
+         });
+}
+
+Expected<std::string> with_suggested(const Grid& grid, std::string_view values) {
+  const auto document = Document::parse(grid.text, grid.path.string());
+  if (!document) return tl::unexpected(document.error());
+  const Node& root = document->root();
+  std::string out = grid.text;
+  if (out[root.offset] == '{')
+    return out.insert(root.offset + 1, fmt::format("\"suggested\": {{{}}}, ", values));
+  if (!out.ends_with('\n')) out += '\n';
+  return out + fmt::format("{}suggested: {{{}}}\n", std::string(root.place.column - 1, ' '), values);
+}
+
 Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& shown_as,
                          const ReadOptions& options) {
   const auto document = Document::parse(std::string(yaml), shown_as.string());
@@ -240,6 +283,7 @@ Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& sho
   auto spec = std::make_shared<GridSpec>();
   Reading in{*document, *spec, ValueReader(*document, *spec, grid.path.parent_path())};
   SWEEP_TRY(read_sections(in, grid, options));
+  grid.suggested = suggested_values(*document);
   grid.auto_micro_batch = std::ranges::any_of(spec->dimensions, &Dimension::automatic);
   if (grid.strategy) {
     Strategy strategy = *grid.strategy;

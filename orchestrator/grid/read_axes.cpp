@@ -98,6 +98,24 @@ Status AxisSections::read_wheels(const ReadOptions& options) {
   return count_points(options);
 }
 
+Status AxisSections::read_suggested() {
+  const Entry* entry = in_.section("suggested");
+  if (entry == nullptr) return {};
+  SWEEP_TRY(need_map(in_.document, *entry->value, entry->place, "suggested"));
+  std::set<Slot> seen;
+  for (const Entry& item : entry->value->entries) {
+    const auto slot = in_.values.axis(item, "of suggested");
+    if (!slot) return tl::unexpected(slot.error());
+    SWEEP_TRY(in_.once(seen, *slot, item));
+    const auto one = in_.values.one(*item.value, *slot);
+    if (!one) return tl::unexpected(one.error());
+    if (in_.spec.given[*slot]) continue;
+    in_.spec.given[*slot] = in_.spec.base_given[*slot] = true;
+    set_start(in_.spec, *one);
+  }
+  return {};
+}
+
 // A global batch leaves the sizes that divide it: all of them are tried.
 void AxisSections::complete_auto_sizes() {
   const Slot slot = in_.spec.scope.slot("global_batch_size");

@@ -327,8 +327,7 @@ Expected<Cell> ValueReader::cell(const Node& node, const Symbol& symbol) {
     auto value = read_word(document_, node, symbol.name);
     if (!value) return tl::unexpected(value.error());
     *value = current_word(symbol.name, *value);
-    if (!symbol.values.empty() &&
-        std::find(symbol.values.begin(), symbol.values.end(), *value) == symbol.values.end()) {
+    if (!takes(symbol, *value)) {
       return tl::unexpected(document_.error(node.place, {ErrorKind::kInvalidValue, *value},
                                             fmt::format("'{}' is not a value of {}{}", *value, symbol.name,
                                                         suggestion(*value, symbol.values))));

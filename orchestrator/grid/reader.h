@@ -35,6 +35,8 @@ class AxisSections {
   // REQUIRES: ExpressionSections::add_labels().
   Status read_base();
   Status read_wheels(const ReadOptions&);
+  // Axes that nothing else of the file gives. REQUIRES: all other sections of axes are read.
+  Status read_suggested();
   Status need_model() const;
   // A stage may change what base gives.
   Status claim_over_base(Slot slot, const Entry& entry, std::string_view section);

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/count.h"
 #include "schema/axis_domain.h"
+#include "schema/hardware_kinds.h"
 
 namespace sweep::grid {
 
@@ -30,6 +33,11 @@ std::vector<std::pair<std::string_view, i64>> dimensions_of(const ModelSpec& m) 
           {"heads", m.heads},           {"kv_heads", m.kv_heads},
           {"head_dim", m.head_dim},     {"intermediate_size", m.intermediate_size},
           {"vocab_size", m.vocab_size}, {"params", m.layers > 0 ? shape::parameter_count(m) : 0}};
+}
+
+bool takes(const Symbol& symbol, const std::string& word) {
+  return symbol.values.empty() || std::ranges::find(symbol.values, word) != symbol.values.end() ||
+         (symbol.name == "hardware" && is_mixed(word) && shape::known_hardware(word) != nullptr);
 }
 
 Scope::Scope() {

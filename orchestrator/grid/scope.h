@@ -50,6 +50,9 @@ struct Symbol {
   std::vector<std::string> values;  // a word's closed list (hardware: its catalogue); empty: any
 };
 
+// Whether the axis may be this word.
+bool takes(const Symbol&, const std::string& word);
+
 class Scope {
  public:
   Scope();  // the axes in table order, then model, its dimensions, world

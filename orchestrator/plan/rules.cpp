@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/text.h"
 #include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/found_gpu.h"
@@ -15,6 +16,7 @@
 #include "bench_kernels/shape/stage_split.h"
 #include "bench_kernels/shape/step_sizes.h"
 #include "schema/axis_domain.h"
+#include "schema/hardware_kinds.h"
 #include "schema/rank_variables.h"
 
 namespace sweep::plan {
@@ -47,6 +49,9 @@ Verdict range(const Trial& t) {
 Verdict hardware(const Trial& t) {
   const auto h = shape::find_hardware(t.hardware);
   if (!h) return pruned("hardware", h.error().message);
+  if (const auto kinds = std::ssize(kinds_of(t.hardware)); t.nodes % kinds != 0)
+    return pruned("hardware", fmt::format("{} cannot be as many of each of the {} kinds in {}",
+                                          counted(t.nodes, "node"), kinds, t.hardware));
   if (t.workload == Workload::kStep && t.backend == CommBackend::kShm && !h->gpu.empty())
     return pruned("hardware", "backend shm moves tensors of the CPU; on GPUs give nccl, or gloo");
   if (t.workload == Workload::kStep && t.backend == CommBackend::kShm && t.nodes > 1)

@@ -5,11 +5,14 @@
 
 #include <algorithm>
 
+#include "schema/hardware_kinds.h"
+
 namespace sweep::run {
 
 std::optional<store::Fit> fit_of(const HeldAllocation& held, const Settings& settings) {
   if (!settings.allocate_per_shape) return std::nullopt;
-  return store::Fit{held.request.nodes, held.request.hardware, held.request.ranks_per_node};
+  return store::Fit{held.request.nodes, held.request.hardware, held.request.ranks_per_node,
+                    is_mixed(held.request.hardware)};
 }
 
 std::string too_few_hosts(const std::vector<RoomForGroup>& groups,

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "schema/hardware_kinds.h"
+
 namespace sweep::run {
 namespace {
 
@@ -29,8 +31,8 @@ i64 largest(const std::vector<store::Demand>& groups) {
 }
 
 bool serves(const Capacity& held, const store::Demand& group) {
-  return held.hardware == group.hardware && held.nodes >= group.nodes &&
-         held.gpus_per_node >= group.gpus_per_node;
+  const bool room = is_mixed(group.hardware) ? held.nodes == group.nodes : held.nodes >= group.nodes;
+  return held.hardware == group.hardware && room && held.gpus_per_node >= group.gpus_per_node;
 }
 
 // Trials of a group that allocations with time to spare can run at once.
@@ -71,6 +73,7 @@ void spread_over_idle(const store::Demand& group, std::vector<Capacity>& held, R
   const double share = work / static_cast<double>(std::max<i64>(1, (beside + more) * group.nodes));
   while (more > 0 && room.places > 0) {
     i64 here = (more + room.places - 1) / room.places;
+    if (is_mixed(group.hardware)) here = 1;
     if (bounds.most_nodes_each > 0)
       here = std::min(here, std::max<i64>(1, bounds.most_nodes_each / group.nodes));
     const i64 nodes = here * group.nodes;
@@ -116,7 +119,9 @@ std::vector<Wanted> allocations_wanted(const std::vector<store::Demand>& groups,
     double work = cover(group, seconds_of(group) * nodes, held);
     // One trial needs one place, however long it takes.
     while (work > 0 && places < group.trials && room.places > 0 && group.nodes <= room.nodes) {
-      const i64 useful = std::min(group.trials, static_cast<i64>(std::ceil(work / (nodes * target))));
+      // A part of several kinds of node could be of one kind alone.
+      const i64 at_once = is_mixed(group.hardware) ? 1 : group.trials;
+      const i64 useful = std::min(at_once, static_cast<i64>(std::ceil(work / (nodes * target))));
       const i64 each = bounds.most_nodes_each > 0 ? std::min(room.nodes, bounds.most_nodes_each) : room.nodes;
       const i64 side_by_side = std::clamp<i64>(useful, 1, std::max<i64>(1, each / group.nodes));
       const i64 total = bounds.all_nodes ? room.nodes : side_by_side * group.nodes;

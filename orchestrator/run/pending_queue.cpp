@@ -53,8 +53,8 @@ Expected<void> PendingQueue::read_chosen(Page& page, const std::optional<store::
   page = {};
   for (const PlanEntry& entry : *chosen_) {
     const Trial& t = entry.trial;
-    if (!fit ||
-        (t.nodes <= fit->nodes && t.hardware == fit->hardware && t.gpus_per_node <= fit->gpus_per_node))
+    if (!fit || ((fit->whole ? t.nodes == fit->nodes : t.nodes <= fit->nodes) &&
+                 t.hardware == fit->hardware && t.gpus_per_node <= fit->gpus_per_node))
       page.trials.push_back(entry);
   }
   page.version = version_;

@@ -128,9 +128,9 @@ Expected<std::vector<PendingTrial>> WorkQueue::pending(i64 sweep, i64 limit) {
 
 Expected<std::vector<PendingTrial>> WorkQueue::pending(i64 sweep, i64 limit, const Fit& fit) {
   return pending_where(file_, R"(
-      AND t.nodes <= ? AND t.hardware = ? AND t.gpus_per_node <= ?
+      AND t.nodes BETWEEN ? AND ? AND t.hardware = ? AND t.gpus_per_node <= ?
       ORDER BY t.nodes DESC, p.place, p.key LIMIT ?)",
-                       sweep, fit.nodes, fit.hardware, fit.gpus_per_node, limit);
+                       sweep, fit.whole ? fit.nodes : 1, fit.nodes, fit.hardware, fit.gpus_per_node, limit);
 }
 
 Expected<std::vector<Demand>> WorkQueue::demand(i64 sweep) {

@@ -27,6 +27,7 @@ struct Fit {
   i64 nodes = 1;          // at most
   std::string hardware;   // exactly
   i64 gpus_per_node = 1;  // at most
+  bool whole = false;     // all of its nodes
 };
 // Pending trials that need the same.
 struct Demand {

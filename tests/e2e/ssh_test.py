@@ -10,6 +10,8 @@ import sys
 import tempfile
 import unittest
 
+import database
+import schemas
 from cluster import agents, ordinary_user, sshd
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
@@ -111,6 +113,34 @@ class SshTest(unittest.TestCase):
         self.assertEqual(found, {(64 + i, nodes): outcome for i, outcome in enumerate(EXPECTED) for nodes in (1, 2)}, said)
         logs = list(pathlib.Path(f"{self.db(path)}.spool").rglob("rank_00001.log"))
         self.assertTrue(logs, "the ranks' logs were brought here when the folders there were removed")
+
+    def test_two_kinds_of_node(self):
+        """One trial over a host with an A100 and one with an H100, whose drivers are played: the slower kind is named."""
+        names = ["NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3"]
+        libraries = self.folder / "nvml"
+        libraries.mkdir()
+        (libraries / "libnvidia-ml.so.1").symlink_to(BIN / "libfake_nvml.so")
+        own = {i: {"LD_LIBRARY_PATH": libraries, "FAKE_NVML": f"GPU-{i}:50", "FAKE_NVML_NAME": name} for i, name in enumerate(names)}
+        with sshd.Cluster(self.folder / "kinds", hosts=2, environment=self.environment, session={agents.MARK: self.folder}, own=own) as two:
+            one, other = two.hosts  # named in the other order than the kinds
+            hosts = [f"{{host: {other}, hardware: h100-sxm-80gb}}", f"{{host: {one}, hardware: a100-80gb}}"]
+            path = self.grid("kinds", 2, nodes=[2], hosts=hosts, config=two.config)
+            path.write_text(path.read_text().replace("hardware: cpu", "hardware: a100-80gb+h100-sxm-80gb, backend: gloo")
+                            .replace("derive: {", "derive: {fake_rank: 0, fake_waits_percent: 90, "))
+            self.finish(self.run_grid(path), 0)
+        self.assertEqual([outcome for outcome, _ in self.outcomes(path).values()], ["ok", "ok"])
+        self.assertEqual(self.asked(path)[0], [one, other])
+        trial = database.rows(self.db(path), "SELECT trial FROM results")[0][0]
+        explained = json.loads(self.finish(self.sweep("explain", trial, "--db", self.db(path), "--json"), 0))
+        if schemas.can_be_checked():
+            schemas.check("explain", explained)
+        self.assertEqual([(node["node"], node["device"]) for node in explained["nodes"]], [(i, f"1 x {name}") for i, name in enumerate(names)])
+        self.assertEqual([node["waited_ms"] > 0 for node in explained["nodes"]], [False, True])
+        slower = explained["slower_kind"]
+        self.assertLess(slower.index(names[0]), slower.index(names[1]), slower)
+        for words in (["explain", trial, "-o", self.folder / "trial.html"], ["report", "-o", self.folder / "report.html"]):
+            self.finish(self.sweep(*words, "--db", self.db(path)), 0)
+            self.assertIn(slower, pathlib.Path(words[-1]).read_text())
 
     def test_connection_cut(self):
         path = self.grid("cut", 12, step_ms=200)

@@ -28,6 +28,20 @@ derive:
   fake_step_ms: 4
 measure: {{warmup_steps: 1, steps: 2}}
 """
+EARLIER = """name: NAME
+model: tiny-llama
+base: {hardware: cpu, gpus_per_node: 1, seq_len: 64, threads: 2}
+grid: {micro_batch_size: [1, 64]}
+derive: {fake_step_ms: 4, fake: 0}
+measure: {warmup_steps: 1, steps: 2}
+"""
+UNSET = """name: NAME
+model: tiny-llama
+base: {hardware: cpu, gpus_per_node: 1, seq_len: 64}
+grid: {recompute: [none, full]}
+derive: {fake_step_ms: 4, fake: 0}
+measure: {warmup_steps: 1, steps: 2}
+"""
 SEARCH = """name: NAME
 model: tiny-llama
 base: {hardware: cpu, seq_len: 64, global_batch_size: 64}
@@ -80,6 +94,30 @@ def its_answers_are_reused(b, found):
     assert "reused from sweep found" in said, said
 
 
+def defaults_come_from_earlier_results(b):
+    """They are stored with the sweep: it keeps them, though better results come."""
+    b.run(EARLIER, "earlier")
+    best, = b.rows("SELECT trial FROM results WHERE sweep = 'earlier' AND micro_batch_size = 64")
+    said = b.sweep("plan", b.grid(UNSET, "unset"), "--suggested", "--db", b.db)
+    assert f"trial {best[0]} of sweep earlier" in said and "micro_batch_size: 64" in said, said
+    said = b.run(UNSET, "unset", "--suggested")
+    assert f"trial {best[0]} of sweep earlier" in said, said
+    unset = "SELECT micro_batch_size, threads, recompute, attempts FROM results WHERE sweep = 'unset' ORDER BY recompute"
+    first = b.rows(unset)
+    assert first == [(64, 2, "full", 1), (64, 2, "none", 1)], first
+    text, = b.rows("SELECT grid_text FROM sweep WHERE name = 'unset'")[0]
+    assert "suggested: {micro_batch_size: 64, threads: 2}" in text, text
+    assert b.rows("SELECT count(*) FROM event WHERE kind = 'suggested'") == [(1,)]
+    b.run(EARLIER.replace("[1, 64]", "[1, 4096]"), "grown")
+    for again in (b.run_words(UNSET, "unset", "--suggested"), ["resume", "unset", "--db", b.db, "--rank", b.rank]):
+        b.sweep(*again)
+        assert b.rows(unset) == first
+    assert b.rows("SELECT count(*) FROM event WHERE kind = 'suggested'") == [(1,)]
+    b.run(UNSET, "later", "--suggested")
+    assert b.rows("SELECT DISTINCT micro_batch_size FROM results WHERE sweep = 'later'") == [(4096,)]
+    b.sweep(*b.run_words(UNSET.replace("tiny-llama", "tiny-qwen2"), "other", "--suggested"), code=2)
+
+
 def the_playbook_explains_itself(b):
     said = b.run(SEARCH, "book", "--strategy", "playbook", "--max-trials", "8")
     assert "step 1, fit" in said and "step 3, tune: micro_batch_size 2 instead of 1" in said, said
@@ -93,6 +131,7 @@ def main():
         batch_finds_what_the_grid_finds(b)
         found = a_search_goes_on_after_an_interruption(b)
         its_answers_are_reused(b, found)
+        defaults_come_from_earlier_results(b)
         the_playbook_explains_itself(b)
 
 

@@ -1,5 +1,5 @@
 // fake_nvml: a libnvidia-ml that a test describes in FAKE_NVML: a word for each GPU,
-// "UUID:UTILISATION[:PID...]", or "denied" for one that this process may not use. fake_nvml_xid() reports an
+// "UUID:UTILISATION[:PID...]", or "denied" for one that this process may not use. FAKE_NVML_NAME is the name of all. fake_nvml_xid() reports an
 // Xid of one.
 #include <algorithm>
 #include <atomic>
@@ -64,6 +64,12 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
 }
 int nvmlDeviceGetUUID(void* device, char* text, unsigned size) {
   std::strncpy(text, static_cast<Gpu*>(device)->uuid.c_str(), size - 1);
+  return kSuccess;
+}
+int nvmlDeviceGetName(void*, char* text, unsigned size) {
+  const char* name = std::getenv("FAKE_NVML_NAME");
+  if (name == nullptr) return kNoPermission;
+  std::strncpy(text, name, size - 1);
   return kSuccess;
 }
 int nvmlDeviceGetMemoryInfo(void*, sweep::agent::nvml_abi::Memory* memory) {

@@ -39,6 +39,7 @@ struct Script {
   std::string phase = "step";
   double step_ms = 1;
   i64 bytes = 64 << 20;
+  std::optional<i64> waits_percent{};
 };
 
 struct Numbered {
@@ -63,6 +64,8 @@ Script script_of(const Attempt& attempt, i64 rank) {
     const auto index = fake.is_number_integer() ? fake.get<std::size_t>() : 0;
     out.step_ms = labels.value("fake_step_ms", 1.0);
     const i64 only = labels.value("fake_rank", i64{-1});
+    if (labels.contains("fake_waits_percent"))
+      out.waits_percent = only == rank ? 0 : labels["fake_waits_percent"].get<i64>();
     if (index >= kByNumber.size()) return out;
     const bool plays = only < 0 || only == rank || std::strcmp(kByNumber[index].outcome, "real") == 0;
     if (plays) out.outcome = kByNumber[index].outcome, out.phase = kByNumber[index].phase;
@@ -241,6 +244,7 @@ class FakeTrial {
       sample.step = i;
       sample.warmup = warmup;
       sample.step_ns = (std::chrono::steady_clock::now() - from).count();
+      if (script_.waits_percent) sample.exposed_comm_ns = sample.step_ns / 100 * *script_.waits_percent;
       sample.tokens = attempt_.trial.seq_len * attempt_.trial.micro_batch_size;
       sample.loss = script_.outcome == "nan_loss" ? std::nan("") : 20.0 - 0.1 * static_cast<double>(i);
       record_.samples.push_back(sample);

@@ -2,7 +2,7 @@
 //   {"outcome": NAME, "rank": N (only this rank misbehaves), "phase": "init|first_step|step", "step_ms": 1,
 //   "bytes": N}
 // or, as a grid's `derive` can say it, a number (its outcome in kByNumber) with the labels "fake_step_ms" and
-// "fake_rank" (only this rank misbehaves).
+// "fake_rank" (only this rank misbehaves) and "fake_waits_percent" (of each step, on all ranks but that one).
 // Names: ok oom host_oom crash_signal crash_exit exception hang hang_ignore_sigterm double_fork bare_daemon
 // huge_log slow no_record bad_record record_then_hang nan_loss unsupported
 // real (every rank becomes the sweep-rank beside this program).

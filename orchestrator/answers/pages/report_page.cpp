@@ -175,6 +175,7 @@ Expected<std::string> report_html(const ReportInput& in) {
   out += section("scaling", "Scaling by nodes", parts::scaling(in));
   out += section("batch", "Batch size", parts::batches(in));
   out += section("time", "Where the time goes", parts::time_split(in));
+  out += section("kinds", "Nodes of several kinds", parts::several_kinds(in));
   out += section("predictions", "Predictions and what was measured", parts::predictions(in));
   if (!in.beside.empty()) {
     const auto other = parts::beside(in);

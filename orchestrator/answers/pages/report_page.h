@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "orchestrator/answers/fields.h"
+#include "orchestrator/answers/statistics/node_times.h"
 #include "schema/provenance.h"
 
 namespace sweep::answers {
@@ -28,6 +29,7 @@ struct ReportInput {
   std::vector<Environment> environments;
   std::function<std::optional<Provenance>(const ResultRow&)> provenance_of;     // asked for a few rows
   std::function<std::vector<ForeignConfig>(const ResultRow&)> foreign_configs;  // asked for the winners
+  std::function<std::vector<NodeTime>(const ResultRow&)> node_times_of;  // asked for a few over several kinds
   std::string metric = "tokens_per_s_gpu";
   double headroom = 0.05;  // share of device memory to stay free: the line of the memory chart
   std::string heatmap_rows, heatmap_cols;  // empty: chosen

@@ -24,6 +24,7 @@ std::string scaling(const ReportInput&);
 std::string batches(const ReportInput&);
 std::string time_split(const ReportInput&);
 std::string stages(const ReportInput&);
+std::string several_kinds(const ReportInput&);
 std::string importance_bars(const ReportInput&);
 std::string time_and_cost(const ReportInput&);
 std::string what_fits(const ReportInput&);

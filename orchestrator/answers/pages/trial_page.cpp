@@ -222,6 +222,7 @@ std::string trial_html(const TrialPage& page) {
   body += section("steps", "Step by step", parts::steps(page));
   body += section("memory", "Memory", memory(page));
   body += section("load", "Load over time", parts::load(page));
+  body += section("nodes", "Nodes", parts::nodes(page));
   body += section("ranks", "Ranks", parts::ranks(page));
   body += section("effective", "Settings that were really used", parts::effective_settings(page));
   body += section("metrics", "All metrics", metrics(page));

@@ -11,6 +11,7 @@ std::string step_by_rank(const TrialPage&);
 std::string pipeline_schedule(const TrialPage&);
 std::string steps(const TrialPage&);
 std::string load(const TrialPage&);
+std::string nodes(const TrialPage&);
 std::string ranks(const TrialPage&);
 std::string effective_settings(const TrialPage&);
 

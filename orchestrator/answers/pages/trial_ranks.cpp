@@ -131,6 +131,18 @@ std::string ranks(const TrialPage& page) {
   return out;
 }
 
+std::string nodes(const TrialPage& page) {
+  Table table;
+  table.columns = {"node", "host", "device", "slowest rank", "computes [ms]", "waits [ms]"};
+  for (const NodeTime& each : page.view.nodes)
+    table.rows.push_back({each.node, safe_text(each.host), each.device, each.rank, significant(each.own_ms),
+                          significant(each.waited_ms)});
+  if (table.rows.empty()) return "";
+  const std::string slower = slower_kind(page.view.entry.trial, page.view.nodes);
+  return html_table(table, Names({})) +
+         (slower.empty() ? "" : paragraph("Of the kinds of device " + slower + "."));
+}
+
 std::string effective_settings(const TrialPage& page) {
   std::map<std::string, std::vector<i64>> groups;
   for (const RankRecord& record : page.records.records)

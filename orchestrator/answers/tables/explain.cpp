@@ -306,6 +306,9 @@ std::string explain(const ExplainView& view, std::size_t width) {
   for (const auto& attempt : view.attempts)
     add_attempt(lines, attempt, view.final_attempt == attempt.id, entry.trial.world());
   if (entry.admitted && view.attempts.empty()) lines.add("result", "not run yet");
+  auto nodes = node_lines(view.nodes);
+  if (auto slower = slower_kind(entry.trial, view.nodes); !slower.empty()) nodes.push_back(std::move(slower));
+  for (std::size_t i = 0; i < nodes.size(); ++i) lines.wrapped(i == 0 ? "nodes" : "", nodes[i]);
   for (std::size_t i = 0; i < view.events.size(); ++i) lines.wrapped(i == 0 ? "events" : "", view.events[i]);
   return lines.take();
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/answers/statistics/node_times.h"
 #include "orchestrator/store/store.h"
 #include "schema/plan_entry.h"
 #include "schema/records.h"
@@ -25,6 +26,7 @@ struct ExplainView {
   std::optional<i64> final_attempt;      // the one whose result counts; nullopt: none
   std::vector<std::string> events;       // events of the sweep that concern it
   std::string command = {};              // the lines of a workload's command
+  std::vector<NodeTime> nodes = {};      // of the final attempt over several nodes
 };
 
 // Explains the trial whose id begins with the prefix.

@@ -54,6 +54,8 @@ json explain_json(const ExplainView& view, const std::string& sweep) {
             {"step_ms", or_null(entry.predicted.step_ms)},
             {"seconds", or_null(entry.predicted.seconds)}}},
           {"attempts", attempts},
+          {"nodes", node_times_json(view.nodes)},
+          {"slower_kind", text_or_null(slower_kind(entry.trial, view.nodes))},
           {"events", view.events}};
 }
 

@@ -63,6 +63,10 @@ Expected<ExplainView> explain_view(store::Store& store, i64 sweep, const std::st
   }
   SWEEP_TRY(add_final(view, store, sweep));
   SWEEP_TRY(add_events(view, store, sweep));
+  if (!view.final_attempt) return view;
+  auto nodes = node_times_of(store, sweep, *id, entry->trial, *view.final_attempt);
+  if (!nodes) return tl::unexpected(nodes.error());
+  view.nodes = std::move(*nodes);
   return view;
 }
 

@@ -15,6 +15,7 @@
 #include "schema/columns.h"
 #include "schema/labels.h"
 #include "schema/ranking.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::answers {
 namespace {
@@ -134,6 +135,21 @@ std::string yaml_of(const Suggestion& of) {
 }
 
 }  // namespace
+
+Expected<std::vector<ResultRow>> measured_rows(store::Store& store, const std::string& model,
+                                               const std::string& but_sweep) {
+  const auto sweeps = store.sweeps();
+  if (!sweeps) return tl::unexpected(sweeps.error());
+  std::vector<ResultRow> out;
+  for (const auto& sweep : *sweeps) {
+    if (is_rehearsal(sweep.name) || sweep.name == but_sweep) continue;
+    auto rows = store.results(sweep.id);
+    if (!rows) return tl::unexpected(rows.error());
+    for (ResultRow& row : *rows)
+      if (model.empty() || row.trial.model == model) out.push_back(std::move(row));
+  }
+  return out;
+}
 
 std::vector<Suggestion> suggestions(std::vector<ResultRow> rows) {
   std::vector<Suggestion> out;

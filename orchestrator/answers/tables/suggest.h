@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/expected.h"
+#include "orchestrator/store/store.h"
 #include "schema/result_row.h"
 
 namespace sweep::answers {
@@ -21,6 +23,9 @@ struct Suggestion {
 };
 // One for each model, hardware and number of ranks. Empty: nothing ran.
 std::vector<Suggestion> suggestions(std::vector<ResultRow>);
+// What was measured of a model ("": of any), without rehearsals and without the sweep of this name.
+Expected<std::vector<ResultRow>> measured_rows(store::Store&, const std::string& model,
+                                               const std::string& but_sweep = {});
 std::string suggestions_yaml(std::span<const Suggestion>);  // for `base` of a grid
 nlohmann::json suggestions_json(std::span<const Suggestion>);
 

@@ -22,31 +22,34 @@ class Ssh final : public HeldAllocations<SshAllocation> {
 
   Expected<void> request(const AllocationRequest& wanted) override {
     if (busy_with(wanted.id)) return fail(fmt::format("allocation {} is running already", wanted.id));
-    std::vector<SshHost> free;
-    for (const SshHost& host : around_.options.all_hosts)
-      if (suits(host, wanted.hardware, wanted.avoid) && !taken(host.name) &&
-          free.size() < static_cast<std::size_t>(wanted.nodes))
-        free.push_back(host);
-    if (free.size() < static_cast<std::size_t>(wanted.nodes))
+    std::vector<SshHost> free, nodes;
+    for (const SshHost& host : usable(wanted.avoid))
+      if (!taken(host.name)) free.push_back(host);
+    for (i64 node = 0; node < wanted.nodes; ++node) {
+      const auto host = std::ranges::find_if(
+          free, [&](const SshHost& each) { return serves(each, wanted.hardware, node); });
+      if (host == free.end()) break;
+      nodes.push_back(*host), free.erase(host);
+    }
+    if (std::ssize(nodes) < wanted.nodes)
       return fail(fmt::format("allocation {} asks for {} hosts with hardware {}; {} are free", wanted.id,
-                              wanted.nodes, wanted.hardware, free.size()));
+                              wanted.nodes, wanted.hardware, nodes.size()));
     auto request = fenced(wanted);
-    request.slots = std::min_element(free.begin(), free.end(), [](const SshHost& a, const SshHost& b) {
+    request.slots = std::min_element(nodes.begin(), nodes.end(), [](const SshHost& a, const SshHost& b) {
                       return a.slots < b.slots;
                     })->slots;
-    auto made = std::make_shared<SshAllocation>(around_, request, std::move(free));
+    auto made = std::make_shared<SshAllocation>(around_, request, std::move(nodes));
     held_[wanted.id] = made;
     return made->start();
   }
 
   std::optional<Room> room(const std::string& hardware,
                            const std::vector<std::string>& avoid) const override {
+    auto hosts = usable(avoid);
     Room out;
-    for (const SshHost& host : around_.options.all_hosts) {
-      if (!suits(host, hardware, avoid)) continue;
-      ++out.ever;
-      out.now += taken(host.name) ? 0 : 1;
-    }
+    out.ever = usable_hosts(hosts, hardware);
+    std::erase_if(hosts, [this](const SshHost& host) { return taken(host.name); });
+    out.now = usable_hosts(hosts, hardware);
     return out;
   }
 
@@ -86,8 +89,11 @@ class Ssh final : public HeldAllocations<SshAllocation> {
              std::any_of(hosts.begin(), hosts.end(), [&](const SshHost& h) { return h.name == host; });
     });
   }
-  static bool suits(const SshHost& host, const std::string& hardware, const std::vector<std::string>& avoid) {
-    return serves(host, hardware) && std::find(avoid.begin(), avoid.end(), host.name) == avoid.end();
+  std::vector<SshHost> usable(const std::vector<std::string>& avoid) const {
+    auto out = around_.options.all_hosts;
+    std::erase_if(out,
+                  [&](const SshHost& host) { return std::ranges::find(avoid, host.name) != avoid.end(); });
+    return out;
   }
 
   SshShell shell_;

@@ -106,8 +106,7 @@ std::optional<std::string> SshConfig::lacking_hosts(std::span<const PlanEntry> e
   std::vector<std::string> beyond;
   for (const auto& [need, count] : trials) {
     const auto& [hardware, nodes] = need;
-    const auto named = std::ranges::count_if(
-        options_->all_hosts, [&wanted = hardware](const SshHost& host) { return serves(host, wanted); });
+    const i64 named = usable_hosts(options_->all_hosts, hardware);
     if (named < nodes)
       beyond.push_back(fmt::format("{} that need {} {} {}, of which {} {} named", count, nodes, hardware,
                                    nodes == 1 ? "host" : "hosts", named, named == 1 ? "is" : "are"));

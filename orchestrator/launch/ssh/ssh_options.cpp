@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/text.h"
+#include "schema/hardware_kinds.h"
 
 namespace sweep::launch {
 namespace {
@@ -39,8 +41,18 @@ std::string by_hand(const SshOptions& options, const std::string& host) {
   return out + host;
 }
 
-bool serves(const SshHost& host, const std::string& hardware) {
-  return host.hardware.empty() || host.hardware == hardware;
+bool serves(const SshHost& host, const std::string& hardware, i64 node) {
+  if (host.hardware.empty()) return !is_mixed(hardware);
+  return host.hardware == kind_of_node(hardware, node);
+}
+
+i64 usable_hosts(const std::vector<SshHost>& hosts, const std::string& hardware) {
+  const i64 kinds = std::ssize(kinds_of(hardware));
+  i64 each = std::ssize(hosts);  // of the kind with the fewest
+  for (i64 kind = 0; kind < kinds; ++kind)
+    each = std::min<i64>(each, std::ranges::count_if(
+                                   hosts, [&](const SshHost& host) { return serves(host, hardware, kind); }));
+  return each * kinds;
 }
 
 Expected<SshOptions> ssh_options_from(const SshSettings& settings) {

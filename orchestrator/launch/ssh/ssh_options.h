@@ -19,8 +19,10 @@ struct SshHost {
   std::string agent, rank;  // programs on the host; empty: the agent is copied, the rank is where ours is
 };
 
-// Whether trials of this hardware run there.
-bool serves(const SshHost&, const std::string& hardware);
+// Whether a node of this hardware can be there: the given one of a mix, which takes only hosts that state what they have.
+bool serves(const SshHost&, const std::string& hardware, i64 node);
+// The most of these hosts that a trial of this hardware can have as its nodes.
+i64 usable_hosts(const std::vector<SshHost>&, const std::string& hardware);
 
 struct SshOptions : SshSettings {
   std::vector<SshHost> all_hosts{};

@@ -122,6 +122,7 @@ INSTANTIATE_TEST_SUITE_P(
              [](Trial& t) { t.spec.head_dim = 100, t.attention = AttentionKind::kFlash; }, "attention",
              "a multiple of 8, not 100", Outcome::kUnsupported},
         Case{"auto_with_wide_heads", [](Trial& t) { t.spec.head_dim = 100; }, nullptr, ""},
+        Case{"odd_nodes_of_two_kinds", [](Trial& t) { t.hardware = "a100-80gb+h100-sxm-80gb"; }, "hardware", "2 kinds"},
         Case{"nccl_on_processors", [](Trial& t) { t.hardware = "cpu", t.backend = CommBackend::kNccl; }, "hardware",
              "backend nccl needs GPUs"},
         Case{"shm_on_two_nodes",

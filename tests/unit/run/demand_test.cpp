@@ -30,6 +30,15 @@ TEST(Demand, LongWorkGoesSideBySideUpToTheBounds) {
   EXPECT_EQ(few.at(0).nodes, 4) << "no more places than trials";
 }
 
+TEST(Demand, AnAllocationOfSeveralKindsOfNodeIsOfOneTrial) {
+  const auto wanted = allocations_wanted({group(2, 100, 600, "a+b")}, {}, {16, 4, {}});
+  ASSERT_EQ(wanted.size(), 4u);
+  for (const auto& each : wanted) EXPECT_EQ(each.nodes, 2) << "a part of more could be of one kind";
+  const std::vector<Capacity> held{{"a+b", 4, 1, 1e6}};
+  EXPECT_EQ(allocations_wanted({group(2, 1, 600, "a+b")}, held, {16, 4, {}}).size(), 1u);
+  EXPECT_EQ(allocations_wanted({group(4, 1, 600, "a+b")}, held, {16, 4, {}}).size(), 0u);
+}
+
 TEST(Demand, WithoutAQueueAHostIsAcquiredForLittleWork) {
   Bounds hosts{4, 4, {}};
   hosts.min_work_per_node_s = 10;

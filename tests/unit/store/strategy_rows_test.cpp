@@ -114,6 +114,18 @@ TEST_F(StrategyRowsTest, WhatWasConcludedFromAnOomIsOpenAgainWithIt) {
   EXPECT_EQ(column("outcome")[2], Value(Text("pruned")));
 }
 
+TEST_F(StrategyRowsTest, AnAnswerOfTheSameGpuCountsFromAnyHost) {
+  start(1, R"({"build":"1"})");
+  plan_[0].trial.hardware = "a100-80gb", plan_[0].id = trial_id(plan_[0].trial);
+  must(store_->sync_plan(sweep_, plan_, {}));
+  finish(plan_[0], Outcome::kOk, 10);
+  EXPECT_EQ(must(store_->reuse(another(R"({"build":"2"})"), "2", "elsewhere")).trials, 0) << "another build";
+  sql("UPDATE sweep SET options_json = '{\"build\":\"1\",\"rehearse_ranks\":8}' WHERE name = 's'");
+  EXPECT_EQ(must(store_->reuse(another(R"({"build":"1"})"), "1", "elsewhere")).trials, 0) << "phantoms";
+  sql("UPDATE sweep SET options_json = '{\"build\":\"1\"}' WHERE name = 's'");
+  EXPECT_EQ(must(store_->reuse(another(R"({"build":"1"})"), "1", "elsewhere")).trials, 1);
+}
+
 TEST_F(StrategyRowsTest, AnotherBuildOrHostIsNoAnswer) {
   start(1, R"({"build":"1"})");
   finish(plan_[0], Outcome::kOk, 10);
