@@ -27,6 +27,8 @@ inline constexpr std::array kUsualMetricColumns = {"tokens_per_s_gpu", "useful_t
                                                    "useful_tokens_per_s", "useful_fraction", "step_ms"};
 // Whether some of its tokens are padding: then what counts useful tokens is another number than what counts all.
 bool has_padding(const Metrics&);
+// The share of its tokens that are of documents; 1 of a program that does not tell its padding.
+double useful_share_of(const Metrics&);
 // Tokens of documents per second and rank; all tokens of a program that does not tell its padding. nullopt: not measured.
 std::optional<double> useful_rate(const Metrics&);
 

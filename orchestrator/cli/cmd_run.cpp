@@ -42,21 +42,27 @@ struct RunOptions {
   bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false;
 };
 
-void add_run_options(CLI::App& c, RunOptions& o) {
+// resumed: what is not given is as the sweep was run.
+void add_run_options(CLI::App& c, RunOptions& o, bool resumed) {
+  const auto help = [&](std::string text, const char* otherwise) {
+    return std::move(text) + (resumed ? kAsItWasRun : otherwise);
+  };
   add_db(c, o.where);
   add_json_errors(c);
-  add_launcher_name(c, o.launch.on, "where to run; absent: what the grid's launch section names, else local");
+  add_launcher_name(c, o.launch.on,
+                    help("where to run", "; absent: what the grid's launch section names, else local"));
   c.add_option("--slots", o.launch.slots,
-               "CPU ranks or GPUs to use at once; 1: one trial at a time; absent: all of this machine, 1 for "
-               "commands on a CPU")
+               help("CPU ranks or GPUs to use at once; 1: one trial at a time",
+                    "; absent: all of this machine, 1 for commands on a CPU"))
       ->check(above_zero());
   c.add_option("--jobid", o.launch.job,
                "use the nodes of this Slurm allocation instead of asking for new ones")
       ->check(above_zero());
-  add_rank_start(c, o.launch);
-  c.add_option(
-       "--screen", o.launch.screen,
-       "check the nodes before the first trial: show slow or faulty ones, or leave_out: use the others only")
+  add_rank_start(c, o.launch, resumed);
+  c.add_option("--screen", o.launch.screen,
+               help("check the nodes before the first trial: show slow or faulty ones, or leave_out: use the "
+                    "others only",
+                    ""))
       ->check(CLI::IsMember({"show", "leave_out"}));
   c.add_option("--gpu-hours", o.gpu_hours,
                "start nothing more after this many GPU-hours (allocated time x GPUs or slots, all runs of "
@@ -366,7 +372,7 @@ void add_run(Registry r) {
       "run", "run a grid: plan it, launch its trials, store the results; run it again to resume");
   auto o = std::make_shared<RunOptions>();
   c->add_option("GRID", o->grid, "the grid file (YAML); - reads standard input")->required();
-  add_run_options(*c, *o);
+  add_run_options(*c, *o, false);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();
   add_strategy_options(*c, o->strategy);
@@ -388,8 +394,7 @@ void add_resume(Registry r) {
   auto* c = r.app.add_subcommand("resume", "run the trials that have no final result yet");
   auto o = std::make_shared<RunOptions>();
   add_sweep(*c, o->where);
-  add_run_options(*c, *o);
-  say_what_is_kept(*c);
+  add_run_options(*c, *o, true);
   std::vector<std::string> outcomes;
   for (const Outcome each : driver::outcomes_of_runs()) outcomes.emplace_back(to_string(each));
   c->add_option("--retry", o->retry, "run trials with this outcome again; may be repeated")

@@ -26,13 +26,13 @@ std::string small(std::string_view text) {
 }
 
 double days_of(const ResultRow& row) {
-  const double rate = row.metrics.mt_per_hour.value_or(0) * row.metrics.useful_fraction.value_or(1);
+  const double rate = row.metrics.mt_per_hour.value_or(0) * useful_share_of(row.metrics);
   return rate > 0 ? kTokensOfJob / 1e6 / rate / 24 : std::numeric_limits<double>::quiet_NaN();
 }
 
 double usd_of(const ResultRow& row) {
   const auto price = row.metrics.cost_per_mt;
-  const double per_million = price.value_or(0) / row.metrics.useful_fraction.value_or(1);
+  const double per_million = price.value_or(0) / useful_share_of(row.metrics);
   return per_million > 0 ? per_million * kTokensOfJob / 1e6 : std::numeric_limits<double>::quiet_NaN();
 }
 

@@ -61,15 +61,15 @@ struct Priced {
 
 // Per hour and of tokens of documents, as useful_rate().
 double useful_million(const ResultRow& row) {
-  return *row.metrics.mt_per_hour * row.metrics.useful_fraction.value_or(1);
+  return *row.metrics.mt_per_hour * useful_share_of(row.metrics);
 }
 
 // One that may be the best goes before one that was stopped early.
 bool cheaper(const ResultRow& a, const ResultRow& b) {
   if (may_be_best(a) != may_be_best(b)) return may_be_best(a);
   const auto &x = a.metrics.cost_per_mt, &y = b.metrics.cost_per_mt;
-  const double of_x = x.value_or(0) / a.metrics.useful_fraction.value_or(1),
-               of_y = y.value_or(0) / b.metrics.useful_fraction.value_or(1);
+  const double of_x = x.value_or(0) / useful_share_of(a.metrics),
+               of_y = y.value_or(0) / useful_share_of(b.metrics);
   if (x && y && of_x != of_y) return of_x < of_y;
   return useful_million(a) > useful_million(b);
 }
