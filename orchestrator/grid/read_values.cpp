@@ -326,7 +326,6 @@ Expected<Cell> ValueReader::cell(const Node& node, const Symbol& symbol) {
   } else {
     auto value = read_word(document_, node, symbol.name);
     if (!value) return tl::unexpected(value.error());
-    *value = current_word(symbol.name, *value);
     if (!symbol.values.empty() &&
         std::find(symbol.values.begin(), symbol.values.end(), *value) == symbol.values.end()) {
       return tl::unexpected(document_.error(node.place, {ErrorKind::kInvalidValue, *value},
