@@ -30,7 +30,7 @@ tl::unexpected<Error> failed(const std::string& what) {
 }
 
 constexpr auto kAdoption =
-    std::chrono::seconds(5);  // from the death of the parent in between until the agent adopts
+    std::chrono::seconds(5);  // time from the death of the parent in between until the agent adopts
 
 }  // namespace
 

@@ -30,7 +30,7 @@ namespace sweep {
 #undef AXIS
 #undef SWEEP_ENUMERATOR
 
-// For each enum: the key of its axis, its words in the order of the enumerators, and how many of them a grid
+// The key of an enum's axis, its words in the order of the enumerators, and how many of them a grid
 // may ask for.
 template <class Enum>
 struct ChoiceWords;

@@ -9,7 +9,7 @@
 namespace sweep {
 
 enum class Role { kIdentity, kAxis, kMetric };
-// Which values of a metric are better; kNone: neither, so nothing ranks by it.
+// The values of a metric that are better; kNone: neither, so nothing ranks by it.
 enum class Better { kNone, kHigher, kLower };
 
 struct Column {

@@ -18,7 +18,7 @@ namespace sweep {
 
 struct CodedColumn {
   std::vector<Value> values;      // distinct, in order of their first row; each is some row's
-  std::vector<std::uint32_t> of;  // for each row, its place among `values`
+  std::vector<std::uint32_t> of;  // each row's place among `values`
 
   std::uint32_t code_of(const Value&);  // added when it is new
   void append(const Value& value) { of.push_back(code_of(value)); }
