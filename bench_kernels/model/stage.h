@@ -41,7 +41,7 @@ class Stage {
       HostStore::Parcel parcel;  // the tensors that wait in host memory
     };
     std::vector<Block> blocks;
-    Encoded encoded;  // of an encoder-decoder
+    Encoded encoded;  // the encoder's result; empty: the model has no encoder
   };
   // in: undefined when this stage embeds. The result is undefined when it has the head, whose loss is made in
   // backward (head.cpp).
@@ -97,7 +97,7 @@ class Stage {
   ForcedRoutes routes_;
   Encoded encoded_;
   StageContext shared_;
-  kernels::Angles angles_, local_angles_;  // by position; packed documents take rows of them
+  kernels::Angles angles_, local_angles_;  // tables by position; packed documents take rows of them
   std::vector<Block> blocks_;
   Keeper* keeper_ = nullptr;
   HostStore host_;

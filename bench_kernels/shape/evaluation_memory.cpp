@@ -23,7 +23,7 @@ class Copies {
     if (!p.copies) return;
     if (p.has_embedding) bytes_.push_back(s.element * p.embedding.all());
     const double again =
-        s.element * (p.table_stays ? p.embedding.all() : 0);  // of the table, for another embedding
+        s.element * (p.table_stays ? p.embedding.all() : 0);  // a copy of the table, for another embedding
     for (i64 l = 0; l < p.layers; ++l) {
       bytes_.push_back(s.element * p.at(l).elements.all());
       if (p.has_encoder() && l + 1 == p.encoder_layers)

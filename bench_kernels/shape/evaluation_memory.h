@@ -9,7 +9,7 @@
 
 namespace sweep::shape {
 
-// At its fullest moment, beside the states. REQUIRES: eval_batch_size > 0.
+// Memory at its fullest moment, beside the states. REQUIRES: eval_batch_size > 0.
 PartBytes evaluation_memory(const Trial&, const std::vector<StageShare>& chunks, bool gpu);
 
 }  // namespace sweep::shape

@@ -67,7 +67,7 @@ struct HardwareProfile {
 };
 
 std::string to_json(const HardwareProfile&);
-// With the fit done. Error: no JSON, no name, a number that cannot be.
+// Reads a profile and does its fit. Error: no JSON, no name, a number that cannot be.
 Expected<HardwareProfile> hardware_profile_from_json(std::string_view text);
 
 }  // namespace sweep::shape

@@ -15,14 +15,14 @@ class TextOverlap {
   // stop (may be null): once true, what is under way ends early and counts for nothing.
   void add(std::span<const i64> predicted, std::span<const i64> reference,
            const std::atomic<bool>* stop = nullptr);
-  // From 0 to 1. BLEU: the geometric mean over the lengths of runs that there are, of the share of predicted runs that
+  // BLEU, from 0 to 1: the geometric mean over the lengths of runs that there are, of the share of predicted runs that
   // the reference has as often, times the brevity penalty; 0 if no run of one length is right.
   double bleu() const;
   double rouge_l() const;  // mean over sequences, each weighted by the tokens of its reference
 
  private:
   static constexpr std::size_t kLongestRun = 4;
-  std::array<i64, kLongestRun> right_{}, runs_{};  // of 1, 2, ... tokens
+  std::array<i64, kLongestRun> right_{}, runs_{};  // counts of runs of 1, 2, ... tokens
   i64 predicted_ = 0, reference_ = 0;
   double rouge_l_ = 0;  // sum, weighted
 };
