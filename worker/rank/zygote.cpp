@@ -51,7 +51,7 @@ i64 attempt_of(const RankLaunch& launch) {
   return std::strtoll(std::filesystem::path(launch.attempt_dir).filename().c_str(), nullptr, 10);
 }
 
-// In the rank, after the last fork. Reports its pid, or why not, and becomes the rank.
+// Runs in the rank, after the last fork. Reports its pid, or why not, and becomes the rank.
 [[noreturn]] void become_rank(const RankLaunch& launch, const Pipe& report, const Pipe& parent_lives) {
   mark_this_process(attempt_of(launch));
   close(parent_lives.write_end);

@@ -21,7 +21,7 @@ namespace sweep::agent {
 class Agent final : private AgentControl {
  public:
   Agent(const Options& options, const SandboxInfo& inside, Mailbox mailbox);
-  // Until the end; the exit code.
+  // Runs until the end; returns the exit code.
   int run();
 
  private:
