@@ -1,4 +1,4 @@
-// What an import and a merge brought into a database.
+// Reports of what an import and a merge brought into a database.
 #pragma once
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -30,7 +30,7 @@ nlohmann::json import_json(const ImportReport&);
 struct MergeReport {
   std::string into;
   std::vector<std::string> from;
-  std::vector<store::MergeCounts> counts;  // of each
+  std::vector<store::MergeCounts> counts;  // the counts of each file
 };
 std::string merge_text(const MergeReport&);
 nlohmann::json merge_json(const MergeReport&);

@@ -12,7 +12,7 @@ namespace sweep::driver {
 
 struct ConfirmRequest {
   std::string metric = {};
-  i64 allocations = 3;  // in which each configuration is measured
+  i64 allocations = 3;  // allocations in which each configuration is measured
   i64 repeats = 3;
   i64 steps = 0;  // timed steps of a repeat; 0: three times the sweep's own
   LaunchRequest launch;

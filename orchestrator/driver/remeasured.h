@@ -9,7 +9,7 @@
 
 namespace sweep::driver {
 
-// For each row of `best`, in that order: its ok attempts in sweep `confirming` that were measured by this
+// The ok attempts of each row of `best`, in that order, in sweep `confirming` that were measured by this
 // plan.
 Expected<std::vector<answers::Remeasured>> remeasured(store::Store&, i64 confirming,
                                                       std::span<const ResultRow> best, const MeasurePlan&,

@@ -42,7 +42,7 @@ struct Grid {
   bool auto_micro_batch = false;     // `micro_batch_size: auto`
   LaunchSettings launch;             // checked
   std::string recipe;                // the built-in one that the workload names; "": none
-  std::string working_folder;        // of its command; "": the files' own, or no command
+  std::string working_folder;        // folder of its command; "": the files' own, or no command
   std::shared_ptr<const GridSpec> spec;
 };
 

@@ -26,7 +26,7 @@ constexpr Operator kTerms[] = {{"*", Op::kMul}, {"/", Op::kDivide}, {"//", Op::k
 struct Operand {
   std::uint32_t node = 0;
   Type type = Type::kInt;
-  Span span;  // with its parentheses
+  Span span;  // place with its parentheses
 };
 
 bool is_number(Type type) {

@@ -72,7 +72,7 @@ class StageSection {
   AxisSections& axes_;
   std::set<Slot> changed_;
   std::vector<Point> points_;  // one for each stage
-  Point now_;                  // with the changes so far
+  Point now_;                  // the point with the changes so far
   Dimension all_;
 };
 

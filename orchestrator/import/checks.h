@@ -6,7 +6,7 @@
 
 namespace sweep::imports {
 
-// For a row that ended ok, with its layout completed. tokens_known: a step trains on global_batch_size x seq_len.
+// Checks a row that ended ok, with its layout completed. tokens_known: a step trains on global_batch_size x seq_len.
 Expected<void> figures_are_possible(const Trial&, const Metrics&, bool tokens_known);
 
 }  // namespace sweep::imports

@@ -6,7 +6,7 @@
 
 namespace sweep::imports {
 
-// What the file's text says of every row, and the models behind its labels.
+// Facts that the file's text says of every row, and the models behind its labels.
 struct KnownFile {
   std::string_view name;
   std::vector<std::string_view> columns;

@@ -33,8 +33,8 @@ struct Target {
   std::string column;             // its name in the file
   const Column* field = nullptr;  // the field of kAxis and kMetric
   std::string label;              // the label of kLabel
-  double factor = 1;              // from the file's unit to the field's
-  Dimension dimension = {};       // that of kDimension
+  double factor = 1;              // factor from the file's unit to the field's
+  Dimension dimension = {};       // the dimension of kDimension
 };
 
 // The column of all dimensions of the model, a JSON object, as `sweep export csv` writes it.

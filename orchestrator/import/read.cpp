@@ -343,7 +343,7 @@ class Importer {
   Mapping mapping_;
   Trial base_;
   Stated stated_;
-  OwnDimensions dimensions_;                // those of --set
+  OwnDimensions dimensions_;                // dimensions of --set
   std::map<std::string, ModelSpec> specs_;  // key: label
   std::vector<std::string> unknown_hardware_;
   std::string last_hardware_;

@@ -114,7 +114,7 @@ class LaunchConfig {
   }
   // Why some trials would stay pending for lack of hosts; nullopt: none would.
   virtual std::optional<std::string> lacking_hosts(std::span<const PlanEntry>) const { return std::nullopt; }
-  // For simulations. nullopt: it is no cluster with a queue.
+  // The cluster's size, for simulations. nullopt: it is no cluster with a queue.
   virtual std::optional<ClusterSize> cluster_size() const { return std::nullopt; }
 
   // Asks the system what bounds a run. Error: no run is possible with these settings.

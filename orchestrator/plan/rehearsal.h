@@ -1,4 +1,4 @@
-// Which ranks of a trial a rehearsal on phantom GPUs starts.
+// The ranks of a trial that a rehearsal on phantom GPUs starts.
 #pragma once
 #include <string>
 #include <string_view>

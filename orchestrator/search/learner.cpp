@@ -7,7 +7,7 @@ namespace sweep::search {
 namespace {
 
 using MakeChooser = std::unique_ptr<Chooser> (*)(std::span<const Candidate>, const Group&, const Strategy&);
-// In the order of StrategyKind.
+// Makers in the order of StrategyKind.
 constexpr MakeChooser kMake[] = {
 #define STRATEGY(name, word, ...) make_##word,
 #include "schema/strategies.def"

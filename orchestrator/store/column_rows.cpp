@@ -11,9 +11,9 @@ namespace sweep::store {
 namespace {
 
 struct KeptRows {
-  i64 number;                       // of the block
-  std::size_t size;                 // as packed
-  std::vector<std::uint32_t> rows;  // those that are not loose
+  i64 number;                       // number of the block
+  std::size_t size;                 // number of rows as packed
+  std::vector<std::uint32_t> rows;  // rows that are not loose
 };
 
 double number_of(const ColumnValue& word) {

@@ -25,7 +25,7 @@ std::string sql_name(std::string_view identifier);
 // default.
 struct Selects {
   std::string axes, metrics;
-  TableColumns columns;  // of the tables that hold records
+  TableColumns columns;  // columns of the tables that hold records
 };
 // Reads the columns' existence inside a transaction.
 Selects selects_for(Transaction&);

@@ -168,8 +168,8 @@ std::vector<TrialRows> by_trial(std::span<const ImportedRow> rows) {
 // Entries of an earlier import that the file says otherwise now.
 struct Changed {
   std::vector<i64>
-      gone;            // from a line that names another configuration, or whose trial has no answer any more
-  i64 unmeasured = 0;  // with a result, where the file's last row of the trial says that it was never run
+      gone;  // entries whose line names another configuration, or whose trial has no answer any more
+  i64 unmeasured = 0;  // entries with a result whose last row in the file says that they were never run
 };
 
 Changed changed_by(Transaction& work, i64 sweep, std::span<const TrialRows> trials,

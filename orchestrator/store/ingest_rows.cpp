@@ -15,7 +15,7 @@
 namespace sweep::store {
 namespace {
 
-// Which attempts an allocation may report on, and how many ranks they have.
+// The attempts that an allocation may report on, and how many ranks they have.
 class Known {
  public:
   Known(Transaction& work, const std::string& allocation) : work_(work), allocation_(allocation) {}

@@ -13,7 +13,7 @@
 namespace sweep::store {
 namespace {
 
-// Where a row of a block comes from: its place in the old block, or among the rows read anew.
+// The origin of a row of a block: its place in the old block, or among the rows read anew.
 struct Origin {
   i64 entry;
   std::size_t at;

@@ -8,7 +8,7 @@
 
 namespace sweep::store {
 
-std::vector<SweepRow> all_sweeps(Transaction&);  // in the order of their numbers
+std::vector<SweepRow> all_sweeps(Transaction&);  // sweeps in the order of their numbers
 std::optional<SweepRow> sweep_named(Transaction&, const std::string& name);
 // Adds the sweep, or stores the row anew under the number that it has.
 void write_sweep(Transaction&, const SweepRow&);

@@ -115,7 +115,7 @@ std::string time_and_cost(const ReportInput& in) {
     chart.title = fmt::format("Cost vs. time of {}, {}", tokens, name);
     chart.x = {.name = fmt::format("days for {}", tokens), .log2 = false};
     chart.y = {.name = fmt::format("thousand USD for {}", tokens), .suffix = true};
-    const auto best = pareto_front(rows, days_of, usd_of);  // from the fastest to the cheapest
+    const auto best = pareto_front(rows, days_of, usd_of);  // results from the fastest to the cheapest
     const double slow = kShown * days_of(*best.back()), dear = kShown * usd_of(*best.front());
     std::vector<const ResultRow*> near = rows;
     std::erase_if(near, [&](const ResultRow* row) { return days_of(*row) > slow || usd_of(*row) > dear; });
