@@ -1,10 +1,10 @@
-#include "bench_kernels/shape/evaluation_memory.h"
-
+// The device memory of an evaluation.
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "bench_kernels/shape/chunk_parameters.h"
+#include "bench_kernels/shape/step_memory.h"
 #include "bench_kernels/shape/unit_memory.h"
 
 namespace sweep::shape {

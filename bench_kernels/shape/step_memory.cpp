@@ -2,7 +2,6 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/chunk_memory.h"
-#include "bench_kernels/shape/evaluation_memory.h"
 #include "bench_kernels/shape/schedule.h"
 
 namespace sweep::shape {

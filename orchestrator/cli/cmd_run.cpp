@@ -42,27 +42,22 @@ struct RunOptions {
   bool rehearse = false, take_over = false, quiet = false, detach = false, yes = false;
 };
 
-// resumed: what is not given is as the sweep was run.
 void add_run_options(CLI::App& c, RunOptions& o, bool resumed) {
-  const auto help = [&](std::string text, const char* otherwise) {
-    return std::move(text) + (resumed ? kAsItWasRun : otherwise);
-  };
-  add_db(c, o.where);
-  add_json_errors(c);
+  add_db(c, o.where), add_json_errors(c);
   add_launcher_name(c, o.launch.on,
-                    help("where to run", "; absent: what the grid's launch section names, else local"));
+                    "where to run" + absent(resumed, "what the grid's launch section names, else local"));
   c.add_option("--slots", o.launch.slots,
-               help("CPU ranks or GPUs to use at once; 1: one trial at a time",
-                    "; absent: all of this machine, 1 for commands on a CPU"))
+               "CPU ranks or GPUs to use at once; 1: one trial at a time" +
+                   absent(resumed, "all of this machine, 1 for commands on a CPU"))
       ->check(above_zero());
   c.add_option("--jobid", o.launch.job,
                "use the nodes of this Slurm allocation instead of asking for new ones")
       ->check(above_zero());
   add_rank_start(c, o.launch, resumed);
-  c.add_option("--screen", o.launch.screen,
-               help("check the nodes before the first trial: show slow or faulty ones, or leave_out: use the "
-                    "others only",
-                    ""))
+  c.add_option(
+       "--screen", o.launch.screen,
+       "check the nodes before the first trial: show slow or faulty ones, or leave_out: use the others only" +
+           absent(resumed))
       ->check(CLI::IsMember({"show", "leave_out"}));
   c.add_option("--gpu-hours", o.gpu_hours,
                "start nothing more after this many GPU-hours (allocated time x GPUs or slots, all runs of "

@@ -15,10 +15,15 @@ void add_programs(CLI::App& c, driver::LaunchRequest& request) {
   c.add_option("--rank", request.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");
 }
 
+std::string absent(bool kept, const std::string& otherwise) {
+  if (kept) return "; absent: as the sweep was run";
+  return otherwise.empty() ? "" : "; absent: " + otherwise;
+}
+
 void add_rank_start(CLI::App& c, driver::LaunchRequest& request, bool kept) {
   c.add_option_function<std::string>(
        "--start", [&request](const std::string& word) { request.start = rank_start_from(word); },
-       std::string("how ranks start: zygote (forked, fast) or exec") + (kept ? kAsItWasRun : ""))
+       "how ranks start: zygote (forked, fast) or exec" + absent(kept))
       ->check(CLI::IsMember({"zygote", "exec"}))
       ->default_str(kept ? "" : "zygote");
 }

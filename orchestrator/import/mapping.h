@@ -4,6 +4,8 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "orchestrator/import/csv.h"
@@ -46,6 +48,15 @@ struct Alias {
   std::string_view column, field, unit;
 };
 const Alias* find_alias(std::string_view column);
+
+// A published file that its columns tell: facts that its text says of every row, and the models behind its labels.
+struct KnownFile {
+  std::string_view name;
+  std::vector<std::string_view> columns;
+  std::vector<std::pair<std::string_view, std::string_view>> set, models;
+};
+
+const KnownFile& playbook();
 
 struct Mapping {
   std::vector<Target> targets;     // one per column

@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/shape/graphs.h"
-#include "orchestrator/plan/order.h"
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/memory.h"

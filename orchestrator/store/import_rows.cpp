@@ -9,7 +9,6 @@
 #include <unordered_set>
 
 #include "base/expected.h"
-#include "orchestrator/store/attempt_rows.h"
 #include "orchestrator/store/packed_rows.h"
 #include "orchestrator/store/report_rows.h"
 #include "orchestrator/store/settle.h"

@@ -5,7 +5,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "orchestrator/store/attempt_rows.h"
 #include "orchestrator/store/packed_rows.h"
 #include "orchestrator/store/report_rows.h"
 #include "orchestrator/store/settle.h"

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "orchestrator/store/attempt_rows.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/stored_rows.h"
+#include "orchestrator/store/sweep_rows.h"
 #include "orchestrator/store/trial_rows.h"
 #include "schema/codec.h"
 

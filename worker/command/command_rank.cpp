@@ -14,7 +14,6 @@
 #include "base/files.h"
 #include "base/time.h"
 #include "runtime/progress_writer.h"
-#include "runtime/rank_place.h"
 #include "runtime/rank_process.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
