@@ -2,7 +2,6 @@
 // result but at few of its values. A CodedColumn holds each distinct value once. It names rows by their plan
 // entry; whoever needs one in full asks for it.
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>

@@ -3,7 +3,6 @@
 // forward is kept for its backward, and where (Options: recompute, activation_offload); it knows nothing of
 // schedules, optimizers, gradient exchange or where tokens come from.
 #pragma once
-#include <memory>
 #include <vector>
 
 #include "bench_kernels/model/host_store.h"

@@ -2,7 +2,6 @@
 // open, so that nothing is left behind however the process ends; all its bytes are reserved at once, so that
 // a full disk is an error before the first step.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>

@@ -1,7 +1,5 @@
 #include "bench_kernels/shape/chunk_memory.h"
 
-#include <cmath>
-
 #include "bench_kernels/shape/optimizer_states.h"
 
 namespace sweep::shape {

@@ -1,7 +1,6 @@
 // HardwareProfile: what `sweep calibrate` measured of one kind of hardware, and the few numbers fitted to it
 // by which the plan predicts. It is pure arithmetic and JSON; who measures and who stores it is elsewhere.
 #pragma once
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

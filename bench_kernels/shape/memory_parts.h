@@ -1,7 +1,6 @@
 // MemoryParts: bytes of one rank by what holds them; and Moments, which follows them through a stretch of a
 // step and remembers the fullest moment. Pure; allocates nothing.
 #pragma once
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>

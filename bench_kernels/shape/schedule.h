@@ -12,7 +12,6 @@
 // send waits for its receive: NCCL runs the sends and receives of a communicator one after another on its stream
 // (tests/support/schedule_check.h simulates that).
 #pragma once
-#include <string>
 #include <vector>
 
 #include "schema/trial.h"

@@ -3,7 +3,6 @@
 // through the pipeline's schedule; the dry run of the step is its referee. What it does not count: what an
 // allocator reserves beyond what is allocated, and what lies outside of it (a GPU's context, NCCL).
 #pragma once
-#include <optional>
 #include <vector>
 
 #include "bench_kernels/shape/memory_parts.h"

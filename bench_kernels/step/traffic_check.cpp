@@ -1,7 +1,6 @@
 #include "bench_kernels/step/traffic_check.h"
 
 #include <cmath>
-#include <initializer_list>
 
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/split_traffic.h"

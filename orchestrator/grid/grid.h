@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/expected.h"
 #include "orchestrator/grid/recipes.h"

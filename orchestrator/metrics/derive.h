@@ -1,7 +1,6 @@
 // Every derived number and its formula version, once. Works on raw samples and the model's shape only.
 #pragma once
 #include <span>
-#include <vector>
 
 #include "schema/metrics.h"
 #include "schema/records.h"

@@ -2,8 +2,6 @@
 // run.
 #pragma once
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "base/expected.h"

@@ -1,6 +1,5 @@
 // CostModel: the cost of one trial on one profile, part by part. Private to step_cost.cpp and exchange_cost.cpp.
 #pragma once
-#include <algorithm>
 
 #include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/kernel_work.h"

@@ -4,7 +4,6 @@
 #include <nccl.h>
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "bench_kernels/shape/parallel_dims.h"
 #include "bench_kernels/shape/schedule_times.h"

@@ -1,7 +1,6 @@
 // Pareto: the results that no other beats in two figures at once.
 #pragma once
 #include <functional>
-#include <span>
 #include <vector>
 
 #include "schema/result_row.h"

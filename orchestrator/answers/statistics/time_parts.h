@@ -5,8 +5,6 @@
 #pragma once
 #include <array>
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "schema/records.h"

@@ -4,7 +4,6 @@
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <memory>
 #include <string>
 
 #include "worker/agent/node/agent_control.h"
