@@ -124,8 +124,6 @@ Expected<void> WorkQueue::end_allocation(const std::string& id, const std::strin
 Expected<GpuSeconds> WorkQueue::gpu_seconds(i64 sweep) {
   Transaction work(*file_.db, Transaction::kRead);
   GpuSeconds out;
-  // A file of an earlier version, opened for reading alone, does not say what its allocations held.
-  if (!file_.selects.columns.at("allocation").contains("started_unix_ns")) return work.commit(out);
   auto rows = work.rows(R"(
       SELECT ended_unix_ns IS NOT NULL,
              sum(max(0, COALESCE(ended_unix_ns, ?) - started_unix_ns) / 1e9 * nodes * gpus)

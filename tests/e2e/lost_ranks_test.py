@@ -205,7 +205,7 @@ class Round:
             processes.wait_for(lambda: attempt.pages[1].look() or attempt.closing_word(), END_SECONDS, "both ranks were forked")
             self.keep_zygote_still()
         word = processes.wait_for(lambda: self.closed(attempt, case, victim, pid), END_SECONDS, f"the end of attempt {attempt.number} ({case})")
-        assert word["clean"], f"{case}: {word['dirt']}"
+        assert word["clean"], f"{case}: {word['cleanup_failure']}"
         left = attempt.living()
         assert not left, f"{case}: the attempt is closed, but {left} live"
 
