@@ -1,5 +1,6 @@
 // The attention half of a block: model/attention.cpp, attention_core.cpp, ring_attention.cpp,
 // head_exchange.cpp, latent_attention.cpp.
+#include <algorithm>
 #include <vector>
 
 #include "bench_kernels/shape/unit_memory.h"

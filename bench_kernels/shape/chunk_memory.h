@@ -2,6 +2,7 @@
 // step_memory puts it together. It follows the units' own allocations (unit_memory.h) and knows nothing of the
 // schedule.
 #pragma once
+#include <algorithm>
 #include <numeric>
 #include <vector>
 

@@ -1,4 +1,5 @@
 // The device memory of an evaluation.
+#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
