@@ -47,10 +47,10 @@ std::string read_proc(const std::string& path, std::size_t max_bytes = 1u << 14)
 std::uint64_t size_of(const std::filesystem::path& file);  // 0: absent
 // Writes bytes to a temporary file beside path, syncs it, renames it over path and syncs the folder.
 Expected<void> write_atomically(const std::filesystem::path& path, std::string_view bytes);
-// For a path that a person named. A regular file is replaced at once (write_atomically), a symbolic link's target too. A device
+// Writes to a path that a person named. A regular file is replaced at once (write_atomically), a link's target too. A device
 // or a FIFO, such as /dev/stdout, is written where it is.
 Expected<void> write_output(const std::filesystem::path& path, std::string_view bytes);
-// For a file that several processes write, each with the same bytes, and that others already read: the first one
+// Writes a file that several processes write, each with the same bytes, and that others already read: the first one
 // writes it, and the others wait until it is whole. A file that stays another one is replaced.
 Expected<void> write_once(const std::filesystem::path& path, std::string_view bytes);
 

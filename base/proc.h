@@ -43,7 +43,7 @@ class Environment {
   std::optional<std::string_view> value(std::string_view name) const;
 
  private:
-  std::string text_;  // with a zero byte before each variable too
+  std::string text_;  // the variables, each between two zero bytes
 };
 
 }  // namespace sweep::proc

@@ -94,7 +94,7 @@ bool place_streams(const ChildProgram& wanted, int& report) {
   return close_on_exec_from(first);
 }
 
-// In the child; only async-signal-safe calls.
+// Runs in the child, where only async-signal-safe calls are allowed.
 [[noreturn]] void execute_prepared(const Prepared& child) {
   int report = child.report;
   reset_signals();

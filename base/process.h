@@ -15,7 +15,7 @@
 namespace sweep {
 
 struct ChildProgram {
-  // In which process group it runs.
+  // The process group that it runs in.
   enum class Group {
     kOurs,     // a terminal's Ctrl-C reaches it
     kJoin,     // the group of `leader`
@@ -68,7 +68,7 @@ class SignalsHeld {
   sigset_t before_;
 };
 
-// In the child of a fork: every signal but `ignored` does what it does by default, and none is held back.
+// Runs in the child of a fork: every signal but `ignored` does what it does by default, and none is held back.
 void reset_signals(int ignored = 0);
 
 }  // namespace sweep

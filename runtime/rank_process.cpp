@@ -12,13 +12,14 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/files.h"
 #include "base/proc.h"
-#include "runtime/rank_place.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 
@@ -30,7 +31,7 @@ tl::unexpected<Error> failed(const std::string& what) {
 }
 
 constexpr auto kAdoption =
-    std::chrono::seconds(5);  // from the death of the parent in between until the agent adopts
+    std::chrono::seconds(5);  // time from the death of the parent in between until the agent adopts
 
 }  // namespace
 
@@ -62,6 +63,24 @@ Expected<void> redirect_output(const RankLaunch& launch) {
   if (!done) return failed("cannot redirect output to " + path.string());
   setvbuf(stdout, nullptr, _IOLBF, 0);  // the agent reads the log while the rank runs
   return {};
+}
+
+Expected<void> keep_to_place(const RankLaunch& launch) {
+  if (!launch.devices.empty() && setenv("CUDA_VISIBLE_DEVICES", launch.devices.c_str(), 1) != 0)
+    return fail(std::string("cannot set CUDA_VISIBLE_DEVICES: ") + std::strerror(errno));
+  // Numbers GPUs like NVML: CUDA's own order would be by speed.
+  if (setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1) != 0)
+    return fail(std::string("cannot set CUDA_DEVICE_ORDER: ") + std::strerror(errno));
+  if (launch.cores.empty()) return {};
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  std::istringstream numbers(launch.cores);
+  for (std::string number; std::getline(numbers, number, ',');) {
+    const int core = std::atoi(number.c_str());
+    if (core >= 0 && core < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(core), &own);
+  }
+  if (sched_setaffinity(0, sizeof own, &own) == 0) return {};
+  return fail("cannot keep to the cores " + launch.cores + ": " + std::strerror(errno));
 }
 
 void set_process_name(i64 rank) {

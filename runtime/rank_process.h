@@ -1,4 +1,5 @@
-// Settings of a rank's own process: who ends it, where its output goes, and what the kernel counted for it.
+// Settings of a rank's own process: who ends it, where its output goes, which GPUs it sees and which cores it keeps to,
+// and what the kernel counted for it.
 #pragma once
 #include "base/expected.h"
 #include "schema/attempt.h"
@@ -15,6 +16,9 @@ Expected<void> join_process_group(i64 pgid);
 Expected<void> follow_agent(i64 agent_pid);
 // Standard output and error are appended to the rank's log file; standard input reads nothing.
 Expected<void> redirect_output(const RankLaunch&);
+// Orders GPUs by PCI address, as NVML does. Where other attempts may run beside this one, the process then
+// sees its attempt's GPUs only and stays on its own cores. REQUIRES: no CUDA call and no second thread yet.
+Expected<void> keep_to_place(const RankLaunch&);
 void set_process_name(i64 rank);
 // All of it, in order, for a rank that was executed: name, group, PDEATHSIG, output, place.
 Expected<void> become_rank(const RankLaunch&);

@@ -19,7 +19,7 @@ struct AgentCall {
   std::string interface;  // empty: chosen
   std::string screen;  // nodes before the first trial: "show" or "leave_out" what stands out; empty: no look
   std::optional<double> lease_s, idle_limit_s, contact_limit_s;
-  std::optional<double> time_limit_s;  // until the allocation ends
+  std::optional<double> time_limit_s;  // seconds until the allocation ends
   bool join = false;                   // serves one node; where to join comes by standard input
   bool detach = false;                 // says that it serves, and goes on in the background
   bool bind = false;                   // ranks of trials side by side keep to cores of their own

@@ -18,7 +18,7 @@ namespace sweep {
 struct EndPart {
   i64 attempt = 0;
   EndCause cause = EndCause::kCancelled;
-  // Without time for the ranks to end by themselves.
+  // The ranks get no time to end by themselves.
   bool at_once = false;
 };
 // Another part of the attempt is in trouble.
@@ -64,7 +64,7 @@ struct MessageRefusal {
     kMalformed,    // its body is not what its kind needs
   };
   Kind kind = Kind::kNoMessage;
-  std::string text;  // for logs
+  std::string text;  // text for logs
 };
 
 std::string_view kind_of(const AgentMessage&);

@@ -32,7 +32,7 @@ struct Deadlines {
   double step_s = 60;
   double total_s = 3600;
   double grace_s = 3;     // between SIGTERM and SIGKILL
-  double around_s = 120;  // in what surrounds the steps: loading, an evaluation, a checkpoint
+  double around_s = 120;  // seconds for what surrounds the steps: loading, an evaluation, a checkpoint
   bool operator==(const Deadlines&) const = default;
 };
 
@@ -46,11 +46,11 @@ struct Attempt {
   RankStart start = RankStart::kZygote;
   // The site's price of a node; nullopt: the catalogue's price holds.
   std::optional<double> usd_per_node_hour{};
-  // Where checkpoints are written; empty: the folder for temporary files of each node.
+  // The folder where checkpoints are written; empty: the folder for temporary files of each node.
   std::string checkpoint_folder{};
   // Seconds the whole attempt is expected to take, at the pace so far.
   std::optional<double> predicted_s{};
-  // With early_stop: the step time that the best trial so far allows. A trial ends once the confidence interval
+  // The step time that the best trial so far allows, with early_stop. A trial ends once the confidence interval
   // of its median step time lies above it. nullopt: it runs to its last step.
   std::optional<double> stop_above_ms{};
   // The ranks that a rehearsal on phantom GPUs starts, ascending, all of them on one node. Empty: a real run,

@@ -1,7 +1,6 @@
 // Audit: a share of the trials that a rule prunes is run all the same, to see how often the rule is wrong
 // (`sweep run --audit`). Such a trial is admitted and keeps the rule and the reason of its pruning.
 #pragma once
-#include <cstdint>
 #include <string_view>
 
 #include "schema/plan_entry.h"

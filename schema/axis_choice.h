@@ -9,8 +9,6 @@
 #include <optional>
 #include <string_view>
 
-#include "schema/axis_names.h"
-
 // SWEEP_EACH(macro, (a, b), (c, d)) is macro(a, b) macro(c, d).
 #define SWEEP_PARENTHESES ()
 #define SWEEP_EXPAND(...) SWEEP_EXPAND_2(SWEEP_EXPAND_2(SWEEP_EXPAND_2(__VA_ARGS__)))
@@ -32,7 +30,7 @@ namespace sweep {
 #undef AXIS
 #undef SWEEP_ENUMERATOR
 
-// For each enum: the key of its axis, its words in the order of the enumerators, and how many of them a grid
+// The key of an enum's axis, its words in the order of the enumerators, and how many of them a grid
 // may ask for.
 template <class Enum>
 struct ChoiceWords;
@@ -62,17 +60,11 @@ template <AxisChoice Enum>
 constexpr std::string_view to_string(Enum value) {
   return ChoiceWords<Enum>::kWords[static_cast<std::size_t>(value)];
 }
-// The word in the spelling of ids and databases.
-template <AxisChoice Enum>
-constexpr std::string_view stored_word(Enum value) {
-  return stored_word(ChoiceWords<Enum>::kKey, to_string(value));
-}
-// Reads a word in either spelling; nullopt: not a value of this axis.
+// Reads a word; nullopt: not a value of this axis.
 template <AxisChoice Enum>
 constexpr std::optional<Enum> choice_from(std::string_view word) {
-  const std::string_view current = current_word(ChoiceWords<Enum>::kKey, word);
   for (std::size_t i = 0; i < ChoiceWords<Enum>::kWords.size(); ++i)
-    if (ChoiceWords<Enum>::kWords[i] == current) return static_cast<Enum>(i);
+    if (ChoiceWords<Enum>::kWords[i] == word) return static_cast<Enum>(i);
   return std::nullopt;
 }
 

@@ -1,7 +1,6 @@
 // AxisDomain: the values that an axis may take. fields.def gives them; the grid reader, the plan's rules,
 // imports, completion, the JSON Schema and the documents follow it.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>

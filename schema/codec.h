@@ -24,8 +24,6 @@ nlohmann::json to_json(const RopeScaling&);
 nlohmann::json to_json(const YarnScaling&);
 nlohmann::json to_json(const ModelSpec&);
 nlohmann::json to_json(const Trial&);
-// In the stored spelling of axes and words, which every version of an agent and a rank reads: of an Attempt.
-nlohmann::json to_stored_json(const Trial&);
 nlohmann::json to_json(const Metrics&);
 nlohmann::json to_json(const MeasurePlan&);
 nlohmann::json to_json(const Deadlines&);

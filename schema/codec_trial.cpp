@@ -102,23 +102,13 @@ json to_json(const Trial& t) {
   return j;
 }
 
-json to_stored_json(const Trial& t) {
-  json j = {{"model", t.model}, {"spec", to_json(t.spec)}};
-  for_each_axis(t, [&](const FieldInfo& info, const auto&, const auto& member) {
-    j[info.stored] = fields::stored_value(member);
-  });
-  if (!t.labels.empty()) j["labels"] = t.labels;
-  return j;
-}
-
 template <>
 Expected<Trial> from_json<Trial>(const json& j) {
   Trial t;
   Reader in(j, "trial");
   in.get("model", t.model).get("spec", t.spec).get("labels", t.labels);
   for_each_axis(t, [&](const FieldInfo& info, const auto&, auto& member) {
-    in.get(std::string(info.stored).c_str(), member);
-    if (info.key != info.stored) in.get(std::string(info.key).c_str(), member);
+    in.get(std::string(info.key).c_str(), member);
   });
   return in.done(std::move(t));
 }
@@ -157,7 +147,7 @@ Expected<Deadlines> from_json<Deadlines>(const json& j) {
 json to_json(const Attempt& a) {
   return {{"id", a.id},
           {"trial_id", a.trial_id},
-          {"trial", to_stored_json(a.trial)},
+          {"trial", to_json(a.trial)},
           {"measure", to_json(a.measure)},
           {"deadlines", to_json(a.deadlines)},
           {"log_limit_bytes", a.log_limit_bytes},
@@ -178,10 +168,6 @@ Expected<Attempt> from_json<Attempt>(const json& j) {
   in.get("usd_per_node_hour", a.usd_per_node_hour).get("rehearsed_ranks", a.rehearsed_ranks);
   in.get("checkpoint_folder", a.checkpoint_folder);
   in.get("predicted_s", a.predicted_s).get("stop_above_ms", a.stop_above_ms);
-  // Former spools hold the command beside the trial.
-  std::optional<CommandSpec> command;
-  in.get("command", command);
-  if (command && a.trial.program.empty()) a.trial.program = dump(to_json(*command));
   if (a.runs_command()) SWEEP_TRY(command_from(a.trial.program));
   return in.done(std::move(a));
 }

@@ -77,12 +77,12 @@ void add_axes(std::vector<Column>& out) {
                    [](const ResultRow& r) {                                                               \
                      return known(r, #key) ? axis_value<zero_is_unresolved(#key)>(r.trial.key) : Value{}; \
                    },                                                                                     \
-                   value_of(default_value), stored_key(#key), Better::kNone, title});                     \
+                   value_of(default_value), Better::kNone, title});                                       \
   }
 #define CHOICE(Enum, key, def, unit, title, sentence, ...)                                            \
   out.push_back({#key, "text", unit, sentence, Role::kAxis,                                           \
                  [](const ResultRow& r) { return known(r, #key) ? value_of(r.trial.key) : Value{}; }, \
-                 value_of(Enum::def), stored_key(#key), Better::kNone, title});
+                 value_of(Enum::def), Better::kNone, title});
 #include "schema/fields.def"
 #undef CHOICE
 #undef AXIS
@@ -97,7 +97,6 @@ void add_metrics(std::vector<Column>& out) {
                  Role::kMetric,                                              \
                  [](const ResultRow& r) { return value_of(r.metrics.key); }, \
                  {},                                                         \
-                 #key,                                                       \
                  Better::better,                                             \
                  title});
 #include "schema/fields.def"
@@ -154,14 +153,8 @@ const Column* find_column(std::string_view key) {
     for (const Column& c : columns()) map.emplace(c.key, &c);
     return map;
   }();
-  const auto it = index.find(current_key(key));
+  const auto it = index.find(key);
   return it == index.end() ? nullptr : it->second;
-}
-
-Value current_value(const Column& column, Value stored) {
-  const auto* word = std::get_if<std::string>(&stored);
-  if (!word || column.role != Role::kAxis) return stored;
-  return std::string(current_word(column.key, *word));
 }
 
 std::string utc_time(i64 unix_ns) {

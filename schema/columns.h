@@ -9,7 +9,7 @@
 namespace sweep {
 
 enum class Role { kIdentity, kAxis, kMetric };
-// Which values of a metric are better; kNone: neither, so nothing ranks by it.
+// The values of a metric that are better; kNone: neither, so nothing ranks by it.
 enum class Better { kNone, kHigher, kLower };
 
 struct Column {
@@ -18,16 +18,13 @@ struct Column {
   Value (*get)(
       const ResultRow&);  // NULL (monostate) for not measured and for non-finite numbers; a flag is 0 or 1
   Value default_value;    // an axis's frozen default; else NULL
-  std::string_view stored = key;  // the key that databases use (axis_names.h)
   Better better = Better::kNone;  // direction of a metric
   std::string_view title = {};    // name on pages; empty: its key
 };
 
 std::span<const Column> columns();
-// Finds an axis in either spelling; nullptr: no such column.
+// nullptr: no such column.
 const Column* find_column(std::string_view key);
-// The value of a column that a database holds in the stored spelling.
-Value current_value(const Column&, Value stored);
 
 // Nanoseconds since 1970 as ISO 8601 in UTC with milliseconds: 2026-01-31T12:00:00.000Z.
 std::string utc_time(i64 unix_ns);

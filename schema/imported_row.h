@@ -23,13 +23,13 @@ struct UnansweredRow {
 };
 
 struct ConfigRow {
-  std::size_t line = 0;            // of the file
+  std::size_t line = 0;            // line of the file
   std::vector<std::string> cells;  // the fields as the file has them
   Trial trial;
   std::optional<Outcome> outcome;  // the measured outcome
   bool unanswered = false;         // the row says that it has no outcome: pending, cancelled, its node lost
-  double reported_bytes = 0;       // as the program counts them; 0: not stated
-  double reserved_bytes = 0;       // of the device; 0: not stated
+  double reported_bytes = 0;       // bytes as the program counts them; 0: not stated
+  double reserved_bytes = 0;       // bytes of the device; 0: not stated
   double tokens_per_s_gpu = 0;     // 0: not stated
   double step_s = 0;               // 0: not stated; else the rate says the same
   std::string trainer;             // the trainer whose configuration it is; "": not stated

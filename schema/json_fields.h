@@ -92,15 +92,6 @@ json value(const T& v) {
   }
 }
 
-// The value of an axis in the spelling of ids, databases and spools.
-template <class T>
-json stored_value(const T& v) {
-  if constexpr (AxisChoice<T>)
-    return std::string(stored_word(v));
-  else
-    return value(v);
-}
-
 // Reads members of one JSON object; the first fault is kept and later reads do nothing.
 class Reader {
  public:

@@ -58,7 +58,7 @@ struct SettingCheck {
     kHardware,   // a catalogue name
     kHost,       // a name as ssh takes it
     kHostPath,   // a path on hosts that ssh reaches
-    kNumber,     // from min to max, both included
+    kNumber,     // a number from min to max, both included
   };
   Form form = Form::kAny;
   double min = 0, max = 0;

@@ -23,8 +23,8 @@ enum class OomKind { kDevice = 0, kHost = 1 };
 
 // The progress of a trial or an attempt.
 enum class State {
-  kPending = 0,   // to be run
-  kPosted = 1,    // in an allocation's inbox
+  kPending = 0,   // it is to be run
+  kPosted = 1,    // it is in an allocation's inbox
   kRunning = 2,   // ranks were started
   kFinished = 3,  // has a result
   kRetired = 4,   // no longer in the grid

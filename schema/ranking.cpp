@@ -76,9 +76,13 @@ std::string usual_metric(const ResultColumns& columns) {
   return seen.usual_metric();
 }
 
+double useful_share_of(const Metrics& m) {
+  return m.useful_fraction.value_or(1);
+}
+
 std::optional<double> useful_rate(const Metrics& m) {
   if (!m.tokens_per_s_gpu) return std::nullopt;
-  return *m.tokens_per_s_gpu * m.useful_fraction.value_or(1);
+  return *m.tokens_per_s_gpu * useful_share_of(m);
 }
 
 std::string ranked_metrics() {

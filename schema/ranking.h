@@ -1,4 +1,4 @@
-// Which results may be best and which of two is better: the one rule of every answer that ranks.
+// The one rule of every answer that ranks: which results may be best, and which of two is better.
 #pragma once
 #include <array>
 #include <span>
@@ -21,12 +21,14 @@ bool is_one_attempt(const ResultRow&, const ResultRow&);
 // which makes a step fast and teaches nothing; step_ms where they tell step times alone (a command that reports no tokens).
 // The columns hold those that it looks at and names.
 std::string usual_metric(std::span<const ResultRow>);
-std::string usual_metric(std::span<const std::span<const ResultRow>> sweeps);  // that are compared
+std::string usual_metric(std::span<const std::span<const ResultRow>> sweeps);  // sweeps that are compared
 std::string usual_metric(const ResultColumns&);
 inline constexpr std::array kUsualMetricColumns = {"tokens_per_s_gpu", "useful_tokens_per_s_gpu",
                                                    "useful_tokens_per_s", "useful_fraction", "step_ms"};
 // Whether some of its tokens are padding: then what counts useful tokens is another number than what counts all.
 bool has_padding(const Metrics&);
+// The share of its tokens that are of documents; 1 of a program that does not tell its padding.
+double useful_share_of(const Metrics&);
 // Tokens of documents per second and rank; all tokens of a program that does not tell its padding. nullopt: not measured.
 std::optional<double> useful_rate(const Metrics&);
 

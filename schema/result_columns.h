@@ -2,7 +2,6 @@
 // result but at few of its values. A CodedColumn holds each distinct value once. It names rows by their plan
 // entry; whoever needs one in full asks for it.
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -18,7 +17,7 @@ namespace sweep {
 
 struct CodedColumn {
   std::vector<Value> values;      // distinct, in order of their first row; each is some row's
-  std::vector<std::uint32_t> of;  // for each row, its place among `values`
+  std::vector<std::uint32_t> of;  // each row's place among `values`
 
   std::uint32_t code_of(const Value&);  // added when it is new
   void append(const Value& value) { of.push_back(code_of(value)); }

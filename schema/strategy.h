@@ -23,9 +23,9 @@ enum class StrategyScope { kEveryTrial, kLayout, kModels, kQuestion };
 struct StrategyInfo {
   std::string_view word;
   StrategyScope scope;
-  std::string_view sentence, bounds;  // for people: schema/strategies.def
+  std::string_view sentence, bounds;  // words for people: schema/strategies.def
 };
-// In the order of StrategyKind.
+// Strategies in the order of StrategyKind.
 inline constexpr StrategyInfo kStrategies[] = {
 #define STRATEGY(name, word, scope, sentence, bounds) {#word, StrategyScope::scope, sentence, bounds},
 #include "schema/strategies.def"

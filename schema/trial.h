@@ -36,24 +36,22 @@ struct Trial {
 
 struct FieldInfo {
   std::string_view key, type, unit, sentence;
-  // The key of an axis that ids and databases use (axis_names.h).
-  std::string_view stored = key;
 };
 
 // Calls f(const FieldInfo&, const T& default_value, T& member) for each axis of the table, in table order.
 template <class TrialRef, class F>
 void for_each_axis(TrialRef& t, F&& f) {
-#define AXIS(type, key, def, domain, unit, title, sentence)                     \
-  {                                                                             \
-    static const FieldInfo info{#key, #type, unit, sentence, stored_key(#key)}; \
-    static const type default_value = def;                                      \
-    f(info, default_value, t.key);                                              \
+#define AXIS(type, key, def, domain, unit, title, sentence)   \
+  {                                                           \
+    static const FieldInfo info{#key, #type, unit, sentence}; \
+    static const type default_value = def;                    \
+    f(info, default_value, t.key);                            \
   }
-#define CHOICE(Enum, key, def, unit, title, sentence, ...)                       \
-  {                                                                              \
-    static const FieldInfo info{#key, "text", unit, sentence, stored_key(#key)}; \
-    static const Enum default_value = Enum::def;                                 \
-    f(info, default_value, t.key);                                               \
+#define CHOICE(Enum, key, def, unit, title, sentence, ...)     \
+  {                                                            \
+    static const FieldInfo info{#key, "text", unit, sentence}; \
+    static const Enum default_value = Enum::def;               \
+    f(info, default_value, t.key);                             \
   }
 #include "schema/fields.def"
 #undef CHOICE

@@ -40,7 +40,7 @@ const nlohmann::json& model_of(const ModelSpec& spec) {
 std::string canonical(const Trial& t) {
   nlohmann::json changed = nlohmann::json::object();  // std::map inside: keys come out sorted
   for_each_axis(t, [&](const FieldInfo& info, const auto& frozen, const auto& member) {
-    if (member != frozen) changed[info.stored] = fields::stored_value(member);
+    if (member != frozen) changed[info.key] = fields::value(member);
   });
   changed["model"] = model_of(t.spec);
   return dump(changed);

@@ -25,7 +25,6 @@ AXIS = re.compile(
 )
 CHOICE = re.compile(r'^CHOICE\(\w+, (?P<key>\w+), (?P<default>\w+), "(?P<unit>[^"]*)", "[^"]*", "(?P<sentence>[^"]*)", (?P<words>.*)\)$')
 WORD = re.compile(r'\((\w+), "(\w+)"(, hidden)?\)')
-RENAMED = re.compile(r"^RENAMED_AXIS\((\w+), (\w+)\)$", re.MULTILINE)
 SHIFT = re.compile(r"(?:std::int64_t\{)?(\d+)\}? << (\d+)")
 STRATEGY = re.compile(r'^STRATEGY\(\w+, (\w+), (\w+), "([^"]*)", "[^"]*"\)$', re.MULTILINE)
 STRATEGY_WORD = re.compile(r'(?<=        )\{"enum": \["grid".*\]\}')
@@ -87,11 +86,6 @@ def axes(of_workload: bool = False) -> list[Axis]:
     return [axis for axis in out if of_workload or axis.key not in SET_BY_WORKLOAD]
 
 
-def renamed_axes() -> list[tuple[str, str]]:
-    """(former key, key) of each axis that had another key."""
-    return RENAMED.findall(FIELDS.read_text())
-
-
 def described(axis: Axis) -> str:
     return axis.sentence + (f" ({axis.unit})" if axis.unit else "")
 
@@ -145,12 +139,6 @@ def replaced(text: str, head: str, lines: list[str]) -> str:
 
 def line_of(key: str, value: dict[str, object]) -> str:
     return f'        "{key}": {json.dumps(value)},\n'
-
-
-def former(section: str) -> list[str]:
-    """Former keys: the reader takes them, and editors mark them as deprecated."""
-    return [line_of(before, {"deprecated": True, "description": f"Renamed to {key}", "$ref": f"#/$defs/{section}/properties/{key}"})
-            for before, key in renamed_axes()]
 
 
 class LaunchKey(NamedTuple):
@@ -268,8 +256,8 @@ def renewed(text: str) -> str:
     text = with_strategies(text)
     hardware = json.loads(text)["$defs"]["one"]["properties"]["hardware"]["anyOf"][0]["enum"]
     text = text[:text.index(LAUNCH)] + launch_section(hardware) + text[text.index(ONE):]
-    text = replaced(text, ONE, [line_of(axis.key, one(axis, hardware)) for axis in axes()] + former("one"))
-    return replaced(text, MANY, [line_of(axis.key, many(axis)) for axis in axes()] + former("many"))
+    text = replaced(text, ONE, [line_of(axis.key, one(axis, hardware)) for axis in axes()])
+    return replaced(text, MANY, [line_of(axis.key, many(axis)) for axis in axes()])
 
 
 def main() -> None:

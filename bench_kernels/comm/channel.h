@@ -9,7 +9,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,7 +82,7 @@ class Channel {
   bool alone() const { return size() == 1; }
 
   enum class Op { kSum, kAverage, kMax };
-  // In place.
+  // The sum takes the place of the tensor.
   Pending all_reduce(const at::Tensor& tensor, Op op = Op::kSum);
   // out[n] is this rank's part of the sum of in[n * size].
   Pending reduce_scatter(const at::Tensor& in, const at::Tensor& out, Op op = Op::kSum);

@@ -38,7 +38,7 @@ struct CudaCondition {
 class CudaGraph {
  public:
   virtual ~CudaGraph() = default;
-  virtual void launch() = 0;  // on the current stream
+  virtual void launch() = 0;  // launches it on the current stream
 };
 // A memory pool that graphs share; they must be launched in the order of their captures.
 using CudaGraphPool = std::pair<std::uint64_t, std::uint64_t>;
@@ -56,7 +56,7 @@ struct CudaPlugin {
   CudaStats (*stats)(int device);
   void (*reset_peak)(int device);
   void (*set_cap)(int device,
-                  std::int64_t bytes);     // on what the allocator reserves, not on what is allocated
+                  std::int64_t bytes);     // limits what the allocator reserves, not what is allocated
   CudaCondition (*condition)(int device);  // never throws
   std::string (
       *phantom)();  // counters of phantom GPUs as a JSON object (docs/phantom.md); empty: GPUs are real

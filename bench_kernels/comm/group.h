@@ -25,9 +25,9 @@ struct GroupOptions {
   // Null: all ranks are on one node and use files in the directory.
   c10::intrusive_ptr<c10d::Store> rendezvous;
   std::string address;
-  std::string directory;              // on memory, shared by the ranks, empty of earlier groups of this name
-  std::string name = "world";         // tells groups in one directory apart
-  std::string label = "world";        // the group's name for people: its dimension
+  std::string directory;        // a shared folder in memory, without files of earlier groups of this name
+  std::string name = "world";   // tells groups in one directory apart
+  std::string label = "world";  // the group's name for people: its dimension
   std::vector<std::int64_t> members;  // its ranks, as the world counts them
   // NCCL: split the group from this one. REQUIRES: every rank of the parent makes a group now, of members
   // that no other rank's group has. Null: the members make it alone.

@@ -47,7 +47,7 @@ class ShmBackend final : public c10d::Backend {
 
   // Moves everything on as far as the peers allow, without waiting.
   void progress();
-  // Until the operation is done; throws c10::DistError when a peer is lost or the time is over.
+  // Waits until the operation is done; throws c10::DistError when a peer is lost or the time is over.
   void finish(const ShmOperation&, std::chrono::milliseconds timeout);
 
  private:

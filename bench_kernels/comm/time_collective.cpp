@@ -64,7 +64,7 @@ class Exercise {
     if (kind_ == Kind::kAllReduce) return pattern_ * n + ranks;
     if (kind_ == Kind::kReduceScatter) return part(me_) * n + ranks;
     if (kind_ == Kind::kSend) return pattern_ + static_cast<float>((me_ + n_ - 1) % n_ + 1);
-    std::vector<at::Tensor> parts;  // for every rank: its first part, or what it has for this rank
+    std::vector<at::Tensor> parts;  // each rank's first part, or the part that it has for this rank
     for (std::int64_t r = 0; r < n_; ++r)
       parts.push_back(part(kind_ == Kind::kAllGather ? 0 : me_) + static_cast<float>(r + 1));
     return at::cat(parts);

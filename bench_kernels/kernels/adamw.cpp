@@ -62,7 +62,7 @@ bool updates_lists(const at::Tensor& like) {
 }
 
 void adamw(const AdamwLists& a) {
-  if (a.parameters.empty() || a.parameters[0].is_meta()) return;  // in place: nothing is allocated
+  if (a.parameters.empty() || a.parameters[0].is_meta()) return;  // the update in place allocates nothing
   for (std::size_t first = 0; first < a.parameters.size();) first = launch_adamw(a, first);
 }
 

@@ -17,7 +17,7 @@ struct AdamwLists {
   const std::vector<at::Tensor>&parameters, &grads, &means, &squares;
   const std::vector<at::Tensor>&
       copies;              // get the updated parameters in their own type; empty: there are none
-  double coefficient = 1;  // of the gradients
+  double coefficient = 1;  // factor of the gradients
   AdamwNumbers by;
 };
 // Updates all in place. REQUIRES: updates_lists() of them.

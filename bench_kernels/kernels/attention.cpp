@@ -1,6 +1,5 @@
 #include <ATen/ATen.h>
 
-#include <cmath>
 #include <limits>
 
 #include "bench_kernels/kernels/attention_heads.h"

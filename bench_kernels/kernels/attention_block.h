@@ -26,7 +26,7 @@ struct BlockInputs {
 };
 struct BlockGrads {
   at::Tensor dq, dk, dv;
-  bool add = false;  // on top of what is there
+  bool add = false;  // the result is added to what is there
 };
 void attention_block_backward(const BlockInputs&, const BlockGrads&);
 

@@ -59,7 +59,7 @@ struct CachingUse {
   std::int64_t peak_reserved = 0;
   std::int64_t retries = 0;
   std::int64_t refused = 0;                  // the block that no room was left for; 0: all fit
-  std::int64_t allocated = 0, reserved = 0;  // at the end, or when the block was refused
+  std::int64_t allocated = 0, reserved = 0;  // counts at the end, or when the block was refused
 };
 
 // RAII: keeps what is allocated and freed on the device type while it lives. REQUIRES: one thread allocates

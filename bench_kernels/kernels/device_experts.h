@@ -5,7 +5,7 @@
 namespace sweep::kernels::device {
 
 struct Routing {
-  at::Tensor probs, experts, weights;  // as in moe.h
+  at::Tensor probs, experts, weights;  // moe.h says what these are
 };
 // probs, and where experts and weights are defined the weights.
 void router(const at::Tensor& logits, const Routing&, const Gate&);

@@ -26,7 +26,7 @@ struct Launch {
   unsigned blocks = 0, threads = 0;
   std::size_t shared = 0;
   const void* args = nullptr;
-  std::int64_t bytes = 0;  // that it reads and writes
+  std::int64_t bytes = 0;  // bytes that it reads and writes
 };
 using Launcher = void (*)(const Launch&);
 void set_launcher(Launcher);

@@ -101,7 +101,7 @@ void activation_backward(Activation, const at::Tensor& in, const at::Tensor& gra
 void causal_softmax(const at::Tensor& scores, std::int64_t window, double scale, const at::Tensor& places);
 // Over all keys, in place.
 void softmax(const at::Tensor& scores, double scale);
-// In place of grad, without a temporary of its size. dots: of each row of grad with that of probs.
+// The result takes the place of grad, without a temporary of its size. dots: products of the rows of grad and probs.
 void softmax_backward(const at::Tensor& probs, const at::Tensor& dots, const at::Tensor& grad, double scale);
 void embed(const at::Tensor& table, const at::Tensor& positions, const Tokens&, const at::Tensor& out);
 void embed_backward(const at::Tensor& dout, const Tokens&, const GradOut& dtable, const GradOut& dpositions);

@@ -16,7 +16,7 @@ namespace sweep::kernels {
 struct LatentHeads {
   std::int64_t heads = 0;
   std::int64_t plain = 0;   // numbers of a query's or key's head that have no position
-  std::int64_t rotary = 0;  // those that rotary positions turn
+  std::int64_t rotary = 0;  // numbers that rotary positions turn
   std::int64_t value = 0;   // numbers of a value's head
   std::int64_t head_dim() const { return plain + rotary; }
 };

@@ -58,7 +58,7 @@ void gather_rows(const at::Tensor& from, const at::Tensor& index, const at::Tens
 void place_rows(const at::Tensor& from, const at::Tensor& index, const at::Tensor& to);
 // rows[i] *= weights.flat[order[i]].
 void scale_rows(const at::Tensor& rows, const at::Tensor& weights, const at::Tensor& order);
-// Where the rows of a rank's choices stand when they are sent: `order` as above, the tokens of its choices, and the
+// Places of the rows of a rank's choices when they are sent: `order` as above, the tokens of its choices, and the
 // reverse: places int64 [T * k] of each choice in that order, -1: not served.
 struct Choices {
   at::Tensor order, tokens, places;

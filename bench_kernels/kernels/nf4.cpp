@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <array>
 
 #include "bench_kernels/kernels/counting_allocator.h"

@@ -15,7 +15,7 @@
 
 namespace sweep::kernels {
 
-// Which implementation runs; one per process, set before the first step. kFused is the default. kDevice: CPU
+// The implementation that runs; one per process, set before the first step. kFused is the default. kDevice: CPU
 // tensors take the fused kernels of a device, which a test runs by the CPU shim (device_ops.h).
 enum class Path { kFused, kPlain, kDevice };
 void set_path(Path);
@@ -195,7 +195,7 @@ void cross_entropy_backward(const at::Tensor& logits, const Labels&, const at::T
 // total[0] (float64) grows by weight times the sum of the squares of a flat tensor.
 void add_squares(const at::Tensor& flat, double weight, const at::Tensor& total);
 
-// Which elements of a whole tensor a filled one [rows, n] is: row r is n elements from first + r * columns
+// The elements of a whole tensor that a filled one [rows, n] is: row r is n elements from first + r * columns
 // on.
 struct Region {
   std::int64_t first = 0, columns = 0;

@@ -24,7 +24,7 @@ void by_pieces(const at::Tensor& logits, const F& f, const Rows&... others) {
   }
 }
 
-// In the accumulation type, as a new tensor.
+// A new tensor in the accumulation type.
 at::Tensor log_softmax(const at::Tensor& logits) {
   at::Tensor wider =
       logits.to(accumulate_type(logits.scalar_type()), false, /*copy=*/true, at::MemoryFormat::Contiguous);

@@ -18,7 +18,7 @@ std::int64_t bucket_of(std::int64_t distance, const Buckets& b) {
   const std::int64_t first = b.both_sides && distance < 0 ? side : 0;
   const std::int64_t away = b.both_sides ? std::abs(distance) : std::max<std::int64_t>(distance, 0);
   if (away < exact) return first + away;
-  // In fp32, as the reference: a number at the edge of two buckets goes where it goes there.
+  // The reference computes in fp32 too: a number at the edge of two buckets goes where it goes there.
   const float share =
       std::log(static_cast<float>(away) / static_cast<float>(exact)) /
       static_cast<float>(std::log(static_cast<double>(b.furthest) / static_cast<double>(exact)));

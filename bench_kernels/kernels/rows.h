@@ -60,7 +60,7 @@ struct RowKernels {
   void (*rope)(T* rows, Index stride, Index begin, Index end, Index seq, Index heads, Index head_dim,
                const A* cos, const A* sin, A sign);
   struct ActivationLoops {
-    // Of a gated activation `in` is [rows, 2n], gate first.
+    // `in` of a gated activation is [rows, 2n], gate first.
     void (*forward)(const T* in, T* out, Index begin, Index end, Index n);
     // in becomes its gradient; grad (of out) becomes out again, so that the forward need not keep it.
     void (*backward)(T* in, T* grad, Index begin, Index end, Index n);

@@ -111,7 +111,7 @@ class Embedding final : public Unit {
   double scale_ = 1;
   // positions_: learned ones, of the rows; relative_: of the scores.
   Parameters::Id table_ = Parameters::kNone, positions_ = Parameters::kNone, relative_ = Parameters::kNone;
-  at::Tensor buckets_;  // of relative positions
+  at::Tensor buckets_;  // buckets of relative positions
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ class Head final : public Unit {
     auto& s = static_cast<HeadSaved&>(*saved);
     const bool split = layout().rows_split();
     const at::Tensor h = gathered(s.h);
-    // In the place of h where nobody reads it later; of gathered rows the weights' part gathers its own.
+    // It takes the place of h if nobody reads h later; the weights' part gathers rows of its own.
     const at::Tensor grad = split ? h : room_over(shared_, h);
     gradients(micro, s.h, h, grad);
     const at::Tensor dh = split ? room_over(shared_, s.h) : grad;
@@ -183,7 +183,7 @@ class Head final : public Unit {
 
   NormLayer norm_;
   Linear head_;
-  double scale_ = 1;          // of what the head reads
+  double scale_ = 1;          // factor of what the head reads
   std::int64_t padding_ = 0;  // the last columns of the logits: rows of the table that are no entry
 };
 

@@ -24,7 +24,7 @@ class HostStore {
     Place place = Place::kDevice;
     struct Sent {
       at::Tensor* tensor = nullptr;  // theirs who sent it
-      std::size_t copy = 0;          // which of `host`; tensors that were one stay one
+      std::size_t copy = 0;          // index in `host`; tensors that were one stay one
     };
     std::vector<Sent> sent;
     std::vector<at::Tensor> host;  // the copies, until they have arrived

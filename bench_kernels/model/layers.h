@@ -20,7 +20,7 @@ struct Adapter {
     std::int64_t column = 0, size = 0;  // this rank's outputs of an adapted part
   };
   std::vector<Piece> pieces;
-  std::int64_t rank = 0;  // of each piece
+  std::int64_t rank = 0;  // rank of each piece
   double scale = 1;
   bool there() const { return a != Parameters::kNone; }
   std::int64_t width() const { return rank * static_cast<std::int64_t>(pieces.size()); }

@@ -2,7 +2,6 @@
 // One rank alone is the plain model: every channel is of size one and sends nothing.
 #pragma once
 #include <cstdint>
-#include <memory>
 
 #include "bench_kernels/comm/channel.h"
 #include "schema/model_spec.h"

@@ -22,7 +22,7 @@ struct MoeSaved final : Saved {
   at::Tensor probs, weights;
   at::Tensor rows, in, returned;  // [received, hidden], [received, 2 width], what combine() keeps
   at::Tensor load;                // [experts]: share of the global tokens' choices, for the auxiliary loss
-  at::Tensor shared;              // of the shared experts
+  at::Tensor shared;              // the shared experts' values
   kernels::NormStats stats;
   RoutePtr route;
   std::vector<at::Tensor*> tensors() override {
@@ -279,7 +279,7 @@ class MoeUnit final : public Unit {
   // Their parameters lie between those of router and experts.
   std::optional<SharedExperts> shared_experts_;
   kernels::Gate gate_;
-  at::Tensor choice_bias_;  // of the choice of experts alone; undefined: the family has none
+  at::Tensor choice_bias_;  // a bias that only the choice of experts reads; undefined: the family has none
   Product in_, down_;
 };
 

@@ -187,9 +187,9 @@ class Parameters {
   bool base_frozen_ = false;
   std::vector<Stack> stacks_;
   std::vector<Bucket> buckets_;
-  at::TensorOptions options_;  // of values
+  at::TensorOptions options_;  // options of values
   bool products_staged_ = false;
-  at::Tensor maps_;                         // of quantized stacks' codes
+  at::Tensor maps_;                         // maps of the codes of quantized stacks
   std::vector<at::Tensor> values_;          // one view per stack
   mutable std::vector<bool> written_;       // per stack, since forget_gradients()
   mutable std::vector<at::Tensor> staged_;  // per stack: this micro-batch's gradient in the values' type

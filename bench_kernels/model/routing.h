@@ -27,7 +27,7 @@ struct Dispatch {
   std::int64_t received() const;
   std::vector<std::int64_t> send_splits(std::int64_t ep) const;  // rows to each peer
   std::vector<std::int64_t> receive_splits() const;              // rows from each peer
-  std::int64_t rows_of(std::size_t local_expert) const;          // from all peers
+  std::int64_t rows_of(std::size_t local_expert) const;          // rows from all peers
   // New places of the received rows, so that each expert's are contiguous: int64 [received].
   std::vector<std::int64_t> expert_major() const;
 };

@@ -3,7 +3,6 @@
 // forward is kept for its backward, and where (Options: recompute, activation_offload); it knows nothing of
 // schedules, optimizers, gradient exchange or where tokens come from.
 #pragma once
-#include <memory>
 #include <vector>
 
 #include "bench_kernels/model/host_store.h"
@@ -41,7 +40,7 @@ class Stage {
       HostStore::Parcel parcel;  // the tensors that wait in host memory
     };
     std::vector<Block> blocks;
-    Encoded encoded;  // of an encoder-decoder
+    Encoded encoded;  // the encoder's result; empty: the model has no encoder
   };
   // in: undefined when this stage embeds. The result is undefined when it has the head, whose loss is made in
   // backward (head.cpp).
@@ -97,7 +96,7 @@ class Stage {
   ForcedRoutes routes_;
   Encoded encoded_;
   StageContext shared_;
-  kernels::Angles angles_, local_angles_;  // by position; packed documents take rows of them
+  kernels::Angles angles_, local_angles_;  // tables by position; packed documents take rows of them
   std::vector<Block> blocks_;
   Keeper* keeper_ = nullptr;
   HostStore host_;

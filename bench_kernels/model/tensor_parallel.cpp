@@ -60,7 +60,7 @@ void sum_rows(const Layout& layout, const at::Tensor& out, const PartialRows& co
       pending.push_back(layout.tensor->all_reduce(mine));
       continue;
     }
-    if (pending.size() > 1) pending[pending.size() - 2].wait();  // at most two buffers at a time
+    if (pending.size() > 1) pending[pending.size() - 2].wait();  // at most two buffers are in use at a time
     const at::Tensor buffer = at::empty({range.size * layout.tp(), out.size(1)}, out.options());
     for (const auto& [rows, begin] : blocks_of(buffer, range, out.size(0))) compute(begin, rows);
     pending.push_back(layout.tensor->reduce_scatter(buffer, mine));
@@ -220,7 +220,7 @@ at::Tensor row_forward(const StageContext& shared, const Linear& linear, const a
                        const at::Tensor& residual, const at::Tensor& out) {
   const kernels::Weight weight = linear.value(*shared.parameters);
   const bool split = shared.layout.rows_split(), starts = starts_here(shared.layout);
-  const bool started = residual.is_same(out);  // by the norm, with the bias
+  const bool started = residual.is_same(out);  // the norm wrote the start, with the bias
   const kernels::Weight product{weight.w, starts && !started ? weight.bias : at::Tensor(), weight.transposed,
                                 weight.fp8};
   const AdapterRows adapter(shared, linear);

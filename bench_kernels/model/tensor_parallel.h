@@ -68,7 +68,7 @@ at::Tensor column_backward(const StageContext&, const Linear&, const at::Tensor&
 // the low rows.
 at::Tensor row_forward(const StageContext&, const Linear&, const at::Tensor& in, const at::Tensor& residual,
                        const at::Tensor& out);
-// Where the norm before a row-parallel product writes what the product starts from, x + bias in the product's
+// The place where the norm before a row-parallel product writes what the product starts from, x + bias in the product's
 // result, which is then given as its residual too. Undefined: the norm cannot, or nothing starts here.
 kernels::Start row_start(const StageContext&, const Linear&, const at::Tensor& x);
 // Returns the gradient of the low rows.

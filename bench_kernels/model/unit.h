@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "bench_kernels/kernels/ops.h"
@@ -97,10 +96,10 @@ struct StageContext {
   Layout layout;
   Parameters* parameters = nullptr;
   kernels::Angles angles;
-  kernels::Angles local_angles;  // of layers with a window, where they have a base of their own
-  at::Tensor mask;               // of layers with a window
+  kernels::Angles local_angles;  // tables of layers with a window, if these have a base of their own
+  at::Tensor mask;               // mask of layers with a window
   at::Tensor places;  // int64: this rank's positions, where learned ones are not taken from the first on
-  const kernels::Documents* documents = nullptr;  // those of the micro-batch at work
+  const kernels::Documents* documents = nullptr;  // documents of the micro-batch at work
   RoutingLoad* load = nullptr;
   // List to which a backward defers the weights' part; null: it computes that part itself.
   LaterWork* later = nullptr;

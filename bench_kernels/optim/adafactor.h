@@ -11,7 +11,7 @@
 
 namespace sweep::optim {
 
-// Where a matrix, or with columns 0 a vector, lies in a flat tensor.
+// The place of a matrix, or with columns 0 of a vector, in a flat tensor.
 struct Extent {
   std::int64_t offset = 0, rows = 0, columns = 0;
 };

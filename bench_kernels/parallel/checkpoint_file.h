@@ -37,14 +37,14 @@ class CheckpointFile {
   CheckpointFile(const CheckpointFile&) = delete;
   CheckpointFile& operator=(const CheckpointFile&) = delete;
 
-  // Until training may go on; with async the thread still writes. A collective with full.
+  // Returns when training may go on; with async the thread still writes. A collective with full.
   void begin();
-  // Until all bytes are on the disk. Throws what the thread threw.
+  // Waits until all bytes are on the disk. Throws what the thread threw.
   void finish();
   // When they were. REQUIRES: finish() returned, and there is a file.
   std::chrono::steady_clock::time_point on_disk() const { return on_disk_; }
 
-  std::int64_t bytes() const { return bytes_; }            // of this rank's file
+  std::int64_t bytes() const { return bytes_; }            // bytes of this rank's file
   std::int64_t host_bytes() const { return host_bytes_; }  // the most that it held in host memory
 
   struct Entry {

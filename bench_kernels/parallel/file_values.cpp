@@ -1,5 +1,6 @@
 #include "bench_kernels/parallel/file_values.h"
 
+#include <cstddef>
 #include <utility>
 
 #include "bench_kernels/parallel/flat.h"

@@ -16,7 +16,7 @@ namespace sweep::parallel {
 
 class FileValues {
  public:
-  // For use on that device.
+  // Values for use on that device.
   explicit FileValues(at::Device device) : device_(device) {}
   // The next bucket: its numbers go to the file, its memory back. REQUIRES: a whole tensor in host memory.
   void keep(const at::Tensor& values);

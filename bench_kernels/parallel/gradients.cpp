@@ -18,7 +18,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> gaps_of(const Parameters& par
                                                            const Parameters::Bucket& bucket) {
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
   std::int64_t at = 0;
-  for (const Parameters::Id id : bucket.stacks) {  // in the order of their offsets
+  for (const Parameters::Id id : bucket.stacks) {  // stacks are in the order of their offsets
     const auto& stack = parameters.stacks()[id];
     if (stack.offset > at) gaps.emplace_back(at, stack.offset - at);
     at = stack.offset + stack.elements();

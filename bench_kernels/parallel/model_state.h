@@ -52,7 +52,7 @@ class ModelState final : public model::Keeper {
   void finish_gradients() { gradients_.finish(); }
   // total[0] grows by the squares of this rank's gradients, each divided by the number of ranks that hold it.
   void add_squares(const at::Tensor& total) const;
-  // With coefficient times the gradients.
+  // Updates the weights with coefficient times the gradients.
   void update(double coefficient = 1);
 
   // The gradient of a tensor as this rank's share of the model has it, whole even where ZeRO shards it: a
@@ -99,7 +99,8 @@ class ModelState final : public model::Keeper {
     std::int64_t weights = 0, gradients = 0, optimizer = 0;
   };
   Bytes bytes() const;
-  std::vector<at::Tensor> gradients() const { return gradients_.kept(); }  // those that bytes() counts
+  // The gradients that bytes() counts.
+  std::vector<at::Tensor> gradients() const { return gradients_.kept(); }
   // Elements of all buckets but quantized ones, and how many of them are padding.
   std::int64_t elements() const;
   std::int64_t padding() const;

@@ -25,7 +25,7 @@ class OptimizerState {
   // Updates every part with coefficient times its gradient and sends it on. True: the gradients have been
   // multiplied in place; false: they are as they were.
   bool update(const Gradients&, double coefficient);
-  std::int64_t bytes() const;  // on the device, without step counts
+  std::int64_t bytes() const;  // bytes on the device, without step counts
 
   // A state of a trained bucket's part (Values::part), number by number; none of what is in the file.
   struct Kept {
@@ -50,7 +50,7 @@ class OptimizerState {
 
   const StatePlan& plan_;
   Values& values_;
-  std::vector<std::size_t> buckets_;  // those that are trained
+  std::vector<std::size_t> buckets_;  // buckets that are trained
   std::vector<at::Tensor>
       updated_;  // tensors that the optimizer updates, one for each of these; empty: they are in the file
   std::optional<optim::Optimizer> optimizer_;

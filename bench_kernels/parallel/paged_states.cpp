@@ -48,7 +48,7 @@ void PagedStates::open_window() {
   for (std::size_t s = 0; s < std::min(kSlots, pages_.size()); ++s)
     for (at::Tensor& moment : slots_[s].moments) moment = at::empty({largest}, updated_[0].options());
   if (!copying_) return;
-  c10::Event told(copying_->device_type());  // what held this memory before is over
+  c10::Event told(copying_->device_type());  // told after what held this memory before
   told.record(computing());
   told.block(*copying_);
 }

@@ -64,8 +64,8 @@ class Pipeline {
     comm::Pending pending;
   };
   struct Flight {                  // one chunk and micro-batch in flight
-    Message activation, gradient;  // on the way in
-    at::Tensor result;             // on the way out
+    Message activation, gradient;  // messages on the way in
+    at::Tensor result;             // the message on the way out
     model::Stage::Tape tape;
     model::Stage::Later later;  // second part of a split backward
   };

@@ -2,7 +2,6 @@
 // open, so that nothing is left behind however the process ends; all its bytes are reserved at once, so that
 // a full disk is an error before the first step.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -15,7 +14,7 @@ struct ScratchUse {
   const char* holds = "the optimizer state";
   const char* cure = "point TMPDIR to a folder with room, or use offload optimizer";
 };
-// Of a file in the checkpoint folder.
+// Use of a file in the checkpoint folder.
 constexpr ScratchUse in_checkpoint_folder(const char* axis, const char* holds) {
   return {axis, holds, "name a folder with room as checkpoint_folder of the site profile"};
 }
@@ -25,7 +24,7 @@ inline constexpr std::int64_t kStaged = std::int64_t{32} << 20;
 
 class ScratchFile {
  public:
-  // In the folder (empty: TMPDIR, else /tmp). Reserves that many bytes; 0: it grows as it is written. Throws
+  // A file in the folder (empty: TMPDIR, else /tmp). Reserves that many bytes; 0: it grows as it is written. Throws
   // std::runtime_error when it cannot have them there.
   explicit ScratchFile(std::int64_t bytes, const std::filesystem::path& folder = {},
                        const ScratchUse& use = {});

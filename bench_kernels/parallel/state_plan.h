@@ -23,7 +23,7 @@ struct StatePlan {
   bool products_staged = false;  // gradients are made in the type of the products' factors
   bool reshard_after_forward = true;
   i64 prefetch_forward = 0, prefetch_backward = 0;
-  i64 ahead_in_backward = 0;  // of prefetch_backward, those that are gathered before a block's backward
+  i64 ahead_in_backward = 0;  // blocks of prefetch_backward that are gathered before a block's backward
   bool gathers_after_block = false;  // and all of them when it is over, before its gradients are reduced
   i64 bucket_bytes = 0;
 

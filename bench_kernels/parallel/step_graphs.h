@@ -36,7 +36,7 @@ class StepGraphs {
 
   struct Key {
     shape::Act act = shape::Act::kForward;
-    bool first = false, last = false;  // of the step's micro-batches
+    bool first = false, last = false;  // whether it is the step's first or last micro-batch
     bool operator<(const Key& o) const {
       return std::tie(act, first, last) < std::tie(o.act, o.first, o.last);
     }

@@ -35,7 +35,7 @@ std::int64_t WeightsFile::size_of(const Piece& piece) const {
   return width_of(piece) * (quantizes(piece) ? q.parameters->whole_weights(q.stack, q.part) : piece.whole);
 }
 
-// Where the file has the piece, or where that is to be quantized its whole tensor.
+// The piece's place in the file; the place of its whole tensor if that is to be quantized.
 std::int64_t WeightsFile::place(const Piece& piece) {
   const auto [found, fresh] = begins_.try_emplace(piece.tensor, end_);
   if (fresh) end_ += size_of(piece);

@@ -38,7 +38,7 @@ class WeightsFile {
   void write();
   // Gives the weights the file's numbers. A collective with rank0. REQUIRES: write() returned.
   void load();
-  std::int64_t bytes() const { return bytes_; }            // that this rank read
+  std::int64_t bytes() const { return bytes_; }            // bytes that this rank read
   std::int64_t host_bytes() const { return host_bytes_; }  // the most that it held in host memory
 
  private:
@@ -65,7 +65,7 @@ class WeightsFile {
   WeightsFileOptions options_;
   std::optional<ScratchFile> file_;
   std::map<std::string, std::int64_t> begins_;  // bytes, of each tensor in the file
-  std::int64_t end_ = 0;                        // of the file
+  std::int64_t end_ = 0;                        // end of the file
   at::Tensor whole_;                            // rank 0: its bytes
   at::Tensor staged_;
   std::pair<std::string, at::Tensor> quantized_;  // rank 0: the last tensor's name and bytes

@@ -1,5 +1,6 @@
 // The attention half of a block: model/attention.cpp, attention_core.cpp, ring_attention.cpp,
 // head_exchange.cpp, latent_attention.cpp.
+#include <algorithm>
 #include <vector>
 
 #include "bench_kernels/shape/unit_memory.h"
@@ -155,7 +156,7 @@ class Attention {
   void latent_backward(Moments& m) const {
     m.take(kPassing, s_.residual());  // the gradient that comes in
     if (s_.selective) core(m), m.take(kKept, of_rows(s_.values));
-    m.take(kPassing, of_rows(s_.values));  // that of the heads' values
+    m.take(kPassing, of_rows(s_.values));  // gradient of the heads' values
     m.moment({{kBuffer, gathered_rows(s_)},
               {kPassing, of_rows(s_.low_attention_out)},
               {kBuffer, staged_now(w_.attention_out, w_.attention_out_adapters)}});
@@ -171,7 +172,7 @@ class Attention {
     norm_backward(s_, m);
   }
 
-  // From the gradient of the packed heads to that of the rows.
+  // Goes from the gradient of the packed heads to the gradient of the rows.
   void latents_backward(Moments& m) const {
     m.take(kPassing, of_rows(s_.latents()));
     m.take(kPassing, of_rows(s_.query)), m.take(kPassing, of_rows(s_.expanded));

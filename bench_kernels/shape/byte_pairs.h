@@ -16,7 +16,7 @@ namespace sweep::shape {
 class BytePairs {
  public:
   static constexpr i64 kMostLetters =
-      63;  // of a place: with the space between words, all places have 253 bytes
+      63;  // letters of a place; with the space between words, all places have 253 bytes
   static constexpr i64 kMostTokens = kMostLetters * kMostLetters * kMostLetters * kMostLetters;
 
   // REQUIRES: 1 to kMostTokens tokens.
@@ -34,7 +34,7 @@ class BytePairs {
   void join(std::uint32_t left, std::uint32_t right);
   bool join_once(Word&) const;
 
-  i64 letters_ = 1;  // of each place
+  i64 letters_ = 1;  // letters of each place
   std::uint32_t next_ = kBytes;
   std::uint32_t first_token_ = 0;
   std::unordered_map<std::uint64_t, std::uint32_t>

@@ -1,7 +1,5 @@
 #include "bench_kernels/shape/chunk_memory.h"
 
-#include <cmath>
-
 #include "bench_kernels/shape/optimizer_states.h"
 
 namespace sweep::shape {
@@ -148,7 +146,7 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
   if (recomputes_) {
     PartBytes again = parts(room.at_mlp);
     again[MemoryPart::kTemporary] += block(residual_of(l));  // the gradient that came in
-    for (i64 i = first; i <= l; ++i) {  // those computed again before it: fewer results, other copies
+    for (i64 i = first; i <= l; ++i) {  // layers computed again before it have fewer results and other copies
       const double more = copies[static_cast<std::size_t>(i - first)] - copies.back();
       keep_larger(most, base + saved(i, l).times(-1) + at(i).forward + again + buffers(more));
     }

@@ -2,6 +2,7 @@
 // step_memory puts it together. It follows the units' own allocations (unit_memory.h) and knows nothing of the
 // schedule.
 #pragma once
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -69,7 +70,7 @@ class ChunkMemory {
     if (p_.copies) count_copies();
   }
 
-  // From forward to backward of one micro-batch.
+  // Bytes kept from forward to backward of one micro-batch.
   PartBytes saved() const {
     PartBytes out = p_.has_head ? u_.head.saved : PartBytes{};
     if (!t_.activation_offload) out += kept(n_);
@@ -130,7 +131,7 @@ class ChunkMemory {
     return u_.dense_layer.saved.times(real(dense)) + u_.encoder_layer.saved.times(real(encoder)) +
            u_.layer.saved.times(real(end - first - dense - encoder));
   }
-  // What these layers put off.
+  // Bytes of what these layers put off.
   PartBytes later(i64 first, i64 end) const {
     const i64 dense = std::clamp<i64>(p_.dense_layers - first, 0, end - first);
     return u_.attention.later.times(real(end - first)) + u_.dense_layer.mlp.later.times(real(dense)) +

@@ -61,7 +61,7 @@ class Buckets {
   double most_;
   bool first_, sharded_;
   double of_dense_, of_experts_;
-  GradientBytes now_, top_;  // in elements
+  GradientBytes now_, top_;  // counted in elements
   std::vector<Bucket> of_;
   std::size_t open_[4] = {kNone, kNone, kNone, kNone}, reducing_ = kNone;
 };
@@ -160,7 +160,7 @@ void ChunkParameters::count_adapters_of_attention(const Adapters& a, LayerConten
   train(of, rank * out, kDense), train(of, s_.low_query_key_value * s_.hidden, shared);
 }
 
-// In the order of backward.
+// Counts in the order of backward.
 void ChunkParameters::count_mlp(const ModelSpec& m, bool experts, LayerContents& of) {
   if (experts) {
     const double in = 2 * s_.width, shared = s_.shared_width * s_.hidden;

@@ -67,7 +67,7 @@ class ChunkParameters : public ChunkContents {
 
   // The sum over all groups, padding included.
   GroupElements all() const;
-  GroupElements largest_bucket() const;  // of what is trained, each of its role
+  GroupElements largest_bucket() const;  // largest trained bucket of each role
   // Groups in order of forward: embedding (if here), layers (the encoder's, its end), head (if here). Of a next backward beside the
   // gradients that are there.
   std::vector<GradientRoom> rooms(Backward) const;
@@ -86,7 +86,7 @@ class ChunkParameters : public ChunkContents {
   void count_adapters_of_attention(const Adapters&, LayerContents&);
   void count_adapters_of_latents(const Adapters&, LayerContents&);
   void add(LayerContents&, double elements, int role) const;
-  // Of a linear layer: quantized it is counted apart.
+  // Adds the weight of a linear layer; a quantized one is counted apart.
   void add_weight(LayerContents&, double elements, int role) const;
   static void train(LayerContents&, double elements, int role);
   double under_way_last(const GroupElements&) const;

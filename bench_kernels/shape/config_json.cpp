@@ -32,7 +32,7 @@ const Family* family_in(ConfigReader& r) {
   return nullptr;
 }
 
-// Of a model of text and images that a family knows, the text's.
+// The text's part of a model of text and images that a family knows.
 const nlohmann::json& text_part(const nlohmann::json& whole) {
   const auto type = whole.find("model_type"), text = whole.find("text_config");
   if (type == whole.end() || text == whole.end() || !type->is_string() || !text->is_object()) return whole;

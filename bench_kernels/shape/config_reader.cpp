@@ -116,7 +116,7 @@ void read_layer_types(ConfigReader& r, ModelSpec& m) {
   if (!types) return;
   if (!types->is_array())
     return r.refuse(ErrorKind::kInvalidValue, "layer_types", "'layer_types' is not a list");
-  std::vector<bool> full;  // of each layer
+  std::vector<bool> full;  // one entry for each layer
   for (const json& t : *types) {
     if (t != "sliding_attention" && t != "full_attention")
       return r.refuse(ErrorKind::kUnsupported, "layer_types",

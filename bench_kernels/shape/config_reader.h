@@ -105,7 +105,7 @@ void read_decoder(ConfigReader&, ModelSpec&, i64 kv_heads, double norm_eps);
 void read_activation(ConfigReader&, const ModelSpec&, const char* key,
                      std::initializer_list<const char*> supported);
 void read_rope(ConfigReader&, ModelSpec&, double theta);
-// Which layers have the window: all, none, or all but every so manieth. Other mixtures are refused.
+// Reads which layers have the window: all, none, or all but every n-th. Other mixtures are refused.
 void read_layer_types(ConfigReader&, ModelSpec&);
 // Reads what Qwen's models share: a decoder whose window the layers below max_window_layers do not have.
 void read_qwen(ConfigReader&, ModelSpec&, i64 kv_heads);

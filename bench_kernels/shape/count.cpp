@@ -56,7 +56,7 @@ i64 biases_of_one_mlp(const ModelSpec& m) {
   return m.linear_bias ? (m.swiglu ? 2 : 1) * m.intermediate_size + m.hidden_size : 0;
 }
 
-// With experts theirs and the router's.
+// Biases of an MLP; with experts, theirs and the router's.
 i64 mlp_biases(const ModelSpec& m) {
   if (!m.linear_bias) return 0;
   return m.experts > 0 ? m.experts * (biases_of_one_mlp(m) + 1) : biases_of_one_mlp(m);
@@ -72,7 +72,7 @@ i64 layer_norms(const ModelSpec& m) {
          (family_of(m).qk_norm ? 2 * m.head_dim : 0) + m.kv_lora_rank + m.q_lora_rank;
 }
 
-// Of an encoder: cross-attention of each decoder layer with its norm, the encoder's last norm and its positions.
+// Parameters for an encoder: cross-attention of each decoder layer with its norm, the encoder's last norm and its positions.
 i64 encoder_decoder_parameters(const ModelSpec& m) {
   if (!m.has_encoder()) return 0;
   return cross_layers(m) * (attention_weights(m) + attention_biases(m) + norm_parameters(m)) +
@@ -116,7 +116,7 @@ struct Work {
     head = real(m.vocab_size * m.hidden_size);
     attention = real(attentions(m)) * attention_forward_flops(m, keys);
   }
-  // Of an encoder `ratio` tokens for each of the decoder: they pass its layers, and are the keys of cross-attention.
+  // The encoder has `ratio` tokens for each of the decoder: they pass its layers, and are the keys of cross-attention.
   Work(const Trial& t, double keys) : Work(t.spec, keys) {
     const ModelSpec& m = t.spec;
     if (!m.has_encoder()) return;
@@ -139,7 +139,7 @@ struct Work {
   }
 };
 
-// Without attention.
+// FLOPs without attention's.
 double multiplied_flops(const Trial& t, const Work& work) {
   if (t.lora_rank == 0) return work.multiplied();
   return 4.0 * (work.weights + work.head) + 6.0 * static_cast<double>(adapter_parameter_count(t));

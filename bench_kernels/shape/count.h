@@ -8,7 +8,7 @@ namespace sweep::shape {
 i64 parameter_count(const ModelSpec&);  // all, a tied table once
 i64 multiplied_parameter_count(
     const ModelSpec&);  // parameters in matmuls per token: head once, no input table, no norms/biases
-i64 attention_weights(const ModelSpec&);  // in the matmuls of one layer's attention
+i64 attention_weights(const ModelSpec&);  // weights in the matmuls of one layer's attention
 // Model FLOPs per token, forward + backward: 6 x multiplied parameters + 12 x layers x heads x head_dim x
 // seq_len (attention not halved for causality; Chowdhery et al. 2022, appendix B; of latent attention heads x (head_dim
 // + v_head_dim) / 2). No recomputation.
@@ -19,7 +19,7 @@ double hardware_flops_per_token(const ModelSpec&, i64 seq_len, Recompute);
 // of the adapters + the attention's (Hu et al. 2021, arXiv 2106.09685, train these alone).
 double model_flops_per_token(const Trial&);
 double hardware_flops_per_token(const Trial&);
-// Those of documents alone, over all tokens: padding counts as tokens without FLOPs, and a token of a document
+// FLOPs of documents alone, over all tokens: padding counts as tokens without FLOPs, and a token of a document
 // meets that document's tokens only.
 double useful_flops_per_token(const Trial&);
 

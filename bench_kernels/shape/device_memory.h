@@ -1,4 +1,4 @@
-// What a rank's caching allocator may reserve on its GPU: the GPU's memory less what others hold there.
+// Memory that a rank's caching allocator may reserve on its GPU: the GPU's memory less what others hold there.
 #pragma once
 #include <optional>
 
@@ -11,7 +11,7 @@ inline constexpr i64 kContextBytes = i64{500} << 20;
 // Held by an NCCL communicator from its first operation on: buffers and connections of NCCL 2.28.
 inline constexpr i64 kCommunicatorBytes = i64{160} << 20;
 
-// In bytes: the trial's cap, else the memory of its hardware without the context and the communicators of a rank.
+// Bytes: the trial's cap, else the memory of its hardware without the context and the communicators of a rank.
 // nullopt: the hardware is unknown, or is a processor. REQUIRES: the rank algebra holds for the trial.
 std::optional<i64> allocator_limit(const Trial&);
 

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <tuple>
 
 namespace sweep::shape {
 namespace {
 
 constexpr i64 kCountedRows = 65'536;
-constexpr i64 kRunTokens = 1 << 22;         // of the packed rows that stand for a run
+constexpr i64 kRunTokens = 1 << 22;         // tokens of the packed rows that stand for a run
 constexpr i64 kMostPackedTokens = 1 << 20;  // drawing documents of one token takes seconds then
 
 std::uint64_t document_number(i64 group, i64 document) {

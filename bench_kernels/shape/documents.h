@@ -28,7 +28,7 @@ class DocumentRows {
   Lengths lengths_;
   bool packed_;
   i64 seq_len_, window_ = -1;
-  std::vector<std::vector<i64>> rows_;  // those of the window, or the one asked for last
+  std::vector<std::vector<i64>> rows_;  // rows of the window, or the one asked for last
 };
 
 // Sums over rows. Without lengths every sequence is one document.

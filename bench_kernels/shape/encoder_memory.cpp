@@ -54,9 +54,9 @@ class CrossAttention {
     core_backward(m);
     m.give(kPassing, result_), m.give(kKept, packed_);
     m.give(kKept, result_), m.give(kKept, saved());
-    m.moment(kBuffer, staged_product(s_, 2 * w_.attention_out));  // of keys and values
+    m.moment(kBuffer, staged_product(s_, 2 * w_.attention_out));  // the products of keys and values
     if (first_) m.take(kPassing, s_.of_encoder().residual());
-    m.moment(kBuffer, staged_product(s_, w_.attention_out));  // of queries
+    m.moment(kBuffer, staged_product(s_, w_.attention_out));  // the product of queries
     norm_backward(s_, m);
   }
 

@@ -1,10 +1,11 @@
-#include "bench_kernels/shape/evaluation_memory.h"
-
+// The device memory of an evaluation.
+#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "bench_kernels/shape/chunk_parameters.h"
+#include "bench_kernels/shape/step_memory.h"
 #include "bench_kernels/shape/unit_memory.h"
 
 namespace sweep::shape {
@@ -23,7 +24,7 @@ class Copies {
     if (!p.copies) return;
     if (p.has_embedding) bytes_.push_back(s.element * p.embedding.all());
     const double again =
-        s.element * (p.table_stays ? p.embedding.all() : 0);  // of the table, for another embedding
+        s.element * (p.table_stays ? p.embedding.all() : 0);  // a copy of the table, for another embedding
     for (i64 l = 0; l < p.layers; ++l) {
       bytes_.push_back(s.element * p.at(l).elements.all());
       if (p.has_encoder() && l + 1 == p.encoder_layers)

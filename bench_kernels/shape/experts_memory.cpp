@@ -17,7 +17,7 @@ class Experts {
     UnitMemory out = of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward(m); });
     if (!s_.later) return out;
     out.later[kKept] = block(s_.gathered()) + 2 * block(rows(s_.received)) + block(in()) + block(in() / 2);
-    // Of the shared experts the gradient of what they read, what they read of it, and all rows of the gradient.
+    // The shared experts have the gradient of what they read, what they read of it, and all rows of the gradient.
     if (s_.shared_width > 0)
       out.later[kKept] +=
           block(shared()) + block(shared() / 2) + block(s_.rows_split ? s_.gathered() : s_.residual());
@@ -44,7 +44,7 @@ class Experts {
   // The fused kernels of a GPU read and write rows in sending order; library operators need them by choice.
   bool fused() const { return s_.gpu && !s_.plain_mlp; }
   double returned() const { return fused() ? rows(s_.sent) : by_choice(); }
-  // Of the shared experts: gate and up of all rows.
+  // Gate and up of the shared experts, for all rows.
   double shared() const { return s_.element * s_.whole * 2 * s_.shared_width; }
   bool travels() const { return s_.ep > 1; }
 
@@ -86,7 +86,7 @@ class Experts {
     m.moment(kBuffer, gathered_rows(s_));
     if (s_.shared_width > 0) m.take(kBuffer, gathered_rows(s_));
     m.give(kKept, returned());
-    if (fused()) m.take(kPassing, rows(s_.sent));  // in the place of what was kept
+    if (fused()) m.take(kPassing, rows(s_.sent));  // these rows take the place of what was kept
     travel(m);
     m.give(kPassing, rows(s_.sent)), m.take(kPassing, rows(s_.received));
     m.take(kPassing, in() / 2);

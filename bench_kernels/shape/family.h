@@ -24,14 +24,14 @@ struct TensorNames {
   std::string_view fused_query_key_value = {};
   std::string_view attention_out = "self_attn.o_proj";
   std::string_view query_norm = "self_attn.q_norm", key_norm = "self_attn.k_norm";
-  // Of latent attention: to the latents, their norms, and from them to the heads (of queries, without a latent
+  // Latent attention: modules to the latents, their norms, and from them to the heads (for queries without a latent,
   // `query`).
   std::string_view query_down = "self_attn.q_a_proj", key_value_down = "self_attn.kv_a_proj_with_mqa";
   std::string_view query_latent_norm = "self_attn.q_a_layernorm";
   std::string_view key_value_latent_norm = "self_attn.kv_a_layernorm";
   std::string_view query_up = "self_attn.q_b_proj", key_value_up = "self_attn.kv_b_proj";
   std::string_view mlp_norm = "post_attention_layernorm";
-  // Of norms after attention and MLP, before each is added to the residual stream; empty: there are none.
+  // Norms after attention and MLP, before each is added to the residual stream; empty: there are none.
   std::string_view attention_post_norm = {}, mlp_post_norm = {};
   std::string_view gate = "mlp.gate_proj", up = "mlp.up_proj", down = "mlp.down_proj";
   // Learned sinks of the heads' attention; empty: there are none.
@@ -39,7 +39,7 @@ struct TensorNames {
   std::string_view experts = "block_sparse_moe.", router = "gate";
   std::string_view expert_gate = "w1", expert_up = "w3", expert_down = "w2";
   std::string_view shared_experts = "mlp.shared_experts.";
-  // Of an encoder-decoder: the encoder's modules, and what a decoder layer has beside them.
+  // The encoder's modules of an encoder-decoder, and what a decoder layer has beside them.
   std::string_view encoder_layers = {}, encoder_norm = {}, encoder_positions = {};
   // How modules of an MLP begin in the decoder's layers, and in the encoder's; empty: as they are named above.
   std::string_view mlp_of_decoder = {}, mlp_of_encoder = {};
@@ -94,7 +94,7 @@ struct Family {
   // Positions are a learned number for each head and distance of query and key, which is added to the score (Raffel et
   // al. 2019, arXiv 1910.10683, section 2.1); scores are not divided by the root of head_dim.
   bool relative_positions = false;
-  // Where one table is both embedding and head, what the head reads is divided by the root of hidden_size.
+  // If one table is both embedding and head, the head's input is divided by the root of hidden_size.
   bool scales_tied_head = false;
 
   TensorNames names = {};
@@ -105,7 +105,7 @@ inline constexpr int kRelativeBuckets = 32, kRelativeDistance = 128;
 // Elements of a table of positions; 0: the family has none.
 i64 position_elements(const ModelSpec&);
 
-// In the order in which they are listed to people.
+// All families, in the order in which they are listed to people.
 std::span<const Family* const> all_families();
 // nullptr: no such family.
 const Family* find_family(std::string_view name);

@@ -46,7 +46,7 @@ bool runs_flash(const std::string& hardware) {
 
 namespace {
 
-constexpr std::pair<int, int> kOldest{7, 5};  // of CUDA 13
+constexpr std::pair<int, int> kOldest{7, 5};  // the oldest compute capability of CUDA 13
 
 bool older_than_cuda(const Hardware& h) {
   return !h.compute_capability.empty() && version(h.compute_capability) < kOldest;

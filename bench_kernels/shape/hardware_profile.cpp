@@ -1,7 +1,6 @@
 #include "bench_kernels/shape/hardware_profile.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>

@@ -1,7 +1,6 @@
 // HardwareProfile: what `sweep calibrate` measured of one kind of hardware, and the few numbers fitted to it
 // by which the plan predicts. It is pure arithmetic and JSON; who measures and who stores it is elsewhere.
 #pragma once
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,7 +66,7 @@ struct HardwareProfile {
 };
 
 std::string to_json(const HardwareProfile&);
-// With the fit done. Error: no JSON, no name, a number that cannot be.
+// Reads a profile and does its fit. Error: no JSON, no name, a number that cannot be.
 Expected<HardwareProfile> hardware_profile_from_json(std::string_view text);
 
 }  // namespace sweep::shape

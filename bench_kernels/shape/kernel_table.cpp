@@ -35,7 +35,7 @@ Error at_line(std::size_t line, const std::string& what) {
           .line = static_cast<int>(line)};
 }
 
-// Where each column stands in the header.
+// The place of each column in the header.
 Expected<std::array<std::size_t, kColumns.size()>> places_in(const std::vector<std::string>& header) {
   std::array<std::size_t, kColumns.size()> out{};
   for (std::size_t i = 0; i < kColumns.size(); ++i) {
@@ -51,7 +51,7 @@ Expected<std::array<std::size_t, kColumns.size()>> places_in(const std::vector<s
 
 struct Operator {
   std::string_view name;
-  std::size_t sizes;  // of its shape
+  std::size_t sizes;  // number of sizes of its shape
   std::vector<std::string_view> types;
 };
 

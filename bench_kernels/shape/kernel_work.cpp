@@ -134,7 +134,7 @@ PassWork attention_work(const ModelSpec& m, const KernelChoice& k, const LayerCo
   const double sums = shared ? 2 * c.element * c.tokens * (c.query + c.key_value) : 0;
   if (!k.math) return {{0, 1}, {sums, 3.0 + (shared ? 2 : 0)}};
   PassWork out = (k.autocast ? kEagerScores : kScores).on(c.tokens * c.keys * c.heads, c.element);
-  const double copy = 2 * c.element * c.tokens * c.query;                     // of one tensor of all heads
+  const double copy = 2 * c.element * c.tokens * c.query;  // bytes of copying one tensor of all heads
   out += {{4 * copy, 4 + 2}, {5 * copy + sums, 5.0 + 4 + (shared ? 2 : 0)}};  // and two products, four
   return out;
 }

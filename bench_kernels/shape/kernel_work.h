@@ -37,9 +37,9 @@ struct PassWork {
 
 // Sizes of one layer on a rank, in columns of a token.
 struct LayerColumns {
-  double tokens = 0;       // of a micro-batch on this rank
-  double norm_tokens = 0;  // of the residual stream: a share of them where sequence parallelism divides it
-  double keys = 0;         // of a row of scores in memory
+  double tokens = 0;       // tokens of a micro-batch on this rank
+  double norm_tokens = 0;  // rows of the residual stream, which sequence parallelism divides
+  double keys = 0;         // columns of a row of scores in memory
   double hidden = 0, query = 0, key_value = 0, mlp = 0, heads = 0;  // mlp: of the activation's result
   double element = 2;
 };

@@ -20,7 +20,7 @@ class Lengths {
   // `lognormal MEAN SIGMA` (mean in tokens, deviation of the logarithm), `uniform LEAST MOST`, `fixed TOKENS`,
   // `list TOKENS ...`.
   static Expected<Lengths> parse(std::string_view text);
-  // As parse() takes it, one space between words.
+  // The text that parse() takes, with one space between words.
   const std::string& text() const { return text_; }
   // The tokens of the document of this number: at least 1.
   i64 draw(std::uint64_t number) const;

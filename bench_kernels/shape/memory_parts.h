@@ -1,7 +1,6 @@
 // MemoryParts: bytes of one rank by what holds them; and Moments, which follows them through a stretch of a
 // step and remembers the fullest moment. Pure; allocates nothing.
 #pragma once
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -29,7 +28,7 @@ struct PartBytes {
   std::array<double, kMemoryParts> of{};
   double& operator[](MemoryPart part) { return of[static_cast<std::size_t>(part)]; }
   double operator[](MemoryPart part) const { return of[static_cast<std::size_t>(part)]; }
-  // In pairs: the sum is taken often, and a chain of eight additions is what it would wait for.
+  // Adds in pairs: the sum is taken often, and would wait for a chain of eight additions.
   double total() const {
     static_assert(kMemoryParts == 8);
     return ((of[0] + of[1]) + (of[2] + of[3])) + ((of[4] + of[5]) + (of[6] + of[7]));

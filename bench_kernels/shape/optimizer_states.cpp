@@ -35,7 +35,7 @@ std::optional<std::string> adafactor_objection(const Trial& t) {
 struct Matrix {
   i64 rows, columns;
 };
-// Of one layer's attention, where keys and values come from latents.
+// Matrices of one layer's attention whose keys and values come from latents.
 std::vector<Matrix> latent_matrices(const ModelSpec& m) {
   const i64 query = m.heads * m.head_dim, values = m.heads * m.v_head_dim;
   std::vector<Matrix> all{{query, m.q_lora_rank > 0 ? m.q_lora_rank : m.hidden_size},

@@ -29,7 +29,7 @@ i64 ParallelDims::rank_at(const Place& p) const {
 // Two ranks share a group when they agree in everything that the group's dimension does not span.
 bool ParallelDims::together(Dimension dimension, i64 left, i64 right) const {
   const Place a = place(left), b = place(right);
-  const i64 token_a = a.dp * cp + a.cp, token_b = b.dp * cp + b.cp;  // which share of the tokens
+  const i64 token_a = a.dp * cp + a.cp, token_b = b.dp * cp + b.cp;  // numbers of their shares of the tokens
   const bool stage = a.pp == b.pp, tensor = a.tp == b.tp, tokens = token_a == token_b;
   const bool set = stage && tensor && a.dp / dp_shard == b.dp / dp_shard;
   switch (dimension) {

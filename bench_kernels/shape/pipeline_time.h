@@ -13,8 +13,8 @@ struct StageSeconds {
   double forward = 0, backward = 0;
 };
 
-// From the first forward to the last backward of all ranks. `stages`: of every virtual stage. A message
-// arrives so long after its computation, and keeps no rank busy. Of many micro-batches the steady state is
+// Seconds from the first forward to the last backward of all ranks. `stages`: the times of every virtual stage. A message
+// arrives message_s after its computation, and keeps no rank busy. With many micro-batches the steady state is
 // walked once and continued, for it repeats. REQUIRES: as make_schedule(); stages.size() == p.stages().
 double pipeline_seconds(const Pipeline& p, std::span<const StageSeconds> stages, double message_s);
 

@@ -15,7 +15,7 @@ inline constexpr i64 kNf4Block = 64;        // weights that share a largest magn
 inline constexpr i64 kNf4ScaleBlock = 256;  // blocks that share a scale
 inline constexpr i64 kNf4Alignment = 64;    // bytes: a tensor begins at a multiple of them
 
-// Where the parts of a quantized tensor lie in its bytes. A rank of a tensor group holds `held` of its `whole` weights, in
+// Places of the parts of a quantized tensor in its bytes. A rank of a tensor group holds `held` of its `whole` weights, in
 // whole blocks, and the scales of all.
 struct Nf4Extent {
   i64 held = 0, whole = 0;
@@ -34,7 +34,7 @@ struct QuantizedTensors {
   std::vector<i64> dense, experts;
 };
 QuantizedTensors quantized_tensors(const ModelSpec&);
-// Of the whole model: weights that are quantized, and the bytes that they take.
+// Weights of the whole model that are quantized, and the bytes that they take.
 struct QuantizedModel {
   i64 weights = 0, bytes = 0;
 };

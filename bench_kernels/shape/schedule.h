@@ -13,7 +13,6 @@
 // (tests/support/schedule_check.h simulates that).
 #pragma once
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "schema/trial.h"

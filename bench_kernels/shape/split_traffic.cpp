@@ -81,7 +81,7 @@ i64 share_of_adapters(const Trial& t, i64 layers) {
   const Adapters a = adapters_of(t);
   const i64 alignment = kStackAlignment / width(t);
   const ModelSpec& m = t.spec;
-  std::vector<i64> columns;  // that the matrices of a layer have in all, each times the adapters' rank
+  std::vector<i64> columns;  // columns of a layer's matrices; each is multiplied by the adapters' rank
   if (m.latent())
     columns = {m.kv_lora_rank, m.q_lora_rank > 0 ? m.q_lora_rank : m.hidden_size, m.hidden_size};
   else

@@ -2,7 +2,6 @@
 
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/chunk_memory.h"
-#include "bench_kernels/shape/evaluation_memory.h"
 #include "bench_kernels/shape/schedule.h"
 
 namespace sweep::shape {
@@ -63,7 +62,7 @@ class InFlight {
     note(c, seen.first, most.first);
     held_ += seen.gradients;
   }
-  // Where a next one has more beside it than the first with all its gradients.
+  // Leaves out the first if a later one has more beside it than the first with all its gradients.
   void leave_out_first(std::size_t c) {
     Others& most = most_[c];
     if (most.adds && most.first.total() + seen_[c].gradients.total() <= most.next.total()) most.makes = false;
@@ -105,7 +104,7 @@ RankMemory rank_memory(const Trial& t, const StepSizes& s, const Units& units,
   std::vector<Others> others(1);
   others[0].makes = t.grad_accum == 1, others[0].adds = t.grad_accum > 1;
   if (t.grad_accum > 1)
-    others[0].forward = others[0].input = others[0].next = gradients;  // from micro-step to micro-step
+    others[0].forward = others[0].input = others[0].next = gradients;  // they stay between micro-steps
   if (t.pp > 1) {
     pipeline.micros = micros_with_same_peak(pipeline);
     const ActionList actions = computations(pipeline, rank);

@@ -3,10 +3,10 @@
 // through the pipeline's schedule; the dry run of the step is its referee. What it does not count: what an
 // allocator reserves beyond what is allocated, and what lies outside of it (a GPU's context, NCCL).
 #pragma once
-#include <optional>
 #include <vector>
 
 #include "bench_kernels/shape/memory_parts.h"
+#include "bench_kernels/shape/stage_split.h"
 #include "bench_kernels/shape/step_sizes.h"
 #include "schema/trial.h"
 
@@ -23,5 +23,8 @@ struct RankMemory : PartBytes {
 std::vector<RankMemory> step_memory(const Trial&, KernelPath, Ranks = Ranks::kAll);
 // Bytes that LibTorch's cuBLAS handle takes from the caching allocator at its first product and keeps.
 double library_workspace(const Trial&);
+// The memory of an evaluation's batch on the chunks of the model that a rank holds, at its fullest moment, beside the
+// states: forward alone, nothing kept. By the units' models; the dry run is its referee. REQUIRES: eval_batch_size > 0.
+PartBytes evaluation_memory(const Trial&, const std::vector<StageShare>& chunks, bool gpu);
 
 }  // namespace sweep::shape

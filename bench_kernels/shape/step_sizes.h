@@ -14,7 +14,7 @@ inline double real(i64 n) {
   return static_cast<double>(n);
 }
 
-// Whose kernels run: they have other temporaries. Which of a GPU's are fused is in FusedGroups.
+// The device whose kernels run: their temporaries differ. FusedGroups says which of a GPU's are fused.
 enum class KernelPath { kGpu, kProcessor };
 KernelPath kernel_path(const Trial&);
 // The attention's kernel, also where `auto` takes one: never kAuto.
@@ -27,7 +27,7 @@ std::optional<std::string> attention_objection(const Trial&, KernelPath);
 // compile.
 struct FusedGroups {
   bool norm = true, rope = true, mlp = true, loss = true;
-  bool update = true;  // of optimizer fused, by a kernel for all tensors: not asked for, it runs where it can
+  bool update = true;  // optimizer fused runs one kernel for all tensors; not asked for, it runs where it can
 };
 FusedGroups fused_groups(const Trial&, KernelPath);
 
@@ -39,7 +39,7 @@ struct StepSizes {
   bool ring, exchange, fp8;
   bool autocast;  // precision bf16_amp or fp16_amp
   bool plain_norm, plain_rope, plain_mlp,
-      plain_loss;      // by library operators, with temporaries: no fused kernel
+      plain_loss;      // library operators with temporaries run, no fused kernel
   bool kernel_update;  // AdamW by one kernel, which reads and writes every type of state itself
   bool norm_starts;    // the norm of a block writes what the block's last product starts from
   bool rows_split;     // sequence parallelism: the residual stream holds a share of the rows
@@ -51,15 +51,15 @@ struct StepSizes {
   bool biased_choice;     // a bias takes part in the choice of experts
   bool exact_router;      // its logits are in the type of sums
   bool staged;            // gradients are added to buffers of another type than the values'
-  bool staged_products;   // those of products too, which a GPU writes in fp32 at once
+  bool staged_products;   // gradients of products are staged too; else a GPU writes them in fp32 at once
   bool frozen;            // adapters are trained, and nothing else
   bool quantized;         // frozen weights of linear layers are made for each product of codes
   bool packed;            // rows hold documents, whose positions start anew
-  double pieces_of_rows;  // of a micro-batch at most: documents and the padding behind them
+  double pieces_of_rows;  // documents of a micro-batch and the padding behind them, at most
   // Columns between the two matrices of the adapters of each linear layer; 0: it has none.
   double low_query_key_value, low_attention_out, low_in, low_down;
   double low_latents,
-      low_up;       // of latent attention: of what makes the latents, and of each product from them
+      low_up;       // latent attention: columns of what makes the latents, and of each product from them
   double element;   // bytes of a value and of an activation
   double gradient;  // bytes of a gradient
   double tp, cp, ep, kv_sharers,

@@ -24,7 +24,7 @@ std::vector<Run> sorted_runs(std::span<const i64> tokens, std::size_t length) {
 
 i64 longest_common_subsequence(std::span<const i64> a, std::span<const i64> b,
                                const std::atomic<bool>* stop) {
-  std::vector<i64> row(b.size() + 1, 0);  // of the part of a so far with each beginning of b
+  std::vector<i64> row(b.size() + 1, 0);  // lengths for the part of a so far with each beginning of b
   for (const i64 token : a) {
     if (stop != nullptr && *stop) break;
     i64 corner = 0;

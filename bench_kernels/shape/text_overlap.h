@@ -15,7 +15,7 @@ class TextOverlap {
   // stop (may be null): once true, what is under way ends early and counts for nothing.
   void add(std::span<const i64> predicted, std::span<const i64> reference,
            const std::atomic<bool>* stop = nullptr);
-  // From 0 to 1. BLEU: the geometric mean over the lengths of runs that there are, of the share of predicted runs that
+  // BLEU, from 0 to 1: the geometric mean over the lengths of runs that there are, of the share of predicted runs that
   // the reference has as often, times the brevity penalty; 0 if no run of one length is right.
   double bleu() const { return bleu(counts_); }
   double rouge_l() const;  // mean over sequences, each weighted by the tokens of its reference

@@ -10,7 +10,7 @@ namespace sweep::shape {
 // Elements of the weights that a rank holds of one layer, and of the ends.
 struct UnitWeights {
   double query_key_value = 0, attention_out = 0, in = 0, down = 0, router = 0, table = 0, positions = 0;
-  double latents = 0, query_up = 0, key_value_up = 0;  // of latent attention
+  double latents = 0, query_up = 0, key_value_up = 0;  // weights of latent attention
   double dense_in = 0, dense_down = 0, shared_in = 0, shared_down = 0;
   // Elements of both matrices of the adapters beside them.
   double query_key_value_adapters = 0, attention_out_adapters = 0, in_adapters = 0, down_adapters = 0;
@@ -18,8 +18,8 @@ struct UnitWeights {
 };
 
 struct UnitMemory {
-  PartBytes saved;     // from forward to backward, the unit's input included
-  PartBytes forward;   // at the fullest moment of the forward, what it saves included
+  PartBytes saved;     // bytes kept from forward to backward, the unit's input included
+  PartBytes forward;   // bytes at the fullest moment of the forward, what it saves included
   PartBytes backward;  // the same of the backward, with the gradient that comes in
   // zero_bubble: from the backward to the making of weight gradients, and at the fullest moment of that.
   PartBytes later, weights;
@@ -30,13 +30,13 @@ UnitMemory mlp_memory(const StepSizes&, const UnitWeights&);
 UnitMemory dense_mlp_memory(const StepSizes&, const UnitWeights&);
 UnitMemory experts_memory(const StepSizes&, const UnitWeights&);
 UnitMemory embedding_memory(const StepSizes&, const UnitWeights&);
-// Of an encoder-decoder, by the decoder's sizes. first: the layer whose backward comes first makes room for the gradient
+// Cross-attention, by the decoder's sizes. first: the layer whose backward comes first makes room for the gradient
 // of the encoder's result, which else is there.
 UnitMemory cross_attention_memory(const StepSizes&, const UnitWeights&, bool first);
 // The encoder's last norm with the decoder's embedding; the gradient of the encoder's result comes in beside it.
 UnitMemory encoder_end_memory(const StepSizes&, const UnitWeights&);
 UnitMemory head_memory(const StepSizes&, const UnitWeights&);
-// At the fullest moment of an evaluation: the norm, or the loss of a chunk of the rows, when the norm's input is gone.
+// Memory at the fullest moment of an evaluation: the norm, or the loss of a chunk of the rows, when the norm's input is gone.
 PartBytes evaluated_head_memory(const StepSizes&);
 
 // Steps that several units take.
@@ -58,7 +58,7 @@ UnitMemory of_passes(const Forward& forward, const Backward& backward) {
   return out;
 }
 void norm(const StepSizes&, Moments&);           // h and the statistics are kept
-void norm_backward(const StepSizes&, Moments&);  // in place of h
+void norm_backward(const StepSizes&, Moments&);  // its result takes the place of h
 // A norm of a half's result, where there is one: the result is kept, beside what the norm gives for a moment. Its
 // backward ends that; the gradient which it makes stays until end_post_norm_backward().
 void post_norm(const StepSizes&, Moments&);
@@ -78,7 +78,7 @@ double dequantized(const StepSizes&, double elements);
 double statistics(const StepSizes&);
 double angles(const StepSizes&);       // rotary tables by position, and those of packed rows
 double micro_batch(const StepSizes&);  // tokens and labels; of packed rows places and ends
-// Which expert takes which row: of each layer if routing is learned, else the same for all.
+// Tables of which expert takes which row: one for each layer if routing is learned, else one for all.
 double routes(const StepSizes&);
 // Room for a weight's gradient in the values' type, before it is added to one of another type.
 double staged(const StepSizes&, double elements);

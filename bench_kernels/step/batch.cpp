@@ -38,7 +38,7 @@ class Rows {
     if (!t.lengths.empty()) documents_.emplace(t);
   }
 
-  // Without tokens: the places and ends alone.
+  // A row; without tokens, its places and ends alone.
   Row row(i64 number, bool tokens) {
     Row out;
     if (!documents_) {

@@ -11,7 +11,7 @@
 namespace sweep::step {
 namespace {
 
-using TokenId = std::uint32_t;  // in the file
+using TokenId = std::uint32_t;  // type of a token in the file
 constexpr parallel::ScratchUse kDataUse = parallel::in_checkpoint_folder("data", "the step's tokens");
 
 }  // namespace

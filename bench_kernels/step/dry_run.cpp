@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/ops.h"
@@ -41,7 +40,7 @@ class PathScope {
 struct Peak {
   i64 bytes = 0;
   memory::CachingUse caching;
-  parallel::ModelState::Bytes states;      // those that are there at the peak
+  parallel::ModelState::Bytes states;      // bytes of the states that are there at the peak
   std::vector<memory::LiveBlocks> blocks;  // filled if the caller asked for them
 };
 
@@ -122,7 +121,7 @@ nlohmann::json listed(const std::vector<memory::LiveBlocks>& blocks) {
   return list;
 }
 
-// What the caching allocator of a GPU does with the blocks of each stage.
+// Adds what the caching allocator of a GPU does with the blocks of each stage.
 void add_caching(nlohmann::json& answer, const Trial& trial, const std::vector<Peak>& peaks) {
   auto reserved = nlohmann::json::array(), retries = nlohmann::json::array();
   for (std::size_t stage = 0; stage < peaks.size(); ++stage) {

@@ -8,7 +8,7 @@
 
 namespace sweep::step {
 
-enum class Backend { kCpu, kCuda };  // whose kernels' allocations are counted
+enum class Backend { kCpu, kCuda };  // the kernels whose allocations are counted
 
 // Runs two steps of each distinct rank of the trial (one per stage of the pipeline; only as many
 // micro-batches as show the peak) and returns one line of JSON:

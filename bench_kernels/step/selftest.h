@@ -2,7 +2,6 @@
 // against the closed forms: the table of `sweep selftest`. It measures distances and finds faults; it judges
 // no tolerance.
 #pragma once
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -19,7 +19,7 @@
 namespace sweep::step {
 
 struct TextScores {
-  std::int64_t ns = 0;           // that the thread computed for
+  std::int64_t ns = 0;           // nanoseconds that the thread computed for
   double bleu = 0, rouge_l = 0;  // of all ranks' sequences together; of this rank's
 };
 
@@ -50,7 +50,7 @@ class TextScorer {
   std::condition_variable changed_;
   std::deque<Sequence> waiting_;
   bool ends_ = false, done_ = false;
-  std::int64_t tokens_ = 0;  // of what waits
+  std::int64_t tokens_ = 0;  // tokens that wait
   std::int64_t compared_ = 0, ns_ = 0;
   std::atomic<bool> stops_{false};
   std::exception_ptr failed_;

@@ -1,7 +1,6 @@
 #include "bench_kernels/step/traffic_check.h"
 
 #include <cmath>
-#include <initializer_list>
 
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/split_traffic.h"
@@ -56,7 +55,8 @@ class TrafficCheck {
     data(Kind::kAllReduce, formula.all_reduce);
     data(Kind::kReduceScatter, formula.reduce_scatter);
     data(Kind::kAllGather, formula.all_gather);
-    const bool agrees = t_.world() > 1 && (t_.grad_clip || shape::scales_loss(t_));  // on one float64
+    // The ranks agree on one float64.
+    const bool agrees = t_.world() > 1 && (t_.grad_clip || shape::scales_loss(t_));
     volume(Dimension::kWorld, Kind::kAllReduce,
            agrees ? shape::Volume{1, 2 * 8 * (t_.world() - 1) / t_.world()} : shape::Volume{});
   }

@@ -37,7 +37,7 @@ void keep_freed_memory() {
   mallopt(M_TOP_PAD, 64 << 20);
 }
 
-// Whose kernels run, or on meta tensors whose allocations are counted.
+// The device whose kernels run; with meta tensors, the one whose allocations are counted.
 c10::DeviceType stands_for(at::Device device) {
   if (!device.is_meta()) return device.type();
   return kernels::path() == kernels::Path::kPlain ? c10::DeviceType::CUDA : c10::DeviceType::CPU;

@@ -1,4 +1,4 @@
-// What libfmt's shared object holds, for programs that must not need it. Debian ships no static one.
+// The content of libfmt's shared object, for programs that must not need it. Debian ships no static one.
 #include <fmt/format-inl.h>
 
 #include <locale>

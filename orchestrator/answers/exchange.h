@@ -1,8 +1,7 @@
-// What an import and a merge brought into a database.
+// Reports of what an import and a merge brought into a database.
 #pragma once
 #include <map>
 #include <nlohmann/json_fwd.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -30,7 +29,7 @@ nlohmann::json import_json(const ImportReport&);
 struct MergeReport {
   std::string into;
   std::vector<std::string> from;
-  std::vector<store::MergeCounts> counts;  // of each
+  std::vector<store::MergeCounts> counts;  // the counts of each file
 };
 std::string merge_text(const MergeReport&);
 nlohmann::json merge_json(const MergeReport&);

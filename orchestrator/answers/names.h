@@ -15,7 +15,7 @@ class Names {
   explicit Names(std::span<const ResultRow> rows);
   std::string of(std::string_view key) const;
   std::string of(const Field& field) const { return of(field.name()); }
-  // With its unit, where the name does not spell it: "step time [ms]".
+  // The name with its unit, where the name does not spell it: "step time [ms]".
   std::string with_unit(const Field&, const Scale&) const;
 
  private:

@@ -9,7 +9,7 @@
 
 namespace sweep::answers {
 
-std::string rehearsed_banner(bool rehearsed);  // at the top of an HTML page
+std::string rehearsed_banner(bool rehearsed);  // HTML for the top of a page
 std::string rehearsed_line(bool rehearsed);    // under text, newline included
 // The share of the modelled kernel time of these results that is guessed, newline included; empty where none says.
 std::string guessed_line(std::span<const std::optional<double>> shares);

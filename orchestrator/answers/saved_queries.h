@@ -2,7 +2,6 @@
 // which come first. It refuses names that are no plain words, so that a name is never a path.
 #pragma once
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -100,7 +100,7 @@ std::string footer() {
   return out + "Start here: sweep plan GRID, then sweep run GRID, then sweep best.";
 }
 
-// What commands write their data to. It remembers the first error of the descriptor and takes the rest
+// The stream that commands write their data to. It remembers the first error of the descriptor and takes the rest
 // without writing it, so that a command runs to its end and one place, run(), tells the error.
 class StandardOutput : public std::streambuf {
  public:
@@ -191,7 +191,7 @@ int run(int argc, char** argv) {
   std::ostream out(&output);
   Io io{out, std::cerr, ::isatty(STDOUT_FILENO) == 1, ::isatty(STDERR_FILENO) == 1, terminal_width()};
   if (io.out_is_terminal) out << std::unitbuf;
-  std::ostream* const before = std::cerr.tie(&out);  // on one terminal both keep their order
+  std::ostream* const before = std::cerr.tie(&out);  // both keep their order on one terminal
   if (::isatty(STDIN_FILENO) == 1 && io.err_is_terminal) io.in = &std::cin;
   const int code =
       checked(io, output, run(io, std::vector<std::string>(argv + std::min(argc, 1), argv + argc)));

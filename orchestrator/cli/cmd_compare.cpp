@@ -30,7 +30,7 @@ struct CompareCommand {
   bool json = false, csv = false;
 };
 
-// For programs. `rehearsed`: a column that names the sides that were rehearsed.
+// The table for programs. `rehearsed`: a column that names the sides that were rehearsed.
 Table with_rehearsed(Table table, const std::string& rehearsed) {
   if (rehearsed.empty()) return table;
   table.columns.emplace_back("rehearsed");

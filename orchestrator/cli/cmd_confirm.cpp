@@ -12,7 +12,7 @@
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/driver/confirmation.h"
-#include "orchestrator/driver/remeasured.h"
+#include "schema/rehearsal.h"
 
 namespace sweep::cli {
 namespace {

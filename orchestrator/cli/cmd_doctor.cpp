@@ -27,20 +27,16 @@ int show(Io& io, const std::vector<Finding>& findings, bool as_json, bool strate
   return driver::healthy(findings) ? kAnswered : kUnanswered;
 }
 
-// Whether nothing names another place than this machine.
-Expected<bool> is_here(const driver::SelfTestRequest& request) {
-  const std::string_view local = driver::launchers().front().name;
-  const auto& launch = request.launch;
-  if (launch.on == local || (launch.on.empty() && request.grid.empty() && launch.job == 0)) return true;
-  const auto choice = driver::launcher_of(request);
-  return choice ? Expected<bool>(choice->on == local) : tl::unexpected(choice.error());
-}
-
 int check(Io& io, const ClusterCheckRequest& request, bool as_json) {
-  const auto here = is_here(request.selftest);
-  if (!here) return refuse(io, here.error());
-  if (*here) return show(io, driver::check_this_machine(request.selftest.db), as_json, true);
-  const auto findings = driver::check_cluster(request, progress_lines(io, true));
+  const std::string_view local = driver::launchers().front().name;
+  const auto& launch = request.selftest.launch;
+  const auto here = [&] { return show(io, driver::check_this_machine(request.selftest.db), as_json, true); };
+  if (launch.on == local || (launch.on.empty() && request.selftest.grid.empty() && launch.job == 0))
+    return here();
+  const auto place = driver::place_of(request.selftest);
+  if (!place) return refuse(io, place.error());
+  if (place->choice.on == local) return here();
+  const auto findings = driver::check_cluster(request, *place, progress_lines(io, true));
   return findings ? show(io, *findings, as_json, false) : refuse(io, findings.error());
 }
 

@@ -161,7 +161,7 @@ int export_rows(Io& io, const ExportOptions& o) {
   if (o.format == "bencher" || o.format == "github-benchmark") return export_benchmark(io, o, *rows);
   const bool to_file = !o.output.empty() && o.output != "-";
   std::ostringstream text;
-  std::ostream& out = to_file ? text : io.out;  // what is printed is not kept a second time
+  std::ostream& out = to_file ? text : io.out;  // printed text is not kept a second time
   const auto source = exports::rows_of(*rows);
   auto written = o.format == "csv"    ? exports::write_csv(out, source, {o.raw_text})
                  : o.format == "json" ? exports::write_json(out, source)

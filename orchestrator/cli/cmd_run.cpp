@@ -45,22 +45,24 @@ struct RunOptions {
        store_only = false;
 };
 
-void add_run_options(CLI::App& c, RunOptions& o) {
+void add_run_options(CLI::App& c, RunOptions& o, bool resumed) {
   add_db(c, o.where);
   c.add_flag_function(
       "--json", [](auto) {}, "the sweep and its database as a line of JSON when it begins (docs/json.md)");
-  add_launcher_name(c, o.launch.on, "where to run; absent: what the grid's launch section names, else local");
+  add_launcher_name(c, o.launch.on,
+                    "where to run" + absent(resumed, "what the grid's launch section names, else local"));
   c.add_option("--slots", o.launch.slots,
-               "CPU ranks or GPUs to use at once; 1: one trial at a time; absent: all of this machine, 1 for "
-               "commands on a CPU")
+               "CPU ranks or GPUs to use at once; 1: one trial at a time" +
+                   absent(resumed, "all of this machine, 1 for commands on a CPU"))
       ->check(above_zero());
   c.add_option("--jobid", o.launch.job,
                "use the nodes of this Slurm allocation instead of asking for new ones")
       ->check(above_zero());
-  add_rank_start(c, o.launch);
+  add_rank_start(c, o.launch, resumed);
   c.add_option(
        "--screen", o.launch.screen,
-       "check the nodes before the first trial: show slow or faulty ones, or leave_out: use the others only")
+       "check the nodes before the first trial: show slow or faulty ones, or leave_out: use the others only" +
+           absent(resumed))
       ->check(CLI::IsMember({"show", "leave_out"}));
   c.add_option("--gpu-hours", o.gpu_hours,
                "start nothing more after this many GPU-hours (allocated time x GPUs or slots, all runs of "
@@ -336,7 +338,7 @@ void add_run(Registry r) {
       "run", "run a grid: plan it, launch its trials, store the results; run it again to resume");
   auto o = std::make_shared<RunOptions>();
   c->add_option("GRID", o->grid, "the grid file (YAML); - reads standard input")->required();
-  add_run_options(*c, *o);
+  add_run_options(*c, *o, false);
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();
   add_suggested(*c, o->suggested);
@@ -359,8 +361,7 @@ void add_resume(Registry r) {
   auto* c = r.app.add_subcommand("resume", "run the trials that have no final result yet");
   auto o = std::make_shared<RunOptions>();
   add_sweep(*c, o->where);
-  add_run_options(*c, *o);
-  say_what_is_kept(*c);
+  add_run_options(*c, *o, true);
   c->add_flag("--store-only", o->store_only,
               "store the results that a run left in its spool when it died, and run nothing");
   std::vector<std::string> outcomes;

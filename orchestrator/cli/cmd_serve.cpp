@@ -101,7 +101,7 @@ class LivePage {
   }
 
   using Clock = std::chrono::steady_clock;
-  static constexpr int kCostShare = 10;  // at most a tenth of the time goes into making the page
+  static constexpr int kCostShare = 10;  // a tenth of the time, at most, goes into making the page
 
   Opened opened_;
   answers::HeatmapOptions options_;
@@ -170,7 +170,7 @@ class LiveSite {
 
   ServeCommand command_;
   bool with_index_;
-  std::map<std::string, LivePage> pages_;  // by address; never empty once it serves
+  std::map<std::string, LivePage> pages_;  // pages by address; never empty once it serves
 };
 
 // How a browser on another machine reaches it.

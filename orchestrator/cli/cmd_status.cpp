@@ -43,8 +43,9 @@ int status(Io& io, const SweepSelector& where, bool watch, bool as_json) {
     return refuse(io, added.error());
   const auto holder = opened->store->lease(opened->sweep.id);
   if (holder && !*holder)
-    if (const auto job = driver::living_orchestrator_job(where.db, opened->sweep.name); job && *job)
-      view.now.push_back(fmt::format("waits as Slurm job {}", **job));
+    if (const auto jobs = driver::living_orchestrator_jobs(where.db, {opened->sweep.name});
+        jobs && !jobs->empty())
+      view.now.push_back(fmt::format("waits as Slurm job {}", jobs->begin()->second));
   io.out << answers::status_block(view, io.out_is_terminal ? static_cast<std::size_t>(io.width) : 0)
          << answers::rehearsed_line(is_rehearsal(opened->sweep.name));
   return kAnswered;

@@ -18,7 +18,7 @@ namespace {
 
 struct TableCommand {
   SweepSelector where;
-  std::string kind, output;
+  std::string kind, output, metric;
   answers::SourceTableOptions options;
   bool json = false, csv = false, markdown = false;
 };
@@ -26,16 +26,15 @@ struct TableCommand {
 int print_table(Io& io, const TableCommand& o) {
   if (o.options.epoch_tokens && !(*o.options.epoch_tokens > 0))
     return refuse(io, {"--epoch-tokens wants a number of tokens above 0"});
-  answers::SourceTableOptions options = o.options;
-  if (!options.metric.empty())
-    if (const auto metric = answers::resolve_ranked(options.metric); !metric)
-      return refuse(io, metric.error());
+  if (!o.metric.empty())
+    if (const auto metric = answers::resolve_ranked(o.metric); !metric) return refuse(io, metric.error());
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
   const auto rows = opened->store->results(opened->sweep.id);
   if (!rows) return refuse(io, rows.error());
   const bool rehearsed = is_rehearsal(opened->sweep.name);
-  if (options.metric.empty()) options.metric = usual_metric(*rows);
+  answers::SourceTableOptions options = o.options;
+  options.metric = o.metric.empty() ? usual_metric(*rows) : o.metric;
   auto answer = answers::source_table(*answers::source_table_from(o.kind), *rows, options);
   if (rehearsed && (o.json || o.csv)) answers::mark_rehearsed(answer.table);
   std::ostringstream text;
@@ -78,8 +77,7 @@ void add_table(Registry r) {
   add_db(*c, o->where);
   c->add_option("--epoch-tokens", o->options.epoch_tokens,
                 "max-batch: tokens of an epoch; adds the time one takes");
-  c->add_option("--metric", o->options.metric = {},
-                "stages: the metric that they are compared by; absent: as for `best`");
+  c->add_option("--metric", o->metric, "stages: the metric that they are compared by; absent: as for `best`");
   auto* json = c->add_flag("--json", o->json, "as a JSON array of objects, values as stored");
   auto* csv = c->add_flag("--csv", o->csv, "as CSV, values as stored");
   auto* markdown = c->add_flag("--markdown", o->markdown, "as a Markdown table");

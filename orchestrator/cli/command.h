@@ -1,7 +1,6 @@
 // Shared by all commands: where text goes, how an error ends, how the database and the sweep are named.
 #pragma once
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <functional>
 #include <iosfwd>
 #include <memory>

@@ -54,7 +54,7 @@ std::optional<store::LeaseHolder> holder_of(const SweepSelector& db, const std::
 
 std::vector<std::string> detached_words(std::vector<std::string> words,
                                         const std::vector<std::string>& more) {
-  const auto no_options = std::find(words.begin(), words.end(), "--");  // from there on
+  const auto no_options = std::find(words.begin(), words.end(), "--");  // from there on no word is an option
   const auto kept = std::remove_if(words.begin(), no_options, [](const std::string& word) {
     return word == "--detach" || word.starts_with("--detach=");
   });

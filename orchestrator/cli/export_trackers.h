@@ -1,7 +1,6 @@
 // Exports to experiment trackers: the sweep's finished trials with their histories, read one at a time from
 // the store and given to W&B or MLflow.
 #pragma once
-#include <optional>
 #include <string>
 
 #include "orchestrator/cli/command.h"

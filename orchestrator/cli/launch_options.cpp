@@ -15,21 +15,17 @@ void add_programs(CLI::App& c, driver::LaunchRequest& request) {
   c.add_option("--rank", request.rank, "the sweep-rank program; absent: beside sweep")->type_name("FILE");
 }
 
-void add_rank_start(CLI::App& c, driver::LaunchRequest& request) {
-  c.add_option_function<std::string>(
-       "--start", [&request](const std::string& word) { request.start = rank_start_from(word); },
-       "how ranks start: zygote (forked, fast) or exec")
-      ->check(CLI::IsMember({"zygote", "exec"}))
-      ->default_str("zygote");
+std::string absent(bool kept, const std::string& otherwise) {
+  if (kept) return "; absent: as the sweep was run";
+  return otherwise.empty() ? "" : "; absent: " + otherwise;
 }
 
-void say_what_is_kept(CLI::App& c) {
-  for (const char* name : {"--on", "--slots", "--start", "--screen"}) {
-    CLI::Option* option = c.get_option(name);
-    const std::string text = option->get_description();
-    option->description(text.substr(0, text.find("; absent")) + "; absent: as the sweep was run")
-        ->default_str("");
-  }
+void add_rank_start(CLI::App& c, driver::LaunchRequest& request, bool kept) {
+  c.add_option_function<std::string>(
+       "--start", [&request](const std::string& word) { request.start = rank_start_from(word); },
+       "how ranks start: zygote (forked, fast) or exec" + absent(kept))
+      ->check(CLI::IsMember({"zygote", "exec"}))
+      ->default_str(kept ? "" : "zygote");
 }
 
 void add_selftest_options(CLI::App& c, driver::SelfTestRequest& request) {

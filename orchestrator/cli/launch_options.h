@@ -11,10 +11,11 @@ namespace sweep::cli {
 CLI::Option* add_launcher_name(CLI::App& command, std::string& on, const std::string& description);
 // --agent and --rank.
 void add_programs(CLI::App& command, driver::LaunchRequest&);
-// --start.
-void add_rank_start(CLI::App& command, driver::LaunchRequest&);
-// The options that `resume` takes from the run where they are not given (driver::with_kept).
-void say_what_is_kept(CLI::App&);
+// The end of an option's help: what is taken where it is absent; empty: nothing is said. kept: `resume` takes it from the
+// run (driver::with_kept).
+std::string absent(bool kept, const std::string& otherwise = {});
+// --start; kept: of a command that takes it from the run.
+void add_rank_start(CLI::App& command, driver::LaunchRequest&, bool kept = false);
 // The options for where selftest and doctor run their trials.
 void add_selftest_options(CLI::App& command, driver::SelfTestRequest&);
 

@@ -2,7 +2,6 @@
 // end. A notice that cannot be delivered is a line on standard error; the run goes on.
 #pragma once
 #include <memory>
-#include <string>
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/observer.h"

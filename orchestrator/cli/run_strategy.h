@@ -18,7 +18,7 @@ struct StrategyFlags {
   std::optional<double> usd;
   std::string audit;  // a share; empty: none
   bool reuse = false;
-  bool rehearses = false;  // on phantom GPUs
+  bool rehearses = false;  // the run is on phantom GPUs
 };
 void add_strategy_options(CLI::App&, StrategyFlags&);
 

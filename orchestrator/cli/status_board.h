@@ -13,7 +13,7 @@
 namespace sweep::cli {
 
 answers::Progress progress_of(const store::SweepRow&, const run::Snapshot&);
-// With the GPU-hours that were set when the sweep was planned, or that the site allows, whichever are fewer.
+// Details with the GPU-hours that were set when the sweep was planned, or that the site allows, whichever are fewer.
 Expected<answers::RunDetails> details_of(store::Store&, const store::SweepRow&, i64 events);
 // A sweep as it is now, with the time that its strategy leaves.
 Expected<run::Snapshot> snapshot_of(store::Store&, const store::SweepRow&);

@@ -4,7 +4,7 @@
 
 namespace sweep::cli {
 
-// In the order of SweepBook::sweeps().
+// Sweeps in the order of SweepBook::sweeps().
 Expected<Table> sweeps_table(store::Store&);
 
 }  // namespace sweep::cli

@@ -10,29 +10,18 @@
 
 namespace sweep::driver {
 
-namespace {
-
-// Nothing of it is expanded: it may have any number of points.
-Expected<grid::Grid> unexpanded(const std::string& file) {
-  constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();
-  return grid::read_file(file, {kAny, interop::built_in_recipes()});
-}
-
-}  // namespace
-
-Expected<LaunchSettings> launch_settings_of(const std::string& grid) {
-  if (grid.empty()) return LaunchSettings();
-  return unexpanded(grid).map([](const grid::Grid& read) { return read.launch; });
-}
-
-Expected<std::string> working_folder_of(const std::string& grid) {
-  if (grid.empty()) return std::string();
-  return unexpanded(grid).map([](const grid::Grid& read) { return read.working_folder; });
-}
-
-Expected<LaunchChoice> launcher_of(const SelfTestRequest& request) {
-  const auto settings = launch_settings_of(request.grid);
-  return settings ? choose_launcher(*settings, request.launch) : tl::unexpected(settings.error());
+Expected<BuiltInPlace> place_of(const SelfTestRequest& request) {
+  BuiltInPlace out;
+  if (!request.grid.empty()) {
+    constexpr auto kAny = std::numeric_limits<std::uint64_t>::max();  // points: none is expanded
+    auto grid = grid::read_file(request.grid, {kAny, interop::built_in_recipes()});
+    if (!grid) return tl::unexpected(grid.error());
+    out.settings = std::move(grid->launch), out.working_folder = std::move(grid->working_folder);
+  }
+  auto choice = choose_launcher(out.settings, request.launch);
+  if (!choice) return tl::unexpected(choice.error());
+  out.choice = std::move(*choice);
+  return out;
 }
 
 std::vector<PlanEntry> built_in_entries(const std::vector<Trial>& trials, double predicted_seconds) {
@@ -52,14 +41,12 @@ std::vector<PlanEntry> built_in_entries(const std::vector<Trial>& trials, double
 Expected<BuiltInRun> run_built_in(const SelfTestRequest& request, const std::string& name,
                                   std::span<const PlanEntry> entries, SweepOptions options,
                                   const MakeObserver& make_observer) {
-  const auto settings = launch_settings_of(request.grid);
-  if (!settings) return tl::unexpected(settings.error());
-  const auto choice = choose_launcher(*settings, request.launch);
-  if (!choice) return tl::unexpected(choice.error());
+  const auto place = place_of(request);
+  if (!place) return tl::unexpected(place.error());
   auto driver = SweepDriver::open(request.db);
   if (!driver) return tl::unexpected(driver.error());
-  options.launcher = choice->on;
-  options.launch = *settings;
+  options.launcher = place->choice.on;
+  options.launch = place->settings;
   options.retries_crash = options.retries_infra = 0;
   store::SweepRow row;
   row.name = name;
@@ -67,7 +54,7 @@ Expected<BuiltInRun> run_built_in(const SelfTestRequest& request, const std::str
   SWEEP_TRY(driver->make(row));
   auto report =
       run_with_lease(*driver, {entries, *options.measure, outcomes_of_runs()},
-                     [&](SweepDriver& own) { return own.run(*choice, request.launch, make_observer); });
+                     [&](SweepDriver& own) { return own.run(place->choice, request.launch, make_observer); });
   if (!report && report.error().problem == DriveProblem::kBusy)
     return fail(
         fmt::format("the {} in {} is already under way: {}", name, request.db, report.error().error.message));

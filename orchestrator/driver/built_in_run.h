@@ -17,14 +17,15 @@ struct SelfTestRequest {
   std::string db;
 };
 
-// A grid file's launch section; of no file: an empty one.
-Expected<LaunchSettings> launch_settings_of(const std::string& grid);
-// The working folder of a grid file's command; empty: it states none.
-Expected<std::string> working_folder_of(const std::string& grid);
-// Where `sweep run` would run trials with these settings.
-Expected<LaunchChoice> launcher_of(const SelfTestRequest&);
+// The place where `sweep run` would run trials with these settings.
+struct BuiltInPlace {
+  LaunchSettings settings;     // the grid file's launch section; of no file: an empty one
+  std::string working_folder;  // working folder of the grid file's command; empty: it states none
+  LaunchChoice choice;
+};
+Expected<BuiltInPlace> place_of(const SelfTestRequest&);
 
-// In their order, each predicted to take so many seconds.
+// Entries in the order of the trials, each predicted to take so many seconds.
 std::vector<PlanEntry> built_in_entries(const std::vector<Trial>&, double predicted_seconds);
 
 struct BuiltInRun {

@@ -36,7 +36,7 @@ std::string calibration_title(const Trial&);
 Expected<void> add_findings(shape::HardwareProfile&, const Trial&, const std::vector<RankRecord>&);
 
 struct CalibrationReport {
-  shape::HardwareProfile profile;     // without a name; fitted
+  shape::HardwareProfile profile;     // a fitted profile without a name
   std::vector<std::string> failures;  // a sentence for each attempt without a good end
   std::string why;                    // reason why the run ended early
 };

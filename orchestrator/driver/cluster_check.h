@@ -16,8 +16,9 @@ struct ClusterCheckRequest {
   i64 nodes = 2;
 };
 
-// Error: settings that no launcher takes.
-Expected<std::vector<Finding>> check_cluster(const ClusterCheckRequest&, const MakeObserver&);
+// The checks of the launcher of `place`, which is the request's.
+Expected<std::vector<Finding>> check_cluster(const ClusterCheckRequest&, const BuiltInPlace& place,
+                                             const MakeObserver&);
 
 // Ports and the trial over the nodes. Nothing is left of its database.
 Expected<std::vector<Finding>> try_nodes(const ClusterCheckRequest&, i64 nodes, const MakeObserver&);

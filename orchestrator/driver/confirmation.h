@@ -1,6 +1,7 @@
 // Confirmation: the best configurations of a sweep measured again, longer, interleaved, in several
 // allocations. The results go into a sweep of their own.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace sweep::driver {
 
 struct ConfirmRequest {
   std::string metric = {};
-  i64 allocations = 3;  // in which each configuration is measured
+  i64 allocations = 3;  // allocations in which each configuration is measured
   i64 repeats = 3;
   i64 steps = 0;  // timed steps of a repeat; 0: three times the sweep's own
   LaunchRequest launch;
@@ -36,5 +37,11 @@ Expected<store::SweepRow> confirmed_sweep(store::Store&, store::SweepRow);
 Expected<ConfirmReport> confirm_best(SweepDriver&, const store::SweepRow& of,
                                      const std::vector<ResultRow>& best, const ConfirmRequest&,
                                      const MakeObserver&, const Say& say);
+
+// The ok attempts of each row of `best`, in that order, in sweep `confirming` that were measured by this
+// plan.
+Expected<std::vector<answers::Remeasured>> remeasured(store::Store&, i64 confirming,
+                                                      std::span<const ResultRow> best, const MeasurePlan&,
+                                                      const std::string& metric);
 
 }  // namespace sweep::driver

@@ -14,7 +14,7 @@ namespace sweep::driver {
 namespace {
 
 constexpr double kSlurmLimit = 20;                           // seconds
-constexpr auto kLookEvery = std::chrono::milliseconds(200);  // at the lease
+constexpr auto kLookEvery = std::chrono::milliseconds(200);  // time between two looks at the lease
 constexpr auto kAskSlurmEvery = std::chrono::seconds(5);
 using store::Beat, store::Claim, store::LeaseHolder, store::LeaseStatus;
 
@@ -55,7 +55,7 @@ class Obtaining {
     learn(**holder);
     if (!worth_a_look(**holder)) return holder;
     say_first(**holder);
-    holder = store_.take_lease(sweep_.id, claim_);  // with what Slurm says
+    holder = store_.take_lease(sweep_.id, claim_);  // Slurm's answer goes into the claim
     while (holder && *holder && !settled(**holder)) {
       std::this_thread::sleep_for(kLookEvery);
       if (std::chrono::steady_clock::now() - asked_ >= kAskSlurmEvery) learn(**holder);

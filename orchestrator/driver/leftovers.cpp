@@ -43,14 +43,21 @@ Expected<LeftoversOfRuns> LeftoversOfRuns::find(store::Store& store, const std::
   out.db_ = db;
   const auto sweeps = store.sweeps();
   if (!sweeps) return tl::unexpected(sweeps.error());
+  std::vector<std::string> names;
   for (const auto& sweep : *sweeps) {
     const auto holder = holder_of(store, sweep.id, true);
     if (!holder) return tl::unexpected(holder.error());
-    if (*holder)
+    if (*holder) {
       out.running_.push_back({sweep.name, **holder});
-    else
+    } else {
       SWEEP_TRY(out.add(store, sweep));
+      names.push_back(sweep.name);
+    }
   }
+  const auto jobs = living_orchestrator_jobs(db, names);
+  if (!jobs) return tl::unexpected(jobs.error());
+  for (auto& each : out.ended_)
+    if (const auto job = jobs->find(each.sweep.name); job != jobs->end()) each.orchestrator_job = job->second;
   return out;
 }
 
@@ -59,9 +66,6 @@ Expected<void> LeftoversOfRuns::add(store::Store& store, const store::SweepRow& 
   const auto rows = store.allocations(sweep.id);
   if (!rows) return tl::unexpected(rows.error());
   OfSweep& left_of_it = ended_.emplace_back(OfSweep{sweep, {}, {}, {}});
-  const auto job = living_orchestrator_job(db_, sweep.name);
-  if (!job) return tl::unexpected(job.error());
-  left_of_it.orchestrator_job = *job;
   for (const auto& row : *rows)
     if (!marked_processes(allocation_key(row.id, row.spool)).empty())
       left_of_it.with_processes.push_back(row);

@@ -34,7 +34,7 @@ class LeftoversOfRuns {
  private:
   struct OfSweep {
     store::SweepRow sweep;
-    std::vector<store::AllocationRow> with_processes;  // on this machine
+    std::vector<store::AllocationRow> with_processes;  // allocations that have processes on this machine
     std::vector<std::unique_ptr<launch::Leftovers>> elsewhere;
     std::optional<i64> orchestrator_job;  // a Slurm job that is to run the sweep
   };

@@ -1,9 +1,6 @@
 // This machine: what it offers to trials, and where the programs of this build are.
 #pragma once
 #include <filesystem>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "orchestrator/plan/planner.h"
 

@@ -99,7 +99,7 @@ std::vector<const PlanEntry*> nearest(std::vector<const PlanEntry*> near) {
   return near;
 }
 
-// On tensors without data (`sweep-rank dry-run`). Error: sweep-rank is missing or fails.
+// Measures on tensors without data (`sweep-rank dry-run`). Error: sweep-rank is missing or fails.
 Expected<Measured> measure(const std::vector<const PlanEntry*>& trials,
                            const std::function<void(const std::string&)>& say) {
   if (trials.empty()) return Measured();

@@ -21,7 +21,7 @@ enum class DryRunScope {
 
 struct MemoryCheck {
   std::size_t near = 0;      // trials near their limit
-  std::size_t measured = 0;  // by dry runs
+  std::size_t measured = 0;  // trials measured by dry runs
 };
 
 // `audit`: the share of pruned trials that runs all the same (schema/audit.h). say(line): progress, for people.

@@ -28,13 +28,14 @@ launch::CommandResult ask_slurm(std::vector<std::string> words) {
   return answer;
 }
 
-// The job of this name that waits or runs; nullopt: Slurm knows none.
-Expected<std::optional<launch::JobFacts>> living_job(const std::string& name) {
-  const auto answer = ask_slurm(launch::squeue_by_name({name}));
+// The jobs of these names that wait or run, by name.
+Expected<std::map<std::string, launch::JobFacts>> living_jobs(const std::vector<std::string>& names) {
+  const auto answer = ask_slurm(launch::squeue_by_name(names));
   if (!answer.ok()) return fail("squeue does not answer: " + answer.err);
-  for (const auto& job : launch::read_squeue(answer.out))
-    if (launch::meaning_of(job.state).phase != launch::Phase::kEnded) return std::optional(job);
-  return std::optional<launch::JobFacts>();
+  std::map<std::string, launch::JobFacts> out;
+  for (auto& job : launch::read_squeue(answer.out))
+    if (launch::meaning_of(job.state).phase != launch::Phase::kEnded) out.try_emplace(job.name, job);
+  return out;
 }
 
 Expected<fs::path> write_script(const launch::OrchestratorJob& job, const fs::path& db) {
@@ -86,9 +87,10 @@ tl::expected<SubmittedJob, SubmitError> submit_orchestrator(const OrchestratorJo
                               choice.config->orchestrator_options(),
                               db.string() + ".log",
                               {}};
-  const auto living = living_job(job.name);
+  const auto living = living_jobs({job.name});
   if (!living) return not_asked(living.error());
-  if (*living) return SubmittedJob{(*living)->id, true, (*living)->state, {}};
+  if (const auto it = living->find(job.name); it != living->end())
+    return SubmittedJob{it->second.id, true, it->second.state, {}};
   job.words = {(program_dir() / "sweep").string(), "resume", request.sweep, "--db", db.string()};
   job.words.insert(job.words.end(), request.words.begin(), request.words.end());
   const auto script = write_script(job, db);
@@ -101,21 +103,31 @@ tl::expected<SubmittedJob, SubmitError> submit_orchestrator(const OrchestratorJo
   return SubmittedJob{*number, false, {}, job.log};
 }
 
-Expected<std::optional<i64>> living_orchestrator_job(const fs::path& db, const std::string& sweep) {
+Expected<OrchestratorJobs> living_orchestrator_jobs(const fs::path& db,
+                                                    const std::vector<std::string>& sweeps) {
   std::error_code ec;
-  if (!fs::exists(orchestrator_script_file(db), ec)) return std::optional<i64>();
-  const auto job = living_job(launch::orchestrator_job_name(fs::absolute(db), sweep));
-  if (!job) return tl::unexpected(job.error());
-  return *job ? std::optional((*job)->id) : std::nullopt;
+  OrchestratorJobs out;
+  if (sweeps.empty() || !fs::exists(orchestrator_script_file(db), ec)) return out;
+  const auto name_of = [&](const std::string& sweep) {
+    return launch::orchestrator_job_name(fs::absolute(db), sweep);
+  };
+  std::vector<std::string> names;
+  for (const auto& sweep : sweeps) names.push_back(name_of(sweep));
+  const auto living = living_jobs(names);
+  if (!living) return tl::unexpected(living.error());
+  for (const auto& sweep : sweeps)
+    if (const auto it = living->find(name_of(sweep)); it != living->end()) out[sweep] = it->second.id;
+  return out;
 }
 
 Expected<std::optional<i64>> cancel_waiting_job(const fs::path& db, const std::string& sweep) {
-  const auto job = living_orchestrator_job(db, sweep);
-  if (!job || !*job) return job;
-  const auto number = std::to_string(**job);
-  if (const auto answer = ask_slurm({"scancel", number}); !answer.ok())
+  const auto jobs = living_orchestrator_jobs(db, {sweep});
+  if (!jobs) return tl::unexpected(jobs.error());
+  if (jobs->empty()) return std::optional<i64>();
+  const i64 number = jobs->begin()->second;
+  if (const auto answer = ask_slurm({"scancel", std::to_string(number)}); !answer.ok())
     return fail(fmt::format("scancel {}: {}", number, answer.err));
-  return job;
+  return std::optional(number);
 }
 
 }  // namespace sweep::driver

@@ -2,6 +2,7 @@
 // long.
 #pragma once
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -41,9 +42,10 @@ struct SubmitError {
 tl::expected<SubmittedJob, SubmitError> submit_orchestrator(const OrchestratorJobRequest&,
                                                             const LaunchChoice&);
 
-// The sweep's orchestrator that waits in Slurm's queue or runs: its number; nullopt: there is none.
-Expected<std::optional<i64>> living_orchestrator_job(const std::filesystem::path& db,
-                                                     const std::string& sweep);
+// The orchestrators of these sweeps that wait in Slurm's queue or run: their numbers by sweep. Slurm is asked once.
+using OrchestratorJobs = std::map<std::string, i64>;
+Expected<OrchestratorJobs> living_orchestrator_jobs(const std::filesystem::path& db,
+                                                    const std::vector<std::string>& sweeps);
 // Cancels the sweep's orchestrator while it waits in Slurm's queue. Returns its number; nullopt: there was
 // none.
 Expected<std::optional<i64>> cancel_waiting_job(const std::filesystem::path& db, const std::string& sweep);

@@ -17,7 +17,7 @@
 namespace sweep::driver {
 namespace {
 
-constexpr std::size_t kFewest = 5;          // as for a fit (predict/fit.h)
+constexpr std::size_t kFewest = 5;          // a fit needs as many (predict/fit.h)
 constexpr std::size_t kMost = 128;          // results of a kind: the model's work grows with their cube
 constexpr std::size_t kMostRead = 1024;     // results of a sweep
 constexpr std::size_t kAtOnce = 16 * 1024;  // entries that are compared with the results at a time

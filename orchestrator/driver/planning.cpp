@@ -14,7 +14,7 @@
 #include "orchestrator/driver/own_results.h"
 #include "orchestrator/driver/suggested.h"
 #include "orchestrator/interop/recipes.h"
-#include "orchestrator/plan/order.h"
+#include "orchestrator/plan/planner.h"
 #include "orchestrator/predict/trainer_profile.h"
 #include "orchestrator/search/history.h"
 

@@ -1,4 +1,4 @@
-// From a grid file to a decided plan, and what it is predicted to cost.
+// Planning: from a grid file to a decided plan, and what it is predicted to cost.
 #pragma once
 #include <map>
 #include <optional>

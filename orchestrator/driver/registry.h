@@ -10,9 +10,9 @@
 namespace sweep::driver {
 
 struct LauncherEntry {
-  // In grid files, site profiles, `--on` and the database. Its keys: schema/launch_settings.h.
+  // The name in grid files, site profiles, `--on` and the database. Its keys: schema/launch_settings.h.
   std::string_view name;
-  // From what site profiles and grid say together. existing_job: the job whose
+  // Makes it from what site profiles and grid say together. existing_job: the job whose
   // nodes are used instead of new ones; 0: none.
   Expected<std::unique_ptr<launch::LaunchConfig>> (*configure)(const LaunchSettings&, i64 existing_job);
   // The job that this process runs in; 0: none. Null: this launcher cannot use the nodes of an existing job.

@@ -2,7 +2,6 @@
 // their own.
 #pragma once
 #include <filesystem>
-#include <string>
 #include <vector>
 
 #include "orchestrator/driver/launchers.h"

@@ -10,7 +10,7 @@ namespace sweep::driver {
 
 class ScratchFolder {
  public:
-  // In the folder for temporary files. Error: it cannot be made there.
+  // Makes it in the folder for temporary files. Error: it cannot be made there.
   static Expected<ScratchFolder> make() {
     const auto parent = std::filesystem::temp_directory_path();
     std::string pattern = (parent / "sweep-scratch-XXXXXX").string();

@@ -3,7 +3,6 @@
 #pragma once
 #include <filesystem>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "orchestrator/driver/launchers.h"

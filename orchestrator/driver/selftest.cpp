@@ -1,6 +1,7 @@
 #include "orchestrator/driver/selftest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/expected.h"

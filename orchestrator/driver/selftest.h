@@ -2,7 +2,6 @@
 // reads what the ranks report of them. For commands that test the machine instead of measuring it.
 #pragma once
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 

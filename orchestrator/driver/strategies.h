@@ -22,7 +22,7 @@ Backend backend_of(const Trial&);
 
 struct Strategy {
   std::string_view name;   // name in selftest's rows
-  std::string_view title;  // for people
+  std::string_view title;  // name for people
   // When the project's tests last passed there, an ISO date; empty: never.
   std::array<std::string_view, kBackends> tested;
 };

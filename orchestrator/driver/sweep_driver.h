@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +19,7 @@
 
 namespace sweep::driver {
 
-// Which part of a drive failed.
+// The part of a drive that failed.
 enum class DriveProblem {
   kDatabase,   // it cannot be read or written
   kBusy,       // another process holds the lease
@@ -119,7 +118,7 @@ Driven<RunReport> run_with_lease(SweepDriver&, const LeasedRun&,
 enum class OwnWork {
   kNone,     // the sweep had it already
   kNow,      // every trial of the sweep is final: it can be done
-  kBlocked,  // that run left trials, as one does that was stopped: a person decides what goes on
+  kBlocked,  // a run that was stopped left trials: a person decides what goes on
 };
 // `plan`: trials that the command wants in the sweep; none: those that it has. `changes`: it runs answered trials again, or sets a limit.
 Expected<OwnWork> own_work(store::Store&, i64 sweep, std::span<const PlanEntry> plan, bool changes);

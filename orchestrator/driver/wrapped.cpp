@@ -22,7 +22,7 @@ namespace sweep::driver {
 namespace {
 
 constexpr i64 kMostSteps = 1000;  // steps kept of a run of unknown length
-constexpr const char* kQuestion = "One run of a command (sweep wrap)";  // by it a sweep of runs is known
+constexpr const char* kQuestion = "One run of a command (sweep wrap)";  // a sweep of runs is known by it
 
 std::string word_of(const std::string& text) {
   std::string out;

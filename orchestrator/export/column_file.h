@@ -22,7 +22,7 @@ struct FileColumn {
   std::unique_ptr<const CodedColumn> own = nullptr;
 };
 
-// Which columns of the table are read as numbers: metrics that are numbers. The rest is coded.
+// Reads those metrics that are numbers as numbers. The other columns of the table are coded.
 ColumnSelection selection_of(std::span<const Column* const>);
 // REQUIRES: the rows were read by a selection_of() that had the column; they outlive the result.
 FileColumn file_column(const Column&, const ResultColumns&);

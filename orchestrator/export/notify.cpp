@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kSecondsToSend = 10;
 constexpr std::chrono::seconds kTimeOfACommand{30};
-constexpr std::chrono::seconds kDrain{60};       // of a run's end for what still waits
+constexpr std::chrono::seconds kDrain{60};       // time at a run's end for notices that still wait
 constexpr std::size_t kMostOutput = 64u << 10u;  // bytes of a command's output that are shown
 
 Expected<void> post(const std::string& url, const std::string& body) {

@@ -16,7 +16,7 @@ namespace sweep::exports {
 
 struct NotifyTargets {
   std::string url;      // a POST each; empty: none. It is a secret: no text repeats it
-  std::string command;  // for the shell, with the body on standard input; empty: none
+  std::string command;  // command for the shell, with the body on standard input; empty: none
   std::string
       form{};  // the body, with names in braces for the JSON values of a notice; empty: the notice itself
   bool any() const { return !url.empty() || !command.empty(); }

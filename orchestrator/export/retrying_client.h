@@ -36,7 +36,7 @@ struct RetryPolicy {
 struct Surroundings {
   Wire wire;
   std::function<bool(double seconds)> pause;     // false: interrupted
-  std::function<void(const std::string&)> note;  // for people: what is waited for
+  std::function<void(const std::string&)> note;  // tells people what is waited for
 };
 
 class RetryingClient {

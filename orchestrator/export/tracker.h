@@ -2,9 +2,7 @@
 // sending the same run twice leaves one.
 #pragma once
 #include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
 #include "orchestrator/export/retrying_client.h"
 #include "orchestrator/export/tracker_run.h"

@@ -4,7 +4,6 @@
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,11 +22,11 @@ struct HistoryPoint {
 
 struct TrackerRun {
   std::string id;    // 16 hexadecimal digits, of the result: a trial measured again is another run
-  std::string name;  // for people
+  std::string name;  // name for people
   std::string sweep, question, trial;
   Outcome outcome = Outcome::kOk;
   std::string reason;
-  bool rehearsed = false;                             // on phantom GPUs
+  bool rehearsed = false;                             // the run was on phantom GPUs
   std::vector<std::pair<std::string, Json>> params;   // trial, model, axes that are set, derived labels
   std::vector<std::pair<std::string, Json>> metrics;  // numbers that were measured; texts among them
   std::vector<HistoryPoint> history;

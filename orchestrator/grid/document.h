@@ -26,7 +26,7 @@ struct Fault {
 
 inline constexpr std::size_t kMaxFileBytes = 1u << 20;
 inline constexpr int kMaxNesting = 32;
-inline constexpr std::uint64_t kMaxYamlNodes = 200'000;  // with every alias spelt out
+inline constexpr std::uint64_t kMaxYamlNodes = 200'000;  // nodes with every alias spelt out
 
 struct Place {
   int line = 1, column = 1;  // counted from 1; columns in bytes

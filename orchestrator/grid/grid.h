@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/expected.h"
 #include "orchestrator/grid/recipes.h"
@@ -43,7 +42,7 @@ struct Grid {
   std::string suggested;             // the section of this name: "tp: 2, zero: 3"; "": none
   LaunchSettings launch;             // checked
   std::string recipe;                // the built-in one that the workload names; "": none
-  std::string working_folder;        // of its command; "": the files' own, or no command
+  std::string working_folder;        // folder of its command; "": the files' own, or no command
   std::shared_ptr<const GridSpec> spec;
 };
 

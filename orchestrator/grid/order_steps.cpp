@@ -1,4 +1,4 @@
-// Which steps a grid needs, and an order in which each finds what it reads.
+// The steps that a grid needs, in an order in which each finds what it reads.
 #include <algorithm>
 
 #include "orchestrator/grid/spec.h"

@@ -6,7 +6,6 @@
 
 #include "orchestrator/grid/expression.h"
 #include "orchestrator/grid/lexer.h"
-#include "schema/axis_names.h"
 
 namespace sweep::grid {
 namespace {
@@ -27,7 +26,7 @@ constexpr Operator kTerms[] = {{"*", Op::kMul}, {"/", Op::kDivide}, {"//", Op::k
 struct Operand {
   std::uint32_t node = 0;
   Type type = Type::kInt;
-  Span span;  // with its parentheses
+  Span span;  // place with its parentheses
 };
 
 bool is_number(Type type) {
@@ -191,8 +190,7 @@ class Parser {
     return out;
   }
 
-  // `precision == "bf61"` can never hold: refuse it rather than drop every point. A word that was renamed is
-  // compared as what it is called now.
+  // `precision == "bf61"` can never hold: refuse it rather than drop every point.
   void known_word(const Operand& name, const Operand& word) {
     const Node& slot = tree_.nodes[name.node];
     const Node constant = tree_.nodes[word.node];
@@ -200,11 +198,9 @@ class Parser {
     const Symbol& symbol = scope_.at(static_cast<Slot>(slot.value.i));
     if (symbol.values.empty()) return;
     const std::string text = shown({constant.span.begin + 1, constant.span.end - 1});  // without quotes
-    const std::string current(current_word(symbol.name, text));
-    if (!takes(symbol, current))
+    if (!takes(symbol, text))
       fail(word.span.begin, text,
            fmt::format("'{}' is not a value of {}{}", text, symbol.name, suggestion(text, symbol.values)));
-    tree_.nodes[word.node].value.i = scope_.words.id(current);
   }
 
   Operand constant(Type type, Cell value, Span span) { return add({Op::kConstant, type, span, value}); }

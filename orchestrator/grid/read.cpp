@@ -239,13 +239,6 @@ void set_start(GridSpec& spec, const Dimension& one) {
   }
 }
 
-Status Reading::once(std::set<Slot>& seen, Slot slot, const Entry& entry) const {
-  if (seen.insert(slot).second) return {};
-  const std::string& name = spec.scope.at(slot).name;
-  return refuse(entry.place, {ErrorKind::kConflict, name},
-                fmt::format("'{}' is given twice here, under two names; keep one of them", name));
-}
-
 bool sets_axis(const Grid& grid, std::string_view axis) {
   return grid.spec->given[grid.spec->scope.slot(axis)];
 }

@@ -47,10 +47,8 @@ Status ExpressionSections::add_labels() {
   if (entry->value->entries.size() > kMaxClauses)
     return in_.refuse(entry->place, {ErrorKind::kInvalidValue, "derive"},
                       fmt::format("derive has more than {} entries", kMaxClauses));
-  std::set<Slot> seen;
   for (const Entry& item : entry->value->entries) {
     auto slot = in_.spec.scope.find(item.key);
-    if (slot) SWEEP_TRY(in_.once(seen, *slot, item));
     if (slot && (*slot >= in_.spec.scope.axis_count() || in_.spec.scope.at(*slot).type == Type::kText)) {
       return in_.refuse(
           item.place, {ErrorKind::kUnsupported, item.key},

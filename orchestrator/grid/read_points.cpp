@@ -23,8 +23,7 @@ Status PointSections::included() {
     Included point;
     point.place = item->place;
     point.given = in_.spec.base_given;
-    std::set<Slot> seen;
-    for (const Entry& axis : item->entries) SWEEP_TRY(include_axis(axis, seen, point));
+    for (const Entry& axis : item->entries) SWEEP_TRY(include_axis(axis, point));
     if (!in_.spec.workload && !point.given[in_.spec.scope.slot("model")])
       return in_.refuse(item->place, {ErrorKind::kMissing, "model"},
                         "this point has no model; add 'model: NAME' to it or to the file");
@@ -33,10 +32,9 @@ Status PointSections::included() {
   return {};
 }
 
-Status PointSections::include_axis(const Entry& axis, std::set<Slot>& seen, Included& point) {
+Status PointSections::include_axis(const Entry& axis, Included& point) {
   const auto slot = in_.values.axis(axis, "of include");
   if (!slot) return tl::unexpected(slot.error());
-  SWEEP_TRY(in_.once(seen, *slot, axis));
   for (const Derived& derived : in_.spec.derived) {
     if (derived.slot == *slot)
       return in_.refuse(axis.place, {ErrorKind::kUnsupported, axis.key},

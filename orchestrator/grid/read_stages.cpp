@@ -48,10 +48,9 @@ Expected<const Entry*> StageSection::named(const Node& item) {
   return &stage;
 }
 
-Status StageSection::change(const Entry& item, std::set<Slot>& seen) {
+Status StageSection::change(const Entry& item) {
   const auto slot = in_.values.axis(item, "of a stage");
   if (!slot) return tl::unexpected(slot.error());
-  SWEEP_TRY(in_.once(seen, *slot, item));
   if (std::ranges::any_of(in_.spec.dimensions, &Dimension::automatic) &&
       *slot == in_.spec.scope.slot("micro_batch_size"))
     return in_.refuse(item.place, {ErrorKind::kConflict, item.key},
@@ -72,8 +71,7 @@ Status StageSection::stage(const Entry& entry) {
   const Node& changes = *entry.value;
   if (changes.kind != Node::Kind::kNull && !(changes.is_map() && changes.entries.empty()))
     SWEEP_TRY(need_map(in_.document, changes, entry.place, "a stage"));
-  std::set<Slot> seen;
-  for (const Entry& item : changes.entries) SWEEP_TRY(change(item, seen));
+  for (const Entry& item : changes.entries) SWEEP_TRY(change(item));
   const auto same = std::ranges::find_if(points_, [&](const Point& earlier) {
     return std::ranges::all_of(all_.slots, [&](Slot slot) {
       return slot == *in_.spec.stage ||

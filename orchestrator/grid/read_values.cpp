@@ -326,7 +326,6 @@ Expected<Cell> ValueReader::cell(const Node& node, const Symbol& symbol) {
   } else {
     auto value = read_word(document_, node, symbol.name);
     if (!value) return tl::unexpected(value.error());
-    *value = current_word(symbol.name, *value);
     if (!takes(symbol, *value)) {
       return tl::unexpected(document_.error(node.place, {ErrorKind::kInvalidValue, *value},
                                             fmt::format("'{}' is not a value of {}{}", *value, symbol.name,

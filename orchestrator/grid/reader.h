@@ -20,8 +20,6 @@ struct Reading {
 
   const Entry* section(std::string_view key) const { return document.root().entry(key); }
   tl::unexpected<Error> refuse(Place at, Fault fault, std::string_view message) const;
-  // Refuses an axis that the same map has already, under an earlier name of it.
-  Status once(std::set<Slot>& seen, Slot, const Entry&) const;
 };
 
 // Sets what each point starts from.
@@ -70,13 +68,13 @@ class StageSection {
  private:
   Expected<const Entry*> named(const Node& item);
   Status stage(const Entry& entry);
-  Status change(const Entry& item, std::set<Slot>& seen);
+  Status change(const Entry& item);
 
   Reading& in_;
   AxisSections& axes_;
   std::set<Slot> changed_;
   std::vector<Point> points_;  // one for each stage
-  Point now_;                  // with the changes so far
+  Point now_;                  // the point with the changes so far
   Dimension all_;
 };
 
@@ -111,7 +109,7 @@ class PointSections {
   Status exclude();
 
  private:
-  Status include_axis(const Entry& axis, std::set<Slot>& seen, Included& point);
+  Status include_axis(const Entry& axis, Included& point);
   Expected<Exclusion::Match> exclude_axis(const Entry& axis);
   Expected<Exclusion::Match> exclude_models(const Entry& axis, Exclusion::Match match);
 

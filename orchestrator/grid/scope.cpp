@@ -62,7 +62,6 @@ Scope::Scope() {
   }
   symbols_.push_back({"world", Type::kInt, Origin::kWorld, false, {}});
   for (std::size_t i = 0; i < symbols_.size(); ++i) slots_[symbols_[i].name] = static_cast<Slot>(i);
-  for (const RenamedAxis& axis : kRenamedAxes) slots_[std::string(axis.stored)] = slot(axis.key);
 }
 
 std::optional<Slot> Scope::find(std::string_view name) const {

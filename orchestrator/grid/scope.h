@@ -67,7 +67,7 @@ class Scope {
   void set_values(Slot slot, std::vector<std::string> values) { symbols_[slot].values = std::move(values); }
   std::size_t size() const { return symbols_.size(); }
   std::size_t axis_count() const { return axis_count_; }
-  std::vector<std::string> axis_names() const;  // with `model`: what grid, base, zip, ... take
+  std::vector<std::string> axis_names() const;  // names that grid, base, zip, ... take: the axes and `model`
   std::vector<std::string> names() const;
 
   Words words;

@@ -17,8 +17,8 @@ struct Site {
   LaunchSettings launch;                            // checked
   std::optional<double> gpu_hours;                  // limit of one sweep
   std::map<std::string, double> usd_per_node_hour;  // key: hardware for which the site has a price
-  std::string checkpoint_folder;                    // where trials write checkpoints; empty: it is not said
-  std::vector<std::filesystem::path> files;         // the files that were read
+  std::string checkpoint_folder;             // folder where trials write checkpoints; empty: it is not said
+  std::vector<std::filesystem::path> files;  // the files that were read
 };
 
 // Files that do not exist are none; later ones win, key by key.

@@ -23,7 +23,7 @@ struct Dimension {
   std::vector<Presence> held;
   std::size_t count = 0;
   bool automatic = false;  // micro-batch sizes from which a run chooses
-  Place place{};           // in the file
+  Place place{};           // place in the file
 };
 
 struct ModelEntry {
@@ -47,7 +47,7 @@ struct Step {
   std::optional<Slot> writes;  // a relation that compares writes nothing
 };
 
-using Program = std::vector<Step>;  // in an order in which every step finds what it reads
+using Program = std::vector<Step>;  // steps in an order in which each finds what it reads
 
 struct Clause {
   Expression code;
@@ -83,7 +83,7 @@ class GridSpec {
   std::vector<bool> given;                  // slots set by base, grid, zip or derive (by size of the scope)
   std::vector<bool> base_given;             // slots that base or derive sets: those of an included point
   std::vector<Dimension> dimensions;        // outermost first
-  std::vector<Derived> derived;             // in file order
+  std::vector<Derived> derived;             // values in file order
   std::optional<Slot> stage;                // the label that names the stage of a trial
   std::vector<std::string> stages;          // their names, in order
   Program program;
@@ -101,7 +101,7 @@ class GridSpec {
   }
 };
 
-// Where an included point starts: what base gives, and its own values over it.
+// The start of an included point: what base gives, and its own values over it.
 Point start_of(const GridSpec&, const Included&);
 
 // The slots the algebra works on, looked up once.
@@ -120,7 +120,7 @@ struct Cycle {
 tl::expected<Program, Cycle> order_steps(const GridSpec&, const std::vector<bool>& given, bool any_cpu,
                                          const std::vector<std::vector<Slot>>& derived_reads);
 
-// For a grid with a workload: the slots whose values change what the program gets, in its words, variables
+// The slots of a grid with a workload whose values change what the program gets, in its words, variables
 // and files or in how many processes it has; also by way of `derive`, of the algebra or of `where`. REQUIRES:
 // the workload is bound.
 std::vector<bool> used_slots(const GridSpec&);

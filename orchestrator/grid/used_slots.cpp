@@ -26,7 +26,7 @@ bool spread_back(Used& used, const Step& step) {
   return spread(used, all);
 }
 
-// Where a model is named, it brings all of its dimensions.
+// A model that is named brings all of its dimensions.
 std::vector<Slot> model_slots(const GridSpec& spec) {
   std::vector<Slot> out;
   for (Slot slot = 0; slot < spec.scope.size(); ++slot) {

@@ -16,7 +16,7 @@ struct Expansion {
   std::uint64_t list_dropped = 0;  // still to be listed
   ExpandCounts counts;
   std::unordered_set<std::uint64_t> seen;   // trial ids, their 64 bits
-  std::unordered_set<std::uint64_t> drops;  // those of them that were listed as dropped alone
+  std::unordered_set<std::uint64_t> drops;  // ids that were listed as dropped and not run
 };
 
 class Walker {

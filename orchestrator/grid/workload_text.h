@@ -2,9 +2,7 @@
 // it.
 #pragma once
 #include <filesystem>
-#include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -18,7 +18,7 @@ class YamlStructure {
   void to_node(bool anchored);
   // The same for nothing, or for `null` as it is written: its place and text.
   std::pair<YamlMark, std::string_view> to_null(bool anchored);
-  YamlMark open(Style style);  // at its start; gives that
+  YamlMark open(Style style);  // stands at its start, and returns that
   void close();
   void key_was(const YamlMark& key);  // the cursor is behind it
   void value_was();

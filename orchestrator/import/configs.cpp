@@ -40,7 +40,7 @@ struct ConfigColumn {
   Holds kind = Holds::kKept;
   std::string name;              // name of the column in the file
   const Column* axis = nullptr;  // the axis of a kAxis column
-  Dimension dimension;           // that of a kSpec column
+  Dimension dimension;           // the dimension of a kSpec column
   double factor = 1;             // bytes in one unit of a kMemory column; seconds of a kStep one
 };
 
@@ -129,7 +129,7 @@ class ConfigReader {
     return out;
   }
 
-  // For each column that is kept as it is: the axis or dimension whose name it nearly has, if there is one.
+  // A note for each column that is kept as it is and nearly has the name of an axis or dimension.
   std::vector<std::string> notes() const {
     std::vector<std::string> known = number_dimensions(), out;
     for (const Column& c : columns())

@@ -2,7 +2,6 @@
 // with the line it begins on. Home of libcsv. It refuses text that is not UTF-8, broken quoting and oversized
 // rows. What a column means is decided elsewhere.
 #pragma once
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>

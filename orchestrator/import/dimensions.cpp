@@ -73,7 +73,7 @@ Expected<void> OwnDimensions::read(const Dimension& dimension, std::string_view 
   return {};
 }
 
-// Where the row states another family, only the row's own dimensions hold. What follows from a dimension that the row changes is
+// If the row states another family, only the row's own dimensions hold. What follows from a dimension that the row changes is
 // derived again.
 ModelSpec OwnDimensions::over(ModelSpec m) const {
   if (family_ && *family_ != m.family) m = ModelSpec{}, m.family = *family_;

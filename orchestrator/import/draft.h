@@ -28,5 +28,8 @@ struct Draft {
 Expected<std::optional<Outcome>> outcome_of(const Draft&);
 // A trial that did not end ok keeps its memory only.
 Result result_of(Outcome, const Draft&, const std::string& trial_id);
+// Error: figures of a row that cannot all be true. The row ended ok, and its layout is completed. tokens_known: a step
+// trains on global_batch_size x seq_len.
+Expected<void> figures_are_possible(const Trial&, const Metrics&, bool tokens_known);
 
 }  // namespace sweep::imports

@@ -20,10 +20,10 @@ struct Options {
 };
 
 struct Imported {
-  std::vector<ImportedRow> rows;          // in the order of the file
+  std::vector<ImportedRow> rows;          // rows in the order of the file
   std::vector<std::string> notes;         // messages for people
   i64 left_out = 0;                       // rows without an answer: pending, cancelled
-  std::vector<UnansweredRow> unanswered;  // those of them that name a configuration
+  std::vector<UnansweredRow> unanswered;  // rows left out that name a configuration
 };
 
 Expected<Imported> read(std::string_view text, const Options&);

@@ -4,6 +4,8 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "orchestrator/import/csv.h"
@@ -33,8 +35,8 @@ struct Target {
   std::string column;             // its name in the file
   const Column* field = nullptr;  // the field of kAxis and kMetric
   std::string label;              // the label of kLabel
-  double factor = 1;              // from the file's unit to the field's
-  Dimension dimension = {};       // that of kDimension
+  double factor = 1;              // factor from the file's unit to the field's
+  Dimension dimension = {};       // the dimension of kDimension
 };
 
 // The column of all dimensions of the model, a JSON object, as `sweep export csv` writes it.
@@ -46,6 +48,15 @@ struct Alias {
   std::string_view column, field, unit;
 };
 const Alias* find_alias(std::string_view column);
+
+// A published file that its columns tell: facts that its text says of every row, and the models behind its labels.
+struct KnownFile {
+  std::string_view name;
+  std::vector<std::string_view> columns;
+  std::vector<std::pair<std::string_view, std::string_view>> set, models;
+};
+
+const KnownFile& playbook();
 
 struct Mapping {
   std::vector<Target> targets;     // one per column

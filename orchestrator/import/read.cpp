@@ -13,10 +13,8 @@
 #include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "orchestrator/import/cells.h"
-#include "orchestrator/import/checks.h"
 #include "orchestrator/import/draft.h"
 #include "orchestrator/import/import.h"
-#include "orchestrator/import/known_file.h"
 #include "orchestrator/import/mapping.h"
 #include "schema/codec.h"
 #include "schema/command_spec.h"
@@ -343,7 +341,7 @@ class Importer {
   Mapping mapping_;
   Trial base_;
   Stated stated_;
-  OwnDimensions dimensions_;                // those of --set
+  OwnDimensions dimensions_;                // dimensions of --set
   std::map<std::string, ModelSpec> specs_;  // key: label
   std::vector<std::string> unknown_hardware_;
   std::string last_hardware_;

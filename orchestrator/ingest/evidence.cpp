@@ -22,7 +22,7 @@ constexpr std::size_t kLastLineBytes = 400;
 constexpr std::size_t kNameBytes = 200;
 // An agent's evidence as JSON text, as far as it is evaluated and kept.
 constexpr std::size_t kEvidenceBytes = 1u << 20;
-// In nats: rounding moves a loss of any size by so much.
+// Nats by which rounding moves a loss of any size.
 constexpr double kLeastRise = 0.01;
 
 std::string bounded(const std::string& text, std::size_t bytes) {

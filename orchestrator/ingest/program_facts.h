@@ -13,7 +13,7 @@ struct ProgramFacts {
   i64 timed_ranks = 0;               // ranks that reported a timed step
   i64 steps = 0;                     // the highest number of steps that a rank counted, warm-up included
   i64 damaged_lines = 0;             // damaged lines of the reports
-  i64 other_steps = 0;               // of optimizers that are not followed, of the rank with most
+  i64 other_steps = 0;               // steps of optimizers that are not followed, on the rank with most
   bool memory = false;               // some rank reported its allocator's peak
   bool from_log = false;             // some rank's steps were found in its log
   std::optional<i64> out_of_memory;  // the first rank whose allocator found no memory

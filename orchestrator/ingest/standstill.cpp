@@ -53,7 +53,7 @@ struct View {
   i64 begun = 0;
   std::string last;
 };
-// In which some ranks wait.
+// An operation in which some ranks wait.
 struct Operation {
   std::string group, label, name;
   i64 number = 0;

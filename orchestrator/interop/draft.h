@@ -23,7 +23,7 @@ struct Draft {
   std::string text() const;
 };
 
-std::string quoted(const std::string& text);  // as JSON, and so as YAML
+std::string quoted(const std::string& text);  // the text as JSON, and so as YAML
 // Braces are doubled, so that a template is the text again.
 std::string template_of(const std::string& text);
 std::optional<double> number_from(const std::string& text);

@@ -153,7 +153,7 @@ Expected<std::string> first_grid_of_recipe(const std::string& recipe) {
 // The words of a launcher, with `module` (sweep_trial, which reports steps, memory and OOM) before the script.
 void add_launcher_words(Draft& draft, std::span<const std::string> words,
                         const std::vector<std::string>& module) {
-  std::size_t script = 0;  // what the launcher starts: after its options, a file or the word after -m
+  std::size_t script = 0;  // place of the program that the launcher starts: a file or the word after -m
   bool other = false;
   for (; script < words.size() && !words[script].ends_with(".py") && !other; ++script)
     other = words[script] == "-m" || words[script] == "--module" || words[script] == "--no_python";

@@ -14,7 +14,7 @@ struct RecipeText {
 // The texts of all built-in recipes, by name.
 std::span<const RecipeText> recipe_texts();
 
-// For readers of grids.
+// The built-in recipes, for readers of grids.
 const grid::BuiltInRecipes& built_in_recipes();
 
 }  // namespace sweep::interop

@@ -21,7 +21,7 @@ constexpr std::string_view to_string(Health health) {
 struct Finding {
   std::string what;
   Health health = Health::kGood;
-  std::string detail;  // for a warning or worse: the cause and the way out
+  std::string detail;  // cause and way out of a warning or worse
 };
 
 // The requirements on a node, checked by its `sweep-agent --probe PATH...`, which runs between two instants
@@ -43,7 +43,7 @@ struct CheckRequest {
   std::filesystem::path db;      // path, absolute, that the database of a run would have
   std::string hardware = "cpu";  // hardware of the trial over the nodes
   i64 nodes = 2;
-  std::string working_folder;  // of the grid's command; empty: none is stated
+  std::string working_folder;  // working folder of the grid's command; empty: none is stated
   // Judges the answer of a node's probe.
   std::function<std::vector<Finding>(const nlohmann::json& probe, const NodeWants&)> judge;
 };

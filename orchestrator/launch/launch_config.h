@@ -4,14 +4,11 @@
 // orchestrator/driver/registry.cpp.
 #pragma once
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/expected.h"
@@ -114,7 +111,7 @@ class LaunchConfig {
   }
   // Why some trials would stay pending for lack of hosts; nullopt: none would.
   virtual std::optional<std::string> lacking_hosts(std::span<const PlanEntry>) const { return std::nullopt; }
-  // For simulations. nullopt: it is no cluster with a queue.
+  // The cluster's size, for simulations. nullopt: it is no cluster with a queue.
   virtual std::optional<ClusterSize> cluster_size() const { return std::nullopt; }
 
   // Asks the system what bounds a run. Error: no run is possible with these settings.

@@ -8,8 +8,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -50,7 +48,7 @@ struct Started {
   AllocationId id;
   std::string where;
   i64 pid = 0;                           // pid, Slurm job id
-  std::optional<double> seconds_left{};  // until it is ended; nullopt: it has no limit
+  std::optional<double> seconds_left{};  // seconds until it is ended; nullopt: it has no limit
   double held_s = 0;                     // so long already: of an adopted one
   std::vector<std::string> hosts{};      // names by node, as in `avoid`; empty: the agents' own names hold
 };
@@ -74,7 +72,7 @@ struct Notice {
 // Hosts of a kind where they are given by name instead of waited for in a queue.
 struct Room {
   i64 now = 0;   // hosts that no allocation has
-  i64 ever = 0;  // with those that one has
+  i64 ever = 0;  // most at any time, with those that one has
 };
 using Event = std::variant<Started, Outbox, Ended, Notice>;
 
@@ -82,7 +80,7 @@ class Launcher {
  public:
   using Sink = std::function<void(const Event&)>;
   virtual ~Launcher() = default;
-  // For what is requested and adopted from now on.
+  // The fence of what is requested and adopted from now on.
   void use_fence(Fence fence) { fence_ = std::move(fence); }
   virtual Expected<void> request(const AllocationRequest&) = 0;
   // Takes over an allocation that an earlier process requested, where it can outlive that process: what was
@@ -109,7 +107,7 @@ class Launcher {
                                      const Attempt&) = 0;  // the inbox line's sequence number
   virtual Expected<void> finish(const AllocationId&,
                                 bool now) = 0;  // no more attempts; now: end the running ones
-  virtual void kill(const AllocationId&) = 0;   // at once; still nothing left behind
+  virtual void kill(const AllocationId&) = 0;   // ends it at once; still nothing is left behind
   // The offset that has been ingested and committed; the next Outbox starts here.
   virtual void acknowledge(const AllocationId&, std::uint64_t offset) = 0;
 

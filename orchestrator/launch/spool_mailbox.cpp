@@ -12,7 +12,7 @@
 namespace sweep::launch {
 namespace {
 constexpr std::size_t kChunk = 80u << 20;      // above the longest line
-constexpr std::size_t kByeWithin = 64u << 10;  // from the end of the outbox
+constexpr std::size_t kByeWithin = 64u << 10;  // bytes from the end of the outbox
 }  // namespace
 
 SpoolMailbox::SpoolMailbox(const AllocationRequest& request)

@@ -1,4 +1,4 @@
-// What surrounds the steps, over all ranks; and the rate and cost of a run that has it every so many steps.
+// Metrics of what surrounds the steps, over all ranks; and the rate and cost of a run that has it every so many steps.
 #pragma once
 #include <span>
 

@@ -1,7 +1,6 @@
 // Every derived number and its formula version, once. Works on raw samples and the model's shape only.
 #pragma once
 #include <span>
-#include <vector>
 
 #include "schema/metrics.h"
 #include "schema/records.h"
@@ -18,7 +17,7 @@ Metrics derive(const Trial&, std::span<const RankRecord>, const AttemptEnd*,
                std::optional<double> usd_per_node_hour = std::nullopt,
                std::optional<i64> ranks = std::nullopt);
 
-// For a measurement that came without raw samples: computes what follows from its rate (tokens_per_s_gpu,
+// Computes what follows from the rate of a measurement that came without raw samples (tokens_per_s_gpu,
 // else tokens_per_s, else step_ms) by the same formulas. What is stated stays; step times and mfu_reported
 // are never computed.
 Metrics derive_from_rate(const Trial&, const Metrics& stated);

@@ -1,12 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/text.h"
 #include "bench_kernels/shape/around_step.h"
 #include "bench_kernels/shape/graphs.h"
-#include "orchestrator/plan/order.h"
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/memory.h"
@@ -116,9 +114,9 @@ Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& 
   // floors.
   constexpr double kFloor = 120, kStepFloor = 30, kSlack = 20, kUnknownStep = 300;
   constexpr double kInitBytesPerSecond = 100e6;  // random weights made by one CPU thread
-  constexpr double kDiskBytesPerSecond = 50e6;   // of a slow disk
+  constexpr double kDiskBytesPerSecond = 50e6;   // speed of a slow disk
   constexpr double kTokensPerSecond = 1e5;       // read and split from text
-  constexpr double kPairsPerSecond = 50e6;       // of text metrics: a quarter of what was measured
+  constexpr double kPairsPerSecond = 50e6;       // speed of text metrics: a quarter of what was measured
   // A program of the user's own imports, downloads and compiles before its first step.
   constexpr double kCommandFloor = 600, kCommandStepFloor = 120;
   const bool command = t.workload == Workload::kCommand;

@@ -19,7 +19,7 @@ std::optional<double> share_of_limit(const PlanEntry&);
 // Whether its env changes what the allocator of its GPU reserves: no model of that holds, and bytes alone decide.
 bool changes_allocator(const PlanEntry&);
 
-// What a dry run of the step found for a trial.
+// The memory that a dry run of the step found for a trial.
 struct MeasuredMemory {
   double bytes = 0;  // allocated on the fullest rank
   std::string
@@ -28,7 +28,7 @@ struct MeasuredMemory {
 
 struct MemoryPruning {
   double margin = 0.1;
-  std::map<std::string, MeasuredMemory> dry_runs;  // by trial id: in the place of the prediction
+  std::map<std::string, MeasuredMemory> dry_runs;  // by trial id; they replace the prediction
   double audit = 0;  // share of what the rule prunes that stays admitted (schema/audit.h)
   MeasurePlan measure{};
 };

@@ -1,4 +1,4 @@
-#include "orchestrator/plan/order.h"
+// The order in which trials run when all of them do.
 
 #include <algorithm>
 #include <cmath>

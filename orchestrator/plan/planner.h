@@ -2,8 +2,6 @@
 // run.
 #pragma once
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "base/expected.h"
@@ -27,9 +25,14 @@ struct LeftToProgram {
 };
 
 // Fills admitted, rule, reason, predicted and order of each entry (already-pruned entries keep their reason).
-// Order: set_order (order.h). Pure.
+// Order: set_order(). Pure.
 void decide(std::vector<PlanEntry>&, const MeasurePlan&, const predict::Predictor& = predict::roofline(),
             LeftToProgram = {});
+
+// Sets PlanEntry::order: admitted first; by placement, so that one allocation serves neighbours; within it the best
+// predicted rate of each model and sequence length first, then the second best of each. Ties stay as they are in
+// `entries`, which is the order of the grid: an id, of which a script's path is a part, would shuffle them.
+void set_order(std::vector<PlanEntry>&);
 
 // Prunes admitted trials that this machine cannot hold at all: more ranks than slots, GPUs it lacks, host
 // memory below what the model states of the CPU ranks need. For the local launcher; an allocation elsewhere

@@ -1,7 +1,5 @@
-// Which ranks of a trial a rehearsal on phantom GPUs starts.
+// The ranks of a trial that a rehearsal on phantom GPUs starts.
 #pragma once
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/expected.h"

@@ -1,6 +1,5 @@
 // CostModel: the cost of one trial on one profile, part by part. Private to step_cost.cpp and exchange_cost.cpp.
 #pragma once
-#include <algorithm>
 
 #include "bench_kernels/shape/adapters.h"
 #include "bench_kernels/shape/kernel_work.h"
@@ -39,14 +38,14 @@ class CostModel {
   void adapt(Pass& pass, double count, double in, double out) const;
   Pass adapters() const;
   double quantized() const;  // weights of a layer that are kept as codes
-  Pass dequantized() const;  // what makes their values, once in each pass
+  Pass dequantized() const;  // kernels that make their values, once in each pass
   double memory(double bytes) const;
   double wire(const char* kind, double calls, double bytes, double ranks, double span) const;
   double wire(const char* kind, const shape::Volume& v, i64 ranks, i64 span) const {
     return v.calls > 0 ? wire(kind, real(v.calls), real(v.bytes), real(ranks), real(span)) : 0;
   }
   double gates() const { return t_.spec.swiglu ? 2 : 1; }
-  // Of a layer on a rank: its experts, or one.
+  // MLPs of a layer on a rank: its experts, or one.
   double mlps() const { return t_.spec.experts > 0 ? real(t_.spec.experts) / real(t_.ep) : 1; }
   bool on_gpu() const { return !h_.gpu.empty(); }
   // Launched by the host one after another: on a processor each takes its time, a GPU works meanwhile.
@@ -58,7 +57,7 @@ class CostModel {
   Pass mlp(double rows, double width) const;
   Pass experts_mlp() const;
   shape::LayerColumns columns(double mlp) const;
-  double kept_columns(double mlp) const;  // of a token, from forward to backward of a layer
+  double kept_columns(double mlp) const;  // columns of a token that a layer keeps from forward to backward
   Pass beside_products(double mlp) const;
   Pass layer(bool has_experts) const;
   Pass cross_attention() const;
@@ -81,13 +80,13 @@ class CostModel {
   const shape::Hardware& h_;
   const ProfileFacts& facts_;
   const char* backend_;
-  const shape::MatmulCost* product_;  // of the dense layers
-  const shape::MatmulCost* half_;     // of what fp8 leaves in 16 bits: attention and the head
+  const shape::MatmulCost* product_;  // cost of a product of the dense layers
+  const shape::MatmulCost* half_;     // cost of what fp8 leaves in 16 bits: attention and the head
   shape::Adapters adapters_;
   shape::KernelChoice kernels_;
   double tp_ = 1, element_ = 4, tokens_ = 0, hidden_ = 0, width_ = 0, kv_width_ = 0, intermediate_ = 0;
-  double keys_ = 0;               // whose scores are computed for a query; the mean
-  double columns_of_scores_ = 0;  // where they are kept in memory
+  double keys_ = 0;               // keys whose scores are computed for a query, on average
+  double columns_of_scores_ = 0;  // columns of scores, where these are kept in memory
 };
 
 }  // namespace sweep::predict

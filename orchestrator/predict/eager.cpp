@@ -38,7 +38,7 @@ PerToken saved_by_a_layer(const Layout& l, const ProfileFacts& f) {
   return saved;
 }
 
-// At the fullest of four moments of a step: the loss's backward, the last layer's, the end of the backward, the
+// Memory at the fullest of four moments of a step: the loss's backward, the last layer's, the end of the backward, the
 // update.
 MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
   const Layout& l = c.layout;
@@ -67,7 +67,7 @@ MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
   const double passing = l.tokens * 3 * l.element * l.wide / l.tp + 2 * hidden;
   const double under_way =
       l.zero >= 2 && !l.frozen ? (l.casts ? 4 : l.element) * l.layer_parameters / l.tp : 0;
-  const double again = l.recompute ? token : token - saved.kept;  // what the backward makes anew of a layer
+  const double again = l.recompute ? token : token - saved.kept;  // the backward makes these bytes anew
   layer.activations += passing + l.tokens * again;
   layer.gather_buffers = gathered_weights(l, s, own_types, false, 1) + under_way + whole_tensors;
   MemoryParts end = layer;

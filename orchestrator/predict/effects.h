@@ -17,7 +17,7 @@ struct EffectRange {
 
 struct Effect {
   EffectKind kind = EffectKind::kFails;
-  double share = 1;  // of the trials of this kind that had it
+  double share = 1;  // share of the trials of this kind that had it
   std::string hardware, how;
   std::vector<EffectRange> when;  // all of them
 };

@@ -16,7 +16,7 @@ constexpr double kFiles = 3e9;
 
 double passes_of(OptimizerKind kind) {
   if (kind == OptimizerKind::kPlain) return 3;
-  if (kind == OptimizerKind::kAdafactor) return 4;  // of gradients and values: its own state is small
+  if (kind == OptimizerKind::kAdafactor) return 4;  // gradients and values; its own state is small
   return kind == OptimizerKind::kForeach ? 3 : 1;
 }
 
@@ -72,12 +72,12 @@ double CostModel::data_parallel(const Numbers& trained, const Numbers& frozen, d
   const i64 ranks = t_.dp * t_.cp, span = t_.tp * ranks;
   if (ranks <= 1) return 0;
   const double table = real(shape::padded_vocab(t_)) * hidden_ / tp_;
-  const bool stays =
-      t_.pp == 1 && (t_.spec.tie_embeddings || t_.spec.has_encoder());  // from forward to backward
+  // The table stays from forward to backward.
+  const bool stays = t_.pp == 1 && (t_.spec.tie_embeddings || t_.spec.has_encoder());
   const double shared = stays ? table : 0, chunks = real(t_.vpp);
   const double codes = real(shape::quantized_weights(t_)) / (tp_ * real(t_.pp));
   shape::StateTraffic v;
-  double passes = 0;  // that gather the weights, in a step: of the last stage, which gathers most often
+  double passes = 0;  // passes in a step that gather the weights, on the last stage, which gathers most often
   for (i64 chunk = 0; chunk < t_.vpp; ++chunk) {
     const shape::PipelinePlace place{t_.pp - 1, chunk};
     passes += real(shape::weight_gathers(t_, place)) / chunks;

@@ -21,7 +21,7 @@ constexpr double kFewRows = 4;
 // Nine of ten shipped rows of a left-out cell lie within the error of rows left out at random when it is widened so.
 constexpr double kUnseen = 1.1;
 constexpr double kMostWronglyRefused = 0.005;
-constexpr double kLeastError = 0.03;  // what runs of one configuration differ by, with a margin
+constexpr double kLeastError = 0.03;  // difference between runs of one configuration, with a margin
 
 double ninth_of_ten(Vector residuals) {
   if (residuals.empty()) return 1;
@@ -124,7 +124,7 @@ bool move_limit(Fitter& fitter, std::span<const MeasuredRow> rows, const shape::
   if (beyond >= ran.size()) return false;
   ProfileFacts& facts = fitter.profile().facts;
   const double shown = ran[beyond] * (1 + 1e-9), start = facts.need_share;
-  double least = start;  // from where on nothing is sure
+  double least = start;  // bytes from where on nothing is sure
   for (const double need : failed)
     if (need > shown) least = std::min(least, need);
   if (shown <= start && least >= start) return false;

@@ -76,7 +76,7 @@ Vector Fitter::time_doubt() {
   return deviations(residuals_at(kTime), place(kTime, p_), kTime.scale);
 }
 
-// With the stages' times as the profile now has them.
+// The row's case, with the stages' times as the profile now has them.
 Case Fitter::case_of(const MeasuredRow& row) {
   p_.time_model->stage_times(row.layout, p_, h_, times_);
   return {row.trial, row.layout, times_, p_, h_, row.refused};

@@ -54,7 +54,7 @@ class Fitter {
   std::vector<std::string> held_;
   bool fits_time_ = false, fits_memory_ = false;
   StageTimes times_;
-  std::vector<std::optional<MemoryPrediction>> known_;  // of our own step, which no number moves
+  std::vector<std::optional<MemoryPrediction>> known_;  // predictions of our own step, which no number moves
 };
 
 }  // namespace sweep::predict

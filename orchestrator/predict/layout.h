@@ -14,7 +14,7 @@ namespace sweep::predict {
 
 using shape::real;
 
-inline constexpr double kCodeBytes = 0.516;  // of a quantized weight: 4 bits, and a byte for each 64
+inline constexpr double kCodeBytes = 0.516;  // bytes of a quantized weight: 4 bits, and a byte for each 64
 
 struct StageWork {
   double layers = 0, parameters = 0, in_flight = 1;  // parameters of one tensor-parallel rank
@@ -29,7 +29,7 @@ struct Layout {
   double nodes = 1, gpus_per_node = 8, dp = 1, tp = 1, pp = 1, cp = 1, ep = 1, zero = 0, micros = 1,
          micro_batch = 1;
   double sequence = 0, tokens = 0;  // tokens of a micro-batch on one rank
-  double keys = 0;                  // that a query sees, mean
+  double keys = 0;                  // keys that a query sees, on average
   double hidden = 0, heads = 0, kv_heads = 0, width = 0, kv_width = 0, intermediate = 0, vocab = 0;
   double layer_parameters = 0, active_parameters = 0;  // parameters of one layer; those that a token passes
   double other_experts = 0;  // parameters of a layer's experts that other ranks have (ep)
@@ -38,13 +38,13 @@ struct Layout {
   double top_k = 1;          // experts of a token; 1 without experts
   double wide = 0;           // columns of the MLPs that a token meets
   double experts_here = 0;   // routed experts of a layer on one rank
-  double expert_parameters = 0;                   // of one routed expert
-  double expert_groups = 0, groups_of_token = 0;  // as ModelSpec has them; 0: a token may go to any expert
+  double expert_parameters = 0;                   // parameters of one routed expert
+  double expert_groups = 0, groups_of_token = 0;  // ModelSpec's numbers; 0: a token may go to any expert
   double shard = 1;                               // ranks that ZeRO divides a state over
-  double code_bytes = 0;                          // of a quantized weight on one rank
+  double code_bytes = 0;                          // bytes of quantized weights on one rank
   Precision precision = Precision::kFp32;
   bool tf32 = false;
-  double layers = 0, parameters = 0;  // of the whole model
+  double layers = 0, parameters = 0;  // numbers of the whole model
   bool gated = true;                  // the MLP
   bool has_experts = false, expert_bias = false;
   bool normed_heads = false;  // queries and keys pass a norm of their own
@@ -58,7 +58,7 @@ struct Layout {
   shape::StateBytes states;  // per parameter and rank, as the precision wants them
   shape::Pipeline pipeline;
   std::vector<StageWork> stages;
-  SeenEffects seen;  // those of the profile's cluster, where the trial's hardware is the same
+  SeenEffects seen;  // effects of the profile's cluster, if the trial's hardware is the same
 };
 
 // The parameters of a stage that are kept as codes.

@@ -14,7 +14,7 @@ namespace sweep::predict {
 using shape::real;
 
 struct MemoryEstimate {
-  std::vector<shape::RankMemory> of_ranks;  // of the pipeline; zero: not asked for
+  std::vector<shape::RankMemory> of_ranks;  // ranks of the pipeline; zero: not asked for
   std::size_t fullest = 0;
   const shape::RankMemory& parts() const { return of_ranks[fullest]; }
   double of(shape::MemoryPart part) const { return parts()[part]; }

@@ -61,7 +61,7 @@ class MemoryModel {
   virtual std::optional<Refusal> refusal(const Trial&, const Layout&, const TrainerProfile&, StepRules) const;
   // Predicts the bytes of a trial, also of a refused one; only our own step counts nothing then.
   virtual MemoryPrediction bytes(const Case&) const = 0;
-  // Which of a profile's errors says how far such a layout's bytes spread.
+  // The error of a profile that says how far such a layout's bytes spread.
   double Uncertainty::*spread(const Layout&) const;
 
   const std::string_view word;  // its name in a profile

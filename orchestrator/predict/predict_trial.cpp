@@ -35,21 +35,35 @@ TimePrediction step_time(const Trial& t, const TrainerProfile& p, const shape::H
 
 namespace {
 
-bool fits(const Trial& t, const TrainerProfile& p, const shape::Hardware& h, StepRules step_rules) {
-  thread_local TrialPrediction predicted;
-  predict_trial(t, p, h, step_rules, predicted);
+Case case_of(const Trial& t, const TrainerProfile& p, const shape::Hardware& h, const TrialPrediction& out) {
+  return {t, out.layout, out.times, p, h, out.refusal.has_value()};
+}
+
+// Everything but the time.
+void predict_memory(const Trial& t, const TrainerProfile& p, const shape::Hardware& h, StepRules step_rules,
+                    TrialPrediction& out) {
+  make_layout(t, p, out.layout);
+  p.time_model->stage_times(out.layout, p, h, out.times);
+  out.refusal = p.memory_model->refusal(t, out.layout, p, step_rules);
+  out.memory = p.memory_model->bytes(case_of(t, p, h, out));
+}
+
+bool fits(const TrialPrediction& predicted) {
   return !predicted.refusal && predicted.memory.fits();
 }
 
 // ZeRO 3 needs least, and masters in fp32 most: a choice of these that changes whether it fits.
 std::string fits_otherwise(const Trial& t, const TrainerProfile& p, const shape::Hardware& h, StepRules rules,
-                           Unstated unstated) {
-  if (!unstated.zero && !unstated.precision) return {};
-  Trial least = t, most = t;
-  if (unstated.zero) least.zero = 3;
-  if (unstated.precision) most.precision = Precision::kBf16Mixed;
-  const bool as_taken = fits(t, p, h, rules);
-  if (as_taken == fits(as_taken ? most : least, p, h, rules)) return {};
+                           Unstated unstated, bool as_taken) {
+  if (as_taken ? !unstated.precision : !unstated.zero) return {};
+  Trial other = t;
+  if (as_taken)
+    other.precision = Precision::kBf16Mixed;
+  else
+    other.zero = 3;
+  thread_local TrialPrediction predicted;
+  predict_memory(other, p, h, rules, predicted);
+  if (as_taken == fits(predicted)) return {};
   return as_taken ? "precision bf16_mixed" : "zero 3";
 }
 
@@ -62,19 +76,15 @@ std::string why_no_time(const Trial& t, const shape::Hardware& h) {
 
 void predict_trial(const Trial& t, const TrainerProfile& p, const shape::Hardware& h, StepRules step_rules,
                    TrialPrediction& out, Unstated unstated) {
-  out.depends = fits_otherwise(t, p, h, step_rules, unstated);
-  make_layout(t, p, out.layout);
-  p.time_model->stage_times(out.layout, p, h, out.times);
-  out.refusal = p.memory_model->refusal(t, out.layout, p, step_rules);
-  const Case c{t, out.layout, out.times, p, h, out.refusal.has_value()};
-  out.memory = p.memory_model->bytes(c);
+  predict_memory(t, p, h, step_rules, out);
+  out.depends = fits_otherwise(t, p, h, step_rules, unstated, fits(out));
   out.no_time = why_no_time(t, h);
   if (!out.no_time.empty())
     out.time = {};
   else if (p.memory_model == &step_memory_model() && !is_fitted(t))
     out.time = step_time(t, p, h, out.memory);
   else
-    out.time = p.time_model->seconds(c, out.memory);
+    out.time = p.time_model->seconds(case_of(t, p, h, out), out.memory);
 }
 
 }  // namespace sweep::predict

@@ -16,7 +16,7 @@ using ResidualPlace = std::array<double, 11>;
 
 struct TimeResidual {
   std::string hardware;              // holds there only
-  double spread = 0.1, noise = 0.1;  // of the residuals, and of a measurement
+  double spread = 0.1, noise = 0.1;  // deviation of the residuals, and of a measurement
   std::vector<ResidualPlace> places;
   std::vector<double> off;  // ln(measured / modelled) at each place
   std::vector<double> weights;

@@ -17,7 +17,7 @@
 namespace sweep::predict {
 namespace {
 
-// On a GPU, FlashAttention's speed beside that of products: assumed, as on phantom GPUs.
+// FlashAttention's speed on a GPU beside the speed of products: assumed, as on phantom GPUs.
 constexpr double kAttentionShare = 0.55 / 0.75;
 // Kernels of a layer with experts beside those of a layer without: the router, rows that go to experts and come back,
 // the sizes of grouped products. Counted by scripts/launch_table.py; bytes of a row: it is read and written twice.
@@ -100,7 +100,7 @@ double CostModel::memory(double bytes) const {
   return bytes / bandwidth;
 }
 
-// To queries, keys and values, and from the heads. Each rank of a tensor group makes the latents.
+// Products to queries, keys and values, and from the heads. Each rank of a tensor group makes the latents.
 CostModel::Pass CostModel::attention_products() const {
   const ModelSpec& m = t_.spec;
   std::vector<Pass> passes;

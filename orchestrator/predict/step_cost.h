@@ -8,7 +8,7 @@
 
 namespace sweep::predict {
 
-// Of a GPU that nobody measured, assumed: seconds of the host for a launch and of the GPU for a kernel's start and end;
+// Assumptions about a GPU that nobody measured: seconds of the host for a launch and of the GPU for a kernel's start and end;
 // the share of the memory's bandwidth that kernels reach which only stream.
 inline constexpr double kGpuLaunch = 5e-6, kGpuKernel = 2e-6, kGpuMemory = 0.7;
 // Pieces that tp_overlap divides an exchange into: the bytes of the first one are waited for.

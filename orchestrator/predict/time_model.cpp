@@ -113,7 +113,7 @@ Exchanges data_parallel(const Links& k, double parameters, double codes, double 
   return {l.micros * (0.5 * reduce + 2 * gather), 0, table * (0.5 * last + 2 * gather)};
 }
 
-// From the first forward to the last backward. Under 1f1b the slowest stage works on every micro-batch and
+// Seconds from the first forward to the last backward. Under 1f1b the slowest stage works on every micro-batch and
 // the others add their one, which is what a walk gives; other schedules are walked.
 double pipeline_seconds(const Layout& l, const std::vector<double>& stages) {
   double slowest = 0, all = 0;
@@ -199,7 +199,7 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   const double of_score =
       l.math_attention && p.facts.score_traffic == 0 ? kMathTraffic : p.facts.score_traffic;
   const double traffic = l.written_out ? of_score : 0;
-  const double share = traffic > 0 ? 1 : attention_share(p.facts, h);  // which is FlashAttention's
+  const double share = traffic > 0 ? 1 : attention_share(p.facts, h);  // FlashAttention's share
   const double keys = traffic > 0 ? l.sequence / 2 : l.keys;  // scores that are written out are of all keys
   const double attention = 14 * l.tokens * keys * l.width / l.tp / share;
   const double saved = (p.facts.hidden_saved * l.hidden + wide_tensors(l, p.facts) * l.wide) / l.tp;
@@ -258,7 +258,7 @@ TimePrediction TimeModel::plain_seconds(const Case& c, const MemoryPrediction& m
   }
   TimePrediction out;
   out.compute_s = l.micros * slowest;
-  // Of a micro-batch on an inner rank: to each of its chunks and from it, forward and backward.
+  // Messages of a micro-batch on an inner rank: to each of its chunks and from it, forward and backward.
   const double messages = (l.pp > 2 ? 4 : l.pp > 1 ? 2 : 0) * real(l.pipeline.chunks);
   out.pipeline_s =
       pipeline_seconds(l, stages) - out.compute_s + messages * t.message_s * (l.micros + l.pp - 1);

@@ -28,7 +28,7 @@ class TimeModel {
   TimePrediction seconds(const Case&, const MemoryPrediction&) const;
   // The same without the residual.
   TimePrediction plain_seconds(const Case&, const MemoryPrediction&) const;
-  // Which of a profile's errors says how far such a layout's time spreads.
+  // The error of a profile that says how far such a layout's time spreads.
   double Uncertainty::*spread(const Layout&) const;
 
   const std::string_view word;  // its name in a profile

@@ -15,7 +15,7 @@ namespace sweep::predict {
 class MemoryModel;
 class TimeModel;
 
-// Which models read a number.
+// The models that read a number.
 enum Reader : unsigned { kNanotron = 1, kEager = 2, kStep = 4, kAny = 7 };
 
 #define SWEEP_NUMBER(name, readers, meaning) double name = 0;
@@ -61,7 +61,7 @@ struct TrainerProfile {
   std::string name, hardware;
   std::vector<std::string>
       trainers;  // recipes of the program (orchestrator/interop) and their trainers; none: the built-in step
-  std::vector<std::string> rules;  // what the program refuses (rule_words()); the step's own are the plan's
+  std::vector<std::string> rules;  // refusals of the program (rule_words()); the step's own are the plan's
   const MemoryModel* memory_model = nullptr;  // null only in a profile that nothing was read into
   const TimeModel* time_model = nullptr;
   MemoryParameters memory;

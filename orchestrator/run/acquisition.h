@@ -50,7 +50,7 @@ class Acquisition {
   std::string told_;
 };
 
-// Which trials the allocation can take; nullopt: all of them.
+// The trials that the allocation can take; nullopt: all of them.
 std::optional<store::Fit> fit_of(const HeldAllocation&, const Settings&);
 
 }  // namespace sweep::run

@@ -58,7 +58,7 @@ struct Capacity {
 struct Wanted {
   std::string hardware;
   i64 nodes = 1, gpus_per_node = 1;
-  // To request: the predicted time with slack.
+  // Seconds to request: the predicted time with slack.
   double seconds = 0;
   // GPUs of each node to request, where so many slots of a node may be busy at once; 0: none.
   i64 gpus(i64 slots) const { return hardware == "cpu" ? 0 : std::max(gpus_per_node, slots); }

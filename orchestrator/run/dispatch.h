@@ -1,7 +1,6 @@
 // Dispatch: fills the inboxes of allocations with attempts, in the order of the plan, or as the sweep's
 // strategy chooses. Each attempt is committed in the store before its line is appended to the inbox.
 #pragma once
-#include <optional>
 
 #include "orchestrator/run/allocations.h"
 #include "orchestrator/run/leaders.h"

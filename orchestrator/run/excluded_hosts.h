@@ -39,7 +39,7 @@ class ExcludedHosts {
   // Hosts that are paused and are not in quarantine.
   std::vector<std::string> cooling(Clock::Point now) const;
   std::vector<std::string> quarantined() const;
-  // Those in quarantine and those that are paused.
+  // Hosts in quarantine, and hosts that are paused.
   std::vector<std::string> avoided(Clock::Point now) const;
 
  private:
@@ -48,7 +48,7 @@ class ExcludedHosts {
     int losses = 0;
     std::optional<Clock::Point> cooling_until, quarantined_until;
   };
-  // Until the end of the run.
+  // Keeps the host out until the end of the run.
   std::vector<std::string> keep_out(const std::string& host, const std::string& why);
 
   Limits limits_;

@@ -14,7 +14,7 @@ struct LossCounts {
   i64 losses = 0, preemptions = 0;
   bool operator==(const LossCounts&) const = default;
 };
-// At how many in a row the run ends.
+// Numbers of losses in a row at which the run ends.
 struct LossLimits {
   i64 losses = 3, preemptions = 10;
 };

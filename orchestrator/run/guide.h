@@ -24,7 +24,7 @@ class Guide {
   // An attempt ended: reads what the store now says of its trial. Returns the ids that this rules out, of a sweep that
   // runs every trial; else none.
   Expected<std::vector<std::string>> finished(const std::string& trial_id);
-  // To start now, the best first; those that run are not among them. REQUIRES chooses().
+  // Trials to start now, the best first; those that run are not among them. REQUIRES chooses().
   Expected<std::vector<PlanEntry>> choose();
   // The demand of the chosen trials, with the time that the rest of the search may take.
   std::vector<store::Demand> demand(const std::vector<PlanEntry>& chosen) const;

@@ -43,7 +43,7 @@ class InFlightAttempts {
   struct IngestedChunk {
     store::IngestBatch batch;
     std::vector<FinishedAttempt> finished;
-    // For people: damaged lines, nodes that were not left clean, data over TCP sockets.
+    // Notes for people: damaged lines, nodes that were not left clean, data over TCP sockets.
     std::vector<Note> notes;
   };
   // Reads whole lines from bytes found at `offset`. Attempts whose end was reported are taken out.

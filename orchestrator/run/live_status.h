@@ -16,9 +16,9 @@ class LiveStatus {
 
  private:
   const RunContext& context_;
-  // On the clock of the run.
+  // A point on the clock of the run.
   Clock::Point began_ = context_.now();
-  // On the clock of the people who look at it.
+  // A point on the clock of the people who look at it.
   std::chrono::steady_clock::time_point shown_;
 };
 

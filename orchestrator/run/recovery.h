@@ -12,7 +12,7 @@
 
 namespace sweep::run {
 
-// Which launcher may adopt running allocations. Without one, all are closed; with `leave`, those that may
+// The launcher that may adopt running allocations. Without one, all are closed; with `leave`, those that may
 // still run are stored as far as they have come, and stay open.
 struct Adopter {
   launch::Launcher* launcher = nullptr;

@@ -53,7 +53,7 @@ struct Settings {
   double host_cooldown_s = 10;
   // First quarantine of a host that keeps losing allocations; it doubles each time.
   double quarantine_initial_s = 300;
-  // Which trials are run, in which order.
+  // The trials that are run, and their order.
   Strategy strategy;
   // Bound on one attempt; nullopt: from the predicted time.
   std::optional<double> trial_seconds;
@@ -74,7 +74,7 @@ struct Settings {
   JudgeNode judge_node{};
   // The site's own prices; the key is the hardware.
   std::map<std::string, double> usd_per_node_hour;
-  // Where checkpoints are written; empty: the folder for temporary files of each node.
+  // The folder where checkpoints are written; empty: the folder for temporary files of each node.
   std::string checkpoint_folder;
   // Rewritten atomically for watchers that cannot open the database.
   std::optional<std::filesystem::path> status_file;

@@ -21,7 +21,7 @@ Limit limit_of(const Settings& settings) {
   return settings.usd ? Limit::kUsd : Limit::kGpuHours;
 }
 
-// In the unit in which the limit was given.
+// A sentence in the unit in which the limit was given.
 std::string limit_sentence(const Settings& settings, double used) {
   const double gpu_hours = *settings.gpu_hours;
   if (limit_of(settings) == Limit::kUsd)

@@ -33,7 +33,7 @@ Fit fit_of(const std::vector<store::Workload::Done>& done) {
   const bool told = n >= 3 && spread > kSpread * p * kSpread * p;
   const double slope = told ? together / spread : 1;
   if (slope > 0 && t - slope * p >= 0) return {t - slope * p, slope, fit.mean};
-  return {0, p > 0 ? t / p : 1, fit.mean};  // in proportion
+  return {0, p > 0 ? t / p : 1, fit.mean};  // remaining time is in proportion
 }
 
 // Nodes that an allocation kept busy on average, between its first start and its last end; a longer pause

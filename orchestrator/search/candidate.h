@@ -58,7 +58,7 @@ struct RuledOut {
 };
 
 struct Decision {
-  // To start now, in this order; never more than at_once with those that run.
+  // Trials to start now, in this order; never more than at_once with those that run.
   std::vector<std::size_t> next;
   std::vector<RuledOut> ruled_out;
   // Messages about the decision; empty: nothing new.

@@ -65,10 +65,10 @@ class FewTrials final : public Chooser {
   // State of the decision that is being made; the index is the place in the group.
   std::vector<Observation> seen_;
   std::vector<std::size_t> running_;
-  std::vector<std::pair<const Likeness::Column*, bool>> ended_;  // with whether it was measured
+  std::vector<std::pair<const Likeness::Column*, bool>> ended_;  // each with whether it was measured
   // The candidates that a trial was spent on, or is being.
   std::vector<std::size_t> tried_;
-  // Without predictions: the mean of what was measured, as a logarithm.
+  // The mean of what was measured, as a logarithm, where there are no predictions.
   double level_ = 0;
   std::optional<double> best_;
 };
@@ -145,7 +145,7 @@ double FewTrials::gain(double predicted, const Estimate& e) const {
   return e.deviation * (z * below + density);
 }
 
-// Until every value of every axis was tried: the one whose values were tried least, so that a few trials show
+// The trial whose values were tried least, until every value of every axis was tried, so that a few trials show
 // what each axis does; of equals one as if drawn.
 std::optional<FewTrials::Choice> FewTrials::least_tried() const {
   std::optional<Choice> out;

@@ -26,7 +26,7 @@ std::vector<Group> by_labels(std::span<const Candidate> all, const Group& group,
   return out;
 }
 
-// With the one of grad_accum and global_batch_size that the layout keeps. The command of a workload holds the
+// Layouts with the one of grad_accum and global_batch_size that they keep. The command of a workload holds the
 // micro-batch, or the model, and is left out: its axes are labels.
 std::vector<Group> layouts_keeping(std::span<const Candidate> all, bool batch,
                                    const std::set<std::string>& axes) {

@@ -34,7 +34,7 @@ class History {
   Alike batches_, recomputations_;
 };
 
-// For a grid that concludes by memory: the places that a layout's trials have in the order go to its smaller micro-batches
+// Serves a grid that concludes by memory: the places of a layout's trials in the order go to its smaller micro-batches
 // first, so that one trial that runs out of memory is all that a layout costs.
 void smaller_first(std::span<PlanEntry>);
 

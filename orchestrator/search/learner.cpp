@@ -7,7 +7,7 @@ namespace sweep::search {
 namespace {
 
 using MakeChooser = std::unique_ptr<Chooser> (*)(std::span<const Candidate>, const Group&, const Strategy&);
-// In the order of StrategyKind.
+// Makers in the order of StrategyKind.
 constexpr MakeChooser kMake[] = {
 #define STRATEGY(name, word, ...) make_##word,
 #include "schema/strategies.def"
@@ -18,6 +18,15 @@ constexpr std::size_t kNoGroup = static_cast<std::size_t>(-1);
 std::size_t first_from(const std::set<std::size_t>& groups, std::size_t least) {
   const auto found = groups.lower_bound(least);
   return found == groups.end() ? kNoGroup : *found;
+}
+
+std::vector<std::size_t> best_predicted_first(std::span<const Candidate> all) {
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+    return std::pair(all[i].fit_chance < 0.5, -all[i].predicted_rate.value_or(0));
+  });
+  return order;
 }
 
 }  // namespace
@@ -97,6 +106,23 @@ Decision Learner::next() {
     ++g;
   }
   return out;
+}
+
+std::vector<std::size_t> replay(std::span<const Candidate> all, std::span<const Candidate> answers,
+                                const Strategy& strategy) {
+  if (strategy.runs_all()) return best_predicted_first(all);
+  Learner learner({all.begin(), all.end()}, strategy);
+  std::vector<std::size_t> order;
+  for (;;) {
+    const auto next = learner.next().next;
+    if (next.empty()) return order;
+    for (const std::size_t i : next) {
+      Known answer = answers[i];
+      answer.tried = true;
+      learner.finished(i, answer);
+      order.push_back(i);
+    }
+  }
 }
 
 }  // namespace sweep::search

@@ -27,7 +27,7 @@ struct Limits {
   std::size_t header_bytes = 8192;
   int connections = 64;  // beyond: the one that has waited longest without a request is closed
   std::chrono::milliseconds silence{
-      15000};  // for a whole request, for the client to take an answer, and between requests
+      15000};  // milliseconds for a whole request, for the client to take an answer, and between requests
 };
 
 class Server {

@@ -10,7 +10,7 @@
 namespace sweep::simulate {
 
 struct Assumptions {
-  Strategy strategy;            // which trials run
+  Strategy strategy;            // the strategy that chooses trials
   i64 nodes = 512;              // nodes that the sweep may hold at once
   i64 spares = 10;              // further nodes, which stand in for broken ones
   i64 jobs = 16;                // allocations at once
@@ -20,7 +20,7 @@ struct Assumptions {
   // The grid's limit of what is held; usd: where it comes from one in USD.
   std::optional<double> gpu_hours, usd;
   double queue_s = 300;  // mean wait for an allocation (exponential), before nodes are looked for
-  double agents_s = 10;  // from an allocation's begin until its agents are ready
+  double agents_s = 10;  // seconds from an allocation's begin until its agents are ready
   // 419 unexpected interruptions of 2,048 nodes in 54 days (Llama Team 2024, "The Llama 3 Herd of Models",
   // 3.3.4).
   double node_mtbf_h = 6336;

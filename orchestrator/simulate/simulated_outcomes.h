@@ -15,8 +15,8 @@ namespace sweep::simulate {
 // One attempt's, if nothing happens to its allocation before.
 struct SimulatedOutcome {
   enum Kind { kOk, kOom, kCrash, kHang } kind = kOk;
-  double start_s = 0;  // until its first step
-  double steps_s = 0;  // from then to its end
+  double start_s = 0;  // seconds until its first step
+  double steps_s = 0;  // seconds from then to its end
 };
 
 class SimulatedOutcomes {

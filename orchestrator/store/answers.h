@@ -84,7 +84,7 @@ class Answers {
   Expected<std::optional<std::string>> last_result(const std::string& sweep);
   Expected<Workload> workload(i64 sweep);
   Expected<Shortcuts> shortcuts(i64 sweep);
-  // For who reads for a long time: opens the path again once it names another file. A user who may not write the file
+  // Opens the path again once it names another file, for those who read for a long time. A user who may not write the file
   // reads it as it stood, where nobody had it open: once it has changed since, it is opened again. Error: it is gone.
   Expected<void> look_again();
   // Differs from the answer before when anybody has written since.

@@ -11,9 +11,9 @@ namespace sweep::store {
 namespace {
 
 struct KeptRows {
-  i64 number;                       // of the block
-  std::size_t size;                 // as packed
-  std::vector<std::uint32_t> rows;  // those that are not loose
+  i64 number;                       // number of the block
+  std::size_t size;                 // number of rows as packed
+  std::vector<std::uint32_t> rows;  // rows that are not loose
 };
 
 double number_of(const ColumnValue& word) {
@@ -83,15 +83,14 @@ void append_coded(CodedColumn& out, const KeptRows& block, const PackedColumn* p
     return;
   }
   if (packed->words().empty()) {
-    for (const auto row : block.rows) out.append(current_value(field, value_of(packed->at(row))));
+    for (const auto row : block.rows) out.append(value_of(packed->at(row)));
     return;
   }
   constexpr auto kUnseen = std::numeric_limits<std::uint32_t>::max();
   std::vector<std::uint32_t> codes(packed->words().size(), kUnseen);
   for (const auto row : block.rows) {
     std::uint32_t& code = codes[packed->code(row)];
-    if (code == kUnseen)
-      code = out.code_of(current_value(field, value_of(packed->words()[packed->code(row)])));
+    if (code == kUnseen) code = out.code_of(value_of(packed->words()[packed->code(row)]));
     out.of.push_back(code);
   }
 }
@@ -121,13 +120,13 @@ Expected<ResultColumns> Answers::result_columns(i64 sweep, const ColumnSelection
                  });
   for (auto& [name, column] : out.coded) {
     const sweep::Column& field = *find_column(name);
-    for_each_block(work, sweep, field.stored, blocks,
+    for_each_block(work, sweep, name, blocks,
                    [&, &into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
                      append_coded(into, block, packed, field);
                    });
   }
   for (auto& [name, column] : out.numbers) {
-    for_each_block(work, sweep, find_column(name)->stored, blocks,
+    for_each_block(work, sweep, name, blocks,
                    [&into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
                      for (const auto row : block.rows)
                        into.push_back(number_of(packed ? packed->at(row) : ColumnValue{}));

@@ -41,7 +41,7 @@ Column column_of(std::string_view key, const std::optional<i64>& v) {
 }
 template <AxisChoice Enum>
 Column column_of(std::string_view key, Enum v) {
-  return column_of(key, std::string(stored_word(v)));
+  return column_of(key, std::string(to_string(v)));
 }
 
 const char* type_of(const std::optional<i64>*) {
@@ -61,7 +61,7 @@ std::vector<Column> make_axis_columns() {
   std::vector<Column> out;
   const Trial trial;
   for_each_axis(trial, [&](const FieldInfo& info, const auto& frozen, const auto&) {
-    out.push_back(column_of(info.stored, frozen));
+    out.push_back(column_of(info.key, frozen));
   });
   return out;
 }
@@ -121,17 +121,15 @@ std::string known_value(const std::string& value, std::string_view key) {
 }
 
 std::string axis_in_view(const Column& axis) {
-  const std::string_view key = current_key(axis.name);
-  const std::string value = known_value(axis_value_sql(axis.name), key);
-  return value == "t." + sql_name(key) ? value : value + " AS " + sql_name(key);
+  const std::string column = "t." + sql_name(axis.name);
+  const std::string value = known_value(column, axis.name);
+  return value == column ? value : value + " AS " + sql_name(axis.name);
 }
 
 std::string results_view() {
-  std::string axes, metrics, former;
+  std::string axes, metrics;
   for (const auto& axis : axis_columns()) axes += ", " + axis_in_view(axis);
   for (const auto& metric : metric_columns()) metrics += ", " + metric_expression(metric.name);
-  // At the end: queries of people may still use the names that axes had.
-  for (const RenamedAxis& axis : kRenamedAxes) former += ", t." + sql_name(axis.stored);
   return with_numbers(fmt::format(R"(CREATE VIEW results AS
 SELECT s.name AS sweep, t.id AS trial,
        substr(s.name, -{suffix_size}) = '{suffix}' AS rehearsed,
@@ -142,7 +140,7 @@ SELECT s.name AS sweep, t.id AS trial,
        strftime('%Y-%m-%dT%H:%M:%S', r.finished_unix_ns / 1000000000, 'unixepoch')
          || printf('.%03dZ', r.finished_unix_ns / 1000000 % 1000) AS finished_at,
        {oom_kind} AS oom_kind, NULLIF(r.phase, '') AS phase, r.rank AS cause_rank,
-       NULLIF(p.rule, '') AS rule, NULLIF(p.labels, '') AS labels, t.spec AS model_spec{former}
+       NULLIF(p.rule, '') AS rule, NULLIF(p.labels, '') AS labels, t.spec AS model_spec
 FROM plan_entry p
 JOIN sweep s ON s.id = p.sweep
 JOIN trial t ON t.key = p.trial
@@ -150,7 +148,7 @@ LEFT JOIN result r ON r.attempt = p.final_attempt
 WHERE p.state <> State::kRetired)",
                                   fmt::arg("suffix_size", kRehearsalSuffix.size()),
                                   fmt::arg("suffix", kRehearsalSuffix), fmt::arg("axes", axes),
-                                  fmt::arg("metrics", metrics), fmt::arg("former", former),
+                                  fmt::arg("metrics", metrics),
                                   fmt::arg("outcome", case_of<Outcome>("Outcome::", "p.outcome")),
                                   fmt::arg("state", case_of<State>("State::", "p.state")),
                                   fmt::arg("oom_kind", case_of<OomKind>("OomKind::", "r.oom_kind"))));
@@ -213,16 +211,6 @@ std::string sql_name(std::string_view identifier) {
   return out + "\"";
 }
 
-std::string axis_value_sql(std::string_view name) {
-  const std::string_view key = current_key(name);
-  const std::string column = "t." + sql_name(stored_key(key));
-  std::string words;
-  for (const RenamedWord& word : kRenamedWords)
-    if (word.key == key)
-      words += fmt::format(" WHEN {} THEN {}", text_literal(word.stored), text_literal(word.word));
-  return words.empty() ? column : fmt::format("CASE {0}{1} ELSE {0} END", column, words);
-}
-
 Selects selects_for(Transaction& work) {
   TableColumns columns;
   for (const auto& [table, fields] : record_tables()) columns.emplace(table, columns_in(work, table));
@@ -282,7 +270,7 @@ void put_axes(Statement& statement, int first, const Trial& trial) {
       if (member == 0 && zero_is_unresolved(info.key)) return statement.put(first++, nullptr);
     }
     if constexpr (AxisChoice<std::remove_cvref_t<decltype(member)>>)
-      statement.put(first++, stored_word(member));
+      statement.put(first++, to_string(member));
     else
       statement.put(first++, member);
   });

@@ -20,15 +20,12 @@ const std::vector<Column>& axis_columns();
 const std::vector<Column>& metric_columns();
 
 std::string sql_name(std::string_view identifier);
-// The value of an axis, of either spelling, in the current words. Table `trial`, as `t`, holds it in the
-// stored spelling.
-std::string axis_value_sql(std::string_view name);
 
 // Select lists over `trial t` and `result r`; columns the file lacks (opened read-only) come as their
 // default.
 struct Selects {
   std::string axes, metrics;
-  TableColumns columns;  // of the tables that hold records
+  TableColumns columns;  // columns of the tables that hold records
 };
 // Reads the columns' existence inside a transaction.
 Selects selects_for(Transaction&);

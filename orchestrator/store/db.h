@@ -19,7 +19,7 @@
 
 namespace sweep::store {
 
-// Where the file lies, symbolic links followed: SQLite keeps a log and a journal beside it, not beside the link.
+// The place of the file, symbolic links followed: SQLite keeps a log and a journal beside it, not beside the link.
 std::filesystem::path resolved(const std::filesystem::path&);
 
 // A prepared statement. Numbers that are not finite are bound as NULL.
@@ -88,7 +88,7 @@ class Db {
   int lock_patience_ms() const { return busy_timeout_ms_; }
 
   sqlite3* handle() const { return handle_; }
-  const std::filesystem::path& path() const { return path_; }  // as it was given: for sentences
+  const std::filesystem::path& path() const { return path_; }  // the path as it was given, for messages
   const std::filesystem::path& file() const { return file_; }  // resolved() when it was opened
   // Prepared once and kept. Null: the error is in explain(sqlite3_errcode).
   Statement* prepare(std::string_view sql);
@@ -193,7 +193,7 @@ class Transaction {
     if (!found.next() || found.null(0)) return std::nullopt;
     return found.get<T>(0);
   }
-  // For statements bound by hand: get it, put, finish.
+  // A statement to be bound by hand: get it, put, finish.
   Statement* ready(std::string_view sql);
   void finish(Statement&);
   i64 changes() const { return sqlite3_changes64(db_.handle()); }

@@ -1,4 +1,4 @@
-// On which filesystems SQLite's write-ahead log works (https://www.sqlite.org/wal.html: all processes need shared
+// The filesystems on which SQLite's write-ahead log works (https://www.sqlite.org/wal.html: all processes need shared
 // memory, which hosts do not have with each other).
 #include <sys/vfs.h>
 

@@ -8,7 +8,7 @@ namespace sweep::store {
 
 inline constexpr double kBeatEverySeconds = 5;      // a holder's heartbeats
 inline constexpr double kQuietSeconds = 15;         // three of them
-inline constexpr double kLeaseSilenceSeconds = 60;  // without a heartbeat: the holder may be dead
+inline constexpr double kLeaseSilenceSeconds = 60;  // seconds without a heartbeat: the holder may be dead
 
 // The holder's process, as this host sees it.
 enum class Process {
@@ -44,7 +44,7 @@ struct LeaseHolder {
   i64 pid = 0, pid_start = 0, heartbeat_unix_ns = 0;
   i64 slurm_job = 0;  // the job that it is part of; 0: none
   std::string slurm_cluster{};
-  i64 pid_namespace = 0;  // in which its pid counts; 0: not known
+  i64 pid_namespace = 0;  // namespace in which its pid counts; 0: not known
   // The rest is what is known of it now.
   std::string token{};
   i64 beats = 0;

@@ -2,14 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <random>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "base/expected.h"
-#include "orchestrator/store/attempt_rows.h"
 #include "orchestrator/store/packed_rows.h"
 #include "orchestrator/store/report_rows.h"
 #include "orchestrator/store/settle.h"
@@ -94,28 +92,6 @@ class Batch {
   i64 now_;
 };
 
-// The path of a file as import_rows takes it; databases of earlier versions have it as the user wrote it.
-std::string lasting_path(const std::string& path) {
-  std::error_code none;
-  const auto lasting = std::filesystem::weakly_canonical(path, none);
-  return none ? path : lasting.string();
-}
-
-// Whether names of files, each asked for many times, mean this file.
-class SameFile {
- public:
-  explicit SameFile(std::string file) : file_(std::move(file)) {}
-  bool operator()(const std::string& path) {
-    const auto [at, added] = known_.try_emplace(path, false);
-    if (added) at->second = path == file_ || lasting_path(path) == file_;
-    return at->second;
-  }
-
- private:
-  std::string file_;
-  std::unordered_map<std::string, bool> known_;
-};
-
 // The parts of file:line, of a path that may hold colons.
 std::string path_of(const std::string& source) {
   return source.substr(0, source.rfind(':'));
@@ -126,7 +102,7 @@ std::string_view line_of(std::string_view source) {
 }
 
 // Past results of the entry that came from the file.
-std::vector<Result> stored(Transaction& work, const Selects& selects, i64 entry, SameFile& from) {
+std::vector<Result> stored(Transaction& work, const Selects& selects, i64 entry, const std::string& file) {
   const std::string sql = fmt::format(
       R"(SELECT l.whereabouts, {}, {} FROM attempt a JOIN result r ON r.attempt = a.id
          JOIN allocation l ON l.id = a.allocation WHERE a.entry = ? ORDER BY a.id)",
@@ -134,7 +110,7 @@ std::vector<Result> stored(Transaction& work, const Selects& selects, i64 entry,
   std::vector<Result> out;
   auto rows = work.rows(sql, entry);
   while (rows.next()) {
-    if (!from(rows.get<std::string>(0))) continue;
+    if (rows.get<std::string>(0) != file) continue;
     Result& result = out.emplace_back();
     read_metrics(rows, read_fields(rows, 1, result), result.metrics);
   }
@@ -168,12 +144,12 @@ std::vector<TrialRows> by_trial(std::span<const ImportedRow> rows) {
 // Entries of an earlier import that the file says otherwise now.
 struct Changed {
   std::vector<i64>
-      gone;            // from a line that names another configuration, or whose trial has no answer any more
-  i64 unmeasured = 0;  // with a result, where the file's last row of the trial says that it was never run
+      gone;  // entries whose line names another configuration, or whose trial has no answer any more
+  i64 unmeasured = 0;  // entries with a result whose last row in the file says that they were never run
 };
 
 Changed changed_by(Transaction& work, i64 sweep, std::span<const TrialRows> trials,
-                   std::span<const UnansweredRow> unanswered, SameFile& from) {
+                   std::span<const UnansweredRow> unanswered, const std::string& file) {
   std::unordered_set<std::string_view> lines, open;
   std::unordered_map<std::string_view, bool> measured;  // id -> with a result
   for (const auto& rows : trials) {
@@ -191,7 +167,7 @@ Changed changed_by(Transaction& work, i64 sweep, std::span<const TrialRows> tria
     const auto source = found.get<std::string>(1), id = found.get<std::string>(2);
     if (const auto now = measured.find(id); now != measured.end())
       out.unmeasured += !now->second && found.get<bool>(3);
-    else if ((lines.contains(line_of(source)) || open.contains(id)) && from(path_of(source)))
+    else if ((lines.contains(line_of(source)) || open.contains(id)) && path_of(source) == file)
       out.gone.push_back(found.get<i64>(0));
   }
   return out;
@@ -223,7 +199,6 @@ Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<
                                               Earlier earlier, std::span<const UnansweredRow> unanswered) {
   if (wanted.name.empty()) return fail("a sweep needs a name; give one with --sweep");
   const auto trials = by_trial(rows);
-  SameFile from(wanted.grid_path);
   Transaction work(*file_.db, Transaction::kWrite);
   const i64 sweep = brought_sweep(work, wanted, file_.leases.now());
   file_.leases.guard(work, sweep);
@@ -231,8 +206,8 @@ Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<
   const SweepRules rules = rules_of(work, sweep, file_.dependencies.decide_trial);
   ImportCounts counts;
   counts.trials = static_cast<i64>(trials.size());
-  counts.replaced =
-      clear_earlier(work, wanted, changed_by(work, sweep, trials, unanswered, from), earlier, rules);
+  counts.replaced = clear_earlier(work, wanted, changed_by(work, sweep, trials, unanswered, wanted.grid_path),
+                                  earlier, rules);
   for (const auto& same_trial : trials) {
     if (work.failed()) break;
     const PlanEntry& entry = same_trial.back()->entry;
@@ -246,7 +221,8 @@ Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<
     std::ranges::copy_if(same_trial, std::back_inserter(measured),
                          [](const auto* row) { return row->result.has_value(); });
     counts.repeated += same_trial.size() > 1;
-    const std::size_t known = known_of(stored(work, file_.selects, key.value_or(0), from), measured);
+    const std::size_t known =
+        known_of(stored(work, file_.selects, key.value_or(0), wanted.grid_path), measured);
     for (std::size_t i = known; i < measured.size(); ++i) batch.add(key.value_or(0), *measured[i]);
     counts.known += static_cast<i64>(known);
     counts.added += static_cast<i64>(measured.size() - known);

@@ -5,7 +5,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "orchestrator/store/attempt_rows.h"
 #include "orchestrator/store/packed_rows.h"
 #include "orchestrator/store/report_rows.h"
 #include "orchestrator/store/settle.h"
@@ -15,7 +14,7 @@
 namespace sweep::store {
 namespace {
 
-// Which attempts an allocation may report on, and how many ranks they have.
+// The attempts that an allocation may report on, and how many ranks they have.
 class Known {
  public:
   Known(Transaction& work, const std::string& allocation) : work_(work), allocation_(allocation) {}

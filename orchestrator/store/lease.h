@@ -39,7 +39,7 @@ class Leases {
   // The same as guard, but also refuses if we hold no lease.
   void require(Transaction&, i64 sweep);
   bool held_by_other(Transaction&, i64 sweep);
-  // To be called when the transaction of take or release was committed.
+  // Is called when the transaction of take or release was committed.
   void committed(i64 sweep, bool held);
   i64 now() const { return dependencies_.now_unix_ns(); }
 
@@ -58,7 +58,7 @@ class Leases {
   bool network_;
   std::string pending_token_;
   std::map<i64, std::string> tokens_;  // tokens of leases taken and not released
-  std::map<i64, Look> looks_;          // at the beats of others
+  std::map<i64, Look> looks_;          // looks at the beats of others
   std::set<i64> lost_;                 // sweeps whose lease was taken from us
 };
 

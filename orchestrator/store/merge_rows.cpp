@@ -127,7 +127,7 @@ class Merge {
                fmt::arg("columns", joined(columns_of(work_, from_, "environment"), ""))));
   }
 
-  // Which attempt there is which one here. `kind`: new, known, or replaced (known here by its allocation's
+  // Finds for each attempt there the one here. `kind`: new, known, or replaced (known here by its allocation's
   // failure alone, with a measured outcome there).
   void map_attempts() {
     work_.run(R"(

@@ -13,7 +13,7 @@
 namespace sweep::store {
 namespace {
 
-// Where a row of a block comes from: its place in the old block, or among the rows read anew.
+// The origin of a row of a block: its place in the old block, or among the rows read anew.
 struct Origin {
   i64 entry;
   std::size_t at;
@@ -81,17 +81,16 @@ void pack_block(Transaction& work, const Selects& selects, i64 sweep, i64 block,
   for (const Origin& row : rows) values.emplace_back(row.entry);
   write_column(work, sweep, block, "entry", values, {});
   for (const sweep::Column& column : columns()) {
-    const auto before = old_column(work, old, column.stored);
+    const auto before = old_column(work, old, column.key);
     values.clear();
     for (const Origin& row : rows) {
       if (row.fresh)
         values.push_back(column.get(fresh[row.at]));
       else
-        values.push_back(before && row.at < before->size()
-                             ? current_value(column, value_of(before->at(row.at)))
-                             : column.default_value);
+        values.push_back(before && row.at < before->size() ? value_of(before->at(row.at))
+                                                           : column.default_value);
     }
-    write_column(work, sweep, block, column.stored, values, column.default_value);
+    write_column(work, sweep, block, column.key, values, column.default_value);
   }
 }
 

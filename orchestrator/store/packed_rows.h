@@ -4,7 +4,7 @@
 
 namespace sweep::store {
 
-// To be called at the end of every transaction that changes results or plan entries: packs the loose entries
+// Is called at the end of every transaction that changes results or plan entries: packs the loose entries
 // once there are more than `most_loose`.
 void pack(Transaction&, const Selects&, i64 most_loose);
 

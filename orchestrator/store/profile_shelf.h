@@ -25,7 +25,7 @@ class ProfileShelf {
   Expected<void> save_hardware_profile(const ProfileRow&);
   // False: there is none of this name.
   Expected<bool> remove_hardware_profile(const std::string& name);
-  // The profiles by name. A file of a version before profiles, opened for reading, has none.
+  // The profiles by name.
   Expected<std::vector<ProfileRow>> hardware_profiles();
 
  private:

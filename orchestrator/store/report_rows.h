@@ -1,6 +1,5 @@
 // Writes what ranks and agents reported of an attempt into the database, and reads it back.
 #pragma once
-#include <span>
 
 #include "orchestrator/store/record_sql.h"
 #include "schema/records.h"

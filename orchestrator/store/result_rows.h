@@ -9,7 +9,7 @@
 
 namespace sweep::store {
 
-// In plan order. `where`: a condition over plan_entry p, with a parameter for each of the keys. `entries`:
+// Rows in plan order. `where`: a condition over plan_entry p, with a parameter for each of the keys. `entries`:
 // gets the plan entry of each row.
 std::vector<ResultRow> result_rows(Transaction&, const Selects&, std::string_view where,
                                    std::initializer_list<i64> keys, std::vector<i64>* entries = nullptr);

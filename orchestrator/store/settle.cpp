@@ -7,7 +7,7 @@
 namespace sweep::store {
 namespace {
 
-// In the order of posting: within one database stamps of a trial only grow (insert_attempt), and between
+// Attempts in the order of posting: within one database stamps of a trial only grow (insert_attempt), and between
 // merged ones they are the only order there is.
 std::vector<PastAttempt> attempts_of(Transaction& work, i64 entry, i64 reopened_after) {
   std::vector<PastAttempt> past;

@@ -6,8 +6,6 @@ namespace sweep::store {
 Expected<Shortcuts> Answers::shortcuts(i64 sweep) {
   Transaction work(*file_.db, Transaction::kRead);
   Shortcuts out;
-  // A file of an earlier version, opened for reading alone, has neither.
-  if (!file_.selects.columns.at("result").contains("steps_saved")) return work.commit(std::move(out));
   {
     auto rows = work.rows(R"(
         SELECT count(*), COALESCE(sum(r.steps_saved * r.step_ms), 0) / 1e3

@@ -115,7 +115,7 @@ Expected<SweepRow> SweepBook::find_sweep(const std::optional<std::string>& name)
     return fail(
         ErrorKind::kNotFound, "",
         fmt::format("database '{}' holds no sweep; `sweep run GRID` makes one", file_.db->path().string()));
-  // Without a name: the latest one that was measured. A rehearsal is taken only by its name.
+  // Without a name the latest one that was measured is taken, a rehearsal only by its name.
   const auto measured =
       std::find_if(all->rbegin(), all->rend(), [](const SweepRow& row) { return !is_rehearsal(row.name); });
   if (!name && measured != all->rend()) return *measured;

@@ -22,13 +22,13 @@ struct StoreFile {
   ~StoreFile();
   std::unique_ptr<Db> db;
   StoreDependencies dependencies;
-  bool network = false;  // on a network filesystem
+  bool network = false;  // the file is on a network filesystem
   Selects selects;
   Leases leases;
   FileAtPath at_path{};
   std::optional<CountedProgress> counted{};
   std::unique_ptr<Db> query_db{};  // opened by the first query()
-  i64 opened_again = 0;            // by look_again()
+  i64 opened_again = 0;            // times that look_again() opened it
 };
 
 }  // namespace sweep::store

@@ -49,7 +49,7 @@ void for_each_field(R& row, F&& f) {
   SWEEP_FIELD(started_unix_ns);
 }
 
-// Without the number, which the database gives.
+// The fields without the number, which the database gives.
 template <RefersTo<SweepRow> R, class F>
 void for_each_field(R& row, F&& f) {
   SWEEP_FIELD(name);

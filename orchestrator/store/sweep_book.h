@@ -64,7 +64,7 @@ class SweepBook {
   // sweep's lease nothing is updated: the stored row comes back, so that a second `sweep run` can watch.
   Expected<SweepRow> ensure_sweep(const SweepRow&);
   Expected<std::vector<SweepRow>> sweeps();
-  // Without a name: the latest one that was measured. The error lists the sweeps.
+  // Finds a sweep; without a name, the latest one that was measured. The error lists the sweeps.
   Expected<SweepRow> find_sweep(const std::optional<std::string>& name);
   // Adds new trials, keeps those known, retires those gone, takes back those that return, updates the plan's
   // decisions. No result is ever deleted: a trial that was measured shows its result even when the plan

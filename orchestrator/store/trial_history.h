@@ -27,7 +27,7 @@ struct TrialHistory {
   Outcome plan_outcome = Outcome::kPruned;
   // No longer in the plan.
   bool retired = false;
-  // In the order of posting.
+  // Attempts in the order of posting.
   std::vector<PastAttempt> attempts;
 };
 

@@ -7,7 +7,7 @@
 
 namespace sweep::store {
 
-// In the file's header: "SWP1". Versions before the first release wrote "SWEP", with eight schemas of their own.
+// The mark in the file's header: "SWP1".
 inline constexpr i64 kApplicationId = 0x53575031;
 inline constexpr i64 kUnreleasedId = 0x53574550;
 

@@ -22,11 +22,11 @@ struct PendingTrial {
   i64 infra_attempts = 0;  // earlier attempts that failed for infrastructure reasons
 };
 
-// Which trials an allocation can take.
+// The trials that an allocation can take.
 struct Fit {
-  i64 nodes = 1;          // at most
+  i64 nodes = 1;          // most nodes
   std::string hardware;   // exactly
-  i64 gpus_per_node = 1;  // at most
+  i64 gpus_per_node = 1;  // most GPUs of a node
   bool whole = false;     // all of its nodes
 };
 // Pending trials that need the same.

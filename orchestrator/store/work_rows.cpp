@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "orchestrator/store/attempt_rows.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/stored_rows.h"
+#include "orchestrator/store/sweep_rows.h"
 #include "orchestrator/store/trial_rows.h"
 #include "schema/codec.h"
 
@@ -127,8 +127,6 @@ Expected<void> WorkQueue::end_allocation(const std::string& id, const std::strin
 Expected<GpuSeconds> WorkQueue::gpu_seconds(i64 sweep) {
   Transaction work(*file_.db, Transaction::kRead);
   GpuSeconds out;
-  // A file of an earlier version, opened for reading alone, does not say what its allocations held.
-  if (!file_.selects.columns.at("allocation").contains("started_unix_ns")) return work.commit(out);
   auto rows = work.rows(R"(
       SELECT ended_unix_ns IS NOT NULL,
              sum(max(0, COALESCE(ended_unix_ns, ?) - started_unix_ns) / 1e9 * nodes * gpus)

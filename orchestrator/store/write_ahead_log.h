@@ -18,7 +18,7 @@ int checkpoint(Db&);
 // long. Error: the log still holds what was stored last. REQUIRES: no transaction of this connection is open.
 Expected<void> fold_log(Db&);
 
-// For one who only reads, after its connection was closed: a writer that was killed leaves a log behind, and a
+// Serves one who only reads, after its connection was closed: a writer that was killed leaves a log behind, and a
 // reader that leaves last cannot fold it. Does nothing while another process has the file open.
 void fold_abandoned_log(const std::filesystem::path& database);
 

@@ -93,7 +93,7 @@ CREATE TABLE attempt (
   cause           TEXT,                               -- from here: the agent's closing word
   evidence        TEXT,
   clean           INTEGER,
-  dirt            TEXT,
+  cleanup_failure TEXT,
   util_mean       REAL,
   util_sd         REAL,
   power_mean_w    REAL,

@@ -8,8 +8,6 @@ import subprocess
 
 FIELDS = pathlib.Path(__file__).resolve().parents[2] / "schema" / "fields.def"
 FLAGS = set(re.findall(r"^AXIS\(flag, (\w+),", FIELDS.read_text(), re.MULTILINE))
-# Tables keep the names that axes had when they were added.
-RENAMED = {"bucket_mb": "grad_bucket_mb", "reshard": "reshard_after_forward", "cp_form": "cp_comm_type", "clip": "grad_clip"}
 NAME = "exported-sweep.1"
 GRID = f"""name: '{NAME}'
 question: Does <b>every</b> value arrive?
@@ -79,7 +77,7 @@ def expected(db):
     """trial -> {"params", "metrics", "texts", "history", "outcome", "reason"}."""
     connection = sqlite3.connect(f"file:{db}?mode=ro", uri=True)
     connection.row_factory = sqlite3.Row
-    axes = ["model", *(RENAMED.get(name, name) for name in columns(connection, "trial", ("key", "id", "spec", "program")))]
+    axes = ["model", *columns(connection, "trial", ("key", "id", "spec", "program"))]
     metrics = columns(connection, "result", ("attempt", "outcome", "oom_kind", "reason", "rank", "phase", "evidence",
                                              "finished_unix_ns"))
     out = {}

@@ -61,7 +61,7 @@ void set(sweep::ResultRow& row, const std::string& key, const std::string& cell)
   if (key == "state" && cell == "pending") row.state = sweep::State::kPending;
   if (key == "outcome") row.outcome = sweep::outcome_from(cell).value();
   sweep::for_each_axis(row.trial, [&](const auto& info, const auto&, auto& member) {
-    if (info.key == sweep::current_key(key)) read(member, cell);
+    if (info.key == key) read(member, cell);
   });
   sweep::for_each_metric(row.metrics, [&](const auto& info, auto& member) {
     if (info.key == key) read(member, cell);

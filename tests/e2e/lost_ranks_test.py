@@ -30,7 +30,7 @@ HANG_SECONDS = int(os.environ.get("SWEEP_HANG_SECONDS") or 8)  # without progres
 AIM_SECONDS = 30    # to find a rank at the wanted moment
 END_SECONDS = 60    # from the blow to the attempt's end
 ROUNDS = 8          # a moment that was missed comes again in the next one
-FIRST_MARK = 1000   # first value of bucket_mb, which tells the cases apart: no bucket is ever full
+FIRST_MARK = 1000   # first value of grad_bucket_mb, which tells the cases apart: no bucket is ever full
 
 MODELS = {
     "dense": "{name: dense, family: llama, layers: 4, hidden_size: 64, heads: 4, kv_heads: 4, intermediate_size: 128, vocab_size: 256}",
@@ -39,13 +39,13 @@ MODELS = {
     "one key": "{name: one-key, family: llama, layers: 4, hidden_size: 64, heads: 4, kv_heads: 1, intermediate_size: 128, vocab_size: 256}",
     "small": "{name: small, family: llama, layers: 1, hidden_size: 32, heads: 4, kv_heads: 4, intermediate_size: 32, vocab_size: 64}"}
 MODEL_OF = {"ep": "experts", "tp, kv 1": "one key", "filler": "small"}  # models of strategies that need one of their own
-DEFAULTS = {"dp": 1, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "zero": 0, "sp": "false", "schedule": "1f1b", "vpp": 1, "cp_form": "ring",
+DEFAULTS = {"dp": 1, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "zero": 0, "sp": "false", "schedule": "1f1b", "vpp": 1, "cp_comm_type": "ring",
             "routing": "balanced"}
 STRATEGIES = {
     "zero 0": {"dp": 2}, "zero 1": {"dp": 2, "zero": 1}, "zero 2": {"dp": 2, "zero": 2}, "zero 3": {"dp": 2, "zero": 3},
     "tp": {"tp": 2}, "tp + sp": {"tp": 2, "sp": "true"}, "tp, kv 1": {"tp": 2}, "1f1b": {"pp": 2},
     "interleaved": {"pp": 2, "schedule": "interleaved", "vpp": 2}, "zero bubble": {"pp": 2, "schedule": "zero_bubble"}, "ring": {"cp": 2},
-    "exchange": {"cp": 2, "cp_form": "all_to_all"}, "ep": {"dp": 2, "ep": 2, "routing": "learned"}}
+    "exchange": {"cp": 2, "cp_comm_type": "all_to_all"}, "ep": {"dp": 2, "ep": 2, "routing": "learned"}}
 SETTINGS = {**STRATEGIES, "filler": {"dp": 2}}
 # schema/progress.h: Phase and Part
 INIT, WARMUP, STEP = 1, 4, 5
@@ -151,7 +151,7 @@ class Round:
         lines = ["name: lost-ranks", "question: Does an attempt end as it must when one of its ranks is lost?",
                  "base: {hardware: cpu, nodes: 1, gpus_per_node: 2, seq_len: 32, micro_batch_size: 1, global_batch_size: 8}",
                  "zip:", "  - model:", *[f"      - {model}" for model in models],
-                 f"    bucket_mb: {list(self.cases)}",
+                 f"    grad_bucket_mb: {list(self.cases)}",
                  *[f"    {key}: [{', '.join(map(str, values))}]" for key, values in axes.items()],
                  f"measure: {{warmup_steps: {100000 if warm else 2}, steps: {1 if warm else 100000}}}",
                  f"limits: {{retries_crash: 0, hang_seconds: {HANG_SECONDS}}}", "launch: {local: {slots: 2}}"]
@@ -167,7 +167,7 @@ class Round:
         while len(seen) < len(self.cases):
             attempt = processes.wait_for(lambda: self.next_attempt(run, seen), END_SECONDS, "the next attempt")
             seen.add(attempt.number)
-            self.strike(attempt, self.cases[attempt.trial["bucket_mb"]])
+            self.strike(attempt, self.cases[attempt.trial["grad_bucket_mb"]])
         code = run.wait(END_SECONDS)
         assert code == 1, f"sweep exited {code}: 1 is for outcomes that are not ok"
         processes.wait_until_none(self.mark)
@@ -200,12 +200,12 @@ class Round:
         self.be_late(attempt)
         send(pid, SIGNALS[case.blow])
         self.go_on()
-        self.blows[attempt.trial["bucket_mb"]] = (attempt, victim, page)
+        self.blows[attempt.trial["grad_bucket_mb"]] = (attempt, victim, page)
         if len(self.blows) < len(self.cases):
             processes.wait_for(lambda: attempt.pages[1].look() or attempt.closing_word(), END_SECONDS, "both ranks were forked")
             self.keep_zygote_still()
         word = processes.wait_for(lambda: self.closed(attempt, case, victim, pid), END_SECONDS, f"the end of attempt {attempt.number} ({case})")
-        assert word["clean"], f"{case}: {word['dirt']}"
+        assert word["clean"], f"{case}: {word['cleanup_failure']}"
         left = attempt.living()
         assert not left, f"{case}: the attempt is closed, but {left} live"
 
@@ -216,7 +216,7 @@ class Round:
             if rank == victim and pid != struck and time.monotonic() > self.replaced.setdefault(pid, time.monotonic() + 5):
                 self.replaced[pid] = float("inf")
                 self.missed.append(case)
-                self.blows[attempt.trial["bucket_mb"]] = (attempt, victim, None)
+                self.blows[attempt.trial["grad_bucket_mb"]] = (attempt, victim, None)
                 self.struck_again += 1
                 send(pid, SIGNALS[case.blow])
         return attempt.closing_word()
@@ -269,7 +269,7 @@ class Round:
 
     def judge(self):
         """Every attempt's record says what was done to it."""
-        stored = database.rows(self.db, "select v.bucket_mb, v.outcome, v.reason, r.rank, r.evidence from results v "
+        stored = database.rows(self.db, "select v.grad_bucket_mb, v.outcome, v.reason, r.rank, r.evidence from results v "
                                         "join trial t on t.id = v.trial join plan_entry p on p.trial = t.key "
                                         "join result r on r.attempt = p.final_attempt")
         assert {row[0] for row in stored} == set(self.cases), "a trial without a result"

@@ -289,7 +289,7 @@ class PhantomGpuTest(sweep_folder.SweepFolder):
         self.assertEqual(stranger.stdout.readline(), "holds\n")
         held_ns = time.time_ns()
         words, _ = run.communicate(timeout=400)
-        (started, ended, clean, leftovers), = database.rows(db, "select started_unix_ns, ended_unix_ns, clean, dirt from attempt")
+        (started, ended, clean, leftovers), = database.rows(db, "select started_unix_ns, ended_unix_ns, clean, cleanup_failure from attempt")
         self.assertTrue(started < held_ns < ended, "the attempt was over too early: this tests nothing")
         self.assertIsNone(stranger.poll())
         self.assertEqual((clean, leftovers), (1, ""), words)

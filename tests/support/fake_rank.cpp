@@ -15,7 +15,7 @@
 
 #include "fake_trial.h"
 #include "runtime/attempt_token.h"
-#include "runtime/rank_place.h"
+#include "runtime/rank_process.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
 

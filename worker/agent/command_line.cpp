@@ -62,7 +62,7 @@ Expected<int> serve(Options& options, const Arguments& asked, char** argv) {
     if (!line) return tl::unexpected(line.error());
     options.ready_fd = *line;
   }
-  const auto inside = enter_sandbox(options);  // from here on in the inner process
+  const auto inside = enter_sandbox(options);  // everything below runs in the inner process
   if (!inside) return tl::unexpected(inside.error());
   if (join) return NodeAgent(options, *inside).run(*join);
   auto mailbox = Mailbox::open(options.spool, options.allocation, options.incarnation);

@@ -49,7 +49,7 @@ struct Options {
 
   // Nodes of the allocation; if more than one, this is its head agent.
   i64 nodes = 1;
-  // Which of them this is; 0: the head agent's.
+  // The number of this node; 0: the head agent's.
   i64 node = 0;
   Peers peers = Peers::kNone;
   // A network interface's name or address; empty: chosen (net/interface.h).

@@ -18,9 +18,9 @@ class Announcement {
 
   // False: it could not be told.
   bool tell();
-  // To be called every 100 ms or so; the store is asked more rarely, or at once.
+  // Is called every 100 ms or so; the store is asked more rarely, or at once.
   bool is_told(bool at_once = false);
-  // From the moment one rank tells it until every rank had time to learn of it, in seconds.
+  // Seconds from the moment one rank tells it until every rank had time to learn of it.
   double settle_s() const;
 
  private:

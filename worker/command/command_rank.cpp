@@ -14,7 +14,6 @@
 #include "base/files.h"
 #include "base/time.h"
 #include "runtime/progress_writer.h"
-#include "runtime/rank_place.h"
 #include "runtime/rank_process.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
@@ -36,7 +35,7 @@ constexpr double kLeaveWithin = 5;  // seconds a trainer has to leave after it r
 // end: before the agent would call its silence a hang.
 constexpr double kExitWithin = 60, kExitShare = 0.75;
 constexpr int kCountersMs = 200;  // a program on phantom GPUs has to write their counters before it is ended
-constexpr int kMostLastLooks = 60;  // at what the program left unread
+constexpr int kMostLastLooks = 60;  // looks at what the program left unread
 
 // One process a node: the rank that started it leaves a file when it has ended, for the node's other ranks:
 // its exit code, or its signal as a negative number.
@@ -88,7 +87,7 @@ class CommandRank {
   std::optional<ReservedPort> port_;
   std::optional<TrainerProcess> program_;
   TrainerStacks stacks_;
-  // What ranks of this attempt tell each other: that it ends early; that some rank reports steps.
+  // News that ranks of this attempt tell each other: that it ends early; that some rank reports steps.
   struct Told {
     EarlyEnd early_end;
     Announcement steps_begun;

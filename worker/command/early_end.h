@@ -18,10 +18,10 @@ class EarlyEnd {
   // launch: with the rank's place on its node (local_rank).
   EarlyEnd(const Attempt&, const RankLaunch&, bool stop_after_steps);
 
-  // To be called every 100 ms or so, with this rank's steps so far. Once true it stays so. at_once: the trainer
+  // Is called every 100 ms or so, with this rank's steps so far. Once true it stays so. at_once: the trainer
   // has ended, so the others are asked now or never.
   bool is_due(const std::vector<TrainerStep>&, bool at_once = false);
-  // From the moment it is due until the trainer may be ended, in seconds.
+  // Seconds from the moment it is due until the trainer may be ended.
   double settle_s() const { return told_.settle_s(); }
 
  private:

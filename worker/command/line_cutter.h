@@ -1,6 +1,5 @@
 // LineCutter: cuts bytes that come in pieces into lines. A line longer than the limit is passed over.
 #pragma once
-#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -30,7 +30,7 @@ struct TrainerError {
 };
 
 struct TrainerStep {
-  i64 number = 0;  // from 1, warm-up included
+  i64 number = 0;  // number from 1, warm-up included
   // nullopt: the trainer does not know when the step began.
   std::optional<double> ms;
   std::optional<double> forward_ms, backward_ms, optimizer_ms, loss;
@@ -65,7 +65,7 @@ class TrainerReport {
   // The trainer's statements about its process; they are untrusted like the rest.
   struct Identity {
     std::optional<i64> pid, world;
-    i64 other_steps = 0;  // of optimizers that it does not follow
+    i64 other_steps = 0;  // steps of optimizers that it does not follow
   };
   const Identity& identity() const { return identity_; }
   i64 lines() const { return lines_; }

@@ -64,7 +64,7 @@ std::optional<Candidate> candidate(const std::string& pid, const std::string& to
   return out;
 }
 
-// On the PATH of this process, on that of the trainer, beside the trainer's Python.
+// Looks on the PATH of this process, on the PATH of the trainer, and beside the trainer's Python.
 std::optional<fs::path> py_spy_for(const PythonProcess& trainer) {
   if (auto found = find_program(kPySpy)) return found;
   std::string folders = trainer.path;

@@ -1,4 +1,4 @@
-// From a trainer's report and its process's end to the rank's record. Pure.
+// The rank's record, from a trainer's report and its process's end. Pure.
 #pragma once
 #include <optional>
 

@@ -89,7 +89,7 @@ AttentionSpan AttentionKernel::span(const Grid& grid, int multiprocessors, const
   const double blocks = static_cast<double>(grid.x) * rows;
   if (parameters != nullptr) {
     const AttentionSpan said = AttentionSpan::read(parameters);
-    const double split = passes > 2 ? said.keys : said.queries;  // what the grid's blocks divide
+    const double split = passes > 2 ? said.keys : said.queries;  // columns that the grid's blocks divide
     const bool fits = split <= blocks && blocks < split + rows;
     const bool fills_device = passes > 2 && grid.x == std::ceil(multiprocessors / sequences(grid)) &&
                               number_at(parameters, kBatch) == grid.y;

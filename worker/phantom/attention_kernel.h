@@ -9,13 +9,13 @@ struct Grid {
   double count() const { return static_cast<double>(x) * y * z; }
 };
 
-// What each head works on: so many queries, the last of them at the last key, and for each query the keys around its
+// The work of each head: so many queries, the last of them at the last key, and for each query the keys around its
 // place: `left` before it and `right` after it; below 0: all.
 struct AttentionSpan {
   double queries = 0, keys = 0;
   double left = -1, right = -1;
-  double pairs() const;  // of a query and a key
-  // What a launch of one of FlashAttention's kernels is given, by its first argument (Flash_fwd_params of LibTorch 2.11).
+  double pairs() const;  // pairs of a query and a key
+  // Reads what a launch of one of FlashAttention's kernels is given, by its first argument (Flash_fwd_params of LibTorch 2.11).
   static AttentionSpan read(const void* parameters);
 };
 

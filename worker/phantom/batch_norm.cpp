@@ -22,7 +22,7 @@ constexpr double kForward = 3, kBackward = 5, kInference = 2;
 
 using SizeOf = int (*)(void*, std::size_t*);
 
-// Of the program's own cuDNN, which describes tensors; LibTorch loads it, so that no search of all libraries finds it.
+// A function of the program's own cuDNN, which describes tensors; LibTorch loads it, so no search of all libraries finds it.
 SizeOf tensor_size() {
   void* cudnn = ::dlopen("libcudnn.so.9", RTLD_NOLOAD | RTLD_LAZY);
   return cudnn == nullptr ? nullptr : reinterpret_cast<SizeOf>(::dlsym(cudnn, "cudnnGetTensorSizeInBytes"));

@@ -1,7 +1,6 @@
 // Bell: how a process learns that a peer has come to a meeting: a word in a file that the user's phantoms
 // share. A bell may be shared by chance, so one that rings means: look again.
 #pragma once
-#include <atomic>
 #include <cstdint>
 
 namespace sweep::phantom {

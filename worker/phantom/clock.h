@@ -2,7 +2,6 @@
 // of its stream and ends at a modelled time; work behind a meeting with other ranks ends when they have come.
 // Nothing waits for modelled time to pass. Deterministic where the program is (docs/phantom.md, "Time").
 #pragma once
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>

@@ -28,7 +28,7 @@
 
 namespace {
 
-constexpr int kSuccess = 0;  // of every library
+constexpr int kSuccess = 0;  // success in every library
 constexpr int kCublasNotSupported = 15, kCudnnNotSupported = 3000, kCudaNotSupported = 801,
               kNvmlNotSupported = 3;
 constexpr int kNcclInvalidUsage = 5;

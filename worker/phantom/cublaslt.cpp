@@ -9,12 +9,12 @@ using namespace sweep::phantom;
 
 namespace {
 
-struct Layout {  // in cublasLtMatrixLayoutOpaque_t
+struct Layout {  // content of cublasLtMatrixLayoutOpaque_t
   cudaDataType type;
   std::uint64_t rows, cols;
   std::int32_t batch;
 };
-struct Operation {  // in cublasLtMatmulDescOpaque_t
+struct Operation {  // content of cublasLtMatmulDescOpaque_t
   cublasComputeType_t compute;
   std::int32_t transposed_a;
 };

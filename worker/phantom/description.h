@@ -49,7 +49,7 @@ struct Description {
   std::string node;  // names the node's shared file; ranks of one node name the same
 };
 
-// From SWEEP_PHANTOM, SWEEP_PHANTOM_GPUS, SWEEP_PHANTOM_NODE and SWEEP_PHANTOM_PROFILE. A description that
+// Reads SWEEP_PHANTOM, SWEEP_PHANTOM_GPUS, SWEEP_PHANTOM_NODE and SWEEP_PHANTOM_PROFILE. A description that
 // cannot be read ends the process (exit 2) with the reason on stderr: it must not pass for another device.
 const Description& description();
 

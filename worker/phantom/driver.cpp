@@ -230,7 +230,7 @@ PHANTOM_API CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribu
   return CUDA_SUCCESS;
 }
 
-// What the next kernel of this thread reads and writes, in bytes: its grid alone does not say.
+// Takes the bytes that the next kernel of this thread reads and writes: its grid alone does not say.
 PHANTOM_API void sweep_phantom_next_kernel(std::int64_t bytes) {
   told_bytes = bytes;
 }

@@ -16,7 +16,7 @@ enum class Fault : int {
   kHang,           // the n-th NCCL operation is never met by this rank
   kHostHang,       // the n-th NCCL operation's call never returns
   kAbortHang,      // the n-th communicator's abort never returns
-  kXid,            // at the n-th kernel
+  kXid,            // strikes at the n-th kernel
   kSlowGpu,
   kSlowLink,
   kModuleOom,  // the n-th load of a module of kernels: CUDA_ERROR_OUT_OF_MEMORY

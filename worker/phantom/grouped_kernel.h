@@ -9,7 +9,7 @@ enum class GroupedKernel { kNone, kSizes, kProduct };
 GroupedKernel grouped_kernel(const char* mangled);
 
 struct GroupedSizes {
-  double m = 0, n = 0, k = 0;  // of all groups together: the rows (or summands) are split among them
+  double m = 0, n = 0, k = 0;  // sizes of all groups together, which split the rows (or summands)
 };
 // REQUIRES: the arguments of a kernel that is kSizes (ATen/native/cuda/GroupMMCommon.cuh of the wheel).
 GroupedSizes grouped_sizes(void* const* arguments);

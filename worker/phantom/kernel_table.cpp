@@ -46,7 +46,7 @@ std::vector<double> in_order(const std::string& op, std::vector<double> sizes) {
   return sizes;
 }
 
-// Which column each name stands in; the five must be there.
+// The column of each name; the five must be there.
 std::map<std::string, std::size_t> columns_of(const std::vector<std::string>& header) {
   std::map<std::string, std::size_t> out;
   for (std::size_t i = 0; i < header.size(); ++i) out.emplace(header[i], i);
@@ -75,7 +75,7 @@ KernelTable KernelTable::read(const std::string& csv, const std::string& gpu) {
   std::istringstream lines(csv);
   std::string line;
   std::map<std::string, std::size_t> at;
-  std::size_t width = 0;  // of the header, in which a name may stand twice
+  std::size_t width = 0;  // columns of the header, in which a name may stand twice
   for (int number = 1; std::getline(lines, line); ++number) try {
       const auto cells = cells_of(line);
       if (at.empty()) {

@@ -10,14 +10,14 @@
 
 namespace sweep::phantom {
 
-// Where a modelled time comes from: the device's figures, the nearest measured shape, that very shape.
+// The source of a modelled time: the device's figures, the nearest measured shape, that very shape.
 enum class Source { kModel, kScaled, kTable };
 struct KernelTime {
   Ns lasts = 0;
   Source source = Source::kModel;
 };
 
-// What a kernel does, in the words of a table: `mm` of the type bf16 with {m, n, k}, for example. The m and n of
+// A kernel's work in the words of a table: `mm` of the type bf16 with {m, n, k}, for example. The m and n of
 // products may change places.
 struct KernelWork {
   std::string op, type;
@@ -33,7 +33,7 @@ class KernelTable {
   std::size_t size() const { return rows_.size(); }
 
   struct Cost {
-    Ns modelled = 0, fastest = 0;  // by the model; by the device's peaks alone
+    Ns modelled = 0, fastest = 0;  // times by the model, and by the device's peaks alone
   };
   using Model = std::function<Cost(const std::vector<double>& sizes)>;
   KernelTime time(KernelWork, const Model&) const;

@@ -16,7 +16,7 @@ constexpr double kLeastInner = 512;    // a part of a split inner size is at lea
 
 double peak(const std::string& type) {
   const auto& peaks = description().device.peak_flops;
-  const std::string wider = type == "fp4" ? "fp8" : type;  // of a GPU without products in four bits
+  const std::string wider = type == "fp4" ? "fp8" : type;  // type on a GPU without products in four bits
   for (const auto& name : {type, wider, std::string("fp16"), std::string("fp32")})
     if (const auto found = peaks.find(name); found != peaks.end()) return found->second;
   return 10e12;
@@ -30,7 +30,7 @@ double traffic_seconds(double bytes) {
   return bytes / description().device.memory_bandwidth;
 }
 
-// What a product costs by the model, and at the device's peaks.
+// The cost of a product by the model, and at the device's peaks.
 KernelTable::Cost cost_of(const Product& p) {
   const auto& d = description();
   const double all = d.device.multiprocessors;
@@ -40,7 +40,7 @@ KernelTable::Cost cost_of(const Product& p) {
   const double compute =
       waves * 2 * kTile * kTile * (p.k / parts) / (peak(p.type) * d.profile.matmul_efficiency / all);
   const double bytes = traffic_of(p);
-  const double sums = parts > 1 ? 2 * parts * p.batch * p.m * p.n * 4 : 0;  // in fp32: written, then read
+  const double sums = parts > 1 ? 2 * parts * p.batch * p.m * p.n * 4 : 0;  // fp32, written and read
   const double flops = 2 * p.batch * p.m * p.n * p.k;
   return {d.profile.kernel_floor + nanoseconds(std::max(compute, traffic_seconds(bytes + sums))),
           nanoseconds(std::max(flops / peak(p.type), traffic_seconds(bytes)))};

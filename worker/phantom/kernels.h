@@ -12,7 +12,7 @@ namespace sweep::phantom {
 // Factors of m x k and k x n.
 struct Product {
   double m = 0, n = 0, k = 0, batch = 1;
-  double bytes = 2, result_bytes = 2;  // of an element of the factors, of one of the result
+  double bytes = 2, result_bytes = 2;  // bytes of an element of the factors, and of one of the result
   std::string type = "bf16";
 };
 
@@ -43,6 +43,6 @@ double traffic_of(const Product& product);  // bytes that it reads and writes
 
 // A kernel of so many threads that tells nothing else: its bytes are a guess, and so is its time.
 KernelTime kernel_time(double threads);
-KernelTime kernel_time_of_bytes(double bytes);  // that it reads and writes
+KernelTime kernel_time_of_bytes(double bytes);  // bytes: those that it reads and writes
 
 }  // namespace sweep::phantom

@@ -1,6 +1,5 @@
 // LaunchLog: a line for each launch in the file that SWEEP_PHANTOM_LAUNCHES names: what a step launches, in order.
 #pragma once
-#include <cstdint>
 
 namespace sweep::phantom {
 

@@ -12,7 +12,7 @@ namespace sweep::phantom {
 namespace {
 
 constexpr std::size_t kPage = 2 << 20;  // the driver's granularity
-constexpr std::size_t kPoolUnit = 512;  // that of a pool's pieces
+constexpr std::size_t kPoolUnit = 512;  // unit of a pool's pieces
 
 std::size_t whole(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;

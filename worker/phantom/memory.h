@@ -12,10 +12,10 @@
 namespace sweep::phantom {
 
 enum class MemoryKind {
-  kMapped,     // by the virtual memory calls
-  kAllocated,  // by cudaMalloc
-  kPooled,     // by cudaMallocAsync
-  kManaged,  // by cudaMallocManaged: it is charged to no device, since a GPU moves it to the host where it needs room
+  kMapped,     // allocated by the virtual memory calls
+  kAllocated,  // allocated by cudaMalloc
+  kPooled,     // allocated by cudaMallocAsync
+  kManaged,  // allocated by cudaMallocManaged; no device is charged, since a GPU moves it to the host when it needs room
   kPinned
 };
 

@@ -48,7 +48,7 @@ ncclResult_t split(const CommunicatorPtr& parent, int color, int key, ncclComm_t
     return !told || told->rank < 0 ? ncclInvalidUsage
                                    : make(out, name, told->roles.ranks(), told->rank, config, told);
   }
-  if (parent->mirrored()) {  // of one rank
+  if (parent->mirrored()) {  // the group has one rank
     *out = nullptr;
     return color == NCCL_SPLIT_NOCOLOR ? ncclSuccess : make(out, name, 1, 0, config, all_there(1, 0));
   }

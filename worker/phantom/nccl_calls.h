@@ -1,4 +1,4 @@
-// From NCCL's handles to the phantom's objects.
+// Finds the phantom's objects by NCCL's handles.
 #pragma once
 #include "worker/phantom/export.h"
 #include "worker/phantom/nccl_comm.h"

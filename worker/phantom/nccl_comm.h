@@ -4,7 +4,6 @@
 #include <nccl.h>
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,7 +45,7 @@ class Communicator {
   bool aborted = false;
   std::uint64_t issued = 0, done = 0;  // collectives
   struct Messages {
-    std::vector<std::uint64_t> begun, done;  // with each peer
+    std::vector<std::uint64_t> begun, done;  // counts for each peer
   } sends, receives;
   std::uint64_t splits = 0;
   std::vector<double> scalars;  // factors of the reductions made by ncclRedOpCreatePreMulSum
@@ -105,7 +104,7 @@ class Batch : public Meeting {  // the calls of one group on one stream: they go
 
 std::size_t size_of(int type);
 std::string described(const Operation& operation, int ranks);
-std::size_t payload_of(const Operation& operation, int ranks);  // of this rank
+std::size_t payload_of(const Operation& operation, int ranks);  // bytes of this rank
 // How long the calls of one group take on one stream where no rank is late: all that goes one way over a link shares
 // it. REQUIRES: at least one.
 Ns group_time(const std::vector<Part>& parts);

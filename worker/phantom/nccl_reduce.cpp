@@ -54,7 +54,7 @@ void write(Brain& b, double value) {
   const auto narrow = static_cast<float>(value);
   std::uint32_t wide = 0;
   std::memcpy(&wide, &narrow, sizeof wide);
-  wide += 0x7fff + (wide >> 16 & 1);  // to nearest, ties to even
+  wide += 0x7fff + (wide >> 16 & 1);  // rounds to nearest, ties to even
   b.bits = static_cast<std::uint16_t>(wide >> 16);
 }
 

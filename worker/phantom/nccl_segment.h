@@ -69,7 +69,7 @@ class Segment {
   Lane& lane(int from, int to) const;
   void ring(int rank) const;
   void ring_all() const;
-  int nodes() const;  // of those who have come
+  int nodes() const;  // nodes of the ranks that have come
   int ranks() const { return ranks_; }
 
  private:

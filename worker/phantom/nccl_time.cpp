@@ -17,7 +17,7 @@ double share(const std::vector<double>& shares, int nodes) {
   return shares[below] + (shares[above] - shares[below]) * (at - static_cast<double>(below));
 }
 
-// What one call adds to its group, in nanoseconds: how long its bytes keep each direction of the two links busy.
+// The nanoseconds that one call adds to its group: how long its bytes keep each direction of the two links busy.
 struct Load {
   struct Link {
     double out = 0, in = 0;

@@ -11,13 +11,13 @@ namespace sweep::phantom {
 
 struct ToldGroup {
   int rank = -1;  // this process's place in it; -1: in none
-  int nodes = 1;  // on how many it lies; 0: as its ranks say, all of whom come
+  int nodes = 1;  // nodes that it spans; 0: its ranks say so, and all of them come
   GroupRoles roles = GroupRoles::all_started(0);
 };
 
 // A communicator's name, by its id.
 std::string name_of(const ncclUniqueId& id);
-// What was said of the group with this id; nullopt: nothing.
+// The words about the group with this id; nullopt: there are none.
 std::optional<ToldGroup> told_group(const ncclUniqueId& id);
 // The group that the program makes next, by a split.
 std::optional<ToldGroup> next_told_group();

@@ -6,8 +6,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "worker/phantom/description.h"

@@ -1,7 +1,6 @@
 // AgentStore: the c10d::Store of ranks on several nodes. It connects to the agent of its own node
 // (runtime/store_client.h); what it holds is the head agent's. No port, no name look-ups, nothing to clean up.
 #pragma once
-#include <memory>
 #include <mutex>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 

@@ -1,4 +1,4 @@
-// What a rank does beside its timed steps, each a phase of its own: it loads weights before them, evaluates
+// The work of a rank beside its timed steps, each a phase of its own: it loads weights before them, evaluates
 // and writes a checkpoint after them. It fills the record's AroundStep; a failure is an exception, as in the steps.
 #pragma once
 #include <functional>

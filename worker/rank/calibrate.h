@@ -2,7 +2,6 @@
 // axis `program` says what (CalibrationRequest in JSON). It measures and checks; who keeps the numbers and
 // fits them is the orchestrator.
 #pragma once
-#include <string>
 
 #include "bench_kernels/parallel/mesh.h"
 #include "runtime/progress_writer.h"

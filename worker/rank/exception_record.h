@@ -1,7 +1,6 @@
-// From an exception to the outcome that a rank records: the only place that does. Decided by types and codes,
+// The only place that turns an exception into the outcome that a rank records. It decides by types and codes,
 // never by message.
 #pragma once
-#include <optional>
 
 #include "schema/records.h"
 #include "worker/rank/library_status.h"

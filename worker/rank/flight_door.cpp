@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
-#include <utility>
 
 #include "base/files.h"
 #include "schema/spool.h"

@@ -1,6 +1,5 @@
 #include "worker/rank/measure.h"
 
-#include <chrono>
 #include <cmath>
 
 #include "base/time.h"

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <set>
 
 #include "base/files.h"
@@ -56,7 +55,7 @@ i64 local_rank_on_phantoms(const Attempt& attempt, i64 rank) {
   return rank % trial.gpus_per_node;
 }
 
-// On how many nodes the ranks of a group are of which not all are started; 0: all of them are.
+// The number of nodes of a group's ranks of which not all are started; 0: all of them are.
 int mirrored_on_nodes(const Attempt& attempt, const std::vector<i64>& members) {
   if (std::ranges::all_of(members, [&](i64 rank) { return attempt.starts(rank); })) return 0;
   std::set<i64> nodes;

@@ -14,7 +14,7 @@ class StopTogether {
   // meeting: how the ranks of this attempt find each other.
   StopTogether(const Attempt&, i64 rank, comm::GroupOptions meeting);
 
-  // To be called after each step: whether it was the last one.
+  // Is called after each step. True: it was the last one.
   bool after(const StepSample&);
 
  private:

@@ -15,7 +15,6 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/attempt_token.h"
-#include "runtime/rank_place.h"
 #include "runtime/rank_process.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
@@ -51,7 +50,7 @@ i64 attempt_of(const RankLaunch& launch) {
   return std::strtoll(std::filesystem::path(launch.attempt_dir).filename().c_str(), nullptr, 10);
 }
 
-// In the rank, after the last fork. Reports its pid, or why not, and becomes the rank.
+// Runs in the rank, after the last fork. Reports its pid, or why not, and becomes the rank.
 [[noreturn]] void become_rank(const RankLaunch& launch, const Pipe& report, const Pipe& parent_lives) {
   mark_this_process(attempt_of(launch));
   close(parent_lives.write_end);

@@ -17,7 +17,7 @@ void order(const at::cuda::CUDAStream& first, const at::cuda::CUDAStream& then) 
 
 class Captured final : public comm::CudaGraph {
  public:
-  // On a stream of their own: the default stream cannot be captured. All graphs share it, since the allocator keeps
+  // Captures on a stream of its own: the default stream cannot be captured. All graphs share it, since the allocator keeps
   // blocks by stream. Other threads, such as NCCL's watchdog, may go on asking the driver.
   Captured(const comm::CudaGraphPool& pool, const std::function<void()>& work) {
     static const auto own = c10::cuda::getStreamFromPool();

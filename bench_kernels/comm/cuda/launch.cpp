@@ -45,8 +45,8 @@ struct Driver {
                      " a fused kernel");
     TORCH_CHECK(result == CUDA_SUCCESS, "CUDA error while ", doing, " a fused kernel: ", said);
   }
-  // For calls that load code, which takes memory of the device: gigabytes may lie unused in LibTorch's cache.
-  // Where the device has none left the cache is emptied, and the call repeated once.
+  // Makes a call that loads code, which takes memory of the device: gigabytes may lie unused in LibTorch's cache.
+  // If the device has none left, the cache is emptied and the call is repeated once.
   template <class Call>
   void check_with_memory(const Call& call, const char* doing) const {
     CUresult result = call();

@@ -13,14 +13,14 @@ std::span<const Source> sources();  // the files of bench_kernels/kernels/device
 
 struct Compiled {
   std::string code;  // a cubin, or PTX where NVRTC does not know the device's architecture
-  std::string log;   // what ptxas says: registers and spills; empty when it came from the cache
+  std::string log;   // ptxas's words on registers and spills; empty when the kernel came from the cache
 };
 // One kernel of SWEEP_DEVICE_KERNELS (kernels.h) for a stored type: float, double, Bf16, Fp16. Without a name: all, in both forms.
 struct Kernel {
   std::string name;
   bool packed = false;
   std::string type;
-  std::string entry() const { return name + (packed ? "_packed" : "_single"); }  // of its function
+  std::string entry() const { return name + (packed ? "_packed" : "_single"); }  // the name of its function
 };
 // The kernel for an architecture such as 90. Throws std::runtime_error with what is missing or what the compiler said.
 // The library: of the wheel that `torch_lib` is a folder of. It compiles one program at a time, whatever the threads.

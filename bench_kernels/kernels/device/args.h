@@ -167,9 +167,9 @@ struct CrossEntropyArgs {
 constexpr int kEightBitBlock = 256, kEightBitValues = 256;
 constexpr int kNf4Block = 64, kNf4ScaleBlock = 256, kNf4Values = 16;
 constexpr int kWarp = 32;
-constexpr int kMostThreads = 512;                // of a block
+constexpr int kMostThreads = 512;                // threads of a block
 constexpr int kMostParts = 256;                  // blocks of a norm's backward
-constexpr int kSharedBytes = 48 << 10;           // that a block gets without asking for more
+constexpr int kSharedBytes = 48 << 10;           // bytes that a block gets without asking for more
 constexpr int kSumColumns = 32, kSumGroups = 8;  // a block that sums parts: columns, threads for each
 constexpr int kTile = 64;                        // rows and columns that are transposed at once
 constexpr float kLargestE4m3 = 448, kLargestE5m2 = 57344;  // largest values of the formats

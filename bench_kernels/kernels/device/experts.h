@@ -81,7 +81,7 @@ __device__ inline void route_backward(const RouterArgs& args) {
     const Index* chosen = static_cast<const Index*>(args.chosen) + row * args.choices;
     const A *weights = static_cast<const A*>(args.weights) + row * args.choices,
             *dweights = static_cast<const A*>(args.dweights) + row * args.choices;
-    A sum = 0, shared = 0;  // of the chosen probabilities; of the weights' gradients, weighted
+    A sum = 0, shared = 0;  // sums of the chosen probabilities, and of the weights x their gradients
     over_lanes(args.choices, [&](Index j) { sum += probs[chosen[j]], shared += dweights[j] * weights[j]; });
     sum = warp_sum(sum), shared = warp_sum(shared);
     if (args.normalized == 0) sum = 1, shared = 0;

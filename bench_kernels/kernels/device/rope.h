@@ -5,7 +5,7 @@
 
 namespace sweep::device {
 
-// Whose vector a head of a row is: where it is read.
+// The place where the vector of a row's head is read.
 template <class T>
 __device__ inline const T* head_of(const RopeArgs& args, Index row, int head) {
   if (head < args.heads) return static_cast<const T*>(args.q) + row * args.q_stride + head * args.head_dim;

@@ -40,7 +40,7 @@ __device__ inline void narrow(float x, float& to) {
 __device__ inline void narrow(double x, double& to) {
   to = x;
 }
-// To the nearest, ties to even; a NaN stays one.
+// Rounds to the nearest, ties to even; a NaN stays one.
 __device__ inline void narrow(float x, Bf16& to) {
   const unsigned bits = __float_as_uint(x);
   const unsigned rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;

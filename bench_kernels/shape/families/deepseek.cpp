@@ -29,7 +29,7 @@ struct ExpertDefaults {
   double scaling;
 };
 
-// Without the auxiliary loss, which the reference leaves out too.
+// Leaves out the auxiliary loss, as the reference does.
 void read_experts(ConfigReader& r, ModelSpec& m, const ExpertDefaults& d) {
   m.dense_intermediate_size = m.intermediate_size;
   m.experts = r.integer("n_routed_experts").value_or(d.routed);

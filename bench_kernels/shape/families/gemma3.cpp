@@ -7,7 +7,7 @@ namespace sweep::shape::families {
 
 namespace {
 
-// Of the layers with full attention.
+// Scaling of the layers with full attention.
 void read_scaling(ConfigReader& rope, ModelSpec& m) {
   m.rope_theta = rope.number("rope_theta").value_or(m.rope_theta);
   auto type = rope.word("rope_type");

@@ -22,7 +22,7 @@ std::string group_words(const shape::CollectiveRow& r) {
 }
 
 struct BandGrid {
-  std::vector<std::string> groups;  // in the order of measuring
+  std::vector<std::string> groups;  // groups in the order of measuring
   std::set<i64> sizes;
   std::map<std::pair<std::string, i64>, const shape::CollectiveRow*> cells;
   Colours colours;

@@ -29,7 +29,7 @@ struct ChartLine {  // a vertical or horizontal line across the chart
 };
 
 struct ChartAxis {
-  std::string name;  // with its unit
+  std::string name;  // name with its unit
   bool log2 = false;
   std::vector<double> ticks = {};             // empty: chosen
   std::optional<double> low = {}, high = {};  // forced ends
@@ -38,7 +38,7 @@ struct ChartAxis {
 };
 
 struct Chart {
-  std::string title;  // for those who cannot see it; any text
+  std::string title;  // any text, for those who cannot see the chart
   ChartAxis x, y;
   std::vector<ChartSeries> series;
   std::vector<ChartLine> lines;

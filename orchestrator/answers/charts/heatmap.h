@@ -102,12 +102,12 @@ Expected<Heatmap> heatmap(std::span<const ResultRow>, const HeatmapOptions&);
 // line, so is what the shown configurations agree on.
 using CellLines = std::vector<std::vector<Field>>;
 inline constexpr std::size_t kCellLines = 4;
-inline constexpr std::size_t kMostOthers = 3;  // on the last line; the page's box under the pointer has all
+inline constexpr std::size_t kMostOthers = 3;  // the last line names so many; the page's box has all
 CellLines cell_lines(const Heatmap&);
 CellLines possible_cell_lines(const Heatmap&);  // rows, columns and what cells agree on included
 inline constexpr std::string_view kNotResolved =
     "not resolved";  // text of an axis that a pruned configuration lacks
-std::vector<std::string> cell_text(const ResultRow&, const CellLines&);  // without empty lines
+std::vector<std::string> cell_text(const ResultRow&, const CellLines&);  // lines that are not empty
 
 // Sentences for people: what is shown; which values were fixed; what a cell is the best over.
 std::string what_is_shown(const Heatmap&);

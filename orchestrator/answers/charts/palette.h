@@ -20,7 +20,7 @@ Paint paint(double share);  // 0: dark end, 1: bright end
 // Text is light on the colours of the shares below this one, and dark from there on.
 double light_text_below();
 
-// Which colours the values of a picture take. Of many magnitudes the scale is logarithmic. Else, where
+// The colours that the values of a picture take. The scale of many magnitudes is logarithmic. Else, where
 // outliers (beyond the whiskers of a box plot, 1.5 interquartile ranges) would take the colours from the
 // rest, they share the end colours.
 inline constexpr double kLogRatio = 1000;

@@ -50,7 +50,7 @@ std::string json_string(std::string_view text) {
   return inside_script(nlohmann::json(safe_text(text)).dump());
 }
 
-// By CellOutcome: its words, and the state of a cell whose configurations all ended so.
+// The words of each CellOutcome, and the state of a cell whose configurations all ended so.
 constexpr std::string_view kOutcomeWords[kCellOutcomes] = {"ok", "OOM", "pruned", "failed", "not run yet"};
 constexpr std::string_view kOutcomeStates[kCellOutcomes] = {"", "oom", "pruned", "failed", "pending"};
 constexpr bool kSpreads[] = {false, true};

@@ -166,7 +166,7 @@ Table cost_of(std::span<const ResultRow* const> rows, std::span<const Field> dif
   for (const Pick& one : kPicks) {
     const ResultRow* row = pick(rows, of.padding ? one.useful : one.metric);
     if (!row) continue;
-    const double useful = row->metrics.useful_fraction.value_or(1);
+    const double useful = useful_share_of(row->metrics);
     auto speed = row->metrics.mt_per_hour, price = row->metrics.cost_per_mt;
     if (speed) *speed *= useful;
     if (price) *price /= useful;

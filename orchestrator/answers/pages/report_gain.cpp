@@ -18,8 +18,8 @@ i64 at_default(const ResultRow& row, std::span<const Column* const> axes) {
   return std::ranges::count_if(axes, [&](const Column* c) { return c->get(row) == c->default_value; });
 }
 
-// On the best one's nodes, the configuration with most axes at their default, then with the smallest
-// micro-batch; of those that ran.
+// The configuration on the best one's nodes that ran with most axes at their default, then with the smallest
+// micro-batch.
 const ResultRow* first_guess(const ReportInput& in, const BestOfGroup& group, const BestOptions& options) {
   std::vector<const Column*> axes;
   for (const Field& field : varying(in.rows)) {

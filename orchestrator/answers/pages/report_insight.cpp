@@ -26,13 +26,13 @@ std::string small(std::string_view text) {
 }
 
 double days_of(const ResultRow& row) {
-  const double rate = row.metrics.mt_per_hour.value_or(0) * row.metrics.useful_fraction.value_or(1);
+  const double rate = row.metrics.mt_per_hour.value_or(0) * useful_share_of(row.metrics);
   return rate > 0 ? kTokensOfJob / 1e6 / rate / 24 : std::numeric_limits<double>::quiet_NaN();
 }
 
 double usd_of(const ResultRow& row) {
   const auto price = row.metrics.cost_per_mt;
-  const double per_million = price.value_or(0) / row.metrics.useful_fraction.value_or(1);
+  const double per_million = price.value_or(0) / useful_share_of(row.metrics);
   return per_million > 0 ? per_million * kTokensOfJob / 1e6 : std::numeric_limits<double>::quiet_NaN();
 }
 
@@ -115,7 +115,7 @@ std::string time_and_cost(const ReportInput& in) {
     chart.title = fmt::format("Cost vs. time of {}, {}", tokens, name);
     chart.x = {.name = fmt::format("days for {}", tokens), .log2 = false};
     chart.y = {.name = fmt::format("thousand USD for {}", tokens), .suffix = true};
-    const auto best = pareto_front(rows, days_of, usd_of);  // from the fastest to the cheapest
+    const auto best = pareto_front(rows, days_of, usd_of);  // results from the fastest to the cheapest
     const double slow = kShown * days_of(*best.back()), dear = kShown * usd_of(*best.front());
     std::vector<const ResultRow*> near = rows;
     std::erase_if(near, [&](const ResultRow* row) { return days_of(*row) > slow || usd_of(*row) > dear; });

@@ -15,7 +15,7 @@ struct TrialPage {
   std::string db, made;                       // the path that the command named; when, and by which version
   std::string back = {};  // address of the sweep's own page; empty: there is none beside this one
   ExplainView view;
-  std::optional<ResultRow> row;  // with its final answer
+  std::optional<ResultRow> row;  // the trial with its final answer
   std::optional<i64> attempt;    // the one that the records are of: the final one, else the last
   store::StoredRecords records;
   std::optional<Provenance> provenance;

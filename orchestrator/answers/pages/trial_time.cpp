@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "bench_kernels/shape/parallel_dims.h"
 #include "bench_kernels/shape/schedule_times.h"
@@ -171,7 +170,7 @@ std::string steps(const TrialPage& page) {
   const Trial& trial = page.view.entry.trial;
   const auto whole = metrics::whole_steps(page.records.records, metrics::ranks_needed(trial, trial.world()));
   LineChart times{.title = "Time of each step", .x = "step", .y = "ms"};
-  times.series = {{"forward", {}}, {"backward", {}}, {"step", {}}, {"optimizer", {}}};  // as above in colour
+  times.series = {{"forward", {}}, {"backward", {}}, {"step", {}}, {"optimizer", {}}};  // colours as above
   times.counts = true;
   LineChart loss{.title = "Loss of each step", .x = "step", .y = "loss"};
   loss.series = {{"loss", {}}};

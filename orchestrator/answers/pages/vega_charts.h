@@ -15,7 +15,7 @@ struct TimeSpan {
 };
 // Bars along one axis of time: a row of spans for each rank, trial, ... The colours belong to the kinds.
 struct SpanChart {
-  std::string title, x;  // for those who cannot see it; the axis with its unit
+  std::string title, x;  // a text for those who cannot see the chart; the x axis with its unit
   std::vector<std::string> rows, kinds;
   std::vector<TimeSpan> spans = {};
 };

@@ -36,7 +36,7 @@ struct BestSource {
   i64 chosen_of = 1;  // above 1: nobody named it, and it is the latest of so many
   std::string confirms =
       {};               // the sweep whose best it measures again; each row is of the last allocation alone
-  i64 allocations = 0;  // those with results, of one that confirms
+  i64 allocations = 0;  // allocations with results, of a sweep that confirms
 };
 
 struct BestOptions {

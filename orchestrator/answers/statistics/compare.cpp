@@ -187,7 +187,7 @@ std::vector<ComparedConfiguration> by_configuration(std::span<const Comparison> 
       of_row[side] = &pair;
     }
   }
-  std::vector<std::pair<Pair, ComparedConfiguration>> ranked;  // by its worst pair
+  std::vector<std::pair<Pair, ComparedConfiguration>> ranked;  // configurations by their worst pair
   for (auto& [row, of_row] : pairs) {
     const Pair* worst = nullptr;
     for (const Pair* pair : of_row)

@@ -43,10 +43,10 @@ struct Pair {
 };
 
 struct Comparison {
-  std::vector<Pair> pairs;  // in the order of Change; within one, the largest change first
+  std::vector<Pair> pairs;  // pairs in the order of Change; within one, the largest change first
   std::vector<const ResultRow*> only_a, only_b;
-  i64 unanswered = 0;  // in both, ok in neither, not finished, or never tried by a search
-  i64 reused = 0;  // in both by one attempt, which a sweep took over from the other (--reuse): no comparison
+  i64 unanswered = 0;  // configurations of both: ok in neither, not finished, or never tried by a search
+  i64 reused = 0;  // results of one attempt, which a sweep took over from the other (--reuse): no comparison
   i64 regressions = 0;
   bool exact = false;  // a metric without noise: every difference is real
 };
@@ -72,7 +72,7 @@ struct ComparedConfiguration {
   const ResultRow* a = nullptr;
   std::vector<const Pair*> pairs;
 };
-// In the order of the worst Change; within one, the largest change first.
+// Configurations in the order of their worst Change; within one, the largest change first.
 std::vector<ComparedConfiguration> by_configuration(std::span<const Comparison>);
 
 // The differences between the machines and builds of the sides, a line for each fact: they are the first

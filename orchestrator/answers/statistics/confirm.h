@@ -57,7 +57,7 @@ struct ConfirmedTrial {
 };
 struct Confirmed {
   std::string metric;
-  std::vector<ConfirmedTrial> trials;  // in the order before, the leader first
+  std::vector<ConfirmedTrial> trials;  // trials in the order before, the leader first
   std::string verdict;                 // a sentence
   bool holds = false;  // no configuration is clearly ahead of the leader, and the leader was measured
 };

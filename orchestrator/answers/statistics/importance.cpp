@@ -61,7 +61,7 @@ std::vector<AxisImportance> importance(std::span<const ResultRow> rows, const Fi
                                        std::span<const Field> axes, std::span<const std::string> apart) {
   std::vector<AxisImportance> out;
   const Sample sample = sample_of(rows, metric, apart);
-  constexpr double kEqual = 1e-18;  // what rounding leaves of equal values
+  constexpr double kEqual = 1e-18;  // difference that rounding leaves between equal values
   if (sample.rows.size() < 3 || sample.squares < kEqual * double(sample.rows.size())) return out;
   for (const Field& axis : axes) {
     if (std::ranges::find(apart, axis.name()) != apart.end()) continue;

@@ -10,8 +10,8 @@ namespace sweep::answers {
 
 struct AxisImportance {
   Field axis;
-  std::size_t values = 0;  // of the axis, among the results that count
-  double share = 0;        // of the variance, from 0 to 1
+  std::size_t values = 0;  // values of the axis among the results that count
+  double share = 0;        // share of the variance, from 0 to 1
 };
 
 // Values that other axes usually determine (gpus_per_node, grad_accum, global_batch_size): no axis to choose first.

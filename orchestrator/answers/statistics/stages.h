@@ -14,7 +14,7 @@ struct StageResult {
   std::string name;
   std::string change;  // the axes that differ from the stage before, in short; of the first stage: empty
   const ResultRow* row = nullptr;
-  std::optional<double> value;        // of the metric; absent: the trial has none
+  std::optional<double> value;        // value of the metric; absent: the trial has none
   std::optional<double> over_before;  // factor over the last stage before it that has a value
   std::optional<double> over_first;   // factor over the first stage that has a value
 };
@@ -25,7 +25,7 @@ struct StageSeries {
   std::vector<StageResult> stages;
 };
 
-// In the order of the grid; none where no row has a stage. `metric` has a better and a worse.
+// Series in the order of the grid; none where no row has a stage. `metric` has a better and a worse.
 std::vector<StageSeries> stage_series(std::span<const ResultRow> rows, const Field& metric);
 
 }  // namespace sweep::answers

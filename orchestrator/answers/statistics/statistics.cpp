@@ -70,7 +70,7 @@ std::vector<double> benjamini_hochberg(const std::vector<double>& p) {
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return p[a] > p[b]; });
   std::vector<double> q(p.size());
   double lowest = 1;
-  for (std::size_t i = 0; i < order.size(); ++i) {  // from the largest p down
+  for (std::size_t i = 0; i < order.size(); ++i) {  // goes from the largest p down
     const double rank = static_cast<double>(order.size() - i);
     lowest = std::min(lowest, p[order[i]] * static_cast<double>(p.size()) / rank);
     q[order[i]] = lowest;

@@ -53,7 +53,7 @@ std::optional<RatioChange> ratio_change(double before, const Interval& of_before
 // keeps the expected share of false ones among them at r.
 std::vector<double> benjamini_hochberg(const std::vector<double>& p);
 
-// From 1, the smallest value first; equal values share the mean of their ranks.
+// Ranks from 1, the smallest value first; equal values share the mean of their ranks.
 std::vector<double> average_ranks(const std::vector<double>& values);
 // Rank correlation of two lists of the same length (Spearman 1904; Pearson's coefficient of the average
 // ranks). Absent for fewer than three pairs, or where one list is constant.

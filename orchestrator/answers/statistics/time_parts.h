@@ -1,12 +1,10 @@
-// Where the time of a step goes: parts that do not overlap, from the overlapping times that were measured. A rank records
+// The parts of a step's time: they do not overlap, and follow from the overlapping times that were measured. A rank records
 // how long it waited for communication, not in which part. Gradients are waited for in backward, so it is taken out of
 // backward first, then out of forward and the update. Where forward and backward gather values (ZeRO 3, offload of
 // parameters), it is taken out of both by their lengths.
 #pragma once
 #include <array>
 #include <optional>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "schema/records.h"

@@ -136,7 +136,7 @@ ModelKey model_key(std::span<const ResultRow> a, std::span<const ResultRow> b) {
                                                                         : ModelKey::kName;
 }
 
-// In order of the first row of each.
+// Configurations in the order of their first rows.
 struct Configurations {
   std::vector<std::string> order;
   std::unordered_map<std::string, const ResultRow*> row;

@@ -60,12 +60,12 @@ struct Transfer {
   std::vector<Field> by, match;
   std::vector<Field> only_a,
       only_b;  // axes that vary on one side and are unknown on the other: its best over them counts
-  std::vector<SharedConfiguration> shared;  // in A's order
+  std::vector<SharedConfiguration> shared;  // configurations in A's order
   std::vector<TransferCell> cells;          // ascending by key
   std::array<i64, 5> fits{};                // index: Fits
   std::vector<AxisTransfer> axes;           // the axis that explains most first
   i64 alone_a = 0, alone_b = 0;             // configurations that the other side lacks
-  i64 reused = 0;                           // in both by one attempt: they have no values here
+  i64 reused = 0;  // configurations that both have from one attempt: they have no values here
 };
 
 // The rows must outlive the answer. Error: an unknown name, or no configuration in common; it names the axes

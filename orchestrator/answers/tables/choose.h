@@ -13,7 +13,7 @@
 namespace sweep::answers {
 
 struct ChooseRequest {
-  double tokens = 0;  // that the run trains on: those of documents, no padding
+  double tokens = 0;  // tokens that the run trains on: documents, no padding
   std::optional<double> days, usd;
   i64 show = 5;
 };
@@ -27,9 +27,9 @@ struct Choice {
   double model_bytes() const;
 };
 struct Choices {
-  std::vector<Choice> meeting;     // those that meet the request, the best first
-  std::optional<Choice> fastest;   // of all; nullopt: nothing is predicted to fit
-  std::optional<Choice> cheapest;  // of all that have a price
+  std::vector<Choice> meeting;     // choices that meet the request, the best first
+  std::optional<Choice> fastest;   // the fastest of all; nullopt: nothing is predicted to fit
+  std::optional<Choice> cheapest;  // the cheapest of all that have a price
   bool by_time = false;            // the fastest is the best; else the cheapest
 };
 // `entries` must outlive the answer. Prices are by hardware; those that are not given are the catalogue's.

@@ -41,7 +41,7 @@ std::string alone(const std::string& where, const std::vector<const ResultRow*>&
                      named && rows.size() > names.size() ? ", ..." : "");
 }
 
-using Counts = std::array<i64, 6>;  // by Change
+using Counts = std::array<i64, 6>;  // counts by Change
 
 Counts counts_of(const Comparison& found) {
   Counts count{};

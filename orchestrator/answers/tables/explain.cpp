@@ -204,7 +204,7 @@ std::vector<std::string> sentences_of(const Evidence& evidence, i64 world) {
   const std::string rank = cause_rank ? fmt::format("rank {}", *cause_rank) : "a rank";
   std::vector<std::string> out;
   if (cause) out.push_back(fmt::format("the agent reported: {}", to_string(*cause)));
-  add_named(out, "dirt", cleanup_failure);
+  add_named(out, "cleanup_failure", cleanup_failure);
   if (exit_code) out.push_back(fmt::format("{} exited with code {}", rank, *exit_code));
   add_named(out, "found", found);
   add_named(out, "gpu_errors", gpu_errors);

@@ -22,7 +22,7 @@ struct ExplainAttempt {
 
 struct ExplainView {
   PlanEntry entry;
-  std::vector<ExplainAttempt> attempts;  // in the order they were made
+  std::vector<ExplainAttempt> attempts;  // attempts in the order they were made
   std::optional<i64> final_attempt;      // the one whose result counts; nullopt: none
   std::vector<std::string> events;       // events of the sweep that concern it
   std::string command = {};              // the lines of a workload's command

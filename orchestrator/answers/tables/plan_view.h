@@ -1,4 +1,4 @@
-// What a plan says: its trials with their predictions and rehearsals, what is pruned and why, what lies near its
+// The words of a plan: its trials with their predictions and rehearsals, what is pruned and why, what lies near its
 // memory limit, and one trial's memory by pipeline stage and part.
 #pragma once
 #include <map>
@@ -24,7 +24,7 @@ using RehearsedTrials = std::map<std::string, Rehearsed, std::less<>>;  // key: 
 Expected<RehearsedTrials> rehearsed_in(const std::string& db);
 
 struct PlanView {
-  const std::vector<PlanEntry>& entries;  // in run order
+  const std::vector<PlanEntry>& entries;  // entries in run order
   RehearsedTrials rehearsed;
   std::string sweep;  // the grid's name
 };

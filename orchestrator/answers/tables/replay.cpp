@@ -10,7 +10,7 @@
 #include "orchestrator/answers/json_values.h"
 #include "orchestrator/plan/rules.h"
 #include "orchestrator/predict/predict.h"
-#include "orchestrator/search/replay.h"
+#include "orchestrator/search/learner.h"
 #include "schema/codec.h"
 
 namespace sweep::answers {

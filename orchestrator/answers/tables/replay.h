@@ -19,7 +19,7 @@ struct ReplayedTrial {
   std::size_t row = 0;  // its line in the file
   std::optional<double> predicted_rate{};
   double rate = 0;   // measured tokens per second and GPU; 0: it did not end ok
-  double share = 0;  // of the best of its model, nodes and sequence length; 0: none ended ok
+  double share = 0;  // share of the best rate of its model, nodes and sequence length; 0: none ended ok
 };
 // Rows without an answer are left out. `rows` must outlive the answer.
 std::vector<ReplayedTrial> replayed(std::span<const ConfigRow> rows, const predict::TrainerProfile&,

@@ -29,7 +29,7 @@ struct SourceTableAnswer {
 // Error: no such column can be made from these rows. No results give a table without rows and a note.
 SourceTableAnswer source_table(SourceTable, std::span<const ResultRow>, const SourceTableOptions& = {});
 
-// In column `star`, the cheapest batch of its context.
+// The mark of the cheapest batch of its context, in column `star`.
 inline constexpr std::string_view kCheapestMark = "★";
 // The same table as people read it: mean and deviation in one cell, the star beside its batch.
 Table for_people(const Table&);

@@ -19,14 +19,14 @@ struct Suggestion {
   std::optional<i64> batch_beyond;   // smallest that ran out of memory with them
   std::optional<i64> longest;        // longest sequence that ran
   std::optional<i64> longest_kept;   // longest that ran without recomputation
-  bool padding = false;              // of some that ran: the rate is that of useful tokens
+  bool padding = false;              // some that ran had padding: the rate counts useful tokens
 };
 // One for each model, hardware and number of ranks. Empty: nothing ran.
 std::vector<Suggestion> suggestions(std::vector<ResultRow>);
 // What was measured of a model ("": of any), without rehearsals and without the sweep of this name.
 Expected<std::vector<ResultRow>> measured_rows(store::Store&, const std::string& model,
                                                const std::string& but_sweep = {});
-std::string suggestions_yaml(std::span<const Suggestion>);  // for `base` of a grid
+std::string suggestions_yaml(std::span<const Suggestion>);  // lines for `base` of a grid
 nlohmann::json suggestions_json(std::span<const Suggestion>);
 
 }  // namespace sweep::answers

@@ -4,7 +4,6 @@
 // scheduler says of it (JobStatusReader).
 #pragma once
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "orchestrator/launch/batch/job_lifecycle.h"

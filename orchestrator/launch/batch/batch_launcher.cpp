@@ -17,7 +17,7 @@ namespace {
 
 // Between two looks into the outboxes.
 constexpr auto kLook = std::chrono::milliseconds(100);
-// In a row, before people are told.
+// Failures in a row before people are told.
 constexpr int kFailuresToTell = 3;
 
 class BatchLauncher final : public HeldAllocations<BatchJob>, public BatchHost {

@@ -13,7 +13,7 @@
 namespace sweep::launch {
 namespace {
 
-constexpr int kLooks = 60;  // at jobs that were cancelled, one a second
+constexpr int kLooks = 60;  // looks at jobs that were cancelled, one a second
 
 Expected<std::vector<JobStatus>> living_of(const BatchQuestions& ask,
                                            const std::vector<AllocationPlace>& places) {

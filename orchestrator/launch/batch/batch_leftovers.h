@@ -11,8 +11,8 @@ namespace sweep::launch {
 
 // The blocking queries to the scheduler.
 struct BatchQuestions {
-  std::string_view scheduler;  // for people
-  std::string_view record;     // in allocation records
+  std::string_view scheduler;  // name for people
+  std::string_view record;     // name in allocation records
   // Jobs of these names that have not ended. Error: the scheduler does not answer.
   std::function<Expected<std::vector<JobStatus>>(const std::vector<std::string>& names)> living;
   std::function<Expected<void>(i64 number)> cancel;

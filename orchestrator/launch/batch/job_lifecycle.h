@@ -54,7 +54,7 @@ class JobLifecycle : public std::enable_shared_from_this<JobLifecycle> {
   // Its end is reported when the scheduler has released the job: a run that ends then must leave no job in
   // the queue.
   void give_up(BatchOutcome);
-  // Without a number it is cancelled as soon as that is known.
+  // Cancels the job; one without a number is cancelled as soon as that is known.
   void cancel();
   bool cancel_wanted() const { return cancel_ != Cancel::kNotWanted; }
 

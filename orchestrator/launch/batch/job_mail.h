@@ -18,7 +18,7 @@ class JobMail {
   // then.
   void look_for_last_message();
   bool agent_spoke() const { return agent_spoke_; }
-  // What a job that ended without a word of its agent left in its log, to follow a sentence; empty: its agent spoke.
+  // The log's end of a job that ended without a word of its agent, to follow a sentence; empty: its agent spoke.
   std::string last_of_log() const;
   std::optional<double> last_message_at_s() const { return last_message_at_s_; }
 

@@ -22,7 +22,7 @@ class JobSubmission : public std::enable_shared_from_this<JobSubmission> {
   Expected<bool> take_up();
   // The scheduler has the job, with this number.
   void accept(i64 number);
-  // In kWaitingForRoom, after each query: whether it is time to submit again.
+  // Asks in kWaitingForRoom, after each query, whether it is time to submit again.
   void look_for_room();
   // The scheduler has no such job: one that may not have been submitted is submitted again, one that was known is over.
   void denied();
@@ -36,7 +36,7 @@ class JobSubmission : public std::enable_shared_from_this<JobSubmission> {
   std::shared_ptr<JobLifecycle> job_;
   std::shared_ptr<JobMail> mail_;
   int submissions_ = 0;
-  std::optional<double> submit_again_at_s_;  // in kWaitingForRoom
+  std::optional<double> submit_again_at_s_;  // set in kWaitingForRoom
   double room_pause_s_ = 15;                 // before the next submission then; doubles
 };
 

@@ -39,7 +39,7 @@ struct JobStatus {
   Wait wait = Wait::kUsual;              // reason why a pending job waits
   std::string state, reason;             // the scheduler's words, for messages only; reason: empty for none
   std::string nodes;                     // its nodes, as the scheduler writes them
-  std::optional<double> seconds_left{};  // until its time limit
+  std::optional<double> seconds_left{};  // seconds until its time limit
 };
 
 struct SubmitAnswer {
@@ -51,7 +51,7 @@ struct SubmitAnswer {
     kStepOver,    // a step of an existing job has ended
   };
   Kind kind = Kind::kUnanswered;
-  std::optional<i64> number{};  // with kAccepted
+  std::optional<i64> number{};  // set with kAccepted
   std::string text;             // a sentence for people, where it is not kAccepted
 };
 
@@ -68,8 +68,8 @@ class Scheduler {
   using Counted = std::function<void()>;
 
   virtual ~Scheduler() = default;
-  virtual std::string_view name() const = 0;    // for people: "Slurm"
-  virtual std::string_view record() const = 0;  // in allocation records: "slurm"
+  virtual std::string_view name() const = 0;    // name for people: "Slurm"
+  virtual std::string_view record() const = 0;  // name in allocation records: "slurm"
   virtual std::string job_name(const AllocationId&) const = 0;
 
   // Writes what the submission needs into the spool.

@@ -15,7 +15,7 @@ std::vector<Finding> check_slurm(const SlurmOptions&, const CheckRequest&);
 Expected<void> read_partitions(SlurmOptions&);
 // The answer of `sbatch --test-only` to a script. Error: it could not be written.
 Expected<Preview> test_submission(std::string script);
-// What ended runs left in Slurm: jobs by their names, and the records of allocations whose job is over. Error:
+// Leftovers of ended runs in Slurm: jobs by their names, and the records of allocations whose job is over. Error:
 // Slurm does not answer.
 Expected<std::unique_ptr<Leftovers>> slurm_leftovers(std::span<const AllocationPlace>);
 

@@ -17,7 +17,7 @@ struct SlurmOptions : SlurmSettings {
   std::map<std::string, i64> idle{};
   // The number of an allocation that is there already: steps of it are started instead of jobs. 0: none.
   i64 existing_job = 0;
-  std::optional<double> existing_job_ends_s{};  // on the steady clock; nullopt: it does not end
+  std::optional<double> existing_job_ends_s{};  // its end on the steady clock; nullopt: it does not end
 };
 
 // Error: settings that do not fit together. They may come from two files.

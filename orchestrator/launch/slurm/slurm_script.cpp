@@ -35,7 +35,7 @@ SbatchOptions asks_for(const AllocationRequest& wanted, const SlurmOptions& opti
   return asks;
 }
 
-// In the order of the table.
+// Adds the options in the order of the table.
 void add_asks(std::vector<std::string>& out, const SbatchOptions& asks) {
   for_each_setting<SlurmSettings>([&](const LaunchKey& key, auto) {
     if (const auto found = asks.find(std::string(key.option)); found != asks.end())

@@ -23,7 +23,7 @@ Meaning meaning_of(std::string_view state);
 struct JobFacts {
   i64 id = 0;
   std::string name, state, reason, nodes;
-  std::optional<double> seconds_left;  // until its time limit
+  std::optional<double> seconds_left;  // seconds until its time limit
 };
 
 // The arguments that make squeue (sacct) say what read_squeue (read_sacct) understands, for exactly these

@@ -183,7 +183,7 @@ std::string SshHosts::agent_line(std::size_t node) const {
   const Place& place = places_[node];
   const SshHost& host = hosts_[node];
   AgentCall call = call_for(request_);
-  call.spool = place.spool;  // on the host, not here
+  call.spool = place.spool;  // a path on the host, not here
   call.detach = true;
   call.join = node > 0;
   call.rank_program = rank_on(host, around_.programs);

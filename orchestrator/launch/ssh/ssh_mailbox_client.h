@@ -26,7 +26,7 @@ class MailboxEvents {
   virtual void outbox_grew() = 0;       // the copy of the outbox on this machine
   // The agent has ended, and the copy of its outbox is complete.
   virtual void agent_gone() = 0;
-  virtual void failed(const std::string& why) = 0;  // for good
+  virtual void failed(const std::string& why) = 0;  // it has failed for good
   virtual void notice(const std::string& text) = 0;
 };
 

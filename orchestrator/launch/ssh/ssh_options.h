@@ -15,7 +15,7 @@ struct SshHost {
   std::string hardware;  // catalogue name; empty: runs whatever the hosts without one run
   i64 slots = 1;         // trials side by side; 1: a trial has its nodes alone
   std::optional<double> price_per_hour;
-  std::string interface;    // for agents and ranks; empty: the one ssh came in by
+  std::string interface;    // network interface for agents and ranks; empty: the one ssh came in by
   std::string agent, rank;  // programs on the host; empty: the agent is copied, the rank is where ours is
 };
 

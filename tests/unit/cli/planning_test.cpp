@@ -1,6 +1,7 @@
 // The commands that need no results, as people type them: plan, choose, predict, replay and the catalogues.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
 

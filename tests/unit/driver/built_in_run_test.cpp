@@ -22,9 +22,9 @@ class BuiltInRunTest : public ::testing::Test {
     std::ofstream(dir_ / "grid.yaml") << text;
     SelfTestRequest request;
     request.grid = (dir_ / "grid.yaml").string();
-    const auto choice = launcher_of(request);
-    EXPECT_TRUE(choice) << choice.error().message;
-    return choice ? choice->on : "";
+    const auto place = place_of(request);
+    EXPECT_TRUE(place) << place.error().message;
+    return place ? place->choice.on : "";
   }
   const TemporaryFolder dir_;
 };
@@ -43,7 +43,7 @@ TEST_F(BuiltInRunTest, AGridMayHaveAnyNumberOfPoints) {
 }
 
 TEST_F(BuiltInRunTest, WithoutAGridItIsThisMachine) {
-  EXPECT_EQ(launcher_of({})->on, "local");
+  EXPECT_EQ(place_of({})->choice.on, "local");
 }
 
 }  // namespace

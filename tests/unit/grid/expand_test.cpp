@@ -26,57 +26,28 @@ TEST(GridExpand, ProductInFileOrderFirstAxisOutermost) {
 }
 
 TEST(GridExpand, ZipMovesTogetherAndRangesIncludeBothEnds) {
-  const auto e = expanded(kHead +
-                          "grid: {bucket_mb: {range: [5, 15, 5]}, threads: {pow2: [2, 4]}}\nzip: [{zero: [1, "
-                          "2], seq_len: [64, 128]}]\n");
+  const auto e =
+      expanded(kHead +
+               "grid: {grad_bucket_mb: {range: [5, 15, 5]}, threads: {pow2: [2, 4]}}\nzip: [{zero: [1, "
+               "2], seq_len: [64, 128]}]\n");
   EXPECT_EQ(e.entries.size(), 12u);
   for (const auto& entry : e.entries) EXPECT_EQ(entry.trial.seq_len, entry.trial.zero * 64);
   EXPECT_EQ(e.entries.back().trial.grad_bucket_mb, 15);
   EXPECT_EQ(e.entries.back().trial.threads, 4);
 }
 
-// The two texts say the same, in the names that axes had and in those they have.
-TEST(GridExpand, FormerNamesOfAxesAndWordsGiveTheSameTrials) {
-  const std::string former =
-      "base: {dp: 2, pp: 2, grad_accum: 2, reshard: false}\n"
-      "grid: {schedule: [afab, 1f1b], clip: [false, true], bucket_mb: [5, 25], cp_form: [ring, all_to_all]}\n"
-      "where: ['schedule == \"afab\" or bucket_mb > 5', 'schedule in [\"1f1b\", \"afab\"]', '\"afab\" != "
-      "schedule or clip']\n"
-      "exclude: [{schedule: afab, cp_form: all_to_all}]\n"
-      "include: [{schedule: afab, clip: false}]\n";
-  const std::string now =
-      "base: {dp: 2, pp: 2, grad_accum: 2, reshard_after_forward: false}\n"
-      "grid: {schedule: [gpipe, 1f1b], grad_clip: [false, true], grad_bucket_mb: [5, 25], cp_comm_type: "
-      "[ring, all_to_all]}\n"
-      "where: ['schedule == \"gpipe\" or grad_bucket_mb > 5', 'schedule in [\"1f1b\", \"gpipe\"]', "
-      "'\"gpipe\" != schedule or grad_clip']\n"
-      "exclude: [{schedule: gpipe, cp_comm_type: all_to_all}]\n"
-      "include: [{schedule: gpipe, grad_clip: false}]\n";
-  const auto a = expanded(kHead + former), b = expanded(kHead + now);
-  ASSERT_EQ(a.entries.size(), b.entries.size());
-  EXPECT_GT(a.admitted().size(), 3u);
-  EXPECT_GT(a.counts.dropped_where, 0u);
-  EXPECT_GT(a.counts.dropped_exclude, 0u);
-  for (std::size_t i = 0; i < a.entries.size(); ++i) {
-    EXPECT_EQ(a.entries[i].id, b.entries[i].id);
-    EXPECT_EQ(a.entries[i].rule, b.entries[i].rule);
-  }
-}
-
-TEST(GridExpand, AnAxisUnderBothOfItsNamesIsGivenTwice) {
-  EXPECT_THAT(error_of(kHead + "base: {clip: true}\ngrid: {grad_clip: [true, false]}\n"),
+TEST(GridExpand, AnAxisInTwoSectionsIsGivenTwice) {
+  EXPECT_THAT(error_of(kHead + "base: {grad_clip: true}\ngrid: {grad_clip: [true, false]}\n"),
               AllOf(At(4, 8), IsError(ErrorKind::kConflict, "grad_clip")));
-  EXPECT_THAT(error_of(kHead + "base: {clip: true}\nderive: {grad_clip: 'dp > 1'}\n"),
+  EXPECT_THAT(error_of(kHead + "base: {grad_clip: true}\nderive: {grad_clip: 'dp > 1'}\n"),
               AllOf(At(3, 8), IsError(ErrorKind::kConflict, "grad_clip")));
 }
 
-TEST(GridExpand, DeriveSetsAnAxisByEitherName) {
-  for (const char* name : {"clip", "grad_clip"}) {
-    const auto e = expanded(kHead + "grid: {dp: [1, 2]}\nderive: {" + name + ": 'dp > 1'}\n");
-    ASSERT_EQ(e.entries.size(), 2u);
-    EXPECT_FALSE(e.entries[0].trial.grad_clip);
-    EXPECT_TRUE(e.entries[1].trial.grad_clip);
-  }
+TEST(GridExpand, DeriveSetsAnAxis) {
+  const auto e = expanded(kHead + "grid: {dp: [1, 2]}\nderive: {grad_clip: 'dp > 1'}\n");
+  ASSERT_EQ(e.entries.size(), 2u);
+  EXPECT_FALSE(e.entries[0].trial.grad_clip);
+  EXPECT_TRUE(e.entries[1].trial.grad_clip);
 }
 
 TEST(GridExpand, ABaseAloneIsOnePoint) {
@@ -280,15 +251,6 @@ TEST(GridExpand, IncludedPointsBypassWhereAndStartFromBase) {
   EXPECT_EQ(alone.counts.admitted, 1u);
   EXPECT_EQ(alone.counts.pruned, 1u);
   EXPECT_EQ(alone.counts.points, 0u);
-}
-
-TEST(GridExpand, TwoNamesOfOneAxisInOneMapAreRefused) {
-  EXPECT_THAT(error_of(kHead + "include:\n  - {clip: true, grad_clip: false}\n"),
-              AllOf(At(4, 18), IsError(ErrorKind::kConflict, "grad_clip")));
-  EXPECT_THAT(error_of(kHead + "grid: {dp: [1]}\nderive: {clip: dp > 1, grad_clip: dp > 2}\n"),
-              AllOf(At(4, 24), IsError(ErrorKind::kConflict, "grad_clip")));
-  EXPECT_THAT(error_of(kHead + "stages:\n  - a: {}\n  - b: {clip: false, grad_clip: true}\n"),
-              IsError(ErrorKind::kConflict, "grad_clip"));
 }
 
 TEST(GridExpand, DeriveSetsAxesAndLabels) {

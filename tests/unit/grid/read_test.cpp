@@ -50,7 +50,7 @@ base: {hardware: h100-sxm-80gb, seq_len: 4096, global_batch_size: 256, precision
 grid:
   nodes: [1, 2]
   tp: {pow2: [1, 8]}
-  bucket_mb: {range: [10, 31, 10]}
+  grad_bucket_mb: {range: [10, 31, 10]}
 zip:
   - {zero: [0, 1], micro_batch_size: [4, 2]}
 where: ["tp <= gpus_per_node"]

@@ -59,22 +59,6 @@ TEST(Import, TheShippedFileNeedsNoFlags) {
   EXPECT_THAT(read.notes, Contains(HasSubstr("20 rows whose dp x micro_batch_size x grad_accum")));
 }
 
-TEST(Import, FormerNamesOfAxesAndWordsAreRead) {
-  const Imported former =
-      must("model,clip,schedule,pp,dp,bucket_mb,reshard,tok_s_gpu\n8B,true,afab,2,4,50,no,7290\n",
-           with({}, {kBase[0], kBase[1], kBase[2], "cp_form=all_to_all", "micro_batch_size=1"}));
-  const Imported now = must(
-      "model,grad_clip,schedule,pp,dp,grad_bucket_mb,reshard_after_forward,tok_s_gpu\n8B,true,gpipe,2,4,50,"
-      "no,7290\n",
-      with({}, {kBase[0], kBase[1], kBase[2], "cp_comm_type=all_to_all", "micro_batch_size=1"}));
-  EXPECT_EQ(only(former).entry.trial, only(now).entry.trial);
-  EXPECT_EQ(only(former).entry.id, only(now).entry.id);
-  EXPECT_TRUE(only(now).entry.trial.grad_clip);
-  EXPECT_EQ(only(now).entry.trial.schedule, Schedule::kGpipe);
-  EXPECT_THAT(refusal_of("model,clip,grad_clip,tok_s_gpu\n8B,true,true,7290\n"),
-              AllOf(At(1), IsError(ErrorKind::kConflict, "grad_clip")));
-}
-
 TEST(Import, ARowBecomesATrialWithItsClaims) {
   const Imported read = must(playbook("8B,2,4,4,1,16,4,256,1,ok,43.9,7290,40.4"), with({}, {}));
   const auto& [entry, result] = only(read);

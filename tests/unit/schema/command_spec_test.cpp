@@ -42,18 +42,6 @@ TEST(CommandSpec, TravelsInTheTrialOfAnAttemptAlone) {
   EXPECT_FALSE(from_json<Attempt>(to_json(Attempt{})).value().runs_command());
 }
 
-TEST(CommandSpec, OfAFormerSpoolStandsBesideTheTrial) {
-  Attempt attempt;
-  attempt.trial.workload = Workload::kCommand;
-  auto line = to_json(attempt);
-  line["command"] = nullptr;
-  EXPECT_EQ(from_json<Attempt>(line).value(), attempt);
-  line["command"] = to_json(every_member());
-  EXPECT_EQ(command_from(from_json<Attempt>(line).value().trial.program).value(), every_member());
-  line["command"] = {{"argv", nlohmann::json::array()}};
-  EXPECT_FALSE(from_json<Attempt>(line));
-}
-
 TEST(CommandSpec, AnAttemptWhoseProgramIsNoCommandIsRefused) {
   Attempt attempt;
   for (const char* program : {"train.py", R"({"argv": []})"}) {

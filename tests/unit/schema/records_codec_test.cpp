@@ -98,7 +98,7 @@ TEST(RecordsCodec, ARecorderThatWasAskedAndDidNotAnswerIsNull) {
 TEST(RecordsCodec, TheKeysOfStoredTextStay) {
   Evidence evidence;
   evidence.reported = {2, 1}, evidence.cleanup_failure = "left";
-  EXPECT_EQ(to_text(evidence), R"({"dirt":"left","phase":"","testimonies":{"exits":1,"records":2}})");
+  EXPECT_EQ(to_text(evidence), R"({"cleanup_failure":"left","phase":"","reported":{"exits":1,"records":2}})");
   NodeFacts facts;
   facts.cores = 4, facts.screen = NodeScreen{1, 2, {{3, 0.5}}, ""};
   EXPECT_EQ(to_text(facts),

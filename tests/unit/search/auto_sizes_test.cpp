@@ -5,7 +5,7 @@
 #include <deque>
 #include <functional>
 
-#include "orchestrator/search/replay.h"
+#include "orchestrator/search/learner.h"
 
 namespace sweep::search {
 namespace {

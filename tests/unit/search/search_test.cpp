@@ -5,7 +5,6 @@
 #include <deque>
 
 #include "orchestrator/search/learner.h"
-#include "orchestrator/search/replay.h"
 
 namespace sweep::search {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "orchestrator/search/replay.h"
+#include "orchestrator/search/learner.h"
 
 namespace sweep::search {
 namespace {

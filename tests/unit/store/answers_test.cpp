@@ -101,26 +101,6 @@ TEST_F(AnswersTest, TheViewNamesEveryAxisAndMetric) {
     EXPECT_THAT(table.columns, Contains(Text(name)));
 }
 
-// The tables hold axes and words as the first versions spelled them; answers show the current spelling.
-TEST_F(AnswersTest, RenamedAxesAreStoredAsBeforeAndShownByTheirNames) {
-  start(0);
-  PlanEntry renamed = entry(1);
-  renamed.trial.schedule = Schedule::kGpipe, renamed.trial.grad_clip = true, renamed.trial.grad_bucket_mb = 7;
-  renamed.trial.reshard_after_forward = false, renamed.trial.cp_comm_type = CpCommType::kAllToAll;
-  renamed.id = trial_id(renamed.trial);
-  must(store_->sync_plan(sweep_, std::vector{renamed}, {}));
-  const auto only_row = [&](const Text& sql) { return must(store_->query(sql)).rows.at(0); };
-  EXPECT_EQ(only_row("SELECT schedule, clip, bucket_mb, reshard, cp_form FROM trial"),
-            (std::vector<Value>{Text("afab"), i64{1}, i64{7}, i64{0}, Text("all_to_all")}));
-  EXPECT_EQ(
-      only_row(
-          "SELECT schedule, grad_clip, grad_bucket_mb, reshard_after_forward, cp_comm_type FROM results"),
-      (std::vector<Value>{Text("gpipe"), i64{1}, i64{7}, i64{0}, Text("all_to_all")}));
-  EXPECT_EQ(only_row("SELECT clip, bucket_mb, reshard, cp_form FROM results"),
-            (std::vector<Value>{i64{1}, i64{7}, i64{0}, Text("all_to_all")}));
-  EXPECT_EQ(must(store_->results(sweep_)).at(0).trial, renamed.trial);
-}
-
 TEST_F(AnswersTest, AWordOfALaterVersionIsRefusedByItsName) {
   start(1);
   sql("UPDATE trial SET precision = 'fp4'");

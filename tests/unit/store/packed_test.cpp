@@ -82,19 +82,6 @@ class PackedRows : public StoreTest {
         out[Text(read.trial[row])].push_back(read.coded.find(column.key)->second.at(row));
     return out;
   }
-  // Writes the one block of a column as an earlier version did, with another word.
-  void pack_with_former_words(const Text& name, const Text& word, const Text& former) {
-    const auto hex = must(store_->query("SELECT hex(data) FROM packed WHERE name = '" + name + "'"));
-    Text bytes, packed = std::get<Text>(hex.rows.at(0).at(0));
-    for (std::size_t i = 0; i < packed.size(); i += 2)
-      bytes += static_cast<char>(std::stoi(packed.substr(i, 2), nullptr, 16));
-    std::vector<Value> values = unpacked(PackedColumn::parse(bytes).value());
-    EXPECT_THAT(values, ::testing::Contains(Value{word}));
-    std::ranges::replace(values, Value{word}, Value{former});
-    packed.clear();
-    for (const char c : pack_column(values)) packed += fmt::format("{:02x}", static_cast<unsigned char>(c));
-    sql("UPDATE packed SET data = x'" + packed + "' WHERE name = '" + name + "'");
-  }
   i64 count(const Text& table) {
     return std::get<i64>(must(store_->query("SELECT count(*) FROM " + table)).rows[0][0]);
   }
@@ -208,29 +195,6 @@ TEST_F(PackedRows, AChangedPlanIsStoredBeforeItIsPacked) {
     EXPECT_EQ(message_of(store_->sync_plan(sweep_, plan_, {})), "(no error)");
   }
   EXPECT_EQ(must(store_->plan(sweep_)).front().order, plan_.front().order);
-}
-
-TEST_F(PackedRows, AxesThatWereRenamedArePackedUnderTheirStoredNames) {
-  store_ = open(seams_);
-  std::vector<ImportedRow> rows;
-  for (i64 i = 0; i < 40; ++i) {
-    ImportedRow row;
-    row.entry = entry(i + 1);
-    row.entry.trial.schedule = i % 2 ? Schedule::kGpipe : Schedule::k1f1b;
-    row.entry.trial.grad_clip = i % 3 == 0, row.entry.trial.grad_bucket_mb = 1 + i % 5;
-    row.entry.id = trial_id(row.entry.trial);
-    row.entry.admitted = false, row.entry.reason = "too large";
-    rows.push_back(row);
-  }
-  SweepRow row;
-  row.name = "renamed";
-  must(store_->import_rows(row, rows));
-  const i64 sweep = must(store_->find_sweep("renamed")).id;
-  EXPECT_GT(count("packed WHERE name IN ('clip', 'bucket_mb')"), 1);
-  EXPECT_EQ(count("packed WHERE name IN ('grad_clip', 'grad_bucket_mb')"), 0);
-  expect_same(sweep);
-  pack_with_former_words("schedule", "gpipe", "afab");
-  expect_same(sweep);
 }
 
 TEST_F(PackedRows, DamageIsAnErrorWithACode) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostThreads = 16;
 
-// Without the newline or NUL at its end.
+// Reads a file without the newline or NUL at its end.
 std::string slurp(const std::string& path, std::size_t max_bytes = 1u << 14) {
   std::string out = files::read_proc(path, max_bytes);
   while (!out.empty() && (out.back() == '\n' || out.back() == '\0')) out.pop_back();

@@ -11,6 +11,7 @@
 
 namespace sweep::agent {
 
-int run_bridge(const std::filesystem::path& spool, int in, int out);  // until `in` ends; the exit code
+// Runs until `in` ends; returns the exit code.
+int run_bridge(const std::filesystem::path& spool, int in, int out);
 
 }  // namespace sweep::agent

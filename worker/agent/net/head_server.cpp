@@ -14,7 +14,7 @@ namespace {
 
 using boost::asio::ip::tcp;
 constexpr std::size_t kLongestHello = 4096, kMostUnproven = 64, kMostRefusals = 256;
-// Without numbers of the caller's, so that it is logged once.
+// The text has no numbers of the caller's, so that it is logged once.
 constexpr auto kNoHello = "its first bytes are no frame of at most 4096 bytes";
 constexpr auto kSpeakWithin = std::chrono::seconds(5);
 

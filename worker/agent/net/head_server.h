@@ -26,7 +26,7 @@ class HeadServerListener {
   virtual ~HeadServerListener() = default;
   virtual void node_joined(i64 node, const nlohmann::json& hello) = 0;
   virtual void node_said(i64 node, const AgentMessage& message) = 0;
-  // At most once for a node; it does not come back.
+  // Is called at most once for a node; it does not come back.
   virtual void node_lost(i64 node, const std::string& why) = 0;
 };
 

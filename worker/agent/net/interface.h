@@ -1,4 +1,4 @@
-// Which network address an agent uses: the one it was told, or the one it can be reached at for sure.
+// The network address that an agent uses: the one it was told, or the one it can be reached at for sure.
 #pragma once
 #include <string>
 

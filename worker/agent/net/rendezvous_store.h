@@ -14,7 +14,7 @@ namespace sweep::agent {
 
 class RendezvousStore {
  public:
-  // To the client that asked; may be called from within request(), for this client and for others that
+  // Answers the client that asked; may be called from within request(), for this client and for others that
   // waited.
   using Answer = std::function<void(i64 client, Frame)>;
   explicit RendezvousStore(Answer answer, std::size_t max_bytes = 64u << 20)

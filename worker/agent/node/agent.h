@@ -4,7 +4,6 @@
 #pragma once
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <memory>
 #include <string>
 
 #include "worker/agent/node/agent_control.h"
@@ -21,7 +20,7 @@ namespace sweep::agent {
 class Agent final : private AgentControl {
  public:
   Agent(const Options& options, const SandboxInfo& inside, Mailbox mailbox);
-  // Until the end; the exit code.
+  // Runs until the end; returns the exit code.
   int run();
 
  private:

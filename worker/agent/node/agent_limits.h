@@ -25,7 +25,7 @@ class AgentLimits {
   std::optional<std::string> exceeded(const Activity& activity, double now_s);
   // True once: when several looks in a row found no mailbox. A file system may be away for a moment.
   bool mailbox_lost(bool gone);
-  // To be called when the disk does not take the lines that wait. True: it failed so often that the agent gives up.
+  // Is called when the disk does not take the lines that wait. True: it failed so often that the agent gives up.
   bool disk_given_up();
 
  private:

@@ -16,7 +16,7 @@
 
 namespace sweep::agent {
 
-// Where a node's messages about an attempt go: to the head agent, over a connection where that is another node's.
+// The goal of a node's messages about an attempt: the head agent, over a connection if that is another node's.
 class MessageSink {
  public:
   virtual ~MessageSink() = default;

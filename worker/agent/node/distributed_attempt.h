@@ -20,11 +20,11 @@ namespace sweep::agent {
 class AttemptNodes {
  public:
   virtual ~AttemptNodes() = default;
-  // To a node, this one included.
+  // Sends to a node, this one included.
   virtual void send(i64 node, const AgentMessage& message) = 0;
   // The node's UTC clock minus this one's.
   virtual i64 clock_offset_ns(i64 node) const = 0;
-  // For people.
+  // The node's name for people.
   virtual std::string name(i64 node) const = 0;
 };
 

@@ -14,7 +14,7 @@ namespace sweep::agent {
 class NodeAgent final : private NodeRunnerListener {
  public:
   NodeAgent(const Options& options, const SandboxInfo& inside);
-  // Until the end; the exit code.
+  // Runs until the end; returns the exit code.
   int run(const Join& join);
 
  private:

@@ -17,7 +17,7 @@ namespace sweep::agent {
 class NodeRunnerListener {
  public:
   virtual ~NodeRunnerListener() = default;
-  // For the head agent.
+  // A message for the head agent.
   virtual void runner_said(AgentMessage message) = 0;
   // The end of its part was reported; the node is free again.
   virtual void attempt_finished(i64 attempt) = 0;

@@ -20,7 +20,7 @@ class Placement {
   void push(Attempt attempt) { waiting_.push_back(std::move(attempt)); }
   struct Placed {
     Attempt attempt;
-    // In rank order.
+    // Nodes in rank order.
     std::vector<i64> nodes;
     // The slots that each of them holds.
     std::vector<std::vector<i64>> slots;

@@ -26,7 +26,7 @@ struct RankProcess {
   bool ended = false;
   bool killed_by_agent = false;
   bool oom_killed = false;
-  // For its flight recorder.
+  // Whether it was asked for its flight recorder.
   bool asked = false;
   int status = 0;
   i64 ended_unix_ns = 0;

@@ -3,7 +3,6 @@
 // Pure.
 #pragma once
 #include <map>
-#include <string>
 #include <vector>
 
 #include "schema/attempt.h"

@@ -5,7 +5,6 @@
 // two is killed. Where it does not, ranks die by PDEATHSIG and the outer one, a subreaper too, ends what
 // carries the allocation's mark (runtime/attempt_token.h).
 #pragma once
-#include <string>
 
 #include "base/expected.h"
 #include "worker/agent/options.h"

@@ -63,7 +63,7 @@ void Zygote::receive() {
                         if (error || life != life_ || !channel_.is_open()) return;
                         const ssize_t got =
                             ::recv(channel_.native_handle(), buffer_.data(), buffer_.size(), 0);
-                        // At its end exited() follows.
+                        // exited() follows at its end.
                         if (got == 0) return;
                         if (got > 0) received(static_cast<std::size_t>(got));
                         if (life == life_ && channel_.is_open()) receive();

@@ -50,7 +50,7 @@ class Zygote {
   boost::asio::posix::stream_descriptor channel_;
   pid_t pid_ = 0;
   bool ready_ = false, stopped_ = false;
-  // In a row, without a rank between them.
+  // Deaths in a row, without a rank between them.
   int deaths_ = 0;
   // Counts the processes: a late completion may belong to an earlier one.
   std::uint64_t life_ = 0;
