@@ -102,11 +102,9 @@ Status AxisSections::read_suggested() {
   const Entry* entry = in_.section("suggested");
   if (entry == nullptr) return {};
   SWEEP_TRY(need_map(in_.document, *entry->value, entry->place, "suggested"));
-  std::set<Slot> seen;
   for (const Entry& item : entry->value->entries) {
     const auto slot = in_.values.axis(item, "of suggested");
     if (!slot) return tl::unexpected(slot.error());
-    SWEEP_TRY(in_.once(seen, *slot, item));
     const auto one = in_.values.one(*item.value, *slot);
     if (!one) return tl::unexpected(one.error());
     if (in_.spec.given[*slot]) continue;
