@@ -6,7 +6,7 @@
 namespace sweep::answers {
 namespace {
 
-constexpr i64 kMs = 1'000'000;
+constexpr i64 kMillisecond = 1'000'000;
 
 Trial over(i64 nodes, i64 ranks, const std::string& hardware) {
   Trial t;
@@ -17,10 +17,10 @@ RankRecord rank(i64 number, i64 step_ms, std::optional<i64> waited_ms) {
   RankRecord out;
   out.rank = number;
   StepSample warm{};
-  warm.warmup = true, warm.step_ns = 999 * kMs, warm.exposed_comm_ns = 0;
+  warm.warmup = true, warm.step_ns = 999 * kMillisecond, warm.exposed_comm_ns = 0;
   StepSample timed{};
-  timed.step = 1, timed.step_ns = step_ms * kMs;
-  if (waited_ms) timed.exposed_comm_ns = *waited_ms * kMs;
+  timed.step = 1, timed.step_ns = step_ms * kMillisecond;
+  if (waited_ms) timed.exposed_comm_ns = *waited_ms * kMillisecond;
   out.samples = {warm, timed, timed};
   return out;
 }
