@@ -273,8 +273,7 @@ void AttemptRun::await_records() {
   if (full != ranks_.all().end())
     evidence.why = fmt::format("rank {} left no record: the disk of {} is full", full->rank,
                                resources_.files->dir().string());
-  report_.set_cause(evidence.why.empty() ? EndCause::kRankFailed : EndCause::kAgentStopping,
-                    std::move(evidence));
+  report_.rank_failed(std::move(evidence));
   stage_ = Stage::kAwaitingRecords;
   deadline_.set(kRecordsWithin);
 }
