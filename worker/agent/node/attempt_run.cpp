@@ -81,9 +81,10 @@ void AttemptRun::start() {
   arm();
   if (const auto ready = prepare(); !ready) {
     report_.set_start_error(ready.error().message);
-    // A full disk is the node's fault, not the trial's.
-    const bool full = ready.error().kind == ErrorKind::kDiskFull;
-    report_.set_cause(full ? EndCause::kAgentStopping : EndCause::kStartFailed);
+    // A full disk and a folder that is missing here are the node's fault, not the trial's.
+    const ErrorKind kind = ready.error().kind;
+    const bool by_node = kind == ErrorKind::kDiskFull || kind == ErrorKind::kNotFound;
+    report_.set_cause(by_node ? EndCause::kAgentStopping : EndCause::kStartFailed);
     stage_ = Stage::kSweeping;
     return deadline_.set(kSweepLimit);
   }
@@ -97,6 +98,7 @@ void AttemptRun::start() {
 Expected<void> AttemptRun::prepare() {
   if (!attempt().runs_command() && context_.options.rank_program.empty())
     return fail("the trial runs the built-in step, and the agent was started without --rank-program");
+  SWEEP_TRY(find_working_folder(attempt()));
   const bool on_gpu = attempt().trial.hardware != "cpu";
   if (part_.beside && on_gpu)
     if (const auto why = context_.node.without_gpu(part_.slots); !why.empty()) return fail(why);
