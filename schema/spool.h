@@ -3,7 +3,7 @@
 //
 //   <spool>/inbox.jsonl               orchestrator -> agent: attempt, finish
 //   <spool>/outbox.jsonl              agent -> orchestrator: hello, node, started, rank_record, rank_exit,
-//                                     attempt_end, bye
+//                                     attempt_end, node_out, bye
 //   <spool>/agent.log                 the agent's own log
 //   <spool>/agent.lock                locked as long as the agent lives; agent.lock.<node>: of a node agent
 //   <spool>/contact                   touched by a bridge while an orchestrator is at its other end
@@ -71,7 +71,8 @@ inline constexpr std::string_view kStarted = "started";         // body: {"attem
 inline constexpr std::string_view kRankRecord = "rank_record";  // body: RankRecord
 inline constexpr std::string_view kRankExit = "rank_exit";      // body: RankExit
 inline constexpr std::string_view kAttemptEnd = "attempt_end";  // body: AttemptEnd
-inline constexpr std::string_view kBye = "bye";                 // body: {"reason"}
+inline constexpr std::string_view kNodeOut = "node_out";  // body: {"node", "why", "lost"}: no more work there
+inline constexpr std::string_view kBye = "bye";           // body: {"reason"}
 
 // Reasons of a bye that say more than words: the scheduler (or a person) ended the allocation, or its time
 // was up.

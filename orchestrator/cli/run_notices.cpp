@@ -67,8 +67,9 @@ class NotifyingObserver final : public run::Observer {
   void on_note(const std::string& sentence) override { inner_->on_note(sentence); }
   void on_event(const std::string& kind, const std::string& text) override {
     inner_->on_event(kind, text);
-    if (kind == "quarantine")
-      send(*notifier_, notice("host_excluded", sweep_, db_, text), exports::Notifier::Weight::kMinor);
+    if (kind == "quarantine" || kind == "node_lost")
+      send(*notifier_, notice(kind == "node_lost" ? "node_lost" : "host_excluded", sweep_, db_, text),
+           exports::Notifier::Weight::kMinor);
   }
   void on_result(const PlanEntry& entry, const Result& result) override {
     inner_->on_result(entry, result);
@@ -108,9 +109,10 @@ std::string word_of(run::End end) {
 }  // namespace
 
 void add_notify(CLI::App& c, exports::NotifyTargets& targets) {
-  c.add_option("--notify", targets.url,
-               "POST a JSON body to this address at the end, the first failure, and when a host is excluded "
-               "(docs/notify.md)")
+  c.add_option(
+       "--notify", targets.url,
+       "POST a JSON body to this address at the end, the first failure, and when a host is excluded or "
+       "lost (docs/notify.md)")
       ->envname(kUrlVariable)
       ->type_name("URL");
   c.add_option("--notify-command", targets.command,

@@ -31,10 +31,17 @@ struct Started {
   std::vector<i64> pids;
   i64 unix_ns = 0;
 };
+// A node of the allocation that gets no more work.
+struct NodeOut {
+  i64 node = 0;
+  std::string why;
+  // Its agent is gone or out of reach; else it is there, and its attempts fail.
+  bool lost = false;
+};
 struct Bye {
   std::string reason;
 };
-using Message = std::variant<Hello, NodeRecord, Started, RankRecord, RankExit, AttemptEnd, Bye>;
+using Message = std::variant<Hello, NodeRecord, Started, RankRecord, RankExit, AttemptEnd, NodeOut, Bye>;
 
 struct Batch {
   std::vector<Message> messages;

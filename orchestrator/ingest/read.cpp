@@ -53,6 +53,13 @@ Expected<Message> started(const json& body) {
   return out;
 }
 
+Expected<Message> node_out(const json& body) {
+  const auto node = body.is_object() ? integer(body, "node") : std::nullopt;
+  if (!node) return fail("'node' is missing or no integer");
+  const auto lost = body.find("lost");
+  return NodeOut{*node, text(body, "why"), lost != body.end() && lost->is_boolean() && lost->get<bool>()};
+}
+
 template <class T>
 Expected<Message> typed(const json& body) {
   auto read = from_json<T>(body);
@@ -67,6 +74,7 @@ Expected<Message> message(const spool::Line& line) {
   if (line.kind == spool::kNode) return typed<NodeRecord>(line.body);
   if (line.kind == spool::kStarted) return started(line.body);
   if (line.kind == spool::kHello) return hello(line);
+  if (line.kind == spool::kNodeOut) return node_out(line.body);
   if (line.kind == spool::kBye) return Bye{line.body.is_object() ? text(line.body, "reason") : std::string()};
   return fail("this kind of line is not known (written by a newer agent?)");
 }

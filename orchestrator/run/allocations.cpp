@@ -120,6 +120,19 @@ Expected<void> Allocations::close(const HeldAllocation& ended, const std::string
   return {};
 }
 
+Expected<void> Allocations::note_overdue() {
+  for (auto& [id, held] : held_) {
+    if (held.silence_told || !held.overdue(context_.now())) continue;
+    held.silence_told = true;
+    SWEEP_TRY(context_.note(
+        "allocation_silent",
+        fmt::format("allocation {} says nothing, although its attempts must have ended by their deadlines; "
+                    "agent.log in {} may say why (a full disk, a node that hangs)",
+                    id, held.request.spool.string())));
+  }
+  return {};
+}
+
 HeldAllocation* Allocations::find(const std::string& id) {
   const auto found = held_.find(id);
   return found == held_.end() ? nullptr : &found->second;

@@ -30,6 +30,9 @@ class Allocations {
   // Closes in the store what take() gave.
   Expected<void> close(const HeldAllocation&, const std::string& reason);
 
+  // Tells people once of each allocation whose attempts must have ended and that says nothing.
+  Expected<void> note_overdue();
+
   // Null: not held. The result is valid until the next request() or take().
   HeldAllocation* find(const std::string& id);
   const std::map<std::string, HeldAllocation>& all() const { return held_; }

@@ -1,6 +1,6 @@
 // ExcludedHosts: the hosts that are not requested now, and until when. A host that was lost once waits for a
 // moment, as an sshd that restarts is back in seconds. At the second loss without a result, and after a release at each
-// further one, a host enters quarantine, twice as long each time. One that is slow, or could not be cleaned, stays there
+// further one, a host enters quarantine, twice as long each time. One that is slow, or unfit, or could not be cleaned, stays there
 // until the end of the run. A loss is not attributed to a host if the allocation has several. Names are those by which a
 // launcher avoids hosts. Its times come from its caller.
 #pragma once
@@ -28,6 +28,10 @@ class ExcludedHosts {
   void cool_down(const std::string& host, Clock::Point now);
   // These return a sentence for each host that is in quarantine from now on.
   std::vector<std::string> slow(const std::string& host, const std::string& why) {
+    return keep_out(host, why);
+  }
+  // Attempts fail there that would not fail elsewhere.
+  std::vector<std::string> unfit(const std::string& host, const std::string& why) {
     return keep_out(host, why);
   }
   std::vector<std::string> unclean(const Hosts&, const AttemptEnd&);

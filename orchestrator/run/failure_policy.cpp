@@ -27,6 +27,12 @@ AfterCancel decide_cancelled(bool asked, std::optional<EndCause> cause, i64 resu
   return cause == EndCause::kNoTime && results > 0 ? AfterCancel::kFinish : AfterCancel::kReturned;
 }
 
+bool worth_another_allocation(double waiting_s, i64 nodes) {
+  // Seconds of work for each node: several times what an allocation takes to end and another one to start.
+  constexpr double kWorthAnother = 60;
+  return waiting_s > kWorthAnother * static_cast<double>(nodes);
+}
+
 Outcome outcome_of_unfinished(bool run_ends, bool preempted, bool started) {
   return run_ends || preempted || !started ? Outcome::kCancelled : Outcome::kNodeLost;
 }

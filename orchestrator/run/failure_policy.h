@@ -60,6 +60,10 @@ enum class AfterCancel {
 // ended in the allocation before.
 AfterCancel decide_cancelled(bool asked, std::optional<EndCause> cause, i64 results);
 
+// Whether an allocation that lost a node ends once its running attempts have ended, so that another one gets every node
+// that is there. waiting_s: node-seconds of the trials that wait. nodes: those that are left.
+bool worth_another_allocation(double waiting_s, i64 nodes);
+
 // The outcome of an attempt that its allocation left unfinished. One that had not started uses up no retry.
 Outcome outcome_of_unfinished(bool run_ends, bool preempted, bool started);
 

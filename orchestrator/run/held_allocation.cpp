@@ -41,6 +41,12 @@ double HeldAllocation::seconds_left(Clock::Point now, double otherwise) const {
   return until ? seconds_between(now, *until) : otherwise;
 }
 
+bool HeldAllocation::overdue(Clock::Point now) const {
+  constexpr double kMargin = 60;
+  if (!heard || attempts.size() == 0 || seconds_between(*heard, now) <= kMargin) return false;
+  return seconds_between(*heard, now) > attempts.longest_s() + kMargin;
+}
+
 bool HeldAllocation::had_time(Clock::Point now) const {
   constexpr double kSignalBeforeEnd = 90;
   return since && seconds_left(now, 2 * kSignalBeforeEnd) > kSignalBeforeEnd;

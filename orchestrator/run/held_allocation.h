@@ -1,7 +1,9 @@
 // HeldAllocation: one allocation as the run loop sees it: what was requested, what runs in it, how long it
 // lasts. It knows neither store nor launcher.
 #pragma once
+#include <algorithm>
 #include <optional>
+#include <set>
 
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/run/allocation_state.h"
@@ -29,12 +31,21 @@ struct HeldAllocation {
   std::optional<double> too_short_s;
   // Host names by node; from its launcher, else from its agents.
   Hosts hosts;
+  // Nodes that its agent gives no more work.
+  std::set<i64> nodes_out;
   // Since when its nodes are held; when its scheduler ends it; seconds between the two.
   std::optional<Clock::Point> since, until;
   double total_s = 0;
   // Since when this run has seen it work.
   std::optional<Clock::Point> observed_since;
 
+  // When its agents were last heard of, or it was given work after it had none; whether people were told of the silence since.
+  std::optional<Clock::Point> heard;
+  bool silence_told = false;
+
+  void hear(Clock::Point now) { heard = now, silence_told = false; }
+  // Whether any attempt that runs must have ended by now, and no line of its agents says so.
+  bool overdue(Clock::Point now) const;
   void apply(AllocationEvent event) { state = next(state, event); }
   // Whether its agents run and nothing ends it yet.
   bool at_work() const { return state == AllocationState::kChecking || state == AllocationState::kServing; }
@@ -45,7 +56,8 @@ struct HeldAllocation {
   bool ends() const { return state >= AllocationState::kFinishing; }
 
   // How many attempts it keeps busy at once, in nodes (in slots where trials share a node).
-  i64 width() const { return request.nodes * request.slots; }
+  i64 width() const { return usable_nodes() * request.slots; }
+  i64 usable_nodes() const { return std::max<i64>(1, request.nodes - static_cast<i64>(nodes_out.size())); }
   // Attempts to keep in the inbox beyond those at work: as many as end, at the rate so far, until the run
   // loop has learned of it and the next ones have arrived; at least `least`. Short trials that end together
   // all find a next one.

@@ -99,6 +99,12 @@ std::vector<Attempt> InFlightAttempts::attempts() const {
   return out;
 }
 
+double InFlightAttempts::longest_s() const {
+  double longest = 0;
+  for (const auto& [id, each] : attempts_) longest = std::max(longest, each.attempt.deadlines.total_s);
+  return longest;
+}
+
 InFlightAttempt* InFlightAttempts::find(i64 attempt) {
   const auto found = attempts_.find(attempt);
   return found == attempts_.end() ? nullptr : &found->second;
@@ -140,6 +146,7 @@ void InFlightAttempts::apply(ingest::Message& message, IngestedChunk& out) {
     out.batch.rank_exits.push_back(std::move(*exit));
   }
   if (const auto* end = std::get_if<AttemptEnd>(&message)) apply_end(*end, out);
+  if (auto* node = std::get_if<ingest::NodeOut>(&message)) out.nodes_out.push_back(std::move(*node));
 }
 
 void InFlightAttempts::apply_record(RankRecord& record, IngestedChunk& out) {

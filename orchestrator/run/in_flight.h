@@ -31,6 +31,8 @@ class InFlightAttempts {
   void add(Attempt attempt, PlanEntry entry, ingest::AttemptReports known = {}, bool started = false);
   std::size_t size() const { return attempts_.size(); }
   std::vector<Attempt> attempts() const;
+  // The longest time that one of them may take once it runs.
+  double longest_s() const;
   // Nodes that they need side by side.
   i64 nodes() const { return nodes_; }
   // Predicted for all of them, in node-seconds.
@@ -43,6 +45,7 @@ class InFlightAttempts {
   struct IngestedChunk {
     store::IngestBatch batch;
     std::vector<FinishedAttempt> finished;
+    std::vector<ingest::NodeOut> nodes_out;
     // Notes for people: damaged lines, nodes that were not left clean, data over TCP sockets.
     std::vector<Note> notes;
   };

@@ -9,11 +9,13 @@ namespace sweep::run {
 
 Expected<OutboxReader::Effects> OutboxReader::process(HeldAllocation& held, const launch::Outbox& outbox,
                                                       bool run_ends) {
+  held.hear(context_.now());
   const auto chunk = held.attempts.ingest_chunk(outbox.id, outbox.offset, outbox.bytes);
   SWEEP_TRY(context_.store.ingest(chunk.batch));
   context_.launcher.acknowledge(outbox.id, chunk.batch.new_offset);
   Effects effects;
   for (const auto& node : chunk.batch.nodes) SWEEP_TRY(on_node(held, node, run_ends, effects));
+  for (const auto& node : chunk.nodes_out) SWEEP_TRY(on_node_out(held, node, run_ends, effects));
   for (const auto& [text, attempt] : chunk.notes) SWEEP_TRY(context_.note("agent", text, attempt));
   const bool ends = run_ends || effects.wrong_node.has_value();
   for (const auto& each : chunk.finished) SWEEP_TRY(on_finished(held, each, ends, effects));
@@ -38,6 +40,30 @@ Expected<void> OutboxReader::on_node(HeldAllocation& held, const NodeRecord& nod
   if (!why) return {};
   effects.wrong_node = fmt::format("node {}: {}", host, *why);
   return context_.note("hardware", *effects.wrong_node);
+}
+
+// A node where attempts fail is not requested again. A lost one may be back in a moment: where the work that is left is
+// worth it, the allocation ends once its running attempts have ended, and the next one asks for every host.
+Expected<void> OutboxReader::on_node_out(HeldAllocation& held, const ingest::NodeOut& node, bool run_ends,
+                                         Effects& effects) {
+  const auto named = held.hosts.find(node.node);
+  const auto host = named == held.hosts.end() ? std::string() : named->second;
+  if (!held.nodes_out.insert(node.node).second) return {};
+  if (!node.lost) return host.empty() ? Expected<void>() : note_quarantine(hosts_.unfit(host, node.why));
+  SWEEP_TRY(context_.note(
+      "node_lost",
+      fmt::format("allocation {} lost node {} ({}), {} of its {} are left: {}", held.request.id, node.node,
+                  host.empty() ? "unknown" : host, held.request.nodes - std::ssize(held.nodes_out),
+                  held.request.nodes, node.why)));
+  if (run_ends || held.ends() || host.empty()) return {};
+  const auto groups = dispatch_.queue().demand();
+  if (!groups) return tl::unexpected(groups.error());
+  double waiting_s = 0;
+  for (const auto& group : *groups) waiting_s += group.predicted_s;
+  if (!worth_another_allocation(waiting_s, held.usable_nodes())) return {};
+  hosts_.cool_down(host, context_.now());
+  effects.finish = true;
+  return {};
 }
 
 // A host that was slower than the others when its agent measured it before the first trial.
@@ -65,6 +91,8 @@ Expected<void> OutboxReader::on_cancelled(HeldAllocation& held, const FinishedAt
                                           bool run_ends, Effects& effects) {
   const auto& end = cancelled.in_flight.reports.end;
   const auto cause = end ? std::optional(end->cause) : std::nullopt;
+  // Its node gets no more work; the other nodes of the allocation go on.
+  if (end && end->evidence.node && held.nodes_out.contains(*end->evidence.node)) return {};
   const auto then = decide_cancelled(run_ends || effects.finish || held.ends(), cause, held.results);
   if (then == AfterCancel::kNothing) return {};
   effects.finish = true;

@@ -32,6 +32,7 @@ class OutboxReader {
 
  private:
   Expected<void> on_node(HeldAllocation&, const NodeRecord&, bool run_ends, Effects&);
+  Expected<void> on_node_out(HeldAllocation&, const ingest::NodeOut&, bool run_ends, Effects&);
   Expected<void> on_slow(const std::string& host, const NodeRecord&);
   Expected<void> on_finished(HeldAllocation&, const FinishedAttempt&, bool run_ends, Effects&);
   Expected<void> on_cancelled(HeldAllocation&, const FinishedAttempt&, bool run_ends, Effects&);

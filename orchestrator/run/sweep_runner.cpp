@@ -177,7 +177,9 @@ void SweepRunner::wait_for_tick() {
 void SweepRunner::on_tick() {
   if (ending_.error) return;
   const i64 sweep = context_.settings.sweep;
-  if (++ticks_ % kTicksToBeat == 0 && !check(context_.store.beat(sweep))) return;
+  if (++ticks_ % kTicksToBeat == 0 &&
+      !(check(context_.store.beat(sweep)) && check(allocations_.note_overdue())))
+    return;
   const auto stop = context_.store.stop_requested(sweep);
   if (!stop) return fail_with(stop.error());
   if (stop->has_value()) on_stop_request(**stop);

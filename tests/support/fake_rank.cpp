@@ -26,7 +26,7 @@ using namespace sweep;
 constexpr int kChannel = 3;
 
 // Group, log and the death signal of the agent; everything between the last fork and the trial.
-void become_rank(const RankLaunch& launch) {
+void become_fake_rank(const RankLaunch& launch) {
   const auto log = spool::rank_log(launch.attempt_dir, launch.rank);
   const int fd = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (fd >= 0) {
@@ -49,7 +49,7 @@ int run_exec(const std::string& text) {
     return 2;
   }
   ::setpgid(0, static_cast<pid_t>(launch->pgid));
-  become_rank(*launch);
+  become_fake_rank(*launch);
   return fake::run_trial(*launch);
 }
 
@@ -69,7 +69,7 @@ nlohmann::json fork_rank(const RankLaunch& launch) {
       ::close(ends[1]);
       ::close(kChannel);
       while (::getppid() == parent) ::usleep(100);  // it is about to end
-      become_rank(launch);
+      become_fake_rank(launch);
       std::exit(fake::run_trial(launch));
     }
     ::_exit(0);

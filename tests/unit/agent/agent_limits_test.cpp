@@ -26,10 +26,14 @@ TEST_F(AgentLimitsTest, WithoutLimitsItNeverLeaves) {
 TEST_F(AgentLimitsTest, IdlenessCountsFromTheLastWorkOrLine) {
   options_.idle_limit_s = 10;
   AgentLimits limits(options_, 100);
-  EXPECT_FALSE(limits.exceeded({.busy = true, .out_of_time = false, .last_line_s = {}}, 200));
+  EXPECT_FALSE(
+      limits.exceeded({.busy = true, .out_of_time = false, .last_line_s = {}, .unwritten = false}, 200));
   EXPECT_FALSE(limits.exceeded({}, 210));
-  EXPECT_FALSE(limits.exceeded({.busy = false, .out_of_time = false, .last_line_s = 205}, 215));
-  EXPECT_EQ(limits.exceeded({.busy = false, .out_of_time = false, .last_line_s = 205}, 215.5), "idle");
+  EXPECT_FALSE(
+      limits.exceeded({.busy = false, .out_of_time = false, .last_line_s = 205, .unwritten = false}, 215));
+  EXPECT_EQ(
+      limits.exceeded({.busy = false, .out_of_time = false, .last_line_s = 205, .unwritten = false}, 215.5),
+      "idle");
 }
 
 TEST_F(AgentLimitsTest, ATouchedContactFileKeepsItAndSilenceEndsIt) {
@@ -44,7 +48,8 @@ TEST_F(AgentLimitsTest, ATouchedContactFileKeepsItAndSilenceEndsIt) {
 
 TEST_F(AgentLimitsTest, TheEndOfTheAllocationEndsItBusyOrNot) {
   AgentLimits limits(options_, 100);
-  EXPECT_EQ(limits.exceeded({.busy = true, .out_of_time = true, .last_line_s = {}}, 101), "time limit");
+  EXPECT_EQ(limits.exceeded({.busy = true, .out_of_time = true, .last_line_s = {}, .unwritten = false}, 101),
+            "time limit");
 }
 
 TEST_F(AgentLimitsTest, AMailboxIsLostOnceAndOnlyAfterManyLooksInARow) {
@@ -58,6 +63,17 @@ TEST_F(AgentLimitsTest, AMailboxIsLostOnceAndOnlyAfterManyLooksInARow) {
   EXPECT_FALSE(limits.mailbox_lost(false)) << "back: it counts from 0 again";
   EXPECT_EQ(looks_until_lost(), 100);
   EXPECT_EQ(looks_until_lost(), 0) << "reported once";
+}
+
+TEST_F(AgentLimitsTest, ADiskThatStaysFullEndsAnAgentThatWorks) {
+  AgentLimits limits(options_, 100);
+  const AgentLimits::Activity full{.busy = true, .out_of_time = false, .last_line_s = {}, .unwritten = true};
+  EXPECT_FALSE(limits.exceeded(full, 200));
+  EXPECT_FALSE(limits.exceeded(full, 259));
+  EXPECT_FALSE(limits.exceeded({}, 259.5)) << "it has room again: it counts from 0";
+  EXPECT_FALSE(limits.exceeded(full, 261));
+  EXPECT_FALSE(limits.exceeded(full, 320));
+  EXPECT_EQ(limits.exceeded(full, 322), "disk full");
 }
 
 TEST_F(AgentLimitsTest, AFullDiskIsGivenUpAfterManyTicks) {

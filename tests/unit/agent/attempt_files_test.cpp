@@ -11,6 +11,7 @@
 
 #include "base/files.h"
 #include "schema/codec.h"
+#include "schema/command_spec.h"
 
 namespace sweep::agent {
 namespace {
@@ -75,6 +76,20 @@ TEST_F(AttemptFilesTest, ARankThatWroteNothingHasNoRecord) {
   const auto record = files.record(1);
   ASSERT_TRUE(record) << record.error().message;
   EXPECT_FALSE(*record);
+}
+
+TEST_F(AttemptFilesTest, AMissingWorkingFolderIsNotFoundHere) {
+  CommandSpec command;
+  command.argv = {"train"};
+  const auto kind_of = [&](const std::filesystem::path& folder) {
+    command.folder = folder;
+    part_.attempt.trial.program = dump(to_json(command));
+    const auto found = find_working_folder(part_.attempt);
+    return found ? std::nullopt : std::optional(found.error().kind);
+  };
+  EXPECT_EQ(kind_of(folder_), std::nullopt);
+  EXPECT_EQ(kind_of(""), std::nullopt) << "the folder of its files is made for it";
+  EXPECT_EQ(kind_of(folder_ / "absent"), ErrorKind::kNotFound);
 }
 
 }  // namespace

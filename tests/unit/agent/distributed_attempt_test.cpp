@@ -249,6 +249,59 @@ TEST_F(DistributedAttemptTest, AnUncleanNodeIsNamed) {
   EXPECT_EQ(attempt_->unclean_nodes(), std::vector<i64>{3});
 }
 
+TEST_F(DistributedAttemptTest, ANodeThatCannotWorkIsNamedAndTheTrialHasNotFailedThere) {
+  end_part(3, EndCause::kAgentStopping, {{"why", "its disk is full"}});
+  end_part(1, EndCause::kAgentStopping);
+  EXPECT_EQ(attempt_->unfit_node(), 3);
+  EXPECT_EQ(attempt_->why_unfit(), "its disk is full");
+  EXPECT_EQ(closing().evidence.node, 3);
+  EXPECT_EQ(closing().evidence.why, "its disk is full");
+  NodeTrust trust(4);
+  attempt_->tell(trust);
+  EXPECT_FALSE(trust.failed_on("", 3));
+}
+
+TEST_F(DistributedAttemptTest, AnOrderedEndIsNoNodesFault) {
+  attempt_->end(EndCause::kAgentStopping, false);
+  for (const i64 node : {1, 3}) end_part(node, EndCause::kAgentStopping);
+  EXPECT_FALSE(attempt_->unfit_node());
+  EXPECT_FALSE(closing().evidence.node);
+}
+
+TEST_F(DistributedAttemptTest, ItsEndTellsWhereItFailedAndWhetherThatWasEarly) {
+  RankRecord crash;
+  crash.attempt = 7, crash.rank = 2, crash.outcome = Outcome::kCrash, crash.phase = Phase::kInit;
+  say(3, crash);
+  end_part(3, EndCause::kRankFailed);
+  end_part(1, EndCause::kRankFailed);
+  NodeTrust trust(4);
+  for (int i = 0; i < 3; ++i) attempt_->tell(trust);
+  EXPECT_TRUE(trust.failed_on("", 3));
+  EXPECT_FALSE(trust.failed_on("", 1));
+  trust.ok(0);
+  EXPECT_EQ(trust.bad_node(), 3);
+}
+
+TEST_F(DistributedAttemptTest, AFailureAfterTheFirstStepIsNotEarly) {
+  RankRecord crash;
+  crash.attempt = 7, crash.rank = 2, crash.outcome = Outcome::kCrash, crash.phase = Phase::kStep;
+  say(3, crash);
+  end_part(3, EndCause::kRankFailed);
+  end_part(1, EndCause::kRankFailed);
+  NodeTrust trust(4);
+  for (int i = 0; i < 3; ++i) attempt_->tell(trust);
+  trust.ok(0);
+  EXPECT_FALSE(trust.bad_node());
+}
+
+TEST_F(DistributedAttemptTest, AGoodEndProvesItsNodes) {
+  for (const i64 node : {1, 3}) end_part(node, EndCause::kDone);
+  NodeTrust trust(4);
+  attempt_->tell(trust);
+  EXPECT_TRUE(trust.proven(1) && trust.proven(3));
+  EXPECT_FALSE(trust.proven(0));
+}
+
 TEST_F(DistributedAttemptTest, UnexpectedMessagesAreIgnored) {
   say(1, RankRecord{.attempt = 7, .rank = -1});
   say(1, Leave{"why"});

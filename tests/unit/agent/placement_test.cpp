@@ -129,6 +129,52 @@ TEST(Placement, LostNodesGetNoWork) {
   EXPECT_TRUE(placement.stuck());
 }
 
+Attempt try_of(const char* trial, i64 id) {
+  Attempt out = attempt(id, 1);
+  out.trial_id = trial;
+  return out;
+}
+
+TEST(Placement, ARetryGoesToANodeWhereItsTrialHasNotFailed) {
+  Placement placement(3, 1);
+  placement.trust().failed("a", 0, true);
+  placement.push(try_of("a", 1));
+  placement.push(try_of("b", 2));
+  EXPECT_THAT(placement.take()->nodes, ElementsAre(1));
+  EXPECT_THAT(placement.take()->nodes, ElementsAre(0)) << "it is no worse for other trials";
+}
+
+TEST(Placement, ARetryWaitsForAnotherNodeThanOneWhereNothingEndedWell) {
+  Placement placement(2, 1);
+  placement.push(try_of("first", 1));
+  placement.push(try_of("second", 2));
+  const auto bad = placement.take(), good = placement.take();
+  ASSERT_TRUE(bad && good);
+  placement.trust().failed("first", 0, true);
+  placement.release(*bad);
+  placement.push(try_of("first", 3));
+  EXPECT_FALSE(placement.take()) << "node 0 is free";
+  placement.release(*good);
+  EXPECT_THAT(placement.take()->nodes, ElementsAre(1));
+}
+
+TEST(Placement, ARetryTakesTheNodeWhereItFailedIfThatOneIsProvenOrTheOnlyOne) {
+  Placement placement(2, 1);
+  placement.push(try_of("other", 1));
+  ASSERT_TRUE(placement.take());  // node 0 is taken
+  placement.trust().ok(1);
+  placement.trust().failed("a", 1, true);
+  placement.push(try_of("a", 2));
+  const auto again = placement.take();
+  ASSERT_TRUE(again);
+  EXPECT_THAT(again->nodes, ElementsAre(1));
+  placement.release(*again);
+  placement.give_up(0);
+  placement.trust().failed("b", 1, true);
+  placement.push(try_of("b", 3));
+  EXPECT_THAT(placement.take()->nodes, ElementsAre(1));
+}
+
 TEST(Placement, SaysWhatCanNeverRun) {
   EXPECT_EQ(unplaceable(attempt(1, 8, 4), 4), "");
   EXPECT_THAT(unplaceable(attempt(1, 8, 4), 2), HasSubstr("needs 4 nodes, this allocation has 2"));

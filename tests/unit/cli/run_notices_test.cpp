@@ -48,6 +48,13 @@ TEST_F(Notices, TrialsDoNotInheritTheAddress) {
   EXPECT_EQ(std::getenv("SWEEP_NOTIFY_COMMAND"), nullptr);
 }
 
+TEST_F(Notices, ALostNodeIsTold) {
+  const auto bodies =
+      told([](run::Observer& run) { run.on_event("node_lost", "allocation a lost node 1 (b)"); });
+  ASSERT_EQ(bodies.size(), 1);
+  EXPECT_EQ(bodies[0]["event"], "node_lost");
+}
+
 TEST_F(Notices, AnExcludedHostIsToldAndOtherEventsAreNot) {
   const auto bodies = told([](run::Observer& run) {
     run.on_event("retry", "trial 1 again");

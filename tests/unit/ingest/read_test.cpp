@@ -30,11 +30,12 @@ TEST(Read, EveryKindBecomesItsType) {
                             line(spool::kStarted, {{"attempt", 7}, {"pids", {11, 12}}, {"unix_ns", 5}}) +
                             line(spool::kRankRecord, to_json(record(1))) +
                             line(spool::kRankExit, to_json(exit)) + line(spool::kAttemptEnd, to_json(end)) +
+                            line(spool::kNodeOut, {{"node", 1}, {"why", "w"}, {"lost", true}}) +
                             line(spool::kBye, {{"reason", "finished"}});
   const Batch batch = read(bytes);
   EXPECT_TRUE(batch.damage.empty());
   EXPECT_EQ(batch.consumed, bytes.size());
-  ASSERT_EQ(batch.messages.size(), 7u);
+  ASSERT_EQ(batch.messages.size(), 8u);
   EXPECT_EQ(std::get<Hello>(batch.messages[0]).host, "n1");
   EXPECT_EQ(std::get<Hello>(batch.messages[0]).incarnation, 2);
   EXPECT_EQ(std::get<NodeRecord>(batch.messages[1]).host, "n1");
@@ -42,7 +43,10 @@ TEST(Read, EveryKindBecomesItsType) {
   EXPECT_EQ(std::get<RankRecord>(batch.messages[3]).rank, 1);
   EXPECT_EQ(std::get<RankExit>(batch.messages[4]).attempt, 7);
   EXPECT_EQ(std::get<AttemptEnd>(batch.messages[5]).cause, EndCause::kDone);
-  EXPECT_EQ(std::get<Bye>(batch.messages[6]).reason, "finished");
+  EXPECT_EQ(std::get<NodeOut>(batch.messages[6]).node, 1);
+  EXPECT_EQ(std::get<NodeOut>(batch.messages[6]).why, "w");
+  EXPECT_TRUE(std::get<NodeOut>(batch.messages[6]).lost);
+  EXPECT_EQ(std::get<Bye>(batch.messages[7]).reason, "finished");
 }
 
 TEST(Read, ATornLastLineWaitsForItsRest) {

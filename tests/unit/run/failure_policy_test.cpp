@@ -87,5 +87,11 @@ TEST(FailurePolicy, OnlyAStartedAttemptOfALostAllocationUsesUpARetry) {
   EXPECT_EQ(outcome_of_unfinished(true, false, true), Outcome::kCancelled);
 }
 
+TEST(FailurePolicy, ALostNodeIsWorthAnotherAllocationByTheWorkThatWaits) {
+  EXPECT_FALSE(worth_another_allocation(0, 1));
+  EXPECT_FALSE(worth_another_allocation(120, 2));
+  EXPECT_TRUE(worth_another_allocation(121, 2));
+}
+
 }  // namespace
 }  // namespace sweep::run

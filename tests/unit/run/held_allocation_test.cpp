@@ -49,5 +49,20 @@ TEST(HeldAllocation, HasTimeForFewerTrialsWhereTheyTakeLongerThanPredicted) {
   EXPECT_TRUE(hour.has_time_for(entry, Clock::Point{}, 4));
 }
 
+TEST(HeldAllocation, IsOverdueOnceEachAttemptMustHaveEndedAndNothingWasHeard) {
+  HeldAllocation one = held(1, 0);
+  one.hear(Clock::Point{});
+  EXPECT_FALSE(one.overdue(Clock::Point{} + 10h)) << "it has no work";
+  for (const double total_s : {100.0, 900.0}) {
+    Attempt attempt;
+    attempt.id = static_cast<i64>(total_s), attempt.deadlines.total_s = total_s;
+    one.attempts.add(attempt, PlanEntry());
+  }
+  EXPECT_FALSE(one.overdue(Clock::Point{} + 950s));
+  EXPECT_TRUE(one.overdue(Clock::Point{} + 970s));
+  one.hear(Clock::Point{} + 960s);
+  EXPECT_FALSE(one.overdue(Clock::Point{} + 970s));
+}
+
 }  // namespace
 }  // namespace sweep::run

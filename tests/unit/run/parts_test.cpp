@@ -125,6 +125,44 @@ TEST_F(PartsTest, AnUncleanNodeGetsNoMoreWork) {
   EXPECT_EQ(losses_->hosts().quarantined(), std::vector<std::string>{"a"});
 }
 
+TEST_F(PartsTest, ANodeWhereAttemptsFailIsNotAskedForAgainAndTheOthersGoOn) {
+  plan(1);
+  HeldAllocation& held = request(2);
+  held.hosts = {{0, "a"}, {1, "b"}};
+  const auto effects = process(held, spool::kNodeOut, {{"node", 1}, {"why", "it fails"}, {"lost", false}});
+  EXPECT_FALSE(effects.finish);
+  EXPECT_EQ(losses_->hosts().quarantined(), std::vector<std::string>{"b"});
+  EXPECT_EQ(held.width(), 1);
+  EXPECT_EQ(events("quarantine").size(), 1u);
+}
+
+TEST_F(PartsTest, AnAttemptThatItsUnfitNodeCancelledLeavesTheAllocationAtWork) {
+  plan(1);
+  HeldAllocation& held = request(2);
+  held.hosts = {{0, "a"}, {1, "b"}};
+  AttemptEnd end;
+  end.attempt = posted(held).id, end.cause = EndCause::kAgentStopping, end.evidence.node = 1;
+  process(held, spool::kNodeOut, {{"node", 1}, {"why", "no working folder"}, {"lost", false}});
+  const auto effects = process(held, spool::kAttemptEnd, to_json(end));
+  EXPECT_FALSE(effects.finish);
+  EXPECT_NE(held.state, AllocationState::kReturning);
+  EXPECT_EQ(store_->progress(sweep_)->pending, 1) << "it uses up no retry";
+}
+
+TEST_F(PartsTest, ALostNodeIsSaidAndItsAllocationEndsWhereEnoughWorkWaits) {
+  plan(3);  // of 60 s each
+  HeldAllocation& held = request(2);
+  held.hosts = {{0, "a"}, {1, "b"}};
+  const nlohmann::json lost = {{"node", 1}, {"why", "silent"}, {"lost", true}};
+  EXPECT_TRUE(process(held, spool::kNodeOut, lost).finish);
+  const auto said = events("node_lost");
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said[0].find("node 1 (b)"), std::string::npos) << said[0];
+  EXPECT_TRUE(losses_->hosts().quarantined().empty()) << "it may be back in a moment";
+  EXPECT_FALSE(process(held, spool::kNodeOut, lost).finish) << "said once";
+  EXPECT_EQ(events("node_lost").size(), 1u);
+}
+
 TEST_F(PartsTest, AResultBetweenLossesKeepsTheRunGoing) {
   HeldAllocation& held = request();
   const auto lose = [&] {

@@ -93,6 +93,7 @@ void Agent::check_limits() {
     activity.busy = !life_.takes_work() || !dispatcher_.idle();
     activity.out_of_time = dispatcher_.out_of_time();
     activity.last_line_s = inbox_.last_line_s();
+    activity.unwritten = mailbox_.backlog();
     if (const auto reason = limits_.exceeded(activity, steady_s()))
       stop(*reason, EndCause::kAgentStopping, false);
   }

@@ -10,6 +10,8 @@ namespace {
 // Ticks of the agent, 50 ms each: 5 s.
 constexpr int kTicksForDisk = 100;
 constexpr int kTicksGone = 100;
+// Seconds for which lines may wait in memory: nothing is started meanwhile, and the orchestrator hears nothing.
+constexpr double kUnwrittenLimit = 60;
 
 }  // namespace
 
@@ -21,6 +23,9 @@ std::optional<std::string> AgentLimits::exceeded(const Activity& activity, doubl
     spdlog::warn("no orchestrator was in contact for {} s", options_.contact_limit_s);
     return "orchestrator silent";
   }
+  if (!activity.unwritten) unwritten_s_.reset();
+  if (activity.unwritten && !unwritten_s_) unwritten_s_ = now_s;
+  if (unwritten_s_ && now_s - *unwritten_s_ > kUnwrittenLimit) return "disk full";
   if (activity.busy) busy_s_ = now_s;
   if (activity.last_line_s) busy_s_ = std::max(busy_s_, *activity.last_line_s);
   if (options_.idle_limit_s > 0 && now_s - busy_s_ > options_.idle_limit_s) return "idle";

@@ -1,5 +1,5 @@
-// AgentLimits: when an agent leaves without being told to: its orchestrator is silent, it has no work, or its
-// time is over; when its mailbox is gone; and when it stops waiting for a full disk. It decides; the agent
+// AgentLimits: when an agent leaves without being told to: its orchestrator is silent, it has no work, its
+// time is over, or its disk stays full; when its mailbox is gone; and when it stops waiting for that disk. It decides; the agent
 // acts.
 #pragma once
 #include <filesystem>
@@ -20,6 +20,8 @@ class AgentLimits {
     bool out_of_time = false;
     // When the inbox had its last line; nullopt: never.
     std::optional<double> last_line_s;
+    // Lines wait in memory, since the disk does not take them.
+    bool unwritten = false;
   };
   // Why it has to leave now; nullopt: it goes on. Times are of the steady clock.
   std::optional<std::string> exceeded(const Activity& activity, double now_s);
@@ -35,6 +37,8 @@ class AgentLimits {
   double contact_s_;
   std::filesystem::file_time_type contact_file_{};
   double busy_s_;
+  // Since when lines wait; nullopt: none does.
+  std::optional<double> unwritten_s_;
   int ticks_without_mailbox_ = 0;
   int ticks_unwritten_ = 0;
 };

@@ -11,7 +11,9 @@
 
 #include "base/expected.h"
 #include "base/files.h"
+#include "base/proc.h"
 #include "schema/codec.h"
+#include "schema/command_spec.h"
 #include "schema/spool.h"
 #include "worker/agent/net/rendezvous.h"
 
@@ -50,6 +52,16 @@ Expected<ProgressPage*> make_page(const fs::path& path) {
 }
 
 }  // namespace
+
+Expected<void> find_working_folder(const Attempt& attempt) {
+  if (!attempt.runs_command()) return {};
+  const auto command = command_from(attempt.trial.program);
+  std::error_code ec;
+  if (!command || command->folder.empty() || fs::is_directory(command->folder, ec)) return {};
+  return fail(ErrorKind::kNotFound, command->folder,
+              fmt::format("the working folder {} is not on {}: copy it there, or set workload.folder",
+                          command->folder, proc::host_name()));
+}
 
 void AttemptFiles::Unmap::operator()(ProgressPage* page) const {
   ::munmap(page, sizeof *page);

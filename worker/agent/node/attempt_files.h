@@ -15,6 +15,9 @@
 
 namespace sweep::agent {
 
+// Error (kNotFound): the working folder that the attempt's command names is not on this host.
+Expected<void> find_working_folder(const Attempt&);
+
 class AttemptFiles {
  public:
   // rendezvous_root is made with mode 0700; where /dev/shm does not serve, the spool does.

@@ -97,6 +97,11 @@ void AttemptReport::set_cause(EndCause cause, AgentEvidence evidence) {
   if (!part_.whole && cause != EndCause::kStartFailed) sink_.send(PartTrouble{part_.attempt.id, cause});
 }
 
+void AttemptReport::rank_failed(AgentEvidence evidence) {
+  const EndCause cause = evidence.why.empty() ? EndCause::kRankFailed : EndCause::kAgentStopping;
+  set_cause(cause, std::move(evidence));
+}
+
 void AttemptReport::intend(EndCause cause, std::string why, std::optional<i64> rank) {
   intended_ = {cause, std::move(why), rank};
 }

@@ -45,6 +45,8 @@ class AttemptReport {
 
   std::optional<EndCause> cause() const { return cause_; }
   void set_cause(EndCause, AgentEvidence evidence = {});
+  // A rank ended without an ok record. Where evidence.why is said, the fault is the node's and not the trial's.
+  void rank_failed(AgentEvidence evidence);
   // A cause that is set later, by settle(), once the ranks have had time to write their flight recorders.
   void intend(EndCause, std::string why, std::optional<i64> rank);
   // evidence: where the ranks are; what intend() was told is added.

@@ -83,9 +83,10 @@ void AttemptRun::start() {
   arm();
   if (const auto ready = prepare(); !ready) {
     report_.set_start_error(ready.error().message);
-    // A full disk is the node's fault, not the trial's.
-    const bool full = ready.error().kind == ErrorKind::kDiskFull;
-    report_.set_cause(full ? EndCause::kAgentStopping : EndCause::kStartFailed);
+    // A full disk and a folder that is missing here are the node's fault, not the trial's.
+    const ErrorKind kind = ready.error().kind;
+    const bool by_node = kind == ErrorKind::kDiskFull || kind == ErrorKind::kNotFound;
+    report_.set_cause(by_node ? EndCause::kAgentStopping : EndCause::kStartFailed);
     stage_ = Stage::kSweeping;
     return deadline_.set(kSweepLimit);
   }
@@ -99,6 +100,7 @@ void AttemptRun::start() {
 Expected<void> AttemptRun::prepare() {
   if (!attempt().runs_command() && context_.options.rank_program.empty())
     return fail("the trial runs the built-in step, and the agent was started without --rank-program");
+  SWEEP_TRY(find_working_folder(attempt()));
   const bool on_gpu = attempt().trial.hardware != "cpu";
   if (part_.beside && on_gpu)
     if (const auto why = context_.node.without_gpu(part_.slots); !why.empty()) return fail(why);
@@ -277,8 +279,7 @@ void AttemptRun::await_records() {
   if (full != ranks_.all().end())
     evidence.why = fmt::format("rank {} left no record: the disk of {} is full", full->rank,
                                resources_.files->dir().string());
-  report_.set_cause(evidence.why.empty() ? EndCause::kRankFailed : EndCause::kAgentStopping,
-                    std::move(evidence));
+  report_.rank_failed(std::move(evidence));
   stage_ = Stage::kAwaitingRecords;
   deadline_.set(kRecordsWithin);
 }

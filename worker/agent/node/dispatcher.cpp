@@ -1,6 +1,7 @@
 #include "worker/agent/node/dispatcher.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <boost/asio/post.hpp>
 
@@ -89,16 +90,28 @@ void Dispatcher::finished(DistributedAttempt& attempt) {
     placement_.give_up(node);
   }
   placement_.release(attempt.placed());
+  attempt.tell(placement_.trust());
+  if (const auto bad = placement_.trust().bad_node())
+    give_up(*bad, "several attempts in a row failed there before their first step, and none elsewhere did",
+            false);
+  if (const auto unfit = attempt.unfit_node()) leave_out(*unfit, attempt.why_unfit());
   if (attempt.ended_by_itself())
     time_.ended(attempt.placed().attempt, steady_s() - running_.started_s(attempt.id()));
   leave_if_stuck();
-  boost::asio::post(io_, [this, id = attempt.id(), node_fails = attempt.ended_by_node()] {
+  boost::asio::post(io_, [this, id = attempt.id()] {
     running_.erase(id);
-    // The other attempts could not write there either.
-    if (node_fails && !life_.leaves())
-      control_.stop("the disk of a node is full", EndCause::kAgentStopping, false);
     start_waiting();
     control_.leave_when_done();
+  });
+}
+
+// The others go on without it. The last one, and a head that cannot write its outbox, have nobody to go on.
+void Dispatcher::leave_out(i64 node, const std::string& why) {
+  if (life_.leaves()) return;
+  const bool goes_on = placement_.usable_count() > (placement_.usable(node) ? 1 : 0) && !mailbox_.backlog();
+  if (goes_on) return give_up(node, why, false);
+  boost::asio::post(io_, [this, why] {
+    if (!life_.leaves()) control_.stop(why, EndCause::kAgentStopping, false);
   });
 }
 
@@ -111,8 +124,15 @@ void Dispatcher::node_unusable(i64 node) {
   start_waiting();
 }
 
-void Dispatcher::node_lost(i64 node, const std::string& why) {
+void Dispatcher::give_up(i64 node, const std::string& why, bool lost) {
+  if (!placement_.usable(node)) return;
   placement_.give_up(node);
+  spdlog::warn("{} gets no more work: {}", nodes_.name(node), why);
+  mailbox_.send(spool::kNodeOut, {{"node", node}, {"why", why}, {"lost", lost}});
+}
+
+void Dispatcher::node_lost(i64 node, const std::string& why) {
+  give_up(node, why, true);
   running_.node_lost(node, why);
   start_waiting();
 }

@@ -44,6 +44,10 @@ class Dispatcher final : public NodeEvents {
   void send_cancelled(i64 attempt, EndCause cause);
   void cancel_late();
   void finished(DistributedAttempt& attempt);
+  // The node cannot work.
+  void leave_out(i64 node, const std::string& why);
+  // The node gets no more work; the orchestrator is told. lost: its agent is gone.
+  void give_up(i64 node, const std::string& why, bool lost);
   void leave_if_stuck();
 
   boost::asio::io_context& io_;

@@ -12,6 +12,12 @@
 namespace sweep::agent {
 namespace {
 
+// A crash while the rank's program came up.
+bool crashed_early(const RankRecord& record) {
+  const bool early = !record.phase || *record.phase == Phase::kStart || *record.phase == Phase::kInit;
+  return record.outcome == Outcome::kCrash && early;
+}
+
 // A client of the store: a rank's connection on one node.
 constexpr i64 kClientsPerNode = i64{1} << 32;
 
@@ -63,7 +69,10 @@ void DistributedAttempt::hear(i64 node, const AgentMessage& message) {
   if (const auto* started = std::get_if<PartStarted>(&message)) heard(node, *started);
   if (const auto* end = std::get_if<AttemptEnd>(&message)) heard(node, *end);
   if (const auto* said = std::get_if<PartTrouble>(&message)) trouble(said->cause, node);
-  if (const auto* record = std::get_if<RankRecord>(&message)) pass_on(node, spool::kRankRecord, *record);
+  if (const auto* record = std::get_if<RankRecord>(&message)) {
+    if (record->outcome != Outcome::kOk) ++(crashed_early(*record) ? early_failures_ : late_failures_);
+    pass_on(node, spool::kRankRecord, *record);
+  }
   if (const auto* exit = std::get_if<RankExit>(&message)) pass_on(node, spool::kRankExit, *exit);
 }
 
@@ -110,6 +119,7 @@ void DistributedAttempt::heard(i64 node, AttemptEnd end) {
     part.end.cleanup_failure = fmt::format("{}: {}", nodes_.name(node), part.end.cleanup_failure);
   }
   if (part.end.cause != EndCause::kDone) trouble(part.end.cause, node);
+  if (unfit_node() == node) part.end.evidence.node = node;
   conclude();
 }
 
@@ -148,6 +158,24 @@ void DistributedAttempt::end(EndCause cause, bool at_once) {
     if (!part.ended) nodes_.send(node, EndPart{id(), cause, at_once});
 }
 
+// Of a rank that left no record the agent saw the phase.
+bool DistributedAttempt::failed_early() const {
+  if (cause_ == EndCause::kStartFailed) return true;
+  if (cause_ != EndCause::kRankFailed || late_failures_ > 0) return false;
+  const auto& seen = parts_.at(cause_node_).end.evidence.ranks;
+  return early_failures_ > 0 || std::ranges::all_of(seen, [](const RankPosition& rank) {
+           return rank.phase == to_string(Phase::kStart) || rank.phase == to_string(Phase::kInit);
+         });
+}
+
+void DistributedAttempt::tell(NodeTrust& trust) const {
+  if (!cause_)
+    for (const i64 node : placed_.nodes) trust.ok(node);
+  const bool its_own = cause_ == EndCause::kRankFailed || cause_ == EndCause::kStartFailed ||
+                       cause_ == EndCause::kHang || cause_ == EndCause::kTimeout;
+  if (its_own && cause_node_ >= 0) trust.failed(placed_.attempt.trial_id, cause_node_, failed_early());
+}
+
 // One end of the parts' several ones.
 AttemptEnd DistributedAttempt::merged() {
   std::vector<PartEnd> parts;
@@ -172,8 +200,8 @@ void DistributedAttempt::conclude() {
                   ? EndCause::kDone
                   : cause_.value_or(EndCause::kNodeLost);
   if (out.ended_unix_ns <= 0) out.ended_unix_ns = unix_ns_now();
-  sink_.send(spool::kAttemptEnd, to_json(out));
   finished_(*this);
+  sink_.send(spool::kAttemptEnd, to_json(out));
 }
 
 }  // namespace sweep::agent

@@ -1,7 +1,7 @@
 // DistributedAttempt: one attempt as the head agent sees it: the parts that its nodes run. It passes records
 // and exits on, tells the other parts when one has failed, and merges the ends of all parts into one
-// AttemptEnd. It knows no socket and no process. REQUIRES: `finished` is called once, from the event loop;
-// the DistributedAttempt must not be destroyed inside that call.
+// AttemptEnd. It knows no socket and no process. REQUIRES: `finished` is called once, from the event loop, before the
+// AttemptEnd is sent; the DistributedAttempt must not be destroyed inside that call.
 #pragma once
 #include <functional>
 #include <map>
@@ -48,9 +48,15 @@ class DistributedAttempt {
   bool ended_by_itself() const {
     return cause_ != EndCause::kCancelled && cause_ != EndCause::kAgentStopping;
   }
-  // A node ended its part since it cannot work, as with a full disk.
-  bool ended_by_node() const { return cause_ == EndCause::kAgentStopping && cause_node_ >= 0; }
+  // The node that ended its part since it cannot work, as with a full disk; nullopt: none did.
+  std::optional<i64> unfit_node() const {
+    return cause_ == EndCause::kAgentStopping && cause_node_ >= 0 ? std::optional(cause_node_) : std::nullopt;
+  }
+  // Why it cannot. REQUIRES: unfit_node().
+  const std::string& why_unfit() const { return parts_.at(cause_node_).end.evidence.why; }
   const std::vector<i64>& unclean_nodes() const { return unclean_; }
+  // What its end says of its nodes. REQUIRES: it has ended.
+  void tell(NodeTrust&) const;
 
  private:
   struct PartState {
@@ -69,6 +75,7 @@ class DistributedAttempt {
   template <class Record>
   void pass_on(i64 node, std::string_view kind, Record record);
   void trouble(EndCause cause, i64 from_node);
+  bool failed_early() const;
   void conclude();
   AttemptEnd merged();
 
@@ -83,6 +90,8 @@ class DistributedAttempt {
   // The node whose part failed first; -1: none, the end was ordered.
   i64 cause_node_ = -1;
   std::vector<i64> unclean_;
+  // Failures that ranks recorded: before their first step, and others.
+  i64 early_failures_ = 0, late_failures_ = 0;
   i64 neighbours_ = 0;
   bool concluded_ = false;
 };

@@ -14,7 +14,8 @@ bool shares(const Attempt& attempt) {
 }
 }  // namespace
 
-Placement::Placement(i64 nodes, i64 slots) : nodes_(static_cast<std::size_t>(nodes)), slots_(slots) {}
+Placement::Placement(i64 nodes, i64 slots)
+    : nodes_(static_cast<std::size_t>(nodes)), slots_(slots), trust_(nodes) {}
 
 bool Placement::fits(const Node& node, const Attempt& attempt) const {
   if (!node.usable || node.whole) return false;
@@ -22,14 +23,38 @@ bool Placement::fits(const Node& node, const Attempt& attempt) const {
   return shares(attempt) && static_cast<i64>(node.taken.size()) + attempt.processes() <= slots_;
 }
 
+// The lowest ones where its trial has not failed, then the others. One where nothing ended well yet may be bad: the attempt
+// waits for another one instead, as long as there is one.
+std::vector<i64> Placement::nodes_for(const Attempt& attempt) const {
+  const auto wanted = static_cast<std::size_t>(attempt.nodes_needed());
+  std::vector<i64> out, failed;
+  bool another = false;
+  for (i64 i = 0; i < static_cast<i64>(nodes_.size()); ++i) {
+    const Node& node = nodes_[static_cast<std::size_t>(i)];
+    const bool free = fits(node, attempt);
+    if (trust_.failed_on(attempt.trial_id, i)) {
+      if (free) failed.push_back(i);
+    } else if (free) {
+      out.push_back(i);
+    } else {
+      another = another || node.usable;
+    }
+  }
+  if (another) std::erase_if(failed, [&](i64 node) { return !trust_.proven(node); });
+  out.insert(out.end(), failed.begin(), failed.end());
+  if (out.size() < wanted) return {};
+  out.resize(wanted);
+  std::ranges::sort(out);
+  return out;
+}
+
 std::optional<Placement::Placed> Placement::take() {
   if (waiting_.empty()) return std::nullopt;
   const Attempt& next = waiting_.front();
-  const auto wanted = static_cast<std::size_t>(next.nodes_needed());
   Placed out;
-  for (std::size_t i = 0; i < nodes_.size() && out.nodes.size() < wanted; ++i)
-    if (fits(nodes_[i], next)) out.nodes.push_back(static_cast<i64>(i));
-  if (out.nodes.size() < wanted) return std::nullopt;
+  out.nodes = nodes_for(next);
+  if (out.nodes.empty()) return std::nullopt;
+  const auto wanted = out.nodes.size();
   const i64 each = next.processes() / static_cast<i64>(wanted);
   for (const i64 number : out.nodes) {
     Node& node = nodes_[static_cast<std::size_t>(number)];

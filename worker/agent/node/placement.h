@@ -1,7 +1,7 @@
 // Placement: attempts waiting for nodes, first in first out. An attempt of several nodes takes whole,
 // disjoint nodes; one of a single node shares it with others while their ranks fit into its slots; no slot is
 // held twice. One that needs more than all slots of a node has it alone. No attempt overtakes another, so a
-// large one is never starved. Pure bookkeeping.
+// large one is never starved. A retry goes to nodes where its trial has not failed. Pure bookkeeping.
 #pragma once
 #include <deque>
 #include <optional>
@@ -10,12 +10,16 @@
 #include <vector>
 
 #include "schema/attempt.h"
+#include "worker/agent/node/node_trust.h"
 
 namespace sweep::agent {
 
 class Placement {
  public:
   Placement(i64 nodes, i64 slots);
+
+  // What the ends of attempts say of the nodes.
+  NodeTrust& trust() { return trust_; }
 
   void push(Attempt attempt) { waiting_.push_back(std::move(attempt)); }
   struct Placed {
@@ -52,9 +56,12 @@ class Placement {
     bool whole = false, usable = true;
   };
   bool fits(const Node&, const Attempt&) const;
+  // Nodes for the attempt, in rank order; empty: it waits.
+  std::vector<i64> nodes_for(const Attempt&) const;
   std::vector<Node> nodes_;
   const i64 slots_;
   std::deque<Attempt> waiting_;
+  NodeTrust trust_;
 };
 
 // Why no agent could ever run it; empty: it can be tried.
