@@ -62,8 +62,8 @@ class CommandTest(unittest.TestCase):
     def post(self, it, argv, ranks=2, nodes=1, deadlines=None, attempt=None, **command):
         self.posted += 1
         body = {**agents.attempt(self.posted, ranks=ranks, nodes=nodes, deadlines=deadlines), **(attempt or {})}
-        body["trial"].update(workload="command", gpus_per_node=ranks // nodes)
-        body["command"] = {"argv": [str(word) for word in argv], **command}
+        body["trial"].update(workload="command", gpus_per_node=ranks // nodes,
+                             program=json.dumps({"argv": [str(word) for word in argv], **command}))
         it.post("attempt", body)
         return self.posted
 
@@ -267,14 +267,19 @@ class CommandTest(unittest.TestCase):
 
     def test_commands_that_cannot_start(self):
         it = self.agents(slots=1)
-        for argv, more in ((["/nowhere/train"], {}), ([sys.executable, "-c", "", "{seed}"], {}),
-                           (["true"], {"folder": "/nowhere"})):
+        for argv in (["/nowhere/train"], [sys.executable, "-c", "", "{seed}"]):
             with self.subTest(argv):
-                number = self.post(it, argv, ranks=1, **more)
+                number = self.post(it, argv, ranks=1)
                 it.end_of(number)
                 record = next(line["body"] for line in it.lines("rank_record") if line["body"]["attempt"] == number)
                 self.assertEqual((record["outcome"], record["phase"]), ("crash", "init"))
         it.finish()
+
+    def test_a_folder_that_is_missing_is_the_fault_of_the_host(self):
+        it = self.agents(slots=1)
+        end = it.end_of(self.post(it, ["true"], ranks=1, folder="/nowhere"))
+        self.assertEqual((end["cause"], it.lines("rank_record")), ("agent_stopping", []), end)
+        self.assertIn("/nowhere", end["evidence"]["why"])
 
     def test_hostile_reports(self):
         """Endless lines, wrong types and time that goes backwards: counted, skipped, never believed."""

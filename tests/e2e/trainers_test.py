@@ -31,8 +31,8 @@ class TrainersTest(unittest.TestCase):
     def run_command(self, argv, deadlines=None, **command):
         self.posted += 1
         body = agents.attempt(self.posted, ranks=2, deadlines={**LIMITS, **(deadlines or {})})
-        body["trial"].update(workload="command", gpus_per_node=2)
-        body["command"] = {"argv": [sys.executable, *map(str, argv)], **command}
+        body["trial"].update(workload="command", gpus_per_node=2,
+                             program=json.dumps({"argv": [sys.executable, *map(str, argv)], **command}))
         self.it.post("attempt", body)
         end = self.it.end_of(self.posted, 1600)
         self.assertTrue(end["clean"], end)
