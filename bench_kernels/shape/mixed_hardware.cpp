@@ -1,6 +1,7 @@
 #include "bench_kernels/shape/mixed_hardware.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -62,6 +63,13 @@ Expected<Hardware> mixed_hardware(std::string_view name) {
     else
       add_kind(*out, *kind, before);
     ++before;
+  }
+  if (!std::ranges::is_sorted(kinds)) {
+    std::ranges::sort(kinds);
+    return fail(ErrorKind::kInvalidValue, name,
+                fmt::format("'{}' names its kinds in another order than '{}', which would be another "
+                            "hardware: write the latter",
+                            name, fmt::join(kinds, "+")));
   }
   return std::move(*out);
 }

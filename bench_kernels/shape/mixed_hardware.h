@@ -9,7 +9,7 @@
 namespace sweep::shape {
 
 // The smallest memory, the lowest peaks and bandwidths, the oldest capability, the mean price. Error: a kind is not known, has no
-// GPU, or stands there twice.
+// GPU, or stands there twice; or they are not in the order of their names, so that each mix has one name.
 Expected<Hardware> mixed_hardware(std::string_view name);
 
 }  // namespace sweep::shape

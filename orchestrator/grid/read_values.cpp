@@ -9,6 +9,7 @@
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/lengths.h"
 #include "schema/axis_domain.h"
+#include "schema/hardware_kinds.h"
 #include "schema/rank_variables.h"
 
 namespace sweep::grid {
@@ -326,7 +327,10 @@ Expected<Cell> ValueReader::cell(const Node& node, const Symbol& symbol) {
   } else {
     auto value = read_word(document_, node, symbol.name);
     if (!value) return tl::unexpected(value.error());
-    if (!takes(symbol, *value)) {
+    if (symbol.name == "hardware" && is_mixed(*value)) {
+      const auto mix = shape::find_hardware(*value);
+      if (!mix) return tl::unexpected(document_.error(node.place, mix.error(), mix.error().message));
+    } else if (!takes(symbol, *value)) {
       return tl::unexpected(document_.error(node.place, {ErrorKind::kInvalidValue, *value},
                                             fmt::format("'{}' is not a value of {}{}", *value, symbol.name,
                                                         suggestion(*value, symbol.values))));

@@ -7,6 +7,7 @@
 #include "orchestrator/launch/allocation_record.h"
 #include "orchestrator/launch/ssh/ssh.h"
 #include "orchestrator/launch/ssh/ssh_leftovers.h"
+#include "schema/hardware_kinds.h"
 
 namespace sweep::launch {
 namespace {
@@ -107,7 +108,10 @@ std::optional<std::string> SshConfig::lacking_hosts(std::span<const PlanEntry> e
   for (const auto& [need, count] : trials) {
     const auto& [hardware, nodes] = need;
     const i64 named = usable_hosts(options_->all_hosts, hardware);
-    if (named < nodes)
+    if (named < nodes && is_mixed(hardware))
+      beyond.push_back(fmt::format("{} that need {} hosts, as many of each of {}", count, nodes,
+                                   fmt::join(kinds_of(hardware), " and ")));
+    else if (named < nodes)
       beyond.push_back(fmt::format("{} that need {} {} {}, of which {} {} named", count, nodes, hardware,
                                    nodes == 1 ? "host" : "hosts", named, named == 1 ? "is" : "are"));
   }
