@@ -20,6 +20,7 @@
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/driver/calibration.h"
+#include "schema/hardware_kinds.h"
 #include "schema/version.h"
 
 namespace sweep::cli {
@@ -43,6 +44,11 @@ constexpr std::size_t kMostTableBytes = std::size_t{16} << 20;
 Expected<void> complete(CalibrateCommand& o) {
   const auto hardware = shape::find_hardware(o.bed.hardware);
   if (!hardware) return tl::unexpected(hardware.error());
+  if (is_mixed(o.bed.hardware))
+    return fail(
+        ErrorKind::kUnsupported, o.bed.hardware,
+        fmt::format("'{}' is several kinds of GPU, and a profile is one kind's: calibrate {} each by itself",
+                    o.bed.hardware, fmt::join(kinds_of(o.bed.hardware), " and ")));
   const bool on_cpu = hardware->gpu.empty();
   o.bed.ranks_per_node = o.ranks > 0 ? o.ranks : on_cpu ? 2 : hardware->gpus_per_node;
   if (!on_cpu) {

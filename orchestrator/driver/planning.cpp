@@ -17,6 +17,7 @@
 #include "orchestrator/plan/planner.h"
 #include "orchestrator/predict/trainer_profile.h"
 #include "orchestrator/search/history.h"
+#include "schema/hardware_kinds.h"
 
 namespace sweep::driver {
 namespace {
@@ -41,6 +42,8 @@ std::vector<std::string> origins_of_times(const std::vector<PlanEntry>& entries,
     else if (const auto* p = predict::profile_for(profiles, name))
       out.push_back(
           fmt::format("{}: by the profile '{}', measured on {} on {}", name, p->name, p->date, p->hosts));
+    else if (is_mixed(name))
+      out.push_back(fmt::format("{}: predicted from catalogue figures, the least of its kinds", name));
     else
       out.push_back(fmt::format(
           "{}: predicted from catalogue figures; `sweep calibrate --hardware {}` measures better ones", name,
