@@ -182,7 +182,7 @@ void norm_backward(const at::Tensor& dy, const at::Tensor& x, const Norm& p, con
 
 namespace {
 
-// K divides half a head, and each row of each part begins on 16 bytes.
+// K divides half a head, and each row of each part and of the angles begins on 16 bytes.
 bool packs(const sweep::device::RopeArgs& args, std::initializer_list<at::Tensor> tensors) {
   const std::int64_t half = args.head_dim / 2;
   return aligned(tensors, {half, args.q_stride, args.k_stride, args.v_stride, args.out_stride});
@@ -213,7 +213,7 @@ void rope(const at::Tensor& rows, std::int64_t heads, std::int64_t head_dim, con
   args.rows = rows.size(0), args.seq = cos.size(0);
   args.heads = static_cast<int>(heads), args.head_dim = static_cast<int>(head_dim);
   args.sign = backward ? -1 : 1;
-  turn(rows, args, packs(args, {rows}));
+  turn(rows, args, packs(args, {rows, cos, sin}));
 }
 
 bool join_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Angles& angles,
@@ -233,7 +233,7 @@ bool join_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, c
   args.kv_heads = args.v_heads = static_cast<int>(k.size(2));
   args.head_dim = static_cast<int>(head_dim);
   args.sign = -1;
-  turn(rows, args, packs(args, {q, k, v, rows}));
+  turn(rows, args, packs(args, {q, k, v, rows, angles.cos, angles.sin}));
   return true;
 }
 

@@ -282,7 +282,7 @@ void eight_bits(Index n, unsigned blocks, bool coded) {
 
 // Blocks 2 to 2 + columns of each row of `stride` blocks, of a whole tensor whose rows have 300 more.
 template <class T>
-void quantized(Index rows, Index columns, unsigned blocks, int shift) {
+void quantized(Index rows, Index columns, unsigned blocks, unsigned threads, int shift) {
   const Index stride = columns + 2, held = rows * stride, whole = stride + 300,
               scales = rows * whole / kNf4ScaleBlock + 1;
   const Array<float> scale(scales, 0, 1), offset(1, 0, 2), maps(kEightBitValues + kNf4Values, 0, 3);
@@ -304,8 +304,8 @@ void quantized(Index rows, Index columns, unsigned blocks, int shift) {
   const Nf4Args args{codes.data(), largest.data(), scale.at(), offset.at(), maps.at(), out.at(),
                      rows,         columns,        2,          stride,      7,         whole};
   host_kernels::run<T>("four_bit_weights", shift == 0,
-                       {blocks, 64, sizeof(float) * (kEightBitValues + kNf4Values)}, &args);
-  expect_near(said<T>("four_bit_weights", {rows, columns, blocks, 64, shift == 0, shift}), out, want,
+                       {blocks, threads, sizeof(float) * (kEightBitValues + kNf4Values)}, &args);
+  expect_near(said<T>("four_bit_weights", {rows, columns, blocks, threads, shift == 0, shift}), out, want,
               std::max(tolerance<T>(), tolerance<float>()));
 }
 
@@ -352,8 +352,10 @@ void kernels_of_one_size() {
   }
   eight_bits<T>(3 * kEightBitBlock + 17, 2, true);
   eight_bits<T>(kEightBitBlock + 3, 3, false);
-  quantized<T>(3, 5, 2, 0);
-  quantized<T>(2, 9, 3, 1);
+  quantized<T>(3, 5, 2, 64, 0);
+  quantized<T>(2, 9, 3, 64, 1);
+  quantized<T>(3, 23, 2, 256, 0);  // as launched: more pieces of blocks than threads
+  quantized<T>(2, 33, 2, 256, 1);
 }
 
 // Blocks as they are launched (device_ops.cpp). All types of a size before the next larger one: the thread sanitizer's

@@ -25,6 +25,7 @@ MUTANTS = {
     "the scale of a block": ("eight_bit.h", "most_m > 0 ? m / most_m : A(0)", "m", ""),
     "the barrier before maps of 4 bits are read": ("nf4.h", "  __syncthreads();  // before they are read\n", "", "thread"),
     "the bound of pieces of blocks": ("nf4.h", "i < pieces; i += threads", "i <= pieces; i += threads", "address,undefined"),
+    "the stride over pieces of blocks": ("nf4.h", "i < pieces; i += threads", "i < pieces; i += pieces", ""),
     "the offset of a quantized tensor": ("nf4.h", "/ kNf4ScaleBlock], offset)", "/ kNf4ScaleBlock], 0.0F)", ""),
     "the barrier before a tile is read": ("fp8.h", "    __syncthreads();\n    for (Index c", "    for (Index c", "thread"),
     "the bound of a tile's rows": ("fp8.h", "r < kTile && row + r < args.rows;", "r < kTile;", "address,undefined"),

@@ -1,8 +1,10 @@
-// nvrtc_test TORCH_LIB TABLE [--all|--write]: NVRTC compiles the fused kernels without a GPU; registers, spills and stack
-// of each kernel are those of the table, or fewer. Without an option it compiles for each architecture one type and for
-// sm_90 every type, which takes a third of the time. Ends with 77 where the wheel has no NVRTC.
+// nvrtc_test TORCH_LIB TABLE [--all|--write]: NVRTC compiles the fused kernels without a GPU; each has no spill and no
+// stack, no more registers, shared memory, loads and stores than the table says, and none that is narrower. Without an
+// option it compiles for each architecture one type and for sm_90 every type, which takes a third of the time. Ends with
+// 77 where the wheel has no NVRTC.
 #include "bench_kernels/comm/cuda/nvrtc.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -22,24 +24,84 @@ constexpr const char* kNames[] = {SWEEP_DEVICE_KERNELS(SWEEP_KERNEL_NAME)};
 constexpr int kArchitectures[] = {80, 90, 100, 120};
 constexpr const char* kTypes[] = {"Bf16", "Fp16", "float", "double"};
 
-// Kernel ("rope_packed") and column ("sm_90_Bf16") to registers.
-using Table = std::map<std::pair<std::string, std::string>, int>;
+// Instructions that access the device's memory, and the bytes of the narrowest and of the widest.
+struct Accesses {
+  int count = 0, least = 0, most = 0;
+  bool operator==(const Accesses&) const = default;
+  bool worse_than(const Accesses& other) const {
+    return count > other.count || least < other.least || most < other.most;
+  }
+};
+// What a kernel takes of a multiprocessor, and how it moves what lies in the device's memory.
+struct Use {
+  int registers = 0, shared = 0;  // static shared memory, bytes
+  Accesses loads, stores;
+  bool operator==(const Use&) const = default;
+  bool worse_than(const Use& other) const {
+    return registers > other.registers || shared > other.shared || loads.worse_than(other.loads) ||
+           stores.worse_than(other.stores);
+  }
+};
+// As it stands in the table: registers, shared memory, loads, stores, such as 56,0,6:16-16,2:16-16.
+std::string word_of(const Use& use) {
+  std::ostringstream out;
+  out << use.registers << ',' << use.shared;
+  for (const Accesses& each : {use.loads, use.stores})
+    out << ',' << each.count << ':' << each.least << '-' << each.most;
+  return out.str();
+}
+Use use_of(const std::string& word) {
+  Use use;
+  std::istringstream in(word);
+  char mark = 0;
+  in >> use.registers >> mark >> use.shared;
+  for (Accesses* each : {&use.loads, &use.stores})
+    in >> mark >> each->count >> mark >> each->least >> mark >> each->most;
+  if (!in) throw std::invalid_argument("no entry of the table: " + word);
+  return use;
+}
+
+// Kernel ("rope_packed") and column ("sm_90_Bf16") to what it uses.
+using Table = std::map<std::pair<std::string, std::string>, Use>;
 
 std::string column_of(int architecture, const std::string& type) {
   return "sm_" + std::to_string(architecture) + "_" + type;
 }
 
+// Adds the loads and stores of each entry, such as ld.global.nc.v4.u32. What names no memory may be the device's.
+void add_accesses(const std::string& ptx, const std::string& column, Table& table) {
+  static const std::regex kAccess(
+      "(ld|st)(?![a-zA-Z0-9_.:]*\\.(?:param|shared|local|const))[a-zA-Z0-9_.:]*?(?:\\.v([0-9]))?\\.[a-z]+([0-"
+      "9]+)");
+  std::istringstream words(ptx);
+  Use* use = nullptr;
+  std::smatch access;
+  for (std::string word; words >> word;) {
+    if (word == ".entry" && words >> word) use = &table[{word.substr(0, word.find('(')), column}];
+    if (use == nullptr || !(word.starts_with("ld.") || word.starts_with("st."))) continue;
+    if (!std::regex_match(word, access, kAccess)) continue;
+    const int bytes = std::stoi(access[3]) / 8 * (access[2].matched ? std::stoi(access[2]) : 1);
+    Accesses& all = access[1] == "ld" ? use->loads : use->stores;
+    all.least = all.count++ == 0 ? bytes : std::min(all.least, bytes);
+    all.most = std::max(all.most, bytes);
+  }
+}
+
 // Adds what the compiler says of each entry; `wrong` counts the kernels that keep values in memory.
-void add(const std::string& log, const std::string& column, Table& table, int& wrong) {
+void add(const sweep::nvrtc::Compiled& compiled, const std::string& column, Table& table, int& wrong) {
   static const std::regex kKernel(
       "entry function '([a-z_]+)'[^]*?([0-9]+) bytes stack frame, ([0-9]+) bytes spill stores[^]*?Used "
-      "([0-9]+) registers");
+      "([0-9]+) registers(?:.*?, ([0-9]+) bytes smem)?");
+  const std::string& log = compiled.log;
   for (std::sregex_iterator found(log.begin(), log.end(), kKernel), end; found != end; ++found) {
-    table[{(*found)[1], column}] = std::stoi((*found)[4]);
+    Use& use = table[{(*found)[1], column}];
+    use.registers = std::stoi((*found)[4]);
+    if ((*found)[5].matched) use.shared = std::stoi((*found)[5]);
     if ((*found)[2] != "0" || (*found)[3] != "0")
       ++wrong, std::cerr << (*found)[1] << ' ' << column << ": stack " << (*found)[2] << ", spilled "
                          << (*found)[3] << '\n';
   }
+  add_accesses(compiled.ptx, column, table);
 }
 
 // Whether this pair is compiled without --all.
@@ -53,8 +115,8 @@ Table measured(const std::string& torch_lib, bool all, int& wrong) {
   for (const int architecture : kArchitectures)
     for (const char* type : kTypes)
       if (all || is_sample(architecture, type))
-        add(sweep::nvrtc::compile(torch_lib, {"", false, type}, architecture).log,
-            column_of(architecture, type), table, wrong);
+        add(sweep::nvrtc::compile(torch_lib, {"", false, type}, architecture), column_of(architecture, type),
+            table, wrong);
   return table;
 }
 
@@ -68,8 +130,7 @@ void compare_alone(const std::string& torch_lib, const Table& together, int& wro
     const sweep::nvrtc::Kernel kernel{name, n++ % 2 == 0, type};
     if (!together.contains({kernel.entry(), column_of(architecture, type)})) continue;
     Table alone;
-    add(sweep::nvrtc::compile(torch_lib, kernel, architecture).log, column_of(architecture, type), alone,
-        wrong);
+    add(sweep::nvrtc::compile(torch_lib, kernel, architecture), column_of(architecture, type), alone, wrong);
     const auto found = together.find({kernel.entry(), column_of(architecture, type)});
     if (alone.size() != 1 || found == together.end() || *alone.begin() != *found)
       ++wrong, std::cerr << kernel.entry() << " alone for " << architecture << " and " << type
@@ -89,7 +150,7 @@ Table read(const char* path) {
       if (kernel == "kernel")
         columns.push_back(word);
       else
-        table[{kernel, columns.at(i)}] = std::stoi(word);
+        table[{kernel, columns.at(i)}] = use_of(word);
   }
   return table;
 }
@@ -98,11 +159,11 @@ void write(const char* path, const Table& table) {
   std::ofstream file(path);
   std::string row = "kernel";
   file << row;
-  for (const auto& [key, registers] : table)
+  for (const auto& [key, use] : table)
     if (key.first == table.begin()->first.first) file << ' ' << key.second;
-  for (const auto& [key, registers] : table) {
+  for (const auto& [key, use] : table) {
     if (key.first != row) file << '\n' << (row = key.first);
-    file << ' ' << registers;
+    file << ' ' << word_of(use);
   }
   file << '\n';
 }
@@ -123,11 +184,11 @@ int main(int argc, char** argv) try {
   // Every kernel of the table, in the columns that were compiled.
   const std::size_t columns = option.empty() ? 7 : 16;
   if (now.size() * 16 != known.size() * columns) ++wrong;
-  for (const auto& [key, registers] : now) {
+  for (const auto& [key, use] : now) {
     const auto found = known.find(key);
-    if (found == known.end() || registers > found->second)
-      ++wrong, std::cerr << key.first << ' ' << key.second << " has " << registers << " registers, the table "
-                         << (found == known.end() ? "none" : std::to_string(found->second)) << '\n';
+    if (found == known.end() || use.worse_than(found->second))
+      ++wrong, std::cerr << key.first << ' ' << key.second << " has " << word_of(use) << ", the table "
+                         << (found == known.end() ? "none" : word_of(found->second)) << '\n';
   }
   std::cout << now.size() << " kernels compared, " << wrong << " wrong\n";
   return wrong == 0 ? 0 : 1;

@@ -129,15 +129,16 @@ Compiled compile_with(const Nvrtc& library, const std::vector<std::string>& opti
                  name_pointers.data());
   const bool made =
       library.compile(program, static_cast<int>(options.size()), option_pointers.data()) == NVRTC_SUCCESS;
+  const auto text = [&](auto size_of, auto get) {
+    std::size_t size = 0;
+    std::string out;
+    if (size_of(program, &size) == NVRTC_SUCCESS && size > 0) out.resize(size), get(program, out.data());
+    return out;
+  };
   Compiled out;
-  std::size_t size = 0;
-  library.log_size(program, &size);
-  out.log.resize(size);
-  library.log(program, out.log.data());
-  const bool cubin = made && library.cubin_size(program, &size) == NVRTC_SUCCESS && size > 0;
-  if (made && !cubin) library.ptx_size(program, &size);
-  out.code.resize(made ? size : 0);
-  if (made) (cubin ? library.cubin : library.ptx)(program, out.code.data());
+  out.log = text(library.log_size, library.log);
+  if (made) out.code = text(library.cubin_size, library.cubin), out.ptx = text(library.ptx_size, library.ptx);
+  if (out.code.empty()) out.code = out.ptx;
   library.destroy(&program);
   if (!made) throw std::runtime_error("NVRTC does not compile a fused kernel: " + out.log);
   return out;

@@ -13,7 +13,8 @@ std::span<const Source> sources();  // the files of bench_kernels/kernels/device
 
 struct Compiled {
   std::string code;  // a cubin, or PTX where NVRTC does not know the device's architecture
-  std::string log;   // ptxas's words on registers and spills; empty when the kernel came from the cache
+  std::string log;   // ptxas's words on registers and spills
+  std::string ptx;   // what ptxas made the code from: for tests
 };
 // One kernel of SWEEP_DEVICE_KERNELS (kernels.h) for a stored type: float, double, Bf16, Fp16. Without a name: all, in both forms.
 struct Kernel {

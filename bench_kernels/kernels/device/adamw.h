@@ -10,24 +10,13 @@ namespace sweep::device {
 template <class T, int K>
 constexpr int kAdamwPack = sizeof(T) == 4 ? K : (K + 1) / 2;
 
-// fp32 numbers, at most 16 bytes a load.
-template <int K, class A>
-__device__ inline void load_floats(const float* from, A (&to)[K]) {
-  constexpr int kOnce = K < 4 ? K : 4;
-  for (int first = 0; first < K; first += kOnce) {
-    float part[kOnce];
-    load<kOnce>(from + first, part);
-    for (int k = 0; k < kOnce; ++k) to[first + k] = part[k];
-  }
-}
-
 // Numbers of the tensor from i on. P: the type of parameters and moments.
 template <int K, class T, class P>
 __device__ inline void adamw_pack(const AdamwArgs& args, const AdamwTensor& of, Index i) {
   using A = Wide<P>;
   A g[K], p[K], m[K], v[K];
   if (args.wide_grads != 0)
-    load_floats<K>(static_cast<const float*>(of.grad) + i, g);
+    load_packs<K>(static_cast<const float*>(of.grad) + i, g);
   else
     load<K>(static_cast<const T*>(of.grad) + i, g);
   load<K>(static_cast<const P*>(of.parameter) + i, p);
@@ -41,6 +30,7 @@ __device__ inline void adamw_pack(const AdamwArgs& args, const AdamwTensor& of, 
     const A root = static_cast<A>(sqrt(v[k])) * static_cast<A>(args.root) + static_cast<A>(args.eps);
     p[k] = static_cast<A>(args.decay) * p[k] - static_cast<A>(args.step_size) * m[k] / root;
   }
+  i = opaque(i);
   store<K>(p, static_cast<P*>(of.parameter) + i);
   store<K>(m, static_cast<P*>(of.mean) + i);
   store<K>(v, static_cast<P*>(of.square) + i);

@@ -28,13 +28,14 @@ __device__ inline void rotate(const RopeArgs& args) {
     for (int piece = static_cast<int>(threadIdx.x); piece < pieces; piece += static_cast<int>(blockDim.x)) {
       const int head = piece / packs, c = piece % packs * K;
       const T* from = head_of<T>(args, row, head) + c;
-      T* to = static_cast<T*>(args.out) + row * args.out_stride + head * args.head_dim + c;
+      T* to = static_cast<T*>(args.out) + opaque(row * args.out_stride + head * args.head_dim + c);
       A a[K], b[K];
       load<K>(from, a);
       load<K>(from + half, b);
       if (head < turning) {
-        const A* cosines = static_cast<const A*>(args.cos) + angles + c;
-        const A* sines = static_cast<const A*>(args.sin) + angles + c;
+        A cosines[K], sines[K];
+        load_packs<K>(static_cast<const A*>(args.cos) + angles + c, cosines);
+        load_packs<K>(static_cast<const A*>(args.sin) + angles + c, sines);
         for (int k = 0; k < K; ++k) {
           const A x = a[k], y = b[k], cosine = cosines[k], sine = sign * sines[k];
           a[k] = x * cosine - y * sine;

@@ -80,6 +80,24 @@ __device__ inline void store(const Wide<T> (&from)[K], T* to) {
   for (int k = 0; k < K; ++k) narrow(from[k], pack.v[k]);
   *reinterpret_cast<Pack<T, K>*>(to) = pack;
 }
+// K numbers of fp32 or fp64, at most 16 bytes a load.
+template <int K, class F, class A>
+__device__ inline void load_packs(const F* from, A (&to)[K]) {
+  constexpr int kPack = 16 / static_cast<int>(sizeof(F)), kOnce = K < kPack ? K : kPack;
+  for (int first = 0; first < K; first += kOnce) {
+    F part[kOnce];
+    load<kOnce>(from + first, part);
+    for (int k = 0; k < kOnce; ++k) to[first + k] = part[k];
+  }
+}
+
+// The same place, but the compiler no longer knows how it was computed: for sm_80 and sm_90 it else splits stores of packs.
+__device__ inline Index opaque(Index place) {
+#ifdef __CUDACC__
+  asm("" : "+l"(place));
+#endif
+  return place;
+}
 
 template <int K>
 struct Size {

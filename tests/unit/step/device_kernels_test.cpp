@@ -299,6 +299,23 @@ TEST(JoinHeads, TurnsBackAndCopiesAsTheRowsInPlaceWould) {
   kernels::device::set_launcher(nullptr);
 }
 
+// Rows of q, k and v in place, and gradients that are joined.
+TEST(Rope, Moves16BytesAtOnceOnlyWhereItsAnglesBeginOn16) {
+  static bool packed = false;
+  kernels::device::set_launcher([](const kernels::device::Launch& launch) { packed = launch.packed; });
+  const at::Tensor numbers = at::rand({5 * 8 + 4}), rows = at::empty({10, 8 * 16});
+  const at::Tensor q = at::rand({2, 5, 4, 16}), k = at::rand({2, 5, 2, 16}), v = at::rand({2, 5, 2, 16});
+  for (const i64 first : {0, 1, 4}) {
+    const at::Tensor angles = numbers.narrow(0, first, 5 * 8).view({5, 8});
+    kernels::device::rope(rows, 6, 16, angles, angles, false);
+    EXPECT_EQ(packed, first != 1);
+    packed = !packed;
+    ASSERT_TRUE(kernels::device::join_heads(q, k, v, {angles, angles}, rows));
+    EXPECT_EQ(packed, first != 1);
+  }
+  kernels::device::set_launcher(nullptr);
+}
+
 // Factors that lie in rows and in columns, and columns of wider rows.
 TEST(Fp8Kernels, ProductsAreThoseOfTheLibrarysRounding) {
   at::manual_seed(4);
