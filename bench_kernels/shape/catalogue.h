@@ -56,7 +56,7 @@ std::optional<std::string> tf32_objection(const Trial&);
 
 std::span<const Hardware> all_hardware();
 std::span<const NamedModel> all_models();
-// Of the catalogue, or a mix of its GPUs (mixed_hardware.h).
+// Finds a hardware of the catalogue, or a mix of its GPUs (mixed_hardware.h).
 Expected<Hardware> find_hardware(std::string_view name);
 // The same without a copy or a sentence; nullptr: unknown.
 const Hardware* known_hardware(std::string_view name);

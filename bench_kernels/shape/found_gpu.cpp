@@ -77,7 +77,7 @@ bool runs_grouped(const std::string& hardware) {
 
 namespace {
 
-// Of a mix it may be any kind.
+// The fault of a GPU that is none of a mix's kinds; nullopt: it is one of them.
 std::optional<std::string> none_of_the_kinds(const Hardware& mix, const FoundGpu& found) {
   for (const std::string& kind : kinds_of(mix.name))
     if (!not_the_declared(*known_hardware(kind), found)) return std::nullopt;

@@ -14,7 +14,7 @@ void to_least(T& value, const T& other) {
   value = std::min(value, other);
 }
 
-// What all of them have units for.
+// Keeps the precisions that both have units for, each with its lower peak.
 void to_least(std::map<std::string, double>& peaks, const std::map<std::string, double>& other) {
   std::erase_if(peaks, [&](const auto& each) { return !other.contains(each.first); });
   for (auto& [precision, peak] : peaks) to_least(peak, other.at(precision));

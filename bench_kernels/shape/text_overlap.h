@@ -20,7 +20,7 @@ class TextOverlap {
   double bleu() const { return bleu(counts_); }
   double rouge_l() const;  // mean over sequences, each weighted by the tokens of its reference
 
-  // What BLEU is made of. Counts of several sets of sequences add up to those of all.
+  // Counts are what BLEU is computed from. Those of several sets of sequences add up to those of all.
   static constexpr std::size_t kLongestRun = 4;
   struct Counts {
     std::array<i64, kLongestRun> right{}, runs{};  // of 1, 2, ... tokens

@@ -23,7 +23,7 @@ constexpr std::string_view kState = ".quant_state.bitsandbytes__";
 constexpr std::uint64_t kMostStateBytes = 1 << 16;
 constexpr std::uint64_t kMostRows = 1 << 30;
 
-// What a saved state must say, for the kernels have no other form.
+// Checks that a saved state has the one form that the kernels take.
 Expected<void> check_form(const json& state, const std::string& name) {
   const json wanted{{"quant_type", "nf4"},
                     {"blocksize", shape::kNf4Block},

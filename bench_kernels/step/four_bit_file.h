@@ -28,7 +28,7 @@ class FourBitFile {
   static Expected<FourBitFile> take(Places&);
 
   bool has(const std::string& weight) const { return weights_.contains(weight); }
-  // What the codes of a weight stand for, in the type that it was quantized from, as bitsandbytes makes it.
+  // Dequantizes the codes of a weight to the type that it was quantized from, as bitsandbytes does.
   at::Tensor values(const std::string& weight) const;
   // Fills codes and scales of a whole weight.
   void read_codes(const std::string& weight, const kernels::Nf4& whole) const;

@@ -24,7 +24,7 @@ class Checkpoint {
   // Copies the values of a rank's share of a tensor, for Parameters::Source. Throws std::runtime_error with a
   // sentence.
   void copy(const model::Parameters::Part&, at::Tensor share) const;
-  // Of a whole tensor that the file has in 4 bits its codes, for Parameters::CodeSource; false: it has others.
+  // Copies the codes of a whole tensor that the file has in 4 bits, for Parameters::CodeSource; false: it has other bits.
   bool copy_codes(const model::Parameters::Part&, const kernels::Nf4& whole) const;
 
  private:

@@ -33,7 +33,7 @@ double speed_of(const ResultRow& row) {
   return std::isfinite(speed) ? speed : 0;
 }
 
-// Of speed_of(): "tokens/s per GPU".
+// The unit of speed_of(), such as "tokens/s per GPU".
 std::string speed_unit(std::span<const ResultRow> rows) {
   return Names(rows).of(any_padding(rows) ? "useful_tokens_per_s_gpu" : "tokens_per_s_gpu");
 }

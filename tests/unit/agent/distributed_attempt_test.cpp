@@ -40,6 +40,17 @@ class DistributedAttemptTest : public ::testing::Test {
     attempt_->start();
   }
   void say(i64 node, const AgentMessage& message) { attempt_->hear(node, message); }
+  // What three ends tell of the nodes, after a rank on node 3 crashed in this phase.
+  NodeTrust after_crashes_of_node_3(Phase phase) {
+    RankRecord crash;
+    crash.attempt = 7, crash.rank = 2, crash.outcome = Outcome::kCrash, crash.phase = phase;
+    say(3, crash);
+    end_part(3, EndCause::kRankFailed);
+    end_part(1, EndCause::kRankFailed);
+    NodeTrust trust(4);
+    for (int i = 0; i < 3; ++i) attempt_->tell(trust);
+    return trust;
+  }
   void end_part(i64 node, EndCause cause, const json& evidence = nullptr, bool clean = true) {
     AttemptEnd end;
     end.attempt = 7;
@@ -269,13 +280,7 @@ TEST_F(DistributedAttemptTest, AnOrderedEndIsNoNodesFault) {
 }
 
 TEST_F(DistributedAttemptTest, ItsEndTellsWhereItFailedAndWhetherThatWasEarly) {
-  RankRecord crash;
-  crash.attempt = 7, crash.rank = 2, crash.outcome = Outcome::kCrash, crash.phase = Phase::kInit;
-  say(3, crash);
-  end_part(3, EndCause::kRankFailed);
-  end_part(1, EndCause::kRankFailed);
-  NodeTrust trust(4);
-  for (int i = 0; i < 3; ++i) attempt_->tell(trust);
+  NodeTrust trust = after_crashes_of_node_3(Phase::kInit);
   EXPECT_TRUE(trust.failed_on("", 3));
   EXPECT_FALSE(trust.failed_on("", 1));
   trust.ok(0);
@@ -283,13 +288,7 @@ TEST_F(DistributedAttemptTest, ItsEndTellsWhereItFailedAndWhetherThatWasEarly) {
 }
 
 TEST_F(DistributedAttemptTest, AFailureAfterTheFirstStepIsNotEarly) {
-  RankRecord crash;
-  crash.attempt = 7, crash.rank = 2, crash.outcome = Outcome::kCrash, crash.phase = Phase::kStep;
-  say(3, crash);
-  end_part(3, EndCause::kRankFailed);
-  end_part(1, EndCause::kRankFailed);
-  NodeTrust trust(4);
-  for (int i = 0; i < 3; ++i) attempt_->tell(trust);
+  NodeTrust trust = after_crashes_of_node_3(Phase::kStep);
   trust.ok(0);
   EXPECT_FALSE(trust.bad_node());
 }
