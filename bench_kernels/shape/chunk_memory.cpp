@@ -89,13 +89,15 @@ PartBytes ChunkMemory::states() const {
         real(bytes_of(types.moments)) *
         factored_numbers(t_, {0, n_, p_.has_embedding, p_.has_head, p_.dense_layers});
   // Rotary tables, and the mask that a windowed kernel on a processor is given.
-  const bool masked = !s_.gpu && s_.flash && t_.spec.sliding_window && *t_.spec.sliding_window < t_.seq_len;
+  const bool masked =
+      !s_.kernels.gpu && s_.kernels.flash && t_.spec.sliding_window && *t_.spec.sliding_window < t_.seq_len;
   out[MemoryPart::kTemporary] =
-      (s_.relative ? block(8 * (2 * s_.seq - 1)) + block(8 * (2 * s_.encoder_seq - 1)) : 0) +
-      (t_.spec.rope ? moments::angles(s_) : 0) + (masked ? s_.element * s_.seq * s_.seq : 0);
-  if (s_.biased_choice)
-    out[MemoryPart::kTemporary] += real(n_ - p_.dense_layers) * block(s_.sums(s_.experts));
-  if (s_.experts > 0 && !s_.learned && n_ > 0) out[MemoryPart::kTemporary] += moments::routes(s_);
+      (s_.block.relative ? block(8 * (2 * s_.rows.seq - 1)) + block(8 * (2 * s_.rows.encoder_seq - 1)) : 0) +
+      (t_.spec.rope ? moments::angles(s_) : 0) + (masked ? s_.element * s_.rows.seq * s_.rows.seq : 0);
+  if (s_.experts.biased_choice)
+    out[MemoryPart::kTemporary] += real(n_ - p_.dense_layers) * block(s_.sums(s_.experts.count));
+  if (s_.experts.count > 0 && !s_.experts.learned && n_ > 0)
+    out[MemoryPart::kTemporary] += moments::routes(s_);
   return out;
 }
 
@@ -107,7 +109,7 @@ PartBytes ChunkMemory::optimizer() const {
   const double all = (e.dense + e.partial) / shards + e.experts / of_experts;
   const double part =
       std::max(std::max(largest.dense, largest.partial) / shards, largest.experts / of_experts);
-  out[MemoryPart::kTemporary] = update_bytes(t_, all, part, s_.kernel_update);
+  out[MemoryPart::kTemporary] = update_bytes(t_, all, part, s_.kernels.fused_update);
   return out;
 }
 
@@ -131,7 +133,7 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
                                  PartBytes& most) const {
   // A head that shares the table leaves its part of the gradient for the embedding to add to, and so does the decoder's
   // embedding.
-  const bool leaves = (p_.tied_here || l < p_.encoder_layers) && !s_.later && !s_.frozen;
+  const bool leaves = (p_.tied_here || l < p_.encoder_layers) && !s_.weights.later && !s_.weights.frozen;
   const double part = l < p_.encoder_layers ? moments::staged(s_, p_.weights.table)
                                             : moments::staged_product(s_, p_.weights.table);
   const double shared = leaves ? part : 0;
@@ -151,7 +153,7 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
       keep_larger(most, base + saved(i, l).times(-1) + at(i).forward + again + buffers(more));
     }
   }
-  if (s_.later) base += (p_.has_head ? u_.head.later : PartBytes{}) + later(l + 1, n_);
+  if (s_.weights.later) base += (p_.has_head ? u_.head.later : PartBytes{}) + later(l + 1, n_);
   const UnitMemory& attention = at(l).attention;
   keep_larger(most, base + attention.saved + at(l).cross.saved + at(l).mlp.backward + parts(room.at_mlp));
   if (p_.has_encoder() && l >= p_.encoder_layers) {
@@ -230,9 +232,10 @@ PartBytes ChunkMemory::fullest(const Others& others) {
   PartBytes most;
   alone_ = others.alone;
   forward(others.forward, most);
-  if (s_.later) backward(others.input, std::vector<GradientRoom>(static_cast<std::size_t>(groups())), most);
+  if (s_.weights.later)
+    backward(others.input, std::vector<GradientRoom>(static_cast<std::size_t>(groups())), most);
   const auto pass = [&](const PartBytes& beside, Backward which) {
-    if (s_.later) return weights(beside, which, most);
+    if (s_.weights.later) return weights(beside, which, most);
     backward(beside, p_.rooms(which), most);
   };
   if (others.makes) pass(others.first, Backward::kFirst);

@@ -107,14 +107,14 @@ class ChunkMemory {
   PartBytes encoded(i64 layer) const {
     const bool decoder = layer >= p_.encoder_layers;
     PartBytes out = decoder ? u_.encoder_end.saved : PartBytes{};
-    if (!s_.relative) return out;
+    if (!s_.block.relative) return out;
     const double of_encoder = block(s_.element * s_.of_encoder().score_bias());
     out[MemoryPart::kTemporary] += of_encoder + (decoder ? block(s_.element * s_.score_bias()) : 0);
     return out;
   }
   PartBytes bias_gradient(i64 layer) const {
     PartBytes out;
-    if (!s_.relative) return out;
+    if (!s_.block.relative) return out;
     const double elements = (layer < p_.encoder_layers ? s_.of_encoder() : s_).score_bias();
     out[MemoryPart::kTemporary] = block(s_.sums(elements));
     return out;

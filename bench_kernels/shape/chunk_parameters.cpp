@@ -4,69 +4,11 @@
 #include <utility>
 
 #include "bench_kernels/shape/family.h"
+#include "bench_kernels/shape/gradient_buckets.h"
 #include "bench_kernels/shape/quantized_base.h"
 #include "bench_kernels/shape/splits.h"
 
 namespace sweep::shape {
-namespace {
-
-constexpr int kDense = 0, kPartial = 1, kExpert = 2, kTied = 3;
-
-// Gradient buckets of a chunk as backward completes them: roles apart, closed before they grow beyond a size.
-class Buckets {
- public:
-  // The shares are those of shards.
-  Buckets(double most_elements, Backward backward, bool sharded, double of_dense, double of_experts)
-      : most_(most_elements),
-        first_(backward == Backward::kFirst),
-        sharded_(sharded),
-        of_dense_(of_dense),
-        of_experts_(of_experts) {}
-
-  // Stacks come in the order of backward; the numbers are their buckets.
-  std::size_t add(double elements, int role) {
-    std::size_t& open = open_[role];
-    if (open == kNone || of_[open].elements + elements > most_) open = of_.size(), of_.push_back({});
-    of_[open].share = role == kExpert ? of_experts_ : of_dense_;
-    of_[open].elements += elements, ++of_[open].missing;
-    return open;
-  }
-  void make_room(std::size_t bucket) {
-    Bucket& b = of_[bucket];
-    if (!b.there) (sharded_ ? now_.whole : now_.kept) += b.elements;
-    b.there = true;
-  }
-  // A stack's gradient is complete: a bucket leaves when all of its are, one under way at a time.
-  void complete(std::size_t bucket) {
-    if (--of_[bucket].missing > 0 || !sharded_) return;
-    if (reducing_ != kNone) now_.whole -= of_[reducing_].elements * (first_ ? 1 : 1 + of_[reducing_].share);
-    reducing_ = bucket;
-    (first_ ? now_.kept : now_.whole) += of_[bucket].share * of_[bucket].elements;
-    if (now_.total() > top_.total()) top_ = now_;
-  }
-  // The most since the last time that it was asked for, and what there is now.
-  GradientBytes take_top(double width) {
-    const GradientBytes top = std::exchange(top_, now_);
-    return {width * top.kept, width * top.whole};
-  }
-  GradientBytes bytes(double width) const { return {width * now_.kept, width * now_.whole}; }
-
- private:
-  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  struct Bucket {
-    double elements = 0, share = 1;
-    i64 missing = 0;
-    bool there = false;
-  };
-  double most_;
-  bool first_, sharded_;
-  double of_dense_, of_experts_;
-  GradientBytes now_, top_;  // counted in elements
-  std::vector<Bucket> of_;
-  std::size_t open_[4] = {kNone, kNone, kNone, kNone}, reducing_ = kNone;
-};
-
-}  // namespace
 
 ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const StageShare& share) : s_(s) {
   has_embedding = share.embedding, has_head = share.head;
@@ -85,23 +27,23 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   layer = count_layer(t, t.spec.experts > 0, has_encoder());
   if (has_encoder()) encoder_layer = count_layer(t, false);
   if (dense_layers > 0) dense_layer = count_layer(t, false);
-  const double norm = (s.rms ? 1 : 2) * s.hidden;
-  weights.table = s.vocabulary * s.hidden;
+  const double norm = (s.block.rms ? 1 : 2) * s.dims.hidden;
+  weights.table = s.dims.vocabulary * s.dims.hidden;
   weights.positions = real(position_elements(t.spec));
   const double table = tied_here ? 0 : weights.table;
   if (has_encoder()) {
     train(encoder_end, weights.positions, kDense);
     encoder_end.mlp_stacks = encoder_end.cross_end = encoder_end.stacks.size();
-    for (int i = 0; i < (s.rms ? 1 : 2); ++i) train(encoder_end, s.hidden, kDense);
+    for (int i = 0; i < (s.block.rms ? 1 : 2); ++i) train(encoder_end, s.dims.hidden, kDense);
   }
-  if (s.frozen) {
+  if (s.weights.frozen) {
     embedding.frozen = weights.table + weights.positions, head.frozen = table + norm;
     tied_elsewhere = false;  // nothing is summed over the two ends
     return;
   }
   embedding.dense = weights.table + weights.positions;
-  head.dense = table + (s.rows_split ? 0 : norm);
-  head.partial = s.rows_split ? norm : 0;
+  head.dense = table + (s.group.rows_split ? 0 : norm);
+  head.partial = s.group.rows_split ? norm : 0;
 }
 
 void ChunkParameters::train(LayerContents& of, double elements, int role) {
@@ -112,125 +54,129 @@ void ChunkParameters::train(LayerContents& of, double elements, int role) {
 }
 
 void ChunkParameters::add(LayerContents& of, double elements, int role) const {
-  if (s_.frozen)
+  if (s_.weights.frozen)
     (role == kExpert ? of.elements.frozen_experts : of.elements.frozen) += elements;
   else
     train(of, elements, role);
 }
 
 void ChunkParameters::add_weight(LayerContents& of, double elements, int role) const {
-  if (!s_.quantized) add(of, elements, role);
+  if (!s_.weights.quantized) add(of, elements, role);
 }
 
 // The shorter matrix of each adapter is on every rank of the tensor group; in the order of backward.
 void ChunkParameters::count_adapters_of_mlp(const Adapters& a, LayerContents& of) {
-  const int shared = s_.tp > 1 ? kPartial : kDense;
+  const int shared = s_.group.tp > 1 ? kPartial : kDense;
   if (!a.mlp) return;
-  const double rank = real(a.rank), in = real(a.on_mlp_input) * s_.width;
-  weights.down_adapters = rank * (s_.hidden + s_.width);
-  weights.in_adapters = rank * in + s_.low_in * s_.hidden;
-  train(of, rank * s_.hidden, shared), train(of, rank * s_.width, kDense);
-  train(of, rank * in, kDense), train(of, s_.low_in * s_.hidden, shared);
+  const double rank = real(a.rank), in = real(a.on_mlp_input) * s_.dims.width;
+  weights.down_adapters = rank * (s_.dims.hidden + s_.dims.width);
+  weights.in_adapters = rank * in + s_.low.in * s_.dims.hidden;
+  train(of, rank * s_.dims.hidden, shared), train(of, rank * s_.dims.width, kDense);
+  train(of, rank * in, kDense), train(of, s_.low.in * s_.dims.hidden, shared);
 }
 
 // Every rank of the tensor group has the gradients of what makes the latents.
 void ChunkParameters::count_adapters_of_latents(const Adapters& a, LayerContents& of) {
-  const int shared = s_.tp > 1 ? kPartial : kDense;
-  const double rank = real(a.rank), read = s_.query_latent > 0 ? s_.query_latent : s_.hidden;
-  weights.attention_out_adapters = rank * (s_.hidden + s_.values);
-  weights.key_value_up_adapters = rank * (s_.expanded + s_.key_value_latent);
-  weights.query_up_adapters = rank * (s_.query + read);
-  weights.latents_adapters = rank * s_.latents() + s_.low_latents * s_.hidden;
-  train(of, rank * s_.hidden, shared), train(of, rank * s_.values, kDense);
-  train(of, rank * s_.expanded, kDense), train(of, rank * s_.key_value_latent, shared);
-  train(of, rank * s_.query, kDense), train(of, rank * read, shared);
-  train(of, rank * s_.latents(), kDense), train(of, s_.low_latents * s_.hidden, kDense);
+  const int shared = s_.group.tp > 1 ? kPartial : kDense;
+  const double rank = real(a.rank), read = s_.latent.query > 0 ? s_.latent.query : s_.dims.hidden;
+  weights.attention_out_adapters = rank * (s_.dims.hidden + s_.latent.values);
+  weights.key_value_up_adapters = rank * (s_.latent.expanded + s_.latent.key_value);
+  weights.query_up_adapters = rank * (s_.dims.query + read);
+  weights.latents_adapters = rank * s_.latent.columns() + s_.low.latents * s_.dims.hidden;
+  train(of, rank * s_.dims.hidden, shared), train(of, rank * s_.latent.values, kDense);
+  train(of, rank * s_.latent.expanded, kDense), train(of, rank * s_.latent.key_value, shared);
+  train(of, rank * s_.dims.query, kDense), train(of, rank * read, shared);
+  train(of, rank * s_.latent.columns(), kDense), train(of, s_.low.latents * s_.dims.hidden, kDense);
 }
 
 void ChunkParameters::count_adapters_of_attention(const Adapters& a, LayerContents& of) {
-  if (s_.latent) return count_adapters_of_latents(a, of);
-  const int shared = s_.tp > 1 ? kPartial : kDense;
-  const double rank = real(a.rank), key_value = s_.key_value / s_.kv_sharers;
-  const double out = (a.query ? s_.query : 0) + (a.key ? key_value : 0) + (a.value ? key_value : 0);
-  weights.query_key_value_adapters = rank * out + s_.low_query_key_value * s_.hidden;
+  if (s_.latent.used) return count_adapters_of_latents(a, of);
+  const int shared = s_.group.tp > 1 ? kPartial : kDense;
+  const double rank = real(a.rank), key_value = s_.dims.key_value / s_.group.kv_sharers;
+  const double out = (a.query ? s_.dims.query : 0) + (a.key ? key_value : 0) + (a.value ? key_value : 0);
+  weights.query_key_value_adapters = rank * out + s_.low.query_key_value * s_.dims.hidden;
   if (a.attention_out) {
-    weights.attention_out_adapters = rank * (s_.hidden + s_.query);
-    train(of, rank * s_.hidden, shared), train(of, rank * s_.query, kDense);
+    weights.attention_out_adapters = rank * (s_.dims.hidden + s_.dims.query);
+    train(of, rank * s_.dims.hidden, shared), train(of, rank * s_.dims.query, kDense);
   }
-  train(of, rank * out, kDense), train(of, s_.low_query_key_value * s_.hidden, shared);
+  train(of, rank * out, kDense), train(of, s_.low.query_key_value * s_.dims.hidden, shared);
 }
 
 // Counts in the order of backward.
 void ChunkParameters::count_mlp(const ModelSpec& m, bool experts, LayerContents& of) {
   if (experts) {
-    const double in = 2 * s_.width, shared = s_.shared_width * s_.hidden;
-    weights.in = s_.local_experts * in * s_.hidden, weights.down = s_.local_experts * s_.width * s_.hidden;
-    weights.router = s_.experts * s_.hidden;
+    const double in = 2 * s_.dims.width, shared = s_.dims.shared_width * s_.dims.hidden;
+    weights.in = s_.experts.local * in * s_.dims.hidden,
+    weights.down = s_.experts.local * s_.dims.width * s_.dims.hidden;
+    weights.router = s_.experts.count * s_.dims.hidden;
     weights.shared_in = 2 * shared, weights.shared_down = shared;
-    add(of, m.linear_bias ? s_.local_experts * s_.hidden : 0, kExpert), add_weight(of, weights.down, kExpert);
-    add(of, m.linear_bias ? s_.local_experts * in : 0, kExpert), add_weight(of, weights.in, kExpert);
+    add(of, m.linear_bias ? s_.experts.local * s_.dims.hidden : 0, kExpert),
+        add_weight(of, weights.down, kExpert);
+    add(of, m.linear_bias ? s_.experts.local * in : 0, kExpert), add_weight(of, weights.in, kExpert);
     add(of, weights.shared_down, kDense), add(of, weights.shared_in, kDense);
-    add(of, m.linear_bias ? s_.experts : 0, kDense), add(of, weights.router, kDense);
+    add(of, m.linear_bias ? s_.experts.count : 0, kDense), add(of, weights.router, kDense);
     return;
   }
-  const double in = (s_.gated ? 2 : 1) * s_.dense_width;
-  weights.dense_in = in * s_.hidden, weights.dense_down = s_.dense_width * s_.hidden;
+  const double in = (s_.block.gated ? 2 : 1) * s_.dims.dense_width;
+  weights.dense_in = in * s_.dims.hidden, weights.dense_down = s_.dims.dense_width * s_.dims.hidden;
   if (m.experts == 0) weights.in = weights.dense_in, weights.down = weights.dense_down;
-  add(of, m.linear_bias ? s_.hidden : 0, kDense), add_weight(of, weights.dense_down, kDense);
+  add(of, m.linear_bias ? s_.dims.hidden : 0, kDense), add_weight(of, weights.dense_down, kDense);
   add(of, m.linear_bias ? in : 0, kDense), add_weight(of, weights.dense_in, kDense);
 }
 
 void ChunkParameters::count_latent_attention(LayerContents& of) {
-  weights.attention_out = s_.values * s_.hidden;
-  weights.key_value_up = s_.expanded * s_.key_value_latent;
-  weights.query_up = s_.query * (s_.query_latent > 0 ? s_.query_latent : s_.hidden);
-  weights.latents = s_.latents() * s_.hidden;
+  weights.attention_out = s_.latent.values * s_.dims.hidden;
+  weights.key_value_up = s_.latent.expanded * s_.latent.key_value;
+  weights.query_up = s_.dims.query * (s_.latent.query > 0 ? s_.latent.query : s_.dims.hidden);
+  weights.latents = s_.latent.columns() * s_.dims.hidden;
   for (const double elements : {weights.attention_out, weights.key_value_up, weights.query_up,
-                                s_.key_value_latent, s_.query_latent, weights.latents})
+                                s_.latent.key_value, s_.latent.query, weights.latents})
     add(of, elements, kDense);
 }
 
 void ChunkParameters::count_attention(const ModelSpec& m, LayerContents& of) {
-  if (s_.latent) return count_latent_attention(of);
-  const double query_columns = s_.query + 2 * s_.key_value / s_.kv_sharers;
-  weights.query_key_value = query_columns * s_.hidden, weights.attention_out = s_.query * s_.hidden;
-  add(of, m.linear_bias ? s_.hidden : 0, kDense), add_weight(of, weights.attention_out, kDense);
-  add(of, family_of(m).sinks() ? s_.heads : 0, kDense);
-  for (int i = 0; i < (s_.qk_norm ? 2 : 0); ++i) add(of, s_.head_dim, s_.tp > 1 ? kPartial : kDense);
+  if (s_.latent.used) return count_latent_attention(of);
+  const double query_columns = s_.dims.query + 2 * s_.dims.key_value / s_.group.kv_sharers;
+  weights.query_key_value = query_columns * s_.dims.hidden,
+  weights.attention_out = s_.dims.query * s_.dims.hidden;
+  add(of, m.linear_bias ? s_.dims.hidden : 0, kDense), add_weight(of, weights.attention_out, kDense);
+  add(of, family_of(m).sinks() ? s_.dims.heads : 0, kDense);
+  for (int i = 0; i < (s_.block.qk_norm ? 2 : 0); ++i)
+    add(of, s_.dims.head_dim, s_.group.tp > 1 ? kPartial : kDense);
   add(of, m.attention_bias ? query_columns : 0, kDense), add_weight(of, weights.query_key_value, kDense);
 }
 
 void ChunkParameters::count_cross_attention(const ModelSpec& m, LayerContents& of) {
-  const double product = s_.query * s_.hidden;
+  const double product = s_.dims.query * s_.dims.hidden;
   for (const double parts : {0.0, 2.0, 1.0})  // the output, keys and values, queries
     if (parts == 0)
-      add(of, m.linear_bias ? s_.hidden : 0, kDense), add(of, product, kDense);
+      add(of, m.linear_bias ? s_.dims.hidden : 0, kDense), add(of, product, kDense);
     else
-      add(of, m.attention_bias ? parts * s_.query : 0, kDense), add(of, parts * product, kDense);
+      add(of, m.attention_bias ? parts * s_.dims.query : 0, kDense), add(of, parts * product, kDense);
 }
 
 LayerContents ChunkParameters::count_layer(const Trial& t, bool experts, bool cross) {
-  const double norm = s_.hidden;
-  const int norms = s_.rows_split ? kPartial : kDense;
+  const double norm = s_.dims.hidden;
+  const int norms = s_.group.rows_split ? kPartial : kDense;
   const Adapters adapters = adapters_of(t);
   LayerContents of;
   of.stacks.reserve(24);
-  const QuantizedTensors codes = s_.quantized ? quantized_tensors(t.spec) : QuantizedTensors{};
+  const QuantizedTensors codes = s_.weights.quantized ? quantized_tensors(t.spec) : QuantizedTensors{};
   const auto held = [&](i64 n) { return real(Nf4Extent{n / t.tp, n}.bytes()); };
   for (const i64 n : codes.dense) of.elements.quantized += held(n);
-  for (const i64 n : codes.experts) of.elements.quantized_experts += held(n) / s_.ep;
+  for (const i64 n : codes.experts) of.elements.quantized_experts += held(n) / s_.group.ep;
   const double post_norm = family_of(t.spec).post_norms() ? norm : 0;
-  add(of, s_.rms ? 0 : post_norm, norms), add(of, post_norm, norms);
+  add(of, s_.block.rms ? 0 : post_norm, norms), add(of, post_norm, norms);
   count_mlp(t.spec, experts, of);
-  add(of, s_.rms ? 0 : norm, norms), add(of, norm, norms);
-  if (s_.frozen) count_adapters_of_mlp(adapters, of);
+  add(of, s_.block.rms ? 0 : norm, norms), add(of, norm, norms);
+  if (s_.weights.frozen) count_adapters_of_mlp(adapters, of);
   of.mlp_stacks = of.stacks.size();
-  add(of, s_.rms ? 0 : post_norm, norms), add(of, post_norm, norms);
-  if (cross) count_cross_attention(t.spec, of), add(of, s_.rms ? 0 : norm, norms), add(of, norm, norms);
+  add(of, s_.block.rms ? 0 : post_norm, norms), add(of, post_norm, norms);
+  if (cross) count_cross_attention(t.spec, of), add(of, s_.block.rms ? 0 : norm, norms), add(of, norm, norms);
   of.cross_end = of.stacks.size();
   count_attention(t.spec, of);
-  add(of, s_.rms ? 0 : norm, norms), add(of, norm, norms);
-  if (s_.frozen) count_adapters_of_attention(adapters, of);
+  add(of, s_.block.rms ? 0 : norm, norms), add(of, norm, norms);
+  if (s_.weights.frozen) count_adapters_of_attention(adapters, of);
   return of;
 }
 
@@ -261,12 +207,13 @@ GroupElements ChunkParameters::all() const {
 
 GroupElements ChunkParameters::largest_bucket() const {
   GroupElements largest;
-  if (((has_head && !tied_here) || has_embedding) && !s_.frozen) largest.dense = weights.table;
+  if (((has_head && !tied_here) || has_embedding) && !s_.weights.frozen) largest.dense = weights.table;
   const GroupElements &each = layer.elements, &dense = dense_layer.elements;
   if (copies) {  // a group is a bucket; a table that another stage shares is one of its own
     const double end = has_embedding ? embedding.dense : has_head ? head.dense : 0;
     largest.dense = std::max(largest.dense, tied_elsewhere ? end - weights.table : end);
-    return {std::max({largest.dense, each.dense, dense.dense}), s_.frozen ? each.partial : 0, each.experts};
+    return {std::max({largest.dense, each.dense, dense.dense}), s_.weights.frozen ? each.partial : 0,
+            each.experts};
   }
   for (const LayerContents* of : {&layer, &dense_layer})
     for (const auto& [elements, role] : of->stacks)
@@ -287,7 +234,7 @@ std::vector<GradientRoom> ChunkParameters::rooms(Backward backward) const {
 
 double ChunkParameters::room_left() const {
   if (!sharded_) return 0;
-  const bool ends = has_embedding && !s_.frozen;
+  const bool ends = has_embedding && !s_.weights.frozen;
   double last = under_way_last(ends ? embedding : at(0).elements);
   if (!copies)
     last = std::max(ends ? weights.table : at(0).stacks.back().first,
@@ -353,11 +300,11 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   std::vector<const LayerContents*> of(has_head ? 1 : 0, nullptr);  // each group's layer, null of ends
   numbers.reserve(static_cast<std::size_t>(layers) * layer.stacks.size() + 6), begins.reserve(count + 1);
   const auto add = [&](double elements, int role) { numbers.push_back(buckets.add(elements, role)); };
-  const int table = tied_elsewhere ? kTied : kDense, norms = s_.rows_split ? kPartial : kDense;
+  const int table = tied_elsewhere ? kTied : kDense, norms = s_.group.rows_split ? kPartial : kDense;
   if (has_head) begins.push_back(numbers.size());
-  if (has_head && !s_.frozen) {
+  if (has_head && !s_.weights.frozen) {
     if (!tied_here) add(weights.table, table);
-    for (int i = 0; i < (s_.rms ? 1 : 2); ++i) add(s_.hidden, norms);
+    for (int i = 0; i < (s_.block.rms ? 1 : 2); ++i) add(s_.dims.hidden, norms);
   }
   const auto group = [&](const LayerContents& contents) {
     begins.push_back(numbers.size()), of.push_back(&contents);
@@ -369,7 +316,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_buckets(Backward backward) c
   }
   of.resize(count, nullptr);
   if (has_embedding) begins.push_back(numbers.size());
-  if (has_embedding && !s_.frozen) {
+  if (has_embedding && !s_.weights.frozen) {
     if (weights.positions > 0) add(weights.positions, kDense);
     add(weights.table, table);
     if (tied_here) buckets.make_room(numbers.back());

@@ -10,44 +10,46 @@ namespace {
 class CrossAttention {
  public:
   CrossAttention(const StepSizes& s, const UnitWeights& w, bool first) : s_(s), w_(w), first_(first) {
-    const double keys = s.batch * s.encoder_seq;
-    result_ = s.element * s.whole * s.query, half_ = s.element * keys * s.query;
+    const double keys = s.rows.batch * s.rows.encoder_seq;
+    result_ = s.element * s.rows.whole * s.dims.query, half_ = s.element * keys * s.dims.query;
     packed_ = result_ + 2 * half_;
-    scores_ = s.element * s.whole * s.heads * s.encoder_seq;
-    lse_ = s.sums(s.whole * s.heads);
+    scores_ = s.element * s.rows.whole * s.dims.heads * s.rows.encoder_seq;
+    lse_ = s.sums(s.rows.whole * s.dims.heads);
   }
   UnitMemory memory() const {
     return of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward(m); });
   }
 
  private:
-  double saved() const { return s_.flash ? lse_ : scores_; }
+  double saved() const { return s_.kernels.flash ? lse_ : scores_; }
   void core(Moments& m) const {
     m.take(kKept, result_), m.take(kKept, saved());
-    if (!s_.flash && s_.gpu) m.moment({{kPassing, result_}, {kPassing, half_}});
+    if (!s_.kernels.flash && s_.kernels.gpu) m.moment({{kPassing, result_}, {kPassing, half_}});
   }
   void forward(Moments& m) const {
     m.take(kKept, s_.residual());
     norm(s_, m);
-    if (s_.norm_starts) m.take(kKept, s_.residual());
+    if (s_.kernels.norm_starts) m.take(kKept, s_.residual());
     m.take(kKept, packed_);
     core(m);
-    m.moment(kKept, s_.norm_starts ? 0 : s_.residual());
-    if (s_.norm_starts) m.give(kKept, s_.residual());
-    if (s_.selective) m.give(kKept, result_), m.give(kKept, saved());
+    m.moment(kKept, s_.kernels.norm_starts ? 0 : s_.residual());
+    if (s_.kernels.norm_starts) m.give(kKept, s_.residual());
+    if (s_.block.selective) m.give(kKept, result_), m.give(kKept, saved());
   }
   void core_backward(Moments& m) const {
-    if (s_.flash && s_.gpu)
-      m.moment({{kPassing, packed_}, {kPassing, s_.sums(s_.whole * s_.heads * (s_.head_dim + 1))}});
-    if (!s_.flash && s_.gpu) {
+    if (s_.kernels.flash && s_.kernels.gpu)
+      m.moment(
+          {{kPassing, packed_}, {kPassing, s_.sums(s_.rows.whole * s_.dims.heads * (s_.dims.head_dim + 1))}});
+    if (!s_.kernels.flash && s_.kernels.gpu) {
       m.moment({{kPassing, 3 * result_}, {kPassing, lse_}});
       m.moment({{kPassing, scores_}, {kPassing, 2 * result_ + half_}, {kPassing, lse_}});
     }
-    if (!s_.flash && !s_.gpu) m.moment({{kPassing, scores_ / s_.batch}, {kPassing, half_ / s_.batch}});
+    if (!s_.kernels.flash && !s_.kernels.gpu)
+      m.moment({{kPassing, scores_ / s_.rows.batch}, {kPassing, half_ / s_.rows.batch}});
   }
   void backward(Moments& m) const {
     m.take(kPassing, s_.residual());  // the gradient that comes in
-    if (s_.selective) core(m);
+    if (s_.block.selective) core(m);
     m.take(kPassing, result_);  // its gradient
     m.moment(kBuffer, staged_product(s_, w_.attention_out));
     m.take(kPassing, packed_);  // the gradient of the packed rows

@@ -99,7 +99,7 @@ PartBytes evaluation_memory(const Trial& trial, const std::vector<StageShare>& c
   }
   most[MemoryPart::kTemporary] += moments::micro_batch(s);
   if (chunks.back().head && t.eval_metrics == EvalMetrics::kNgram)
-    most[MemoryPart::kTemporary] += block(8 * s.whole);  // the predicted tokens
+    most[MemoryPart::kTemporary] += block(8 * s.rows.whole);  // the predicted tokens
   return most;
 }
 

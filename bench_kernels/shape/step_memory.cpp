@@ -100,7 +100,7 @@ RankMemory rank_memory(const Trial& t, const StepSizes& s, const Units& units,
     keep_larger(update, chunk.optimizer());
   }
   states[MemoryPart::kTemporary] += real(t.grad_accum) * moments::micro_batch(s);
-  if (s.gpu) states[MemoryPart::kLibrary] = library_workspace(t);
+  if (s.kernels.gpu) states[MemoryPart::kLibrary] = library_workspace(t);
   std::vector<Others> others(1);
   others[0].makes = t.grad_accum == 1, others[0].adds = t.grad_accum > 1;
   if (t.grad_accum > 1)
@@ -108,7 +108,7 @@ RankMemory rank_memory(const Trial& t, const StepSizes& s, const Units& units,
   if (t.pp > 1) {
     pipeline.micros = micros_with_same_peak(pipeline);
     const ActionList actions = computations(pipeline, rank);
-    others = InFlight(chunks).run(actions, s.later);
+    others = InFlight(chunks).run(actions, s.weights.later);
   }
   PartBytes most = states + gradients + update;
   // Messages under way: to and from each neighbour.
@@ -116,7 +116,7 @@ RankMemory rank_memory(const Trial& t, const StepSizes& s, const Units& units,
   if (t.pp > 1) messages[MemoryPart::kBuffers] = neighbours * block(s.residual());
   for (std::size_t c = 0; c < chunks.size(); ++c)
     keep_larger(most, states + messages + chunks[c].fullest(others[c]));
-  if (t.eval_batch_size > 0) keep_larger(most, states + evaluation_memory(t, held, s.gpu));
+  if (t.eval_batch_size > 0) keep_larger(most, states + evaluation_memory(t, held, s.kernels.gpu));
   return {most, gradients.total()};
 }
 
@@ -153,7 +153,7 @@ std::vector<RankMemory> step_memory(const Trial& t, KernelPath path, Ranks which
   const Units units(t, s, ChunkParameters(t, s, shares.front()).weights);
   std::vector<RankMemory> ranks;
   for (i64 rank = 0; rank < t.pp; ++rank) {
-    const bool skipped = which == Ranks::kFullest && !s.later && holds_no_more(t, shares, rank);
+    const bool skipped = which == Ranks::kFullest && !s.weights.later && holds_no_more(t, shares, rank);
     ranks.push_back(skipped ? RankMemory{} : rank_memory(t, s, units, shares, rank));
   }
   return ranks;

@@ -132,62 +132,128 @@ FusedGroups fused_groups(const Trial& t, KernelPath path) {
           !without(FusedKernels::kNoLoss)};
 }
 
-StepSizes::StepSizes(const Trial& t, KernelPath path) {
-  const ModelSpec& m = t.spec;
-  const StateTypes types = state_types(t);
-  attention = attention_kind(t, path);
-  gpu = path == KernelPath::kGpu, flash = attention != AttentionKind::kMath;
-  exchange = t.cp > 1 && t.cp_comm_type == CpCommType::kAllToAll, ring = t.cp > 1 && !exchange;
-  fp8 = t.precision == Precision::kFp8, autocast = autocasts(t);
-  rows_split = t.sp && t.tp > 1;
+namespace {
+
+StepSizes::Kernels kernels_of(const Trial& t, KernelPath path, bool rows_split) {
+  StepSizes::Kernels out;
   const FusedGroups fused = fused_groups(t, path);
-  kernel_update = gpu && fused.update && t.optimizer == OptimizerKind::kFused;
-  plain_norm = !fused.norm, plain_rope = !fused.rope, plain_mlp = !fused.mlp, plain_loss = !fused.loss;
-  norm_starts = gpu && fused.norm && !rows_split && !fp8 && !autocast && !family_of(m).post_norms();
-  rms = m.rmsnorm, gated = m.swiglu, gelu_gate = family_of(m).gelu_gate, exact_gelu = family_of(m).exact_gelu;
-  relu = family_of(m).relu;
-  qk_norm = family_of(m).qk_norm, post_norms = family_of(m).post_norms();
-  local_angles = m.rope_local_theta > 0;
-  sinks = family_of(m).sinks(), clamped = family_of(m).clamped_swiglu;
-  relative = family_of(m).relative_positions, exact_router = family_of(m).exact_router;
-  selective = t.recompute == Recompute::kSelective;
-  later = t.schedule == Schedule::kZeroBubble && t.pp > 1;
-  learned = t.routing == Routing::kLearned, biased_choice = m.experts > 0 && family_of(m).sigmoid_router;
-  staged = types.gradients != types.compute;
-  staged_products = staged && (!gpu || types.gradients != Number::kFp32 || stages_products(t));
+  out.attention = attention_kind(t, path), out.flash = out.attention != AttentionKind::kMath;
+  out.gpu = path == KernelPath::kGpu;
+  out.fp8 = t.precision == Precision::kFp8, out.autocast = autocasts(t);
+  out.plain_norm = !fused.norm, out.plain_rope = !fused.rope;
+  out.plain_mlp = !fused.mlp, out.plain_loss = !fused.loss;
+  out.fused_update = out.gpu && fused.update && t.optimizer == OptimizerKind::kFused;
+  out.norm_starts =
+      out.gpu && fused.norm && !rows_split && !out.fp8 && !out.autocast && !family_of(t.spec).post_norms();
+  return out;
+}
+
+StepSizes::Block block_of(const Trial& t) {
+  const ModelSpec& m = t.spec;
+  const Family& family = family_of(m);
+  StepSizes::Block out;
+  out.rms = m.rmsnorm, out.gated = m.swiglu, out.gelu_gate = family.gelu_gate;
+  out.exact_gelu = family.exact_gelu, out.relu = family.relu, out.clamped = family.clamped_swiglu;
+  out.qk_norm = family.qk_norm, out.post_norms = family.post_norms(), out.sinks = family.sinks();
+  out.relative = family.relative_positions, out.local_angles = m.rope_local_theta > 0;
+  out.selective = t.recompute == Recompute::kSelective;
+  return out;
+}
+
+StepSizes::Weights weights_of(const Trial& t, const Adapters& adapters, const StateTypes& types,
+                              KernelPath path) {
+  StepSizes::Weights out;
+  out.frozen = adapters.any(), out.quantized = t.quantize_base != QuantizeBase::kNone;
+  out.later = t.schedule == Schedule::kZeroBubble && t.pp > 1;
+  out.staged = types.gradients != types.compute;
+  const bool in_fp32 = path == KernelPath::kGpu && types.gradients == Number::kFp32;
+  out.staged_products = out.staged && (!in_fp32 || stages_products(t));
+  return out;
+}
+
+StepSizes::Group group_of(const Trial& t) {
+  StepSizes::Group out;
+  out.tp = real(t.tp), out.cp = real(t.cp), out.ep = real(t.ep), out.kv_sharers = real(kv_sharers(t));
+  out.pieces = t.tp_overlap && t.tp > 1 ? 0.5 : 1;
+  out.exchange = t.cp > 1 && t.cp_comm_type == CpCommType::kAllToAll;
+  out.ring = t.cp > 1 && !out.exchange;
+  out.rows_split = t.sp && t.tp > 1;
+  return out;
+}
+
+StepSizes::Rows rows_of(const Trial& t, bool split) {
+  StepSizes::Rows out;
+  out.batch = real(t.micro_batch_size), out.seq = real(t.seq_len), out.local_seq = out.seq / real(t.cp);
+  out.encoder_seq = real(encoder_length(t));
+  out.whole = out.batch * out.local_seq, out.residual = split ? out.whole / real(t.tp) : out.whole;
+  out.packed = t.packing && !documents_objection(t);
+  out.documents = out.packed ? real(document_counts(t).most) : 0;
+  return out;
+}
+
+StepSizes::Dims dims_of(const Trial& t) {
+  const ModelSpec& m = t.spec;
+  const double tp = real(t.tp);
+  StepSizes::Dims out;
+  out.hidden = real(m.hidden_size), out.head_dim = real(m.head_dim);
+  out.heads = real(m.heads) / tp, out.kv_heads = real(kv_heads_of_rank(t));
+  out.query = out.heads * out.head_dim, out.key_value = out.kv_heads * out.head_dim;
+  out.width = real(m.intermediate_size) / tp, out.vocabulary = real(padded_vocab(t)) / tp;
+  out.dense_width = real(m.dense_width()) / tp, out.shared_width = real(m.shared_width()) / tp;
+  return out;
+}
+
+StepSizes::Latent latent_of(const ModelSpec& m, double heads) {
+  const double values = heads * real(m.v_head_dim);
+  return {m.latent(),
+          real(m.q_lora_rank),
+          real(m.kv_lora_rank),
+          real(m.rope_head_dim),
+          values,
+          heads * real(m.head_dim - m.rope_head_dim) + values};
+}
+
+StepSizes::Low low_of(const Adapters& a) {
+  const double rank = real(a.rank), out = a.attention_out ? rank : 0;
+  const double query_key_value = rank * real(a.on_attention_input);
+  return {query_key_value, out, rank * real(a.on_mlp_input), a.mlp ? rank : 0, query_key_value, out};
+}
+
+StepSizes::Experts experts_of(const Trial& t, double rows) {
+  const ModelSpec& m = t.spec;
+  StepSizes::Experts out;
+  out.count = real(m.experts), out.choices = real(m.experts_per_token), out.local = out.count / real(t.ep);
+  out.learned = t.routing == Routing::kLearned;
+  out.biased_choice = m.experts > 0 && family_of(m).sigmoid_router;
+  out.exact_router = family_of(m).exact_router;
+  if (m.experts == 0) return out;
+  const Served rows_to = served(t, rows);
+  out.sent = rows_to.all, out.received = rows_to.fullest_rank * real(t.ep);
+  return out;
+}
+
+}  // namespace
+
+StepSizes::StepSizes(const Trial& t, KernelPath path) {
+  const StateTypes types = state_types(t);
   const Adapters adapters = adapters_of(t);
-  const double rank = real(adapters.rank);
-  frozen = adapters.any(), quantized = t.quantize_base != QuantizeBase::kNone;
-  packed = t.packing && !documents_objection(t), pieces_of_rows = packed ? real(document_counts(t).most) : 0;
-  low_query_key_value = rank * real(adapters.on_attention_input);
-  low_latents = low_query_key_value, low_up = adapters.attention_out ? rank : 0;
-  low_attention_out = adapters.attention_out ? rank : 0;
-  low_in = rank * real(adapters.on_mlp_input), low_down = adapters.mlp ? rank : 0;
   element = real(bytes_of(types.compute)), gradient = real(bytes_of(types.gradients));
-  tp = real(t.tp), cp = real(t.cp), ep = real(t.ep), kv_sharers = real(shape::kv_sharers(t));
-  pieces = t.tp_overlap && t.tp > 1 ? 0.5 : 1;
-  batch = real(t.micro_batch_size), seq = real(t.seq_len), local_seq = seq / cp;
-  encoder_seq = real(encoder_length(t));
-  whole = batch * local_seq, rows = rows_split ? whole / tp : whole;
-  hidden = real(m.hidden_size), head_dim = real(m.head_dim);
-  heads = real(m.heads) / tp, kv_heads = real(kv_heads_of_rank(t));
-  query = heads * head_dim, key_value = kv_heads * head_dim;
-  width = real(m.intermediate_size) / tp, vocabulary = real(padded_vocab(t)) / tp;
-  dense_width = real(m.dense_width()) / tp, shared_width = real(m.shared_width()) / tp;
-  latent = m.latent(), rotary = real(m.rope_head_dim);
-  query_latent = real(m.q_lora_rank), key_value_latent = real(m.kv_lora_rank);
-  values = heads * real(m.v_head_dim), expanded = heads * real(m.head_dim - m.rope_head_dim) + values;
-  experts = real(m.experts), choices = real(m.experts_per_token), local_experts = experts / ep;
-  if (m.experts == 0) return;
-  const Served rows_to = served(t, whole);
-  sent = rows_to.all, received = rows_to.fullest_rank * ep;
+  group = group_of(t);
+  kernels = kernels_of(t, path, group.rows_split);
+  block = block_of(t);
+  weights = weights_of(t, adapters, types, path);
+  rows = rows_of(t, group.rows_split);
+  dims = dims_of(t);
+  latent = latent_of(t.spec, dims.heads);
+  low = low_of(adapters);
+  experts = experts_of(t, rows.whole);
 }
 
 StepSizes StepSizes::of_encoder() const {
   StepSizes out = *this;
-  out.causal = false;
-  out.seq = out.local_seq = encoder_seq;
-  out.whole = out.rows = batch * encoder_seq;
+  out.block.causal = false;
+  out.rows.seq = out.rows.local_seq = rows.encoder_seq;
+  out.rows.whole = out.rows.residual = rows.batch * rows.encoder_seq;
   return out;
 }
 

@@ -8,32 +8,34 @@ namespace sweep::shape {
 namespace moments {
 
 double statistics(const StepSizes& s) {
-  return (s.rms ? 1 : 2) * block(s.sums(s.rows));
+  return (s.block.rms ? 1 : 2) * block(s.sums(s.rows.residual));
 }
 
 double angles(const StepSizes& s) {
-  const double tables = s.local_angles ? 4 : 2;
-  return tables * (block(2 * s.local_seq * s.head_dim) + (s.packed ? block(2 * s.whole * s.head_dim) : 0));
+  const double tables = s.block.local_angles ? 4 : 2;
+  return tables * (block(2 * s.rows.local_seq * s.dims.head_dim) +
+                   (s.rows.packed ? block(2 * s.rows.whole * s.dims.head_dim) : 0));
 }
 
 double micro_batch(const StepSizes& s) {
-  return 2 * block(8 * s.whole) + block(8 * s.batch * s.encoder_seq) +
-         (s.packed ? block(8 * s.whole) + block(4 * (s.pieces_of_rows + 1)) : 0);
+  return 2 * block(8 * s.rows.whole) + block(8 * s.rows.batch * s.rows.encoder_seq) +
+         (s.rows.packed ? block(8 * s.rows.whole) + block(4 * (s.rows.documents + 1)) : 0);
 }
 
 namespace {
 double norm_temporaries(const StepSizes& s) {
-  return s.plain_norm ? (s.wide(1) + (s.rms ? 1 : 2)) * s.sums(s.rows * s.hidden) : 0;
+  return s.kernels.plain_norm ? (s.wide(1) + (s.block.rms ? 1 : 2)) * s.sums(s.rows.residual * s.dims.hidden)
+                              : 0;
 }
 }  // namespace
 
 void norm(const StepSizes& s, Moments& m) {
   m.take(kKept, s.residual());
   m.take(kKept, statistics(s));
-  const double wide = s.sums(s.rows * s.hidden);
-  if (s.autocast) {
+  const double wide = s.sums(s.rows.residual * s.dims.hidden);
+  if (s.kernels.autocast) {
     m.take(kKept, wide);  // x, and for a moment y
-    m.moment(kPassing, wide * (1 + (!s.plain_norm ? 0 : s.rms ? 1 : 2)));
+    m.moment(kPassing, wide * (1 + (!s.kernels.plain_norm ? 0 : s.block.rms ? 1 : 2)));
   } else {
     m.moment(kPassing, norm_temporaries(s));
   }
@@ -41,72 +43,73 @@ void norm(const StepSizes& s, Moments& m) {
 
 double norm_gradients(const StepSizes& s, double rows, double columns) {
   constexpr double kMostParts = 256;  // blocks that each add up weights' gradients (device/args.h of kernels)
-  if (s.plain_norm) return (5 + (s.autocast ? 0 : s.wide(1))) * s.sums(rows * columns);
-  return s.gpu ? s.sums(std::min(rows, kMostParts) * (s.rms ? 1 : 2) * columns) : 0;
+  if (s.kernels.plain_norm) return (5 + (s.kernels.autocast ? 0 : s.wide(1))) * s.sums(rows * columns);
+  return s.kernels.gpu ? s.sums(std::min(rows, kMostParts) * (s.block.rms ? 1 : 2) * columns) : 0;
 }
 
 void norm_backward(const StepSizes& s, Moments& m) {
-  const double wide = s.autocast ? s.sums(s.rows * s.hidden) : 0;  // dy, which becomes dx
-  const double unread = s.frozen ? s.element * s.hidden : 0;       // gradients of a frozen norm
-  m.moment({{kPassing, norm_gradients(s, s.rows, s.hidden)},
+  const double wide =
+      s.kernels.autocast ? s.sums(s.rows.residual * s.dims.hidden) : 0;    // dy, which becomes dx
+  const double unread = s.weights.frozen ? s.element * s.dims.hidden : 0;  // gradients of a frozen norm
+  m.moment({{kPassing, norm_gradients(s, s.rows.residual, s.dims.hidden)},
             {kPassing, wide},
             {kPassing, unread},
-            {kPassing, s.rms ? 0 : unread}});
+            {kPassing, s.block.rms ? 0 : unread}});
 }
 
 void post_norm(const StepSizes& s, Moments& m) {
-  if (!s.post_norms) return;
+  if (!s.block.post_norms) return;
   m.take(kKept, s.residual()), m.take(kKept, statistics(s));
   m.moment({{kKept, s.residual()}, {kPassing, norm_temporaries(s)}});
 }
 
 void post_norm_backward(const StepSizes& s, Moments& m) {
-  if (!s.post_norms) return;
+  if (!s.block.post_norms) return;
   m.take(kPassing, s.residual());
   norm_backward(s, m);
   m.give(kKept, s.residual()), m.give(kKept, statistics(s));
 }
 
 void end_post_norm_backward(const StepSizes& s, Moments& m) {
-  if (s.post_norms && !s.later) m.give(kPassing, s.residual());
+  if (s.block.post_norms && !s.weights.later) m.give(kPassing, s.residual());
 }
 
 double bias_backward(const StepSizes& s) {
-  return block(s.sums(s.score_bias())) + (s.gpu ? block(2 * s.sums(s.score_bias())) : 0);
+  return block(s.sums(s.score_bias())) + (s.kernels.gpu ? block(2 * s.sums(s.score_bias())) : 0);
 }
 
 double gathered_rows(const StepSizes& s) {
-  return s.rows_split ? s.gathered() : 0;
+  return s.group.rows_split ? s.gathered() : 0;
 }
 
 double scattered_rows(const StepSizes& s) {
-  return s.rows_split ? s.pieces * s.gathered() : 0;
+  return s.group.rows_split ? s.group.pieces * s.gathered() : 0;
 }
 
 // Both factors in eight bits, and a result that is still to be added (fp8.cpp of kernels).
 double factors(const StepSizes& s, double left, double right, double added) {
-  if (!s.fp8 || !s.gpu) return 0;
+  if (!s.kernels.fp8 || !s.kernels.gpu) return 0;
   return left + right + s.element * added;
 }
 
 double dequantized(const StepSizes& s, double elements) {
-  return s.quantized ? s.element * elements : 0;
+  return s.weights.quantized ? s.element * elements : 0;
 }
 
 double staged(const StepSizes& s, double elements) {
-  return s.staged ? s.element * elements : 0;
+  return s.weights.staged ? s.element * elements : 0;
 }
 
 double staged_product(const StepSizes& s, double elements) {
-  return s.staged_products ? s.element * elements : 0;
+  return s.weights.staged_products ? s.element * elements : 0;
 }
 
 double staged_product(const StepSizes& s, double weight, double adapters) {
-  return staged_product(s, s.frozen ? adapters : weight);
+  return staged_product(s, s.weights.frozen ? adapters : weight);
 }
 
 double regathered_rows(const StepSizes& s, double low_columns) {
-  return s.frozen && low_columns == 0 ? 0 : gathered_rows(s);
+  return s.weights.frozen && low_columns == 0 ? 0 : gathered_rows(s);
 }
 
 }  // namespace moments
@@ -117,33 +120,33 @@ namespace {
 
 // column_backward() of tensor_parallel.cpp: the weights' gradient, then that of the rows, over h.
 void column_backward(const StepSizes& s, Moments& m, double columns, const UnitWeights& w) {
-  m.take(kPassing, s.low_rows(s.low_in));  // the gradient of the low rows
-  if (!s.later)
-    m.moment({{kBuffer, regathered_rows(s, s.low_in)},
-              {kPassing, factors(s, s.whole * columns, s.whole * s.hidden)},
+  m.take(kPassing, s.low_rows(s.low.in));  // the gradient of the low rows
+  if (!s.weights.later)
+    m.moment({{kBuffer, regathered_rows(s, s.low.in)},
+              {kPassing, factors(s, s.rows.whole * columns, s.rows.whole * s.dims.hidden)},
               {kBuffer, staged_product(s, w.in, w.in_adapters)}});
-  if (s.later) m.take(kPassing, s.residual());  // not over h, which the weights' part reads
+  if (s.weights.later) m.take(kPassing, s.residual());  // not over h, which the weights' part reads
   m.moment({{kBuffer, dequantized(s, w.in)},
             {kBuffer, scattered_rows(s)},
-            {kPassing, factors(s, s.whole * columns, w.in)}});
-  m.give(kPassing, s.low_rows(s.low_in));
+            {kPassing, factors(s, s.rows.whole * columns, w.in)}});
+  m.give(kPassing, s.low_rows(s.low.in));
 }
 
 // The MLP's activation, of so many elements (GPU): forward and backward.
 double activation(const StepSizes& s, double elements) {
-  return s.plain_mlp ? (s.wide(1) + 1) * s.sums(elements) : 0;
+  return s.kernels.plain_mlp ? (s.wide(1) + 1) * s.sums(elements) : 0;
 }
 double activation_backward(const StepSizes& s, double elements) {
-  if (!s.plain_mlp) return 0;
-  if (!s.gated) return ((s.relu ? 2 : s.exact_gelu ? 3 : 4) + s.wide(2)) * s.sums(elements);
-  return (s.gelu_gate ? 5 + s.wide(3) : 4 + s.wide(3)) * s.sums(elements);
+  if (!s.kernels.plain_mlp) return 0;
+  if (!s.block.gated) return ((s.block.relu ? 2 : s.block.exact_gelu ? 3 : 4) + s.wide(2)) * s.sums(elements);
+  return (s.block.gelu_gate ? 5 + s.wide(3) : 4 + s.wide(3)) * s.sums(elements);
 }
 
 // eager_activation() of kernels/autocast.h, of so many elements: `in` is there, and the result is kept.
 void eager_activation(const StepSizes& s, double n, Moments& m) {
   const double half = s.element * n, wide = s.sums(n);
   m.take(kKept, half);  // half of in, or the gate
-  if (!s.gated) {
+  if (!s.block.gated) {
     m.take(kKept, wide);
     m.give(kKept, half);
     m.take(kKept, wide), m.take(kKept, wide);
@@ -154,7 +157,7 @@ void eager_activation(const StepSizes& s, double n, Moments& m) {
 // Beside the gradient of the result; that of `in` takes the place of what was kept, and the result is left.
 void eager_activation_backward(const StepSizes& s, double n, Moments& m) {
   const double half = s.element * n, wide = s.sums(n);
-  if (s.gated) {
+  if (s.block.gated) {
     m.moment(kPassing, 4 * half);
     m.give(kKept, half);
   } else {
@@ -165,53 +168,54 @@ void eager_activation_backward(const StepSizes& s, double n, Moments& m) {
 }
 
 void mlp_forward(const StepSizes& s, const UnitWeights& w, Moments& m) {
-  const double in = s.gated ? 2 * s.width : s.width;
+  const double in = s.block.gated ? 2 * s.dims.width : s.dims.width;
   m.take(kKept, s.residual());
   norm(s, m);
   const double out = s.residual();
-  if (s.norm_starts) m.take(kKept, out);
-  m.take(kKept, s.element * s.whole * in);
-  m.take(kKept, s.low_rows(s.low_in));
+  if (s.kernels.norm_starts) m.take(kKept, out);
+  m.take(kKept, s.element * s.rows.whole * in);
+  m.take(kKept, s.low_rows(s.low.in));
   m.moment({{kBuffer, dequantized(s, w.in)},
             {kBuffer, gathered_rows(s)},
-            {kPassing, factors(s, s.whole * s.hidden, w.in)}});
-  if (s.autocast) {
-    eager_activation(s, s.whole * s.width, m);
+            {kPassing, factors(s, s.rows.whole * s.dims.hidden, w.in)}});
+  if (s.kernels.autocast) {
+    eager_activation(s, s.rows.whole * s.dims.width, m);
   } else {
-    m.take(kPassing, s.element * s.whole * s.width);
-    m.moment(kPassing, activation(s, s.whole * s.width));
+    m.take(kPassing, s.element * s.rows.whole * s.dims.width);
+    m.moment(kPassing, activation(s, s.rows.whole * s.dims.width));
   }
-  m.take(kKept, s.low_rows(s.low_down));
-  m.moment({{kKept, s.norm_starts ? 0 : out},
+  m.take(kKept, s.low_rows(s.low.down));
+  m.moment({{kKept, s.kernels.norm_starts ? 0 : out},
             {kBuffer, dequantized(s, w.down)},
             {kBuffer, scattered_rows(s)},
-            {kPassing, factors(s, s.whole * s.width, w.down)}});
-  if (!s.autocast) m.give(kPassing, s.element * s.whole * s.width);
-  if (s.norm_starts || s.autocast) m.give(kKept, out);
+            {kPassing, factors(s, s.rows.whole * s.dims.width, w.down)}});
+  if (!s.kernels.autocast) m.give(kPassing, s.element * s.rows.whole * s.dims.width);
+  if (s.kernels.norm_starts || s.kernels.autocast) m.give(kKept, out);
   post_norm(s, m);
 }
 
 void mlp_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
-  const double wide = s.element * s.whole * s.width, in = s.gated ? 2 * s.width : s.width;
+  const double wide = s.element * s.rows.whole * s.dims.width,
+               in = s.block.gated ? 2 * s.dims.width : s.dims.width;
   m.take(kPassing, s.residual());  // the gradient that comes in
   m.take(kPassing, wide);
   post_norm_backward(s, m);
   m.take(kBuffer, gathered_rows(s));
-  m.take(kPassing, s.low_rows(s.low_down));
-  m.moment({{kBuffer, dequantized(s, w.down)}, {kPassing, factors(s, s.whole * s.hidden, w.down)}});
-  if (s.autocast)
-    eager_activation_backward(s, s.whole * s.width, m);
+  m.take(kPassing, s.low_rows(s.low.down));
+  m.moment({{kBuffer, dequantized(s, w.down)}, {kPassing, factors(s, s.rows.whole * s.dims.hidden, w.down)}});
+  if (s.kernels.autocast)
+    eager_activation_backward(s, s.rows.whole * s.dims.width, m);
   else
-    m.moment(kPassing, activation_backward(s, s.whole * s.width));
-  if (!s.later) {
+    m.moment(kPassing, activation_backward(s, s.rows.whole * s.dims.width));
+  if (!s.weights.later) {
     m.moment({{kBuffer, staged_product(s, w.down, w.down_adapters)},
-              {kPassing, factors(s, s.whole * s.hidden, s.whole * s.width)}});
+              {kPassing, factors(s, s.rows.whole * s.dims.hidden, s.rows.whole * s.dims.width)}});
     m.give(kBuffer, gathered_rows(s)), m.give(kPassing, wide);
   }
   end_post_norm_backward(s, m);
-  m.give(kPassing, s.low_rows(s.low_down)), m.give(kKept, s.low_rows(s.low_down));
+  m.give(kPassing, s.low_rows(s.low.down)), m.give(kKept, s.low_rows(s.low.down));
   column_backward(s, m, in, w);
-  if (!s.later) m.give(kKept, s.element * s.whole * in);
+  if (!s.weights.later) m.give(kKept, s.element * s.rows.whole * in);
   norm_backward(s, m);
 }
 
@@ -226,11 +230,12 @@ UnitMemory mlp_memory(const StepSizes& s, const UnitWeights& w) {
   backward.take(kKept, out.saved.total());
   mlp_backward(s, w, backward);
   out.backward = backward.top();
-  if (!s.later) return out;
+  if (!s.weights.later) return out;
   // h, the gradient of the input layer's result, the activation, and the rows of the gradient that came in.
-  const double in = s.gated ? 2 * s.width : s.width;
-  out.later[kKept] = block(s.residual()) + block(s.element * s.whole * in) +
-                     block(s.element * s.whole * s.width) + block(s.rows_split ? s.gathered() : s.residual());
+  const double in = s.block.gated ? 2 * s.dims.width : s.dims.width;
+  out.later[kKept] = block(s.residual()) + block(s.element * s.rows.whole * in) +
+                     block(s.element * s.rows.whole * s.dims.width) +
+                     block(s.group.rows_split ? s.gathered() : s.residual());
   out.weights[kBuffer] = block(gathered_rows(s)) + block(staged_product(s, std::max(w.in, w.down)));
   return out;
 }
@@ -238,20 +243,20 @@ UnitMemory mlp_memory(const StepSizes& s, const UnitWeights& w) {
 UnitMemory dense_mlp_memory(const StepSizes& sizes, const UnitWeights& weights) {
   StepSizes s = sizes;
   UnitWeights w = weights;
-  s.width = s.dense_width, w.in = w.dense_in, w.down = w.dense_down;
+  s.dims.width = s.dims.dense_width, w.in = w.dense_in, w.down = w.dense_down;
   return mlp_memory(s, w);
 }
 
 UnitMemory embedding_memory(const StepSizes& s, const UnitWeights& w) {
   UnitMemory out;
   const double outside =
-      s.gpu && s.tp > 1 ? s.gathered() : 0;  // rows of tokens that are not held are cleared
+      s.kernels.gpu && s.group.tp > 1 ? s.gathered() : 0;  // rows of tokens that are not held are cleared
   out.forward[kKept] = block(s.residual()) + block(s.element * s.score_bias());
-  out.forward[kBuffer] = block(s.rows_split ? s.gathered() : 0);
-  if (s.gpu && s.packed && w.positions > 0)
+  out.forward[kBuffer] = block(s.group.rows_split ? s.gathered() : 0);
+  if (s.kernels.gpu && s.rows.packed && w.positions > 0)
     out.forward[kPassing] = block(s.gathered());  // each row's position
-  out.backward[kPassing] = block(s.residual()) + block(s.frozen ? 0 : outside);
-  if (s.frozen) return out;
+  out.backward[kPassing] = block(s.residual()) + block(s.weights.frozen ? 0 : outside);
+  if (s.weights.frozen) return out;
   out.backward[kBuffer] = block(gathered_rows(s)) + block(staged(s, w.table)) + block(staged(s, w.positions));
   // Before the gradient of the table is made, that of relative positions.
   out.backward[kPassing] += std::max(0.0, bias_backward(s) - out.backward[kBuffer]);
@@ -265,30 +270,33 @@ namespace {
 // A chunk's loss on so many rows takes beside its logits the sums of a share of the vocabulary, and by library operators
 // a piece in fp32; the fused kernel of a GPU takes two numbers a row.
 double loss_room(const StepSizes& s, double rows) {
-  if (s.autocast) return 3 * block(s.sums(rows * s.vocabulary));
+  if (s.kernels.autocast) return 3 * block(s.sums(rows * s.dims.vocabulary));
   const double line = block(s.sums(rows));
-  const double shares = s.tp > 1 ? 2 * line + block(2 * s.sums(rows)) : 0;
-  const double piece = real(std::min(i64(rows), std::max<i64>(1, kLossChunk / i64(s.sums(s.vocabulary)))));
-  if (s.plain_loss) return shares + block(s.sums(piece * s.vocabulary));
-  return shares + (s.gpu && s.tp == 1 ? 2 * line : 0);
+  const double shares = s.group.tp > 1 ? 2 * line + block(2 * s.sums(rows)) : 0;
+  const double piece =
+      real(std::min(i64(rows), std::max<i64>(1, kLossChunk / i64(s.sums(s.dims.vocabulary)))));
+  if (s.kernels.plain_loss) return shares + block(s.sums(piece * s.dims.vocabulary));
+  return shares + (s.kernels.gpu && s.group.tp == 1 ? 2 * line : 0);
 }
 
 double chunk_rows(const StepSizes& s) {
-  return s.autocast ? s.whole : real(loss_rows(i64(s.whole), i64(s.vocabulary), i64(s.element)));
+  return s.kernels.autocast ? s.rows.whole
+                            : real(loss_rows(i64(s.rows.whole), i64(s.dims.vocabulary), i64(s.element)));
 }
 
 void head_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   const MemoryPart logits = MemoryPart::kLogits;
   const double most = chunk_rows(s);
-  const double entries = (s.later ? s.whole : most) * s.vocabulary;
+  const double entries = (s.weights.later ? s.rows.whole : most) * s.dims.vocabulary;
   m.take(kBuffer, gathered_rows(s));
-  if (s.later && !s.rows_split) m.take(kPassing, s.residual());
+  if (s.weights.later && !s.group.rows_split) m.take(kPassing, s.residual());
   m.take(logits, s.element * entries);
   m.moment(logits, loss_room(s, most));
-  if (!s.later)
-    m.moment({{kBuffer, staged_product(s, w.table, 0)}, {logits, most < s.whole ? loss_room(s, most) : 0}});
-  if (!s.later) m.give(logits, s.element * entries);
-  if (s.later && s.rows_split) m.take(kPassing, s.residual());
+  if (!s.weights.later)
+    m.moment(
+        {{kBuffer, staged_product(s, w.table, 0)}, {logits, most < s.rows.whole ? loss_room(s, most) : 0}});
+  if (!s.weights.later) m.give(logits, s.element * entries);
+  if (s.weights.later && s.group.rows_split) m.take(kPassing, s.residual());
   norm_backward(s, m);
 }
 
@@ -299,12 +307,12 @@ UnitMemory head_memory(const StepSizes& s, const UnitWeights& w) {
       [&](Moments& m) {
         m.take(kKept, s.residual());
         norm(s, m);
-        if (s.autocast) m.give(kKept, s.residual());
+        if (s.kernels.autocast) m.give(kKept, s.residual());
       },
       [&](Moments& m) { head_backward(s, w, m); });
-  if (!s.later) return out;
+  if (!s.weights.later) return out;
   out.later[kKept] = block(s.residual());
-  out.later[MemoryPart::kLogits] = block(s.element * s.whole * s.vocabulary);
+  out.later[MemoryPart::kLogits] = block(s.element * s.rows.whole * s.dims.vocabulary);
   out.weights[kBuffer] = block(gathered_rows(s)) + block(staged_product(s, w.table));
   return out;
 }
@@ -314,8 +322,8 @@ PartBytes evaluated_head_memory(const StepSizes& s) {
   normed.take(kKept, s.residual());
   norm(s, normed);
   normed.moment(kBuffer, gathered_rows(s));
-  loss.take(s.rows_split ? kBuffer : kKept, s.rows_split ? gathered_rows(s) : s.residual());
-  loss.take(MemoryPart::kLogits, s.element * chunk_rows(s) * s.vocabulary);
+  loss.take(s.group.rows_split ? kBuffer : kKept, s.group.rows_split ? gathered_rows(s) : s.residual());
+  loss.take(MemoryPart::kLogits, s.element * chunk_rows(s) * s.dims.vocabulary);
   loss.moment(MemoryPart::kLogits, loss_room(s, chunk_rows(s)));
   PartBytes most = normed.top();
   keep_larger(most, loss.top());
