@@ -12,15 +12,15 @@ using Quantity = double (*)(const Layout&);
 
 const std::map<std::string, Quantity>& effect_quantities() {
   static const std::map<std::string, Quantity> all{
-      {"nodes", [](const Layout& l) { return l.nodes; }},
-      {"dp", [](const Layout& l) { return l.dp; }},
-      {"tp", [](const Layout& l) { return l.tp; }},
-      {"pp", [](const Layout& l) { return l.pp; }},
-      {"zero", [](const Layout& l) { return l.zero; }},
-      {"grad_accum", [](const Layout& l) { return l.micros; }},
-      {"micro_batch_size", [](const Layout& l) { return l.micro_batch; }},
-      {"tied", [](const Layout& l) { return l.tied ? 1.0 : 0.0; }},
-      {"parameters", [](const Layout& l) { return l.parameters; }}};
+      {"nodes", [](const Layout& l) { return l.ranks.nodes; }},
+      {"dp", [](const Layout& l) { return l.ranks.dp; }},
+      {"tp", [](const Layout& l) { return l.ranks.tp; }},
+      {"pp", [](const Layout& l) { return l.ranks.pp; }},
+      {"zero", [](const Layout& l) { return l.ranks.zero; }},
+      {"grad_accum", [](const Layout& l) { return l.batch.micros; }},
+      {"micro_batch_size", [](const Layout& l) { return l.batch.micro_batch; }},
+      {"tied", [](const Layout& l) { return l.model.tied ? 1.0 : 0.0; }},
+      {"parameters", [](const Layout& l) { return l.model.parameters; }}};
   return all;
 }
 

@@ -186,7 +186,8 @@ std::vector<MeasuredRow> measured_rows(const TrainerProfile& start, std::span<co
     m.reported_bytes =
         row.reported_bytes > 0 ? row.reported_bytes : row.reserved_bytes / start.facts.reported_unit;
     if (row.tokens_per_s_gpu > 0 && why_no_time(row.trial, h).empty())
-      m.step_s = m.layout.tokens * m.layout.micros / (row.tokens_per_s_gpu * m.layout.tp * m.layout.pp);
+      m.step_s = m.layout.batch.tokens * m.layout.batch.micros /
+                 (row.tokens_per_s_gpu * m.layout.ranks.tp * m.layout.ranks.pp);
     out.push_back(std::move(m));
   }
   return out;

@@ -17,7 +17,7 @@ std::optional<Refusal> without_blocks(const Layout& l) {
     if (l.stages[i].empty)
       return Refusal{
           "empty_stage",
-          fmt::format("pp {} leaves stage {} of the pipeline without a block of the model", l.pp, i)};
+          fmt::format("pp {} leaves stage {} of the pipeline without a block of the model", l.ranks.pp, i)};
   return std::nullopt;
 }
 
@@ -27,9 +27,9 @@ std::optional<Refusal> undivided(double count, const char* what, double tp) {
 }
 
 std::optional<Refusal> few_micro_batches(const Layout& l) {
-  if (l.micros >= l.pp - 1) return std::nullopt;
-  return Refusal{"pipeline",
-                 fmt::format("1f1b needs pp - 1 = {} micro-batches, grad_accum is {}", l.pp - 1, l.micros)};
+  if (l.batch.micros >= l.ranks.pp - 1) return std::nullopt;
+  return Refusal{"pipeline", fmt::format("1f1b needs pp - 1 = {} micro-batches, grad_accum is {}",
+                                         l.ranks.pp - 1, l.batch.micros)};
 }
 
 // Refuses a layout that no program can have, whatever a profile's rules say.
@@ -49,9 +49,9 @@ std::optional<Refusal> impossible_layout(const Trial& t) {
 
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> all{
-      without_blocks, [](const Layout& l) { return undivided(l.heads, "heads are", l.tp); },
-      [](const Layout& l) { return undivided(l.kv_heads, "key-value heads are", l.tp); },
-      [](const Layout& l) { return undivided(l.vocab, "words of the vocabulary are", l.tp); },
+      without_blocks, [](const Layout& l) { return undivided(l.model.heads, "heads are", l.ranks.tp); },
+      [](const Layout& l) { return undivided(l.model.kv_heads, "key-value heads are", l.ranks.tp); },
+      [](const Layout& l) { return undivided(l.model.vocab, "words of the vocabulary are", l.ranks.tp); },
       few_micro_batches};
   return all;
 }
@@ -79,7 +79,7 @@ std::optional<Refusal> MemoryModel::refusal(const Trial& t, const Layout& l, con
 }
 
 double Uncertainty::*MemoryModel::spread(const Layout& l) const {
-  return l.tp > 1 ? &Uncertainty::memory_tensor : &Uncertainty::memory;
+  return l.ranks.tp > 1 ? &Uncertainty::memory_tensor : &Uncertainty::memory;
 }
 
 const MemoryModel* memory_model(std::string_view word) {
@@ -89,42 +89,42 @@ const MemoryModel* memory_model(std::string_view word) {
 }
 
 double wide_tensors(const Layout& l, const ProfileFacts& f) {
-  return l.gated ? f.intermediate_saved : f.plain_saved;
+  return l.model.gated ? f.intermediate_saved : f.plain_saved;
 }
 
 PerToken saved_bytes(const Layout& l, const ProfileFacts& f, double joint) {
-  const double hidden = l.element * l.hidden / l.tp;
-  const double statistics = 4 * l.heads / l.tp;
+  const double hidden = l.types.element * l.model.hidden / l.ranks.tp;
+  const double statistics = 4 * l.model.heads / l.ranks.tp;
   // q, k, v and the output of attention are four of the tensors of hidden_size; k and v have their own width.
-  const double attention = l.element * (2 * l.width + 2 * l.kv_width) / l.tp;
-  const double wide = l.element * l.wide / l.tp;
+  const double attention = l.types.element * (2 * l.model.width + 2 * l.model.kv_width) / l.ranks.tp;
+  const double wide = l.types.element * l.model.wide / l.ranks.tp;
   // Each expert's rows are a copy of its tokens.
-  const double rows = l.has_experts ? l.top_k * hidden : 0;
+  const double rows = l.experts.used ? l.experts.top_k * hidden : 0;
   // Softmax, the mask of its dropout and what that leaves: 5 bytes a score where attention is written out
   // (Korthikanti et al. 2022, arXiv 2205.05198).
   constexpr double kMathScore = 5;
-  const double score = l.math_attention ? std::max(kMathScore, f.score_bytes) : f.score_bytes;
+  const double score = l.passes.math_attention ? std::max(kMathScore, f.score_bytes) : f.score_bytes;
   // With fp8 the inputs of the first products of attention and MLP and of the MLP's last shrink to a byte; that of
   // attention's last is kept beside its 16-bit tensor, which FlashAttention needs.
-  const double shrunk = l.fp8 ? f.fp8_inputs * (hidden + rows + wide) / 2 : 0;
+  const double shrunk = l.types.fp8 ? f.fp8_inputs * (hidden + rows + wide) / 2 : 0;
   PerToken out;
   out.activations = (f.hidden_saved - 4) * hidden + rows + attention + joint + wide_tensors(l, f) * wide -
-                    shrunk + statistics + score * l.sequence * l.heads / l.tp;
+                    shrunk + statistics + score * l.batch.sequence * l.model.heads / l.ranks.tp;
   out.kept = out.activations;
-  if (l.selective) out.kept = f.selective_hidden * hidden + f.selective_intermediate * wide;
+  if (l.passes.selective) out.kept = f.selective_hidden * hidden + f.selective_intermediate * wide;
   out.kept = std::min(out.kept, out.activations);
-  if (l.recompute) out.kept = hidden;
+  if (l.passes.recompute) out.kept = hidden;
   return out;
 }
 
 shape::StateBytes trainer_states(const Layout& l, const ProfileFacts& f) {
-  const double sharers = l.shard;
-  return {(l.is_fp32 ? 4 : f.weight_bytes) / (l.zero >= 3 ? sharers : 1),
-          (l.is_fp32          ? 4
-           : l.bf16_gradients ? 2
-                              : f.gradient_bytes) /
-              (l.zero >= 2 ? sharers : 1),
-          (l.is_fp32 ? 8 : f.optimizer_bytes) / (l.zero >= 1 ? sharers : 1)};
+  const double sharers = l.ranks.shard;
+  return {(l.types.fp32 ? 4 : f.weight_bytes) / (l.ranks.zero >= 3 ? sharers : 1),
+          (l.types.fp32             ? 4
+           : l.types.bf16_gradients ? 2
+                                    : f.gradient_bytes) /
+              (l.ranks.zero >= 2 ? sharers : 1),
+          (l.types.fp32 ? 8 : f.optimizer_bytes) / (l.ranks.zero >= 1 ? sharers : 1)};
 }
 
 MemoryParts states_and_activations(const Case& c, const StageWork& s, const shape::StateBytes& states,
@@ -134,14 +134,14 @@ MemoryParts states_and_activations(const Case& c, const StageWork& s, const shap
   MemoryParts out;
   out.base = c.profile.memory.base_gib * kGiB;
   const auto held = [&](double sharded_from) {
-    return l.zero >= sharded_from ? s.with_all_experts : s.parameters;
+    return l.ranks.zero >= sharded_from ? s.with_all_experts : s.parameters;
   };
   const double codes = codes_of(l, s);
-  out.weights = states.weights * (held(3) - codes) + l.code_bytes * codes + states.weights * s.adapters;
-  out.gradients = states.gradients * (l.frozen ? s.adapters : held(2));
-  out.optimizer = states.optimizer * (l.frozen ? s.adapters : held(1));
-  out.activations = l.tokens * s.layers * s.in_flight * token.kept;
-  out.logits = s.loss ? c.profile.facts.logit_bytes * l.tokens * l.vocab / ranks : 0;
+  out.weights = states.weights * (held(3) - codes) + l.base.code_bytes * codes + states.weights * s.adapters;
+  out.gradients = states.gradients * (l.base.frozen ? s.adapters : held(2));
+  out.optimizer = states.optimizer * (l.base.frozen ? s.adapters : held(1));
+  out.activations = l.batch.tokens * s.layers * s.in_flight * token.kept;
+  out.logits = s.loss ? c.profile.facts.logit_bytes * l.batch.tokens * l.model.vocab / ranks : 0;
   return out;
 }
 

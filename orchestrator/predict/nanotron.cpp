@@ -28,16 +28,17 @@ double later_slowest(const StageTimes& times) {
 class HeldTensors {
  public:
   HeldTensors(const Layout& l, const StageTimes& times, const MemoryParameters& m) : l_(l), m_(m) {
-    if (l.tp <= 1 || (l.pp <= 1 && l.seen.slow_collectives)) return;
+    if (l.ranks.tp <= 1 || (l.ranks.pp <= 1 && l.seen.slow_collectives)) return;
     const double behind = std::log(times.layer_gpu / times.layer_host);
-    if (l.pp <= 1) {
-      full_ = chance(kSteep * (m.held_until - behind)) * (l.micros > 1 ? 4 : 2);
+    if (l.ranks.pp <= 1) {
+      full_ = chance(kSteep * (m.held_until - behind)) * (l.batch.micros > 1 ? 4 : 2);
       return;
     }
     const StageTime first = times.of.front();
     const double balance = std::log(later_slowest(times) / std::max(first.gpu, first.host));
-    filling_ = 2 * chance(m.held_offset + m.held_per_tp * std::log(l.tp) + m.held_per_balance * balance);
-    full_ = l.micros > l.pp ? 4 * chance(kSteep * (behind - m.held_from)) : 0;
+    filling_ =
+        2 * chance(m.held_offset + m.held_per_tp * std::log(l.ranks.tp) + m.held_per_balance * balance);
+    full_ = l.batch.micros > l.ranks.pp ? 4 * chance(kSteep * (behind - m.held_from)) : 0;
     fast_ = 1 - l.seen.slow_messages;
   }
   double of(const StageWork& s) const {
@@ -54,15 +55,15 @@ class HeldTensors {
 
 // DDP's buckets, which nanotron has without ZeRO: a set of 16-bit gradients.
 double bucket_bytes(const Layout& l, const StageWork& s, const ProfileFacts& f) {
-  return l.zero < 1 && l.dp * l.cp > 1 ? f.weight_bytes * s.parameters : 0;
+  return l.ranks.zero < 1 && l.ranks.dp * l.ranks.cp > 1 ? f.weight_bytes * s.parameters : 0;
 }
 
 // 16-bit gradients beside the fp32 ones: buckets; those that find no freed block; and with ZeRO what the
 // reduce-scatter of fp32 gradients copies.
 double gradient_copies(const Layout& l, const StageWork& s, const TrainerProfile& p) {
-  const double ranks = l.dp * l.cp;
-  const double own = s.parameters / (l.zero >= 3 ? ranks : 1);
-  const double scattered = l.zero >= 1 && ranks > 1 ? p.facts.gradient_bytes * (1 + 1 / ranks) : 0;
+  const double ranks = l.ranks.dp * l.ranks.cp;
+  const double own = s.parameters / (l.ranks.zero >= 3 ? ranks : 1);
+  const double scattered = l.ranks.zero >= 1 && ranks > 1 ? p.facts.gradient_bytes * (1 + 1 / ranks) : 0;
   return bucket_bytes(l, s, p.facts) +
          own * (p.memory.gradient_copies * p.facts.weight_bytes + p.memory.scatter_copies * scattered);
 }
@@ -71,14 +72,15 @@ MemoryParts parts_of(const Case& c, const StageWork& s, const HeldTensors& held)
   const Layout& l = c.layout;
   const MemoryParameters& m = c.profile.memory;
   // One tensor holds q, k and v where they are of one width; what is saved of it keeps all of it.
-  const double joint = l.heads == l.kv_heads ? 2 * l.element * l.kv_width / l.tp : 0;
+  const double joint =
+      l.model.heads == l.model.kv_heads ? 2 * l.types.element * l.model.kv_width / l.ranks.tp : 0;
   const PerToken token = saved_bytes(l, c.profile.facts, joint);
-  MemoryParts out = states_and_activations(c, s, trainer_states(l, c.profile.facts), token, l.tp);
+  MemoryParts out = states_and_activations(c, s, trainer_states(l, c.profile.facts), token, l.ranks.tp);
   out.gradient_copies = gradient_copies(l, s, c.profile);
-  if (l.recompute && s.layers > 0) out.activations += l.tokens * token.activations;
+  if (l.passes.recompute && s.layers > 0) out.activations += l.batch.tokens * token.activations;
   out.fragmentation = m.fragmentation * out.activations * (1 - 1 / s.in_flight);
-  if (l.tp <= 1) return out;
-  const double whole = l.tokens * l.hidden * l.element;
+  if (l.ranks.tp <= 1) return out;
+  const double whole = l.batch.tokens * l.model.hidden * l.types.element;
   out.gather_buffers = m.gather_buffers * whole;
   out.held = whole * held.of(s);
   return out;
@@ -87,7 +89,7 @@ MemoryParts parts_of(const Case& c, const StageWork& s, const HeldTensors& held)
 // The bytes that the allocator cannot do without when it has given back what it can. The three shares belong
 // to the limit: they were chosen with it, by the measured rows that ran and those that failed.
 double needed(const Layout& l, const StageWork& s, const MemoryParts& parts, const ProfileFacts& f) {
-  const double whole = l.tp > 1 ? l.tokens * l.hidden * l.element : 0;
+  const double whole = l.ranks.tp > 1 ? l.batch.tokens * l.model.hidden * l.types.element : 0;
   return parts.live() + bucket_bytes(l, s, f) - (1 - f.need_logits) * parts.logits + f.need_whole * whole +
          f.need_held * parts.held;
 }

@@ -68,10 +68,11 @@ bool is_known(Kind kind, Predicted t) {
 
 // Bytes that a rank would need less by options of fp8 that no axis says.
 double perhaps_less(const Layout& l, const ProfileFacts& f) {
-  if (!l.fp8) return 0;
+  if (!l.types.fp8) return 0;
   double parameters = 0;
   for (const StageWork& s : l.stages) parameters = std::max(parameters, s.parameters);
-  return parameters * (f.fp8_weights_less + f.fp8_masters_less / (l.zero >= 1 ? l.dp * l.cp : 1));
+  return parameters *
+         (f.fp8_weights_less + f.fp8_masters_less / (l.ranks.zero >= 1 ? l.ranks.dp * l.ranks.cp : 1));
 }
 
 }  // namespace

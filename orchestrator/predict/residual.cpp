@@ -81,12 +81,12 @@ const std::array<ResidualAxis, 11>& residual_axes() {
 }
 
 ResidualPlace residual_place(const Layout& l) {
-  return {std::log2(l.tp),        std::log2(l.micro_batch),
-          std::log2(l.pp),        std::log2(l.dp),
-          std::log2(l.micros),    std::log2(l.hidden),
-          std::log2(l.layers),    std::log2(l.nodes),
-          std::log2(l.sequence),  l.zero,
-          l.recompute ? 1.0 : 0.0};
+  return {std::log2(l.ranks.tp),         std::log2(l.batch.micro_batch),
+          std::log2(l.ranks.pp),         std::log2(l.ranks.dp),
+          std::log2(l.batch.micros),     std::log2(l.model.hidden),
+          std::log2(l.model.layers),     std::log2(l.ranks.nodes),
+          std::log2(l.batch.sequence),   l.ranks.zero,
+          l.passes.recompute ? 1.0 : 0.0};
 }
 
 void TimeResidual::solve() {

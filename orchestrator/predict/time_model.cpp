@@ -21,7 +21,7 @@ constexpr double kMathTraffic = 20;
 
 // A micro-batch's seconds in parts as long as its forward: without gradients of weights a backward is one part, else two.
 double forwards(const Layout& l) {
-  return l.frozen ? 2 : 3;
+  return l.base.frozen ? 2 : 3;
 }
 
 // Interpolates log-log; beyond the table its ends hold.
@@ -42,7 +42,7 @@ struct Links {
   bool measured() const { return !p.links.nodes.empty() && p.hardware == h.name; }
   // GPUs that the fast links join: a node, or a rack of several. Links are measured by nodes.
   double joined() const {
-    return measured() ? l.gpus_per_node : std::max(l.gpus_per_node, real(h.linked_gpus));
+    return measured() ? l.ranks.gpus_per_node : std::max(l.ranks.gpus_per_node, real(h.linked_gpus));
   }
   double plain(double nodes) const { return nodes <= 1 ? h.intra_node_bandwidth : h.inter_node_bandwidth; }
   double all_gather(double ranks, double nodes) const {
@@ -54,34 +54,35 @@ struct Links {
 };
 
 double collectives(const Links& k) {
-  return k.l.tp <= 1 ? 0 : k.p.facts.collectives + (k.l.recompute ? kForwardCollectives : 0);
+  return k.l.ranks.tp <= 1 ? 0 : k.p.facts.collectives + (k.l.passes.recompute ? kForwardCollectives : 0);
 }
 
 // Seconds for the bytes that a layer's tensor-parallel collectives carry.
 double tensor_seconds(const Links& k) {
   const Layout& l = k.l;
-  const double bytes =
-      l.tokens * l.hidden * l.element * (l.tp - 1) / l.tp / (l.tp_overlap ? kOverlapPieces : 1);
-  const double span = l.tp / k.joined();
+  const double bytes = l.batch.tokens * l.model.hidden * l.types.element * (l.ranks.tp - 1) / l.ranks.tp /
+                       (l.ranks.tp_overlap ? kOverlapPieces : 1);
+  const double span = l.ranks.tp / k.joined();
   return collectives(k) * bytes /
          (span <= 1 ? k.h.intra_node_bandwidth * k.p.time.near_share
-                    : k.all_gather(l.tp, span) * k.p.time.far_share);
+                    : k.all_gather(l.ranks.tp, span) * k.p.time.far_share);
 }
 
 // Seconds that host and GPU wait for these collectives to start.
 double tensor_latency(const Links& k) {
   const Layout& l = k.l;
-  const double span = l.tp / k.joined();
+  const double span = l.ranks.tp / k.joined();
   return collectives(k) *
-         (span <= 1 ? k.p.time.near_latency_s * std::log2(l.tp) : k.p.time.far_latency_s * span);
+         (span <= 1 ? k.p.time.near_latency_s * std::log2(l.ranks.tp) : k.p.time.far_latency_s * span);
 }
 
 // Keys and values around the ring of cp, forward, and with their gradients backward.
 double context_seconds(const Links& k) {
   const Layout& l = k.l;
-  if (l.cp <= 1) return 0;
-  const double bytes = 6 * (l.cp - 1) * l.tokens * l.kv_width / l.tp * l.element;
-  return bytes / k.plain(l.tp * l.cp / k.joined());
+  if (l.ranks.cp <= 1) return 0;
+  const double bytes =
+      6 * (l.ranks.cp - 1) * l.batch.tokens * l.model.kv_width / l.ranks.tp * l.types.element;
+  return bytes / k.plain(l.ranks.tp * l.ranks.cp / k.joined());
 }
 
 // Exchanges of data parallelism: those that the program may run beside its passes and those that it waits for. The
@@ -95,22 +96,23 @@ struct Exchanges {
 // `codes`: those of the parameters that are kept as codes, which ZeRO-3 gathers.
 Exchanges data_parallel(const Links& k, double parameters, double codes, double trained) {
   const Layout& l = k.l;
-  if (l.dp * l.cp <= 1) return {};
+  if (l.ranks.dp * l.ranks.cp <= 1) return {};
   const ProfileFacts& f = k.p.facts;
   const auto span = [&](double ranks) {
-    const double most = std::max(1.0, l.nodes * l.gpus_per_node / k.joined());
-    return std::clamp(ranks * l.tp / k.joined(), 1.0, most);
+    const double most = std::max(1.0, l.ranks.nodes * l.ranks.gpus_per_node / k.joined());
+    return std::clamp(ranks * l.ranks.tp / k.joined(), 1.0, most);
   };
-  const double ranks = l.dp * l.cp;
+  const double ranks = l.ranks.dp * l.ranks.cp;
   const double reduce = f.gradient_bytes * trained / k.all_reduce(ranks, span(ranks));
-  const double gathered = l.zero < 3 ? f.weight_bytes * trained
-                                     : f.weight_bytes * parameters + (kCodeBytes - f.weight_bytes) * codes;
-  const double gather = gathered / k.all_gather(l.shard, span(l.shard));
-  const double table = std::min(1.0, l.vocab * l.hidden / l.tp / parameters);
-  const double last = l.frozen ? 0 : reduce;
-  if (l.zero < 1) return {reduce, 0, table * last};
-  if (l.zero < 3) return {0.5 * reduce, gather, table * 0.5 * last};
-  return {l.micros * (0.5 * reduce + 2 * gather), 0, table * (0.5 * last + 2 * gather)};
+  const double gathered = l.ranks.zero < 3
+                              ? f.weight_bytes * trained
+                              : f.weight_bytes * parameters + (kCodeBytes - f.weight_bytes) * codes;
+  const double gather = gathered / k.all_gather(l.ranks.shard, span(l.ranks.shard));
+  const double table = std::min(1.0, l.model.vocab * l.model.hidden / l.ranks.tp / parameters);
+  const double last = l.base.frozen ? 0 : reduce;
+  if (l.ranks.zero < 1) return {reduce, 0, table * last};
+  if (l.ranks.zero < 3) return {0.5 * reduce, gather, table * 0.5 * last};
+  return {l.batch.micros * (0.5 * reduce + 2 * gather), 0, table * (0.5 * last + 2 * gather)};
 }
 
 // Seconds from the first forward to the last backward. Under 1f1b the slowest stage works on every micro-batch and
@@ -121,7 +123,7 @@ double pipeline_seconds(const Layout& l, const std::vector<double>& stages) {
   const shape::Pipeline& p = l.pipeline;
   constexpr i64 kMostWalked = 256;
   const bool can_be = p.ranks <= kMostWalked && (p.chunks == 1 || p.micros % p.ranks == 0);
-  if (p.kind == Schedule::k1f1b || p.ranks == 1 || !can_be) return (l.micros - 1) * slowest + all;
+  if (p.kind == Schedule::k1f1b || p.ranks == 1 || !can_be) return (l.batch.micros - 1) * slowest + all;
   const double parts = forwards(l), chunks = static_cast<double>(p.chunks);
   thread_local std::vector<shape::StageSeconds> virtual_stages;
   virtual_stages.clear();
@@ -135,10 +137,11 @@ double pipeline_seconds(const Layout& l, const std::vector<double>& stages) {
 // its weight 16 bits are read, and two copies of a byte are written, one of them transposed (Transformer Engine).
 double rounded_bytes(const Layout& l) {
   constexpr double kEach = 4;
-  const double gates = l.gated ? 2 : 1, copies = l.top_k;
-  const double inputs = l.hidden + l.width + copies * l.hidden + l.wide;
-  const double results = l.width + 2 * l.kv_width + l.hidden + gates * l.wide + copies * l.hidden;
-  return kEach * (l.tokens * (inputs + results) + l.layer_parameters) / l.tp;
+  const double gates = l.model.gated ? 2 : 1, copies = l.experts.top_k;
+  const double inputs = l.model.hidden + l.model.width + copies * l.model.hidden + l.model.wide;
+  const double results =
+      l.model.width + 2 * l.model.kv_width + l.model.hidden + gates * l.model.wide + copies * l.model.hidden;
+  return kEach * (l.batch.tokens * (inputs + results) + l.model.layer_parameters) / l.ranks.tp;
 }
 
 // The bytes of a layer that operators of PyTorch move which no compiler has fused, and copies that put gathered sequences
@@ -146,15 +149,16 @@ double rounded_bytes(const Layout& l) {
 double loose_bytes(const Links& k) {
   const Layout& l = k.l;
   const ProfileFacts& f = k.p.facts;
-  const double stream = l.hidden / (l.whole_norms ? 1 : l.tp), heads = (l.width + l.kv_width) / l.tp;
-  const double columns = f.norm_traffic * (2 * stream + (l.normed_heads ? heads : 0)) +
+  const double stream = l.model.hidden / (l.ranks.whole_norms ? 1 : l.ranks.tp),
+               heads = (l.model.width + l.model.kv_width) / l.ranks.tp;
+  const double columns = f.norm_traffic * (2 * stream + (l.model.normed_heads ? heads : 0)) +
                          f.turn_traffic * heads + f.residual_traffic * stream;
-  return l.tokens * columns;
+  return l.batch.tokens * columns;
 }
 
 double copied_bytes(const Links& k) {
   const Layout& l = k.l;
-  return 2 * k.p.facts.gather_copies * collectives(k) * l.tokens * l.hidden * l.element;
+  return 2 * k.p.facts.gather_copies * collectives(k) * l.batch.tokens * l.model.hidden * l.types.element;
 }
 
 // How many times as large a share of the peak products reach here as where matmul_share was measured.
@@ -185,39 +189,41 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   const TimeParameters& t = p.time;
   const Links links{l, p, h};
   // Without a peak no time is told (why_no_time); memory asks whether the host or the GPU is behind.
-  const double peak = h.peak_for(l.precision, l.tf32).value_or(1e12);
+  const double peak = h.peak_for(l.types.precision, l.types.tf32).value_or(1e12);
   // Attention and the head stay in 16 bits with fp8.
-  const double half = l.fp8 ? h.peak_for(Precision::kBf16, false).value_or(peak) : peak;
-  const double reach = l.is_fp32 ? 1 : reach_beside(p.facts, h);
-  const double flops = peak * t.matmul_share * (l.fp8 ? 1 : reach),
+  const double half = l.types.fp8 ? h.peak_for(Precision::kBf16, false).value_or(peak) : peak;
+  const double reach = l.types.fp32 ? 1 : reach_beside(p.facts, h);
+  const double flops = peak * t.matmul_share * (l.types.fp8 ? 1 : reach),
                half_flops = half * t.matmul_share * reach;
   const double memory = h.memory_bandwidth * t.bandwidth_share, streamed = h.memory_bandwidth * kGpuMemory;
-  const double again = 1 + (l.recompute ? 1 : l.selective ? p.facts.selective_again : 0) / 3;
+  const double again = 1 + (l.passes.recompute ? 1 : l.passes.selective ? p.facts.selective_again : 0) / 3;
   // A frozen weight has no gradient: its forward, which is computed again, is half of its products.
-  const double each = l.frozen ? 4 * (1 + 1.5 * (again - 1)) / again : 6;
-  const double products = each * l.active_parameters / l.tp * l.tokens;
+  const double each = l.base.frozen ? 4 * (1 + 1.5 * (again - 1)) / again : 6;
+  const double products = each * l.model.active_parameters / l.ranks.tp * l.batch.tokens;
   const double of_score =
-      l.math_attention && p.facts.score_traffic == 0 ? kMathTraffic : p.facts.score_traffic;
-  const double traffic = l.written_out ? of_score : 0;
+      l.passes.math_attention && p.facts.score_traffic == 0 ? kMathTraffic : p.facts.score_traffic;
+  const double traffic = l.passes.written_out ? of_score : 0;
   const double share = traffic > 0 ? 1 : attention_share(p.facts, h);  // FlashAttention's share
-  const double keys = traffic > 0 ? l.sequence / 2 : l.keys;  // scores that are written out are of all keys
-  const double attention = 14 * l.tokens * keys * l.width / l.tp / share;
-  const double saved = (p.facts.hidden_saved * l.hidden + wide_tensors(l, p.facts) * l.wide) / l.tp;
-  const double moved = 3 * l.element * saved * l.tokens + (l.fp8 ? rounded_bytes(l) : 0) +
-                       traffic * l.tokens * l.sequence * l.heads / l.tp;
-  const double values = l.dequantized * (l.element + kCodeBytes);  // codes read, values written
+  const double keys =
+      traffic > 0 ? l.batch.sequence / 2 : l.batch.keys;  // scores that are written out are of all keys
+  const double attention = 14 * l.batch.tokens * keys * l.model.width / l.ranks.tp / share;
+  const double saved =
+      (p.facts.hidden_saved * l.model.hidden + wide_tensors(l, p.facts) * l.model.wide) / l.ranks.tp;
+  const double moved = 3 * l.types.element * saved * l.batch.tokens + (l.types.fp8 ? rounded_bytes(l) : 0) +
+                       traffic * l.batch.tokens * l.batch.sequence * l.model.heads / l.ranks.tp;
+  const double values = l.base.dequantized * (l.types.element + kCodeBytes);  // codes read, values written
   const ExpertTime experts = expert_time(l, p, flops, memory);
   const double beside = experts.gpu + loose_bytes(links) / streamed;
   out.layer_gpu = again * (products / flops + attention / half_flops + moved / memory + t.kernel_s + beside) +
                   values / memory + copied_bytes(links) / streamed + tensor_seconds(links) +
                   context_seconds(links) + expert_exchange(l, p.facts, h, links.joined());
-  const double hops = l.seen.slow_collectives ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0;
+  const double hops = l.seen.slow_collectives ? t.hop_launch_s * std::pow(l.ranks.tp, t.hop_power) : 0;
   out.layer_host = again * (t.layer_launch_s + experts.host) + hops;
   const double both = tensor_latency(links);
-  const double logits = l.tokens * l.vocab / l.tp;
+  const double logits = l.batch.tokens * l.model.vocab / l.ranks.tp;
   const double head_share = reader == kNanotron ? 1 : t.head_share;
   const double head =
-      head_share * ((l.frozen ? 4 : 6) * logits * l.hidden / half_flops + 24 * logits / memory);
+      head_share * ((l.base.frozen ? 4 : 6) * logits * l.model.hidden / half_flops + 24 * logits / memory);
   out.of.clear();
   for (const StageWork& s : l.stages)
     out.of.push_back(
@@ -254,38 +260,38 @@ TimePrediction TimeModel::plain_seconds(const Case& c, const MemoryPrediction& m
   }
   for (const StageWork& s : l.stages) {
     if (s.parameters > parameters) parameters = s.parameters, codes = codes_of(l, s);
-    trained = std::max(trained, l.frozen ? s.adapters : s.parameters);
+    trained = std::max(trained, l.base.frozen ? s.adapters : s.parameters);
   }
   TimePrediction out;
-  out.compute_s = l.micros * slowest;
+  out.compute_s = l.batch.micros * slowest;
   // Messages of a micro-batch on an inner rank: to each of its chunks and from it, forward and backward.
-  const double messages = (l.pp > 2 ? 4 : l.pp > 1 ? 2 : 0) * real(l.pipeline.chunks);
-  out.pipeline_s =
-      pipeline_seconds(l, stages) - out.compute_s + messages * t.message_s * (l.micros + l.pp - 1);
+  const double messages = (l.ranks.pp > 2 ? 4 : l.ranks.pp > 1 ? 2 : 0) * real(l.pipeline.chunks);
+  out.pipeline_s = pipeline_seconds(l, stages) - out.compute_s +
+                   messages * t.message_s * (l.batch.micros + l.ranks.pp - 1);
   const double slow = messages * t.slow_message_s * l.seen.slow_messages;
-  out.slow_messages_s = slow * (l.micros + (l.pp - 1) / 2);
+  out.slow_messages_s = slow * (l.batch.micros + (l.ranks.pp - 1) / 2);
   if (memory.limit > 0) {
     const double share = memory.wanted * p.facts.need_share / memory.limit;
-    out.retry_s = l.micros * t.retry_s * std::clamp((share - p.facts.retry_share) / 0.025, 0.0, 1.0);
+    out.retry_s = l.batch.micros * t.retry_s * std::clamp((share - p.facts.retry_share) / 0.025, 0.0, 1.0);
   }
   // Gradients are whole in the last micro-batch's backward; ZeRO-3 exchanges in every pass.
   const double passes =
-      l.zero >= 3 ? out.compute_s : out.compute_s / l.micros * (forwards(l) - 1) / forwards(l);
+      l.ranks.zero >= 3 ? out.compute_s : out.compute_s / l.batch.micros * (forwards(l) - 1) / forwards(l);
   out.data_parallel_s =
       t.data_parallel_share *
       data_parallel(links, parameters, codes, trained).seconds(p.facts.exchanges_beside * passes);
-  const double owners = l.zero >= 1 ? l.shard : 1;
+  const double owners = l.ranks.zero >= 1 ? l.ranks.shard : 1;
   out.optimizer_s = t.optimizer_share * trained * kOptimizerTraffic / owners / h.memory_bandwidth;
   out.step_s = out.compute_s + out.pipeline_s + out.slow_messages_s + out.retry_s + out.data_parallel_s +
                out.optimizer_s;
-  out.tokens_per_s_gpu = l.tokens * l.micros / (out.step_s * l.tp * l.pp);
+  out.tokens_per_s_gpu = l.batch.tokens * l.batch.micros / (out.step_s * l.ranks.tp * l.ranks.pp);
   return out;
 }
 
 double Uncertainty::*TimeModel::spread(const Layout& l) const {
   constexpr double kMany = 32;
-  if (l.pp <= 1 || l.nodes <= 1) return &Uncertainty::time;
-  return l.nodes < kMany ? &Uncertainty::time_far : &Uncertainty::time_many;
+  if (l.ranks.pp <= 1 || l.ranks.nodes <= 1) return &Uncertainty::time;
+  return l.ranks.nodes < kMany ? &Uncertainty::time_far : &Uncertainty::time_many;
 }
 
 const TimeModel* time_model(std::string_view word) {

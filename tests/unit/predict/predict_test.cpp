@@ -70,7 +70,8 @@ TEST(PredictMemory, ReplicasWithoutZeroHaveASetOf16BitGradients) {
 TEST(PredictMemory, FreedTensorsWaitWhereThePipelineIsFullAndTheGpuIsSlower) {
   const auto held = [](i64 micros, i64 sequences) {
     const auto out = predicted(laid_out("playbook-1b", 2, 4, 2, 2, micros, sequences, 1));
-    return out.memory.parts.held / (out.layout.tokens * out.layout.hidden * out.layout.element);
+    return out.memory.parts.held /
+           (out.layout.batch.tokens * out.layout.model.hidden * out.layout.types.element);
   };
   EXPECT_GT(held(8, 8), held(2, 8) + 10);    // two micro-batches only fill two stages
   EXPECT_GT(held(8, 16), held(64, 1) + 10);  // the host is slower with one sequence
