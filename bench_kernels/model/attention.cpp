@@ -104,9 +104,8 @@ class AttentionUnit final : public Unit {
     qkv_ = add_linear(shared, parts, s.hidden_size, s.attention_bias, names.transposed, Split::kColumns);
     qk_norm_.emplace(shared, layer);
     if (!names.sinks.empty())
-      core_->sinks =
-          parameters().add({{name(names.sinks), shared.heads(), tensor_share(shared.layout, 0, s.heads)}}, 0,
-                           Parameters::Init::kZero);
+      core_->sinks = parameters().add(
+          {{name(names.sinks), shared.heads(), tensor_share(shared.layout, 0, s.heads)}}, 0, Init::kZero);
     out_ = add_linear(shared, {{name(names.attention_out), {s.hidden_size}, adapters.attention_out}}, q,
                       s.linear_bias, names.transposed, Split::kRows);
     qkv_.fp8 = out_.fp8 = shared.options.fp8;

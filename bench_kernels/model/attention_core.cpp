@@ -75,8 +75,8 @@ void backward_sinks(const StageContext& shared, Parameters::Id id, std::int64_t 
     grad = all;
   }
   weights_part(shared, [&p, id, grad] {
-    kernels::put(p.grad(id), grad);
-    p.ready(id);
+    kernels::put(p.gradients().of(id), grad);
+    p.gradients().ready(id);
   });
 }
 

@@ -84,8 +84,8 @@ class CrossAttention final : public Unit {
   void encoded_backward(const at::Tensor& grad) const {
     const Parameters& p = parameters();
     Encoded& encoded = *shared_.encoded;
-    kernels::linear_backward_weight(grad, encoded.rows, false, p.product_grad(key_value_.weight));
-    if (key_value_.bias != Parameters::kNone) kernels::bias_backward(grad, p.grad(key_value_.bias));
+    kernels::linear_backward_weight(grad, encoded.rows, false, p.gradients().of_product(key_value_.weight));
+    if (key_value_.bias != Parameters::kNone) kernels::bias_backward(grad, p.gradients().of(key_value_.bias));
     say_ready(p, key_value_);
     const bool adds = encoded.gradient.defined();
     if (!adds) encoded.gradient = at::empty_like(encoded.rows);

@@ -26,8 +26,8 @@ class Embedding final : public Unit {
     if (family.relative_positions)
       add_bias(std::string(name));
     else
-      positions_ = parameters().add({{std::string(name), s.max_positions, {}}}, s.hidden_size,
-                                    Parameters::Init::kUniform);
+      positions_ =
+          parameters().add({{std::string(name), s.max_positions, {}}}, s.hidden_size, Init::kUniform);
   }
 
   // Each rank of the tensor group adds the rows that it holds, the first one the positions.
@@ -50,16 +50,17 @@ class Embedding final : public Unit {
     if (buckets_.defined()) bias_backward();
     if (!parameters().trains(table_)) return {};
     const bool apart = learned() && scale_ != 1;
-    if (apart) positions_backward(grad, parameters().grad(positions_));
+    if (apart) positions_backward(grad, parameters().gradients().of(positions_));
     if (scale_ != 1) grad.mul_(scale_);
     weights_part(shared_, [this, micro, apart, grad = std::move(grad)] {
       WholeRows whole(layout(), grad, false);
       whole.each([&](const at::Tensor& rows, std::int64_t) {
-        kernels::embed_backward(rows, tokens_of(micro), parameters().grad(table_),
-                                learned() && !apart ? parameters().grad(positions_) : kernels::GradOut());
+        kernels::embed_backward(
+            rows, tokens_of(micro), parameters().gradients().of(table_),
+            learned() && !apart ? parameters().gradients().of(positions_) : kernels::GradOut());
       });
-      if (learned()) parameters().ready(positions_);
-      if (!reads_) parameters().ready(table_);
+      if (learned()) parameters().gradients().ready(positions_);
+      if (!reads_) parameters().gradients().ready(table_);
     });
     return {};
   }
@@ -67,15 +68,15 @@ class Embedding final : public Unit {
  private:
   void add_bias(const std::string& name) {
     const kernels::Buckets buckets{shape::kRelativeBuckets, shape::kRelativeDistance, encoder_};
-    relative_ = parameters().add({{name, buckets.count, {}}}, spec().heads, Parameters::Init::kUniform);
+    relative_ = parameters().add({{name, buckets.count, {}}}, spec().heads, Init::kUniform);
     buckets_ = kernels::buckets_of_distances(seq(), buckets, shared_.options.device);
   }
   // The bias of the layers that this embedding comes before.
   ScoreBias& bias() const { return encoder_ ? shared_.encoded->encoder_bias : shared_.encoded->decoder_bias; }
   void bias_backward() const {
     bias().values.reset();
-    kernels::relative_bias_backward(bias().gradient, buckets_, parameters().grad(relative_));
-    parameters().ready(relative_);
+    kernels::relative_bias_backward(bias().gradient, buckets_, parameters().gradients().of(relative_));
+    parameters().gradients().ready(relative_);
     bias().gradient.reset();
   }
   void add_table(const shape::Family& family) {
@@ -85,7 +86,7 @@ class Embedding final : public Unit {
       return parameters().also_reads(kTable);
     }
     table_ = parameters().add({vocabulary_part(shared_, std::string(family.names.token_table))},
-                              s.hidden_size, Parameters::Init::kUniform,
+                              s.hidden_size, Init::kUniform,
                               s.tie_embeddings && layout().tied_elsewhere ? Role::kTied : Role::kDense);
     TORCH_INTERNAL_ASSERT(table_ == kTable);
   }

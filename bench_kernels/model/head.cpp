@@ -30,10 +30,10 @@ class Head final : public Unit {
       parameters().also_reads(table);
     } else if (spec().tie_embeddings) {  // a copy of the first stage's table
       head_.weight = parameters().add({vocabulary_part(shared, std::string(names.token_table))},
-                                      spec().hidden_size, Parameters::Init::kUniform, Role::kTied);
+                                      spec().hidden_size, Init::kUniform, Role::kTied);
     } else {
-      head_.weight = parameters().add({vocabulary_part(shared, "lm_head.weight")}, spec().hidden_size,
-                                      Parameters::Init::kUniform);
+      head_.weight =
+          parameters().add({vocabulary_part(shared, "lm_head.weight")}, spec().hidden_size, Init::kUniform);
     }
     padding_ = parameters().stacks()[head_.weight].parts[0].padding;
   }
@@ -115,7 +115,7 @@ class Head final : public Unit {
       const at::Tensor logits =
           chunk_loss(micro, h, {begin, size}, later ? room.narrow(0, begin, size) : room);
       if (trains && !later)
-        kernels::linear_backward_weight(logits, in, false, parameters().product_grad(head_.weight));
+        kernels::linear_backward_weight(logits, in, false, parameters().gradients().of_product(head_.weight));
       kernels::linear_backward_input(logits, weight, grad.narrow(0, begin, size));
     }
     if (!trains) return;
@@ -124,7 +124,8 @@ class Head final : public Unit {
       return say_ready(parameters(), head_);
     }
     weights_part(shared_, [this, local, room] {
-      kernels::linear_backward_weight(room, gathered(local), false, parameters().product_grad(head_.weight));
+      kernels::linear_backward_weight(room, gathered(local), false,
+                                      parameters().gradients().of_product(head_.weight));
       say_ready(parameters(), head_);
     });
   }

@@ -48,7 +48,7 @@ Adapter add_adapter(const StageContext& shared, const std::vector<LinearPart>& p
   const bool columns = split == Split::kColumns, rows = split == Split::kRows;
   Adapter adapter;
   adapter.rank = shared.options.adapters.rank, adapter.scale = shared.options.adapters.scale;
-  std::vector<Parameters::Part> a, b;
+  std::vector<Part> a, b;
   std::int64_t column = 0;
   for (const LinearPart& part : parts) {
     const std::int64_t outputs = outputs_of(part) / (columns ? layout.tp() : 1);
@@ -63,10 +63,10 @@ Adapter add_adapter(const StageContext& shared, const std::vector<LinearPart>& p
   if (a.empty()) return adapter;
   const bool divided = layout.tp() > 1 && split != Split::kNone;
   Parameters& p = *shared.parameters;
-  adapter.a = p.add_trained(std::move(a), rows ? inputs / layout.tp() : inputs, Parameters::Init::kUniform,
+  adapter.a = p.add_trained(std::move(a), rows ? inputs / layout.tp() : inputs, Init::kUniform,
                             divided && columns ? Role::kPartial : Role::kDense);
-  adapter.b = p.add_trained(std::move(b), adapter.rank, Parameters::Init::kZero,
-                            divided && rows ? Role::kPartial : Role::kDense);
+  adapter.b =
+      p.add_trained(std::move(b), adapter.rank, Init::kZero, divided && rows ? Role::kPartial : Role::kDense);
   return adapter;
 }
 
@@ -78,11 +78,11 @@ Slice tensor_share(const Layout& layout, std::int64_t dimension, std::int64_t si
   return {dimension, size, {{layout.tensor->rank() * share, share}}};
 }
 
-Parameters::Part vocabulary_part(const StageContext& shared, const std::string& name) {
+Part vocabulary_part(const StageContext& shared, const std::string& name) {
   const Layout& layout = shared.layout;
   const std::int64_t size = shared.spec.vocab_size, share = shared.vocabulary_rows();
   const std::int64_t begin = layout.tensor->rank() * share, real = std::min(share, size - begin);
-  Parameters::Part part{name, share, {}, share - real};
+  Part part{name, share, {}, share - real};
   if (layout.tp() > 1) part.slice = {0, size, {{begin, real}}};
   return part;
 }
@@ -97,7 +97,7 @@ Linear add_linear(const StageContext& shared, const std::vector<LinearPart>& par
   const Layout& layout = shared.layout;
   const bool columns = split == Split::kColumns, rows = split == Split::kRows;
   const std::int64_t held = rows ? inputs / layout.tp() : inputs;
-  std::vector<Parameters::Part> weights, biases;
+  std::vector<Part> weights, biases;
   std::int64_t outputs = 0;
   for (const LinearPart& part : parts) {
     outputs = outputs_of(part) / (columns ? layout.tp() : 1);
@@ -109,9 +109,9 @@ Linear add_linear(const StageContext& shared, const std::vector<LinearPart>& par
   }
   Linear linear;
   linear.transposed = transposed;
-  linear.weight = shared.parameters->add(weights, transposed ? outputs : held, Parameters::Init::kUniform);
+  linear.weight = shared.parameters->add(weights, transposed ? outputs : held, Init::kUniform);
   if (shared.options.quantize_base) shared.parameters->quantize(linear.weight);
-  if (bias) linear.bias = shared.parameters->add(biases, 0, Parameters::Init::kZero);
+  if (bias) linear.bias = shared.parameters->add(biases, 0, Init::kZero);
   if (shared.options.adapters.any()) linear.adapter = add_adapter(shared, parts, inputs, split);
   return linear;
 }
@@ -124,10 +124,8 @@ constexpr double kLatentNormEps = 1e-6;
 NormLayer add_norm_over(const StageContext& shared, const std::string& name, std::int64_t n, Role role) {
   NormLayer norm;
   const bool adds_one = shape::family_of(shared.spec).norm_adds_one;
-  norm.w = shared.parameters->add({{name + ".weight", n, {}}}, 0,
-                                  adds_one ? Parameters::Init::kZero : Parameters::Init::kOne, role);
-  if (!shared.spec.rmsnorm)
-    norm.b = shared.parameters->add({{name + ".bias", n, {}}}, 0, Parameters::Init::kZero, role);
+  norm.w = shared.parameters->add({{name + ".weight", n, {}}}, 0, adds_one ? Init::kZero : Init::kOne, role);
+  if (!shared.spec.rmsnorm) norm.b = shared.parameters->add({{name + ".bias", n, {}}}, 0, Init::kZero, role);
   return norm;
 }
 
@@ -163,8 +161,8 @@ kernels::NormStats forward_norm(const StageContext& shared, const NormLayer& nor
 }
 
 void say_ready(const Parameters& parameters, const Linear& linear) {
-  if (!linear.shared) parameters.ready(linear.weight);
-  if (linear.bias != Parameters::kNone) parameters.ready(linear.bias);
+  if (!linear.shared) parameters.gradients().ready(linear.weight);
+  if (linear.bias != Parameters::kNone) parameters.gradients().ready(linear.bias);
 }
 
 void backward_norm(const StageContext& shared, const NormLayer& norm, const at::Tensor& dy,
@@ -179,20 +177,20 @@ void backward_norm(const StageContext& shared, const NormLayer& norm, const at::
   }
   if (!shared.later) {
     const auto backward = shared.options.autocast ? kernels::eager_norm_backward : kernels::norm_backward;
-    backward(dy, x, norm_of(shared, norm), stats, residual, dx, p.grad(norm.w),
-             has_bias ? p.grad(norm.b) : kernels::GradOut());
-    p.ready(norm.w);
-    if (has_bias) p.ready(norm.b);
+    backward(dy, x, norm_of(shared, norm), stats, residual, dx, p.gradients().of(norm.w),
+             has_bias ? p.gradients().of(norm.b) : kernels::GradOut());
+    p.gradients().ready(norm.w);
+    if (has_bias) p.gradients().ready(norm.b);
     return;
   }
   const at::Tensor dw = at::empty_like(p[norm.w]), db = has_bias ? at::empty_like(p[norm.b]) : at::Tensor();
   kernels::norm_backward(dy, x, norm_of(shared, norm), stats, residual, dx, {dw, false}, {db, false});
   shared.later->emplace_back([&p, &norm, dw, db] {
-    kernels::put(p.grad(norm.w), dw);
-    p.ready(norm.w);
+    kernels::put(p.gradients().of(norm.w), dw);
+    p.gradients().ready(norm.w);
     if (!db.defined()) return;
-    kernels::put(p.grad(norm.b), db);
-    p.ready(norm.b);
+    kernels::put(p.gradients().of(norm.b), db);
+    p.gradients().ready(norm.b);
   });
 }
 

@@ -57,7 +57,7 @@ enum class Split { kNone, kColumns, kRows };  // over the tensor group: nothing,
 // This rank's equal share of the size elements of a dimension; not split in a group of one.
 Slice tensor_share(const Layout&, std::int64_t dimension, std::int64_t size);
 // This rank's rows of a token table: an equal share of the padded vocabulary (shape/splits.h).
-Parameters::Part vocabulary_part(const StageContext&, const std::string& name);
+Part vocabulary_part(const StageContext&, const std::string& name);
 // The first entry of this rank's share of the vocabulary; nullopt: it holds all of it.
 kernels::FirstEntry first_entry(const StageContext&);
 // Stacks `<name>.weight` (and `<name>.bias`) of the parts. transposed: weights are [in, out].

@@ -41,7 +41,7 @@ class MoeUnit final : public Unit {
     shared_experts_.emplace(shared, layer);
     gate_ = gate_of(s);
     if (gate_.sigmoid) read_choice_bias(moe + std::string(names.router) + ".e_score_correction_bias");
-    std::vector<Parameters::Part> in, down, in_bias, down_bias;
+    std::vector<Part> in, down, in_bias, down_bias;
     const std::int64_t first = layout().expert->rank() * local_experts();
     for (std::int64_t e = first; e < first + local_experts(); ++e) {
       const std::string expert = moe + "experts." + std::to_string(e) + ".";
@@ -57,13 +57,11 @@ class MoeUnit final : public Unit {
       in_bias.push_back({bias(names.expert_up), width(), share(0)});
       down_bias.push_back({bias(names.expert_down), s.hidden_size, {}});
     }
-    const auto add = [&](Product& product, std::vector<Parameters::Part> weights, std::int64_t inputs,
-                         std::vector<Parameters::Part> biases) {
-      product.weight =
-          parameters().add(std::move(weights), inputs, Parameters::Init::kUniform, Role::kExpert);
+    const auto add = [&](Product& product, std::vector<Part> weights, std::int64_t inputs,
+                         std::vector<Part> biases) {
+      product.weight = parameters().add(std::move(weights), inputs, Init::kUniform, Role::kExpert);
       if (shared.options.quantize_base) parameters().quantize(product.weight);
-      if (s.linear_bias)
-        product.bias = parameters().add(std::move(biases), 0, Parameters::Init::kZero, Role::kExpert);
+      if (s.linear_bias) product.bias = parameters().add(std::move(biases), 0, Init::kZero, Role::kExpert);
     };
     add(in_, std::move(in), s.hidden_size, std::move(in_bias));
     add(down_, std::move(down), width(), std::move(down_bias));
@@ -134,10 +132,10 @@ class MoeUnit final : public Unit {
   }
   // Read by every token to choose experts: of a quantized base it keeps the type of the computation.
   void add_router(const std::string& name) {
-    router_.weight = parameters().add({{name + ".weight", spec().experts, {}}}, spec().hidden_size,
-                                      Parameters::Init::kUniform);
+    router_.weight =
+        parameters().add({{name + ".weight", spec().experts, {}}}, spec().hidden_size, Init::kUniform);
     if (spec().linear_bias)
-      router_.bias = parameters().add({{name + ".bias", spec().experts, {}}}, 0, Parameters::Init::kZero);
+      router_.bias = parameters().add({{name + ".bias", spec().experts, {}}}, 0, Init::kZero);
   }
   std::int64_t local_experts() const { return spec().experts / layout().ep(); }
   std::int64_t width() const { return spec().intermediate_size / layout().tp(); }
@@ -245,11 +243,11 @@ class MoeUnit final : public Unit {
                         const at::Tensor& in) const {
     if (!parameters().trains(product.weight)) return;
     weights_part(shared_, [this, route = s.route, &product, dout, in] {
-      kernels::grouped_backward_weight(dout, in, route->groups, parameters().grad(product.weight));
-      parameters().ready(product.weight);
+      kernels::grouped_backward_weight(dout, in, route->groups, parameters().gradients().of(product.weight));
+      parameters().gradients().ready(product.weight);
       if (product.bias == Parameters::kNone) return;
-      kernels::grouped_backward_bias(dout, route->groups, parameters().grad(product.bias));
-      parameters().ready(product.bias);
+      kernels::grouped_backward_bias(dout, route->groups, parameters().gradients().of(product.bias));
+      parameters().gradients().ready(product.bias);
     });
   }
 
@@ -265,9 +263,10 @@ class MoeUnit final : public Unit {
     kernels::router_backward(s.probs, s.route->experts, s.weights, dweights, auxiliary, dlogits, gate_);
     if (parameters().trains(router_.weight))
       weights_part(shared_, [this, dlogits, h = s.h] {
-        kernels::linear_backward_weight(dlogits, h, false, parameters().product_grad(router_.weight));
+        kernels::linear_backward_weight(dlogits, h, false,
+                                        parameters().gradients().of_product(router_.weight));
         if (router_.bias != Parameters::kNone)
-          kernels::bias_backward(dlogits, parameters().grad(router_.bias));
+          kernels::bias_backward(dlogits, parameters().gradients().of(router_.bias));
         say_ready(parameters(), router_);
       });
     if (layout().tensor->rank() != 0) return;  // the same on each rank of the group, and summed over it

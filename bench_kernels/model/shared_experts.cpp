@@ -34,7 +34,7 @@ void SharedExperts::backward_weight(const Linear& linear, const at::Tensor& dout
   const Parameters& p = *shared_.parameters;
   if (!p.trains(linear.weight)) return;
   weights_part(shared_, [&p, &linear, dout, in] {
-    kernels::linear_backward_weight(dout, in, false, p.product_grad(linear.weight));
+    kernels::linear_backward_weight(dout, in, false, p.gradients().of_product(linear.weight));
     say_ready(p, linear);
   });
 }

@@ -30,7 +30,7 @@ void Stage::add_block(std::int64_t layer, Make... make) {
 }
 
 Stage::Stage(const ModelSpec& spec, const Options& options, const Layout& layout, const Chunk& chunk)
-    : parameters_(options.seed, options.source, options.codes, options.filled),
+    : parameters_(InitialValues(options.seed, options.source, options.codes, options.filled)),
       shared_{spec, options, layout, &parameters_, {},       {},       {},
               {},   nullptr, &load_, nullptr,      &routes_, &encoded_},
       host_(options.device) {

@@ -115,16 +115,16 @@ class AdapterRows {
   }
   void weights(const at::Tensor& dout_blocks, const at::Tensor& in, const at::Tensor& low_blocks,
                const at::Tensor& dlow) const {
-    kernels::linear_backward_weight(dlow, in, false, p_.product_grad(adapter_.a));
+    kernels::linear_backward_weight(dlow, in, false, p_.gradients().of_product(adapter_.a));
     const at::Tensor dout = kernels::rows_of(dout_blocks), low = kernels::rows_of(low_blocks);
-    const kernels::GradOut db = p_.product_grad(adapter_.b);
+    const kernels::GradOut db = p_.gradients().of_product(adapter_.b);
     each([&](std::int64_t low_at, std::int64_t b_at, const Adapter::Piece& piece) {
       kernels::scaled_product(dout.narrow(-1, piece.column, piece.size).t(),
                               low.narrow(-1, low_at, adapter_.rank), adapter_.scale,
                               db.grad.narrow(0, b_at, piece.size), db.add);
     });
   }
-  void ready() const { p_.ready(adapter_.b), p_.ready(adapter_.a); }
+  void ready() const { p_.gradients().ready(adapter_.b), p_.gradients().ready(adapter_.a); }
 
  private:
   template <class F>
@@ -169,14 +169,14 @@ void column_weights(const StageContext& shared, const Linear& linear, const at::
     whole.each([&](const at::Tensor& rows, std::int64_t begin) {
       const at::Tensor from = rows_at(dout, begin, rows);
       if (trains)
-        kernels::linear_backward_weight(from, rows, linear.transposed, p.product_grad(linear.weight),
-                                        linear.fp8);
+        kernels::linear_backward_weight(from, rows, linear.transposed,
+                                        p.gradients().of_product(linear.weight), linear.fp8);
       else
         adapter.weights(from, rows, rows_at(low.value, begin, rows), rows_at(low.gradient, begin, rows));
     });
   }
   if (!trains) return adapter.ready();
-  if (linear.bias != Parameters::kNone) kernels::bias_backward(dout, p.grad(linear.bias));
+  if (linear.bias != Parameters::kNone) kernels::bias_backward(dout, p.gradients().of(linear.bias));
   say_ready(p, linear);
 }
 
@@ -264,9 +264,9 @@ void row_backward_weight(const StageContext& shared, const Linear& linear, std::
       if (!trains)
         return adapter.weights(rows, from, rows_at(low.value, begin, rows),
                                rows_at(low.gradient, begin, rows));
-      kernels::linear_backward_weight(rows, from, linear.transposed, p.product_grad(linear.weight),
+      kernels::linear_backward_weight(rows, from, linear.transposed, p.gradients().of_product(linear.weight),
                                       linear.fp8);
-      if (linear.bias != Parameters::kNone) kernels::bias_backward(rows, p.grad(linear.bias));
+      if (linear.bias != Parameters::kNone) kernels::bias_backward(rows, p.gradients().of(linear.bias));
     });
     if (!trains) return adapter.ready();
     say_ready(p, linear);
@@ -304,7 +304,7 @@ void whole_backward_weight(const StageContext& shared, const Linear& linear, con
   const Parameters& p = *shared.parameters;
   if (p.trains(linear.weight))
     return weights_part(shared, [&p, &linear, dout, rows] {
-      kernels::linear_backward_weight(dout, rows, false, p.product_grad(linear.weight));
+      kernels::linear_backward_weight(dout, rows, false, p.gradients().of_product(linear.weight));
       say_ready(p, linear);
     });
   const AdapterRows adapter(shared, linear);

@@ -15,7 +15,7 @@ using model::Parameters;
 namespace {
 
 std::vector<std::pair<std::int64_t, std::int64_t>> gaps_of(const Parameters& parameters,
-                                                           const Parameters::Bucket& bucket) {
+                                                           const model::Bucket& bucket) {
   std::vector<std::pair<std::int64_t, std::int64_t>> gaps;
   std::int64_t at = 0;
   for (const Parameters::Id id : bucket.stacks) {  // stacks are in the order of their offsets
@@ -75,7 +75,7 @@ void Gradients::make_room(std::size_t b) {
   if (bucket.frozen || bucket.grads.defined()) return;
   bucket.grads = at::empty({bucket.elements}, bucket.values.options().dtype(plan_.gradients));
   for (const auto& [offset, size] : states_[b].gaps) bucket.grads.narrow(0, offset, size).zero_();
-  parameters_.forget_gradients(bucket);
+  parameters_.gradients().forget(bucket);
 }
 
 void Gradients::ready(Parameters::Id id) {

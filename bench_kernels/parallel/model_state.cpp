@@ -16,12 +16,12 @@ ModelState::ModelState(Parameters& parameters, const Mesh& mesh, const Trial& tr
       values_(parameters, plan_, mesh, alone_, options),
       gradients_(parameters, plan_, values_),
       optimizer_(plan_, values_, parameters, trial.optimizer, adamw) {
-  parameters.set_observer([this](Parameters::Id id) { gradients_.ready(id); });
+  parameters.gradients().set_observer([this](Parameters::Id id) { gradients_.ready(id); });
   for (std::size_t b = 0; b < parameters.buckets().size(); ++b) runs_.push_back(runs_of(b));
 }
 
 ModelState::~ModelState() {
-  parameters_.set_observer(nullptr);
+  parameters_.gradients().set_observer(nullptr);
 }
 
 void ModelState::need(std::size_t group, model::Pass pass) {
@@ -42,7 +42,7 @@ at::Tensor ModelState::gradient(const Parameters::Named& n) const {
   if (!parameters_.trains(n.stack)) return {};
   const at::Tensor whole = gradients_.whole(parameters_.stacks()[n.stack].bucket);
   if (!whole.defined()) return {};
-  const at::Tensor view = parameters_.view(n.stack, n.part, whole);
+  const at::Tensor view = parameters_.stacks()[n.stack].view(n.part, whole);
   return outstanding_ == 1 ? view : view.to(at::kFloat).mul_(outstanding_);
 }
 
@@ -51,7 +51,7 @@ at::Tensor ModelState::value(const Parameters::Named& n) const {
 }
 
 // Over the ranks that average the gradient, and over those of the tensor group that hold the same rows.
-double ModelState::copies_of(const Parameters::Stack& stack, const Parameters::Part& part) const {
+double ModelState::copies_of(const model::Stack& stack, const model::Part& part) const {
   const auto size = [this](Dimension d) { return static_cast<double>(mesh_[d].size()); };
   double copies = values_.peers(stack.bucket).copies->size();
   if (stack.role == model::Role::kTied) copies *= size(Dimension::kEnds);

@@ -130,11 +130,11 @@ class ModelState final : public model::Keeper {
   std::vector<Lasting> lasting(std::size_t bucket) const;
   std::vector<std::size_t> loaded() const;
   Lasting weights_of(std::size_t bucket) const;
-  bool saves(const model::Parameters::Stack&, const model::Parameters::Part&) const;
+  bool saves(const model::Stack&, const model::Part&) const;
   void cut(std::size_t bucket, const Lasting&, std::pair<std::int64_t, std::int64_t> range,
            const TakePiece&) const;
   void gather(std::size_t bucket, const Lasting&, const TakePiece&) const;
-  double copies_of(const model::Parameters::Stack&, const model::Parameters::Part&) const;
+  double copies_of(const model::Stack&, const model::Part&) const;
 
   model::Parameters& parameters_;
   const Mesh& mesh_;

@@ -30,7 +30,7 @@ std::vector<ModelState::Lasting> ModelState::lasting(std::size_t b) const {
 }
 
 // One of the ranks of the tensor group that hold the same rows, and of the two ends that hold a tied table.
-bool ModelState::saves(const Parameters::Stack& stack, const Parameters::Part& part) const {
+bool ModelState::saves(const model::Stack& stack, const model::Part& part) const {
   if (stack.role == model::Role::kTied && mesh_[Dimension::kEnds].rank() > 0) return false;
   const std::int64_t held = stack.columns > 0 && part.slice.dimension == 1 ? stack.columns : part.rows;
   if (part.slice.whole == 0) return mesh_[Dimension::kTensor].rank() == 0;
@@ -106,7 +106,7 @@ void ModelState::gather(std::size_t b, const Lasting& state, const TakePiece& ta
 
 std::vector<std::size_t> ModelState::loaded() const {
   const auto& buckets = parameters_.buckets();
-  const bool base = std::ranges::any_of(buckets, &Parameters::Bucket::frozen);
+  const bool base = std::ranges::any_of(buckets, &model::Bucket::frozen);
   std::vector<std::size_t> loaded;
   for (std::size_t b = 0; b < buckets.size(); ++b)
     if (buckets[b].frozen == base) loaded.push_back(b);

@@ -30,9 +30,7 @@ struct StatePlan {
   bool gradients_sharded() const { return zero >= 2; }
   bool values_sharded() const { return zero >= 3; }
   // Quantized buckets need a copy only where ZeRO 3 shards them.
-  bool copies_of(const model::Parameters::Bucket& bucket) const {
-    return bucket.quantized ? values_sharded() : copies;
-  }
+  bool copies_of(const model::Bucket& bucket) const { return bucket.quantized ? values_sharded() : copies; }
   // The optimizer's values are not the weights themselves.
   bool apart() const { return master || (optimizer_outside && !parameters_outside); }
 };

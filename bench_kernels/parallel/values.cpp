@@ -18,7 +18,7 @@ Values::Values(Parameters& parameters, const StatePlan& plan, const Mesh& mesh, 
   if (plan.parameters_in_file) file_.emplace(options.device());
   Parameters::Layout layout{
       options, plan.bucket_bytes, plan.copies, bucket_multiple(plan, mesh), plan.products_staged, {}};
-  layout.place = [this](const Parameters::Bucket& bucket) { place(bucket); };
+  layout.place = [this](const model::Bucket& bucket) { place(bucket); };
   parameters.layout(layout);
   for (std::size_t group = 0; group < parameters.groups(); ++group) {
     read_by_.push_back(parameters.buckets_read_by(group));
@@ -27,7 +27,7 @@ Values::Values(Parameters& parameters, const StatePlan& plan, const Mesh& mesh, 
 }
 
 // Each rank draws what it keeps and nothing else.
-void Values::place(const Parameters::Bucket& bucket) {
+void Values::place(const model::Bucket& bucket) {
   const std::size_t b = peers_.size();
   peers_.push_back(peers_of(bucket.role, plan_, mesh_, alone_));
   State& state = states_.emplace_back();

@@ -59,7 +59,7 @@ class Values {
     std::size_t readers = 0;  // groups that read it
     std::size_t in_use = 0;   // forward passes whose backward is to come, where the copy is kept for it
   };
-  void place(const model::Parameters::Bucket&);
+  void place(const model::Bucket&);
   comm::Channel& gatherers(std::size_t bucket) const;
   bool kept(const State& s) const { return !plan_.reshard_after_forward || s.readers > 1; }
   void expect(std::size_t group);

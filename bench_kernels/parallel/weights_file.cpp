@@ -16,6 +16,16 @@ std::int64_t bytes_of(const at::Tensor& t) {
   return static_cast<std::int64_t>(t.nbytes());
 }
 
+std::int64_t whole_weights(const ModelState::Piece::Quantized& q) {
+  const model::Stack& stack = q.parameters->stacks()[q.stack];
+  return model::whole_weights(stack.parts[q.part], stack.columns);
+}
+
+at::Tensor quantized(const ModelState::Piece::Quantized& q, const model::WeightRun& weights) {
+  const model::Stack& stack = q.parameters->stacks()[q.stack];
+  return q.parameters->codes().quantized(stack.parts[q.part], stack.columns, weights);
+}
+
 }  // namespace
 
 WeightsFile::WeightsFile(std::vector<const ModelState*> states, WeightsFileOptions options)
@@ -26,13 +36,12 @@ WeightsFile::WeightsFile(std::vector<const ModelState*> states, WeightsFileOptio
 
 std::int64_t WeightsFile::width_of(const Piece& piece) const {
   if (quantizes(piece))
-    return static_cast<std::int64_t>(c10::elementSize(piece.quantized.parameters->weight_type()));
+    return static_cast<std::int64_t>(piece.quantized.parameters->codes().options().dtype().itemsize());
   return static_cast<std::int64_t>(piece.values.element_size());
 }
 
 std::int64_t WeightsFile::size_of(const Piece& piece) const {
-  const auto& q = piece.quantized;
-  return width_of(piece) * (quantizes(piece) ? q.parameters->whole_weights(q.stack, q.part) : piece.whole);
+  return width_of(piece) * (quantizes(piece) ? whole_weights(piece.quantized) : piece.whole);
 }
 
 // The piece's place in the file; the place of its whole tensor if that is to be quantized.
@@ -49,9 +58,9 @@ void WeightsFile::write_weights(const Piece& piece) {
   const auto& q = piece.quantized;
   const memory::ScratchScope scratch;
   const auto initial = q.parameters->initial_weights(q.stack, q.part);
-  const std::int64_t all = q.parameters->whole_weights(q.stack, q.part), most = kStaged / width_of(piece);
+  const std::int64_t all = whole_weights(q), most = kStaged / width_of(piece);
   const at::Tensor room =
-      at::empty({std::min(all, most)}, piece.values.options().dtype(q.parameters->weight_type()));
+      at::empty({std::min(all, most)}, piece.values.options().dtype(q.parameters->codes().options().dtype()));
   for (std::int64_t at = 0; at < all; at += most) {
     const at::Tensor run = room.narrow(0, 0, std::min(most, all - at));
     initial(at, run);
@@ -66,8 +75,7 @@ void WeightsFile::read_weights(const Piece& piece) {
   const std::int64_t begin = place(piece), width = width_of(piece);
   bytes_ += size_of(piece);
   if (!file_) return;
-  const auto& q = piece.quantized;
-  const at::Tensor all = q.parameters->quantized(q.stack, q.part, [&](std::int64_t first, at::Tensor run) {
+  const at::Tensor all = quantized(piece.quantized, [&](std::int64_t first, at::Tensor run) {
     const at::Tensor host = run.is_cpu() ? run : host_room(run);
     file_->read(host.mutable_data_ptr(), bytes_of(host), begin + first * width);
     if (!run.is_cpu()) run.copy_(host);
@@ -158,10 +166,8 @@ void WeightsFile::fill_piece(const Piece& piece) {
     values.copy_(numbers(values.scalar_type(), 0, values.numel()));
     return beat();
   }
-  const auto& q = piece.quantized;
   if (quantized_.first != piece.tensor)
-    quantized_ = {piece.tensor,
-                  q.parameters->quantized(q.stack, q.part, [&](std::int64_t first, at::Tensor run) {
+    quantized_ = {piece.tensor, quantized(piece.quantized, [&](std::int64_t first, at::Tensor run) {
                     run.copy_(numbers(run.scalar_type(), first, run.numel()));
                     beat();
                   })};

@@ -152,7 +152,7 @@ Expected<std::map<std::string, std::string>> Checkpoint::names(const model::Para
   return names;
 }
 
-void Checkpoint::copy(const model::Parameters::Part& part, at::Tensor share) const {
+void Checkpoint::copy(const model::Part& part, at::Tensor share) const {
   if (share.is_meta()) return;
   const at::NoGradGuard no_grad;
   const memory::ScratchScope scratch;
@@ -164,7 +164,7 @@ void Checkpoint::copy(const model::Parameters::Part& part, at::Tensor share) con
              part.slice, share);
 }
 
-bool Checkpoint::copy_codes(const model::Parameters::Part& part, const kernels::Nf4& whole) const {
+bool Checkpoint::copy_codes(const model::Part& part, const kernels::Nf4& whole) const {
   const auto found = find(part.name);
   if (found == places_.end() || !four_bits_.has(found->first)) return false;
   four_bits_.read_codes(found->first, whole);

@@ -21,11 +21,11 @@ class Checkpoint {
   // "transformer." or "model."). A missing tensor, another shape, a type other than F32, BF16, F16 and bitsandbytes' NF4, or a
   // tensor that the model does not know is an error. REQUIRES: the parameters of the whole model.
   Expected<std::map<std::string, std::string>> names(const model::Parameters& whole) const;
-  // Copies the values of a rank's share of a tensor, for Parameters::Source. Throws std::runtime_error with a
+  // Copies the values of a rank's share of a tensor, for InitialValues::Source. Throws std::runtime_error with a
   // sentence.
-  void copy(const model::Parameters::Part&, at::Tensor share) const;
-  // Copies the codes of a whole tensor that the file has in 4 bits, for Parameters::CodeSource; false: it has other bits.
-  bool copy_codes(const model::Parameters::Part&, const kernels::Nf4& whole) const;
+  void copy(const model::Part&, at::Tensor share) const;
+  // Copies the codes of a whole tensor that the file has in 4 bits, for InitialValues::CodeSource; false: it has other bits.
+  bool copy_codes(const model::Part&, const kernels::Nf4& whole) const;
 
  private:
   // prefix: what the names of this file's tensors begin with, which is left out.

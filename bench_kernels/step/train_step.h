@@ -56,8 +56,8 @@ std::optional<std::string> unsupported(const Trial&, c10::DeviceType);
 // Weights and tokens to take instead of those drawn from the step's seed; where its data is written and read from
 // (empty: the folder of temporary files), and whether it is.
 struct Given {
-  model::Parameters::Source weights{};
-  model::Parameters::CodeSource codes{};
+  model::InitialValues::Source weights{};
+  model::InitialValues::CodeSource codes{};
   TokenSource tokens{};
   std::filesystem::path data_folder{};
   bool reads_data = true;

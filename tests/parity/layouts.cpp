@@ -37,7 +37,7 @@ struct Told {
 };
 
 Told run_rank(const Trial& trial, const comm::GroupOptions& options, int steps,
-              const model::Parameters::Source& source) {
+              const model::InitialValues::Source& source) {
   const parallel::Mesh mesh = mesh_of(trial, options);
   step::Given given{source, nullptr};
   if (trial.lora_rank > 0 && !source) given.weights = draw_values;
@@ -151,7 +151,7 @@ double relative(const at::Tensor& a, const at::Tensor& b, double floor) {
 
 // Values of every tensor for a trial with adapters: their second matrix starts at zero otherwise, and the
 // first one would have no gradient.
-void draw_values(const model::Parameters::Part& part, const at::Tensor& share) {
+void draw_values(const model::Part& part, const at::Tensor& share) {
   auto shape = share.sizes().vec();
   auto ranges = part.slice.ranges;
   const auto dimension = static_cast<std::size_t>(part.slice.dimension);
@@ -186,7 +186,7 @@ parallel::Mesh mesh_of(const Trial& trial, const comm::GroupOptions& options) {
   });
 }
 
-WholeRun run_layout(const Trial& trial, int steps, const model::Parameters::Source& source) {
+WholeRun run_layout(const Trial& trial, int steps, const model::InitialValues::Source& source) {
   const ScratchFolder results;
   const auto file = [&](int rank) { return results.path() + "/" + std::to_string(rank); };
   const int world = static_cast<int>(trial.world());

@@ -27,9 +27,9 @@ struct WholeRun {
 // backend: shm or gloo. AdamW runs with eps 1e-3, so that parameters can be compared. Ranks that hold copies
 // of a tensor must hold the same numbers (relative 1e-6).
 // source: initial values; with adapters draw_values where none is given, else those of the step's seed.
-WholeRun run_layout(const Trial&, int steps, const model::Parameters::Source& source = nullptr);
+WholeRun run_layout(const Trial&, int steps, const model::InitialValues::Source& source = nullptr);
 // A rank's share of the values that a trial with adapters starts from: their second matrix is not zero.
-void draw_values(const model::Parameters::Part&, const at::Tensor& share);
+void draw_values(const model::Part&, const at::Tensor& share);
 
 // The largest relative distances |a - b| / |b| over steps and tensors; a gradient below 1e-7 of the global
 // norm counts against that floor.

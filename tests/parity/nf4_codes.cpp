@@ -47,7 +47,7 @@ bool read(const fs::path& checkpoint, const std::string& tensor, std::int64_t ro
           const fs::path& folder) {
   const auto opened = sweep::step::Checkpoint::open(checkpoint);
   if (!opened) return false;
-  const sweep::model::Parameters::Part part{tensor, rows, {}};
+  const sweep::model::Part part{tensor, rows, {}};
   const Nf4 q = room_for(rows * columns);
   const at::Tensor back = at::empty({rows, columns}, at::kFloat);
   opened->copy(part, back);

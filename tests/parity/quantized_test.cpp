@@ -54,7 +54,7 @@ bool is_base_of_a_layer(const std::string& name, const at::Tensor& share) {
 }
 
 // The same values, those of linear layers quantized beforehand: a share is cut of the whole.
-void draw_quantized(const model::Parameters::Part& part, const at::Tensor& share) {
+void draw_quantized(const model::Part& part, const at::Tensor& share) {
   draw_values(part, share);
   if (!is_base_of_a_layer(part.name, share)) return;
   const model::Slice& slice = part.slice;

@@ -350,7 +350,7 @@ TEST(PaddedVocabulary, TakesNoProbabilityAndGetsNoGradient) {
       p.layout({at::TensorOptions(at::kDouble)});
       make_gradient_room(p);
       const auto rows_beyond = [&](Parameters::Id id, const at::Tensor& flat) {
-        return p.view(id, flat).narrow(0, spec.vocab_size, p.stacks()[id].rows() - spec.vocab_size);
+        return p.stacks()[id].view(flat).narrow(0, spec.vocab_size, p.stacks()[id].rows() - spec.vocab_size);
       };
       std::vector<Parameters::Id> tables{kTable};
       for (const auto& named : p.all())

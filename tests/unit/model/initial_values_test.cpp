@@ -31,7 +31,7 @@ class InitialValues : public ::testing::TestWithParam<kernels::Path> {
 };
 
 at::Tensor drawn(const std::string& name, std::int64_t rows, std::int64_t columns) {
-  Parameters p(3);
+  Parameters p(InitialValues(3));
   p.begin_group();
   p.add({{name, rows, {}}}, columns, Parameters::Init::kUniform);
   p.layout({at::TensorOptions().dtype(at::kFloat), 1 << 20});

@@ -43,7 +43,8 @@ std::vector<Calls> calls_of(BackwardPrefetch when, i64 ahead) {
   state.need(last, model::Pass::kBackward);
   note();
   for (const std::size_t b : p.buckets_read_by(last))
-    for (const model::Parameters::Id id : p.buckets()[b].stacks) p.grad(id).grad.fill_(1), p.ready(id);
+    for (const model::Parameters::Id id : p.buckets()[b].stacks)
+      p.gradients().of(id).grad.fill_(1), p.gradients().ready(id);
   note();
   state.done(last, model::Pass::kBackward);
   note();

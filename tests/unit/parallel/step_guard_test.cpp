@@ -28,8 +28,8 @@ struct Rig {
     state.begin_backward(true);
     for (std::size_t group = 0; group < p.groups(); ++group) state.need(group, model::Pass::kBackward);
     for (model::Parameters::Id id = 0; id < p.stacks().size(); ++id) {
-      p.grad(id).grad.fill_(gradient);
-      p.ready(id);
+      p.gradients().of(id).grad.fill_(gradient);
+      p.gradients().ready(id);
     }
     state.finish_gradients();
   }
