@@ -1,4 +1,4 @@
-#include "bench_kernels/shape/cost_split.h"
+#include "bench_kernels/shape/stage_split.h"
 
 namespace sweep::shape {
 namespace {

@@ -7,7 +7,7 @@
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/driver/check_answers.h"
 #include "orchestrator/driver/cluster_check.h"
-#include "orchestrator/driver/machine_check.h"
+#include "orchestrator/driver/doctor_rules.h"
 
 namespace sweep::cli {
 namespace {

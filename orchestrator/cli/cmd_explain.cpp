@@ -9,7 +9,7 @@
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/tables/explain.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/page_stamp.h"
+#include "orchestrator/cli/page_options.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::cli {

@@ -13,8 +13,7 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/export_trackers.h"
 #include "orchestrator/export/column_file.h"
-#include "orchestrator/export/csv.h"
-#include "orchestrator/export/json.h"
+#include "orchestrator/export/results.h"
 #include "orchestrator/launch/programs.h"
 
 namespace sweep::cli {

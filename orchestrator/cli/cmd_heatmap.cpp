@@ -12,8 +12,8 @@
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/filter.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/heatmap_options.h"
-#include "orchestrator/export/csv.h"
+#include "orchestrator/cli/page_options.h"
+#include "orchestrator/export/results.h"
 #include "schema/ranking.h"
 
 namespace sweep::cli {

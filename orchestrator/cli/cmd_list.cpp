@@ -11,7 +11,7 @@
 #include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/sweeps_table.h"
-#include "orchestrator/export/json.h"
+#include "orchestrator/export/results.h"
 #include "orchestrator/interop/recipes.h"
 #include "orchestrator/run/retry_policy.h"
 #include "schema/codec.h"

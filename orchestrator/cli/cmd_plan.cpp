@@ -16,7 +16,7 @@
 #include "orchestrator/driver/memory_check.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/driver/script_preview.h"
-#include "orchestrator/export/csv.h"
+#include "orchestrator/export/results.h"
 #include "orchestrator/grid/site.h"
 #include "schema/codec.h"
 

@@ -15,8 +15,7 @@
 #include "orchestrator/answers/saved_queries.h"
 #include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/export/csv.h"
-#include "orchestrator/export/json.h"
+#include "orchestrator/export/results.h"
 
 namespace sweep::cli {
 namespace {

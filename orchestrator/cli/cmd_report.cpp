@@ -11,7 +11,7 @@
 #include "orchestrator/answers/tables/shortcuts.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/compare_sides.h"
-#include "orchestrator/cli/page_stamp.h"
+#include "orchestrator/cli/page_options.h"
 #include "orchestrator/interop/trainer_config.h"
 #include "schema/ranking.h"
 #include "schema/rehearsal.h"

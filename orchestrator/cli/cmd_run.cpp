@@ -11,7 +11,6 @@
 #include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
-#include "orchestrator/cli/run_end.h"
 #include "orchestrator/cli/run_notices.h"
 #include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/driver/machine.h"

@@ -8,8 +8,7 @@
 #include "orchestrator/answers/tables/source_tables.h"
 #include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/export/csv.h"
-#include "orchestrator/export/json.h"
+#include "orchestrator/export/results.h"
 #include "schema/ranking.h"
 #include "schema/rehearsal.h"
 

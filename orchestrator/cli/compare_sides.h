@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/answers/statistics/transfer.h"
 #include "orchestrator/cli/command.h"
 
 namespace sweep::cli {
@@ -26,5 +27,15 @@ bool is_same_sweep(const CompareSide& a, const CompareSide& b);
 
 // "A", "B", "A and B"; empty: all were measured.
 std::string rehearsed_sides(const std::vector<const CompareSide*>& sides);
+
+// `sweep compare --transfer`: how far A's order of configurations holds in B.
+struct TransferCommand {
+  bool wanted = false, json = false, csv = false;
+  std::string by, match, chart;  // lists with commas; a file, or empty
+  answers::TransferOptions options;
+};
+
+void add_transfer_options(CLI::App& command, TransferCommand&);
+int print_transfer(Io&, const CompareSide& a, const CompareSide& b, const TransferCommand&);
 
 }  // namespace sweep::cli

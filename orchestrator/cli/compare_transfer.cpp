@@ -1,5 +1,3 @@
-#include "orchestrator/cli/compare_transfer.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +9,8 @@
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/compare.h"
 #include "orchestrator/answers/statistics/transfer.h"
-#include "orchestrator/export/csv.h"
+#include "orchestrator/cli/compare_sides.h"
+#include "orchestrator/export/results.h"
 
 namespace sweep::cli {
 namespace {

@@ -1,9 +1,10 @@
-// Options of the commands that run trials, and the exit code of a run.
+// Options of the commands that run trials; how a run ended, what to type next, and the exit code.
 #pragma once
 #include <string>
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/selftest.h"
+#include "orchestrator/driver/sweep_driver.h"
 
 namespace sweep::cli {
 
@@ -20,5 +21,8 @@ void add_rank_start(CLI::App& command, driver::LaunchRequest&, bool kept = false
 void add_selftest_options(CLI::App& command, driver::SelfTestRequest&);
 
 int exit_code_of(driver::Finish);
+
+// Says how a run ended, and in its last line what to type next. The exit code of the command.
+int finish(Io&, driver::SweepDriver&, const run::RunEnd&);
 
 }  // namespace sweep::cli

@@ -1,5 +1,3 @@
-#include "orchestrator/cli/run_end.h"
-
 #include <fmt/format.h>
 
 #include <ostream>

@@ -2,6 +2,7 @@
 // answered.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -33,5 +34,9 @@ run::JudgeNode node_judge(const std::vector<PlanEntry>&);
 
 // free_bytes of /dev/shm and of the database's folder.
 Finding judge_space(const std::string& what, double free_bytes, double needed_bytes);
+
+// The check of this machine by `sweep doctor`: its programs, GPUs, folders, and whether it can rehearse.
+// db: where the user's database would lie. What is missing or broken is a finding.
+std::vector<Finding> check_this_machine(const std::filesystem::path& db);
 
 }  // namespace sweep::driver

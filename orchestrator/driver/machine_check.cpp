@@ -1,9 +1,8 @@
-#include "orchestrator/driver/machine_check.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include "orchestrator/driver/doctor_rules.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/rehearsal_check.h"
 #include "orchestrator/launch/programs.h"

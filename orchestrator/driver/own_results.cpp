@@ -1,5 +1,3 @@
-#include "orchestrator/driver/own_results.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <set>
 
 #include "base/quantiles.h"
+#include "orchestrator/driver/earlier_results.h"
 #include "orchestrator/search/residual_model.h"
 #include "orchestrator/store/store.h"
 #include "schema/command_spec.h"

@@ -27,8 +27,8 @@ struct Planned {
 };
 
 // Reads, expands and decides, by the hardware profiles of calibration_db(). `db`: results that correct predicted
-// times (own_results.h); empty: none. `say` hears how far a large grid is. `suggested_by`: the database whose results give
-// what the grid leaves unset (suggested.h).
+// times (earlier_results.h); empty: none. `say` hears how far a large grid is. `suggested_by`: the database whose results give
+// what the grid leaves unset (earlier_results.h).
 Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_points, const std::string& db,
                             const Say& say, const std::optional<std::string>& suggested_by = {});
 

@@ -1,5 +1,3 @@
-#include "orchestrator/driver/suggested.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,6 +13,7 @@
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/tables/suggest.h"
+#include "orchestrator/driver/earlier_results.h"
 #include "orchestrator/store/store.h"
 #include "schema/columns.h"
 #include "schema/labels.h"

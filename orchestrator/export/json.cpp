@@ -1,9 +1,8 @@
-#include "orchestrator/export/json.h"
-
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <set>
 
+#include "orchestrator/export/results.h"
 #include "orchestrator/export/text.h"
 #include "schema/codec.h"
 #include "schema/columns.h"

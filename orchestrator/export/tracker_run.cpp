@@ -6,7 +6,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "orchestrator/export/json.h"
+#include "orchestrator/export/results.h"
 #include "orchestrator/export/text.h"
 #include "schema/codec.h"
 #include "schema/columns.h"

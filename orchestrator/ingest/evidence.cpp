@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "orchestrator/ingest/program_facts.h"
-#include "orchestrator/ingest/standstill.h"
 #include "schema/codec.h"
 #include "schema/xid.h"
 

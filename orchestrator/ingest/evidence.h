@@ -1,11 +1,24 @@
-// The cause of a failure, in words and as stored evidence; and the check of losses. Private to ingest/.
+// The cause of a failure, in words and as stored evidence; who waits for whom; and the check of losses. Private to ingest/.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 
 #include "orchestrator/ingest/ingest.h"
+#include "schema/records.h"
 
 namespace sweep::ingest {
+
+// Standstill: which rank waits for which among ranks that hang, from the flight recorders that the agent read
+// (its evidence, "ranks"). Pure; its input is not trusted.
+struct Standstill {
+  // The one that the others wait for; nullopt: all have entered the operation, and it does not end.
+  std::optional<i64> rank;
+  // A sentence.
+  std::string what;
+};
+// nullopt: no rank reported that it waits in an operation.
+std::optional<Standstill> standstill(std::span<const RankPosition> ranks);
 
 struct Cause {
   Outcome outcome = Outcome::kCrash;

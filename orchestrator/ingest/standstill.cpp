@@ -1,5 +1,3 @@
-#include "orchestrator/ingest/standstill.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,8 @@
 #include <set>
 #include <tuple>
 #include <vector>
+
+#include "orchestrator/ingest/evidence.h"
 
 namespace sweep::ingest {
 namespace {

@@ -1,12 +1,23 @@
 // Fitter: moves the numbers of a profile towards measured rows.
 #pragma once
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "orchestrator/predict/fit.h"
-#include "orchestrator/predict/least_squares.h"
 #include "orchestrator/predict/time_model.h"
 
 namespace sweep::predict {
+
+// Robust least squares: Levenberg-Marquardt with numerical derivatives and the soft-L1 loss.
+using Vector = std::vector<double>;
+// Residuals of all rows at x.
+using Residuals = std::function<void(const Vector& x, Vector& out)>;
+
+// The x near `start` with the least loss; residuals beyond `scale` count linearly.
+Vector least_squares(const Residuals&, Vector start, double scale, int most_rounds);
+// How far each number at such an x may be off where a residual's deviation is `scale`.
+Vector deviations(const Residuals&, const Vector& x, double scale);
 
 bool states_time(const MeasuredRow&);
 bool states_memory(const MeasuredRow&);

@@ -1,8 +1,8 @@
-#include "orchestrator/predict/least_squares.h"
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include "orchestrator/predict/fitter.h"
 
 namespace sweep::predict {
 namespace {

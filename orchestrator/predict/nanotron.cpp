@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench_kernels/shape/cost_split.h"
+#include "bench_kernels/shape/stage_split.h"
 #include "orchestrator/predict/time_model.h"
 
 namespace sweep::predict {

@@ -5,9 +5,8 @@
 
 #include "base/expected.h"
 #include "orchestrator/store/opening.h"
-#include "orchestrator/store/result_rows.h"
+#include "orchestrator/store/rows.h"
 #include "orchestrator/store/store_file.h"
-#include "orchestrator/store/trial_rows.h"
 
 namespace sweep::store {
 

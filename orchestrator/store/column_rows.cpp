@@ -3,7 +3,7 @@
 
 #include "base/expected.h"
 #include "orchestrator/store/packed_column.h"
-#include "orchestrator/store/result_rows.h"
+#include "orchestrator/store/rows.h"
 #include "orchestrator/store/store_file.h"
 #include "schema/columns.h"
 

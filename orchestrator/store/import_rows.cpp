@@ -8,12 +8,10 @@
 #include <unordered_set>
 
 #include "base/expected.h"
-#include "orchestrator/store/packed_rows.h"
-#include "orchestrator/store/report_rows.h"
+#include "orchestrator/store/rows.h"
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/sweep_rows.h"
-#include "orchestrator/store/trial_rows.h"
 #include "schema/rehearsal.h"
 #include "schema/sweep_options.h"
 

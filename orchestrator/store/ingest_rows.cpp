@@ -5,8 +5,7 @@
 #include <set>
 #include <unordered_map>
 
-#include "orchestrator/store/packed_rows.h"
-#include "orchestrator/store/report_rows.h"
+#include "orchestrator/store/rows.h"
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/sweep_rows.h"

@@ -11,7 +11,6 @@
 #include "base/number_in.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/upgrade.h"
-#include "orchestrator/store/write_ahead_log.h"
 
 namespace sweep::store {
 namespace {

@@ -1,13 +1,11 @@
 // Keeping the packed columns: once enough entries are loose, the blocks they belong to are written anew, in
 // the transaction that made them loose.
-#include "orchestrator/store/packed_rows.h"
-
 #include <algorithm>
 #include <map>
 
 #include "base/expected.h"
 #include "orchestrator/store/packed_column.h"
-#include "orchestrator/store/result_rows.h"
+#include "orchestrator/store/rows.h"
 #include "schema/columns.h"
 
 namespace sweep::store {

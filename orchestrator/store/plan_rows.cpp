@@ -4,11 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "orchestrator/store/packed_rows.h"
+#include "orchestrator/store/rows.h"
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/sweep_rows.h"
-#include "orchestrator/store/trial_rows.h"
 #include "schema/codec.h"
 
 namespace sweep::store {

@@ -1,8 +1,7 @@
-#include "orchestrator/store/report_rows.h"
-
 #include <fmt/format.h>
 
 #include "orchestrator/store/columns.h"
+#include "orchestrator/store/rows.h"
 #include "schema/codec.h"
 
 namespace sweep::store {

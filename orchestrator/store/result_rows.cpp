@@ -1,11 +1,9 @@
-#include "orchestrator/store/result_rows.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
 
-#include "orchestrator/store/trial_rows.h"
+#include "orchestrator/store/rows.h"
 
 namespace sweep::store {
 namespace {

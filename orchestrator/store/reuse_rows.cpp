@@ -1,7 +1,7 @@
 // Answers of other sweeps taken over: the entry's final attempt is then an attempt of another entry.
 #include <algorithm>
 
-#include "orchestrator/store/packed_rows.h"
+#include "orchestrator/store/rows.h"
 #include "orchestrator/store/store_file.h"
 
 namespace sweep::store {

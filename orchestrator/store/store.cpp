@@ -10,7 +10,6 @@
 #include "orchestrator/store/settle.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/sweep_rows.h"
-#include "orchestrator/store/write_ahead_log.h"
 #include "schema/rehearsal.h"
 
 namespace sweep::store {

@@ -1,9 +1,8 @@
-#include "orchestrator/store/trial_rows.h"
-
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
+#include "orchestrator/store/rows.h"
 #include "orchestrator/store/stored_rows.h"
 #include "schema/codec.h"
 

@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "orchestrator/store/rows.h"
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/stored_rows.h"
 #include "orchestrator/store/sweep_rows.h"
-#include "orchestrator/store/trial_rows.h"
 #include "schema/codec.h"
 
 namespace sweep::store {

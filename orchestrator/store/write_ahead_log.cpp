@@ -1,10 +1,9 @@
-#include "orchestrator/store/write_ahead_log.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/expected.h"
+#include "orchestrator/store/opening.h"
 
 namespace sweep::store {
 namespace {

@@ -19,7 +19,6 @@
 #include "base/template.h"
 #include "schema/spool.h"
 #include "worker/command/phantom_place.h"
-#include "worker/command/python_modules.h"
 #include "worker/command/trainer_stacks.h"
 
 namespace sweep::command {

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/expected.h"
@@ -54,5 +55,9 @@ class TrainerProcess {
   int handle_ = -1;  // a pidfd: readable once it has ended
   std::optional<End> end_;
 };
+
+// Python modules that travel inside the agent.
+std::string_view report_module();  // python/sweep_trial.py, which trainers report with
+std::string_view roles_module();   // roles.py, by which a rank stands for those of its pipeline stage
 
 }  // namespace sweep::command

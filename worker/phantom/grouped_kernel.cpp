@@ -1,8 +1,8 @@
-#include "worker/phantom/grouped_kernel.h"
-
 #include <array>
 #include <cstdint>
 #include <cstring>
+
+#include "worker/phantom/library_kernels.h"
 
 namespace sweep::phantom {
 

@@ -3,8 +3,7 @@
 #include <string>
 
 #include "worker/phantom/attention_kernel.h"
-#include "worker/phantom/grouped_kernel.h"
-#include "worker/phantom/list_kernel.h"
+#include "worker/phantom/library_kernels.h"
 #include "worker/phantom/runtime.h"
 
 namespace sweep::phantom {

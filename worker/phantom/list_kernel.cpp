@@ -1,10 +1,10 @@
-#include "worker/phantom/list_kernel.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+
+#include "worker/phantom/library_kernels.h"
 
 namespace sweep::phantom {
 namespace {

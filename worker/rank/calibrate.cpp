@@ -1,5 +1,3 @@
-#include "worker/rank/calibrate.h"
-
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "bench_kernels/kernels/attention_block.h"
 #include "schema/calibration.h"
 #include "schema/codec.h"
+#include "worker/rank/machine_findings.h"
 
 namespace sweep::rank {
 namespace {

@@ -21,7 +21,6 @@
 #include "schema/rank_launch.h"
 #include "schema/version.h"
 #include "worker/rank/run_rank.h"
-#include "worker/rank/zygote.h"
 
 namespace sweep::rank {
 namespace {

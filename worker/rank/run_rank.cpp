@@ -25,12 +25,11 @@
 #include "schema/spool.h"
 #include "worker/rank/agent_store.h"
 #include "worker/rank/around.h"
-#include "worker/rank/calibrate.h"
 #include "worker/rank/exception_record.h"
 #include "worker/rank/flight_door.h"
 #include "worker/rank/library_status.h"
+#include "worker/rank/machine_findings.h"
 #include "worker/rank/measure.h"
-#include "worker/rank/screen.h"
 #include "worker/rank/short_steps.h"
 #include "worker/rank/uncaught.h"
 

@@ -13,4 +13,10 @@ void prepare_process();
 // called here or in the process this one was forked from.
 int run_rank(const RankLaunch&);
 
+// The zygote: this program, loaded and warm, that forks ranks on request (schema/rank_launch.h tells the
+// protocol). It stays single-threaded, opens no socket beyond its channel, and never touches a GPU.
+// Serves requests on the channel until its other end closes; returns the zygote's exit code. A forked rank
+// never returns. REQUIRES: prepare_process() was called; no other threads.
+int serve_zygote(int channel);
+
 }  // namespace sweep::rank

@@ -1,10 +1,9 @@
-#include "worker/rank/screen.h"
-
 #include <ATen/ATen.h>
 
 #include <chrono>
 
 #include "bench_kernels/comm/cuda_plugin.h"
+#include "worker/rank/machine_findings.h"
 
 namespace sweep::rank {
 namespace {

@@ -1,5 +1,3 @@
-#include "worker/rank/zygote.h"
-
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>

@@ -1,10 +1,10 @@
-#include "bench_kernels/comm/cuda/graph.h"
-
 #include <ATen/cuda/CUDAEvent.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
+
+#include "bench_kernels/comm/cuda/calls.h"
 
 namespace sweep::cuda {
 namespace {

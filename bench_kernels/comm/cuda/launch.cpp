@@ -1,5 +1,3 @@
-#include "bench_kernels/comm/cuda/launch.h"
-
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -22,6 +20,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "bench_kernels/comm/cuda/calls.h"
 #include "bench_kernels/comm/cuda/nvrtc.h"
 #include "bench_kernels/kernels/device_ops.h"
 

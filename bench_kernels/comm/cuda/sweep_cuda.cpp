@@ -11,8 +11,7 @@
 #include <mutex>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
-#include "bench_kernels/comm/cuda/graph.h"
-#include "bench_kernels/comm/cuda/launch.h"
+#include "bench_kernels/comm/cuda/calls.h"
 #include "bench_kernels/comm/cuda_plugin.h"
 
 namespace sweep::comm {

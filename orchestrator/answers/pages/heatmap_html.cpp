@@ -9,7 +9,7 @@
 #include "orchestrator/answers/charts/heatmap.h"
 #include "orchestrator/answers/charts/palette.h"
 #include "orchestrator/answers/json_values.h"
-#include "orchestrator/answers/pages/heatmap_assets.h"
+#include "orchestrator/answers/pages/page_frame.h"
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/importance.h"
 #include "orchestrator/answers/statistics/prices.h"

@@ -1,5 +1,3 @@
-#include "orchestrator/launch/batch/batch_leftovers.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <thread>
 
 #include "orchestrator/launch/allocation_record.h"
+#include "orchestrator/launch/batch/batch_launcher.h"
 #include "schema/frame.h"
 
 namespace sweep::launch {

@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "orchestrator/launch/batch/batch_launcher.h"
-#include "orchestrator/launch/batch/batch_leftovers.h"
 #include "orchestrator/launch/batch/script_file.h"
 #include "orchestrator/launch/gridengine/gridengine_scheduler.h"
 #include "orchestrator/launch/gridengine/gridengine_script.h"

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "orchestrator/launch/batch/batch_leftovers.h"
+#include "orchestrator/launch/batch/batch_launcher.h"
 #include "orchestrator/launch/commands.h"
 #include "orchestrator/launch/slurm/slurm_config.h"
 #include "orchestrator/launch/slurm/slurm_scheduler.h"

@@ -1,10 +1,10 @@
 // The check of this machine: what is missing is a finding, and no reason to stop.
-#include "orchestrator/driver/machine_check.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <optional>
+
+#include "orchestrator/driver/doctor_rules.h"
 
 namespace sweep::driver {
 namespace {

@@ -1,5 +1,4 @@
-#include "orchestrator/driver/own_results.h"
-
+#include "orchestrator/driver/earlier_results.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/plan/planner.h"
 #include "tests/support/model_trial.h"

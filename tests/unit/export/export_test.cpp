@@ -7,8 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "orchestrator/export/csv.h"
-#include "orchestrator/export/json.h"
+#include "orchestrator/export/results.h"
 #include "schema/codec.h"
 #include "schema/columns.h"
 

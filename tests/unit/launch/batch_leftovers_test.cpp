@@ -1,11 +1,10 @@
-#include "orchestrator/launch/batch/batch_leftovers.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/launch/allocation_record.h"
+#include "orchestrator/launch/batch/batch_launcher.h"
 #include "tests/support/temporary_folder.h"
 
 namespace sweep::launch {

@@ -1,11 +1,11 @@
 // The sizes of LibTorch's grouped products, by the names and arguments of their two kernels.
-#include "worker/phantom/grouped_kernel.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdint>
 #include <vector>
+
+#include "worker/phantom/library_kernels.h"
 
 namespace sweep::phantom {
 namespace {

@@ -1,9 +1,9 @@
 // LibTorch's kernels on lists of tensors, by their names and the table of sizes that they are given.
-#include "worker/phantom/list_kernel.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
+
+#include "worker/phantom/library_kernels.h"
 
 namespace sweep::phantom {
 namespace {

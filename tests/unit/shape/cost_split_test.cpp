@@ -1,8 +1,7 @@
-#include "bench_kernels/shape/cost_split.h"
-
 #include <gtest/gtest.h>
 
 #include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/stage_split.h"
 
 namespace sweep::shape {
 namespace {

@@ -1,9 +1,8 @@
 // One file means one file: a copy of it alone holds every result, whoever else has it open.
-#include "orchestrator/store/write_ahead_log.h"
-
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "orchestrator/store/opening.h"
 #include "store_fixture.h"
 
 namespace sweep::store {

@@ -1,6 +1,4 @@
-// CSV of results (RFC 4180): every column of schema/columns.h in table order, behind `model` its dimensions as a JSON
-// object, NULL as an empty field. Rows are streamed; a write that fails is reported. Doubles are the shortest form that
-// reads back to the same value.
+// Results as CSV and as JSON: every column of schema/columns.h. Rows are streamed; a write that fails is reported.
 #pragma once
 #include <functional>
 #include <iosfwd>
@@ -23,7 +21,16 @@ struct CsvOptions {
   std::string_view line_end = "\r\n";  // RFC 4180's; the filters of Unix expect "\n"
 };
 
+// RFC 4180, in table order: behind `model` its dimensions as a JSON object, NULL as an empty field. Doubles are the
+// shortest form that reads back to the same value.
 Expected<void> write_csv(std::ostream&, const RowSource&, const CsvOptions& = {});
 Expected<void> write_csv(std::ostream&, const Table&, const CsvOptions& = {});
+
+// An array, or one object per line (JSON Lines): null for not measured, true and false for flags, labels and the model's
+// dimensions as objects.
+Expected<void> write_json(std::ostream&, const RowSource&);
+Expected<void> write_json_lines(std::ostream&, const RowSource&);
+// An array of objects, one per row of the table; of columns with the same name the last one counts.
+Expected<void> write_json(std::ostream&, const Table&);
 
 }  // namespace sweep::exports
