@@ -52,7 +52,7 @@ void add_choose(Registry r) {
       ->capture_default_str();
   c->add_option("--max-points", o->max_points, "largest number of combinations before `where`")
       ->capture_default_str();
-  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  c->add_flag("--json", o->json, kJsonDocument);
   c->callback([r, o] { r.chosen = [r, o] { return choose(r.io, *o); }; });
 }
 

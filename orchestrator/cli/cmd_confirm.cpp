@@ -104,7 +104,7 @@ void add_confirm(Registry r) {
   c->add_option("--slots", o->request.launch.slots,
                 "CPU ranks or GPUs to use at once; absent: as the sweep was run")
       ->check(above_zero());
-  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  c->add_flag("--json", o->json, kJsonDocument);
   c->add_flag("--quiet", o->quiet, "print no progress, only problems");
   add_programs(*c, o->request.launch);
   c->callback([r, o] { r.chosen = [r, o] { return confirm(r.io, *o); }; });

@@ -55,7 +55,7 @@ void add_doctor(Registry r) {
   c->add_option("--hardware", request->hardware, "hardware of the test trial, a name of the catalogue")
       ->capture_default_str();
   auto json = std::make_shared<bool>(false);
-  c->add_flag("--json", *json, "as JSON (docs/json.md)");
+  c->add_flag("--json", *json, kJsonDocument);
   c->callback([r, where, request, json] {
     r.chosen = [r, where, request, json] {
       request->selftest.db = where->db;

@@ -56,7 +56,7 @@ void add_explain(Registry r) {
   c->add_option("ID", o->id, "trial id, or the beginning of one")->required();
   add_sweep(*c, o->where);
   add_db(*c, o->where);
-  auto* json = c->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  auto* json = c->add_flag("--json", o->json, kJsonDocument);
   c->add_option("-o,--output", o->output,
                 "FILE.html: a page with the time of a step by rank, memory, load, every rank's record, logs")
       ->excludes(json)

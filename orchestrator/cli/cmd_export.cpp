@@ -252,8 +252,7 @@ void add_export(Registry r) {
   c->add_option("-o,--output", o->output, "the file to write; absent: standard output");
   c->add_option("--columns", o->columns,
                 "columns, parquet, arrow: some columns, as trial,tp,step_ms (docs/fields.md); absent: all");
-  c->add_flag_function(
-      "--json", [](auto) {}, "columns, parquet, arrow: an error is a JSON object on standard error");
+  add_json(*c, std::string("columns, parquet, arrow: ") + kJsonErrors);
   c->add_flag("--raw-text", o->raw_text,
               "csv: write text as it is, even where a spreadsheet would run it as a formula");
   c->add_option("--metric", o->metric, "github-benchmark: the metric; one file holds one")

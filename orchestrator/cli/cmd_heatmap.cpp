@@ -84,7 +84,7 @@ void add_heatmap(Registry r) {
   auto o = std::make_shared<HeatmapCommand>();
   add_sweep(*c, o->where);
   add_db(*c, o->where);
-  add_json_errors(*c);
+  add_json(*c, kJsonErrors);
   add_heatmap_options(*c, o->options);
   c->add_option("--title", o->options.title, "title; absent: the name of the sweep");
   c->add_option("--only", o->only,

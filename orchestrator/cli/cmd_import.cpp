@@ -117,7 +117,7 @@ void add_import(Registry r) {
   c->add_flag("--leave-rest", o->options.leave_rest, "ignore every column that is not a known field");
   c->add_flag("--replace", o->replace,
               "retire what an earlier import read from the same lines, as after a corrected flag");
-  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  c->add_flag("--json", o->json, kJsonDocument);
   c->callback([r, o] { r.chosen = [r, o] { return import_file(r.io, *o); }; });
 }
 

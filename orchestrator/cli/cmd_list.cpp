@@ -174,7 +174,7 @@ void add_catalogue(Registry r, const Catalogue& of) {
   auto name = std::make_shared<std::string>();
   auto json = std::make_shared<bool>(false);
   command->add_option("NAME", *name, of.entry);
-  command->add_flag("--json", *json, "as JSON (docs/json.md)");
+  command->add_flag("--json", *json, kJsonDocument);
   command->callback(
       [r, of, name, json] { r.chosen = [r, of, name, json] { return of.show(r.io, *name, *json); }; });
 }
@@ -198,7 +198,7 @@ void add_list(Registry r) {
       ->capture_default_str();
   c->add_option("NAME", o->name, "one model with its dimensions, or one kind of hardware; absent: all");
   add_db(*c, o->where);
-  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  c->add_flag("--json", o->json, kJsonDocument);
   c->callback([r, o] { r.chosen = [r, o] { return list(r.io, *o); }; });
 }
 

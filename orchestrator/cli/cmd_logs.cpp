@@ -124,7 +124,7 @@ void add_logs(Registry r) {
   add_db(*c, o->where);
   c->add_option("--rank", o->rank, "which rank")->capture_default_str();
   c->add_option("--attempt", o->attempt, "which attempt; absent: the last one");
-  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  c->add_flag("--json", o->json, kJsonDocument);
   c->callback([r, o] { r.chosen = [r, o] { return logs(r.io, *o); }; });
 }
 

@@ -40,7 +40,7 @@ void add_merge(Registry r) {
   c->add_option("FROM", o->from, "the databases whose results it takes; they are only read")
       ->required()
       ->type_name("FROM.db");
-  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  c->add_flag("--json", o->json, kJsonDocument);
   c->callback([r, o] { r.chosen = [r, o] { return merge_files(r.io, *o); }; });
 }
 

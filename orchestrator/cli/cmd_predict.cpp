@@ -216,7 +216,7 @@ void add_predict(Registry r) {
   c->add_option("--model", o->models, "LABEL=NAME: a label's dimensions, from the catalogue")
       ->type_name("LABEL=NAME")
       ->allow_extra_args(false);
-  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  c->add_flag("--json", o->json, kJsonDocument);
   c->callback([r, o] { r.chosen = [r, o] { return predict(r.io, *o); }; });
 }
 

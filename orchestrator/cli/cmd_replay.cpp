@@ -71,7 +71,7 @@ void add_replay(Registry r) {
   c->add_option("--least-gain", o->settings.least_gain, "stop when less than this share is promised")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  c->add_flag("--json", o->json, kJsonDocument);
   c->callback([r, o] { r.chosen = [r, o] { return replay(r.io, *o); }; });
 }
 

@@ -96,7 +96,7 @@ void add_report(Registry r) {
   auto o = std::make_shared<ReportCommand>();
   add_sweep(*c, o->where);
   add_db(*c, o->where);
-  add_json_errors(*c);
+  add_json(*c, kJsonErrors);
   c->add_option("--metric", o->input.metric = {}, kUsualMetric);
   c->add_option("--headroom", o->headroom,
                 "share of device memory that should stay free: a line in the memory chart")

@@ -46,8 +46,7 @@ struct RunOptions {
 
 void add_run_options(CLI::App& c, RunOptions& o, bool resumed) {
   add_db(c, o.where);
-  c.add_flag_function(
-      "--json", [](auto) {}, "the sweep and its database as a line of JSON when it begins (docs/json.md)");
+  add_json(c, "the sweep and its database as a line of JSON when it begins (docs/json.md)");
   add_launcher_name(c, o.launch.on,
                     "where to run" + absent(resumed, "what the grid's launch section names, else local"));
   c.add_option("--slots", o.launch.slots,

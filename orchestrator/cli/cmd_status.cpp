@@ -63,7 +63,7 @@ void add_status(Registry r) {
   add_sweep(*c, *where);
   auto* follow = c->add_flag("--watch", *watch,
                              "follow it while it runs: redrawn on a terminal, else one line for each change");
-  c->add_flag("--json", *json, "as JSON (docs/json.md)")->excludes(follow);
+  c->add_flag("--json", *json, kJsonDocument)->excludes(follow);
   c->callback([r, where, watch, json] {
     r.chosen = [r, where, watch, json] { return status(r.io, *where, *watch, *json); };
   });

@@ -68,7 +68,7 @@ void add_stop(Registry r) {
   auto now = std::make_shared<bool>(false);
   add_db(*c, *where);
   add_sweep(*c, *where);
-  add_json_errors(*c);
+  add_json(*c, kJsonErrors);
   c->add_flag("--now", *now, "end running attempts at once; absent: let them finish");
   c->callback([r, where, now] { r.chosen = [r, where, now] { return stop(r.io, *where, *now); }; });
 }

@@ -42,7 +42,7 @@ void add_suggest(Registry r) {
   auto o = std::make_shared<SuggestCommand>();
   add_db(*c, o->where);
   c->add_option("MODEL", o->model, "of this model only");
-  c->add_flag("--json", o->json, "as JSON (docs/json.md)");
+  c->add_flag("--json", o->json, kJsonDocument);
   c->callback([r, o] { r.chosen = [r, o] { return suggest(r.io, *o); }; });
 }
 

@@ -59,14 +59,9 @@ void add_sweep(CLI::App& command, SweepSelector& where) {
   command.add_option("SWEEP", where.sweep, "name of the sweep; absent: the latest of the database");
 }
 
-void add_json(CLI::App& command) {
+void add_json(CLI::App& command, const std::string& sentence) {
   command.add_flag_function(
-      "--json", [](auto) {}, "as JSON (docs/json.md)");
-}
-
-void add_json_errors(CLI::App& command) {
-  command.add_flag_function(
-      "--json", [](auto) {}, "an error is a JSON object on standard error");
+      "--json", [](auto) {}, sentence);
 }
 
 Expected<void> database_is_there(const std::string& db) {

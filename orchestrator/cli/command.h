@@ -113,10 +113,10 @@ struct SweepSelector {
 void add_db(CLI::App& command, SweepSelector&);
 void add_sweep(CLI::App& command, SweepSelector&);  // optional positional: absent means the latest
 
-// --json of a command whose document and error are asked for by Io::json alone.
-void add_json(CLI::App& command);
-// --json of a command that prints no document: only its error is JSON (Io::json).
-void add_json_errors(CLI::App& command);
+// --json of a command that asks Io::json alone. The sentence says what is JSON: a document and errors, or errors alone.
+inline constexpr const char* kJsonDocument = "as JSON (docs/json.md)";
+inline constexpr const char* kJsonErrors = "an error is a JSON object on standard error";
+void add_json(CLI::App& command, const std::string& sentence = kJsonDocument);
 
 // Error: there is no such file, and how one is made.
 Expected<void> database_is_there(const std::string& db);

@@ -99,17 +99,24 @@ Status AxisSections::read_wheels(const ReadOptions& options) {
 }
 
 Status AxisSections::read_suggested() {
-  const Entry* entry = in_.section("suggested");
-  if (entry == nullptr) return {};
-  SWEEP_TRY(need_map(in_.document, *entry->value, entry->place, "suggested"));
-  for (const Entry& item : entry->value->entries) {
-    const auto slot = in_.values.axis(item, "of suggested");
-    if (!slot) return tl::unexpected(slot.error());
-    const auto one = in_.values.one(*item.value, *slot);
+  return each("suggested", [this](const Entry& item, Slot slot) -> Status {
+    const auto one = in_.values.one(*item.value, slot);
     if (!one) return tl::unexpected(one.error());
-    if (in_.spec.given[*slot]) continue;
-    in_.spec.given[*slot] = in_.spec.base_given[*slot] = true;
+    if (in_.spec.given[slot]) return {};
+    in_.spec.given[slot] = in_.spec.base_given[slot] = true;
     set_start(in_.spec, *one);
+    return {};
+  });
+}
+
+Status AxisSections::each(std::string_view section, const TakeAxis& take) {
+  const Entry* entry = in_.section(section);
+  if (entry == nullptr) return {};
+  SWEEP_TRY(need_map(in_.document, *entry->value, entry->place, section));
+  for (const Entry& item : entry->value->entries) {
+    const auto slot = in_.values.axis(item, fmt::format("of {}", section));
+    if (!slot) return tl::unexpected(slot.error());
+    SWEEP_TRY(take(item, *slot));
   }
   return {};
 }
@@ -170,30 +177,22 @@ Status AxisSections::model() {
 }
 
 Status AxisSections::base() {
-  const Entry* entry = in_.section("base");
-  if (entry == nullptr) return {};
-  SWEEP_TRY(need_map(in_.document, *entry->value, entry->place, "base"));
-  for (const Entry& item : entry->value->entries) {
-    const auto slot = in_.values.axis(item, "of base");
-    if (!slot) return tl::unexpected(slot.error());
-    if (is_auto_sizes(item, *slot)) {
-      SWEEP_TRY(claim(*slot, item, "base"));
-      SWEEP_TRY(add_auto_sizes(item, *slot));
-      continue;
-    }
-    const auto one = in_.values.one(*item.value, *slot);
+  return each("base", [this](const Entry& item, Slot slot) -> Status {
+    if (is_auto_sizes(item, slot)) return add_auto_sizes(item, slot, "base");
+    const auto one = in_.values.one(*item.value, slot);
     if (!one) return tl::unexpected(one.error());
-    SWEEP_TRY(claim(*slot, item, "base"));
+    SWEEP_TRY(claim(slot, item, "base"));
     set_start(in_.spec, *one);
-  }
-  return {};
+    return {};
+  });
 }
 
 bool AxisSections::is_auto_sizes(const Entry& item, Slot slot) const {
   return slot == in_.spec.scope.slot("micro_batch_size") && is_auto(*item.value);
 }
 
-Status AxisSections::add_auto_sizes(const Entry& item, Slot slot) {
+Status AxisSections::add_auto_sizes(const Entry& item, Slot slot, std::string_view section) {
+  SWEEP_TRY(claim(slot, item, section));
   auto sizes = auto_sizes(in_.document, *item.value, slot);
   if (!sizes) return tl::unexpected(sizes.error());
   sizes->place = item.place;
@@ -202,16 +201,9 @@ Status AxisSections::add_auto_sizes(const Entry& item, Slot slot) {
   return {};
 }
 
-Expected<Dimension> AxisSections::axis(const Entry& item, std::string_view section) {
-  const auto slot = in_.values.axis(item, fmt::format("of {}", section));
-  if (!slot) return tl::unexpected(slot.error());
-  if (is_auto_sizes(item, *slot))
-    return in_.refuse(
-        item.place, {ErrorKind::kConflict, item.key},
-        "micro_batch_size: auto stands under grid or base; it does not move together with other "
-        "axes of a zip group");
-  SWEEP_TRY(claim(*slot, item, section));
-  auto values = in_.values.many(*item.value, *slot);
+Expected<Dimension> AxisSections::axis(const Entry& item, Slot slot, std::string_view section) {
+  SWEEP_TRY(claim(slot, item, section));
+  auto values = in_.values.many(*item.value, slot);
   if (values) values->place = item.place;
   return values;
 }
@@ -226,19 +218,13 @@ Status AxisSections::axes() {
                       "'grid' is missing; list axes with their values, as in 'grid: {tp: [1, 2]}'");
   }
   in_.spec.grid_place = entry->place;
-  SWEEP_TRY(need_map(in_.document, *entry->value, entry->place, "grid"));
-  for (const Entry& item : entry->value->entries) {
-    const auto slot = in_.values.axis(item, "of grid");
-    if (slot && is_auto_sizes(item, *slot)) {
-      SWEEP_TRY(claim(*slot, item, "grid"));
-      SWEEP_TRY(add_auto_sizes(item, *slot));
-      continue;
-    }
-    auto dimension = axis(item, "grid");
+  return each("grid", [this](const Entry& item, Slot slot) -> Status {
+    if (is_auto_sizes(item, slot)) return add_auto_sizes(item, slot, "grid");
+    auto dimension = axis(item, slot, "grid");
     if (!dimension) return tl::unexpected(dimension.error());
     in_.spec.dimensions.push_back(std::move(*dimension));
-  }
-  return {};
+    return {};
+  });
 }
 
 Status AxisSections::zips() {
@@ -255,7 +241,14 @@ Status AxisSections::zips() {
                         "a group of zip moves two axes or more together; put a single one under grid");
     Dimension all;
     for (const Entry& item : group->entries) {
-      auto dimension = axis(item, "zip");
+      const auto slot = in_.values.axis(item, "of zip");
+      if (!slot) return tl::unexpected(slot.error());
+      if (is_auto_sizes(item, *slot))
+        return in_.refuse(
+            item.place, {ErrorKind::kConflict, item.key},
+            "micro_batch_size: auto stands under grid or base; it does not move together with other "
+            "axes of a zip group");
+      auto dimension = axis(item, *slot, "zip");
       if (!dimension) return tl::unexpected(dimension.error());
       if (&item == &group->entries.front()) {
         all = std::move(*dimension);

@@ -2,6 +2,7 @@
 // everything is known to be right; each refuses what is wrong with its place. read.cpp calls them in the
 // order that their REQUIRES ask for. Used once.
 #pragma once
+#include <functional>
 #include <map>
 #include <set>
 
@@ -46,9 +47,12 @@ class AxisSections {
   Status zips();
   Status count_points(const ReadOptions& options);
   Status claim(Slot slot, const Entry& entry, std::string_view section);
-  Expected<Dimension> axis(const Entry& item, std::string_view section);
+  using TakeAxis = std::function<Status(const Entry& item, Slot)>;
+  // Every axis of a section that is a map, in order.
+  Status each(std::string_view section, const TakeAxis&);
+  Expected<Dimension> axis(const Entry& item, Slot slot, std::string_view section);
   bool is_auto_sizes(const Entry& item, Slot slot) const;
-  Status add_auto_sizes(const Entry& item, Slot slot);
+  Status add_auto_sizes(const Entry& item, Slot slot, std::string_view section);
   void complete_auto_sizes();
   std::string factors() const;
 
