@@ -31,7 +31,7 @@ at::Tensor CheckpointFile::host_room(std::int64_t elements, const at::Tensor& li
   return at::empty({elements}, at::TensorOptions(where).dtype(like.scalar_type()));
 }
 
-void CheckpointFile::take(const ModelState::Piece& piece, bool copies) {
+void CheckpointFile::take(const Piece& piece, bool copies) {
   Entry entry{piece, bytes_, piece.values.numel(), piece.values.scalar_type()};
   if (copies) {
     entry.piece.values = host_room(entry.elements, piece.values);
@@ -45,9 +45,10 @@ void CheckpointFile::take(const ModelState::Piece& piece, bool copies) {
 void CheckpointFile::begin() {
   const at::NoGradGuard no_grad;
   const bool copies = options_.kind != CheckpointKind::kSharded;
-  const auto take_piece = [&](const ModelState::Piece& piece) { take(piece, copies); };
+  const auto take_piece = [&](const Piece& piece) { take(piece, copies); };
   for (const ModelState* state : states_)
-    options_.kind == CheckpointKind::kFull ? state->gathered_pieces(take_piece) : state->pieces(take_piece);
+    options_.kind == CheckpointKind::kFull ? state->pieces().gathered(take_piece)
+                                           : state->pieces().saved(take_piece);
   if (!options_.writes) return;
   file_.emplace(0, options_.folder, kCheckpointUse);
   if (options_.kind != CheckpointKind::kAsync) return write_all([this] { beat(); });

@@ -48,7 +48,7 @@ class CheckpointFile {
   std::int64_t host_bytes() const { return host_bytes_; }  // the most that it held in host memory
 
   struct Entry {
-    ModelState::Piece piece;  // values are undefined once they are written
+    Piece piece;  // values are undefined once they are written
     std::int64_t offset = 0, elements = 0;
     at::ScalarType type = at::kFloat;
   };
@@ -58,7 +58,7 @@ class CheckpointFile {
   std::int64_t file_size() const { return file_->size(); }
 
  private:
-  void take(const ModelState::Piece&, bool copies);
+  void take(const Piece&, bool copies);
   at::Tensor host_room(std::int64_t elements, const at::Tensor& like);
   void write_all(const std::function<void()>& beat);
   void write(Entry&);

@@ -16,6 +16,7 @@
 #include "bench_kernels/parallel/gradients.h"
 #include "bench_kernels/parallel/mesh.h"
 #include "bench_kernels/parallel/optimizer_state.h"
+#include "bench_kernels/parallel/pieces.h"
 #include "bench_kernels/parallel/state_plan.h"
 #include "bench_kernels/parallel/values.h"
 #include "schema/trial.h"
@@ -61,37 +62,8 @@ class ModelState final : public model::Keeper {
   at::Tensor gradient(const model::Parameters::Named&) const;
   at::Tensor value(const model::Parameters::Named&) const;
 
-  // A run of numbers of one tensor's state, as a checkpoint holds it.
-  struct Piece {
-    std::string tensor;
-    std::string state;       // "weight", "master", "mean", "square"
-    std::int64_t begin = 0;  // its first number, in the rows and columns of the tensor that this rank has
-    std::int64_t whole = 0;  // how many those are
-    at::Tensor values;       // a view, where the state is
-    // Set for a tensor that is kept in 4 bits: what quantizes its weights. `values` are then bytes of the codes, which
-    // begin and whole count. Null: `values` are the numbers themselves.
-    struct Quantized {
-      const model::Parameters* parameters = nullptr;
-      model::Parameters::Id stack = 0;
-      std::size_t part = 0;
-    } quantized = {};
-  };
-  using TakePiece = std::function<void(const Piece&)>;
-  // The pieces that this rank saves: each number of each trained tensor of the model is in one piece of one rank.
-  void pieces(const TakePiece&) const;
-  // All pieces of the tensors that this rank has, on the first rank of the data-parallel group, one gathered buffer
-  // after the other; a collective of its shard group. On other ranks there are none.
-  void gathered_pieces(const TakePiece&) const;
-
-  // A file brings the weights of everything, or where adapters are trained those of the base.
-  // Gives the pieces that this rank keeps, one after the other; the views may be written.
-  // REQUIRES: tp, pp and ep are 1.
-  void kept_weights(const TakePiece&) const;
-  // All weights, from the first rank of the data-parallel group to all: it fills each run of a buffer, which the others
-  // get. A collective of that group. REQUIRES: tp, pp and ep are 1.
-  void spread_weights(const TakePiece& fill) const;
-  // All weights to the first rank of the data-parallel group, as gathered_pieces() does with the pieces.
-  void gathered_weights(const TakePiece&) const;
+  // What files of weights and checkpoints hold of it.
+  const StatePieces& pieces() const { return pieces_; }
 
   // Weights and optimizer last on this rank's device from step to step, gradients from a backward until the next
   // step begins; with padding, without step counts.
@@ -121,19 +93,6 @@ class ModelState final : public model::Keeper {
     double copies = 1;
   };
   std::vector<Run> runs_of(std::size_t bucket) const;
-  // A state of a bucket: its numbers from `begin` on.
-  struct Lasting {
-    std::string state;
-    at::Tensor values;
-    std::int64_t begin = 0;
-  };
-  std::vector<Lasting> lasting(std::size_t bucket) const;
-  std::vector<std::size_t> loaded() const;
-  Lasting weights_of(std::size_t bucket) const;
-  bool saves(const model::Stack&, const model::Part&) const;
-  void cut(std::size_t bucket, const Lasting&, std::pair<std::int64_t, std::int64_t> range,
-           const TakePiece&) const;
-  void gather(std::size_t bucket, const Lasting&, const TakePiece&) const;
   double copies_of(const model::Stack&, const model::Part&) const;
 
   model::Parameters& parameters_;
@@ -143,6 +102,7 @@ class ModelState final : public model::Keeper {
   Values values_;
   Gradients gradients_;
   OptimizerState optimizer_;
+  StatePieces pieces_{parameters_, mesh_, plan_, values_, optimizer_};
   std::vector<std::vector<Run>> runs_;  // per bucket
   double outstanding_ = 1;              // coefficient that the gradients have not been multiplied by
 };

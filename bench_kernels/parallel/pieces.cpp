@@ -1,9 +1,8 @@
-// The pieces of a checkpoint: which numbers of which state a rank saves.
+#include "bench_kernels/parallel/pieces.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
-
-#include "bench_kernels/parallel/model_state.h"
 
 namespace sweep::parallel {
 
@@ -15,13 +14,13 @@ constexpr std::int64_t kGathered = std::int64_t{64} << 20;  // bytes of a gather
 
 }  // namespace
 
-ModelState::Lasting ModelState::weights_of(std::size_t b) const {
+StatePieces::Lasting StatePieces::weights_of(std::size_t b) const {
   const comm::Channel& shard = *values_.peers(b).shard;
   const std::int64_t part = parameters_.buckets()[b].elements / shard.size();
   return {"weight", values_.lasting(b), plan_.values_sharded() ? part * shard.rank() : 0};
 }
 
-std::vector<ModelState::Lasting> ModelState::lasting(std::size_t b) const {
+std::vector<StatePieces::Lasting> StatePieces::lasting(std::size_t b) const {
   const comm::Channel& shard = *values_.peers(b).shard;
   const std::int64_t part = parameters_.buckets()[b].elements / shard.size(), first = part * shard.rank();
   std::vector<Lasting> all{weights_of(b)};
@@ -30,7 +29,7 @@ std::vector<ModelState::Lasting> ModelState::lasting(std::size_t b) const {
 }
 
 // One of the ranks of the tensor group that hold the same rows, and of the two ends that hold a tied table.
-bool ModelState::saves(const model::Stack& stack, const model::Part& part) const {
+bool StatePieces::saves(const model::Stack& stack, const model::Part& part) const {
   if (stack.role == model::Role::kTied && mesh_[Dimension::kEnds].rank() > 0) return false;
   const std::int64_t held = stack.columns > 0 && part.slice.dimension == 1 ? stack.columns : part.rows;
   if (part.slice.whole == 0) return mesh_[Dimension::kTensor].rank() == 0;
@@ -39,8 +38,8 @@ bool ModelState::saves(const model::Stack& stack, const model::Part& part) const
 }
 
 // Gives the numbers in a range of the bucket, tensor by tensor.
-void ModelState::cut(std::size_t b, const Lasting& state, std::pair<std::int64_t, std::int64_t> range,
-                     const TakePiece& take) const {
+void StatePieces::cut(std::size_t b, const Lasting& state, std::pair<std::int64_t, std::int64_t> range,
+                      const TakePiece& take) const {
   for (const Parameters::Id id : parameters_.buckets()[b].stacks) {
     const auto& stack = parameters_.stacks()[id];
     const std::int64_t columns = std::max<std::int64_t>(1, stack.columns);
@@ -62,7 +61,7 @@ void ModelState::cut(std::size_t b, const Lasting& state, std::pair<std::int64_t
 }
 
 // The ranks that hold the same part save an equal share of it each.
-void ModelState::pieces(const TakePiece& take) const {
+void StatePieces::saved(const TakePiece& take) const {
   for (const std::size_t b : values_.trained()) {
     const auto& peers = values_.peers(b);
     const std::int64_t part = parameters_.buckets()[b].elements / peers.shard->size();
@@ -72,7 +71,7 @@ void ModelState::pieces(const TakePiece& take) const {
   }
 }
 
-void ModelState::gathered_pieces(const TakePiece& take) const {
+void StatePieces::gathered(const TakePiece& take) const {
   const at::NoGradGuard no_grad;
   for (const std::size_t b : values_.trained()) {
     if (values_.peers(b).copies->rank() > 0) continue;
@@ -80,7 +79,7 @@ void ModelState::gathered_pieces(const TakePiece& take) const {
   }
 }
 
-void ModelState::gather(std::size_t b, const Lasting& state, const TakePiece& take) const {
+void StatePieces::gather(std::size_t b, const Lasting& state, const TakePiece& take) const {
   comm::Channel& shard = *values_.peers(b).shard;
   const std::int64_t elements = parameters_.buckets()[b].elements, n = shard.size(), part = elements / n;
   if (state.values.numel() == elements) {  // all of it is here
@@ -104,7 +103,7 @@ void ModelState::gather(std::size_t b, const Lasting& state, const TakePiece& ta
   }
 }
 
-std::vector<std::size_t> ModelState::loaded() const {
+std::vector<std::size_t> StatePieces::loaded() const {
   const auto& buckets = parameters_.buckets();
   const bool base = std::ranges::any_of(buckets, &model::Bucket::frozen);
   std::vector<std::size_t> loaded;
@@ -113,21 +112,21 @@ std::vector<std::size_t> ModelState::loaded() const {
   return loaded;
 }
 
-void ModelState::kept_weights(const TakePiece& take) const {
+void StatePieces::kept_weights(const TakePiece& take) const {
   for (const std::size_t b : loaded()) {
     const Lasting kept = weights_of(b);
     cut(b, kept, {kept.begin, kept.begin + kept.values.numel()}, take);
   }
 }
 
-void ModelState::gathered_weights(const TakePiece& take) const {
+void StatePieces::gathered_weights(const TakePiece& take) const {
   const at::NoGradGuard no_grad;
   for (const std::size_t b : loaded())
     if (values_.peers(b).copies->rank() == 0) gather(b, weights_of(b), take);
 }
 
 // The others add zeros: a broadcast, of which each rank keeps what it keeps.
-void ModelState::spread_weights(const TakePiece& fill) const {
+void StatePieces::spread_weights(const TakePiece& fill) const {
   const at::NoGradGuard no_grad;
   comm::Channel& data = mesh_[Dimension::kData];
   for (const std::size_t b : loaded()) {

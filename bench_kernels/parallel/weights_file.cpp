@@ -16,12 +16,12 @@ std::int64_t bytes_of(const at::Tensor& t) {
   return static_cast<std::int64_t>(t.nbytes());
 }
 
-std::int64_t whole_weights(const ModelState::Piece::Quantized& q) {
+std::int64_t whole_weights(const Piece::Quantized& q) {
   const model::Stack& stack = q.parameters->stacks()[q.stack];
   return model::whole_weights(stack.parts[q.part], stack.columns);
 }
 
-at::Tensor quantized(const ModelState::Piece::Quantized& q, const model::WeightRun& weights) {
+at::Tensor quantized(const Piece::Quantized& q, const model::WeightRun& weights) {
   const model::Stack& stack = q.parameters->stacks()[q.stack];
   return q.parameters->codes().quantized(stack.parts[q.part], stack.columns, weights);
 }
@@ -112,8 +112,8 @@ void WeightsFile::write() {
     });
   };
   for (const ModelState* state : states_)
-    options_.kind == WeightsLoad::kRank0 ? state->gathered_weights(write_piece)
-                                         : state->kept_weights(write_piece);
+    options_.kind == WeightsLoad::kRank0 ? state->pieces().gathered_weights(write_piece)
+                                         : state->pieces().kept_weights(write_piece);
   if (!file_) return;
   file_->sync();
   file_->forget_cached();
@@ -124,7 +124,7 @@ void WeightsFile::load() {
   if (options_.kind == WeightsLoad::kRank0) {
     read_whole();
     for (const ModelState* state : states_)
-      state->spread_weights([this](const Piece& piece) { fill_piece(piece); });
+      state->pieces().spread_weights([this](const Piece& piece) { fill_piece(piece); });
     whole_.reset(), quantized_ = {};
     return;
   }
@@ -137,7 +137,7 @@ void WeightsFile::load() {
       if (!part.is_cpu()) at::Tensor(part).copy_(host);
     });
   };
-  for (const ModelState* state : states_) state->kept_weights(read_piece);
+  for (const ModelState* state : states_) state->pieces().kept_weights(read_piece);
 }
 
 // Rank 0: the whole file, as a loader that keeps it whole has it.

@@ -42,7 +42,6 @@ class WeightsFile {
   std::int64_t host_bytes() const { return host_bytes_; }  // the most that it held in host memory
 
  private:
-  using Piece = ModelState::Piece;
   // The file has weights, and the piece is bytes of their codes.
   bool quantizes(const Piece& piece) const {
     return piece.quantized.parameters != nullptr && options_.form == WeightsFileForm::kPlain;

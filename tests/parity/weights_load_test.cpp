@@ -31,7 +31,7 @@ Loaded load(const Trial& trial) {
     weights.write();
     i64 overwritten = 0;
     for (const auto* state : step.states())
-      state->kept_weights([&](const parallel::ModelState::Piece& piece) {
+      state->pieces().kept_weights([&](const parallel::Piece& piece) {
         at::Tensor(piece.values).fill_(7);
         overwritten += piece.values.numel();
       });

@@ -258,7 +258,7 @@ TEST(AdamwKernel, WritesMastersAndWeightsOfAStepAtOnce) {
     TrainStep step(t, at::kCPU, mesh_of_one(), nullptr, {.lr = 0.05});
     const auto state_of = [&] {
       std::map<std::string, at::Tensor> out;
-      step.states()[0]->pieces([&](const parallel::ModelState::Piece& piece) {
+      step.states()[0]->pieces().saved([&](const parallel::Piece& piece) {
         out[std::string(piece.state) + " " + piece.tensor] = piece.values.clone();
       });
       return out;
