@@ -32,11 +32,11 @@ class Attention {
   }
 
  private:
-  double qkv() const { return s_.element * s_.rows.whole * (s_.dims.query + 2 * s_.dims.key_value); }
-  double result() const { return s_.element * s_.rows.whole * s_.dims.query; }
+  double qkv() const { return s_.of_rows(s_.dims.query + 2 * s_.dims.key_value); }
+  double result() const { return s_.of_rows(s_.dims.query); }
   double lse() const { return s_.sums(s_.rows.whole * s_.dims.heads); }
   // One set of keys and values, as the ring passes it on.
-  double keys_values() const { return s_.element * s_.rows.whole * 2 * s_.dims.key_value; }
+  double keys_values() const { return s_.of_rows(2 * s_.dims.key_value); }
   // Columns that this rank's own weights give: fewer than qkv() if ranks share a key-value head.
   double columns() const { return s_.dims.query + 2 * s_.dims.key_value / s_.group.kv_sharers; }
 
@@ -44,9 +44,9 @@ class Attention {
     m.take(kKept, s_.residual());
     norm(s_, m);
     if (s_.kernels.norm_starts) m.take(kKept, s_.residual());
-    const double own = s_.element * s_.rows.whole * columns();
+    const double own = s_.of_rows(columns());
     m.take(kKept, own);
-    m.take(kKept, s_.low_rows(s_.low.query_key_value));
+    m.take(kKept, s_.of_rows(s_.low.query_key_value));
     m.moment({{kBuffer, dequantized(s_, w_.query_key_value)},
               {kBuffer, gathered_rows(s_)},
               {kPassing, factors(s_, s_.rows.whole * s_.dims.hidden, w_.query_key_value)}});
@@ -57,7 +57,7 @@ class Attention {
     norm_heads(m);
     rotate(m);
     core(m);
-    m.take(kKept, s_.low_rows(s_.low.attention_out));
+    m.take(kKept, s_.of_rows(s_.low.attention_out));
     m.moment({{kKept, s_.kernels.norm_starts ? 0 : s_.residual()},
               {kBuffer, dequantized(s_, w_.attention_out)},
               {kBuffer, scattered_rows(s_)},
@@ -73,25 +73,25 @@ class Attention {
     m.take(kPassing, result());  // its gradient
     post_norm_backward(s_, m);
     m.moment({{kBuffer, gathered_rows(s_)},
-              {kPassing, s_.low_rows(s_.low.attention_out)},
+              {kPassing, s_.of_rows(s_.low.attention_out)},
               {kBuffer, dequantized(s_, w_.attention_out)}});
     m.moment(
         {{kBuffer, gathered_rows(s_)},
          {kPassing, factors(s_, s_.rows.whole * s_.dims.hidden, s_.rows.whole * s_.dims.query)},
-         {kPassing, s_.low_rows(s_.low.attention_out)},
+         {kPassing, s_.of_rows(s_.low.attention_out)},
          {kBuffer, s_.weights.later ? 0 : staged_product(s_, w_.attention_out, w_.attention_out_adapters)}});
-    m.give(kKept, s_.low_rows(s_.low.attention_out));
+    m.give(kKept, s_.of_rows(s_.low.attention_out));
     if (s_.weights.later) m.take(kBuffer, gathered_rows(s_));
     end_post_norm_backward(s_, m);
     core_backward(m);
     rotate(m);
     norm_heads_backward(m);
     if (s_.group.kv_sharers > 1) {
-      m.take(kPassing, s_.element * s_.rows.whole * columns());
+      m.take(kPassing, s_.of_rows(columns()));
       m.moment(kBuffer, keys_values() * (1 + 1 / s_.group.kv_sharers));
       m.give(kPassing, qkv());
     }
-    m.take(kPassing, s_.low_rows(s_.low.query_key_value));
+    m.take(kPassing, s_.of_rows(s_.low.query_key_value));
     if (!s_.weights.later)
       m.moment({{kBuffer, regathered_rows(s_, s_.low.query_key_value)},
                 {kPassing, factors(s_, s_.rows.whole * columns(), s_.rows.whole * s_.dims.hidden)},
@@ -100,12 +100,11 @@ class Attention {
     m.moment({{kBuffer, dequantized(s_, w_.query_key_value)},
               {kBuffer, scattered_rows(s_)},
               {kPassing, factors(s_, s_.rows.whole * columns(), w_.query_key_value)}});
-    m.give(kPassing, s_.low_rows(s_.low.query_key_value));
+    m.give(kPassing, s_.of_rows(s_.low.query_key_value));
     norm_backward(s_, m);
   }
 
   // Latent attention: heads of keys and values are made from latents, and values are as wide as keys in the core.
-  double of_rows(double columns) const { return s_.element * s_.rows.whole * columns; }
   std::vector<double> latent_norms() const {
     if (s_.latent.query == 0) return {s_.latent.key_value};
     return {s_.latent.key_value, s_.latent.query};
@@ -125,8 +124,8 @@ class Attention {
     // h and the gradient that came in; what each product read and the gradient of what it gave.
     out.later[kKept] = 2 * block(all_rows());
     for (const double columns : {s_.latent.values, s_.latent.expanded, s_.dims.query, s_.latent.columns()})
-      out.later[kKept] += block(of_rows(columns));
-    for (const double columns : latent_norms()) out.later[kKept] += block(of_rows(columns));
+      out.later[kKept] += block(s_.of_rows(columns));
+    for (const double columns : latent_norms()) out.later[kKept] += block(s_.of_rows(columns));
     out.weights[kBuffer] =
         block(staged_product(s_, std::max({w_.attention_out, w_.key_value_up, w_.query_up, w_.latents})));
     return out;
@@ -136,38 +135,39 @@ class Attention {
     norm(s_, m);
     if (s_.kernels.norm_starts) m.take(kKept, s_.residual());
     if (s_.group.rows_split) m.take(kKept, s_.gathered()), m.give(kKept, s_.residual());
-    m.take(kPassing, of_rows(s_.latent.columns()));
-    m.take(kKept, of_rows(s_.low.latents));
+    m.take(kPassing, s_.of_rows(s_.latent.columns()));
+    m.take(kKept, s_.of_rows(s_.low.latents));
     for (const double columns : latent_norms()) {
-      m.take(kKept, of_rows(columns)), m.take(kKept, of_rows(columns)), m.take(kKept, s_.sums(s_.rows.whole));
+      m.take(kKept, s_.of_rows(columns)), m.take(kKept, s_.of_rows(columns)),
+          m.take(kKept, s_.sums(s_.rows.whole));
       m.moment(kPassing, s_.kernels.plain_norm ? (s_.wide(1) + 1) * s_.sums(s_.rows.whole * columns) : 0);
     }
-    m.take(kPassing, of_rows(s_.dims.query)), m.take(kPassing, of_rows(s_.latent.expanded));
-    m.take(kKept, of_rows(s_.low.up)), m.take(kKept, of_rows(s_.low.up));
+    m.take(kPassing, s_.of_rows(s_.dims.query)), m.take(kPassing, s_.of_rows(s_.latent.expanded));
+    m.take(kKept, s_.of_rows(s_.low.up)), m.take(kKept, s_.of_rows(s_.low.up));
     m.take(kKept, qkv());
-    m.give(kPassing, of_rows(s_.latent.columns()));
-    m.give(kPassing, of_rows(s_.dims.query)), m.give(kPassing, of_rows(s_.latent.expanded));
+    m.give(kPassing, s_.of_rows(s_.latent.columns()));
+    m.give(kPassing, s_.of_rows(s_.dims.query)), m.give(kPassing, s_.of_rows(s_.latent.expanded));
     rotate(m);
     core(m);
-    m.take(kKept, of_rows(s_.latent.values));
-    m.take(kKept, of_rows(s_.low.attention_out));
+    m.take(kKept, s_.of_rows(s_.latent.values));
+    m.take(kKept, s_.of_rows(s_.low.attention_out));
     m.moment({{kKept, s_.kernels.norm_starts ? 0 : s_.residual()}, {kBuffer, scattered_rows(s_)}});
     if (s_.kernels.norm_starts) m.give(kKept, s_.residual());
-    if (s_.block.selective) give_result(m), m.give(kKept, of_rows(s_.latent.values));
+    if (s_.block.selective) give_result(m), m.give(kKept, s_.of_rows(s_.latent.values));
   }
 
   void latent_backward(Moments& m) const {
     m.take(kPassing, s_.residual());  // the gradient that comes in
-    if (s_.block.selective) core(m), m.take(kKept, of_rows(s_.latent.values));
-    m.take(kPassing, of_rows(s_.latent.values));  // gradient of the heads' values
+    if (s_.block.selective) core(m), m.take(kKept, s_.of_rows(s_.latent.values));
+    m.take(kPassing, s_.of_rows(s_.latent.values));  // gradient of the heads' values
     m.moment({{kBuffer, gathered_rows(s_)},
-              {kPassing, of_rows(s_.low.attention_out)},
+              {kPassing, s_.of_rows(s_.low.attention_out)},
               {kBuffer, staged_now(w_.attention_out, w_.attention_out_adapters)}});
-    m.give(kKept, of_rows(s_.low.attention_out));
+    m.give(kKept, s_.of_rows(s_.low.attention_out));
     if (s_.weights.later) m.take(kBuffer, gathered_rows(s_));
-    if (!s_.weights.later) m.give(kKept, of_rows(s_.latent.values));
+    if (!s_.weights.later) m.give(kKept, s_.of_rows(s_.latent.values));
     m.take(kPassing, result());
-    m.give(kPassing, of_rows(s_.latent.values));
+    m.give(kPassing, s_.of_rows(s_.latent.values));
     core_backward(m);
     if (s_.weights.later) m.give(kKept, result());
     rotate(m);
@@ -177,37 +177,37 @@ class Attention {
 
   // Goes from the gradient of the packed heads to the gradient of the rows.
   void latents_backward(Moments& m) const {
-    m.take(kPassing, of_rows(s_.latent.columns()));
-    m.take(kPassing, of_rows(s_.dims.query)), m.take(kPassing, of_rows(s_.latent.expanded));
+    m.take(kPassing, s_.of_rows(s_.latent.columns()));
+    m.take(kPassing, s_.of_rows(s_.dims.query)), m.take(kPassing, s_.of_rows(s_.latent.expanded));
     m.give(kPassing, qkv());
-    m.take(kPassing, of_rows(s_.low.up));
+    m.take(kPassing, s_.of_rows(s_.low.up));
     m.moment(kBuffer, staged_now(w_.key_value_up, w_.key_value_up_adapters));
-    m.take(kPassing, of_rows(s_.latent.key_value));
-    m.give(kPassing, of_rows(s_.low.up)), m.give(kKept, of_rows(s_.low.up));
-    if (!s_.weights.later) m.give(kPassing, of_rows(s_.latent.expanded));
+    m.take(kPassing, s_.of_rows(s_.latent.key_value));
+    m.give(kPassing, s_.of_rows(s_.low.up)), m.give(kKept, s_.of_rows(s_.low.up));
+    if (!s_.weights.later) m.give(kPassing, s_.of_rows(s_.latent.expanded));
     const bool of_latents = s_.latent.query > 0;
-    m.take(kPassing, of_rows(s_.low.up));
+    m.take(kPassing, s_.of_rows(s_.low.up));
     m.moment(kBuffer, staged_now(w_.query_up, w_.query_up_adapters));
     if (of_latents) {
-      m.take(kPassing, of_rows(s_.latent.query));
-      m.give(kPassing, of_rows(s_.low.up));
-      if (!s_.weights.later) m.give(kPassing, of_rows(s_.dims.query));
+      m.take(kPassing, s_.of_rows(s_.latent.query));
+      m.give(kPassing, s_.of_rows(s_.low.up));
+      if (!s_.weights.later) m.give(kPassing, s_.of_rows(s_.dims.query));
     }
-    m.give(kKept, of_rows(s_.low.up));
+    m.give(kKept, s_.of_rows(s_.low.up));
     for (const double columns : latent_norms())
       m.moment({{kPassing, norm_gradients(s_, s_.rows.whole, columns)}, {kBuffer, of_norm(columns)}});
-    for (const double columns : latent_norms()) m.give(kPassing, of_rows(columns));
-    m.take(kPassing, of_rows(s_.low.latents));
+    for (const double columns : latent_norms()) m.give(kPassing, s_.of_rows(columns));
+    m.take(kPassing, s_.of_rows(s_.low.latents));
     m.moment(kBuffer, staged_now(w_.latents, w_.latents_adapters));
-    m.give(kKept, of_rows(s_.low.latents));
+    m.give(kKept, s_.of_rows(s_.low.latents));
     if (s_.weights.later && !(of_latents && s_.group.rows_split)) m.take(kPassing, all_rows());  // not over h
     if (s_.group.tp > 1 && !of_latents)
       m.take(kPassing, s_.residual()), m.moment(kBuffer, scattered_rows(s_));
     if (s_.group.rows_split && of_latents) m.take(kPassing, s_.residual());
-    m.give(kPassing, of_rows(s_.low.latents));
+    m.give(kPassing, s_.of_rows(s_.low.latents));
     if (of_latents) return;
-    m.give(kPassing, of_rows(s_.low.up));
-    if (!s_.weights.later) m.give(kPassing, of_rows(s_.dims.query));
+    m.give(kPassing, s_.of_rows(s_.low.up));
+    if (!s_.weights.later) m.give(kPassing, s_.of_rows(s_.dims.query));
   }
 
   struct Heads {
@@ -228,11 +228,11 @@ class Attention {
   }
   void norm_heads_backward(Moments& m) const {
     for (const Heads& h : normed())
-      m.moment({{kPassing, s_.element * s_.rows.whole * h.columns},
+      m.moment({{kPassing, s_.of_rows(h.columns)},
                 {kPassing, norm_gradients(s_, s_.rows.whole * h.count, s_.dims.head_dim)},
                 {kPassing, s_.weights.frozen ? s_.element * s_.dims.head_dim : 0}});
     for (const Heads& h : normed())
-      m.give(kKept, s_.element * s_.rows.whole * h.columns), m.give(kKept, s_.sums(s_.rows.whole * h.count));
+      m.give(kKept, s_.of_rows(h.columns)), m.give(kKept, s_.sums(s_.rows.whole * h.count));
   }
 
   // Rotary positions as a GPU computes them: halves of q and k in fp32.

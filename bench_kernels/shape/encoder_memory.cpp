@@ -11,9 +11,9 @@ class CrossAttention {
  public:
   CrossAttention(const StepSizes& s, const UnitWeights& w, bool first) : s_(s), w_(w), first_(first) {
     const double keys = s.rows.batch * s.rows.encoder_seq;
-    result_ = s.element * s.rows.whole * s.dims.query, half_ = s.element * keys * s.dims.query;
+    result_ = s.of_rows(s.dims.query), half_ = s.element * keys * s.dims.query;
     packed_ = result_ + 2 * half_;
-    scores_ = s.element * s.rows.whole * s.dims.heads * s.rows.encoder_seq;
+    scores_ = s.of_rows(s.dims.heads * s.rows.encoder_seq);
     lse_ = s.sums(s.rows.whole * s.dims.heads);
   }
   UnitMemory memory() const {

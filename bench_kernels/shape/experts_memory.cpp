@@ -46,7 +46,7 @@ class Experts {
   bool fused() const { return s_.kernels.gpu && !s_.kernels.plain_mlp; }
   double returned() const { return fused() ? rows(s_.experts.sent) : by_choice(); }
   // Gate and up of the shared experts, for all rows.
-  double shared() const { return s_.element * s_.rows.whole * 2 * s_.dims.shared_width; }
+  double shared() const { return s_.of_rows(2 * s_.dims.shared_width); }
   bool travels() const { return s_.group.ep > 1; }
 
   // Rows to the experts' owners, or back: what leaves is held until what arrived is in order.

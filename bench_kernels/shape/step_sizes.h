@@ -116,11 +116,11 @@ struct StepSizes {
   // The same of the layers of the encoder.
   StepSizes of_encoder() const;
 
-  double residual() const {
-    return element * rows.residual * dims.hidden;
-  }  // bytes of a tensor of the residual stream
-  double gathered() const { return element * rows.whole * dims.hidden; }  // bytes of it with all rows
-  double low_rows(double columns) const { return element * rows.whole * columns; }
+  // Bytes of a tensor of the residual stream, and of it with all rows.
+  double residual() const { return element * rows.residual * dims.hidden; }
+  double gathered() const { return of_rows(dims.hidden); }
+  // Bytes of all rows of a micro-batch, of so many columns.
+  double of_rows(double columns) const { return element * rows.whole * columns; }
   // Relative positions have a number for each score of a sequence.
   double score_bias() const { return block.relative ? dims.heads * rows.local_seq * rows.local_seq : 0; }
   // Number of fp32 temporary elements.

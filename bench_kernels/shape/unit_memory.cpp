@@ -120,7 +120,7 @@ namespace {
 
 // column_backward() of tensor_parallel.cpp: the weights' gradient, then that of the rows, over h.
 void column_backward(const StepSizes& s, Moments& m, double columns, const UnitWeights& w) {
-  m.take(kPassing, s.low_rows(s.low.in));  // the gradient of the low rows
+  m.take(kPassing, s.of_rows(s.low.in));  // the gradient of the low rows
   if (!s.weights.later)
     m.moment({{kBuffer, regathered_rows(s, s.low.in)},
               {kPassing, factors(s, s.rows.whole * columns, s.rows.whole * s.dims.hidden)},
@@ -129,7 +129,7 @@ void column_backward(const StepSizes& s, Moments& m, double columns, const UnitW
   m.moment({{kBuffer, dequantized(s, w.in)},
             {kBuffer, scattered_rows(s)},
             {kPassing, factors(s, s.rows.whole * columns, w.in)}});
-  m.give(kPassing, s.low_rows(s.low.in));
+  m.give(kPassing, s.of_rows(s.low.in));
 }
 
 // The MLP's activation, of so many elements (GPU): forward and backward.
@@ -173,35 +173,34 @@ void mlp_forward(const StepSizes& s, const UnitWeights& w, Moments& m) {
   norm(s, m);
   const double out = s.residual();
   if (s.kernels.norm_starts) m.take(kKept, out);
-  m.take(kKept, s.element * s.rows.whole * in);
-  m.take(kKept, s.low_rows(s.low.in));
+  m.take(kKept, s.of_rows(in));
+  m.take(kKept, s.of_rows(s.low.in));
   m.moment({{kBuffer, dequantized(s, w.in)},
             {kBuffer, gathered_rows(s)},
             {kPassing, factors(s, s.rows.whole * s.dims.hidden, w.in)}});
   if (s.kernels.autocast) {
     eager_activation(s, s.rows.whole * s.dims.width, m);
   } else {
-    m.take(kPassing, s.element * s.rows.whole * s.dims.width);
+    m.take(kPassing, s.of_rows(s.dims.width));
     m.moment(kPassing, activation(s, s.rows.whole * s.dims.width));
   }
-  m.take(kKept, s.low_rows(s.low.down));
+  m.take(kKept, s.of_rows(s.low.down));
   m.moment({{kKept, s.kernels.norm_starts ? 0 : out},
             {kBuffer, dequantized(s, w.down)},
             {kBuffer, scattered_rows(s)},
             {kPassing, factors(s, s.rows.whole * s.dims.width, w.down)}});
-  if (!s.kernels.autocast) m.give(kPassing, s.element * s.rows.whole * s.dims.width);
+  if (!s.kernels.autocast) m.give(kPassing, s.of_rows(s.dims.width));
   if (s.kernels.norm_starts || s.kernels.autocast) m.give(kKept, out);
   post_norm(s, m);
 }
 
 void mlp_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
-  const double wide = s.element * s.rows.whole * s.dims.width,
-               in = s.block.gated ? 2 * s.dims.width : s.dims.width;
+  const double wide = s.of_rows(s.dims.width), in = s.block.gated ? 2 * s.dims.width : s.dims.width;
   m.take(kPassing, s.residual());  // the gradient that comes in
   m.take(kPassing, wide);
   post_norm_backward(s, m);
   m.take(kBuffer, gathered_rows(s));
-  m.take(kPassing, s.low_rows(s.low.down));
+  m.take(kPassing, s.of_rows(s.low.down));
   m.moment({{kBuffer, dequantized(s, w.down)}, {kPassing, factors(s, s.rows.whole * s.dims.hidden, w.down)}});
   if (s.kernels.autocast)
     eager_activation_backward(s, s.rows.whole * s.dims.width, m);
@@ -213,9 +212,9 @@ void mlp_backward(const StepSizes& s, const UnitWeights& w, Moments& m) {
     m.give(kBuffer, gathered_rows(s)), m.give(kPassing, wide);
   }
   end_post_norm_backward(s, m);
-  m.give(kPassing, s.low_rows(s.low.down)), m.give(kKept, s.low_rows(s.low.down));
+  m.give(kPassing, s.of_rows(s.low.down)), m.give(kKept, s.of_rows(s.low.down));
   column_backward(s, m, in, w);
-  if (!s.weights.later) m.give(kKept, s.element * s.rows.whole * in);
+  if (!s.weights.later) m.give(kKept, s.of_rows(in));
   norm_backward(s, m);
 }
 
@@ -233,8 +232,7 @@ UnitMemory mlp_memory(const StepSizes& s, const UnitWeights& w) {
   if (!s.weights.later) return out;
   // h, the gradient of the input layer's result, the activation, and the rows of the gradient that came in.
   const double in = s.block.gated ? 2 * s.dims.width : s.dims.width;
-  out.later[kKept] = block(s.residual()) + block(s.element * s.rows.whole * in) +
-                     block(s.element * s.rows.whole * s.dims.width) +
+  out.later[kKept] = block(s.residual()) + block(s.of_rows(in)) + block(s.of_rows(s.dims.width)) +
                      block(s.group.rows_split ? s.gathered() : s.residual());
   out.weights[kBuffer] = block(gathered_rows(s)) + block(staged_product(s, std::max(w.in, w.down)));
   return out;
@@ -312,7 +310,7 @@ UnitMemory head_memory(const StepSizes& s, const UnitWeights& w) {
       [&](Moments& m) { head_backward(s, w, m); });
   if (!s.weights.later) return out;
   out.later[kKept] = block(s.residual());
-  out.later[MemoryPart::kLogits] = block(s.element * s.rows.whole * s.dims.vocabulary);
+  out.later[MemoryPart::kLogits] = block(s.of_rows(s.dims.vocabulary));
   out.weights[kBuffer] = block(gathered_rows(s)) + block(staged_product(s, w.table));
   return out;
 }
