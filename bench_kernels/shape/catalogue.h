@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/expected.h"
-#include "schema/hardware_kinds.h"
 #include "schema/model_spec.h"
 #include "schema/trial.h"
 
@@ -57,7 +56,7 @@ std::optional<std::string> tf32_objection(const Trial&);
 
 std::span<const Hardware> all_hardware();
 std::span<const NamedModel> all_models();
-// Finds a hardware of the catalogue, or a mix of its GPUs.
+// Finds a hardware of the catalogue, or a mix of its GPUs (mixed_hardware.h).
 Expected<Hardware> find_hardware(std::string_view name);
 // The same without a copy or a sentence; nullptr: unknown.
 const Hardware* known_hardware(std::string_view name);
@@ -76,11 +75,5 @@ Expected<ModelSpec> completed(ModelSpec);
 
 // The candidate with the smallest edit distance, if it is close enough to be a slip of the pen.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
-
-// Mixed hardware: what a plan takes for one trial over nodes of several kinds (schema/hardware_kinds.h): the least of the kinds
-// everywhere.
-// The smallest memory, the lowest peaks and bandwidths, the oldest capability, the mean price. Error: a kind is not known, has no
-// GPU, or stands there twice; or they are not in the order of their names, so that each mix has one name.
-Expected<Hardware> mixed_hardware(std::string_view name);
 
 }  // namespace sweep::shape

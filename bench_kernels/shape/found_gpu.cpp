@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "bench_kernels/shape/catalogue.h"
+#include "bench_kernels/shape/mixed_hardware.h"
 
 namespace sweep::shape {
 namespace {

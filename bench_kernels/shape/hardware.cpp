@@ -28,6 +28,7 @@
 #include "base/expected.h"
 #include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/catalogue_text.h"
+#include "bench_kernels/shape/mixed_hardware.h"
 
 namespace sweep::shape {
 namespace {

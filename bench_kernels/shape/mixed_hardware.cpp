@@ -1,10 +1,10 @@
+#include "bench_kernels/shape/mixed_hardware.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
-
-#include "bench_kernels/shape/catalogue.h"
 
 namespace sweep::shape {
 namespace {

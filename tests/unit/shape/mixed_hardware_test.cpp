@@ -1,7 +1,8 @@
 // One trial over nodes of several kinds: what a plan takes of them.
+#include "bench_kernels/shape/mixed_hardware.h"
+
 #include <gtest/gtest.h>
 
-#include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/shape/device_memory.h"
 #include "bench_kernels/shape/found_gpu.h"
 
