@@ -36,8 +36,9 @@ class GradientBuffers {
 
   const Parameters& parameters_;
   bool products_staged_ = false;
-  std::vector<bool> written_;       // per stack, since forget()
-  std::vector<at::Tensor> staged_;  // per stack: this micro-batch's gradient in the values' type
+  // Each has an entry for each stack.
+  std::vector<bool> written_;       // whether it was written since forget()
+  std::vector<at::Tensor> staged_;  // this micro-batch's gradient in the values' type
   std::function<void(Id)> observer_;
 };
 

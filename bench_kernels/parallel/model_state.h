@@ -103,7 +103,7 @@ class ModelState final : public model::Keeper {
   Gradients gradients_;
   OptimizerState optimizer_;
   StatePieces pieces_{parameters_, mesh_, plan_, values_, optimizer_};
-  std::vector<std::vector<Run>> runs_;  // per bucket
+  std::vector<std::vector<Run>> runs_;  // runs of each bucket
   double outstanding_ = 1;              // coefficient that the gradients have not been multiplied by
 };
 

@@ -9,7 +9,7 @@ void ChunkMemory::count_copies() {
   for (i64 l = 0; l < n_; ++l) {
     const GroupElements& e = p_.at(l).elements;
     const double gathered =
-        t_.zero >= 3 ? e.quantized + e.quantized_experts : 0;  // else read where they last
+        t_.zero >= 3 ? e.quantized + e.quantized_experts : 0;  // else they are read where they last
     copies_.push_back(s_.element * e.all() + gathered);
     if (p_.has_encoder() && l + 1 == p_.encoder_layers)
       copies_.push_back(s_.element * p_.encoder_end.elements.all());

@@ -13,7 +13,7 @@ namespace sweep::driver {
 // Suggested: values for the axes that a grid leaves unset, taken from the best earlier result of its model. They become
 // the section `suggested` of the grid, which overrides nothing, so that a stored sweep holds them.
 struct Suggested {
-  grid::Grid grid;                  // with the values
+  grid::Grid grid;                  // the grid with the values
   std::vector<std::string> said{};  // a sentence for the source, and one for each value
   bool again = false;               // they are those that the sweep of this name has
 };

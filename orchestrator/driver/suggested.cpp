@@ -45,7 +45,7 @@ bool is_among(std::span<const std::string_view> names, std::string_view key) {
 struct Asked {
   Trial first;  // model and hardware are those of all
   std::set<i64> worlds;
-  std::map<std::string_view, std::set<Value>> values;  // of each axis
+  std::map<std::string_view, std::set<Value>> values;  // values of each axis
 };
 
 Expected<Asked> asked_by(const grid::Grid& grid) {
@@ -120,7 +120,7 @@ std::vector<ResultRow> agreeing(std::vector<ResultRow> rows, const Asked& asked,
 
 struct Source {
   Suggestion from;
-  bool agrees = false;  // with all that the grid states
+  bool agrees = false;  // it agrees with all that the grid states
 };
 
 Expected<Source> source_for(const grid::Grid& grid, const Asked& asked, store::Store& store) {

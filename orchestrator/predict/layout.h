@@ -61,7 +61,7 @@ struct Layout {
     bool tf32 = false, fp32 = false, fp8 = false, bf16_gradients = false;
     bool casts = false;        // weights are kept in another type than the one that computes
     double element = 2;        // bytes of an activation
-    shape::StateBytes states;  // per parameter and rank, as the precision wants them
+    shape::StateBytes states;  // bytes of a parameter on a rank, as the precision wants them
   };
   // The model under adapters.
   struct Base {

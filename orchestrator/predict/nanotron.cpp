@@ -50,7 +50,7 @@ class HeldTensors {
   static constexpr double kSteep = 15;  // chosen before the fit: nearly a step
   const Layout& l_;
   const MemoryParameters& m_;
-  double filling_ = 0, full_ = 0, fast_ = 1;  // per layer of a stage; share without slow messages
+  double filling_ = 0, full_ = 0, fast_ = 1;  // tensors of a layer of a stage; share without slow messages
 };
 
 // DDP's buckets, which nanotron has without ZeRO: a set of 16-bit gradients.
