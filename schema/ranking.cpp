@@ -81,7 +81,7 @@ double useful_share_of(const Metrics& m) {
 }
 
 std::optional<double> useful_rate(const Metrics& m) {
-  if (!m.tokens_per_s_gpu) return std::nullopt;
+  if (m.useful_tokens_per_s_gpu || !m.tokens_per_s_gpu) return m.useful_tokens_per_s_gpu;
   return *m.tokens_per_s_gpu * useful_share_of(m);
 }
 
