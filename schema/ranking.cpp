@@ -1,5 +1,6 @@
 #include "schema/ranking.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace sweep {
@@ -25,8 +26,26 @@ class RatesSeen {
 
 }  // namespace
 
+bool may_be_best(State state, Outcome outcome, const Metrics& metrics) {
+  return state == State::kFinished && outcome == Outcome::kOk && !metrics.steps_saved;
+}
+
 bool may_be_best(const ResultRow& row) {
-  return row.state == State::kFinished && row.outcome == Outcome::kOk && !row.metrics.steps_saved;
+  return may_be_best(row.state, row.outcome, row.metrics);
+}
+
+std::vector<bool> may_be_best(const ResultColumns& columns) {
+  const CodedColumn &state = columns.coded.at("state"), &outcome = columns.coded.at("outcome");
+  const std::vector<double>& saved = columns.numbers.at("steps_saved");
+  const auto place_of = [](const CodedColumn& column, auto word) {
+    const Value wanted = std::string(to_string(word));
+    return std::ranges::find(column.values, wanted) - column.values.begin();
+  };
+  const auto finished = place_of(state, State::kFinished), ok = place_of(outcome, Outcome::kOk);
+  std::vector<bool> out(columns.size());
+  for (std::size_t row = 0; row < out.size(); ++row)
+    out[row] = state.of[row] == finished && outcome.of[row] == ok && std::isnan(saved[row]);
+  return out;
 }
 
 bool ranks_before(Better better, double value, std::string_view id, double other, std::string_view other_id) {

@@ -9,7 +9,11 @@
 namespace sweep {
 
 // It ended ok and was not stopped early: the figures of a trial that was stopped are of fewer steps.
+bool may_be_best(State, Outcome, const Metrics&);
 bool may_be_best(const ResultRow&);
+// The same of each row of columns, which hold those that it looks at.
+std::vector<bool> may_be_best(const ResultColumns&);
+inline const ColumnSelection kMayBeBestColumns = {{"state", "outcome"}, {"steps_saved"}};
 // A result with this value comes before the other one. Of equal values, the smaller trial id comes first.
 bool ranks_before(Better, double value, std::string_view id, double other, std::string_view other_id);
 // Whether a result with this value goes before another one: first the one that may be best, then as ranks_before says.

@@ -54,6 +54,18 @@ TEST(UsualMetric, IsTheStepTimeWhereNoResultTellsItsTokens) {
   EXPECT_EQ(usual({}), "tokens_per_s_gpu") << "nothing ran yet";
 }
 
+TEST(MayBeBest, IsTheSameOfARowAndOfColumns) {
+  std::vector<ResultRow> rows(4, row_of(100, {}));
+  for (ResultRow& row : rows) row.outcome = Outcome::kOk;
+  rows[1].state = State::kPending, rows[2].outcome = Outcome::kOom, rows[3].metrics.steps_saved = 1;
+  ResultColumns columns = ResultColumns::empty(kMayBeBestColumns);
+  std::vector<i64> entries(rows.size());
+  std::iota(entries.begin(), entries.end(), i64{0});
+  columns.append(rows, entries);
+  EXPECT_EQ(may_be_best(columns), (std::vector<bool>{true, false, false, false}));
+  for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(may_be_best(rows[i]), may_be_best(columns)[i]);
+}
+
 TEST(UsefulRate, IsThatOfAllTokensWhereNobodyKnowsThePadding) {
   EXPECT_EQ(useful_rate(row_of(200, 0.25).metrics), 50);
   EXPECT_EQ(useful_rate(row_of(200, {}).metrics), 200);
