@@ -235,6 +235,19 @@ TEST(Report, LabelsOfTheTimeSplitTellTheBarsApartAndAreNotCut) {
   EXPECT_EQ(count_of(part, "…"), 0u);
 }
 
+TEST(Report, TheTimeSplitShowsATrialThatWasStoppedEarlyAfterAllOthers) {
+  std::vector<ResultRow> rows;
+  for (i64 size = 1; size <= 128; size *= 2) {
+    ResultRow& row = rows.emplace_back(full_row(std::to_string(size), 1));
+    row.trial.micro_batch_size = size, row.trial.global_batch_size = 8 * size;
+    row.metrics.tokens_per_s_gpu = 1000 + double(size);
+  }
+  rows.back().metrics.steps_saved = 8;
+  const std::string part = section_of(page_of(rows), "time");
+  for (const char* label : {">MBS1<", ">MBS64<"}) EXPECT_EQ(count_of(part, label), 1u) << part;
+  EXPECT_EQ(count_of(part, ">MBS128<"), 0u);
+}
+
 TEST(Charts, LongLabelsStandAboveTheirBars) {
   StackedBars bars{.title = "t", .unit = "ms", .names = {"forward"}, .bars = {}};
   const std::string one = std::string(90, 'a') + "1", two = std::string(90, 'a') + "2";
