@@ -52,7 +52,8 @@ void add_strategy_options(CLI::App& c, StrategyFlags& o) {
                strategy_sentences() + " (docs/search.md); absent: the grid's, else grid")
       ->check(CLI::IsMember(strategy_words()));
   c.add_option("--max-trials", o.max_trials,
-               "of search and playbook: the most trials of each model, hardware and sequence length")
+               "of " + strategies_of(StrategyScope::kQuestion) +
+                   ": the most trials of each model, hardware and sequence length")
       ->check(above_zero());
   c.add_option(
        "--audit", o.audit,
@@ -99,9 +100,9 @@ Expected<void> can_decide(const Strategy& strategy, const StrategyFlags& o) {
   if (o.max_trials && !o.rehearses && strategy.scope() != StrategyScope::kQuestion)
     return fail(
         ErrorKind::kConflict, "--max-trials",
-        fmt::format("--max-trials bounds search and playbook; strategy {} has no such bound, so leave it "
-                    "out, or name one of them with --strategy",
-                    to_string(strategy.kind)));
+        fmt::format("--max-trials bounds {}; strategy {} has no such bound, so leave it out, or name one of "
+                    "them with --strategy",
+                    strategies_of(StrategyScope::kQuestion), to_string(strategy.kind)));
   return {};
 }
 
