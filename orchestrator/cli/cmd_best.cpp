@@ -12,7 +12,6 @@
 #include "orchestrator/interop/trainer_config.h"
 #include "schema/ranking.h"
 #include "schema/rehearsal.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::cli {
 namespace {
@@ -69,9 +68,8 @@ Expected<answers::BestSource> source_of(const Opened& opened, bool named) {
   const auto all = opened.store->sweeps();
   if (!all) return tl::unexpected<Error>(all.error());
   if (!named) out.chosen_of = static_cast<i64>(all->size());
-  const auto kept = sweep_options_from(opened.sweep.options_json);
-  if (!kept || kept->confirms.empty()) return out;
-  out.confirms = kept->confirms;
+  out.confirms = opened.sweep.options.confirms;
+  if (out.confirms.empty()) return out;
   const auto allocations = opened.store->allocations(opened.sweep.id);
   if (!allocations) return tl::unexpected<Error>(allocations.error());
   for (const auto& one : *allocations) {
@@ -109,7 +107,7 @@ int best(Io& io, const BestCommand& o) {
               "seq_len in the grid, or let the program report its tokens (docs/trainers.md)\n";
   for (const auto& field : differ) options.form.swept.push_back(field.name());
   options.rehearsed = is_rehearsal(opened->sweep.name);
-  options.form.measure = answers::measure_of(opened->sweep.name, opened->sweep.options_json);
+  options.form.measure = answers::measure_of(opened->sweep.name, opened->sweep.options);
   const auto groups = answers::best(*columns, options,
                                     [&](std::span<const i64> entries) { return store.results_of(entries); });
   if (!groups) return refuse(io, groups.error());

@@ -36,9 +36,7 @@ std::set<std::string> answered(const std::string& db, const std::string& sweep, 
   const auto opened = open_sweep({db, sweep}, store::Mode::kReadOnly);
   const auto rows = opened ? opened->store->results(opened->sweep.id).value_or(std::vector<ResultRow>())
                            : std::vector<ResultRow>();
-  const auto kept =
-      opened ? sweep_options_from(opened->sweep.options_json).value_or(SweepOptions()) : SweepOptions();
-  const bool same = kept_strategy(kept) == strategy;
+  const bool same = opened && kept_strategy(opened->sweep.options) == strategy;
   for (const ResultRow& row : rows)
     if (row.state == State::kFinished && !row.again && (same || row.outcome != Outcome::kPruned))
       out.insert(row.trial_id);
@@ -142,14 +140,13 @@ Expected<void> keep_suggested(driver::SweepDriver& driver, const driver::Planned
 }
 
 void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measure) {
-  const auto kept = sweep_options_from(before.options_json);
-  if (!kept) return;
+  const SweepOptions& kept = before.options;
   const std::string now = std::string(kVersion) + " " + kBuild;
-  if (measure && kept->measure.value_or(MeasurePlan()) != *measure)
+  if (measure && kept.measure.value_or(MeasurePlan()) != *measure)
     io.err << "note: the measuring plan changed; earlier results are kept as they are "
               "(`sweep resume --retry ok` measures them again)\n";
-  if (!kept->build.empty() && kept->build != now)
-    io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", kept->build,
+  if (!kept.build.empty() && kept.build != now)
+    io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", kept.build,
                           now);
 }
 

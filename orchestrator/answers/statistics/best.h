@@ -10,6 +10,7 @@
 #include "orchestrator/answers/statistics/statistics.h"
 #include "schema/attempt.h"
 #include "schema/provenance.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::answers {
 
@@ -24,7 +25,7 @@ struct GridForm {
 };
 // How the sweep measured, of the options it keeps; nullopt: it does not say, or it is a rehearsal, whose two steps are no
 // plan for the hardware.
-std::optional<MeasurePlan> measure_of(const std::string& sweep, const std::string& options_json);
+std::optional<MeasurePlan> measure_of(const std::string& sweep, const SweepOptions&);
 
 // The fields to group by, so that results are comparable: the model, and hardware and sequence length if they
 // are among `differ`.

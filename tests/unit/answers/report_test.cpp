@@ -24,7 +24,7 @@ constexpr const char* kHostile = "\"'><script>pwned()</script>&é漢\x01\xff";
 std::string page_of(std::span<const ResultRow> rows) {
   ReportInput in;
   in.sweep = in.question = in.grid_path = in.grid_text = in.db = kHostile;
-  in.options_json = R"({"launcher":"<script>pwned()</script>"})";
+  in.options.launcher = "<script>pwned()</script>";
   in.rows = rows;
   Environment node;
   node.allocation = "a1", node.launcher = node.host = kHostile, node.results = 1;
@@ -80,7 +80,7 @@ TEST(Report, TheCommandThatRunsItAgainHasTheOptionsOfTheRun) {
   for (const auto& [options, command] : cases) {
     ReportInput in;
     in.sweep = "g", in.grid_path = "g.yaml", in.db = "g.db", in.grid_text = "name: g", in.rows = rows;
-    in.options_json = options;
+    in.options = sweep_options_from(options).value();
     const auto page = report_html(in);
     ASSERT_TRUE(page) << page.error().message;
     EXPECT_THAT(*page, HasSubstr(command));

@@ -96,6 +96,17 @@ TEST_F(WorkTest, RetriesComeFromTheSweepsOptions) {
   EXPECT_EQ(waiting[0].entry.id, plan_[1].id);
 }
 
+TEST_F(WorkTest, OptionsThatCannotBeReadAreRefusedEverywhere) {
+  start(2);
+  const Attempt attempt = begin(plan_[0]);
+  sql("UPDATE sweep SET options_json = 'no JSON'");
+  const auto refused = IsError(ErrorKind::kUnreadable, "options_json");
+  EXPECT_THAT(error_in(store_->sweeps()), refused);
+  EXPECT_THAT(error_in(store_->find_sweep("s")), refused);
+  EXPECT_THAT(error_in(store_->reuse(sweep_, "1", "")), refused);
+  EXPECT_THAT(error_in(store_->finish_attempt(verdict(attempt, Outcome::kOk))), refused);
+}
+
 TEST_F(WorkTest, WithoutTheRulesOfTheSweepNoResultIsStored) {
   start(1);
   const Attempt attempt = begin(plan_[0]);
