@@ -8,20 +8,18 @@ namespace {
 
 class RatesSeen {
  public:
-  void add(const std::optional<double>& tokens, const std::optional<double>& useful,
-           const std::optional<double>& useful_fraction, const std::optional<double>& step) {
+  void add(const std::optional<double>& tokens, const std::optional<double>& useful_fraction,
+           const std::optional<double>& step) {
     tokens_ |= tokens.has_value(), times_ |= step.has_value();
     padding_ |= useful_fraction && *useful_fraction < 1;
-    of_earlier_version_ |= tokens && useful_fraction && !useful;
   }
   std::string usual_metric() const {
-    if (padding_) return of_earlier_version_ ? "useful_tokens_per_s" : "useful_tokens_per_s_gpu";
+    if (padding_) return "useful_tokens_per_s_gpu";
     return !tokens_ && times_ ? "step_ms" : "tokens_per_s_gpu";
   }
 
  private:
   bool tokens_ = false, padding_ = false, times_ = false;
-  bool of_earlier_version_ = false;  // it had the useful rate of a job alone
 };
 
 }  // namespace
@@ -72,7 +70,7 @@ std::string usual_metric(std::span<const std::span<const ResultRow>> sweeps) {
   for (const auto rows : sweeps) {
     for (const ResultRow& row : rows) {
       const Metrics& m = row.metrics;
-      seen.add(m.tokens_per_s_gpu, m.useful_tokens_per_s_gpu, m.useful_fraction, m.step_ms);
+      seen.add(m.tokens_per_s_gpu, m.useful_fraction, m.step_ms);
     }
   }
   return seen.usual_metric();
@@ -90,8 +88,7 @@ std::string usual_metric(const ResultColumns& columns) {
   };
   RatesSeen seen;
   for (std::size_t row = 0; row < columns.size(); ++row)
-    seen.add(value("tokens_per_s_gpu", row), value("useful_tokens_per_s_gpu", row),
-             value("useful_fraction", row), value("step_ms", row));
+    seen.add(value("tokens_per_s_gpu", row), value("useful_fraction", row), value("step_ms", row));
   return seen.usual_metric();
 }
 

@@ -28,7 +28,7 @@ std::string usual_metric(std::span<const ResultRow>);
 std::string usual_metric(std::span<const std::span<const ResultRow>> sweeps);  // sweeps that are compared
 std::string usual_metric(const ResultColumns&);
 inline constexpr std::array kUsualMetricColumns = {"tokens_per_s_gpu", "useful_tokens_per_s_gpu",
-                                                   "useful_tokens_per_s", "useful_fraction", "step_ms"};
+                                                   "useful_fraction", "step_ms"};
 // Whether some of its tokens are padding: then what counts useful tokens is another number than what counts all.
 bool has_padding(const Metrics&);
 // The share of its tokens that are of documents; 1 of a program that does not tell its padding.

@@ -40,12 +40,6 @@ TEST(UsualMetric, IsThatOfUsefulTokensOnceAResultHasPadding) {
   EXPECT_EQ(usual(rows), "useful_tokens_per_s_gpu") << "the program of the last does not tell its padding";
 }
 
-TEST(UsualMetric, OfAnEarlierVersionIsTheUsefulRateThatItHad) {
-  std::vector<ResultRow> rows = {row_of(200, 0.25), row_of(100, 1)};
-  rows[1].metrics.useful_tokens_per_s_gpu.reset();
-  EXPECT_EQ(usual(rows), "useful_tokens_per_s");
-}
-
 TEST(UsualMetric, IsTheStepTimeWhereNoResultTellsItsTokens) {
   std::vector<ResultRow> rows = {row_of({}, {})};
   EXPECT_EQ(usual(rows), "step_ms");
