@@ -12,6 +12,11 @@
 #include "schema/provenance.h"
 #include "schema/sweep_options.h"
 
+namespace sweep::store {
+class Store;
+struct SweepRow;
+}  // namespace sweep::store
+
 namespace sweep::answers {
 
 // Device memory of a rank of this row: memory_cap_bytes, else what the hardware catalogue says; nullopt: not
@@ -90,6 +95,15 @@ Expected<std::vector<BestOfGroup>> best(const ResultColumns&, const BestOptions&
 // The columns that it needs; with the axes also those that usual_metric(), varying() and the table below need.
 ColumnSelection best_columns(const BestOptions&);
 ColumnSelection best_columns_with_axes(const BestOptions&);
+
+// The answer from a database; a metric and groups that are not asked for are chosen from the sweep's results.
+struct BestAnswer {
+  BestOptions options;
+  std::vector<Field> differ{};  // varying()
+  std::vector<BestOfGroup> groups{};
+};
+// `named`: somebody named the sweep; else it is the latest.
+Expected<BestAnswer> read_best(store::Store&, const store::SweepRow&, BestOptions asked, bool named);
 
 // "5%" or "0.05" -> 0.05; anything outside [0, 1) or unreadable is refused with a sentence that names `what`.
 Expected<double> parse_share(std::string_view, std::string_view what);
