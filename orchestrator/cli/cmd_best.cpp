@@ -47,8 +47,8 @@ int print_forms(Io& io, std::string_view tool, std::span<const answers::BestOfGr
 
 // Says that the values of the answer compare unlike things.
 void warn_of_batches(Io& io, const answers::BestAnswer& found) {
-  const bool sizes_differ = std::ranges::any_of(
-      found.differ, [](const auto& field) { return field.name() == "micro_batch_size"; });
+  const bool sizes_differ =
+      std::ranges::any_of(found.differ, [](const auto& field) { return field.name() == "micro_batch_size"; });
   if (found.options.metric == "step_ms" && sizes_differ)
     io.err << "note: step times of different batches are compared, because the tokens of a step are not "
               "known; give seq_len in the grid, or let the program report its tokens (docs/trainers.md)\n";

@@ -55,7 +55,8 @@ void refuse_unknown_columns(Transaction& work, const std::string& from, const st
 
 void refuse_imported_and_run(Transaction& work, const std::string& from, const std::string& shown) {
   auto rows = work.rows(fmt::format(
-      "SELECT s.name, s.options_json, f.options_json FROM {}.sweep f JOIN main.sweep s ON s.name = f.name", from));
+      "SELECT s.name, s.options_json, f.options_json FROM {}.sweep f JOIN main.sweep s ON s.name = f.name",
+      from));
   while (rows.next()) {
     SweepOptions here, there;
     read_value(rows, 1, here), read_value(rows, 2, there);

@@ -16,7 +16,7 @@ std::string side_by_side_html(const SideBySide&, const std::string& sweep, const
 struct ComparedSweeps {
   std::vector<std::string> names;  // A first, here and below
   std::vector<SweepOptions> options;
-  std::string machines;                     // machine_differences()
+  std::string machines;  // machine_differences()
   std::string made;
 };
 // One comparison for each sweep but A.

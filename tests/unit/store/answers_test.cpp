@@ -63,8 +63,8 @@ TEST_F(AnswersTest, TheBuiltInBestLeavesOutTrialsThatWereStoppedEarly) {
       "useful_tokens_per_s_gpu = 600",
   };
   for (std::size_t i = 0; i < plan_.size(); ++i)
-    sql(std::string("UPDATE result SET ") + figures[i] + " WHERE attempt = " +
-        std::to_string(must(store_->final_attempt(sweep_, plan_[i].id)).value()));
+    sql(std::string("UPDATE result SET ") + figures[i] +
+        " WHERE attempt = " + std::to_string(must(store_->final_attempt(sweep_, plan_[i].id)).value()));
   const auto query = std::ranges::find(built_in_queries(), "best", &BuiltInQuery::name);
   ASSERT_NE(query, built_in_queries().end());
   const Table found = must(store_->query(query->sql));
