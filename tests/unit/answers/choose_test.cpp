@@ -10,6 +10,7 @@ TEST(Choose, OfEqualConfigurationsTheSmallerIdComesFirst) {
   std::vector<PlanEntry> entries(2);
   for (PlanEntry& entry : entries) {
     entry.admitted = true, entry.trial.hardware = "h100-sxm-80gb";
+    entry.trial.seq_len = 4096, entry.trial.global_batch_size = 1;
     entry.predicted.bytes = 1, entry.predicted.step_ms = 10;
   }
   entries[0].id = "b", entries[1].id = "a";

@@ -65,7 +65,7 @@ TEST_F(AnswersTest, TheBuiltInBestLeavesOutTrialsThatWereStoppedEarly) {
   for (std::size_t i = 0; i < plan_.size(); ++i)
     sql(std::string("UPDATE result SET ") + figures[i] +
         " WHERE attempt = " + std::to_string(must(store_->final_attempt(sweep_, plan_[i].id)).value()));
-  const auto query = std::ranges::find(built_in_queries(), "best", &BuiltInQuery::name);
+  const auto query = std::ranges::find(built_in_queries(), std::string_view("best"), &BuiltInQuery::name);
   ASSERT_NE(query, built_in_queries().end());
   const Table found = must(store_->query(query->sql));
   ASSERT_EQ(found.rows.size(), 1u);
