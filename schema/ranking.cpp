@@ -1,5 +1,6 @@
 #include "schema/ranking.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace sweep {
@@ -7,26 +8,42 @@ namespace {
 
 class RatesSeen {
  public:
-  void add(const std::optional<double>& tokens, const std::optional<double>& useful,
-           const std::optional<double>& useful_fraction, const std::optional<double>& step) {
+  void add(const std::optional<double>& tokens, const std::optional<double>& useful_fraction,
+           const std::optional<double>& step) {
     tokens_ |= tokens.has_value(), times_ |= step.has_value();
     padding_ |= useful_fraction && *useful_fraction < 1;
-    of_earlier_version_ |= tokens && useful_fraction && !useful;
   }
   std::string usual_metric() const {
-    if (padding_) return of_earlier_version_ ? "useful_tokens_per_s" : "useful_tokens_per_s_gpu";
+    if (padding_) return "useful_tokens_per_s_gpu";
     return !tokens_ && times_ ? "step_ms" : "tokens_per_s_gpu";
   }
 
  private:
   bool tokens_ = false, padding_ = false, times_ = false;
-  bool of_earlier_version_ = false;  // it had the useful rate of a job alone
 };
 
 }  // namespace
 
+bool may_be_best(State state, Outcome outcome, const Metrics& metrics) {
+  return state == State::kFinished && outcome == Outcome::kOk && !metrics.steps_saved;
+}
+
 bool may_be_best(const ResultRow& row) {
-  return row.state == State::kFinished && row.outcome == Outcome::kOk && !row.metrics.steps_saved;
+  return may_be_best(row.state, row.outcome, row.metrics);
+}
+
+std::vector<bool> may_be_best(const ResultColumns& columns) {
+  const CodedColumn &state = columns.coded.at("state"), &outcome = columns.coded.at("outcome");
+  const std::vector<double>& saved = columns.numbers.at("steps_saved");
+  const auto place_of = [](const CodedColumn& column, auto word) {
+    const Value wanted = std::string(to_string(word));
+    return std::ranges::find(column.values, wanted) - column.values.begin();
+  };
+  const auto finished = place_of(state, State::kFinished), ok = place_of(outcome, Outcome::kOk);
+  std::vector<bool> out(columns.size());
+  for (std::size_t row = 0; row < out.size(); ++row)
+    out[row] = state.of[row] == finished && outcome.of[row] == ok && std::isnan(saved[row]);
+  return out;
 }
 
 bool ranks_before(Better better, double value, std::string_view id, double other, std::string_view other_id) {
@@ -53,7 +70,7 @@ std::string usual_metric(std::span<const std::span<const ResultRow>> sweeps) {
   for (const auto rows : sweeps) {
     for (const ResultRow& row : rows) {
       const Metrics& m = row.metrics;
-      seen.add(m.tokens_per_s_gpu, m.useful_tokens_per_s_gpu, m.useful_fraction, m.step_ms);
+      seen.add(m.tokens_per_s_gpu, m.useful_fraction, m.step_ms);
     }
   }
   return seen.usual_metric();
@@ -71,8 +88,7 @@ std::string usual_metric(const ResultColumns& columns) {
   };
   RatesSeen seen;
   for (std::size_t row = 0; row < columns.size(); ++row)
-    seen.add(value("tokens_per_s_gpu", row), value("useful_tokens_per_s_gpu", row),
-             value("useful_fraction", row), value("step_ms", row));
+    seen.add(value("tokens_per_s_gpu", row), value("useful_fraction", row), value("step_ms", row));
   return seen.usual_metric();
 }
 
@@ -81,7 +97,7 @@ double useful_share_of(const Metrics& m) {
 }
 
 std::optional<double> useful_rate(const Metrics& m) {
-  if (!m.tokens_per_s_gpu) return std::nullopt;
+  if (m.useful_tokens_per_s_gpu || !m.tokens_per_s_gpu) return m.useful_tokens_per_s_gpu;
   return *m.tokens_per_s_gpu * useful_share_of(m);
 }
 

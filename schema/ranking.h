@@ -9,7 +9,11 @@
 namespace sweep {
 
 // It ended ok and was not stopped early: the figures of a trial that was stopped are of fewer steps.
+bool may_be_best(State, Outcome, const Metrics&);
 bool may_be_best(const ResultRow&);
+// The same of each row of columns, which hold those that it looks at.
+std::vector<bool> may_be_best(const ResultColumns&);
+inline const ColumnSelection kMayBeBestColumns = {{"state", "outcome"}, {"steps_saved"}};
 // A result with this value comes before the other one. Of equal values, the smaller trial id comes first.
 bool ranks_before(Better, double value, std::string_view id, double other, std::string_view other_id);
 // Whether a result with this value goes before another one: first the one that may be best, then as ranks_before says.
@@ -24,7 +28,7 @@ std::string usual_metric(std::span<const ResultRow>);
 std::string usual_metric(std::span<const std::span<const ResultRow>> sweeps);  // sweeps that are compared
 std::string usual_metric(const ResultColumns&);
 inline constexpr std::array kUsualMetricColumns = {"tokens_per_s_gpu", "useful_tokens_per_s_gpu",
-                                                   "useful_tokens_per_s", "useful_fraction", "step_ms"};
+                                                   "useful_fraction", "step_ms"};
 // Whether some of its tokens are padding: then what counts useful tokens is another number than what counts all.
 bool has_padding(const Metrics&);
 // The share of its tokens that are of documents; 1 of a program that does not tell its padding.

@@ -16,6 +16,13 @@ std::vector<std::string> strategy_words() {
   return out;
 }
 
+std::string strategies_of(StrategyScope scope) {
+  std::string out;
+  for (const auto& each : kStrategies)
+    if (each.scope == scope) out.append(out.empty() ? "" : " and ").append(each.word);
+  return out;
+}
+
 std::string strategy_sentences() {
   std::string out;
   for (const auto& each : kStrategies)

@@ -40,6 +40,8 @@ constexpr std::string_view to_string(StrategyKind kind) {
 // nullopt: no strategy has this word.
 std::optional<StrategyKind> strategy_from(std::string_view word);
 std::vector<std::string> strategy_words();
+// "search and playbook": the words of those that decide on this.
+std::string strategies_of(StrategyScope);
 // "grid: every trial, ...; search: ..."
 std::string strategy_sentences();
 
@@ -74,10 +76,9 @@ struct Strategy {
   }
   // nullopt, or why nothing can be decided.
   std::optional<std::string_view> conflict() const {
-    if (kind != StrategyKind::kGrow || !auto_micro_batch) return std::nullopt;
-    return "strategy grow looks for the largest model at each micro-batch; give micro_batch_size its values "
-           "instead of "
-           "auto";
+    if (scope() != StrategyScope::kModels || !auto_micro_batch) return std::nullopt;
+    return "the strategy looks for the largest model at each micro-batch; give micro_batch_size its values "
+           "instead of auto";
   }
   bool uses_history() const { return history.value_or(!runs_all()); }
   // Each trial that runs out of memory may rule out others, so smaller micro-batches run first, one at a time.

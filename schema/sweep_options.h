@@ -1,5 +1,5 @@
 // The options that a sweep keeps in the database, so that it can be resumed without its grid file. One codec:
-// the column sweep.options_json is written and read here only.
+// the store writes and reads the column sweep.options_json by it, and hands on this struct.
 #pragma once
 #include <optional>
 #include <string>

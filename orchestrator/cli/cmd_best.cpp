@@ -3,16 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <ostream>
 
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/interop/trainer_config.h"
-#include "schema/ranking.h"
-#include "schema/rehearsal.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::cli {
 namespace {
@@ -22,21 +18,6 @@ struct BestCommand {
   std::string by, metric, headroom, tool;
   bool json = false, yaml = false;
 };
-
-using ByTrial = std::map<std::string, Provenance>;
-
-Expected<ByTrial> provenance_of_winners(store::Store& store, i64 sweep,
-                                        std::span<const answers::BestOfGroup> groups) {
-  std::vector<std::string> ids;
-  for (const auto& group : groups) {
-    if (group.winner) ids.push_back(group.winner->trial_id);
-  }
-  auto found = store.provenance(sweep, ids);
-  if (!found) return tl::unexpected(found.error());
-  ByTrial out;
-  for (Provenance& one : *found) out.insert_or_assign(one.trial_id, std::move(one));
-  return out;
-}
 
 // The winners as another trainer takes them; what its flags do not cover goes to stderr.
 int print_forms(Io& io, std::string_view tool, std::span<const answers::BestOfGroup> groups) {
@@ -64,66 +45,36 @@ int print_forms(Io& io, std::string_view tool, std::span<const answers::BestOfGr
   return kAnswered;
 }
 
-Expected<answers::BestSource> source_of(const Opened& opened, bool named) {
-  answers::BestSource out{.sweep = opened.sweep.name};
-  const auto all = opened.store->sweeps();
-  if (!all) return tl::unexpected<Error>(all.error());
-  if (!named) out.chosen_of = static_cast<i64>(all->size());
-  const auto kept = sweep_options_from(opened.sweep.options_json);
-  if (!kept || kept->confirms.empty()) return out;
-  out.confirms = kept->confirms;
-  const auto allocations = opened.store->allocations(opened.sweep.id);
-  if (!allocations) return tl::unexpected<Error>(allocations.error());
-  for (const auto& one : *allocations) {
-    const auto results = opened.store->results_in(one.id);
-    if (!results) return tl::unexpected<Error>(results.error());
-    out.allocations += *results > 0 ? 1 : 0;
-  }
-  return out;
+// Says that the values of the answer compare unlike things.
+void warn_of_batches(Io& io, const answers::BestAnswer& found) {
+  const bool sizes_differ =
+      std::ranges::any_of(found.differ, [](const auto& field) { return field.name() == "micro_batch_size"; });
+  if (found.options.metric == "step_ms" && sizes_differ)
+    io.err << "note: step times of different batches are compared, because the tokens of a step are not "
+              "known; give seq_len in the grid, or let the program report its tokens (docs/trainers.md)\n";
 }
 
 int best(Io& io, const BestCommand& o) {
-  answers::BestOptions options;
-  if (!o.by.empty()) options.group_by = split_list(o.by);
-  if (!o.metric.empty()) options.metric = o.metric;
+  answers::BestOptions asked;
+  asked.group_by = split_list(o.by);
+  asked.metric = o.metric;
   if (!o.headroom.empty()) {
     const auto fraction = answers::parse_share(o.headroom, "headroom");
     if (!fraction) return refuse(io, fraction.error());
-    options.headroom = *fraction;
+    asked.headroom = *fraction;
   }
   auto opened = open_sweep(o.where, store::Mode::kReadOnly);
   if (!opened) return refuse(io, opened.error());
-  auto source = source_of(*opened, o.where.sweep.has_value());
-  if (!source) return refuse(io, source.error());
-  options.source = std::move(*source);
-  store::Store& store = *opened->store;
-  const auto columns = store.result_columns(opened->sweep.id, answers::best_columns_with_axes(options));
-  if (!columns) return refuse(io, columns.error());
-  if (o.metric.empty()) options.metric = usual_metric(*columns);
-  const auto differ = answers::varying(*columns);
-  if (o.by.empty()) options.group_by = answers::comparable_groups(differ);
-  if (o.metric.empty() && options.metric == "step_ms" &&
-      std::ranges::any_of(differ, [](const auto& field) { return field.name() == "micro_batch_size"; }))
-    io.err << "note: step times of different batches are compared, because the tokens of a step are not "
-              "known; give "
-              "seq_len in the grid, or let the program report its tokens (docs/trainers.md)\n";
-  for (const auto& field : differ) options.form.swept.push_back(field.name());
-  options.rehearsed = is_rehearsal(opened->sweep.name);
-  options.form.measure = answers::measure_of(opened->sweep.name, opened->sweep.options_json);
-  const auto groups = answers::best(*columns, options,
-                                    [&](std::span<const i64> entries) { return store.results_of(entries); });
-  if (!groups) return refuse(io, groups.error());
+  const auto found =
+      answers::read_best(*opened->store, opened->sweep, std::move(asked), o.where.sweep.has_value());
+  if (!found) return refuse(io, found.error());
+  if (o.metric.empty()) warn_of_batches(io, *found);
+  const auto& [options, differ, groups] = *found;
   if (!o.tool.empty()) io.err << answers::rehearsed_line(options.rehearsed);
-  if (!o.tool.empty()) return print_forms(io, o.tool, *groups);
-  const auto known = provenance_of_winners(store, opened->sweep.id, *groups);
-  if (!known) return refuse(io, known.error());
-  options.provenance_of = [&](const ResultRow& row) -> const Provenance* {
-    const auto it = known->find(row.trial_id);
-    return it == known->end() ? nullptr : &it->second;
-  };
-  io.out << (o.json   ? answers::best_json(*groups, options)
-             : o.yaml ? answers::best_yaml(*groups, options)
-                      : answers::best_text(differ, *groups, options, io.out_is_terminal ? io.width : 0));
+  if (!o.tool.empty()) return print_forms(io, o.tool, groups);
+  io.out << (o.json   ? answers::best_json(groups, options)
+             : o.yaml ? answers::best_yaml(groups, options)
+                      : answers::best_text(differ, groups, options, io.out_is_terminal ? io.width : 0));
   return kAnswered;
 }
 

@@ -148,7 +148,7 @@ Expected<void> show_comparison(Io& io, const CompareCommand& o, std::span<const 
     all.push_back(&side);
     nodes.emplace_back(side.nodes);
     page.names.push_back(side.sweep.name);
-    page.options.push_back(side.sweep.options_json);
+    page.options.push_back(side.sweep.options);
   }
   const auto rehearsed = rehearsed_sides(all);
   page.machines = answers::machine_differences(nodes);

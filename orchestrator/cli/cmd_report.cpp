@@ -55,7 +55,7 @@ int write_report(Io& io, const ReportCommand& o) {
   if (!environments) return refuse(io, environments.error());
   in.sweep = opened->sweep.name, in.question = opened->sweep.question;
   in.grid_path = opened->sweep.grid_path, in.grid_text = opened->sweep.grid_text;
-  in.options_json = opened->sweep.options_json;
+  in.options = opened->sweep.options;
   in.db = o.where.db;
   const PageStamp stamp = page_stamp();
   in.made_at = stamp.at, in.version = stamp.version;

@@ -211,7 +211,7 @@ store::SweepRow wanted_sweep(const Planned& planned, const std::string& on, cons
   out.question = planned.grid.question;
   if (!planned.grid.from_stream) out.grid_path = planned.grid.path.string();
   out.grid_text = planned.grid.text;
-  out.options_json = to_text(kept_options(planned.grid, on, o));
+  out.options = kept_options(planned.grid, on, o);
   return out;
 }
 
@@ -292,10 +292,11 @@ int run_grid(Io& io, RunOptions o) {
 }
 
 // The launcher a sweep ran with, unless the command line names another.
-Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const SweepOptions& kept,
-                                   const std::vector<PlanEntry>& entries, const LaunchRequest& launch) {
-  if (!is_rehearsal(sweep.name)) return driver::kept_launcher(kept, launch);
-  return driver::rehearsal_choice(launch, entries, kept.rehearse_ranks.value_or(driver::kRehearsedRanks));
+Expected<LaunchChoice> kept_choice(const store::SweepRow& sweep, const std::vector<PlanEntry>& entries,
+                                   const LaunchRequest& launch) {
+  if (!is_rehearsal(sweep.name)) return driver::kept_launcher(sweep.options, launch);
+  return driver::rehearsal_choice(launch, entries,
+                                  sweep.options.rehearse_ranks.value_or(driver::kRehearsedRanks));
 }
 
 // Stores what the command asks for beyond the pending trials. REQUIRES the lease.
@@ -312,10 +313,8 @@ int resume(Io& io, RunOptions o) {
   if (!opened) return refuse(io, opened.error());
   const auto entries = opened->store->plan(opened->sweep.id);
   if (!entries) return refuse(io, entries.error());
-  const auto kept = sweep_options_from(opened->sweep.options_json);
-  if (!kept) return refuse(io, kept.error());
-  o.launch = driver::with_kept(std::move(o.launch), *kept);
-  const auto choice = kept_choice(opened->sweep, *kept, *entries, o.launch);
+  o.launch = driver::with_kept(std::move(o.launch), opened->sweep.options);
+  const auto choice = kept_choice(opened->sweep, *entries, o.launch);
   if (!choice) return refuse(io, choice.error());
   if (auto can = can_run(*entries, *choice, o); !can) return refuse(io, can.error());
   if (auto can = check_notify(o.notify, !o.as_job.empty()); !can) return refuse(io, can.error());

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "orchestrator/run/recovery.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::cli {
 
@@ -42,7 +41,7 @@ std::string past_limit(run::Limit limit, store::Store& store, const store::Sweep
                        const std::function<std::string(const std::string&)>& words_of) {
   const std::string resume = "sweep resume " + words_of(sweep.name);
   const double held = held_hours(store, sweep, std::nullopt).value_or(answers::GpuHours()).held;
-  const auto kept = sweep_options_from(sweep.options_json).value_or(SweepOptions());
+  const SweepOptions& kept = sweep.options;
   if (limit == run::Limit::kSite)
     return fmt::format("raise `limits: {{gpu_hours: N}}` of the site profile above {:.3g}, then `{}`", held,
                        resume);

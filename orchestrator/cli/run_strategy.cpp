@@ -36,9 +36,7 @@ std::set<std::string> answered(const std::string& db, const std::string& sweep, 
   const auto opened = open_sweep({db, sweep}, store::Mode::kReadOnly);
   const auto rows = opened ? opened->store->results(opened->sweep.id).value_or(std::vector<ResultRow>())
                            : std::vector<ResultRow>();
-  const auto kept =
-      opened ? sweep_options_from(opened->sweep.options_json).value_or(SweepOptions()) : SweepOptions();
-  const bool same = kept_strategy(kept) == strategy;
+  const bool same = opened && kept_strategy(opened->sweep.options) == strategy;
   for (const ResultRow& row : rows)
     if (row.state == State::kFinished && !row.again && (same || row.outcome != Outcome::kPruned))
       out.insert(row.trial_id);
@@ -52,7 +50,8 @@ void add_strategy_options(CLI::App& c, StrategyFlags& o) {
                strategy_sentences() + " (docs/search.md); absent: the grid's, else grid")
       ->check(CLI::IsMember(strategy_words()));
   c.add_option("--max-trials", o.max_trials,
-               "of search and playbook: the most trials of each model, hardware and sequence length")
+               "of " + strategies_of(StrategyScope::kQuestion) +
+                   ": the most trials of each model, hardware and sequence length")
       ->check(above_zero());
   c.add_option(
        "--audit", o.audit,
@@ -99,9 +98,9 @@ Expected<void> can_decide(const Strategy& strategy, const StrategyFlags& o) {
   if (o.max_trials && !o.rehearses && strategy.scope() != StrategyScope::kQuestion)
     return fail(
         ErrorKind::kConflict, "--max-trials",
-        fmt::format("--max-trials bounds search and playbook; strategy {} has no such bound, so leave it "
-                    "out, or name one of them with --strategy",
-                    to_string(strategy.kind)));
+        fmt::format("--max-trials bounds {}; strategy {} has no such bound, so leave it out, or name one of "
+                    "them with --strategy",
+                    strategies_of(StrategyScope::kQuestion), to_string(strategy.kind)));
   return {};
 }
 
@@ -141,14 +140,13 @@ Expected<void> keep_suggested(driver::SweepDriver& driver, const driver::Planned
 }
 
 void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measure) {
-  const auto kept = sweep_options_from(before.options_json);
-  if (!kept) return;
+  const SweepOptions& kept = before.options;
   const std::string now = std::string(kVersion) + " " + kBuild;
-  if (measure && kept->measure.value_or(MeasurePlan()) != *measure)
+  if (measure && kept.measure.value_or(MeasurePlan()) != *measure)
     io.err << "note: the measuring plan changed; earlier results are kept as they are "
               "(`sweep resume --retry ok` measures them again)\n";
-  if (!kept->build.empty() && kept->build != now)
-    io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", kept->build,
+  if (!kept.build.empty() && kept.build != now)
+    io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", kept.build,
                           now);
 }
 

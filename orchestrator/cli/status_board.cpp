@@ -12,7 +12,6 @@
 #include "orchestrator/driver/strategy_forecast.h"
 #include "orchestrator/grid/site.h"
 #include "orchestrator/run/run_sweep.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::cli {
 namespace {
@@ -43,10 +42,8 @@ answers::Progress progress_of(const store::SweepRow& sweep, const run::Snapshot&
 }
 
 Expected<answers::RunDetails> details_of(store::Store& store, const store::SweepRow& sweep, i64 events) {
-  const auto kept = sweep_options_from(sweep.options_json);
   const auto site = grid::read_site(grid::site_files());
-  const auto limit =
-      driver::smaller_limit(kept ? kept->gpu_hours : std::nullopt, site ? site->gpu_hours : std::nullopt);
+  const auto limit = driver::smaller_limit(sweep.options.gpu_hours, site ? site->gpu_hours : std::nullopt);
   const auto hours = held_hours(store, sweep, limit);
   if (!hours) return tl::unexpected(hours.error());
   return answers::run_details(store, sweep.id, *hours, events);

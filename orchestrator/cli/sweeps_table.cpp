@@ -2,15 +2,13 @@
 
 #include "orchestrator/driver/holder.h"
 #include "schema/rehearsal.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::cli {
 namespace {
 
 std::string kind_of(const store::SweepRow& sweep) {
   if (is_rehearsal(sweep.name)) return "rehearsal";
-  const auto options = sweep_options_from(sweep.options_json);
-  return options && options->imported ? "imported" : "measured";
+  return sweep.options.imported ? "imported" : "measured";
 }
 
 Expected<std::vector<Value>> row_of(store::Store& store, const store::SweepRow& sweep) {

@@ -50,7 +50,7 @@ Expected<BuiltInRun> run_built_in(const SelfTestRequest& request, const std::str
   options.retries_crash = options.retries_infra = 0;
   store::SweepRow row;
   row.name = name;
-  row.options_json = to_text(options);
+  row.options = options;
   SWEEP_TRY(driver->make(row));
   auto report =
       run_with_lease(*driver, {entries, *options.measure, outcomes_of_runs()},

@@ -19,26 +19,18 @@ namespace {
 constexpr i64 kMoreSteps = 3;    // times the sweep's own
 constexpr i64 kSpareRounds = 2;  // beyond those asked for, for allocations that were lost
 
-Expected<SweepOptions> options_of(const store::SweepRow& sweep) {
-  auto options = sweep_options_from(sweep.options_json);
-  if (!options) return fail(fmt::format("sweep '{}': {}", sweep.name, options.error().message));
-  SWEEP_TRY(check_may_run(sweep));
-  return options;
-}
-
 // The sweep that holds the new results: the same options, more steps, and a link to the one it confirms.
 Expected<store::SweepRow> confirming_sweep(const store::SweepRow& sweep, const ConfirmRequest& request,
                                            MeasurePlan& measure) {
-  auto options = options_of(sweep);
-  if (!options) return tl::unexpected(options.error());
-  auto own = confirming_options(std::move(*options), request);
+  SWEEP_TRY(check_may_run(sweep));
+  auto own = confirming_options(sweep.options, request);
   own.confirms = sweep.name;
   measure = *own.measure;
   store::SweepRow out;
   out.name = sweep.name + "-confirm";
   out.question = fmt::format("Does the ranking of the best of sweep '{}' hold?", sweep.name);
   out.grid_path = sweep.grid_path, out.grid_text = sweep.grid_text;
-  out.options_json = to_text(own);
+  out.options = std::move(own);
   return out;
 }
 
@@ -46,8 +38,7 @@ Expected<store::SweepRow> confirming_sweep(const store::SweepRow& sweep, const C
 Expected<void> check_name_is_free(store::Store& store, const store::SweepRow& wanted, const std::string& of) {
   const auto known = store.find_sweep(wanted.name);
   if (!known) return {};
-  const auto options = sweep_options_from(known->options_json);
-  if (options && options->confirms == of) return {};
+  if (known->options.confirms == of) return {};
   return fail(
       fmt::format("sweep '{}' is there already and confirms nothing; the results would be mixed with its own",
                   wanted.name));
@@ -118,10 +109,9 @@ class Confirmation {
 
   // Every configuration once.
   Expected<run::RunEnd> measure_in_one_allocation(std::size_t round) {
-    const auto kept = sweep_options_from(driver_.sweep().options_json);
-    if (!kept) return tl::unexpected(kept.error());
-    const LaunchRequest launch = with_kept(request_.launch, *kept);
-    const auto choice = kept_launcher(*kept, launch);
+    const SweepOptions& kept = driver_.sweep().options;
+    const LaunchRequest launch = with_kept(request_.launch, kept);
+    const auto choice = kept_launcher(kept, launch);
     if (!choice) return tl::unexpected(choice.error());
     const auto plan = rotated(plan_, round);
     auto report = run_with_lease(driver_, {plan, measure_, {Outcome::kOk}}, [&](SweepDriver& own) {
@@ -195,9 +185,8 @@ SweepOptions confirming_options(SweepOptions options, const ConfirmRequest& requ
 }
 
 Expected<store::SweepRow> confirmed_sweep(store::Store& store, store::SweepRow sweep) {
-  const auto options = sweep_options_from(sweep.options_json);
-  if (!options || options->confirms.empty()) return sweep;
-  return store.find_sweep(options->confirms);
+  if (sweep.options.confirms.empty()) return sweep;
+  return store.find_sweep(sweep.options.confirms);
 }
 
 Expected<ConfirmReport> confirm_best(SweepDriver& driver, const store::SweepRow& of,

@@ -12,7 +12,6 @@
 #include "orchestrator/driver/orchestrator_job.h"
 #include "runtime/attempt_token.h"
 #include "schema/spool.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::driver {
 namespace {
@@ -69,14 +68,12 @@ Expected<void> LeftoversOfRuns::add(store::Store& store, const store::SweepRow& 
   for (const auto& row : *rows)
     if (!marked_processes(allocation_key(row.id, row.spool)).empty())
       left_of_it.with_processes.push_back(row);
-  const auto kept = sweep_options_from(sweep.options_json);
-  if (!kept) return tl::unexpected(kept.error());
   const auto places = places_by_launcher(store, sweep.id, *rows);
   if (!places) return tl::unexpected(places.error());
   for (const auto& [launcher, of_it] : *places) {
     LaunchRequest request;
     request.on = launcher;
-    const auto choice = choose_launcher(kept->launch.value_or(LaunchSettings()), request);
+    const auto choice = choose_launcher(sweep.options.launch.value_or(LaunchSettings()), request);
     if (!choice) return tl::unexpected(choice.error());
     auto left = choice->config->leftovers(of_it);
     if (!left) return tl::unexpected(left.error());

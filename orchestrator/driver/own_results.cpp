@@ -11,7 +11,6 @@
 #include "orchestrator/store/store.h"
 #include "schema/command_spec.h"
 #include "schema/rehearsal.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::driver {
 namespace {
@@ -111,8 +110,7 @@ Expected<std::vector<MeasuredTrial>> measured_trials(const std::string& db, cons
   if (!file) return tl::unexpected(file.error());
   const auto& sweeps = file->sweeps;
   for (auto sweep = sweeps.rbegin(); sweep != sweeps.rend(); ++sweep) {
-    const auto options = sweep_options_from(sweep->options_json);
-    if (sweep->name == but_sweep || is_rehearsal(sweep->name) || !options || options->imported) continue;
+    if (sweep->name == but_sweep || is_rehearsal(sweep->name) || sweep->options.imported) continue;
     if (auto added = add_results(*file->store, sweep->id, out); !added) return tl::unexpected(added.error());
   }
   return out;

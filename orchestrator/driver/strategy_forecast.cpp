@@ -6,7 +6,6 @@
 
 #include "orchestrator/plan/planner.h"
 #include "schema/rehearsal.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::driver {
 
@@ -43,8 +42,7 @@ std::optional<double> seconds_of_all(const store::SweepRow& sweep, const run::Sn
 Expected<std::optional<double>> seconds_left(store::Store& store, const store::SweepRow& sweep,
                                              const run::Snapshot& shot) {
   const auto of_all = seconds_of_all(sweep, shot);
-  const auto kept = sweep_options_from(sweep.options_json);
-  const sweep::Strategy strategy = kept ? kept_strategy(*kept) : sweep::Strategy();
+  const sweep::Strategy strategy = kept_strategy(sweep.options);
   if (strategy.runs_all() || !of_all || shot.counts.pending == 0) return of_all;
   const auto plan = store.plan(sweep.id);
   if (!plan) return tl::unexpected(plan.error());

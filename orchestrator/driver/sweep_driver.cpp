@@ -64,8 +64,7 @@ Expected<void> prepare(SweepDriver& driver, const LeasedRun& leased) {
 }  // namespace
 
 Expected<void> check_may_run(const store::SweepRow& sweep) {
-  const auto options = sweep_options_from(sweep.options_json);
-  if (!options || !options->imported) return {};
+  if (!sweep.options.imported) return {};
   return fail(
       ErrorKind::kRefused, sweep.name,
       fmt::format("sweep '{0}' was imported: its configurations were measured elsewhere, and runs here "
@@ -134,27 +133,23 @@ Expected<store::SyncCounts> SweepDriver::sync_plan(std::span<const PlanEntry> en
 }
 
 Expected<void> SweepDriver::keep_gpu_hours(double hours) {
-  auto kept = sweep_options_from(sweep_.options_json);
-  if (!kept) return tl::unexpected(kept.error());
-  kept->gpu_hours = hours, kept->usd.reset();
   store::SweepRow wanted = sweep_;
-  wanted.options_json = to_text(*kept);
+  wanted.options.gpu_hours = hours, wanted.options.usd.reset();
   return make(wanted);
 }
 
 Expected<run::Settings> SweepDriver::settings() const {
-  const auto kept = sweep_options_from(sweep_.options_json);
-  if (!kept) return tl::unexpected(kept.error());
+  const SweepOptions& kept = sweep_.options;
   run::Settings s;
-  s.measure = kept->measure.value_or(MeasurePlan());
+  s.measure = kept.measure.value_or(MeasurePlan());
   const auto job = own_job();
   s.leave_on_signal = job && job->is_orchestrator;
-  s.strategy = kept_strategy(*kept);
-  s.trial_seconds = kept->trial_seconds;
-  s.hang_seconds = kept->hang_seconds;
-  s.start_seconds = kept->start_seconds;
-  s.gpu_hours = kept->gpu_hours, s.usd = kept->usd;
-  s.rehearse_most = kept->rehearse_ranks;
+  s.strategy = kept_strategy(kept);
+  s.trial_seconds = kept.trial_seconds;
+  s.hang_seconds = kept.hang_seconds;
+  s.start_seconds = kept.start_seconds;
+  s.gpu_hours = kept.gpu_hours, s.usd = kept.usd;
+  s.rehearse_most = kept.rehearse_ranks;
   if (store::on_network_filesystem(db_)) s.status_file = db_.string() + ".status.json";
   return s;
 }

@@ -103,7 +103,7 @@ store::SweepRow sweep_row(const Planned& planned) {
   out.name = planned.grid.name;
   out.question = kQuestion;
   out.grid_text = planned.grid.text;
-  out.options_json = to_text(options);
+  out.options = std::move(options);
   return out;
 }
 

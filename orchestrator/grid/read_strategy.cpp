@@ -63,10 +63,10 @@ Status read_strategy(const Document& document, Grid& grid) {
   SWEEP_TRY(read_count(document, node, "max_trials", kMostTrials, out.max_trials));
   if (const Node* most = node.find("max_trials");
       most != nullptr && info_of(out.kind).scope != StrategyScope::kQuestion)
-    return tl::unexpected(document.error(
-        most->place, {ErrorKind::kConflict, "max_trials"},
-        fmt::format("max_trials bounds search and playbook; {} has no such bound, so leave it out",
-                    to_string(out.kind))));
+    return tl::unexpected(
+        document.error(most->place, {ErrorKind::kConflict, "max_trials"},
+                       fmt::format("max_trials bounds {}; {} has no such bound, so leave it out",
+                                   strategies_of(StrategyScope::kQuestion), to_string(out.kind))));
   SWEEP_TRY(read_count(document, node, "at_once", kMostAtOnce, out.at_once));
   if (const Node* gain = node.find("least_gain")) {
     const auto share = read_real(document, *gain, "least_gain", 0, 1);

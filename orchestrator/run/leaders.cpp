@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "orchestrator/search/candidate.h"
+#include "schema/ranking.h"
 
 namespace sweep::run {
 namespace {
@@ -27,7 +28,7 @@ Expected<void> Leaders::read() {
   const auto rows = context_.store.results(context_.settings.sweep);
   if (!rows) return tl::unexpected(rows.error());
   for (const ResultRow& row : *rows)
-    if (row.state == State::kFinished) add(row.trial, row.outcome, row.metrics);
+    if (may_be_best(row)) add(row.trial, row.outcome, row.metrics);
   return {};
 }
 
@@ -40,8 +41,8 @@ Expected<std::optional<double>> Leaders::bound_for(const Trial& trial) {
 }
 
 void Leaders::add(const Trial& trial, Outcome outcome, const Metrics& m) {
-  if (outcome != Outcome::kOk || m.steps_saved || !m.step_ms_ci_high || *m.step_ms_ci_high <= 0) return;
-  if (!counts_as_its_axes(trial, m)) return;
+  if (!may_be_best(State::kFinished, outcome, m) || !counts_as_its_axes(trial, m)) return;
+  if (!m.step_ms_ci_high || *m.step_ms_ci_high <= 0) return;
   const double rate = 1e3 * search::useful_tokens_of_a_rank(trial) / *m.step_ms_ci_high;
   double& best = rates_[question_of(trial)];
   best = std::max(best, rate);

@@ -10,7 +10,7 @@ namespace sweep::search {
 namespace {
 
 // The group with the highest score first.
-void order_by_promise(std::span<const Candidate> all, std::vector<Group>& groups) {
+void order_by_score(std::span<const Candidate> all, std::vector<Group>& groups) {
   const auto score = [&](const Group& group) {
     double best = 0;
     for (const std::size_t i : group)
@@ -53,7 +53,7 @@ std::vector<Group> groups_of(std::span<const Candidate> all, const Strategy& str
   if (strategy.scope() == StrategyScope::kEveryTrial) return {};
   if (strategy.scope() == StrategyScope::kQuestion) return questions(all);
   auto out = strategy.scope() == StrategyScope::kModels ? settings_of_models(all) : layouts(all);
-  order_by_promise(all, out);
+  order_by_score(all, out);
   return out;
 }
 

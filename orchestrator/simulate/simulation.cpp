@@ -5,7 +5,6 @@
 #include "base/expected.h"
 #include "orchestrator/driver/sweep_driver.h"
 #include "orchestrator/simulate/sim_launcher.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::simulate {
 namespace {
@@ -20,9 +19,7 @@ Expected<driver::SweepDriver> stored_plan(const std::filesystem::path& scratch,
   if (!driver) return driver;
   store::SweepRow row;
   row.name = "simulation";
-  SweepOptions options;
-  options.retries_crash = assumed.retries_crash, options.retries_infra = assumed.retries_infra;
-  row.options_json = to_text(options);
+  row.options.retries_crash = assumed.retries_crash, row.options.retries_infra = assumed.retries_infra;
   SWEEP_TRY(driver->make(row));
   SWEEP_TRY(driver->take_lease());
   SWEEP_TRY(driver->sync_plan(plan, measure));

@@ -10,23 +10,20 @@
 
 namespace sweep::store {
 
-// A metric that only trials have that were stopped early: they are never the best.
-constexpr const char* kStoppedEarly = "steps_saved";
-
 Expected<std::vector<ResultRow>> Answers::best(i64 sweep, const std::string& metric, i64 limit) {
   const sweep::Column* column = find_column(metric);
   if (!column || column->better == Better::kNone)
     return fail(ErrorKind::kUnknownName, metric,
                 fmt::format("'{}' is no metric with a best; these have one: {}", metric, ranked_metrics()));
-  const auto columns = result_columns(sweep, {{"outcome"}, {metric, kStoppedEarly}});
+  ColumnSelection wanted = kMayBeBestColumns;
+  wanted.numbers.push_back(metric);
+  const auto columns = result_columns(sweep, wanted);
   if (!columns) return tl::unexpected<Error>(columns.error());
-  const CodedColumn& outcomes = columns->coded.at("outcome");
   const std::vector<double>& values = columns->numbers.at(metric);
-  const std::vector<double>& saved = columns->numbers.at(kStoppedEarly);
-  const Value ok = std::string(to_string(Outcome::kOk));
+  const std::vector<bool> may_be = may_be_best(*columns);
   std::vector<std::size_t> ranked;
   for (std::size_t row = 0; row < columns->size(); ++row)
-    if (!std::isnan(values[row]) && outcomes.at(row) == ok && std::isnan(saved[row])) ranked.push_back(row);
+    if (may_be[row] && !std::isnan(values[row])) ranked.push_back(row);
   const auto before = [&](std::size_t a, std::size_t b) {
     return ranks_before(column->better, values[a], columns->trial[a], values[b], columns->trial[b]);
   };

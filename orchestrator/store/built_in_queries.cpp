@@ -13,7 +13,9 @@ ORDER BY 1, 3 DESC)"},
      R"(SELECT sweep, model, nodes, tokens_per_s_gpu, useful AS useful_tokens_per_s_gpu, mfu, dp, tp, pp, cp, zero,
        micro_batch_size, grad_accum, trial
 FROM (SELECT *, row_number() OVER (PARTITION BY sweep, model, nodes ORDER BY useful DESC, trial) AS place
-      FROM (SELECT *, tokens_per_s_gpu * coalesce(useful_fraction, 1) AS useful FROM results WHERE outcome = 'ok'))
+      FROM (SELECT *, coalesce(useful_tokens_per_s_gpu, tokens_per_s_gpu * coalesce(useful_fraction, 1)) AS useful
+            FROM results WHERE outcome = 'ok' AND steps_saved IS NULL)
+      WHERE useful IS NOT NULL)
 WHERE place = 1
 ORDER BY 1, 2, 3)"},
     {"reasons", "why trials did not end ok, the frequent reasons first",

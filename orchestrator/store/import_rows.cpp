@@ -13,17 +13,16 @@
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/sweep_rows.h"
 #include "schema/rehearsal.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::store {
 namespace {
 
 // Marks a sweep of brought results; whatever a row says of itself stands, nothing is tried again.
-std::string imported_options() {
+SweepOptions imported_options() {
   SweepOptions options;
   options.imported = true;
   options.retries_crash = options.retries_hang = options.retries_timeout = options.retries_infra = 0;
-  return to_text(options);
+  return options;
 }
 
 i64 brought_sweep(Transaction& work, const SweepRow& wanted, i64 now) {
@@ -32,17 +31,16 @@ i64 brought_sweep(Transaction& work, const SweepRow& wanted, i64 now) {
                                   "measured; give another with --sweep",
                                   wanted.name, kRehearsalSuffix),
                       ErrorKind::kInvalidValue, wanted.name});
-  const auto options = work.one<std::string>("SELECT options_json FROM sweep WHERE name = ?", wanted.name);
-  const auto found = options ? sweep_options_from(*options) : SweepOptions();
-  if (options && !(found && found->imported))
+  const auto found = sweep_named(work, wanted.name);
+  if (found && !found->options.imported)
     work.refuse(Error{
         fmt::format("sweep '{}' was run here, so nothing is imported into it; name another with --sweep",
                     wanted.name),
         ErrorKind::kRefused, wanted.name});
-  if (!options) {
+  if (!found) {
     SweepRow row = wanted;
     row.grid_text.clear();
-    row.options_json = imported_options();
+    row.options = imported_options();
     row.created_unix_ns = now;
     write_sweep(work, row);
   } else if (!wanted.question.empty()) {

@@ -6,6 +6,7 @@
 #include "base/expected.h"
 #include "orchestrator/store/columns.h"
 #include "orchestrator/store/merge_rows.h"
+#include "orchestrator/store/record_sql.h"
 
 namespace sweep::store {
 
@@ -52,27 +53,26 @@ void refuse_unknown_columns(Transaction& work, const std::string& from, const st
   }
 }
 
-// Whether the options of a sweep say that it was imported. An empty text and one that is not JSON state no
-// option.
-std::string imported(const char* sweep) {
-  return fmt::format(R"(
-      CASE WHEN json_valid({0}.options_json)
-           THEN COALESCE(json_extract({0}.options_json, '$.imported'), 0) ELSE 0 END)",
-                     sweep);
+void refuse_imported_and_run(Transaction& work, const std::string& from, const std::string& shown) {
+  auto rows = work.rows(fmt::format(
+      "SELECT s.name, s.options_json, f.options_json FROM {}.sweep f JOIN main.sweep s ON s.name = f.name",
+      from));
+  while (rows.next()) {
+    SweepOptions here, there;
+    read_value(rows, 1, here), read_value(rows, 2, there);
+    if (here.imported != there.imported)
+      rows.refuse(Error{fmt::format(
+          "sweep '{1}' was imported in one of the databases and run in the other ('{0}'); import it again "
+          "under another name (`sweep import --sweep NAME`)",
+          shown, rows.text(0))});
+  }
 }
 
 }  // namespace
 
 void check_mergeable(Transaction& work, const std::string& from, const std::string& shown) {
   refuse_unknown_columns(work, from, shown);
-  refuse_if(work,
-            fmt::format(R"(
-                SELECT s.name FROM {}.sweep f JOIN main.sweep s ON s.name = f.name
-                WHERE ({}) <> ({}) LIMIT 1)",
-                        from, imported("s"), imported("f")),
-            "sweep '{1}' was imported in one of the databases and run in the other ('{0}'); import it again "
-            "under another name (`sweep import --sweep NAME`)",
-            shown);
+  refuse_imported_and_run(work, from, shown);
   refuse_if(
       work,
       fmt::format(R"(

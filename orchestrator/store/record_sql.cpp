@@ -84,6 +84,17 @@ std::string select_list(const TableColumns& columns, std::string_view table, std
   return out;
 }
 
+void put_value(Statement& statement, int at, const SweepOptions& options) {
+  statement.put_copy(at, to_text(options));
+}
+
+void read_value(const Rows& rows, int at, SweepOptions& options) {
+  if (auto found = sweep_options_from(rows.text(at)))
+    options = std::move(*found);
+  else
+    refuse_text(rows, at, "options", found.error().message);
+}
+
 void put_value(Statement& statement, int at, const std::vector<SentTraffic>& sent) {
   nlohmann::json list = nlohmann::json::array();
   for (const SentTraffic& each : sent) list.push_back(to_json(each));

@@ -14,6 +14,7 @@
 #include "schema/codec.h"
 #include "schema/record_field.h"
 #include "schema/records.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::store {
 
@@ -101,6 +102,9 @@ void read_value(const Rows& rows, int at, T& record) {
   else
     refuse_text(rows, at, "record", found.error().message);
 }
+// The options of a sweep are JSON text too.
+void put_value(Statement&, int at, const SweepOptions&);
+void read_value(const Rows&, int at, SweepOptions&);
 // Stored as a JSON list.
 void put_value(Statement&, int at, const std::vector<SentTraffic>&);
 void read_value(const Rows&, int at, std::vector<SentTraffic>&);

@@ -1,10 +1,25 @@
 // Answers of other sweeps taken over: the entry's final attempt is then an attempt of another entry.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "orchestrator/store/rows.h"
 #include "orchestrator/store/store_file.h"
+#include "orchestrator/store/sweep_rows.h"
+#include "schema/codec.h"
 
 namespace sweep::store {
+namespace {
+
+// The sweeps of this build whose ranks were as many of a trial's as this sweep's are: in a rehearsal some, else all.
+std::vector<i64> sweeps_alike(Transaction& work, i64 sweep, const std::string& build) {
+  const auto ranks = options_of(work, sweep).rehearse_ranks;
+  std::vector<i64> out;
+  for (const SweepRow& row : all_sweeps(work))
+    if (row.options.build == build && row.options.rehearse_ranks == ranks) out.push_back(row.id);
+  return out;
+}
+
+}  // namespace
 
 Expected<WorkQueue::Reused> WorkQueue::reuse(i64 sweep, const std::string& build, const std::string& host) {
   Transaction work(*file_.db, Transaction::kWrite);
@@ -15,6 +30,7 @@ Expected<WorkQueue::Reused> WorkQueue::reuse(i64 sweep, const std::string& build
   };
   std::vector<Found> found;
   Reused out;
+  const std::string alike = dump(sweeps_alike(work, sweep, build));
   {
     auto rows = work.rows(R"(
         SELECT p.key, q.final_attempt, q.outcome, s.name, max(r.posted_unix_ns)
@@ -26,13 +42,13 @@ Expected<WorkQueue::Reused> WorkQueue::reuse(i64 sweep, const std::string& build
         JOIN attempt r ON r.id = q.final_attempt
         LEFT JOIN result v ON v.attempt = r.id
         WHERE p.sweep = ?1 AND p.state = State::kPending AND q.state = State::kFinished
+          AND q.sweep IN (SELECT value FROM json_each(?2))
           AND q.outcome IN (Outcome::kOk, Outcome::kOom, Outcome::kUnsupported)
-          AND v.steps_saved IS NULL AND s.measure_json = own.measure_json AND json_extract(NULLIF(s.options_json, ''), '$.build') = ?2
-          AND json_extract(NULLIF(s.options_json, ''), '$.rehearse_ranks') IS json_extract(NULLIF(own.options_json, ''), '$.rehearse_ranks')
+          AND v.steps_saved IS NULL AND s.measure_json = own.measure_json
           AND (t.hardware <> 'cpu' OR ?3 = ''
                OR EXISTS (SELECT 1 FROM environment e WHERE e.allocation = r.allocation AND e.host = ?3))
         GROUP BY p.key)",
-                          sweep, build, host);
+                          sweep, alike, host);
     while (rows.next()) {
       found.push_back({rows.get<i64>(0), rows.get<i64>(1), rows.get<Outcome>(2)});
       const auto name = rows.get<std::string>(3);

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "orchestrator/store/sweep_rows.h"
 #include "schema/audit.h"
 
 namespace sweep::store {
@@ -31,9 +32,7 @@ std::vector<PastAttempt> attempts_of(Transaction& work, i64 entry, i64 reopened_
 }  // namespace
 
 SweepRules rules_of(Transaction& work, i64 sweep, const DecideTrial& decide) {
-  auto options = sweep_options_from(
-      work.one<std::string>("SELECT options_json FROM sweep WHERE id = ?", sweep).value_or(""));
-  return {decide, options ? std::move(*options) : SweepOptions()};
+  return {decide, options_of(work, sweep)};
 }
 
 Tries tries_of(Transaction& work, i64 entry) {

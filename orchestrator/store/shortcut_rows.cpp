@@ -18,7 +18,8 @@ Expected<Shortcuts> Answers::shortcuts(i64 sweep) {
     auto rows = work.rows(R"(
       WITH ran AS (
         SELECT p.rule AS rule, p.model AS model, t.hardware AS hardware, t.seq_len AS seq_len, p.outcome AS outcome,
-               r.tokens_per_s_gpu * COALESCE(r.useful_fraction, 1) AS rate, r.steps_saved AS saved
+               COALESCE(r.useful_tokens_per_s_gpu, r.tokens_per_s_gpu * COALESCE(r.useful_fraction, 1)) AS rate,
+               r.steps_saved AS saved
         FROM plan_entry p JOIN trial t ON t.key = p.trial JOIN result r ON r.attempt = p.final_attempt
         WHERE p.sweep = ? AND p.state = State::kFinished)
       SELECT a.rule, count(*), sum(a.outcome = Outcome::kOk),

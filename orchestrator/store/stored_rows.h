@@ -56,7 +56,7 @@ void for_each_field(R& row, F&& f) {
   SWEEP_FIELD(question);
   SWEEP_FIELD(grid_path);
   SWEEP_FIELD(grid_text);
-  SWEEP_FIELD(options_json);
+  SWEEP_FIELD_IN("options_json", options);
   SWEEP_FIELD(created_unix_ns);
 }
 

@@ -11,6 +11,7 @@
 #include "schema/imported_row.h"
 #include "schema/plan_entry.h"
 #include "schema/result_row.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::store {
 
@@ -18,7 +19,8 @@ struct StoreFile;
 
 struct SweepRow {
   i64 id = 0;
-  std::string name, question, grid_path, grid_text, options_json;  // options: launch kind, measure, limits
+  std::string name, question, grid_path, grid_text;
+  SweepOptions options;
   i64 created_unix_ns = 0;
 };
 

@@ -34,6 +34,11 @@ std::optional<SweepRow> sweep_named(Transaction& work, const std::string& name) 
   return std::move(found.front());
 }
 
+SweepOptions options_of(Transaction& work, i64 sweep) {
+  auto found = read_sweeps(work.rows(select("WHERE id = ?"), sweep));
+  return found.empty() ? SweepOptions() : std::move(found.front().options);
+}
+
 void write_sweep(Transaction& work, const SweepRow& row) {
   static const std::string sql = upsert_statement("sweep", {"name"}, stored_fields<SweepRow>());
   run_with_fields(work, sql, row);

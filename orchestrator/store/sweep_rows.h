@@ -14,6 +14,8 @@ std::vector<SweepRow> all_sweeps(Transaction&);  // sweeps in the order of their
 std::optional<SweepRow> sweep_named(Transaction&, const std::string& name);
 // Adds the sweep, or stores the row anew under the number that it has.
 void write_sweep(Transaction&, const SweepRow&);
+// Its options; none where there is no such sweep.
+SweepOptions options_of(Transaction&, i64 sweep);
 void add_event_row(Transaction&, i64 sweep, i64 unix_ns, std::string_view kind, std::string_view text,
                    std::optional<i64> attempt = {});
 

@@ -15,27 +15,15 @@ namespace {
 
 // The attempt without its trial, which the database has already.
 std::string request_json(const Attempt& attempt) {
-  return dump({{"measure", to_json(attempt.measure)},
-               {"deadlines", to_json(attempt.deadlines)},
-               {"log_limit_bytes", attempt.log_limit_bytes},
-               {"start", to_string(attempt.start)},
-               {"usd_per_node_hour", to_json(attempt)["usd_per_node_hour"]},
-               {"stop_above_ms", to_json(attempt)["stop_above_ms"]},
-               {"rehearsed_ranks", attempt.rehearsed_ranks}});
+  nlohmann::json request = to_json(attempt);
+  for (const char* known : {"id", "trial_id", "trial"}) request.erase(known);
+  return dump(request);
 }
 
-void read_request(std::string_view json, Attempt& attempt) {
-  const auto parsed = parse_json(json);
-  if (!parsed) return;
-  if (auto read = from_json<Attempt>(*parsed)) {
-    attempt.measure = read->measure;
-    attempt.deadlines = read->deadlines;
-    attempt.log_limit_bytes = read->log_limit_bytes;
-    attempt.start = read->start;
-    attempt.usd_per_node_hour = read->usd_per_node_hour;
-    attempt.stop_above_ms = read->stop_above_ms;
-    attempt.rehearsed_ranks = std::move(read->rehearsed_ranks);
-  }
+void read_request(const Rows& rows, int at, Attempt& attempt) {
+  auto read = parse_json(rows.text(at)).and_then([](const auto& json) { return from_json<Attempt>(json); });
+  if (!read) return refuse_text(rows, at, "request", read.error().message);
+  attempt = std::move(*read);
 }
 
 constexpr double kNsInSecond = 1e9;
@@ -185,7 +173,7 @@ std::vector<AttemptRow> attempt_rows(Transaction& work, const Selects& selects, 
     rows.read(1, row.trial_id);
     rows.read(2, row.state);
     rows.read(3, row.allocation);
-    read_request(rows.text(4), row.attempt);
+    read_request(rows, 4, row.attempt);
     row.attempt.id = row.id;
     row.attempt.trial_id = row.trial_id;
     row.attempt.trial.spec = spec_of(specs, rows.text(5));

@@ -11,7 +11,6 @@
 #include "orchestrator/answers/pages/vega_charts.h"
 #include "orchestrator/answers/statistics/time_parts.h"
 #include "schema/rehearsal.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::answers {
 namespace {
@@ -55,9 +54,7 @@ std::string names_of(const std::vector<const ResultRow*>& rows) {
 
 // The options of the sweeps that a result depends on, where they differ.
 std::string option_differences(const ComparedSweeps& of) {
-  std::vector<SweepOptions> sides;
-  for (const std::string& stored : of.options)
-    sides.push_back(sweep_options_from(stored).value_or(SweepOptions()));
+  const std::vector<SweepOptions>& sides = of.options;
   const auto measured = [](const SweepOptions& options) {
     return options.measure ? fmt::format("{} steps after {}, {} repeats", options.measure->steps,
                                          options.measure->warmup_steps, options.measure->repeats)

@@ -7,14 +7,16 @@
 
 #include "orchestrator/answers/statistics/compare.h"
 #include "orchestrator/answers/statistics/side_by_side.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::answers {
 
 std::string side_by_side_html(const SideBySide&, const std::string& sweep, const std::string& made);
 
 struct ComparedSweeps {
-  std::vector<std::string> names, options;  // the stored options; A first
-  std::string machines;                     // machine_differences()
+  std::vector<std::string> names;  // A first, here and below
+  std::vector<SweepOptions> options;
+  std::string machines;  // machine_differences()
   std::string made;
 };
 // One comparison for each sweep but A.

@@ -145,7 +145,9 @@ std::vector<const ResultRow*> rows_for_split(const ReportInput& in) {
   }
   const std::size_t more = std::min(ranked.size(), kBars - kFewBars);
   std::partial_sort(ranked.begin(), ranked.begin() + std::ptrdiff_t(more), ranked.end(),
-                    [](const ResultRow* a, const ResultRow* b) { return speed_of(*a) > speed_of(*b); });
+                    [](const ResultRow* a, const ResultRow* b) {
+                      return goes_before(Better::kHigher, *a, speed_of(*a), *b, speed_of(*b));
+                    });
   out.insert(out.end(), ranked.begin(), ranked.begin() + std::ptrdiff_t(more));
   return out;
 }

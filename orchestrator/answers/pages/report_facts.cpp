@@ -15,7 +15,6 @@
 #include "schema/codec.h"
 #include "schema/rehearsal.h"
 #include "schema/strategy.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::answers::parts {
 namespace {
@@ -217,15 +216,14 @@ std::string command_again(const ReportInput& in, const SweepOptions& options) {
 }
 
 std::string reproduce(const ReportInput& in) {
-  const SweepOptions options = sweep_options_from(in.options_json).value_or(SweepOptions());
   std::string out;
   if (in.grid_text.empty()) {
     out += paragraph(
         "This sweep was not run from a grid file: its rows were imported, and no command here measures them "
         "again.");
   } else {
-    out += block(command_again(in, options) + "\n");
-    const std::string build = options.build, measure = measuring_text(options.measure);
+    out += block(command_again(in, in.options) + "\n");
+    const std::string build = in.options.build, measure = measuring_text(in.options.measure);
     out += fmt::format("<p class=\"small\">{}{}</p>\n",
                        escape_xml(build.empty() ? "" : "Build " + build + ". "), escape_xml(measure));
     out += "<h3>The grid file</h3>\n" + block(in.grid_text);

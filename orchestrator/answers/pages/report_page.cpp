@@ -159,7 +159,7 @@ Expected<std::string> report_html(const ReportInput& in) {
   options.metric = in.metric;
   options.rehearsed = is_rehearsal(in.sweep);
   options.group_by = comparable_groups(differ);
-  options.form.measure = measure_of(in.sweep, in.options_json);
+  options.form.measure = measure_of(in.sweep, in.options);
   for (const Field& field : differ) options.form.swept.push_back(field.name());
   const auto groups = best(in.rows, options);
   if (!groups) return tl::unexpected(groups.error());

@@ -11,6 +11,7 @@
 #include "orchestrator/answers/fields.h"
 #include "orchestrator/answers/statistics/node_times.h"
 #include "schema/provenance.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::answers {
 
@@ -21,8 +22,9 @@ struct ForeignConfig {
 };
 
 struct ReportInput {
-  std::string sweep, question, grid_path, grid_text, options_json;  // the stored texts
-  std::string db;                                                   // the path that the command named
+  std::string sweep, question, grid_path, grid_text;
+  SweepOptions options;
+  std::string db;  // the path that the command named
   std::string made_at, version;
   std::span<const ResultRow> rows;
   std::vector<std::string> shortcuts;  // trials stopped early, audits of pruning: one sentence each

@@ -89,7 +89,7 @@ std::string settings(const TrialPage& page) {
   as_row.trial_id = entry.id;
   return out + details("As a grid file",
                        parts::block(as_grid_yaml(
-                           as_row, {.swept = {}, .measure = measure_of(page.sweep, page.options_json)})));
+                           as_row, {.swept = {}, .measure = measure_of(page.sweep, page.options)})));
 }
 
 std::string memory(const TrialPage& page) {
@@ -191,7 +191,7 @@ std::string events(const TrialPage& page) {
 Expected<TrialPage> trial_page(store::Store& store, const store::SweepRow& sweep,
                                const std::string& id_prefix) {
   TrialPage out;
-  out.sweep = sweep.name, out.question = sweep.question, out.options_json = sweep.options_json;
+  out.sweep = sweep.name, out.question = sweep.question, out.options = sweep.options;
   auto view = explain_view(store, sweep.id, id_prefix);
   if (!view) return tl::unexpected<Error>(view.error());
   out.view = std::move(*view);

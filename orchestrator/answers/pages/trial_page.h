@@ -7,12 +7,14 @@
 
 #include "orchestrator/answers/tables/explain.h"
 #include "schema/provenance.h"
+#include "schema/sweep_options.h"
 
 namespace sweep::answers {
 
 struct TrialPage {
-  std::string sweep, question, options_json;  // the stored texts
-  std::string db, made;                       // the path that the command named; when, and by which version
+  std::string sweep, question;
+  SweepOptions options;
+  std::string db, made;   // the path that the command named; when, and by which version
   std::string back = {};  // address of the sweep's own page; empty: there is none beside this one
   ExplainView view;
   std::optional<ResultRow> row;  // the trial with its final answer

@@ -12,15 +12,14 @@ namespace {
 
 constexpr std::string_view kBatchAxes[] = {"micro_batch_size", "grad_accum", "global_batch_size"};
 
-// Ok before out of memory before any other end; among ok ones the higher rate.
+// Ok before out of memory before any other end; of one kind as every answer ranks, an absent rate last.
 bool says_more(const ResultRow& a, const ResultRow& b) {
   const auto rank = [](const ResultRow& r) {
     return r.outcome == Outcome::kOk ? 0 : r.outcome == Outcome::kOom ? 1 : 2;
   };
   if (rank(a) != rank(b)) return rank(a) < rank(b);
-  const auto x = useful_rate(a.metrics), y = useful_rate(b.metrics);
-  if (x != y) return x > y;  // an absent rate is less than any
-  return a.trial_id < b.trial_id;
+  return goes_before(Better::kHigher, a, useful_rate(a.metrics).value_or(-1), b,
+                     useful_rate(b.metrics).value_or(-1));
 }
 
 bool was_run(const ResultRow& row) {

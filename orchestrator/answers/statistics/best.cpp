@@ -78,8 +78,8 @@ class Admission {
         ok_(where_equal(outcome_, to_string(Outcome::kOk))),
         pruned_(where_equal(outcome_, to_string(Outcome::kPruned))),
         unsupported_(where_equal(outcome_, to_string(Outcome::kUnsupported))),
-        value_(numbers(columns, options.metric)),
-        saved_(numbers(columns, "steps_saved")) {
+        may_be_best_(may_be_best(columns)),
+        value_(numbers(columns, options.metric)) {
     if (!options.headroom) return;
     full_ = 1 - *options.headroom;
     peak_ = numbers(columns, "peak_allocated_bytes");
@@ -92,7 +92,7 @@ class Admission {
     if (pruned_[outcome] || unsupported_[outcome]) return ++group.pruned, false;
     if (!ok_[outcome]) return ++group.not_ok, false;
     if (std::isnan(value_[row])) return ++group.not_measured, false;
-    if (!std::isnan(saved_[row])) return ++group.stopped_early, false;
+    if (!may_be_best_[row]) return ++group.stopped_early, false;
     if (memory_.empty()) return true;
     if (std::isnan(memory_[row]) || std::isnan(peak_[row])) return ++group.unknown_headroom, false;
     return peak_[row] <= full_ * memory_[row] || (++group.too_full, false);
@@ -101,7 +101,8 @@ class Admission {
  private:
   const CodedColumn &state_, &outcome_;
   std::vector<char> finished_, ok_, pruned_, unsupported_;
-  std::span<const double> value_, saved_, peak_;
+  std::vector<bool> may_be_best_;
+  std::span<const double> value_, peak_;
   std::vector<double> memory_;
   double full_ = 1;
 };
@@ -213,9 +214,8 @@ std::optional<i64> device_memory(const ResultRow& row) {
 }
 
 ColumnSelection best_columns(const BestOptions& options) {
-  ColumnSelection out;
-  out.coded = {"state", "outcome"};
-  out.numbers = {options.metric, "step_ms", "step_ms_ci_low", "step_ms_ci_high", "steps_saved"};
+  ColumnSelection out = kMayBeBestColumns;
+  out.numbers.insert(out.numbers.end(), {options.metric, "step_ms", "step_ms_ci_low", "step_ms_ci_high"});
   for (const std::string& name : options.group_by) out.coded.push_back(find_column(name) ? name : "labels");
   if (!options.headroom) return out;
   out.coded.insert(out.coded.end(), {"hardware", "memory_cap_bytes"});

@@ -10,6 +10,12 @@
 #include "orchestrator/answers/statistics/statistics.h"
 #include "schema/attempt.h"
 #include "schema/provenance.h"
+#include "schema/sweep_options.h"
+
+namespace sweep::store {
+class Store;
+struct SweepRow;
+}  // namespace sweep::store
 
 namespace sweep::answers {
 
@@ -24,7 +30,7 @@ struct GridForm {
 };
 // How the sweep measured, of the options it keeps; nullopt: it does not say, or it is a rehearsal, whose two steps are no
 // plan for the hardware.
-std::optional<MeasurePlan> measure_of(const std::string& sweep, const std::string& options_json);
+std::optional<MeasurePlan> measure_of(const std::string& sweep, const SweepOptions&);
 
 // The fields to group by, so that results are comparable: the model, and hardware and sequence length if they
 // are among `differ`.
@@ -89,6 +95,15 @@ Expected<std::vector<BestOfGroup>> best(const ResultColumns&, const BestOptions&
 // The columns that it needs; with the axes also those that usual_metric(), varying() and the table below need.
 ColumnSelection best_columns(const BestOptions&);
 ColumnSelection best_columns_with_axes(const BestOptions&);
+
+// The answer from a database; a metric and groups that are not asked for are chosen from the sweep's results.
+struct BestAnswer {
+  BestOptions options;
+  std::vector<Field> differ{};  // varying()
+  std::vector<BestOfGroup> groups{};
+};
+// `named`: somebody named the sweep; else it is the latest.
+Expected<BestAnswer> read_best(store::Store&, const store::SweepRow&, BestOptions asked, bool named);
 
 // "5%" or "0.05" -> 0.05; anything outside [0, 1) or unreadable is refused with a sentence that names `what`.
 Expected<double> parse_share(std::string_view, std::string_view what);

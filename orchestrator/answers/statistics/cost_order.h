@@ -19,7 +19,7 @@ class CostOrder {
     if (may_be_best(a) != may_be_best(b)) return may_be_best(a);
     const auto &x = a.metrics.cost_per_mt, &y = b.metrics.cost_per_mt;
     if (x && y && *x / counted(a) != *y / counted(b)) return *x / counted(a) < *y / counted(b);
-    return rate(a) > rate(b);
+    return ranks_before(Better::kHigher, rate(a), a.trial_id, rate(b), b.trial_id);
   }
 
  private:

@@ -11,7 +11,6 @@
 #include "schema/codec.h"
 #include "schema/labels.h"
 #include "schema/rehearsal.h"
-#include "schema/sweep_options.h"
 
 namespace sweep::answers {
 namespace {
@@ -233,10 +232,9 @@ std::string model_line(const ResultRow& row) {
 
 }  // namespace
 
-std::optional<MeasurePlan> measure_of(const std::string& sweep, const std::string& options_json) {
-  const auto options = sweep_options_from(options_json);
-  const bool rehearsed = is_rehearsal(sweep) && options && options->measure == kRehearsalMeasure;
-  return options && !rehearsed ? options->measure : std::nullopt;
+std::optional<MeasurePlan> measure_of(const std::string& sweep, const SweepOptions& options) {
+  const bool rehearsed = is_rehearsal(sweep) && options.measure == kRehearsalMeasure;
+  return rehearsed ? std::nullopt : options.measure;
 }
 
 std::string as_grid_yaml(const ResultRow& row, const GridForm& form) {

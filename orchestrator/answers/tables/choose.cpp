@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "base/text.h"
 #include "bench_kernels/shape/catalogue.h"
@@ -17,6 +18,7 @@
 namespace sweep::answers {
 namespace {
 
+constexpr double kNoPrice = std::numeric_limits<double>::infinity();
 constexpr double kHoursOfDay = 24, kSecondsOfHour = 3600, kGibibyte = 1024.0 * 1024 * 1024;
 
 // The options that fit by the prediction and have a predicted rate.
@@ -75,19 +77,19 @@ Choices choose(std::span<const PlanEntry> entries, const ChooseRequest& asked,
   out.by_time = asked.usd && !asked.days;
   auto& options = out.meeting = choices_of(entries, asked.tokens, usd_per_node_hour);
   if (options.empty()) return out;
-  out.fastest = std::ranges::min(options, {}, &Choice::hours);
-  const auto price = [](const Choice& each) {
-    return each.usd.value_or(std::numeric_limits<double>::infinity());
+  const auto by_time = [](const Choice& each) {
+    return std::tuple(each.hours, each.usd.value_or(kNoPrice), std::string_view(each.entry->id));
   };
-  if (const Choice least = std::ranges::min(options, {}, price); least.usd) out.cheapest = least;
+  const auto by_price = [](const Choice& each) {
+    return std::tuple(each.usd.value_or(kNoPrice), each.hours, std::string_view(each.entry->id));
+  };
+  out.fastest = std::ranges::min(options, {}, by_time);
+  if (const Choice least = std::ranges::min(options, {}, by_price); least.usd) out.cheapest = least;
   if (asked.days)
     std::erase_if(options, [&](const Choice& each) { return each.hours > *asked.days * kHoursOfDay; });
   if (asked.usd)
     std::erase_if(options, [&](const Choice& each) { return !each.usd || *each.usd > *asked.usd; });
-  std::ranges::stable_sort(options, {}, [&](const Choice& each) {
-    return out.by_time ? std::pair(each.hours, each.usd.value_or(0))
-                       : std::pair(each.usd.value_or(1e300), each.hours);
-  });
+  out.by_time ? std::ranges::sort(options, {}, by_time) : std::ranges::sort(options, {}, by_price);
   return out;
 }
 

@@ -24,7 +24,7 @@ constexpr const char* kHostile = "\"'><script>pwned()</script>&é漢\x01\xff";
 std::string page_of(std::span<const ResultRow> rows) {
   ReportInput in;
   in.sweep = in.question = in.grid_path = in.grid_text = in.db = kHostile;
-  in.options_json = R"({"launcher":"<script>pwned()</script>"})";
+  in.options.launcher = "<script>pwned()</script>";
   in.rows = rows;
   Environment node;
   node.allocation = "a1", node.launcher = node.host = kHostile, node.results = 1;
@@ -80,7 +80,7 @@ TEST(Report, TheCommandThatRunsItAgainHasTheOptionsOfTheRun) {
   for (const auto& [options, command] : cases) {
     ReportInput in;
     in.sweep = "g", in.grid_path = "g.yaml", in.db = "g.db", in.grid_text = "name: g", in.rows = rows;
-    in.options_json = options;
+    in.options = sweep_options_from(options).value();
     const auto page = report_html(in);
     ASSERT_TRUE(page) << page.error().message;
     EXPECT_THAT(*page, HasSubstr(command));
@@ -233,6 +233,19 @@ TEST(Report, LabelsOfTheTimeSplitTellTheBarsApartAndAreNotCut) {
   const std::string part = section_of(page_of(rows), "time");
   for (const char* label : {">MBS1<", ">MBS2<", ">MBS4<"}) EXPECT_EQ(count_of(part, label), 1u) << part;
   EXPECT_EQ(count_of(part, "…"), 0u);
+}
+
+TEST(Report, TheTimeSplitShowsATrialThatWasStoppedEarlyAfterAllOthers) {
+  std::vector<ResultRow> rows;
+  for (i64 size = 1; size <= 128; size *= 2) {
+    ResultRow& row = rows.emplace_back(full_row(std::to_string(size), 1));
+    row.trial.micro_batch_size = size, row.trial.global_batch_size = 8 * size;
+    row.metrics.tokens_per_s_gpu = 1000 + double(size);
+  }
+  rows.back().metrics.steps_saved = 8;
+  const std::string part = section_of(page_of(rows), "time");
+  for (const char* label : {">MBS1<", ">MBS64<"}) EXPECT_EQ(count_of(part, label), 1u) << part;
+  EXPECT_EQ(count_of(part, ">MBS128<"), 0u);
 }
 
 TEST(Charts, LongLabelsStandAboveTheirBars) {

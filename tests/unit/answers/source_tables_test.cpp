@@ -189,6 +189,18 @@ TEST(CostTable, ATrialThatWasStoppedEarlyHasNoStar) {
   }
 }
 
+TEST(CostTable, OfEqualCostsTheSmallerIdHasTheStar) {
+  std::vector<ResultRow> rows = {useful_row("b", 100, 1), useful_row("a", 100, 1)};
+  rows[1].trial.micro_batch_size = 2;
+  const auto table = source_table(SourceTable::kCost, rows).table;
+  const auto at = [&](std::string_view name) {
+    return std::size_t(std::ranges::find(table.columns, name) - table.columns.begin());
+  };
+  ASSERT_EQ(table.rows.size(), 2u);
+  for (const auto& line : table.rows)
+    EXPECT_EQ(line[at("star")] != Value{}, line[at("trial")] == Value{std::string("a")});
+}
+
 TEST(CostTable, TheStarIsTheCheapestBatchOfItsContext) {
   std::vector<ResultRow> rows = {ok_row("a", 1, 100), ok_row("b", 1, 100), ok_row("c", 1, 100)};
   const double cost[] = {2.0, 1.0, 3.0};
@@ -233,6 +245,12 @@ TEST(SourceTables, RankByUsefulTokensWhereAResultHasPadding) {
 
 TEST(BatchTable, OfEqualBatchesTheOneWithMoreUsefulTokensIsShown) {
   const std::vector<ResultRow> rows = {useful_row("a", 900, 0.1), useful_row("b", 500, 1)};
+  EXPECT_EQ(batch_curves(rows, {}).at(0).points.at(0).row->trial_id, "b");
+}
+
+TEST(BatchTable, OfEqualBatchesOneThatRanToItsEndIsShown) {
+  std::vector<ResultRow> rows = {ok_row("a", 1, 95), ok_row("b", 1, 90)};
+  rows[0].metrics.steps_saved = 8;
   EXPECT_EQ(batch_curves(rows, {}).at(0).points.at(0).row->trial_id, "b");
 }
 

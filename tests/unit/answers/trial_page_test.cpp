@@ -89,7 +89,7 @@ TEST(VegaCharts, NoTextOfAChartEndsItsScript) {
 
 TEST(TrialPage, TextOfAClusterNeverBecomesMarkup) {
   TrialPage page;
-  page.sweep = page.question = page.db = page.made = page.options_json = kMarkup;
+  page.sweep = page.question = page.db = page.made = page.options.launcher = kMarkup;
   page.view.entry.id = "abc", page.view.entry.trial.model = kMarkup, page.view.entry.source = kMarkup;
   page.view.events = {kMarkup}, page.view.command = kMarkup;
   page.view.attempts = {{7, State::kFinished, kMarkup, Result{}}};

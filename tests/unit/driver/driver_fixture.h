@@ -20,10 +20,8 @@ class DriverTest : public ::testing::Test {
   static store::SweepRow row(const std::string& name = "test") {
     store::SweepRow out;
     out.name = name;
-    SweepOptions options;
-    options.measure = MeasurePlan{0, 2, 1};
-    options.retries_crash = options.retries_infra = 0;
-    out.options_json = to_text(options);
+    out.options.measure = MeasurePlan{0, 2, 1};
+    out.options.retries_crash = out.options.retries_infra = 0;
     return out;
   }
   static std::vector<PlanEntry> plan(i64 trials) {

@@ -257,17 +257,15 @@ TEST_F(SweepDriverTest, AfterAWatchedRunThereIsWorkWhereTheSweepLacksWhatIsWante
 
 TEST_F(SweepDriverTest, AnotherLimitOfGpuHoursIsKept) {
   auto driver = open();
-  auto options = sweep_options_from(driver.sweep().options_json).value();
-  options.gpu_hours = 2, options.usd = 5;
   store::SweepRow limited = row();
-  limited.options_json = to_text(options);
+  limited.options.gpu_hours = 2, limited.options.usd = 5;
   ASSERT_TRUE(driver.make(limited));
   ASSERT_TRUE(driver.take_lease());
   ASSERT_TRUE(driver.keep_gpu_hours(7));
-  const auto kept = sweep_options_from(driver.store().find_sweep("test")->options_json).value();
+  const auto kept = driver.store().find_sweep("test")->options;
   EXPECT_EQ(kept.gpu_hours, 7);
   EXPECT_FALSE(kept.usd);
-  EXPECT_EQ(kept.retries_crash, options.retries_crash);
+  EXPECT_EQ(kept.retries_crash, limited.options.retries_crash);
 }
 
 TEST_F(SweepDriverTest, AnImportedSweepIsNotRun) {
@@ -282,7 +280,7 @@ TEST_F(SweepDriverTest, AnImportedSweepIsNotRun) {
   EXPECT_THAT(error_in(driver.make(row("brought"))),
               IsError(ErrorKind::kRefused, "brought"));  // as `sweep run` does
   const auto brought = driver.store().find_sweep("brought").value();
-  EXPECT_TRUE(sweep_options_from(brought.options_json)->imported);
+  EXPECT_TRUE(brought.options.imported);
   driver.use(brought);  // as `sweep resume` does
   EXPECT_THAT(error_in(driver.take_lease()), IsError(ErrorKind::kRefused, "brought"));
 }

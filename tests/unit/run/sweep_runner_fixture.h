@@ -34,7 +34,7 @@ class SweepRunnerTest : public ::testing::Test {
     store_ = std::move(*store);
     store::SweepRow row;
     row.name = "test";
-    row.options_json = R"({"retries_crash":1,"retries_infra":3})";
+    row.options.retries_crash = 1, row.options.retries_infra = 3;
     const auto sweep = store_->ensure_sweep(row);
     ASSERT_TRUE(sweep) << sweep.error().message;
     sweep_ = sweep->id;

@@ -40,18 +40,24 @@ TEST(UsualMetric, IsThatOfUsefulTokensOnceAResultHasPadding) {
   EXPECT_EQ(usual(rows), "useful_tokens_per_s_gpu") << "the program of the last does not tell its padding";
 }
 
-TEST(UsualMetric, OfAnEarlierVersionIsTheUsefulRateThatItHad) {
-  std::vector<ResultRow> rows = {row_of(200, 0.25), row_of(100, 1)};
-  rows[1].metrics.useful_tokens_per_s_gpu.reset();
-  EXPECT_EQ(usual(rows), "useful_tokens_per_s");
-}
-
 TEST(UsualMetric, IsTheStepTimeWhereNoResultTellsItsTokens) {
   std::vector<ResultRow> rows = {row_of({}, {})};
   EXPECT_EQ(usual(rows), "step_ms");
   rows.push_back(row_of(100, {}));
   EXPECT_EQ(usual(rows), "tokens_per_s_gpu");
   EXPECT_EQ(usual({}), "tokens_per_s_gpu") << "nothing ran yet";
+}
+
+TEST(MayBeBest, IsTheSameOfARowAndOfColumns) {
+  std::vector<ResultRow> rows(4, row_of(100, {}));
+  for (ResultRow& row : rows) row.outcome = Outcome::kOk;
+  rows[1].state = State::kPending, rows[2].outcome = Outcome::kOom, rows[3].metrics.steps_saved = 1;
+  ResultColumns columns = ResultColumns::empty(kMayBeBestColumns);
+  std::vector<i64> entries(rows.size());
+  std::iota(entries.begin(), entries.end(), i64{0});
+  columns.append(rows, entries);
+  EXPECT_EQ(may_be_best(columns), (std::vector<bool>{true, false, false, false}));
+  for (std::size_t i = 0; i < rows.size(); ++i) EXPECT_EQ(may_be_best(rows[i]), may_be_best(columns)[i]);
 }
 
 TEST(UsefulRate, IsThatOfAllTokensWhereNobodyKnowsThePadding) {

@@ -1,6 +1,7 @@
 // best, query and the public view.
 #include <gmock/gmock.h>
 
+#include "orchestrator/store/built_in_queries.h"
 #include "schema/ranking.h"
 #include "store_fixture.h"
 
@@ -50,6 +51,27 @@ TEST_F(AnswersTest, OnlyOkTrialsWithTheMetricAreRanked) {
   finish(plan_[2], Outcome::kOk);
   finish(plan_[3], Outcome::kOk, 4);
   EXPECT_EQ(best("tokens_per_s", 10), (std::vector<std::string>{plan_[0].id, plan_[3].id}));
+}
+
+TEST_F(AnswersTest, TheBuiltInBestLeavesOutTrialsThatWereStoppedEarly) {
+  start(4);
+  for (const PlanEntry& each : plan_) finish(each, Outcome::kOk, 1);
+  const char* const figures[] = {
+      "tokens_per_s_gpu = 900, steps_saved = 3",
+      "tokens_per_s_gpu = 800, useful_fraction = 0.5",
+      "tokens_per_s_gpu = 500",
+      "useful_tokens_per_s_gpu = 600",
+  };
+  for (std::size_t i = 0; i < plan_.size(); ++i)
+    sql(std::string("UPDATE result SET ") + figures[i] +
+        " WHERE attempt = " + std::to_string(must(store_->final_attempt(sweep_, plan_[i].id)).value()));
+  const auto query = std::ranges::find(built_in_queries(), std::string_view("best"), &BuiltInQuery::name);
+  ASSERT_NE(query, built_in_queries().end());
+  const Table found = must(store_->query(query->sql));
+  ASSERT_EQ(found.rows.size(), 1u);
+  EXPECT_EQ(found.rows[0].back(), Value(plan_[3].id));
+  sql("UPDATE result SET useful_tokens_per_s_gpu = NULL, tokens_per_s_gpu = NULL");
+  EXPECT_TRUE(must(store_->query(query->sql)).rows.empty()) << "no rate, no fastest";
 }
 
 TEST_F(AnswersTest, TheUsualMetricIsThatOfTheSweepsResults) {

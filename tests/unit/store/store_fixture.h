@@ -79,7 +79,7 @@ class StoreTest : public ::testing::Test {
   void start(int count, const std::string& options = "") {
     store_ = open();
     SweepRow row;
-    row.name = "s", row.options_json = options;
+    row.name = "s", row.options = must(sweep_options_from(options));
     sweep_ = must(store_->ensure_sweep(row)).id;
     plan_ = make_plan(count);
     must(store_->sync_plan(sweep_, plan_, {}));

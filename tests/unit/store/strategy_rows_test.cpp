@@ -11,7 +11,7 @@ class StrategyRowsTest : public StoreTest {
   // Another sweep of the same plan, with its lease.
   i64 another(const std::string& options) {
     SweepRow row;
-    row.name = "again", row.options_json = options;
+    row.name = "again", row.options = must(sweep_options_from(options));
     const i64 id = must(store_->ensure_sweep(row)).id;
     must(store_->sync_plan(id, plan_, {}));
     EXPECT_FALSE(must(store_->take_lease(id)).has_value());

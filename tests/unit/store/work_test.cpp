@@ -50,6 +50,29 @@ TEST_F(WorkTest, APostedTrialIsNotOfferedTwice) {
   EXPECT_FALSE(store_->begin_attempt(sweep_, allocation_, again));
 }
 
+TEST_F(WorkTest, AnAttemptIsReadAsItWasPosted) {
+  start(1);
+  Attempt wanted;
+  wanted.trial_id = plan_[0].id, wanted.trial = plan_[0].trial;
+  wanted.measure = {1, 2, 3, true}, wanted.deadlines = {1, 2, 3, 4, 5, 6}, wanted.log_limit_bytes = 7;
+  wanted.usd_per_node_hour = 8, wanted.checkpoint_folder = "/scratch", wanted.predicted_s = 9;
+  wanted.stop_above_ms = 10, wanted.rehearsed_ranks = {0, 1}, wanted.start = RankStart::kExec;
+  const Attempt posted = must(store_->begin_attempt(sweep_, allocation_, wanted));
+  const auto found = must(store_->unfinished_attempts(allocation_));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].attempt, posted);
+}
+
+TEST_F(WorkTest, ARequestThatCannotBeReadIsRefused) {
+  start(1);
+  begin(plan_[0]);
+  for (const char* request : {"no JSON", R"({"measure": 1})"}) {
+    sql(std::string("UPDATE attempt SET request = '") + request + "'");
+    EXPECT_THAT(error_in(store_->unfinished_attempts(allocation_)),
+                IsError(ErrorKind::kUnreadable, "request"));
+  }
+}
+
 TEST_F(WorkTest, ACrashIsTriedOnceMoreThenStands) {
   start(1);
   finish(plan_[0], Outcome::kCrash);
@@ -71,6 +94,17 @@ TEST_F(WorkTest, RetriesComeFromTheSweepsOptions) {
   const auto waiting = must(store_->pending(sweep_, 10));
   ASSERT_EQ(waiting.size(), 1u);
   EXPECT_EQ(waiting[0].entry.id, plan_[1].id);
+}
+
+TEST_F(WorkTest, OptionsThatCannotBeReadAreRefusedEverywhere) {
+  start(2);
+  const Attempt attempt = begin(plan_[0]);
+  sql("UPDATE sweep SET options_json = 'no JSON'");
+  const auto refused = IsError(ErrorKind::kUnreadable, "options_json");
+  EXPECT_THAT(error_in(store_->sweeps()), refused);
+  EXPECT_THAT(error_in(store_->find_sweep("s")), refused);
+  EXPECT_THAT(error_in(store_->reuse(sweep_, "1", "")), refused);
+  EXPECT_THAT(error_in(store_->finish_attempt(verdict(attempt, Outcome::kOk))), refused);
 }
 
 TEST_F(WorkTest, WithoutTheRulesOfTheSweepNoResultIsStored) {
