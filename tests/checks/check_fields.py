@@ -69,7 +69,7 @@ def example_problems():
 
 def glossary_problems():
     """Each field that the glossary names exists."""
-    keys = set(re.findall(r"^\| `(\w+)` \|", (sources.ROOT / "docs" / "fields.md").read_text(), re.MULTILINE))
+    keys = set(re.findall(r"^- `(\w+)` \(", (sources.ROOT / "docs" / "fields.md").read_text(), re.MULTILINE))
     for row in re.findall(r"^\| .+ \| .+ \| (.+) \|$", (sources.ROOT / GLOSSARY).read_text(), re.MULTILINE):
         for key in re.findall(r"`(\w+)`", row):
             if key not in keys:
