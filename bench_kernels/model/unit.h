@@ -43,7 +43,7 @@ struct Options {
   std::int64_t recompute_every = 1;  // kFull: layers that share one kept input
   bool activation_offload = false;   // saved activations wait in host memory
   Parameters::Source source;         // source of the initial values; empty: drawn from the seed
-  Parameters::CodeSource codes;      // of codes that are initial values; empty: weights are quantized
+  Parameters::CodeSource codes;      // source of codes that are initial values; empty: weights are quantized
   std::function<void()> filled;      // told while the initial values are made, after each tensor
 };
 

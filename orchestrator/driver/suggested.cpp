@@ -24,7 +24,7 @@ namespace {
 
 using answers::Suggestion;
 
-// What a machine is, and what the agent may use of it: never taken over.
+// Axes of the machine, and of what the agent may use of it. They are never taken over.
 constexpr std::array<std::string_view, 8> kMachine{"model",
                                                    "hardware",
                                                    "nodes",
@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, 8> kMachine{"model",
                                                    "workload",
                                                    "memory_cap_bytes",
                                                    "host_memory_cap_bytes"};
-// What is trained: an earlier result that differs in it answers another question.
+// Axes of what is trained: an earlier result that differs in one answers another question.
 constexpr std::array<std::string_view, 12> kTask{
     "lora_rank", "lora_alpha", "lora_targets",    "quantize_base",   "packing",   "lengths",
     "data",      "checkpoint", "eval_batch_size", "encoder_seq_len", "grad_clip", "weights_load"};
@@ -42,11 +42,11 @@ bool is_among(std::span<const std::string_view> names, std::string_view key) {
   return std::ranges::find(names, key) != names.end();
 }
 
-// What the trials of a grid are about.
+// The models, worlds and axes of a grid's trials.
 struct Asked {
   Trial first;  // model and hardware are those of all
   std::set<i64> worlds;
-  std::map<std::string_view, std::set<Value>> values;  // of each axis
+  std::map<std::string_view, std::set<Value>> values;  // the values of each axis
 };
 
 Expected<Asked> asked_by(const grid::Grid& grid) {
@@ -108,7 +108,7 @@ const Suggestion* nearest(const std::vector<Suggestion>& all, const Asked& asked
   return least == all.end() ? nullptr : &*least;
 }
 
-// Those whose values of these axes are among the grid's.
+// The rows whose values of these axes are among the grid's.
 template <class Counts>
 std::vector<ResultRow> agreeing(std::vector<ResultRow> rows, const Asked& asked, Counts&& counts) {
   std::erase_if(rows, [&](const ResultRow& row) {
