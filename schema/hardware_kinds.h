@@ -13,7 +13,7 @@ namespace sweep {
 inline bool is_mixed(std::string_view hardware) {
   return hardware.find('+') != std::string_view::npos;
 }
-// Of one kind: that name alone.
+// The names of the kinds; hardware of one kind is its own name alone.
 std::vector<std::string> kinds_of(std::string_view hardware);
 std::string kind_of_node(std::string_view hardware, i64 node);
 

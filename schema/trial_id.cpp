@@ -1,8 +1,14 @@
 // The canonical form and the id of a trial.
+#include <algorithm>
 #include <boost/uuid/name_generator_sha1.hpp>
 #include <boost/uuid/string_generator.hpp>
 #include <boost/uuid/uuid.hpp>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "schema/codec.h"
 #include "schema/json_fields.h"
@@ -24,26 +30,44 @@ nlohmann::json changed_dimensions(const ModelSpec& spec) {
   return changed;
 }
 
-// Caches the last model, as neighbours in a grid mostly share one. This makes planning 12 % faster.
-const nlohmann::json& model_of(const ModelSpec& spec) {
+// Caches the last model, as neighbours in a grid mostly share one.
+const std::string& model_of(const ModelSpec& spec) {
   thread_local ModelSpec last;
-  thread_local nlohmann::json of_last = changed_dimensions(last);
+  thread_local std::string of_last = dump(changed_dimensions(last));
   if (spec != last) {
-    of_last = changed_dimensions(spec);
+    of_last = dump(changed_dimensions(spec));
     last = spec;
   }
   return of_last;
 }
 
+template <class Member>
+std::string value_text(const Member& member) {
+  if constexpr (std::is_same_v<Member, i64>)
+    return std::to_string(member);
+  else
+    return dump(fields::value(member));
+}
+
 }  // namespace
 
+// A JSON object with its keys in order. It is written without a tree of nodes: ids take two thirds of an expansion's time.
 std::string canonical(const Trial& t) {
-  nlohmann::json changed = nlohmann::json::object();  // std::map inside: keys come out sorted
+  std::vector<std::pair<std::string_view, std::string>> changed{{"model", model_of(t.spec)}};
   for_each_axis(t, [&](const FieldInfo& info, const auto& frozen, const auto& member) {
-    if (member != frozen) changed[info.key] = fields::value(member);
+    if (info.key != std::string_view("model") && member != frozen)
+      changed.emplace_back(info.key, value_text(member));
   });
-  changed["model"] = model_of(t.spec);
-  return dump(changed);
+  std::ranges::sort(changed, {}, [](const auto& axis) { return axis.first; });
+  std::string out;
+  for (const auto& [key, value] : changed) {
+    out += out.empty() ? '{' : ',';
+    out += '"';
+    out += key;
+    out += "\":";
+    out += value;
+  }
+  return out + '}';
 }
 
 std::string trial_id(const Trial& t) {

@@ -62,7 +62,7 @@ void add(const at::Tensor& to, const at::Tensor& what);
 struct Norm {
   at::Tensor w, b;
   double eps = 1e-5;
-  double plus = 0;  // of an RMSNorm: rows are multiplied by w + plus, which is not rounded to the stored type
+  double plus = 0;  // RMSNorm: rows are multiplied by w + plus, which is not rounded to the stored type
   bool rms() const { return !b.defined(); }
 };
 struct NormStats {

@@ -2,7 +2,7 @@
 // the order of their numbers, each in the first row that has room (first fit: Johnson, Demers, Ullman, Garey,
 // Graham 1974, SIAM J. Comput. 3(4)), for kPackedRows rows at a time, until one fits nowhere; the next rows start
 // anew. So a row depends on its number in the global batch alone, and every layout trains on the same documents.
-// Of a document longer than seq_len the first seq_len tokens are there. The end of a row is padding.
+// A document longer than seq_len is cut to its first seq_len tokens. The end of a row is padding.
 #pragma once
 #include <optional>
 #include <string>

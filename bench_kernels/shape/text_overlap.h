@@ -23,7 +23,7 @@ class TextOverlap {
   // Counts are what BLEU is computed from. Those of several sets of sequences add up to those of all.
   static constexpr std::size_t kLongestRun = 4;
   struct Counts {
-    std::array<i64, kLongestRun> right{}, runs{};  // of 1, 2, ... tokens
+    std::array<i64, kLongestRun> right{}, runs{};  // by length in tokens: 1, 2, ...
     i64 predicted = 0, reference = 0;
   };
   const Counts& counts() const { return counts_; }

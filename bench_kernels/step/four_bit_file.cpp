@@ -140,7 +140,7 @@ Expected<FourBitFile::Weight> FourBitFile::weight_of(Places& places, const std::
 }
 
 Expected<FourBitFile> FourBitFile::take(Places& places) {
-  std::vector<std::pair<std::string, std::string>> states;  // of a weight, and its name
+  std::vector<std::pair<std::string, std::string>> states;  // the name of a state, and of its weight
   for (const auto& [name, place] : places)
     if (const auto at = name.find(kState); at != std::string::npos)
       states.emplace_back(name, name.substr(0, at));

@@ -20,7 +20,7 @@ namespace sweep::step {
 
 struct TextScores {
   std::int64_t ns = 0;           // nanoseconds that the thread computed for
-  double bleu = 0, rouge_l = 0;  // of all ranks' sequences together; of this rank's
+  double bleu = 0, rouge_l = 0;  // bleu: all ranks' sequences together; rouge_l: this rank's
 };
 
 class TextScorer {

@@ -15,7 +15,7 @@ namespace {
 
 struct Left {
   driver::LeftoversOfRuns of_runs;
-  std::vector<std::filesystem::path> folders;  // of rehearsals that were killed
+  std::vector<std::filesystem::path> folders;  // folders of rehearsals that were killed
   std::vector<std::string> lines;              // one for each thing, as it was before anything was ended
 };
 

@@ -22,7 +22,7 @@ std::string hardware_sentence(const std::string& values) {
 
 namespace {
 
-// By one name, or both of one profile: a recipe has its trainer's name and one of its own.
+// Two names are one trainer's where they are equal, or where one profile has both: a recipe has a name of its own.
 bool same_trainer(const std::string& a, const std::string& b) {
   const auto* of_a = predict::profile_of_trainer(a, "");
   return same_word(a, b) || (of_a != nullptr && of_a == predict::profile_of_trainer(b, ""));

@@ -22,7 +22,7 @@ struct Planned {
   std::vector<std::string>
       notes{};  // sentences: hardware that no build of the step runs on, axes left to a program
   std::vector<std::string> suggested{};  // sentences: values of earlier results, and which
-  bool suggested_again = false;          // those that the stored sweep has
+  bool suggested_again = false;          // `suggested` are the values that the stored sweep has
   plan::LeftToProgram left{};
 };
 

@@ -132,7 +132,7 @@ Deadlines deadlines_for(const Prediction& p, const Trial& t, const MeasurePlan& 
   d.step_s = std::max(step_floor, kSlack * step);
   d.total_s = d.startup_s + d.first_step_s + d.step_s + measure.all_steps() * std::max(1.0, kSlack * step);
   if (command) return d;
-  // By sequences, an evaluation takes no longer than steps do. Ranks without the last stage wait for text metrics.
+  // A sequence takes no longer in an evaluation than in a step. Ranks without the last stage wait for text metrics.
   if (t.eval_batch_size > 0) {
     const double share =
         static_cast<double>(t.eval_batch_size) / static_cast<double>(t.micro_batch_size * t.grad_accum);

@@ -29,7 +29,7 @@ struct MeasuredMemory {
 struct MemoryPruning {
   double margin = 0.1;
   std::map<std::string, MeasuredMemory> dry_runs;  // by trial id; they replace the prediction
-  double audit = 0;  // share of what the rule prunes that stays admitted (schema/audit.h)
+  double audit = 0;  // the share of pruned trials that stays admitted (schema/audit.h)
   MeasurePlan measure{};
 };
 // Prunes admitted trials (rule `memory`); a dry run's answer replaces `predicted`, and brings back what only

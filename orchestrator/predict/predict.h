@@ -12,7 +12,7 @@ struct TrialPrediction {
   MemoryPrediction memory;
   TimePrediction time;  // zeros where there is none
   std::string no_time;  // why there is none; empty: there is
-  std::string depends;  // what a program may choose so that the verdict is another; empty: nothing
+  std::string depends;  // choices of the program that would change the verdict; empty: none
 };
 // Axes that nobody states, so that the trainer's program decides. A prediction takes zero 0 and bf16.
 struct Unstated {

@@ -116,7 +116,7 @@ Expected<RunEnd> run_sweep(store::Store&, const Settings&, const MakeLauncher&, 
 // Asks the scheduler about the job that a holder is part of.
 using AskJob = std::function<store::JobWord(const store::LeaseHolder&)>;
 
-// What to type where the process that runs a sweep stands still (store::stands_still()).
+// The command to type where the process that runs a sweep stands still (store::stands_still()).
 std::string still_holder_advice(const store::LeaseHolder&);
 
 // Follows a sweep that another process runs, until it ends or a signal asks to stop watching. A holder that stands still

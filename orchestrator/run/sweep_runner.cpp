@@ -162,7 +162,7 @@ void SweepRunner::on_signal() {
     return end_with({End::kInterrupted, "interrupted"}, true);
   }
   if (!ending_.end) ending_.end = RunEnd{End::kInterrupted, "interrupted"};
-  // What cannot be stored any more is not waited for.
+  // A run that cannot store results any more does not wait for them.
   if (ending_.error && ending_.signals_seen > 2) return leave();
   allocations_.kill_all();
 }

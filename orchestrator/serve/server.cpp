@@ -89,7 +89,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Session(tcp::socket socket, std::shared_ptr<const Shared> shared)
       : stream_(std::move(socket)), shared_(std::move(shared)) {}
 
-  // What the client has to do next is to ask, or to close; else it is to take its answer.
+  // True: the client's turn is to ask or to close. False: it is to take its answer.
   bool waits_for_client() const { return waits_; }
   void close() { stream_.close(); }
 

@@ -41,7 +41,7 @@ struct Workload {
 struct Progress {
   i64 total = 0, pending = 0, running = 0, retired = 0;
   std::vector<std::pair<Outcome, i64>> by_outcome;  // final results of trials in the plan, pruned included
-  i64 ran_unsupported = 0;                          // of the unsupported ones: those that the plan admitted
+  i64 ran_unsupported = 0;                          // unsupported ones that the plan had admitted
   i64 ended(Outcome) const;
   i64 answered() const;  // is_answer() of schema/outcome.h
 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """check_layering.py CMAKE: a forbidden arrow, and an outside library away from its home, stop the configure step by name;
-ARCHITECTURE.md's table of rooms names the arrows that the build enforces."""
+ARCHITECTURE.md's list of rooms names the arrows that the build enforces."""
 import re
 import subprocess
 import sys
@@ -28,15 +28,15 @@ def enforced_arrows():
 
 
 def documented_arrows():
-    text = (sources.ROOT / "ARCHITECTURE.md").read_text()
-    rows = re.findall(r"^\| `(?:\w+/)?(\w+)` \|.*\| ([^|`]+) \|$", text, re.MULTILINE)
-    return [(room, set() if may == "-" else set(may.split(", "))) for room, may in rows]
+    text = re.sub(r"\n  ", " ", (sources.ROOT / "ARCHITECTURE.md").read_text())
+    items = re.findall(r"^- `(?:\w+/)?(\w+)`: .* May use: ([^.`]+)\.$", text, re.MULTILINE)
+    return [(room, set() if may == "nothing" else set(may.split(", "))) for room, may in items]
 
 
 def table_problems():
     enforced, rows = enforced_arrows(), documented_arrows()
     named = [room for room, _ in rows]
-    problems = [f"ARCHITECTURE.md: room '{room}' has {named.count(room)} rows in the table of rooms, not one"
+    problems = [f"ARCHITECTURE.md: room '{room}' has {named.count(room)} items in the list of rooms, not one"
                 for room in sorted(set(enforced) | set(named)) if named.count(room) != (room in enforced)]
     for room, may in rows:
         if may != enforced.get(room, may):

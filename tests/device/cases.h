@@ -1,4 +1,4 @@
-// What every comparison of the fused kernels on the CPU uses: arrays whose end the sanitizers know, tolerances, cases.
+// Shared by every comparison of the fused kernels on the CPU: arrays whose end the sanitizers know, tolerances, cases.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -66,7 +66,7 @@ void expect_near(const std::string& what, const A& got, const std::vector<double
               want[static_cast<std::size_t>(at)], worst, allowed * largest);
 }
 
-// What is varied: rows and columns, the block, whether 16 bytes move at once, by how much arrays are misaligned.
+// A case varies rows and columns, the block, whether 16 bytes move at once, and by how much arrays are misaligned.
 struct Case {
   Index rows, n;
   unsigned blocks, threads;

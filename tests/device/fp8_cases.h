@@ -4,7 +4,7 @@
 
 namespace device_test {
 
-// What a code of eight bits stands for, by the format's definition.
+// The value of a code of eight bits, by the format's definition.
 inline double eight_bits_value(int code, int mantissa, int bias) {
   const int exponent = (code & 0x7f) >> mantissa, fraction = code & ((1 << mantissa) - 1);
   const double magnitude = exponent == 0 ? std::ldexp(fraction, 1 - bias - mantissa)

@@ -32,7 +32,7 @@ struct Accesses {
     return count > other.count || least < other.least || most < other.most;
   }
 };
-// What a kernel takes of a multiprocessor, and how it moves what lies in the device's memory.
+// The registers and shared memory of a kernel, and how it moves data in the device's memory.
 struct Use {
   int registers = 0, shared = 0;  // static shared memory, bytes
   Accesses loads, stores;

@@ -30,7 +30,7 @@ json share_of(const step::TrainStep::Tensor& t) {
           {"ranges", t.slice.ranges}};
 }
 
-// What a rank tells. The numbers are each tensor's values, then its gradient: as JSON they would take longer than the steps.
+// A rank's answer: each tensor's values, then its gradient, as bytes; as JSON they would take longer than the steps.
 struct Told {
   json words;
   at::Tensor numbers;

@@ -34,7 +34,7 @@ struct Profile {
   double matmul_efficiency = 0.75, attention_efficiency = 0.55;
   double pcie_bandwidth = 50e9;
   Ns intra_latency = 8000, inter_latency = 20000, hop_latency = 1000;
-  // Of each message between nodes, beside the latency.
+  // Time of each message between nodes, beside the latency.
   Ns far_message = 0;
   // Share of the link that a collective reaches, by nodes (1, 2, 4, ...); measured on H100 nodes at 256 MB. How it falls over
   // more nodes is a cluster's own.

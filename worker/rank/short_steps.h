@@ -13,7 +13,7 @@
 
 namespace sweep::rank {
 
-// What a step took and did. Counts: of phantom GPUs.
+// The times of a step, and what phantom GPUs counted in it.
 struct SeenStep {
   step::StepTimes times;
   std::optional<PhantomCounts> counts;
@@ -37,7 +37,7 @@ class ShortStepRunner {
 
   // A whole step, or what stands for one. Other warm-ups have the most micro-steps of the short ones.
   SeenStep step();
-  // What ran, as a sentence without a full stop.
+  // A sentence, without its full stop, on which steps ran.
   std::string said() const;
 
  private:

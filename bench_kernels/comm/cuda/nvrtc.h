@@ -14,7 +14,7 @@ std::span<const Source> sources();  // the files of bench_kernels/kernels/device
 struct Compiled {
   std::string code;  // a cubin, or PTX where NVRTC does not know the device's architecture
   std::string log;   // ptxas's words on registers and spills
-  std::string ptx;   // what ptxas made the code from: for tests
+  std::string ptx;   // the PTX from which ptxas made the code: for tests
 };
 // One kernel of SWEEP_DEVICE_KERNELS (kernels.h) for a stored type: float, double, Bf16, Fp16. Without a name: all, in both forms.
 struct Kernel {

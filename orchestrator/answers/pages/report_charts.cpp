@@ -114,7 +114,7 @@ double best_rate(const BatchCurve& curve) {
   return out;
 }
 
-// What tells the curve from the others; the whole key where it is alone.
+// The parts of the key in which the curve differs from the others; the whole key where it is alone.
 std::string curve_name(const ScalingCurve& curve, const std::vector<ScalingCurve>& all) {
   std::vector<std::string> parts;
   for (std::size_t k = 0; k < curve.key.size(); ++k)

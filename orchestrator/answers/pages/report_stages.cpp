@@ -20,7 +20,7 @@ std::string stage_label(const StageResult& stage) {
                      significant(stage.over_first.value_or(1)));
 }
 
-// What was there before is one part of a bar, what the change added is the other. A change that lost something
+// One part of a bar is the value before the change, the other is what the change added. A change that lost something
 // has a shorter bar.
 std::string waterfall(const StageSeries& series, const Field& metric) {
   double most = 0, before = 0;

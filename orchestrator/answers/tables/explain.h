@@ -26,7 +26,7 @@ struct ExplainView {
   std::optional<i64> final_attempt;      // the one whose result counts; nullopt: none
   std::vector<std::string> events;       // events of the sweep that concern it
   std::string command = {};              // the lines of a workload's command
-  std::vector<NodeTime> nodes = {};      // of the final attempt over several nodes
+  std::vector<NodeTime> nodes = {};      // times by node, where the final attempt had several
 };
 
 // Explains the trial whose id begins with the prefix.

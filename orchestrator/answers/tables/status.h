@@ -15,7 +15,7 @@ struct StatusView {
   i64 total = 0;  // trials of the plan, pruned ones included, retired ones not
   i64 pending = 0, running = 0;
   std::vector<std::pair<Outcome, i64>> by_outcome;  // final answers
-  i64 ran_unsupported = 0;                          // of the unsupported ones: those that the plan admitted
+  i64 ran_unsupported = 0;                          // unsupported ones that the plan had admitted
   std::optional<double> elapsed_s, left_s;          // nullopt: not known
   struct Best {
     std::string metric;

@@ -23,7 +23,7 @@ struct Suggestion {
 };
 // One for each model, hardware and number of ranks. Empty: nothing ran.
 std::vector<Suggestion> suggestions(std::vector<ResultRow>);
-// What was measured of a model ("": of any), without rehearsals and without the sweep of this name.
+// The measured rows of a model ("": of any), without rehearsals and without the sweep of this name.
 Expected<std::vector<ResultRow>> measured_rows(store::Store&, const std::string& model,
                                                const std::string& but_sweep = {});
 std::string suggestions_yaml(std::span<const Suggestion>);  // lines for `base` of a grid

@@ -48,7 +48,7 @@ bool serves(const SshHost& host, const std::string& hardware, i64 node) {
 
 i64 usable_hosts(const std::vector<SshHost>& hosts, const std::string& hardware) {
   const i64 kinds = std::ssize(kinds_of(hardware));
-  i64 each = std::ssize(hosts);  // of the kind with the fewest
+  i64 each = std::ssize(hosts);  // hosts of the kind that has the fewest
   for (i64 kind = 0; kind < kinds; ++kind)
     each = std::min<i64>(each, std::ranges::count_if(
                                    hosts, [&](const SshHost& host) { return serves(host, hardware, kind); }));

@@ -40,7 +40,7 @@ class DistributedAttemptTest : public ::testing::Test {
     attempt_->start();
   }
   void say(i64 node, const AgentMessage& message) { attempt_->hear(node, message); }
-  // What three ends tell of the nodes, after a rank on node 3 crashed in this phase.
+  // Trust in the nodes after three attempts, each ended by a crash on node 3 in this phase.
   NodeTrust after_crashes_of_node_3(Phase phase) {
     RankRecord crash;
     crash.attempt = 7, crash.rank = 2, crash.outcome = Outcome::kCrash, crash.phase = phase;

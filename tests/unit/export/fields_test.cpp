@@ -5,6 +5,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "orchestrator/export/text.h"
 #include "schema/axis_domain.h"
@@ -20,7 +23,6 @@ std::string type_name(std::string_view type) {
 }
 
 std::string default_of(const Column& c) {
-  if (c.key == "model") return "(required)";
   if (c.type == "flag") return std::get<i64>(c.default_value) != 0 ? "true" : "false";
   if (const auto* v = std::get_if<i64>(&c.default_value)) return std::to_string(*v);
   if (const auto* v = std::get_if<double>(&c.default_value)) return shortest(*v);
@@ -28,43 +30,44 @@ std::string default_of(const Column& c) {
   return "none";
 }
 
-std::string cell(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 std::string values_of(const Column& c) {
   const AxisDomain* domain = axis_domain(c.key);
-  if (!domain) return c.type == "flag" ? "true, false" : "";
+  if (!domain) return "";
   return domain->words.empty() ? fmt::format("{} to {}", domain->min, domain->max)
-                               : fmt::format("{}", fmt::join(domain->words, ", "));
+                               : fmt::format("{}", fmt::join(domain->words, " | "));
 }
 
-std::string_view better_of(const Column& c) {
-  return c.better == Better::kNone ? "" : c.better == Better::kLower ? "lower" : "higher";
-}
-
-// The cells of one role between unit and meaning.
+// What stands in brackets after a column's name.
 std::string details_of(const Column& c) {
-  if (c.role == Role::kAxis) return fmt::format(" {} | {} |", cell(default_of(c)), values_of(c));
-  return c.role == Role::kMetric ? fmt::format(" {} |", better_of(c)) : "";
+  std::vector<std::string> details{type_name(c.type)};
+  if (!c.unit.empty()) details.emplace_back(c.unit);
+  if (c.role == Role::kAxis) {
+    if (const std::string values = values_of(c); !values.empty()) details.push_back(values);
+    details.push_back(c.key == "model" ? "required" : "default " + default_of(c));
+  }
+  if (c.better != Better::kNone)
+    details.emplace_back(c.better == Better::kLower ? "lower is better" : "higher is better");
+  return fmt::format("{}", fmt::join(details, ", "));
+}
+
+// A list item, broken into lines of at most 120 characters.
+std::string item_of(const Column& c) {
+  std::istringstream words(fmt::format("- `{}` ({}): {}", c.key, details_of(c), c.sentence));
+  std::string out, word;
+  std::size_t width = 0;
+  while (words >> word) {
+    const bool breaks = width + 1 + word.size() > 120;
+    out += breaks ? "\n  " : width == 0 ? "" : " ";
+    width = breaks ? 2 + word.size() : width + (width == 0 ? 0 : 1) + word.size();
+    out += word;
+  }
+  return out + '\n';
 }
 
 std::string section(Role role) {
-  std::string out = role == Role::kAxis ? "| key | type | unit | default | values | meaning |\n"
-                                          "| --- | --- | --- | --- | --- | --- |\n"
-                    : role == Role::kMetric
-                        ? "| key | type | unit | better | meaning |\n| --- | --- | --- | --- | --- |\n"
-                        : "| key | type | unit | meaning |\n| --- | --- | --- | --- |\n";
-  for (const Column& c : columns()) {
-    if (c.role != role) continue;
-    out += fmt::format("| `{}` | {} | {} |{} {} |\n", c.key, type_name(c.type), cell(c.unit), details_of(c),
-                       cell(c.sentence));
-  }
+  std::string out;
+  for (const Column& c : columns())
+    if (c.role == role) out += item_of(c);
   return out;
 }
 
@@ -72,10 +75,13 @@ std::string fields_markdown() {
   return "# Fields\n\n"
          "<!-- Written from schema/fields.def; do not edit. A test says when it is out of date and how to "
          "renew it. -->\n\n"
-         "The same names are keys of grid files (axes), columns of the view `results`, columns of CSV files "
-         "and keys of JSON.\n"
-         "Not measured is NULL in SQL, an empty field in CSV, `null` in JSON and `-` in tables; never 0 or "
-         "-1.\n\n"
+         "For whoever writes a grid or reads results: each axis, metric and other column, with type, unit, "
+         "values "
+         "and default.\nThe same names are keys of grid files (axes), columns of the view `results`, columns "
+         "of "
+         "CSV files and keys of JSON. Not\nmeasured is NULL in SQL, an empty field in CSV, `null` in JSON "
+         "and `-` in "
+         "tables; never 0 or -1.\n\n"
          "## Axes\n\nParameters of a trial. An axis left at its default does not change the id of a "
          "trial.\n\n" +
          section(Role::kAxis) +

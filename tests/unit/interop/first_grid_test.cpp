@@ -1,4 +1,4 @@
-// What `sweep init -- LINE` makes of a command line: the command stays the one that was given.
+// `sweep init -- LINE` makes a grid of a command line; the command stays the one that was given.
 #include "orchestrator/interop/first_grid.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// What every path of a batch job keeps to.
+// Rules that every path of a batch job keeps to.
 #include "orchestrator/launch/batch/batch_state.h"
 
 #include <gtest/gtest.h>

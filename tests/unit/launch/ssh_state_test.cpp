@@ -1,4 +1,4 @@
-// What every path of an allocation over ssh keeps to.
+// Rules that every path of an allocation over ssh keeps to.
 #include "orchestrator/launch/ssh/ssh_state.h"
 
 #include <gtest/gtest.h>

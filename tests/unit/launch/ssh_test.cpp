@@ -187,7 +187,7 @@ TEST_F(SshTest, AFolderThatCannotBeRemovedIsSaid) {
   EXPECT_EQ(notices_.size(), 1u);
 }
 
-// What the agent wrote while the connection was gone.
+// The agent wrote this while the connection was gone.
 TEST_F(SshTest, TheRestOfTheOutboxIsBroughtBeforeItsFolderIsRemoved) {
   const std::string gate = home_ / "gate", rest = home_ / "rest";
   const std::string line = spool::frame("a0001", 1, 99, spool::kStarted, {{"attempt", 7}});

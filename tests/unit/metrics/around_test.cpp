@@ -1,4 +1,4 @@
-// What surrounds the steps, over ranks, and what a run with it costs.
+// Checkpoints, evaluations and loading around the steps, over ranks, and what a run with them costs.
 #include "orchestrator/metrics/around.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What a million tokens cost: whose price, of which day, of how many nodes.
+// The price of a million tokens: whose price, of which day, of how many nodes.
 #include <gtest/gtest.h>
 
 #include "tests/unit/metrics/records_by_hand.h"

@@ -17,7 +17,7 @@ struct Calls {
   bool operator==(const Calls&) const = default;
 };
 
-// What the last group of two ranks at ZeRO 3 sends: after need(), when its gradients are complete, after done(). In
+// Bytes that the last group of two ranks at ZeRO 3 sends: after need(), when its gradients are complete, after done(). In
 // gathers and reductions of groups; each has one bucket.
 std::vector<Calls> calls_of(BackwardPrefetch when, i64 ahead) {
   Trial t;

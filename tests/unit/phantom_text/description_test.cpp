@@ -44,7 +44,7 @@ TEST(Description, MembersReplaceTheDefaultsOneByOne) {
   EXPECT_EQ(d.profile.other_share, Profile().other_share);
 }
 
-// What the catalogue says of its GPUs.
+// The catalogue's entry of the description's GPUs.
 nlohmann::json catalogue() {
   return nlohmann::json::parse(text_of(SWEEP_SOURCE_DIR "/bench_kernels/shape/hardware.json"));
 }

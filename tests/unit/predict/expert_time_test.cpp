@@ -1,4 +1,4 @@
-// What routed experts cost a layer: exchanges over links and network, rows that pass memory, kernels, and weights that few
+// The time of routed experts in a layer: exchanges over links and network, rows that pass memory, kernels, and weights that few
 // rows wait for.
 #include "orchestrator/predict/expert_time.h"
 

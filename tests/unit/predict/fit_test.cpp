@@ -1,4 +1,4 @@
-// What a fit makes of rows: the numbers that made them, where they determine them; and the residual of a cluster.
+// A fit finds the numbers that made the rows, where rows determine them, and the residual of a cluster.
 #include "orchestrator/predict/fit.h"
 
 #include <gtest/gtest.h>

@@ -194,7 +194,7 @@ TEST(TimePhysics, TorchtitanWithoutCompileMovesWhatItsOperatorsDo) {
               4096 * columns / 8 / (0.7 * 2.4e12), 1e-9);
 }
 
-// Of ten collectives the first of four pieces is waited for.
+// A step waits for the first of four pieces of each of ten collectives.
 TEST(TimePhysics, OverlappedTensorParallelismWaitsForAQuarterOfItsBytes) {
   Trial t = laid_out("llama3-8b", 1, 1, 8, 1, 1, 1, 3);
   t.sp = true;

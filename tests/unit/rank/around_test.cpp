@@ -11,7 +11,7 @@
 namespace sweep::rank {
 namespace {
 
-// What one stage of a pipeline still computes is no part of another's evaluation.
+// An evaluation's time does not hold what another stage of the pipeline still computes.
 TEST(Evaluate, AllRanksMeetBeforeItIsTimed) {
   memory::install(c10::kCPU);
   Attempt attempt;

@@ -17,7 +17,7 @@ ResultRow row_of(std::optional<double> tokens, std::optional<double> useful_frac
   return out;
 }
 
-// Of the rows and of columns of them.
+// The order of rows, and that of their columns.
 std::string usual(std::span<const ResultRow> rows) {
   ResultColumns columns =
       ResultColumns::empty({{}, {kUsualMetricColumns.begin(), kUsualMetricColumns.end()}});

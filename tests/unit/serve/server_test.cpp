@@ -213,7 +213,7 @@ TEST_F(Serve, RefusedConnectionsThatStayOpenGiveWayToo) {
   }
 }
 
-// What they are sent is more than the kernel keeps for them.
+// The answer is larger than the kernel's buffers.
 TEST_F(Serve, ClientsThatDoNotReadTheirAnswerDoNotKeepOthersWaiting) {
   stop();
   Limits limits;

@@ -25,7 +25,7 @@ TEST(Catalogue, NamesAreUniqueAndEveryModelNamesItsSource) {
   for (const Hardware& h : all_hardware()) EXPECT_TRUE(names.insert(h.name).second) << h.name;
 }
 
-// What is read is written again, nested members too.
+// A model that was read is written again as it was, nested members too.
 TEST(Catalogue, NoMemberOfAModelIsMisspelt) {
   std::ifstream file(SWEEP_SOURCE_DIR "/bench_kernels/shape/models.json");
   for (const auto& model : nlohmann::json::parse(file)) {

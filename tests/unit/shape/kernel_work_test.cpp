@@ -1,4 +1,4 @@
-// What the kernels of a layer move and launch beside products, against counts on phantom GPUs.
+// Bytes and launches of a layer's kernels beside products, against counts on phantom GPUs.
 #include "bench_kernels/shape/kernel_work.h"
 
 #include <gtest/gtest.h>

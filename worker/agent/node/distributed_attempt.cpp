@@ -158,7 +158,7 @@ void DistributedAttempt::end(EndCause cause, bool at_once) {
     if (!part.ended) nodes_.send(node, EndPart{id(), cause, at_once});
 }
 
-// Of a rank that left no record the agent saw the phase.
+// The agent saw in which phase a rank was that left no record.
 bool DistributedAttempt::failed_early() const {
   if (cause_ == EndCause::kStartFailed) return true;
   if (cause_ != EndCause::kRankFailed || late_failures_ > 0) return false;

@@ -55,7 +55,7 @@ class DistributedAttempt {
   // Why it cannot. REQUIRES: unfit_node().
   const std::string& why_unfit() const { return parts_.at(cause_node_).end.evidence.why; }
   const std::vector<i64>& unclean_nodes() const { return unclean_; }
-  // What its end says of its nodes. REQUIRES: it has ended.
+  // Tells `NodeTrust` what the attempt's end says of its nodes. REQUIRES: it has ended.
   void tell(NodeTrust&) const;
 
  private:

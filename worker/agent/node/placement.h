@@ -18,7 +18,7 @@ class Placement {
  public:
   Placement(i64 nodes, i64 slots);
 
-  // What the ends of attempts say of the nodes.
+  // The record of how attempts ended on each node.
   NodeTrust& trust() { return trust_; }
 
   void push(Attempt attempt) { waiting_.push_back(std::move(attempt)); }
