@@ -45,7 +45,7 @@ launch: {{local: {{slots: 2}}}}
 """
 TORCHRUN = ["-m", "torch.distributed.run", "--nproc-per-node", "{local_world}", "--master-addr", "{master_addr}", "--master-port", "{master_port}"]
 LAUNCHERS = {"torchrun": ("per_node", TORCHRUN, "ddp"), "fsdp2": ("per_node", TORCHRUN, "fsdp2"),
-             **{mode: ("per_rank", [], mode) for mode in ("lightning", "huggingface", "deepspeed")}}
+             **{mode: ("per_rank", [], mode) for mode in ("ddp", "lightning", "huggingface", "deepspeed")}}
 
 
 def trainer(name):

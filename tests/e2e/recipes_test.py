@@ -13,6 +13,7 @@ import unittest
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 RANK = ["--rank", str(pathlib.Path(sys.argv.pop(1)).resolve())] if len(sys.argv) > 1 and "/" in sys.argv[1] else []
 SCRIPTS = pathlib.Path(__file__).resolve().parent / "trainers"
+STAGES = [1, 3, 2] if os.environ.get("SWEEP_LONG") else [1, 3]  # 1 and 2 are one class of DeepSpeed
 HEAD = "name: t\nbase: {hardware: cpu, gpus_per_node: 2}\nmeasure: {warmup_steps: 1, steps: 3}\nlimits: {retries_crash: 0}\n"
 
 
@@ -81,8 +82,8 @@ class RecipesTest(unittest.TestCase):
         rows, _, logs = self.run_grid(
             "workload:\n  recipe: deepspeed\n  script: SCRIPTS/deepspeed_options_train.py\n"
             f"  arguments: [--steps, \"{{total_steps}}\"]\n  files: {{ds.json: {{from: {settings.name}}}}}\n"
-            "grid: {micro_batch_size: [2]}\nzip: [{zero: [1, 2, 3], grad_accum: [1, 2, 1]}]\n")
-        self.assertEqual([row["outcome"] for row in rows], ["ok"] * 3, logs)
+            f"grid: {{micro_batch_size: [2]}}\nzip: [{{zero: {STAGES}, grad_accum: {[2, 1, 1][:len(STAGES)]}}}]\n")
+        self.assertEqual([row["outcome"] for row in rows], ["ok"] * len(STAGES), logs)
         for row in rows:
             self.assertGreater(row["step_ms"], 0)
 

@@ -101,7 +101,7 @@ class TrainersTest(unittest.TestCase):
         self.assert_measured(records, tokens=2 * 2 * 32)
 
     def test_deepspeed(self):
-        for stage in (1, 2, 3):
+        for stage in (1, 2, 3) if os.environ.get("SWEEP_LONG") else (3,):  # recipes_test.py runs 1 too
             with self.subTest(stage):
                 settings = {"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2,
                             "optimizer": {"type": "Adam", "params": {"lr": 1e-3, "torch_adam": True}},
