@@ -169,15 +169,20 @@ class Parity:
         self.gpu[key_of(row)] = row
         entry = self.check.record.row(None if row["outcome"] == "ok" else False, **outcome_of(row), beside="CPU", its_outcome="not ended")
         self.waiting.append((row, entry))
-        for other in self.check.sweeps.rows(self.db, complete=False):
-            self.cpu_ended(other)
+        self.cpu.update((key_of(other), other) for other in self.check.sweeps.rows(self.db, complete=False))
+        self.look()
 
     def cpu_ended(self, other):
         self.cpu[key_of(other)] = other
+        self.look()
+
+    def look(self):
         for row, entry in list(self.waiting):
-            later = row["outcome"] == "ok" and other["outcome"] == "unsupported" and nearest(row)
-            if key_of(row) == key_of(other) and not later:
-                self.judge(row, entry, other, "CPU")
+            other, beside = self.cpu.get(key_of(row)), "CPU"
+            if row["outcome"] == "ok" and other and other["outcome"] == "unsupported" and nearest(row):
+                other, beside = self.gpu.get(nearest(row)), "the nearest trial of the GPU"
+            if other:
+                self.judge(row, entry, other, beside)
 
     def judge(self, row, entry, other, beside):
         self.waiting.remove((row, entry))
@@ -192,9 +197,7 @@ class Parity:
         """Waits for the CPU's trials. What is left has none."""
         self.check.attempt(f"{name} on the CPU", lambda check: check.sweeps.wait(self.process, self.db, check.each(self.cpu_ended)))
         for row, entry in list(self.waiting):
-            known = self.cpu.get(key_of(row))
-            other, beside = (self.gpu.get(nearest(row)), "the nearest trial of the GPU") if known and nearest(row) else (known, "CPU")
-            self.judge(row, entry, other, beside)
+            self.judge(row, entry, None, "CPU")
 
 
 def parity(check):
