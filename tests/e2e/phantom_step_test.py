@@ -39,6 +39,7 @@ LAUNCHES = {"llama": 30, "gpt2": 30, "mixtral": 45}  # most of a layer, update i
 SUMS_BYTES = 2 * 4096 * (4096 + 1024) * 2
 LAYER_BYTES = 1.82e9
 TEMPORARY = 256 << 20     # a chunk of the loss; two of 2 GiB before there were chunks
+OVERLAP_LAUNCHES = 124    # of a layer over eight ranks, with tp_overlap
 LOSS_PEAK = 11.97e9       # bytes of two layers with a vocabulary of 128,256; more where the logits are there whole
 # Bytes with bf16_mixed, where PyTorch's FSDP2 has 33.33e9 and 11.82e9 (docs/measurements/2026-11-26-gradients.md); 35.76e9 and 13.53e9 before.
 PEAKS = (({"model": "llama-4"}, 32.95e9), ({"model": "llama-1g", "gpus_per_node": 2, "zero": 3}, 11.84e9))
@@ -143,6 +144,17 @@ class PhantomStepTest(unittest.TestCase):
 
     def test_no_temporary_is_larger_than_a_chunk_of_the_loss(self):
         self.assertLessEqual(launch_table.largest_temporary(last_step(2)), TEMPORARY)
+
+    def test_exchanges_in_pieces_do_not_quadruple_launches(self):
+        """Each of four pieces was a product for each rank: 443.5 of a layer at tp 8."""
+        whole, pieces = (self.a_layer("llama", gpus_per_node=8, tp=8, sp=True, tp_overlap=overlap) for overlap in (False, True))
+        self.assertLessEqual(pieces, OVERLAP_LAUNCHES)
+        self.assertLess(pieces, 4 * whole)
+
+    def test_fp8_is_five_launches_a_product(self):
+        """Of twelve products of a layer, and an addition for each residual."""
+        usual, eight = (self.a_layer("llama", precision=precision) for precision in ("bf16_master", "fp8"))
+        self.assertEqual(eight - usual, 12 * (5 - 1) + 2)
 
     def test_math_attention_launches_the_same_for_all_sequences(self):
         """Of one sequence some copies are views."""
