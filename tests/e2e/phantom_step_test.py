@@ -2,6 +2,7 @@
 """phantom_step_test.py BIN_DIR: what a step costs the host and the allocator on phantom GPUs: how often it waits for the device, what it
 launches, what its loss and its attention hold. docs/measurements/2026-11-24-gpu-step.md has the figures of before."""
 import functools
+import importlib.util
 import json
 import os
 import pathlib
@@ -94,6 +95,11 @@ class PhantomStepTest(unittest.TestCase):
         results = self.rehearsed(*({**trial, "precision": "bf16_mixed"} for trial, _ in PEAKS))
         for result, (trial, most) in zip(results, PEAKS, strict=True):
             self.assertLessEqual(result["peak_allocated_bytes"], most, trial)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), f"{sys.executable} has no torch")
+    def test_its_peak_is_no_higher_than_that_of_fsdp2(self):
+        results = self.rehearsed(*({**trial, "precision": "bf16_mixed"} for trial, _ in PEAKS))
+        for result, (trial, _) in zip(results, PEAKS, strict=True):
             fsdp2 = peak_of_fsdp2(trial.get("gpus_per_node", 1), 32768 if trial["model"] == "llama-1g" else 128256)
             self.assertLessEqual(result["peak_allocated_bytes"], fsdp2, trial)
 
