@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """launch_table.py BIN [--model BASE] [--tokens N] [--sequences N] [--precision P] [--axis NAME=VALUE]...: what a layer of a step launches on a
 phantom H100, kernel by kernel: half the difference of the last step of 4 layers and of 2. GB are those that kernels tell (products,
-fused kernels); others tell none. A further line has the update of the optimizer apart: it is no part of forward and backward.
-scripts/phantom --launches FILE lists the launches of any program."""
+fused kernels); others tell none. A further line has the update of the optimizer apart: it is no part of forward and backward. The last
+line has the largest block that came and went within the step of 2 layers. scripts/phantom --launches FILE lists those of any program."""
 import argparse
 import collections
 import json
@@ -12,8 +12,10 @@ import re
 import subprocess
 import tempfile
 
+BLOCK = re.compile(r"(malloc|free) (0x[0-9a-f]+)$")
 
-def parsed():
+
+def parsed(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", type=pathlib.Path)
     parser.add_argument("--model", default="llama3-8b")
@@ -22,7 +24,7 @@ def parsed():
     parser.add_argument("--precision", default="bf16")
     parser.add_argument("--axis", action="append", default=[], help="a further axis of the trial, NAME=VALUE")
     parser.add_argument("--all", action="store_true", help="launches of the whole step of 2 layers too, in order")
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 def group_of(name):
@@ -40,8 +42,9 @@ def group_of(name):
     return "library", operator.group(1) if operator else name[:60]
 
 
-def launched(options, layers):
-    """(group, name, bytes) of each launch of the last step."""
+def last_step(options, layers):
+    """(bytes, name) of each launch of the last step, and of each block that is given or freed between them: without the caching
+    allocator a block is a tensor."""
     with tempfile.TemporaryDirectory(prefix="sweep-launches-") as folder:
         log, db, grid = (pathlib.Path(folder) / name for name in ("log", "db", "grid.yaml"))
         further = "".join(f", {name}: {value}" for name, value in (axis.split("=", 1) for axis in options.axis))
@@ -51,31 +54,52 @@ def launched(options, layers):
                         "limits: {memory_margin_percent: 900}\nmeasure: {warmup_steps: 1, steps: 2}\n")
         sweep = str(options.bin / "sweep")
         subprocess.run([sweep, "run", str(grid), "--rehearse", "--db", str(db), "--yes"], check=True, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL, env={**os.environ, "SWEEP_PHANTOM_LAUNCHES": str(log)})
+                       stderr=subprocess.DEVNULL, env={**os.environ, "SWEEP_PHANTOM_LAUNCHES": str(log), "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
         said = subprocess.run([sweep, "query", "select step_launches from results", "--db", str(db), "--json"], check=True, capture_output=True)
-        lines = [line.split("\t", 2) for line in log.read_text().splitlines()]
-        last = lines[-json.loads(said.stdout)[0]["step_launches"]:]
-    return [(*group_of(name), float(bytes_)) for _, bytes_, name in last]
+        lines = [(float(bytes_), name) for _, bytes_, name in (line.split("\t", 2) for line in log.read_text().splitlines())]
+    launches = [at for at, (_, name) in enumerate(lines) if not BLOCK.match(name)]
+    return lines[launches[-json.loads(said.stdout)[0]["step_launches"]]:launches[-1] + 1]
+
+
+def largest_temporary(step):
+    """Bytes of the largest block that is given and freed in the step."""
+    given: dict[str, float] = {}
+    gone = [0.0]
+    for bytes_, name in step:
+        found = BLOCK.match(name)
+        if found and found[1] == "malloc":
+            given[found[2]] = bytes_
+        elif found:
+            gone.append(given.pop(found[2], 0.0))
+    return max(gone)
+
+
+def of_a_layer(two, four):
+    """Launches of a layer, and GB that they tell, by (group, name): half the difference of two steps."""
+    counts: collections.defaultdict[tuple[str, str], float] = collections.defaultdict(float)
+    moved: collections.defaultdict[tuple[str, str], float] = collections.defaultdict(float)
+    for sign, step in ((-0.5, two), (0.5, four)):
+        for bytes_, name in step:
+            if not BLOCK.match(name):
+                counts[group_of(name)] += sign
+                moved[group_of(name)] += sign * bytes_ / 1e9
+    return {key: count for key, count in counts.items() if count}, moved
 
 
 def main():
     options = parsed()
-    two, four = launched(options, 2), launched(options, 4)
+    two, four = last_step(options, 2), last_step(options, 4)
     if options.all:
-        print("\n".join(f"{group:10} {name} {bytes_ / 1e6:.1f} MB" for group, name, bytes_ in two))
-    counts: collections.defaultdict[tuple[str, str], float] = collections.defaultdict(float)
-    moved: collections.defaultdict[tuple[str, str], float] = collections.defaultdict(float)
-    for sign, launches in ((-0.5, two), (0.5, four)):
-        for group, name, bytes_ in launches:
-            counts[group, name] += sign
-            moved[group, name] += sign * bytes_ / 1e9
+        print("\n".join(f"{group_of(name)[0]:10} {group_of(name)[1]} {bytes_ / 1e6:.1f} MB" for bytes_, name in two if not BLOCK.match(name)))
+    counts, moved = of_a_layer(two, four)
     for (group, name), count in sorted(counts.items()):
-        if count:
-            print(f"{group:10} {count:6.1f} {moved[group, name]:8.3f} GB  {name}")
+        print(f"{group:10} {count:6.1f} {moved[group, name]:8.3f} GB  {name}")
     passes = {key: count for key, count in counts.items() if key[0] != "update"}
     between = sum(gigabytes for (group, _), gigabytes in moved.items() if group in ("fused", "library"))
     print(f"forward and backward of a layer: {sum(passes.values()):g} launches, {between:.2f} GB told beside products and attention,"
-          f" {sum(count for (group, _), count in passes.items() if group == 'library'):g} launches that tell none; update: {counts['update', 'update of the optimizer']:g}")
+          f" {sum(count for (group, _), count in passes.items() if group == 'library'):g} launches that tell none;"
+          f" update: {counts.get(('update', 'update of the optimizer'), 0):g}")
+    print(f"largest temporary of the step: {largest_temporary(two) / 2**20:.1f} MiB")
 
 
 if __name__ == "__main__":

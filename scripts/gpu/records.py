@@ -63,10 +63,16 @@ class Record:
         self.folder.write()
 
     def row(self, met, **values):
-        """met: True, False, or None where there is nothing to judge by."""
-        self.content["rows"].append({**values, "met": met})
-        print(json.dumps({"step": self.content["step"], **values, "met": met}), flush=True)
+        """met: True, False, or None where there is nothing to judge by. The row, which complete() may change."""
+        self.content["rows"].append({})
+        return self.complete(self.content["rows"][-1], met, **values)
+
+    def complete(self, row, met, **values):
+        row.pop("met", None)  # it is the last column
+        row.update(values, met=met)
+        print(json.dumps({"step": self.content["step"], **row}), flush=True)
         self.write()
+        return row
 
     def note(self, text):
         self.content["notes"].append(text)

@@ -159,49 +159,64 @@ def nearest(row):
 
 
 class Parity:
-    """Judges the GPU's trials by the CPU's; what the CPU does not run by the nearest trial of the GPU, when all have ended."""
-    def __init__(self, check, cpu):
-        self.check, self.cpu, self.gpu, self.later = check, {key_of(row): row for row in cpu}, {}, []
+    """Judges the GPU's trials by the CPU's, which run beside; what the CPU does not run by the nearest trial of the GPU. A row is
+    there when its trial of the GPU has ended, and is completed when the CPU's has."""
+    def __init__(self, check, process, db):
+        self.check, self.process, self.db = check, process, db
+        self.cpu, self.gpu, self.waiting = {}, {}, []  # waiting: (trial, its row)
 
-    def ended(self, row):
+    def gpu_ended(self, row):
         self.gpu[key_of(row)] = row
-        other = self.cpu.get(key_of(row))
-        if row["outcome"] == "ok" and other and other["outcome"] == "unsupported" and nearest(row):
-            self.later.append(row)
-        else:
-            self.judge(row, other, "CPU")
+        entry = self.check.record.row(None if row["outcome"] == "ok" else False, **outcome_of(row), beside="CPU", its_outcome="not ended")
+        self.waiting.append((row, entry))
+        self.cpu.update((key_of(other), other) for other in self.check.sweeps.rows(self.db, complete=False))
+        self.look()
 
-    def judge(self, row, other, beside):
+    def cpu_ended(self, other):
+        self.cpu[key_of(other)] = other
+        self.look()
+
+    def look(self):
+        for row, entry in list(self.waiting):
+            other, beside = self.cpu.get(key_of(row)), "CPU"
+            if row["outcome"] == "ok" and other and other["outcome"] == "unsupported" and nearest(row):
+                other, beside = self.gpu.get(nearest(row)), "the nearest trial of the GPU"
+            if other:
+                self.judge(row, entry, other, beside)
+
+    def judge(self, row, entry, other, beside):
+        self.waiting.remove((row, entry))
         found = other and other["outcome"]
         if row["outcome"] != "ok" or found != "ok":
-            return self.check.record.row(False, **outcome_of(row), beside=beside, its_outcome=found)
+            return self.check.record.complete(entry, False, beside=beside, its_outcome=found)
         met = None if self.check.machine.phantom else trains_alike(row, other)
-        return self.check.record.row(met, **outcome_of(row), beside=beside, its_outcome="ok", loss=row["loss_last"],
-                                     its_loss=other["loss_last"], loss_error=change(row["loss_last"], other["loss_last"]),
-                                     fall=fall_of(row), its_fall=fall_of(other))
+        return self.check.record.complete(entry, met, beside=beside, its_outcome="ok", loss=row["loss_last"], its_loss=other["loss_last"],
+                                          loss_error=change(row["loss_last"], other["loss_last"]), fall=fall_of(row), its_fall=fall_of(other))
 
-    def judge_rest(self):
-        for row in self.later:
-            self.judge(row, self.gpu.get(nearest(row)), "the nearest trial of the GPU")
+    def finish(self, name):
+        """Waits for the CPU's trials. What is left has none."""
+        self.check.attempt(f"{name} on the CPU", lambda check: check.sweeps.wait(self.process, self.db, check.each(self.cpu_ended)))
+        for row, entry in list(self.waiting):
+            self.judge(row, entry, None, "CPU")
 
 
 def parity(check):
-    """Every gradient of a step, then loss and its fall over training steps: GPU against CPU ranks, same weights and batches."""
+    """Every gradient of a step, then loss and its fall over training steps: GPU against CPU ranks, same weights and batches. The
+    GPU waits for no CPU: a session that is cut has its rows."""
     base = check.base(128, global_batch_size=4)
 
     def grid(name, points, **more):
         return grids.grid_of(name, grids.TINY, {**base, **more}, points, "{warmup_steps: 2, steps: 30}")
 
     parts = [("parity", grids.PARITY, {}), ("packed", grids.PACKED, dict(lengths="uniform 16 128"))]
-    on_cpu = [check.sweeps.begin(f"{name}-cpu", grid(f"{name}-cpu", points, **more, hardware="cpu"), slots=max(1, (os.cpu_count() or 1) // 4))
+    slots = max(1, (os.cpu_count() or 1) // 4)
+    judges = [Parity(check, *check.sweeps.begin(f"{name}-cpu", grid(f"{name}-cpu", points, **more, hardware="cpu"), slots=slots))
               for name, points, more in parts]
     check.attempt("gradients", gradients)
-    for (name, points, more), begun in zip(parts, on_cpu):
-        judge = Parity(check, check.attempt(f"{name} on the CPU", lambda _: check.sweeps.wait(*begun)) or [])
-        try:
-            check.attempt(name, lambda _: check.on_gpu(name, grid(name, points, **more), judge.ended))
-        finally:
-            judge.judge_rest()
+    for (name, points, more), judge in zip(parts, judges):
+        check.attempt(name, lambda _: check.on_gpu(name, grid(name, points, **more), judge.gpu_ended))
+    for (name, _, _), judge in zip(parts, judges):
+        judge.finish(name)
 
 
 def two_ranks(check):

@@ -77,16 +77,18 @@ class Gradients(unittest.TestCase):
 
 
 def check_of(**more):
-    """A Check of one H100, whose sweeps and record are mocks."""
+    """A Check of one H100, whose sweeps are mocks and whose record is in no file."""
     here = mock.Mock(phantom=False, hardware="h100-sxm-80gb", gpus=[{}], small=lambda: False)
-    check = steps.Check(here, mock.Mock(), mock.Mock(), 0.02)
+    sweeps = mock.Mock()
+    sweeps.rows.return_value = []
+    check = steps.Check(here, sweeps, records.Record(mock.Mock(steps={}), steps.STEPS[0], here, []), 0.02)
     vars(check).update(more)
     return check
 
 
 def rows_of(check):
     """(met, values) of each row."""
-    return [(call.args[0], call.kwargs) for call in check.record.row.call_args_list]
+    return [(row["met"], row) for row in check.record.content["rows"]]
 
 
 def ended(outcome="ok", **values):
@@ -110,10 +112,19 @@ class Failures(unittest.TestCase):
             check = check_of()
             check.sweeps.answer.side_effect = failure
             check.sweeps.begin.return_value = mock.Mock(), mock.Mock()
-            check.sweeps.wait.return_value = [ended()]
+            check.sweeps.wait.side_effect = lambda process, db, each: each(ended())
             check.sweeps.run.side_effect = lambda name, text, judge, **_: judge(ended())
             steps.parity(check)
             self.assertEqual([met for met, _ in rows_of(check)], [False, True, True], failure)
+
+    def test_without_the_cpus_trials_the_gpus_are_shown_and_not_met(self):
+        check = check_of()
+        check.sweeps.answer.return_value = json.dumps({"strategies": []})
+        check.sweeps.begin.return_value = mock.Mock(), mock.Mock()
+        check.sweeps.wait.side_effect = RuntimeError("sweep run exited 3")
+        check.sweeps.run.side_effect = lambda name, text, judge, **_: judge(ended())
+        steps.parity(check)
+        self.assertEqual([(met, values.get("its_outcome")) for met, values in rows_of(check)], [(False, None)] * 4)
 
     def test_without_rehearsals_the_gpus_trials_are_still_shown(self):
         check = check_of()
@@ -143,13 +154,39 @@ class Failures(unittest.TestCase):
                 self.assertRaises(RuntimeError, sweeps.program, "waits", "60", seconds=0.1)
 
 
+class GpuFirst(unittest.TestCase):
+    """The CPU's trials run beside the GPU's, which wait for none of them."""
+    def run_with(self, *cpu):
+        """(rows when the GPU's trial has ended, at the end); cpu: what has ended of the CPU's by then."""
+        check, early = check_of(), []
+        check.sweeps.answer.return_value = json.dumps({"strategies": []})
+        check.sweeps.begin.return_value = mock.Mock(), mock.Mock()
+        check.sweeps.rows.return_value = list(cpu)
+
+        def on_gpu(name, text, judge, **_):
+            if name == "parity":
+                judge(ended())
+                early.extend([met, row["its_outcome"]] for met, row in rows_of(check))
+        check.sweeps.run.side_effect = on_gpu
+        check.sweeps.wait.side_effect = lambda process, db, each: each(ended())
+        steps.parity(check)
+        return early, [[met, row["its_outcome"]] for met, row in rows_of(check)]
+
+    def test_a_row_is_there_before_the_cpus_trial_has_ended(self):
+        self.assertEqual(self.run_with(), ([[None, "not ended"]], [[True, "ok"]]))
+
+    def test_it_is_complete_at_once_where_that_was_earlier(self):
+        self.assertEqual(self.run_with(ended()), ([[True, "ok"]], [[True, "ok"]]))
+
+
 class OnlyOnAGpu(unittest.TestCase):
     def judged(self, row, *others):
         check = check_of()
-        judge = steps.Parity(check, [{**row, "outcome": "unsupported"}, *others])
+        check.sweeps.wait.side_effect = lambda process, db, each: [each(one) for one in ({**row, "outcome": "unsupported"}, *others)]
+        judge = steps.Parity(check, mock.Mock(), mock.Mock())
         for each in (row, *others):
-            judge.ended(each)
-        judge.judge_rest()
+            judge.gpu_ended(each)
+        judge.finish("parity")
         return {values["axes"].get("attention", values["axes"]["precision"]): (met, values["beside"]) for met, values in rows_of(check)}
 
     def test_it_is_judged_by_the_nearest_trial_of_the_gpu(self):

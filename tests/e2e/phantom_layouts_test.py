@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""phantom_layouts_test.py BIN_DIR [CASE...]: phantom_layouts.yaml rehearsed: about 40 configurations on 1 to 8 phantom GPUs. What LibTorch's
+"""phantom_layouts_test.py BIN_DIR [CASE...]: phantom_layouts.yaml rehearsed: about 100 configurations on 1 to 8 phantom GPUs. What LibTorch's
 allocator counts is what the dry run predicts. Then every strategy of `selftest`, and `--screen`, on phantoms."""
 import os
 import pathlib

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """phantom_step_test.py BIN_DIR: what a step costs the host and the allocator on phantom GPUs: how often it waits for the device, what it
 launches, what its loss and its attention hold. docs/measurements/2026-11-24-gpu-step.md has the figures of before."""
+import functools
+import importlib.util
 import json
 import os
 import pathlib
@@ -10,6 +12,10 @@ import tempfile
 import unittest
 
 import database
+
+REPO = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPO / "scripts"))
+import launch_table  # noqa: E402  (found by the line above)
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 GRID = """name: step
@@ -29,9 +35,30 @@ MODELS = {"llama-2": "llama3-8b, layers: 2", "mixtral-2": "mixtral-8x7b, layers:
 LAYERS = 12
 LAYOUTS: tuple[dict[str, int], ...] = ({}, {"gpus_per_node": 4, "ep": 4}, {"gpus_per_node": 2, "tp": 2}, {"gpus_per_node": 8, "pp": 4, "ep": 2, "grad_accum": 4})
 LAUNCHES = {"llama": 30, "gpt2": 30, "mixtral": 45}  # most of a layer, update included; 120.5, 121.5 and 281 before fused kernels
+# Of a Llama-8B layer at 4,096 tokens, beside products and attention: what fused kernels tell, and two sums over the four query heads that
+# share a key and a value, which tell nothing: each reads a gradient of 4,096 columns and writes one of 1,024. 17.2e9 before fused kernels.
+SUMS_BYTES = 2 * 4096 * (4096 + 1024) * 2
+LAYER_BYTES = 1.82e9
+TEMPORARY = 256 << 20     # a chunk of the loss; two of 2 GiB before there were chunks
+OVERLAP_LAUNCHES = 124    # of a layer over eight ranks, with tp_overlap
 LOSS_PEAK = 11.97e9       # bytes of two layers with a vocabulary of 128,256; more where the logits are there whole
 # Bytes with bf16_mixed, where PyTorch's FSDP2 has 33.33e9 and 11.82e9 (docs/measurements/2026-11-26-gradients.md); 35.76e9 and 13.53e9 before.
 PEAKS = (({"model": "llama-4"}, 32.95e9), ({"model": "llama-1g", "gpus_per_node": 2, "zero": 3}, 11.84e9))
+
+
+@functools.cache
+def last_step(layers):
+    return launch_table.last_step(launch_table.parsed([str(BIN), "--model", "llama3-8b"]), layers)
+
+
+def peak_of_fsdp2(gpus, vocabulary):
+    """Bytes that PyTorch's FSDP2 allocates for four layers of the 8B on the same phantom."""
+    words = ["--parallel", "fsdp", "--device", "cuda", "--precision", "bf16_mixed", "--ranks", gpus, "--layers", 4, "--hidden", 4096, "--heads", 32,
+             "--kv-heads", 8, "--intermediate", 14336, "--vocab", vocabulary, "--seq-len", 4096, "--micro-batch-size", 1, "--warmup", 1, "--steps", 2]
+    command = [REPO / "scripts" / "phantom", "--build", BIN.parent, "--gpus", gpus, "--", sys.executable, REPO / "scripts" / "bench_pytorch.py", *words]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])["peak_allocated_bytes"]
 
 
 class PhantomStepTest(unittest.TestCase):
@@ -68,6 +95,13 @@ class PhantomStepTest(unittest.TestCase):
         results = self.rehearsed(*({**trial, "precision": "bf16_mixed"} for trial, _ in PEAKS))
         for result, (trial, most) in zip(results, PEAKS, strict=True):
             self.assertLessEqual(result["peak_allocated_bytes"], most, trial)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), f"{sys.executable} has no torch")
+    def test_its_peak_is_no_higher_than_that_of_fsdp2(self):
+        results = self.rehearsed(*({**trial, "precision": "bf16_mixed"} for trial, _ in PEAKS))
+        for result, (trial, _) in zip(results, PEAKS, strict=True):
+            fsdp2 = peak_of_fsdp2(trial.get("gpus_per_node", 1), 32768 if trial["model"] == "llama-1g" else 128256)
+            self.assertLessEqual(result["peak_allocated_bytes"], fsdp2, trial)
 
     def test_graphs_are_few_launches_of_the_same_work(self):
         """Of four micro-batches the first, those between and the last are two graphs each; the update is launched as usual."""
@@ -106,6 +140,27 @@ class PhantomStepTest(unittest.TestCase):
     def test_a_layer_is_few_launches(self):
         for name, most in LAUNCHES.items():
             self.assertLessEqual(self.a_layer(name, seq_len=1024), most, name)
+
+    def test_a_layer_moves_few_bytes(self):
+        counts, moved = launch_table.of_a_layer(last_step(2), last_step(4))
+        silent = {name: count for (group, name), count in counts.items() if group == "library"}
+        self.assertEqual(silent, {"reduce_kernel": 2})
+        told = sum(1e9 * gigabytes for (group, _), gigabytes in moved.items() if group == "fused")
+        self.assertLessEqual(told + SUMS_BYTES, LAYER_BYTES)
+
+    def test_no_temporary_is_larger_than_a_chunk_of_the_loss(self):
+        self.assertLessEqual(launch_table.largest_temporary(last_step(2)), TEMPORARY)
+
+    def test_exchanges_in_pieces_do_not_quadruple_launches(self):
+        """Each of four pieces was a product for each rank: 443.5 of a layer at tp 8."""
+        whole, pieces = (self.a_layer("llama", gpus_per_node=8, tp=8, sp=True, tp_overlap=overlap) for overlap in (False, True))
+        self.assertLessEqual(pieces, OVERLAP_LAUNCHES)
+        self.assertLess(pieces, 4 * whole)
+
+    def test_fp8_is_five_launches_a_product(self):
+        """Of twelve products of a layer, and an addition for each residual."""
+        usual, eight = (self.a_layer("llama", precision=precision) for precision in ("bf16_master", "fp8"))
+        self.assertEqual(eight - usual, 12 * (5 - 1) + 2)
 
     def test_math_attention_launches_the_same_for_all_sequences(self):
         """Of one sequence some copies are views."""

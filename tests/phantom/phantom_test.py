@@ -187,6 +187,7 @@ class PhantomTest(unittest.TestCase):
         products = [float(bytes_) for _, bytes_, name in launched if name.startswith("product 8192 x 8192 x 8192, 1 at once")]
         self.assertGreater(len(products), 1)
         self.assertEqual(set(products), {3 * 2 * 8192.0**2})
+        self.assertIn(2 * 8192.0**2, [float(bytes_) for _, bytes_, name in launched if name.startswith("malloc 0x")])
 
     def test_collectives(self):
         answers, _ = self.run_case("collectives", ranks=3)

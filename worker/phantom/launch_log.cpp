@@ -33,4 +33,8 @@ void log_launch(const char* name, double threads, double bytes) {
   if (file() != nullptr) std::fprintf(file(), "%.0f\t%.0f\t%s\n", threads, bytes, name);
 }
 
+void log_block(const void* at, double bytes) {
+  if (file() != nullptr) std::fprintf(file(), "0\t%.0f\t%s %p\n", bytes, bytes > 0 ? "malloc" : "free", at);
+}
+
 }  // namespace sweep::phantom

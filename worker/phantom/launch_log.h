@@ -1,4 +1,5 @@
-// LaunchLog: a line for each launch in the file that SWEEP_PHANTOM_LAUNCHES names: what a step launches, in order.
+// LaunchLog: a line for each launch in the file that SWEEP_PHANTOM_LAUNCHES names, and for each block that cudaMalloc gave
+// or cudaFree took: what a step launches and holds, in order.
 #pragma once
 
 namespace sweep::phantom {
@@ -7,5 +8,7 @@ namespace sweep::phantom {
 // Nothing without the variable.
 void log_launch(const char* name, double threads, double bytes);
 bool logs_launches();
+// bytes: that were asked for; 0: the block is freed.
+void log_block(const void* at, double bytes);
 
 }  // namespace sweep::phantom

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "worker/phantom/counters.h"
+#include "worker/phantom/launch_log.h"
 #include "worker/phantom/memory.h"
 #include "worker/phantom/node.h"
 
@@ -108,7 +109,9 @@ cudaError_t fill(void* at, int value, std::size_t bytes, Stream& stream) {
 
 PHANTOM_API cudaError_t cudaMalloc(void** at, std::size_t bytes) {
   if (const auto error = Runtime::get().begin()) return error;
-  return result(Memory::get().allocate(at, bytes, current_device()));
+  const cudaError_t given = Memory::get().allocate(at, bytes, current_device());
+  if (given == cudaSuccess && bytes > 0) log_block(*at, static_cast<double>(bytes));
+  return result(given);
 }
 
 PHANTOM_API cudaError_t cudaFree(void* at) {
@@ -118,6 +121,7 @@ PHANTOM_API cudaError_t cudaFree(void* at) {
     return cudaSuccess;
   }
   Clocks::get().synchronize_device(current_device());  // cudaFree waits for the device
+  log_block(at, 0);
   return result(Memory::get().free(at));
 }
 
