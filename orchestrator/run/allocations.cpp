@@ -91,6 +91,12 @@ void Allocations::finish_all(bool now) {
     if (HeldAllocation* held = find(id)) finish(*held, now);
 }
 
+void Allocations::finish_on(const std::string& host) {
+  for (const auto& id : ids())
+    if (HeldAllocation* held = find(id); held->hosts == Hosts{{0, host}} && !held->ends())
+      finish(*held, false);
+}
+
 void Allocations::kill_all() {
   for (const auto& id : ids()) context_.launcher.kill(id);
 }

@@ -42,7 +42,7 @@ SweepRunner::SweepRunner(store::Store& store, const Settings& settings, const Ma
       context_{store, settings, observer, *launcher_},
       allocations_(context_),
       losses_(context_),
-      dispatch_(context_, allocations_),
+      dispatch_(context_, allocations_, losses_.hosts()),
       acquisition_(context_, allocations_, dispatch_.queue(), losses_.hosts()),
       outbox_reader_(context_, dispatch_, losses_.hosts()),
       status_(context_) {
@@ -56,6 +56,7 @@ SweepRunner::SweepRunner(store::Store& store, const Settings& settings, const Ma
 Expected<RunEnd> SweepRunner::run() {
   SWEEP_TRY(allocations_.adopt_earlier());
   SWEEP_TRY(dispatch_.begin());
+  SWEEP_TRY(losses_.begin());
   wait_for_signal();
   wait_for_tick();
   check_gpu_hours();
@@ -93,6 +94,7 @@ void SweepRunner::on_outbox(const launch::Outbox& outbox) {
   if (!taken) return fail_with(taken.error());
   if (taken->results) losses_.reset();
   if (taken->finish) allocations_.finish(*held, false);
+  for (const auto& host : taken->unfit_hosts) allocations_.finish_on(host);
   if (taken->wrong_node)
     end_with({End::kBroken, *taken->wrong_node + "; nothing more is started, and every trial stays pending"},
              false);
