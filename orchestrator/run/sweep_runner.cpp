@@ -66,10 +66,10 @@ Expected<RunEnd> SweepRunner::run() {
   if (!ending_.left) status_.show();
   if (ending_.error) return tl::unexpected(*ending_.error);
   if (!ending_.end || ending_.end->end != End::kStopped) return ending_.end.value_or(RunEnd{});
-  // A run that was to stop may have had its last answer on the way.
-  const auto progress = context_.store.progress(context_.settings.sweep);
-  if (!progress) return tl::unexpected(progress.error());
-  return progress->pending + progress->running == 0 ? RunEnd{} : *ending_.end;
+  // A run that was to stop may have had its last answer on the way, or all of them before.
+  const auto groups = dispatch_.queue().demand();
+  if (!groups) return tl::unexpected(groups.error());
+  return groups->empty() && allocations_.empty() ? RunEnd{} : *ending_.end;
 }
 
 void SweepRunner::on_event(const launch::Event& event) {
@@ -205,11 +205,6 @@ void SweepRunner::check_gpu_hours() {
   constexpr double kSecondsPerHour = 3600;
   const double used = allocations_.gpu_seconds() / kSecondsPerHour;
   if (used < *limit) return;
-  if (allocations_.empty()) {  // a sweep that has all its answers asks for nothing more
-    const auto groups = dispatch_.queue().demand();
-    if (!groups) return fail_with(groups.error());
-    if (groups->empty()) return;
-  }
   end_with({End::kStopped, limit_sentence(context_.settings, used), limit_of(context_.settings)}, false);
 }
 
