@@ -52,7 +52,9 @@ Expected<void> Allocations::request(const Wanted& wanted, std::vector<std::strin
   std::filesystem::create_directories(row->spool, ec);
   const auto asked =
       ec ? Expected<void>(tl::unexpected(
-               Error{fmt::format("{}: the spool folder cannot be made: {}", row->spool, ec.message()),
+               Error{fmt::format("{}: the spool folder cannot be made: {}; free space on its disk "
+                                 "(df shows it, df -i its inodes), then run again",
+                                 row->spool, ec.message()),
                      is_disk_full(ec.value()) ? ErrorKind::kDiskFull : ErrorKind::kFailed, row->spool}))
          : context_.launcher.request(held.request);
   if (asked) return {};
