@@ -4,6 +4,13 @@
 namespace sweep::run {
 namespace {
 
+// So many allocations of one node at once.
+Bounds one_node_each(i64 hosts) {
+  Bounds out{hosts, hosts, {}, 1};
+  out.min_work_per_node_s = 60;
+  return out;
+}
+
 TEST_F(SweepRunnerTest, ADeadHostIsTriedTwiceAndTheOtherHostsGoOn) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}}, {"b"}, {}};
   plan(8, {1, 2, 1, 3, 2, 1, 3, 1});
@@ -83,7 +90,7 @@ TEST_F(SweepRunnerTest, AHostThatEndsEveryTrialGetsNoMoreOfThemInThisRunAndTheNe
   const auto run = [&](int trials) {
     named_.asked.clear();
     plan(trials);
-    return run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {3, 3, {}, 1});
+    return run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, one_node_each(3));
   };
   auto end = run(30);
   ASSERT_TRUE(end) << end.error().message;
@@ -113,7 +120,7 @@ TEST_F(SweepRunnerTest, ATrialThatFailsOnEveryHostIsToBlameAndNoHostIs) {
   named_.broken = {"a", "b"};
   settings_.host_cooldown_s = 0;
   plan(12);
-  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, {2, 2, {}, 1});
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, one_node_each(2));
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kCrash), 12);
