@@ -22,7 +22,7 @@ std::vector<std::string> ExcludedHosts::keep_out(const std::string& host, const 
   return {fmt::format("node {} gets no more work in this run: {}", host, why)};
 }
 
-std::vector<std::string> ExcludedHosts::unfit(const std::string& host, const std::string& why) {
+std::vector<std::string> ExcludedHosts::excluded(const std::string& host, const std::string& why) {
   return keep_out(host, fmt::format("{}; `sweep resume --readmit {}` takes it back", why, host));
 }
 

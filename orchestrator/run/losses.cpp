@@ -21,7 +21,7 @@ Expected<void> Losses::begin() {
   if (!excluded) return tl::unexpected(excluded.error());
   for (const auto& [launcher, host, why] : *excluded) {
     if (launcher != context_.settings.launcher) continue;
-    for (const auto& text : hosts_.unfit(host, why)) context_.observer.on_note(text);
+    for (const auto& text : hosts_.excluded(host, why)) context_.observer.on_note(text);
   }
   return {};
 }

@@ -66,7 +66,7 @@ Expected<void> OutboxReader::on_node_out(HeldAllocation& held, const ingest::Nod
   const auto named = held.hosts.find(node.node);
   const auto host = named == held.hosts.end() ? std::string() : named->second;
   if (!held.nodes_out.insert(node.node).second) return {};
-  if (!node.lost) return host.empty() ? Expected<void>() : on_unfit(host, node.why);
+  if (!node.lost) return host.empty() ? Expected<void>() : note_quarantine(hosts_.unfit(host, node.why));
   SWEEP_TRY(context_.note(
       "node_lost",
       fmt::format("allocation {} lost node {} ({}), {} of its {} are left: {}", held.request.id, node.node,
@@ -83,8 +83,8 @@ Expected<void> OutboxReader::on_node_out(HeldAllocation& held, const ingest::Nod
   return {};
 }
 
-Expected<void> OutboxReader::on_unfit(const std::string& host, const std::string& why) {
-  const auto said = hosts_.unfit(host, why);
+Expected<void> OutboxReader::exclude(const std::string& host, const std::string& why) {
+  const auto said = hosts_.excluded(host, why);
   if (said.empty()) return {};
   SWEEP_TRY(context_.store.exclude_host(context_.settings.sweep, {context_.settings.launcher, host, why}));
   return note_quarantine(said);
@@ -102,7 +102,7 @@ Expected<void> OutboxReader::judge_host(const HeldAllocation& held, const Finish
     hosts_.trust().failed(result.trial_id, host, failed_early(finished));
   while (const auto bad = hosts_.trust().bad_node()) {
     effects.unfit_hosts.push_back(*bad);
-    SWEEP_TRY(on_unfit(
+    SWEEP_TRY(exclude(
         *bad,
         "several attempts in a row failed there before their first step, while another host has results"));
   }

@@ -36,7 +36,7 @@ class OutboxReader {
   Expected<void> on_node(HeldAllocation&, const NodeRecord&, bool run_ends, Effects&);
   Expected<void> on_node_out(HeldAllocation&, const ingest::NodeOut&, bool run_ends, Effects&);
   // Ends the trust in a host, in later runs too.
-  Expected<void> on_unfit(const std::string& host, const std::string& why);
+  Expected<void> exclude(const std::string& host, const std::string& why);
   Expected<void> judge_host(const HeldAllocation&, const FinishedAttempt&, Effects&);
   Expected<void> on_slow(const std::string& host, const NodeRecord&);
   Expected<void> on_finished(HeldAllocation&, const FinishedAttempt&, bool run_ends, Effects&);
