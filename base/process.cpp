@@ -129,7 +129,8 @@ Expected<pid_t> start_program(const ChildProgram& wanted) {
   const auto argv_pointers = word_pointers(argv), environment_pointers = word_pointers(environment);
   int report[2];
   const auto cannot = [&](int error) {
-    return fail(fmt::format("cannot start {}: {}", program->string(), std::strerror(error)));
+    return fail(error == ENOENT ? ErrorKind::kNotFound : ErrorKind::kFailed, program->string(),
+                fmt::format("cannot start {}: {}", program->string(), std::strerror(error)));
   };
   if (::pipe2(report, O_CLOEXEC) != 0) return cannot(errno);
   const Prepared child{wanted,

@@ -13,7 +13,7 @@
 // PDEATHSIG to SIGKILL after the last fork and checks that the agent is still alive, appends stdout and
 // stderr to its log file, maps its progress page (created by the agent, sizeof(ProgressPage) zero bytes),
 // runs, writes its RankRecord, exits 0 when the record is written, whatever the outcome. A rank that cannot
-// read its attempt exits with kNoAttempt, one that leaves no record since the disk is full with kNoRoom.
+// read its attempt exits with kNoAttempt, one whose record the disk does not take with kNoRoom.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -28,7 +28,8 @@ inline constexpr int kNoAttempt = 2, kNoRoom = 74;
 // The exit code of a rank that tried to write its record.
 inline int exit_code_of(const Expected<void>& written) {
   if (written) return 0;
-  return written.error().kind == ErrorKind::kDiskFull ? kNoRoom : 1;
+  const ErrorKind kind = written.error().kind;
+  return kind == ErrorKind::kDiskFull || kind == ErrorKind::kUnwritable ? kNoRoom : 1;
 }
 
 struct RankLaunch {

@@ -69,7 +69,7 @@ nlohmann::json best_so_far_json(const Progress& of) {
 }  // namespace
 
 Expected<RunDetails> run_details(store::Store& store, i64 sweep, const GpuHours& gpu_hours, i64 events) {
-  RunDetails out{{}, gpu_hours, {}, {}};
+  RunDetails out{{}, gpu_hours, {}, {}, {}};
   auto open = store.open_allocations(sweep);
   if (!open) return tl::unexpected(open.error());
   for (auto& row : *open) {
@@ -80,6 +80,9 @@ Expected<RunDetails> run_details(store::Store& store, i64 sweep, const GpuHours&
   auto shortcuts = store.shortcuts(sweep);
   if (!shortcuts) return tl::unexpected(shortcuts.error());
   out.shortcuts = std::move(*shortcuts);
+  auto excluded = store.excluded_hosts(sweep);
+  if (!excluded) return tl::unexpected(excluded.error());
+  out.excluded = std::move(*excluded);
   const auto seen = store.events(sweep, events);
   if (!seen) return tl::unexpected(seen.error());
   const auto text = [](const Value& value) { return std::get<std::string>(value); };
@@ -119,6 +122,9 @@ void add_details(StatusView& view, const RunDetails& details, std::span<const Fi
   }
   view.gpu_hours = gpu_hours_text(details.gpu_hours);
   view.shortcuts = shortcut_sentences(details.shortcuts);
+  for (const auto& each : details.excluded)
+    view.excluded.push_back(
+        fmt::format("{}: {}; `sweep resume --readmit {}` takes it back", each.host, each.why, each.host));
   for (const auto& event : details.events)
     view.events.push_back(fmt::format("{}  {}: {}", event.time, event.kind, event.text));
 }
@@ -132,7 +138,7 @@ std::string gpu_hours_text(const GpuHours& of) {
 nlohmann::json progress_json(const Progress& of, const RunDetails& details,
                              const std::optional<store::LeaseHolder>& run_by) {
   auto allocations = nlohmann::json::array(), running = nlohmann::json::array(),
-       events = nlohmann::json::array();
+       excluded = nlohmann::json::array(), events = nlohmann::json::array();
   for (const auto& each : details.held) {
     allocations.push_back({{"id", each.row.id},
                            {"launcher", each.row.launcher},
@@ -141,6 +147,8 @@ nlohmann::json progress_json(const Progress& of, const RunDetails& details,
     for (const auto& attempt : each.running)
       running.push_back({{"attempt", attempt.id}, {"trial", attempt.trial_id}});
   }
+  for (const auto& each : details.excluded)
+    excluded.push_back({{"host", each.host}, {"launcher", each.launcher}, {"why", each.why}});
   for (const auto& event : details.events)
     events.push_back({{"time", event.time}, {"kind", event.kind}, {"text", event.text}});
   nlohmann::json holder = nullptr;
@@ -165,6 +173,7 @@ nlohmann::json progress_json(const Progress& of, const RunDetails& details,
        {"allocations", allocations},
        {"attempts_running", running},
        {"gpu_hours", {{"held", details.gpu_hours.held}, {"limit", or_null(details.gpu_hours.limit)}}},
+       {"excluded_hosts", excluded},
        {"events", events}});
   return document;
 }

@@ -40,6 +40,7 @@ struct RunDetails {
   std::vector<HeldAllocation> held;
   GpuHours gpu_hours;
   store::Shortcuts shortcuts;
+  std::vector<store::ExcludedHost> excluded;
   std::vector<SweepEvent> events;  // the last ones, oldest first
 };
 Expected<RunDetails> run_details(store::Store&, i64 sweep, const GpuHours&, i64 events);

@@ -34,7 +34,7 @@ struct RunOptions {
   SweepSelector where;
   LaunchRequest launch;
   std::string grid, as_job;  // as_job: a partition; empty: this process runs it
-  std::vector<std::string> retry;
+  std::vector<std::string> retry, readmit;
   std::uint64_t max_points = grid::ReadOptions{}.max_points;
   std::optional<double> gpu_hours, usd;  // usd: the limit that gpu_hours was computed from
   StrategyFlags strategy;
@@ -76,6 +76,9 @@ void add_run_options(CLI::App& c, RunOptions& o, bool resumed) {
       ->excludes(detach);
   c.add_flag("--yes", o.yes,
              "do not ask for confirmation, however many GPU-hours are predicted (confirm_gpu_hours)");
+  c.add_option("--readmit", o.readmit,
+               "give a host work again that `status` lists as excluded; may be repeated")
+      ->type_name("HOST");
   c.add_flag("--quiet", o.quiet, "print no progress, only problems");
   add_notify(c, o.notify);
   add_programs(c, o.launch);
@@ -178,6 +181,9 @@ void cancel_needless_job(Io& io, const SweepDriver& driver) {
 }
 
 int drive(Io& io, SweepDriver& driver, const LaunchChoice& choice, const RunOptions& o) {
+  for (const auto& host : o.readmit)
+    if (auto done = driver.store().readmit_host(driver.sweep().id, host); !done)
+      return refuse(io, done.error());
   if (!o.as_job.empty()) return hand_over(io, driver, choice, o);
   RunNotices notices(io, o.notify, driver.db());
   const auto report = driver.run(choice, o.launch, notices.with(progress_lines(io, o.quiet)));

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <set>
 
+#include "base/files.h"
 #include "base/proc.h"
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/statistics/best.h"
@@ -148,6 +149,13 @@ void say_changes(Io& io, const store::SweepRow& before, const MeasurePlan* measu
   if (!kept.build.empty() && kept.build != now)
     io.err << fmt::format("note: earlier results of this sweep come from build {}; this is {}\n", kept.build,
                           now);
+  const auto grid =
+      measure || before.grid_path.empty() ? std::string() : files::read(before.grid_path).value_or("");
+  if (!grid.empty() && grid != before.grid_text)
+    io.err << fmt::format(
+        "note: {0} is another grid now than the one that this sweep runs; `sweep run {0}` takes over what "
+        "changed\n",
+        answers::safe_text(before.grid_path));
 }
 
 }  // namespace sweep::cli

@@ -26,6 +26,11 @@ std::size_t take_bytes(char* bytes, std::size_t size, std::size_t count, void* i
   return size * count;
 }
 
+// The transfer ends with the first byte of a body that nobody reads.
+std::size_t take_none(char*, std::size_t, std::size_t, void*) {
+  return 0;
+}
+
 Expected<void> start_libcurl() {
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
   if (started == CURLE_OK) return {};
@@ -149,16 +154,17 @@ tl::expected<Reply, WireError> Http::send(const Request& request) {
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.first);
   curl_easy_setopt(curl, CURLOPT_USERAGENT, agent.c_str());
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, request.status_alone ? take_none : take_bytes);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &reply.body);
   curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error);
   const CURLcode code = curl_easy_perform(curl);
-  if (code != CURLE_OK) {
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply.status);
+  constexpr long kLastInterim = 199;
+  if (code != CURLE_OK && !(request.status_alone && reply.status > kLastInterim)) {
     const std::string why = *error ? error : curl_easy_strerror(code);
     return tl::unexpected(
         WireError{kind_of(code), credentials_.redacted(request.url + ": " + why) + way_out(code)});
   }
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply.status);
   reply.retry_after_s = asked_pause(curl, reply.status);
   return reply;
 }

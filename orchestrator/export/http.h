@@ -17,6 +17,7 @@ namespace sweep::exports {
 struct Request {
   std::string method, url, body;
   std::string content_type = "application/json";
+  bool status_alone = false;  // the reply's body is not waited for
 };
 
 struct Reply {

@@ -29,7 +29,7 @@ Expected<void> post(const std::string& url, const std::string& body) {
   options.timeout_s = kSecondsToSend;
   auto http = Http::make(std::move(options), Credentials{{}, {url}});
   if (!http) return tl::unexpected(http.error());
-  const auto reply = (*http)->send({"POST", url, body});
+  const auto reply = (*http)->send({.method = "POST", .url = url, .body = body, .status_alone = true});
   if (!reply)
     return fail(fmt::format("--notify: {}", Credentials{{}, {url}}.redacted(reply.error().sentence)));
   if (reply->status < 200 || reply->status > 299)

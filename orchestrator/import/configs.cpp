@@ -69,28 +69,43 @@ ConfigColumn target_of(const std::string& name) {
   return t;
 }
 
+struct CsvTable {
+  CsvRow header;
+  std::vector<CsvRow> rows;
+};
+
+Expected<CsvTable> table_of(std::string_view text, const std::string& shown_as) {
+  CsvTable out;
+  const auto take_header = [&](CsvRow row) -> Expected<void> {
+    return out.header = std::move(row), Expected<void>();
+  };
+  const auto take_row = [&](CsvRow row) -> Expected<void> {
+    return out.rows.push_back(std::move(row)), Expected<void>();
+  };
+  SWEEP_TRY(read_rows(text, shown_as, take_header, take_row));
+  return out;
+}
+
 // The hardware of all rows: the option's, else that of the column, which a row may leave empty.
-Expected<std::string> hardware_of(std::string_view text, const ConfigOptions& o) {
+Expected<std::string> hardware_of(const CsvTable& table, const ConfigOptions& o) {
+  const auto& names = table.header.cells;
+  const auto column = std::ranges::find(names, "hardware", [](const auto& name) { return lower_case(name); });
+  const auto place = static_cast<std::size_t>(column - names.begin());
   std::string out = o.hardware;
-  std::size_t place = 0;
-  const auto find_place = [&](const CsvRow& header) -> Expected<void> {
-    while (place < header.cells.size() && lower_case(header.cells[place]) != "hardware") ++place;
-    return {};
-  };
-  const auto compare = [&](const CsvRow& row) -> Expected<void> {
+  for (const CsvRow& row : table.rows) {
     const auto cell = place < row.cells.size() ? trimmed(row.cells[place]) : "";
-    if (says_nothing(cell)) return {};
+    if (says_nothing(cell)) continue;
     const auto found = shape::find_hardware(std::string(cell));
-    if (!found) return tl::unexpected(in_column("hardware", found.error()));
+    if (!found) return fail_at(o.shown_as, row.line, in_column("hardware", found.error()));
     if (out.empty()) out = found->name;
-    if (out == found->name) return {};
-    return fail(
-        ErrorKind::kConflict, "hardware",
-        fmt::format("column 'hardware': the row is of {}, {} {}; predict each hardware's rows by "
-                    "themselves",
-                    found->name, o.hardware.empty() ? "earlier ones are of" : "--hardware says", out));
-  };
-  SWEEP_TRY(read_rows(text, o.shown_as, find_place, compare));
+    if (out == found->name) continue;
+    return fail_at(
+        o.shown_as, row.line,
+        {fmt::format("column 'hardware': the row is of {}, {} {}; predict each hardware's rows by "
+                     "themselves",
+                     found->name, o.hardware.empty() ? "earlier ones are of" : "--hardware says", out),
+         ErrorKind::kConflict, "hardware"});
+  }
   return out.empty() ? std::string(kDefaultHardware) : out;
 }
 
@@ -298,24 +313,20 @@ class ConfigReader {
 }  // namespace
 
 Expected<Configs> read_configs(std::string_view text, const ConfigOptions& options) {
-  auto hardware = hardware_of(text, options);
+  auto table = table_of(text, options.shown_as);
+  if (!table) return tl::unexpected(table.error());
+  auto hardware = hardware_of(*table, options);
   if (!hardware) return tl::unexpected(hardware.error());
-  Configs out{options.shown_as, std::move(*hardware), {}, {}, {}, {}};
-  std::optional<ConfigReader> reader;
-  SWEEP_TRY(read_rows(
-      text, options.shown_as,
-      [&](CsvRow header) {
-        reader.emplace(options, out.hardware, header);
-        out.columns = std::move(header.cells);
-        out.notes = reader->notes(), out.axes = reader->axes();
-        return reader->prepare();
-      },
-      [&](CsvRow cells) -> Expected<void> {
-        auto row = reader->row(std::move(cells));
-        if (!row) return tl::unexpected(row.error());
-        out.rows.push_back(std::move(*row));
-        return {};
-      }));
+  ConfigReader reader(options, *hardware, table->header);
+  Configs out{options.shown_as, std::move(*hardware), std::move(table->header.cells), {}, {}, {}};
+  out.notes = reader.notes(), out.axes = reader.axes();
+  SWEEP_TRY(reader.prepare());
+  for (CsvRow& cells : table->rows) {
+    const auto line = cells.line;
+    auto row = reader.row(std::move(cells));
+    if (!row) return fail_at(options.shown_as, line, row.error());
+    out.rows.push_back(std::move(*row));
+  }
   return out;
 }
 

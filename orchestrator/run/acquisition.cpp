@@ -23,11 +23,13 @@ std::string too_few_hosts(const std::vector<RoomForGroup>& groups,
       unfit.push_back(fmt::format("{} that need {} {} {}, of which {} can be used", group.trials, group.nodes,
                                   group.hardware, group.nodes == 1 ? "host" : "hosts", room->ever));
   if (unfit.empty()) return {};
-  return fmt::format("trials that need more hosts than there are stay pending: {}{}", fmt::join(unfit, "; "),
-                     quarantined.empty()
-                         ? ". Name more hosts of that hardware in the grid's launch section"
-                         : fmt::format(". In quarantine: {}. Repair them, then run `sweep resume`",
-                                       fmt::join(quarantined, ", ")));
+  return fmt::format(
+      "trials that need more hosts than there are stay pending: {}{}", fmt::join(unfit, "; "),
+      quarantined.empty()
+          ? ". Name more hosts of that hardware in the grid's launch section"
+          : fmt::format(". In quarantine: {}. Repair them, then run `sweep resume`, with --readmit "
+                        "HOST for those that `sweep status` lists as excluded",
+                        fmt::join(quarantined, ", ")));
 }
 
 // Waiting trials by what they need, with their seconds at the rate so far; on this machine all need the same.

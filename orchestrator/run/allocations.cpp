@@ -52,7 +52,9 @@ Expected<void> Allocations::request(const Wanted& wanted, std::vector<std::strin
   std::filesystem::create_directories(row->spool, ec);
   const auto asked =
       ec ? Expected<void>(tl::unexpected(
-               Error{fmt::format("{}: the spool folder cannot be made: {}", row->spool, ec.message()),
+               Error{fmt::format("{}: the spool folder cannot be made: {}; free space on its disk "
+                                 "(df shows it, df -i its inodes), then run again",
+                                 row->spool, ec.message()),
                      is_disk_full(ec.value()) ? ErrorKind::kDiskFull : ErrorKind::kFailed, row->spool}))
          : context_.launcher.request(held.request);
   if (asked) return {};
@@ -89,6 +91,12 @@ void Allocations::finish(HeldAllocation& held, bool now) {
 void Allocations::finish_all(bool now) {
   for (const auto& id : ids())
     if (HeldAllocation* held = find(id)) finish(*held, now);
+}
+
+void Allocations::finish_on(const std::string& host) {
+  for (const auto& id : ids())
+    if (HeldAllocation* held = find(id); held->hosts == Hosts{{0, host}} && !held->ends())
+      finish(*held, false);
 }
 
 void Allocations::kill_all() {

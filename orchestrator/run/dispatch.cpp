@@ -85,12 +85,25 @@ Expected<void> Dispatch::fill(HeldAllocation& held, bool run_ends) {
 
 Expected<void> Dispatch::finish_idle(HeldAllocation& held, bool run_ends) {
   if (!run_ends && held.until && held.posted == 0 && !held.adopted) {
-    const auto waiting =
-        queue_.next(fit_of(held, context_.settings), 1, [](const PlanEntry&) { return true; });
+    const auto waiting = queue_.next(fit_of(held, context_.settings), 1,
+                                     [&](const PlanEntry& entry) { return !goes_elsewhere(held, entry); });
     if (!waiting) return tl::unexpected(waiting.error());
     if (*waiting) held.too_short_s = held.seconds_left(context_.now(), 0);
   }
+  if (!run_ends) SWEEP_TRY(rest_host(held));
   allocations_.finish(held, run_ends);
+  return {};
+}
+
+// A host for which nothing waits but trials that failed there is not requested again at once.
+Expected<void> Dispatch::rest_host(const HeldAllocation& held) {
+  const auto failed = queue_.next(fit_of(held, context_.settings), 1,
+                                  [&](const PlanEntry& entry) { return goes_elsewhere(held, entry); });
+  if (!failed) return tl::unexpected(failed.error());
+  if (!*failed) return {};
+  hosts_.cool_down(held.hosts.begin()->second, context_.now());
+  for (const auto& text : hosts_.lost(held.hosts, "the trials that wait failed there", context_.now()))
+    SWEEP_TRY(context_.note("quarantine", text));
   return {};
 }
 
@@ -113,15 +126,24 @@ Expected<bool> Dispatch::wants_more(const HeldAllocation& held) {
   return within_share(queued, held.width(), work, width);
 }
 
+bool Dispatch::goes_elsewhere(const HeldAllocation& held, const PlanEntry& entry) const {
+  return hosts_.failed_on(held.hosts, entry.id) &&
+         std::ranges::any_of(allocations_.all(), [&](const auto& each) {
+           const HeldAllocation& other = each.second;
+           return &other != &held && other.at_work() && other.request.hardware == held.request.hardware &&
+                  other.request.nodes >= entry.trial.nodes;
+         });
+}
+
 // False: no waiting trial fits the allocation and the time that it has left.
 Expected<bool> Dispatch::post_next(HeldAllocation& held) {
-  // Trials that may be passed over because they do not fit the time that is left.
+  // Trials that may be passed over because they do not fit the time that is left, or go elsewhere.
   constexpr i64 kLookAhead = 16;
   const auto now = context_.now();
   const double slowdown = allocations_.slowdown();
-  const auto next =
-      queue_.next(fit_of(held, context_.settings), held.until ? kLookAhead : 1,
-                  [&](const PlanEntry& entry) { return held.has_time_for(entry, now, slowdown); });
+  const auto next = queue_.next(fit_of(held, context_.settings), kLookAhead, [&](const PlanEntry& entry) {
+    return held.has_time_for(entry, now, slowdown) && !goes_elsewhere(held, entry);
+  });
   if (!next) return tl::unexpected(next.error());
   if (!*next) return false;
   SWEEP_TRY(post(held, **next, slowdown));

@@ -26,9 +26,10 @@ Expected<Attempt> attempt_for(const PlanEntry&, const Settings&, double slowdown
 
 class Dispatch {
  public:
-  Dispatch(const RunContext& context, Allocations& allocations)
+  Dispatch(const RunContext& context, Allocations& allocations, ExcludedHosts& hosts)
       : context_(context),
         allocations_(allocations),
+        hosts_(hosts),
         guide_(context),
         leaders_(context),
         queue_(context.store, context.settings.sweep, guide_.chooses() ? &guide_ : nullptr) {}
@@ -45,13 +46,17 @@ class Dispatch {
   PendingQueue& queue() { return queue_; }
 
  private:
+  // Whether another allocation at work gets this trial, which failed on the host of this one.
+  bool goes_elsewhere(const HeldAllocation&, const PlanEntry&) const;
   Expected<bool> wants_more(const HeldAllocation&);
   Expected<void> finish_idle(HeldAllocation&, bool run_ends);
+  Expected<void> rest_host(const HeldAllocation&);
   Expected<bool> post_next(HeldAllocation&);
   Expected<void> post(HeldAllocation&, const PlanEntry&, double slowdown);
 
   const RunContext& context_;
   Allocations& allocations_;
+  ExcludedHosts& hosts_;
   Guide guide_;
   Leaders leaders_;
   PendingQueue queue_;

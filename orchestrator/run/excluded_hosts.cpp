@@ -22,6 +22,10 @@ std::vector<std::string> ExcludedHosts::keep_out(const std::string& host, const 
   return {fmt::format("node {} gets no more work in this run: {}", host, why)};
 }
 
+std::vector<std::string> ExcludedHosts::excluded(const std::string& host, const std::string& why) {
+  return keep_out(host, fmt::format("{}; `sweep resume --readmit {}` takes it back", why, host));
+}
+
 std::vector<std::string> ExcludedHosts::unclean(const Hosts& hosts, const AttemptEnd& end) {
   std::vector<std::string> out;
   for (const auto& [node, host] : hosts)
@@ -30,6 +34,12 @@ std::vector<std::string> ExcludedHosts::unclean(const Hosts& hosts, const Attemp
            keep_out(host, fmt::format("attempt {} left it unclean: {}", end.attempt, end.cleanup_failure)))
         out.push_back(std::move(sentence));
   return out;
+}
+
+bool ExcludedHosts::failed_on(const Hosts& hosts, const std::string& trial) const {
+  if (hosts.size() != 1) return false;
+  const auto& host = hosts.begin()->second;
+  return trust_.failed_on(trial, host) && !trust_.proven(host);
 }
 
 std::vector<std::string> ExcludedHosts::lost(const Hosts& hosts, const std::string& reason,

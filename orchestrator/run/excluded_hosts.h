@@ -1,7 +1,8 @@
-// ExcludedHosts: the hosts that are not requested now, and until when. A host that was lost once waits for a
-// moment, as an sshd that restarts is back in seconds. At the second loss without a result, and after a release at each
-// further one, a host enters quarantine, twice as long each time. One that is slow, or unfit, or could not be cleaned, stays there
-// until the end of the run. A loss is not attributed to a host if the allocation has several. Names are those by which a
+// ExcludedHosts: the hosts that are not requested now, and until when. A host that was lost once waits for a moment,
+// as an sshd that restarts is back in seconds. At the second loss without a result, and after a release at each
+// further one, a host enters quarantine, twice as long each time. One that is slow, or unfit, or could not be
+// cleaned, stays there until the end of the run; one that the sweep's record excludes, in later runs too, until
+// people take it back. A loss is not attributed to a host if the allocation has several. Names are those by which a
 // launcher avoids hosts. Its times come from its caller.
 #pragma once
 #include <map>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "orchestrator/run/clock.h"
+#include "schema/node_trust.h"
 #include "schema/records.h"
 
 namespace sweep::run {
@@ -34,7 +36,14 @@ class ExcludedHosts {
   std::vector<std::string> unfit(const std::string& host, const std::string& why) {
     return keep_out(host, why);
   }
+  // The sweep's record says that all attempts fail there at once.
+  std::vector<std::string> excluded(const std::string& host, const std::string& why);
   std::vector<std::string> unclean(const Hosts&, const AttemptEnd&);
+  // What the ends of attempts say of hosts that had an allocation for themselves; an agent judges the nodes of a larger
+  // one itself.
+  NodeTrust<std::string>& trust() { return trust_; }
+  // Whether a retry of the trial goes elsewhere: it failed on the only one of these hosts, where nothing ended well.
+  bool failed_on(const Hosts&, const std::string& trial) const;
   // An allocation of these hosts was lost without a result.
   std::vector<std::string> lost(const Hosts&, const std::string& reason, Clock::Point now);
   // Ends the quarantine of hosts whose time is up; returns their names.
@@ -57,6 +66,7 @@ class ExcludedHosts {
 
   Limits limits_;
   std::map<std::string, Host> hosts_;
+  NodeTrust<std::string> trust_;
 };
 
 }  // namespace sweep::run

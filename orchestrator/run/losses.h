@@ -16,6 +16,8 @@ class Losses {
       : context_(context),
         hosts_({context.settings.host_cooldown_s, context.settings.quarantine_initial_s}) {}
 
+  // Before anything is requested: hosts that earlier runs excluded.
+  Expected<void> begin();
   // An allocation had a result.
   void reset() { counts_ = {}; }
   // others_at_work: allocations that run now. Returns why the run ends; nullopt: it goes on.

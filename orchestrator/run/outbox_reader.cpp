@@ -2,10 +2,27 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "orchestrator/run/failure_policy.h"
 #include "orchestrator/run/recovery.h"
 
 namespace sweep::run {
+namespace {
+
+// Of a rank that left no record the agent saw the phase. A GPU that failed is a node that is lost.
+bool failed_early(const FinishedAttempt& finished) {
+  if (finished.result.outcome == Outcome::kNodeLost) return true;
+  if (finished.result.outcome != Outcome::kCrash) return false;
+  const auto early = [](std::string_view phase) {
+    return phase == to_string(Phase::kStart) || phase == to_string(Phase::kInit);
+  };
+  if (finished.result.phase) return early(to_string(*finished.result.phase));
+  const auto& end = finished.in_flight.reports.end;
+  return end && std::ranges::all_of(end->evidence.ranks, early, &RankPosition::phase);
+}
+
+}  // namespace
 
 Expected<OutboxReader::Effects> OutboxReader::process(HeldAllocation& held, const launch::Outbox& outbox,
                                                       bool run_ends) {
@@ -66,6 +83,32 @@ Expected<void> OutboxReader::on_node_out(HeldAllocation& held, const ingest::Nod
   return {};
 }
 
+Expected<void> OutboxReader::exclude(const std::string& host, const std::string& why) {
+  const auto said = hosts_.excluded(host, why);
+  if (said.empty()) return {};
+  SWEEP_TRY(context_.store.exclude_host(context_.settings.sweep, {context_.settings.launcher, host, why}));
+  return note_quarantine(said);
+}
+
+// A host that ends trials at once is given back, and without a record of it the scheduler gives it to the next
+// allocation.
+Expected<void> OutboxReader::judge_host(const HeldAllocation& held, const FinishedAttempt& finished,
+                                        Effects& effects) {
+  if (held.hosts.size() != 1 || held.request.nodes != 1) return {};
+  const auto& host = held.hosts.begin()->second;
+  const Result& result = finished.result;
+  if (result.outcome == Outcome::kOk) hosts_.trust().ok(host);
+  if (result.outcome != Outcome::kOk && !is_always_final(result.outcome))
+    hosts_.trust().failed(result.trial_id, host, failed_early(finished));
+  while (const auto bad = hosts_.trust().bad_node()) {
+    effects.unfit_hosts.push_back(*bad);
+    SWEEP_TRY(exclude(
+        *bad,
+        "several attempts in a row failed there before their first step, while another host has results"));
+  }
+  return {};
+}
+
 // A host that was slower than the others when its agent measured it before the first trial.
 Expected<void> OutboxReader::on_slow(const std::string& host, const NodeRecord& node) {
   const auto why = slow_in_screen(node);
@@ -81,6 +124,7 @@ Expected<void> OutboxReader::on_finished(HeldAllocation& held, const FinishedAtt
   context_.observer.on_result(finished.in_flight.entry, finished.result);
   effects.finished = true;
   if (finished.result.outcome == Outcome::kCancelled) return on_cancelled(held, finished, run_ends, effects);
+  SWEEP_TRY(judge_host(held, finished, effects));
   ++held.results;
   held.predicted_s += predicted_node_seconds(finished.in_flight.entry);
   effects.results = true;

@@ -24,6 +24,8 @@ class OutboxReader {
     bool finish = false;
     // Why the run ends: a node is not the hardware that the trials declare.
     std::optional<std::string> wrong_node;
+    // Hosts that get no more work: allocations of one of them end.
+    std::vector<std::string> unfit_hosts{};
   };
   // run_ends: the run loop is ending its allocations.
   Expected<Effects> process(HeldAllocation&, const launch::Outbox&, bool run_ends);
@@ -33,6 +35,9 @@ class OutboxReader {
  private:
   Expected<void> on_node(HeldAllocation&, const NodeRecord&, bool run_ends, Effects&);
   Expected<void> on_node_out(HeldAllocation&, const ingest::NodeOut&, bool run_ends, Effects&);
+  // Ends the trust in a host, in later runs too.
+  Expected<void> exclude(const std::string& host, const std::string& why);
+  Expected<void> judge_host(const HeldAllocation&, const FinishedAttempt&, Effects&);
   Expected<void> on_slow(const std::string& host, const NodeRecord&);
   Expected<void> on_finished(HeldAllocation&, const FinishedAttempt&, bool run_ends, Effects&);
   Expected<void> on_cancelled(HeldAllocation&, const FinishedAttempt&, bool run_ends, Effects&);

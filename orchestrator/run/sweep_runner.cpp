@@ -42,7 +42,7 @@ SweepRunner::SweepRunner(store::Store& store, const Settings& settings, const Ma
       context_{store, settings, observer, *launcher_},
       allocations_(context_),
       losses_(context_),
-      dispatch_(context_, allocations_),
+      dispatch_(context_, allocations_, losses_.hosts()),
       acquisition_(context_, allocations_, dispatch_.queue(), losses_.hosts()),
       outbox_reader_(context_, dispatch_, losses_.hosts()),
       status_(context_) {
@@ -56,6 +56,7 @@ SweepRunner::SweepRunner(store::Store& store, const Settings& settings, const Ma
 Expected<RunEnd> SweepRunner::run() {
   SWEEP_TRY(allocations_.adopt_earlier());
   SWEEP_TRY(dispatch_.begin());
+  SWEEP_TRY(losses_.begin());
   wait_for_signal();
   wait_for_tick();
   check_gpu_hours();
@@ -65,10 +66,10 @@ Expected<RunEnd> SweepRunner::run() {
   if (!ending_.left) status_.show();
   if (ending_.error) return tl::unexpected(*ending_.error);
   if (!ending_.end || ending_.end->end != End::kStopped) return ending_.end.value_or(RunEnd{});
-  // A run that was to stop may have had its last answer on the way.
-  const auto progress = context_.store.progress(context_.settings.sweep);
-  if (!progress) return tl::unexpected(progress.error());
-  return progress->pending + progress->running == 0 ? RunEnd{} : *ending_.end;
+  // A run that was to stop may have had its last answer on the way, or all of them before.
+  const auto groups = dispatch_.queue().demand();
+  if (!groups) return tl::unexpected(groups.error());
+  return groups->empty() && allocations_.empty() ? RunEnd{} : *ending_.end;
 }
 
 void SweepRunner::on_event(const launch::Event& event) {
@@ -93,6 +94,7 @@ void SweepRunner::on_outbox(const launch::Outbox& outbox) {
   if (!taken) return fail_with(taken.error());
   if (taken->results) losses_.reset();
   if (taken->finish) allocations_.finish(*held, false);
+  for (const auto& host : taken->unfit_hosts) allocations_.finish_on(host);
   if (taken->wrong_node)
     end_with({End::kBroken, *taken->wrong_node + "; nothing more is started, and every trial stays pending"},
              false);
@@ -203,11 +205,6 @@ void SweepRunner::check_gpu_hours() {
   constexpr double kSecondsPerHour = 3600;
   const double used = allocations_.gpu_seconds() / kSecondsPerHour;
   if (used < *limit) return;
-  if (allocations_.empty()) {  // a sweep that has all its answers asks for nothing more
-    const auto groups = dispatch_.queue().demand();
-    if (!groups) return fail_with(groups.error());
-    if (groups->empty()) return;
-  }
   end_with({End::kStopped, limit_sentence(context_.settings, used), limit_of(context_.settings)}, false);
 }
 

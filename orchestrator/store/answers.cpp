@@ -83,6 +83,9 @@ Expected<Workload> Answers::workload(i64 sweep) {
         JOIN result r ON r.attempt = a.id
         WHERE p.sweep = ? AND r.outcome = Outcome::kOk
           AND a.started_unix_ns > 0 AND a.ended_unix_ns > a.started_unix_ns
+          -- Beyond its deadline no attempt ends well: the clock jumped.
+          AND (a.ended_unix_ns - a.started_unix_ns) * 1e-9 <=
+              COALESCE(json_extract(a.request, '$.deadlines.total_s'), 1e18) + 60
         ORDER BY a.id DESC LIMIT ?)",
                           sweep, kLast);
     while (rows.next())

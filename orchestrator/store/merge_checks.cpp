@@ -45,11 +45,13 @@ void refuse_unknown_columns(Transaction& work, const std::string& from, const st
     const Names here = columns_of(work, "main", table);
     for (const auto& name : columns_of(work, from, table))
       if (std::ranges::find(here, name) == here.end())
-        work.refuse(Error{fmt::format("'{}' has a column '{}' in its table '{}' that this sweep does not "
-                                      "know; merge with the newer "
-                                      "sweep that wrote it",
-                                      shown, name, table),
-                          ErrorKind::kUnknownName, name});
+        work.refuse(
+            Error{fmt::format("'{0}' has a column '{1}' in its table '{2}' that this sweep does not know: "
+                              "another version of sweep wrote it. Merge with that one, or bring its "
+                              "results here by `sweep export csv --db {0}` with that one and `sweep "
+                              "import` with this one",
+                              shown, name, table),
+                  ErrorKind::kUnknownName, name});
   }
 }
 

@@ -79,6 +79,7 @@ void remove_rows(Transaction& work, i64 sweep) {
   without("environment", "allocation", kAllocations);
   for (const char* table : {"allocation", "event", "lease", "stop_request"})
     work.run(fmt::format("DELETE FROM {} WHERE sweep = ?", table), sweep);
+  work.run("DELETE FROM meta WHERE substr(key, 1, length(?1)) = ?1", excluded_hosts_key(sweep));
   work.run("DELETE FROM sweep WHERE id = ?", sweep);
 }
 

@@ -44,6 +44,10 @@ void write_sweep(Transaction& work, const SweepRow& row) {
   run_with_fields(work, sql, row);
 }
 
+std::string excluded_hosts_key(i64 sweep) {
+  return fmt::format("excluded_host/{}/", sweep);
+}
+
 void add_event_row(Transaction& work, i64 sweep, i64 unix_ns, std::string_view kind, std::string_view text,
                    std::optional<i64> attempt) {
   work.run("INSERT INTO event(sweep, unix_ns, kind, text, attempt) VALUES (?, ?, ?, ?, ?)", sweep, unix_ns,

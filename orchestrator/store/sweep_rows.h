@@ -19,6 +19,9 @@ SweepOptions options_of(Transaction&, i64 sweep);
 void add_event_row(Transaction&, i64 sweep, i64 unix_ns, std::string_view kind, std::string_view text,
                    std::optional<i64> attempt = {});
 
+// What the keys in `meta` of a sweep's excluded hosts begin with; the launcher and the host follow.
+std::string excluded_hosts_key(i64 sweep);
+
 // The sweep that an allocation belongs to; refuses the transaction where it is not known.
 std::optional<i64> sweep_of_allocation(Transaction&, const std::string& id);
 void write_allocation(Transaction&, const StoredAllocation&);

@@ -72,6 +72,11 @@ Expected<i64> check_identity(Db& db, std::span<const Migration> steps) {
   if (*application != kApplicationId)
     return fail(ErrorKind::kUnreadable, db.path().string(), not_ours(db.path()));
   const i64 ours = steps.back().version;
+  if (*version < 0)
+    return fail(ErrorKind::kUnreadable, db.path().string(),
+                fmt::format("database '{}' has version {}, which no sweep writes: the file was altered or is "
+                            "damaged; take a backup of it, or another file with --db",
+                            db.path().string(), *version));
   if (*version > ours)
     return fail(
         ErrorKind::kUnsupported, db.path().string(),

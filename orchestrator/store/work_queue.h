@@ -47,6 +47,11 @@ struct GpuSeconds {
   double ended = 0, open = 0;  // time of allocations that have ended; of open ones, until now
 };
 
+// A host that gets no work of a sweep in any run by this launcher.
+struct ExcludedHost {
+  std::string launcher, host, why;
+};
+
 struct AttemptRow {
   i64 id = 0;
   std::string trial_id;
@@ -113,6 +118,11 @@ class WorkQueue {
   Expected<GpuSeconds> gpu_seconds(i64 sweep);
   Expected<std::vector<AllocationRow>> open_allocations(i64 sweep);  // not ended: left by a crash
   Expected<std::vector<AllocationRow>> allocations(i64 sweep);       // every one there was
+
+  Expected<void> exclude_host(i64 sweep, const ExcludedHost&);
+  Expected<std::vector<ExcludedHost>> excluded_hosts(i64 sweep);
+  // Error: the host is not excluded.
+  Expected<void> readmit_host(i64 sweep, const std::string& host);
 
   // Committed, state posted, when it returns: append the inbox line afterwards. Needs the sweep's lease.
   Expected<Attempt> begin_attempt(i64 sweep, const std::string& allocation, const Attempt& without_id);

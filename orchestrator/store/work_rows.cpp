@@ -136,6 +136,53 @@ Expected<std::vector<AllocationRow>> WorkQueue::allocations(i64 sweep) {
   return work.commit(std::move(out));
 }
 
+Expected<void> WorkQueue::exclude_host(i64 sweep, const ExcludedHost& excluded) {
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.guard(work, sweep);
+  work.run("INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)",
+           fmt::format("{}{}/{}", excluded_hosts_key(sweep), excluded.launcher, excluded.host), excluded.why);
+  return work.commit();
+}
+
+Expected<std::vector<ExcludedHost>> WorkQueue::excluded_hosts(i64 sweep) {
+  Transaction work(*file_.db, Transaction::kRead);
+  std::vector<ExcludedHost> out;
+  {
+    const auto prefix = excluded_hosts_key(sweep);
+    auto rows = work.rows(R"(
+        SELECT substr(key, length(?1) + 1), value FROM meta WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key)",
+                          prefix);
+    while (rows.next()) {
+      const auto name = rows.get<std::string>(0);
+      const auto slash = name.find('/');
+      out.push_back({name.substr(0, slash), name.substr(slash + 1), rows.get<std::string>(1)});
+    }
+  }
+  return work.commit(std::move(out));
+}
+
+Expected<void> WorkQueue::readmit_host(i64 sweep, const std::string& host) {
+  const auto excluded = excluded_hosts(sweep);
+  if (!excluded) return tl::unexpected(excluded.error());
+  Transaction work(*file_.db, Transaction::kWrite);
+  file_.leases.guard(work, sweep);
+  std::string names;
+  bool found = false;
+  for (const auto& each : *excluded) {
+    names += (names.empty() ? "" : ", ") + each.host;
+    if (each.host != host) continue;
+    found = true;
+    work.run("DELETE FROM meta WHERE key = ?",
+             fmt::format("{}{}/{}", excluded_hosts_key(sweep), each.launcher, host));
+  }
+  if (!found)
+    work.refuse(Error{fmt::format("host '{}' is not excluded; {}", host,
+                                  names.empty() ? "no host of this sweep is" : "these hosts are: " + names),
+                      ErrorKind::kNotFound, host});
+  add_event_row(work, sweep, file_.leases.now(), "readmitted", fmt::format("node {} gets work again", host));
+  return work.commit();
+}
+
 Expected<Attempt> WorkQueue::begin_attempt(i64 sweep, const std::string& allocation, const Attempt& wanted) {
   Transaction work(*file_.db, Transaction::kWrite);
   file_.leases.require(work, sweep);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """keeping_test.py BIN_DIR: `sweep list`, `backup` and `delete`, and the notices of a run, around sweeps of a program that needs no PyTorch."""
+import contextlib
 import http.server
 import json
 import os
@@ -13,6 +14,7 @@ import threading
 import unittest
 
 import sweep_folder
+from loopback_server import LoopbackServer
 from processes import wait_for
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
@@ -136,6 +138,21 @@ class KeepingTest(sweep_folder.SweepFolder):
         self.assertEqual((by_command[1]["end"], by_command[1]["trials"], by_command[1]["outcomes"]), ("done", 2, {"ok": 1, "crash": 1}))
         self.assertNotIn("secret-path", done.stderr)
         self.assertNotIn(b"secret-path", self.db.read_bytes())
+
+    def test_a_notice_is_delivered_once_the_server_says_so_whatever_it_sends_then(self):
+        class Endless(LoopbackServer):
+            def answer(self, request, raw):
+                request.send_response({"/ok": 200, "/stalls": 204, "/bad": 500}[request.path])
+                request.end_headers()
+                with contextlib.suppress(OSError):
+                    while not self.over.is_set():
+                        request.wfile.write(b"x" * 65536) if request.path != "/stalls" else self.over.wait(1)
+
+        server = Endless()
+        self.addCleanup(server.close)
+        for name, path, said in ("fine", "/ok", False), ("slow", "/stalls", False), ("spoilt", "/bad", True):
+            done = self.sweep("run", self.grid(name, "ok"), "--notify", server.base + path)
+            self.assertEqual("--notify" in done.stderr, said, done.stderr)
 
     def test_a_notice_that_cannot_be_delivered_changes_nothing(self):
         self.sweep("run", self.grid("deaf", "ok"), "--notify", "http://127.0.0.1:9/x", "--notify-command", "exit 3")

@@ -108,20 +108,38 @@ class NodesTest(unittest.TestCase):
         self.assertTrue(all(len(rank["cores"]) == cores and len(rank["devices"].split(",")) == cores for rank in ranks), ranks)
         it.finish()
 
-    def test_a_full_disk_is_no_crash_of_the_trial(self):
-        it = self.agents(2)
+    def test_a_disk_that_takes_nothing_is_no_crash_of_the_trial(self):
+        for options, why in (("size=4k", "No space left"), ("nr_inodes=2", "No space left"), ("ro", "Read-only")):
+            with self.subTest(options), tempfile.TemporaryDirectory(prefix="sweep-nodes-") as folder:
+                self.no_crash_with(pathlib.Path(folder), options, why)
+
+    def no_crash_with(self, spools, options, why):
+        it = agents.Agents(spools, BIN, 2)
+        self.addCleanup(it.stop)
         folder = it.spool(1) / "attempts"
         folder.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", folder], capture_output=True, text=True)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", folder], capture_output=True, text=True)
         if mounted.returncode != 0:
             self.skipTest("mounting a small tmpfs is not permitted: " + mounted.stderr.strip())
-        self.addCleanup(subprocess.run, ["umount", "-l", folder], check=True)
-        (folder / "all").write_bytes(bytes(4096))
+        self.addCleanup(subprocess.run, ["umount", "-l", folder])
+        if options != "ro":
+            (folder / "all").write_bytes(bytes(4096))
         it.start()
         it.post("attempt", agents.attempt(1, ranks=2, nodes=2))
         it.post("attempt", agents.attempt(2, ranks=2, nodes=2))
         self.assertEqual([it.end_of(number)["cause"] for number in (1, 2)], ["agent_stopping"] * 2, it.tell())
-        self.assertIn("No space left", it.end_of(1)["evidence"]["why"])
+        self.assertIn(why, it.end_of(1)["evidence"]["why"])
+        it.expect(lambda line: line["kind"] == "bye", "the agent left by itself")
+        it.stop()
+        subprocess.run(["umount", "-l", folder], check=True)
+
+    def test_a_rank_program_that_is_gone_is_no_crash_of_the_trial(self):
+        it = agents.Agents(pathlib.Path(self.folder.name) / "spools", BIN, 1, rank="gone").start()
+        self.addCleanup(it.stop)
+        it.post("attempt", agents.attempt(1, ranks=2))
+        end = it.end_of(1)
+        self.assertEqual(end["cause"], "agent_stopping", it.tell())
+        self.assertIn("No such file", end["evidence"]["why"])
         it.expect(lambda line: line["kind"] == "bye", "the agent left by itself")
 
     def test_node_that_starts_late(self):

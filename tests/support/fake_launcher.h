@@ -26,6 +26,7 @@ struct NamedHosts {
   std::set<std::string> dead;
   std::vector<std::vector<std::string>> asked;  // one list for every allocation
   std::map<std::string, NodeFacts> facts{};     // facts that its agent reports; other nodes report nothing
+  std::set<std::string> broken{};               // each attempt crashes there before its first step
 
   NodeFacts facts_of(const std::string& host) const {
     const auto found = facts.find(host);
@@ -170,13 +171,15 @@ class FakeLauncher : public launch::Launcher {
       return end(held, "the agent was killed by signal 9", true, false);
     if (planned == FakeOutcome::kPreempt) return end(held, "PREEMPTED", false, true);
     if (planned == FakeOutcome::kGiveBack) return give_back(held, attempt);
+    const bool broken = named != nullptr && !held.hosts.empty() && named->broken.contains(held.hosts.front());
+    if (broken) planned = FakeOutcome::kCrash;
     RankRecord record;
     record.attempt = attempt.id;
     record.outcome = planned == FakeOutcome::kOk    ? Outcome::kOk
                      : planned == FakeOutcome::kOom ? Outcome::kOom
                                                     : Outcome::kCrash;
     if (planned == FakeOutcome::kOom) record.oom_kind = OomKind::kDevice;
-    record.phase = planned == FakeOutcome::kOk ? Phase::kDone : Phase::kStep;
+    record.phase = planned == FakeOutcome::kOk ? Phase::kDone : broken ? Phase::kInit : Phase::kStep;
     record.message = planned == FakeOutcome::kOk ? "" : "scripted";
     for (i64 step = 0; step < attempt.measure.warmup_steps + attempt.measure.steps; ++step)
       record.samples.push_back({.step = step,

@@ -351,7 +351,7 @@ class FakeTrial {
     if (!written) std::fprintf(stderr, "%s\n", written.error().message.c_str());
     page_->phase = static_cast<std::uint32_t>(Phase::kDone);
     page_->beats++;
-    return written ? 0 : 8;
+    return exit_code_of(written);
   }
 
   const RankLaunch& launch_;

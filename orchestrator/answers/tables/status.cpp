@@ -160,6 +160,7 @@ std::string status_block(const StatusView& view, std::size_t width) {
   list(lines, "saved", view.shortcuts);
   list(lines, "now", view.now);
   list(lines, "held", view.held);
+  list(lines, "excluded", view.excluded);
   list(lines, "events", view.events);
   std::string out;
   for (const std::string& line : lines) out += (width == 0 ? line : fit(line, width)) + "\n";

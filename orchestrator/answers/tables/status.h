@@ -28,6 +28,7 @@ struct StatusView {
   std::vector<std::string> shortcuts;  // trials stopped early, audits of pruning: one sentence each
   std::vector<std::string> now;        // running work, one short line each
   std::vector<std::string> held;       // allocations with their nodes: one short line each
+  std::vector<std::string> excluded;   // hosts that get no work in any run: name and reason
   std::vector<std::string> events;     // the last ones, oldest first
 };
 

@@ -14,6 +14,7 @@ BatchJob::BatchJob(BatchHost& host, AllocationRequest request)
 
 Expected<void> BatchJob::finish(bool now) {
   if (!mail_->agent_spoke() && !life_->mail().has_outbox()) kill();  // no agent reads the inbox yet
+  life_->host().poll_soon();  // an agent that was killed does not answer
   return post(spool::kFinish, {{"now", now}}).map([](i64) {});
 }
 

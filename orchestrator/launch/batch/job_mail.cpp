@@ -12,6 +12,8 @@ namespace {
 
 // Seconds that a file system may be away.
 constexpr double kFolderAwayFor = 3;
+// Seconds of silence before the scheduler is asked out of turn, unless the agent was silent so long before.
+constexpr double kSilence = 5;
 constexpr std::uint64_t kLogTail = 400;  // bytes of a log that people are shown
 
 }  // namespace
@@ -28,6 +30,7 @@ void JobMail::look() {
     job_->host().report(*news);
   }
   look_for_folder();
+  look_for_silence(any);
   if (any || job_->seen().over_since_s) look_for_last_message();
 }
 
@@ -73,6 +76,21 @@ std::string JobMail::last_of_log() const {
   std::ranges::replace_if(
       line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return fmt::format("; {} ends with: {}", log.string(), line);
+}
+
+// An agent that was killed says no last word: its job is over, and the scheduler is asked seldom while nothing changes.
+// Silence that is longer than twice the longest one so far is a change. Long trials are silent each time.
+void JobMail::look_for_silence(bool any) {
+  if (!agent_spoke_ || job_->ended()) return;
+  const double now = job_->host().now_s();
+  const double silent_s = spoke_at_s_ > 0 ? now - spoke_at_s_ : 0;
+  if (any || spoke_at_s_ <= 0) {
+    longest_silence_s_ = std::max(longest_silence_s_, silent_s);
+    spoke_at_s_ = now, asked_of_silence_ = false;
+  } else if (!asked_of_silence_ && silent_s > std::max(kSilence, 2 * longest_silence_s_)) {
+    asked_of_silence_ = true;
+    job_->host().poll_soon();
+  }
 }
 
 // Without its folder the agent can report nothing.

@@ -24,12 +24,17 @@ class JobMail {
 
  private:
   void look_for_folder();
+  void look_for_silence(bool any);
   void report_start();
 
   std::shared_ptr<JobLifecycle> job_;
   bool agent_spoke_ = false;  // Started was reported
   std::optional<double> last_message_at_s_;
   std::optional<double> folder_gone_since_s_;
+  // When it last said something; the longest that it was silent before it spoke again; whether the scheduler was asked
+  // because it is silent now.
+  double spoke_at_s_ = 0, longest_silence_s_ = 0;
+  bool asked_of_silence_ = false;
 };
 
 }  // namespace sweep::launch

@@ -22,6 +22,7 @@ namespace sweep::launch {
 namespace {
 
 constexpr auto kPoll = std::chrono::milliseconds(50);
+constexpr auto kAfterBye = std::chrono::seconds(10);
 
 // This process's environment with these variables (NAME=value) set.
 std::vector<std::string> environment_with(const std::vector<std::string>& set) {
@@ -89,6 +90,7 @@ LocalAllocation::LocalAllocation(boost::asio::io_context& io, const LocalOptions
       report_(std::move(report)),
       agent_(io),
       outbox_(io),
+      after_bye_(io),
       mail_(request_) {}
 
 LocalAllocation::~LocalAllocation() {
@@ -133,7 +135,18 @@ Expected<void> LocalAllocation::start_agent() {
 
 void LocalAllocation::deliver() {
   if (ended_) return;
-  if (auto news = mail_.news()) report(*news);
+  auto news = mail_.news();
+  if (!news) return;
+  report(*news);
+  if (mail_.bye()) limit_after_bye();
+}
+
+// An agent that said its last word has ended everything, and ends within milliseconds; one that somebody stopped does not.
+void LocalAllocation::limit_after_bye() {
+  after_bye_.expires_after(kAfterBye);
+  after_bye_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error) self->kill();
+  });
 }
 
 // The agent is gone: deliver until there is nothing new, giving the receiver a turn to acknowledge in
@@ -149,11 +162,13 @@ void LocalAllocation::deliver_the_rest(const ProcessEnd& end, std::uint64_t befo
 void LocalAllocation::conclude(const ProcessEnd& end) {
   agent_.unwatch();
   outbox_.stop();
+  after_bye_.cancel();
   kill_orphans(request_.spool, request_.id);
   const auto bye = mail_.bye();
   Ended out{request_.id, bye ? bye->reason : "", !bye, false};
   std::error_code ec;
-  if (out.lost && !std::filesystem::exists(spool::outbox(request_.spool), ec))
+  if (out.lost &&
+      !std::filesystem::exists(mail_.delivered() > 0 ? spool::outbox(request_.spool) : request_.spool, ec))
     out.reason = fmt::format("{} was removed while its agent used it", request_.spool.string());
   else if (out.lost)
     out.reason = end.signal > 0 ? fmt::format("the agent was ended by signal {}", end.signal)
@@ -178,6 +193,7 @@ void LocalAllocation::abandon() {
   if (ended_) return;
   ended_ = true;
   outbox_.stop();
+  after_bye_.cancel();
   agent_.release();
   if (agent_.pid() > 0) kill_orphans(request_.spool, request_.id);
 }

@@ -53,6 +53,7 @@ class LocalAllocation : public std::enable_shared_from_this<LocalAllocation> {
  private:
   Expected<void> start_agent();
   void deliver();
+  void limit_after_bye();
   void deliver_the_rest(const ProcessEnd&, std::uint64_t before);
   void conclude(const ProcessEnd&);
   void report(const Event& event);
@@ -63,6 +64,7 @@ class LocalAllocation : public std::enable_shared_from_this<LocalAllocation> {
   Launcher::Sink report_;
   WatchedChild agent_;
   OutboxWatch outbox_;
+  boost::asio::steady_timer after_bye_;
   SpoolMailbox mail_;
   bool ended_ = false;
 };

@@ -41,13 +41,13 @@ class DistributedAttemptTest : public ::testing::Test {
   }
   void say(i64 node, const AgentMessage& message) { attempt_->hear(node, message); }
   // Trust in the nodes after three attempts, each ended by a crash on node 3 in this phase.
-  NodeTrust after_crashes_of_node_3(Phase phase) {
+  NodeTrust<i64> after_crashes_of_node_3(Phase phase) {
     RankRecord crash;
     crash.attempt = 7, crash.rank = 2, crash.outcome = Outcome::kCrash, crash.phase = phase;
     say(3, crash);
     end_part(3, EndCause::kRankFailed);
     end_part(1, EndCause::kRankFailed);
-    NodeTrust trust(4);
+    NodeTrust<i64> trust;
     for (int i = 0; i < 3; ++i) attempt_->tell(trust);
     return trust;
   }
@@ -267,7 +267,7 @@ TEST_F(DistributedAttemptTest, ANodeThatCannotWorkIsNamedAndTheTrialHasNotFailed
   EXPECT_EQ(attempt_->why_unfit(), "its disk is full");
   EXPECT_EQ(closing().evidence.node, 3);
   EXPECT_EQ(closing().evidence.why, "its disk is full");
-  NodeTrust trust(4);
+  NodeTrust<i64> trust;
   attempt_->tell(trust);
   EXPECT_FALSE(trust.failed_on("", 3));
 }
@@ -280,7 +280,7 @@ TEST_F(DistributedAttemptTest, AnOrderedEndIsNoNodesFault) {
 }
 
 TEST_F(DistributedAttemptTest, ItsEndTellsWhereItFailedAndWhetherThatWasEarly) {
-  NodeTrust trust = after_crashes_of_node_3(Phase::kInit);
+  NodeTrust<i64> trust = after_crashes_of_node_3(Phase::kInit);
   EXPECT_TRUE(trust.failed_on("", 3));
   EXPECT_FALSE(trust.failed_on("", 1));
   trust.ok(0);
@@ -288,14 +288,14 @@ TEST_F(DistributedAttemptTest, ItsEndTellsWhereItFailedAndWhetherThatWasEarly) {
 }
 
 TEST_F(DistributedAttemptTest, AFailureAfterTheFirstStepIsNotEarly) {
-  NodeTrust trust = after_crashes_of_node_3(Phase::kStep);
+  NodeTrust<i64> trust = after_crashes_of_node_3(Phase::kStep);
   trust.ok(0);
   EXPECT_FALSE(trust.bad_node());
 }
 
 TEST_F(DistributedAttemptTest, AGoodEndProvesItsNodes) {
   for (const i64 node : {1, 3}) end_part(node, EndCause::kDone);
-  NodeTrust trust(4);
+  NodeTrust<i64> trust;
   attempt_->tell(trust);
   EXPECT_TRUE(trust.proven(1) && trust.proven(3));
   EXPECT_FALSE(trust.proven(0));

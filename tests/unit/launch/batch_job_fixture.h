@@ -99,6 +99,7 @@ class BatchJobTest : public ::testing::Test {
   ScriptedCommands* commands_ = new ScriptedCommands(io_);  // the scheduler's
   std::vector<Event> events_;
   double now_ = 1000;
+  int polls_ = 0;
   static SlurmOptions options() {
     SlurmOptions out;
     out.signal_seconds = 60;
@@ -116,7 +117,7 @@ class BatchJobTest : public ::testing::Test {
       if (const auto* box = std::get_if<Outbox>(&event))
         test_.job_->acknowledge(box->offset + box->bytes.size());
     }
-    void poll_soon() override {}
+    void poll_soon() override { ++test_.polls_; }
     double now_s() const override { return test_.now_; }
 
    private:

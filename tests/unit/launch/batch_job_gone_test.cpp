@@ -50,6 +50,27 @@ TEST_F(BatchJobTest, AJobThatIsSeenRunningAgainGetsTheTimeForItsLastWordsAnew) {
   EXPECT_EQ(ended(), nullptr);
 }
 
+// While nothing changes Slurm is asked every 30 s: found as a run that idled so long after its last trial.
+TEST_F(BatchJobTest, SlurmIsAskedAtOnceOfAnAgentThatIsToldToEndOrFallsSilent) {
+  submit(took("17\n"));
+  learn(facts("RUNNING"));
+  agent_says(spool::kHello, {{"pid", 1}});
+  now_ += 8;
+  agent_says(spool::kHello, {{"pid", 1}});
+  const auto polls_after = [&](double seconds) {
+    const int before = polls_;
+    now_ += seconds;
+    job_->look();
+    return polls_ - before;
+  };
+  EXPECT_EQ(polls_after(15), 0) << "it was silent for 8 s before";
+  EXPECT_EQ(polls_after(2), 1);
+  EXPECT_EQ(polls_after(100), 0) << "once";
+  const int before = polls_;
+  ASSERT_TRUE(job_->finish(false));
+  EXPECT_EQ(polls_, before + 1);
+}
+
 // squeue of another place says what a run is told of the existing job of an earlier one.
 TEST_F(BatchJobTest, AStepOfAnotherJobIsGivenUpOnceThatJobIsOver) {
   SlurmOptions inside = options();

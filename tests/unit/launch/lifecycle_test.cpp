@@ -52,6 +52,16 @@ class Lifecycle : public LocalFixture, public ::testing::WithParamInterface<bool
 INSTANTIATE_TEST_SUITE_P(Namespace, Lifecycle, ::testing::Values(true, false),
                          [](const auto& info) { return info.param ? "with" : "without"; });
 
+TEST_P(Lifecycle, AnAgentThatStandsStillAfterItsLastWordIsEnded) {
+  begin();
+  post(attempt(1, 1, {{"outcome", "ok"}}));
+  ASSERT_TRUE(run_until([&] { return has_ended(1); }));
+  ::kill(static_cast<pid_t>(agent_pid_), SIGSTOP);
+  ASSERT_TRUE(launcher_->finish("local-1", false));
+  ASSERT_TRUE(run_until([&] { return ended_.has_value(); }, 60));
+  EXPECT_FALSE(ended_->lost);
+}
+
 TEST_P(Lifecycle, SaysHelloNodeAndBye) {
   run_one(attempt(1, 1, {{"outcome", "ok"}}));
   EXPECT_EQ(said(spool::kHello).size(), 1u);

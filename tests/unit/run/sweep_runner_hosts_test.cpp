@@ -4,6 +4,13 @@
 namespace sweep::run {
 namespace {
 
+// So many allocations of one node at once.
+Bounds one_node_each(i64 hosts) {
+  Bounds out{hosts, hosts, {}, 1};
+  out.min_work_per_node_s = 60;
+  return out;
+}
+
 TEST_F(SweepRunnerTest, ADeadHostIsTriedTwiceAndTheOtherHostsGoOn) {
   named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}}, {"b"}, {}};
   plan(8, {1, 2, 1, 3, 2, 1, 3, 1});
@@ -74,6 +81,50 @@ TEST_F(SweepRunnerTest, AnExcludedHostIsTriedAgainLater) {
   for (const auto& text : events("quarantine"))
     EXPECT_EQ(text.find("requested once more"), std::string::npos) << "a notice says that a host is excluded";
   EXPECT_EQ(asked_for("b"), back + 2) << "and after that it is not lost again";
+}
+
+TEST_F(SweepRunnerTest, AHostThatEndsEveryTrialGetsNoMoreOfThemInThisRunAndTheNext) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}, {"c", "cpu"}}, {}, {}};
+  named_.broken = {"a"};
+  settings_.host_cooldown_s = 0;
+  const auto run = [&](int trials) {
+    named_.asked.clear();
+    plan(trials);
+    return run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, one_node_each(3));
+  };
+  auto end = run(30);
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << end->why;
+  EXPECT_EQ(count(Outcome::kOk), 30) << "a retry goes elsewhere";
+  EXPECT_EQ(events("quarantine").size(), 1u);
+  const auto excluded = store_->excluded_hosts(sweep_);
+  ASSERT_TRUE(excluded && excluded->size() == 1);
+  EXPECT_EQ(excluded->front().host, "a");
+  EXPECT_EQ(excluded->front().launcher, "fake");
+  end = run(40);
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(asked_for("a"), 0) << "a later run knows it";
+  EXPECT_EQ(count(Outcome::kOk), 40);
+
+  named_.broken.clear();
+  EXPECT_EQ(store_->readmit_host(sweep_, "b").error().kind, ErrorKind::kNotFound);
+  ASSERT_TRUE(store_->readmit_host(sweep_, "a"));
+  end = run(50);
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_GE(asked_for("a"), 1);
+  EXPECT_EQ(count(Outcome::kOk), 50);
+}
+
+TEST_F(SweepRunnerTest, ATrialThatFailsOnEveryHostIsToBlameAndNoHostIs) {
+  named_ = {{{"a", "cpu"}, {"b", "cpu"}}, {}, {}};
+  named_.broken = {"a", "b"};
+  settings_.host_cooldown_s = 0;
+  plan(12);
+  const auto end = run_by_shape([](const Attempt&) { return FakeOutcome::kOk; }, one_node_each(2));
+  ASSERT_TRUE(end) << end.error().message;
+  EXPECT_EQ(end->end, End::kDone) << end->why;
+  EXPECT_EQ(count(Outcome::kCrash), 12);
+  EXPECT_TRUE(store_->excluded_hosts(sweep_)->empty());
 }
 
 TEST_F(SweepRunnerTest, TheRunDoesNotWaitForAHostInQuarantine) {

@@ -187,6 +187,21 @@ TEST_F(AnswersTest, WorkloadIsWhatIsLeftWithoutThePruned) {
   for (const auto& done : work.done) EXPECT_GT(done.took_s(), 0);
 }
 
+TEST_F(AnswersTest, AnAttemptDuringWhichTheClockJumpedSaysNothingOfTheTimeLeft) {
+  start(4);
+  for (const auto& entry : {plan_[0], plan_[1]}) finish(entry, Outcome::kOk, 1);
+  const auto began_at = [&](const char* started) {
+    sqlite3* raw = nullptr;
+    EXPECT_EQ(sqlite3_open(path_.c_str(), &raw), SQLITE_OK);
+    const auto text = fmt::format(
+        "UPDATE attempt SET started_unix_ns = {}, ended_unix_ns = 1800000000000000000 WHERE id = 1", started);
+    EXPECT_EQ(sqlite3_exec(raw, text.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(raw);
+    return must(store_->workload(sweep_)).done.size();
+  };
+  EXPECT_EQ(began_at("1799999998000000000"), began_at("1799990000000000000") + 1);
+}
+
 TEST_F(AnswersTest, QueriesSeeWhatWasStoredSince) {
   start(2);
   EXPECT_EQ(column("outcome").size(), 2u);

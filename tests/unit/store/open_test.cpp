@@ -128,6 +128,13 @@ TEST_F(OpenTest, ANewerFileIsRefused) {
   }
 }
 
+TEST_F(OpenTest, AVersionThatNoSweepWritesIsRefused) {
+  open();
+  sql("PRAGMA user_version = -3");
+  for (const Mode mode : {Mode::kReadWrite, Mode::kReadOnly})
+    EXPECT_THAT(refusal(mode), IsError(ErrorKind::kUnreadable, path_.string()));
+}
+
 TEST_F(OpenTest, AForeignDatabaseIsRefusedAndLeftAlone) {
   sql("CREATE TABLE mine(a)");
   const std::string before = slurp(path_);

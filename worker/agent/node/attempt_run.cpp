@@ -83,9 +83,10 @@ void AttemptRun::start() {
   arm();
   if (const auto ready = prepare(); !ready) {
     report_.set_start_error(ready.error().message);
-    // A full disk and a folder that is missing here are the node's fault, not the trial's.
+    // A disk that takes nothing and a folder that is missing here are the node's fault, not the trial's.
     const ErrorKind kind = ready.error().kind;
-    const bool by_node = kind == ErrorKind::kDiskFull || kind == ErrorKind::kNotFound;
+    const bool by_node =
+        kind == ErrorKind::kDiskFull || kind == ErrorKind::kUnwritable || kind == ErrorKind::kNotFound;
     report_.set_cause(by_node ? EndCause::kAgentStopping : EndCause::kStartFailed);
     stage_ = Stage::kSweeping;
     return deadline_.set(kSweepLimit);
@@ -155,6 +156,8 @@ void AttemptRun::launched(std::size_t index, const Expected<pid_t>& pid) {
   {
     RankProcess& rank = ranks_.all()[index];
     rank.answered = true;
+    // Our own program, which starts the ranks, is not on this node: no fault of the trial.
+    unfit_ = unfit_ || (!pid && pid.error().kind == ErrorKind::kNotFound);
     if (!pid && report_.start_error().empty())
       report_.set_start_error(fmt::format("rank {} was not started: {}", rank.rank, pid.error().message));
     if (pid) rank.pid = *pid;
@@ -172,7 +175,7 @@ void AttemptRun::launched(std::size_t index, const Expected<pid_t>& pid) {
 void AttemptRun::all_answered() {
   if (!starting()) return;
   if (!report_.start_error().empty()) {
-    report_.set_cause(EndCause::kStartFailed);
+    report_.set_cause(unfit_ ? EndCause::kAgentStopping : EndCause::kStartFailed);
     return terminate();
   }
   PartStarted started{attempt().id, {}, report_.started_unix_ns()};
@@ -277,8 +280,9 @@ void AttemptRun::await_records() {
   const auto full = std::ranges::find_if(
       ranks_.all(), [&](const RankProcess& rank) { return had_no_room(rank, *resources_.files); });
   if (full != ranks_.all().end())
-    evidence.why = fmt::format("rank {} left no record: the disk of {} is full", full->rank,
-                               resources_.files->dir().string());
+    evidence.why =
+        fmt::format("rank {} left no record: {} cannot be written; its disk may be full, or read-only",
+                    full->rank, resources_.files->dir().string());
   report_.rank_failed(std::move(evidence));
   stage_ = Stage::kAwaitingRecords;
   deadline_.set(kRecordsWithin);

@@ -135,6 +135,7 @@ class AttemptRun {
   Deadline deadline_;
   AttemptReport report_;
   Restart restart_;
+  bool unfit_ = false;  // ranks cannot be started on this node
 };
 
 }  // namespace sweep::agent

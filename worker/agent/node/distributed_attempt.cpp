@@ -168,7 +168,7 @@ bool DistributedAttempt::failed_early() const {
          });
 }
 
-void DistributedAttempt::tell(NodeTrust& trust) const {
+void DistributedAttempt::tell(NodeTrust<i64>& trust) const {
   if (!cause_)
     for (const i64 node : placed_.nodes) trust.ok(node);
   const bool its_own = cause_ == EndCause::kRankFailed || cause_ == EndCause::kStartFailed ||

@@ -56,7 +56,7 @@ class DistributedAttempt {
   const std::string& why_unfit() const { return parts_.at(cause_node_).end.evidence.why; }
   const std::vector<i64>& unclean_nodes() const { return unclean_; }
   // Tells `NodeTrust` what the attempt's end says of its nodes. REQUIRES: it has ended.
-  void tell(NodeTrust&) const;
+  void tell(NodeTrust<i64>&) const;
 
  private:
   struct PartState {

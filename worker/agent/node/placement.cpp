@@ -14,8 +14,7 @@ bool shares(const Attempt& attempt) {
 }
 }  // namespace
 
-Placement::Placement(i64 nodes, i64 slots)
-    : nodes_(static_cast<std::size_t>(nodes)), slots_(slots), trust_(nodes) {}
+Placement::Placement(i64 nodes, i64 slots) : nodes_(static_cast<std::size_t>(nodes)), slots_(slots) {}
 
 bool Placement::fits(const Node& node, const Attempt& attempt) const {
   if (!node.usable || node.whole) return false;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "schema/attempt.h"
-#include "worker/agent/node/node_trust.h"
+#include "schema/node_trust.h"
 
 namespace sweep::agent {
 
@@ -19,7 +19,7 @@ class Placement {
   Placement(i64 nodes, i64 slots);
 
   // The record of how attempts ended on each node.
-  NodeTrust& trust() { return trust_; }
+  NodeTrust<i64>& trust() { return trust_; }
 
   void push(Attempt attempt) { waiting_.push_back(std::move(attempt)); }
   struct Placed {
@@ -61,7 +61,7 @@ class Placement {
   std::vector<Node> nodes_;
   const i64 slots_;
   std::deque<Attempt> waiting_;
-  NodeTrust trust_;
+  NodeTrust<i64> trust_;
 };
 
 // Why no agent could ever run it; empty: it can be tried.

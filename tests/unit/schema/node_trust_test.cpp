@@ -1,15 +1,15 @@
 // NodeTrust: which nodes get no more work, and where a retry does not go.
-#include "worker/agent/node/node_trust.h"
+#include "schema/node_trust.h"
 
 #include <gtest/gtest.h>
 
-namespace sweep::agent {
+namespace sweep {
 namespace {
 
 constexpr bool kEarly = true;
 
 TEST(NodeTrust, ANodeWhereAllFailsAtOnceIsNamedOnceOthersHaveResults) {
-  NodeTrust trust(2);
+  NodeTrust<i64> trust;
   for (const char* trial : {"a", "b", "c", "d"}) trust.failed(trial, 0, kEarly);
   EXPECT_FALSE(trust.bad_node()) << "the trials may be the cause";
   trust.ok(1);
@@ -18,14 +18,14 @@ TEST(NodeTrust, ANodeWhereAllFailsAtOnceIsNamedOnceOthersHaveResults) {
 }
 
 TEST(NodeTrust, WhereEveryNodeFailsNoneIsNamed) {
-  NodeTrust trust(2);
+  NodeTrust<i64> trust;
   for (const char* trial : {"a", "b", "c", "d"})
     for (const i64 node : {0, 1}) trust.failed(trial, node, kEarly);
   EXPECT_FALSE(trust.bad_node());
 }
 
 TEST(NodeTrust, AResultOrAFailureAfterTheFirstStepShowsThatProgramsStartThere) {
-  NodeTrust trust(3);
+  NodeTrust<i64> trust;
   trust.ok(2);
   trust.ok(0);
   for (const char* trial : {"a", "b", "c", "d"}) trust.failed(trial, 0, kEarly);
@@ -36,7 +36,7 @@ TEST(NodeTrust, AResultOrAFailureAfterTheFirstStepShowsThatProgramsStartThere) {
 }
 
 TEST(NodeTrust, ItKnowsWhereATrialFailed) {
-  NodeTrust trust(2);
+  NodeTrust<i64> trust;
   trust.failed("a", 1, !kEarly);
   EXPECT_TRUE(trust.failed_on("a", 1));
   EXPECT_FALSE(trust.failed_on("a", 0));
@@ -47,4 +47,4 @@ TEST(NodeTrust, ItKnowsWhereATrialFailed) {
 }
 
 }  // namespace
-}  // namespace sweep::agent
+}  // namespace sweep
