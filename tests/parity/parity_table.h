@@ -27,9 +27,7 @@ class ParityTable {
     if (!blocks || trial.tp == 1) {
       EXPECT_EQ(ranks.faults, std::vector<std::string>{}) << name;
     }
-    const Distance d = distance(ranks, alone(trial));
-    std::printf("| %-36s | %.1e | %.1e  | %.1e   |\n", name.c_str(), d.loss, d.gradient, d.value);
-    std::fflush(stdout);
+    const Distance d = row(name, ranks, alone(trial));
     // Shards have other blocks than whole tensors; a bias, which starts at zero, is the sum of its updates alone.
     EXPECT_LT(d.loss, blocks ? 1e-4 : 1e-5) << name;
     // Adapters get lora_check.py's tolerance: gradients before a normalized key are small differences of large numbers.
@@ -39,7 +37,14 @@ class ParityTable {
     EXPECT_LT(d.value, blocks ? 3e-2 : rounding) << name;
   }
 
- private:
+  // What is printed of a run.
+  static Distance row(const std::string& name, const WholeRun& run, const WholeRun& reference) {
+    const Distance d = distance(run, reference);
+    std::printf("| %-36s | %.1e | %.1e  | %.1e   |\n", name.c_str(), d.loss, d.gradient, d.value);
+    std::fflush(stdout);
+    return d;
+  }
+  // The same model and global batch on one rank.
   const WholeRun& alone(Trial trial) {
     Trial one = with_degrees(trial, 1, 1, 1, 1);
     one.micro_batch_size = one.global_batch_size, one.grad_accum = 1;
@@ -56,6 +61,7 @@ class ParityTable {
     return run;
   }
 
+ private:
   int steps_;
   std::map<std::string, WholeRun> references_;
 };

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <csetjmp>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +23,13 @@
 #endif
 
 #define __device__
+
+// swapcontext() asks the system for the signal mask, which is most of a launch's time; the sanitizers know no other way.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SWEEP_SHIM_JUMPS 0
+#else
+#define SWEEP_SHIM_JUMPS 1
+#endif
 
 namespace shim {
 
@@ -84,6 +92,10 @@ struct Fiber {
   Block* block = nullptr;
   Dim thread, index, threads, blocks;
   ucontext_t context{};
+#if SWEEP_SHIM_JUMPS
+  jmp_buf place;  // where it goes on, once it has begun
+  bool begun = false;
+#endif
   std::atomic<Barrier*> waits{nullptr};
   std::atomic<unsigned long> turn{0};
   std::atomic<bool> done{false};
@@ -138,7 +150,11 @@ class Launch {
   std::size_t shared_bytes_;
   std::vector<std::unique_ptr<Block>> places_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
+#if SWEEP_SHIM_JUMPS
+  static inline jmp_buf home_;
+#else
   static inline ucontext_t home_{};
+#endif
   static inline std::atomic<void*> home_sanitizer_{nullptr};  // read by fibers that have ended their work
   Barrier begin_{~0u}, end_{~0u};
 };
@@ -178,7 +194,11 @@ inline void Launch::leave(Fiber& fiber) {
 #ifdef __SANITIZE_THREAD__
   __tsan_switch_to_fiber(home_sanitizer_.load(std::memory_order_relaxed), __tsan_switch_to_fiber_no_sync);
 #endif
+#if SWEEP_SHIM_JUMPS
+  if (_setjmp(fiber.place) == 0) _longjmp(home_, 1);
+#else
   swapcontext(&fiber.context, &home_);
+#endif
 }
 
 inline void Launch::resume(Fiber& fiber) {
@@ -187,7 +207,14 @@ inline void Launch::resume(Fiber& fiber) {
 #ifdef __SANITIZE_THREAD__
   __tsan_switch_to_fiber(fiber.sanitizer, __tsan_switch_to_fiber_no_sync);
 #endif
+#if SWEEP_SHIM_JUMPS
+  if (_setjmp(home_) != 0) return;
+  if (fiber.begun) _longjmp(fiber.place, 1);
+  fiber.begun = true;
+  setcontext(&fiber.context);
+#else
   swapcontext(&home_, &fiber.context);
+#endif
 }
 
 inline void Launch::run() {
