@@ -77,8 +77,10 @@ TEST(CommandSpec, OneRankNeedsNoLauncher) {
        {"python", "-u", "-m", "sweep_trial", "t.py"}},
       {{"deepspeed", "--num_gpus", "8", "train.py", "--deepspeed"}, {"python3", "train.py", "--deepspeed"}},
       // It tells its ranks more than their place, and stays.
-      {{"/v/bin/accelerate", "launch", "--use_fsdp", "train.py"}, {"/v/bin/accelerate", "launch", "--use_fsdp", "train.py"}},
-      {{"python", "-m", "accelerate.commands.launch", "t.py"}, {"python", "-m", "accelerate.commands.launch", "t.py"}}};
+      {{"/v/bin/accelerate", "launch", "--use_fsdp", "train.py"},
+       {"/v/bin/accelerate", "launch", "--use_fsdp", "train.py"}},
+      {{"python", "-m", "accelerate.commands.launch", "t.py"},
+       {"python", "-m", "accelerate.commands.launch", "t.py"}}};
   for (const auto& [launched, expected] : cases) {
     const auto found = alone(launched);
     ASSERT_TRUE(found) << found.error().message;
