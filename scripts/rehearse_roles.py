@@ -42,7 +42,7 @@ def programs(given):
     """Name -> the grid's workload, its base, its layouts."""
     def script(name, *words):
         return {"command": [*LAUNCH, str(SCRIPTS / name), *words], "processes": "per_node"}
-    out = {
+    out: dict[str, tuple[dict, dict, list[dict]]] = {
         "fsdp2": (script("world_train.py", "{zero}", "{tp}"), {}, [{"zero": 3, "tp": 2}]),
         "fsdp2 stages": (script("stages_train.py", "{pp}", "{tp}", "{vpp}", "{grad_accum}"), {"zero": 3, "grad_accum": 8},
                          [{"pp": 2, "tp": 2}, {"pp": 4}, {"pp": 2, "schedule": "interleaved", "vpp": 2}]),
@@ -87,8 +87,9 @@ def differing(whole, alone):
     return [f"{key} {whole.get(key)} -> {alone.get(key)}" for key in keys if key not in CHOSEN], [key for key in keys if key in CHOSEN]
 
 
-def compare(given, name, workload, base, layouts, world, folder):
+def compare(given, name, program, world, folder):
     """Prints a row for each layout; whether all are the same."""
+    workload, base, layouts = program
     node = min(world, ON_A_NODE)
     same = True
     for layout in layouts:
@@ -130,7 +131,7 @@ def main():
     with tempfile.TemporaryDirectory() as there:
         folder = given.keep or pathlib.Path(there)
         folder.mkdir(parents=True, exist_ok=True)
-        same = [compare(given, name, *of, world, folder) for world in given.worlds for name, of in programs(given).items()]
+        same = [compare(given, name, of, world, folder) for world in given.worlds for name, of in programs(given).items()]
     sys.exit(0 if all(same) else 1)
 
 
