@@ -132,7 +132,7 @@ def main():
         folder = given.keep or pathlib.Path(there)
         folder.mkdir(parents=True, exist_ok=True)
         same = [compare(given, name, of, world, folder) for world in given.worlds for name, of in programs(given).items()]
-    sys.exit(0 if all(same) else 1)
+    sys.exit(0 if same and all(same) else 1)
 
 
 if __name__ == "__main__":
