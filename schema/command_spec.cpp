@@ -87,6 +87,17 @@ bool is_module_option(std::string_view word) {
   return word == "-m" || word == "--module";  // deepspeed has the long one only
 }
 
+// Launchers that ask torch.distributed.run to start their ranks, after having set an environment for them.
+bool is_accelerate_launch(const std::vector<std::string>& argv) {
+  const std::string_view program = argv.front();
+  const auto file = program.substr(program.rfind('/') + 1);
+  if (file == "accelerate-launch") return true;
+  if (file == "accelerate") return argv.size() > 1 && argv[1] == "launch";
+  for (std::size_t i = 0; i + 1 < argv.size() && !argv[i].ends_with(".py"); ++i)
+    if (argv[i] == "-m" && argv[i + 1] == "accelerate.commands.launch") return true;
+  return false;
+}
+
 // The words before a launcher's own options: the interpreter of what it starts. `at`: the first word after the launcher.
 std::vector<std::string> interpreter_of(const std::vector<std::string>& argv, std::size_t& at) {
   const std::string& program = argv.front();
@@ -132,11 +143,16 @@ Expected<CommandSpec> without_launcher(CommandSpec spec) {
     if (alone) alone->argv.insert(alone->argv.begin(), spec.argv.begin(), spec.argv.begin() + kPrologueWords);
     return alone;
   }
+  if (is_accelerate_launch(argv)) {
+    spec.per_node = false;
+    return spec;
+  }
   std::size_t at = 0;
   auto words = interpreter_of(spec.argv, at);
   if (words.empty())
     return fail(fmt::format(
-        "one rank of this command cannot be started alone: its launcher '{}' is not torchrun or deepspeed",
+        "one rank of this command cannot be started alone: its launcher '{}' is not torchrun, deepspeed or "
+        "accelerate launch",
         spec.argv.front()));
   for (; at < spec.argv.size(); ++at) {
     const std::string& word = spec.argv[at];

@@ -52,7 +52,8 @@ std::string script_of(const std::vector<std::string>& argv);
 // A command that bash starts after these lines (the prologue), in their environment.
 std::vector<std::string> after_prologue(const std::string& lines);
 // The command as one rank runs it alone, after its prologue: without torchrun, `python -m torch.distributed.run` or deepspeed, which start a
-// node's ranks. Error: another launcher, or no script (.py) and no `-m MODULE` among its words.
+// node's ranks; `accelerate launch` stays, which sets more than their place (roles.py makes it become the rank). Error: another launcher, or no
+// script (.py) and no `-m MODULE` among its words.
 Expected<CommandSpec> without_launcher(CommandSpec);
 // Why a relative path cannot be one of `files`; empty: it can.
 std::string why_not_a_file(std::string_view path);

@@ -11,6 +11,7 @@ import database
 import sweep_folder
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
+TRAINERS = pathlib.Path(__file__).resolve().parent / "trainers"
 
 GRID = """name: layouts
 model: {{family: llama, layers: 4, hidden_size: 512, heads: 8, kv_heads: 4, intermediate_size: 1408, vocab_size: 4096}}
@@ -43,7 +44,7 @@ for _ in range(o.steps):
     optimizer.step()
     del held
 """
-# One rank stands for a world: FSDP2 with tensor parallelism or DDP, groups on NCCL and on Gloo, objects that ranks exchange.
+# One rank stands for a world.
 WORLD_COMMAND = """name: world
 workload:
   command: [{torchrun}, --nproc-per-node, "{{gpus_per_node}}", --nnodes, "{{nodes}}", --master-port, "{{master_port}}", {script}, "{{zero}}", "{{tp}}"]
@@ -54,41 +55,17 @@ grid: {{nodes: {nodes}, zero: [0, 3], tp: [1, 2]}}
 where: [zero == 3 or tp == 1]
 measure: {{warmup_steps: 1, steps: 1}}
 """
-WORLD_SCRIPT = """import os, sys, torch, sweep_trial
-import torch.distributed as dist
-from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-zero, tp = map(int, sys.argv[1:])
-torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-dist.init_process_group("cpu:gloo,cuda:nccl")
-world = dist.get_world_size()
-told = [None] * world
-dist.all_gather_object(told, {"dtype": "bf16"})
-sums = torch.ones(2)
-dist.all_reduce(sums)
-assert told[world - 1] == {"dtype": "bf16"}, told
-model = nn.Sequential(*[nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024)) for _ in range(4)]).cuda()
-if zero == 3:
-    mesh = init_device_mesh("cuda", (world // tp, tp), mesh_dim_names=("dp", "tp"))
-    for block in model:
-        if tp > 1: parallelize_module(block, mesh["tp"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
-        fully_shard(block, mesh=mesh["dp"])
-    fully_shard(model, mesh=mesh["dp"])
-else:
-    model = nn.parallel.DistributedDataParallel(model)
-optimizer = torch.optim.AdamW(model.parameters(), fused=True)
-sweep_trial.watch(model, optimizer)
-for _ in range(3):
-    model(torch.zeros(256, 1024, device="cuda")).sum().backward()
-    optimizer.step()
-    optimizer.zero_grad()
-dist.barrier()
-dist.destroy_process_group()
+ACCELERATE_COMMAND = """name: accelerate
+workload:
+  command: [{python}, -m, accelerate.commands.launch, --multi_gpu, --num_machines, "{{nodes}}", --num_processes, "{{world}}", --machine_rank, "{{node}}",
+            --main_process_ip, "{{master_addr}}", --main_process_port, "{{master_port}}", --mixed_precision, bf16, {script}, "{{total_steps}}"]
+  processes: per_node
+  env: {{PYTHONPATH: {module}}}
+base: {{hardware: h100-sxm-80gb, gpus_per_node: 8, nodes: {nodes}}}
+grid: {{zero: [0]}}
+measure: {{warmup_steps: 1, steps: 1}}
 """
-# A rank of each pipeline stage stands for a world: FSDP2 and tensor parallelism in each stage, stages that learn each other's shapes,
-# objects and values that cross stages.
+# A rank of each pipeline stage stands for a world.
 PIPELINE_COMMAND = """name: stages
 workload:
   command: [{torchrun}, --nproc-per-node, "{{gpus_per_node}}", --nnodes, "{{nodes}}", --master-port, "{{master_port}}", {script}, "{{pp}}", "{{tp}}", "{{vpp}}", "{{grad_accum}}"]
@@ -100,48 +77,6 @@ include:
 measure: {{warmup_steps: 1, steps: 1}}
 """
 PIPELINE_LAYOUTS = ["pp: 2, tp: 2", "pp: 4, tp: 1", "pp: 2, tp: 1, schedule: interleaved, vpp: 2"]
-PIPELINE_SCRIPT = """import os, sys, torch, sweep_trial
-import torch.distributed as dist
-from torch import nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
-from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleInterleaved1F1B
-from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
-pp, tp, chunks, micros = map(int, sys.argv[1:])
-device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-torch.cuda.set_device(device)
-dist.init_process_group("nccl", **({"device_id": device} if tp > 1 else {}))  # with a device its groups are split from the world's
-world, rank = dist.get_world_size(), dist.get_rank()
-block = world // pp
-mesh = init_device_mesh("cuda", (pp, block // tp, tp), mesh_dim_names=("pp", "dp", "tp"))
-group, stage = mesh["pp"].get_group(), mesh["pp"].get_local_rank()
-told = [None] * world
-dist.all_gather_object(told, {"stage": stage})
-assert told == [{"stage": of // block} for of in range(world)], told
-layers = lambda: nn.Sequential(nn.Linear(1024, 4096), nn.GELU(), nn.Linear(4096, 1024))
-parts = [nn.Sequential(layers(), layers()).cuda() for _ in range(chunks)]
-for part in parts:
-    for layer in part:
-        if tp > 1: parallelize_module(layer, mesh["tp"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
-        if mesh["dp"].size() > 1: fully_shard(layer, mesh=mesh["dp"])
-stages = [PipelineStage(part, stage + i * pp, pp * chunks, device, group=group) for i, part in enumerate(parts)]
-loss = lambda out, target: ((out - target) ** 2).mean()
-schedule = ScheduleInterleaved1F1B(stages, micros, loss_fn=loss) if chunks > 1 else Schedule1F1B(stages[0], micros, loss_fn=loss)
-optimizer = torch.optim.AdamW([p for part in parts for p in part.parameters()], fused=True)
-sweep_trial.watch(None, optimizer)
-for _ in range(3):
-    rows = torch.zeros(64 * micros, 1024, device=device)
-    schedule.step(*([rows] if stage == 0 else []), **({"target": rows} if stage == pp - 1 else {}))
-    last = torch.full((1,), stage, device=device)
-    dist.broadcast(last, group=group, group_src=pp - 1)
-    whole = torch.ones(1, dtype=torch.int64, device=device)
-    dist.all_reduce(whole)
-    assert (last.item(), whole.item()) == (pp - 1, world), (last, whole)
-    optimizer.step()
-    optimizer.zero_grad()
-dist.barrier()
-dist.destroy_process_group()
-"""
 # The quickstart's own function with a ninja that builds nothing and says what it is asked for.
 QUICKSTART_TARGETS = """source <(sed -n '/^build_for_gpus()/,/^}/p' "$1")
 build=$2
@@ -281,10 +216,9 @@ class RehearseTest(sweep_folder.SweepFolder):
         asked = subprocess.run(["bash", "-c", QUICKSTART_TARGETS, "bash", root / "scripts" / "quickstart", BIN.parent], capture_output=True, text=True)
         self.assertLessEqual({"sweep_cuda", "sweep_phantom_cuda", "sweep_phantom_nvidia-ml"}, set(asked.stderr.split()), asked)
 
-    def rehearse_world(self, name, nodes, *words, text=WORLD_COMMAND, program=WORLD_SCRIPT, **more):
-        script, file, db = self.folder / "world.py", self.folder / "world.yaml", self.folder / name
-        script.write_text(program)
-        file.write_text(text.format(torchrun=pathlib.Path(sys.executable).parent / "torchrun", script=script, nodes=nodes,
+    def rehearse_world(self, name, nodes, *words, text=WORLD_COMMAND, program="world_train.py", **more):
+        file, db = self.folder / "world.yaml", self.folder / name
+        file.write_text(text.format(torchrun=pathlib.Path(sys.executable).parent / "torchrun", script=TRAINERS / program, nodes=nodes,
                                     module=pathlib.Path(__file__).resolve().parents[2] / "python", **more))
         return self.sweep("run", file, "--rehearse", "--db", db, *words), db
 
@@ -309,9 +243,15 @@ class RehearseTest(sweep_folder.SweepFolder):
         self.assertEqual([row[:4] for row in rows], [(3, 1, "ok", 1), (3, 2, "ok", 1)])
         self.assertLess(rows[1][4], rows[0][4])
 
+    def test_a_rank_of_accelerate_launch_stands_for_a_world(self):
+        """Its launcher's settings reach the rank: the script asserts its precision."""
+        done, db = self.rehearse_world("accelerate.db", 2, text=ACCELERATE_COMMAND, program="accelerate_train.py", python=sys.executable)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(database.rows(db, "select outcome, ranks_reported from results"), [("ok", 1)])
+
     def rehearse_stages(self, name, nodes, *words, layouts=PIPELINE_LAYOUTS):
         lines = "\n".join(f"  - {{{layout}}}" for layout in layouts)
-        done, db = self.rehearse_world(name, nodes, *words, text=PIPELINE_COMMAND, program=PIPELINE_SCRIPT, layouts=lines)
+        done, db = self.rehearse_world(name, nodes, *words, text=PIPELINE_COMMAND, program="stages_train.py", layouts=lines)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return db, [row[:6] for row in database.rows(db, PEAKS.replace("phantom.step", "phantom"))]
 

@@ -25,6 +25,8 @@ ID_KEY = re.compile(r"/cuda//(?:\d+|(\d+):(\d+))$")
 # Seconds to wait: for a key that a started rank sets; for a key that perhaps nobody sets; for all such keys together.
 START_S, ANSWER_S, ANSWERS_S = 1800, 10, 60
 os.environ["TORCH_NCCL_RANKS_PER_ROOT"] = str(WORLD)  # else groups of more than 128 ranks wait for several roots
+# Inductor compiles in this process: its pool of workers, each of which loads PyTorch, brings nothing where every core has a rank.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 groups = {}  # name -> ranks, of those that this rank is in
 
 
@@ -194,7 +196,29 @@ def tell_groups(c10d):
     c10d.ProcessGroupGloo = ProcessGroupGloo
 
 
-CHANGES = {"torch.distributed.rendezvous": answer_for_peers, "torch.distributed.distributed_c10d": tell_groups}
+def become_the_rank(launcher):
+    """torch.distributed.run: a launcher that starts ranks by it, such as `accelerate launch`, becomes the rank that it stands for."""
+
+    def run(arguments):
+        _, program, words = launcher.config_from_args(arguments)
+        sys.stdout.flush()
+        os.execvp(program, [program, *words])
+
+    launcher.run = run
+
+
+def print_of_the_last_rank(utilities):
+    """Megatron-LM prints each step's line on the world's last rank: here on the rank that stands for it."""
+    utilities.is_last_rank = lambda: stand_in(WORLD - 1) == RANK
+
+
+CHANGES = {
+    "torch.distributed.rendezvous": answer_for_peers,
+    "torch.distributed.distributed_c10d": tell_groups,
+    "torch.distributed.run": become_the_rank,
+    "megatron.training.utils": print_of_the_last_rank,  # its module of before 2026
+    "megatron.training.utils.common_utils": print_of_the_last_rank,
+}
 
 
 class ChangedImports:
@@ -204,6 +228,8 @@ class ChangedImports:
         if name not in CHANGES:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None:
+            return None
         execute = spec.loader.exec_module
 
         def execute_and_change(module):

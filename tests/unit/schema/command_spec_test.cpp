@@ -75,7 +75,12 @@ TEST(CommandSpec, OneRankNeedsNoLauncher) {
        {"python3", "-m", "torchtitan.train", "--job.config_file", "c.toml"}},
       {{"python", "-u", "-m", "torch.distributed.run", "--nproc_per_node", "2", "-m", "sweep_trial", "t.py"},
        {"python", "-u", "-m", "sweep_trial", "t.py"}},
-      {{"deepspeed", "--num_gpus", "8", "train.py", "--deepspeed"}, {"python3", "train.py", "--deepspeed"}}};
+      {{"deepspeed", "--num_gpus", "8", "train.py", "--deepspeed"}, {"python3", "train.py", "--deepspeed"}},
+      // It tells its ranks more than their place, and stays.
+      {{"/v/bin/accelerate", "launch", "--use_fsdp", "train.py"},
+       {"/v/bin/accelerate", "launch", "--use_fsdp", "train.py"}},
+      {{"python", "-m", "accelerate.commands.launch", "t.py"},
+       {"python", "-m", "accelerate.commands.launch", "t.py"}}};
   for (const auto& [launched, expected] : cases) {
     const auto found = alone(launched);
     ASSERT_TRUE(found) << found.error().message;
@@ -87,10 +92,11 @@ TEST(CommandSpec, OneRankNeedsNoLauncher) {
       expected.insert(expected.end(), {"python3", "train.py"});
   ASSERT_TRUE(alone(sourced));
   EXPECT_EQ(alone(sourced)->argv, expected);
-  EXPECT_FALSE(alone({"accelerate", "launch", "train.py"}));  // it tells its ranks more than their place
+  EXPECT_FALSE(alone({"accelerate", "config", "train.py"}));
+  EXPECT_FALSE(alone({"srun", "train.py"}));
   EXPECT_FALSE(alone({"torchrun", "--nproc-per-node", "8", "--no-python", "train"}));
   CommandSpec own;
-  own.argv = {"accelerate", "launch", "train.py"};
+  own.argv = {"srun", "train.py"};
   EXPECT_EQ(without_launcher(own)->argv, own.argv) << "a process for each rank has no launcher";
 }
 
