@@ -18,6 +18,8 @@ constexpr double kOptimizerTraffic = 30;
 // Bytes that a score of `attention: math` moves where the profile has no figure: it passes five times in 16 bits,
 // forward and backward, as Megatron-LM's does (profiles/megatron.json).
 constexpr double kMathTraffic = 20;
+// Of a ring of NCCL before its first step (baseLat of NCCL 2.18's tuning model, ring, protocol Simple).
+constexpr double kRingStart = 8.4e-6;
 
 // A micro-batch's seconds in parts as long as its forward: without gradients of weights a backward is one part, else two.
 double forwards(const Layout& l) {
@@ -68,12 +70,22 @@ double tensor_seconds(const Links& k) {
                     : k.all_gather(l.tp, span) * k.p.time.far_share);
 }
 
-// Seconds that host and GPU wait for these collectives to start.
-double tensor_latency(const Links& k) {
+// Seconds of a layer beside the bytes of these collectives: of the GPU, of the host, and those that both wait.
+struct Starts {
+  double gpu = 0, host = 0, both = 0;
+};
+
+// A queued collective keeps the GPU for its start and for the steps of a ring, of which one less than the nodes cross the
+// network; the host spends a launch on it and goes on.
+Starts tensor_starts(const Links& k) {
   const Layout& l = k.l;
-  const double span = l.tp / k.joined();
-  return collectives(k) *
-         (span <= 1 ? k.p.time.near_latency_s * std::log2(l.tp) : k.p.time.far_latency_s * span);
+  const double span = l.tp / k.joined(), calls = collectives(k);
+  const TimeParameters& t = k.p.time;
+  if (k.p.facts.collective_host_s <= 0)
+    return {0, 0, calls * (span <= 1 ? t.near_latency_s * std::log2(l.tp) : t.far_latency_s * span)};
+  const double far = std::max(0.0, std::ceil(span) - 1), near = l.tp - 1 - far;
+  return {calls * (kRingStart + near * t.near_latency_s + far * t.far_latency_s),
+          calls * k.p.facts.collective_host_s, 0};
 }
 
 // Keys and values around the ring of cp, forward, and with their gradients backward.
@@ -208,12 +220,12 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   const double values = l.dequantized * (l.element + kCodeBytes);  // codes read, values written
   const ExpertTime experts = expert_time(l, p, flops, memory);
   const double beside = experts.gpu + loose_bytes(links) / streamed;
+  const Starts starts = tensor_starts(links);
   out.layer_gpu = again * (products / flops + attention / half_flops + moved / memory + t.kernel_s + beside) +
-                  values / memory + copied_bytes(links) / streamed + tensor_seconds(links) +
+                  values / memory + copied_bytes(links) / streamed + tensor_seconds(links) + starts.gpu +
                   context_seconds(links) + expert_exchange(l, p.facts, h, links.joined());
   const double hops = l.seen.slow_collectives ? t.hop_launch_s * std::pow(l.tp, t.hop_power) : 0;
-  out.layer_host = again * (t.layer_launch_s + experts.host) + hops;
-  const double both = tensor_latency(links);
+  out.layer_host = again * (t.layer_launch_s + experts.host) + hops + starts.host;
   const double logits = l.tokens * l.vocab / l.tp;
   const double head_share = reader == kNanotron ? 1 : t.head_share;
   const double head =
@@ -221,7 +233,7 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   out.of.clear();
   for (const StageWork& s : l.stages)
     out.of.push_back(
-        {s.layers * out.layer_gpu + (s.head ? head : 0), s.layers * out.layer_host, s.layers * both});
+        {s.layers * out.layer_gpu + (s.head ? head : 0), s.layers * out.layer_host, s.layers * starts.both});
 }
 
 void TimePrediction::scale(double factor) {

@@ -66,6 +66,27 @@ TEST(TimePhysics, TensorParallelismOverNodesTakesTheNetwork) {
   }
 }
 
+// The host goes on where a program queues its collectives: it spends a launch on each, and the GPU alone waits for the steps
+// of their rings.
+TEST(TimePhysics, QueuedCollectivesOfTpDoNotHoldTheHost) {
+  const auto seconds = [](double host_s, double launch_s, i64 tp) {
+    TrainerProfile p = built_in("fsdp2");
+    p.facts.collective_host_s = host_s, p.time.layer_launch_s = launch_s;
+    const Trial t = laid_out("llama3-8b", 1, 1, tp, 1, 1, 1, 0);
+    return predicted(t, p).time.compute_s;
+  };
+  constexpr double kSlow = 1, kHost = 50e-6, layers = 32, calls = 10;
+  const double alone = seconds(1e-12, kSlow, 8);
+  EXPECT_NEAR(seconds(kHost, kSlow, 8) - alone, layers * calls * kHost, 1e-6) << "behind a slow host rings are hidden";
+  const TrainerProfile& p = built_in("fsdp2");
+  const auto behind_the_gpu = [&](double step_s) {
+    TrainerProfile other = p;
+    other.time.near_latency_s = step_s, other.time.layer_launch_s = 1e-9, other.facts.collective_host_s = 1e-9;
+    return predicted(laid_out("llama3-8b", 1, 1, 8, 1, 1, 1, 0), other).time.compute_s;
+  };
+  EXPECT_NEAR(behind_the_gpu(1e-5) - behind_the_gpu(0), layers * calls * 7 * 1e-5, 1e-6) << "7 steps of a ring of 8";
+}
+
 // `sweep calibrate` measures between nodes, which of GB200 are trays of four.
 TEST(TimePhysics, MeasuredLinksAreLookedUpByNodes) {
   Trial t = laid_out("llama3-8b", 2, 1, 8, 1, 4, 1, 1);
