@@ -9,6 +9,9 @@
 #include "orchestrator/predict/step_cost.h"
 
 namespace sweep::predict {
+
+const TimeModel& queued_time();
+
 namespace {
 
 // Tensor-parallel collectives of a layer's forward, which recomputation repeats.
@@ -18,8 +21,9 @@ constexpr double kOptimizerTraffic = 30;
 // Bytes that a score of `attention: math` moves where the profile has no figure: it passes five times in 16 bits,
 // forward and backward, as Megatron-LM's does (profiles/megatron.json).
 constexpr double kMathTraffic = 20;
-// Of a ring of NCCL before its first step (baseLat of NCCL 2.18's tuning model, ring, protocol Simple).
-constexpr double kRingStart = 8.4e-6;
+// A ring of NCCL: until its first step, and each step over NVLink (baseLat and hwLat of the tuning model of NCCL 2.18: ring,
+// protocol Simple).
+constexpr double kRingStart = 8.4e-6, kNearStep = 3.4e-6;
 
 // A micro-batch's seconds in parts as long as its forward: without gradients of weights a backward is one part, else two.
 double forwards(const Layout& l) {
@@ -81,11 +85,11 @@ Starts tensor_starts(const Links& k) {
   const Layout& l = k.l;
   const double span = l.tp / k.joined(), calls = collectives(k);
   const TimeParameters& t = k.p.time;
-  if (k.p.facts.collective_host_s <= 0)
+  if (calls == 0) return {};
+  if (k.p.time_model != &queued_time())
     return {0, 0, calls * (span <= 1 ? t.near_latency_s * std::log2(l.tp) : t.far_latency_s * span)};
   const double far = std::max(0.0, std::ceil(span) - 1), near = l.tp - 1 - far;
-  return {calls * (kRingStart + near * t.near_latency_s + far * t.far_latency_s),
-          calls * k.p.facts.collective_host_s, 0};
+  return {calls * (kRingStart + near * kNearStep + far * t.far_latency_s), calls * t.near_latency_s, 0};
 }
 
 // Keys and values around the ring of cp, forward, and with their gradients backward.
@@ -300,9 +304,18 @@ double Uncertainty::*TimeModel::spread(const Layout& l) const {
   return l.nodes < kMany ? &Uncertainty::time_far : &Uncertainty::time_many;
 }
 
+// As `plain`, where a program queues its collectives of tp and goes on: near_latency_s is the host's time for each, and
+// far_latency_s that of a step between nodes.
+const TimeModel& queued_time() {
+  static const TimeModel model("queued", kEager);
+  return model;
+}
+
 const TimeModel* time_model(std::string_view word) {
   static const TimeModel plain("plain", kEager);  // reads what eager PyTorch and our own step do
-  return word == plain.word ? &plain : word == nanotron_time().word ? &nanotron_time() : nullptr;
+  for (const TimeModel* model : {&plain, &queued_time(), &nanotron_time()})
+    if (word == model->word) return model;
+  return nullptr;
 }
 
 }  // namespace sweep::predict

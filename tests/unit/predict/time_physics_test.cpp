@@ -69,22 +69,19 @@ TEST(TimePhysics, TensorParallelismOverNodesTakesTheNetwork) {
 // The host goes on where a program queues its collectives: it spends a launch on each, and the GPU alone waits for the steps
 // of their rings.
 TEST(TimePhysics, QueuedCollectivesOfTpDoNotHoldTheHost) {
-  const auto seconds = [](double host_s, double launch_s, i64 tp) {
+  const auto layers_s = [](double launch_s, i64 nodes) {
     TrainerProfile p = built_in("fsdp2");
-    p.facts.collective_host_s = host_s, p.time.layer_launch_s = launch_s;
-    const Trial t = laid_out("llama3-8b", 1, 1, tp, 1, 1, 1, 0);
-    return predicted(t, p).time.compute_s;
+    p.time.layer_launch_s = launch_s;
+    p.time.matmul_share = p.time.bandwidth_share = 1e9, p.time.kernel_s = 0;
+    Trial t = laid_out("llama3-8b", nodes, 1, 8, 1, 1, 1, 0);
+    t.gpus_per_node = 8 / nodes;
+    return predicted(t, p).time.compute_s / 32;
   };
-  constexpr double kSlow = 1, kHost = 50e-6, layers = 32, calls = 10;
-  const double alone = seconds(1e-12, kSlow, 8);
-  EXPECT_NEAR(seconds(kHost, kSlow, 8) - alone, layers * calls * kHost, 1e-6) << "behind a slow host rings are hidden";
-  const TrainerProfile& p = built_in("fsdp2");
-  const auto behind_the_gpu = [&](double step_s) {
-    TrainerProfile other = p;
-    other.time.near_latency_s = step_s, other.time.layer_launch_s = 1e-9, other.facts.collective_host_s = 1e-9;
-    return predicted(laid_out("llama3-8b", 1, 1, 8, 1, 1, 1, 0), other).time.compute_s;
-  };
-  EXPECT_NEAR(behind_the_gpu(1e-5) - behind_the_gpu(0), layers * calls * 7 * 1e-5, 1e-6) << "7 steps of a ring of 8";
+  constexpr double calls = 10, bytes = calls * 4096 * 4096 * 2 * 7 / 8 / 450e9;
+  EXPECT_NEAR(layers_s(1, 1), 1 + calls * 25e-6, 1e-7) << "a slow host hides the rings";
+  EXPECT_NEAR(layers_s(0, 1), bytes + calls * (8.4e-6 + 7 * 3.4e-6), 2e-6) << "seven steps of a ring of eight";
+  const double far = calls * 4096 * 4096 * 2 * 7 / 8 / 200e9;
+  EXPECT_NEAR(layers_s(0, 2), far + calls * (8.4e-6 + 6 * 3.4e-6 + 14e-6), 2e-6) << "one of them between nodes";
 }
 
 // `sweep calibrate` measures between nodes, which of GB200 are trays of four.
