@@ -33,18 +33,13 @@ def stand_in(rank):
     return STARTED[max(0, bisect.bisect_right(STARTED, rank) - 1)]
 
 
-def joined():
-    """GPUs that NVLink joins: a node's, or a rack's."""
-    return max(RANKS_OF_NODE, ctypes.CDLL(None).sweep_phantom_linked_gpus())
-
-
 def tell_phantom(members, id=None):
     """Who is in the group with this id, or in the one that is made next, who does whose part, and on how many nodes it lies."""
     members = list(members)
     places = {rank: place for place, rank in enumerate(members)}
     mine = RANK in places
     stand_ins = [places.get(stand_in(rank), NOBODY) for rank in members] if mine else [NOBODY] * len(members)
-    nodes = len({rank // joined() for rank in members}) if mine else 1
+    nodes = len({rank // RANKS_OF_NODE for rank in members}) if mine else 1
     ctypes.CDLL(None).sweep_phantom_mirror_group(id, len(members), places.get(RANK, -1), nodes, (ctypes.c_int * len(members))(*stand_ins))
 
 
@@ -229,6 +224,6 @@ def run_the_shadowed():
 
 
 if hasattr(ctypes.CDLL(None), "sweep_phantom_mirror"):
-    ctypes.CDLL(None).sweep_phantom_mirror(max(1, WORLD // joined()))
+    ctypes.CDLL(None).sweep_phantom_mirror(max(1, WORLD // RANKS_OF_NODE))
     sys.meta_path.insert(0, ChangedImports())
 run_the_shadowed()

@@ -81,10 +81,9 @@ void read_device(const Json& json, Description& out) {
   m.read("peak_flops", d.peak_flops);
   m.read("intra_node_bandwidth", d.intra_node_bandwidth);
   m.read("inter_node_bandwidth", d.inter_node_bandwidth);
-  m.read("linked_gpus", d.linked_gpus);
   m.read("context_bytes", d.context_bytes);
   m.read("nccl_bytes", d.nccl_bytes);
-  for (const char* of_the_catalogue : {"gpus_per_node", "prices", "product_reach", "source"})
+  for (const char* of_the_catalogue : {"gpus_per_node", "linked_gpus", "prices", "product_reach", "source"})
     m.ignore(of_the_catalogue);
   m.finish();
   if (!std::regex_match(capability, std::regex("[0-9]{1,2}\\.[0-9]")) ||
@@ -148,7 +147,6 @@ Description from_environment() {
   out.node = node == nullptr ? "node0" : node;
   if (out.node.empty() || out.node.find('/') != std::string::npos || out.node.size() > 100)
     throw std::runtime_error("SWEEP_PHANTOM_NODE must be a short name without '/'");
-  out.rack = rack_of(out.node, out.gpus, out.device.linked_gpus);
   return out;
 }
 
@@ -159,16 +157,6 @@ Description described(const std::string& device_json, const std::string& profile
   if (!device_json.empty()) read_device(Json::parse(device_json), out);
   if (!profile_json.empty()) read_profile(Json::parse(profile_json), out.profile);
   return out;
-}
-
-std::string rack_of(const std::string& node, int gpus, int linked_gpus) {
-  const std::size_t dot = node.rfind('.');
-  int number = -1;
-  if (gpus < 1 || linked_gpus <= gpus || dot == std::string::npos) return node;
-  const char* last = node.data() + node.size();
-  const auto [end, error] = std::from_chars(node.data() + dot + 1, last, number);
-  if (error != std::errc() || end != last || number < 0) return node;
-  return node.substr(0, dot) + ".rack" + std::to_string(number / (linked_gpus / gpus));
 }
 
 const Description& description() {

@@ -21,7 +21,6 @@ struct Device {
   std::map<std::string, double> peak_flops = {
       {"fp32", 67e12}, {"tf32", 494.7e12}, {"fp16", 989.4e12}, {"bf16", 989.4e12}, {"fp8", 1978.9e12}};
   double intra_node_bandwidth = 450e9, inter_node_bandwidth = 50e9;  // one direction of one GPU
-  int linked_gpus = 1;  // GPUs that NVLink joins where these are more than a node's: those of a rack
   std::uint64_t context_bytes = 500ull << 20;                        // held by each process that uses it
   std::uint64_t nccl_bytes = 160ull << 20;  // held by a communicator from its first operation on
 };
@@ -48,7 +47,6 @@ struct Description {
   Profile profile;
   int gpus = 1;      // number on this node
   std::string node;  // names the node's shared file; ranks of one node name the same
-  std::string rack;  // names the nodes that NVLink joins: the node itself, or those of its rack
 };
 
 // Reads SWEEP_PHANTOM, SWEEP_PHANTOM_GPUS, SWEEP_PHANTOM_NODE and SWEEP_PHANTOM_PROFILE. A description that
@@ -57,9 +55,6 @@ const Description& description();
 
 // The default, changed by a JSON text. Throws std::exception with the reason. For tests and description().
 Description described(const std::string& device_json, const std::string& profile_json);
-
-// The name of the rack of a node whose name ends in a dot and its number: nodes are numbered rack by rack. Else the node's.
-std::string rack_of(const std::string& node, int gpus, int linked_gpus);
 
 // One line on stderr, marked as the phantom's.
 void say(const std::string& text);

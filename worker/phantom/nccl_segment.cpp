@@ -34,7 +34,7 @@ std::unique_ptr<Segment> Segment::join(const std::string& name, int ranks, int r
   me.bell = Bell::mine().number();
   me.pid = ::getpid();
   me.device = device;
-  me.node = std::hash<std::string>()(description().rack);
+  me.node = std::hash<std::string>()(description().node);
   me.joined = 1;
   out->ring_all();
   return out;

@@ -45,7 +45,7 @@ struct alignas(64) Member {
   std::atomic<std::uint32_t> joined;
   std::uint32_t bell;
   std::int32_t pid, device;
-  std::uint64_t node;  // what NVLink joins: a node, or a rack of several
+  std::uint64_t node;
   std::atomic<std::uint64_t> splits;
   struct {
     std::int32_t color, key;

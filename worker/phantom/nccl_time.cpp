@@ -63,8 +63,10 @@ Load ring_load(const Communicator& comm, const Operation& o) {
   if (o.kind == Kind::kAllGather) bytes *= n - 1;
   const auto& shares = o.kind == Kind::kAllReduce ? d.profile.all_reduce_share : d.profile.other_share;
   double rate = d.device.intra_node_bandwidth * share(shares, 1);
-  if (nodes > 1)  // each rank of a node has a link of its own to the network
-    rate = std::clamp(n / nodes * d.device.inter_node_bandwidth * share(shares, nodes), 1e6, rate);
+  if (nodes > 1) {  // measured with 8 ranks a node; fewer have that much less of the node's network
+    const double of_node = std::min(1.0, n / nodes / 8);
+    rate = std::max(8 * d.device.inter_node_bandwidth * share(shares, nodes) * of_node, 1e6);
+  }
   Load out;
   out.latency = latency_of(nodes > 1, std::log2(std::max(n, 2.0)));
   auto& link = nodes > 1 ? out.network : out.node;

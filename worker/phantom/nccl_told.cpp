@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 
-#include "worker/phantom/description.h"
 #include "worker/phantom/export.h"
 
 namespace sweep::phantom {
@@ -46,11 +45,6 @@ PHANTOM_API void sweep_phantom_mirror_group(const char* id, int ranks, int rank,
   ncclUniqueId copy{};
   std::memcpy(copy.internal, id, sizeof copy.internal);
   told.by_name.insert_or_assign(name_of(copy), std::move(group));
-}
-
-// GPUs that NVLink joins, where these are more than a node's.
-PHANTOM_API int sweep_phantom_linked_gpus() {
-  return description().device.linked_gpus;
 }
 
 std::string name_of(const ncclUniqueId& id) {

@@ -19,7 +19,6 @@
 #include "bench_kernels/optim/optimizer.h"
 #include "bench_kernels/parallel/mesh.h"
 #include "bench_kernels/shape/around_step.h"
-#include "bench_kernels/shape/catalogue.h"
 #include "bench_kernels/step/selftest.h"
 #include "runtime/rank_process.h"
 #include "schema/codec.h"
@@ -56,13 +55,11 @@ i64 local_rank_on_phantoms(const Attempt& attempt, i64 rank) {
   return rank % trial.gpus_per_node;
 }
 
-// The number of nodes, or of racks that NVLink joins, of a group's ranks of which not all are started; 0: all of them are.
+// The number of nodes of a group's ranks of which not all are started; 0: all of them are.
 int mirrored_on_nodes(const Attempt& attempt, const std::vector<i64>& members) {
   if (std::ranges::all_of(members, [&](i64 rank) { return attempt.starts(rank); })) return 0;
-  const shape::Hardware* hardware = shape::known_hardware(attempt.trial.hardware);
-  const i64 joined = std::max(attempt.trial.gpus_per_node, hardware != nullptr ? hardware->linked_gpus : 1);
   std::set<i64> nodes;
-  for (const i64 rank : members) nodes.insert(rank / joined);
+  for (const i64 rank : members) nodes.insert(rank / attempt.trial.gpus_per_node);
   return static_cast<int>(nodes.size());
 }
 

@@ -44,15 +44,6 @@ TEST(Description, MembersReplaceTheDefaultsOneByOne) {
   EXPECT_EQ(d.profile.other_share, Profile().other_share);
 }
 
-TEST(Description, NvlinkJoinsTheNodesOfARack) {
-  EXPECT_EQ(described(R"({"linked_gpus": 72})", "").device.linked_gpus, 72);
-  EXPECT_EQ(rack_of("run.17", 4, 72), rack_of("run.0", 4, 72));
-  EXPECT_NE(rack_of("run.18", 4, 72), rack_of("run.17", 4, 72));
-  EXPECT_NE(rack_of("other.0", 4, 72), rack_of("run.0", 4, 72));
-  for (const char* node : {"node0", "run.", "run.x", "run.-1"}) EXPECT_EQ(rack_of(node, 4, 72), node);
-  EXPECT_EQ(rack_of("run.3", 8, 1), "run.3");
-}
-
 // What the catalogue says of its GPUs.
 nlohmann::json catalogue() {
   return nlohmann::json::parse(text_of(SWEEP_SOURCE_DIR "/bench_kernels/shape/hardware.json"));
