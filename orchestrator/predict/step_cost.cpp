@@ -225,8 +225,9 @@ CostModel::Pass CostModel::beside_products(double mlp) const {
     // Of a layer's weights a rank has what ZeRO-3 leaves; of the experts, what it leaves of those of its ep rank.
     const double experts = expert_parameters();
     const double shared = t_.zero >= 3 ? real(shape::expert_shard_ranks(t_)) : 1;
-    const double held = (real(shape::parameter_count(t_.spec)) - experts) / real(shape::state_split(t_).weights) +
-                           experts / (real(t_.ep) * shared);
+    const double held =
+        (real(shape::parameter_count(t_.spec)) - experts) / real(shape::state_split(t_).weights) +
+        experts / (real(t_.ep) * shared);
     const double parameters = held / (tp_ * real(t_.spec.all_layers()));
     return of_work(shape::layer_work(t_.spec, kernels_, columns(mlp), parameters));
   }

@@ -70,7 +70,8 @@ TEST(StepCost, ZeroThreeCastsAsManyWeightsHoweverExpertsAreSpread) {
     return seconds(true) - seconds(false);
   };
   EXPECT_NEAR(casts(8, 3), casts(1, 3), 1e-3 * casts(1, 3));
-  EXPECT_GT(casts(1, 0), 4 * casts(8, 0)) << "without ZeRO-3 a rank has an eighth of the experts, and all else";
+  EXPECT_GT(casts(1, 0), 4 * casts(8, 0))
+      << "without ZeRO-3 a rank has an eighth of the experts, and all else";
 }
 
 TEST(StepCost, AnUpdateReadsTheGradientsOfItsShare) {

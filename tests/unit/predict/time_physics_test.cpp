@@ -79,9 +79,11 @@ TEST(TimePhysics, QueuedCollectivesOfTpDoNotHoldTheHost) {
   };
   constexpr double calls = 10, bytes = calls * 4096 * 4096 * 2 * 7 / 8 / 450e9;
   EXPECT_NEAR(layers_s(1, 1), 1 + calls * 25e-6, 1e-7) << "a slow host hides the rings";
-  EXPECT_NEAR(layers_s(0, 1), bytes + calls * (8.4e-6 + 7 * 3.4e-6), 2e-6) << "seven steps of a ring of eight";
+  EXPECT_NEAR(layers_s(0, 1), bytes + calls * (8.4e-6 + 7 * 3.4e-6), 2e-6)
+      << "seven steps of a ring of eight";
   const double far = calls * 4096 * 4096 * 2 * 7 / 8 / 200e9;
-  EXPECT_NEAR(layers_s(0, 2), far + calls * (8.4e-6 + 6 * 3.4e-6 + 14e-6), 2e-6) << "one of them between nodes";
+  EXPECT_NEAR(layers_s(0, 2), far + calls * (8.4e-6 + 6 * 3.4e-6 + 14e-6), 2e-6)
+      << "one of them between nodes";
 }
 
 // `sweep calibrate` measures between nodes, which of GB200 are trays of four.
