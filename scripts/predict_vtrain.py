@@ -2,7 +2,9 @@
 """predict_vtrain.py SWEEP vtrain.csv [--draws N]: how `sweep predict` does on vTrain's measured iterations (KAIST, MICRO 2024): Megatron-DeepSpeed,
 GPT shapes, A100, as the tables of docs/measurements/2026-11-24-predictions.md.
 vtrain.csv has their columns: GPUs, global batch, micro batch, hidden size, heads, layers, sequence, tp, dp, pp, iteration time in ms.
-Read as: family gpt2, vocabulary 51,200, tied, fp16, ZeRO 0, full recomputation, A100 80 GB. They state no memory."""
+Read as: family gpt2, tied, fp16, ZeRO 0, full recomputation, A100 80 GB; a vocabulary of 50,257 that nobody rounded up, attention that writes its
+scores out, and tp without sp, as the authors' own model and configurations have it (github.com/VIA-Research/vTrain). They state no memory. The
+times are no 1,440 measurements: over micro-steps and over dp they lie on lines to the last bit, so at most 32 layers and heads were measured."""
 import argparse
 import collections
 import csv
@@ -13,7 +15,7 @@ import tempfile
 from predict_accuracy import Tool, spearman
 
 KEYS = ("gpus", "gbs", "mbs", "hidden_size", "heads", "layers", "seq_len", "tp", "dp", "pp", "step_ms")
-FIXED = {"trainer": "megatron", "family": "gpt2", "vocab_size": 51200, "tie_embeddings": "true", "precision": "fp16", "recompute": "full", "zero": 0,
+FIXED = {"trainer": "megatron", "family": "gpt2", "vocab_size": 50257, "attention": "math", "sp": "false", "tie_embeddings": "true", "precision": "fp16", "recompute": "full", "zero": 0,
          "status": "ok"}
 FEWEST_OF_A_CELL = 5
 ON = ("--hardware", "a100-80gb")

@@ -5,23 +5,27 @@ Rehearses configurations that the Ultra-Scale Playbook's authors measured (sweep
 the order by modelled tokens/s in each (model, nodes) cell with the measured order, by Spearman's coefficient. Beside it stand
 two orders that need no rehearsal: the plan's prediction, and "lowest tp, then lowest pp". Run again, it goes on where it was.
 Phantoms are given what is this program's and this cluster's own, by the profile nanotron, which was fitted on these rows: the speed of products
-and the host's time of a launch (phantom_constants.py), and where its effects hold slow messages between nodes and slow collectives of tp;
-by sweeps/data/playbook_cluster.json the links over many nodes. --catalogue leaves all of that out. The step has unfused operators, as nanotron.
+and the host's time of a launch (phantom_constants.py), how long its host waits for a collective of tp to start, and where its effects hold slow
+messages between nodes and slow collectives of tp; by sweeps/data/playbook_cluster.json the links over many nodes. --catalogue leaves all of that
+out. The step has unfused operators, as nanotron. It keeps less memory: retries of nanotron's allocator, which phantoms cannot see, are counted by
+`sweep predict`, and a column of its own adds them.
 """
 import argparse
 import collections
 import csv
 import hashlib
 import json
+import math
 import os
 import pathlib
 import random
 import sqlite3
 import statistics
 import subprocess
+import tempfile
 
 from phantom_constants import constants, profile
-from predict_accuracy import spearman
+from predict_accuracy import NANOTRON, Tool, spearman
 
 REPO = pathlib.Path(__file__).resolve().parent.parent
 BASE = {"hardware": "h100-sxm-80gb", "gpus_per_node": 8, "seq_len": 4096, "precision": "bf16_master", "grad_dtype": "fp32", "fused_kernels": "none"}
@@ -73,7 +77,9 @@ def cluster(row, catalogue):
         return {}
     time, now = PROFILE["time"], seen(row)
     hops = now["slow_collectives"] * time["hop_launch_s"] * row["tp"] ** time["hop_power"] / PROFILE["facts"]["collectives"]
-    return {**json.loads(CLUSTER.read_text()), **HOST, "nccl_host_ns": 12000 + int(1e9 * hops),
+    span = row["tp"] / BASE["gpus_per_node"]
+    start = time["near_latency_s"] * math.log2(row["tp"]) if span <= 1 else time["far_latency_s"] * span
+    return {**json.loads(CLUSTER.read_text()), **HOST, "nccl_host_ns": 12000 + int(1e9 * (hops + start)),
             "far_message_ns": int(1e9 * now["slow_messages"] * time["slow_message_s"])}
 
 
@@ -94,37 +100,45 @@ def rehearsed(db):
         return {row[:8]: row[8:] for row in connection.execute(query)}
 
 
-def compare(rows, results):
-    """Prints a line per cell: how many ran, and the three coefficients."""
+def retried(sweep, rows):
+    """Seconds of each row's step in which nanotron's allocator frees and asks again, as its profile has it."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [float(told["retry_s"]) for told in Tool(sweep, folder).predict(rows, *NANOTRON)]
+
+
+def compare(rows, results, retries):
+    """Prints a line per cell: how many ran, and the four coefficients."""
     cells: dict[tuple, list] = collections.defaultdict(list)
     outcomes: collections.Counter = collections.Counter()
-    for row in rows:
+    for row, retry_s in zip(rows, retries):
         key = tuple(value for name, value in point(row).items() if name != "sp")
         outcome, rate, predicted, _, reserved = results.get(key, (None,) * 5)
         outcomes[outcome] += 1
         if outcome == "ok":
-            cells[row["model"], row["nodes"]].append((row, rate, predicted, reserved))
+            step_s = row["gbs"] * BASE["seq_len"] / (rate * row["nodes"] * BASE["gpus_per_node"])
+            cells[row["model"], row["nodes"]].append((row, rate, predicted, reserved, rate * step_s / (step_s + retry_s)))
     print("outcomes of the rehearsals:", dict(outcomes))
-    print("| model | nodes | rehearsed | modelled | plan | lowest tp, then pp | measured / modelled tokens/s, median |")
-    print("|---|---|---|---|---|---|---|")
+    print("| model | nodes | rehearsed | modelled | and retries | plan | lowest tp, then pp | measured / modelled tokens/s, median |")
+    print("|---|---|---|---|---|---|---|---|")
     columns = collections.defaultdict(list)
     for (model, nodes), found in sorted(cells.items()):
         truth = [float(row["tok_s_gpu"]) for row, *_ in found]
         orders = {"modelled": [rate for _, rate, *_ in found],
-                  "plan": [row["gbs"] / predicted for row, _, predicted, _ in found],
+                  "and retries": [with_retries for *_, with_retries in found],
+                  "plan": [row["gbs"] / predicted for row, _, predicted, *_ in found],
                   "lowest tp, then pp": [(-row["tp"], -row["pp"]) for row, *_ in found]}
         # An order that ties every row says nothing.
         values = {name: spearman(order, truth) if len(set(order)) > 1 else 0.0 for name, order in orders.items()}
-        ratio = statistics.median(true / rate for true, rate in zip(truth, orders["modelled"]))
+        ratio = statistics.median(true / rate for true, rate in zip(truth, orders["and retries"]))
         print(f"| {model} | {nodes} | {len(found)} | " + " | ".join(f"{v:.2f}" for v in values.values()) + f" | {ratio:.2f} |")
         for name, value in values.items():
             columns[name].append(value)
     for name, column in columns.items():
         print(f"{name}: median {statistics.median(column):.2f}, {min(column):.2f} to {max(column):.2f}")
     every = [found for cell in cells.values() for found in cell]
-    off = [abs(float(row["tok_s_gpu"]) / rate - 1) for row, rate, *_ in every]
+    off = [abs(float(row["tok_s_gpu"]) / rate - 1) for row, *_, rate in every]
     print(f"step time: median error {statistics.median(off):.0%}; within 15 %: {sum(o <= 0.15 for o in off)} of {len(off)}")
-    ratios = [reserved / 1e9 / float(row["mem_gb"]) for row, _, _, reserved in every if row["mem_gb"]]
+    ratios = [reserved / 1e9 / float(row["mem_gb"]) for row, _, _, reserved, _ in every if row["mem_gb"]]
     print(f"reserved here / memory as charted: median {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
 
 
@@ -143,7 +157,7 @@ def main():
         groups[json.dumps(cluster(row, given.catalogue))].append(row)
     for said, some in sorted(groups.items()):
         rehearse(given, some, said)
-    compare(rows, rehearsed(given.db))
+    compare(rows, rehearsed(given.db), [0.0] * len(rows) if given.catalogue else retried(given.bin / "sweep", rows))
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ class CostModel {
   Pass attention_products() const;
   Pass mlp(double rows, double width) const;
   Pass experts_mlp() const;
+  double expert_parameters() const;  // of the routed experts of the whole model
   shape::LayerColumns columns(double mlp) const;
   double kept_columns(double mlp) const;  // columns of a token that a layer keeps from forward to backward
   Pass beside_products(double mlp) const;

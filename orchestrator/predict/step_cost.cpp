@@ -172,6 +172,12 @@ CostModel::Pass CostModel::mlp(double rows, double width) const {
   return out += linear(rows, hidden_, width / tp_);
 }
 
+double CostModel::expert_parameters() const {
+  const ModelSpec& m = t_.spec;
+  if (m.experts == 0) return 0;
+  return real(m.layers - m.dense_layers) * real(m.experts) * (gates() + 1) * hidden_ * intermediate_;
+}
+
 CostModel::Pass CostModel::experts_mlp() const {
   const double many = real(t_.spec.experts) / real(t_.ep);
   const double served = t_.capacity_percent > 0 ? std::min(1.0, real(t_.capacity_percent) / 100) : 1;
@@ -216,8 +222,13 @@ CostModel::Pass CostModel::dequantized() const {
 // Norms, positions, activations: on a GPU by their kernels, on a processor by passes over what a layer keeps.
 CostModel::Pass CostModel::beside_products(double mlp) const {
   if (on_gpu()) {
-    const double parameters = real(shape::parameter_count(t_.spec)) / real(t_.spec.all_layers()) /
-                              (tp_ * real(t_.ep) * real(shape::state_split(t_).weights));
+    // Of a layer's weights a rank has what ZeRO-3 leaves; of the experts, what it leaves of those of its ep rank.
+    const double experts = expert_parameters();
+    const double shared = t_.zero >= 3 ? real(shape::expert_shard_ranks(t_)) : 1;
+    const double held =
+        (real(shape::parameter_count(t_.spec)) - experts) / real(shape::state_split(t_).weights) +
+        experts / (real(t_.ep) * shared);
+    const double parameters = held / (tp_ * real(t_.spec.all_layers()));
     return of_work(shape::layer_work(t_.spec, kernels_, columns(mlp), parameters));
   }
   const double moved = memory(facts_.activation_passes * element_ * tokens_ * kept_columns(mlp));
@@ -334,10 +345,7 @@ void CostModel::stages(StepCost& out) const {
 StepCost CostModel::cost() {
   StepCost out;
   const ModelSpec& m = t_.spec;
-  const double split = tp_ * real(t_.pp),
-               layers_of_experts = m.experts > 0 ? real(m.layers - m.dense_layers) : 0;
-  const double of_experts =
-      layers_of_experts * real(m.experts) * (gates() + 1) * hidden_ * intermediate_ / split;
+  const double split = tp_ * real(t_.pp), of_experts = expert_parameters() / split;
   const Numbers model{real(shape::parameter_count(m)) / split - of_experts, of_experts};
   const Numbers adapters{real(shape::adapter_parameter_count(t_)) / split, 0};
   const Numbers trained = adapters_.any() ? adapters : model, frozen = adapters_.any() ? model : Numbers{};

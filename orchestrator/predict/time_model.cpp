@@ -9,6 +9,9 @@
 #include "orchestrator/predict/step_cost.h"
 
 namespace sweep::predict {
+
+const TimeModel& queued_time();
+
 namespace {
 
 // Tensor-parallel collectives of a layer's forward, which recomputation repeats.
@@ -18,6 +21,9 @@ constexpr double kOptimizerTraffic = 30;
 // Bytes that a score of `attention: math` moves where the profile has no figure: it passes five times in 16 bits,
 // forward and backward, as Megatron-LM's does (profiles/megatron.json).
 constexpr double kMathTraffic = 20;
+// A ring of NCCL: until its first step, and each step over NVLink (baseLat and hwLat of the tuning model of NCCL 2.18: ring,
+// protocol Simple).
+constexpr double kRingStart = 8.4e-6, kNearStep = 3.4e-6;
 
 // A micro-batch's seconds in parts as long as its forward: without gradients of weights a backward is one part, else two.
 double forwards(const Layout& l) {
@@ -68,12 +74,22 @@ double tensor_seconds(const Links& k) {
                     : k.all_gather(l.ranks.tp, span) * k.p.time.far_share);
 }
 
-// Seconds that host and GPU wait for these collectives to start.
-double tensor_latency(const Links& k) {
+// Seconds of a layer beside the bytes of these collectives: of the GPU, of the host, and those that both wait.
+struct Starts {
+  double gpu = 0, host = 0, both = 0;
+};
+
+// A queued collective keeps the GPU for its start and for the steps of a ring, of which one less than the nodes cross the
+// network; the host spends a launch on it and goes on.
+Starts tensor_starts(const Links& k) {
   const Layout& l = k.l;
-  const double span = l.ranks.tp / k.joined();
-  return collectives(k) *
-         (span <= 1 ? k.p.time.near_latency_s * std::log2(l.ranks.tp) : k.p.time.far_latency_s * span);
+  const double span = l.ranks.tp / k.joined(), calls = collectives(k);
+  const TimeParameters& t = k.p.time;
+  if (calls == 0) return {};
+  if (k.p.time_model != &queued_time())
+    return {0, 0, calls * (span <= 1 ? t.near_latency_s * std::log2(l.ranks.tp) : t.far_latency_s * span)};
+  const double far = std::max(0.0, std::ceil(span) - 1), near = l.ranks.tp - 1 - far;
+  return {calls * (kRingStart + near * kNearStep + far * t.far_latency_s), calls * t.near_latency_s, 0};
 }
 
 // Keys and values around the ring of cp, forward, and with their gradients backward.
@@ -214,12 +230,12 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   const double values = l.base.dequantized * (l.types.element + kCodeBytes);  // codes read, values written
   const ExpertTime experts = expert_time(l, p, flops, memory);
   const double beside = experts.gpu + loose_bytes(links) / streamed;
+  const Starts starts = tensor_starts(links);
   out.layer_gpu = again * (products / flops + attention / half_flops + moved / memory + t.kernel_s + beside) +
-                  values / memory + copied_bytes(links) / streamed + tensor_seconds(links) +
+                  values / memory + copied_bytes(links) / streamed + tensor_seconds(links) + starts.gpu +
                   context_seconds(links) + expert_exchange(l, p.facts, h, links.joined());
   const double hops = l.seen.slow_collectives ? t.hop_launch_s * std::pow(l.ranks.tp, t.hop_power) : 0;
-  out.layer_host = again * (t.layer_launch_s + experts.host) + hops;
-  const double both = tensor_latency(links);
+  out.layer_host = again * (t.layer_launch_s + experts.host) + hops + starts.host;
   const double logits = l.batch.tokens * l.model.vocab / l.ranks.tp;
   const double head_share = reader == kNanotron ? 1 : t.head_share;
   const double head =
@@ -227,7 +243,7 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   out.of.clear();
   for (const StageWork& s : l.stages)
     out.of.push_back(
-        {s.layers * out.layer_gpu + (s.head ? head : 0), s.layers * out.layer_host, s.layers * both});
+        {s.layers * out.layer_gpu + (s.head ? head : 0), s.layers * out.layer_host, s.layers * starts.both});
 }
 
 void TimePrediction::scale(double factor) {
@@ -294,9 +310,18 @@ double Uncertainty::*TimeModel::spread(const Layout& l) const {
   return l.ranks.nodes < kMany ? &Uncertainty::time_far : &Uncertainty::time_many;
 }
 
+// As `plain`, where a program queues its collectives of tp and goes on: near_latency_s is the host's time for each, and
+// far_latency_s that of a step between nodes.
+const TimeModel& queued_time() {
+  static const TimeModel model("queued", kEager);
+  return model;
+}
+
 const TimeModel* time_model(std::string_view word) {
   static const TimeModel plain("plain", kEager);  // reads what eager PyTorch and our own step do
-  return word == plain.word ? &plain : word == nanotron_time().word ? &nanotron_time() : nullptr;
+  for (const TimeModel* model : {&plain, &queued_time(), &nanotron_time()})
+    if (word == model->word) return model;
+  return nullptr;
 }
 
 }  // namespace sweep::predict

@@ -164,7 +164,7 @@ Expected<void> read_all(const Json& whole, TrainerProfile& p) {
   if (p.memory_model == nullptr)
     return fail(fmt::format("'memory_model' is none of nanotron, eager, step; {}", kRefitted));
   if (p.time_model == nullptr)
-    return fail(fmt::format("'time_model' is none of nanotron, plain; {}", kRefitted));
+    return fail(fmt::format("'time_model' is none of nanotron, plain, queued; {}", kRefitted));
   SWEEP_TRY(read_origins(whole, p.origins));
   SWEEP_TRY(read_numbers(whole, p));
   if (!has_origin(p, "links", "")) return fail("origins: none of them names 'links'");

@@ -56,6 +56,24 @@ TEST(StepCost, RanksExchangeAndUpdateTheirOwnExperts) {
   EXPECT_LT(of(spread).data_parallel_s, of(whole).data_parallel_s);
 }
 
+// Casts read and write the weights that a rank keeps: under ZeRO-3 an eighth of all, whoever has the experts.
+TEST(StepCost, ZeroThreeCastsAsManyWeightsHoweverExpertsAreSpread) {
+  const auto hardware = *shape::find_hardware("h100-sxm-80gb");
+  const auto casts = [&](i64 ep, i64 zero) {
+    Trial t = laid_out("mixtral-8x7b", 1, 8, 1, 1, 1, 4, zero);
+    t.ep = ep;
+    const auto seconds = [&](bool kept_wide) {
+      shape::KernelChoice kernels = shape::kernel_choice(t);
+      kernels.casts = kept_wide;
+      return step_cost(t, catalogue_profile(hardware), hardware, kernels).compute_s;
+    };
+    return seconds(true) - seconds(false);
+  };
+  EXPECT_NEAR(casts(8, 3), casts(1, 3), 1e-3 * casts(1, 3));
+  EXPECT_GT(casts(1, 0), 4 * casts(8, 0))
+      << "without ZeRO-3 a rank has an eighth of the experts, and all else";
+}
+
 TEST(StepCost, AnUpdateReadsTheGradientsOfItsShare) {
   Trial t = laid_out("llama3-8b", 1, 8, 1, 1, 1, 1, 1);
   t.offload = Offload::kOptimizer;

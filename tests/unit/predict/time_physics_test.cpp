@@ -66,6 +66,26 @@ TEST(TimePhysics, TensorParallelismOverNodesTakesTheNetwork) {
   }
 }
 
+// The host goes on where a program queues its collectives: it spends a launch on each, and the GPU alone waits for the steps
+// of their rings.
+TEST(TimePhysics, QueuedCollectivesOfTpDoNotHoldTheHost) {
+  const auto layers_s = [](double launch_s, i64 nodes) {
+    TrainerProfile p = built_in("fsdp2");
+    p.time.layer_launch_s = launch_s;
+    p.time.matmul_share = p.time.bandwidth_share = 1e9, p.time.kernel_s = 0;
+    Trial t = laid_out("llama3-8b", nodes, 1, 8, 1, 1, 1, 0);
+    t.gpus_per_node = 8 / nodes;
+    return predicted(t, p).time.compute_s / 32;
+  };
+  constexpr double calls = 10, bytes = calls * 4096 * 4096 * 2 * 7 / 8 / 450e9;
+  EXPECT_NEAR(layers_s(1, 1), 1 + calls * 25e-6, 1e-7) << "a slow host hides the rings";
+  EXPECT_NEAR(layers_s(0, 1), bytes + calls * (8.4e-6 + 7 * 3.4e-6), 2e-6)
+      << "seven steps of a ring of eight";
+  const double far = calls * 4096 * 4096 * 2 * 7 / 8 / 200e9;
+  EXPECT_NEAR(layers_s(0, 2), far + calls * (8.4e-6 + 6 * 3.4e-6 + 14e-6), 2e-6)
+      << "one of them between nodes";
+}
+
 // `sweep calibrate` measures between nodes, which of GB200 are trays of four.
 TEST(TimePhysics, MeasuredLinksAreLookedUpByNodes) {
   Trial t = laid_out("llama3-8b", 2, 1, 8, 1, 4, 1, 1);
