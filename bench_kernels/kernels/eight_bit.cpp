@@ -116,7 +116,7 @@ at::Tensor dynamic_maps(const at::TensorOptions& like) {
 
 void adamw_eight_bit(const EightBitAdamW& a) {
   if (a.parameter.is_meta() || a.parameter.numel() == 0) return;  // the update in place allocates nothing
-  if (a.parameter.is_cuda()) return device::adamw_eight_bit(a);
+  if (a.parameter.is_cuda() || path() == Path::kDevice) return device::adamw_eight_bit(a);
   AT_DISPATCH_FLOATING_TYPES_AND2(
       at::kBFloat16, at::kHalf, a.parameter.scalar_type(), "adamw_eight_bit", [&] {
         const Numbers<scalar_t> numbers(a);

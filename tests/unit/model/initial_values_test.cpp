@@ -8,22 +8,22 @@
 namespace sweep::model {
 namespace {
 
-class InitialValues : public ::testing::TestWithParam<kernels::Path> {
+class InitialValuesTest : public ::testing::TestWithParam<kernels::Path> {
  protected:
   void SetUp() override { kernels::set_path(GetParam()); }
   void TearDown() override { kernels::set_path(kernels::Path::kFused); }
 
   static void add_stacks(Parameters& p) {
     p.begin_group();
-    p.add({{"table", 12, {0, 40, {{24, 10}}}, 2}}, 16, Parameters::Init::kUniform);
-    p.add({{"q", 3, {}}, {"k", 5, {}}}, 24, Parameters::Init::kUniform);
-    p.add({{"conv", 9, {1, 60, {{4, 7}, {20, 3}, {41, 11}}}}}, 21, Parameters::Init::kUniform);
-    p.add({{"norm", 24, {}}}, 0, Parameters::Init::kOne);
-    p.add({{"bias", 24, {}}}, 0, Parameters::Init::kZero);
-    p.add({{"vector", 7, {0, 21, {{7, 7}}}}}, 0, Parameters::Init::kUniform);
+    p.add({{"table", 12, {0, 40, {{24, 10}}}, 2}}, 16, Init::kUniform);
+    p.add({{"q", 3, {}}, {"k", 5, {}}}, 24, Init::kUniform);
+    p.add({{"conv", 9, {1, 60, {{4, 7}, {20, 3}, {41, 11}}}}}, 21, Init::kUniform);
+    p.add({{"norm", 24, {}}}, 0, Init::kOne);
+    p.add({{"bias", 24, {}}}, 0, Init::kZero);
+    p.add({{"vector", 7, {0, 21, {{7, 7}}}}}, 0, Init::kUniform);
   }
   static at::Tensor whole(at::ScalarType type, std::unique_ptr<Parameters>& out) {
-    out = std::make_unique<Parameters>(3);
+    out = std::make_unique<Parameters>(InitialValues(3));
     add_stacks(*out);
     out->layout({at::TensorOptions().dtype(type), 1 << 20});
     return out->buckets()[0].values;
@@ -33,12 +33,12 @@ class InitialValues : public ::testing::TestWithParam<kernels::Path> {
 at::Tensor drawn(const std::string& name, std::int64_t rows, std::int64_t columns) {
   Parameters p(InitialValues(3));
   p.begin_group();
-  p.add({{name, rows, {}}}, columns, Parameters::Init::kUniform);
+  p.add({{name, rows, {}}}, columns, Init::kUniform);
   p.layout({at::TensorOptions().dtype(at::kFloat), 1 << 20});
   return p[0].clone();
 }
 
-TEST_P(InitialValues, OfASliceAreThoseOfTheWholeTensor) {
+TEST_P(InitialValuesTest, OfASliceAreThoseOfTheWholeTensor) {
   std::unique_ptr<Parameters> p;
   whole(at::kFloat, p);
   const at::Tensor table = (*p)[0], conv = drawn("conv", 9, 60);
@@ -50,7 +50,7 @@ TEST_P(InitialValues, OfASliceAreThoseOfTheWholeTensor) {
   EXPECT_TRUE((*p)[5].equal(drawn("vector", 21, 0).narrow(0, 7, 7)));
 }
 
-TEST_P(InitialValues, OfAnyShareAreThatPartOfTheWhole) {
+TEST_P(InitialValuesTest, OfAnyShareAreThatPartOfTheWhole) {
   for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble}) {
     std::unique_ptr<Parameters> p;
     const at::Tensor all = whole(type, p);
@@ -64,7 +64,7 @@ TEST_P(InitialValues, OfAnyShareAreThatPartOfTheWhole) {
   }
 }
 
-TEST_P(InitialValues, AreTheSameBitsOnBothPaths) {
+TEST_P(InitialValuesTest, AreTheSameBitsOnBothPaths) {
   for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf, at::kDouble}) {
     std::unique_ptr<Parameters> p;
     const at::Tensor mine = whole(type, p).clone();
@@ -75,7 +75,7 @@ TEST_P(InitialValues, AreTheSameBitsOnBothPaths) {
 }
 
 // More than a piece, in both directions, and indices beyond 32 bits.
-TEST_P(InitialValues, DoNotDependOnPieces) {
+TEST_P(InitialValuesTest, DoNotDependOnPieces) {
   const auto fill = [](const at::Tensor& out, const kernels::Region& region) {
     kernels::fill_uniform(out, 0x1234567890abcdefull, 0.5, region, at::kCPU);
     return out;
@@ -92,7 +92,7 @@ TEST_P(InitialValues, DoNotDependOnPieces) {
   EXPECT_NEAR(wide.var().item<double>(), 1.0 / 12, 1e-3);
 }
 
-INSTANTIATE_TEST_SUITE_P(Paths, InitialValues,
+INSTANTIATE_TEST_SUITE_P(Paths, InitialValuesTest,
                          ::testing::Values(kernels::Path::kFused, kernels::Path::kPlain),
                          [](const auto& info) {
                            return info.param == kernels::Path::kFused ? "Fused" : "Plain";

@@ -98,8 +98,8 @@ TEST(Fit, FiveRowsMoveWhatTheyDetermineAndLeaveDoubt) {
   ASSERT_EQ(few->report.time_doubt.size(), all->report.time_doubt.size());
   for (std::size_t i = 0; i < few->report.time_doubt.size(); ++i)
     EXPECT_GE(few->report.time_doubt[i], all->report.time_doubt[i]) << i;
-  EXPECT_DOUBLE_EQ(few->profile.time.far_latency_s, built_in("fsdp2").time.far_latency_s)
-      << "no row crosses nodes by tp";
+  const double kept = built_in("fsdp2").time.far_latency_s;
+  EXPECT_NEAR(few->profile.time.far_latency_s, kept, 1e-12 * kept) << "no row crosses nodes by tp";
   TrainerProfile saved = few->profile;
   saved.origins.back().date = "2026-11-24";
   EXPECT_TRUE(profile_from_json(to_json(saved)));

@@ -28,7 +28,7 @@ class PartsTest : public SweepRunnerTest {
     context_.emplace(RunContext{*store_, settings_, observer_, *launcher_});
     allocations_.emplace(*context_);
     losses_.emplace(*context_);
-    dispatch_.emplace(*context_, *allocations_);
+    dispatch_.emplace(*context_, *allocations_, losses_->hosts());
   }
   HeldAllocation& request(i64 nodes = 1) {
     Wanted wanted;
