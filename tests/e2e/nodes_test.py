@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import struct
@@ -134,8 +135,11 @@ class NodesTest(unittest.TestCase):
         subprocess.run(["umount", "-l", folder], check=True)
 
     def test_a_rank_program_that_is_gone_is_no_crash_of_the_trial(self):
-        it = agents.Agents(pathlib.Path(self.folder.name) / "spools", BIN, 1, rank="gone").start()
+        program = pathlib.Path(self.folder.name) / "rank"
+        shutil.copy2(BIN / "fake_rank", program)
+        it = agents.Agents(pathlib.Path(self.folder.name) / "spools", BIN, 1, ["--no-zygote"], rank=program).start()
         self.addCleanup(it.stop)
+        program.unlink()
         it.post("attempt", agents.attempt(1, ranks=2))
         end = it.end_of(1)
         self.assertEqual(end["cause"], "agent_stopping", it.tell())
