@@ -24,7 +24,7 @@ class Allocations {
   // No more attempts; now: running ones are ended too.
   void finish(HeldAllocation&, bool now);
   void finish_all(bool now);
-  // Those whose only node is on the host.
+  // Ends the allocations whose only node is on the host.
   void finish_on(const std::string& host);
   void kill_all();
   // Takes out one that ended. REQUIRES: it is held.

@@ -39,8 +39,8 @@ class ExcludedHosts {
   // The sweep's record says that all attempts fail there at once.
   std::vector<std::string> excluded(const std::string& host, const std::string& why);
   std::vector<std::string> unclean(const Hosts&, const AttemptEnd&);
-  // What the ends of attempts say of hosts that had an allocation for themselves; an agent judges the nodes of a larger
-  // one itself.
+  // The record of how attempts ended on hosts that had an allocation for themselves; an agent judges the nodes of a
+  // larger one itself.
   NodeTrust<std::string>& trust() { return trust_; }
   // Whether a retry of the trial goes elsewhere: it failed on the only one of these hosts, where nothing ended well.
   bool failed_on(const Hosts&, const std::string& trial) const;

@@ -10,7 +10,7 @@
 namespace sweep::run {
 namespace {
 
-// Of a rank that left no record the agent saw the phase. A GPU that failed is a node that is lost.
+// The agent saw in which phase a rank was that left no record. A GPU that failed is a node that is lost.
 bool failed_early(const FinishedAttempt& finished) {
   if (finished.result.outcome == Outcome::kNodeLost) return true;
   if (finished.result.outcome != Outcome::kCrash) return false;
