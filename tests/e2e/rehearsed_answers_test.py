@@ -71,12 +71,12 @@ class RehearsedAnswersTest(sweep_folder.SweepFolder):
             self.assertIn(NOTE, self.out(*words, "--db", self.db))
 
     def test_a_command_of_which_no_rank_can_run_alone_is_refused_with_its_reason(self):
-        self.grid.write_text("name: many\nworkload: {command: [accelerate, launch, train.py], processes: per_node}\nbase: {hardware: h100-sxm-80gb, gpus_per_node: 8, nodes: 8}\n")
+        self.grid.write_text("name: many\nworkload: {command: [mpirun, train.py], processes: per_node}\nbase: {hardware: h100-sxm-80gb, gpus_per_node: 8, nodes: 8}\n")
         plan = self.run_sweep("plan", self.grid)
         self.assertIn("not known before the first result", plan.stdout)
         done = self.run_sweep("run", self.grid, "--rehearse", "--db", self.folder / "many.db")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("'accelerate'", done.stderr)
+        self.assertIn("'mpirun'", done.stderr)
         self.assertNotIn("sweep plan", done.stderr)
 
     def test_text_for_people(self):
