@@ -39,16 +39,19 @@ EXPECTED = ["1 of fuzz", "skipped: run: cases A.Disk: needs two disks", "failed:
             "failed: run: cut: ", " after 1 of 4 cases", "skipped: run: by_code: no such device", "skipped: run: by_text: needs two disks",
             "failed: fuzz.x: 1 of fuzz", "failed: run: not_built", "failed: run: off", "failed: run: slow",
             "9 passed, 7 failed, 3 skipped"]
-# A second run of what failed: `once` passes then, `always` fails again, and a sanitizer's report is not tried again.
+# A second run of what failed: `once` and the one case of `program` pass then, `always` fails again, and a sanitizer's report is not
+# tried again.
 SECOND_PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(second NONE)
 enable_testing()
 add_test(NAME once COMMAND sh -c "test -e ran || { touch ran; exit 1; }")
+add_test(NAME program COMMAND sh -c "test -e seen || { touch seen; cat ${CMAKE_SOURCE_DIR}/cases.txt; exit 1; }")
 add_test(NAME always COMMAND ${CMAKE_COMMAND} -E false)
 add_test(NAME fault COMMAND sh -c "echo ERROR: AddressSanitizer: heap-use-after-free; exit 1")
 """
-SECOND_EXPECTED = ["unstable: waits: once: passed alone after: ", "failed: waits: always: ", "failed: waits: fault: ",
-                   "1 passed, 2 failed, 0 skipped"]
+SECOND_CASES = "[==========] Running 1 test from 1 test suite.\na.cpp:9: Failure\nValue of: x\n[  FAILED  ] A.Late (2 ms)\n"
+SECOND_EXPECTED = ["unstable: waits: once: passed alone after: ", "unstable: waits: program A.Late: passed alone after: Value of: x",
+                   "failed: waits: always: ", "failed: waits: fault: ", "2 passed, 2 failed, 0 skipped"]
 
 
 def summary(cmake, ctest, folder):
@@ -65,6 +68,7 @@ def summary(cmake, ctest, folder):
 def second_run(cmake, ctest, folder):
     """Names worth a second run, and the summary after it."""
     (folder / "CMakeLists.txt").write_text(SECOND_PROJECT)
+    (folder / "cases.txt").write_text(SECOND_CASES)
     reports, count = folder / "reports", [sys.executable, str(sources.ROOT / "scripts" / "count_tests.py")]
     reports.mkdir()
     subprocess.run([cmake, "-S", folder, "-B", folder / "b"], check=True, capture_output=True)
@@ -79,7 +83,7 @@ def check_second_run(cmake, ctest):
     with tempfile.TemporaryDirectory(prefix="sweep-counting-") as folder:
         names, done = second_run(cmake, ctest, pathlib.Path(folder))
     problems = [f"the summary lacks '{line}':\n{done.stdout}{done.stderr}" for line in SECOND_EXPECTED if line not in done.stdout]
-    if sorted(names) != ["always", "once"]:
+    if sorted(names) != ["always", "once", "program"]:
         problems.append(f"worth a second run: {names}")
     if done.returncode != 1:
         problems.append(f"exit code {done.returncode} after a second run with failures")
