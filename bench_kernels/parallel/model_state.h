@@ -62,7 +62,7 @@ class ModelState final : public model::Keeper {
   at::Tensor gradient(const model::Parameters::Named&) const;
   at::Tensor value(const model::Parameters::Named&) const;
 
-  // What files of weights and checkpoints hold of it.
+  // The pieces of it that files of weights and checkpoints hold.
   const StatePieces& pieces() const { return pieces_; }
 
   // Weights and optimizer last on this rank's device from step to step, gradients from a backward until the next

@@ -32,7 +32,7 @@ struct FusedGroups {
 FusedGroups fused_groups(const Trial&, KernelPath);
 
 struct StepSizes {
-  // What runs, and so which temporaries there are.
+  // The kernels that run, which decide the temporaries.
   struct Kernels {
     AttentionKind attention;
     bool gpu, flash;  // flash: the scores are never in memory
@@ -43,7 +43,7 @@ struct StepSizes {
     bool fused_update;  // AdamW by one kernel, which reads and writes every type of state itself
     bool norm_starts;   // the norm of a block writes what the block's last product starts from
   };
-  // What the family's block computes.
+  // The computations of the family's block.
   struct Block {
     bool rms, gated, gelu_gate, exact_gelu, relu, clamped;
     bool qk_norm, post_norms, sinks, relative;

@@ -1,4 +1,4 @@
-// What the commands that write pages share: the options of a heatmap, and the stamp of a page.
+// Shared by the commands that write pages: the options of a heatmap, and the stamp of a page.
 #pragma once
 #include <string>
 

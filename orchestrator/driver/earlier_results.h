@@ -1,4 +1,4 @@
-// What a plan takes from earlier results: values for axes that a grid leaves unset, and corrections of predicted times.
+// A plan takes from earlier results: values for axes that a grid leaves unset, and corrections of predicted times.
 #pragma once
 #include <string>
 #include <vector>

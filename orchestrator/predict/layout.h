@@ -69,7 +69,7 @@ struct Layout {
     double dequantized = 0;  // weights of a layer that a micro-batch makes of their codes, in all its passes
     double code_bytes = 0;   // bytes of quantized weights on one rank
   };
-  // What forward keeps and backward makes again.
+  // The passes: how much forward keeps, and how much backward makes again.
   struct Passes {
     bool recompute = false, selective = false, math_attention = false;
     bool written_out = false;  // attention's scores pass through memory

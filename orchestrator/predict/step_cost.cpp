@@ -222,7 +222,7 @@ CostModel::Pass CostModel::dequantized() const {
 // Norms, positions, activations: on a GPU by their kernels, on a processor by passes over what a layer keeps.
 CostModel::Pass CostModel::beside_products(double mlp) const {
   if (on_gpu()) {
-    // Of a layer's weights a rank has what ZeRO-3 leaves; of the experts, what it leaves of those of its ep rank.
+    // A rank keeps the share of a layer's weights that ZeRO-3 leaves it; of the experts, the share of its ep rank's.
     const double experts = expert_parameters();
     const double shared = t_.zero >= 3 ? real(shape::expert_shard_ranks(t_)) : 1;
     const double held =
