@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""predict_vtrain.py SWEEP vtrain.csv [--draws N]: how `sweep predict` does on vTrain's measured iterations (KAIST, MICRO 2024): Megatron-DeepSpeed,
-GPT shapes, A100, as the tables of docs/measurements/2026-11-24-predictions.md.
+"""predict_vtrain.py SWEEP vtrain.csv [--draws N]: how `sweep predict` does on vTrain's rows (KAIST, MICRO 2024): Megatron-DeepSpeed, GPT shapes,
+A100, as the tables of docs/measurements/2026-11-30-vtrain.md.
 vtrain.csv has their columns: GPUs, global batch, micro batch, hidden size, heads, layers, sequence, tp, dp, pp, iteration time in ms.
-Read as: family gpt2, tied, fp16, ZeRO 0, full recomputation, A100 80 GB; a vocabulary of 50,257 that nobody rounded up, attention that writes its
-scores out, and tp without sp, as the authors' own model and configurations have it (github.com/VIA-Research/vTrain). They state no memory. The
-times are no 1,440 measurements: over micro-steps and over dp they lie on lines to the last bit, so at most 32 layers and heads were measured."""
+Read as: family gpt2, tied, fp16, ZeRO 0, A100 80 GB; a vocabulary of 50,257 that nobody rounded up, attention that writes its scores out, and tp
+without sp, as the authors' own model has it (github.com/VIA-Research/vTrain). They state no memory. The rows are composed by the authors' program
+of the times of 32 layers and heads that were traced on one GPU, and nothing is computed again in them."""
 import argparse
 import collections
 import csv
@@ -15,7 +15,7 @@ import tempfile
 from predict_accuracy import Tool, spearman
 
 KEYS = ("gpus", "gbs", "mbs", "hidden_size", "heads", "layers", "seq_len", "tp", "dp", "pp", "step_ms")
-FIXED = {"trainer": "megatron", "family": "gpt2", "vocab_size": 50257, "attention": "math", "sp": "false", "tie_embeddings": "true", "precision": "fp16", "recompute": "full", "zero": 0,
+FIXED = {"trainer": "megatron", "family": "gpt2", "vocab_size": 50257, "attention": "math", "sp": "false", "tie_embeddings": "true", "precision": "fp16", "recompute": "none", "zero": 0,
          "status": "ok"}
 FEWEST_OF_A_CELL = 5
 ON = ("--hardware", "a100-80gb")
@@ -88,8 +88,7 @@ def main():
         tool = Tool(o.sweep, folder)
         print("| prediction | rows | mean error | after one factor | Spearman, median (least) | loss by the predicted best, mean (worst) | ran, refused | in the band |")
         print("|---|---|---|---|---|---|---|---|")
-        line("default (profile megatron: fitted on these rows)", tool.predict(rows, *ON))
-        for profile in ("sweep", "fsdp2", "deepspeed", "nanotron"):
+        for profile in ("megatron", "sweep", "fsdp2", "deepspeed", "nanotron"):
             line(f"profile {profile}", tool.predict(rows, *ON, "--profile", profile))
         rng = random.Random(2026)
         for start in ("fsdp2",):

@@ -267,9 +267,8 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
       // Exchanges run one at a time: that of the group after has ended when the experts' bucket leaves.
       const GradientBytes before{kept, here + under_way};
       const GradientBytes later{first ? kept + expert_shards : 0, here + (first ? 0 : expert_shards)};
-      room.at_attention = own.experts > 0 && !leaves_last_ ? later : before;
-      room.at_mlp = room.at_attention.total() > before.total() ? room.at_attention : before;
-      room.at_cross = room.at_attention;
+      room.at_mlp = before;
+      room.at_cross = room.at_attention = own.experts > 0 && !leaves_last_ ? later : before;
       room.at_end = {first ? kept + shards : 0, here + (first ? 0 : of_dense_ * own.dense)};
       if (own.experts > 0 && leaves_last_) room.at_end = later;  // theirs is the first bucket to leave
       if (first) kept += shards;

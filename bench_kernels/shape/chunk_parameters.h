@@ -25,7 +25,8 @@ struct GradientBytes {
   double total() const { return kept + whole; }
 };
 
-// While a part of a layer is at work (of ends: at_mlp), and when the group's backward is over.
+// While a part of a layer is at work (of ends: at_mlp), and when the group's backward is over. The gradients of experts
+// leave before at_cross.
 struct GradientRoom {
   GradientBytes at_mlp, at_cross, at_attention, at_end;
 };

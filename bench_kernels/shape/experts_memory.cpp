@@ -14,7 +14,14 @@ class Experts {
   Experts(const StepSizes& s, const UnitWeights& w) : s_(s), w_(w) {}
 
   UnitMemory memory() const {
-    UnitMemory out = of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward(m); });
+    UnitMemory out =
+        of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward_of_experts(m); });
+    Moments rest;
+    rest.take(kKept, out.saved.total());
+    backward_of_experts(rest);
+    rest = rest.from_here();
+    rest_of_backward(rest);
+    out.leaving = rest.top();
     if (!s_.weights.later) return out;
     out.later[kKept] =
         block(s_.gathered()) + 2 * block(rows(s_.experts.received)) + block(in()) + block(in() / 2);
@@ -82,7 +89,8 @@ class Experts {
     if (s_.group.tp > 1) m.moment({{kPassing, s_.gathered() + s_.residual()}, {kBuffer, scattered_rows(s_)}});
   }
 
-  void backward(Moments& m) const {
+  // Until the gradients of the experts' weights are made.
+  void backward_of_experts(Moments& m) const {
     m.take(kPassing, s_.residual());  // the gradient that comes in
     if (!fused()) m.take(kPassing, rows(s_.experts.sent));
     m.moment(kBuffer, gathered_rows(s_));
@@ -96,6 +104,9 @@ class Experts {
     m.moment(kPassing, activation_backward(s_.experts.received * s_.dims.width));
     if (!s_.weights.later) m.moment(kBuffer, s_.weights.frozen ? 0 : staged(s_, std::max(w_.in, w_.down)));
     if (!s_.weights.later) m.give(kPassing, in() / 2), m.give(kPassing, rows(s_.experts.received));
+  }
+
+  void rest_of_backward(Moments& m) const {
     if (!s_.weights.later) m.give(kKept, rows(s_.experts.received));
     m.take(kPassing, rows(s_.experts.received));
     m.moment(kBuffer, dequantized(s_, w_.in));

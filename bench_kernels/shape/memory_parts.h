@@ -65,6 +65,13 @@ class Moments {
   // There for a moment, beside all that is there.
   void moment(std::initializer_list<std::pair<MemoryPart, double>> taken) { note(taken); }
   void moment(MemoryPart part, double bytes) { note({{part, bytes}}); }
+  // What follows, with its own fullest moment.
+  Moments from_here() const {
+    Moments m;
+    m.now_ = now_;
+    m.note({});
+    return m;
+  }
   const PartBytes& now() const { return now_; }
   const PartBytes& top() const { return top_; }
 

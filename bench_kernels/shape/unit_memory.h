@@ -21,6 +21,7 @@ struct UnitMemory {
   PartBytes saved;     // bytes kept from forward to backward, the unit's input included
   PartBytes forward;   // bytes at the fullest moment of the forward, what it saves included
   PartBytes backward;  // the same of the backward, with the gradient that comes in
+  PartBytes leaving;   // experts: the same of the backward after their gradients are made and leave
   // zero_bubble: from the backward to the making of weight gradients, and at the fullest moment of that.
   PartBytes later, weights;
 };

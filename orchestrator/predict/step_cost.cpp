@@ -222,12 +222,13 @@ CostModel::Pass CostModel::dequantized() const {
 // Norms, positions, activations: on a GPU by their kernels, on a processor by passes over what a layer keeps.
 CostModel::Pass CostModel::beside_products(double mlp) const {
   if (on_gpu()) {
-    // A rank keeps the share of a layer's weights that ZeRO-3 leaves it; of the experts, the share of its ep rank's.
+    // A rank keeps the share of a layer's weights that ZeRO-3 leaves it; of the experts, the share of its ep rank's. What
+    // fp8 units read is rounded when it is gathered.
     const double experts = expert_parameters();
     const double shared = t_.zero >= 3 ? real(shape::expert_shard_ranks(t_)) : 1;
+    const double shards = kernels_.fp8 ? 1 : real(shape::state_split(t_).weights);
     const double held =
-        (real(shape::parameter_count(t_.spec)) - experts) / real(shape::state_split(t_).weights) +
-        experts / (real(t_.ep) * shared);
+        (real(shape::parameter_count(t_.spec)) - experts) / shards + experts / (real(t_.ep) * shared);
     const double parameters = held / (tp_ * real(t_.spec.all_layers()));
     return of_work(shape::layer_work(t_.spec, kernels_, columns(mlp), parameters));
   }

@@ -310,8 +310,7 @@ double Uncertainty::*TimeModel::spread(const Layout& l) const {
   return l.ranks.nodes < kMany ? &Uncertainty::time_far : &Uncertainty::time_many;
 }
 
-// `plain`, but the program queues its collectives of tp and goes on: near_latency_s is the host's time for each, and
-// far_latency_s that of a step between nodes.
+// `plain`, but the program queues its collectives of tp and goes on.
 const TimeModel& queued_time() {
   static const TimeModel model("queued", kEager);
   return model;

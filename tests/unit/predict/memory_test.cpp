@@ -172,7 +172,9 @@ TEST(Memory, IsNearTheDryRun) {
                                {"gpt2-xl", 8, 1, 1, 0, 2, 1, Recompute::kNone, 3033},
                                {"gpt2-xl", 8, 1, 1, 0, 2, 1, Recompute::kFull, 2776},
                                {"mixtral-8x7b", 4, 1, 1, 0, 2, 1, Recompute::kNone, 48856},
-                               {"mixtral-8x7b", 4, 1, 8, 0, 2, 1, Recompute::kNone, 9396}};
+                               {"mixtral-8x7b", 4, 1, 8, 0, 2, 1, Recompute::kNone, 9396},
+                               {"mixtral-8x7b", 1, 1, 8, 3, 1, 1, Recompute::kNone, 3036},
+                               {"mixtral-8x7b", 1, 1, 1, 3, 4, 1, Recompute::kNone, 8775}};
   for (const DryRun& d : kPeaks) {
     Trial t = model_trial(d.model, "h100-sxm-80gb");
     t.spec.layers = d.layers, t.tp = d.tp, t.dp = 8 / d.tp, t.ep = d.ep, t.zero = d.zero, t.seq_len = 1024;

@@ -172,6 +172,18 @@ TEST(StepCost, AnOptimizersUpdateFollowsFromWhatItReads) {
   EXPECT_LT(step_cost(t, gpu, *shape::known_hardware(t.hardware)).offload_s, paged.offload_s);
 }
 
+TEST(Roofline, Fp8RoundsGatheredWeights) {
+  Trial whole = model_trial("llama3-8b", "h100-sxm-80gb");
+  whole.precision = Precision::kFp8, whole.dp = 8, whole.zero = 2;
+  Trial sharded = whole;
+  sharded.zero = 3;
+  const auto compute_s = [](const Trial& t) {
+    const shape::Hardware hardware = *shape::known_hardware(t.hardware);
+    return step_cost(t, catalogue_profile(hardware), hardware).compute_s;
+  };
+  EXPECT_DOUBLE_EQ(compute_s(sharded), compute_s(whole));
+}
+
 // A GPU that nobody calibrated: the plan's times still follow these axes.
 TEST(Roofline, AdaptersOffloadingAndOptimizersChangeTheTimeOnAGpu) {
   Trial t = model_trial("llama3-8b", "h100-sxm-80gb");

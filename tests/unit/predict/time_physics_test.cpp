@@ -77,11 +77,12 @@ TEST(TimePhysics, QueuedCollectivesOfTpDoNotHoldTheHost) {
     t.gpus_per_node = 8 / nodes;
     return predicted(t, p).time.compute_s / 32;
   };
-  constexpr double calls = 10, bytes = calls * 4096 * 4096 * 2 * 7 / 8 / 450e9;
+  const TimeParameters& shares = built_in("fsdp2").time;
+  constexpr double calls = 10, moved = calls * 4096 * 4096 * 2 * 7 / 8;
+  const double bytes = moved / (450e9 * shares.near_share), far = moved / (200e9 * shares.far_share);
   EXPECT_NEAR(layers_s(1, 1), 1 + calls * 25e-6, 1e-7) << "a slow host hides the rings";
   EXPECT_NEAR(layers_s(0, 1), bytes + calls * (8.4e-6 + 7 * 3.4e-6), 2e-6)
       << "seven steps of a ring of eight";
-  const double far = calls * 4096 * 4096 * 2 * 7 / 8 / 200e9;
   EXPECT_NEAR(layers_s(0, 2), far + calls * (8.4e-6 + 6 * 3.4e-6 + 14e-6), 2e-6)
       << "one of them between nodes";
 }
@@ -220,7 +221,7 @@ TEST(TimePhysics, OverlappedTensorParallelismWaitsForAQuarterOfItsBytes) {
   t.sp = true;
   const double waited = layer_s(t, built_in("fsdp2"));
   t.tp_overlap = true;
-  EXPECT_NEAR(waited - layer_s(t, built_in("fsdp2")), 10 * 0.75 * 4096.0 * 4096 * 2 * 7 / 8 / 450e9, 1e-9);
+  EXPECT_NEAR(waited - layer_s(t, built_in("fsdp2")), 10 * 0.75 * 4096.0 * 4096 * 2 * 7 / 8 / 249.85e9, 1e-6);
 }
 
 // Ten collectives of a layer, each with a copy of the whole sequence.
