@@ -76,7 +76,8 @@ include:
 {layouts}
 measure: {{warmup_steps: 1, steps: 1}}
 """
-PIPELINE_LAYOUTS = ["pp: 2, tp: 2", "pp: 4, tp: 1", "pp: 2, tp: 1, schedule: interleaved, vpp: 2"]
+# Stages that are neither first nor last; a stage of several ranks, in two pieces.
+PIPELINE_LAYOUTS = ["pp: 4, tp: 1", "pp: 2, tp: 2, schedule: interleaved, vpp: 2"]
 # The quickstart's own function with a ninja that builds nothing and says what it is asked for.
 QUICKSTART_TARGETS = """source <(sed -n '/^build_for_gpus()/,/^}/p' "$1")
 build=$2
