@@ -118,9 +118,13 @@ double CostModel::data_parallel(const Numbers& trained, const Numbers& frozen, d
 
 void CostModel::optimizer(const Numbers& trained, const Numbers& frozen, StepCost& out) const {
   const auto split = shape::state_split(t_);
-  Trial on_device = t_;
-  on_device.offload = Offload::kNone;
-  const auto bytes = shape::state_bytes(on_device), of_experts = shape::expert_state_bytes(on_device);
+  const auto on_device = [&](shape::StateBytes (*of)(const Trial&)) {
+    if (t_.offload == Offload::kNone) return of(t_);
+    Trial there = t_;
+    there.offload = Offload::kNone;
+    return of(there);
+  };
+  const auto bytes = on_device(shape::state_bytes), of_experts = on_device(shape::expert_state_bytes);
   // Parameters that a rank updates, and the bytes of gradients beside them: of its share also where it has all gradients.
   const double experts_over = real(t_.ep * (t_.zero >= 1 ? shape::expert_shard_ranks(t_) : 1));
   const double updated = trained.dense / real(split.optimizer) + trained.experts / experts_over;

@@ -19,8 +19,8 @@ TimePrediction plain_time(const Trial& t, const TrainerProfile& p, const shape::
 
 TimePrediction step_time(const Trial& t, const TrainerProfile& p, const shape::Hardware& h,
                          const MemoryPrediction& memory) {
-  if (is_fitted(t)) return plain_time(t, p, h, memory);
   const Trial fitted = fitted_part(t);
+  if (is_fitted(t, fitted)) return plain_time(t, p, h, memory);
   TimePrediction out = plain_time(fitted, p, h, memory);
   const double before = out.step_s;
   out.scale(beyond_fitted(t, fitted, h));

@@ -89,13 +89,23 @@ CostModel::Pass CostModel::linear(double m, double n, double k) const {
           launches * (trained ? 2 : 1)};
 }
 
-// Uses the measured copy nearest in size: caches hold small ones.
-double CostModel::memory(double bytes) const {
+namespace {
+
+// The measured copy nearest in size: caches hold small ones. Null: none was measured.
+const CopyTiming* nearest_copy(const std::vector<CopyTiming>& copies, double bytes) {
+  if (copies.size() == 1) return &copies.front();
   const CopyTiming* near = nullptr;
   double least = 1e300;
-  for (const CopyTiming& c : p_.copies)
+  for (const CopyTiming& c : copies)
     if (const double away = std::abs(std::log(real(c.bytes) / std::max(bytes, 1.0))); away < least)
       near = &c, least = away;
+  return near;
+}
+
+}  // namespace
+
+double CostModel::memory(double bytes) const {
+  const CopyTiming* near = nearest_copy(p_.copies, bytes);
   const double bandwidth = near != nullptr ? real(near->bytes) / near->seconds : h_.memory_bandwidth;
   return bytes / bandwidth;
 }
@@ -103,19 +113,15 @@ double CostModel::memory(double bytes) const {
 // Products to queries, keys and values, and from the heads. Each rank of a tensor group makes the latents.
 CostModel::Pass CostModel::attention_products() const {
   const ModelSpec& m = t_.spec;
-  std::vector<Pass> passes;
-  if (m.latent()) {
-    const double heads = real(m.heads) / tp_, values = heads * real(m.v_head_dim);
-    passes = {linear(tokens_, real(m.q_lora_rank + m.kv_lora_rank + m.rope_head_dim), hidden_),
-              linear(tokens_, width_, m.q_lora_rank > 0 ? real(m.q_lora_rank) : hidden_),
-              linear(tokens_, heads * real(m.head_dim - m.rope_head_dim) + values, real(m.kv_lora_rank)),
-              linear(tokens_, hidden_, values)};
-  } else {
-    passes = {linear(tokens_, width_ + 2 * kv_width_, hidden_), linear(tokens_, hidden_, width_)};
+  if (!m.latent()) {
+    Pass sum = linear(tokens_, width_ + 2 * kv_width_, hidden_);
+    return sum += linear(tokens_, hidden_, width_);
   }
-  Pass sum;
-  for (const Pass& pass : passes) sum += pass;
-  return sum;
+  const double heads = real(m.heads) / tp_, values = heads * real(m.v_head_dim);
+  Pass sum = linear(tokens_, real(m.q_lora_rank + m.kv_lora_rank + m.rope_head_dim), hidden_);
+  sum += linear(tokens_, width_, m.q_lora_rank > 0 ? real(m.q_lora_rank) : hidden_);
+  sum += linear(tokens_, heads * real(m.head_dim - m.rope_head_dim) + values, real(m.kv_lora_rank));
+  return sum += linear(tokens_, hidden_, values);
 }
 
 // Scores and what they make of the values. With scores in memory all of them are computed, at the speed of products or

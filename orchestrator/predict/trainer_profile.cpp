@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -296,14 +296,16 @@ Expected<TrainerProfile> profile_from_json(std::string_view text) {
 }
 
 const TrainerProfile* built_in_profile(std::string_view name) {
-  static const auto all = [] {
-    std::map<std::string, TrainerProfile, std::less<>> read;
-    for (const ProfileText& text : profile_texts())
-      read.emplace(text.name, profile_from_json(text.json).value());
-    return read;
-  }();
-  const auto found = all.find(name);
-  return found == all.end() ? nullptr : &found->second;
+  struct Read {
+    std::once_flag once;
+    TrainerProfile profile;
+  };
+  static std::vector<Read> read(profile_texts().size());
+  const auto text = std::ranges::find(profile_texts(), name, &ProfileText::name);
+  if (text == profile_texts().end()) return nullptr;
+  Read& found = read[static_cast<std::size_t>(text - profile_texts().begin())];
+  std::call_once(found.once, [&] { found.profile = profile_from_json(text->json).value(); });
+  return &found.profile;
 }
 
 bool TrainerProfile::is_of(std::string_view trainer) const {

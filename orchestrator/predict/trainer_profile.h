@@ -98,7 +98,7 @@ struct ProfileText {
   const char* json;
 };
 std::span<const ProfileText> profile_texts();
-// Null: no profile of that name is built in.
+// Null: no profile of that name is built in. Each is read when it is first asked for.
 const TrainerProfile* built_in_profile(std::string_view name);
 // The profile of a trainer, by the name of its recipe or its own: one that was measured on this hardware before another. "" is the
 // built-in step. Null: no profile is this trainer's.
