@@ -53,7 +53,8 @@ struct Place {
 };
 
 std::vector<Place> places_of(const std::vector<PlanEntry>& entries) {
-  const auto hardware = numbered(entries, [](const PlanEntry& e) -> std::string_view { return e.trial.hardware; });
+  const auto hardware =
+      numbered(entries, [](const PlanEntry& e) -> std::string_view { return e.trial.hardware; });
   const auto models = numbered(entries, [](const PlanEntry& e) -> std::string_view { return e.trial.model; });
   std::vector<Place> out;
   out.reserve(entries.size());

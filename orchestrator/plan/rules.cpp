@@ -34,9 +34,8 @@ const std::vector<const AxisDomain*>& domains() {
   static const auto all = [] {
     std::vector<const AxisDomain*> found;
     const Trial t;
-    for_each_axis(t, [&](const FieldInfo& axis, const auto&, const auto&) {
-      found.push_back(axis_domain(axis.key));
-    });
+    for_each_axis(
+        t, [&](const FieldInfo& axis, const auto&, const auto&) { found.push_back(axis_domain(axis.key)); });
     return found;
   }();
   return all;
