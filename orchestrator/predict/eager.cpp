@@ -102,6 +102,8 @@ class EagerMemory final : public MemoryModel {
  public:
   EagerMemory() : MemoryModel("eager", kEager) {}
 
+  // Under FSDP2 and DDP torchao's float8 replaces nn.Linear.
+  bool fp8_keeps_states(const ProfileFacts& f) const override { return f.optimizer_bytes == 0; }
   MemoryPrediction bytes(const Case& c) const override {
     MemoryPrediction out;
     for (std::size_t i = 0; i < c.layout.stages.size(); ++i) {

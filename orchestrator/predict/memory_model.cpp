@@ -66,7 +66,7 @@ const std::vector<std::string>& rule_words() {
 
 std::optional<Refusal> MemoryModel::refusal(const Trial& t, const Layout& l, const TrainerProfile& p,
                                             StepRules) const {
-  if (t.lora_rank > 0 && reader == kNanotron)
+  if (t.lora_rank > 0 && !knows_adapters())
     return Refusal{"adapters",
                    fmt::format("lora_rank {}: this profile knows full training alone", t.lora_rank)};
   if (t.spec.has_encoder())

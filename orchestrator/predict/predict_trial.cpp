@@ -81,7 +81,7 @@ void predict_trial(const Trial& t, const TrainerProfile& p, const shape::Hardwar
   out.no_time = why_no_time(t, h);
   if (!out.no_time.empty())
     out.time = {};
-  else if (p.memory_model == &step_memory_model() && !is_fitted(t))
+  else if (p.memory_model->of_own_step() && !is_fitted(t))
     out.time = step_time(t, p, h, out.memory);
   else
     out.time = p.time_model->seconds(case_of(t, p, h, out), out.memory);

@@ -19,7 +19,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kRefitted = "a profile that an earlier version saved is fitted again with --fit";
+// For who reads a profile that lacks what this version knows.
+constexpr const char* kIfFromEarlierVersion =
+    "a profile that an earlier version saved is fitted again with --fit";
 
 // visit(section, name, number) for those that the profile's models read.
 template <class Profile, class Visit>
@@ -68,7 +70,8 @@ Expected<void> read_numbers(const Json& whole, TrainerProfile& p) {
     if (!problem.empty()) return;
     number = number_of(at(at(whole, section), name));
     if (!std::isfinite(number))
-      problem = fmt::format("{}: '{}' is missing or no finite number; {}", section, name, kRefitted);
+      problem =
+          fmt::format("{}: '{}' is missing or no finite number; {}", section, name, kIfFromEarlierVersion);
     else if (!has_origin(p, section, name))
       problem = fmt::format("origins: none of them names '{0}' or '{0}.{1}'", section, name);
   });
@@ -162,9 +165,9 @@ Expected<void> read_all(const Json& whole, TrainerProfile& p) {
   p.memory_model = memory_model(text_at(whole, "memory_model"));
   p.time_model = time_model(text_at(whole, "time_model"));
   if (p.memory_model == nullptr)
-    return fail(fmt::format("'memory_model' is none of nanotron, eager, step; {}", kRefitted));
+    return fail(fmt::format("'memory_model' is none of nanotron, eager, step; {}", kIfFromEarlierVersion));
   if (p.time_model == nullptr)
-    return fail(fmt::format("'time_model' is none of nanotron, plain, queued; {}", kRefitted));
+    return fail(fmt::format("'time_model' is none of nanotron, plain, queued; {}", kIfFromEarlierVersion));
   SWEEP_TRY(read_origins(whole, p.origins));
   SWEEP_TRY(read_numbers(whole, p));
   if (!has_origin(p, "links", "")) return fail("origins: none of them names 'links'");
@@ -317,7 +320,7 @@ const TrainerProfile* profile_of_trainer(std::string_view trainer, std::string_v
   for (const ProfileText& text : profile_texts()) {
     const TrainerProfile* p = built_in_profile(text.name);
     const bool own =
-        trainer.empty() ? p->trainers.empty() && p->memory_model->reader == kStep : p->is_of(trainer);
+        trainer.empty() ? p->trainers.empty() && p->memory_model->of_own_step() : p->is_of(trainer);
     if (!own) continue;
     if (p->hardware == hardware) return p;
     if (other == nullptr) other = p;
