@@ -41,6 +41,16 @@ void for_each_number(Profile& p, Visit&& visit) {
 #undef ERROR_NUMBER
 }
 
+// visit(name, flag) for those of the facts that the profile's models read.
+template <class Profile, class Visit>
+void for_each_flag(Profile& p, Visit&& visit) {
+  const unsigned memory = p.memory_model->reader;
+#define FLAG(name, readers, meaning) \
+  if ((readers)&memory) visit(#name, p.facts.name);
+#include "orchestrator/predict/profile_numbers.def"
+#undef FLAG
+}
+
 bool has_origin(const TrainerProfile& p, const std::string& section, const std::string& name) {
   return std::ranges::any_of(p.origins, [&](const Origin& o) {
     return std::ranges::any_of(
@@ -66,20 +76,28 @@ double number_of(const Json& from) {
 
 Expected<void> read_numbers(const Json& whole, TrainerProfile& p) {
   std::string problem;
+  const auto check = [&](const char* section, const char* name, bool fine, const char* what) {
+    if (!fine)
+      problem = fmt::format("{}: '{}' is missing or {}; {}", section, name, what, kIfFromEarlierVersion);
+    else if (!has_origin(p, section, name))
+      problem = fmt::format("origins: none of them names '{0}' or '{0}.{1}'", section, name);
+  };
   for_each_number(p, [&](const char* section, const char* name, double& number) {
     if (!problem.empty()) return;
     number = number_of(at(at(whole, section), name));
-    if (!std::isfinite(number))
-      problem =
-          fmt::format("{}: '{}' is missing or no finite number; {}", section, name, kIfFromEarlierVersion);
-    else if (!has_origin(p, section, name))
-      problem = fmt::format("origins: none of them names '{0}' or '{0}.{1}'", section, name);
+    check(section, name, std::isfinite(number), "no finite number");
+  });
+  for_each_flag(p, [&](const char* name, bool& flag) {
+    if (!problem.empty()) return;
+    const Json& said = at(at(whole, "facts"), name);
+    flag = said.is_boolean() && said.get<bool>();
+    check("facts", name, said.is_boolean(), "neither true nor false");
   });
   if (!problem.empty()) return fail(problem);
   return {};
 }
 
-// The names of a section's numbers, whichever model reads them.
+// The names of a section's numbers and flags, whichever model reads them.
 std::vector<std::string> names_in(std::string_view section) {
   std::vector<std::string> out;
 #define NAMED(of, name) \
@@ -87,11 +105,13 @@ std::vector<std::string> names_in(std::string_view section) {
 #define MEMORY_NUMBER(name, readers, doubt, meaning) NAMED("memory", name)
 #define TIME_NUMBER(name, readers, doubt, meaning) NAMED("time", name)
 #define FACT(name, readers, meaning) NAMED("facts", name)
+#define FLAG(name, readers, meaning) NAMED("facts", name)
 #define ERROR_NUMBER(name, readers, meaning) NAMED("error", name)
 #include "orchestrator/predict/profile_numbers.def"
 #undef MEMORY_NUMBER
 #undef TIME_NUMBER
 #undef FACT
+#undef FLAG
 #undef ERROR_NUMBER
 #undef NAMED
   return out;
@@ -109,10 +129,8 @@ Expected<void> check_all_keys(const Json& whole) {
 
 // Some shares lie within 0 and 1, what divides is above 0, and but for the numbers of memory none is negative.
 Expected<void> check_ranges(const TrainerProfile& p) {
-  static const std::set<std::string_view> kShares{"selective_again", "loss_parallel", "exchanges_beside",
-                                                  "once_per_node",   "fp8_inputs",    "kept_gradients",
-                                                  "reports_last",    "even_stages",   "unsure_band",
-                                                  "reserved_share",  "retry_share"};
+  static const std::set<std::string_view> kShares{"selective_again", "exchanges_beside", "kept_gradients",
+                                                  "unsure_band",     "reserved_share",   "retry_share"};
   static const std::set<std::string_view> kDivisors{"matmul_share", "bandwidth_share", "near_share",
                                                     "far_share",    "attention_share", "need_share",
                                                     "reported_unit"};
@@ -278,6 +296,7 @@ std::string to_json(const TrainerProfile& p) {
   for (const char* section : {"memory", "time", "facts", "error"}) out[section] = Json::object();
   for_each_number(p,
                   [&](const char* section, const char* name, double number) { out[section][name] = number; });
+  for_each_flag(p, [&](const char* name, bool flag) { out["facts"][name] = flag; });
   out["links"] = {
       {"nodes", p.links.nodes}, {"all_reduce", p.links.all_reduce}, {"all_gather", p.links.all_gather}};
   write_parts(p, out);
