@@ -81,14 +81,20 @@ std::string usual_metric(std::span<const ResultRow> rows) {
 }
 
 std::string usual_metric(const ResultColumns& columns) {
-  const auto value = [&](std::string_view name, std::size_t row) -> std::optional<double> {
+  using Numbers = const std::vector<double>*;  // null: not selected
+  const auto numbers = [&](std::string_view name) -> Numbers {
     const auto found = columns.numbers.find(name);
-    if (found == columns.numbers.end() || std::isnan(found->second[row])) return std::nullopt;
-    return found->second[row];
+    return found == columns.numbers.end() ? nullptr : &found->second;
   };
+  const auto value = [](Numbers column, std::size_t row) -> std::optional<double> {
+    if (column == nullptr || std::isnan((*column)[row])) return std::nullopt;
+    return (*column)[row];
+  };
+  const Numbers tokens = numbers("tokens_per_s_gpu"), useful = numbers("useful_fraction"),
+                step = numbers("step_ms");
   RatesSeen seen;
   for (std::size_t row = 0; row < columns.size(); ++row)
-    seen.add(value("tokens_per_s_gpu", row), value("useful_fraction", row), value("step_ms", row));
+    seen.add(value(tokens, row), value(useful, row), value(step, row));
   return seen.usual_metric();
 }
 

@@ -1,15 +1,13 @@
 // The canonical form and the id of a trial.
 #include <algorithm>
-#include <boost/uuid/name_generator_sha1.hpp>
-#include <boost/uuid/string_generator.hpp>
-#include <boost/uuid/uuid.hpp>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
+#include "base/sha1.h"
 #include "schema/codec.h"
 #include "schema/json_fields.h"
 
@@ -17,8 +15,8 @@ namespace sweep {
 namespace {
 
 // The namespace of trial ids: a random UUID fixed once; changing it changes every id.
-constexpr boost::uuids::uuid kNamespace{
-    {0x6b, 0x1f, 0x52, 0x0e, 0x27, 0x9d, 0x4c, 0x11, 0x9a, 0x60, 0x3d, 0x75, 0x8e, 0xc2, 0x04, 0xb7}};
+constexpr std::string_view kNamespace = "\x6b\x1f\x52\x0e\x27\x9d\x4c\x11\x9a\x60\x3d\x75\x8e\xc2\x04\xb7";
+static_assert(kNamespace.size() == 16);
 constexpr char kHex[] = "0123456789abcdef";
 
 nlohmann::json changed_dimensions(const ModelSpec& spec) {
@@ -41,31 +39,57 @@ const std::string& model_of(const ModelSpec& spec) {
   return of_last;
 }
 
-template <class Member>
-std::string value_text(const Member& member) {
-  if constexpr (std::is_same_v<Member, i64>)
-    return std::to_string(member);
-  else
-    return dump(fields::value(member));
+// Whether JSON writes it as it is, between quotes.
+bool is_plain(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
 }
+
+void add_quoted(std::string_view text, std::string& out) {
+  out += '"', out += text, out += '"';
+}
+
+template <class Member>
+void add_value(const Member& member, std::string& out) {
+  if constexpr (std::is_same_v<Member, i64>) {
+    out += std::to_string(member);
+  } else if constexpr (std::is_same_v<Member, bool>) {
+    out += member ? "true" : "false";
+  } else if constexpr (AxisChoice<Member>) {
+    add_quoted(to_string(member), out);
+  } else {
+    if constexpr (std::is_same_v<Member, std::string>)
+      if (is_plain(member)) return add_quoted(member, out);
+    out += dump(fields::value(member));
+  }
+}
+
+// An axis that differs from its default: where its value stands in a text.
+struct Changed {
+  std::string_view key;
+  std::size_t begin = 0, end = 0;
+};
 
 }  // namespace
 
 // A JSON object with its keys in order. It is written without a tree of nodes: ids take two thirds of an expansion's time.
 std::string canonical(const Trial& t) {
-  std::vector<std::pair<std::string_view, std::string>> changed{{"model", model_of(t.spec)}};
+  std::string values = model_of(t.spec);
+  std::vector<Changed> changed{{"model", 0, values.size()}};
+  changed.reserve(32);
   for_each_axis(t, [&](const FieldInfo& info, const auto& frozen, const auto& member) {
-    if (info.key != std::string_view("model") && member != frozen)
-      changed.emplace_back(info.key, value_text(member));
+    if (member == frozen) return;
+    const std::size_t begin = values.size();
+    add_value(member, values);
+    changed.push_back({info.key, begin, values.size()});
   });
-  std::ranges::sort(changed, {}, [](const auto& axis) { return axis.first; });
+  std::ranges::sort(changed, {}, &Changed::key);
   std::string out;
-  for (const auto& [key, value] : changed) {
+  out.reserve(2 * values.size());
+  for (const Changed& axis : changed) {
     out += out.empty() ? '{' : ',';
-    out += '"';
-    out += key;
-    out += "\":";
-    out += value;
+    add_quoted(axis.key, out);
+    out += ':';
+    out.append(values, axis.begin, axis.end - axis.begin);
   }
   return out + '}';
 }
@@ -75,11 +99,17 @@ std::string trial_id(const Trial& t) {
 }
 
 std::string name_hash(std::string_view text) {
-  const boost::uuids::uuid id = boost::uuids::name_generator_sha1(kNamespace)(text.data(), text.size());
+  std::string named;
+  named.reserve(kNamespace.size() + text.size());
+  auto id = sha1(named.append(kNamespace).append(text));
+  constexpr std::size_t kVersionAt = 6;
+  constexpr std::uint8_t kBySha1 = 0x50;
+  id[kVersionAt] = static_cast<std::uint8_t>((id[kVersionAt] & 0x0f) | kBySha1);
   std::string hex;
+  hex.reserve(16);
   for (std::size_t i = 0; i < 8; ++i) {
-    hex += kHex[id.data[i] >> 4];
-    hex += kHex[id.data[i] & 15];
+    hex += kHex[id[i] >> 4];
+    hex += kHex[id[i] & 15];
   }
   return hex;
 }

@@ -38,9 +38,9 @@ double ChunkMemory::copies_after(i64 group) const {
 
 // Copies while the layers from `first` to `l` are computed again, one after another: they stay until their backward
 // (Values::need, done). The last: what layer l's backward finds.
-std::vector<double> ChunkMemory::copies_again(i64 first, i64 l) const {
-  std::vector<double> out(static_cast<std::size_t>(l - first + 1), copies_at(group_of(l), false));
-  if (!p_.copies || !t_.reshard_after_forward) return out;
+void ChunkMemory::copies_again(i64 first, i64 l, std::vector<double>& out) const {
+  out.assign(static_cast<std::size_t>(l - first + 1), copies_at(group_of(l), false));
+  if (!p_.copies || !t_.reshard_after_forward) return;
   // Backward has fetched the last layers before l already.
   const i64 fetched = group_of(l) - blocks_ahead_in_backward(t_);
   double sum = out.back();
@@ -50,11 +50,10 @@ std::vector<double> ChunkMemory::copies_again(i64 first, i64 l) const {
       sum += copies_[static_cast<std::size_t>(next)];
     out[static_cast<std::size_t>(i - first)] = sum;
   }
-  return out;
 }
 
 double ChunkMemory::trained(double width, i64 ranks, bool sharded) const {
-  const GroupElements e = p_.all();
+  const GroupElements& e = p_.all();
   const double experts = sharded ? real(expert_shard_ranks(t_)) : 1;
   return width * ((e.dense + e.partial) / real(ranks) + e.experts / experts);
 }
@@ -67,7 +66,7 @@ PartBytes ChunkMemory::gradients() const {
 
 PartBytes ChunkMemory::states() const {
   const StateTypes types = state_types(t_);
-  const GroupElements e = p_.all();
+  const GroupElements& e = p_.all();
   const StateSplit dense = state_split(t_);
   const double experts = real(expert_shard_ranks(t_));
   const auto frozen = [&](double width, i64 ranks, bool sharded) {
@@ -105,7 +104,7 @@ PartBytes ChunkMemory::optimizer() const {
   PartBytes out;
   const double shards = real(state_split(t_).optimizer);
   const double of_experts = t_.zero >= 1 ? real(expert_shard_ranks(t_)) : 1;
-  const GroupElements e = p_.all(), largest = p_.largest_bucket();
+  const GroupElements &e = p_.all(), largest = p_.largest_bucket();
   const double all = (e.dense + e.partial) / shards + e.experts / of_experts;
   const double part =
       std::max(std::max(largest.dense, largest.partial) / shards, largest.experts / of_experts);
@@ -130,7 +129,7 @@ void ChunkMemory::forward(const PartBytes& others, PartBytes& most) const {
 }
 
 void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientRoom& room,
-                                 PartBytes& most) const {
+                                 std::vector<double>& copies, PartBytes& most) const {
   // A head that shares the table leaves its part of the gradient for the embedding to add to, and so does the decoder's
   // embedding.
   const bool leaves = (p_.tied_here || l < p_.encoder_layers) && !s_.weights.later && !s_.weights.frozen;
@@ -138,7 +137,7 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
                                             : moments::staged_product(s_, p_.weights.table);
   const double shared = leaves ? part : 0;
   const i64 first = recomputes_ ? l - (l - side_of(l)) % every_ : l;
-  const std::vector<double> copies = copies_again(first, l);
+  copies_again(first, l, copies);
   PartBytes base = others + encoded(l) + bias_gradient(l) + buffers(copies.back() + shared);
   // The first backward of a decoder layer makes room for the gradient of the encoder's result.
   const bool makes = p_.has_encoder() && l + 1 == n_;
@@ -183,6 +182,7 @@ void ChunkMemory::backward(const PartBytes& others, const std::vector<GradientRo
                            PartBytes& most) const {
   // Bytes of gradients while the layer after this one is at work, and of what that layer frees.
   double last = 0;
+  std::vector<double> copies;
   const double saved = t_.activation_offload ? 0 : u_.layer.saved.total();
   if (p_.has_head)
     keep_larger(most, others + on_device(n_) + encoded(n_) + u_.head.backward +
@@ -194,7 +194,7 @@ void ChunkMemory::backward(const PartBytes& others, const std::vector<GradientRo
                           room.at_mlp.total() <= last && room.at_attention.total() <= last &&
                           room.at_end.total() <= last;
     last = std::max(room.at_mlp.total(), room.at_attention.total()) + saved;
-    if (!as_after) layer_backward(l, others, room, most);
+    if (!as_after) layer_backward(l, others, room, copies, most);
     if (p_.has_encoder() && l == p_.encoder_layers)
       encoder_end_backward(others, rooms[static_cast<std::size_t>(group_of(l) - 1)], most);
   }

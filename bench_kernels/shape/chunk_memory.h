@@ -126,6 +126,7 @@ class ChunkMemory {
   }
   // Saved by the layers from `first` to before `end`.
   PartBytes saved(i64 first, i64 end) const {
+    if (p_.dense_layers + p_.encoder_layers == 0) return u_.layer.saved.times(real(end - first));
     const i64 dense = std::clamp<i64>(p_.dense_layers - first, 0, end - first);
     const i64 encoder = std::clamp<i64>(p_.encoder_layers - first, 0, end - first);
     return u_.dense_layer.saved.times(real(dense)) + u_.encoder_layer.saved.times(real(encoder)) +
@@ -158,7 +159,7 @@ class ChunkMemory {
   void count_copies();
   double copies_at(i64 group, bool forward) const;
   double copies_after(i64 group) const;
-  std::vector<double> copies_again(i64 first, i64 l) const;
+  void copies_again(i64 first, i64 l, std::vector<double>& out) const;
   i64 groups() const { return p_.groups(); }
   i64 group_of(i64 layer) const { return p_.group_of(layer); }
   PartBytes buffers(double bytes) const {
@@ -174,7 +175,9 @@ class ChunkMemory {
   void forward(const PartBytes& others, PartBytes& most) const;
   // rooms: of the groups; of a split backward's first part none has gradients.
   void backward(const PartBytes& others, const std::vector<GradientRoom>& rooms, PartBytes& most) const;
-  void layer_backward(i64 l, const PartBytes& others, const GradientRoom&, PartBytes& most) const;
+  // Reuses the memory of `copies`.
+  void layer_backward(i64 l, const PartBytes& others, const GradientRoom&, std::vector<double>& copies,
+                      PartBytes& most) const;
   void encoder_end_backward(const PartBytes& others, const GradientRoom&, PartBytes& most) const;
   void weights(const PartBytes& others, Backward, PartBytes& most) const;
 

@@ -39,11 +39,12 @@ ChunkParameters::ChunkParameters(const Trial& t, const StepSizes& s, const Stage
   if (s.weights.frozen) {
     embedding.frozen = weights.table + weights.positions, head.frozen = table + norm;
     tied_elsewhere = false;  // nothing is summed over the two ends
-    return;
+  } else {
+    embedding.dense = weights.table + weights.positions;
+    head.dense = table + (s.group.rows_split ? 0 : norm);
+    head.partial = s.group.rows_split ? norm : 0;
   }
-  embedding.dense = weights.table + weights.positions;
-  head.dense = table + (s.group.rows_split ? 0 : norm);
-  head.partial = s.group.rows_split ? norm : 0;
+  all_ = sum_of_groups();
 }
 
 void ChunkParameters::train(LayerContents& of, double elements, int role) {
@@ -189,9 +190,10 @@ GroupElements ChunkParameters::padded(GroupElements e) const {
           padded(e.frozen_experts), padded(e.quantized), padded(e.quantized_experts)};
 }
 
-GroupElements ChunkParameters::all() const {
+GroupElements ChunkParameters::sum_of_groups() const {
   GroupElements sum;
   const auto add = [&](const GroupElements& group, double times) {
+    if (times == 0) return;
     const GroupElements e = copies ? padded(group) : group;
     sum.dense += times * e.dense, sum.partial += times * e.partial, sum.experts += times * e.experts;
     sum.frozen += times * e.frozen, sum.frozen_experts += times * e.frozen_experts;
@@ -252,10 +254,13 @@ double ChunkParameters::under_way_last(const GroupElements& group) const {
 std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) const {
   const bool first = backward == Backward::kFirst;
   std::vector<GradientRoom> rooms;
+  rooms.reserve(static_cast<std::size_t>(groups()));
   double kept = 0;  // elements of the gradients of the groups after
   double left = 0;  // elements of the bucket that left last
+  const GroupElements* last = nullptr;
+  GroupElements own;  // of that group, padded: most groups are the same layer
   const auto add = [&](const GroupElements& group, double held) {
-    const GroupElements own = padded(group);
+    if (std::exchange(last, &group) != &group) own = padded(group);
     GradientRoom room;
     const double here = own.trained() + held, expert_shards = of_experts_ * own.experts;
     const double shards = of_dense_ * (own.dense + own.partial) + expert_shards;
@@ -276,7 +281,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
     for (GradientBytes* bytes : {&room.at_mlp, &room.at_cross, &room.at_attention, &room.at_end})
       bytes->kept *= s_.gradient, bytes->whole *= s_.gradient;
     rooms.push_back(room);
-    left = under_way_last(group);
+    left = group.partial > 0 ? own.partial : own.dense;
   };
   const double of_table = padded(embedding.dense), of_head = tied_here ? of_table : 0;
   if (has_head) add(head, of_head);

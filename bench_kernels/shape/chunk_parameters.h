@@ -67,7 +67,7 @@ class ChunkParameters : public ChunkContents {
   ChunkParameters(const Trial&, const StepSizes&, const StageShare&);
 
   // The sum over all groups, padding included.
-  GroupElements all() const;
+  const GroupElements& all() const { return all_; }
   GroupElements largest_bucket() const;  // largest trained bucket of each role
   // Groups in order of forward: embedding (if here), layers (the encoder's, its end), head (if here). Of a next backward beside the
   // gradients that are there.
@@ -76,6 +76,7 @@ class ChunkParameters : public ChunkContents {
   double room_left() const;
 
  private:
+  GroupElements sum_of_groups() const;
   double padded(double elements) const;
   GroupElements padded(GroupElements) const;
   LayerContents count_layer(const Trial&, bool experts, bool cross = false);
@@ -95,6 +96,7 @@ class ChunkParameters : public ChunkContents {
   std::vector<GradientRoom> rooms_of_buckets(Backward) const;
 
   StepSizes s_;
+  GroupElements all_;
   double multiple_ = 1, bucket_bytes_ = 0;
   bool sharded_ = false, adds_ = false;   // gradients; in micro-steps after the first
   bool leaves_last_ = false;              // buckets of gradients leave when their group's backward is over

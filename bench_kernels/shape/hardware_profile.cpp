@@ -154,8 +154,9 @@ const LinkCost* HardwareProfile::link(std::string_view kind, std::string_view ba
   double least = kNone;
   for (const LinkCost& cost : links) {
     if (cost.kind != kind || cost.backend != backend) continue;
-    const double away =
-        100 * std::abs(std::log(real(cost.nodes) / nodes)) + std::abs(std::log(real(cost.ranks) / ranks));
+    const double by_nodes = 100 * std::abs(std::log(real(cost.nodes) / nodes));
+    if (by_nodes >= least) continue;
+    const double away = by_nodes + std::abs(std::log(real(cost.ranks) / ranks));
     if (away < least) best = &cost, least = away;
   }
   return best;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string_view>
 #include <tuple>
@@ -78,9 +79,7 @@ i64 activation_width(const Trial& t) {
   return t.precision == Precision::kFp32 ? 4 : 2;
 }
 
-}  // namespace
-
-std::vector<StageShare> split_stages(const ModelSpec& spec, i64 stages, i64 seq_len) {
+std::vector<StageShare> balanced(const ModelSpec& spec, i64 stages, i64 seq_len) {
   if (stages == 1) return completed({StageShare{0, spec.layers}}, spec);
   const Cost layer = layer_cost(spec, seq_len);
   ModelSpec none = spec;
@@ -103,6 +102,24 @@ std::vector<StageShare> split_stages(const ModelSpec& spec, i64 stages, i64 seq_
     ++shares[least].layers;
   }
   return completed(std::move(shares), spec);
+}
+
+}  // namespace
+
+// Keeps the last answers: a plan asks several times for each trial, by chunks and by ranks, and neighbours mostly have
+// the same stages.
+std::vector<StageShare> split_stages(const ModelSpec& spec, i64 stages, i64 seq_len) {
+  struct Answer {
+    ModelSpec spec;
+    i64 stages = 0, seq_len = 0;
+    std::vector<StageShare> shares;
+  };
+  thread_local std::array<Answer, 2> last;
+  for (const Answer& a : last)
+    if (a.stages == stages && a.seq_len == seq_len && a.spec == spec) return a.shares;
+  std::swap(last.front(), last.back());
+  last.front() = {spec, stages, seq_len, balanced(spec, stages, seq_len)};
+  return last.front().shares;
 }
 
 std::vector<StageShare> split_stages(const Trial& t, i64 stages) {

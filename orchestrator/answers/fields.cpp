@@ -138,11 +138,35 @@ bool lower_is_better(std::string_view metric) {
   return column && column->better == Better::kLower;
 }
 
+namespace {
+
+// The axes that all rows have one value of, by the members of their trials, which compare faster than values. Where a
+// program knows some axes only, equal members are not enough, and none is told.
+std::unordered_set<std::string_view> shared_axes(std::span<const ResultRow> rows) {
+  std::unordered_set<std::string_view> out;
+  const auto knows_some = [](const ResultRow& r) {
+    return r.trial.labels.find(kLabelAxes) != std::string::npos;
+  };
+  if (std::ranges::any_of(rows, knows_some)) return out;
+  const Trial& first = rows.front().trial;
+#define AXIS(type, key, ...)                                                                   \
+  if (std::ranges::all_of(rows, [&](const ResultRow& r) { return r.trial.key == first.key; })) \
+    out.insert(#key);
+#define CHOICE(Enum, key, ...) AXIS(Enum, key)
+#include "schema/fields.def"
+#undef CHOICE
+#undef AXIS
+  return out;
+}
+
+}  // namespace
+
 std::vector<Field> varying(std::span<const ResultRow> rows) {
   std::vector<Field> out;
   if (rows.empty()) return out;
+  const auto shared = shared_axes(rows);
   for (const Column& column : columns()) {
-    if (column.role != Role::kAxis) continue;
+    if (column.role != Role::kAxis || shared.contains(column.key)) continue;
     const Value first = column.get(rows.front());
     if (std::ranges::any_of(rows, [&](const ResultRow& r) { return column.get(r) != first; }))
       out.emplace_back(column);

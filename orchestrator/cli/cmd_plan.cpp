@@ -1,7 +1,6 @@
 // sweep plan: what would run, what is pruned and why.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -18,6 +17,7 @@
 #include "orchestrator/driver/script_preview.h"
 #include "orchestrator/export/results.h"
 #include "orchestrator/grid/site.h"
+#include "orchestrator/plan/planner.h"
 #include "schema/codec.h"
 
 namespace sweep::cli {
@@ -112,8 +112,7 @@ int plan_grid(Io& io, const PlanOptions& o) {
     io.err << fmt::format("sweep: {}\n", *crowded);
   if (o.sbatch) return show_scripts(io, *planned, o.where.db);
   auto& entries = planned->entries;
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const PlanEntry& a, const PlanEntry& b) { return a.order < b.order; });
+  plan::put_in_order(entries);
   auto rehearsed = answers::rehearsed_in(o.where.db);
   if (!rehearsed) return refuse(io, rehearsed.error());
   const answers::PlanView view{entries, std::move(*rehearsed), planned->grid.name};

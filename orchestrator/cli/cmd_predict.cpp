@@ -78,7 +78,7 @@ Expected<predict::TrainerProfile> fitted(Io& io, const PredictCommand& o, const 
 
 // The axes that the program of a trainer decides because no column states them.
 predict::Unstated unstated_in(const imports::Configs& configs, const predict::TrainerProfile& profile) {
-  if (profile.memory_model->reader == predict::kStep) return {};
+  if (profile.memory_model->of_own_step()) return {};
   const bool own_types = profile.facts.optimizer_bytes > 0;  // whatever the precision
   return {!configs.axes.contains("zero"), !own_types && !configs.axes.contains("precision")};
 }

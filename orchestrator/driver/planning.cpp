@@ -164,7 +164,7 @@ std::optional<double> predicted_usd(const std::vector<PlanEntry>& entries,
   double usd = 0;
   for (const auto& [name, hours] : node_hours) {
     const auto own = usd_per_node_hour.find(name);
-    const auto hardware = shape::find_hardware(name);
+    const shape::Hardware* hardware = shape::known_hardware(name);
     if (own == usd_per_node_hour.end() && (!hardware || !hardware->price)) return std::nullopt;
     usd += hours * (own != usd_per_node_hour.end() ? own->second : hardware->price->usd_per_node_hour);
   }
@@ -175,7 +175,7 @@ Expected<double> gpu_hours_for(double usd, const std::vector<PlanEntry>& entries
                                const std::map<std::string, double>& usd_per_node_hour, bool whole_node) {
   double highest = 0;  // highest price of a GPU-hour
   for (const auto& entry : entries) {
-    const auto hardware = shape::find_hardware(entry.trial.hardware);
+    const shape::Hardware* hardware = shape::known_hardware(entry.trial.hardware);
     if (!entry.admitted || !hardware) continue;
     const auto own = usd_per_node_hour.find(hardware->name);
     if (own == usd_per_node_hour.end() && !hardware->price)
@@ -197,7 +197,7 @@ std::vector<std::string> prices_of(const std::vector<PlanEntry>& entries,
     if (!entry.admitted || !entry.predicted.seconds) continue;
     const std::string& name = entry.trial.hardware;
     const auto own = usd_per_node_hour.find(name);
-    const auto hardware = shape::find_hardware(name);
+    const shape::Hardware* hardware = shape::known_hardware(name);
     if (own != usd_per_node_hour.end())
       used.emplace(name, own->second);
     else if (hardware && hardware->price)

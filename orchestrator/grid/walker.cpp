@@ -15,6 +15,7 @@ Walker::Walker(Expansion& expansion, const Setup& setup)
       setup_(setup),
       slots_(spec_.scope),
       point_(setup.start),
+      source_(fmt::format("{}:{}", expansion.grid.path.string(), setup.source.line)),
       stages_(setup.dimensions.size() + 1),
       step_failures_(setup.program.size()),
       clause_failures_(spec_.where.size()),
@@ -193,7 +194,7 @@ Walker::Flow Walker::emit(bool admitted, Reason reason, std::uint64_t& count) {
     entry.rule = "unsupported";
     entry.reason = std::move(unsupported);
   }
-  entry.source = fmt::format("{}:{}", expansion_.grid.path.string(), setup_.source.line);
+  entry.source = source_;
   return expansion_.sink(std::move(entry)) ? Flow::kGoOn : Flow::kStop;
 }
 

@@ -67,6 +67,7 @@ class Walker {
   const Setup& setup_;
   AlgebraSlots slots_;
   Point point_;
+  const std::string source_;  // PlanEntry::source of its trials
   std::vector<Stage> stages_;
   std::vector<Failure> step_failures_, clause_failures_;  // trouble kNone and not failed: fine
   std::vector<bool> step_failed_, clause_failed_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/text.h"
 #include "bench_kernels/shape/step_sizes.h"
@@ -33,10 +34,10 @@ std::string sentence(const PlanEntry& e, double bytes, double limit, const Measu
 
 // Entries that run stay in their order, before the others.
 void number_again(std::vector<PlanEntry>& entries) {
-  std::vector<PlanEntry*> order;
-  for (PlanEntry& e : entries) order.push_back(&e);
-  std::ranges::sort(order, {}, [](const PlanEntry* e) { return std::pair(!e->admitted, e->order); });
-  for (std::size_t i = 0; i < order.size(); ++i) order[i]->order = static_cast<i64>(i);
+  std::vector<std::tuple<bool, i64, PlanEntry*>> order;
+  for (PlanEntry& e : entries) order.emplace_back(!e.admitted, e.order, &e);
+  std::ranges::sort(order);
+  for (std::size_t i = 0; i < order.size(); ++i) std::get<PlanEntry*>(order[i])->order = static_cast<i64>(i);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <array>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "bench_kernels/shape/around_step.h"
@@ -28,12 +29,25 @@ Verdict pruned(const char* rule, std::string reason) {
   return Objection{{rule, std::move(reason)}, Outcome::kPruned};
 }
 
+// The domain of each axis, in the order of the table.
+const std::vector<const AxisDomain*>& domains() {
+  static const auto all = [] {
+    std::vector<const AxisDomain*> found;
+    const Trial t;
+    for_each_axis(
+        t, [&](const FieldInfo& axis, const auto&, const auto&) { found.push_back(axis_domain(axis.key)); });
+    return found;
+  }();
+  return all;
+}
+
 // Each whole-number axis within its domain (fields.def).
 Verdict range(const Trial& t) {
   Verdict out;
+  auto next = domains().begin();
   for_each_axis(t, [&](const FieldInfo& axis, const auto&, const auto& value) {
+    [[maybe_unused]] const AxisDomain* domain = *next++;
     if constexpr (std::is_convertible_v<decltype(value), std::optional<i64>>) {
-      const AxisDomain* domain = axis_domain(axis.key);
       const std::optional<i64> number = value;
       if (out || !domain || !number || (*number >= domain->min && *number <= domain->max)) return;
       out = pruned("range",
@@ -47,8 +61,8 @@ Verdict range(const Trial& t) {
 }
 
 Verdict hardware(const Trial& t) {
-  const auto h = shape::find_hardware(t.hardware);
-  if (!h) return pruned("hardware", h.error().message);
+  const shape::Hardware* h = shape::known_hardware(t.hardware);
+  if (h == nullptr) return pruned("hardware", shape::find_hardware(t.hardware).error().message);
   if (const auto kinds = std::ssize(kinds_of(t.hardware)); t.nodes % kinds != 0)
     return pruned("hardware", fmt::format("{} cannot be as many of each of the {} kinds in {}",
                                           counted(t.nodes, "node"), kinds, t.hardware));
@@ -118,8 +132,8 @@ Verdict positions(const Trial& t) {
 Verdict precision(const Trial& t) {
   if (auto sentence = shape::tf32_objection(t))
     return Objection{{"precision", std::move(*sentence)}, Outcome::kUnsupported};
-  const auto h = shape::find_hardware(t.hardware);
-  if (!h || h->peak_for(t.precision, t.tf32)) return {};
+  const shape::Hardware* h = shape::known_hardware(t.hardware);
+  if (h == nullptr || h->peak_for(t.precision, t.tf32)) return {};
   if (h->gpu.empty() && t.precision != Precision::kFp8) return {};  // processors compute in any other type
   return Objection{{"precision", fmt::format("{} has no {} units", t.hardware, t.precision)},
                    Outcome::kUnsupported};

@@ -1,6 +1,9 @@
 // The profile of hardware that nobody measured: what its data sheet says, at a share that steps reach. And what axes
 // beside those of a fit make of a step there.
 #include <cmath>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "orchestrator/predict/step_cost.h"
 #include "orchestrator/predict/trainer_profile.h"
@@ -63,8 +66,12 @@ Precision fitted_precision(Precision p) {
 
 }  // namespace
 
+bool is_fitted(const Trial& t, const Trial& fitted) {
+  return shape::is_default(shape::kernel_choice(t)) && fitted == t;
+}
+
 bool is_fitted(const Trial& t) {
-  return shape::is_default(shape::kernel_choice(t)) && fitted_part(t) == t;
+  return is_fitted(t, fitted_part(t));
 }
 
 Trial fitted_part(Trial out) {
@@ -82,12 +89,45 @@ Trial fitted_part(Trial out) {
   return out;
 }
 
-double beyond_fitted(const Trial& t, const Trial& fitted, const shape::Hardware& h) {
-  const shape::HardwareProfile figures = catalogue_profile(h);
+namespace {
+
+// What catalogue_profile() and step_cost() read of hardware.
+auto read_of(const shape::Hardware& h) {
+  return std::tie(h.name, h.gpu, h.linked_gpus, h.memory_bandwidth, h.intra_node_bandwidth,
+                  h.inter_node_bandwidth, h.peak_flops);
+}
+
+// Trials of a plan mostly share their hardware, and neighbours their fitted part: the last answers are kept.
+const shape::HardwareProfile& figures_of(const shape::Hardware& h) {
+  thread_local std::optional<std::pair<shape::Hardware, shape::HardwareProfile>> last;
+  if (!last || read_of(last->first) != read_of(h)) last.emplace(h, catalogue_profile(h));
+  return last->second;
+}
+
+double seconds_of_fitted(const Trial& fitted, const shape::Hardware& h) {
+  struct Answer {
+    Trial fitted;
+    shape::Hardware hardware;
+    double step_s;
+  };
+  thread_local std::optional<Answer> last;
+  if (!last || last->fitted != fitted || read_of(last->hardware) != read_of(h))
+    last = Answer{fitted, h, step_cost(fitted, figures_of(h), h, {}).step_s};
+  return last->step_s;
+}
+
+double seconds_by_values(const Trial& t, const shape::Hardware& h) {
+  const auto kernels = shape::kernel_choice(t);
+  if (t.quantize_base == QuantizeBase::kNone) return step_cost(t, figures_of(h), h, kernels).step_s;
   Trial by_values = t;
   by_values.quantize_base = QuantizeBase::kNone;
-  return step_cost(by_values, figures, h, shape::kernel_choice(t)).step_s /
-         step_cost(fitted, figures, h, {}).step_s;
+  return step_cost(by_values, figures_of(h), h, kernels).step_s;
+}
+
+}  // namespace
+
+double beyond_fitted(const Trial& t, const Trial& fitted, const shape::Hardware& h) {
+  return seconds_by_values(t, h) / seconds_of_fitted(fitted, h);
 }
 
 }  // namespace sweep::predict

@@ -48,7 +48,7 @@ MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
                token = saved.activations;
   const bool own_types = f.optimizer_bytes > 0;
   shape::StateBytes states = own_types ? trainer_states(l, f) : l.types.states;
-  MemoryParts whole = states_and_activations(c, s, states, saved, f.loss_parallel > 0 ? l.ranks.tp : 1);
+  MemoryParts whole = states_and_activations(c, s, states, saved, f.loss_parallel ? l.ranks.tp : 1);
   // FSDP2 shards what it keeps gathered.
   if (l.ranks.zero == 2 && !own_types)
     whole.weights = (whole.weights + states.weights * (s.with_all_experts - s.parameters)) / l.ranks.shard;
@@ -90,7 +90,7 @@ MemoryParts at_the_fullest_moment(const Case& c, const StageWork& s) {
 
 // The stage with its share of the layers, where the program does not weigh what tables and head cost.
 StageWork as_divided(const Layout& l, const ProfileFacts& f, StageWork s) {
-  if (f.even_stages <= 0) return s;
+  if (!f.even_stages) return s;
   const double layers = l.model.layers / l.ranks.pp;
   s.parameters += (layers - s.layers) * l.model.layer_parameters / l.ranks.tp;
   s.with_all_experts += (layers - s.layers) * (l.model.layer_parameters + l.experts.elsewhere) / l.ranks.tp;
@@ -102,12 +102,14 @@ class EagerMemory final : public MemoryModel {
  public:
   EagerMemory() : MemoryModel("eager", kEager) {}
 
+  // Under FSDP2 and DDP torchao's float8 replaces nn.Linear.
+  bool fp8_keeps_states(const ProfileFacts& f) const override { return f.optimizer_bytes == 0; }
   MemoryPrediction bytes(const Case& c) const override {
     MemoryPrediction out;
     for (std::size_t i = 0; i < c.layout.stages.size(); ++i) {
       const ProfileFacts& f = c.profile.facts;
       const MemoryParts parts = at_the_fullest_moment(c, as_divided(c.layout, f, c.layout.stages[i]));
-      const bool last_reports = f.reports_last > 0;
+      const bool last_reports = f.reports_last;
       count_stage(out, static_cast<i64>(i), parts, parts.reserved() - parts.fragmentation, !last_reports);
       if (last_reports && i + 1 == c.layout.stages.size()) out.parts = parts;
     }

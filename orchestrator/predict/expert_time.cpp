@@ -56,7 +56,7 @@ double expert_exchange(const Layout& l, const ProfileFacts& f, const shape::Hard
   const double near = std::clamp(joined / l.ranks.tp, 1.0, l.ranks.ep), nodes = l.ranks.ep / near;
   const double rows = kTimes * row_elements(l) * l.types.element;
   if (nodes <= 1) return rows * (l.ranks.ep - 1) / l.ranks.ep / h.intra_node_bandwidth;
-  if (f.once_per_node > 0)
+  if (f.once_per_node)
     return rows * (near - 1) / near / h.intra_node_bandwidth +
            rows / l.experts.top_k * other_nodes(l, nodes) / h.inter_node_bandwidth;
   return rows * (near - 1) / l.ranks.ep / h.intra_node_bandwidth +

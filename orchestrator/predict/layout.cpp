@@ -81,10 +81,8 @@ void fill_stages(const Trial& t, const TrainerProfile& p, Layout& l) {
   }
 }
 
-// Under FSDP2 and DDP fp8 is of products alone: torchao's float8 replaces nn.Linear and leaves the states of mixed
-// precision.
 void keep_states(const Trial& t, const TrainerProfile& p, Layout::Types& out) {
-  if (t.precision == Precision::kFp8 && p.memory_model == &eager_memory() && p.facts.optimizer_bytes == 0) {
+  if (t.precision == Precision::kFp8 && p.memory_model->fp8_keeps_states(p.facts)) {
     Trial mixed = t;
     mixed.precision = Precision::kBf16Mixed;
     return keep_states(mixed, p, out);

@@ -41,6 +41,7 @@ class StepMemory final : public MemoryModel {
  public:
   StepMemory() : MemoryModel("step", kStep) {}
 
+  bool of_own_step() const override { return true; }
   std::optional<Refusal> refusal(const Trial& t, const Layout&, const TrainerProfile&,
                                  StepRules rules) const override {
     return rules(t);

@@ -66,7 +66,7 @@ const std::vector<std::string>& rule_words() {
 
 std::optional<Refusal> MemoryModel::refusal(const Trial& t, const Layout& l, const TrainerProfile& p,
                                             StepRules) const {
-  if (t.lora_rank > 0 && reader == kNanotron)
+  if (t.lora_rank > 0 && !knows_adapters())
     return Refusal{"adapters",
                    fmt::format("lora_rank {}: this profile knows full training alone", t.lora_rank)};
   if (t.spec.has_encoder())
@@ -106,7 +106,7 @@ PerToken saved_bytes(const Layout& l, const ProfileFacts& f, double joint) {
   const double score = l.passes.math_attention ? std::max(kMathScore, f.score_bytes) : f.score_bytes;
   // With fp8 the inputs of the first products of attention and MLP and of the MLP's last shrink to a byte; that of
   // attention's last is kept beside its 16-bit tensor, which FlashAttention needs.
-  const double shrunk = l.types.fp8 ? f.fp8_inputs * (hidden + rows + wide) / 2 : 0;
+  const double shrunk = l.types.fp8 && f.fp8_inputs ? (hidden + rows + wide) / 2 : 0;
   PerToken out;
   out.activations = (f.hidden_saved - 4) * hidden + rows + attention + joint + wide_tensors(l, f) * wide -
                     shrunk + statistics + score * l.batch.sequence * l.model.heads / l.ranks.tp;

@@ -63,9 +63,14 @@ class MemoryModel {
   virtual MemoryPrediction bytes(const Case&) const = 0;
   // The error of a profile that says how far such a layout's bytes spread.
   double Uncertainty::*spread(const Layout&) const;
+  // Whether it is of the step that sweep runs itself: the plan's rules are its own, and all axes say what it does.
+  virtual bool of_own_step() const { return false; }
+  virtual bool knows_adapters() const { return true; }
+  // Whether the trainer's fp8 is of products alone, and leaves the states of mixed precision.
+  virtual bool fp8_keeps_states(const ProfileFacts&) const { return false; }
 
   const std::string_view word;  // its name in a profile
-  const Reader reader;
+  const Reader reader;          // which of a profile's numbers it reads
 };
 
 // The rules that a profile may name: "empty_stage", "heads", "kv_heads", "vocabulary", "micro_batches".

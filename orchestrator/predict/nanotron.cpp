@@ -98,6 +98,7 @@ class NanotronMemory final : public MemoryModel {
  public:
   NanotronMemory() : MemoryModel("nanotron", kNanotron) {}
 
+  bool knows_adapters() const override { return false; }
   MemoryPrediction bytes(const Case& c) const override {
     const HeldTensors held(c.layout, c.times, c.profile.memory);
     MemoryPrediction out;
@@ -122,6 +123,7 @@ class NanotronTime final : public TimeModel {
     for (const auto& s : shares)
       stages.push_back({real(s.layers), 0, 1, s.embedding, s.head, s.loss, s.empty()});
   }
+  double head_share(const TimeParameters&) const override { return 1; }
 };
 
 }  // namespace

@@ -19,8 +19,8 @@ TimePrediction plain_time(const Trial& t, const TrainerProfile& p, const shape::
 
 TimePrediction step_time(const Trial& t, const TrainerProfile& p, const shape::Hardware& h,
                          const MemoryPrediction& memory) {
-  if (is_fitted(t)) return plain_time(t, p, h, memory);
   const Trial fitted = fitted_part(t);
+  if (is_fitted(t, fitted)) return plain_time(t, p, h, memory);
   TimePrediction out = plain_time(fitted, p, h, memory);
   const double before = out.step_s;
   out.scale(beyond_fitted(t, fitted, h));
@@ -81,7 +81,7 @@ void predict_trial(const Trial& t, const TrainerProfile& p, const shape::Hardwar
   out.no_time = why_no_time(t, h);
   if (!out.no_time.empty())
     out.time = {};
-  else if (p.memory_model == &step_memory_model() && !is_fitted(t))
+  else if (p.memory_model->of_own_step() && !is_fitted(t))
     out.time = step_time(t, p, h, out.memory);
   else
     out.time = p.time_model->seconds(case_of(t, p, h, out), out.memory);

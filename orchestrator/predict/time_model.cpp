@@ -10,8 +10,6 @@
 
 namespace sweep::predict {
 
-const TimeModel& queued_time();
-
 namespace {
 
 // Tensor-parallel collectives of a layer's forward, which recomputation repeats.
@@ -72,24 +70,6 @@ double tensor_seconds(const Links& k) {
   return collectives(k) * bytes /
          (span <= 1 ? k.h.intra_node_bandwidth * k.p.time.near_share
                     : k.all_gather(l.ranks.tp, span) * k.p.time.far_share);
-}
-
-// Seconds of a layer beside the bytes of these collectives: of the GPU, of the host, and those that both wait.
-struct Starts {
-  double gpu = 0, host = 0, both = 0;
-};
-
-// A queued collective keeps the GPU for its start and for the steps of a ring, of which one less than the nodes cross the
-// network; the host spends a launch on it and goes on.
-Starts tensor_starts(const Links& k) {
-  const Layout& l = k.l;
-  const double span = l.ranks.tp / k.joined(), calls = collectives(k);
-  const TimeParameters& t = k.p.time;
-  if (calls == 0) return {};
-  if (k.p.time_model != &queued_time())
-    return {0, 0, calls * (span <= 1 ? t.near_latency_s * std::log2(l.ranks.tp) : t.far_latency_s * span)};
-  const double far = std::max(0.0, std::ceil(span) - 1), near = l.ranks.tp - 1 - far;
-  return {calls * (kRingStart + near * kNearStep + far * t.far_latency_s), calls * t.near_latency_s, 0};
 }
 
 // Keys and values around the ring of cp, forward, and with their gradients backward.
@@ -230,20 +210,21 @@ void TimeModel::stage_times(const Layout& l, const TrainerProfile& p, const shap
   const double values = l.base.dequantized * (l.types.element + kCodeBytes);  // codes read, values written
   const ExpertTime experts = expert_time(l, p, flops, memory);
   const double beside = experts.gpu + loose_bytes(links) / streamed;
-  const Starts starts = tensor_starts(links);
+  const double calls = collectives(links);
+  const CollectiveStarts waits =
+      calls > 0 ? starts(t, calls, l.ranks.tp, l.ranks.tp / links.joined()) : CollectiveStarts{};
   out.layer_gpu = again * (products / flops + attention / half_flops + moved / memory + t.kernel_s + beside) +
-                  values / memory + copied_bytes(links) / streamed + tensor_seconds(links) + starts.gpu +
+                  values / memory + copied_bytes(links) / streamed + tensor_seconds(links) + waits.gpu +
                   context_seconds(links) + expert_exchange(l, p.facts, h, links.joined());
   const double hops = l.seen.slow_collectives ? t.hop_launch_s * std::pow(l.ranks.tp, t.hop_power) : 0;
-  out.layer_host = again * (t.layer_launch_s + experts.host) + hops + starts.host;
+  out.layer_host = again * (t.layer_launch_s + experts.host) + hops + waits.host;
   const double logits = l.batch.tokens * l.model.vocab / l.ranks.tp;
-  const double head_share = reader == kNanotron ? 1 : t.head_share;
   const double head =
-      head_share * ((l.base.frozen ? 4 : 6) * logits * l.model.hidden / half_flops + 24 * logits / memory);
+      head_share(t) * ((l.base.frozen ? 4 : 6) * logits * l.model.hidden / half_flops + 24 * logits / memory);
   out.of.clear();
   for (const StageWork& s : l.stages)
     out.of.push_back(
-        {s.layers * out.layer_gpu + (s.head ? head : 0), s.layers * out.layer_host, s.layers * starts.both});
+        {s.layers * out.layer_gpu + (s.head ? head : 0), s.layers * out.layer_host, s.layers * waits.both});
 }
 
 void TimePrediction::scale(double factor) {
@@ -310,15 +291,31 @@ double Uncertainty::*TimeModel::spread(const Layout& l) const {
   return l.ranks.nodes < kMany ? &Uncertainty::time_far : &Uncertainty::time_many;
 }
 
-// `plain`, but the program queues its collectives of tp and goes on.
-const TimeModel& queued_time() {
-  static const TimeModel model("queued", kEager);
-  return model;
+CollectiveStarts TimeModel::starts(const TimeParameters& t, double calls, double tp, double span) const {
+  return {0, 0, calls * (span <= 1 ? t.near_latency_s * std::log2(tp) : t.far_latency_s * span)};
 }
+
+namespace {
+
+// The program queues its collectives of tp and goes on: near_latency_s is the host's time for each, and far_latency_s that of
+// a step between nodes. Such a collective keeps the GPU for its start and for the steps of a ring, of which one less than the
+// nodes cross the network.
+class QueuedTime final : public TimeModel {
+ public:
+  QueuedTime() : TimeModel("queued", kEager) {}
+
+  CollectiveStarts starts(const TimeParameters& t, double calls, double tp, double span) const override {
+    const double far = std::max(0.0, std::ceil(span) - 1), near = tp - 1 - far;
+    return {calls * (kRingStart + near * kNearStep + far * t.far_latency_s), calls * t.near_latency_s, 0};
+  }
+};
+
+}  // namespace
 
 const TimeModel* time_model(std::string_view word) {
   static const TimeModel plain("plain", kEager);  // reads what eager PyTorch and our own step do
-  for (const TimeModel* model : {&plain, &queued_time(), &nanotron_time()})
+  static const QueuedTime queued;
+  for (const TimeModel* model : {&plain, static_cast<const TimeModel*>(&queued), &nanotron_time()})
     if (word == model->word) return model;
   return nullptr;
 }

@@ -18,6 +18,12 @@ struct TimePrediction {
   void scale(double factor);  // all parts
 };
 
+// Seconds of a layer that its collectives of tensor parallelism take beside their bytes: of the GPU, of the host, and those
+// that both wait.
+struct CollectiveStarts {
+  double gpu = 0, host = 0, both = 0;
+};
+
 class TimeModel {
  public:
   TimeModel(const char* word, Reader reader) : word(word), reader(reader) {}
@@ -30,9 +36,12 @@ class TimeModel {
   TimePrediction plain_seconds(const Case&, const MemoryPrediction&) const;
   // The error of a profile that says how far such a layout's time spreads.
   double Uncertainty::*spread(const Layout&) const;
+  // So many collectives of `tp` ranks over `span` nodes. By default the program waits for each.
+  virtual CollectiveStarts starts(const TimeParameters&, double calls, double tp, double span) const;
+  virtual double head_share(const TimeParameters& t) const { return t.head_share; }
 
   const std::string_view word;  // its name in a profile
-  const Reader reader;
+  const Reader reader;          // which of a profile's numbers it reads
 };
 
 const TimeModel& nanotron_time();

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -19,7 +19,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kRefitted = "a profile that an earlier version saved is fitted again with --fit";
+// For who reads a profile that lacks what this version knows.
+constexpr const char* kIfFromEarlierVersion =
+    "a profile that an earlier version saved is fitted again with --fit";
 
 // visit(section, name, number) for those that the profile's models read.
 template <class Profile, class Visit>
@@ -37,6 +39,16 @@ void for_each_number(Profile& p, Visit&& visit) {
 #undef TIME_NUMBER
 #undef FACT
 #undef ERROR_NUMBER
+}
+
+// visit(name, flag) for those of the facts that the profile's models read.
+template <class Profile, class Visit>
+void for_each_flag(Profile& p, Visit&& visit) {
+  const unsigned memory = p.memory_model->reader;
+#define FLAG(name, readers, meaning) \
+  if ((readers)&memory) visit(#name, p.facts.name);
+#include "orchestrator/predict/profile_numbers.def"
+#undef FLAG
 }
 
 bool has_origin(const TrainerProfile& p, const std::string& section, const std::string& name) {
@@ -64,19 +76,28 @@ double number_of(const Json& from) {
 
 Expected<void> read_numbers(const Json& whole, TrainerProfile& p) {
   std::string problem;
+  const auto check = [&](const char* section, const char* name, bool fine, const char* what) {
+    if (!fine)
+      problem = fmt::format("{}: '{}' is missing or {}; {}", section, name, what, kIfFromEarlierVersion);
+    else if (!has_origin(p, section, name))
+      problem = fmt::format("origins: none of them names '{0}' or '{0}.{1}'", section, name);
+  };
   for_each_number(p, [&](const char* section, const char* name, double& number) {
     if (!problem.empty()) return;
     number = number_of(at(at(whole, section), name));
-    if (!std::isfinite(number))
-      problem = fmt::format("{}: '{}' is missing or no finite number; {}", section, name, kRefitted);
-    else if (!has_origin(p, section, name))
-      problem = fmt::format("origins: none of them names '{0}' or '{0}.{1}'", section, name);
+    check(section, name, std::isfinite(number), "no finite number");
+  });
+  for_each_flag(p, [&](const char* name, bool& flag) {
+    if (!problem.empty()) return;
+    const Json& said = at(at(whole, "facts"), name);
+    flag = said.is_boolean() && said.get<bool>();
+    check("facts", name, said.is_boolean(), "neither true nor false");
   });
   if (!problem.empty()) return fail(problem);
   return {};
 }
 
-// The names of a section's numbers, whichever model reads them.
+// The names of a section's numbers and flags, whichever model reads them.
 std::vector<std::string> names_in(std::string_view section) {
   std::vector<std::string> out;
 #define NAMED(of, name) \
@@ -84,11 +105,13 @@ std::vector<std::string> names_in(std::string_view section) {
 #define MEMORY_NUMBER(name, readers, doubt, meaning) NAMED("memory", name)
 #define TIME_NUMBER(name, readers, doubt, meaning) NAMED("time", name)
 #define FACT(name, readers, meaning) NAMED("facts", name)
+#define FLAG(name, readers, meaning) NAMED("facts", name)
 #define ERROR_NUMBER(name, readers, meaning) NAMED("error", name)
 #include "orchestrator/predict/profile_numbers.def"
 #undef MEMORY_NUMBER
 #undef TIME_NUMBER
 #undef FACT
+#undef FLAG
 #undef ERROR_NUMBER
 #undef NAMED
   return out;
@@ -106,10 +129,8 @@ Expected<void> check_all_keys(const Json& whole) {
 
 // Some shares lie within 0 and 1, what divides is above 0, and but for the numbers of memory none is negative.
 Expected<void> check_ranges(const TrainerProfile& p) {
-  static const std::set<std::string_view> kShares{"selective_again", "loss_parallel", "exchanges_beside",
-                                                  "once_per_node",   "fp8_inputs",    "kept_gradients",
-                                                  "reports_last",    "even_stages",   "unsure_band",
-                                                  "reserved_share",  "retry_share"};
+  static const std::set<std::string_view> kShares{"selective_again", "exchanges_beside", "kept_gradients",
+                                                  "unsure_band",     "reserved_share",   "retry_share"};
   static const std::set<std::string_view> kDivisors{"matmul_share", "bandwidth_share", "near_share",
                                                     "far_share",    "attention_share", "need_share",
                                                     "reported_unit"};
@@ -162,9 +183,9 @@ Expected<void> read_all(const Json& whole, TrainerProfile& p) {
   p.memory_model = memory_model(text_at(whole, "memory_model"));
   p.time_model = time_model(text_at(whole, "time_model"));
   if (p.memory_model == nullptr)
-    return fail(fmt::format("'memory_model' is none of nanotron, eager, step; {}", kRefitted));
+    return fail(fmt::format("'memory_model' is none of nanotron, eager, step; {}", kIfFromEarlierVersion));
   if (p.time_model == nullptr)
-    return fail(fmt::format("'time_model' is none of nanotron, plain, queued; {}", kRefitted));
+    return fail(fmt::format("'time_model' is none of nanotron, plain, queued; {}", kIfFromEarlierVersion));
   SWEEP_TRY(read_origins(whole, p.origins));
   SWEEP_TRY(read_numbers(whole, p));
   if (!has_origin(p, "links", "")) return fail("origins: none of them names 'links'");
@@ -275,6 +296,7 @@ std::string to_json(const TrainerProfile& p) {
   for (const char* section : {"memory", "time", "facts", "error"}) out[section] = Json::object();
   for_each_number(p,
                   [&](const char* section, const char* name, double number) { out[section][name] = number; });
+  for_each_flag(p, [&](const char* name, bool flag) { out["facts"][name] = flag; });
   out["links"] = {
       {"nodes", p.links.nodes}, {"all_reduce", p.links.all_reduce}, {"all_gather", p.links.all_gather}};
   write_parts(p, out);
@@ -296,14 +318,16 @@ Expected<TrainerProfile> profile_from_json(std::string_view text) {
 }
 
 const TrainerProfile* built_in_profile(std::string_view name) {
-  static const auto all = [] {
-    std::map<std::string, TrainerProfile, std::less<>> read;
-    for (const ProfileText& text : profile_texts())
-      read.emplace(text.name, profile_from_json(text.json).value());
-    return read;
-  }();
-  const auto found = all.find(name);
-  return found == all.end() ? nullptr : &found->second;
+  struct Read {
+    std::once_flag once;
+    TrainerProfile profile;
+  };
+  static std::vector<Read> read(profile_texts().size());
+  const auto text = std::ranges::find(profile_texts(), name, &ProfileText::name);
+  if (text == profile_texts().end()) return nullptr;
+  Read& found = read[static_cast<std::size_t>(text - profile_texts().begin())];
+  std::call_once(found.once, [&] { found.profile = profile_from_json(text->json).value(); });
+  return &found.profile;
 }
 
 bool TrainerProfile::is_of(std::string_view trainer) const {
@@ -315,7 +339,7 @@ const TrainerProfile* profile_of_trainer(std::string_view trainer, std::string_v
   for (const ProfileText& text : profile_texts()) {
     const TrainerProfile* p = built_in_profile(text.name);
     const bool own =
-        trainer.empty() ? p->trainers.empty() && p->memory_model->reader == kStep : p->is_of(trainer);
+        trainer.empty() ? p->trainers.empty() && p->memory_model->of_own_step() : p->is_of(trainer);
     if (!own) continue;
     if (p->hardware == hardware) return p;
     if (other == nullptr) other = p;

@@ -19,6 +19,7 @@ class TimeModel;
 enum Reader : unsigned { kNanotron = 1, kEager = 2, kStep = 4, kAny = 7 };
 
 #define SWEEP_NUMBER(name, readers, meaning) double name = 0;
+#define SWEEP_FLAG(name, readers, meaning) bool name = false;
 #define SWEEP_FITTED(name, readers, doubt, meaning) double name = 0;
 struct MemoryParameters {
 #define MEMORY_NUMBER SWEEP_FITTED
@@ -34,7 +35,9 @@ struct TimeParameters {
 
 struct ProfileFacts {
 #define FACT SWEEP_NUMBER
+#define FLAG SWEEP_FLAG
 #include "orchestrator/predict/profile_numbers.def"
+#undef FLAG
 #undef FACT
 };
 
@@ -44,6 +47,7 @@ struct Uncertainty {
 #undef ERROR_NUMBER
 };
 #undef SWEEP_NUMBER
+#undef SWEEP_FLAG
 #undef SWEEP_FITTED
 
 // Collective bandwidth in bytes/s by the number of nodes a group spans.
@@ -98,7 +102,7 @@ struct ProfileText {
   const char* json;
 };
 std::span<const ProfileText> profile_texts();
-// Null: no profile of that name is built in.
+// Null: no profile of that name is built in. Each is read when it is first asked for.
 const TrainerProfile* built_in_profile(std::string_view name);
 // The profile of a trainer, by the name of its recipe or its own: one that was measured on this hardware before another. "" is the
 // built-in step. Null: no profile is this trainer's.
@@ -108,7 +112,7 @@ std::string built_in_profiles();
 
 std::string to_json(const TrainerProfile&);
 // With `extends`, the name of a built-in profile, the text says only what differs from that one.
-// Error: no JSON, an unknown base, model or key, a number that is missing, not finite, out of range or without an origin.
+// Error: no JSON, an unknown base, model or key, a number or flag that is missing, out of range or without an origin.
 Expected<TrainerProfile> profile_from_json(std::string_view text);
 
 }  // namespace sweep::predict

@@ -95,6 +95,14 @@ void append_coded(CodedColumn& out, const KeptRows& block, const PackedColumn* p
   }
 }
 
+void append_numbers(std::vector<double>& out, const KeptRows& block, const PackedColumn* packed) {
+  if (!packed) {
+    out.insert(out.end(), block.rows.size(), number_of({}));
+    return;
+  }
+  for (const auto row : block.rows) out.push_back(number_of(packed->at(row)));
+}
+
 void append_ids(ResultColumns& out, const KeptRows& block, std::string_view bytes) {
   out.held.push_back(std::make_shared<const std::string>(bytes));
   const auto packed = PackedColumn::parse(*out.held.back());  // whole: it was parsed before
@@ -118,18 +126,20 @@ Expected<ResultColumns> Answers::result_columns(i64 sweep, const ColumnSelection
                    else
                      out.trial.insert(out.trial.end(), block.rows.size(), std::string_view());
                  });
+  const std::size_t packed_rows = out.entry.size();
   for (auto& [name, column] : out.coded) {
     const sweep::Column& field = *find_column(name);
+    column.of.reserve(packed_rows);
     for_each_block(work, sweep, name, blocks,
                    [&, &into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
                      append_coded(into, block, packed, field);
                    });
   }
   for (auto& [name, column] : out.numbers) {
+    column.reserve(packed_rows);
     for_each_block(work, sweep, name, blocks,
                    [&into = column](const KeptRows& block, const PackedColumn* packed, std::string_view) {
-                     for (const auto row : block.rows)
-                       into.push_back(number_of(packed ? packed->at(row) : ColumnValue{}));
+                     append_numbers(into, block, packed);
                    });
   }
   std::vector<i64> entries;

@@ -97,12 +97,15 @@ std::string_view line_of(std::string_view source) {
   return colon == std::string_view::npos ? std::string_view() : source.substr(colon + 1);
 }
 
-// Past results of the entry that came from the file.
-std::vector<Result> stored(Transaction& work, const Selects& selects, i64 entry, const std::string& file) {
-  const std::string sql = fmt::format(
+std::string stored_sql(const Selects& selects) {
+  return fmt::format(
       R"(SELECT l.whereabouts, {}, {} FROM attempt a JOIN result r ON r.attempt = a.id
          JOIN allocation l ON l.id = a.allocation WHERE a.entry = ? ORDER BY a.id)",
       select_list(selects.columns, "result", "r", stored_fields<Result>()), selects.metrics);
+}
+
+// Past results of the entry that came from the file; by stored_sql().
+std::vector<Result> stored(Transaction& work, const std::string& sql, i64 entry, const std::string& file) {
   std::vector<Result> out;
   auto rows = work.rows(sql, entry);
   while (rows.next()) {
@@ -204,6 +207,7 @@ Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<
   counts.trials = static_cast<i64>(trials.size());
   counts.replaced = clear_earlier(work, wanted, changed_by(work, sweep, trials, unanswered, wanted.grid_path),
                                   earlier, rules);
+  const std::string past = stored_sql(file_.selects);
   for (const auto& same_trial : trials) {
     if (work.failed()) break;
     const PlanEntry& entry = same_trial.back()->entry;
@@ -217,8 +221,7 @@ Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<
     std::ranges::copy_if(same_trial, std::back_inserter(measured),
                          [](const auto* row) { return row->result.has_value(); });
     counts.repeated += same_trial.size() > 1;
-    const std::size_t known =
-        known_of(stored(work, file_.selects, key.value_or(0), wanted.grid_path), measured);
+    const std::size_t known = known_of(stored(work, past, key.value_or(0), wanted.grid_path), measured);
     for (std::size_t i = known; i < measured.size(); ++i) batch.add(key.value_or(0), *measured[i]);
     counts.known += static_cast<i64>(known);
     counts.added += static_cast<i64>(measured.size() - known);

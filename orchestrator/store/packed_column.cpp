@@ -154,10 +154,17 @@ std::optional<PackedColumn> PackedColumn::parse(std::string_view bytes) {
   }
   out.rows_ = in.rest.data();
   if (!in.fine || in.rest.size() != out.count_ * out.width_) return std::nullopt;
-  if (out.form_ == 'd')
-    for (std::size_t row = 0; row < out.count_; ++row)
-      if (out.code(row) >= out.words_.size()) return std::nullopt;
+  if (out.form_ == 'd' && !out.has_words_for_all()) return std::nullopt;
   return out;
+}
+
+bool PackedColumn::has_words_for_all() const {
+  const std::size_t words = words_.size();
+  if (width_ == 0) return count_ == 0 || words > 0;
+  if (width_ == 1 && words == kFewWords) return true;
+  for (std::size_t row = 0; row < count_; ++row)
+    if (code(row) >= words) return false;
+  return true;
 }
 
 std::uint32_t PackedColumn::code(std::size_t row) const {

@@ -41,6 +41,8 @@ class PackedColumn {
   ColumnValue at(std::size_t row) const;
 
  private:
+  bool has_words_for_all() const;
+
   std::size_t count_ = 0;
   char form_ = 'd';
   std::uint8_t width_ = 0;

@@ -32,11 +32,22 @@ PlanEntry read_plan_entry(const Rows& rows, SpecCache& specs) {
   return entry;
 }
 
+namespace {
+
+// Keeps the last one: neighbours in a sweep mostly share a model.
+const std::string& json_of(const ModelSpec& spec) {
+  thread_local ModelSpec last;
+  thread_local std::string of_last = dump(to_json(last));
+  if (spec != last) of_last = dump(to_json(spec)), last = spec;
+  return of_last;
+}
+
+}  // namespace
+
 i64 ensure_trial(Transaction& work, const PlanEntry& entry) {
   if (Statement* insert = work.ready(insert_trial_sql())) {
-    const std::string spec = dump(to_json(entry.trial.spec));
     insert->put(1, entry.id);
-    insert->put(2, spec);
+    insert->put(2, json_of(entry.trial.spec));
     put_axes(*insert, 3, entry.trial);
     work.finish(*insert);
   }

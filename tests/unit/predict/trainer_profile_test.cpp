@@ -75,6 +75,20 @@ TEST(Profile, RefusesKeysAndValuesThatMeanNothing) {
   EXPECT_THAT(own_problem(R"("links": {"node": [1], "nodes": [1, 2], )" + lists + "}"), HasSubstr("'node'"));
 }
 
+TEST(Profile, FlagsAreTrueOrFalse) {
+  const auto flag = [](const std::string& value) {
+    return own_problem(R"("facts": {"once_per_node": )" + value + "}");
+  };
+  EXPECT_EQ(flag("true"), "");
+  EXPECT_EQ(flag("false"), "");
+  for (const char* other : {"1", "0", "0.5", "\"true\"", "null"})
+    EXPECT_THAT(flag(other), HasSubstr("facts: 'once_per_node'")) << other;
+  EXPECT_THAT(to_json(built_in("megatron")), HasSubstr("\"even_stages\": true"));
+  EXPECT_THAT(to_json(built_in("fsdp2")), HasSubstr("\"even_stages\": false"));
+  EXPECT_TRUE(built_in("megatron").facts.even_stages);
+  EXPECT_FALSE(built_in("fsdp2").facts.even_stages);
+}
+
 TEST(Profile, RefusesUnknownKeysOfItsLists) {
   TrainerProfile whole = built_in("nanotron");
   whole.residual.hardware = whole.hardware;

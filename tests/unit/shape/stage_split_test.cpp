@@ -41,6 +41,19 @@ TEST(StageSplit, CoversAllLayersOnceInOrderWithTheEndsAtTheEnds) {
   }
 }
 
+TEST(StageSplit, AnswersDoNotDependOnThoseBefore) {
+  const ModelSpec one = spec_of(7, 64), other = spec_of(9, 64);
+  const auto first = layers_of(split_stages(one, 2, 64));
+  const auto last = layers_of(split_stages(other, 3, 64));
+  for (const i64 stages : {1, 2, 3, 4}) {
+    const auto shares = layers_of(split_stages(one, stages, 64));
+    EXPECT_EQ(std::ssize(shares), stages);
+    EXPECT_EQ(layers_of(split_stages(one, stages, 64)), shares);
+    EXPECT_EQ(layers_of(split_stages(one, 2, 64)), first);
+    EXPECT_EQ(layers_of(split_stages(other, 3, 64)), last);
+  }
+}
+
 TEST(StageSplit, LayersWithoutExpertsAreTheFirstOfTheFirstStages) {
   ModelSpec spec = *find_model("tiny-deepseek");
   spec.layers = 6, spec.dense_layers = 3;
