@@ -110,6 +110,12 @@ StatusView status_view(const Progress& of, std::span<const Field> shown) {
   return view;
 }
 
+void add_holder(StatusView& view, const std::string& run_by) {
+  if (!run_by.empty()) view.now.push_back(run_by);
+  if (run_by.empty() && view.running > 0)
+    view.now.push_back("not running: the last run died unexpectedly; `sweep resume` continues it");
+}
+
 void add_details(StatusView& view, const RunDetails& details, std::span<const Field> shown) {
   for (const auto& each : details.held) {
     view.held.push_back(held_line(each));

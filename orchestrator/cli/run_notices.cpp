@@ -11,7 +11,6 @@
 #include "base/proc.h"
 #include "base/template.h"
 #include "orchestrator/answers/format.h"
-#include "orchestrator/cli/status_board.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
 

@@ -166,6 +166,12 @@ std::string standing_text(const LeaseHolder& holder) {
   return fmt::format("run by {}, last heartbeat {:.0f} s ago", holder_name(holder), holder.silent_s);
 }
 
+Expected<std::string> run_by(store::Store& store, const store::SweepRow& sweep) {
+  const auto holder = holder_of(store, sweep.id);
+  if (!holder) return tl::unexpected(holder.error());
+  return *holder ? standing_text(**holder) : std::string();
+}
+
 std::string take_over_text(const std::string& sweep, const std::string& db) {
   return fmt::format("sweep resume {} --db {} --take-over", shell_word(sweep), shell_word(db));
 }

@@ -36,6 +36,8 @@ std::string holder_name(const store::LeaseHolder&);
 bool is_heard(const store::LeaseHolder&);
 // "run by process 631 on n3, last heartbeat 2 s ago", or since when it has sent no heartbeat.
 std::string standing_text(const store::LeaseHolder&);
+// Who runs the sweep, by standing_text(); empty: nobody, as far as is known.
+Expected<std::string> run_by(store::Store&, const store::SweepRow&);
 // The command to type for a person who knows that it is gone.
 std::string take_over_text(const std::string& sweep, const std::string& db);
 
