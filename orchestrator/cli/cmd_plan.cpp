@@ -20,6 +20,7 @@
 #include "orchestrator/export/results.h"
 #include "orchestrator/grid/site.h"
 #include "schema/codec.h"
+#include "schema/run_order.h"
 
 namespace sweep::cli {
 namespace {
@@ -123,8 +124,7 @@ int plan_grid(Io& io, const PlanOptions& o) {
     io.err << fmt::format("sweep: {}\n", *crowded);
   if (o.sbatch) return show_scripts(io, *planned, o.where.db);
   auto& entries = planned->entries;
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const PlanEntry& a, const PlanEntry& b) { return a.order < b.order; });
+  put_in_run_order(entries);
   auto rehearsed = answers::rehearsed_in(o.where.db);
   if (!rehearsed) return refuse(io, rehearsed.error());
   const answers::PlanView view{entries, std::move(*rehearsed), planned->grid.name};
