@@ -32,9 +32,6 @@ struct GpuHours {
   double held = 0;  // held by all runs of the sweep
   std::optional<double> limit;
 };
-struct SweepEvent {
-  std::string time, kind, text;
-};
 // The parts of `status` beyond counts.
 struct RunDetails {
   std::vector<HeldAllocation> held;

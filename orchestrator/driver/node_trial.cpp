@@ -70,7 +70,7 @@ Expected<std::vector<Finding>> read_findings(const std::string& db, const SelfTe
   if (!store) return tl::unexpected(store.error());
   const auto seen = (*store)->nodes_seen();
   if (!seen) return tl::unexpected(seen.error());
-  const auto first = (*store)->first_event_but("screen");
+  const auto first = (*store)->first_event_but(EventKind::kScreen);
   if (!first) return tl::unexpected(first.error());
   auto findings = judge_node_trial(report, trial, static_cast<i64>(seen->size()), *first);
   const auto& names = report.hosts;

@@ -79,7 +79,7 @@ Expected<std::string> reuse_answers(SweepDriver& driver, const LaunchChoice& cho
   const auto from = reused->sweeps.empty() ? "" : fmt::format(" ({})", fmt::join(reused->sweeps, ", "));
   auto text = fmt::format("{} trials have their answers from earlier sweeps{} and are not run again",
                           reused->trials, from);
-  if (reused->trials > 0) SWEEP_TRY(driver.store().add_event(driver.sweep().id, "reuse", text));
+  if (reused->trials > 0) SWEEP_TRY(driver.store().add_event(driver.sweep().id, EventKind::kReuse, text));
   return text;
 }
 

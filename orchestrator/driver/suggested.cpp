@@ -224,7 +224,7 @@ Expected<Suggested> with_suggested(grid::Grid grid, const grid::ReadOptions& opt
 
 Expected<void> keep_suggested(store::Store& store, i64 sweep, const Planned& planned) {
   if (planned.suggested.empty() || planned.suggested_again) return {};
-  return store.add_event(sweep, "suggested", fmt::format("{}", fmt::join(planned.suggested, "; ")));
+  return store.add_event(sweep, EventKind::kSuggested, fmt::format("{}", fmt::join(planned.suggested, "; ")));
 }
 
 }  // namespace sweep::driver

@@ -103,7 +103,7 @@ Expected<void> Dispatch::rest_host(const HeldAllocation& held) {
   if (!*failed) return {};
   hosts_.cool_down(held.hosts.begin()->second, context_.now());
   for (const auto& text : hosts_.lost(held.hosts, "the trials that wait failed there", context_.now()))
-    SWEEP_TRY(context_.note("quarantine", text));
+    SWEEP_TRY(context_.note(EventKind::kQuarantine, text));
   return {};
 }
 

@@ -33,7 +33,7 @@ Expected<OutboxReader::Effects> OutboxReader::process(HeldAllocation& held, cons
   Effects effects;
   for (const auto& node : chunk.batch.nodes) SWEEP_TRY(on_node(held, node, run_ends, effects));
   for (const auto& node : chunk.nodes_out) SWEEP_TRY(on_node_out(held, node, run_ends, effects));
-  for (const auto& [text, attempt] : chunk.notes) SWEEP_TRY(context_.note("agent", text, attempt));
+  for (const auto& [text, attempt] : chunk.notes) SWEEP_TRY(context_.note(EventKind::kAgent, text, attempt));
   const bool ends = run_ends || effects.wrong_node.has_value();
   for (const auto& each : chunk.finished) SWEEP_TRY(on_finished(held, each, ends, effects));
   for (const auto& end : chunk.batch.ends)
@@ -56,7 +56,7 @@ Expected<void> OutboxReader::on_node(HeldAllocation& held, const NodeRecord& nod
                                        by_shape ? held.request.ranks_per_node : 0);
   if (!why) return {};
   effects.wrong_node = fmt::format("node {}: {}", host, *why);
-  return context_.note("hardware", *effects.wrong_node);
+  return context_.note(EventKind::kHardware, *effects.wrong_node);
 }
 
 // A node where attempts fail is not requested again. A lost one may be back in a moment: where the work that is left is
@@ -68,7 +68,7 @@ Expected<void> OutboxReader::on_node_out(HeldAllocation& held, const ingest::Nod
   if (!held.nodes_out.insert(node.node).second) return {};
   if (!node.lost) return host.empty() ? Expected<void>() : note_quarantine(hosts_.unfit(host, node.why));
   SWEEP_TRY(context_.note(
-      "node_lost",
+      EventKind::kNodeLost,
       fmt::format("allocation {} lost node {} ({}), {} of its {} are left: {}", held.request.id, node.node,
                   host.empty() ? "unknown" : host, held.request.nodes - std::ssize(held.nodes_out),
                   held.request.nodes, node.why)));
@@ -113,7 +113,7 @@ Expected<void> OutboxReader::judge_host(const HeldAllocation& held, const Finish
 Expected<void> OutboxReader::on_slow(const std::string& host, const NodeRecord& node) {
   const auto why = slow_in_screen(node);
   if (why.empty()) return {};
-  SWEEP_TRY(context_.note("screen", fmt::format("node {} stands out: {}", host, why)));
+  SWEEP_TRY(context_.note(EventKind::kScreen, fmt::format("node {} stands out: {}", host, why)));
   if (!context_.settings.exclude_slow_hosts) return {};
   return note_quarantine(hosts_.slow(host, why));
 }
@@ -142,7 +142,7 @@ Expected<void> OutboxReader::on_cancelled(HeldAllocation& held, const FinishedAt
   effects.finish = true;
   if (then == AfterCancel::kFinish) return {};
   held.apply(AllocationEvent::kReturned);
-  return context_.note("agent",
+  return context_.note(EventKind::kAgent,
                        fmt::format("allocation {} gets no more work: its agent cancelled attempt {} ({})",
                                    held.request.id, cancelled.in_flight.attempt.id, cancelled.result.reason),
                        cancelled.in_flight.attempt.id);
@@ -156,7 +156,7 @@ Expected<void> OutboxReader::on_unclean(const HeldAllocation& held, const Attemp
 
 Expected<void> OutboxReader::note_quarantine(const std::vector<std::string>& sentences,
                                              std::optional<i64> attempt) {
-  for (const auto& sentence : sentences) SWEEP_TRY(context_.note("quarantine", sentence, attempt));
+  for (const auto& sentence : sentences) SWEEP_TRY(context_.note(EventKind::kQuarantine, sentence, attempt));
   return {};
 }
 

@@ -245,10 +245,9 @@ Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
                           list, found.size() > kShown ? ", ..." : ""));
 }
 
-Expected<Table> SweepBook::events(i64 sweep, i64 limit) {
+Expected<std::vector<SweepEvent>> SweepBook::events(i64 sweep, i64 limit) {
   Transaction work(*file_.db, Transaction::kRead);
-  Table out;
-  out.columns = {"time", "kind", "text", "attempt"};
+  std::vector<SweepEvent> out;
   {
     auto rows = work.rows(R"(
         SELECT strftime('%Y-%m-%dT%H:%M:%SZ', unix_ns / 1000000000, 'unixepoch'), kind, text, attempt
@@ -256,12 +255,13 @@ Expected<Table> SweepBook::events(i64 sweep, i64 limit) {
         ORDER BY unix_ns DESC, id DESC LIMIT ?)",
                           sweep, limit);
     while (rows.next()) {
-      const auto attempt = rows.get<std::optional<i64>>(3);
-      out.rows.push_back({rows.get<std::string>(0), rows.get<std::string>(1), rows.get<std::string>(2),
-                          attempt ? Value{*attempt} : Value{}});
+      auto word = rows.get<std::string>(1);
+      const auto kind = event_kind_from(word);
+      out.push_back({rows.get<std::string>(0), kind, std::move(word), rows.get<std::string>(2),
+                     rows.get<std::optional<i64>>(3)});
     }
   }
-  std::ranges::reverse(out.rows);
+  std::ranges::reverse(out);
   return work.commit(std::move(out));
 }
 

@@ -70,7 +70,7 @@ class Unsynced {
 void note_strays(Transaction& work, i64 sweep, i64 now, const std::string& allocation, const Known& known) {
   if (known.strays().empty()) return;
   add_event_row(
-      work, sweep, now, "stray_records",
+      work, sweep, now, EventKind::kStrayRecords,
       fmt::format("allocation {}: {} record(s) left out that belong to no rank of its attempts; first: {}",
                   allocation, known.strays().size(), *known.strays().begin()));
 }

@@ -38,7 +38,7 @@ void note_measure(Transaction& work, i64 sweep, const MeasurePlan& measure, i64 
   work.run("UPDATE sweep SET measure_json = ? WHERE id = ?", json, sweep);
   if (!before->empty())
     add_event_row(
-        work, sweep, now, "measure_changed",
+        work, sweep, now, EventKind::kMeasureChanged,
         fmt::format("the measuring plan changed from {} to {}; earlier results are kept", *before, json));
 }
 

@@ -179,7 +179,8 @@ Expected<void> WorkQueue::readmit_host(i64 sweep, const std::string& host) {
     work.refuse(Error{fmt::format("host '{}' is not excluded; {}", host,
                                   names.empty() ? "no host of this sweep is" : "these hosts are: " + names),
                       ErrorKind::kNotFound, host});
-  add_event_row(work, sweep, file_.leases.now(), "readmitted", fmt::format("node {} gets work again", host));
+  add_event_row(work, sweep, file_.leases.now(), EventKind::kReadmitted,
+                fmt::format("node {} gets work again", host));
   return work.commit();
 }
 

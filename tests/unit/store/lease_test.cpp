@@ -221,7 +221,7 @@ TEST_F(LeaseTest, AHolderThatLostTheLeaseCanWriteNothing) {
   EXPECT_FALSE(first->create_allocation(sweep_, "local", dir_));
   EXPECT_FALSE(first->allocation_started(allocation_, "x", 1, {}));
   EXPECT_FALSE(first->end_allocation(allocation_, "x"));
-  EXPECT_FALSE(first->add_event(sweep_, "k", "t"));
+  EXPECT_FALSE(first->add_event(sweep_, EventKind::kAgent, "t"));
   EXPECT_TRUE(second->begin_attempt(sweep_, allocation_, wanted));
   must(first->release_lease(sweep_));
   EXPECT_TRUE(second->beat(sweep_)) << "a lost lease cannot be released for its new holder";
