@@ -2,24 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "orchestrator/run/failure_policy.h"
 #include "orchestrator/run/recovery.h"
+#include "schema/early_failure.h"
 
 namespace sweep::run {
 namespace {
 
-// The agent saw in which phase a rank was that left no record. A GPU that failed is a node that is lost.
-bool failed_early(const FinishedAttempt& finished) {
-  if (finished.result.outcome == Outcome::kNodeLost) return true;
-  if (finished.result.outcome != Outcome::kCrash) return false;
-  const auto early = [](std::string_view phase) {
-    return phase == to_string(Phase::kStart) || phase == to_string(Phase::kInit);
-  };
-  if (finished.result.phase) return early(to_string(*finished.result.phase));
+// A GPU that failed is a node that is lost. Without a record of a rank and without the agent's end, nothing is known.
+bool is_against_node(const FinishedAttempt& finished) {
+  const Result& result = finished.result;
+  if (result.outcome == Outcome::kNodeLost) return true;
   const auto& end = finished.in_flight.reports.end;
-  return end && std::ranges::all_of(end->evidence.ranks, early, &RankPosition::phase);
+  if (result.outcome != Outcome::kCrash || (!result.phase && !end)) return false;
+  return failed_early(result.phase, end ? end->evidence.ranks : std::vector<RankPosition>());
 }
 
 }  // namespace
@@ -99,7 +95,7 @@ Expected<void> OutboxReader::judge_host(const HeldAllocation& held, const Finish
   const Result& result = finished.result;
   if (result.outcome == Outcome::kOk) hosts_.trust().ok(host);
   if (result.outcome != Outcome::kOk && !is_always_final(result.outcome))
-    hosts_.trust().failed(result.trial_id, host, failed_early(finished));
+    hosts_.trust().failed(result.trial_id, host, is_against_node(finished));
   while (const auto bad = hosts_.trust().bad_node()) {
     effects.unfit_hosts.push_back(*bad);
     SWEEP_TRY(exclude(

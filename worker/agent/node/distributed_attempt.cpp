@@ -6,6 +6,7 @@
 
 #include "base/time.h"
 #include "schema/codec.h"
+#include "schema/early_failure.h"
 #include "schema/spool.h"
 #include "worker/agent/node/merged_end.h"
 
@@ -14,8 +15,7 @@ namespace {
 
 // A crash while the rank's program came up.
 bool crashed_early(const RankRecord& record) {
-  const bool early = !record.phase || *record.phase == Phase::kStart || *record.phase == Phase::kInit;
-  return record.outcome == Outcome::kCrash && early;
+  return record.outcome == Outcome::kCrash && sweep::failed_early(record.phase, {});
 }
 
 // A client of the store: a rank's connection on one node.
@@ -162,10 +162,7 @@ void DistributedAttempt::end(EndCause cause, bool at_once) {
 bool DistributedAttempt::failed_early() const {
   if (cause_ == EndCause::kStartFailed) return true;
   if (cause_ != EndCause::kRankFailed || late_failures_ > 0) return false;
-  const auto& seen = parts_.at(cause_node_).end.evidence.ranks;
-  return early_failures_ > 0 || std::ranges::all_of(seen, [](const RankPosition& rank) {
-           return rank.phase == to_string(Phase::kStart) || rank.phase == to_string(Phase::kInit);
-         });
+  return early_failures_ > 0 || sweep::failed_early({}, parts_.at(cause_node_).end.evidence.ranks);
 }
 
 void DistributedAttempt::tell(NodeTrust<i64>& trust) const {
