@@ -227,7 +227,7 @@ Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<
   add_event_row(work, sweep, file_.leases.now(), EventKind::kImported,
                 fmt::format("{}: {} results, {} of them new", wanted.grid_path, counts.added + counts.known,
                             counts.added));
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit(counts);
 }
 

@@ -115,7 +115,7 @@ Expected<void> Reports::ingest(const IngestBatch& batch) {
     settle(work, known.entry(result.attempt), rules);
   }
   note_strays(work, *sweep, file_.leases.now(), batch.allocation, known);
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit();
 }
 
@@ -141,7 +141,7 @@ Expected<void> Reports::finish_attempt(const Result& result) {
   work.run("UPDATE attempt SET ended_unix_ns = COALESCE(ended_unix_ns, ?) WHERE id = ?",
            result.finished_unix_ns, result.attempt);
   settle(work, entry, rules_of(work, sweep, file_.dependencies.decide_trial));
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit();
 }
 

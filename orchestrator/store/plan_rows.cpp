@@ -77,7 +77,7 @@ Expected<SyncCounts> SweepBook::sync_plan(i64 sweep, std::span<const PlanEntry> 
     work.run("UPDATE plan_entry SET state = State::kRetired WHERE key = ?", each.entry);
     settle(work, each.entry, rules);
   }
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit(counts);
 }
 
@@ -172,7 +172,7 @@ Expected<std::vector<std::string>> WorkQueue::rule_out(i64 sweep, std::span<cons
     settle(work, *entry, rules);
     out.push_back(each.trial_id);
   }
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit(std::move(out));
 }
 
@@ -181,7 +181,7 @@ Expected<void> WorkQueue::reopen(i64 sweep, std::span<const Outcome> outcomes,
   Transaction work(*file_.db, Transaction::kWrite);
   file_.leases.guard(work, sweep);
   reopen_entries(work, sweep, outcomes, trial);
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit();
 }
 

@@ -51,8 +51,8 @@ std::optional<AttemptEnd> read_end(Transaction&, const TableColumns&, i64 attemp
 void read_request(const Rows&, int column, Attempt&);
 
 // Keeping the packed columns.
-// Is called at the end of every transaction that changes results or plan entries: packs the loose entries
-// once there are more than `most_loose`.
-void pack(Transaction&, const Selects&, i64 most_loose);
+// Is called at the end of every transaction that changes results or plan entries: packs the unpacked entries
+// once there are more than `most_unpacked`.
+void pack(Transaction&, const Selects&, i64 most_unpacked);
 
 }  // namespace sweep::store

@@ -62,12 +62,12 @@ bool DistributedAttempt::meet(DistributedAttempt& other) {
   return met;
 }
 
-void DistributedAttempt::hear(i64 node, const AgentMessage& message) {
+void DistributedAttempt::receive(i64 node, const AgentMessage& message) {
   const auto part = parts_.find(node);
   if (part == parts_.end() || part->second.ended || concluded_) return;
-  if (const auto* store = std::get_if<StoreMessage>(&message)) heard(node, *store);
-  if (const auto* started = std::get_if<PartStarted>(&message)) heard(node, *started);
-  if (const auto* end = std::get_if<AttemptEnd>(&message)) heard(node, *end);
+  if (const auto* store = std::get_if<StoreMessage>(&message)) on_message(node, *store);
+  if (const auto* started = std::get_if<PartStarted>(&message)) on_message(node, *started);
+  if (const auto* end = std::get_if<AttemptEnd>(&message)) on_message(node, *end);
   if (const auto* said = std::get_if<PartTrouble>(&message)) trouble(said->cause, node);
   if (const auto* record = std::get_if<RankRecord>(&message)) {
     if (record->outcome != Outcome::kOk) ++(crashed_early(*record) ? early_failures_ : late_failures_);
@@ -83,12 +83,12 @@ void DistributedAttempt::pass_on(i64 node, std::string_view kind, Record record)
   sink_.send(kind, to_json(record));
 }
 
-void DistributedAttempt::heard(i64 node, const StoreMessage& message) {
+void DistributedAttempt::on_message(i64 node, const StoreMessage& message) {
   if (message.client < kClientsPerNode)
     store_.request(node * kClientsPerNode + message.client, message.frame);
 }
 
-void DistributedAttempt::heard(i64 node, const PartStarted& started) {
+void DistributedAttempt::on_message(i64 node, const PartStarted& started) {
   PartState& part = parts_[node];
   part.started = true;
   part.pids = started.pids;
@@ -105,7 +105,7 @@ void DistributedAttempt::heard(i64 node, const PartStarted& started) {
   for (const auto& [each, state] : parts_) nodes_.send(each, AllStarted{id()});
 }
 
-void DistributedAttempt::heard(i64 node, AttemptEnd end) {
+void DistributedAttempt::on_message(i64 node, AttemptEnd end) {
   PartState& part = parts_[node];
   part.end = std::move(end);
   for (GpuError& error : part.end.gpu_errors) error.host = nodes_.name(node);
