@@ -83,10 +83,9 @@ Expected<RunDetails> run_details(store::Store& store, i64 sweep, const GpuHours&
   auto excluded = store.excluded_hosts(sweep);
   if (!excluded) return tl::unexpected(excluded.error());
   out.excluded = std::move(*excluded);
-  const auto seen = store.events(sweep, events);
+  auto seen = store.events(sweep, events);
   if (!seen) return tl::unexpected(seen.error());
-  const auto text = [](const Value& value) { return std::get<std::string>(value); };
-  for (const auto& row : seen->rows) out.events.push_back({text(row[0]), text(row[1]), text(row[2])});
+  out.events = std::move(*seen);
   return out;
 }
 
@@ -110,6 +109,12 @@ StatusView status_view(const Progress& of, std::span<const Field> shown) {
   return view;
 }
 
+void add_holder(StatusView& view, const std::string& run_by) {
+  if (!run_by.empty()) view.now.push_back(run_by);
+  if (run_by.empty() && view.running > 0)
+    view.now.push_back("not running: the last run died unexpectedly; `sweep resume` continues it");
+}
+
 void add_details(StatusView& view, const RunDetails& details, std::span<const Field> shown) {
   for (const auto& each : details.held) {
     view.held.push_back(held_line(each));
@@ -126,7 +131,7 @@ void add_details(StatusView& view, const RunDetails& details, std::span<const Fi
     view.excluded.push_back(
         fmt::format("{}: {}; `sweep resume --readmit {}` takes it back", each.host, each.why, each.host));
   for (const auto& event : details.events)
-    view.events.push_back(fmt::format("{}  {}: {}", event.time, event.kind, event.text));
+    view.events.push_back(fmt::format("{}  {}: {}", event.time, event.word, event.text));
 }
 
 std::string gpu_hours_text(const GpuHours& of) {
@@ -150,7 +155,7 @@ nlohmann::json progress_json(const Progress& of, const RunDetails& details,
   for (const auto& each : details.excluded)
     excluded.push_back({{"host", each.host}, {"launcher", each.launcher}, {"why", each.why}});
   for (const auto& event : details.events)
-    events.push_back({{"time", event.time}, {"kind", event.kind}, {"text", event.text}});
+    events.push_back({{"time", event.time}, {"kind", event.word}, {"text", event.text}});
   nlohmann::json holder = nullptr;
   if (run_by)
     holder = {

@@ -32,9 +32,6 @@ struct GpuHours {
   double held = 0;  // held by all runs of the sweep
   std::optional<double> limit;
 };
-struct SweepEvent {
-  std::string time, kind, text;
-};
 // The parts of `status` beyond counts.
 struct RunDetails {
   std::vector<HeldAllocation> held;
@@ -49,6 +46,8 @@ Expected<RunDetails> run_details(store::Store&, i64 sweep, const GpuHours&, i64 
 Expected<std::vector<Field>> varying_axes(store::Store&, i64 sweep);
 
 StatusView status_view(const Progress&, std::span<const Field> shown);
+// `run_by`: a sentence on who runs it; empty: nobody does.
+void add_holder(StatusView&, const std::string& run_by);
 void add_details(StatusView&, const RunDetails&, std::span<const Field> shown);
 // "0.5 of 2 GPU-hours (on a CPU: slot-hours), all runs together"; empty: nothing was held yet.
 std::string gpu_hours_text(const GpuHours&);

@@ -28,7 +28,7 @@ namespace {
 
 struct CalibrateCommand {
   driver::SelfTestRequest request;
-  driver::CalibrationBed bed;
+  driver::CalibrationSetup setup;
   i64 ranks = 0;
   std::vector<std::string> only, backends{"auto"};
   std::optional<i64> largest_bytes;
@@ -42,36 +42,36 @@ constexpr i64 kGpuLargestBytes = i64{256} << 20;
 constexpr std::size_t kMostTableBytes = std::size_t{16} << 20;
 
 Expected<void> complete(CalibrateCommand& o) {
-  const auto hardware = shape::find_hardware(o.bed.hardware);
+  const auto hardware = shape::find_hardware(o.setup.hardware);
   if (!hardware) return tl::unexpected(hardware.error());
-  if (is_mixed(o.bed.hardware))
+  if (is_mixed(o.setup.hardware))
     return fail(
-        ErrorKind::kUnsupported, o.bed.hardware,
+        ErrorKind::kUnsupported, o.setup.hardware,
         fmt::format("'{}' is several kinds of GPU, and a profile is one kind's: calibrate {} each by itself",
-                    o.bed.hardware, fmt::join(kinds_of(o.bed.hardware), " and ")));
+                    o.setup.hardware, fmt::join(kinds_of(o.setup.hardware), " and ")));
   const bool on_cpu = hardware->gpu.empty();
-  o.bed.ranks_per_node = o.ranks > 0 ? o.ranks : on_cpu ? 2 : hardware->gpus_per_node;
+  o.setup.ranks_per_node = o.ranks > 0 ? o.ranks : on_cpu ? 2 : hardware->gpus_per_node;
   if (!on_cpu) {
-    o.bed.precisions = {"fp32", "bf16"};
-    if (!hardware->peak_for(Precision::kBf16)) o.bed.precisions.back() = "fp16";
-    o.bed.largest_bytes = kGpuLargestBytes;
+    o.setup.precisions = {"fp32", "bf16"};
+    if (!hardware->peak_for(Precision::kBf16)) o.setup.precisions.back() = "fp16";
+    o.setup.largest_bytes = kGpuLargestBytes;
   }
-  o.bed.largest_bytes = o.largest_bytes.value_or(o.bed.largest_bytes);
-  if (o.bed.largest_bytes < o.bed.smallest_bytes) return fail("--min-bytes is above --max-bytes");
+  o.setup.largest_bytes = o.largest_bytes.value_or(o.setup.largest_bytes);
+  if (o.setup.largest_bytes < o.setup.smallest_bytes) return fail("--min-bytes is above --max-bytes");
   const auto asked = [&](const char* part) {
     return o.only.empty() || std::ranges::find(o.only, part) != o.only.end();
   };
-  o.bed.machine = asked("machine"), o.bed.collectives = asked("collectives");
-  o.bed.kernels = o.kernels || std::ranges::find(o.only, "kernels") != o.only.end();
-  o.bed.backends.clear();
+  o.setup.machine = asked("machine"), o.setup.collectives = asked("collectives");
+  o.setup.kernels = o.kernels || std::ranges::find(o.only, "kernels") != o.only.end();
+  o.setup.backends.clear();
   for (const auto& word : o.backends) {
-    o.bed.backends.push_back(*choice_from<CommBackend>(word));
-    if (o.bed.backends.back() == CommBackend::kShm && (o.bed.nodes > 1 || !on_cpu))
+    o.setup.backends.push_back(*choice_from<CommBackend>(word));
+    if (o.setup.backends.back() == CommBackend::kShm && (o.setup.nodes > 1 || !on_cpu))
       return fail("--backend shm is for CPU ranks of one node; gloo and nccl go across nodes");
   }
-  if (driver::calibration_trials(o.bed).empty())
+  if (driver::calibration_trials(o.setup).empty())
     return fail("there is nothing to measure: collectives need at least two ranks (--ranks, --nodes)");
-  if (o.name.empty()) o.name = o.bed.hardware;
+  if (o.name.empty()) o.name = o.setup.hardware;
   if (o.request.db.empty()) o.request.db = driver::calibration_db().string();
   return {};
 }
@@ -103,8 +103,8 @@ Expected<void> keep_other_part(const CalibrateCommand& o, shape::HardwareProfile
   if (!stored) return tl::unexpected(stored.error());
   for (const auto& before : *stored) {
     if (before.name != o.name || before.hardware != p.hardware) continue;
-    if (!o.bed.machine) p.matmul = before.matmul, p.copies = before.copies, p.launch_s = before.launch_s;
-    if (!o.bed.collectives) p.collectives = before.collectives;
+    if (!o.setup.machine) p.matmul = before.matmul, p.copies = before.copies, p.launch_s = before.launch_s;
+    if (!o.setup.collectives) p.collectives = before.collectives;
     auto kernels = before.kernels;
     shape::add_kernels(kernels, p.kernels);
     p.kernels = std::move(kernels);
@@ -117,14 +117,14 @@ Expected<void> keep_other_part(const CalibrateCommand& o, shape::HardwareProfile
 int import_kernels(Io& io, CalibrateCommand o) {
   const auto csv = read_input(o.kernels_from, kMostTableBytes, Streams::kTaken);
   if (!csv) return refuse(io, csv.error());
-  auto rows = shape::read_kernel_table(csv->bytes, o.bed.hardware);
+  auto rows = shape::read_kernel_table(csv->bytes, o.setup.hardware);
   if (!rows) return refuse(io, retold(rows.error(), csv->shown_as + ": " + rows.error().message));
   const auto stored = driver::stored_profiles(o.request.db);
   if (!stored) return refuse(io, stored.error());
   const auto before = std::ranges::find_if(
-      *stored, [&](const auto& each) { return each.name == o.name && each.hardware == o.bed.hardware; });
+      *stored, [&](const auto& each) { return each.name == o.name && each.hardware == o.setup.hardware; });
   shape::HardwareProfile p;
-  p.name = o.name, p.hardware = o.bed.hardware, p.date = answers::today();
+  p.name = o.name, p.hardware = o.setup.hardware, p.date = answers::today();
   if (before != stored->end()) p = *before;
   shape::add_kernels(p.kernels, *rows);
   io.err << fmt::format("{} kernel times of {} are read from {}\n", rows->size(), p.hardware,
@@ -162,7 +162,7 @@ int calibrate(Io& io, CalibrateCommand o) {
   if (!o.removed.empty()) return remove_profile(io, o);
   if (auto done = complete(o); !done) return refuse(io, done.error());
   if (!o.kernels_from.empty()) return import_kernels(io, std::move(o));
-  auto report = driver::run_calibration(o.request, o.bed, o.hang_seconds, progress_lines(io, o.quiet));
+  auto report = driver::run_calibration(o.request, o.setup, o.hang_seconds, progress_lines(io, o.quiet));
   if (!report) return refuse(io, report.error());
   shape::HardwareProfile& p = report->profile;
   p.name = o.name, p.build = std::string(kVersion) + " " + kBuild;
@@ -170,7 +170,7 @@ int calibrate(Io& io, CalibrateCommand o) {
   if (o.json)
     io.out << shape::to_json(p);
   else
-    io.out << (o.bed.machine ? answers::machine_text(p) : "") << answers::network_text(p);
+    io.out << (o.setup.machine ? answers::machine_text(p) : "") << answers::network_text(p);
   for (const auto& failure : report->failures) io.err << answers::safe_text(failure) << "\n";
   if (!report->why.empty()) io.err << answers::safe_text(report->why) << "\n";
   if (!report->failures.empty() || !report->why.empty()) {
@@ -204,14 +204,14 @@ void add_calibrate(Registry r) {
   c->add_option("--db", o->request.db,
                 "database of the runs and profiles; absent: calibrate.db in the user's state folder")
       ->type_name("FILE");
-  c->add_option("--hardware", o->bed.hardware, "hardware of the ranks, a name of the catalogue")
+  c->add_option("--hardware", o->setup.hardware, "hardware of the ranks, a name of the catalogue")
       ->capture_default_str();
-  c->add_option("--nodes", o->bed.nodes, "nodes that the largest group spans")
+  c->add_option("--nodes", o->setup.nodes, "nodes that the largest group spans")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
   c->add_option("--ranks", o->ranks, "ranks on each node; absent: the hardware's GPUs, 2 on CPU")
       ->check(CLI::Range(1, 1024));
-  c->add_option("--threads", o->bed.threads, "threads of a rank on CPU")
+  c->add_option("--threads", o->setup.threads, "threads of a rank on CPU")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   c->add_option("--backend", o->backends,
@@ -223,12 +223,12 @@ void add_calibrate(Registry r) {
       ->delimiter(',')
       ->check(CLI::IsMember({"machine", "collectives", "kernels"}));
   add_kernel_options(*c, *o);
-  c->add_option("--min-bytes", o->bed.smallest_bytes, "smallest message")
+  c->add_option("--min-bytes", o->setup.smallest_bytes, "smallest message")
       ->check(CLI::Range(i64{4}, i64{1} << 40))
       ->capture_default_str();
   c->add_option("--max-bytes", o->largest_bytes, "largest message; absent: 16 MiB on CPU, 256 MiB on GPUs")
       ->check(CLI::Range(i64{4}, i64{1} << 40));
-  c->add_option("--seconds", o->bed.item_s, "about how long each measurement takes")
+  c->add_option("--seconds", o->setup.item_s, "about how long each measurement takes")
       ->check(CLI::Range(0.0001, 60.0))
       ->capture_default_str();
   c->add_option("--hang-seconds", o->hang_seconds,

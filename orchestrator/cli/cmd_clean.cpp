@@ -32,8 +32,8 @@ Expected<Left> find(store::Store& store, const std::string& db) {
 void show(Io& io, const Left& left, const std::string& db) {
   const auto& found = left.of_runs;
   for (const auto& sweep : found.running()) {
-    io.err << fmt::format("sweep {}: {}: left alone\n", sweep.name, driver::standing_text(sweep.holder));
-    if (!driver::is_heard(sweep.holder))
+    io.err << fmt::format("sweep {}: {}: left alone\n", sweep.name, driver::holder_text(sweep.holder));
+    if (!driver::is_responsive(sweep.holder))
       io.err << fmt::format("if you know that it is gone, type `{}`\n",
                             driver::take_over_text(sweep.name, db));
   }
@@ -53,7 +53,7 @@ nlohmann::json document(const Left& left, bool yes, const std::vector<std::strin
   for (const auto& sweep : left.of_runs.running())
     running.push_back({{"sweep", sweep.name},
                        {"holder", driver::holder_name(sweep.holder)},
-                       {"heard", driver::is_heard(sweep.holder)}});
+                       {"heard", driver::is_responsive(sweep.holder)}});
   return {{"left", left.lines},
           {"running", std::move(running)},
           {"unanswered", left.of_runs.unanswered()},
@@ -79,8 +79,9 @@ int clean(Io& io, const SweepSelector& where, bool yes) {
   if (!left) return refuse(io, left.error());
   const bool any = !left->lines.empty();
   const auto& found = left->of_runs;
-  const bool all_known = found.unanswered().empty() && std::ranges::all_of(found.running(), driver::is_heard,
-                                                                           &driver::RunningSweep::holder);
+  const bool all_known =
+      found.unanswered().empty() &&
+      std::ranges::all_of(found.running(), driver::is_responsive, &driver::RunningSweep::holder);
   show(io, *left, where.db);
   std::vector<std::string> failed;
   if (yes) failed = end(*left, **store);

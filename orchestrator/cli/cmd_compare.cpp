@@ -6,12 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "orchestrator/answers/format.h"
 #include "orchestrator/answers/pages/compare_page.h"
 #include "orchestrator/answers/rehearsed.h"
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/statistics/compare.h"
-#include "orchestrator/cli/compare_sides.h"
+#include "orchestrator/cli/compare_options.h"
 #include "orchestrator/cli/page_options.h"
 #include "orchestrator/export/results.h"
 #include "schema/codec.h"
@@ -29,14 +28,6 @@ struct CompareCommand {
   bool json = false, csv = false;
 };
 
-// The table for programs. `rehearsed`: a column that names the sides that were rehearsed.
-Table with_rehearsed(Table table, const std::string& rehearsed) {
-  if (rehearsed.empty()) return table;
-  table.columns.emplace_back("rehearsed");
-  for (auto& row : table.rows) row.emplace_back(rehearsed);
-  return table;
-}
-
 // Prints the table for programs or the text for people, whichever the command line asks for.
 Expected<void> print(Io& io, const CompareCommand& o, const Table& table, const std::string& text) {
   if (o.json) return exports::write_json(io.out, table);
@@ -52,31 +43,13 @@ Expected<void> write_page(Io& io, const std::string& file, const std::function<s
   return {};
 }
 
-// The trials that were named, in that order, of one sweep.
-Expected<std::vector<const ResultRow*>> named_trials(const std::vector<ResultRow>& rows,
-                                                     const std::vector<std::string>& prefixes) {
-  std::vector<const ResultRow*> out;
-  for (const std::string& prefix : prefixes) {
-    const auto begins = [&](const ResultRow& row) { return row.trial_id.starts_with(prefix); };
-    const auto found = std::ranges::find_if(rows, begins);
-    if (found == rows.end())
-      return fail(
-          fmt::format("no trial of the sweep has an id that begins with '{}'", answers::safe_text(prefix)));
-    if (std::ranges::count_if(rows, begins) > 1)
-      return fail(fmt::format("several trials have an id that begins with '{}'; give more of it",
-                              answers::safe_text(prefix)));
-    out.push_back(&*found);
-  }
-  return out;
-}
-
 int compare_trials(Io& io, const CompareCommand& o) {
   if (!o.b.empty())
     return refuse(io, {"--trials compares trials of one sweep: name that sweep alone, or none"});
   if (o.trials.size() < 2) return refuse(io, {"--trials wants at least two, as --trials 2bed,71ac"});
   const auto side = o.a.empty() ? read_latest_side(o.db) : read_compare_side(o.a, o.db, {});
   if (!side) return refuse(io, side.error());
-  auto results = named_trials(side->rows, o.trials);
+  auto results = answers::trials_named(side->rows, o.trials);
   if (!results) return refuse(io, results.error());
   const auto sides = answers::side_by_side(std::move(*results));
   auto written = print(io, o, answers::side_table(sides),
@@ -105,10 +78,10 @@ std::optional<Error> wrong_in(const CompareCommand& o) {
   return std::nullopt;
 }
 
-Expected<std::vector<CompareSide>> read_sides(const CompareCommand& o) {
+Expected<std::vector<answers::CompareSide>> read_sides(const CompareCommand& o) {
   std::vector<std::string> words = {o.a, o.b};
   words.insert(words.end(), o.more.begin(), o.more.end());
-  std::vector<CompareSide> out;
+  std::vector<answers::CompareSide> out;
   for (std::size_t i = 0; i < words.size(); ++i) {
     auto side = read_compare_side(words[i], o.db,
                                   i == 0   ? o.only_a
@@ -120,42 +93,15 @@ Expected<std::vector<CompareSide>> read_sides(const CompareCommand& o) {
   return out;
 }
 
-// A against each other one. Error: one of them has nothing in common with A.
-Expected<std::vector<answers::Comparison>> compared(std::span<const CompareSide> sides,
-                                                    const answers::CompareOptions& options) {
-  std::vector<answers::SweepRows> others;
-  for (const CompareSide& side : sides.subspan(1)) others.emplace_back(side.rows);
-  auto found = answers::compare_all(sides[0].rows, others, options);
-  if (!found) return found;
-  for (std::size_t i = 0; i < found->size(); ++i) {
-    if (!(*found)[i].pairs.empty() || (*found)[i].unanswered + (*found)[i].reused > 0) continue;
-    return fail(
-        fmt::format("'{}' and '{}' have no configuration in common ({} and {} rows); `sweep compare A B "
-                    "--transfer` says in which axes they differ and compares across these",
-                    answers::safe_text(sides[0].sweep.name), answers::safe_text(sides[i + 1].sweep.name),
-                    sides[0].rows.size(), sides[i + 1].rows.size()));
-  }
-  return found;
-}
-
 // Prints text or table on standard output, writes the page, and names on standard error what differs beside the results.
-Expected<void> show_comparison(Io& io, const CompareCommand& o, std::span<const CompareSide> sides,
+Expected<void> show_comparison(Io& io, const CompareCommand& o, std::span<const answers::CompareSide> sides,
                                std::span<const answers::Comparison> found) {
-  std::vector<const CompareSide*> all;
-  std::vector<std::span<const Environment>> nodes;
-  answers::ComparedSweeps page;
-  for (const CompareSide& side : sides) {
-    all.push_back(&side);
-    nodes.emplace_back(side.nodes);
-    page.names.push_back(side.sweep.name);
-    page.options.push_back(side.sweep.options);
-  }
-  const auto rehearsed = rehearsed_sides(all);
-  page.machines = answers::machine_differences(nodes);
-  page.made = page_stamp().sentence();
-  SWEEP_TRY(print(io, o, with_rehearsed(answers::compare_table(found, page.names, o.options), rehearsed),
+  const auto page = answers::compared_sweeps(sides, page_stamp().sentence());
+  auto table = answers::compare_table(found, page.names, o.options);
+  answers::mark_rehearsed_sides(table, sides);
+  SWEEP_TRY(print(io, o, table,
                   answers::compare_text(found, page.names, o.options, io.out_is_terminal ? io.width : 0) +
-                      (rehearsed.empty() ? "" : rehearsed + ": " + answers::rehearsed_line(true))));
+                      answers::rehearsed_sides_line(sides)));
   SWEEP_TRY(
       write_page(io, o.transfer.chart, [&] { return answers::comparison_html(page, found, o.options); }));
   io.err << page.machines;
@@ -178,13 +124,13 @@ int compare_sweeps(Io& io, CompareCommand o) {
     const answers::SweepRows both[] = {(*sides)[0].rows, (*sides)[1].rows};
     o.transfer.json = o.json, o.transfer.csv = o.csv;
     o.transfer.options.metric = o.metric.empty() ? usual_metric(both) : o.metric;
-    return print_transfer(io, (*sides)[0], (*sides)[1], o.transfer);
+    return print_transfer(io, *sides, o.transfer);
   }
   for (std::size_t i = 1; i < sides->size(); ++i)
-    if (is_same_sweep((*sides)[0], (*sides)[i]))
+    if (answers::is_same_sweep((*sides)[0], (*sides)[i]))
       io.err << fmt::format("A and {} are the same sweep: each configuration is compared with itself\n",
                             answers::side_letter(i));
-  const auto found = compared(*sides, o.options);
+  const auto found = answers::compare_sides(*sides, o.options);
   if (!found) return refuse(io, found.error());
   if (const auto shown = show_comparison(io, o, *sides, *found); !shown) return refuse(io, shown.error());
   i64 regressions = 0;

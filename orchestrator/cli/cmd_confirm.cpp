@@ -61,7 +61,7 @@ int confirm(Io& io, ConfirmCommand o) {
   if (!holder) return refuse(io, holder.error());
   if (*holder)
     return refuse(io, {fmt::format("sweep '{}': {}; its best are not known yet", sweep->name,
-                                   driver::standing_text(**holder))});
+                                   driver::holder_text(**holder))});
   if (request.metric.empty()) {
     auto usual = opened->store->usual_metric(sweep->id);
     if (!usual) return refuse(io, usual.error());

@@ -66,7 +66,7 @@ int remove(Io& io, const SweepSelector& where, bool yes) {
   if (!holder) return refuse(io, holder.error());
   if (*holder)
     return refuse(io, {fmt::format("sweep '{}' is {}; `sweep stop {}` ends the run", opened->sweep.name,
-                                   driver::standing_text(**holder), opened->sweep.name),
+                                   driver::holder_text(**holder), opened->sweep.name),
                        ErrorKind::kBusy, opened->sweep.name});
   if (auto may = agreed(io, opened->sweep.name, where.db, yes); !may) return refuse(io, may.error());
   const auto removed = opened->store->remove_sweep(opened->sweep);

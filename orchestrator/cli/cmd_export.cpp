@@ -12,6 +12,7 @@
 #include "orchestrator/answers/statistics/grouping.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/export_trackers.h"
+#include "orchestrator/export/benchmark_json.h"
 #include "orchestrator/export/column_file.h"
 #include "orchestrator/export/results.h"
 #include "orchestrator/launch/programs.h"
@@ -23,7 +24,7 @@ const std::vector<std::string> kFormats = {
     "csv", "json", "jsonl", "columns", "parquet", "arrow", "bencher", "github-benchmark", "wandb", "mlflow"};
 
 int export_benchmark(Io& io, const ExportOptions& o, const std::vector<ResultRow>& rows) {
-  const auto named = named_rows(rows, true);
+  const auto named = exports::named_rows(rows, answers::setting_names(rows, true));
   std::string text;
   if (o.format == "bencher") {
     text = exports::bencher_json(named);

@@ -103,7 +103,7 @@ int store_left_results(Io& io, const SweepSelector& where) {
   if (!holder) return refuse(io, holder.error());
   if (*holder)
     return refuse(io, {fmt::format("sweep {}: {}; it stores its results itself", opened->sweep.name,
-                                   driver::standing_text(**holder))});
+                                   driver::holder_text(**holder))});
   if (const auto left = opened->store->open_allocations(opened->sweep.id); left && left->empty())
     io.err << fmt::format("nothing to store: no run of sweep {} left results behind\n", opened->sweep.name);
   Ingestion live(io, opened->sweep, {}, false);

@@ -9,16 +9,17 @@
 #include "orchestrator/answers/tables/tables.h"
 #include "orchestrator/answers/tables/trial_command.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/run_strategy.h"
+#include "orchestrator/driver/gpu_hours.h"
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/driver/memory_check.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/driver/script_preview.h"
+#include "orchestrator/driver/strategy_forecast.h"
 #include "orchestrator/export/results.h"
 #include "orchestrator/grid/site.h"
-#include "orchestrator/plan/planner.h"
 #include "schema/codec.h"
+#include "schema/run_order.h"
 
 namespace sweep::cli {
 namespace {
@@ -53,6 +54,16 @@ int show_scripts(Io& io, const driver::Planned& planned, const std::string& db) 
   return accepted ? kAnswered : kUnanswered;
 }
 
+// The GPU-hours that the sweep of this name has held, as text; empty where there is none.
+std::string held_hours(const SweepSelector& of, std::optional<double> limit) {
+  std::error_code ec;
+  if (!std::filesystem::exists(of.db, ec)) return {};
+  const auto opened = open_sweep(of, store::Mode::kReadOnly);
+  if (!opened) return {};
+  return answers::gpu_hours_text(
+      driver::held_gpu_hours(*opened->store, opened->sweep, limit).value_or(answers::GpuHours()));
+}
+
 // The sums over admitted trials: time, price and what the sweep has held so far.
 Expected<void> print_costs(Io& io, const driver::Planned& planned, const answers::PlanView& view,
                            const std::string& db) {
@@ -61,7 +72,7 @@ Expected<void> print_costs(Io& io, const driver::Planned& planned, const answers
   if (!planned.grid.question.empty()) io.out << answers::safe_lines(planned.grid.question) << '\n';
   const auto site = grid::read_site(grid::site_files());
   if (!site) return tl::unexpected(site.error());
-  if (const auto strategy = chosen_strategy(planned.grid, {}); strategy && !strategy->runs_all()) {
+  if (const auto strategy = driver::chosen_strategy(planned.grid, {}); strategy && !strategy->runs_all()) {
     const auto most = driver::most_run(entries, *strategy);
     io.out << fmt::format("strategy {}: {}; of them at most {} run, for at most {} GPU-hours\n",
                           to_string(strategy->kind), driver::strategy_sentence(*strategy), most.trials,
@@ -76,8 +87,8 @@ Expected<void> print_costs(Io& io, const driver::Planned& planned, const answers
     for (const auto& price : driver::prices_of(entries, site->usd_per_node_hour))
       io.out << "price: " << price << '\n';
   }
-  if (const auto held = held_hours_in(db, planned.grid.name,
-                                      driver::smaller_limit(planned.grid.limits.gpu_hours, site->gpu_hours));
+  if (const auto held = held_hours({db, planned.grid.name},
+                                   driver::smaller_limit(planned.grid.limits.gpu_hours, site->gpu_hours));
       !held.empty())
     io.out << "so far: " << held << '\n';
   return {};
@@ -112,7 +123,7 @@ int plan_grid(Io& io, const PlanOptions& o) {
     io.err << fmt::format("sweep: {}\n", *crowded);
   if (o.sbatch) return show_scripts(io, *planned, o.where.db);
   auto& entries = planned->entries;
-  plan::put_in_order(entries);
+  put_in_run_order(entries);
   auto rehearsed = answers::rehearsed_in(o.where.db);
   if (!rehearsed) return refuse(io, rehearsed.error());
   const answers::PlanView view{entries, std::move(*rehearsed), planned->grid.name};

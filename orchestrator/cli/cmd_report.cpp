@@ -10,7 +10,7 @@
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/tables/shortcuts.h"
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/compare_sides.h"
+#include "orchestrator/cli/compare_options.h"
 #include "orchestrator/cli/page_options.h"
 #include "orchestrator/interop/trainer_config.h"
 #include "schema/ranking.h"
@@ -72,7 +72,7 @@ int write_report(Io& io, const ReportCommand& o) {
   };
   in.node_times_of = [&](const ResultRow& row) { return node_times_of(*opened, row); };
   in.foreign_configs = foreign_configs;
-  CompareSide other;
+  answers::CompareSide other;
   if (!o.beside.empty()) {
     auto side = read_compare_side(o.beside, o.where.db, {});
     if (!side) return refuse(io, side.error());

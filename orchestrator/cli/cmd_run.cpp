@@ -8,11 +8,11 @@
 #include "orchestrator/answers/format.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/detach.h"
-#include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/launch_options.h"
 #include "orchestrator/cli/progress_line.h"
 #include "orchestrator/cli/run_notices.h"
 #include "orchestrator/cli/run_strategy.h"
+#include "orchestrator/driver/gpu_hours.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/memory_check.h"
 #include "orchestrator/driver/orchestrator_job.h"
@@ -101,7 +101,7 @@ SweepOptions kept_options(const grid::Grid& grid, const std::string& on, const R
   if (o.launch.slots > 0) kept.slots = o.launch.slots;
   if (o.launch.start) kept.start = to_string(*o.launch.start);
   kept.screen = o.launch.screen;
-  if (const auto strategy = chosen_strategy(grid, o.strategy)) keep_strategy(*strategy, kept);
+  if (const auto strategy = driver::chosen_strategy(grid, o.strategy.wanted)) keep_strategy(*strategy, kept);
   if (o.rehearse) kept.rehearse_ranks = o.rehearse_ranks;
   return kept;
 }
@@ -200,15 +200,26 @@ Expected<void> can_run(const std::vector<PlanEntry>& entries, const LaunchChoice
   return o.as_job.empty() ? Expected<void>() : driver::fits_a_job(o.as_job, choice);
 }
 
+// The answer y on a terminal; without one the command must be given another way.
+Expected<void> ask_to_confirm(Io& io, const std::string& why, double limit) {
+  if (io.in == nullptr)
+    return fail(fmt::format("{}; say --yes, or end it at {:.3g} with --gpu-hours", why, limit));
+  return goes_on(io, why) ? Expected<void>() : fail("nothing was started");
+}
+
 // Checks that the user wants the run, and can be told of it.
 Expected<void> may_run(Io& io, const Planned& planned, const LaunchChoice& choice, const RunOptions& o) {
   SWEEP_TRY(can_run(planned.entries, choice, o));
   SWEEP_TRY(check_notify(o.notify, !o.as_job.empty()));
   const auto own = o.gpu_hours ? o.gpu_hours : planned.grid.limits.gpu_hours;
-  const auto strategy = chosen_strategy(planned.grid, o.strategy).value_or(Strategy());
-  SWEEP_TRY(can_decide(strategy, o.strategy));
-  return confirmed(io, most_left(planned.entries, strategy, o.where.db, planned.grid.name), choice,
-                   driver::smaller_limit(own, choice.gpu_hours), o.yes);
+  const auto strategy = driver::chosen_strategy(planned.grid, o.strategy.wanted).value_or(Strategy());
+  SWEEP_TRY(driver::can_decide(strategy, o.strategy.wanted));
+  if (o.yes) return {};
+  const auto most = most_left(planned.entries, strategy, {o.where.db, planned.grid.name});
+  const auto bound = driver::smaller_limit(own, choice.gpu_hours);
+  const double limit = choice.config->confirm_gpu_hours();
+  const auto why = driver::why_confirm(most, limit, bound);
+  return why ? ask_to_confirm(io, *why, limit) : Expected<void>();
 }
 
 store::SweepRow wanted_sweep(const Planned& planned, const std::string& on, const RunOptions& o) {
@@ -237,7 +248,8 @@ std::optional<int> store_plan(Io& io, SweepDriver& driver, const Planned& planne
   io.err << fmt::format("{}: {}; on {}, results in {}\n", planned.grid.name, summary(planned), choice.on,
                         o.where.db);
   for (const auto& by : planned.corrected) io.err << "times of " << answers::safe_text(by) << '\n';
-  if (auto kept = keep_suggested(driver, planned); !kept) return refuse(io, kept.error());
+  if (auto kept = driver::keep_suggested(driver.store(), driver.sweep().id, planned); !kept)
+    return refuse(io, kept.error());
   if (auto begun = begin_strategy(io, driver, planned.grid, choice, o.strategy); !begun)
     return refuse(io, begun.error());
   if (const auto crowded = driver::ranks_beyond_cores(choice, planned.entries))
@@ -264,11 +276,11 @@ int run_grid(Io& io, RunOptions o) {
                         o.suggested ? std::optional(o.where.db) : std::nullopt);
   if (!planned) return refuse(io, planned.error());
   say_suggested(io, *planned);
-  o.strategy.rehearses = o.rehearse;
+  o.strategy.wanted.rehearses = o.rehearse;
   if (o.rehearse)
     if (auto made = driver::make_rehearsal(*planned, o.rehearse_ranks); !made)
       return refuse(io, made.error());
-  const double audit = chosen_strategy(planned->grid, o.strategy).value_or(Strategy()).audit;
+  const double audit = driver::chosen_strategy(planned->grid, o.strategy.wanted).value_or(Strategy()).audit;
   if (!o.rehearse)  // a rehearsal finds out itself what fits
     if (auto checked =
             driver::check_memory(*planned, driver::DryRunScope::kNearest, audit, progress_to(io, o.quiet));

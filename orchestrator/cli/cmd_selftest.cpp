@@ -17,28 +17,28 @@
 namespace sweep::cli {
 namespace {
 
-using driver::SelfTestTrial, driver::TestBed;
+using driver::SelfTestTrial, driver::SelfTestSetup;
 
 struct SelftestOptions {
   driver::SelfTestRequest request;
   bool quiet = false;
-  TestBed bed;
+  SelfTestSetup setup;
   i64 ranks_per_node = 0;
   std::vector<std::string> only;
   bool json = false;
 };
 
 Expected<std::vector<SelfTestTrial>> wanted_trials(const SelftestOptions& o) {
-  TestBed bed = o.bed;
-  const auto hardware = shape::find_hardware(bed.hardware);
+  SelfTestSetup setup = o.setup;
+  const auto hardware = shape::find_hardware(setup.hardware);
   if (!hardware) return tl::unexpected(hardware.error());
-  bed.ranks_per_node = o.ranks_per_node;
-  if (bed.ranks_per_node == 0) bed.ranks_per_node = bed.hardware == "cpu" ? 4 : hardware->gpus_per_node;
-  if (bed.backend == CommBackend::kShm && (bed.nodes > 1 || bed.hardware != "cpu"))
+  setup.ranks_per_node = o.ranks_per_node;
+  if (setup.ranks_per_node == 0) setup.ranks_per_node = setup.hardware == "cpu" ? 4 : hardware->gpus_per_node;
+  if (setup.backend == CommBackend::kShm && (setup.nodes > 1 || setup.hardware != "cpu"))
     return fail("--backend shm is for CPU ranks of one node; gloo and nccl go across nodes");
   std::vector<SelfTestTrial> out;
   std::vector<std::string> names;
-  for (auto& selftest : driver::selftest_trials(bed)) {
+  for (auto& selftest : driver::selftest_trials(setup)) {
     names.push_back(selftest.strategy);
     if (o.only.empty() || std::find(o.only.begin(), o.only.end(), selftest.strategy) != o.only.end())
       out.push_back(std::move(selftest));
@@ -80,15 +80,15 @@ void add_selftest(Registry r) {
   c->add_option("--db", o->request.db,
                 "database of the test runs; absent: selftest.db in the user's state folder")
       ->type_name("FILE");
-  c->add_option("--hardware", o->bed.hardware, "hardware of the ranks, a name of the catalogue")
+  c->add_option("--hardware", o->setup.hardware, "hardware of the ranks, a name of the catalogue")
       ->capture_default_str();
-  c->add_option("--nodes", o->bed.nodes, "nodes each strategy spans")
+  c->add_option("--nodes", o->setup.nodes, "nodes each strategy spans")
       ->check(CLI::IsMember({1, 2, 4}))
       ->capture_default_str();
   c->add_option("--ranks-per-node", o->ranks_per_node, "at most; absent: the hardware's GPUs, 4 on CPU")
       ->check(CLI::Range(1, 64));
   c->add_option_function<std::string>(
-       "--backend", [o](const std::string& word) { o->bed.backend = *choice_from<CommBackend>(word); },
+       "--backend", [o](const std::string& word) { o->setup.backend = *choice_from<CommBackend>(word); },
        "communication backend")
       ->check(CLI::IsMember({"auto", "shm", "gloo", "nccl"}))
       ->default_str("auto");

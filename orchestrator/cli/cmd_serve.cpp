@@ -14,10 +14,11 @@
 #include "orchestrator/answers/format.h"
 #include "orchestrator/answers/pages/sweeps_page.h"
 #include "orchestrator/answers/pages/trial_page.h"
+#include "orchestrator/answers/tables/sweeps_table.h"
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/page_options.h"
-#include "orchestrator/cli/status_board.h"
-#include "orchestrator/cli/sweeps_table.h"
+#include "orchestrator/driver/holder.h"
+#include "orchestrator/driver/sweep_status.h"
 #include "orchestrator/serve/server.h"
 #include "schema/ranking.h"
 
@@ -90,9 +91,9 @@ class LivePage {
   // The document of `status --json`, and the time left in words.
   Expected<serve::Document> progress() {
     constexpr i64 kEvents = 5;
-    const auto shot = snapshot_of(*opened_.store, opened_.sweep);
+    const auto shot = driver::snapshot_of(*opened_.store, opened_.sweep);
     if (!shot) return tl::unexpected<Error>(shot.error());
-    auto document = status_document(*opened_.store, opened_.sweep, *shot, kEvents);
+    auto document = driver::status_document(*opened_.store, opened_.sweep, *shot, kEvents);
     if (!document) return tl::unexpected<Error>(document.error());
     const auto left = shot->seconds_left;
     (*document)["left"] = left ? nlohmann::json(answers::rough_duration(*left)) : nlohmann::json(nullptr);
@@ -158,12 +159,13 @@ class LiveSite {
   }
 
   Expected<serve::Document> index(std::span<const store::SweepRow> known) {
-    auto table = sweeps_table(store());
-    if (!table) return tl::unexpected<Error>(table.error());
+    const auto listed = answers::listed_sweeps(
+        store(), [&](const store::SweepRow& sweep) { return driver::run_by(store(), sweep); });
+    if (!listed) return tl::unexpected<Error>(listed.error());
     std::vector<std::string> links;
     for (const auto& sweep : known) links.push_back(fmt::format("{}{}/", kSweep, address_of(sweep)));
     auto page = std::make_shared<const std::string>(
-        answers::sweeps_html(std::move(*table), links, command_.where.db));
+        answers::sweeps_html(answers::sweeps_table(*listed), links, command_.where.db));
     return serve::Document{std::string(kHtml), std::move(page), ""};
   }
 

@@ -4,11 +4,11 @@
 #include <ostream>
 
 #include "orchestrator/cli/command.h"
-#include "orchestrator/cli/run_strategy.h"
 #include "orchestrator/driver/launchers.h"
 #include "orchestrator/driver/memory_check.h"
 #include "orchestrator/driver/planning.h"
 #include "orchestrator/driver/scratch_folder.h"
+#include "orchestrator/driver/strategy_choice.h"
 #include "orchestrator/simulate/simulation.h"
 
 namespace sweep::cli {
@@ -37,7 +37,7 @@ Expected<simulate::Assumptions> assumptions(const SimulateOptions& o, const driv
   out.spread_s = size.spread_s;
   out.retries_crash = grid.limits.retries_crash;
   out.retries_infra = grid.limits.retries_infra;
-  out.strategy = chosen_strategy(grid, {}).value_or(Strategy());
+  out.strategy = driver::chosen_strategy(grid, {}).value_or(Strategy());
   out.gpu_hours = driver::smaller_limit(grid.limits.gpu_hours, choice->gpu_hours);
   if (!grid.limits.usd) return out;
   const auto hours =

@@ -1,7 +1,5 @@
 // sweep status: how far a sweep is.
 
-#include <fmt/format.h>
-
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -10,7 +8,7 @@
 #include "orchestrator/cli/command.h"
 #include "orchestrator/cli/status_board.h"
 #include "orchestrator/driver/holder.h"
-#include "orchestrator/driver/orchestrator_job.h"
+#include "orchestrator/driver/sweep_status.h"
 #include "orchestrator/run/run_sweep.h"
 #include "schema/rehearsal.h"
 
@@ -31,21 +29,17 @@ int status(Io& io, const SweepSelector& where, bool watch, bool as_json) {
   auto shown = answers::varying_axes(*opened->store, opened->sweep.id);
   if (!shown) return refuse(io, shown.error());
   if (watch) return watch_it(io, *opened, std::move(*shown));
-  const auto shot = snapshot_of(*opened->store, opened->sweep);
+  const auto shot = driver::snapshot_of(*opened->store, opened->sweep);
   if (!shot) return refuse(io, shot.error());
   if (as_json) {
     constexpr i64 kListedEvents = 20;
-    const auto document = status_document(*opened->store, opened->sweep, *shot, kListedEvents);
+    const auto document = driver::status_document(*opened->store, opened->sweep, *shot, kListedEvents);
     return document ? (print_document(io, *document), kAnswered) : refuse(io, document.error());
   }
-  auto view = answers::status_view(progress_of(opened->sweep, *shot), *shown);
-  if (auto added = add_details(view, *opened->store, opened->sweep, *shown); !added)
+  auto view = answers::status_view(driver::progress_of(opened->sweep, *shot), *shown);
+  if (auto added = driver::add_details(view, *opened->store, opened->sweep, *shown); !added)
     return refuse(io, added.error());
-  const auto holder = opened->store->lease(opened->sweep.id);
-  if (holder && !*holder)
-    if (const auto jobs = driver::living_orchestrator_jobs(where.db, {opened->sweep.name});
-        jobs && !jobs->empty())
-      view.now.push_back(fmt::format("waits as Slurm job {}", jobs->begin()->second));
+  driver::add_waiting_job(view, *opened->store, opened->sweep, where.db);
   io.out << answers::status_block(view, io.out_is_terminal ? static_cast<std::size_t>(io.width) : 0)
          << answers::rehearsed_line(is_rehearsal(opened->sweep.name));
   return kAnswered;

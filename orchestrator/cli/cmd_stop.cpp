@@ -25,12 +25,12 @@ int stop_waiting(Io& io, const Opened& opened, const std::string& db) {
 }
 
 // The request waits in the database; whether anybody will read it is not known.
-int stop_unheard(Io& io, const Opened& opened, const store::LeaseHolder& holder, const std::string& db,
-                 bool now) {
+int stop_unresponsive(Io& io, const Opened& opened, const store::LeaseHolder& holder, const std::string& db,
+                      bool now) {
   if (auto asked = opened.store->request_stop(opened.sweep.id, now); !asked) return refuse(io, asked.error());
   io.err << answers::safe_text(fmt::format(
                 "sweep {}: {}. If it lives, it stops; what it holds `{}` takes over, and `sweep clean` ends",
-                opened.sweep.name, driver::standing_text(holder),
+                opened.sweep.name, driver::holder_text(holder),
                 driver::take_over_text(opened.sweep.name, db)))
          << '\n';
   return kUnanswered;
@@ -45,12 +45,12 @@ int stop(Io& io, const SweepSelector& where, bool now) {
     holder = driver::holder_of(*opened->store, opened->sweep.id, true);
   if (!holder) return refuse(io, holder.error());
   if (!*holder) return stop_waiting(io, *opened, where.db);
-  if (!driver::is_heard(**holder)) return stop_unheard(io, *opened, **holder, where.db, now);
+  if (!driver::is_responsive(**holder)) return stop_unresponsive(io, *opened, **holder, where.db, now);
   if (auto asked = opened->store->request_stop(opened->sweep.id, now); !asked)
     return refuse(io, asked.error());
   if (store::stands_still(**holder)) {
     io.err << answers::safe_text(fmt::format("sweep {}: {}. Once it goes on, it stops", opened->sweep.name,
-                                             driver::standing_text(**holder)))
+                                             driver::holder_text(**holder)))
            << '\n';
     return kUnanswered;
   }

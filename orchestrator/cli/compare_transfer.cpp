@@ -6,20 +6,15 @@
 
 #include "base/text.h"
 #include "orchestrator/answers/charts/png.h"
-#include "orchestrator/answers/rehearsed.h"
-#include "orchestrator/answers/statistics/compare.h"
+#include "orchestrator/answers/json_values.h"
 #include "orchestrator/answers/statistics/transfer.h"
-#include "orchestrator/cli/compare_sides.h"
+#include "orchestrator/cli/compare_options.h"
 #include "orchestrator/export/results.h"
 
 namespace sweep::cli {
 namespace {
 
-// The names of the sides: the sweep's name; two sweeps of one name are told apart by their database.
-answers::TransferNames side_names(const CompareSide& a, const CompareSide& b) {
-  if (a.sweep.name != b.sweep.name) return {a.sweep.name, b.sweep.name};
-  return {a.sweep.name + " in A", b.sweep.name + " in B"};
-}
+using Sides = std::span<const answers::CompareSide>;
 
 Expected<void> write_chart(Io& io, const std::string& file, const std::string& svg) {
   if (file.ends_with(".svg")) return write_output(io, file, svg);
@@ -28,16 +23,16 @@ Expected<void> write_chart(Io& io, const std::string& file, const std::string& s
   return write_output(io, file, *png);
 }
 
-Expected<void> print_answer(Io& io, const answers::Transfer& found, const TransferCommand& o,
-                            const std::string& rehearsed) {
+Expected<void> print_answer(Io& io, const answers::Transfer& found, const TransferCommand& o, Sides sides) {
   if (o.csv) return exports::write_csv(io.out, answers::transfer_table(found, o.options), {});
+  const std::string rehearsed = answers::rehearsed_sides_line(sides);
   if (!o.json)
     return write_output(
         io, "",
         answers::transfer_text(found, o.options, io.out_is_terminal ? std::size_t(io.width) : 0) +
-            (rehearsed.empty() ? "" : "\n" + rehearsed + ": " + answers::rehearsed_line(true)));
+            (rehearsed.empty() ? "" : "\n" + rehearsed));
   auto document = answers::transfer_json(found, o.options);
-  document["rehearsed"] = rehearsed.empty() ? nlohmann::json(nullptr) : nlohmann::json(rehearsed);
+  document["rehearsed"] = answers::text_or_null(answers::rehearsed_sides(sides));
   print_document(io, document);
   return {};
 }
@@ -68,27 +63,27 @@ void add_transfer_options(CLI::App& command, TransferCommand& o) {
       ->type_name("FILE");
 }
 
-int print_transfer(Io& io, const CompareSide& a, const CompareSide& b, const TransferCommand& o) {
+int print_transfer(Io& io, Sides sides, const TransferCommand& o) {
   if (!o.chart.empty() && !o.chart.ends_with(".svg") && !o.chart.ends_with(".png"))
     return refuse(io, {fmt::format("-o {}: the ending tells the form: .svg or .png", o.chart)});
   TransferCommand command = o;
   if (!o.by.empty()) command.options.by = split_list(o.by);
   if (!o.match.empty()) command.options.match = split_list(o.match);
-  const auto found = answers::transfer(a.rows, b.rows, command.options);
+  const auto found = answers::transfer(sides[0].rows, sides[1].rows, command.options);
   if (!found) return refuse(io, found.error());
-  if (const auto written = print_answer(io, *found, command, rehearsed_sides({&a, &b})); !written)
+  if (const auto written = print_answer(io, *found, command, sides); !written)
     return refuse(io, written.error());
   if (!o.chart.empty()) {
-    const auto drawn =
-        write_chart(io, o.chart, answers::transfer_svg(*found, command.options, side_names(a, b)));
+    const auto drawn = write_chart(
+        io, o.chart,
+        answers::transfer_svg(*found, command.options, answers::transfer_names(sides[0], sides[1])));
     if (!drawn) return refuse(io, drawn.error());
     io.err << fmt::format(
         "{}: {} that ran on both sides\n", o.chart,
         counted(std::ranges::count_if(found->shared, &answers::SharedConfiguration::measured),
                 "configuration"));
   }
-  const std::span<const Environment> nodes[] = {a.nodes, b.nodes};
-  io.err << answers::machine_differences(nodes);
+  io.err << answers::machine_differences(sides);
   return kAnswered;
 }
 

@@ -1,10 +1,9 @@
-// Exports to experiment trackers: the sweep's finished trials with their histories, read one at a time from
-// the store and given to W&B or MLflow.
+// `sweep export wandb` and `mlflow`: what the command line and the environment say of the tracker, and what was delivered in
+// words.
 #pragma once
 #include <string>
 
 #include "orchestrator/cli/command.h"
-#include "orchestrator/export/benchmark_json.h"
 
 namespace sweep::cli {
 
@@ -15,9 +14,6 @@ struct ExportOptions {
   double timeout_s = 60;
   bool raw_text = false, again = false;
 };
-
-// Rows with what people call them: the sweep's varying axes in short.
-std::vector<exports::NamedRow> named_rows(const std::vector<ResultRow>&, bool with_sweep);
 
 int export_wandb(Io&, const ExportOptions&);
 int export_wandb_offline(Io&, const ExportOptions&);

@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "orchestrator/answers/format.h"
-#include "orchestrator/cli/status_board.h"
+#include "orchestrator/driver/sweep_status.h"
 
 namespace sweep::cli {
 namespace {
@@ -35,7 +35,7 @@ void ProgressLine::on_result(const PlanEntry& entry, const Result& result) {
 void ProgressLine::on_snapshot(const run::Snapshot& shot) {
   last_ = shot;
   if (quiet_) return;
-  const auto view = answers::status_view(progress_of(sweep_, shot), shown_);
+  const auto view = answers::status_view(driver::progress_of(sweep_, shot), shown_);
   if (io_.err_is_terminal) {
     clear_line();
     io_.err << answers::status_bar(view, static_cast<std::size_t>(io_.width - 1)) << std::flush;
@@ -56,7 +56,8 @@ void ProgressLine::on_snapshot(const run::Snapshot& shot) {
 void ProgressLine::close() {
   clear_line();
   if (!quiet_ && last_ && (io_.err_is_terminal || unsaid_))
-    io_.err << answers::status_line(answers::status_view(progress_of(sweep_, *last_), shown_)) << std::flush;
+    io_.err << answers::status_line(answers::status_view(driver::progress_of(sweep_, *last_), shown_))
+            << std::flush;
   last_.reset();
 }
 

@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 #include "orchestrator/answers/format.h"
-#include "orchestrator/cli/gpu_hours.h"
 #include "orchestrator/cli/launch_options.h"
+#include "orchestrator/driver/gpu_hours.h"
 
 namespace sweep::cli {
 namespace {
@@ -29,8 +29,8 @@ std::string next_of(SweepDriver& driver, const run::RunEnd& end, driver::Finish 
   if (end.end == run::End::kDone) return how_to_ask(sweep, finish);
   if (end.end == run::End::kLeft) return fmt::format("`sweep status {}`", sweep);
   if (end.used_up)
-    return past_limit(*end.used_up, driver.store(), driver.sweep(),
-                      [&](const std::string& name) { return as_words(name, driver); });
+    return driver::past_limit(*end.used_up, driver.store(), driver.sweep(),
+                              [&](const std::string& name) { return as_words(name, driver); });
   return fmt::format("`sweep resume {}`", sweep);
 }
 

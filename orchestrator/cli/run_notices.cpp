@@ -11,7 +11,6 @@
 #include "base/proc.h"
 #include "base/template.h"
 #include "orchestrator/answers/format.h"
-#include "orchestrator/cli/status_board.h"
 #include "schema/codec.h"
 #include "schema/frame.h"
 
@@ -65,10 +64,11 @@ class NotifyingObserver final : public run::Observer {
         db_(std::move(db)) {}
 
   void on_note(const std::string& sentence) override { inner_->on_note(sentence); }
-  void on_event(const std::string& kind, const std::string& text) override {
+  void on_event(EventKind kind, const std::string& text) override {
     inner_->on_event(kind, text);
-    if (kind == "quarantine" || kind == "node_lost")
-      send(*notifier_, notice(kind == "node_lost" ? "node_lost" : "host_excluded", sweep_, db_, text),
+    if (kind == EventKind::kQuarantine || kind == EventKind::kNodeLost)
+      send(*notifier_,
+           notice(kind == EventKind::kNodeLost ? "node_lost" : "host_excluded", sweep_, db_, text),
            exports::Notifier::Weight::kMinor);
   }
   void on_result(const PlanEntry& entry, const Result& result) override {

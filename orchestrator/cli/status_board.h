@@ -1,8 +1,6 @@
 // Board: all that is known of a running sweep on standard output: drawn over itself on a terminal, one plain
 // line for each change otherwise.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -11,18 +9,6 @@
 #include "orchestrator/run/observer.h"
 
 namespace sweep::cli {
-
-answers::Progress progress_of(const store::SweepRow&, const run::Snapshot&);
-// Details with the GPU-hours that were set when the sweep was planned, or that the site allows, whichever are fewer.
-Expected<answers::RunDetails> details_of(store::Store&, const store::SweepRow&, i64 events);
-// A sweep as it is now, with the time that its strategy leaves.
-Expected<run::Snapshot> snapshot_of(store::Store&, const store::SweepRow&);
-// The document of `status --json` and of the live page, with so many of the newest events.
-Expected<nlohmann::json> status_document(store::Store&, const store::SweepRow&, const run::Snapshot&,
-                                         i64 events);
-// Adds to a picture who runs the sweep, and its details. `shown`: the axes that vary.
-Expected<void> add_details(answers::StatusView&, store::Store&, const store::SweepRow&,
-                           std::span<const answers::Field> shown);
 
 class StatusBoard : public run::Observer {
  public:

@@ -19,11 +19,11 @@ const MeasurePlan kCalibrationMeasure{
     0, 60, 1};  // about as many measurements in an attempt; deadlines follow from it
 
 // A model that divides over any group: nothing trains.
-Trial trial_of(const CalibrationBed& bed, i64 tp, i64 dp, const CalibrationRequest& request) {
+Trial trial_of(const CalibrationSetup& setup, i64 tp, i64 dp, const CalibrationRequest& request) {
   Trial t;
   t.workload = Workload::kCalibrate;
-  t.hardware = bed.hardware;
-  t.nodes = bed.nodes, t.gpus_per_node = bed.ranks_per_node, t.threads = bed.threads;
+  t.hardware = setup.hardware;
+  t.nodes = setup.nodes, t.gpus_per_node = setup.ranks_per_node, t.threads = setup.threads;
   t.tp = tp, t.dp = t.global_batch_size = dp;
   t.spec.layers = 1, t.spec.heads = t.spec.kv_heads = tp;
   t.spec.head_dim = 8, t.spec.hidden_size = 8 * tp, t.spec.intermediate_size = 16 * tp;
@@ -103,38 +103,38 @@ Expected<void> take(store::Store& store, i64 sweep, const PlanEntry& entry, Cali
 
 }  // namespace
 
-std::vector<i64> group_sizes(const CalibrationBed& bed) {
-  const i64 world = bed.nodes * bed.ranks_per_node;
+std::vector<i64> group_sizes(const CalibrationSetup& setup) {
+  const i64 world = setup.nodes * setup.ranks_per_node;
   std::vector<i64> out;
   for (i64 g = 2; g <= world; g *= 2)
-    if (world % g == 0 && (bed.ranks_per_node % g == 0 || g % bed.ranks_per_node == 0)) out.push_back(g);
-  for (const i64 whole : {bed.ranks_per_node, world})
+    if (world % g == 0 && (setup.ranks_per_node % g == 0 || g % setup.ranks_per_node == 0)) out.push_back(g);
+  for (const i64 whole : {setup.ranks_per_node, world})
     if (whole > 1 && std::ranges::find(out, whole) == out.end()) out.push_back(whole);
   std::ranges::sort(out);
   return out;
 }
 
-std::vector<Trial> calibration_trials(const CalibrationBed& bed) {
-  const i64 world = bed.nodes * bed.ranks_per_node;
+std::vector<Trial> calibration_trials(const CalibrationSetup& setup) {
+  const i64 world = setup.nodes * setup.ranks_per_node;
   CalibrationRequest request;
-  request.smallest_bytes = bed.smallest_bytes, request.largest_bytes = bed.largest_bytes;
-  request.item_s = bed.item_s;
+  request.smallest_bytes = setup.smallest_bytes, request.largest_bytes = setup.largest_bytes;
+  request.item_s = setup.item_s;
   std::vector<Trial> out;
-  if (bed.machine || bed.kernels) {
+  if (setup.machine || setup.kernels) {
     CalibrationRequest own = request;
-    own.machine = bed.machine, own.kernels = bed.kernels, own.precisions = bed.precisions;
-    out.push_back(trial_of(bed, 1, world, own));
+    own.machine = setup.machine, own.kernels = setup.kernels, own.precisions = setup.precisions;
+    out.push_back(trial_of(setup, 1, world, own));
   }
-  if (!bed.collectives) return out;
-  for (const CommBackend backend : bed.backends) {
+  if (!setup.collectives) return out;
+  for (const CommBackend backend : setup.backends) {
     const auto over = [&](const char* group, i64 tp) {
       CalibrationRequest own = request;
       own.group = group;
-      out.push_back(trial_of(bed, tp, world / tp, own));
+      out.push_back(trial_of(setup, tp, world / tp, own));
       out.back().backend = backend;
     };
-    for (const i64 g : group_sizes(bed)) over("tp", g);
-    if (bed.nodes > 1 && bed.ranks_per_node > 1) over("dp", bed.ranks_per_node);
+    for (const i64 g : group_sizes(setup)) over("tp", g);
+    if (setup.nodes > 1 && setup.ranks_per_node > 1) over("dp", setup.ranks_per_node);
   }
   return out;
 }
@@ -165,10 +165,10 @@ Expected<void> add_findings(shape::HardwareProfile& profile, const Trial& t,
   return {};
 }
 
-Expected<CalibrationReport> run_calibration(const SelfTestRequest& request, const CalibrationBed& bed,
+Expected<CalibrationReport> run_calibration(const SelfTestRequest& request, const CalibrationSetup& setup,
                                             std::optional<double> hang_seconds,
                                             const MakeObserver& make_observer) {
-  auto entries = built_in_entries(calibration_trials(bed), kCalibrationSeconds);
+  auto entries = built_in_entries(calibration_trials(setup), kCalibrationSeconds);
   for (PlanEntry& entry : entries) entry.predicted.step_ms = kPredictedItemMs;
   SweepOptions options;
   options.measure = kCalibrationMeasure;
@@ -177,7 +177,7 @@ Expected<CalibrationReport> run_calibration(const SelfTestRequest& request, cons
   auto run = run_built_in(request, "calibrate", entries, std::move(options), make_observer);
   if (!run) return tl::unexpected(run.error());
   CalibrationReport out;
-  out.profile.hardware = bed.hardware, out.profile.threads = bed.threads;
+  out.profile.hardware = setup.hardware, out.profile.threads = setup.threads;
   for (const PlanEntry& entry : entries)
     SWEEP_TRY(take(run->driver.store(), run->driver.sweep().id, entry, out));
   if (run->report.end.end != run::End::kDone) out.why = run->report.end.why;

@@ -14,7 +14,7 @@
 namespace sweep::driver {
 
 // The place, and what is measured.
-struct CalibrationBed {
+struct CalibrationSetup {
   std::string hardware = "cpu";
   i64 nodes = 1, ranks_per_node = 2, threads = 1;
   std::vector<CommBackend> backends{CommBackend::kAuto};
@@ -26,8 +26,8 @@ struct CalibrationBed {
 
 // Sizes of the groups of neighbours: powers of two that divide a node's ranks or are whole nodes, and all
 // ranks.
-std::vector<i64> group_sizes(const CalibrationBed&);
-std::vector<Trial> calibration_trials(const CalibrationBed&);
+std::vector<i64> group_sizes(const CalibrationSetup&);
+std::vector<Trial> calibration_trials(const CalibrationSetup&);
 // "machine", or "4 ranks on 2 nodes, gloo".
 std::string calibration_title(const Trial&);
 
@@ -41,7 +41,7 @@ struct CalibrationReport {
   std::string why;                    // reason why the run ended early
 };
 // hang_seconds: nullopt: as long as any trial.
-Expected<CalibrationReport> run_calibration(const SelfTestRequest&, const CalibrationBed&,
+Expected<CalibrationReport> run_calibration(const SelfTestRequest&, const CalibrationSetup&,
                                             std::optional<double> hang_seconds, const MakeObserver&);
 
 // The profiles of the database, those that can be read. A database that is not there has none.

@@ -83,11 +83,11 @@ class Obtaining {
   // It lives; or enough was seen to know that a person must decide.
   bool settled(const LeaseHolder& holder) const {
     return holder.heartbeats ||
-           (holder.standing == LeaseStatus::kUncertain && holder.watched && !claim_.take_over);
+           (holder.status == LeaseStatus::kUncertain && holder.watched && !claim_.take_over);
   }
   void say_first(const LeaseHolder& holder) {
     const bool decided = claim_.take_over || known_gone(holder);
-    say_(fmt::format("sweep {}: {}. {}", sweep_.name, standing_text(holder),
+    say_(fmt::format("sweep {}: {}. {}", sweep_.name, holder_text(holder),
                      decided
                          ? "It is taken over unless a heartbeat comes"
                          : "If you know that it is gone, type `" + take_over_text(sweep_.name, db_) + "`"));
@@ -154,16 +154,22 @@ std::string holder_name(const LeaseHolder& holder) {
                      holder.slurm_job > 0 ? fmt::format(" (Slurm job {})", holder.slurm_job) : "");
 }
 
-bool is_heard(const LeaseHolder& holder) {
+bool is_responsive(const LeaseHolder& holder) {
   return holder.process == store::Process::kAlive || holder.beat == Beat::kRecent;
 }
 
-std::string standing_text(const LeaseHolder& holder) {
-  if (!is_heard(holder)) return silence_text(holder);
+std::string holder_text(const LeaseHolder& holder) {
+  if (!is_responsive(holder)) return silence_text(holder);
   if (store::stands_still(holder))
     return fmt::format("run by {}, which lives and sent its last heartbeat {:.0f} s ago: {}",
                        holder_name(holder), holder.silent_s, run::still_holder_advice(holder));
   return fmt::format("run by {}, last heartbeat {:.0f} s ago", holder_name(holder), holder.silent_s);
+}
+
+Expected<std::string> run_by(store::Store& store, const store::SweepRow& sweep) {
+  const auto holder = holder_of(store, sweep.id);
+  if (!holder) return tl::unexpected(holder.error());
+  return *holder ? holder_text(**holder) : std::string();
 }
 
 std::string take_over_text(const std::string& sweep, const std::string& db) {

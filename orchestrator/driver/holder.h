@@ -28,14 +28,16 @@ Expected<Holder> obtain_lease(store::Store&, const store::SweepRow&, const std::
                               bool take_over, const Say& say, const run::AskJob& ask = job_word_on);
 // A person must decide.
 inline bool uncertain(const Holder& holder) {
-  return holder && holder->standing == store::LeaseStatus::kUncertain;
+  return holder && holder->status == store::LeaseStatus::kUncertain;
 }
 
 // "process 631 on n3 (Slurm job 12)"
 std::string holder_name(const store::LeaseHolder&);
-bool is_heard(const store::LeaseHolder&);
+bool is_responsive(const store::LeaseHolder&);
 // "run by process 631 on n3, last heartbeat 2 s ago", or since when it has sent no heartbeat.
-std::string standing_text(const store::LeaseHolder&);
+std::string holder_text(const store::LeaseHolder&);
+// Who runs the sweep, by holder_text(); empty: nobody, as far as is known.
+Expected<std::string> run_by(store::Store&, const store::SweepRow&);
 // The command to type for a person who knows that it is gone.
 std::string take_over_text(const std::string& sweep, const std::string& db);
 

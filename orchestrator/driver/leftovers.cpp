@@ -115,7 +115,7 @@ std::vector<std::string> LeftoversOfRuns::end(store::Store& store) {
     // A database that cannot be written keeps no run from being ended: no other run can begin there.
     const auto other = store.take_lease(each.sweep.id);
     if (other && *other) {
-      failed.push_back(fmt::format("sweep {}: {}: left alone", each.sweep.name, standing_text(**other)));
+      failed.push_back(fmt::format("sweep {}: {}: left alone", each.sweep.name, holder_text(**other)));
       continue;
     }
     if (each.orchestrator_job)

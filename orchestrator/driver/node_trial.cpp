@@ -17,9 +17,9 @@ constexpr i64 kMostNodes = 8;  // the tiny batch divides over at most so many
 Expected<Trial> trial_over_nodes(const ClusterCheckRequest& request, i64 nodes) {
   i64 spanned = 1;
   while (spanned * 2 <= std::min(nodes, kMostNodes)) spanned *= 2;
-  TestBed bed;
-  bed.hardware = request.hardware, bed.nodes = spanned, bed.ranks_per_node = 2;
-  for (const auto& selftest : selftest_trials(bed))
+  SelfTestSetup setup;
+  setup.hardware = request.hardware, setup.nodes = spanned, setup.ranks_per_node = 2;
+  for (const auto& selftest : selftest_trials(setup))
     if (selftest.strategy == "dp" && selftest.trial) return *selftest.trial;
   return fail("no trial over the nodes can be made");
 }
@@ -70,7 +70,7 @@ Expected<std::vector<Finding>> read_findings(const std::string& db, const SelfTe
   if (!store) return tl::unexpected(store.error());
   const auto seen = (*store)->nodes_seen();
   if (!seen) return tl::unexpected(seen.error());
-  const auto first = (*store)->first_event_but("screen");
+  const auto first = (*store)->first_event_but(EventKind::kScreen);
   if (!first) return tl::unexpected(first.error());
   auto findings = judge_node_trial(report, trial, static_cast<i64>(seen->size()), *first);
   const auto& names = report.hosts;

@@ -36,6 +36,9 @@ Expected<Planned> make_plan(const std::string& grid_file, std::uint64_t max_poin
 Expected<Planned> plan_of(
     grid::Grid, const std::string& db = {}, const Say& say = [](const std::string&) {});
 
+// Keeps what was suggested as an event of the sweep, unless the sweep had it.
+Expected<void> keep_suggested(store::Store&, i64 sweep, const Planned&);
+
 // Prunes what this machine cannot hold. make_plan() and plan_of() plan for any machine.
 void prune_beyond(Planned&, const plan::Resources& here);
 

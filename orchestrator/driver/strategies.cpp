@@ -43,13 +43,13 @@ constexpr Strategy kStrategies[] = {
     {"bf16_amp", "bf16 by autocast", kCpuSince27},
 };
 
-Trial tiny(const TestBed& bed) {
+Trial tiny(const SelfTestSetup& setup) {
   Trial t;
   t.model = "tiny", t.workload = Workload::kProof;
   t.spec.layers = 4, t.spec.hidden_size = 32, t.spec.heads = 4, t.spec.kv_heads = 4, t.spec.head_dim = 8;
   t.spec.intermediate_size = 48, t.spec.vocab_size = 64;
   t.seq_len = 16, t.global_batch_size = 8;
-  t.hardware = bed.hardware, t.backend = bed.backend, t.nodes = bed.nodes;
+  t.hardware = setup.hardware, t.backend = setup.backend, t.nodes = setup.nodes;
   return t;
 }
 
@@ -103,22 +103,22 @@ Tolerance tolerance_of(const Trial& t) {
   return {};
 }
 
-std::vector<SelfTestTrial> selftest_trials(const TestBed& bed) {
+std::vector<SelfTestTrial> selftest_trials(const SelfTestSetup& setup) {
   std::vector<SelfTestTrial> all;
-  const i64 n = std::max<i64>(2, bed.nodes);
+  const i64 n = std::max<i64>(2, setup.nodes);
   for (const Strategy& strategy : kStrategies) {
-    SelfTestTrial selftest{std::string(strategy.name), tiny(bed), ""};
+    SelfTestTrial selftest{std::string(strategy.name), tiny(setup), ""};
     Trial& t = *selftest.trial;
     apply(strategy.name, n, t);
     // The flash kernel of the ring takes half precisions only on a GPU.
     if (strategy.name == "cp_ring" && t.hardware != "cpu") t.precision = Precision::kBf16;
-    t.gpus_per_node = t.world() / bed.nodes;
+    t.gpus_per_node = t.world() / setup.nodes;
     t.grad_accum = t.global_batch_size / t.dp;
-    if (t.world() < bed.nodes)
-      selftest.why = fmt::format("it has {} rank for {} nodes", t.world(), bed.nodes);
-    else if (t.world() % bed.nodes != 0 || t.gpus_per_node > bed.ranks_per_node)
+    if (t.world() < setup.nodes)
+      selftest.why = fmt::format("it has {} rank for {} nodes", t.world(), setup.nodes);
+    else if (t.world() % setup.nodes != 0 || t.gpus_per_node > setup.ranks_per_node)
       selftest.why = fmt::format("it needs {} ranks on each of {} nodes; {} are offered", t.gpus_per_node,
-                                 bed.nodes, bed.ranks_per_node);
+                                 setup.nodes, setup.ranks_per_node);
     if (!selftest.why.empty()) selftest.trial.reset();
     all.push_back(std::move(selftest));
   }

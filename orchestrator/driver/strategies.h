@@ -35,7 +35,7 @@ struct Tolerance {
 Tolerance tolerance_of(const Trial&);
 
 // The machines on which strategies are tested.
-struct TestBed {
+struct SelfTestSetup {
   std::string hardware = "cpu";
   CommBackend backend = CommBackend::kAuto;
   i64 nodes = 1, ranks_per_node = 4;
@@ -46,6 +46,6 @@ struct SelfTestTrial {
   std::string why;             // why there is no trial, a sentence
 };
 // One for each strategy, in the table's order.
-std::vector<SelfTestTrial> selftest_trials(const TestBed&);
+std::vector<SelfTestTrial> selftest_trials(const SelfTestSetup&);
 
 }  // namespace sweep::driver

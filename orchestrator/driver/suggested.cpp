@@ -14,6 +14,7 @@
 #include "orchestrator/answers/statistics/best.h"
 #include "orchestrator/answers/tables/suggest.h"
 #include "orchestrator/driver/earlier_results.h"
+#include "orchestrator/driver/planning.h"
 #include "orchestrator/store/store.h"
 #include "schema/columns.h"
 #include "schema/labels.h"
@@ -219,6 +220,11 @@ Expected<Suggested> with_suggested(grid::Grid grid, const grid::ReadOptions& opt
   out.said.emplace_back("suggested: nothing to take: it has the defaults, or what the grid states");
   out.grid = std::move(grid);
   return out;
+}
+
+Expected<void> keep_suggested(store::Store& store, i64 sweep, const Planned& planned) {
+  if (planned.suggested.empty() || planned.suggested_again) return {};
+  return store.add_event(sweep, EventKind::kSuggested, fmt::format("{}", fmt::join(planned.suggested, "; ")));
 }
 
 }  // namespace sweep::driver

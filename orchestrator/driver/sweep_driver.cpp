@@ -219,7 +219,7 @@ Driven<RunReport> run_with_lease(SweepDriver& driver, const LeasedRun& leased,
   if (!holder) return failed(DriveProblem::kDatabase, holder.error());
   if (*holder)
     return tl::unexpected(DriveError{DriveProblem::kBusy,
-                                     {"sweep '" + driver.sweep().name + "': " + standing_text(**holder)},
+                                     {"sweep '" + driver.sweep().name + "': " + holder_text(**holder)},
                                      std::move(*holder)});
   if (const auto ready = prepare(driver, leased); !ready)
     return failed(DriveProblem::kDatabase, ready.error());

@@ -38,15 +38,16 @@ Json measures_of(const ResultRow& row) {
 
 }  // namespace
 
-std::vector<NamedRow> distinct_names(std::vector<NamedRow> rows) {
+std::vector<NamedRow> named_rows(const std::vector<ResultRow>& rows, std::span<const std::string> names) {
+  std::vector<NamedRow> out;
   std::map<std::string, int> uses;
-  for (NamedRow& r : rows) {
-    r.name = cut_to(valid_utf8(r.name), kLongestName);
-    ++uses[r.name];
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    out.push_back({cut_to(valid_utf8(names[i]), kLongestName), &rows[i]});
+    ++uses[out.back().name];
   }
-  for (NamedRow& r : rows)
+  for (NamedRow& r : out)
     if (uses[r.name] > 1) r.name += " " + r.row->trial_id;
-  return rows;
+  return out;
 }
 
 std::string bencher_json(std::span<const NamedRow> rows) {

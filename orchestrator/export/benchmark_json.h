@@ -23,8 +23,8 @@ std::string bencher_json(std::span<const NamedRow>);
 // metric are left out.
 std::string github_benchmark_json(std::span<const NamedRow>, const Column& metric);
 
-// `names` made unique by the trial's id where two rows have the same one; names longer than the services take
-// are cut before it.
-std::vector<NamedRow> distinct_names(std::vector<NamedRow>);
+// Rows with their names, made unique by the trial's id where two rows have the same one; names longer than the services take
+// are cut before it. The rows must outlive the answer.
+std::vector<NamedRow> named_rows(const std::vector<ResultRow>&, std::span<const std::string> names);
 
 }  // namespace sweep::exports

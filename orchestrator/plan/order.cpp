@@ -77,23 +77,6 @@ void set_order(std::vector<PlanEntry>& entries) {
   for (std::size_t i = 0; i < places.size(); ++i) entries[places[i].index].order = static_cast<i64>(i);
 }
 
-void put_in_order(std::vector<PlanEntry>& entries) {
-  std::vector<std::pair<i64, std::size_t>> from;  // order, and where the entry stands
-  for (std::size_t i = 0; i < entries.size(); ++i) from.emplace_back(entries[i].order, i);
-  std::ranges::sort(from);
-  // Entries are large: each is moved once, along the circles that the new order makes of the old one.
-  for (std::size_t start = 0; start < from.size(); ++start) {
-    if (from[start].second == start) continue;
-    PlanEntry first = std::move(entries[start]);
-    std::size_t at = start;
-    for (std::size_t next = from[at].second; next != start; next = from[at].second) {
-      entries[at] = std::move(entries[next]);
-      from[at].second = at, at = next;
-    }
-    entries[at] = std::move(first), from[at].second = at;
-  }
-}
-
 std::optional<double> memory_share(const PlanEntry& entry) {
   const shape::Hardware* hardware = shape::known_hardware(entry.trial.hardware);
   if (!entry.predicted.bytes || hardware == nullptr || first_objection(entry.trial)) return {};

@@ -33,8 +33,6 @@ void decide(std::vector<PlanEntry>&, const MeasurePlan&, const predict::Predicto
 // predicted rate of each model and sequence length first, then the second best of each. Ties stay as they are in
 // `entries`, which is the order of the grid: an id, of which a script's path is a part, would shuffle them.
 void set_order(std::vector<PlanEntry>&);
-// Sorts the entries by PlanEntry::order; of equals the earlier stays first.
-void put_in_order(std::vector<PlanEntry>&);
 
 // Prunes admitted trials that this machine cannot hold at all: more ranks than slots, GPUs it lacks, host
 // memory below what the model states of the CPU ranks need. For the local launcher; an allocation elsewhere

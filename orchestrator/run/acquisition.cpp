@@ -84,7 +84,7 @@ Expected<std::optional<std::string>> Acquisition::unfit(const std::vector<RoomFo
   for (const auto& each : rooms) groups.push_back(each.group);
   const auto sentence = too_few_hosts(rooms, hosts_.quarantined());
   if (sentence.empty()) return beyond_bounds(groups, context_.settings.bounds);
-  if (sentence != told_) SWEEP_TRY(context_.note("pending", sentence));
+  if (sentence != told_) SWEEP_TRY(context_.note(EventKind::kPending, sentence));
   told_ = sentence;
   const bool all = std::ranges::all_of(
       rooms, [](const auto& each) { return each.room && each.room->ever < each.group.nodes; });
@@ -94,7 +94,7 @@ Expected<std::optional<std::string>> Acquisition::unfit(const std::vector<RoomFo
 Expected<Acquisition::Result> Acquisition::request_wanted() {
   const auto now = context_.now();
   for (const auto& host : hosts_.release_due(now))
-    SWEEP_TRY(context_.note("requested_again", fmt::format("node {} is requested once more", host)));
+    SWEEP_TRY(context_.note(EventKind::kRequestedAgain, fmt::format("node {} is requested once more", host)));
   Result result;
   // Before anything is requested: hosts that are passed over below are waited for.
   const bool hosts_cool_down = !hosts_.cooling(now).empty();
@@ -120,7 +120,7 @@ Expected<void> Acquisition::release_unwanted() {
     if (!waiting) return tl::unexpected(waiting.error());
     if (*waiting) continue;
     SWEEP_TRY(context_.note(
-        "allocation_released",
+        EventKind::kAllocationReleased,
         fmt::format("allocation {} is given back before it starts: no trial waits for it", id)));
     allocations_.finish(*held, false);
   }

@@ -133,7 +133,7 @@ Expected<void> Allocations::note_overdue() {
     if (held.silence_told || !held.overdue(context_.now())) continue;
     held.silence_told = true;
     SWEEP_TRY(context_.note(
-        "allocation_silent",
+        EventKind::kAllocationSilent,
         fmt::format("allocation {} says nothing, although its attempts must have ended by their deadlines; "
                     "agent.log in {} may say why (a full disk, a node that hangs)",
                     id, held.request.spool.string())));

@@ -103,7 +103,7 @@ Expected<void> Dispatch::rest_host(const HeldAllocation& held) {
   if (!*failed) return {};
   hosts_.cool_down(held.hosts.begin()->second, context_.now());
   for (const auto& text : hosts_.lost(held.hosts, "the trials that wait failed there", context_.now()))
-    SWEEP_TRY(context_.note("quarantine", text));
+    SWEEP_TRY(context_.note(EventKind::kQuarantine, text));
   return {};
 }
 
@@ -160,7 +160,7 @@ Expected<void> Dispatch::post(HeldAllocation& held, const PlanEntry& entry, doub
   if (!attempt) return tl::unexpected(attempt.error());
   queue_.handed_out(entry);
   guide_.started(entry.id);
-  if (held.attempts.size() == 0) held.hear(context_.now());
+  if (held.attempts.size() == 0) held.reset_silence(context_.now());
   held.attempts.add(*attempt, entry);
   ++held.posted;
   const auto posted = context_.launcher.post_attempt(held.request.id, *attempt);

@@ -28,11 +28,11 @@ Expected<void> note_rule(const RunContext& context, const std::string& rule,
     i64 all = 0;
     for (const auto& [reason, count] : reasons) all += count;
     const auto& first = reasons.begin()->first;
-    return context.note("strategy", fmt::format("{}; {}: {} reasons, one of them: {}", not_run(all), rule,
-                                                reasons.size(), first));
+    return context.note(EventKind::kStrategy, fmt::format("{}; {}: {} reasons, one of them: {}", not_run(all),
+                                                          rule, reasons.size(), first));
   }
   for (const auto& [reason, count] : reasons)
-    SWEEP_TRY(context.note("strategy", fmt::format("{}; {}: {}", not_run(count), rule, reason)));
+    SWEEP_TRY(context.note(EventKind::kStrategy, fmt::format("{}; {}: {}", not_run(count), rule, reason)));
   return {};
 }
 
@@ -55,8 +55,9 @@ Expected<std::vector<std::string>> store_ruled_out(const RunContext& context,
   }
   for (const auto& [rule, counts] : reasons) SWEEP_TRY(note_rule(context, rule, counts));
   if (audited > 0)
-    SWEEP_TRY(context.note("strategy", fmt::format("{} of the pruned trials {} all the same, as an audit",
-                                                   audited, audited == 1 ? "runs" : "run")));
+    SWEEP_TRY(
+        context.note(EventKind::kStrategy, fmt::format("{} of the pruned trials {} all the same, as an audit",
+                                                       audited, audited == 1 ? "runs" : "run")));
   return out;
 }
 
@@ -187,7 +188,7 @@ Expected<std::vector<PlanEntry>> Guide::choose() {
   if (const auto gone = rule_out(decision.ruled_out); !gone) return tl::unexpected(gone.error());
   for (const auto& note : decision.notes) {
     if (note == told_) continue;
-    SWEEP_TRY(context_.note("strategy", note));
+    SWEEP_TRY(context_.note(EventKind::kStrategy, note));
     told_ = note;
   }
   std::vector<PlanEntry> out;

@@ -40,10 +40,10 @@ struct HeldAllocation {
   std::optional<Clock::Point> observed_since;
 
   // When its agents were last heard of, or it was given work after it had none; whether people were told of the silence since.
-  std::optional<Clock::Point> heard;
+  std::optional<Clock::Point> silent_since;
   bool silence_told = false;
 
-  void hear(Clock::Point now) { heard = now, silence_told = false; }
+  void reset_silence(Clock::Point now) { silent_since = now, silence_told = false; }
   // Whether any attempt that runs must have ended by now, and no line of its agents says so.
   bool overdue(Clock::Point now) const;
   void apply(AllocationEvent event) { state = next(state, event); }

@@ -31,7 +31,8 @@ Expected<std::optional<std::string>> Losses::lost(const HeldAllocation& held, co
   const auto now = context_.now();
   const Settings& settings = context_.settings;
   const std::string reason = why_lost(held, ended);
-  SWEEP_TRY(context_.note("allocation_lost", fmt::format("allocation {} was lost: {}", ended.id, reason)));
+  SWEEP_TRY(
+      context_.note(EventKind::kAllocationLost, fmt::format("allocation {} was lost: {}", ended.id, reason)));
   // No host is to blame for too little time, and no scheduler.
   const Loss loss{ended.preempted || held.too_short_s, held.had_time(now) && !held.too_short_s,
                   !ended.host.empty(), held.results, others_at_work};
@@ -41,7 +42,8 @@ Expected<std::optional<std::string>> Losses::lost(const HeldAllocation& held, co
   if (decision.cool_down) hosts_.cool_down(ended.host, now);
   if (decision.count_against_host) {
     const Hosts hosts = loss.host_known ? Hosts{{0, ended.host}} : held.hosts;
-    for (const auto& text : hosts_.lost(hosts, reason, now)) SWEEP_TRY(context_.note("quarantine", text));
+    for (const auto& text : hosts_.lost(hosts, reason, now))
+      SWEEP_TRY(context_.note(EventKind::kQuarantine, text));
   }
   return decision.breaker ? std::optional(sentence(*decision.breaker, reason)) : std::nullopt;
 }

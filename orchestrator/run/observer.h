@@ -23,7 +23,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual void on_note(const std::string& sentence) = 0;
   // A note that is kept as an event of the sweep, by its kind; on_note() is told too.
-  virtual void on_event(const std::string& /*kind*/, const std::string& /*text*/) {}
+  virtual void on_event(EventKind, const std::string& /*text*/) {}
   virtual void on_result(const PlanEntry&, const Result&) = 0;
   virtual void on_snapshot(const Snapshot&) = 0;
 };

@@ -2,38 +2,34 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "orchestrator/run/failure_policy.h"
 #include "orchestrator/run/recovery.h"
+#include "schema/early_failure.h"
 
 namespace sweep::run {
 namespace {
 
-// The agent saw in which phase a rank was that left no record. A GPU that failed is a node that is lost.
-bool failed_early(const FinishedAttempt& finished) {
-  if (finished.result.outcome == Outcome::kNodeLost) return true;
-  if (finished.result.outcome != Outcome::kCrash) return false;
-  const auto early = [](std::string_view phase) {
-    return phase == to_string(Phase::kStart) || phase == to_string(Phase::kInit);
-  };
-  if (finished.result.phase) return early(to_string(*finished.result.phase));
+// A GPU that failed is a node that is lost. Without a record of a rank and without the agent's end, nothing is known.
+bool is_against_node(const FinishedAttempt& finished) {
+  const Result& result = finished.result;
+  if (result.outcome == Outcome::kNodeLost) return true;
   const auto& end = finished.in_flight.reports.end;
-  return end && std::ranges::all_of(end->evidence.ranks, early, &RankPosition::phase);
+  if (result.outcome != Outcome::kCrash || (!result.phase && !end)) return false;
+  return failed_early(result.phase, end ? end->evidence.ranks : std::vector<RankPosition>());
 }
 
 }  // namespace
 
 Expected<OutboxReader::Effects> OutboxReader::process(HeldAllocation& held, const launch::Outbox& outbox,
                                                       bool run_ends) {
-  held.hear(context_.now());
+  held.reset_silence(context_.now());
   const auto chunk = held.attempts.ingest_chunk(outbox.id, outbox.offset, outbox.bytes);
   SWEEP_TRY(context_.store.ingest(chunk.batch));
   context_.launcher.acknowledge(outbox.id, chunk.batch.new_offset);
   Effects effects;
   for (const auto& node : chunk.batch.nodes) SWEEP_TRY(on_node(held, node, run_ends, effects));
   for (const auto& node : chunk.nodes_out) SWEEP_TRY(on_node_out(held, node, run_ends, effects));
-  for (const auto& [text, attempt] : chunk.notes) SWEEP_TRY(context_.note("agent", text, attempt));
+  for (const auto& [text, attempt] : chunk.notes) SWEEP_TRY(context_.note(EventKind::kAgent, text, attempt));
   const bool ends = run_ends || effects.wrong_node.has_value();
   for (const auto& each : chunk.finished) SWEEP_TRY(on_finished(held, each, ends, effects));
   for (const auto& end : chunk.batch.ends)
@@ -56,7 +52,7 @@ Expected<void> OutboxReader::on_node(HeldAllocation& held, const NodeRecord& nod
                                        by_shape ? held.request.ranks_per_node : 0);
   if (!why) return {};
   effects.wrong_node = fmt::format("node {}: {}", host, *why);
-  return context_.note("hardware", *effects.wrong_node);
+  return context_.note(EventKind::kHardware, *effects.wrong_node);
 }
 
 // A node where attempts fail is not requested again. A lost one may be back in a moment: where the work that is left is
@@ -68,7 +64,7 @@ Expected<void> OutboxReader::on_node_out(HeldAllocation& held, const ingest::Nod
   if (!held.nodes_out.insert(node.node).second) return {};
   if (!node.lost) return host.empty() ? Expected<void>() : note_quarantine(hosts_.unfit(host, node.why));
   SWEEP_TRY(context_.note(
-      "node_lost",
+      EventKind::kNodeLost,
       fmt::format("allocation {} lost node {} ({}), {} of its {} are left: {}", held.request.id, node.node,
                   host.empty() ? "unknown" : host, held.request.nodes - std::ssize(held.nodes_out),
                   held.request.nodes, node.why)));
@@ -99,7 +95,7 @@ Expected<void> OutboxReader::judge_host(const HeldAllocation& held, const Finish
   const Result& result = finished.result;
   if (result.outcome == Outcome::kOk) hosts_.trust().ok(host);
   if (result.outcome != Outcome::kOk && !is_always_final(result.outcome))
-    hosts_.trust().failed(result.trial_id, host, failed_early(finished));
+    hosts_.trust().failed(result.trial_id, host, is_against_node(finished));
   while (const auto bad = hosts_.trust().bad_node()) {
     effects.unfit_hosts.push_back(*bad);
     SWEEP_TRY(exclude(
@@ -113,7 +109,7 @@ Expected<void> OutboxReader::judge_host(const HeldAllocation& held, const Finish
 Expected<void> OutboxReader::on_slow(const std::string& host, const NodeRecord& node) {
   const auto why = slow_in_screen(node);
   if (why.empty()) return {};
-  SWEEP_TRY(context_.note("screen", fmt::format("node {} stands out: {}", host, why)));
+  SWEEP_TRY(context_.note(EventKind::kScreen, fmt::format("node {} stands out: {}", host, why)));
   if (!context_.settings.exclude_slow_hosts) return {};
   return note_quarantine(hosts_.slow(host, why));
 }
@@ -142,7 +138,7 @@ Expected<void> OutboxReader::on_cancelled(HeldAllocation& held, const FinishedAt
   effects.finish = true;
   if (then == AfterCancel::kFinish) return {};
   held.apply(AllocationEvent::kReturned);
-  return context_.note("agent",
+  return context_.note(EventKind::kAgent,
                        fmt::format("allocation {} gets no more work: its agent cancelled attempt {} ({})",
                                    held.request.id, cancelled.in_flight.attempt.id, cancelled.result.reason),
                        cancelled.in_flight.attempt.id);
@@ -156,7 +152,7 @@ Expected<void> OutboxReader::on_unclean(const HeldAllocation& held, const Attemp
 
 Expected<void> OutboxReader::note_quarantine(const std::vector<std::string>& sentences,
                                              std::optional<i64> attempt) {
-  for (const auto& sentence : sentences) SWEEP_TRY(context_.note("quarantine", sentence, attempt));
+  for (const auto& sentence : sentences) SWEEP_TRY(context_.note(EventKind::kQuarantine, sentence, attempt));
   return {};
 }
 

@@ -19,8 +19,7 @@ struct RunContext {
 
   Clock::Point now() const { return settings.clock->now(); }
   // Tells people, and keeps it as an event of the sweep.
-  Expected<void> note(const std::string& kind, const std::string& text,
-                      std::optional<i64> attempt = {}) const {
+  Expected<void> note(EventKind kind, const std::string& text, std::optional<i64> attempt = {}) const {
     observer.on_note(text);
     observer.on_event(kind, text);
     return store.add_event(settings.sweep, kind, text, attempt);

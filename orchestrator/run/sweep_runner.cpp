@@ -78,7 +78,7 @@ void SweepRunner::on_event(const launch::Event& event) {
   if (const auto* outbox = std::get_if<launch::Outbox>(&event)) on_outbox(*outbox);
   if (const auto* ended = std::get_if<launch::Ended>(&event)) on_ended(*ended);
   if (const auto* notice = std::get_if<launch::Notice>(&event))
-    check(context_.note("launcher", notice->text));
+    check(context_.note(EventKind::kLauncher, notice->text));
 }
 
 void SweepRunner::on_started(const launch::Started& started) {

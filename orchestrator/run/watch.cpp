@@ -76,7 +76,7 @@ class Watch {
     if (!held) return io_.stop();
     if (!*held) return on_free();
     say_if_still(**held);
-    if ((**held).standing == store::LeaseStatus::kUncertain) {
+    if ((**held).status == store::LeaseStatus::kUncertain) {
       end_ = RunEnd{End::kSilent, "nothing is heard of the process that runs it"};
       return io_.stop();
     }

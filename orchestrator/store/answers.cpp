@@ -44,6 +44,14 @@ Progress count_progress(Transaction& work, i64 sweep) {
   return out;
 }
 
+// Beyond its deadline no attempt ends well. `request`: its column.
+bool clock_jumped(const Rows& rows, int request, double took_s) {
+  constexpr double kAroundS = 60;
+  Attempt attempt;
+  read_request(rows, request, attempt);
+  return took_s > attempt.deadlines.total_s + kAroundS;
+}
+
 }  // namespace
 
 i64 Progress::ended(Outcome outcome) const {
@@ -58,7 +66,7 @@ i64 Progress::answered() const {
 }
 
 Expected<Workload> Answers::workload(i64 sweep) {
-  constexpr i64 kLast = 200;
+  constexpr std::size_t kLast = 200;
   constexpr double kNs = 1e-9;
   Transaction work(*file_.db, Transaction::kRead);
   Workload out;
@@ -76,23 +84,22 @@ Expected<Workload> Answers::workload(i64 sweep) {
   }
   {
     auto rows = work.rows(R"(
-        SELECT p.predicted_seconds, a.started_unix_ns, a.ended_unix_ns, t.nodes, a.allocation
+        SELECT p.predicted_seconds, a.started_unix_ns, a.ended_unix_ns, t.nodes, a.allocation, a.request
         FROM attempt a
         JOIN plan_entry p ON p.key = a.entry
         JOIN trial t ON t.key = p.trial
         JOIN result r ON r.attempt = a.id
         WHERE p.sweep = ? AND r.outcome = Outcome::kOk
           AND a.started_unix_ns > 0 AND a.ended_unix_ns > a.started_unix_ns
-          -- Beyond its deadline no attempt ends well: the clock jumped.
-          AND (a.ended_unix_ns - a.started_unix_ns) * 1e-9 <=
-              COALESCE(json_extract(a.request, '$.deadlines.total_s'), 1e18) + 60
-        ORDER BY a.id DESC LIMIT ?)",
-                          sweep, kLast);
-    while (rows.next())
+        ORDER BY a.id DESC)",
+                          sweep);
+    while (out.done.size() < kLast && rows.next()) {
+      const i64 started = rows.get<i64>(1), ended = rows.get<i64>(2);
+      if (clock_jumped(rows, 5, kNs * static_cast<double>(ended - started))) continue;
       out.done.push_back({rows.null(0) ? std::nullopt : std::optional(rows.get<double>(0)),
-                          kNs * static_cast<double>(rows.get<i64>(1)),
-                          kNs * static_cast<double>(rows.get<i64>(2)), rows.get<i64>(3),
-                          rows.get<std::string>(4)});
+                          kNs * static_cast<double>(started), kNs * static_cast<double>(ended),
+                          rows.get<i64>(3), rows.get<std::string>(4)});
+    }
   }
   {
     auto rows = work.rows(R"(
@@ -245,10 +252,9 @@ Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
                           list, found.size() > kShown ? ", ..." : ""));
 }
 
-Expected<Table> SweepBook::events(i64 sweep, i64 limit) {
+Expected<std::vector<SweepEvent>> SweepBook::events(i64 sweep, i64 limit) {
   Transaction work(*file_.db, Transaction::kRead);
-  Table out;
-  out.columns = {"time", "kind", "text", "attempt"};
+  std::vector<SweepEvent> out;
   {
     auto rows = work.rows(R"(
         SELECT strftime('%Y-%m-%dT%H:%M:%SZ', unix_ns / 1000000000, 'unixepoch'), kind, text, attempt
@@ -256,12 +262,13 @@ Expected<Table> SweepBook::events(i64 sweep, i64 limit) {
         ORDER BY unix_ns DESC, id DESC LIMIT ?)",
                           sweep, limit);
     while (rows.next()) {
-      const auto attempt = rows.get<std::optional<i64>>(3);
-      out.rows.push_back({rows.get<std::string>(0), rows.get<std::string>(1), rows.get<std::string>(2),
-                          attempt ? Value{*attempt} : Value{}});
+      auto word = rows.get<std::string>(1);
+      const auto kind = event_kind_from(word);
+      out.push_back({rows.get<std::string>(0), kind, std::move(word), rows.get<std::string>(2),
+                     rows.get<std::optional<i64>>(3)});
     }
   }
-  std::ranges::reverse(out.rows);
+  std::ranges::reverse(out);
   return work.commit(std::move(out));
 }
 

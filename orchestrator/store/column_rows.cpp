@@ -1,4 +1,4 @@
-// A few columns of all results of a sweep: packed ones as they lie, loose entries from the tables.
+// A few columns of all results of a sweep: packed ones as they lie, unpacked entries from the tables.
 #include <limits>
 
 #include "base/expected.h"
@@ -13,7 +13,7 @@ namespace {
 struct KeptRows {
   i64 number;                       // number of the block
   std::size_t size;                 // number of rows as packed
-  std::vector<std::uint32_t> rows;  // rows that are not loose
+  std::vector<std::uint32_t> rows;  // rows of which no newer values are in the tables
 };
 
 double number_of(const ColumnValue& word) {
@@ -46,13 +46,13 @@ void for_each_block(Transaction& work, i64 sweep, std::string_view name, const s
 
 // The blocks of the sweep and, into `entries`, the entries that are read from them.
 std::vector<KeptRows> kept_rows(Transaction& work, i64 sweep, std::vector<i64>& entries) {
-  std::vector<i64> loose;
+  std::vector<i64> unpacked;
   {
     auto rows = work.rows("SELECT entry FROM loose ORDER BY entry");
-    while (rows.next()) loose.push_back(rows.get<i64>(0));
+    while (rows.next()) unpacked.push_back(rows.get<i64>(0));
   }
   std::vector<KeptRows> out;
-  auto next = loose.begin();
+  auto next = unpacked.begin();
   auto rows =
       work.rows("SELECT block, data FROM packed WHERE sweep = ? AND name = 'entry' ORDER BY block", sweep);
   while (rows.next()) {
@@ -66,8 +66,8 @@ std::vector<KeptRows> kept_rows(Transaction& work, i64 sweep, std::vector<i64>& 
       const ColumnValue word = packed->at(row);
       const auto* entry = std::get_if<i64>(&word);
       if (!entry) continue;
-      while (next != loose.end() && *next < *entry) ++next;
-      if (next != loose.end() && *next == *entry) continue;
+      while (next != unpacked.end() && *next < *entry) ++next;
+      if (next != unpacked.end() && *next == *entry) continue;
       block.rows.push_back(static_cast<std::uint32_t>(row));
       entries.push_back(*entry);
     }
@@ -143,9 +143,9 @@ Expected<ResultColumns> Answers::result_columns(i64 sweep, const ColumnSelection
                    });
   }
   std::vector<i64> entries;
-  const auto loose = result_rows(work, file_.selects, "p.key IN (SELECT entry FROM loose) AND +p.sweep = ?",
-                                 {sweep}, &entries);
-  out.append(loose, entries);
+  const auto unpacked = result_rows(work, file_.selects,
+                                    "p.key IN (SELECT entry FROM loose) AND +p.sweep = ?", {sweep}, &entries);
+  out.append(unpacked, entries);
   return work.commit(std::move(out));
 }
 

@@ -51,7 +51,7 @@ struct LeaseHolder {
   Process process = Process::kOutOfSight;
   JobWord job = JobWord::kUnknown;
   Beat beat = Beat::kRecent;
-  LeaseStatus standing = LeaseStatus::kHeld;
+  LeaseStatus status = LeaseStatus::kHeld;
   double silent_s = 0;      // since its last heartbeat
   bool watched = false;     // the last argument of lease_status_of()
   bool heartbeats = false;  // they come while this process looks

@@ -227,10 +227,10 @@ Expected<ImportCounts> SweepBook::import_rows(const SweepRow& wanted, std::span<
     counts.added += static_cast<i64>(measured.size() - known);
     settle(work, key.value_or(0), rules);
   }
-  add_event_row(work, sweep, file_.leases.now(), "imported",
+  add_event_row(work, sweep, file_.leases.now(), EventKind::kImported,
                 fmt::format("{}: {} results, {} of them new", wanted.grid_path, counts.added + counts.known,
                             counts.added));
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit(counts);
 }
 

@@ -70,7 +70,7 @@ class Unsynced {
 void note_strays(Transaction& work, i64 sweep, i64 now, const std::string& allocation, const Known& known) {
   if (known.strays().empty()) return;
   add_event_row(
-      work, sweep, now, "stray_records",
+      work, sweep, now, EventKind::kStrayRecords,
       fmt::format("allocation {}: {} record(s) left out that belong to no rank of its attempts; first: {}",
                   allocation, known.strays().size(), *known.strays().begin()));
 }
@@ -115,7 +115,7 @@ Expected<void> Reports::ingest(const IngestBatch& batch) {
     settle(work, known.entry(result.attempt), rules);
   }
   note_strays(work, *sweep, file_.leases.now(), batch.allocation, known);
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit();
 }
 
@@ -141,7 +141,7 @@ Expected<void> Reports::finish_attempt(const Result& result) {
   work.run("UPDATE attempt SET ended_unix_ns = COALESCE(ended_unix_ns, ?) WHERE id = ?",
            result.finished_unix_ns, result.attempt);
   settle(work, entry, rules_of(work, sweep, file_.dependencies.decide_trial));
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit();
 }
 

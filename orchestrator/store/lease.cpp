@@ -108,7 +108,7 @@ void Leases::judge(LeaseHolder& holder, i64 sweep, const Claim& claim) {
   holder.beat = beat_of(holder.silent_s);
   holder.heartbeats = look.changed && holder.beat == Beat::kRecent;
   if (claim.job_of == holder.token) holder.job = claim.job;
-  holder.standing = lease_status_of(holder.process, holder.job, holder.beat, holder.watched);
+  holder.status = lease_status_of(holder.process, holder.job, holder.beat, holder.watched);
 }
 
 std::optional<LeaseHolder> Leases::take(Transaction& work, i64 sweep, const Claim& claim) {
@@ -117,8 +117,8 @@ std::optional<LeaseHolder> Leases::take(Transaction& work, i64 sweep, const Clai
   const bool ours = row && mine != tokens_.end() && mine->second == row->token;
   if (row && !ours) {
     judge(*row, sweep, claim);
-    const bool given_up = claim.take_over && row->standing == LeaseStatus::kUncertain && row->watched;
-    if (row->standing != LeaseStatus::kFree && !given_up) return row;
+    const bool given_up = claim.take_over && row->status == LeaseStatus::kUncertain && row->watched;
+    if (row->status != LeaseStatus::kFree && !given_up) return row;
   }
   pending_token_ = ours ? row->token : random_token();
   LeaseHolder self = *dependencies_.self;
@@ -148,7 +148,7 @@ std::optional<LeaseHolder> Leases::holder(Transaction& work, i64 sweep, const Cl
   auto row = read(work, sweep);
   if (!row) return std::nullopt;
   judge(*row, sweep, known);
-  return row->standing == LeaseStatus::kFree ? std::nullopt : row;
+  return row->status == LeaseStatus::kFree ? std::nullopt : row;
 }
 
 bool Leases::held_by_other(Transaction& work, i64 sweep) {

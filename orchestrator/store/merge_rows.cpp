@@ -267,8 +267,8 @@ class Merge {
   void say(i64 now) {
     change(sql(R"(
         INSERT INTO main.event(sweep, unix_ns, kind, text)
-        SELECT s.id, ?, 'merged', ? FROM {from}.sweep f JOIN main.sweep s ON s.name = f.name)"),
-           now,
+        SELECT s.id, ?, ?, ? FROM {from}.sweep f JOIN main.sweep s ON s.name = f.name)"),
+           now, to_string(EventKind::kMerged),
            fmt::format("{}: {} trials and {} results new, {} results known", shown_, counts_.trials,
                        counts_.attempts + counts_.replaced, counts_.known));
   }

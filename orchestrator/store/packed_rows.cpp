@@ -1,5 +1,5 @@
-// Keeping the packed columns: once enough entries are loose, the blocks they belong to are written anew, in
-// the transaction that made them loose.
+// Keeping the packed columns: once enough entries are unpacked, the blocks they belong to are written anew, in
+// the transaction that made them unpacked.
 #include <algorithm>
 #include <map>
 
@@ -36,14 +36,14 @@ std::optional<PackedColumn> old_column(Transaction& work, const OldBlock& old, s
   return parsed;
 }
 
-// Rows in order of their entries: the old ones that are not loose, and those read anew.
-std::vector<Origin> merged(const std::optional<PackedColumn>& old_entries, const std::vector<i64>& loose,
+// Rows in order of their entries: the old ones that are still valid, and those read anew.
+std::vector<Origin> merged(const std::optional<PackedColumn>& old_entries, const std::vector<i64>& unpacked,
                            const std::vector<i64>& fresh) {
   std::vector<Origin> out;
   for (std::size_t at = 0; old_entries && at < old_entries->size(); ++at) {
     const ColumnValue word = old_entries->at(at);
     const auto* entry = std::get_if<i64>(&word);
-    if (entry && !std::ranges::binary_search(loose, *entry)) out.push_back({*entry, at, false});
+    if (entry && !std::ranges::binary_search(unpacked, *entry)) out.push_back({*entry, at, false});
   }
   for (std::size_t at = 0; at < fresh.size(); ++at) out.push_back({fresh[at], at, true});
   std::ranges::sort(out, {}, &Origin::entry);
@@ -63,15 +63,15 @@ void write_column(Transaction& work, i64 sweep, i64 block, std::string_view name
   }
 }
 
-// loose: of this block, ascending.
+// unpacked: of this block, ascending.
 void pack_block(Transaction& work, const Selects& selects, i64 sweep, i64 block,
-                const std::vector<i64>& loose) {
+                const std::vector<i64>& unpacked) {
   const OldBlock old = read_block(work, sweep, block);
   std::vector<i64> fresh_entries;
   const auto fresh = result_rows(
       work, selects, "+p.sweep = ?1 AND p.key IN (SELECT entry FROM loose WHERE entry BETWEEN ?2 AND ?3)",
-      {sweep, loose.front(), loose.back()}, &fresh_entries);
-  const auto rows = merged(old_column(work, old, "entry"), loose, fresh_entries);
+      {sweep, unpacked.front(), unpacked.back()}, &fresh_entries);
+  const auto rows = merged(old_column(work, old, "entry"), unpacked, fresh_entries);
   if (work.failed()) return;
   work.run("DELETE FROM packed WHERE sweep = ? AND block = ?", sweep, block);
   std::vector<Value> values;
@@ -94,8 +94,8 @@ void pack_block(Transaction& work, const Selects& selects, i64 sweep, i64 block,
 
 }  // namespace
 
-void pack(Transaction& work, const Selects& selects, i64 most_loose) {
-  if (work.one<i64>("SELECT count(*) FROM loose").value_or(0) <= most_loose) return;
+void pack(Transaction& work, const Selects& selects, i64 most_unpacked) {
+  if (work.one<i64>("SELECT count(*) FROM loose").value_or(0) <= most_unpacked) return;
   std::map<std::pair<i64, i64>, std::vector<i64>> blocks;
   {
     auto rows = work.rows(
@@ -103,7 +103,7 @@ void pack(Transaction& work, const Selects& selects, i64 most_loose) {
     while (rows.next())
       blocks[{rows.get<i64>(0), rows.get<i64>(1) >> kPackedBlockBits}].push_back(rows.get<i64>(1));
   }
-  for (const auto& [place, loose] : blocks) pack_block(work, selects, place.first, place.second, loose);
+  for (const auto& [place, unpacked] : blocks) pack_block(work, selects, place.first, place.second, unpacked);
   work.run("DELETE FROM loose");
 }
 

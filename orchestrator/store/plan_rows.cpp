@@ -9,6 +9,7 @@
 #include "orchestrator/store/store_file.h"
 #include "orchestrator/store/sweep_rows.h"
 #include "schema/codec.h"
+#include "schema/run_order.h"
 
 namespace sweep::store {
 namespace {
@@ -37,7 +38,7 @@ void note_measure(Transaction& work, i64 sweep, const MeasurePlan& measure, i64 
   work.run("UPDATE sweep SET measure_json = ? WHERE id = ?", json, sweep);
   if (!before->empty())
     add_event_row(
-        work, sweep, now, "measure_changed",
+        work, sweep, now, EventKind::kMeasureChanged,
         fmt::format("the measuring plan changed from {} to {}; earlier results are kept", *before, json));
 }
 
@@ -76,7 +77,7 @@ Expected<SyncCounts> SweepBook::sync_plan(i64 sweep, std::span<const PlanEntry> 
     work.run("UPDATE plan_entry SET state = State::kRetired WHERE key = ?", each.entry);
     settle(work, each.entry, rules);
   }
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit(counts);
 }
 
@@ -85,8 +86,8 @@ Expected<std::vector<PlanEntry>> SweepBook::plan(i64 sweep) {
   std::vector<PlanEntry> out;
   SpecCache specs;
   {
-    auto rows = work.rows(plan_entry_select(file_.selects) +
-                              " WHERE p.sweep = ? AND p.state <> State::kRetired ORDER BY p.place, p.key",
+    auto rows = work.rows(fmt::format("{} WHERE p.sweep = ? AND p.state <> State::kRetired ORDER BY {}",
+                                      plan_entry_select(file_.selects), kRunOrderSql),
                           sweep);
     while (rows.next()) out.push_back(read_plan_entry(rows, specs));
   }
@@ -122,13 +123,15 @@ Expected<std::vector<PendingTrial>> pending_where(StoreFile& file, const std::st
 }  // namespace
 
 Expected<std::vector<PendingTrial>> WorkQueue::pending(i64 sweep, i64 limit) {
-  return pending_where(file_, "ORDER BY p.place, p.key LIMIT ?", sweep, limit);
+  return pending_where(file_, fmt::format("ORDER BY {} LIMIT ?", kRunOrderSql), sweep, limit);
 }
 
 Expected<std::vector<PendingTrial>> WorkQueue::pending(i64 sweep, i64 limit, const Fit& fit) {
-  return pending_where(file_, R"(
+  return pending_where(file_,
+                       fmt::format(R"(
       AND t.nodes BETWEEN ? AND ? AND t.hardware = ? AND t.gpus_per_node <= ?
-      ORDER BY t.nodes DESC, p.place, p.key LIMIT ?)",
+      ORDER BY t.nodes DESC, {} LIMIT ?)",
+                                   kRunOrderSql),
                        sweep, fit.whole ? fit.nodes : 1, fit.nodes, fit.hardware, fit.gpus_per_node, limit);
 }
 
@@ -169,7 +172,7 @@ Expected<std::vector<std::string>> WorkQueue::rule_out(i64 sweep, std::span<cons
     settle(work, *entry, rules);
     out.push_back(each.trial_id);
   }
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit(std::move(out));
 }
 
@@ -178,7 +181,7 @@ Expected<void> WorkQueue::reopen(i64 sweep, std::span<const Outcome> outcomes,
   Transaction work(*file_.db, Transaction::kWrite);
   file_.leases.guard(work, sweep);
   reopen_entries(work, sweep, outcomes, trial);
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit();
 }
 

@@ -4,20 +4,19 @@
 #include <numeric>
 
 #include "orchestrator/store/rows.h"
+#include "schema/run_order.h"
 
 namespace sweep::store {
 namespace {
 
 // The sorter of SQLite would carry all columns of every row along.
-void put_in_plan_order(std::vector<ResultRow>& rows, std::vector<i64>& entries,
-                       const std::vector<i64>& places) {
-  const auto before = [&](std::size_t a, std::size_t b) {
-    return places[a] != places[b] ? places[a] < places[b] : entries[a] < entries[b];
-  };
+void put_in_run_order(std::vector<ResultRow>& rows, std::vector<i64>& entries,
+                      const std::vector<RunPlace>& places) {
+  const auto place = [&](std::size_t at) { return places[at]; };
   std::vector<std::size_t> order(rows.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  if (std::is_sorted(order.begin(), order.end(), before)) return;
-  std::sort(order.begin(), order.end(), before);
+  if (std::ranges::is_sorted(order, {}, place)) return;
+  std::ranges::sort(order, {}, place);
   std::vector<ResultRow> sorted;
   std::vector<i64> sorted_entries;
   sorted.reserve(rows.size());
@@ -51,11 +50,12 @@ std::vector<ResultRow> result_rows(Transaction& work, const Selects& selects, st
   for (const i64 key : keys)
     if (select) select->put(++parameter, key);
   Rows rows(work, select);
-  std::vector<i64> keys_read, places;
+  std::vector<i64> keys_read;
+  std::vector<RunPlace> places;
   while (rows.next()) {
     ResultRow& row = out.emplace_back();
     keys_read.push_back(rows.get<i64>(14));
-    places.push_back(rows.get<i64>(15));
+    places.push_back({rows.get<i64>(15), keys_read.back()});
     rows.read(0, row.sweep);
     rows.read(1, row.trial_id);
     rows.read(2, row.reason);
@@ -76,7 +76,7 @@ std::vector<ResultRow> result_rows(Transaction& work, const Selects& selects, st
     if (!row.metrics.predicted_bytes) rows.read(8, row.metrics.predicted_bytes);
     if (!row.metrics.predicted_ms) rows.read(9, row.metrics.predicted_ms);
   }
-  put_in_plan_order(out, keys_read, places);
+  put_in_run_order(out, keys_read, places);
   if (entries) *entries = std::move(keys_read);
   return out;
 }

@@ -59,7 +59,7 @@ Expected<WorkQueue::Reused> WorkQueue::reuse(i64 sweep, const std::string& build
     work.run("UPDATE plan_entry SET state = State::kFinished, outcome = ?, final_attempt = ? WHERE key = ?",
              each.outcome, each.attempt, each.entry);
   out.trials = static_cast<i64>(found.size());
-  pack(work, file_.selects, file_.dependencies.most_loose);
+  pack(work, file_.selects, file_.dependencies.most_unpacked);
   return work.commit(std::move(out));
 }
 

@@ -8,6 +8,7 @@
 
 #include "orchestrator/store/columns.h"
 #include "orchestrator/store/record_sql.h"
+#include "schema/attempt.h"
 #include "schema/plan_entry.h"
 #include "schema/records.h"
 #include "schema/result_row.h"
@@ -46,9 +47,12 @@ std::vector<RankExit> read_exits(Transaction&, const TableColumns&, i64 attempt)
 std::vector<NodeRecord> read_nodes(Transaction&, const TableColumns&, std::string_view allocation);
 std::optional<AttemptEnd> read_end(Transaction&, const TableColumns&, i64 attempt);
 
+// The request of an attempt, as it was posted: all but its id and its trial. What cannot be read refuses the transaction.
+void read_request(const Rows&, int column, Attempt&);
+
 // Keeping the packed columns.
-// Is called at the end of every transaction that changes results or plan entries: packs the loose entries
-// once there are more than `most_loose`.
-void pack(Transaction&, const Selects&, i64 most_loose);
+// Is called at the end of every transaction that changes results or plan entries: packs the unpacked entries
+// once there are more than `most_unpacked`.
+void pack(Transaction&, const Selects&, i64 most_unpacked);
 
 }  // namespace sweep::store

@@ -212,7 +212,7 @@ Expected<std::optional<bool>> SweepLease::stop_requested(i64 sweep) {
   return work.commit(now);
 }
 
-Expected<void> SweepBook::add_event(i64 sweep, const std::string& kind, const std::string& text,
+Expected<void> SweepBook::add_event(i64 sweep, EventKind kind, const std::string& text,
                                     std::optional<i64> attempt) {
   Transaction work(*file_.db, Transaction::kWrite);
   file_.leases.refuse_if_lost(work, sweep);
@@ -220,9 +220,10 @@ Expected<void> SweepBook::add_event(i64 sweep, const std::string& kind, const st
   return work.commit();
 }
 
-Expected<std::string> SweepBook::first_event_but(const std::string& kind) {
+Expected<std::string> SweepBook::first_event_but(EventKind kind) {
   Transaction work(*file_.db, Transaction::kRead);
-  auto text = work.one<std::string>("SELECT text FROM event WHERE kind <> ? ORDER BY id LIMIT 1", kind);
+  auto text =
+      work.one<std::string>("SELECT text FROM event WHERE kind <> ? ORDER BY id LIMIT 1", to_string(kind));
   return work.commit(std::move(text).value_or(""));
 }
 

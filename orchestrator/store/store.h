@@ -36,7 +36,7 @@ struct StoreDependencies {
   std::optional<LeaseHolder> self;  // who takes leases
   DecideTrial decide_trial;         // needed by who stores results; empty: such calls are refused
   int busy_timeout_ms = 10000;      // twelve times as long for who holds a lease
-  i64 most_loose = 1000;            // entries outside the packed columns; more of them are packed
+  i64 most_unpacked = 1000;         // entries outside the packed columns; more of them are packed
   bool durable = true;  // false: a simulation's: it may be lost in a crash, and no other process opens it
   // A sentence for people where nobody waits for an error; empty: standard error.
   std::function<void(const std::string&)> warn;

@@ -8,6 +8,7 @@
 
 #include "base/expected.h"
 #include "schema/attempt.h"
+#include "schema/event.h"
 #include "schema/imported_row.h"
 #include "schema/plan_entry.h"
 #include "schema/result_row.h"
@@ -95,12 +96,11 @@ class SweepBook {
   Expected<void> back_up(const std::filesystem::path& target, Damaged = Damaged::kRefused);
 
   // `attempt`: the one that it is about; nullopt: the sweep as a whole.
-  Expected<void> add_event(i64 sweep, const std::string& kind, const std::string& text,
-                           std::optional<i64> attempt = {});
-  // The last ones, the oldest of them first: time, kind, text, attempt.
-  Expected<Table> events(i64 sweep, i64 limit);
+  Expected<void> add_event(i64 sweep, EventKind, const std::string& text, std::optional<i64> attempt = {});
+  // The last ones, the oldest of them first.
+  Expected<std::vector<SweepEvent>> events(i64 sweep, i64 limit);
   // The text of the database's first event that is not of this kind; empty: there is none.
-  Expected<std::string> first_event_but(const std::string& kind);
+  Expected<std::string> first_event_but(EventKind);
 
  private:
   StoreFile& file_;

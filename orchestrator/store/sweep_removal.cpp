@@ -53,7 +53,7 @@ void refuse_answers_of_others(Transaction& work, const SweepRow& sweep) {
             ErrorKind::kRefused, sweep.name});
 }
 
-// Each entry that is removed would make every other one of its block loose: quadratic, and for nothing.
+// Each entry that is removed would make every other one of its block unpacked: quadratic, and for nothing.
 void remove_entries(Transaction& work, i64 sweep) {
   constexpr std::string_view kTrigger = "loose_entry_gone";
   const auto sql = work.one<std::string>("SELECT sql FROM sqlite_master WHERE name = ?", kTrigger);

@@ -48,10 +48,10 @@ std::string excluded_hosts_key(i64 sweep) {
   return fmt::format("excluded_host/{}/", sweep);
 }
 
-void add_event_row(Transaction& work, i64 sweep, i64 unix_ns, std::string_view kind, std::string_view text,
+void add_event_row(Transaction& work, i64 sweep, i64 unix_ns, EventKind kind, std::string_view text,
                    std::optional<i64> attempt) {
   work.run("INSERT INTO event(sweep, unix_ns, kind, text, attempt) VALUES (?, ?, ?, ?, ?)", sweep, unix_ns,
-           kind, text, attempt);
+           to_string(kind), text, attempt);
 }
 
 std::optional<i64> sweep_of_allocation(Transaction& work, const std::string& id) {

@@ -16,7 +16,7 @@ std::optional<SweepRow> sweep_named(Transaction&, const std::string& name);
 void write_sweep(Transaction&, const SweepRow&);
 // Its options; none where there is no such sweep.
 SweepOptions options_of(Transaction&, i64 sweep);
-void add_event_row(Transaction&, i64 sweep, i64 unix_ns, std::string_view kind, std::string_view text,
+void add_event_row(Transaction&, i64 sweep, i64 unix_ns, EventKind, std::string_view text,
                    std::optional<i64> attempt = {});
 
 // What the keys in `meta` of a sweep's excluded hosts begin with; the launcher and the host follow.

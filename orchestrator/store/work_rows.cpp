@@ -20,12 +20,6 @@ std::string request_json(const Attempt& attempt) {
   return dump(request);
 }
 
-void read_request(const Rows& rows, int at, Attempt& attempt) {
-  auto read = parse_json(rows.text(at)).and_then([](const auto& json) { return from_json<Attempt>(json); });
-  if (!read) return refuse_text(rows, at, "request", read.error().message);
-  attempt = std::move(*read);
-}
-
 constexpr double kNsInSecond = 1e9;
 
 AllocationRow allocation_row(StoredAllocation&& stored, i64 now) {
@@ -62,6 +56,12 @@ std::vector<AllocationRow> allocation_rows(Transaction& work, const Selects& sel
 }
 
 }  // namespace
+
+void read_request(const Rows& rows, int at, Attempt& attempt) {
+  auto read = parse_json(rows.text(at)).and_then([](const auto& json) { return from_json<Attempt>(json); });
+  if (!read) return refuse_text(rows, at, "request", read.error().message);
+  attempt = std::move(*read);
+}
 
 // The id names the spool folder too: numbered for people, random enough that two databases may share a spool
 // root.
@@ -179,7 +179,8 @@ Expected<void> WorkQueue::readmit_host(i64 sweep, const std::string& host) {
     work.refuse(Error{fmt::format("host '{}' is not excluded; {}", host,
                                   names.empty() ? "no host of this sweep is" : "these hosts are: " + names),
                       ErrorKind::kNotFound, host});
-  add_event_row(work, sweep, file_.leases.now(), "readmitted", fmt::format("node {} gets work again", host));
+  add_event_row(work, sweep, file_.leases.now(), EventKind::kReadmitted,
+                fmt::format("node {} gets work again", host));
   return work.commit();
 }
 

@@ -45,7 +45,7 @@ class LocalFixture : public ::testing::Test {
   }
 
   void begin(i64 slots = 4) {
-    launcher_ = make_local(io_, options_, [this](const Event& event) { hear(event); });
+    launcher_ = make_local(io_, options_, [this](const Event& event) { on_event(event); });
     AllocationRequest wanted;
     wanted.id = "local-1";
     wanted.spool = spool_;
@@ -53,7 +53,7 @@ class LocalFixture : public ::testing::Test {
     const auto requested = launcher_->request(wanted);
     ASSERT_TRUE(requested) << requested.error().message;
   }
-  void hear(const Event& event) {
+  void on_event(const Event& event) {
     EXPECT_FALSE(ended_) << "an event after Ended";
     if (const auto* started = std::get_if<Started>(&event)) agent_pid_ = started->pid;
     if (const auto* ended = std::get_if<Ended>(&event)) ended_ = *ended;

@@ -188,6 +188,17 @@ std::string side_by_side_html(const SideBySide& sides, const std::string& sweep,
        .draws = true});
 }
 
+ComparedSweeps compared_sweeps(std::span<const CompareSide> sides, std::string made) {
+  ComparedSweeps out;
+  for (const CompareSide& side : sides) {
+    out.names.push_back(side.sweep.name);
+    out.options.push_back(side.sweep.options);
+  }
+  out.machines = machine_differences(sides);
+  out.made = std::move(made);
+  return out;
+}
+
 std::string comparison_html(const ComparedSweeps& of, std::span<const Comparison> found,
                             const CompareOptions& options) {
   std::string body = section("summary", "Summary", summary_of(found, options));

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/answers/statistics/compare.h"
+#include "orchestrator/answers/statistics/compare_sides.h"
 #include "orchestrator/answers/statistics/side_by_side.h"
 #include "schema/sweep_options.h"
 
@@ -19,6 +19,7 @@ struct ComparedSweeps {
   std::string machines;  // machine_differences()
   std::string made;
 };
+ComparedSweeps compared_sweeps(std::span<const CompareSide>, std::string made);
 // One comparison for each sweep but A.
 std::string comparison_html(const ComparedSweeps&, std::span<const Comparison>, const CompareOptions&);
 

@@ -13,17 +13,17 @@ namespace {
 Expected<void> add_events(ExplainView& view, store::Store& store, i64 sweep) {
   constexpr i64 kLookBack = 1000, kShown = 10;
   const bool waits = view.entry.admitted && !view.final_attempt;
-  const auto concerns = [&](const std::string& kind, const Value& about) {
-    if (waits && (kind == "quarantine" || kind == "requested_again" || kind == "pending")) return true;
+  const auto concerns = [&](const SweepEvent& event) {
+    if (waits && (event.kind == EventKind::kQuarantine || event.kind == EventKind::kRequestedAgain ||
+                  event.kind == EventKind::kPending))
+      return true;
     return std::ranges::any_of(view.attempts,
-                               [&](const auto& attempt) { return about == Value{attempt.id}; });
+                               [&](const auto& attempt) { return event.attempt == attempt.id; });
   };
   const auto events = store.events(sweep, kLookBack);
   if (!events) return tl::unexpected(events.error());
-  for (const auto& row : events->rows)
-    if (concerns(std::get<std::string>(row[1]), row[3]))
-      view.events.push_back(
-          fmt::format("{}  {}", std::get<std::string>(row[0]), std::get<std::string>(row[2])));
+  for (const SweepEvent& event : *events)
+    if (concerns(event)) view.events.push_back(fmt::format("{}  {}", event.time, event.text));
   if (view.events.size() > kShown) view.events.erase(view.events.begin(), view.events.end() - kShown);
   return {};
 }

@@ -7,6 +7,7 @@
 #include "base/template.h"
 #include "orchestrator/answers/format.h"
 #include "schema/command_spec.h"
+#include "schema/run_order.h"
 
 namespace sweep::answers {
 namespace {
@@ -42,7 +43,8 @@ std::string command_of(const PlanEntry& entry) {
 std::string first_command(const std::vector<PlanEntry>& entries) {
   const PlanEntry* first = nullptr;
   for (const PlanEntry& entry : entries)
-    if (entry.admitted && !entry.trial.program.empty() && (first == nullptr || entry.order < first->order))
+    if (entry.admitted && !entry.trial.program.empty() &&
+        (first == nullptr || run_place(entry) < run_place(*first)))
       first = &entry;
   if (first == nullptr) return {};
   const std::string command = command_of(*first);

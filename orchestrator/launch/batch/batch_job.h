@@ -19,7 +19,7 @@ class BatchJob {
 
   Expected<void> submit() { return submission_->begin(); }
   // Takes over a job of an earlier process, as its record says. False: it was never about to be submitted.
-  Expected<bool> take_up() { return submission_->take_up(); }
+  Expected<bool> adopt() { return submission_->adopt(); }
 
   Expected<i64> post(std::string_view kind, const nlohmann::json& body) { return life_->post(kind, body); }
   Expected<void> finish(bool now);

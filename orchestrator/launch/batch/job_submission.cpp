@@ -30,7 +30,7 @@ Expected<void> JobSubmission::begin() {
   return {};
 }
 
-Expected<bool> JobSubmission::take_up() {
+Expected<bool> JobSubmission::adopt() {
   const Scheduler& scheduler = job_->host().scheduler();
   AllocationRequest& request = job_->request();
   const auto found = read_record(request.spool, scheduler.record());

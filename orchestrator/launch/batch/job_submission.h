@@ -19,7 +19,7 @@ class JobSubmission : public std::enable_shared_from_this<JobSubmission> {
   Expected<void> begin();
   // Takes over a job of an earlier process, as its record says. False: it was never about to be submitted, or was a step
   // of another existing job, which is over.
-  Expected<bool> take_up();
+  Expected<bool> adopt();
   // The scheduler has the job, with this number.
   void accept(i64 number);
   // Asks in kWaitingForRoom, after each query, whether it is time to submit again.

@@ -47,7 +47,7 @@ class Pipes {
   int child_out() const { return ends_[3]; }
   int child_err() const { return ends_[5]; }
   // The ends that stay here; the caller closes them.
-  int take_in() { return std::exchange(ends_[1], -1); }
+  int take_input() { return std::exchange(ends_[1], -1); }
   int take_out() { return std::exchange(ends_[2], -1); }
   int take_err() { return std::exchange(ends_[4], -1); }
 
@@ -160,7 +160,7 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
     if (!pid) return tl::unexpected(pid.error());
     if (auto watched = child_.watch(*pid); !watched)
       return fail(fmt::format("cannot start {}: {}", argv[0], watched.error().message));
-    in_.open(pipes.take_in());
+    in_.open(pipes.take_input());
     out_.assign(pipes.take_out());
     err_.assign(pipes.take_err());
     return {};
@@ -171,8 +171,8 @@ class Channel::Process : public std::enable_shared_from_this<Process> {
         [self = shared_from_this(), &from, &buffer](const boost::system::error_code& ec, std::size_t n) {
           const bool output = &from == &self->out_;
           if (ec) return output ? self->one_less() : void();
-          const auto hear = output ? self->on_output_ : nullptr;  // it may end this channel
-          if (hear) hear({buffer.data(), n});
+          const auto on_output = output ? self->on_output_ : nullptr;  // it may end this channel
+          if (on_output) on_output({buffer.data(), n});
           if (!output) self->keep_words({buffer.data(), n});
           self->read(from, buffer);
         });

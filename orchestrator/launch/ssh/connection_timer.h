@@ -14,7 +14,7 @@ class ConnectionTimer {
     again_s_.reset();
     beat_s_ = now_s;
   }
-  void heard(double now_s) { contact_s_ = now_s; }
+  void on_contact(double now_s) { contact_s_ = now_s; }
   void attached() { pause_s_ = 0; }
   // It is tried again after a pause, which doubles with each failure in a row.
   void lost(double now_s) {

@@ -77,7 +77,7 @@ class Ssh final : public HeldAllocations<SshAllocation> {
     if (hosts.empty()) return std::optional<AllocationRequest>();
     auto made = std::make_shared<SshAllocation>(around_, request, std::move(hosts));
     held_[id] = made;
-    SWEEP_TRY(made->take_up(**record));
+    SWEEP_TRY(made->adopt(**record));
     return std::optional<AllocationRequest>(std::move(request));
   }
 

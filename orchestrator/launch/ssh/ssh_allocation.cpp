@@ -38,10 +38,10 @@ Expected<void> SshAllocation::start() {
   return {};
 }
 
-Expected<void> SshAllocation::take_up(const nlohmann::json& record) {
+Expected<void> SshAllocation::adopt(const nlohmann::json& record) {
   hosts_.report_to(*this, weak_from_this());
   if (auto opened = mail_.open(); !opened) return opened;
-  if (hosts_.take_up(record)) {
+  if (hosts_.adopt(record)) {
     handle(SshEvent::kTakenUp);
     connect();
     return {};

@@ -23,7 +23,7 @@ class SshAllocation : public std::enable_shared_from_this<SshAllocation>,
 
   Expected<void> start();
   // Takes over the allocation of an earlier process by its record (allocation_record.h).
-  Expected<void> take_up(const nlohmann::json& record);
+  Expected<void> adopt(const nlohmann::json& record);
 
   Expected<i64> post(std::string_view kind, const nlohmann::json& body);
   void acknowledge(std::uint64_t offset) { mail_.acknowledge(offset); }

@@ -73,7 +73,7 @@ Expected<void> SshHosts::keep_record() const {
   return launch::keep_record(request_, "ssh", {{"hosts", std::move(hosts)}});
 }
 
-bool SshHosts::take_up(const nlohmann::json& record) {
+bool SshHosts::adopt(const nlohmann::json& record) {
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     places_[i].agent = text_of(record["hosts"][i], "agent");
     places_[i].spool = text_of(record["hosts"][i], "spool");

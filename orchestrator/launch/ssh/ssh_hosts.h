@@ -54,7 +54,7 @@ class SshHosts {
   const std::vector<SshHost>& hosts() const { return hosts_; }
   Expected<void> keep_record() const;
   // Takes up the record of an earlier process. False: it was interrupted before its agent was started.
-  bool take_up(const nlohmann::json& record);
+  bool adopt(const nlohmann::json& record);
   // The shell line on the head's host that serves its mailbox.
   std::string bridge_line() const;
 

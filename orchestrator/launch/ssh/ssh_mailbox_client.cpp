@@ -79,7 +79,7 @@ void SshMailboxClient::connect() {
   copy_.detach();
   connection_.connecting(steady_s());
   channel_ = std::make_unique<Channel>(
-      io_, shell_.words(host_, line_), [this](std::string_view bytes) { heard(bytes); },
+      io_, shell_.words(host_, line_), [this](std::string_view bytes) { receive(bytes); },
       [this](const Channel::Ends& ends) {
         boost::asio::post(io_, [this, ends, channel = std::shared_ptr<Channel>(std::move(channel_))] {
           if (!stopped_) ended(ends);
@@ -88,8 +88,8 @@ void SshMailboxClient::connect() {
   channel_->write(encode({{{"attach", copy_.outbox_size()}}, {}}));
 }
 
-void SshMailboxClient::heard(std::string_view bytes) {
-  connection_.heard(steady_s());
+void SshMailboxClient::receive(std::string_view bytes) {
+  connection_.on_contact(steady_s());
   input_.feed(bytes);
   while (!stopped_) {
     auto frame = input_.next();

@@ -71,7 +71,7 @@ class SshMailboxClient {
 
  private:
   void connect();
-  void heard(std::string_view bytes);
+  void receive(std::string_view bytes);
   void obey(const Frame&);
   void attached(std::uint64_t inbox_there);
   void keep(std::uint64_t offset, std::string_view bytes);

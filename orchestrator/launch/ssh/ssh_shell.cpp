@@ -53,7 +53,7 @@ struct SshShell::Asking : std::enable_shared_from_this<Asking> {
     return wait_for_call<Channel::Ends>([this, &io, words = std::move(words), input = std::move(input),
                                          limit_s](Channel::OnEnded ended) mutable {
       channel = std::make_unique<Channel>(
-          io, words, [this](std::string_view bytes) { hear(bytes); }, std::move(ended));
+          io, words, [this](std::string_view bytes) { receive(bytes); }, std::move(ended));
       if (!input.empty()) channel->write(std::move(input));
       channel->close_input();
       end_after(limit_s);
@@ -68,7 +68,7 @@ struct SshShell::Asking : std::enable_shared_from_this<Asking> {
       late->channel->kill();
     });
   }
-  void hear(std::string_view bytes) {
+  void receive(std::string_view bytes) {
     bytes = greeting.take(bytes);
     if (!path.empty()) {
       if (!file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()))) channel->kill();

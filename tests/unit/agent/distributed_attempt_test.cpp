@@ -39,7 +39,7 @@ class DistributedAttemptTest : public ::testing::Test {
                                                     [this](DistributedAttempt&) { ++finished_; });
     attempt_->start();
   }
-  void say(i64 node, const AgentMessage& message) { attempt_->hear(node, message); }
+  void say(i64 node, const AgentMessage& message) { attempt_->receive(node, message); }
   // Trust in the nodes after three attempts, each ended by a crash on node 3 in this phase.
   NodeTrust<i64> after_crashes_of_node_3(Phase phase) {
     RankRecord crash;

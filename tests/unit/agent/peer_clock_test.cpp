@@ -19,7 +19,7 @@ TEST(PeerLease, BeginsAnewWithEachMessage) {
   PeerLease lease(10);
   lease.begin(0);
   for (int second = 1; second < 100; ++second) {
-    if (second % 9 == 0) lease.heard();
+    if (second % 9 == 0) lease.on_message();
     EXPECT_FALSE(lease.look(second)) << second;
   }
 }

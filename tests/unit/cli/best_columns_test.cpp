@@ -42,9 +42,9 @@ class BestColumns : public store::StoreTest {
   }
 
   std::vector<ResultRow> bring(unsigned seed) {
-    store::StoreDependencies seams = quick();
-    seams.most_loose = 20;
-    store_ = open(seams);
+    store::StoreDependencies dependencies = quick();
+    dependencies.most_unpacked = 20;
+    store_ = open(dependencies);
     std::mt19937 random(seed);
     std::vector<ImportedRow> rows;
     for (i64 i = 0; i < 400; ++i) rows.push_back(random_row(i, random));

@@ -28,9 +28,9 @@ TEST_F(Explain, TheAnswerIsTheAttemptThatTheStoreCallsFinalEvenANodeLost) {
 TEST_F(Explain, EventsBelongToTheAttemptThatTheyNameInWhateverWords) {
   start(2);
   const i64 mine = finish(plan_[0], Outcome::kOom), other = finish(plan_[1], Outcome::kOk, 5);
-  must(store_->add_event(sweep_, "agent", "its node was left unclean", mine));
-  must(store_->add_event(sweep_, "agent", "another trial's", other));
-  must(store_->add_event(sweep_, "agent", fmt::format("attempt {}: named, but not meant", mine)));
+  must(store_->add_event(sweep_, EventKind::kAgent, "its node was left unclean", mine));
+  must(store_->add_event(sweep_, EventKind::kAgent, "another trial's", other));
+  must(store_->add_event(sweep_, EventKind::kAgent, fmt::format("attempt {}: named, but not meant", mine)));
   const auto events = explained(plan_[0])["events"];
   ASSERT_EQ(events.size(), 1u) << events;
   EXPECT_TRUE(events[0].get<std::string>().ends_with("its node was left unclean"));

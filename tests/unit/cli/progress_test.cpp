@@ -34,7 +34,7 @@ TEST_F(Reads, ARunningSweepHasItsAllocationAttemptsAndEvents) {
   batch.started.emplace_back(attempt.id, 5);
   batch.nodes = {{0, "n1", {}}};
   must(store_->ingest(batch));
-  must(store_->add_event(sweep_, "agent", "a word"));
+  must(store_->add_event(sweep_, EventKind::kAgent, "a word"));
   const auto details = must(answers::run_details(*store_, sweep_, {0.5, 2}, 9));
   const auto document = answers::progress_json(progress(), details, must(store_->lease(sweep_)));
   EXPECT_EQ(document["total"], 2);

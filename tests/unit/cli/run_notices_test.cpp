@@ -50,15 +50,15 @@ TEST_F(Notices, TrialsDoNotInheritTheAddress) {
 
 TEST_F(Notices, ALostNodeIsTold) {
   const auto bodies =
-      told([](run::Observer& run) { run.on_event("node_lost", "allocation a lost node 1 (b)"); });
+      told([](run::Observer& run) { run.on_event(EventKind::kNodeLost, "allocation a lost node 1 (b)"); });
   ASSERT_EQ(bodies.size(), 1);
   EXPECT_EQ(bodies[0]["event"], "node_lost");
 }
 
 TEST_F(Notices, AnExcludedHostIsToldAndOtherEventsAreNot) {
   const auto bodies = told([](run::Observer& run) {
-    run.on_event("retry", "trial 1 again");
-    run.on_event("quarantine", "node7 gets no work for 600 s");
+    run.on_event(EventKind::kPending, "trial 1 again");
+    run.on_event(EventKind::kQuarantine, "node7 gets no work for 600 s");
   });
   ASSERT_EQ(bodies.size(), 1);
   EXPECT_EQ(bodies[0]["event"], "host_excluded");

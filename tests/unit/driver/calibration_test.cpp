@@ -15,24 +15,24 @@ namespace {
 
 using ::testing::ElementsAre;
 
-CalibrationBed bed(i64 nodes, i64 ranks) {
-  CalibrationBed out;
+CalibrationSetup setup(i64 nodes, i64 ranks) {
+  CalibrationSetup out;
   out.nodes = nodes, out.ranks_per_node = ranks;
   return out;
 }
 
 TEST(Calibration, GroupsFillNodesOrDivideThem) {
-  EXPECT_THAT(group_sizes(bed(1, 2)), ElementsAre(2));
-  EXPECT_THAT(group_sizes(bed(1, 8)), ElementsAre(2, 4, 8));
-  EXPECT_THAT(group_sizes(bed(4, 8)), ElementsAre(2, 4, 8, 16, 32));
-  EXPECT_THAT(group_sizes(bed(1, 6)), ElementsAre(2, 6));
-  EXPECT_THAT(group_sizes(bed(3, 4)), ElementsAre(2, 4, 12));
-  EXPECT_THAT(group_sizes(bed(2, 1)), ElementsAre(2));
-  EXPECT_TRUE(group_sizes(bed(1, 1)).empty());
+  EXPECT_THAT(group_sizes(setup(1, 2)), ElementsAre(2));
+  EXPECT_THAT(group_sizes(setup(1, 8)), ElementsAre(2, 4, 8));
+  EXPECT_THAT(group_sizes(setup(4, 8)), ElementsAre(2, 4, 8, 16, 32));
+  EXPECT_THAT(group_sizes(setup(1, 6)), ElementsAre(2, 6));
+  EXPECT_THAT(group_sizes(setup(3, 4)), ElementsAre(2, 4, 12));
+  EXPECT_THAT(group_sizes(setup(2, 1)), ElementsAre(2));
+  EXPECT_TRUE(group_sizes(setup(1, 1)).empty());
 }
 
 TEST(Calibration, EachGroupAndBackendHasATrialOfItsOwnThatFillsTheNodes) {
-  CalibrationBed over = bed(2, 4);
+  CalibrationSetup over = setup(2, 4);
   over.backends = {CommBackend::kGloo, CommBackend::kAuto};
   const auto trials = calibration_trials(over);
   EXPECT_EQ(trials.size(), 1u + 2 * (3 + 1));
@@ -59,7 +59,7 @@ RankRecord record(i64 rank, const CalibrationFindings& found) {
 }
 
 TEST(Calibration, TheSlowestRankCountsAndWrongElementsAreSummed) {
-  const Trial t = calibration_trials(bed(2, 4))[3];  // all 8 ranks
+  const Trial t = calibration_trials(setup(2, 4))[3];  // all 8 ranks
   CalibrationFindings a, b;
   a.collectives = {{"send", 1024, 1e-5, 0}}, b.collectives = {{"send", 1024, 3e-5, 4}};
   shape::HardwareProfile p;
@@ -68,14 +68,14 @@ TEST(Calibration, TheSlowestRankCountsAndWrongElementsAreSummed) {
   EXPECT_EQ(p.collectives[0], (shape::CollectiveRow{"send", "gloo", 8, 2, 1024, 3e-5, 4}));
   CalibrationFindings own;
   own.matmul = {{"fp32", 32, 64, 64, 1e-5}}, own.copies = {{1024, 2e-6}}, own.launch_s = 1e-6;
-  const Trial machine = calibration_trials(bed(1, 2)).front();
+  const Trial machine = calibration_trials(setup(1, 2)).front();
   ASSERT_TRUE(add_findings(p, machine, {record(0, own), record(1, own)}));
   EXPECT_EQ(p.matmul.size(), 1u);
   EXPECT_EQ(p.launch_s, 1e-6);
 }
 
 TEST(Calibration, KernelsAreMeasuredWhereAskedForAndTheSlowestRankCounts) {
-  CalibrationBed asked = bed(1, 2);
+  CalibrationSetup asked = setup(1, 2);
   asked.machine = asked.collectives = false, asked.kernels = true;
   const auto trials = calibration_trials(asked);
   ASSERT_EQ(trials.size(), 1u);
@@ -83,7 +83,7 @@ TEST(Calibration, KernelsAreMeasuredWhereAskedForAndTheSlowestRankCounts) {
   ASSERT_TRUE(request);
   EXPECT_TRUE(request->kernels);
   EXPECT_FALSE(request->machine);
-  EXPECT_FALSE(calibration_request_from(calibration_trials(bed(1, 2))[0].program)->kernels);
+  EXPECT_FALSE(calibration_request_from(calibration_trials(setup(1, 2))[0].program)->kernels);
   CalibrationFindings a, b;
   a.kernels = {{"attention", "4x64x16", "fp32", 2e-5}}, b.kernels = {{"attention", "4x64x16", "fp32", 3e-5}};
   shape::HardwareProfile p;
@@ -95,7 +95,7 @@ TEST(Calibration, KernelsAreMeasuredWhereAskedForAndTheSlowestRankCounts) {
 }
 
 TEST(Calibration, ARankThatReportsWhatCannotBeIsAnError) {
-  const Trial t = calibration_trials(bed(1, 2)).front();
+  const Trial t = calibration_trials(setup(1, 2)).front();
   shape::HardwareProfile p;
   RankRecord none;
   none.effective.backend = "shm";

@@ -99,10 +99,10 @@ TEST(StillHolder, IsOneWhoseProcessLivesAndIsSilent) {
   LeaseHolder holder{"n1", "boot-n1", 1, 1, 0};
   holder.process = store::Process::kAlive, holder.beat = store::Beat::kQuiet, holder.silent_s = 30;
   EXPECT_FALSE(store::stands_still(holder));
-  EXPECT_EQ(standing_text(holder).find("kill -CONT"), std::string::npos);
+  EXPECT_EQ(holder_text(holder).find("kill -CONT"), std::string::npos);
   holder.beat = store::Beat::kSilent, holder.pid = 631, holder.silent_s = 75;
   EXPECT_TRUE(store::stands_still(holder));
-  EXPECT_NE(standing_text(holder).find("kill -CONT 631"), std::string::npos);
+  EXPECT_NE(holder_text(holder).find("kill -CONT 631"), std::string::npos);
   holder.process = store::Process::kOutOfSight;
   EXPECT_FALSE(store::stands_still(holder));
 }

@@ -10,9 +10,9 @@ namespace sweep::driver {
 namespace {
 
 Trial over_two_nodes() {
-  TestBed bed;
-  bed.nodes = 2, bed.ranks_per_node = 2;
-  for (const auto& each : selftest_trials(bed))
+  SelfTestSetup setup;
+  setup.nodes = 2, setup.ranks_per_node = 2;
+  for (const auto& each : selftest_trials(setup))
     if (each.strategy == "dp") return *each.trial;
   return {};
 }

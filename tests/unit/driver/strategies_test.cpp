@@ -34,9 +34,9 @@ TEST(Strategies, TheDocumentHasTheTableOfTheCode) {
 
 TEST(Strategies, EachCanBeLaidOutOnOneNodeAndOverTwoAndFour) {
   for (const i64 nodes : {1, 2, 4}) {
-    TestBed bed;
-    bed.nodes = nodes;
-    for (const auto& proof : selftest_trials(bed)) {
+    SelfTestSetup setup;
+    setup.nodes = nodes;
+    for (const auto& proof : selftest_trials(setup)) {
       if (proof.strategy.starts_with("one_rank") && nodes > 1) {
         EXPECT_FALSE(proof.trial) << proof.strategy;
         continue;
@@ -62,9 +62,9 @@ TEST(Strategies, AGpuMaySumInAnotherOrderThanTheCpu) {
 }
 
 TEST(Strategies, TooFewRanksAreSaidNotHidden) {
-  TestBed bed;
-  bed.ranks_per_node = 2;
-  for (const auto& proof : selftest_trials(bed))
+  SelfTestSetup setup;
+  setup.ranks_per_node = 2;
+  for (const auto& proof : selftest_trials(setup))
     EXPECT_EQ(proof.trial.has_value(), !proof.strategy.starts_with("hybrid")) << proof.strategy << proof.why;
 }
 

@@ -88,7 +88,7 @@ TEST_F(SweepDriverTest, WhatDecidesAboutAHolderMayWaitAndTake) {
   EXPECT_EQ(asked, 1) << "a lease that is held already is not taken again";
 }
 
-TEST_F(SweepDriverTest, AnErrandReopensAndRunsAnew) {
+TEST_F(SweepDriverTest, ALeasedRunReopensAndRunsAnew) {
   auto driver = open();
   const auto entries = plan(2);
   const auto once = [&](SweepDriver& own) { return run_all(own); };

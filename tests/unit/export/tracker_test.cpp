@@ -177,8 +177,8 @@ TEST(Mlflow, WhatTheServerKeptOtherwiseIsNoticed) {
 }
 
 TEST(Benchmark, FormatsHoldOkTrialsWithTheirBounds) {
-  const ResultRow good = row_of("aa"), twin = row_of("bb"), bad = row_of("cc", Outcome::kOom);
-  const auto named = distinct_names({{"s/m", &good}, {"s/m", &twin}, {"s/x", &bad}});
+  const std::vector<ResultRow> rows = {row_of("aa"), row_of("bb"), row_of("cc", Outcome::kOom)};
+  const auto named = named_rows(rows, std::vector<std::string>{"s/m", "s/m", "s/x"});
   const auto bencher = nlohmann::json::parse(bencher_json(named));
   ASSERT_EQ(bencher.size(), 2u);
   EXPECT_EQ(bencher["s/m aa"]["latency"],

@@ -85,18 +85,18 @@ TEST_F(BatchJobTest, AStepOfAnotherJobIsGivenUpOnceThatJobIsOver) {
   };
   ASSERT_TRUE(BatchJob(host, request_).submit());
   settle();
-  const auto take_up = [&] { return BatchJob(host_, request_).take_up(); };  // jobs of our own
+  const auto adopt = [&] { return BatchJob(host_, request_).adopt(); };  // jobs of our own
   squeue_says("echo '99|RUNNING|1:00|n1|x|1|None'");
-  EXPECT_FALSE(take_up());
+  EXPECT_FALSE(adopt());
   squeue_says("echo 'Unable to contact slurm controller' >&2; exit 1");
-  EXPECT_FALSE(take_up());
+  EXPECT_FALSE(adopt());
   EXPECT_TRUE(has_record(request_.spool));
   for (const char* gone : {"echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1",
                            "echo '99|CANCELLED|1:00|n1|x|1|None'", "true"}) {
     ASSERT_TRUE(BatchJob(host, request_).submit());
     settle();
     squeue_says(gone);
-    const auto taken = take_up();
+    const auto taken = adopt();
     ASSERT_TRUE(taken) << taken.error().message;
     EXPECT_FALSE(*taken);
     EXPECT_FALSE(has_record(request_.spool)) << gone;

@@ -73,7 +73,7 @@ TEST_F(BatchJobTest, AnAdoptedJobThatIsRequeuedAfterItsAgentStartedIsCancelled) 
   auto known = request_;
   known.outbox_offset = std::filesystem::file_size(spool::outbox(request_.spool));
   job_ = std::make_shared<BatchJob>(host_, known);
-  ASSERT_TRUE(job_->take_up());
+  ASSERT_TRUE(job_->adopt());
   auto again = facts("PENDING", "BeginTime");
   learn(again);
   EXPECT_EQ(asked("scancel"), 1);
@@ -262,7 +262,7 @@ TEST_F(BatchJobTest, TheNextProcessAdoptsTheJobByItsNumber) {
   known.outbox_offset = std::filesystem::file_size(spool::outbox(request_.spool));
   known.seconds = 0;
   job_ = std::make_shared<BatchJob>(host_, known);
-  const auto taken = job_->take_up();
+  const auto taken = job_->adopt();
   ASSERT_TRUE(taken && *taken);
   EXPECT_EQ(job_->key().number, 17);
   EXPECT_EQ(job_->request().seconds, 600);
@@ -280,13 +280,13 @@ TEST_F(BatchJobTest, AnAdoptedJobWhoseAgentSpokeIsAskedToFinish) {
   submit(took("17\n"));
   auto known = request_;
   job_ = std::make_shared<BatchJob>(host_, known);
-  ASSERT_TRUE(job_->take_up());
+  ASSERT_TRUE(job_->adopt());
   EXPECT_TRUE(job_->finish(false));
   settle();
   EXPECT_EQ(asked("scancel"), 1) << "it waits in the queue, and no agent reads its inbox";
   agent_says(spool::kHello, {{"pid", 1}});
   job_ = std::make_shared<BatchJob>(host_, known);
-  ASSERT_TRUE(job_->take_up());
+  ASSERT_TRUE(job_->adopt());
   const i64 told_before = dismissals();
   EXPECT_TRUE(job_->finish(false));
   settle();
@@ -297,7 +297,7 @@ TEST_F(BatchJobTest, AnAdoptedJobWhoseAgentSpokeIsAskedToFinish) {
 TEST_F(BatchJobTest, AJobThatWasNeverSubmittedDoesNotCountAsRunning) {
   ASSERT_TRUE(job_->submit());  // the process dies before sbatch answers
   auto again = std::make_shared<BatchJob>(host_, request_);
-  const auto taken = again->take_up();
+  const auto taken = again->adopt();
   ASSERT_TRUE(taken && *taken);
   again->learn({}, true);
   again->learn({}, true);

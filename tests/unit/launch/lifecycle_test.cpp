@@ -324,7 +324,7 @@ TEST_P(Lifecycle, NextIncarnationIgnoresTheInboxOfTheLast) {
   launcher_.reset();
   lines_.clear();
   ended_.reset();
-  launcher_ = make_local(io_, options_, [this](const Event& event) { hear(event); });
+  launcher_ = make_local(io_, options_, [this](const Event& event) { on_event(event); });
   AllocationRequest wanted;
   wanted.id = "local-1";
   wanted.spool = spool_;

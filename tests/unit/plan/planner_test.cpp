@@ -148,23 +148,6 @@ TEST(Planner, BestPredictedOfEachQuestionFirstWithinOnePlacement) {
   EXPECT_THAT(ids, testing::ElementsAre("b", "c", "a", "e", "d", "0")) << "ties as the grid lists them";
 }
 
-TEST(Planner, PutsEntriesInTheirOrderAndLeavesEqualsAsTheyStand) {
-  std::vector<PlanEntry> plan;
-  for (const auto& [id, order] : std::vector<std::pair<const char*, i64>>{
-           {"c", 2}, {"a", 0}, {"b", 1}, {"d", 7}, {"g", 9}, {"e", 7}, {"f", 7}}) {
-    plan.push_back(entry(id, tiny()));
-    plan.back().order = order;
-  }
-  put_in_order(plan);
-  std::string ids;
-  for (const PlanEntry& e : plan) ids += e.id;
-  EXPECT_EQ(ids, "abcdefg");
-  put_in_order(plan);
-  ids.clear();
-  for (const PlanEntry& e : plan) ids += e.id;
-  EXPECT_EQ(ids, "abcdefg");
-}
-
 TEST(Planner, PrunesBeyondThisMachine) {
   std::vector<PlanEntry> plan{entry("slots", tiny(8)),
                               entry("fits", tiny(2)),

@@ -74,8 +74,8 @@ TEST_F(EndingTest, AnAllocationThatIsGivenBackIsNotLost) {
   ASSERT_TRUE(end) << end.error().message;
   ASSERT_EQ(requests_.size(), 2u);
   EXPECT_EQ(count(Outcome::kOk), 3);
-  EXPECT_EQ(events("allocation_released").size(), 1u);
-  EXPECT_TRUE(events("allocation_lost").empty()) << events("allocation_lost").front();
+  EXPECT_EQ(events(EventKind::kAllocationReleased).size(), 1u);
+  EXPECT_TRUE(events(EventKind::kAllocationLost).empty()) << events(EventKind::kAllocationLost).front();
   const auto reasons =
       store_->query("SELECT end_reason FROM allocation WHERE id = '" + requests_[1].id + "'");
   ASSERT_TRUE(reasons) << reasons.error().message;

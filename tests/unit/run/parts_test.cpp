@@ -101,7 +101,7 @@ TEST_F(PartsTest, ANodeOfAnotherHardwareEndsTheRun) {
       << "the run ends already";
   EXPECT_EQ(held.state, AllocationState::kChecked);
   EXPECT_TRUE(process(held, spool::kNode, to_json(NodeRecord{0, "a", {.cpu = "wrong"}})).wrong_node);
-  EXPECT_EQ(events("hardware").size(), 1u);
+  EXPECT_EQ(events(EventKind::kHardware).size(), 1u);
 }
 
 TEST_F(PartsTest, ACancelledAttemptEndsTheAllocationUnlessTheRunAskedForIt) {
@@ -133,7 +133,7 @@ TEST_F(PartsTest, ANodeWhereAttemptsFailIsNotAskedForAgainAndTheOthersGoOn) {
   EXPECT_FALSE(effects.finish);
   EXPECT_EQ(losses_->hosts().quarantined(), std::vector<std::string>{"b"});
   EXPECT_EQ(held.width(), 1);
-  EXPECT_EQ(events("quarantine").size(), 1u);
+  EXPECT_EQ(events(EventKind::kQuarantine).size(), 1u);
 }
 
 TEST_F(PartsTest, AnAttemptThatItsUnfitNodeCancelledLeavesTheAllocationAtWork) {
@@ -155,12 +155,12 @@ TEST_F(PartsTest, ALostNodeIsSaidAndItsAllocationEndsWhereEnoughWorkWaits) {
   held.hosts = {{0, "a"}, {1, "b"}};
   const nlohmann::json lost = {{"node", 1}, {"why", "silent"}, {"lost", true}};
   EXPECT_TRUE(process(held, spool::kNodeOut, lost).finish);
-  const auto said = events("node_lost");
+  const auto said = events(EventKind::kNodeLost);
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("node 1 (b)"), std::string::npos) << said[0];
   EXPECT_TRUE(losses_->hosts().quarantined().empty()) << "it may be back in a moment";
   EXPECT_FALSE(process(held, spool::kNodeOut, lost).finish) << "said once";
-  EXPECT_EQ(events("node_lost").size(), 1u);
+  EXPECT_EQ(events(EventKind::kNodeLost).size(), 1u);
 }
 
 TEST_F(PartsTest, AResultBetweenLossesKeepsTheRunGoing) {
@@ -174,7 +174,7 @@ TEST_F(PartsTest, AResultBetweenLossesKeepsTheRunGoing) {
   losses_->reset();
   EXPECT_FALSE(lose() || lose());
   EXPECT_TRUE(lose());
-  EXPECT_EQ(events("allocation_lost").size(), 5u);
+  EXPECT_EQ(events(EventKind::kAllocationLost).size(), 5u);
 }
 
 TEST_F(PartsTest, AHostThatItsLauncherNamesIsExcluded) {

@@ -1,5 +1,6 @@
 // SweepRunnerTest: the run loop over a real store and a FakeLauncher, with what it asked for and said.
 #pragma once
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -43,8 +44,9 @@ class SweepRunnerTest : public ::testing::Test {
   }
   void TearDown() override { store_.reset(); }
 
-  std::vector<std::string> events(const std::string& kind) {
-    const auto table = store_->query("SELECT text FROM event WHERE kind = '" + kind + "' ORDER BY id");
+  std::vector<std::string> events(EventKind kind) {
+    const auto table =
+        store_->query(fmt::format("SELECT text FROM event WHERE kind = '{}' ORDER BY id", to_string(kind)));
     EXPECT_TRUE(table);
     std::vector<std::string> out;
     for (const auto& row : table->rows) out.push_back(std::get<std::string>(row[0]));

@@ -24,11 +24,11 @@ TEST_F(SweepRunnerTest, ADeadHostIsTriedTwiceAndTheOtherHostsGoOn) {
   EXPECT_EQ(count(Outcome::kOk), 6);
   EXPECT_EQ(store_->progress(sweep_)->pending, 2);
   EXPECT_EQ(asked_for("b"), 2);
-  const auto out = events("quarantine");
+  const auto out = events(EventKind::kQuarantine);
   ASSERT_EQ(out.size(), 1u);
   EXPECT_NE(out[0].find("node b gets no more work"), std::string::npos) << out[0];
   EXPECT_NE(out[0].find("b: refused"), std::string::npos) << out[0];
-  EXPECT_EQ(events("pending").size(), 1u) << "said once";
+  EXPECT_EQ(events(EventKind::kPending).size(), 1u) << "said once";
 }
 
 TEST_F(SweepRunnerTest, AnotherGpuThanTheDeclaredEndsTheRunOnceBeforeItsFirstTrial) {
@@ -47,7 +47,7 @@ TEST_F(SweepRunnerTest, AnotherGpuThanTheDeclaredEndsTheRunOnceBeforeItsFirstTri
   EXPECT_EQ(end->why.find("node b: h100 is declared; another is there"), 0u) << end->why;
   EXPECT_EQ(store_->progress(sweep_)->pending, 6);
   EXPECT_TRUE(where_.empty()) << "no trial was handed out";
-  EXPECT_EQ(events("hardware").size(), 1u);
+  EXPECT_EQ(events(EventKind::kHardware).size(), 1u);
 }
 
 TEST_F(SweepRunnerTest, NodesThatAreTheDeclaredOnesGetTheirTrialsOnceTheyAreKnown) {
@@ -76,9 +76,9 @@ TEST_F(SweepRunnerTest, AnExcludedHostIsTriedAgainLater) {
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kOk), 40);
-  const auto back = static_cast<int>(events("requested_again").size());
+  const auto back = static_cast<int>(events(EventKind::kRequestedAgain).size());
   EXPECT_GE(back, 1);
-  for (const auto& text : events("quarantine"))
+  for (const auto& text : events(EventKind::kQuarantine))
     EXPECT_EQ(text.find("requested once more"), std::string::npos) << "a notice says that a host is excluded";
   EXPECT_EQ(asked_for("b"), back + 2) << "and after that it is not lost again";
 }
@@ -96,7 +96,7 @@ TEST_F(SweepRunnerTest, AHostThatEndsEveryTrialGetsNoMoreOfThemInThisRunAndTheNe
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kOk), 30) << "a retry goes elsewhere";
-  EXPECT_EQ(events("quarantine").size(), 1u);
+  EXPECT_EQ(events(EventKind::kQuarantine).size(), 1u);
   const auto excluded = store_->excluded_hosts(sweep_);
   ASSERT_TRUE(excluded && excluded->size() == 1);
   EXPECT_EQ(excluded->front().host, "a");

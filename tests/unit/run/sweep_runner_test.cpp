@@ -80,7 +80,7 @@ TEST_F(SweepRunnerTest, TheCircuitBreakerStaysShutWhereMostAllocationsWork) {
   ASSERT_TRUE(end) << end.error().message;
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kOk), 16);
-  EXPECT_EQ(events("allocation_lost").size(), 3u);
+  EXPECT_EQ(events(EventKind::kAllocationLost).size(), 3u);
 }
 
 TEST_F(SweepRunnerTest, AnAllocationThatReleasesItsTrialsGetsNoMore) {
@@ -96,8 +96,8 @@ TEST_F(SweepRunnerTest, AnAllocationThatReleasesItsTrialsGetsNoMore) {
   EXPECT_EQ(end->end, End::kDone) << end->why;
   EXPECT_EQ(count(Outcome::kOk), 12);
   EXPECT_LE(given_back, requests_[0].nodes + settings_.ahead) << "what was in its inbox, and no more";
-  ASSERT_EQ(events("allocation_lost").size(), 1u);
-  const auto said = events("agent");
+  ASSERT_EQ(events(EventKind::kAllocationLost).size(), 1u);
+  const auto said = events(EventKind::kAgent);
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("gets no more work: its agent cancelled attempt 1 (it is leaving)"),
             std::string::npos)

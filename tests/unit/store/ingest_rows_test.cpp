@@ -81,9 +81,9 @@ TEST_F(IngestRowsTest, RecordsOfUnknownAttemptsAndRanksAreLeftOutAndNoted) {
   must(store_->ingest(batch));
   EXPECT_EQ(count("rank_record"), 1);
   EXPECT_EQ(count("result"), 0);
-  const Table events = must(store_->events(sweep_, 10));
-  ASSERT_EQ(events.rows.size(), 1u);
-  EXPECT_EQ(std::get<std::string>(events.rows[0][1]), "stray_records");
+  const auto events = must(store_->events(sweep_, 10));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].kind, EventKind::kStrayRecords);
 }
 
 TEST_F(IngestRowsTest, AnAllocationCannotReportAttemptsOfAnother) {

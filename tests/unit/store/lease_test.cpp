@@ -63,11 +63,11 @@ TEST_F(LeaseTest, GpuSecondsCountEveryAllocationFromItsStartToItsEnd) {
   EXPECT_EQ(must(store->gpu_seconds(sweep_)).ended, 100 * 2 * 8);
   EXPECT_EQ(must(store->gpu_seconds(sweep_)).open, 90 * 4);
   // A later run finds that it ended while no orchestrator ran; and a second start is no new one.
-  const i64 last_word = now_;
+  const i64 last_message = now_;
   now_ += 1000 * kSecond;
   must(store->allocation_started(left, "job 2", 2, {1, 4, 0}));
   EXPECT_EQ(must(store->open_allocations(sweep_)).front().held_s, 1090);
-  must(store->end_allocation(left, "over", {.last_message_unix_ns = last_word}));
+  must(store->end_allocation(left, "over", {.last_message_unix_ns = last_message}));
   must(store->end_allocation(waits, "never started", {.last_message_unix_ns = 0}));
   EXPECT_EQ(must(store->gpu_seconds(sweep_)).ended, 100 * 2 * 8 + 90 * 4);
   EXPECT_EQ(must(store->gpu_seconds(sweep_)).open, 0);
@@ -197,7 +197,7 @@ TEST_F(LeaseTest, AnotherPidNamespaceIsJudgedByItsHeartbeat) {
   EXPECT_EQ(holder->process, Process::kOutOfSight);
   EXPECT_EQ(holder->pid_namespace, 4026531836);
   pass(61);
-  EXPECT_EQ(must(second->take_lease(sweep_))->standing, LeaseStatus::kUncertain);
+  EXPECT_EQ(must(second->take_lease(sweep_))->status, LeaseStatus::kUncertain);
   EXPECT_FALSE(must(second->take_lease(sweep_, kTakeOver)));
 }
 
@@ -221,7 +221,7 @@ TEST_F(LeaseTest, AHolderThatLostTheLeaseCanWriteNothing) {
   EXPECT_FALSE(first->create_allocation(sweep_, "local", dir_));
   EXPECT_FALSE(first->allocation_started(allocation_, "x", 1, {}));
   EXPECT_FALSE(first->end_allocation(allocation_, "x"));
-  EXPECT_FALSE(first->add_event(sweep_, "k", "t"));
+  EXPECT_FALSE(first->add_event(sweep_, EventKind::kAgent, "t"));
   EXPECT_TRUE(second->begin_attempt(sweep_, allocation_, wanted));
   must(first->release_lease(sweep_));
   EXPECT_TRUE(second->beat(sweep_)) << "a lost lease cannot be released for its new holder";
@@ -256,7 +256,7 @@ TEST_F(LeaseTest, AnotherHostOnANetworkDiskNeedsSilenceAndAnExplicitTakeover) {
   pass(61);
   const auto holder = must(second->take_lease(sweep_));
   ASSERT_TRUE(holder) << "not without being told to";
-  EXPECT_EQ(holder->standing, LeaseStatus::kUncertain);
+  EXPECT_EQ(holder->status, LeaseStatus::kUncertain);
   EXPECT_DOUBLE_EQ(holder->silent_s, 61);
   EXPECT_FALSE(must(second->take_lease(sweep_, kTakeOver)));
 }

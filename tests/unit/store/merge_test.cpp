@@ -46,7 +46,7 @@ class Merge : public StoreTest {
     std::optional<i64> last;
     for (const auto& run : runs)
       last = finish(plan_[static_cast<std::size_t>(run.trial)], run.outcome, run.tokens);
-    must(store_->add_event(sweep_, "agent", "a word from " + file, last));
+    must(store_->add_event(sweep_, EventKind::kAgent, "a word from " + file, last));
     must(store_->end_allocation(allocation_, "done"));
     must(store_->release_lease(sweep_));
     store_.reset();

@@ -62,7 +62,7 @@ class PackedRows : public StoreTest {
  protected:
   void SetUp() override {
     StoreTest::SetUp();
-    seams_.most_loose = 5;
+    dependencies_.most_unpacked = 5;
   }
   // Every column of every row, by trial, once from the tables and once from the packed columns.
   using Rows = std::map<Text, std::vector<Value>>;
@@ -86,7 +86,7 @@ class PackedRows : public StoreTest {
     return std::get<i64>(must(store_->query("SELECT count(*) FROM " + table)).rows[0][0]);
   }
   void expect_same(i64 sweep) { EXPECT_EQ(from_columns(sweep), from_tables(sweep)); }
-  StoreDependencies seams_ = quick();
+  StoreDependencies dependencies_ = quick();
 
   // A sweep of its own with 300 rows, some pruned; numbers repeat, are missing or are no numbers.
   i64 bring(unsigned seed) {
@@ -119,7 +119,7 @@ class PackedRows : public StoreTest {
 };
 
 TEST_F(PackedRows, SayWhatTheTablesSay) {
-  store_ = open(seams_);
+  store_ = open(dependencies_);
   const i64 first = bring(1), second = bring(2);
   EXPECT_EQ(count("loose"), 0);
   EXPECT_GT(count("packed"), 10);
@@ -130,7 +130,7 @@ TEST_F(PackedRows, SayWhatTheTablesSay) {
 TEST_F(PackedRows, FollowEveryStepOfARun) {
   start(40);
   must(store_->release_lease(sweep_));
-  store_ = open(seams_);
+  store_ = open(dependencies_);
   ASSERT_FALSE(must(store_->take_lease(sweep_)).has_value());
   std::mt19937 random(3);
   for (int step = 0; step < 60; ++step) {
@@ -161,7 +161,7 @@ TEST_F(PackedRows, FollowEveryStepOfARun) {
 }
 
 TEST_F(PackedRows, SeeWhatIsChangedByHand) {
-  store_ = open(seams_);
+  store_ = open(dependencies_);
   const i64 sweep = bring(4);
   for (const char* change :
        {"UPDATE result SET tokens_per_s_gpu = 1e6 WHERE attempt % 7 = 0",
@@ -177,7 +177,7 @@ TEST_F(PackedRows, SeeWhatIsChangedByHand) {
 }
 
 TEST_F(PackedRows, RowsAreReadInFullByTheirEntry) {
-  store_ = open(seams_);
+  store_ = open(dependencies_);
   const i64 sweep = bring(6);
   const ResultColumns read = must(store_->result_columns(sweep, {}));
   ASSERT_GT(read.size(), 10u);
@@ -198,7 +198,7 @@ TEST_F(PackedRows, AChangedPlanIsStoredBeforeItIsPacked) {
 }
 
 TEST_F(PackedRows, DamageIsAnErrorWithACode) {
-  store_ = open(seams_);
+  store_ = open(dependencies_);
   const i64 sweep = bring(8);
   sql("UPDATE packed SET data = x'0102' WHERE name = 'model'");
   EXPECT_THAT(error_in(store_->result_columns(sweep, {.coded = {"model"}, .numbers = {}})),

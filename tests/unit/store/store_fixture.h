@@ -67,13 +67,13 @@ class StoreTest : public ::testing::Test {
   }
 
   static StoreDependencies quick() {
-    StoreDependencies seams;
-    seams.busy_timeout_ms = 50;
-    seams.decide_trial = run::decide_trial;
-    return seams;
+    StoreDependencies dependencies;
+    dependencies.busy_timeout_ms = 50;
+    dependencies.decide_trial = run::decide_trial;
+    return dependencies;
   }
-  std::unique_ptr<Store> open(StoreDependencies seams = quick(), Mode mode = Mode::kReadWrite) {
-    return must(Store::open(path_, mode, std::move(seams)));
+  std::unique_ptr<Store> open(StoreDependencies dependencies = quick(), Mode mode = Mode::kReadWrite) {
+    return must(Store::open(path_, mode, std::move(dependencies)));
   }
   // An open store with sweep `s`, `count` admitted trials and the lease.
   void start(int count, const std::string& options = "") {

@@ -320,12 +320,26 @@ TEST_F(WorkTest, TrialsAreFoundByThePrefixOfTheirId) {
 TEST_F(WorkTest, AnEventNamesTheAttemptItIsAbout) {
   start(1);
   const i64 attempt = finish(plan_[0], Outcome::kOk, 5);
-  must(store_->add_event(sweep_, "agent", "worded in any way", attempt));
-  must(store_->add_event(sweep_, "pending", "of the sweep"));
-  const Table events = must(store_->events(sweep_, 10));
-  ASSERT_EQ(events.rows.size(), 2u);
-  EXPECT_EQ(events.rows[0][3], Value(attempt));
-  EXPECT_EQ(events.rows[1][3], Value());
+  must(store_->add_event(sweep_, EventKind::kAgent, "worded in any way", attempt));
+  must(store_->add_event(sweep_, EventKind::kPending, "of the sweep"));
+  const auto events = must(store_->events(sweep_, 10));
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].attempt, attempt);
+  EXPECT_EQ(events[1].attempt, std::nullopt);
+}
+
+TEST_F(WorkTest, TheKindOfAnEventOfANewerVersionKeepsItsWord) {
+  start(1);
+  must(store_->add_event(sweep_, EventKind::kScreen, "slow"));
+  sql(fmt::format("INSERT INTO event(sweep, unix_ns, kind, text) VALUES ({}, {}, 'thawed', 't')", sweep_,
+                  INT64_MAX));
+  const auto events = must(store_->events(sweep_, 10));
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].kind, EventKind::kScreen);
+  EXPECT_EQ(events[0].word, "screen");
+  EXPECT_EQ(events[1].kind, EventKind::kOther);
+  EXPECT_EQ(events[1].word, "thawed");
+  EXPECT_EQ(must(store_->first_event_but(EventKind::kScreen)), "t");
 }
 
 TEST_F(WorkTest, AChangedMeasuringPlanIsAnEvent) {
@@ -333,9 +347,9 @@ TEST_F(WorkTest, AChangedMeasuringPlanIsAnEvent) {
   MeasurePlan longer;
   longer.steps = 99;
   must(store_->sync_plan(sweep_, plan_, longer));
-  const Table events = must(store_->events(sweep_, 10));
-  ASSERT_EQ(events.rows.size(), 1u);
-  EXPECT_EQ(events.rows[0][1], Value(Text("measure_changed")));
+  const auto events = must(store_->events(sweep_, 10));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].kind, EventKind::kMeasureChanged);
 }
 
 }  // namespace

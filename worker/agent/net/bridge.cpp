@@ -32,7 +32,7 @@ class Bridge {
 
   int run() {
     heard_s_ = steady_s();
-    while (open_ && hear()) {
+    while (open_ && receive()) {
       if (offset_) look();
       if (steady_s() - beat_s_ >= kBeatEvery) {
         beat_s_ = steady_s();
@@ -45,7 +45,7 @@ class Bridge {
 
  private:
   // False: the orchestrator's end is closed.
-  bool hear() {
+  bool receive() {
     pollfd one{in_, POLLIN, 0};
     if (::poll(&one, 1, kLookMs) <= 0) return true;
     char bytes[65536];

@@ -14,7 +14,7 @@ class PeerLease {
   double seconds() const { return seconds_; }
   double seconds_per_beat() const { return seconds_ / kBeatsPerLease; }
   void begin(double now_s) { last_look_s_ = now_s; }
-  void heard() { silent_s_ = 0; }
+  void on_message() { silent_s_ = 0; }
   // Whether the lease is over. Time in which this process itself did not run counts as two beats at most: a
   // stopped agent that goes on learns from the connection, and not from its own absence, whether the other
   // side gave it up.

@@ -50,7 +50,7 @@ awaitable<void> PeerConnection::receive(Self) {
     const auto [error, bytes] = co_await socket_.async_read_some(boost::asio::buffer(buffer_), kAsTuple);
     if (!open()) co_return;
     if (error) co_return lost("the connection was closed: " + error.message());
-    lease_.heard();
+    lease_.on_message();
     take({buffer_.data(), bytes});
   }
 }

@@ -45,18 +45,18 @@ Expected<std::unique_ptr<RendezvousServer>> RendezvousServer::open(boost::asio::
     return fail(fmt::format("{}: no socket can be made there: {}", socket.string(), std::strerror(errno)));
   std::unique_ptr<RendezvousServer> door(new RendezvousServer(io, std::move(socket), std::move(on_frame)));
   door->acceptor_.assign(Protocol(), fd);
-  start_coroutine(io, accept_callers<Protocol>(
-                          door->acceptor_, door->alive_,
-                          [door = door.get()](Protocol::socket caller, const Protocol::endpoint&) {
-                            const auto client =
-                                std::make_shared<Client>(std::move(caller), ++door->last_client_);
-                            door->clients_[client->id] = client;
-                            start_coroutine(door->acceptor_.get_executor(), door->hear(client, door->alive_));
-                          }));
+  start_coroutine(io,
+                  accept_callers<Protocol>(
+                      door->acceptor_, door->alive_,
+                      [door = door.get()](Protocol::socket caller, const Protocol::endpoint&) {
+                        const auto client = std::make_shared<Client>(std::move(caller), ++door->last_client_);
+                        door->clients_[client->id] = client;
+                        start_coroutine(door->acceptor_.get_executor(), door->receive(client, door->alive_));
+                      }));
   return door;
 }
 
-awaitable<void> RendezvousServer::hear(std::shared_ptr<Client> client, Alive alive) {
+awaitable<void> RendezvousServer::receive(std::shared_ptr<Client> client, Alive alive) {
   for (bool usable = true; usable;) {
     const auto [error, n] =
         co_await client->socket.async_read_some(boost::asio::buffer(client->buffer), kAsTuple);

@@ -30,7 +30,7 @@ class RendezvousServer {
   struct Client;
   RendezvousServer(boost::asio::io_context& io, std::filesystem::path socket, OnFrame on_frame);
   using Alive = std::shared_ptr<const bool>;
-  awaitable<void> hear(std::shared_ptr<Client>, Alive);
+  awaitable<void> receive(std::shared_ptr<Client>, Alive);
   void write_more(const std::shared_ptr<Client>&);
 
   std::filesystem::path path_;

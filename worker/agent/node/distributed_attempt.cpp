@@ -6,6 +6,7 @@
 
 #include "base/time.h"
 #include "schema/codec.h"
+#include "schema/early_failure.h"
 #include "schema/spool.h"
 #include "worker/agent/node/merged_end.h"
 
@@ -14,8 +15,7 @@ namespace {
 
 // A crash while the rank's program came up.
 bool crashed_early(const RankRecord& record) {
-  const bool early = !record.phase || *record.phase == Phase::kStart || *record.phase == Phase::kInit;
-  return record.outcome == Outcome::kCrash && early;
+  return record.outcome == Outcome::kCrash && sweep::failed_early(record.phase, {});
 }
 
 // A client of the store: a rank's connection on one node.
@@ -62,12 +62,12 @@ bool DistributedAttempt::meet(DistributedAttempt& other) {
   return met;
 }
 
-void DistributedAttempt::hear(i64 node, const AgentMessage& message) {
+void DistributedAttempt::receive(i64 node, const AgentMessage& message) {
   const auto part = parts_.find(node);
   if (part == parts_.end() || part->second.ended || concluded_) return;
-  if (const auto* store = std::get_if<StoreMessage>(&message)) heard(node, *store);
-  if (const auto* started = std::get_if<PartStarted>(&message)) heard(node, *started);
-  if (const auto* end = std::get_if<AttemptEnd>(&message)) heard(node, *end);
+  if (const auto* store = std::get_if<StoreMessage>(&message)) on_message(node, *store);
+  if (const auto* started = std::get_if<PartStarted>(&message)) on_message(node, *started);
+  if (const auto* end = std::get_if<AttemptEnd>(&message)) on_message(node, *end);
   if (const auto* said = std::get_if<PartTrouble>(&message)) trouble(said->cause, node);
   if (const auto* record = std::get_if<RankRecord>(&message)) {
     if (record->outcome != Outcome::kOk) ++(crashed_early(*record) ? early_failures_ : late_failures_);
@@ -83,12 +83,12 @@ void DistributedAttempt::pass_on(i64 node, std::string_view kind, Record record)
   sink_.send(kind, to_json(record));
 }
 
-void DistributedAttempt::heard(i64 node, const StoreMessage& message) {
+void DistributedAttempt::on_message(i64 node, const StoreMessage& message) {
   if (message.client < kClientsPerNode)
     store_.request(node * kClientsPerNode + message.client, message.frame);
 }
 
-void DistributedAttempt::heard(i64 node, const PartStarted& started) {
+void DistributedAttempt::on_message(i64 node, const PartStarted& started) {
   PartState& part = parts_[node];
   part.started = true;
   part.pids = started.pids;
@@ -105,7 +105,7 @@ void DistributedAttempt::heard(i64 node, const PartStarted& started) {
   for (const auto& [each, state] : parts_) nodes_.send(each, AllStarted{id()});
 }
 
-void DistributedAttempt::heard(i64 node, AttemptEnd end) {
+void DistributedAttempt::on_message(i64 node, AttemptEnd end) {
   PartState& part = parts_[node];
   part.end = std::move(end);
   for (GpuError& error : part.end.gpu_errors) error.host = nodes_.name(node);
@@ -162,10 +162,7 @@ void DistributedAttempt::end(EndCause cause, bool at_once) {
 bool DistributedAttempt::failed_early() const {
   if (cause_ == EndCause::kStartFailed) return true;
   if (cause_ != EndCause::kRankFailed || late_failures_ > 0) return false;
-  const auto& seen = parts_.at(cause_node_).end.evidence.ranks;
-  return early_failures_ > 0 || std::ranges::all_of(seen, [](const RankPosition& rank) {
-           return rank.phase == to_string(Phase::kStart) || rank.phase == to_string(Phase::kInit);
-         });
+  return early_failures_ > 0 || sweep::failed_early({}, parts_.at(cause_node_).end.evidence.ranks);
 }
 
 void DistributedAttempt::tell(NodeTrust<i64>& trust) const {

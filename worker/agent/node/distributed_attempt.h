@@ -34,7 +34,7 @@ class DistributedAttempt {
                      std::function<void(DistributedAttempt&)> finished);
 
   void start();
-  void hear(i64 node, const AgentMessage&);
+  void receive(i64 node, const AgentMessage&);
   // The node's agent is gone or out of reach. Its ranks are taken for ended once part_is_dead() is called
   // too.
   void node_lost(i64 node, const std::string& why);
@@ -68,9 +68,9 @@ class DistributedAttempt {
     AttemptEnd end;
   };
   bool runs(const PartState&, i64 rank) const;
-  void heard(i64 node, const PartStarted&);
-  void heard(i64 node, AttemptEnd);
-  void heard(i64 node, const StoreMessage&);
+  void on_message(i64 node, const PartStarted&);
+  void on_message(i64 node, AttemptEnd);
+  void on_message(i64 node, const StoreMessage&);
   // A record of one of its ranks is passed on by the head's clock: the earliest end is the cause.
   template <class Record>
   void pass_on(i64 node, std::string_view kind, Record record);

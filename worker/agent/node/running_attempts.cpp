@@ -13,7 +13,7 @@ void RunningAttempts::start(std::unique_ptr<DistributedAttempt> attempt) {
 
 void RunningAttempts::said(i64 node, const AgentMessage& message) {
   if (const auto run = running_.find(attempt_of(message)); run != running_.end())
-    run->second.attempt->hear(node, message);
+    run->second.attempt->receive(node, message);
 }
 
 void RunningAttempts::node_lost(i64 node, const std::string& why) {
