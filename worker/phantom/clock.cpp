@@ -36,17 +36,25 @@ Stream* Clocks::make(int device, int priority) {
   return streams_.back().get();
 }
 
-Stream* Clocks::default_of(int device) {
+Stream* Clocks::one_of(OfDevices& streams, int device) {
   const auto at = static_cast<std::size_t>(device);
   {
     const auto held = lock();
-    if (default_.size() <= at) default_.resize(at + 1);
-    if (default_[at] != nullptr) return default_[at];
+    if (streams.size() <= at) streams.resize(at + 1);
+    if (streams[at] != nullptr) return streams[at];
   }
   Stream* made = make(device, 0);
   const auto held = lock();
-  if (default_[at] == nullptr) default_[at] = made;
-  return default_[at];
+  if (streams[at] == nullptr) streams[at] = made;
+  return streams[at];
+}
+
+Stream* Clocks::default_of(int device) {
+  return one_of(default_, device);
+}
+
+Stream* Clocks::beside(int device) {
+  return one_of(beside_, device);
 }
 
 bool Clocks::knows(const Stream* stream) {

@@ -60,7 +60,10 @@ PHANTOM_API cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 PHANTOM_API cudaError_t cudaDeviceSynchronize() {
   if (const auto error = Runtime::get().begin()) return error;
-  Clocks::get().synchronize_device(current_device());
+  if (this_thread_tunes())
+    Clocks::get().synchronize(stream_of(nullptr));
+  else
+    Clocks::get().synchronize_device(current_device());
   return synced();
 }
 
