@@ -190,29 +190,6 @@ def split_under_roles():
     return {"sum": numbers.item()}
 
 
-def tuned():
-    """Rank 0 times a kernel while its stream waits for rank 1, which comes when it has the time."""
-    join(seconds=60)
-    x = torch.ones(1 << 20, device="cuda")
-    dist.all_reduce(x)
-    store = dist.FileStore(os.environ["PHANTOM_RENDEZVOUS"] + "-tuned", WORLD)
-    if RANK == 1:
-        store.wait(["ms"])
-    dist.all_reduce(x)
-    if RANK == 0:
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        ctypes.CDLL(None).sweep_phantom_tunes(1)
-        torch.cuda.synchronize()
-        begin.record()
-        x.add_(1)
-        end.record()
-        torch.cuda.synchronize()
-        ctypes.CDLL(None).sweep_phantom_tunes(0)
-        store.set("ms", str(begin.elapsed_time(end)))
-    torch.cuda.synchronize()
-    return {"ms": float(store.get("ms"))}
-
-
 def objects():
     """Objects of different sizes by every call that exchanges them: PyTorch finds their sizes on the device."""
     join(device_id=torch.device("cuda", RANK))

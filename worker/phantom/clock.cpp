@@ -36,25 +36,17 @@ Stream* Clocks::make(int device, int priority) {
   return streams_.back().get();
 }
 
-Stream* Clocks::one_of(OfDevices& streams, int device) {
+Stream* Clocks::default_of(int device) {
   const auto at = static_cast<std::size_t>(device);
   {
     const auto held = lock();
-    if (streams.size() <= at) streams.resize(at + 1);
-    if (streams[at] != nullptr) return streams[at];
+    if (default_.size() <= at) default_.resize(at + 1);
+    if (default_[at] != nullptr) return default_[at];
   }
   Stream* made = make(device, 0);
   const auto held = lock();
-  if (streams[at] == nullptr) streams[at] = made;
-  return streams[at];
-}
-
-Stream* Clocks::default_of(int device) {
-  return one_of(default_, device);
-}
-
-Stream* Clocks::beside(int device) {
-  return one_of(beside_, device);
+  if (default_[at] == nullptr) default_[at] = made;
+  return default_[at];
 }
 
 bool Clocks::knows(const Stream* stream) {

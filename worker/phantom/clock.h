@@ -64,7 +64,6 @@ class Clocks {
 
   Stream* make(int device, int priority);
   Stream* default_of(int device);
-  Stream* beside(int device);  // the one for what depends on no other stream
   bool knows(const Stream* stream);
   void spend(Ns host);  // host time
   void add(Stream& stream, Work work, Ns host_cost);
@@ -93,10 +92,7 @@ class Clocks {
   bool wait_real(std::unique_lock<std::mutex>& lock, const std::function<bool()>& met, int limit_ms);
   std::mutex mutex_;
   std::vector<std::unique_ptr<Stream>> streams_;
-  using OfDevices = std::vector<Stream*>;
-  Stream* one_of(OfDevices& streams, int device);
-  OfDevices default_, beside_;
-  std::vector<Stream*> pending_;
+  std::vector<Stream*> default_, pending_;
   std::vector<BusyTime> busy_ = std::vector<BusyTime>(16);
   Ns host_ = 0;
   int patience_ms_ = 5000;  // left for answers that depend on peers which have not come

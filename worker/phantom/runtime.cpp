@@ -15,7 +15,6 @@ namespace sweep::phantom {
 namespace {
 
 thread_local int this_ordinal = 0;
-thread_local bool tunes = false;
 thread_local cudaError_t last_error = cudaSuccess;
 std::atomic<std::uint32_t> contexts{0};
 
@@ -116,14 +115,7 @@ cudaError_t result(cudaError_t error) {
   return error;
 }
 
-bool this_thread_tunes() {
-  return tunes;
-}
-
-// A kernel that is timed takes what it takes, whatever peers do. The program's own streams may wait for a peer that
-// tunes kernels too, so they would tune one after another: a thread that tunes works on a stream beside them.
 Stream& stream_of(cudaStream_t stream) {
-  if (tunes) return *Clocks::get().beside(current_device());
   const bool is_default = stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread;
   return is_default ? *Clocks::get().default_of(current_device()) : *reinterpret_cast<Stream*>(stream);
 }
@@ -206,10 +198,6 @@ Ns copy_time(std::size_t bytes, cudaMemcpyKind kind) {
 }  // namespace sweep::phantom
 
 using namespace sweep::phantom;
-
-PHANTOM_API void sweep_phantom_tunes(int whether) {
-  tunes = whether != 0;
-}
 
 PHANTOM_API cudaError_t cudaGetLastError() {
   const cudaError_t out = last_error;

@@ -36,7 +36,6 @@ bool has_context(int device);  // `device` is its number on the node
 bool set_current(int ordinal);
 cudaError_t result(cudaError_t error);  // remembered for cudaGetLastError, where it is one
 Stream& stream_of(cudaStream_t stream);
-bool this_thread_tunes();  // between sweep_phantom_tunes(1) and (0): see stream_of
 std::string uuid_of(int device);    // 16 bytes
 std::string pci_id_of(int device);  // "0000:1B:00.0"
 

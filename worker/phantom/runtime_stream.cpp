@@ -60,10 +60,7 @@ PHANTOM_API cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 PHANTOM_API cudaError_t cudaDeviceSynchronize() {
   if (const auto error = Runtime::get().begin()) return error;
-  if (this_thread_tunes())
-    Clocks::get().synchronize(stream_of(nullptr));
-  else
-    Clocks::get().synchronize_device(current_device());
+  Clocks::get().synchronize_device(current_device());
   return synced();
 }
 
