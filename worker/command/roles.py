@@ -208,33 +208,6 @@ def tell_groups(c10d):
     c10d.ProcessGroupGloo = ProcessGroupGloo
 
 
-def tune_beside(benchmark):
-    """A benchmark of kernels waits for the device before it begins, and in a pipeline the device waits for a stage that benchmarks as
-    well. A phantom's kernel takes as long whatever comes before it."""
-    tunes = ctypes.CDLL(None).sweep_phantom_tunes
-
-    @functools.wraps(benchmark)
-    def run(*arguments, **options):
-        tunes(1)
-        try:
-            return benchmark(*arguments, **options)
-        finally:
-            tunes(0)
-
-    return run
-
-
-def tune_inductor_beside(benchmarking):
-    """torch._inductor.runtime.benchmarking."""
-    kind = benchmarking.InductorBenchmarker
-    kind.benchmark_gpu = tune_beside(kind.benchmark_gpu)
-
-
-def tune_triton_beside(testing):
-    """triton.testing."""
-    testing.do_bench = tune_beside(testing.do_bench)
-
-
 def compile_once(compile_fx):
     """torch._inductor.compile_fx: of started ranks that want the same graph, the first compiles it and the others wait for that, and take
     it from PyTorch's cache."""
@@ -262,6 +235,19 @@ def compile_once(compile_fx):
         compile_fx._compile_fx_inner, cache.load_with_key = compile_alone, staticmethod(load_or_wait)
 
 
+def name_whole_graphs(codecache):
+    """torch._inductor.codecache: it has no key for graphs of recomputed layers, whose inputs are states of random numbers."""
+    import torch
+
+    class KeyOfGraph(codecache.FxGraphCachePickler):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            self.dispatch_table[torch.Generator] = lambda generator: (str, (str(generator.device),))
+
+    codecache.FxGraphCachePickler = KeyOfGraph
+    codecache.config.unsafe_marked_cacheable_functions["torch.ops.higher_order.graphsafe_run_with_rng_state"] = torch.__version__
+
+
 def become_the_rank(launcher):
     """torch.distributed.run: a launcher that starts ranks by it, such as `accelerate launch`, becomes the rank that it stands for."""
 
@@ -282,8 +268,7 @@ CHANGES = {
     "torch.distributed.rendezvous": answer_for_peers,
     "torch.distributed.distributed_c10d": tell_groups,
     "torch.distributed.run": become_the_rank,
-    "torch._inductor.runtime.benchmarking": tune_inductor_beside,
-    "triton.testing": tune_triton_beside,
+    "torch._inductor.codecache": name_whole_graphs,
     "torch._inductor.compile_fx": compile_once,
     "megatron.training.utils": print_of_the_last_rank,  # its module of before 2026
     "megatron.training.utils.common_utils": print_of_the_last_rank,
