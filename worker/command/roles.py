@@ -229,6 +229,7 @@ def compile_once(compile_fx):
             return found
         lock = locks.enter_context(open(f"{os.environ['SWEEP_STARTED_STORE']}.{key}", "w"))
         fcntl.flock(lock, fcntl.LOCK_EX)
+        locks.callback(fcntl.flock, lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has it too
         return load(key, *arguments, **options)
 
     if len(STARTED) > 1:
