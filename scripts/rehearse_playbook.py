@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""rehearse_playbook.py BIN_DIR DB [--per-cell N] [--max-cost N] [--max-nodes N] [--catalogue]: what are modelled step times worth?
+"""rehearse_playbook.py BIN_DIR DB [--per-cell N] [--max-cost N] [--max-nodes N] [--cell MODEL NODES] [--catalogue]: what are modelled step times worth?
 
 Rehearses configurations that the Ultra-Scale Playbook's authors measured (sweeps/data) on phantom GPUs, by roles, and compares
 the order by modelled tokens/s in each (model, nodes) cell with the measured order, by Spearman's coefficient. Beside it stand
@@ -149,9 +149,11 @@ def main():
     parser.add_argument("--per-cell", type=int, default=16)
     parser.add_argument("--max-cost", type=int, default=128, help="largest stages x micro-steps of a configuration")
     parser.add_argument("--max-nodes", type=int, default=64)
+    parser.add_argument("--cell", nargs=2, metavar=("MODEL", "NODES"), help="this one alone, as 8B 32")
     parser.add_argument("--catalogue", action="store_true", help="phantoms as they are without this cluster's own")
     given = parser.parse_args()
-    rows = list(chosen(given.per_cell, given.max_cost, given.max_nodes))
+    rows = [row for row in chosen(given.per_cell, given.max_cost, given.max_nodes)
+            if given.cell in (None, [row["model"], str(row["nodes"])])]
     groups = collections.defaultdict(list)
     for row in rows:
         groups[json.dumps(cluster(row, given.catalogue))].append(row)

@@ -3,7 +3,10 @@ peer that is not there for a mirror of its stage's started rank. They come when 
 store that the started ranks share answers for them. Python runs this file as `sitecustomize`, before the program's first
 line."""
 import bisect
+import contextlib
 import ctypes
+import fcntl
+import functools
 import hashlib
 import importlib.machinery
 import importlib.util
@@ -12,6 +15,7 @@ import itertools
 import os
 import re
 import sys
+import threading
 import time
 
 WORLD, RANK, RANKS_OF_NODE = (int(os.environ[name]) for name in ("WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE"))
@@ -28,6 +32,7 @@ os.environ["TORCH_NCCL_RANKS_PER_ROOT"] = str(WORLD)  # else groups of more than
 # Inductor compiles in this process: its pool of workers, each of which loads PyTorch, brings nothing where every core has a rank.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 groups = {}  # name -> ranks, of those that this rank is in
+own_groups = itertools.count()  # those of ranks of one stage
 
 
 def stand_in(rank):
@@ -66,7 +71,7 @@ class PeersAnswers:
             self.is_set(key, START_S)
             id = self.shared.get(key)
         else:
-            id = hashlib.sha512(key.encode()).digest() * 2
+            id = hashlib.sha512(f"{key} {members[0]}".encode()).digest() * 2
         tell_phantom(members, id)
         return id
 
@@ -159,7 +164,14 @@ def tell_groups(c10d):
     from torch._C._distributed_c10d import FakeProcessGroup
 
     make_group, split, gloo = c10d._new_process_group_helper, c10d.split_group, c10d.ProcessGroupGloo
-    signature = inspect.signature(make_group)
+    name_group, signature = c10d._process_group_name, inspect.signature(make_group)
+
+    def name_by_place(ranks, *arguments, **options):
+        """A group of ranks of one stage has the same name in every stage: programs are compiled with the names of their groups, and
+        stages whose names are the same compile the same."""
+        name = name_group(ranks, *arguments, **options)  # it counts groups
+        own = RANK in ranks and all(stand_in(rank) == RANK for rank in ranks)
+        return type(name)(f"stage.{next(own_groups)}") if own else name
 
     def make_and_tell(*arguments, **options):
         said = signature.bind(*arguments, **options).arguments
@@ -192,8 +204,49 @@ def tell_groups(c10d):
     # What PyTorch asks of Gloo, and not of its fake.
     FakeProcessGroup._set_sequence_number_for_group = lambda group: None
     FakeProcessGroup._set_default_timeout = lambda group, timeout: None
-    c10d._new_process_group_helper, c10d.split_group = make_and_tell, split_and_tell
+    c10d._new_process_group_helper, c10d.split_group, c10d._process_group_name = make_and_tell, split_and_tell, name_by_place
     c10d.ProcessGroupGloo = ProcessGroupGloo
+
+
+def compile_once(compile_fx):
+    """torch._inductor.compile_fx: of started ranks that want the same graph, the first compiles it and the others wait for that, and take
+    it from PyTorch's cache."""
+    compile_graph, cache = compile_fx._compile_fx_inner, compile_fx.FxGraphCache
+    load, thread = cache.load_with_key, threading.local()
+    compile_fx.config.autotune_local_cache = False  # each rank tunes, whatever was tuned on this machine before: what it counts is the same
+
+    @functools.wraps(compile_graph)
+    def compile_alone(*arguments, **options):
+        with contextlib.ExitStack() as locks:
+            locks.callback(setattr, thread, "locks", None)
+            thread.locks = locks
+            return compile_graph(*arguments, **options)
+
+    def load_or_wait(key, *arguments, **options):
+        found = load(key, *arguments, **options)
+        locks = getattr(thread, "locks", None)
+        if found[0] is not None or locks is None:
+            return found
+        lock = locks.enter_context(open(f"{os.environ['SWEEP_STARTED_STORE']}.{key}", "w"))
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        locks.callback(fcntl.flock, lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has it too
+        return load(key, *arguments, **options)
+
+    if len(STARTED) > 1:
+        compile_fx._compile_fx_inner, cache.load_with_key = compile_alone, staticmethod(load_or_wait)
+
+
+def name_whole_graphs(codecache):
+    """torch._inductor.codecache: it has no key for graphs of recomputed layers, whose inputs are states of random numbers."""
+    import torch
+
+    class KeyOfGraph(codecache.FxGraphCachePickler):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            self.dispatch_table[torch.Generator] = lambda generator: (str, (str(generator.device),))
+
+    codecache.FxGraphCachePickler = KeyOfGraph
+    codecache.config.unsafe_marked_cacheable_functions["torch.ops.higher_order.graphsafe_run_with_rng_state"] = torch.__version__
 
 
 def become_the_rank(launcher):
@@ -216,6 +269,8 @@ CHANGES = {
     "torch.distributed.rendezvous": answer_for_peers,
     "torch.distributed.distributed_c10d": tell_groups,
     "torch.distributed.run": become_the_rank,
+    "torch._inductor.codecache": name_whole_graphs,
+    "torch._inductor.compile_fx": compile_once,
     "megatron.training.utils": print_of_the_last_rank,  # its module of before 2026
     "megatron.training.utils.common_utils": print_of_the_last_rank,
 }

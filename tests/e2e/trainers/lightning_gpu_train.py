@@ -25,4 +25,4 @@ strategy = FSDPStrategy(auto_wrap_policy={torch.nn.Linear}) if sys.argv[1] == "f
 trainer = lightning.Trainer(accelerator="gpu", devices=devices, num_nodes=nodes, strategy=strategy, precision="bf16-true",
                             max_steps=steps, accumulate_grad_batches=micros, logger=False, enable_checkpointing=False,
                             enable_progress_bar=False, callbacks=[sweep_trial.lightning_callback()])
-trainer.fit(Module(), torch.utils.data.DataLoader(torch.zeros(1 << 16, 2048), batch_size=8))
+trainer.fit(Module(), torch.utils.data.DataLoader(torch.zeros(1, 2048).expand(1 << 16, -1), batch_size=8))

@@ -200,6 +200,17 @@ TEST(Effects, HoldForTheirHardwareAndModelSizesOnly) {
   EXPECT_EQ(seen("llama3-70b", "h100-sxm-80gb").slow_messages, 0) << "a larger model";
 }
 
+TEST(Effects, SlowMessagesOfSeveralSequencesDependOnTheModel) {
+  const auto share = [](const char* model, int sequences) {
+    Layout l;
+    make_layout(laid_out(model, 32, 16, 8, 2, 16 / sequences, sequences, 1), built_in("nanotron"), l);
+    return l.seen.slow_messages;
+  };
+  EXPECT_NEAR(share("playbook-8b", 2), 0.9, 1e-9);
+  EXPECT_NEAR(share("playbook-1b", 2), 0.2, 1e-9);
+  EXPECT_EQ(share("playbook-8b", 1), 0);
+}
+
 TEST(SlowCollectives, HoldNoTensorsAndCostHostTime) {
   const auto few = predicted(laid_out("playbook-1b", 4, 2, 16, 1, 4, 32, 0));
   const auto one = predicted(laid_out("playbook-1b", 2, 1, 16, 1, 8, 32, 0));
