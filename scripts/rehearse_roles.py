@@ -20,7 +20,7 @@ SCRIPTS = ROOT / "tests/e2e/trainers"
 ON_A_NODE = 8
 LAUNCH = [sys.executable, "-m", "torch.distributed.run", "--nnodes", "{nodes}", "--nproc-per-node", "{gpus_per_node}", "--node-rank", "{node}",
           "--master-addr", "{master_addr}", "--master-port", "{master_port}"]
-ACCELERATE = [sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu", "--num_machines", "{nodes}", "--num_processes", "{world}",
+ACCELERATE = [sys.executable, "-m", "accelerate.commands.launch", "--num_machines", "{nodes}", "--num_processes", "{world}",
               "--machine_rank", "{node}", "--main_process_ip", "{master_addr}", "--main_process_port", "{master_port}", "--mixed_precision", "bf16",
               "--use_fsdp", "--fsdp_version", "2", "--fsdp_auto_wrap_policy", "SIZE_BASED_WRAP", "--fsdp_min_num_params", "1000"]
 # Megatron-LM's own layers; phantoms compute no losses (examples/megatron/README.md).
