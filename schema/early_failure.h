@@ -19,7 +19,7 @@ inline bool is_early(const RankPosition& rank) {
 }
 
 // Whether an attempt that failed failed early. `failed_in`: the phase in the record of the rank that failed; nullopt: no rank
-// left one, and the phases in which the agent saw the ranks tell.
+// left a record, and `seen` decides, the phases in which the agent last saw its ranks. It is early if none was seen.
 inline bool failed_early(std::optional<Phase> failed_in, std::span<const RankPosition> seen) {
   if (failed_in) return is_early(*failed_in);
   return std::ranges::all_of(seen, [](const RankPosition& rank) { return is_early(rank); });

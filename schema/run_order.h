@@ -1,5 +1,5 @@
-// The one order in which the trials of a sweep are run and listed: by their place in the run order that the plan made; of equal
-// places, the one that was stored first.
+// The order in which the trials of a sweep are run and listed: by their place in the run order that the plan made; of equal places,
+// the one that was stored first. An allocation takes those of most nodes first (WorkQueue::pending).
 #pragma once
 #include <compare>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace sweep {
 
 struct RunPlace {
   i64 place = 0;
-  i64 stored = 0;  // grows with each entry that a store takes; 0: entries in no store
+  i64 stored = 0;  // grows with each entry that a store takes; 0 for entries that are in no store
   friend auto operator<=>(const RunPlace&, const RunPlace&) = default;
 };
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """vtrain_layers.py SWEEP vtrain.csv: what bounds the choice among vTrain's rows (scripts/predict_vtrain.py, docs/measurements/2026-11-30-vtrain.md).
 The rows are composed of the time of one layer for each width, tp and micro-batch. Printed are these times, and the loss by the predicted best
-(profile fsdp2): of all rows, by the layer that the best row is made of, and after layers that take less time than with half of the sequences were
-raised to that time. Then the loss by the rows themselves, if those layers that wait for the host were measured again."""
+(profile fsdp2): of all rows, by the layer that the best row is made of, and once more with each layer's time raised to at least that of half as many
+sequences. Then the loss by the rows themselves, if those layers that wait for the host were measured again."""
 import collections
 import math
 import random

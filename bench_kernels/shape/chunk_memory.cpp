@@ -155,7 +155,9 @@ void ChunkMemory::layer_backward(i64 l, const PartBytes& others, const GradientR
   if (s_.weights.later) base += (p_.has_head ? u_.head.later : PartBytes{}) + later(l + 1, n_);
   const UnitMemory& attention = at(l).attention;
   keep_larger(most, base + attention.saved + at(l).cross.saved + at(l).mlp.backward + parts(room.at_mlp));
-  keep_larger(most, base + attention.saved + at(l).cross.saved + at(l).mlp.leaving + parts(room.at_cross));
+  // Gradients of experts leave then as units of ZeRO 3; a bucket of ZeRO 2 may hold what the rest of the MLP adds.
+  const PartBytes leaving = parts(p_.copies ? room.at_cross : room.at_mlp);
+  keep_larger(most, base + attention.saved + at(l).cross.saved + at(l).mlp.leaving + leaving);
   if (p_.has_encoder() && l >= p_.encoder_layers) {
     const UnitMemory& cross = makes ? u_.cross_first : at(l).cross;
     keep_larger(most, base + attention.saved + cross.backward + parts(room.at_cross));

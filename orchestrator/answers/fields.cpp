@@ -141,7 +141,7 @@ bool lower_is_better(std::string_view metric) {
 namespace {
 
 // The axes that all rows have one value of, by the members of their trials, which compare faster than values. Where a
-// program knows some axes only, equal members are not enough, and none is told.
+// program knows some axes only, equal members are not enough, and the set is empty.
 std::unordered_set<std::string_view> shared_axes(std::span<const ResultRow> rows) {
   std::unordered_set<std::string_view> out;
   const auto knows_some = [](const ResultRow& r) {

@@ -13,7 +13,6 @@
 #include "orchestrator/cli/compare_options.h"
 #include "orchestrator/cli/page_options.h"
 #include "orchestrator/export/results.h"
-#include "schema/codec.h"
 #include "schema/ranking.h"
 #include "schema/rehearsal.h"
 

@@ -1,7 +1,6 @@
 // The parts of `sweep run` for strategies: options and messages.
 #pragma once
 #include <optional>
-#include <string>
 
 #include "orchestrator/cli/command.h"
 #include "orchestrator/driver/planning.h"

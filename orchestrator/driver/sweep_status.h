@@ -5,7 +5,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "orchestrator/answers/progress.h"
 #include "orchestrator/run/observer.h"

@@ -20,7 +20,7 @@ struct SendOptions {
   bool again = false;  // use the server's state instead of the journal's
 };
 
-// What people see meanwhile.
+// Is told of notes and progress while trials are sent.
 struct Listener {
   std::function<void(const std::string& sentence)> note;
   std::function<void(i64 done, i64 of)> progress;

@@ -63,7 +63,7 @@ class MemoryModel {
   virtual MemoryPrediction bytes(const Case&) const = 0;
   // The error of a profile that says how far such a layout's bytes spread.
   double Uncertainty::*spread(const Layout&) const;
-  // Whether it is of the step that sweep runs itself: the plan's rules are its own, and all axes say what it does.
+  // True for the step that sweep runs itself: the plan's rules hold for it, and each axis of the grid changes it.
   virtual bool of_own_step() const { return false; }
   virtual bool knows_adapters() const { return true; }
   // Whether the trainer's fp8 is of products alone, and leaves the states of mixed precision.

@@ -160,7 +160,7 @@ Expected<void> Dispatch::post(HeldAllocation& held, const PlanEntry& entry, doub
   if (!attempt) return tl::unexpected(attempt.error());
   queue_.handed_out(entry);
   guide_.started(entry.id);
-  if (held.attempts.size() == 0) held.reset_silence(context_.now());
+  if (held.attempts.size() == 0) held.on_contact(context_.now());
   held.attempts.add(*attempt, entry);
   ++held.posted;
   const auto posted = context_.launcher.post_attempt(held.request.id, *attempt);

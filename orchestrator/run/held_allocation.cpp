@@ -43,8 +43,8 @@ double HeldAllocation::seconds_left(Clock::Point now, double otherwise) const {
 
 bool HeldAllocation::overdue(Clock::Point now) const {
   constexpr double kMargin = 60;
-  if (!silent_since || attempts.size() == 0 || seconds_between(*silent_since, now) <= kMargin) return false;
-  return seconds_between(*silent_since, now) > attempts.longest_s() + kMargin;
+  if (!last_contact || attempts.size() == 0 || seconds_between(*last_contact, now) <= kMargin) return false;
+  return seconds_between(*last_contact, now) > attempts.longest_s() + kMargin;
 }
 
 bool HeldAllocation::had_time(Clock::Point now) const {

@@ -39,11 +39,11 @@ struct HeldAllocation {
   // Since when this run has seen it work.
   std::optional<Clock::Point> observed_since;
 
-  // When its agents were last heard of, or it was given work after it had none; whether people were told of the silence since.
-  std::optional<Clock::Point> silent_since;
+  // The last contact with its agents, or when it was given work after it had none; whether people were told of the silence since.
+  std::optional<Clock::Point> last_contact;
   bool silence_told = false;
 
-  void reset_silence(Clock::Point now) { silent_since = now, silence_told = false; }
+  void on_contact(Clock::Point now) { last_contact = now, silence_told = false; }
   // Whether any attempt that runs must have ended by now, and no line of its agents says so.
   bool overdue(Clock::Point now) const;
   void apply(AllocationEvent event) { state = next(state, event); }

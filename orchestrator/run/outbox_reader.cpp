@@ -22,7 +22,7 @@ bool is_against_node(const FinishedAttempt& finished) {
 
 Expected<OutboxReader::Effects> OutboxReader::process(HeldAllocation& held, const launch::Outbox& outbox,
                                                       bool run_ends) {
-  held.reset_silence(context_.now());
+  held.on_contact(context_.now());
   const auto chunk = held.attempts.ingest_chunk(outbox.id, outbox.offset, outbox.bytes);
   SWEEP_TRY(context_.store.ingest(chunk.batch));
   context_.launcher.acknowledge(outbox.id, chunk.batch.new_offset);

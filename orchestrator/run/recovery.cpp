@@ -151,9 +151,10 @@ Expected<store::GpuSeconds> gpu_seconds_held(store::Store& store, i64 sweep) {
   const auto holder = store.lease(sweep);
   if (!holder) return tl::unexpected(holder.error());
   auto held = store.gpu_seconds(sweep);
-  const bool is_run =
+  // A process of another host cannot be asked: its heartbeat tells.
+  const bool may_be_running =
       *holder && ((*holder)->process == store::Process::kAlive || (*holder)->beat != store::Beat::kSilent);
-  if (!held || is_run) return held;
+  if (!held || may_be_running) return held;
   const auto rows = store.open_allocations(sweep);
   if (!rows) return tl::unexpected(rows.error());
   held->open = 0;

@@ -1,5 +1,6 @@
 // Keeping the packed columns: once enough entries are unpacked, the blocks they belong to are written anew, in
-// the transaction that made them unpacked.
+// the transaction that made them unpacked. Unpacked entries are those in the table `loose`: what their blocks hold is out of
+// date.
 #include <algorithm>
 #include <map>
 

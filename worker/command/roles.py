@@ -28,11 +28,12 @@ NO_VALUE = bytes(ID_BYTES)  # of a key that a peer would have set
 ID_KEY = re.compile(r"/cuda//(?:\d+|(\d+):(\d+))$")
 # Seconds to wait: for a key that a started rank sets; for a key that perhaps nobody sets; for all such keys together.
 START_S, ANSWER_S, ANSWERS_S = 1800, 10, 60
+COMPILE_S = 120  # for a graph that another rank compiles: while it tunes kernels, it may itself wait for a message of this one
 os.environ["TORCH_NCCL_RANKS_PER_ROOT"] = str(WORLD)  # else groups of more than 128 ranks wait for several roots
 # Inductor compiles in this process: its pool of workers, each of which loads PyTorch, brings nothing where every core has a rank.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 groups = {}  # name -> ranks, of those that this rank is in
-own_groups = itertools.count()  # those of ranks of one stage
+own_groups = itertools.count()  # counts the groups whose ranks are all of this rank's stage
 
 
 def stand_in(rank):
@@ -164,12 +165,13 @@ def tell_groups(c10d):
     from torch._C._distributed_c10d import FakeProcessGroup
 
     make_group, split, gloo = c10d._new_process_group_helper, c10d.split_group, c10d.ProcessGroupGloo
-    name_group, signature = c10d._process_group_name, inspect.signature(make_group)
+    name_group, signature = getattr(c10d, "_process_group_name", None), inspect.signature(make_group)
 
     def name_by_place(ranks, *arguments, **options):
         """A group of ranks of one stage has the same name in every stage: programs are compiled with the names of their groups, and
-        stages whose names are the same compile the same."""
-        name = name_group(ranks, *arguments, **options)  # it counts groups
+        stages whose names are the same compile the same. Its keys in the shared store have the same names too: the only ones that
+        are read there are ids of communicators, of which each stage's first rank sets its own."""
+        name = name_group(ranks, *arguments, **options)  # called in any case: PyTorch counts groups in it
         own = RANK in ranks and all(stand_in(rank) == RANK for rank in ranks)
         return type(name)(f"stage.{next(own_groups)}") if own else name
 
@@ -204,15 +206,18 @@ def tell_groups(c10d):
     # What PyTorch asks of Gloo, and not of its fake.
     FakeProcessGroup._set_sequence_number_for_group = lambda group: None
     FakeProcessGroup._set_default_timeout = lambda group, timeout: None
-    c10d._new_process_group_helper, c10d.split_group, c10d._process_group_name = make_and_tell, split_and_tell, name_by_place
-    c10d.ProcessGroupGloo = ProcessGroupGloo
+    c10d._new_process_group_helper, c10d.split_group, c10d.ProcessGroupGloo = make_and_tell, split_and_tell, ProcessGroupGloo
+    if name_group is not None:
+        c10d._process_group_name = name_by_place
 
 
 def compile_once(compile_fx):
     """torch._inductor.compile_fx: of started ranks that want the same graph, the first compiles it and the others wait for that, and take
-    it from PyTorch's cache."""
-    compile_graph, cache = compile_fx._compile_fx_inner, compile_fx.FxGraphCache
-    load, thread = cache.load_with_key, threading.local()
+    it from PyTorch's cache. A PyTorch without these functions compiles for each rank."""
+    compile_graph, cache = getattr(compile_fx, "_compile_fx_inner", None), getattr(compile_fx, "FxGraphCache", None)
+    load, thread = getattr(cache, "load_with_key", None), threading.local()
+    if len(STARTED) == 1 or compile_graph is None or load is None:
+        return
     compile_fx.config.autotune_local_cache = False  # each rank tunes, whatever was tuned on this machine before: what it counts is the same
 
     @functools.wraps(compile_graph)
@@ -223,21 +228,44 @@ def compile_once(compile_fx):
             return compile_graph(*arguments, **options)
 
     def load_or_wait(key, *arguments, **options):
-        found = load(key, *arguments, **options)
-        locks = getattr(thread, "locks", None)
+        found, locks = load(key, *arguments, **options), getattr(thread, "locks", None)
         if found[0] is not None or locks is None:
             return found
         lock = locks.enter_context(open(f"{os.environ['SWEEP_STARTED_STORE']}.{key}", "w"))
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        locks.callback(fcntl.flock, lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has it too
+        if take(lock):  # the first: it keeps the lock until its graph is compiled
+            locks.callback(fcntl.flock, lock, fcntl.LOCK_UN)  # a child that was forked meanwhile holds the same open file: closing is not enough
+            return load(key, *arguments, **options)
+        if wait_for(lock):
+            fcntl.flock(lock, fcntl.LOCK_UN)  # a graph that was not kept is compiled by all who wait, side by side
         return load(key, *arguments, **options)
 
-    if len(STARTED) > 1:
-        compile_fx._compile_fx_inner, cache.load_with_key = compile_alone, staticmethod(load_or_wait)
+    compile_fx._compile_fx_inner, cache.load_with_key = compile_alone, staticmethod(load_or_wait)
+
+
+def take(lock):
+    """Whether nobody else had this file's lock."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def wait_for(lock):
+    """Whether it came free in COMPILE_S."""
+    until = time.monotonic() + COMPILE_S
+    while not take(lock):
+        if time.monotonic() >= until:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def name_whole_graphs(codecache):
     """torch._inductor.codecache: it has no key for graphs of recomputed layers, whose inputs are states of random numbers."""
+    cacheable = getattr(codecache.config, "unsafe_marked_cacheable_functions", None)
+    if len(STARTED) == 1 or cacheable is None or not hasattr(codecache, "FxGraphCachePickler"):
+        return
     import torch
 
     class KeyOfGraph(codecache.FxGraphCachePickler):
@@ -246,7 +274,7 @@ def name_whole_graphs(codecache):
             self.dispatch_table[torch.Generator] = lambda generator: (str, (str(generator.device),))
 
     codecache.FxGraphCachePickler = KeyOfGraph
-    codecache.config.unsafe_marked_cacheable_functions["torch.ops.higher_order.graphsafe_run_with_rng_state"] = torch.__version__
+    cacheable["torch.ops.higher_order.graphsafe_run_with_rng_state"] = torch.__version__
 
 
 def become_the_rank(launcher):

@@ -51,7 +51,7 @@ TEST(HeldAllocation, HasTimeForFewerTrialsWhereTheyTakeLongerThanPredicted) {
 
 TEST(HeldAllocation, IsOverdueOnceEachAttemptMustHaveEndedAndNothingWasHeard) {
   HeldAllocation one = held(1, 0);
-  one.reset_silence(Clock::Point{});
+  one.on_contact(Clock::Point{});
   EXPECT_FALSE(one.overdue(Clock::Point{} + 10h)) << "it has no work";
   for (const double total_s : {100.0, 900.0}) {
     Attempt attempt;
@@ -60,7 +60,7 @@ TEST(HeldAllocation, IsOverdueOnceEachAttemptMustHaveEndedAndNothingWasHeard) {
   }
   EXPECT_FALSE(one.overdue(Clock::Point{} + 950s));
   EXPECT_TRUE(one.overdue(Clock::Point{} + 970s));
-  one.reset_silence(Clock::Point{} + 960s);
+  one.on_contact(Clock::Point{} + 960s);
   EXPECT_FALSE(one.overdue(Clock::Point{} + 970s));
 }
 

@@ -15,5 +15,16 @@ TEST(EventKinds, EachIsReadBackFromItsOwnWord) {
     EXPECT_EQ(event_kind_from(word), EventKind::kOther) << word;
 }
 
+// Databases hold these words.
+TEST(EventKinds, WordsOfStoredEventsStay) {
+  for (const char* word :
+       {"agent", "allocation_lost", "allocation_released", "allocation_silent", "hardware", "imported",
+        "launcher", "measure_changed", "merged", "node_lost", "pending", "quarantine", "readmitted",
+        "requested_again", "reuse", "screen", "strategy", "stray_records", "suggested"}) {
+    EXPECT_NE(event_kind_from(word), EventKind::kOther) << word;
+    EXPECT_EQ(to_string(event_kind_from(word)), word);
+  }
+}
+
 }  // namespace
 }  // namespace sweep

@@ -202,6 +202,20 @@ TEST_F(AnswersTest, AnAttemptDuringWhichTheClockJumpedSaysNothingOfTheTimeLeft) 
   EXPECT_EQ(began_at("1799999998000000000"), began_at("1799990000000000000") + 1);
 }
 
+TEST_F(AnswersTest, ARequestOfANewerVersionBoundsNothing) {
+  start(4);
+  finish(plan_[0], Outcome::kOk, 1);
+  for (const char* request :
+       {"{}", R"({"start": "thawed", "deadlines": {"total_s": 1}})", R"({"deadlines": 3})"}) {
+    sqlite3* raw = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &raw), SQLITE_OK);
+    const auto text = fmt::format("UPDATE attempt SET request = '{}' WHERE id = 1", request);
+    EXPECT_EQ(sqlite3_exec(raw, text.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(raw);
+    EXPECT_EQ(must(store_->workload(sweep_)).done.size(), 1u) << request;
+  }
+}
+
 TEST_F(AnswersTest, QueriesSeeWhatWasStoredSince) {
   start(2);
   EXPECT_EQ(column("outcome").size(), 2u);
