@@ -22,7 +22,7 @@ void add_block(const char* block, State& state) {
   for (std::size_t i = 0; i < 16; ++i) w[i] = word_at(block + 4 * i);
   for (std::size_t i = 16; i < w.size(); ++i)
     w[i] = std::rotl(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
-  auto [a, b, c, d, e] = state;
+  std::uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4];
   const auto rounds = [&](std::size_t from, std::uint32_t constant, auto mixed) {
     for (std::size_t i = from; i < from + 20; ++i) {
       const std::uint32_t next = std::rotl(a, 5) + mixed(b, c, d) + e + constant + w[i];
