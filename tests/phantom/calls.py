@@ -110,12 +110,12 @@ class UniqueId(ctypes.Structure):
 
 
 def groups():
-    """Groups of messages of 16 MiB, on one and on two nodes, of a communicator whose 15 other ranks are mirrors."""
+    """Groups of messages of 16 MiB, on one node, on two and on 16, of a communicator whose 15 other ranks are mirrors."""
     ranks, count = 16, 16 << 20
     torch.cuda.set_device(0)
     data = ctypes.c_void_p(torch.empty(2 * ranks * count, dtype=torch.uint8, device="cuda").data_ptr())
     out = {}
-    for nodes in (1, 2):
+    for nodes in (1, 2, 16):
         name, comm = UniqueId(), ctypes.c_void_p()
         LIBRARY.sweep_phantom_mirror(nodes)
         good(LIBRARY.ncclGetUniqueId(ctypes.byref(name)))

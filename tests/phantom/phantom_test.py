@@ -224,6 +224,13 @@ class PhantomTest(unittest.TestCase):
         self.assertAlmostEqual(got["1"]["both"], got["1"]["next"], delta=0.001)  # the two ways of a link
         self.assertAlmostEqual(got["2"]["both"], size / far * 1e3, delta=0.05)  # rank 15 is on the other node
 
+    def test_a_ring_over_nodes_slows_with_its_ranks(self):
+        """Shares are of nodes of 8 ranks: 16 ranks are two of them, also where each is on a node of its own."""
+        (got,), err = self.run_case("groups", program=CALLS, fresh=True, SWEEP_PHANTOM_PROFILE='{"other_share": [1, 0.5, 0.1]}')
+        bytes_moved = 15 * (16 << 20)
+        self.assertAlmostEqual(got["16"]["gather"], bytes_moved / (50e9 * 0.5) * 1e3, delta=0.1, msg=err)
+        self.assertAlmostEqual(got["2"]["gather"], bytes_moved / (8 * 50e9 * 0.5) * 1e3, delta=0.1)
+
     def test_messages_between_nodes_may_be_slow(self):
         (plain,), err = self.run_case("groups", program=CALLS, fresh=True)
         (slow,), _ = self.run_case("groups", program=CALLS, fresh=True, SWEEP_PHANTOM_PROFILE='{"far_message_ns": 7000000}')

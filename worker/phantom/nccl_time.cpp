@@ -8,10 +8,10 @@
 namespace sweep::phantom {
 namespace {
 
-// The share of the link's bandwidth for a group on so many nodes. Between two entries (each has twice the
+// The share of the link's bandwidth for a group on so many nodes of 8 ranks. Between two entries (each has twice the
 // nodes of the last) it is interpolated linearly.
-double share(const std::vector<double>& shares, int nodes) {
-  const double at = std::log2(static_cast<double>(std::max(nodes, 1)));
+double share(const std::vector<double>& shares, double nodes) {
+  const double at = std::log2(std::max(nodes, 1.0));
   const auto below = std::min(static_cast<std::size_t>(at), shares.size() - 1);
   const auto above = std::min(below + 1, shares.size() - 1);
   return shares[below] + (shares[above] - shares[below]) * (at - static_cast<double>(below));
@@ -63,9 +63,11 @@ Load ring_load(const Communicator& comm, const Operation& o) {
   if (o.kind == Kind::kAllGather) bytes *= n - 1;
   const auto& shares = o.kind == Kind::kAllReduce ? d.profile.all_reduce_share : d.profile.other_share;
   double rate = d.device.intra_node_bandwidth * share(shares, 1);
-  if (nodes > 1) {  // measured with 8 ranks a node; fewer have that much less of the node's network
-    const double of_node = std::min(1.0, n / nodes / 8);
-    rate = std::max(8 * d.device.inter_node_bandwidth * share(shares, nodes) * of_node, 1e6);
+  if (nodes > 1) {
+    // Shares were measured with 8 ranks a node; fewer have that much less of the node's network. They fall with the steps of
+    // the ring, so with its ranks: one rank on each of 32 nodes takes as many steps as 4 nodes of 8.
+    const double of_node = std::min(1.0, n / nodes / 8), full_nodes = std::clamp(n / 8, 2.0, 1.0 * nodes);
+    rate = std::max(8 * d.device.inter_node_bandwidth * share(shares, full_nodes) * of_node, 1e6);
   }
   Load out;
   out.latency = latency_of(nodes > 1, std::log2(std::max(n, 2.0)));
