@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kBlock = 64, kLength = 8;
 
-using State = std::array<std::uint32_t, 5>;
+using Words = std::array<std::uint32_t, 5>;
 
 std::uint32_t word_at(const char* bytes) {
   std::uint32_t word = 0;
@@ -17,7 +17,7 @@ std::uint32_t word_at(const char* bytes) {
   return word;
 }
 
-void add_block(const char* block, State& state) {
+void add_block(const char* block, Words& state) {
   std::array<std::uint32_t, 80> w;
   for (std::size_t i = 0; i < 16; ++i) w[i] = word_at(block + 4 * i);
   for (std::size_t i = 16; i < w.size(); ++i)
@@ -41,7 +41,7 @@ void add_block(const char* block, State& state) {
 }  // namespace
 
 std::array<std::uint8_t, 20> sha1(std::string_view message) {
-  State state{0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
+  Words state{0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
   std::string_view rest = message;
   for (; rest.size() >= kBlock; rest.remove_prefix(kBlock)) add_block(rest.data(), state);
   // The end: a bit 1, zeros, and the message's length in bits.
