@@ -1,12 +1,11 @@
 #include "schema/event.h"
 
-#include <array>
-#include <utility>
+#include "schema/names.h"
 
 namespace sweep {
 namespace {
 
-constexpr std::array<std::pair<EventKind, std::string_view>, 19> kWords{{
+constexpr Names<EventKind, 20> kWords{{
     {EventKind::kAgent, "agent"},
     {EventKind::kAllocationLost, "allocation_lost"},
     {EventKind::kAllocationReleased, "allocation_released"},
@@ -26,21 +25,18 @@ constexpr std::array<std::pair<EventKind, std::string_view>, 19> kWords{{
     {EventKind::kStrategy, "strategy"},
     {EventKind::kStrayRecords, "stray_records"},
     {EventKind::kSuggested, "suggested"},
+    {EventKind::kOther, "other"},
 }};
-static_assert(kWords.size() == static_cast<std::size_t>(EventKind::kOther));
+static_assert(kWords.size() == static_cast<std::size_t>(EventKind::kOther) + 1);
 
 }  // namespace
 
 std::string_view to_string(EventKind kind) {
-  for (const auto& [each, word] : kWords)
-    if (each == kind) return word;
-  return "other";
+  return name_of(kWords, kind);
 }
 
 EventKind event_kind_from(std::string_view word) {
-  for (const auto& [kind, each] : kWords)
-    if (each == word) return kind;
-  return EventKind::kOther;
+  return value_of(kWords, word).value_or(EventKind::kOther);
 }
 
 }  // namespace sweep

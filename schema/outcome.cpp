@@ -1,13 +1,9 @@
 #include "schema/outcome.h"
 
-#include <array>
-#include <utility>
+#include "schema/names.h"
 
 namespace sweep {
 namespace {
-
-template <class E, std::size_t N>
-using Names = std::array<std::pair<E, std::string_view>, N>;
 
 constexpr Names<Outcome, 11> kOutcomes{{{Outcome::kOk, "ok"},
                                         {Outcome::kOom, "oom"},
@@ -36,20 +32,6 @@ constexpr Names<State, 5> kStates{{{State::kPending, "pending"},
                                    {State::kRunning, "running"},
                                    {State::kFinished, "finished"},
                                    {State::kRetired, "retired"}}};
-
-template <class E, std::size_t N>
-std::string_view name_of(const Names<E, N>& names, E value) {
-  for (const auto& [each, name] : names)
-    if (each == value) return name;
-  return "?";
-}
-
-template <class E, std::size_t N>
-std::optional<E> value_of(const Names<E, N>& names, std::string_view word) {
-  for (const auto& [each, name] : names)
-    if (name == word) return each;
-  return std::nullopt;
-}
 
 }  // namespace
 

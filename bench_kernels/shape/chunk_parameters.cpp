@@ -281,7 +281,7 @@ std::vector<GradientRoom> ChunkParameters::rooms_of_groups(Backward backward) co
     for (GradientBytes* bytes : {&room.at_mlp, &room.at_cross, &room.at_attention, &room.at_end})
       bytes->kept *= s_.gradient, bytes->whole *= s_.gradient;
     rooms.push_back(room);
-    left = group.partial > 0 ? own.partial : own.dense;
+    left = under_way_last(group);
   };
   const double of_table = padded(embedding.dense), of_head = tied_here ? of_table : 0;
   if (has_head) add(head, of_head);

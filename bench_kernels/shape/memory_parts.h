@@ -65,7 +65,7 @@ class Moments {
   // There for a moment, beside all that is there.
   void moment(std::initializer_list<std::pair<MemoryPart, double>> taken) { note(taken); }
   void moment(MemoryPart part, double bytes) { note({{part, bytes}}); }
-  // What follows, with its own fullest moment.
+  // Begins with all that is there now, and finds the fullest moment from here on.
   Moments from_here() const {
     Moments m;
     m.now_ = now_;

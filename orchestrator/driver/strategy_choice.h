@@ -38,7 +38,7 @@ search::Most most_left(const std::vector<PlanEntry>&, const sweep::Strategy&,
 // stored plan.
 Expected<std::string> reuse_answers(SweepDriver&, const LaunchChoice&);
 
-// What makes new results differ from those that the sweep has, a sentence each: another build, another measuring plan, a grid
+// The reasons why new results differ from those that the sweep has, a sentence each: another build, another measuring plan, a grid
 // file that was edited. `measure`: the plan of the grid that is run; null: the sweep is resumed.
 std::vector<std::string> changes_since(const store::SweepRow& before, const MeasurePlan* measure);
 

@@ -11,7 +11,7 @@
 
 namespace sweep::exports {
 
-// What trackers are told of the sweep.
+// Trackers are told this of the sweep.
 struct ExportedSweep {
   std::string name, question, grid_text;
   i64 created_unix_ns = 0;

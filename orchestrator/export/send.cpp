@@ -16,11 +16,12 @@ class Connection {
  public:
   Connection(const SendOptions& options, const Listener& listener) : options_(options), listener_(listener) {}
 
-  Expected<RetryingClient> client(const std::string& base, Credentials credentials) {
-    if (sends_in_the_clear(base) && !credentials.authorization.empty())
+  Expected<RetryingClient> client(const std::string& base, Expected<Credentials> credentials) {
+    if (!credentials) return tl::unexpected(credentials.error());
+    if (sends_in_the_clear(base) && !credentials->authorization.empty())
       listener_.note(fmt::format("note: the key travels unencrypted to {}", base));
     auto http = Http::make({options_.ca, options_.timeout_s, [this] { return interrupts_.asked(); }},
-                           std::move(credentials));
+                           std::move(*credentials));
     if (!http) return tl::unexpected(http.error());
     http_ = std::move(*http);
     return RetryingClient({[this](const Request& request) { return http_->send(request); },
@@ -69,10 +70,9 @@ void count(Deliveries& done, WandbOffline::Written written) {
 
 Expected<Sent> send_to_wandb(const FinishedTrials& trials, const WandbTarget& target,
                              const SendOptions& options, const Listener& listener) {
-  auto key = wandb_credentials({process_environment(), options.key_file}, host_of(target.base));
-  if (!key) return tl::unexpected(key.error());
   Connection connection(options, listener);
-  auto client = connection.client(target.base, std::move(*key));
+  auto client = connection.client(
+      target.base, wandb_credentials({process_environment(), options.key_file}, host_of(target.base)));
   if (!client) return tl::unexpected(client.error());
   WandbOnline tracker(target, std::move(*client));
   return connection.deliver_to(tracker, trials);
@@ -80,10 +80,9 @@ Expected<Sent> send_to_wandb(const FinishedTrials& trials, const WandbTarget& ta
 
 Expected<Sent> send_to_mlflow(const FinishedTrials& trials, const MlflowTarget& target,
                               const SendOptions& options, const Listener& listener) {
-  auto key = mlflow_credentials({process_environment(), options.key_file}, host_of(target.base));
-  if (!key) return tl::unexpected(key.error());
   Connection connection(options, listener);
-  auto client = connection.client(target.base, std::move(*key));
+  auto client = connection.client(
+      target.base, mlflow_credentials({process_environment(), options.key_file}, host_of(target.base)));
   if (!client) return tl::unexpected(client.error());
   Mlflow tracker(target, std::move(*client), listener.note);
   return connection.deliver_to(tracker, trials);

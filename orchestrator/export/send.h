@@ -26,7 +26,7 @@ struct Listener {
   std::function<void(i64 done, i64 of)> progress;
 };
 
-// What was delivered, and where.
+// The counts of a delivery, and where it went.
 struct Sent {
   Deliveries done;
   std::string place;

@@ -35,7 +35,7 @@ double seconds_per_token(const PlanEntry& e) {
   return std::isnan(step) ? kLast : step / tokens;
 }
 
-// What decides the place of an entry, apart from the entry itself, which is large.
+// The keys that decide the place of an entry, apart from the entry itself, which is large.
 struct Place {
   bool pruned = false;
   std::size_t hardware = 0;

@@ -91,7 +91,7 @@ Trial fitted_part(Trial out) {
 
 namespace {
 
-// What catalogue_profile() and step_cost() read of hardware.
+// The figures of hardware that catalogue_profile() and step_cost() read.
 auto read_of(const shape::Hardware& h) {
   return std::tie(h.name, h.gpu, h.linked_gpus, h.memory_bandwidth, h.intra_node_bandwidth,
                   h.inter_node_bandwidth, h.peak_flops);

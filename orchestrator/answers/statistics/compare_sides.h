@@ -31,7 +31,7 @@ Expected<std::vector<Comparison>> compare_sides(std::span<const CompareSide>, co
 Expected<std::vector<const ResultRow*>> trials_named(std::span<const ResultRow>,
                                                      std::span<const std::string> prefixes);
 
-// What the sides are called in a picture: the sweeps' names; two sweeps of one name are told apart by their letter.
+// The names of the sides in a picture are those of the sweeps; two sweeps of one name are told apart by their letter.
 TransferNames transfer_names(const CompareSide& a, const CompareSide& b);
 
 std::string machine_differences(std::span<const CompareSide>);

@@ -15,7 +15,7 @@ class ExchangeCost {
   double tensor() const;
   double context() const;
   double experts() const;
-  // What the step waits for, beside `computing` seconds of passes.
+  // Seconds that the step waits for it, beside `computing` seconds of passes.
   double data_parallel(const StepParameters&, double computing) const;
   // From one stage to the next.
   double message() const;
