@@ -9,5 +9,11 @@ function(sweep_embed_texts room type function header pattern)
     COMMAND ${CMAKE_COMMAND} -DPATTERN=${CMAKE_CURRENT_SOURCE_DIR}/${pattern} -DOUTPUT=${embedded} -DROOM=${room} -DTYPE=${type}
             -DFUNCTION=${function} -DHEADER=${header} -P ${script}
     DEPENDS ${files} ${script} VERBATIM)
-  target_sources(sweep_${room} PRIVATE ${embedded})
+  if(TARGET sweep_${room} AND SWEEP_ROOM_TARGET MATCHES "joined")  # a target of another folder, which knows no commands of this one
+    add_custom_target(${function} DEPENDS ${embedded})
+    add_dependencies(${SWEEP_ROOM_TARGET} ${function})
+    target_sources(${SWEEP_ROOM_TARGET} PRIVATE ${embedded})
+  else()
+    target_sources(sweep_${room} PRIVATE ${embedded})
+  endif()
 endfunction()

@@ -27,7 +27,7 @@ double later_slowest(const StageTimes& times) {
 // where the GPU is slower than the host. Slow messages let the GPU catch up.
 class HeldTensors {
  public:
-  HeldTensors(const Layout& l, const StageTimes& times, const MemoryParameters& m) : l_(l), m_(m) {
+  HeldTensors(const Layout& l, const StageTimes& times, const MemoryParameters& m) : m_(m) {
     if (l.ranks.tp <= 1 || (l.ranks.pp <= 1 && l.seen.slow_collectives)) return;
     const double behind = std::log(times.layer_gpu / times.layer_host);
     if (l.ranks.pp <= 1) {
@@ -48,7 +48,6 @@ class HeldTensors {
 
  private:
   static constexpr double kSteep = 15;  // chosen before the fit: nearly a step
-  const Layout& l_;
   const MemoryParameters& m_;
   double filling_ = 0, full_ = 0, fast_ = 1;  // tensors of a layer of a stage; share without slow messages
 };

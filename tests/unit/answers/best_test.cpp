@@ -12,8 +12,8 @@
 namespace sweep::answers {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Statistics, QuantilesInterpolate) {
   EXPECT_EQ(quantile({}, 0.5), std::nullopt);

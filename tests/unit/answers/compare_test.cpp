@@ -11,8 +11,8 @@
 namespace sweep::answers {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::string text_of(const Comparison& found, const CompareOptions& options) {
   return compare_text({&found, 1}, {}, options, 0);
@@ -224,7 +224,7 @@ TEST(CompareAll, TheViewsNameTheSides) {
   EXPECT_EQ(stored.rows[2][1], Value{std::string("third")});
   EXPECT_EQ(compare_table({found->data(), 1}, names, {}).columns.front(), "change") << "of two as ever";
   ASSERT_EQ(shown.rows.size(), 2u) << "a row for each configuration";
-  EXPECT_THAT(shown.columns, testing::Contains("C against A"));
+  EXPECT_THAT(shown.columns, ::testing::Contains("C against A"));
   auto broke = b;
   broke[1].outcome = Outcome::kHang;
   const SweepRows with_broke[] = {broke, c};

@@ -10,7 +10,7 @@
 namespace sweep::answers {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Remeasured measured(const std::string& id, const std::vector<std::vector<double>>& by_allocation) {
   Remeasured out;

@@ -25,15 +25,15 @@ std::vector<std::string> kept(const std::vector<std::string>& conditions) {
 }
 
 TEST(KeepOnly, ValuesRangesAndBoth) {
-  EXPECT_THAT(kept({"tp=2,8"}), testing::ElementsAre("2", "8"));
-  EXPECT_THAT(kept({"tp=4.."}), testing::ElementsAre("4", "8", "16"));
-  EXPECT_THAT(kept({"tp=..2,16"}), testing::ElementsAre("1", "2", "16"));
-  EXPECT_THAT(kept({"tp=2..8", "tokens_per_s_gpu=3..5"}), testing::ElementsAre("4"));
+  EXPECT_THAT(kept({"tp=2,8"}), ::testing::ElementsAre("2", "8"));
+  EXPECT_THAT(kept({"tp=4.."}), ::testing::ElementsAre("4", "8", "16"));
+  EXPECT_THAT(kept({"tp=..2,16"}), ::testing::ElementsAre("1", "2", "16"));
+  EXPECT_THAT(kept({"tp=2..8", "tokens_per_s_gpu=3..5"}), ::testing::ElementsAre("4"));
   EXPECT_EQ(kept({}).size(), 5u);
 }
 
 TEST(KeepOnly, NumbersAreComparedAsNumbers) {
-  EXPECT_THAT(kept({"tp=2.0,8e0"}), testing::ElementsAre("2", "8"));
+  EXPECT_THAT(kept({"tp=2.0,8e0"}), ::testing::ElementsAre("2", "8"));
   auto rows = rows_of_tp({1, 2, 4});
   rows[0].trial.labels = R"({"lr":0.0002})", rows[1].trial.labels = R"({"lr":0.00012345678})";
   rows[2].trial.labels = R"({"lr":0.00012345679})";

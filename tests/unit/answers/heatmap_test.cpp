@@ -13,8 +13,8 @@
 namespace sweep::answers {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 ResultRow with_zero(ResultRow row, i64 zero) {
   row.trial.zero = zero;

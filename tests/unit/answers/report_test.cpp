@@ -14,10 +14,10 @@
 namespace sweep::answers {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr const char* kHostile = "\"'><script>pwned()</script>&é漢\x01\xff";
 
@@ -107,7 +107,7 @@ TEST(Report, NoSectionIsEmptyWhateverIsMissing) {
       EXPECT_GT(page.find("</section>", at) - at, 30u) << page.substr(at - 80, 120);
     EXPECT_THAT(page, Not(HasSubstr("<p>No "))) << rows.size() << " rows";
     EXPECT_THAT(page, Not(HasSubstr("nothing measured"))) << rows.size() << " rows";
-    EXPECT_THAT(page, Not(testing::ContainsRegex("[^a-z]nan[^a-z]")));
+    EXPECT_THAT(page, Not(::testing::ContainsRegex("[^a-z]nan[^a-z]")));
   }
   EXPECT_THAT(page_of({}), Not(HasSubstr("<section id=\"failures\"")));
 }
@@ -308,10 +308,10 @@ TEST(Report, ItsPolicyLetsItsOwnScriptRunAlone) {
 
 TEST(Prices, StandWithTheirDateAndWarnWhenOld) {
   EXPECT_THAT(price_sentence("h100-sxm-80gb", 55.04, "2026-11-22"),
-              testing::AllOf(HasSubstr("2026-11-09"), Not(HasSubstr("WARNING"))));
+              ::testing::AllOf(HasSubstr("2026-11-09"), Not(HasSubstr("WARNING"))));
   EXPECT_THAT(price_sentence("h100-sxm-80gb", 55.04, "2027-11-10"), HasSubstr("WARNING"));
   EXPECT_THAT(price_sentence("h100-sxm-80gb", 98.32, "2026-11-22"),
-              testing::AllOf(HasSubstr("2023-07-26"), HasSubstr("WARNING: superseded by 55.04")));
+              ::testing::AllOf(HasSubstr("2023-07-26"), HasSubstr("WARNING: superseded by 55.04")));
   EXPECT_THAT(price_sentence("h100-sxm-80gb", 20, "2026-11-22"), HasSubstr("own price"));
 }
 

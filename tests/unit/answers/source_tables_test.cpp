@@ -12,8 +12,8 @@
 namespace sweep::answers {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // The first table of Lightning's minGPT FSDP benchmark (4 x V100-16): batch, MB, usage and its deviation,
 // TFLOP/s, ms.

@@ -46,7 +46,7 @@ TEST(Stacks, ExplainShowsThemLineByLine) {
   std::istringstream text(explain(view, 0));
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) lines.push_back(line);
-  EXPECT_THAT(lines, testing::Contains(std::string(11, ' ') + "    sleep (train.py:34)"));
+  EXPECT_THAT(lines, ::testing::Contains(std::string(11, ' ') + "    sleep (train.py:34)"));
 }
 
 }  // namespace

@@ -16,8 +16,8 @@
 namespace sweep::answers {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Tables, ShowOnlyWhatVaries) {
   const std::vector<ResultRow> rows = {ok_row("aa", 1, 12345), ok_row("bb", 16, 9876),

@@ -12,8 +12,8 @@
 namespace sweep::answers {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Spearman, WorkedOutByHand) {
   // 1 - 6 (1 + 1 + 0 + 1 + 1) / (5 x 24) = 0.8
@@ -75,8 +75,8 @@ TEST(Transfer, RanksRegretAndRatio) {
   EXPECT_NEAR(*cell.spearman, 1 - 60.0 / 210, 1e-12);
   EXPECT_DOUBLE_EQ(*cell.regret, 0);
   EXPECT_NEAR(*cell.regret_of_median, 1 - 47.5 / 50, 1e-12);
-  EXPECT_THAT(found->shared[3].rank_a, testing::Optional(4.0));
-  EXPECT_THAT(found->shared[3].rank_b, testing::Optional(2.0));
+  EXPECT_THAT(found->shared[3].rank_a, ::testing::Optional(4.0));
+  EXPECT_THAT(found->shared[3].rank_b, ::testing::Optional(2.0));
 }
 
 TEST(Transfer, ChoosingByACostsWhatItLosesInB) {
@@ -195,7 +195,7 @@ TEST(Transfer, ThePictureHasAPointForEachConfiguration) {
   const auto svg = transfer_svg(*found, {}, {"step", "own <b>"});
   EXPECT_THAT(svg, HasSubstr("rank 4 in A, 2 in B"));
   EXPECT_THAT(svg, HasSubstr("class=\"star\""));
-  EXPECT_THAT(svg, testing::Not(HasSubstr("<b>")));
+  EXPECT_THAT(svg, ::testing::Not(HasSubstr("<b>")));
 }
 
 }  // namespace

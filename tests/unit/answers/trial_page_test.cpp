@@ -11,9 +11,9 @@
 namespace sweep::answers {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr i64 kMs = 1'000'000;
 constexpr const char* kMarkup = "\"'></script><!--<script>pwned()</script>";
@@ -55,7 +55,7 @@ TEST(TimeParts, AWaitForDataIsOutsideOfThePassesAndTheirBubble) {
   EXPECT_DOUBLE_EQ(*times.bubble, 20.0 / 90);  // of 200 ms without 100 of data and 10 of the update
   EXPECT_DOUBLE_EQ(*times.data_ms, 100);
   EXPECT_THAT(*time_parts(times, Trial{}),
-              ElementsAre(20, 45, 5, 10, testing::DoubleNear(20, 1e-9), testing::DoubleNear(100, 1e-9)));
+              ElementsAre(20, 45, 5, 10, ::testing::DoubleNear(20, 1e-9), ::testing::DoubleNear(100, 1e-9)));
 }
 
 TEST(TimeParts, WithoutAPipelineTheRestIsOtherAndWarmUpCountsNowhere) {

@@ -161,14 +161,14 @@ TEST_F(Notices, OfACommandThatWritesWithoutEndOnlyTheBeginningIsShown) {
   start(1);
   std::ostringstream out, err;
   Io io{out, err};
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   {
     RunNotices notices(io, {"", "yes | head -c 4000000"}, path_);
     store::SweepRow row;
     row.id = sweep_, row.name = "s";
     notices.ended(*store_, row, {});
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr().size(), 64u << 10u);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr().size(), 64u << 10u);
   EXPECT_NE(err.str(), "") << "the rest is left out, which is said";
 }
 

@@ -12,7 +12,7 @@
 namespace sweep::command {
 namespace {
 
-class PhantomPlace : public testing::Test {
+class PhantomPlace : public ::testing::Test {
  protected:
   void SetUp() override {
     ::setenv("SWEEP_PHANTOM", "{}", 1);

@@ -6,7 +6,7 @@
 namespace sweep::grid {
 namespace {
 
-using testing::AllOf;
+using ::testing::AllOf;
 
 Expected<Grid> with_env(const std::string& env) {
   return read_text("name: t\nmodel: gpt2\ngrid:\n  env: " + env + "\n", "g.yaml");

@@ -9,7 +9,7 @@ namespace sweep::grid {
 namespace {
 
 // tp 8, pp 3, nodes 2, global_batch_size 256, precision bf16, packing true; everything else 1.
-class ExpressionTest : public testing::Test {
+class ExpressionTest : public ::testing::Test {
  protected:
   ExpressionTest() {
     point_.cells.assign(scope_.size(), Cell{1});

@@ -8,7 +8,7 @@
 namespace sweep::grid {
 namespace {
 
-using testing::AllOf;
+using ::testing::AllOf;
 
 const char* const kTwelveDigits =
     "grid:\n  dp: {range: [1, 1000, 1]}\n  tp: {range: [1, 1000, 1]}\n  pp: {range: [1, 1000, 1]}\n  cp: "

@@ -10,11 +10,11 @@
 namespace sweep::grid {
 namespace {
 
-using testing::AllOf;
+using ::testing::AllOf;
 
 TEST(GridRead, LengthsOfAFileBecomePartOfTheTrial) {
   const auto folder =
-      std::filesystem::path(testing::TempDir()) / ("grid-lengths-" + std::to_string(getpid()));
+      std::filesystem::path(::testing::TempDir()) / ("grid-lengths-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "data.csv") << "length\n30\n10\n20\n";
   std::ofstream(folder / "wrong.csv") << "30\nten\n";
@@ -43,7 +43,7 @@ TEST(GridRead, LengthsOfAFileBecomePartOfTheTrial) {
 
 TEST(GridRead, ASequenceLengthMayBeAPercentileOfAFile) {
   const auto folder =
-      std::filesystem::path(testing::TempDir()) / ("grid-percentile-" + std::to_string(getpid()));
+      std::filesystem::path(::testing::TempDir()) / ("grid-percentile-" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
   {
     std::ofstream file(folder / "data.csv");

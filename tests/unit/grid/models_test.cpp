@@ -10,7 +10,7 @@ namespace {
 
 TEST(GridModels, ModelsByFileAndByDimensions) {
   const auto folder =
-      std::filesystem::path(testing::TempDir()) / ("grid-models-" + std::to_string(getpid())) / "my-qwen";
+      std::filesystem::path(::testing::TempDir()) / ("grid-models-" + std::to_string(getpid())) / "my-qwen";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "config.json")
       << R"({"model_type": "qwen2", "hidden_size": 64, "intermediate_size": 128,
@@ -190,10 +190,10 @@ TEST(GridModels, SeveralValuesOfADimensionAreSeveralModels) {
     return out;
   };
   EXPECT_THAT(models_of("{base: gpt2, layers: {range: [12, 36, 12]}}"),
-              testing::UnorderedElementsAre("gpt2-layers-12", "gpt2-layers-24", "gpt2-layers-36"));
+              ::testing::UnorderedElementsAre("gpt2-layers-12", "gpt2-layers-24", "gpt2-layers-36"));
   EXPECT_THAT(models_of("[{base: gpt2, name: wide, layers: [6, 8], hidden_size: {pow2: [1024, 2048]}, heads: "
                         "16}, gpt2-xl]"),
-              testing::UnorderedElementsAre(
+              ::testing::UnorderedElementsAre(
                   "wide-layers-6-hidden_size-1024", "wide-layers-8-hidden_size-1024",
                   "wide-layers-6-hidden_size-2048", "wide-layers-8-hidden_size-2048", "gpt2-xl"));
 }

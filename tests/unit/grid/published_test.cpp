@@ -28,7 +28,7 @@ TEST(GridPublished, EveryExampleExpandsAndAsksAQuestion) {
     ++files;
     const auto grid = read_file(file.path());
     ASSERT_TRUE(grid) << grid.error().message;
-    EXPECT_THAT(grid->question, testing::EndsWith("?")) << file.path();
+    EXPECT_THAT(grid->question, ::testing::EndsWith("?")) << file.path();
     const auto counts = expand(*grid, [](PlanEntry&&) { return true; });
     ASSERT_TRUE(counts) << counts.error().message;
     EXPECT_GT(counts->admitted, 0u) << file.path();
@@ -54,7 +54,7 @@ TEST(GridPublished, TheQuickstartHasSomethingOfEverything) {
   EXPECT_GE(counts->pruned, 1u);
 }
 
-class GridSchemaTest : public testing::Test {
+class GridSchemaTest : public ::testing::Test {
  protected:
   GridSchemaTest() { schema_ = Json::parse(std::ifstream(kSource / "schema" / "json" / "grid.schema.json")); }
 
@@ -162,7 +162,7 @@ TEST_F(GridSchemaTest, EveryAxisHasADomainThatHoldsItsDefault) {
     ASSERT_EQ(domain == nullptr, text || info.type == "flag") << info.key;
     using T = std::remove_cvref_t<decltype(default_value)>;
     if constexpr (AxisChoice<T>) {
-      EXPECT_THAT(domain->words, testing::Contains(to_string(default_value))) << info.key;
+      EXPECT_THAT(domain->words, ::testing::Contains(to_string(default_value))) << info.key;
     } else if constexpr (!std::is_same_v<T, std::string>) {
       if (!domain) return;
       const std::optional<i64> number = default_value;

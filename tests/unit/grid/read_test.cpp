@@ -250,10 +250,10 @@ TEST(GridRead, IncludeTakesTheGridsOwnLabels) {
               AllOf(At(3, 19), IsError(ErrorKind::kUnknownName, "too")));
 }
 
-class GridPaths : public testing::Test {
+class GridPaths : public ::testing::Test {
  protected:
   GridPaths()
-      : folder_(std::filesystem::path(testing::TempDir()) / ("grid-paths-" + std::to_string(getpid()))) {
+      : folder_(std::filesystem::path(::testing::TempDir()) / ("grid-paths-" + std::to_string(getpid()))) {
     std::filesystem::create_directories(folder_);
   }
   ~GridPaths() override { std::filesystem::remove_all(folder_); }
@@ -290,7 +290,7 @@ TEST_F(GridPaths, APipeIsReadToItsEnd) {
 
 TEST(GridRead, Files) {
   EXPECT_THAT(read_file("/nowhere/g.yaml").error(), IsError(ErrorKind::kNotFound, "/nowhere/g.yaml"));
-  EXPECT_THAT(read_file(testing::TempDir()).error(), IsError(ErrorKind::kUnreadable, testing::TempDir()));
+  EXPECT_THAT(read_file(::testing::TempDir()).error(), IsError(ErrorKind::kUnreadable, ::testing::TempDir()));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace sweep::grid {
 namespace {
 
-using testing::AllOf;
+using ::testing::AllOf;
 
 TEST(GridSearch, AutomaticMicroBatchSizes) {
   const auto sizes = [](const std::string& text) {

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-class SiteTest : public testing::Test {
+class SiteTest : public ::testing::Test {
  protected:
   std::filesystem::path file(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / name) << text;
@@ -116,7 +116,7 @@ TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {
        }) {
     const Error error = error_in(read_site({file("bad.yaml", text)}));
     EXPECT_TRUE(error.file.ends_with("bad.yaml")) << error.file;
-    EXPECT_THAT(error, testing::AllOf(At(1, column), IsError(kind, subject))) << text;
+    EXPECT_THAT(error, ::testing::AllOf(At(1, column), IsError(kind, subject))) << text;
   }
 }
 
@@ -136,13 +136,13 @@ TEST_F(SiteTest, BeginningsOfOptionsAndWhatOnlyAShellFillsInAreRefused) {
            {"ssh: {hosts: [{host: a, agent: ~me/x}]}\n", 32, "agent"},
        }) {
     const Error error = error_in(read_site({file("bad.yaml", text)}));
-    EXPECT_THAT(error, testing::AllOf(At(1, column), IsError(ErrorKind::kInvalidValue, subject))) << text;
+    EXPECT_THAT(error, ::testing::AllOf(At(1, column), IsError(ErrorKind::kInvalidValue, subject))) << text;
   }
 }
 
 TEST_F(SiteTest, ATabEndsTheNameOfAnOption) {
   const Error error = error_in(read_site({file("bad.yaml", "gridengine: {extra: [\"-N\\tother\"]}\n")}));
-  EXPECT_THAT(error, testing::AllOf(At(1, 22), IsError(ErrorKind::kInvalidValue, "-N")));
+  EXPECT_THAT(error, ::testing::AllOf(At(1, 22), IsError(ErrorKind::kInvalidValue, "-N")));
 }
 
 TEST_F(SiteTest, OptionsThatOnlyBeginLikeOneOfOursAreTaken) {

@@ -9,8 +9,8 @@
 namespace sweep::grid {
 namespace {
 
-using testing::AllOf;
-using testing::ElementsAre;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 
 const std::string kStages = kHead + "base: {hardware: h100-sxm-80gb, zero: 1}\n";
 

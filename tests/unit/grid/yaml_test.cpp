@@ -85,7 +85,7 @@ TEST(GridYaml, WhatYamlCppTakesOrMisplacesIsRefusedWhereItStands) {
   for (const Refused& row : kRefused) {
     const auto document = Document::parse(row.text, "g.yaml");
     ASSERT_FALSE(document) << row.text << shown(document->root());
-    EXPECT_THAT(document.error(), testing::AllOf(IsError(row.kind), At(row.line, row.column))) << row.text;
+    EXPECT_THAT(document.error(), ::testing::AllOf(IsError(row.kind), At(row.line, row.column))) << row.text;
   }
 }
 

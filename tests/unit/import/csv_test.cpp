@@ -9,7 +9,7 @@
 namespace sweep::imports {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 // Every row, or the sentence of the first error as the only cell of the last one.
 std::vector<CsvRow> rows_of(std::string_view text) {

@@ -14,8 +14,8 @@
 namespace sweep::imports {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 constexpr std::string_view kPlaybook =
     "model,nodes,dp,tp,pp,gas,mbs,gbs,zero,status,mfu_pct,tok_s_gpu,mem_gb\n";
@@ -228,7 +228,7 @@ TEST(Import, ALabelKeepsWhatItsTextSays) {
   std::vector<std::string> labels;
   for (const ImportedRow& row : read.rows) labels.push_back(row.entry.trial.labels);
   EXPECT_THAT(labels,
-              testing::ElementsAre(R"({"run":"007"})", R"({"run":"12345678901234567890"})", R"({"run":7})",
+              ::testing::ElementsAre(R"({"run":"007"})", R"({"run":"12345678901234567890"})", R"({"run":7})",
                                    R"({"run":0.5})", R"({"run":-2})", R"({"run":0})"));
 }
 

@@ -52,7 +52,7 @@ TEST(ImportDimensions, AreReadFromColumnsAndTellConfigurationsApart) {
                                  rest = {"vocab_size=51200", "family=gpt2", "max_positions=4096"};
   const Imported read = taken(head + "mt,24,1024,16,1,1\nmt,24,2048,16,1,2\n", map, rest);
   EXPECT_NE(read.rows.at(0).entry.id, read.rows.at(1).entry.id);
-  EXPECT_THAT(read.notes, testing::Not(testing::Contains(testing::HasSubstr("dimensions"))));
+  EXPECT_THAT(read.notes, ::testing::Not(::testing::Contains(::testing::HasSubstr("dimensions"))));
   const ModelSpec& spec = read.rows[1].entry.trial.spec;
   EXPECT_EQ(std::tuple(spec.family, spec.layers, spec.hidden_size, spec.head_dim, spec.vocab_size),
             std::tuple("gpt2", 24, 2048, 128, 51200));

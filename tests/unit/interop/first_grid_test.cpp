@@ -9,8 +9,8 @@
 namespace sweep::interop {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The grid of a line, whose words are separated by blanks.
 std::string grid_of(const std::string& line) {

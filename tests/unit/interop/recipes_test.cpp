@@ -14,7 +14,7 @@
 namespace sweep::interop {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 struct Planned {
   CommandSpec command;

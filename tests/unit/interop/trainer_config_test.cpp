@@ -11,10 +11,10 @@
 namespace sweep::interop {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Trial llama_8b() {
   Trial t;
@@ -108,7 +108,7 @@ TEST(TrainerConfig, MegatronSaysSplitsAndWhatItInsistsOn) {
   t.vpp = 4;
   t.offload = Offload::kOptimizer, t.recompute = Recompute::kFull, t.recompute_every = 3;
   const auto form = trainer_config(t, "Megatron-LM");
-  EXPECT_THAT(form.text, testing::StartsWith("CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun "));
+  EXPECT_THAT(form.text, ::testing::StartsWith("CUDA_DEVICE_MAX_CONNECTIONS=1 torchrun "));
   EXPECT_THAT(form.text,
               AllOf(HasSubstr("--sequence-parallel"), HasSubstr("--cp-comm-type p2p"),
                     HasSubstr("--num-virtual-stages-per-pipeline-rank 4"),

@@ -41,10 +41,10 @@ TEST(ScratchFile, HasNoNameSoThatNothingIsLeft) {
 TEST(ScratchFile, AFullDiskAndAMissingFolderSayWhatToDo) {
   const TemporaryFolder folder;
   const std::string full = error_of(std::int64_t{1} << 60, folder);
-  EXPECT_THAT(full, testing::HasSubstr("cannot reserve 1152921504606846976 bytes"));
-  EXPECT_THAT(full, testing::HasSubstr("point TMPDIR to a folder with room"));
+  EXPECT_THAT(full, ::testing::HasSubstr("cannot reserve 1152921504606846976 bytes"));
+  EXPECT_THAT(full, ::testing::HasSubstr("point TMPDIR to a folder with room"));
   EXPECT_TRUE(fs::is_empty(folder));
-  EXPECT_THAT(error_of(1, folder / "none"), testing::HasSubstr("No such file"));
+  EXPECT_THAT(error_of(1, folder / "none"), ::testing::HasSubstr("No such file"));
 }
 
 }  // namespace

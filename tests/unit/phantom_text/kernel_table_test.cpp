@@ -7,9 +7,9 @@
 namespace sweep::phantom {
 namespace {
 
-using testing::HasSubstr;
-using testing::internal::CaptureStderr;
-using testing::internal::GetCapturedStderr;
+using ::testing::HasSubstr;
+using ::testing::internal::CaptureStderr;
+using ::testing::internal::GetCapturedStderr;
 
 const char* const kHeader = "operator,shape,type,gpu,us\n";
 

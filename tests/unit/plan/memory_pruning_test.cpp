@@ -9,7 +9,7 @@
 namespace sweep::plan {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // A trial that needs `share` times what it may use.
 PlanEntry with_share(double share, const std::string& id) {
@@ -91,7 +91,7 @@ TEST(MemoryPruning, OnAGpuNearBeginsAFifthBelow) {
   const auto plan = decided({on_gpu(0.75, "a"), on_gpu(0.85, "b"), with_share(0.85, "c")});
   std::vector<std::string> ids;
   for (const PlanEntry* e : near_memory_limit(plan, 0.1)) ids.push_back(e->id);
-  EXPECT_THAT(ids, testing::ElementsAre("b"));
+  EXPECT_THAT(ids, ::testing::ElementsAre("b"));
 }
 
 TEST(MemoryPruning, AnAuditedTrialRunsAndKeepsItsRule) {
@@ -106,7 +106,7 @@ TEST(MemoryPruning, NearIsWithinTheMarginOnEitherSide) {
       decided({with_share(0.8, "a"), with_share(0.95, "b"), with_share(1.05, "c"), with_share(1.3, "d")});
   std::vector<std::string> ids;
   for (const PlanEntry* e : near_memory_limit(plan, 0.1)) ids.push_back(e->id);
-  EXPECT_THAT(ids, testing::ElementsAre("b", "c"));
+  EXPECT_THAT(ids, ::testing::ElementsAre("b", "c"));
 }
 
 TEST(MemoryPruning, CommandsAndUnknownLimitsAreLeftAlone) {

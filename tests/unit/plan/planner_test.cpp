@@ -11,7 +11,7 @@
 namespace sweep::plan {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Trial tiny(i64 ranks = 1) {
   Trial t = model_trial("tiny-llama", "cpu", 1, ranks);
@@ -145,7 +145,7 @@ TEST(Planner, BestPredictedOfEachQuestionFirstWithinOnePlacement) {
   decide(plan, {});
   std::vector<std::string> ids(plan.size());
   for (const PlanEntry& e : plan) ids[static_cast<std::size_t>(e.order)] = e.id;
-  EXPECT_THAT(ids, testing::ElementsAre("b", "c", "a", "e", "d", "0")) << "ties as the grid lists them";
+  EXPECT_THAT(ids, ::testing::ElementsAre("b", "c", "a", "e", "d", "0")) << "ties as the grid lists them";
 }
 
 TEST(Planner, PrunesBeyondThisMachine) {

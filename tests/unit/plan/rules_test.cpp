@@ -11,7 +11,7 @@
 namespace sweep::plan {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Trial base() {
   Trial t;
@@ -41,7 +41,7 @@ struct Case {
   Outcome verdict = Outcome::kPruned;
 };
 
-class Rule : public testing::TestWithParam<Case> {};
+class Rule : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Rule, Objects) {
   const auto o = first_objection(changed(GetParam().change));
@@ -57,7 +57,7 @@ TEST_P(Rule, Objects) {
 
 INSTANTIATE_TEST_SUITE_P(
     Rules, Rule,
-    testing::Values(
+    ::testing::Values(
         Case{"fine", [](Trial&) {}, nullptr, ""},  //
         Case{"tp_fine", [](Trial& t) { t.tp = 8; }, nullptr, ""},
         Case{"tp_over_nodes_is_only_a_warning", [](Trial& t) { t.nodes = 2, t.tp = 16; }, nullptr, ""},

@@ -14,7 +14,7 @@
 namespace sweep::predict {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 

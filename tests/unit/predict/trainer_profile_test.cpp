@@ -11,7 +11,7 @@
 namespace sweep::predict {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Profile, IsFoundByItsName) {
   for (const char* name :

@@ -12,10 +12,10 @@ namespace sweep {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
-class VisibleGpus : public testing::Test {
+class VisibleGpus : public ::testing::Test {
  protected:
   VisibleGpus() { fs::create_directories(folder_); }
   ~VisibleGpus() override {

@@ -41,7 +41,7 @@ TEST(Codec, AWordThatAnAxisDoesNotHaveIsRefusedWithThoseItHas) {
   const auto trial = from_json<Trial>({{"schedule", "2f2b"}});
   ASSERT_FALSE(trial);
   for (const std::string_view word : ChoiceWords<Schedule>::kWords)
-    EXPECT_THAT(trial.error().message, testing::HasSubstr(std::string(word)));
+    EXPECT_THAT(trial.error().message, ::testing::HasSubstr(std::string(word)));
   EXPECT_FALSE(from_json<Trial>({{"schedule", 3}}));
 }
 

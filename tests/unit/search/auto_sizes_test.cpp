@@ -10,7 +10,7 @@
 namespace sweep::search {
 namespace {
 
-using testing::Contains;
+using ::testing::Contains;
 
 class AutoSizes : public ::testing::Test {
  protected:
@@ -87,7 +87,7 @@ TEST_F(AutoSizes, APredictionOfWhatFitsIsUsed) {
   const auto sizes = tried(96, rising);
   ASSERT_FALSE(sizes.empty());
   EXPECT_GT(sizes[0], 32) << "they do not begin with 1";
-  EXPECT_THAT(sizes, Contains(testing::AllOf(testing::Ge(80), testing::Le(96))));
+  EXPECT_THAT(sizes, Contains(::testing::AllOf(::testing::Ge(80), ::testing::Le(96))));
   EXPECT_LE(sizes.size(), 12u);
 }
 

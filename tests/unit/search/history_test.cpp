@@ -11,7 +11,7 @@
 namespace sweep::search {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class HistoryTest : public ::testing::Test {
  protected:
@@ -119,7 +119,7 @@ TEST(SmallerFirst, WithinTheLayoutsPlacesOfTheOrder) {
   smaller_first(entries);
   std::vector<i64> order;
   for (const PlanEntry& e : entries) order.push_back(e.order);
-  EXPECT_THAT(order, testing::ElementsAre(4, 5, 2, 3, 0, 1));
+  EXPECT_THAT(order, ::testing::ElementsAre(4, 5, 2, 3, 0, 1));
 }
 
 }  // namespace

@@ -153,7 +153,7 @@ TEST(Learner, OfAGridItRulesOutWhatMustFailAndStartsNothing) {
   Known oom;
   oom.standing = Standing::kOutOfMemory, oom.tried = true;
   learner.finished(1, oom);
-  EXPECT_THAT(ruled_out(learner.next()), testing::ElementsAre(2u, 3u));
+  EXPECT_THAT(ruled_out(learner.next()), ::testing::ElementsAre(2u, 3u));
   EXPECT_TRUE(learner.next().ruled_out.empty()) << "it is named once";
 }
 
@@ -166,9 +166,9 @@ TEST(Learner, WhatWaitsAgainIsRuledOutByWhatEndedMeanwhile) {
   Known known;
   known.standing = Standing::kOutOfMemory, known.tried = true;
   learner.finished(1, known);
-  EXPECT_THAT(ruled_out(learner.next()), testing::ElementsAre(3u));
+  EXPECT_THAT(ruled_out(learner.next()), ::testing::ElementsAre(3u));
   learner.finished(2, Known());
-  EXPECT_THAT(ruled_out(learner.next()), testing::ElementsAre(2u));
+  EXPECT_THAT(ruled_out(learner.next()), ::testing::ElementsAre(2u));
 }
 
 }  // namespace

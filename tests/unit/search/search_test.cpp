@@ -9,7 +9,7 @@
 namespace sweep::search {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 // Trials with the answers that they would have.
 class World {
@@ -84,7 +84,7 @@ TEST(Search, FindsABestThatPredictionsMiss) {
   s.max_trials = 10;
   const auto order = replay(w.all, w.answers, s);
   EXPECT_LE(order.size(), 10u);
-  EXPECT_THAT(order, testing::Contains(best));
+  EXPECT_THAT(order, ::testing::Contains(best));
 }
 
 TEST(Search, StopsWhenLittleIsPromised) {
@@ -115,7 +115,7 @@ TEST(Search, GoesOnWherePredictionsProveWrong) {
   ASSERT_EQ(best, 19u);
   auto s = searching();
   s.max_trials = 20;
-  EXPECT_THAT(replay(w.all, w.answers, s), testing::Contains(best));
+  EXPECT_THAT(replay(w.all, w.answers, s), ::testing::Contains(best));
 }
 
 // The trials that are left are predicted at less than a hundredth of the best: no error that was seen makes up for that.
@@ -203,8 +203,8 @@ TEST(Batch, FindsWhatTheFullGridFinds) {
     const auto order = replay(w.all, w.answers, s);
     EXPECT_LE(static_cast<i64>(order.size()), most_batch_trials(w.all, layouts(w.all).front(), Strategy{}));
     EXPECT_EQ(most_batch_trials(w.all, layouts(w.all).front(), Strategy{}), 7);
-    EXPECT_THAT(order, testing::Contains(static_cast<std::size_t>(largest - 1))) << number;
-    EXPECT_THAT(order, testing::Contains(static_cast<std::size_t>(fastest - 1))) << number;
+    EXPECT_THAT(order, ::testing::Contains(static_cast<std::size_t>(largest - 1))) << number;
+    EXPECT_THAT(order, ::testing::Contains(static_cast<std::size_t>(fastest - 1))) << number;
   }
 }
 
@@ -217,8 +217,8 @@ TEST(Batch, FindsTheLargestBeforeRetries) {
     w.answers.back().alloc_retries = size > 7 ? 3 : 0;
   }
   const auto order = replay(w.all, w.answers, s);
-  EXPECT_THAT(order, testing::Contains(8u));
-  EXPECT_THAT(order, testing::Contains(6u));
+  EXPECT_THAT(order, ::testing::Contains(8u));
+  EXPECT_THAT(order, ::testing::Contains(6u));
   EXPECT_LE(order.size(), 6u);
 }
 
@@ -275,7 +275,7 @@ void finds_the_largest_models(bool predicted) {
   const auto order = replay(w.all, w.answers, growing());
   for (std::size_t setting = 0; setting < 3; ++setting) {
     const auto at = static_cast<std::size_t>(30 - truth[setting].second) + 30 * setting;
-    EXPECT_THAT(order, testing::Contains(at)) << truth[setting].first << " nodes";
+    EXPECT_THAT(order, ::testing::Contains(at)) << truth[setting].first << " nodes";
   }
   EXPECT_LE(static_cast<i64>(order.size()), most_trials(w.all, growing(), std::vector<double>(90, 1)).trials);
   EXPECT_LE(order.size(), predicted ? 21u : 33u);
@@ -306,7 +306,7 @@ TEST(Grow, AnAxisOfTheProgramsOwnMakesSettings) {
       w.add(t, 1, 1, *mode == 'c' || layers <= 2 ? Standing::kMeasured : Standing::kOutOfMemory);
     }
   const auto order = replay(w.all, w.answers, growing());
-  EXPECT_THAT(order, testing::IsSupersetOf({7u, 8u + 1, 8u + 2}))
+  EXPECT_THAT(order, ::testing::IsSupersetOf({7u, 8u + 1, 8u + 2}))
       << "the largest of each, and what is beyond it";
 }
 
@@ -341,7 +341,7 @@ TEST(Playbook, FitsFirstThenTunesToThePeak) {
   ASSERT_GE(order.size(), 3u);
   EXPECT_EQ(w.all[order[0]].trial->tp, 1) << "the least model parallelism first";
   EXPECT_EQ(w.all[order[1]].trial->tp, 2) << "then more, because that did not fit";
-  EXPECT_THAT(order, testing::Contains(6u));
+  EXPECT_THAT(order, ::testing::Contains(6u));
   EXPECT_LE(order.size(), 8u);
 }
 

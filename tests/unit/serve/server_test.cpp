@@ -15,13 +15,13 @@ namespace sweep::serve {
 namespace {
 
 using boost::asio::ip::tcp;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr std::size_t kLarge = 64 << 20;
 
-class Serve : public testing::Test {
+class Serve : public ::testing::Test {
  protected:
   void SetUp() override { start({}); }
   void TearDown() override { stop(); }
@@ -95,7 +95,7 @@ TEST_F(Serve, TheWholeAddressGetsThePage) {
 TEST_F(Serve, OfAKnownVersionOnlyThatItStillHolds) {
   const auto same = ask("GET " + path() + "data.json", "127.0.0.1", "If-None-Match: \"7\"\r\n");
   EXPECT_THAT(same, StartsWith("HTTP/1.1 304"));
-  EXPECT_THAT(same, testing::EndsWith("\r\n\r\n"));
+  EXPECT_THAT(same, ::testing::EndsWith("\r\n\r\n"));
   EXPECT_THAT(ask("GET " + path() + "data.json", "127.0.0.1", "If-None-Match: \"6\"\r\n"),
               StartsWith("HTTP/1.1 200"));
 }
@@ -106,7 +106,7 @@ TEST_F(Serve, AnotherTokenReachesNothing) {
   for (const std::string& target :
        {wrong, std::string("/"), path().substr(0, 9) + "/", std::string("//"), path().substr(1), "/" + path(),
         std::string("*"), path().substr(0, path().size() - 1)})
-    EXPECT_THAT(ask("GET " + target), testing::AnyOf(StartsWith("HTTP/1.1 404"), StartsWith("HTTP/1.1 400")))
+    EXPECT_THAT(ask("GET " + target), ::testing::AnyOf(StartsWith("HTTP/1.1 404"), StartsWith("HTTP/1.1 400")))
         << target;
   EXPECT_TRUE(asked_.empty());
 }
@@ -160,7 +160,7 @@ TEST_F(Serve, HeadSaysWhatAGetWouldBring) {
   const auto head = ask("HEAD " + path());
   EXPECT_THAT(head, StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(head, HasSubstr("Content-Length: 4\r\n"));
-  EXPECT_THAT(head, testing::EndsWith("\r\n\r\n"));
+  EXPECT_THAT(head, ::testing::EndsWith("\r\n\r\n"));
 }
 
 // 600 connections of another user of this machine, none with a whole request.

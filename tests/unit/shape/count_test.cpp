@@ -20,7 +20,7 @@ struct Total {
   i64 parameters;
 };
 
-class PublishedTotal : public testing::TestWithParam<Total> {};
+class PublishedTotal : public ::testing::TestWithParam<Total> {};
 
 TEST_P(PublishedTotal, EqualsTheCheckpoint) {
   EXPECT_EQ(parameter_count(model(GetParam().model)), GetParam().parameters);
@@ -28,7 +28,7 @@ TEST_P(PublishedTotal, EqualsTheCheckpoint) {
 
 INSTANTIATE_TEST_SUITE_P(
     Count, PublishedTotal,
-    testing::Values(
+    ::testing::Values(
         Total{"llama2-7b", 6738415616}, Total{"llama2-13b", 13015864320}, Total{"llama2-70b", 68976648192},
         Total{"llama3-8b", 8030261248}, Total{"llama3-70b", 70553706496}, Total{"llama3.1-8b", 8030261248},
         Total{"llama3.1-405b", 405853388800}, Total{"llama3.2-1b", 1235814400},

@@ -13,7 +13,7 @@
 namespace sweep::shape {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 Trial documents(const char* lengths, bool packing, i64 seq_len = 64) {
   Trial t;
@@ -97,7 +97,7 @@ TEST(LengthsOfFile, SayWhereALineIsNoLength) {
     EXPECT_FALSE(listed) << text;
     if (listed) return -1;
     EXPECT_EQ(listed.error().file, "data/lengths.csv");
-    EXPECT_THAT(listed.error().message, testing::HasSubstr(fmt::format(":{}:", listed.error().line)));
+    EXPECT_THAT(listed.error().message, ::testing::HasSubstr(fmt::format(":{}:", listed.error().line)));
     return listed.error().line;
   };
   EXPECT_EQ(line_of("5\nabc\n"), 2);
@@ -114,7 +114,7 @@ TEST(LengthsOfFile, SayWhereALineIsNoLength) {
 TEST(DocumentRows, PaddedOnesHaveOneDocumentCutAtTheLengthOfASequence) {
   DocumentRows rows(documents("list 5 900", false));
   for (i64 number = 0; number < 50; ++number)
-    EXPECT_THAT(rows.row(number), testing::AnyOf(ElementsAre(5), ElementsAre(64)));
+    EXPECT_THAT(rows.row(number), ::testing::AnyOf(ElementsAre(5), ElementsAre(64)));
 }
 
 TEST(DocumentRows, PackedOnesAreFirstFit) {

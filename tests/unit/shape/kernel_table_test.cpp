@@ -9,8 +9,8 @@
 namespace sweep::shape {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 HardwareProfile measured() {
   HardwareProfile p;

@@ -22,7 +22,7 @@ struct Case {
   Solved expected;
 };
 
-class RankAlgebra : public testing::TestWithParam<Case> {};
+class RankAlgebra : public ::testing::TestWithParam<Case> {};
 
 TEST_P(RankAlgebra, GivesTheSizeOrHowTheRelationIsBroken) {
   const Case& c = GetParam();
@@ -39,7 +39,7 @@ TEST_P(RankAlgebra, GivesTheSizeOrHowTheRelationIsBroken) {
 constexpr i64 kMost = std::numeric_limits<i64>::max();
 INSTANTIATE_TEST_SUITE_P(
     All, RankAlgebra,
-    testing::Values(
+    ::testing::Values(
         Case{"dp", Relation::kDp, {.nodes = 2, .gpus_per_node = 8, .tp = 4, .pp = 2}, 2},
         Case{"dp_not_whole",
              Relation::kDp,

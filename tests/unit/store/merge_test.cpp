@@ -15,7 +15,7 @@
 namespace sweep::store {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class Merge : public StoreTest {
  protected:

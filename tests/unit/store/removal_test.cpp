@@ -7,7 +7,7 @@
 namespace sweep::store {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 class Removal : public StoreTest {
  protected:
@@ -39,7 +39,7 @@ TEST_F(Removal, TakesEveryRowOfTheSweepAndLeavesTheOthers) {
     EXPECT_EQ(count(table), 0) << table;
   EXPECT_EQ(count("plan_entry"), 2);
   EXPECT_EQ(count("trial"), 2) << "one that the other sweep shares, and its own";
-  EXPECT_THAT(message_of(store_->find_sweep("s")), testing::HasSubstr("other"));
+  EXPECT_THAT(message_of(store_->find_sweep("s")), ::testing::HasSubstr("other"));
   EXPECT_EQ(count("sqlite_master WHERE name = 'loose_entry_gone'"), 1);
 }
 
