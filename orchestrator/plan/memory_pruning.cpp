@@ -37,7 +37,8 @@ std::string sentence(const PlanEntry& e, double bytes, double limit, const Measu
 void number_again(std::vector<PlanEntry>& entries) {
   std::vector<PlanEntry*> order;
   for (PlanEntry& e : entries) order.push_back(&e);
-  std::ranges::stable_sort(order, {}, [](const PlanEntry* e) { return std::pair(!e->admitted, run_place(*e)); });
+  std::ranges::stable_sort(order, {},
+                           [](const PlanEntry* e) { return std::pair(!e->admitted, run_place(*e)); });
   for (std::size_t i = 0; i < order.size(); ++i) order[i]->order = static_cast<i64>(i);
 }
 

@@ -38,7 +38,8 @@ class Bridge {
         beat_s_ = steady_s();
         send({{{"beat", 1}}, {}});
       }
-      if (steady_s() - last_input_s_ > kSilence) return 3;  // the connection is dead without having been closed
+      if (steady_s() - last_input_s_ > kSilence)
+        return 3;  // the connection is dead without having been closed
     }
     return code_;
   }
