@@ -1,6 +1,7 @@
 // The results of a sweep in full. Axes and metrics of packed entries come from the packed columns, of which only those
 // are stored that differ from their default somewhere: the tables would be asked for a hundred and more columns of each row.
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -75,40 +76,36 @@ bool take(T& member, const ColumnValue& word) {
 using RowsOfBlock = std::span<ResultRow* const>;
 
 // Gives each row its value of a column; false: the column holds what the member cannot.
-template <class MemberOf>
-bool fill(const MemberOf& member_of, const KeptRows& block, const PackedColumn& packed, RowsOfBlock rows) {
-  using T = std::remove_cvref_t<decltype(member_of(*rows[0]))>;
-  const auto& words = packed.words();
-  const auto values = std::make_unique<T[]>(words.size());
-  for (std::size_t i = 0; i < words.size(); ++i)
-    if (!take(values[i], words[i])) return false;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!words.empty())
-      member_of(*rows[i]) = values[packed.code(block.rows[i])];
-    else if (!take(member_of(*rows[i]), packed.at(block.rows[i])))
-      return false;
-  }
-  return true;
+using Fill = std::function<bool(const KeptRows&, const PackedColumn&, RowsOfBlock)>;
+
+template <class Part, class T>
+Fill fill(Part ResultRow::*part, T Part::*member) {
+  return [part, member](const KeptRows& block, const PackedColumn& packed, RowsOfBlock rows) {
+    const auto& words = packed.words();
+    const auto values = std::make_unique<T[]>(words.size());
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (!take(values[i], words[i])) return false;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      T& value = rows[i]->*part.*member;
+      if (!words.empty())
+        value = values[packed.code(block.rows[i])];
+      else if (!take(value, packed.at(block.rows[i])))
+        return false;
+    }
+    return true;
+  };
 }
 
-using Fill = bool (*)(const KeptRows&, const PackedColumn&, RowsOfBlock);
-
-// By the name of the column. The identity of a row is no axis and no metric.
+// By the name of the column, of each axis and metric.
 const std::unordered_map<std::string_view, Fill>& fills() {
   static const std::unordered_map<std::string_view, Fill> table = {
-#define MEMBER(of, key)                                                             \
-  {#key, [](const KeptRows& block, const PackedColumn& packed, RowsOfBlock rows) {  \
-     return fill(                                                                   \
-         [](ResultRow & row) -> auto& { return row.of.key; }, block, packed, rows); \
-   }},
-#define AXIS(type, key, ...) MEMBER(trial, key)
-#define CHOICE(Enum, key, ...) MEMBER(trial, key)
-#define METRIC(type, key, ...) MEMBER(metrics, key)
+#define AXIS(type, key, ...) {#key, fill(&ResultRow::trial, &Trial::key)},
+#define CHOICE(Enum, key, ...) {#key, fill(&ResultRow::trial, &Trial::key)},
+#define METRIC(type, key, ...) {#key, fill(&ResultRow::metrics, &Metrics::key)},
 #include "schema/fields.def"
 #undef METRIC
 #undef CHOICE
 #undef AXIS
-#undef MEMBER
   };
   return table;
 }
