@@ -159,13 +159,16 @@ TEST_F(PackedRows, SayWhatTheTablesSay) {
   expect_same(second);
 }
 
-TEST_F(PackedRows, SayTheAxesThatAProgramDoesNotKnow) {
+TEST_F(PackedRows, SayTheAxisThatAProgramDoesNotKnow) {
   store_ = open(dependencies_);
+  Text known = " ";
+  for (const auto& column : columns())
+    if (column.role == Role::kAxis && column.key != "seq_len") known += Text(column.key) + " ";
   std::vector<ImportedRow> rows;
   for (i64 i = 0; i < 20; ++i) {
     ImportedRow& row = rows.emplace_back();
     row.entry = entry(i + 1);
-    row.entry.trial.seq_len = 77, row.entry.trial.labels = R"({"@axes":" dp micro_batch_size "})";
+    row.entry.trial.seq_len = 77, row.entry.trial.labels = fmt::format(R"({{"@axes":"{}"}})", known);
     row.entry.id = trial_id(row.entry.trial);
     row.entry.admitted = false;
   }
