@@ -23,7 +23,7 @@ class Learner {
   // Trials that are ruled out are named once; those to start, until they do.
   Decision next();
   i64 waiting() const { return waiting_; }
-  bool runs(std::size_t candidate) const { return all_[candidate].status == CandidateStatus::kRunning; }
+  bool runs(std::size_t candidate) const { return all_[candidate].status == TrialStatus::kRunning; }
 
  private:
   void set(std::size_t candidate, const Known&);

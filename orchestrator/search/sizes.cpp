@@ -18,29 +18,28 @@ i64 parameters_of(const Candidate& c) {
 Sizes::Sizes(std::span<const Candidate> all, const Group& group, SizeOf size_of)
     : all_(all), size_of_(size_of) {
   for (const std::size_t i : group)
-    if (all[i].status != CandidateStatus::kFailed) sizes_.push_back(i);
+    if (all[i].status != TrialStatus::kFailed) sizes_.push_back(i);
 }
 
 i64 Sizes::tried() const {
   return std::ranges::count_if(sizes_,
-                               [&](std::size_t i) { return all_[i].status != CandidateStatus::kWaiting; });
+                               [&](std::size_t i) { return all_[i].status != TrialStatus::kWaiting; });
 }
 
 bool Sizes::any_runs() const {
-  return std::ranges::any_of(sizes_,
-                             [&](std::size_t i) { return all_[i].status == CandidateStatus::kRunning; });
+  return std::ranges::any_of(sizes_, [&](std::size_t i) { return all_[i].status == TrialStatus::kRunning; });
 }
 
 i64 Sizes::largest_that_fits() const {
   i64 largest = -1;
   for (i64 at = 0; at < count(); ++at)
-    if (is(at, CandidateStatus::kMeasured)) largest = at;
+    if (is(at, TrialStatus::kMeasured)) largest = at;
   return largest;
 }
 
 i64 Sizes::smallest_too_large() const {
   i64 at = 0;
-  while (at < count() && !is(at, CandidateStatus::kOutOfMemory)) ++at;
+  while (at < count() && !is(at, TrialStatus::kOutOfMemory)) ++at;
   return at;
 }
 

@@ -65,7 +65,7 @@ TEST(Confirm, PairsWithinAllocationsLeaveTheirShiftOut) {
   EXPECT_EQ(versus(measured("d", {{99}}), leader, true).status, RankingStatus::kUnknown);
 }
 
-TEST(Confirm, TheSentenceFollowsTheStandings) {
+TEST(Confirm, TheSentenceFollowsTheRanking) {
   const auto leader = measured("a", {{100}, {101}, {100}});
   EXPECT_THAT(confirmed({leader, measured("b", {{90}, {91}, {90}})}, "tokens_per_s").verdict,
               HasSubstr("the ranking holds: trial a"));
