@@ -23,13 +23,21 @@ ImportedRow measured_row(i64 seq_len) {
   out.entry.id = trial_id(out.entry.trial);
   Result& result = out.result.emplace();
   result.trial_id = out.entry.id, result.outcome = Outcome::kOk;
-  result.finished_unix_ns = 1'700'000'000'000'000'000;
   return out;
+}
+
+// The one attempt of a trial is its answer.
+store::TrialDecision last_attempt(const store::TrialHistory& history, const SweepOptions&) {
+  const auto& last = history.attempts.back();
+  return {State::kFinished, last.id, last.outcome};
 }
 
 TEST(SweepsTable, HasTheKindTheCountsAndWhoRunsEachSweep) {
   const TemporaryFolder dir;
-  const auto store = store::Store::open(dir / "s.db", store::Mode::kReadWrite);
+  store::StoreDependencies dependencies;
+  dependencies.decide_trial = last_attempt;
+  dependencies.now_unix_ns = [] { return i64{1'700'000'000'000'000'000}; };
+  const auto store = store::Store::open(dir / "s.db", store::Mode::kReadWrite, dependencies);
   ASSERT_TRUE(store);
   ASSERT_TRUE((*store)->ensure_sweep(sweep_of("test")));
   ASSERT_TRUE((*store)->ensure_sweep(sweep_of("other.rehearsal")));
