@@ -14,12 +14,9 @@ class Experts {
   Experts(const StepSizes& s, const UnitWeights& w) : s_(s), w_(w) {}
 
   UnitMemory memory() const {
-    UnitMemory out =
-        of_passes([this](Moments& m) { forward(m); }, [this](Moments& m) { backward_of_experts(m); });
     Moments rest;
-    rest.take(kKept, out.saved.total());
-    backward_of_experts(rest);
-    rest = rest.from_here();
+    UnitMemory out = of_passes([this](Moments& m) { forward(m); },
+                               [&](Moments& m) { backward_of_experts(m), rest = m.from_here(); });
     rest_of_backward(rest);
     out.leaving = rest.top();
     if (!s_.weights.later) return out;

@@ -240,10 +240,22 @@ Indexed index_of(std::span<const ResultRow* const> rows, const Field& field) {
   out.of.reserve(rows.size());
   std::unordered_map<Value, std::size_t> first_seen;
   std::vector<Value> seen;
-  for (const ResultRow* row : rows) {
-    const auto [it, added] = first_seen.try_emplace(field.of(*row), seen.size());
+  const auto index_of_value = [&](const ResultRow& row) {
+    const auto [it, added] = first_seen.try_emplace(field.of(row), seen.size());
     if (added) seen.push_back(it->first);
-    out.of.push_back(it->second);
+    return it->second;
+  };
+  std::unordered_map<std::string_view, std::size_t>
+      of_labels;  // many rows share a text of labels, which takes long to read
+  for (const ResultRow* row : rows) {
+    if (!field.is_label()) {
+      out.of.push_back(index_of_value(*row));
+      continue;
+    }
+    const auto known = of_labels.find(row->trial.labels);
+    out.of.push_back(known != of_labels.end()
+                         ? known->second
+                         : of_labels.emplace(row->trial.labels, index_of_value(*row)).first->second);
   }
   std::vector<std::size_t> order(seen.size()), place(seen.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

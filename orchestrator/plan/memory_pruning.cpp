@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include "base/text.h"
 #include "bench_kernels/shape/step_sizes.h"
@@ -11,6 +11,7 @@
 #include "orchestrator/predict/memory.h"
 #include "schema/audit.h"
 #include "schema/rank_variables.h"
+#include "schema/run_order.h"
 
 namespace sweep::plan {
 namespace {
@@ -34,10 +35,11 @@ std::string sentence(const PlanEntry& e, double bytes, double limit, const Measu
 
 // Entries that run stay in their order, before the others.
 void number_again(std::vector<PlanEntry>& entries) {
-  std::vector<std::tuple<bool, i64, PlanEntry*>> order;
-  for (PlanEntry& e : entries) order.emplace_back(!e.admitted, e.order, &e);
-  std::ranges::sort(order);
-  for (std::size_t i = 0; i < order.size(); ++i) std::get<PlanEntry*>(order[i])->order = static_cast<i64>(i);
+  std::vector<PlanEntry*> order;
+  for (PlanEntry& e : entries) order.push_back(&e);
+  std::ranges::stable_sort(order, {},
+                           [](const PlanEntry* e) { return std::pair(!e->admitted, run_place(*e)); });
+  for (std::size_t i = 0; i < order.size(); ++i) order[i]->order = static_cast<i64>(i);
 }
 
 }  // namespace

@@ -70,10 +70,6 @@ bool is_fitted(const Trial& t, const Trial& fitted) {
   return shape::is_default(shape::kernel_choice(t)) && fitted == t;
 }
 
-bool is_fitted(const Trial& t) {
-  return is_fitted(t, fitted_part(t));
-}
-
 Trial fitted_part(Trial out) {
   static const Trial defaults;
   out.lora_rank = 0, out.quantize_base = QuantizeBase::kNone, out.activation_offload = false;

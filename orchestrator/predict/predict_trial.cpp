@@ -15,12 +15,9 @@ TimePrediction plain_time(const Trial& t, const TrainerProfile& p, const shape::
   return p.time_model->seconds({t, layout, times, p, h}, memory);
 }
 
-}  // namespace
-
-TimePrediction step_time(const Trial& t, const TrainerProfile& p, const shape::Hardware& h,
-                         const MemoryPrediction& memory) {
-  const Trial fitted = fitted_part(t);
-  if (is_fitted(t, fitted)) return plain_time(t, p, h, memory);
+// Of a trial that has something beside its fitted part.
+TimePrediction time_beyond_fitted(const Trial& t, const Trial& fitted, const TrainerProfile& p,
+                                  const shape::Hardware& h, const MemoryPrediction& memory) {
   TimePrediction out = plain_time(fitted, p, h, memory);
   const double before = out.step_s;
   out.scale(beyond_fitted(t, fitted, h));
@@ -31,6 +28,14 @@ TimePrediction step_time(const Trial& t, const TrainerProfile& p, const shape::H
   out.tokens_per_s_gpu *= out.step_s / (out.step_s + made);
   out.compute_s += made, out.step_s += made;
   return out;
+}
+
+}  // namespace
+
+TimePrediction step_time(const Trial& t, const TrainerProfile& p, const shape::Hardware& h,
+                         const MemoryPrediction& memory) {
+  const Trial fitted = fitted_part(t);
+  return is_fitted(t, fitted) ? plain_time(t, p, h, memory) : time_beyond_fitted(t, fitted, p, h, memory);
 }
 
 namespace {
@@ -79,12 +84,16 @@ void predict_trial(const Trial& t, const TrainerProfile& p, const shape::Hardwar
   predict_memory(t, p, h, step_rules, out);
   out.depends = fits_otherwise(t, p, h, step_rules, unstated, fits(out));
   out.no_time = why_no_time(t, h);
-  if (!out.no_time.empty())
-    out.time = {};
-  else if (p.memory_model->of_own_step() && !is_fitted(t))
-    out.time = step_time(t, p, h, out.memory);
-  else
-    out.time = p.time_model->seconds(case_of(t, p, h, out), out.memory);
+  out.time = {};
+  if (!out.no_time.empty()) return;
+  if (p.memory_model->of_own_step()) {
+    const Trial fitted = fitted_part(t);
+    if (!is_fitted(t, fitted)) {
+      out.time = time_beyond_fitted(t, fitted, p, h, out.memory);
+      return;
+    }
+  }
+  out.time = p.time_model->seconds(case_of(t, p, h, out), out.memory);
 }
 
 }  // namespace sweep::predict

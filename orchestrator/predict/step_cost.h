@@ -32,8 +32,7 @@ StepCost step_cost(const Trial&, const shape::HardwareProfile&, const shape::Har
 // device. This is the trial without what it has beside that: adapters, a quantized base, another optimizer, offloading,
 // an encoder, states of other types, and axes that its time model does not read.
 Trial fitted_part(Trial);
-// Whether a trial equals its fitted part; `fitted`: that part, where the caller has it.
-bool is_fitted(const Trial&);
+// Whether a trial equals its fitted part.
 bool is_fitted(const Trial&, const Trial& fitted);
 // How many times as long the trial's step takes as that of its fitted part, by step_cost on the catalogue's figures, without
 // the time that making values of a quantized base takes.

@@ -67,12 +67,12 @@ double rate_of(const Metrics& m) {
   return m.step_ms && *m.step_ms > 0 ? 1e3 / *m.step_ms : 0;
 }
 
-search::Standing standing_of(State state, const ResultRow& row) {
-  if (state == State::kPending) return search::Standing::kWaiting;
-  if (state != State::kFinished) return search::Standing::kRunning;
-  if (row.outcome == Outcome::kOom) return search::Standing::kOutOfMemory;
-  return row.outcome == Outcome::kOk && rate_of(row.metrics) > 0 ? search::Standing::kMeasured
-                                                                 : search::Standing::kFailed;
+search::TrialStatus trial_status(State state, const ResultRow& row) {
+  if (state == State::kPending) return search::TrialStatus::kWaiting;
+  if (state != State::kFinished) return search::TrialStatus::kRunning;
+  if (row.outcome == Outcome::kOom) return search::TrialStatus::kOutOfMemory;
+  return row.outcome == Outcome::kOk && rate_of(row.metrics) > 0 ? search::TrialStatus::kMeasured
+                                                                 : search::TrialStatus::kFailed;
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ Expected<void> Guide::begin() {
   for (const PlanEntry& entry : plan_) {
     places_[entry.id] = candidates.size();
     candidates.push_back(search::candidate_of(entry, plan::memory_share(entry)));
-    candidates.back().standing = search::Standing::kFailed;
+    candidates.back().status = search::TrialStatus::kFailed;
   }
   for (const ResultRow& row : *rows) {
     const auto place = places_.find(row.trial_id);
@@ -137,15 +137,16 @@ std::optional<search::Known> Guide::known_of(const ResultRow& row, std::size_t p
   if ((audited || apart) && state == State::kPending) apart_.insert(place);
   if (audited || (asked_for && row.outcome != Outcome::kOk)) return {};
   search::Known out;
-  out.standing = standing_of(apart ? State::kFinished : state, row);
+  out.status = trial_status(apart ? State::kFinished : state, row);
   if (row.again == State::kPending && !apart) {
-    out.standing = search::Standing::kRunning;
+    out.status = search::TrialStatus::kRunning;
     retries_.insert(place);
   }
-  out.rate = out.standing == search::Standing::kMeasured ? rate_of(row.metrics) : 0;
+  out.rate = out.status == search::TrialStatus::kMeasured ? rate_of(row.metrics) : 0;
   out.alloc_retries = row.metrics.alloc_retries.value_or(0);
   out.host_oom = row.oom_kind == OomKind::kHost;
-  out.tried = row.attempts > 0 && out.standing != search::Standing::kWaiting;  // it waits: it was interrupted
+  out.tried =
+      row.attempts > 0 && out.status != search::TrialStatus::kWaiting;  // it waits: it was interrupted
   return out;
 }
 

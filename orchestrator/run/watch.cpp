@@ -88,8 +88,8 @@ class Watch {
   // Asks the scheduler about the holder's job too: it may know of the end long before the silence would show it.
   Expected<std::optional<store::LeaseHolder>> holder() {
     auto out = store_.lease(sweep_, known_);
-    const bool unheard = out && *out && (*out)->slurm_job > 0 && (*out)->beat != store::Beat::kRecent;
-    if (!unheard || elapsed_s() < ask_again_s_) return out;
+    const bool silent = out && *out && (*out)->slurm_job > 0 && (*out)->beat != store::Beat::kRecent;
+    if (!silent || elapsed_s() < ask_again_s_) return out;
     known_ = {.job = ask_(**out), .job_of = (*out)->token};
     ask_again_s_ = elapsed_s() + kAskEvery;
     return store_.lease(sweep_, known_);

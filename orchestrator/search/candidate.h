@@ -12,7 +12,7 @@
 
 namespace sweep::search {
 
-enum class Standing {
+enum class TrialStatus {
   kWaiting,
   kRunning,
   kMeasured,
@@ -27,7 +27,7 @@ inline constexpr double kLeastFit = 0.02;
 
 // The known facts about a trial's run.
 struct Known {
-  Standing standing = Standing::kWaiting;
+  TrialStatus status = TrialStatus::kWaiting;
   bool tried = false;     // it failed, and a trial was spent on it
   bool host_oom = false;  // it was the host's memory, which others use too
   double rate = 0;        // rate, if measured

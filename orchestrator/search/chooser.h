@@ -13,7 +13,7 @@ class Chooser {
   Chooser(const Chooser&) = delete;
   Chooser& operator=(const Chooser&) = delete;
   virtual ~Chooser() = default;
-  // Adds what may start now, at most `left` trials, or rules out all that wait; never both. By the standing of
+  // Adds what may start now, at most `left` trials, or rules out all that wait; never both. By the status of
   // the group's candidates alone: asked twice, it says the same.
   virtual void decide(i64& left, Decision&) = 0;
 };

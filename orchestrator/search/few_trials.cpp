@@ -41,7 +41,7 @@ class FewTrials final : public Chooser {
   };
   const Candidate& at(std::size_t member) const { return all_[group_[member]]; }
   bool waits(std::size_t member) const {
-    return at(member).standing == Standing::kWaiting && !std::ranges::binary_search(running_, member);
+    return at(member).status == TrialStatus::kWaiting && !std::ranges::binary_search(running_, member);
   }
   void read();
   void start(std::size_t member);
@@ -77,11 +77,11 @@ void FewTrials::read() {
   seen_.clear(), running_.clear(), ended_.clear(), tried_.clear(), best_.reset();
   for (std::size_t i = 0; i < group_.size(); ++i) {
     const Candidate& c = at(i);
-    const bool runs = c.standing == Standing::kRunning;
+    const bool runs = c.status == TrialStatus::kRunning;
     if (c.tried || runs) tried_.push_back(i);
     if (runs) running_.push_back(i);
-    const bool measured = c.standing == Standing::kMeasured;
-    if (measured || c.standing == Standing::kOutOfMemory || (c.standing == Standing::kFailed && c.tried))
+    const bool measured = c.status == TrialStatus::kMeasured;
+    if (measured || c.status == TrialStatus::kOutOfMemory || (c.status == TrialStatus::kFailed && c.tried))
       ended_.emplace_back(&likeness_.with(i), measured);
     if (!measured || c.rate <= 0) continue;
     seen_.push_back({i, std::log(c.rate)});
@@ -189,7 +189,7 @@ std::string FewTrials::why_enough(double most) const {
   if (static_cast<i64>(tried_.size()) >= strategy_.max_trials)
     return fmt::format("not tried: max_trials {} were run", strategy_.max_trials);
   const i64 measured =
-      std::ranges::count(group_, Standing::kMeasured, [&](std::size_t i) { return all_[i].standing; });
+      std::ranges::count(group_, TrialStatus::kMeasured, [&](std::size_t i) { return all_[i].status; });
   const i64 least = kLeastMeasured + (predicted_ ? 0 : 2 * static_cast<i64>(features_.axes()));
   if (measured < least || most >= strategy_.least_gain || gain_by_deviation() >= strategy_.least_gain)
     return {};

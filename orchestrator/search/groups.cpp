@@ -84,7 +84,7 @@ std::vector<Group> settings_of_models(std::span<const Candidate> all) {
 void rule_out_rest(std::span<const Candidate> all, const Group& group, std::string_view rule,
                    const std::string& reason, Decision& decision) {
   for (const std::size_t i : group)
-    if (all[i].standing == Standing::kWaiting) decision.ruled_out.push_back({i, std::string(rule), reason});
+    if (all[i].status == TrialStatus::kWaiting) decision.ruled_out.push_back({i, std::string(rule), reason});
 }
 
 }  // namespace sweep::search

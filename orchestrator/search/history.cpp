@@ -90,18 +90,18 @@ History::Alike History::alike(std::span<const Candidate> all, Trial (*without)(c
 
 std::vector<RuledOut> History::concluded_from(std::span<const Candidate> all, std::size_t candidate) const {
   std::vector<RuledOut> out;
-  const auto conclude = [&](const Alike& among, Standing ended, auto rules_out, auto as_ruled_out) {
-    const bool waits = all[candidate].standing == Standing::kWaiting;
-    if (among.groups.empty() || (!waits && all[candidate].standing != ended)) return;
+  const auto conclude = [&](const Alike& among, TrialStatus ended, auto rules_out, auto as_ruled_out) {
+    const bool waits = all[candidate].status == TrialStatus::kWaiting;
+    if (among.groups.empty() || (!waits && all[candidate].status != ended)) return;
     for (const std::size_t other : among.groups[among.group_of[candidate]]) {
       const auto [from, to] = waits ? std::pair(other, candidate) : std::pair(candidate, other);
-      if (all[from].standing == ended && all[to].standing == Standing::kWaiting &&
+      if (all[from].status == ended && all[to].status == TrialStatus::kWaiting &&
           rules_out(all[from], all[to]) && (out.empty() || out.back().candidate != to))
         out.push_back(as_ruled_out(all[from], to, all[to]));
     }
   };
-  conclude(batches_, Standing::kOutOfMemory, out_of_memory_too, by_memory);
-  conclude(recomputations_, Standing::kMeasured, only_recomputes, by_recompute);
+  conclude(batches_, TrialStatus::kOutOfMemory, out_of_memory_too, by_memory);
+  conclude(recomputations_, TrialStatus::kMeasured, only_recomputes, by_recompute);
   return out;
 }
 

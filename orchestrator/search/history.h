@@ -19,8 +19,8 @@ struct Conclusions {
 class History {
  public:
   History(std::span<const Candidate>, Conclusions);
-  // The conclusions from the standing of this one: the waiting ones that it rules out, or itself. Each reason
-  // names the trial that ended. REQUIRES the candidates that it was made of, with any standing.
+  // The conclusions from the status of this one: the waiting ones that it rules out, or itself. Each reason
+  // names the trial that ended. REQUIRES the candidates that it was made of, with any status.
   std::vector<RuledOut> concluded_from(std::span<const Candidate>, std::size_t candidate) const;
 
  private:

@@ -38,8 +38,8 @@ Learner::Learner(std::vector<Candidate> all, const Strategy& strategy)
       groups_(groups_of(all_, strategy)),
       group_of_(groups_.empty() ? 0 : all_.size()) {
   for (const Candidate& each : all_) {
-    running_ += each.standing == Standing::kRunning;
-    waiting_ += each.standing == Standing::kWaiting;
+    running_ += each.status == TrialStatus::kRunning;
+    waiting_ += each.status == TrialStatus::kWaiting;
   }
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     for (const std::size_t i : groups_[g]) group_of_[i] = g;
@@ -51,12 +51,12 @@ Learner::Learner(std::vector<Candidate> all, const Strategy& strategy)
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return all_[i].trial->micro_batch_size; });
   for (const std::size_t i : order)
-    if (all_[i].standing != Standing::kWaiting) conclude(i);
+    if (all_[i].status != TrialStatus::kWaiting) conclude(i);
 }
 
 void Learner::started(std::size_t candidate) {
   Known running = all_[candidate];
-  running.standing = Standing::kRunning;
+  running.status = TrialStatus::kRunning;
   set(candidate, running);
 }
 
@@ -67,8 +67,9 @@ void Learner::finished(std::size_t candidate, const Known& known) {
 
 void Learner::set(std::size_t candidate, const Known& known) {
   const auto count = [&](i64 sign) {
-    const Standing standing = all_[candidate].standing;
-    running_ += sign * (standing == Standing::kRunning), waiting_ += sign * (standing == Standing::kWaiting);
+    const TrialStatus status = all_[candidate].status;
+    running_ += sign * (status == TrialStatus::kRunning),
+        waiting_ += sign * (status == TrialStatus::kWaiting);
   };
   count(-1);
   static_cast<Known&>(all_[candidate]) = known;
@@ -78,7 +79,7 @@ void Learner::set(std::size_t candidate, const Known& known) {
 
 void Learner::rule_out(const RuledOut& each) {
   Known out = all_[each.candidate];
-  out.standing = Standing::kFailed;
+  out.status = TrialStatus::kFailed;
   set(each.candidate, out);
 }
 
@@ -101,7 +102,7 @@ Decision Learner::next() {
     for (std::size_t k = before; k < out.ruled_out.size(); ++k) rule_out(out.ruled_out[k]);
     changed_.erase(g), open_.erase(g);
     const bool waits = std::ranges::any_of(
-        groups_[g], [&](std::size_t i) { return all_[i].standing == Standing::kWaiting; });
+        groups_[g], [&](std::size_t i) { return all_[i].status == TrialStatus::kWaiting; });
     if (waits) open_.insert(g);
     ++g;
   }

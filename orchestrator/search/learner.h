@@ -23,7 +23,7 @@ class Learner {
   // Trials that are ruled out are named once; those to start, until they do.
   Decision next();
   i64 waiting() const { return waiting_; }
-  bool runs(std::size_t candidate) const { return all_[candidate].standing == Standing::kRunning; }
+  bool runs(std::size_t candidate) const { return all_[candidate].status == TrialStatus::kRunning; }
 
  private:
   void set(std::size_t candidate, const Known&);
@@ -43,7 +43,7 @@ class Learner {
 };
 
 // The order in which a strategy tries trials whose answers are known. As in a run, it sees each answer before it chooses
-// the next trial. `answers`: as `all`, each with the standing and the rate that it ends with. The places of those tried,
+// the next trial. `answers`: as `all`, each with the status and the rate that it ends with. The places of those tried,
 // in order.
 std::vector<std::size_t> replay(std::span<const Candidate> all, std::span<const Candidate> answers,
                                 const Strategy&);

@@ -16,7 +16,8 @@ namespace {
 i64 fastest(const Sizes& sizes) {
   i64 best = -1;
   for (i64 at = 0; at < sizes.count(); ++at)
-    if (sizes.is(at, Standing::kMeasured) && (best < 0 || sizes.of(at).rate > sizes.of(best).rate)) best = at;
+    if (sizes.is(at, TrialStatus::kMeasured) && (best < 0 || sizes.of(at).rate > sizes.of(best).rate))
+      best = at;
   return best;
 }
 
@@ -24,7 +25,7 @@ i64 fastest(const Sizes& sizes) {
 i64 star_of(const Sizes& sizes) {
   i64 star = -1;
   for (i64 at = 0; at < sizes.count(); ++at)
-    if (sizes.is(at, Standing::kMeasured) && sizes.of(at).alloc_retries == 0) star = at;
+    if (sizes.is(at, TrialStatus::kMeasured) && sizes.of(at).alloc_retries == 0) star = at;
   return star;
 }
 
@@ -40,7 +41,7 @@ bool saturates(const Sizes& sizes) {
   const double enough = kHardly * sizes.of(fastest(sizes)).rate;
   i64 beyond = -1;  // measured sizes above the smallest that is fast enough
   for (i64 at = 0; at < sizes.count(); ++at)
-    if (sizes.is(at, Standing::kMeasured) && (beyond >= 0 || sizes.of(at).rate >= enough)) ++beyond;
+    if (sizes.is(at, TrialStatus::kMeasured) && (beyond >= 0 || sizes.of(at).rate >= enough)) ++beyond;
   return beyond >= 2;
 }
 
@@ -48,21 +49,21 @@ bool saturates(const Sizes& sizes) {
 std::optional<i64> towards_star(const Sizes& sizes) {
   const i64 star = star_of(sizes);
   i64 retries = star + 1;
-  while (retries < sizes.count() && !(sizes.is(retries, Standing::kMeasured))) ++retries;
+  while (retries < sizes.count() && !(sizes.is(retries, TrialStatus::kMeasured))) ++retries;
   if (retries >= sizes.count() || retries - star <= 1) return {};
   const i64 between = star + (retries - star) / 2;
-  return sizes.is(between, Standing::kWaiting) ? std::optional(between)
-                                               : std::nullopt;  // else it ran out of memory
+  return sizes.is(between, TrialStatus::kWaiting) ? std::optional(between)
+                                                  : std::nullopt;  // else it ran out of memory
 }
 
 // Rates rise to the fastest and fall behind it. It is mostly near the largest: steps away from there double.
 std::optional<i64> towards_fastest(const Sizes& sizes) {
   const i64 best = fastest(sizes);
   if (best < 0) return {};
-  if (sizes.is(best + 1, Standing::kWaiting)) return best + 1;
-  if (!sizes.is(best - 1, Standing::kWaiting)) return {};
+  if (sizes.is(best + 1, TrialStatus::kWaiting)) return best + 1;
+  if (!sizes.is(best - 1, TrialStatus::kWaiting)) return {};
   i64 below = best - 1;
-  while (sizes.is(below, Standing::kWaiting)) --below;
+  while (sizes.is(below, TrialStatus::kWaiting)) --below;
   const i64 step = std::max<i64>(1, sizes.largest_that_fits() - best);
   return best - std::min(step, std::max<i64>(1, (best - below) / 2));
 }
@@ -71,7 +72,7 @@ std::optional<i64> towards_fastest(const Sizes& sizes) {
 std::string failed_sizes(std::span<const Candidate> all, const Group& layout) {
   std::vector<i64> sizes;
   for (const std::size_t i : layout)
-    if (all[i].standing == Standing::kFailed && all[i].tried) sizes.push_back(micro_batch_of(all[i]));
+    if (all[i].status == TrialStatus::kFailed && all[i].tried) sizes.push_back(micro_batch_of(all[i]));
   return sizes.empty() ? "" : fmt::format("; micro_batch_size {} failed", fmt::join(sizes, ", "));
 }
 
@@ -80,7 +81,7 @@ std::string answer(const Sizes& sizes, bool saturated) {
   if (best < 0)
     return fmt::format("no micro-batch of this layout was measured; {} ran out of memory", sizes.tried());
   const i64 star = star_of(sizes), largest = sizes.largest_that_fits();
-  const bool open = sizes.is(best - 1, Standing::kWaiting) || sizes.is(best + 1, Standing::kWaiting);
+  const bool open = sizes.is(best - 1, TrialStatus::kWaiting) || sizes.is(best + 1, TrialStatus::kWaiting);
   return fmt::format(
       "not tried: {} trials show that micro_batch_size {} is the largest that {}{} and {} the fastest{}",
       sizes.tried(), sizes.size(largest), saturated ? "is worth a trial" : "fits",

@@ -35,7 +35,7 @@ class Playbook final : public Chooser {
 
  private:
   const Candidate& at(std::size_t i) const { return all_[group_[i]]; }
-  bool waits(std::size_t i) const { return at(i).standing == Standing::kWaiting; }
+  bool waits(std::size_t i) const { return at(i).status == TrialStatus::kWaiting; }
   const Trial& trial(std::size_t i) const { return *at(i).trial; }
 
   // nullopt: nothing is left that the playbook asks for.
@@ -50,7 +50,7 @@ class Playbook final : public Chooser {
     const auto key = [&](std::size_t i) { return std::tuple(trial(i).global_batch_size, at(i).rate); };
     std::optional<std::size_t> best;
     for (std::size_t i = 0; i < group_.size(); ++i)
-      if (at(i).standing == Standing::kMeasured && (!best || key(i) > key(*best))) best = i;
+      if (at(i).status == TrialStatus::kMeasured && (!best || key(i) > key(*best))) best = i;
     return best;
   }
 
@@ -59,7 +59,7 @@ class Playbook final : public Chooser {
   std::optional<Step> fit() const {
     double surer_than = 0;
     for (const std::size_t i : tried_)
-      if (at(i).standing != Standing::kMeasured) surer_than = std::max(surer_than, at(i).fit_chance);
+      if (at(i).status != TrialStatus::kMeasured) surer_than = std::max(surer_than, at(i).fit_chance);
     const auto key = [&](std::size_t i) {
       const Trial& t = trial(i);
       const Candidate& c = at(i);
@@ -155,7 +155,7 @@ class Playbook final : public Chooser {
 void Playbook::decide(i64& left, Decision& decision) {
   tried_.clear();
   for (std::size_t i = 0; i < group_.size(); ++i) {
-    if (at(i).standing == Standing::kRunning) return;  // each step depends on the one before
+    if (at(i).status == TrialStatus::kRunning) return;  // each step depends on the one before
     if (at(i).tried) tried_.push_back(i);
   }
   best_ = fastest();

@@ -18,27 +18,28 @@ i64 parameters_of(const Candidate& c) {
 Sizes::Sizes(std::span<const Candidate> all, const Group& group, SizeOf size_of)
     : all_(all), size_of_(size_of) {
   for (const std::size_t i : group)
-    if (all[i].standing != Standing::kFailed) sizes_.push_back(i);
+    if (all[i].status != TrialStatus::kFailed) sizes_.push_back(i);
 }
 
 i64 Sizes::tried() const {
-  return std::ranges::count_if(sizes_, [&](std::size_t i) { return all_[i].standing != Standing::kWaiting; });
+  return std::ranges::count_if(sizes_,
+                               [&](std::size_t i) { return all_[i].status != TrialStatus::kWaiting; });
 }
 
 bool Sizes::any_runs() const {
-  return std::ranges::any_of(sizes_, [&](std::size_t i) { return all_[i].standing == Standing::kRunning; });
+  return std::ranges::any_of(sizes_, [&](std::size_t i) { return all_[i].status == TrialStatus::kRunning; });
 }
 
 i64 Sizes::largest_that_fits() const {
   i64 largest = -1;
   for (i64 at = 0; at < count(); ++at)
-    if (is(at, Standing::kMeasured)) largest = at;
+    if (is(at, TrialStatus::kMeasured)) largest = at;
   return largest;
 }
 
 i64 Sizes::smallest_too_large() const {
   i64 at = 0;
-  while (at < count() && !is(at, Standing::kOutOfMemory)) ++at;
+  while (at < count() && !is(at, TrialStatus::kOutOfMemory)) ++at;
   return at;
 }
 

@@ -19,7 +19,7 @@ class Sizes {
   std::size_t candidate(i64 at) const { return sizes_[static_cast<std::size_t>(at)]; }
   const Candidate& of(i64 at) const { return all_[candidate(at)]; }
   i64 size(i64 at) const { return size_of_(of(at)); }
-  bool is(i64 at, Standing standing) const { return at >= 0 && at < count() && of(at).standing == standing; }
+  bool is(i64 at, TrialStatus status) const { return at >= 0 && at < count() && of(at).status == status; }
   i64 tried() const;
   bool any_runs() const;
   // -1: none fits so far.

@@ -166,7 +166,7 @@ Expected<std::optional<std::string>> Answers::last_result(const std::string& swe
 
 Expected<std::vector<ResultRow>> Answers::results(i64 sweep) {
   Transaction work(*file_.db, Transaction::kRead);
-  auto out = result_rows(work, file_.selects, "p.sweep = ?", {sweep});
+  auto out = results_of_sweep(work, file_.selects, sweep);
   return work.commit(std::move(out));
 }
 

@@ -41,6 +41,17 @@ Expected<void> refuse_running(Db& db, const StoreDependencies& dependencies) {
   return work.commit();
 }
 
+// The pages are checked as `into` has them, so that the file itself is read once; errors name the file.
+Expected<void> refuse_damaged(Db& into, const std::string& schema, const fs::path& file) {
+  const auto damage = damage_of(into, schema);
+  if (damage && damage->empty()) return {};
+  if (!damage && damage.error().kind != ErrorKind::kUnreadable) return tl::unexpected<Error>(damage.error());
+  return fail(
+      ErrorKind::kUnreadable, file.string(),
+      fmt::format("'{0}' is damaged ({1}); restore a backup, or merge what `sqlite3 {0} .recover` saves",
+                  file.string(), damage ? *damage : "it cannot be read"));
+}
+
 // The file's pages, in this program's version, as an attached schema of `into`. Error: somebody runs a sweep of it.
 Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& schema,
                            const StoreDependencies& dependencies) {
@@ -50,23 +61,16 @@ Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& sc
   if (!version) return tl::unexpected<Error>(version.error());
   if (*version == 0) return fail(fmt::format("'{}' is an empty file, not a results database", file.string()));
   SWEEP_TRY(refuse_running(**from, dependencies));
-  // Once it is attached, SQLite's error of a damaged page would name `into`.
-  const auto damage = damage_of(**from);
-  if (!damage) return tl::unexpected<Error>(damage.error());
-  if (!damage->empty())
-    return fail(
-        ErrorKind::kUnreadable, file.string(),
-        fmt::format("'{0}' is damaged ({1}); restore a backup, or merge what `sqlite3 {0} .recover` saves",
-                    file.string(), *damage));
-  auto copy = Db::open("", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, dependencies.busy_timeout_ms, file);
-  if (!copy) return tl::unexpected<Error>(copy.error());
   if (*version < migrations().back().version) {
-    if (auto done = copy_pages(**from, **copy, "main"); !done) return done;
-    if (auto done = upgrade_copy(**copy, migrations()); !done) return done;
+    auto copy = Db::open("", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, dependencies.busy_timeout_ms, file);
+    if (!copy) return tl::unexpected<Error>(copy.error());
+    SWEEP_TRY(copy_pages(**from, **copy, "main"));
+    SWEEP_TRY(upgrade_copy(**copy, migrations()));
     from = std::move(copy);
   }
-  if (auto done = into.execute(fmt::format("ATTACH '' AS {}", schema)); !done) return done;
-  return copy_pages(**from, into, schema.c_str());
+  SWEEP_TRY(into.execute(fmt::format("ATTACH '' AS {}", schema)));
+  SWEEP_TRY(copy_pages(**from, into, schema.c_str()));
+  return refuse_damaged(into, schema, file);
 }
 
 Expected<void> check_files(const fs::path& into, std::span<const fs::path> files) {

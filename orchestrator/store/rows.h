@@ -12,6 +12,7 @@
 #include "schema/plan_entry.h"
 #include "schema/records.h"
 #include "schema/result_row.h"
+#include "schema/run_order.h"
 
 namespace sweep::store {
 
@@ -28,10 +29,22 @@ i64 ensure_trial(Transaction&, const PlanEntry&);
 // Adds or updates the entry; changes() of the work tells whether anything was.
 void write_entry(Transaction&, i64 sweep, i64 trial, const PlanEntry&);
 
-// Trials with their final answers as rows in full, in plan order. `where`: a condition over plan_entry p, with a parameter for each of the keys. `entries`:
-// gets the plan entry of each row.
+// Trials with their final answers, and where each stands in the run order, which names its plan entry.
+struct StoredResults {
+  std::vector<ResultRow> rows;
+  std::vector<RunPlace> places;
+};
+void put_in_run_order(StoredResults&);
+// Adds those that `where` says: a condition over plan_entry p, with a parameter for each of the keys. `values`: nullptr
+// leaves axes and metrics at their defaults.
+void read_results(Transaction&, const Selects* values, std::string_view where,
+                  std::initializer_list<i64> keys, StoredResults&);
+// The same as rows in full, in the run order. `entries`: gets the plan entry of each row.
 std::vector<ResultRow> result_rows(Transaction&, const Selects&, std::string_view where,
                                    std::initializer_list<i64> keys, std::vector<i64>* entries = nullptr);
+
+// Every trial of the sweep's plan, as result_rows() says.
+std::vector<ResultRow> results_of_sweep(Transaction&, const Selects&, i64 sweep);
 
 // Writes what ranks and agents reported of an attempt into the database, and reads it back.
 // A second copy of a record replaces the first, samples included.

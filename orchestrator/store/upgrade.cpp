@@ -95,9 +95,9 @@ Expected<void> copy_pages(Db& from, Db& to, const char* to_schema) {
   return tl::unexpected(to.explain(stepped != SQLITE_DONE ? stepped : finished));
 }
 
-Expected<std::string> damage_of(Db& db) {
+Expected<std::string> damage_of(Db& db, std::string_view schema) {
   Transaction work(db, Transaction::kRead);
-  const auto found = work.one<std::string>("SELECT quick_check FROM pragma_quick_check(1)");
+  const auto found = work.one<std::string>("SELECT quick_check FROM pragma_quick_check(1, ?)", schema);
   return work.commit(found == "ok" ? std::string() : found.value_or("it cannot be read"));
 }
 

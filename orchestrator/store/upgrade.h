@@ -29,7 +29,7 @@ Expected<void> bring_up_to_date(Db&, std::span<const Migration>);
 Expected<void> upgrade_copy(Db&, std::span<const Migration>);
 // Every page of one database into another's schema (main, or an attached one).
 Expected<void> copy_pages(Db& from, Db& to, const char* to_schema);
-// SQLite's report of damaged pages of a database; empty: there are none.
-Expected<std::string> damage_of(Db&);
+// SQLite's report of damaged pages of a database, or of an attached one; empty: there are none.
+Expected<std::string> damage_of(Db&, std::string_view schema = "main");
 
 }  // namespace sweep::store

@@ -62,7 +62,7 @@ std::string words(const Versus& v) {
                                                                  plus_or_minus(v.range->high))
                                                    : "")
               : "";
-  switch (v.standing) {
+  switch (v.status) {
     case RankingStatus::kLeader:
       return "was first";
     case RankingStatus::kBehind:
@@ -97,7 +97,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines) {
 
 std::string verdict_on(const std::vector<ConfirmedTrial>& all) {
   const auto count = [&](RankingStatus s) {
-    return std::ranges::count(all, s, [](const ConfirmedTrial& each) { return each.against.standing; });
+    return std::ranges::count(all, s, [](const ConfirmedTrial& each) { return each.against.status; });
   };
   const std::string& first = all.front().of.trial_id;
   if (!all.front().spread)
@@ -175,9 +175,9 @@ Versus versus(const Remeasured& one, const Remeasured& leader, bool larger_is_be
   if (!range) return out;
   out.range = Interval{std::expm1(range->low), std::expm1(range->high)};
   if (range->low <= 0 && range->high >= 0)
-    out.standing = RankingStatus::kTied;
+    out.status = RankingStatus::kTied;
   else
-    out.standing = (range->low > 0) == larger_is_better ? RankingStatus::kAhead : RankingStatus::kBehind;
+    out.status = (range->low > 0) == larger_is_better ? RankingStatus::kAhead : RankingStatus::kBehind;
   return out;
 }
 
@@ -185,13 +185,13 @@ Confirmed confirmed(const std::vector<Remeasured>& all, const std::string& metri
   Confirmed out{metric, {}, "", false};
   for (const auto& each : all) {
     Versus against = versus(each, all.front(), !lower_is_better(metric));
-    if (&each == &all.front()) against.standing = RankingStatus::kLeader;
+    if (&each == &all.front()) against.status = RankingStatus::kLeader;
     out.trials.push_back({each, spread_of(each), against});
   }
   if (all.empty()) return out;
   out.verdict = verdict_on(out.trials);
   out.holds = out.trials.front().spread && std::ranges::none_of(out.trials, [](const ConfirmedTrial& each) {
-                return each.against.standing == RankingStatus::kAhead;
+                return each.against.status == RankingStatus::kAhead;
               });
   return out;
 }
@@ -232,7 +232,7 @@ nlohmann::json confirmed_json(const Confirmed& found, const std::string& ended_e
                       {"between_allocations", or_null(spread ? spread->between : std::nullopt)},
                       {"within_allocations", or_null(spread ? spread->within : std::nullopt)},
                       {"allocations", of.visits.size()},
-                      {"standing", word_of(against.standing)},
+                      {"standing", word_of(against.status)},
                       {"against_first", or_null(against.share)},
                       {"against_first_interval", interval(against.range)},
                       {"problem", text_or_null(of.problem)}});

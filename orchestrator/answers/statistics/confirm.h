@@ -40,7 +40,7 @@ enum class RankingStatus {
 };
 // Against the leader, pair by pair within the allocations both were measured in.
 struct Versus {
-  RankingStatus standing = RankingStatus::kUnknown;
+  RankingStatus status = RankingStatus::kUnknown;
   std::optional<double> share;    // value / leader's value - 1
   std::optional<Interval> range;  // 95 %
 };

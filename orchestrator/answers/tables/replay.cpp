@@ -41,9 +41,9 @@ ReplayCells cells_of(std::span<const ConfigRow> rows, const predict::TrainerProf
     c.fit_chance = std::max(search::kLeastFit, c.fit_chance * (1 - predicted.layout.seen.fails));
     cell.rows.push_back(i);
     cell.before.push_back(c);
-    c.standing = row.ran()                      ? search::Standing::kMeasured
-                 : row.outcome == Outcome::kOom ? search::Standing::kOutOfMemory
-                                                : search::Standing::kFailed;
+    c.status = row.ran()                      ? search::TrialStatus::kMeasured
+               : row.outcome == Outcome::kOom ? search::TrialStatus::kOutOfMemory
+                                              : search::TrialStatus::kFailed;
     c.rate = row.ran() ? row.tokens_per_s_gpu : 0;
     cell.answers.push_back(c);
   }

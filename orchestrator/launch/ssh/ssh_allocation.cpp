@@ -42,7 +42,7 @@ Expected<void> SshAllocation::adopt(const nlohmann::json& record) {
   hosts_.report_to(*this, weak_from_this());
   if (auto opened = mail_.open(); !opened) return opened;
   if (hosts_.adopt(record)) {
-    handle(SshEvent::kTakenUp);
+    handle(SshEvent::kAdopted);
     connect();
     return {};
   }

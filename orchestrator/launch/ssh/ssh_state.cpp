@@ -17,7 +17,7 @@ constexpr std::array<std::array<SshCell, kSshStates>, kSshEvents> kSshTable{{
 //   Preparing      Starting       Connecting    Serving       CleaningUp    Ended         Abandoned
     {kToStarting,   kIllegal,      kIllegal,     kIllegal,     kIllegal,     kIllegal,     kIllegal},      // kHostsReady
     {kIllegal,      kToConnecting, kIllegal,     kIllegal,     kIllegal,     kIllegal,     kIllegal},      // kHeadStarted
-    {kToConnecting, kIllegal,      kIllegal,     kIllegal,     kIllegal,     kIllegal,     kIllegal},      // kTakenUp
+    {kToConnecting, kIllegal,      kIllegal,     kIllegal,     kIllegal,     kIllegal,     kIllegal},      // kAdopted
     {kIllegal,      kIllegal,      kToServing,   kToServing,   kIllegal,     kIllegal,     kIllegal},      // kAttached
     {kToCleanUp,    kToCleanUp,    kToCleanUp,   kToCleanUp,   kToCleanUp,   kToEnded,     kToAbandoned},  // kStopped
     {kIllegal,      kIllegal,      kIllegal,     kIllegal,     kToEnded,     kIllegal,     kToAbandoned},  // kCleanedUp
@@ -28,7 +28,7 @@ constexpr std::array<std::array<SshCell, kSshStates>, kSshEvents> kSshTable{{
 constexpr std::array<std::string_view, kSshStates> kSshStateNames{
     "Preparing", "Starting", "Connecting", "Serving", "CleaningUp", "Ended", "Abandoned"};
 constexpr std::array<std::string_view, kSshEvents> kSshEventNames{
-    "HostsReady", "HeadStarted", "TakenUp", "Attached", "Stopped", "CleanedUp", "Abandoned"};
+    "HostsReady", "HeadStarted", "Adopted", "Attached", "Stopped", "CleanedUp", "Abandoned"};
 
 }  // namespace
 

@@ -20,7 +20,7 @@ inline constexpr int kSshStates = 7;
 enum class SshEvent {
   kHostsReady,   // every host can run trials
   kHeadStarted,  // the head agent serves
-  kTakenUp,      // an earlier process started its agents
+  kAdopted,      // an earlier process started its agents
   kAttached,     // connected to its mailbox, for the first time or again
   kStopped,      // its end is decided: last message, loss, or order
   kCleanedUp,    // nothing is left on its hosts, or that could not be reached

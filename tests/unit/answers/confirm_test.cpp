@@ -58,14 +58,14 @@ TEST(Confirm, PairsWithinAllocationsLeaveTheirShiftOut) {
   const auto leader = measured("a", {{100}, {200}, {50}});
   const auto behind = measured("b", {{95.0}, {190.2}, {47.4}});
   const auto against = versus(behind, leader, true);
-  EXPECT_EQ(against.standing, RankingStatus::kBehind);
+  EXPECT_EQ(against.status, RankingStatus::kBehind);
   EXPECT_NEAR(*against.share, -0.05, 0.002);
-  EXPECT_EQ(versus(behind, leader, false).standing, RankingStatus::kAhead) << "of a time, less is better";
-  EXPECT_EQ(versus(measured("c", {{99}, {204}, {49.9}}), leader, true).standing, RankingStatus::kTied);
-  EXPECT_EQ(versus(measured("d", {{99}}), leader, true).standing, RankingStatus::kUnknown);
+  EXPECT_EQ(versus(behind, leader, false).status, RankingStatus::kAhead) << "of a time, less is better";
+  EXPECT_EQ(versus(measured("c", {{99}, {204}, {49.9}}), leader, true).status, RankingStatus::kTied);
+  EXPECT_EQ(versus(measured("d", {{99}}), leader, true).status, RankingStatus::kUnknown);
 }
 
-TEST(Confirm, TheSentenceFollowsTheStandings) {
+TEST(Confirm, TheSentenceFollowsTheRanking) {
   const auto leader = measured("a", {{100}, {101}, {100}});
   EXPECT_THAT(confirmed({leader, measured("b", {{90}, {91}, {90}})}, "tokens_per_s").verdict,
               HasSubstr("the ranking holds: trial a"));

@@ -127,17 +127,5 @@ TEST_F(OwnResultsOf, ADatabaseAreThoseOfItsOtherSweeps) {
   EXPECT_EQ(measured_trials(db, "one")->size(), 0U) << "its own results are learned while it runs";
 }
 
-TEST(GpuHoursFor, AnAllocationPaysItsWholeNodes) {
-  Trial t = trial_of(64, 1);
-  t.hardware = "h100-sxm-80gb", t.gpus_per_node = 1;
-  PlanEntry entry = entry_of(t);
-  entry.admitted = true;
-  const std::map<std::string, double> prices{{"h100-sxm-80gb", 40}};
-  EXPECT_DOUBLE_EQ(gpu_hours_for(80, {entry}, prices, false).value(), 2)
-      << "two hours of a node, of which one GPU counts";
-  EXPECT_DOUBLE_EQ(gpu_hours_for(80, {entry}, prices, true).value(), 16)
-      << "two hours of a node, of which all eight count";
-}
-
 }  // namespace
 }  // namespace sweep::driver

@@ -38,5 +38,15 @@ TEST(Planning, ATrialThatOnePointDropsAndAnotherIsTakesThePlaceOfTheDrop) {
   EXPECT_TRUE(std::ranges::none_of(plan.entries, [](const PlanEntry& e) { return e.rule == "where"; }));
 }
 
+TEST(GpuHoursFor, AnAllocationPaysItsWholeNodes) {
+  PlanEntry entry;
+  entry.trial.hardware = "h100-sxm-80gb", entry.trial.gpus_per_node = 1;
+  const std::map<std::string, double> prices{{"h100-sxm-80gb", 40}};
+  EXPECT_DOUBLE_EQ(gpu_hours_for(80, {entry}, prices, false).value(), 2)
+      << "two hours of a node, of which one GPU counts";
+  EXPECT_DOUBLE_EQ(gpu_hours_for(80, {entry}, prices, true).value(), 16)
+      << "two hours of a node, of which all eight count";
+}
+
 }  // namespace
 }  // namespace sweep::driver

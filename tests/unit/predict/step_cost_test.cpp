@@ -280,6 +280,33 @@ TEST(Roofline, ExchangesRunBesideThePassesOfAGpu) {
   EXPECT_EQ(ms(after), ms(t)) << "one block's computation is beside each gather";
 }
 
+// The figures of hardware and the fitted part's step are kept from the last answer.
+TEST(BeyondFitted, AnyFigureOfTheHardwareChangesTheAnswer) {
+  Trial t = model_trial("llama3-8b", "h100-sxm-80gb", 2);
+  t.tp = 8, t.cp = 2, t.dp = t.global_batch_size = 1, t.lora_rank = 16;
+  const Trial fitted = fitted_part(t);
+  const auto afresh = [&](const shape::Hardware& h) {
+    const auto figures = catalogue_profile(h);
+    return step_cost(t, figures, h, shape::kernel_choice(t)).step_s /
+           step_cost(fitted, figures, h, {}).step_s;
+  };
+  const shape::Hardware base = *shape::known_hardware(t.hardware);
+  const std::pair<const char*, void (*)(shape::Hardware&)> changes[] = {
+      {"gpu", [](shape::Hardware& h) { h.gpu.clear(); }},
+      {"linked GPUs", [](shape::Hardware& h) { h.linked_gpus = 72; }},
+      {"memory", [](shape::Hardware& h) { h.memory_bandwidth *= 2; }},
+      {"inside a node", [](shape::Hardware& h) { h.intra_node_bandwidth *= 2; }},
+      {"between nodes", [](shape::Hardware& h) { h.inter_node_bandwidth *= 2; }},
+      {"peaks", [](shape::Hardware& h) { h.peak_flops["bf16"] *= 2; }}};
+  for (const auto& [what, change] : changes) {
+    shape::Hardware other = base;
+    change(other);
+    ASSERT_NE(afresh(other), afresh(base)) << what;
+    EXPECT_EQ(beyond_fitted(t, fitted, base), afresh(base)) << what;
+    EXPECT_EQ(beyond_fitted(t, fitted, other), afresh(other)) << what;
+  }
+}
+
 TEST(CalibratedPlan, UsesTheProfileOfTheHardwaresNameAndNoOther) {
   const MeasurePlan measure{0, 1, 1};
   shape::HardwareProfile p = plain();

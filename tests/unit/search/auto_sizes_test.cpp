@@ -45,7 +45,7 @@ class AutoSizes : public ::testing::Test {
     auto out = before();
     for (Candidate& c : out) {
       const i64 size = c.trial->micro_batch_size;
-      c.standing = size <= largest ? Standing::kMeasured : Standing::kOutOfMemory;
+      c.status = size <= largest ? TrialStatus::kMeasured : TrialStatus::kOutOfMemory;
       c.rate = rate(size);
     }
     return out;

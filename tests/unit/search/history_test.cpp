@@ -15,17 +15,17 @@ using ::testing::HasSubstr;
 
 class HistoryTest : public ::testing::Test {
  protected:
-  Candidate& add(i64 size, i64 accumulation, Standing standing = Standing::kWaiting) {
+  Candidate& add(i64 size, i64 accumulation, TrialStatus status = TrialStatus::kWaiting) {
     Trial t;
     t.model = "m", t.micro_batch_size = size, t.grad_accum = accumulation;
     t.global_batch_size = size * accumulation;
-    return add(t, standing);
+    return add(t, status);
   }
-  Candidate& add(const Trial& t, Standing standing = Standing::kWaiting) {
+  Candidate& add(const Trial& t, TrialStatus status = TrialStatus::kWaiting) {
     trials_.push_back(t);
     ids_.push_back(trial_id(t));
     Candidate c;
-    c.trial = &trials_.back(), c.id = ids_.back(), c.standing = standing;
+    c.trial = &trials_.back(), c.id = ids_.back(), c.status = status;
     all.push_back(c);
     return all.back();
   }
@@ -33,7 +33,7 @@ class HistoryTest : public ::testing::Test {
     const History history(all, {true, skip_recompute});
     std::vector<RuledOut> out;
     for (std::size_t i = 0; i < all.size(); ++i)
-      if (all[i].standing != Standing::kWaiting)
+      if (all[i].status != TrialStatus::kWaiting)
         std::ranges::move(history.concluded_from(all, i), std::back_inserter(out));
     return out;
   }
@@ -45,7 +45,7 @@ class HistoryTest : public ::testing::Test {
 };
 
 TEST_F(HistoryTest, AnOomRulesOutLargerMicroBatchesOfItsLayoutAndIsNamed) {
-  add(2, 1), add(4, 1, Standing::kOutOfMemory), add(8, 1);
+  add(2, 1), add(4, 1, TrialStatus::kOutOfMemory), add(8, 1);
   Trial other = *all[2].trial;
   other.tp = 2;
   add(other);
@@ -58,14 +58,14 @@ TEST_F(HistoryTest, AnOomRulesOutLargerMicroBatchesOfItsLayoutAndIsNamed) {
 }
 
 TEST_F(HistoryTest, WithTheSameGlobalBatchASingleMicroStepMayNeedLess) {
-  add(2, 8, Standing::kOutOfMemory), add(4, 4), add(16, 1);
+  add(2, 8, TrialStatus::kOutOfMemory), add(4, 4), add(16, 1);
   const auto out = concluded();
   ASSERT_EQ(out.size(), 1u);
   EXPECT_EQ(out[0].candidate, 1u);
 }
 
 TEST_F(HistoryTest, WhatIsPredictedToNeedLessIsNotRuledOut) {
-  add(2, 1, Standing::kOutOfMemory).predicted_bytes = 100;
+  add(2, 1, TrialStatus::kOutOfMemory).predicted_bytes = 100;
   add(4, 1).predicted_bytes = 90;
   EXPECT_TRUE(concluded().empty());
   all[1].predicted_bytes = 110;
@@ -73,7 +73,7 @@ TEST_F(HistoryTest, WhatIsPredictedToNeedLessIsNotRuledOut) {
 }
 
 TEST_F(HistoryTest, TheMemoryOfTheHostIsSharedAndSaysNothing) {
-  add(2, 1, Standing::kOutOfMemory).host_oom = true;
+  add(2, 1, TrialStatus::kOutOfMemory).host_oom = true;
   add(4, 1);
   EXPECT_TRUE(concluded().empty());
 }
@@ -81,7 +81,7 @@ TEST_F(HistoryTest, TheMemoryOfTheHostIsSharedAndSaysNothing) {
 TEST_F(HistoryTest, OfACommandEveryLabelMustBeEqual) {
   Trial t;
   t.model = "command", t.workload = Workload::kCommand, t.program = "1", t.labels = R"({"lr":1})";
-  add(t, Standing::kOutOfMemory);
+  add(t, TrialStatus::kOutOfMemory);
   t.micro_batch_size = t.global_batch_size = 2, t.program = "2";
   add(t);
   t.labels = R"({"lr":2})", t.program = "3";
@@ -92,7 +92,7 @@ TEST_F(HistoryTest, OfACommandEveryLabelMustBeEqual) {
 }
 
 TEST_F(HistoryTest, WhatFitsWithoutRecomputationIsNotRunWithIt) {
-  add(2, 1, Standing::kMeasured);
+  add(2, 1, TrialStatus::kMeasured);
   Trial with = *all[0].trial;
   with.recompute = Recompute::kFull, with.recompute_every = 2;
   add(with);

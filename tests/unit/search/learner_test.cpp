@@ -46,8 +46,10 @@ class RandomPlan {
     all.push_back(c);
     Known& known = answers_.emplace_back();
     const auto draw = below(10);
-    known.standing = draw < 6 ? Standing::kMeasured : draw < 9 ? Standing::kOutOfMemory : Standing::kFailed;
-    known.rate = known.standing == Standing::kMeasured ? 40 + double(below(120)) : 0;
+    known.status = draw < 6   ? TrialStatus::kMeasured
+                   : draw < 9 ? TrialStatus::kOutOfMemory
+                              : TrialStatus::kFailed;
+    known.rate = known.status == TrialStatus::kMeasured ? 40 + double(below(120)) : 0;
     known.alloc_retries = i64(below(2));
   }
   std::mt19937 random_;
@@ -76,7 +78,7 @@ class RandomRun {
     EXPECT_EQ(again.notes, now.notes);
     const auto all_pruned = ruled_out(anew.next());
     for (const auto& each : now.ruled_out)
-      stored_[each.candidate].standing = Standing::kFailed, pruned_.insert(each.candidate);
+      stored_[each.candidate].status = TrialStatus::kFailed, pruned_.insert(each.candidate);
     EXPECT_EQ(all_pruned, pruned_);
     start(now.next);
     end();
@@ -89,14 +91,14 @@ class RandomRun {
  private:
   std::vector<Candidate> without_pruned() const {
     auto out = stored_;
-    for (const std::size_t i : pruned_) out[i].standing = Standing::kWaiting;
+    for (const std::size_t i : pruned_) out[i].status = TrialStatus::kWaiting;
     return out;
   }
   // Not all that may start does: there may be no room.
   void start(const std::vector<std::size_t>& chosen) {
     for (const std::size_t i : chosen) {
       if (!running_.empty() && plan_.below(3) == 0) continue;
-      learner_.started(i), stored_[i].standing = Standing::kRunning;
+      learner_.started(i), stored_[i].status = TrialStatus::kRunning;
       running_.push_back(i);
     }
   }
@@ -151,7 +153,7 @@ TEST(Learner, OfAGridItRulesOutWhatMustFailAndStartsNothing) {
   Learner learner(plan.all, strategy);
   EXPECT_TRUE(learner.next().next.empty());
   Known oom;
-  oom.standing = Standing::kOutOfMemory, oom.tried = true;
+  oom.status = TrialStatus::kOutOfMemory, oom.tried = true;
   learner.finished(1, oom);
   EXPECT_THAT(ruled_out(learner.next()), ::testing::ElementsAre(2u, 3u));
   EXPECT_TRUE(learner.next().ruled_out.empty()) << "it is named once";
@@ -164,7 +166,7 @@ TEST(Learner, WhatWaitsAgainIsRuledOutByWhatEndedMeanwhile) {
   Learner learner(plan.all, strategy);
   learner.started(2);
   Known known;
-  known.standing = Standing::kOutOfMemory, known.tried = true;
+  known.status = TrialStatus::kOutOfMemory, known.tried = true;
   learner.finished(1, known);
   EXPECT_THAT(ruled_out(learner.next()), ::testing::ElementsAre(3u));
   learner.finished(2, Known());

@@ -14,12 +14,12 @@ using ::testing::ElementsAre;
 // Trials with the answers that they would have.
 class World {
  public:
-  void add(const Trial& t, double predicted, double rate, Standing ends = Standing::kMeasured) {
+  void add(const Trial& t, double predicted, double rate, TrialStatus ends = TrialStatus::kMeasured) {
     trials_.push_back(t);
     Candidate c;
     c.trial = &trials_.back(), c.predicted_rate = predicted;
     all.push_back(c);
-    c.standing = ends, c.rate = rate, c.tried = true;
+    c.status = ends, c.rate = rate, c.tried = true;
     answers.push_back(c);
   }
   void answer(std::size_t i) { all[i] = answers[i]; }
@@ -145,7 +145,7 @@ TEST(Search, KeepsToWhatMayRunAtOnce) {
   for (const i64 tp : {1, 2, 4, 8, 16}) w.add(layout(tp, 1), 100, 100);
   auto s = searching();
   s.at_once = 3;
-  w.all[0].standing = Standing::kRunning;
+  w.all[0].status = TrialStatus::kRunning;
   EXPECT_EQ(decide(w.all, s).next.size(), 2u);
   s.at_once = 1;
   const auto waits = decide(w.all, s);
@@ -155,7 +155,7 @@ TEST(Search, KeepsToWhatMayRunAtOnce) {
 
 TEST(Search, OutOfMemoryRulesOutLargerMicroBatchesOfTheLayout) {
   World w;
-  w.add(layout(1, 4), 10, 0, Standing::kOutOfMemory);
+  w.add(layout(1, 4), 10, 0, TrialStatus::kOutOfMemory);
   w.add(layout(1, 8), 20, 0), w.add(layout(1, 2), 5, 5), w.add(layout(2, 8), 20, 20);
   w.answer(0);
   const auto decision = decide(w.all, searching());
@@ -195,7 +195,7 @@ TEST(Batch, FindsWhatTheFullGridFinds) {
     const i64 largest = 1 + number * 5 % 32, fastest = std::max<i64>(1, largest - number % 3);
     for (i64 size = 1; size <= 32; ++size) {
       const double rate = 100.0 * static_cast<double>(size <= fastest ? size : 2 * fastest - size) + 1000;
-      w.add(layout(1, size), 100, rate, size <= largest ? Standing::kMeasured : Standing::kOutOfMemory);
+      w.add(layout(1, size), 100, rate, size <= largest ? TrialStatus::kMeasured : TrialStatus::kOutOfMemory);
       w.all.back().trial = w.answers.back().trial;
       w.all.back().fit_chance =
           chance_to_fit(double(size), double(largest) * (1 + 0.04 * double(number % 7 - 3)));
@@ -213,7 +213,7 @@ TEST(Batch, FindsTheLargestBeforeRetries) {
   s.kind = StrategyKind::kBatch;
   World w;
   for (i64 size = 1; size <= 16; ++size) {
-    w.add(layout(1, size), 100, 100, size <= 9 ? Standing::kMeasured : Standing::kOutOfMemory);
+    w.add(layout(1, size), 100, 100, size <= 9 ? TrialStatus::kMeasured : TrialStatus::kOutOfMemory);
     w.answers.back().alloc_retries = size > 7 ? 3 : 0;
   }
   const auto order = replay(w.all, w.answers, s);
@@ -226,9 +226,9 @@ TEST(Batch, NamesTheSizesThatFailedAndSaysWhereItDidNotLook) {
   Strategy s;
   s.kind = StrategyKind::kBatch, s.history = false;
   World w;
-  for (i64 size = 11; size <= 15; ++size) w.add(layout(1, size), 100, 100, Standing::kMeasured);
-  w.answers[2].standing = Standing::kFailed, w.answers[2].tried = true;
-  w.answers[3].standing = Standing::kOutOfMemory, w.answers[4].standing = Standing::kWaiting;
+  for (i64 size = 11; size <= 15; ++size) w.add(layout(1, size), 100, 100, TrialStatus::kMeasured);
+  w.answers[2].status = TrialStatus::kFailed, w.answers[2].tried = true;
+  w.answers[3].status = TrialStatus::kOutOfMemory, w.answers[4].status = TrialStatus::kWaiting;
   const auto decision = decide(w.answers, s);
   ASSERT_EQ(decision.ruled_out.size(), 1u);
   EXPECT_EQ(decision.ruled_out[0].candidate, 4u);
@@ -240,7 +240,7 @@ TEST(Batch, ALayoutWhereNothingFitsEnds) {
   Strategy s;
   s.kind = StrategyKind::kBatch;
   World w;
-  for (i64 size = 1; size <= 8; ++size) w.add(layout(1, size), 100, 0, Standing::kOutOfMemory);
+  for (i64 size = 1; size <= 8; ++size) w.add(layout(1, size), 100, 0, TrialStatus::kOutOfMemory);
   EXPECT_LE(replay(w.all, w.answers, s).size(), 5u);
 }
 
@@ -266,7 +266,7 @@ void finds_the_largest_models(bool predicted) {
   for (const auto& [nodes, largest] : truth)
     for (i64 layers = 30; layers >= 1; --layers) {
       w.add(with_layers(layers, nodes), 100, 1e3 / double(layers),
-            layers <= largest ? Standing::kMeasured : Standing::kOutOfMemory);
+            layers <= largest ? TrialStatus::kMeasured : TrialStatus::kOutOfMemory);
       if (predicted)
         w.all.back().fit_chance =
             chance_to_fit(double(layers), double(largest) * (0.88 + 0.06 * double(nodes)));
@@ -291,7 +291,7 @@ TEST(Grow, FindsTheLargestModelOfEachSettingByThePrediction) {
 TEST(Grow, WithoutAPredictionModelsDoubleFromTheSmallest) {
   finds_the_largest_models(false);
   World w;
-  for (i64 layers = 1; layers <= 64; ++layers) w.add(with_layers(layers, 1), 1, 1, Standing::kMeasured);
+  for (i64 layers = 1; layers <= 64; ++layers) w.add(with_layers(layers, 1), 1, 1, TrialStatus::kMeasured);
   EXPECT_THAT(decide(w.all, growing()).next, ElementsAre(0));
 }
 
@@ -303,7 +303,7 @@ TEST(Grow, AnAxisOfTheProgramsOwnMakesSettings) {
       Trial t = with_layers(layers, 1);
       t.workload = Workload::kCommand, t.program = mode + std::to_string(layers);
       t.labels = R"({"mode":")" + std::string(mode) + "\"}";
-      w.add(t, 1, 1, *mode == 'c' || layers <= 2 ? Standing::kMeasured : Standing::kOutOfMemory);
+      w.add(t, 1, 1, *mode == 'c' || layers <= 2 ? TrialStatus::kMeasured : TrialStatus::kOutOfMemory);
     }
   const auto order = replay(w.all, w.answers, growing());
   EXPECT_THAT(order, ::testing::IsSupersetOf({7u, 8u + 1, 8u + 2}))
@@ -312,7 +312,7 @@ TEST(Grow, AnAxisOfTheProgramsOwnMakesSettings) {
 
 TEST(Grow, ASettingWhereNoModelFitsEnds) {
   World w;
-  for (i64 layers = 1; layers <= 8; ++layers) w.add(with_layers(layers, 1), 1, 0, Standing::kOutOfMemory);
+  for (i64 layers = 1; layers <= 8; ++layers) w.add(with_layers(layers, 1), 1, 0, TrialStatus::kOutOfMemory);
   EXPECT_EQ(replay(w.all, w.answers, growing()), std::vector<std::size_t>{0});
 }
 
@@ -329,7 +329,7 @@ World hill() {
     for (const i64 size : {1, 2, 4, 8}) {
       const double rate =
           1000 - 100 * std::abs(std::log2(double(tp)) - 1) - 50 * std::abs(std::log2(double(size)) - 2);
-      w.add(layout(tp, size), 500, rate, tp == 1 ? Standing::kOutOfMemory : Standing::kMeasured);
+      w.add(layout(tp, size), 500, rate, tp == 1 ? TrialStatus::kOutOfMemory : TrialStatus::kMeasured);
       w.all.back().fit_chance = tp == 1 ? 0.5 : 0.9;
     }
   return w;

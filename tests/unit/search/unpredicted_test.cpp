@@ -53,7 +53,7 @@ class Trainer {
     Candidate c;
     c.trial = &t;
     all.push_back(c);
-    c.standing = fits ? Standing::kMeasured : Standing::kOutOfMemory, c.rate = fits ? rate : 0;
+    c.status = fits ? TrialStatus::kMeasured : TrialStatus::kOutOfMemory, c.rate = fits ? rate : 0;
     answers.push_back(c);
   }
   std::mt19937 random_;

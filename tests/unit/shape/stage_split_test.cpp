@@ -54,6 +54,17 @@ TEST(StageSplit, AnswersDoNotDependOnThoseBefore) {
   }
 }
 
+TEST(StageSplit, TheLengthOrTheVocabularyAloneChangesTheAnswer) {
+  const ModelSpec large = spec_of(8, 4000), small = spec_of(8, 16);
+  const std::vector<i64> uneven{6, 2}, even{4, 4};
+  for (int round = 0; round < 2; ++round) {
+    EXPECT_EQ(layers_of(split_stages(large, 2, 128)), uneven);
+    EXPECT_EQ(layers_of(split_stages(large, 2, 65536)), even) << "attention outweighs the head";
+    EXPECT_EQ(layers_of(split_stages(large, 2, 128)), uneven);
+    EXPECT_EQ(layers_of(split_stages(small, 2, 128)), even) << "the head is small";
+  }
+}
+
 TEST(StageSplit, LayersWithoutExpertsAreTheFirstOfTheFirstStages) {
   ModelSpec spec = *find_model("tiny-deepseek");
   spec.layers = 6, spec.dense_layers = 3;

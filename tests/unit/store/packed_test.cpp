@@ -1,10 +1,12 @@
-// Packed columns say what results() says, whatever happened to the rows and whoever did it.
+// Packed columns, and results() which reads them, say what the tables say, whatever happened to the rows and whoever did it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <random>
+#include <tuple>
 
 #include "orchestrator/store/packed_column.h"
 #include "schema/columns.h"
@@ -64,12 +66,19 @@ class PackedRows : public StoreTest {
     StoreTest::SetUp();
     dependencies_.most_unpacked = 5;
   }
-  // Every column of every row, by trial, once from the tables and once from the packed columns.
+  // Every row by trial, read from the tables one by one.
+  std::map<Text, ResultRow> from_tables(i64 sweep) {
+    std::map<Text, ResultRow> out;
+    for (auto& row : must(store_->results_of(must(store_->result_columns(sweep, {})).entry)))
+      out[row.trial_id] = std::move(row);
+    return out;
+  }
+  // Every column of every row, by trial.
   using Rows = std::map<Text, std::vector<Value>>;
-  Rows from_tables(i64 sweep) {
+  static Rows by_columns(const std::map<Text, ResultRow>& rows) {
     Rows out;
-    for (const ResultRow& row : must(store_->results(sweep)))
-      for (const auto& column : columns()) out[row.trial_id].push_back(column.get(row));
+    for (const auto& [id, row] : rows)
+      for (const auto& column : columns()) out[id].push_back(column.get(row));
     return out;
   }
   Rows from_columns(i64 sweep) {
@@ -85,7 +94,27 @@ class PackedRows : public StoreTest {
   i64 count(const Text& table) {
     return std::get<i64>(must(store_->query("SELECT count(*) FROM " + table)).rows[0][0]);
   }
-  void expect_same(i64 sweep) { EXPECT_EQ(from_columns(sweep), from_tables(sweep)); }
+  static auto members(const ResultRow& r) {
+    return std::tie(r.sweep, r.trial_id, r.reason, r.evidence, r.state, r.outcome, r.oom_kind, r.trial,
+                    r.metrics, r.attempts, r.rule, r.finished_unix_ns, r.again);
+  }
+  // results() is the tables' rows in the order of the plan.
+  void expect_results(i64 sweep) {
+    const auto tables = from_tables(sweep);
+    std::vector<Text> ids, in_plan_order;
+    for (const ResultRow& row : must(store_->results(sweep))) {
+      ids.push_back(row.trial_id);
+      EXPECT_TRUE(members(row) == members(tables.at(row.trial_id))) << row.trial_id;
+    }
+    EXPECT_EQ(ids.size(), tables.size());
+    for (const PlanEntry& each : must(store_->plan(sweep)))
+      if (tables.contains(each.id)) in_plan_order.push_back(each.id);
+    EXPECT_EQ(ids, in_plan_order);
+  }
+  void expect_same(i64 sweep) {
+    EXPECT_EQ(from_columns(sweep), by_columns(from_tables(sweep)));
+    expect_results(sweep);
+  }
   StoreDependencies dependencies_ = quick();
 
   // A sweep of its own with 300 rows, some pruned; numbers repeat, are missing or are no numbers.
@@ -97,6 +126,9 @@ class PackedRows : public StoreTest {
       row.entry = entry(i + 1, i % 3 ? "tiny" : "large", 1 + i % 4);
       row.entry.trial.labels = i % 5 ? "" : R"({"size":"a \"<b>\" é"})";
       if (random() % 8 == 0) row.entry.trial.memory_cap_bytes = 1 << 30;
+      if (random() % 9 == 0) row.entry.trial.grad_accum = 0;  // it was not resolved
+      row.entry.trial.hardware = i % 2 ? "cpu" : "h100-sxm-80gb", row.entry.trial.packing = i % 7 == 0;
+      row.entry.trial.precision = i % 3 ? Precision::kBf16 : Precision::kFp32;
       row.entry.id = trial_id(row.entry.trial);
       if (random() % 6 == 0) {
         row.entry.admitted = false, row.entry.reason = "too large";
@@ -125,6 +157,26 @@ TEST_F(PackedRows, SayWhatTheTablesSay) {
   EXPECT_GT(count("packed"), 10);
   expect_same(first);
   expect_same(second);
+}
+
+TEST_F(PackedRows, SayTheAxisThatAProgramDoesNotKnow) {
+  store_ = open(dependencies_);
+  Text known = " ";
+  for (const auto& column : columns())
+    if (column.role == Role::kAxis && column.key != "seq_len") known += Text(column.key) + " ";
+  std::vector<ImportedRow> rows;
+  for (i64 i = 0; i < 20; ++i) {
+    ImportedRow& row = rows.emplace_back();
+    row.entry = entry(i + 1);
+    row.entry.trial.seq_len = 77, row.entry.trial.labels = fmt::format(R"({{"@axes":"{}"}})", known);
+    row.entry.id = trial_id(row.entry.trial);
+    row.entry.admitted = false;
+  }
+  SweepRow sweep;
+  sweep.name = "command";
+  must(store_->import_rows(sweep, rows));
+  ASSERT_EQ(count("loose"), 0);
+  expect_same(must(store_->find_sweep("command")).id);
 }
 
 TEST_F(PackedRows, FollowEveryStepOfARun) {
@@ -203,6 +255,8 @@ TEST_F(PackedRows, DamageIsAnErrorWithACode) {
   sql("UPDATE packed SET data = x'0102' WHERE name = 'model'");
   EXPECT_THAT(error_in(store_->result_columns(sweep, {.coded = {"model"}, .numbers = {}})),
               IsError(ErrorKind::kUnreadable));
+  sql("UPDATE packed SET data = x'0102' WHERE name = 'tokens_per_s_gpu'");
+  expect_results(sweep);
   sql("DELETE FROM packed; INSERT OR IGNORE INTO loose SELECT key FROM plan_entry");
   expect_same(sweep);
 }

@@ -31,14 +31,15 @@ class Bridge {
       : spool_(std::move(spool)), in_(in), out_(out), reader_(kLongestFrame) {}
 
   int run() {
-    heard_s_ = steady_s();
+    last_input_s_ = steady_s();
     while (open_ && receive()) {
       if (offset_) look();
       if (steady_s() - beat_s_ >= kBeatEvery) {
         beat_s_ = steady_s();
         send({{{"beat", 1}}, {}});
       }
-      if (steady_s() - heard_s_ > kSilence) return 3;  // the connection is dead without having been closed
+      if (steady_s() - last_input_s_ > kSilence)
+        return 3;  // the connection is dead without having been closed
     }
     return code_;
   }
@@ -52,7 +53,7 @@ class Bridge {
     const ssize_t n = ::read(in_, bytes, sizeof bytes);
     if (n < 0 && errno == EINTR) return true;
     if (n <= 0) return false;
-    heard_s_ = steady_s();
+    last_input_s_ = steady_s();
     touch();
     reader_.feed({bytes, static_cast<std::size_t>(n)});
     while (open_) {
@@ -127,7 +128,7 @@ class Bridge {
   const int in_, out_;
   FrameReader reader_;
   std::optional<std::uint64_t> offset_;  // none: no orchestrator has attached yet
-  double heard_s_ = 0, beat_s_ = 0, lives_s_ = 0;
+  double last_input_s_ = 0, beat_s_ = 0, lives_s_ = 0;
   bool open_ = true;
   int code_ = 0;
 };
