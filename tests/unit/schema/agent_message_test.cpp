@@ -32,7 +32,7 @@ std::vector<AgentMessage> one_of_each() {
           EndPart{7, EndCause::kCancelled, true},
           PeerEnded{7, EndCause::kHang},
           AllStarted{7},
-          PartStarted{7, {11, 12}, 5},
+          AttemptStarted{7, {11, 12}, 5},
           PartTrouble{7, EndCause::kRankFailed},
           record,
           exit,

@@ -178,7 +178,7 @@ void AttemptRun::all_answered() {
     report_.set_cause(unfit_ ? EndCause::kAgentStopping : EndCause::kStartFailed);
     return terminate();
   }
-  PartStarted started{attempt().id, {}, report_.started_unix_ns()};
+  AttemptStarted started{attempt().id, {}, report_.started_unix_ns()};
   for (const RankProcess& rank : ranks_.all()) started.pids.push_back(rank.outside_pid);
   context_.host.send(std::move(started));
   stage_ = Stage::kRunning;
