@@ -105,7 +105,7 @@ int dry_run(const std::string& trials, bool cuda, bool tensors) {
       return refuse("line " + std::to_string(number) + " of standard input: " + trial.error().message);
     const auto answer =
         step::dry_run_line(*trial, cuda ? step::Backend::kCuda : step::Backend::kCpu, tensors);
-    std::cout << (answer ? *answer : dump({{"trial", trial_id(*trial)}, {"error", answer.error().message}})) << "\n"
+    std::cout << (answer ? *answer : to_text(DryRunAnswer{trial_id(*trial), answer.error().message})) << "\n"
               << std::flush;
   }
   return 0;
