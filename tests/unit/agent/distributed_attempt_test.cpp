@@ -304,7 +304,7 @@ TEST_F(DistributedAttemptTest, AGoodEndProvesItsNodes) {
 TEST_F(DistributedAttemptTest, UnexpectedMessagesAreIgnored) {
   say(1, RankRecord{.attempt = 7, .rank = -1});
   say(1, Leave{"why"});
-  say(1, StoreMessage{7, i64{1} << 40, {json::object(), ""}});
+  say(1, StoreMessage{{7, i64{1} << 40}, {json::object(), ""}});
   EXPECT_TRUE(outbox_.written.empty());
   EXPECT_EQ(finished_, 0);
 }
