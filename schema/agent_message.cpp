@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <iterator>
 
 #include "schema/codec.h"
 
@@ -19,165 +19,55 @@ constexpr std::string_view kKind = "";
 #include "schema/agent_message.def"
 #undef AGENT_MESSAGE
 
-// --- bodies
-
-json body_of(const NodePart& part) {
-  return {{"attempt", to_json(part.attempt)},
-          {"first_rank", part.first_rank},
-          {"ranks", part.ranks},
-          {"slots", part.slots},
-          {"beside", part.beside}};
-}
-json body_of(const EndPart& m) {
-  return {{"attempt", m.attempt}, {"cause", to_string(m.cause)}, {"at_once", m.at_once}};
-}
-json body_of(const PeerEnded& m) {
-  return {{"attempt", m.attempt}, {"cause", to_string(m.cause)}};
-}
-json body_of(const AllStarted& m) {
-  return {{"attempt", m.attempt}};
-}
-json body_of(const PartStarted& m) {
-  return {{"attempt", m.attempt}, {"pids", m.pids}, {"unix_ns", m.unix_ns}};
-}
-json body_of(const PartTrouble& m) {
-  return {{"attempt", m.attempt}, {"cause", to_string(m.cause)}};
-}
-json body_of(const RankRecord& m) {
+template <Recorded Message>
+json body_of(const Message& m) {
   return to_json(m);
 }
-json body_of(const RankExit& m) {
-  return to_json(m);
-}
-json body_of(const AttemptEnd& m) {
-  return to_json(m);
+json body_of(const NodePart& m) {
+  return to_json<PartOfAttempt>(m);
 }
 json body_of(const StoreMessage& m) {
-  return {{"attempt", m.attempt}, {"client", m.client}, {"message", m.frame.head}};
-}
-json body_of(const Leave& m) {
-  return {{"reason", m.reason}};
-}
-
-// --- reading: members that a message cannot do without. The first that is missing is kept as the error.
-
-class Body {
- public:
-  explicit Body(const json& object) : object_(object) {}
-
-  i64 integer(const char* name) {
-    const auto found = object_.find(name);
-    if (found != object_.end() && found->is_number_integer()) return found->get<i64>();
-    return missing(name, "an integer"), 0;
-  }
-  std::vector<i64> integers(const char* name) {
-    std::vector<i64> out;
-    const auto found = object_.find(name);
-    if (found == object_.end() || !found->is_array()) return missing(name, "a list of integers"), out;
-    for (const json& each : *found) {
-      if (!each.is_number_integer()) return missing(name, "a list of integers"), out;
-      out.push_back(each.get<i64>());
-    }
-    return out;
-  }
-  bool flag(const char* name) {
-    const auto found = object_.find(name);
-    if (found != object_.end() && found->is_boolean()) return found->get<bool>();
-    return missing(name, "true or false"), false;
-  }
-  EndCause cause() {
-    const auto out = end_cause_from(text_of(object_, "cause"));
-    if (!out) missing("cause", "a cause of an end");
-    return out.value_or(EndCause::kRankFailed);
-  }
-  const json& object(const char* name) {
-    static const json kEmpty = json::object();
-    const auto found = object_.find(name);
-    if (found != object_.end() && found->is_object()) return *found;
-    return missing(name, "an object"), kEmpty;
-  }
-  void refuse(std::string why) {
-    if (!error_) error_ = std::move(why);
-  }
-  const std::optional<std::string>& error() const { return error_; }
-  const json& all() const { return object_; }
-
- private:
-  void missing(const char* name, const char* what) { refuse(fmt::format("{} must be {}", name, what)); }
-
-  const json& object_;
-  std::optional<std::string> error_;
-};
-
-template <class Record>
-Record read_record(Body& body) {
-  auto out = from_json<Record>(body.all());
-  if (!out) body.refuse(out.error().message);
-  return out ? std::move(*out) : Record{};
+  json out = to_json<StoreCaller>(m);
+  out["message"] = m.frame.head;
+  return out;
 }
 
-void read(Body& body, const Frame&, NodePart& out) {
-  auto attempt = from_json<Attempt>(body.object("attempt"));
-  if (!attempt) return body.refuse(attempt.error().message);
-  out.attempt = std::move(*attempt);
-  out.first_rank = body.integer("first_rank");
-  out.ranks = body.integer("ranks");
-  out.slots = body.integers("slots");
-  out.beside = body.flag("beside");
-  if (body.error()) return;
-  const i64 world = out.attempt.processes();
-  if (world < 1 || world > kMaxRanks || out.ranks < 1 || out.first_rank < 0 || out.ranks > world ||
-      out.first_rank > world - out.ranks)
-    return body.refuse("the ranks of the part are not among the attempt's");
-  out.whole = out.ranks == world;
-  for (const i64 slot : out.slots)
-    if (slot < 0 || slot >= kMaxRanks) return body.refuse("there is no such slot");
-  if (static_cast<i64>(out.slots.size()) != out.ranks) body.refuse("a part needs a slot for each rank");
+template <Recorded Message>
+Expected<Message> read(Of<Message>, const json& body, const Frame&) {
+  return from_json<Message>(body);
 }
-void read(Body& body, const Frame&, EndPart& out) {
-  out = {body.integer("attempt"), body.cause(), body.flag("at_once")};
+
+Expected<NodePart> read(Of<NodePart>, const json& body, const Frame&) {
+  auto part = from_json<PartOfAttempt>(body);
+  if (!part) return tl::unexpected(part.error());
+  const i64 world = part->attempt.processes();
+  if (world < 1 || world > kMaxRanks || part->ranks < 1 || part->first_rank < 0 || part->ranks > world ||
+      part->first_rank > world - part->ranks)
+    return fail("the ranks of the part are not among the attempt's");
+  for (const i64 slot : part->slots)
+    if (slot < 0 || slot >= kMaxRanks) return fail("there is no such slot");
+  if (std::ssize(part->slots) != part->ranks) return fail("a part needs a slot for each rank");
+  const bool whole = part->ranks == world;
+  return NodePart{std::move(*part), whole};
 }
-void read(Body& body, const Frame&, PeerEnded& out) {
-  out = {body.integer("attempt"), body.cause()};
-}
-void read(Body& body, const Frame&, AllStarted& out) {
-  out = {body.integer("attempt")};
-}
-void read(Body& body, const Frame&, PartStarted& out) {
-  out = {body.integer("attempt"), body.integers("pids"), body.integer("unix_ns")};
-}
-void read(Body& body, const Frame&, PartTrouble& out) {
-  out = {body.integer("attempt"), body.cause()};
-}
-void read(Body& body, const Frame&, RankRecord& out) {
-  out = read_record<RankRecord>(body);
-}
-void read(Body& body, const Frame&, RankExit& out) {
-  out = read_record<RankExit>(body);
-}
-void read(Body& body, const Frame&, AttemptEnd& out) {
-  out = read_record<AttemptEnd>(body);
-}
-void read(Body& body, const Frame& frame, StoreMessage& out) {
-  out.attempt = body.integer("attempt");
-  out.client = body.integer("client");
-  if (out.client < 0) return body.refuse("client must be 0 or more");
-  out.frame = {body.object("message"), frame.blob};
-}
-void read(Body& body, const Frame&, Leave& out) {
-  out.reason = text_of(body.all(), "reason");
+
+Expected<StoreMessage> read(Of<StoreMessage>, const json& body, const Frame& frame) {
+  auto client = from_json<StoreCaller>(body);
+  if (!client) return tl::unexpected(client.error());
+  if (client->client < 0) return fail("client must be 0 or more");
+  const auto message = body.find("message");
+  if (message == body.end() || !message->is_object()) return fail("message must be an object");
+  return StoreMessage{*client, {*message, frame.blob}};
 }
 
 using Refused = tl::unexpected<MessageRefusal>;
 
 template <class Message>
-tl::expected<AgentMessage, MessageRefusal> read_message(const Frame& frame, const json& object) {
-  Body body(object);
-  Message out;
-  read(body, frame, out);
-  if (body.error())
-    return Refused({MessageRefusal::Kind::kMalformed, fmt::format("{}: {}", kKind<Message>, *body.error())});
-  return AgentMessage(std::move(out));
+tl::expected<AgentMessage, MessageRefusal> read_message(const Frame& frame, const json& body) {
+  auto out = read(Of<Message>(), body, frame);
+  if (out) return AgentMessage(std::move(*out));
+  return Refused(
+      {MessageRefusal::Kind::kMalformed, fmt::format("{}: {}", kKind<Message>, out.error().message)});
 }
 
 }  // namespace

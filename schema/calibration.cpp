@@ -1,17 +1,12 @@
 #include "schema/calibration.h"
 
-#include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/number_in.h"
 #include "schema/codec.h"
-#include "schema/frame.h"
 
 namespace sweep {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr i64 kMostBytes = i64{1} << 40;
 
@@ -46,35 +41,16 @@ Expected<void> check_all(const std::vector<T>& list, const char* name) {
 
 }  // namespace
 
-std::string to_text(const CalibrationRequest& r) {
-  return dump({{"machine", r.machine},
-               {"kernels", r.kernels},
-               {"group", r.group},
-               {"precisions", r.precisions},
-               {"smallest_bytes", r.smallest_bytes},
-               {"largest_bytes", r.largest_bytes},
-               {"item_s", r.item_s}});
-}
-
 Expected<CalibrationRequest> calibration_request_from(std::string_view text) {
-  const auto json = parse_json(text);
-  if (!json) return tl::unexpected(json.error());
-  CalibrationRequest r;
-  r.machine = flag_of(*json, "machine");
-  r.kernels = flag_of(*json, "kernels");
-  r.group = text_of(*json, "group");
-  if (json->contains("precisions") && (*json)["precisions"].is_array())
-    for (const Json& word : (*json)["precisions"])
-      if (word.is_string()) r.precisions.push_back(word.get<std::string>());
-  r.smallest_bytes = integer_of(*json, "smallest_bytes");
-  r.largest_bytes = integer_of(*json, "largest_bytes");
-  r.item_s = number_of(*json, "item_s");
+  auto request = from_text<CalibrationRequest>(text);
+  if (!request) return request;
+  const CalibrationRequest& r = *request;
   if (!r.group.empty() && r.group != "tp" && r.group != "dp")
     return fail("a calibration measures the group tp or dp, not '" + r.group + "'");
   if (r.smallest_bytes < 4 || r.largest_bytes < r.smallest_bytes || r.largest_bytes > kMostBytes)
     return fail("the sizes of a calibration must be between 4 bytes and 1 TiB, the smallest first");
   if (!(r.item_s > 0) || r.item_s > 60) return fail("a measurement of a calibration takes up to 60 s");
-  return r;
+  return request;
 }
 
 Expected<void> check(const CalibrationFindings& f) {

@@ -1,7 +1,5 @@
-// JSON of what ranks and agents report: records with their samples, exits, ends, nodes, results; and how a
-// rank is launched.
+// JSON of all records of the table.
 #include "schema/json_fields.h"
-#include "schema/rank_launch.h"
 
 namespace sweep {
 
@@ -10,18 +8,6 @@ using fields::value;
 using nlohmann::json;
 
 namespace {
-
-template <RefersTo<RankLaunch> L, class F>
-void for_each_field(L& l, F&& f) {
-  const auto each = [&](const char* key, auto& member) {
-    f(record_field<false>(key, field_places::no_column()), member);
-  };
-  each("attempt_dir", l.attempt_dir), each("attempt_file", l.attempt_file);
-  each("rendezvous_dir", l.rendezvous_dir), each("rank", l.rank);
-  each("local_rank", l.local_rank), each("world", l.world), each("agent_pid", l.agent_pid);
-  each("pgid", l.pgid), each("store", l.store), each("address", l.address);
-  each("interface", l.interface), each("devices", l.devices), each("cores", l.cores);
-}
 
 const StepSample kNoSample;  // stands for the list of fields
 
@@ -55,7 +41,8 @@ template <class T>
 Expected<T> read(const json& j, std::string_view what) {
   T object;
   Reader in(j, what);
-  for_each_field(object, [&](const auto& field, auto& member) { in.get(field.key, member); });
+  for_each_field(object,
+                 [&](const auto& field, auto& member) { in.get(field.key, member, field.is_needed); });
   return in.done(std::move(object));
 }
 
@@ -76,10 +63,6 @@ Expected<Metrics> from_json<Metrics>(const json& j) {
   for_each_metric(
       m, [&](const FieldInfo& info, auto& member) { in.get(std::string(info.key).c_str(), member); });
   return in.done(std::move(m));
-}
-
-json to_json(const RankLaunch& l) {
-  return write(l);
 }
 
 namespace fields {
@@ -164,9 +147,5 @@ Expected<T> from_json(const json& j) {
 #undef RECORD_OF
 #undef FIELD
 #undef RECORD_END
-
-Expected<RankLaunch> rank_launch_from(const json& j) {
-  return read<RankLaunch>(j, "rank launch");
-}
 
 }  // namespace sweep

@@ -101,9 +101,10 @@ class Reader {
   }
 
   template <class T>
-  Reader& get(const char* key, T& out) {
+  Reader& get(const char* key, T& out, bool needed = false) {
     if (error_) return *this;
     const auto it = object_.find(key);
+    if (it == object_.end() && needed) error_ = fmt::format("{}: '{}' is missing", what_, key);
     if (it == object_.end()) return *this;
     if (!read(*it, out))
       error_ = fmt::format("{}: '{}' {}: {}", what_, key, expected<T>(), dump(*it).substr(0, 80));

@@ -28,7 +28,7 @@ struct FieldPlace {
   bool stored = true;
   const char* column = nullptr;
   const char* key = nullptr;
-  bool absent_is_empty = false, zero_keeps = false, only_given = false;
+  bool absent_is_empty = false, zero_keeps = false, only_given = false, is_needed = false;
   Merge merge = Merge::kUnstated;
 
   // The key of the field in JSON.
@@ -55,6 +55,12 @@ struct FieldPlace {
     out.only_given = true;
     return out;
   }
+  // JSON without it is no such record.
+  constexpr FieldPlace needed() const {
+    FieldPlace out = *this;
+    out.is_needed = true;
+    return out;
+  }
   constexpr FieldPlace merged(Merge rule) const {
     FieldPlace out = *this;
     out.merge = rule;
@@ -79,13 +85,17 @@ struct RecordField {
   static constexpr Merge kMerge = kRule;
   const char* key;
   const char* column;  // column of a stored field
-  bool absent_is_empty, zero_keeps, only_given;
+  bool absent_is_empty, zero_keeps, only_given, is_needed;
 };
 
 template <bool kStored, Merge kRule = Merge::kUnstated>
 constexpr RecordField<kStored, kRule> record_field(const char* member, const FieldPlace& place) {
-  return {place.key ? place.key : member, place.column ? place.column : member, place.absent_is_empty,
-          place.zero_keeps, place.only_given};
+  return {place.key ? place.key : member,
+          place.column ? place.column : member,
+          place.absent_is_empty,
+          place.zero_keeps,
+          place.only_given,
+          place.is_needed};
 }
 
 // Names a record where no value is at hand.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "schema/attempt.h"
 #include "schema/metrics.h"
 #include "schema/outcome.h"
 #include "schema/progress.h"
@@ -24,6 +25,7 @@ struct Asked {
   bool operator==(const Asked&) const = default;
 };
 using Counts = std::map<std::string, i64>;
+using Words = std::map<std::string, std::string>;
 struct CollectiveCount;
 using CollectiveCounts = std::map<std::string, CollectiveCount>;
 // A peer, and the speed of the link from it.

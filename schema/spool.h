@@ -62,17 +62,16 @@ struct Line {
 
 // Inbox kinds.
 inline constexpr std::string_view kAttempt = "attempt";  // body: Attempt
-inline constexpr std::string_view kFinish =
-    "finish";  // body: {"now": bool}: no more attempts; now: end running ones
+inline constexpr std::string_view kFinish = "finish";    // body: Finish
 // Outbox kinds.
-inline constexpr std::string_view kHello = "hello";             // body: {"pid", "host", "version"}
+inline constexpr std::string_view kHello = "hello";             // body: AgentHello
 inline constexpr std::string_view kNode = "node";               // body: NodeRecord
-inline constexpr std::string_view kStarted = "started";         // body: {"attempt", "pids": [..], "unix_ns"}
+inline constexpr std::string_view kStarted = "started";         // body: AttemptStarted
 inline constexpr std::string_view kRankRecord = "rank_record";  // body: RankRecord
 inline constexpr std::string_view kRankExit = "rank_exit";      // body: RankExit
 inline constexpr std::string_view kAttemptEnd = "attempt_end";  // body: AttemptEnd
-inline constexpr std::string_view kNodeOut = "node_out";  // body: {"node", "why", "lost"}: no more work there
-inline constexpr std::string_view kBye = "bye";           // body: {"reason"}
+inline constexpr std::string_view kNodeOut = "node_out";        // body: NodeOut
+inline constexpr std::string_view kBye = "bye";                 // body: Leave
 
 // Reasons of a bye that say more than words: the scheduler (or a person) ended the allocation, or its time
 // was up.

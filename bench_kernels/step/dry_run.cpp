@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "bench_kernels/kernels/counting_allocator.h"
 #include "bench_kernels/kernels/ops.h"
@@ -114,70 +113,61 @@ std::vector<Peak> peaks_of_stages(const Trial& trial, i64 workspace, bool tensor
   return peaks;
 }
 
-nlohmann::json listed(const std::vector<memory::LiveBlocks>& blocks) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const auto& [bytes, count, lasting] : blocks)
-    list.push_back({{"bytes", bytes}, {"count", count}, {"lasting", lasting}});
+std::vector<LiveTensors> listed(const std::vector<memory::LiveBlocks>& blocks) {
+  std::vector<LiveTensors> list;
+  for (const auto& [bytes, count, lasting] : blocks) list.push_back({bytes, count, lasting});
   return list;
 }
 
 // Adds what the caching allocator of a GPU does with the blocks of each stage.
-void add_caching(nlohmann::json& answer, const Trial& trial, const std::vector<Peak>& peaks) {
-  auto reserved = nlohmann::json::array(), retries = nlohmann::json::array();
-  for (std::size_t stage = 0; stage < peaks.size(); ++stage) {
-    const memory::CachingUse& use = peaks[stage].caching;
-    reserved.push_back(use.peak_reserved), retries.push_back(use.retries);
-    if (use.refused == 0 || answer.contains("refused")) continue;
-    answer["refused"] = {{"stage", stage},
-                         {"bytes", use.refused},
-                         {"allocated_bytes", use.allocated},
-                         {"reserved_bytes", use.reserved},
-                         {"limit_bytes", limit_of(trial)}};
+void add_caching(DryRunAnswer& answer, const Trial& trial, const std::vector<Peak>& peaks) {
+  for (const Peak& peak : peaks) {
+    const memory::CachingUse& use = peak.caching;
+    answer.reserved_bytes.push_back(use.peak_reserved), answer.alloc_retries.push_back(use.retries);
+    if (use.refused == 0 || answer.refused) continue;
+    answer.refused =
+        DryRunRefusal{&peak - peaks.data(), use.refused, use.allocated, use.reserved, limit_of(trial)};
   }
-  answer["reserved_bytes"] = reserved, answer["alloc_retries"] = retries;
 }
 
-nlohmann::json answer_of(const Trial& trial, Backend backend, bool tensors) {
+DryRunAnswer answer_of(const Trial& trial, Backend backend, bool tensors) {
   const bool cuda = backend == Backend::kCuda;
   const i64 workspace = cuda ? static_cast<i64>(shape::library_workspace(trial)) : 0;
   const std::vector<Peak> peaks = peaks_of_stages(trial, workspace, tensors);
-  std::vector<i64> bytes;
-  nlohmann::json parts = nlohmann::json::array();
+  DryRunAnswer answer{.trial = trial_id(trial), .backend = cuda ? "cuda" : "cpu"};
+  std::vector<i64>& bytes = answer.peak_bytes;
   for (const Peak& peak : peaks) {
     bytes.push_back(peak.bytes + workspace);
     const auto& states = peak.states;
-    parts.push_back({{"weights", states.weights},
-                     {"gradients", states.gradients},
-                     {"optimizer", states.optimizer},
-                     {"library", workspace},
-                     {"step", peak.bytes - states.weights - states.gradients - states.optimizer}});
+    answer.peak_parts.push_back({states.weights, states.gradients, states.optimizer, workspace,
+                                 peak.bytes - states.weights - states.gradients - states.optimizer});
   }
   const auto fullest = std::max_element(bytes.begin(), bytes.end());
-  nlohmann::json answer{{"trial", trial_id(trial)},
-                        {"backend", cuda ? "cuda" : "cpu"},
-                        {"peak_bytes", bytes},
-                        {"peak_parts", parts},
-                        {"peak_rank_bytes", *fullest}};
+  answer.peak_rank_bytes = *fullest;
   const auto variables = rank_variables_from(trial.env);
   const bool modelled = variables && !change_the_allocator(*variables);
   if (cuda && modelled) add_caching(answer, trial, peaks);
-  if (cuda && !modelled) answer["not_modelled"] = "env changes what the allocator reserves";
-  if (tensors) answer["peak_tensors"] = listed(peaks[static_cast<size_t>(fullest - bytes.begin())].blocks);
+  if (cuda && !modelled) answer.not_modelled = "env changes what the allocator reserves";
+  if (tensors) answer.peak_tensors = listed(peaks[static_cast<size_t>(fullest - bytes.begin())].blocks);
   return answer;
 }
 
 }  // namespace
 
-Expected<std::string> dry_run_line(const Trial& trial, Backend backend, bool tensors) {
+Expected<DryRunAnswer> dry_run(const Trial& trial, Backend backend, bool tensors) {
   const auto type = backend == Backend::kCuda ? c10::DeviceType::CUDA : c10::DeviceType::CPU;
   if (const auto sentence = unsupported(trial, type)) return fail(*sentence);
   const PathScope path(backend);
   memory::install(c10::DeviceType::Meta);
   try {
-    return dump(answer_of(trial, backend, tensors));
+    return answer_of(trial, backend, tensors);
   } catch (const c10::Error& e) {
     return fail(std::string("the dry run failed: ") + e.what_without_backtrace());
   }
+}
+
+Expected<std::string> dry_run_line(const Trial& trial, Backend backend, bool tensors) {
+  return dry_run(trial, backend, tensors).map(to_text<DryRunAnswer>);
 }
 
 }  // namespace sweep::step

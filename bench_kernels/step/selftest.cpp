@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "bench_kernels/shape/model_states.h"
 #include "bench_kernels/shape/optimizer_states.h"
@@ -16,7 +15,6 @@ namespace sweep::step {
 
 namespace {
 
-using nlohmann::json;
 using shape::Dimension;
 using Sentences = std::vector<std::string>;
 
@@ -183,17 +181,17 @@ Sentences collective_faults(comm::Channel& world, at::Device device) {
 
 // The dry run is exact about the CPU over shared memory; elsewhere it is a forecast and only shown.
 void compare_bytes(const ProofInput& in, Proof& out) {
-  const auto line = dry_run_line(in.trial, in.device.is_cuda() ? Backend::kCuda : Backend::kCpu);
+  const auto answer = dry_run(in.trial, in.device.is_cuda() ? Backend::kCuda : Backend::kCpu);
   Sentences faults = state_faults(in);
   const auto& world = in.mesh[Dimension::kWorld].backend();
   // Tokens that choose by themselves decide how many rows an expert gets, and no dry run knows that.
   const bool even = in.trial.spec.experts == 0 || in.trial.routing == Routing::kBalanced;
   const bool exactly = even && in.device.is_cpu() && (!world || world->getBackendName() == "shm");
   out.peak_bytes = in.peak_bytes, out.exact = exactly;
-  if (!line) {
-    faults.push_back("the dry run: " + line.error().message);
+  if (!answer) {
+    faults.push_back("the dry run: " + answer.error().message);
   } else {
-    const i64 dry = json::parse(*line)["peak_bytes"].at(static_cast<std::size_t>(in.mesh.place().pp));
+    const i64 dry = answer->peak_bytes.at(static_cast<std::size_t>(in.mesh.place().pp));
     out.dry_bytes = dry;
     if (exactly && dry != in.peak_bytes)
       faults.push_back("peak of " + std::to_string(in.peak_bytes) + " bytes where the dry run has " +

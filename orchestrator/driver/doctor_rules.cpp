@@ -15,22 +15,14 @@
 namespace sweep::driver {
 namespace {
 
-using nlohmann::json;
-
-std::string text(const json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
 // "13.0" -> {13, 0}; unreadable parts are 0.
 std::pair<int, int> version(const std::string& dotted) {
   const auto dot = dotted.find('.');
   return {std::atoi(dotted.c_str()), dot == std::string::npos ? 0 : std::atoi(dotted.c_str() + dot + 1)};
 }
 
-Finding judge_driver(const json& node, const json& rank) {
-  const std::string has = text(node, "driver_cuda"), wants = text(rank, "cuda"),
-                    driver = text(node, "driver");
+Finding judge_driver(const NodeFacts& node, const RankFacts& rank) {
+  const std::string &has = node.driver_cuda, &wants = rank.cuda, &driver = node.driver;
   if (has.empty() || wants.empty())
     return {"GPU driver", Health::kWarning,
             fmt::format("driver {}: which CUDA it supports is not known", driver)};
@@ -44,41 +36,35 @@ Finding judge_driver(const json& node, const json& rank) {
   return {"GPU driver", Health::kGood, fmt::format("driver {} supports CUDA {}", driver, has)};
 }
 
-std::vector<std::string> texts_of(const json& list) {
-  std::vector<std::string> out;
-  for (const json& each : list)
-    if (each.is_string()) out.push_back(each.get<std::string>());
-  return out;
-}
-
 shape::FoundGpu gpu_of(const GpuFacts& gpu) {
   return {gpu.name, gpu.compute_capability, gpu.memory_bytes};
 }
 
-std::vector<GpuFacts> gpus_in(const json& probe) {
-  const auto facts = from_json<NodeFacts>(probe);
-  return facts ? facts->gpus.value_or(std::vector<GpuFacts>()) : std::vector<GpuFacts>();
+std::vector<GpuFacts> gpus_of(const NodeFacts& facts) {
+  return facts.gpus.value_or(std::vector<GpuFacts>());
 }
 
 constexpr double kClockLimit = 2;         // seconds
 constexpr double kShmNeeded = 256 << 20;  // bytes
 
-Finding judge_version(const json& probe, const NodeWants& wants) {
-  const std::string has = text(probe, "version");
-  if (has == wants.version) return {wants.node + " version", Health::kGood, has};
+Finding judge_version(const Expected<NodeProbe>& probe, const NodeWants& wants) {
+  if (probe && probe->version == wants.version)
+    return {wants.node + " version", Health::kGood, probe->version};
   return {wants.node + " version", Health::kBad,
-          fmt::format("its sweep-agent is version '{}', this is {}: install the same build there, or name no "
-                      "agent and it is copied",
-                      has, wants.version)};
+          fmt::format("its sweep-agent {}, this is {}: install the same build there, or name no agent and it "
+                      "is copied",
+                      probe ? fmt::format("is version '{}'", probe->version)
+                            : fmt::format("answers what cannot be read ({})", probe.error().message),
+                      wants.version)};
 }
 
-std::string access_there(const json& probe, const std::string& path) {
-  const auto paths = probe.find("paths");
-  return paths != probe.end() && paths->is_object() ? text(*paths, path.c_str()) : std::string();
+std::string access_there(const NodeProbe& probe, const std::string& path) {
+  const auto found = probe.paths.find(path);
+  return found == probe.paths.end() ? std::string() : found->second;
 }
 
 // Another disk of the same name is writable too.
-Finding judge_file(const json& probe, const NodeWants& wants) {
+Finding judge_file(const NodeProbe& probe, const NodeWants& wants) {
   const std::string is = access_there(probe, wants.file), what = wants.node + " shared disk";
   if (!is.empty() && is != "absent") return {what, Health::kGood, "it sees what is written here"};
   return {what, Health::kBad,
@@ -88,7 +74,7 @@ Finding judge_file(const json& probe, const NodeWants& wants) {
               wants.folder)};
 }
 
-Finding judge_working_folder(const json& probe, const NodeWants& wants) {
+Finding judge_working_folder(const NodeProbe& probe, const NodeWants& wants) {
   const std::string is = access_there(probe, wants.working), what = wants.node + " working folder";
   if (is == "writable" || is == "readable") return {what, Health::kGood, wants.working};
   return {what, Health::kBad,
@@ -96,7 +82,8 @@ Finding judge_working_folder(const json& probe, const NodeWants& wants) {
                       is.empty() ? "unknown" : is)};
 }
 
-Finding judge_path(const json& probe, const NodeWants& wants, const std::string& path, const char* wanted) {
+Finding judge_path(const NodeProbe& probe, const NodeWants& wants, const std::string& path,
+                   const char* wanted) {
   const std::string is = access_there(probe, path);
   const bool folder = std::string(wanted) == "writable";
   const std::string what = wants.node + (folder ? " folder" : " rank program");
@@ -111,12 +98,10 @@ Finding judge_path(const json& probe, const NodeWants& wants, const std::string&
 }
 
 // How far its clock is from this machine's, beyond what the question took.
-Finding judge_clock(const json& probe, const NodeWants& wants) {
-  const auto stamp = probe.find("unix_ns");
+Finding judge_clock(const NodeProbe& probe, const NodeWants& wants) {
   const std::string what = wants.node + " clock";
-  if (stamp == probe.end() || !stamp->is_number_integer())
-    return {what, Health::kWarning, "it did not tell the time"};
-  const auto now = stamp->get<std::int64_t>();
+  if (!probe.unix_ns) return {what, Health::kWarning, "it did not tell the time"};
+  const i64 now = *probe.unix_ns;
   const double ahead = static_cast<double>(now - wants.answered_unix_ns) * 1e-9,
                behind = static_cast<double>(wants.asked_unix_ns - now) * 1e-9;
   const double off = std::max({ahead, behind, 0.0});
@@ -134,9 +119,9 @@ std::optional<std::string> other_gpu(const shape::Hardware& declared, const std:
   return std::nullopt;
 }
 
-Finding judge_declared(const json& probe, const NodeWants& wants) {
+Finding judge_declared(const NodeProbe& probe, const NodeWants& wants) {
   const std::string what = wants.node + " GPUs";
-  const auto gpus = gpus_in(probe);
+  const auto gpus = gpus_of(probe);
   if (wants.hardware.empty() || wants.hardware == "cpu")
     return {what, Health::kGood, gpus.empty() ? "none" : fmt::format("{} x {}", gpus.size(), gpus[0].name)};
   const auto declared = shape::find_hardware(wants.hardware);
@@ -157,17 +142,18 @@ Finding judge_declared(const json& probe, const NodeWants& wants) {
 
 }  // namespace
 
-std::vector<Finding> judge_node(const json& probe, const NodeWants& wants) {
-  std::vector<Finding> out{judge_version(probe, wants)};
+std::vector<Finding> judge_node(const Expected<NodeProbe>& answer, const NodeWants& wants) {
+  std::vector<Finding> out{judge_version(answer, wants)};
   if (out[0].health == Health::kBad) return out;  // another version's words mean what they meant to it
+  const NodeProbe& probe = *answer;
   if (!wants.folder.empty()) out.push_back(judge_path(probe, wants, wants.folder, "writable"));
   if (!wants.file.empty()) out.push_back(judge_file(probe, wants));
   if (!wants.rank.empty()) out.push_back(judge_path(probe, wants, wants.rank, "executable"));
   if (!wants.working.empty()) out.push_back(judge_working_folder(probe, wants));
   out.push_back(judge_clock(probe, wants));
   out.push_back(judge_declared(probe, wants));
-  if (const auto shm = probe.find("shm_bytes"); shm != probe.end() && shm->is_number())
-    out.push_back(judge_space(wants.node + " /dev/shm", shm->get<double>(), kShmNeeded));
+  if (probe.shm_bytes)
+    out.push_back(judge_space(wants.node + " /dev/shm", static_cast<double>(*probe.shm_bytes), kShmNeeded));
   return out;
 }
 
@@ -184,23 +170,21 @@ std::optional<std::string> unfit_gpus(const NodeFacts& facts, const std::string&
       needed, hardware, found, found == 1 ? "is" : "are");
 }
 
-std::vector<Finding> judge_gpus(const json& node, const json& rank) {
-  const json none = json::array();
-  const auto gpus = gpus_in(node);
+std::vector<Finding> judge_gpus(const NodeFacts& node, const RankFacts& rank) {
+  const auto gpus = gpus_of(node);
   if (gpus.empty()) return {{"GPUs", Health::kGood, "none: trials with hardware cpu run here"}};
   std::vector<Finding> findings{judge_driver(node, rank)};
-  const json& archs = rank.contains("archs") && rank["archs"].is_array() ? rank["archs"] : none;
   std::set<std::string> seen;
   for (const auto& [name, capability, memory, clock, max_clock, errors] : gpus) {
     if (!seen.insert(name).second) continue;
-    if (shape::has_code_for(texts_of(archs), capability))
+    if (shape::has_code_for(rank.archs, capability))
       findings.push_back({name, Health::kGood, fmt::format("compute capability {}", capability)});
     else
       findings.push_back(
           {name, Health::kBad,
            fmt::format("this build has no code for compute capability {} (it has {}): its trials can be "
                        "predicted but not run",
-                       capability.empty() ? "unknown" : capability, archs.dump())});
+                       capability.empty() ? "unknown" : capability, nlohmann::json(rank.archs).dump())});
   }
   return findings;
 }

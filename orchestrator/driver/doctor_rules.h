@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,12 +16,11 @@ namespace sweep::driver {
 
 using launch::Finding, launch::Health, launch::NodeWants;
 
-// node: facts of `sweep-agent --probe` (gpus, driver, driver_cuda); rank: facts of `sweep-rank facts` (cuda,
-// archs). One finding for the driver, one per kind of GPU; "no GPU" is good news for CPU trials and says so.
-std::vector<Finding> judge_gpus(const nlohmann::json& node, const nlohmann::json& rank);
+// One finding for the driver, one per kind of GPU; "no GPU" is good news for CPU trials and says so.
+std::vector<Finding> judge_gpus(const NodeFacts& node, const RankFacts& rank);
 
 // Judges a node by its answer to `sweep-agent --probe`.
-std::vector<Finding> judge_node(const nlohmann::json& probe, const NodeWants&);
+std::vector<Finding> judge_node(const Expected<NodeProbe>&, const NodeWants&);
 
 // Why the GPUs of a node, by its facts, are not the declared hardware, or fewer than the `needed`, and what
 // to do; nullopt: they are, or the facts do not tell of GPUs (no NVML there): each rank then looks for itself.

@@ -1,14 +1,11 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "orchestrator/driver/doctor_rules.h"
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/driver/rehearsal_check.h"
 #include "orchestrator/launch/programs.h"
 #include "orchestrator/store/store.h"
 #include "schema/codec.h"
-#include "schema/frame.h"
 #include "schema/version.h"
 
 namespace sweep::driver {
@@ -16,23 +13,22 @@ namespace {
 
 constexpr double kGiB = 1 << 30;
 
-// The JSON a companion answers; a program that is missing or broken is a finding.
-nlohmann::json ask_program(const char* program, const std::vector<std::string>& arguments,
-                           std::vector<Finding>& findings) {
-  const auto answer = launch::capture(launch::companion(program), arguments);
-  const auto parsed = answer.and_then([](const std::string& text) { return parse_json(text); });
-  if (!parsed || !parsed->is_object()) {
-    findings.push_back(
-        {program, Health::kBad, parsed ? "its answer is not an object" : parsed.error().message});
-    return nlohmann::json::object();
+// The facts that a companion answers; a program that is missing or broken is a finding.
+template <class Facts>
+Facts ask_program(const char* program, const std::vector<std::string>& arguments,
+                  std::vector<Finding>& findings) {
+  auto facts = launch::capture(launch::companion(program), arguments).and_then(from_text<Facts>);
+  if (!facts) {
+    findings.push_back({program, Health::kBad, facts.error().message});
+    return {};
   }
-  const std::string version = parsed->value("version", "");
+  const std::string& version = facts->version;
   const bool same = version == kVersion;
   findings.push_back({program, same ? Health::kGood : Health::kBad,
                       same ? "version " + version
                            : fmt::format("version {}, but this is sweep {}: build both from one source",
                                          version, kVersion)});
-  return *parsed;
+  return std::move(*facts);
 }
 
 void check_folders(const std::filesystem::path& db, std::vector<Finding>& findings) {
@@ -72,19 +68,18 @@ Finding judge_rehearsal() {
 
 std::vector<Finding> check_this_machine(const std::filesystem::path& db) {
   std::vector<Finding> findings;
-  const auto node = ask_program("sweep-agent", {"--probe"}, findings);
+  const auto node = ask_program<NodeProbe>("sweep-agent", {"--probe"}, findings);
   std::error_code ec;
-  auto rank = nlohmann::json::object();
+  RankFacts rank;
   if (std::filesystem::exists(launch::companion("sweep-rank"), ec))
-    rank = ask_program("sweep-rank", {"facts"}, findings);
+    rank = ask_program<RankFacts>("sweep-rank", {"facts"}, findings);
   else
     findings.push_back({"sweep-rank", Health::kWarning,
                         "not installed: the built-in training step cannot run, commands can; the wheel "
                         "sweep-bench-rank has it, scripts/quickstart builds it"});
-  if (rank.contains("libtorch"))
+  if (!rank.libtorch.empty())
     findings.push_back({"LibTorch", Health::kGood,
-                        fmt::format("{}, CUDA {}", text_of(rank, "libtorch"),
-                                    rank.contains("cuda") ? text_of(rank, "cuda") : "none")});
+                        fmt::format("{}, CUDA {}", rank.libtorch, rank.cuda.empty() ? "none" : rank.cuda)});
   for (auto& finding : judge_gpus(node, rank)) findings.push_back(std::move(finding));
   check_folders(db, findings);
   findings.push_back(judge_rehearsal());

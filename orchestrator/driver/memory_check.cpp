@@ -8,7 +8,6 @@
 #include <fstream>
 #include <functional>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <sstream>
 #include <string>
@@ -40,29 +39,27 @@ constexpr double kSecondsOfABatch = 3600;
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
 // A sentence; empty: every stage fits.
-std::string refusal_of(const nlohmann::json& answer) {
-  const auto refused = answer.find("refused");
-  if (refused == answer.end() || !refused->is_object()) return {};
-  const auto bytes = [&](const char* key) { return refused->value(key, 0.0); };
+std::string refusal_of(const DryRunAnswer& answer) {
+  if (!answer.refused) return {};
+  const DryRunRefusal& refused = *answer.refused;
+  const auto words = [](i64 bytes) { return human_bytes(static_cast<double>(bytes)); };
   return fmt::format(
       "a dry run of the step asks for {} on stage {} where {} are allocated, {} more are reserved in pieces "
       "that are "
       "too small, and {} are all that the allocator may reserve",
-      human_bytes(bytes("bytes")), refused->value("stage", i64{0}), human_bytes(bytes("allocated_bytes")),
-      human_bytes(bytes("reserved_bytes") - bytes("allocated_bytes")), human_bytes(bytes("limit_bytes")));
+      words(refused.bytes), refused.stage, words(refused.allocated_bytes),
+      words(refused.reserved_bytes - refused.allocated_bytes), words(refused.limit_bytes));
 }
 
 Expected<void> add_answers(const std::string& lines, DryRuns& out) {
   std::istringstream in(lines);
   for (std::string line; std::getline(in, line);) {
-    const auto answer = parse_json(line);
-    if (!answer || !answer->is_object() || !answer->contains("trial"))
-      return fail("sweep-rank dry-run wrote a line that is no answer");
-    const std::string id = answer->value("trial", "");
-    if (const std::string error = answer->value("error", ""); !error.empty())
-      out.errors[id] = error;
+    const auto answer = from_text<DryRunAnswer>(line);
+    if (!answer) return fail("sweep-rank dry-run: " + answer.error().message);
+    if (answer->error.empty())
+      out.measured[answer->trial] = {static_cast<double>(answer->peak_rank_bytes), refusal_of(*answer)};
     else
-      out.measured[id] = {answer->value("peak_rank_bytes", 0.0), refusal_of(*answer)};
+      out.errors[answer->trial] = answer->error;
   }
   return {};
 }

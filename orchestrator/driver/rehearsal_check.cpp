@@ -7,7 +7,6 @@
 #include "orchestrator/driver/machine.h"
 #include "orchestrator/launch/programs.h"
 #include "schema/codec.h"
-#include "schema/frame.h"
 
 namespace sweep::driver {
 namespace {
@@ -27,15 +26,15 @@ std::optional<Error> too_little(std::string_view what, const std::optional<doubl
 }
 
 // Why this sweep-rank cannot run the built-in step on phantom GPUs.
-std::optional<Error> rank_lacks(const Expected<nlohmann::json>& rank) {
+std::optional<Error> rank_lacks(const Expected<RankFacts>& rank) {
   if (!rank)
     return Error{"sweep-rank does not answer: " + rank.error().message, ErrorKind::kFailed, "sweep-rank"};
-  if (!rank->is_object() || text_of(*rank, "cuda").empty())
+  if (rank->cuda.empty())
     return Error{
         "sweep-rank is built with a LibTorch without CUDA; install the CUDA wheel of torch and build with "
         "-DSWEEP_TORCH naming it",
         ErrorKind::kUnsupported};
-  if (!flag_of(*rank, "gpu_plugin"))
+  if (!rank->gpu_plugin)
     return Error{"libsweep_cuda.so, the GPU plug-in, is not beside sweep-rank; build the target sweep_cuda",
                  ErrorKind::kNotFound};
   return std::nullopt;
@@ -55,9 +54,7 @@ RehearsalFacts rehearsal_facts(const fs::path& rank_program) {
   for (const char* library : {"libsweep_phantom.so", "libcuda.so.1", "libnvidia-ml.so.1"})
     if (out.missing.empty() && !fs::exists(out.phantoms / library, ec)) out.missing = library;
   if (out.missing.empty() && out.built_in)  // asking loads LibTorch
-    out.rank = launch::capture(rank_program, {"facts"}).and_then([](const std::string& text) {
-      return parse_json(text);
-    });
+    out.rank = launch::capture(rank_program, {"facts"}).and_then(from_text<RankFacts>);
   if (const auto shm = fs::space("/dev/shm", ec); !ec)
     out.shm_free_bytes = static_cast<double>(shm.available);
   if (const auto bytes = proc::memory_available()) out.memory_free_bytes = static_cast<double>(*bytes);

@@ -1,12 +1,11 @@
 // Whether this machine can rehearse: what `sweep doctor` says and `sweep run --rehearse` refuses by.
 #pragma once
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "base/expected.h"
-#include "schema/trial.h"
+#include "schema/records.h"
 
 namespace sweep::driver {
 
@@ -17,10 +16,10 @@ inline constexpr i64 kRehearsedRanks =
 std::filesystem::path phantom_dir();
 
 struct RehearsalFacts {
-  std::filesystem::path phantoms;                    // the folder of the phantom libraries
-  std::string missing;                               // the first of them that is not there; empty: none
-  bool built_in = true;                              // the built-in step is rehearsed: sweep-rank is needed
-  Expected<nlohmann::json> rank = nlohmann::json();  // the answer of `sweep-rank facts`
+  std::filesystem::path phantoms;          // the folder of the phantom libraries
+  std::string missing;                     // the first of them that is not there; empty: none
+  bool built_in = true;                    // the built-in step is rehearsed: sweep-rank is needed
+  Expected<RankFacts> rank = RankFacts();  // the answer of `sweep-rank facts`
   std::optional<double> shm_free_bytes, memory_free_bytes;  // nullopt: not known
 };
 

@@ -21,27 +21,8 @@ struct AttemptReports {
 };
 
 // The typed content of outbox lines, in file order.
-struct Hello {
-  i64 pid = 0;
-  std::string host, version;
-  i64 incarnation = 0;
-};
-struct Started {
-  i64 attempt = 0;
-  std::vector<i64> pids;
-  i64 unix_ns = 0;
-};
-// A node of the allocation that gets no more work.
-struct NodeOut {
-  i64 node = 0;
-  std::string why;
-  // Its agent is gone or out of reach; else it is there, and its attempts fail.
-  bool lost = false;
-};
-struct Bye {
-  std::string reason;
-};
-using Message = std::variant<Hello, NodeRecord, Started, RankRecord, RankExit, AttemptEnd, NodeOut, Bye>;
+using Message =
+    std::variant<AgentHello, NodeRecord, AttemptStarted, RankRecord, RankExit, AttemptEnd, NodeOut, Leave>;
 
 struct Batch {
   std::vector<Message> messages;

@@ -12,53 +12,11 @@ namespace {
 
 using nlohmann::json;
 
-// Processes that one attempt may state.
-constexpr std::size_t kMostPids = 1u << 20;
 // Sentences kept of one call; the rest is counted.
 constexpr std::size_t kMostDamage = 100;
 constexpr std::size_t kLongestQuote = 80;
 // Parsed at once: the tree of a parsed line takes ten times its bytes.
 constexpr std::size_t kPartBytes = 64u << 10;
-
-std::optional<i64> integer(const json& body, const char* key) {
-  const auto it = body.find(key);
-  if (it == body.end() || !it->is_number_integer()) return std::nullopt;
-  if (it->is_number_unsigned() && it->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX))
-    return std::nullopt;
-  return it->get<i64>();
-}
-
-std::string text(const json& body, const char* key) {
-  const auto it = body.find(key);
-  return it != body.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
-Expected<Message> hello(const spool::Line& line) {
-  if (!line.body.is_object()) return fail("an object is expected");
-  return Hello{integer(line.body, "pid").value_or(0), text(line.body, "host"), text(line.body, "version"),
-               line.incarnation};
-}
-
-Expected<Message> started(const json& body) {
-  const auto attempt = body.is_object() ? integer(body, "attempt") : std::nullopt;
-  if (!attempt) return fail("'attempt' is missing or no integer");
-  Started out{*attempt, {}, integer(body, "unix_ns").value_or(0)};
-  const auto pids = body.find("pids");
-  if (pids == body.end()) return out;
-  if (!pids->is_array() || pids->size() > kMostPids) return fail("'pids' is no list of process ids");
-  for (const auto& pid : *pids) {
-    if (!pid.is_number_integer()) return fail("'pids' is no list of process ids");
-    out.pids.push_back(pid.get<i64>());
-  }
-  return out;
-}
-
-Expected<Message> node_out(const json& body) {
-  const auto node = body.is_object() ? integer(body, "node") : std::nullopt;
-  if (!node) return fail("'node' is missing or no integer");
-  const auto lost = body.find("lost");
-  return NodeOut{*node, text(body, "why"), lost != body.end() && lost->is_boolean() && lost->get<bool>()};
-}
 
 template <class T>
 Expected<Message> typed(const json& body) {
@@ -72,10 +30,10 @@ Expected<Message> message(const spool::Line& line) {
   if (line.kind == spool::kRankExit) return typed<RankExit>(line.body);
   if (line.kind == spool::kAttemptEnd) return typed<AttemptEnd>(line.body);
   if (line.kind == spool::kNode) return typed<NodeRecord>(line.body);
-  if (line.kind == spool::kStarted) return started(line.body);
-  if (line.kind == spool::kHello) return hello(line);
-  if (line.kind == spool::kNodeOut) return node_out(line.body);
-  if (line.kind == spool::kBye) return Bye{line.body.is_object() ? text(line.body, "reason") : std::string()};
+  if (line.kind == spool::kStarted) return typed<AttemptStarted>(line.body);
+  if (line.kind == spool::kHello) return typed<AgentHello>(line.body);
+  if (line.kind == spool::kNodeOut) return typed<NodeOut>(line.body);
+  if (line.kind == spool::kBye) return typed<Leave>(line.body);
   return fail("this kind of line is not known (written by a newer agent?)");
 }
 

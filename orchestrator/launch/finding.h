@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/expected.h"
 #include "orchestrator/launch/programs.h"
-#include "schema/trial.h"
+#include "schema/records.h"
 
 namespace sweep::launch {
 
@@ -44,8 +44,8 @@ struct CheckRequest {
   std::string hardware = "cpu";  // hardware of the trial over the nodes
   i64 nodes = 2;
   std::string working_folder;  // working folder of the grid's command; empty: none is stated
-  // Judges the answer of a node's probe.
-  std::function<std::vector<Finding>(const nlohmann::json& probe, const NodeWants&)> judge;
+  // Judges the answer of a node's probe, or why it is none.
+  std::function<std::vector<Finding>(const Expected<NodeProbe>&, const NodeWants&)> judge;
 };
 
 }  // namespace sweep::launch

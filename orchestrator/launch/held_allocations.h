@@ -26,7 +26,7 @@ class HeldAllocations : public Launcher {
       const auto held = find(id);
       return held ? held->finish(now) : unknown(id);
     } else {
-      return post(id, spool::kFinish, {{"now", now}}).map([](i64) {});
+      return post(id, spool::kFinish, to_json(Finish{now})).map([](i64) {});
     }
   }
   void kill(const AllocationId& id) override {

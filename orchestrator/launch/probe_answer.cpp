@@ -16,14 +16,14 @@ std::string first_line(const std::string& text) {
   return {};
 }
 
-std::vector<nlohmann::json> objects_in(const std::string& text) {
-  std::vector<nlohmann::json> out;
+std::vector<Expected<NodeProbe>> probes_in(const std::string& text) {
+  std::vector<Expected<NodeProbe>> out;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     const auto brace = line.find('{');
     if (brace == std::string::npos) continue;
-    if (auto parsed = parse_json(line.substr(brace)); parsed && parsed->is_object())
-      out.push_back(std::move(*parsed));
+    if (const auto parsed = parse_json(line.substr(brace)); parsed && parsed->is_object())
+      out.push_back(from_json<NodeProbe>(*parsed));
   }
   return out;
 }

@@ -1,6 +1,5 @@
 // Finds the answers of programs on other machines between the lines that shells and launchers add.
 #pragma once
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -10,8 +9,8 @@ namespace sweep::launch {
 
 // The first line that is not blank, without trailing blanks.
 std::string first_line(const std::string& text);
-// Each line that holds a JSON object.
-std::vector<nlohmann::json> objects_in(const std::string& text);
+// Of each line that holds a JSON object.
+std::vector<Expected<NodeProbe>> probes_in(const std::string& text);
 bool any_bad(const std::vector<Finding>&);
 
 }  // namespace sweep::launch

@@ -7,7 +7,7 @@
 
 #include "base/files.h"
 #include "runtime/spool_writer.h"
-#include "schema/frame.h"
+#include "schema/codec.h"
 
 namespace sweep::launch {
 namespace {
@@ -77,10 +77,9 @@ std::optional<Bye> SpoolMailbox::bye() const {
       spool::parse(std::string_view(*bytes).substr(before == std::string::npos ? 0 : before + 1));
   if (parsed.lines.empty()) return std::nullopt;
   const auto& line = parsed.lines.back();
-  if (line.kind != spool::kBye || line.incarnation != incarnation_ || !line.body.is_object())
-    return std::nullopt;
-  const auto reason = text_of(line.body, "reason");
-  return Bye{spool::bye_cause(reason), reason.empty() ? "finished" : reason};
+  const auto said = from_json<Leave>(line.body);
+  if (line.kind != spool::kBye || line.incarnation != incarnation_ || !said) return std::nullopt;
+  return Bye{spool::bye_cause(said->reason), said->reason.empty() ? "finished" : said->reason};
 }
 
 }  // namespace sweep::launch

@@ -132,7 +132,7 @@ InFlightAttempts::IngestedChunk InFlightAttempts::ingest_chunk(const std::string
 // Its content is moved into the batch.
 void InFlightAttempts::apply(ingest::Message& message, IngestedChunk& out) {
   if (auto* node = std::get_if<NodeRecord>(&message)) out.batch.nodes.push_back(std::move(*node));
-  if (const auto* started = std::get_if<ingest::Started>(&message)) {
+  if (const auto* started = std::get_if<AttemptStarted>(&message)) {
     InFlightAttempt* of = find(started->attempt);
     if (of == nullptr) return;
     of->started = true;
@@ -146,7 +146,7 @@ void InFlightAttempts::apply(ingest::Message& message, IngestedChunk& out) {
     out.batch.rank_exits.push_back(std::move(*exit));
   }
   if (const auto* end = std::get_if<AttemptEnd>(&message)) apply_end(*end, out);
-  if (auto* node = std::get_if<ingest::NodeOut>(&message)) out.nodes_out.push_back(std::move(*node));
+  if (auto* node = std::get_if<NodeOut>(&message)) out.nodes_out.push_back(std::move(*node));
 }
 
 void InFlightAttempts::apply_record(RankRecord& record, IngestedChunk& out) {

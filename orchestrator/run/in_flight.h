@@ -45,7 +45,7 @@ class InFlightAttempts {
   struct IngestedChunk {
     store::IngestBatch batch;
     std::vector<FinishedAttempt> finished;
-    std::vector<ingest::NodeOut> nodes_out;
+    std::vector<NodeOut> nodes_out;
     // Notes for people: damaged lines, nodes that were not left clean, data over TCP sockets.
     std::vector<Note> notes;
   };

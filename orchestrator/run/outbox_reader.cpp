@@ -57,7 +57,7 @@ Expected<void> OutboxReader::on_node(HeldAllocation& held, const NodeRecord& nod
 
 // A node where attempts fail is not requested again. A lost one may be back in a moment: where the work that is left is
 // worth it, the allocation ends once its running attempts have ended, and the next one asks for every host.
-Expected<void> OutboxReader::on_node_out(HeldAllocation& held, const ingest::NodeOut& node, bool run_ends,
+Expected<void> OutboxReader::on_node_out(HeldAllocation& held, const NodeOut& node, bool run_ends,
                                          Effects& effects) {
   const auto named = held.hosts.find(node.node);
   const auto host = named == held.hosts.end() ? std::string() : named->second;

@@ -34,7 +34,7 @@ class OutboxReader {
 
  private:
   Expected<void> on_node(HeldAllocation&, const NodeRecord&, bool run_ends, Effects&);
-  Expected<void> on_node_out(HeldAllocation&, const ingest::NodeOut&, bool run_ends, Effects&);
+  Expected<void> on_node_out(HeldAllocation&, const NodeOut&, bool run_ends, Effects&);
   // Ends the trust in a host, in later runs too.
   Expected<void> exclude(const std::string& host, const std::string& why);
   Expected<void> judge_host(const HeldAllocation&, const FinishedAttempt&, Effects&);

@@ -21,7 +21,7 @@ void SimOutbox::acknowledge(std::uint64_t offset) {
 }
 
 void SimOutbox::add_start(i64 attempt) {
-  add(spool::kStarted, {{"attempt", attempt}, {"pids", nlohmann::json::array()}, {"unix_ns", 0}});
+  add(spool::kStarted, to_json(AttemptStarted{attempt, {}, 0}));
 }
 
 void SimOutbox::add_end(const Attempt& attempt, const SimulatedOutcome& outcome, bool cancelled) {

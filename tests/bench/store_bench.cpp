@@ -121,7 +121,7 @@ i64 digest(store::Store& store, const std::string& allocation, std::string_view 
   batch.allocation = allocation, batch.new_offset = offset += read.consumed;
   std::map<i64, ingest::AttemptReports> reports;
   for (auto& message : read.messages) {
-    if (auto* started = std::get_if<ingest::Started>(&message))
+    if (auto* started = std::get_if<AttemptStarted>(&message))
       batch.started.emplace_back(started->attempt, 1);
     if (auto* record = std::get_if<RankRecord>(&message)) {
       reports[record->attempt].records[record->rank] = *record;

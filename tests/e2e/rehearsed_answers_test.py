@@ -156,14 +156,26 @@ class RehearsedAnswersTest(sweep_folder.SweepFolder):
         without = [json.loads(line) for line in self.out("plan", self.grid, "--json", "--db", self.folder / "none.db").splitlines()]
         self.assertEqual({line["rehearsed_allocated_bytes"] for line in without}, {None})
 
+    def programs(self, name, rank):
+        """A folder of programs whose sweep-rank is this shell line."""
+        folder = self.folder / name / "bin"
+        folder.mkdir(parents=True)
+        for program in ("sweep", "sweep-agent"):
+            shutil.copy(BIN / program, folder / program)
+        (folder / "sweep-rank").write_text(f"#!/bin/sh\n{rank}\n")
+        (folder / "sweep-rank").chmod(0o755)
+        return folder
+
+    def test_doctor_names_a_program_whose_answer_cannot_be_read(self):
+        odd = self.programs("odd", """echo '{"version": 5, "libtorch": "2"}'""")
+        told = json.loads(self.run_sweep("doctor", "--json", "--db", self.folder / "x.db", program=odd / "sweep").stdout)
+        finding, = [each for each in told["findings"] if each["what"] == "sweep-rank"]
+        self.assertEqual(finding["health"], "bad")
+        self.assertIn("'version'", finding["detail"])
+
     def test_doctor_and_run_say_the_same_of_a_machine_that_cannot_rehearse(self):
         """Programs without phantom libraries beside them. Nothing is stored."""
-        bare = self.folder / "bare" / "bin"
-        bare.mkdir(parents=True)
-        for program in ("sweep", "sweep-agent"):
-            shutil.copy(BIN / program, bare / program)
-        (bare / "sweep-rank").write_text("#!/bin/sh\nexit 1\n")
-        (bare / "sweep-rank").chmod(0o755)
+        bare = self.programs("bare", "exit 1")
         told = json.loads(self.run_sweep("doctor", "--json", "--db", self.folder / "x.db", program=bare / "sweep").stdout)
         finding, = [each for each in told["findings"] if each["what"] == "rehearsals"]
         self.assertEqual(finding["health"], "warning")

@@ -42,8 +42,7 @@ void become_fake_rank(const RankLaunch& launch) {
 }
 
 int run_exec(const std::string& text) {
-  const auto parsed = parse_json(text);
-  const auto launch = parsed ? rank_launch_from(*parsed) : tl::unexpected(parsed.error());
+  const auto launch = from_text<RankLaunch>(text);
   if (!launch) {
     std::fprintf(stderr, "fake_rank: %s\n", launch.error().message.c_str());
     return 2;
@@ -88,13 +87,12 @@ int run_zygote() {
     const std::string bytes = message.dump();
     return ::send(kChannel, bytes.data(), bytes.size(), MSG_NOSIGNAL) >= 0;
   };
-  if (!send({{"ready", true}, {"version", "fake"}})) return 1;
+  if (!send({{"ready", true}})) return 1;
   std::string buffer(1 << 16, '\0');
   while (true) {
     const ssize_t got = ::recv(kChannel, buffer.data(), buffer.size(), 0);
     if (got <= 0) return 0;
-    const auto parsed = parse_json(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
-    const auto launch = parsed ? rank_launch_from(*parsed) : tl::unexpected(parsed.error());
+    const auto launch = from_text<RankLaunch>(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
     const auto answer = launch ? fork_rank(*launch) : nlohmann::json{{"error", launch.error().message}};
     if (!send(answer)) return 1;
   }

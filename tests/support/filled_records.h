@@ -43,6 +43,7 @@ class Filler {
   void give(Phase& v) { v = Phase::kWarmup; }
   void give(EndCause& v) { v = EndCause::kNoTime; }
   void give(Metrics& v) { v = metrics(); }
+  void give(Attempt& v) { v.id = ++last_; }
   template <class T>
   void give(std::optional<T>& v) {
     give(v.emplace());

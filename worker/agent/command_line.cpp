@@ -80,7 +80,7 @@ int run(Arguments& asked, char** argv) {
   const auto code = serve(options, asked, argv);
   if (code) return *code;
   spdlog::error("{}", code.error().message);
-  tell_launcher(options.ready_fd, {{"error", code.error().message}});
+  tell_launcher(options.ready_fd, not_ready(code.error().message));
   return 1;
 }
 
@@ -170,8 +170,7 @@ int main_command(int argc, char** argv) {
   CLI::App app{"Runs a trial's command as one rank.", "sweep-agent command"};
   app.add_option("--launch", text, "RankLaunch as JSON")->required();
   CLI11_PARSE(app, argc, argv);
-  const auto launch =
-      parse_json(text).and_then([](const nlohmann::json& json) { return rank_launch_from(json); });
+  const auto launch = from_text<RankLaunch>(text);
   const auto ready = launch ? become_rank(*launch) : tl::unexpected(launch.error());
   if (ready) return command::run_command_rank(*launch);
   std::cerr << "sweep-agent command: " << ready.error().message << "\n";

@@ -34,8 +34,7 @@ int refuse(const std::string& sentence) {
 }
 
 int run_launch(const std::string& launch_json) {
-  const auto launch =
-      parse_json(launch_json).and_then([](const nlohmann::json& json) { return rank_launch_from(json); });
+  const auto launch = from_text<RankLaunch>(launch_json);
   if (!launch) return refuse("--launch is no RankLaunch: " + launch.error().message);
   const auto ready = become_rank(*launch);
   if (!ready) return refuse(ready.error().message);
@@ -106,29 +105,21 @@ int dry_run(const std::string& trials, bool cuda, bool tensors) {
       return refuse("line " + std::to_string(number) + " of standard input: " + trial.error().message);
     const auto answer =
         step::dry_run_line(*trial, cuda ? step::Backend::kCuda : step::Backend::kCpu, tensors);
-    std::cout << (answer ? *answer : dump({{"trial", trial_id(*trial)}, {"error", answer.error().message}}))
-              << "\n"
+    std::cout << (answer ? *answer : to_text(DryRunAnswer{trial_id(*trial), answer.error().message})) << "\n"
               << std::flush;
   }
   return 0;
 }
 
-// The facts of this build of the training half: what `sweep doctor` and the records say about LibTorch. A
-// JSON object: version, build, libtorch, cuda (of the wheel), archs (GPU code it carries), gpu_plugin (built
-// or not). Loads no GPU library.
+// The text of RankFacts. Loads no GPU library.
 std::string facts() {
   std::error_code ec;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", ec);
   const bool plugin = !ec && std::filesystem::exists(self.parent_path() / "libsweep_cuda.so", ec);
-  nlohmann::json archs = nlohmann::json::array();
+  RankFacts out{kVersion, kBuild, TORCH_VERSION, SWEEP_TORCH_CUDA, {}, plugin};
   std::istringstream words(SWEEP_TORCH_ARCHS);
-  for (std::string arch; words >> arch;) archs.push_back(arch);
-  return dump({{"version", kVersion},
-               {"build", kBuild},
-               {"libtorch", TORCH_VERSION},
-               {"cuda", SWEEP_TORCH_CUDA},
-               {"archs", archs},
-               {"gpu_plugin", plugin}});
+  for (std::string arch; words >> arch;) out.archs.push_back(arch);
+  return to_text(out);
 }
 
 int serve() {

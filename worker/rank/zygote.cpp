@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "runtime/attempt_token.h"
 #include "runtime/rank_process.h"
@@ -24,8 +23,8 @@ namespace {
 constexpr std::size_t kLongestRequest = 64 << 10;
 constexpr int kProtocolVersion = 1;
 
-bool send_message(int channel, const nlohmann::json& message) {
-  const std::string bytes = dump(message);
+bool send_message(int channel, const ZygoteAnswer& message) {
+  const std::string bytes = to_text(message);
   ssize_t sent = -1;
   do sent = send(channel, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
@@ -62,9 +61,8 @@ i64 attempt_of(const RankLaunch& launch) {
                    .and_then([&] { return follow_agent(launch.agent_pid); })
                    .and_then([&] { return redirect_output(launch); })
                    .and_then([&] { return keep_to_place(launch); });
-  const nlohmann::json answer =
-      ready ? nlohmann::json{{"pid", getpid()}} : nlohmann::json{{"error", ready.error().message}};
-  const std::string bytes = dump(answer);
+  const std::string bytes =
+      to_text(ready ? ZygoteAnswer{.pid = getpid()} : ZygoteAnswer{.error = ready.error().message});
   const bool told = write(report.write_end, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
   close(report.write_end);
   if (!ready || !told) _exit(1);
@@ -73,11 +71,11 @@ i64 attempt_of(const RankLaunch& launch) {
   _exit(code);  // no destructors of the libraries: they were the zygote's, and cost time
 }
 
-nlohmann::json failure(const std::string& what) {
-  return {{"error", what + ": " + std::strerror(errno)}};
+ZygoteAnswer failure(const std::string& what) {
+  return {.error = what + ": " + std::strerror(errno)};
 }
 
-nlohmann::json fork_rank(int channel, const RankLaunch& launch) {
+ZygoteAnswer fork_rank(int channel, const RankLaunch& launch) {
   Pipe report, parent_lives;
   if (!report.make() || !parent_lives.make()) return failure("the zygote cannot make a pipe");
   std::fflush(nullptr);
@@ -92,7 +90,7 @@ nlohmann::json fork_rank(int channel, const RankLaunch& launch) {
   close(report.write_end);
   close(parent_lives.read_end);
   close(parent_lives.write_end);
-  nlohmann::json answer = failure("the zygote cannot fork");
+  ZygoteAnswer answer = failure("the zygote cannot fork");
   if (between > 0) {
     int status = 0;
     while (waitpid(between, &status, 0) < 0 && errno == EINTR) {
@@ -103,19 +101,16 @@ nlohmann::json fork_rank(int channel, const RankLaunch& launch) {
       if (n > 0) text.append(buffer.data(), static_cast<std::size_t>(n));
       if (n < 0 && errno != EINTR) break;
     }
-    const auto parsed = parse_json(text);
-    answer = parsed && parsed->is_object()
-                 ? *parsed
-                 : nlohmann::json{{"error", "the rank died before it said its pid"}};
+    answer =
+        from_text<ZygoteAnswer>(text).value_or(ZygoteAnswer{.error = "the rank died before it said its pid"});
   }
   close(report.read_end);
   return answer;
 }
 
-nlohmann::json answer_to(int channel, std::string_view request) {
-  const auto launch =
-      parse_json(request).and_then([](const nlohmann::json& json) { return rank_launch_from(json); });
-  if (!launch) return {{"error", "the request is no RankLaunch: " + launch.error().message}};
+ZygoteAnswer answer_to(int channel, std::string_view request) {
+  const auto launch = from_text<RankLaunch>(request);
+  if (!launch) return {.error = "the request is no RankLaunch: " + launch.error().message};
   return fork_rank(channel, *launch);
 }
 
@@ -123,7 +118,7 @@ nlohmann::json answer_to(int channel, std::string_view request) {
 
 int serve_zygote(int channel) {
   prctl(PR_SET_NAME, "sweep-zygote");
-  if (!send_message(channel, {{"ready", true}, {"version", kProtocolVersion}})) {
+  if (!send_message(channel, {.ready = true, .version = kProtocolVersion})) {
     std::fprintf(stderr, "sweep-rank zygote: file descriptor %d is not a socket pair made by an agent: %s\n",
                  channel, std::strerror(errno));
     return 2;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "schema/codec.h"
 #include "schema/spool.h"
 
 namespace sweep::launch {
@@ -15,7 +16,7 @@ BatchJob::BatchJob(BatchHost& host, AllocationRequest request)
 Expected<void> BatchJob::finish(bool now) {
   if (!mail_->agent_spoke() && !life_->mail().has_outbox()) kill();  // no agent reads the inbox yet
   life_->host().poll_soon();  // an agent that was killed does not answer
-  return post(spool::kFinish, {{"now", now}}).map([](i64) {});
+  return post(spool::kFinish, to_json(Finish{now})).map([](i64) {});
 }
 
 }  // namespace sweep::launch

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/launch/allocation_record.h"
+#include "schema/codec.h"
 #include "schema/spool.h"
 
 namespace sweep::launch {
@@ -53,7 +54,7 @@ void JobLifecycle::cancel() {
 // agent that was stopped can go on. An agent that still lives, or starts later, finds this in its inbox.
 void JobLifecycle::dismiss() {
   if (dismissed_ || mail_.bye()) return;
-  dismissed_ = post(spool::kFinish, {{"now", true}}).has_value();
+  dismissed_ = post(spool::kFinish, to_json(Finish{true})).has_value();
 }
 
 Expected<i64> JobLifecycle::post(std::string_view kind, const nlohmann::json& body) {

@@ -109,7 +109,7 @@ std::vector<Finding> check_nodes(const CheckRequest& request, const SlurmOptions
   const auto asked = unix_ns_now();
   const auto answer = run_alone(srun_words(request, options, file.path()), kSrunLimit);
   const auto answered = unix_ns_now();
-  const auto probes = objects_in(answer.out);
+  const auto probes = probes_in(answer.out);
   if (probes.empty())
     return {{"nodes", Health::kBad,
              fmt::format("srun of sweep-agent: {}; the program must lie on a filesystem that all nodes "
@@ -118,7 +118,7 @@ std::vector<Finding> check_nodes(const CheckRequest& request, const SlurmOptions
                          answer.timed_out ? "no answer in time" : first_line(answer.err), request.nodes)}};
   std::vector<Finding> out;
   for (const auto& probe : probes) {
-    const NodeWants wants{text_of(probe, "host"),
+    const NodeWants wants{probe ? probe->host : "a node",
                           kVersion,
                           request.db.parent_path().string(),
                           file.path(),

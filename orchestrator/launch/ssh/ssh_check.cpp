@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <boost/asio/io_context.hpp>
-#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -97,7 +96,7 @@ std::vector<Finding> check_host(const CheckRequest& request, const SshOptions& o
   const auto result = ask_host(options, host.name, probe_line(options, host, wants),
                                host.agent.empty() ? agent : "", kProbeLimit);
   wants.answered_unix_ns = unix_ns_now();
-  const auto probes = objects_in(result.out);
+  const auto probes = probes_in(result.out);
   if (result.code != 0 || probes.empty()) {
     out.push_back(no_probe(result, host, hand));
     return out;

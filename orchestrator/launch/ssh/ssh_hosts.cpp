@@ -168,8 +168,8 @@ awaitable<bool> SshHosts::probe(std::size_t node) {
   const auto out =
       co_await ask(node, line, "", kShort, "it cannot run trials (`sweep doctor --on ssh` tells more)");
   if (!out) co_return false;
-  const auto facts = parse_json(last_line(*out));
-  const std::string version = facts && facts->is_object() ? text_of(*facts, "version") : "";
+  const auto facts = from_text<NodeProbe>(last_line(*out));
+  const std::string version = facts ? facts->version : "";
   if (version == kVersion) co_return true;
   events_->host_failed(
       hosts_[node].name,
@@ -213,8 +213,8 @@ awaitable<void> SshHosts::start_head(Owner owner) {
   places_[0].starting = false;
   if (places_[0].removal_due) co_await remove(owner, 0);
   if (!out) co_return;
-  const auto ready = parse_json(last_line(*out));
-  if (!ready || !flag_of(*ready, "ready")) co_return events_->host_failed(hosts_[0].name, last_line(*out));
+  const auto ready = from_text<AgentReady>(last_line(*out));
+  if (!ready || !ready->ready) co_return events_->host_failed(hosts_[0].name, last_line(*out));
   for (std::size_t node = 1; node < hosts_.size(); ++node) {
     places_[node].starting = true;
     start_coroutine(around_.io, join(owner, node, *ready));
@@ -223,12 +223,9 @@ awaitable<void> SshHosts::start_head(Owner owner) {
 }
 
 // The token goes from one agent's standard output to the others' standard input, and nowhere else.
-awaitable<void> SshHosts::join(Owner owner, std::size_t node, nlohmann::json ready) {
-  nlohmann::json where = {{"address", text_of(ready, "address")},
-                          {"port", integer_of(ready, "port")},
-                          {"token", text_of(ready, "token")},
-                          {"node", node}};
-  (void)co_await ask(node, agent_line(node), dump(where) + "\n", kStart,
+awaitable<void> SshHosts::join(Owner owner, std::size_t node, JoinLine where) {
+  where.node = static_cast<i64>(node);
+  (void)co_await ask(node, agent_line(node), to_text(where) + "\n", kStart,
                      "its agent does not join the head agent");
   places_[node].starting = false;
   if (places_[node].removal_due) co_await remove(owner, node);

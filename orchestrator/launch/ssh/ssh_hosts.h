@@ -11,6 +11,7 @@
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/launch/programs.h"
 #include "orchestrator/launch/ssh/ssh_shell.h"
+#include "schema/records.h"
 
 namespace sweep::launch {
 
@@ -74,7 +75,7 @@ class SshHosts {
   awaitable<bool> bring_agent(std::size_t node);
   awaitable<bool> probe(std::size_t node);
   awaitable<void> start_head(Owner);
-  awaitable<void> join(Owner, std::size_t node, nlohmann::json ready);
+  awaitable<void> join(Owner, std::size_t node, JoinLine where);
   awaitable<void> remove(Owner, std::size_t node);
   // Returns what the line prints. nullopt: it failed, which is reported as `what`, or the answer does not
   // matter any more.

@@ -91,9 +91,9 @@ class DistributedAttemptTest : public ::testing::Test {
 
 TEST_F(DistributedAttemptTest, EveryNodeHearsThatAllHaveStarted) {
   const auto before = told().size();
-  say(1, PartStarted{7, {11, 12}, 5});
+  say(1, AttemptStarted{7, {11, 12}, 5});
   EXPECT_EQ(told().size(), before) << "one of two";
-  say(3, PartStarted{7, {31, 32}, 6});
+  say(3, AttemptStarted{7, {31, 32}, 6});
   const auto all = told();
   ASSERT_EQ(all.size(), before + 2);
   EXPECT_EQ(all[before], (std::pair<i64, std::string>(1, "all_started")));
@@ -108,9 +108,9 @@ TEST_F(DistributedAttemptTest, EachNodeGetsItsRanksAndAllHaveToStart) {
   EXPECT_EQ(first->first_rank, 0);
   EXPECT_EQ(second->first_rank, 2);
   EXPECT_FALSE(first->whole);
-  say(3, PartStarted{7, {30, 31}, 13'000});
+  say(3, AttemptStarted{7, {30, 31}, 13'000});
   EXPECT_TRUE(written(spool::kStarted).empty());
-  say(1, PartStarted{7, {10, 11}, 12'000});
+  say(1, AttemptStarted{7, {10, 11}, 12'000});
   ASSERT_EQ(written(spool::kStarted).size(), 1u);
   EXPECT_EQ(written(spool::kStarted)[0]["pids"], json({10, 11, 30, 31}));
   EXPECT_EQ(written(spool::kStarted)[0]["unix_ns"], 10'000);  // node 3's stamp by the head's clock
@@ -304,7 +304,7 @@ TEST_F(DistributedAttemptTest, AGoodEndProvesItsNodes) {
 TEST_F(DistributedAttemptTest, UnexpectedMessagesAreIgnored) {
   say(1, RankRecord{.attempt = 7, .rank = -1});
   say(1, Leave{"why"});
-  say(1, StoreMessage{7, i64{1} << 40, {json::object(), ""}});
+  say(1, StoreMessage{{7, i64{1} << 40}, {json::object(), ""}});
   EXPECT_TRUE(outbox_.written.empty());
   EXPECT_EQ(finished_, 0);
 }

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -29,7 +28,8 @@ class HeadServerTest : public ::testing::Test, protected HeadServerListener {
   Expected<HeadClient> join(i64 node, const std::optional<Secret>& secret) {
     Expected<HeadClient> out = fail("not tried");
     std::thread client([&] {
-      out = connect_to_head(client_io_, {"127.0.0.1", server_.port(), secret, node}, 5, {{"cores", 3}});
+      out = connect_to_head(client_io_, {"127.0.0.1", server_.port(), secret, node}, 5,
+                            {NodeRecord{.host = "n1"}});
       boost::asio::post(io_, [this] { done_ = true; });
     });
     for (done_ = false; !done_;) io_.run_one();
@@ -40,13 +40,13 @@ class HeadServerTest : public ::testing::Test, protected HeadServerListener {
   boost::asio::io_context io_, client_io_;
   HeadServer server_{io_, 3, 5, *this};
   std::vector<i64> joined_, lost_;
-  std::vector<nlohmann::json> hellos_;
+  std::vector<NodeHello> hellos_;
   bool done_ = false;
 
  private:
-  void node_joined(i64 node, const nlohmann::json& hello) override {
+  void node_joined(i64 node, NodeHello hello) override {
     joined_.push_back(node);
-    hellos_.push_back(hello);
+    hellos_.push_back(std::move(hello));
   }
   void node_said(i64, const AgentMessage&) override {}
   void node_lost(i64 node, const std::string&) override { lost_.push_back(node); }
@@ -56,7 +56,8 @@ TEST_F(HeadServerTest, ANodeThatKnowsTheSecretJoinsOnce) {
   const auto client = join(1, server_.secret());
   ASSERT_TRUE(client) << client.error().message;
   EXPECT_EQ(joined_, std::vector<i64>{1});
-  EXPECT_EQ(hellos_.at(0).at("cores"), 3);
+  ASSERT_TRUE(hellos_.at(0).record);
+  EXPECT_EQ(hellos_[0].record->host, "n1");
   EXPECT_TRUE(server_.any_connected());
   EXPECT_FALSE(server_.all_joined());
   EXPECT_FALSE(join(1, server_.secret())) << "it has joined before";

@@ -2,21 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 namespace sweep::driver {
 namespace {
 
-using nlohmann::json;
+const RankFacts kRank{.cuda = "13.0", .archs = {"7.5", "8.0", "8.6", "9.0", "10.0", "12.0"}};
 
-const json kRank = {{"cuda", "13.0"}, {"archs", {"7.5", "8.0", "8.6", "9.0", "10.0", "12.0"}}};
-
-json node(const char* driver_cuda, const char* capability) {
-  return {{"driver", "1.2.3"},
-          {"driver_cuda", driver_cuda},
-          {"gpus",
-           {{{"name", "GPU"}, {"compute_capability", capability}},
-            {{"name", "GPU"}, {"compute_capability", capability}}}}};
+NodeFacts node(const char* driver_cuda, const char* capability) {
+  NodeFacts out;
+  out.driver = "1.2.3", out.driver_cuda = driver_cuda;
+  out.gpus.emplace(2, GpuFacts{.name = "GPU", .compute_capability = capability});
+  return out;
 }
 
 TEST(Doctor, ADriverOfAnOlderCudaIsBadAndTheWayOutIsNamed) {
@@ -51,10 +46,9 @@ TEST(Doctor, AVoltaHasNoCodeAndAnAdaRunsAmpereCode) {
 }
 
 TEST(Doctor, NoGpuIsNoFault) {
-  const auto findings = judge_gpus(json::object(), kRank);
+  const auto findings = judge_gpus(NodeFacts(), kRank);
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].health, Health::kGood);
-  EXPECT_EQ(judge_gpus(json{{"gpus", "nonsense"}}, json::object()).size(), 1u);
 }
 
 TEST(Doctor, LittleSpaceIsAWarning) {
@@ -62,13 +56,15 @@ TEST(Doctor, LittleSpaceIsAWarning) {
   EXPECT_EQ(judge_space("x", 2e9, 1e9).health, Health::kGood);
 }
 
-const json kProbe = {{"version", "1"},
-                     {"unix_ns", 1'000'000'000'000},
-                     {"shm_bytes", 1e12},
-                     {"paths", {{"/f", "writable"}, {"/r", "executable"}}}};
+NodeProbe healthy_node() {
+  NodeProbe out;
+  out.version = "1", out.unix_ns = 1'000'000'000'000, out.shm_bytes = 1'000'000'000'000;
+  out.paths = {{"/f", "writable"}, {"/r", "executable"}};
+  return out;
+}
 const NodeWants kWants{"n1", "1", "/f", "", "/r", "cpu", "", true, 999'000'000'000, 1'001'000'000'000};
 
-std::string bad_of(const json& probe, const NodeWants& wants) {
+std::string bad_of(const NodeProbe& probe, const NodeWants& wants) {
   std::string bad;
   for (const auto& finding : judge_node(probe, wants))
     if (finding.health == Health::kBad) bad += finding.what + ": " + finding.detail + "\n";
@@ -76,45 +72,51 @@ std::string bad_of(const json& probe, const NodeWants& wants) {
 }
 
 TEST(DoctorOfNodes, AHealthyNodeIsGood) {
-  EXPECT_EQ(bad_of(kProbe, kWants), "");
+  EXPECT_EQ(bad_of(healthy_node(), kWants), "");
 }
 
 TEST(DoctorOfNodes, OfAnotherVersionNothingElseIsBelieved) {
-  const auto findings = judge_node(json{{"version", "0"}}, kWants);
-  ASSERT_EQ(findings.size(), 1u) << "what it leaves unsaid is no fault of the node";
-  EXPECT_EQ(findings[0].what, "n1 version");
+  NodeProbe older;
+  older.version = "0";
+  for (const Expected<NodeProbe>& answer :
+       {Expected<NodeProbe>(older), Expected<NodeProbe>(fail("damage"))}) {
+    const auto findings = judge_node(answer, kWants);
+    ASSERT_EQ(findings.size(), 1u) << "what it leaves unsaid is no fault of the node";
+    EXPECT_EQ(findings[0].what, "n1 version");
+    EXPECT_EQ(findings[0].health, Health::kBad);
+  }
 }
 
 TEST(DoctorOfNodes, EachFaultHasItsRowAndTheWayOut) {
-  const auto with = [](const char* key, const json& value) {
-    json probe = kProbe;
-    probe[key] = value;
-    return probe;
+  const auto with = [](auto&& change) {
+    NodeProbe probe = healthy_node();
+    change(probe);
+    return bad_of(probe, kWants);
   };
-  EXPECT_NE(bad_of(with("version", "2"), kWants).find("n1 version"), std::string::npos);
-  EXPECT_NE(bad_of(with("unix_ns", 1'010'000'000'000), kWants).find("9.0 s ahead of"), std::string::npos);
-  EXPECT_NE(bad_of(with("unix_ns", 900'000'000'000), kWants).find("99.0 s behind"), std::string::npos);
-  EXPECT_NE(bad_of(with("paths", {{"/f", "absent"}, {"/r", "executable"}}), kWants).find("--db"),
+  EXPECT_NE(with([](NodeProbe& p) { p.version = "2"; }).find("n1 version"), std::string::npos);
+  EXPECT_NE(with([](NodeProbe& p) { p.unix_ns = 1'010'000'000'000; }).find("9.0 s ahead of"),
             std::string::npos);
-  EXPECT_NE(bad_of(with("paths", {{"/f", "writable"}, {"/r", "readable"}}), kWants).find("n1 rank program"),
+  EXPECT_NE(with([](NodeProbe& p) { p.unix_ns = 900'000'000'000; }).find("99.0 s behind"), std::string::npos);
+  EXPECT_NE(with([](NodeProbe& p) { p.paths["/f"] = "absent"; }).find("--db"), std::string::npos);
+  EXPECT_NE(with([](NodeProbe& p) { p.paths["/r"] = "readable"; }).find("n1 rank program"),
             std::string::npos);
   NodeWants shared = kWants;
   shared.file = "/f/written-here";
-  EXPECT_NE(bad_of(kProbe, shared).find("n1 shared disk"), std::string::npos)
+  EXPECT_NE(bad_of(healthy_node(), shared).find("n1 shared disk"), std::string::npos)
       << "another disk of the same name";
-  json sees = kProbe;
-  sees["paths"][shared.file] = "readable";
+  NodeProbe sees = healthy_node();
+  sees.paths[shared.file] = "readable";
   EXPECT_EQ(bad_of(sees, shared), "");
   NodeWants command = kWants;
   command.working = "/project";
-  EXPECT_NE(bad_of(kProbe, command).find("workload.folder"), std::string::npos);
+  EXPECT_NE(bad_of(healthy_node(), command).find("workload.folder"), std::string::npos);
   NodeWants gpus = kWants;
   gpus.hardware = "h100-sxm-80gb";
-  EXPECT_NE(bad_of(kProbe, gpus).find("no GPU answers there"), std::string::npos);
-  EXPECT_NE(
-      bad_of(with("gpus", {{{"name", "A100"}, {"compute_capability", "8.0"}}}), gpus).find("a A100 is there"),
-      std::string::npos);
-  EXPECT_NE(bad_of(json::object(), kWants).find("n1 version"), std::string::npos);
+  EXPECT_NE(bad_of(healthy_node(), gpus).find("no GPU answers there"), std::string::npos);
+  NodeProbe other = healthy_node();
+  other.gpus.emplace(1, GpuFacts{.name = "A100", .compute_capability = "8.0"});
+  EXPECT_NE(bad_of(other, gpus).find("a A100 is there"), std::string::npos);
+  EXPECT_NE(bad_of(NodeProbe(), kWants).find("n1 version"), std::string::npos);
 }
 
 }  // namespace

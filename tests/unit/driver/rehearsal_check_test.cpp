@@ -13,7 +13,7 @@ namespace {
 RehearsalFacts able() {
   RehearsalFacts out;
   out.phantoms = "/opt/phantom";
-  out.rank = nlohmann::json{{"cuda", "13.0"}, {"gpu_plugin", true}};
+  out.rank = RankFacts{.cuda = "13.0", .gpu_plugin = true};
   out.shm_free_bytes = 1e9, out.memory_free_bytes = 16e9;
   return out;
 }
@@ -32,9 +32,9 @@ TEST(RehearsalCheck, NamesTheFirstThingThatIsMissing) {
   }
   facts = able(), facts.rank = fail("no such program");
   EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(ErrorKind::kFailed));
-  facts = able(), (*facts.rank)["cuda"] = "";
+  facts = able(), facts.rank->cuda.clear();
   EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(ErrorKind::kUnsupported));
-  facts = able(), (*facts.rank)["gpu_plugin"] = false;
+  facts = able(), facts.rank->gpu_plugin = false;
   EXPECT_THAT(*cannot_rehearse(facts, 8), IsError(ErrorKind::kNotFound));
 }
 

@@ -36,17 +36,16 @@ TEST(Read, EveryKindBecomesItsType) {
   EXPECT_TRUE(batch.damage.empty());
   EXPECT_EQ(batch.consumed, bytes.size());
   ASSERT_EQ(batch.messages.size(), 8u);
-  EXPECT_EQ(std::get<Hello>(batch.messages[0]).host, "n1");
-  EXPECT_EQ(std::get<Hello>(batch.messages[0]).incarnation, 2);
+  EXPECT_EQ(std::get<AgentHello>(batch.messages[0]).host, "n1");
   EXPECT_EQ(std::get<NodeRecord>(batch.messages[1]).host, "n1");
-  EXPECT_EQ(std::get<Started>(batch.messages[2]).pids, (std::vector<i64>{11, 12}));
+  EXPECT_EQ(std::get<AttemptStarted>(batch.messages[2]).pids, (std::vector<i64>{11, 12}));
   EXPECT_EQ(std::get<RankRecord>(batch.messages[3]).rank, 1);
   EXPECT_EQ(std::get<RankExit>(batch.messages[4]).attempt, 7);
   EXPECT_EQ(std::get<AttemptEnd>(batch.messages[5]).cause, EndCause::kDone);
   EXPECT_EQ(std::get<NodeOut>(batch.messages[6]).node, 1);
   EXPECT_EQ(std::get<NodeOut>(batch.messages[6]).why, "w");
   EXPECT_TRUE(std::get<NodeOut>(batch.messages[6]).lost);
-  EXPECT_EQ(std::get<Bye>(batch.messages[7]).reason, "finished");
+  EXPECT_EQ(std::get<Leave>(batch.messages[7]).reason, "finished");
 }
 
 TEST(Read, ATornLastLineWaitsForItsRest) {
@@ -79,10 +78,11 @@ TEST(Read, WrongTypesAndAbsurdNumbersAreDamage) {
       with("rank", 1e300) + with("rank", 18446744073709551615ull) + with("rank", "0") +
       with("outcome", "splendid") + with("samples", {1, 2}) + line(spool::kRankRecord, json::array()) +
       line(spool::kStarted, {{"attempt", 1.5}}) + line(spool::kStarted, {{"attempt", 1}, {"pids", {"x"}}}) +
-      line(spool::kHello, 3) + line("of_the_future", json::object());
+      line(spool::kNodeOut, {{"why", "no node"}}) + line(spool::kHello, 3) +
+      line("of_the_future", json::object());
   const Batch batch = read(bytes);
   EXPECT_TRUE(batch.messages.empty());
-  EXPECT_EQ(batch.damage.size(), 10u);
+  EXPECT_EQ(batch.damage.size(), 11u);
   EXPECT_THAT(batch.damage.back(), HasSubstr("of_the_future"));
   EXPECT_EQ(batch.consumed, bytes.size());
 }

@@ -32,12 +32,12 @@ std::vector<AgentMessage> one_of_each() {
           EndPart{7, EndCause::kCancelled, true},
           PeerEnded{7, EndCause::kHang},
           AllStarted{7},
-          PartStarted{7, {11, 12}, 5},
+          AttemptStarted{7, {11, 12}, 5},
           PartTrouble{7, EndCause::kRankFailed},
           record,
           exit,
           end,
-          StoreMessage{7, 2, {{{"get", "key"}}, std::string("\0\xff", 2)}},
+          StoreMessage{{7, 2}, {{{"get", "key"}}, std::string("\0\xff", 2)}},
           Leave{"finished"}};
 }
 
@@ -101,7 +101,7 @@ TEST(AgentMessage, APartNeedsRanksOfTheAttemptAndASlotForEach) {
 }
 
 TEST(AgentMessage, AClientOfTheStoreIsNotNegative) {
-  EXPECT_EQ(refusal_of(to_frame(StoreMessage{7, -1, {json::object(), ""}}).head), Kind::kMalformed);
+  EXPECT_EQ(refusal_of(to_frame(StoreMessage{{7, -1}, {json::object(), ""}}).head), Kind::kMalformed);
 }
 
 }  // namespace

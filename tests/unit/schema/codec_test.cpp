@@ -302,7 +302,7 @@ TEST(Dump, InvalidUtf8IsReplaced) {
 
 TEST(RankLaunch, RoundTrips) {
   RankLaunch l{"/a", "/a/f", "/b", 1, 1, 2, 77, 0, "/b/store", "10.0.0.2", "eth0", "0,1", "4,5"};
-  const auto back = rank_launch_from(to_json(l));
+  const auto back = from_json<RankLaunch>(to_json(l));
   ASSERT_TRUE(back);
   EXPECT_EQ(*back, l);
 }

@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -107,15 +106,15 @@ NodeRecord probe_node(const Nvml* nvml) {
 }
 
 std::string probe_machine(const Nvml* nvml, const std::vector<std::string>& paths) {
-  const NodeRecord node = probe_node(nvml);
-  auto out = to_json(node.facts);
-  out["host"] = node.host;
-  out["paths"] = nlohmann::json::object();
-  for (const auto& path : paths) out["paths"][path] = access_of(path);
+  NodeRecord node = probe_node(nvml);
+  NodeProbe out{std::move(node.facts)};
+  out.host = std::move(node.host);
+  for (const auto& path : paths) out.paths[path] = access_of(path);
   std::error_code ec;
-  if (const auto shm = std::filesystem::space("/dev/shm", ec); !ec) out["shm_bytes"] = shm.available;
-  out["unix_ns"] = unix_ns_now();  // last, so that it is as close to the answer as can be
-  return dump(out);
+  if (const auto shm = std::filesystem::space("/dev/shm", ec); !ec)
+    out.shm_bytes = static_cast<i64>(shm.available);
+  out.unix_ns = unix_ns_now();  // last, so that it is as close to the answer as can be
+  return to_text(out);
 }
 
 }  // namespace sweep::agent

@@ -10,8 +10,7 @@
 namespace sweep::agent {
 
 NodeRecord probe_node(const Nvml* nvml);  // null: no GPU
-// The same facts as one line of JSON, with host, unix_ns, shm_bytes (free), and paths: what each is to this
-// user here: absent, readable, executable, or writable (a folder).
+// The text of a NodeProbe.
 std::string probe_machine(const Nvml* nvml, const std::vector<std::string>& paths);
 
 }  // namespace sweep::agent

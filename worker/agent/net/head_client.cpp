@@ -35,17 +35,12 @@ Expected<Frame> read_frame(tcp::socket& socket, FrameReader& reader) {
   }
 }
 
-Expected<void> prove(tcp::socket& socket, FrameReader& reader, const Join& join,
-                     const nlohmann::json& hello) {
+Expected<void> prove(tcp::socket& socket, FrameReader& reader, const Join& join, const NodeHello& hello) {
   const auto greeting = read_frame(socket, reader);
   if (!greeting) return tl::unexpected(greeting.error());
   const std::string theirs = text_of(greeting->head, "challenge"), ours = new_challenge();
-  const std::string said = encode({{{"challenge", ours},
-                                    {"proof", join.secret->proof("node", theirs, ours)},
-                                    {"node", join.node},
-                                    {"version", kVersion},
-                                    {"hello", hello}},
-                                   {}});
+  const NodeProof proof{ours, join.secret->proof("node", theirs, ours), join.node, kVersion};
+  const std::string said = encode({to_json(NodeJoin{proof, hello}), {}});
   boost::system::error_code ec;
   boost::asio::write(socket, boost::asio::buffer(said), ec);
   if (ec) return fail("the head agent closed the connection: " + ec.message());
@@ -88,14 +83,10 @@ Expected<Join> read_join(int fd) {
     if (n <= 0 || byte == '\n') break;
     bytes += byte;
   }
-  const auto parsed = parse_json(bytes);
-  if (!parsed || !parsed->is_object())
-    return fail("standard input holds no line of JSON that says where to join");
-  Join out;
-  out.address = text_of(*parsed, "address");
-  out.secret = Secret::from_hex(text_of(*parsed, "token"));
-  out.port = static_cast<int>(std::clamp<i64>(integer_of(*parsed, "port"), 0, 65536));
-  out.node = integer_of(*parsed, "node");
+  const auto line = from_text<JoinLine>(bytes);
+  if (!line) return fail("standard input: " + line.error().message);
+  Join out{line->address, static_cast<int>(std::clamp<i64>(line->port, 0, 65536)),
+           Secret::from_hex(line->token), line->node};
   const char* step = std::getenv("SLURM_NODEID");
   if (out.node == 0 && step != nullptr) out.node = std::atoll(step) + 1;
   if (out.address.empty() || !out.secret || out.port < 1 || out.port > 65535 || out.node < 1)
@@ -104,15 +95,11 @@ Expected<Join> read_join(int fd) {
 }
 
 std::string join_line(const Join& join) {
-  return dump({{"address", join.address},
-               {"port", join.port},
-               {"token", join.secret->hex()},
-               {"node", join.node}}) +
-         "\n";
+  return to_text(JoinLine{join.address, join.port, join.secret->hex(), join.node}) + "\n";
 }
 
 Expected<HeadClient> connect_to_head(boost::asio::io_context& io, const Join& join, double lease_s,
-                                     const nlohmann::json& hello) {
+                                     const NodeHello& hello) {
   const auto where = fmt::format("the head agent at {} port {}", join.address, join.port);
   boost::system::error_code ec;
   const auto address = boost::asio::ip::make_address(join.address, ec);

@@ -11,12 +11,11 @@
 
 namespace sweep::agent {
 
-// The line that a node agent gets on standard input: {"address", "port", "token", "node"}.
+// A checked JoinLine.
 struct Join {
   std::string address;
   int port = 0;
   std::optional<Secret> secret;
-  // 0: from SLURM_NODEID of its step, counted from 1.
   i64 node = 0;
 };
 Expected<Join> read_join(int fd);
@@ -28,6 +27,6 @@ struct HeadClient {
   Endpoint here;
 };
 Expected<HeadClient> connect_to_head(boost::asio::io_context& io, const Join&, double lease_s,
-                                     const nlohmann::json& hello);
+                                     const NodeHello& hello);
 
 }  // namespace sweep::agent

@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 
+#include "schema/codec.h"
 #include "schema/version.h"
 
 namespace sweep::agent {
@@ -91,18 +92,19 @@ void HeadServer::expect(const std::shared_ptr<Caller>& caller) {
 }
 
 void HeadServer::judge(const std::shared_ptr<Caller>& caller, const Frame& frame) {
-  const std::string theirs = text_of(frame.head, "challenge"), version = text_of(frame.head, "version");
-  if (theirs.size() != caller->challenge.size() ||
-      !secret_.proven("node", caller->challenge, theirs, text_of(frame.head, "proof")))
+  const auto said = from_json<NodeProof>(frame.head);
+  if (!said || said->challenge.size() != caller->challenge.size() ||
+      !secret_.proven("node", caller->challenge, said->challenge, said->proof))
     return refuse(caller, "it does not know the token");
-  const i64 node = integer_of(frame.head, "node");
-  if (version != kVersion)
-    return refuse(caller,
-                  fmt::format("its version is {}, ours {}: use one build on all nodes", version, kVersion));
+  const i64 node = said->node;
+  if (said->version != kVersion)
+    return refuse(caller, fmt::format("its version is {}, ours {}: use one build on all nodes", said->version,
+                                      kVersion));
   if (node < 1 || node >= nodes_) return refuse(caller, fmt::format("there is no node {}", node));
   if (!seen_.insert(node).second) return refuse(caller, fmt::format("node {} has joined before", node));
-  let_in(caller, node, {{{"proof", secret_.proof("head", theirs, caller->challenge)}}, {}},
-         frame.head.value("hello", nlohmann::json::object()));
+  const auto join = from_json<NodeJoin>(frame.head);
+  let_in(caller, node, {{{"proof", secret_.proof("head", said->challenge, caller->challenge)}}, {}},
+         join ? join->hello : NodeHello());
 }
 
 void HeadServer::refuse(const std::shared_ptr<Caller>& caller, const std::string& why) {
@@ -117,7 +119,7 @@ void HeadServer::refuse(const std::shared_ptr<Caller>& caller, const std::string
 }
 
 void HeadServer::let_in(const std::shared_ptr<Caller>& caller, i64 node, const Frame& answer,
-                        const nlohmann::json& hello) {
+                        NodeHello hello) {
   caller->done = true;
   caller->timer.cancel();
   callers_.remove(caller);
@@ -130,7 +132,7 @@ void HeadServer::let_in(const std::shared_ptr<Caller>& caller, i64 node, const F
                 links_.erase(node);
                 listener_.node_lost(node, why);
               });
-  listener_.node_joined(node, hello);
+  listener_.node_joined(node, std::move(hello));
 }
 
 void HeadServer::send(i64 node, const AgentMessage& message) {

@@ -24,7 +24,7 @@ namespace sweep::agent {
 class HeadServerListener {
  public:
   virtual ~HeadServerListener() = default;
-  virtual void node_joined(i64 node, const nlohmann::json& hello) = 0;
+  virtual void node_joined(i64 node, NodeHello hello) = 0;
   virtual void node_said(i64 node, const AgentMessage& message) = 0;
   // Is called at most once for a node; it does not come back.
   virtual void node_lost(i64 node, const std::string& why) = 0;
@@ -55,7 +55,7 @@ class HeadServer {
   void expect(const std::shared_ptr<Caller>&);
   void judge(const std::shared_ptr<Caller>&, const Frame&);
   void refuse(const std::shared_ptr<Caller>&, const std::string& why);
-  void let_in(const std::shared_ptr<Caller>&, i64 node, const Frame& answer, const nlohmann::json& hello);
+  void let_in(const std::shared_ptr<Caller>&, i64 node, const Frame& answer, NodeHello hello);
 
   boost::asio::io_context& io_;
   const i64 nodes_;

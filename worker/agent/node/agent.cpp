@@ -33,7 +33,7 @@ Agent::Agent(const Options& options, const SandboxInfo& inside, Mailbox mailbox)
 int Agent::run() {
   if (const auto opened = nodes_.open(dispatcher_); !opened) {
     spdlog::error("{}", opened.error().message);
-    tell_launcher(options_.ready_fd, {{"error", opened.error().message}});
+    tell_launcher(options_.ready_fd, not_ready(opened.error().message));
     return 1;
   }
   arm();
@@ -56,11 +56,9 @@ void Agent::screened() {
 void Agent::serve() {
   if (!life_.apply(AgentEvent::kServe)) return;
   const NodeRecord node = nodes_.records().at(0);
-  mailbox_.send(spool::kHello, {{"pid", outside_pid(inside_, ::getpid())},
-                                {"host", node.host},
-                                {"version", kVersion},
-                                {"nodes", dispatcher_.placement().usable_count()},
-                                {"pid_namespace", inside_.pid_namespace}});
+  mailbox_.send(spool::kHello,
+                to_json(AgentHello{outside_pid(inside_, ::getpid()), node.host, kVersion,
+                                   dispatcher_.placement().usable_count(), inside_.pid_namespace}));
   mailbox_.send(spool::kNode, to_json(node));
   inbox_.open();
 }
@@ -123,7 +121,7 @@ void Agent::too_few_nodes() {
 void Agent::leave_when_done() {
   if (life_.is(AgentState::kFinishing) && dispatcher_.placement().empty()) life_.leave("finished");
   if (!life_.leaves() || !dispatcher_.running().empty() || !nodes_.runner().idle()) return;
-  if (life_.apply(AgentEvent::kByeSent)) mailbox_.send(spool::kBye, {{"reason", life_.reason()}});
+  if (life_.apply(AgentEvent::kByeSent)) mailbox_.send(spool::kBye, to_json(Leave{life_.reason()}));
   if (life_.is(AgentState::kLeft) || (mailbox_.backlog() && !at_once_ && !limits_.disk_given_up())) return;
   life_.apply(AgentEvent::kClose);
   timer_.cancel();

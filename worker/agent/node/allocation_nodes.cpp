@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include "base/time.h"
 #include "schema/codec.h"
 #include "schema/spool.h"
-#include "schema/version.h"
 #include "worker/agent/evidence/node_probe.h"
 #include "worker/agent/process/process.h"
 #include "worker/agent/process/srun_step.h"
@@ -43,27 +41,26 @@ Expected<void> AllocationNodes::open(NodeEvents& events) {
   join_until_s_ = steady_s() + kJoinLimit;
   nodes_[0].record = probe_node(runner_.nvml());
   runner_.begin();
-  nlohmann::json where_to_join;
+  JoinLine where_to_join;
   if (server_) {
     const auto here = choose_endpoint(options_.interface);
     if (!here) return tl::unexpected(here.error());
     runner_.set_endpoint(*here);
     spdlog::info("waiting for {} node agents on {} ({})", options_.nodes - 1, here->address, here->interface);
     SWEEP_TRY(server_->listen(*here));
-    where_to_join = {
-        {"address", here->address}, {"port", server_->port()}, {"token", server_->secret().hex()}};
+    where_to_join = {here->address, server_->port(), server_->secret().hex()};
   }
   tell_ready(where_to_join);
   return options_.peers == Peers::kSlurm ? start_peers(where_to_join) : Expected<void>();
 }
 
-void AllocationNodes::tell_ready(const nlohmann::json& where_to_join) {
-  nlohmann::json line = {{"ready", true}, {"version", kVersion}, {"pid", outside_pid(inside_, ::getpid())}};
-  if (server_ && options_.peers == Peers::kLauncher) line.update(where_to_join);
+void AllocationNodes::tell_ready(const JoinLine& where_to_join) {
+  AgentReady line = ready_line(inside_);
+  if (options_.peers == Peers::kLauncher) static_cast<JoinLine&>(line) = where_to_join;
   tell_launcher(options_.ready_fd, line);
 }
 
-Expected<void> AllocationNodes::start_peers(const nlohmann::json& where_to_join) {
+Expected<void> AllocationNodes::start_peers(const JoinLine& where_to_join) {
   const auto pid = start_srun_step(options_, where_to_join);
   if (!pid) return tl::unexpected(pid.error());
   runner_.spare(*pid, [this] {
@@ -74,11 +71,9 @@ Expected<void> AllocationNodes::start_peers(const nlohmann::json& where_to_join)
   return {};
 }
 
-void AllocationNodes::node_joined(i64 node, const nlohmann::json& hello) {
-  if (auto record = hello.contains("record") ? from_json<NodeRecord>(hello["record"]) : fail("no record")) {
-    outbox_.send(spool::kNode, to_json(*record));
-    nodes_.at(node).record = std::move(*record);
-  }
+void AllocationNodes::node_joined(i64 node, NodeHello hello) {
+  if (hello.record) outbox_.send(spool::kNode, to_json(*hello.record));
+  nodes_.at(node).record = std::move(hello.record);
   spdlog::info("{} has joined", name(node));
   check_joined();
 }

@@ -64,14 +64,14 @@ class AllocationNodes final : public AttemptNodes, public HeadServerListener, pr
     // The time until which the ranks of a lost node may run.
     std::optional<double> dead_at_s;
   };
-  void node_joined(i64 node, const nlohmann::json& hello) override;
+  void node_joined(i64 node, NodeHello hello) override;
   void node_said(i64 node, const AgentMessage& message) override;
   void node_lost(i64 node, const std::string& why) override;
   void runner_said(AgentMessage message) override { events_->said(0, message); }
   void attempt_finished(i64 attempt) override;
   void stop_requested(const std::string& reason, bool at_once) override;
-  Expected<void> start_peers(const nlohmann::json& where_to_join);
-  void tell_ready(const nlohmann::json& where_to_join);
+  Expected<void> start_peers(const JoinLine& where_to_join);
+  void tell_ready(const JoinLine& where_to_join);
   // A job whose srun is ended before its step keeps its other nodes for seconds, so srun is waited for.
   bool others_are_gone() const;
 

@@ -114,7 +114,7 @@ Expected<void> AttemptRun::prepare() {
         context_.io, resources_.files->rendezvous() / "store", [this](i64 client, Frame frame) {
           // store_answer() brings the answer. Whatever else a rank sends is not passed on.
           if (frame.head.is_object())
-            context_.host.send(StoreMessage{attempt().id, client, std::move(frame)});
+            context_.host.send(StoreMessage{{attempt().id, client}, std::move(frame)});
         });
     if (!door) return tl::unexpected(door.error());
     resources_.door = std::move(*door);
@@ -178,7 +178,7 @@ void AttemptRun::all_answered() {
     report_.set_cause(unfit_ ? EndCause::kAgentStopping : EndCause::kStartFailed);
     return terminate();
   }
-  PartStarted started{attempt().id, {}, report_.started_unix_ns()};
+  AttemptStarted started{attempt().id, {}, report_.started_unix_ns()};
   for (const RankProcess& rank : ranks_.all()) started.pids.push_back(rank.outside_pid);
   context_.host.send(std::move(started));
   stage_ = Stage::kRunning;

@@ -128,7 +128,7 @@ void Dispatcher::give_up(i64 node, const std::string& why, bool lost) {
   if (!placement_.usable(node)) return;
   placement_.give_up(node);
   spdlog::warn("{} gets no more work: {}", nodes_.name(node), why);
-  mailbox_.send(spool::kNodeOut, {{"node", node}, {"why", why}, {"lost", lost}});
+  mailbox_.send(spool::kNodeOut, to_json(NodeOut{node, why, lost}));
 }
 
 void Dispatcher::node_lost(i64 node, const std::string& why) {

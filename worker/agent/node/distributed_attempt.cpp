@@ -31,7 +31,7 @@ DistributedAttempt::DistributedAttempt(AttemptNodes& nodes, RecordSink& sink, Pl
       finished_(std::move(finished)),
       store_([this](i64 client, Frame answer) {
         nodes_.send(client / kClientsPerNode,
-                    StoreMessage{id(), client % kClientsPerNode, std::move(answer)});
+                    StoreMessage{{id(), client % kClientsPerNode}, std::move(answer)});
       }) {
   const i64 each = placed_.attempt.processes() / static_cast<i64>(placed_.nodes.size());
   i64 first = 0;
@@ -46,8 +46,8 @@ DistributedAttempt::DistributedAttempt(AttemptNodes& nodes, RecordSink& sink, Pl
 
 void DistributedAttempt::start() {
   for (const auto& [node, part] : parts_)
-    nodes_.send(node, NodePart{placed_.attempt, part.first_rank, part.ranks, parts_.size() == 1, part.slots,
-                               placed_.beside});
+    nodes_.send(node, NodePart{{placed_.attempt, part.first_rank, part.ranks, part.slots, placed_.beside},
+                               parts_.size() == 1});
 }
 
 bool DistributedAttempt::runs(const PartState& part, i64 rank) const {
@@ -66,7 +66,7 @@ void DistributedAttempt::receive(i64 node, const AgentMessage& message) {
   const auto part = parts_.find(node);
   if (part == parts_.end() || part->second.ended || concluded_) return;
   if (const auto* store = std::get_if<StoreMessage>(&message)) on_message(node, *store);
-  if (const auto* started = std::get_if<PartStarted>(&message)) on_message(node, *started);
+  if (const auto* started = std::get_if<AttemptStarted>(&message)) on_message(node, *started);
   if (const auto* end = std::get_if<AttemptEnd>(&message)) on_message(node, *end);
   if (const auto* said = std::get_if<PartTrouble>(&message)) trouble(said->cause, node);
   if (const auto* record = std::get_if<RankRecord>(&message)) {
@@ -88,7 +88,7 @@ void DistributedAttempt::on_message(i64 node, const StoreMessage& message) {
     store_.request(node * kClientsPerNode + message.client, message.frame);
 }
 
-void DistributedAttempt::on_message(i64 node, const PartStarted& started) {
+void DistributedAttempt::on_message(i64 node, const AttemptStarted& started) {
   PartState& part = parts_[node];
   part.started = true;
   part.pids = started.pids;
@@ -100,7 +100,7 @@ void DistributedAttempt::on_message(i64 node, const PartStarted& started) {
     pids.insert(pids.end(), state.pids.begin(), state.pids.end());
     first = std::min(first, state.started_unix_ns);
   }
-  sink_.send(spool::kStarted, {{"attempt", id()}, {"pids", std::move(pids)}, {"unix_ns", first}});
+  sink_.send(spool::kStarted, to_json(AttemptStarted{id(), std::move(pids), first}));
   if (parts_.size() == 1) return;
   for (const auto& [each, state] : parts_) nodes_.send(each, AllStarted{id()});
 }

@@ -68,7 +68,7 @@ class DistributedAttempt {
     AttemptEnd end;
   };
   bool runs(const PartState&, i64 rank) const;
-  void on_message(i64 node, const PartStarted&);
+  void on_message(i64 node, const AttemptStarted&);
   void on_message(i64 node, AttemptEnd);
   void on_message(i64 node, const StoreMessage&);
   // A record of one of its ranks is passed on by the head's clock: the earliest end is the cause.

@@ -46,9 +46,8 @@ void Inbox::look() {
 
 void Inbox::obey(const spool::Line& line) {
   if (line.kind == spool::kAttempt) return push(line);
-  if (line.kind == spool::kFinish && line.body.is_object())
-    return flag_of(line.body, "now") ? control_.stop("cancelled", EndCause::kCancelled, false)
-                                     : control_.finish();
+  if (const auto finish = from_json<Finish>(line.body); line.kind == spool::kFinish && finish)
+    return finish->now ? control_.stop("cancelled", EndCause::kCancelled, false) : control_.finish();
   spdlog::warn("inbox line {} is not understood (kind {})", line.seq, line.kind);
 }
 

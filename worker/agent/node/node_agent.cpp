@@ -1,12 +1,9 @@
 #include "worker/agent/node/node_agent.h"
 
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <boost/asio/post.hpp>
 
-#include "schema/codec.h"
-#include "schema/version.h"
 #include "worker/agent/evidence/node_probe.h"
 #include "worker/agent/process/process.h"
 
@@ -26,10 +23,10 @@ NodeAgent::NodeAgent(const Options& options, const SandboxInfo& inside)
 int NodeAgent::run(const Join& join) {
   NodeRecord record = probe_node(runner_.nvml());
   record.node = options_.node;
-  auto head = connect_to_head(io_, join, options_.lease_s, {{"record", to_json(record)}});
+  auto head = connect_to_head(io_, join, options_.lease_s, {std::move(record)});
   if (!head) {
     spdlog::error("{}", head.error().message);
-    tell_launcher(options_.ready_fd, {{"error", head.error().message}});
+    tell_launcher(options_.ready_fd, not_ready(head.error().message));
     return 1;
   }
   link_ = head->link;
@@ -37,8 +34,7 @@ int NodeAgent::run(const Join& join) {
   runner_.begin();
   spdlog::info("node {} serves {} on {} ({})", options_.node, link_->peer(), head->here.address,
                head->here.interface);
-  tell_launcher(options_.ready_fd,
-                {{"ready", true}, {"version", kVersion}, {"pid", outside_pid(inside_, ::getpid())}});
+  tell_launcher(options_.ready_fd, ready_line(inside_));
   link_->start([this](const AgentMessage& message) { obey(message); },
                [this](const std::string& why) {
                  if (!leaving_.empty() && runner_.idle()) return;

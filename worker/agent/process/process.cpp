@@ -15,6 +15,7 @@
 
 #include "schema/codec.h"
 #include "schema/spool.h"
+#include "schema/version.h"
 
 namespace sweep::agent {
 namespace {
@@ -37,9 +38,11 @@ int pass_on(int from) {
     if (n <= 0) break;
     line += byte;
   }
-  if (line.empty()) line = "{\"error\": \"the agent ended before it served; its agent.log says why\"}\n";
+  if (line.empty())
+    line = to_text(not_ready("the agent ended before it served; its agent.log says why")) + "\n";
   const bool written = ::write(STDOUT_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  return written && line.find("\"ready\"") != std::string::npos ? 0 : 1;
+  const auto told = from_text<AgentReady>(line);
+  return written && told && told->ready ? 0 : 1;
 }
 
 }  // namespace
@@ -109,9 +112,21 @@ Expected<int> detach(const Options& options) {
   return ends[1];
 }
 
-void tell_launcher(int fd, const nlohmann::json& line) {
+AgentReady ready_line(const SandboxInfo& inside) {
+  AgentReady out;
+  out.ready = true, out.version = kVersion, out.pid = outside_pid(inside, ::getpid());
+  return out;
+}
+
+AgentReady not_ready(std::string why) {
+  AgentReady out;
+  out.error = std::move(why);
+  return out;
+}
+
+void tell_launcher(int fd, const AgentReady& line) {
   if (fd < 0) return;
-  const std::string text = dump(line) + "\n";
+  const std::string text = to_text(line) + "\n";
   (void)!::write(fd, text.data(), text.size());
   ::close(fd);
 }

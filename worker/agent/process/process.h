@@ -1,11 +1,11 @@
 // Prepares the agent's own process before it serves: the mark by which it is found, the lock that says
 // it lives, and leaving the connection that started it.
 #pragma once
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "worker/agent/net/head_client.h"
 #include "worker/agent/options.h"
+#include "worker/agent/process/sandbox.h"
 
 namespace sweep::agent {
 
@@ -24,7 +24,9 @@ bool agent_lives(const std::filesystem::path& spool);
 // process prints the line that the child writes to the descriptor returned here (tell_launcher), and exits.
 Expected<int> detach(const Options&);
 
-// One line of JSON for who started this agent and waits for it; fd -1: none waits. Closes fd.
-void tell_launcher(int fd, const nlohmann::json& line);
+AgentReady ready_line(const SandboxInfo&);
+AgentReady not_ready(std::string why);
+// The line for who started this agent and waits for it; fd -1: none waits. Closes fd.
+void tell_launcher(int fd, const AgentReady& line);
 
 }  // namespace sweep::agent

@@ -64,7 +64,7 @@ Expected<fs::path> program_for_peers(const fs::path& self, const fs::path& spool
   return copy;
 }
 
-Expected<pid_t> start_srun_step(const Options& options, const nlohmann::json& where_to_join) {
+Expected<pid_t> start_srun_step(const Options& options, const JoinLine& where_to_join) {
   const auto program = program_for_peers("/proc/self/exe", options.spool);
   if (!program) return tl::unexpected(program.error());
   const auto srun = find_program("srun");
@@ -79,7 +79,7 @@ Expected<pid_t> start_srun_step(const Options& options, const nlohmann::json& wh
   const auto pid = spawn(step);
   ::close(ends[0]);
   if (pid)
-    tell_launcher(ends[1], where_to_join);
+    tell_launcher(ends[1], AgentReady{where_to_join});
   else
     ::close(ends[1]);
   return pid;

@@ -11,7 +11,6 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "schema/codec.h"
 #include "worker/agent/process/spawn.h"
@@ -71,18 +70,17 @@ void Zygote::receive() {
 }
 
 void Zygote::received(std::size_t bytes) {
-  const auto message = parse_json(std::string_view(buffer_.data(), bytes));
-  const bool object = message && message->is_object();
+  const auto said = from_text<ZygoteAnswer>(std::string_view(buffer_.data(), bytes));
   if (!ready_) {
-    ready_ = object && message->contains("ready");
+    ready_ = said && said->ready;
     return send_next();
   }
   if (!in_flight_ || asked_.empty()) return;
-  if (object && message->contains("pid") && (*message)["pid"].is_number_integer()) {
+  if (said && said->pid > 0) {
     deaths_ = 0;
-    answer_front((*message)["pid"].get<pid_t>());
-  } else if (object && message->contains("error") && (*message)["error"].is_string()) {
-    answer_front(fail("the zygote reports: " + (*message)["error"].get<std::string>()));
+    answer_front(static_cast<pid_t>(said->pid));
+  } else if (said && !said->error.empty()) {
+    answer_front(fail("the zygote reports: " + said->error));
   } else {
     answer_front(fail("the zygote's answer is neither a pid nor an error"));
   }
@@ -99,7 +97,7 @@ void Zygote::withdraw(i64 owner) {
 }
 
 void Zygote::start(const RankLaunch& launch, i64 owner, Answer answer) {
-  asked_.push_back({dump(to_json(launch)), owner, std::move(answer)});
+  asked_.push_back({to_text(launch), owner, std::move(answer)});
   if (!usable()) {
     boost::asio::post(io_, [this] { fail_all("there is no zygote"); });
     return;
