@@ -50,3 +50,12 @@ inline Error retold(Error error, std::string message) {
     if (auto sweep_try_ = (__VA_ARGS__); !sweep_try_)         \
       return ::tl::unexpected(std::move(sweep_try_).error()); \
   } while (false)
+
+// Gives the value of an Expected to a variable, new or old, or returns the error from the function it stands in:
+// SWEEP_GET(const auto names, names_of(text));
+#define SWEEP_GET(declaration, ...) SWEEP_GET_AT(__LINE__, declaration, __VA_ARGS__)
+#define SWEEP_GET_AT(line, declaration, ...) SWEEP_GET_BY(line, declaration, __VA_ARGS__)
+#define SWEEP_GET_BY(line, declaration, ...)                                           \
+  auto sweep_got_##line = (__VA_ARGS__);                                               \
+  if (!sweep_got_##line) return ::tl::unexpected(std::move(sweep_got_##line).error()); \
+  declaration = *std::move(sweep_got_##line)

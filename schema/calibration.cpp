@@ -57,18 +57,17 @@ std::string to_text(const CalibrationRequest& r) {
 }
 
 Expected<CalibrationRequest> calibration_request_from(std::string_view text) {
-  const auto json = parse_json(text);
-  if (!json) return tl::unexpected(json.error());
+  SWEEP_GET(const auto json, parse_json(text));
   CalibrationRequest r;
-  r.machine = flag_of(*json, "machine");
-  r.kernels = flag_of(*json, "kernels");
-  r.group = text_of(*json, "group");
-  if (json->contains("precisions") && (*json)["precisions"].is_array())
-    for (const Json& word : (*json)["precisions"])
+  r.machine = flag_of(json, "machine");
+  r.kernels = flag_of(json, "kernels");
+  r.group = text_of(json, "group");
+  if (json.contains("precisions") && json["precisions"].is_array())
+    for (const Json& word : json["precisions"])
       if (word.is_string()) r.precisions.push_back(word.get<std::string>());
-  r.smallest_bytes = integer_of(*json, "smallest_bytes");
-  r.largest_bytes = integer_of(*json, "largest_bytes");
-  r.item_s = number_of(*json, "item_s");
+  r.smallest_bytes = integer_of(json, "smallest_bytes");
+  r.largest_bytes = integer_of(json, "largest_bytes");
+  r.item_s = number_of(json, "item_s");
   if (!r.group.empty() && r.group != "tp" && r.group != "dp")
     return fail("a calibration measures the group tp or dp, not '" + r.group + "'");
   if (r.smallest_bytes < 4 || r.largest_bytes < r.smallest_bytes || r.largest_bytes > kMostBytes)

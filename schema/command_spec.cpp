@@ -27,9 +27,8 @@ Expected<std::map<std::string, std::string>> texts_from(const json& value, std::
     return fail(fmt::format("{}: an object is expected, found {}", what, value.type_name()));
   std::map<std::string, std::string> out;
   for (const auto& [key, each] : value.items()) {
-    auto text = text_from(each, what);
-    if (!text) return tl::unexpected(text.error());
-    out.emplace(key, std::move(*text));
+    SWEEP_GET(auto text, text_from(each, what));
+    out.emplace(key, std::move(text));
   }
   return out;
 }
@@ -56,9 +55,7 @@ Expected<void> read_member(CommandSpec& out, const std::string& key, const json&
     return {};
   };
   const auto texts = [&](std::map<std::string, std::string>& to) -> Expected<void> {
-    auto read = texts_from(value, key);
-    if (!read) return tl::unexpected(read.error());
-    to = std::move(*read);
+    SWEEP_GET(to, texts_from(value, key));
     return {};
   };
   if (key == "env") return texts(out.environment);
@@ -68,17 +65,15 @@ Expected<void> read_member(CommandSpec& out, const std::string& key, const json&
   if (key == "per_node") return flag(out.per_node);
   if (key == "stop_after_steps") return flag(out.stop_after_steps);
   if (key == "folder") {
-    auto folder = text_from(value, key);
-    if (!folder) return tl::unexpected(folder.error());
-    out.folder = std::move(*folder);
+    SWEEP_GET(auto folder, text_from(value, key));
+    out.folder = std::move(folder);
     return {};
   }
   if (key != "argv") return fail(fmt::format("'{}' is not a key of a command", key));
   if (!value.is_array()) return fail("argv: a list is expected");
   for (const json& each : value) {
-    auto word = text_from(each, "argv");
-    if (!word) return tl::unexpected(word.error());
-    out.argv.push_back(std::move(*word));
+    SWEEP_GET(auto word, text_from(each, "argv"));
+    out.argv.push_back(std::move(word));
   }
   return {};
 }
@@ -198,9 +193,8 @@ json to_json(const CommandSpec& spec) {
 }
 
 Expected<CommandSpec> command_from(std::string_view program) {
-  const auto value = parse_json(program);
-  if (!value) return tl::unexpected(value.error());
-  return from_json<CommandSpec>(*value);
+  SWEEP_GET(const auto value, parse_json(program));
+  return from_json<CommandSpec>(value);
 }
 
 template <>

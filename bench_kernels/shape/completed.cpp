@@ -44,9 +44,8 @@ Expected<void> imply_latents(ModelSpec& m, const Family& family) {
 }
 
 Expected<void> imply_family(ModelSpec& m) {
-  const auto known = known_family(m.family);
-  if (!known) return tl::unexpected(known.error());
-  const Family& family = **known;
+  SWEEP_GET(const auto known, known_family(m.family));
+  const Family& family = *known;
   m.rmsnorm = family.rms_norm, m.swiglu = family.gated_mlp, m.rope = family.rotary;
   m.attention_bias = family.attention_bias, m.linear_bias = family.linear_bias;
   if (m.kv_heads == 0) m.kv_heads = m.heads;

@@ -109,9 +109,7 @@ Expected<std::vector<KernelTiming>> read_kernel_table(std::string_view csv, std:
     const auto cells = cells_in(csv.substr(from, end - from));
     from = end + 1;
     if (!at) {
-      const auto places = places_in(cells);
-      if (!places) return tl::unexpected(places.error());
-      at = *places;
+      SWEEP_GET(at, places_in(cells));
       continue;
     }
     if (cells.size() == 1 && cells.front().empty()) continue;

@@ -122,12 +122,11 @@ Expected<std::vector<i64>> read_lengths(std::string_view text, const std::string
 }
 
 Expected<std::string> lengths_of_file(std::string_view text, const std::string& name) {
-  const auto all = read_lengths(text, name);
-  if (!all) return tl::unexpected(all.error());
-  const std::size_t kept = std::min(all->size(), kListedLengths);
+  SWEEP_GET(const auto all, read_lengths(text, name));
+  const std::size_t kept = std::min(all.size(), kListedLengths);
   std::string out = "list";
   for (std::size_t i = 0; i < kept; ++i)
-    out += fmt::format(" {}", (*all)[(2 * i + 1) * all->size() / (2 * kept)]);
+    out += fmt::format(" {}", all[(2 * i + 1) * all.size() / (2 * kept)]);
   return out;
 }
 

@@ -204,12 +204,11 @@ Expected<std::uint64_t> safetensors_data_offset(std::string_view first_bytes, st
 }
 
 Expected<SafetensorsHeader> parse_safetensors_header(std::string_view bytes, std::uint64_t file_size) {
-  const auto data = safetensors_data_offset(bytes, file_size);
-  if (!data) return tl::unexpected(data.error());
-  if (bytes.size() < *data)
+  SWEEP_GET(const auto data, safetensors_data_offset(bytes, file_size));
+  if (bytes.size() < data)
     return fail(ErrorKind::kInvalidValue, "",
-                fmt::format("the header has {} bytes, {} are there.", *data, bytes.size()));
-  const std::string_view text = bytes.substr(8, *data - 8);
+                fmt::format("the header has {} bytes, {} are there.", data, bytes.size()));
+  const std::string_view text = bytes.substr(8, data - 8);
   if (text.empty() || text.front() != '{')
     return fail(ErrorKind::kInvalidValue, "", "the header does not begin with '{'.");
   HeaderReader reader;
@@ -233,17 +232,17 @@ Expected<SafetensorsHeader> parse_safetensors_header(std::string_view bytes, std
                       place));
     }
     place = e.end;
-    if (place > file_size - *data) {
+    if (place > file_size - data) {
       return fail(ErrorKind::kInvalidValue, e.name,
                   fmt::format("tensor '{}' ends at byte {} of the data, which has {}.", e.name, place,
-                              file_size - *data));
+                              file_size - data));
     }
-    e.begin += *data;
-    e.end += *data;
+    e.begin += data;
+    e.end += data;
   }
-  if (place != file_size - *data) {
+  if (place != file_size - data) {
     return fail(ErrorKind::kInvalidValue, "",
-                fmt::format("{} bytes after the last tensor belong to none.", file_size - *data - place));
+                fmt::format("{} bytes after the last tensor belong to none.", file_size - data - place));
   }
   return header;
 }

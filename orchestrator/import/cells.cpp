@@ -213,11 +213,10 @@ Expected<void> refuse_rehearsed(std::string_view cell) {
 
 Expected<std::optional<ModelSpec>> read_model_dimensions(std::string_view cell) {
   const auto parsed = parse_json(cell, kMostCellBytes, 4);
-  const auto spec = parsed ? from_json<ModelSpec>(*parsed) : tl::unexpected(parsed.error());
-  if (!spec) return tl::unexpected(spec.error());
-  if (spec->layers < 1) return std::nullopt;
-  SWEEP_TRY(shape::completed(*spec));
-  return *spec;
+  SWEEP_GET(const auto spec, parsed ? from_json<ModelSpec>(*parsed) : tl::unexpected(parsed.error()));
+  if (spec.layers < 1) return std::nullopt;
+  SWEEP_TRY(shape::completed(spec));
+  return spec;
 }
 
 Expected<std::optional<Outcome>> read_outcome(std::string_view cell) {

@@ -293,9 +293,8 @@ class ConfigReader {
                 : t.model.empty() ? Expected<ModelSpec>(ModelSpec{})
                                   : named(t.model);
     if (!base && !own_.has("layers")) return tl::unexpected(in_column("model", base.error()));
-    const auto spec = own_.model(base ? std::optional(*base) : std::nullopt);
-    if (!spec) return tl::unexpected(spec.error());
-    t.spec = *spec;
+    SWEEP_GET(const auto spec, own_.model(base ? std::optional(*base) : std::nullopt));
+    t.spec = spec;
     return {};
   }
 
@@ -313,15 +312,13 @@ class ConfigReader {
 }  // namespace
 
 Expected<Configs> read_configs(std::string_view text, const ConfigOptions& options) {
-  auto table = table_of(text, options.shown_as);
-  if (!table) return tl::unexpected(table.error());
-  auto hardware = hardware_of(*table, options);
-  if (!hardware) return tl::unexpected(hardware.error());
-  ConfigReader reader(options, *hardware, table->header);
-  Configs out{options.shown_as, std::move(*hardware), std::move(table->header.cells), {}, {}, {}};
+  SWEEP_GET(auto table, table_of(text, options.shown_as));
+  SWEEP_GET(auto hardware, hardware_of(table, options));
+  ConfigReader reader(options, hardware, table.header);
+  Configs out{options.shown_as, std::move(hardware), std::move(table.header.cells), {}, {}, {}};
   out.notes = reader.notes(), out.axes = reader.axes();
   SWEEP_TRY(reader.prepare());
-  for (CsvRow& cells : table->rows) {
+  for (CsvRow& cells : table.rows) {
     const auto line = cells.line;
     auto row = reader.row(std::move(cells));
     if (!row) return fail_at(options.shown_as, line, row.error());

@@ -229,9 +229,8 @@ class Importer {
 
   // A model that was imported without dimensions has none here either: its label says as much.
   static Expected<void> read_dimensions(std::string_view cell, Draft& draft) {
-    const auto spec = read_model_dimensions(cell);
-    if (!spec) return tl::unexpected(spec.error());
-    if (*spec) draft.spec = *spec;
+    SWEEP_GET(const auto spec, read_model_dimensions(cell));
+    if (spec) draft.spec = spec;
     return {};
   }
 
@@ -312,9 +311,7 @@ class Importer {
       spec = spec_of(trial.model);
     if (described) {
       if (spec && !knows_dimensions(*spec)) spec.reset();
-      const auto own = draft.dimensions.model(spec);
-      if (!own) return tl::unexpected(own.error());
-      spec = *own;
+      SWEEP_GET(spec, draft.dimensions.model(spec));
     }
     if (spec) trial.spec = *spec;
     return {};
@@ -362,9 +359,8 @@ Expected<Imported> read(std::string_view text, const Options& options) {
   SWEEP_TRY(read_rows(
       text, options.shown_as,
       [&](const CsvRow& header) -> Expected<void> {
-        auto mapping = map_columns(header, options.map, options.leave_rest, options.shown_as);
-        if (!mapping) return tl::unexpected(mapping.error());
-        return importer.emplace(options, std::move(*mapping)).prepare();
+        SWEEP_GET(auto mapping, map_columns(header, options.map, options.leave_rest, options.shown_as));
+        return importer.emplace(options, std::move(mapping)).prepare();
       },
       [&](const CsvRow& row) { return importer->read_row(row); }));
   auto out = importer->take();

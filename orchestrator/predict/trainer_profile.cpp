@@ -310,10 +310,9 @@ std::string to_json(const TrainerProfile& p) {
 Expected<TrainerProfile> profile_from_json(std::string_view text) {
   const Json whole = Json::parse(text, nullptr, false);
   if (whole.is_discarded() || !whole.is_object()) return fail("it is no JSON object");
-  const auto full = with_base(whole);
-  if (!full) return tl::unexpected(full.error());
+  SWEEP_GET(const auto full, with_base(whole));
   TrainerProfile p;
-  SWEEP_TRY(read_all(*full, p));
+  SWEEP_TRY(read_all(full, p));
   return p;
 }
 

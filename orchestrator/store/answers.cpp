@@ -124,12 +124,11 @@ Expected<void> Answers::look_again() {
   if (same && now.bytes == before.bytes && now.written_ns == before.written_ns &&
       !std::filesystem::exists(file_.db->file().string() + "-wal", ignored))
     return {};
-  auto db = open_database(path, Mode::kReadOnly, file_.dependencies, file_.network);
-  if (!db) return tl::unexpected(db.error());
-  Transaction work(**db, Transaction::kRead);
+  SWEEP_GET(auto db, open_database(path, Mode::kReadOnly, file_.dependencies, file_.network));
+  Transaction work(*db, Transaction::kRead);
   auto selects = selects_for(work);
   SWEEP_TRY(work.commit());
-  file_.db = std::move(*db), file_.selects = std::move(selects);
+  file_.db = std::move(db), file_.selects = std::move(selects);
   file_.query_db.reset(), file_.counted.reset();
   file_.at_path = now;
   ++file_.opened_again;

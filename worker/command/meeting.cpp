@@ -70,17 +70,15 @@ Expected<Meeting> announce_meeting(const RankLaunch& launch, const ReservedPort&
     SWEEP_TRY(files::write_atomically(file_of(launch), text));
     return meeting;
   }
-  auto store = StoreClient::connect(launch.store);
-  if (!store) return tl::unexpected(store.error());
-  SWEEP_TRY(store->set(kKey, text, kTell));
+  SWEEP_GET(auto store, StoreClient::connect(launch.store));
+  SWEEP_TRY(store.set(kKey, text, kTell));
   return meeting;
 }
 
 Expected<Meeting> await_meeting(const RankLaunch& launch, std::chrono::milliseconds timeout) {
   if (!launch.store.empty()) {
-    auto store = StoreClient::connect(launch.store);
-    if (!store) return tl::unexpected(store.error());
-    return store->get(kKey, timeout).and_then([](const std::string& text) { return meeting_from(text); });
+    SWEEP_GET(auto store, StoreClient::connect(launch.store));
+    return store.get(kKey, timeout).and_then([](const std::string& text) { return meeting_from(text); });
   }
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (!fs::exists(file_of(launch))) {

@@ -154,10 +154,9 @@ Expected<TrainerProcess> TrainerProcess::start(const Prepared& wanted) {
   program.environment = whole_environment(wanted.environment);
   program.folder = wanted.folder;
   program.dies_with_us = true;
-  const auto pid = start_program(program);
-  if (!pid) return tl::unexpected(pid.error());
-  TrainerProcess out(*pid, open_pidfd(*pid));
-  if (out.handle_ < 0) return fail(fmt::format("cannot watch pid {}: {}", *pid, std::strerror(errno)));
+  SWEEP_GET(const auto pid, start_program(program));
+  TrainerProcess out(pid, open_pidfd(pid));
+  if (out.handle_ < 0) return fail(fmt::format("cannot watch pid {}: {}", pid, std::strerror(errno)));
   return out;
 }
 

@@ -25,9 +25,8 @@ constexpr int kWithinMs = 15'000;
 Expected<Frame> read_frame(tcp::socket& socket, FrameReader& reader) {
   std::array<char, 1024> buffer;
   while (true) {
-    auto frame = reader.next();
-    if (!frame) return tl::unexpected(frame.error());
-    if (*frame) return std::move(**frame);
+    SWEEP_GET(auto frame, reader.next());
+    if (frame) return std::move(*frame);
     const ssize_t n = ::recv(socket.native_handle(), buffer.data(), buffer.size(), 0);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return fail("the head agent closed the connection or did not answer in time");
@@ -37,9 +36,8 @@ Expected<Frame> read_frame(tcp::socket& socket, FrameReader& reader) {
 
 Expected<void> prove(tcp::socket& socket, FrameReader& reader, const Join& join,
                      const nlohmann::json& hello) {
-  const auto greeting = read_frame(socket, reader);
-  if (!greeting) return tl::unexpected(greeting.error());
-  const std::string theirs = text_of(greeting->head, "challenge"), ours = new_challenge();
+  SWEEP_GET(const auto greeting, read_frame(socket, reader));
+  const std::string theirs = text_of(greeting.head, "challenge"), ours = new_challenge();
   const std::string said = encode({{{"challenge", ours},
                                     {"proof", join.secret->proof("node", theirs, ours)},
                                     {"node", join.node},
@@ -49,9 +47,8 @@ Expected<void> prove(tcp::socket& socket, FrameReader& reader, const Join& join,
   boost::system::error_code ec;
   boost::asio::write(socket, boost::asio::buffer(said), ec);
   if (ec) return fail("the head agent closed the connection: " + ec.message());
-  const auto answer = read_frame(socket, reader);
-  if (!answer) return tl::unexpected(answer.error());
-  if (!join.secret->proven("head", ours, theirs, text_of(answer->head, "proof")))
+  SWEEP_GET(const auto answer, read_frame(socket, reader));
+  if (!join.secret->proven("head", ours, theirs, text_of(answer.head, "proof")))
     return fail("who answers there does not know the token: it is not our head agent");
   return {};
 }

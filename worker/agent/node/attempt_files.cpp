@@ -83,13 +83,10 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
   for (i64 index = 0; index < part.ranks; ++index) {
     const i64 rank = part.rank(index);
     fs::remove(spool::rank_record(out.dir_, rank), ec);  // the record of an earlier start
-    const auto page = make_page(spool::rank_progress(out.dir_, rank));
-    if (!page) return tl::unexpected(page.error());
-    out.pages_.emplace_back(*page);
+    SWEEP_GET(const auto page, make_page(spool::rank_progress(out.dir_, rank)));
+    out.pages_.emplace_back(page);
   }
-  auto rendezvous = make_rendezvous(rendezvous_root, out.dir_, attempt.id, part.rank(0));
-  if (!rendezvous) return tl::unexpected(rendezvous.error());
-  out.rendezvous_ = std::move(*rendezvous);
+  SWEEP_GET(out.rendezvous_, make_rendezvous(rendezvous_root, out.dir_, attempt.id, part.rank(0)));
   return out;
 }
 

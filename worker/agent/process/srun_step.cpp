@@ -65,15 +65,14 @@ Expected<fs::path> program_for_peers(const fs::path& self, const fs::path& spool
 }
 
 Expected<pid_t> start_srun_step(const Options& options, const nlohmann::json& where_to_join) {
-  const auto program = program_for_peers("/proc/self/exe", options.spool);
-  if (!program) return tl::unexpected(program.error());
+  SWEEP_GET(const auto program, program_for_peers("/proc/self/exe", options.spool));
   const auto srun = find_program("srun");
   if (!srun) return fail("srun is not on PATH: the agents of the other nodes cannot be started");
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail("no pipe for srun");
   Spawn step;
   step.argv = srun_words(srun->string(), options.nodes - 1);
-  step.argv.push_back(program->string());
+  step.argv.push_back(program.string());
   for (auto& word : agent_words(call_of_node_agents(options))) step.argv.push_back(std::move(word));
   step.input = ends[0];
   const auto pid = spawn(step);
