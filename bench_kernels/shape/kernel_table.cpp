@@ -133,9 +133,8 @@ Expected<std::vector<KernelTiming>> read_kernel_table(std::string_view csv, std:
   if (out.empty() && others.empty())
     return fail(ErrorKind::kMissing, "gpu", "the table has no rows; each is operator,shape,type,gpu,us");
   if (out.empty())
-    return fail(ErrorKind::kInvalidValue, "gpu",
-                fmt::format("no row is of the hardware {}; the column gpu has {}", hardware,
-                            fmt::join(others, ", ")));
+    return fail(ErrorKind::kInvalidValue, "gpu", "no row is of the hardware {}; the column gpu has {}",
+                hardware, fmt::join(others, ", "));
   return out;
 }
 

@@ -55,9 +55,9 @@ Expected<Hardware> mixed_hardware(std::string_view name) {
     if (!kind) return kind;
     if (kind->gpu.empty() || std::ranges::count(kinds, each) > 1)
       return fail(ErrorKind::kInvalidValue, name,
-                  fmt::format("'{}' is no mix of GPUs: {} {}; join the names of different GPUs, as in "
-                              "a100-80gb+h100-sxm-80gb",
-                              name, each, kind->gpu.empty() ? "has none" : "is there twice"));
+                  "'{}' is no mix of GPUs: {} {}; join the names of different GPUs, as in "
+                  "a100-80gb+h100-sxm-80gb",
+                  name, each, kind->gpu.empty() ? "has none" : "is there twice");
     if (!out)
       out = *kind, out->earlier_prices.clear();
     else
@@ -67,9 +67,9 @@ Expected<Hardware> mixed_hardware(std::string_view name) {
   if (!std::ranges::is_sorted(kinds)) {
     std::ranges::sort(kinds);
     return fail(ErrorKind::kInvalidValue, name,
-                fmt::format("'{}' names its kinds in another order than '{}', which would be another "
-                            "hardware: write the latter",
-                            name, fmt::join(kinds, "+")));
+                "'{}' names its kinds in another order than '{}', which would be another "
+                "hardware: write the latter",
+                name, fmt::join(kinds, "+"));
   }
   return std::move(*out);
 }

@@ -284,8 +284,9 @@ class Parser {
 }  // namespace
 
 tl::expected<Expression, ExpressionError> parse(std::string_view text, Scope& scope) {
-  SWEEP_GET(auto tokens, lex(text));
-  return Parser(text, scope, std::move(tokens)).run();
+  auto tokens = lex(text);
+  if (!tokens) return tl::unexpected(tokens.error());
+  return Parser(text, scope, std::move(*tokens)).run();
 }
 
 }  // namespace sweep::grid

@@ -35,8 +35,8 @@ Expected<std::vector<std::string>> RowBinder::names_of(std::string_view text) co
     auto known = scope_.names();
     known.insert(known.end(), kRankNames.begin(), kRankNames.end());
     return fail(ErrorKind::kUnknownName, name,
-                fmt::format("workload: {{{}}} is neither an axis nor a name that a command knows{}", name,
-                            suggestion(name, known)));
+                "workload: {{{}}} is neither an axis nor a name that a command knows{}", name,
+                suggestion(name, known));
   }
   return names;
 }

@@ -174,8 +174,8 @@ Expected<void> read_rows(std::string_view text, const std::string& shown_as, con
     if (const auto done = row(std::move(cells)); !done) return fail_at(shown_as, line, done.error());
   }
   if (columns) return {};
-  return fail(ErrorKind::kInvalidValue, "",
-              fmt::format("{}: the file is empty; its first row names the columns", shown_as));
+  return fail(ErrorKind::kInvalidValue, "", "{}: the file is empty; its first row names the columns",
+              shown_as);
 }
 
 }  // namespace sweep::imports

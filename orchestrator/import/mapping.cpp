@@ -71,21 +71,17 @@ class Mapper {
   Expected<void> add_request(const std::string& text) {
     const auto equals = text.rfind('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-      return fail(
-          ErrorKind::kInvalidValue, "--map",
-          fmt::format("--map {}: write COLUMN=FIELD, COLUMN=FIELD:UNIT, COLUMN=label:NAME or COLUMN=-",
-                      text));
+      return fail(ErrorKind::kInvalidValue, "--map",
+                  "--map {}: write COLUMN=FIELD, COLUMN=FIELD:UNIT, COLUMN=label:NAME or COLUMN=-", text);
     const std::string column = text.substr(0, equals), what = text.substr(equals + 1);
     if (std::ranges::find(header_.cells, column) == header_.cells.end())
-      return fail(ErrorKind::kUnknownName, column,
-                  fmt::format("--map {}: {} has no column '{}'; it has: {}", text, shown_as_, column,
-                              fmt::join(header_.cells, ", ")));
+      return fail(ErrorKind::kUnknownName, column, "--map {}: {} has no column '{}'; it has: {}", text,
+                  shown_as_, column, fmt::join(header_.cells, ", "));
     ColumnRequest request{what, "", false};
     if (const auto colon = what.find(':'); colon != std::string::npos && !what.starts_with("label:"))
       request = {what.substr(0, colon), what.substr(colon + 1), true};
     if (!requests_.emplace(column, request).second)
-      return fail(ErrorKind::kConflict, column,
-                  fmt::format("--map names column '{}' twice; keep one", column));
+      return fail(ErrorKind::kConflict, column, "--map names column '{}' twice; keep one", column);
     return {};
   }
 

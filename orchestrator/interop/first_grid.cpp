@@ -240,7 +240,7 @@ Expected<std::string> first_grid_of_config(const std::filesystem::path& file) {
   }
   const auto json = nlohmann::ordered_json::parse(bytes.bytes, nullptr, false);
   if (!json.is_object())
-    return fail(fmt::format("{}: it is no JSON object, as a DeepSpeed configuration is", file.string()));
+    return fail("{}: it is no JSON object, as a DeepSpeed configuration is", file.string());
   std::map<std::string, std::string> values;
   flatten(json, "", values);
   draft.script = "train.py";

@@ -227,9 +227,8 @@ Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
   if (prefix.empty() || !hex)
     return fail(
         ErrorKind::kInvalidValue, prefix,
-        fmt::format(
-            "'{}' is no trial id: ids are hexadecimal digits (0-9, a-f), as `sweep plan --list` shows them",
-            prefix));
+        "'{}' is no trial id: ids are hexadecimal digits (0-9, a-f), as `sweep plan --list` shows them",
+        prefix);
   constexpr i64 kShown = 5;
   Transaction work(*file_.db, Transaction::kRead);
   std::vector<std::string> found;
@@ -243,15 +242,15 @@ Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
   }
   SWEEP_TRY(work.commit());
   if (found.empty())
-    return fail(ErrorKind::kNotFound, prefix,
-                fmt::format("no trial of this sweep has an id that begins with '{}'", prefix));
+    return fail(ErrorKind::kNotFound, prefix, "no trial of this sweep has an id that begins with '{}'",
+                prefix);
   if (found.size() == 1) return found.front();
   std::string list;
   for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), kShown); ++i)
     list += (i ? ", " : "") + found[i];
   return fail(ErrorKind::kInvalidValue, prefix,
-              fmt::format("several trials have ids that begin with '{}': {}{}; give more digits", prefix,
-                          list, found.size() > kShown ? ", ..." : ""));
+              "several trials have ids that begin with '{}': {}{}; give more digits", prefix, list,
+              found.size() > kShown ? ", ..." : "");
 }
 
 Expected<std::vector<SweepEvent>> SweepBook::events(i64 sweep, i64 limit) {

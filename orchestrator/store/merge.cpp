@@ -48,16 +48,15 @@ Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& sc
   if (!from) return tl::unexpected<Error>(from.error());
   const auto version = check_identity(**from, migrations());
   if (!version) return tl::unexpected<Error>(version.error());
-  if (*version == 0) return fail(fmt::format("'{}' is an empty file, not a results database", file.string()));
+  if (*version == 0) return fail("'{}' is an empty file, not a results database", file.string());
   SWEEP_TRY(refuse_running(**from, dependencies));
   // Once it is attached, SQLite's error of a damaged page would name `into`.
   const auto damage = damage_of(**from);
   if (!damage) return tl::unexpected<Error>(damage.error());
   if (!damage->empty())
-    return fail(
-        ErrorKind::kUnreadable, file.string(),
-        fmt::format("'{0}' is damaged ({1}); restore a backup, or merge what `sqlite3 {0} .recover` saves",
-                    file.string(), *damage));
+    return fail(ErrorKind::kUnreadable, file.string(),
+                "'{0}' is damaged ({1}); restore a backup, or merge what `sqlite3 {0} .recover` saves",
+                file.string(), *damage);
   auto copy = Db::open("", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, dependencies.busy_timeout_ms, file);
   if (!copy) return tl::unexpected<Error>(copy.error());
   if (*version < migrations().back().version) {
@@ -71,16 +70,14 @@ Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& sc
 
 Expected<void> check_files(const fs::path& into, std::span<const fs::path> files) {
   if (files.size() > kMostFiles)
-    return fail(fmt::format("{} files at once are too many; merge at most {} with one command", files.size(),
-                            kMostFiles));
+    return fail("{} files at once are too many; merge at most {} with one command", files.size(), kMostFiles);
   for (const auto& file : files) {
     std::error_code ignored;
     if (!fs::is_regular_file(file, ignored))
-      return fail(ErrorKind::kNotFound, file.string(),
-                  fmt::format("there is no database '{}' to merge", file.string()));
+      return fail(ErrorKind::kNotFound, file.string(), "there is no database '{}' to merge", file.string());
     if (fs::equivalent(file, into, ignored))
       return fail(ErrorKind::kConflict, file.string(),
-                  fmt::format("'{}' is the database that is merged into; name another one", file.string()));
+                  "'{}' is the database that is merged into; name another one", file.string());
   }
   return {};
 }

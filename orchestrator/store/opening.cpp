@@ -61,9 +61,8 @@ Expected<void> check_path(const fs::path& path, bool may_be_absent) {
   std::error_code error;
   const auto kind = fs::status(path, error).type();
   const auto refuse = [&](const char* what) {
-    return fail(
-        ErrorKind::kUnreadable, path.string(),
-        fmt::format("'{}' is {}, not a database; name a database file with --db", path.string(), what));
+    return fail(ErrorKind::kUnreadable, path.string(),
+                "'{}' is {}, not a database; name a database file with --db", path.string(), what);
   };
   switch (kind) {
     case fs::file_type::regular:
@@ -71,10 +70,9 @@ Expected<void> check_path(const fs::path& path, bool may_be_absent) {
       return {};
     case fs::file_type::not_found:
       if (may_be_absent) return {};
-      return fail(
-          ErrorKind::kNotFound, path.string(),
-          fmt::format("there is no database '{}'; `sweep run` makes one, or name another file with --db",
-                      path.string()));
+      return fail(ErrorKind::kNotFound, path.string(),
+                  "there is no database '{}'; `sweep run` makes one, or name another file with --db",
+                  path.string());
     case fs::file_type::directory:
       return refuse("a folder");
     case fs::file_type::fifo:
@@ -85,7 +83,7 @@ Expected<void> check_path(const fs::path& path, bool may_be_absent) {
     case fs::file_type::block:
       return refuse("a device");
     default:
-      return fail(fmt::format("'{}' cannot be looked at: {}", path.string(), error.message()));
+      return fail("'{}' cannot be looked at: {}", path.string(), error.message());
   }
 }
 
@@ -139,7 +137,7 @@ Expected<void> create(const fs::path& path, const StoreDependencies& dependencie
   if (no_links && !fs::exists(path, ignored)) fs::rename(unfinished, path, error);
   remove_parts(unfinished);
   if (!made || !error || fs::exists(path, ignored)) return made;
-  return fail(fmt::format("database '{}' could not be created: {}", path.string(), error.message()));
+  return fail("database '{}' could not be created: {}", path.string(), error.message());
 }
 
 Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const StoreDependencies& dependencies,
@@ -173,12 +171,10 @@ Expected<std::unique_ptr<Db>> open_rolled_back(const fs::path& path, int busy_ti
     auto writer = Db::open(path.string(), SQLITE_OPEN_READWRITE, busy_timeout_ms, path);
     if (!writer) return writer;
     if (sqlite3_db_readonly((*writer)->handle(), "main") == 1)
-      return fail(
-          ErrorKind::kUnreadable, path.string(),
-          fmt::format(
-              "'{}' was left in the middle of a write (its -journal is there), which must be undone "
-              "before it is read; run this command once as a user who may write the file and its folder",
-              path.string()));
+      return fail(ErrorKind::kUnreadable, path.string(),
+                  "'{}' was left in the middle of a write (its -journal is there), which must be undone "
+                  "before it is read; run this command once as a user who may write the file and its folder",
+                  path.string());
     if (const auto read = (*writer)->pragma("schema_version"); !read)
       return tl::unexpected<Error>(read.error());
   }

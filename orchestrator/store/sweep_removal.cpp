@@ -118,12 +118,12 @@ Expected<RemovedSweep> SweepBook::remove_sweep(const SweepRow& sweep) {
 Expected<void> SweepBook::back_up(const fs::path& target, Damaged damaged) {
   std::error_code error;
   if (fs::exists(fs::symlink_status(target, error)))
-    return fail(ErrorKind::kConflict, target.string(),
-                fmt::format("'{}' exists; name a file that does not", target.string()));
+    return fail(ErrorKind::kConflict, target.string(), "'{}' exists; name a file that does not",
+                target.string());
   if (const auto folder = fs::absolute(target).parent_path(); !fs::is_directory(folder, error))
     return fail(ErrorKind::kUnwritable, target.string(),
-                fmt::format("there is no folder '{}' for '{}'; make it, or name another FILE",
-                            folder.string(), target.string()));
+                "there is no folder '{}' for '{}'; make it, or name another FILE", folder.string(),
+                target.string());
   constexpr std::string_view kSuffix = ".part-";
   remove_left_behind(target, kSuffix);
   const fs::path unfinished = fmt::format("{}{}{}", target.string(), kSuffix, ::getpid());
@@ -133,8 +133,8 @@ Expected<void> SweepBook::back_up(const fs::path& target, Damaged damaged) {
   if (!fault) done = tl::unexpected<Error>(fault.error());
   if (fault && !fault->empty())
     done = fail(ErrorKind::kUnreadable, readable.string(),
-                fmt::format("'{0}' is damaged ({1}); `sqlite3 {0} .recover` shows what is left of it",
-                            readable.string(), *fault));
+                "'{0}' is damaged ({1}); `sqlite3 {0} .recover` shows what is left of it", readable.string(),
+                *fault);
   if (!done && !(fault && damaged == Damaged::kKept)) {
     remove_parts(unfinished);
     return done;
@@ -142,8 +142,8 @@ Expected<void> SweepBook::back_up(const fs::path& target, Damaged damaged) {
   fs::rename(unfinished, target, error);
   if (!error) return done;
   remove_parts(unfinished);
-  return fail(ErrorKind::kUnwritable, target.string(),
-              fmt::format("'{}' cannot be written: {}", target.string(), error.message()));
+  return fail(ErrorKind::kUnwritable, target.string(), "'{}' cannot be written: {}", target.string(),
+              error.message());
 }
 
 }  // namespace sweep::store

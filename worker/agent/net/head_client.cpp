@@ -113,13 +113,13 @@ Expected<HeadClient> connect_to_head(boost::asio::io_context& io, const Join& jo
   const auto where = fmt::format("the head agent at {} port {}", join.address, join.port);
   boost::system::error_code ec;
   const auto address = boost::asio::ip::make_address(join.address, ec);
-  if (ec) return fail(fmt::format("{}: that is no address", where));
+  if (ec) return fail("{}: that is no address", where);
   tcp::socket socket(io);
   FrameReader reader(kLongestJoin);
   auto done = connect_within(socket, {address, static_cast<std::uint16_t>(join.port)}).and_then([&] {
     return prove(socket, reader, join, hello);
   });
-  if (!done) return fail(fmt::format("{}: {}", where, done.error().message));
+  if (!done) return fail("{}: {}", where, done.error().message);
   const std::string here = socket.local_endpoint(ec).address().to_string();
   socket.non_blocking(true, ec);
   return HeadClient{std::make_shared<PeerConnection>(std::move(socket), lease_s, std::move(reader)),

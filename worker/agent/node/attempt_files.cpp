@@ -59,8 +59,8 @@ Expected<void> find_working_folder(const Attempt& attempt) {
   std::error_code ec;
   if (!command || command->folder.empty() || fs::is_directory(command->folder, ec)) return {};
   return fail(ErrorKind::kNotFound, command->folder,
-              fmt::format("the working folder {} is not on {}: copy it there, or set workload.folder",
-                          command->folder, proc::host_name()));
+              "the working folder {} is not on {}: copy it there, or set workload.folder", command->folder,
+              proc::host_name());
 }
 
 void AttemptFiles::Unmap::operator()(ProgressPage* page) const {
@@ -121,9 +121,9 @@ Expected<std::optional<RankRecord>> AttemptFiles::record(i64 rank) const {
   if (!bytes && bytes.error().kind == ErrorKind::kNotFound) return std::nullopt;
   const auto parsed = bytes ? parse_json(*bytes, kMaxRecord) : tl::unexpected(bytes.error());
   auto record = parsed ? from_json<RankRecord>(*parsed) : tl::unexpected(parsed.error());
-  if (!record) return fail(fmt::format("{}: {}", path.string(), record.error().message));
+  if (!record) return fail("{}: {}", path.string(), record.error().message);
   if (record->attempt != id_ || record->rank != rank)
-    return fail(fmt::format("{} speaks of attempt {} rank {}", path.string(), record->attempt, record->rank));
+    return fail("{} speaks of attempt {} rank {}", path.string(), record->attempt, record->rank);
   return std::optional<RankRecord>(std::move(*record));
 }
 

@@ -58,9 +58,7 @@ Expected<fs::path> program_for_peers(const fs::path& self, const fs::path& spool
   const fs::path copy = spool / "sweep-agent";
   fs::copy_file(self, copy, fs::copy_options::overwrite_existing, ec);
   if (!ec) fs::permissions(copy, fs::perms::owner_all, ec);
-  if (ec)
-    return fail(
-        fmt::format("{}: a copy of the agent's program cannot be made: {}", copy.string(), ec.message()));
+  if (ec) return fail("{}: a copy of the agent's program cannot be made: {}", copy.string(), ec.message());
   return copy;
 }
 
