@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/expected.h"
+#include "tests/support/must.h"
 
 namespace sweep {
 

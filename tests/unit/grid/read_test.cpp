@@ -15,15 +15,13 @@ namespace sweep::grid {
 namespace {
 
 TEST(GridRead, AStrategyIsAWordOrAMap) {
-  const auto word = read_text(kHead + "grid: {tp: [1]}\nstrategy: batch\n", "g.yaml");
-  ASSERT_TRUE(word) << word.error().message;
-  ASSERT_TRUE(word->strategy);
-  EXPECT_EQ(word->strategy->kind, StrategyKind::kBatch);
-  const auto map = read_text(
+  const auto word = must(read_text(kHead + "grid: {tp: [1]}\nstrategy: batch\n", "g.yaml"));
+  ASSERT_TRUE(word.strategy);
+  EXPECT_EQ(word.strategy->kind, StrategyKind::kBatch);
+  const auto map = must(read_text(
       kHead + "grid: {tp: [1]}\nstrategy: {kind: search, max_trials: 7, least_gain: 0.02, at_once: 3}\n",
-      "g.yaml");
-  ASSERT_TRUE(map) << map.error().message;
-  EXPECT_EQ(*map->strategy, (Strategy{StrategyKind::kSearch, 7, 0.02, 3}));
+      "g.yaml"));
+  EXPECT_EQ(*map.strategy, (Strategy{StrategyKind::kSearch, 7, 0.02, 3}));
   EXPECT_FALSE(read_text(kHead + "grid: {tp: [1]}\n", "g.yaml")->strategy);
 }
 

@@ -32,15 +32,14 @@ TEST_F(SiteTest, TheGridWinsOverTheUsersProfileAndThatOverTheClusters) {
            "slurm: {partition: gpu, account: all, prologue: [module load cuda], exclusive: false}\n"
            "limits: {gpu_hours: 100}\n");
   const auto user = file("user.yaml", "slurm: {account: mine, max_pending_minutes: 2.5}\n");
-  const auto site = read_site({cluster, folder_ / "absent.yaml", user});
-  ASSERT_TRUE(site) << site.error().message;
-  EXPECT_EQ(site->files.size(), 2u);
-  EXPECT_EQ(site->gpu_hours, 100);
+  const auto site = must(read_site({cluster, folder_ / "absent.yaml", user}));
+  EXPECT_EQ(site.files.size(), 2u);
+  EXPECT_EQ(site.gpu_hours, 100);
   LaunchSettings grid;
   grid.slurm.emplace().partition = "h100";
   grid.local.emplace().slots = 3;
   EXPECT_EQ(
-      to_json(merged(site->launch, grid)),
+      to_json(merged(site.launch, grid)),
       Json::parse(R"({"slurm": {"partition": "h100", "account": "mine", "prologue": ["module load cuda"],
                                       "exclusive": false, "max_pending_minutes": 2.5}, "local": {"slots": 3}})"));
 }
@@ -49,9 +48,8 @@ TEST_F(SiteTest, PricesArePerNodeAndTheUsersWinOverTheClusters) {
   const auto cluster =
       file("cluster.yaml", "prices: {h100-sxm-80gb: {node_hour: 30}, a100-80gb: {gpu_hour: 1.5}}\n");
   const auto user = file("user.yaml", "prices: {h100-sxm-80gb: {gpu_hour: 2}}\n");
-  const auto site = read_site({cluster, user});
-  ASSERT_TRUE(site) << site.error().message;
-  EXPECT_EQ(site->usd_per_node_hour,
+  const auto site = must(read_site({cluster, user}));
+  EXPECT_EQ(site.usd_per_node_hour,
             (std::map<std::string, double>{{"h100-sxm-80gb", 16}, {"a100-80gb", 12}}));
 }
 
@@ -63,10 +61,9 @@ TEST_F(SiteTest, TheUsersCheckpointFolderWinsOverTheClusters) {
 }
 
 TEST_F(SiteTest, NoProfileIsNoSettings) {
-  const auto site = read_site({folder_ / "absent.yaml"});
-  ASSERT_TRUE(site) << site.error().message;
-  EXPECT_EQ(site->launch, LaunchSettings());
-  EXPECT_FALSE(site->gpu_hours);
+  const auto site = must(read_site({folder_ / "absent.yaml"}));
+  EXPECT_EQ(site.launch, LaunchSettings());
+  EXPECT_FALSE(site.gpu_hours);
 }
 
 TEST_F(SiteTest, MistakesAreNamedWithTheirPlace) {

@@ -349,11 +349,10 @@ TEST(GridWorkload, RecipesLieOverOneAnotherAndErrorsNameTheirFile) {
     const auto found = texts.find(name);
     return found == texts.end() ? std::nullopt : std::optional<std::string_view>(found->second);
   };
-  const auto high = read_text("name: t\nworkload: high\nbase: {dp: 1}\n", "g.yaml", options);
-  ASSERT_TRUE(high) << high.error().message;
+  const auto high = must(read_text("name: t\nworkload: high\nbase: {dp: 1}\n", "g.yaml", options));
   std::vector<std::string> argv;
   ASSERT_TRUE(expand(
-      *high, [&](PlanEntry&& entry) { return argv = command_of(entry).argv, true; }, 0));
+      high, [&](PlanEntry&& entry) { return argv = command_of(entry).argv, true; }, 0));
   EXPECT_EQ(argv, (std::vector<std::string>{"low", "s.py", "--a", "3"}));
   for (const auto& [name, place, kind, subject] :
        std::initializer_list<Refusal>{{"wrong", "recipe wrong:2:14:", ErrorKind::kUnknownName, "nowhere"},
