@@ -157,8 +157,8 @@ Expected<CommandSpec> without_launcher(CommandSpec spec) {
     return spec;
   }
   return fail(
-      "one rank of this command cannot be started alone: after '{}' no word is a script (.py), "
-      "and none is -m",
+      "one rank of this command cannot be started alone: after '{}' no word is a script (.py), and none is "
+      "-m",
       spec.argv.front());
 }
 

@@ -53,8 +53,8 @@ Expected<Lengths> Lengths::parse(std::string_view text) {
   const auto words = words_of(text);
   const auto refuse = [&] {
     return fail(ErrorKind::kInvalidValue, "lengths",
-                "lengths '{}' is none of: lognormal MEAN SIGMA (MEAN from 1 tokens, SIGMA 0 to 5), "
-                "uniform LEAST MOST, fixed TOKENS, list TOKENS ... (at most {}), file PATH",
+                "lengths '{}' is none of: lognormal MEAN SIGMA (MEAN from 1 tokens, SIGMA 0 to 5), uniform "
+                "LEAST MOST, fixed TOKENS, list TOKENS ... (at most {}), file PATH",
                 text.substr(0, 60), kListedLengths);
   };
   if (words.size() < 2 || words.size() > kListedLengths + 1) return refuse();

@@ -121,11 +121,10 @@ Expected<FourBitFile::Weight> FourBitFile::weight_of(Places& places, const std::
   w.shape = state["shape"].get<std::vector<std::int64_t>>();
   w.offset = state["nested_offset"].get<float>();
   if (!type || w.size() % shape::kNf4Block != 0)
-    return fail(
-        ErrorKind::kUnsupported, name,
-        "tensor '" + name +
-            "' was quantized from a type other than float32, bfloat16 and float16, or its weights are "
-            "no multiple of 64.");
+    return fail(ErrorKind::kUnsupported, name,
+                "tensor '" + name +
+                    "' was quantized from a type other than float32, bfloat16 and float16, or its weights "
+                    "are no multiple of 64.");
   w.type = *type;
   const shape::Nf4Extent sizes{w.size(), w.size()};
   const at::Tensor maps = kernels::nf4_maps(at::TensorOptions(at::kCPU));

@@ -172,8 +172,7 @@ Expected<ExpandCounts> expand(const Grid& grid, const std::function<bool(PlanEnt
   }
   if (!spec.dimensions.empty() || spec.base_only) {
     const Walker::Setup setup{spec.program, spec.given, spec.dimensions, spec.start, true, spec.grid_place};
-    const auto more = Walker(expansion, setup).run();
-    if (!more) return tl::unexpected(more.error());
+    SWEEP_TRY(Walker(expansion, setup).run());
   }
   return expansion.counts;
 }

@@ -78,11 +78,10 @@ Status read_command(Reading& in, Grid& grid, const BuiltInRecipes& recipes) {
   SWEEP_GET(auto workload, read_workload(in.document, *entry, grid.path.parent_path(), recipes));
   for (OwnAxis& axis : workload.axes) {
     if (in.spec.scope.find(axis.name) || is_name_of_sweep(axis.name))
-      return axis.document->refuse(
-          axis.place, {ErrorKind::kConflict, axis.name},
-          "sweep itself uses the name '{}', of an axis or of a column of the results; choose "
-          "another one for the axis",
-          axis.name);
+      return axis.document->refuse(axis.place, {ErrorKind::kConflict, axis.name},
+                                   "sweep itself uses the name '{}', of an axis or of a column of the "
+                                   "results; choose another one for the axis",
+                                   axis.name);
     axis.slot = in.spec.scope.add_own_axis(axis.name, axis.type);
     in.spec.scope.set_values(axis.slot, axis.values);
   }
@@ -143,19 +142,18 @@ Status all_in_use(Reading& in) {
     const std::string& name = in.spec.scope.at(unused->slots.front()).name;
     return in.document.refuse(
         unused->place, {ErrorKind::kUnsupported, name},
-        "'{0}' has {1} values, and the program gets none of them: neither its command nor its "
-        "variables and files name it, so the same program would run {1} times. Name it, as in "
-        "`command: [..., --{0}, \"{{{0}}}\"]` or `env: {{{2}: \"{{{0}}}\"}}`, or remove it",
+        "'{0}' has {1} values, and the program gets none of them: neither its command nor its variables and "
+        "files name it, so the same program would run {1} times. Name it, as in `command: [..., --{0}, "
+        "\"{{{0}}}\"]` or `env: {{{2}: \"{{{0}}}\"}}`, or remove it",
         name, unused->count, variable_of(name));
   }
   if (const auto unused = unused_value(in.spec, used)) {
     const std::string& name = in.spec.scope.at(unused->slot).name;
-    return in.document.refuse(
-        unused->place, {ErrorKind::kUnsupported, name},
-        "this point differs from an earlier one in '{0}' alone, which the program never gets, so the "
-        "same program would run again. Name it in the command, its variables or files, or remove "
-        "one of the points",
-        name);
+    return in.document.refuse(unused->place, {ErrorKind::kUnsupported, name},
+                              "this point differs from an earlier one in '{0}' alone, which the program "
+                              "never gets, so the same program would run again. Name it in the command, its "
+                              "variables or files, or remove one of the points",
+                              name);
   }
   return {};
 }
@@ -166,10 +164,9 @@ Status no_repeats(Reading& in, const Grid& grid) {
   const Entry* measure = in.document.root().entry("measure");
   const Entry* entry = measure != nullptr ? measure->value->entry("repeats") : nullptr;
   if (entry == nullptr) entry = in.document.root().entry("repeats");
-  return in.document.refuse(
-      entry->place, {ErrorKind::kUnsupported, "repeats"},
-      "a command runs its steps once, so it has no repeats; give more steps, or measure the best again by "
-      "`sweep confirm`");
+  return in.document.refuse(entry->place, {ErrorKind::kUnsupported, "repeats"},
+                            "a command runs its steps once, so it has no repeats; give more steps, or "
+                            "measure the best again by `sweep confirm`");
 }
 
 Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {

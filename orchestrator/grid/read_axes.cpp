@@ -34,10 +34,10 @@ Expected<Bounds> bounds_of(const Document& document, const Node& node) {
   SWEEP_GET(const auto first, read_int(document, *list.items[0], kAxis, 1, most));
   SWEEP_GET(const auto last, read_int(document, *list.items[1], kAxis, 1, most));
   if (first >= last)
-    return document.refuse(list.place, {ErrorKind::kInvalidValue, kAuto},
-                           "auto from {} to {} leaves nothing to choose; write the smaller number first, "
-                           "or a single value",
-                           first, last);
+    return document.refuse(
+        list.place, {ErrorKind::kInvalidValue, kAuto},
+        "auto from {} to {} leaves nothing to choose; write the smaller number first, or a single value",
+        first, last);
   return Bounds{first, last};
 }
 
@@ -235,10 +235,9 @@ Status AxisSections::zips() {
     for (const Entry& item : group->entries) {
       SWEEP_GET(const auto slot, in_.values.axis(item, "of zip"));
       if (is_auto_sizes(item, slot))
-        return in_.document.refuse(
-            item.place, {ErrorKind::kConflict, item.key},
-            "micro_batch_size: auto stands under grid or base; it does not move together with other "
-            "axes of a zip group");
+        return in_.document.refuse(item.place, {ErrorKind::kConflict, item.key},
+                                   "micro_batch_size: auto stands under grid or base; it does not move "
+                                   "together with other axes of a zip group");
       SWEEP_GET(auto dimension, axis(item, slot, "zip"));
       if (&item == &group->entries.front()) {
         all = std::move(dimension);

@@ -57,8 +57,8 @@ Status ExpressionSections::add_labels() {
     if (!slot && (!is_label(item.key) || std::find(kReservedNames.begin(), kReservedNames.end(), item.key) !=
                                              kReservedNames.end())) {
       return in_.document.refuse(item.place, {ErrorKind::kInvalidValue, item.key},
-                                 "'{}' cannot name a derived value; take lower-case letters, "
-                                 "digits and '_', and no word of the expressions",
+                                 "'{}' cannot name a derived value; take lower-case letters, digits and '_', "
+                                 "and no word of the expressions",
                                  item.key);
     }
     if (!slot && is_name_of_sweep(item.key))

@@ -49,22 +49,18 @@ class LaunchReader {
   }
 
  private:
-  template <class T>
-  static Status keep(Expected<T> from, T& out) {
-    if (!from) return tl::unexpected(from.error());
-    out = std::move(*from);
-    return {};
-  }
-
   Status read(const LaunchKey& key, const Entry& entry, i64& out) const {
     const auto [min, max] = std::pair(static_cast<i64>(key.check.min), static_cast<i64>(key.check.max));
-    return keep(read_int(document_, *entry.value, key.key, min, max), out);
+    SWEEP_GET(out, read_int(document_, *entry.value, key.key, min, max));
+    return {};
   }
   Status read(const LaunchKey& key, const Entry& entry, double& out) const {
-    return keep(read_real(document_, *entry.value, key.key, key.check.min, key.check.max), out);
+    SWEEP_GET(out, read_real(document_, *entry.value, key.key, key.check.min, key.check.max));
+    return {};
   }
   Status read(const LaunchKey& key, const Entry& entry, bool& out) const {
-    return keep(read_flag(document_, *entry.value, key.key), out);
+    SWEEP_GET(out, read_flag(document_, *entry.value, key.key));
+    return {};
   }
   Status read(const LaunchKey& key, const Entry& entry, std::string& out) const {
     return text(key, *entry.value, out);
@@ -111,7 +107,7 @@ class LaunchReader {
   }
 
   Status text(const LaunchKey& key, const Node& node, std::string& out) const {
-    SWEEP_TRY(keep(read_word(document_, node, key.key, key.check.longest), out));
+    SWEEP_GET(out, read_word(document_, node, key.key, key.check.longest));
     const auto& check = key.check;
     const auto bad = [&](std::string_view why) {
       return document_.refuse(node.place, {ErrorKind::kInvalidValue, key.key}, "{} {}", key.key, why);
@@ -205,11 +201,10 @@ class LaunchReader {
   Status check_once(Place at, const std::string& name, std::map<std::string, Place>& seen) const {
     const auto [first, is_new] = seen.emplace(name, at);
     if (is_new) return {};
-    return document_.refuse(
-        at, {ErrorKind::kConflict, name},
-        "{} is named twice, first in line {}; for trials side by side on one host give it slots: "
-        "{{host: {}, slots: 2}}",
-        name, first->second.line, name);
+    return document_.refuse(at, {ErrorKind::kConflict, name},
+                            "{} is named twice, first in line {}; for trials side by side on one host give "
+                            "it slots: {{host: {}, slots: 2}}",
+                            name, first->second.line, name);
   }
 
   const Document& document_;

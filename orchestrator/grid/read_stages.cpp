@@ -77,10 +77,10 @@ Status StageSection::stage(const Entry& entry) {
     });
   });
   if (same != points_.end())
-    return in_.document.refuse(entry.place, {ErrorKind::kInvalidValue, entry.key},
-                               "the stage '{}' is what the stage '{}' is; give it an axis with another "
-                               "value, or remove it",
-                               entry.key, in_.spec.stages[static_cast<std::size_t>(same - points_.begin())]);
+    return in_.document.refuse(
+        entry.place, {ErrorKind::kInvalidValue, entry.key},
+        "the stage '{}' is what the stage '{}' is; give it an axis with another value, or remove it",
+        entry.key, in_.spec.stages[static_cast<std::size_t>(same - points_.begin())]);
   now_.cells[*in_.spec.stage].i = in_.spec.scope.words.id(entry.key);
   now_.held[*in_.spec.stage] = Presence::kValue;
   points_.push_back(now_);

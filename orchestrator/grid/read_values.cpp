@@ -70,10 +70,10 @@ Expected<Slot> ValueReader::axis(const Entry& entry, std::string_view section) c
   }
   if (slot && spec_.scope.is_axis(*slot)) return *slot;
   if (slot && spec_.scope.at(*slot).origin == Origin::kDimension) {
-    return document_.refuse(entry.place, {ErrorKind::kUnsupported, entry.key},
-                            "'{}' is a dimension of the model, not an axis; list models "
-                            "with their dimensions under grid: model",
-                            entry.key);
+    return document_.refuse(
+        entry.place, {ErrorKind::kUnsupported, entry.key},
+        "'{}' is a dimension of the model, not an axis; list models with their dimensions under grid: model",
+        entry.key);
   }
   if (slot && spec_.scope.at(*slot).origin == Origin::kWorld) {
     return document_.refuse(entry.place, {ErrorKind::kUnsupported, entry.key},
@@ -209,15 +209,13 @@ Expected<std::string> ValueReader::lengths_file(const Node& node, const std::fil
 
 // A file's lengths become part of the trial: its id follows from what is in the file, and no rank reads it.
 Expected<std::string> ValueReader::lengths(const Node& node) const {
-  const auto word = read_word(document_, node, "lengths", kMaxLengthsText);
-  if (!word) return word;
+  SWEEP_GET(const auto word, read_word(document_, node, "lengths", kMaxLengthsText));
   constexpr std::string_view kFile = "file ";
-  std::string text = *word;
+  std::string text = word;
   if (text.starts_with(kFile)) {
     const auto path = (folder_ / text.substr(kFile.size())).lexically_normal();
-    const auto file = lengths_file(node, path);
-    if (!file) return file;
-    const auto listed = shape::lengths_of_file(*file, path.string());
+    SWEEP_GET(const auto file, lengths_file(node, path));
+    const auto listed = shape::lengths_of_file(file, path.string());
     if (!listed) return document_.refuse(node.place, listed.error());
     text = *listed;
   }
@@ -237,14 +235,13 @@ Expected<i64> ValueReader::percentile(const Node& node) const {
   SWEEP_GET(const auto percent, read_real(document_, *node.find("percentile"), "percentile", 0.001, 100));
   SWEEP_GET(const auto name, read_word(document_, *of, "of"));
   const Node* const step = node.find("multiple_of");
-  const auto multiple =
-      step == nullptr ? Expected<i64>(1) : read_int(document_, *step, "multiple_of", 1, i64{1} << 20);
-  if (!multiple) return multiple;
+  SWEEP_GET(const auto multiple,
+            step == nullptr ? Expected<i64>(1) : read_int(document_, *step, "multiple_of", 1, i64{1} << 20));
   const auto path = (folder_ / name).lexically_normal();
   SWEEP_GET(const auto file, lengths_file(*of, path));
   const auto all = shape::read_lengths(file, path.string());
   if (!all) return document_.refuse(of->place, all.error());
-  const i64 tokens = (shape::percentile(*all, percent) + *multiple - 1) / *multiple * *multiple;
+  const i64 tokens = (shape::percentile(*all, percent) + multiple - 1) / multiple * multiple;
   if (tokens <= axis_domain("seq_len")->max) return tokens;
   return document_.refuse(of->place, {ErrorKind::kInvalidValue, "seq_len"}, "seq_len: {} tokens are too many",
                           tokens);
@@ -254,9 +251,8 @@ Expected<i64> ValueReader::percentile(const Node& node) const {
 Expected<std::string> ValueReader::variables(const Node& node) const {
   if (node.is_scalar()) {
     if (node.text.empty()) return node.text;
-    const auto word = read_word(document_, node, "env", kMaxVariablesText);
-    if (!word) return word;
-    const auto read = rank_variables_from(*word);
+    SWEEP_GET(const auto word, read_word(document_, node, "env", kMaxVariablesText));
+    const auto read = rank_variables_from(word);
     if (!read) return document_.refuse(node.place, read.error());
     return text_of(*read);
   }

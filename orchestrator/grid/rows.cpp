@@ -28,9 +28,8 @@ std::string plain_text(Cell cell, Type type, const Words& words) {
 }
 
 Expected<std::vector<std::string>> RowBinder::names_of(std::string_view text) const {
-  auto names = templates::names_in(text);
-  if (!names) return names;
-  for (const std::string& name : *names) {
+  SWEEP_GET(auto names, templates::names_in(text));
+  for (const std::string& name : names) {
     if (scope_.find(name) || is_rank_name(name)) continue;
     auto known = scope_.names();
     known.insert(known.end(), kRankNames.begin(), kRankNames.end());
@@ -42,9 +41,8 @@ Expected<std::vector<std::string>> RowBinder::names_of(std::string_view text) co
 }
 
 Expected<std::vector<std::string>> RowBinder::use(std::string_view text) {
-  auto names = names_of(text);
-  if (!names) return names;
-  for (const std::string& name : *names)
+  SWEEP_GET(auto names, names_of(text));
+  for (const std::string& name : names)
     if (const auto slot = scope_.find(name)) trace(*slot, used_);
   return names;
 }

@@ -81,21 +81,16 @@ Status CommandTemplates::bind(const Scope& scope, const MeasurePlan& measure) {
   SWEEP_TRY(check_command());
   scope_.emplace(scope, measure, text_.script);
   RowBinder binder(scope_->scope(), scope_->reads());
-  const auto put = [](auto&& bound, auto& to) -> Status {
-    if (!bound) return tl::unexpected(bound.error());
-    to = std::move(*bound);
-    return {};
-  };
-  SWEEP_TRY(put(binder.derived(text_.derived), derived_));
+  SWEEP_GET(derived_, binder.derived(text_.derived));
   SWEEP_TRY(bind_words(binder));
-  SWEEP_TRY(put(binder.table(text_.environment), environment_));
+  SWEEP_GET(environment_, binder.table(text_.environment));
   for (Row& variable : environment_)
     for (Case& one : variable.cases) one.of_any = true;  // set whatever the grid gives
-  SWEEP_TRY(put(binder.table(text_.flags), flags_));
-  SWEEP_TRY(put(binder.sentences(text_.unsupported), unsupported_));
+  SWEEP_GET(flags_, binder.table(text_.flags));
+  SWEEP_GET(unsupported_, binder.sentences(text_.unsupported));
   SWEEP_TRY(bind_files(binder));
   used_ = binder.used();
-  SWEEP_TRY(put(binder.sentences(text_.notes), notes_));
+  SWEEP_GET(notes_, binder.sentences(text_.notes));
   read_ = binder.used();
   return check_spelling(scope);
 }

@@ -174,11 +174,11 @@ class WorkloadReader {
     SWEEP_TRY(need_map(*document_, *part.value, part.place, part.key));
     SWEEP_TRY(check_keys(*document_, *part.value, kLogNumbers, "of log_patterns"));
     for (const Entry& each : part.value->entries) {
-      auto text = plain(*each.value, each.key);  // no template: braces count repetitions there
-      if (!text) return tl::unexpected(text.error());
-      if (const auto why = why_no_log_pattern(each.key, *text); !why.empty())
+      // No template: braces count repetitions there.
+      SWEEP_GET(auto text, plain(*each.value, each.key));
+      if (const auto why = why_no_log_pattern(each.key, text); !why.empty())
         return document_->refuse(each.value->place, {ErrorKind::kInvalidValue, each.key}, why);
-      out_.log_patterns[each.key] = std::move(*text);
+      out_.log_patterns[each.key] = std::move(text);
     }
     return {};
   }

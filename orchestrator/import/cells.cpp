@@ -197,11 +197,11 @@ Expected<void> read_metric(const Column& metric, double factor, std::string_view
 Expected<void> refuse_rehearsed(std::string_view cell) {
   const std::string word = lower_case(cell);
   if (word == "0" || word == "false") return {};
-  return fail(ErrorKind::kRefused, cell,
-              "{}: the row was rehearsed on phantom GPUs, so its times are modelled and not measured; remove "
-              "such "
-              "rows from the file (`sweep merge` copies a rehearsal between databases and keeps it apart)",
-              quoted(cell));
+  return fail(
+      ErrorKind::kRefused, cell,
+      "{}: the row was rehearsed on phantom GPUs, so its times are modelled and not measured; remove such "
+      "rows from the file (`sweep merge` copies a rehearsal between databases and keeps it apart)",
+      quoted(cell));
 }
 
 Expected<std::optional<ModelSpec>> read_model_dimensions(std::string_view cell) {
@@ -234,10 +234,10 @@ Expected<std::optional<Outcome>> read_outcome(std::string_view cell) {
   if (const auto known = kWords.find(word); known != kWords.end()) return known->second;
   const auto outcome = outcome_from(word);
   if (!outcome)
-    return fail(ErrorKind::kInvalidValue, cell,
-                "{} is not a known outcome; write ok, oom, timeout, hang, crash, or failed "
-                "where no more is known",
-                quoted(cell));
+    return fail(
+        ErrorKind::kInvalidValue, cell,
+        "{} is not a known outcome; write ok, oom, timeout, hang, crash, or failed where no more is known",
+        quoted(cell));
   if (is_infrastructure(*outcome))
     return std::nullopt;  // cancelled, node_lost: no answer about the configuration
   return outcome;

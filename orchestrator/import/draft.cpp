@@ -20,8 +20,8 @@ Expected<void> rates_are_possible(const Metrics& m) {
   for (const auto& [name, value] : rates)
     if (*value && (**value <= 0 || **value > kMost))
       return fail(ErrorKind::kInvalidValue, name,
-                  "{} is {} in a row that ended ok; leave the cell empty where it was not measured, or "
-                  "say how the row ended",
+                  "{} is {} in a row that ended ok; leave the cell empty where it was not measured, or say "
+                  "how the row ended",
                   name, **value);
   return {};
 }

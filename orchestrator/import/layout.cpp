@@ -51,8 +51,8 @@ Expected<std::string> complete_ranks(Trial& t, const Stated& stated) {
     assumed = full_nodes("dp = nodes x GPUs / (tp x pp x cp)", t, gpus, stated);
   } else if (!stated.contains("dp") && stated.contains("nodes")) {
     return fail(ErrorKind::kMissing, "dp",
-                "nothing says how many GPUs {} nodes of '{}' have, so dp is not known; add a column "
-                "dp, or give --set dp=N or --set gpus_per_node=N",
+                "nothing says how many GPUs {} nodes of '{}' have, so dp is not known; add a column dp, or "
+                "give --set dp=N or --set gpus_per_node=N",
                 t.nodes, t.hardware);
   } else if (!stated.contains("dp")) {
     assumed = "dp is taken to be 1, as no column says it; else give --set dp=N";

@@ -124,10 +124,10 @@ class Mapper {
     if (leave_rest_) return leave(name);
     return refuse(
         name, ErrorKind::kUnknownName,
-        fmt::format("is not a field of this tool{}; say what it is with --map '{}=FIELD:UNIT', keep "
-                    "it for grouping with --map '{}=label:{}', or leave it out with --map "
-                    "'{}=-' (all such columns: --leave-rest)",
-                    fields_like(key), name, name, name, name));
+        fmt::format(
+            "is not a field of this tool{}; say what it is with --map '{}=FIELD:UNIT', keep it for grouping "
+            "with --map '{}=label:{}', or leave it out with --map '{}=-' (all such columns: --leave-rest)",
+            fields_like(key), name, name, name, name));
   }
 
   Expected<void> leave(const std::string& name) {
@@ -191,10 +191,11 @@ class Mapper {
       return {};
     }
     if (!is_ambiguous(unit)) return {};
-    return refuse(name, ErrorKind::kInvalidValue,
-                  fmt::format("is mapped to '{0}' without a unit; state it, for example --map '{1}={0}:{2}'; "
-                              "units: {3}",
-                              request.field, name, unit, units_for(unit)));
+    return refuse(
+        name, ErrorKind::kInvalidValue,
+        fmt::format(
+            "is mapped to '{0}' without a unit; state it, for example --map '{1}={0}:{2}'; units: {3}",
+            request.field, name, unit, units_for(unit)));
   }
 
   // Why later commands could not name such a label.

@@ -140,8 +140,7 @@ class Importer {
                   key);
     if (mapping_.has(dimension ? dimension->name : key))
       return fail(ErrorKind::kConflict, key,
-                  "{}: the file has a column for {}; leave that out with --map 'COLUMN=-', or drop the "
-                  "--set",
+                  "{}: the file has a column for {}; leave that out with --map 'COLUMN=-', or drop the --set",
                   who, key);
     stated_.insert(dimension ? dimension->name : axis->key);
     if (key == "model") {
@@ -273,13 +272,12 @@ class Importer {
     const Trial &a = earlier.entry.trial, &b = row.entry.trial;
     if (a.model == b.model && a.labels == b.labels) return {};
     const std::string column = a.model == b.model ? column_of_label(a.labels, b.labels) : column_of_model();
-    return fail(
-        ErrorKind::kConflict, column,
-        "the row and that of line {} are one configuration but for column '{}', which tells no "
-        "configurations apart; map the column to the axis or the dimension that it is, or leave it out "
-        "(--map '{}=-') if both rows measured the same, or import each of its values as a sweep of its "
-        "own (--sweep)",
-        earlier.entry.order, column, column);
+    return fail(ErrorKind::kConflict, column,
+                "the row and that of line {} are one configuration but for column '{}', which tells no "
+                "configurations apart; map the column to the axis or the dimension that it is, or leave it "
+                "out (--map '{}=-') if both rows measured the same, or import each of its values as a sweep "
+                "of its own (--sweep)",
+                earlier.entry.order, column, column);
   }
 
   std::string column_of_model() const {
@@ -366,8 +364,8 @@ Expected<Imported> read(std::string_view text, const Options& options) {
       ErrorKind::kInvalidValue, options.shown_as,
       out.left_out == 0
           ? fmt::format("{}: no row follows the names of the columns; nothing was imported", options.shown_as)
-          : fmt::format("{}: none of its {} has an answer (they are pending, cancelled or the like); "
-                        "nothing was imported",
+          : fmt::format("{}: none of its {} has an answer (they are pending, cancelled or the like); nothing "
+                        "was imported",
                         options.shown_as, counted(out.left_out, "row")));
 }
 

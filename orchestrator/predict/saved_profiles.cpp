@@ -60,31 +60,29 @@ Expected<TrainerProfile> find_profile(const std::string& name) {
 
 Expected<TrainerProfile> choose_profile(std::ostream& messages, const std::string& name,
                                         const std::string& trainer, const std::string& hardware) {
-  Expected<TrainerProfile> out;
+  TrainerProfile out;
   if (!name.empty()) {
-    out = find_profile(name);
-    if (!out) return out;
+    SWEEP_GET(out, find_profile(name));
   } else if (const auto* p = profile_of_trainer(trainer, hardware)) {
     out = *p;
   } else {
     return fail("no profile is of the trainer '{}'; name one with --profile: {}, or a saved one", trainer,
                 built_in_profiles());
   }
-  say_profile(messages, *out, trainer, hardware);
+  say_profile(messages, out, trainer, hardware);
   return out;
 }
 
 Expected<std::filesystem::path> save_profile(const std::string& name, TrainerProfile profile) {
   if (built_in_profile(name) != nullptr) return fail("profile '{}' is built in; choose another name", name);
-  const auto path = profile_path(name);
-  if (!path) return path;
-  profile.name = path->stem().string();
+  SWEEP_GET(const auto path, profile_path(name));
+  profile.name = path.stem().string();
   std::error_code ec;
-  if (path->has_parent_path()) std::filesystem::create_directories(path->parent_path(), ec);
-  std::ofstream out(*path, std::ios::binary | std::ios::trunc);
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ec);
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << to_json(profile);
   out.close();
-  if (!out) return fail("{}: it cannot be written", path->string());
+  if (!out) return fail("{}: it cannot be written", path.string());
   return path;
 }
 

@@ -32,12 +32,10 @@ Expected<void> refuse_running(Db& db, const StoreDependencies& dependencies) {
   }
   for (const auto& [id, name] : sweeps)
     if (const auto holder = leases.holder(work, id))
-      work.refuse(
-          Error{fmt::format(
-                    "sweep '{}' of '{}' is being run by process {} on host '{}'; let it end, or stop it with "
-                    "`sweep stop {} --db {}`, then merge",
-                    name, file.string(), holder->pid, holder->host, name, file.string()),
-                ErrorKind::kBusy, name});
+      work.refuse(Error{fmt::format("sweep '{}' of '{}' is being run by process {} on host '{}'; let it end, "
+                                    "or stop it with `sweep stop {} --db {}`, then merge",
+                                    name, file.string(), holder->pid, holder->host, name, file.string()),
+                        ErrorKind::kBusy, name});
   return work.commit();
 }
 

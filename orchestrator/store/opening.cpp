@@ -54,10 +54,9 @@ Expected<void> configure(Db& db, Found found, bool network, bool durable) {
 // Checks what is at the path before SQLite opens it: opening a FIFO would wait for a writer for ever.
 Expected<void> check_path(const fs::path& path, bool may_be_absent) {
   if (path == ":memory:")
-    return fail(
-        ErrorKind::kInvalidValue, path.string(),
-        "':memory:' is SQLite's name for a database that ends with its program, so no other command could "
-        "read its results; name a file with --db, for example one in /dev/shm");
+    return fail(ErrorKind::kInvalidValue, path.string(),
+                "':memory:' is SQLite's name for a database that ends with its program, so no other command "
+                "could read its results; name a file with --db, for example one in /dev/shm");
   std::error_code error;
   const auto kind = fs::status(path, error).type();
   const auto refuse = [&](const char* what) {
@@ -168,15 +167,13 @@ Expected<std::unique_ptr<Db>> open_as(const fs::path& path, const char* how, int
 
 Expected<std::unique_ptr<Db>> open_rolled_back(const fs::path& path, int busy_timeout_ms) {
   {
-    auto writer = Db::open(path.string(), SQLITE_OPEN_READWRITE, busy_timeout_ms, path);
-    if (!writer) return writer;
-    if (sqlite3_db_readonly((*writer)->handle(), "main") == 1)
+    SWEEP_GET(auto writer, Db::open(path.string(), SQLITE_OPEN_READWRITE, busy_timeout_ms, path));
+    if (sqlite3_db_readonly(writer->handle(), "main") == 1)
       return fail(ErrorKind::kUnreadable, path.string(),
                   "'{}' was left in the middle of a write (its -journal is there), which must be undone "
                   "before it is read; run this command once as a user who may write the file and its folder",
                   path.string());
-    if (const auto read = (*writer)->pragma("schema_version"); !read)
-      return tl::unexpected<Error>(read.error());
+    if (const auto read = writer->pragma("schema_version"); !read) return tl::unexpected<Error>(read.error());
   }
   return Db::open(path.string(), SQLITE_OPEN_READONLY, busy_timeout_ms, path);
 }

@@ -46,11 +46,10 @@ void refuse_answers_of_others(Transaction& work, const SweepRow& sweep) {
   if (!rows.next()) return;
   const auto name = rows.get<std::string>(0);
   const auto answers = rows.get<i64>(1);
-  work.refuse(
-      Error{fmt::format("sweep '{}' has taken over {} of '{}' (run --reuse); delete '{}' first, or `sweep "
-                        "resume {} --retry ok` so that it has results of its own",
-                        name, counted(answers, "result"), sweep.name, name, name),
-            ErrorKind::kRefused, sweep.name});
+  work.refuse(Error{fmt::format("sweep '{}' has taken over {} of '{}' (run --reuse); delete '{}' first, or "
+                                "`sweep resume {} --retry ok` so that it has results of its own",
+                                name, counted(answers, "result"), sweep.name, name, name),
+                    ErrorKind::kRefused, sweep.name});
 }
 
 // Each entry that is removed would make every other one of its block unpacked: quadratic, and for nothing.

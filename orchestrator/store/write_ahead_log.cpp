@@ -30,8 +30,8 @@ Expected<void> fold_log(Db& db) {
   const auto file = db.file().string();
   const bool busy = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
   return fail(ErrorKind::kBusy, db.path().string(),
-              "what was stored last is in '{}-wal', not yet in '{}' ({}); nothing is lost, but keep "
-              "the two files together: the next sweep command that can joins them",
+              "what was stored last is in '{}-wal', not yet in '{}' ({}); nothing is lost, but keep the two "
+              "files together: the next sweep command that can joins them",
               file, file, busy ? "another process reads the file" : db.explain(code).message);
 }
 

@@ -78,8 +78,7 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
   if (ec) return file_error("cannot be made", out.dir_, ec.value());
   // Agents of other nodes may share the folder: each writes a file of its own, which no other replaces.
   out.attempt_file_ = spool::attempt_file(out.dir_, part.rank(0));
-  const auto written = files::write_atomically(out.attempt_file_, dump(sweep::to_json(attempt)));
-  if (!written) return tl::unexpected(written.error());
+  SWEEP_TRY(files::write_atomically(out.attempt_file_, dump(sweep::to_json(attempt))));
   for (i64 index = 0; index < part.ranks; ++index) {
     const i64 rank = part.rank(index);
     fs::remove(spool::rank_record(out.dir_, rank), ec);  // the record of an earlier start
