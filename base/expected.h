@@ -1,6 +1,8 @@
 // Expected<T>: a value, or an Error that says what went wrong and the way out. Orchestrator and agent return
 // it; exceptions stop at the edges of outside libraries.
 #pragma once
+#include <fmt/core.h>
+
 #include <cerrno>
 #include <string>
 #include <string_view>
@@ -35,6 +37,18 @@ inline tl::unexpected<Error> fail(ErrorKind kind, std::string_view subject, std:
   return tl::unexpected<Error>(Error{std::move(message), kind, std::string(subject)});
 }
 
+// The same with the values of a message.
+template <class First, class... Rest>
+tl::unexpected<Error> fail(fmt::format_string<First, Rest...> message, First&& first, Rest&&... rest) {
+  return fail(fmt::format(message, std::forward<First>(first), std::forward<Rest>(rest)...));
+}
+
+template <class First, class... Rest>
+tl::unexpected<Error> fail(ErrorKind kind, std::string_view subject,
+                           fmt::format_string<First, Rest...> message, First&& first, Rest&&... rest) {
+  return fail(kind, subject, fmt::format(message, std::forward<First>(first), std::forward<Rest>(rest)...));
+}
+
 // The same error, told with what the caller knows.
 inline Error retold(Error error, std::string message) {
   error.message = std::move(message);
@@ -50,3 +64,12 @@ inline Error retold(Error error, std::string message) {
     if (auto sweep_try_ = (__VA_ARGS__); !sweep_try_)         \
       return ::tl::unexpected(std::move(sweep_try_).error()); \
   } while (false)
+
+// Gives the value of an Expected to a variable, new or old, or returns the error from the function it stands in:
+// SWEEP_GET(const auto names, names_of(text));
+#define SWEEP_GET(declaration, ...) SWEEP_GET_AT(__LINE__, declaration, __VA_ARGS__)
+#define SWEEP_GET_AT(line, declaration, ...) SWEEP_GET_BY(line, declaration, __VA_ARGS__)
+#define SWEEP_GET_BY(line, declaration, ...)                                           \
+  auto sweep_got_##line = (__VA_ARGS__);                                               \
+  if (!sweep_got_##line) return ::tl::unexpected(std::move(sweep_got_##line).error()); \
+  declaration = *std::move(sweep_got_##line)

@@ -15,21 +15,18 @@ namespace {
 using nlohmann::json;
 
 Expected<std::string> text_from(const json& value, std::string_view what) {
-  if (!value.is_string())
-    return fail(fmt::format("{}: a text is expected, found {}", what, value.type_name()));
+  if (!value.is_string()) return fail("{}: a text is expected, found {}", what, value.type_name());
   auto text = value.get<std::string>();
-  if (text.find('\0') != std::string::npos) return fail(fmt::format("{}: it holds a NUL byte", what));
+  if (text.find('\0') != std::string::npos) return fail("{}: it holds a NUL byte", what);
   return text;
 }
 
 Expected<std::map<std::string, std::string>> texts_from(const json& value, std::string_view what) {
-  if (!value.is_object())
-    return fail(fmt::format("{}: an object is expected, found {}", what, value.type_name()));
+  if (!value.is_object()) return fail("{}: an object is expected, found {}", what, value.type_name());
   std::map<std::string, std::string> out;
   for (const auto& [key, each] : value.items()) {
-    auto text = text_from(each, what);
-    if (!text) return tl::unexpected(text.error());
-    out.emplace(key, std::move(*text));
+    SWEEP_GET(auto text, text_from(each, what));
+    out.emplace(key, std::move(text));
   }
   return out;
 }
@@ -40,25 +37,23 @@ Expected<void> check(const CommandSpec& spec) {
     if (const auto why = why_not_a_file(path); !why.empty()) return fail(why);
   for (const auto& [name, value] : spec.environment) {
     if (name.empty() || name.find('=') != std::string::npos)
-      return fail(ErrorKind::kInvalidValue, name, fmt::format("env: '{}' is no name of a variable", name));
+      return fail(ErrorKind::kInvalidValue, name, "env: '{}' is no name of a variable", name);
     if (is_set_for_ranks(name))
-      return fail(ErrorKind::kInvalidValue, name, fmt::format("env: {} is set by sweep for each rank", name));
+      return fail(ErrorKind::kInvalidValue, name, "env: {} is set by sweep for each rank", name);
   }
   if (!spec.folder.empty() && spec.folder.front() != '/')
-    return fail(fmt::format("folder: '{}' is no absolute path", spec.folder));
+    return fail("folder: '{}' is no absolute path", spec.folder);
   return {};
 }
 
 Expected<void> read_member(CommandSpec& out, const std::string& key, const json& value) {
   const auto flag = [&](bool& to) -> Expected<void> {
-    if (!value.is_boolean()) return fail(fmt::format("{}: true or false is expected", key));
+    if (!value.is_boolean()) return fail("{}: true or false is expected", key);
     to = value.get<bool>();
     return {};
   };
   const auto texts = [&](std::map<std::string, std::string>& to) -> Expected<void> {
-    auto read = texts_from(value, key);
-    if (!read) return tl::unexpected(read.error());
-    to = std::move(*read);
+    SWEEP_GET(to, texts_from(value, key));
     return {};
   };
   if (key == "env") return texts(out.environment);
@@ -68,17 +63,15 @@ Expected<void> read_member(CommandSpec& out, const std::string& key, const json&
   if (key == "per_node") return flag(out.per_node);
   if (key == "stop_after_steps") return flag(out.stop_after_steps);
   if (key == "folder") {
-    auto folder = text_from(value, key);
-    if (!folder) return tl::unexpected(folder.error());
-    out.folder = std::move(*folder);
+    SWEEP_GET(auto folder, text_from(value, key));
+    out.folder = std::move(folder);
     return {};
   }
-  if (key != "argv") return fail(fmt::format("'{}' is not a key of a command", key));
+  if (key != "argv") return fail("'{}' is not a key of a command", key);
   if (!value.is_array()) return fail("argv: a list is expected");
   for (const json& each : value) {
-    auto word = text_from(each, "argv");
-    if (!word) return tl::unexpected(word.error());
-    out.argv.push_back(std::move(*word));
+    SWEEP_GET(auto word, text_from(each, "argv"));
+    out.argv.push_back(std::move(word));
   }
   return {};
 }
@@ -150,10 +143,10 @@ Expected<CommandSpec> without_launcher(CommandSpec spec) {
   std::size_t at = 0;
   auto words = interpreter_of(spec.argv, at);
   if (words.empty())
-    return fail(fmt::format(
+    return fail(
         "one rank of this command cannot be started alone: its launcher '{}' is not torchrun, deepspeed or "
         "accelerate launch",
-        spec.argv.front()));
+        spec.argv.front());
   for (; at < spec.argv.size(); ++at) {
     const std::string& word = spec.argv[at];
     const bool module = is_module_option(word);
@@ -164,9 +157,9 @@ Expected<CommandSpec> without_launcher(CommandSpec spec) {
     return spec;
   }
   return fail(
-      fmt::format("one rank of this command cannot be started alone: after '{}' no word is a script (.py), "
-                  "and none is -m",
-                  spec.argv.front()));
+      "one rank of this command cannot be started alone: after '{}' no word is a script (.py), and none is "
+      "-m",
+      spec.argv.front());
 }
 
 std::string why_not_a_file(std::string_view path) {
@@ -198,15 +191,13 @@ json to_json(const CommandSpec& spec) {
 }
 
 Expected<CommandSpec> command_from(std::string_view program) {
-  const auto value = parse_json(program);
-  if (!value) return tl::unexpected(value.error());
-  return from_json<CommandSpec>(*value);
+  SWEEP_GET(const auto value, parse_json(program));
+  return from_json<CommandSpec>(value);
 }
 
 template <>
 Expected<CommandSpec> from_json<CommandSpec>(const json& value) {
-  if (!value.is_object())
-    return fail(fmt::format("command: an object is expected, found {}", value.type_name()));
+  if (!value.is_object()) return fail("command: an object is expected, found {}", value.type_name());
   CommandSpec out;
   for (const auto& [key, each] : value.items()) SWEEP_TRY(read_member(out, key, each));
   SWEEP_TRY(check(out));

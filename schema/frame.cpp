@@ -55,7 +55,7 @@ Expected<std::optional<Frame>> FrameReader::next() {
   if (left.size() < kLengths) return std::nullopt;
   const std::size_t text = length_at(left), blob = length_at(left.substr(4));
   if (text > max_bytes_ || blob > max_bytes_ - text)
-    return fail(fmt::format("a frame of {} bytes where {} are allowed", text + blob, max_bytes_));
+    return fail("a frame of {} bytes where {} are allowed", text + blob, max_bytes_);
   if (left.size() < kLengths + text + blob) return std::nullopt;
   auto head = parse_json(left.substr(kLengths, text), max_bytes_);
   if (!head) return fail("a frame that is no JSON: " + head.error().message);

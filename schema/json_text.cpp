@@ -103,7 +103,7 @@ struct Builder {
 
 Expected<json> parse_json(std::string_view bytes, std::size_t max_bytes, int max_depth) {
   if (bytes.size() > max_bytes)
-    return fail(fmt::format("JSON of {} bytes is longer than the {} allowed", bytes.size(), max_bytes));
+    return fail("JSON of {} bytes is longer than the {} allowed", bytes.size(), max_bytes);
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   const std::size_t skipped = bytes.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   bytes.remove_prefix(skipped);
@@ -112,10 +112,9 @@ Expected<json> parse_json(std::string_view bytes, std::size_t max_bytes, int max
   boost::json::basic_parser<Builder> parser(options);
   JsonError error;
   const std::size_t read = parser.write_some(false, bytes.data(), bytes.size(), error);
-  if (error == boost::json::error::too_deep)
-    return fail(fmt::format("JSON is nested deeper than {} levels", max_depth));
+  if (error == boost::json::error::too_deep) return fail("JSON is nested deeper than {} levels", max_depth);
   if (!error && read < bytes.size()) error = boost::json::error::extra_data;
-  if (error) return fail(fmt::format("not JSON at byte {}: {}", skipped + read + 1, error.message()));
+  if (error) return fail("not JSON at byte {}: {}", skipped + read + 1, error.message());
   return std::move(parser.handler().root);
 }
 

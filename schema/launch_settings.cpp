@@ -38,9 +38,7 @@ json stated(const T& value) {
 // at: what the value is, for an error.
 template <class T>
 Expected<void> read(const json& j, const std::string& at, T& out) {
-  const auto wrong = [&] {
-    return fail(fmt::format("{} has the wrong type: {}", at, dump(j).substr(0, 80)));
-  };
+  const auto wrong = [&] { return fail("{} has the wrong type: {}", at, dump(j).substr(0, 80)); };
   if constexpr (LaunchTable<T>) {
     if (std::is_same_v<T, SshHostSettings> && j.is_string()) return read(json{{"host", j}}, at, out);
     if (!j.is_object()) return wrong();

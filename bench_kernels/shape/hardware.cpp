@@ -151,9 +151,8 @@ Expected<Hardware> find_hardware(std::string_view name) {
   std::vector<std::string> names;
   for (const Hardware& h : all_hardware()) names.push_back(h.name);
   const auto close = meant_hardware(name, names);
-  return fail(ErrorKind::kUnknownName, name,
-              fmt::format("unknown hardware '{}'{}; known: {}", name,
-                          close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(names, ", ")));
+  return fail(ErrorKind::kUnknownName, name, "unknown hardware '{}'{}; known: {}", name,
+              close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(names, ", "));
 }
 
 }  // namespace sweep::shape

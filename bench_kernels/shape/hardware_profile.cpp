@@ -173,21 +173,18 @@ std::string to_json(const HardwareProfile& p) {
 }
 
 Expected<HardwareProfile> hardware_profile_from_json(std::string_view text) {
-  auto whole = parse_json(text);
-  if (!whole) return tl::unexpected(whole.error());
-  if (!whole->is_object()) return fail(ErrorKind::kInvalidValue, "", "it is no JSON object");
+  SWEEP_GET(auto whole, parse_json(text));
+  if (!whole.is_object()) return fail(ErrorKind::kInvalidValue, "", "it is no JSON object");
   HardwareProfile p;
-  SWEEP_TRY(read_collectives(*whole, p.collectives));
-  (*whole)["collectives"] = Json::array();
-  auto measured = from_json<CalibrationFindings>(*whole);
-  if (!measured) return tl::unexpected(measured.error());
-  SWEEP_TRY(check(*measured));
-  p.matmul = std::move(measured->matmul), p.copies = std::move(measured->copies),
-  p.launch_s = measured->launch_s, p.kernels = std::move(measured->kernels);
-  p.name = text_of(*whole, "name"), p.hardware = text_of(*whole, "hardware"),
-  p.hosts = text_of(*whole, "hosts");
-  p.build = text_of(*whole, "build"), p.date = text_of(*whole, "date");
-  p.threads = std::max<i64>(1, integer_of(*whole, "threads"));
+  SWEEP_TRY(read_collectives(whole, p.collectives));
+  whole["collectives"] = Json::array();
+  SWEEP_GET(auto measured, from_json<CalibrationFindings>(whole));
+  SWEEP_TRY(check(measured));
+  p.matmul = std::move(measured.matmul), p.copies = std::move(measured.copies),
+  p.launch_s = measured.launch_s, p.kernels = std::move(measured.kernels);
+  p.name = text_of(whole, "name"), p.hardware = text_of(whole, "hardware"), p.hosts = text_of(whole, "hosts");
+  p.build = text_of(whole, "build"), p.date = text_of(whole, "date");
+  p.threads = std::max<i64>(1, integer_of(whole, "threads"));
   if (p.name.empty() || p.hardware.empty())
     return fail(ErrorKind::kInvalidValue, "name",
                 "it has no name, or names no hardware: it is no hardware profile");

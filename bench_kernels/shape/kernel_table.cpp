@@ -109,9 +109,7 @@ Expected<std::vector<KernelTiming>> read_kernel_table(std::string_view csv, std:
     const auto cells = cells_in(csv.substr(from, end - from));
     from = end + 1;
     if (!at) {
-      const auto places = places_in(cells);
-      if (!places) return tl::unexpected(places.error());
-      at = *places;
+      SWEEP_GET(at, places_in(cells));
       continue;
     }
     if (cells.size() == 1 && cells.front().empty()) continue;
@@ -135,9 +133,8 @@ Expected<std::vector<KernelTiming>> read_kernel_table(std::string_view csv, std:
   if (out.empty() && others.empty())
     return fail(ErrorKind::kMissing, "gpu", "the table has no rows; each is operator,shape,type,gpu,us");
   if (out.empty())
-    return fail(ErrorKind::kInvalidValue, "gpu",
-                fmt::format("no row is of the hardware {}; the column gpu has {}", hardware,
-                            fmt::join(others, ", ")));
+    return fail(ErrorKind::kInvalidValue, "gpu", "no row is of the hardware {}; the column gpu has {}",
+                hardware, fmt::join(others, ", "));
   return out;
 }
 

@@ -52,11 +52,10 @@ i64 tokens_of(double length) {
 Expected<Lengths> Lengths::parse(std::string_view text) {
   const auto words = words_of(text);
   const auto refuse = [&] {
-    return fail(
-        ErrorKind::kInvalidValue, "lengths",
-        fmt::format("lengths '{}' is none of: lognormal MEAN SIGMA (MEAN from 1 tokens, SIGMA 0 to 5), "
-                    "uniform LEAST MOST, fixed TOKENS, list TOKENS ... (at most {}), file PATH",
-                    text.substr(0, 60), kListedLengths));
+    return fail(ErrorKind::kInvalidValue, "lengths",
+                "lengths '{}' is none of: lognormal MEAN SIGMA (MEAN from 1 tokens, SIGMA 0 to 5), uniform "
+                "LEAST MOST, fixed TOKENS, list TOKENS ... (at most {}), file PATH",
+                text.substr(0, 60), kListedLengths);
   };
   if (words.size() < 2 || words.size() > kListedLengths + 1) return refuse();
   Lengths out;
@@ -122,12 +121,11 @@ Expected<std::vector<i64>> read_lengths(std::string_view text, const std::string
 }
 
 Expected<std::string> lengths_of_file(std::string_view text, const std::string& name) {
-  const auto all = read_lengths(text, name);
-  if (!all) return tl::unexpected(all.error());
-  const std::size_t kept = std::min(all->size(), kListedLengths);
+  SWEEP_GET(const auto all, read_lengths(text, name));
+  const std::size_t kept = std::min(all.size(), kListedLengths);
   std::string out = "list";
   for (std::size_t i = 0; i < kept; ++i)
-    out += fmt::format(" {}", (*all)[(2 * i + 1) * all->size() / (2 * kept)]);
+    out += fmt::format(" {}", all[(2 * i + 1) * all.size() / (2 * kept)]);
   return out;
 }
 

@@ -51,25 +51,24 @@ Expected<Hardware> mixed_hardware(std::string_view name) {
   double before = 0;
   auto kinds = kinds_of(name);
   for (const std::string& each : kinds) {
-    const auto kind = find_hardware(each);
-    if (!kind) return kind;
-    if (kind->gpu.empty() || std::ranges::count(kinds, each) > 1)
-      return fail(ErrorKind::kInvalidValue, name,
-                  fmt::format("'{}' is no mix of GPUs: {} {}; join the names of different GPUs, as in "
-                              "a100-80gb+h100-sxm-80gb",
-                              name, each, kind->gpu.empty() ? "has none" : "is there twice"));
+    SWEEP_GET(const auto kind, find_hardware(each));
+    if (kind.gpu.empty() || std::ranges::count(kinds, each) > 1)
+      return fail(
+          ErrorKind::kInvalidValue, name,
+          "'{}' is no mix of GPUs: {} {}; join the names of different GPUs, as in a100-80gb+h100-sxm-80gb",
+          name, each, kind.gpu.empty() ? "has none" : "is there twice");
     if (!out)
-      out = *kind, out->earlier_prices.clear();
+      out = kind, out->earlier_prices.clear();
     else
-      add_kind(*out, *kind, before);
+      add_kind(*out, kind, before);
     ++before;
   }
   if (!std::ranges::is_sorted(kinds)) {
     std::ranges::sort(kinds);
-    return fail(ErrorKind::kInvalidValue, name,
-                fmt::format("'{}' names its kinds in another order than '{}', which would be another "
-                            "hardware: write the latter",
-                            name, fmt::join(kinds, "+")));
+    return fail(
+        ErrorKind::kInvalidValue, name,
+        "'{}' names its kinds in another order than '{}', which would be another hardware: write the latter",
+        name, fmt::join(kinds, "+"));
   }
   return std::move(*out);
 }

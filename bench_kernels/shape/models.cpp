@@ -37,10 +37,9 @@ Expected<ModelSpec> find_model(std::string_view name) {
   std::vector<std::string> names;
   for (const NamedModel& m : all_models()) names.push_back(m.name);
   const auto close = nearest(name, names);
-  return fail(
-      ErrorKind::kUnknownName, name,
-      fmt::format("unknown model '{}'{}; known: {}. Another model: {{config_json: PATH}} or its dimensions",
-                  name, close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(names, ", ")));
+  return fail(ErrorKind::kUnknownName, name,
+              "unknown model '{}'{}; known: {}. Another model: {{config_json: PATH}} or its dimensions", name,
+              close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(names, ", "));
 }
 
 }  // namespace sweep::shape

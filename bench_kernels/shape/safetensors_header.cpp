@@ -163,22 +163,19 @@ class HeaderReader {
 Expected<void> check_extent(const SafetensorsEntry& e) {
   const auto width = bytes_per_element(e.dtype);
   if (!width)
-    return fail(ErrorKind::kUnsupported, e.name,
-                fmt::format("tensor '{}' has the unknown dtype '{}'.", e.name, e.dtype));
+    return fail(ErrorKind::kUnsupported, e.name, "tensor '{}' has the unknown dtype '{}'.", e.name, e.dtype);
   if (e.end < e.begin)
-    return fail(ErrorKind::kInvalidValue, e.name, fmt::format("tensor '{}' ends before it begins.", e.name));
+    return fail(ErrorKind::kInvalidValue, e.name, "tensor '{}' ends before it begins.", e.name);
   std::uint64_t bytes = *width;
   for (const std::int64_t d : e.shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(d), &bytes)) {
-      return fail(ErrorKind::kInvalidValue, e.name,
-                  fmt::format("the shape of tensor '{}' overflows 64 bits.", e.name));
+      return fail(ErrorKind::kInvalidValue, e.name, "the shape of tensor '{}' overflows 64 bits.", e.name);
     }
   }
   if (bytes != e.end - e.begin) {
-    return fail(
-        ErrorKind::kInvalidValue, e.name,
-        fmt::format("tensor '{}' needs {} bytes for its shape and dtype, but its data_offsets span {}.",
-                    e.name, bytes, e.end - e.begin));
+    return fail(ErrorKind::kInvalidValue, e.name,
+                "tensor '{}' needs {} bytes for its shape and dtype, but its data_offsets span {}.", e.name,
+                bytes, e.end - e.begin);
   }
   return {};
 }
@@ -193,23 +190,20 @@ Expected<std::uint64_t> safetensors_data_offset(std::string_view first_bytes, st
   for (int i = 7; i >= 0; --i)
     length = length << 8 | static_cast<unsigned char>(first_bytes[static_cast<std::size_t>(i)]);
   if (length > kMaxSafetensorsHeader) {
-    return fail(
-        ErrorKind::kInvalidValue, "",
-        fmt::format("the header claims {} bytes; more than {} is refused.", length, kMaxSafetensorsHeader));
+    return fail(ErrorKind::kInvalidValue, "", "the header claims {} bytes; more than {} is refused.", length,
+                kMaxSafetensorsHeader);
   }
   if (length > file_size - 8)
-    return fail(ErrorKind::kInvalidValue, "",
-                fmt::format("the header claims {} bytes, the file has {}.", length, file_size));
+    return fail(ErrorKind::kInvalidValue, "", "the header claims {} bytes, the file has {}.", length,
+                file_size);
   return 8 + length;
 }
 
 Expected<SafetensorsHeader> parse_safetensors_header(std::string_view bytes, std::uint64_t file_size) {
-  const auto data = safetensors_data_offset(bytes, file_size);
-  if (!data) return tl::unexpected(data.error());
-  if (bytes.size() < *data)
-    return fail(ErrorKind::kInvalidValue, "",
-                fmt::format("the header has {} bytes, {} are there.", *data, bytes.size()));
-  const std::string_view text = bytes.substr(8, *data - 8);
+  SWEEP_GET(const auto data, safetensors_data_offset(bytes, file_size));
+  if (bytes.size() < data)
+    return fail(ErrorKind::kInvalidValue, "", "the header has {} bytes, {} are there.", data, bytes.size());
+  const std::string_view text = bytes.substr(8, data - 8);
   if (text.empty() || text.front() != '{')
     return fail(ErrorKind::kInvalidValue, "", "the header does not begin with '{'.");
   HeaderReader reader;
@@ -226,24 +220,21 @@ Expected<SafetensorsHeader> parse_safetensors_header(std::string_view bytes, std
   std::uint64_t place = 0;
   for (SafetensorsEntry& e : header.tensors) {
     if (e.begin != place) {
-      return fail(
-          ErrorKind::kInvalidValue, e.name,
-          fmt::format("tensor '{}' begins at byte {} of the data, {} {}.", e.name, e.begin,
-                      e.begin < place ? "inside the one before, which ends at" : "leaving a hole after",
-                      place));
+      return fail(ErrorKind::kInvalidValue, e.name, "tensor '{}' begins at byte {} of the data, {} {}.",
+                  e.name, e.begin,
+                  e.begin < place ? "inside the one before, which ends at" : "leaving a hole after", place);
     }
     place = e.end;
-    if (place > file_size - *data) {
-      return fail(ErrorKind::kInvalidValue, e.name,
-                  fmt::format("tensor '{}' ends at byte {} of the data, which has {}.", e.name, place,
-                              file_size - *data));
+    if (place > file_size - data) {
+      return fail(ErrorKind::kInvalidValue, e.name, "tensor '{}' ends at byte {} of the data, which has {}.",
+                  e.name, place, file_size - data);
     }
-    e.begin += *data;
-    e.end += *data;
+    e.begin += data;
+    e.end += data;
   }
-  if (place != file_size - *data) {
-    return fail(ErrorKind::kInvalidValue, "",
-                fmt::format("{} bytes after the last tensor belong to none.", file_size - *data - place));
+  if (place != file_size - data) {
+    return fail(ErrorKind::kInvalidValue, "", "{} bytes after the last tensor belong to none.",
+                file_size - data - place);
   }
   return header;
 }

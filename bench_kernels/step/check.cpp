@@ -32,9 +32,8 @@ struct Sequences {
 };
 
 Expected<Sequences> read_tokens(const fs::path& file, i64 vocab) {
-  const auto text = files::read(file);
-  if (!text) return tl::unexpected(text.error());
-  const auto list = parse_json(*text);
+  SWEEP_GET(const auto text, files::read(file));
+  const auto list = parse_json(text);
   if (!list) return fail(file.string() + ": " + list.error().message + ".");
   const auto wrong = [&](const std::string& why) { return fail(file.string() + ": " + why); };
   if (!list->is_array() || list->empty()) return wrong("a list of token lists is needed.");
@@ -150,28 +149,22 @@ json merged(const std::vector<json>& ranks, const std::map<std::string, std::str
 
 Expected<std::string> check(const fs::path& checkpoint_dir, const fs::path& tokens_json,
                             const Trial& layout) {
-  const auto config = files::read(checkpoint_dir / "config.json");
-  if (!config) return tl::unexpected(config.error());
-  const auto spec = shape::model_from_config_json(*config);
+  SWEEP_GET(const auto config, files::read(checkpoint_dir / "config.json"));
+  const auto spec = shape::model_from_config_json(config);
   if (!spec) return fail((checkpoint_dir / "config.json").string() + ": " + spec.error().message);
-  const auto sequences = read_tokens(tokens_json, spec->vocab_size);
-  if (!sequences) return tl::unexpected(sequences.error());
-  const auto trial = trial_of(layout, *spec, *sequences);
-  if (!trial) return tl::unexpected(trial.error());
-  const auto checkpoint = Checkpoint::open(checkpoint_dir);
-  if (!checkpoint) return tl::unexpected(checkpoint.error());
-  const auto names = names_of(*checkpoint, *trial);
-  if (!names) return tl::unexpected(names.error());
+  SWEEP_GET(const auto sequences, read_tokens(tokens_json, spec->vocab_size));
+  SWEEP_GET(const auto trial, trial_of(layout, *spec, sequences));
+  SWEEP_GET(const auto checkpoint, Checkpoint::open(checkpoint_dir));
+  SWEEP_GET(const auto names, names_of(checkpoint, trial));
   const Given given{
-      [&](const auto& part, const at::Tensor& share) { checkpoint->copy(part, share); },
-      [&](const auto& part, const kernels::Nf4& whole) { return checkpoint->copy_codes(part, whole); },
+      [&](const auto& part, const at::Tensor& share) { checkpoint.copy(part, share); },
+      [&](const auto& part, const kernels::Nf4& whole) { return checkpoint.copy_codes(part, whole); },
       [&](i64 sequence, i64 position) {
-        return sequences->rows[static_cast<std::size_t>(sequence)][static_cast<std::size_t>(position)];
+        return sequences.rows[static_cast<std::size_t>(sequence)][static_cast<std::size_t>(position)];
       }};
   try {
-    const auto ranks = run_all(*trial, given);
-    if (!ranks) return tl::unexpected(ranks.error());
-    return dump(merged(*ranks, *names));
+    SWEEP_GET(const auto ranks, run_all(trial, given));
+    return dump(merged(ranks, names));
   } catch (const std::exception& error) {
     return fail(std::string("the check failed: ") + error.what());
   }

@@ -114,19 +114,17 @@ at::Tensor read_tensor(const Place& place, at::ScalarType type) {
 
 Expected<FourBitFile::Weight> FourBitFile::weight_of(Places& places, const std::string& name,
                                                      const std::string& state_name) {
-  const auto state = state_of(places, state_name);
-  if (!state) return tl::unexpected(state.error());
-  SWEEP_TRY(check_form(*state, name));
-  const auto type = type_of(*state);
+  SWEEP_GET(const auto state, state_of(places, state_name));
+  SWEEP_TRY(check_form(state, name));
+  const auto type = type_of(state);
   Weight w;
-  w.shape = (*state)["shape"].get<std::vector<std::int64_t>>();
-  w.offset = (*state)["nested_offset"].get<float>();
+  w.shape = state["shape"].get<std::vector<std::int64_t>>();
+  w.offset = state["nested_offset"].get<float>();
   if (!type || w.size() % shape::kNf4Block != 0)
-    return fail(
-        ErrorKind::kUnsupported, name,
-        "tensor '" + name +
-            "' was quantized from a type other than float32, bfloat16 and float16, or its weights are "
-            "no multiple of 64.");
+    return fail(ErrorKind::kUnsupported, name,
+                "tensor '" + name +
+                    "' was quantized from a type other than float32, bfloat16 and float16, or its weights "
+                    "are no multiple of 64.");
   w.type = *type;
   const shape::Nf4Extent sizes{w.size(), w.size()};
   const at::Tensor maps = kernels::nf4_maps(at::TensorOptions(at::kCPU));
@@ -146,12 +144,11 @@ Expected<FourBitFile> FourBitFile::take(Places& places) {
       states.emplace_back(name, name.substr(0, at));
   FourBitFile file;
   for (const auto& [state, name] : states) {
-    auto weight = weight_of(places, name, state);
-    if (!weight) return tl::unexpected(weight.error());
-    Place whole = weight->codes;
-    whole.entry.shape = weight->shape, whole.entry.dtype = "NF4";
+    SWEEP_GET(auto weight, weight_of(places, name, state));
+    Place whole = weight.codes;
+    whole.entry.shape = weight.shape, whole.entry.dtype = "NF4";
     places.emplace(name, std::move(whole));
-    file.weights_.emplace(name, *std::move(weight));
+    file.weights_.emplace(name, std::move(weight));
   }
   return file;
 }

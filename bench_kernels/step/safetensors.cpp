@@ -21,9 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 Expected<std::set<std::string>> shard_names(const fs::path& index) {
-  const auto text = files::read(index);
-  if (!text) return tl::unexpected(text.error());
-  const auto json = parse_json(*text);
+  SWEEP_GET(const auto text, files::read(index));
+  const auto json = parse_json(text);
   if (!json) return fail(index.string() + ": " + json.error().message + ".");
   if (!json->is_object() || !json->contains("weight_map") || !(*json)["weight_map"].is_object()) {
     return fail(index.string() + " has no object 'weight_map'.");
@@ -103,9 +102,7 @@ Expected<Checkpoint> Checkpoint::open(const fs::path& folder) {
                   " has neither model.safetensors nor model.safetensors.index.json; save the model with "
                   "save_pretrained(..., safe_serialization=True).");
     }
-    auto names = shard_names(index);
-    if (!names) return tl::unexpected(names.error());
-    files = std::move(*names);
+    SWEEP_GET(files, shard_names(index));
   }
   for (const std::string& name : files) {
     SWEEP_TRY(checkpoint.add_file(folder / name));

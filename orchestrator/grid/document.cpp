@@ -82,13 +82,9 @@ std::string_view Node::kind_name() const {
   return "";
 }
 
-Error Document::error(Place at, Fault fault, std::string_view message) const {
-  return Error{fmt::format("{}:{}:{}: {}", shown_as_, at.line, at.column, message),
-               fault.kind,
-               std::string(fault.subject),
-               shown_as_,
-               at.line,
-               at.column};
+tl::unexpected<Error> Document::refuse(Place at, Fault fault, std::string_view message) const {
+  return tl::unexpected(Error{fmt::format("{}:{}:{}: {}", shown_as_, at.line, at.column, message), fault.kind,
+                              std::string(fault.subject), shown_as_, at.line, at.column});
 }
 
 Place Document::place_of(std::size_t offset) const {
@@ -129,31 +125,28 @@ Expected<Document> Document::parse(std::string text, std::string shown_as) {
   Document document;
   document.shown_as_ = std::move(shown_as);
   if (text.size() > kMaxFileBytes) {
-    return tl::unexpected(document.error(
-        {}, {ErrorKind::kInvalidValue, ""},
-        fmt::format("the file is {} bytes; a grid file has at most {}", text.size(), kMaxFileBytes)));
+    return document.refuse({}, {ErrorKind::kInvalidValue, ""},
+                           "the file is {} bytes; a grid file has at most {}", text.size(), kMaxFileBytes);
   }
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
   use_line_feeds(text);
   document.text_ = std::move(text);
   if (const auto bad = first_bad_byte(document.text_); bad != std::string_view::npos) {
-    return tl::unexpected(document.error(document.place_of(bad), {ErrorKind::kInvalidValue, ""},
-                                         why_bad(static_cast<unsigned char>(document.text_[bad]))));
+    return document.refuse(document.place_of(bad), {ErrorKind::kInvalidValue, ""},
+                           why_bad(static_cast<unsigned char>(document.text_[bad])));
   }
   auto root = read_yaml(document.text_);
   if (!root) {
     const YamlProblem& problem = root.error();
     const bool invalid = problem.kind == YamlProblem::Kind::kInvalid;
-    return tl::unexpected(
-        document.error(document.place_of(problem.offset), {problem.error, problem.subject},
-                       fmt::format("{}{}", invalid ? "not valid YAML: " : "", problem.message)));
+    return document.refuse(document.place_of(problem.offset), {problem.error, problem.subject}, "{}{}",
+                           invalid ? "not valid YAML: " : "", problem.message);
   }
   document.root_ = std::move(*root);
   if (!document.root_ || !document.root_->is_map()) {
-    return tl::unexpected(
-        document.error({}, {ErrorKind::kInvalidValue, ""},
-                       fmt::format("a grid file is a map of keys (name, model, grid, ...), this one holds {}",
-                                   document.root_ ? document.root_->kind_name() : "nothing")));
+    return document.refuse({}, {ErrorKind::kInvalidValue, ""},
+                           "a grid file is a map of keys (name, model, grid, ...), this one holds {}",
+                           document.root_ ? document.root_->kind_name() : "nothing");
   }
   return document;
 }

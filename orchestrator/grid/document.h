@@ -2,6 +2,8 @@
 // too big, too deep, not UTF-8, tagged, repeated (keys) or exploding (aliases), so that readers above never
 // meet it.
 #pragma once
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -67,7 +69,14 @@ class Document {
   const Node& root() const { return *root_; }
   const std::string& text() const { return text_; }
   // "file:line:column: message"
-  Error error(Place at, Fault fault, std::string_view message) const;
+  tl::unexpected<Error> refuse(Place at, Fault fault, std::string_view message) const;
+  template <class First, class... Rest>
+  tl::unexpected<Error> refuse(Place at, Fault fault, fmt::format_string<First, Rest...> message,
+                               First&& first, Rest&&... rest) const {
+    return refuse(at, fault, fmt::format(message, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
+  // The same error, with its place in the file.
+  tl::unexpected<Error> refuse(Place at, const Error& why) const { return refuse(at, why, why.message); }
   // The place in the file of byte `index` of a scalar's value (quotes, escapes and folded lines counted).
   Place place_in(const Node& scalar, std::size_t index) const;
 

@@ -167,14 +167,12 @@ Expected<ExpandCounts> expand(const Grid& grid, const std::function<bool(PlanEnt
   for (const Included& point : spec.include) {
     const Walker::Setup setup{point.program,         point.given, kNoDimensions,
                               start_of(spec, point), false,       point.place};
-    const auto more = Walker(expansion, setup).run();
-    if (!more) return tl::unexpected(more.error());
-    if (!*more) return expansion.counts;
+    SWEEP_GET(const auto more, Walker(expansion, setup).run());
+    if (!more) return expansion.counts;
   }
   if (!spec.dimensions.empty() || spec.base_only) {
     const Walker::Setup setup{spec.program, spec.given, spec.dimensions, spec.start, true, spec.grid_place};
-    const auto more = Walker(expansion, setup).run();
-    if (!more) return tl::unexpected(more.error());
+    SWEEP_TRY(Walker(expansion, setup).run());
   }
   return expansion.counts;
 }

@@ -30,14 +30,13 @@ bool is_axis_name(std::string_view name) {
 Status axis_type(const DocumentPtr& document, const Entry& entry, OwnAxis& out) {
   const Node* type = entry.value->find("type");
   if (type == nullptr)
-    return refuse(document, entry.place, {ErrorKind::kMissing, "type"},
-                  fmt::format("{} has no 'type': integer, number, flag or text", entry.key));
-  const auto word = read_word(*document, *type, "type");
-  if (!word) return tl::unexpected(word.error());
-  const auto known = kTypes.find(*word);
+    return document->refuse(entry.place, {ErrorKind::kMissing, "type"},
+                            "{} has no 'type': integer, number, flag or text", entry.key);
+  SWEEP_GET(const auto word, read_word(*document, *type, "type"));
+  const auto known = kTypes.find(word);
   if (known == kTypes.end())
-    return refuse(document, type->place, {ErrorKind::kInvalidValue, *word},
-                  fmt::format("'{}' is not a type; use integer, number, flag or text", *word));
+    return document->refuse(type->place, {ErrorKind::kInvalidValue, word},
+                            "'{}' is not a type; use integer, number, flag or text", word);
   out.type = known->second;
   return {};
 }
@@ -47,20 +46,19 @@ Status axis_values(const DocumentPtr& document, const Entry& entry, OwnAxis& out
   if (values == nullptr) return {};
   SWEEP_TRY(need_list(*document, *values->value, "values"));
   if (out.type != Type::kText)
-    return refuse(document, values->place, {ErrorKind::kConflict, "values"},
-                  fmt::format("{} is no text; 'values' lists the words of a text", entry.key));
+    return document->refuse(values->place, {ErrorKind::kConflict, "values"},
+                            "{} is no text; 'values' lists the words of a text", entry.key);
   for (const NodePtr& item : values->value->items) {
-    auto word = read_word(*document, *item, "values");
-    if (!word) return tl::unexpected(word.error());
-    out.values.push_back(std::move(*word));
+    SWEEP_GET(auto word, read_word(*document, *item, "values"));
+    out.values.push_back(std::move(word));
   }
   return {};
 }
 
 Expected<OwnAxis> own_axis(const DocumentPtr& document, const Entry& entry) {
   if (!is_axis_name(entry.key))
-    return refuse(document, entry.place, {ErrorKind::kInvalidValue, entry.key},
-                  fmt::format("'{}' is no name of an axis: lower-case letters, digits and _", entry.key));
+    return document->refuse(entry.place, {ErrorKind::kInvalidValue, entry.key},
+                            "'{}' is no name of an axis: lower-case letters, digits and _", entry.key);
   SWEEP_TRY(need_map(*document, *entry.value, entry.place, entry.key));
   SWEEP_TRY(check_keys(*document, *entry.value, kAxisKeys, fmt::format("of {}", entry.key)));
   OwnAxis out;
@@ -70,13 +68,11 @@ Expected<OwnAxis> own_axis(const DocumentPtr& document, const Entry& entry) {
   SWEEP_TRY(axis_type(document, entry, out));
   const Entry* preset = entry.value->entry("default");
   if (preset == nullptr)
-    return refuse(document, entry.place, {ErrorKind::kMissing, "default"},
-                  fmt::format("{} has no 'default': its value where the grid gives none", entry.key));
+    return document->refuse(entry.place, {ErrorKind::kMissing, "default"},
+                            "{} has no 'default': its value where the grid gives none", entry.key);
   out.preset = preset->value;
   if (const Node* unit = entry.value->find("unit")) {
-    auto word = read_word(*document, *unit, "unit", 32);
-    if (!word) return tl::unexpected(word.error());
-    out.unit = std::move(*word);
+    SWEEP_GET(out.unit, read_word(*document, *unit, "unit", 32));
   }
   SWEEP_TRY(axis_values(document, entry, out));
   return out;
@@ -93,13 +89,12 @@ bool is_name_of_sweep(std::string_view name) {
 Status read_own_axes(const DocumentPtr& document, const Entry& part, std::vector<OwnAxis>& axes) {
   SWEEP_TRY(need_map(*document, *part.value, part.place, "axes"));
   if (part.value->entries.size() + axes.size() > kMostAxes)
-    return refuse(document, part.place, {ErrorKind::kInvalidValue, part.key},
-                  fmt::format("at most {} axes can be declared", kMostAxes));
+    return document->refuse(part.place, {ErrorKind::kInvalidValue, part.key},
+                            "at most {} axes can be declared", kMostAxes);
   for (const Entry& each : part.value->entries) {
-    auto one = own_axis(document, each);
-    if (!one) return tl::unexpected(one.error());
-    std::erase_if(axes, [&](const OwnAxis& other) { return other.name == one->name; });
-    axes.push_back(std::move(*one));
+    SWEEP_GET(auto one, own_axis(document, each));
+    std::erase_if(axes, [&](const OwnAxis& other) { return other.name == one.name; });
+    axes.push_back(std::move(one));
   }
   return {};
 }

@@ -25,24 +25,21 @@ bool is_name_char(char c, bool first) {
 Status read_header(const Reading& in, Grid& grid) {
   const Entry* name = in.section("name");
   if (name == nullptr)
-    return in.refuse({}, {ErrorKind::kMissing, "name"},
-                     "'name' is missing; give the sweep a name, as in 'name: llama-8b'");
-  const auto text = read_word(in.document, *name->value, "name", 100);
-  if (!text) return tl::unexpected(text.error());
-  for (std::size_t i = 0; i < text->size(); ++i) {
-    if (!is_name_char((*text)[i], i == 0))
-      return in.refuse(name->value->place, {ErrorKind::kInvalidValue, "name"},
-                       "name takes letters, digits, '.', '_' and '-', and starts with a letter or digit");
+    return in.document.refuse({}, {ErrorKind::kMissing, "name"},
+                              "'name' is missing; give the sweep a name, as in 'name: llama-8b'");
+  SWEEP_GET(const auto text, read_word(in.document, *name->value, "name", 100));
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!is_name_char(text[i], i == 0))
+      return in.document.refuse(
+          name->value->place, {ErrorKind::kInvalidValue, "name"},
+          "name takes letters, digits, '.', '_' and '-', and starts with a letter or digit");
   }
-  if (is_rehearsal(*text))
-    return in.refuse(
-        name->value->place, {ErrorKind::kInvalidValue, "name"},
-        fmt::format("names that end in {} are for rehearsals; choose another", kRehearsalSuffix));
-  grid.name = *text;
+  if (is_rehearsal(text))
+    return in.document.refuse(name->value->place, {ErrorKind::kInvalidValue, "name"},
+                              "names that end in {} are for rehearsals; choose another", kRehearsalSuffix);
+  grid.name = text;
   if (const Entry* question = in.section("question")) {
-    const auto words = read_word(in.document, *question->value, "question", 4096);
-    if (!words) return tl::unexpected(words.error());
-    grid.question = *words;
+    SWEEP_GET(grid.question, read_word(in.document, *question->value, "question", 4096));
   }
   return {};
 }
@@ -78,21 +75,19 @@ void set_defaults(GridSpec& spec) {
 Status read_command(Reading& in, Grid& grid, const BuiltInRecipes& recipes) {
   const Entry* entry = in.section("workload");
   if (entry == nullptr) return {};
-  auto workload = read_workload(in.document, *entry, grid.path.parent_path(), recipes);
-  if (!workload) return tl::unexpected(workload.error());
-  for (OwnAxis& axis : workload->axes) {
+  SWEEP_GET(auto workload, read_workload(in.document, *entry, grid.path.parent_path(), recipes));
+  for (OwnAxis& axis : workload.axes) {
     if (in.spec.scope.find(axis.name) || is_name_of_sweep(axis.name))
-      return refuse(
-          axis.document, axis.place, {ErrorKind::kConflict, axis.name},
-          fmt::format("sweep itself uses the name '{}', of an axis or of a column of the results; choose "
-                      "another one for the axis",
-                      axis.name));
+      return axis.document->refuse(axis.place, {ErrorKind::kConflict, axis.name},
+                                   "sweep itself uses the name '{}', of an axis or of a column of the "
+                                   "results; choose another one for the axis",
+                                   axis.name);
     axis.slot = in.spec.scope.add_own_axis(axis.name, axis.type);
     in.spec.scope.set_values(axis.slot, axis.values);
   }
-  grid.recipe = workload->recipe;
-  grid.working_folder = workload->folder;
-  in.spec.workload.emplace(std::move(*workload));
+  grid.recipe = workload.recipe;
+  grid.working_folder = workload.folder;
+  in.spec.workload.emplace(std::move(workload));
   return {};
 }
 
@@ -112,9 +107,8 @@ void grow(GridSpec& spec) {
 Status read_own_defaults(Reading& in) {
   if (!in.spec.workload) return {};
   for (const OwnAxis& axis : in.spec.workload->axes()) {
-    const auto one = in.values.one(*axis.preset, axis.slot);
-    if (!one) return tl::unexpected(one.error());
-    set_start(in.spec, *one);
+    SWEEP_GET(const auto one, in.values.one(*axis.preset, axis.slot));
+    set_start(in.spec, one);
   }
   return {};
 }
@@ -146,22 +140,20 @@ Status all_in_use(Reading& in) {
   in.spec.workload->also_reads(used);
   if (const Dimension* unused = unused_dimension(in.spec, used)) {
     const std::string& name = in.spec.scope.at(unused->slots.front()).name;
-    return in.refuse(
+    return in.document.refuse(
         unused->place, {ErrorKind::kUnsupported, name},
-        fmt::format("'{0}' has {1} values, and the program gets none of them: neither its command nor its "
-                    "variables and files name it, so the same program would run {1} times. Name it, as in "
-                    "`command: [..., --{0}, \"{{{0}}}\"]` or `env: {{{2}: \"{{{0}}}\"}}`, or remove it",
-                    name, unused->count, variable_of(name)));
+        "'{0}' has {1} values, and the program gets none of them: neither its command nor its variables and "
+        "files name it, so the same program would run {1} times. Name it, as in `command: [..., --{0}, "
+        "\"{{{0}}}\"]` or `env: {{{2}: \"{{{0}}}\"}}`, or remove it",
+        name, unused->count, variable_of(name));
   }
   if (const auto unused = unused_value(in.spec, used)) {
     const std::string& name = in.spec.scope.at(unused->slot).name;
-    return in.refuse(
-        unused->place, {ErrorKind::kUnsupported, name},
-        fmt::format(
-            "this point differs from an earlier one in '{0}' alone, which the program never gets, so the "
-            "same program would run again. Name it in the command, its variables or files, or remove "
-            "one of the points",
-            name));
+    return in.document.refuse(unused->place, {ErrorKind::kUnsupported, name},
+                              "this point differs from an earlier one in '{0}' alone, which the program "
+                              "never gets, so the same program would run again. Name it in the command, its "
+                              "variables or files, or remove one of the points",
+                              name);
   }
   return {};
 }
@@ -172,10 +164,9 @@ Status no_repeats(Reading& in, const Grid& grid) {
   const Entry* measure = in.document.root().entry("measure");
   const Entry* entry = measure != nullptr ? measure->value->entry("repeats") : nullptr;
   if (entry == nullptr) entry = in.document.root().entry("repeats");
-  return in.refuse(
-      entry->place, {ErrorKind::kUnsupported, "repeats"},
-      "a command runs its steps once, so it has no repeats; give more steps, or measure the best again by "
-      "`sweep confirm`");
+  return in.document.refuse(entry->place, {ErrorKind::kUnsupported, "repeats"},
+                            "a command runs its steps once, so it has no repeats; give more steps, or "
+                            "measure the best again by `sweep confirm`");
 }
 
 Status read_sections(Reading& in, Grid& grid, const ReadOptions& options) {
@@ -228,10 +219,6 @@ std::string suggested_values(const Document& document) {
 
 }  // namespace
 
-tl::unexpected<Error> Reading::refuse(Place at, Fault fault, std::string_view message) const {
-  return tl::unexpected(document.error(at, fault, message));
-}
-
 void set_start(GridSpec& spec, const Dimension& one) {
   for (std::size_t i = 0; i < one.slots.size(); ++i) {
     spec.start.cells[one.slots[i]] = one.cells[i];
@@ -256,9 +243,8 @@ bool leaves_unset(const Grid& grid, std::string_view axis) {
 }
 
 Expected<std::string> with_suggested(const Grid& grid, std::string_view values) {
-  const auto document = Document::parse(grid.text, grid.path.string());
-  if (!document) return tl::unexpected(document.error());
-  const Node& root = document->root();
+  SWEEP_GET(const auto document, Document::parse(grid.text, grid.path.string()));
+  const Node& root = document.root();
   std::string out = grid.text;
   if (out[root.offset] == '{')
     return out.insert(root.offset + 1, fmt::format("\"suggested\": {{{}}}, ", values));
@@ -268,32 +254,30 @@ Expected<std::string> with_suggested(const Grid& grid, std::string_view values) 
 
 Expected<Grid> read_text(std::string_view yaml, const std::filesystem::path& shown_as,
                          const ReadOptions& options) {
-  const auto document = Document::parse(std::string(yaml), shown_as.string());
-  if (!document) return tl::unexpected(document.error());
+  SWEEP_GET(const auto document, Document::parse(std::string(yaml), shown_as.string()));
   Grid grid;
   grid.path = shown_as;
   grid.text = std::string(yaml);
   auto spec = std::make_shared<GridSpec>();
-  Reading in{*document, *spec, ValueReader(*document, *spec, grid.path.parent_path())};
+  Reading in{document, *spec, ValueReader(document, *spec, grid.path.parent_path())};
   SWEEP_TRY(read_sections(in, grid, options));
-  grid.suggested = suggested_values(*document);
+  grid.suggested = suggested_values(document);
   grid.auto_micro_batch = std::ranges::any_of(spec->dimensions, &Dimension::automatic);
   if (grid.strategy) {
     Strategy strategy = *grid.strategy;
     strategy.auto_micro_batch = grid.auto_micro_batch;
     if (const auto why = strategy.conflict())
-      return tl::unexpected(document->error(document->root().entry("strategy")->place,
-                                            {ErrorKind::kConflict, "strategy"}, std::string(*why)));
+      return document.refuse(document.root().entry("strategy")->place, {ErrorKind::kConflict, "strategy"},
+                             std::string(*why));
   }
   grid.spec = std::move(spec);
   return grid;
 }
 
 Expected<Grid> read_file(const std::filesystem::path& path, const ReadOptions& options) {
-  const auto file = read_input(path, kMaxFileBytes, Streams::kTaken);
-  if (!file) return tl::unexpected(file.error());
-  auto grid = read_text(file->bytes, file->shown_as, options);
-  if (grid) grid->from_stream = file->is_stream;
+  SWEEP_GET(const auto file, read_input(path, kMaxFileBytes, Streams::kTaken));
+  auto grid = read_text(file.bytes, file.shown_as, options);
+  if (grid) grid->from_stream = file.is_stream;
   return grid;
 }
 

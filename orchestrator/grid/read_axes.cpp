@@ -28,20 +28,17 @@ Expected<Bounds> bounds_of(const Document& document, const Node& node) {
   SWEEP_TRY(check_keys(document, node, std::array{kAuto}, fmt::format("of {}", kAxis)));
   const Node& list = *node.entries[0].value;
   if (!list.is_list() || list.items.size() != 2)
-    return tl::unexpected(document.error(list.place, {ErrorKind::kInvalidValue, kAuto},
-                                         "auto takes [first, last], as in {auto: [1, 64]}"));
+    return document.refuse(list.place, {ErrorKind::kInvalidValue, kAuto},
+                           "auto takes [first, last], as in {auto: [1, 64]}");
   const i64 most = axis_domain(kAxis)->max;
-  const auto first = read_int(document, *list.items[0], kAxis, 1, most);
-  if (!first) return tl::unexpected(first.error());
-  const auto last = read_int(document, *list.items[1], kAxis, 1, most);
-  if (!last) return tl::unexpected(last.error());
-  if (*first >= *last)
-    return tl::unexpected(document.error(
+  SWEEP_GET(const auto first, read_int(document, *list.items[0], kAxis, 1, most));
+  SWEEP_GET(const auto last, read_int(document, *list.items[1], kAxis, 1, most));
+  if (first >= last)
+    return document.refuse(
         list.place, {ErrorKind::kInvalidValue, kAuto},
-        fmt::format("auto from {} to {} leaves nothing to choose; write the smaller number first, "
-                    "or a single value",
-                    *first, *last)));
-  return Bounds{*first, *last};
+        "auto from {} to {} leaves nothing to choose; write the smaller number first, or a single value",
+        first, last);
+  return Bounds{first, last};
 }
 
 // `micro_batch_size: auto`, or {auto: [FIRST, LAST]}, whatever its bounds: the sizes among which a run finds the
@@ -52,18 +49,17 @@ bool is_auto(const Node& node) {
 
 // Every size up to 16, then eight to each doubling; the first and the last one are always among them.
 Expected<Dimension> auto_sizes(const Document& document, const Node& node, Slot slot) {
-  const auto bounds = bounds_of(document, node);
-  if (!bounds) return tl::unexpected(bounds.error());
+  SWEEP_GET(const auto bounds, bounds_of(document, node));
   Dimension out;
   out.slots = {slot};
   out.automatic = true;
-  out.cells.push_back({bounds->first});
-  for (i64 size = 1; size < bounds->last;) {
-    if (size > bounds->first) out.cells.push_back({size});
+  out.cells.push_back({bounds.first});
+  for (i64 size = 1; size < bounds.last;) {
+    if (size > bounds.first) out.cells.push_back({size});
     const auto doubling = static_cast<i64>(std::bit_floor(static_cast<std::uint64_t>(size)));
     size += std::max<i64>(1, doubling / 8);
   }
-  out.cells.push_back({bounds->last});
+  out.cells.push_back({bounds.last});
   out.count = out.cells.size();
   out.held.assign(out.count, Presence::kValue);
   return out;
@@ -100,11 +96,10 @@ Status AxisSections::read_wheels(const ReadOptions& options) {
 
 Status AxisSections::read_suggested() {
   return each("suggested", [this](const Entry& item, Slot slot) -> Status {
-    const auto one = in_.values.one(*item.value, slot);
-    if (!one) return tl::unexpected(one.error());
+    SWEEP_GET(const auto one, in_.values.one(*item.value, slot));
     if (in_.spec.given[slot]) return {};
     in_.spec.given[slot] = in_.spec.base_given[slot] = true;
-    set_start(in_.spec, *one);
+    set_start(in_.spec, one);
     return {};
   });
 }
@@ -114,9 +109,8 @@ Status AxisSections::each(std::string_view section, const TakeAxis& take) {
   if (entry == nullptr) return {};
   SWEEP_TRY(need_map(in_.document, *entry->value, entry->place, section));
   for (const Entry& item : entry->value->entries) {
-    const auto slot = in_.values.axis(item, fmt::format("of {}", section));
-    if (!slot) return tl::unexpected(slot.error());
-    SWEEP_TRY(take(item, *slot));
+    SWEEP_GET(const auto slot, in_.values.axis(item, fmt::format("of {}", section)));
+    SWEEP_TRY(take(item, slot));
   }
   return {};
 }
@@ -143,14 +137,14 @@ Status AxisSections::claim(Slot slot, const Entry& entry, std::string_view secti
   const std::string& name = in_.spec.scope.at(slot).name;
   for (const Derived& derived : in_.spec.derived) {
     if (derived.slot == slot)
-      return in_.refuse(
-          entry.place, {ErrorKind::kConflict, name},
-          fmt::format("'{}' is also set by derive at line {}; keep one of them", name, derived.place.line));
+      return in_.document.refuse(entry.place, {ErrorKind::kConflict, name},
+                                 "'{}' is also set by derive at line {}; keep one of them", name,
+                                 derived.place.line);
   }
   if (in_.spec.given[slot])
-    return in_.refuse(entry.place, {ErrorKind::kConflict, name},
-                      fmt::format("'{}' is given twice: here under {}, and under {}; keep one of them", name,
-                                  section, homes_[slot]));
+    return in_.document.refuse(entry.place, {ErrorKind::kConflict, name},
+                               "'{}' is given twice: here under {}, and under {}; keep one of them", name,
+                               section, homes_[slot]);
   in_.spec.given[slot] = true;
   homes_[slot] = std::string(section);
   return {};
@@ -169,20 +163,18 @@ Status AxisSections::model() {
   // A command may know its model alone.
   if (in_.spec.workload) in_.spec.start.cells[slot].i = in_.spec.scope.words.id("command");
   if (entry == nullptr) return {};
-  const auto one = in_.values.one(*entry->value, slot);
-  if (!one) return tl::unexpected(one.error());
+  SWEEP_GET(const auto one, in_.values.one(*entry->value, slot));
   SWEEP_TRY(claim(slot, *entry, "model"));
-  set_start(in_.spec, *one);
+  set_start(in_.spec, one);
   return {};
 }
 
 Status AxisSections::base() {
   return each("base", [this](const Entry& item, Slot slot) -> Status {
     if (is_auto_sizes(item, slot)) return add_auto_sizes(item, slot, "base");
-    const auto one = in_.values.one(*item.value, slot);
-    if (!one) return tl::unexpected(one.error());
+    SWEEP_GET(const auto one, in_.values.one(*item.value, slot));
     SWEEP_TRY(claim(slot, item, "base"));
-    set_start(in_.spec, *one);
+    set_start(in_.spec, one);
     return {};
   });
 }
@@ -193,10 +185,9 @@ bool AxisSections::is_auto_sizes(const Entry& item, Slot slot) const {
 
 Status AxisSections::add_auto_sizes(const Entry& item, Slot slot, std::string_view section) {
   SWEEP_TRY(claim(slot, item, section));
-  auto sizes = auto_sizes(in_.document, *item.value, slot);
-  if (!sizes) return tl::unexpected(sizes.error());
-  sizes->place = item.place;
-  in_.spec.dimensions.push_back(std::move(*sizes));
+  SWEEP_GET(auto sizes, auto_sizes(in_.document, *item.value, slot));
+  sizes.place = item.place;
+  in_.spec.dimensions.push_back(std::move(sizes));
   in_.spec.grid_place = item.place;
   return {};
 }
@@ -214,15 +205,14 @@ Status AxisSections::axes() {
     if (in_.section("zip") != nullptr || in_.section("include") != nullptr || in_.spec.stage) return {};
     in_.spec.base_only = in_.section("base") != nullptr;  // one point: what `best --yaml` prints
     if (in_.spec.base_only) return {};
-    return in_.refuse({}, {ErrorKind::kMissing, "grid"},
-                      "'grid' is missing; list axes with their values, as in 'grid: {tp: [1, 2]}'");
+    return in_.document.refuse({}, {ErrorKind::kMissing, "grid"},
+                               "'grid' is missing; list axes with their values, as in 'grid: {tp: [1, 2]}'");
   }
   in_.spec.grid_place = entry->place;
   return each("grid", [this](const Entry& item, Slot slot) -> Status {
     if (is_auto_sizes(item, slot)) return add_auto_sizes(item, slot, "grid");
-    auto dimension = axis(item, slot, "grid");
-    if (!dimension) return tl::unexpected(dimension.error());
-    in_.spec.dimensions.push_back(std::move(*dimension));
+    SWEEP_GET(auto dimension, axis(item, slot, "grid"));
+    in_.spec.dimensions.push_back(std::move(dimension));
     return {};
   });
 }
@@ -233,32 +223,31 @@ Status AxisSections::zips() {
   SWEEP_TRY(need_list(in_.document, *entry->value, "zip"));
   if (in_.spec.dimensions.empty()) in_.spec.grid_place = entry->place;
   if (entry->value->items.empty())
-    return in_.refuse(entry->place, {ErrorKind::kInvalidValue, "zip"}, "zip is empty; fill it or remove it");
+    return in_.document.refuse(entry->place, {ErrorKind::kInvalidValue, "zip"},
+                               "zip is empty; fill it or remove it");
   for (const NodePtr& group : entry->value->items) {
     SWEEP_TRY(need_map(in_.document, *group, group->place, "a group of zip"));
     if (group->entries.size() < 2)
-      return in_.refuse(group->place, {ErrorKind::kInvalidValue, "zip"},
-                        "a group of zip moves two axes or more together; put a single one under grid");
+      return in_.document.refuse(
+          group->place, {ErrorKind::kInvalidValue, "zip"},
+          "a group of zip moves two axes or more together; put a single one under grid");
     Dimension all;
     for (const Entry& item : group->entries) {
-      const auto slot = in_.values.axis(item, "of zip");
-      if (!slot) return tl::unexpected(slot.error());
-      if (is_auto_sizes(item, *slot))
-        return in_.refuse(
-            item.place, {ErrorKind::kConflict, item.key},
-            "micro_batch_size: auto stands under grid or base; it does not move together with other "
-            "axes of a zip group");
-      auto dimension = axis(item, *slot, "zip");
-      if (!dimension) return tl::unexpected(dimension.error());
+      SWEEP_GET(const auto slot, in_.values.axis(item, "of zip"));
+      if (is_auto_sizes(item, slot))
+        return in_.document.refuse(item.place, {ErrorKind::kConflict, item.key},
+                                   "micro_batch_size: auto stands under grid or base; it does not move "
+                                   "together with other axes of a zip group");
+      SWEEP_GET(auto dimension, axis(item, slot, "zip"));
       if (&item == &group->entries.front()) {
-        all = std::move(*dimension);
-      } else if (dimension->count != all.count) {
-        return in_.refuse(item.place, {ErrorKind::kConflict, item.key},
-                          fmt::format("'{}' has {} values, but '{}' of the same zip group has {}; they move "
-                                      "together, so give each as many",
-                                      item.key, dimension->count, group->entries.front().key, all.count));
+        all = std::move(dimension);
+      } else if (dimension.count != all.count) {
+        return in_.document.refuse(item.place, {ErrorKind::kConflict, item.key},
+                                   "'{}' has {} values, but '{}' of the same zip group has {}; they move "
+                                   "together, so give each as many",
+                                   item.key, dimension.count, group->entries.front().key, all.count);
       } else {
-        join(all, *dimension);
+        join(all, dimension);
       }
     }
     all.place = group->entries.front().place;
@@ -289,21 +278,22 @@ Status AxisSections::count_points(const ReadOptions& options) {
     saturated = __builtin_mul_overflow(in_.spec.points, d.count, &in_.spec.points) || saturated;
   if (saturated) in_.spec.points = std::numeric_limits<std::uint64_t>::max();
   if (in_.spec.points <= options.max_points) return {};
-  return in_.refuse(
+  return in_.document.refuse(
       in_.spec.grid_place, {ErrorKind::kInvalidValue, "grid"},
-      fmt::format("the grid has {}{} combinations before `where`, more than {}: {}; {}",
-                  saturated ? "more than " : "", in_.spec.points, options.max_points, factors(),
-                  in_.spec.points <= kMostAllowed
-                      ? fmt::format("shorten an axis, or allow it with --max-points {}", in_.spec.points)
-                      : "shorten the first of these axes, or take them out"));
+      "the grid has {}{} combinations before `where`, more than {}: {}; {}", saturated ? "more than " : "",
+      in_.spec.points, options.max_points, factors(),
+      in_.spec.points <= kMostAllowed
+          ? fmt::format("shorten an axis, or allow it with --max-points {}", in_.spec.points)
+          : "shorten the first of these axes, or take them out");
 }
 
 // A point of the grid, or the base alone, has a model.
 Status AxisSections::need_model() const {
   if (!in_.spec.workload && (!in_.spec.dimensions.empty() || in_.spec.base_only) &&
       !in_.spec.given[in_.spec.scope.slot("model")]) {
-    return in_.refuse({}, {ErrorKind::kMissing, "model"},
-                      "'model' is missing; name one, as in 'model: llama3-8b', or list several under grid");
+    return in_.document.refuse(
+        {}, {ErrorKind::kMissing, "model"},
+        "'model' is missing; name one, as in 'model: llama3-8b', or list several under grid");
   }
   return {};
 }

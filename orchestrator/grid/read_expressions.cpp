@@ -45,27 +45,26 @@ Status ExpressionSections::add_labels() {
   if (entry == nullptr) return {};
   SWEEP_TRY(need_map(in_.document, *entry->value, entry->place, "derive"));
   if (entry->value->entries.size() > kMaxClauses)
-    return in_.refuse(entry->place, {ErrorKind::kInvalidValue, "derive"},
-                      fmt::format("derive has more than {} entries", kMaxClauses));
+    return in_.document.refuse(entry->place, {ErrorKind::kInvalidValue, "derive"},
+                               "derive has more than {} entries", kMaxClauses);
   for (const Entry& item : entry->value->entries) {
     auto slot = in_.spec.scope.find(item.key);
     if (slot && (*slot >= in_.spec.scope.axis_count() || in_.spec.scope.at(*slot).type == Type::kText)) {
-      return in_.refuse(
+      return in_.document.refuse(
           item.place, {ErrorKind::kUnsupported, item.key},
-          fmt::format("derive cannot set '{}'; it sets axes that are numbers or flags, and new names",
-                      item.key));
+          "derive cannot set '{}'; it sets axes that are numbers or flags, and new names", item.key);
     }
     if (!slot && (!is_label(item.key) || std::find(kReservedNames.begin(), kReservedNames.end(), item.key) !=
                                              kReservedNames.end())) {
-      return in_.refuse(item.place, {ErrorKind::kInvalidValue, item.key},
-                        fmt::format("'{}' cannot name a derived value; take lower-case letters, "
-                                    "digits and '_', and no word of the expressions",
-                                    item.key));
+      return in_.document.refuse(item.place, {ErrorKind::kInvalidValue, item.key},
+                                 "'{}' cannot name a derived value; take lower-case letters, digits and '_', "
+                                 "and no word of the expressions",
+                                 item.key);
     }
     if (!slot && is_name_of_sweep(item.key))
-      return in_.refuse(
-          item.place, {ErrorKind::kInvalidValue, item.key},
-          fmt::format("'{}' is a column of the results; give the derived value another name", item.key));
+      return in_.document.refuse(item.place, {ErrorKind::kInvalidValue, item.key},
+                                 "'{}' is a column of the results; give the derived value another name",
+                                 item.key);
     if (!slot) slot = in_.spec.scope.add_label(item.key);
     Derived derived{in_.spec.scope.at(*slot).name, *slot, {}, item.place};
     if (const AxisDomain* domain = axis_domain(derived.name)) {
@@ -79,11 +78,9 @@ Status ExpressionSections::add_labels() {
 
 tl::unexpected<Error> ExpressionSections::refuse_expression(const Node& node,
                                                             const ExpressionError& error) const {
-  return in_.refuse(
-      in_.document.place_in(node, error.at), {error.kind, error.subject},
-      fmt::format(
-          "{} (in \"{}\")", error.message,
-          node.text.size() <= 200 ? node.text : node.text.substr(0, error.at < 200 ? 200 : 0) + "..."));
+  return in_.document.refuse(
+      in_.document.place_in(node, error.at), {error.kind, error.subject}, "{} (in \"{}\")", error.message,
+      node.text.size() <= 200 ? node.text : node.text.substr(0, error.at < 200 ? 200 : 0) + "...");
 }
 
 Status ExpressionSections::derive() {
@@ -92,9 +89,9 @@ Status ExpressionSections::derive() {
   for (std::size_t i = 0; i < in_.spec.derived.size(); ++i) {
     const Node& node = *entry->value->entries[i].value;
     if (!node.is_scalar())
-      return in_.refuse(
-          node.place, {ErrorKind::kInvalidValue, in_.spec.derived[i].name},
-          fmt::format("{} takes an expression, not {}", in_.spec.derived[i].name, node.kind_name()));
+      return in_.document.refuse(node.place, {ErrorKind::kInvalidValue, in_.spec.derived[i].name},
+                                 "{} takes an expression, not {}", in_.spec.derived[i].name,
+                                 node.kind_name());
     for (const std::string& name : names_in(node.text)) {
       if (const auto slot = in_.spec.scope.find(name)) reads[i].push_back(*slot);
     }
@@ -110,9 +107,9 @@ Status ExpressionSections::derive() {
 }
 
 tl::unexpected<Error> ExpressionSections::refuse_cycle(const Cycle& cycle) const {
-  return in_.refuse(in_.spec.derived[cycle.derived].place,
-                    {ErrorKind::kInvalidValue, in_.spec.derived[cycle.derived].name},
-                    fmt::format("derive has a cycle: {}; give one of them a value", cycle.path));
+  return in_.document.refuse(in_.spec.derived[cycle.derived].place,
+                             {ErrorKind::kInvalidValue, in_.spec.derived[cycle.derived].name},
+                             "derive has a cycle: {}; give one of them a value", cycle.path);
 }
 
 Status ExpressionSections::compile_derived(Derived& derived, const Node& node) {
@@ -123,10 +120,10 @@ Status ExpressionSections::compile_derived(Derived& derived, const Node& node) {
   if (symbol.origin == Origin::kLabel) {
     in_.spec.scope.set_type(derived.slot, code->type());
   } else if (symbol.type != code->type()) {
-    return in_.refuse(
-        node.place, {ErrorKind::kInvalidValue, derived.name},
-        fmt::format("{} is {}, but the expression gives {}{}", derived.name, type_name(symbol.type),
-                    type_name(code->type()), code->type() == Type::kReal ? "; use floor() or ceil()" : ""));
+    return in_.document.refuse(node.place, {ErrorKind::kInvalidValue, derived.name},
+                               "{} is {}, but the expression gives {}{}", derived.name,
+                               type_name(symbol.type), type_name(code->type()),
+                               code->type() == Type::kReal ? "; use floor() or ceil()" : "");
   }
   derived.code = std::move(*code);
   return {};
@@ -136,10 +133,10 @@ Status ExpressionSections::check_reads(const Expression& code, const Node& node)
   for (const Slot slot : code.reads) {
     if (!in_.spec.scope.at(slot).optional || in_.spec.given[slot]) continue;
     const std::size_t at = code.text.find(in_.spec.scope.at(slot).name);
-    return in_.refuse(
+    return in_.document.refuse(
         in_.document.place_in(node, at), {ErrorKind::kMissing, in_.spec.scope.at(slot).name},
-        fmt::format("'{0}' has no value in this grid; set it under base, as in 'base: {{{0}: 1000000}}'",
-                    in_.spec.scope.at(slot).name));
+        "'{0}' has no value in this grid; set it under base, as in 'base: {{{0}: 1000000}}'",
+        in_.spec.scope.at(slot).name);
   }
   return {};
 }
@@ -149,19 +146,19 @@ Status ExpressionSections::where() {
   if (entry == nullptr) return {};
   SWEEP_TRY(need_list(in_.document, *entry->value, "where"));
   if (entry->value->items.size() > kMaxClauses)
-    return in_.refuse(entry->place, {ErrorKind::kInvalidValue, "where"},
-                      fmt::format("where has more than {} clauses", kMaxClauses));
+    return in_.document.refuse(entry->place, {ErrorKind::kInvalidValue, "where"},
+                               "where has more than {} clauses", kMaxClauses);
   for (const NodePtr& item : entry->value->items) {
     if (!item->is_scalar())
-      return in_.refuse(
-          item->place, {ErrorKind::kInvalidValue, "where"},
-          fmt::format("a clause of where is an expression, not {}; write it in quotes", item->kind_name()));
+      return in_.document.refuse(item->place, {ErrorKind::kInvalidValue, "where"},
+                                 "a clause of where is an expression, not {}; write it in quotes",
+                                 item->kind_name());
     auto code = parse(item->text, in_.spec.scope);
     if (!code) return refuse_expression(*item, code.error());
     if (code->type() != Type::kBool)
-      return in_.refuse(in_.document.place_in(*item, 0), {ErrorKind::kInvalidValue, item->text},
-                        fmt::format("\"{}\" is {}, not a condition; compare it with something", item->text,
-                                    type_name(code->type())));
+      return in_.document.refuse(in_.document.place_in(*item, 0), {ErrorKind::kInvalidValue, item->text},
+                                 "\"{}\" is {}, not a condition; compare it with something", item->text,
+                                 type_name(code->type()));
     SWEEP_TRY(check_reads(*code, *item));
     in_.spec.where.push_back({std::move(*code), in_.document.place_in(*item, 0)});
   }

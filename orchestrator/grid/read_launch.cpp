@@ -43,31 +43,24 @@ class LaunchReader {
         status = read(key, entry, setting.value);
       });
     if (status && !T::kRequired.empty() && node.find(T::kRequired) == nullptr)
-      return refuse(at, {ErrorKind::kMissing, T::kRequired},
-                    fmt::format("{} has no {}; add it: {}", what, T::kRequired, required));
+      return document_.refuse(at, {ErrorKind::kMissing, T::kRequired}, "{} has no {}; add it: {}", what,
+                              T::kRequired, required);
     return status;
   }
 
  private:
-  tl::unexpected<Error> refuse(Place at, Fault fault, std::string_view message) const {
-    return tl::unexpected(document_.error(at, fault, message));
-  }
-  template <class T>
-  static Status keep(Expected<T> from, T& out) {
-    if (!from) return tl::unexpected(from.error());
-    out = std::move(*from);
-    return {};
-  }
-
   Status read(const LaunchKey& key, const Entry& entry, i64& out) const {
     const auto [min, max] = std::pair(static_cast<i64>(key.check.min), static_cast<i64>(key.check.max));
-    return keep(read_int(document_, *entry.value, key.key, min, max), out);
+    SWEEP_GET(out, read_int(document_, *entry.value, key.key, min, max));
+    return {};
   }
   Status read(const LaunchKey& key, const Entry& entry, double& out) const {
-    return keep(read_real(document_, *entry.value, key.key, key.check.min, key.check.max), out);
+    SWEEP_GET(out, read_real(document_, *entry.value, key.key, key.check.min, key.check.max));
+    return {};
   }
   Status read(const LaunchKey& key, const Entry& entry, bool& out) const {
-    return keep(read_flag(document_, *entry.value, key.key), out);
+    SWEEP_GET(out, read_flag(document_, *entry.value, key.key));
+    return {};
   }
   Status read(const LaunchKey& key, const Entry& entry, std::string& out) const {
     return text(key, *entry.value, out);
@@ -108,16 +101,16 @@ class LaunchReader {
     SWEEP_TRY(need_list(document_, node, key.key));
     for (const NodePtr& item : node.items) SWEEP_TRY(read_item(*item, out.emplace_back()));
     if (out.empty())
-      return refuse(node.place, {ErrorKind::kInvalidValue, key.key},
-                    fmt::format("{} is empty; fill it or remove it", key.key));
+      return document_.refuse(node.place, {ErrorKind::kInvalidValue, key.key},
+                              "{} is empty; fill it or remove it", key.key);
     return {};
   }
 
   Status text(const LaunchKey& key, const Node& node, std::string& out) const {
-    SWEEP_TRY(keep(read_word(document_, node, key.key, key.check.longest), out));
+    SWEEP_GET(out, read_word(document_, node, key.key, key.check.longest));
     const auto& check = key.check;
     const auto bad = [&](std::string_view why) {
-      return refuse(node.place, {ErrorKind::kInvalidValue, key.key}, fmt::format("{} {}", key.key, why));
+      return document_.refuse(node.place, {ErrorKind::kInvalidValue, key.key}, "{} {}", key.key, why);
     };
     switch (check.form) {
       case Form::kDirective:
@@ -167,23 +160,23 @@ class LaunchReader {
   Status word(const LaunchKey& key, const Node& node, const std::string& text) const {
     const auto known = given(key.check);
     if (std::ranges::find(known, text) != known.end()) return {};
-    return refuse(node.place, {ErrorKind::kInvalidValue, text},
-                  fmt::format("{} is '{}'; use one of {}", key.key, text, fmt::join(known, ", ")));
+    return document_.refuse(node.place, {ErrorKind::kInvalidValue, text}, "{} is '{}'; use one of {}",
+                            key.key, text, fmt::join(known, ", "));
   }
 
   // Options that would keep a job from being found again, or from ending when its agent does, are refused. A batch system
   // takes the beginning of a long name for the name.
   Status option(const LaunchKey& key, const Node& node, const std::string& text) const {
     if (!text.starts_with(key.check.begins))
-      return refuse(
-          node.place, {ErrorKind::kInvalidValue, text},
-          fmt::format("'{}' in {} is no option: it does not begin with {}", text, key.key, key.check.begins));
+      return document_.refuse(node.place, {ErrorKind::kInvalidValue, text},
+                              "'{}' in {} is no option: it does not begin with {}", text, key.key,
+                              key.check.begins);
     const auto name = std::string_view(text).substr(0, text.find_first_of("= \t"));
     const auto taken = given(key.check);
     if (std::ranges::none_of(taken, [&](std::string_view each) { return each.starts_with(name); })) return {};
-    return refuse(
-        node.place, {ErrorKind::kInvalidValue, name},
-        fmt::format("{} cannot be in {}; leave it out. {} takes {}", name, key.key, key.key, key.sentence));
+    return document_.refuse(node.place, {ErrorKind::kInvalidValue, name},
+                            "{} cannot be in {}; leave it out. {} takes {}", name, key.key, key.key,
+                            key.sentence);
   }
 
   static std::vector<std::string_view> given(const SettingCheck& check) {
@@ -193,27 +186,25 @@ class LaunchReader {
 
   Status check_hardware(Place at, const std::string& name) const {
     const auto known = shape::find_hardware(name);
-    return known ? Status() : refuse(at, known.error(), known.error().message);
+    return known ? Status() : document_.refuse(at, known.error());
   }
 
   // ssh would take it for an option, or for no name at all.
   Status check_host(Place at, const std::string& name) const {
     if (name[0] != '-' && name.find_first_of(" \t\r\n") == std::string::npos) return {};
-    return refuse(
+    return document_.refuse(
         at, {ErrorKind::kInvalidValue, name},
-        fmt::format("'{}' is not the name of a host; write an alias, a name or an address, as ssh takes it",
-                    name));
+        "'{}' is not the name of a host; write an alias, a name or an address, as ssh takes it", name);
   }
 
   // One host twice would serve two allocations at once.
   Status check_once(Place at, const std::string& name, std::map<std::string, Place>& seen) const {
     const auto [first, is_new] = seen.emplace(name, at);
     if (is_new) return {};
-    return refuse(
-        at, {ErrorKind::kConflict, name},
-        fmt::format("{} is named twice, first in line {}; for trials side by side on one host give it slots: "
-                    "{{host: {}, slots: 2}}",
-                    name, first->second.line, name));
+    return document_.refuse(at, {ErrorKind::kConflict, name},
+                            "{} is named twice, first in line {}; for trials side by side on one host give "
+                            "it slots: {{host: {}, slots: 2}}",
+                            name, first->second.line, name);
   }
 
   const Document& document_;
@@ -248,9 +239,7 @@ Status read_launch(const Document& document, Grid& grid) {
   if (entry == nullptr) return {};
   SWEEP_TRY(need_map(document, *entry->value, entry->place, "launch"));
   SWEEP_TRY(check_keys(document, *entry->value, launchers_and({}), "of launch"));
-  auto out = read_launchers(document, *entry->value);
-  if (!out) return tl::unexpected(out.error());
-  grid.launch = std::move(*out);
+  SWEEP_GET(grid.launch, read_launchers(document, *entry->value));
   return {};
 }
 

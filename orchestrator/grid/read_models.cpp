@@ -49,9 +49,8 @@ Status ValueReader::append_model(const Node& node, Dimension& out) {
     const auto values = many(*entry.value, Symbol{entry.key, Type::kInt, Origin::kDimension, false, {}});
     if (!values) return tl::unexpected(values.error());
     if (all.size() * values->count > kMaxModels)
-      return tl::unexpected(
-          document_.error(entry.place, {ErrorKind::kInvalidValue, entry.key},
-                          fmt::format("more than {} models; list fewer values", kMaxModels)));
+      return document_.refuse(entry.place, {ErrorKind::kInvalidValue, entry.key},
+                              "more than {} models; list fewer values", kMaxModels);
     std::vector<Picks> longer;
     for (const Picks& picks : all)
       for (const Cell& value : values->cells) longer.emplace_back(picks).emplace(entry.key, value.i);
@@ -62,13 +61,12 @@ Status ValueReader::append_model(const Node& node, Dimension& out) {
 }
 
 Status ValueReader::append_model(const Node& node, const Picks& picks, Dimension& out) {
-  const auto entry = node.is_map() ? model_from_map(node, picks) : model_by_name(node);
-  if (!entry) return tl::unexpected(entry.error());
-  SWEEP_TRY(remember(*entry, node.place));
+  SWEEP_GET(const auto entry, node.is_map() ? model_from_map(node, picks) : model_by_name(node));
+  SWEEP_TRY(remember(entry, node.place));
   const bool first = out.count == 0;
   if (first) out.slots = {spec_.scope.slot("model")};
-  out.cells.push_back({entry->word});
-  for (const auto& [name, value] : dimensions_of(entry->spec)) {
+  out.cells.push_back({entry.word});
+  for (const auto& [name, value] : dimensions_of(entry.spec)) {
     if (first) out.slots.push_back(spec_.scope.slot(name));
     out.cells.push_back({value});
   }
@@ -84,28 +82,25 @@ Status ValueReader::remember(const ModelEntry& entry, Place at) {
   for (const ModelEntry& known : spec_.models) {
     if (known.word == entry.word && known.spec == entry.spec) return {};
     if (known.word == entry.word)
-      return tl::unexpected(document_.error(
-          at, {ErrorKind::kConflict, label},
-          fmt::format("two models are called '{}' but differ; give each its own name", label)));
+      return document_.refuse(at, {ErrorKind::kConflict, label},
+                              "two models are called '{}' but differ; give each its own name", label);
     if (known.spec == entry.spec) {
-      return tl::unexpected(document_.error(
+      return document_.refuse(
           at, {ErrorKind::kConflict, label},
-          fmt::format(
-              "the models '{}' and '{}' have the same dimensions, so their trials are the same; keep one",
-              spec_.scope.words.at(known.word), label)));
+          "the models '{}' and '{}' have the same dimensions, so their trials are the same; keep one",
+          spec_.scope.words.at(known.word), label);
     }
   }
   for (const auto& named : shape::all_models()) {
     if (named.name == label && named.spec != entry.spec) {
-      return tl::unexpected(document_.error(
+      return document_.refuse(
           at, {ErrorKind::kConflict, label},
-          fmt::format("'{}' is a model of the catalogue with other dimensions; give this one its own name",
-                      label)));
+          "'{}' is a model of the catalogue with other dimensions; give this one its own name", label);
     }
   }
   if (spec_.models.size() >= kMaxModels) {
-    return tl::unexpected(document_.error(at, {ErrorKind::kInvalidValue, "model"},
-                                          fmt::format("more than {} models; split the grid", kMaxModels)));
+    return document_.refuse(at, {ErrorKind::kInvalidValue, "model"}, "more than {} models; split the grid",
+                            kMaxModels);
   }
   spec_.models.push_back(entry);
   return {};
@@ -119,9 +114,8 @@ std::string ValueReader::label_of(const ModelSpec& m) const {
 }
 
 Expected<ModelEntry> ValueReader::model_by_name(const Node& node) {
-  const auto name = read_word(document_, node, "model");
-  if (!name) return tl::unexpected(name.error());
-  return named_model(*name, node.place);
+  SWEEP_GET(const auto name, read_word(document_, node, "model"));
+  return named_model(name, node.place);
 }
 
 // A label of this grid, or a name of the catalogue.
@@ -134,30 +128,24 @@ Expected<ModelEntry> ValueReader::named_model(const std::string& name, Place at)
   }
   const auto spec = shape::find_model(name);
   if (!spec)
-    return tl::unexpected(document_.error(
-        at, spec.error(),
-        fmt::format("{}{}{}", spec.error().message, own.empty() ? "" : ". Own models of this grid: ", own)));
+    return document_.refuse(at, spec.error(), "{}{}{}", spec.error().message,
+                            own.empty() ? "" : ". Own models of this grid: ", own);
   return ModelEntry{spec_.scope.words.id(name), *spec};
 }
 
 Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelSpec& m) {
   if (entry.key == "family") {
-    auto word = read_word(document_, *entry.value, entry.key, 100);
-    if (!word) return tl::unexpected(word.error());
-    m.family = *word;
+    SWEEP_GET(m.family, read_word(document_, *entry.value, entry.key, 100));
     return {};
   }
   if (entry.key == "tie_embeddings") {
-    const auto flag = read_flag(document_, *entry.value, entry.key);
-    if (!flag) return tl::unexpected(flag.error());
-    m.tie_embeddings = *flag;
+    SWEEP_GET(m.tie_embeddings, read_flag(document_, *entry.value, entry.key));
     return {};
   }
   const auto picked = picks.find(entry.key);
-  const auto value = picked != picks.end() ? Expected<i64>(picked->second)
-                                           : read_int(document_, *entry.value, entry.key,
-                                                      least_dimension(entry.key), kMaxDimension);
-  if (!value) return tl::unexpected(value.error());
+  SWEEP_GET(const auto value, picked != picks.end() ? Expected<i64>(picked->second)
+                                                    : read_int(document_, *entry.value, entry.key,
+                                                               least_dimension(entry.key), kMaxDimension));
   const std::pair<std::string_view, i64*> members[] = {{"layers", &m.layers},
                                                        {"hidden_size", &m.hidden_size},
                                                        {"heads", &m.heads},
@@ -171,11 +159,11 @@ Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelS
                                                        {"sliding_window_pattern", &m.sliding_window_pattern},
                                                        {"query_pre_attn_scalar", &m.query_pre_attn_scalar},
                                                        {"encoder_layers", &m.encoder_layers}};
-  if (const auto* latent = latent_dimension(entry.key)) m.*(latent->size) = *value;
-  if (entry.key == "sliding_window" && *value == 0) m.sliding_window_pattern = 0;
-  if (entry.key == "sliding_window") m.sliding_window = *value > 0 ? std::optional(*value) : std::nullopt;
+  if (const auto* latent = latent_dimension(entry.key)) m.*(latent->size) = value;
+  if (entry.key == "sliding_window" && value == 0) m.sliding_window_pattern = 0;
+  if (entry.key == "sliding_window") m.sliding_window = value > 0 ? std::optional(value) : std::nullopt;
   for (const auto& [key, member] : members) {
-    if (key == entry.key) *member = *value;
+    if (key == entry.key) *member = value;
   }
   return {};
 }
@@ -183,21 +171,18 @@ Status ValueReader::set_dimension(const Entry& entry, const Picks& picks, ModelS
 // Explicit dimensions; with `base` or `config_json` those that differ from a model.
 Expected<ModelEntry> ValueReader::model_from_map(const Node& node, const Picks& picks) {
   SWEEP_TRY(check_keys(document_, node, kModelKeys, "of a model"));
-  auto start = start_of(node);
-  if (!start) return tl::unexpected(start.error());
-  ModelSpec m = start->spec;
+  SWEEP_GET(auto start, start_of(node));
+  ModelSpec m = start.spec;
   std::string label, changes, picked;
   for (const Entry& entry : node.entries) {
     if (entry.key == "base" || entry.key == "config_json") continue;
     if (entry.key == "name") {
-      auto word = read_word(document_, *entry.value, entry.key, 100);
-      if (!word) return tl::unexpected(word.error());
-      label = *word;
+      SWEEP_GET(label, read_word(document_, *entry.value, entry.key, 100));
       continue;
     }
-    if (entry.key == "family" && start->given)
-      return tl::unexpected(document_.error(entry.place, {ErrorKind::kConflict, "family"},
-                                            "the family comes from the model that is changed; remove it"));
+    if (entry.key == "family" && start.given)
+      return document_.refuse(entry.place, {ErrorKind::kConflict, "family"},
+                              "the family comes from the model that is changed; remove it");
     SWEEP_TRY(set_dimension(entry, picks, m));
     const auto pick = picks.find(entry.key);
     const bool one = pick == picks.end();
@@ -206,10 +191,8 @@ Expected<ModelEntry> ValueReader::model_from_map(const Node& node, const Picks& 
   }
   if (!label.empty()) label += picked;
   const auto spec = shape::completed(m);
-  if (!spec)
-    return tl::unexpected(
-        document_.error(node.place, spec.error(), fmt::format("model: {}", spec.error().message)));
-  if (label.empty() && !start->label.empty()) label = start->label + changes;
+  if (!spec) return document_.refuse(node.place, spec.error(), "model: {}", spec.error().message);
+  if (label.empty() && !start.label.empty()) label = start.label + changes;
   return ModelEntry{spec_.scope.words.id(label.empty() ? label_of(*spec) : label), *spec};
 }
 
@@ -218,24 +201,20 @@ Expected<ModelEntry> ValueReader::model_from_map(const Node& node, const Picks& 
 Expected<ValueReader::Start> ValueReader::start_of(const Node& node) {
   const Node *base = node.find("base"), *file = node.find("config_json");
   if (base != nullptr && file != nullptr)
-    return tl::unexpected(document_.error(node.place, {ErrorKind::kConflict, "base"},
-                                          "a model starts from base or from config_json; keep one of them"));
+    return document_.refuse(node.place, {ErrorKind::kConflict, "base"},
+                            "a model starts from base or from config_json; keep one of them");
   Start start;
   start.given = base != nullptr || file != nullptr;
   if (base != nullptr) {
-    const auto name = read_word(document_, *base, "base");
-    if (!name) return tl::unexpected(name.error());
-    const auto entry = named_model(*name, base->place);
-    if (!entry) return tl::unexpected(entry.error());
-    start.spec = entry->spec;
-    start.label = *name;
+    SWEEP_GET(const auto name, read_word(document_, *base, "base"));
+    SWEEP_GET(const auto entry, named_model(name, base->place));
+    start.spec = entry.spec;
+    start.label = name;
   } else if (file != nullptr) {
-    const auto written = read_word(document_, *file, "config_json", 4096);
-    if (!written) return tl::unexpected(written.error());
-    const std::filesystem::path path = (folder_ / *written).lexically_normal();
-    const auto spec = config(path, file->place);
-    if (!spec) return tl::unexpected(spec.error());
-    start.spec = *spec;
+    SWEEP_GET(const auto written, read_word(document_, *file, "config_json", 4096));
+    const std::filesystem::path path = (folder_ / written).lexically_normal();
+    SWEEP_GET(const auto spec, config(path, file->place));
+    start.spec = spec;
     start.label = path.parent_path().filename().string();
   }
   ModelSpec& m = start.spec;
@@ -250,13 +229,10 @@ Expected<ModelSpec> ValueReader::config(const std::filesystem::path& path, Place
   if (const auto known = read_.find(path); known != read_.end()) return known->second;
   const auto text = read_input(path, kMaxConfigBytes, Streams::kRefused);
   if (!text)
-    return tl::unexpected(document_.error(
-        at, text.error(),
-        fmt::format("config_json: {} (the path is relative to the grid file)", text.error().message)));
+    return document_.refuse(at, text.error(), "config_json: {} (the path is relative to the grid file)",
+                            text.error().message);
   const auto spec = shape::model_from_config_json(text->bytes);
-  if (!spec)
-    return tl::unexpected(
-        document_.error(at, spec.error(), fmt::format("{}: {}", path.string(), spec.error().message)));
+  if (!spec) return document_.refuse(at, spec.error(), "{}: {}", path.string(), spec.error().message);
   read_[path] = *spec;
   return spec;
 }

@@ -17,11 +17,11 @@ constexpr std::array<std::string_view, 3> kSentenceKeys{"when", "why", "of"};
 // A scalar that is not too long.
 Status check_text(const DocumentPtr& document, const Node& node, std::string_view what) {
   if (!node.is_scalar())
-    return refuse(document, node.place, {ErrorKind::kInvalidValue, what},
-                  fmt::format("{} takes a text, not {}", what, node.kind_name()));
+    return document->refuse(node.place, {ErrorKind::kInvalidValue, what}, "{} takes a text, not {}", what,
+                            node.kind_name());
   if (node.text.size() > kLongestText)
-    return refuse(document, node.place, {ErrorKind::kInvalidValue, what},
-                  fmt::format("{} is longer than {} bytes", what, kLongestText));
+    return document->refuse(node.place, {ErrorKind::kInvalidValue, what}, "{} is longer than {} bytes", what,
+                            kLongestText);
   return {};
 }
 
@@ -29,9 +29,8 @@ Status read_of(const DocumentPtr& document, const Node& list, CaseText& out) {
   SWEEP_TRY(need_list(*document, list, "of"));
   out.of.emplace();
   for (const NodePtr& item : list.items) {
-    auto word = read_word(*document, *item, "of");
-    if (!word) return tl::unexpected(word.error());
-    out.of->push_back(std::move(*word));
+    SWEEP_GET(auto word, read_word(*document, *item, "of"));
+    out.of->push_back(std::move(word));
   }
   return {};
 }
@@ -62,8 +61,8 @@ Expected<RowText> read_row(const DocumentPtr& document, const Entry& entry) {
   }
   const std::vector<NodePtr> cases = node.is_list() ? node.items : std::vector<NodePtr>{entry.value};
   if (cases.size() > kMaxCases)
-    return refuse(document, entry.place, {ErrorKind::kInvalidValue, entry.key},
-                  fmt::format("{} has more than {} cases", entry.key, kMaxCases));
+    return document->refuse(entry.place, {ErrorKind::kInvalidValue, entry.key}, "{} has more than {} cases",
+                            entry.key, kMaxCases);
   for (const NodePtr& each : cases) {
     if (each->is_scalar()) {
       SWEEP_TRY(check_text(document, *each, entry.key));
@@ -71,29 +70,23 @@ Expected<RowText> read_row(const DocumentPtr& document, const Entry& entry) {
       continue;
     }
     SWEEP_TRY(need_map(*document, *each, each->place, fmt::format("a case of {}", entry.key)));
-    auto one = read_case(document, *each, each->place, entry.key, kCaseKeys);
-    if (!one) return tl::unexpected(one.error());
-    out.cases.push_back(std::move(*one));
+    SWEEP_GET(auto one, read_case(document, *each, each->place, entry.key, kCaseKeys));
+    out.cases.push_back(std::move(one));
   }
   return out;
 }
 
 }  // namespace
 
-tl::unexpected<Error> refuse(const DocumentPtr& document, Place at, Fault fault, std::string_view message) {
-  return tl::unexpected(document->error(at, fault, message));
-}
-
 Expected<TableText> read_table(const DocumentPtr& document, const Entry& entry) {
   SWEEP_TRY(need_map(*document, *entry.value, entry.place, entry.key));
   if (entry.value->entries.size() > kMaxRows)
-    return refuse(document, entry.place, {ErrorKind::kInvalidValue, entry.key},
-                  fmt::format("{} has more than {} rows", entry.key, kMaxRows));
+    return document->refuse(entry.place, {ErrorKind::kInvalidValue, entry.key}, "{} has more than {} rows",
+                            entry.key, kMaxRows);
   TableText out;
   for (const Entry& each : entry.value->entries) {
-    auto row = read_row(document, each);
-    if (!row) return tl::unexpected(row.error());
-    out.push_back(std::move(*row));
+    SWEEP_GET(auto row, read_row(document, each));
+    out.push_back(std::move(row));
   }
   return out;
 }
@@ -101,17 +94,16 @@ Expected<TableText> read_table(const DocumentPtr& document, const Entry& entry) 
 Expected<std::vector<CaseText>> read_sentences(const DocumentPtr& document, const Entry& entry) {
   SWEEP_TRY(need_list(*document, *entry.value, entry.key));
   if (entry.value->items.size() > kMaxRows)
-    return refuse(document, entry.place, {ErrorKind::kInvalidValue, entry.key},
-                  fmt::format("{} has more than {} rows", entry.key, kMaxRows));
+    return document->refuse(entry.place, {ErrorKind::kInvalidValue, entry.key}, "{} has more than {} rows",
+                            entry.key, kMaxRows);
   std::vector<CaseText> out;
   for (const NodePtr& item : entry.value->items) {
     SWEEP_TRY(need_map(*document, *item, item->place, entry.key));
-    auto one = read_case(document, *item, item->place, entry.key, kSentenceKeys);
-    if (!one) return tl::unexpected(one.error());
-    if (!one->value)
-      return refuse(document, item->place, {ErrorKind::kMissing, "why"},
-                    fmt::format("{} has a case without 'why'; say it in a sentence", entry.key));
-    out.push_back(std::move(*one));
+    SWEEP_GET(auto one, read_case(document, *item, item->place, entry.key, kSentenceKeys));
+    if (!one.value)
+      return document->refuse(item->place, {ErrorKind::kMissing, "why"},
+                              "{} has a case without 'why'; say it in a sentence", entry.key);
+    out.push_back(std::move(one));
   }
   return out;
 }

@@ -14,9 +14,7 @@ Status optional_int(const Document& document, const Node& map, std::string_view 
                     i64& to) {
   const Node* node = map.find(key);
   if (node == nullptr) return {};
-  const auto value = read_int(document, *node, key, min, max);
-  if (!value) return tl::unexpected(value.error());
-  to = *value;
+  SWEEP_GET(to, read_int(document, *node, key, min, max));
   return {};
 }
 
@@ -31,15 +29,13 @@ Status read_measure(const Document& document, Grid& grid) {
   SWEEP_TRY(check_keys(document, map, kMeasureKeys, "of measure"));
   if (const Node* twice = map.find("repeats");
       twice != nullptr && document.root().entry("repeats") != nullptr) {
-    return tl::unexpected(document.error(twice->place, {ErrorKind::kConflict, "repeats"},
-                                         "repeats is also given at the top of the file; keep one of them"));
+    return document.refuse(twice->place, {ErrorKind::kConflict, "repeats"},
+                           "repeats is also given at the top of the file; keep one of them");
   }
   SWEEP_TRY(optional_int(document, map, "warmup_steps", 0, kMaxSteps, grid.measure.warmup_steps));
   SWEEP_TRY(optional_int(document, map, "steps", 1, kMaxSteps, grid.measure.steps));
   if (const Node* node = map.find("early_stop")) {
-    const auto flag = read_flag(document, *node, "early_stop");
-    if (!flag) return tl::unexpected(flag.error());
-    grid.measure.early_stop = *flag;
+    SWEEP_GET(grid.measure.early_stop, read_flag(document, *node, "early_stop"));
   }
   return optional_int(document, map, "repeats", 1, kMaxRepeats, grid.measure.repeats);
 }
@@ -62,19 +58,15 @@ Status read_limits(const Document& document, Grid& grid) {
   SWEEP_TRY(need_map(document, map, entry->place, "limits"));
   SWEEP_TRY(check_keys(document, map, kLimitKeys, "of limits"));
   if (const Node* node = map.find("gpu_hours")) {
-    const auto hours = read_real(document, *node, "gpu_hours", 1e-6, 1e9);
-    if (!hours) return tl::unexpected(hours.error());
-    grid.limits.gpu_hours = *hours;
+    SWEEP_GET(grid.limits.gpu_hours, read_real(document, *node, "gpu_hours", 1e-6, 1e9));
   }
   if (const Node* node = map.find("usd")) {
-    const auto usd = read_real(document, *node, "usd", 1e-6, 1e12);
-    if (!usd) return tl::unexpected(usd.error());
-    grid.limits.usd = *usd;
+    SWEEP_GET(const auto usd, read_real(document, *node, "usd", 1e-6, 1e12));
+    grid.limits.usd = usd;
   }
   if (const Node* node = map.find("memory_margin_percent")) {
-    const auto percent = read_real(document, *node, "memory_margin_percent", 0, 1e4);
-    if (!percent) return tl::unexpected(percent.error());
-    grid.limits.memory_margin = *percent / 100;
+    SWEEP_GET(const auto percent, read_real(document, *node, "memory_margin_percent", 0, 1e4));
+    grid.limits.memory_margin = percent / 100;
   }
   SWEEP_TRY(seconds_or_auto(document, map, "trial_seconds", grid.limits.trial_seconds));
   SWEEP_TRY(seconds_or_auto(document, map, "hang_seconds", grid.limits.hang_seconds));

@@ -20,11 +20,10 @@ Status StageSection::add_label() {
   const Entry* entry = in_.section("stages");
   if (entry == nullptr) return {};
   if (in_.spec.scope.find(kStageLabel))
-    return in_.refuse(
+    return in_.document.refuse(
         entry->place, {ErrorKind::kConflict, kStageLabel},
-        fmt::format(
-            "'{0}' is the name of the label that stages write, and the grid has another '{0}'; rename that",
-            kStageLabel));
+        "'{0}' is the name of the label that stages write, and the grid has another '{0}'; rename that",
+        kStageLabel);
   in_.spec.stage = in_.spec.scope.add_label(std::string(kStageLabel));
   in_.spec.scope.set_type(*in_.spec.stage, Type::kText);
   return {};
@@ -34,34 +33,33 @@ Status StageSection::add_label() {
 Expected<const Entry*> StageSection::named(const Node& item) {
   SWEEP_TRY(need_map(in_.document, item, item.place, "a stage"));
   if (item.entries.size() != 1)
-    return in_.refuse(
+    return in_.document.refuse(
         item.place, {ErrorKind::kInvalidValue, "stages"},
         "a stage is one name with the axes that it changes, as in '- bf16: {precision: bf16_mixed}'");
   const Entry& stage = item.entries.front();
   if (stage.key.empty() || stage.key.size() > kLongestName)
-    return in_.refuse(stage.place, {ErrorKind::kInvalidValue, "stages"},
-                      fmt::format("the name of a stage has 1 to {} bytes", kLongestName));
+    return in_.document.refuse(stage.place, {ErrorKind::kInvalidValue, "stages"},
+                               "the name of a stage has 1 to {} bytes", kLongestName);
   if (std::ranges::find(in_.spec.stages, stage.key) != in_.spec.stages.end())
-    return in_.refuse(stage.place, {ErrorKind::kConflict, stage.key},
-                      fmt::format("there is a stage '{}' already; give this one another name", stage.key));
+    return in_.document.refuse(stage.place, {ErrorKind::kConflict, stage.key},
+                               "there is a stage '{}' already; give this one another name", stage.key);
   in_.spec.stages.push_back(stage.key);
   return &stage;
 }
 
 Status StageSection::change(const Entry& item) {
-  const auto slot = in_.values.axis(item, "of a stage");
-  if (!slot) return tl::unexpected(slot.error());
+  SWEEP_GET(const auto slot, in_.values.axis(item, "of a stage"));
   if (std::ranges::any_of(in_.spec.dimensions, &Dimension::automatic) &&
-      *slot == in_.spec.scope.slot("micro_batch_size"))
-    return in_.refuse(item.place, {ErrorKind::kConflict, item.key},
-                      "micro_batch_size is auto in base, so a stage cannot set it; keep one of them");
-  const auto one = in_.values.one(*item.value, *slot);
-  if (!one) return tl::unexpected(one.error());
-  if (changed_.insert(*slot).second) SWEEP_TRY(axes_.claim_over_base(*slot, item, "stages"));
-  for (std::size_t i = 0; i < one->slots.size(); ++i) {
-    if (std::ranges::find(all_.slots, one->slots[i]) == all_.slots.end()) all_.slots.push_back(one->slots[i]);
-    now_.cells[one->slots[i]] = one->cells[i];
-    now_.held[one->slots[i]] = one->held[i];
+      slot == in_.spec.scope.slot("micro_batch_size"))
+    return in_.document.refuse(
+        item.place, {ErrorKind::kConflict, item.key},
+        "micro_batch_size is auto in base, so a stage cannot set it; keep one of them");
+  SWEEP_GET(const auto one, in_.values.one(*item.value, slot));
+  if (changed_.insert(slot).second) SWEEP_TRY(axes_.claim_over_base(slot, item, "stages"));
+  for (std::size_t i = 0; i < one.slots.size(); ++i) {
+    if (std::ranges::find(all_.slots, one.slots[i]) == all_.slots.end()) all_.slots.push_back(one.slots[i]);
+    now_.cells[one.slots[i]] = one.cells[i];
+    now_.held[one.slots[i]] = one.held[i];
   }
   return {};
 }
@@ -79,11 +77,10 @@ Status StageSection::stage(const Entry& entry) {
     });
   });
   if (same != points_.end())
-    return in_.refuse(
+    return in_.document.refuse(
         entry.place, {ErrorKind::kInvalidValue, entry.key},
-        fmt::format("the stage '{}' is what the stage '{}' is; give it an axis with another "
-                    "value, or remove it",
-                    entry.key, in_.spec.stages[static_cast<std::size_t>(same - points_.begin())]));
+        "the stage '{}' is what the stage '{}' is; give it an axis with another value, or remove it",
+        entry.key, in_.spec.stages[static_cast<std::size_t>(same - points_.begin())]);
   now_.cells[*in_.spec.stage].i = in_.spec.scope.words.id(entry.key);
   now_.held[*in_.spec.stage] = Presence::kValue;
   points_.push_back(now_);
@@ -96,15 +93,14 @@ Status StageSection::read() {
   SWEEP_TRY(need_list(in_.document, *entry->value, "stages"));
   const auto& items = entry->value->items;
   if (items.size() < 2 || items.size() > kMaxStages)
-    return in_.refuse(entry->place, {ErrorKind::kInvalidValue, "stages"},
-                      fmt::format("stages has {} entries; it takes 2 to {}", items.size(), kMaxStages));
+    return in_.document.refuse(entry->place, {ErrorKind::kInvalidValue, "stages"},
+                               "stages has {} entries; it takes 2 to {}", items.size(), kMaxStages);
   now_ = in_.spec.start;
   in_.spec.start.held[*in_.spec.stage] = Presence::kAbsent;  // an included point is no stage
   all_.slots = {*in_.spec.stage};
   for (const NodePtr& item : items) {
-    const auto named_stage = named(*item);
-    if (!named_stage) return tl::unexpected(named_stage.error());
-    SWEEP_TRY(stage(**named_stage));
+    SWEEP_GET(const auto named_stage, named(*item));
+    SWEEP_TRY(stage(*named_stage));
   }
   // A slot that a later stage changes has its first value in the stages above.
   for (const Point& point : points_) {

@@ -12,13 +12,11 @@ namespace {
 constexpr i64 kMostTrials = 1'000'000, kMostAtOnce = 10'000;
 
 Status read_kind(const Document& document, const Node& node, Strategy& to) {
-  const auto word = read_word(document, node, "strategy");
-  if (!word) return tl::unexpected(word.error());
-  const auto kind = strategy_from(*word);
+  SWEEP_GET(const auto word, read_word(document, node, "strategy"));
+  const auto kind = strategy_from(word);
   if (!kind)
-    return tl::unexpected(document.error(
-        node.place, {ErrorKind::kInvalidValue, *word},
-        fmt::format("strategy is '{}'; it is one of {}", *word, fmt::join(strategy_words(), ", "))));
+    return document.refuse(node.place, {ErrorKind::kInvalidValue, word}, "strategy is '{}'; it is one of {}",
+                           word, fmt::join(strategy_words(), ", "));
   to.kind = *kind;
   return {};
 }
@@ -26,18 +24,15 @@ Status read_kind(const Document& document, const Node& node, Strategy& to) {
 Status read_count(const Document& document, const Node& map, std::string_view key, i64 most, i64& to) {
   const Node* node = map.find(key);
   if (node == nullptr) return {};
-  const auto value = read_int(document, *node, key, 1, most);
-  if (!value) return tl::unexpected(value.error());
-  to = *value;
+  SWEEP_GET(to, read_int(document, *node, key, 1, most));
   return {};
 }
 
 Expected<std::optional<bool>> optional_flag(const Document& document, const Node& map, std::string_view key) {
   const Node* node = map.find(key);
   if (node == nullptr) return std::optional<bool>();
-  const auto flag = read_flag(document, *node, key);
-  if (!flag) return tl::unexpected(flag.error());
-  return std::optional(*flag);
+  SWEEP_GET(const auto flag, read_flag(document, *node, key));
+  return std::optional(flag);
 }
 
 }  // namespace
@@ -57,28 +52,22 @@ Status read_strategy(const Document& document, Grid& grid) {
   SWEEP_TRY(check_keys(document, node, kStrategyKeys, "of strategy"));
   const Node* kind = node.find("kind");
   if (kind == nullptr)
-    return tl::unexpected(document.error(entry->place, {ErrorKind::kMissing, "kind"},
-                                         "strategy has no kind; write {kind: search, ...}"));
+    return document.refuse(entry->place, {ErrorKind::kMissing, "kind"},
+                           "strategy has no kind; write {kind: search, ...}");
   SWEEP_TRY(read_kind(document, *kind, out));
   SWEEP_TRY(read_count(document, node, "max_trials", kMostTrials, out.max_trials));
   if (const Node* most = node.find("max_trials");
       most != nullptr && info_of(out.kind).scope != StrategyScope::kQuestion)
-    return tl::unexpected(
-        document.error(most->place, {ErrorKind::kConflict, "max_trials"},
-                       fmt::format("max_trials bounds {}; {} has no such bound, so leave it out",
-                                   strategies_of(StrategyScope::kQuestion), to_string(out.kind))));
+    return document.refuse(most->place, {ErrorKind::kConflict, "max_trials"},
+                           "max_trials bounds {}; {} has no such bound, so leave it out",
+                           strategies_of(StrategyScope::kQuestion), to_string(out.kind));
   SWEEP_TRY(read_count(document, node, "at_once", kMostAtOnce, out.at_once));
   if (const Node* gain = node.find("least_gain")) {
-    const auto share = read_real(document, *gain, "least_gain", 0, 1);
-    if (!share) return tl::unexpected(share.error());
-    out.least_gain = *share;
+    SWEEP_GET(out.least_gain, read_real(document, *gain, "least_gain", 0, 1));
   }
-  const auto history = optional_flag(document, node, "history");
-  if (!history) return tl::unexpected(history.error());
-  out.history = *history;
-  const auto skip = optional_flag(document, node, "skip_recompute");
-  if (!skip) return tl::unexpected(skip.error());
-  out.skip_recompute = *skip;
+  SWEEP_GET(const auto history, optional_flag(document, node, "history"));
+  out.history = history;
+  SWEEP_GET(out.skip_recompute, optional_flag(document, node, "skip_recompute"));
   grid.strategy = out;
   return {};
 }

@@ -20,7 +20,6 @@ struct Reading {
   ValueReader values;
 
   const Entry* section(std::string_view key) const { return document.root().entry(key); }
-  tl::unexpected<Error> refuse(Place at, Fault fault, std::string_view message) const;
 };
 
 // Sets what each point starts from.

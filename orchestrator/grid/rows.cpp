@@ -10,10 +10,6 @@
 namespace sweep::grid {
 namespace {
 
-tl::unexpected<Error> refuse(const CaseText& at, Place place, Fault fault, std::string_view message) {
-  return tl::unexpected(at.document->error(place, fault, message));
-}
-
 bool may_be_derived(std::string_view name) {
   return !name.empty() && name.size() <= 64 && name[0] >= 'a' && name[0] <= 'z' &&
          std::ranges::all_of(
@@ -32,23 +28,21 @@ std::string plain_text(Cell cell, Type type, const Words& words) {
 }
 
 Expected<std::vector<std::string>> RowBinder::names_of(std::string_view text) const {
-  auto names = templates::names_in(text);
-  if (!names) return names;
-  for (const std::string& name : *names) {
+  SWEEP_GET(auto names, templates::names_in(text));
+  for (const std::string& name : names) {
     if (scope_.find(name) || is_rank_name(name)) continue;
     auto known = scope_.names();
     known.insert(known.end(), kRankNames.begin(), kRankNames.end());
     return fail(ErrorKind::kUnknownName, name,
-                fmt::format("workload: {{{}}} is neither an axis nor a name that a command knows{}", name,
-                            suggestion(name, known)));
+                "workload: {{{}}} is neither an axis nor a name that a command knows{}", name,
+                suggestion(name, known));
   }
   return names;
 }
 
 Expected<std::vector<std::string>> RowBinder::use(std::string_view text) {
-  auto names = names_of(text);
-  if (!names) return names;
-  for (const std::string& name : *names)
+  SWEEP_GET(auto names, names_of(text));
+  for (const std::string& name : names)
     if (const auto slot = scope_.find(name)) trace(*slot, used_);
   return names;
 }
@@ -56,8 +50,9 @@ Expected<std::vector<std::string>> RowBinder::use(std::string_view text) {
 Expected<Expression> RowBinder::compiled(const CaseText& at, const Node& node) {
   auto code = parse(node.text, scope_);
   if (code) return std::move(*code);
-  return refuse(at, at.document->place_in(node, code.error().at), {code.error().kind, code.error().subject},
-                fmt::format("{} (in \"{}\")", code.error().message, node.text.substr(0, 200)));
+  return at.document->refuse(at.document->place_in(node, code.error().at),
+                             {code.error().kind, code.error().subject}, "{} (in \"{}\")",
+                             code.error().message, node.text.substr(0, 200));
 }
 
 // The axes behind a name: those that derived names read, and the model for its dimensions.
@@ -82,8 +77,8 @@ Status RowBinder::add_axes(const CaseText& from, const std::set<Slot>& read, Cas
   for (const std::string& name : *from.of) {
     const auto slot = scope_.find(name);
     if (!slot)
-      return refuse(from, from.place, {ErrorKind::kUnknownName, name},
-                    fmt::format("of: '{}' is not an axis{}", name, suggestion(name, scope_.axis_names())));
+      return from.document->refuse(from.place, {ErrorKind::kUnknownName, name}, "of: '{}' is not an axis{}",
+                                   name, suggestion(name, scope_.axis_names()));
     to.of.push_back(*slot);
   }
   return {};
@@ -93,18 +88,17 @@ Expected<Case> RowBinder::bind(const CaseText& from) {
   Case out;
   std::set<Slot> in_value, in_when;
   if (from.when) {
-    auto code = compiled(from, *from.when);
-    if (!code) return tl::unexpected(code.error());
-    if (code->type() != Type::kBool)
-      return refuse(from, from.when->place, {ErrorKind::kInvalidValue, from.when->text},
-                    fmt::format("\"{}\" is {}, not a condition; compare it with something", from.when->text,
-                                type_name(code->type())));
-    for (const Slot slot : code->reads) trace(slot, in_when);
-    out.when = std::move(*code);
+    SWEEP_GET(auto code, compiled(from, *from.when));
+    if (code.type() != Type::kBool)
+      return from.document->refuse(from.when->place, {ErrorKind::kInvalidValue, from.when->text},
+                                   "\"{}\" is {}, not a condition; compare it with something",
+                                   from.when->text, type_name(code.type()));
+    for (const Slot slot : code.reads) trace(slot, in_when);
+    out.when = std::move(code);
   }
   if (from.value) {
     const auto names = names_of(from.value->text);
-    if (!names) return refuse(from, from.value->place, names.error(), names.error().message);
+    if (!names) return from.document->refuse(from.value->place, names.error(), names.error().message);
     for (const std::string& name : *names)
       if (const auto slot = scope_.find(name)) trace(*slot, in_value);
     out.text = from.value->text;
@@ -118,9 +112,8 @@ Expected<Case> RowBinder::bind(const CaseText& from) {
 Expected<std::vector<Row>> RowBinder::table(const TableText& from) {
   std::vector<Row> out;
   for (const RowText& row : from) {
-    auto cases = sentences(row.cases);
-    if (!cases) return tl::unexpected(cases.error());
-    out.push_back({row.key, std::move(*cases), 0});
+    SWEEP_GET(auto cases, sentences(row.cases));
+    out.push_back({row.key, std::move(cases), 0});
   }
   return out;
 }
@@ -128,9 +121,8 @@ Expected<std::vector<Row>> RowBinder::table(const TableText& from) {
 Expected<std::vector<Case>> RowBinder::sentences(const std::vector<CaseText>& from) {
   std::vector<Case> out;
   for (const CaseText& each : from) {
-    auto one = bind(each);
-    if (!one) return tl::unexpected(one.error());
-    out.push_back(std::move(*one));
+    SWEEP_GET(auto one, bind(each));
+    out.push_back(std::move(one));
   }
   return out;
 }
@@ -142,36 +134,34 @@ Expected<std::vector<Row>> RowBinder::derived(const TableText& from) {
     if (row.cases.empty()) continue;
     const CaseText& first = row.cases.front();
     if (!may_be_derived(row.key) || is_rank_name(row.key))
-      return refuse(
-          first, first.place, {ErrorKind::kInvalidValue, row.key},
-          fmt::format("'{}' cannot name a derived value; take lower-case letters, digits and '_'", row.key));
+      return first.document->refuse(
+          first.place, {ErrorKind::kInvalidValue, row.key},
+          "'{}' cannot name a derived value; take lower-case letters, digits and '_'", row.key);
     if (scope_.find(row.key))
-      return refuse(first, first.place, {ErrorKind::kConflict, row.key},
-                    fmt::format("'{}' is a name already; derive another one", row.key));
+      return first.document->refuse(first.place, {ErrorKind::kConflict, row.key},
+                                    "'{}' is a name already; derive another one", row.key);
     Row made{row.key, {}, 0};
     std::set<Slot> reads;
     std::optional<Type> type;
     for (const CaseText& each : row.cases) {
       if (!each.value)
-        return refuse(each, each.place, {ErrorKind::kMissing, "value"},
-                      fmt::format("{} has a case without a value", row.key));
-      auto value = compiled(each, *each.value);
-      if (!value) return tl::unexpected(value.error());
-      if (type && *type != value->type())
-        return refuse(each, each.value->place, {ErrorKind::kInvalidValue, row.key},
-                      fmt::format("{} is {} here, and {} in the case before", row.key,
-                                  type_name(value->type()), type_name(*type)));
-      type = value->type();
+        return each.document->refuse(each.place, {ErrorKind::kMissing, "value"},
+                                     "{} has a case without a value", row.key);
+      SWEEP_GET(auto value, compiled(each, *each.value));
+      if (type && *type != value.type())
+        return each.document->refuse(each.value->place, {ErrorKind::kInvalidValue, row.key},
+                                     "{} is {} here, and {} in the case before", row.key,
+                                     type_name(value.type()), type_name(*type));
+      type = value.type();
       CaseText condition = each;
       condition.value = nullptr;
-      auto bound = bind(condition);
-      if (!bound) return tl::unexpected(bound.error());
-      for (const Slot slot : value->reads) trace(slot, reads);
-      if (bound->when)
-        for (const Slot slot : bound->when->reads) trace(slot, reads);
-      bound->value = std::move(*value);
-      bound->of_any = true;  // a value is there whatever the grid gives
-      made.cases.push_back(std::move(*bound));
+      SWEEP_GET(auto bound, bind(condition));
+      for (const Slot slot : value.reads) trace(slot, reads);
+      if (bound.when)
+        for (const Slot slot : bound.when->reads) trace(slot, reads);
+      bound.value = std::move(value);
+      bound.of_any = true;  // a value is there whatever the grid gives
+      made.cases.push_back(std::move(bound));
     }
     made.slot = scope_.add_label(row.key);
     scope_.set_type(made.slot, *type);

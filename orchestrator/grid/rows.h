@@ -17,9 +17,6 @@ namespace sweep::grid {
 
 using DocumentPtr = std::shared_ptr<const Document>;
 
-// "file:line:column: message"
-tl::unexpected<Error> refuse(const DocumentPtr&, Place, Fault, std::string_view message);
-
 inline constexpr std::size_t kMaxRows = 1000;  // limit of a table
 inline constexpr std::size_t kMaxCases = 100;  // limit of a row
 inline constexpr std::size_t kLongestText = 64u << 10;

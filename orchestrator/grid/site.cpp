@@ -20,9 +20,7 @@ Status read_site_limits(const Document& document, Site& site) {
   SWEEP_TRY(need_map(document, *entry->value, entry->place, "limits"));
   SWEEP_TRY(check_keys(document, *entry->value, kSiteLimitKeys, "of limits"));
   if (const Node* node = entry->value->find("gpu_hours")) {
-    const auto hours = read_real(document, *node, "gpu_hours", 1e-6, 1e9);
-    if (!hours) return tl::unexpected(hours.error());
-    site.gpu_hours = *hours;
+    SWEEP_GET(site.gpu_hours, read_real(document, *node, "gpu_hours", 1e-6, 1e9));
   }
   return {};
 }
@@ -35,40 +33,33 @@ Status read_prices(const Document& document, Site& site) {
   SWEEP_TRY(need_map(document, *entry->value, entry->place, "prices"));
   for (const Entry& each : entry->value->entries) {
     const auto hardware = shape::find_hardware(each.key);
-    if (!hardware)
-      return tl::unexpected(document.error(each.place, hardware.error(), hardware.error().message));
+    if (!hardware) return document.refuse(each.place, hardware.error());
     SWEEP_TRY(need_map(document, *each.value, each.place, each.key));
     SWEEP_TRY(check_keys(document, *each.value, kPriceKeys, "of a price"));
     const Node *node = each.value->find("node_hour"), *gpu = each.value->find("gpu_hour");
     if ((node == nullptr) == (gpu == nullptr))
-      return tl::unexpected(document.error(each.place, {ErrorKind::kConflict, "node_hour"},
-                                           "a price is given as node_hour or as gpu_hour, in USD"));
-    const auto usd = read_real(document, node != nullptr ? *node : *gpu, "a price", 1e-6, 1e6);
-    if (!usd) return tl::unexpected(usd.error());
+      return document.refuse(each.place, {ErrorKind::kConflict, "node_hour"},
+                             "a price is given as node_hour or as gpu_hour, in USD");
+    SWEEP_GET(const auto usd, read_real(document, node != nullptr ? *node : *gpu, "a price", 1e-6, 1e6));
     site.usd_per_node_hour[each.key] =
-        *usd * (node != nullptr ? 1.0 : static_cast<double>(hardware->gpus_per_node));
+        usd * (node != nullptr ? 1.0 : static_cast<double>(hardware->gpus_per_node));
   }
   return {};
 }
 
 Status add_file(const std::filesystem::path& path, Site& site) {
-  const auto file = read_input(path, kMaxFileBytes, Streams::kTaken);
-  if (!file) return tl::unexpected(file.error());
-  const auto document = Document::parse(file->bytes, path.string());
-  if (!document) return tl::unexpected(document.error());
-  SWEEP_TRY(need_map(*document, document->root(), {}, "a site profile"));
-  SWEEP_TRY(check_keys(*document, document->root(), launchers_and(kSiteKeys), "of a site profile"));
-  if (const Node* node = document->root().find("checkpoint_folder")) {
-    auto folder = read_word(*document, *node, "checkpoint_folder", 4096);
-    if (!folder) return tl::unexpected(folder.error());
-    site.checkpoint_folder = std::move(*folder);
+  SWEEP_GET(const auto file, read_input(path, kMaxFileBytes, Streams::kTaken));
+  SWEEP_GET(const auto document, Document::parse(file.bytes, path.string()));
+  SWEEP_TRY(need_map(document, document.root(), {}, "a site profile"));
+  SWEEP_TRY(check_keys(document, document.root(), launchers_and(kSiteKeys), "of a site profile"));
+  if (const Node* node = document.root().find("checkpoint_folder")) {
+    SWEEP_GET(site.checkpoint_folder, read_word(document, *node, "checkpoint_folder", 4096));
   }
-  const auto launchers = read_launchers(*document, document->root());
-  if (!launchers) return tl::unexpected(launchers.error());
-  site.launch = merged(std::move(site.launch), *launchers);
+  SWEEP_GET(const auto launchers, read_launchers(document, document.root()));
+  site.launch = merged(std::move(site.launch), launchers);
   site.files.push_back(path);
-  SWEEP_TRY(read_prices(*document, site));
-  return read_site_limits(*document, site);
+  SWEEP_TRY(read_prices(document, site));
+  return read_site_limits(document, site);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/template.h"
+#include "schema/axis_domain.h"
 #include "schema/codec.h"
 
 namespace sweep::grid {
@@ -18,10 +19,6 @@ constexpr std::array kNotOfTheTrainer =
     std::to_array<std::string_view>({"hardware", "nodes", "gpus_per_node", "dp", "tp", "pp", "cp", "ep",
                                      "micro_batch_size", "grad_accum", "global_batch_size", "env", "backend",
                                      "workload", "program", "memory_cap_bytes", "host_memory_cap_bytes"});
-
-tl::unexpected<Error> refuse(const PlacedText& at, Fault fault, std::string_view message) {
-  return tl::unexpected(at.document->error(at.place, fault, message));
-}
 
 std::string doubled(const std::string& text) {
   std::string out;
@@ -47,12 +44,11 @@ Status CommandTemplates::bind_words(RowBinder& binder) const {
     for (const PlacedText& word : *words) {
       if (const auto names = binder.use(word.text); !names) {
         if (text_.script.empty() && word.text.find("{script}") != std::string::npos)
-          return tl::unexpected(text_.document->error(
+          return text_.document->refuse(
               text_.place, {ErrorKind::kMissing, "script"},
-              fmt::format(
-                  "this recipe runs a script of yours; name it, as in {{recipe: {}, script: train.py}}",
-                  text_.recipe.empty() ? "torchrun" : text_.recipe)));
-        return refuse(word, names.error(), names.error().message);
+              "this recipe runs a script of yours; name it, as in {{recipe: {}, script: train.py}}",
+              text_.recipe.empty() ? "torchrun" : text_.recipe);
+        return word.document->refuse(word.place, names.error());
       }
     }
   }
@@ -63,13 +59,10 @@ Status CommandTemplates::bind_files(RowBinder& binder) {
   for (const auto& [path, file] : text_.files) {
     if (!file.of_settings) {
       if (const auto names = binder.use(file.text); !names)
-        return tl::unexpected(
-            text_.document->error(text_.place, names.error(), path + ": " + names.error().message));
+        return text_.document->refuse(text_.place, names.error(), path + ": " + names.error().message);
       continue;
     }
-    auto rows = binder.table(file.settings);
-    if (!rows) return tl::unexpected(rows.error());
-    settings_[path] = std::move(*rows);
+    SWEEP_GET(settings_[path], binder.table(file.settings));
   }
   return {};
 }
@@ -80,8 +73,7 @@ Status CommandTemplates::check_command() const {
   for (const PlacedText& word : text_.command) spec.argv.push_back(word.text);
   for (const RowText& variable : text_.environment) spec.environment[variable.key] = "";
   const auto checked = from_json<CommandSpec>(to_json(spec));
-  if (!checked)
-    return tl::unexpected(text_.document->error(text_.place, checked.error(), checked.error().message));
+  if (!checked) return text_.document->refuse(text_.place, checked.error());
   return {};
 }
 
@@ -89,21 +81,16 @@ Status CommandTemplates::bind(const Scope& scope, const MeasurePlan& measure) {
   SWEEP_TRY(check_command());
   scope_.emplace(scope, measure, text_.script);
   RowBinder binder(scope_->scope(), scope_->reads());
-  const auto put = [](auto&& bound, auto& to) -> Status {
-    if (!bound) return tl::unexpected(bound.error());
-    to = std::move(*bound);
-    return {};
-  };
-  SWEEP_TRY(put(binder.derived(text_.derived), derived_));
+  SWEEP_GET(derived_, binder.derived(text_.derived));
   SWEEP_TRY(bind_words(binder));
-  SWEEP_TRY(put(binder.table(text_.environment), environment_));
+  SWEEP_GET(environment_, binder.table(text_.environment));
   for (Row& variable : environment_)
     for (Case& one : variable.cases) one.of_any = true;  // set whatever the grid gives
-  SWEEP_TRY(put(binder.table(text_.flags), flags_));
-  SWEEP_TRY(put(binder.sentences(text_.unsupported), unsupported_));
+  SWEEP_GET(flags_, binder.table(text_.flags));
+  SWEEP_GET(unsupported_, binder.sentences(text_.unsupported));
   SWEEP_TRY(bind_files(binder));
   used_ = binder.used();
-  SWEEP_TRY(put(binder.sentences(text_.notes), notes_));
+  SWEEP_GET(notes_, binder.sentences(text_.notes));
   read_ = binder.used();
   return check_spelling(scope);
 }
@@ -112,17 +99,17 @@ Status CommandTemplates::bind(const Scope& scope, const MeasurePlan& measure) {
 Status CommandTemplates::check_spelling(const Scope& scope) const {
   for (const auto& [axis, values] : text_.spelling) {
     if (!scope.find(axis))
-      return tl::unexpected(text_.document->error(
-          text_.place, {ErrorKind::kUnknownName, axis},
-          fmt::format("spelling: '{}' is not an axis{}", axis, suggestion(axis, scope.axis_names()))));
+      return text_.document->refuse(text_.place, {ErrorKind::kUnknownName, axis},
+                                    "spelling: '{}' is not an axis{}", axis,
+                                    suggestion(axis, scope.axis_names()));
     const AxisDomain* domain = axis_domain(axis);
     if (domain == nullptr || domain->words.empty()) continue;
     const std::vector<std::string> words(domain->words.begin(), domain->words.end());
     for (const auto& [value, spelt] : values)
       if (std::ranges::find(words, value) == words.end())
-        return tl::unexpected(text_.document->error(
-            text_.place, {ErrorKind::kUnknownName, value},
-            fmt::format("spelling: '{}' is not a value of {}{}", value, axis, suggestion(value, words))));
+        return text_.document->refuse(text_.place, {ErrorKind::kUnknownName, value},
+                                      "spelling: '{}' is not a value of {}{}", value, axis,
+                                      suggestion(value, words));
   }
   return {};
 }

@@ -46,37 +46,30 @@ class WorkloadReader {
   }
 
  private:
-  tl::unexpected<Error> refuse(Place at, Fault fault, std::string_view message) const {
-    return tl::unexpected(document_->error(at, fault, message));
-  }
-
   Status recipe(const Node& node) {
-    const auto name = read_word(*document_, node, "recipe", 4096);
-    if (!name) return tl::unexpected(name.error());
+    SWEEP_GET(const auto name, read_word(*document_, node, "recipe", 4096));
     if (depth_ >= kMostRecipes)
-      return refuse(
-          node.place, {ErrorKind::kInvalidValue, *name},
-          fmt::format("recipe '{}': more than {} recipes lie over one another", *name, kMostRecipes));
-    if (is_path(*name)) {
-      const auto path = folder_ / *name;
+      return document_->refuse(node.place, {ErrorKind::kInvalidValue, name},
+                               "recipe '{}': more than {} recipes lie over one another", name, kMostRecipes);
+    if (is_path(name)) {
+      const auto path = folder_ / name;
       const auto file = read_input(path, kMaxFileBytes, Streams::kRefused);
-      if (!file) return refuse(node.place, file.error(), file.error().message);
+      if (!file) return document_->refuse(node.place, file.error());
       return nested(file->bytes, path.lexically_normal(), path.parent_path());
     }
-    const auto text = recipes_.find ? recipes_.find(*name) : std::nullopt;
+    const auto text = recipes_.find ? recipes_.find(name) : std::nullopt;
     if (!text)
-      return refuse(node.place, {ErrorKind::kUnknownName, *name},
-                    fmt::format("'{}' is no recipe{}; a recipe of your own is a file: ./{}.yaml", *name,
-                                suggestion(*name, recipes_.names), *name));
-    if (depth_ == 0) out_.recipe = *name;
-    return nested(*text, "recipe " + *name, folder_);
+      return document_->refuse(node.place, {ErrorKind::kUnknownName, name},
+                               "'{}' is no recipe{}; a recipe of your own is a file: ./{}.yaml", name,
+                               suggestion(name, recipes_.names), name);
+    if (depth_ == 0) out_.recipe = name;
+    return nested(*text, "recipe " + name, folder_);
   }
 
   Status nested(std::string_view text, const std::filesystem::path& shown_as,
                 const std::filesystem::path& folder) {
-    auto document = Document::parse(std::string(text), shown_as.string());
-    if (!document) return tl::unexpected(document.error());
-    const auto kept = std::make_shared<const Document>(std::move(*document));
+    SWEEP_GET(auto document, Document::parse(std::string(text), shown_as.string()));
+    const auto kept = std::make_shared<const Document>(std::move(document));
     SWEEP_TRY(WorkloadReader(kept, folder, recipes_, depth_ + 1, out_).read(kept->root(), {}, kRecipeKeys));
     out_.first_grid.clear();  // it names the recipe below, not the one that is laid over it
     return {};
@@ -105,9 +98,7 @@ class WorkloadReader {
     const std::map<std::string_view, std::string*> texts{
         {"script", &out_.script},   {"folder", &out_.folder}, {"trainer", &out_.trainer},
         {"checked", &out_.checked}, {"paste", &out_.paste},   {"first_grid", &out_.first_grid}};
-    auto text = read_word(*document_, *part.value, part.key, kLongestText);
-    if (!text) return tl::unexpected(text.error());
-    *texts.at(part.key) = std::move(*text);
+    SWEEP_GET(*texts.at(part.key), read_word(*document_, *part.value, part.key, kLongestText));
     return {};
   }
 
@@ -116,8 +107,8 @@ class WorkloadReader {
     const Node& node = *part.value;
     if (!node.is_list()) return line_into(node, out_.prologue);
     if (node.items.empty())
-      return refuse(node.place, {ErrorKind::kInvalidValue, part.key},
-                    "prologue is empty; give the lines that bash runs, or leave it out");
+      return document_->refuse(node.place, {ErrorKind::kInvalidValue, part.key},
+                               "prologue is empty; give the lines that bash runs, or leave it out");
     std::vector<std::string> lines(node.items.size());
     for (std::size_t i = 0; i < lines.size(); ++i) SWEEP_TRY(line_into(*node.items[i], lines[i]));
     out_.prologue = fmt::format("{}", fmt::join(lines, "\n"));
@@ -125,27 +116,23 @@ class WorkloadReader {
   }
 
   Status line_into(const Node& node, std::string& to) const {
-    auto text = read_word(*document_, node, "prologue", kLongestText);
-    if (!text) return tl::unexpected(text.error());
-    to = std::move(*text);
+    SWEEP_GET(to, read_word(*document_, node, "prologue", kLongestText));
     return {};
   }
 
   Status flag(const Entry& part, bool& to) {
-    const auto value = read_flag(*document_, *part.value, part.key);
-    if (!value) return tl::unexpected(value.error());
-    to = *value;
+    SWEEP_GET(to, read_flag(*document_, *part.value, part.key));
     return {};
   }
 
   // A word or a number as it is written; it may be empty.
   Expected<std::string> plain(const Node& node, std::string_view what) const {
     if (!node.is_scalar())
-      return refuse(node.place, {ErrorKind::kInvalidValue, what},
-                    fmt::format("{} takes a text, not {}", what, node.kind_name()));
+      return document_->refuse(node.place, {ErrorKind::kInvalidValue, what}, "{} takes a text, not {}", what,
+                               node.kind_name());
     if (node.text.size() > kLongestText)
-      return refuse(node.place, {ErrorKind::kInvalidValue, what},
-                    fmt::format("{} is longer than {} bytes", what, kLongestText));
+      return document_->refuse(node.place, {ErrorKind::kInvalidValue, what}, "{} is longer than {} bytes",
+                               what, kLongestText);
     return node.text;
   }
 
@@ -154,7 +141,7 @@ class WorkloadReader {
     auto text = plain(node, what);
     if (!text) return text;
     if (const auto names = templates::names_in(*text); !names)
-      return refuse(node.place, names.error(), names.error().message);
+      return document_->refuse(node.place, names.error());
     return text;
   }
 
@@ -162,27 +149,24 @@ class WorkloadReader {
     SWEEP_TRY(need_list(*document_, *part.value, part.key));
     to.clear();
     for (const NodePtr& item : part.value->items) {
-      auto word = template_text(*item, part.key);
-      if (!word) return tl::unexpected(word.error());
-      to.push_back({std::move(*word), document_, item->place});
+      SWEEP_GET(auto word, template_text(*item, part.key));
+      to.push_back({std::move(word), document_, item->place});
     }
     if (part.key == "command" && to.empty())
-      return refuse(part.value->place, {ErrorKind::kInvalidValue, "command"},
-                    "command is empty; list the program and its arguments");
+      return document_->refuse(part.value->place, {ErrorKind::kInvalidValue, "command"},
+                               "command is empty; list the program and its arguments");
     return {};
   }
 
   Status table(const Entry& part, TableText& to) {
-    auto rows = read_table(document_, part);
-    if (!rows) return tl::unexpected(rows.error());
-    overlay(to, std::move(*rows));
+    SWEEP_GET(auto rows, read_table(document_, part));
+    overlay(to, std::move(rows));
     return {};
   }
 
   Status sentences(const Entry& part, std::vector<CaseText>& to) {
-    auto more = read_sentences(document_, part);
-    if (!more) return tl::unexpected(more.error());
-    to.insert(to.end(), more->begin(), more->end());
+    SWEEP_GET(auto more, read_sentences(document_, part));
+    to.insert(to.end(), more.begin(), more.end());
     return {};
   }
 
@@ -190,11 +174,11 @@ class WorkloadReader {
     SWEEP_TRY(need_map(*document_, *part.value, part.place, part.key));
     SWEEP_TRY(check_keys(*document_, *part.value, kLogNumbers, "of log_patterns"));
     for (const Entry& each : part.value->entries) {
-      auto text = plain(*each.value, each.key);  // no template: braces count repetitions there
-      if (!text) return tl::unexpected(text.error());
-      if (const auto why = why_no_log_pattern(each.key, *text); !why.empty())
-        return refuse(each.value->place, {ErrorKind::kInvalidValue, each.key}, why);
-      out_.log_patterns[each.key] = std::move(*text);
+      // No template: braces count repetitions there.
+      SWEEP_GET(auto text, plain(*each.value, each.key));
+      if (const auto why = why_no_log_pattern(each.key, text); !why.empty())
+        return document_->refuse(each.value->place, {ErrorKind::kInvalidValue, each.key}, why);
+      out_.log_patterns[each.key] = std::move(text);
     }
     return {};
   }
@@ -203,7 +187,7 @@ class WorkloadReader {
     SWEEP_TRY(need_map(*document_, *part.value, part.place, "files"));
     for (const Entry& each : part.value->entries) {
       if (const auto why = why_not_a_file(each.key); !why.empty())
-        return refuse(each.place, {ErrorKind::kInvalidValue, each.key}, why);
+        return document_->refuse(each.place, {ErrorKind::kInvalidValue, each.key}, why);
       SWEEP_TRY(file(each, out_.files[each.key]));
     }
     return {};
@@ -212,10 +196,9 @@ class WorkloadReader {
   // A text, {from: PATH} of a template beside the grid, or settings: {set: {...}}, over a file with `from`.
   Status file(const Entry& each, FileText& to) {
     if (!each.value->is_map()) {
-      auto text = template_text(*each.value, each.key);
-      if (!text) return tl::unexpected(text.error());
+      SWEEP_GET(auto text, template_text(*each.value, each.key));
       to = {};
-      to.text = std::move(*text);
+      to.text = std::move(text);
       return {};
     }
     SWEEP_TRY(check_keys(*document_, *each.value, kFileKeys, fmt::format("of {}", each.key)));
@@ -223,8 +206,8 @@ class WorkloadReader {
     const Entry* set = each.value->entry("set");
     const bool of_settings = to.of_settings || set != nullptr;
     if (from == nullptr && set == nullptr)
-      return refuse(each.place, {ErrorKind::kMissing, "set"},
-                    fmt::format("{} has neither 'from' nor 'set'", each.key));
+      return document_->refuse(each.place, {ErrorKind::kMissing, "set"}, "{} has neither 'from' nor 'set'",
+                               each.key);
     if (!of_settings) to = {};
     to.of_settings = of_settings;
     if (from != nullptr) SWEEP_TRY(from_file(*from, to));
@@ -235,39 +218,35 @@ class WorkloadReader {
   Status format(const Entry& each, FileText& to) {
     const Node* named = each.value->find("format");
     if (named == nullptr) return {};
-    const auto word = read_word(*document_, *named, "format");
-    if (!word) return tl::unexpected(word.error());
-    if (*word != "json" && *word != "yaml")
-      return refuse(named->place, {ErrorKind::kInvalidValue, *word},
-                    fmt::format("format is json or yaml, not '{}'", *word));
-    to.format = *word == "yaml" ? ConfigFormat::kYaml : ConfigFormat::kJson;
+    SWEEP_GET(const auto word, read_word(*document_, *named, "format"));
+    if (word != "json" && word != "yaml")
+      return document_->refuse(named->place, {ErrorKind::kInvalidValue, word},
+                               "format is json or yaml, not '{}'", word);
+    to.format = word == "yaml" ? ConfigFormat::kYaml : ConfigFormat::kJson;
     return {};
   }
 
   Status from_file(const Node& from, FileText& to) const {
-    const auto path = read_word(*document_, from, "from", 4096);
-    if (!path) return tl::unexpected(path.error());
-    auto text = files::read(folder_ / *path, kLongestText);
-    if (!text) return refuse(from.place, text.error(), text.error().message);
+    SWEEP_GET(const auto path, read_word(*document_, from, "from", 4096));
+    auto text = files::read(folder_ / path, kLongestText);
+    if (!text) return document_->refuse(from.place, text.error());
     if (to.of_settings) {
-      const auto tree = Document::parse(std::move(*text), (folder_ / *path).string());
-      if (!tree) return tl::unexpected(tree.error());
-      to.base = config_tree(tree->root());
+      SWEEP_GET(const auto tree, Document::parse(std::move(*text), (folder_ / path).string()));
+      to.base = config_tree(tree.root());
       return {};
     }
     if (const auto names = templates::names_in(*text); !names)
-      return refuse(from.place, names.error(), fmt::format("{}: {}", *path, names.error().message));
+      return document_->refuse(from.place, names.error(), "{}: {}", path, names.error().message);
     to.text = std::move(*text);
     return {};
   }
 
   Status processes(const Node& node) {
-    const auto word = read_word(*document_, node, "processes");
-    if (!word) return tl::unexpected(word.error());
-    if (*word != "per_rank" && *word != "per_node")
-      return refuse(node.place, {ErrorKind::kInvalidValue, *word},
-                    fmt::format("processes is per_rank or per_node, not '{}'", *word));
-    out_.per_node = *word == "per_node";
+    SWEEP_GET(const auto word, read_word(*document_, node, "processes"));
+    if (word != "per_rank" && word != "per_node")
+      return document_->refuse(node.place, {ErrorKind::kInvalidValue, word},
+                               "processes is per_rank or per_node, not '{}'", word);
+    out_.per_node = word == "per_node";
     return {};
   }
 
@@ -276,9 +255,7 @@ class WorkloadReader {
     for (const Entry& axis : part.value->entries) {
       SWEEP_TRY(need_map(*document_, *axis.value, axis.place, axis.key));
       for (const Entry& value : axis.value->entries) {
-        auto text = plain(*value.value, value.key);
-        if (!text) return tl::unexpected(text.error());
-        out_.spelling[axis.key][value.key] = std::move(*text);
+        SWEEP_GET(out_.spelling[axis.key][value.key], plain(*value.value, value.key));
       }
     }
     return {};
@@ -293,9 +270,9 @@ class WorkloadReader {
 
 Status check_whole(const WorkloadText& text) {
   if (text.command.empty())
-    return tl::unexpected(text.document->error(
+    return text.document->refuse(
         text.place, {ErrorKind::kMissing, "command"},
-        "workload has no 'command'; list the program and its arguments, or name a recipe"));
+        "workload has no 'command'; list the program and its arguments, or name a recipe");
   return {};
 }
 
@@ -318,10 +295,9 @@ Expected<WorkloadText> read_workload(const Document& document, const Entry& entr
 
 Expected<WorkloadText> read_recipe(std::string_view yaml, const std::filesystem::path& shown_as,
                                    const BuiltInRecipes& recipes) {
-  auto document = Document::parse(std::string(yaml), shown_as.string());
-  if (!document) return tl::unexpected(document.error());
+  SWEEP_GET(auto document, Document::parse(std::string(yaml), shown_as.string()));
   WorkloadText out;
-  out.document = std::make_shared<const Document>(std::move(*document));
+  out.document = std::make_shared<const Document>(std::move(document));
   SWEEP_TRY(WorkloadReader(out.document, shown_as.parent_path(), recipes, 1, out)
                 .read(out.document->root(), {}, kRecipeKeys));
   SWEEP_TRY(check_whole(out));

@@ -38,7 +38,7 @@ Expected<i64> read_whole(std::string_view cell, double factor) {
   if (!number) return tl::unexpected<Error>(number.error());
   const double value = in_field_unit(*number, factor);
   if (std::abs(value) > kLargestWhole || (factor == 1 && value != std::floor(value)))
-    return fail(ErrorKind::kInvalidValue, cell, fmt::format("{} is not a whole number", quoted(cell)));
+    return fail(ErrorKind::kInvalidValue, cell, "{} is not a whole number", quoted(cell));
   return static_cast<i64>(std::llround(value));
 }
 
@@ -47,18 +47,16 @@ Expected<Enum> read_choice(std::string_view word) {
   const auto& words = axis_domain(ChoiceWords<Enum>::kKey)->words;
   const auto choice = choice_from<Enum>(word);
   if (choice && std::ranges::find(words, to_string(*choice)) != words.end()) return *choice;
-  return fail(ErrorKind::kInvalidValue, word,
-              fmt::format("{} is not a value of {}; there are: {}", quoted(word), ChoiceWords<Enum>::kKey,
-                          fmt::join(words, ", ")));
+  return fail(ErrorKind::kInvalidValue, word, "{} is not a value of {}; there are: {}", quoted(word),
+              ChoiceWords<Enum>::kKey, fmt::join(words, ", "));
 }
 
 Expected<i64> read_whole_axis(const Column& axis, double factor, std::string_view cell) {
   const auto value = read_whole(cell, factor);
   const AxisDomain* domain = axis_domain(axis.key);
   if (value && domain && (*value < domain->min || *value > domain->max))
-    return fail(
-        ErrorKind::kInvalidValue, cell,
-        fmt::format("{} is outside {} .. {} for {}", quoted(cell), domain->min, domain->max, axis.key));
+    return fail(ErrorKind::kInvalidValue, cell, "{} is outside {} .. {} for {}", quoted(cell), domain->min,
+                domain->max, axis.key);
   return value;
 }
 
@@ -111,19 +109,17 @@ struct MetricWriter {
     keep(value, member);
     if (value && member) member = in_field_unit(*member, factor);
     if (member && metric.unit == "fraction" && *member > 1)
-      done =
-          fail(ErrorKind::kInvalidValue, cell,
-               fmt::format("{} is above 1 as a fraction; is it a percentage? Then say so: --map COLUMN={}:%",
-                           quoted(cell), metric.key));
+      done = fail(ErrorKind::kInvalidValue, cell,
+                  "{} is above 1 as a fraction; is it a percentage? Then say so: --map COLUMN={}:%",
+                  quoted(cell), metric.key);
   }
   template <class T>
   void keep(const Expected<T>& value, std::optional<T>& member) {
     if (!value)
       done = tl::unexpected<Error>(value.error());
     else if (*value < 0)
-      done =
-          fail(ErrorKind::kInvalidValue, cell,
-               fmt::format("{} is negative; leave the field empty where nothing was measured", quoted(cell)));
+      done = fail(ErrorKind::kInvalidValue, cell,
+                  "{} is negative; leave the field empty where nothing was measured", quoted(cell));
     else
       member = *value;
   }
@@ -160,17 +156,16 @@ Expected<double> read_number(std::string_view cell) {
   if (digits.starts_with('+')) digits.remove_prefix(1);
   if (const auto value = number_in<double>(digits); value && std::isfinite(*value)) return *value;
   const bool comma = cell.find(',') != std::string_view::npos;
-  return fail(ErrorKind::kInvalidValue, cell,
-              fmt::format("{} is not a number{}", quoted(cell),
-                          comma ? "; write it with a decimal point and without separators of thousands"
-                                : "; an empty field or nan means not measured"));
+  return fail(ErrorKind::kInvalidValue, cell, "{} is not a number{}", quoted(cell),
+              comma ? "; write it with a decimal point and without separators of thousands"
+                    : "; an empty field or nan means not measured");
 }
 
 Expected<bool> read_flag(std::string_view cell) {
   const std::string word = lower_case(cell);
   if (word == "true" || word == "1" || word == "yes") return true;
   if (word == "false" || word == "0" || word == "no") return false;
-  return fail(ErrorKind::kInvalidValue, cell, fmt::format("{} is neither true nor false", quoted(cell)));
+  return fail(ErrorKind::kInvalidValue, cell, "{} is neither true nor false", quoted(cell));
 }
 
 nlohmann::json label_value(std::string_view cell) {
@@ -204,20 +199,17 @@ Expected<void> refuse_rehearsed(std::string_view cell) {
   if (word == "0" || word == "false") return {};
   return fail(
       ErrorKind::kRefused, cell,
-      fmt::format(
-          "{}: the row was rehearsed on phantom GPUs, so its times are modelled and not measured; remove "
-          "such "
-          "rows from the file (`sweep merge` copies a rehearsal between databases and keeps it apart)",
-          quoted(cell)));
+      "{}: the row was rehearsed on phantom GPUs, so its times are modelled and not measured; remove such "
+      "rows from the file (`sweep merge` copies a rehearsal between databases and keeps it apart)",
+      quoted(cell));
 }
 
 Expected<std::optional<ModelSpec>> read_model_dimensions(std::string_view cell) {
   const auto parsed = parse_json(cell, kMostCellBytes, 4);
-  const auto spec = parsed ? from_json<ModelSpec>(*parsed) : tl::unexpected(parsed.error());
-  if (!spec) return tl::unexpected(spec.error());
-  if (spec->layers < 1) return std::nullopt;
-  SWEEP_TRY(shape::completed(*spec));
-  return *spec;
+  SWEEP_GET(const auto spec, parsed ? from_json<ModelSpec>(*parsed) : tl::unexpected(parsed.error()));
+  if (spec.layers < 1) return std::nullopt;
+  SWEEP_TRY(shape::completed(spec));
+  return spec;
 }
 
 Expected<std::optional<Outcome>> read_outcome(std::string_view cell) {
@@ -242,10 +234,10 @@ Expected<std::optional<Outcome>> read_outcome(std::string_view cell) {
   if (const auto known = kWords.find(word); known != kWords.end()) return known->second;
   const auto outcome = outcome_from(word);
   if (!outcome)
-    return fail(ErrorKind::kInvalidValue, cell,
-                fmt::format("{} is not a known outcome; write ok, oom, timeout, hang, crash, or failed "
-                            "where no more is known",
-                            quoted(cell)));
+    return fail(
+        ErrorKind::kInvalidValue, cell,
+        "{} is not a known outcome; write ok, oom, timeout, hang, crash, or failed where no more is known",
+        quoted(cell));
   if (is_infrastructure(*outcome))
     return std::nullopt;  // cancelled, node_lost: no answer about the configuration
   return outcome;

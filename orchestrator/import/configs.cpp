@@ -124,7 +124,7 @@ class ConfigReader {
     for (const auto& text : o_.models) {
       const auto equals = text.find('=');
       if (equals == std::string::npos)
-        return fail(ErrorKind::kInvalidValue, "--model", fmt::format("--model {}: write LABEL=NAME", text));
+        return fail(ErrorKind::kInvalidValue, "--model", "--model {}: write LABEL=NAME", text);
       const auto spec = shape::find_model(text.substr(equals + 1));
       if (!spec)
         return tl::unexpected(
@@ -184,9 +184,8 @@ class ConfigReader {
       if (meant.empty()) continue;
       const auto [first, added] = seen.emplace(meant, t.name);
       if (!added)
-        return fail(ErrorKind::kConflict, t.name,
-                    fmt::format("columns '{}' and '{}' both hold {}; keep one of them", first->second, t.name,
-                                meant));
+        return fail(ErrorKind::kConflict, t.name, "columns '{}' and '{}' both hold {}; keep one of them",
+                    first->second, t.name, meant);
     }
     return {};
   }
@@ -241,7 +240,7 @@ class ConfigReader {
     if (!number) return tl::unexpected<Error>(number.error());
     out = *number * factor;
     if (out >= 0 && out <= most) return {};
-    return fail(ErrorKind::kInvalidValue, cell, fmt::format("'{}' is outside 0 .. {}", cell, most / factor));
+    return fail(ErrorKind::kInvalidValue, cell, "'{}' is outside 0 .. {}", cell, most / factor);
   }
 
   Expected<void> finish(Trial& t) {
@@ -257,9 +256,8 @@ class ConfigReader {
     if (const auto done = complete_dp(t); !done) return done;
     if (const auto assumed = complete(t, stated_); !assumed) return tl::unexpected(assumed.error());
     if (t.gpus_per_node > gpus_per_node_ && !stated_.contains("gpus_per_node"))
-      return fail(ErrorKind::kConflict, "nodes",
-                  fmt::format("column 'nodes': {} nodes of {} GPUs do not hold {} ranks", t.nodes,
-                              gpus_per_node_, t.world()));
+      return fail(ErrorKind::kConflict, "nodes", "column 'nodes': {} nodes of {} GPUs do not hold {} ranks",
+                  t.nodes, gpus_per_node_, t.world());
     return {};
   }
 
@@ -268,13 +266,13 @@ class ConfigReader {
     const i64 gpus = static_cast<i64>(gpus_), split = t.tp * t.pp * t.cp;
     if (!stated_.contains("dp")) {
       if (gpus % split != 0)
-        return fail(ErrorKind::kConflict, "gpus",
-                    fmt::format("column 'gpus': {} are not divisible by tp x pp x cp = {}", gpus, split));
+        return fail(ErrorKind::kConflict, "gpus", "column 'gpus': {} are not divisible by tp x pp x cp = {}",
+                    gpus, split);
       t.dp = gpus / split, stated_.insert("dp");
     }
     if (t.world() == gpus) return {};
-    return fail(ErrorKind::kConflict, "gpus",
-                fmt::format("column 'gpus': {}, and dp x tp x pp x cp = {}", gpus, t.world()));
+    return fail(ErrorKind::kConflict, "gpus", "column 'gpus': {}, and dp x tp x pp x cp = {}", gpus,
+                t.world());
   }
 
   // The model of that name: a label's, or the catalogue's.
@@ -293,9 +291,8 @@ class ConfigReader {
                 : t.model.empty() ? Expected<ModelSpec>(ModelSpec{})
                                   : named(t.model);
     if (!base && !own_.has("layers")) return tl::unexpected(in_column("model", base.error()));
-    const auto spec = own_.model(base ? std::optional(*base) : std::nullopt);
-    if (!spec) return tl::unexpected(spec.error());
-    t.spec = *spec;
+    SWEEP_GET(const auto spec, own_.model(base ? std::optional(*base) : std::nullopt));
+    t.spec = spec;
     return {};
   }
 
@@ -313,15 +310,13 @@ class ConfigReader {
 }  // namespace
 
 Expected<Configs> read_configs(std::string_view text, const ConfigOptions& options) {
-  auto table = table_of(text, options.shown_as);
-  if (!table) return tl::unexpected(table.error());
-  auto hardware = hardware_of(*table, options);
-  if (!hardware) return tl::unexpected(hardware.error());
-  ConfigReader reader(options, *hardware, table->header);
-  Configs out{options.shown_as, std::move(*hardware), std::move(table->header.cells), {}, {}, {}};
+  SWEEP_GET(auto table, table_of(text, options.shown_as));
+  SWEEP_GET(auto hardware, hardware_of(table, options));
+  ConfigReader reader(options, hardware, table.header);
+  Configs out{options.shown_as, std::move(hardware), std::move(table.header.cells), {}, {}, {}};
   out.notes = reader.notes(), out.axes = reader.axes();
   SWEEP_TRY(reader.prepare());
-  for (CsvRow& cells : table->rows) {
+  for (CsvRow& cells : table.rows) {
     const auto line = cells.line;
     auto row = reader.row(std::move(cells));
     if (!row) return fail_at(options.shown_as, line, row.error());

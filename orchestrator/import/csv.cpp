@@ -149,14 +149,12 @@ Expected<std::optional<CsvRow>> CsvReader::next() {
 
 Expected<void> read_rows(std::string_view text, const std::string& shown_as, const TakeRow& header,
                          const TakeRow& row) {
-  auto csv = CsvReader::open(text, shown_as);
-  if (!csv) return tl::unexpected(csv.error());
+  SWEEP_GET(auto csv, CsvReader::open(text, shown_as));
   std::optional<std::size_t> columns;
   for (std::size_t rows = 0;; ++rows) {
-    auto read = csv->next();
-    if (!read) return tl::unexpected(read.error());
-    if (!*read) break;
-    CsvRow& cells = **read;
+    SWEEP_GET(auto read, csv.next());
+    if (!read) break;
+    CsvRow& cells = *read;
     if (!columns) {
       for (auto& name : cells.cells) name = std::string(trimmed(name));
       columns = cells.cells.size();
@@ -176,8 +174,8 @@ Expected<void> read_rows(std::string_view text, const std::string& shown_as, con
     if (const auto done = row(std::move(cells)); !done) return fail_at(shown_as, line, done.error());
   }
   if (columns) return {};
-  return fail(ErrorKind::kInvalidValue, "",
-              fmt::format("{}: the file is empty; its first row names the columns", shown_as));
+  return fail(ErrorKind::kInvalidValue, "", "{}: the file is empty; its first row names the columns",
+              shown_as);
 }
 
 }  // namespace sweep::imports

@@ -57,9 +57,9 @@ Expected<void> OwnDimensions::read(const Dimension& dimension, std::string_view 
     const auto value = read_number(cell);
     if (!value) return tl::unexpected<Error>(value.error());
     if (*value < 0 || *value > 1e9)
-      return fail(ErrorKind::kInvalidValue, cell, fmt::format("'{}' is outside 0 .. 1000000000", cell));
+      return fail(ErrorKind::kInvalidValue, cell, "'{}' is outside 0 .. 1000000000", cell);
     if (*value != std::floor(*value))
-      return fail(ErrorKind::kInvalidValue, cell, fmt::format("'{}' is not a whole number", cell));
+      return fail(ErrorKind::kInvalidValue, cell, "'{}' is not a whole number", cell);
     numbers_[dimension.name] = {dimension.number, static_cast<i64>(*value)};
     return {};
   }

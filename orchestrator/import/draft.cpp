@@ -19,11 +19,10 @@ Expected<void> rates_are_possible(const Metrics& m) {
       {"tokens_per_s_gpu", &m.tokens_per_s_gpu}, {"tokens_per_s", &m.tokens_per_s}, {"step_ms", &m.step_ms}};
   for (const auto& [name, value] : rates)
     if (*value && (**value <= 0 || **value > kMost))
-      return fail(
-          ErrorKind::kInvalidValue, name,
-          fmt::format("{} is {} in a row that ended ok; leave the cell empty where it was not measured, or "
-                      "say how the row ended",
-                      name, **value));
+      return fail(ErrorKind::kInvalidValue, name,
+                  "{} is {} in a row that ended ok; leave the cell empty where it was not measured, or say "
+                  "how the row ended",
+                  name, **value);
   return {};
 }
 
@@ -53,17 +52,17 @@ Expected<void> rates_agree(const Trial& t, const Metrics& m, bool tokens_known) 
         (1 + kRounding) * std::min(a.tokens_per_s, b.tokens_per_s))
       continue;
     return fail(ErrorKind::kConflict, b.field,
-                fmt::format("{} is {:.6g} tokens/s, and {} is {:.6g}; correct the row or the unit (--map "
-                            "COLUMN=FIELD:UNIT), or leave one column out (--map COLUMN=-)",
-                            a.figure, a.tokens_per_s, b.figure, b.tokens_per_s));
+                "{} is {:.6g} tokens/s, and {} is {:.6g}; correct the row or the unit (--map "
+                "COLUMN=FIELD:UNIT), or leave one column out (--map COLUMN=-)",
+                a.figure, a.tokens_per_s, b.figure, b.tokens_per_s);
   }
   return {};
 }
 
 Expected<void> interval_holds(const Metrics& m) {
   const auto outside = [&](const char* field, double bound, const char* relation) {
-    return fail(ErrorKind::kConflict, field,
-                fmt::format("{} {} is {} step_ms {}; correct the row", field, bound, relation, *m.step_ms));
+    return fail(ErrorKind::kConflict, field, "{} {} is {} step_ms {}; correct the row", field, bound,
+                relation, *m.step_ms);
   };
   if (!m.step_ms) return {};
   if (m.step_ms_ci_low && *m.step_ms_ci_low > *m.step_ms)

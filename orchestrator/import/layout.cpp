@@ -50,11 +50,10 @@ Expected<std::string> complete_ranks(Trial& t, const Stated& stated) {
     world = t.world();
     assumed = full_nodes("dp = nodes x GPUs / (tp x pp x cp)", t, gpus, stated);
   } else if (!stated.contains("dp") && stated.contains("nodes")) {
-    return fail(
-        ErrorKind::kMissing, "dp",
-        fmt::format("nothing says how many GPUs {} nodes of '{}' have, so dp is not known; add a column "
-                    "dp, or give --set dp=N or --set gpus_per_node=N",
-                    t.nodes, t.hardware));
+    return fail(ErrorKind::kMissing, "dp",
+                "nothing says how many GPUs {} nodes of '{}' have, so dp is not known; add a column dp, or "
+                "give --set dp=N or --set gpus_per_node=N",
+                t.nodes, t.hardware);
   } else if (!stated.contains("dp")) {
     assumed = "dp is taken to be 1, as no column says it; else give --set dp=N";
   }
@@ -65,10 +64,9 @@ Expected<std::string> complete_ranks(Trial& t, const Stated& stated) {
   }
   if (stated.contains("gpus_per_node")) {
     if (world <= t.nodes * t.gpus_per_node) return assumed;
-    return fail(
-        ErrorKind::kConflict, "gpus_per_node",
-        fmt::format("{} nodes x {} GPUs do not hold dp x tp x pp x cp = {} ranks; correct one of them",
-                    t.nodes, t.gpus_per_node, world));
+    return fail(ErrorKind::kConflict, "gpus_per_node",
+                "{} nodes x {} GPUs do not hold dp x tp x pp x cp = {} ranks; correct one of them", t.nodes,
+                t.gpus_per_node, world);
   }
   sizes.nodes = t.nodes;
   SWEEP_TRY(set(Relation::kGpusPerNode, sizes, "; correct them, or state nodes and gpus_per_node",

@@ -71,21 +71,17 @@ class Mapper {
   Expected<void> add_request(const std::string& text) {
     const auto equals = text.rfind('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-      return fail(
-          ErrorKind::kInvalidValue, "--map",
-          fmt::format("--map {}: write COLUMN=FIELD, COLUMN=FIELD:UNIT, COLUMN=label:NAME or COLUMN=-",
-                      text));
+      return fail(ErrorKind::kInvalidValue, "--map",
+                  "--map {}: write COLUMN=FIELD, COLUMN=FIELD:UNIT, COLUMN=label:NAME or COLUMN=-", text);
     const std::string column = text.substr(0, equals), what = text.substr(equals + 1);
     if (std::ranges::find(header_.cells, column) == header_.cells.end())
-      return fail(ErrorKind::kUnknownName, column,
-                  fmt::format("--map {}: {} has no column '{}'; it has: {}", text, shown_as_, column,
-                              fmt::join(header_.cells, ", ")));
+      return fail(ErrorKind::kUnknownName, column, "--map {}: {} has no column '{}'; it has: {}", text,
+                  shown_as_, column, fmt::join(header_.cells, ", "));
     ColumnRequest request{what, "", false};
     if (const auto colon = what.find(':'); colon != std::string::npos && !what.starts_with("label:"))
       request = {what.substr(0, colon), what.substr(colon + 1), true};
     if (!requests_.emplace(column, request).second)
-      return fail(ErrorKind::kConflict, column,
-                  fmt::format("--map names column '{}' twice; keep one", column));
+      return fail(ErrorKind::kConflict, column, "--map names column '{}' twice; keep one", column);
     return {};
   }
 
@@ -128,10 +124,10 @@ class Mapper {
     if (leave_rest_) return leave(name);
     return refuse(
         name, ErrorKind::kUnknownName,
-        fmt::format("is not a field of this tool{}; say what it is with --map '{}=FIELD:UNIT', keep "
-                    "it for grouping with --map '{}=label:{}', or leave it out with --map "
-                    "'{}=-' (all such columns: --leave-rest)",
-                    fields_like(key), name, name, name, name));
+        fmt::format(
+            "is not a field of this tool{}; say what it is with --map '{}=FIELD:UNIT', keep it for grouping "
+            "with --map '{}=label:{}', or leave it out with --map '{}=-' (all such columns: --leave-rest)",
+            fields_like(key), name, name, name, name));
   }
 
   Expected<void> leave(const std::string& name) {
@@ -195,10 +191,11 @@ class Mapper {
       return {};
     }
     if (!is_ambiguous(unit)) return {};
-    return refuse(name, ErrorKind::kInvalidValue,
-                  fmt::format("is mapped to '{0}' without a unit; state it, for example --map '{1}={0}:{2}'; "
-                              "units: {3}",
-                              request.field, name, unit, units_for(unit)));
+    return refuse(
+        name, ErrorKind::kInvalidValue,
+        fmt::format(
+            "is mapped to '{0}' without a unit; state it, for example --map '{1}={0}:{2}'; units: {3}",
+            request.field, name, unit, units_for(unit)));
   }
 
   // Why later commands could not name such a label.

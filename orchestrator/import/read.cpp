@@ -27,9 +27,8 @@ Expected<std::pair<std::string, std::string>> split_assignment(std::string_view 
                                                                const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    return fail(ErrorKind::kInvalidValue, flag,
-                fmt::format("{} {}: write two words with = between them, as {} {}", flag, text, flag,
-                            flag == "--set" ? "seq_len=4096" : "8B=llama3-8b"));
+    return fail(ErrorKind::kInvalidValue, flag, "{} {}: write two words with = between them, as {} {}", flag,
+                text, flag, flag == "--set" ? "seq_len=4096" : "8B=llama3-8b");
   return std::pair(text.substr(0, equals), text.substr(equals + 1));
 }
 
@@ -37,8 +36,8 @@ Expected<ModelSpec> spec_from(const std::string& name) {
   if (!name.ends_with(".json")) return shape::find_model(name);
   std::ifstream in(name, std::ios::binary);
   if (!in)
-    return fail(ErrorKind::kInvalidValue, name,
-                fmt::format("{}: it cannot be read; name a Hugging Face config.json", name));
+    return fail(ErrorKind::kInvalidValue, name, "{}: it cannot be read; name a Hugging Face config.json",
+                name);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   auto spec = shape::model_from_config_json(text);
   return spec ? spec
@@ -117,8 +116,8 @@ class Importer {
       const auto assignment = split_assignment("--set", text);
       if (!assignment) return tl::unexpected<Error>(assignment.error());
       if (stated_.contains(assignment->first))
-        return fail(ErrorKind::kConflict, assignment->first,
-                    fmt::format("--set {}: {} is set twice; keep one of them", text, assignment->first));
+        return fail(ErrorKind::kConflict, assignment->first, "--set {}: {} is set twice; keep one of them",
+                    text, assignment->first);
       if (auto done = set(assignment->first, assignment->second, "--set " + text); !done) return done;
     }
     for (const auto& text : o_.models) {
@@ -137,14 +136,12 @@ class Importer {
     const Column* axis = find_column(key);
     const auto dimension = find_dimension(key);
     if (!dimension && (!axis || axis->role != Role::kAxis))
-      return fail(ErrorKind::kUnknownName, key,
-                  fmt::format("{}: '{}' is not an axis; docs/fields.md lists them", who, key));
+      return fail(ErrorKind::kUnknownName, key, "{}: '{}' is not an axis; docs/fields.md lists them", who,
+                  key);
     if (mapping_.has(dimension ? dimension->name : key))
-      return fail(
-          ErrorKind::kConflict, key,
-          fmt::format("{}: the file has a column for {}; leave that out with --map 'COLUMN=-', or drop the "
-                      "--set",
-                      who, key));
+      return fail(ErrorKind::kConflict, key,
+                  "{}: the file has a column for {}; leave that out with --map 'COLUMN=-', or drop the --set",
+                  who, key);
     stated_.insert(dimension ? dimension->name : axis->key);
     if (key == "model") {
       base_.model = value;
@@ -229,9 +226,8 @@ class Importer {
 
   // A model that was imported without dimensions has none here either: its label says as much.
   static Expected<void> read_dimensions(std::string_view cell, Draft& draft) {
-    const auto spec = read_model_dimensions(cell);
-    if (!spec) return tl::unexpected(spec.error());
-    if (*spec) draft.spec = *spec;
+    SWEEP_GET(const auto spec, read_model_dimensions(cell));
+    if (spec) draft.spec = spec;
     return {};
   }
 
@@ -276,14 +272,12 @@ class Importer {
     const Trial &a = earlier.entry.trial, &b = row.entry.trial;
     if (a.model == b.model && a.labels == b.labels) return {};
     const std::string column = a.model == b.model ? column_of_label(a.labels, b.labels) : column_of_model();
-    return fail(
-        ErrorKind::kConflict, column,
-        fmt::format(
-            "the row and that of line {} are one configuration but for column '{}', which tells no "
-            "configurations apart; map the column to the axis or the dimension that it is, or leave it out "
-            "(--map '{}=-') if both rows measured the same, or import each of its values as a sweep of its "
-            "own (--sweep)",
-            earlier.entry.order, column, column));
+    return fail(ErrorKind::kConflict, column,
+                "the row and that of line {} are one configuration but for column '{}', which tells no "
+                "configurations apart; map the column to the axis or the dimension that it is, or leave it "
+                "out (--map '{}=-') if both rows measured the same, or import each of its values as a sweep "
+                "of its own (--sweep)",
+                earlier.entry.order, column, column);
   }
 
   std::string column_of_model() const {
@@ -312,9 +306,7 @@ class Importer {
       spec = spec_of(trial.model);
     if (described) {
       if (spec && !knows_dimensions(*spec)) spec.reset();
-      const auto own = draft.dimensions.model(spec);
-      if (!own) return tl::unexpected(own.error());
-      spec = *own;
+      SWEEP_GET(spec, draft.dimensions.model(spec));
     }
     if (spec) trial.spec = *spec;
     return {};
@@ -362,9 +354,8 @@ Expected<Imported> read(std::string_view text, const Options& options) {
   SWEEP_TRY(read_rows(
       text, options.shown_as,
       [&](const CsvRow& header) -> Expected<void> {
-        auto mapping = map_columns(header, options.map, options.leave_rest, options.shown_as);
-        if (!mapping) return tl::unexpected(mapping.error());
-        return importer.emplace(options, std::move(*mapping)).prepare();
+        SWEEP_GET(auto mapping, map_columns(header, options.map, options.leave_rest, options.shown_as));
+        return importer.emplace(options, std::move(mapping)).prepare();
       },
       [&](const CsvRow& row) { return importer->read_row(row); }));
   auto out = importer->take();
@@ -373,8 +364,8 @@ Expected<Imported> read(std::string_view text, const Options& options) {
       ErrorKind::kInvalidValue, options.shown_as,
       out.left_out == 0
           ? fmt::format("{}: no row follows the names of the columns; nothing was imported", options.shown_as)
-          : fmt::format("{}: none of its {} has an answer (they are pending, cancelled or the like); "
-                        "nothing was imported",
+          : fmt::format("{}: none of its {} has an answer (they are pending, cancelled or the like); nothing "
+                        "was imported",
                         options.shown_as, counted(out.left_out, "row")));
 }
 

@@ -55,8 +55,8 @@ Expected<double> factor_to(std::string_view field_unit, std::string_view stated)
   if (stated == field_unit) return 1.0;
   for (const Unit& unit : kUnits)
     if (unit.field == field_unit && unit.name == stated) return unit.factor;
-  return fail(ErrorKind::kInvalidValue, stated,
-              fmt::format("'{}' is not a unit for it; there are: {}", stated, units_for(field_unit)));
+  return fail(ErrorKind::kInvalidValue, stated, "'{}' is not a unit for it; there are: {}", stated,
+              units_for(field_unit));
 }
 
 bool is_ambiguous(std::string_view field_unit) {

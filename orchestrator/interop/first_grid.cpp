@@ -134,18 +134,16 @@ Expected<std::string> first_grid_of_recipe(const std::string& recipe) {
   auto named = built_in_recipes().find(recipe);
   std::string text(named.value_or(""));
   if (!named) {
-    auto file = read_input(recipe, kMostBytes, Streams::kRefused);
-    if (!file) return tl::unexpected(file.error());
-    text = std::move(file->bytes);
+    SWEEP_GET(auto file, read_input(recipe, kMostBytes, Streams::kRefused));
+    text = std::move(file.bytes);
   }
-  auto read = grid::read_recipe(text, named ? "recipe " + recipe : recipe, built_in_recipes());
-  if (!read) return tl::unexpected(read.error());
-  if (!read->first_grid.empty()) return std::move(read->first_grid);
+  SWEEP_GET(auto read, grid::read_recipe(text, named ? "recipe " + recipe : recipe, built_in_recipes()));
+  if (!read.first_grid.empty()) return std::move(read.first_grid);
   Draft draft;
   draft.name = grid_name(recipe), draft.from = "recipe " + recipe;
   draft.recipe = recipe.find('/') == std::string::npos ? "./" + recipe : recipe;
-  if (read->script.empty() &&
-      std::ranges::any_of(read->command, [](const auto& word) { return word.text == "{script}"; }))
+  if (read.script.empty() &&
+      std::ranges::any_of(read.command, [](const auto& word) { return word.text == "{script}"; }))
     draft.script = "train.py";
   return draft.text();
 }
@@ -228,29 +226,27 @@ bool is_config_file(const std::filesystem::path& file) {
 }
 
 Expected<std::string> first_grid_of_config(const std::filesystem::path& file) {
-  const auto bytes = read_input(file, kMostBytes, Streams::kRefused);
-  if (!bytes) return tl::unexpected(bytes.error());
+  SWEEP_GET(const auto bytes, read_input(file, kMostBytes, Streams::kRefused));
   Draft draft;
   draft.name = grid_name(file), draft.from = file.filename().string();
   draft.ranks["gpus_per_node"] = "2";
   const bool toml = file.extension() == ".toml";
   draft.recipe = toml ? "torchtitan" : "deepspeed";
-  const auto recipe = built_in(draft.recipe);
-  if (!recipe) return tl::unexpected(recipe.error());
+  SWEEP_GET(const auto recipe, built_in(draft.recipe));
   if (toml) {
     draft.arguments = {"--job.config_file", template_of(file.string())};
-    take_axes(draft, axes_of(*recipe, recipe->flags), flags_of_toml(bytes->bytes));
+    take_axes(draft, axes_of(recipe, recipe.flags), flags_of_toml(bytes.bytes));
     return draft.text();
   }
-  const auto json = nlohmann::ordered_json::parse(bytes->bytes, nullptr, false);
+  const auto json = nlohmann::ordered_json::parse(bytes.bytes, nullptr, false);
   if (!json.is_object())
-    return fail(fmt::format("{}: it is no JSON object, as a DeepSpeed configuration is", file.string()));
+    return fail("{}: it is no JSON object, as a DeepSpeed configuration is", file.string());
   std::map<std::string, std::string> values;
   flatten(json, "", values);
   draft.script = "train.py";
   draft.more = fmt::format("  files: {{ds.json: {{from: {}}}}}   # the axes are laid over it\n",
                            quoted(file.string()));
-  take_axes(draft, axes_of(*recipe, recipe->files.at("ds.json").settings), values);
+  take_axes(draft, axes_of(recipe, recipe.files.at("ds.json").settings), values);
   return draft.text();
 }
 

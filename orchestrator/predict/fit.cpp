@@ -163,9 +163,8 @@ Expected<void> check_held(const TrainerProfile& p, const std::vector<std::string
     if (std::ranges::find(known, name) != known.end()) continue;
     const auto close = shape::nearest(name, known);
     return fail(ErrorKind::kUnknownName, name,
-                fmt::format("--hold: '{}' is no number that a fit of the profile '{}' moves{}; one of {}",
-                            name, p.name, close ? fmt::format(" (did you mean '{}'?)", *close) : "",
-                            fmt::join(known, ", ")));
+                "--hold: '{}' is no number that a fit of the profile '{}' moves{}; one of {}", name, p.name,
+                close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(known, ", "));
   }
   return {};
 }
@@ -200,9 +199,8 @@ Expected<Fitted> fit_profile(const TrainerProfile& start, std::span<const Measur
   report.times = static_cast<std::size_t>(std::ranges::count_if(rows, states_time));
   report.memories = static_cast<std::size_t>(std::ranges::count_if(rows, states_memory));
   if (std::max(report.times, report.memories) < kFewestRows)
-    return fail(
-        fmt::format("{} rows that ran state a rate or a step's time, {} state memory; a fit needs {} of one",
-                    report.times, report.memories, kFewestRows));
+    return fail("{} rows that ran state a rate or a step's time, {} state memory; a fit needs {} of one",
+                report.times, report.memories, kFewestRows);
   Fitter fitter(start, rows, h, held);
   fitter.run();
   Origin origin = origin_of_fit(fitter, report, rows, h);

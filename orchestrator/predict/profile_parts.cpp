@@ -45,20 +45,19 @@ Expected<Effect> read_effect(const PartJson& from, std::size_t index) {
       part_at(from, "effect").is_string() ? part_at(from, "effect").get<std::string>() : "";
   const auto found = std::ranges::find(effect_words(), word);
   if (found == effect_words().end())
-    return fail(fmt::format("effects: 'effect' is none of {}", fmt::join(effect_words(), ", ")));
+    return fail("effects: 'effect' is none of {}", fmt::join(effect_words(), ", "));
   e.kind = static_cast<EffectKind>(found - effect_words().begin());
   e.share = finite_or(part_at(from, "share"), -1);
   for (const auto& [key, text] : {std::pair("hardware", &e.hardware), std::pair("how", &e.how)}) {
-    if (!part_at(from, key).is_string()) return fail(fmt::format("effects: {} does not say '{}'", word, key));
+    if (!part_at(from, key).is_string()) return fail("effects: {} does not say '{}'", word, key);
     *text = part_at(from, key).get<std::string>();
   }
-  if (e.share <= 0 || e.share > 1)
-    return fail(fmt::format("effects: 'share' of {} is not within 0 and 1", word));
+  if (e.share <= 0 || e.share > 1) return fail("effects: 'share' of {} is not within 0 and 1", word);
   if (!part_at(from, "when").is_object() || part_at(from, "when").empty())
-    return fail(fmt::format("effects: {} does not say 'when'", word));
+    return fail("effects: {} does not say 'when'", word);
   for (const auto& [of, range] : part_at(from, "when").items()) {
     if (effect_quantity(of) == nullptr || !range.is_array() || range.size() != 2)
-      return fail(fmt::format("effects: '{}' of {} is no quantity with two bounds", of, word));
+      return fail("effects: '{}' of {} is no quantity with two bounds", of, word);
     e.when.push_back({of, finite_or(range[0], -kUnbounded), finite_or(range[1], kUnbounded)});
   }
   return e;
@@ -124,10 +123,8 @@ Expected<void> check_keys(const PartJson& object, const std::string& place,
   for (const auto& [key, value] : object.items()) {
     if (std::ranges::find(known, key) != known.end()) continue;
     const auto close = shape::nearest(key, known);
-    return fail(
-        ErrorKind::kUnknownName, key,
-        fmt::format("{}'{}' is no key of a profile{}; it is one of {}", place, key,
-                    close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(known, ", ")));
+    return fail(ErrorKind::kUnknownName, key, "{}'{}' is no key of a profile{}; it is one of {}", place, key,
+                close ? fmt::format(" (did you mean '{}'?)", *close) : "", fmt::join(known, ", "));
   }
   return {};
 }
@@ -146,7 +143,7 @@ Expected<void> read_parts(const nlohmann::ordered_json& whole, TrainerProfile& p
     return fail("'trainers' and 'rules' are lists of words");
   for (const std::string& rule : p.rules)
     if (std::ranges::find(rule_words(), rule) == rule_words().end())
-      return fail(fmt::format("rules: '{}' is none of {}", rule, fmt::join(rule_words(), ", ")));
+      return fail("rules: '{}' is none of {}", rule, fmt::join(rule_words(), ", "));
   const PartJson& effects = part_at(whole, "effects");
   if (!effects.is_null() && !effects.is_array()) return fail("effects: it is no list");
   if (effects.size() > kMostParts) return fail("effects: there are too many");

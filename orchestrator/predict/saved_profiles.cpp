@@ -34,8 +34,7 @@ void say_profile(std::ostream& messages, const TrainerProfile& p, const std::str
 Expected<std::filesystem::path> profile_path(const std::string& name) {
   if (name.ends_with(".json")) return std::filesystem::path(name);
   if (!is_plain_name(name))
-    return fail(fmt::format(
-        "profile '{}': a name has letters, digits, - and _; or give a path that ends in .json", name));
+    return fail("profile '{}': a name has letters, digits, - and _; or give a path that ends in .json", name);
   const auto config = config_folder();
   if (config.empty()) return fail("neither XDG_CONFIG_HOME nor HOME is set; give a path that ends in .json");
   return config / "profiles" / (name + ".json");
@@ -48,45 +47,42 @@ Expected<TrainerProfile> find_profile(const std::string& name) {
   const auto path = profile_path(name);
   if (!path) return tl::unexpected<Error>(path.error());
   if (!std::filesystem::exists(*path))
-    return fail(fmt::format(
+    return fail(
         "profile '{}' is neither built in ({}) nor saved as {}; `sweep predict --fit FILE.csv --save NAME` "
         "makes one",
-        name, built_in_profiles(), path->string()));
+        name, built_in_profiles(), path->string());
   const auto file = read_input(*path, kMostProfileBytes, Streams::kRefused);
   if (!file) return tl::unexpected<Error>(file.error());
   auto profile = profile_from_json(file->bytes);
-  if (!profile) return fail(fmt::format("{}: {}", path->string(), profile.error().message));
+  if (!profile) return fail("{}: {}", path->string(), profile.error().message);
   return profile;
 }
 
 Expected<TrainerProfile> choose_profile(std::ostream& messages, const std::string& name,
                                         const std::string& trainer, const std::string& hardware) {
-  Expected<TrainerProfile> out;
+  TrainerProfile out;
   if (!name.empty()) {
-    out = find_profile(name);
-    if (!out) return out;
+    SWEEP_GET(out, find_profile(name));
   } else if (const auto* p = profile_of_trainer(trainer, hardware)) {
     out = *p;
   } else {
-    return fail(fmt::format("no profile is of the trainer '{}'; name one with --profile: {}, or a saved one",
-                            trainer, built_in_profiles()));
+    return fail("no profile is of the trainer '{}'; name one with --profile: {}, or a saved one", trainer,
+                built_in_profiles());
   }
-  say_profile(messages, *out, trainer, hardware);
+  say_profile(messages, out, trainer, hardware);
   return out;
 }
 
 Expected<std::filesystem::path> save_profile(const std::string& name, TrainerProfile profile) {
-  if (built_in_profile(name) != nullptr)
-    return fail(fmt::format("profile '{}' is built in; choose another name", name));
-  const auto path = profile_path(name);
-  if (!path) return path;
-  profile.name = path->stem().string();
+  if (built_in_profile(name) != nullptr) return fail("profile '{}' is built in; choose another name", name);
+  SWEEP_GET(const auto path, profile_path(name));
+  profile.name = path.stem().string();
   std::error_code ec;
-  if (path->has_parent_path()) std::filesystem::create_directories(path->parent_path(), ec);
-  std::ofstream out(*path, std::ios::binary | std::ios::trunc);
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ec);
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out << to_json(profile);
   out.close();
-  if (!out) return fail(fmt::format("{}: it cannot be written", path->string()));
+  if (!out) return fail("{}: it cannot be written", path.string());
   return path;
 }
 

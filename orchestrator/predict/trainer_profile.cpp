@@ -143,7 +143,7 @@ Expected<void> check_ranges(const TrainerProfile& p) {
     if (wrong != nullptr && range.empty()) section = of, name = number, range = wrong;
   });
   if (range.empty()) return {};
-  return fail(ErrorKind::kInvalidValue, name, fmt::format("{}: '{}' must be {}", section, name, range));
+  return fail(ErrorKind::kInvalidValue, name, "{}: '{}' must be {}", section, name, range);
 }
 
 Expected<void> read_links(const Json& whole, LinkTable& links) {
@@ -153,8 +153,7 @@ Expected<void> read_links(const Json& whole, LinkTable& links) {
     for (const Json& item : at(at(whole, "links"), key)) values->push_back(number_of(item));
     const bool positive = std::ranges::all_of(*values, [](double value) { return value > 0; });
     if (!positive || values->size() > 64 || values->size() != links.nodes.size())
-      return fail(
-          fmt::format("links: '{}' is no list of at most 64 positive numbers, as many as 'nodes'", key));
+      return fail("links: '{}' is no list of at most 64 positive numbers, as many as 'nodes'", key);
   }
   if (std::ranges::adjacent_find(links.nodes, std::greater_equal<>()) != links.nodes.end())
     return fail(ErrorKind::kInvalidValue, "links", "links: 'nodes' must rise from one to the next");
@@ -183,9 +182,9 @@ Expected<void> read_all(const Json& whole, TrainerProfile& p) {
   p.memory_model = memory_model(text_at(whole, "memory_model"));
   p.time_model = time_model(text_at(whole, "time_model"));
   if (p.memory_model == nullptr)
-    return fail(fmt::format("'memory_model' is none of nanotron, eager, step; {}", kIfFromEarlierVersion));
+    return fail("'memory_model' is none of nanotron, eager, step; {}", kIfFromEarlierVersion);
   if (p.time_model == nullptr)
-    return fail(fmt::format("'time_model' is none of nanotron, plain, queued; {}", kIfFromEarlierVersion));
+    return fail("'time_model' is none of nanotron, plain, queued; {}", kIfFromEarlierVersion);
   SWEEP_TRY(read_origins(whole, p.origins));
   SWEEP_TRY(read_numbers(whole, p));
   if (!has_origin(p, "links", "")) return fail("origins: none of them names 'links'");
@@ -206,8 +205,7 @@ Expected<Json> with_base(Json own) {
   if (name.empty()) return own;
   const auto base = std::ranges::find(profile_texts(), name, &ProfileText::name);
   if (base == profile_texts().end())
-    return fail(
-        fmt::format("'extends' names '{}', which is not built in; there are: {}", name, built_in_profiles()));
+    return fail("'extends' names '{}', which is not built in; there are: {}", name, built_in_profiles());
   auto whole = with_base(Json::parse(base->json));
   if (!whole) return whole;
   Json origins = own.value("origins", Json::array());
@@ -310,10 +308,9 @@ std::string to_json(const TrainerProfile& p) {
 Expected<TrainerProfile> profile_from_json(std::string_view text) {
   const Json whole = Json::parse(text, nullptr, false);
   if (whole.is_discarded() || !whole.is_object()) return fail("it is no JSON object");
-  const auto full = with_base(whole);
-  if (!full) return tl::unexpected(full.error());
+  SWEEP_GET(const auto full, with_base(whole));
   TrainerProfile p;
-  SWEEP_TRY(read_all(*full, p));
+  SWEEP_TRY(read_all(full, p));
   return p;
 }
 

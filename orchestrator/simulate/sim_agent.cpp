@@ -10,7 +10,7 @@ namespace sweep::simulate {
 
 Expected<i64> SimLauncher::post_attempt(const launch::AllocationId& id, const Attempt& attempt) {
   const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return fail(fmt::format("allocation {} of the simulation has ended", id));
+  if (found == jobs_.end()) return fail("allocation {} of the simulation has ended", id);
   Job& job = found->second;
   job.waiting.push_back(attempt);
   start_attempts(job);

@@ -59,12 +59,11 @@ Expected<Forecast> simulate(std::span<const PlanEntry> plan, const MeasurePlan& 
       },
       quiet);
   if (!report) return tl::unexpected(report.error().error);
-  const auto progress = driver->store().progress(driver->sweep().id);
-  if (!progress) return tl::unexpected(progress.error());
+  SWEEP_GET(const auto progress, driver->store().progress(driver->sweep().id));
   out.unpredicted = std::ranges::count_if(
       plan, [](const PlanEntry& each) { return each.admitted && !each.predicted.step_ms; });
-  out.trials = progress->total, out.pending = progress->pending + progress->running;
-  out.outcomes = progress->by_outcome;
+  out.trials = progress.total, out.pending = progress.pending + progress.running;
+  out.outcomes = progress.by_outcome;
   out.end = report->end.end == run::End::kDone ? "" : report->end.why;
   out.makespan_s = clock.seconds();
   out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();

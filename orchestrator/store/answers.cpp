@@ -124,12 +124,11 @@ Expected<void> Answers::look_again() {
   if (same && now.bytes == before.bytes && now.written_ns == before.written_ns &&
       !std::filesystem::exists(file_.db->file().string() + "-wal", ignored))
     return {};
-  auto db = open_database(path, Mode::kReadOnly, file_.dependencies, file_.network);
-  if (!db) return tl::unexpected(db.error());
-  Transaction work(**db, Transaction::kRead);
+  SWEEP_GET(auto db, open_database(path, Mode::kReadOnly, file_.dependencies, file_.network));
+  Transaction work(*db, Transaction::kRead);
   auto selects = selects_for(work);
   SWEEP_TRY(work.commit());
-  file_.db = std::move(*db), file_.selects = std::move(selects);
+  file_.db = std::move(db), file_.selects = std::move(selects);
   file_.query_db.reset(), file_.counted.reset();
   file_.at_path = now;
   ++file_.opened_again;
@@ -228,9 +227,8 @@ Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
   if (prefix.empty() || !hex)
     return fail(
         ErrorKind::kInvalidValue, prefix,
-        fmt::format(
-            "'{}' is no trial id: ids are hexadecimal digits (0-9, a-f), as `sweep plan --list` shows them",
-            prefix));
+        "'{}' is no trial id: ids are hexadecimal digits (0-9, a-f), as `sweep plan --list` shows them",
+        prefix);
   constexpr i64 kShown = 5;
   Transaction work(*file_.db, Transaction::kRead);
   std::vector<std::string> found;
@@ -244,15 +242,15 @@ Expected<std::string> Answers::find_trial(i64 sweep, std::string_view prefix) {
   }
   SWEEP_TRY(work.commit());
   if (found.empty())
-    return fail(ErrorKind::kNotFound, prefix,
-                fmt::format("no trial of this sweep has an id that begins with '{}'", prefix));
+    return fail(ErrorKind::kNotFound, prefix, "no trial of this sweep has an id that begins with '{}'",
+                prefix);
   if (found.size() == 1) return found.front();
   std::string list;
   for (std::size_t i = 0; i < std::min<std::size_t>(found.size(), kShown); ++i)
     list += (i ? ", " : "") + found[i];
   return fail(ErrorKind::kInvalidValue, prefix,
-              fmt::format("several trials have ids that begin with '{}': {}{}; give more digits", prefix,
-                          list, found.size() > kShown ? ", ..." : ""));
+              "several trials have ids that begin with '{}': {}{}; give more digits", prefix, list,
+              found.size() > kShown ? ", ..." : "");
 }
 
 Expected<std::vector<SweepEvent>> SweepBook::events(i64 sweep, i64 limit) {

@@ -13,8 +13,8 @@ namespace sweep::store {
 Expected<std::vector<ResultRow>> Answers::best(i64 sweep, const std::string& metric, i64 limit) {
   const sweep::Column* column = find_column(metric);
   if (!column || column->better == Better::kNone)
-    return fail(ErrorKind::kUnknownName, metric,
-                fmt::format("'{}' is no metric with a best; these have one: {}", metric, ranked_metrics()));
+    return fail(ErrorKind::kUnknownName, metric, "'{}' is no metric with a best; these have one: {}", metric,
+                ranked_metrics());
   ColumnSelection wanted = kMayBeBestColumns;
   wanted.numbers.push_back(metric);
   const auto columns = result_columns(sweep, wanted);

@@ -92,8 +92,7 @@ void apply(Transaction& work, const IngestBatch& batch, Known& known) {
 
 Expected<void> Reports::ingest(const IngestBatch& batch) {
   if (batch.new_offset > static_cast<std::uint64_t>(std::numeric_limits<i64>::max()))
-    return fail(fmt::format("allocation '{}': the outbox offset {} is out of range", batch.allocation,
-                            batch.new_offset));
+    return fail("allocation '{}': the outbox offset {} is out of range", batch.allocation, batch.new_offset);
   const auto offset = static_cast<i64>(batch.new_offset);
   const Unsynced unsynced(*file_.db, file_.network || !file_.dependencies.durable);
   Transaction work(*file_.db, Transaction::kWrite);

@@ -32,12 +32,10 @@ Expected<void> refuse_running(Db& db, const StoreDependencies& dependencies) {
   }
   for (const auto& [id, name] : sweeps)
     if (const auto holder = leases.holder(work, id))
-      work.refuse(
-          Error{fmt::format(
-                    "sweep '{}' of '{}' is being run by process {} on host '{}'; let it end, or stop it with "
-                    "`sweep stop {} --db {}`, then merge",
-                    name, file.string(), holder->pid, holder->host, name, file.string()),
-                ErrorKind::kBusy, name});
+      work.refuse(Error{fmt::format("sweep '{}' of '{}' is being run by process {} on host '{}'; let it end, "
+                                    "or stop it with `sweep stop {} --db {}`, then merge",
+                                    name, file.string(), holder->pid, holder->host, name, file.string()),
+                        ErrorKind::kBusy, name});
   return work.commit();
 }
 
@@ -59,7 +57,7 @@ Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& sc
   if (!from) return tl::unexpected<Error>(from.error());
   const auto version = check_identity(**from, migrations());
   if (!version) return tl::unexpected<Error>(version.error());
-  if (*version == 0) return fail(fmt::format("'{}' is an empty file, not a results database", file.string()));
+  if (*version == 0) return fail("'{}' is an empty file, not a results database", file.string());
   SWEEP_TRY(refuse_running(**from, dependencies));
   if (*version < migrations().back().version) {
     auto copy = Db::open("", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, dependencies.busy_timeout_ms, file);
@@ -75,16 +73,14 @@ Expected<void> attach_copy(Db& into, const fs::path& file, const std::string& sc
 
 Expected<void> check_files(const fs::path& into, std::span<const fs::path> files) {
   if (files.size() > kMostFiles)
-    return fail(fmt::format("{} files at once are too many; merge at most {} with one command", files.size(),
-                            kMostFiles));
+    return fail("{} files at once are too many; merge at most {} with one command", files.size(), kMostFiles);
   for (const auto& file : files) {
     std::error_code ignored;
     if (!fs::is_regular_file(file, ignored))
-      return fail(ErrorKind::kNotFound, file.string(),
-                  fmt::format("there is no database '{}' to merge", file.string()));
+      return fail(ErrorKind::kNotFound, file.string(), "there is no database '{}' to merge", file.string());
     if (fs::equivalent(file, into, ignored))
       return fail(ErrorKind::kConflict, file.string(),
-                  fmt::format("'{}' is the database that is merged into; name another one", file.string()));
+                  "'{}' is the database that is merged into; name another one", file.string());
   }
   return {};
 }

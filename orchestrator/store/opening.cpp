@@ -54,16 +54,14 @@ Expected<void> configure(Db& db, Found found, bool network, bool durable) {
 // Checks what is at the path before SQLite opens it: opening a FIFO would wait for a writer for ever.
 Expected<void> check_path(const fs::path& path, bool may_be_absent) {
   if (path == ":memory:")
-    return fail(
-        ErrorKind::kInvalidValue, path.string(),
-        "':memory:' is SQLite's name for a database that ends with its program, so no other command could "
-        "read its results; name a file with --db, for example one in /dev/shm");
+    return fail(ErrorKind::kInvalidValue, path.string(),
+                "':memory:' is SQLite's name for a database that ends with its program, so no other command "
+                "could read its results; name a file with --db, for example one in /dev/shm");
   std::error_code error;
   const auto kind = fs::status(path, error).type();
   const auto refuse = [&](const char* what) {
-    return fail(
-        ErrorKind::kUnreadable, path.string(),
-        fmt::format("'{}' is {}, not a database; name a database file with --db", path.string(), what));
+    return fail(ErrorKind::kUnreadable, path.string(),
+                "'{}' is {}, not a database; name a database file with --db", path.string(), what);
   };
   switch (kind) {
     case fs::file_type::regular:
@@ -71,10 +69,9 @@ Expected<void> check_path(const fs::path& path, bool may_be_absent) {
       return {};
     case fs::file_type::not_found:
       if (may_be_absent) return {};
-      return fail(
-          ErrorKind::kNotFound, path.string(),
-          fmt::format("there is no database '{}'; `sweep run` makes one, or name another file with --db",
-                      path.string()));
+      return fail(ErrorKind::kNotFound, path.string(),
+                  "there is no database '{}'; `sweep run` makes one, or name another file with --db",
+                  path.string());
     case fs::file_type::directory:
       return refuse("a folder");
     case fs::file_type::fifo:
@@ -85,7 +82,7 @@ Expected<void> check_path(const fs::path& path, bool may_be_absent) {
     case fs::file_type::block:
       return refuse("a device");
     default:
-      return fail(fmt::format("'{}' cannot be looked at: {}", path.string(), error.message()));
+      return fail("'{}' cannot be looked at: {}", path.string(), error.message());
   }
 }
 
@@ -139,7 +136,7 @@ Expected<void> create(const fs::path& path, const StoreDependencies& dependencie
   if (no_links && !fs::exists(path, ignored)) fs::rename(unfinished, path, error);
   remove_parts(unfinished);
   if (!made || !error || fs::exists(path, ignored)) return made;
-  return fail(fmt::format("database '{}' could not be created: {}", path.string(), error.message()));
+  return fail("database '{}' could not be created: {}", path.string(), error.message());
 }
 
 Expected<std::unique_ptr<Db>> open_writable(const fs::path& path, const StoreDependencies& dependencies,
@@ -170,17 +167,13 @@ Expected<std::unique_ptr<Db>> open_as(const fs::path& path, const char* how, int
 
 Expected<std::unique_ptr<Db>> open_rolled_back(const fs::path& path, int busy_timeout_ms) {
   {
-    auto writer = Db::open(path.string(), SQLITE_OPEN_READWRITE, busy_timeout_ms, path);
-    if (!writer) return writer;
-    if (sqlite3_db_readonly((*writer)->handle(), "main") == 1)
-      return fail(
-          ErrorKind::kUnreadable, path.string(),
-          fmt::format(
-              "'{}' was left in the middle of a write (its -journal is there), which must be undone "
-              "before it is read; run this command once as a user who may write the file and its folder",
-              path.string()));
-    if (const auto read = (*writer)->pragma("schema_version"); !read)
-      return tl::unexpected<Error>(read.error());
+    SWEEP_GET(auto writer, Db::open(path.string(), SQLITE_OPEN_READWRITE, busy_timeout_ms, path));
+    if (sqlite3_db_readonly(writer->handle(), "main") == 1)
+      return fail(ErrorKind::kUnreadable, path.string(),
+                  "'{}' was left in the middle of a write (its -journal is there), which must be undone "
+                  "before it is read; run this command once as a user who may write the file and its folder",
+                  path.string());
+    if (const auto read = writer->pragma("schema_version"); !read) return tl::unexpected<Error>(read.error());
   }
   return Db::open(path.string(), SQLITE_OPEN_READONLY, busy_timeout_ms, path);
 }

@@ -121,15 +121,14 @@ Expected<void> bind(sqlite3_stmt* statement, const QueryOptions& options) {
     const auto given = std::ranges::find(options.values, plain, &std::pair<std::string, std::string>::first);
     if (given == options.values.end())
       return fail(ErrorKind::kMissing, plain,
-                  fmt::format("the SQL has a parameter '{}' without a value; give it with --set {}=VALUE",
-                              plain, plain));
+                  "the SQL has a parameter '{}' without a value; give it with --set {}=VALUE", plain, plain);
     bind_one(statement, i, given->second);
   }
   for (const auto& [name, value] : options.values) {
     const bool known = std::ranges::any_of(std::string_view(":@$"), [&, &key = name](char mark) {
       return sqlite3_bind_parameter_index(statement, (mark + key).c_str()) > 0;
     });
-    if (!known) return fail(ErrorKind::kMissing, name, fmt::format("the SQL has no parameter :{}", name));
+    if (!known) return fail(ErrorKind::kMissing, name, "the SQL has no parameter :{}", name);
   }
   return {};
 }
@@ -151,11 +150,10 @@ Expected<Table> read_all(Db& db, Statement& statement, std::string_view sql, con
     row.reserve(static_cast<std::size_t>(width));
     for (int c = 0; c < width; ++c) bytes += bytes_of(row.emplace_back(value_at(statement.handle(), c)));
     if (static_cast<i64>(table.rows.size()) > options.most_rows || bytes > options.most_bytes)
-      return fail(
-          ErrorKind::kRefused, "",
-          fmt::format("the answer is larger than {} rows or {} MiB; add a LIMIT, aggregate, or read the file "
-                      "with the sqlite3 shell",
-                      options.most_rows, options.most_bytes >> 20));
+      return fail(ErrorKind::kRefused, "",
+                  "the answer is larger than {} rows or {} MiB; add a LIMIT, aggregate, or read the file "
+                  "with the sqlite3 shell",
+                  options.most_rows, options.most_bytes >> 20);
   }
   if (code == SQLITE_DONE) return table;
   if ((code & 0xff) == SQLITE_INTERRUPT) return fail(std::string(kStopped));
@@ -184,7 +182,7 @@ bool only_one(Db& db, std::string_view rest) {
 Expected<Table> Answers::query(std::string_view sql, const QueryOptions& options) {
   constexpr std::size_t kLongest = 1u << 20;
   if (sql.size() > kLongest)
-    return fail(ErrorKind::kInvalidValue, "", fmt::format("the SQL is longer than {} bytes", kLongest));
+    return fail(ErrorKind::kInvalidValue, "", "the SQL is longer than {} bytes", kLongest);
   if (!file_.query_db) {
     auto opened = open_for_reading(file_.db->path(), file_.dependencies.busy_timeout_ms);
     if (!opened) return tl::unexpected<Error>(opened.error());

@@ -111,26 +111,23 @@ Expected<SweepRow> SweepBook::find_sweep(const std::optional<std::string>& name)
   const auto all = sweeps();
   if (!all) return tl::unexpected<Error>(all.error());
   if (all->empty())
-    return fail(
-        ErrorKind::kNotFound, "",
-        fmt::format("database '{}' holds no sweep; `sweep run GRID` makes one", file_.db->path().string()));
+    return fail(ErrorKind::kNotFound, "", "database '{}' holds no sweep; `sweep run GRID` makes one",
+                file_.db->path().string());
   // Without a name the latest one that was measured is taken, a rehearsal only by its name.
   const auto measured =
       std::find_if(all->rbegin(), all->rend(), [](const SweepRow& row) { return !is_rehearsal(row.name); });
   if (!name && measured != all->rend()) return *measured;
   if (!name && all->size() == 1) return all->front();  // it is meant
   if (!name)
-    return fail(ErrorKind::kNotFound, "",
-                fmt::format("database '{}' holds rehearsals only; name one, for example '{}'",
-                            file_.db->path().string(), all->back().name));
+    return fail(ErrorKind::kNotFound, "", "database '{}' holds rehearsals only; name one, for example '{}'",
+                file_.db->path().string(), all->back().name);
   std::string list;
   for (const auto& row : *all) {
     if (row.name == *name) return row;
     list += (list.empty() ? "" : ", ") + row.name;
   }
-  return fail(
-      ErrorKind::kNotFound, *name,
-      fmt::format("database '{}' holds no sweep '{}'; it holds: {}", file_.db->path().string(), *name, list));
+  return fail(ErrorKind::kNotFound, *name, "database '{}' holds no sweep '{}'; it holds: {}",
+              file_.db->path().string(), *name, list);
 }
 
 // Who runs a sweep gives up what it holds rather than lose a result: other people's locks are worth a long

@@ -46,11 +46,10 @@ void refuse_answers_of_others(Transaction& work, const SweepRow& sweep) {
   if (!rows.next()) return;
   const auto name = rows.get<std::string>(0);
   const auto answers = rows.get<i64>(1);
-  work.refuse(
-      Error{fmt::format("sweep '{}' has taken over {} of '{}' (run --reuse); delete '{}' first, or `sweep "
-                        "resume {} --retry ok` so that it has results of its own",
-                        name, counted(answers, "result"), sweep.name, name, name),
-            ErrorKind::kRefused, sweep.name});
+  work.refuse(Error{fmt::format("sweep '{}' has taken over {} of '{}' (run --reuse); delete '{}' first, or "
+                                "`sweep resume {} --retry ok` so that it has results of its own",
+                                name, counted(answers, "result"), sweep.name, name, name),
+                    ErrorKind::kRefused, sweep.name});
 }
 
 // Each entry that is removed would make every other one of its block unpacked: quadratic, and for nothing.
@@ -118,12 +117,12 @@ Expected<RemovedSweep> SweepBook::remove_sweep(const SweepRow& sweep) {
 Expected<void> SweepBook::back_up(const fs::path& target, Damaged damaged) {
   std::error_code error;
   if (fs::exists(fs::symlink_status(target, error)))
-    return fail(ErrorKind::kConflict, target.string(),
-                fmt::format("'{}' exists; name a file that does not", target.string()));
+    return fail(ErrorKind::kConflict, target.string(), "'{}' exists; name a file that does not",
+                target.string());
   if (const auto folder = fs::absolute(target).parent_path(); !fs::is_directory(folder, error))
     return fail(ErrorKind::kUnwritable, target.string(),
-                fmt::format("there is no folder '{}' for '{}'; make it, or name another FILE",
-                            folder.string(), target.string()));
+                "there is no folder '{}' for '{}'; make it, or name another FILE", folder.string(),
+                target.string());
   constexpr std::string_view kSuffix = ".part-";
   remove_left_behind(target, kSuffix);
   const fs::path unfinished = fmt::format("{}{}{}", target.string(), kSuffix, ::getpid());
@@ -133,8 +132,8 @@ Expected<void> SweepBook::back_up(const fs::path& target, Damaged damaged) {
   if (!fault) done = tl::unexpected<Error>(fault.error());
   if (fault && !fault->empty())
     done = fail(ErrorKind::kUnreadable, readable.string(),
-                fmt::format("'{0}' is damaged ({1}); `sqlite3 {0} .recover` shows what is left of it",
-                            readable.string(), *fault));
+                "'{0}' is damaged ({1}); `sqlite3 {0} .recover` shows what is left of it", readable.string(),
+                *fault);
   if (!done && !(fault && damaged == Damaged::kKept)) {
     remove_parts(unfinished);
     return done;
@@ -142,8 +141,8 @@ Expected<void> SweepBook::back_up(const fs::path& target, Damaged damaged) {
   fs::rename(unfinished, target, error);
   if (!error) return done;
   remove_parts(unfinished);
-  return fail(ErrorKind::kUnwritable, target.string(),
-              fmt::format("'{}' cannot be written: {}", target.string(), error.message()));
+  return fail(ErrorKind::kUnwritable, target.string(), "'{}' cannot be written: {}", target.string(),
+              error.message());
 }
 
 }  // namespace sweep::store

@@ -28,8 +28,7 @@ Expected<void> back_up(Db& db, i64 version) {
   copy->reset();
   std::error_code error;
   std::filesystem::rename(unfinished, target, error);
-  if (error)
-    return fail(fmt::format("the backup '{}' could not be put in place: {}", target, error.message()));
+  if (error) return fail("the backup '{}' could not be put in place: {}", target, error.message());
   return {};
 }
 
@@ -54,36 +53,29 @@ std::string not_ours(const std::filesystem::path& path) {
 }
 
 Expected<i64> check_identity(Db& db, std::span<const Migration> steps) {
-  const auto application = db.pragma("application_id");
-  if (!application) return application;
-  const auto version = db.pragma("user_version");
-  if (!version) return version;
-  const auto schema = db.pragma("schema_version");
-  if (!schema) return schema;
-  if (*application == 0 && *version == 0 && *schema == 0) return 0;
-  if (*application == kUnreleasedId)
+  SWEEP_GET(const auto application, db.pragma("application_id"));
+  SWEEP_GET(const i64 version, db.pragma("user_version"));
+  SWEEP_GET(const auto schema, db.pragma("schema_version"));
+  if (application == 0 && version == 0 && schema == 0) return 0;
+  if (application == kUnreleasedId)
     return fail(ErrorKind::kUnsupported, db.path().string(),
-                fmt::format("database '{0}' was written before the first release, and nothing reads its "
-                            "tables now; it is left "
-                            "as it is. Export its sweeps with the sweep that wrote it (`sweep export csv "
-                            "--db {0}`) and bring "
-                            "them here with `sweep import`, or name a new file with --db",
-                            db.path().string()));
-  if (*application != kApplicationId)
+                "database '{0}' was written before the first release, and nothing reads its tables now; it "
+                "is left as it is. Export its sweeps with the sweep that wrote it (`sweep export csv --db "
+                "{0}`) and bring them here with `sweep import`, or name a new file with --db",
+                db.path().string());
+  if (application != kApplicationId)
     return fail(ErrorKind::kUnreadable, db.path().string(), not_ours(db.path()));
   const i64 ours = steps.back().version;
-  if (*version < 0)
+  if (version < 0)
     return fail(ErrorKind::kUnreadable, db.path().string(),
-                fmt::format("database '{}' has version {}, which no sweep writes: the file was altered or is "
-                            "damaged; take a backup of it, or another file with --db",
-                            db.path().string(), *version));
-  if (*version > ours)
-    return fail(
-        ErrorKind::kUnsupported, db.path().string(),
-        fmt::format(
-            "database '{}' has version {}, this sweep knows versions up to {}; use the newer sweep that "
-            "wrote it, or another file with --db",
-            db.path().string(), *version, ours));
+                "database '{}' has version {}, which no sweep writes: the file was altered or is damaged; "
+                "take a backup of it, or another file with --db",
+                db.path().string(), version);
+  if (version > ours)
+    return fail(ErrorKind::kUnsupported, db.path().string(),
+                "database '{}' has version {}, this sweep knows versions up to {}; use the newer sweep that "
+                "wrote it, or another file with --db",
+                db.path().string(), version, ours);
   return version;
 }
 

@@ -162,13 +162,12 @@ Expected<std::vector<ExcludedHost>> WorkQueue::excluded_hosts(i64 sweep) {
 }
 
 Expected<void> WorkQueue::readmit_host(i64 sweep, const std::string& host) {
-  const auto excluded = excluded_hosts(sweep);
-  if (!excluded) return tl::unexpected(excluded.error());
+  SWEEP_GET(const auto excluded, excluded_hosts(sweep));
   Transaction work(*file_.db, Transaction::kWrite);
   file_.leases.guard(work, sweep);
   std::string names;
   bool found = false;
-  for (const auto& each : *excluded) {
+  for (const auto& each : excluded) {
     names += (names.empty() ? "" : ", ") + each.host;
     if (each.host != host) continue;
     found = true;

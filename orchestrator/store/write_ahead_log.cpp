@@ -29,11 +29,10 @@ Expected<void> fold_log(Db& db) {
   if (code == SQLITE_OK) return {};
   const auto file = db.file().string();
   const bool busy = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
-  return fail(
-      ErrorKind::kBusy, db.path().string(),
-      fmt::format("what was stored last is in '{}-wal', not yet in '{}' ({}); nothing is lost, but keep "
-                  "the two files together: the next sweep command that can joins them",
-                  file, file, busy ? "another process reads the file" : db.explain(code).message));
+  return fail(ErrorKind::kBusy, db.path().string(),
+              "what was stored last is in '{}-wal', not yet in '{}' ({}); nothing is lost, but keep the two "
+              "files together: the next sweep command that can joins them",
+              file, file, busy ? "another process reads the file" : db.explain(code).message);
 }
 
 void fold_abandoned_log(const std::filesystem::path& database) {

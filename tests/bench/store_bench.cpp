@@ -20,6 +20,7 @@
 #include "orchestrator/run/retry_policy.h"
 #include "orchestrator/store/store.h"
 #include "schema/codec.h"
+#include "tests/support/must.h"
 
 namespace {
 
@@ -28,12 +29,6 @@ namespace fs = std::filesystem;
 
 constexpr i64 kRanks = 2, kSteps = 13;
 constexpr std::int64_t kTrialsPerBatch = 64;
-
-template <class T>
-T must(Expected<T> answer) {
-  if (!answer) throw std::runtime_error(answer.error().message);
-  if constexpr (!std::is_void_v<T>) return std::move(*answer);
-}
 
 double seconds(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();

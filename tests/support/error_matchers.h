@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/expected.h"
+#include "tests/support/must.h"
 
 namespace sweep {
 
@@ -39,6 +40,20 @@ inline ::testing::Matcher<const Error&> At(int line, int column) {
 inline ::testing::Matcher<const Error&> Suggests(const std::string& word) {
   return ::testing::Field("message", &Error::message, ::testing::HasSubstr("did you mean '" + word + "'?"));
 }
+
+// A row of a table of texts that are refused.
+struct Refused {
+  std::string text;
+  int line, column;
+  ErrorKind kind;
+  std::string subject = {}, suggested = {};  // empty: not looked at
+
+  ::testing::Matcher<const Error&> error() const {
+    const auto what = subject.empty() ? IsError(kind) : IsError(kind, subject);
+    if (suggested.empty()) return ::testing::AllOf(At(line, column), what);
+    return ::testing::AllOf(At(line, column), what, Suggests(suggested));
+  }
+};
 
 // "g.yaml:3:1:", as messages begin.
 inline std::string place_of(const Error& error) {

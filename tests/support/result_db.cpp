@@ -15,16 +15,11 @@
 #include "orchestrator/run/retry_policy.h"
 #include "orchestrator/store/store.h"
 #include "schema/codec.h"
+#include "tests/support/must.h"
 
 namespace {
 
 using namespace sweep;
-
-template <class T>
-T must(Expected<T> answer) {
-  if (!answer) throw std::runtime_error(answer.error().message);
-  if constexpr (!std::is_void_v<T>) return std::move(*answer);
-}
 
 struct Line {
   PlanEntry entry;

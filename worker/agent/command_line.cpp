@@ -48,9 +48,7 @@ int probe(char** paths, char** end) {
 Expected<int> serve(Options& options, const Arguments& asked, char** argv) {
   std::optional<Join> join;
   if (asked.join) {
-    auto read = read_join(STDIN_FILENO);
-    if (!read) return tl::unexpected(read.error());
-    join = std::move(*read);
+    SWEEP_GET(join, read_join(STDIN_FILENO));
     options.node = join->node;
   }
   SWEEP_TRY(mark_self(options, join, argv));
@@ -58,16 +56,13 @@ Expected<int> serve(Options& options, const Arguments& asked, char** argv) {
     options.ready_fd = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   SWEEP_TRY(lock_spool(options));
   if (asked.detach) {
-    const auto line = detach(options);
-    if (!line) return tl::unexpected(line.error());
-    options.ready_fd = *line;
+    SWEEP_GET(options.ready_fd, detach(options));
   }
   const auto inside = enter_sandbox(options);  // everything below runs in the inner process
   if (!inside) return tl::unexpected(inside.error());
   if (join) return NodeAgent(options, *inside).run(*join);
-  auto mailbox = Mailbox::open(options.spool, options.allocation, options.incarnation);
-  if (!mailbox) return tl::unexpected(mailbox.error());
-  return Agent(options, *inside, std::move(*mailbox)).run();
+  SWEEP_GET(auto mailbox, Mailbox::open(options.spool, options.allocation, options.incarnation));
+  return Agent(options, *inside, std::move(mailbox)).run();
 }
 
 int run(Arguments& asked, char** argv) {

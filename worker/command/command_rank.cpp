@@ -107,36 +107,27 @@ Expected<Meeting> CommandRank::meet() {
   if (launch_.rank != 0)
     return await_meeting(launch_,
                          std::chrono::milliseconds(static_cast<i64>(attempt_.deadlines.startup_s * 1000)));
-  auto port = ReservedPort::reserve();
-  if (!port) return tl::unexpected(port.error());
-  port_.emplace(std::move(*port));
+  SWEEP_GET(auto port, ReservedPort::reserve());
+  port_.emplace(std::move(port));
   return announce_meeting(launch_, *port_);
 }
 
 Expected<ProgramEnd> CommandRank::run() {
   progress_.phase(Phase::kInit);
-  auto attempt = read_attempt(launch_);
-  if (!attempt) return tl::unexpected(attempt.error());
-  attempt_ = std::move(*attempt);
+  SWEEP_GET(auto attempt, read_attempt(launch_));
+  attempt_ = std::move(attempt);
   launch_.local_rank = local_rank_of(attempt_, launch_);
   record_.attempt = attempt_.id;
-  auto command = command_from(attempt_.trial.program);
-  if (!command) return tl::unexpected(command.error());
-  command_ = std::move(*command);
+  SWEEP_GET(command_, command_from(attempt_.trial.program));
   if (!attempt_.starts_every_rank()) {
-    auto alone = without_launcher(std::move(command_));
-    if (!alone) return tl::unexpected(alone.error());
-    command_ = std::move(*alone);
+    SWEEP_GET(command_, without_launcher(std::move(command_)));
   }
   SWEEP_TRY(prepare_to_follow());
-  const auto meeting = meet();
-  if (!meeting) return tl::unexpected(meeting.error());
+  SWEEP_GET(const auto meeting, meet());
   if (starts_the_program()) {
-    const auto prepared = prepare(command_, attempt_, launch_, *meeting);
-    if (!prepared) return tl::unexpected(prepared.error());
-    auto started = TrainerProcess::start(*prepared);
-    if (!started) return tl::unexpected(started.error());
-    program_.emplace(std::move(*started));
+    SWEEP_GET(const auto prepared, prepare(command_, attempt_, launch_, meeting));
+    SWEEP_GET(auto started, TrainerProcess::start(prepared));
+    program_.emplace(std::move(started));
   }
   const ProgramEnd end = follow();
   conclude(record_, attempt_, report(), end);
@@ -150,11 +141,10 @@ Expected<ProgramEnd> CommandRank::run() {
 Expected<void> CommandRank::prepare_to_follow() {
   told_.emplace(
       Told{EarlyEnd(attempt_, launch_, command_.stop_after_steps), Announcement(launch_, "steps_begun")});
-  auto output = TrainerOutput::open(results_file(launch_, launch_.rank),
-                                    spool::rank_log(launch_.attempt_dir, starting_rank()), command_,
-                                    starts_the_program());
-  if (!output) return tl::unexpected(output.error());
-  output_.emplace(std::move(*output));
+  SWEEP_GET(auto output, TrainerOutput::open(results_file(launch_, launch_.rank),
+                                             spool::rank_log(launch_.attempt_dir, starting_rank()), command_,
+                                             starts_the_program()));
+  output_.emplace(std::move(output));
   return {};
 }
 

@@ -47,7 +47,7 @@ ReservedPort::~ReservedPort() {
 
 Expected<ReservedPort> ReservedPort::reserve() {
   const auto failed = [](const char* what) {
-    return fail(fmt::format("no port for the command's ranks: {}: {}", what, std::strerror(errno)));
+    return fail("no port for the command's ranks: {}: {}", what, std::strerror(errno));
   };
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return failed("socket");
@@ -70,23 +70,21 @@ Expected<Meeting> announce_meeting(const RankLaunch& launch, const ReservedPort&
     SWEEP_TRY(files::write_atomically(file_of(launch), text));
     return meeting;
   }
-  auto store = StoreClient::connect(launch.store);
-  if (!store) return tl::unexpected(store.error());
-  SWEEP_TRY(store->set(kKey, text, kTell));
+  SWEEP_GET(auto store, StoreClient::connect(launch.store));
+  SWEEP_TRY(store.set(kKey, text, kTell));
   return meeting;
 }
 
 Expected<Meeting> await_meeting(const RankLaunch& launch, std::chrono::milliseconds timeout) {
   if (!launch.store.empty()) {
-    auto store = StoreClient::connect(launch.store);
-    if (!store) return tl::unexpected(store.error());
-    return store->get(kKey, timeout).and_then([](const std::string& text) { return meeting_from(text); });
+    SWEEP_GET(auto store, StoreClient::connect(launch.store));
+    return store.get(kKey, timeout).and_then([](const std::string& text) { return meeting_from(text); });
   }
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (!fs::exists(file_of(launch))) {
     if (std::chrono::steady_clock::now() > deadline)
-      return fail(fmt::format("rank 0 did not say within {} s where to meet",
-                              std::chrono::duration_cast<std::chrono::seconds>(timeout).count()));
+      return fail("rank 0 did not say within {} s where to meet",
+                  std::chrono::duration_cast<std::chrono::seconds>(timeout).count());
     std::this_thread::sleep_for(kLook);
   }
   return files::read(file_of(launch), 4096).and_then([](const std::string& text) {

@@ -60,9 +60,8 @@ Expected<TrainerOutput> TrainerOutput::open(std::filesystem::path results, std::
   out.results_.path = std::move(results);
   out.log_.path = std::move(log);
   if (spec.log_patterns.empty() || !finds_steps) return out;
-  auto patterns = LogPatterns::compile(spec.log_patterns);
-  if (!patterns) return tl::unexpected(patterns.error());
-  out.patterns_.emplace(std::move(*patterns));
+  SWEEP_GET(auto patterns, LogPatterns::compile(spec.log_patterns));
+  out.patterns_.emplace(std::move(patterns));
   return out;
 }
 

@@ -93,7 +93,7 @@ Expected<void> write_files(const std::map<std::string, std::string>& wanted, con
   fs::create_directories(results_file(launch, 0).parent_path(), ec);
   for (const auto& [path, text] : wanted) {
     const auto filled = templates::finish(text, value_of);
-    if (!filled) return fail(fmt::format("file {}: {}", path, filled.error().message));
+    if (!filled) return fail("file {}: {}", path, filled.error().message);
     const fs::path file = files_folder(launch) / path;
     fs::create_directories(file.parent_path(), ec);
     SWEEP_TRY(files::write_once(file, *filled));
@@ -131,12 +131,12 @@ Expected<Prepared> prepare(const CommandSpec& spec, const Attempt& attempt, cons
   Prepared out;
   for (const std::string& word : spec.argv) {
     auto filled = templates::finish(word, value_of);
-    if (!filled) return fail(fmt::format("argument '{}': {}", word, filled.error().message));
+    if (!filled) return fail("argument '{}': {}", word, filled.error().message);
     out.argv.push_back(std::move(*filled));
   }
   for (const auto& [name, value] : spec.environment) {
     auto filled = templates::finish(value, value_of);
-    if (!filled) return fail(fmt::format("variable {}: {}", name, filled.error().message));
+    if (!filled) return fail("variable {}: {}", name, filled.error().message);
     out.environment[name] = std::move(*filled);
   }
   for (auto& [name, value] : own_variables(spec, attempt, launch, meeting)) out.environment[name] = value;
@@ -144,8 +144,8 @@ Expected<Prepared> prepare(const CommandSpec& spec, const Attempt& attempt, cons
   SWEEP_TRY(provide_python_modules(launch, !attempt.starts_every_rank(), out.environment));
   out.folder = spec.folder.empty() ? files_folder(launch).string() : spec.folder;
   if (!fs::is_directory(out.folder))
-    return fail(fmt::format("the working folder {} is not on {}: copy it there, or set workload.folder",
-                            out.folder, proc::host_name()));
+    return fail("the working folder {} is not on {}: copy it there, or set workload.folder", out.folder,
+                proc::host_name());
   return out;
 }
 
@@ -154,10 +154,9 @@ Expected<TrainerProcess> TrainerProcess::start(const Prepared& wanted) {
   program.environment = whole_environment(wanted.environment);
   program.folder = wanted.folder;
   program.dies_with_us = true;
-  const auto pid = start_program(program);
-  if (!pid) return tl::unexpected(pid.error());
-  TrainerProcess out(*pid, open_pidfd(*pid));
-  if (out.handle_ < 0) return fail(fmt::format("cannot watch pid {}: {}", *pid, std::strerror(errno)));
+  SWEEP_GET(const auto pid, start_program(program));
+  TrainerProcess out(pid, open_pidfd(pid));
+  if (out.handle_ < 0) return fail("cannot watch pid {}: {}", pid, std::strerror(errno));
   return out;
 }
 

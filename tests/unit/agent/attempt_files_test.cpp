@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "schema/codec.h"
 #include "schema/command_spec.h"
+#include "tests/support/error_matchers.h"
 
 namespace sweep::agent {
 namespace {
@@ -50,9 +51,8 @@ TEST_F(AttemptFilesTest, NoNodeReplacesWhatTheRanksOfAnotherRead) {
   EXPECT_EQ(first.dir(), second.dir());
   EXPECT_EQ(inode_of(first.attempt_file()), before);
   for (const AttemptFiles* each : {&first, &second}) {
-    const auto text = files::read(each->attempt_file());
-    ASSERT_TRUE(text) << text.error().message;
-    EXPECT_EQ(from_json<Attempt>(*parse_json(*text))->id, 7);
+    const auto text = must(files::read(each->attempt_file()));
+    EXPECT_EQ(from_json<Attempt>(*parse_json(text))->id, 7);
   }
 }
 
@@ -73,9 +73,8 @@ TEST_F(AttemptFilesTest, AFullDiskIsTold) {
 
 TEST_F(AttemptFilesTest, ARankThatWroteNothingHasNoRecord) {
   const AttemptFiles files = files_of(0);
-  const auto record = files.record(1);
-  ASSERT_TRUE(record) << record.error().message;
-  EXPECT_FALSE(*record);
+  const auto record = must(files.record(1));
+  EXPECT_FALSE(record);
 }
 
 TEST_F(AttemptFilesTest, AMissingWorkingFolderIsNotFoundHere) {

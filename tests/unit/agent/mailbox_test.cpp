@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "tests/support/error_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace sweep::agent {
@@ -30,9 +31,8 @@ class MailboxTest : public ::testing::Test {
 };
 
 TEST_F(MailboxTest, AbsentInboxIsEmpty) {
-  auto mailbox = Mailbox::open(spool_, "a", 1);
-  ASSERT_TRUE(mailbox);
-  EXPECT_TRUE(mailbox->poll().empty());
+  auto mailbox = must(Mailbox::open(spool_, "a", 1));
+  EXPECT_TRUE(mailbox.poll().empty());
 }
 
 TEST_F(MailboxTest, LinesSeenAreDropped) {
@@ -68,22 +68,21 @@ TEST_F(MailboxTest, DamagedLineIsSkipped) {
 }
 
 TEST_F(MailboxTest, LinesTheDiskRefusesAreKeptInOrder) {
-  auto mailbox = Mailbox::open(spool_, "a", 1);
-  ASSERT_TRUE(mailbox);
-  mailbox->send("hello", {{"n", 1}});
+  auto mailbox = must(Mailbox::open(spool_, "a", 1));
+  mailbox.send("hello", {{"n", 1}});
   ::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   ::getrlimit(RLIMIT_FSIZE, &before);
   const auto size = std::filesystem::file_size(spool::outbox(spool_));
   const rlimit full{size + 10, before.rlim_max};  // write() fails as on a full disk, in the middle of a line
   ::setrlimit(RLIMIT_FSIZE, &full);
-  mailbox->send("bye", {{"n", 2}});
-  mailbox->send("bye", {{"n", 3}});
-  EXPECT_TRUE(mailbox->backlog());
-  EXPECT_FALSE(mailbox->flush());
+  mailbox.send("bye", {{"n", 2}});
+  mailbox.send("bye", {{"n", 3}});
+  EXPECT_TRUE(mailbox.backlog());
+  EXPECT_FALSE(mailbox.flush());
   ::setrlimit(RLIMIT_FSIZE, &before);
-  EXPECT_TRUE(mailbox->flush());
-  EXPECT_FALSE(mailbox->backlog());
+  EXPECT_TRUE(mailbox.flush());
+  EXPECT_FALSE(mailbox.backlog());
   const auto parsed = spool::parse(*files::read(spool::outbox(spool_)));
   EXPECT_TRUE(parsed.damage.empty());
   ASSERT_EQ(parsed.lines.size(), 3u);

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/error_matchers.h"
+
 namespace sweep::agent {
 namespace {
 
@@ -63,10 +65,9 @@ TEST(Placement, LargerThanAllSlotsRunsAlone) {
   Placement placement(1, 2);
   placement.push(attempt(1, 8));
   placement.push(attempt(2, 1));
-  const auto large = placement.take();
-  ASSERT_TRUE(large);
+  const auto large = must(placement.take());
   EXPECT_FALSE(placement.take());
-  placement.release(*large);
+  placement.release(large);
   EXPECT_EQ(placement.take()->attempt.id, 2);
 }
 
@@ -109,10 +110,9 @@ TEST(Placement, AnAttemptOfSeveralNodesSharesNoneOfThem) {
   Placement placement(2, 8);
   placement.push(attempt(1, 2, 2));
   placement.push(attempt(2, 1));
-  const auto wide = placement.take();
-  ASSERT_TRUE(wide);
+  const auto wide = must(placement.take());
   EXPECT_FALSE(placement.take());
-  placement.release(*wide);
+  placement.release(wide);
   EXPECT_TRUE(placement.take());
 }
 
@@ -165,10 +165,9 @@ TEST(Placement, ARetryTakesTheNodeWhereItFailedIfThatOneIsProvenOrTheOnlyOne) {
   placement.trust().ok(1);
   placement.trust().failed("a", 1, true);
   placement.push(try_of("a", 2));
-  const auto again = placement.take();
-  ASSERT_TRUE(again);
-  EXPECT_THAT(again->nodes, ElementsAre(1));
-  placement.release(*again);
+  const auto again = must(placement.take());
+  EXPECT_THAT(again.nodes, ElementsAre(1));
+  placement.release(again);
   placement.give_up(0);
   placement.trust().failed("b", 1, true);
   placement.push(try_of("b", 3));

@@ -13,8 +13,6 @@
 namespace sweep {
 namespace {
 
-using store::must;
-
 class BestColumns : public store::StoreTest {
  protected:
   // Few distinct values, so that there are ties of every kind; some are missing.

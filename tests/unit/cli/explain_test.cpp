@@ -9,8 +9,6 @@
 namespace sweep::cli {
 namespace {
 
-using store::must;
-
 class Explain : public CommandTest {
  protected:
   nlohmann::json explained(const PlanEntry& entry) {

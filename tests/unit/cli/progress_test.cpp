@@ -12,8 +12,6 @@
 namespace sweep {
 namespace {
 
-using store::must;
-
 class Reads : public store::StoreTest {
  protected:
   answers::Progress progress() {

@@ -26,21 +26,21 @@ class SuggestedTest : public CommandTest {
   }
   // A sweep whose trials ran, each with the rate that stands in its label `rate`.
   void measured(const std::string& name, const std::string& axes) {
-    const auto grid = store::must(grid::read_text("name: " + name + "\n" + kModel + axes, dir_ / "g.yaml"));
+    const auto grid = must(grid::read_text("name: " + name + "\n" + kModel + axes, dir_ / "g.yaml"));
     std::vector<PlanEntry> plan;
-    store::must(grid::expand(grid, [&](PlanEntry&& entry) {
+    must(grid::expand(grid, [&](PlanEntry&& entry) {
       plan.push_back(std::move(entry));
       return true;
     }));
     store::SweepRow row;
     row.name = name, row.grid_text = grid.text;
-    sweep_ = store::must(store_->ensure_sweep(row)).id;
-    store::must(store_->sync_plan(sweep_, plan, {}));
-    ASSERT_FALSE(store::must(store_->take_lease(sweep_)).has_value());
-    allocation_ = store::must(store_->create_allocation(sweep_, "local", dir_)).id, offset_ = 0;
+    sweep_ = must(store_->ensure_sweep(row)).id;
+    must(store_->sync_plan(sweep_, plan, {}));
+    ASSERT_FALSE(must(store_->take_lease(sweep_)).has_value());
+    allocation_ = must(store_->create_allocation(sweep_, "local", dir_)).id, offset_ = 0;
     for (const PlanEntry& each : plan)
       finish(each, Outcome::kOk, json::parse(each.trial.labels).at("rate").get<double>());
-    store::must(store_->release_lease(sweep_));
+    must(store_->release_lease(sweep_));
     sql("UPDATE result SET tokens_per_s_gpu = tokens_per_s");
   }
   Answer plan(const std::string& axes, std::vector<std::string> more = {"--json"}) {
@@ -133,9 +133,9 @@ TEST_F(SuggestedTest, TheSweepOfThisNameKeepsItsValuesWhenTheDatabaseGrows) {
   const std::string axes = "base: {hardware: cpu, gpus_per_node: 4}\n";
   store::SweepRow row;
   row.name = "g";
-  row.grid_text = store::must(grid::with_suggested(
-      store::must(grid::read_text("name: g\n" + (kModel + axes), dir_ / "g.yaml")), "micro_batch_size: 6"));
-  store::must(store_->ensure_sweep(row));
+  row.grid_text = must(grid::with_suggested(
+      must(grid::read_text("name: g\n" + (kModel + axes), dir_ / "g.yaml")), "micro_batch_size: 6"));
+  must(store_->ensure_sweep(row));
   const json now = trials(axes).at(0);
   EXPECT_EQ(now.at("micro_batch_size"), 6);
   EXPECT_EQ(now.value("tp", 1), 1) << "it had no such value";
@@ -156,12 +156,11 @@ TEST_F(SuggestedTest, TheSectionOverridesNothingAndMovesNoLine) {
        {"name: g\n" + (kModel + std::string("base: {tp: 2}")),
         std::string(R"({"name": "g", "model": "tiny-llama", "base": {"tp": 2}})"),
         std::string("  name: g\n  model: tiny-llama\n  base: {tp: 2}  # the end\n")}) {
-    const auto grid = store::must(grid::read_text(text, "g.yaml"));
+    const auto grid = must(grid::read_text(text, "g.yaml"));
     EXPECT_TRUE(grid::leaves_unset(grid, "zero"));
     EXPECT_FALSE(grid::leaves_unset(grid, "dp")) << "it follows from the ranks";
-    const auto again =
-        store::must(grid::read_text(store::must(grid::with_suggested(grid, "zero: 1, tp: 4")), "g.yaml"));
-    store::must(grid::expand(again, [&](PlanEntry&& entry) {
+    const auto again = must(grid::read_text(must(grid::with_suggested(grid, "zero: 1, tp: 4")), "g.yaml"));
+    must(grid::expand(again, [&](PlanEntry&& entry) {
       EXPECT_EQ(entry.trial.zero, 1);
       EXPECT_EQ(entry.trial.tp, 2);
       return true;

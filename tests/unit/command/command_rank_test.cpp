@@ -9,6 +9,7 @@
 #include "schema/codec.h"
 #include "schema/progress.h"
 #include "schema/spool.h"
+#include "tests/support/error_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace sweep::command {
@@ -25,13 +26,11 @@ TEST(CommandRank, OneThatCannotReadItsAttemptSaysSoOfThatAttempt) {
   ASSERT_TRUE(files::write_atomically(launch.attempt_file, "{\"id\": 41, "));
   ASSERT_TRUE(files::write_atomically(spool::rank_progress(folder, 1), std::string(sizeof(ProgressPage), 0)));
   EXPECT_EQ(run_command_rank(launch), kNoAttempt);
-  const auto text = files::read(spool::rank_record(folder, 1));
-  ASSERT_TRUE(text) << text.error().message;
-  const auto record = from_json<RankRecord>(*parse_json(*text));
-  ASSERT_TRUE(record) << record.error().message;
-  EXPECT_EQ(record->attempt, 41);
-  EXPECT_EQ(record->rank, 1);
-  EXPECT_EQ(record->outcome, Outcome::kCrash);
+  const auto text = must(files::read(spool::rank_record(folder, 1)));
+  const auto record = must(from_json<RankRecord>(*parse_json(text)));
+  EXPECT_EQ(record.attempt, 41);
+  EXPECT_EQ(record.rank, 1);
+  EXPECT_EQ(record.outcome, Outcome::kCrash);
 }
 
 }  // namespace

@@ -281,10 +281,9 @@ TEST(GridExpand, DeriveThatHasNoValuePrunes) {
 }
 
 TEST(GridExpand, OverflowOfAnExpressionIsAnError) {
-  const auto grid =
-      read_text(kHead + "grid: {seq_len: [100000000]}\nwhere: [seq_len * seq_len * seq_len > 1]\n", "g.yaml");
-  ASSERT_TRUE(grid);
-  const auto counts = expand(*grid, [](PlanEntry&&) { return true; });
+  const auto grid = must(read_text(
+      kHead + "grid: {seq_len: [100000000]}\nwhere: [seq_len * seq_len * seq_len > 1]\n", "g.yaml"));
+  const auto counts = expand(grid, [](PlanEntry&&) { return true; });
   ASSERT_FALSE(counts);
   EXPECT_THAT(counts.error(),
               AllOf(At(4, 9), IsError(ErrorKind::kInvalidValue, "seq_len * seq_len * seq_len > 1")));

@@ -21,12 +21,11 @@ TEST(GridHostile, AGridOfTenToTheTwelve) {
 }
 
 TEST(GridHostile, AGridThatIsAllowedIsCountedNotBuilt) {
-  const auto grid =
-      read_text(kHead + kTwelveDigits + "where: [dp == 0]\n", "g.yaml", {.max_points = 2'000'000'000'000});
-  ASSERT_TRUE(grid) << grid.error().message;
-  EXPECT_EQ(grid->spec->points, 1'000'000'000'000u);
+  const auto grid = must(
+      read_text(kHead + kTwelveDigits + "where: [dp == 0]\n", "g.yaml", {.max_points = 2'000'000'000'000}));
+  EXPECT_EQ(grid.spec->points, 1'000'000'000'000u);
   const auto counts = expand(
-      *grid, [](PlanEntry&&) { return true; }, 10);
+      grid, [](PlanEntry&&) { return true; }, 10);
   ASSERT_TRUE(counts);
   EXPECT_EQ(counts->dropped_where, 1'000'000'000'000u);
 }
@@ -97,11 +96,10 @@ TEST(GridHostile, ControlCharactersAreCalledThat) {
 
 TEST(GridHostile, LinesMayEndAsOnOtherSystems) {
   for (const std::string end : {"\r\n", "\r"}) {
-    const auto grid = read_text("name: t" + end + "model: llama3-8b" + end + "question: |" + end + "  a" +
-                                    end + "  b" + end + "grid: {tp: [1]}" + end,
-                                "g.yaml");
-    ASSERT_TRUE(grid) << grid.error().message;
-    EXPECT_EQ(grid->question, "a\nb\n");
+    const auto grid = must(read_text("name: t" + end + "model: llama3-8b" + end + "question: |" + end +
+                                         "  a" + end + "  b" + end + "grid: {tp: [1]}" + end,
+                                     "g.yaml"));
+    EXPECT_EQ(grid.question, "a\nb\n");
   }
 }
 

@@ -21,11 +21,10 @@ TEST(GridRead, LengthsOfAFileBecomePartOfTheTrial) {
   const auto with = [&](const std::string& lengths) {
     return read_text("name: t\nmodel: gpt2\ngrid:\n  lengths: " + lengths + "\n", folder / "g.yaml");
   };
-  const auto grid = with("[file data.csv, lognormal  300 0.8, fixed 64]");
-  ASSERT_TRUE(grid) << grid.error().message;
+  const auto grid = must(with("[file data.csv, lognormal  300 0.8, fixed 64]"));
   std::vector<std::string> lengths;
   ASSERT_TRUE(expand(
-      *grid, [&](PlanEntry&& e) { return lengths.push_back(e.trial.lengths), true; }, 0));
+      grid, [&](PlanEntry&& e) { return lengths.push_back(e.trial.lengths), true; }, 0));
   EXPECT_EQ(lengths, (std::vector<std::string>{"list 10 20 30", "lognormal 300 0.8", "fixed 64"}));
   const auto refused = [&](const std::string& word) {
     const auto wrong = with(word);

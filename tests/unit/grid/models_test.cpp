@@ -16,7 +16,7 @@ TEST(GridModels, ModelsByFileAndByDimensions) {
       << R"({"model_type": "qwen2", "hidden_size": 64, "intermediate_size": 128,
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100, "rms_norm_eps": 1e-6,
     "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": true, "max_position_embeddings": 512})";
-  const auto grid = read_text(R"(
+  const auto grid = must(read_text(R"(
 name: t
 grid:
   model:
@@ -26,11 +26,10 @@ grid:
     - {layers: 2, hidden_size: 32, heads: 4, intermediate_size: 96, vocab_size: 100}
 where: [layers == 2]
 )",
-                              folder.parent_path() / "g.yaml");
-  ASSERT_TRUE(grid) << grid.error().message;
+                                   folder.parent_path() / "g.yaml"));
   std::vector<Trial> trials;
   ASSERT_TRUE(expand(
-      *grid, [&](PlanEntry&& e) { return trials.push_back(e.trial), true; }, 0));
+      grid, [&](PlanEntry&& e) { return trials.push_back(e.trial), true; }, 0));
   ASSERT_EQ(trials.size(), 3u);
   EXPECT_EQ(trials[0].model, "my-qwen");
   EXPECT_EQ(trials[0].spec.family, "qwen2");
@@ -92,15 +91,15 @@ TEST(GridModels, WindowsByTheirDimensions) {
 TEST(GridModels, LatentAttentionByItsDimensions) {
   const std::string sizes =
       "layers: 4, hidden_size: 64, heads: 4, head_dim: 24, intermediate_size: 32, vocab_size: 256, ";
-  const auto grid = read_text("name: t\nmodel: {family: deepseek_v2, " + sizes +
-                                  "kv_lora_rank: 32, rope_head_dim: 8, experts: 8, experts_per_token: 2, "
-                                  "shared_experts: 2, dense_layers: 1, dense_intermediate_size: 176}\n"
-                                  "base: {dp: 1}\n",
-                              "g.yaml");
-  ASSERT_TRUE(grid) << grid.error().message;
+  const auto grid =
+      must(read_text("name: t\nmodel: {family: deepseek_v2, " + sizes +
+                         "kv_lora_rank: 32, rope_head_dim: 8, experts: 8, experts_per_token: 2, "
+                         "shared_experts: 2, dense_layers: 1, dense_intermediate_size: 176}\n"
+                         "base: {dp: 1}\n",
+                     "g.yaml"));
   std::vector<Trial> trials;
   ASSERT_TRUE(expand(
-      *grid, [&](PlanEntry&& e) { return trials.push_back(e.trial), true; }, 0));
+      grid, [&](PlanEntry&& e) { return trials.push_back(e.trial), true; }, 0));
   ASSERT_EQ(trials.size(), 1u);
   ModelSpec expected =
       *shape::find_model("tiny-deepseek");  // its values have head_dim - rope_head_dim numbers
@@ -138,11 +137,11 @@ TEST(GridModels, DimensionsOfLatentAttentionMayBeAbsentAndGrouped) {
 }
 
 TEST(GridModels, AModelWithOtherDimensions) {
-  const auto grid = read_text("name: t\nmodel: {base: gpt2, vocab_size: 50304}\nbase: {dp: 1}\n", "g.yaml");
-  ASSERT_TRUE(grid) << grid.error().message;
+  const auto grid =
+      must(read_text("name: t\nmodel: {base: gpt2, vocab_size: 50304}\nbase: {dp: 1}\n", "g.yaml"));
   std::vector<Trial> trials;
   ASSERT_TRUE(expand(
-      *grid, [&](PlanEntry&& e) { return trials.push_back(e.trial), true; }, 0));
+      grid, [&](PlanEntry&& e) { return trials.push_back(e.trial), true; }, 0));
   ASSERT_EQ(trials.size(), 1u);
   ModelSpec expected = *shape::find_model("gpt2");
   expected.vocab_size = 50304;

@@ -26,10 +26,9 @@ TEST(GridPublished, EveryExampleExpandsAndAsksAQuestion) {
   for (const auto& file : std::filesystem::directory_iterator(kSource / "sweeps")) {
     if (file.path().extension() != ".yaml") continue;
     ++files;
-    const auto grid = read_file(file.path());
-    ASSERT_TRUE(grid) << grid.error().message;
-    EXPECT_THAT(grid->question, ::testing::EndsWith("?")) << file.path();
-    const auto counts = expand(*grid, [](PlanEntry&&) { return true; });
+    const auto grid = must(read_file(file.path()));
+    EXPECT_THAT(grid.question, ::testing::EndsWith("?")) << file.path();
+    const auto counts = expand(grid, [](PlanEntry&&) { return true; });
     ASSERT_TRUE(counts) << counts.error().message;
     EXPECT_GT(counts->admitted, 0u) << file.path();
     EXPECT_EQ(counts->duplicates, 0u) << file.path();
@@ -38,12 +37,11 @@ TEST(GridPublished, EveryExampleExpandsAndAsksAQuestion) {
 }
 
 TEST(GridPublished, TheQuickstartHasSomethingOfEverything) {
-  const auto grid = read_file(kSource / "sweeps" / "quickstart.yaml");
-  ASSERT_TRUE(grid) << grid.error().message;
-  EXPECT_GE(grid->measure.steps, 6) << "fewer timed steps give no confidence interval";
-  ASSERT_TRUE(grid->launch.local);
-  EXPECT_EQ(*grid->launch.local->slots, 1) << "trials side by side slow each other down";
-  const auto counts = expand(*grid, [](PlanEntry&& entry) {
+  const auto grid = must(read_file(kSource / "sweeps" / "quickstart.yaml"));
+  EXPECT_GE(grid.measure.steps, 6) << "fewer timed steps give no confidence interval";
+  ASSERT_TRUE(grid.launch.local);
+  EXPECT_EQ(*grid.launch.local->slots, 1) << "trials side by side slow each other down";
+  const auto counts = expand(grid, [](PlanEntry&& entry) {
     EXPECT_LE(entry.trial.world(), 2);
     EXPECT_TRUE(entry.trial.memory_cap_bytes);
     return true;

@@ -15,15 +15,13 @@ namespace sweep::grid {
 namespace {
 
 TEST(GridRead, AStrategyIsAWordOrAMap) {
-  const auto word = read_text(kHead + "grid: {tp: [1]}\nstrategy: batch\n", "g.yaml");
-  ASSERT_TRUE(word) << word.error().message;
-  ASSERT_TRUE(word->strategy);
-  EXPECT_EQ(word->strategy->kind, StrategyKind::kBatch);
-  const auto map = read_text(
+  const auto word = must(read_text(kHead + "grid: {tp: [1]}\nstrategy: batch\n", "g.yaml"));
+  ASSERT_TRUE(word.strategy);
+  EXPECT_EQ(word.strategy->kind, StrategyKind::kBatch);
+  const auto map = must(read_text(
       kHead + "grid: {tp: [1]}\nstrategy: {kind: search, max_trials: 7, least_gain: 0.02, at_once: 3}\n",
-      "g.yaml");
-  ASSERT_TRUE(map) << map.error().message;
-  EXPECT_EQ(*map->strategy, (Strategy{StrategyKind::kSearch, 7, 0.02, 3}));
+      "g.yaml"));
+  EXPECT_EQ(*map.strategy, (Strategy{StrategyKind::kSearch, 7, 0.02, 3}));
   EXPECT_FALSE(read_text(kHead + "grid: {tp: [1]}\n", "g.yaml")->strategy);
 }
 
@@ -81,21 +79,18 @@ launch: {slurm: {partition: gpu, time: "02:00:00", extra: ["--exclusive"], hardw
 }
 
 TEST(GridRead, MisspeltKeysSuggestTheNearest) {
-  EXPECT_THAT(error_of(kHead + "grids: {tp: [1]}\n"),
-              AllOf(At(3, 1), IsError(ErrorKind::kUnknownName, "grids"), Suggests("grid")));
-  EXPECT_THAT(
-      error_of(kHead + "grid:\n  micro_batchsize: [1]\n"),
-      AllOf(At(4, 3), IsError(ErrorKind::kUnknownName, "micro_batchsize"), Suggests("micro_batch_size")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nmeasure: {step: 3}\n"),
-              AllOf(At(4, 11), IsError(ErrorKind::kUnknownName, "step"), Suggests("steps")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: {pow: [1, 2]}}\n"),
-              AllOf(At(3, 13), IsError(ErrorKind::kUnknownName, "pow"), Suggests("pow2")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nlimits: {gpu_hour: 3}\n"),
-              AllOf(At(4, 10), IsError(ErrorKind::kUnknownName, "gpu_hour"), Suggests("gpu_hours")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nlaunch: {slum: {}}\n"),
-              AllOf(At(4, 10), IsError(ErrorKind::kUnknownName, "slum"), Suggests("slurm")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nlaunch: {slurm: {partitoin: a}}\n"),
-              AllOf(At(4, 18), IsError(ErrorKind::kUnknownName, "partitoin"), Suggests("partition")));
+  for (const Refused& each : std::vector<Refused>{
+           {"grids: {tp: [1]}\n", 3, 1, ErrorKind::kUnknownName, "grids", "grid"},
+           {"grid:\n  micro_batchsize: [1]\n", 4, 3, ErrorKind::kUnknownName, "micro_batchsize",
+            "micro_batch_size"},
+           {"grid: {tp: [1]}\nmeasure: {step: 3}\n", 4, 11, ErrorKind::kUnknownName, "step", "steps"},
+           {"grid: {tp: {pow: [1, 2]}}\n", 3, 13, ErrorKind::kUnknownName, "pow", "pow2"},
+           {"grid: {tp: [1]}\nlimits: {gpu_hour: 3}\n", 4, 10, ErrorKind::kUnknownName, "gpu_hour",
+            "gpu_hours"},
+           {"grid: {tp: [1]}\nlaunch: {slum: {}}\n", 4, 10, ErrorKind::kUnknownName, "slum", "slurm"},
+           {"grid: {tp: [1]}\nlaunch: {slurm: {partitoin: a}}\n", 4, 18, ErrorKind::kUnknownName, "partitoin",
+            "partition"}})
+    EXPECT_THAT(error_of(kHead + each.text), each.error()) << each.text;
   EXPECT_THAT(error_of("name: t\nmodel: lama3-8b\ngrid: {tp: [1]}\n"),
               AllOf(At(2, 8), IsError(ErrorKind::kUnknownName, "lama3-8b"), Suggests("llama3-8b")));
   EXPECT_THAT(error_of(kHead + "base: {hardware: h100-sxm-80g}\ngrid: {tp: [1]}\n"),
@@ -106,24 +101,21 @@ TEST(GridRead, MisspeltKeysSuggestTheNearest) {
 
 TEST(GridRead, ExpressionErrorsPointIntoTheExpression) {
   const std::string head = kHead + "grid: {tp: [1]}\n";
-  EXPECT_THAT(error_of(head + "where: [tp <= gpus_per_nod]\n"),
-              AllOf(At(4, 15), IsError(ErrorKind::kUnknownName, "gpus_per_nod")));
-  EXPECT_THAT(error_of(head + "where: [\"tp <= gpus_per_nod\"]\n"),
-              AllOf(At(4, 16), IsError(ErrorKind::kUnknownName, "gpus_per_nod")));
-  EXPECT_THAT(error_of(head + "where:\n  - precision == 'bf16' and\n      tpp == 2\n"),
-              AllOf(At(6, 7), IsError(ErrorKind::kUnknownName, "tpp")));
-  EXPECT_THAT(error_of(head + "where:\n  - 'precision == ''bf16'' and tpp == 2'\n"),
-              AllOf(At(5, 32), IsError(ErrorKind::kUnknownName, "tpp")));
-  EXPECT_THAT(error_of(head + "where:\n  - \"precision == \\\"bf16\\\" and tpp == 2\"\n"),
-              AllOf(At(5, 32), IsError(ErrorKind::kUnknownName, "tpp")));
-  EXPECT_THAT(error_of(head + "where:\n  - >\n    tp == 1\n    and tpp == 2\n"),
-              AllOf(At(7, 9), IsError(ErrorKind::kUnknownName, "tpp")));
-  EXPECT_THAT(error_of(head + "where: [tp + 1]\n"),
-              AllOf(At(4, 9), IsError(ErrorKind::kInvalidValue, "tp + 1")));
-  EXPECT_THAT(error_of(head + "where: [memory_cap_bytes > 1]\n"),
-              AllOf(At(4, 9), IsError(ErrorKind::kMissing, "memory_cap_bytes")));
-  EXPECT_THAT(error_of(head + "where: [model == 'llama3-80b']\n"),
-              AllOf(At(4, 18), IsError(ErrorKind::kInvalidValue, "llama3-80b"), Suggests("llama3-8b")));
+  for (const Refused& each : std::vector<Refused>{
+           {head + "where: [tp <= gpus_per_nod]\n", 4, 15, ErrorKind::kUnknownName, "gpus_per_nod"},
+           {head + "where: [\"tp <= gpus_per_nod\"]\n", 4, 16, ErrorKind::kUnknownName, "gpus_per_nod"},
+           {head + "where:\n  - precision == 'bf16' and\n      tpp == 2\n", 6, 7, ErrorKind::kUnknownName,
+            "tpp"},
+           {head + "where:\n  - 'precision == ''bf16'' and tpp == 2'\n", 5, 32, ErrorKind::kUnknownName,
+            "tpp"},
+           {head + "where:\n  - \"precision == \\\"bf16\\\" and tpp == 2\"\n", 5, 32, ErrorKind::kUnknownName,
+            "tpp"},
+           {head + "where:\n  - >\n    tp == 1\n    and tpp == 2\n", 7, 9, ErrorKind::kUnknownName, "tpp"},
+           {head + "where: [tp + 1]\n", 4, 9, ErrorKind::kInvalidValue, "tp + 1"},
+           {head + "where: [memory_cap_bytes > 1]\n", 4, 9, ErrorKind::kMissing, "memory_cap_bytes"},
+           {head + "where: [model == 'llama3-80b']\n", 4, 18, ErrorKind::kInvalidValue, "llama3-80b",
+            "llama3-8b"}})
+    EXPECT_THAT(error_of(each.text), each.error()) << each.text;
 }
 
 TEST(GridRead, TextsThatAreNotNumbersAreRefused) {
@@ -169,26 +161,18 @@ TEST(GridRead, HostsAreNamesEachOnce) {
 TEST(GridRead, EmptyAndOversizedFormsAreRefused) {
   EXPECT_THAT(error_of(kHead + "grid: {}\n"), AllOf(At(3, 1), IsError(ErrorKind::kInvalidValue, "grid")));
   EXPECT_THAT(error_of(kHead), AllOf(At(1, 1), IsError(ErrorKind::kMissing, "grid")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: []}\n"),
-              AllOf(At(3, 12), IsError(ErrorKind::kInvalidValue, "tp")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: {pow2: [8, 1]}}\n"),
-              AllOf(At(3, 19), IsError(ErrorKind::kInvalidValue, "pow2")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: {pow2: [1, 12]}}\n"),
-              AllOf(At(3, 19), IsError(ErrorKind::kInvalidValue, "12")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: {range: [1, 8]}}\n"),
-              AllOf(At(3, 20), IsError(ErrorKind::kInvalidValue, "range")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: {range: [1, 8, 0]}}\n"),
-              AllOf(At(3, 27), IsError(ErrorKind::kInvalidValue, "the step of range")));
-  EXPECT_THAT(error_of(kHead + "grid: {seq_len: {range: [1, 90000000, 1]}}\n"),
-              AllOf(At(3, 25), IsError(ErrorKind::kInvalidValue, "seq_len")));
-  EXPECT_THAT(error_of(kHead + "grid: {precision: {pow2: [1, 2]}}\n"),
-              AllOf(At(3, 19), IsError(ErrorKind::kInvalidValue, "precision")));
-  EXPECT_THAT(error_of(kHead + "base: {tp: [1, 2]}\ngrid: {pp: [1]}\n"),
-              AllOf(At(3, 12), IsError(ErrorKind::kInvalidValue, "tp")));
-  EXPECT_THAT(error_of(kHead + "zip: [{tp: [1, 2], pp: [1]}]\n"),
-              AllOf(At(3, 20), IsError(ErrorKind::kConflict, "pp")));
-  EXPECT_THAT(error_of(kHead + "zip: [{tp: [1, 2]}]\n"),
-              AllOf(At(3, 7), IsError(ErrorKind::kInvalidValue, "zip")));
+  for (const Refused& each : std::vector<Refused>{
+           {"grid: {tp: []}\n", 3, 12, ErrorKind::kInvalidValue, "tp"},
+           {"grid: {tp: {pow2: [8, 1]}}\n", 3, 19, ErrorKind::kInvalidValue, "pow2"},
+           {"grid: {tp: {pow2: [1, 12]}}\n", 3, 19, ErrorKind::kInvalidValue, "12"},
+           {"grid: {tp: {range: [1, 8]}}\n", 3, 20, ErrorKind::kInvalidValue, "range"},
+           {"grid: {tp: {range: [1, 8, 0]}}\n", 3, 27, ErrorKind::kInvalidValue, "the step of range"},
+           {"grid: {seq_len: {range: [1, 90000000, 1]}}\n", 3, 25, ErrorKind::kInvalidValue, "seq_len"},
+           {"grid: {precision: {pow2: [1, 2]}}\n", 3, 19, ErrorKind::kInvalidValue, "precision"},
+           {"base: {tp: [1, 2]}\ngrid: {pp: [1]}\n", 3, 12, ErrorKind::kInvalidValue, "tp"},
+           {"zip: [{tp: [1, 2], pp: [1]}]\n", 3, 20, ErrorKind::kConflict, "pp"},
+           {"zip: [{tp: [1, 2]}]\n", 3, 7, ErrorKind::kInvalidValue, "zip"}})
+    EXPECT_THAT(error_of(kHead + each.text), each.error()) << each.text;
   EXPECT_THAT(error_of("name: t\ngrid: {tp: [1]}\n"), AllOf(At(1, 1), IsError(ErrorKind::kMissing, "model")));
   EXPECT_THAT(error_of("model: llama3-8b\ngrid: {tp: [1]}\n"),
               AllOf(At(1, 1), IsError(ErrorKind::kMissing, "name")));
@@ -197,37 +181,28 @@ TEST(GridRead, EmptyAndOversizedFormsAreRefused) {
 }
 
 TEST(GridRead, AnAxisIsGivenOnce) {
-  EXPECT_THAT(error_of(kHead + "base: {tp: 1}\ngrid: {tp: [1]}\n"),
-              AllOf(At(4, 8), IsError(ErrorKind::kConflict, "tp")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nzip: [{tp: [1], pp: [1]}]\n"),
-              AllOf(At(4, 8), IsError(ErrorKind::kConflict, "tp")));
-  EXPECT_THAT(error_of(kHead + "grid: {model: [gpt2]}\n"),
-              AllOf(At(3, 8), IsError(ErrorKind::kConflict, "model")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nderive: {tp: 2}\n"),
-              AllOf(At(3, 8), IsError(ErrorKind::kConflict, "tp")));
-  EXPECT_THAT(error_of(kHead + "grid: {pp: [1]}\nderive: {tp: 2}\ninclude: [{tp: 1}]\n"),
-              AllOf(At(5, 12), IsError(ErrorKind::kUnsupported, "tp")));
-  EXPECT_THAT(error_of(kHead + "grid: {world: [1]}\n"),
-              AllOf(At(3, 8), IsError(ErrorKind::kUnsupported, "world")));
-  EXPECT_THAT(error_of(kHead + "grid: {layers: [1]}\n"),
-              AllOf(At(3, 8), IsError(ErrorKind::kUnsupported, "layers")));
-  EXPECT_THAT(error_of(kHead + "grid: {tp: [1]}\nrepeats: 2\nmeasure: {repeats: 2}\n"),
-              AllOf(At(5, 20), IsError(ErrorKind::kConflict, "repeats")));
+  for (const Refused& each : std::vector<Refused>{
+           {"base: {tp: 1}\ngrid: {tp: [1]}\n", 4, 8, ErrorKind::kConflict, "tp"},
+           {"grid: {tp: [1]}\nzip: [{tp: [1], pp: [1]}]\n", 4, 8, ErrorKind::kConflict, "tp"},
+           {"grid: {model: [gpt2]}\n", 3, 8, ErrorKind::kConflict, "model"},
+           {"grid: {tp: [1]}\nderive: {tp: 2}\n", 3, 8, ErrorKind::kConflict, "tp"},
+           {"grid: {pp: [1]}\nderive: {tp: 2}\ninclude: [{tp: 1}]\n", 5, 12, ErrorKind::kUnsupported, "tp"},
+           {"grid: {world: [1]}\n", 3, 8, ErrorKind::kUnsupported, "world"},
+           {"grid: {layers: [1]}\n", 3, 8, ErrorKind::kUnsupported, "layers"},
+           {"grid: {tp: [1]}\nrepeats: 2\nmeasure: {repeats: 2}\n", 5, 20, ErrorKind::kConflict, "repeats"}})
+    EXPECT_THAT(error_of(kHead + each.text), each.error()) << each.text;
 }
 
 TEST(GridRead, DeriveRefusesCyclesByName) {
   const std::string head = kHead + "grid: {pp: [1]}\n";
-  EXPECT_THAT(error_of(head + "derive: {a: b + 1, b: c, c: a}\n"),
-              AllOf(At(4, 10), IsError(ErrorKind::kInvalidValue, "a")));
-  EXPECT_THAT(error_of(head + "derive: {a: a}\n"), AllOf(At(4, 10), IsError(ErrorKind::kInvalidValue, "a")));
-  EXPECT_THAT(error_of(head + "derive:\n  tp: world\n"),
-              AllOf(At(5, 3), IsError(ErrorKind::kInvalidValue, "tp")));
-  EXPECT_THAT(error_of(head + "derive: {precision: 1}\n"),
-              AllOf(At(4, 10), IsError(ErrorKind::kUnsupported, "precision")));
-  EXPECT_THAT(error_of(head + "derive: {layers: 1}\n"),
-              AllOf(At(4, 10), IsError(ErrorKind::kUnsupported, "layers")));
-  EXPECT_THAT(error_of(head + "derive: {and: 1}\n"),
-              AllOf(At(4, 10), IsError(ErrorKind::kInvalidValue, "and")));
+  for (const Refused& each :
+       std::vector<Refused>{{head + "derive: {a: b + 1, b: c, c: a}\n", 4, 10, ErrorKind::kInvalidValue, "a"},
+                            {head + "derive: {a: a}\n", 4, 10, ErrorKind::kInvalidValue, "a"},
+                            {head + "derive:\n  tp: world\n", 5, 3, ErrorKind::kInvalidValue, "tp"},
+                            {head + "derive: {precision: 1}\n", 4, 10, ErrorKind::kUnsupported, "precision"},
+                            {head + "derive: {layers: 1}\n", 4, 10, ErrorKind::kUnsupported, "layers"},
+                            {head + "derive: {and: 1}\n", 4, 10, ErrorKind::kInvalidValue, "and"}})
+    EXPECT_THAT(error_of(each.text), each.error()) << each.text;
   for (const std::string column : {"step_ms", "outcome", "mfu"})
     EXPECT_THAT(error_of(head + "derive: {" + column + ": 1}\n"),
                 AllOf(At(4, 10), IsError(ErrorKind::kInvalidValue, column)));

@@ -44,15 +44,14 @@ TEST(GridSearch, WrongAutomaticMicroBatchSizesAreRefusedWithTheirPlace) {
 }
 
 TEST(GridSearch, MeasureAndLimitsOfSearches) {
-  const auto grid = read_text(kHead +
-                                  "grid: {tp: [1]}\nmeasure: {early_stop: true}\nlimits: {usd: 12.5}\n"
-                                  "strategy: {kind: grid, history: false, skip_recompute: true}\n",
-                              "g.yaml");
-  ASSERT_TRUE(grid) << grid.error().message;
-  EXPECT_TRUE(grid->measure.early_stop);
-  EXPECT_EQ(grid->limits.usd, 12.5);
-  EXPECT_EQ(grid->strategy->history, false);
-  EXPECT_EQ(grid->strategy->skip_recompute, true);
+  const auto grid =
+      must(read_text(kHead + "grid: {tp: [1]}\nmeasure: {early_stop: true}\nlimits: {usd: 12.5}\n"
+                             "strategy: {kind: grid, history: false, skip_recompute: true}\n",
+                     "g.yaml"));
+  EXPECT_TRUE(grid.measure.early_stop);
+  EXPECT_EQ(grid.limits.usd, 12.5);
+  EXPECT_EQ(grid.strategy->history, false);
+  EXPECT_EQ(grid.strategy->skip_recompute, true);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/error_matchers.h"
+
 namespace sweep::imports {
 namespace {
 
@@ -17,33 +19,30 @@ void expect_refused(const std::string& text, const std::vector<std::string>& wor
 }
 
 TEST(Configs, WhatIsNotStatedHasSensibleDefaults) {
-  const auto c = read("model,nodes,tp\nllama3-8b,2,4\n");
-  ASSERT_TRUE(c) << c.error().message;
-  const Trial& t = c->rows.at(0).trial;
+  const auto c = must(read("model,nodes,tp\nllama3-8b,2,4\n"));
+  const Trial& t = c.rows.at(0).trial;
   EXPECT_EQ(t.dp, 4);
   EXPECT_EQ(t.gpus_per_node, 8);
   EXPECT_EQ(t.seq_len, 4096);
   EXPECT_EQ(t.precision, Precision::kBf16);
   EXPECT_TRUE(t.sp);
-  EXPECT_FALSE(c->rows[0].outcome);
+  EXPECT_FALSE(c.rows[0].outcome);
 }
 
 TEST(Configs, AMisspeltColumnIsNamedAndTwoForOneAxisAreRefused) {
-  const auto c = read("model,micro_batch_siz,remark\nllama3-8b,4,fine\n");
-  ASSERT_TRUE(c) << c.error().message;
-  ASSERT_EQ(c->notes.size(), 1u);
-  EXPECT_NE(c->notes[0].find("'micro_batch_size'"), std::string::npos);
+  const auto c = must(read("model,micro_batch_siz,remark\nllama3-8b,4,fine\n"));
+  ASSERT_EQ(c.notes.size(), 1u);
+  EXPECT_NE(c.notes[0].find("'micro_batch_size'"), std::string::npos);
   const auto both = read("model,mbs,micro_batch_size\nllama3-8b,1,2\n");
   ASSERT_FALSE(both);
   EXPECT_EQ(both.error().kind, ErrorKind::kConflict);
 }
 
 TEST(Configs, DimensionsOfTheRowAreTheModel) {
-  const auto c = read(
+  const auto c = must(read(
       "model,layers,hidden_size,heads,kv_heads,intermediate_size,vocab_size,tie_embeddings,gpus,pp,mbs,gas\n"
-      "mine,28,3072,32,8,8192,131072,True,16,2,4,8\n");
-  ASSERT_TRUE(c) << c.error().message;
-  const Trial& t = c->rows.at(0).trial;
+      "mine,28,3072,32,8,8192,131072,True,16,2,4,8\n"));
+  const Trial& t = c.rows.at(0).trial;
   EXPECT_EQ(t.spec.layers, 28);
   EXPECT_EQ(t.spec.head_dim, 96);
   EXPECT_EQ(t.spec.kv_heads, 8);
@@ -54,11 +53,10 @@ TEST(Configs, DimensionsOfTheRowAreTheModel) {
 }
 
 TEST(Configs, DimensionsThatARowLeavesOutAreThoseOfTheNamedModel) {
-  const auto c = read(
-      "model,nodes,layers,hidden_size,heads,kv_heads,tie_embeddings\n"
-      "llama3-8b,1,16,,,,\nllama3-8b,1,,2048,,,true\n1B,1,,,16,,\nllama3-8b,1,,,,,\n");
-  ASSERT_TRUE(c) << c.error().message;
-  const auto spec = [&](std::size_t row) { return c->rows.at(row).trial.spec; };
+  const auto c =
+      must(read("model,nodes,layers,hidden_size,heads,kv_heads,tie_embeddings\n"
+                "llama3-8b,1,16,,,,\nllama3-8b,1,,2048,,,true\n1B,1,,,16,,\nllama3-8b,1,,,,,\n"));
+  const auto spec = [&](std::size_t row) { return c.rows.at(row).trial.spec; };
   EXPECT_EQ(spec(0).layers, 16);
   EXPECT_EQ(spec(0).hidden_size, 4096);
   EXPECT_EQ(spec(0).kv_heads, 8);
@@ -70,21 +68,19 @@ TEST(Configs, DimensionsThatARowLeavesOutAreThoseOfTheNamedModel) {
 }
 
 TEST(Configs, OfAnotherFamilyTheRowSaysAllDimensions) {
-  const auto c = read("model,family,layers,hidden_size,heads,vocab_size\nllama3-8b,gpt2,4,64,4,100\n");
-  ASSERT_TRUE(c) << c.error().message;
-  EXPECT_EQ(c->rows.at(0).trial.spec.intermediate_size, 256);
+  const auto c = must(read("model,family,layers,hidden_size,heads,vocab_size\nllama3-8b,gpt2,4,64,4,100\n"));
+  EXPECT_EQ(c.rows.at(0).trial.spec.intermediate_size, 256);
   expect_refused("model,family,layers\nllama3-8b,gpt2,4\n", {"f.csv:2", "hidden_size"});
 }
 
 TEST(Configs, MeasuredCellsAreRead) {
-  const auto c =
-      read("model,nodes,dp,status,tok_s_gpu,mem_gb,note\n1B,1,8,ok,100,50.2,\"a, b\"\n1B,1,8,failed,,,\n");
-  ASSERT_TRUE(c) << c.error().message;
-  EXPECT_EQ(c->rows[0].outcome, Outcome::kOk);
-  EXPECT_DOUBLE_EQ(c->rows[0].reported_bytes, 50.2e9);
-  EXPECT_DOUBLE_EQ(c->rows[0].tokens_per_s_gpu, 100);
-  EXPECT_EQ(c->rows[0].cells.at(6), "a, b");
-  EXPECT_NE(c->rows[1].outcome, Outcome::kOk);
+  const auto c = must(
+      read("model,nodes,dp,status,tok_s_gpu,mem_gb,note\n1B,1,8,ok,100,50.2,\"a, b\"\n1B,1,8,failed,,,\n"));
+  EXPECT_EQ(c.rows[0].outcome, Outcome::kOk);
+  EXPECT_DOUBLE_EQ(c.rows[0].reported_bytes, 50.2e9);
+  EXPECT_DOUBLE_EQ(c.rows[0].tokens_per_s_gpu, 100);
+  EXPECT_EQ(c.rows[0].cells.at(6), "a, b");
+  EXPECT_NE(c.rows[1].outcome, Outcome::kOk);
 }
 
 TEST(Configs, ABadRowIsNamedByFileLineAndColumn) {

@@ -48,17 +48,16 @@ TEST(Fit, HoldsOnlyNumbersThatItMoves) {
 TEST(Fit, FindsTheParametersThatMadeTheRows) {
   TrainerProfile other = built_in("nanotron");
   other.time.matmul_share *= 0.75, other.time.layer_launch_s *= 1.3, other.memory.gradient_copies = 2;
-  const auto fitted = fit_profile(built_in("nanotron"), rows_of(other), h100());
-  ASSERT_TRUE(fitted);
-  const TrainerProfile& p = fitted->profile;
+  const auto fitted = must(fit_profile(built_in("nanotron"), rows_of(other), h100()));
+  const TrainerProfile& p = fitted.profile;
   EXPECT_NEAR(p.time.matmul_share / other.time.matmul_share, 1, 0.06);
   EXPECT_NEAR(p.time.layer_launch_s / other.time.layer_launch_s, 1, 0.04);
   EXPECT_NEAR(p.memory.gradient_copies, 2, 0.2);
   EXPECT_LT(p.error.time, 0.1);
   EXPECT_EQ(p.origins.back().of, (std::vector<std::string>{"time", "error", "memory"}));
-  ASSERT_TRUE(fitted->report.time && fitted->report.memory);
-  EXPECT_LT(fitted->report.time->mean, 0.05);
-  EXPECT_LT(fitted->report.memory->mean, 0.05);
+  ASSERT_TRUE(fitted.report.time && fitted.report.memory);
+  EXPECT_LT(fitted.report.time->mean, 0.05);
+  EXPECT_LT(fitted.report.memory->mean, 0.05);
 }
 
 TEST(Fit, OfTimesAloneLeavesMemoryAsItIs) {
@@ -66,13 +65,12 @@ TEST(Fit, OfTimesAloneLeavesMemoryAsItIs) {
   other.time.layer_launch_s *= 1.5;
   auto rows = rows_of(other);
   for (auto& row : rows) row.reported_bytes = 0;
-  const auto fitted = fit_profile(built_in("megatron"), rows, h100());
-  ASSERT_TRUE(fitted);
-  EXPECT_EQ(fitted->report.memories, 0u);
-  EXPECT_FALSE(fitted->report.memory);
-  EXPECT_EQ(fitted->profile.memory.base_gib, built_in("megatron").memory.base_gib);
-  EXPECT_EQ(fitted->profile.origins.back().of, (std::vector<std::string>{"time", "error"}));
-  EXPECT_NEAR(fitted->profile.time.layer_launch_s / other.time.layer_launch_s, 1, 0.1);
+  const auto fitted = must(fit_profile(built_in("megatron"), rows, h100()));
+  EXPECT_EQ(fitted.report.memories, 0u);
+  EXPECT_FALSE(fitted.report.memory);
+  EXPECT_EQ(fitted.profile.memory.base_gib, built_in("megatron").memory.base_gib);
+  EXPECT_EQ(fitted.profile.origins.back().of, (std::vector<std::string>{"time", "error"}));
+  EXPECT_NEAR(fitted.profile.time.layer_launch_s / other.time.layer_launch_s, 1, 0.1);
 }
 
 TEST(Fit, OfMemoryAloneLeavesTimesAsTheyAre) {
@@ -80,11 +78,10 @@ TEST(Fit, OfMemoryAloneLeavesTimesAsTheyAre) {
   other.memory.gradient_copies = 2;
   auto rows = rows_of(other);
   for (auto& row : rows) row.step_s = 0;
-  const auto fitted = fit_profile(built_in("nanotron"), rows, h100());
-  ASSERT_TRUE(fitted);
-  EXPECT_EQ(fitted->profile.time.matmul_share, built_in("nanotron").time.matmul_share);
-  EXPECT_NEAR(fitted->profile.memory.gradient_copies, 2, 0.2);
-  EXPECT_FALSE(fitted->report.time);
+  const auto fitted = must(fit_profile(built_in("nanotron"), rows, h100()));
+  EXPECT_EQ(fitted.profile.time.matmul_share, built_in("nanotron").time.matmul_share);
+  EXPECT_NEAR(fitted.profile.memory.gradient_copies, 2, 0.2);
+  EXPECT_FALSE(fitted.report.time);
 }
 
 TEST(Fit, FiveRowsMoveWhatTheyDetermineAndLeaveDoubt) {
@@ -126,9 +123,8 @@ TEST(Residual, HoldsOnItsHardwareAndFadesAway) {
   EXPECT_NEAR(factor(1, 1, "a100-80gb"), 1, 0.05);
   EXPECT_NEAR(factor(4, 64, "a100-80gb"), 1, 0.01) << "far from what was measured";
   EXPECT_EQ(factor(4, 1, "h100-sxm-80gb"), 1);
-  const auto again = profile_from_json(to_json(p));
-  ASSERT_TRUE(again);
-  EXPECT_NEAR(again->residual.factor(l, "a100-80gb"), p.residual.factor(l, "a100-80gb"), 1e-3);
+  const auto again = must(profile_from_json(to_json(p)));
+  EXPECT_NEAR(again.residual.factor(l, "a100-80gb"), p.residual.factor(l, "a100-80gb"), 1e-3);
 }
 
 }  // namespace

@@ -28,10 +28,9 @@ class SpoolFile : public ::testing::Test {
 };
 
 TEST_F(SpoolFile, WritesAndReadsBackInOrder) {
-  auto w = Writer::open(file_, "a1", 1);
-  ASSERT_TRUE(w);
-  EXPECT_EQ(*w->append(kAttempt, {{"n", 1}}), 1);
-  EXPECT_EQ(*w->append(kFinish, {{"n", 2}}), 2);
+  auto w = must(Writer::open(file_, "a1", 1));
+  EXPECT_EQ(*w.append(kAttempt, {{"n", 1}}), 1);
+  EXPECT_EQ(*w.append(kFinish, {{"n", 2}}), 2);
   const Parsed p = parse(bytes());
   ASSERT_EQ(p.lines.size(), 2u);
   EXPECT_EQ(p.lines[1].kind, kFinish);
@@ -107,19 +106,18 @@ TEST_F(SpoolFile, ATornLineThatCannotBeCutOffTakesNoOtherWithIt) {
   ASSERT_GE(fd, 0);
   ASSERT_EQ(::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
   const fs::path file = "/proc/self/fd/" + std::to_string(fd);
-  auto w = Writer::open(file, "a1", 1);
-  ASSERT_TRUE(w) << w.error().message;
-  ASSERT_TRUE(w->append(kAttempt, {{"n", 1}}));
+  auto w = must(Writer::open(file, "a1", 1));
+  ASSERT_TRUE(w.append(kAttempt, {{"n", 1}}));
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
   rlimit small{files::size_of(file) + 10, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  EXPECT_FALSE(w->append(kAttempt, {{"n", 2}}));
-  EXPECT_FALSE(w->append(kAttempt, {{"n", 2}}));
+  EXPECT_FALSE(w.append(kAttempt, {{"n", 2}}));
+  EXPECT_FALSE(w.append(kAttempt, {{"n", 2}}));
   setrlimit(RLIMIT_FSIZE, &before);
-  EXPECT_EQ(*w->append(kAttempt, {{"n", 2}}), 2);
-  EXPECT_EQ(*w->append(kAttempt, {{"n", 3}}), 3);
+  EXPECT_EQ(*w.append(kAttempt, {{"n", 2}}), 2);
+  EXPECT_EQ(*w.append(kAttempt, {{"n", 3}}), 3);
   const auto parsed = parse(*files::read(file));
   ::close(fd);
   ASSERT_EQ(parsed.lines.size(), 3u);

@@ -10,6 +10,7 @@
 #include "schema/progress.h"
 #include "schema/rank_launch.h"
 #include "schema/sweep_options.h"
+#include "tests/support/error_matchers.h"
 
 namespace sweep {
 namespace {
@@ -58,9 +59,8 @@ TEST(Codec, AttemptRoundTrips) {
   a.trial_id = trial_id(a.trial);
   a.measure.steps = 5;
   a.rehearsed_ranks = {0, 8};
-  const auto back = from_json<Attempt>(to_json(a));
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(*back, a);
+  const auto back = must(from_json<Attempt>(to_json(a)));
+  EXPECT_EQ(back, a);
 }
 
 TEST(Codec, RankRecordRoundTripsWithNullsAndNan) {
@@ -72,14 +72,13 @@ TEST(Codec, RankRecordRoundTripsWithNullsAndNan) {
   r.sent = {{"tp", 12, 4096}, {"world", 1, 8}};
   r.loss_scale = 65536;
   const auto text = dump(to_json(r));
-  const auto back = from_json<RankRecord>(*parse_json(text));
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(back->oom_kind, OomKind::kDevice);
-  EXPECT_FALSE(back->peak_allocated_bytes);
-  EXPECT_TRUE(std::isnan(back->samples[1].loss));
-  EXPECT_EQ(back->sent, r.sent);
-  EXPECT_EQ(back->loss_scale, 65536);
-  EXPECT_FALSE(back->expert_load);
+  const auto back = must(from_json<RankRecord>(*parse_json(text)));
+  EXPECT_EQ(back.oom_kind, OomKind::kDevice);
+  EXPECT_FALSE(back.peak_allocated_bytes);
+  EXPECT_TRUE(std::isnan(back.samples[1].loss));
+  EXPECT_EQ(back.sent, r.sent);
+  EXPECT_EQ(back.loss_scale, 65536);
+  EXPECT_FALSE(back.expert_load);
 }
 
 TEST(Codec, TheEndOfAnAttemptRoundTripsWithEveryCause) {
@@ -97,10 +96,9 @@ TEST(Codec, TheEndOfAnAttemptRoundTripsWithEveryCause) {
     end.cause = cause, end.unclean_nodes = {1, 3};
     const auto j = to_json(end);
     EXPECT_EQ(j.at("cause"), text);
-    const auto back = from_json<AttemptEnd>(j);
-    ASSERT_TRUE(back) << back.error().message;
-    EXPECT_EQ(back->cause, cause);
-    EXPECT_EQ(back->unclean_nodes, end.unclean_nodes);
+    const auto back = must(from_json<AttemptEnd>(j));
+    EXPECT_EQ(back.cause, cause);
+    EXPECT_EQ(back.unclean_nodes, end.unclean_nodes);
   }
   EXPECT_FALSE(from_json<AttemptEnd>({{"cause", "bored"}}));
 }
@@ -147,9 +145,8 @@ TEST(SweepOptions, ReadWhatWasWritten) {
                          .auto_micro_batch = true,
                          .history = true,
                          .skip_recompute = false};
-  const auto back = sweep_options_from(to_text(all));
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(*back, all);
+  const auto back = must(sweep_options_from(to_text(all)));
+  EXPECT_EQ(back, all);
   EXPECT_EQ(*sweep_options_from(""), SweepOptions());
   EXPECT_EQ(*sweep_options_from(R"({"of a later version":1})"), SweepOptions());
   for (const char* text : {"{", "[]", R"({"retries_crash":"two"})", R"({"measure":7})"})
@@ -180,9 +177,8 @@ TEST(Codec, SamplesTravelAsColumns) {
   const auto j = to_json(r);
   EXPECT_EQ(dump(j.at("samples").at("step")), "[10,11,12]");
   EXPECT_EQ(dump(j.at("samples").at("exposed_comm_ns")), "[null,7,null]");
-  const auto back = from_json<RankRecord>(*parse_json(dump(j)));
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(back->samples, r.samples);
+  const auto back = must(from_json<RankRecord>(*parse_json(dump(j))));
+  EXPECT_EQ(back.samples, r.samples);
 }
 
 TEST(Codec, WhatIsAbsentIsLeftOutAndComesBackAbsent) {
@@ -196,11 +192,10 @@ TEST(Codec, WhatIsAbsentIsLeftOutAndComesBackAbsent) {
   EXPECT_EQ(j.at("peak_allocated_bytes"), 0);  // measured, and nothing
   EXPECT_FALSE(j.at("samples").contains("exposed_comm_ns"));
   EXPECT_EQ(j.at("samples").at("loss").size(), 2u);
-  const auto back = from_json<RankRecord>(*parse_json(dump(j)));
-  ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(back->samples, r.samples);
-  EXPECT_EQ(back->peak_allocated_bytes, 0);
-  EXPECT_FALSE(back->oom_kind || back->startup_ns || back->peak_reserved_bytes);
+  const auto back = must(from_json<RankRecord>(*parse_json(dump(j))));
+  EXPECT_EQ(back.samples, r.samples);
+  EXPECT_EQ(back.peak_allocated_bytes, 0);
+  EXPECT_FALSE(back.oom_kind || back.startup_ns || back.peak_reserved_bytes);
   EXPECT_FALSE(to_json(RankExit{}).contains("signal"));
 }
 
@@ -210,11 +205,10 @@ TEST(Codec, SamplesOfUnequalColumnsAreRefused) {
     j["samples"] = *parse_json(samples);
     return from_json<RankRecord>(j);
   };
-  const auto fine = read(R"({"step":[4,5],"column_of_tomorrow":[]})");
-  ASSERT_TRUE(fine) << fine.error().message;
-  ASSERT_EQ(fine->samples.size(), 2u);
-  EXPECT_EQ(fine->samples[1].step, 5);
-  EXPECT_EQ(fine->samples[1].step_ns, 0);
+  const auto fine = must(read(R"({"step":[4,5],"column_of_tomorrow":[]})"));
+  ASSERT_EQ(fine.samples.size(), 2u);
+  EXPECT_EQ(fine.samples[1].step, 5);
+  EXPECT_EQ(fine.samples[1].step_ns, 0);
   EXPECT_TRUE(read("{}"));
   for (const char* bad : {R"({"step":[4,5],"step_ns":[1]})", R"({"step":[1],"step_ns":[]})", R"({"step":4})",
                           R"({"step":["4"]})", R"({"step":[null]})", R"({"warmup":[1]})", R"([{"step":4}])",
@@ -246,10 +240,9 @@ TEST(Codec, WrongTypesAreRefusedByName) {
 }
 
 TEST(Codec, UnknownKeysAreIgnoredAndAbsentOnesDefault) {
-  const auto back = from_json<Trial>(*parse_json(R"({"tp":4,"axis_of_tomorrow":9})"));
-  ASSERT_TRUE(back);
-  EXPECT_EQ(back->tp, 4);
-  EXPECT_EQ(back->seq_len, 1024);
+  const auto back = must(from_json<Trial>(*parse_json(R"({"tp":4,"axis_of_tomorrow":9})")));
+  EXPECT_EQ(back.tp, 4);
+  EXPECT_EQ(back.seq_len, 1024);
 }
 
 TEST(ParseJson, RefusesDepthAndSizeBeforeParsing) {
@@ -302,9 +295,7 @@ TEST(Dump, InvalidUtf8IsReplaced) {
 
 TEST(RankLaunch, RoundTrips) {
   RankLaunch l{"/a", "/a/f", "/b", 1, 1, 2, 77, 0, "/b/store", "10.0.0.2", "eth0", "0,1", "4,5"};
-  const auto back = from_json<RankLaunch>(to_json(l));
-  ASSERT_TRUE(back);
-  EXPECT_EQ(*back, l);
+  EXPECT_EQ(must(from_json<RankLaunch>(to_json(l))), l);
 }
 
 TEST(Outcome, NamesRoundTripAndFinalityIsAsDocumented) {

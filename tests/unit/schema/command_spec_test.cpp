@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schema/codec.h"
+#include "tests/support/error_matchers.h"
 
 namespace sweep {
 namespace {
@@ -34,11 +35,10 @@ TEST(CommandSpec, TravelsInTheTrialOfAnAttemptAlone) {
   attempt.trial.program = dump(to_json(every_member()));
   const auto line = to_json(attempt);
   EXPECT_FALSE(line.contains("command"));
-  const auto read = from_json<Attempt>(line);
-  ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(*read, attempt);
-  EXPECT_TRUE(read->runs_command());
-  EXPECT_EQ(command_from(read->trial.program).value(), every_member());
+  const auto read = must(from_json<Attempt>(line));
+  EXPECT_EQ(read, attempt);
+  EXPECT_TRUE(read.runs_command());
+  EXPECT_EQ(command_from(read.trial.program).value(), every_member());
   EXPECT_FALSE(from_json<Attempt>(to_json(Attempt{})).value().runs_command());
 }
 
@@ -82,10 +82,9 @@ TEST(CommandSpec, OneRankNeedsNoLauncher) {
       {{"python", "-m", "accelerate.commands.launch", "t.py"},
        {"python", "-m", "accelerate.commands.launch", "t.py"}}};
   for (const auto& [launched, expected] : cases) {
-    const auto found = alone(launched);
-    ASSERT_TRUE(found) << found.error().message;
-    EXPECT_EQ(found->argv, expected);
-    EXPECT_FALSE(found->per_node);
+    const auto found = must(alone(launched));
+    EXPECT_EQ(found.argv, expected);
+    EXPECT_FALSE(found.per_node);
   }
   Words sourced = after_prologue("source venv/bin/activate"), expected = sourced;
   sourced.insert(sourced.end(), {"torchrun", "train.py"}),

@@ -20,6 +20,7 @@ void for_each_record(F&& f) {
 #define FIELD(type, member, value, place)
 #define RECORD_END(Name)
 #include "schema/records.def"
+#include "tests/support/error_matchers.h"
 #undef RECORD
 #undef RECORD_OF
 #undef FIELD
@@ -29,12 +30,10 @@ void for_each_record(F&& f) {
 TEST(RecordsCodec, EveryFieldComesBackAsItWasWritten) {
   for_each_record([]<class T>(Of<T>) {
     const T filled = sweep::filled::Filler().filled<T>();
-    const auto back = from_text<T>(to_text(filled));
-    ASSERT_TRUE(back) << back.error().message;
-    EXPECT_TRUE(*back == filled) << to_text(*back) << "\n" << to_text(filled);
-    const auto empty = from_text<T>(to_text(T()));
-    ASSERT_TRUE(empty) << empty.error().message;
-    EXPECT_TRUE(*empty == T()) << to_text(*empty);
+    const auto back = must(from_text<T>(to_text(filled)));
+    EXPECT_TRUE(back == filled) << to_text(back) << "\n" << to_text(filled);
+    const auto empty = must(from_text<T>(to_text(T())));
+    EXPECT_TRUE(empty == T()) << to_text(empty);
   });
 }
 

@@ -133,12 +133,11 @@ TEST(ConfigJson, ExpertsThatTheStepHasOtherwiseAreRefused) {
 }
 
 TEST(ConfigJson, NewerRopeParametersHoldTheta) {
-  const auto spec = model_from_config_json(kLlama5);
-  ASSERT_TRUE(spec.has_value()) << spec.error().message;
-  EXPECT_DOUBLE_EQ(spec->rope_theta, 500000.0);
-  EXPECT_EQ(spec->rope_scaling, (RopeScaling{8.0, 1.0, 4.0, 8192}));
-  EXPECT_EQ(spec->head_dim, 32);
-  EXPECT_TRUE(spec->tie_embeddings);
+  const auto spec = must(model_from_config_json(kLlama5));
+  EXPECT_DOUBLE_EQ(spec.rope_theta, 500000.0);
+  EXPECT_EQ(spec.rope_scaling, (RopeScaling{8.0, 1.0, 4.0, 8192}));
+  EXPECT_EQ(spec.head_dim, 32);
+  EXPECT_TRUE(spec.tie_embeddings);
 }
 
 TEST(ConfigJson, OlderSpellingOfTheRopeType) {
@@ -148,15 +147,15 @@ TEST(ConfigJson, OlderSpellingOfTheRopeType) {
 }
 
 TEST(ConfigJson, AbsentKeysTakeTheDefaultOfTheFamily) {
-  const auto llama = model_from_config_json(R"({"model_type":"llama","hidden_size":64,"intermediate_size":128,
-      "num_hidden_layers":1,"num_attention_heads":4,"vocab_size":10})");
-  ASSERT_TRUE(llama.has_value()) << llama.error().message;
-  EXPECT_EQ(llama->kv_heads, 4);
-  EXPECT_EQ(llama->head_dim, 16);
-  EXPECT_DOUBLE_EQ(llama->norm_eps, 1e-6);
-  EXPECT_DOUBLE_EQ(llama->rope_theta, 10000.0);
-  EXPECT_FALSE(llama->tie_embeddings);
-  EXPECT_FALSE(llama->sliding_window.has_value());
+  const auto llama =
+      must(model_from_config_json(R"({"model_type":"llama","hidden_size":64,"intermediate_size":128,
+      "num_hidden_layers":1,"num_attention_heads":4,"vocab_size":10})"));
+  EXPECT_EQ(llama.kv_heads, 4);
+  EXPECT_EQ(llama.head_dim, 16);
+  EXPECT_DOUBLE_EQ(llama.norm_eps, 1e-6);
+  EXPECT_DOUBLE_EQ(llama.rope_theta, 10000.0);
+  EXPECT_FALSE(llama.tie_embeddings);
+  EXPECT_FALSE(llama.sliding_window.has_value());
   const auto mistral =
       model_from_config_json(R"({"model_type":"mistral","hidden_size":128,"intermediate_size":128,
       "num_hidden_layers":1,"num_attention_heads":16,"vocab_size":10})");
@@ -241,10 +240,9 @@ TEST(ConfigJson, GemmaOfTheFirstGenerationAndNoLaterOne) {
       R"({"model_type":"gemma","head_dim":256,"hidden_act":"gelu","hidden_size":2048,"intermediate_size":16384,
           "num_attention_heads":8,"num_hidden_layers":18,"num_key_value_heads":1,"rms_norm_eps":1e-06,
           "rope_theta":10000.0,"vocab_size":256000})";
-  const auto spec = model_from_config_json(text);
-  ASSERT_TRUE(spec) << spec.error().message;
-  EXPECT_EQ(*spec, *find_model("gemma-2b"));
-  EXPECT_EQ(parameter_count(*spec), 2506172416);
+  const auto spec = must(model_from_config_json(text));
+  EXPECT_EQ(spec, *find_model("gemma-2b"));
+  EXPECT_EQ(parameter_count(spec), 2506172416);
   EXPECT_EQ(parameter_count(*find_model("gemma-7b")), 8537680896);
   std::string later = text;
   later.replace(later.find("gemma"), 5, "gemma2");
@@ -260,9 +258,8 @@ TEST(ConfigJson, Gemma3) {
       R"({"model_type":"gemma3","vision_config":{"model_type":"siglip_vision_model"},"text_config":{"hidden_size":2560,
           "intermediate_size":10240,"model_type":"gemma3_text","num_hidden_layers":34,
           "rope_scaling":{"factor":8.0,"rope_type":"linear"},"sliding_window":1024}})";
-  const auto spec = model_from_config_json(text);
-  ASSERT_TRUE(spec) << spec.error().message;
-  EXPECT_EQ(*spec, *find_model("gemma3-4b"));
+  const auto spec = must(model_from_config_json(text));
+  EXPECT_EQ(spec, *find_model("gemma3-4b"));
   const std::string types = "\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",";
   const std::string small =
       R"({"model_type":"gemma3_text","head_dim":256,"hidden_size":1152,"intermediate_size":6912,"num_attention_heads":4,
@@ -270,11 +267,10 @@ TEST(ConfigJson, Gemma3) {
           "rope_parameters":{"full_attention":{"factor":4.0,"rope_theta":500000.0,"rope_type":"linear"},
           "sliding_attention":{"rope_theta":30000.0,"rope_type":"default"}},"vocab_size":262144,"layer_types":[)" +
       types + types.substr(0, 40) + R"("full_attention","sliding_attention"]})";
-  const auto newer = model_from_config_json(small);
-  ASSERT_TRUE(newer) << newer.error().message;
-  EXPECT_EQ(newer->sliding_window_pattern, 6);
-  EXPECT_EQ(newer->query_pre_attn_scalar, 168);
-  EXPECT_EQ(std::tuple(newer->rope_theta, newer->rope_local_theta, newer->rope_linear_factor),
+  const auto newer = must(model_from_config_json(small));
+  EXPECT_EQ(newer.sliding_window_pattern, 6);
+  EXPECT_EQ(newer.query_pre_attn_scalar, 168);
+  EXPECT_EQ(std::tuple(newer.rope_theta, newer.rope_local_theta, newer.rope_linear_factor),
             std::tuple(5e5, 3e4, 4.0));
   const auto refused = [&](const char* from, const char* to, const char* subject) {
     EXPECT_THAT(error_of(with(small, from, to)), IsError(ErrorKind::kUnsupported, subject)) << to;
@@ -295,9 +291,8 @@ TEST(ConfigJson, GptOss) {
           "rms_norm_eps":1e-05,"rope_scaling":{"beta_fast":32.0,"beta_slow":1.0,"factor":32.0,
           "original_max_position_embeddings":4096,"rope_type":"yarn","truncate":false},"rope_theta":150000,
           "router_aux_loss_coef":0.9,"sliding_window":128,"swiglu_limit":7.0,"vocab_size":201088})";
-  const auto spec = model_from_config_json(text);
-  ASSERT_TRUE(spec) << spec.error().message;
-  EXPECT_EQ(*spec, *find_model("gpt-oss-20b"));
+  const auto spec = must(model_from_config_json(text));
+  EXPECT_EQ(spec, *find_model("gpt-oss-20b"));
   const auto refused = [&](const char* from, const char* to, const char* subject) {
     EXPECT_THAT(error_of(with(text, from, to)), IsError(ErrorKind::kUnsupported, subject)) << to;
   };

@@ -84,11 +84,10 @@ TEST(LengthsOfFile, AreItsNumbersSortedOrTheirQuantiles) {
   EXPECT_EQ(percentile(*read_lengths("30\n10\n20\n40\n", "x"), 50), 20);
   EXPECT_EQ(percentile(*read_lengths("30\n10\n20\n40\n", "x"), 50.1), 30);
   EXPECT_EQ(percentile({7}, 0.001), 7);
-  const auto listed = lengths_of_file(many, "x");
-  ASSERT_TRUE(listed);
-  EXPECT_TRUE(listed->starts_with("list 6 16 26 ")) << *listed;
-  EXPECT_TRUE(listed->ends_with(" 986 996")) << *listed;
-  EXPECT_NEAR(mean_of(listed->c_str()), 500, 5);
+  const auto listed = must(lengths_of_file(many, "x"));
+  EXPECT_TRUE(listed.starts_with("list 6 16 26 ")) << listed;
+  EXPECT_TRUE(listed.ends_with(" 986 996")) << listed;
+  EXPECT_NEAR(mean_of(listed.c_str()), 500, 5);
 }
 
 TEST(LengthsOfFile, SayWhereALineIsNoLength) {

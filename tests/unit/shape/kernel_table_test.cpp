@@ -30,18 +30,16 @@ TEST(ShapeKernelTable, HoldsProductsCopiesAndKernels) {
 }
 
 TEST(ShapeKernelTable, IsReadAsItWasWritten) {
-  const auto rows = read_kernel_table(kernel_table(measured()), "a100-80gb");
-  ASSERT_TRUE(rows) << rows.error().message;
-  ASSERT_EQ(rows->size(), 3u);
-  EXPECT_EQ((*rows)[1], (KernelTiming{"memory", "131072", "", 3e-6}));
-  EXPECT_EQ((*rows)[2].shape, "32x4096x128");
+  const auto rows = must(read_kernel_table(kernel_table(measured()), "a100-80gb"));
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1], (KernelTiming{"memory", "131072", "", 3e-6}));
+  EXPECT_EQ(rows[2].shape, "32x4096x128");
 }
 
 TEST(ShapeKernelTable, RowsOfOtherHardwareAreLeftOut) {
   const std::string csv = "gpu,us,operator,shape,type\nl4-24gb,1,mm,8x8x8,bf16\n,2,mm,9x9x9,bf16\n";
-  const auto rows = read_kernel_table(csv, "a100-80gb");
-  ASSERT_TRUE(rows);
-  EXPECT_THAT(*rows, ElementsAre(KernelTiming{"mm", "9x9x9", "bf16", 2e-6}));
+  const auto rows = must(read_kernel_table(csv, "a100-80gb"));
+  EXPECT_THAT(rows, ElementsAre(KernelTiming{"mm", "9x9x9", "bf16", 2e-6}));
   const auto none = read_kernel_table("gpu,us,operator,shape,type\nl4-24gb,1,mm,8x8x8,bf16\n", "a100-80gb");
   ASSERT_FALSE(none);
   EXPECT_THAT(none.error(), IsError(ErrorKind::kInvalidValue, "gpu"));
@@ -74,10 +72,9 @@ TEST(ShapeKernelTable, ANewRowReplacesItsLike) {
 TEST(ShapeKernelTable, IsKeptWithTheProfile) {
   HardwareProfile p = measured();
   p.fit();
-  const auto again = hardware_profile_from_json(to_json(p));
-  ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(again->kernels, p.kernels);
-  EXPECT_EQ(again->products.size(), 1u);
+  const auto again = must(hardware_profile_from_json(to_json(p)));
+  EXPECT_EQ(again.kernels, p.kernels);
+  EXPECT_EQ(again.products.size(), 1u);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "bench_kernels/shape/parallel_dims.h"
+#include "tests/support/error_matchers.h"
 
 namespace sweep::shape {
 namespace {
@@ -112,11 +113,10 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST(RankAlgebraOfRanks, NamesTheSizeBelowOne) {
-  const auto violation = broken_by_ranks({.cp = -4});
-  ASSERT_TRUE(violation);
-  EXPECT_EQ(violation->fault, Fault::kBelowOne);
-  EXPECT_EQ(violation->size, "cp");
-  EXPECT_EQ(violation->left, -4);
+  const auto violation = must(broken_by_ranks({.cp = -4}));
+  EXPECT_EQ(violation.fault, Fault::kBelowOne);
+  EXPECT_EQ(violation.size, "cp");
+  EXPECT_EQ(violation.left, -4);
 }
 
 // The solutions of solve() satisfy the relations that compare, over all small sizes; no size satisfies what
@@ -162,11 +162,10 @@ TEST(RankAlgebraOfRanks, ParallelDimsRefuseWithTheSameSentence) {
   Trial t;
   t.nodes = 2, t.gpus_per_node = 8, t.dp = 3, t.tp = 4;
   const auto sizes = RankSizes::of(t);
-  const auto violation = broken_by_ranks(sizes);
-  ASSERT_TRUE(violation);
-  EXPECT_EQ(violation->relation, Relation::kPlacement);
-  EXPECT_EQ(ParallelDims::make(t).error().message, sentence(*violation, sizes));
-  EXPECT_EQ(sentence(*violation, sizes),
+  const auto violation = must(broken_by_ranks(sizes));
+  EXPECT_EQ(violation.relation, Relation::kPlacement);
+  EXPECT_EQ(ParallelDims::make(t).error().message, sentence(violation, sizes));
+  EXPECT_EQ(sentence(violation, sizes),
             "nodes x gpus_per_node = 2 x 8 = 16, but dp x tp x pp x cp = 3 x 4 x 1 x 1 = 12");
 }
 

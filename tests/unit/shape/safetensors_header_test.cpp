@@ -30,12 +30,11 @@ TEST(SafetensorsHeader, ReadsTensorsInFileOrderWithMetadataAndScalars) {
       file_of("{\"__metadata__\":{\"format\":\"pt\"}," + tensor("b", "BF16", "[2,3]", 8, 20) + "," +
                   tensor("a", "F32", "[2]", 0, 8) + "," + tensor("s", "F32", "[]", 20, 24) + "}   ",
               24);
-  const auto header = parse_safetensors_header(file, file.size());
-  ASSERT_TRUE(header) << header.error().message;
-  ASSERT_EQ(header->tensors.size(), 3u);
-  EXPECT_EQ(header->tensors[0].name, "a");
-  EXPECT_EQ(header->tensors[1].shape, (std::vector<std::int64_t>{2, 3}));
-  EXPECT_EQ(header->tensors[2].end, file.size());
+  const auto header = must(parse_safetensors_header(file, file.size()));
+  ASSERT_EQ(header.tensors.size(), 3u);
+  EXPECT_EQ(header.tensors[0].name, "a");
+  EXPECT_EQ(header.tensors[1].shape, (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(header.tensors[2].end, file.size());
 }
 
 TEST(SafetensorsHeader, EmptyTensorsTakeNoBytes) {

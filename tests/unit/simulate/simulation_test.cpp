@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schema/codec.h"
+#include "tests/support/error_matchers.h"
 #include "tests/support/temporary_folder.h"
 
 namespace sweep::simulate {
@@ -72,41 +73,38 @@ TEST_F(SimulationTest, EndsAtTheLimitOfGpuHours) {
 TEST_F(SimulationTest, NoShareOfTheTimeIsBelowNothing) {
   Assumptions a = small();
   a.oom_percent = 100;
-  const auto f = run(50, a);
-  ASSERT_TRUE(f);
-  EXPECT_FALSE(std::signbit(f->account.time.trials)) << f->account.time.trials;
+  const auto f = must(run(50, a));
+  EXPECT_FALSE(std::signbit(f.account.time.trials)) << f.account.time.trials;
 }
 
 TEST_F(SimulationTest, EveryTrialIsAnsweredAndAllNodeTimeIsAccountedFor) {
   Assumptions a = small();
   a.node_mtbf_h = 2, a.preempted_per_h = 1, a.crash_percent = 5, a.hang_percent = 2;
-  const auto f = run(400, a);
-  ASSERT_TRUE(f) << f.error().message;
-  EXPECT_EQ(f->end, "");
-  EXPECT_EQ(f->trials, 400);
-  EXPECT_EQ(f->pending, 0);
-  EXPECT_GT(count(*f, Outcome::kOk), 350);
-  EXPECT_GT(count(*f, Outcome::kOom), 0);
-  EXPECT_EQ(count(*f, Outcome::kInvalid), 0);
-  const auto& account = f->account;
+  const auto f = must(run(400, a));
+  EXPECT_EQ(f.end, "");
+  EXPECT_EQ(f.trials, 400);
+  EXPECT_EQ(f.pending, 0);
+  EXPECT_GT(count(f, Outcome::kOk), 350);
+  EXPECT_GT(count(f, Outcome::kOom), 0);
+  EXPECT_EQ(count(f, Outcome::kInvalid), 0);
+  const auto& account = f.account;
   EXPECT_GT(account.nodes_broken, 0);
   EXPECT_GT(account.preempted, 0);
   EXPECT_GT(account.attempts, 400) << "crashes are tried again";
   EXPECT_GT(account.time.lost, 0);
   EXPECT_GE(account.time.idle, 0);
-  EXPECT_LE(account.time.held(), f->available());
+  EXPECT_LE(account.time.held(), f.available());
 }
 
 TEST_F(SimulationTest, WithoutFailuresOrSpreadTheTimeOfTrialsIsWhatWasPredicted) {
   Assumptions a = small();
   a.node_mtbf_h = 0, a.preempted_per_h = 0, a.oom_percent = a.crash_percent = a.hang_percent = 0,
   a.spread = 0;
-  const auto f = run(90, a);
-  ASSERT_TRUE(f) << f.error().message;
-  EXPECT_EQ(count(*f, Outcome::kOk), 90);
-  EXPECT_EQ(f->account.attempts, 90);
-  EXPECT_NEAR(f->account.time.lost, 0, 1e-6);
-  EXPECT_NEAR(f->account.time.trials, 30 * (1 + 2 + 4) * 6.5, 1e-3);
+  const auto f = must(run(90, a));
+  EXPECT_EQ(count(f, Outcome::kOk), 90);
+  EXPECT_EQ(f.account.attempts, 90);
+  EXPECT_NEAR(f.account.time.lost, 0, 1e-6);
+  EXPECT_NEAR(f.account.time.trials, 30 * (1 + 2 + 4) * 6.5, 1e-3);
 }
 
 TEST_F(SimulationTest, TheSameSeedIsTheSameSimulationAndAnotherIsNot) {
@@ -124,20 +122,18 @@ TEST_F(SimulationTest, TheSameSeedIsTheSameSimulationAndAnotherIsNot) {
 TEST_F(SimulationTest, NodesThatBreakAllTheTimeOpenTheCircuitBreaker) {
   Assumptions a = small();
   a.node_mtbf_h = 0.005, a.repair_h = 0.001;
-  const auto f = run(50, a);
-  ASSERT_TRUE(f) << f.error().message;
-  EXPECT_NE(f->end.find("in a row were lost"), std::string::npos) << f->end;
-  EXPECT_GT(f->pending, 0);
+  const auto f = must(run(50, a));
+  EXPECT_NE(f.end.find("in a row were lost"), std::string::npos) << f.end;
+  EXPECT_GT(f.pending, 0);
 }
 
 TEST_F(SimulationTest, AllocationsTooShortForEveryTrialEndTheRun) {
   Assumptions a = small();
   a.job_s = 10;  // agents take most of it
-  const auto f = run(12, a);
-  ASSERT_TRUE(f) << f.error().message;
-  EXPECT_NE(f->end, "");
-  EXPECT_EQ(f->pending, 12);
-  EXPECT_EQ(f->account.attempts, 0);
+  const auto f = must(run(12, a));
+  EXPECT_NE(f.end, "");
+  EXPECT_EQ(f.pending, 12);
+  EXPECT_EQ(f.account.attempts, 0);
 }
 
 TEST_F(SimulationTest, AnIdleClusterIsUsedWhileTrialsWait) {
@@ -161,44 +157,39 @@ TEST_F(SimulationTest, AnIdleClusterIsUsedWhileTrialsWait) {
 }
 
 TEST_F(SimulationTest, TheReportNamesTheSharesInTextAndJson) {
-  const auto f = run(30, small());
-  ASSERT_TRUE(f) << f.error().message;
-  const auto text = to_text(*f);
+  const auto f = must(run(30, small()));
+  const auto text = to_text(f);
   for (const char* word : {"makespan", "efficiency", "trials", "start-up", "lost", "idle", "queue", "seed 7"})
     EXPECT_NE(text.find(word), std::string::npos) << word << " in\n" << text;
-  const auto json = parse_json(to_json(*f));
-  ASSERT_TRUE(json);
+  const auto json = must(parse_json(to_json(f)));
   double sum = 0;
-  for (const auto& [name, node_s] : json->at("node_s").items()) sum += node_s.get<double>();
-  EXPECT_NEAR(sum, json->at("available_node_s").get<double>(), 1e-3);
+  for (const auto& [name, node_s] : json.at("node_s").items()) sum += node_s.get<double>();
+  EXPECT_NEAR(sum, json.at("available_node_s").get<double>(), 1e-3);
 }
 
 TEST_F(SimulationTest, TrialsWhoseTimeNothingPredictsAreCounted) {
   auto entries = plan(3);
   entries[0].predicted = {}, entries[1].predicted = {};
   entries[1].admitted = false, entries[1].verdict = Outcome::kPruned, entries[1].rule = "where";
-  const auto f = simulate(entries, MeasurePlan{}, small(), dir_);
-  ASSERT_TRUE(f) << f.error().message;
-  EXPECT_EQ(f->unpredicted, 1);
-  const auto json = parse_json(to_json(*f)).value();
+  const auto f = must(simulate(entries, MeasurePlan{}, small(), dir_));
+  EXPECT_EQ(f.unpredicted, 1);
+  const auto json = parse_json(to_json(f)).value();
   EXPECT_EQ(json.at("unpredicted"), 1);
   EXPECT_EQ(json.at("assumptions").at("unpredicted_s"), 80);
-  EXPECT_NE(to_text(*f).find("80 s"), std::string::npos);
+  EXPECT_NE(to_text(f).find("80 s"), std::string::npos);
 }
 
 TEST_F(SimulationTest, TimesThatNoClockCountsNeverCome) {
   Assumptions far = small();
   far.node_mtbf_h = 1e9;
-  const auto unbroken = run(30, far);
-  ASSERT_TRUE(unbroken) << unbroken.error().message;
-  EXPECT_EQ(unbroken->account.nodes_broken, 0);
-  EXPECT_GT(unbroken->makespan_s, 0);
+  const auto unbroken = must(run(30, far));
+  EXPECT_EQ(unbroken.account.nodes_broken, 0);
+  EXPECT_GT(unbroken.makespan_s, 0);
   Assumptions broken = small();
   broken.node_mtbf_h = 1, broken.repair_h = 1e7;
-  const auto kept = run(90, broken);
-  ASSERT_TRUE(kept) << kept.error().message;
-  EXPECT_GT(kept->account.nodes_broken, 0);
-  EXPECT_LE(kept->account.nodes_broken, broken.nodes + broken.spares) << "none is back";
+  const auto kept = must(run(90, broken));
+  EXPECT_GT(kept.account.nodes_broken, 0);
+  EXPECT_LE(kept.account.nodes_broken, broken.nodes + broken.spares) << "none is back";
 }
 
 TEST_F(SimulationTest, ATrialThatOnlyCrashesHasNoAnswer) {

@@ -135,9 +135,8 @@ TEST_F(LeaseTest, TheHolderWaitsLongerForTheLockOfAnotherProcess) {
 TEST_F(LeaseTest, ASecondRunSeesWhoHoldsTheSweep) {
   auto first = as("n1", 1, false), second = as("n1", 2, false);
   EXPECT_FALSE(must(first->take_lease(sweep_)));
-  const auto holder = must(second->take_lease(sweep_));
-  ASSERT_TRUE(holder);
-  EXPECT_EQ(holder->pid, 1);
+  const auto holder = must(must(second->take_lease(sweep_)));
+  EXPECT_EQ(holder.pid, 1);
   EXPECT_TRUE(must(second->take_lease(sweep_, kTakeOver))) << "a living process is never robbed";
   EXPECT_EQ(must(second->lease(sweep_))->host, "n1");
 }
@@ -192,10 +191,9 @@ TEST_F(LeaseTest, AnotherPidNamespaceIsJudgedByItsHeartbeat) {
   auto second = as("n1", 2, false);
   must(first->take_lease(sweep_));
   alive_.erase(1);  // the second one sees it as dead
-  const auto holder = must(second->take_lease(sweep_, kTakeOver));
-  ASSERT_TRUE(holder);
-  EXPECT_EQ(holder->process, Process::kOutOfSight);
-  EXPECT_EQ(holder->pid_namespace, 4026531836);
+  const auto holder = must(must(second->take_lease(sweep_, kTakeOver)));
+  EXPECT_EQ(holder.process, Process::kOutOfSight);
+  EXPECT_EQ(holder.pid_namespace, 4026531836);
   pass(61);
   EXPECT_EQ(must(second->take_lease(sweep_))->status, LeaseStatus::kUncertain);
   EXPECT_FALSE(must(second->take_lease(sweep_, kTakeOver)));
@@ -271,9 +269,8 @@ TEST_F(LeaseTest, ALivingHolderWithAnotherClockKeepsItsLease) {
     steady_ += 5, now_ -= 3600 * kSecond;
     must(first->beat(sweep_));
     now_ += 3600 * kSecond;
-    const auto holder = must(second->take_lease(sweep_, kTakeOver));
-    ASSERT_TRUE(holder);
-    EXPECT_TRUE(holder->heartbeats);
+    const auto holder = must(must(second->take_lease(sweep_, kTakeOver)));
+    EXPECT_TRUE(holder.heartbeats);
   }
 }
 
@@ -292,10 +289,9 @@ TEST_F(LeaseTest, AHeartbeatThatGrowsMeansLifeWhateverTheClock) {
   EXPECT_TRUE(must(second->take_lease(sweep_)));
   must(first->beat(sweep_));
   now_ += 7200 * kSecond;
-  const auto holder = must(second->take_lease(sweep_, kTakeOver));
-  ASSERT_TRUE(holder);
-  EXPECT_TRUE(holder->heartbeats);
-  EXPECT_EQ(holder->beat, Beat::kRecent);
+  const auto holder = must(must(second->take_lease(sweep_, kTakeOver)));
+  EXPECT_TRUE(holder.heartbeats);
+  EXPECT_EQ(holder.beat, Beat::kRecent);
 }
 
 TEST_F(LeaseTest, AHeartbeatThatDoesNotGrowMeansSilenceWhateverTheClock) {
@@ -310,13 +306,12 @@ TEST_F(LeaseTest, TheLeaseOfAnEndedJobIsTakenOnceItsHeartbeatStops) {
   auto first = as("n1", 1, true, "", 77), second = as("n2", 2, true);
   must(first->take_lease(sweep_));
   Claim claim{.job = JobWord::kOver};
-  const auto holder = must(second->take_lease(sweep_, claim));
-  ASSERT_TRUE(holder);
-  EXPECT_EQ(holder->slurm_job, 77);
-  EXPECT_EQ(holder->slurm_cluster, "main");
+  const auto holder = must(must(second->take_lease(sweep_, claim)));
+  EXPECT_EQ(holder.slurm_job, 77);
+  EXPECT_EQ(holder.slurm_cluster, "main");
   pass(16);
   EXPECT_TRUE(must(second->take_lease(sweep_, claim))) << "of which lease Slurm spoke was not said";
-  claim.job_of = holder->token;
+  claim.job_of = holder.token;
   EXPECT_FALSE(must(second->take_lease(sweep_, claim)));
 }
 

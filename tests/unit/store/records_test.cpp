@@ -78,10 +78,9 @@ class Records : public StoreTest {
     EXPECT_EQ(stored_values(said.exits[0]), stored_values(exit_));
     ASSERT_TRUE(said.end);
     EXPECT_EQ(stored_values(*said.end), stored_values(end_));
-    const auto result = must(store.result_of(attempt.id));
-    ASSERT_TRUE(result);
-    EXPECT_EQ(stored_values(*result), stored_values(result_));
-    EXPECT_EQ(result->metrics, result_.metrics);
+    const auto result = must(must(store.result_of(attempt.id)));
+    EXPECT_EQ(stored_values(result), stored_values(result_));
+    EXPECT_EQ(result.metrics, result_.metrics);
     const auto nodes = must(store.environments(sweep));
     ASSERT_EQ(nodes.size(), 1u);
     NodeRecord node;
@@ -118,13 +117,11 @@ TEST_F(Records, EveryFieldOfAnImportedResultIsStored) {
   const ImportedRow rows[] = {row};
   must(store_->import_rows(sweep, rows));
   const i64 brought = must(store_->find_sweep("brought")).id;
-  const auto attempt = must(store_->final_attempt(brought, plan_[0].id));
-  ASSERT_TRUE(attempt);
-  auto stored = must(store_->result_of(*attempt));
-  ASSERT_TRUE(stored);
-  EXPECT_EQ(stored->metrics, result_.metrics);
-  stored->finished_unix_ns = result_.finished_unix_ns;  // an import stamps its results
-  EXPECT_EQ(stored_values(*stored), stored_values(result_));
+  const auto attempt = must(must(store_->final_attempt(brought, plan_[0].id)));
+  auto stored = must(must(store_->result_of(attempt)));
+  EXPECT_EQ(stored.metrics, result_.metrics);
+  stored.finished_unix_ns = result_.finished_unix_ns;  // an import stamps its results
+  EXPECT_EQ(stored_values(stored), stored_values(result_));
 }
 
 // Empty would read as "not measured", which hides a damaged file.

@@ -20,12 +20,6 @@ namespace sweep::store {
 
 namespace fs = std::filesystem;
 
-template <class T>
-T must(Expected<T> answer) {
-  if (!answer) throw std::runtime_error(answer.error().message);
-  if constexpr (!std::is_void_v<T>) return std::move(*answer);
-}
-
 inline std::string message_of(const auto& answer) {
   return answer ? std::string("(no error)") : answer.error().message;
 }

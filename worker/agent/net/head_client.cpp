@@ -25,9 +25,8 @@ constexpr int kWithinMs = 15'000;
 Expected<Frame> read_frame(tcp::socket& socket, FrameReader& reader) {
   std::array<char, 1024> buffer;
   while (true) {
-    auto frame = reader.next();
-    if (!frame) return tl::unexpected(frame.error());
-    if (*frame) return std::move(**frame);
+    SWEEP_GET(auto frame, reader.next());
+    if (frame) return std::move(*frame);
     const ssize_t n = ::recv(socket.native_handle(), buffer.data(), buffer.size(), 0);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return fail("the head agent closed the connection or did not answer in time");
@@ -36,17 +35,15 @@ Expected<Frame> read_frame(tcp::socket& socket, FrameReader& reader) {
 }
 
 Expected<void> prove(tcp::socket& socket, FrameReader& reader, const Join& join, const NodeHello& hello) {
-  const auto greeting = read_frame(socket, reader);
-  if (!greeting) return tl::unexpected(greeting.error());
-  const std::string theirs = text_of(greeting->head, "challenge"), ours = new_challenge();
+  SWEEP_GET(const auto greeting, read_frame(socket, reader));
+  const std::string theirs = text_of(greeting.head, "challenge"), ours = new_challenge();
   const NodeProof proof{ours, join.secret->proof("node", theirs, ours), join.node, kVersion};
   const std::string said = encode({to_json(NodeJoin{proof, hello}), {}});
   boost::system::error_code ec;
   boost::asio::write(socket, boost::asio::buffer(said), ec);
   if (ec) return fail("the head agent closed the connection: " + ec.message());
-  const auto answer = read_frame(socket, reader);
-  if (!answer) return tl::unexpected(answer.error());
-  if (!join.secret->proven("head", ours, theirs, text_of(answer->head, "proof")))
+  SWEEP_GET(const auto answer, read_frame(socket, reader));
+  if (!join.secret->proven("head", ours, theirs, text_of(answer.head, "proof")))
     return fail("who answers there does not know the token: it is not our head agent");
   return {};
 }
@@ -103,13 +100,13 @@ Expected<HeadClient> connect_to_head(boost::asio::io_context& io, const Join& jo
   const auto where = fmt::format("the head agent at {} port {}", join.address, join.port);
   boost::system::error_code ec;
   const auto address = boost::asio::ip::make_address(join.address, ec);
-  if (ec) return fail(fmt::format("{}: that is no address", where));
+  if (ec) return fail("{}: that is no address", where);
   tcp::socket socket(io);
   FrameReader reader(kLongestJoin);
   auto done = connect_within(socket, {address, static_cast<std::uint16_t>(join.port)}).and_then([&] {
     return prove(socket, reader, join, hello);
   });
-  if (!done) return fail(fmt::format("{}: {}", where, done.error().message));
+  if (!done) return fail("{}: {}", where, done.error().message);
   const std::string here = socket.local_endpoint(ec).address().to_string();
   socket.non_blocking(true, ec);
   return HeadClient{std::make_shared<PeerConnection>(std::move(socket), lease_s, std::move(reader)),

@@ -46,7 +46,7 @@ Expected<void> HeadServer::listen(const Endpoint& at) {
   if (!ec) acceptor_.open(endpoint.protocol(), ec);
   if (!ec) acceptor_.bind(endpoint, ec);
   if (!ec) acceptor_.listen(4096, ec);
-  if (ec) return fail(fmt::format("cannot listen on {} ({}): {}", at.address, at.interface, ec.message()));
+  if (ec) return fail("cannot listen on {} ({}): {}", at.address, at.interface, ec.message());
   port_ = acceptor_.local_endpoint().port();
   start_coroutine(
       io_, accept_callers<tcp>(acceptor_, alive_, [this](tcp::socket socket, const tcp::endpoint& from) {

@@ -71,7 +71,7 @@ Expected<Endpoint> choose_endpoint(const std::string& wanted) {
     }
   if (!wanted.empty()) {
     if (const auto name = interface_of(wanted); !name.empty()) return Endpoint{wanted, name};
-    return fail(fmt::format("no interface '{}' that is up here; there are {}", wanted, names));
+    return fail("no interface '{}' that is up here; there are {}", wanted, names);
   }
   if (const auto address = ssh_server_address(); !address.empty())
     if (const auto name = interface_of(address); !name.empty()) return Endpoint{address, name};

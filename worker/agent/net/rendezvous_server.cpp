@@ -41,8 +41,7 @@ Expected<std::unique_ptr<RendezvousServer>> RendezvousServer::open(boost::asio::
                                                                    std::filesystem::path socket,
                                                                    OnFrame on_frame) {
   const int fd = unix_socket(socket, true);
-  if (fd < 0)
-    return fail(fmt::format("{}: no socket can be made there: {}", socket.string(), std::strerror(errno)));
+  if (fd < 0) return fail("{}: no socket can be made there: {}", socket.string(), std::strerror(errno));
   std::unique_ptr<RendezvousServer> door(new RendezvousServer(io, std::move(socket), std::move(on_frame)));
   door->acceptor_.assign(Protocol(), fd);
   start_coroutine(io,

@@ -20,7 +20,7 @@ Expected<std::vector<std::string>> keys_of(const Frame& request) {
     return fail("keys must be a list");
   for (const auto& key : *listed) {
     if (!key.is_string() || key.get_ref<const std::string&>().size() > kLongestKey)
-      return fail(fmt::format("a key must be a text of at most {} bytes", kLongestKey));
+      return fail("a key must be a text of at most {} bytes", kLongestKey);
     keys.push_back(key.get<std::string>());
   }
   return keys;
@@ -58,7 +58,7 @@ Expected<Frame> RendezvousStore::handle(i64 client, const std::string& op,
     later = true;
     return out;
   }
-  if (keys.size() != 1) return fail(fmt::format("'{}' takes one key, or is no operation", op));
+  if (keys.size() != 1) return fail("'{}' takes one key, or is no operation", op);
   const std::string& key = keys[0];
   if (op == "set") return put(key, request.blob).map([&] { return out; });
   if (op == "compare_set") return compare_set(key, request);
@@ -68,7 +68,7 @@ Expected<Frame> RendezvousStore::handle(i64 client, const std::string& op,
     if (found != values_.end()) bytes_ -= key.size() + found->second.size(), values_.erase(found);
     return out;
   }
-  if (op != "add") return fail(fmt::format("'{}' is no operation", op));
+  if (op != "add") return fail("'{}' is no operation", op);
   i64 sum = 0;
   if (const auto found = values_.find(key); found != values_.end())
     std::from_chars(found->second.data(), found->second.data() + found->second.size(), sum);
@@ -92,7 +92,7 @@ Expected<void> RendezvousStore::put(const std::string& key, std::string value) {
   const auto found = values_.find(key);
   const std::size_t before = found == values_.end() ? 0 : key.size() + found->second.size();
   if (bytes_ - before + key.size() + value.size() > max_bytes_)
-    return fail(fmt::format("the store is full: it holds at most {} bytes", max_bytes_));
+    return fail("the store is full: it holds at most {} bytes", max_bytes_);
   bytes_ = bytes_ - before + key.size() + value.size();
   values_[key] = std::move(value);
   return {};

@@ -43,12 +43,11 @@ Expected<void> AllocationNodes::open(NodeEvents& events) {
   runner_.begin();
   JoinLine where_to_join;
   if (server_) {
-    const auto here = choose_endpoint(options_.interface);
-    if (!here) return tl::unexpected(here.error());
-    runner_.set_endpoint(*here);
-    spdlog::info("waiting for {} node agents on {} ({})", options_.nodes - 1, here->address, here->interface);
-    SWEEP_TRY(server_->listen(*here));
-    where_to_join = {here->address, server_->port(), server_->secret().hex()};
+    SWEEP_GET(const auto here, choose_endpoint(options_.interface));
+    runner_.set_endpoint(here);
+    spdlog::info("waiting for {} node agents on {} ({})", options_.nodes - 1, here.address, here.interface);
+    SWEEP_TRY(server_->listen(here));
+    where_to_join = {here.address, server_->port(), server_->secret().hex()};
   }
   tell_ready(where_to_join);
   return options_.peers == Peers::kSlurm ? start_peers(where_to_join) : Expected<void>();
@@ -61,9 +60,8 @@ void AllocationNodes::tell_ready(const JoinLine& where_to_join) {
 }
 
 Expected<void> AllocationNodes::start_peers(const JoinLine& where_to_join) {
-  const auto pid = start_srun_step(options_, where_to_join);
-  if (!pid) return tl::unexpected(pid.error());
-  runner_.spare(*pid, [this] {
+  SWEEP_GET(const auto pid, start_srun_step(options_, where_to_join));
+  runner_.spare(pid, [this] {
     srun_ended_ = true;
     if (phase_ == Phase::kLeaving && others_are_gone()) return control_.all_left();
     check_joined();

@@ -59,8 +59,8 @@ Expected<void> find_working_folder(const Attempt& attempt) {
   std::error_code ec;
   if (!command || command->folder.empty() || fs::is_directory(command->folder, ec)) return {};
   return fail(ErrorKind::kNotFound, command->folder,
-              fmt::format("the working folder {} is not on {}: copy it there, or set workload.folder",
-                          command->folder, proc::host_name()));
+              "the working folder {} is not on {}: copy it there, or set workload.folder", command->folder,
+              proc::host_name());
 }
 
 void AttemptFiles::Unmap::operator()(ProgressPage* page) const {
@@ -78,18 +78,14 @@ Expected<AttemptFiles> AttemptFiles::make(const fs::path& spool, const fs::path&
   if (ec) return file_error("cannot be made", out.dir_, ec.value());
   // Agents of other nodes may share the folder: each writes a file of its own, which no other replaces.
   out.attempt_file_ = spool::attempt_file(out.dir_, part.rank(0));
-  const auto written = files::write_atomically(out.attempt_file_, dump(sweep::to_json(attempt)));
-  if (!written) return tl::unexpected(written.error());
+  SWEEP_TRY(files::write_atomically(out.attempt_file_, dump(sweep::to_json(attempt))));
   for (i64 index = 0; index < part.ranks; ++index) {
     const i64 rank = part.rank(index);
     fs::remove(spool::rank_record(out.dir_, rank), ec);  // the record of an earlier start
-    const auto page = make_page(spool::rank_progress(out.dir_, rank));
-    if (!page) return tl::unexpected(page.error());
-    out.pages_.emplace_back(*page);
+    SWEEP_GET(const auto page, make_page(spool::rank_progress(out.dir_, rank)));
+    out.pages_.emplace_back(page);
   }
-  auto rendezvous = make_rendezvous(rendezvous_root, out.dir_, attempt.id, part.rank(0));
-  if (!rendezvous) return tl::unexpected(rendezvous.error());
-  out.rendezvous_ = std::move(*rendezvous);
+  SWEEP_GET(out.rendezvous_, make_rendezvous(rendezvous_root, out.dir_, attempt.id, part.rank(0)));
   return out;
 }
 
@@ -124,9 +120,9 @@ Expected<std::optional<RankRecord>> AttemptFiles::record(i64 rank) const {
   if (!bytes && bytes.error().kind == ErrorKind::kNotFound) return std::nullopt;
   const auto parsed = bytes ? parse_json(*bytes, kMaxRecord) : tl::unexpected(bytes.error());
   auto record = parsed ? from_json<RankRecord>(*parsed) : tl::unexpected(parsed.error());
-  if (!record) return fail(fmt::format("{}: {}", path.string(), record.error().message));
+  if (!record) return fail("{}: {}", path.string(), record.error().message);
   if (record->attempt != id_ || record->rank != rank)
-    return fail(fmt::format("{} speaks of attempt {} rank {}", path.string(), record->attempt, record->rank));
+    return fail("{} speaks of attempt {} rank {}", path.string(), record->attempt, record->rank);
   return std::optional<RankRecord>(std::move(*record));
 }
 

@@ -105,9 +105,8 @@ Expected<void> AttemptRun::prepare() {
   const bool on_gpu = attempt().trial.hardware != "cpu";
   if (part_.beside && on_gpu)
     if (const auto why = context_.node.without_gpu(part_.slots); !why.empty()) return fail(why);
-  auto files = AttemptFiles::make(context_.options.spool, context_.rendezvous_root, part_);
-  if (!files) return tl::unexpected(files.error());
-  resources_.files.emplace(std::move(*files));
+  SWEEP_GET(auto files, AttemptFiles::make(context_.options.spool, context_.rendezvous_root, part_));
+  resources_.files.emplace(std::move(files));
   ranks_.open_logs(resources_.files->dir(), attempt().log_limit_bytes);
   if (!part_.whole) {
     auto door = RendezvousServer::open(

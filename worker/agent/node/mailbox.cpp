@@ -16,9 +16,8 @@ Mailbox::Mailbox(std::filesystem::path inbox, std::string allocation, i64 incarn
 
 Expected<Mailbox> Mailbox::open(const std::filesystem::path& spool, const std::string& allocation,
                                 i64 incarnation) {
-  auto writer = spool::Writer::open(spool::outbox(spool), allocation, incarnation);
-  if (!writer) return tl::unexpected(writer.error());
-  return Mailbox(spool::inbox(spool), allocation, incarnation, std::move(*writer));
+  SWEEP_GET(auto writer, spool::Writer::open(spool::outbox(spool), allocation, incarnation));
+  return Mailbox(spool::inbox(spool), allocation, incarnation, std::move(writer));
 }
 
 std::vector<spool::Line> Mailbox::poll() {

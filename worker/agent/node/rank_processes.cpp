@@ -40,9 +40,7 @@ void RankProcesses::open_logs(const std::filesystem::path& attempt_dir, i64 limi
 }
 
 Expected<void> RankProcesses::make_group() {
-  const auto leader = spawn_anchor();
-  if (!leader) return tl::unexpected(leader.error());
-  leader_ = *leader;
+  SWEEP_GET(leader_, spawn_anchor());
   return {};
 }
 

@@ -25,7 +25,7 @@ constexpr auto kForTheLast =
 constexpr auto kLockLook = std::chrono::milliseconds(20);
 
 tl::unexpected<Error> failed_to(const char* what) {
-  return fail(fmt::format("cannot {}: {}", what, std::strerror(errno)));
+  return fail("cannot {}: {}", what, std::strerror(errno));
 }
 
 // Copies the child's line to standard output; the exit code.
@@ -69,12 +69,12 @@ Expected<void> lock_spool(const Options& options) {
   const auto path = spool::agent_lock(options.spool, options.node);
   // A user who may open it could lock it and keep our agents from starting.
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) return fail(fmt::format("{}: {}", path.string(), std::strerror(errno)));
+  if (fd < 0) return fail("{}: {}", path.string(), std::strerror(errno));
   const auto deadline = std::chrono::steady_clock::now() + kForTheLast;
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return {};
     if (std::chrono::steady_clock::now() > deadline)
-      return fail(fmt::format("{}: another agent serves this node of the allocation", path.string()));
+      return fail("{}: another agent serves this node of the allocation", path.string());
     std::this_thread::sleep_for(kLockLook);
   }
   return {};  // held by the open file, until the last process that shares it is gone

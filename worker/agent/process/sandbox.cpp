@@ -191,7 +191,7 @@ Expected<void> die_with_outer(const SandboxInfo& inside) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || readable(inside.outer_pidfd))
     return fail("the outer agent process is gone already");
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
-    return fail(fmt::format("this kernel has no child subreaper: {}", std::strerror(errno)));
+    return fail("this kernel has no child subreaper: {}", std::strerror(errno));
   return {};
 }
 
@@ -215,21 +215,19 @@ Expected<SandboxInfo> enter_sandbox(const Options& options) {
   if (options.parent_pid > 0) {
     inside.parent_pidfd = open_pidfd(options.parent_pid);
     if (::getppid() != options.parent_pid)
-      return fail(
-          fmt::format("process {} is not the parent of this agent, or it is gone", options.parent_pid));
+      return fail("process {} is not the parent of this agent, or it is gone", options.parent_pid);
   }
   inside.outer_pidfd = open_pidfd(::getpid());
   if (inside.outer_pidfd < 0)
-    return fail(fmt::format("pidfd_open failed: {}; Linux 5.3 or newer is needed", std::strerror(errno)));
+    return fail("pidfd_open failed: {}; Linux 5.3 or newer is needed", std::strerror(errno));
   inside.outer_proc = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   inside.pid_namespace = options.pid_namespace && may_unshare_pids() && unshare_pids();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   int alive[2];
-  if (::pipe2(alive, O_CLOEXEC | O_NONBLOCK) != 0)
-    return fail(fmt::format("no pipe: {}", std::strerror(errno)));
+  if (::pipe2(alive, O_CLOEXEC | O_NONBLOCK) != 0) return fail("no pipe: {}", std::strerror(errno));
   std::fflush(nullptr);
   const pid_t inner = ::fork();
-  if (inner < 0) return fail(fmt::format("cannot fork the agent: {}", std::strerror(errno)));
+  if (inner < 0) return fail("cannot fork the agent: {}", std::strerror(errno));
   if (inner > 0) {
     ::close(alive[1]);
     std::_Exit(Outer(options, inner, inside.parent_pidfd, alive[0]).watch());

@@ -53,7 +53,7 @@ Expected<pid_t> spawn_anchor() {
   const pid_t agent = ::getpid();
   const SignalsHeld held;
   const pid_t pid = ::fork();
-  if (pid < 0) return fail(fmt::format("cannot fork: {}", std::strerror(errno)));
+  if (pid < 0) return fail("cannot fork: {}", std::strerror(errno));
   if (pid == 0) {
     reset_signals(SIGTERM);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -58,22 +58,19 @@ Expected<fs::path> program_for_peers(const fs::path& self, const fs::path& spool
   const fs::path copy = spool / "sweep-agent";
   fs::copy_file(self, copy, fs::copy_options::overwrite_existing, ec);
   if (!ec) fs::permissions(copy, fs::perms::owner_all, ec);
-  if (ec)
-    return fail(
-        fmt::format("{}: a copy of the agent's program cannot be made: {}", copy.string(), ec.message()));
+  if (ec) return fail("{}: a copy of the agent's program cannot be made: {}", copy.string(), ec.message());
   return copy;
 }
 
 Expected<pid_t> start_srun_step(const Options& options, const JoinLine& where_to_join) {
-  const auto program = program_for_peers("/proc/self/exe", options.spool);
-  if (!program) return tl::unexpected(program.error());
+  SWEEP_GET(const auto program, program_for_peers("/proc/self/exe", options.spool));
   const auto srun = find_program("srun");
   if (!srun) return fail("srun is not on PATH: the agents of the other nodes cannot be started");
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail("no pipe for srun");
   Spawn step;
   step.argv = srun_words(srun->string(), options.nodes - 1);
-  step.argv.push_back(program->string());
+  step.argv.push_back(program.string());
   for (auto& word : agent_words(call_of_node_agents(options))) step.argv.push_back(std::move(word));
   step.input = ends[0];
   const auto pid = spawn(step);

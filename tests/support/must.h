@@ -1,0 +1,19 @@
+// must: the value of a call that has to succeed.
+#pragma once
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+
+namespace sweep {
+
+// Of an Expected or an optional. Throws if there is none, which ends a test.
+template <class Result>
+typename Result::value_type must(Result result) {
+  if constexpr (requires { result.error(); }) {
+    if (!result) throw std::runtime_error(result.error().message);
+  }
+  if (!result) throw std::runtime_error("there is no value");
+  if constexpr (!std::is_void_v<typename Result::value_type>) return *std::move(result);
+}
+
+}  // namespace sweep
