@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -24,6 +25,20 @@ constexpr int kSpins = 4000;  // some tens of microseconds: about what a futex s
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
+}
+
+// Ranks of the largest group that this process has joined: they all compute, also while two of them meet. Where there are more of
+// them than processors, a rank that waits actively keeps one from the rank that it waits for.
+std::atomic<int> ranks_at_work{0};
+
+void note_ranks_at_work(int ranks) {
+  for (int known = ranks_at_work; known < ranks && !ranks_at_work.compare_exchange_weak(known, ranks);) {
+  }
+}
+
+int spins() {
+  static const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  return processors >= ranks_at_work.load(std::memory_order_relaxed) ? kSpins : 0;
 }
 
 void pause_briefly() {
@@ -46,7 +61,7 @@ ShmSegment::ShmSegment(const std::string& path, int rank, int world, std::chrono
   slots_offset_ = rounded_up(sizeof(Head) + ranks * sizeof(Line) + ranks * ranks * sizeof(Mailbox), 4096);
   mail_offset_ = slots_offset_ + kSlots * ranks * piece_;
   size_ = mail_offset_ + ranks * ranks * kMail * kMailPiece;
-  spins_ = sysconf(_SC_NPROCESSORS_ONLN) >= world ? kSpins : 0;
+  note_ranks_at_work(world);
 
   fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   TORCH_CHECK_WITH(DistBackendError, fd_ >= 0, "cannot open shared segment ", path, ": ",
@@ -126,7 +141,7 @@ void ShmSegment::publish() {
 void ShmSegment::sleep_on(int peer, std::uint32_t seen, const WaitsFor& waits_for,
                           std::chrono::milliseconds at_most) {
   Line& theirs = line(peer);
-  for (int i = 0; i < spins_; ++i) {
+  for (int i = spins(); i > 0; --i) {
     if (theirs.signal.load(std::memory_order_acquire) != seen) return;
     pause_briefly();
   }

@@ -87,7 +87,6 @@ class ShmSegment {
   Head* head_ = nullptr;
   Line* lines_ = nullptr;
   Mailbox* mailboxes_ = nullptr;
-  int spins_;
   std::vector<int> pidfds_;  // one for each peer; -1: this rank
   std::vector<bool> mail_reserved_;
 };

@@ -9,12 +9,15 @@ import sys
 import types
 import unittest
 import unittest.mock
-from typing import ClassVar
+from typing import Any, ClassVar
 
 MODULE = pathlib.Path(__file__).resolve().parents[2] / "python"
-sys.path.insert(0, str(MODULE))
+sys.path[:0] = [str(MODULE), str(pathlib.Path(__file__).resolve().parents[1] / "phantom")]
+import forks  # noqa: E402
 import sweep_folder  # noqa: E402
 import sweep_trial  # noqa: E402
+
+FORKS: Any = None
 
 STEPS = """
 import sys, torch
@@ -63,14 +66,18 @@ train()
 
 
 class Lines(sweep_folder.SweepFolder):
-    def run_script(self, text, *words, code=0, **env):
+    def run_script(self, text, *words, code=0, fresh=False, **env):
+        """fresh: in a process that imports PyTorch itself, after this module; else in one that is forked with it."""
         script = self.folder / "script.py"
         script.write_text(text)
-        clean = {key: value for key, value in os.environ.items() if key not in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
-        done = subprocess.run([sys.executable, "-m", "sweep_trial", script, *map(str, words)], capture_output=True, text=True, timeout=300,
-                              env={**clean, **env, "SWEEP_RESULTS_FILE": str(self.folder / "rank_{rank}.jsonl"), "OMP_NUM_THREADS": "1",
-                                   "PYTHONPATH": str(MODULE)})
-        self.assertEqual(done.returncode != 0, code != 0, done.stderr)
+        env |= {"SWEEP_RESULTS_FILE": str(self.folder / "rank_{rank}.jsonl")}
+        if fresh:
+            process = subprocess.Popen([sys.executable, "-m", "sweep_trial", script, *map(str, words)], env={**os.environ, **env}, text=True,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        else:
+            process = FORKS.start([MODULE / "sweep_trial.py", script, *words], self.folder, env)
+        _, said = process.communicate(timeout=300)
+        self.assertEqual(process.returncode != 0, code != 0, said)
         return {int(each.stem[5:]): [json.loads(line) for line in each.read_text().splitlines()] for each in self.folder.glob("rank_*.jsonl")}
 
     def steps(self, lines):
@@ -81,7 +88,7 @@ class ChildrenTest(Lines):
     def test_every_process_that_multiprocessing_starts_is_a_rank(self):
         for method in ("spawn", "fork"):
             with self.subTest(method):
-                ranks = self.run_script(SPAWN, method, self.folder / f"store-{method}", -1)
+                ranks = self.run_script(SPAWN, method, self.folder / f"store-{method}", -1, fresh=method == "spawn")
                 self.assertEqual(sorted(ranks), [0, 1])
                 self.assertEqual([self.steps(ranks[rank]) for rank in ranks], [[1, 2, 3, 4]] * 2)
                 self.assertEqual([[line["kind"] for line in ranks[rank]][-1] for rank in ranks], ["end", "end"])
@@ -89,17 +96,17 @@ class ChildrenTest(Lines):
                     each.unlink()
 
     def test_the_error_of_a_child_is_its_own_ranks(self):
-        ranks = self.run_script(SPAWN, "spawn", self.folder / "store", 1, code=1)
+        ranks = self.run_script(SPAWN, "spawn", self.folder / "store", 1, code=1, fresh=True)
         (error,) = [line for line in ranks[1] if line["kind"] == "error"]
         self.assertEqual((error["outcome"], error["type"], error["message"]), ("crash", "builtins.ValueError", "a fault"))
         self.assertNotIn("end", [line["kind"] for line in ranks[1]])
 
     def test_a_script_that_starts_itself_again(self):
-        ranks = self.run_script(AGAIN, self.folder / "store")
+        ranks = self.run_script(AGAIN, self.folder / "store", fresh=True)
         self.assertEqual([self.steps(ranks[rank]) for rank in (0, 1)], [[1, 2, 3, 4]] * 2)
 
     def test_children_that_train_nothing_say_nothing(self):
-        ranks = self.run_script(BYSTANDERS, self.folder / "hidden")
+        ranks = self.run_script(BYSTANDERS, self.folder / "hidden", fresh=True)
         self.assertEqual(list(ranks), [0])
         self.assertEqual(self.steps(ranks[0]), [1, 2, 3, 4])
 
@@ -182,7 +189,7 @@ for i in range(4):
 class HelloTest(Lines):
     def test_the_world_is_that_of_the_launcher_or_of_the_process_group(self):
         def world(text, *words, **env):
-            return self.run_script(text, *words, **env)[0][0].get("world")
+            return self.run_script(text, *words, fresh=True, **env)[0][0].get("world")
         for env, expected in (({}, None), ({"WORLD_SIZE": "4"}, 4), ({"WORLD_SIZE": "4", "SWEEP_ANY_WORLD": "1"}, None), ({"WORLD_SIZE": "x"}, None)):
             with self.subTest(env):
                 self.assertEqual(world("pass", **env), expected)
@@ -323,4 +330,11 @@ class CaptureTest(Lines):
 if __name__ == "__main__":
     if importlib.util.find_spec("torch") is None:
         sys.exit(77)
-    unittest.main(verbosity=2)
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+        os.environ.pop(name, None)
+    os.environ.update(OMP_NUM_THREADS="1", PYTHONPATH=str(MODULE))
+    FORKS = forks.Forks([], ["torch"])
+    try:
+        unittest.main(verbosity=2)
+    finally:
+        FORKS.close()

@@ -16,7 +16,7 @@ import tempfile
 import bitsandbytes as bnb
 import bitsandbytes.functional as reference
 import torch
-from hf_check import compare_layout, expected
+from hf_check import compare_layouts, expected
 from lora_check import ATTENTION, GATED, WIDE, adapt
 from nf4_check import read
 from safetensors.torch import load_file, save_file
@@ -79,9 +79,7 @@ def compare_model(binary, folder, dtype):
     pathlib.Path(path).write_text(json.dumps(ids.tolist()))
     loss, norms = expected(model, ids.tolist())
     command = [binary, "check", "--checkpoint", folder, "--tokens", path]
-    wrong = []
-    for flags in ("", "--tp 2 --sp", "--dp 2 --zero 3"):
-        wrong += compare_layout(f"{dtype}", command, flags, loss, norms, set(norms))
+    wrong = compare_layouts(f"{dtype}", command, ["", "--tp 2 --sp", "--dp 2 --zero 3"], loss, norms, set(norms))
     if dtype != torch.float32:  # a quantized base makes its weights in the type of the computation
         return wrong, tensors, weights
     adapted, layers = adapt(model, list(LINEAR), 8, 16)
@@ -92,8 +90,7 @@ def compare_model(binary, folder, dtype):
     norms = {f"{name}.{m}.weight": getattr(each, m)["default"].weight.grad.double().norm().item() for name, each in layers.items()
              for m in ("lora_A", "lora_B")}
     command += "--lora-rank 8 --lora-alpha 16 --lora-targets all_linear --quantize-base nf4".split()
-    for flags in ("", "--tp 2", "--dp 2 --zero 3", "--pp 2"):
-        wrong += compare_layout("adapters", command, flags, loss.item(), norms, set(norms))
+    wrong += compare_layouts("adapters", command, ["", "--tp 2", "--dp 2 --zero 3", "--pp 2"], loss.item(), norms, set(norms))
     os.remove(os.path.join(folder, "adapter_model.safetensors"))
     return wrong, tensors, weights
 

@@ -226,18 +226,29 @@ def compare(case, binary, shards):
             json.dump(tokens, f)
         loss, norms = expected(model, tokens, SOURCES.get(case, 0))
         command = [binary, "check", "--checkpoint", folder, "--tokens", path, "--encoder-seq-len", str(SOURCES.get(case, 0))]
-        wrong = []
-        for flags in ["", *LAYOUTS.get(case, [])]:
-            wrong += compare_layout(case, command, flags, loss, norms,
-                                    names_in(folder))
-        return wrong
+        return compare_layouts(case, command, ["", *LAYOUTS.get(case, [])], loss, norms, names_in(folder))
 
 
-def compare_layout(case, command, flags, loss, norms, names):
-    run = subprocess.run(command + flags.split(), capture_output=True, text=True)
-    if run.returncode != 0:
-        return [f"sweep-rank check {flags} ended with {run.returncode}: {run.stderr.strip()}"]
-    ours = json.loads(run.stdout)
+def compare_layouts(case, command, layouts, loss, norms, names):
+    answers = answers_of(command, layouts)
+    if isinstance(answers, str):
+        return [answers]
+    return [sentence for flags, ours in zip(layouts, answers) for sentence in compare_answer(case, flags, ours, loss, norms, names)]
+
+
+def answers_of(command, layouts):
+    """What one process answers of each layout, or the sentence of what went wrong: a start of LibTorch takes longer than most checks."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("".join(flags + "\n" for flags in layouts))
+        file.flush()
+        run = subprocess.run([*command, "--layouts", file.name], capture_output=True, text=True)
+    answers = [json.loads(line) for line in run.stdout.splitlines()]
+    if run.returncode != 0 or len(answers) != len(layouts):
+        return f"sweep-rank check ended with {run.returncode} after {len(answers)} of {layouts}: {run.stderr.strip()}"
+    return answers
+
+
+def compare_answer(case, flags, ours, loss, norms, names):
     wrong = []
     if not math.isclose(ours["loss"], loss, rel_tol=1e-5):
         wrong.append(f"{flags}: loss {ours['loss']} instead of {loss}")

@@ -1,5 +1,6 @@
-"""Python processes under phantom GPUs that need not import PyTorch, which takes 3 s of CPU time each: one process has imported it, calls
-no CUDA function, and forks for each of them. As a program, with a socket as its descriptor 0, this is that process."""
+"""Python processes, under phantom GPUs or without, that need not import PyTorch, which takes 3 s of CPU time each: one process has imported
+it, calls no CUDA function, and forks for each of them. As a program, with a socket as its descriptor 0 and the modules that it imports as
+its words, this is that process."""
 import ctypes
 import gc
 import importlib
@@ -56,15 +57,15 @@ class Forked:
 
 
 class Forks:
-    """The process that forks. `phantom` are the words that start a command under phantom GPUs."""
+    """The process that forks. `phantom` are the words that start a command under phantom GPUs; none without."""
 
-    def __init__(self, phantom):
+    def __init__(self, phantom, modules):
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # what is forked for us, and left by its parent, is our child
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             # How the counters' file is called is read when the libraries are loaded; its folder is the working directory.
             env = {**os.environ, "SWEEP_PHANTOM_COUNTERS": "counters-%r.json", "OMP_NUM_THREADS": "1"}
-            self.process = subprocess.Popen([*phantom, sys.executable, __file__], env=env, stdin=theirs)
+            self.process = subprocess.Popen([*phantom, sys.executable, __file__, *modules], env=env, stdin=theirs)
 
     def start(self, words, folder, env):
         """The Python program and arguments of `words`, in the folder, with these variables besides."""
@@ -103,8 +104,8 @@ def child(server):
 
 
 def serve():
-    importlib.import_module("torch._dynamo")  # fully_shard imports it
-    importlib.import_module("torch.distributed.fsdp")
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
     gc.collect()
     gc.freeze()  # no child looks through all of that for garbage, which takes 0.7 s when it ends
     request, descriptors = child(socket.socket(fileno=os.dup(0)))

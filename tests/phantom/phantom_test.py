@@ -351,7 +351,7 @@ class PhantomTest(unittest.TestCase):
 
 if __name__ == "__main__":
     PHANTOM += [str(ROOT / "scripts/phantom"), "--build", str(pathlib.Path(sys.argv.pop(1)).resolve())]
-    FORKS = Forks([*PHANTOM, "--"])
+    FORKS = Forks([*PHANTOM, "--"], ["torch._dynamo", "torch.distributed.fsdp"])  # fully_shard imports the first
     try:
         unittest.main(verbosity=2)
     finally:

@@ -47,7 +47,7 @@ int check(const std::string& checkpoint, const std::string& tokens, const Trial&
   if (layout.world() > 1) at::set_num_threads(1);
   const auto answer = step::check(checkpoint, tokens, layout);
   if (!answer) return refuse(answer.error().message);
-  std::cout << *answer << "\n";
+  std::cout << *answer << "\n" << std::flush;  // what is buffered would be forked too
   return 0;
 }
 
@@ -87,6 +87,27 @@ void add_layout(CLI::App& command, Trial& t) {
   command.add_flag("--sp", t.sp, "Sequence parallelism beside tp");
   add_choice(command, "--cp-comm-type", t.cp_comm_type, "Form of context parallelism",
              {"ring", "all_to_all"});
+}
+
+// Flags of a layout on each line, one JSON line out for each, in order; the first that is refused ends it. `common`: what the
+// command line says of all of them.
+int check_each(const std::string& checkpoint, const std::string& tokens, const Trial& common,
+               const std::string& layouts) {
+  std::ifstream file(layouts);
+  if (!file) return refuse(layouts + ": cannot be read");
+  at::set_num_threads(1);
+  for (std::string flags; std::getline(file, flags);) {
+    Trial layout = common;
+    CLI::App line("One layout of a check");
+    add_layout(line, layout);
+    try {
+      line.parse(flags);
+    } catch (const CLI::ParseError& error) {
+      return refuse(layouts + ": '" + flags + "': " + error.what());
+    }
+    if (const int code = check(checkpoint, tokens, layout); code != 0) return code;
+  }
+  return 0;
 }
 
 // Trials as JSON lines in, one JSON line out for each, in order. A trial that the step refuses gets {"trial":
@@ -134,7 +155,7 @@ int run_command_line(int argc, char** argv) {
                "sweep-rank");
   app.require_subcommand(1);
   int code = 0;
-  std::string launch, checkpoint, tokens, backend = "cpu";
+  std::string launch, checkpoint, tokens, layouts, backend = "cpu";
   auto* run_command = app.add_subcommand("run", "Run one rank of an attempt and write its record");
   run_command->add_option("--launch", launch, "RankLaunch as JSON")->required();
   run_command->callback([&] { code = run_launch(launch); });
@@ -151,7 +172,12 @@ int run_command_line(int argc, char** argv) {
   check_command->add_option("--tokens", tokens, "JSON file: a list of equally long token lists")->required();
   Trial layout;
   add_layout(*check_command, layout);
-  check_command->callback([&] { code = check(checkpoint, tokens, layout); });
+  check_command->add_option("--layouts", layouts,
+                            "A file: on each line the flags of a layout; a line of JSON for each");
+  check_command->callback([&] {
+    code =
+        layouts.empty() ? check(checkpoint, tokens, layout) : check_each(checkpoint, tokens, layout, layouts);
+  });
   auto* dry_run_command = app.add_subcommand(
       "dry-run", "Read trials (JSON lines) from standard input, print their peak bytes per rank");
   dry_run_command->add_option("--backend", backend, "Whose kernels' saved tensors count")
