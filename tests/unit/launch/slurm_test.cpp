@@ -20,9 +20,11 @@ class AnsweringCommands final : public Commands {
  public:
   AnsweringCommands(boost::asio::io_context& io, Script script, std::map<std::string, int>& asked)
       : Commands(io), loop_(io), script_(std::move(script)), asked_(asked) {}
-  void run(std::vector<std::string> argv, double, Answer answer) override {
+  awaitable<CommandResult> run(std::vector<std::string> argv, double) override {
     ++asked_[argv[0]];
-    boost::asio::post(loop_, [answer, said = script_(argv)] { answer(said); });
+    const CommandResult said = script_(argv);
+    co_await boost::asio::post(loop_, boost::asio::use_awaitable);
+    co_return said;
   }
 
  private:
