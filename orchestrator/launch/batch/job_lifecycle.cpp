@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "orchestrator/launch/allocation_record.h"
+#include "orchestrator/launch/batch/batch_script.h"
 #include "schema/spool.h"
 
 namespace sweep::launch {
@@ -91,7 +92,7 @@ std::string JobLifecycle::title() const {
 }
 
 JobKey JobLifecycle::key() const {
-  return {host_.scheduler().job_name(request_.id), identity_.number, identity_.adopted};
+  return {batch_job_name(request_.id), identity_.number, identity_.adopted};
 }
 
 }  // namespace sweep::launch

@@ -68,7 +68,6 @@ class Scheduler {
   virtual ~Scheduler() = default;
   virtual std::string_view name() const = 0;    // name for people: "Slurm"
   virtual std::string_view record() const = 0;  // name in allocation records: "slurm"
-  virtual std::string job_name(const AllocationId&) const = 0;
 
   // Writes what the submission needs into the spool.
   virtual Expected<void> prepare(const AllocationRequest&) = 0;

@@ -48,10 +48,6 @@ GridEngineScheduler::GridEngineScheduler(std::unique_ptr<Commands> commands, Gri
                                          Programs programs)
     : commands_(std::move(commands)), options_(std::move(options)), programs_(std::move(programs)) {}
 
-std::string GridEngineScheduler::job_name(const AllocationId& id) const {
-  return gridengine_job_name(id);
-}
-
 Expected<void> GridEngineScheduler::prepare(const AllocationRequest& request) {
   SWEEP_TRY(check_programs(programs_));
   const auto script = gridengine_script(request, options_, programs_);

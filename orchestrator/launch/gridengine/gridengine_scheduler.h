@@ -18,7 +18,6 @@ class GridEngineScheduler final : public Scheduler {
 
   std::string_view name() const override { return "Grid Engine"; }
   std::string_view record() const override { return "gridengine"; }
-  std::string job_name(const AllocationId&) const override;
 
   Expected<void> prepare(const AllocationRequest&) override;
   awaitable<SubmitAnswer> submit(AllocationRequest) override;

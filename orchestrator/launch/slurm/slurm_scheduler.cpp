@@ -66,7 +66,7 @@ std::vector<std::string> SlurmScheduler::step_words(const AllocationRequest& req
                                  "--overlap",
                                  "--nodes=1",
                                  "--ntasks=1",
-                                 "--job-name=" + job_name(request.id),
+                                 "--job-name=" + batch_job_name(request.id),
                                  "--output=" + slurm_file_name((request.spool / "slurm.log").string())};
   for (auto& word : head_agent_words(request, options_, programs_)) words.push_back(std::move(word));
   return words;

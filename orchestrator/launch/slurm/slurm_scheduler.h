@@ -19,7 +19,6 @@ class SlurmScheduler final : public Scheduler {
 
   std::string_view name() const override { return "Slurm"; }
   std::string_view record() const override { return "slurm"; }
-  std::string job_name(const AllocationId& id) const override { return slurm_job_name(id); }
 
   Expected<void> prepare(const AllocationRequest&) override;
   awaitable<SubmitAnswer> submit(AllocationRequest) override;

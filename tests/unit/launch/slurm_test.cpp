@@ -76,6 +76,20 @@ class SlurmTest : public ::testing::Test {
   std::vector<Event> events_;
 };
 
+TEST_F(SlurmTest, ALauncherThatGoesBeforeTheLoopRunsSubmitsNothing) {
+  boost::asio::io_context io;
+  const Script script = [](const std::vector<std::string>&) { return fine("1\n"); };
+  auto launcher = make_slurm(
+      io, SlurmOptions(), {"/bin/true", "/bin/true", true}, [](const Event&) {},
+      std::make_unique<AnsweringCommands>(io, script, asked_));
+  AllocationRequest request;
+  request.id = "a1", request.spool = folder_;
+  ASSERT_TRUE(launcher->request(request));
+  launcher.reset();
+  io.run();
+  EXPECT_EQ(asked_["sbatch"], 0);
+}
+
 TEST_F(SlurmTest, OneQuestionIsAboutAllJobs) {
   std::size_t most_names = 0;
   int number = 0;
